@@ -488,7 +488,7 @@ static enum status run_shards(struct run *run, const struct shard *shards, int64
 	instances_warn_of_pairs(shards, count, &of_instances);
 	enum status status = OK;
 	if (instances_per_epoch(instances) == 0) {
-		status = error_set(ERR_DATA, "the text gives no instance");
+		status = error_set(ERR_DATA, "the text yields no instances");
 		error_hint("its documents are too short for --next_sentence %s or --min_seq_length %lld", settings->next_sentence,
 			   (long long)settings->min_seq_length);
 	}

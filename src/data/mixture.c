@@ -199,7 +199,7 @@ enum status instances_open_mixture(struct instances **out, struct instances *con
 	TRY_GOTO(choose_shares(mixture, weights), fail);
 	for (int64_t i = 0; i < count; i++) {
 		if (instances_per_epoch(sources[i]) == 0) {
-			status = error_set(ERR_DATA, "source %lld of %lld to be mixed gives no instance", (long long)i + 1,
+			status = error_set(ERR_DATA, "source %lld of %lld to be mixed yields no instances", (long long)i + 1,
 					   (long long)count);
 			error_hint("its documents are too short: leave it out");
 			goto fail;

@@ -145,7 +145,7 @@ static enum status split_weight(const char *value, char prefix[PATH_BYTES], doub
 
 static const char *casing(bool lowercase)
 {
-	return lowercase ? "in lower case" : "with its upper case";
+	return lowercase ? "in lower case" : "with upper case kept";
 }
 
 /* A model reads text as its tokenizer splits it: what it is trained on must have been split so. */
@@ -154,7 +154,7 @@ static enum status check_splitting(const char *prefix, const struct shard_descri
 {
 	enum status status = OK;
 	if (shard->lowercase != tokenizer->lowercase)
-		status = error_set(ERR_STATE, "the text of '%s' was tokenized %s, but this run's tokenizer works %s", prefix,
+		status = error_set(ERR_STATE, "the text of '%s' was tokenized %s, but this run's tokenizer takes text %s", prefix,
 				   casing(shard->lowercase), casing(tokenizer->lowercase));
 	else if (shard->strip_accents != tokenizer->strip_accents || shard->split_chinese != tokenizer->split_chinese)
 		status = error_set(ERR_STATE, "the text of '%s' was split differently from this run's tokenizer: %s", prefix,

@@ -26,7 +26,7 @@ static void a_missing_library_is_named_with_its_package(void **state)
 	struct shared_library missing = maths;
 	missing.file = "libnowhere.so.1";
 	const struct shared_library_function functions[] = {{"cos", &cosine}};
-	assert_error(ERR_RESOURCE, "Maths is not on this machine: libnowhere.so.1: cannot open",
+	assert_error(ERR_RESOURCE, "Maths is not installed on this machine: libnowhere.so.1: cannot open",
 		     shared_library_open(&handle, &missing, functions, 1));
 	assert_string_equal(
 		error_last()->hint,

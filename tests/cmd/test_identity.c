@@ -140,15 +140,15 @@ static void casing_of_shards_decides(void **state)
 	assert_program(0, "finished", CASED_RUN("cased", "c", "--cased"));
 	assert_program(4, "--cased false: '", CASED_RUN("cased", "d", "--no_cased"));
 	assert_program(4, "takes text in lower case", CASED_RUN("uncased", "d", "--cased"));
-	assert_program(4, "/uncased' was taken in lower case, but the tokenizer of this run takes it with its upper case",
+	assert_program(4, "/uncased' was tokenized in lower case, but this run's tokenizer takes text with upper case kept",
 		       "pretrain --data %s/cased %s/uncased " WORDS " --model %s --out %s/d " SMALL, f, f, f, config, f);
-	assert_program(4, "/uncased' was taken in lower case, but",
+	assert_program(4, "/uncased' was tokenized in lower case, but",
 		       "pretrain --data %s/cased --eval_data %s/uncased " WORDS " --model %s --out %s/d " SMALL, f, f, f, config,
 		       f);
 	/* What stands beside the vocabulary. */
 	static const char lower[] = "{\"do_lower_case\": true}";
 	assert_ok(file_write(test_path("words/tokenizer_config.json"), lower, sizeof lower - 1));
-	assert_program(4, "/cased' was taken with its upper case, but the tokenizer of this run takes it in lower case",
+	assert_program(4, "/cased' was tokenized with upper case kept, but this run's tokenizer takes text in lower case",
 		       CASED_RUN("cased", "e", ""));
 	assert_program(4, "--cased true: the tokenizer_config.json or tokenizer.json beside '",
 		       "pretrain --corpus %s/first.txt " WORDS " --cased --model %s --out %s/e " SMALL, f, f, config, f);

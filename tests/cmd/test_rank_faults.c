@@ -22,7 +22,7 @@ static void goes_on_after_a_death(void **state)
 	assert_same_end("straight", "killed");
 	/* By itself, with the first start's --fresh not done again. */
 	assert_int_equal(fault_run("killed", 2, "0:forward and backward:5:SIGSEGV", "--fresh --max_restarts 1", NULL), 0);
-	assert_said("starting all ranks again (1 of 1)");
+	assert_said("restarting all ranks (1 of 1)");
 	assert_said("resuming from ");
 	assert_same_end("straight", "killed");
 }

@@ -119,7 +119,7 @@ static void every_setting_is_tried_and_the_best_kept(void **state)
 	assert_non_null(strstr(buffer_string(&page), "<svg"));
 	buffer_release(&page);
 	/* Again: nothing is trained. */
-	assert_program(0, "4 of 4 runs are over", SWEEP("whole", LISTS, ""));
+	assert_program(0, "4 of 4 runs are done", SWEEP("whole", LISTS, ""));
 	/* A run of a sweep is that run alone. */
 	assert_program(0, "", BASE "--dev %s/dev.tsv --out %s/alone --learning_rate 1e-5 --seed 2", test_folder, test_folder,
 		       test_folder, test_folder);
@@ -136,7 +136,7 @@ static void an_interrupted_sweep_goes_on(void **state)
 		assert_program(75, "saved", SWEEP("parts", LISTS, "--metric loss --steps_this_run 3"));
 		assert_true(holds("parts", names[i], "checkpoint-3"));
 	}
-	assert_program(0, "3 of 4 runs are over", SWEEP("parts", LISTS, "--metric loss"));
+	assert_program(0, "3 of 4 runs are done", SWEEP("parts", LISTS, "--metric loss"));
 	for (int i = 0; i < 4; i++) {
 		char whole[PATH_BYTES];
 		snprintf(path, sizeof(path), "parts/%s/final/model.safetensors", names[i]);
@@ -150,10 +150,10 @@ static void a_changed_sweep_keeps_what_it_can(void **state)
 {
 	(void)state;
 	assert_program(0, "run 2 of 2: learning_rate=1e-5,seed=3", SWEEP("whole", "learning_rate=0.00001 seed=2,3", ""));
-	assert_said("1 of 2 runs are over");
+	assert_said("1 of 2 runs are done");
 	assert_said("3 earlier runs are no longer part of it");
 	/* And back: all four are known. */
-	assert_program(0, "4 of 4 runs are over", SWEEP("whole", LISTS, ""));
+	assert_program(0, "4 of 4 runs are done", SWEEP("whole", LISTS, ""));
 	assert_program(ERR_STATE, "--weight_decay is '0.5'", SWEEP("whole", LISTS, "--weight_decay 0.5"));
 	assert_program(ERR_STATE, "--metric is 'accuracy'", SWEEP("whole", LISTS, "--metric accuracy"));
 	put_table("dev.tsv", 17, 3);
@@ -178,7 +178,7 @@ static void ranks_sweep_together(void **state)
 	assert_program(0, "run 2 of 2: seed=2", SWEEP("ranks", "seed=1,2", "--ranks 2"));
 	assert_said("the best run is ");
 	assert_true(file_exists(test_path("ranks/final/model.safetensors")));
-	assert_program(0, "2 of 2 runs are over", SWEEP("ranks", "seed=1,2", "--ranks 2"));
+	assert_program(0, "2 of 2 runs are done", SWEEP("ranks", "seed=1,2", "--ranks 2"));
 }
 
 /* Gradients that are no numbers end a run; the others are tried all the same, and it is not tried again. */

@@ -260,7 +260,7 @@ static void test_restarts(void **state)
 {
 	(void)state;
 	assert_int_equal(launch("first_run_dies", 2, 0, 1, NULL, 0, NULL), ERR_PEER);
-	assert_said("starting all ranks again (1 of 1)");
+	assert_said("restarting all ranks (1 of 1)");
 	assert_int_equal(launch("first_run_dies", 2, 0, 3, NULL, 0, NULL), OK);
 	assert_said("(2 of 3)");
 	assert_null(strstr(buffer_string(&said), "(3 of 3)"));

@@ -46,14 +46,14 @@ static void libraries_that_are_not_here(void **state)
 {
 	(void)state;
 	setenv("EMULATED_LACKS", "libcublasLt.so.13", 1);
-	expect(ERR_RESOURCE, "cuBLASLt is not on this machine: /nowhere/libcublasLt.so.13: cannot open",
+	expect(ERR_RESOURCE, "cuBLASLt is not installed on this machine: /nowhere/libcublasLt.so.13: cannot open",
 	       "install NVIDIA's package libcublas-13-0", "none");
 	setenv("EMULATED_LACKS", "libnccl.so.2", 1);
 	assert_int_equal(run("one", "--train_batch_size 8 --steps_this_run 1"), STOPPED);
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
 	setenv("EMULATED_FAULTY", "1", 1); /* the second rank's machine */
 	assert_int_equal(run("two", "--train_batch_size 8 --n_gpus 2"), ERR_RESOURCE);
-	assert_said("NCCL is not on this machine: /nowhere/libnccl.so.2: cannot open");
+	assert_said("NCCL is not installed on this machine: /nowhere/libnccl.so.2: cannot open");
 	assert_said("install NVIDIA's package libnccl2");
 	unsetenv("EMULATED_FAULTY");
 	unsetenv("CUDA_VISIBLE_DEVICES");

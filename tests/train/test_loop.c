@@ -160,7 +160,7 @@ static void a_fault_of_the_machine_is_told_apart(void **state)
 	w.gradient = nan_the_first_time;
 	w.before_step = remember;
 	assert_ok(train(&w.training));
-	assert_int_equal(log_count("step 2: loss 5, gradients not finite, but not when repeated: the hardware"), 1);
+	assert_int_equal(log_count("step 2: loss 5, gradients not finite, but not when repeated: faulty hardware"), 1);
 	assert_int_equal(log_count("first in the gradient; repeating it gave other numbers"), 1);
 	assert_true(same_weights(&w, seen[2], seen[3]));
 	world_close(&w);

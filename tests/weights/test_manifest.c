@@ -229,7 +229,7 @@ static void a_newer_format_is_refused(void **state)
 	assert_non_null(strstr(error_last()->hint, "newer bertc"));
 	assert_error(ERR_STATE, "format 3", manifest_verify(test_path("format"), NULL));
 	write_format("1");
-	assert_error(ERR_DATA, "unknown format", load(test_path("format")));
+	assert_error(ERR_DATA, "an unknown format", load(test_path("format")));
 	write_format("2");
 	assert_error(ERR_DATA, "incomplete row", load(test_path("format")));
 }
