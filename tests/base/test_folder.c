@@ -64,7 +64,7 @@ static void faults_are_reported(void **state)
 	assert_ok(file_fault_set("mkdir:1:EINTR"));
 	assert_ok(folder_make(test_path("x/y/z")));
 	assert_ok(file_fault_set("fsync:1:EIO"));
-	assert_error(ERR_RESOURCE, "durable", folder_sync(test_path("x")));
+	assert_error(ERR_RESOURCE, "cannot sync", folder_sync(test_path("x")));
 	assert_ok(file_fault_set(NULL));
 	touch("x/y/file");
 	assert_ok(file_fault_set("unlink:1:EIO"));
@@ -132,9 +132,9 @@ static void patterns_expand(void **state)
 	assert_string_equal(found.names[1], "/dev/null");
 	assert_error(ERR_USAGE, "absent': cannot find or read: No such", path_expand(test_path("absent"), &found));
 	assert_error(ERR_USAGE, "t/no.txt': no file matches", path_expand(test_path("t/{a,no}.txt"), &found));
-	assert_error(ERR_USAGE, "t/no*': no file has such a name", path_expand(test_path("t/{b.txt,{a.gz,no*}}"), &found));
+	assert_error(ERR_USAGE, "t/no*': no file matches", path_expand(test_path("t/{b.txt,{a.gz,no*}}"), &found));
 	name_list_release(&found);
-	assert_error(ERR_USAGE, "x*': no file has such a name", path_expand(test_path("x*"), &found));
+	assert_error(ERR_USAGE, "x*': no file matches", path_expand(test_path("x*"), &found));
 	assert_ok(folder_make(test_path("empty/inner")));
 	assert_error(ERR_USAGE, "empty': no files", path_expand(test_path("empty"), &found));
 	name_list_release(&found);

@@ -30,7 +30,7 @@ static void a_missing_library_is_named_with_its_package(void **state)
 		     shared_library_open(&handle, &missing, functions, 1));
 	assert_string_equal(
 		error_last()->hint,
-		"install the package libc6, put the folder of libnowhere.so.1 into LD_LIBRARY_PATH, or give --by_hand");
+		"install the package libc6, add the folder of libnowhere.so.1 to LD_LIBRARY_PATH, or give --by_hand");
 	assert_null(handle);
 }
 
