@@ -273,7 +273,7 @@ static void ends_when_it_no_longer_gains(void **state)
 		       LISTED("stalled",
 			      "--phase1.num_train_steps 100 --phase1.eval_steps 2 "
 			      "--phase1.early_stopping_patience 2 --phase1.early_stopping_threshold 100 --stop_at_step 5"));
-	assert_program(0, "phase 1 ended at step 6: its held-out loss no longer falls", "pretrain --out %s/stalled", test_folder);
+	assert_program(0, "phase 1 ended at step 6: its held-out loss no longer improves", "pretrain --out %s/stalled", test_folder);
 	assert_near(metric("stalled", 6, "phase", NULL), 1, 0);
 	assert_near(metric("stalled", 7, "phase", NULL), 2, 0);
 	assert_near(metric("stalled", 7, "learning_rate", NULL), 2.5e-3, 1e-12);
@@ -373,7 +373,7 @@ static void static_instances_of_each_phase(void **state)
 	assert_program(75, "saved", "pretrain --out %s/listed --stop_at_step 8", test_folder);
 	assert_program(0, "finished", "pretrain --out %s/listed", test_folder);
 	assert_same_checkpoint("static/checkpoint-11", "listed/checkpoint-11");
-	assert_program(2, "phase 1 has --input_file, phase 2 has not",
+	assert_program(2, "phase 1 has --input_file, but phase 2 does not",
 		       "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s --out %s/half "
 		       "--phase1.input_file %s/static16.tfrecord",
 		       phases, test_folder, config, test_folder, test_folder);
