@@ -151,7 +151,7 @@ static const char *const case_lines[] = {
 	"pooling_bwd T=140 H=96 B=130 cls=1",
 	"pooling_bwd T=60 H=33 B=2 cls=1",
 
-	"vocab_xent P=1 V=2 H=1",
+	"vocab_xent P=1 V=3 H=2",
 	"vocab_xent P=3 V=50 H=7 overwrite=0",
 	"vocab_xent P=0 V=100 H=16",
 	"vocab_xent P=0 V=100 H=16 overwrite=0",

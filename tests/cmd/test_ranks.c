@@ -71,7 +71,7 @@ static void gpus_where_there_are_none(void **state)
 	assert_program(2,
 		       has_cuda ? "--n_gpus 2: there is no GPU here that this process may use\nhint: to train on CPUs in as many "
 				  "processes, give --ranks 2; for GPUs see what nvidia-smi"
-				: "--n_gpus 2: this program was built without CUDA\nhint: to train on CPUs in as many processes, "
+				: "--n_gpus 2: this program was built without CUDA\nhint: to train on CPUs with that many processes, "
 				  "give --ranks 2; for GPUs build with make CUDA=1",
 		       RUN("gpus", "--train_batch_size 12 --n_gpus 2"));
 	assert_program(
