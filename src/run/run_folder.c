@@ -388,8 +388,8 @@ static enum status check_kind(const struct run_folder_settings *settings)
 	TRY(checkpoint_latest(settings->out, checkpoint, &has_checkpoint));
 	if (!holds && !has_checkpoint)
 		return OK;
-	status = error_set(ERR_STATE, "'%s' holds a run of its own, which is no sweep", settings->out);
-	error_hint("give --fresh to clear the folder, or another --out");
+	status = error_set(ERR_STATE, "'%s' holds another run, which is not a sweep", settings->out);
+	error_hint("give --fresh to clear the folder, or choose another --out");
 	return status;
 }
 

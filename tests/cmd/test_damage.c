@@ -206,7 +206,7 @@ static void records_that_cannot_be_true_are_refused(void **state)
 		{"\"step\": 2,", "\"step\": 3,", "is of step 3, its MANIFEST.json of step 2", 3},
 		{"\"update_count\": 2,", "\"update_count\": 3,", "\"update_count\" must be an integer in 0..2", 3},
 		{"\"epoch\": ", "\"epochs\": ", "\"epoch\" is missing", 3},
-		{"\"format\": 1,", "\"format\": 2,", "format 2, this version knows up to 1", 4},
+		{"\"format\": 1,", "\"format\": 2,", "format 2; this version reads formats up to 1", 4},
 		{"\"format\": 1,", "\"format\": 0,", "unknown format", 3},
 		{"\"guard\"", "\"guards\"", "\"guard\" is incomplete", 3},
 	};

@@ -188,9 +188,9 @@ static void failed_runs_are_remembered(void **state)
 	assert_program(ERR_NUMERIC, "the run seed=1 failed: step 3: loss ", SWEEP("failed", "seed=1,2", "--loss_scale 1e300"));
 	assert_said("the run seed=2 failed");
 	assert_said("no run of the sweep has a score");
-	assert_program(ERR_NUMERIC, "2 of 2 runs are over", SWEEP("failed", "seed=1,2", ""));
+	assert_program(ERR_NUMERIC, "2 of 2 runs are done", SWEEP("failed", "seed=1,2", ""));
 	assert_program(0, "the best run is seed=3", SWEEP("failed", "seed=1,3", "--loss_scale 1"));
-	assert_said("1 of 2 runs are over");
+	assert_said("1 of 2 runs are done");
 }
 
 static void mistakes_are_found_before_the_first_run(void **state)
