@@ -67,10 +67,11 @@ static bool too_long(int64_t number, int64_t tokens, int32_t longest, struct api
 
 static bool make_room(struct model_work *work, int64_t count, struct api_error *error)
 {
+	if (memory_new(&work->texts, count, sizeof(*work->texts), "a request") != OK ||
+	    memory_new(&work->tokens, count, sizeof(*work->tokens), "a request") != OK)
+		return api_fail_internal(error);
 	work->job.count = count;
-	return (memory_new(&work->texts, count, sizeof(*work->texts), "a request") == OK &&
-		memory_new(&work->tokens, count, sizeof(*work->tokens), "a request") == OK) ||
-	       api_fail_internal(error);
+	return true;
 }
 
 /* Ids of a client are ids of this model, and complete: those of another's tokenizer would pass for a text nobody has written. */
@@ -266,8 +267,13 @@ static bool encode_task(struct model_work *work, bool truncates, struct api_erro
 	free(texts);
 	if (status == OK)
 		status = state->task->encode(state, &work->set);
-	if (status == ERR_DATA)
+	/* A question that leaves no room for its text is the client's, too. */
+	if (status == ERR_DATA || status == ERR_USAGE)
 		return api_fail(error, FAULT_INPUT, "inputs", "%s", error_last()->message);
+	/* Nothing to compute, which the batcher does not take. */
+	if (status == OK && set->sequence_count == 0)
+		return api_fail(error, FAULT_EMPTY, request->task == API_ANSWER ? "context" : "inputs",
+				"there is nothing to answer: the text holds no words");
 	if (status == OK)
 		status = task_outputs_create(&work->outputs, set, &session->heads.head[0]);
 	if (status != OK)

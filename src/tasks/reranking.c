@@ -117,7 +117,8 @@ static enum status encode(struct task_state *state, struct task_set *set)
 	if (kept == 0 && set->examples.count > 0)
 		status = error_set(ERR_DATA, "'%s': none of its rows can be used", set->examples.examples[0].file);
 	set->examples.count = kept;
-	task_log_cut(set, state->settings.max_seq_length);
+	if (!state->settings.quiet)
+		task_log_cut(set, state->settings.max_seq_length);
 done:
 	tokens_release(&e.scratch[0]);
 	tokens_release(&e.scratch[1]);

@@ -211,6 +211,8 @@ static void what_cannot_be_answered_is_refused(void **state)
 		{404, "/predict", "{\"inputs\": \"a\", \"model\": \"none\"}", "no model 'none'"},
 		{404, "/v1/embeddings", "{\"input\": \"a\", \"model\": \"none\"}", "\"code\":\"model_not_found\""},
 		{422, "/fill", "{\"inputs\": \"waa\"}", "no [MASK]"},
+		{400, "/answer", "{\"question\": \"waa\", \"context\": \" \"}", "holds no words"},
+		{400, "/predict", "{\"inputs\": \" \", \"model\": \"tagger\"}", "\"error_type\":\"Empty\""},
 		{404, "/", "{\"inputs\": \"a\"}", "several models"},
 	};
 	struct server server;
@@ -227,6 +229,14 @@ static void what_cannot_be_answered_is_refused(void **state)
 	assert_answer(&server, 422, "/embed", large.data, "has 62 tokens, and the model takes 48");
 	memcpy(large.data + 13, "true ", 5);
 	assert_answer(&server, 200, "/embed", large.data, "[[");
+	/* A question that leaves no room for its text. */
+	struct buffer question = {0};
+	buffer_text(&question, "{\"context\": \"waa\", \"question\": \"");
+	for (int i = 0; i < 60; i++)
+		buffer_text(&question, "waa ");
+	buffer_text(&question, "\"}");
+	assert_answer(&server, 422, "/answer", question.data, "leaves no room");
+	buffer_release(&question);
 	/* Too large by its length, and by what comes. */
 	while (large.size < 6000)
 		buffer_text(&large, "  ");
