@@ -64,7 +64,7 @@ static void more_gpus_than_there_are(void **state)
 	assert_program(ERR_USAGE, "--n_gpus 3: this process sees 2 GPUs", RUN, corpus, config, test_folder, "odd", "--n_gpus 3");
 	setenv("CUDA_VISIBLE_DEVICES", "", 1);
 	assert_program(ERR_USAGE,
-		       "--n_gpus 3: there is no GPU here that this process may use\nhint: to train on CPUs in as many "
+		       "--n_gpus 3: this process has no GPU to use\nhint: to train on CPUs with that many "
 		       "processes, give --ranks 3",
 		       RUN, corpus, config, test_folder, "odd", "--n_gpus 3");
 	setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3", 1);

@@ -95,12 +95,13 @@ inline unsigned __float_as_uint(float x)
 }
 
 /* Functions of the GPU's library and of its special function unit are not those of the host: their results may be two units in
- * the last place off (CUDA programming guide, mathematical functions). Here they are, up or down by the argument's bits. */
+ * the last place off (CUDA programming guide, mathematical functions). Here they are, up or down by the argument's bits; results
+ * that are too small for that stay as they are. */
 inline float inexact(float x, float y)
 {
 	uint32_t bits;
 	memcpy(&bits, &y, sizeof(bits));
-	if (x == 0 || y == 0 || !(fabsf(y) < INFINITY))
+	if (x == 0 || fabsf(y) < 1.17549435e-38f || !(fabsf(y) < INFINITY))
 		return y;
 	bits += __builtin_parity(__float_as_uint(x)) ? 2 : -2;
 	memcpy(&y, &bits, sizeof(bits));

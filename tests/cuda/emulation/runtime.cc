@@ -51,7 +51,7 @@ cudaError_t result(cudaError_t error)
 
 /* ---- memory ---- */
 
-constexpr size_t ARENA_BYTES = (size_t)64 << 30, GUARD = 512;
+constexpr size_t ARENA_BYTES = (size_t)160 << 30, GUARD = 512;
 
 struct memory {
 	unsigned char *base = nullptr, *next = nullptr;
