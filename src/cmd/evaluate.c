@@ -119,7 +119,7 @@ static const struct command_text evaluate_text = {
 	.name = "evaluate",
 	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX... | --input_file PATH...) [options] | --model FOLDER "
 		    "--test [NAME=]FILE... [options] | --predictions FILE --test FILE [options]",
-	.summary = "score a model on text, or on the examples of its task; or a file of answers",
+	.summary = "evaluate a model on text or labelled examples, or a file of predictions",
 	.description =
 		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two "
 		"times, are scored on exactly the same predictions. Static instances (--input_file) bring their masks.\n\n"

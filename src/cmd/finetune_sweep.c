@@ -212,7 +212,7 @@ static enum status take_record(struct finetune_sweep *self)
 	if (recorded)
 		TRY(options_resume(self->options, recorded, SWEEP_RECORD, SCOPE_ALL));
 	if (settings->dev.count == 0) {
-		enum status status = error_set(ERR_USAGE, "--sweep needs a dev set by which its runs are judged");
+		enum status status = error_set(ERR_USAGE, "--sweep needs a dev set to compare its runs");
 		error_hint("give one with --dev FILE");
 		return status;
 	}

@@ -265,7 +265,7 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 		if (known)
 			return OK;
 	}
-	enum status status = error_set(ERR_DATA, "'%s' is not of a kind that bertc knows", path);
+	enum status status = error_set(ERR_DATA, "bertc does not recognize '%s'", path);
 	error_hint("give a run folder, checkpoint, model folder, file of weights, shards, instances, vocab.txt or "
 		   "metrics.jsonl");
 	return status;

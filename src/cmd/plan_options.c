@@ -314,7 +314,7 @@ const struct option plan_options[] = {
 const struct command_text plan_text = {
 	.name = "plan",
 	.synopsis = "[--model SIZE] [--gpus N|--ranks N] [--config RECIPE] [options]",
-	.summary = "memory, time and scaling of a training run on machines that need not be here",
+	.summary = "estimate memory, time, and scaling of a training run without the machines",
 	.description =
 		"Adds up the memory of each device with the code that allocates it, computes the time of a step from the rates "
 		"of the device and the links between devices, and from it the throughput, the efficiency and the length of the "

@@ -37,7 +37,7 @@ static const struct option score_options[] = {
 static const struct command_text score_text = {
 	.name = "score",
 	.synopsis = "--model FOLDER [FILE...|-] [options]",
-	.summary = "score texts word by word with a masked-word model",
+	.summary = "score each token of a text with a masked-word model",
 	.description =
 		"Hides each token of a text in turn and asks the model for it: its loss is -log of the probability that it gets. "
 		"Prints a JSON object for each text, in the order of the input: {\"tokens\", \"losses\", \"sum\", "

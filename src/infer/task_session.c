@@ -31,7 +31,7 @@ static enum status no_task(const struct task_session *session)
 	enum status status =
 		error_set(ERR_USAGE, "'%s' is not a model for a task: its architecture is %s", session->settings->model,
 			  session->config.architecture ? session->config.architecture : "not known");
-	error_hint("bertc finetune makes one of it; bertc fill and bertc evaluate --corpus take it as it is");
+	error_hint("train one from it with bertc finetune; bertc fill and bertc evaluate --corpus work with this model directly");
 	return status;
 }
 

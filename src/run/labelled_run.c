@@ -368,7 +368,7 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	TRY(make_head(labelled));
 	if (!run->start.resumed && labelled->heads.head[0].loss != LOSS_VECTORS)
 		log_note("%s", labelled->continues_head ? "the model has a head for these labels: training continues with it"
-							: "the model has no head for these labels: a new one is drawn at random");
+							: "the model has no head for these labels; starting with a randomly initialized one");
 	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &run->config.hidden_dropout_prob));
 	TRY(choose_dropout(run, "attention_probs_dropout_prob", settings->attention_probs_dropout_prob,
 			   &run->config.attention_probs_dropout_prob));

@@ -357,7 +357,7 @@ static void test_evaluate_fill_inspect(void **state)
 		assert_int_equal(program("inspect %s/%s", test_folder, paths[i]), 0);
 		assert_true(program_output.size > 0);
 	}
-	assert_program(3, "not of a kind that bertc knows", "inspect %s", "README.md");
+	assert_program(3, "bertc does not recognize", "inspect %s", "README.md");
 }
 
 int main(void)
