@@ -174,7 +174,7 @@ static enum status check_settings(const struct finetune_settings *settings)
 	const struct training_settings *training = &settings->training;
 	if (training->resume_from || training->resume_step >= 0)
 		return error_set(ERR_USAGE,
-				 "--sweep and --%s exclude each other: each run goes on from its own newest checkpoint",
+				 "--sweep and --%s cannot be combined: each run goes on from its own newest checkpoint",
 				 training->resume_from ? "resume_from" : "resume_step");
 	if (!training->out) {
 		enum status status = error_set(ERR_USAGE, "--out is missing");

@@ -31,7 +31,7 @@ static enum status parse_word(struct sweep *sweep, const char *word, size_t leng
 	const char *equals = memchr(word, '=', length), *end = word + length;
 	struct sweep_setting *setting;
 	if (!equals || equals == word)
-		return bad_word(word, length, "is no option with its values");
+		return bad_word(word, length, "is not NAME=VALUE,VALUE");
 	if (equals + 1 == end)
 		return bad_word(word, length, "has no values");
 	TRY(memory_grow(&sweep->settings, &sweep->setting_capacity, sweep->setting_count + 1, sizeof(*setting), "a sweep"));

@@ -1,5 +1,4 @@
 /* What has been computed for a request becomes its answer. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,11 +27,6 @@ static bool write_vectors(struct model_work *work, struct buffer *out, struct ap
 	return true;
 }
 
-static double sigmoid(double x)
-{
-	return 1 / (1 + exp(-x));
-}
-
 /* Scores of a text's labels, in the order of the model. */
 static void find_scores(const struct model_work *work, int64_t text, double *out)
 {
@@ -45,7 +39,7 @@ static void find_scores(const struct model_work *work, int64_t text, double *out
 		return;
 	}
 	for (int32_t i = 0; i < count; i++)
-		out[i] = raw ? logits[i] : sigmoid(logits[i]);
+		out[i] = raw ? logits[i] : task_sigmoid(logits[i]);
 }
 
 static bool write_scores(struct model_work *work, struct buffer *out, struct api_error *error)
@@ -83,7 +77,7 @@ static bool write_ranks(struct model_work *work, struct buffer *out, struct api_
 		return api_fail_internal(error);
 	for (int64_t t = 0; t < work->request->count; t++) {
 		double logit = task_output(&work->outputs, t)[0];
-		scores[t].score = work->request->raw_scores ? logit : sigmoid(logit);
+		scores[t].score = work->request->raw_scores ? logit : task_sigmoid(logit);
 	}
 	tei_write_ranks(out, scores, work->request->count, work->request->return_text ? work->request->inputs : NULL);
 	free(scores);

@@ -452,7 +452,7 @@ enum status service_open(struct service **out, const struct service_settings *se
 	TRY_GOTO(start(service), failed);
 	log_note("serving at http://%s", http_address(service->http));
 	if (!is_local(http_address(service->http)) && service->keys.count == 0)
-		log_warning("whoever reaches this machine may ask: --api_key_file FILE lets in those with a key alone");
+		log_warning("anyone who can reach this machine can use the service; restrict it with --api_key_file FILE");
 	*out = service;
 	return OK;
 failed:

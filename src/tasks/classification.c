@@ -221,11 +221,6 @@ static void classification_heads(const struct task_state *state, struct model_he
 
 /* ---- Scores ---- */
 
-static double sigmoid(double x)
-{
-	return 1 / (1 + exp(-x));
-}
-
 enum status classification_score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				 struct measures *out)
 {
@@ -355,7 +350,7 @@ enum status classification_write(const struct task_state *state, const struct ta
 			task_probabilities(own, width, shares);
 		for (int64_t k = 0; k < width; k++)
 			values[i * width + k] = state->task->target == TARGET_NUMBER    ? own[k]
-						: state->task->target == TARGET_CLASSES ? (float)sigmoid(own[k])
+						: state->task->target == TARGET_CLASSES ? (float)task_sigmoid(own[k])
 											: (float)shares[k];
 	}
 	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);
@@ -394,7 +389,7 @@ enum status classification_put(const struct task_state *state, const struct task
 	} else {
 		json_open(&writer, "labels", '[');
 		for (int64_t i = 0; i < labels->count; i++) {
-			shares[i] = sigmoid(own[i]);
+			shares[i] = task_sigmoid(own[i]);
 			if (own[i] > 0)
 				json_put_string(&writer, NULL, labels->labels[i].name);
 		}
@@ -424,7 +419,7 @@ enum status classification_put_pipeline(const struct task_state *state, const st
 		score = shares[best];
 		free(shares);
 	} else if (state->task->target == TARGET_CLASSES) {
-		score = sigmoid(own[best]);
+		score = task_sigmoid(own[best]);
 	}
 	json_open(&writer, NULL, '[');
 	json_open(&writer, NULL, '{');

@@ -1,6 +1,5 @@
 /* Rerankers (cross-encoders): how well a text answers a query, read together. The head is one output behind the pooler, learned
  * by binary cross entropy: BertForSequenceClassification, as sentence-transformers' CrossEncoder has it. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -190,11 +189,6 @@ done:
 
 /* ---- Results ---- */
 
-static double sigmoid(double x)
-{
-	return 1 / (1 + exp(-x));
-}
-
 static enum status write_results(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				 const char *folder)
 {
@@ -205,7 +199,7 @@ static enum status write_results(const struct task_state *state, const struct ta
 	(void)set;
 	TRY(memory_new(&scores, outputs->count, sizeof(*scores), "results"));
 	for (int64_t i = 0; i < outputs->count; i++)
-		scores[i] = (float)sigmoid(task_output(outputs, i)[0]);
+		scores[i] = (float)task_sigmoid(task_output(outputs, i)[0]);
 	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);
 	status = results_write_values(path, scores, outputs->count, 1);
 done:
@@ -221,7 +215,7 @@ static enum status put(const struct task_state *state, const struct task_set *se
 	json_open(&writer, NULL, '{');
 	if (set->examples.has_ids && set->examples.examples[example].id)
 		json_put_string(&writer, "id", set->examples.examples[example].id);
-	json_put_double(&writer, "score", sigmoid(task_output(outputs, example)[0]));
+	json_put_double(&writer, "score", task_sigmoid(task_output(outputs, example)[0]));
 	json_close(&writer);
 	return buffer_status(out);
 }

@@ -248,6 +248,11 @@ void task_probabilities(const float *logits, int64_t count, double *out)
 		out[i] /= sum;
 }
 
+double task_sigmoid(double logit)
+{
+	return 1 / (1 + exp(-logit));
+}
+
 /* "balanced", or a weight for each label named: "a:2,b:1"; labels that are not named have 1. */
 static enum status read_label_weights(struct task_state *state)
 {

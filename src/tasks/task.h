@@ -234,6 +234,8 @@ void task_log_cut(const struct task_set *set, int32_t most);
 int32_t task_best(const float *values, int64_t count);
 /* Softmax of count > 0 logits, in double. */
 void task_probabilities(const float *logits, int64_t count, double *out);
+/* The probability of one logit, in double. */
+double task_sigmoid(double logit);
 
 extern const struct task task_embedding, task_reranking;
 extern const struct task task_classification, task_regression, task_multilabel, task_choice, task_tagging, task_squad,

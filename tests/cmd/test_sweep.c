@@ -199,7 +199,7 @@ static void mistakes_are_found_before_the_first_run(void **state)
 #define WRONG(lists, message) assert_program(ERR_USAGE, message, SWEEP("none", lists, ""))
 	WRONG("learning_rat=1", "there is no option 'learning_rat'");
 	assert_said("did you mean learning_rate?");
-	WRONG("learning_rate", "'learning_rate' is no option with its values");
+	WRONG("learning_rate", "'learning_rate' is not NAME=VALUE,VALUE");
 	WRONG("learning_rate=", "'learning_rate=' has no values");
 	WRONG("seed=1,,2", "'seed=1,,2' has an empty value");
 	WRONG("lr=1e-4,0.0001", "learning_rate has the value 0.0001 twice");
@@ -208,6 +208,7 @@ static void mistakes_are_found_before_the_first_run(void **state)
 	WRONG("task=mrpc,cola", "task cannot be swept");
 	WRONG("ranks=1,2", "ranks cannot be swept");
 	WRONG("", "--sweep names no option");
+	assert_program(ERR_USAGE, "--sweep and --resume_step cannot be combined", SWEEP("none", "seed=1,2", "--resume_step 2"));
 	WRONG("train_batch_size=8,16", "--train_batch_size is given, and swept");
 	WRONG("num_train_steps=3,4", "--num_train_steps or --num_train_epochs");
 	/* What only the files and the model tell. */
