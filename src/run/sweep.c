@@ -559,8 +559,26 @@ done:
 	return status;
 }
 
-/* The files of a folder, not what lies in folders of it; `results_only`: those that a task's results are. */
-static enum status copy_files(const char *from, const char *to, bool results_only)
+/* A folder with everything in it: an embedding's model has a folder of its own for the pooling. */
+static enum status copy_folder(const char *from, const char *to)
+{
+	struct name_list names = {0};
+	enum status status;
+	char source[PATH_BYTES], target[PATH_BYTES];
+	TRY_GOTO(folder_make(to), done);
+	TRY_GOTO(folder_list(from, &names), done);
+	for (int64_t i = 0; i < names.count; i++) {
+		TRY_GOTO(path_join(source, from, names.names[i]), done);
+		TRY_GOTO(path_join(target, to, names.names[i]), done);
+		TRY_GOTO(file_is_folder(source) ? copy_folder(source, target) : file_copy(source, target), done);
+	}
+done:
+	name_list_release(&names);
+	return status;
+}
+
+/* The files of results in a folder, not those in folders of it. */
+static enum status copy_results(const char *from, const char *to)
 {
 	struct name_list names = {0};
 	enum status status;
@@ -570,7 +588,7 @@ static enum status copy_files(const char *from, const char *to, bool results_onl
 		const char *name = names.names[i];
 		TRY_GOTO(path_join(source, from, name), done);
 		TRY_GOTO(path_join(target, to, name), done);
-		if (!file_is_folder(source) && (!results_only || results_is_file(name)))
+		if (!file_is_folder(source) && results_is_file(name))
 			TRY_GOTO(file_copy(source, target), done);
 	}
 done:
@@ -591,7 +609,7 @@ static enum status copy_result_folders(const char *from, const char *to)
 		if (!run_folder_holds_results(source))
 			continue;
 		TRY_GOTO(folder_make(target), done);
-		TRY_GOTO(copy_files(source, target, true), done);
+		TRY_GOTO(copy_results(source, target), done);
 	}
 done:
 	name_list_release(&names);
@@ -612,11 +630,10 @@ enum status sweep_publish(const struct sweep *sweep, int64_t run)
 	TRY(path_join(model, folder, "final"));
 	TRY(path_join(temporary, sweep->folder, TEMPORARY_PREFIX "final"));
 	TRY(checkpoint_clean(sweep->folder));
-	TRY(folder_make(temporary));
-	TRY(copy_files(model, temporary, false));
+	TRY(copy_folder(model, temporary));
 	TRY(checkpoint_folder_publish(sweep->folder, temporary, "final"));
 	TRY(run_folder_remove_results(sweep->folder));
-	TRY(copy_files(folder, sweep->folder, true));
+	TRY(copy_results(folder, sweep->folder));
 	return copy_result_folders(folder, sweep->folder);
 }
 

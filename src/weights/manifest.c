@@ -123,6 +123,19 @@ struct row {
 	uint32_t crc32c;
 };
 
+/* A file of the folder, or of a folder in it: nothing that leads out. */
+static bool is_inner_path(const char *name)
+{
+	for (const char *part = name;; part++) {
+		size_t size = strcspn(part, "/");
+		if (size == 0 || (size == 2 && memcmp(part, "..", 2) == 0))
+			return false;
+		part += size;
+		if (!*part)
+			return true;
+	}
+}
+
 static enum status row_read(const char *folder, const struct json *json, struct row *out)
 {
 	int64_t crc = -1;
@@ -130,7 +143,7 @@ static enum status row_read(const char *folder, const struct json *json, struct 
 	TRY(as_damage(folder, json_get_string(json, MANIFEST_NAME, "name", &out->name)));
 	TRY(as_damage(folder, json_get_integer(json, MANIFEST_NAME, "bytes", 0, INT64_MAX, &out->bytes)));
 	TRY(as_damage(folder, json_get_integer(json, MANIFEST_NAME, "crc32c", 0, UINT32_MAX, &crc)));
-	if (!out->name || out->bytes < 0 || crc < 0 || strchr(out->name, '/') || strcmp(out->name, "..") == 0)
+	if (!out->name || out->bytes < 0 || crc < 0 || !is_inner_path(out->name))
 		return folder_damaged(folder, "its " MANIFEST_NAME " has an incomplete row");
 	out->crc32c = (uint32_t)crc;
 	return OK;

@@ -351,7 +351,6 @@ static void put_about(struct json_writer *writer, const struct sentence_folder *
 
 enum file_kind { FILE_MODULES, FILE_POOLING, FILE_LENGTH, FILE_ABOUT };
 
-/* `files` NULL: not to be listed. */
 static enum status write_one(const char *folder, enum file_kind kind, const char *name, const struct sentence_folder *about,
 			     int32_t hidden, struct folder_files *files)
 {
@@ -369,7 +368,7 @@ static enum status write_one(const char *folder, enum file_kind kind, const char
 	enum status status = buffer_status(&text);
 	if (status == OK)
 		status = file_write(path, text.data, text.size);
-	if (status == OK && files)
+	if (status == OK)
 		status = folder_files_add(files, name, (int64_t)text.size, crc32c(0, text.data, text.size));
 	buffer_release(&text);
 	return status;
@@ -382,7 +381,7 @@ enum status sentence_folder_write(const char *folder, const struct sentence_fold
 	BUG_IF(about->pooling == 0);
 	TRY(path_join(path, folder, "1_Pooling"));
 	TRY(folder_make(path));
-	TRY(write_one(path, FILE_POOLING, "config.json", about, hidden, NULL));
+	TRY(write_one(folder, FILE_POOLING, "1_Pooling/config.json", about, hidden, files));
 	TRY(write_one(folder, FILE_LENGTH, LENGTH_FILE, about, hidden, files));
 	TRY(write_one(folder, FILE_ABOUT, PROMPT_FILE, about, hidden, files));
 	return write_one(folder, FILE_MODULES, MODULES, about, hidden, files);

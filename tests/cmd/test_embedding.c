@@ -283,6 +283,22 @@ static void bad_input_is_explained(void **state)
 		       test_folder);
 }
 
+/* The best run's folder is published whole, with the folder in it that tells the pooling; damage there is found. */
+static void a_sweep_publishes_the_whole_folder(void **state)
+{
+	(void)state;
+	assert_program(OK, "the best run is seed=1",
+		       "finetune --task embedding --model %s/base --train %s/pairs.tsv --dev %s/dev.tsv --out %s/swept "
+		       "--sweep seed=1 --max_seq_length 32 --precision fp32 --threads 1 --train_batch_size 16 "
+		       "--num_train_steps 2 --no_progress",
+		       test_folder, test_folder, test_folder, test_folder);
+	assert_same_file(test_path("swept/final/1_Pooling/config.json"), test_path("swept/seed=1/final/1_Pooling/config.json"));
+	assert_program(OK, "", "verify %s/swept/final", test_folder);
+	assert_program(OK, "", "embed --model %s/swept --threads 1 %s/texts.tsv", test_folder, test_folder);
+	put_file("swept/final/1_Pooling/config.json", "{}");
+	assert_program(ERR_DATA, "'1_Pooling/config.json' has 2 bytes", "verify %s/swept/final", test_folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +308,7 @@ int main(void)
 		cmocka_unit_test(every_form_is_told_by_its_columns),
 		cmocka_unit_test(rerankers_score_pairs),
 		cmocka_unit_test(bad_input_is_explained),
+		cmocka_unit_test(a_sweep_publishes_the_whole_folder),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

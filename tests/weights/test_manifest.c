@@ -234,6 +234,22 @@ static void a_newer_format_is_refused(void **state)
 	assert_error(ERR_DATA, "incomplete row", load(test_path("format")));
 }
 
+/* A name that leads out of the folder is no file of it. */
+static void names_stay_in_the_folder(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"..", "../x", "/x", "a/../../x", "a//x", "a/", ""};
+	assert_ok(folder_make(test_path("outward")));
+	assert_ok(file_write(test_path("x"), "x", 1));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct folder_files files = {0};
+		assert_ok(folder_files_add(&files, names[i], 1, crc32c(0, "x", 1)));
+		assert_ok(manifest_write(test_path("outward"), 0, &files));
+		assert_error(ERR_DATA, "incomplete row", manifest_verify(test_path("outward"), NULL));
+		free(files.files);
+	}
+}
+
 /* A file put into a finished folder is listed; replaced, too; and a full disk at any write leaves a folder that proves itself. */
 static void files_are_put(void **state)
 {
@@ -277,6 +293,7 @@ int main(void)
 		cmocka_unit_test(what_has_no_manifest_is_read),
 		cmocka_unit_test(other_errors_stay),
 		cmocka_unit_test(a_newer_format_is_refused),
+		cmocka_unit_test(names_stay_in_the_folder),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

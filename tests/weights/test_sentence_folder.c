@@ -1,6 +1,7 @@
 /* sentence-transformers folders: the forms that its versions have written are read, ours is the old one and comes back. */
 #include "base/json.h"
 #include "test.h"
+#include "weights/manifest.h"
 #include "weights/sentence_folder.h"
 
 /* The folders as versions 2 and 6.2 of sentence-transformers write them. */
@@ -165,7 +166,9 @@ static void what_is_written_comes_back(void **state)
 	bool is_on = false;
 	assert_ok(folder_make(test_path("ours")));
 	assert_ok(sentence_folder_write(test_path("ours"), &about, 384, &files));
-	assert_int_equal(files.count, 3);
+	assert_int_equal(files.count, 4);
+	assert_ok(manifest_write(test_path("ours"), 0, &files));
+	assert_ok(manifest_verify(test_path("ours"), NULL));
 	assert_ok(sentence_folder_read(&folder, test_path("ours")));
 	assert_true(folder.found && folder.normalize && folder.leaves_out_prompt && !folder.lowercase);
 	assert_int_equal(folder.pooling, about.pooling);
@@ -182,6 +185,9 @@ static void what_is_written_comes_back(void **state)
 	json_release(&document);
 	sentence_folder_release(&folder);
 	free(files.files);
+	/* The file in the inner folder is proved, too. */
+	assert_ok(file_write(test_path("ours/1_Pooling/config.json"), "{}", 2));
+	assert_error(ERR_DATA, "'1_Pooling/config.json' has 2 bytes", manifest_verify(test_path("ours"), NULL));
 }
 
 int main(void)
