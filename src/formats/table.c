@@ -65,6 +65,9 @@ static enum status take_form(struct table *table)
 	table->form = table->like->form;
 	table->delimiter = table->like->delimiter;
 	table->quoted = table->like->quoted;
+	table->separator = table->like->separator;
+	if (table->separator)
+		table_replace_separator(table);
 	table->has_header = table->like->has_header;
 	return OK;
 }
@@ -115,7 +118,11 @@ enum status table_read_piece(struct table *out, const struct table_piece *piece,
 
 enum status table_copy_form(struct table *out, const struct table *of)
 {
-	*out = (struct table){.form = of->form, .delimiter = of->delimiter, .quoted = of->quoted, .has_header = of->has_header};
+	*out = (struct table){.form = of->form,
+			      .delimiter = of->delimiter,
+			      .separator = of->separator,
+			      .quoted = of->quoted,
+			      .has_header = of->has_header};
 	enum status status = string_store_copy(&out->strings, of->name, strlen(of->name), &out->name);
 	for (int64_t i = 0; i < of->column_count && status == OK; i++) {
 		const char *copy;

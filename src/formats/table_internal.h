@@ -39,6 +39,8 @@ void splitter_release(struct splitter *splitter);
 
 /* Makes separators of several characters tabs; notes them in table->separator. */
 void table_unify_separators(struct table *table);
+/* Puts a tab where table->separator stands, spaces around it included. */
+void table_replace_separator(struct table *table);
 /* Sets form, delimiter and quoted of a table whose text has been read; options decide first. */
 MUST_USE enum status table_detect(struct table *table, enum table_hint hint, const struct table_options *options);
 /* The number of fields that most rows of a delimited text have; the first row's if there is no clear majority. */

@@ -31,10 +31,13 @@ static struct separator_survey look(const char *text, size_t size)
 	return survey;
 }
 
-/* Puts a tab where `separator` stands, spaces around it included. */
-static void replace(struct buffer *text, const char *separator)
+void table_replace_separator(struct table *table)
 {
+	struct buffer *text = &table->text;
+	const char *separator = table->separator;
 	size_t size = strlen(separator), to = 0;
+	if (text->size == 0)
+		return;
 	for (size_t from = 0; from < text->size;) {
 		if (text->size - from < size || memcmp(text->data + from, separator, size) != 0) {
 			text->data[to++] = text->data[from++];
@@ -63,5 +66,5 @@ void table_unify_separators(struct table *table)
 	if (survey.double_tabs >= survey.lines && survey.double_tabs > 0 && survey.single_tabs + survey.other_tabs == 0)
 		table->separator = "\t\t";
 	if (table->separator)
-		replace(text, table->separator);
+		table_replace_separator(table);
 }

@@ -467,7 +467,7 @@ static bool has_lines(const char *text, size_t size)
 {
 	struct json_document document = {0};
 	size_t line = line_size(text, size);
-	if (line == size || json_parse(&document, "", text, line) != OK)
+	if (json_parse(&document, "", text, line) != OK)
 		return false;
 	bool flat = document.root->kind == JSON_OBJECT && json_member(document.root, "context");
 	json_release(&document);

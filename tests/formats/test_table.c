@@ -244,6 +244,28 @@ static void columns_are_chosen_by_name_or_number(void **state)
 	table_release(&table);
 }
 
+static void later_pieces_have_the_separator_of_the_first(void **state)
+{
+	(void)state;
+	static const char *const pieces[][2] = {{"0 ||| a b\n1 ||| c\n", "2 ||| d e\n"}, {"0\t\ta b\n1\t\tc\n", "2\t\td e\n"}};
+	for (int i = 0; i < 2; i++) {
+		const struct table_options options = {.header = TABLE_NO, .bad = &bad};
+		struct table first, form, later;
+		struct table_piece piece = {.name = "a", .text = pieces[i][0], .size = strlen(pieces[i][0]), .first_line = 1};
+		assert_ok(table_read_piece(&first, &piece, &options));
+		assert_ok(table_copy_form(&form, &first));
+		piece = (struct table_piece){
+			.name = "a", .text = pieces[i][1], .size = strlen(pieces[i][1]), .first_line = 3, .like = &form};
+		assert_ok(table_read_piece(&later, &piece, &options));
+		assert_int_equal(later.column_count, 2);
+		assert_string_equal(table_field(&later, 0, 0), "2");
+		assert_string_equal(table_field(&later, 0, 1), "d e");
+		table_release(&later);
+		table_release(&form);
+		table_release(&first);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +278,7 @@ int main(void)
 		cmocka_unit_test(damage_is_named_by_its_line),
 		cmocka_unit_test(rows_behind_a_bad_one_keep_their_lines),
 		cmocka_unit_test(columns_are_chosen_by_name_or_number),
+		cmocka_unit_test(later_pieces_have_the_separator_of_the_first),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

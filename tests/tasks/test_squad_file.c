@@ -175,6 +175,10 @@ static void flat_records(void **state)
 		squad_release(&set);
 	}
 	struct squad_set set;
+	/* One record, its line not ended. */
+	assert_ok(read_text(&set, FLAT("x", "Ann", "who", "\"Ann\"", "0"), SQUAD_TRAIN, true, false));
+	assert_int_equal(set.question_count, 1);
+	squad_release(&set);
 	assert_error(ERR_DATA, "record 2: question 'y': \"answers\" must have lists",
 		     read_text(&set, FLAT("x", "Ann", "who", "\"Ann\"", "0") "\n" FLAT("y", "Ann", "who", "\"Ann\"", "0, 8") "\n",
 			       SQUAD_TRAIN, true, false));
