@@ -93,8 +93,8 @@ static enum status refuse_other(const struct run *run, const char *then)
 		now += now_size + (now[now_size] == '\n');
 		then += then_size + (then[then_size] == '\n');
 	}
-	enum status status = error_set(ERR_STATE, "'%s.part' was begun otherwise: then '%.*s', now '%.*s'", run->job->out,
-				       (int)then_size, then, (int)now_size, now);
+	enum status status = error_set(ERR_STATE, "'%s.part' was started with other settings: '%.*s' then, '%.*s' now",
+				       run->job->out, (int)then_size, then, (int)now_size, now);
 	error_hint("give the same input and options to go on, or --fresh to begin anew");
 	return status;
 }
@@ -161,7 +161,7 @@ static enum status open_output(struct run *run)
 	TRY(find_note(run));
 	TRY(file_writer_resume(&run->writer, job->out, run->written));
 	if (run->texts > 0)
-		log_note("going on behind %" PRId64 " texts that '%s' has answers of", run->texts, file_writer_part(run->writer));
+		log_note("resuming after %" PRId64 " texts already answered in '%s'", run->texts, file_writer_part(run->writer));
 	return OK;
 }
 

@@ -379,7 +379,7 @@ static enum status check_npy_target(const struct embed *embed)
 {
 	const char *out = embed->settings->answer.out;
 	if (embed->format == VECTORS_NPY && file_exists(out) && !file_is_folder(out) && file_stamp_at(out).inode == 0)
-		return error_set(ERR_USAGE, "'%s' is no file that one can go back in, as --format npy must", out);
+		return error_set(ERR_USAGE, "'%s' is not a seekable file, which --format npy needs", out);
 	return OK;
 }
 

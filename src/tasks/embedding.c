@@ -64,7 +64,7 @@ static enum status log_repeated(const struct example_set *set, enum ranking_form
 }
 
 /* What the examples of training are learned by. */
-static enum status log_loss(const struct task_state *state, enum ranking_form form)
+static void log_loss(const struct task_state *state, enum ranking_form form)
 {
 	double temperature =
 		state->settings.embedding.temperature > 0 ? state->settings.embedding.temperature : USUAL_TEMPERATURE;
@@ -79,7 +79,6 @@ static enum status log_loss(const struct task_state *state, enum ranking_form fo
 	else
 		log_note("loss: CoSENT at temperature %g, over the whole batch: cosines are to have the order of the scores",
 			 temperature);
-	return OK;
 }
 
 static enum status read_sets(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
@@ -104,7 +103,8 @@ static enum status read_sets(struct task_state *state, struct task_set *set, con
 	state->settings.trained = set->examples.columns;
 	if (own->form != RANKING_SCORED)
 		TRY(log_repeated(&set->examples, own->form));
-	return log_loss(state, own->form);
+	log_loss(state, own->form);
+	return OK;
 }
 
 /* ---- Encoding ---- */
@@ -136,8 +136,8 @@ static enum status read_score(const struct encoding *e, const struct example_tex
 	bool learned = e->set->use == TASK_TRAIN && e->state->settings.embedding.scored_loss == CONTRASTIVE_COSINE;
 	if (!learned || (score >= -1 && score <= 1))
 		return OK;
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: the score %g is no cosine, which is from -1 to 1",
-				       example->file, (long long)example->line, score);
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: the score %g is not between -1 and 1", example->file,
+				       (long long)example->line, score);
 	error_hint("divide the scores by the largest, or take --score_loss cosent, which goes by their order alone");
 	return status;
 }

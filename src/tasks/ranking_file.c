@@ -26,60 +26,24 @@ static const char *const scores[] = {
 	"score",  "similarity", "similarity_score", "relatedness_score", "relevance", "label", "rating", "is_duplicate", "scores",
 	"labels", NULL};
 static const char *const lists[] = {"documents", "docs", "passages", "candidates", NULL};
-/* All of them, by which a header is told. */
-static const char *const header[] = {"anchor",
-				     "query",
-				     "question",
-				     "sentence1",
-				     "sentence_A",
-				     "sentence_1",
-				     "question1",
-				     "text1",
-				     "text_1",
-				     "text_a",
-				     "sent0",
-				     "sent1",
-				     "premise",
-				     "source",
-				     "text",
-				     "sentence",
-				     "content",
-				     "title",
-				     "positive",
-				     "positives",
-				     "pos",
-				     "passage",
-				     "document",
-				     "answer",
-				     "response",
-				     "sentence2",
-				     "sentence_B",
-				     "sentence_2",
-				     "question2",
-				     "text2",
-				     "text_2",
-				     "text_b",
-				     "sent2",
-				     "hypothesis",
-				     "target",
-				     "duplicate",
-				     "negative",
-				     "negatives",
-				     "neg",
-				     "hard_negative",
-				     "hard_neg",
-				     "score",
-				     "similarity",
-				     "relevance",
-				     "label",
-				     "relatedness_score",
-				     "similarity_score",
-				     "is_duplicate",
-				     "negative1",
-				     "negative_1",
-				     "id",
-				     "labels",
-				     NULL};
+/* Names beside those above by which a header is told. */
+static const char *const others[] = {"negative1", "negative_1", "id", NULL};
+
+#define NAME_COUNT(names) (sizeof(names) / sizeof(*(names)) - 1)
+#define HEADER_NAMES                                                                                                             \
+	(NAME_COUNT(anchors) + NAME_COUNT(positives) + NAME_COUNT(negatives) + NAME_COUNT(scores) + NAME_COUNT(lists) +          \
+	 NAME_COUNT(others))
+
+/* All names by which a header is told, and NULL. */
+static void list_header_names(const char *out[HEADER_NAMES + 1])
+{
+	const char *const *const parts[] = {anchors, positives, negatives, scores, lists, others};
+	size_t count = 0;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		for (const char *const *name = parts[i]; *name; name++)
+			out[count++] = *name;
+	out[count] = NULL;
+}
 
 /* Indices; -1: there is none. */
 struct columns {
@@ -236,7 +200,7 @@ static enum status find_columns(const struct table *table, const struct ranking_
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < i; j++)
 			if (used[i] >= 0 && used[i] == used[j])
-				return which(table, "one column is to be two things at once", NAME_THEM);
+				return which(table, "one column is used for two purposes", NAME_THEM);
 	return OK;
 }
 
@@ -283,7 +247,7 @@ static enum status add_item(struct example_set *set, struct cell *cell, const st
 	const struct json *text = item->kind == JSON_OBJECT ? json_member(item, "text") : item;
 	const char *copy;
 	if (!text || (text->kind != JSON_STRING && text->kind != JSON_NUMBER) || strlen(text->text) != text->text_size)
-		return row_error(table, row, "an item of a list is no text");
+		return row_error(table, row, "an item of a list is not text");
 	TRY(string_store_copy(&set->strings, text->text, text->text_size, &copy));
 	return add_text(cell, copy);
 }
@@ -484,24 +448,24 @@ static void log_file(const struct table *table, const struct columns *columns, e
 	buffer_release(&text);
 }
 
-static enum status check_form(const struct table *table, const struct ranking_options *options, const struct columns *columns,
-			      enum ranking_form form)
+static enum status check_form(const struct table *table, const struct ranking_options *options, enum ranking_form form)
 {
 	if (form == RANKING_TEXTS && !options->allows_texts)
 		return which(table, "there is one text a row where two are needed", NAME_THEM);
 	if (options->needs_scores && options->scores_all && form == RANKING_PAIRS)
 		return which(table, "there are pairs, but neither a score nor texts that do not belong to the first", NAME_THEM);
-	(void)columns;
 	return OK;
 }
 
 static enum status read_table(struct example_set *set, struct table *table, const char *path,
 			      const struct ranking_options *options, enum ranking_form *form)
 {
-	struct table_options how = {.known_names = header, .bad = options->bad};
+	const char *names[HEADER_NAMES + 1];
+	struct table_options how = {.known_names = names, .bad = options->bad};
 	struct columns columns = {0};
 	int64_t before = set->count;
 	bool first = before == 0;
+	list_header_names(names);
 	TRY(table_read(table, path, &how));
 	set->table_count++;
 	if (table->row_count == 0)
@@ -510,7 +474,7 @@ static enum status read_table(struct example_set *set, struct table *table, cons
 	enum status status = find_columns(table, options, &columns);
 	enum ranking_form own = form_of(&columns, options);
 	if (status == OK)
-		status = check_form(table, options, &columns, own);
+		status = check_form(table, options, own);
 	if (status == OK && !first && own != *form)
 		status = error_set(ERR_DATA, "'%s' has %s, the file before it %s: one set is of one form", table->name,
 				   ranking_form_names[own], ranking_form_names[*form]);

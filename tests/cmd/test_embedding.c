@@ -217,6 +217,9 @@ static void every_form_is_told_by_its_columns(void **state)
 	put_file("bare.tsv", "the cat sees it.\tthe cat, it sees.\na dog likes it.\ta dog, it likes.\n");
 	forget("form");
 	assert_program(0, "taken as pairs: column 1; what belongs to it: column 2", SHORT("form", "bare.tsv", "--plan"));
+	put_file("passages.tsv", "the query\tpositive_passages\nwho?\tthe cat\nwhat?\ta dog\n");
+	forget("form");
+	assert_program(ERR_DATA, "its columns are 1 the query, 2 positive_passages", SHORT("form", "passages.tsv", "--plan"));
 	put_file("twice.tsv", "question\tanswer\nwho?\tthe cat\nwhat?\tthe cat\nhow?\tbread\n");
 	forget("form");
 	assert_program(0, "1 of 3 second texts occur more than once", SHORT("form", "twice.tsv", "--plan"));
@@ -239,6 +242,15 @@ static void rerankers_score_pairs(void **state)
 	put_file("asked.jsonl", "{\"id\": \"q7\", \"query\": \"the cat sees it.\", \"passage\": \"the cat, it sees.\"}\n");
 	assert_program(0, "", "predict --model %s/rank %s/asked.jsonl", test_folder, test_folder);
 	assert_printed("{\"id\":\"q7\",\"score\":0.");
+	/* A file of more lines than a chunk has is answered once. */
+	char command[512];
+	snprintf(command, sizeof(command), "for i in $(seq 1100); do cat %s/asked.jsonl; done >%s/long.jsonl", test_folder,
+		 test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(0, "", "predict --model %s/rank %s/long.jsonl --out %s/long.answers", test_folder, test_folder,
+		       test_folder);
+	snprintf(command, sizeof(command), "[ $(wc -l <%s/long.answers) -eq 1100 ]", test_folder);
+	assert_int_equal(system(command), 0);
 }
 
 static void bad_input_is_explained(void **state)
@@ -266,7 +278,7 @@ static void bad_input_is_explained(void **state)
 		       test_folder);
 	put_file("wide.tsv", "sentence1\tsentence2\tscore\nthe cat\ta dog\t4.5\nthe cat\tbread\t1\n");
 	forget("bad");
-	assert_program(ERR_DATA, "wide.tsv', line 2: the score 4.5 is no cosine",
+	assert_program(ERR_DATA, "wide.tsv', line 2: the score 4.5 is not between -1 and 1",
 		       SHORT("bad", "wide.tsv", "--score_loss cosine"));
 	forget("bad");
 	assert_program(ERR_DATA, "a reranker learns scores from 0 to 1",

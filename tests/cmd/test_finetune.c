@@ -209,7 +209,7 @@ static void predictions_stream(void **state)
 				 test_folder),
 			 128 + 9);
 	unsetenv("BERTC_FAULT");
-	assert_program(0, "going on behind 10", "predict --model %s/whole --precision fp32 %s/rows.tsv --out %s/cut", test_folder,
+	assert_program(0, "resuming after 10", "predict --model %s/whole --precision fp32 %s/rows.tsv --out %s/cut", test_folder,
 		       test_folder, test_folder);
 	assert_true(files_are_same(test_path("answers0"), test_path("cut")));
 }
