@@ -14,6 +14,8 @@ static enum long_texts long_texts_named(const char *name)
 static enum status choose_length(const struct answer_settings *settings, int32_t said, int32_t positions, int32_t *out)
 {
 	*out = said > 0 && said < positions ? said : positions;
+	if (positions < SHORTEST_LENGTH)
+		return error_set(ERR_USAGE, "the model has %d positions, which leaves no room for a text", positions);
 	if (settings->max_seq_length == 0)
 		return OK;
 	if (settings->max_seq_length > positions) {

@@ -138,12 +138,23 @@ static void finish_sequence(struct text_chunk *texts, struct encoder_text sequen
 	texts->counts.tokens += sequence.count;
 }
 
-/* [CLS] tokens [SEP], as often as there are windows. */
-static enum status add_windows(struct text_chunk *texts, const struct text_settings *settings, struct ready_text *ready)
+/* Tokens of a sequence, whose text begins with what `prompt` says is left of the prompt, that are not pooled: it and [CLS]. A
+ * prompt that fills the sequence leaves [SEP]. */
+static int32_t left_out_of(int64_t prompt, int32_t count)
+{
+	if (prompt <= 0)
+		return 0;
+	return prompt + 1 < count ? (int32_t)prompt + 1 : count - 1;
+}
+
+/* [CLS] tokens [SEP], as often as there are windows. `left_out`: tokens of the prompt, if they are not pooled. */
+static enum status add_windows(struct text_chunk *texts, const struct text_settings *settings, int32_t left_out,
+			       struct ready_text *ready)
 {
 	const struct vocab *vocab = tokenizer_vocab(settings->tokenizer);
 	const struct tokens *tokens = &texts->tokens[0];
 	int64_t room = settings->max_seq_length - 2, begin = 0;
+	BUG_IF(room < 1 || settings->stride < 1);
 	for (bool last = false; !last; begin += settings->stride) {
 		int64_t count = tokens->count - begin < room ? tokens->count - begin : room;
 		last = begin + count == tokens->count;
@@ -152,7 +163,10 @@ static enum status add_windows(struct text_chunk *texts, const struct text_setti
 		ids[0] = vocab->cls;
 		memcpy(ids + 1, tokens->ids + begin, (size_t)count * sizeof(*ids));
 		ids[count + 1] = vocab->sep;
-		finish_sequence(texts, (struct encoder_text){.count = (int32_t)count + 2}, begin);
+		finish_sequence(texts,
+				(struct encoder_text){.count = (int32_t)count + 2,
+						      .left_out = left_out_of(left_out - begin, (int32_t)count + 2)},
+				begin);
 		ready->count++;
 	}
 	return OK;
@@ -189,22 +203,22 @@ static enum status encode(struct text_chunk *texts, const struct line_chunk *chu
 		TRY(tokenizer_encode(settings->tokenizer, text->pair, text->pair_size, &tokens[1]));
 	int64_t all = tokens[0].count + tokens[1].count + (text->pair ? 3 : 2);
 	texts->counts.empty += tokens[0].count + tokens[1].count == (settings->prompt ? prompt_tokens : 0);
+	int32_t left_out = settings->leaves_out_prompt && settings->prompt ? prompt_tokens : 0;
 	bool too_many = all > settings->max_seq_length;
 	if (too_many && (settings->long_texts == LONG_STOP || (settings->long_texts == LONG_WINDOWS && text->pair)))
 		return too_long(chunk, ready, all, text->pair != NULL, settings->max_seq_length);
 	if (too_many && settings->long_texts == LONG_WINDOWS) {
 		texts->counts.windowed++;
-		return add_windows(texts, settings, ready);
+		return add_windows(texts, settings, left_out, ready);
 	}
 	struct encoded_text encoded;
 	TRY(add_sequence(texts, settings->max_seq_length));
 	task_join_tokens(tokenizer_vocab(settings->tokenizer), &tokens[0], text->pair ? &tokens[1] : NULL,
 			 settings->max_seq_length, texts->ids + texts->id_count, &encoded);
-	int32_t left_out = settings->leaves_out_prompt && settings->prompt ? prompt_tokens + 1 : 0;
 	finish_sequence(texts,
 			(struct encoder_text){.count = encoded.count,
 					      .second = text->pair ? encoded.second : 0,
-					      .left_out = left_out < encoded.count ? left_out : encoded.count - 1},
+					      .left_out = left_out_of(left_out, encoded.count)},
 			0);
 	ready->count = 1;
 	ready->cut = encoded.cut;

@@ -205,7 +205,8 @@ enum status model_folder_load(const char *path, const struct model *model, enum 
 
 /* --- The tokenizer --- */
 
-/* "model_max_length" of a tokenizer_config.json beside the vocabulary. Tokenizers without a bound say 1e30. */
+/* "model_max_length" of a tokenizer_config.json beside the vocabulary. Tokenizers without a bound say 1e30; a bound that
+ * leaves no room for a text is none. */
 static enum status read_max_length(const char *vocab_path, int64_t *out)
 {
 	char folder[PATH_BYTES], path[PATH_BYTES];
@@ -221,7 +222,7 @@ static enum status read_max_length(const char *vocab_path, int64_t *out)
 	enum status status = OK;
 	if (member && member->kind != JSON_NULL)
 		status = json_get_number(document.root, path, "model_max_length", &length);
-	if (length >= 1 && length < MAX_LENGTH_LIMIT)
+	if (length >= SHORTEST_LENGTH && length < MAX_LENGTH_LIMIT)
 		*out = (int64_t)length;
 	json_release(&document);
 	return status;

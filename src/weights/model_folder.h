@@ -32,6 +32,9 @@ struct model_source {
 /* No weights at all is ERR_USAGE. */
 MUST_USE enum status model_source_find(const char *path, struct model_source *out);
 
+/* Tokens that a folder must let a text have, [CLS] and [SEP] included: less leaves no room for one. */
+#define SHORTEST_LENGTH 8
+
 /* A vocabulary and how text is split with it. Released by folder_tokenizer_release. */
 struct folder_tokenizer {
 	struct vocab vocab;

@@ -160,7 +160,7 @@ static enum status read_length(struct sentence_folder *out)
 		TRY(read_optional(&document, path, out->transformer, names[i]));
 	const struct json *said = document.root ? json_member(document.root, "max_seq_length") : NULL;
 	if (said && said->kind != JSON_NULL)
-		TRY_GOTO(json_get_integer(document.root, path, "max_seq_length", 1, INT32_MAX, &length), done);
+		TRY_GOTO(json_get_integer(document.root, path, "max_seq_length", SHORTEST_LENGTH, INT32_MAX, &length), done);
 	if (document.root)
 		TRY_GOTO(json_get_bool(document.root, path, "do_lower_case", &out->lowercase), done);
 	out->max_seq_length = (int32_t)length;

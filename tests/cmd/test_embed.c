@@ -239,6 +239,39 @@ static void sentence_folders_decide(void **state)
 	assert_said("it has: query");
 }
 
+/* A prompt that is not pooled is in the first window alone, and is not pooled there either. */
+static void prompts_are_left_out_of_windows(void **state)
+{
+	(void)state;
+	int64_t rows, columns;
+	struct sentence_prompt prompts[] = {{(char *)(uintptr_t) "query", (char *)(uintptr_t) "waz way "}};
+	struct sentence_folder about = {.pooling = POOLING_MEAN,
+					.leaves_out_prompt = true,
+					.max_seq_length = 10,
+					.prompts = prompts,
+					.prompt_count = 1,
+					.default_prompt = 0};
+	struct folder_files files = {0};
+	small_model_make(test_path("asked"), &model_heads_encoder, NULL, NULL);
+	assert_ok(sentence_folder_write(test_path("asked"), &about, WIDTH, &files));
+	free(files.files);
+	put_file("first.txt", "wai waj wak wal wam wan\n");
+	put_file("second.txt", "wao wap waq\n");
+	put_file("both.txt", "wai waj wak wal wam wan wao wap waq\n");
+	assert_program(0, "", "embed --model %s/asked --precision fp32 %s/first.txt", test_folder, test_folder);
+	double *first = printed_vectors(&rows, &columns);
+	assert_program(0, "", "embed --model %s/asked --precision fp32 --prompt '' %s/second.txt", test_folder, test_folder);
+	double *second = printed_vectors(&rows, &columns);
+	assert_program(0, "", "embed --model %s/asked --precision fp32 --long_texts windows %s/both.txt", test_folder,
+		       test_folder);
+	double *both = printed_vectors(&rows, &columns);
+	for (int64_t c = 0; c < columns; c++)
+		assert_near(both[c], (10 * first[c] + 5 * second[c]) / 15, 1e-6);
+	free(first);
+	free(second);
+	free(both);
+}
+
 /* What extract_features.py prints, by its form; its numbers are those of --format jsonl before pooling. */
 static void google_features_have_their_form(void **state)
 {
@@ -333,6 +366,7 @@ int main(void)
 		cmocka_unit_test(windows_are_averaged),
 		cmocka_unit_test(json_lines_and_pairs_are_read),
 		cmocka_unit_test(sentence_folders_decide),
+		cmocka_unit_test(prompts_are_left_out_of_windows),
 		cmocka_unit_test(google_features_have_their_form),
 		cmocka_unit_test(an_interrupted_command_goes_on),
 		cmocka_unit_test(an_interrupted_command_can_begin_anew),

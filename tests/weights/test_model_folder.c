@@ -428,6 +428,7 @@ static void tokenizers_are_read(void **state)
 		"\"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": false}, \"model\": {\"type\": "
 		"\"WordPiece\", \"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4, \"a\": 5}}}";
 	static const char bounded[] = "{\"tokenizer_class\": \"BertTokenizer\", \"model_max_length\": 512}";
+	static const char tiny[] = "{\"model_max_length\": 2}";
 	static const char unbounded[] = "{\"model_max_length\": 1000000000000000019884624838656}";
 	struct model_source source = {.weights = "", .config = "", .vocab = ""};
 	struct folder_tokenizer found;
@@ -448,6 +449,10 @@ static void tokenizers_are_read(void **state)
 	assert_false(found.settings.lowercase); /* what tokenizer.json says, since the other is silent */
 	folder_tokenizer_release(&found);
 	REQUIRE(file_write(in_folder("five/tokenizer_config.json"), unbounded, strlen(unbounded)));
+	REQUIRE(folder_tokenizer_read(&found, &source));
+	assert_int_equal(found.max_length, 0);
+	folder_tokenizer_release(&found);
+	REQUIRE(file_write(in_folder("five/tokenizer_config.json"), tiny, strlen(tiny)));
 	REQUIRE(folder_tokenizer_read(&found, &source));
 	assert_int_equal(found.max_length, 0);
 	folder_tokenizer_release(&found);

@@ -129,6 +129,7 @@ static void bad_folders_are_refused(void **state)
 		{ERR_USAGE, "in another", "1_Pooling/config.json", "{\"pooling_mode\": [\"mean\", \"cls\"]}"},
 		{ERR_DATA, "names no pooling mode", "1_Pooling/config.json", "{\"pooling_mode_cls_token\": false}"},
 		{ERR_DATA, "max_seq_length", "sentence_bert_config.json", "{\"max_seq_length\": -1}"},
+		{ERR_DATA, "max_seq_length", "sentence_bert_config.json", "{\"max_seq_length\": 2}"},
 		{ERR_DATA, "\"prompts\" is not an object", "config_sentence_transformers.json", "{\"prompts\": []}"},
 		{ERR_DATA, "default_prompt_name", "config_sentence_transformers.json", "{\"default_prompt_name\": \"query\"}"},
 	};
