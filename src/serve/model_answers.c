@@ -11,8 +11,8 @@ static bool write_vectors(struct model_work *work, struct buffer *out, struct ap
 	const struct api_request *request = work->request;
 	int64_t width = (int64_t)work->model->hidden * pooling_count(work->model->pooling);
 	struct api_vectors vectors = {.values = work->outputs.values, .count = work->job.count, .width = width};
-	if (request->dimensions > 0 && request->dimensions < width) {
-		vectors.width = request->dimensions;
+	if (work->dimensions < width) {
+		vectors.width = work->dimensions;
 		for (int64_t i = 0; i < vectors.count; i++)
 			memmove(work->outputs.values + i * vectors.width, work->outputs.values + i * width,
 				(size_t)vectors.width * sizeof(float));

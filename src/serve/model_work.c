@@ -170,6 +170,10 @@ static bool encode_vector(struct model_work *work, struct id_block *block, int64
 	if (!append_text(block, work, tokens->ids, tokens->count, number, truncates, error))
 		return false;
 	text->count = (int32_t)(block->count - before);
+	/* What is cut on the left is of the prompt first. */
+	int64_t cut = tokens->count + 2 - text->count;
+	if (work->request->cut_left && text->left_out > 1 && cut > 0)
+		text->left_out = text->left_out - 1 > cut ? text->left_out - (int32_t)cut : 1;
 	/* A prompt that fills the text leaves nothing but [SEP] to pool. */
 	if (text->left_out >= text->count)
 		text->left_out = text->count - 1;
@@ -298,12 +302,15 @@ static bool encode_task(struct model_work *work, bool truncates, struct api_erro
 	return true;
 }
 
-static bool check_dimensions(const struct model_work *work, struct api_error *error)
+/* As asked for, or as the sentence-transformers folder says where it can be had. */
+static bool find_dimensions(struct model_work *work, struct api_error *error)
 {
 	int64_t width = (int64_t)work->model->hidden * pooling_count(work->model->pooling);
 	if (work->request->dimensions > width)
 		return api_fail(error, FAULT_FIELD, "dimensions", "'dimensions' is %lld, and the model's embeddings have %lld",
 				(long long)work->request->dimensions, (long long)width);
+	int64_t said = work->model->sentences.truncate_dim;
+	work->dimensions = work->request->dimensions > 0 ? work->request->dimensions : said > 0 && said < width ? said : width;
 	return true;
 }
 
@@ -317,7 +324,7 @@ bool model_work_make(struct model_work *out, const struct models *models, const 
 	if (request->truncate != AS_SET)
 		truncates = request->truncate == YES;
 	bool of_task = out->model->has_task;
-	if (request->task == API_EMBED && !check_dimensions(out, error))
+	if (request->task == API_EMBED && !find_dimensions(out, error))
 		return false;
 	if (!(of_task ? encode_task(out, truncates, error) : encode_texts(out, truncates, error)))
 		return false;

@@ -13,6 +13,7 @@ struct model_work {
 	struct encoder_text *texts; /* [job.count] */
 	int32_t *tokens;            /* [job.count] of each */
 	int64_t token_count;
+	int64_t dimensions;  /* API_EMBED: numbers of a vector */
 	int32_t *ids, *rows; /* what the texts point to, unless `set` has it */
 	struct task_set set;
 	/* What has been computed. */

@@ -104,6 +104,9 @@ static enum status find_longest(const char *folder, int64_t asked, int64_t said,
 	struct model_config config;
 	TRY(model_folder_config(folder, &config));
 	int64_t longest = config.max_position_embeddings;
+	if (longest < SHORTEST_LENGTH)
+		return error_set(ERR_USAGE, "'%s' has %lld positions, which leaves no room for a text", folder,
+				 (long long)longest);
 	if (asked > longest)
 		return error_set(ERR_USAGE, "--max_seq_length %lld is beyond the %lld positions of '%s'", (long long)asked,
 				 (long long)longest, folder);
@@ -164,6 +167,11 @@ static enum status open_encoder(struct served_model *model, const struct models 
 	struct folder_tokenizer tokenizer;
 	int32_t longest = 0;
 	enum status status = OK;
+	if (model->sentences.found && model->sentences.pooling == 0) {
+		status = error_set(ERR_USAGE, "'%s' pools nothing: it is a cross-encoder, which scores pairs", model->folder);
+		error_hint("serve a folder with a Pooling module, or one whose weights have a head for pairs");
+		return status;
+	}
 	bool says_words =
 		architecture && (strcmp(architecture, "BertForPreTraining") == 0 || strcmp(architecture, "BertForMaskedLM") == 0);
 	bool has_words = says_words || !architecture;

@@ -5,6 +5,7 @@
 #include "cmd/program.h"
 #include "infer/small_model.h"
 #include "serve/server.h"
+#include "weights/sentence_folder.h"
 
 static void make_model(const char *name, const struct model_heads *heads, const char *problem, const char *const *labels,
 		       int32_t count)
@@ -424,6 +425,56 @@ static void bad_starts_are_refused(void **state)
 	buffer_release(&weights);
 }
 
+static void make_sentences(const char *name, const struct sentence_folder *about)
+{
+	struct folder_files files = {0};
+	small_model_make(test_path(name), &model_heads_pretraining, NULL, NULL);
+	assert_ok(sentence_folder_write(test_path(name), about, SMALL_HIDDEN, &files));
+	free(files.files);
+}
+
+/* The width of vectors, what is left of a prompt that is cut on the left, and a folder without vectors. */
+static void sentence_folders_decide(void **state)
+{
+	static const char transformer[] = "[{\"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"}]";
+	struct sentence_prompt prompts[] = {{(char *)(uintptr_t) "query", (char *)(uintptr_t) "waz way wax "},
+					    {(char *)(uintptr_t) "short", (char *)(uintptr_t) "wax "}};
+	struct sentence_folder about = {.pooling = POOLING_MEAN,
+					.leaves_out_prompt = true,
+					.max_seq_length = 10,
+					.truncate_dim = 3,
+					.prompts = prompts,
+					.prompt_count = 2,
+					.default_prompt = -1};
+	struct server server;
+	struct buffer shorter = {0}, longer = {0};
+	int numbers = 1;
+	char path[PATH_BYTES];
+	(void)state;
+	make_sentences("sentences", &about);
+	start_one(&server, "sentences", "");
+	const char *answer = ask(&server, 200, "/embed", "{\"inputs\": \"waa\"}");
+	for (const char *at = answer; *at; at++)
+		numbers += *at == ',';
+	assert_int_equal(numbers, 3);
+	assert_answer(&server, 200, "/embed", "{\"inputs\": \"waa\", \"dimensions\": 5}", "[[");
+	/* The prompt is cut away but for its last word, as if it had no others. */
+	buffer_text(&longer, ask(&server, 200, "/embed",
+				 "{\"inputs\": \"waa wab wac wad wae waf wag\", \"prompt_name\": \"query\", \"truncate\": true, "
+				 "\"truncation_direction\": \"left\"}"));
+	buffer_text(&shorter,
+		    ask(&server, 200, "/embed", "{\"inputs\": \"waa wab wac wad wae waf wag\", \"prompt_name\": \"short\"}"));
+	assert_string_equal(buffer_string(&longer), buffer_string(&shorter));
+	server_stop(&server);
+	snprintf(path, sizeof path, "%s/sentences/modules.json", test_folder);
+	assert_ok(file_write(path, transformer, strlen(transformer)));
+	snprintf(path, sizeof path, "%s/sentences/MANIFEST.json", test_folder);
+	assert_int_equal(unlink(path), 0);
+	assert_program(2, "pools nothing", "serve --model %s --listen 127.0.0.1:0", test_path("sentences"));
+	buffer_release(&shorter);
+	buffer_release(&longer);
+}
+
 /* transformers leaves the names of two classes out that nobody has named. */
 static void classes_without_names_are_numbered(void **state)
 {
@@ -482,6 +533,7 @@ int main(void)
 		cmocka_unit_test(a_full_service_says_when_to_come_back),
 		cmocka_unit_test(what_was_taken_is_answered_before_the_end),
 		cmocka_unit_test(bad_starts_are_refused),
+		cmocka_unit_test(sentence_folders_decide),
 		cmocka_unit_test(classes_without_names_are_numbered),
 		cmocka_unit_test(a_served_model_stays_as_it_was_loaded),
 	};
