@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/file.h"
 #include "base/log.h"
+#include "tasks/set_list.h"
 #include "tasks/squad_score.h"
 
 static enum status check_options(const struct prediction_settings *settings, const struct squad_task_settings *squad,
@@ -25,13 +25,6 @@ static enum status check_options(const struct prediction_settings *settings, con
 				   settings->find_threshold ? "--find_threshold" : "--na_prob_thresh");
 	}
 	return status;
-}
-
-/* FILE of [NAME=]FILE; a file whose own name has an equals sign goes first. */
-static const char *path_of(const char *test)
-{
-	const char *equals = strchr(test, '=');
-	return equals && !file_exists(test) ? equals + 1 : test;
 }
 
 static enum status check_predictions(const struct prediction_settings *settings, const struct squad_predictions *predictions,
@@ -125,7 +118,7 @@ enum status evaluate_predictions(const struct prediction_settings *settings, con
 	struct measures measures = {0};
 	struct bad_records bad = {.skip = false};
 	TRY(check_options(settings, squad, test));
-	const char *path = path_of(test->values[0]);
+	const char *path = set_path(test->values[0]);
 	TRY(squad_read(&set, path, &(struct squad_options){.use = SQUAD_PREDICT, .allow_impossible = true, .bad = &bad}));
 	enum status status = squad_predictions_read(&predictions, settings->predictions, &set);
 	if (status == OK)

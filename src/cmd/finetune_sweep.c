@@ -16,6 +16,7 @@
 #include "cmd/training_settings.h"
 #include "comm/launcher.h"
 #include "run/sweep.h"
+#include "tasks/set_list.h"
 #include "train/ranks.h"
 
 /* The options of one run: the command's with the run's values. */
@@ -191,14 +192,14 @@ static enum status hash_files(const struct finetune_settings *settings, uint64_t
 	*out = 0;
 	for (int k = 0; k < 2; k++)
 		for (int64_t i = 0; i < lists[k]->count; i++) {
-			const char *value = lists[k]->values[i], *equals = strchr(value, '=');
-			bool named = equals && !memchr(value, '/', (size_t)(equals - value));
+			const char *value = lists[k]->values[i];
+			size_t name_size = set_name_size(value);
 			int64_t bytes;
 			uint32_t crc;
-			TRY(file_checksum(named ? equals + 1 : value, &bytes, &crc));
+			TRY(file_checksum(set_path(value), &bytes, &crc));
 			*out = hash64_combine(*out, (uint64_t)k << 32 | crc);
-			if (named)
-				*out = hash64_combine(*out, hash64(value, (size_t)(equals - value)));
+			if (name_size > 0)
+				*out = hash64_combine(*out, hash64(value, name_size));
 		}
 	return OK;
 }

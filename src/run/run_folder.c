@@ -12,6 +12,7 @@
 #include "formats/event_file.h"
 #include "run/data_folder.h"
 #include "tasks/results.h"
+#include "tasks/set_list.h"
 #include "train/ranks.h"
 
 /* ---- --fresh ---- */
@@ -32,15 +33,6 @@ static enum status lies_in_cleared(const char *path)
 	return error_set(ERR_USAGE, "'%s' is inside the folder that --fresh clears", path);
 }
 
-/* PATH of [NAME=]PATH, as lists of sets have it. */
-static const char *path_of_set(const char *value)
-{
-	const char *equals = strchr(value, '=');
-	if (!equals || memchr(value, '/', (size_t)(equals - value)) || file_exists(value))
-		return value;
-	return equals + 1;
-}
-
 /* What --fresh would need afterwards must be there and must not be what it removes. */
 static enum status check_fresh(const struct run_folder_settings *settings)
 {
@@ -56,7 +48,7 @@ static enum status check_fresh(const struct run_folder_settings *settings)
 		}
 	for (int64_t k = 0; k < settings->pattern_count; k++)
 		for (int64_t i = 0; status == OK && i < settings->patterns[k]->count; i++)
-			status = path_expand(path_of_set(settings->patterns[k]->values[i]), &files);
+			status = path_expand(set_path(settings->patterns[k]->values[i]), &files);
 	for (int64_t i = 0; status == OK && i < files.count; i++)
 		if (lies_within(settings->out, files.names[i]))
 			status = lies_in_cleared(files.names[i]);

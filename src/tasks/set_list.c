@@ -6,13 +6,18 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* Bytes of the name in NAME=PATH; 0: there is none. What exists under the whole text is a path with an equals sign. */
-static size_t name_size(const char *value)
+size_t set_name_size(const char *value)
 {
 	const char *equals = strchr(value, '=');
 	if (!equals || memchr(value, '/', (size_t)(equals - value)) || file_exists(value))
 		return 0;
 	return (size_t)(equals - value);
+}
+
+const char *set_path(const char *value)
+{
+	size_t size = set_name_size(value);
+	return size > 0 ? value + size + 1 : value;
 }
 
 /* What `bertc finetune` keeps in its folder. */
@@ -46,14 +51,14 @@ enum status set_list_parse(struct set_list *out, const char *option, const struc
 	TRY(memory_new(&out->paths, list->count, sizeof(*out->paths), "sets of files"));
 	for (int64_t i = 0; i < list->count; i++) {
 		const char *value = list->values[i], *name = "";
-		size_t size = name_size(value);
+		size_t size = set_name_size(value);
 		if (size > 0)
 			TRY(string_store_copy(&out->names, value, size, &name));
 		if (size > 0 || out->count == 0) {
 			TRY(check_name(out, option, name, name_folders));
 			out->sets[out->count++] = (struct file_set){.name = name, .paths = out->paths + i};
 		}
-		out->paths[i] = size > 0 ? value + size + 1 : value;
+		out->paths[i] = set_path(value);
 		out->sets[out->count - 1].count++;
 	}
 	return OK;

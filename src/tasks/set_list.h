@@ -3,6 +3,9 @@
 #ifndef TASKS_SET_LIST_H
 #define TASKS_SET_LIST_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/error.h"
 #include "base/option.h"
 #include "base/string_store.h"
@@ -19,6 +22,12 @@ struct set_list {
 	const char **paths;
 	struct string_store names;
 };
+
+/* Bytes of NAME in [NAME=]PATH; 0: there is none. A text with a slash before its equals sign, or one under which there is a file,
+ * is a path. */
+size_t set_name_size(const char *value);
+/* Its PATH. */
+const char *set_path(const char *value);
 
 /* Takes the list of option --`option` apart. ERR_USAGE: two sets of one name; with `name_folders`, where results are written into
  * folders of these names, a name that is no plain file name, or that a run's folder has a use for. */

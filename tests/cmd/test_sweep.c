@@ -1,5 +1,6 @@
 /* `bertc finetune --sweep` as a user does it: all runs, the best of them, a sweep that is interrupted, changed, run on ranks, and
  * what wrong commands give. */
+#include <unistd.h>
 #include "cmd/small_run.h"
 
 static void put_table(const char *name, int rows, int first)
@@ -193,6 +194,27 @@ static void failed_runs_are_remembered(void **state)
 	assert_said("1 of 2 runs are done");
 }
 
+/* A file whose own name has an equals sign is that file, as without --sweep. */
+static void file_names_may_have_equals_signs(void **state)
+{
+	(void)state;
+	char here[512], bertc[600];
+	const char *own = getenv("BERTC");
+	put_table("a=b.tsv", 16, 3);
+	assert_non_null(getcwd(here, sizeof(here)));
+	snprintf(bertc, sizeof(bertc), "%s/%s", here, own ? own : "build/bertc");
+	if (!own || own[0] != '/')
+		setenv("BERTC", bertc, 1);
+	assert_int_equal(chdir(test_folder), 0);
+	assert_program(0, "the best run is seed=1", BASE "--dev a=b.tsv --out %s/equals --sweep seed=1", test_folder, test_folder,
+		       test_folder);
+	assert_int_equal(chdir(here), 0);
+	if (own)
+		setenv("BERTC", own, 1);
+	else
+		unsetenv("BERTC");
+}
+
 static void mistakes_are_found_before_the_first_run(void **state)
 {
 	(void)state;
@@ -228,6 +250,7 @@ int main(void)
 		cmocka_unit_test(a_changed_sweep_keeps_what_it_can),
 		cmocka_unit_test(ranks_sweep_together),
 		cmocka_unit_test(failed_runs_are_remembered),
+		cmocka_unit_test(file_names_may_have_equals_signs),
 		cmocka_unit_test(mistakes_are_found_before_the_first_run),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
