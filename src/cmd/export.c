@@ -400,16 +400,45 @@ static enum status missing(const char *option)
 	return status;
 }
 
+/* What would have no effect is refused. */
+static enum status check_options(const struct export_settings *settings)
+{
+	enum status status = OK;
+	if (!settings->model || !settings->to || !settings->out)
+		return missing(!settings->model ? "model" : !settings->to ? "to" : "out");
+	if (settings->calibrate && strcmp(settings->to, "int8") != 0) {
+		status = error_set(ERR_USAGE, "--calibrate has no effect with --to %s: only int8 tries layers on texts",
+				   settings->to);
+		error_hint("leave --calibrate out, or export --to int8");
+	} else if (settings->normalize && strcmp(settings->to, "tensorflow") == 0) {
+		status = error_set(ERR_USAGE, "--normalize has no effect with --to tensorflow: the form has no vectors of texts");
+		error_hint("leave --normalize out, or export --to sentence_transformers");
+	}
+	return status;
+}
+
+/* With the folder read, and --pooling settled. */
+static enum status check_normalize(const struct export_settings *settings, const struct saved_model *saved)
+{
+	if (!settings->normalize || saved->sentences.pooling)
+		return OK;
+	enum status status =
+		error_set(ERR_USAGE, "--normalize has no effect: '%s' does not say how texts become vectors", settings->model);
+	error_hint("choose it with --pooling cls|mean|max");
+	return status;
+}
+
 static enum status run_export(struct options *options)
 {
 	const struct export_settings *settings = options->settings;
 	struct saved_model saved = {0};
-	if (!settings->model || !settings->to || !settings->out)
-		return missing(!settings->model ? "model" : !settings->to ? "to" : "out");
+	TRY(check_options(settings));
 	TRY(check_new(settings->out));
 	bool vectors = settings->pooling || strcmp(settings->to, "sentence_transformers") == 0;
 	enum status status = saved_model_read(&saved, settings->model, settings->head && !vectors);
 	settle_pooling(settings, &saved);
+	if (status == OK)
+		status = check_normalize(settings, &saved);
 	if (status == OK)
 		status = write_export(settings, &saved);
 	if (status == OK)

@@ -136,6 +136,14 @@ static void refused(void **state)
 	assert_program(ERR_USAGE, "into which nothing is written",
 		       "export --model %s/base --to onnx --out %s/base/final/a/b.onnx", test_folder, test_folder);
 	assert_int_equal(program("verify %s/base/final", test_folder), OK);
+	/* Options that would have no effect. */
+	assert_program(ERR_USAGE, "--calibrate has no effect with --to onnx",
+		       "export --model %s/base --to onnx --calibrate %s --out %s/x", test_folder, corpus, test_folder);
+	assert_program(ERR_USAGE, "--normalize has no effect with --to tensorflow",
+		       "export --model %s/base --to tensorflow --normalize --out %s/x", test_folder, test_folder);
+	assert_program(ERR_USAGE, "does not say how texts become vectors",
+		       "export --model %s/base --to onnx --normalize --out %s/x", test_folder, test_folder);
+	assert_false(file_exists(test_path("x")));
 	/* An empty folder is as good as none. */
 	assert_ok(folder_make(test_path("empty")));
 	assert_program(OK, "written: ", "export --model %s/base --to onnx --out %s/empty/", test_folder, test_folder);
