@@ -182,6 +182,7 @@ static enum status run_fill(struct options *options)
 		return status;
 	}
 	TRY_GOTO(collect_texts(&options->positional, &input, &texts), done);
+	TRY_GOTO(session_needs_words(settings->model), done);
 	TRY_GOTO(model_folder_config(settings->model, &config), done);
 	int32_t length = config.max_position_embeddings;
 	TRY_GOTO(session_open(&session, settings->model, &settings->device, instance_capacity(length, 1, length), length), done);

@@ -135,6 +135,7 @@ static enum status run_score(struct options *options)
 		error_hint("bertc score --model FOLDER sentences.txt");
 		return status;
 	}
+	TRY_GOTO(session_needs_words(settings->answer.model), done);
 	TRY_GOTO(answer_model_open(&score.model, &settings->answer, settings->answer.model, &heads, 0, false, true), done);
 	TRY_GOTO(answer_job_fill(&job, options, score.model.path, score.model.session.backend, &identity), done);
 	status = answer_job_run(&job);

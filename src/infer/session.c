@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "weights/int8_weights.h"
+#include "tasks/task.h"
 #include "weights/model_folder.h"
 
 /* Weights of the file: packed as they come where the back end can, else through masters. An encoder with a masked-word head alone
@@ -56,6 +57,20 @@ static enum status session_prepare(struct session *session, const char *model, c
 	struct scalars scalars = {.loss_scale = 1.0, .finite = 1};
 	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof(scalars));
 	return OK;
+}
+
+enum status session_needs_words(const char *model)
+{
+	struct task_config config;
+	enum status status = OK;
+	TRY(model_folder_task(model, &config));
+	if (config.architecture && task_of_architecture(config.architecture, config.problem_type, config.label_count)) {
+		status = error_set(ERR_USAGE, "'%s' is a fine-tuned model (%s) and cannot predict words", model,
+				   config.architecture);
+		error_hint("use the pre-trained model it was made from, or bertc predict");
+	}
+	task_config_release(&config);
+	return status;
 }
 
 enum status session_open(struct session *session, const char *model, const struct device_settings *device,

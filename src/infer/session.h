@@ -24,6 +24,9 @@ struct session_heads {
 	enum missing_weights missing; /* what of them the weights may lack */
 };
 
+/* A fine-tuned model, whose head answers a task, has no words to predict: ERR_USAGE that says so. */
+MUST_USE enum status session_needs_words(const char *model);
+
 /* Opens what `model` means (weights/model_folder.h: a checkpoint, `final`, a run folder, any BERT folder or file of weights
  * with its configuration and vocabulary beside it) with room for batches of `capacity`. */
 MUST_USE enum status session_open(struct session *session, const char *model, const struct device_settings *device,

@@ -263,6 +263,9 @@ static void predictions_come_from_any_folder(void **state)
 	assert_non_null(place);
 	place[strlen(words) - 1] = '0';
 	assert_ok(file_write(test_path("whole/final/bertc_task.json"), text.data, text.size));
+	assert_program(ERR_USAGE, "cannot predict words", "fill --model %s/whole/checkpoint-200 \"the [MASK]\"", test_folder);
+	assert_program(ERR_USAGE, "cannot predict words", "score --model %s/whole/checkpoint-200 %s/test.tsv", test_folder,
+		       test_folder);
 	assert_program(ERR_DATA, "damaged", "predict --model %s/whole %s/test.tsv", test_folder, test_folder);
 	place[strlen(words) - 1] = '2';
 	assert_ok(file_write(test_path("whole/final/bertc_task.json"), text.data, text.size));
