@@ -322,8 +322,8 @@ static void an_interrupted_command_goes_on(void **state)
 		int64_t done = noted_texts("cut.progress");
 		assert_true(done > 0 && done < TEXTS);
 		/* Not with other options, nor from another file. */
-		assert_program(4, "then '--pooling: ', now '--pooling: cls'", INTERRUPTED "--pooling cls", test_folder,
-			       test_folder, formats[f], test_folder);
+		assert_program(4, "other settings: '--pooling: ' then, '--pooling: cls' now", INTERRUPTED "--pooling cls",
+			       test_folder, test_folder, formats[f], test_folder);
 		assert_program(0, "resuming after ", INTERRUPTED, test_folder, test_folder, formats[f], test_folder);
 		assert_true(files_are_same(test_path("whole"), test_path("cut")));
 		assert_false(file_exists(test_path("cut.progress")));
