@@ -235,6 +235,7 @@ static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Con
 	};
 	*own = &made->exchange;
 	made->exchange.body_too_large = announces_too_much(server, connection, &at_once);
+	made->exchange.body_unwanted = !server->settings.wants_body(server->settings.context, &made->exchange);
 	if (!at_once)
 		return MHD_YES;
 	made->internal.is_whole = true;
@@ -248,12 +249,12 @@ static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Con
 static enum MHD_Result take_body(struct http_exchange *exchange, const char *bytes, size_t size)
 {
 	int64_t limit = exchange->internal->server->settings.max_body_bytes;
-	if (!exchange->body_too_large && (int64_t)(exchange->body.size + size) > limit) {
+	if (!exchange->body_unwanted && !exchange->body_too_large && (int64_t)(exchange->body.size + size) > limit) {
 		exchange->body_too_large = true;
 		exchange->internal->swallowed = (int64_t)exchange->body.size;
 		buffer_release(&exchange->body);
 	}
-	if (!exchange->body_too_large) {
+	if (!exchange->body_unwanted && !exchange->body_too_large) {
 		buffer_append(&exchange->body, bytes, size);
 		return exchange->body.failed ? MHD_NO : MHD_YES;
 	}

@@ -25,6 +25,7 @@ struct http_exchange {
 	const char *authorization, *content_type; /* "": the client sent none */
 	struct buffer body;
 	bool body_too_large; /* `body` is empty then */
+	bool body_unwanted;  /* nor is it kept */
 	struct http_answer answer;
 	void *own; /* whatever who answers keeps with it */
 	struct http_internal *internal;
@@ -36,6 +37,9 @@ struct http_settings {
 	/* A request must have arrived whole so long after the connection was opened or the answer before it was taken, and an
 	 * answer must be taken in that time: afterwards the connection is closed. */
 	double timeout_seconds;
+	/* Of a request whose headers are here: false where `begin` will refuse it whatever its body holds, which is then not
+	 * kept. */
+	bool (*wants_body)(void *context, const struct http_exchange *exchange);
 	/* A request is here whole. Fills exchange->answer and returns true, or returns false: the answer comes later, and
 	 * http_resume() is called once it can be written. In one of the server's threads, as the next two. */
 	bool (*begin)(void *context, struct http_exchange *exchange);

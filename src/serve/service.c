@@ -250,11 +250,21 @@ static bool read_request(const struct service *service, const struct http_exchan
 	return api_read_tei(out, task, body, size, &limits, error);
 }
 
+static bool refuse_busy(struct service *service, struct http_exchange *exchange, struct api_error *error)
+{
+	exchange->answer.retry_after = retry_after(service);
+	return api_fail(error, FAULT_BUSY, NULL, "too many requests wait already: try again in %d s",
+			exchange->answer.retry_after);
+}
+
 /* Encodes the request and queues it. False: *error says why not. */
 static bool queue_request(struct service *service, struct http_exchange *exchange, const struct endpoint *endpoint,
 			  struct pending *pending, struct api_error *error)
 {
 	double began = clock_seconds();
+	/* Before any work is put into it; whether there is room once it is encoded is decided below. */
+	if (atomic_load(&service->waiting) >= service->settings.max_concurrent_requests)
+		return refuse_busy(service, exchange, error);
 	if (!read_request(service, exchange, endpoint, &pending->request, error))
 		return false;
 	count_request(service, &pending->request, false);
@@ -269,9 +279,7 @@ static bool queue_request(struct service *service, struct http_exchange *exchang
 	if (taken && batcher_add(service->batcher, &pending->work.job))
 		return true;
 	atomic_fetch_sub(&service->waiting, 1);
-	exchange->answer.retry_after = retry_after(service);
-	return api_fail(error, FAULT_BUSY, NULL, "too many requests wait already: try again in %d s",
-			exchange->answer.retry_after);
+	return refuse_busy(service, exchange, error);
 }
 
 static bool begin_task(struct service *service, struct http_exchange *exchange, const struct endpoint *endpoint)
@@ -295,6 +303,17 @@ static bool begin_task(struct service *service, struct http_exchange *exchange, 
 	release_pending(pending);
 	answer_error(service, exchange, endpoint->style, &error);
 	return true;
+}
+
+/* Whoever has no key, or asks for nothing that is here, does not fill the memory either. */
+static bool wants_body(void *context, const struct http_exchange *exchange)
+{
+	const struct service *service = context;
+	for (size_t i = 0; i < ENDPOINTS; i++)
+		if (strcmp(endpoints[i].path, exchange->path) == 0 && fits_method(&endpoints[i], exchange->method))
+			return endpoints[i].kind >= POST_TASK &&
+			       (endpoints[i].is_public || api_keys_allow(&service->keys, exchange->authorization));
+	return false;
 }
 
 static bool on_begin(void *context, struct http_exchange *exchange)
@@ -428,6 +447,7 @@ static enum status start(struct service *service)
 					   .max_body_bytes = settings->max_body_bytes,
 					   .max_connections = settings->max_connections,
 					   .timeout_seconds = settings->timeout_seconds,
+					   .wants_body = wants_body,
 					   .begin = on_begin,
 					   .finish = on_finish,
 					   .end = on_end,

@@ -280,6 +280,7 @@ static void keys_let_in(void **state)
 	ask(&server, 200, "/", NULL);
 	assert_answer(&server, 401, "/v1/embeddings", "{\"input\": \"a\"}", "\"code\":\"invalid_api_key\"");
 	assert_answer(&server, 401, "/info", NULL, "\"error_type\":\"Unauthorized\"");
+	assert_answer(&server, 404, "/nothing", "{\"input\": \"a\"}", "nothing at /nothing");
 	ask_with(&server, "/v1/embeddings", "Authorization: Bearer three\r\n", "{\"input\": \"a\"}", &status);
 	assert_int_equal(status, 401);
 	ask_with(&server, "/v1/embeddings", "Authorization: Bearer two\r\n", "{\"input\": \"a\"}", &status);
@@ -364,7 +365,8 @@ static void a_full_service_says_when_to_come_back(void **state)
 	int first = client_open(&server), second = client_open(&server);
 	assert_true(client_ask(first, "/embed", "", "{\"inputs\": \"waa\"}"));
 	clock_pause(0.3);
-	assert_true(client_ask(second, "/embed", "", "{\"inputs\": \"waa\"}"));
+	/* Its body is not even read. */
+	assert_true(client_ask(second, "/embed", "", "{"));
 	client_read(second, &answer);
 	assert_int_equal(answer.status, 429);
 	assert_non_null(strcasestr(buffer_string(&answer.head), "\r\nRetry-After: 1\r\n"));
