@@ -135,6 +135,7 @@ freed:
 struct file_writer {
 	char path[PATH_BYTES];      /* links resolved */
 	char temporary[PATH_BYTES]; /* empty: writes straight into a pipe or device */
+	bool resumed;               /* the temporary file stays when a commit fails */
 	int fd;
 	size_t buffered;
 	int64_t offset;
@@ -220,6 +221,7 @@ enum status file_writer_resume(struct file_writer **out, const char *path, struc
 		file_operations.close(writer->fd);
 		goto fail;
 	}
+	writer->resumed = true;
 	writer->offset = state.offset;
 	writer->crc = state.crc32c;
 	*out = writer;
@@ -248,7 +250,8 @@ void file_writer_suspend(struct file_writer *writer)
 {
 	if (!writer)
 		return;
-	file_operations.close(writer->fd);
+	if (writer->fd >= 0)
+		file_operations.close(writer->fd);
 	free(writer);
 }
 
@@ -345,7 +348,10 @@ enum status file_writer_commit(struct file_writer *writer)
 	free(writer);
 	return status;
 fail:
-	file_writer_abandon(writer);
+	if (writer->resumed)
+		file_writer_suspend(writer);
+	else
+		file_writer_abandon(writer);
 	return status;
 }
 

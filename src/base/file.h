@@ -107,7 +107,8 @@ void file_writer_abandon(struct file_writer *writer);
 
 /* A file under construction that outlives the process: its bytes lie in PATH.part, and what file_writer_save() said
  * of them (zero: nothing yet) lets another process go on there; later bytes are cut off. One process at a time:
- * another's part is ERR_LOCKED. file_writer_suspend() closes and leaves the part; NULL is fine. */
+ * another's part is ERR_LOCKED. A failed commit leaves the part. file_writer_suspend() closes and leaves the part; NULL is fine.
+ */
 struct file_writer_state {
 	int64_t offset;
 	uint32_t crc32c;

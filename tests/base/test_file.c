@@ -183,6 +183,47 @@ static void bytes_are_durable_before_the_name(void **state)
 	assert_string_equal(calls, "open write fsync close rename folder fsync close ");
 }
 
+static int fail_fsync(int fd)
+{
+	(void)fd;
+	errno = EIO;
+	return -1;
+}
+
+static int fail_rename(const char *from, const char *to)
+{
+	(void)from;
+	(void)to;
+	errno = EACCES;
+	return -1;
+}
+
+static void a_failed_commit_leaves_what_can_be_resumed(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct file_writer *writer;
+		struct file_writer_state written = {0};
+		assert_ok(file_writer_resume(&writer, test_path("long"), written));
+		assert_ok(file_writer_write(writer, "abc", 3));
+		assert_ok(file_writer_save(writer, &written));
+		real = file_operations;
+		if (i == 0)
+			file_operations.fsync = fail_fsync;
+		else
+			file_operations.rename = fail_rename;
+		enum status status = file_writer_commit(writer);
+		file_operations = real;
+		assert_int_equal(status, ERR_RESOURCE);
+		assert_true(file_holds(test_path("long.part"), "abc", 3));
+		assert_ok(file_writer_resume(&writer, test_path("long"), written));
+		assert_ok(file_writer_write(writer, "d", 1));
+		assert_ok(file_writer_commit(writer));
+		assert_true(file_holds(test_path("long"), "abcd", 4));
+		assert_false(file_exists(test_path("long.part")));
+	}
+}
+
 /* Names that others have taken, as links that lead elsewhere, are left alone. */
 static void temporary_names_are_new(void **state)
 {
@@ -349,12 +390,19 @@ static void log_lines_survive_a_torn_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_are_bounded),           cmocka_unit_test(maps),
-		cmocka_unit_test(writer_buffers_and_counts),   cmocka_unit_test(targets_of_all_kinds),
-		cmocka_unit_test(full_disk_says_how_much),     cmocka_unit_test(bytes_are_durable_before_the_name),
-		cmocka_unit_test(temporary_names_are_new),     cmocka_unit_test(faults_never_damage),
-		cmocka_unit_test(kills_never_damage),          cmocka_unit_test(fault_specifications),
-		cmocka_unit_test(file_size_limits_are_errors), cmocka_unit_test(log_lines_survive_a_torn_one),
+		cmocka_unit_test(reads_are_bounded),
+		cmocka_unit_test(maps),
+		cmocka_unit_test(writer_buffers_and_counts),
+		cmocka_unit_test(targets_of_all_kinds),
+		cmocka_unit_test(full_disk_says_how_much),
+		cmocka_unit_test(bytes_are_durable_before_the_name),
+		cmocka_unit_test(a_failed_commit_leaves_what_can_be_resumed),
+		cmocka_unit_test(temporary_names_are_new),
+		cmocka_unit_test(faults_never_damage),
+		cmocka_unit_test(kills_never_damage),
+		cmocka_unit_test(fault_specifications),
+		cmocka_unit_test(file_size_limits_are_errors),
+		cmocka_unit_test(log_lines_survive_a_torn_one),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
