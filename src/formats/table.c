@@ -25,7 +25,10 @@ enum status table_add_field(struct table *table, const char *text, int32_t colum
 	if (table->form != TABLE_DELIMITED) {
 		TRY(memory_grow(&table->field_columns, &table->field_column_capacity, total + 1, sizeof *table->field_columns,
 				"fields of a table"));
+		TRY(memory_grow(&table->field_lists, &table->field_list_capacity, total + 1, sizeof *table->field_lists,
+				"fields of a table"));
 		table->field_columns[total] = column;
+		table->field_lists[total] = false;
 	}
 	table->fields[total] = text;
 	table->rows[table->row_count - 1].field_count++;
@@ -141,21 +144,35 @@ void table_release(struct table *table)
 	free(table->rows);
 	free(table->fields);
 	free(table->field_columns);
+	free(table->field_lists);
 	buffer_release(&table->text);
 	string_store_release(&table->strings);
 	*table = (struct table){0};
 }
 
-const char *table_field(const struct table *table, int64_t row, int64_t column)
+/* The index of the field, or -1. */
+static int64_t find_field(const struct table *table, int64_t row, int64_t column)
 {
 	const struct table_row *at = &table->rows[row];
 	BUG_IF(row < 0 || row >= table->row_count || column < 0 || column >= table->column_count);
 	if (!table->field_columns)
-		return column < at->field_count ? table->fields[at->first_field + column] : NULL;
+		return column < at->field_count ? at->first_field + column : -1;
 	for (int32_t i = 0; i < at->field_count; i++)
 		if (table->field_columns[at->first_field + i] == column)
-			return table->fields[at->first_field + i];
-	return NULL;
+			return at->first_field + i;
+	return -1;
+}
+
+const char *table_field(const struct table *table, int64_t row, int64_t column)
+{
+	int64_t field = find_field(table, row, column);
+	return field < 0 ? NULL : table->fields[field];
+}
+
+bool table_field_is_list(const struct table *table, int64_t row, int64_t column)
+{
+	int64_t field = find_field(table, row, column);
+	return field >= 0 && table->field_lists && table->field_lists[field];
 }
 
 int64_t table_find_column(const struct table *table, const char *name)

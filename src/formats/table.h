@@ -54,6 +54,7 @@ struct table {
 	struct table_row *rows; /* [row_count] */
 	const char **fields;    /* UTF-8 without NULs. JSON: strings as they are, lists as JSON text, else the literal */
 	int32_t *field_columns; /* JSON: the column of each field; NULL: a row has all columns in order */
+	bool *field_lists;      /* JSON: is the field a list, not a string that looks like one? NULL: no field is */
 	int64_t blank_lines;    /* passed over */
 	/* Private from here. */
 	struct buffer text;
@@ -61,7 +62,7 @@ struct table {
 	bool is_piece;
 	int64_t first_line; /* of the text */
 	const struct table *like;
-	int64_t field_total, row_capacity, field_capacity, field_column_capacity, column_capacity;
+	int64_t field_total, row_capacity, field_capacity, field_column_capacity, field_list_capacity, column_capacity;
 };
 
 /* Reads all of `path` ("-": standard input). ERR_DATA names file and line: a row with too few or too many fields, a quote
@@ -77,6 +78,8 @@ void table_release(struct table *table);
 
 /* The field, or NULL if the row has none in this column (JSON: no such key, or null). */
 const char *table_field(const struct table *table, int64_t row, int64_t column);
+/* Does the field hold a list of JSON? */
+bool table_field_is_list(const struct table *table, int64_t row, int64_t column);
 /* The column of this name (if there is none: of this name but for the case of ASCII letters), or -1. */
 int64_t table_find_column(const struct table *table, const char *name);
 /* The column that a person means by a name or by a number from 1. Not there: ERR_USAGE with the columns that are. */

@@ -99,7 +99,9 @@ static enum status take_value(struct json_reader *reader, const struct json *val
 		return OK;
 	TRY(text_of(reader, value, &text, &size));
 	TRY(string_store_copy(&reader->table->strings, text, size, &copy));
-	return table_add_field(reader->table, copy, (int32_t)column);
+	TRY(table_add_field(reader->table, copy, (int32_t)column));
+	reader->table->field_lists[reader->table->field_total - 1] = value->kind == JSON_ARRAY;
+	return OK;
 }
 
 /* Depth is bounded by the parser. */

@@ -258,11 +258,9 @@ static enum status take_cell(struct example_set *set, struct cell *cell, const s
 	struct json_document document;
 	if (!field)
 		return OK;
-	if (table->form == TABLE_DELIMITED || field[0] != '[')
+	if (!table_field_is_list(table, row, column)) /* a text may look like one */
 		return add_text(cell, field);
-	if (json_parse(&document, table->name, field, strlen(field)) != OK || document.root->kind != JSON_ARRAY) {
-		return add_text(cell, field); /* a text that begins so */
-	}
+	TRY(json_parse(&document, table->name, field, strlen(field)));
 	enum status status = OK;
 	for (const struct json *item = document.root->first_child; item && status == OK; item = item->next)
 		status = add_item(set, cell, item, table, row);

@@ -242,8 +242,15 @@ static void rerankers_score_pairs(void **state)
 	put_file("asked.jsonl", "{\"id\": \"q7\", \"query\": \"the cat sees it.\", \"passage\": \"the cat, it sees.\"}\n");
 	assert_program(0, "", "predict --model %s/rank %s/asked.jsonl", test_folder, test_folder);
 	assert_printed("{\"id\":\"q7\",\"score\":0.");
-	/* A file of more lines than a chunk has is answered once. */
 	char command[512];
+	/* A list has a score for each of its texts; a text that looks like a list has one. */
+	put_file("looks.jsonl",
+		 "{\"query\": \"a\", \"passage\": [\"b\", \"c\"]}\n{\"query\": \"a\", \"passage\": \"[1, 2, 3]\"}\n");
+	assert_program(0, "", "predict --model %s/rank %s/looks.jsonl --out %s/looks.answers", test_folder, test_folder,
+		       test_folder);
+	snprintf(command, sizeof(command), "[ $(wc -l <%s/looks.answers) -eq 3 ]", test_folder);
+	assert_int_equal(system(command), 0);
+	/* A file of more lines than a chunk has is answered once. */
 	snprintf(command, sizeof(command), "for i in $(seq 1100); do cat %s/asked.jsonl; done >%s/long.jsonl", test_folder,
 		 test_folder);
 	assert_int_equal(system(command), 0);
