@@ -1,4 +1,5 @@
 #include "test.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
