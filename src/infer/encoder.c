@@ -47,6 +47,21 @@ struct batch_capacity encoder_capacity(const struct model_heads *heads, int64_t 
 	return capacity;
 }
 
+void encoder_texts_of(const struct labelled_set *set, struct encoder_text *out)
+{
+	const struct labelled_items *items = &set->items[0];
+	for (int64_t s = 0; s < set->sequence_count; s++) {
+		struct encoder_text *text = &out[s];
+		*text = (struct encoder_text){.ids = set->ids + set->sequences[s],
+					      .count = (int32_t)(set->sequences[s + 1] - set->sequences[s])};
+		text->second = set->seconds[s] < text->count ? set->seconds[s] : 0;
+		if (items->row_width > 0) {
+			text->rows = items->rows + items->starts[s] * items->row_width;
+			text->row_count = (int32_t)((items->starts[s + 1] - items->starts[s]) * items->row_width);
+		}
+	}
+}
+
 enum status encoder_open(struct encoder **out, struct session *session)
 {
 	struct encoder *encoder;

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "data/labelled.h"
 #include "infer/session.h"
 
 /* A text as the model reads it: [CLS] a [SEP], or [CLS] a [SEP] b [SEP]. All pointers are borrowed for the call. */
@@ -59,6 +60,9 @@ void encoder_answers_release(struct encoder_answers *answers);
 /* Room that a session needs for an encoder of a model with these heads that computes `tokens` tokens at a time, or one text of
  * `longest`, if that is more. */
 struct batch_capacity encoder_capacity(const struct model_heads *heads, int64_t tokens, int32_t longest);
+
+/* The sequences of a set as texts, in its order, into room for set->sequence_count; they point into the set. */
+void encoder_texts_of(const struct labelled_set *set, struct encoder_text *out);
 
 struct encoder;
 /* `session` is borrowed and was opened with encoder_capacity(). */

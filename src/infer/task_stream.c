@@ -106,25 +106,6 @@ enum status task_stream_work(void *context, struct line_chunk *chunk)
 	return status;
 }
 
-/* All sequences of a set, in its order. */
-static enum status take_sequences(struct task_stream *stream, const struct labelled_set *set)
-{
-	const struct labelled_items *items = &set->items[0];
-	TRY(memory_grow(&stream->sequences, &stream->sequence_capacity, set->sequence_count, sizeof(*stream->sequences),
-			"texts"));
-	for (int64_t s = 0; s < set->sequence_count; s++) {
-		struct encoder_text *text = &stream->sequences[s];
-		*text = (struct encoder_text){.ids = set->ids + set->sequences[s],
-					      .count = (int32_t)(set->sequences[s + 1] - set->sequences[s])};
-		text->second = set->seconds[s] < text->count ? set->seconds[s] : 0;
-		if (items->row_width > 0) {
-			text->rows = items->rows + items->starts[s] * items->row_width;
-			text->row_count = (int32_t)((items->starts[s + 1] - items->starts[s]) * items->row_width);
-		}
-	}
-	return OK;
-}
-
 enum status task_stream_answer(struct task_stream *stream, const struct line_chunk *chunk, struct buffer *out, int64_t *out_texts)
 {
 	const struct task_piece *piece = chunk->own;
@@ -136,7 +117,9 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 	*out_texts = 0;
 	if (chunk->done || set->example_count == 0)
 		return OK;
-	TRY(take_sequences(stream, set));
+	TRY(memory_grow(&stream->sequences, &stream->sequence_capacity, set->sequence_count, sizeof(*stream->sequences),
+			"texts"));
+	encoder_texts_of(set, stream->sequences);
 	TRY(encoder_run(stream->encoder, &wish, stream->sequences, set->sequence_count, &stream->answers));
 	TRY(task_outputs_create(&outputs, set, &stream->session->heads.head[0]));
 	/* Sequence after sequence is example after example. */

@@ -240,3 +240,11 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 	if (layer_done)
 		layer_done(context, -1);
 }
+
+void model_gradients(const struct model *model, struct activations *activations, struct replica *replica,
+		     const struct batch *batch, bool overwrite, void (*layer_done)(void *context, int32_t layer), void *context)
+{
+	model_forward(model, activations, replica, batch, true);
+	model_losses(model, activations, replica, batch, true, overwrite);
+	model_backward(model, activations, replica, batch, overwrite, layer_done, context);
+}

@@ -177,6 +177,10 @@ struct tensor model_prediction_rows(const struct model *model, struct activation
 void model_backward(const struct model *model, struct activations *activations, struct replica *replica,
 		    const struct batch *batch, bool overwrite, void (*layer_done)(void *context, int32_t layer), void *context);
 
+/* Forward, losses and backward of a batch, one after the other. */
+void model_gradients(const struct model *model, struct activations *activations, struct replica *replica,
+		     const struct batch *batch, bool overwrite, void (*layer_done)(void *context, int32_t layer), void *context);
+
 /* After forward and backward of a batch whose loss or gradients are not finite: names the first place that is not
  * ("'bert.encoder.layer.3', attention") into `out`. False if everything is finite. Slow: all of it is looked at. */
 bool model_locate_not_finite(const struct model *model, const struct activations *activations, bool loss_is_finite, char *out,

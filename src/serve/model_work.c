@@ -288,17 +288,7 @@ static bool encode_task(struct model_work *work, bool truncates, struct api_erro
 				(long long)work->set.cut_count, work->model->longest);
 	if (!make_room(work, set->sequence_count, error))
 		return false;
-	const struct labelled_items *items = &set->items[0];
-	for (int64_t s = 0; s < set->sequence_count; s++) {
-		struct encoder_text *text = &work->texts[s];
-		text->ids = set->ids + set->sequences[s];
-		text->count = (int32_t)(set->sequences[s + 1] - set->sequences[s]);
-		text->second = set->seconds[s] < text->count ? set->seconds[s] : 0;
-		if (items->row_width > 0) {
-			text->rows = items->rows + items->starts[s] * items->row_width;
-			text->row_count = (int32_t)((items->starts[s + 1] - items->starts[s]) * items->row_width);
-		}
-	}
+	encoder_texts_of(set, work->texts);
 	return true;
 }
 

@@ -127,47 +127,41 @@ static enum status add_label(const struct task_state *state, struct task_set *se
 	return labelled_item(&set->encoded, 0, rows, &class_id, NULL, weight);
 }
 
+struct encoding {
+	struct task_state *state;
+	struct task_set *set;
+	int32_t row_width;
+	example_encoder *encode;
+	void *context; /* of it */
+	float *values; /* of an example's label */
+};
+
+static enum status add_example(void *context, int64_t number)
+{
+	const struct encoding *e = context;
+	struct task_set *set = e->set;
+	const struct example_text *example = &set->examples.examples[number];
+	bool known = set->has_labels && example->label;
+	struct encoded_example encoded = {0};
+	int32_t class_id;
+	TRY(read_label(e->state, example, known, &class_id, e->values));
+	TRY(e->encode(e->context, e->state, &set->examples, number, &encoded));
+	TRY(labelled_begin(&set->encoded));
+	TRY(labelled_sequence(&set->encoded, encoded.ids, encoded.count, encoded.second));
+	set->cut_count += encoded.cut > 0;
+	set->cut_tokens += encoded.cut;
+	return add_label(e->state, set, known, e->row_width > 0 ? encoded.rows : NULL, class_id, e->values);
+}
+
 enum status classification_encode(struct task_state *state, struct task_set *set, int32_t row_width, example_encoder *encode,
 				  void *context)
 {
-	const struct task_settings *settings = &state->settings;
-	float *values = NULL;
-	bool numbers = state->task->target != TARGET_CLASS;
 	int32_t width = state->task->target == TARGET_CLASSES ? (int32_t)state->labels.count : 1;
-	int64_t kept = 0;
-	enum status status;
-	TRY(memory_new(&values, width, sizeof(*values), "labels"));
-	labelled_form(&set->encoded, 0, width, row_width, numbers);
-	for (int64_t i = 0; i < set->examples.count; i++) {
-		const struct example_text *example = &set->examples.examples[i];
-		bool known = set->has_labels && example->label;
-		struct encoded_example encoded = {0};
-		int32_t class_id;
-		status = read_label(state, example, known, &class_id, values);
-		if (status == OK)
-			status = encode(context, state, &set->examples, i, &encoded);
-		/* Predictions have a row for every example: none of theirs is left out. */
-		if (status != OK && set->use == TASK_PREDICT)
-			goto done;
-		if (status != OK) {
-			TRY_GOTO(bad_record(settings->bad, status), done);
-			continue;
-		}
-		TRY_GOTO(labelled_begin(&set->encoded), done);
-		TRY_GOTO(labelled_sequence(&set->encoded, encoded.ids, encoded.count, encoded.second), done);
-		TRY_GOTO(add_label(state, set, known, row_width > 0 ? encoded.rows : NULL, class_id, values), done);
-		set->cut_count += encoded.cut > 0;
-		set->cut_tokens += encoded.cut;
-		set->examples.examples[kept++] = *example;
-	}
-	status = OK;
-	if (kept == 0 && set->examples.count > 0)
-		status = error_set(ERR_DATA, "'%s': none of its rows can be used", set->examples.examples[0].file);
-	set->examples.count = kept;
-	if (!settings->quiet)
-		task_log_cut(set, settings->max_seq_length);
-done:
-	free(values);
+	struct encoding e = {.state = state, .set = set, .row_width = row_width, .encode = encode, .context = context};
+	TRY(memory_new(&e.values, width, sizeof(*e.values), "labels"));
+	labelled_form(&set->encoded, 0, width, row_width, state->task->target != TARGET_CLASS);
+	enum status status = task_add_examples(state, set, add_example, &e);
+	free(e.values);
 	return status;
 }
 

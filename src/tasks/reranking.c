@@ -79,8 +79,10 @@ struct encoding {
 	int32_t *ids;
 };
 
-static enum status add_example(struct encoding *e, const struct example_text *example)
+static enum status add_example(void *context, int64_t number)
 {
+	struct encoding *e = context;
+	const struct example_text *example = &e->set->examples.examples[number];
 	const struct task_settings *settings = &e->state->settings;
 	bool known = e->set->has_labels && example->label;
 	struct encoded_text text;
@@ -99,25 +101,10 @@ static enum status add_example(struct encoding *e, const struct example_text *ex
 static enum status encode(struct task_state *state, struct task_set *set)
 {
 	struct encoding e = {.state = state, .set = set};
-	int64_t kept = 0;
 	enum status status;
 	TRY_GOTO(memory_new(&e.ids, state->settings.max_seq_length, sizeof(*e.ids), "a text's tokens"), done);
 	labelled_form(&set->encoded, 0, 1, 0, true);
-	for (int64_t i = 0; i < set->examples.count; i++) {
-		status = add_example(&e, &set->examples.examples[i]);
-		if (status == ERR_DATA && set->use != TASK_PREDICT) {
-			TRY_GOTO(bad_record(state->settings.bad, status), done);
-			continue;
-		}
-		TRY_GOTO(status, done);
-		set->examples.examples[kept++] = set->examples.examples[i];
-	}
-	status = OK;
-	if (kept == 0 && set->examples.count > 0)
-		status = error_set(ERR_DATA, "'%s': none of its rows can be used", set->examples.examples[0].file);
-	set->examples.count = kept;
-	if (!state->settings.quiet)
-		task_log_cut(set, state->settings.max_seq_length);
+	status = task_add_examples(state, set, add_example, &e);
 done:
 	tokens_release(&e.scratch[0]);
 	tokens_release(&e.scratch[1]);

@@ -221,6 +221,28 @@ enum status task_take_texts(struct task_state *state, struct task_set *set, cons
 	return OK;
 }
 
+enum status task_add_examples(struct task_state *state, struct task_set *set, task_example_adder *add, void *context)
+{
+	struct example_set *examples = &set->examples;
+	int64_t kept = 0;
+	for (int64_t i = 0; i < examples->count; i++) {
+		enum status status = add(context, i);
+		if (status != OK && set->use == TASK_PREDICT)
+			return status;
+		if (status != OK) {
+			TRY(bad_record(state->settings.bad, status));
+			continue;
+		}
+		examples->examples[kept++] = examples->examples[i];
+	}
+	if (kept == 0 && examples->count > 0)
+		return error_set(ERR_DATA, "'%s': none of its rows can be used", examples->examples[0].file);
+	examples->count = kept;
+	if (!state->settings.quiet)
+		task_log_cut(set, state->settings.max_seq_length);
+	return OK;
+}
+
 void task_log_cut(const struct task_set *set, int32_t most)
 {
 	if (set->cut_count > 0)

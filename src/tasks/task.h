@@ -228,6 +228,11 @@ MUST_USE enum status task_take_texts(struct task_state *state, struct task_set *
 				     int64_t count);
 /* Gives the labels of training their order, says which there are, and reads their weights. */
 MUST_USE enum status task_order_labels(struct task_state *state);
+/* Adds example `number` of a set to what encode() makes. A bad one is ERR_DATA with file and line, and has added nothing. */
+typedef enum status task_example_adder(void *context, int64_t number);
+/* Adds all examples of tables. Bad ones are left out of set->examples, too, and counted, unless they are to be predicted: each of
+ * those has an answer. No example left is ERR_DATA. Says how many texts were cut. */
+MUST_USE enum status task_add_examples(struct task_state *state, struct task_set *set, task_example_adder *add, void *context);
 /* Says in the log how many texts were cut, if any were. */
 void task_log_cut(const struct task_set *set, int32_t most);
 /* Index of the largest of count > 0 values, the first of equal ones. */

@@ -30,9 +30,7 @@ static void gradients(struct objective *objective, struct replica *replica, cons
 		      struct layer_hook hook)
 {
 	const struct pretraining_settings *settings = &self(objective)->settings;
-	model_forward(settings->model, settings->activations, replica, batch, true);
-	model_losses(settings->model, settings->activations, replica, batch, true, first);
-	model_backward(settings->model, settings->activations, replica, batch, first, hook.done, hook.context);
+	model_gradients(settings->model, settings->activations, replica, batch, first, hook.done, hook.context);
 }
 
 static double ratio(double sum, double count)
