@@ -184,14 +184,14 @@ bool api_copy_text(struct api_request *request, const struct json *value, const 
 	return true;
 }
 
-struct api_input *api_add_input(struct api_request *request, struct api_error *error)
+struct text_input *api_add_input(struct api_request *request, struct api_error *error)
 {
 	if (memory_grow(&request->inputs, &request->room, request->count + 1, sizeof(*request->inputs), "a request") != OK) {
 		api_fail_internal(error);
 		return NULL;
 	}
-	struct api_input *input = &request->inputs[request->count++];
-	*input = (struct api_input){0};
+	struct text_input *input = &request->inputs[request->count++];
+	*input = (struct text_input){0};
 	return input;
 }
 
@@ -221,7 +221,7 @@ bool api_check_count(int64_t count, const char *field, const struct api_limits *
 /* A list of ids. Where they lie is settled once all are read. */
 static bool add_ids(struct api_request *request, const struct json *list, const char *field, struct api_error *error)
 {
-	struct api_input *input = api_add_input(request, error);
+	struct text_input *input = api_add_input(request, error);
 	if (!input)
 		return false;
 	if (memory_grow(&request->ids, &request->id_room, request->id_count + list->child_count, sizeof(*request->ids),
@@ -257,7 +257,7 @@ static bool add_input(struct api_request *request, const struct json *value, con
 		return add_ids(request, value, field, error);
 	if (value->kind != JSON_STRING)
 		return wrong_type(field, "a string, a list of strings, or lists of token ids", value, error);
-	struct api_input *input = api_add_input(request, error);
+	struct text_input *input = api_add_input(request, error);
 	return input && api_copy_text(request, value, field, &input->text, error);
 }
 

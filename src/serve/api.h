@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/string_store.h"
+#include "infer/text_input.h"
 #include "text/vocab.h"
 
 /* Whose form an error has. */
@@ -52,18 +53,11 @@ enum api_task { API_EMBED, API_PREDICT, API_RERANK, API_FILL, API_ANSWER };
 /* "predict", "embed", ...: as the last part of the endpoint. */
 const char *api_task_name(enum api_task task);
 
-/* One text, or two, or ids. */
-struct api_input {
-	const char *text, *pair; /* pair NULL: none. Of API_ANSWER question and paragraph */
-	const int32_t *ids;      /* in place of text: [id_count] */
-	int64_t id_count;
-};
-
 struct api_request {
 	enum api_task task;
 	enum api_style style;
 	const char *model; /* NULL: not named */
-	struct api_input *inputs;
+	struct text_input *inputs;
 	int64_t count;
 	bool is_list;                      /* the answer is a list with an element for each input */
 	enum { AS_SET, YES, NO } truncate; /* texts that are too long; AS_SET: as the service is set */
@@ -106,7 +100,7 @@ bool api_get_text(struct api_request *request, const struct json *object, const 
 bool api_copy_text(struct api_request *request, const struct json *value, const char *field, const char **out,
 		   struct api_error *error);
 /* One more input; NULL: *error says why. */
-struct api_input *api_add_input(struct api_request *request, struct api_error *error);
+struct text_input *api_add_input(struct api_request *request, struct api_error *error);
 /* Clients of huggingface_hub send "parameters": {} whatever they ask. It may hold `known` (NULL: nothing), and members that are
  * null. *out: the object, or NULL. */
 bool api_read_parameters(const struct json *body, const char *known, const struct json **out, struct api_error *error);
@@ -135,7 +129,7 @@ void tei_write_embeddings(struct buffer *out, const struct api_vectors *vectors)
 /* Sorts `scores`, descending, and appends them as a list; of equal ones the first in the model's order is first. */
 void tei_write_predictions(struct json_writer *writer, struct api_score *scores, int64_t count);
 /* The same; of equal ones the text with the higher index is first. `texts` NULL: without. */
-void tei_write_ranks(struct buffer *out, struct api_score *scores, int64_t count, const struct api_input *texts);
+void tei_write_ranks(struct buffer *out, struct api_score *scores, int64_t count, const struct text_input *texts);
 /* A text and what fills its blanks, as an object: [blanks][k] words, most probable first, with their probabilities. */
 void api_put_blanks(struct json_writer *writer, const char *text, const struct vocab *vocab, int32_t blanks, int32_t k,
 		    const int32_t *words, const float *probabilities);

@@ -19,7 +19,7 @@ static bool read_fill(struct api_request *request, const struct json *body, cons
 		return false;
 	for (const struct json *one = request->is_list ? inputs->first_child : inputs; one;
 	     one = request->is_list ? one->next : NULL) {
-		struct api_input *input = api_add_input(request, error);
+		struct text_input *input = api_add_input(request, error);
 		if (!input || !api_copy_text(request, one, "inputs", &input->text, error))
 			return false;
 	}
@@ -33,7 +33,7 @@ static bool read_question(struct api_request *request, const struct json *object
 	if (!question || !context)
 		return api_fail(error, FAULT_FIELD, question ? "context" : "question", "'%s' is missing",
 				question ? "context" : "question");
-	struct api_input *input = api_add_input(request, error);
+	struct text_input *input = api_add_input(request, error);
 	return input && api_copy_text(request, question, "question", &input->text, error) &&
 	       api_copy_text(request, context, "context", &input->pair, error);
 }

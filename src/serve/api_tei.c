@@ -47,7 +47,7 @@ static bool read_pair(struct api_request *request, const struct json *list, stru
 				"'inputs' holds a list of %lld texts, where one is a text and two are a pair: several texts are "
 				"[[\"a\"], [\"b\"]]",
 				(long long)list->child_count);
-	struct api_input *input = api_add_input(request, error);
+	struct text_input *input = api_add_input(request, error);
 	return input && api_copy_text(request, first, "inputs", &input->text, error) &&
 	       (!first->next || api_copy_text(request, first->next, "inputs", &input->pair, error));
 }
@@ -62,7 +62,7 @@ static bool read_predict(struct api_request *request, const struct json *body, c
 	if (!inputs || inputs->kind == JSON_NULL)
 		return api_fail(error, FAULT_FIELD, "inputs", "'inputs' is missing");
 	if (inputs->kind != JSON_ARRAY) {
-		struct api_input *input = api_add_input(request, error);
+		struct text_input *input = api_add_input(request, error);
 		return input && api_copy_text(request, inputs, "inputs", &input->text, error);
 	}
 	request->is_list = inputs->first_child && inputs->first_child->kind == JSON_ARRAY;
@@ -96,7 +96,7 @@ static bool read_rerank(struct api_request *request, const struct json *body, co
 	    !api_check_count(texts->child_count, "texts", limits, error))
 		return false;
 	for (const struct json *one = texts->first_child; one; one = one->next) {
-		struct api_input *input = api_add_input(request, error);
+		struct text_input *input = api_add_input(request, error);
 		if (!input || !api_copy_text(request, one, "texts", &input->pair, error))
 			return false;
 		input->text = question;
@@ -180,7 +180,7 @@ void tei_write_predictions(struct json_writer *writer, struct api_score *scores,
 	json_close(writer);
 }
 
-void tei_write_ranks(struct buffer *out, struct api_score *scores, int64_t count, const struct api_input *texts)
+void tei_write_ranks(struct buffer *out, struct api_score *scores, int64_t count, const struct text_input *texts)
 {
 	struct json_writer writer = {.out = out};
 	for (int64_t i = 0; i < count; i++)

@@ -9,7 +9,7 @@
 static bool write_vectors(struct model_work *work, struct buffer *out, struct api_error *error)
 {
 	const struct api_request *request = work->request;
-	int64_t width = (int64_t)work->model->hidden * pooling_count(work->model->pooling);
+	int64_t width = text_model_width(&work->model->text);
 	struct api_vectors vectors = {.values = work->outputs.values, .count = work->job.count, .width = width};
 	if (work->dimensions < width) {
 		vectors.width = work->dimensions;
@@ -27,25 +27,10 @@ static bool write_vectors(struct model_work *work, struct buffer *out, struct ap
 	return true;
 }
 
-/* Scores of a text's labels, in the order of the model. */
-static void find_scores(const struct model_work *work, int64_t text, double *out)
-{
-	const struct task_state *state = &work->model->task.state;
-	const float *logits = task_output(&work->outputs, text);
-	int32_t count = work->model->task.heads.head[0].outputs;
-	bool raw = work->request->raw_scores || state->task->target == TARGET_NUMBER;
-	if (!raw && state->task->target == TARGET_CLASS && count > 1) {
-		task_probabilities(logits, count, out);
-		return;
-	}
-	for (int32_t i = 0; i < count; i++)
-		out[i] = raw ? logits[i] : task_sigmoid(logits[i]);
-}
-
 static bool write_scores(struct model_work *work, struct buffer *out, struct api_error *error)
 {
 	struct json_writer writer = {.out = out};
-	int32_t count = work->model->task.heads.head[0].outputs;
+	int32_t count = work->model->text.task.heads.head[0].outputs;
 	struct api_score *scores = NULL;
 	double *values = NULL;
 	char(*names)[24] = NULL;
@@ -56,9 +41,10 @@ static bool write_scores(struct model_work *work, struct buffer *out, struct api
 	if (work->request->is_list)
 		json_open(&writer, NULL, '[');
 	for (int64_t t = 0; t < work->request->count; t++) {
-		find_scores(work, t, values);
+		text_model_scores(&work->model->text, task_output(&work->outputs, t), work->request->raw_scores, values);
 		for (int32_t i = 0; i < count; i++)
-			scores[i] = (struct api_score){.label = model_label(work->model, i, names[i]), .score = values[i]};
+			scores[i] = (struct api_score){.label = text_model_label(&work->model->text, i, names[i]),
+						       .score = values[i]};
 		tei_write_predictions(&writer, scores, count);
 	}
 	if (work->request->is_list)
@@ -87,14 +73,14 @@ static bool write_ranks(struct model_work *work, struct buffer *out, struct api_
 /* As bertc predict prints them. */
 static bool write_objects(struct model_work *work, struct buffer *out, struct api_error *error)
 {
-	const struct task_state *state = &work->model->task.state;
-	int64_t count = task_answers(&work->set);
+	const struct task_state *state = &work->model->text.task.state;
+	int64_t count = task_answers(&work->inputs.set);
 	if (work->request->is_list)
 		buffer_char(out, '[');
 	for (int64_t i = 0; i < count; i++) {
 		if (i > 0)
 			buffer_char(out, ',');
-		if (state->task->put(state, &work->set, &work->outputs, i, out) != OK)
+		if (state->task->put(state, &work->inputs.set, &work->outputs, i, out) != OK)
 			return api_fail_internal(error);
 	}
 	if (work->request->is_list)
@@ -104,13 +90,13 @@ static bool write_objects(struct model_work *work, struct buffer *out, struct ap
 
 static bool write_blanks(const struct model_work *work, struct buffer *out)
 {
-	const struct vocab *vocab = &work->model->session.tokenizer.vocab;
+	const struct vocab *vocab = &work->model->text.session.tokenizer.vocab;
 	struct json_writer writer = {.out = out};
 	json_open(&writer, NULL, '{');
 	json_open(&writer, "results", '[');
 	for (int64_t t = 0; t < work->job.count; t++) {
 		int64_t first = work->outputs.starts[t];
-		int32_t blanks = work->texts[t].row_count;
+		int32_t blanks = work->inputs.texts[t].row_count;
 		api_put_blanks(&writer, work->request->inputs[t].text, vocab, blanks,
 			       (int32_t)((work->outputs.starts[t + 1] - first) / blanks), work->words + first,
 			       work->outputs.values + first);
@@ -129,6 +115,6 @@ bool model_work_write(struct model_work *work, struct buffer *out, struct api_er
 	case API_ANSWER: return write_objects(work, out, error);
 	case API_PREDICT: break;
 	}
-	return work->model->task.state.task->target != TARGET_PARTS ? write_scores(work, out, error)
-								    : write_objects(work, out, error);
+	return work->model->text.task.state.task->target != TARGET_PARTS ? write_scores(work, out, error)
+									 : write_objects(work, out, error);
 }

@@ -10,12 +10,10 @@ struct model_work {
 	struct batch_job job; /* first: the batcher's */
 	struct served_model *model;
 	const struct api_request *request;
-	struct encoder_text *texts; /* [job.count] */
-	int32_t *tokens;            /* [job.count] of each */
+	struct encoded_inputs inputs;
+	int32_t *tokens; /* [job.count] of each text */
 	int64_t token_count;
-	int64_t dimensions;  /* API_EMBED: numbers of a vector */
-	int32_t *ids, *rows; /* what the texts point to, unless `set` has it */
-	struct task_set set;
+	int64_t dimensions; /* API_EMBED: numbers of a vector */
 	/* What has been computed. */
 	struct task_outputs outputs; /* of a task; of the others `starts` and `values` alone */
 	int32_t *words;              /* API_FILL: beside values */

@@ -8,9 +8,6 @@
 #include "base/memory.h"
 #include "model/pooling.h"
 
-/* A model without sentence-transformers' files. */
-#define DEFAULT_POOLING POOLING_MEAN
-
 bool model_can(const struct served_model *model, enum api_task task)
 {
 	return model->tasks & 1u << task;
@@ -70,141 +67,44 @@ static enum status check_names(const struct models *models)
 }
 
 /* The file of weights as it is now. Those of TensorFlow are several: they have none. */
-static enum status read_checksum(struct served_model *model, const struct model_source *source, const struct file_stamp *before)
+static enum status read_checksum(struct served_model *model)
 {
 	int64_t bytes;
-	if (!file_exists(source->weights) || file_is_folder(source->weights))
+	const char *weights = model->text.source.weights;
+	if (!file_exists(weights) || file_is_folder(weights))
 		return OK;
-	TRY(file_checksum(source->weights, &bytes, &model->checksum));
-	const struct file_stamp now = file_stamp_at(source->weights);
+	TRY(file_checksum(weights, &bytes, &model->checksum));
+	const struct file_stamp now = file_stamp_at(weights);
 	model->has_checksum = true;
-	return file_stamp_check(source->weights, before, &now, "while it was loaded");
+	return file_stamp_check(weights, &model->text.weights_before, &now, "while it was loaded");
 }
 
-static enum status open_session(struct served_model *model, const struct models *models, const struct models_settings *settings,
-				const char *folder, const struct model_heads *heads, enum missing_weights missing,
-				int32_t longest)
+/* What clients may ask for. */
+static unsigned find_tasks(const struct text_model *text)
 {
-	const struct session_heads with = {heads, missing};
-	struct model_source source;
-	TRY(model_source_find(folder, &source));
-	const struct file_stamp before = file_stamp_at(source.weights);
-	TRY(session_open_on(&model->session, models->pool, folder, &settings->device, &with,
-			    encoder_capacity(heads, settings->max_batch_tokens, longest), longest));
-	model->is_open = true;
-	TRY(read_checksum(model, &source, &before));
-	model->longest = longest;
-	model->hidden = model->session.model->config.hidden_size;
-	return encoder_open(&model->encoder, &model->session);
-}
-
-/* Tokens of a text: as asked for, as the folder says, and within the model's positions. */
-static enum status find_longest(const char *folder, int64_t asked, int64_t said, int64_t tokenizer, int32_t *out)
-{
-	struct model_config config;
-	TRY(model_folder_config(folder, &config));
-	int64_t longest = config.max_position_embeddings;
-	if (longest < SHORTEST_LENGTH)
-		return error_set(ERR_USAGE, "'%s' has %lld positions, which leaves no room for a text", folder,
-				 (long long)longest);
-	if (asked > longest)
-		return error_set(ERR_USAGE, "--max_seq_length %lld is beyond the %lld positions of '%s'", (long long)asked,
-				 (long long)longest, folder);
-	if (asked > 0)
-		longest = asked;
-	else if (said > 0 && said < longest)
-		longest = said;
-	else if (said <= 0 && tokenizer > 0 && tokenizer < longest)
-		longest = tokenizer;
-	*out = (int32_t)longest;
-	return OK;
-}
-
-static enum status open_task(struct served_model *model, const struct models *models, const struct models_settings *settings,
-			     const char *folder)
-{
-	model->task_settings = (struct task_session_settings){.model = folder,
-							      .max_seq_length = (int32_t)settings->max_seq_length,
-							      .micro_batch_tokens = settings->max_batch_tokens,
-							      .device = settings->device};
-	model->has_task = true;
-	TRY(task_session_open(&model->task, &model->task_settings));
-	struct task_state *state = &model->task.state;
-	const struct head *head = &model->task.heads.head[0];
-	if (!state->task->take) {
-		enum status status = error_set(ERR_USAGE, "'%s' is a model for %s, which the service has no endpoint for", folder,
-					       state->task->name);
-		error_hint("bertc predict answers files of such texts");
-		return status;
-	}
-	state->settings.quiet = true;
-	if (head->loss == LOSS_SEGMENT)
-		model->tasks = 1u << API_ANSWER;
-	else
-		model->tasks = 1u << API_PREDICT;
+	unsigned tasks = 0;
+	if (text->makes_vectors)
+		tasks |= 1u << API_EMBED;
+	if (text->fills_blanks)
+		tasks |= 1u << API_FILL;
+	if (!text->has_task)
+		return tasks;
+	const struct head *head = &text->task.heads.head[0];
+	tasks |= 1u << (head->loss == LOSS_SEGMENT ? API_ANSWER : API_PREDICT);
 	if (head->input == INPUT_FIRST_ROW && head->outputs == 1)
-		model->tasks |= 1u << API_RERANK;
-	return open_session(model, models, settings, folder, &model->task.heads, MISSING_NOTHING, state->settings.max_seq_length);
-}
-
-static enum status open_tokenizers(struct served_model *model)
-{
-	const struct folder_tokenizer *folder = &model->session.tokenizer;
-	struct tokenizer_settings settings = folder->settings;
-	settings.special_tokens = false;
-	settings.lowercase = settings.lowercase || model->sentences.lowercase;
-	TRY(tokenizer_open(&model->plain, &folder->vocab, &settings));
-	settings = folder->settings;
-	settings.special_tokens = true;
-	return tokenizer_open(&model->blanks, &folder->vocab, &settings);
-}
-
-/* A model that has no head but perhaps that of masked words. */
-static enum status open_encoder(struct served_model *model, const struct models *models, const struct models_settings *settings,
-				const char *folder, const char *architecture)
-{
-	struct model_source source;
-	struct folder_tokenizer tokenizer;
-	int32_t longest = 0;
-	enum status status = OK;
-	if (model->sentences.found && model->sentences.pooling == 0) {
-		status = error_set(ERR_USAGE, "'%s' pools nothing: it is a cross-encoder, which scores pairs", model->folder);
-		error_hint("serve a folder with a Pooling module, or one whose weights have a head for pairs");
-		return status;
-	}
-	bool says_words =
-		architecture && (strcmp(architecture, "BertForPreTraining") == 0 || strcmp(architecture, "BertForMaskedLM") == 0);
-	bool has_words = says_words || !architecture;
-	TRY(model_source_find(folder, &source));
-	TRY(folder_tokenizer_read(&tokenizer, &source));
-	int64_t said = tokenizer.max_length;
-	folder_tokenizer_release(&tokenizer);
-	TRY(find_longest(folder, settings->max_seq_length, model->sentences.max_seq_length, said, &longest));
-	model->pooling = model->sentences.found ? model->sentences.pooling : DEFAULT_POOLING;
-	model->tasks = 1u << API_EMBED;
-	if (has_words)
-		status = open_session(model, models, settings, folder, &model_heads_pretraining, MISSING_NEXT_SENTENCE, longest);
-	if (has_words && status != OK && !says_words && !model->is_open) {
-		log_note("'%s': no masked-word head, so it makes embeddings only (%s)", folder, error_last()->message);
-		has_words = false;
-	}
-	TRY(has_words ? status : open_session(model, models, settings, folder, &model_heads_encoder, MISSING_NOTHING, longest));
-	model->tasks |= has_words ? 1u << API_FILL : 0;
-	return open_tokenizers(model);
+		tasks |= 1u << API_RERANK;
+	return tasks;
 }
 
 static enum status open_model(struct served_model *model, const struct models *models, const struct models_settings *settings)
 {
-	struct task_config config;
-	TRY(sentence_folder_read(&model->sentences, model->folder));
-	const char *folder = model->sentences.found ? model->sentences.transformer : model->folder;
-	TRY(model_folder_task(folder, &config));
-	const struct task *task = task_of_architecture(config.architecture, config.problem_type, config.label_count);
-	bool makes_vectors = model->sentences.found && model->sentences.pooling != 0;
-	enum status status = task && !makes_vectors ? open_task(model, models, settings, folder)
-						    : open_encoder(model, models, settings, folder, config.architecture);
-	task_config_release(&config);
-	return status;
+	const struct text_model_settings with = {.device = settings->device,
+						 .batch_tokens = settings->max_batch_tokens,
+						 .max_seq_length = settings->max_seq_length,
+						 .tool = "the service"};
+	TRY(text_model_open(&model->text, model->folder, models->pool, &with));
+	model->tasks = find_tasks(&model->text);
+	return read_checksum(model);
 }
 
 static void say_what_is_served(const struct served_model *model)
@@ -214,7 +114,7 @@ static void say_what_is_served(const struct served_model *model)
 		if (model_can(model, t))
 			buffer_format(&tasks, "%s%s", tasks.size > 0 ? ", " : "", api_task_name(t));
 	log_note("model '%s' from '%s': %s; texts of up to %d tokens; %s", model->name, model->folder, buffer_string(&tasks),
-		 model->longest, model->session.backend->description);
+		 model->text.longest, model->text.session.backend->description);
 	buffer_release(&tasks);
 }
 
@@ -233,22 +133,10 @@ enum status models_open(struct models *out, const char *const *folders, int64_t 
 	return OK;
 }
 
-static void close_model(struct served_model *model)
-{
-	encoder_close(model->encoder);
-	tokenizer_close(model->plain);
-	tokenizer_close(model->blanks);
-	if (model->is_open)
-		session_close(&model->session);
-	if (model->has_task)
-		task_session_close(&model->task);
-	sentence_folder_release(&model->sentences);
-}
-
 void models_close(struct models *models)
 {
 	for (int i = 0; i < models->count; i++)
-		close_model(&models->models[i]);
+		text_model_close(&models->models[i].text);
 	free(models->models);
 	if (models->pool)
 		pool_free(models->pool);
@@ -259,28 +147,19 @@ void models_close(struct models *models)
 
 /* ---- What is said of a model ---- */
 
-const char *model_label(const struct served_model *model, int64_t index, char room[24])
-{
-	const struct label_set *labels = &model->task.state.labels;
-	if (index < labels->count)
-		return labels->labels[index].name;
-	snprintf(room, 24, "LABEL_%lld", (long long)index);
-	return room;
-}
-
 static void put_labels(const struct served_model *model, struct json_writer *writer)
 {
 	char room[24], number[24];
-	int32_t count = model->task.heads.head[0].outputs;
+	int32_t count = model->text.task.heads.head[0].outputs;
 	json_open(writer, "id2label", '{');
 	for (int32_t i = 0; i < count; i++) {
 		snprintf(number, sizeof(number), "%d", i);
-		json_put_string(writer, number, model_label(model, i, room));
+		json_put_string(writer, number, text_model_label(&model->text, i, room));
 	}
 	json_close(writer);
 	json_open(writer, "label2id", '{');
 	for (int32_t i = 0; i < count; i++)
-		json_put_integer(writer, model_label(model, i, room), i);
+		json_put_integer(writer, text_model_label(&model->text, i, room), i);
 	json_close(writer);
 }
 
@@ -292,7 +171,7 @@ static void put_type(const struct served_model *model, struct json_writer *write
 								 "weightedmean", "lasttoken"};
 		struct buffer pooling = {0};
 		for (int m = 0; m < POOLING_MODES; m++)
-			if (model->pooling & 1u << m)
+			if (model->text.pooling & 1u << m)
 				buffer_format(&pooling, "%s%s", pooling.size > 0 ? "+" : "", names[m]);
 		json_open(writer, "embedding", '{');
 		json_put_string(writer, "pooling", buffer_string(&pooling));
@@ -315,7 +194,7 @@ void model_put_info(const struct served_model *model, struct json_writer *writer
 {
 	static const char *const dtypes[] = {
 		[DTYPE_F32] = "float32", [DTYPE_F64] = "float64", [DTYPE_F16] = "float16", [DTYPE_BF16] = "bfloat16"};
-	const struct backend *be = model->session.backend;
+	const struct backend *be = model->text.session.backend;
 	char checksum[16];
 	snprintf(checksum, sizeof(checksum), "%08x", model->checksum);
 	json_put_string(writer, "model_id", model->name);
@@ -330,5 +209,5 @@ void model_put_info(const struct served_model *model, struct json_writer *writer
 		if (model_can(model, t))
 			json_put_string(writer, NULL, api_task_name(t));
 	json_close(writer);
-	json_put_integer(writer, "max_input_length", model->longest);
+	json_put_integer(writer, "max_input_length", model->text.longest);
 }

@@ -2,10 +2,8 @@
 #ifndef SERVE_MODELS_H
 #define SERVE_MODELS_H
 
-#include "infer/encoder.h"
-#include "infer/task_session.h"
+#include "infer/text_model.h"
 #include "serve/api.h"
-#include "weights/sentence_folder.h"
 
 struct models_settings {
 	struct device_settings device;
@@ -17,19 +15,9 @@ struct served_model {
 	char name[128];
 	const char *folder; /* as given; borrowed */
 	unsigned tasks;     /* a set of 1 << enum api_task: what it can be asked for */
-	int32_t longest;    /* tokens of a text */
-	int32_t hidden;
 	bool has_checksum;
 	uint32_t checksum; /* CRC-32C of the file of weights, as it was read */
-	/* Private from here. */
-	struct session session;
-	struct encoder *encoder;
-	struct sentence_folder sentences;
-	struct task_session_settings task_settings;
-	struct task_session task;         /* of a model with a task's head; task.state.task NULL: there is none */
-	struct tokenizer *plain, *blanks; /* special tokens in a text are text; are special tokens */
-	unsigned pooling;
-	bool is_open, has_task;
+	struct text_model text;
 };
 
 /* Zero-initialise; closed also after a failure. */
@@ -49,8 +37,6 @@ MUST_USE enum status models_open(struct models *out, const char *const *folders,
 				 const struct models_settings *settings);
 void models_close(struct models *models);
 bool model_can(const struct served_model *model, enum api_task task);
-/* The name of a class; `room` is for one that the folder does not name. */
-const char *model_label(const struct served_model *model, int64_t index, char room[24]);
 /* Appends what /info says of a model, as members of the object that is open. */
 void model_put_info(const struct served_model *model, struct json_writer *writer);
 

@@ -18,7 +18,7 @@ static void check_request(const struct api_request *request, const struct api_li
 {
 	BUG_IF(request->count < 1 || request->count > limits->max_texts);
 	for (int64_t i = 0; i < request->count; i++) {
-		const struct api_input *input = &request->inputs[i];
+		const struct text_input *input = &request->inputs[i];
 		BUG_IF((input->text != NULL) == (input->ids != NULL));
 		BUG_IF(input->text && !input->text[0]);
 		BUG_IF(input->ids && (request->task != API_EMBED || input->id_count < 1));

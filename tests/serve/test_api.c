@@ -234,7 +234,7 @@ static void answers_are_written(void **state)
 static void scores_are_sorted(void **state)
 {
 	struct api_score scores[] = {{"x", 0.25, 0}, {"y", 0.5, 0}, {"z", 0.25, 0}};
-	const struct api_input texts[] = {{.pair = "a"}, {.pair = "b"}, {.pair = "c"}};
+	const struct text_input texts[] = {{.pair = "a"}, {.pair = "b"}, {.pair = "c"}};
 	struct buffer out = {0};
 	struct json_writer writer = {.out = &out};
 	(void)state;

@@ -1,0 +1,239 @@
+/* Texts in memory become what the encoder takes (infer/text_model.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "infer/text_model.h"
+
+/* Where the tokens of all texts lie: in one block, which is complete before pointers into it are made. */
+struct id_block {
+	int32_t *ids;
+	int64_t count, capacity;
+};
+
+static enum status append_ids(struct id_block *block, const int32_t *ids, int64_t count)
+{
+	TRY(memory_grow(&block->ids, &block->capacity, block->count + count, sizeof(*block->ids), "the tokens of texts"));
+	if (count > 0)
+		memcpy(block->ids + block->count, ids, (size_t)count * sizeof(*ids));
+	block->count += count;
+	return OK;
+}
+
+static enum status too_long(int64_t number, int64_t tokens, int32_t longest)
+{
+	return error_set(ERR_DATA, "text %lld has %lld tokens, and the model takes %d", (long long)number + 1, (long long)tokens,
+			 longest);
+}
+
+/* Ids are ids of this model, and complete: those of another's tokenizer would pass for a text nobody has written. */
+static enum status check_ids(const struct text_model *model, const struct text_input *input, int64_t number)
+{
+	const struct vocab *vocab = &model->session.tokenizer.vocab;
+	if (input->id_count > model->longest)
+		return too_long(number, input->id_count, model->longest);
+	for (int64_t i = 0; i < input->id_count; i++)
+		if (input->ids[i] < 0 || input->ids[i] >= vocab->count)
+			return error_set(ERR_DATA, "text %lld has a token id %d, and the vocabulary has %d entries",
+					 (long long)number + 1, input->ids[i], vocab->count);
+	if (input->id_count < 2 || input->ids[0] != vocab->cls || input->ids[input->id_count - 1] != vocab->sep)
+		return error_set(
+			ERR_DATA,
+			"text %lld: token ids must be those of this model's own tokenizer, from [CLS] (%d) to [SEP] (%d)",
+			(long long)number + 1, vocab->cls, vocab->sep);
+	return OK;
+}
+
+/* [CLS] tokens [SEP], cut to the model's length if that is allowed. */
+static enum status append_text(struct id_block *block, const struct text_model *model, const int32_t *ids, int64_t count,
+			       int64_t number, const struct encoding_rules *rules)
+{
+	const struct vocab *vocab = &model->session.tokenizer.vocab;
+	int64_t room = model->longest - 2, cut = count > room ? count - room : 0;
+	if (cut > 0 && !rules->truncates)
+		return too_long(number, count + 2, model->longest);
+	if (rules->cuts_left)
+		ids += cut;
+	TRY(append_ids(block, &vocab->cls, 1));
+	TRY(append_ids(block, ids, count - cut));
+	return append_ids(block, &vocab->sep, 1);
+}
+
+enum status text_model_prompt(const struct text_model *model, const char *name, const char **out)
+{
+	const struct sentence_folder *sentences = &model->sentences;
+	int32_t prompt = sentences->found ? sentences->default_prompt : -1;
+	*out = NULL;
+	if (name)
+		prompt = sentences->found ? sentence_folder_prompt(sentences, name) : -1;
+	if (name && prompt < 0)
+		return error_set(ERR_USAGE, "the model has no prompt '%.100s'", name);
+	if (prompt >= 0)
+		*out = sentences->prompts[prompt].text;
+	return OK;
+}
+
+/* The prompt and the text as one, tokenised. */
+static enum status tokenize_prompted(const struct text_model *model, const char *prompt, const char *text, struct tokens *tokens)
+{
+	struct buffer joined = {0};
+	enum status status;
+	tokens_clear(tokens);
+	if (!prompt)
+		return tokenizer_encode(model->plain, text, strlen(text), tokens);
+	buffer_text(&joined, prompt);
+	buffer_text(&joined, text);
+	TRY_GOTO(buffer_status(&joined), done);
+	status = tokenizer_encode(model->plain, joined.data, joined.size, tokens);
+done:
+	buffer_release(&joined);
+	return status;
+}
+
+static enum status encode_vector(const struct text_model *model, const struct text_input *input, int64_t number,
+				 const struct encoding_rules *rules, struct tokens *tokens, struct id_block *block,
+				 struct encoder_text *text)
+{
+	const char *prompt = rules->prompt;
+	int64_t before = block->count;
+	if (input->ids) {
+		TRY(check_ids(model, input, number));
+		TRY(append_ids(block, input->ids, input->id_count));
+		text->count = (int32_t)(block->count - before);
+		return OK;
+	}
+	if (prompt && model->sentences.leaves_out_prompt) {
+		tokens_clear(tokens);
+		TRY(tokenizer_encode(model->plain, prompt, strlen(prompt), tokens));
+		text->left_out = (int32_t)tokens->count + 1;
+	}
+	TRY(tokenize_prompted(model, prompt, input->text, tokens));
+	TRY(append_text(block, model, tokens->ids, tokens->count, number, rules));
+	text->count = (int32_t)(block->count - before);
+	/* What is cut on the left is of the prompt first. */
+	int64_t cut = tokens->count + 2 - text->count;
+	if (rules->cuts_left && text->left_out > 1 && cut > 0)
+		text->left_out = text->left_out - 1 > cut ? text->left_out - (int32_t)cut : 1;
+	/* A prompt that fills the text leaves nothing but [SEP] to pool. */
+	if (text->left_out >= text->count)
+		text->left_out = text->count - 1;
+	return OK;
+}
+
+static enum status encode_blanks(const struct text_model *model, const struct text_input *input, int64_t number,
+				 struct tokens *tokens, struct id_block *block, struct id_block *rows, struct encoder_text *text)
+{
+	/* What would be cut might be the blank. */
+	const struct encoding_rules rules = {.truncates = false};
+	tokens_clear(tokens);
+	TRY(tokenizer_encode(model->blanks, input->text, strlen(input->text), tokens));
+	TRY(append_text(block, model, tokens->ids, tokens->count, number, &rules));
+	text->count = (int32_t)tokens->count + 2;
+	for (int32_t i = 0; i < tokens->count; i++) {
+		int32_t row = i + 1;
+		if (tokens->ids[i] != model->session.tokenizer.vocab.mask)
+			continue;
+		TRY(append_ids(rows, &row, 1));
+		text->row_count++;
+	}
+	return text->row_count > 0 ? OK : error_set(ERR_DATA, "text %lld has no [MASK]", (long long)number + 1);
+}
+
+/* Texts point into the blocks, which they own from now on. */
+static void take_blocks(struct encoded_inputs *out, const struct id_block *block, const struct id_block *rows)
+{
+	const int32_t *ids = block->ids, *row = rows->ids;
+	out->ids = block->ids;
+	out->rows = rows->ids;
+	for (int64_t i = 0; i < out->count; i++) {
+		struct encoder_text *text = &out->texts[i];
+		text->ids = ids;
+		ids += text->count;
+		text->rows = text->row_count > 0 ? row : NULL;
+		row += text->row_count;
+	}
+}
+
+/* `rules` NULL: for blanks. */
+static enum status encode_texts(const struct text_model *model, const struct text_input *inputs, int64_t count,
+				const struct encoding_rules *rules, struct encoded_inputs *out)
+{
+	struct id_block block = {0}, rows = {0};
+	struct tokens tokens = {0};
+	enum status status = OK;
+	TRY(memory_new(&out->texts, count, sizeof(*out->texts), "texts"));
+	out->count = count;
+	for (int64_t i = 0; i < count && status == OK; i++)
+		status = rules ? encode_vector(model, &inputs[i], i, rules, &tokens, &block, &out->texts[i])
+			       : encode_blanks(model, &inputs[i], i, &tokens, &block, &rows, &out->texts[i]);
+	take_blocks(out, &block, &rows);
+	tokens_release(&tokens);
+	return status;
+}
+
+enum status text_model_encode_vectors(const struct text_model *model, const struct text_input *inputs, int64_t count,
+				      const struct encoding_rules *rules, struct encoded_inputs *out)
+{
+	return encode_texts(model, inputs, count, rules, out);
+}
+
+enum status text_model_encode_blanks(const struct text_model *model, const struct text_input *inputs, int64_t count,
+				     struct encoded_inputs *out)
+{
+	return encode_texts(model, inputs, count, NULL, out);
+}
+
+/* What the model was trained on, one text or two, is what it can be asked about; of models from elsewhere it is not known. */
+static enum status check_pairs(const struct text_model *model, const struct text_input *inputs, int64_t count)
+{
+	const struct task_state *state = &model->task.state;
+	const struct column_choice *trained = &state->settings.trained;
+	const struct layout *layout = state->settings.layout;
+	bool of_words = state->task->target == TARGET_PARTS && state->task->input == TASK_INPUT_TEXT;
+	bool of_passages = model->task.heads.head[0].loss == LOSS_SEGMENT;
+	bool known = of_words || of_passages || trained->text || layout;
+	bool paired = of_passages || (!of_words && (trained->pair || (layout && layout->pair[0])));
+	for (int64_t i = 0; known && i < count; i++)
+		if ((inputs[i].pair != NULL) != paired)
+			return error_set(ERR_DATA, "text %lld: the model is for %s", (long long)i + 1,
+					 of_passages ? "questions and the passages that answer them"
+					 : paired    ? "pairs of texts"
+						     : "single texts, not for pairs");
+	return OK;
+}
+
+enum status text_model_encode_task(struct text_model *model, const struct text_input *inputs, int64_t count,
+				   const struct encoding_rules *rules, struct encoded_inputs *out)
+{
+	struct task_state *state = &model->task.state;
+	struct task_text *texts;
+	TRY(check_pairs(model, inputs, count));
+	TRY(memory_new(&texts, count, sizeof(*texts), "texts"));
+	for (int64_t i = 0; i < count; i++)
+		texts[i] = (struct task_text){inputs[i].text, inputs[i].pair};
+	enum status status = state->task->take(state, &out->set, texts, count);
+	free(texts);
+	TRY(status);
+	status = state->task->encode(state, &out->set);
+	/* A question that leaves no room for its passage. */
+	if (status == ERR_USAGE)
+		status = error_set(ERR_DATA, "%s", error_last()->message);
+	TRY(status);
+	if (out->set.cut_count > 0 && !rules->truncates)
+		return error_set(ERR_DATA, "%lld of the texts have more tokens than the %d that the model takes",
+				 (long long)out->set.cut_count, model->longest);
+	out->count = out->set.encoded.sequence_count;
+	TRY(memory_new(&out->texts, out->count, sizeof(*out->texts), "texts"));
+	encoder_texts_of(&out->set.encoded, out->texts);
+	return OK;
+}
+
+void encoded_inputs_release(const struct text_model *model, struct encoded_inputs *inputs)
+{
+	if (model->has_task)
+		task_set_release(&model->task.state, &inputs->set);
+	free(inputs->texts);
+	free(inputs->ids);
+	free(inputs->rows);
+	*inputs = (struct encoded_inputs){0};
+}

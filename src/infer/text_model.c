@@ -1,0 +1,174 @@
+#include "infer/text_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "model/pooling.h"
+
+/* A model without sentence-transformers' files. */
+#define DEFAULT_POOLING POOLING_MEAN
+
+/* ---- Opening ---- */
+
+static enum status open_session(struct text_model *model, struct pool *pool, const struct text_model_settings *settings,
+				const char *folder, const struct model_heads *heads, enum missing_weights missing,
+				int32_t longest)
+{
+	const struct session_heads with = {heads, missing};
+	TRY(model_source_find(folder, &model->source));
+	model->weights_before = file_stamp_at(model->source.weights);
+	TRY(session_open_on(&model->session, pool, folder, &settings->device, &with,
+			    encoder_capacity(heads, settings->batch_tokens, longest), longest));
+	model->is_open = true;
+	model->longest = longest;
+	model->hidden = model->session.model->config.hidden_size;
+	return encoder_open(&model->encoder, &model->session);
+}
+
+/* Tokens of a text: as asked for, as the folder says, and within the model's positions. */
+static enum status find_longest(const char *folder, int64_t asked, int64_t said, int64_t tokenizer, int32_t *out)
+{
+	struct model_config config;
+	TRY(model_folder_config(folder, &config));
+	int64_t longest = config.max_position_embeddings;
+	if (longest < SHORTEST_LENGTH)
+		return error_set(ERR_USAGE, "'%s' has %lld positions, which leaves no room for a text", folder,
+				 (long long)longest);
+	if (asked > longest)
+		return error_set(ERR_USAGE, "max_seq_length %lld is beyond the %lld positions of '%s'", (long long)asked,
+				 (long long)longest, folder);
+	if (asked > 0)
+		longest = asked;
+	else if (said > 0 && said < longest)
+		longest = said;
+	else if (said <= 0 && tokenizer > 0 && tokenizer < longest)
+		longest = tokenizer;
+	*out = (int32_t)longest;
+	return OK;
+}
+
+static enum status open_task(struct text_model *model, struct pool *pool, const struct text_model_settings *settings,
+			     const char *folder)
+{
+	model->task_settings = (struct task_session_settings){.model = folder,
+							      .max_seq_length = (int32_t)settings->max_seq_length,
+							      .micro_batch_tokens = settings->batch_tokens,
+							      .device = settings->device};
+	model->has_task = true;
+	TRY(task_session_open(&model->task, &model->task_settings));
+	struct task_state *state = &model->task.state;
+	if (!state->task->take) {
+		enum status status = error_set(ERR_USAGE, "'%s' is a model for %s, which %s cannot answer", folder,
+					       state->task->name, settings->tool);
+		error_hint("bertc predict answers files of such texts");
+		return status;
+	}
+	state->settings.quiet = true;
+	return open_session(model, pool, settings, folder, &model->task.heads, MISSING_NOTHING, state->settings.max_seq_length);
+}
+
+static enum status open_tokenizers(struct text_model *model)
+{
+	const struct folder_tokenizer *folder = &model->session.tokenizer;
+	struct tokenizer_settings settings = folder->settings;
+	settings.special_tokens = false;
+	settings.lowercase = settings.lowercase || model->sentences.lowercase;
+	TRY(tokenizer_open(&model->plain, &folder->vocab, &settings));
+	settings = folder->settings;
+	settings.special_tokens = true;
+	return tokenizer_open(&model->blanks, &folder->vocab, &settings);
+}
+
+/* A model that has no head but perhaps that of masked words. */
+static enum status open_encoder(struct text_model *model, const char *given, struct pool *pool,
+				const struct text_model_settings *settings, const char *folder, const char *architecture)
+{
+	struct model_source source;
+	struct folder_tokenizer tokenizer;
+	int32_t longest = 0;
+	enum status status = OK;
+	if (model->sentences.found && model->sentences.pooling == 0) {
+		status = error_set(ERR_USAGE, "'%s' pools nothing: it is a cross-encoder, which scores pairs", given);
+		error_hint("use a folder with a Pooling module, or one whose weights have a head for pairs");
+		return status;
+	}
+	bool says_words =
+		architecture && (strcmp(architecture, "BertForPreTraining") == 0 || strcmp(architecture, "BertForMaskedLM") == 0);
+	bool has_words = !settings->no_blanks && (says_words || !architecture);
+	TRY(model_source_find(folder, &source));
+	TRY(folder_tokenizer_read(&tokenizer, &source));
+	int64_t said = tokenizer.max_length;
+	folder_tokenizer_release(&tokenizer);
+	TRY(find_longest(folder, settings->max_seq_length, model->sentences.max_seq_length, said, &longest));
+	model->pooling = model->sentences.found ? model->sentences.pooling : DEFAULT_POOLING;
+	model->makes_vectors = true;
+	if (has_words)
+		status = open_session(model, pool, settings, folder, &model_heads_pretraining, MISSING_NEXT_SENTENCE, longest);
+	if (has_words && status != OK && !says_words && !model->is_open) {
+		log_note("'%s': no masked-word head, so it makes embeddings only (%s)", folder, error_last()->message);
+		has_words = false;
+	}
+	TRY(has_words ? status : open_session(model, pool, settings, folder, &model_heads_encoder, MISSING_NOTHING, longest));
+	model->fills_blanks = has_words;
+	return open_tokenizers(model);
+}
+
+enum status text_model_open(struct text_model *out, const char *folder, struct pool *pool,
+			    const struct text_model_settings *settings)
+{
+	struct task_config config;
+	*out = (struct text_model){0};
+	TRY(sentence_folder_read(&out->sentences, folder));
+	const char *weights = out->sentences.found ? out->sentences.transformer : folder;
+	TRY(model_folder_task(weights, &config));
+	const struct task *task = task_of_architecture(config.architecture, config.problem_type, config.label_count);
+	bool makes_vectors = out->sentences.found && out->sentences.pooling != 0;
+	enum status status = task && !makes_vectors ? open_task(out, pool, settings, weights)
+						    : open_encoder(out, folder, pool, settings, weights, config.architecture);
+	task_config_release(&config);
+	return status;
+}
+
+void text_model_close(struct text_model *model)
+{
+	encoder_close(model->encoder);
+	tokenizer_close(model->plain);
+	tokenizer_close(model->blanks);
+	if (model->is_open)
+		session_close(&model->session);
+	if (model->has_task)
+		task_session_close(&model->task);
+	sentence_folder_release(&model->sentences);
+	*model = (struct text_model){0};
+}
+
+/* ---- What is known of it ---- */
+
+const char *text_model_label(const struct text_model *model, int64_t index, char room[24])
+{
+	const struct label_set *labels = &model->task.state.labels;
+	if (index < labels->count)
+		return labels->labels[index].name;
+	snprintf(room, 24, "LABEL_%lld", (long long)index);
+	return room;
+}
+
+int64_t text_model_width(const struct text_model *model)
+{
+	return (int64_t)model->hidden * pooling_count(model->pooling);
+}
+
+void text_model_scores(const struct text_model *model, const float *logits, bool raw, double *out)
+{
+	const struct task_state *state = &model->task.state;
+	int32_t count = model->task.heads.head[0].outputs;
+	raw = raw || state->task->target == TARGET_NUMBER;
+	if (!raw && state->task->target == TARGET_CLASS && count > 1) {
+		task_probabilities(logits, count, out);
+		return;
+	}
+	for (int32_t i = 0; i < count; i++)
+		out[i] = raw ? logits[i] : task_sigmoid(logits[i]);
+}
