@@ -2,6 +2,7 @@
  * files. */
 #include "base/option.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
@@ -80,14 +81,71 @@ bool option_parse_number(const char *text, double *out)
 	return *end == '\0' && end != text && isfinite(*out);
 }
 
+/* Above it a double may have lost the last digits of what was written. */
+#define WHOLE_MOST 9007199254740992.0 /* 2^53 */
+
+/* What a number is multiplied by: 10k, 1.5M, 2G. Other letters have more than one meaning (K: 1000 or 1024) or none. */
+static double count_unit(char letter)
+{
+	return letter == 'k' ? 1e3 : letter == 'M' ? 1e6 : letter == 'G' ? 1e9 : 0;
+}
+
+/* A whole number in words that are shorter than its digits: 1e9, 1.5e6, 10k. */
+static bool parse_short_integer(const char *text, int64_t *out)
+{
+	char digits[64];
+	double number, unit = 1;
+	size_t length = strlen(text);
+	if (length == 0 || length >= sizeof digits)
+		return false;
+	if (count_unit(text[length - 1]) > 0)
+		unit = count_unit(text[--length]);
+	else if (!strpbrk(text, "eE"))
+		return false;
+	snprintf(digits, sizeof digits, "%.*s", (int)length, text);
+	if (!option_parse_number(digits, &number))
+		return false;
+	number *= unit;
+	if (fabs(number) > WHOLE_MOST || number != floor(number))
+		return false;
+	*out = (int64_t)number;
+	return true;
+}
+
 bool option_parse_integer(const char *text, int64_t *out)
 {
 	char *end;
 	if (!*text || text[strspn(text, "0123456789+-")])
-		return false;
+		return parse_short_integer(text, out);
 	errno = 0;
 	*out = strtoll(text, &end, 10);
 	return *end == '\0' && end != text && errno == 0;
+}
+
+/* A number in megabytes has its unit already. */
+static bool takes_count_unit(const struct option *row)
+{
+	return !row->value_name || strcmp(row->value_name, "MB") != 0;
+}
+
+static enum status not_whole(const struct option *row, const char *text)
+{
+	enum status status = error_set(ERR_USAGE, "--%s must be a whole number, not '%s'", row->name, text);
+	size_t length = strlen(text);
+	double number;
+	char digits[64];
+	if (length < 2 || length >= sizeof digits)
+		return status;
+	snprintf(digits, sizeof digits, "%.*s", (int)length - 1, text);
+	if (!isalpha((unsigned char)text[length - 1]) || !option_parse_number(digits, &number))
+		return status;
+	if (!takes_count_unit(row))
+		error_hint("it is a number of megabytes already: leave the letter out");
+	else if (text[length - 1] == 'K')
+		error_hint("K could mean 1000 or 1024: write %sk for thousands, or all digits", digits);
+	else if (count_unit(text[length - 1]) == 0)
+		error_hint("k, M and G stand for thousand, million and thousand million");
+	return status;
 }
 
 /* Does a value lie in "min..max"? Either side may be empty. */
@@ -160,8 +218,9 @@ static enum status parse_value(const struct option *row, const char *text, union
 			return error_set(ERR_USAGE, "--%s must be true or false, not '%s'", row->name, text);
 		break;
 	case OPTION_INTEGER:
-		if (!option_parse_integer(text, &out->integer))
-			return error_set(ERR_USAGE, "--%s must be a whole number, not '%s'", row->name, text);
+		if (!option_parse_integer(text, &out->integer) ||
+		    (!takes_count_unit(row) && count_unit(text[strlen(text) - 1]) > 0))
+			return not_whole(row, text);
 		if (!in_range(row, 0, out->integer))
 			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name, range_words(row->range, words), text);
 		break;
@@ -194,6 +253,17 @@ enum status option_check(const struct option *row, const char *text)
 	return parse_value(row, text, &value);
 }
 
+/* Records hold whole numbers in digits, however they were given. */
+static enum status store_digits(struct options *options, int index, int64_t value)
+{
+	char digits[24];
+	const char *text = options->text[index];
+	if (text[strspn(text, "0123456789+-")] == '\0')
+		return OK;
+	snprintf(digits, sizeof digits, "%lld", (long long)value);
+	return option_copy_text(options, digits, &options->text[index]);
+}
+
 /* Puts a value into its field. */
 static enum status store(struct options *options, int index, const char *text)
 {
@@ -207,7 +277,7 @@ static enum status store(struct options *options, int index, const char *text)
 		*(bool *)field = value.flag;
 		options->text[index] = value.flag ? "true" : "false";
 		break;
-	case OPTION_INTEGER: *(int64_t *)field = value.integer; break;
+	case OPTION_INTEGER: *(int64_t *)field = value.integer; return store_digits(options, index, value.integer);
 	case OPTION_NUMBER: *(double *)field = value.number; break;
 	case OPTION_CHOICE:
 	case OPTION_TEXT: *(const char **)field = text; break;
@@ -231,10 +301,12 @@ enum status option_set_at(struct options *options, int index, const char *value,
 		return OK;
 	}
 	const char *copy = NULL;
+	options->faulty[index] = true; /* until it is stored */
 	TRY(option_copy_text(options, value, &copy));
 	if (options->table[index].type == OPTION_LIST && options->origin[index] != origin)
 		option_list_clear(options, index);
 	TRY(store(options, index, copy));
+	options->faulty[index] = false;
 	options->origin[index] = origin;
 	return OK;
 }
@@ -307,6 +379,7 @@ enum status options_init(struct options *options, const struct option *table, vo
 	enum status status;
 	TRY_GOTO(memory_new(&options->origin, options->count, sizeof *options->origin, "the options"), fail);
 	TRY_GOTO(memory_new(&options->text, options->count, sizeof *options->text, "the options"), fail);
+	TRY_GOTO(memory_new(&options->faulty, options->count, sizeof *options->faulty, "the options"), fail);
 	for (int i = 0; i < options->count; i++) {
 		if (table[i].section)
 			options->section_name = table[i].section;
@@ -338,6 +411,9 @@ void options_release(struct options *options)
 	free(options->positional.values);
 	free(options->origin);
 	free(options->text);
+	free(options->faulty);
+	free(options->problems);
+	free(options->answers);
 	for (struct text_block *block = options->memory, *next; block; block = next) {
 		next = block->next;
 		free(block);

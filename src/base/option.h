@@ -91,6 +91,18 @@ struct option_section {
 	int64_t count, capacity;
 };
 
+/* What is wrong with a command line or a config file; several are reported together. */
+struct option_problem {
+	enum status status;
+	const char *message, *hint; /* hint NULL: none */
+};
+
+/* What is said about a name from another program, once the whole command line is known. */
+struct option_answer {
+	const char *text;
+	bool is_warning; /* it was left out: said with --quiet, too */
+};
+
 /* The state of a parse: values lie in the command's struct, this remembers each one's text and origin. */
 struct options {
 	const struct option *table;
@@ -98,6 +110,7 @@ struct options {
 	int count;
 	enum option_origin *origin; /* [count] */
 	const char **text;          /* [count] value as given; NULL if unset */
+	bool *faulty;               /* [count] given, but a problem: not to be called missing */
 	struct option_list positional;
 	const char *section_name;        /* "phase"; NULL: the table has none */
 	struct option_section *sections; /* [section_count] */
@@ -107,6 +120,10 @@ struct options {
 	 * one config file and one line of options serve both commands. */
 	const struct option *aside;
 	bool help, print_config;
+	struct option_problem *problems; /* [problem_count] in the order in which they were found */
+	int64_t problem_count, problem_capacity;
+	struct option_answer *answers; /* [answer_count] */
+	int64_t answer_count, answer_capacity;
 	void *memory;
 };
 
@@ -115,11 +132,20 @@ MUST_USE enum status options_init(struct options *options, const struct option *
 void options_release(struct options *options);
 
 /* Parses arguments (argv[0] is the first argument, not the command). Unknown names are ERR_USAGE with the nearest
- * known name as hint. What every command has is handled here: -h --help, -q --quiet and -v --verbose (which set
+ * known name as hint. All of the line is read whatever is wrong with it: everything that is lies in `problems`, and the
+ * status returned is that of the first. What every command has is handled here: -h --help, -q --quiet and -v --verbose (which set
  * log_level), --no_progress, --config FILE, --print-config, and `--`, "--name=value". Config files (a JSON object, or
  * "name = value" lines with '#' comments, a line for each value of a list) rank below the command line wherever --config
  * stands; of two config files the later counts. */
 MUST_USE enum status options_parse(struct options *options, int argc, char **argv);
+
+/* If `status` is a failure, takes the thread's last error down as one of the problems. Returns OK, except when there is no
+ * memory for it. */
+MUST_USE enum status options_blame(struct options *options, enum status status);
+/* "--NAME is missing" becomes a problem, unless the option has a value or was given in a wrong way. `hint` may be NULL. */
+MUST_USE enum status options_require(struct options *options, const char *name, const char *hint);
+/* The status of the first problem, whose message is set; OK if there is none. */
+MUST_USE enum status options_problem_status(const struct options *options);
 
 /* Sets one option from text, with its origin, if not already set by a stronger origin. A list takes the value as one
  * more when its origin is the same, and starts anew when the new origin is stronger. The text is copied. */

@@ -22,10 +22,17 @@ static enum status locate_error(const char *path, int line)
 /* A config file that is being read. */
 struct config {
 	struct options *options;
+	const char *path;
 	bool *seen;       /* [rows] lists that this file has begun: an earlier file's values go */
 	int64_t section;  /* that settings belong to; -1 = all of the run */
 	int64_t sections; /* that this file has begun: an earlier file's go */
 };
+
+/* One of the problems, if `status` is a failure, and the next setting follows. */
+static enum status config_blame(struct config *config, int line, enum status status)
+{
+	return status == OK ? OK : options_blame(config->options, locate_error(config->path, line));
+}
 
 /* From here on settings are those of the next section. */
 static void begin_section(struct config *config)
@@ -82,9 +89,9 @@ static enum status config_json_object(struct config *config, const struct json *
 			*out_sections = member;
 		} else if (member->kind == JSON_ARRAY && index >= 0 && options->table[index].type == OPTION_LIST) {
 			for (const struct json *item = member->first_child; item; item = item->next)
-				TRY(config_json_value(config, item, member->key));
+				TRY(config_blame(config, 0, config_json_value(config, item, member->key)));
 		} else {
-			TRY(config_json_value(config, member, member->key));
+			TRY(config_blame(config, 0, config_json_value(config, member, member->key)));
 		}
 	}
 	return OK;
@@ -195,8 +202,7 @@ static enum status config_lines(struct config *config, const char *path, struct 
 		char *end = strchr(line, '\n');
 		if (end)
 			*end = '\0';
-		if (config_line(config, line) != OK)
-			return locate_error(path, number);
+		TRY(config_blame(config, number, config_line(config, line)));
 		line = end ? end + 1 : NULL;
 	}
 	return OK;
@@ -205,7 +211,7 @@ static enum status config_lines(struct config *config, const char *path, struct 
 enum status option_config_read(struct options *options, const char *path)
 {
 	struct buffer text = {0};
-	struct config config = {.options = options, .section = -1};
+	struct config config = {.options = options, .path = path, .section = -1};
 	enum status status;
 	TRY_GOTO(file_read(path, CONFIG_LIMIT, &text), done);
 	if (text.size >= 3 && !memcmp(text.data, "\xEF\xBB\xBF", 3)) { /* the byte order mark of Windows' editors */

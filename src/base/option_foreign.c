@@ -1,6 +1,5 @@
 /* The part of option.h that is about names from other programs. */
 #include <string.h>
-#include "base/log.h"
 #include "base/option_internal.h"
 
 const struct option_foreign *option_foreign_find(const struct options *options, const char *word, size_t length)
@@ -22,7 +21,7 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 	if (row->kind == FOREIGN_FLAG && value && !option_parse_flag(value, &flag))
 		return error_set(ERR_USAGE, "--%s must be true or false, not '%s'", name, value);
 	switch (row->answer) {
-	case FOREIGN_IGNORED: log_warning("--%s is ignored: %s", name, row->why); return OK;
+	case FOREIGN_IGNORED: return option_answer(options, true, "--%s is ignored: %s", name, row->why);
 	case FOREIGN_REFUSED:
 		if (row->kind == FOREIGN_FLAG && !flag) /* "--use_tpu false" asks for what is so */
 			return OK;
@@ -40,6 +39,7 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 	if (row->kind == FOREIGN_FLAG && row->value && !flag)
 		return OK;
 	const char *text = row->value ? row->value : flag ? "false" : "true";
-	log_warning("--%s means --%s %s%s%s", name, row->option, text, row->why ? ": " : "", row->why ? row->why : "");
+	TRY(option_answer(options, false, "--%s means --%s %s%s%s", name, row->option, text, row->why ? ": " : "",
+			  row->why ? row->why : ""));
 	return options_set(options, row->option, text, origin);
 }

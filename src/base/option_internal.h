@@ -10,8 +10,12 @@ extern const struct option option_common[];
 bool option_table_ends(const struct option *row);
 /* Row of the name or alias that is the word of `length` bytes; -1 if there is none. */
 int option_find_row(const struct option *table, const char *word, size_t length);
-/* Leaves the hint for an unknown name, "did you mean --x?" with `dashes` before x. */
-void option_hint_nearest(const struct options *options, const char *word, const char *dashes);
+/* Leaves the hint for an unknown name, "did you mean --x?" with `dashes` before x. The option that was meant counts as given. */
+void option_hint_nearest(struct options *options, const char *word, const char *dashes);
+/* What is to be said about a name from another program. */
+MUST_USE enum status option_answer(struct options *options, bool is_warning, const char *format, ...) PRINTF_LIKE(3, 4);
+/* Says it, and forgets it. */
+void option_say_answers(struct options *options);
 
 /* By index: the field in the settings struct, options_set, an empty list, options_value. */
 void *option_field(const struct options *options, int index);
@@ -47,12 +51,13 @@ extern const char *const option_origins[];
 /* One more value; the text is borrowed. */
 MUST_USE enum status option_list_add(struct option_list *list, const char *value);
 
-/* Text as a whole to a value; numbers are decimal and finite, in any locale. */
+/* Text as a whole to a value; numbers are decimal and finite, in any locale. Whole numbers may be short: 1e9, 1.5e6, 10k, 2M,
+ * 3G. */
 bool option_parse_flag(const char *text, bool *out);
 bool option_parse_number(const char *text, double *out);
 bool option_parse_integer(const char *text, int64_t *out);
 
-/* Sets options from a file; what the command line gave stays. */
+/* Sets options from a file; what the command line gave stays. What is wrong with its settings is taken down as problems. */
 MUST_USE enum status option_config_read(struct options *options, const char *path);
 
 #endif

@@ -135,7 +135,7 @@ static int64_t collect_names(const struct option *table, struct buffer *aliases,
 	return count;
 }
 
-void option_hint_nearest(const struct options *options, const char *word, const char *dashes)
+void option_hint_nearest(struct options *options, const char *word, const char *dashes)
 {
 	enum { LIMIT = 512 };
 	const char *names[LIMIT];
@@ -146,9 +146,12 @@ void option_hint_nearest(const struct options *options, const char *word, const 
 	     alias = strtok_r(NULL, " ", &save))
 		names[count++] = alias;
 	const char *nearest = nearest_name(word, names, count);
+	int row = nearest ? options_find(options, nearest) : -1;
 	if (nearest)
 		error_hint("did you mean %s%s?", dashes, nearest);
 	else
 		error_hint("--help lists all options");
+	if (row >= 0)
+		options->faulty[row] = true;
 	buffer_release(&aliases);
 }

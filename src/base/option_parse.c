@@ -29,6 +29,12 @@ static bool looks_like_option(const char *word)
 	return word[0] == '-' && word[1] != '\0' && !is_negative && !option_parse_number(word, &number);
 }
 
+static void skip_values(struct arguments *arguments)
+{
+	while (arguments->at < arguments->count && !looks_like_option(arguments->words[arguments->at]))
+		arguments->at++;
+}
+
 /* The value of `name`: `attached` ("--name=value"), or the next argument. */
 static enum status take_value(struct arguments *arguments, const char *name, const char *attached, const char **out)
 {
@@ -90,7 +96,9 @@ static enum status apply(struct options *options, struct arguments *arguments, i
 			value = arguments->words[arguments->at++];
 		return set(options, section, index, value);
 	}
+	options->faulty[index] = true; /* should the value be missing */
 	TRY(take_value(arguments, row->name, attached, &value));
+	options->faulty[index] = false;
 	TRY(set(options, section, index, value));
 	while (row->type == OPTION_LIST && !attached && arguments->at < arguments->count &&
 	       !looks_like_option(arguments->words[arguments->at]))
@@ -165,6 +173,8 @@ static enum status parse_long(struct options *options, struct arguments *argumen
 		snprintf(given, sizeof given, "%.*s", (int)length, name);
 		return apply_foreign(options, arguments, foreign, given, attached);
 	}
+	if (!attached) /* whatever its values are, they are nothing by themselves */
+		skip_values(arguments);
 	char shown[128];
 	snprintf(shown, sizeof shown, "%.*s", (int)(name - (word + 2) + (ptrdiff_t)length), word + 2);
 	enum status status = error_set(ERR_USAGE, "unknown option '--%s'", shown);
@@ -195,21 +205,29 @@ static enum status parse_letters(struct options *options, struct arguments *argu
 	return OK;
 }
 
+static enum status parse_word(struct options *options, struct arguments *arguments, const char *word)
+{
+	enum status status = OK;
+	if (!strcmp(word, "--")) {
+		while (status == OK && arguments->at < arguments->count)
+			status = option_list_add(&options->positional, arguments->words[arguments->at++]);
+		return status;
+	}
+	if (!strncmp(word, "--", 2))
+		return parse_long(options, arguments, word);
+	if (word[0] == '-' && word[1])
+		return parse_letters(options, arguments, word);
+	return option_list_add(&options->positional, word);
+}
+
 enum status options_parse(struct options *options, int argc, char **argv)
 {
 	struct arguments arguments = {.count = argc, .words = argv};
+	options->problem_count = 0;
 	while (arguments.at < argc) {
 		const char *word = argv[arguments.at++];
-		if (!strcmp(word, "--")) {
-			while (arguments.at < argc)
-				TRY(option_list_add(&options->positional, argv[arguments.at++]));
-		} else if (!strncmp(word, "--", 2)) {
-			TRY(parse_long(options, &arguments, word));
-		} else if (word[0] == '-' && word[1]) {
-			TRY(parse_letters(options, &arguments, word));
-		} else {
-			TRY(option_list_add(&options->positional, word));
-		}
+		TRY(options_blame(options, parse_word(options, &arguments, word)));
 	}
-	return OK;
+	option_say_answers(options);
+	return options_problem_status(options);
 }

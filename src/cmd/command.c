@@ -173,19 +173,43 @@ static enum status run_version(void)
 	return print(&text);
 }
 
+static enum status check_stray(const struct command *command, struct options *options)
+{
+	for (int64_t i = 0; i < options->positional.count && !command->takes_arguments; i++) {
+		enum status status = error_set(ERR_USAGE, "unexpected argument '%s'", options->positional.values[i]);
+		error_hint("`bertc help %s` shows the usage", command->text->name);
+		TRY(options_blame(options, status));
+	}
+	return OK;
+}
+
+/* One problem is the error of the command. Several are printed here, a line each, and the error has no message left. */
+static enum status report_problems(const struct options *options)
+{
+	enum status status = options_problem_status(options);
+	if (options->problem_count < 2)
+		return status;
+	const char *bold = log_has_colour() ? "\033[1m" : "", *plain = log_has_colour() ? "\033[0m" : "";
+	fprintf(stderr, "%sbertc:%s %lld problems:\n", bold, plain, (long long)options->problem_count);
+	for (int64_t i = 0; i < options->problem_count; i++) {
+		const struct option_problem *problem = &options->problems[i];
+		fprintf(stderr, "  %s%s%s\n", problem->message, problem->hint ? "; " : "", problem->hint ? problem->hint : "");
+	}
+	return error_set(status, "%s", "");
+}
+
 /* What is the same for every command: parsing, --help, stray arguments, --print-config; then the command
  * itself. */
 static enum status run_parsed(const struct command *command, struct options *options, int argc, char **argv)
 {
 	struct buffer text = {0};
-	TRY(options_parse(options, argc, argv));
-	if (options->help)
+	enum status status = options_parse(options, argc, argv);
+	if (status == OK && options->help)
 		return run_help(1, (char *[]){(char *)(uintptr_t)command->text->name});
-	if (options->positional.count && !command->takes_arguments) {
-		enum status status = error_set(ERR_USAGE, "unexpected argument '%s'", options->positional.values[0]);
-		error_hint("`bertc help %s` shows the usage", command->text->name);
-		return status;
-	}
+	TRY(check_stray(command, options));
+	if (command->check && !options->print_config)
+		TRY(command->check(options));
+	TRY(report_problems(options));
 	if (options->print_config) {
 		options_print_config(options, &text);
 		return print(&text);

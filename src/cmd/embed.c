@@ -169,14 +169,13 @@ static enum vector_file format_named(const char *name)
 					  : VECTORS_GOOGLE;
 }
 
-static enum status check_options(const struct embed_settings *settings, const struct options *options)
+static enum status check_embed(struct options *options)
 {
+	const struct embed_settings *settings = options->settings;
 	enum status status = OK;
 	bool google = strcmp(settings->format, "google") == 0;
-	if (!settings->answer.model) {
-		status = error_set(ERR_USAGE, "--model is missing");
-		error_hint("bertc embed --model FOLDER sentences.txt");
-	} else if (strcmp(settings->format, "npy") == 0 && !settings->answer.out) {
+	TRY(options_require(options, "model", "for instance: bertc embed --model FOLDER sentences.txt"));
+	if (strcmp(settings->format, "npy") == 0 && !settings->answer.out) {
 		status = error_set(ERR_USAGE, "--format npy needs --out FILE: the number of rows stands at its beginning");
 		error_hint("name a file, or print --format tsv");
 	} else if (google && (settings->pooling || options_given(options, "normalize") || settings->truncate_dim > 0)) {
@@ -189,7 +188,7 @@ static enum status check_options(const struct embed_settings *settings, const st
 	} else if (settings->prompt && settings->prompt_name) {
 		status = error_set(ERR_USAGE, "--prompt and --prompt_name name two prompts");
 	}
-	return status;
+	return options_blame(options, status);
 }
 
 /* The prompt that stands before each text, or NULL. */
@@ -397,7 +396,6 @@ static enum status run_embed(struct options *options)
 				 .own_bytes = sizeof(struct text_chunk),
 				 .release_own = release_own};
 	enum status status;
-	TRY_GOTO(check_options(settings, options), done);
 	TRY_GOTO(prepare(&embed, options), done);
 	TRY_GOTO(check_npy_target(&embed), done);
 	TRY_GOTO(answer_job_fill(&job, options, embed.model.path, embed.model.session.backend, &identity), done);
@@ -420,6 +418,7 @@ const struct command command_embed = {
 	.text = &embed_text,
 	.options = embed_options,
 	.settings_bytes = sizeof(struct embed_settings),
+	.check = check_embed,
 	.run = run_embed,
 	.takes_arguments = true,
 };

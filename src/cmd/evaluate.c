@@ -288,10 +288,6 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 
 static enum status score_answers(const struct options *options, const struct evaluate_settings *settings)
 {
-	if (settings->model || settings->corpus.count + settings->data.count + settings->input_file.count > 0)
-		return error_set(ERR_USAGE,
-				 "%s and --predictions do not go together: answers in a file are scored without a model",
-				 settings->model ? "--model" : "text");
 	const struct squad_task_settings squad = squad_options_given(options, &settings->squad);
 	return evaluate_predictions(&settings->predictions, &squad, &settings->test, settings->json);
 }
@@ -300,8 +296,6 @@ static enum status score_answers(const struct options *options, const struct eva
 static enum status score_task(const struct options *options, const struct evaluate_settings *settings)
 {
 	bool length_given = options_given(options, "max_seq_length");
-	if (settings->corpus.count + settings->data.count + settings->input_file.count > 0)
-		return error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
 	struct task_session_settings of_session = {
 		.model = settings->model,
 		.max_seq_length = length_given ? (int32_t)settings->max_seq_length : 0,
@@ -340,6 +334,35 @@ static enum status score_task(const struct options *options, const struct evalua
 	return status;
 }
 
+static int text_inputs(const struct evaluate_settings *settings)
+{
+	return (settings->corpus.count > 0) + (settings->data.count > 0) + (settings->input_file.count > 0);
+}
+
+static enum status check_evaluate(struct options *options)
+{
+	const struct evaluate_settings *settings = options->settings;
+	enum status status = OK;
+	int inputs = text_inputs(settings);
+	if (settings->predictions.predictions) {
+		if (settings->model || inputs > 0)
+			status =
+				error_set(ERR_USAGE,
+					  "%s and --predictions do not go together: answers in a file are scored without a model",
+					  settings->model ? "--model" : "text");
+		return options_blame(options, status);
+	}
+	TRY(options_require(options, "model", "for instance: bertc evaluate --model FOLDER --corpus PATH"));
+	if (settings->test.count > 0 && inputs > 0)
+		status = error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
+	else if (settings->test.count == 0 && inputs != 1)
+		status = error_set(ERR_USAGE, "%s",
+				   inputs == 0 ? "nothing to evaluate on: give --test for a fine-tuned model, or "
+						 "--corpus, --data or --input_file"
+					       : "give one of --corpus, --data and --input_file");
+	return options_blame(options, status);
+}
+
 static enum status run_evaluate(struct options *options)
 {
 	const struct evaluate_settings *settings = options->settings;
@@ -347,13 +370,6 @@ static enum status run_evaluate(struct options *options)
 		return score_answers(options, settings);
 	if (settings->test.count > 0)
 		return score_task(options, settings);
-	int inputs = (settings->corpus.count > 0) + (settings->data.count > 0) + (settings->input_file.count > 0);
-	if (!settings->model || inputs != 1) {
-		enum status status = error_set(ERR_USAGE, !settings->model ? "--model is missing"
-									   : "give one of --corpus, --data and --input_file");
-		error_hint("bertc evaluate --model FOLDER --corpus PATH");
-		return status;
-	}
 	struct temporary_folder temporary;
 	TRY(temporary_folder_make(&temporary, "evaluate"));
 	struct scored scored = {0};
@@ -367,5 +383,6 @@ const struct command command_evaluate = {
 	.text = &evaluate_text,
 	.options = evaluate_options,
 	.settings_bytes = sizeof(struct evaluate_settings),
+	.check = check_evaluate,
 	.run = run_evaluate,
 };

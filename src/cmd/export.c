@@ -393,19 +393,16 @@ static enum status write_export(const struct export_settings *settings, const st
 	return ERR_INTERNAL;
 }
 
-static enum status missing(const char *option)
-{
-	enum status status = error_set(ERR_USAGE, "--%s is missing", option);
-	error_hint("bertc export --model FOLDER --to onnx|tensorflow|sentence_transformers|triton|int8 --out PATH");
-	return status;
-}
-
 /* What would have no effect is refused. */
-static enum status check_options(const struct export_settings *settings)
+static enum status check_export(struct options *options)
 {
+	const struct export_settings *settings = options->settings;
 	enum status status = OK;
-	if (!settings->model || !settings->to || !settings->out)
-		return missing(!settings->model ? "model" : !settings->to ? "to" : "out");
+	TRY(options_require(options, "model", "give a folder that bertc or transformers wrote: --model FOLDER"));
+	TRY(options_require(options, "to", "choose one of onnx, tensorflow, sentence_transformers, triton, int8"));
+	TRY(options_require(options, "out", "give a new file or folder: --out PATH"));
+	if (!settings->to)
+		return OK;
 	if (settings->calibrate && strcmp(settings->to, "int8") != 0) {
 		status = error_set(ERR_USAGE, "--calibrate has no effect with --to %s: only int8 tries layers on texts",
 				   settings->to);
@@ -414,7 +411,7 @@ static enum status check_options(const struct export_settings *settings)
 		status = error_set(ERR_USAGE, "--normalize has no effect with --to tensorflow: the form has no vectors of texts");
 		error_hint("leave --normalize out, or export --to sentence_transformers");
 	}
-	return status;
+	return options_blame(options, status);
 }
 
 /* With the folder read, and --pooling settled. */
@@ -432,7 +429,6 @@ static enum status run_export(struct options *options)
 {
 	const struct export_settings *settings = options->settings;
 	struct saved_model saved = {0};
-	TRY(check_options(settings));
 	TRY(check_new(settings->out));
 	bool vectors = settings->pooling || strcmp(settings->to, "sentence_transformers") == 0;
 	enum status status = saved_model_read(&saved, settings->model, settings->head && !vectors);
@@ -451,5 +447,6 @@ const struct command command_export = {
 	.text = &export_text,
 	.options = export_options,
 	.settings_bytes = sizeof(struct export_settings),
+	.check = check_export,
 	.run = run_export,
 };

@@ -118,6 +118,16 @@ static void report(struct corpus *corpus, const struct output *output, double se
 	log_note("took %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
 }
 
+static enum status check(struct options *options)
+{
+	if (options->positional.count == 0) {
+		enum status status = error_set(ERR_USAGE, "nothing to extract: no file given");
+		error_hint("for instance: bertc extract dump.xml.bz2 --out text.txt");
+		TRY(options_blame(options, status));
+	}
+	return options_require(options, "out", "give the file to write, or --out - to print the text");
+}
+
 static enum status run(struct options *parsed)
 {
 	const struct extract_options *options = parsed->settings;
@@ -126,12 +136,6 @@ static enum status run(struct options *parsed)
 	struct output output = {0};
 	double start = clock_seconds();
 
-	if (parsed->positional.count == 0 || !options->out) {
-		enum status status = error_set(ERR_USAGE, parsed->positional.count == 0 ? "nothing to extract: no file given"
-											: "--out is missing");
-		error_hint("for instance: bertc extract dump.xml.bz2 --out text.txt, or --out - to see it");
-		return status;
-	}
 	stop_install();
 	TRY(corpus_open(&corpus, parsed->positional.values, parsed->positional.count, &input));
 	enum status status = OK;
@@ -154,6 +158,7 @@ const struct command command_extract = {
 	.text = &text,
 	.options = option_table,
 	.settings_bytes = sizeof(struct extract_options),
+	.check = check,
 	.run = run,
 	.takes_arguments = true,
 };

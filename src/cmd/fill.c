@@ -168,6 +168,11 @@ done:
 	return status;
 }
 
+static enum status check_fill(struct options *options)
+{
+	return options_require(options, "model", "for instance: bertc fill --model FOLDER \"Paris is the [MASK] of France.\"");
+}
+
 static enum status run_fill(struct options *options)
 {
 	const struct fill_settings *settings = options->settings;
@@ -176,11 +181,6 @@ static enum status run_fill(struct options *options)
 	struct session session = {0};
 	struct model_config config;
 	enum status status;
-	if (!settings->model) {
-		status = error_set(ERR_USAGE, "--model is missing");
-		error_hint("bertc fill --model FOLDER \"Paris is the [MASK] of France.\"");
-		return status;
-	}
 	TRY_GOTO(collect_texts(&options->positional, &input, &texts), done);
 	TRY_GOTO(session_needs_words(settings->model), done);
 	TRY_GOTO(model_folder_config(settings->model, &config), done);
@@ -198,6 +198,7 @@ const struct command command_fill = {
 	.text = &fill_text,
 	.options = fill_options,
 	.settings_bytes = sizeof(struct fill_settings),
+	.check = check_fill,
 	.run = run_fill,
 	.takes_arguments = true,
 };

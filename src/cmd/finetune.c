@@ -198,5 +198,6 @@ const struct command command_finetune = {
 	.options = finetune_options,
 	.foreign = finetune_foreign,
 	.settings_bytes = sizeof(struct finetune_settings),
+	.check = finetune_check,
 	.run = run_finetune,
 };

@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cmd/finetune_options.h"
+#include "cmd/training_settings.h"
 #include "tasks/data_folder.h"
 
 /* Options that only questions about paragraphs have. */
@@ -11,17 +13,13 @@ static const char *const of_squad[] = {"version_2_with_negative", "doc_stride",
 				       "max_query_length",        "n_best_size",
 				       "max_answer_length",       "null_score_diff_threshold"};
 
-/* run_squad.py and run_qa.py name no task. */
-static enum status guess_task(struct options *options)
+/* run_squad.py and run_qa.py name no task, but have options that say it. NULL: none is given. */
+static const char *option_of_squad(const struct options *options)
 {
 	for (size_t i = 0; i < sizeof(of_squad) / sizeof(of_squad[0]); i++)
-		if (options_given(options, of_squad[i])) {
-			log_note("--task squad is meant, since --%s is given", of_squad[i]);
-			return options_set(options, "task", "squad", ORIGIN_CHOSEN);
-		}
-	enum status status = error_set(ERR_USAGE, "--task is missing");
-	error_hint("say what is to be learned, as --task classification, --task squad or --task mrpc");
-	return status;
+		if (options_given(options, of_squad[i]))
+			return of_squad[i];
+	return NULL;
 }
 
 static bool is_asked(const struct options *options, const char *name, bool value)
@@ -83,6 +81,55 @@ static enum status score_predictions(struct options *options)
 	return OK;
 }
 
+/* Without do_train, training is what is meant unless evaluation or prediction is asked for. */
+static bool trains(const struct options *options)
+{
+	const struct finetune_settings *settings = options->settings;
+	if (options_given(options, "do_train"))
+		return settings->do_train;
+	return !is_asked(options, "do_eval", settings->do_eval) && !is_asked(options, "do_predict", settings->do_predict);
+}
+
+static enum status nothing_to_do(void)
+{
+	enum status status = error_set(ERR_USAGE, "there is nothing to do: --do_train, --do_eval and --do_predict are false");
+	error_hint("at least one of them must be true; without any, the model is trained, evaluated and asked");
+	return status;
+}
+
+enum status finetune_check(struct options *options)
+{
+	const struct finetune_settings *settings = options->settings;
+	const struct training_settings *training = &settings->training;
+	const struct task *task;
+	const struct layout *layout;
+	bool training_is_meant = trains(options);
+	TRY(training_check(options));
+	if (settings->task)
+		TRY(options_blame(options, task_find(settings->task, &task, &layout)));
+	else if (!option_of_squad(options))
+		TRY(options_require(options, "task",
+				    "say what is to be learned, such as --task classification, --task squad or --task mrpc"));
+	if (!training_is_meant && !is_asked(options, "do_eval", settings->do_eval) &&
+	    !is_asked(options, "do_predict", settings->do_predict))
+		TRY(options_blame(options, nothing_to_do()));
+	if (!settings->data_dir) {
+		bool answers = option_of_squad(options) || (settings->task && strcmp(settings->task, "squad") == 0);
+		int64_t scored = settings->dev.count + (answers ? settings->test.count : 0);
+		if (is_asked(options, "do_eval", settings->do_eval))
+			TRY(options_blame(options, check_there("do_eval", "dev", scored)));
+		if (is_asked(options, "do_predict", settings->do_predict))
+			TRY(options_blame(options, check_there("do_predict", "test", settings->test.count)));
+	}
+	/* A run that has begun has its model and files recorded. */
+	if (training_is_meant && ((training->out && file_exists(training->out)) || training->resume_from))
+		return OK;
+	TRY(options_require(options, "model", "give a pre-trained model: a run of `bertc pretrain`, or any BERT folder"));
+	if (training_is_meant && !settings->data_dir)
+		TRY(options_require(options, "train", "give labelled examples: --train FILE, or --data_dir FOLDER"));
+	return OK;
+}
+
 enum status finetune_inputs(struct options *options, bool *out_train)
 {
 	const struct finetune_settings *settings = options->settings;
@@ -90,19 +137,15 @@ enum status finetune_inputs(struct options *options, bool *out_train)
 	const struct layout *layout;
 	bool evaluates = is_asked(options, "do_eval", settings->do_eval);
 	bool predicts = is_asked(options, "do_predict", settings->do_predict);
-	*out_train = options_given(options, "do_train") ? settings->do_train : !evaluates && !predicts;
-	if (!*out_train && !evaluates && !predicts) {
-		enum status status =
-			error_set(ERR_USAGE, "there is nothing to do: --do_train, --do_eval and --do_predict are false");
-		error_hint("at least one of them must be true; without any, the model is trained, evaluated and asked");
-		return status;
-	}
+	*out_train = trains(options);
 	if (!*out_train)
 		log_note("nothing is trained%s: the model is evaluated and asked as it is",
 			 options_given(options, "do_train") ? ""
 							    : ", since --do_train is not given beside --do_eval or --do_predict");
-	if (!settings->task)
-		TRY(guess_task(options));
+	if (!settings->task) {
+		log_note("--task squad is meant, since --%s is given", option_of_squad(options));
+		TRY(options_set(options, "task", "squad", ORIGIN_CHOSEN));
+	}
 	TRY(task_find(settings->task, &task, &layout));
 	if (settings->data_dir)
 		TRY(use_folder(options, task, layout));

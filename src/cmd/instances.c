@@ -226,13 +226,13 @@ struct run {
 	int64_t text_bytes;
 };
 
-static enum status require(bool given, const char *message)
+static enum status require(struct options *options, bool given, const char *message)
 {
 	if (given)
 		return OK;
 	enum status status = error_set(ERR_USAGE, "%s", message);
 	error_hint("`bertc instances --help` shows examples");
-	return status;
+	return options_blame(options, status);
 }
 
 static bool is_google(const struct instances_settings *settings)
@@ -240,24 +240,26 @@ static bool is_google(const struct instances_settings *settings)
 	return strcmp(settings->compat, "google") == 0;
 }
 
-static enum status check_settings(const struct options *options)
+static enum status check(struct options *options)
 {
 	const struct instances_settings *settings = options->settings;
 	int inputs = (settings->corpus.count > 0) + (settings->data.count > 0) + (settings->pairs.count > 0) +
 		     (settings->convert.count > 0);
-	TRY(require(inputs == 1, "give one of --corpus, --data, --pairs and --convert"));
-	TRY(require(settings->out.count > 0, "--out is missing: where the instances shall be written"));
-	TRY(stream_check_paths(settings->convert.values, settings->convert.count));
+	TRY(require(options, inputs == 1, "give one of --corpus, --data, --pairs and --convert"));
+	TRY(options_require(options, "out", "give the file to write, such as --out train.tfrecord"));
+	if (settings->convert.count == 0)
+		TRY(options_require(options, "vocab_file", "`bertc vocab` makes a vocabulary from text"));
 	if (is_google(settings)) {
-		TRY(require(settings->corpus.count > 0, "--compat google makes instances of --corpus alone"));
-		TRY(require(strcmp(settings->next_sentence, "pairs") == 0 && settings->max_ngram == 1 &&
+		TRY(require(options, settings->corpus.count > 0, "--compat google makes instances of --corpus alone"));
+		TRY(require(options,
+			    strcmp(settings->next_sentence, "pairs") == 0 && settings->max_ngram == 1 &&
 				    settings->min_seq_length == 0 && !settings->segmented_words,
 			    "--compat google knows neither --next_sentence, --max_ngram, --min_seq_length nor "
 			    "--segmented_words"));
 	}
 	if (settings->segmented_words) {
-		TRY(require(settings->whole_word_mask, "--segmented_words is for --whole_word_mask"));
-		TRY(require(settings->corpus.count > 0, "--segmented_words is for --corpus"));
+		TRY(require(options, settings->whole_word_mask, "--segmented_words is for --whole_word_mask"));
+		TRY(require(options, settings->corpus.count > 0, "--segmented_words is for --corpus"));
 	}
 	return OK;
 }
@@ -687,12 +689,11 @@ static enum status run_with(struct run *run, const struct options *options)
 		TRY(name_list_add_parts(&run->corpus, settings->corpus.values[i]));
 	for (int64_t i = 0; i < settings->out.count; i++)
 		TRY(name_list_add_parts(&run->outputs, settings->out.values[i]));
-	TRY(require(run->outputs.count > 0, "--out is missing: where the instances shall be written"));
+	if (run->outputs.count == 0)
+		return error_set(ERR_USAGE, "--out names no file");
 	TRY(choose_format(settings, &run->outputs, &run->writer.format));
 	if (run->writer.format == INSTANCE_HDF5)
 		TRY(hdf5_require());
-	TRY(require(settings->vocab_file != NULL || settings->convert.count > 0,
-		    "--vocab_file is missing: the vocabulary to encode with"));
 	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
 	run->writer.max_predictions = (int32_t)settings->max_predictions_per_seq;
 	enum next_sentence kind = next_sentence_named(settings->next_sentence);
@@ -725,8 +726,9 @@ static const struct option_foreign foreign[] = {
 
 static enum status run(struct options *options)
 {
-	TRY(check_settings(options));
-	struct run run = {.settings = options->settings, .started = clock_seconds()};
+	const struct instances_settings *settings = options->settings;
+	TRY(stream_check_paths(settings->convert.values, settings->convert.count));
+	struct run run = {.settings = settings, .started = clock_seconds()};
 	stop_install();
 	enum status status = run_with(&run, options);
 	struct error error = *error_last();
@@ -748,5 +750,6 @@ const struct command command_instances = {
 	.options = option_table,
 	.foreign = foreign,
 	.settings_bytes = sizeof(struct instances_settings),
+	.check = check,
 	.run = run,
 };

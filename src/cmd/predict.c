@@ -282,6 +282,11 @@ static enum status can_stream(const struct task_session *session, const char *co
 	return OK;
 }
 
+static enum status check_predict(struct options *options)
+{
+	return options_require(options, "model", "give a folder that `bertc finetune` wrote, or a task folder of transformers");
+}
+
 static enum status run_predict(struct options *options)
 {
 	static const char *const standard_input[] = {"-"};
@@ -331,6 +336,7 @@ const struct command command_predict = {
 	.text = &predict_text,
 	.options = predict_options,
 	.settings_bytes = sizeof(struct predict_settings),
+	.check = check_predict,
 	.run = run_predict,
 	.takes_arguments = true,
 };

@@ -121,15 +121,6 @@ static const struct command_text text = {
 		    "data/wiki.held_out, for evaluation\n",
 };
 
-static enum status require(bool given, const char *option, const char *what)
-{
-	if (given)
-		return OK;
-	enum status status = error_set(ERR_USAGE, "--%s is missing: %s", option, what);
-	error_hint("`bertc prepare --help` shows an example");
-	return status;
-}
-
 static void report_shard(const char *prefix, const struct shard_description *d)
 {
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
@@ -203,12 +194,16 @@ static enum status prepare_with(const struct prepare_options *options, const str
 	return status;
 }
 
+static enum status check(struct options *options)
+{
+	TRY(options_require(options, "corpus", "give the text to convert: --corpus PATH..."));
+	TRY(options_require(options, "vocab_file", "`bertc vocab` makes a vocabulary from text"));
+	return options_require(options, "out", "give the prefix of the shards, such as --out data/mine");
+}
+
 static enum status run(struct options *parsed)
 {
 	const struct prepare_options *options = parsed->settings;
-	TRY(require(options->corpus.count > 0, "corpus", "text to convert"));
-	TRY(require(options->vocab_file != NULL, "vocab_file", "vocabulary to encode with"));
-	TRY(require(options->out != NULL, "out", "output prefix of the shards"));
 	stop_install();
 
 	enum status status = OK;
@@ -234,4 +229,9 @@ done:
 }
 
 const struct command command_prepare = {
-	.text = &text, .options = option_table, .settings_bytes = sizeof(struct prepare_options), .run = run};
+	.text = &text,
+	.options = option_table,
+	.settings_bytes = sizeof(struct prepare_options),
+	.check = check,
+	.run = run,
+};

@@ -2,6 +2,7 @@
  * them, and lets the run do the work (run/run.h). */
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/pretrain_phases.h"
@@ -159,10 +160,25 @@ static enum status run_pretrain(struct options *options)
 	return status == OK ? OK : error_restore(&error);
 }
 
+/* Text is required, unless the folder may have a run to resume, or the phases bring theirs. */
+static enum status check_pretrain(struct options *options)
+{
+	const struct pretrain_settings *settings = options->settings;
+	const struct training_settings *training = &settings->training;
+	TRY(training_check(options));
+	bool recorded = (training->out && file_exists(training->out)) || training->resume_from;
+	bool given = options_given(options, "data") || options_given(options, "input_file") || options->section_count > 0;
+	if (recorded || given || options_given(options, "corpus"))
+		return OK;
+	return options_require(options, "corpus",
+			       "give the text to train on, or --data with prepared shards, or --input_file with instances");
+}
+
 const struct command command_pretrain = {
 	.text = &pretrain_text,
 	.options = pretrain_options,
 	.foreign = pretrain_foreign,
 	.settings_bytes = sizeof(struct pretrain_settings),
+	.check = check_pretrain,
 	.run = run_pretrain,
 };

@@ -51,8 +51,9 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_LEFT_OUT(
 		"eval_batch_size per_device_eval_batch_size total_batch_size_eval",
 		"evaluation computes as many tokens at a time as --micro_batch_tokens allows; the result does not depend on it"),
-	VALUE_REFUSED("max_eval_steps eval_iters",
-		      "it counts batches; --eval_instances sets the number of held-out instances to score"),
+	VALUE_LEFT_OUT("max_eval_steps eval_iters",
+		       "it counts batches, and bertc counts instances: --eval_instances sets how many "
+		       "held-out instances are scored"),
 	VALUE_REFUSED("per_device_train_batch_size micro_batch_size",
 		      "--train_batch_size is the global batch per update, --train_batch_size_per_gpu the batch per device, and "
 		      "--gradient_accumulation_steps the number of micro-batches it is split into"),

@@ -114,6 +114,11 @@ static void release_own(void *own)
 /* Texts of a chunk: each takes as long as hundreds of others elsewhere. */
 #define CHUNK_LINES 64
 
+static enum status check_score(struct options *options)
+{
+	return options_require(options, "model", "for instance: bertc score --model FOLDER sentences.txt");
+}
+
 static enum status run_score(struct options *options)
 {
 	static const struct session_heads heads = {&model_heads_words, MISSING_NOTHING};
@@ -130,11 +135,6 @@ static enum status run_score(struct options *options)
 				 .own_bytes = sizeof(struct text_chunk),
 				 .release_own = release_own};
 	enum status status;
-	if (!settings->answer.model) {
-		status = error_set(ERR_USAGE, "--model is missing");
-		error_hint("bertc score --model FOLDER sentences.txt");
-		return status;
-	}
 	TRY_GOTO(session_needs_words(settings->answer.model), done);
 	TRY_GOTO(answer_model_open(&score.model, &settings->answer, settings->answer.model, &heads, 0, false, true), done);
 	TRY_GOTO(answer_job_fill(&job, options, score.model.path, score.model.session.backend, &identity), done);
@@ -151,6 +151,7 @@ const struct command command_score = {
 	.text = &score_text,
 	.options = score_options,
 	.settings_bytes = sizeof(struct score_settings),
+	.check = check_score,
 	.run = run_score,
 	.takes_arguments = true,
 };

@@ -117,6 +117,11 @@ static const struct command_text serve_text = {
 		    "to other machines\n",
 };
 
+static enum status check_serve(struct options *options)
+{
+	return options_require(options, "model", "for instance: bertc serve --model FOLDER");
+}
+
 static enum status run_serve(struct options *options)
 {
 	const struct serve_settings *settings = options->settings;
@@ -138,11 +143,6 @@ static enum status run_serve(struct options *options)
 		.max_body_bytes = settings->max_body_bytes,
 		.max_connections = settings->max_connections,
 	};
-	if (settings->models.count == 0) {
-		enum status status = error_set(ERR_USAGE, "--model is missing");
-		error_hint("bertc serve --model FOLDER");
-		return status;
-	}
 	stop_install();
 	TRY(service_open(&service, &of_service));
 	enum status status = service_run(service);
@@ -154,5 +154,6 @@ const struct command command_serve = {
 	.text = &serve_text,
 	.options = serve_options,
 	.settings_bytes = sizeof(struct serve_settings),
+	.check = check_serve,
 	.run = run_serve,
 };

@@ -193,6 +193,11 @@ static enum output_format format_of(const char *name)
 	return strcmp(name, "tokens") == 0 ? FORMAT_TOKENS : strcmp(name, "offsets") == 0 ? FORMAT_OFFSETS : FORMAT_IDS;
 }
 
+static enum status check_tokenize(struct options *options)
+{
+	return options_require(options, "vocab_file", "`bertc vocab` makes a vocabulary from text");
+}
+
 static enum status run_tokenize(struct options *options)
 {
 	const struct tokenize_settings *given = options->settings;
@@ -202,11 +207,6 @@ static enum status run_tokenize(struct options *options)
 	struct tokenize_counts counts;
 	enum status status;
 
-	if (!given->vocab_file) {
-		status = error_set(ERR_USAGE, "no vocabulary given");
-		error_hint("add --vocab_file vocab.txt; 'bertc vocab' makes one from text");
-		return status;
-	}
 	TRY(choose_settings(options, &settings));
 	TRY(vocab_file_read(&vocab, given->vocab_file));
 	TRY_GOTO(stream_check_paths(options->positional.values, options->positional.count), out);
@@ -227,6 +227,7 @@ const struct command command_tokenize = {
 	.text = &help_text,
 	.options = tokenize_options,
 	.settings_bytes = sizeof(struct tokenize_settings),
+	.check = check_tokenize,
 	.run = run_tokenize,
 	.takes_arguments = true,
 };

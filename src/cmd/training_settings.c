@@ -111,20 +111,39 @@ struct phase_settings training_phase(const struct options *phase, const struct t
 	};
 }
 
-static enum status settle(struct options *options, const char *one, const char *other)
+/* Two ways to say the same thing. */
+static const struct {
+	const char *one, *other;
+} alternatives[] = {
+	{"num_train_steps", "num_train_epochs"},
+	{"train_batch_size", "train_batch_size_per_gpu"},
+	{"num_warmup_steps", "warmup_proportion"},
+};
+#define ALTERNATIVES (sizeof alternatives / sizeof *alternatives)
+
+static enum status check_alternative(const struct options *options, const char *one, const char *other)
 {
-	if (!options_given(options, one) || !options_given(options, other))
-		return OK;
-	enum option_origin first = options_origin(options, one), second = options_origin(options, other);
-	if (first == second)
+	bool both = options_given(options, one) && options_given(options, other);
+	if (both && options_origin(options, one) == options_origin(options, other))
 		return error_set(ERR_USAGE, "give either --%s or --%s, not both", one, other);
-	options_forget(options, first < second ? one : other);
+	return OK;
+}
+
+enum status training_check(struct options *options)
+{
+	TRY(options_require(options, "out", "give the run folder: --out FOLDER"));
+	for (size_t i = 0; i < ALTERNATIVES; i++)
+		TRY(options_blame(options, check_alternative(options, alternatives[i].one, alternatives[i].other)));
 	return OK;
 }
 
 enum status training_settle(struct options *phase)
 {
-	TRY(settle(phase, "num_train_steps", "num_train_epochs"));
-	TRY(settle(phase, "train_batch_size", "train_batch_size_per_gpu"));
-	return settle(phase, "num_warmup_steps", "warmup_proportion");
+	for (size_t i = 0; i < ALTERNATIVES; i++) {
+		const char *one = alternatives[i].one, *other = alternatives[i].other;
+		TRY(check_alternative(phase, one, other));
+		if (options_given(phase, one) && options_given(phase, other))
+			options_forget(phase, options_origin(phase, one) < options_origin(phase, other) ? one : other);
+	}
+	return OK;
 }

@@ -10,6 +10,8 @@ struct machine_settings training_machine(const struct training_settings *setting
 struct run_settings training_run(const struct options *options, const struct training_settings *settings);
 /* `phase` are the options of one. */
 struct phase_settings training_phase(const struct options *phase, const struct training_settings *settings);
+/* What of the command line itself is wrong for every command that trains becomes a problem. */
+MUST_USE enum status training_check(struct options *options);
 /* Steps and epochs, a batch in all and for each device, warm-up in steps and as a share are two ways to say one thing: both given
  * in one place are an error; of a config file's and the command line's the latter counts. */
 MUST_USE enum status training_settle(struct options *phase);

@@ -107,15 +107,6 @@ static const struct command_text text = {
 		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n",
 };
 
-static enum status require(bool given, const char *option, const char *what)
-{
-	if (given)
-		return OK;
-	enum status status = error_set(ERR_USAGE, "--%s is missing: %s", option, what);
-	error_hint("`bertc vocab --help` shows an example");
-	return status;
-}
-
 /* A folder that cannot be written is said before the text is read. */
 static enum status check_out(const char *path)
 {
@@ -208,6 +199,12 @@ static enum status read_user_words(const char *path, struct name_list *words)
 	return status == OK ? refuse_repeated(path, words) : status;
 }
 
+static enum status check(struct options *options)
+{
+	TRY(options_require(options, "corpus", "give the text to learn from: --corpus PATH..."));
+	return options_require(options, "out", "give the file to write: --out vocab.txt");
+}
+
 static enum status run(struct options *options)
 {
 	struct vocab_options *settings = options->settings;
@@ -222,8 +219,6 @@ static enum status run(struct options *options)
 	double start = clock_seconds();
 	enum status status;
 
-	TRY(require(settings->corpus.count > 0, "corpus", "text to learn from"));
-	TRY(require(settings->out != NULL, "out", "the file to write"));
 	TRY(check_out(settings->out));
 	if (options_given(options, "strip_accents"))
 		tokenizer.strip_accents = settings->strip_accents;
@@ -260,5 +255,6 @@ const struct command command_vocab = {
 	.text = &text,
 	.options = option_table,
 	.settings_bytes = sizeof(struct vocab_options),
+	.check = check,
 	.run = run,
 };

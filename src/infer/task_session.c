@@ -103,11 +103,6 @@ static enum status settle(struct task_session *session)
 enum status task_session_open(struct task_session *session, const struct task_session_settings *settings)
 {
 	*session = (struct task_session){.settings = settings};
-	if (!settings->model) {
-		enum status status = error_set(ERR_USAGE, "--model is missing");
-		error_hint("give a folder that bertc finetune made, or a task folder of transformers");
-		return status;
-	}
 	TRY(model_source_find(settings->model, &session->source));
 	TRY(model_folder_task(settings->model, &session->config));
 	TRY(read_record(session));

@@ -243,7 +243,14 @@ static void wrong_words_are_explained(void **state)
 		{"--weight_decay 1.5", "--weight_decay must be 1 or less, not '1.5'", ""},
 		{"--num_train_steps 0", "--num_train_steps must be 1 or more, not '0'", ""},
 		{"--num_train_steps 1.5", "--num_train_steps must be a whole number, not '1.5'", ""},
-		{"--num_train_steps 10k", "whole number", ""},
+		{"--num_train_steps 1.5e0", "whole number", ""},
+		{"--num_train_steps 10K", "whole number", "1000 or 1024"},
+		{"--num_train_steps 10m", "whole number", "k, M and G"},
+		{"--num_train_steps 1e-1", "whole number", ""},
+		{"--num_train_steps 1e30", "whole number", ""},
+		{"--num_train_steps 1,000", "whole number", ""},
+		{"--num_train_steps k", "whole number", ""},
+		{"--num_train_steps 10kk", "whole number", ""},
 		{"--seed 9223372036854775808", "whole number", ""},
 		{"--optimizer sgd", "--optimizer must be one of adamw|google_adamw|lamb, not 'sgd'", ""},
 		{"--optimizer adam", "must be one of", ""},
@@ -271,6 +278,48 @@ static void wrong_words_are_explained(void **state)
 		if (!strstr(error_last()->hint, rows[i].hint))
 			fail_msg("%s: hint '%s'", rows[i].words, error_last()->hint);
 	}
+}
+
+/* Whatever is wrong with a word, the others are read. */
+static void all_problems_are_found(void **state)
+{
+	(void)state;
+	assert_error(ERR_USAGE, "unknown option '--modl'", parse("--modl base large --seed x --out --train_batch_size 8"));
+	assert_int_equal(options.problem_count, 3);
+	assert_string_equal(options.problems[1].message, "--seed must be a whole number, not 'x'");
+	assert_null(options.problems[1].hint);
+	assert_string_equal(options.problems[2].message, "--out needs a value");
+	assert_int_equal(settings.batch, 8);
+	assert_int_equal(options.positional.count, 0);
+	/* They were given, if wrongly. */
+	assert_ok(options_require(&options, "model", NULL));
+	assert_ok(options_require(&options, "out", NULL));
+	assert_int_equal(options.problem_count, 3);
+	assert_ok(options_require(&options, "num_train_steps", "say how many"));
+	assert_string_equal(options.problems[3].message, "--num_train_steps is missing");
+	assert_string_equal(options.problems[3].hint, "say how many");
+}
+
+/* Whole numbers may be shorter than their digits; the record has all digits. */
+static void short_numbers(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t value;
+	} rows[] = {{"1e9", 1000000000}, {"10k", 10000},     {"1.5e6", 1500000}, {"1.5M", 1500000},
+		    {"2k", 2000},        {"3G", 3000000000}, {"1E3", 1000},      {"12", 12}};
+	struct buffer scratch = {0};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char words[64], digits[32];
+		again();
+		snprintf(words, sizeof words, "--num_train_steps %s", rows[i].text);
+		snprintf(digits, sizeof digits, "%lld", (long long)rows[i].value);
+		assert_ok(parse(words));
+		assert_int_equal(settings.steps, rows[i].value);
+		assert_string_equal(options_value(&options, "num_train_steps", &scratch), digits);
+	}
+	buffer_release(&scratch);
 }
 
 static void common_options(void **state)
@@ -655,6 +704,8 @@ int main(void)
 		T(every_way_to_write_an_option),
 		T(lists_and_arguments),
 		T(wrong_words_are_explained),
+		T(all_problems_are_found),
+		T(short_numbers),
 		T(common_options),
 		T(config_files),
 		T(wrong_config_files_are_explained),

@@ -113,7 +113,8 @@ static void every_command_refuses_what_it_does_not_know(void **state)
 	for (int c = 0; commands[c]; c++) {
 		assert_int_equal(run_for("$B $N --xyzzy", commands[c]), ERR_USAGE);
 		assert_int_equal(out.size, 0);
-		assert_string_equal(err.data, "bertc: unknown option '--xyzzy'\nhint: --help lists all options\n");
+		if (!strstr(err.data, "unknown option '--xyzzy'") || !strstr(err.data, "--help lists all options"))
+			fail_msg("%s", err.data);
 		if (!commands[c]->takes_arguments) {
 			assert_int_equal(run_for("$B $N xyzzy", commands[c]), ERR_USAGE);
 			assert_non_null(strstr(err.data, "unexpected argument 'xyzzy'"));

@@ -163,12 +163,12 @@ static void what_is_not_wanted_is_not_done(void **state)
 		test_folder, FOLDERS, test_folder);
 	assert_said("--fp16 is ignored");
 	assert_false(file_exists(test_path("cola/eval_results.json")));
-	assert_program(2, "there is nothing to do", "finetune --task mrpc --do_train=false --data_dir %s/MRPC --output_dir %s/x",
+	assert_program(2, "there is nothing to do", "finetune --task mrpc --model m --do_train=false --data_dir %s/MRPC --output_dir %s/x",
 		       test_folder, test_folder);
 	assert_program(2, "--do_predict is given, but there is no test set",
-		       "finetune --task mnli --do_predict --data_dir %s/MNLI --output_dir %s/x", test_folder, test_folder);
+		       "finetune --task mnli --model m --do_predict --data_dir %s/MNLI --output_dir %s/x", test_folder, test_folder);
 	assert_program(2, "there are no files of the task in the folder",
-		       "finetune --task mnli --do_train --data_dir %s/MRPC/.. --output_dir %s/x", test_folder, test_folder);
+		       "finetune --task mnli --model m --do_train --data_dir %s/MRPC/.. --output_dir %s/x", test_folder, test_folder);
 	assert_program(2, "is a model for classification",
 		       "finetune --task squad --do_predict --test %s/squad1.json --model %s/cola --out %s/x", FOLDERS);
 	assert_program(2, "--task is missing", "finetune --train %s/ner.jsonl --out %s/x", test_folder, test_folder);

@@ -404,14 +404,14 @@ static void command_lines_of_others(void **state)
 	assert_program(2, "final is the model of the last step", "pretrain --output_dir %s/x --load_best_model_at_end=True",
 		       test_folder);
 	assert_program(2, "bertc has no TPU back end", "pretrain --output_dir %s/x --use_tpu=True", test_folder);
-	assert_program(2, "no text to train on",
+	assert_program(2, "--corpus is missing",
 		       "pretrain --output_dir %s/x --do_train --do_eval=True --use_tpu=False --iterations_per_loop 1000 "
 		       "--eval_batch_size=8 --do_lower_case=True --vocab_file %s/vocab.txt --dupe_factor 5",
 		       test_folder, test_folder);
 	assert_non_null(strstr(buffer_string(&program_errors), "--do_eval is ignored"));
 	assert_non_null(strstr(buffer_string(&program_errors), "--do_lower_case means --cased false"));
 	assert_program(
-		2, "no text to train on",
+		2, "--corpus is missing",
 		"pretrain --output_dir=%s/y --vocab_file %s/vocab.txt --fp16 --gradient_accumulation_steps=128 "
 		"--log_freq=1 --num_steps_per_checkpoint=200 --warmup_proportion=0.2843 --seed=12439 "
 		"--allreduce_post_accumulation --allreduce_post_accumulation_fp16 --do_train "
@@ -432,11 +432,14 @@ static void answers_name_what_was_asked_for(void **state)
 		{"use_env", "torchrun", FOREIGN_IGNORED},
 		{"horovod", "--n_gpus", FOREIGN_IGNORED},
 		{"tf32", "--precision tf32", FOREIGN_IGNORED},
+		{"tf32", "the default is bf16", FOREIGN_IGNORED},
 		{"fp16", "--precision bf16", FOREIGN_IGNORED},
-		{"amp", "mixed precision", FOREIGN_IGNORED},
+		{"fp16", "dynamic loss scale", FOREIGN_IGNORED},
+		{"amp", "ixed precision", FOREIGN_IGNORED},
 		{"logging_dir", "TensorBoard", FOREIGN_IGNORED},
 		{"json_summary", "metrics.jsonl", FOREIGN_IGNORED},
-		{"max_eval_steps", "counts batches", FOREIGN_REFUSED},
+		{"max_eval_steps", "counts batches", FOREIGN_IGNORED},
+		{"max_eval_steps", "--eval_instances", FOREIGN_IGNORED},
 		{"num_tpu_cores", "--device", FOREIGN_IGNORED},
 		{"tpu_name", "--device", FOREIGN_IGNORED},
 		{"use_tpu", "--device", FOREIGN_REFUSED},
@@ -451,6 +454,48 @@ static void answers_name_what_was_asked_for(void **state)
 	}
 }
 
+/* With --quiet, what is left out is still said, wherever the flag stands; what only has another name here is not. */
+static void answers_are_warnings(void **state)
+{
+	(void)state;
+	assert_program(2, "warning: --fp16 is ignored", "pretrain --output_dir %s/x --do_lower_case --fp16 --max_eval_steps 5 -q",
+		       test_folder);
+	assert_said("warning: --max_eval_steps is ignored: it counts batches");
+	assert_null(strstr(buffer_string(&program_errors), "--do_lower_case"));
+	assert_program(2, "warning: --fp16 is ignored", "finetune --output_dir %s/x --do_lower_case --fp16", test_folder);
+	assert_said("--do_lower_case means --cased false");
+}
+
+static void all_problems_at_once(void **state)
+{
+	(void)state;
+	assert_program(2, "bertc: 7 problems:\n",
+		       "pretrain --modle tiny extra --seed many --bert_no_binary_head --num_train_steps 5 --num_train_epochs 2 "
+		       "--eval_steps --train_batch_size 16");
+	assert_said("\n  unknown option '--modle'; did you mean --model?\n");
+	assert_said("\n  --seed must be a whole number, not 'many'\n");
+	assert_said("\n  bertc has no option --bert_no_binary_head; --next_sentence none trains on running text without pairs\n");
+	assert_said("\n  --eval_steps needs a value");
+	assert_said("\n  --out is missing; ");
+	assert_said("\n  --corpus is missing; ");
+	assert_program(2, "2 problems", "pretrain --corpus a --out %s/x --num_train_steps 5 --num_train_epochs 2 --seed -1",
+		       test_folder);
+	assert_said("give either --num_train_steps or --num_train_epochs, not both");
+	/* One problem is said as any other error is. */
+	assert_program(2, "bertc: unknown option '--epochss'\nhint: ", "pretrain --corpus a --out %s/x --epochss 3", test_folder);
+	/* What was given in a wrong way is not called missing. */
+	assert_program(2, "2 problems", "finetune --taks mrpc --model m --train t --out");
+	assert_said("--out needs a value");
+	assert_program(2, "4 problems", "finetune");
+	assert_said("--train is missing");
+	assert_program(2, "3 problems", "export");
+	/* Those of a config file, too, with their lines. */
+	assert_ok(file_write(test_path("wrong.conf"), "seed = x\nmodle = tiny\n", 22));
+	assert_program(2, "wrong.conf' line 1: --seed must be a whole number", "pretrain --config %s --corpus a --out %s/x",
+		       test_path("wrong.conf"), test_folder);
+	assert_said("wrong.conf' line 2: unknown option 'modle'; did you mean model?");
+}
+
 static int setup(void **state)
 {
 	static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n";
@@ -462,10 +507,9 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_name_is_known),
-		cmocka_unit_test(no_row_is_dead_and_each_says_why),
-		cmocka_unit_test(command_lines_of_others),
-		cmocka_unit_test(answers_name_what_was_asked_for),
+		cmocka_unit_test(every_name_is_known),     cmocka_unit_test(no_row_is_dead_and_each_says_why),
+		cmocka_unit_test(command_lines_of_others), cmocka_unit_test(answers_name_what_was_asked_for),
+		cmocka_unit_test(answers_are_warnings),    cmocka_unit_test(all_problems_at_once),
 	};
 	return cmocka_run_group_tests_name("names from other programs", tests, setup, program_teardown);
 }

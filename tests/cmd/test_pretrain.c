@@ -263,7 +263,7 @@ static void test_bad_text(void **state)
 	assert_program(2, "nowhere", "pretrain --corpus %s --model %s/nowhere.json --out %s/bad5", corpus, test_folder,
 		       test_folder);
 	assert_program(2, "no token shards", "pretrain --data %s/nowhere --out %s/bad5", test_folder, test_folder);
-	assert_program(2, "no text to train on", "pretrain --out %s/bad5", test_folder);
+	assert_program(2, "--corpus is missing", "pretrain --out %s/bad5", test_folder);
 	assert_false(file_exists(test_path("bad5")));
 	/* A line is no text to train on, whatever was meant. */
 	assert_ok(file_write(test_path("line.txt"), "corpus/part-1.txt\n", 18));
