@@ -54,31 +54,37 @@ static int64_t mark(const struct place *places, int64_t count, uint8_t *map)
 	return found;
 }
 
-enum status copies_find(const char *path, int64_t count, int64_t memory, uint8_t **out_map, int64_t *out_found)
+static enum status search(FILE *file, const char *path, int64_t count, int64_t memory, uint8_t *map, int64_t *out_found)
 {
 	struct place *places = NULL;
-	int64_t capacity = 0, held;
-	int64_t ranges = count * (int64_t)sizeof(*places) / memory + 1;
-	*out_found = 0;
-	TRY(memory_new(out_map, count / 8 + 1, 1, "map of copies"));
-	FILE *file = fopen(path, "rb");
-	if (file == NULL) {
-		free(*out_map);
-		return error_set_errno(ERR_RESOURCE, "'%s': cannot read", path);
-	}
+	int64_t capacity = 0, held, ranges = count * (int64_t)sizeof(*places) / memory + 1;
 	enum status status = OK;
 	for (int64_t range = 0; status == OK && range < ranges; range++) {
 		status = collect(file, path, count, range, ranges, &places, &capacity, &held);
-		if (status != OK)
-			break;
-		if (held == 0)
+		if (status != OK || held == 0)
 			continue;
 		qsort(places, (size_t)held, sizeof(*places), by_hash_then_index);
-		*out_found += mark(places, held, *out_map);
+		*out_found += mark(places, held, map);
 	}
 	free(places);
+	return status;
+}
+
+enum status copies_find(const char *path, int64_t count, int64_t memory, uint8_t **out_map, int64_t *out_found)
+{
+	uint8_t *map;
+	*out_map = NULL;
+	*out_found = 0;
+	FILE *file = fopen(path, "rb");
+	if (file == NULL)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot read", path);
+	enum status status = memory_new(&map, count / 8 + 1, 1, "map of copies");
+	if (status == OK)
+		status = search(file, path, count, memory, map, out_found);
 	(void)fclose(file);
-	if (status != OK)
-		free(*out_map);
+	if (status == OK)
+		*out_map = map;
+	else
+		free(map);
 	return status;
 }

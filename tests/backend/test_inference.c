@@ -536,10 +536,30 @@ static void int8_is_for_inference_alone(void **state)
 	pool_free(pool);
 }
 
+/* A weight that stays out of int8 is packed in it to try how it does there. Where inputs are few, int8 takes more than fp32. */
+static void weights_have_room_for_both_forms(void **state)
+{
+	(void)state;
+	struct pool *pool;
+	struct backend *be;
+	or_abort(pool_create(&pool, 1));
+	struct backend_settings settings = {.device = "cpu", .dtype = DTYPE_F32, .inference = true, .int8 = true, .pool = pool};
+	or_abort(backend_open(&be, &settings));
+	for (int64_t inputs = 1; inputs <= 96; inputs++) {
+		struct weight w = {.use = WEIGHT_LINEAR, .master = {.dtype = DTYPE_F32, .rows = 48, .columns = inputs}};
+		size_t in_int8 = be->functions->weight_copy_bytes(be, &w);
+		w.unquantised = true;
+		assert_true(be->functions->weight_copy_bytes(be, &w) >= in_int8);
+	}
+	backend_close(be);
+	pool_free(pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(int8_rows_are_rounded_as_defined),
+		cmocka_unit_test(weights_have_room_for_both_forms),
 		cmocka_unit_test(int8_is_for_inference_alone),
 		cmocka_unit_test(weights_are_packed_piece_by_piece),
 		cmocka_unit_test(an_answer_does_not_depend_on_its_batch),

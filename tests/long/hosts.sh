@@ -42,10 +42,6 @@ ip -n $a link set lo up && ip -n $b link set lo up && ip -n $a addr add $net.1/2
 small_world || exit 1
 
 say() { echo "$1"; }
-bad() {
-	echo "FAIL: $1"
-	failed=1
-}
 
 # on HOST COMMAND...: in its namespace, under a name of its own
 on() {

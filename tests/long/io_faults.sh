@@ -1,105 +1,138 @@
 #!/bin/sh
-# Every system call of writing fails in turn, for every command that writes: disk full, I/O error, a short write, a kill. Each time
-# the command ends with one of its own exit codes and leaves no temporary file (but after a kill); and the same command without the
-# fault, run after it, gives the same bytes as one that was never disturbed.
-#   FAULTS=60 sh tests/long/io_faults.sh        the first so many calls of each kind; BERTC names the program
+# Every call of reading and writing fails in turn, for every command: I/O error, full disk, too many files, no memory for a map, a
+# short read or write, an interrupted one, a kill (faults.c makes them, whichever library calls). Each time the command ends with one
+# of its own exit statuses; where that is 0 the results are those of an undisturbed one; it leaves no temporary file (but after a
+# kill); and the same command without the fault, run after it, gives the same bytes.
+#   FAULTS=60 FILTER=predict sh tests/long/io_faults.sh        the first so many calls of each kind; BERTC names the program
 set -u
-bertc=${BERTC:-build/bertc}
+. "$(dirname "$0")/world.inc"
+begin
 most=${FAULTS:-60}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
+filter=${FILTER:-}
+${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O1 -shared -fPIC -o "$work/faults.so" "$(dirname "$0")/faults.c" -ldl || exit 1
+# A sanitizer's library must come first.
+preload="$(ldd "$bertc" | awk '/libasan/ {print $3}') $work/faults.so"
+hit=$work/hit kinds=${KINDS:-"open:EIO open:EMFILE read:EIO read:short read:EINTR write:ENOSPC write:EIO write:short write:kill fsync:EIO
+	fsync:kill close:EIO rename:EIO rename:kill unlink:EIO unlink:kill mkdir:ENOSPC mmap:ENOMEM"}
+
+# Files that count lie in a folder of their own: what the scripts keeps stands beside it.
+home=$work
+work=$home/world
+mkdir "$work"
+small_text 60
+small_tasks
+small_config 16 1 32
+small_models 4
 export TMPDIR="$work/temporary"
 mkdir "$TMPDIR"
-
-awk -v text="$work/text" -v table="$work/train.tsv" 'BEGIN {
-	srand(3)
-	split("cat dog man sister king bird teacher child river house", noun, " ")
-	split("sees likes finds wants paints follows hears", verb, " ")
-	print "sentence\tlabel" >table
-	for (document = 0; document < 60; document++) {
-		for (sentence = 0; sentence < 6; sentence++) {
-			v = verb[1 + int(rand() * 7)]
-			line = "the " noun[1 + int(rand() * 10)] " " v " the " noun[1 + int(rand() * 10)] "."
-			print line >text
-			if (document < 10)
-				print line "\t" v >table
-		}
-		print "" >text
-	}
-}'
-cat >"$work/config.json" <<'JSON'
-{"model_type": "bert", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
- "max_position_embeddings": 32}
-JSON
-small="--quiet --train_batch_size 8 --max_seq_length 32 --threads 1 --precision fp32 --eval_steps 2 --save_checkpoints_steps 2"
-$bertc vocab --quiet --corpus "$work/text" --vocab_size 120 --out "$work/vocab.txt" &&
-	$bertc pretrain $small --corpus "$work/text" --model "$work/config.json" --vocab_file "$work/vocab.txt" --out "$work/base" \
-		--num_train_steps 4 &&
-	$bertc finetune $small --task classification --model "$work/base" --train "$work/train.tsv" --num_train_steps 4 \
-		--out "$work/tuned" || exit 1
-cut -f 1 "$work/train.tsv" >"$work/lines"
+$bertc export --quiet --model "$work/base" --to sentence_transformers --out "$work/vectors" &&
+	$bertc export --quiet --model "$work/tuned" --to int8 --out "$work/int8" || exit 1
 hdf5=$work/x.hdf5
-$bertc instances --quiet --corpus "$work/text" --vocab_file "$work/vocab.txt" --max_seq_length 32 --out "$hdf5" 2>/dev/null || hdf5=
+part "HDF5" $bertc instances --quiet --corpus "$work/text" --vocab_file "$work/vocab.txt" --max_seq_length 32 --out "$hdf5" || hdf5=
 
-failed=0 faults=0 hit=0
+faults=0 hits=0 ended=0
 
-# check NAME KEPT COMMAND...: `KEPT` (files below $work/out, separated by commas) is what must be the same; the command writes
-# into $work/out
-check() {
-	name=$1 kept=$2
-	shift 2
-	rm -rf "$work/out" "$work/whole" && mkdir "$work/out"
-	$bertc "$@" >"$work/said" 2>&1 || { echo "$name: $(cat "$work/said")"; failed=1; return; }
-	mv "$work/out" "$work/whole"
-	for operation in open write fsync close rename unlink mkdir; do
-		for mode in ENOSPC EIO short kill; do
-			[ $mode = short ] && [ $operation != write ] && continue
-			quiet=0 number=0
-			# The calls are over where the command ends as if there were no fault, several times running.
-			while [ $quiet -lt 4 ] && [ $number -lt "$most" ]; do
-				number=$((number + 1))
-				rm -rf "$work/out" && mkdir "$work/out"
-				BERTC_FAULT=$operation:$number:$mode $bertc "$@" >"$work/said" 2>&1 </dev/null
-				status=$?
-				faults=$((faults + 1))
-				[ $status -eq 0 ] && quiet=$((quiet + 1)) || { quiet=0; hit=$((hit + 1)); }
-				case $mode:$status in
-				*:0 | *:[2345678] | *:75 | kill:137) ;;
-				*) echo "$name, $operation:$number:$mode: exit status $status: $(tail -3 "$work/said")"; failed=1 ;;
-				esac
-				if [ $mode != kill ]; then
-					left=$(find "$work/out" "$TMPDIR" -name '*.tmp-*' -o -name '.unpacking-*' -o -name 'bertc-*' | head -3)
-					# What cannot be removed cannot be removed.
-					[ -z "$left" ] || [ $operation = unlink ] || { echo "$name, $operation:$number:$mode: left: $left"; failed=1; }
-				fi
-				find "$TMPDIR" -mindepth 1 -delete
-				if ! $bertc "$@" >"$work/said" 2>&1 </dev/null; then
-					echo "$name after $operation:$number:$mode: $(tail -3 "$work/said")"
-					failed=1
-					continue
-				fi
-				for file in $(echo "$kept" | tr , ' '); do
-					cmp "$work/whole/$file" "$work/out/$file" || { echo "$name after $operation:$number:$mode"; failed=1; }
-				done
-			done
-		done
+# run COMMAND...: status and standard output, "$home/said" is what it says
+run() {
+	$bertc "$@" >"$home/output" 2>"$home/said" </dev/null
+	status=$?
+}
+
+# same KEPT WHEN: the files of `KEPT` and standard output are those of the undisturbed command
+same() {
+	cmp "$home/whole.output" "$home/output" || bad "$name $2: another output"
+	for file in $(echo "$1" | tr , ' '); do
+		cmp "$home/whole/$file" "$work/out/$file" || bad "$name $2"
 	done
-	echo "$name: $faults faults so far, $hit of them ended the command"
+}
+
+# fault KIND NUMBER KEPT COMMAND...: one fault; 1 if there is no such call any more
+fault() {
+	operation=${1%:*} mode=${1#*:} what=${1%:*}:$2:${1#*:} kept=$3
+	shift 3
+	rm -rf "$work/out" "$hit" && mkdir "$work/out"
+	LD_PRELOAD="$preload" IO_FAULT=$what IO_FAULT_BELOW="$work/" IO_FAULT_HIT="$hit" $bertc "$@" >"$home/output" 2>"$home/said" </dev/null
+	status=$?
+	[ -e "$hit" ] || return 1
+	hits=$((hits + 1))
+	[ $status -eq 0 ] || ended=$((ended + 1))
+	if [ $status -eq 0 ]; then
+		same "$kept" "in spite of $what"
+	elif ! own_status $status && [ "$mode:$status" != kill:137 ] && [ "$mode:$status" != kill:6 ]; then
+		bad "$name, $what: exit status $status: $(tail -3 "$home/said")"
+	elif [ ! -s "$home/said" ] && [ $mode != kill ]; then
+		bad "$name, $what: exit status $status without a word"
+	fi
+	if [ $mode != kill ] && [ $operation != unlink ]; then # what cannot be removed cannot be removed
+		left=$(find "$work/out" "$TMPDIR" -name '*.tmp-*' -o -name '.tmp-*' -o -name '.unpacking-*' -o -name 'bertc-*' | head -3)
+		[ -z "$left" ] || bad "$name, $what: left: $left"
+	fi
+	find "$TMPDIR" -mindepth 1 -delete
+	[ -n "$(ls -A "$work/out")" ] || return 0 # nothing to go on with
+	run "$@"
+	[ $status -eq 0 ] || { bad "$name after $what: exit status $status: $(tail -3 "$home/said")"; return 0; }
+	[ "$mode" = kill ] || [ -z "$kept" ] || same "$kept" "after $what"
+}
+
+# check NAME KEPT COMMAND...: `KEPT` (files below $work/out, separated by commas) is what must be the same, with the standard
+# output; the command writes into $work/out
+check() {
+	name=$1 whole=$2
+	shift 2
+	case $name in *$filter*) ;; *) return ;; esac
+	rm -rf "$work/out" "$home/whole" && mkdir "$work/out"
+	run "$@"
+	[ $status -eq 0 ] || { bad "$name: $(cat "$home/said")"; return; }
+	mv "$work/out" "$home/whole"
+	mv "$home/output" "$home/whole.output"
+	for kind in $kinds; do
+		number=1
+		while [ $number -le "$most" ] && fault $kind $number "$whole" "$@"; do
+			number=$((number + 1))
+		done
+		faults=$((faults + number - 1))
+	done
+	echo "$name: $faults faults so far, $ended of them ended the command"
 }
 
 out=$work/out
-check vocab vocab.txt vocab --quiet --corpus "$work/text" --vocab_size 120 --out "$out/vocab.txt"
-check extract text extract --quiet "$work/text" --out "$out/text"
-check prepare x.bin,x.idx prepare --quiet --corpus "$work/text" --vocab_file "$work/vocab.txt" --out "$out/x"
-check tfrecord x.tfrecord instances --quiet --corpus "$work/text" --vocab_file "$work/vocab.txt" --max_seq_length 32 --out "$out/x.tfrecord"
-[ -z "$hdf5" ] || check convert x.instances instances --quiet --convert "$hdf5" --vocab_file "$work/vocab.txt" --out "$out/x.instances"
+machine="--quiet --threads 1"
+check vocab vocab.txt vocab $machine --corpus "$work/text" --vocab_size 120 --out "$out/vocab.txt"
+check tokenize "" tokenize --threads 1 --vocab_file "$work/vocab.txt" "$work/lines"
+check extract text extract $machine "$work/text" --out "$out/text"
+check prepare x.bin,x.idx prepare $machine --corpus "$work/text" --vocab_file "$work/vocab.txt" --out "$out/x"
+check tfrecord x.tfrecord instances $machine --corpus "$work/text" --vocab_file "$work/vocab.txt" --max_seq_length 32 --out "$out/x.tfrecord"
+[ -z "$hdf5" ] || check convert x.instances instances $machine --convert "$hdf5" --vocab_file "$work/vocab.txt" --out "$out/x.instances"
 [ -z "$hdf5" ] || check verify "" verify "$hdf5"
-check evaluate "" evaluate --quiet --model "$work/base" --corpus "$work/text" --max_seq_length 32
-check predict answers predict --quiet --model "$work/tuned" "$work/lines" --out "$out/answers"
-check pretrain run/final/model.safetensors,run/final/config.json,run/final/vocab.txt pretrain $small --corpus "$work/text" \
-	--model "$work/config.json" --vocab_file "$work/vocab.txt" --num_train_steps 4 --out "$out/run"
-check finetune run/final/model.safetensors,run/final/bertc_task.json,run/eval_results.json finetune $small --task classification \
-	--model "$work/base" --train "$work/train.tsv" --dev "$work/train.tsv" --num_train_steps 4 --out "$out/run"
-echo "$faults faults, $hit of them ended the command"
+check verify-run "" verify "$work/base"
+check inspect "" inspect "$work/tuned"
+check compare "" compare "$work/base" "$work/base"
+check fill "" fill --threads 1 --model "$work/base" 'the old [MASK] sees the dog.'
+check evaluate "" evaluate $machine --model "$work/base" --corpus "$work/text" --max_seq_length 32 --eval_instances 64
+check evaluate-test "" evaluate $machine --model "$work/tuned" --test "$work/dev.tsv" --json
+check evaluate-answers "" evaluate $machine --predictions "$work/answers.json" --test "$work/questions.json"
+check predict answers predict $machine --model "$work/tuned" "$work/lines" --out "$out/answers"
+check predict-int8 answers predict $machine --model "$work/int8" "$work/lines" --out "$out/answers"
+check predict-output "" predict $machine --model "$work/tuned" "$work/lines"
+check embed vectors.npy embed $machine --model "$work/vectors" "$work/lines" --format npy --out "$out/vectors.npy"
+check score scores score $machine --model "$work/base" "$work/lines" --out "$out/scores"
+check export-onnx model/onnx/model.onnx,model/config.json export $machine --model "$work/tuned" --to onnx --out "$out/model"
+check export-int8 model/model.safetensors,model/config.json,model/bertc_task.json export $machine --model "$work/tuned" --to int8 --out "$out/model"
+check export-vectors model/model.safetensors,model/modules.json,model/1_Pooling/config.json export $machine --model "$work/vectors" \
+	--to sentence_transformers --out "$out/model"
+check export-tensorflow model/bert_config.json export $machine --model "$work/base" --to tensorflow --out "$out/model"
+check export-triton model/config.pbtxt export $machine --model "$work/tuned" --to triton --out "$out/model"
+for each in tagging:tags.conll squad:questions.json multiple_choice:swag.csv embedding:pairs.jsonl multilabel:labels.jsonl; do
+	check plan-${each%:*} "" finetune $small --plan --task ${each%:*} --model "$work/base" --train "$work/${each#*:}" --out "$out/run"
+done
+often="--save_checkpoints_steps 2 --eval_steps 2 --num_train_steps 4"
+check pretrain run/final/model.safetensors,run/final/config.json,run/final/vocab.txt pretrain $small $often --corpus "$work/text" \
+	--model "$work/config.json" --vocab_file "$work/vocab.txt" --out "$out/run"
+check pretrain-instances run/final/model.safetensors pretrain $small $often --input_file "$work/x.hdf5" --model "$work/config.json" \
+	--vocab_file "$work/vocab.txt" --out "$out/run"
+check finetune run/final/model.safetensors,run/final/bertc_task.json,run/eval_results.json finetune $small $often \
+	--task classification --model "$work/base" --train "$work/train.tsv" --dev "$work/dev.tsv" --test "$work/dev.tsv" --out "$out/run"
+check sweep run/final/model.safetensors,run/final/bertc_task.json finetune $small $often --task classification --model "$work/base" \
+	--train "$work/train.tsv" --dev "$work/dev.tsv" --sweep "learning_rate=1e-4,1e-3" --out "$out/run"
+echo "$hits faults, $ended of them ended the command"
 exit $failed

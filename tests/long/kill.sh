@@ -1,42 +1,20 @@
 #!/bin/sh
 # Runs killed by kill -9 at random instants, from the first write to the end, and started again each time, saves and evaluations
 # included: weights, moments, the best checkpoint, metrics.jsonl (times left out) and of fine-tuning the results must be those of a
-# run that nobody touched, bit for bit. Of several ranks any process is killed: one of them, or their launcher.
+# run that nobody touched, bit for bit. Of several ranks any process is killed: one of them, or their launcher; of two that mpirun
+# started (mpi2), one of them: without mpirun they would go on.
 #   KILLS=200 SEED=1 RUNS="pretrain:1 finetune:2" sh tests/long/kill.sh        from the repository's root; BERTC names the program
-# EVERY: steps between saves; LONGEST: seconds that a start lives at most (on a slow machine a start takes long).
+# EVERY: steps between saves; LONGEST: seconds that a start lives at most (half as long again as the first checkpoint took, and more).
 set -u
-bertc=${BERTC:-build/bertc}
+. "$(dirname "$0")/world.inc"
+begin
 kills=${KILLS:-200}
 seed=${SEED:-1}
 threads=${THREADS:-1}
-runs=${RUNS:-pretrain:1 pretrain:2 pretrain:4 finetune:1 finetune:2 finetune:4}
+runs=${RUNS:-pretrain:1 pretrain:2 pretrain:4 finetune:1 finetune:2 finetune:4 pretrain:mpi2 finetune:mpi2}
 every=${EVERY:-25}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
-
-awk -v seed=3 -v text="$work/text" -v table="$work/train.tsv" -v dev="$work/dev.tsv" 'BEGIN {
-	srand(seed)
-	split("cat dog man sister king bird teacher child river house", noun, " ")
-	split("sees likes finds wants paints follows hears", verb, " ")
-	split("old red small happy quiet green", kind, " ")
-	print "sentence\tlabel" >table
-	print "sentence\tlabel" >dev
-	for (document = 0; document < 400; document++) {
-		for (sentence = 0; sentence < 8; sentence++) {
-			v = verb[1 + int(rand() * 7)]
-			line = "the " kind[1 + int(rand() * 6)] " " noun[1 + int(rand() * 10)] " " v " the " \
-				kind[1 + int(rand() * 6)] " " noun[1 + int(rand() * 10)] "."
-			print line >text
-			print line "\t" v >(sentence == 0 ? dev : table)
-		}
-		print "" >text
-	}
-}'
-cat >"$work/config.json" <<'JSON'
-{"model_type": "bert", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256,
- "max_position_embeddings": 128}
-JSON
+small_text 400
+small_config 64 2 128
 "$bertc" pretrain --quiet --corpus "$work/text" --model "$work/config.json" --out "$work/base" --vocab_size 300 --train_batch_size 4 \
 	--max_seq_length 32 --num_train_steps 20 --precision fp32 2>"$work/base.log" || { cat "$work/base.log"; exit 1; }
 
@@ -48,18 +26,22 @@ run() {
 	esac
 	folder=$1
 	shift
-	exec "$bertc" "$command" --quiet --out "$work/$folder" "$@" --train_batch_size 4 --max_seq_length 32 --num_train_steps "$steps" \
-		--learning_rate 1e-3 --log_steps 1 --save_checkpoints_steps $every --eval_steps 250 --threads "$threads" --ranks "$ranks" \
+	starter= count="--ranks $ranks"
+	[ "$ranks" != mpi2 ] || { starter="mpirun --allow-run-as-root --oversubscribe -n 2" count=; }
+	exec $starter "$bertc" "$command" --quiet --out "$work/$folder" "$@" --train_batch_size 4 --max_seq_length 32 --num_train_steps "$steps" \
+		--learning_rate 1e-3 --log_steps 1 --save_checkpoints_steps $every --eval_steps 250 --threads "$threads" $count \
 		--precision fp32 2>>"$work/$folder.log"
 }
 
-# kill_one PID RANDOM: the process or one of its children
+# kill_one PID RANDOM: the process or one of its children; of mpirun always one of them. What has ended is not there.
 kill_one() {
+	kill -0 "$1" 2>/dev/null || return 1
 	set -- "$1" "$2" $(ps -o pid= --ppid "$1" 2>/dev/null)
 	parent=$1
 	random=$2
 	shift 2
-	set -- "$parent" "$@"
+	[ "$ranks" = mpi2 ] || set -- "$parent" "$@"
+	[ $# -gt 0 ] || return 0
 	shift "$(awk -v r="$random" -v n=$# 'BEGIN { print int(r * 7919 % n) }')"
 	kill -9 "$1" 2>/dev/null
 }
@@ -73,9 +55,13 @@ one() {
 	command=$1 ranks=$2 steps=$3
 	rm -rf "$work/straight" "$work/killed" "$work"/*.log
 	began=$(date +%s)
-	(run straight) || { cat "$work/straight.log"; return 1; }
+	(run straight) &
+	pid=$!
+	while [ -z "$(ls -d "$work"/straight/checkpoint-* 2>/dev/null)" ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+	start=$(($(date +%s) - began + 1))
+	wait $pid || { cat "$work/straight.log"; return 1; }
 	straight=$(($(date +%s) - began))
-	echo "$command, ranks $ranks: $steps steps in $straight s"
+	echo "$command, ranks $ranks: $steps steps in $straight s, at most $start s to the first checkpoint"
 
 	# Random numbers between 0 and 1, one a line, drawn once.
 	awk -v seed="$seed" -v n="$kills" 'BEGIN { srand(seed); for (i = 0; i < n; i++) print rand() }' >"$work/random"
@@ -84,7 +70,7 @@ one() {
 		(run killed) &
 		pid=$!
 		sleep "$(awk -v r="$random" -v t="$straight" -v n="$kills" -v most="${LONGEST:-0}" \
-			'BEGIN { print 0.02 + (most > 0 ? most : 0.6 + 1.2 * t / n) * r }')"
+			-v start="$start" 'BEGIN { print 0.02 + (most > 0 ? most : 1.5 * start + 1.2 * t / n) * r }')"
 		if ! kill_one $pid "$random"; then
 			wait $pid
 			status=$?
@@ -94,8 +80,9 @@ one() {
 		fi
 		wait $pid 2>/dev/null
 		status=$?
-		# Of several ranks those that are left end by themselves: 6. One that had finished is over in good order.
-		case $status in 137 | 6 | 0) ;; *) echo "ended with status $status"; tail -5 "$work/killed.log"; return 1 ;; esac
+		# Of several ranks those that are left end by themselves: 6. One that had finished is over in good order. mpirun ends with
+		# the status of one of them, or with its own 1 where they had not met yet.
+		case $ranks:$status in *:137 | *:6 | *:0 | mpi2:1) ;; *) echo "ended with status $status"; tail -5 "$work/killed.log"; return 1 ;; esac
 		killed=$((killed + 1))
 		[ -n "$(ls -d "$work"/killed/.tmp-* "$work"/killed/.trash-* 2>/dev/null)" ] && saving=$((saving + 1))
 		newest=$(ls "$work/killed" 2>/dev/null | sed -n 's/^checkpoint-\([0-9]*\)$/\1/p' | sort -n | tail -1)
@@ -140,7 +127,8 @@ one() {
 
 result=0
 for each in $runs; do
+	case $each in *:mpi2) command -v mpirun >/dev/null || { echo "SKIPPED $each: there is no mpirun"; continue; } ;; esac
 	ranks=${each#*:}
-	one "${each%:*}" "$ranks" "${STEPS:-$((12000 / ranks))}" || result=1
+	one "${each%:*}" "$ranks" "${STEPS:-$((12000 / ${ranks#mpi}))}" || result=1
 done
 exit $result

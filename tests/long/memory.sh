@@ -1,68 +1,89 @@
 #!/bin/sh
-# Every command under many limits of its address space: it ends well or says that memory is lacking (exit status 5), and never of a
-# signal. Below some 120 MB the loader itself fails, which is passed over.
+# Every command with too little memory: under many limits of its address space it ends well or says that memory is lacking (exit
+# status 5), and never of a signal. Below some 120 MB the loader itself fails, which is passed over. Under limits of a control group
+# (where this user may make one) the system may kill it, or one of its ranks; nothing else may happen, and what it was doing is gone
+# on with under no limit, to the same bytes.
 #   STEP=6000 sh tests/long/memory.sh        kB from limit to limit; BERTC names the program
 set -u
-bertc=${BERTC:-build/bertc}
+. "$(dirname "$0")/world.inc"
+begin
 step=${STEP:-6000}
-case $bertc in *sanitized* | *-address*) echo "sanitizers reserve more than any limit"; exit 77 ;; esac
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
+limits=$(seq 120000 "$step" 480000)
+ldd "$bertc" | grep -q libasan && { echo "sanitizers reserve more than any limit of the address space"; limits=; }
 
-awk -v text="$work/text" -v table="$work/train.tsv" 'BEGIN {
-	srand(3)
-	split("cat dog man sister king bird teacher child river house", noun, " ")
-	split("sees likes finds wants paints follows hears", verb, " ")
-	print "sentence\tlabel" >table
-	for (document = 0; document < 2000; document++) {
-		for (sentence = 0; sentence < 6; sentence++) {
-			v = verb[1 + int(rand() * 7)]
-			line = "the " noun[1 + int(rand() * 10)] " " v " the " noun[1 + int(rand() * 10)] "."
-			print line >text
-			if (document < 10)
-				print line "\t" v >table
-		}
-		print "" >text
-	}
-}'
-cut -f 1 "$work/train.tsv" >"$work/lines"
-small="--quiet --train_batch_size 8 --max_seq_length 32 --threads 2 --num_train_steps 2"
-$bertc pretrain $small --corpus "$work/text" --model tiny --vocab_size 120 --out "$work/base" &&
-	$bertc finetune $small --task classification --model "$work/base" --train "$work/train.tsv" --out "$work/tuned" || exit 1
-vocab=$work/base/final/vocab.txt
+small_text 1500
+small_config 32 2 64
+small_models 2
 
-failed=0 runs=0 lacking=0
-# check NAME COMMAND...
+# Version 1 or 2 of the controller.
+group=
+for place in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+	mkdir "$place/bertc-$$" 2>/dev/null || continue
+	for file in memory.limit_in_bytes memory.max; do
+		[ -w "$place/bertc-$$/$file" ] && group=$place/bertc-$$ bound=$place/bertc-$$/$file
+	done
+	[ -n "$group" ] && break
+	rmdir "$place/bertc-$$"
+done
+[ -n "$group" ] || echo "SKIPPED limits of a control group: this user cannot make one"
+trap 'rm -rf "$work"; [ -z "$group" ] || rmdir "$group"' EXIT
+
+runs=0 lacking=0 killed=0
+
+
+# check NAME KEPT COMMAND...: `KEPT` (a file below $work/out; "": none) has the same bytes in the end
 check() {
-	name=$1
-	shift
-	limit=120000
-	while [ $limit -le 480000 ]; do
+	name=$1 kept=$2
+	shift 2
+	rm -rf "$work/out" && mkdir "$work/out"
+	$bertc "$@" >"$work/said" 2>&1 </dev/null || { bad "$name: $(tail -2 "$work/said")"; return; }
+	[ -z "$kept" ] || cp "$work/out/$kept" "$work/whole"
+	for limit in $limits; do
 		rm -rf "$work/out" && mkdir "$work/out"
-		(ulimit -v $limit && exec $bertc "$@") >"$work/said" 2>&1 </dev/null
+		(ulimit -v "$limit" && exec $bertc "$@") >"$work/said" 2>&1 </dev/null
 		status=$?
 		runs=$((runs + 1))
 		case $status in
 		0 | 127) ;;
 		5) lacking=$((lacking + 1)) ;;
-		*) echo "$name under $limit kB: exit status $status: $(tail -2 "$work/said")"; failed=1 ;;
+		*) bad "$name under $limit kB: exit status $status: $(tail -2 "$work/said")" ;;
 		esac
-		limit=$((limit + step))
 	done
-	echo "$name: $runs runs so far, $lacking of them without enough memory"
+	for limit in ${group:+4000 8000 12000 16000 20000 24000 32000 40000 48000 64000 80000 120000}; do
+		rm -rf "$work/out" && mkdir "$work/out"
+		echo $((limit * 1024)) >"$bound" || { bad "no limit of $limit kB"; return; }
+		sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$bertc" "$@" >"$work/said" 2>&1 </dev/null
+		status=$?
+		runs=$((runs + 1))
+		case $name:$status in
+		*:0 | *:5) ;;
+		*:137 | ranks:6) killed=$((killed + 1)) ;;
+		*) bad "$name in a group of $limit kB: exit status $status: $(tail -2 "$work/said")" ;;
+		esac
+		$bertc "$@" >"$work/said" 2>&1 </dev/null || bad "$name after a group of $limit kB: $(tail -2 "$work/said")"
+		[ -z "$kept" ] || cmp "$work/out/$kept" "$work/whole" || bad "$name after a group of $limit kB"
+	done
+	echo "$name: $runs runs so far, $lacking of them without enough memory, $killed killed by the system"
 }
 
 out=$work/out
-check vocab vocab --quiet --threads 2 --corpus "$work/text" --vocab_size 120 --out "$out/vocab.txt"
-check tokenize tokenize --threads 2 --vocab_file "$vocab" "$work/text"
-check extract extract --quiet --threads 2 "$work/text" --out "$out/text"
-check prepare prepare --quiet --threads 2 --corpus "$work/text" --vocab_file "$vocab" --out "$out/x"
-check instances instances --quiet --threads 2 --corpus "$work/text" --vocab_file "$vocab" --max_seq_length 32 --out "$out/x.tfrecord"
-check pretrain pretrain $small --corpus "$work/text" --model tiny --vocab_file "$vocab" --out "$out/run"
-check ranks pretrain $small --ranks 2 --corpus "$work/text" --model tiny --vocab_file "$vocab" --out "$out/run"
-check finetune finetune $small --task classification --model "$work/base" --train "$work/train.tsv" --out "$out/run"
-check evaluate evaluate --quiet --threads 2 --model "$work/base" --corpus "$work/text" --max_seq_length 32
-check predict predict --quiet --threads 2 --model "$work/tuned" "$work/lines" --out "$out/answers"
-check fill fill --threads 2 --model "$work/base" 'the cat [MASK] it'
+machine="--quiet --threads 2"
+train="--quiet --train_batch_size 8 --max_seq_length 32 --threads 2 --num_train_steps 4 --save_checkpoints_steps 2"
+check vocab vocab.txt vocab $machine --corpus "$work/text" --vocab_size 120 --out "$out/vocab.txt"
+check tokenize "" tokenize --threads 2 --vocab_file "$work/vocab.txt" "$work/text"
+check extract text extract $machine "$work/text" --out "$out/text"
+check prepare x.bin prepare $machine --corpus "$work/text" --vocab_file "$work/vocab.txt" --out "$out/x"
+check instances x.tfrecord instances $machine --corpus "$work/text" --vocab_file "$work/vocab.txt" --max_seq_length 32 --out "$out/x.tfrecord"
+check pretrain run/final/model.safetensors pretrain $train --corpus "$work/text" --model "$work/config.json" --vocab_file "$work/vocab.txt" \
+	--out "$out/run"
+check ranks run/final/model.safetensors pretrain $train --ranks 2 --corpus "$work/text" --model "$work/config.json" \
+	--vocab_file "$work/vocab.txt" --out "$out/run"
+check finetune run/final/model.safetensors finetune $train --task classification --model "$work/base" --train "$work/train.tsv" --out "$out/run"
+check evaluate "" evaluate $machine --model "$work/base" --corpus "$work/text" --max_seq_length 32 --eval_instances 256
+check predict answers predict $machine --model "$work/tuned" "$work/lines" --out "$out/answers"
+check embed vectors embed $machine --model "$work/base" "$work/lines" --out "$out/vectors"
+check score scores score $machine --model "$work/base" "$work/lines" --out "$out/scores"
+check int8 model/model.safetensors export $machine --model "$work/tuned" --to int8 --out "$out/model"
+check onnx model/onnx/model.onnx export $machine --model "$work/tuned" --to onnx --out "$out/model"
+check fill "" fill --threads 2 --model "$work/base" 'the cat [MASK] it'
 exit $failed

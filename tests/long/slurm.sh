@@ -73,10 +73,6 @@ done
 
 . "$here/ranks.inc"
 small_world || exit 1
-bad() {
-	echo "FAIL: $1"
-	failed=1
-}
 state_of() { scontrol show job "$1" | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p'; }
 step_of() { sed -n 's/.*"step":\([0-9]*\),.*/\1/p' "$work/$1/metrics.jsonl" 2>/dev/null | tail -1; }
 # until_state JOB STATE...

@@ -57,7 +57,12 @@ static size_t describe(struct packed_weight *out, struct backend *be, const stru
 size_t inference_weight_bytes(struct backend *be, const struct weight *weight)
 {
 	struct packed_weight measured;
-	return describe(&measured, be, weight, NULL);
+	struct weight in_int8 = *weight;
+	in_int8.unquantised = false;
+	/* A weight that stays out of int8 may yet be packed so, to be tried. A narrow one is larger then: its rows are filled up.
+	 */
+	size_t bytes = describe(&measured, be, weight, NULL), other = describe(&measured, be, &in_int8, NULL);
+	return bytes > other ? bytes : other;
 }
 
 struct pack_call {

@@ -34,7 +34,9 @@ enum status instance_file_format(const char *path, enum instance_format *out)
 	if (file == NULL)
 		return error_set_errno(errno == ENOENT || errno == ENOTDIR ? ERR_USAGE : ERR_RESOURCE, "'%s'", path);
 	size_t count = fread(head, 1, sizeof(head), file);
+	enum status status = ferror(file) ? error_set_errno(ERR_RESOURCE, "'%s': cannot read", path) : OK;
 	fclose(file);
+	TRY(status);
 	*out = count == sizeof(head) && memcmp(head, HDF5_MAGIC, sizeof(head)) == 0 ? INSTANCE_HDF5 : INSTANCE_TFRECORD;
 	return OK;
 }
