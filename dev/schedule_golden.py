@@ -2,7 +2,7 @@
 
     python dev/schedule_golden.py tests/golden/schedules.json
 
-linear, poly, cosine, constant, inverse_sqrt   transformers' schedulers for N + 1 steps, stepped by torch.optim, at step t
+linear, poly, cosine, constant, wsd, inverse_sqrt   transformers' schedulers for N + 1 steps, stepped by torch.optim, at step t
 slanted_triangular   the formula of Howard and Ruder 2018, section 3.2
 google_linear        create_optimizer of google-research/bert (its global_step is t - 1), in numpy's float64
 nvidia_poly          PolyWarmUp of NVIDIA's BERT (its last_epoch + 1 is t)
@@ -47,6 +47,12 @@ for steps, warmup, peak in ((50, 10, 1e-4), (40, 0, 6e-3), (30, 30, 1e-3), (7, 3
             emit("poly", transformers_rates(
                 lambda o: optimization.get_polynomial_decay_schedule_with_warmup(o, warmup, more, lr_end=end, power=power),
                 steps, peak), degree=power, end=end, **common)
+    for decay, end in ((steps // 5, 0.0), (steps - warmup, 0.0 if warmup else peak / 10)):  # its warm-up begins at `end`
+        if 0 < decay <= steps - warmup:
+            emit("wsd", transformers_rates(
+                lambda o: optimization.get_wsd_schedule(o, warmup, decay, more, decay_type="linear",
+                                                        min_lr_ratio=end / peak),
+                steps, peak), decay_steps=decay, end=end, **common)
     emit("constant", transformers_rates(
         lambda o: optimization.get_constant_schedule_with_warmup(o, warmup), steps, peak), **common)
     emit("inverse_sqrt", transformers_rates(

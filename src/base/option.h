@@ -2,7 +2,7 @@
  * completion, config files, --print-config, the settings table and the record in a checkpoint.
  *
  * Values are kept as the text given, so that 3e-4 is printed as 3e-4. Order of strength:
- * default < resumed run < config file < command line. Dash and underscore in names are the same.
+ * default < recipe < resumed run < config file < command line. Dash and underscore in names are the same.
  *
  * Sections: a run may have parts that differ in some settings, such as the phases of a training. A row names the kind
  * of section that may have a value of its own for it ("phase"). A config file lists sections as objects of an array
@@ -39,7 +39,7 @@ enum option_role {
 	ROLE_ENTRY,  /* the same, but another one may be given: how the run is entered */
 };
 
-enum option_origin { ORIGIN_DEFAULT, ORIGIN_CHOSEN, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND };
+enum option_origin { ORIGIN_DEFAULT, ORIGIN_CHOSEN, ORIGIN_RECIPE, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND };
 
 struct option_list {
 	const char **values;
@@ -146,6 +146,10 @@ MUST_USE enum status options_blame(struct options *options, enum status status);
 MUST_USE enum status options_require(struct options *options, const char *name, const char *hint);
 /* The status of the first problem, whose message is set; OK if there is none. */
 MUST_USE enum status options_problem_status(const struct options *options);
+
+/* Sets options from a recipe: a config file without sections whose values are stronger than defaults alone. What
+ * is wrong in it becomes a problem. */
+MUST_USE enum status options_read_recipe(struct options *options, const char *path);
 
 /* Sets one option from text, with its origin, if not already set by a stronger origin. A list takes the value as one
  * more when its origin is the same, and starts anew when the new origin is stronger. The text is copied. */

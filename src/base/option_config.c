@@ -23,9 +23,10 @@ static enum status locate_error(const char *path, int line)
 struct config {
 	struct options *options;
 	const char *path;
-	bool *seen;       /* [rows] lists that this file has begun: an earlier file's values go */
-	int64_t section;  /* that settings belong to; -1 = all of the run */
-	int64_t sections; /* that this file has begun: an earlier file's go */
+	enum option_origin origin; /* of the settings in it: FILE or RECIPE */
+	bool *seen;                /* [rows] lists that this file has begun: an earlier file's values go */
+	int64_t section;           /* that settings belong to; -1 = all of the run */
+	int64_t sections;          /* that this file has begun: an earlier file's go */
 };
 
 /* One of the problems, if `status` is a failure, and the next setting follows. */
@@ -35,11 +36,14 @@ static enum status config_blame(struct config *config, int line, enum status sta
 }
 
 /* From here on settings are those of the next section. */
-static void begin_section(struct config *config)
+static enum status begin_section(struct config *config)
 {
+	if (config->origin != ORIGIN_FILE)
+		return error_set(ERR_USAGE, "a recipe has no %ss of its own", config->options->section_name);
 	if (config->sections == 0)
 		option_sections_forget_file(config->options);
 	config->section = config->sections++;
+	return OK;
 }
 
 /* One setting. */
@@ -50,18 +54,18 @@ static enum status config_set(struct config *config, const char *name, const cha
 	int index = options_find(options, name);
 	const struct option_foreign *foreign = option_foreign_find(options, name, strlen(name));
 	if (index < 0 && foreign && config->section < 0)
-		return option_foreign_apply(options, foreign, name, value, ORIGIN_FILE);
+		return option_foreign_apply(options, foreign, name, value, config->origin);
 	const struct option *aside = option_aside_find(options, name, strlen(name));
 	if (index < 0 && aside)
 		return option_check(aside, value);
 	if (config->section >= 0)
-		return option_section_set(options, config->section, name, value, ORIGIN_FILE);
+		return option_section_set(options, config->section, name, value, config->origin);
 	if (index >= 0 && options->table[index].type == OPTION_LIST && !seen[index]) {
 		seen[index] = true;
-		if (options->origin[index] == ORIGIN_FILE)
+		if (options->origin[index] == config->origin)
 			option_list_clear(options, index);
 	}
-	return options_set(options, name, value, ORIGIN_FILE);
+	return options_set(options, name, value, config->origin);
 }
 
 static enum status config_json_value(struct config *config, const struct json *value, const char *key)
@@ -104,7 +108,7 @@ static enum status config_json_sections(struct config *config, const struct json
 	for (const struct json *section = sections->first_child; section; section = section->next) {
 		if (section->kind != JSON_OBJECT || section->child_count == 0)
 			return error_set(ERR_USAGE, "\"%s\" must be a list of objects that set something", sections->key);
-		begin_section(config);
+		TRY(begin_section(config));
 		TRY(config_json_object(config, section, NULL));
 	}
 	return OK;
@@ -164,7 +168,7 @@ static enum status config_header(struct config *config, const char *line)
 	p += strspn(p, " ");
 	if (*p != ']' || (p[1 + strspn(p + 1, " \t\r")] && p[1 + strspn(p + 1, " \t\r")] != '#'))
 		return error_set(ERR_USAGE, "expected '[%s]'", name);
-	begin_section(config);
+	TRY(begin_section(config));
 	if (number != 0 && number != config->section + 1)
 		return error_set(ERR_USAGE, "this is %s %lld of the file, not %lld", name, (long long)config->section + 1,
 				 (long long)number);
@@ -208,10 +212,10 @@ static enum status config_lines(struct config *config, const char *path, struct 
 	return OK;
 }
 
-enum status option_config_read(struct options *options, const char *path)
+static enum status read_config(struct options *options, const char *path, enum option_origin origin)
 {
 	struct buffer text = {0};
-	struct config config = {.options = options, .path = path, .section = -1};
+	struct config config = {.options = options, .path = path, .origin = origin, .section = -1};
 	enum status status;
 	TRY_GOTO(file_read(path, CONFIG_LIMIT, &text), done);
 	if (text.size >= 3 && !memcmp(text.data, "\xEF\xBB\xBF", 3)) { /* the byte order mark of Windows' editors */
@@ -225,4 +229,14 @@ done:
 	free(config.seen);
 	buffer_release(&text);
 	return status;
+}
+
+enum status option_config_read(struct options *options, const char *path)
+{
+	return read_config(options, path, ORIGIN_FILE);
+}
+
+enum status options_read_recipe(struct options *options, const char *path)
+{
+	return read_config(options, path, ORIGIN_RECIPE);
 }

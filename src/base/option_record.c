@@ -55,7 +55,7 @@ void options_write_members(const struct options *options, struct json_writer *wr
 		const struct option *row = &options->table[i];
 		if (!row->name || row->role == ROLE_PLACE || !options->text[i] || !option_in_scope(row, scope))
 			continue;
-		if (row->role == ROLE_RUN && (options->origin[i] == ORIGIN_DEFAULT || options->origin[i] == ORIGIN_CHOSEN))
+		if (row->role == ROLE_RUN && options->origin[i] < ORIGIN_RESUMED)
 			continue;
 		if (row->type == OPTION_LIST) {
 			const struct option_list *list = option_field(options, i);
@@ -151,6 +151,9 @@ static enum status resume_option(struct options *options, int index, const struc
 	const struct option *row = &options->table[index];
 	if (value)
 		TRY(record_value(value, record_name, recorded));
+	/* Neither did a recipe have it then. */
+	if (!value && row->role == ROLE_RESULT && options->origin[index] == ORIGIN_RECIPE)
+		options_forget(options, row->name);
 	if (options->origin[index] < ORIGIN_FILE)
 		return value ? take_recorded(options, index, value, buffer_string(recorded), record_name) : OK;
 	if (row->role != ROLE_RESULT && row->role != ROLE_START)

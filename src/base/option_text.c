@@ -343,8 +343,8 @@ void options_man(const struct option *table, const struct command_text *text, st
 /* --- Settings --- */
 
 const char *const option_origins[] = {
-	[ORIGIN_DEFAULT] = "default",  [ORIGIN_CHOSEN] = "chosen",        [ORIGIN_RESUMED] = "resumed run",
-	[ORIGIN_FILE] = "config file", [ORIGIN_COMMAND] = "command line",
+	[ORIGIN_DEFAULT] = "default",     [ORIGIN_CHOSEN] = "chosen",    [ORIGIN_RECIPE] = "recipe",
+	[ORIGIN_RESUMED] = "resumed run", [ORIGIN_FILE] = "config file", [ORIGIN_COMMAND] = "command line",
 };
 
 void option_config_value(struct buffer *out, const char *value)

@@ -207,6 +207,8 @@ static enum status run_parsed(const struct command *command, struct options *opt
 	if (status == OK && options->help)
 		return run_help(1, (char *[]){(char *)(uintptr_t)command->text->name});
 	TRY(check_stray(command, options));
+	if (command->complete)
+		TRY(options_blame(options, command->complete(options)));
 	if (command->check && !options->print_config)
 		TRY(command->check(options));
 	TRY(report_problems(options));

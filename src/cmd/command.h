@@ -18,6 +18,8 @@ struct command {
 	const struct option_foreign *foreign; /* names from other programs; may be NULL */
 	const struct option *aside; /* another command's options that this one accepts and has no use for; may be NULL */
 	size_t settings_bytes;      /* of the command's settings struct, which `run` receives parsed in options->settings */
+	/* Completes the options when all that was given is read, before they are checked, shown or used. NULL: nothing to do. */
+	enum status (*complete)(struct options *options);
 	/* Takes down as problems what is missing from the options, or what does not go together, as far as they tell without a
 	 * look at any file; may be NULL. Runs before `run`, and also where the line has problems already. */
 	enum status (*check)(struct options *options);

@@ -253,7 +253,7 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	struct instance_settings instance_settings = {
 		.seed = EVALUATION_SEED,
 		.max_seq_length = (int32_t)settings->max_seq_length,
-		.masked_lm_prob = 0.15,
+		.masked_lm_prob = EVALUATION_MASKED,
 		.short_seq_prob = 0.1,
 		.whole_word_mask = settings->whole_word_mask,
 		.next_sentence = next_sentence_named(settings->next_sentence),

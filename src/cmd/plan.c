@@ -13,6 +13,7 @@
 #include "cmd/plan_print.h"
 #include "cmd/plan_result.h"
 #include "cmd/pretrain_options.h"
+#include "cmd/recipes.h"
 
 /* Of ways to say one thing, one. */
 static enum status check_ways(const struct plan_phase *phase)
@@ -155,5 +156,6 @@ const struct command command_plan = {
 	.options = plan_options,
 	.aside = pretrain_options,
 	.settings_bytes = sizeof(struct plan_settings),
+	.complete = recipes_read,
 	.run = run_plan,
 };

@@ -1,11 +1,13 @@
 #include "cmd/plan_options.h"
 
 #include "cmd/pretrain_options.h"
+#include "cmd/recipes.h"
 
 #define FIELD(name) offsetof(struct plan_settings, name)
 
 const struct option plan_options[] = {
 	{.help = "What is trained"},
+	RECIPE_OPTION(FIELD(recipe)),
 	{.name = "model",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(model),

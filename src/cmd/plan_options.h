@@ -7,7 +7,7 @@
 
 struct plan_settings {
 	/* as pretrain has them */
-	const char *model, *optimizer, *precision;
+	const char *recipe, *model, *optimizer, *precision;
 	int64_t vocab_size, threads;
 	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens, max_seq_length, max_predictions_per_seq;
 	int64_t num_train_steps, num_train_tokens, save_checkpoints_steps, eval_steps, eval_instances;

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cmd/pretrain_phases.h"
 #include "cmd/pretrain_settings.h"
+#include "cmd/recipes.h"
 #include "cmd/settled_options.h"
 
 /* Everything the command owns, so that one function can release it. */
@@ -180,5 +181,6 @@ const struct command command_pretrain = {
 	.foreign = pretrain_foreign,
 	.settings_bytes = sizeof(struct pretrain_settings),
 	.check = check_pretrain,
+	.complete = recipes_read,
 	.run = run_pretrain,
 };

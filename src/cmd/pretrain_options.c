@@ -1,5 +1,6 @@
 #include "cmd/pretrain_options.h"
 
+#include "cmd/recipes.h"
 #include "cmd/text_options.h"
 #include "train/schedule.h"
 
@@ -132,6 +133,7 @@ const struct option pretrain_options[] = {
 
 	{.help = "Run"},
 	RUN_FOLDER_OPTIONS(struct pretrain_settings, training),
+	RECIPE_OPTION(FIELD(recipe)),
 	LENGTH_OPTIONS(struct pretrain_settings, training, "phase", "from the amount of text"),
 	{.name = "num_train_tokens",
 	 .section = "phase",

@@ -7,6 +7,7 @@
 #include "cmd/training_options.h"
 
 struct pretrain_settings {
+	const char *recipe;
 	/* text */
 	struct option_list corpus, data, input_file, eval_corpus, eval_data, eval_file;
 	const char *vocab_file;
@@ -40,7 +41,7 @@ struct pretrain_settings {
 	{                                                                                                                        \
 		.name = "masked_lm_prob", .section = "phase", .type = OPTION_NUMBER, .field = place, .range = "0.01..0.9",       \
 		.fallback = "0.15", .role = ROLE_RESULT, .value_name = "P", .alias = "mlm_probability mask_prob",                \
-		.help = "share of tokens to mask and predict"                                                                    \
+		.help = "share of tokens to mask and predict; evaluations always mask 0.15"                                      \
 	}
 #define MAX_PREDICTIONS_OPTION(place)                                                                                            \
 	{                                                                                                                        \

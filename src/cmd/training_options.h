@@ -34,7 +34,7 @@ struct training_settings {
 	double skip_spikes, loss_scale, init_loss_scale;
 	/* optimiser */
 	const char *optimizer, *schedule, *scale_learning_rate, *trust_ratio, *gradient_normalization;
-	int64_t learning_rate_batch_size, num_warmup_steps;
+	int64_t learning_rate_batch_size, num_warmup_steps, num_decay_steps;
 	double learning_rate, min_learning_rate, weight_decay, max_grad_norm, adam_beta1, adam_beta2, adam_epsilon;
 	double warmup_proportion, poly_degree, max_trust_ratio;
 	bool bias_correction, gradient_averaging;
@@ -418,6 +418,16 @@ struct training_settings {
 		 .alias = "warmup_ratio lr_warmup_fraction",                                                                     \
 		 .fallback_text = "not used",                                                                                    \
 		 .help = "warm-up as a share of all steps, instead of num_warmup_steps"},                                        \
+		{.name = "num_decay_steps",                                                                                      \
+		 .section = phase,                                                                                               \
+		 .type = OPTION_INTEGER,                                                                                         \
+		 .field = offsetof(settings, member.num_decay_steps),                                                            \
+		 .range = "1..",                                                                                                 \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .value_name = "N",                                                                                              \
+		 .alias = "lr_wsd_decay_iters",                                                                                  \
+		 .fallback_text = "with wsd a fifth of the run",                                                                 \
+		 .help = "with the schedule wsd: number of steps at the end over which the rate falls"},                         \
 		{.name = "poly_degree",                                                                                          \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_NUMBER,                                                                                          \

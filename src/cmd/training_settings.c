@@ -106,6 +106,7 @@ struct phase_settings training_phase(const struct options *phase, const struct t
 				.schedule = settings->schedule,
 				.poly_degree = training_number(phase, "poly_degree", settings->poly_degree),
 				.warmup_proportion = training_number(phase, "warmup_proportion", settings->warmup_proportion),
+				.decay_steps = settings->num_decay_steps,
 				.warmup_steps = integer(phase, "num_warmup_steps", settings->num_warmup_steps),
 			},
 	};
@@ -121,9 +122,16 @@ static const struct {
 };
 #define ALTERNATIVES (sizeof alternatives / sizeof *alternatives)
 
+/* By a person or a recipe; what a record says was settled when the run began. */
+static bool is_said(const struct options *options, const char *name)
+{
+	enum option_origin origin = options_origin(options, name);
+	return origin == ORIGIN_RECIPE || origin >= ORIGIN_FILE;
+}
+
 static enum status check_alternative(const struct options *options, const char *one, const char *other)
 {
-	bool both = options_given(options, one) && options_given(options, other);
+	bool both = is_said(options, one) && is_said(options, other);
 	if (both && options_origin(options, one) == options_origin(options, other))
 		return error_set(ERR_USAGE, "give either --%s or --%s, not both", one, other);
 	return OK;
@@ -142,7 +150,7 @@ enum status training_settle(struct options *phase)
 	for (size_t i = 0; i < ALTERNATIVES; i++) {
 		const char *one = alternatives[i].one, *other = alternatives[i].other;
 		TRY(check_alternative(phase, one, other));
-		if (options_given(phase, one) && options_given(phase, other))
+		if (is_said(phase, one) && is_said(phase, other))
 			options_forget(phase, options_origin(phase, one) < options_origin(phase, other) ? one : other);
 	}
 	return OK;

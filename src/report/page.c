@@ -212,8 +212,11 @@ static void put_evaluations(const struct report *report, struct buffer *out)
 
 static void put_settings(const struct report *report, struct buffer *out)
 {
-	static const char *const origins[] = {"default", "chosen for this model and data", "from the run so far", "config file",
-					      "command line"};
+	static const char *const origins[] = {
+		[ORIGIN_DEFAULT] = "default",  [ORIGIN_CHOSEN] = "chosen for this model and data",
+		[ORIGIN_RECIPE] = "recipe",    [ORIGIN_RESUMED] = "from the run so far",
+		[ORIGIN_FILE] = "config file", [ORIGIN_COMMAND] = "command line",
+	};
 	const struct options *options = report->options;
 	if (!options)
 		return;

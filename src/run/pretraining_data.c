@@ -87,9 +87,12 @@ static enum status check_sources(const struct run_data_settings *data)
 }
 
 /* The sets with their names and contents, in their order. */
-static uint64_t evaluation_hash(const struct run_data *data)
+static uint64_t evaluation_hash(const struct run_data *data, const struct pretraining_phase *first)
 {
 	uint64_t hash = 0;
+	/* Earlier versions evaluated such a run with its own share. */
+	if (first->instances.masked_lm_prob != EVALUATION_MASKED)
+		hash = hash64_combine(hash, (uint64_t)(100 * EVALUATION_MASKED));
 	for (int64_t i = 0; i < data->evaluation_count; i++) {
 		const struct run_data_set *set = &data->evaluation[i];
 		hash = hash64_combine(hash, hash64(set->name, strlen(set->name)));
@@ -180,7 +183,7 @@ enum status pretraining_data_open(struct pretraining_data *data)
 	run->vocab = &data->data.vocab;
 	run->tokenizer = &data->data.tokenizer;
 	run->data_hash = data->data.hash;
-	run->evaluation_hash = evaluation_hash(&data->data);
+	run->evaluation_hash = evaluation_hash(&data->data, &data->phases[0]);
 	run->longest_evaluated = longest_evaluated(&data->data);
 	if (data->settings->vocab_size > 0)
 		return OK;
@@ -228,6 +231,7 @@ void pretraining_set_instances(struct pretraining_data *data, int64_t index)
 	phase->evaluation = phase->training;
 	phase->evaluation.seed = EVALUATION_SEED;
 	phase->evaluation.shuffle = true;
+	phase->evaluation.masked_lm_prob = EVALUATION_MASKED;
 	if (phase->file_count > 0)
 		instances_static_bounds(phase->files, phase->file_count, &phase->training);
 }

@@ -131,6 +131,26 @@ static enum status choose_scale(struct rate_settings *rate, struct rate_batch ba
 	return OK;
 }
 
+/* The last fifth, as MiniCPM and others have it, if nothing is said. */
+static enum status choose_decay(struct rate_settings *rate, int64_t steps, struct choices *choices)
+{
+	enum status status;
+	if (strcmp(rate->schedule, "wsd") != 0) {
+		if (rate->decay_steps <= 0)
+			return OK;
+		status = error_set(ERR_USAGE, "--num_decay_steps has no effect with --schedule %s", rate->schedule);
+		error_hint("leave it out, or use --schedule wsd");
+		return status;
+	}
+	int64_t fifth = steps < 5 ? 1 : steps / 5, rest = steps - rate->warmup_steps;
+	if (rate->decay_steps <= 0)
+		TRY(choose_integer(choices, "num_decay_steps", fifth < rest ? fifth : rest, &rate->decay_steps));
+	if (rate->decay_steps > rest)
+		return error_set(ERR_USAGE, "--num_decay_steps %" PRId64 " is more than the %" PRId64 " steps after the warm-up",
+				 rate->decay_steps, rest);
+	return OK;
+}
+
 enum status rate_choose(struct rate_settings *rate, const struct recipe *recipe, int64_t steps, struct rate_batch batch,
 			struct choices *choices)
 {
@@ -142,6 +162,7 @@ enum status rate_choose(struct rate_settings *rate, const struct recipe *recipe,
 	TRY(choose_name(&rate->schedule, "schedule", lamb ? "poly" : "linear", choices));
 	if (rate->poly_degree < 0)
 		TRY(choose_number(choices, "poly_degree", lamb ? 0.5 : 1, 6, &rate->poly_degree));
+	TRY(choose_decay(rate, steps, choices));
 	if (rate->min_learning_rate > rate->learning_rate)
 		return error_set(ERR_USAGE, "--min_learning_rate %g is above --learning_rate %g", rate->min_learning_rate,
 				 rate->learning_rate);
@@ -158,6 +179,7 @@ struct schedule rate_schedule(const struct rate_settings *rate, int64_t steps, i
 		.warmup_steps = (double)rate->warmup_steps,
 		.total_steps = steps,
 		.degree = rate->poly_degree,
+		.decay_steps = rate->decay_steps,
 	};
 	/* NVIDIA's compares shares of the run, without rounding them to steps. */
 	if (schedule.shape == SCHEDULE_NVIDIA_POLY && rate->warmup_proportion > 0)

@@ -8,7 +8,8 @@
 enum schedule_shape schedule_shape_named(const char *name)
 {
 	static const char *const names[SCHEDULE_SHAPE_COUNT] = {
-		"linear", "poly", "cosine", "constant", "inverse_sqrt", "slanted_triangular", "google_linear", "nvidia_poly",
+		"linear",        "poly",        "cosine", "constant", "inverse_sqrt", "slanted_triangular",
+		"google_linear", "nvidia_poly", "wsd",
 	};
 	for (int i = 0; i < SCHEDULE_SHAPE_COUNT; i++)
 		if (strcmp(names[i], name) == 0)
@@ -49,6 +50,12 @@ static double slanted_triangular(const struct schedule *s, double t)
 	return end + (s->peak - end) * height;
 }
 
+static double wsd(const struct schedule *s, double t)
+{
+	double left = (double)(s->total_steps + 1) - t, decay = (double)s->decay_steps;
+	return left >= decay ? s->peak : s->end + (s->peak - s->end) * larger(0, left / decay);
+}
+
 double schedule_rate(const struct schedule *s, int64_t step)
 {
 	double t = (double)step, peak = s->peak, end = s->end, warmup = s->warmup_steps;
@@ -60,6 +67,9 @@ double schedule_rate(const struct schedule *s, int64_t step)
 		return slanted_triangular(s, t);
 	if (t <= warmup)
 		return peak * t / warmup;
+
+	if (s->shape == SCHEDULE_WSD)
+		return wsd(s, t);
 
 	/* The share of the way down that is left: 1 at the end of the warm-up, 0 where update N + 1 would be. */
 	double last = (double)(s->total_steps + 1), left = larger(0, (last - t) / (last - warmup));

@@ -467,9 +467,9 @@ static void printed_config_is_read_back(void **state)
 static void stronger_origins_win(void **state)
 {
 	(void)state;
-	static const enum option_origin order[] = {ORIGIN_CHOSEN, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND};
-	for (int i = 0; i < 4; i++) {
-		for (int j = 0; j < 4; j++) {
+	static const enum option_origin order[] = {ORIGIN_CHOSEN, ORIGIN_RECIPE, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND};
+	for (int i = 0; i < 5; i++) {
+		for (int j = 0; j < 5; j++) {
 			again();
 			assert_ok(options_set(&options, "seed", "10", order[i]));
 			assert_ok(options_set(&options, "seed", "20", order[j]));
@@ -487,6 +487,27 @@ static enum status resume(const char *record)
 	enum status status = options_resume(&options, document.root, "run/settings.json", SCOPE_ALL);
 	json_release(&document);
 	return status;
+}
+
+/* A recipe's values give way to whatever is given or recorded; what no record has was no recipe's then. */
+static void recipes(void **state)
+{
+	(void)state;
+	static const char text[] = "learning_rate = 3e-4\nseed = 9  # why\nweight_decay = 0.02\n";
+	assert_ok(file_write(test_path("recipe"), text, strlen(text)));
+	again();
+	assert_ok(parse("--seed 5"));
+	assert_ok(options_read_recipe(&options, test_path("recipe")));
+	assert_true(settings.seed == 5 && settings.rate == 3e-4 && settings.decay == 0.02);
+	assert_int_equal(options_origin(&options, "learning_rate"), ORIGIN_RECIPE);
+	assert_false(options_given(&options, "learning_rate"));
+	assert_ok(resume("{\"weight_decay\": \"0.5\", \"seed\": \"5\"}"));
+	assert_true(settings.decay == 0.5 && settings.rate != 3e-4);
+	assert_int_equal(options_origin(&options, "learning_rate"), ORIGIN_DEFAULT);
+	again();
+	assert_ok(file_write(test_path("recipe"), "sed = 9\n", 8));
+	assert_ok(options_read_recipe(&options, test_path("recipe")));
+	assert_error(ERR_USAGE, "line 1: unknown option 'sed'", options_problem_status(&options));
 }
 
 static const struct option start_table[] = {
@@ -713,6 +734,7 @@ int main(void)
 		T(stronger_origins_win),
 		T(beginnings),
 		T(resumed_runs),
+		T(recipes),
 		T(near_names),
 		T(help_has_every_option_and_fits),
 		T(help_without_a_heading_stands_apart),

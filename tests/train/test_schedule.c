@@ -26,7 +26,8 @@ static void test_tables(void **state)
 					    .end = number_of(row, "end"),
 					    .warmup_steps = number_of(row, "warmup_steps"),
 					    .total_steps = (int64_t)number_of(row, "total_steps"),
-					    .degree = number_of(row, "degree")};
+					    .degree = number_of(row, "degree"),
+					    .decay_steps = (int64_t)number_of(row, "decay_steps")};
 		seen[schedule.shape] = true;
 		int64_t t = 1;
 		for (const struct json *rate = json_member(row, "rates")->first_child; rate; rate = rate->next, t++) {
@@ -46,14 +47,17 @@ static void test_tables(void **state)
 static void test_shapes(void **state)
 {
 	(void)state;
-	for (int shape = SCHEDULE_LINEAR; shape <= SCHEDULE_SLANTED_TRIANGULAR; shape++) {
+	for (int shape = SCHEDULE_LINEAR; shape < SCHEDULE_SHAPE_COUNT; shape++) {
+		if (shape == SCHEDULE_GOOGLE_LINEAR || shape == SCHEDULE_NVIDIA_POLY)
+			continue;
 		for (int64_t warmup = 0; warmup <= 100; warmup += 25) {
 			struct schedule schedule = {.shape = (enum schedule_shape)shape,
 						    .peak = 1e-3,
 						    .end = 1e-5,
 						    .warmup_steps = (double)warmup,
 						    .total_steps = 100,
-						    .degree = 2};
+						    .degree = 2,
+						    .decay_steps = warmup < 100 ? 25 : 0};
 			double before = schedule_rate(&schedule, 1);
 			assert_true(before > 0 && before <= 1e-3);
 			for (int64_t t = 2; t <= 100; t++) {

@@ -18,6 +18,9 @@ enum next_sentence { NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_ORDER, NEXT_SENTENCE_NON
 extern const char *const next_sentence_names[];           /* "pairs", "order", ...; ends with NULL */
 enum next_sentence next_sentence_named(const char *name); /* the name is one of them */
 
+/* Share of tokens that every evaluation masks, whatever a model was trained with: scores compare only at the same share. */
+#define EVALUATION_MASKED 0.15
+
 struct instance_settings {
 	uint64_t seed;
 	int32_t max_seq_length;

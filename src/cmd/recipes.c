@@ -1,0 +1,51 @@
+#include "cmd/recipes.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+/* Where recipes lie, seen from the program's folder: in a release, in a source tree (build, build/emulated), installed. */
+static const char *const places[] = {"recipes", "../recipes", "../../recipes", "../share/bertc/recipes"};
+
+/* The folder of the program that is running. */
+static enum status program_folder(char out[PATH_BYTES])
+{
+	ssize_t size = readlink("/proc/self/exe", out, PATH_BYTES - 1);
+	if (size < 0)
+		return error_set_errno(ERR_RESOURCE, "cannot find out where this program lies");
+	out[size] = '\0';
+	char *slash = strrchr(out, '/');
+	BUG_IF(!slash);
+	*slash = '\0';
+	return OK;
+}
+
+static enum status find(const char *name, char out[PATH_BYTES])
+{
+	char folder[PATH_BYTES], below[64];
+	TRY(program_folder(folder));
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(below, sizeof(below), "%s/%s.conf", places[i], name);
+		TRY(path_join(out, folder, below));
+		if (file_exists(out))
+			return OK;
+	}
+	enum status status = error_set(ERR_USAGE, "--recipe %s: '%s.conf' is not installed with this program", name, name);
+	error_hint("it belongs in '%s/%s'; any config file can be read with --config FILE", folder, places[3]);
+	return status;
+}
+
+enum status recipes_read(struct options *options)
+{
+	char path[PATH_BYTES];
+	struct buffer name = {0};
+	if (!options_given(options, "recipe"))
+		return OK;
+	enum status status = find(options_value(options, "recipe", &name), path);
+	if (status == OK)
+		status = options_read_recipe(options, path);
+	buffer_release(&name);
+	return status;
+}

@@ -1,0 +1,140 @@
+/* --recipe: sets of settings between the defaults and what is given; shown, recorded, kept by a resumed run, known to the plan.
+ */
+#include "cmd/small_run.h"
+
+#define SMALL                                                                                                                    \
+	"--vocab_size 80 --train_batch_size 4 --max_seq_length 32 --num_train_steps 4 --eval_steps 2 --save_checkpoints_steps "  \
+	"2 "                                                                                                                     \
+	"--precision fp32 --threads 1"
+
+static int setup(void **state)
+{
+	return small_run_make(state, 5);
+}
+
+/* A line of --print_config. */
+static void assert_printed(const char *line)
+{
+	if (!strstr(buffer_string(&program_output), line))
+		fail_msg("'%s' is not in:\n%s", line, buffer_string(&program_output));
+}
+
+/* The published recipe is what a run has without any. */
+static void original_is_the_default(void **state)
+{
+	(void)state;
+	struct buffer plain = {0};
+	const char *line;
+	assert_program(0, "", "pretrain --print_config");
+	buffer_append(&plain, program_output.data, program_output.size);
+	assert_program(0, "", "pretrain --recipe original --print_config");
+	int compared = 0;
+	for (char *rest = program_output.data; (line = strtok_r(rest, "\n", &rest));) {
+		const char *mark = strstr(line, "  # recipe");
+		char setting[128];
+		if (!mark)
+			continue;
+		snprintf(setting, sizeof(setting), "%.*s  # default\n", (int)(mark - line), line);
+		if (!strstr(buffer_string(&plain), setting))
+			fail_msg("'%s' is not the default", setting);
+		compared++;
+	}
+	assert_int_equal(compared, 9);
+	buffer_release(&plain);
+
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/plain %s", corpus, config, test_folder, SMALL);
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/original --recipe original %s", corpus, config,
+		       test_folder, SMALL);
+	assert_same_file(test_path("plain/final/model.safetensors"), test_path("original/final/model.safetensors"));
+}
+
+static void origins(void **state)
+{
+	(void)state;
+	assert_program(0, "", "pretrain --recipe fast --print_config --adam_beta2 0.95");
+	assert_printed("recipe = fast  # command line\n");
+	assert_printed("next_sentence = none  # recipe\n");
+	assert_printed("adam_beta2 = 0.95  # command line\n");
+	assert_ok(file_write(test_path("some.conf"), "recipe = fast\nshort_seq_prob = 0.3\n", 35));
+	assert_program(0, "", "pretrain --config %s/some.conf --print_config", test_folder);
+	assert_printed("next_sentence = none  # recipe\n");
+	assert_printed("short_seq_prob = 0.3  # config file\n");
+	assert_program(2, "--recipe must be one of original|fast, not 'quick'", "pretrain --recipe quick --print_config");
+}
+
+/* A warm-up in steps replaces the recipe's share of the run. */
+static void other_words_for_the_same(void **state)
+{
+	(void)state;
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/warm --recipe fast --num_warmup_steps 3 --plan %s",
+		       corpus, config, test_folder, SMALL);
+	const char *row = strstr(buffer_string(&program_errors), "num_warmup_steps");
+	assert_non_null(row);
+	assert_true(strtol(row + strlen("num_warmup_steps"), NULL, 10) == 3);
+	assert_null(strstr(buffer_string(&program_errors), "0.06"));
+}
+
+/* Interrupted and gone on with, with the recipe named again or not, it is one run; another recipe is refused. */
+static void resumed(void **state)
+{
+	(void)state;
+	static const char *const again[] = {"", "--recipe fast"};
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/whole --recipe fast %s", corpus, config, test_folder,
+		       SMALL);
+	for (int i = 0; i < 2; i++) {
+		assert_program(75, "", "pretrain --corpus %s --model %s --out %s/part%d --recipe fast --stop_at_step 2 %s",
+			       corpus, config, test_folder, i, SMALL);
+		assert_program(4, "--recipe is 'original', but", "pretrain --out %s/part%d --recipe original", test_folder, i);
+		assert_program(0, "", "pretrain --out %s/part%d %s", test_folder, i, again[i]);
+		char part[64];
+		snprintf(part, sizeof(part), "part%d/final/model.safetensors", i);
+		assert_same_file(test_path("whole/final/model.safetensors"), test_path(part));
+	}
+	struct buffer text = {0};
+	assert_ok(file_read(test_path("whole/settings.json"), 1 << 20, &text));
+	assert_non_null(strstr(buffer_string(&text), "\"recipe\": \"fast\""));
+	assert_non_null(strstr(buffer_string(&text), "\"masked_lm_prob\": \"0.2\""));
+	buffer_release(&text);
+}
+
+/* Whatever share is masked in training, evaluations mask the same words. */
+static void evaluations_compare(void **state)
+{
+	(void)state;
+	double predictions[2];
+	static const char *const shares[] = {"0.15", "0.4"};
+	for (int i = 0; i < 2; i++) {
+		assert_program(0, "", "pretrain --corpus %s --model %s --out %s/share%d --masked_lm_prob %s --eval_corpus %s %s",
+			       corpus, config, test_folder, i, shares[i], corpus, SMALL);
+		char metrics[64];
+		snprintf(metrics, sizeof(metrics), "share%d/metrics.jsonl", i);
+		predictions[i] = metric_at(test_path(metrics), 4, "eval_predictions");
+	}
+	assert_true(predictions[0] > 0 && predictions[0] == predictions[1]);
+}
+
+static void planned(void **state)
+{
+	(void)state;
+	struct buffer plain = {0};
+	assert_program(0, "", "plan --model mini --device_kind a100 --json");
+	buffer_append(&plain, program_output.data, program_output.size);
+	assert_program(0, "", "plan --model mini --device_kind a100 --json --recipe fast");
+	assert_true(strcmp(buffer_string(&plain), buffer_string(&program_output)) != 0); /* more words are masked */
+	assert_program(0, "", "plan --model mini --device_kind a100 --json --masked_lm_prob 0.2");
+	buffer_clear(&plain);
+	buffer_append(&plain, program_output.data, program_output.size);
+	assert_program(0, "", "plan --model mini --device_kind a100 --json --recipe fast");
+	assert_string_equal(buffer_string(&plain), buffer_string(&program_output));
+	buffer_release(&plain);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(original_is_the_default),  cmocka_unit_test(origins),
+		cmocka_unit_test(other_words_for_the_same), cmocka_unit_test(resumed),
+		cmocka_unit_test(evaluations_compare),      cmocka_unit_test(planned),
+	};
+	return cmocka_run_group_tests_name("recipes", tests, setup, program_teardown);
+}
