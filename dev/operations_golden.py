@@ -313,6 +313,38 @@ def segments(lengths):
          dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct), batch)
 
 
+def pointers(lengths, classes, count, size):
+    """Rows with a class that point at rows of their sequence, with the logits of scaled dot-product attention."""
+    batch = make_batch(lengths)
+    tokens = sum(lengths)
+    rows = list(range(0, tokens, 3))
+    logits, weights = normal(tokens, classes + 2 * count * size), item_weights(len(rows))
+    labels, lse = [], numpy.zeros((count, len(rows)))
+    loss, correct = 0, 0
+    for i, row in enumerate(rows):
+        sequence = int(numpy.searchsorted(batch["starts"], row, side="right")) - 1
+        own = logits[batch["starts"][sequence]:batch["starts"][sequence + 1]]
+        asked = [logits[row, :classes]]
+        for k in range(count):
+            query = logits[row, classes + 2 * k * size:][:size]
+            key = own[:, classes + (2 * k + 1) * size:][:, :size]
+            asked.append(torch.nn.functional.linear(query[None], key)[0] / size ** 0.5)
+            lse[k, i] = torch.logsumexp(asked[-1], 0).detach()
+        labels.append([int(random.randint(0, len(x))) for x in asked])
+        if i % 3 == 1:
+            labels[-1][i % (count + 1)] = -1
+        right = []
+        for x, label in zip(asked, labels[-1]):
+            if label >= 0 and weights[i] > 0:
+                loss = loss + weights[i] * F.cross_entropy(x[None], torch.tensor([label]))
+                right.append(bool(x.argmax() == label))
+        correct += weights[i] * (len(right) > 0 and all(right))
+    (loss * INVERSE_INSTANCES * LOSS_SCALE).backward()
+    emit(f"pointer_xent T={tokens} B={len(lengths)} C={classes} K={count} D={size}",
+         dict(logits=logits, rows=[rows], labels=labels, weights=weights),
+         dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct, lse=lse), batch)
+
+
 def row_dropout(lengths, width, p):
     batch = make_batch(lengths)
     tokens = sum(lengths)
@@ -417,6 +449,7 @@ segments([6, 1, 13])
 row_dropout([6, 1, 13], 20, 0.3)
 for cls in (0, 1):
     pooling([6, 1, 13], 5, cls)
+pointers([6, 1, 13], 3, 2, 5)
 
 save_file(tensors, sys.argv[1], metadata={"cases": "\n".join(lines)})
 print(f"{len(lines)} cases; torch {torch.__version__}, timm {timm.__version__}, numpy {numpy.__version__}")

@@ -729,6 +729,29 @@ void segment_xent(struct replica *r, const struct segment_xent *a)
 		  present(&a->dlogits));
 }
 
+void pointer_xent(struct replica *r, const struct pointer_xent *a)
+{
+	struct call c = call_begin(r, "pointer_xent");
+	struct extent pointers = {a->pointers, "pointers"}, items = {a->count, "rows"};
+	int64_t vectors = a->logits.columns - a->classes;
+	check_batch(&c, a->batch, (struct extent){a->logits.rows, "logits"});
+	if (a->classes < 1 || a->pointers < 1 || vectors < 2 * a->pointers || vectors % (2 * a->pointers) != 0)
+		mismatch(&c, "'logits' has %" PRId64 " columns for %d classes and %d pointers", a->logits.columns, a->classes,
+			 a->pointers);
+	if (vectors / (2 * a->pointers) > POINTER_SIZE_MOST)
+		mismatch(&c, "queries have %" PRId64 " numbers, more than %d", vectors / (2 * a->pointers), POINTER_SIZE_MOST);
+	if (a->count > 0 && !a->rows)
+		mismatch(&c, "'rows' is missing");
+	check_tensor(&c, "lse", &a->lse, OUT, master_type(&c), pointers, items);
+	check_loss(&c, a->head, a->count, a->labels, a->weights, a->loss, &a->logits, &a->dlogits);
+	check_correct(&c, a->correct);
+	trace_begin(&c);
+	r->operations->pointer_xent(r, a);
+	trace_end(&c, "T=%" PRId64 " B=%d longest=%d N=%d C=%d K=%d D=%" PRId64 " train=%d", a->logits.rows,
+		  a->batch->sequence_count, a->batch->longest, a->count, a->classes, a->pointers, vectors / (2 * a->pointers),
+		  present(&a->dlogits));
+}
+
 void row_dropout(struct replica *r, const struct row_dropout *a)
 {
 	struct call c = call_begin(r, "row_dropout");

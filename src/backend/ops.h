@@ -260,6 +260,24 @@ struct segment_xent {
 	struct tensor dlogits;     /* out, optional (T,2) */
 };
 
+/* Softmax cross entropies of rows that have a class each and point at rows of their own sequence (edits of a text): their sum. A
+ * row of logits has those of C classes, then for each of K pointers D numbers as a query and D as a key; row i points at row j of
+ * its sequence with the logit query_i . key_j / sqrt(D). A label of -1 adds nothing; correct: all labels of the item are right. */
+#define POINTER_SIZE_MOST 256 /* of D */
+struct pointer_xent {
+	int head;
+	const struct batch *batch;
+	const int32_t *rows;       /* (N) device: the rows that are asked, ascending */
+	const int32_t *labels;     /* (N,1+K) device: the class, and places in the row's sequence */
+	const float *weights;      /* (N) device */
+	int32_t count;             /* N */
+	int32_t classes, pointers; /* C, K */
+	double *loss, *correct;
+	struct tensor logits;      /* (T,C+2KD) */
+	struct tensor lse;         /* out (K,N) master dtype: log of the sum of exp of each pointer's logits */
+	struct tensor dlogits;     /* out, optional (T,C+2KD) */
+};
+
 /* y[i] = dropout(x[i]), row i being token rows[i] of the batch: its position and sample give the mask. Backward is the same
  * operation on gradients. y may be x. */
 struct row_dropout {
@@ -360,6 +378,7 @@ struct operations {
 	void (*binary_xent)(struct replica *r, const struct binary_xent *a);
 	void (*group_xent)(struct replica *r, const struct group_xent *a);
 	void (*segment_xent)(struct replica *r, const struct segment_xent *a);
+	void (*pointer_xent)(struct replica *r, const struct pointer_xent *a);
 	void (*row_dropout)(struct replica *r, const struct row_dropout *a);
 	void (*sumsq_finite)(struct replica *r, const struct sumsq_finite *a);
 	void (*adamw)(struct replica *r, const struct adamw *a);
@@ -408,6 +427,7 @@ void squared_error(struct replica *r, const struct squared_error *a);
 void binary_xent(struct replica *r, const struct binary_xent *a);
 void group_xent(struct replica *r, const struct group_xent *a);
 void segment_xent(struct replica *r, const struct segment_xent *a);
+void pointer_xent(struct replica *r, const struct pointer_xent *a);
 void row_dropout(struct replica *r, const struct row_dropout *a);
 void sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void adamw(struct replica *r, const struct adamw *a);

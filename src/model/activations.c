@@ -208,6 +208,11 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 		else
 			lay_out_head(&a->heads[h], &layout, model, head, a->layers ? activations_output(a) : (struct tensor){0},
 				     a->gradient, a->training);
+		if (head->loss == LOSS_POINTERS) {
+			layout.capacity = a->capacity.labels[h].count;
+			layout.rows = labels[h];
+			a->heads[h].lse = statistic(&layout, head->pointers);
+		}
 	}
 	return layout.arena.used;
 }

@@ -26,6 +26,7 @@ struct layer_activations {
 struct head_activations {
 	struct tensor rows, pooled, dropped; /* (N,kH) */
 	struct tensor logits;                /* (N,C); of INPUT_POOLED_ROWS the vectors (B,H), in the masters' type */
+	struct tensor lse;                   /* LOSS_POINTERS: (K,N), N the items of its labels */
 	/* Gradients, in training: of what the linear layer reads, and of the rows. */
 	struct tensor logits_gradient;               /* (N,C) */
 	struct tensor input_gradient, rows_gradient; /* (N,kH) */

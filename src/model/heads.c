@@ -252,6 +252,21 @@ static void head_loss(const struct model *model, struct activations *a, struct r
 							     .logits = own->logits,
 							     .dlogits = gradients});
 		return;
+	case LOSS_POINTERS:
+		pointer_xent(replica, &(struct pointer_xent){.head = number,
+							     .batch = batch,
+							     .rows = labels->rows,
+							     .labels = labels->classes,
+							     .weights = labels->weights,
+							     .count = labels->count,
+							     .classes = model->heads.head[number].classes,
+							     .pointers = model->heads.head[number].pointers,
+							     .loss = loss,
+							     .correct = correct,
+							     .logits = own->logits,
+							     .lse = own->lse,
+							     .dlogits = gradients});
+		return;
 	case LOSS_VECTORS: BUG_IF(training); return; /* known when all vectors of a step are */
 	case LOSS_WORDS:
 	case LOSS_NONE: break;

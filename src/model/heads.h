@@ -15,15 +15,17 @@ enum head_input {
 };
 
 enum head_loss {
-	LOSS_WORDS,   /* over the vocabulary, tied to the word embeddings, behind a transform: masked words */
-	LOSS_CLASSES, /* cross entropy over the outputs of an item */
-	LOSS_SQUARED, /* squared error */
-	LOSS_BINARY,  /* binary cross entropy of each output */
-	LOSS_GROUP,   /* cross entropy among the sequences of an example, one output each */
-	LOSS_SEGMENT, /* cross entropies among the tokens of a sequence, one for each of two outputs: where an answer starts and
-			 ends */
-	LOSS_VECTORS, /* of all vectors of a step: whoever trains computes it, and gives their gradients; no linear layer */
-	LOSS_NONE,    /* of inference alone: no linear layer follows, and the rows that the head reads are its outputs */
+	LOSS_WORDS,    /* over the vocabulary, tied to the word embeddings, behind a transform: masked words */
+	LOSS_CLASSES,  /* cross entropy over the outputs of an item */
+	LOSS_SQUARED,  /* squared error */
+	LOSS_BINARY,   /* binary cross entropy of each output */
+	LOSS_GROUP,    /* cross entropy among the sequences of an example, one output each */
+	LOSS_SEGMENT,  /* cross entropies among the tokens of a sequence, one for each of two outputs: where an answer starts and
+			  ends */
+	LOSS_POINTERS, /* cross entropies of the rows that the labels name, all of INPUT_ALL_ROWS: a class, and which rows of the
+			  sequence `pointers` pointers point at; the outputs are those of pointer_xent (backend/ops.h) */
+	LOSS_VECTORS,  /* of all vectors of a step: whoever trains computes it, and gives their gradients; no linear layer */
+	LOSS_NONE,     /* of inference alone: no linear layer follows, and the rows that the head reads are its outputs */
 };
 
 /* Head h learns from labels[h] of a batch. */
@@ -35,8 +37,9 @@ struct head {
 	bool drops;       /* dropout of classifier_dropout on what it reads */
 	int32_t outputs;  /* of an item; LOSS_WORDS: 0, the vocabulary's; INPUT_POOLED_ROWS: the hidden size */
 	enum head_loss loss;
-	double coefficient; /* of its loss in the sum */
-	char name[48];      /* its tensors are NAME.weight and NAME.bias: "classifier"; LOSS_WORDS: "cls.predictions" */
+	int32_t classes, pointers; /* LOSS_POINTERS */
+	double coefficient;        /* of its loss in the sum */
+	char name[48];             /* its tensors are NAME.weight and NAME.bias: "classifier"; LOSS_WORDS: "cls.predictions" */
 };
 
 struct model_heads {

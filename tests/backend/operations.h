@@ -1040,6 +1040,75 @@ static double objective_segment_xent(struct test_case *c, struct replica *ref)
 	return scaled_loss(c, loss);
 }
 
+/* Every third row is asked, and every seventh label is missing. */
+static void declare_pointer_xent(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 12), classes = case_integer(c, "C", 2), pointers = case_integer(c, "K", 2);
+	int64_t columns = classes + 2 * pointers * case_integer(c, "D", 4), count = (tokens + 2) / 3;
+	make_batch(c, tokens, 50);
+	add_input(c, "logits", tokens, columns, 1);
+	struct array *rows = add_array(c, "rows", INPUT, INTEGER, 1, count);
+	struct array *labels = add_array(c, "labels", INPUT, INTEGER, count, 1 + pointers);
+	struct rng rng = array_rng(c, "labels");
+	for (int64_t i = 0, s = 0; i < count; i++) {
+		rows->value[i] = (double)(3 * i);
+		while (3 * i >= c->batch.starts[s + 1])
+			s++;
+		for (int64_t k = 0; k <= pointers; k++) {
+			int64_t choices = k == 0 ? classes : c->batch.starts[s + 1] - c->batch.starts[s];
+			int64_t at = i * (1 + pointers) + k;
+			labels->value[at] = at % 7 == 6 ? -1.0 : (double)rng_below(&rng, (uint32_t)choices);
+		}
+	}
+	declare_weights(c, count);
+	declare_loss(c, true, tokens, columns);
+	add_output(c, "lse", MASTER, pointers, count, STATISTIC);
+}
+
+static struct pointer_xent pointer_xent_of(const struct test_case *c)
+{
+	return (struct pointer_xent){.head = TESTED_HEAD,
+				     .count = (int32_t)(case_integer(c, "T", 12) + 2) / 3,
+				     .classes = (int32_t)case_integer(c, "C", 2),
+				     .pointers = (int32_t)case_integer(c, "K", 2)};
+}
+
+static void call_pointer_xent(struct bound *b)
+{
+	struct pointer_xent a = pointer_xent_of(b->c);
+	a.batch = bound_batch(b);
+	a.rows = bound_data(b, "rows");
+	a.labels = bound_data(b, "labels");
+	a.weights = bound_data(b, "weights");
+	a.loss = bound_data(b, "loss");
+	a.correct = bound_data(b, "correct");
+	a.logits = bound_tensor(b, "logits");
+	a.lse = bound_tensor(b, "lse");
+	a.dlogits = bound_tensor(b, "dlogits");
+	pointer_xent(b->replica, &a);
+}
+
+static double objective_pointer_xent(struct test_case *c, struct replica *ref)
+{
+	struct pointer_xent a = pointer_xent_of(c);
+	int32_t *rows = integers_of(c, "rows"), *labels = integers_of(c, "labels");
+	float *weights = floats_of(c, "weights");
+	double loss = 0, correct = 0;
+	a.batch = &c->batch;
+	a.rows = rows;
+	a.labels = labels;
+	a.weights = weights;
+	a.loss = &loss;
+	a.correct = &correct;
+	a.logits = displaced(c, "logits", "dlogits");
+	a.lse = temporary_tensor(a.pointers, a.count);
+	pointer_xent(ref, &a);
+	free(rows);
+	free(labels);
+	free(weights);
+	return scaled_loss(c, loss);
+}
+
 /* N rows of T tokens, or with rows=0 all of them. */
 static void declare_row_dropout(struct test_case *c)
 {
@@ -1254,6 +1323,7 @@ static const struct operation_test operation_tests[] = {
 	{"binary_xent", "N C train", declare_binary_xent, NULL, call_binary_xent, objective_binary_xent},
 	{"group_xent", "E B train unlabelled", declare_group_xent, NULL, call_group_xent, objective_group_xent},
 	{"segment_xent", "T B longest train", declare_segment_xent, NULL, call_segment_xent, objective_segment_xent},
+	{"pointer_xent", "T B C K D longest train", declare_pointer_xent, NULL, call_pointer_xent, objective_pointer_xent},
 	{"row_dropout", "N H T p rows B longest", declare_row_dropout, NULL, call_row_dropout, NULL},
 	{"sumsq_finite", "n add bad finite sums scale decides dynamic clean loss_scale", declare_sumsq_finite, NULL,
 	 call_sumsq_finite, NULL},

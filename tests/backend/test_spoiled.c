@@ -209,7 +209,7 @@ static bool takes_next_row(struct test_case *c)
 /* The choices that the first label is one of; 0 of an operation that has no such labels. */
 static int64_t choices_of_first(const struct test_case *c)
 {
-	if (operation_is(c, "xent"))
+	if (operation_is(c, "xent") || operation_is(c, "pointer_xent"))
 		return case_integer(c, "C", 2);
 	if (operation_is(c, "vocab_xent"))
 		return case_integer(c, "V", 50);

@@ -289,6 +289,7 @@ static void headless_steps_are_equal(const char *device, enum dtype dtype)
 		{.input = INPUT_FIRST_ROW, .pooled = true, .loss = LOSS_CLASSES},
 		{.input = INPUT_CHOSEN_ROWS, .loss = LOSS_CLASSES},
 		{.input = INPUT_ALL_ROWS, .loss = LOSS_SEGMENT},
+		{.input = INPUT_ALL_ROWS, .loss = LOSS_POINTERS, .classes = 2, .pointers = 1},
 	};
 	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
 		struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
@@ -296,14 +297,15 @@ static void headless_steps_are_equal(const char *device, enum dtype dtype)
 		struct batch batch = tiny.batch;
 		int32_t classes[128] = {0, 1, 1, 0, 1, 0, 1, 0}, rows[128] = {0};
 		float weights[128] = {1, 1, 1, 1};
-		heads.head[0].outputs = 2;
+		bool points = inputs[i].loss == LOSS_POINTERS, has_rows = points || inputs[i].input == INPUT_CHOSEN_ROWS;
+		heads.head[0].outputs = points ? 2 + 2 * 3 : 2;
 		heads.head[0].coefficient = 1;
 		snprintf(heads.head[0].name, sizeof(heads.head[0].name), "classifier");
 		memset(batch.labels, 0, sizeof(batch.labels));
 		batch.labels[0] = (struct batch_labels){.count = batch.sequence_count,
-							.width = inputs[i].loss == LOSS_SEGMENT ? 2 : 1,
-							.row_width = inputs[i].input == INPUT_CHOSEN_ROWS,
-							.rows = inputs[i].input == INPUT_CHOSEN_ROWS ? rows : NULL,
+							.width = points || inputs[i].loss == LOSS_SEGMENT ? 2 : 1,
+							.row_width = has_rows,
+							.rows = has_rows ? rows : NULL,
 							.classes = classes,
 							.weights = weights};
 		for (int32_t s = 0; s < batch.sequence_count; s++)

@@ -226,6 +226,7 @@ static const struct operations operations = {
 	.binary_xent = cpu_binary_xent,
 	.group_xent = cpu_group_xent,
 	.segment_xent = cpu_segment_xent,
+	.pointer_xent = cpu_pointer_xent,
 	.row_dropout = cpu_row_dropout,
 	.sumsq_finite = cpu_sumsq_finite,
 	.adamw = cpu_adamw,

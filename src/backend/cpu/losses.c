@@ -23,13 +23,14 @@ struct sums {
 	double loss, correct;
 };
 
-/* A loss, item by item: adds what item i gives, and writes its gradients. */
+/* A loss, item by item or slice by slice: adds what item i (or a slice) gives, and writes its gradients. */
 struct loss_call {
 	struct replica *r;
 	void (*item)(const struct loss_call *call, int64_t i, struct sums *sums);
-	int64_t items;
+	int64_t items; /* or rows, of which slices are made */
 	int head;
 	const void *arguments;
+	void (*slice)(const struct loss_call *call, int64_t slice, struct sums *sums); /* NULL: item by item */
 };
 
 static void loss_slice(void *context, int64_t slice, int worker)
@@ -38,7 +39,9 @@ static void loss_slice(void *context, int64_t slice, int worker)
 	const struct loss_call *call = context;
 	int64_t first = slice * ROW_MULTIPLE, end = first + slice_rows(call->items, slice);
 	struct sums sums = {0};
-	for (int64_t i = first; i < end; i++)
+	if (call->slice)
+		call->slice(call, slice, &sums);
+	for (int64_t i = first; !call->slice && i < end; i++)
 		call->item(call, i, &sums);
 	double *place = cpu_scratch(call->r)->slice_sums + slice * 2;
 	place[0] = sums.loss;
@@ -116,7 +119,7 @@ static void xent_item(const struct loss_call *call, int64_t i, struct sums *sums
 
 void cpu_xent(struct replica *r, const struct xent *a)
 {
-	run_loss((struct loss_call){r, xent_item, a->logits.rows, a->head, a}, a->loss, a->correct);
+	run_loss((struct loss_call){r, xent_item, a->logits.rows, a->head, a, NULL}, a->loss, a->correct);
 }
 
 static void squared_error_item(const struct loss_call *call, int64_t i, struct sums *sums)
@@ -135,7 +138,7 @@ static void squared_error_item(const struct loss_call *call, int64_t i, struct s
 
 void cpu_squared_error(struct replica *r, const struct squared_error *a)
 {
-	run_loss((struct loss_call){r, squared_error_item, a->outputs.rows, a->head, a}, a->loss, NULL);
+	run_loss((struct loss_call){r, squared_error_item, a->outputs.rows, a->head, a, NULL}, a->loss, NULL);
 }
 
 static void binary_xent_item(const struct loss_call *call, int64_t i, struct sums *sums)
@@ -158,7 +161,7 @@ static void binary_xent_item(const struct loss_call *call, int64_t i, struct sum
 
 void cpu_binary_xent(struct replica *r, const struct binary_xent *a)
 {
-	run_loss((struct loss_call){r, binary_xent_item, a->logits.rows, a->head, a}, a->loss, a->correct);
+	run_loss((struct loss_call){r, binary_xent_item, a->logits.rows, a->head, a, NULL}, a->loss, a->correct);
 }
 
 static void group_xent_item(const struct loss_call *call, int64_t i, struct sums *sums)
@@ -180,7 +183,7 @@ static void group_xent_item(const struct loss_call *call, int64_t i, struct sums
 
 void cpu_group_xent(struct replica *r, const struct group_xent *a)
 {
-	run_loss((struct loss_call){r, group_xent_item, a->count, a->head, a}, a->loss, a->correct);
+	run_loss((struct loss_call){r, group_xent_item, a->count, a->head, a, NULL}, a->loss, a->correct);
 }
 
 static void segment_xent_item(const struct loss_call *call, int64_t i, struct sums *sums)
@@ -210,8 +213,204 @@ static void segment_xent_item(const struct loss_call *call, int64_t i, struct su
 
 void cpu_segment_xent(struct replica *r, const struct segment_xent *a)
 {
-	run_loss((struct loss_call){r, segment_xent_item, a->batch->sequence_count, a->head, a}, a->loss, a->correct);
+	run_loss((struct loss_call){r, segment_xent_item, a->batch->sequence_count, a->head, a, NULL}, a->loss, a->correct);
 }
+
+/* ---- Pointers ---- */
+
+/* One of the pointers of a sequence: the columns of its numbers, and the rows that they point from and at. */
+struct pointer {
+	const struct loss_call *call;
+	const struct pointer_xent *a;
+	int32_t number, first, end; /* the sequence's rows */
+	int64_t query, key, size;
+	float scale;
+};
+
+/* `size` numbers of a row as floats: where they lie, or in `room`. */
+static const float *row_numbers(const struct pointer *p, int64_t row, int64_t column, float room[POINTER_SIZE_MOST])
+{
+	const void *at = tensor_at(&p->a->logits, row, column);
+	if (p->a->logits.dtype != DTYPE_BF16)
+		return at;
+	for (int64_t i = 0; i < p->size; i++)
+		room[i] = bf16_to_float(((const uint16_t *)at)[i]);
+	return room;
+}
+
+/* In eight sums, which compilers make a vector of. */
+static float pointer_logit(const struct pointer *p, const float *query, const float *key)
+{
+	float sums[8] = {0}, rest = 0;
+	int64_t i = 0;
+	for (; i + 8 <= p->size; i += 8)
+		for (int k = 0; k < 8; k++)
+			sums[k] += query[i + k] * key[i + k];
+	for (; i < p->size; i++)
+		rest += query[i] * key[i];
+	for (int k = 0; k < 8; k++)
+		rest += sums[k];
+	return rest * p->scale;
+}
+
+static int32_t pointer_label(const struct pointer *p, int32_t item)
+{
+	return p->a->labels[(int64_t)item * (1 + p->a->pointers) + 1 + p->number];
+}
+
+/* The gradient of the logit of an item's row for a place of its sequence. */
+static float logit_gradient(const struct pointer *p, int32_t item, int32_t place, float logit)
+{
+	int32_t label = pointer_label(p, item);
+	double weight = label < 0 ? 0 : p->a->weights[item], lse = ((const float *)tensor_at(&p->a->lse, p->number, item))[0];
+	return weight == 0 ? 0 : (float)(scaled(p->call, weight, exp(logit - lse) - (place == label)) * p->scale);
+}
+
+static void add_scaled(float *sum, const float *x, float factor, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++)
+		sum[i] += factor * x[i];
+}
+
+static void put_row(const struct tensor *t, int64_t row, int64_t column, const float *values, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++)
+		put(t, row, column + i, values[i]);
+}
+
+/* Where an item's row points: its lse is left in a->lse, and the cross entropy returned. */
+static double point(const struct pointer *p, int32_t item, int32_t *best)
+{
+	float query_room[POINTER_SIZE_MOST], room[POINTER_SIZE_MOST], largest = -INFINITY, right = 0;
+	const float *query = row_numbers(p, p->a->rows[item], p->query, query_room);
+	int32_t label = pointer_label(p, item);
+	double sum = 0;
+	BUG_IF(label < -1 || label >= p->end - p->first);
+	*best = 0;
+	for (int32_t place = 0; place < p->end - p->first; place++) {
+		float logit = pointer_logit(p, query, row_numbers(p, p->first + place, p->key, room));
+		if (logit > largest) {
+			sum *= exp((double)largest - logit);
+			largest = logit;
+			*best = place;
+		}
+		sum += exp((double)logit - largest);
+		right = place == label ? logit : right;
+	}
+	double lse = largest + log(sum);
+	*(float *)tensor_at(&p->a->lse, p->number, item) = (float)lse;
+	return label < 0 ? 0 : lse - right;
+}
+
+static void query_gradient(const struct pointer *p, int32_t item)
+{
+	float query_room[POINTER_SIZE_MOST], room[POINTER_SIZE_MOST], sum[POINTER_SIZE_MOST] = {0};
+	const float *query = row_numbers(p, p->a->rows[item], p->query, query_room);
+	for (int32_t place = 0; place < p->end - p->first; place++) {
+		const float *key = row_numbers(p, p->first + place, p->key, room);
+		add_scaled(sum, key, logit_gradient(p, item, place, pointer_logit(p, query, key)), p->size);
+	}
+	put_row(&p->a->dlogits, p->a->rows[item], p->query, sum, p->size);
+}
+
+/* Of the key of a place, at which items [first, end) point. */
+static void key_gradient(const struct pointer *p, int32_t place, int32_t first, int32_t end)
+{
+	float key_room[POINTER_SIZE_MOST], room[POINTER_SIZE_MOST], sum[POINTER_SIZE_MOST] = {0};
+	const float *key = row_numbers(p, p->first + place, p->key, key_room);
+	for (int32_t item = first; item < end; item++) {
+		const float *query = row_numbers(p, p->a->rows[item], p->query, room);
+		add_scaled(sum, query, logit_gradient(p, item, place, pointer_logit(p, query, key)), p->size);
+	}
+	put_row(&p->a->dlogits, p->first + place, p->key, sum, p->size);
+}
+
+/* The first item whose row is not before this one. */
+static int32_t first_item(const struct pointer_xent *a, int32_t row)
+{
+	int32_t low = 0, high = a->count;
+	while (low < high) {
+		int32_t middle = low + (high - low) / 2;
+		if (a->rows[middle] < row)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct pointer pointer_of(const struct loss_call *call, int32_t sequence, int32_t number)
+{
+	const struct pointer_xent *a = call->arguments;
+	int64_t size = (a->logits.columns - a->classes) / (2 * (int64_t)a->pointers), query = a->classes + 2 * number * size;
+	return (struct pointer){.call = call,
+				.a = a,
+				.number = number,
+				.first = a->batch->starts[sequence],
+				.end = a->batch->starts[sequence + 1],
+				.query = query,
+				.key = query + size,
+				.size = size,
+				.scale = 1 / sqrtf((float)size)};
+}
+
+static void pointer_item(const struct loss_call *call, int32_t sequence, int32_t item, struct sums *sums)
+{
+	const struct pointer_xent *a = call->arguments;
+	const int32_t *labels = a->labels + (int64_t)item * (1 + a->pointers);
+	struct choice classes = {.logits = &a->logits, .dlogits = &a->dlogits, .row = a->rows[item], .count = a->classes};
+	double weight = labels[0] < 0 ? 0 : a->weights[item];
+	int64_t best;
+	double loss = weight * cross_entropy(call, &classes, labels[0], weight, &best);
+	bool known = weight != 0, wrong = known && best != labels[0];
+	for (int32_t k = 0; k < a->pointers; k++) {
+		struct pointer p = pointer_of(call, sequence, k);
+		int32_t place;
+		double own = point(&p, item, &place);
+		if (a->dlogits.data)
+			query_gradient(&p, item);
+		if (labels[1 + k] < 0 || a->weights[item] == 0)
+			continue;
+		loss += a->weights[item] * own;
+		known = true;
+		wrong = wrong || place != labels[1 + k];
+	}
+	sums->loss += known ? loss : 0;
+	sums->correct += known && !wrong ? a->weights[item] : 0;
+}
+
+static void pointer_sequence(const struct loss_call *call, int32_t sequence, struct sums *sums)
+{
+	const struct pointer_xent *a = call->arguments;
+	int32_t begin = a->batch->starts[sequence], end = a->batch->starts[sequence + 1];
+	int32_t first = first_item(a, begin), last = first_item(a, end);
+	for (int32_t row = begin; a->dlogits.data && row < end; row++)
+		memset(tensor_at(&a->dlogits, row, 0), 0, (size_t)a->dlogits.columns * dtype_bytes(a->dlogits.dtype));
+	for (int32_t item = first; item < last; item++)
+		pointer_item(call, sequence, item, sums);
+	for (int32_t k = 0; a->dlogits.data && k < a->pointers; k++) {
+		struct pointer p = pointer_of(call, sequence, k);
+		for (int32_t place = 0; place < end - begin; place++)
+			key_gradient(&p, place, first, last);
+	}
+}
+
+/* The sequences that begin among 128 rows. */
+static void pointer_slice(const struct loss_call *call, int64_t slice, struct sums *sums)
+{
+	const struct pointer_xent *a = call->arguments;
+	int64_t first = slice * ROW_MULTIPLE, end = first + slice_rows(a->logits.rows, slice);
+	for (int32_t s = 0; s < a->batch->sequence_count && a->batch->starts[s] < end; s++)
+		if (a->batch->starts[s] >= first)
+			pointer_sequence(call, s, sums);
+}
+
+void cpu_pointer_xent(struct replica *r, const struct pointer_xent *a)
+{
+	run_loss((struct loss_call){r, NULL, a->logits.rows, a->head, a, pointer_slice}, a->loss, a->correct);
+}
+
+/* ---- Dropout ---- */
 
 struct dropout_call {
 	struct replica *r;

@@ -246,6 +246,7 @@ static const struct operations operations = {
 	.binary_xent = cuda_binary_xent,
 	.group_xent = cuda_group_xent,
 	.segment_xent = cuda_segment_xent,
+	.pointer_xent = cuda_pointer_xent,
 	.row_dropout = cuda_row_dropout,
 	.sumsq_finite = cuda_sumsq_finite,
 	.adamw = cuda_adamw,

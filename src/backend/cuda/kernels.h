@@ -211,6 +211,23 @@ struct kernel_loss {
 };
 cudaError_t kernel_loss(cudaStream_t stream, const struct kernel_loss *a);
 
+/* losses.cu: pointer_xent, sequence by sequence. */
+struct kernel_pointer_xent {
+	enum dtype dtype;
+	int sequences, items, columns, classes, pointers, size; /* size: numbers of a query */
+	int head;
+	float scale; /* of a query's product with a key */
+	const void *logits;
+	void *gradients; /* NULL: not wanted */
+	const int32_t *starts, *rows, *labels;
+	const float *weights;
+	float *lse;
+	const struct scalars *scalars;
+	double *losses, *corrects; /* scratch (sequences) */
+	double *loss, *correct;    /* added to */
+};
+cudaError_t kernel_pointer_xent(cudaStream_t stream, const struct kernel_pointer_xent *a);
+
 /* y = dropout(x) of rows that are tokens of a batch. */
 struct kernel_row_dropout {
 	enum dtype dtype;

@@ -1,5 +1,8 @@
 /* Losses over the outputs of heads, and dropout of their inputs. */
 #include "backend/cuda/state.h"
+
+#include <math.h>
+
 #include "backend/dropout.h"
 
 void cuda_xent(struct replica *r, const struct xent *a)
@@ -81,6 +84,37 @@ void cuda_segment_xent(struct replica *r, const struct segment_xent *a)
 	loss.loss = a->loss;
 	loss.correct = a->correct;
 	cuda_run(r, kernel_loss(cuda_stream(r), &loss), "segment_xent");
+}
+
+void cuda_pointer_xent(struct replica *r, const struct pointer_xent *a)
+{
+	struct cuda_scratch *scratch = cuda_scratch(r);
+	int size = (int)(a->logits.columns - a->classes) / (2 * a->pointers);
+	BUG_IF(a->batch->sequence_count > scratch->loss_rows);
+	struct kernel_pointer_xent pointers = {
+		.dtype = a->logits.dtype,
+		.sequences = a->batch->sequence_count,
+		.items = a->count,
+		.columns = (int)a->logits.columns,
+		.classes = a->classes,
+		.pointers = a->pointers,
+		.size = size,
+		.head = a->head,
+		.scale = 1 / sqrtf((float)size),
+		.logits = a->logits.data,
+		.gradients = a->dlogits.data,
+		.starts = a->batch->starts,
+		.rows = a->rows,
+		.labels = a->labels,
+		.weights = a->weights,
+		.lse = a->lse.data,
+		.scalars = r->scalars,
+		.losses = scratch->losses,
+		.corrects = scratch->losses + scratch->loss_rows,
+		.loss = a->loss,
+		.correct = a->correct,
+	};
+	cuda_run(r, kernel_pointer_xent(cuda_stream(r), &pointers), "pointer_xent");
 }
 
 void cuda_row_dropout(struct replica *r, const struct row_dropout *a)

@@ -142,3 +142,97 @@ void ref_segment_xent(struct replica *r, const struct segment_xent *a)
 	*a->loss += loss;
 	*a->correct += correct;
 }
+
+/* One of the pointers of pointer_xent: where its numbers lie in a row, and the sequence that is pointed at. */
+struct pointer {
+	const struct pointer_xent *a;
+	int64_t query, key, size; /* columns */
+	int64_t first, count;     /* rows of the sequence */
+};
+
+static double dot(const double *a, const double *b, int64_t count)
+{
+	double sum = 0;
+	for (int64_t i = 0; i < count; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
+static double pointer_logit(const struct pointer *p, int64_t row, int64_t place)
+{
+	const double *query = (const double *)ref_row(&p->a->logits, row) + p->query;
+	const double *key = (const double *)ref_row(&p->a->logits, p->first + place) + p->key;
+	return dot(query, key, p->size) / sqrt((double)p->size);
+}
+
+/* Log of the sum of exp of a row's logits, and the likeliest place. */
+static double pointer_lse(const struct pointer *p, int64_t row, int64_t *best)
+{
+	double largest = -INFINITY, sum = 0;
+	*best = 0;
+	for (int64_t j = 0; j < p->count; j++) {
+		double logit = pointer_logit(p, row, j);
+		if (logit > largest) {
+			largest = logit;
+			*best = j;
+		}
+	}
+	for (int64_t j = 0; j < p->count; j++)
+		sum += exp(pointer_logit(p, row, j) - largest);
+	return largest + log(sum);
+}
+
+static void pointer_gradients(const struct pointer *p, int64_t row, double lse, int64_t label, double factor)
+{
+	const struct pointer_xent *a = p->a;
+	for (int64_t j = 0; j < p->count; j++) {
+		double share = exp(pointer_logit(p, row, j) - lse) - (j == label ? 1 : 0);
+		double d = factor * share / sqrt((double)p->size);
+		for (int64_t k = 0; k < p->size; k++) {
+			ref_row(&a->dlogits, row)[p->query + k] += d * ref_row(&a->logits, p->first + j)[p->key + k];
+			ref_row(&a->dlogits, p->first + j)[p->key + k] += d * ref_row(&a->logits, row)[p->query + k];
+		}
+	}
+}
+
+void ref_pointer_xent(struct replica *r, const struct pointer_xent *a)
+{
+	int64_t size = (a->logits.columns - a->classes) / (2 * a->pointers), s = 0;
+	double loss = 0, correct = 0;
+	for (int64_t row = 0; a->dlogits.data && row < a->dlogits.rows; row++)
+		for (int64_t c = 0; c < a->dlogits.columns; c++)
+			ref_row(&a->dlogits, row)[c] = 0;
+	for (int64_t i = 0; i < a->count; i++) {
+		int64_t row = a->rows[i], best;
+		const int32_t *labels = a->labels + i * (1 + a->pointers);
+		bool right = false, wrong = false;
+		BUG_IF(i > 0 && row <= a->rows[i - 1]);
+		while (row >= a->batch->starts[s + 1])
+			s++;
+		for (int64_t k = -1; k < a->pointers; k++) {
+			int64_t query = a->classes + 2 * k * size, label = labels[1 + k];
+			double weight = label < 0 ? 0 : a->weights[i], factor = weight * scale_of(r, a->head), own;
+			struct pointer p = {a, query, query + size, size, a->batch->starts[s], 0};
+			p.count = a->batch->starts[s + 1] - p.first;
+			BUG_IF(label < -1 || label >= (k < 0 ? a->classes : p.count));
+			if (k < 0) {
+				own = cross_entropy(ref_row(&a->logits, row), a->dlogits.data ? ref_row(&a->dlogits, row) : NULL,
+						    a->classes, 1, label, factor, &best);
+			} else {
+				double lse = pointer_lse(&p, row, &best);
+				ref_row(&a->lse, k)[i] = lse;
+				own = label < 0 ? 0 : lse - pointer_logit(&p, row, label);
+				if (a->dlogits.data && factor != 0)
+					pointer_gradients(&p, row, lse, label, factor);
+			}
+			if (weight == 0)
+				continue;
+			loss += weight * own;
+			right = right || best == label;
+			wrong = wrong || best != label;
+		}
+		correct += right && !wrong ? a->weights[i] : 0;
+	}
+	*a->loss += loss;
+	*a->correct += correct;
+}

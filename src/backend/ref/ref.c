@@ -173,6 +173,7 @@ static const struct operations operations = {
 	.binary_xent = ref_binary_xent,
 	.group_xent = ref_group_xent,
 	.segment_xent = ref_segment_xent,
+	.pointer_xent = ref_pointer_xent,
 	.row_dropout = ref_row_dropout,
 	.sumsq_finite = ref_sumsq_finite,
 	.adamw = ref_adamw,

@@ -30,7 +30,7 @@ DEVICE void warp_best(float *value, int *place)
 }
 
 /* What gradients of an item are multiplied by. */
-DEVICE double factor_of(const struct kernel_loss &a, double weight)
+template <typename LOSS> DEVICE double factor_of(const LOSS &a, double weight)
 {
 	return weight * a.scalars->inverse_weight[a.head] * a.scalars->loss_scale;
 }
@@ -154,6 +154,177 @@ __global__ void __launch_bounds__(THREADS)
 	}
 }
 
+/* ---- Pointers: a block a sequence, a warp an item of it and then a key ---- */
+
+constexpr int POINTER_PARTS = POINTER_SIZE_MOST / WARP; /* numbers of a vector that a lane adds up */
+
+/* One of the pointers of a sequence. */
+template <typename T> struct pointer {
+	const struct kernel_pointer_xent *a;
+	int number, first, count; /* the sequence's rows */
+	int query, key;           /* columns */
+	DEVICE const T *at(int row, int column) const
+	{
+		return static_cast<const T *>(a->logits) + (int64_t)row * a->columns + column;
+	}
+	DEVICE T *gradient(int row, int column) const
+	{
+		return static_cast<T *>(a->gradients) + (int64_t)row * a->columns + column;
+	}
+	/* How well a row points at a place of its sequence: by one lane. */
+	DEVICE float logit(int row, int place) const
+	{
+		const T *q = at(row, query), *k = at(first + place, key);
+		float sum = 0;
+		for (int i = 0; i < a->size; i++)
+			sum += to_float(q[i]) * to_float(k[i]);
+		return sum * a->scale;
+	}
+	DEVICE int label(int item) const
+	{
+		return a->labels[(int64_t)item * (1 + a->pointers) + 1 + number];
+	}
+	DEVICE float *lse(int item) const
+	{
+		return a->lse + (int64_t)number * a->items + item;
+	}
+	/* What the product of an item's query and a key is multiplied by in the gradient of either. */
+	DEVICE float factor(int item, int place) const
+	{
+		int right = label(item);
+		double weight = right < 0 ? 0 : a->weights[item];
+		float share = expf(logit(a->rows[item], place) - *lse(item)) - (place == right ? 1 : 0);
+		return weight == 0 ? 0 : (float)(factor_of(*a, weight) * share) * a->scale;
+	}
+};
+
+template <typename T> DEVICE struct pointer<T> pointer_of(const struct kernel_pointer_xent &a, int sequence, int number) {
+	int first = a.starts[sequence], query = a.classes + 2 * number * a.size;
+	return {&a, number, first, a.starts[sequence + 1] - first, query, query + a.size};
+}
+
+/* The cross entropy of where an item's row points; leaves the lse. */
+template <typename T>
+DEVICE double point(const struct pointer<T> &p, int item, int *out_best)
+{
+	float largest = -INFINITY;
+	int best = 0x7fffffff, row = p.a->rows[item], right = p.label(item);
+	for (int place = lane_index(); place < p.count; place += WARP) {
+		float logit = p.logit(row, place);
+		if (logit > largest) {
+			largest = logit;
+			best = place;
+		}
+	}
+	warp_best(&largest, &best);
+	double sum = 0;
+	for (int place = lane_index(); place < p.count; place += WARP)
+		sum += expf(p.logit(row, place) - largest);
+	sum = warp_sum_double(sum);
+	if (lane_index() == 0)
+		*p.lse(item) = (float)(largest + log(sum));
+	*out_best = best;
+	return right < 0 ? 0 : (double)(largest - p.logit(row, right)) + log(sum);
+}
+
+/* The sum over items or places j of factor j times vector j, as the gradient of a query or key. Each lane knows one factor of
+ * 32 and one number of 32. */
+template <typename T, typename FACTOR, typename VECTOR>
+DEVICE void add_vectors(int count, int size, FACTOR factor_of_vector, VECTOR vector, T *out)
+{
+	float sum[POINTER_PARTS] = {};
+	for (int first = 0; first < count; first += WARP) {
+		int mine = first + lane_index(), most = count - first < WARP ? count - first : WARP;
+		float own = mine < count ? factor_of_vector(mine) : 0;
+		for (int j = 0; j < most; j++) {
+			float factor = __shfl_sync(ALL_LANES, own, j);
+			const T *x = vector(first + j);
+#pragma unroll
+			for (int part = 0; part < POINTER_PARTS; part++)
+				if (part * WARP + lane_index() < size)
+					sum[part] += factor * to_float(x[part * WARP + lane_index()]);
+		}
+	}
+#pragma unroll
+	for (int part = 0; part < POINTER_PARTS; part++)
+		if (part * WARP + lane_index() < size)
+			out[part * WARP + lane_index()] = from_float<T>(sum[part]);
+}
+
+template <typename T>
+DEVICE void pointer_item(const struct kernel_pointer_xent &a, int sequence, int item, double *loss, double *correct)
+{
+	const int32_t *labels = a.labels + (int64_t)item * (1 + a.pointers);
+	int64_t row = (int64_t)a.rows[item] * a.columns;
+	T *gradients = a.gradients == nullptr ? nullptr : static_cast<T *>(a.gradients) + row;
+	double weight = labels[0] < 0 ? 0 : a.weights[item];
+	int best;
+	double own = cross_entropy(static_cast<const T *>(a.logits) + row, gradients, a.classes, 1, labels[0],
+				   factor_of(a, weight), &best);
+	bool known = weight != 0, wrong = known && best != labels[0];
+	double sum = known ? weight * own : 0;
+	for (int k = 0; k < a.pointers; k++) {
+		struct pointer<T> p = pointer_of<T>(a, sequence, k);
+		own = point(p, item, &best);
+		__syncwarp();
+		if (gradients != nullptr)
+			add_vectors<T>(
+				p.count, a.size, [&](int place) { return p.factor(item, place); },
+				[&](int place) { return p.at(p.first + place, p.key); }, gradients + p.query);
+		if (labels[1 + k] < 0 || a.weights[item] == 0)
+			continue;
+		sum += a.weights[item] * own;
+		known = true;
+		wrong = wrong || best != labels[1 + k];
+	}
+	*loss += sum;
+	*correct += known && !wrong ? a.weights[item] : 0;
+}
+
+/* The first item whose row is not before this one. */
+DEVICE int first_item(const struct kernel_pointer_xent &a, int row)
+{
+	int low = 0, high = a.items;
+	while (low < high) {
+		int middle = low + (high - low) / 2;
+		if (a.rows[middle] < row)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+template <typename T> __global__ void __launch_bounds__(THREADS) pointer_sequences(struct kernel_pointer_xent a)
+{
+	double *shared = reinterpret_cast<double *>(shared_start()), loss = 0, correct = 0;
+	int sequence = (int)blockIdx.x, warp = (int)threadIdx.x / WARP;
+	int begin = a.starts[sequence], end = a.starts[sequence + 1], first = first_item(a, begin), last = first_item(a, end);
+	if (a.gradients != nullptr) {
+		T *gradients = static_cast<T *>(a.gradients);
+		for (int64_t i = (int64_t)begin * a.columns + threadIdx.x; i < (int64_t)end * a.columns; i += THREADS)
+			gradients[i] = from_float<T>(0);
+	}
+	__syncthreads();
+	for (int item = first + warp; item < last; item += WARPS)
+		pointer_item<T>(a, sequence, item, &loss, &correct);
+	__syncthreads();
+	for (int i = warp; a.gradients != nullptr && i < (end - begin) * a.pointers; i += WARPS) {
+		struct pointer<T> p = pointer_of<T>(a, sequence, i / (end - begin));
+		int place = i % (end - begin);
+		add_vectors<T>(
+			last - first, a.size, [&](int j) { return p.factor(first + j, place); },
+			[&](int j) { return p.at(a.rows[first + j], p.query); }, p.gradient(begin + place, p.key));
+	}
+	/* Every lane of a warp has what its warp came to. */
+	loss = block_sum(lane_index() == 0 ? loss : 0, shared);
+	correct = block_sum(lane_index() == 0 ? correct : 0, shared + WARPS);
+	if (threadIdx.x == 0) {
+		a.losses[sequence] = loss;
+		a.corrects[sequence] = correct;
+	}
+}
+
 /* A thread eight columns. */
 template <typename T> __global__ void __launch_bounds__(THREADS) dropout_rows(struct kernel_row_dropout a)
 {
@@ -182,6 +353,18 @@ extern "C" cudaError_t kernel_loss(cudaStream_t stream, const struct kernel_loss
 		return error;
 	return launch(add_items, 1, THREADS, 2 * WARPS * sizeof(double), stream, a->losses, a->corrects, a->items, a->loss,
 		      a->correct);
+}
+
+extern "C" cudaError_t kernel_pointer_xent(cudaStream_t stream, const struct kernel_pointer_xent *a)
+{
+	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
+		return launch(pointer_sequences<decltype(type)>, (unsigned)a->sequences, THREADS, 2 * WARPS * sizeof(double),
+			      stream, *a);
+	});
+	if (error != cudaSuccess)
+		return error;
+	return launch(add_items, 1, THREADS, 2 * WARPS * sizeof(double), stream, a->losses, a->corrects, (int64_t)a->sequences,
+		      a->loss, a->correct);
 }
 
 extern "C" cudaError_t kernel_row_dropout(cudaStream_t stream, const struct kernel_row_dropout *a)
