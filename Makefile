@@ -18,10 +18,14 @@
 #   SANITIZE=address|undefined|thread   instrumented build (its own folder: build-address, ...)
 #   DEBUG=1               without optimisation (build-debug)
 #   WERROR=1              warnings are errors
-#   HDF5=1                with NVIDIA's HDF5 files of instances (make test does so)
-#   MPI=1                 with MPI between ranks of many machines (make test does so)
-#   CUDA=0                without the back end for NVIDIA's GPUs, which make, make demo and make install build where the toolkit is
-#                         (docs/cuda.md); CUDA=1 says what is missing where it is not
+#
+# Parts that a build machine may lack are built where what they need is there; a program has them all, and loads what it needs of a
+# machine's libraries when it needs it (docs/dependencies.md). =0 leaves a part out, =1 is an error where something is missing.
+#
+#   HDF5=0|1              NVIDIA's HDF5 files of instances
+#   MPI=0|1               MPI between ranks of many machines
+#   CUDA=0|1              the back end for NVIDIA's GPUs (docs/cuda.md). Its kernels take minutes: make, make demo and make install
+#                         build them; make test and single files do without unless CUDA=1 is given
 #   CUDA_HOME=folder      where the toolkit is (default /usr/local/cuda)
 #   CUDNN=0               without cuDNN's attention, though cudnn.h is there
 #   V=1                   shows the commands
@@ -34,8 +38,6 @@ DESTDIR =
 SANITIZE =
 DEBUG =
 WERROR =
-HDF5 =
-MPI =
 V =
 TESTS =
 STRICT =
@@ -55,14 +57,21 @@ CPPFLAGS = -Isrc -D_GNU_SOURCE -DVERSION='"$(VERSION)"'
 INSTRUMENT =
 CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopenmp-simd \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(INSTRUMENT)
-LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(INSTRUMENT)
+# Modules lie beside the installed program in ../lib/bertc, beside the built one in lib/bertc.
+LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/bertc:$$ORIGIN/lib/bertc:$$ORIGIN/../../lib/bertc' -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(INSTRUMENT)
 LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl -lnettle -larchive -lmicrohttpd -lm
-# Where Debian has the serial HDF5; other systems: make HDF5=1 HDF5_CPPFLAGS= HDF5_LIBS=-lhdf5
-HDF5_CPPFLAGS = -isystem /usr/include/hdf5/serial
-HDF5_LIBS = -lhdf5_serial
-# Where Debian has Open MPI; other systems: make MPI=1 MPI_CPPFLAGS=... MPI_LIBS=...
-MPI_CPPFLAGS = -isystem /usr/lib/$(shell $(CC) -dumpmachine)/openmpi/include
-MPI_LIBS = -lmpi
+# Folders with the headers of HDF5 and of each MPI, where Debian and Fedora have them: only headers are needed. Elsewhere:
+# make HDF5_INCLUDE=folder OPENMPI_INCLUDE=folder MPICH_INCLUDE=folder, the last for all with MPICH's ABI (Intel MPI, MVAPICH).
+MACHINE := $(shell $(CC) -dumpmachine)
+HDF5_INCLUDE = $(call folder_of,hdf5.h,/usr/include/hdf5/serial /usr/include /usr/local/include)
+OPENMPI_INCLUDE = $(call folder_of,mpi.h,/usr/lib/$(MACHINE)/openmpi/include /usr/include/openmpi-x86_64)
+MPICH_INCLUDE = $(call folder_of,mpi.h,/usr/include/$(MACHINE)/mpich /usr/include/mpich-x86_64)
+folder_of = $(patsubst %/$(1),%,$(firstword $(wildcard $(addsuffix /$(1),$(2)))))
+MPIS = $(if $(OPENMPI_INCLUDE),openmpi) $(if $(MPICH_INCLUDE),mpich)
+HDF5 = $(if $(HDF5_INCLUDE),1,0)
+MPI = $(if $(strip $(MPIS)),1,0)
+HAS_HDF5 = $(filter-out 0,$(HDF5))
+MPI_MODULES = $(if $(filter-out 0,$(MPI)),$(foreach mpi,$(MPIS),$(BUILD)/lib/bertc/bertc-mpi-$(mpi).so))
 CUDA_HOME = /usr/local/cuda
 NVCC = $(CUDA_HOME)/bin/nvcc
 # What the back end for GPUs is built from, each with NVIDIA's package that has it. A program that runs needs none of them: the
@@ -78,19 +87,17 @@ HAS_CUDA = $(filter-out 0,$(CUDA))
 CUDNN = $(if $(firstword $(wildcard $(CUDA_HOME)/include/cudnn.h /usr/include/cudnn.h)),1,0)
 CUDNN_SOURCES = src/backend/cuda/attention_cudnn.c src/backend/cuda/cudnn_graph.c
 CUDNN_ABSENT = src/backend/cuda/attention_cudnn_absent.c
-# The path is for libraries that are loaded later.
-CUDA_LIBS = $(CUDA_HOME)/lib64/libcudart_static.a -Wl,-rpath,$(CUDA_HOME)/lib64 -lrt -lstdc++
-LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS)) $(if $(MPI),$(MPI_LIBS)) -ldl
+CUDA_LIBS = $(CUDA_HOME)/lib64/libcudart_static.a -lrt -lstdc++
+LDLIBS = $(LIBS) -ldl
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
 QUIET = $(if $(V),,@)
 COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
 
 # header:package, looked for once in each build folder
-CHECKED = $(BUILD)/libraries$(if $(HDF5),-hdf5)$(if $(MPI),-mpi)$(if $(HAS_CUDA),-cuda)
+CHECKED = $(BUILD)/libraries$(if $(HAS_HDF5),-hdf5)$(if $(filter-out 0,$(MPI)),-mpi)$(if $(HAS_CUDA),-cuda)
 LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
 	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev \
-	microhttpd.h:libmicrohttpd-dev \
-	$(if $(HDF5),hdf5.h:libhdf5-dev) $(if $(MPI),mpi.h:libopenmpi-dev)
+	microhttpd.h:libmicrohttpd-dev
 # g++ compiles the GPU's kernels for the tests, cmocka runs the tests, mandoc checks the man pages in them
 PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc libhdf5-dev libopenmpi-dev openmpi-bin iproute2
 
@@ -113,9 +120,10 @@ NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler
 	$(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
 
-# One of the two files has the functions of formats/hdf5_rows.h; the same for comm/mpi.h. Which of the files for GPUs a program
-# has, or the emulated device's, is decided when it is linked.
-SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c src/comm/$(if $(MPI),mpi_absent,mpi).c $(NCCL_SOURCES) $(NO_CUDA_SOURCES), \
+# One of the two files has the functions of formats/hdf5_rows.h. Which of the files for GPUs a program has, or the emulated
+# device's, is decided when it is linked.
+HDF5_SOURCES = src/formats/hdf5_rows.c src/formats/hdf5_library.c
+SOURCES = $(filter-out $(if $(HAS_HDF5),src/formats/hdf5_absent.c,$(HDF5_SOURCES)) $(NCCL_SOURCES) $(NO_CUDA_SOURCES), \
 	$(sort $(wildcard src/*/*.c src/data/pretraining/*.c src/backend/ref/*.c src/backend/cpu/*.c)))
 NCCL_SOURCES = src/comm/nccl.c src/comm/nccl_library.c
 CUDA_SOURCES = $(filter-out $(if $(filter 1,$(CUDNN)),$(CUDNN_ABSENT),$(CUDNN_SOURCES)),$(sort $(wildcard src/backend/cuda/*.c))) $(NCCL_SOURCES)
@@ -169,12 +177,18 @@ RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(fi
 
 all: $(BUILD)/bertc
 
-$(BUILD)/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus
+$(BUILD)/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus $(MPI_MODULES)
 	$(SAY) link $@
 	$(QUIET)$(CC) $(LDFLAGS) -o $@ $< $(WITH_GPUS) $(LDLIBS)
 ifneq ($(if $(HAS_CUDA),,$(wildcard $(NVCC))),)
 	@for part in $(CUDA_MISSING); do \
 		echo "  note    no back end for GPUs: $(CUDA_HOME)/$${part%%:*} is missing: install NVIDIA's package $${part##*:}"; done
+endif
+ifeq ($(HDF5_INCLUDE),)
+	@echo "  note    no HDF5: hdf5.h is missing: install the package libhdf5-dev"
+endif
+ifeq ($(strip $(MPIS)),)
+	@echo "  note    no MPI: mpi.h is missing: install the package libopenmpi-dev or libmpich-dev"
 endif
 
 $(BUILD)/libbertc.a: $(LIBRARY_OBJECTS) $(BUILD)/parts
@@ -190,15 +204,22 @@ $(BUILD)/libbertc_nocuda.a: $(patsubst src/%.c,$(BUILD)/%.o,$(NO_CUDA_SOURCES))
 # Written anew only when other parts are asked for: then the library is put together again.
 $(BUILD)/parts: .force
 	@mkdir -p $(@D)
-	@echo 'HDF5=$(HDF5) MPI=$(MPI) CUDNN=$(CUDNN)' | cmp -s - $@ || echo 'HDF5=$(HDF5) MPI=$(MPI) CUDNN=$(CUDNN)' >$@
+	@echo 'HDF5=$(HDF5) CUDNN=$(CUDNN)' | cmp -s - $@ || echo 'HDF5=$(HDF5) CUDNN=$(CUDNN)' >$@
 # Likewise where programs are linked with the back end for GPUs, or no longer.
 $(BUILD)/gpus: .force
 	@mkdir -p $(@D)
 	@echo 'CUDA=$(HAS_CUDA)' | cmp -s - $@ || echo 'CUDA=$(HAS_CUDA)' >$@
 
-$(BUILD)/formats/hdf5_rows.o: private CPPFLAGS += $(HDF5_CPPFLAGS)
+$(patsubst src/%.c,$(BUILD)/%.o,$(HDF5_SOURCES)): private CPPFLAGS += -isystem $(HDF5_INCLUDE)
 $(BUILD)/comm/nccl.o $(BUILD)/comm/nccl_library.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
-$(BUILD)/comm/mpi.o: private CPPFLAGS += $(MPI_CPPFLAGS)
+
+# A module for each MPI (src/comm/mpi_module.h). What it calls is in the library that the program loads first.
+$(BUILD)/lib/bertc/bertc-mpi-openmpi.so: private CPPFLAGS += -isystem $(OPENMPI_INCLUDE)
+$(BUILD)/lib/bertc/bertc-mpi-mpich.so: private CPPFLAGS += -isystem $(MPICH_INCLUDE)
+$(BUILD)/lib/bertc/bertc-mpi-%.so: src/comm/modules/mpi.c $(BUILD)/flags | $(CHECKED)
+	@mkdir -p $(@D)
+	$(SAY) module $@
+	$(COMPILE) -fPIC -shared -Wl,-z,relro,-z,now -o $@ $<
 
 $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
@@ -293,9 +314,15 @@ $(CHECKED): Makefile
 	@mkdir -p $(@D)
 	@command -v $(CC) >/dev/null || { echo "make: no compiler '$(CC)': install the package gcc, or run 'make deps'" >&2; exit 1; }
 	@for library in $(LIBRARIES); do \
-		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) $(HDF5_CPPFLAGS) $(MPI_CPPFLAGS) -E - >/dev/null 2>&1 || { \
+		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 || { \
 			echo "make: $${library%%:*} is missing: install the package $${library##*:}, or run 'make deps'" >&2; exit 1; }; \
 	done
+ifeq ($(HDF5)$(HDF5_INCLUDE),1)
+	@echo "make: hdf5.h is missing: install the package libhdf5-dev, or give HDF5_INCLUDE= or HDF5=0" >&2; exit 1
+endif
+ifeq ($(MPI)$(strip $(MPIS)),1)
+	@echo "make: mpi.h is missing: install the package libopenmpi-dev or libmpich-dev, or give OPENMPI_INCLUDE=, MPICH_INCLUDE= or MPI=0" >&2; exit 1
+endif
 ifneq ($(HAS_CUDA),)
 	@for part in $(CUDA_MISSING); do \
 		echo "make: $(CUDA_HOME)/$${part%%:*} is missing: install NVIDIA's package $${part##*:}, or give CUDA_HOME= or CUDA=0" >&2; exit 1; \
@@ -382,6 +409,7 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	install $(BUILD)/bertc $(DESTDIR)$(PREFIX)/bin/bertc
+	$(if $(MPI_MODULES),install -d $(DESTDIR)$(PREFIX)/lib/bertc && install -m 644 $(MPI_MODULES) $(DESTDIR)$(PREFIX)/lib/bertc)
 	install -d $(DESTDIR)$(PREFIX)/share/bertc/recipes
 	install -m 644 recipes/*.conf recipes/slurm.sbatch $(DESTDIR)$(PREFIX)/share/bertc/recipes
 	$(BUILD)/bertc man >$(DESTDIR)$(PREFIX)/share/man/man1/bertc.1

@@ -1,7 +1,7 @@
 /* What ranks take to talk: small things, and large sums and gathers, on this machine or however it was started.
  *
  *   make build/bench/ranks && build/bench/ranks 2            two ranks of this machine (shared memory)
- *   BERTC_TRANSPORT=mpi mpirun -n 2 build/bench/ranks 0      through MPI (make MPI=1)
+ *   BERTC_TRANSPORT=mpi mpirun -n 2 build/bench/ranks 0      through MPI
  *
  * Each figure is the median over 15 rounds of the slowest rank's time. "GB/s" is the size of the range by the time. */
 #include <stdio.h>

@@ -4,8 +4,7 @@
     python bench/ranks.py [--bertc build/bertc] [--work FOLDER] [--rounds 3] [--steps 100] [--model CONFIG]
 
 Every round measures the rates of the device anew (`bertc bench`, one thread) and runs every case once, one thread a rank, in
-turns, so that what else the machine does meets all alike; figures are medians over the rounds. MPI needs a bertc built
-with MPI=1. One rank of two threads stands beside them: what ranks cost where threads would do.
+turns, so that what else the machine does meets all alike; figures are medians over the rounds. One rank of two threads stands beside them: what ranks cost where threads would do.
 """
 import argparse
 import json

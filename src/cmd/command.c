@@ -167,7 +167,7 @@ static enum status run_version(void)
 	if (usable && cpu.products[0])
 		buffer_format(&text, "matrix products: %s\n", cpu.products);
 	buffer_format(&text, "devices: cpu%s\n", backend_has_cuda() ? ", cuda" : "");
-	buffer_format(&text, "ranks meet over: shared memory, TCP%s\n", mpi_is_there() ? ", MPI" : "");
+	buffer_format(&text, "ranks meet over: shared memory, TCP%s\n", mpi_describe(memory, sizeof memory) == OK ? ", MPI" : "");
 	buffer_format(&text, "cores: %d\n", pool_available_cores());
 	buffer_format(&text, "memory available: %s\n", format_size(memory, (double)memory_available()));
 	return print(&text);

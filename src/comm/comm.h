@@ -8,7 +8,7 @@
  *   alone    one rank
  *   shared   ranks of one machine, through memory they share
  *   tcp      ranks on CPUs of many machines, over connections of their own
- *   mpi      the same through MPI (MPI=1)
+ *   mpi      the same through MPI
  *   nccl     large ranges of ranks on GPUs (CUDA=1); small things take one of the other ways
  *
  * A failing peer is ERR_PEER in every other rank, with its number, host, section and reason; nothing here waits longer

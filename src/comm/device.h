@@ -17,7 +17,7 @@ struct device_transport {
 	void (*close)(struct comm *comm);
 };
 
-/* Sets comm->device and comm->device_own. ERR_USAGE where the program was built without CUDA=1. */
+/* Sets comm->device and comm->device_own. ERR_USAGE where the program was built without CUDA. */
 MUST_USE enum status nccl_use(struct comm *comm, const struct comm_device *device);
 
 #endif

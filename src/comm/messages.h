@@ -3,14 +3,9 @@
 #ifndef COMM_MESSAGES_H
 #define COMM_MESSAGES_H
 
+#include "comm/mpi_module.h"
 #include "comm/transport.h"
 #include "comm/watchdog.h"
-
-/* What goes to one rank, or comes from it; nothing if `bytes` is 0. */
-struct message {
-	void *data;
-	size_t bytes;
-};
 
 enum note_kind { NOTE_BEAT = 1, NOTE_FAILURE, NOTE_LEAVE };
 
@@ -60,6 +55,8 @@ MUST_USE enum status messages_open(struct comm *comm, const struct place *place,
 
 MUST_USE enum status mpi_open(struct comm *comm, const struct place *place, double watchdog_seconds);
 MUST_USE enum status tcp_open(struct comm *comm, const struct place *place, double watchdog_seconds);
-bool mpi_is_there(void); /* built with MPI=1 */
+/* "Open MPI v4.1.4": the library that ranks would meet through. ERR_RESOURCE: there is none on this machine, or no module for
+ * it. */
+MUST_USE enum status mpi_describe(char *out, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
-/* Messages through MPI. All calls come from one thread, which also begins and ends MPI. */
+/* Messages through MPI: its library and the module that belongs to it (mpi_module.h) are loaded here. All calls of them come from
+ * one thread, which also begins and ends MPI. */
 #include "comm/messages.h"
 
-#include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,31 +9,116 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/shared_library.h"
+#include "comm/mpi_module.h"
 
 #define YIELDS 200 /* before it sleeps between looks: a core may be shared with the rank that is waited for */
 #define PAUSE_NANOSECONDS 20000
-#define NOTES 64 /* on their way at a time */
+
+_Static_assert(sizeof(struct note) <= MPI_NOTE_BYTES, "a note fits");
+
+/* Implementations of MPI that have an ABI in common. */
+static const struct mpi_kind {
+	const char *name;    /* BERTC_MPI */
+	const char *started; /* a variable that its mpirun sets */
+	struct shared_library library, module;
+} kinds[] = {
+	{
+		"openmpi",
+		"OMPI_COMM_WORLD_SIZE",
+		{.name = "Open MPI",
+		 .files = {"libmpi.so.40"},
+		 .package = "Open MPI 4 or 5 (Debian's packages libopenmpi3 and openmpi-bin)",
+		 .instead = "set MASTER_ADDR and MASTER_PORT to rank 0's machine and a free port",
+		 .global = true},
+		{.name = "bertc's module for Open MPI",
+		 .files = {"bertc-mpi-openmpi.so"},
+		 .package = "a bertc that was built where Open MPI's headers are (libopenmpi-dev)",
+		 .instead = "set MASTER_ADDR and MASTER_PORT to rank 0's machine and a free port"},
+	},
+	{
+		"mpich",
+		"PMI_SIZE",
+		/* Intel MPI, MVAPICH and Cray MPICH have the same ABI; Debian gives the library another name. */
+		{.name = "MPICH",
+		 .files = {"libmpi.so.12", "libmpich.so.12"},
+		 .package = "MPICH 3.1 or later, Intel MPI or MVAPICH (Debian's packages libmpich12 and mpich)",
+		 .instead = "set MASTER_ADDR and MASTER_PORT to rank 0's machine and a free port",
+		 .global = true},
+		{.name = "bertc's module for MPICH",
+		 .files = {"bertc-mpi-mpich.so"},
+		 .package = "a bertc that was built where MPICH's headers are (libmpich-dev)",
+		 .instead = "set MASTER_ADDR and MASTER_PORT to rank 0's machine and a free port"},
+	},
+};
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
 
 struct mpi {
-	MPI_Comm data, news;
-	MPI_Request *requests; /* [2 * size] */
-	int count, looks;
-	struct note notes[NOTES];
-	MPI_Request told[NOTES];
+	const struct mpi_module *module;
+	struct mpi_world *world;
+	int looks;
 };
 
-bool mpi_is_there(void)
+/* For as long as the process lives: MPI's library cleans up at exit. */
+static enum status load_kind(const struct mpi_kind *kind, const struct mpi_module **out)
 {
-	return true;
+	void *library, *handle;
+	const struct shared_library_function functions[] = {{MPI_MODULE_SYMBOL, out}};
+	TRY(shared_library_open(&library, &kind->library, NULL, 0));
+	TRY(shared_library_open(&handle, &kind->module, functions, 1));
+	if (strcmp((*out)->program, MPI_MODULE_PROGRAM) == 0)
+		return OK;
+	enum status status = error_set(ERR_RESOURCE, "%s is that of another version: %s", kind->module.name, (*out)->program);
+	error_hint("install program and modules of one version");
+	return status;
 }
 
-static enum status check(int code, const char *what)
+/* That which started this process, else the first that is here; BERTC_MPI decides otherwise. */
+static enum status load_module(const struct mpi_module **out)
 {
-	char text[MPI_MAX_ERROR_STRING + 1] = "";
-	int length;
-	if (code == MPI_SUCCESS)
+	const char *wish = getenv("BERTC_MPI");
+	const struct mpi_kind *order[KINDS];
+	size_t count = 0;
+	for (int started = 1; started >= 0; started--)
+		for (size_t i = 0; i < KINDS; i++)
+			if (wish ? started && strcmp(wish, kinds[i].name) == 0 : (getenv(kinds[i].started) != NULL) == started)
+				order[count++] = &kinds[i];
+	if (count == 0)
+		return error_set(ERR_USAGE, "the variable BERTC_MPI is '%s': not openmpi or mpich", wish);
+	enum status status = load_kind(order[0], out);
+	struct error first = *error_last();
+	for (size_t i = 1; status != OK && i < count; i++)
+		status = load_kind(order[i], out);
+	return status == OK ? OK : error_restore(&first);
+}
+
+enum status mpi_describe(char *out, size_t size)
+{
+	const struct mpi_module *module;
+	char text[256];
+	out[0] = '\0';
+	TRY(load_module(&module));
+	module->describe(text, sizeof(text));
+	/* "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..."; MPICH says it in lines and tabs. */
+	text[strcspn(text, ",\n")] = '\0';
+	for (char *at = text; *at; at++)
+		*at = *at == '\t' ? ' ' : *at;
+	snprintf(out, size, "%.80s", text);
+	return OK;
+}
+
+/* False where a failure came first. */
+static bool is_open(const struct mpi *mpi)
+{
+	return mpi && mpi->world;
+}
+
+static enum status check(const struct mpi *mpi, int code, const char *what)
+{
+	char text[512];
+	if (code == 0)
 		return OK;
-	MPI_Error_string(code, text, &length);
+	mpi->module->explain(code, text, sizeof(text));
 	return error_set(ERR_PEER, "MPI: %s: %s", what, text);
 }
 
@@ -41,55 +126,33 @@ static enum status mpi_begin(struct messages *messages)
 {
 	struct mpi *mpi;
 	struct comm *comm = messages->comm;
-	int level, rank, size, length;
-	char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int32_t rank = 0, size = 0;
+	char name[96];
 	TRY(memory_new(&mpi, 1, sizeof(*mpi), "messages through MPI"));
 	messages->own = mpi;
-	TRY(memory_new(&mpi->requests, 2 * comm->place.size, sizeof(MPI_Request), "messages through MPI"));
-	for (int i = 0; i < NOTES; i++)
-		mpi->told[i] = MPI_REQUEST_NULL;
-	TRY(check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "cannot begin"));
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (rank != comm->place.rank || size != comm->place.size)
-		return error_set(ERR_STATE, "MPI says rank %d of %d, the environment rank %d of %d", rank, size, comm->place.rank,
-				 comm->place.size);
-	TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &mpi->data), "cannot begin"));
-	TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &mpi->news), "cannot begin"));
-	MPI_Comm_set_errhandler(mpi->data, MPI_ERRORS_RETURN);
-	MPI_Comm_set_errhandler(mpi->news, MPI_ERRORS_RETURN);
-	/* "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..." */
-	MPI_Get_library_version(library, &length);
-	library[strcspn(library, ",\n")] = '\0';
-	snprintf(comm->description, sizeof(comm->description), "MPI (%.80s)", library);
-	return OK;
+	TRY(load_module(&mpi->module));
+	TRY(mpi_describe(name, sizeof(name)));
+	snprintf(comm->description, sizeof(comm->description), "MPI (%.80s)", name);
+	TRY(check(mpi, mpi->module->begin(&mpi->world, &rank, &size), "cannot begin"));
+	if (rank == comm->place.rank && size == comm->place.size)
+		return OK;
+	enum status status = error_set(ERR_STATE, "MPI says rank %d of %d, the environment rank %d of %d", rank, size,
+				       comm->place.rank, comm->place.size);
+	error_hint("%s was loaded: use the mpirun that belongs to it, or set BERTC_MPI to openmpi or mpich", name);
+	return status;
 }
 
 static enum status mpi_start(struct messages *messages, const struct message *sends, const struct message *receives)
 {
 	struct mpi *mpi = messages->own;
-	mpi->count = 0;
 	mpi->looks = 0;
-	for (int32_t rank = 0; rank < messages->comm->place.size; rank++)
-		if (receives[rank].bytes > 0)
-			TRY(check(MPI_Irecv(receives[rank].data, (int)receives[rank].bytes, MPI_BYTE, rank, 0, mpi->data,
-					    &mpi->requests[mpi->count++]),
-				  "cannot receive"));
-	for (int32_t rank = 0; rank < messages->comm->place.size; rank++)
-		if (sends[rank].bytes > 0)
-			TRY(check(MPI_Isend(sends[rank].data, (int)sends[rank].bytes, MPI_BYTE, rank, 0, mpi->data,
-					    &mpi->requests[mpi->count++]),
-				  "cannot send"));
-	return OK;
+	return check(mpi, mpi->module->start(mpi->world, sends, receives), "cannot send or receive");
 }
 
 static enum status mpi_progress(struct messages *messages, bool *done)
 {
 	struct mpi *mpi = messages->own;
-	int all = 0;
-	TRY(check(MPI_Testall(mpi->count, mpi->requests, &all, MPI_STATUSES_IGNORE), "a message did not arrive"));
-	*done = all != 0;
+	TRY(check(mpi, mpi->module->progress(mpi->world, done), "a message did not arrive"));
 	if (*done)
 		return OK;
 	if (mpi->looks++ < YIELDS)
@@ -102,67 +165,52 @@ static enum status mpi_progress(struct messages *messages, bool *done)
 static void mpi_abandon(struct messages *messages)
 {
 	struct mpi *mpi = messages->own;
-	for (int i = 0; i < mpi->count; i++)
-		if (mpi->requests[i] != MPI_REQUEST_NULL)
-			MPI_Cancel(&mpi->requests[i]);
+	if (is_open(mpi))
+		mpi->module->abandon(mpi->world);
 }
 
 static void mpi_tell(struct messages *messages, int32_t rank, const struct note *note)
 {
 	struct mpi *mpi = messages->own;
-	for (int i = 0; i < NOTES; i++) {
-		int free_again = 1;
-		if (mpi->told[i] != MPI_REQUEST_NULL)
-			MPI_Test(&mpi->told[i], &free_again, MPI_STATUS_IGNORE);
-		if (!free_again)
-			continue;
-		mpi->notes[i] = *note;
-		MPI_Isend(&mpi->notes[i], sizeof(*note), MPI_BYTE, rank, 0, mpi->news, &mpi->told[i]);
-		return;
-	}
+	if (is_open(mpi))
+		mpi->module->tell(mpi->world, rank, note, sizeof(*note));
 }
 
 static bool mpi_hear(struct messages *messages, int32_t *from, struct note *note)
 {
 	struct mpi *mpi = messages->own;
-	MPI_Status status;
-	int there = 0;
-	if (MPI_Iprobe(MPI_ANY_SOURCE, 0, mpi->news, &there, &status) != MPI_SUCCESS || !there)
-		return false;
-	*from = status.MPI_SOURCE;
-	return MPI_Recv(note, sizeof(*note), MPI_BYTE, status.MPI_SOURCE, 0, mpi->news, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+	return is_open(mpi) && mpi->module->hear(mpi->world, from, note, sizeof(*note));
+}
+
+/* Until all leave: notes on their way are taken. */
+static void leave(struct messages *messages)
+{
+	struct mpi *mpi = messages->own;
+	struct note note;
+	int32_t from;
+	bool all = false, failed = mpi->module->leave(mpi->world) != 0;
+	while (!all && !failed && mpi->module->left(mpi->world, &all) == 0) {
+		while (mpi_hear(messages, &from, &note))
+			failed |= note.kind == NOTE_FAILURE;
+		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NANOSECONDS}, NULL);
+	}
+	if (failed)
+		return;
+	while (mpi_hear(messages, &from, &note))
+		continue;
+	mpi->module->finish(mpi->world);
 }
 
 static void mpi_end(struct messages *messages, bool orderly)
 {
 	struct mpi *mpi = messages->own;
-	int begun = 0;
-	MPI_Initialized(&begun);
 	/* After a failure the others do not come to the end: this would wait for them. mpirun sees how the process
 	 * ends. */
-	if (begun && orderly) {
-		struct note note;
-		int32_t from;
-		MPI_Request all;
-		int there = 0;
-		bool failed = false;
-		/* Until all leave: notes on their way are taken. */
-		MPI_Ibarrier(mpi->news, &all);
-		while (!there && MPI_Test(&all, &there, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
-			while (mpi_hear(messages, &from, &note))
-				failed |= note.kind == NOTE_FAILURE;
-			if (failed)
-				goto release;
-			nanosleep(&(struct timespec){.tv_nsec = PAUSE_NANOSECONDS}, NULL);
-		}
-		while (mpi_hear(messages, &from, &note))
-			continue;
-		MPI_Waitall(NOTES, mpi->told, MPI_STATUSES_IGNORE);
-		MPI_Finalize();
+	if (is_open(mpi)) {
+		if (orderly)
+			leave(messages);
+		mpi->module->end(mpi->world);
 	}
-release:
-	if (mpi)
-		free(mpi->requests);
 	free(mpi);
 	messages->own = NULL;
 }

@@ -3,5 +3,5 @@
 enum status nccl_use(struct comm *comm, const struct comm_device *device)
 {
 	(void)comm, (void)device;
-	return error_set(ERR_USAGE, "ranks on GPUs: this program was built without CUDA=1");
+	return error_set(ERR_USAGE, "ranks on GPUs: this program was built without CUDA");
 }

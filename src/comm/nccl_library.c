@@ -9,8 +9,11 @@
 enum status nccl_load(struct nccl_library *out)
 {
 	void *handle;
-	const struct shared_library library = {
-		.name = "NCCL", .file = NCCL_FILE, .package = "NVIDIA's package libnccl2", .instead = "--n_gpus 1"};
+	const struct shared_library library = {.name = "NCCL",
+					       .files = {NCCL_FILE},
+					       .folder = "/usr/local/cuda/lib64",
+					       .package = "NVIDIA's package libnccl2",
+					       .instead = "give --n_gpus 1"};
 	const struct shared_library_function functions[] = {
 		{"ncclGetVersion", &out->version},
 		{"ncclGetErrorString", &out->error_string},

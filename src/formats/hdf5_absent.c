@@ -1,14 +1,19 @@
-/* In place of hdf5_rows.c where the program is built without HDF5=1. */
+/* In place of hdf5_rows.c where the program is built without HDF5's headers. */
 #include <stddef.h>
 #include "formats/hdf5_rows.h"
-
-const bool hdf5_built = false;
 
 enum status hdf5_require(void)
 {
 	enum status status = error_set(ERR_USAGE, "this bertc was built without HDF5");
-	error_hint("build it with `make HDF5=1` (Debian's package is libhdf5-dev), or use TFRecord");
+	error_hint("build it where HDF5's headers are (Debian's package libhdf5-dev), or use TFRecord files");
 	return status;
+}
+
+enum status hdf5_describe(char *out, size_t size)
+{
+	(void)size;
+	out[0] = '\0';
+	return hdf5_require();
 }
 
 enum status hdf5_open(struct hdf5_file **out, const char *path)

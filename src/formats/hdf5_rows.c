@@ -1,14 +1,14 @@
-/* Integer tables of HDF5 files, through HDF5's library. Built with HDF5=1; hdf5_absent.c otherwise. */
+/* Integer tables of HDF5 files, through HDF5's library. Without its headers hdf5_absent.c is built instead. */
 #include "formats/hdf5_rows.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/file.h"
 #include "base/memory.h"
+#include "formats/hdf5_library.h"
 
 #define DATASETS_MAX 16
 /* Of a dataset that is written: rows of a chunk, about 64 KiB as h5py chooses. */
@@ -16,10 +16,20 @@
 #define RATIO_MAX 1032.0 /* numbers to stored bytes: what deflate reaches at most */
 #define GZIP_LEVEL 4     /* h5py's default */
 
-const bool hdf5_built = true;
-
 enum status hdf5_require(void)
 {
+	struct hdf5_library library;
+	return hdf5_load(&library);
+}
+
+enum status hdf5_describe(char *out, size_t size)
+{
+	struct hdf5_library library;
+	unsigned major = 0, minor = 0, patch = 0;
+	out[0] = '\0';
+	TRY(hdf5_load(&library));
+	library.version(&major, &minor, &patch);
+	snprintf(out, size, "%u.%u.%u", major, minor, patch);
 	return OK;
 }
 
@@ -33,12 +43,12 @@ static herr_t first_reason(unsigned depth, const H5E_error2_t *error, void *cont
 	return 0;
 }
 
-static enum status failed(enum status status, const char *path, const char *what)
+static enum status failed(const struct hdf5_library *hdf5, enum status status, const char *path, const char *what)
 {
 	char reason[256] = "";
-	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_reason, reason);
+	hdf5->errors_walk(H5E_DEFAULT, H5E_WALK_UPWARD, first_reason, reason);
 	status = error_set(status, "'%s': %s (HDF5: %s)", path, what, reason[0] != 0 ? reason : "no reason given");
-	H5Eclear2(H5E_DEFAULT);
+	hdf5->errors_clear(H5E_DEFAULT);
 	return status;
 }
 
@@ -51,6 +61,7 @@ struct hdf5_dataset {
 };
 
 struct hdf5_file {
+	struct hdf5_library library;
 	hid_t id;
 	char path[PATH_BYTES];
 	struct hdf5_dataset datasets[DATASETS_MAX];
@@ -59,15 +70,18 @@ struct hdf5_file {
 
 enum status hdf5_open(struct hdf5_file **out, const char *path)
 {
+	struct hdf5_library hdf5;
 	struct hdf5_file *file;
 	*out = NULL;
-	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	TRY(hdf5_load(&hdf5));
+	hdf5.errors_print(H5E_DEFAULT, NULL, NULL);
 	TRY(memory_new(&file, 1, sizeof(*file), "HDF5 file"));
+	file->library = hdf5;
 	snprintf(file->path, sizeof(file->path), "%s", path);
-	file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+	file->id = hdf5.file_open(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	if (file->id < 0) {
 		free(file);
-		return failed(ERR_DATA, path, "cannot be read");
+		return failed(&hdf5, ERR_DATA, path, "cannot be read");
 	}
 	*out = file;
 	return OK;
@@ -77,8 +91,9 @@ enum status hdf5_open(struct hdf5_file **out, const char *path)
  * stored cannot be more than the file, packed as well as gzip ever packs. */
 static enum status check_storage(const struct hdf5_dataset *dataset, size_t type_bytes)
 {
+	const struct hdf5_library *hdf5 = &dataset->file->library;
 	int64_t file_bytes = file_size(dataset->file->path);
-	double stored = (double)H5Dget_storage_size(dataset->id),
+	double stored = (double)hdf5->dataset_stored_bytes(dataset->id),
 	       claimed = (double)type_bytes * (double)dataset->rows * (double)dataset->columns;
 	if (file_bytes >= 0 && stored > (double)file_bytes)
 		stored = (double)file_bytes;
@@ -94,24 +109,26 @@ static enum status check_storage(const struct hdf5_dataset *dataset, size_t type
 /* Integers, simple, of rank 1 or 2, in chunks that fit memory. */
 static enum status check_dataset(struct hdf5_dataset *dataset)
 {
+	const struct hdf5_library *hdf5 = &dataset->file->library;
 	const char *path = dataset->file->path;
 	hsize_t sizes[2] = {0, 1}, chunk[2] = {1, 1};
-	hid_t type = H5Dget_type(dataset->id), space = H5Dget_space(dataset->id), creation = H5Dget_create_plist(dataset->id);
-	bool integers = type >= 0 && H5Tget_class(type) == H5T_INTEGER;
-	size_t type_bytes = type >= 0 ? H5Tget_size(type) : 0;
-	dataset->rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
+	hid_t type = hdf5->dataset_type(dataset->id), space = hdf5->dataset_space(dataset->id),
+	      creation = hdf5->dataset_creation(dataset->id);
+	bool integers = type >= 0 && hdf5->type_class(type) == H5T_INTEGER;
+	size_t type_bytes = type >= 0 ? hdf5->type_size(type) : 0;
+	dataset->rank = space >= 0 ? hdf5->space_rank(space) : -1;
 	bool good = dataset->rank == 1 || dataset->rank == 2;
 	if (good)
-		good = H5Sget_simple_extent_dims(space, sizes, NULL) == dataset->rank;
-	bool chunked = creation >= 0 && H5Pget_layout(creation) == H5D_CHUNKED;
+		good = hdf5->space_sizes(space, sizes, NULL) == dataset->rank;
+	bool chunked = creation >= 0 && hdf5->properties_layout(creation) == H5D_CHUNKED;
 	if (good && chunked)
-		good = H5Pget_chunk(creation, dataset->rank, chunk) == dataset->rank;
+		good = hdf5->properties_chunk(creation, dataset->rank, chunk) == dataset->rank;
 	if (type >= 0)
-		H5Tclose(type);
+		hdf5->type_close(type);
 	if (space >= 0)
-		H5Sclose(space);
+		hdf5->space_close(space);
 	if (creation >= 0)
-		H5Pclose(creation);
+		hdf5->properties_close(creation);
 	if (!integers)
 		return error_set(ERR_DATA, "'%s': dataset '%s' holds no integers", path, dataset->name);
 	if (!good)
@@ -127,19 +144,20 @@ static enum status check_dataset(struct hdf5_dataset *dataset)
 enum status hdf5_dataset_open(struct hdf5_dataset **out, struct hdf5_file *file, const char *name, int64_t *out_rows,
 			      int64_t *out_columns)
 {
+	const struct hdf5_library *hdf5 = &file->library;
 	*out = NULL;
 	*out_rows = *out_columns = 0;
-	htri_t exists = H5Lexists(file->id, name, H5P_DEFAULT);
+	htri_t exists = hdf5->link_exists(file->id, name, H5P_DEFAULT);
 	if (exists < 0)
-		return failed(ERR_DATA, file->path, "its list of datasets cannot be read");
+		return failed(hdf5, ERR_DATA, file->path, "its list of datasets cannot be read");
 	if (exists == 0)
 		return OK;
 	BUG_IF(file->dataset_count == DATASETS_MAX);
 	struct hdf5_dataset *dataset = &file->datasets[file->dataset_count];
-	*dataset = (struct hdf5_dataset){.file = file, .id = H5Dopen2(file->id, name, H5P_DEFAULT)};
+	*dataset = (struct hdf5_dataset){.file = file, .id = hdf5->dataset_open(file->id, name, H5P_DEFAULT)};
 	snprintf(dataset->name, sizeof(dataset->name), "%s", name);
 	if (dataset->id < 0)
-		return failed(ERR_DATA, file->path, "a dataset cannot be opened");
+		return failed(hdf5, ERR_DATA, file->path, "a dataset cannot be opened");
 	file->dataset_count++;
 	TRY(check_dataset(dataset));
 	*out = dataset;
@@ -150,22 +168,23 @@ enum status hdf5_dataset_open(struct hdf5_dataset **out, struct hdf5_file *file,
 
 enum status hdf5_read(struct hdf5_dataset *dataset, int64_t first, int64_t count, int32_t *out)
 {
+	const struct hdf5_library *hdf5 = &dataset->file->library;
 	hsize_t begin[2] = {(hsize_t)first, 0}, sizes[2] = {(hsize_t)count, dataset->columns};
 	BUG_IF(first < 0 || count < 0 || (hsize_t)(first + count) > dataset->rows);
-	hid_t memory = H5Screate_simple(dataset->rank, sizes, NULL), space = H5Dget_space(dataset->id);
-	bool good = memory >= 0 && space >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, begin, NULL, sizes, NULL) >= 0 &&
-		    H5Dread(dataset->id, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, out) >= 0;
+	hid_t memory = hdf5->space_create(dataset->rank, sizes, NULL), space = hdf5->dataset_space(dataset->id);
+	bool good = memory >= 0 && space >= 0 && hdf5->space_select(space, H5S_SELECT_SET, begin, NULL, sizes, NULL) >= 0 &&
+		    hdf5->dataset_read(dataset->id, *hdf5->native_int32, memory, space, H5P_DEFAULT, out) >= 0;
 	enum status status = OK;
 	if (!good) {
 		char what[160];
 		snprintf(what, sizeof(what), "dataset '%s' cannot be read at row %lld", dataset->name, (long long)first);
-		status = failed(ERR_DATA, dataset->file->path, what);
+		status = failed(hdf5, ERR_DATA, dataset->file->path, what);
 		error_hint("the file is cut off or damaged: get it anew");
 	}
 	if (memory >= 0)
-		H5Sclose(memory);
+		hdf5->space_close(memory);
 	if (space >= 0)
-		H5Sclose(space);
+		hdf5->space_close(space);
 	return status;
 }
 
@@ -173,13 +192,15 @@ void hdf5_close(struct hdf5_file *file)
 {
 	if (file == NULL)
 		return;
+	const struct hdf5_library *hdf5 = &file->library;
 	for (int i = 0; i < file->dataset_count; i++)
-		H5Dclose(file->datasets[i].id);
-	H5Fclose(file->id);
+		hdf5->dataset_close(file->datasets[i].id);
+	hdf5->file_close(file->id);
 	free(file);
 }
 
 struct hdf5_writer {
+	struct hdf5_library library;
 	hid_t id;
 	char path[PATH_BYTES], temporary[PATH_BYTES];
 	struct {
@@ -192,19 +213,22 @@ struct hdf5_writer {
 
 enum status hdf5_writer_open(struct hdf5_writer **out, const char *path)
 {
+	struct hdf5_library hdf5;
 	struct hdf5_writer *writer;
 	*out = NULL;
-	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	TRY(hdf5_load(&hdf5));
+	hdf5.errors_print(H5E_DEFAULT, NULL, NULL);
 	TRY(memory_new(&writer, 1, sizeof(*writer), "HDF5 writer"));
+	writer->library = hdf5;
 	snprintf(writer->path, sizeof(writer->path), "%s", path);
 	if (snprintf(writer->temporary, PATH_BYTES, "%s.tmp-%ld", path, (long)getpid()) >= PATH_BYTES) {
 		free(writer);
 		return error_set(ERR_USAGE, "'%.200s...': the path is too long", path);
 	}
-	writer->id = H5Fcreate(writer->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+	writer->id = hdf5.file_create(writer->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
 	if (writer->id < 0) {
 		free(writer);
-		return failed(ERR_RESOURCE, path, "cannot be written");
+		return failed(&hdf5, ERR_RESOURCE, path, "cannot be written");
 	}
 	*out = writer;
 	return OK;
@@ -212,20 +236,23 @@ enum status hdf5_writer_open(struct hdf5_writer **out, const char *path)
 
 enum status hdf5_writer_dataset(struct hdf5_writer *writer, const char *name, int64_t columns, int bytes, int *out)
 {
+	const struct hdf5_library *hdf5 = &writer->library;
 	int index = writer->dataset_count, rank = columns > 0 ? 2 : 1;
 	hsize_t width = columns > 0 ? (hsize_t)columns : 1, rows = CHUNK_ELEMENTS / width;
 	hsize_t sizes[2] = {0, width}, limits[2] = {H5S_UNLIMITED, width}, chunk[2] = {rows > 0 ? rows : 1, width};
 	BUG_IF(index == DATASETS_MAX || (bytes != 1 && bytes != 4));
-	hid_t space = H5Screate_simple(rank, sizes, limits), creation = H5Pcreate(H5P_DATASET_CREATE), id = -1;
-	if (space >= 0 && creation >= 0 && H5Pset_chunk(creation, rank, chunk) >= 0 && H5Pset_deflate(creation, GZIP_LEVEL) >= 0)
-		id = H5Dcreate2(writer->id, name, bytes == 1 ? H5T_STD_I8LE : H5T_STD_I32LE, space, H5P_DEFAULT, creation,
-				H5P_DEFAULT);
+	hid_t space = hdf5->space_create(rank, sizes, limits), creation = hdf5->properties_create(*hdf5->creating_datasets),
+	      id = -1;
+	if (space >= 0 && creation >= 0 && hdf5->properties_set_chunk(creation, rank, chunk) >= 0 &&
+	    hdf5->properties_set_deflate(creation, GZIP_LEVEL) >= 0)
+		id = hdf5->dataset_create(writer->id, name, bytes == 1 ? *hdf5->stored_int8 : *hdf5->stored_int32, space,
+					  H5P_DEFAULT, creation, H5P_DEFAULT);
 	if (space >= 0)
-		H5Sclose(space);
+		hdf5->space_close(space);
 	if (creation >= 0)
-		H5Pclose(creation);
+		hdf5->properties_close(creation);
 	if (id < 0)
-		return failed(ERR_RESOURCE, writer->path, "a dataset cannot be made");
+		return failed(hdf5, ERR_RESOURCE, writer->path, "a dataset cannot be made");
 	writer->datasets[index].id = id;
 	writer->datasets[index].rank = rank;
 	writer->datasets[index].sizes[0] = 0;
@@ -236,6 +263,7 @@ enum status hdf5_writer_dataset(struct hdf5_writer *writer, const char *name, in
 
 enum status hdf5_writer_append(struct hdf5_writer *writer, int dataset, const int32_t *rows, int64_t count)
 {
+	const struct hdf5_library *hdf5 = &writer->library;
 	hid_t id = writer->datasets[dataset].id;
 	int rank = writer->datasets[dataset].rank;
 	hsize_t *sizes = writer->datasets[dataset].sizes;
@@ -243,25 +271,26 @@ enum status hdf5_writer_append(struct hdf5_writer *writer, int dataset, const in
 	if (count == 0)
 		return OK;
 	sizes[0] += (hsize_t)count;
-	hid_t space = -1, memory = H5Screate_simple(rank, part, NULL);
-	bool good = memory >= 0 && H5Dset_extent(id, sizes) >= 0;
+	hid_t space = -1, memory = hdf5->space_create(rank, part, NULL);
+	bool good = memory >= 0 && hdf5->dataset_set_extent(id, sizes) >= 0;
 	if (good)
-		space = H5Dget_space(id);
-	good = good && space >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, begin, NULL, part, NULL) >= 0 &&
-	       H5Dwrite(id, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, rows) >= 0;
+		space = hdf5->dataset_space(id);
+	good = good && space >= 0 && hdf5->space_select(space, H5S_SELECT_SET, begin, NULL, part, NULL) >= 0 &&
+	       hdf5->dataset_write(id, *hdf5->native_int32, memory, space, H5P_DEFAULT, rows) >= 0;
 	if (memory >= 0)
-		H5Sclose(memory);
+		hdf5->space_close(memory);
 	if (space >= 0)
-		H5Sclose(space);
-	return good ? OK : failed(ERR_RESOURCE, writer->path, "cannot be written");
+		hdf5->space_close(space);
+	return good ? OK : failed(hdf5, ERR_RESOURCE, writer->path, "cannot be written");
 }
 
 static bool close_all(struct hdf5_writer *writer)
 {
+	const struct hdf5_library *hdf5 = &writer->library;
 	bool good = true;
 	for (int i = 0; i < writer->dataset_count; i++)
-		good &= H5Dclose(writer->datasets[i].id) >= 0;
-	return (H5Fclose(writer->id) >= 0) & good;
+		good &= hdf5->dataset_close(writer->datasets[i].id) >= 0;
+	return (hdf5->file_close(writer->id) >= 0) & good;
 }
 
 static enum status make_durable(struct hdf5_writer *writer)
@@ -285,7 +314,7 @@ enum status hdf5_writer_commit(struct hdf5_writer *writer)
 {
 	enum status status = OK;
 	if (!close_all(writer))
-		status = failed(ERR_RESOURCE, writer->path, "cannot be written to its end");
+		status = failed(&writer->library, ERR_RESOURCE, writer->path, "cannot be written to its end");
 	if (status == OK)
 		status = make_durable(writer);
 	if (status != OK)

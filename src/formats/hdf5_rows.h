@@ -1,16 +1,18 @@
-/* Integer tables of HDF5 files, read and written by rows. HDF5's own library does the work, where the program was built
- * with HDF5=1; otherwise every call here fails and says so. The library trusts what it reads: a file of unknown origin is
- * read in a process that may die (data/instance_convert.c). One thread at a time. */
+/* Integer tables of HDF5 files, read and written by rows. HDF5's own library does the work and is loaded for it; where the
+ * machine lacks it (ERR_RESOURCE), or the program was built without its headers (ERR_USAGE), every call here fails and says so.
+ * The library trusts what it reads: a file of unknown origin is read in a process that may die (data/instance_convert.c). One
+ * thread at a time. */
 #ifndef FORMATS_HDF5_ROWS_H
 #define FORMATS_HDF5_ROWS_H
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
 
-extern const bool hdf5_built; /* with HDF5=1 */
-/* ERR_USAGE that says how to build with HDF5, unless it is. */
+/* The error that every other call here would give, before work has gone into it. Loads the library. */
 MUST_USE enum status hdf5_require(void);
+/* "1.10.8": the library of this machine. Fails as hdf5_require() does. */
+MUST_USE enum status hdf5_describe(char *out, size_t size);
 
 /* Largest chunk and largest row that are read, in elements: what the library takes into memory at a time. */
 #define HDF5_CHUNK_MAX ((int64_t)64 << 20)

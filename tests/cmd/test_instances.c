@@ -95,7 +95,7 @@ static void test_outputs(void **state)
 			f, f),
 		0);
 	assert_same_file(test_path("all.tfrecord"), test_path("c.tfrecord"));
-	if (!hdf5_built)
+	if (hdf5_require() != OK)
 		skip();
 	assert_int_equal(
 		program("instances --convert %s/all.tfrecord --max_seq_length 32 --max_predictions_per_seq 5 --out %s/c.hdf5", f,
@@ -127,9 +127,30 @@ static void test_usage(void **state)
 	assert_program(2, "cannot open", "instances --convert %s/text %s/none --out %s/q.tfrecord", f, f, f);
 	assert_program(5, "cannot make a folder", "instances --corpus %s/text " SMALL " --out %s/none/q.tfrecord", f, f, f);
 	assert_false(file_exists(test_path("q.tfrecord")));
-	if (!hdf5_built)
-		/* said before anything else is asked for */
-		assert_program(2, "make HDF5=1", "instances --corpus %s/text --out %s/q.hdf5", f, f);
+}
+
+/* HDF5's library is loaded when it is needed. On a machine without it, here one whose loader finds only damaged files under its
+ * names, everything else works, and what lacks is said before anything else is asked for. */
+static void test_without_hdf5(void **state)
+{
+	(void)state;
+	const char *f = test_folder;
+	if (hdf5_require() != OK)
+		skip();
+	for (int i = 0; i < 2; i++)
+		for (const char *version = "103\000200\000310\0"; *version; version += strlen(version) + 1) {
+			char name[64];
+			snprintf(name, sizeof name, "libhdf5%s.so.%s", i ? "_serial" : "", version);
+			assert_ok(file_write(test_path(name), "damaged", 7));
+		}
+	assert_int_equal(setenv("LD_LIBRARY_PATH", f, 1), 0);
+	assert_program(5, "HDF5 is not installed on this machine", "instances --corpus %s/text --out %s/q.hdf5", f, f);
+	assert_said("package libhdf5-103-1 of Debian 12");
+	assert_program(5, "HDF5 is not installed on this machine",
+		       "instances --convert %s/c.hdf5 --max_seq_length 32 --max_predictions_per_seq 5 --out %s/q.tfrecord", f, f);
+	assert_int_equal(program("inspect %s/all.tfrecord", f), 0);
+	assert_int_equal(program("version"), 0);
+	assert_int_equal(unsetenv("LD_LIBRARY_PATH"), 0);
 }
 
 /* A cut-off file stops; with skip what is whole is used. */
@@ -214,8 +235,8 @@ static void test_training(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_deterministic), cmocka_unit_test(test_outputs),  cmocka_unit_test(test_usage),
-		cmocka_unit_test(test_bad_input),     cmocka_unit_test(test_training),
+		cmocka_unit_test(test_deterministic), cmocka_unit_test(test_outputs),   cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_without_hdf5),  cmocka_unit_test(test_bad_input), cmocka_unit_test(test_training),
 	};
 	return cmocka_run_group_tests(tests, make_text, program_teardown);
 }

@@ -68,17 +68,45 @@ static void gpus_where_there_are_none(void **state)
 	(void)state;
 	assert_program(0, "", "version");
 	bool has_cuda = strstr(buffer_string(&program_output), "devices: cpu, cuda");
-	assert_program(2,
-		       has_cuda ? "--n_gpus 2: there is no GPU here that this process may use\nhint: to train on CPUs in as many "
-				  "processes, give --ranks 2; for GPUs see what nvidia-smi"
-				: "--n_gpus 2: this program was built without CUDA\nhint: to train on CPUs with that many processes, "
-				  "give --ranks 2; for GPUs build with make CUDA=1",
-		       RUN("gpus", "--train_batch_size 12 --n_gpus 2"));
+	assert_program(
+		2,
+		has_cuda ? "--n_gpus 2: there is no GPU here that this process may use\nhint: to train on CPUs in as many "
+			   "processes, give --ranks 2; for GPUs see what nvidia-smi"
+			 : "--n_gpus 2: this program was built without CUDA\nhint: to train on CPUs with that many processes, "
+			   "give --ranks 2; for GPUs build with make CUDA=1",
+		RUN("gpus", "--train_batch_size 12 --n_gpus 2"));
 	assert_program(
 		2,
 		"--n_gpus 2 and --device cpu cannot be combined\nhint: to train on CPUs with that many processes, give --ranks 2",
 		RUN("gpus", "--train_batch_size 12 --n_gpus 2 --device cpu"));
 	assert_false(file_exists(test_path("gpus")));
+}
+
+/* A rank of a run on two machines that set no address, where the loader finds only damaged libraries of MPI. */
+static void mpi_that_is_not_here_is_named(void **state)
+{
+	(void)state;
+	static const char *const variables[][2] = {
+		{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}, {"LD_LIBRARY_PATH", ""}};
+	static const char *const files[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		assert_ok(file_write(test_path(files[i]), "damaged", 7));
+	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+		setenv(variables[i][0], variables[i][1][0] ? variables[i][1] : test_folder, 1);
+	assert_program(5, "Open MPI is not installed on this machine", RUN("mpi", "--train_batch_size 12"));
+	assert_said("packages libopenmpi3 and openmpi-bin");
+	assert_said("or set MASTER_ADDR and MASTER_PORT");
+	/* What MPICH's mpirun sets, and what the user says. */
+	setenv("PMI_SIZE", "2", 1);
+	assert_program(5, "MPICH is not installed on this machine", RUN("mpi", "--train_batch_size 12"));
+	setenv("BERTC_MPI", "openmpi", 1);
+	assert_program(5, "Open MPI is not installed on this machine", RUN("mpi", "--train_batch_size 12"));
+	setenv("BERTC_MPI", "lam", 1);
+	assert_program(2, "the variable BERTC_MPI is 'lam': not openmpi or mpich", RUN("mpi", "--train_batch_size 12"));
+	unsetenv("BERTC_MPI");
+	unsetenv("PMI_SIZE");
+	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+		unsetenv(variables[i][0]);
 }
 
 static void rates_follow_the_batch(void **state)
@@ -170,13 +198,10 @@ static void a_plan_counts_ranks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranks_train_as_one),
-		cmocka_unit_test(batches_of_devices),
-		cmocka_unit_test(gpus_where_there_are_none),
-		cmocka_unit_test(rates_follow_the_batch),
-		cmocka_unit_test(gradients_travel_narrow),
-		cmocka_unit_test(goes_on_on_other_ranks),
-		cmocka_unit_test(ranks_that_differ_do_not_begin),
+		cmocka_unit_test(ranks_train_as_one),        cmocka_unit_test(batches_of_devices),
+		cmocka_unit_test(gpus_where_there_are_none), cmocka_unit_test(mpi_that_is_not_here_is_named),
+		cmocka_unit_test(rates_follow_the_batch),    cmocka_unit_test(gradients_travel_narrow),
+		cmocka_unit_test(goes_on_on_other_ranks),    cmocka_unit_test(ranks_that_differ_do_not_begin),
 		cmocka_unit_test(a_plan_counts_ranks),
 	};
 	return cmocka_run_group_tests_name("cmd/ranks", tests, setup, program_teardown);

@@ -163,7 +163,7 @@ if command -v mpirun >/dev/null && "$bertc" version | grep -q MPI; then
 		fi
 	done
 else
-	echo "MPI not tried: there is no mpirun, or the program was built without MPI=1"
+	echo "MPI not tried: there is no mpirun, or bertc finds no MPI"
 fi
 [ $failed -eq 0 ] && echo "ok"
 exit $failed

@@ -96,7 +96,7 @@ if command -v mpirun >/dev/null && "$bertc" version | grep -q MPI; then
 	same mpi-4 mpi-again
 	starter=
 else
-	echo "MPI not tried: there is no mpirun, or the program was built without MPI=1"
+	echo "MPI not tried: there is no mpirun, or bertc finds no MPI"
 fi
 batch="--train_batch_size 400"
 run whole 0 --num_train_steps 20

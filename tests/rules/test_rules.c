@@ -207,17 +207,19 @@ static void headers_are_guarded_by_their_name(void **state)
 }
 
 /* The compiler is there, since it built this test. The kernels' own headers need an instruction set, CUDA's are those of
- * the emulation; cuDNN's is the library's own, where there is one. */
+ * the emulation; those of cuDNN and HDF5 are the libraries' own, where they are. */
 static void headers_compile_alone(void **state)
 {
 	(void)state;
 	assert_int_equal(
 		system("for header in src/*/*.h src/*/*/*.h; do "
 		       "case $header in */kernels/*) continue ;; esac; "
-		       "if grep -q '<cudnn.h>' $header && "
-		       "! echo '#include <cudnn.h>' | ${CC:-gcc} -E -x c - >/dev/null 2>&1; then continue; fi; "
-		       "echo \"#include \\\"${header#src/}\\\"\" | "
-		       "${CC:-gcc} -std=c11 -D_GNU_SOURCE -Isrc -Itests/cuda/emulation -Wall -Werror -fsyntax-only -x c - "
+		       "folders='-isystem /usr/include/hdf5/serial'; "
+		       "vendor=$(grep -o '<cudnn.h>\\|<hdf5.h>' $header); "
+		       "[ -z \"$vendor\" ] || "
+		       "echo \"#include $vendor\" | ${CC:-gcc} $folders -E -x c - >/dev/null 2>&1 || continue; "
+		       "echo \"#include \\\"${header#src/}\\\"\" | ${CC:-gcc} -std=c11 -D_GNU_SOURCE -Isrc "
+		       "-Itests/cuda/emulation $folders -Wall -Werror -fsyntax-only -x c - "
 		       "|| exit 1; "
 		       "done"),
 		0);

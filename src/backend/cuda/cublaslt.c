@@ -13,9 +13,10 @@ enum status cublaslt_load(struct cublaslt *out)
 {
 	void *handle;
 	const struct shared_library library = {.name = "cuBLASLt",
-					       .file = CUBLASLT_FILE,
+					       .files = {CUBLASLT_FILE},
+					       .folder = "/usr/local/cuda/lib64",
 					       .package = "NVIDIA's package libcublas-" TEXT(CUBLAS_VER_MAJOR) "-0",
-					       .instead = "--device cpu"};
+					       .instead = "give --device cpu"};
 	const struct shared_library_function functions[] = {
 		{"cublasLtCreate", &out->create},
 		{"cublasLtDestroy", &out->destroy},

@@ -24,9 +24,10 @@ void cudnn_library_name(const struct cudnn_library *library, char out[24])
 enum status cudnn_library_open(struct cudnn_library *out)
 {
 	static const struct shared_library library = {.name = "cuDNN",
-						      .file = "libcudnn.so.9",
+						      .files = {"libcudnn.so.9"},
+						      .folder = "/usr/local/cuda/lib64",
 						      .package = "NVIDIA's package libcudnn9-cuda-13 (9.11 or later)",
-						      .instead = "--attention own"};
+						      .instead = "give --attention own"};
 	const struct shared_library_function functions[] = {
 		{"cudnnGetVersion", &out->version},
 		{"cudnnGetErrorString", &out->error_string},
