@@ -119,7 +119,16 @@ const struct option pretrain_options[] = {
 	 .fallback = "false",
 	 .role = ROLE_START,
 	 .help = "allow a vocabulary other than that of the initial weights (--vocab_file, or learned): embeddings of shared "
-		 "tokens are copied, the others drawn at random"},
+		 "tokens are copied, those of the others are as init_tokens says"},
+	{.name = "init_tokens",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(init_tokens),
+	 .fallback = "mean",
+	 .range = "mean|draw",
+	 .role = ROLE_START,
+	 .value_name = "HOW",
+	 .help = "with remap_vocab, embeddings of new tokens: the mean of the pieces that the initial vocabulary cuts them into "
+		 "(mean), or drawn at random (draw)"},
 	{.name = "init_positions",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(init_positions),

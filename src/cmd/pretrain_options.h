@@ -16,7 +16,7 @@ struct pretrain_settings {
 	bool cased;
 	double held_out_fraction;
 	/* model */
-	const char *model, *init_checkpoint, *init_vocab, *init_positions;
+	const char *model, *init_checkpoint, *init_vocab, *init_tokens, *init_positions;
 	bool remap_vocab;
 	/* phases */
 	int64_t num_train_tokens, eval_instances;

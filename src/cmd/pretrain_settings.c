@@ -63,6 +63,7 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 				.vocab = s->init_vocab,
 				.vocab_file = s->vocab_file,
 				.remap_vocab = s->remap_vocab,
+				.tokens = s->init_tokens,
 				.positions = s->init_positions,
 			},
 		.data =

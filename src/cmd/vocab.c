@@ -9,11 +9,13 @@
 #include "base/pool.h"
 #include "cmd/command.h"
 #include "cmd/text_options.h"
+#include "text/vocab_extend.h"
 #include "text/vocab_learn.h"
+#include "weights/tokenizer_file.h"
 
 struct vocab_options {
 	struct option_list corpus;
-	const char *out, *user_words;
+	const char *out, *extend, *user_words;
 	struct input_settings input;
 	int64_t vocab_size, min_frequency, unused, memory, threads;
 	bool cased, strip_accents;
@@ -31,6 +33,12 @@ static const struct option option_table[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "FILE",
 	 .help = "output file, one entry per line (vocab.txt)"},
+	{.name = "extend",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(extend),
+	 .role = ROLE_PLACE,
+	 .value_name = "VOCAB",
+	 .help = "keep the entries of this vocabulary (vocab.txt or tokenizer.json) and add words of the text to them"},
 	{.help = "What is learned"},
 	{.name = "vocab_size",
 	 .type = OPTION_INTEGER,
@@ -39,15 +47,15 @@ static const struct option option_table[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
 	 .help = "number of entries, including the five special ones",
-	 .fallback_text = "4000 to 30522, depending on the amount of text"},
+	 .fallback_text = "4000 to 30522, depending on the amount of text; with extend a tenth more than there are"},
 	{.name = "min_frequency",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(min_frequency),
-	 .fallback = "2",
 	 .range = "1..",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "do not merge pieces seen fewer times than this"},
+	 .fallback_text = "2; with extend 10",
+	 .help = "do not merge pieces seen fewer times than this; with extend: do not add words seen fewer times"},
 	{.name = "cased",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(cased),
@@ -101,10 +109,17 @@ static const struct command_text text = {
 		"thousand words (about 2 MB of English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more "
 		"if the alphabet alone would fill half of it.\n\nThe same text gives the same vocabulary for any order of files "
 		"and any number of threads. No word is pruned: words beyond --memory go to temporary files, which takes a few "
-		"minutes longer. Use a vocabulary learned with --cased with --cased only.",
+		"minutes longer. Use a vocabulary learned with --cased with --cased only.\n\nWith --extend, the entries of an "
+		"existing vocabulary keep "
+		"their ids, and the words of the text that it cuts into several pieces are added, those first that save most "
+		"tokens. `bertc pretrain --init_checkpoint MODEL --vocab_file FILE --remap_vocab` goes on with a trained model: "
+		"a "
+		"new word begins as the mean of the pieces that it was before.",
 	.examples = "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
 		    "BERT's size\n"
-		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n",
+		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n"
+		    "bertc vocab --extend bert/vocab.txt --corpus papers --vocab_size 33000 --out vocab.txt\ta general "
+		    "vocabulary and the words of a field\n",
 };
 
 /* A folder that cannot be written is said before the text is read. */
@@ -201,8 +216,60 @@ static enum status read_user_words(const char *path, struct name_list *words)
 
 static enum status check(struct options *options)
 {
+	const struct vocab_options *settings = options->settings;
+	if (settings->extend && (settings->user_words || settings->unused > 0))
+		TRY(options_blame(options, error_set(ERR_USAGE, "--user_words and --unused have no effect with --extend")));
 	TRY(options_require(options, "corpus", "give the text to learn from: --corpus PATH..."));
 	return options_require(options, "out", "give the file to write: --out vocab.txt");
+}
+
+/* The vocabulary that is extended decides how words are read, unless --cased is given. */
+static enum status extended_settings(const struct options *options, const struct vocab *vocab,
+				     struct tokenizer_settings *tokenizer)
+{
+	const struct vocab_options *settings = options->settings;
+	bool found;
+	if (options_given(options, "cased"))
+		return OK;
+	*tokenizer = tokenizer_defaults(vocab_has_upper_case(vocab));
+	return tokenizer_file_settings(settings->extend, tokenizer, &found);
+}
+
+static enum status extend(const struct options *options, struct vocab_learner *learner, const struct vocab *base,
+			  struct vocab *out)
+{
+	const struct vocab_options *settings = options->settings;
+	struct vocab_extend_report report;
+	int64_t size = settings->vocab_size > 0 ? settings->vocab_size : (int64_t)base->count + (base->count + 9) / 10;
+	char a[FORMAT_BYTES], b[FORMAT_BYTES];
+	if (size <= base->count)
+		return error_set(ERR_USAGE, "--vocab_size %lld: '%s' has %d entries already", (long long)size, settings->extend,
+				 base->count);
+	TRY(vocab_extend(learner, base, (int32_t)(size - base->count), settings->min_frequency > 0 ? settings->min_frequency : 10,
+			 out, &report));
+	log_note("%s: %s, of which %s are new", settings->out, format_counted(a, out->count, "entry", "entries"),
+		 format_count(b, report.added));
+	log_note("  words      %s, %s different; the rarest new one occurs %lld times", format_count(a, report.words),
+		 format_count(b, report.distinct_words), (long long)report.least_count);
+	log_note("  a word is  %.3f tokens, before %.3f; [UNK] in %.2g %%, before %.2g %%", report.tokens_after,
+		 report.tokens_before, 100 * report.unknown_after, 100 * report.unknown_before);
+	return OK;
+}
+
+static enum status learn(const struct options *options, struct vocab_learner *learner, const struct name_list *user_words,
+			 struct vocab *out, struct vocab_learn_report *report)
+{
+	const struct vocab_options *settings = options->settings;
+	return vocab_learner_finish(
+		learner,
+		&(struct vocab_learn_settings){
+			.size = settings->vocab_size ? (int32_t)settings->vocab_size : vocab_default_size(learner),
+			.min_frequency = settings->min_frequency > 0 ? settings->min_frequency : 2,
+			.unused = (int32_t)settings->unused,
+			.user_words = (const char *const *)user_words->names,
+			.user_word_count = (int32_t)user_words->count,
+		},
+		out, report);
 }
 
 static enum status run(struct options *options)
@@ -212,7 +279,7 @@ static enum status run(struct options *options)
 	struct corpus *corpus = NULL;
 	struct pool *pool = NULL;
 	struct vocab_learner *learner = NULL;
-	struct vocab vocab = {0};
+	struct vocab vocab = {0}, base = {0};
 	struct vocab_learn_report report;
 	struct name_list user_words = {0};
 	struct spill_settings spill = {.memory_limit = settings->memory > 0 ? settings->memory << 20 : memory_available() / 4};
@@ -220,6 +287,10 @@ static enum status run(struct options *options)
 	enum status status;
 
 	TRY(check_out(settings->out));
+	if (settings->extend) {
+		TRY(vocab_file_read(&base, settings->extend));
+		TRY_GOTO(extended_settings(options, &base, &tokenizer), done);
+	}
 	if (options_given(options, "strip_accents"))
 		tokenizer.strip_accents = settings->strip_accents;
 	if (settings->user_words)
@@ -229,22 +300,17 @@ static enum status run(struct options *options)
 	TRY_GOTO(pool_create(&pool, (int)settings->threads), done);
 	TRY_GOTO(vocab_learner_create(&learner, &tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, pool), done);
-	TRY_GOTO(vocab_learner_finish(
-			 learner,
-			 &(struct vocab_learn_settings){
-				 .size = settings->vocab_size ? (int32_t)settings->vocab_size : vocab_default_size(learner),
-				 .min_frequency = settings->min_frequency,
-				 .unused = (int32_t)settings->unused,
-				 .user_words = (const char *const *)user_words.names,
-				 .user_word_count = (int32_t)user_words.count,
-			 },
-			 &vocab, &report),
-		 done);
+	if (settings->extend)
+		TRY_GOTO(extend(options, learner, &base, &vocab), done);
+	else
+		TRY_GOTO(learn(options, learner, &user_words, &vocab, &report), done);
 	TRY_GOTO(vocab_write(&vocab, settings->out), done);
-	report_result(settings, corpus, &vocab, &report, clock_seconds() - start);
+	if (!settings->extend)
+		report_result(settings, corpus, &vocab, &report, clock_seconds() - start);
 done:
 	name_list_release(&user_words);
 	vocab_release(&vocab);
+	vocab_release(&base);
 	vocab_learner_free(learner);
 	pool_free(pool);
 	corpus_close(corpus);

@@ -155,8 +155,9 @@ static void log_report(const struct initial_weights *initial, const struct model
 		log_note("  %" PRId64 " rows of padding after the vocabulary are ignored", report->padding_rows);
 	if (initial->settings->remap_vocab)
 		log_note("  vocabulary: the embeddings of %" PRId64 " tokens are copied; %" PRId64
-			 " tokens are new: embeddings drawn at random (normal, %g), output bias the mean of the others",
-			 report->carried_tokens, report->drawn_tokens, config->initializer_range);
+			 " new ones begin as the mean of their pieces, %" PRId64
+			 " are drawn at random (normal, %g) with the mean output bias",
+			 report->carried_tokens, report->composed_tokens, report->drawn_tokens, config->initializer_range);
 	if (report->positions_source)
 		log_note("  positions: %" PRId64 " there, %d here (%s)", report->positions_source,
 			 config->max_position_embeddings, initial->settings->positions);
@@ -192,6 +193,7 @@ enum status initial_weights_load(const struct initial_weights *initial, const st
 	struct weight_adaptation adaptation = {
 		.missing = MISSING_HEADS,
 		.positions = positions_named(settings->positions),
+		.tokens = strcmp(settings->tokens, "mean") == 0 ? TOKENS_MEAN : TOKENS_DRAW,
 		.source_vocab = settings->remap_vocab ? &initial->vocab : NULL,
 		.vocab = settings->remap_vocab ? vocab : NULL,
 	};

@@ -13,6 +13,7 @@ struct initial_settings {
 	const char *vocab;      /* of the weights; NULL: beside them */
 	const char *vocab_file; /* of the run; NULL: theirs, or learned */
 	bool remap_vocab;       /* the run's vocabulary is another */
+	const char *tokens;     /* "mean", "draw": those that their vocabulary lacks */
 	const char *positions;  /* "same", "tile", "draw": where the model has more of them */
 };
 

@@ -133,3 +133,16 @@ int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, 
 	}
 	return id;
 }
+
+int32_t wordpiece_cut(const struct wordpiece *wordpiece, const char *text, size_t size, int32_t *ids, int32_t capacity)
+{
+	bool inner = size > 2 && memcmp(text, "##", 2) == 0;
+	int32_t count = 0;
+	for (size_t at = inner ? 2 : 0, length; at < size; at += length) {
+		int32_t id = wordpiece_match(wordpiece, inner || at > 0, text + at, size - at, &length);
+		if (id < 0 || count == capacity)
+			return 0;
+		ids[count++] = id;
+	}
+	return count;
+}

@@ -24,5 +24,8 @@ void wordpiece_release(struct wordpiece *wordpiece);
 /* The longest entry that `text` (size > 0) begins with: its id and bytes (without "##"), or -1.
  * `is_continuation` is 0 at the beginning of a word and 1 within it. */
 int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, const char *text, size_t size, size_t *out_size);
+/* The pieces of a word, or, where `text` begins with "##", of a word's continuation: their ids into `ids` (capacity), and how
+ * many they are; 0 if it has a part that is no entry or has more of them than the capacity. */
+int32_t wordpiece_cut(const struct wordpiece *wordpiece, const char *text, size_t size, int32_t *ids, int32_t capacity);
 
 #endif

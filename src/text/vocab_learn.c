@@ -203,6 +203,11 @@ done:
 	return status;
 }
 
+enum status vocab_learner_visit(struct vocab_learner *learner, word_counts_visitor *visit, void *context)
+{
+	return word_counts_visit(learner->counts, visit, context);
+}
+
 /* The alphabet */
 
 /* How often each character occurs. */

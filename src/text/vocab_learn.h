@@ -10,6 +10,7 @@
 #include "text/corpus.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
+#include "text/word_counts.h"
 
 /* Memory: some 150 bytes a distinct word, or what `spill` (NULL: any) allows; the rest lies in temporary files, and no word is
  * pruned. */
@@ -20,6 +21,9 @@ void vocab_learner_free(struct vocab_learner *learner); /* NULL is fine */
 /* Counts the words of every document, on all threads of the pool (may be NULL), with a progress bar. Words
  * longer than the tokenizer takes are left out. May be called for several corpora. */
 MUST_USE enum status vocab_learner_count(struct vocab_learner *learner, struct corpus *corpus, struct pool *pool);
+
+/* Visits each distinct word that was counted, in no order that means anything. */
+MUST_USE enum status vocab_learner_visit(struct vocab_learner *learner, word_counts_visitor *visit, void *context);
 
 /* The size chosen where none is asked for, by words counted (a mark is a word, a Chinese character is one):
  *     under 400 thousand (about 2 MB of English)   4,000

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/memory.h"
+#include "text/tokenizer_wordpiece.h"
 #include "weights/finite_values.h"
 #include "weights/manifest.h"
 #include "weights/model_weights.h"
@@ -14,6 +15,9 @@
 #define PADDING_MULTIPLE 8
 #define PADDING_LIMIT 128
 
+/* Of a new token. */
+#define MOST_PIECES 32
+
 struct loader {
 	const char *path;
 	const struct model *model;
@@ -22,7 +26,10 @@ struct loader {
 	struct model_folder_report *report;
 	const struct stored_tensor **found; /* [parameter_count] the tensor that gave it so far */
 	int64_t *source_rows;               /* [vocab->count] of each token, or -1; NULL without another vocabulary */
-	const struct file_map *map;         /* of the file, where it is one that is proved while it is read */
+	int32_t (
+		*pieces)[MOST_PIECES]; /* [vocab->count] of the file's rows, for a token without a row: its pieces; NULL: drawn */
+	int32_t *piece_count;          /* [vocab->count] 0: there are none */
+	const struct file_map *map;    /* of the file, where it is one that is proved while it is read */
 	struct file_proof proof;
 };
 
@@ -125,16 +132,32 @@ static void transpose(const float *from, int64_t rows, int64_t columns, float *t
 			to[i * columns + j] = from[j * rows + i];
 }
 
-/* Rows of tokens that both vocabularies have. A new token's output bias: the mean, so that it is neither
- * favoured nor shut out at first; the biases of a trained model lie far from the 0 that a new model begins
- * with. */
+/* The mean of the rows of a new token's pieces. */
+static void compose_token(const struct loader *loader, int64_t token, int64_t columns, const float *from, float *to)
+{
+	int32_t count = loader->piece_count[token];
+	for (int64_t j = 0; j < columns; j++) {
+		double sum = 0;
+		for (int32_t k = 0; k < count; k++)
+			sum += from[loader->pieces[token][k] * columns + j];
+		to[token * columns + j] = (float)(sum / count);
+	}
+}
+
+/* Rows of tokens that both vocabularies have, and of new ones made of pieces. The output bias of a new one that is drawn: the
+ * mean, so that it is neither favoured nor shut out at first; the biases of a trained model lie far from the 0 that a new model
+ * begins with. */
 static void carry_tokens(struct loader *loader, const struct wanted *wanted, const float *from, float *to)
 {
 	double sum = 0;
-	int64_t carried = 0, count = loader->adaptation->vocab->count;
+	int64_t carried = 0, composed = 0, count = loader->adaptation->vocab->count;
 	bool is_bias = wanted->columns == 1;
 	for (int64_t i = 0; i < count; i++) {
 		int64_t row = loader->source_rows[i];
+		if (row < 0 && loader->piece_count && loader->piece_count[i] > 0) {
+			compose_token(loader, i, wanted->columns, from, to);
+			composed++;
+		}
 		if (row < 0)
 			continue;
 		memcpy(to + i * wanted->columns, from + row * wanted->columns, (size_t)wanted->columns * sizeof(*to));
@@ -142,10 +165,11 @@ static void carry_tokens(struct loader *loader, const struct wanted *wanted, con
 		carried++;
 	}
 	for (int64_t i = 0; is_bias && carried && i < count; i++)
-		if (loader->source_rows[i] < 0)
+		if (loader->source_rows[i] < 0 && !(loader->piece_count && loader->piece_count[i] > 0))
 			to[i] = (float)(sum / (double)carried);
 	loader->report->carried_tokens = carried;
-	loader->report->drawn_tokens = count - carried;
+	loader->report->composed_tokens = composed;
+	loader->report->drawn_tokens = count - carried - composed;
 }
 
 /* Rows of the classes as the model numbers them. */
@@ -387,6 +411,27 @@ static enum status check_missing(const struct loader *loader, const struct weigh
 
 /* --- Another vocabulary --- */
 
+/* Words in brackets are no words: "[unused7]" is not made of its letters. */
+static bool has_pieces(const char *text)
+{
+	return text[0] != '[' || text[1] == '\0';
+}
+
+static enum status cut_tokens(struct loader *loader)
+{
+	const struct vocab *vocab = loader->adaptation->vocab;
+	struct wordpiece wordpiece;
+	TRY(memory_new(&loader->pieces, vocab->count, sizeof(*loader->pieces), "pieces of tokens"));
+	TRY(memory_new(&loader->piece_count, vocab->count, sizeof(*loader->piece_count), "pieces of tokens"));
+	TRY(wordpiece_init(&wordpiece, loader->adaptation->source_vocab));
+	for (int32_t i = 0; i < vocab->count; i++)
+		if (loader->source_rows[i] < 0 && has_pieces(vocab->text[i]))
+			loader->piece_count[i] =
+				wordpiece_cut(&wordpiece, vocab->text[i], vocab->size[i], loader->pieces[i], MOST_PIECES);
+	wordpiece_release(&wordpiece);
+	return OK;
+}
+
 static enum status map_tokens(struct loader *loader)
 {
 	const struct vocab *vocab = loader->adaptation->vocab, *source = loader->adaptation->source_vocab;
@@ -395,7 +440,7 @@ static enum status map_tokens(struct loader *loader)
 	TRY(memory_new(&loader->source_rows, vocab->count, sizeof(*loader->source_rows), "rows of tokens"));
 	for (int32_t i = 0; i < vocab->count; i++)
 		loader->source_rows[i] = vocab_find(source, vocab->text[i], vocab->size[i]);
-	return OK;
+	return loader->adaptation->tokens == TOKENS_MEAN ? cut_tokens(loader) : OK;
 }
 
 /* Weights that were rounded once are not what was trained: whoever goes on from them should know. */
@@ -442,6 +487,8 @@ enum status model_weights_load(const char *path, const struct model *model, cons
 	weight_target_close(&loader.target);
 	free(loader.found);
 	free(loader.source_rows);
+	free(loader.pieces);
+	free(loader.piece_count);
 	model_folder_report_release(&own);
 	weights_file_close(&file);
 	return status;

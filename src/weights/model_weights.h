@@ -24,13 +24,21 @@ enum position_policy {
 	POSITIONS_DRAW, /* rows beyond the file's keep what the slab holds */
 };
 
+/* With what rows tokens begin that the file's vocabulary lacks. */
+enum token_policy {
+	TOKENS_DRAW, /* what the slab holds; output bias: the mean of those carried over */
+	TOKENS_MEAN, /* the mean of the rows of the pieces into which the file's vocabulary cuts them, and so their output bias;
+			drawn where it cannot */
+};
+
 /* How the file's weights are fitted to the model. */
 struct weight_adaptation {
 	enum missing_weights missing;
 	enum position_policy positions;
 	/* Vocabularies of the file and of the model, or both NULL: then row i is row i. Rows of tokens that both have are
-	 * carried over, others keep what the slab holds; their output bias becomes the mean of those carried. */
+	 * carried over, others are what `tokens` says. */
 	const struct vocab *source_vocab, *vocab;
+	enum token_policy tokens;
 	/* Beginnings of the names of parameters, ended by NULL, that keep what the slab holds whatever the file has: a head of
 	 * the same name but of another task. They may be missing. NULL: none. */
 	const char *const *fresh;
@@ -50,10 +58,11 @@ struct model_folder_report {
 	struct name_list names;     /* "ours = theirs" of all that were loaded */
 	char path[PATH_BYTES];      /* of the file */
 	enum weights_format format;
-	enum safetensors_dtype dtype;         /* of the word embeddings */
-	int64_t padding_rows;                 /* rows beyond the vocabulary, left out */
-	int64_t carried_tokens, drawn_tokens; /* with another vocabulary */
-	int64_t positions_source;             /* of the file, where the model has another number; else 0 */
+	enum safetensors_dtype dtype; /* of the word embeddings */
+	int64_t padding_rows;         /* rows beyond the vocabulary, left out */
+	/* With another vocabulary: from the same token, from the pieces of a new one, drawn. */
+	int64_t carried_tokens, composed_tokens, drawn_tokens;
+	int64_t positions_source; /* of the file, where the model has another number; else 0 */
 };
 void model_folder_report_release(struct model_folder_report *report);
 

@@ -108,7 +108,7 @@ static void another_vocabulary_on_request(void **state)
 	assert_program(4, "entry 5 is 'g', there 'a'", RUN("google", "v1", "--max_seq_length 10 --vocab_file %s/other.txt"),
 		       test_folder);
 	assert_false(file_exists(test_path("v1/data"))); /* before the text was prepared with it */
-	assert_program(0, "the embeddings of 8 tokens are copied; 1 tokens are new",
+	assert_program(0, "the embeddings of 8 tokens are copied; 0 new ones begin as the mean of their pieces, 1 are drawn",
 		       RUN("google", "v1", "--max_seq_length 10 --remap_vocab --vocab_file %s/other.txt"), test_folder);
 	assert_program(0, "are copied", RUN("google", "v2", "--max_seq_length 10 --remap_vocab --vocab_size 12"));
 }

@@ -124,12 +124,54 @@ static void test_bad_text(void **state)
 	assert_false(file_exists(out_path));
 }
 
+#define BASE "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\ngene\nkin\n##ase\n##s\n"
+
+/* Words in the order of what they save: their count times their pieces less one. "kinases" has three, the others two; two of them
+ * save as much, and go by their bytes; \xce\xb2 (beta) was unknown. */
+static void test_extend(void **state)
+{
+	(void)state;
+	struct buffer vocab = {0};
+	char base[128], line[512];
+	static const char text[] = "Kinase kinase kinase kinase kinase kinases kinases kinases\n"
+				   "genes genes genes genes cats cats cats cats the cat the cat \xce\xb2 \xce\xb2 thes\n";
+	snprintf(base, sizeof base, "%s/base.txt", test_folder);
+	put(base, BASE, sizeof BASE - 1);
+	put(text_path, text, sizeof text - 1);
+	snprintf(line, sizeof line, "vocab --corpus %s --extend %s --vocab_size 99 --min_frequency 2 --out %s", text_path, base,
+		 out_path);
+	assert_int_equal(run(line), OK);
+	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
+	assert_string_equal(buffer_string(&vocab), BASE "kinases\nkinase\ncats\ngenes\n\xce\xb2\n");
+	assert_non_null(strstr(buffer_string(&said), "16 entries, of which 5 are new"));
+	/* 23 words of 43 tokens with an unknown one counted as one; then only "thes" has two. */
+	assert_non_null(strstr(buffer_string(&said), "a word is  1.043 tokens, before 1.870; [UNK] in 0 %, before 8.7 %"));
+
+	snprintf(line, sizeof line, "vocab --corpus %s --extend %s --vocab_size 13 --min_frequency 2 --out %s", text_path, base,
+		 out_path);
+	assert_int_equal(run(line), OK);
+	buffer_clear(&vocab);
+	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
+	assert_string_equal(buffer_string(&vocab), BASE "kinases\nkinase\n");
+	buffer_release(&vocab);
+
+	unlink(out_path);
+	fails(ERR_DATA, "10 times or more", "vocab --corpus %s --extend %s --out %s", text_path, base, out_path);
+	fails(ERR_USAGE, "has 11 entries already", "vocab --corpus %s --extend %s --vocab_size 11 --out %s", text_path, base,
+	      out_path);
+	fails(ERR_USAGE, "no effect with --extend", "vocab --corpus %s --extend %s --unused 3 --out %s", text_path, base,
+	      out_path);
+	fails(ERR_USAGE, "No such file", "vocab --corpus %s --extend %s/absent --out %s", text_path, test_folder, out_path);
+	assert_false(file_exists(out_path));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_run),
 		cmocka_unit_test(test_bad_commands),
 		cmocka_unit_test(test_bad_text),
+		cmocka_unit_test(test_extend),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -107,6 +107,47 @@ static void make_vocab(struct vocab *out, const char *const *words, int count)
 	assert_ok(vocab_from_entries(out, entries, count + 5));
 }
 
+/* New words begin as the mean of the pieces that they were before: embedding and output bias. */
+static void new_words_begin_as_their_pieces(void **state)
+{
+	(void)state;
+	static const char *const theirs[] = {"a", "b", "##b", "##c", "e", "f", "##g", "##h"};
+	static const char *const ours[] = {"f", "abc", "##gh", "axb", "[unused0]"};
+	/* Rows of the file: [PAD] ... [MASK], f as they are; "abc" = a ##b ##c, "##gh" = ##g ##h; the others are drawn. */
+	static const int rows[10][3] = {{0}, {1}, {2}, {3}, {4}, {10}, {5, 7, 8}, {11, 12}, {-1}, {-1}};
+	static const int counts[10] = {1, 1, 1, 1, 1, 1, 3, 2, 0, 0};
+	struct vocab source, vocab;
+	make_vocab(&source, theirs, 8);
+	make_vocab(&vocab, ours, 5);
+	struct model_config config = golden_config();
+	struct weight_adaptation how = {.source_vocab = &source, .vocab = &vocab, .tokens = TOKENS_MEAN};
+	struct loaded reference = load_reference();
+	config.vocab_size = 10;
+	struct loaded loaded = load(GOLDEN "bert_tiny.safetensors", &config, &how);
+	assert_ok(loaded.status);
+	assert_int_equal(loaded.report.carried_tokens, 6);
+	assert_int_equal(loaded.report.composed_tokens, 2);
+	assert_int_equal(loaded.report.drawn_tokens, 2);
+	const float *from = values(&reference, WORD_EMBEDDINGS), *to = values(&loaded, WORD_EMBEDDINGS);
+	const float *from_bias = values(&reference, PREDICTION_BIAS), *to_bias = values(&loaded, PREDICTION_BIAS);
+	for (int i = 0; i < 10; i++) {
+		for (int j = 0; j < 8; j++) {
+			double sum = 0;
+			for (int k = 0; k < counts[i]; k++)
+				sum += from[rows[i][k] * 8 + j];
+			assert_true(to[i * 8 + j] == (counts[i] == 0 ? -7 : (float)(sum / counts[i])));
+		}
+		double sum = 0;
+		for (int k = 0; k < counts[i]; k++)
+			sum += from_bias[rows[i][k]];
+		assert_true(counts[i] == 0 || to_bias[i] == (float)(sum / counts[i]));
+	}
+	drop(&loaded);
+	drop(&reference);
+	vocab_release(&source);
+	vocab_release(&vocab);
+}
+
 static void rows_go_to_another_vocabulary(void **state)
 {
 	(void)state;
@@ -329,10 +370,10 @@ static void folders_are_searched(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_of_other_programs),   cmocka_unit_test(rows_go_to_another_vocabulary),
-		cmocka_unit_test(positions_grow_on_request), cmocka_unit_test(wrong_sizes_are_named),
-		cmocka_unit_test(damage_is_found),           cmocka_unit_test(missing_files_are_named),
-		cmocka_unit_test(folders_are_searched),
+		cmocka_unit_test(files_of_other_programs),       cmocka_unit_test(new_words_begin_as_their_pieces),
+		cmocka_unit_test(rows_go_to_another_vocabulary), cmocka_unit_test(positions_grow_on_request),
+		cmocka_unit_test(wrong_sizes_are_named),         cmocka_unit_test(damage_is_found),
+		cmocka_unit_test(missing_files_are_named),       cmocka_unit_test(folders_are_searched),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
