@@ -6,6 +6,7 @@
 #include "cmd/command.h"
 #include "cmd/compare_models.h"
 #include "cmd/compare_runs.h"
+#include "weights/checkpoint_folder.h"
 
 #define FIELD(name) offsetof(struct compare_settings, name)
 
@@ -73,7 +74,7 @@ static enum status is_run(const char *path, bool *out)
 {
 	char metrics[PATH_BYTES];
 	if (!file_exists(path))
-		return error_set(ERR_USAGE, "'%s': no such file or folder", path);
+		return checkpoint_missing(path);
 	TRY(path_join(metrics, path, "metrics.jsonl"));
 	*out = text_ends_with(path, ".jsonl") || (file_is_folder(path) && file_exists(metrics));
 	return OK;

@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "text/vocab.h"
 #include "train/checkpoint.h"
+#include "weights/checkpoint_folder.h"
 #include "weights/model_folder.h"
 #include "weights/tokenizer_file.h"
 
@@ -258,7 +259,7 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 		}
 	}
 	if (!file_exists(path))
-		return error_set(ERR_USAGE, "'%s': no such file or folder", path);
+		return checkpoint_missing(path);
 	if (!file_is_folder(path)) {
 		bool known;
 		TRY(inspect_instances(settings, path, writer, &known));

@@ -17,6 +17,7 @@
 #include "model/model.h"
 #include "text/vocab.h"
 #include "run/run_data.h"
+#include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
 #include "weights/tokenizer_file.h"
@@ -333,8 +334,9 @@ static enum status check_path(const char *path)
 {
 	if (is_run_folder(path) || is_of_known_kind(path))
 		return OK;
-	enum status status = file_exists(path) ? error_set(ERR_USAGE, "'%s': nothing that bertc can verify", path)
-					       : error_set(ERR_USAGE, "'%s': no such file or folder", path);
+	if (!file_exists(path))
+		return checkpoint_missing(path);
+	enum status status = error_set(ERR_USAGE, "'%s': nothing that bertc can verify", path);
 	error_hint("a run folder, checkpoint, model folder, file of weights, token shards (PREFIX) or static instances");
 	return status;
 }

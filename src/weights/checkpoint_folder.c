@@ -108,6 +108,70 @@ int64_t checkpoint_path_step(const char *path)
 	return step_of(name);
 }
 
+/* The name of a path's last part, and the folder it lies in. */
+static void split_last(const char *path, char folder[PATH_BYTES], char name[64])
+{
+	size_t end = strlen(path), begin;
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	for (begin = end; begin > 0 && path[begin - 1] != '/';)
+		begin--;
+	snprintf(name, 64, "%.*s", (int)(end - begin < 64 ? end - begin : 63), path + begin);
+	while (begin > 1 && path[begin - 1] == '/')
+		begin--;
+	snprintf(folder, PATH_BYTES, "%.*s", begin == 0 ? 1 : (int)(begin < PATH_BYTES ? begin : PATH_BYTES - 1),
+		 begin == 0 ? "." : path);
+}
+
+/* "checkpoint-75, checkpoint-100 (the best), final": at most this many steps, the newest. */
+#define CHECKPOINTS_LISTED 12
+static enum status list_parts(const char *run, struct buffer *out)
+{
+	int64_t *steps, count, best = -1;
+	char path[PATH_BYTES];
+	struct json_document record;
+	TRY(checkpoint_list(run, &steps, &count));
+	if (path_join(path, run, BEST_RECORD_NAME) == OK && file_exists(path) && json_read(&record, path, 1 << 20) == OK) {
+		if (json_get_integer(record.root, path, "step", 0, INT64_MAX, &best) != OK)
+			best = -1;
+		json_release(&record);
+	}
+	if (count > CHECKPOINTS_LISTED)
+		buffer_format(out, "%" PRId64 " older ones, ", count - CHECKPOINTS_LISTED);
+	for (int64_t i = count < CHECKPOINTS_LISTED ? count : CHECKPOINTS_LISTED; i-- > 0;)
+		buffer_format(out, CHECKPOINT_PREFIX "%" PRId64 "%s%s", steps[i], steps[i] == best ? " (the best)" : "",
+			      i > 0 ? ", " : "");
+	free(steps);
+	TRY(path_join(path, run, "final"));
+	if (file_exists(path))
+		buffer_format(out, "%sfinal", out->size ? ", " : "");
+	return buffer_status(out);
+}
+
+enum status checkpoint_missing(const char *path)
+{
+	char run[PATH_BYTES], name[64], mark[PATH_BYTES];
+	struct buffer parts = {0};
+	split_last(path, run, name);
+	bool part = step_of(name) >= 0 || strcmp(name, "final") == 0 || strcmp(name, BEST_NAME) == 0;
+	bool in_run = part && file_is_folder(run) && list_parts(run, &parts) == OK &&
+		      (parts.size > 0 || (path_join(mark, run, RUN_FOLDER_MARK) == OK && file_exists(mark)));
+	enum status status;
+	if (!in_run) {
+		status = error_set(ERR_USAGE, "'%s': no such file or folder", path);
+	} else {
+		status = error_set(ERR_USAGE, "'%s': the run has no %s", path, name);
+		if (parts.size > 0)
+			error_hint("'%s' has %s; a run removes all but its newest checkpoints and the best one "
+				   "(--keep_checkpoints)",
+				   run, buffer_string(&parts));
+		else
+			error_hint("'%s' has no checkpoint yet: the run saves its first one after --save_checkpoints_steps", run);
+	}
+	buffer_release(&parts);
+	return status;
+}
+
 enum status checkpoint_verify(const char *path)
 {
 	struct manifest_facts facts;

@@ -32,6 +32,10 @@ MUST_USE enum status checkpoint_supersede(const char *folder, int64_t step);
 /* The step that the name of a path's last part says; -1: it is not named as a checkpoint is. */
 int64_t checkpoint_path_step(const char *path);
 
+/* The error for a path that does not exist, ERR_USAGE. Where it names a part of a run (checkpoint-N, best or final), the hint says
+ * which checkpoints the run has: an unknown one may be mistyped, or was removed as the run went on. */
+MUST_USE enum status checkpoint_missing(const char *path);
+
 /* Proves every file of a checkpoint against its manifest (weights/manifest.h), and its name. */
 MUST_USE enum status checkpoint_verify(const char *path);
 

@@ -77,7 +77,13 @@ enum status model_source_find(const char *path, struct model_source *out)
 		TRY(enter_run(path, place));
 	else if (snprintf(place, sizeof(place), "%s", path) >= (int)sizeof(place))
 		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
-	TRY(weights_file_find(place, out->weights));
+	enum status status = weights_file_find(place, out->weights);
+	if (status != OK) {
+		struct error before = *error_last();
+		if (status == ERR_USAGE && !file_exists(path))
+			status = checkpoint_missing(path);
+		return error_last()->hint[0] ? status : error_restore(&before);
+	}
 	parent_of(out->weights, folder);
 	TRY(find_beside(folder, config_names, out->config));
 	return find_beside(folder, vocab_names, out->vocab);
@@ -165,6 +171,13 @@ static enum status config_path(const char *model, char out[PATH_BYTES])
 {
 	char index[PATH_BYTES];
 	bool prefix = snprintf(index, sizeof(index), "%s.index", model) < (int)sizeof(index) && file_exists(index);
+	if (!file_exists(model) && !prefix && strchr(model, '/')) {
+		enum status status = checkpoint_missing(model);
+		if (!error_last()->hint[0])
+			error_hint("give a model size (%s), a config.json, a model folder or a file of weights",
+				   model_size_names);
+		return status;
+	}
 	if (!file_exists(model) && !prefix) {
 		enum status status = error_set(ERR_USAGE, "'%s' is neither a model size nor a file or folder", model);
 		error_hint("sizes are %s; else give a config.json, a model folder or a file of weights", model_size_names);

@@ -149,6 +149,37 @@ static int setup(void **state)
 	return test_folder_make(state);
 }
 
+static void a_missing_checkpoint_names_the_others(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path, *message, *hint;
+	} cases[] = {
+		{"missing/checkpoint-50", "the run has no checkpoint-50", "has checkpoint-7, checkpoint-100 (the best);"},
+		{"missing/checkpoint-50/", "the run has no checkpoint-50", "checkpoint-7"},
+		{"missing/final", "the run has no final", "checkpoint-7"},
+		{"missing/other", "no such file or folder", ""},
+		{"begun/checkpoint-1", "the run has no checkpoint-1", "has no checkpoint yet"},
+		{"nowhere/checkpoint-1", "no such file or folder", ""},
+	};
+	make("missing", 7, 7);
+	make("missing", 100, 100);
+	assert_ok(checkpoint_mark_best(test_path("missing"), 100, "loss", 2.5));
+	assert_ok(folder_make(test_path("begun/data")));
+	assert_ok(file_write(test_path("begun/" RUN_FOLDER_MARK), "x", 1));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(checkpoint_missing(test_path(cases[i].path)), ERR_USAGE);
+		assert_non_null(strstr(error_last()->message, cases[i].message));
+		if (cases[i].hint[0] ? !strstr(error_last()->hint, cases[i].hint) : error_last()->hint[0] != 0)
+			fail_msg("%s: hint '%s'", cases[i].path, error_last()->hint);
+	}
+	/* A long run is not listed to its beginning. */
+	for (int64_t step = 1000; step < 1014; step++)
+		make("missing", step, step);
+	assert_int_equal(checkpoint_missing(test_path("missing/checkpoint-50")), ERR_USAGE);
+	assert_non_null(strstr(error_last()->hint, "4 older ones, checkpoint-1002, "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +188,7 @@ int main(void)
 		cmocka_unit_test(the_newest_and_the_best_are_kept),
 		cmocka_unit_test(the_best_is_marked),
 		cmocka_unit_test(leftovers_go),
+		cmocka_unit_test(a_missing_checkpoint_names_the_others),
 	};
 	return cmocka_run_group_tests(tests, setup, test_folder_drop);
 }

@@ -203,7 +203,7 @@ static void folders_say_their_task(void **state)
 	assert_ok(model_folder_task(test_path("qa"), &task));
 	assert_string_equal(task.architecture, "BertForQuestionAnswering");
 	task_config_release(&task);
-	assert_error(ERR_USAGE, "neither a model size nor a file", model_folder_task(test_path("nothing"), &task));
+	assert_error(ERR_USAGE, "no such file or folder", model_folder_task(test_path("nothing"), &task));
 }
 
 static void classes_without_names_get_some(void **state)
