@@ -150,5 +150,8 @@ MUST_USE enum status folder_lock_check(const char *path, const struct file_stamp
 /* The lock that was taken: by this process, or (descriptor -1) by the parent for which it works. */
 struct file_stamp folder_lock_stamp(const char *path, int descriptor);
 void folder_unlock(int descriptor);
+/* The process on this machine that holds the lock of a run folder; 0: none. Nothing is touched, so a run that starts meanwhile is
+ * not disturbed. */
+long folder_lock_holder(const char *path);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/file_internal.h"
@@ -383,4 +384,26 @@ void folder_unlock(int descriptor)
 {
 	/* The file stays: removing it would let two runs lock two files of the same name. */
 	close(descriptor);
+}
+
+/* The kernel's list of locks: "1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF". */
+long folder_lock_holder(const char *path)
+{
+	char lock[PATH_BYTES], line[256];
+	struct stat facts;
+	long holder = 0;
+	if (path_join(lock, path, ".lock") != OK || stat(lock, &facts) != 0)
+		return 0;
+	FILE *locks = fopen("/proc/locks", "re");
+	while (locks && fgets(line, sizeof line, locks)) {
+		long process;
+		unsigned major, minor;
+		unsigned long long inode;
+		if (sscanf(line, "%*s FLOCK %*s WRITE %ld %x:%x:%llu", &process, &major, &minor, &inode) == 4 &&
+		    inode == facts.st_ino && major == major(facts.st_dev) && minor == minor(facts.st_dev))
+			holder = process;
+	}
+	if (locks)
+		fclose(locks);
+	return holder;
 }

@@ -10,12 +10,9 @@
 #include "cmd/command.h"
 #include "cmd/inspect.h"
 #include "cmd/inspect_weights.h"
-#include "data/shard.h"
-#include "model/model.h"
+#include "cmd/path_kind.h"
 #include "text/vocab.h"
-#include "train/checkpoint.h"
 #include "weights/checkpoint_folder.h"
-#include "weights/model_folder.h"
 #include "weights/tokenizer_file.h"
 
 #define FIELD(name) offsetof(struct inspect_settings, name)
@@ -59,15 +56,19 @@ static const struct option inspect_options[] = {
 	{.name = NULL},
 };
 
-static const struct command_text inspect_text = {
+static const struct command_text inspect_help = {
 	.name = "inspect",
 	.synopsis = "PATH [--json] [--tensors] [--vocab_file FILE] [--records N]",
 	.summary = "show what a file or folder contains",
-	.description = "PATH is a run folder, a checkpoint, a model folder, a file of weights (.safetensors, PyTorch's .bin or "
-		       ".pt, the prefix or index of a TensorFlow checkpoint), token shards (PREFIX or any of its files), a "
-		       "file of instances (TFRecord, NVIDIA's HDF5, bertc's own), a vocabulary, or a "
-		       "metrics.jsonl. A masked token is shown as the model sees it, with the answer behind it: [MASK]{cat}.",
+	.description =
+		"PATH is anything that bertc writes: a run or sweep (finished or not), a checkpoint, a model folder, an export "
+		"(ONNX, Triton, TensorFlow, sentence-transformers, int8), token shards (PREFIX or any of its files), static "
+		"instances, vectors and answers (unfinished ones too: PATH.part), a vocabulary, metrics.jsonl. Also weights of "
+		"other programs (.safetensors, PyTorch's .bin or .pt, the prefix or index of a TensorFlow checkpoint, .onnx), "
+		"instances as TFRecord or NVIDIA's HDF5, and a text, of which it shows how a corpus would be read. A masked "
+		"token is shown as the model sees it, with the answer behind it: [MASK]{cat}.",
 	.examples = "bertc inspect runs/mine\twhere a run stands\n"
+		    "bertc inspect task-onnx\tinputs and outputs of an exported model\n"
 		    "bertc inspect runs/mine/data/train\ttoken shards\n"
 		    "bertc inspect train.tfrecord --vocab_file vocab.txt --records 10\tinstances as text\n"
 		    "bertc inspect runs/mine/final/model.safetensors --tensors\tevery tensor\n"
@@ -76,8 +77,7 @@ static const struct command_text inspect_text = {
 
 #define JSON_LIMIT ((size_t)64 << 20)
 
-/* Copies a parsed value into the writer. */
-static void put_json(struct json_writer *writer, const char *key, const struct json *value)
+void inspect_put_json(struct json_writer *writer, const char *key, const struct json *value)
 {
 	switch (value->kind) {
 	case JSON_NULL: json_put_null(writer, key); break;
@@ -93,13 +93,13 @@ static void put_json(struct json_writer *writer, const char *key, const struct j
 	case JSON_OBJECT:
 		json_open(writer, key, value->kind == JSON_ARRAY ? '[' : '{');
 		for (const struct json *child = value->first_child; child; child = child->next)
-			put_json(writer, child->key, child);
+			inspect_put_json(writer, child->key, child);
 		json_close(writer);
 		break;
 	}
 }
 
-static enum status put_file_json(struct json_writer *writer, const char *key, const char *folder, const char *name)
+enum status inspect_put_file(struct json_writer *writer, const char *key, const char *folder, const char *name)
 {
 	char path[PATH_BYTES];
 	struct json_document document;
@@ -107,7 +107,7 @@ static enum status put_file_json(struct json_writer *writer, const char *key, co
 	if (!file_exists(path))
 		return OK;
 	TRY(json_read(&document, path, JSON_LIMIT));
-	put_json(writer, key, document.root);
+	inspect_put_json(writer, key, document.root);
 	json_release(&document);
 	return OK;
 }
@@ -121,7 +121,6 @@ static enum status inspect_vocab(const char *path, struct json_writer *writer)
 	for (int32_t i = 0; i < vocab.count; i++)
 		continuations += vocab.is_continuation[i];
 	snprintf(hex, sizeof(hex), "%016" PRIx64, vocab.hash);
-	json_put_string(writer, "kind", "vocabulary");
 	json_put_integer(writer, "entries", vocab.count);
 	json_put_integer(writer, "continuations", continuations);
 	json_put_string(writer, "hash", hex);
@@ -134,8 +133,7 @@ static enum status inspect_vocab(const char *path, struct json_writer *writer)
 	return OK;
 }
 
-/* The last training line and the last evaluation line of a metrics.jsonl. */
-static enum status put_metrics(const char *path, struct json_writer *writer)
+enum status inspect_put_metrics(const char *path, struct json_writer *writer)
 {
 	struct buffer text = {0};
 	TRY(file_read(path, (size_t)1 << 32, &text));
@@ -161,7 +159,7 @@ static enum status put_metrics(const char *path, struct json_writer *writer)
 			continue;
 		status = json_parse(&document, path, last[kind], size[kind]);
 		if (status == OK) {
-			put_json(writer, kind ? "last_evaluation" : "last_step", document.root);
+			inspect_put_json(writer, kind ? "last_evaluation" : "last_step", document.root);
 			json_release(&document);
 		}
 	}
@@ -169,107 +167,93 @@ static enum status put_metrics(const char *path, struct json_writer *writer)
 	return status;
 }
 
-static enum status inspect_model_folder(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
+/* ---- The kinds ---- */
+
+typedef enum status inspect_function(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+
+static enum status inspect_weights_at(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
-	char file[PATH_BYTES];
-	TRY(path_join(file, path, "MANIFEST.json"));
-	bool checkpoint = file_exists(file);
-	json_put_string(writer, "kind", checkpoint ? "checkpoint" : "model folder");
-	if (checkpoint) {
-		json_put_bool(writer, "whole", checkpoint_verify(path) == OK);
-		TRY(put_file_json(writer, "state", path, "training_state.json"));
-	}
-	TRY(put_file_json(writer, "config", path, "config.json"));
-	TRY(put_file_json(writer, "config", path, "bert_config.json"));
-	if (!is_weights(path))
-		return OK;
-	json_open(writer, "weights", '{');
-	enum status status = inspect_weights(path, settings->tensors, writer);
-	json_close(writer);
-	return status;
+	return inspect_weights(path, settings->tensors, writer);
 }
 
-static enum status inspect_run(const char *path, struct json_writer *writer)
+static enum status inspect_vocabulary(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
-	struct name_list names = {0};
-	char file[PATH_BYTES];
-	enum status status;
-	json_put_string(writer, "kind", "run folder");
-	TRY_GOTO(folder_list(path, &names), done);
-	json_open(writer, "checkpoints", '[');
-	for (int64_t i = 0; i < names.count; i++)
-		if (strncmp(names.names[i], "checkpoint-", 11) == 0)
-			json_put_string(writer, NULL, names.names[i]);
-	json_close(writer);
-	TRY_GOTO(path_join(file, path, "final"), done);
-	json_put_bool(writer, "finished", file_is_folder(file));
-	TRY_GOTO(path_join(file, path, "metrics.jsonl"), done);
-	if (file_exists(file))
-		TRY_GOTO(put_metrics(file, writer), done);
-	TRY_GOTO(put_file_json(writer, "settings", path, "settings.json"), done);
-done:
-	name_list_release(&names);
-	return status;
+	(void)settings;
+	return inspect_vocab(path, writer);
 }
 
-/* Megatron's own shards have no description. */
-static bool is_shard(const char *prefix)
+static enum status inspect_metrics(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
-	char path[PATH_BYTES];
-	return snprintf(path, sizeof(path), "%s.idx", prefix) < PATH_BYTES && file_exists(path);
+	(void)settings;
+	return inspect_put_metrics(path, writer);
 }
+
+static enum status inspect_json(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
+{
+	struct json_document document;
+	(void)settings;
+	TRY(json_read(&document, path, JSON_LIMIT));
+	inspect_put_json(writer, "content", document.root);
+	json_release(&document);
+	return OK;
+}
+
+static enum status inspect_prefix(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
+{
+	char prefix[PATH_BYTES];
+	BUG_IF(!path_shard_prefix(path, prefix));
+	return inspect_shard(settings, prefix, writer);
+}
+
+static inspect_function *const functions[PATH_KINDS] = {
+	[PATH_SWEEP] = inspect_sweep,
+	[PATH_RUN] = inspect_run,
+	[PATH_RUN_DATA] = inspect_run_data,
+	[PATH_CHECKPOINT] = inspect_model_folder,
+	[PATH_FINISHED_MODEL] = inspect_model_folder,
+	[PATH_INT8_MODEL] = inspect_model_folder,
+	[PATH_SENTENCE_MODEL] = inspect_model_folder,
+	[PATH_ONNX_FOLDER] = inspect_onnx_folder,
+	[PATH_TRITON_MODEL] = inspect_triton,
+	[PATH_TRITON_REPOSITORY] = inspect_triton_repository,
+	[PATH_TENSORFLOW_FOLDER] = inspect_model_folder,
+	[PATH_MODEL_FOLDER] = inspect_model_folder,
+	[PATH_WEIGHTS_FOLDER] = inspect_weights_at,
+	[PATH_PART] = inspect_part,
+	[PATH_ONNX] = inspect_onnx,
+	[PATH_SHARDS] = inspect_prefix,
+	[PATH_STATIC_INSTANCES] = inspect_instances,
+	[PATH_TFRECORD] = inspect_instances,
+	[PATH_HDF5] = inspect_instances,
+	[PATH_EVENTS] = inspect_events,
+	[PATH_WEIGHTS] = inspect_weights_at,
+	[PATH_VECTORS_NPY] = inspect_vectors,
+	[PATH_VECTORS_JSON] = inspect_vectors,
+	[PATH_VECTORS_TSV] = inspect_vectors,
+	[PATH_METRICS] = inspect_metrics,
+	[PATH_SAMPLES] = inspect_metrics,
+	[PATH_ANSWERS] = inspect_answers,
+	[PATH_VOCABULARY] = inspect_vocabulary,
+	[PATH_JSON] = inspect_json,
+};
 
 static enum status inspect_path(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
-	char other[PATH_BYTES];
-	if (file_is_folder(path)) {
-		TRY(path_join(other, path, "config.json"));
-		if (file_exists(other))
-			return inspect_model_folder(settings, path, writer);
-		TRY(path_join(other, path, "settings.json"));
-		if (file_exists(other))
-			return inspect_run(path, writer);
-		TRY(path_join(other, path, "bert_config.json"));
-		if (file_exists(other))
-			return inspect_model_folder(settings, path, writer);
-		if (is_weights(path))
-			return inspect_weights(path, settings->tensors, writer);
-	} else if (text_ends_with(path, ".jsonl")) {
-		json_put_string(writer, "kind", "metrics");
-		return put_metrics(path, writer);
-	} else if (text_ends_with(path, ".txt")) {
-		return inspect_vocab(path, writer);
-	} else {
-		snprintf(other, sizeof(other), "%.4000s", path);
-		if (!is_shard(other) && (text_ends_with(path, ".bin") || text_ends_with(path, ".idx")))
-			other[strlen(other) - 4] = 0;
-		if (!is_shard(other) && text_ends_with(path, ".json"))
-			other[strlen(other) - 5] = 0;
-		if (is_shard(other))
-			return inspect_shard(settings, other, writer);
-		if (is_weights(path))
-			return inspect_weights(path, settings->tensors, writer);
-		if (text_ends_with(path, ".json") && file_exists(path)) {
-			struct json_document document;
-			TRY(json_read(&document, path, JSON_LIMIT));
-			json_put_string(writer, "kind", "json");
-			put_json(writer, "content", document.root);
-			json_release(&document);
-			return OK;
-		}
+	enum path_kind kind = path_kind_find(path);
+	if (kind != PATH_UNKNOWN) {
+		/* Those of the others' names are said by what reads the file. */
+		if (kind != PATH_WEIGHTS && kind != PATH_WEIGHTS_FOLDER && kind != PATH_TFRECORD && kind != PATH_HDF5 &&
+		    kind != PATH_STATIC_INSTANCES)
+			json_put_string(writer, "kind", path_kind_names[kind]);
+		if (path_is_unfinished(path))
+			json_put_string(writer, "unfinished", "a command is writing it, or was killed while it did");
+		return functions[kind](settings, path, writer);
 	}
 	if (!file_exists(path))
 		return checkpoint_missing(path);
-	if (!file_is_folder(path)) {
-		bool known;
-		TRY(inspect_instances(settings, path, writer, &known));
-		if (known)
-			return OK;
-	}
-	enum status status = error_set(ERR_DATA, "bertc does not recognize '%s'", path);
-	error_hint("give a run folder, checkpoint, model folder, file of weights, shards, instances, vocab.txt or "
-		   "metrics.jsonl");
-	return status;
+	if (!file_is_folder(path))
+		return inspect_text(settings, path, writer);
+	return inspect_folder(path, writer);
 }
 
 /* Text from a file, of any length. */
@@ -347,7 +331,7 @@ done:
 }
 
 const struct command command_inspect = {
-	.text = &inspect_text,
+	.text = &inspect_help,
 	.options = inspect_options,
 	.settings_bytes = sizeof(struct inspect_settings),
 	.run = run_inspect,

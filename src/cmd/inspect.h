@@ -13,10 +13,36 @@ struct inspect_settings {
 	int64_t records, first; /* how many records are shown, from which on */
 };
 
+/* inspect.c: values of JSON as they are. */
+void inspect_put_json(struct json_writer *writer, const char *key, const struct json *value);
+/* The content of the file `name` of a folder, if it is there. */
+MUST_USE enum status inspect_put_file(struct json_writer *writer, const char *key, const char *folder, const char *name);
+/* The number of lines of a metrics.jsonl, its last training line and its last evaluation line. */
+MUST_USE enum status inspect_put_metrics(const char *path, struct json_writer *writer);
+
+/* inspect_folders.c: runs and models. */
+MUST_USE enum status inspect_sweep(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_run(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_run_data(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_model_folder(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_onnx(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_onnx_folder(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_triton(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_triton_repository(const struct inspect_settings *settings, const char *path,
+					       struct json_writer *writer);
+/* A folder of another kind: what bertc knows in it. ERR_DATA if there is nothing. */
+MUST_USE enum status inspect_folder(const char *path, struct json_writer *writer);
+
+/* inspect_outputs.c: what commands for streams of texts write, and texts themselves. */
+MUST_USE enum status inspect_vectors(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_answers(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_part(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_events(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+MUST_USE enum status inspect_text(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
+
 /* inspect_data.c: training data. */
 MUST_USE enum status inspect_shard(const struct inspect_settings *settings, const char *prefix, struct json_writer *writer);
-/* A file of instances: TFRecord, HDF5 or our own. *out_known = false, and nothing is put, if it is none. */
-MUST_USE enum status inspect_instances(const struct inspect_settings *settings, const char *path, struct json_writer *writer,
-				       bool *out_known);
+/* A file of instances: TFRecord, HDF5 or our own. */
+MUST_USE enum status inspect_instances(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
 
 #endif

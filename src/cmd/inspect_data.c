@@ -168,7 +168,6 @@ enum status inspect_shard(const struct inspect_settings *settings, const char *p
 	int64_t counts[LENGTH_BUCKETS] = {0};
 	for (int64_t i = 0; i < shard.sentence_count; i++)
 		counts[bucket(shard_length(&shard, i))]++;
-	json_put_string(writer, "kind", "token shards");
 	json_put_integer(writer, "documents", shard.document_count);
 	json_put_integer(writer, "sentences", shard.sentence_count);
 	json_put_integer(writer, "tokens", shard.token_count);
@@ -348,35 +347,28 @@ done:
 	return status;
 }
 
-/* True if the first record has the features of pre-training; *out_records if there is a record at all. */
-static bool is_pretraining(const char *path, bool *out_records)
+/* True if the first record has the features of pre-training. */
+static bool is_pretraining(const char *path)
 {
 	struct tfrecord_reader *reader;
 	const unsigned char *payload = NULL;
 	size_t size = 0;
 	struct tf_example example;
-	*out_records = false;
 	if (tfrecord_open(&reader, path) != OK)
 		return false;
-	*out_records = tfrecord_next(reader, &payload, &size) == OK && payload != NULL;
-	bool found = *out_records && example_parse(&example, payload, size) == OK &&
-		     example_find(&example, "masked_lm_positions") != NULL && example_find(&example, "input_ids") != NULL;
+	bool found = tfrecord_next(reader, &payload, &size) == OK && payload != NULL &&
+		     example_parse(&example, payload, size) == OK && example_find(&example, "masked_lm_positions") != NULL &&
+		     example_find(&example, "input_ids") != NULL;
 	tfrecord_close(reader);
 	return found;
 }
 
-enum status inspect_instances(const struct inspect_settings *settings, const char *path, struct json_writer *writer,
-			      bool *out_known)
+enum status inspect_instances(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
 	enum instance_format format;
 	struct vocab vocab;
-	bool has_vocab, records = true, pretraining = false;
+	bool has_vocab;
 	TRY(instance_file_format(path, &format));
-	if (format == INSTANCE_TFRECORD)
-		pretraining = is_pretraining(path, &records);
-	*out_known = records;
-	if (!records)
-		return OK;
 	TRY(find_vocab(settings, path, &vocab, &has_vocab));
 	enum status status;
 	if (format == INSTANCE_STATIC) {
@@ -385,7 +377,7 @@ enum status inspect_instances(const struct inspect_settings *settings, const cha
 	} else if (format == INSTANCE_HDF5) {
 		json_put_string(writer, "kind", "instances (NVIDIA's HDF5)");
 		status = inspect_hdf5(settings, path, &vocab, has_vocab, writer);
-	} else if (pretraining) {
+	} else if (is_pretraining(path)) {
 		json_put_string(writer, "kind", "instances (TFRecord)");
 		status = put_records(settings, path, &vocab, has_vocab, writer);
 	} else {

@@ -72,7 +72,7 @@ static enum status put_tensor(const struct stored_tensor *tensor, struct json_wr
 	return status;
 }
 
-static enum status put_tensors(const struct stored_tensor *tensors, int64_t count, bool all, struct json_writer *writer)
+enum status inspect_tensors(const struct stored_tensor *tensors, int64_t count, bool all, struct json_writer *writer)
 {
 	int64_t elements = 0;
 	enum status status = OK;
@@ -119,7 +119,7 @@ static enum status inspect_index(const char *path, bool tensors, struct json_wri
 	file_map_close(&map);
 	TRY(status);
 	json_put_string(writer, "kind", "index of a TensorFlow checkpoint whose data files are missing");
-	status = put_tensors(bundle.tensors, bundle.count, tensors, writer);
+	status = inspect_tensors(bundle.tensors, bundle.count, tensors, writer);
 	tf_bundle_close(&bundle);
 	return status;
 }
@@ -141,7 +141,7 @@ enum status inspect_weights(const char *path, bool tensors, struct json_writer *
 	if (file.part_count > 1)
 		json_put_integer(writer, "files", file.part_count);
 	put_notes(&file.notes, writer);
-	status = put_tensors(file.tensors, file.count, tensors, writer);
+	status = inspect_tensors(file.tensors, file.count, tensors, writer);
 	weights_file_close(&file);
 	return status;
 }

@@ -9,10 +9,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/hash.h"
 #include "cmd/command.h"
+#include "cmd/output_files.h"
+#include "cmd/path_kind.h"
 #include "data/pretraining/instance_files.h"
 #include "data/shard.h"
 #include "data/pretraining/static_instances.h"
+#include "formats/onnx_reader.h"
 #include "formats/weights_file.h"
 #include "model/model.h"
 #include "text/vocab.h"
@@ -20,6 +24,7 @@
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
+#include "weights/sentence_folder.h"
 #include "weights/tokenizer_file.h"
 
 struct verify_settings {
@@ -40,10 +45,15 @@ static const struct command_text verify_text = {
 	.name = "verify",
 	.synopsis = "PATH... [--json]",
 	.summary = "verify the checksums of files",
-	.description =
-		"PATH is a run folder (everything in it is verified), a checkpoint, a model folder, a file of weights, token "
-		"shards (PREFIX or any of its files), or static instances (TFRecord, HDF5, or bertc's own format). Every byte is "
-		"read. Prints one line for each item verified; the exit status is 0 if all are intact, 3 if one is damaged.",
+	.description = "PATH is a run or sweep (everything in it is verified), a checkpoint, a model folder, an export (ONNX, "
+		       "Triton, TensorFlow, "
+		       "sentence-transformers, int8), a file of weights, token shards (PREFIX or any of its files), instances "
+		       "(TFRecord, HDF5, "
+		       "or bertc's own format), vectors, or the unfinished output of an interrupted command (PATH.part). Every "
+		       "byte is read. "
+		       "Prints one line for each item and what its soundness rests on; the exit status is 0 if all are intact, 3 "
+		       "if one is "
+		       "damaged.",
 	.examples = "bertc verify runs/mine\tall checkpoints, the finished model and the data of a run\n"
 		    "bertc verify runs/mine/checkpoint-5000\tone checkpoint\n"
 		    "bertc verify data/train\ttoken shards",
@@ -55,27 +65,7 @@ struct finding {
 	const char *proof; /* what "sound" rests on */
 };
 
-/* A kind of thing: how it is known by its path, and its proof, whose failure is the error. */
-struct kind {
-	const char *name;
-	bool (*is)(const char *path);
-	enum status (*verify)(const char *path, struct finding *out);
-};
-
-static bool has(const char *folder, const char *name)
-{
-	char path[PATH_BYTES];
-	return path_join(path, folder, name) == OK && file_exists(path);
-}
-
 /* ---- Folders with a manifest ---- */
-
-static bool is_checkpoint(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	/* By its name, too: a checkpoint that has lost its manifest is a damaged checkpoint, no other folder. */
-	return has(path, MANIFEST_NAME) || (file_is_folder(path) && strncmp(slash ? slash + 1 : path, "checkpoint-", 11) == 0);
-}
 
 static enum status verify_manifest(const char *path, struct finding *out)
 {
@@ -105,12 +95,6 @@ static enum status verify_tensor(const struct stored_tensor *tensor)
 	return OK;
 }
 
-static bool is_weights_file(const char *path)
-{
-	static const char *const ends[] = {".safetensors", ".bin", ".pt", ".pth", ".index", ".index.json"};
-	return !file_is_folder(path) && file_exists(path) && text_has_ending(path, ends, sizeof(ends) / sizeof(*ends));
-}
-
 static enum status verify_weights(const char *path, struct finding *out)
 {
 	struct weights_file file;
@@ -128,9 +112,15 @@ static enum status verify_weights(const char *path, struct finding *out)
 	return status;
 }
 
-static bool is_model_folder(const char *path)
+static enum status verify_vocab_size(const char *path, const struct model_config *config)
 {
-	return has(path, "config.json") || has(path, "bert_config.json");
+	struct vocab vocab;
+	TRY(vocab_file_read(&vocab, path));
+	int32_t count = vocab.count;
+	vocab_release(&vocab);
+	if (count > config->vocab_size)
+		return error_set(ERR_STATE, "'%s': %d entries for a model of %d", path, count, config->vocab_size);
+	return OK;
 }
 
 /* Weights, that they fit the configuration, and the vocabulary. */
@@ -140,7 +130,6 @@ static enum status verify_model(const char *path, struct finding *out)
 	struct model_config config;
 	struct model *model = NULL;
 	struct model_source source;
-	struct vocab vocab = {0};
 	float *slab = NULL;
 	enum status status;
 	TRY(model_folder_config(path, &config));
@@ -149,14 +138,9 @@ static enum status verify_model(const char *path, struct finding *out)
 	TRY_GOTO(model_create(&model, &names_only, &config, &model_heads_pretraining), done);
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
 	TRY_GOTO(model_folder_load(path, model, MISSING_HEADS, slab, NULL), done);
-	if (text_ends_with(source.vocab, ".txt")) {
-		TRY_GOTO(vocab_file_read(&vocab, source.vocab), done);
-		if (vocab.count > config.vocab_size)
-			status = error_set(ERR_STATE, "'%s': %d entries for a model of %d", source.vocab, vocab.count,
-					   config.vocab_size);
-	}
+	if (text_ends_with(source.vocab, ".txt"))
+		status = verify_vocab_size(source.vocab, &config);
 done:
-	vocab_release(&vocab);
 	free(slab);
 	model_free(model);
 	return status;
@@ -164,34 +148,11 @@ done:
 
 /* ---- Data ---- */
 
-/* PREFIX of "PREFIX", "PREFIX.bin", "PREFIX.idx" or "PREFIX.json" of a shard. */
-static bool shard_prefix(const char *path, char out[PATH_BYTES])
-{
-	static const char *const ends[] = {"", ".bin", ".idx", ".json"};
-	char index[PATH_BYTES + 8];
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-		size_t size = strlen(path), end = strlen(ends[i]);
-		if (size <= end || size >= PATH_BYTES || !text_ends_with(path, ends[i]))
-			continue;
-		snprintf(out, PATH_BYTES, "%.*s", (int)(size - end), path);
-		snprintf(index, sizeof(index), "%s.idx", out);
-		if (file_exists(index))
-			return true;
-	}
-	return false;
-}
-
-static bool is_shard(const char *path)
-{
-	char prefix[PATH_BYTES];
-	return shard_prefix(path, prefix);
-}
-
 static enum status verify_shard(const char *path, struct finding *out)
 {
 	char prefix[PATH_BYTES];
 	bool described = false;
-	BUG_IF(!shard_prefix(path, prefix));
+	BUG_IF(!path_shard_prefix(path, prefix));
 	enum status status = shard_verify(prefix, &out->bytes, &described);
 	out->proof = described ? "both files have checksums; ids are within the vocabulary"
 			       : "index and ids are consistent: without PREFIX.json there are no checksums";
@@ -205,39 +166,202 @@ static enum status verify_static(const char *path, struct finding *out)
 	return static_file_verify(path);
 }
 
-/* By name, so that a damaged one is known, too. */
-static bool is_record_file(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	bool named = strstr(name, ".tfrecord") || strstr(name, ".tf_record");
-	return named && file_exists(path) && !file_is_folder(path);
-}
-
-static bool is_hdf5(const char *path)
-{
-	enum instance_format format;
-	return !file_is_folder(path) && instance_file_format(path, &format) == OK && format == INSTANCE_HDF5;
-}
-
 static enum status verify_instances(const char *path, struct finding *out)
 {
 	struct instance_counts counts;
 	out->bytes = file_size(path);
 	out->proof = "every record has a checksum, and every instance was read";
-	if (is_hdf5(path))
+	if (path_kind_find(path) == PATH_HDF5)
 		out->proof = "every instance was read";
 	return instance_file_verify(path, &counts);
 }
 
-/* In the order in which a path is tried. */
-static const struct kind kinds[] = {
-	{"checkpoint or finished model", is_checkpoint, verify_manifest},
-	{"token shards", is_shard, verify_shard},
-	{"static instances", static_file_is, verify_static},
-	{"TFRecord", is_record_file, verify_instances},
-	{"instances (HDF5)", is_hdf5, verify_instances},
-	{"weights", is_weights_file, verify_weights},
-	{"model folder", is_model_folder, verify_model},
+/* ---- Exports ---- */
+
+static enum status verify_onnx(const char *path, struct finding *out)
+{
+	struct onnx_file file;
+	enum status status = OK;
+	out->proof = "its nodes fit together, and every weight is whole and finite; ONNX has no checksums";
+	TRY(onnx_file_open(&file, path));
+	for (int64_t i = 0; status == OK && i < file.count; i++)
+		if (file.tensors[i].data)
+			status = verify_tensor(&file.tensors[i]);
+	out->bytes += file.bytes;
+	onnx_file_close(&file);
+	return status;
+}
+
+/* The configuration can be read, and the vocabulary fits it. */
+static enum status verify_description(const char *path)
+{
+	struct model_config config;
+	struct task_config task = {0};
+	char file[PATH_BYTES];
+	TRY(path_join(file, path, "config.json"));
+	TRY(model_folder_config(file, &config));
+	TRY(model_folder_task(file, &task));
+	task_config_release(&task);
+	TRY(path_join(file, path, "vocab.txt"));
+	return file_exists(file) ? verify_vocab_size(file, &config) : OK;
+}
+
+static enum status verify_onnx_folder(const char *path, struct finding *out)
+{
+	char file[PATH_BYTES];
+	TRY(path_join(file, path, "onnx/model.onnx"));
+	TRY(verify_onnx(file, out));
+	return verify_description(path);
+}
+
+/* config.pbtxt must name what the graph takes and gives. */
+static enum status verify_ports(const char *config, const char *path, const struct onnx_port *ports, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		char quoted[512];
+		snprintf(quoted, sizeof(quoted), "name: \"%.400s\"", ports[i].name);
+		if (!strstr(config, quoted))
+			return error_set(ERR_DATA, "'%s': '%s' is not in it, which the graph has", path, ports[i].name);
+	}
+	return OK;
+}
+
+static enum status verify_triton(const char *path, struct finding *out)
+{
+	char config[PATH_BYTES], graph[PATH_BYTES];
+	struct buffer text = {0};
+	struct onnx_file file;
+	enum status status;
+	TRY(triton_graph(path, graph));
+	TRY(verify_onnx(graph, out));
+	TRY(path_join(config, path, "config.pbtxt"));
+	TRY_GOTO(file_read(config, 1 << 20, &text), done);
+	TRY_GOTO(onnx_file_open(&file, graph), done);
+	status = verify_ports(buffer_string(&text), config, file.inputs, file.input_count);
+	if (status == OK)
+		status = verify_ports(buffer_string(&text), config, file.outputs, file.output_count);
+	onnx_file_close(&file);
+	out->proof = "config.pbtxt names the graph's inputs and outputs; every weight is whole and finite; ONNX has no checksums";
+done:
+	buffer_release(&text);
+	return status;
+}
+
+/* The model, and the modules beside it. */
+static enum status verify_sentence_folder(const char *path, struct finding *out)
+{
+	struct sentence_folder sentences;
+	enum status status = sentence_folder_read(&sentences, path);
+	sentence_folder_release(&sentences);
+	TRY(status);
+	return verify_model(path, out);
+}
+
+/* ---- Outputs ---- */
+
+static enum status verify_vectors(const char *path, struct finding *out)
+{
+	struct vector_facts facts;
+	out->proof = "every row is whole and finite; such files have no checksums";
+	TRY(vector_file_read(path, &facts));
+	out->bytes = facts.bytes;
+	return OK;
+}
+
+/* What was written when the note of progress was saved. */
+static enum status verify_part(const char *path, struct finding *out)
+{
+	struct part_facts facts;
+	struct file_map map;
+	out->proof = "what is saved of it has a checksum";
+	TRY(part_file_read(path, &facts));
+	free(facts.made_from);
+	out->bytes = facts.saved;
+	if (!facts.has_note) {
+		enum status status = error_set(ERR_USAGE, "'%s': no note of its progress beside it", path);
+		error_hint("an unfinished output can be verified with its .progress");
+		return status;
+	}
+	if (facts.saved > facts.bytes)
+		return error_set(ERR_DATA, "'%s': %" PRId64 " bytes, where %" PRId64 " were saved", path, facts.bytes,
+				 facts.saved);
+	TRY(file_map_open(&map, path));
+	bool same = crc32c(0, map.data, (size_t)facts.saved) == facts.crc32c;
+	file_map_close(&map);
+	return same ? OK
+		    : error_set(ERR_DATA, "'%s': its first %" PRId64 " bytes are not those that were saved", path, facts.saved);
+}
+
+static enum status verify_events(const char *path, struct finding *out)
+{
+	int64_t records;
+	out->proof = "every record has a checksum";
+	out->bytes = file_size(path);
+	return event_file_count(path, &records);
+}
+
+/* A JSON object a line. The last may be one that a process was writing when it was killed. */
+static enum status verify_json_lines(const char *path, struct finding *out)
+{
+	struct file_map map;
+	enum status status = OK;
+	out->proof = "every line is a JSON object; such files have no checksums";
+	TRY(file_map_open(&map, path));
+	out->bytes = (int64_t)map.size;
+	const char *line = (const char *)map.data, *end = line + map.size;
+	for (int64_t number = 1; line < end && status == OK; number++) {
+		struct json_document document;
+		char name[PATH_BYTES + 32];
+		const char *newline = memchr(line, '\n', (size_t)(end - line));
+		if (!newline)
+			break;
+		snprintf(name, sizeof(name), "%s:%" PRId64, path, number);
+		status = json_parse(&document, name, line, (size_t)(newline - line));
+		if (status == OK)
+			json_release(&document);
+		line = newline + 1;
+	}
+	file_map_close(&map);
+	return status;
+}
+
+static enum status verify_vocabulary(const char *path, struct finding *out)
+{
+	struct vocab vocab;
+	out->proof = "its special tokens are there; such files have no checksums";
+	out->bytes = file_size(path);
+	TRY(manifest_prove(path));
+	TRY(vocab_file_read(&vocab, path));
+	vocab_release(&vocab);
+	return OK;
+}
+
+/* What proves each kind. Runs, their data and sweeps are verified part by part; json, and folders that are none of these, are
+ * not. */
+static enum status (*const proofs[PATH_KINDS])(const char *path, struct finding *out) = {
+	[PATH_CHECKPOINT] = verify_manifest,
+	[PATH_FINISHED_MODEL] = verify_manifest,
+	[PATH_INT8_MODEL] = verify_manifest,
+	[PATH_SENTENCE_MODEL] = verify_sentence_folder,
+	[PATH_ONNX_FOLDER] = verify_onnx_folder,
+	[PATH_TRITON_MODEL] = verify_triton,
+	[PATH_TENSORFLOW_FOLDER] = verify_model,
+	[PATH_MODEL_FOLDER] = verify_model,
+	[PATH_PART] = verify_part,
+	[PATH_ONNX] = verify_onnx,
+	[PATH_SHARDS] = verify_shard,
+	[PATH_STATIC_INSTANCES] = verify_static,
+	[PATH_TFRECORD] = verify_instances,
+	[PATH_HDF5] = verify_instances,
+	[PATH_EVENTS] = verify_events,
+	[PATH_WEIGHTS] = verify_weights,
+	[PATH_VECTORS_NPY] = verify_vectors,
+	[PATH_VECTORS_JSON] = verify_vectors,
+	[PATH_VECTORS_TSV] = verify_vectors,
+	[PATH_METRICS] = verify_json_lines,
+	[PATH_SAMPLES] = verify_json_lines,
+	[PATH_ANSWERS] = verify_json_lines,
+	[PATH_VOCABULARY] = verify_vocabulary,
 };
 
 /* ---- The command ---- */
@@ -274,40 +398,32 @@ static void say(struct verification *v, const char *path, const char *kind, cons
 		printf("%s %s (%s): %s\n", status == ERR_DATA ? "DAMAGED " : "PROBLEM ", TEXT_SHOWN(path), kind, message);
 }
 
-static bool is_of_known_kind(const char *path)
+/* Is it verified part by part? So are folders that hold things of ours, such as one of several runs' exports. */
+static bool has_parts(enum path_kind kind, const char *path)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (kinds[i].is(path))
-			return true;
-	return false;
+	return kind == PATH_RUN || kind == PATH_RUN_DATA || kind == PATH_SWEEP || kind == PATH_TRITON_REPOSITORY ||
+	       (kind == PATH_UNKNOWN && file_is_folder(path));
 }
 
-/* Verifies a thing of a known kind; others are passed over. STOPPED if it could not come to its end. */
+/* Verifies a thing that has a proof; others are passed over. STOPPED if it could not come to its end. */
 static enum status verify_thing(struct verification *v, const char *path)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		if (!kinds[i].is(path))
-			continue;
-		struct finding found = {0};
-		enum status status = kinds[i].verify(path, &found);
-		if (status == STOPPED)
-			return status;
-		say(v, path, kinds[i].name, &found, status);
-		if (status == OK)
-			v->sound++;
-		else if (v->damaged++ == 0)
-			v->first = *error_last();
+	enum path_kind kind = path_kind_find(path);
+	struct finding found = {0};
+	if (!proofs[kind] || path_is_unfinished(path))
 		return OK;
-	}
+	enum status status = proofs[kind](path, &found);
+	if (status == STOPPED)
+		return status;
+	say(v, path, path_kind_names[kind], &found, status);
+	if (status == OK)
+		v->sound++;
+	else if (v->damaged++ == 0)
+		v->first = *error_last();
 	return OK;
 }
 
-static bool is_run_folder(const char *path)
-{
-	return has(path, RUN_FOLDER_MARK) || has(path, "settings.json");
-}
-
-/* Every thing that lies in a folder of a run, `data` included. A shard is met once, by its index. */
+/* Every thing that lies in a folder of a run or sweep, parts of parts included. A shard is met once, by its index. */
 static enum status verify_parts(struct verification *v, const char *folder)
 {
 	struct name_list names;
@@ -318,12 +434,11 @@ static enum status verify_parts(struct verification *v, const char *folder)
 		const char *name = names.names[i], *dot = strrchr(name, '.');
 		TRY_GOTO(path_join(path, folder, name), done);
 		bool other_part = dot && (strcmp(dot, ".bin") == 0 || strcmp(dot, ".json") == 0);
-		if (name[0] == '.' || strcmp(name, "best") == 0 || (other_part && is_shard(path)))
+		char prefix[PATH_BYTES];
+		if (name[0] == '.' || strcmp(name, "best") == 0 || (other_part && path_shard_prefix(path, prefix)))
 			continue;
-		if (strcmp(name, "data") == 0 && file_is_folder(path))
-			status = verify_parts(v, path);
-		else
-			status = verify_thing(v, path);
+		enum path_kind kind = path_kind_find(path);
+		status = kind != PATH_UNKNOWN && has_parts(kind, path) ? verify_parts(v, path) : verify_thing(v, path);
 	}
 done:
 	name_list_release(&names);
@@ -332,12 +447,20 @@ done:
 
 static enum status check_path(const char *path)
 {
-	if (is_run_folder(path) || is_of_known_kind(path))
+	enum path_kind kind = path_kind_find(path);
+	if ((has_parts(kind, path) || proofs[kind]) && !path_is_unfinished(path))
 		return OK;
 	if (!file_exists(path))
 		return checkpoint_missing(path);
+	if (path_is_unfinished(path)) {
+		enum status status = error_set(ERR_USAGE, "'%s': unfinished: a command is writing it, or was killed", path);
+		error_hint("run the command again: it starts over what is unfinished");
+		return status;
+	}
 	enum status status = error_set(ERR_USAGE, "'%s': nothing that bertc can verify", path);
-	error_hint("a run folder, checkpoint, model folder, file of weights, token shards (PREFIX) or static instances");
+	error_hint("give a run, sweep, checkpoint, model folder, export, file of weights, token shards (PREFIX), instances, "
+		   "vectors or "
+		   "answers");
 	return status;
 }
 
@@ -356,10 +479,7 @@ static enum status run_verify(struct options *options)
 	json_open(&writer, "results", '[');
 	for (int64_t i = 0; status == OK && i < options->positional.count; i++) {
 		const char *path = options->positional.values[i];
-		if (is_run_folder(path))
-			status = verify_parts(&v, path);
-		else
-			status = verify_thing(&v, path);
+		status = has_parts(path_kind_find(path), path) ? verify_parts(&v, path) : verify_thing(&v, path);
 	}
 	json_close(&writer);
 	json_put_integer(&writer, "sound", v.sound);

@@ -1,38 +1,7 @@
 #include "formats/example.h"
 #include <stdbool.h>
 #include <string.h>
-#include "formats/varint.h"
-
-enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-/* A field of a message: the content of WIRE_BYTES, of all others the value. */
-struct field {
-	uint32_t number; /* never 0 in a message */
-	enum wire wire;
-	struct byte_range content;
-	uint64_t value;
-};
-
-static bool read_field(struct byte_range *message, struct field *out)
-{
-	uint64_t key, size;
-	struct byte_range bytes;
-	if (!range_varint(message, &key) || key >> 3 == 0 || key >> 3 > (1u << 29) - 1)
-		return false;
-	*out = (struct field){.number = (uint32_t)(key >> 3), .wire = (enum wire)(key & 7)};
-	switch (out->wire) {
-	case WIRE_VARINT: return range_varint(message, &out->value);
-	case WIRE_FIXED64:
-	case WIRE_FIXED32:
-		size = out->wire == WIRE_FIXED64 ? 8 : 4;
-		if (!range_bytes(message, size, &bytes))
-			return false;
-		memcpy(&out->value, bytes.at, size);
-		return true;
-	case WIRE_BYTES: return range_varint(message, &size) && range_bytes(message, size, &out->content);
-	}
-	return false;
-}
+#include "formats/protobuf.h"
 
 static enum status malformed(const unsigned char *message, const unsigned char *at)
 {
@@ -41,14 +10,14 @@ static enum status malformed(const unsigned char *message, const unsigned char *
 
 static enum status read_feature(const unsigned char *message, struct byte_range part, struct example_feature *feature)
 {
-	struct field field;
+	struct protobuf_field field;
 	while (part.at < part.end) {
 		const unsigned char *at = part.at;
-		if (!read_field(&part, &field))
+		if (!protobuf_next(&part, &field))
 			return malformed(message, at);
 		if (field.number > 3)
 			continue;
-		if (field.wire != WIRE_BYTES)
+		if (field.kind != PROTOBUF_BYTES)
 			return malformed(message, at);
 		/* The last one of a oneof wins. */
 		feature->kind = (enum feature_kind)field.number;
@@ -64,18 +33,18 @@ static enum status read_entry(const unsigned char *message, struct byte_range pa
 	if (out->count == EXAMPLE_FEATURES_MAX)
 		return error_set(ERR_DATA, "a tf.Example with more than %d features", EXAMPLE_FEATURES_MAX);
 	struct example_feature *feature = &out->features[out->count++];
-	struct field field;
+	struct protobuf_field field;
 	feature->kind = FEATURE_EMPTY;
 	feature->list = part.at; /* empty */
 	feature->list_size = 0;
 	feature->name[0] = 0;
 	while (part.at < part.end) {
 		const unsigned char *at = part.at;
-		if (!read_field(&part, &field))
+		if (!protobuf_next(&part, &field))
 			return malformed(message, at);
 		if (field.number > 2)
 			continue;
-		if (field.wire != WIRE_BYTES)
+		if (field.kind != PROTOBUF_BYTES)
 			return malformed(message, at);
 		if (field.number == 1) {
 			size_t size = range_left(&field.content);
@@ -92,23 +61,23 @@ static enum status read_entry(const unsigned char *message, struct byte_range pa
 enum status example_parse(struct tf_example *out, const unsigned char *message, size_t size)
 {
 	struct byte_range part = {message, message + size};
-	struct field features, entry;
+	struct protobuf_field features, entry;
 	out->count = 0;
 	while (part.at < part.end) {
 		const unsigned char *at = part.at;
-		if (!read_field(&part, &features))
+		if (!protobuf_next(&part, &features))
 			return malformed(message, at);
 		if (features.number != 1)
 			continue;
-		if (features.wire != WIRE_BYTES)
+		if (features.kind != PROTOBUF_BYTES)
 			return malformed(message, at);
 		while (features.content.at < features.content.end) {
 			at = features.content.at;
-			if (!read_field(&features.content, &entry))
+			if (!protobuf_next(&features.content, &entry))
 				return malformed(message, at);
 			if (entry.number != 1)
 				continue;
-			if (entry.wire != WIRE_BYTES)
+			if (entry.kind != PROTOBUF_BYTES)
 				return malformed(message, at);
 			TRY(read_entry(message, entry.content, out));
 		}
@@ -143,15 +112,15 @@ static enum status put_integer(const struct example_feature *feature, uint64_t v
 	return OK;
 }
 
-/* The next values of a list, field 1: one by itself, or packed ones as WIRE_BYTES. The number 0 says that there are no
+/* The next values of a list, field 1: one by itself, or packed ones as PROTOBUF_BYTES. The number 0 says that there are no
  * more. */
-static enum status next_values(const struct example_feature *feature, struct byte_range *list, struct field *out)
+static enum status next_values(const struct example_feature *feature, struct byte_range *list, struct protobuf_field *out)
 {
 	do {
-		*out = (struct field){0};
+		*out = (struct protobuf_field){0};
 		if (list->at == list->end)
 			return OK;
-		if (!read_field(list, out))
+		if (!protobuf_next(list, out))
 			return bad_list(feature);
 	} while (out->number != 1);
 	return OK;
@@ -177,7 +146,7 @@ static enum status packed_integers(const struct example_feature *feature, struct
 enum status feature_integers(const struct example_feature *feature, int32_t *out, int64_t capacity, int64_t *out_count)
 {
 	struct byte_range list = {feature->list, feature->list + feature->list_size};
-	struct field values;
+	struct protobuf_field values;
 	*out_count = 0;
 	if (feature->kind != FEATURE_INTEGERS && feature->kind != FEATURE_EMPTY)
 		return error_set(ERR_DATA, "feature '%s' holds no integers", feature->name);
@@ -185,11 +154,11 @@ enum status feature_integers(const struct example_feature *feature, int32_t *out
 		TRY(next_values(feature, &list, &values));
 		if (values.number == 0)
 			return OK;
-		if (values.wire == WIRE_BYTES) {
+		if (values.kind == PROTOBUF_BYTES) {
 			TRY(packed_integers(feature, values.content, out, capacity, out_count));
 			continue;
 		}
-		if (values.wire != WIRE_VARINT)
+		if (values.kind != PROTOBUF_VARINT)
 			return bad_list(feature);
 		if (*out_count == capacity)
 			return too_many(feature, capacity);
@@ -201,7 +170,7 @@ enum status feature_integers(const struct example_feature *feature, int32_t *out
 enum status feature_floats(const struct example_feature *feature, float *out, int64_t capacity, int64_t *out_count)
 {
 	struct byte_range list = {feature->list, feature->list + feature->list_size};
-	struct field values;
+	struct protobuf_field values;
 	*out_count = 0;
 	if (feature->kind != FEATURE_FLOATS && feature->kind != FEATURE_EMPTY)
 		return error_set(ERR_DATA, "feature '%s' holds no floats", feature->name);
@@ -209,14 +178,14 @@ enum status feature_floats(const struct example_feature *feature, float *out, in
 		TRY(next_values(feature, &list, &values));
 		if (values.number == 0)
 			return OK;
-		if (values.wire == WIRE_FIXED32) {
+		if (values.kind == PROTOBUF_32) {
 			if (*out_count == capacity)
 				return too_many(feature, capacity);
 			memcpy(&out[(*out_count)++], &values.value, 4);
 			continue;
 		}
 		size_t size = range_left(&values.content);
-		if (values.wire != WIRE_BYTES || size % 4 != 0)
+		if (values.kind != PROTOBUF_BYTES || size % 4 != 0)
 			return bad_list(feature);
 		if (size / 4 > (size_t)(capacity - *out_count))
 			return too_many(feature, capacity);
@@ -229,13 +198,13 @@ enum status feature_floats(const struct example_feature *feature, float *out, in
 enum status feature_count(const struct example_feature *feature, int64_t *out_count)
 {
 	struct byte_range list = {feature->list, feature->list + feature->list_size};
-	struct field values;
+	struct protobuf_field values;
 	*out_count = 0;
 	for (;;) {
 		TRY(next_values(feature, &list, &values));
 		if (values.number == 0)
 			return OK;
-		if (values.wire != WIRE_BYTES || feature->kind == FEATURE_BYTES) {
+		if (values.kind != PROTOBUF_BYTES || feature->kind == FEATURE_BYTES) {
 			++*out_count;
 		} else if (feature->kind == FEATURE_FLOATS) {
 			*out_count += (int64_t)(range_left(&values.content) / 4);
@@ -256,7 +225,7 @@ static size_t varint_size(uint64_t value)
 
 static unsigned char *put_head(unsigned char *out, uint32_t field, uint64_t size)
 {
-	*out++ = (unsigned char)(field << 3 | WIRE_BYTES);
+	*out++ = (unsigned char)(field << 3 | PROTOBUF_BYTES);
 	return out + varint_put(out, size);
 }
 

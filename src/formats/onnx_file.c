@@ -7,28 +7,11 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "formats/onnx_fields.h"
 #include "formats/protobuf.h"
 
 #define IR_VERSION 8
 #define OPSET 17
-
-/* Numbers of the messages' fields. */
-enum {
-	MODEL_IR_VERSION = 1,
-	MODEL_PRODUCER = 2,
-	MODEL_PRODUCER_VERSION = 3,
-	MODEL_GRAPH = 7,
-	MODEL_OPSET = 8,
-	MODEL_METADATA = 14
-};
-enum { OPSET_VERSION = 2 };
-enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_TENSOR = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
-enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OPERATOR = 4, NODE_ATTRIBUTE = 5 };
-enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_F = 2, ATTRIBUTE_I = 3, ATTRIBUTE_INTS = 8, ATTRIBUTE_TYPE = 20 };
-enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_TYPE_ELEMENT = 1, TENSOR_TYPE_SHAPE = 2, SHAPE_DIMENSION = 1 };
-enum { DIMENSION_SIZE = 1, DIMENSION_NAME = 2 };
-enum { TENSOR_DIMENSIONS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9, TENSOR_EXTERNAL = 13, TENSOR_LOCATION = 14 };
-enum { ENTRY_KEY = 1, ENTRY_VALUE = 2, LOCATION_EXTERNAL = 1 };
 
 /* Weights beside the model begin at whole pages, so that readers can map them. */
 #define EXTERNAL_ALIGNMENT 4096

@@ -1,7 +1,8 @@
-/* Writing protocol buffers: a message is a buffer, to which fields are appended in any order. */
+/* Protocol buffers. Writing: a message is a buffer, to which fields are appended in any order. Reading: field by field. */
 #ifndef FORMATS_PROTOBUF_H
 #define FORMATS_PROTOBUF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include "base/buffer.h"
@@ -63,6 +64,36 @@ static inline void protobuf_message(struct buffer *out, int field, struct buffer
 	out->failed |= message->failed;
 	protobuf_bytes(out, field, buffer_string(message), message->size);
 	buffer_release(message);
+}
+
+/* A field of a message: its content if it is PROTOBUF_BYTES, otherwise its value. */
+struct protobuf_field {
+	uint32_t number; /* never 0 */
+	enum protobuf_kind kind;
+	struct byte_range content;
+	uint64_t value;
+};
+
+/* Takes the next field of a message, which has bytes left; false if it is malformed. */
+static inline bool protobuf_next(struct byte_range *message, struct protobuf_field *out)
+{
+	uint64_t key, size;
+	struct byte_range bytes;
+	if (!range_varint(message, &key) || key >> 3 == 0 || key >> 3 > (1u << 29) - 1)
+		return false;
+	*out = (struct protobuf_field){.number = (uint32_t)(key >> 3), .kind = (enum protobuf_kind)(key & 7)};
+	switch (out->kind) {
+	case PROTOBUF_VARINT: return range_varint(message, &out->value);
+	case PROTOBUF_64:
+	case PROTOBUF_32:
+		size = out->kind == PROTOBUF_64 ? 8 : 4;
+		if (!range_bytes(message, size, &bytes))
+			return false;
+		memcpy(&out->value, bytes.at, size);
+		return true;
+	case PROTOBUF_BYTES: return range_varint(message, &size) && range_bytes(message, size, &out->content);
+	}
+	return false;
 }
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "formats/little_endian.h"
+#include "formats/protobuf.h"
 #include "formats/sorted_table.h"
 #include "formats/tf_bundle.h"
 
@@ -47,52 +47,24 @@ static const struct {
 
 /* --- Protocol buffers --- */
 
-/* A field: its number, and a number or bytes. */
-struct field {
-	uint64_t number, value;
-	struct byte_range bytes;
-	unsigned wire;
-};
-
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-static bool next_field(struct byte_range *message, struct field *out)
-{
-	uint64_t tag, size = 0;
-	if (!range_varint(message, &tag))
-		return false;
-	*out = (struct field){.number = tag >> 3, .wire = tag & 7};
-	switch (out->wire) {
-	case WIRE_VARINT: return range_varint(message, &out->value);
-	case WIRE_FIXED64: return range_bytes(message, 8, &out->bytes);
-	case WIRE_BYTES: return range_varint(message, &size) && range_bytes(message, size, &out->bytes);
-	case WIRE_FIXED32:
-		if (!range_bytes(message, 4, &out->bytes))
-			return false;
-		out->value = read_le32(out->bytes.at);
-		return true;
-	default: return false;
-	}
-}
-
 /* TensorShapeProto: dimensions {size 1} in field 2, unknown_rank in field 3. */
 static bool read_shape(struct byte_range message, struct entry *out)
 {
-	struct field dimension, part;
+	struct protobuf_field dimension, part;
 	while (message.at < message.end) {
-		if (!next_field(&message, &dimension))
+		if (!protobuf_next(&message, &dimension))
 			return false;
 		if (dimension.number == 3)
 			out->unknown_rank = dimension.value != 0;
 		if (dimension.number != 2)
 			continue;
 		uint64_t size = 0;
-		if (dimension.wire != WIRE_BYTES || out->rank == STORED_RANK_LIMIT)
+		if (dimension.kind != PROTOBUF_BYTES || out->rank == STORED_RANK_LIMIT)
 			return false;
-		while (dimension.bytes.at < dimension.bytes.end) {
-			if (!next_field(&dimension.bytes, &part))
+		while (dimension.content.at < dimension.content.end) {
+			if (!protobuf_next(&dimension.content, &part))
 				return false;
-			if (part.number == 1 && part.wire == WIRE_VARINT)
+			if (part.number == 1 && part.kind == PROTOBUF_VARINT)
 				size = part.value;
 		}
 		if (size > INT64_MAX)
@@ -104,20 +76,21 @@ static bool read_shape(struct byte_range message, struct entry *out)
 
 static bool read_entry(struct byte_range message, struct entry *out)
 {
-	struct field field;
+	struct protobuf_field field;
 	*out = (struct entry){0};
 	while (message.at < message.end) {
-		if (!next_field(&message, &field))
+		if (!protobuf_next(&message, &field))
 			return false;
-		static const unsigned wires[] = {0,           WIRE_VARINT, WIRE_BYTES,   WIRE_VARINT,
-						 WIRE_VARINT, WIRE_VARINT, WIRE_FIXED32, WIRE_BYTES};
-		if (field.number == 0 || field.number >= sizeof(wires) / sizeof(*wires))
+		static const unsigned kinds[] = {
+			0,           PROTOBUF_VARINT, PROTOBUF_BYTES, PROTOBUF_VARINT, PROTOBUF_VARINT, PROTOBUF_VARINT,
+			PROTOBUF_32, PROTOBUF_BYTES};
+		if (field.number == 0 || field.number >= sizeof(kinds) / sizeof(*kinds))
 			continue;
-		if (field.wire != wires[field.number])
+		if (field.kind != kinds[field.number])
 			return false;
 		if (field.number == 1)
 			out->dtype = field.value;
-		else if (field.number == 2 && !read_shape(field.bytes, out))
+		else if (field.number == 2 && !read_shape(field.content, out))
 			return false;
 		else if (field.number == 3)
 			out->shard = field.value;
@@ -143,15 +116,15 @@ static enum status bad_entry(const struct reader *reader, uint64_t offset, const
 /* BundleHeaderProto: num_shards 1, endianness 2. */
 static enum status read_header(struct reader *reader, struct byte_range message, uint64_t offset)
 {
-	struct field field;
+	struct protobuf_field field;
 	uint64_t shards = 0, endianness = 0;
 	while (message.at < message.end) {
-		if (!next_field(&message, &field))
+		if (!protobuf_next(&message, &field))
 			return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": the header is damaged", reader->path,
 					 offset);
-		if (field.number == 1 && field.wire == WIRE_VARINT)
+		if (field.number == 1 && field.kind == PROTOBUF_VARINT)
 			shards = field.value;
-		if (field.number == 2 && field.wire == WIRE_VARINT)
+		if (field.number == 2 && field.kind == PROTOBUF_VARINT)
 			endianness = field.value;
 	}
 	if (endianness != 0)

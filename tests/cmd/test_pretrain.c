@@ -357,7 +357,8 @@ static void test_evaluate_fill_inspect(void **state)
 		assert_int_equal(program("inspect %s/%s", test_folder, paths[i]), 0);
 		assert_true(program_output.size > 0);
 	}
-	assert_program(3, "bertc does not recognize", "inspect %s", "README.md");
+	assert_ok(file_write(test_path("unknown"), "\0\1\2\0\0\0\0\0", 8));
+	assert_program(3, "bertc does not recognize", "inspect %s/unknown", test_folder);
 }
 
 int main(void)

@@ -1,0 +1,143 @@
+/* What commands for streams of texts write (vectors, answers, unfinished ones too), TensorBoard's events, and texts. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cmd/inspect.h"
+#include "cmd/output_files.h"
+#include "formats/tfrecord.h"
+#include "text/corpus.h"
+
+#define SENTENCE_SHOWN 200
+
+enum status inspect_vectors(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
+{
+	struct vector_facts facts;
+	(void)settings;
+	TRY(vector_file_read(path, &facts));
+	json_put_string(writer, "form", facts.form);
+	json_put_integer(writer, "vectors", facts.rows);
+	json_put_integer(writer, "numbers_each", facts.columns);
+	json_put_integer(writer, "bytes", facts.bytes);
+	return OK;
+}
+
+/* How many answers, and the first ones as they stand. */
+enum status inspect_answers(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
+{
+	struct file_map map;
+	int64_t lines = 0;
+	enum status status = OK;
+	TRY(file_map_open(&map, path));
+	const char *line = (const char *)map.data, *end = line + map.size;
+	json_open(writer, "first", '[');
+	while (line < end && status == OK) {
+		const char *newline = memchr(line, '\n', (size_t)(end - line));
+		size_t size = (size_t)((newline ? newline : end) - line);
+		struct json_document document;
+		if (lines >= settings->first && lines - settings->first < settings->records) {
+			status = json_parse(&document, path, line, size);
+			if (status == OK) {
+				inspect_put_json(writer, NULL, document.root);
+				json_release(&document);
+			}
+		}
+		line += size + (newline != NULL);
+		lines++;
+	}
+	json_close(writer);
+	json_put_integer(writer, "answers", lines);
+	file_map_close(&map);
+	return status;
+}
+
+enum status inspect_part(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
+{
+	struct part_facts facts;
+	(void)settings;
+	TRY(part_file_read(path, &facts));
+	json_put_integer(writer, "bytes", facts.bytes);
+	if (!facts.has_note) {
+		json_put_string(writer, "state", "no note of its progress beside it: it cannot be gone on with");
+		return OK;
+	}
+	json_put_string(writer, "state", "run the same command again to go on");
+	json_put_integer(writer, "texts", facts.texts);
+	json_put_integer(writer, "saved_bytes", facts.saved);
+	json_open(writer, "made_from", '[');
+	for (const char *line = facts.made_from, *next; *line; line = next) {
+		next = line + strcspn(line, "\n");
+		json_put_text(writer, NULL, line, (size_t)(next - line));
+		next += *next == '\n';
+	}
+	json_close(writer);
+	free(facts.made_from);
+	return OK;
+}
+
+enum status inspect_events(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
+{
+	int64_t records;
+	(void)settings;
+	TRY(event_file_count(path, &records));
+	json_put_integer(writer, "records", records);
+	json_put_integer(writer, "bytes", file_size(path));
+	return OK;
+}
+
+/* ---- Texts ---- */
+
+/* The beginning of a document's first sentence. */
+static void put_document(const struct document *document, struct json_writer *writer)
+{
+	char text[SENTENCE_SHOWN + 8];
+	json_open(writer, NULL, '{');
+	json_put_integer(writer, "sentences", document->sentence_count);
+	json_put_integer(writer, "bytes", (int64_t)document->text_size);
+	const struct sentence_bounds *sentence = &document->sentences[0];
+	size_t size = sentence->end - sentence->begin, shown = size < SENTENCE_SHOWN ? size : SENTENCE_SHOWN;
+	while (shown > 0 && shown < size && ((unsigned char)document->text[sentence->begin + shown] & 0xC0) == 0x80)
+		shown--;
+	snprintf(text, sizeof(text), "%.*s%s", (int)shown, document->text + sentence->begin, shown < size ? "..." : "");
+	json_put_string(writer, "begins", text);
+	json_close(writer);
+}
+
+enum status inspect_text(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
+{
+	struct corpus *corpus;
+	const struct document *document;
+	const char *reason;
+	const char *paths[] = {path};
+	enum status status;
+	TRY(corpus_open(&corpus, paths, 1, &(struct corpus_settings){.threads = 1}));
+	corpus_quiet(corpus);
+	status = corpus_next(corpus, &document);
+	if (status == ERR_DATA) {
+		struct error before = *error_last();
+		status = error_set(ERR_DATA, "bertc does not recognize '%s', and it is not text: %s", path, before.message);
+		error_hint("%s", before.hint);
+	}
+	if (status != OK)
+		goto done;
+	if (!document) {
+		status = error_set(ERR_DATA, "'%s': there is no text in it", path);
+		goto done;
+	}
+	json_put_string(writer, "kind", "text");
+	json_put_integer(writer, "bytes", file_size(path));
+	json_put_string(writer, "read_as", text_form_names[corpus_form(corpus, &reason)]);
+	json_put_string(writer, "because", reason);
+	json_open(writer, "documents", '[');
+	for (int64_t i = 0; document && i < settings->first + settings->records; i++) {
+		if (i >= settings->first)
+			put_document(document, writer);
+		TRY_GOTO(corpus_next(corpus, &document), done);
+	}
+	json_close(writer);
+done:
+	corpus_close(corpus);
+	return status;
+}

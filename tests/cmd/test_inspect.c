@@ -1,0 +1,208 @@
+/* bertc inspect and verify know everything that bertc writes: each kind by its name, whole and damaged, finished and not. */
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include "cmd/small_run.h"
+#include "formats/onnx_reader.h"
+
+static int setup(void **state)
+{
+	if (small_run_make(state, 5) != 0)
+		return -1;
+	assert_ok(file_write(test_path("texts.txt"), "the cat sees\nnobody likes the moon\n", 35));
+	if (program("pretrain --corpus %s --model %s --out %s/run --vocab_size 80 --train_batch_size 8 --max_seq_length 32 "
+		    "--num_train_steps 4 --save_checkpoints_steps 2 --eval_steps 2 --precision fp32 --threads 1",
+		    corpus, config, test_folder) != 0)
+		return -1;
+	static const char *const forms[] = {"onnx", "int8", "triton", "tensorflow", "sentence_transformers"};
+	for (int i = 0; i < 5; i++)
+		if (program("export --model %s/run --to %s --out %s/%s", test_folder, forms[i], test_folder, forms[i]) != 0)
+			return -1;
+	return program("export --model %s/run --to triton --out %s/repository/bert", test_folder, test_folder);
+}
+
+static void assert_printed(const char *what, const char *part)
+{
+	if (!strstr(buffer_string(&program_output), part))
+		fail_msg("%s: '%s' is not in:\n%s", what, part, buffer_string(&program_output));
+}
+
+static void each_kind_is_known(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path, *kind, *also, *proof; /* proof: what verify says of it; NULL: nothing to verify */
+	} cases[] = {
+		{"run", "run folder", "finished after 4 steps", "checkpoint-2"},
+		{"run/data", "data folder of a run", "vocab_size 80", "both files have checksums"},
+		{"run/data/train", "token shards", "documents", "both files have checksums"},
+		{"run/checkpoint-2", "checkpoint", "step", "all bytes are covered by checksums"},
+		{"run/final", "finished model", "BertForPreTraining", "all bytes are covered by checksums"},
+		{"run/data/vocab.txt", "vocabulary", "[MASK]", "special tokens"},
+		{"run/metrics.jsonl", "metrics", "last_evaluation", "every line is a JSON object"},
+		{"run/settings.json", "json", "num_train_steps", NULL},
+		{"int8", "int8 model folder", "hidden_size", "all bytes are covered by checksums"},
+		{"onnx", "ONNX folder", "int64 batch x sequence", "every weight is whole and finite"},
+		{"onnx/onnx/model.onnx", "ONNX model", "int64 batch x sequence", "every weight is whole and finite"},
+		{"triton", "Triton model", "max_batch_size", "config.pbtxt names the graph's inputs and outputs"},
+		{"repository", "Triton model repository", "max_batch_size", "config.pbtxt names"},
+		{"tensorflow", "TensorFlow folder", "TensorFlow checkpoint", "every tensor has a checksum"},
+		{"sentence_transformers", "sentence-transformers folder", "pooling_mode_mean_tokens", "finite numbers only"},
+		{"corpus.txt", "text", "sentences a line", NULL},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char kind[96];
+		snprintf(kind, sizeof(kind), "\"kind\":\"%s\"", cases[i].kind);
+		assert_program(OK, "", "inspect --json %s/%s", test_folder, cases[i].path);
+		assert_printed(cases[i].path, kind);
+		assert_printed(cases[i].path, cases[i].also);
+		int status = program("verify %s/%s", test_folder, cases[i].path);
+		assert_int_equal(status, cases[i].proof ? OK : ERR_USAGE);
+		if (cases[i].proof)
+			assert_printed(cases[i].path, cases[i].proof);
+	}
+}
+
+static void what_embed_leaves(void **state)
+{
+	(void)state;
+	static const char *const forms[] = {"jsonl", "npy", "tsv", "google"};
+	for (int i = 0; i < 4; i++) {
+		const char *ending = i == 3 ? "google.jsonl" : forms[i];
+		assert_int_equal(program("embed --model %s/run --format %s %s --out %s/vectors.%s --threads 1 %s/texts.txt",
+					 test_folder, forms[i], i == 3 ? "--layers=-1" : "", test_folder, ending, test_folder),
+				 OK);
+		assert_program(OK, "", "inspect --json %s/vectors.%s", test_folder, ending);
+		struct json_document document;
+		int64_t vectors = 0, numbers = 0;
+		assert_ok(json_parse(&document, "inspect", buffer_string(&program_output), program_output.size));
+		assert_ok(json_get_integer(document.root, "inspect", "vectors", 0, 100, &vectors));
+		assert_ok(json_get_integer(document.root, "inspect", "numbers_each", 0, 100, &numbers));
+		json_release(&document);
+		assert_true(i == 3 ? vectors > 2 : vectors == 2);
+		assert_int_equal(numbers, 32);
+		assert_program(OK, "", "verify %s/vectors.%s", test_folder, ending);
+		/* Cut off. */
+		char path[64];
+		snprintf(path, sizeof(path), "vectors.%s", ending);
+		assert_int_equal(truncate(test_path(path), file_size(test_path(path)) - 5), 0);
+		assert_program(ERR_DATA, "", "verify %s/vectors.%s", test_folder, ending);
+		assert_printed(ending, "DAMAGED");
+	}
+}
+
+/* What an interrupted command leaves can be inspected and verified as far as it is saved. */
+static void unfinished_outputs(void **state)
+{
+	(void)state;
+	const char *part = "{\"embedding\":[1.0]}\n{\"embedding\":[2.0]}\n{\"embed";
+	char note[256];
+	struct file_writer *writer;
+	assert_ok(file_writer_open(&writer, test_path("sum")));
+	assert_ok(file_writer_write(writer, part, 40));
+	snprintf(note, sizeof(note),
+		 "{\"format\": 1, \"made_from\": \"model: x\\n\", \"file\": 0, \"line\": 2, \"texts\": 2, \"bytes\": 40, "
+		 "\"crc32c\": %u}",
+		 file_writer_crc32c(writer));
+	file_writer_abandon(writer);
+	assert_ok(file_write(test_path("v.jsonl.part"), part, strlen(part)));
+	assert_program(OK, "", "inspect %s/v.jsonl.part", test_folder);
+	assert_printed("part", "cannot be gone on with");
+	assert_ok(file_write(test_path("v.jsonl.progress"), note, strlen(note)));
+	assert_program(OK, "", "inspect %s/v.jsonl.part", test_folder);
+	assert_printed("part", "unfinished output");
+	assert_printed("part", "model: x");
+	assert_program(OK, "", "verify %s/v.jsonl.part", test_folder);
+	assert_printed("part", "40 bytes");
+	assert_ok(file_write(test_path("v.jsonl.part"), "{\"embedding\":[3.0]}\n{\"embedding\":[2.0]}\n", 40));
+	assert_program(ERR_DATA, "not those that were saved", "verify %s/v.jsonl.part", test_folder);
+	/* A folder under its temporary name. */
+	assert_ok(folder_make(test_path(".tmp-model")));
+	assert_ok(file_copy(config, test_path(".tmp-model/config.json")));
+	assert_program(OK, "", "inspect %s/.tmp-model", test_folder);
+	assert_printed("temporary folder", "unfinished");
+	assert_program(ERR_USAGE, "unfinished", "verify %s/.tmp-model", test_folder);
+}
+
+/* A run says where it stands. */
+static void runs_as_they_stand(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		program("pretrain --corpus %s --model %s --out %s/stopped --vocab_size 80 --train_batch_size 8 "
+			"--max_seq_length 32 --num_train_steps 50 --stop_at_step 3 --eval_steps 0 --precision fp32 --threads 1",
+			corpus, config, test_folder),
+		STOPPED);
+	assert_program(OK, "", "inspect %s/stopped", test_folder);
+	assert_printed("stopped", "stopped at step 3 of 50; the newest checkpoint is checkpoint-3: run the same command again");
+	/* Somebody works in it. */
+	int lock = open(test_path("stopped/.lock"), O_RDWR | O_CLOEXEC);
+	assert_true(lock >= 0);
+	assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
+	assert_program(OK, "", "inspect %s/stopped", test_folder);
+	char running[64];
+	snprintf(running, sizeof(running), "running (process %ld): step 3 of 50", (long)getpid());
+	assert_printed("running", running);
+	close(lock);
+	/* Killed before its first step. */
+	assert_ok(folder_make(test_path("begun/data")));
+	assert_ok(file_write(test_path("begun/" RUN_FOLDER_MARK), "vocab_size 80\n", 14));
+	assert_program(OK, "", "inspect %s/begun", test_folder);
+	assert_printed("begun", "begun, but without a step yet");
+}
+
+static void sweeps_as_they_stand(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"{\"best\": \"seed=1\", \"runs\": [{\"name\": \"seed=1\", \"status\": \"finished\"}, "
+		"{\"name\": \"seed=2\", \"status\": \"failed\"}, {\"name\": \"seed=3\", \"status\": \"waiting\"}]}";
+	assert_ok(folder_make(test_path("sweep/seed=1")));
+	assert_ok(file_write(test_path("sweep/sweep.json"), text, strlen(text)));
+	assert_program(OK, "", "inspect %s/sweep", test_folder);
+	assert_printed("sweep", "unfinished: 2 of 3 runs are done, 1 failed; run the same command again");
+	/* Its runs are verified with it. */
+	char from[PATH_BYTES];
+	snprintf(from, sizeof(from), "%s", test_path("run/final"));
+	assert_int_equal(rename(from, test_path("sweep/seed=1/final")), 0);
+	assert_ok(file_write(test_path("sweep/seed=1/settings.json"), "{}", 2));
+	assert_program(OK, "", "verify %s/sweep", test_folder);
+	assert_printed("sweep", "/sweep/seed=1/final (finished model");
+	assert_int_equal(rename(test_path("sweep/seed=1/final"), from), 0);
+}
+
+/* Damage in exports, which have no checksums: what their forms tell. */
+static void damaged_exports(void **state)
+{
+	(void)state;
+	struct onnx_file file;
+	struct buffer bytes = {0};
+	const char *path = test_path("onnx/onnx/model.onnx");
+	assert_ok(onnx_file_open(&file, path));
+	uint64_t offset = 0;
+	for (int64_t i = 0; i < file.count && offset == 0; i++)
+		if (file.tensors[i].dtype == ST_F32 && file.tensors[i].count > 100)
+			offset = file.tensors[i].offset;
+	onnx_file_close(&file);
+	assert_ok(file_read(path, 1 << 24, &bytes));
+	memcpy(bytes.data + offset, "\0\0\xc0\x7f", 4); /* not a number */
+	assert_ok(file_write(path, bytes.data, bytes.size));
+	assert_program(ERR_DATA, "is not finite at element 0", "verify %s/onnx", test_folder);
+	assert_ok(file_write(path, bytes.data, bytes.size / 2));
+	assert_program(ERR_DATA, "not a well-formed ONNX model", "verify %s/onnx", test_folder);
+	assert_program(ERR_DATA, "not a well-formed ONNX model", "inspect %s/onnx", test_folder);
+	buffer_release(&bytes);
+	/* A description of another graph. */
+	assert_ok(file_write(test_path("triton/config.pbtxt"), "name: \"triton\"\n", 15));
+	assert_program(ERR_DATA, "'input_ids' is not in it", "verify %s/triton", test_folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_kind_is_known),   cmocka_unit_test(what_embed_leaves),
+		cmocka_unit_test(unfinished_outputs),   cmocka_unit_test(runs_as_they_stand),
+		cmocka_unit_test(sweeps_as_they_stand), cmocka_unit_test(damaged_exports),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
