@@ -258,8 +258,37 @@ static void bar_append(struct buffer *out, int cells, double share)
 	buffer_text(out, has_unicode ? "▏" : "]");
 }
 
-/* One line, at most as wide as the terminal: title, bar, share, what the caller says, time left, count, rate;
- * what does not fit is left out, the last first. */
+/* Cells of a bar: the fewest that say anything, the most that look well; and the columns around them. */
+enum { BAR_LEAST = 4, BAR_MOST = 40, BAR_AROUND = 4 };
+
+/* What stands in the line, in the order in which it is shown. */
+enum { PART_SHARE, PART_FIRST, PART_PIECES = 10, PART_REMAINING = PART_FIRST + PART_PIECES, PART_COUNT, PART_RATE, PARTS };
+
+/* The caller's text in pieces, which two spaces separate; `copy` is cut up. */
+static void split_text(char *copy, const char *parts[PARTS])
+{
+	for (int i = PART_FIRST; i < PART_FIRST + PART_PIECES && *copy; i++) {
+		char *end = i == PART_FIRST + PART_PIECES - 1 ? NULL : strstr(copy, "  ");
+		parts[i] = copy;
+		if (!end)
+			return;
+		*end = '\0';
+		copy = end + 2 + strspn(end + 2, " ");
+	}
+}
+
+static bool fit(const char *part, int *used, int room)
+{
+	int columns = text_columns(part) + 2;
+	if (!part[0] || *used + columns > room)
+		return false;
+	*used += columns;
+	return true;
+}
+
+/* One line, at most as wide as the terminal: title, bar, share, what the caller says, time left, count, rate. Where they do not
+ * all fit, share, the caller's first two pieces (loss and speed), and the time left come before the bar, which narrows first, and
+ * the bar before the rest. */
 static void bar_draw(void)
 {
 	if (shown_count == 0)
@@ -267,30 +296,35 @@ static void bar_draw(void)
 	struct progress *progress = shown[shown_count - 1];
 	double now = clock_seconds();
 	struct progress_words words = progress_describe(progress, now);
-	char share[16] = "";
+	char share[16] = "", copy[sizeof progress->text];
 	if (words.share >= 0)
 		snprintf(share, sizeof share, "%3.0f %%", floor(words.share * 100));
 
-	int room = log_columns() - 1;
-	int used = text_columns(progress->title);
-	const char *parts[5] = {share, progress->text, words.remaining, words.count, words.rate};
-	bool fits[5];
-	int cells = 0;
-	for (int i = 0; i < 5; i++) {
-		int columns = text_columns(parts[i]) + 2;
-		fits[i] = parts[i][0] && used + columns <= room;
-		if (fits[i])
-			used += columns;
-		/* The bar comes before all but the share, with what the rest leaves it later. */
-		if (i == 0 && words.share >= 0 && used + 14 <= room) {
-			cells = 10;
-			used += 14;
-		}
+	static const int first[] = {PART_SHARE, PART_FIRST, PART_FIRST + 1, PART_REMAINING};
+	const char *parts[PARTS] = {0};
+	for (int i = 0; i < PARTS; i++)
+		parts[i] = "";
+	parts[PART_SHARE] = share;
+	parts[PART_REMAINING] = words.remaining;
+	parts[PART_COUNT] = words.count;
+	parts[PART_RATE] = words.rate;
+	memcpy(copy, progress->text, sizeof copy);
+	split_text(copy, parts);
+
+	int room = log_columns() - 1, used = text_columns(progress->title), cells = 0;
+	bool fits[PARTS] = {false};
+	for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+		fits[first[i]] = fit(parts[first[i]], &used, room);
+	if (words.share >= 0 && used + BAR_LEAST + BAR_AROUND <= room) {
+		cells = BAR_LEAST;
+		used += BAR_LEAST + BAR_AROUND;
 	}
+	for (int i = 0; i < PARTS; i++)
+		fits[i] = fits[i] || fit(parts[i], &used, room);
 	if (cells) {
 		cells += room - used;
-		if (cells > 40)
-			cells = 40;
+		if (cells > BAR_MOST)
+			cells = BAR_MOST;
 	}
 
 	struct buffer line = {0};
@@ -304,10 +338,10 @@ static void bar_draw(void)
 		buffer_text(&line, "  ");
 		bar_append(&line, cells, words.share);
 	}
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < PARTS; i++) {
 		if (!fits[i])
 			continue;
-		bool dim = has_colour && i >= 3;
+		bool dim = has_colour && i >= PART_COUNT;
 		buffer_format(&line, "  %s%s%s", dim ? "\033[2m" : "", parts[i], dim ? "\033[0m" : "");
 	}
 	write_out(&line);

@@ -199,10 +199,10 @@ void options_man(const struct option *table, const struct command_text *text, st
 void options_man_title(const char *name, struct buffer *out); /* the first lines of a page: date, NAME(1) */
 /* A reusable config file of the merged settings, each with a comment saying where it came from. */
 void options_print_config(const struct options *options, struct buffer *out);
-/* The settings table shown at the start of a run: name, value, origin. */
-void options_settings_table(const struct options *options, enum option_scope scope, bool colour, struct buffer *out);
+/* The settings table shown at the start of a run: name, value, origin. Without `all` only what is not as its default says. */
+void options_settings_table(const struct options *options, enum option_scope scope, bool all, bool colour, struct buffer *out);
 /* What sections may set, a column for each of `sections`: name, values. */
-void options_section_table(const struct options *const *sections, int64_t count, bool colour, struct buffer *out);
+void options_section_table(const struct options *const *sections, int64_t count, bool all, bool colour, struct buffer *out);
 
 /* Levenshtein-nearest of `names` to `word`, or NULL if none is near. */
 const char *nearest_name(const char *word, const char *const *names, int64_t count);

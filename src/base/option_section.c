@@ -137,7 +137,7 @@ static int widest_value(const struct options *const *sections, int64_t count, st
 	return widest;
 }
 
-void options_section_table(const struct options *const *sections, int64_t count, bool colour, struct buffer *out)
+void options_section_table(const struct options *const *sections, int64_t count, bool all, bool colour, struct buffer *out)
 {
 	struct buffer scratch = {0};
 	int names = 0, values = widest_value(sections, count, &scratch);
@@ -154,7 +154,7 @@ void options_section_table(const struct options *const *sections, int64_t count,
 	for (int i = 0; i < sections[0]->count; i++) {
 		bool set = false;
 		for (int64_t k = 0; k < count; k++)
-			set = set || sections[k]->text[i];
+			set = set || (sections[k]->text[i] && (all || sections[k]->origin[i] != ORIGIN_DEFAULT));
 		if (!table[i].section || !set)
 			continue;
 		buffer_format(out, "  %-*s", names, table[i].name);

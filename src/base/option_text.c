@@ -412,52 +412,74 @@ void options_print_config(const struct options *options, struct buffer *out)
 /* Bytes of a value that the table shows. */
 #define LONGEST_SHOWN 72
 
-void options_settings_table(const struct options *options, enum option_scope scope, bool colour, struct buffer *out)
+/* Is the row of the table? Of an option that is not set, the table of all says what will be done without it. */
+static bool is_shown(const struct options *options, int index, enum option_scope scope, bool all)
+{
+	const struct option *row = &options->table[index];
+	if (!row->name || !option_in_scope(row, scope))
+		return false;
+	if (!options->text[index])
+		return all && row->fallback_text;
+	return all || options->origin[index] != ORIGIN_DEFAULT;
+}
+
+/* The value, or what stands for it. */
+static const char *shown_value(const struct options *options, int index, struct buffer *scratch)
+{
+	if (options->text[index])
+		return option_value_at(options, index, scratch);
+	buffer_clear(scratch);
+	buffer_format(scratch, "(%s)", options->table[index].fallback_text);
+	return buffer_string(scratch);
+}
+
+static void settings_row(const struct options *options, int index, const int columns[2], bool colour, struct buffer *out)
 {
 	struct buffer scratch = {0};
-	int name_columns = 0, value_columns = 8;
-	for (int i = 0; i < options->count; i++) {
-		const struct option *row = &options->table[i];
-		if (!row->name || !option_in_scope(row, scope))
-			continue;
-		const char *value = option_value_at(options, i, &scratch);
-		int name_width = (int)strlen(row->name), value_width = text_columns(value, strlen(value));
-		if (name_width > name_columns)
-			name_columns = name_width;
-		if (value_width > value_columns && value_width <= 40) /* a longer one stands out alone */
-			value_columns = value_width;
+	const struct option *row = &options->table[index];
+	const char *value = shown_value(options, index, &scratch);
+	enum option_origin origin = options->origin[index];
+	bool dim = colour && origin == ORIGIN_DEFAULT;
+	int bytes = (int)strlen(value);
+	const char *cut = "";
+	if (bytes > LONGEST_SHOWN) { /* a long list of files says enough with its beginning */
+		for (bytes = LONGEST_SHOWN; ((unsigned char)value[bytes] & 0xC0) == 0x80;)
+			bytes--;
+		cut = "…";
 	}
+	buffer_format(out, "%s  %-*s  %.*s%s", dim ? "\033[2m" : "", columns[0], row->name, bytes, value, cut);
+	pad(out, columns[1] - text_columns(value, strlen(value)));
+	buffer_format(out, "  %s", option_origins[origin]);
+	if (origin > ORIGIN_CHOSEN && row->fallback && *row->fallback && strcmp(row->fallback, value) != 0)
+		buffer_format(out, " (default: %s)", row->fallback);
+	buffer_format(out, "%s\n", dim ? "\033[0m" : "");
+	buffer_release(&scratch);
+}
+
+void options_settings_table(const struct options *options, enum option_scope scope, bool all, bool colour, struct buffer *out)
+{
+	struct buffer scratch = {0};
+	int columns[2] = {0, 8};
+	for (int i = 0; i < options->count; i++) {
+		if (!is_shown(options, i, scope, all))
+			continue;
+		const char *value = shown_value(options, i, &scratch);
+		int name_width = (int)strlen(options->table[i].name), value_width = text_columns(value, strlen(value));
+		if (name_width > columns[0])
+			columns[0] = name_width;
+		if (value_width > columns[1] && value_width <= 40) /* a longer one stands out alone */
+			columns[1] = value_width;
+	}
+	buffer_release(&scratch);
 	const char *heading = NULL; /* not yet printed: a group may have nothing to show */
 	for (int i = 0; i < options->count; i++) {
-		const struct option *row = &options->table[i];
-		if (!row->name) {
-			heading = row->help;
+		if (!options->table[i].name)
+			heading = all ? options->table[i].help : NULL;
+		if (!is_shown(options, i, scope, all))
 			continue;
-		}
-		if (!option_in_scope(row, scope))
-			continue;
-		const char *value = option_value_at(options, i, &scratch);
-		const char *origin = option_origins[options->origin[i]];
-		if (!options->text[i]) {
-			if (!row->fallback_text)
-				continue;
-			value = "-";
-			origin = row->fallback_text;
-		}
 		if (heading)
 			buffer_format(out, "%s%s%s\n", colour ? "\033[1m" : "", heading, colour ? "\033[0m" : "");
 		heading = NULL;
-		bool dim = colour && options->origin[i] == ORIGIN_DEFAULT;
-		int bytes = (int)strlen(value);
-		const char *cut = "";
-		if (bytes > LONGEST_SHOWN) { /* a long list of files says enough with its beginning */
-			for (bytes = LONGEST_SHOWN; ((unsigned char)value[bytes] & 0xC0) == 0x80;)
-				bytes--;
-			cut = "…";
-		}
-		buffer_format(out, "%s  %-*s  %.*s%s", dim ? "\033[2m" : "", name_columns, row->name, bytes, value, cut);
-		pad(out, value_columns - text_columns(value, strlen(value)));
-		buffer_format(out, "  %s%s\n", origin, dim ? "\033[0m" : "");
+		settings_row(options, i, columns, colour, out);
 	}
-	buffer_release(&scratch);
 }

@@ -1,13 +1,57 @@
 #include "base/stop.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
 static atomic_int stop_signal, stop_orders; /* the first signal; SIGINTs and SIGTERMs so far */
 static double deadline, reserve;            /* of the thread that asks */
+
+/* For the handler, which may only read them. */
+static _Atomic(const char *) announced, lost;
+static bool wipes_bar; /* standard error is a terminal, which may show a progress bar */
+
+/* Only calls that a signal handler may make. */
+static void write_text(const char *text)
+{
+	if (write(STDERR_FILENO, text, strlen(text)) < 0)
+		return; /* there is nobody to tell */
+}
+
+static const char *signal_name(int number)
+{
+	return number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : number == SIGHUP ? "SIGHUP" : "SIGUSR1";
+}
+
+static void acknowledge(int number)
+{
+	if (!announced)
+		return;
+	if (wipes_bar)
+		write_text("\r\033[K");
+	if (number != SIGINT) {
+		write_text(signal_name(number));
+		write_text(": ");
+	}
+	write_text(announced);
+	write_text(number == SIGINT ? "; press Ctrl-C again to quit now\n" : "\n");
+}
+
+static void say_loss(void)
+{
+	if (!announced || !lost)
+		return;
+	write_text(wipes_bar ? "\r\033[K" : "");
+	write_text("quitting now: ");
+	write_text(lost);
+	write_text("\n");
+}
 
 static void stop_handler(int number)
 {
@@ -15,11 +59,13 @@ static void stop_handler(int number)
 	if (number != SIGUSR1 && number != SIGHUP && atomic_fetch_add(&stop_orders, 1) > 0) {
 		/* Asked twice: leave as if there were no handler, so that the parent sees the signal. It is
 		 * held back until this function returns. */
+		say_loss();
 		signal(number, SIG_DFL);
 		raise(number);
 	}
 	int none = 0;
-	atomic_compare_exchange_strong(&stop_signal, &none, number);
+	if (atomic_compare_exchange_strong(&stop_signal, &none, number))
+		acknowledge(number);
 }
 
 void stop_install(void)
@@ -37,6 +83,24 @@ void stop_install(void)
 	}
 	/* A run outlives whoever reads its log. */
 	signal(SIGPIPE, SIG_IGN);
+}
+
+void stop_announce(const char *first)
+{
+	wipes_bar = log_is_terminal();
+	announced = first;
+}
+
+void stop_loss(const char *format, ...)
+{
+	static char texts[2][256]; /* the handler may be reading the one that was set before */
+	static int next;
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(texts[next], sizeof texts[next], format, arguments);
+	va_end(arguments);
+	lost = texts[next];
+	next = !next;
 }
 
 void stop_deadline(double time)
@@ -61,11 +125,8 @@ bool stop_requested(void)
 
 const char *stop_reason(void)
 {
-	switch (atomic_load(&stop_signal)) {
-	case 0: return is_late() ? "the time limit" : NULL;
-	case SIGINT: return "SIGINT";
-	case SIGTERM: return "SIGTERM";
-	case SIGHUP: return "SIGHUP";
-	default: return "SIGUSR1";
-	}
+	int number = atomic_load(&stop_signal);
+	if (number == 0)
+		return is_late() ? "the time limit" : NULL;
+	return signal_name(number);
 }

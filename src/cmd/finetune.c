@@ -88,7 +88,7 @@ static enum status show_settings(void *context, const struct run *run, struct bu
 	struct finetune *finetune = context;
 	TRY(settle(finetune, run));
 	if (!finetune->brief)
-		options_settings_table(&finetune->settled.options, SCOPE_ALL, log_has_colour(), out);
+		settings_show(&finetune->settled.options, SCOPE_ALL, out);
 	return OK;
 }
 

@@ -49,14 +49,14 @@ static enum status show_settings(void *context, const struct run *run, struct bu
 	const struct options **phases = NULL;
 	TRY(settle(pretrain, run));
 	if (run->phase_count == 1) {
-		options_settings_table(&pretrain->settled.options, SCOPE_ALL, log_has_colour(), out);
+		settings_show(&pretrain->settled.options, SCOPE_ALL, out);
 		return OK;
 	}
 	TRY(memory_new(&phases, run->phase_count, sizeof(*phases), "phases"));
 	for (int64_t i = 0; i < run->phase_count; i++)
 		phases[i] = &pretrain->settled_phases[i].options;
-	options_settings_table(&pretrain->settled.options, SCOPE_GENERAL, log_has_colour(), out);
-	options_section_table(phases, run->phase_count, log_has_colour(), out);
+	settings_show(&pretrain->settled.options, SCOPE_GENERAL, out);
+	options_section_table(phases, run->phase_count, log_level == LOG_VERBOSE, log_has_colour(), out);
 	free(phases);
 	return OK;
 }

@@ -274,8 +274,9 @@ const struct command_text pretrain_text = {
 	.description =
 		"Learns a vocabulary unless one is given, tokenizes the text, trains on masked words and next sentences, "
 		"evaluates on held-out documents, saves checkpoints, and writes FOLDER/final, a Hugging Face model folder. "
-		"--corpus and --out are enough for a good run; the settings table at the start shows every value and where it "
-		"came from.\n\nTo resume an interrupted run, run the same command again: it continues from the newest "
+		"--corpus and --out are enough for a good run; the settings table at the start shows what was given and what "
+		"bertc chose, and -v shows the defaults as well.\n\nTo resume an interrupted run, run the same command again: it "
+		"continues from the newest "
 		"checkpoint. Ctrl-C finishes the current step, saves, and exits with status 75.\n\nA run may have several "
 		"phases, such as 128 tokens and then 512. List them in a config file as [phase] sections (in JSON, \"phases\": "
 		"[{...}, {...}]), each with its own values for the options marked `per phase` below. On the command line, "

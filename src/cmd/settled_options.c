@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 
 enum status settled_options_make(struct settled_options *out, const struct options *base, size_t settings_bytes,
@@ -23,6 +24,14 @@ enum status settled_options_add(struct settled_options *settled, const struct ch
 	for (int64_t i = 0; i < choices->count; i++)
 		TRY(options_set(&settled->options, choices->items[i].name, choices->items[i].text, ORIGIN_CHOSEN));
 	return OK;
+}
+
+void settings_show(const struct options *settled, enum option_scope scope, struct buffer *out)
+{
+	bool all = log_level == LOG_VERBOSE;
+	if (!all)
+		buffer_text(out, "settings (-v also shows those left at their defaults)\n");
+	options_settings_table(settled, scope, all, log_has_colour(), out);
 }
 
 void settled_options_release(struct settled_options *settled)

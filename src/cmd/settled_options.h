@@ -17,6 +17,8 @@ MUST_USE enum status settled_options_make(struct settled_options *out, const str
 					  const struct choices *choices);
 /* Further ones. */
 MUST_USE enum status settled_options_add(struct settled_options *settled, const struct choices *choices);
+/* The table at the start of a run, into `out`: what is not as its default says, and with --verbose everything. */
+void settings_show(const struct options *settled, enum option_scope scope, struct buffer *out);
 void settled_options_release(struct settled_options *settled);
 
 #endif

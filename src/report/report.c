@@ -155,8 +155,8 @@ static void smoothed_text(struct report *report, const struct measures *metrics,
 		if (!metrics->item[i].label)
 			continue;
 		bool share = metrics->item[i].unit == UNIT_SHARE;
-		int wrote = snprintf(out + used, size - used, share ? "%s %.1f %%  " : "%s %.3f  ", metrics->item[i].label,
-				     share ? 100.0 * *mean : *mean);
+		int wrote = snprintf(out + used, size - used, share ? "%s%s %.1f %%" : "%s%s %.3f", used > 0 ? "  " : "",
+				     metrics->item[i].label, share ? 100.0 * *mean : *mean);
 		if (wrote < 0 || (size_t)wrote >= size - used)
 			break;
 		used += (size_t)wrote;
@@ -367,9 +367,12 @@ enum status report_step(struct report *report, const struct step_report *step)
 	if (share > 0)
 		snprintf(share_text, sizeof(share_text), "  %.0f %% of peak", 100.0 * share);
 	if (report->phase_count > 1)
-		snprintf(phase_text, sizeof(phase_text), "phase %d/%d  ", (int)state->phase, (int)report->phase_count);
-	progress_update(&report->progress, state->step, "%s%s%s tokens/s%s", phase_text, metrics_text,
-			format_count(rate_text, (int64_t)rate), share_text);
+		snprintf(phase_text, sizeof(phase_text), "  phase %d/%d", (int)state->phase, (int)report->phase_count);
+	/* Loss and speed first: a narrow terminal has no room for more. */
+	const char *rest = strstr(metrics_text, "  ");
+	int loss = rest ? (int)(rest - metrics_text) : (int)strlen(metrics_text);
+	progress_update(&report->progress, state->step, "%.*s  %s tokens/s%s%s%s", loss, metrics_text,
+			format_count(rate_text, (int64_t)rate), rest ? rest : "", share_text, phase_text);
 
 	TRY(diagnose(report, step));
 	if (state->step % report->log_steps != 0 && state->step != 1 && state->step != report->total_steps)

@@ -39,7 +39,7 @@ enum status data_folder_claim(const char *folder, const char *settings, bool kee
 		TRY(read_mark(mark, settings, &same));
 		if (keep || same)
 			return OK;
-		log_note("'%s' was made with other settings: making it again", folder);
+		log_note("'%s' was made with other settings or from other text: making it again", folder);
 		TRY(folder_remove(folder));
 	}
 	TRY(refuse_strange(folder));

@@ -433,11 +433,35 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		buffer_text(out, "static instances\n");
 }
 
+/* Which text it was made from, for a folder that no run has begun with: a plan's, or that of a run which failed before its
+ * first step. A run that has begun refuses other text instead, and names the file. */
+static enum status mark_corpora(const struct run_data_settings *settings, struct buffer *out)
+{
+	struct evaluation_groups texts = {0};
+	struct corpus *corpus;
+	enum status status = evaluation_groups_parse(&texts, settings->eval_corpus);
+	for (int64_t i = -1; i < texts.count && status == OK; i++) {
+		const char **values = i < 0 ? settings->corpus->values : texts.groups[i].values;
+		int64_t count = i < 0 ? settings->corpus->count : texts.groups[i].count;
+		if (count == 0)
+			continue;
+		status = corpus_open(&corpus, values, count, &settings->input);
+		if (status != OK)
+			break;
+		buffer_format(out, "text %016" PRIx64 "\n", corpus_fingerprint(corpus));
+		corpus_close(corpus);
+	}
+	evaluation_groups_release(&texts);
+	return status;
+}
+
 static enum status claim_folder(const struct run_data_settings *settings)
 {
 	struct buffer text = {0};
 	mark_text(settings, &text);
-	enum status status = buffer_status(&text);
+	enum status status = settings->resumed ? OK : mark_corpora(settings, &text);
+	if (status == OK)
+		status = buffer_status(&text);
 	if (status == OK)
 		status = data_folder_claim(settings->folder, buffer_string(&text), settings->resumed);
 	buffer_release(&text);

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/stop.h"
 #include "formats/safetensors.h"
 #include "train/checkpoint_internal.h"
 #include "train/ranks.h"
@@ -247,6 +248,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 		return error_restore(&error);
 	}
 	log_detail("saved %s", name);
+	stop_loss("what was trained since %s is lost; the same command resumes there", name);
 	/* The checkpoint is there: what fails now costs nothing but a warning. */
 	if (state->best_step == state->step &&
 	    checkpoint_mark_best(context->folder, state->best_step, checkpoint_decides(context), state->best_score) != OK)

@@ -192,6 +192,48 @@ static void bar_on_a_terminal(void **state)
 	buffer_release(&out);
 }
 
+/* A run's text, on terminals of common widths: loss, speed and time left stay, the bar narrows. */
+static void show_training(void)
+{
+	struct progress progress;
+	progress_start(&progress, "training", 0, 100000, "steps");
+	progress.started -= 3600;
+	for (int i = 1; i <= 4000; i++) {
+		if (i == 4000)
+			progress.drawn = 0;
+		progress_update(&progress, i, "loss 4.921  50,356 tokens/s  MLM 21.5 %%  NSP 55.9 %%  17 %% of peak");
+	}
+	progress_finish(&progress);
+}
+
+static void loss_and_speed_stay(void **state)
+{
+	(void)state;
+	struct buffer out = {0};
+	use_terminal("xterm", "1", "en_GB.UTF-8");
+	static const struct {
+		int columns;
+		bool bar, accuracy, all;
+	} rows[] = {{64, false, false, false}, {80, true, true, false}, {100, true, true, false}, {140, true, true, true}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		capture(show_training, rows[i].columns, &out);
+		char *end = strstr(out.data, "training: 4,000 steps in ");
+		assert_non_null(end);
+		*end = '\0';
+		const char *bar = NULL; /* the last */
+		for (const char *next = out.data; (next = strstr(next, "\r\033[K")) && strstr(next, "training"); next += 4)
+			bar = next;
+		assert_non_null(bar);
+		assert_true(widest_line(bar) < rows[i].columns);
+		assert_true(strstr(bar, "  4 %  loss 4.921  50,356 tokens/s"));
+		assert_non_null(strstr(bar, "ETA 1 d 0 h"));
+		assert_true(!strstr(bar, "▕") == !rows[i].bar);
+		assert_true(!strstr(bar, "MLM 21.5 %") == !rows[i].accuracy);
+		assert_true(!strstr(bar, "17 % of peak  ETA") == !rows[i].all);
+	}
+	buffer_release(&out);
+}
+
 static void show_slow_progress(void)
 {
 	struct progress progress;
@@ -379,6 +421,7 @@ int main(void)
 		cmocka_unit_test(names_cannot_steer_the_terminal),
 		cmocka_unit_test(levels),
 		cmocka_unit_test(bar_on_a_terminal),
+		cmocka_unit_test(loss_and_speed_stay),
 		cmocka_unit_test(lines_elsewhere),
 		cmocka_unit_test(progress_within_progress),
 		cmocka_unit_test(threads_do_not_mix),

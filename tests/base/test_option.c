@@ -704,14 +704,18 @@ static void settings_table(void **state)
 	(void)state;
 	struct buffer out = {0};
 	assert_ok(parse("--learning_rate 3e-4 --corpus a b"));
-	options_settings_table(&options, SCOPE_ALL, false, &out);
+	options_settings_table(&options, SCOPE_ALL, false, false, &out);
+	assert_string_equal(out.data, "  corpus         a b       command line\n"
+				      "  learning_rate  3e-4      command line (default: 1e-4)\n");
+	buffer_clear(&out);
+	options_settings_table(&options, SCOPE_ALL, true, false, &out);
 	assert_null(strchr(out.data, '\033'));
-	assert_non_null(strstr(out.data, "  learning_rate     3e-4      command line\n"));
-	assert_non_null(strstr(out.data, "  num_train_steps   -         from the text's size\n"));
-	assert_non_null(strstr(out.data, "  corpus            a b       command line\n"));
+	assert_non_null(strstr(out.data, "  learning_rate     3e-4                    command line (default: 1e-4)\n"));
+	assert_non_null(strstr(out.data, "  num_train_steps   (from the text's size)  default\n"));
+	assert_non_null(strstr(out.data, "  weight_decay      0.01                    default\n"));
 	assert_non_null(strstr(out.data, "Training\n"));
 	buffer_clear(&out);
-	options_settings_table(&options, SCOPE_ALL, true, &out);
+	options_settings_table(&options, SCOPE_ALL, true, true, &out);
 	assert_non_null(strstr(out.data, "\033[1mTraining\033[0m"));
 	buffer_release(&out);
 }

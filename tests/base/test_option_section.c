@@ -310,11 +310,11 @@ static void tables_and_help(void **state)
 	assert_ok(parse_with_config(two[0], ""));
 	for (int i = 0; i < 2; i++)
 		assert_ok(options_derive(&sections[i], &options, i, &both[i]));
-	options_section_table((const struct options *const[]){&sections[0], &sections[1]}, 2, false, &out);
+	options_section_table((const struct options *const[]){&sections[0], &sections[1]}, 2, false, false, &out);
 	assert_non_null(strstr(buffer_string(&out), "phase 1  phase 2"));
 	assert_non_null(strstr(buffer_string(&out), "max_seq_length   128      512"));
 	buffer_clear(&out);
-	options_settings_table(&options, SCOPE_GENERAL, false, &out);
+	options_settings_table(&options, SCOPE_GENERAL, true, false, &out);
 	assert_non_null(strstr(buffer_string(&out), "model"));
 	assert_null(strstr(buffer_string(&out), "max_seq_length"));
 	assert_null(strstr(buffer_string(&out), "Each")); /* a group with nothing to show */

@@ -43,6 +43,44 @@ static void a_second_order_leaves_at_once(void **state)
 	assert_true(WIFSIGNALED(result) && WTERMSIG(result) == SIGTERM);
 }
 
+/* What the signal handler itself writes, from a child that gets `signals`. */
+static void said_at(const int *signals, int count, char *out, size_t size)
+{
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		stop_loss("nothing is saved");
+		stop_announce("finishing this step, then saving");
+		stop_loss("what was trained since checkpoint-%d is lost", 12);
+		stop_install();
+		for (int i = 0; i < count; i++)
+			raise(signals[i]);
+		_exit(0);
+	}
+	close(ends[1]);
+	size_t used = 0;
+	for (ssize_t got; (got = read(ends[0], out + used, size - 1 - used)) > 0;)
+		used += (size_t)got;
+	out[used] = '\0';
+	close(ends[0]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void requests_are_acknowledged_at_once(void **state)
+{
+	char said[1024];
+	(void)state;
+	said_at((int[]){SIGINT}, 1, said, sizeof said);
+	assert_string_equal(said, "finishing this step, then saving; press Ctrl-C again to quit now\n");
+	said_at((int[]){SIGTERM}, 1, said, sizeof said);
+	assert_string_equal(said, "SIGTERM: finishing this step, then saving\n");
+	said_at((int[]){SIGINT, SIGINT}, 2, said, sizeof said);
+	assert_string_equal(said, "finishing this step, then saving; press Ctrl-C again to quit now\n"
+				  "quitting now: what was trained since checkpoint-12 is lost\n");
+}
+
 static void ignored_signals_stay_ignored(void **state)
 {
 	(void)state;
@@ -80,6 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(signals_ask_to_stop),
 		cmocka_unit_test(a_second_order_leaves_at_once),
+		cmocka_unit_test(requests_are_acknowledged_at_once),
 		cmocka_unit_test(ignored_signals_stay_ignored),
 		cmocka_unit_test(closed_pipes_do_not_kill),
 	};

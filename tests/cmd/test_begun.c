@@ -162,6 +162,39 @@ static void prepared_data_stay(void **state)
 	assert_true(file_exists(test_path("planned/data/vocab.txt")));
 }
 
+/* What a plan prepared is no run: other text, and another evaluation text, may follow. A plan that prepares nothing leaves
+ * nothing. */
+static void plans_bind_nobody(void **state)
+{
+	(void)state;
+	static const char one[] = "the cat sees a river.\nnobody likes the moon.\n\n", two[] = "a river.\na moon.\n\n";
+	struct buffer text = {0};
+	for (int i = 0; i < 30; i++)
+		buffer_text(&text, one);
+	assert_ok(file_write(test_path("grows.txt"), text.data, text.size));
+#define GROWN(more)                                                                                                              \
+	"pretrain --corpus %s/grows.txt --eval_corpus %s/grows.txt --model %s --out %s/grown " COMMON                            \
+	"--vocab_size 40 --num_train_steps 2 " more,                                                                             \
+		folder, folder, config, folder
+	assert_program(0, "time: less than a minute for 2 steps", GROWN("--plan"));
+	for (int i = 0; i < 30; i++)
+		buffer_text(&text, two);
+	assert_ok(file_write(test_path("grows.txt"), text.data, text.size));
+	assert_program(0, "from other text: making it again", GROWN(""));
+	assert_said("finished");
+	/* A finished run that is started again says so, and shows no plan. */
+	assert_program(0, "finished", GROWN(""));
+	assert_null(strstr(buffer_string(&program_errors), "memory plan"));
+	assert_null(strstr(buffer_string(&program_errors), "settings"));
+	buffer_clear(&text);
+	buffer_text(&text, "sentence\tlabel\nthe cat\ta\na river\tb\n");
+	assert_ok(file_write(test_path("few.tsv"), text.data, text.size));
+	assert_program(0, "memory plan", "finetune --task classification --model %s/grown --train %s/few.tsv --out %s/few --plan",
+		       folder, folder, folder);
+	assert_false(file_exists(test_path("few")));
+	buffer_release(&text);
+}
+
 /* The held-out text is another one after the interruption. */
 static void another_evaluation_text(void **state)
 {
@@ -244,6 +277,7 @@ int main(void)
 		cmocka_unit_test(changed_examples),
 		cmocka_unit_test(failed_before_the_first_step),
 		cmocka_unit_test(prepared_data_stay),
+		cmocka_unit_test(plans_bind_nobody),
 		cmocka_unit_test(another_evaluation_text),
 		cmocka_unit_test(unknown_words),
 		cmocka_unit_test(bytes_that_are_no_text),
