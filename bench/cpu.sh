@@ -40,7 +40,7 @@ case "$only" in *natural*)
 	mkdir -p build/bench/text
 	# shellcheck disable=SC2086  # a list of files
 	if [ "$(cat build/bench/text/corpus 2>/dev/null)" != "$corpus" ]; then
-		build/bertc vocab -q --corpus $corpus --vocab_size 30522 --out build/bench/text/vocab.txt
+		build/bertc vocab -q --corpus $corpus --vocab_size 30522 --overwrite --out build/bench/text/vocab.txt
 		build/bertc prepare -q --corpus $corpus --vocab_file build/bench/text/vocab.txt --out build/bench/text/text
 		build/dev/dump_batches build/bench/text/text build/bench/text/vocab.txt 1 128 32 1 4 build/bench/text/natural-128.safetensors
 		build/dev/dump_batches build/bench/text/text build/bench/text/vocab.txt 1 512 8 1 4 build/bench/text/natural-512.safetensors

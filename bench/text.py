@@ -188,7 +188,7 @@ def vocab(options, folder):
     own, theirs = os.path.join(folder, "own.txt"), os.path.join(folder, "theirs")
 
     def ours(cores, size):
-        return timed([options.bertc, "vocab", "-q", "--corpus", train, "--vocab_size", str(size), "--min_frequency", "2",
+        return timed([options.bertc, "vocab", "-q", "--overwrite", "--corpus", train, "--vocab_size", str(size), "--min_frequency", "2",
                       "--threads", str(cores), "--out", own], cores)
 
     print("\n%.1f MB to learn from, %.1f MB held out" % (os.path.getsize(train) / 1e6, os.path.getsize(held) / 1e6))

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
@@ -18,7 +19,7 @@ struct vocab_options {
 	const char *out, *extend, *user_words;
 	struct input_settings input;
 	int64_t vocab_size, min_frequency, unused, memory, threads;
-	bool cased, strip_accents;
+	bool cased, strip_accents, overwrite;
 };
 
 #define FIELD(name) offsetof(struct vocab_options, name)
@@ -82,6 +83,12 @@ static const struct option option_table[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
 	 .help = "number of [unused0], [unused1], ... entries to reserve"},
+	{.name = "overwrite",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(overwrite),
+	 .fallback = "false",
+	 .role = ROLE_PLACE,
+	 .help = "replace the file that --out names if it exists"},
 	{.help = "How the text is read"},
 	INPUT_OPTIONS(struct vocab_options, input),
 	{.help = "Running"},
@@ -122,8 +129,8 @@ static const struct command_text text = {
 		    "vocabulary and the words of a field\n",
 };
 
-/* A folder that cannot be written is said before the text is read. */
-static enum status check_out(const char *path)
+/* A folder that cannot be written, or a file that must not be, is said before the text is read. */
+static enum status check_out(const char *path, bool overwrite)
 {
 	char folder[PATH_BYTES] = ".";
 	const char *slash = strrchr(path, '/');
@@ -137,6 +144,12 @@ static enum status check_out(const char *path)
 	}
 	if (file_is_folder(path))
 		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path, path);
+	struct stat info;
+	if (!overwrite && stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+		enum status status = error_set(ERR_USAGE, "--out '%s' exists", path);
+		error_hint("models and token shards made with it would no longer fit; choose another name, or give --overwrite");
+		return status;
+	}
 	if (!file_is_folder(folder)) {
 		enum status status = error_set(ERR_USAGE, "--out '%s': there is no folder '%s'", path, folder);
 		error_hint("create it first: mkdir -p '%s'", folder);
@@ -286,7 +299,7 @@ static enum status run(struct options *options)
 	double start = clock_seconds();
 	enum status status;
 
-	TRY(check_out(settings->out));
+	TRY(check_out(settings->out, settings->overwrite));
 	if (settings->extend) {
 		TRY(vocab_file_read(&base, settings->extend));
 		TRY_GOTO(extended_settings(options, &base, &tokenizer), done);

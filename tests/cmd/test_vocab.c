@@ -81,6 +81,9 @@ static void test_good_run(void **state)
 	assert_non_null(strstr(said.data, "1 file, "));
 
 	strcat(line, " --cased --min_frequency 1");
+	assert_int_equal(run(line), ERR_USAGE); /* a vocabulary is not replaced by accident */
+	assert_non_null(strstr(said.data, "exists"));
+	strcat(line, " --overwrite");
 	assert_int_equal(run(line), OK);
 	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
 	assert_non_null(strstr(vocab.data, "\nCat\n"));
@@ -90,6 +93,7 @@ static void test_good_run(void **state)
 static void test_bad_commands(void **state)
 {
 	(void)state;
+	unlink(out_path);
 	put(text_path, "Some text here.\n", 16);
 	fails(ERR_USAGE, "--corpus is missing", "vocab --out %s", out_path);
 	fails(ERR_USAGE, "--out is missing", "vocab --corpus %s", text_path);
@@ -138,8 +142,8 @@ static void test_extend(void **state)
 	snprintf(base, sizeof base, "%s/base.txt", test_folder);
 	put(base, BASE, sizeof BASE - 1);
 	put(text_path, text, sizeof text - 1);
-	snprintf(line, sizeof line, "vocab --corpus %s --extend %s --vocab_size 99 --min_frequency 2 --out %s", text_path, base,
-		 out_path);
+	snprintf(line, sizeof line, "vocab --overwrite --corpus %s --extend %s --vocab_size 99 --min_frequency 2 --out %s",
+		 text_path, base, out_path);
 	assert_int_equal(run(line), OK);
 	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
 	assert_string_equal(buffer_string(&vocab), BASE "kinases\nkinase\ncats\ngenes\n\xce\xb2\n");
@@ -147,8 +151,8 @@ static void test_extend(void **state)
 	/* 23 words of 43 tokens with an unknown one counted as one; then only "thes" has two. */
 	assert_non_null(strstr(buffer_string(&said), "a word is  1.043 tokens, before 1.870; [UNK] in 0 %, before 8.7 %"));
 
-	snprintf(line, sizeof line, "vocab --corpus %s --extend %s --vocab_size 13 --min_frequency 2 --out %s", text_path, base,
-		 out_path);
+	snprintf(line, sizeof line, "vocab --overwrite --corpus %s --extend %s --vocab_size 13 --min_frequency 2 --out %s",
+		 text_path, base, out_path);
 	assert_int_equal(run(line), OK);
 	buffer_clear(&vocab);
 	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
@@ -156,12 +160,13 @@ static void test_extend(void **state)
 	buffer_release(&vocab);
 
 	unlink(out_path);
-	fails(ERR_DATA, "10 times or more", "vocab --corpus %s --extend %s --out %s", text_path, base, out_path);
-	fails(ERR_USAGE, "has 11 entries already", "vocab --corpus %s --extend %s --vocab_size 11 --out %s", text_path, base,
+	fails(ERR_DATA, "10 times or more", "vocab --overwrite --corpus %s --extend %s --out %s", text_path, base, out_path);
+	fails(ERR_USAGE, "has 11 entries already", "vocab --overwrite --corpus %s --extend %s --vocab_size 11 --out %s",
+	      text_path, base, out_path);
+	fails(ERR_USAGE, "no effect with --extend", "vocab --overwrite --corpus %s --extend %s --unused 3 --out %s", text_path,
+	      base, out_path);
+	fails(ERR_USAGE, "No such file", "vocab --overwrite --corpus %s --extend %s/absent --out %s", text_path, test_folder,
 	      out_path);
-	fails(ERR_USAGE, "no effect with --extend", "vocab --corpus %s --extend %s --unused 3 --out %s", text_path, base,
-	      out_path);
-	fails(ERR_USAGE, "No such file", "vocab --corpus %s --extend %s/absent --out %s", text_path, test_folder, out_path);
 	assert_false(file_exists(out_path));
 }
 
