@@ -91,13 +91,9 @@ done:
 	return status;
 }
 
-enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_crc32c)
-{
-	return file_checksum_until(path, NULL, NULL, out_bytes, out_crc32c);
-}
-
-enum status file_checksum_until(const char *path, bool (*cancelled)(const void *context), const void *context, int64_t *out_bytes,
-				uint32_t *out_crc32c)
+/* Of the first `most` bytes. */
+static enum status checksum_of(const char *path, int64_t most, bool (*cancelled)(const void *context), const void *context,
+			       int64_t *out_bytes, uint32_t *out_crc32c)
 {
 	struct stat facts;
 	unsigned char *piece;
@@ -111,7 +107,8 @@ enum status file_checksum_until(const char *path, bool (*cancelled)(const void *
 		TRY_GOTO(error_set(ERR_USAGE, "'%s': not a regular file", path), done);
 	while (!cancelled || !cancelled(context)) {
 		ssize_t got;
-		RETRY(got, read(fd, piece, CHECKSUM_PIECE));
+		int64_t left = most - *out_bytes;
+		RETRY(got, read(fd, piece, left < (int64_t)CHECKSUM_PIECE ? (size_t)left : CHECKSUM_PIECE));
 		if (got < 0)
 			TRY_GOTO(error_set_errno(ERR_DATA, "'%s': cannot read byte %lld", path, (long long)*out_bytes), done);
 		if (got == 0)
@@ -126,6 +123,17 @@ freed:
 	return status;
 }
 
+enum status file_checksum_until(const char *path, bool (*cancelled)(const void *context), const void *context, int64_t *out_bytes,
+				uint32_t *out_crc32c)
+{
+	return checksum_of(path, INT64_MAX, cancelled, context, out_bytes, out_crc32c);
+}
+
+enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_crc32c)
+{
+	return file_checksum_until(path, NULL, NULL, out_bytes, out_crc32c);
+}
+
 /* --- Atomic writing --- */
 
 #ifndef FILE_BUFFER_BYTES /* fuzzing makes it small */
@@ -136,6 +144,7 @@ struct file_writer {
 	char path[PATH_BYTES];      /* links resolved */
 	char temporary[PATH_BYTES]; /* empty: writes straight into a pipe or device */
 	bool resumed;               /* the temporary file stays when a commit fails */
+	bool patched;               /* its checksum is not known any more */
 	int fd;
 	size_t buffered;
 	int64_t offset;
@@ -195,6 +204,21 @@ fail:
 	return status;
 }
 
+/* Are the bytes of a part those that were written? */
+static enum status check_part(const char *path, const struct file_writer_state *state)
+{
+	int64_t bytes;
+	uint32_t crc;
+	if (state->crc32c == 0)
+		return OK;
+	TRY(checksum_of(path, state->offset, NULL, NULL, &bytes, &crc));
+	if (bytes == state->offset && crc == state->crc32c)
+		return OK;
+	enum status status = error_set(ERR_DATA, "'%s' is not what was written: its checksum is wrong", path);
+	error_hint("begin anew: --fresh, or without this file");
+	return status;
+}
+
 enum status file_writer_resume(struct file_writer **out, const char *path, struct file_writer_state state)
 {
 	struct file_writer *writer;
@@ -214,9 +238,11 @@ enum status file_writer_resume(struct file_writer **out, const char *path, struc
 		status = error_set(ERR_LOCKED, "'%s': another process is writing it", writer->temporary);
 	} else if (fstat(writer->fd, &facts) != 0 || facts.st_size < state.offset) {
 		status = error_set(ERR_DATA, "'%s' is shorter than before", writer->temporary);
-	} else if (ftruncate(writer->fd, state.offset) != 0 || lseek(writer->fd, state.offset, SEEK_SET) < 0) {
-		status = error_set_errno(ERR_RESOURCE, "'%s': cannot cut", writer->temporary);
+	} else {
+		status = check_part(writer->temporary, &state);
 	}
+	if (status == OK && (ftruncate(writer->fd, state.offset) != 0 || lseek(writer->fd, state.offset, SEEK_SET) < 0))
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot cut", writer->temporary);
 	if (status != OK) {
 		file_operations.close(writer->fd);
 		goto fail;
@@ -242,7 +268,7 @@ enum status file_writer_save(struct file_writer *writer, struct file_writer_stat
 	RETRY(result, file_operations.fsync(writer->fd));
 	if (result < 0)
 		return write_failed(writer->path, 0);
-	*out = (struct file_writer_state){.offset = writer->offset, .crc32c = writer->crc};
+	*out = (struct file_writer_state){.offset = writer->offset, .crc32c = writer->patched ? 0 : writer->crc};
 	return OK;
 }
 
@@ -307,6 +333,7 @@ enum status file_writer_patch(struct file_writer *writer, int64_t offset, const 
 	if (lseek(writer->fd, offset, SEEK_SET) < 0)
 		return writer_fail(writer, error_set_errno(ERR_RESOURCE, "'%s': cannot seek back in it", writer->path));
 	enum status status = write_all(writer->fd, writer->path, bytes, count);
+	writer->patched = true;
 	if (status == OK && lseek(writer->fd, writer->offset, SEEK_SET) < 0)
 		status = error_set_errno(ERR_RESOURCE, "'%s': cannot continue writing it", writer->path);
 	return status == OK ? OK : writer_fail(writer, status);

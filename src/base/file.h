@@ -106,12 +106,13 @@ MUST_USE enum status file_writer_commit(struct file_writer *writer);
 void file_writer_abandon(struct file_writer *writer);
 
 /* A file under construction that outlives the process: its bytes lie in PATH.part, and what file_writer_save() said
- * of them (zero: nothing yet) lets another process go on there; later bytes are cut off. One process at a time:
- * another's part is ERR_LOCKED. A failed commit leaves the part. file_writer_suspend() closes and leaves the part; NULL is fine.
+ * of them (zero: nothing yet) lets another process go on there; later bytes are cut off, and earlier ones that were changed are
+ * ERR_DATA. One process at a time: another's part is ERR_LOCKED. A failed commit leaves the part. file_writer_suspend() closes
+ * and leaves the part; NULL is fine.
  */
 struct file_writer_state {
 	int64_t offset;
-	uint32_t crc32c;
+	uint32_t crc32c; /* 0: not known */
 };
 MUST_USE enum status file_writer_resume(struct file_writer **out, const char *path, struct file_writer_state state);
 MUST_USE enum status file_writer_save(struct file_writer *writer, struct file_writer_state *out); /* flush, fsync */

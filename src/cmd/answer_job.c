@@ -37,10 +37,9 @@ struct run {
 	double started;
 };
 
-void answer_identity_file(struct buffer *out, const char *name, const char *path)
+void answer_identity_file(struct buffer *out, const char *name, const char *path, const struct file_stamp *stamp)
 {
-	struct file_stamp stamp = file_stamp_at(path);
-	buffer_format(out, "%s: %s, %" PRId64 " bytes, written at %" PRId64 " ns\n", name, path, stamp.size, stamp.nanoseconds);
+	buffer_format(out, "%s: %s, %" PRId64 " bytes, written at %" PRId64 " ns\n", name, path, stamp->size, stamp->nanoseconds);
 }
 
 static enum status make_identity(struct run *run)
@@ -49,8 +48,9 @@ static enum status make_identity(struct run *run)
 	buffer_text(&run->identity, job->identity);
 	for (int64_t i = 0; i < job->path_count; i++) {
 		char name[32];
+		struct file_stamp stamp = file_stamp_at(job->paths[i]);
 		snprintf(name, sizeof(name), "input %" PRId64, i + 1);
-		answer_identity_file(&run->identity, name, job->paths[i]);
+		answer_identity_file(&run->identity, name, job->paths[i], &stamp);
 	}
 	return buffer_status(&run->identity);
 }

@@ -37,6 +37,6 @@ struct answer_job {
 MUST_USE enum status answer_job_run(const struct answer_job *job);
 
 /* Appends "name: path size time" of a file, for an identity. */
-void answer_identity_file(struct buffer *out, const char *name, const char *path);
+void answer_identity_file(struct buffer *out, const char *name, const char *path, const struct file_stamp *stamp);
 
 #endif

@@ -44,7 +44,7 @@ enum status answer_model_open(struct answer_model *out, const struct answer_sett
 	struct model_config config;
 	struct text_settings *texts = &out->texts;
 	int32_t longest;
-	*out = (struct answer_model){.path = model};
+	*out = (struct answer_model){0};
 	TRY(model_folder_config(model, &config));
 	TRY(choose_length(settings, length, config.max_position_embeddings, &longest));
 	TRY(session_open_heads(&out->session, model, &settings->device, heads,
@@ -80,12 +80,11 @@ void answer_model_close(struct answer_model *model)
 	*model = (struct answer_model){0};
 }
 
-enum status answer_job_fill(struct answer_job *job, const struct options *options, const char *model,
+enum status answer_job_fill(struct answer_job *job, const struct options *options, const struct model_files *model,
 			    const struct backend *device, struct buffer *identity)
 {
 	static const char *const standard_input[] = {"-"};
 	const struct option_list *files = &options->positional;
-	struct model_source source;
 	struct buffer scratch = {0};
 	job->paths = files->count > 0 ? files->values : standard_input;
 	job->path_count = files->count > 0 ? files->count : 1;
@@ -96,10 +95,8 @@ enum status answer_job_fill(struct answer_job *job, const struct options *option
 			buffer_format(identity, "--%s: %s\n", row->name, options_value(options, row->name, &scratch));
 	}
 	buffer_release(&scratch);
-	TRY(model_source_find(model, &source));
-	answer_identity_file(identity, "weights", source.weights);
-	answer_identity_file(identity, "configuration", source.config);
-	answer_identity_file(identity, "vocabulary", source.vocab);
+	for (int64_t i = 0; i < model->paths.count; i++)
+		answer_identity_file(identity, "model", model->paths.names[i], &model->stamps[i]);
 	buffer_format(identity, "device: %s\n", device->description);
 	job->identity = buffer_string(identity);
 	return buffer_status(identity);

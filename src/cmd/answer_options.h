@@ -7,6 +7,7 @@
 #include "cmd/answer_job.h"
 #include "infer/encoder.h"
 #include "infer/text_chunk.h"
+#include "weights/model_files.h"
 
 struct answer_settings {
 	const char *model, *input, *text_column, *pair_column, *pair_separator, *long_texts, *out;
@@ -106,7 +107,6 @@ struct answer_model {
 	struct session session;
 	struct encoder *encoder;
 	struct tokenizer *tokenizer;
-	const char *path; /* of the BERT; borrowed */
 	struct text_settings texts;
 	bool is_open;
 };
@@ -117,8 +117,8 @@ MUST_USE enum status answer_model_open(struct answer_model *out, const struct an
 void answer_model_close(struct answer_model *model);
 
 /* Fills in input and output of a job, and makes what its answers depend on: the values of the options with ROLE_RESULT, the files
- * of the model, the device. `identity` is to live as long as the job. */
-MUST_USE enum status answer_job_fill(struct answer_job *job, const struct options *options, const char *model,
+ * of the model as they were looked at before they were read, the device. `identity` is to live as long as the job. */
+MUST_USE enum status answer_job_fill(struct answer_job *job, const struct options *options, const struct model_files *files,
 				     const struct backend *device, struct buffer *identity);
 
 #endif

@@ -386,6 +386,7 @@ static enum status run_embed(struct options *options)
 {
 	const struct embed_settings *settings = options->settings;
 	struct embed embed = {.settings = settings};
+	struct model_files files = {0};
 	struct buffer identity = {0};
 	struct answer_job job = {.out = settings->answer.out,
 				 .fresh = settings->answer.fresh,
@@ -396,9 +397,11 @@ static enum status run_embed(struct options *options)
 				 .own_bytes = sizeof(struct text_chunk),
 				 .release_own = release_own};
 	enum status status;
+	TRY_GOTO(model_files_look(&files, settings->answer.model), done);
 	TRY_GOTO(prepare(&embed, options), done);
+	TRY_GOTO(model_files_check(&files, settings->answer.model), done);
 	TRY_GOTO(check_npy_target(&embed), done);
-	TRY_GOTO(answer_job_fill(&job, options, embed.model.path, embed.model.session.backend, &identity), done);
+	TRY_GOTO(answer_job_fill(&job, options, &files, embed.model.session.backend, &identity), done);
 	if (embed.format == VECTORS_NPY) {
 		job.begin = begin;
 		job.end = end;
@@ -409,6 +412,7 @@ done:
 	buffer_release(&identity);
 	encoder_answers_release(&embed.answers);
 	answer_model_close(&embed.model);
+	model_files_release(&files);
 	sentence_folder_release(&embed.folder);
 	free(embed.vector);
 	return status;

@@ -233,11 +233,19 @@ static enum status open_static(const struct evaluate_settings *settings, const s
 	struct instance_demands demands = {.vocab_size = config->vocab_size,
 					   .max_length = config->max_position_embeddings,
 					   .skip_bad = strcmp(settings->input.on_bad_record, "skip") == 0};
-	struct pool *pool;
-	TRY(pool_create(&pool, (int)settings->device.threads));
-	enum status status = run_static_open(settings->input_file.values, settings->input_file.count, folder, &demands, pool,
-					     &out->files, &out->file_count);
-	pool_free(pool);
+	struct model_source source;
+	struct folder_tokenizer tokenizer;
+	struct pool *pool = NULL;
+	enum status status;
+	TRY(model_source_find(settings->model, &source));
+	TRY(folder_tokenizer_read(&tokenizer, &source));
+	TRY_GOTO(pool_create(&pool, (int)settings->device.threads), done);
+	status = run_static_open(settings->input_file.values, settings->input_file.count, folder, &demands, &tokenizer.vocab,
+				 pool, &out->files, &out->file_count);
+done:
+	if (pool)
+		pool_free(pool);
+	folder_tokenizer_release(&tokenizer);
 	for (int64_t i = 0; status == OK && i < out->file_count; i++) {
 		struct shard_contents contents = static_contents(&out->files[i]);
 		status = contents.prove(contents.file, NULL, NULL);

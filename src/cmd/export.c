@@ -265,6 +265,8 @@ static enum status write_sentence_folder(const struct export_settings *settings,
 	enum status status = model_folder_save(folder, &content, &files);
 	if (status == OK)
 		status = sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, &files);
+	if (status == OK)
+		status = manifest_write(folder, 0, &files);
 	free(files.files);
 	return status;
 }

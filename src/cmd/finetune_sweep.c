@@ -18,6 +18,7 @@
 #include "run/sweep.h"
 #include "tasks/set_list.h"
 #include "train/ranks.h"
+#include "weights/model_files.h"
 
 /* The options of one run: the command's with the run's values. */
 struct run_options {
@@ -204,6 +205,52 @@ static enum status hash_files(const struct finetune_settings *settings, uint64_t
 	return OK;
 }
 
+/* Identity of a model: all its files, by their contents. */
+static enum status hash_model(const char *model, uint64_t *out)
+{
+	struct model_files files = {0};
+	enum status status;
+	*out = 0;
+	TRY_GOTO(model_files_look(&files, model ? model : ""), done);
+	for (int64_t i = 0; i < files.paths.count && status == OK; i++) {
+		const char *path = files.paths.names[i], *name = strrchr(path, '/');
+		int64_t bytes;
+		uint32_t crc = 0;
+		status = file_checksum(path, &bytes, &crc);
+		name = name ? name + 1 : path;
+		*out = hash64_combine(*out, hash64_combine(hash64(name, strlen(name)), crc));
+	}
+done:
+	model_files_release(&files);
+	return status;
+}
+
+/* The model of each run is the one that it began with. */
+static enum status take_models(struct finetune_sweep *self)
+{
+	for (int64_t i = 0; i < self->sweep.run_count; i++) {
+		const char *model = self->runs[i].settings.model, *before = i > 0 ? self->runs[i - 1].settings.model : NULL;
+		uint64_t hash = before ? self->sweep.runs[i - 1].model : 0;
+		if (!before || !model || strcmp(model, before) != 0)
+			TRY(hash_model(model, &hash));
+		TRY(sweep_set_model(&self->sweep, i, model, hash));
+	}
+	return OK;
+}
+
+/* After a run has read its files: they are those of the other runs. */
+static enum status check_inputs(struct finetune_sweep *self, int64_t index)
+{
+	const struct finetune_settings *settings = self->options->settings;
+	const char *model = self->runs[index].settings.model;
+	uint64_t data, hash;
+	TRY(hash_files(settings, &data));
+	if (data != self->sweep.data)
+		return sweep_has_changed(&self->sweep, "the files of the training or dev sets have changed");
+	TRY(hash_model(model, &hash));
+	return sweep_set_model(&self->sweep, index, model, hash);
+}
+
 /* The other options as the sweep began with them, and the same files. */
 static enum status take_record(struct finetune_sweep *self)
 {
@@ -288,9 +335,11 @@ static enum status note_failure(struct finetune_sweep *self, struct sweep_run *r
 	return string_store_copy(&self->sweep.strings, message, strlen(message), &run->message);
 }
 
-static enum status train_run(struct finetune_sweep *self, struct finetune *finetune, struct sweep_run *run)
+static enum status train_run(struct finetune_sweep *self, struct finetune *finetune, int64_t index)
 {
+	struct sweep_run *run = &self->sweep.runs[index];
 	TRY(finetune_prepare(finetune));
+	TRY(ranks_agree(self->machine->comm, check_inputs(self, index)));
 	if (!self->checked)
 		TRY(ranks_agree(self->machine->comm, check_runs(self, finetune)));
 	self->checked = true;
@@ -312,7 +361,7 @@ static enum status run_one(struct finetune_sweep *self, int64_t index)
 	struct finetune finetune = {
 		.options = &self->runs[index].options, .machine = self->machine, .in_sweep = true, .brief = self->checked};
 	log_note("run %" PRId64 " of %" PRId64 ": %s", index + 1, self->sweep.run_count, run->name);
-	enum status status = finetune_close(&finetune, train_run(self, &finetune, run));
+	enum status status = finetune_close(&finetune, train_run(self, &finetune, index));
 	return status == ERR_NUMERIC && self->checked ? note_failure(self, run) : status;
 }
 
@@ -419,6 +468,7 @@ static enum status sweep_runs(struct finetune_sweep *self)
 	}
 	TRY(open_folder(self));
 	TRY(make_run_options(self));
+	TRY(ranks_agree(self->machine->comm, take_models(self)));
 	options_write_json(self->options, &writer, NULL, SCOPE_ALL);
 	TRY(buffer_status(&self->record));
 	TRY(run_all(self));

@@ -190,7 +190,7 @@ static enum status make_job(struct answer_job *job, struct task_stream *stream, 
 				   .answer = answer,
 				   .own_bytes = sizeof(struct task_piece),
 				   .release_own = task_piece_release};
-	return answer_job_fill(job, options, settings->model, stream->session->session.backend, identity);
+	return answer_job_fill(job, options, &stream->session->files, stream->session->session.backend, identity);
 }
 
 static enum status predict_stream(struct task_session *session, const struct options *options, bool pipeline)

@@ -124,6 +124,7 @@ static enum status run_score(struct options *options)
 	static const struct session_heads heads = {&model_heads_words, MISSING_NOTHING};
 	const struct score_settings *settings = options->settings;
 	struct score score = {.whole_word = settings->whole_word};
+	struct model_files files = {0};
 	struct buffer identity = {0};
 	struct answer_job job = {.out = settings->answer.out,
 				 .fresh = settings->answer.fresh,
@@ -135,15 +136,18 @@ static enum status run_score(struct options *options)
 				 .own_bytes = sizeof(struct text_chunk),
 				 .release_own = release_own};
 	enum status status;
+	TRY_GOTO(model_files_look(&files, settings->answer.model), done);
 	TRY_GOTO(session_needs_words(settings->answer.model), done);
 	TRY_GOTO(answer_model_open(&score.model, &settings->answer, settings->answer.model, &heads, 0, false, true), done);
-	TRY_GOTO(answer_job_fill(&job, options, score.model.path, score.model.session.backend, &identity), done);
+	TRY_GOTO(model_files_check(&files, settings->answer.model), done);
+	TRY_GOTO(answer_job_fill(&job, options, &files, score.model.session.backend, &identity), done);
 	status = answer_job_run(&job);
 	text_counts_log(&score.counts, &score.model.texts);
 done:
 	buffer_release(&identity);
 	word_losses_release(&score.losses);
 	answer_model_close(&score.model);
+	model_files_release(&files);
 	return status;
 }
 

@@ -169,10 +169,11 @@ static enum status verify_static(const char *path, struct finding *out)
 static enum status verify_instances(const char *path, struct finding *out)
 {
 	struct instance_counts counts;
+	enum instance_format format;
+	TRY(instance_file_format(path, &format));
 	out->bytes = file_size(path);
-	out->proof = "every record has a checksum, and every instance was read";
-	if (path_kind_find(path) == PATH_HDF5)
-		out->proof = "every instance was read";
+	out->proof =
+		format == INSTANCE_HDF5 ? "every instance was read" : "every record has a checksum, and every instance was read";
 	return instance_file_verify(path, &counts);
 }
 

@@ -87,6 +87,23 @@ static int output_fields(struct shard_writer_state *state, struct shard_descript
 	return count;
 }
 
+/* Of the bytes that each of an output's files has. */
+struct checksum_field {
+	const char *name;
+	uint32_t *crc32c;
+};
+enum { CHECKSUM_FIELDS = 5 };
+
+static void list_checksums(struct shard_writer_state *state, struct file_writer_state *document_hashes,
+			   struct file_writer_state *sentence_hashes, struct checksum_field fields[CHECKSUM_FIELDS])
+{
+	fields[0] = (struct checksum_field){"bin_crc32c", &state->bin.crc32c};
+	fields[1] = (struct checksum_field){"lengths_crc32c", &state->lengths.crc32c};
+	fields[2] = (struct checksum_field){"ends_crc32c", &state->ends.crc32c};
+	fields[3] = (struct checksum_field){"document_hashes_crc32c", &document_hashes->crc32c};
+	fields[4] = (struct checksum_field){"sentence_hashes_crc32c", &sentence_hashes->crc32c};
+}
+
 static void put_fields(struct json_writer *writer, const struct count_field *fields, int count)
 {
 	for (int i = 0; i < count; i++)
@@ -164,7 +181,10 @@ enum status document_sink_save(struct document_sink *sink, int64_t documents)
 		json_open(&writer, NULL, '{');
 		put_fields(&writer, fields,
 			   output_fields(&state, output->description, &document_hashes, &sentence_hashes, fields));
-		json_put_integer(&writer, "bin_crc32c", state.bin.crc32c);
+		struct checksum_field checksums[CHECKSUM_FIELDS];
+		list_checksums(&state, &document_hashes, &sentence_hashes, checksums);
+		for (int k = 0; k < CHECKSUM_FIELDS; k++)
+			json_put_integer(&writer, checksums[k].name, *checksums[k].crc32c);
 		json_close(&writer);
 	}
 	json_close(&writer);
@@ -183,12 +203,16 @@ static enum status open_output(struct output *output, const struct json *saved, 
 	struct file_writer_state document_hashes = {0}, sentence_hashes = {0};
 	struct count_field fields[COUNT_FIELDS];
 	char name[PATH_BYTES];
-	int64_t crc = 0;
+	struct checksum_field checksums[CHECKSUM_FIELDS];
+	list_checksums(&state, &document_hashes, &sentence_hashes, checksums);
 	if (saved) {
 		TRY(get_fields(saved, path, fields,
 			       output_fields(&state, output->description, &document_hashes, &sentence_hashes, fields)));
-		TRY(json_get_integer(saved, path, "bin_crc32c", 0, UINT32_MAX, &crc));
-		state.bin.crc32c = (uint32_t)crc;
+		for (int k = 0; k < CHECKSUM_FIELDS; k++) {
+			int64_t crc = 0;
+			TRY(json_get_integer(saved, path, checksums[k].name, 0, UINT32_MAX, &crc));
+			*checksums[k].crc32c = (uint32_t)crc;
+		}
 	}
 	TRY(shard_writer_resume(&output->writer, output->prefix, vocab_size, &state));
 	snprintf(name, sizeof name, "%.4060s%s", output->prefix, DOCUMENT_HASHES);

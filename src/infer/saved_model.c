@@ -6,23 +6,19 @@
 
 #include "base/memory.h"
 #include "infer/task_session.h"
-#include "weights/manifest.h"
+#include "weights/model_files.h"
 
 #define RECORD_LIMIT ((size_t)1 << 20)
 
 /* bertc_task.json beside the weights goes along with them. */
 static enum status read_record(struct saved_model *saved)
 {
-	char folder[PATH_BYTES], path[PATH_BYTES];
+	char path[PATH_BYTES];
 	struct buffer text = {0};
-	snprintf(folder, sizeof(folder), "%s", saved->source.weights);
-	char *slash = strrchr(folder, '/');
-	if (slash)
-		*slash = '\0';
-	TRY(path_join(path, slash ? folder : ".", TASK_RECORD_FILE));
-	if (!file_exists(path))
+	bool found;
+	TRY(model_source_beside(&saved->source, TASK_RECORD_FILE, path, &found));
+	if (!found)
 		return OK;
-	TRY(manifest_prove(path));
 	enum status status = file_read(path, RECORD_LIMIT, &text);
 	if (status == OK && !(saved->task.record = strdup(buffer_string(&text))))
 		status = error_set(ERR_RESOURCE, "no memory for '%s'", path);
@@ -125,7 +121,7 @@ static enum status find_sentences(struct saved_model *saved, const char *path)
 	return sentence_folder_read(&saved->sentences, slash ? source.weights : ".");
 }
 
-enum status saved_model_read(struct saved_model *saved, const char *path, bool with_head)
+static enum status read_folder(struct saved_model *saved, const char *path, bool with_head)
 {
 	TRY(find_sentences(saved, path));
 	if (saved->sentences.found) {
@@ -151,6 +147,18 @@ enum status saved_model_read(struct saved_model *saved, const char *path, bool w
 	/* An encoder without a pooler is saved without one. */
 	saved->heads.pooler = false;
 	return read_weights(saved);
+}
+
+enum status saved_model_read(struct saved_model *saved, const char *path, bool with_head)
+{
+	struct model_files files = {0};
+	enum status status;
+	TRY_GOTO(model_files_look(&files, path), done);
+	TRY_GOTO(read_folder(saved, path, with_head), done);
+	status = model_files_check(&files, path);
+done:
+	model_files_release(&files);
+	return status;
 }
 
 void saved_model_release(struct saved_model *saved)

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "weights/int8_weights.h"
 #include "tasks/task.h"
+#include "weights/model_files.h"
 #include "weights/model_folder.h"
 
 /* Weights of the file: packed as they come where the back end can, else through masters. An encoder with a masked-word head alone
@@ -115,14 +116,19 @@ enum status session_open_on(struct session *session, struct pool *pool, const ch
 {
 	*session = (struct session){.pool = pool, .borrows_pool = true, .capacity = capacity};
 	struct device_settings settings = *device;
+	struct model_files files = {0};
 	settings.inference = true;
 	enum status status;
+	TRY_GOTO(model_files_look(&files, model), fail);
 	TRY_GOTO(settle_precision(model, &settings), fail);
 	TRY_GOTO(device_open_on(&settings, pool, &session->backend), fail);
 	TRY_GOTO(session_prepare(session, model, heads, longest), fail);
+	TRY_GOTO(model_files_check(&files, model), fail);
+	model_files_release(&files);
 	return OK;
 
 fail:
+	model_files_release(&files);
 	session_close(session);
 	return status;
 }

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "data/step_reader.h"
 #include "tasks/record.h"
-#include "weights/manifest.h"
 #include "weights/sentence_folder.h"
 
 #define TASK_RECORD_LIMIT ((size_t)1 << 20)
@@ -14,16 +13,10 @@
 /* The record of the task lies beside the weights, if bertc trained them. */
 static enum status read_record(struct task_session *session)
 {
-	char folder[PATH_BYTES], path[PATH_BYTES];
-	snprintf(folder, sizeof(folder), "%s", session->source.weights);
-	char *slash = strrchr(folder, '/');
-	if (slash)
-		*slash = '\0';
-	TRY(path_join(path, slash ? folder : ".", TASK_RECORD_FILE));
-	if (!file_exists(path))
-		return OK;
-	TRY(manifest_prove(path));
-	return json_read(&session->record, path, TASK_RECORD_LIMIT);
+	char path[PATH_BYTES];
+	bool found;
+	TRY(model_source_beside(&session->source, TASK_RECORD_FILE, path, &found));
+	return found ? json_read(&session->record, path, TASK_RECORD_LIMIT) : OK;
 }
 
 static enum status no_task(const struct task_session *session)
@@ -103,6 +96,7 @@ static enum status settle(struct task_session *session)
 enum status task_session_open(struct task_session *session, const struct task_session_settings *settings)
 {
 	*session = (struct task_session){.settings = settings};
+	TRY(model_files_look(&session->files, settings->model));
 	TRY(model_source_find(settings->model, &session->source));
 	TRY(model_folder_task(settings->model, &session->config));
 	TRY(read_record(session));
@@ -130,7 +124,7 @@ static enum status open_model(struct task_session *session, const struct instanc
 	TRY(session_open_heads(&session->session, session->settings->model, &session->settings->device, &heads, *capacity,
 			       bounds->max_seq_length));
 	session->is_open = true;
-	return OK;
+	return model_files_check(&session->files, session->settings->model);
 }
 
 enum status task_session_run(struct task_session *session, const char *const *paths, int64_t count, enum task_use use,
@@ -171,5 +165,6 @@ void task_session_close(struct task_session *session)
 	tokenizer_close(session->tokenizer);
 	folder_tokenizer_release(&session->folder_tokenizer);
 	json_release(&session->record);
+	model_files_release(&session->files);
 	*session = (struct task_session){0};
 }

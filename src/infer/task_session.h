@@ -5,6 +5,7 @@
 #include "infer/outputs.h"
 #include "infer/session.h"
 #include "tasks/task.h"
+#include "weights/model_files.h"
 
 struct task_session_settings {
 	const char *model;                /* a run of bertc finetune, its final/, or any task folder of transformers */
@@ -27,7 +28,8 @@ struct task_session {
 	struct task_state state;
 	struct bad_records bad;
 	struct model_heads heads;
-	struct session session; /* with the first set */
+	struct model_files files; /* before any was read; whoever opens `session` checks that it is of the same */
+	struct session session;   /* with the first set */
 	bool is_open;
 };
 

@@ -22,6 +22,7 @@ enum status task_stream_open(struct task_stream *stream, struct task_session *se
 	TRY(session_open_heads(&session->session, settings->model, &settings->device, &heads,
 			       encoder_capacity(&session->heads, settings->micro_batch_tokens, longest), longest));
 	session->is_open = true;
+	TRY(model_files_check(&session->files, settings->model));
 	return encoder_open(&stream->encoder, &session->session);
 }
 

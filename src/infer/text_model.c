@@ -18,7 +18,6 @@ static enum status open_session(struct text_model *model, struct pool *pool, con
 {
 	const struct session_heads with = {heads, missing};
 	TRY(model_source_find(folder, &model->source));
-	model->weights_before = file_stamp_at(model->source.weights);
 	TRY(session_open_on(&model->session, pool, folder, &settings->device, &with,
 			    encoder_capacity(heads, settings->batch_tokens, longest), longest));
 	model->is_open = true;
@@ -106,7 +105,8 @@ static enum status open_encoder(struct text_model *model, const char *given, str
 	model->makes_vectors = true;
 	if (has_words)
 		status = open_session(model, pool, settings, folder, &model_heads_pretraining, MISSING_NEXT_SENTENCE, longest);
-	if (has_words && status != OK && !says_words && !model->is_open) {
+	bool lacks_head = status == ERR_STATE || status == ERR_DATA || status == ERR_USAGE;
+	if (has_words && lacks_head && !says_words && !model->is_open) {
 		log_note("'%s': no masked-word head, so it makes embeddings only (%s)", folder, error_last()->message);
 		has_words = false;
 	}
@@ -120,6 +120,7 @@ enum status text_model_open(struct text_model *out, const char *folder, struct p
 {
 	struct task_config config;
 	*out = (struct text_model){0};
+	TRY(model_files_look(&out->files, folder));
 	TRY(sentence_folder_read(&out->sentences, folder));
 	const char *weights = out->sentences.found ? out->sentences.transformer : folder;
 	TRY(model_folder_task(weights, &config));
@@ -128,7 +129,7 @@ enum status text_model_open(struct text_model *out, const char *folder, struct p
 	enum status status = task && !makes_vectors ? open_task(out, pool, settings, weights)
 						    : open_encoder(out, folder, pool, settings, weights, config.architecture);
 	task_config_release(&config);
-	return status;
+	return status == OK ? model_files_check(&out->files, folder) : status;
 }
 
 void text_model_close(struct text_model *model)
@@ -141,6 +142,7 @@ void text_model_close(struct text_model *model)
 	if (model->has_task)
 		task_session_close(&model->task);
 	sentence_folder_release(&model->sentences);
+	model_files_release(&model->files);
 	*model = (struct text_model){0};
 }
 

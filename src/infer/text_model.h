@@ -9,6 +9,7 @@
 #include "infer/encoder.h"
 #include "infer/task_session.h"
 #include "infer/text_input.h"
+#include "weights/model_files.h"
 #include "weights/sentence_folder.h"
 
 struct text_model_settings {
@@ -32,9 +33,8 @@ struct text_model {
 	struct task_session task;
 	struct session session;
 	struct encoder *encoder;
-	/* The weights, as they were before they were read. */
 	struct model_source source;
-	struct file_stamp weights_before;
+	struct model_files files;         /* before any was read */
 	struct tokenizer *plain, *blanks; /* special tokens in a text are text; are special tokens */
 	/* Private from here. */
 	struct task_session_settings task_settings;

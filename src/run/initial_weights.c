@@ -45,6 +45,7 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 		return OK;
 	}
 	TRY(model_source_find(initial->path, &initial->source));
+	TRY(model_files_look(&initial->files, initial->source.weights));
 	TRY(try_weights(initial->source.weights));
 	const char *vocab = settings->vocab ? settings->vocab : initial->source.vocab;
 	if (!vocab[0] && (settings->remap_vocab || !settings->vocab_file)) {
@@ -200,6 +201,7 @@ enum status initial_weights_load(const struct initial_weights *initial, const st
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
 	TRY_GOTO(model_get_weights(model, slab), done);
 	TRY_GOTO(model_weights_load(initial->source.weights, model, &adaptation, slab, &report), done);
+	TRY_GOTO(model_files_check(&initial->files, initial->source.weights), done);
 	TRY_GOTO(model_set_weights(model, replica, slab), done);
 	log_report(initial, model, &report);
 done:
@@ -211,5 +213,6 @@ done:
 void initial_weights_release(struct initial_weights *initial)
 {
 	vocab_release(&initial->vocab);
+	model_files_release(&initial->files);
 	*initial = (struct initial_weights){0};
 }

@@ -5,6 +5,7 @@
 
 #include "run/choices.h"
 #include "text/vocab.h"
+#include "weights/model_files.h"
 #include "weights/model_folder.h"
 
 struct initial_settings {
@@ -22,7 +23,8 @@ struct initial_weights {
 	const struct initial_settings *settings; /* borrowed */
 	const char *path;                        /* as given; NULL: there are none */
 	struct model_source source;
-	const char *vocab_path; /* NULL: not known */
+	struct model_files files; /* when they were found */
+	const char *vocab_path;   /* NULL: not known */
 	struct vocab vocab;
 };
 

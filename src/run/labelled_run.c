@@ -62,6 +62,7 @@ static enum status read_model(struct labelled_run *labelled)
 		return status;
 	}
 	TRY(model_source_find(model, &labelled->source));
+	TRY(model_files_look(&labelled->files, labelled->source.weights));
 	if (!run->start.resumed)
 		TRY(take_files(labelled));
 	/* Of the weights that were found: a folder called "base" is that folder, not the size. */
@@ -367,8 +368,9 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	TRY(ranks_agree(run->machine->comm, read_files(labelled)));
 	TRY(make_head(labelled));
 	if (!run->start.resumed && labelled->heads.head[0].loss != LOSS_VECTORS)
-		log_note("%s", labelled->continues_head ? "the model has a head for these labels: training continues with it"
-							: "the model has no head for these labels; starting with a randomly initialized one");
+		log_note("%s", labelled->continues_head
+				       ? "the model has a head for these labels: training continues with it"
+				       : "the model has no head for these labels; starting with a randomly initialized one");
 	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &run->config.hidden_dropout_prob));
 	TRY(choose_dropout(run, "attention_probs_dropout_prob", settings->attention_probs_dropout_prob,
 			   &run->config.attention_probs_dropout_prob));
@@ -479,6 +481,7 @@ static enum status load_weights(void *context, struct model *model, struct repli
 	TRY_GOTO(model_get_weights(model, slab), done);
 	copy_parameters(model, slab, source, loaded);
 	TRY_GOTO(model_folder_load(labelled->source.weights, source, MISSING_HEADS, loaded, &report), done);
+	TRY_GOTO(model_files_check(&labelled->files, labelled->source.weights), done);
 	copy_parameters(source, loaded, model, slab);
 	status = model_set_weights(model, replica, slab);
 done:
@@ -691,6 +694,7 @@ done:
 void labelled_run_release(struct labelled_run *labelled)
 {
 	task_preview_release(&labelled->preview);
+	model_files_release(&labelled->files);
 	for (int64_t i = 0; i < labelled->dev_count; i++)
 		task_set_release(&labelled->state, &labelled->dev[i]);
 	for (int64_t i = 0; i < labelled->test_count; i++)

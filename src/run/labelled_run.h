@@ -6,6 +6,7 @@
 #include "run/run.h"
 #include "tasks/task.h"
 #include "train/labelled.h"
+#include "weights/model_files.h"
 #include "weights/model_folder.h"
 #include "weights/sentence_folder.h"
 
@@ -48,6 +49,7 @@ struct labelled_run {
 	struct folder_tokenizer tokenizer;
 	struct tokenizer *encoder;
 	struct model_source source;
+	struct model_files files; /* of the model that it begins with, when it was found */
 	struct task_set train;
 	struct task_set *dev, *test; /* [dev_count], [test_count] */
 	int64_t dev_count, test_count;

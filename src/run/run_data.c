@@ -343,7 +343,8 @@ enum status run_data_static(const struct run_data *data, const struct run_data_s
 			    const struct option_list *files, struct static_file **out, int64_t *out_count)
 {
 	struct instance_demands demands = demands_of(settings, data);
-	return run_static_open(files->values, files->count, settings->folder, &demands, settings->pool, out, out_count);
+	return run_static_open(files->values, files->count, settings->folder, &demands, &data->vocab, settings->pool, out,
+			       out_count);
 }
 
 /* One more evaluation set of static instances. */
@@ -353,7 +354,7 @@ static enum status static_set_open(const struct run_data_settings *settings, con
 	struct run_data_set *set = &out->evaluation[out->evaluation_count++];
 	struct instance_demands demands = demands_of(settings, out);
 	snprintf(set->name, sizeof(set->name), "%s", group->name);
-	return run_static_open(group->values, group->count, settings->folder, &demands, settings->pool, &set->files,
+	return run_static_open(group->values, group->count, settings->folder, &demands, &out->vocab, settings->pool, &set->files,
 			       &set->file_count);
 }
 

@@ -7,9 +7,11 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/unknown.h"
 
 struct conversion {
 	const struct instance_demands *demands;
+	const struct vocab *vocab;
 	const char *folder;
 	const struct name_list *sources;
 	struct static_file *files; /* [sources->count], opened or zero */
@@ -56,6 +58,16 @@ static enum status check_summary(const struct static_file *file, const struct in
 	return status;
 }
 
+/* Has the vocabulary the words of the instances? */
+static enum status check_unknown(const struct static_file *file, const char *source, const struct vocab *vocab)
+{
+	char what[PATH_BYTES + 2];
+	int64_t unknown, tokens;
+	TRY(static_file_unknown(file, vocab, &unknown, &tokens));
+	snprintf(what, sizeof(what), "'%s'", source);
+	return unknown_check(what, unknown, tokens);
+}
+
 static void open_task(void *context, int64_t index, int worker)
 {
 	(void)worker;
@@ -63,15 +75,17 @@ static void open_task(void *context, int64_t index, int worker)
 	enum status status = open_source(conversion, index);
 	if (status == OK)
 		status = check_summary(&conversion->files[index], conversion->demands);
+	if (status == OK)
+		status = check_unknown(&conversion->files[index], conversion->sources->names[index], conversion->vocab);
 	if (status != OK)
 		conversion->errors[index] = *error_last();
 }
 
 enum status run_static_open(const char *const *values, int64_t count, const char *folder, const struct instance_demands *demands,
-			    struct pool *pool, struct static_file **out, int64_t *out_count)
+			    const struct vocab *vocab, struct pool *pool, struct static_file **out, int64_t *out_count)
 {
 	struct name_list parts = {0}, sources = {0};
-	struct conversion conversion = {.demands = demands, .folder = folder, .sources = &sources};
+	struct conversion conversion = {.demands = demands, .vocab = vocab, .folder = folder, .sources = &sources};
 	enum status status;
 	*out = NULL;
 	*out_count = 0;

@@ -8,10 +8,11 @@
 
 /* Opens the files that `values` stand for (files, folders, globs; commas separate, too), in their order. Conversions lie
  * in `folder` under names that hold a fingerprint of their source: one that has changed is converted again. Longer
- * instances than demanded, or ids beyond the vocabulary, are found in files of our own, too. */
+ * instances than demanded, or ids beyond the vocabulary, are found in files of our own, too. Instances nearly all of whose words
+ * the vocabulary does not have are ERR_STATE (data/unknown.h). */
 MUST_USE enum status run_static_open(const char *const *values, int64_t count, const char *folder,
-				     const struct instance_demands *demands, struct pool *pool, struct static_file **out,
-				     int64_t *out_count);
+				     const struct instance_demands *demands, const struct vocab *vocab, struct pool *pool,
+				     struct static_file **out, int64_t *out_count);
 void run_static_close(struct static_file *files, int64_t count);
 
 #endif

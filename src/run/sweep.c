@@ -165,9 +165,14 @@ static struct sweep_run *find_run(const struct sweep *sweep, const char *name)
 	return NULL;
 }
 
+static void put_data(char out[20], uint64_t data)
+{
+	snprintf(out, 20, "%016" PRIx64, data);
+}
+
 static enum status read_run(struct sweep *sweep, const char *path, const struct json *object)
 {
-	const char *name = NULL, *state = NULL, *message = NULL;
+	const char *name = NULL, *state = NULL, *message = NULL, *model = NULL;
 	double score = NAN;
 	int64_t step = 0;
 	if (object->kind != JSON_OBJECT)
@@ -175,6 +180,7 @@ static enum status read_run(struct sweep *sweep, const char *path, const struct 
 	TRY(json_get_string(object, path, "name", &name));
 	TRY(json_get_string(object, path, "status", &state));
 	TRY(json_get_string(object, path, "message", &message));
+	TRY(json_get_string(object, path, "model", &model));
 	if (json_member(object, "score") && json_member(object, "score")->kind != JSON_NULL)
 		TRY(json_get_number(object, path, "score", &score));
 	TRY(json_get_integer(object, path, "global_step", 0, INT64_MAX, &step));
@@ -192,6 +198,7 @@ static enum status read_run(struct sweep *sweep, const char *path, const struct 
 	run->score = finished ? score : NAN;
 	run->step = step;
 	run->message = message;
+	run->model = model ? strtoull(model, NULL, 16) : 0;
 	return OK;
 }
 
@@ -220,12 +227,7 @@ enum status sweep_load(struct sweep *sweep)
 	return OK;
 }
 
-static void put_data(char out[20], uint64_t data)
-{
-	snprintf(out, 20, "%016" PRIx64, data);
-}
-
-static enum status has_changed(const struct sweep *sweep, const char *what)
+enum status sweep_has_changed(const struct sweep *sweep, const char *what)
 {
 	enum status status = error_set(ERR_STATE, "%s since the sweep in '%s' began", what, sweep->folder);
 	error_hint("give --fresh to begin again, or another --out");
@@ -239,8 +241,20 @@ enum status sweep_set_data(struct sweep *sweep, uint64_t data)
 	put_data(own, data);
 	TRY(json_get_string(sweep->record.root, SWEEP_RECORD, "data", &recorded));
 	sweep->data = data;
-	return !recorded || strcmp(recorded, own) == 0 ? OK
-						       : has_changed(sweep, "the files of the training or dev sets have changed");
+	return !recorded || strcmp(recorded, own) == 0
+		       ? OK
+		       : sweep_has_changed(sweep, "the files of the training or dev sets have changed");
+}
+
+enum status sweep_set_model(struct sweep *sweep, int64_t run, const char *path, uint64_t model)
+{
+	char what[PATH_BYTES + 40];
+	uint64_t recorded = sweep->runs[run].model;
+	sweep->runs[run].model = model;
+	if (recorded == 0 || recorded == model)
+		return OK;
+	snprintf(what, sizeof(what), "the model '%s' has changed", path);
+	return sweep_has_changed(sweep, what);
 }
 
 /* One name: as it is recorded, or as it is found now. */
@@ -252,7 +266,7 @@ static enum status set_name_of(struct sweep *sweep, const char *key, const char 
 	if (recorded && now && strcmp(recorded, now) != 0) {
 		snprintf(what, sizeof(what), "the %s by which runs are judged has changed from %.60s to %.60s", key, recorded,
 			 now);
-		return has_changed(sweep, what);
+		return sweep_has_changed(sweep, what);
 	}
 	now = now ? now : recorded;
 	return now ? string_store_copy(&sweep->strings, now, strlen(now), out) : OK;
@@ -275,6 +289,11 @@ static void put_run(struct json_writer *writer, const struct sweep *sweep, const
 		json_close(writer);
 	}
 	json_put_string(writer, "status", state_names[run->state]);
+	if (run->model != 0) {
+		char model[20];
+		put_data(model, run->model);
+		json_put_string(writer, "model", model);
+	}
 	if (run->state == SWEEP_FINISHED) {
 		json_put_double(writer, "score", run->score);
 		json_put_integer(writer, "global_step", run->step);

@@ -31,6 +31,7 @@ struct sweep_run {
 	double score;        /* on the dev set, by the measure that decides; NaN: none */
 	int64_t step;        /* of its finished model */
 	const char *message; /* why it failed */
+	uint64_t model;      /* identity of the model that it begins with; 0: not known */
 };
 
 /* Zero-initialise; released by sweep_release(), also after a failure. */
@@ -59,6 +60,10 @@ MUST_USE enum status sweep_make_runs(struct sweep *sweep);
 MUST_USE enum status sweep_load(struct sweep *sweep);
 /* Identity of the files of training and dev sets: ERR_STATE if they are not those that the sweep began with. */
 MUST_USE enum status sweep_set_data(struct sweep *sweep, uint64_t data);
+/* "WHAT since the sweep in DIR began" as ERR_STATE. */
+MUST_USE enum status sweep_has_changed(const struct sweep *sweep, const char *what);
+/* Identity of the model of a run: ERR_STATE if it was another when the run began. `path` is for the message. */
+MUST_USE enum status sweep_set_model(struct sweep *sweep, int64_t run, const char *path, uint64_t model);
 /* By which measure of which dev set the runs are judged; NULL: not known yet. ERR_STATE if finished runs were judged otherwise.
  */
 MUST_USE enum status sweep_set_judge(struct sweep *sweep, const char *measure, const char *set);

@@ -74,9 +74,8 @@ static enum status read_checksum(struct served_model *model)
 	if (!file_exists(weights) || file_is_folder(weights))
 		return OK;
 	TRY(file_checksum(weights, &bytes, &model->checksum));
-	const struct file_stamp now = file_stamp_at(weights);
 	model->has_checksum = true;
-	return file_stamp_check(weights, &model->text.weights_before, &now, "while it was loaded");
+	return model_files_check(&model->text.files, model->folder);
 }
 
 /* What clients may ask for. */

@@ -242,17 +242,39 @@ static enum status with_hint(enum status status)
 	return status;
 }
 
+/* The folder whose manifest may list a file, and the name by which it would: the file's own folder or, of "1_Pooling/config.json"
+ * and what else a module has in its folder, the one above. */
+static enum status find_manifest(const char *path, char folder[PATH_BYTES], const char **out_name, bool *out_found)
+{
+	char manifest[PATH_BYTES], inner[PATH_BYTES];
+	TRY(split_path(path, folder, out_name));
+	TRY(path_join(manifest, folder, MANIFEST_NAME));
+	*out_found = file_exists(manifest);
+	if (*out_found || !strchr(path, '/'))
+		return OK;
+	const char *inner_name;
+	memcpy(inner, folder, strlen(folder) + 1);
+	TRY(split_path(inner, folder, &inner_name));
+	*out_name = path + (inner_name - inner);
+	TRY(path_join(manifest, folder, "modules.json"));
+	if (!file_exists(manifest))
+		return OK;
+	TRY(path_join(manifest, folder, MANIFEST_NAME));
+	*out_found = file_exists(manifest);
+	return OK;
+}
+
 enum status file_proof_begin(struct file_proof *proof, const char *path)
 {
-	char folder[PATH_BYTES], manifest[PATH_BYTES];
+	char folder[PATH_BYTES];
 	const char *name;
 	struct json_document document;
 	const struct json *files = NULL;
+	bool found;
 	enum status status = OK;
 	*proof = (struct file_proof){.active = false};
-	TRY(split_path(path, folder, &name));
-	TRY(path_join(manifest, folder, MANIFEST_NAME));
-	if (!file_exists(manifest))
+	TRY(find_manifest(path, folder, &name, &found));
+	if (!found)
 		return OK;
 	TRY(with_hint(manifest_read(folder, &document, &files)));
 	for (const struct json *json = files->first_child; json && status == OK; json = json->next) {

@@ -31,8 +31,9 @@ MUST_USE enum status manifest_verify(const char *folder, struct manifest_facts *
 /* The step that the manifest of a folder names, without reading the other files. Errors as above. */
 MUST_USE enum status manifest_step(const char *folder, int64_t *out_step);
 
-/* Proves one file of any folder, named by its path, against the manifest beside it. Without a manifest there (a folder of
- * another program), and where the manifest does not list the file, there is nothing to prove. Errors as above. */
+/* Proves one file of any folder, named by its path, against the manifest beside it, or the one of the folder above. Without a
+ * manifest (a folder of another program), and where it does not list the file, there is nothing to prove; a file that it lists
+ * and that is not there is damage, so that a file that need not be there is proved before it is looked for. Errors as above. */
 MUST_USE enum status manifest_prove(const char *path);
 
 /* The same for a file whose bytes are used meanwhile, so that each is fetched from memory once: begun before the first is

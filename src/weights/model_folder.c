@@ -89,6 +89,16 @@ enum status model_source_find(const char *path, struct model_source *out)
 	return find_beside(folder, vocab_names, out->vocab);
 }
 
+enum status model_source_beside(const struct model_source *source, const char *name, char out[PATH_BYTES], bool *out_found)
+{
+	char folder[PATH_BYTES];
+	parent_of(source->weights, folder);
+	TRY(path_join(out, folder, name));
+	TRY(manifest_prove(out));
+	*out_found = file_exists(out);
+	return OK;
+}
+
 /* --- Configuration --- */
 
 /* Google's code means the tanh form by "gelu", those of Hugging Face before config.json and of NVIDIA the erf form. */

@@ -31,6 +31,9 @@ struct model_source {
 };
 /* No weights at all is ERR_USAGE. */
 MUST_USE enum status model_source_find(const char *path, struct model_source *out);
+/* A file that may lie beside the weights, proved by the manifest; *out_found false: it is not there, nor should it be. */
+MUST_USE enum status model_source_beside(const struct model_source *source, const char *name, char out[PATH_BYTES],
+					 bool *out_found);
 
 /* Tokens that a folder must let a text have, [CLS] and [SEP] included: less leaves no room for one. */
 #define SHORTEST_LENGTH 8

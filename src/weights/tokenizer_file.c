@@ -23,8 +23,7 @@ enum status tokenizer_file_settings(const char *vocab_path, struct tokenizer_set
 		buffer_append(&path, vocab_path, slash ? (size_t)(slash + 1 - vocab_path) : 0);
 		buffer_text(&path, names[i]);
 		TRY_GOTO(buffer_status(&path), done);
-		if (file_exists(buffer_string(&path)))
-			TRY_GOTO(manifest_prove(buffer_string(&path)), done);
+		TRY_GOTO(manifest_prove(buffer_string(&path)), done);
 	}
 	status = tokenizer_settings_read(vocab_path, settings, out_found);
 done:

@@ -225,6 +225,29 @@ static void a_failed_commit_leaves_what_can_be_resumed(void **state)
 	}
 }
 
+/* Bytes of a part that are not what was written. */
+static void a_changed_part_is_not_gone_on_with(void **state)
+{
+	(void)state;
+	struct file_writer *writer;
+	struct file_writer_state written;
+	assert_ok(file_writer_resume(&writer, test_path("changed"), (struct file_writer_state){0}));
+	assert_ok(file_writer_write(writer, "abcdef", 6));
+	assert_ok(file_writer_save(writer, &written));
+	file_writer_suspend(writer);
+	assert_ok(file_write(test_path("changed.part"), "abcdXf and more", 15));
+	assert_error(ERR_DATA, "is not what was written", file_writer_resume(&writer, test_path("changed"), written));
+	assert_ok(file_write(test_path("changed.part"), "abcdef and more", 15));
+	assert_ok(file_writer_resume(&writer, test_path("changed"), written));
+	/* What was written over in the middle has no checksum that is known, and is believed. */
+	assert_ok(file_writer_patch(writer, 0, "A", 1));
+	assert_ok(file_writer_save(writer, &written));
+	file_writer_suspend(writer);
+	assert_ok(file_writer_resume(&writer, test_path("changed"), written));
+	assert_ok(file_writer_commit(writer));
+	assert_true(file_holds(test_path("changed"), "Abcdef", 6));
+}
+
 /* Names that others have taken, as links that lead elsewhere, are left alone. */
 static void temporary_names_are_new(void **state)
 {
@@ -398,6 +421,7 @@ int main(void)
 		cmocka_unit_test(full_disk_says_how_much),
 		cmocka_unit_test(bytes_are_durable_before_the_name),
 		cmocka_unit_test(a_failed_commit_leaves_what_can_be_resumed),
+		cmocka_unit_test(a_changed_part_is_not_gone_on_with),
 		cmocka_unit_test(temporary_names_are_new),
 		cmocka_unit_test(faults_never_damage),
 		cmocka_unit_test(kills_never_damage),

@@ -120,6 +120,30 @@ static void folders_without_a_manifest_are_read(void **state)
 	assert_program(0, "", "fill --model %s/theirs 'the [MASK] sees'", test_folder);
 }
 
+/* What a folder says of its tokenizer and of how texts become vectors: changed, or not there though the manifest lists it. */
+static void flipped_modules_are_refused(void **state)
+{
+	(void)state;
+	static const char *const files[] = {"modules.json", "1_Pooling/config.json", "sentence_bert_config.json",
+					    "config_sentence_transformers.json", "tokenizer_config.json"};
+	assert_ok(file_write(test_path("texts"), "the cat sees\n", 13));
+	assert_program(0, "", "export --model %s/run --to sentence_transformers --out %s/vectors", test_folder, test_folder);
+	assert_program(0, "", "embed --model %s/vectors %s/texts", test_folder, test_folder);
+	for (int i = 0; i < 5; i++) {
+		char name[96];
+		snprintf(name, sizeof(name), "vectors/%s", files[i]);
+		copy(name, "kept");
+		replace(name, "\"", " \"");
+		assert_program(3, "damaged", "embed --model %s/vectors %s/texts", test_folder, test_folder);
+		assert_said(files[i]);
+		assert_program(3, "damaged", "export --model %s/vectors --to onnx --out %s/onnx", test_folder, test_folder);
+		assert_int_equal(remove(test_path(name)), 0);
+		assert_program(3, "is missing", "embed --model %s/vectors %s/texts", test_folder, test_folder);
+		copy("kept", name);
+	}
+	assert_program(0, "", "embed --model %s/vectors %s/texts", test_folder, test_folder);
+}
+
 /* ---- Checkpoints whose manifest is right ---- */
 
 /* A copy of a checkpoint of the run, under a run of its own, with what a resumed run needs. */
@@ -238,6 +262,7 @@ int main(void)
 		cmocka_unit_test(flipped_weights_are_refused),
 		cmocka_unit_test(swapped_vocabularies_are_refused),
 		cmocka_unit_test(folders_without_a_manifest_are_read),
+		cmocka_unit_test(flipped_modules_are_refused),
 		cmocka_unit_test(numbers_that_no_training_makes_are_refused),
 		cmocka_unit_test(records_that_cannot_be_true_are_refused),
 		cmocka_unit_test(steps_agree),

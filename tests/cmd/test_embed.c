@@ -1,5 +1,7 @@
 /* Texts as vectors, as a user asks for them: formats that agree with each other, order, long and odd texts, pairs, prompts, going
  * on after an interruption, and what bad input gives. */
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <math.h>
 #include "base/json.h"
 #include "base/memory.h"
@@ -307,6 +309,40 @@ static int64_t noted_texts(const char *name)
 
 #define INTERRUPTED EMBED "%s/texts.txt --format %s --out %s/cut "
 
+/* A file of the model that was written again, be it the smallest. */
+static void refuse_changed_model(const char *format)
+{
+	const char *path = test_path("model/tokenizer_config.json");
+	struct buffer text = {0};
+	struct stat before;
+	assert_int_equal(stat(path, &before), 0);
+	assert_ok(file_read(path, 1 << 16, &text));
+	assert_ok(file_write(path, text.data, text.size));
+	buffer_release(&text);
+	assert_program(4, "other settings: 'model: ", INTERRUPTED, test_folder, test_folder, format, test_folder);
+	assert_said("/tokenizer_config.json, ");
+	const struct timespec times[] = {before.st_atim, before.st_mtim};
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void turn_byte(const char *name)
+{
+	FILE *file = fopen(test_path(name), "r+b");
+	assert_non_null(file);
+	int byte = fgetc(file);
+	rewind(file);
+	assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Answers that were changed after they were written. */
+static void refuse_changed_part(const char *format)
+{
+	turn_byte("cut.part");
+	assert_program(3, "cut.part' is not what was written", INTERRUPTED, test_folder, test_folder, format, test_folder);
+	turn_byte("cut.part");
+}
+
 static void an_interrupted_command_goes_on(void **state)
 {
 	(void)state;
@@ -324,6 +360,8 @@ static void an_interrupted_command_goes_on(void **state)
 		/* Not with other options, nor from another file. */
 		assert_program(4, "other settings: '--pooling: ' then, '--pooling: cls' now", INTERRUPTED "--pooling cls",
 			       test_folder, test_folder, formats[f], test_folder);
+		refuse_changed_model(formats[f]);
+		refuse_changed_part(formats[f]);
 		assert_program(0, "resuming after ", INTERRUPTED, test_folder, test_folder, formats[f], test_folder);
 		assert_true(files_are_same(test_path("whole"), test_path("cut")));
 		assert_false(file_exists(test_path("cut.progress")));

@@ -63,6 +63,28 @@ static void own_tokens_are_proved(void **state)
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/own --vocab_size 80 " SMALL, corpus, config, f);
 }
 
+/* Instances made with another vocabulary of the same size, so that no id is out of its range: what is 'the' to the one is [UNK]
+ * to the other. */
+static void instances_have_words(void **state)
+{
+	(void)state;
+	const char *f = folder;
+	static const char other[] = "[PAD]\na\n[CLS]\n[SEP]\n[MASK]\n[UNK]\ncat\ndog\nsees\nthe\nThe\nA\n";
+	static const char alike[] = "the the\nthe the the\n\nthe the\nthe\n\nthe the\nthe the\n\n";
+	assert_ok(folder_make(test_path("others")));
+	assert_ok(file_write(test_path("others/vocab.txt"), other, sizeof other - 1));
+	assert_ok(file_write(test_path("alike.txt"), alike, sizeof alike - 1));
+#define THEIRS(file, out)                                                                                                        \
+	"pretrain --input_file %s/" file " --vocab_file %s/others/vocab.txt --model %s --out %s/" out " " SMALL, f, f, config, f
+#define OURS(text, file)                                                                                                         \
+	"instances --corpus %s/" text " " WORDS " --max_seq_length 16 --max_predictions_per_seq 2 --out %s/" file, f, f, f
+	assert_program(0, "", OURS("first.txt", "some.tfrecord"));
+	assert_program(0, "", OURS("alike.txt", "all.tfrecord"));
+	assert_program(0, "some.tfrecord' are [UNK]: the vocabulary does not fit", THEIRS("some.tfrecord", "some"));
+	assert_program(4, "all.tfrecord' are [UNK]: there is nothing to learn", THEIRS("all.tfrecord", "all"));
+	assert_program(4, "all.tfrecord' are [UNK]", "evaluate --model %s/some --input_file %s/all.tfrecord", f, f);
+}
+
 #define DATA_RUN "pretrain --data %s/x --eval_data %s/x " WORDS " --model %s --out %s/data " SMALL
 
 /* Static instances: made by bertc, and converted from another form into the run's folder. */
@@ -205,9 +227,10 @@ static void lost_lock_ends_the_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(own_tokens_are_proved),   cmocka_unit_test(instances_are_proved),
-		cmocka_unit_test(given_tokens_are_proved), cmocka_unit_test(casing_of_shards_decides),
-		cmocka_unit_test(text_of_the_vocabulary),  cmocka_unit_test(lost_lock_ends_the_run),
+		cmocka_unit_test(own_tokens_are_proved),    cmocka_unit_test(instances_are_proved),
+		cmocka_unit_test(instances_have_words),     cmocka_unit_test(given_tokens_are_proved),
+		cmocka_unit_test(casing_of_shards_decides), cmocka_unit_test(text_of_the_vocabulary),
+		cmocka_unit_test(lost_lock_ends_the_run),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -172,6 +172,23 @@ static void a_changed_sweep_keeps_what_it_can(void **state)
 	assert_false(file_exists(test_path("whole/final")));
 }
 
+/* A model that is replaced between the runs: what they came to could not be compared. */
+static void a_sweep_keeps_to_its_model(void **state)
+{
+	(void)state;
+	assert_program(75, "saved", SWEEP("model", LISTS, "--steps_this_run 3"));
+	assert_int_equal(program("pretrain --corpus %s --model %s --out %s/other --vocab_size 80 --train_batch_size 16 "
+				 "--max_seq_length 32 --num_train_steps 2 --seed 9 --precision fp32 --threads 1",
+				 corpus, config, test_folder),
+			 0);
+	assert_int_equal(rename(test_path("base"), test_path("kept")), 0);
+	assert_int_equal(rename(test_path("other"), test_path("base")), 0);
+	assert_program(ERR_STATE, "/base' has changed since the sweep in", SWEEP("model", LISTS, ""));
+	assert_int_equal(rename(test_path("base"), test_path("other")), 0);
+	assert_int_equal(rename(test_path("kept"), test_path("base")), 0);
+	assert_program(75, "saved", SWEEP("model", LISTS, "--steps_this_run 3"));
+}
+
 static void ranks_sweep_together(void **state)
 {
 	(void)state;
@@ -248,6 +265,7 @@ int main(void)
 		cmocka_unit_test(every_setting_is_tried_and_the_best_kept),
 		cmocka_unit_test(an_interrupted_sweep_goes_on),
 		cmocka_unit_test(a_changed_sweep_keeps_what_it_can),
+		cmocka_unit_test(a_sweep_keeps_to_its_model),
 		cmocka_unit_test(ranks_sweep_together),
 		cmocka_unit_test(failed_runs_are_remembered),
 		cmocka_unit_test(file_names_may_have_equals_signs),

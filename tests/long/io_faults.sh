@@ -68,8 +68,10 @@ fault() {
 		[ -z "$left" ] || bad "$name, $what: left: $left"
 	fi
 	find "$TMPDIR" -mindepth 1 -delete
-	[ -n "$(ls -A "$work/out")" ] || return 0 # nothing to go on with
+	[ $status -ne 0 ] && [ -n "$(ls -A "$work/out")" ] || return 0 # nothing to go on with
 	run "$@"
+	# What was killed after its folder had got its name is done.
+	[ $mode:$status != kill:2 ] || ! grep -q 'exists already' "$home/said" || { cp "$home/whole.output" "$home/output"; status=0; }
 	[ $status -eq 0 ] || { bad "$name after $what: exit status $status: $(tail -3 "$home/said")"; return 0; }
 	[ "$mode" = kill ] || [ -z "$kept" ] || same "$kept" "after $what"
 }
@@ -117,7 +119,7 @@ check predict-output "" predict $machine --model "$work/tuned" "$work/lines"
 check embed vectors.npy embed $machine --model "$work/vectors" "$work/lines" --format npy --out "$out/vectors.npy"
 check score scores score $machine --model "$work/base" "$work/lines" --out "$out/scores"
 check export-onnx model/onnx/model.onnx,model/config.json export $machine --model "$work/tuned" --to onnx --out "$out/model"
-check export-int8 model/model.safetensors,model/config.json,model/bertc_task.json export $machine --model "$work/tuned" --to int8 --out "$out/model"
+check export-int8 model/model_int8.safetensors,model/config.json,model/bertc_task.json export $machine --model "$work/tuned" --to int8 --out "$out/model"
 check export-vectors model/model.safetensors,model/modules.json,model/1_Pooling/config.json export $machine --model "$work/vectors" \
 	--to sentence_transformers --out "$out/model"
 check export-tensorflow model/bert_config.json export $machine --model "$work/base" --to tensorflow --out "$out/model"

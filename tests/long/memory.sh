@@ -60,7 +60,7 @@ check() {
 		*:137 | ranks:6) killed=$((killed + 1)) ;;
 		*) bad "$name in a group of $limit kB: exit status $status: $(tail -2 "$work/said")" ;;
 		esac
-		$bertc "$@" >"$work/said" 2>&1 </dev/null || bad "$name after a group of $limit kB: $(tail -2 "$work/said")"
+		[ $status -eq 0 ] || $bertc "$@" >"$work/said" 2>&1 </dev/null || bad "$name after a group of $limit kB: $(tail -2 "$work/said")"
 		[ -z "$kept" ] || cmp "$work/out/$kept" "$work/whole" || bad "$name after a group of $limit kB"
 	done
 	echo "$name: $runs runs so far, $lacking of them without enough memory, $killed killed by the system"
@@ -83,7 +83,7 @@ check evaluate "" evaluate $machine --model "$work/base" --corpus "$work/text" -
 check predict answers predict $machine --model "$work/tuned" "$work/lines" --out "$out/answers"
 check embed vectors embed $machine --model "$work/base" "$work/lines" --out "$out/vectors"
 check score scores score $machine --model "$work/base" "$work/lines" --out "$out/scores"
-check int8 model/model.safetensors export $machine --model "$work/tuned" --to int8 --out "$out/model"
+check int8 model/model_int8.safetensors export $machine --model "$work/tuned" --to int8 --out "$out/model"
 check onnx model/onnx/model.onnx export $machine --model "$work/tuned" --to onnx --out "$out/model"
 check fill "" fill --threads 2 --model "$work/base" 'the cat [MASK] it'
 exit $failed

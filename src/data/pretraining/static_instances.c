@@ -10,7 +10,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "static instances are 
 
 #define MAGIC "bertcins"
 #define FORMAT_VERSION 1
-#define HEAD_BYTES 16 /* magic, u32 version, u32 zero */
+#define SAMPLED_INSTANCES 1000 /* in which words are counted */
+#define HEAD_BYTES 16          /* magic, u32 version, u32 zero */
 
 /* Before each instance; then ids [length], positions and labels [predictions], all u16 or (WIDE) u32; TYPES: u8 types
  * [length]; zeros up to a multiple of four; WEIGHTS: f32 [predictions]. */
@@ -389,19 +390,24 @@ struct shard_contents static_contents(const struct static_file *file)
 	return (struct shard_contents){.prove = prove, .file = file, .bytes = (int64_t)file->map.size};
 }
 
-static enum status verify_all(const struct static_file *file)
+/* Reads instances at even distances, `count` of them, and shows each to `look` (NULL: they are only read). */
+static enum status read_some(const struct static_file *file, int64_t count, int32_t vocab_size,
+			     void (*look)(void *context, const struct instance *instance), void *context)
 {
 	const struct static_summary *summary = &file->summary;
 	struct instance instance = {0};
 	int64_t length = summary->max_length, predictions = summary->max_predictions;
 	enum status status;
-	TRY(prove(file, NULL, NULL));
 	TRY_GOTO(memory_new(&instance.ids, length, 4, "instance"), done);
 	TRY_GOTO(memory_new(&instance.types, length, 4, "instance"), done);
 	TRY_GOTO(memory_new(&instance.prediction_positions, predictions, 4, "instance"), done);
 	TRY_GOTO(memory_new(&instance.prediction_labels, predictions, 4, "instance"), done);
-	for (int64_t i = 0; i < summary->count; i++)
-		TRY_GOTO(static_file_read(file, i, summary->largest_id + 1, &instance), done);
+	for (int64_t i = 0; i < count; i++) {
+		int64_t index = count == summary->count ? i : (int64_t)((double)i * (double)summary->count / (double)count);
+		TRY_GOTO(static_file_read(file, index, vocab_size, &instance), done);
+		if (look)
+			look(context, &instance);
+	}
 done:
 	free(instance.ids);
 	free(instance.types);
@@ -410,11 +416,45 @@ done:
 	return status;
 }
 
+struct words {
+	const struct vocab *vocab;
+	int64_t unknown, tokens;
+};
+
+static void count_words(void *context, const struct instance *instance)
+{
+	struct words *words = context;
+	const struct vocab *vocab = words->vocab;
+	for (int32_t i = 0; i < instance->length; i++) {
+		int32_t id = instance->ids[i];
+		words->tokens += id != vocab->cls && id != vocab->sep && id != vocab->mask && id != vocab->pad;
+		words->unknown += id == vocab->unk;
+	}
+	for (int32_t i = 0; i < instance->prediction_count; i++) {
+		words->tokens += instance->ids[instance->prediction_positions[i]] == vocab->mask;
+		words->unknown += instance->ids[instance->prediction_positions[i]] == vocab->mask &&
+				  instance->prediction_labels[i] == vocab->unk;
+	}
+}
+
+enum status static_file_unknown(const struct static_file *file, const struct vocab *vocab, int64_t *out_unknown,
+				int64_t *out_tokens)
+{
+	struct words words = {.vocab = vocab};
+	int64_t count = file->summary.count < SAMPLED_INSTANCES ? file->summary.count : SAMPLED_INSTANCES;
+	TRY(read_some(file, count, vocab->count, count_words, &words));
+	*out_unknown = words.unknown;
+	*out_tokens = words.tokens;
+	return OK;
+}
+
 enum status static_file_verify(const char *path)
 {
 	struct static_file file;
 	TRY(static_file_open(&file, path));
-	enum status status = verify_all(&file);
+	enum status status = prove(&file, NULL, NULL);
+	if (status == OK)
+		status = read_some(&file, file.summary.count, file.summary.largest_id + 1, NULL, NULL);
 	static_file_close(&file);
 	return status;
 }

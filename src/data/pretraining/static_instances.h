@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "data/shard_check.h"
 #include "data/pretraining/instances.h"
+#include "text/vocab.h"
 
 /* Longest instance in tokens. */
 #define STATIC_LENGTH_MAX (1 << 20)
@@ -52,6 +53,10 @@ MUST_USE enum status static_file_read(const struct static_file *file, int64_t in
 void static_file_sizes(const struct static_file *file, int64_t index, int32_t *out_length, int32_t *out_predictions);
 /* Proves the checksum of an open file; shard_check.h does it in the background. */
 struct shard_contents static_contents(const struct static_file *file);
+/* Of some instances throughout the file: tokens but the special ones, predicted words included, and how many of them the
+ * vocabulary has as [UNK]. */
+MUST_USE enum status static_file_unknown(const struct static_file *file, const struct vocab *vocab, int64_t *out_unknown,
+					 int64_t *out_tokens);
 /* Proves the checksum and every instance. */
 MUST_USE enum status static_file_verify(const char *path);
 

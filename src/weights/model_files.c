@@ -1,0 +1,102 @@
+#include "weights/model_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "weights/model_folder.h"
+
+static const char *const names[] = {"config.json",
+				    "bert_config.json",
+				    "vocab.txt",
+				    "tokenizer.json",
+				    "tokenizer_config.json",
+				    TASK_RECORD_FILE,
+				    "modules.json",
+				    "config_sentence_transformers.json",
+				    "sentence_bert_config.json",
+				    "sentence_roberta_config.json",
+				    "sentence_distilbert_config.json"};
+
+/* One of the names above, or one that begins as the weights do: the parts of a model in several files, or of a TensorFlow
+ * checkpoint. */
+static bool belongs(const char *name, const char *weights)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	size_t stem = strcspn(weights, ".-");
+	return stem > 0 && strncmp(name, weights, stem) == 0 && strchr(".-", name[stem]);
+}
+
+/* The files of a folder, and of those in it where it has modules. */
+static enum status add_folder(struct name_list *out, const char *folder, const char *weights, bool inner)
+{
+	struct name_list found = {0};
+	char path[PATH_BYTES];
+	bool has_modules;
+	enum status status = path_join(path, folder, "modules.json");
+	TRY(status);
+	has_modules = inner && file_exists(path);
+	TRY(folder_list(folder, &found));
+	for (int64_t i = 0; i < found.count; i++) {
+		TRY_GOTO(path_join(path, folder, found.names[i]), done);
+		if (file_size(path) >= 0 && belongs(found.names[i], weights))
+			TRY_GOTO(name_list_add(out, path), done);
+		else if (has_modules && file_is_folder(path))
+			TRY_GOTO(add_folder(out, path, "model", false), done);
+	}
+done:
+	name_list_release(&found);
+	return status;
+}
+
+/* What lies in the folder that is meant and beside the weights, which may lie in a folder of a run. */
+static enum status find(struct name_list *out, const char *model)
+{
+	struct model_source source;
+	bool found = model_source_find(model, &source) == OK;
+	char *slash = found ? strrchr(source.weights, '/') : NULL;
+	const char *folder = slash ? source.weights : ".";
+	if (slash)
+		*slash = '\0';
+	if (file_is_folder(model) && (!found || strcmp(folder, model) != 0))
+		TRY(add_folder(out, model, "", true));
+	return found ? add_folder(out, folder[0] ? folder : "/", slash ? slash + 1 : source.weights, true) : OK;
+}
+
+enum status model_files_look(struct model_files *out, const char *model)
+{
+	*out = (struct model_files){0};
+	TRY(find(&out->paths, model));
+	TRY(memory_new(&out->stamps, out->paths.count, sizeof(*out->stamps), "files of a model"));
+	for (int64_t i = 0; i < out->paths.count; i++)
+		out->stamps[i] = file_stamp_at(out->paths.names[i]);
+	return OK;
+}
+
+enum status model_files_check(const struct model_files *files, const char *model)
+{
+	struct name_list now = {0};
+	enum status status = OK;
+	for (int64_t i = 0; i < files->paths.count; i++) {
+		struct file_stamp stamp = file_stamp_at(files->paths.names[i]);
+		TRY(file_stamp_check(files->paths.names[i], &files->stamps[i], &stamp, "while the model was read"));
+	}
+	TRY_GOTO(find(&now, model), done);
+	for (int64_t i = 0; i < now.count && status == OK; i++)
+		if (i >= files->paths.count || strcmp(now.names[i], files->paths.names[i]) != 0)
+			status = error_set(ERR_STATE, "'%s' appeared while the model was read", now.names[i]);
+	if (status != OK)
+		error_hint("wait until nothing writes to the folder any more, then run the same command again");
+done:
+	name_list_release(&now);
+	return status;
+}
+
+void model_files_release(struct model_files *files)
+{
+	name_list_release(&files->paths);
+	free(files->stamps);
+	*files = (struct model_files){0};
+}
