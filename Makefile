@@ -52,8 +52,8 @@ endif
 CC = gcc
 OPTIMISE = $(if $(DEBUG),-O0,$(if $(SANITIZE),-O1,-O3))
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wvla -Wmissing-prototypes -Wwrite-strings
-HARDENING = -fstack-protector-strong -fPIE $(if $(SANITIZE)$(DEBUG),,-D_FORTIFY_SOURCE=2)
-CPPFLAGS = -Isrc -D_GNU_SOURCE -DVERSION='"$(VERSION)"'
+HARDENING = -fstack-protector-strong -fPIC -fno-semantic-interposition $(if $(SANITIZE)$(DEBUG),,-D_FORTIFY_SOURCE=2)
+CPPFLAGS = -Isrc -Iinclude -D_GNU_SOURCE -DVERSION='"$(VERSION)"'
 INSTRUMENT =
 CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopenmp-simd \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(INSTRUMENT)
@@ -116,7 +116,7 @@ CUDA_ARCHITECTURES = 75 80 90
 CUDA_PTX = 90
 # Where the C compiler is called through ccache, so is nvcc.
 NVCC_LAUNCHER = $(if $(findstring ccache,$(shell command -v $(CC))),ccache)
-NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIE,-Wall,-Wextra \
+NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIC,-Wall,-Wextra \
 	$(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
 
@@ -290,6 +290,19 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(BUI
 	@mkdir -p $(@D)
 	$(SAY) test $<
 	$(COMPILE) -Itests $(LDFLAGS) -o $@ $< $(WITHOUT_GPUS) -lcmocka $(LDLIBS)
+
+# libbertc (include/bertc.h, docs/library.md): the same objects as a shared object that shows its own functions alone. Its tests use
+# what it shows, and the rest of the program to make models.
+ABI := $(shell sed -n 's/^\#define BERTC_ABI //p' include/bertc.h)
+SHARED_LIBRARY = $(BUILD)/libbertc.so.$(ABI)
+$(SHARED_LIBRARY): src/library/exports.map $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus $(BUILD)/flags
+	$(SAY) link $@
+	$(QUIET)$(CC) -shared $(filter-out -pie,$(LDFLAGS)) -Wl,-z,defs,--as-needed,-soname,$(@F),--version-script,$< -o $@ \
+		$(patsubst src/%.c,$(BUILD)/%.o,$(wildcard src/library/*.c)) $(WITH_GPUS) $(LDLIBS)
+$(BUILD)/tests/library/%: tests/library/%.c $(SHARED_LIBRARY) $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) test $<
+	$(COMPILE) -Itests $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $< $(SHARED_LIBRARY) $(WITHOUT_GPUS) -lcmocka $(LDLIBS)
 
 # The demo's, and measuring programs that are never built by default: make build/dev/NAME.
 define PROGRAM_RULE

@@ -24,6 +24,8 @@ bool log_progress = true;
 /* All output of this file happens under one lock, a line (or bar) in one write. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *log_file;
+static log_warning_taker *warning_taker;
+static void *warning_context;
 /* Progress within progress (an evaluation during training): the innermost is shown. */
 static struct progress *shown[4];
 static int shown_count;
@@ -164,12 +166,42 @@ void log_detail(const char *format, ...)
 	va_end(arguments);
 }
 
+/* The taker is called outside the lock: it may wait for locks of its own. */
+static bool hand_over(const char *format, va_list arguments)
+{
+	pthread_mutex_lock(&lock);
+	log_warning_taker *take = warning_taker;
+	void *context = warning_context;
+	pthread_mutex_unlock(&lock);
+	char *text;
+	if (!take)
+		return false;
+	if (vasprintf(&text, format, arguments) < 0)
+		return true;
+	take(context, text);
+	free(text);
+	return true;
+}
+
 void log_warning(const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
+	bool taken = hand_over(format, arguments);
+	va_end(arguments);
+	if (taken)
+		return;
+	va_start(arguments, format);
 	say("\033[33m", "warning: ", format, arguments);
 	va_end(arguments);
+}
+
+void log_warnings_to(log_warning_taker *take, void *context)
+{
+	pthread_mutex_lock(&lock);
+	warning_taker = take;
+	warning_context = context;
+	pthread_mutex_unlock(&lock);
 }
 
 void log_to_file(const char *path)

@@ -20,6 +20,11 @@ void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 /* Also appends every line (without colours) to this file from now on; NULL ends it. */
 void log_to_file(const char *path);
 
+/* Hands every warning to `take` from now on, in the thread that gives it, instead of writing it to standard error; NULL ends it.
+ * For the library, whose caller owns standard error. */
+typedef void log_warning_taker(void *context, const char *message);
+void log_warnings_to(log_warning_taker *take, void *context);
+
 /* Terminal facts, decided once: colours honour NO_COLOR, TERM=dumb, and whether stderr is a terminal. */
 bool log_is_terminal(void);
 bool log_has_colour(void);

@@ -277,7 +277,7 @@ static bool choose_cpus(struct pool *pool, int *cpus)
 	return found == pool->threads;
 }
 
-enum status pool_create(struct pool **out, int threads)
+static enum status create(struct pool **out, int threads, bool pins)
 {
 	int available = pool_available_cores();
 	int *cpus = NULL;
@@ -294,7 +294,7 @@ enum status pool_create(struct pool **out, int threads)
 	pool->spins = threads > available ? 0 : SPINS;
 	TRY_GOTO(memory_new(&pool->ids, threads, sizeof *pool->ids, "the thread pool"), fail);
 	TRY_GOTO(memory_new(&cpus, threads, sizeof *cpus, "the thread pool"), fail);
-	pool->pinned = threads > 1 && choose_cpus(pool, cpus);
+	pool->pinned = pins && threads > 1 && choose_cpus(pool, cpus);
 	pool->home = cpus[0];
 	for (int worker = 1; worker < threads; worker++) {
 		struct worker_start *start;
@@ -315,6 +315,16 @@ fail:
 	free(cpus);
 	pool_free(pool);
 	return status;
+}
+
+enum status pool_create(struct pool **out, int threads)
+{
+	return create(out, threads, true);
+}
+
+enum status pool_create_unpinned(struct pool **out, int threads)
+{
+	return create(out, threads, false);
 }
 
 void pool_free(struct pool *pool)

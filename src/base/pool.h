@@ -10,6 +10,9 @@ struct pool;
 
 /* threads = 0: one for each core this process may use. The calling thread is worker 0 of its own pool_run. */
 MUST_USE enum status pool_create(struct pool **out, int threads);
+/* The same for a caller with threads of its own that are none of ours, which the library has: the workers run where the system
+ * puts them, and the caller's thread is never moved. */
+MUST_USE enum status pool_create_unpinned(struct pool **out, int threads);
 void pool_free(struct pool *pool);
 int pool_threads(const struct pool *pool);
 /* Cores this process may run on (affinity and cgroup quota). */

@@ -138,23 +138,27 @@ void task_outputs_release(struct task_outputs *outputs)
 	*outputs = (struct task_outputs){0};
 }
 
+void task_cut_pair(int64_t *a, int64_t *b, int64_t room)
+{
+	/* As if one token after the other was taken off: the longer text comes down to the other's length, then both in turn, the
+	 * second first. */
+	int64_t surplus = *a + *b - room, difference = *a > *b ? *a - *b : *b - *a;
+	int64_t *longer = *b > *a ? b : a;
+	if (surplus <= 0)
+		return;
+	int64_t first = surplus < difference ? surplus : difference;
+	*longer -= first;
+	surplus -= first;
+	*a -= surplus / 2;
+	*b -= surplus - surplus / 2;
+}
+
 void task_join_tokens(const struct vocab *vocab, const struct tokens *text, const struct tokens *pair, int32_t most, int32_t *ids,
 		      struct encoded_text *out)
 {
 	int64_t a = text->count, b = pair ? pair->count : 0, room = most - (pair ? 3 : 2), all = a + b;
 	BUG_IF(room < 0);
-	if (a + b > room) {
-		/* As if one token after the other was taken off: the longer text comes down to the other's length, then both in
-		 * turn, the second first. */
-		int64_t surplus = a + b - room, difference = a > b ? a - b : b - a;
-		int64_t longer = surplus < difference ? surplus : difference;
-		bool second_is_longer = b > a;
-		a -= a > b ? longer : 0;
-		b -= second_is_longer ? longer : 0;
-		surplus -= longer;
-		a -= surplus / 2;
-		b -= surplus - surplus / 2;
-	}
+	task_cut_pair(&a, &b, room);
 	int32_t n = 0;
 	ids[n++] = vocab->cls;
 	for (int64_t i = 0; i < a; i++)

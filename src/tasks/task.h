@@ -208,6 +208,9 @@ static inline const float *task_output(const struct task_outputs *outputs, int64
 	return outputs->values + outputs->starts[example];
 }
 
+/* Cuts two texts of *a and *b tokens so that both fit into `room`: the longer loses its last token, the second of equal ones,
+ * until they do (google-research/bert). */
+void task_cut_pair(int64_t *a, int64_t *b, int64_t room);
 /* One or two texts as [CLS] A [SEP] or [CLS] A [SEP] B [SEP], cut to `most` tokens: of a pair the longer text loses its last
  * token, the second of equal ones, until it fits (google-research/bert). `room` has `most` ids. */
 struct encoded_text {

@@ -1,6 +1,7 @@
 /* The CPU back end's memory, replicas and helpers. */
 #include "backend/cpu/cpu.h"
 
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <stdio.h>
@@ -310,7 +311,13 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 	state->functions = functions;
 	if (settings->inference)
 		inference_use(&state->operations, &state->functions);
-	TRY_GOTO(onednn_open(&state->dnnl, settings->pool, isa), fail);
+	/* Inference multiplies with kernels of our own, and its caller may be another program, whose OpenMP regions are its own
+	 * business. */
+	int openmp_threads = omp_get_max_threads();
+	status = onednn_open(&state->dnnl, settings->pool, isa);
+	if (settings->inference)
+		omp_set_num_threads(openmp_threads);
+	TRY_GOTO(status, fail);
 	state->kernels = cpu_kernels();
 	int threads = pool_threads(settings->pool);
 	snprintf(state->numerics, sizeof(state->numerics), "%s, %s %s%s", onednn_version(state->dnnl), units[isa],
