@@ -61,7 +61,9 @@ static const struct command_text compare_text = {
 		"same.\n\n"
 		"Two run folders or metrics.jsonl files: losses and accuracies of both where they have had the same number of "
 		"steps, tokens or seconds, and the settings that are not the same. Training figures are means around the "
-		"place, held-out ones lie on a straight line between evaluations.\n\n"
+		"place, held-out ones lie on a straight line between evaluations. bertc warns if the runs have different "
+		"vocabularies, whose losses cannot be compared; a pre-training and a fine-tuning run have no figures in "
+		"common.\n\n"
 		"Exit status: 0 if the two are equal, 1 if they differ (for runs: any logged figure but those of speed and "
 		"time), 2 and above for errors.",
 	.examples = "bertc compare runs/a/checkpoint-500 runs/b/checkpoint-500\tthe first difference of two models\n"

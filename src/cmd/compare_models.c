@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cmd/compare_models.h"
@@ -336,6 +337,9 @@ static enum status compare_folders(const char *a, const char *b, struct tensor_r
 				 done);
 			settings->items[settings->count++] =
 				(struct compare_setting){.name = "vocab.txt", .a = "its own", .b = "another"};
+			log_warning(
+				"the models have different vocabularies: equal rows of their word embeddings belong to different "
+				"tokens");
 		}
 	}
 	TRY_GOTO(path_join(left, a, "optimizer.safetensors"), done);

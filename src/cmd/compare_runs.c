@@ -9,14 +9,53 @@
 #include "cmd/compare_runs.h"
 #include "cmd/setting_differences.h"
 #include "report/page.h"
+#include "text/vocab.h"
+#include "weights/tokenizer_file.h"
 
 /* One run as it is compared. */
 struct run {
 	const char *path;
 	char name[64], settings_path[PATH_BYTES];
 	struct history history;
-	int set; /* the evaluation set to compare by */
+	int set;             /* the evaluation set to compare by */
+	bool is_pretraining; /* its figures are those of masked words */
+	char task[64];       /* of fine-tuning, as settings.json has it; "" where it is not known */
+	uint64_t vocab_hash; /* 0: not known */
+	int32_t vocab_count;
 };
+
+/* The vocabulary beside a run's data, or that of its finished model. */
+static enum status find_vocab(struct run *run)
+{
+	static const char *const places[] = {"data/vocab.txt", "final/vocab.txt"};
+	char path[PATH_BYTES];
+	struct vocab vocab;
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		TRY(path_join(path, run->path, places[i]));
+		if (!file_exists(path))
+			continue;
+		TRY(vocab_file_read(&vocab, path));
+		run->vocab_hash = vocab.hash;
+		run->vocab_count = vocab.count;
+		vocab_release(&vocab);
+		break;
+	}
+	return OK;
+}
+
+/* What the run trains, where its settings say it. */
+static enum status find_task(struct run *run)
+{
+	struct json_document document;
+	const char *task = "";
+	if (!file_exists(run->settings_path))
+		return OK;
+	TRY(json_read(&document, run->settings_path, (size_t)64 << 20));
+	enum status status = json_get_string(document.root, run->settings_path, "task", &task);
+	snprintf(run->task, sizeof run->task, "%.60s", status == OK ? task : "");
+	json_release(&document);
+	return status;
+}
 
 static enum status open_run(struct run *run, const char *path)
 {
@@ -36,6 +75,11 @@ static enum status open_run(struct run *run, const char *path)
 		return status;
 	}
 	run->set = history_main_set(&run->history);
+	run->is_pretraining = history_column(&run->history, "mlm_loss") >= 0;
+	if (run->settings_path[0]) {
+		TRY(find_vocab(run));
+		TRY(find_task(run));
+	}
 	while (size > 1 && path[size - 1] == '/')
 		size--;
 	snprintf(folder, sizeof folder, "%.*s", (int)(size < 4000 ? size : 4000), path);
@@ -166,6 +210,7 @@ struct comparison {
 	struct report_column columns[SHOWN]; /* the first is a loss */
 	int column_count;
 	double end, reach;
+	bool other_kind; /* one is pre-training, the other fine-tuning: they have no figures in common */
 	int64_t points, first;
 	struct compare_differences settings;
 };
@@ -201,6 +246,37 @@ static void choose_columns(struct comparison *comparison)
 			if (report_column_is_known(histories[r]->names[c]) &&
 			    report_column(histories[r]->names[c]).direction != DIRECTION_NONE)
 				add_column(comparison, histories[r]->names[c]);
+}
+
+/* "pre-training", "fine-tuning (mrpc)" */
+static const char *kind_text(char out[96], const struct run *run)
+{
+	snprintf(out, 96, "%s%s%s%s", run->is_pretraining ? "pre-training" : "fine-tuning",
+		 !run->is_pretraining && *run->task ? " (" : "", run->is_pretraining ? "" : TEXT_SHOWN(run->task),
+		 !run->is_pretraining && *run->task ? ")" : "");
+	return out;
+}
+
+static bool have_other_vocabularies(const struct comparison *comparison)
+{
+	const struct run *a = &comparison->a, *b = &comparison->b;
+	return a->vocab_hash && b->vocab_hash && a->vocab_hash != b->vocab_hash;
+}
+
+/* Figures of different things are not compared, and of figures that look alike and are not it is said. */
+static void warn_of_differences(const struct comparison *comparison)
+{
+	const struct run *a = &comparison->a, *b = &comparison->b;
+	if (comparison->other_kind)
+		return;
+	if (a->is_pretraining && have_other_vocabularies(comparison))
+		log_warning(
+			"the runs have different vocabularies (%d and %d entries): a word has another number of tokens in each, "
+			"so losses and accuracies of masked words say nothing about which model is better",
+			a->vocab_count, b->vocab_count);
+	else if (!a->is_pretraining && strcmp(a->task, b->task) != 0)
+		log_warning("the runs train different tasks (%s and %s): their losses and measures are not comparable",
+			    *a->task ? a->task : "not recorded", *b->task ? b->task : "not recorded");
 }
 
 static double place_of(const struct comparison *comparison, int64_t point)
@@ -284,6 +360,13 @@ static void print_reach(const struct comparison *comparison, const struct run *f
 static void print_person(const struct comparison *comparison)
 {
 	printf("A  %s\nB  %s\n", TEXT_SHOWN(comparison->a.path), TEXT_SHOWN(comparison->b.path));
+	if (comparison->other_kind) {
+		char a[96], b[96];
+		printf("A is %s, B is %s: they are judged by different figures, which cannot be compared\n",
+		       kind_text(a, &comparison->a), kind_text(b, &comparison->b));
+		compare_print_settings(&comparison->settings);
+		return;
+	}
 	if (comparison->first < 0)
 		printf("every logged figure is equal\n");
 	else
@@ -319,9 +402,10 @@ static enum status print_json(const struct comparison *comparison)
 	json_put_bool(&writer, "equal", comparison->first < 0 && comparison->settings.count == 0);
 	if (comparison->first >= 0)
 		json_put_integer(&writer, "first_different_step", comparison->first);
+	json_put_bool(&writer, "comparable", !comparison->other_kind && !have_other_vocabularies(comparison));
 	json_put_string(&writer, "by", comparison->axis.label);
 	json_open(&writer, "points", '[');
-	for (int64_t i = 1; i <= comparison->points; i++) {
+	for (int64_t i = 1; i <= comparison->points && !comparison->other_kind; i++) {
 		double place = place_of(comparison, i);
 		json_open(&writer, NULL, '{');
 		json_put_double(&writer, "at", place);
@@ -480,13 +564,17 @@ enum status compare_runs(const struct compare_settings *settings, const char *a,
 	comparison.end = fmax(last_of(&comparison.a, comparison.by), last_of(&comparison.b, comparison.by));
 	comparison.reach = comparison.end / (double)comparison.points / 2;
 	choose_columns(&comparison);
+	comparison.other_kind = comparison.a.is_pretraining != comparison.b.is_pretraining;
+	warn_of_differences(&comparison);
 	comparison.first = first_difference(&comparison.a.history, &comparison.b.history);
 	*out_same = comparison.first < 0 && comparison.settings.count == 0;
 	if (settings->json)
 		TRY_GOTO(print_json(&comparison), done);
 	else
 		print_person(&comparison);
-	if (settings->out) {
+	if (settings->out && comparison.other_kind) {
+		log_warning("--out: no page is written, since the runs have no curves in common");
+	} else if (settings->out) {
 		TRY_GOTO(write_page(&comparison, settings->out), done);
 		log_note("both curves: %s", settings->out);
 	}

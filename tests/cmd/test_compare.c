@@ -140,6 +140,49 @@ static void test_runs(void **state)
 	json_release(&document);
 }
 
+/* A vocabulary for a run: five special tokens and one word. */
+static void write_vocab(const char *run, const char *word)
+{
+	char path[PATH_BYTES], text[128];
+	snprintf(path, sizeof path, "%s/%s/data", test_folder, run);
+	assert_ok(folder_make(path));
+	snprintf(path + strlen(path), 16, "/vocab.txt");
+	snprintf(text, sizeof text, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n%s\n", word);
+	write_text(path, text);
+}
+
+/* Losses over other tokens, and figures of other things, are not set side by side without a word. */
+static void test_runs_of_different_things(void **state)
+{
+	(void)state;
+	write_run("first", 20, 0.05, 2);
+	write_run("second", 20, 0.05, 2);
+	write_vocab("first", "cat");
+	write_vocab("second", "cat");
+	assert_program(0, "", "compare %s/first %s/second", test_folder, test_folder);
+	assert_null(strstr(buffer_string(&program_errors), "vocabularies"));
+	write_vocab("second", "dog");
+	assert_program(0, "different vocabularies (6 and 6 entries)", "compare %s/first %s/second", test_folder, test_folder);
+
+	char path[PATH_BYTES];
+	assert_ok(folder_make(test_path("tuned")));
+	snprintf(path, sizeof path, "%s", test_path("tuned/metrics.jsonl"));
+	write_text(path, "{\"step\":10,\"loss\":0.5,\"tokens\":100,\"seconds\":1}\n"
+			 "{\"step\":10,\"eval_loss\":0.6,\"eval_accuracy\":0.7,\"tokens\":100,\"seconds\":1}\n");
+	write_text(test_path("tuned/settings.json"), "{\"task\": \"mrpc\"}");
+	assert_program(1, "no page is written", "compare %s/first %s/tuned --out %s/none.html", test_folder, test_folder,
+		       test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "A is pre-training, B is fine-tuning (mrpc): "));
+	assert_null(strstr(buffer_string(&program_output), "held out"));
+	assert_false(file_exists(test_path("none.html")));
+	assert_program(1, "", "compare --json %s/tuned %s/first", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "\"comparable\":false"));
+	assert_ok(folder_make(test_path("other")));
+	assert_ok(file_copy(path, test_path("other/metrics.jsonl")));
+	write_text(test_path("other/settings.json"), "{\"task\": \"cola\"}");
+	assert_program(1, "different tasks (mrpc and cola)", "compare %s/tuned %s/other", test_folder, test_folder);
+}
+
 static void test_what_cannot_be_compared(void **state)
 {
 	(void)state;
@@ -158,6 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_models),
 		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_runs_of_different_things),
 		cmocka_unit_test(test_what_cannot_be_compared),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, program_teardown);
