@@ -40,11 +40,13 @@ struct json_records {
 	int text_array;     /* depth of the array whose strings are the text, 0: none */
 	int64_t text_count; /* strings of text of this record */
 	int text_keys;      /* keys of the text in it: a second one is damage, no reader says which of them counts */
-	bool match_next, text_next, title_next, namespace_next, key_is_top; /* of the value to come */
-	bool unwanted;          /* of a namespace without articles, or no document at all */
-	struct name_list *keys; /* collects the names of strings at the top of records; or NULL */
-	bool in_array;          /* the file is one array of records */
-	bool passing_line;      /* after damage, up to the next '\n' */
+	bool match_next, text_next, title_next, namespace_next; /* of the value to come */
+	bool unwanted;                                          /* of a namespace without articles, or no document at all */
+	struct name_list *keys;                                 /* collects the paths of strings, "a.b", each once; or NULL */
+	struct buffer path;                                     /* of the key just read, while keys are collected */
+	size_t path_ends[DEPTH_LIMIT + 1];                      /* bytes of it above each open bracket */
+	bool in_array;                                          /* the file is one array of records */
+	bool passing_line;                                      /* after damage, up to the next '\n' */
 	int64_t line;
 	struct buffer key, literal;
 	char escape[16];
@@ -72,6 +74,32 @@ static bool key_is(const struct json_records *json, const char *name, size_t siz
 	return json->key.size == size && memcmp(json->key.data, name, size) == 0;
 }
 
+/* The path of the key just read: that of the object it stands in, and its name. */
+static void extend_path(struct json_records *json)
+{
+	json->path.size = json->path_ends[json->depth];
+	if (json->path.size > 0)
+		buffer_char(&json->path, '.');
+	buffer_append(&json->path, json->key.data, json->key.size);
+}
+
+/* Can --text_key name the string that begins here? It stands in objects only, or in a list at the end of such a path. */
+static bool is_reachable(const struct json_records *json)
+{
+	for (int i = 0; i + 1 < json->depth; i++)
+		if (json->brackets[i] == '[')
+			return false;
+	return json->path.size > 0;
+}
+
+static enum status add_once(struct name_list *names, const char *name)
+{
+	for (int64_t i = 0; i < names->count; i++)
+		if (strcmp(names->names[i], name) == 0)
+			return OK;
+	return name_list_add(names, name);
+}
+
 /* Decides what the value of the key just read is. */
 static void look_at_key(struct records *records)
 {
@@ -83,7 +111,8 @@ static void look_at_key(struct records *records)
 	if (records->settings.form == RECORDS_CIRRUS && json->depth == 1 && key_is(json, "index", 5))
 		json->unwanted = true;
 	json->text_next = json->depth == 1 && key_is(json, wanted, strlen(wanted));
-	json->key_is_top = json->depth == 1;
+	if (json->keys)
+		extend_path(json);
 	json->text_keys += json->text_next;
 	if (json->text_next || json->matched != json->depth - 1)
 		return;
@@ -166,7 +195,8 @@ static enum status open_bracket(struct records *records, char bracket, int64_t o
 	if (json->match_next && bracket == '{')
 		json->matched++;
 	json->match_next = false;
-	json->text_next = json->key_is_top = false;
+	json->text_next = false;
+	json->path_ends[json->depth] = json->path.size;
 	return OK;
 }
 
@@ -189,8 +219,8 @@ static enum status begin_value(struct records *records, char c, int64_t offset)
 
 	if (c == '{' || c == '[')
 		return open_bracket(records, c, offset);
-	if (c == '"' && json->keys && json->key_is_top)
-		TRY(name_list_add(json->keys, buffer_string(&json->key)));
+	if (c == '"' && json->keys && is_reachable(json))
+		TRY(add_once(json->keys, buffer_string(&json->path)));
 	if (c == '"')
 		return begin_string(records, text ? STRING_TEXT : json->title_next ? STRING_TITLE : STRING_PASSED);
 	if (c == '-' || (c >= '0' && c <= '9') || c == 't' || c == 'f' || c == 'n') {
@@ -234,6 +264,7 @@ static enum status begin_record(struct records *records, char c, int64_t offset)
 	json->text_keys = 0;
 	json->match_next = json->text_next = json->title_next = json->namespace_next = json->unwanted = false;
 	json->depth = 0;
+	json->path.size = 0;
 	return open_bracket(records, '{', offset);
 }
 
@@ -443,6 +474,7 @@ static void json_close_records(struct records *records)
 	if (json) {
 		buffer_release(&json->key);
 		buffer_release(&json->literal);
+		buffer_release(&json->path);
 		free(json);
 	}
 }
@@ -485,25 +517,40 @@ static enum status check_keys(void *context, const char *title, bool keep)
 	return usual_key(keys) || keys->count > 100 ? ERR_INTERNAL : OK;
 }
 
+/* Collects the paths of strings in the first records. */
+static enum status collect_keys(const char *name, const char *beginning, size_t size, const struct record_sink *sink,
+				struct name_list *keys)
+{
+	struct record_settings settings = {.form = RECORDS_JSON, .name = name, .text_key = "text"};
+	struct records *records;
+	TRY(records_open(&records, &settings, sink));
+	((struct json_records *)records->state)->keys = keys;
+	enum status status = records_feed(records, beginning, size);
+	records_close(records);
+	return status;
+}
+
+#define KEYS_LISTED 20
+static void list_keys(const struct name_list *keys, struct buffer *out)
+{
+	for (int64_t i = 0; i < keys->count && i < KEYS_LISTED; i++)
+		buffer_format(out, "%s\"%s\"", i ? ", " : "", keys->names[i]);
+	if (keys->count > KEYS_LISTED)
+		buffer_text(out, ", ...");
+}
+
 enum status records_find_text_key(const char *name, const char *beginning, size_t size, const char **out)
 {
 	struct name_list keys = {0};
-	struct record_settings settings = {.form = RECORDS_JSON, .name = name, .text_key = "text"};
 	struct record_sink sink = {&keys, ignore_begin, ignore_text, check_keys, ignore_begin, NULL};
-	struct records *records;
 	struct buffer listed = {0};
-
-	TRY(records_open(&records, &settings, &sink));
-	((struct json_records *)records->state)->keys = &keys;
-	enum status status = records_feed(records, beginning, size);
-	records_close(records);
+	enum status status = collect_keys(name, beginning, size, &sink, &keys);
 	*out = usual_key(&keys);
 	if (*out || status == ERR_RESOURCE) {
 		name_list_release(&keys);
 		return *out ? OK : status;
 	}
-	for (int64_t i = 0; i < keys.count && i < 20; i++)
-		buffer_format(&listed, "%s\"%s\"", i ? ", " : "", keys.names[i]);
+	list_keys(&keys, &listed);
 	status = error_set(ERR_DATA,
 			   "'%s': none of its first records has a text under \"text\", \"content\" or another usual key", name);
 	if (keys.count)
@@ -513,4 +560,22 @@ enum status records_find_text_key(const char *name, const char *beginning, size_
 	buffer_release(&listed);
 	name_list_release(&keys);
 	return status;
+}
+
+static enum status stop_at_many(void *context, const char *title, bool keep)
+{
+	(void)title;
+	(void)keep;
+	const struct name_list *keys = context;
+	return keys->count > KEYS_LISTED ? ERR_INTERNAL : OK;
+}
+
+enum status records_list_text_keys(const char *name, const char *beginning, size_t size, struct buffer *out)
+{
+	struct name_list keys = {0};
+	struct record_sink sink = {&keys, ignore_begin, ignore_text, stop_at_many, ignore_begin, NULL};
+	enum status status = collect_keys(name, beginning, size, &sink, &keys);
+	list_keys(&keys, out);
+	name_list_release(&keys);
+	return status == ERR_RESOURCE ? status : buffer_status(out);
 }

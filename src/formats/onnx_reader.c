@@ -438,10 +438,12 @@ static enum status read_opset(struct reader *reader, struct byte_range message)
 static enum status read_model(struct reader *reader)
 {
 	struct onnx_file *file = reader->file;
-	struct byte_range message = {file->model.data, file->model.data + file->model.size}, graph = {0};
+	struct byte_range message = {file->model.data, file->model.data}, graph = {0};
 	struct protobuf_field field;
 	const char *producer = "", *version = "";
 	char both[2 * NAME_LIMIT + 2];
+	if (file->model.size > 0) /* an empty file has no bytes to point at */
+		message.end += file->model.size;
 	while (message.at < message.end) {
 		TRY(next(reader, &message, &field));
 		if (field.number == MODEL_IR_VERSION && field.kind == PROTOBUF_VARINT)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/buffer.h"
 #include "base/error.h"
 
 enum record_form {
@@ -52,7 +53,9 @@ void records_close(struct records *records); /* NULL is fine */
 bool records_recognise(const char *beginning, size_t size, enum record_form *out);
 /* Finds the key of the text in the beginning of a JSON file: the first of "text", "content", "raw_content",
  * "document", "body", "article", "passage", "abstract" that its first object has as a string. Not found:
- * ERR_DATA with the keys that are there. */
+ * ERR_DATA with the keys that are there, as records_list_text_keys() lists them. */
 MUST_USE enum status records_find_text_key(const char *name, const char *beginning, size_t size, const char **out);
+/* Appends the keys under which the first records have strings, each once, nested ones by their path: "title", "meta.abstract". */
+MUST_USE enum status records_list_text_keys(const char *name, const char *beginning, size_t size, struct buffer *out);
 
 #endif

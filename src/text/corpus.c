@@ -57,6 +57,7 @@ struct corpus {
 	struct records *records;
 	struct wiki_names names;
 	const char *text_key;
+	struct buffer keys; /* of strings in the first records of an open JSON file, for the message that none is the text's */
 
 	bool within_line, goes_on; /* of lines being read: the next piece, the next batch goes on */
 	int64_t blank_lines;       /* in a row, so far */
@@ -228,6 +229,7 @@ void corpus_close(struct corpus *corpus)
 	name_list_release(&corpus->files);
 	free(corpus->stamps);
 	buffer_release(&corpus->open_record);
+	buffer_release(&corpus->keys);
 	buffer_release(&corpus->lines.paragraph);
 	builder_release(&corpus->joined);
 	free(corpus);
@@ -323,6 +325,9 @@ static enum status open_records(struct corpus *corpus, const char *beginning, si
 
 	if (!settings.text_key && corpus->input == INPUT_JSON)
 		TRY(records_find_text_key(corpus->path, beginning, size, &settings.text_key));
+	buffer_clear(&corpus->keys);
+	if (corpus->input == INPUT_JSON)
+		TRY(records_list_text_keys(corpus->path, beginning, size, &corpus->keys));
 	if (!settings.text_key)
 		settings.text_key = "text";
 	corpus->text_key = settings.text_key;
@@ -538,7 +543,10 @@ static enum status check_records(struct corpus *corpus)
 	if (corpus->input == INPUT_JSON) {
 		enum status status =
 			error_set(ERR_DATA, "'%s': none of its records has a text under \"%s\"", corpus->path, corpus->text_key);
-		error_hint("give the key of the text with --text_key");
+		if (corpus->keys.size > 0)
+			error_hint("give the key of the text with --text_key; its strings are %s", buffer_string(&corpus->keys));
+		else
+			error_hint("give the key of the text with --text_key");
 		return status;
 	}
 	if (corpus->input == INPUT_WARC) {
