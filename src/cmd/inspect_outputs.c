@@ -8,9 +8,13 @@
 #include "cmd/inspect.h"
 #include "cmd/output_files.h"
 #include "formats/tfrecord.h"
+#include "formats/stream.h"
 #include "text/corpus.h"
+#include "text/text_batch.h"
+#include "text/text_notice.h"
 
 #define SENTENCE_SHOWN 200
+#define NOTICE_BYTES ((size_t)1 << 20)
 
 enum status inspect_vectors(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
@@ -105,6 +109,23 @@ static void put_document(const struct document *document, struct json_writer *wr
 	json_close(writer);
 }
 
+/* What the text seems to be besides: a table, WikiText. */
+static enum status put_notice(const char *path, struct json_writer *writer)
+{
+	struct line_reader *reader;
+	const char *beginning;
+	char notice[TEXT_NOTICE_BYTES] = "";
+	size_t size;
+	TRY(line_reader_open(&reader, path, TEXT_LINE_LIMIT));
+	enum status status = line_reader_peek(reader, NOTICE_BYTES, &beginning, &size);
+	if (status == OK)
+		status = text_notice(path, beginning, size, notice);
+	line_reader_close(reader);
+	if (notice[0])
+		json_put_string(writer, "notice", notice);
+	return status;
+}
+
 enum status inspect_text(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
 	struct corpus *corpus;
@@ -112,8 +133,7 @@ enum status inspect_text(const struct inspect_settings *settings, const char *pa
 	const char *reason;
 	const char *paths[] = {path};
 	enum status status;
-	TRY(corpus_open(&corpus, paths, 1, &(struct corpus_settings){.threads = 1}));
-	corpus_quiet(corpus);
+	TRY(corpus_open(&corpus, paths, 1, &(struct corpus_settings){.threads = 1, .quiet = true}));
 	status = corpus_next(corpus, &document);
 	if (status == ERR_DATA) {
 		struct error before = *error_last();
@@ -130,6 +150,7 @@ enum status inspect_text(const struct inspect_settings *settings, const char *pa
 	json_put_integer(writer, "bytes", file_size(path));
 	json_put_string(writer, "read_as", text_form_names[corpus_form(corpus, &reason)]);
 	json_put_string(writer, "because", reason);
+	TRY_GOTO(put_notice(path, writer), done);
 	json_open(writer, "documents", '[');
 	for (int64_t i = 0; document && i < settings->first + settings->records; i++) {
 		if (i >= settings->first)

@@ -198,12 +198,13 @@ static enum status choose_splitting(const struct run_data_settings *settings, co
 }
 
 /* The vocabulary that is given, or lies in the folder, or must be learned; and how its text is split. */
-static enum status vocab_find_or_learn(const struct run_data_settings *settings, struct run_data *out)
+static enum status vocab_find_or_learn(const struct run_data_settings *settings, struct run_data *out, bool *out_learned)
 {
 	char path[PATH_BYTES];
 	TRY(path_join(path, settings->folder, VOCAB_NAME));
 	if (!settings->vocab_file && !file_exists(path)) {
-		if (settings->corpus->count > 0)
+		*out_learned = settings->corpus->count > 0;
+		if (*out_learned)
 			return vocab_learn(settings, &out->tokenizer, &out->vocab);
 		if (settings->data->count + settings->input_file->count == 0)
 			return no_text();
@@ -265,19 +266,15 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 		.held_out_fraction = held_out_fraction,
 		.input = input,
 	};
-	corpus_quiet(corpus); /* the summary below says it */
 	TRY_GOTO(prepare_corpus(corpus, tokenizer, pool, &settings, &report), done);
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
 	corpus_note_oddities(corpus);
-	const char *reason;
-	enum text_form found = corpus_form(corpus, &reason);
-	log_note("text: %s, %s, %s (%.2f %% unknown), read as %s (%s)",
+	log_note("text: %s, %s, %s (%.2f %% unknown)",
 		 format_counted(documents, report.train.documents + report.held_out.documents, "document", "documents"),
 		 format_counted(sentences, report.train.sentences + report.held_out.sentences, "sentence", "sentences"),
 		 format_counted(tokens, report.train.tokens + report.held_out.tokens, "token", "tokens"),
 		 100.0 * (double)(report.train.unknown_tokens + report.held_out.unknown_tokens) /
-			 (double)(report.train.tokens + report.held_out.tokens),
-		 text_form_names[found], reason);
+			 (double)(report.train.tokens + report.held_out.tokens));
 	if (held_out_fraction > 0)
 		log_note("held out for evaluation: %s, %s",
 			 format_counted(documents, report.held_out.documents, "document", "documents"),
@@ -574,7 +571,9 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		return no_text();
 	TRY(check_paths(settings));
 	TRY_GOTO(claim_folder(settings), failed);
-	TRY_GOTO(vocab_find_or_learn(settings, out), failed);
+	/* What the files were read as is said once, when they are read first. */
+	struct corpus_settings input = settings->input;
+	TRY_GOTO(vocab_find_or_learn(settings, out, &input.quiet), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
 	bool own_evaluation = has_evaluation(settings);
 	if (settings->input_file->count > 0) {
@@ -592,7 +591,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		if (settings->corpus->count > 0 && !made && !shard_exists(prefix))
 			TRY_GOTO(vocab_source_check(settings), failed);
 		if (settings->corpus->count > 0 && !made)
-			TRY_GOTO(run_data_shards(settings->corpus, &settings->input, tokenizer, settings->pool, prefix,
+			TRY_GOTO(run_data_shards(settings->corpus, &input, tokenizer, settings->pool, prefix,
 						 own_evaluation ? 0 : settings->held_out_fraction),
 				 failed);
 		else if (!shard_exists(prefix)) {

@@ -23,6 +23,7 @@
 #include "text/gutenberg.h"
 #include "text/input_form.h"
 #include "text/text_batch.h"
+#include "text/text_notice.h"
 #include "text/utf8.h"
 
 #define BEGINNING_BYTES ((size_t)1 << 20)  /* looked at to find form and encoding */
@@ -32,15 +33,18 @@
 #ifndef DOCUMENT_LIMIT
 #define DOCUMENT_LIMIT ((size_t)16 << 20) /* a longer record becomes several */
 #endif
-#define DAMAGE_SAID 5 /* places told one by one */
+#define DAMAGE_SAID 5   /* places told one by one */
+#define FILES_LISTED 20 /* whose form is said one by one */
+#define NOTICES_MOST 5  /* warnings about files that are more than text */
 
 struct corpus {
 	struct name_list files;
 	struct file_stamp *stamps; /* [files.count] when the corpus was opened */
 	int64_t next_file;
 	struct corpus_settings settings;
-	bool quiet;
-	bool form_said[TEXT_FORM_COUNT];
+	bool form_listed[TEXT_FORM_COUNT];
+	int notices;
+	int64_t files_listed, files_unlisted[TEXT_FORM_COUNT]; /* whose form was said; the others, by form */
 	struct corpus_counts counts;
 	int64_t total_bytes, done_bytes; /* of all files; of those already closed */
 	uint64_t fingerprint;
@@ -133,9 +137,25 @@ void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
 	describe(out, counts->document_cuts, "cut in a document that is too large", "cuts in documents that are too large");
 }
 
+/* "1,200 more files read as sentences, 14 as paragraphs". */
+static void note_unlisted_files(const struct corpus *corpus)
+{
+	struct buffer text = {0};
+	char number[FORMAT_BYTES];
+	for (int form = 0; form < TEXT_FORM_COUNT; form++)
+		if (corpus->files_unlisted[form] > 0)
+			buffer_format(&text, "%s%s%s as %s", text.size ? ", " : "",
+				      format_count(number, corpus->files_unlisted[form]), text.size ? "" : " more files read",
+				      text_form_names[form]);
+	if (text.size > 0)
+		log_note("%s (--verbose lists each)", buffer_string(&text));
+	buffer_release(&text);
+}
+
 void corpus_note_oddities(const struct corpus *corpus)
 {
 	struct buffer oddities = {0};
+	note_unlisted_files(corpus);
 	corpus_describe_oddities(corpus, &oddities);
 	if (oddities.size > 0)
 		log_note("in the text: %s", buffer_string(&oddities));
@@ -233,11 +253,6 @@ void corpus_close(struct corpus *corpus)
 	buffer_release(&corpus->lines.paragraph);
 	builder_release(&corpus->joined);
 	free(corpus);
-}
-
-void corpus_quiet(struct corpus *corpus)
-{
-	corpus->quiet = true;
 }
 
 /* Damage at some place, described by error_last(): counted, or the error it is. */
@@ -368,6 +383,37 @@ static enum status find_text_form(struct corpus *corpus, const char *beginning, 
 	return OK;
 }
 
+/* Says what the open file was read as: each of the first files, and any that is the first of its form. */
+static void list_file(struct corpus *corpus, size_t size)
+{
+	enum text_form found = found_form(corpus->input, corpus->form);
+	bool asked = corpus->input <= INPUT_TEXT && corpus->settings.text_form != TEXT_FORM_AUTO;
+	if (asked || corpus->settings.quiet || size == 0) {
+		log_detail("'%s' read as %s: %s", corpus->path, text_form_names[found], corpus->reason);
+	} else if (corpus->files_listed < FILES_LISTED || !corpus->form_listed[found]) {
+		log_note("'%s' read as %s: %s", corpus->path, text_form_names[found], corpus->reason);
+		corpus->files_listed++;
+		corpus->form_listed[found] = true;
+	} else {
+		log_detail("'%s' read as %s: %s", corpus->path, text_form_names[found], corpus->reason);
+		corpus->files_unlisted[found]++;
+	}
+}
+
+/* Tables and headings among files of text, which --text_form and --input_form do not say. */
+static enum status notice_file(struct corpus *corpus, const char *beginning, size_t size)
+{
+	char notice[TEXT_NOTICE_BYTES] = "";
+	if (corpus->settings.quiet || corpus->input != INPUT_TEXT || corpus->settings.input_form != INPUT_AUTO ||
+	    corpus->notices == NOTICES_MOST)
+		return OK;
+	TRY(text_notice(corpus->path, beginning, size, notice));
+	if (notice[0])
+		log_warning("%s%s", notice,
+			    ++corpus->notices == NOTICES_MOST ? "; further files of this sort are not named" : "");
+	return OK;
+}
+
 static enum status open_next_file(struct corpus *corpus)
 {
 	const char *beginning;
@@ -401,14 +447,8 @@ static enum status open_next_file(struct corpus *corpus)
 			snprintf(corpus->reason, sizeof corpus->reason, "JSON objects, the text under \"%.100s\"",
 				 corpus->text_key);
 	}
-	enum text_form found = found_form(corpus->input, corpus->form);
-	bool asked = corpus->input <= INPUT_TEXT && corpus->settings.text_form != TEXT_FORM_AUTO;
-	if (asked || corpus->quiet || corpus->form_said[found] || size == 0)
-		log_detail("'%s' read as %s: %s", corpus->path, text_form_names[found], corpus->reason);
-	else
-		log_note("'%s' read as %s: %s", corpus->path, text_form_names[found], corpus->reason);
-	corpus->form_said[found] = true;
-	return OK;
+	list_file(corpus, size);
+	return notice_file(corpus, beginning, size);
 }
 
 static void close_file(struct corpus *corpus)

@@ -188,6 +188,32 @@ static void test_damage(void **state)
 	assert_false(file_exists(out));
 }
 
+/* What each file was read as is said, of many files for the first and for each new form; the rest is counted. */
+static void test_files_are_listed(void **state)
+{
+	(void)state;
+	char name[32];
+	assert_ok(folder_make(test_path("listed")));
+	for (int i = 0; i < 25; i++) {
+		snprintf(name, sizeof(name), "listed/%02d.txt", i);
+		put(name, "One sentence.\nAnother one.\n");
+	}
+	put("listed/99.jsonl", "{\"text\": \"One more.\"}\n");
+	assert_program(OK, "", "extract %s/listed --out -", test_folder);
+	assert_said("/listed/00.txt' read as sentences");
+	assert_said("/listed/19.txt' read as sentences");
+	assert_said("/listed/99.jsonl' read as json");
+	assert_said("5 more files read as sentences (--verbose lists each)");
+	assert_null(strstr(buffer_string(&program_errors), "/listed/20.txt'"));
+	assert_program(OK, "/listed/20.txt' read as sentences", "extract --verbose %s/listed --out -", test_folder);
+	/* Tables and headings of WikiText are text only if that is meant. */
+	put("listed/table.csv", "id,text\n1,One sentence.\n2,\"Another, longer one.\"\n3,Three.\n");
+	assert_program(OK, "table.csv' looks like a table (CSV, columns 1 id, 2 text)", "extract %s/listed/table.csv --out -",
+		       test_folder);
+	assert_program(OK, "", "extract --input_form text %s/listed/table.csv --out -", test_folder);
+	assert_null(strstr(buffer_string(&program_errors), "looks like a table"));
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -225,10 +251,10 @@ static void test_other_commands(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_kind),      cmocka_unit_test(test_gutenberg),
-		cmocka_unit_test(test_large_dump),     cmocka_unit_test(test_standard_streams_and_folders),
-		cmocka_unit_test(test_damage),         cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_other_commands),
+		cmocka_unit_test(test_each_kind),  cmocka_unit_test(test_gutenberg),
+		cmocka_unit_test(test_large_dump), cmocka_unit_test(test_standard_streams_and_folders),
+		cmocka_unit_test(test_damage),     cmocka_unit_test(test_files_are_listed),
+		cmocka_unit_test(test_refused),    cmocka_unit_test(test_other_commands),
 	};
 	return cmocka_run_group_tests(tests, set_up, program_teardown);
 }

@@ -1,0 +1,78 @@
+#include "text/text_notice.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "formats/table.h"
+#include "text/utf8.h"
+
+#define TABLE_BYTES ((size_t)64 << 10) /* of the beginning that are tried as a table */
+#define TABLE_ROWS 3                   /* fewer say nothing */
+#define HEADINGS 2
+#define NAMES_SHOWN 160
+
+/* Is it a table with several columns? Rows that break the form (the sample may end within a quoted field) are passed over. */
+static enum status notice_table(const char *path, const char *beginning, size_t size, char out[TEXT_NOTICE_BYTES])
+{
+	struct bad_records bad = {.skip = true};
+	struct table table;
+	struct buffer names = {0};
+	if (size > TABLE_BYTES) {
+		const char *last = memrchr(beginning, '\n', TABLE_BYTES);
+		size = last ? (size_t)(last - beginning) + 1 : TABLE_BYTES;
+	}
+	enum status status = table_read_piece(&table, &(struct table_piece){.name = path, .text = beginning, .size = size},
+					      &(struct table_options){.bad = &bad});
+	if (status != OK) /* not a table, then */
+		return status == ERR_RESOURCE ? status : OK;
+	bool is_table = table.form == TABLE_DELIMITED && table.delimiter && table.column_count > 1 &&
+			table.row_count >= TABLE_ROWS && bad.count * 10 <= table.row_count;
+	if (is_table) {
+		table_list_columns(&table, &names);
+		status = buffer_status(&names);
+		snprintf(
+			out, TEXT_NOTICE_BYTES,
+			"'%.200s' looks like a table (%s, columns %.*s%s): its lines are read as text as they stand, with all "
+			"columns "
+			"and the separators. If that is not what you want, write the text's column to a file of its own, or give "
+			"JSON lines and --text_key",
+			path, table.delimiter == '\t' ? "TSV" : "CSV", NAMES_SHOWN, buffer_string(&names),
+			names.size > NAMES_SHOWN ? "..." : "");
+	}
+	buffer_release(&names);
+	table_release(&table);
+	return status;
+}
+
+/* "= Title =", "= = Section = =" on lines of their own. */
+static void notice_headings(const char *path, const char *beginning, size_t size, char out[TEXT_NOTICE_BYTES])
+{
+	int count = 0;
+	char first[80] = "";
+	for (size_t at = 0; at < size && count < HEADINGS;) {
+		const char *newline = memchr(beginning + at, '\n', size - at);
+		if (!newline)
+			break;
+		size_t begin = at, end = (size_t)(newline - beginning);
+		at = end + 1;
+		utf8_trim(beginning, &begin, &end);
+		size_t length = end - begin;
+		bool heading = length > 4 && memcmp(beginning + begin, "= ", 2) == 0 && memcmp(beginning + end - 2, " =", 2) == 0;
+		if (heading && count++ == 0)
+			snprintf(first, sizeof(first), "%.*s", (int)(length < 79 ? length : 79), beginning + begin);
+	}
+	if (count == HEADINGS)
+		snprintf(out, TEXT_NOTICE_BYTES,
+			 "'%.200s' has headings between equals signs (\"%s\"), as WikiText does: they are read as sentences of "
+			 "the text. "
+			 "To leave them out, remove these lines first, for instance with grep -v '^ *= .* = *$'",
+			 path, first);
+}
+
+enum status text_notice(const char *path, const char *beginning, size_t size, char out[TEXT_NOTICE_BYTES])
+{
+	out[0] = '\0';
+	TRY(notice_table(path, beginning, size, out));
+	if (!out[0])
+		notice_headings(path, beginning, size, out);
+	return OK;
+}
