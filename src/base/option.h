@@ -76,7 +76,7 @@ struct option_foreign {
 	/* ALWAYS: true is what is done anyway, false is refused. */
 	enum { FOREIGN_IGNORED, FOREIGN_REFUSED, FOREIGN_MEANS, FOREIGN_ALWAYS } answer;
 	const char *why;            /* what is said */
-	const char *option, *value; /* FOREIGN_MEANS: what is set; value NULL: the flag's own, turned round */
+	const char *option, *value; /* FOREIGN_MEANS: what is set; value NULL: that of the name, of a flag turned round */
 };
 
 /* One section's own value. */

@@ -16,6 +16,10 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 {
 	bool flag = true;
 	enum status status;
+	if (row->kind == FOREIGN_VALUE && row->answer == FOREIGN_MEANS) {
+		TRY(option_answer(options, false, "--%s means --%s %s", name, row->option, value));
+		return options_set(options, row->option, value, origin);
+	}
 	if (row->kind == FOREIGN_EITHER && value && !option_parse_flag(value, &flag))
 		return options_set(options, row->option, value, origin);
 	if (row->kind == FOREIGN_FLAG && value && !option_parse_flag(value, &flag))

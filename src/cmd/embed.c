@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cmd/answer_options.h"
 #include "cmd/command.h"
+#include "cmd/foreign_rows.h"
 #include "infer/vector_format.h"
 #include "model/pooling.h"
 #include "weights/sentence_folder.h"
@@ -418,9 +419,25 @@ done:
 	return status;
 }
 
+#define FOLDER_WHY "--model names the folder that holds weights, configuration and vocabulary together"
+
+/* Of extract_features.py. */
+static const struct option_foreign foreign[] = {
+	VALUE_REFUSED("input_file", "name the file without an option: bertc embed --model FOLDER sentences.txt"),
+	{.name = "output_file", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "out"},
+	VALUE_REFUSED("bert_config_file init_checkpoint vocab_file", FOLDER_WHY),
+	FLAG_LEFT_OUT("do_lower_case", "the model's folder says whether upper case is kept"),
+	VALUE_LEFT_OUT("batch_size", "the result does not depend on how many texts are computed at a time"),
+	FLAG_LEFT_OUT("use_one_hot_embeddings", "only a TPU needs it; --device selects cpu or cuda"),
+	FLAG_REFUSED("use_tpu", "bertc has no TPU back end; --device selects cpu or cuda"),
+	VALUE_LEFT_OUT("master num_tpu_cores", "only a TPU needs it; --device selects cpu or cuda"),
+	{.name = NULL},
+};
+
 const struct command command_embed = {
 	.text = &embed_text,
 	.options = embed_options,
+	.foreign = foreign,
 	.settings_bytes = sizeof(struct embed_settings),
 	.check = check_embed,
 	.run = run_embed,

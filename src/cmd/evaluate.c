@@ -43,7 +43,7 @@ static const struct option evaluate_options[] = {
 	 .value_name = "FOLDER",
 	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with configuration and vocabulary beside "
 		 "it"},
-	CORPUS_OPTION(FIELD(corpus), "text to score the model on"),
+	CORPUS_OPTION(FIELD(corpus), "text to score the model on", NULL),
 	{.name = "data",
 	 .type = OPTION_LIST,
 	 .field = FIELD(data),

@@ -166,7 +166,7 @@ const struct option finetune_options[] = {
 	{.help = "Run"},
 	RUN_FOLDER_OPTIONS(struct finetune_settings, training),
 	LENGTH_OPTIONS(struct finetune_settings, training, NULL, "3"),
-	BATCH_OPTIONS(struct finetune_settings, training, NULL, "examples", "32", " per_device_train_batch_size"),
+	BATCH_OPTIONS(struct finetune_settings, training, NULL, "examples", "32"),
 	SAVING_OPTIONS(struct finetune_settings, training, NULL, "an epoch"),
 	{.name = "save_best",
 	 .type = OPTION_FLAG,

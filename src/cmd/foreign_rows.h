@@ -48,4 +48,31 @@
 		FLAG_LEFT_OUT("profile", "`bertc bench` measures each operation"),                                               \
 		VALUE_LEFT_OUT("bert_model model_type", "only a label; --model sets the architecture")
 
+/* Arguments of transformers' examples and of its Trainer that mean the same for every script. */
+#define FOREIGN_TRANSFORMERS_ROWS                                                                                                \
+	VALUE_LEFT_OUT("cache_dir", "nothing is downloaded or kept between runs"),                                               \
+		FLAG_LEFT_OUT("overwrite_cache", "nothing is kept between runs that would have to be made again"),               \
+		FLAG_REFUSED("push_to_hub", "--out is a folder; its final/ can be uploaded as it is"),                           \
+		VALUE_REFUSED("hub_model_id hub_token", "--out is a folder; its final/ can be uploaded as it is"),               \
+		FLAG_LEFT_OUT("use_fast_tokenizer use_slow_tokenizer", "there is one tokenizer, whose ids are those of both"),   \
+		VALUE_LEFT_OUT("model_revision token", "models are folders on this machine"),                                    \
+		FLAG_LEFT_OUT("trust_remote_code use_auth_token low_cpu_mem_usage", "models are folders on this machine"),       \
+		VALUE_LEFT_OUT("preprocessing_num_workers dataloader_num_workers num_workers",                                   \
+			       "data loading uses one thread in addition to --threads"),                                         \
+		FLAG_LEFT_OUT("dataloader_drop_last dataloader_pin_memory", "every example is used once in an epoch"),           \
+		FLAG_LEFT_OUT("pad_to_max_length group_by_length", "sequences are packed end to end, so nothing is padded"),     \
+		FLAG_LEFT_OUT("remove_unused_columns", "columns that are not used are not read"),                                \
+		VALUE_LEFT_OUT("greater_is_better", "bertc knows in which direction each measure improves"),                     \
+		VALUE_LEFT_OUT("optim", "--optimizer names it: adamw is PyTorch's, google_adamw that of google-research/bert"),  \
+		FLAG_LEFT_OUT("fp16_full_eval bf16_full_eval", "evaluation computes in the numbers of --precision"),             \
+		VALUE_LEFT_OUT("fp16_opt_level half_precision_backend fp16_backend",                                             \
+			       "--precision sets the numbers to compute in"),                                                    \
+		FLAG_LEFT_OUT("torch_compile jit_mode_eval use_ipex", "kernels are fused and compiled into the program"),        \
+		FLAG_LEFT_OUT("checkpoint_activations gradient_checkpointing recompute_activations",                             \
+			      "memory is planned before the run starts; a smaller --micro_batch_tokens needs less"),             \
+		VALUE_LEFT_OUT("ddp_backend ddp_find_unused_parameters", RANKS_WHY),                                             \
+		VALUE_LEFT_OUT("report_to run_name log_level", "metrics.jsonl in the run folder records every logged step"),     \
+		FLAG_LEFT_OUT("logging_first_step", "losses are always reported; -v prints more detail"),                        \
+		FLAG_LEFT_OUT("disable_tqdm", "--no_progress hides the progress bar")
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "base/stop.h"
 #include "cmd/command.h"
+#include "cmd/foreign_rows.h"
 #include "cmd/text_options.h"
 #include "data/pretraining/google_instances.h"
 #include "data/pretraining/instance_pipeline.h"
@@ -718,9 +719,11 @@ static enum status run_with(struct run *run, const struct options *options)
 	return OK;
 }
 
-/* As Google's script names it. */
+/* Of create_pretraining_data.py as Google, NVIDIA and bert-ad have it. */
 static const struct option_foreign foreign[] = {
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
+	VALUE_LEFT_OUT("bert_model", "only a label; --vocab_file names the vocabulary"),
+	VALUE_REFUSED("root_data_path slice_name", "--corpus takes files, folders and globs with their whole paths"),
 	{.name = NULL},
 };
 

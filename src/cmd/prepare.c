@@ -22,7 +22,7 @@ struct prepare_options {
 
 static const struct option option_table[] = {
 	{.help = "Input and output"},
-	CORPUS_OPTION(FIELD(corpus), "text to convert into shards"),
+	CORPUS_OPTION(FIELD(corpus), "text to convert into shards", NULL),
 	{.name = "vocab_file",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(vocab_file),

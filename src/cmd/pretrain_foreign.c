@@ -31,21 +31,17 @@ const struct option_foreign pretrain_foreign[] = {
 
 	/* Text */
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
-	{.name = "train_file",
-	 .kind = FOREIGN_VALUE,
-	 .answer = FOREIGN_REFUSED,
-	 .why = "--corpus is raw text, --data the shards of `bertc prepare`"},
-	VALUE_REFUSED("validation_file", "--eval_corpus is text to evaluate on"),
+	VALUE_REFUSED("dataset_name dataset_config_name", "data sets are not downloaded: --corpus names files of text"),
+	VALUE_REFUSED("max_train_samples max_eval_samples",
+		      "--num_train_steps sets how much is trained on, --eval_instances how much is scored"),
 	VALUE_REFUSED("validation_split_percentage", "--held_out_fraction is the share of documents kept out of training"),
 	VALUE_LEFT_OUT("dupe_factor", "masks are drawn anew in every pass; --num_train_epochs sets the number of passes"),
 	VALUE_REFUSED("output_file", "training generates its instances on the fly; `bertc prepare` writes token shards"),
 	VALUE_REFUSED("tokenizer_name tokenizer_type",
 		      "--vocab_file names the vocabulary, and --cased says whether upper case is kept"),
 	FLAG_LEFT_OUT("line_by_line", "--text_form sentences means one sentence per line; otherwise bertc detects the form"),
-	FLAG_LEFT_OUT("pad_to_max_length", "sequences are packed end to end, so nothing is padded"),
 	FLAG_REFUSED("bert_no_binary_head", "--next_sentence none trains on running text without pairs"),
-	VALUE_LEFT_OUT("num_workers dataloader_num_workers preprocessing_num_workers num_dataset_workers num_batch_workers",
-		       "data loading uses one thread in addition to --threads"),
+	VALUE_LEFT_OUT("num_dataset_workers num_batch_workers", "data loading uses one thread in addition to --threads"),
 
 	/* Batches */
 	VALUE_LEFT_OUT(
@@ -54,18 +50,30 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_LEFT_OUT("max_eval_steps eval_iters",
 		       "it counts batches, and bertc counts instances: --eval_instances sets how many "
 		       "held-out instances are scored"),
-	VALUE_REFUSED("per_device_train_batch_size micro_batch_size",
-		      "--train_batch_size is the global batch per update, --train_batch_size_per_gpu the batch per device, and "
-		      "--gradient_accumulation_steps the number of micro-batches it is split into"),
 	VALUE_LEFT_OUT("iterations_per_loop steps_per_loop", "there is no device loop; --log_steps sets how often bertc logs"),
 	FLAG_LEFT_OUT("no_dense_sequence_output", "the masked-word head computes masked positions only"),
-	FLAG_LEFT_OUT("checkpoint_activations gradient_checkpointing recompute_activations",
-		      "memory is planned before the run starts; a smaller --micro_batch_tokens needs less"),
+
+	/* Megatron-LM */
+	VALUE_REFUSED("num_layers hidden_size num_attention_heads ffn_hidden_size max_position_embeddings kv_channels",
+		      "--model takes a size (tiny, mini, small, medium, base, large) or a config.json with these numbers"),
+	{.name = "data_path", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "data"},
+	{.name = "save", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "out"},
+	VALUE_REFUSED("load", "a run resumes from its newest checkpoint by itself; --resume_from names another one, and "
+			      "--init_checkpoint the weights to begin with"),
+	VALUE_REFUSED("split", "shards are trained on as a whole; --eval_data names those to evaluate on"),
+	VALUE_REFUSED("lr_decay_iters", "the rate decays over all steps of the run; --schedule sets how"),
+	VALUE_LEFT_OUT("tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size",
+		       "each rank computes with a whole model, and the optimizer's state is shared out among the ranks"),
+	FLAG_LEFT_OUT("use_distributed_optimizer", "the optimizer's state is always shared out among the ranks"),
+	VALUE_LEFT_OUT("distributed_backend", RANKS_WHY),
+	VALUE_LEFT_OUT("loss_scale_window hysteresis min_loss_scale", "a dynamic loss scale follows its own rules"),
+	VALUE_LEFT_OUT("transformer_impl attention_backend spec ckpt_format dataloader_type eod_mask_loss",
+		       "there is one implementation, in this program"),
 
 	FOREIGN_MACHINE_ROWS,
+	FOREIGN_TRANSFORMERS_ROWS,
 
 	/* Reports */
-	VALUE_LEFT_OUT("report_to run_name", "metrics.jsonl in the run folder records every logged step"),
 	VALUE_LEFT_OUT("profile_start", "`bertc bench` measures each operation"),
 	VALUE_LEFT_OUT("save_strategy logging_strategy evaluation_strategy eval_strategy",
 		       "use --save_checkpoints_steps, --log_steps and --eval_steps"),

@@ -8,7 +8,7 @@
 
 const struct option pretrain_options[] = {
 	{.help = "Text"},
-	CORPUS_OPTION(FIELD(corpus), "text to train on"),
+	CORPUS_OPTION(FIELD(corpus), "text to train on", "train_file"),
 	{.name = "data",
 	 .type = OPTION_LIST,
 	 .field = FIELD(data),
@@ -38,6 +38,7 @@ const struct option pretrain_options[] = {
 	 .field = FIELD(eval_corpus),
 	 .role = ROLE_SOURCE,
 	 .value_name = "[NAME=]PATH...",
+	 .alias = "validation_file",
 	 .help = "text to evaluate on instead of held-out documents; each NAME= starts a separate set with its own curve: "
 		 "old=a.txt new=b.txt c.txt"},
 	{.name = "eval_data",
@@ -153,7 +154,7 @@ const struct option pretrain_options[] = {
 	 .value_name = "N",
 	 .fallback_text = "not used",
 	 .help = "stop at the step that reaches this many training tokens"},
-	BATCH_OPTIONS(struct pretrain_settings, training, "phase", "instances", "from the model", ""),
+	BATCH_OPTIONS(struct pretrain_settings, training, "phase", "instances", "from the model"),
 	SAVING_OPTIONS(struct pretrain_settings, training, "phase", "a twentieth of the run"),
 	{.name = "save_best",
 	 .type = OPTION_FLAG,

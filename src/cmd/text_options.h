@@ -7,10 +7,10 @@
 #include "base/option.h"
 #include "text/corpus.h"
 
-#define CORPUS_OPTION(offset, sentence)                                                                                          \
+#define CORPUS_OPTION(offset, sentence, other_names)                                                                             \
 	{                                                                                                                        \
 		.name = "corpus", .type = OPTION_LIST, .field = (offset), .role = ROLE_SOURCE, .value_name = "PATH...",          \
-		.help = sentence ": files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"                        \
+		.alias = other_names, .help = sentence ": files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"  \
 	}
 
 /* How text is read; for a settings struct whose member `member` is a struct input_settings. */

@@ -18,7 +18,8 @@ struct training_settings {
 	/* length and batch */
 	int64_t num_train_steps, early_stopping_patience;
 	double num_train_epochs, early_stopping_threshold;
-	int64_t train_batch_size, train_batch_size_per_gpu, gradient_accumulation_steps, micro_batch_tokens, max_seq_length;
+	int64_t train_batch_size, train_batch_size_per_gpu, per_device_train_batch_size, gradient_accumulation_steps,
+		micro_batch_tokens, max_seq_length;
 	/* saving and stopping */
 	int64_t save_checkpoints_steps, keep_checkpoints, eval_steps, log_steps, stop_at_step, steps_this_run;
 	bool save_best;
@@ -119,9 +120,8 @@ struct training_settings {
 		.role = ROLE_RESULT, .value_name = "X", .help = "smallest change that counts as an improvement"                  \
 	}
 
-/* What an update is made of. `unit`: what is counted, "examples"; `size_text`: the batch where nothing is said;
- * `other_names`: other names of the batch of a device, each with a space before it, or "". */
-#define BATCH_OPTIONS(settings, member, phase, unit, size_text, other_names)                                                     \
+/* What an update is made of. `unit`: what is counted, "examples"; `size_text`: the batch where nothing is said. */
+#define BATCH_OPTIONS(settings, member, phase, unit, size_text)                                                                  \
 	{.name = "train_batch_size",                                                                                             \
 	 .section = phase,                                                                                                       \
 	 .type = OPTION_INTEGER,                                                                                                 \
@@ -139,10 +139,22 @@ struct training_settings {
 		 .range = "1..1048576",                                                                                          \
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "N",                                                                                              \
-		 .alias = "train_batch_size_per_rank" other_names,                                                               \
+		 .alias = "train_batch_size_per_rank",                                                                           \
 		 .fallback_text = "not used",                                                                                    \
 		 .help = unit " per update for each rank and replica, including micro-batches, instead of for all (BERT-GPU's "  \
 			      "train_batch_size)"},                                                                              \
+		{.name = "per_device_train_batch_size",                                                                          \
+		 .section = phase,                                                                                               \
+		 .type = OPTION_INTEGER,                                                                                         \
+		 .field = offsetof(settings, member.per_device_train_batch_size),                                                \
+		 .range = "1..1048576",                                                                                          \
+		 .role = ROLE_PLACE,                                                                                             \
+		 .value_name = "N",                                                                                              \
+		 .alias = "per_gpu_train_batch_size micro_batch_size",                                                           \
+		 .fallback_text = "not used",                                                                                    \
+		 .help = "the batch in transformers' terms: " unit                                                               \
+			 " per micro-batch of each rank and replica, of which an update has "                                    \
+			 "gradient_accumulation_steps"},                                                                         \
 		{.name = "gradient_accumulation_steps",                                                                          \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \
@@ -342,7 +354,7 @@ struct training_settings {
 		 .help = "multiply the loss by this before the backward pass; 0 = dynamic, the default with --precision fp16"},  \
 	{                                                                                                                        \
 		.name = "init_loss_scale", .type = OPTION_NUMBER, .field = offsetof(settings, member.init_loss_scale),           \
-		.fallback = "65536", .range = "1..", .role = ROLE_RUN, .value_name = "X",                                        \
+		.fallback = "65536", .range = "1..", .role = ROLE_RUN, .value_name = "X", .alias = "initial_loss_scale",         \
 		.help = "initial value of a dynamic loss scale"                                                                  \
 	}
 
@@ -405,7 +417,7 @@ struct training_settings {
 		 .range = "0..",                                                                                                 \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "N",                                                                                              \
-		 .alias = "warmup_steps",                                                                                        \
+		 .alias = "warmup_steps lr_warmup_iters",                                                                        \
 		 .fallback_text = "a tenth of the run, at most 10000",                                                           \
 		 .help = "number of steps over which the rate rises from 0"},                                                    \
 		{.name = "warmup_proportion",                                                                                    \

@@ -1,5 +1,10 @@
 #include "cmd/training_settings.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
 /* Nobody has set it, and it has no default. */
 static bool is_open(const struct options *options, const char *name)
 {
@@ -118,8 +123,31 @@ static const struct {
 } alternatives[] = {
 	{"num_train_steps", "num_train_epochs"},
 	{"train_batch_size", "train_batch_size_per_gpu"},
+	{"train_batch_size_per_gpu", "per_device_train_batch_size"},
 	{"num_warmup_steps", "warmup_proportion"},
 };
+/* In transformers an update has so many micro-batches of each device. Megatron-LM's micro_batch_size stands beside the global
+ * batch, which it only cuts: bertc cuts it by its tokens. */
+static enum status settle_micro_batches(struct options *phase)
+{
+	const char *name = "per_device_train_batch_size";
+	char text[32];
+	struct buffer scratch = {0};
+	if (!options_given(phase, name))
+		return OK;
+	int64_t size = strtoll(options_value(phase, name, &scratch), NULL, 10);
+	int64_t accumulation = strtoll(options_value(phase, "gradient_accumulation_steps", &scratch), NULL, 10);
+	enum option_origin origin = options_origin(phase, name);
+	buffer_release(&scratch);
+	options_forget(phase, name);
+	if (options_given(phase, "train_batch_size") && options_origin(phase, "train_batch_size") >= origin) {
+		log_warning("--%s is ignored: --train_batch_size is the batch, which bertc cuts by its tokens", name);
+		return OK;
+	}
+	snprintf(text, sizeof text, "%lld", (long long)(size * (accumulation > 0 ? accumulation : 1)));
+	return options_set(phase, "train_batch_size_per_gpu", text, origin);
+}
+
 #define ALTERNATIVES (sizeof alternatives / sizeof *alternatives)
 
 /* By a person or a recipe; what a record says was settled when the run began. */
@@ -147,6 +175,7 @@ enum status training_check(struct options *options)
 
 enum status training_settle(struct options *phase)
 {
+	TRY(settle_micro_batches(phase));
 	for (size_t i = 0; i < ALTERNATIVES; i++) {
 		const char *one = alternatives[i].one, *other = alternatives[i].other;
 		TRY(check_alternative(phase, one, other));

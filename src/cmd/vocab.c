@@ -26,7 +26,7 @@ struct vocab_options {
 
 static const struct option option_table[] = {
 	{.help = "Input and output"},
-	CORPUS_OPTION(FIELD(corpus), "text to learn from"),
+	CORPUS_OPTION(FIELD(corpus), "text to learn from", NULL),
 	{.name = "out",
 	 .letter = 'o',
 	 .type = OPTION_TEXT,

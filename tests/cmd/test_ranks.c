@@ -59,7 +59,9 @@ static void batches_of_devices(void **state)
 	same_curve("one", "replicas");
 	assert_program(2, "give either --train_batch_size or --train_batch_size_per_gpu",
 		       RUN("both", "--train_batch_size 12 --train_batch_size_per_gpu 3"));
-	assert_program(2, "--train_batch_size_per_gpu the batch per device", RUN("foreign", "--per_device_train_batch_size 3"));
+	/* In transformers' terms: each of two ranks has two micro-batches of three in an update. */
+	assert_program(0, "batch: 12 instances an update = 2 ranks x 6;",
+		       RUN("foreign", "--per_device_train_batch_size 3 --gradient_accumulation_steps 2 --ranks 2"));
 }
 
 /* Whether the program has CUDA or not: what to do instead. */
