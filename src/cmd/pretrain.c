@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/pretrain_phases.h"
@@ -92,12 +93,15 @@ static enum status report_options(void *context, const struct run *run, const st
 static enum status pretrain_phases(struct pretrain *pretrain)
 {
 	struct run *run = &pretrain->run;
+	const struct pretrain_settings *settings = pretrain->options->settings;
 	TRY(pretrain_phases_open(&pretrain->phases, pretrain->options, &run->start));
 	TRY(run_set_phases(run, pretrain->phases.count));
 	TRY(memory_new(&pretrain->instances, run->phase_count, sizeof(*pretrain->instances), "phases"));
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		const struct options *phase = pretrain->phases.items[i].options;
 		run->phases[i].settings = pretrain_phase(phase);
+		if (settings->time && run->phase_count == 1)
+			TRY(duration_parse(settings->time, &run->phases[i].settings.seconds));
 		pretrain->instances[i] = pretrain_instances(pretrain->options, phase);
 	}
 	return OK;
@@ -161,12 +165,32 @@ static enum status run_pretrain(struct options *options)
 	return status == OK ? OK : error_restore(&error);
 }
 
+/* --time decides how long the run is. */
+static enum status check_time(const struct options *options)
+{
+	static const char *const others[] = {"num_train_steps", "num_train_epochs", "num_train_tokens"};
+	const struct pretrain_settings *settings = options->settings;
+	double seconds;
+	if (!options_given(options, "time"))
+		return OK;
+	TRY(duration_parse(settings->time, &seconds));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (options_given(options, others[i]))
+			return error_set(ERR_USAGE, "give either --time or --%s, not both", others[i]);
+	if (options->section_count == 0 && !settings->phase2)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--time is for runs of one phase");
+	error_hint("give each phase its num_train_steps instead");
+	return status;
+}
+
 /* Text is required, unless the folder may have a run to resume, or the phases bring theirs. */
 static enum status check_pretrain(struct options *options)
 {
 	const struct pretrain_settings *settings = options->settings;
 	const struct training_settings *training = &settings->training;
 	TRY(training_check(options));
+	TRY(options_blame(options, check_time(options)));
 	bool recorded = (training->out && file_exists(training->out)) || training->resume_from;
 	bool given = options_given(options, "data") || options_given(options, "input_file") || options->section_count > 0;
 	if (recorded || given || options_given(options, "corpus"))

@@ -20,6 +20,7 @@ struct pretrain_settings {
 	bool remap_vocab;
 	/* phases */
 	int64_t num_train_tokens, eval_instances;
+	const char *time;
 	bool phase2, resume_phase2;
 	int64_t phase1_end_step;
 	/* instances */

@@ -129,6 +129,13 @@ enum status report_start(struct report *report, const struct report_progress *st
 	return OK;
 }
 
+void report_expect(struct report *report, int64_t total_steps)
+{
+	report->total_steps = total_steps;
+	report->progress.total = total_steps;
+	report->diagnosis.facts.total_steps = total_steps;
+}
+
 void report_phase(struct report *report, const struct report_phase *phase, const struct report_progress *state)
 {
 	report->phase_count = phase->count;

@@ -76,6 +76,8 @@ struct report_phase {
 	double peak_rate;    /* of the learning rate's schedule */
 };
 /* A phase begins or goes on. */
+/* The run will have so many steps, as it looks now: of one whose end the clock decides. */
+void report_expect(struct report *report, int64_t total_steps);
 void report_phase(struct report *report, const struct report_phase *phase, const struct report_progress *state);
 
 struct step_report {

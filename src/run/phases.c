@@ -41,6 +41,7 @@ struct phase phase_of(const struct phase_settings *settings)
 	return (struct phase){
 		.schedule = rate_schedule(&settings->rate, settings->num_train_steps, settings->train_batch_size),
 		.steps = settings->num_train_steps,
+		.seconds = settings->seconds,
 		.tokens = settings->num_train_tokens,
 		.patience = settings->patience,
 		.patience_margin = settings->patience_margin,

@@ -14,6 +14,7 @@ struct phase_settings {
 	int64_t num_train_steps;
 	int64_t num_train_tokens; /* it ends with the step that has seen so many; 0 = no such end */
 	double num_train_epochs;
+	double seconds;   /* of the run's time, at which it ends instead; num_train_steps is then an estimate. 0 = no such end */
 	int64_t patience; /* evaluations in a row without a better one that end it; 0 = none do */
 	double patience_margin;
 	int64_t train_batch_size, train_batch_size_per_gpu;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "run/budget.h"
 #include "train/pretraining_report.h"
 #include "train/ranks.h"
 
@@ -74,11 +75,38 @@ static enum status choose_dropout(struct run *run, const char *name, double give
 	return OK;
 }
 
+static const struct phase_settings *only_phase(const struct run *run)
+{
+	return &run->phases[0].settings;
+}
+
+/* Where the run has a time, what the machine can do in it. */
+static enum status choose_budget(struct pretraining_run *pretraining)
+{
+	struct run *run = pretraining->run;
+	double seconds = only_phase(run)->seconds;
+	return seconds > 0 && !run->start.resumed ? budget_flops(run->machine, seconds, &pretraining->budget) : OK;
+}
+
+static int64_t encoder_size(const char *model)
+{
+	struct model_config config;
+	BUG_IF(model_config_named(&config, model) != OK);
+	return (int64_t)config.num_hidden_layers * config.hidden_size * config.hidden_size;
+}
+
 /* What --model would be: a few hours on the machine at hand can train no larger one on so much text (about 20 tokens of text a
  * parameter would be ideal). */
 static const char *usual_model(int64_t tokens)
 {
 	return tokens < 1000000 ? "tiny" : tokens < 20000000 ? "mini" : tokens < 300000000 ? "small" : "base";
+}
+
+/* ... and in a given time none larger than that time allows. */
+static const char *usual_model_in_time(int64_t tokens, double budget)
+{
+	const char *by_text = usual_model(tokens), *by_time = budget > 0 ? budget_model(budget) : by_text;
+	return encoder_size(by_time) < encoder_size(by_text) ? by_time : by_text;
 }
 
 /* The model's shape: given, or chosen from the amount of text. */
@@ -91,8 +119,9 @@ static enum status choose_model(struct pretraining_run *pretraining)
 	if (!model) {
 		/* From the root: the run may begin again in another folder. */
 		char *initial = pretraining->initial.path ? realpath(pretraining->initial.path, NULL) : NULL;
-		model = pretraining->initial.path ? pretraining->initial.path
-						  : usual_model(pretraining_data_tokens(&pretraining->data));
+		model = pretraining->initial.path
+				? pretraining->initial.path
+				: usual_model_in_time(pretraining_data_tokens(&pretraining->data), pretraining->budget);
 		enum status status = choose_text(&run->choices, "model", initial ? initial : model);
 		free(initial);
 		TRY(status);
@@ -139,6 +168,29 @@ static enum status too_little_text(int64_t tokens, int64_t length)
 	return status;
 }
 
+/* Of a run with a time: its tokens, as far as one can tell, and their mean number in an instance. */
+static enum status tokens_in_time(struct pretraining_run *pretraining, int64_t index, double *out_mean, double *out_tokens)
+{
+	const struct run *run = pretraining->run;
+	TRY(mean_length(pretraining, index, out_mean));
+	*out_tokens = budget_tokens(pretraining->budget, &run->config, run->task->heads, *out_mean,
+				    pretraining->data.phases[index].training.masked_lm_prob);
+	return OK;
+}
+
+/* The batch, where it is open: smaller in a short time, so that there are enough updates. */
+static enum status usual_batch(struct pretraining_run *pretraining, int64_t index, int64_t *out)
+{
+	int64_t hidden = pretraining->run->config.hidden_size;
+	double mean, tokens;
+	*out = hidden < 512 ? 64 : hidden < 768 ? 128 : 256;
+	if (pretraining->budget <= 0)
+		return OK;
+	TRY(tokens_in_time(pretraining, index, &mean, &tokens));
+	*out = budget_batch(tokens, mean, *out);
+	return OK;
+}
+
 /* The phase's length in steps, where it was given in passes over the text, or in tokens, or not at all. */
 static enum status choose_steps(struct pretraining_run *pretraining, int64_t index)
 {
@@ -159,7 +211,10 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 	/* Hardly what was meant (a list of names, a header alone), unless so many steps are asked for. */
 	if (phase->file_count == 0 && tokens < settings->max_seq_length)
 		return too_little_text(tokens, settings->max_seq_length);
-	if (settings->num_train_tokens > 0) {
+	if (settings->seconds > 0) {
+		TRY(tokens_in_time(pretraining, index, &mean, &steps));
+		steps = floor(steps / (mean * (double)settings->train_batch_size));
+	} else if (settings->num_train_tokens > 0) {
 		/* A little more, for the end is where the tokens are. */
 		TRY(mean_length(pretraining, index, &mean));
 		steps = ceil(1.01 * (double)settings->num_train_tokens / (mean * (double)settings->train_batch_size));
@@ -200,8 +255,9 @@ static enum status choose_phase(struct pretraining_run *pretraining, int64_t ind
 	struct run *run = pretraining->run;
 	struct run_phase *phase = &run->phases[index];
 	struct rate_settings *rate = &phase->settings.rate;
-	int64_t hidden = run->config.hidden_size;
-	TRY(phase_choose_batch(phase, run->machine, hidden < 512 ? 64 : hidden < 768 ? 128 : 256));
+	int64_t batch;
+	TRY(usual_batch(pretraining, index, &batch));
+	TRY(phase_choose_batch(phase, run->machine, batch));
 	/* A resumed run knows its length; what it reads is walked when it is read. */
 	if (!run->start.resumed || phase->settings.num_train_steps == 0)
 		TRY(choose_steps(pretraining, index));
@@ -237,6 +293,7 @@ enum status pretraining_run_prepare(struct pretraining_run *pretraining, const s
 	};
 	TRY(ranks_agree(comm, first ? open_text(pretraining) : OK));
 	TRY(ranks_agree(comm, first ? OK : open_text(pretraining)));
+	TRY(choose_budget(pretraining));
 	TRY(choose_model(pretraining));
 	TRY(recipe_choose(&run->recipe, &run->choices));
 	for (int64_t i = 0; i < run->phase_count; i++) {

@@ -22,6 +22,7 @@ struct pretraining_run {
 	struct initial_weights initial;
 	struct pretraining_data data;
 	struct samples samples;
+	double budget; /* of a new run with a time to end by: its floating-point operations; else 0 */
 };
 
 /* Makes out->task: that of `run`, which is opened with it. */

@@ -43,6 +43,7 @@ enum status run_open(struct run *run, const struct run_settings *settings, struc
 		.record = record,
 		.folder = {.lock = -1},
 		.open_phase = -1,
+		.opened = clock_seconds(),
 	};
 	if (settings->max_time) {
 		double seconds;
@@ -370,7 +371,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	run->open_phase = state->phase.index;
 	run->training.checkpoints.data_hash = phase->data_hash;
 	phase->steps.first_step = state->step + 1;
-	phase->steps.last_step = state->phase.first_step + phase->settings.num_train_steps;
+	phase->steps.last_step = phase->settings.seconds > 0 ? 0 : state->phase.first_step + phase->settings.num_train_steps;
 	phase->steps.steps_before = state->phase.first_step;
 	phase->steps.samples_before = state->phase.first_sample;
 	TRY(run->task->open_phase(run->task->context, state, &run->objective));
@@ -477,6 +478,7 @@ static enum status start_training(struct run *run)
 				.loss_scale = run->loss_scale == 0 ? settings->init_loss_scale : run->loss_scale,
 			},
 		.state = start->state,
+		.started = run->opened - start->state.elapsed,
 		.saved_step = start->resumed && start->own ? start->state.step : -1,
 		.phases = run->schedules,
 		.phase_count = run->phase_count,

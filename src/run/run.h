@@ -102,6 +102,7 @@ struct run {
 	int64_t open_phase;          /* whose data are open: index, or -1 */
 	struct objective *objective; /* of that phase */
 	struct buffer record_text;
+	double opened;                /* clock_seconds() when this process began with it */
 	bool wrote_settings, trained; /* settings.json is this process's; the loop was reached */
 	char computed_on[128];        /* for the checkpoints' records */
 	struct training training;

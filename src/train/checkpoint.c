@@ -29,6 +29,8 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	json_put_integer(&writer, "samples", state->samples);
 	json_put_integer(&writer, "tokens", state->tokens);
 	json_put_double(&writer, "seconds", state->seconds);
+	if (state->elapsed > 0)
+		json_put_double(&writer, "elapsed", state->elapsed);
 	json_put_double(&writer, "loss_sum", state->loss_sum);
 	json_put_integer(&writer, "loss_count", state->loss_count);
 	json_put_integer(&writer, "epoch", state->epoch);
@@ -40,6 +42,8 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	json_put_integer(&writer, "first_step", state->phase.first_step);
 	json_put_integer(&writer, "first_sample", state->phase.first_sample);
 	json_put_integer(&writer, "first_token", state->phase.first_token);
+	if (state->phase.time_is_up)
+		json_put_bool(&writer, "time_is_up", true);
 	json_put_integer(&writer, "evaluations", state->phase.evaluations);
 	json_put_integer(&writer, "stalled", state->phase.stalled);
 	if (isfinite(state->phase.best_score))
@@ -98,6 +102,7 @@ static enum status phase_read(const struct json *root, const char *file, struct 
 	TRY(read_count(record, file, "first_step", state->step, &phase->first_step));
 	TRY(read_count(record, file, "first_sample", state->samples, &phase->first_sample));
 	TRY(read_count(record, file, "first_token", state->tokens, &phase->first_token));
+	TRY(json_get_bool(record, file, "time_is_up", &phase->time_is_up));
 	TRY(read_count(record, file, "evaluations", COUNT_LIMIT, &phase->evaluations));
 	TRY(read_count(record, file, "stalled", COUNT_LIMIT, &phase->stalled));
 	return read_score(record, file, "best_score", "best_loss", &phase->best_score);
@@ -111,11 +116,12 @@ static enum status best_read(const struct json *root, const char *file, struct t
 	return read_score(record, file, "score", "loss", &state->best_score);
 }
 
-static enum status seconds_read(const struct json *root, const char *file, double *out)
+/* A time that every record has (`absent` is negative), or what it is where there is none. */
+static enum status seconds_read(const struct json *root, const char *file, const char *key, double absent, double *out)
 {
-	*out = -1;
-	TRY(json_get_number(root, file, "seconds", out));
-	return *out >= 0 && isfinite(*out) ? OK : error_set(ERR_DATA, "'%s': damaged: \"seconds\" is not a time", file);
+	*out = absent;
+	TRY(json_get_number(root, file, key, out));
+	return *out >= 0 && isfinite(*out) ? OK : error_set(ERR_DATA, "'%s': damaged: \"%s\" is not a time", file, key);
 }
 
 /* "00c3…", the 16 digits of put_hash. */
@@ -152,7 +158,8 @@ enum status checkpoint_state_read(const struct json *root, const char *file, str
 	TRY(read_count(root, file, "step", COUNT_LIMIT, &state->step));
 	TRY(read_count(root, file, "samples", COUNT_LIMIT, &state->samples));
 	TRY(read_count(root, file, "tokens", COUNT_LIMIT, &state->tokens));
-	TRY(seconds_read(root, file, &state->seconds));
+	TRY(seconds_read(root, file, "seconds", -1, &state->seconds));
+	TRY(seconds_read(root, file, "elapsed", 0, &state->elapsed));
 	TRY(json_get_number(root, file, "loss_sum", &state->loss_sum));
 	TRY(json_get_integer(root, file, "loss_count", 0, COUNT_LIMIT, &state->loss_count));
 	TRY(read_count(root, file, "epoch", COUNT_LIMIT, &state->epoch));

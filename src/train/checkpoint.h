@@ -25,11 +25,12 @@
 
 /* Where a run stands: all that changes besides weights and moments. */
 struct train_state {
-	int64_t step;                      /* updates tried, from 0 */
-	int64_t samples, tokens;           /* seen since the run's first step */
-	double seconds;                    /* of training since the run's first step */
-	double loss_sum;                   /* of the steps' losses since the run's first step, those that are numbers */
-	int64_t loss_count;                /* of these; 0 also in a checkpoint of before they were recorded */
+	int64_t step;            /* updates tried, from 0 */
+	int64_t samples, tokens; /* seen since the run's first step */
+	double seconds;          /* of training since the run's first step */
+	double elapsed;          /* of a run with a time to end by: seconds of all its invocations, everything counted */
+	double loss_sum;         /* of the steps' losses since the run's first step, those that are numbers */
+	int64_t loss_count;      /* of these; 0 also in a checkpoint of before they were recorded */
 	int64_t epoch, epoch_first_sample; /* where `samples` lies: saves a walk when resuming */
 	int64_t skipped_steps;             /* updates left out, for whatever reason the guard had */
 	struct guard_state guard;

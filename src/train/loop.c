@@ -14,9 +14,11 @@ static bool due(int64_t step, int64_t every)
 	return every > 0 && step % every == 0;
 }
 
-/* Has the phase had its steps, or its tokens? */
+/* Has the phase had its steps, its tokens, or its time? */
 static bool is_full(const struct phase *phase, const struct train_state *state)
 {
+	if (phase->seconds > 0 || state->phase.time_is_up)
+		return state->phase.time_is_up;
 	return state->step - state->phase.first_step >= phase->steps ||
 	       (phase->tokens > 0 && state->tokens - state->phase.first_token >= phase->tokens);
 }
@@ -92,6 +94,7 @@ static enum status evaluate(struct training *training)
 	struct measure decides = {.direction = DIRECTION_LOWER, .value = NAN};
 	ranks_section(training->comm, "evaluate", state->step);
 	TRY(ranks_settle(training->comm));
+	double began = clock_seconds();
 	for (int64_t set = 0; set < objective->evaluation_count; set++) {
 		struct measures metrics = {0};
 		double started = clock_seconds();
@@ -101,6 +104,7 @@ static enum status evaluate(struct training *training)
 		if (set == training->settings.best_set)
 			TRY(deciding_measure(training, &metrics, &decides));
 	}
+	training->longest_evaluation = fmax(training->longest_evaluation, clock_seconds() - began);
 	state->evaluated_step = state->step;
 	if (objective->evaluation_count == 0)
 		return OK;
@@ -110,6 +114,56 @@ static enum status evaluate(struct training *training)
 	return OK;
 }
 
+/* Of a run with a time to end by: how much of it has gone. The first rank's clock is everybody's. */
+static enum status take_time(struct training *training)
+{
+	struct train_state *state = &training->state;
+	if (training->phases[state->phase.index].seconds <= 0)
+		return OK;
+	state->elapsed = clock_seconds() - training->started;
+	return ranks_count(training->comm) > 1 ? comm_broadcast(training->comm, &state->elapsed, sizeof(state->elapsed), 0) : OK;
+}
+
+/* Of the time, what is needed after the step that begins: a step like it, an evaluation, two saves. */
+static double seconds_to_end(const struct training *training)
+{
+	const struct train_state *state = &training->state;
+	double a_step = state->step > 0 ? state->seconds / (double)state->step : 0;
+	return 2 * a_step + training->longest_evaluation + 2 * checkpoint_writer_longest(training->writer);
+}
+
+/* How much of the time for steps has gone, and whether the step that begins is the last one in it. */
+static enum status look_at_clock(struct training *training)
+{
+	struct train_state *state = &training->state;
+	const struct phase *phase = &training->phases[state->phase.index];
+	if (phase->seconds <= 0)
+		return OK;
+	double to_end = seconds_to_end(training);
+	TRY(take_time(training));
+	if (ranks_count(training->comm) > 1)
+		TRY(comm_broadcast(training->comm, &to_end, sizeof(to_end), 0));
+	double steps = (double)(state->step - state->phase.first_step), usable = phase->seconds - to_end;
+	state->phase.time_is_up = state->elapsed >= usable;
+	training->share_of_time = state->phase.time_is_up ? 1 : state->elapsed / usable;
+	if (state->phase.time_is_up)
+		report_expect(&training->report, state->step + 1);
+	else if (steps >= 10)
+		report_expect(&training->report,
+			      state->step + (int64_t)ceil((usable - state->elapsed) * (double)state->step / state->seconds));
+	return OK;
+}
+
+/* Where in its schedule the phase is: at an update, or, where the time decides, at the share of it that has gone. */
+static double place_in_schedule(const struct training *training)
+{
+	const struct train_state *state = &training->state;
+	const struct phase *phase = &training->phases[state->phase.index];
+	if (phase->seconds <= 0)
+		return (double)(state->step + 1 - state->phase.first_step);
+	return fmax(1, training->share_of_time * (double)phase->steps);
+}
+
 /* Begins to save, unless this very state is saved: a stop may be asked for right after a save. */
 static enum status save(struct training *training)
 {
@@ -117,6 +171,7 @@ static enum status save(struct training *training)
 		return OK;
 	training->saved_step = training->state.step;
 	ranks_section(training->comm, "save", training->state.step);
+	TRY(take_time(training));
 	TRY(optimizer_settle(training->optimizer));
 	TRY(ranks_settle(training->comm));
 	TRY(ranks_compare_weights(training->comm, training->model, training->state.step));
@@ -142,7 +197,8 @@ static enum status train_step(struct training *training)
 	const struct phase *phase = &training->phases[state->phase.index];
 	const struct objective *objective = training->objective;
 	double started = clock_seconds();
-	double learning_rate = schedule_rate(&phase->schedule, state->step + 1 - state->phase.first_step);
+	TRY(look_at_clock(training));
+	double learning_rate = schedule_rate(&phase->schedule, place_in_schedule(training));
 	struct step_result result = {0};
 	enum guard_verdict verdict;
 	const struct step *step;
@@ -271,6 +327,8 @@ static const char *phase_end_reason(const struct phase *phase, const struct trai
 {
 	if (is_stalled(phase, state))
 		return "its held-out loss no longer improves";
+	if (state->phase.time_is_up)
+		return "its time is up";
 	return state->step - state->phase.first_step >= phase->steps ? "all its steps are done" : "all its tokens are done";
 }
 

@@ -44,6 +44,9 @@ struct training {
 	bool stop;                    /* what the ranks agreed on in the newest step: stop after it */
 	struct rank_times times;      /* since the newest report of them */
 	struct moment window;         /* when the newest step began to compute */
+	double started;               /* clock_seconds() when this process began, less what earlier ones had of the time */
+	double share_of_time;         /* that has gone, of what there is for steps */
+	double longest_evaluation;    /* seconds so far */
 	double communicated, exposed; /* the comm's seconds at that time */
 	struct train_state state;     /* where to begin; advanced by the loop */
 	/* The cursor of the data for a checkpoint: epoch of sample `samples` and the epoch's first sample. */

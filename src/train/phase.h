@@ -12,8 +12,10 @@
 struct phase {
 	struct schedule schedule; /* over the phase's own steps, from 1 */
 	int64_t steps;
-	int64_t tokens;                            /* it ends with the step that has seen so many tokens */
-	int64_t patience;                          /* ... with so many evaluations in a row without a better score */
+	double seconds;   /* not 0: of the run's time, at whose end phase and schedule end, however many steps that makes; `steps`
+			     is what   the schedule divides it into */
+	int64_t tokens;   /* it ends with the step that has seen so many tokens */
+	int64_t patience; /* ... with so many evaluations in a row without a better score */
 	double patience_margin;                    /* better is better by more than this */
 	int64_t save_steps, eval_steps, log_steps; /* every so many of the run's steps; 0 = only at the end */
 };
@@ -22,6 +24,7 @@ struct phase {
 struct phase_state {
 	int64_t index;                                 /* from 0 */
 	int64_t first_step, first_sample, first_token; /* the run's counts when the phase began */
+	bool time_is_up;                               /* the newest step was its last */
 	int64_t evaluations, stalled;                  /* evaluations in this phase; those since the best */
 	double best_score;                             /* of them, by the measure that decides */
 };

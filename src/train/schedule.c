@@ -56,9 +56,9 @@ static double wsd(const struct schedule *s, double t)
 	return left >= decay ? s->peak : s->end + (s->peak - s->end) * larger(0, left / decay);
 }
 
-double schedule_rate(const struct schedule *s, int64_t step)
+double schedule_rate(const struct schedule *s, double t)
 {
-	double t = (double)step, peak = s->peak, end = s->end, warmup = s->warmup_steps;
+	double peak = s->peak, end = s->end, warmup = s->warmup_steps;
 	if (s->shape == SCHEDULE_GOOGLE_LINEAR)
 		return google_linear(s, t);
 	if (s->shape == SCHEDULE_NVIDIA_POLY)

@@ -50,7 +50,7 @@ struct schedule {
 /* Index of a name in SCHEDULE_NAMES; aborts on any other. */
 enum schedule_shape schedule_shape_named(const char *name);
 
-/* Rate of update t (from 1). */
-double schedule_rate(const struct schedule *schedule, int64_t t);
+/* Rate of update t (from 1); not a whole number where the schedule goes by the clock. */
+double schedule_rate(const struct schedule *schedule, double t);
 
 #endif

@@ -1,0 +1,63 @@
+#include "run/budget.h"
+
+#include <math.h>
+
+/* Share of the matrix products' rate that training of a model reaches as a whole: 0.3 to 0.5 on the CPUs measured
+ * (docs/results.md), less for narrow models. The schedule goes by the clock, so that an error moves no end; it makes the model a
+ * little larger or smaller than it should be. */
+#define TRAINING_SHARE 0.4
+/* Where a back end knows no rate: that of plain loops. */
+#define UNKNOWN_RATE 1e9
+/* Fewer updates leave a model on the plateau where it knows little more than how frequent words are. */
+#define FEWEST_UPDATES 4000
+#define SMALLEST_BATCH 16
+
+enum status budget_flops(struct machine *machine, double seconds, double *out)
+{
+	TRY(machine_measure_rate(machine));
+	*out = seconds * TRAINING_SHARE * (machine->gemm_rate > 0 ? machine->gemm_rate : UNKNOWN_RATE);
+	return OK;
+}
+
+/* Of the encoder's matrices, which do the work. */
+static double encoder_parameters(const struct model_config *config)
+{
+	double hidden = config->hidden_size, inner = config->intermediate_size;
+	return config->num_hidden_layers * (4 * hidden * hidden + 2 * hidden * inner);
+}
+
+const char *budget_model(double flops)
+{
+	static const char *const names[] = {"tiny", "mini", "small", "medium", "base", "large"};
+	double wanted = sqrt(flops / 120), least = INFINITY;
+	const char *nearest = names[0];
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct model_config config;
+		BUG_IF(model_config_named(&config, names[i]) != OK);
+		double distance = fabs(log(encoder_parameters(&config) / wanted));
+		if (distance < least) {
+			least = distance;
+			nearest = names[i];
+		}
+	}
+	return nearest;
+}
+
+double budget_tokens(double flops, const struct model_config *config, const struct model_heads *heads, double length,
+		     double masked)
+{
+	struct model_work sequence = {
+		.tokens = length,
+		.sequences = 1,
+		.predictions = masked * length,
+		.squares = length * length,
+	};
+	return flops / model_flops_of(config, heads, &sequence) * length;
+}
+
+int64_t budget_batch(double tokens, double length, int64_t usual)
+{
+	while (usual / 2 >= SMALLEST_BATCH && tokens / length / (double)usual < FEWEST_UPDATES)
+		usual /= 2;
+	return usual;
+}

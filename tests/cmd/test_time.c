@@ -1,0 +1,123 @@
+/* --time: a run that ends with its time, its schedule with it, also after interruptions and on several ranks; what is chosen for
+ * it. */
+#include "cmd/small_run.h"
+#include "run/budget.h"
+#include "weights/checkpoint_folder.h"
+
+#define SMALL "--vocab_size 80 --max_seq_length 32 --learning_rate 1e-3 --log_steps 1 --precision fp32 --threads 1 --no_progress "
+
+static int setup(void **state)
+{
+	return small_run_make(state, 5);
+}
+
+/* Of the newest checkpoint. */
+static double recorded(const char *run, const char *key)
+{
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	bool found = false;
+	double value = NAN;
+	struct json_document document;
+	assert_ok(checkpoint_latest(test_path(run), folder, &found));
+	assert_true(found);
+	assert_ok(path_join(path, folder, "training_state.json"));
+	assert_ok(json_read(&document, path, 1 << 20));
+	assert_ok(json_get_number(document.root, path, key, &value));
+	json_release(&document);
+	return value;
+}
+
+static double last_rate(const char *run)
+{
+	char metrics[64];
+	snprintf(metrics, sizeof(metrics), "%s/metrics.jsonl", run);
+	return metric_at(test_path(metrics), (int64_t)recorded(run, "step"), "learning_rate");
+}
+
+/* Whatever the speed: it has used its time, and the rate has come down to nothing. */
+static void assert_ended_by_time(const char *run, double seconds)
+{
+	double elapsed = recorded(run, "elapsed");
+	if (!(elapsed > 0.2 * seconds && elapsed < seconds + 20))
+		fail_msg("%s: %g of %g seconds", run, elapsed, seconds);
+	assert_true(last_rate(run) < 2e-5);
+	char final[64];
+	snprintf(final, sizeof(final), "%s/final/model.safetensors", run);
+	assert_true(file_exists(test_path(final)));
+}
+
+static void ends_with_the_time(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/whole --time 3s " SMALL, corpus, config,
+		       test_folder);
+	assert_ended_by_time("whole", 3);
+	assert_program(0, "finished", "pretrain --out %s/whole", test_folder); /* and stays so */
+	assert_program(4, "--time is '20s'", "pretrain --out %s/whole --time 20s", test_folder);
+}
+
+/* What an earlier process used of the time is gone, what lies between them is not. */
+static void goes_on_with_the_rest(void **state)
+{
+	(void)state;
+	assert_program(75, "", "pretrain --corpus %s --model %s --out %s/parts --time 6s --max_time 4s " SMALL, corpus, config,
+		       test_folder);
+	double before = recorded("parts", "elapsed"), rate = last_rate("parts");
+	assert_true(before > 0 && rate > 0);
+	assert_program(0, "finished", "pretrain --out %s/parts", test_folder);
+	/* Were the first part forgotten, it would have trained for longer than there was time. */
+	assert_true(recorded("parts", "elapsed") >= before && recorded("parts", "seconds") < recorded("parts", "elapsed"));
+	assert_ended_by_time("parts", 6);
+}
+
+static void ranks_go_by_one_clock(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/ranks --time 4s --ranks 2 " SMALL, corpus, config,
+		       test_folder);
+	assert_ended_by_time("ranks", 4);
+}
+
+static void does_not_go_with_a_length(void **state)
+{
+	(void)state;
+	assert_program(2, "either --time or --num_train_steps", "pretrain --corpus %s --out %s/no --time 1h --num_train_steps 5",
+		       corpus, test_folder);
+	assert_program(2, "one phase", "pretrain --corpus %s --out %s/no --time 1h --phase2.max_seq_length 64", corpus,
+		       test_folder);
+	assert_program(2, "time", "pretrain --corpus %s --out %s/no --time soon", corpus, test_folder);
+}
+
+/* About 20 tokens a parameter: a minute and a day of two cores, and days of GPUs. */
+static void more_buys_a_larger_model(void **state)
+{
+	(void)state;
+	static const struct {
+		double flops;
+		const char *model;
+	} rows[] = {{0, "tiny"},      {2e13, "tiny"}, {1e15, "mini"}, {2e16, "small"},
+		    {1e17, "medium"}, {1e18, "base"}, {1e20, "large"}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_string_equal(budget_model(rows[i].flops), rows[i].model);
+
+	/* 128 tokens of BERT-base with 20 words masked take 69.9 GFLOP (docs/math.md). */
+	struct model_config base;
+	assert_ok(model_config_named(&base, "base"));
+	base.vocab_size = 30522;
+	assert_near(budget_tokens(69.9e12, &base, &model_heads_pretraining, 128, 20.0 / 128), 128e3, 100);
+
+	assert_int_equal(budget_batch(1e9, 100, 64), 64);
+	assert_int_equal(budget_batch(100.0 * 64 * 3000, 100, 64), 32);
+	assert_int_equal(budget_batch(1, 100, 64), 16);
+	assert_int_equal(budget_batch(1, 100, 8), 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ends_with_the_time),       cmocka_unit_test(goes_on_with_the_rest),
+		cmocka_unit_test(ranks_go_by_one_clock),    cmocka_unit_test(does_not_go_with_a_length),
+		cmocka_unit_test(more_buys_a_larger_model),
+	};
+	return cmocka_run_group_tests_name("time", tests, setup, program_teardown);
+}
