@@ -1,41 +1,82 @@
-"""Quality for time: the same text, model, initial weights, batches and recipe in bertc and in PyTorch + transformers,
-for several seeds; both models scored by `bertc evaluate` on the same held-out documents.
+"""Quality for time: bertc's recipes and two of PyTorch's on the same text for the same time, scored on the same masks and tasks.
 
-    quality.py --corpus PATH... --out FOLDER [--layers 2 --hidden 128 --vocab_size 8192 --batch 64 --steps 1500
-               --seeds 3 --precision bf16 --threads 1 --learning_rate 1e-3]
+    quality.py --corpus PATH... --out FOLDER [--minutes 15 60] [--threads 2] [--model mini] [--vocab_size 16000]
+               [--task NAME:MEASURE=OPTIONS]... [--seeds 5] [--only PATTERN]... [--list]
 
-A seed decides initial weights, order, masks and dropout (whose draws differ between the two programs). PyTorch gets the
-batches padded to their longest sequence, its head on masked rows only; bertc computes no padding. Runs of the two
-take turns, so that the times are of the same hours. What is finished is kept: run again, it goes on with the next run.
-Needs: make, make build/dev/dump_batches, and a Python with torch, transformers and safetensors.
+Runs, in this order, each on all of --threads while nothing else should run on the machine:
+  every time      original, fast, run_mlm, cramming (the two last in PyTorch: quality_peer.py)
+  longest time    fast in a third and in a fifth of it: what the best and the plainest PyTorch run reach should be reached by then
+  shortest time   fast without each of its changes, and with more masked words
+All have the same model shape, vocabulary, training text and held-out text. Scores: masked words of the held-out documents, 15 %, always the
+same (made once with `bertc instances`); tasks by `bertc finetune`, mean and standard deviation over seeds, also for a model that was not
+trained. OPTIONS are those of finetune: --task "sst2:eval_accuracy=--task sst-2 --data_dir glue/sst2 --num_train_epochs 3".
+(Cramming's model loads in nothing but its script, and has no task scores.)
+
+What is finished is kept in FOLDER, interrupted runs go on where they were, FOLDER/results.md is written anew after each result: run the same
+command until it says that all is done. FOLDER/stop (an empty file) ends it after the run that is under way.
+Needs: make, and for run_mlm and cramming a Python with torch and transformers (CPU builds); without them --only bertc.
 """
 import argparse
+import fnmatch
 import json
 import os
+import shlex
 import shutil
 import statistics
 import subprocess
 import sys
 
-p = argparse.ArgumentParser()
+p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 p.add_argument("--corpus", nargs="+", required=True)
 p.add_argument("--out", required=True)
 p.add_argument("--build", default="build")
-p.add_argument("--layers", type=int, default=2)
-p.add_argument("--hidden", type=int, default=128)
-p.add_argument("--vocab_size", type=int, default=8192)
-p.add_argument("--length", type=int, default=128)
-p.add_argument("--batch", type=int, default=64)
-p.add_argument("--steps", type=int, default=1500)
-p.add_argument("--seeds", type=int, default=3)
-p.add_argument("--precision", default="bf16")
-p.add_argument("--threads", type=int, default=1)
-p.add_argument("--learning_rate", default="1e-3")
+p.add_argument("--minutes", type=float, nargs="+", default=[15, 60])
+p.add_argument("--threads", type=int, default=2)
+p.add_argument("--model", default="mini", help="tiny, mini, small")
+p.add_argument("--vocab_size", type=int, default=16000)
+p.add_argument("--task", action="append", default=[])
+p.add_argument("--seeds", type=int, default=5, help="of fine-tuning; pre-training has one")
+p.add_argument("--only", action="append", default=[], help="names of runs, with * and ?; bertc: those without PyTorch")
+p.add_argument("--list", action="store_true", help="list the runs and end")
 a = p.parse_args()
 bertc = os.path.join(a.build, "bertc")
 here = os.path.dirname(os.path.abspath(__file__))
-warmup = a.steps // 10
-os.makedirs(a.out, exist_ok=True)
+SHAPES = {"tiny": (2, 128), "mini": (4, 256), "small": (4, 512)}
+LAYERS, HIDDEN = SHAPES[a.model]
+# What takes one change of `fast` back.
+CHANGES = {
+    "masked": "--masked_lm_prob 0.15",
+    "running_text": "--next_sentence pairs",
+    "full_length": "--short_seq_prob 0.1",
+    "no_dropout": "--hidden_dropout_prob 0.1 --attention_probs_dropout_prob 0.1",
+    "beta2": "--adam_beta2 0.999",
+    "warmup": "--warmup_proportion 0.1",
+}
+# What others do and `fast` does not.
+ADDITIONS = {
+    "masked_0.3": "--masked_lm_prob 0.3",
+    "masked_0.4": "--masked_lm_prob 0.4",
+    "wsd": "--schedule wsd",
+    "batch_256": "--train_batch_size 256",
+    "rate_2e-3": "--learning_rate 2e-3",
+}
+
+
+def runs():
+    """(name, kind, minutes, options of bertc): kind is a recipe of bertc or of quality_peer.py."""
+    out = []
+    short, long = min(a.minutes), max(a.minutes)
+    for minutes in sorted(a.minutes):
+        for kind in ("original", "fast", "run_mlm", "cramming"):
+            out.append((f"{kind}-{minutes:g}", kind, minutes, ""))
+        if minutes == long:
+            out += [(f"fast-{long / n:g}", "fast", long / n, "") for n in (3, 5) if long / n not in a.minutes]
+        if minutes == short:
+            out += [(f"fast-{short:g}-without-{name}", "fast", short, options) for name, options in CHANGES.items()]
+            out += [(f"fast-{short:g}-with-{name}", "fast", short, options) for name, options in ADDITIONS.items()]
+    wanted = lambda name, kind: not a.only or any(fnmatch.fnmatch(name, only) or (only == "bertc" and kind in ("original", "fast"))
+                                                  for only in a.only)
+    return [run for run in out if wanted(run[0], run[1])]
 
 
 def path(*parts):
@@ -46,81 +87,138 @@ def run(*command, **kw):
     return subprocess.run([str(x) for x in command], check=True, **kw)
 
 
-def last_line(file):
-    """The last training line of a metrics file."""
-    return [r for r in map(json.loads, open(file)) if "loss" in r][-1]
+def prepare():
+    if not os.path.exists(path("text.json")):
+        run(bertc, "vocab", "--corpus", *a.corpus, "--vocab_size", a.vocab_size, "--out", path("vocab.txt"), "--overwrite", "--quiet")
+        run(bertc, "prepare", "--corpus", *a.corpus, "--vocab_file", path("vocab.txt"), "--held_out_fraction", 0.01,
+            "--drop_copied_documents", "--out", path("text"), "--quiet", stdout=subprocess.DEVNULL)
+    if not os.path.exists(path("held_out.tfrecord")):
+        run(bertc, "instances", "--data", path("text.held_out"), "--vocab_file", path("vocab.txt"), "--next_sentence", "none",
+            "--short_seq_prob", 0, "--dupe_factor", 1, "--out", path("held_out.part.tfrecord"), "--quiet", stdout=subprocess.DEVNULL)
+        os.replace(path("held_out.part.tfrecord"), path("held_out.tfrecord"))
 
 
-def initial_weights(seed):
-    import torch
-    from transformers import BertConfig, BertForPreTraining
-    torch.manual_seed(seed)
-    config = BertConfig(vocab_size=a.vocab_size, hidden_size=a.hidden, num_hidden_layers=a.layers,
-                        num_attention_heads=a.hidden // 64, intermediate_size=4 * a.hidden)
-    BertForPreTraining(config).save_pretrained(path(f"init{seed}"))
-    shutil.copy(path("vocab.txt"), path(f"init{seed}"))
+def pretrain(folder, *options):
+    run(bertc, "pretrain", "--data", path("text"), "--eval_data", path("text.held_out"), "--vocab_file", path("vocab.txt"),
+        "--model", a.model, "--max_seq_length", 128, "--eval_steps", 0, "--no_save_best", "--keep_checkpoints", 1, "--out", folder,
+        "--threads", a.threads, "--no_progress", "--quiet", *options)
 
 
-def score(folder):
-    """Held-out scores of a model folder, over all instances."""
-    done = run(bertc, "evaluate", "--model", folder, "--data", path("text.held_out"), "--precision", "fp32",
-               "--max_seq_length", a.length, "--eval_instances", 0, "--json", stdout=subprocess.PIPE)
-    return json.loads(done.stdout)
+def train(name, kind, minutes, options):
+    """Folder of the finished model (None: not one that bertc loads) and its scores."""
+    folder = path("runs", name)
+    seconds = round(60 * minutes)
+    if kind in ("run_mlm", "cramming"):
+        if not os.path.exists(os.path.join(folder, "result.json")):
+            run(sys.executable, os.path.join(here, "quality_peer.py"), "--recipe", kind, "--data", path("text"), "--held_out",
+                path("held_out.tfrecord"), "--vocab", path("vocab.txt"), "--layers", LAYERS, "--hidden", HIDDEN, "--seconds", seconds,
+                "--out", folder, "--threads", a.threads, stdout=subprocess.DEVNULL)
+        scores = json.load(open(os.path.join(folder, "result.json")))
+        return (os.path.join(folder, "final") if kind == "run_mlm" else None), scores
+    pretrain(folder, "--recipe", kind, "--time", f"{seconds}s", *shlex.split(options))
+    final = os.path.join(folder, "final")
+    done = run(bertc, "evaluate", "--model", final, "--input_file", path("held_out.tfrecord"), "--precision", "fp32", "--threads",
+               a.threads, "--json", stdout=subprocess.PIPE)
+    scores = {k: v for k, v in json.loads(done.stdout).items() if k in ("mlm_loss", "mlm_accuracy", "predictions")}
+    last = [r for r in map(json.loads, open(os.path.join(folder, "metrics.jsonl"))) if "loss" in r][-1]
+    return final, dict(scores, step=last["step"], tokens=last["tokens"], seconds=last["seconds"])
 
 
-def train_bertc(seed):
-    out = path(f"bertc{seed}")
-    run(bertc, "pretrain", "--data", path("text"), "--eval_data", path("text.held_out"), "--vocab_file",
-        path("vocab.txt"), "--model", path(f"init{seed}"), "--out", out, "--num_train_steps", a.steps,
-        "--num_warmup_steps", warmup, "--train_batch_size", a.batch, "--gradient_accumulation_steps", 1,
-        "--max_seq_length", a.length, "--learning_rate", a.learning_rate, "--seed", seed, "--precision", a.precision,
-        "--threads", a.threads, "--save_checkpoints_steps", 0, "--eval_steps", 0, "--quiet")
-    return os.path.join(out, "final"), last_line(os.path.join(out, "metrics.jsonl"))["seconds"]
+def tasks():
+    for task in a.task:
+        name, options = task.split("=", 1)
+        name, measure = name.split(":")
+        yield name, measure, shlex.split(options)
 
 
-def train_torch(seed):
-    out = path(f"torch{seed}")
-    run(os.path.join(a.build, "dev/dump_batches"), path("text"), path("vocab.txt"), seed, a.length, a.batch, 1,
-        a.steps, path("batches.safetensors"))
-    run(sys.executable, os.path.join(here, "../dev/train_torch.py"), "--init", path(f"init{seed}"), "--batches",
-        path("batches.safetensors"), "--steps", a.steps, "--total_steps", a.steps, "--warmup", warmup,
-        "--learning_rate", a.learning_rate, "--dropout", 0.1, "--precision", a.precision, "--threads", a.threads,
-        "--seed", seed, "--save", out, "--save_every", 0, "--out", path(f"torch{seed}.jsonl"),
-        stdout=subprocess.DEVNULL)
-    os.remove(path("batches.safetensors"))
-    shutil.copy(path("vocab.txt"), out)
-    return out, last_line(path(f"torch{seed}.jsonl"))["seconds"]
+def fine_tune(name, model):
+    """Adds the scores of tasks and seeds that are missing to those in FOLDER/tasks/NAME.json."""
+    file = path("tasks", name + ".json")
+    scores = json.load(open(file)) if os.path.exists(file) else {}
+    for task, measure, options in tasks():
+        for seed in range(1, a.seeds + 1):
+            if str(seed) in scores.get(task, {}):
+                continue
+            folder = path("tasks", name, f"{task}-{seed}")
+            run(bertc, "finetune", "--model", model, *options, "--seed", seed, "--out", folder, "--hidden_dropout_prob", 0.1,
+                "--attention_probs_dropout_prob", 0.1, "--save_checkpoints_steps", 0, "--threads", a.threads, "--no_progress", "--quiet",
+                stdout=subprocess.DEVNULL)
+            scores.setdefault(task, {})[str(seed)] = json.load(open(os.path.join(folder, "eval_results.json")))[measure]
+            write_json(file, scores)
+            shutil.rmtree(folder)
+    return scores
 
 
-if not os.path.exists(path("text.json")):
-    run(bertc, "vocab", "--corpus", *a.corpus, "--vocab_size", a.vocab_size, "--out", path("vocab.txt"), "--quiet")
-    run(bertc, "prepare", "--corpus", *a.corpus, "--vocab_file", path("vocab.txt"), "--held_out_fraction", 0.01,
-        "--out", path("text"), "--quiet", stdout=subprocess.DEVNULL)
-rows = {"bertc": [], "torch": []}
-for seed in range(1, a.seeds + 1):
-    for name, train in (("bertc", train_bertc), ("torch", train_torch)):
-        result = path(f"{name}{seed}.json")
-        if not os.path.exists(result):
-            if not os.path.exists(path(f"init{seed}")):
-                initial_weights(seed)
-            folder, seconds = train(seed)
-            scores = dict(score(folder), seconds=seconds)
-            with open(result, "w") as file:
-                json.dump(scores, file)
-        rows[name].append(json.load(open(result)))
+def write_json(file, value):
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    with open(file + ".new", "w") as out:
+        json.dump(value, out, indent=1)
+    os.replace(file + ".new", file)
 
-print(f"{a.layers}x{a.hidden}, S={a.length}, batch {a.batch}, {a.steps} steps, {a.precision}, {a.threads} threads\n")
-print("| program | seed | MLM loss | MLM accuracy | NSP accuracy | seconds |\n|---|---|---|---|---|---|")
-for name, scores in rows.items():
-    for seed, s in enumerate(scores, 1):
-        print(f"| {name} | {seed} | {s['mlm_loss']:.4f} | {100 * s['mlm_accuracy']:.2f} % "
-              f"| {100 * s['nsp_accuracy']:.1f} % | {s['seconds']:.0f} |")
-accuracy = {name: [100 * s["mlm_accuracy"] for s in scores] for name, scores in rows.items()}
-means = {name: statistics.mean(x) for name, x in accuracy.items()}
-difference = means["bertc"] - means["torch"]
-if a.seeds > 1:
-    error = sum(statistics.variance(x) / len(x) for x in accuracy.values()) ** 0.5
-    print(f"\nMLM accuracy: bertc {means['bertc']:.2f} %, PyTorch {means['torch']:.2f} %: "
-          f"difference {difference:+.2f} points, standard error of the difference {error:.2f}")
-ratio = statistics.median(t["seconds"] / b["seconds"] for b, t in zip(rows["bertc"], rows["torch"]))
-print(f"time: PyTorch takes {ratio:.2f} x bertc's (median of pairs)")
+
+def spread(scores):
+    values = [100 * s for s in scores.values()]
+    if not values:
+        return ""
+    return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def goal(results, reached, slow):
+    """Does one run come to where another is?"""
+    if reached not in results or not [s for s in slow if s in results]:
+        return None
+    best = max((s for s in slow if s in results), key=lambda s: results[s]["mlm_accuracy"])
+    mine, theirs = (100 * results[r]["mlm_accuracy"] for r in (reached, best))
+    return f"{reached} reaches {mine:.2f} %, {best} {theirs:.2f} %: {'reached' if mine >= theirs else 'not reached'}"
+
+
+def report():
+    names = [name for name, _, _ in tasks()]
+    results, lines = {}, []
+    head = ["run", "updates", "million tokens", "masked-word loss", "accuracy", *names]
+    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for name in ["untrained"] + [r[0] for r in runs()]:
+        scores = json.load(open(path("runs", name + ".json"))) if os.path.exists(path("runs", name + ".json")) else None
+        scored = json.load(open(path("tasks", name + ".json"))) if os.path.exists(path("tasks", name + ".json")) else {}
+        if scores:
+            results[name] = scores
+        if not scores and not scored:
+            continue
+        row = [name] + ([f"{scores['step']:,}", f"{scores['tokens'] / 1e6:.1f}", f"{scores['mlm_loss']:.3f}",
+                         f"{100 * scores['mlm_accuracy']:.2f} %"] if scores else [""] * 4)
+        lines.append("| " + " | ".join(row + [spread(scored.get(task, {})) for task in names]) + " |")
+    long = max(a.minutes)
+    goals = [goal(results, f"fast-{long / 3:g}", [f"run_mlm-{long:g}", f"cramming-{long:g}"]),
+             goal(results, f"fast-{long / 5:g}", [f"run_mlm-{long:g}"])]
+    text = (f"{a.model} ({LAYERS} x {HIDDEN}), vocabulary {a.vocab_size}, {a.threads} threads; names end with the minutes\n\n"
+            + "\n".join(lines) + "\n" + "".join(f"\n- {g}" for g in goals if g) + "\n")
+    with open(path("results.md"), "w") as file:
+        file.write(text)
+    return text
+
+
+def main():
+    if a.list:
+        print("\n".join(f"{name:32} {minutes:6g} minutes" for name, _, minutes, _ in runs()))
+        return
+    os.makedirs(path("runs"), exist_ok=True)
+    prepare()
+    if a.task and not os.path.exists(path("tasks", "untrained.json")):
+        pretrain(path("runs", "untrained"), "--num_train_steps", 1, "--learning_rate", 0, "--train_batch_size", 1)
+        fine_tune("untrained", path("runs", "untrained", "final"))
+    for name, kind, minutes, options in runs():
+        if os.path.exists(path("stop")):
+            print(f"stopped before {name}: remove {path('stop')} and run the same command again")
+            return
+        if not os.path.exists(path("runs", name + ".json")):
+            model, scores = train(name, kind, minutes, options)
+            write_json(path("runs", name + ".json"), scores)
+            report()
+        model = None if kind == "cramming" else path("runs", name, "final")
+        if model and a.task:
+            fine_tune(name, model)
+            report()
+    print(report() + "\nall is done")
+
+
+main()
