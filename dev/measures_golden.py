@@ -7,9 +7,9 @@
 classes, multilabel, auc, ndcg@10   scikit-learn
 pearson, spearmanr                  SciPy
 entities                            seqeval, default mode
-bleu                                sacrebleu (tokenize none, no smoothing)
+bleu_1, ..., bleu_4                 sacrebleu (tokenize none, no smoothing)
 bleu_sentence                       NLTK, SmoothingFunction.method2
-rouge_l                             rouge-score
+rouge_1, rouge_2, rouge_l           rouge-score
 mrr@10                              its definition, over every order of candidates with equal scores
 """
 import itertools
@@ -190,17 +190,20 @@ def texts(draw):
         if draw.random() < 0.05:
             text = []
         pairs.append((text, reference))
-    scorer = rouge_score.rouge_scorer.RougeScorer(["rougeL"], tokenizer=Split())
+    scorer = rouge_score.rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL"], tokenizer=Split())
     smoothing = bleu_score.SmoothingFunction().method2
-    bleu = sacrebleu.metrics.BLEU(tokenize="none", smooth_method="none")
-    corpus = bleu.corpus_score([" ".join(t) for t, _ in pairs], [[" ".join(r) for _, r in pairs]])
+    rouge = [scorer.score(" ".join(r), " ".join(t)) for t, r in pairs]
     join = "".join if characters else " ".join
     expected = {
-        "exact_match": float(numpy.mean([t == r for t, r in pairs])),
-        "bleu": corpus.score / 100,
-        "bleu_sentence": float(numpy.mean([bleu_score.sentence_bleu([r], t, smoothing_function=smoothing) for t, r in pairs])),
-        "rouge_l": float(numpy.mean([scorer.score(" ".join(r), " ".join(t))["rougeL"].fmeasure for t, r in pairs])),
+        "exact_match": 100 * float(numpy.mean([t == r for t, r in pairs])),
+        "bleu_sentence": 100 * float(
+            numpy.mean([bleu_score.sentence_bleu([r], t, smoothing_function=smoothing) for t, r in pairs])),
     }
+    for n in range(1, 5):
+        bleu = sacrebleu.metrics.BLEU(tokenize="none", smooth_method="none", max_ngram_order=n)
+        expected[f"bleu_{n}"] = bleu.corpus_score([" ".join(t) for t, _ in pairs], [[" ".join(r) for _, r in pairs]]).score
+    for ours, theirs in (("rouge_1", "rouge1"), ("rouge_2", "rouge2"), ("rouge_l", "rougeL")):
+        expected[ours] = 100 * float(numpy.mean([scores[theirs].fmeasure for scores in rouge]))
     return dict(characters=characters, texts=[join(t) for t, _ in pairs], references=[join(r) for _, r in pairs],
                 expected=expected)
 

@@ -6,7 +6,7 @@
 /* What stands between the fields of a text's lines. */
 struct separator_survey {
 	int64_t lines, with_bars;
-	int64_t single_tabs, double_tabs, other_tabs; /* runs of tabs */
+	int64_t double_tabs, even_tabs, odd_tabs; /* runs of tabs: of two, of four and more, of one, three, ... */
 };
 
 static struct separator_survey look(const char *text, size_t size)
@@ -21,9 +21,9 @@ static struct separator_survey look(const char *text, size_t size)
 			size_t run = 0;
 			while (i + run < end && text[i + run] == '\t')
 				run++;
-			survey.single_tabs += run == 1;
 			survey.double_tabs += run == 2;
-			survey.other_tabs += run > 2;
+			survey.even_tabs += run > 2 && run % 2 == 0;
+			survey.odd_tabs += run % 2;
 			i += run + 1;
 		}
 		at = end + 1;
@@ -59,11 +59,11 @@ void table_unify_separators(struct table *table)
 	if (text->size == 0)
 		return;
 	struct separator_survey survey = look(text->data, text->size);
-	int64_t tabs = survey.single_tabs + survey.double_tabs + survey.other_tabs;
+	int64_t tabs = survey.double_tabs + survey.even_tabs + survey.odd_tabs;
 	if (tabs == 0 && survey.with_bars > 0 && survey.with_bars * 10 >= survey.lines * 9)
 		table->separator = "|||";
-	/* An empty column between two others has single tabs elsewhere. */
-	if (survey.double_tabs >= survey.lines && survey.double_tabs > 0 && survey.single_tabs + survey.other_tabs == 0)
+	/* An empty column between two others has single tabs elsewhere; one between two separators makes four tabs. */
+	if (survey.double_tabs >= survey.lines && survey.double_tabs > 0 && survey.odd_tabs == 0)
 		table->separator = "\t\t";
 	if (table->separator)
 		table_replace_separator(table);

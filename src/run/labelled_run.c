@@ -546,7 +546,8 @@ static enum status describe(void *context, struct report *report)
 {
 	struct labelled_run *labelled = context;
 	report->facts.epoch_tokens = (double)labelled->train.encoded.token_count;
-	report->task = labelled_report(&labelled->state, &labelled->train, &labelled->preview);
+	TRY(labelled_report(&labelled->state, &labelled->train, labelled->dev_count > 0 ? &labelled->dev[0] : NULL,
+			    &labelled->preview, &report->task));
 	report->task.decides = labelled->task.decides;
 	return OK;
 }

@@ -77,7 +77,10 @@ static void take_layout(const struct table *table, const struct layout *layout, 
 static void take_generic(const struct table *table, const struct example_options *options, bool alone,
 			 struct example_columns *columns)
 {
-	if (options->input == TASK_INPUT_CHOICES) {
+	if (options->input == TASK_INPUT_DIALOGUE) {
+		take(&columns->text, find_generic(table, generic_sources));
+		take(&columns->label, find_generic(table, generic_targets));
+	} else if (options->input == TASK_INPUT_CHOICES) {
 		take(&columns->text, find_generic(table, generic_contexts));
 		take(&columns->pair, find_generic(table, generic_stems));
 		take(&columns->label, find_generic(table, generic_choice_labels));
@@ -94,7 +97,8 @@ static void take_generic(const struct table *table, const struct example_options
 		if (options->relates)
 			take(&columns->text, find_generic(table, generic_words));
 	}
-	take(&columns->label, find_generic(table, options->target == TARGET_NUMBER ? generic_scores : generic_labels));
+	if (options->input != TASK_INPUT_DIALOGUE)
+		take(&columns->label, find_generic(table, options->target == TARGET_NUMBER ? generic_scores : generic_labels));
 	take(&columns->id, find_generic(table, generic_ids));
 }
 
@@ -191,6 +195,84 @@ static enum status find_choices(const struct table *table, struct example_column
 	return OK;
 }
 
+/* ---- Texts that are rewritten ---- */
+
+static enum status add_context(struct example_columns *columns, int64_t column)
+{
+	int64_t capacity = columns->choice_count;
+	TRY(memory_grow(&columns->choices, &capacity, columns->choice_count + 1, sizeof *columns->choices, "contexts"));
+	columns->choices[columns->choice_count++] = column;
+	return OK;
+}
+
+/* The columns of "a,b,c", each of which must be there if a person has named them. Without that, none are taken unless all are
+ * there. */
+static enum status find_listed_contexts(const struct table *table, const char *names, bool required,
+					struct example_columns *columns)
+{
+	for (const char *at = names; *at;) {
+		size_t length = strcspn(at, ",");
+		char name[256];
+		snprintf(name, sizeof name, "%.*s", (int)length, at);
+		int64_t column = table_find_column(table, name);
+		if (column < 0 && !required) {
+			columns->choice_count = 0;
+			return OK;
+		}
+		if (required)
+			TRY(table_choose_column(table, name, &column));
+		TRY(add_context(columns, column));
+		at += length + (at[length] == ',');
+	}
+	return OK;
+}
+
+static int64_t count_listed(const char *names)
+{
+	int64_t count = names != NULL;
+	for (; names && *names; names++)
+		count += *names == ',';
+	return count;
+}
+
+/* Without a header: source and target are the last columns, and what was said before stands in front of them. A file to be
+ * predicted has a target if it has as many columns as that of training. */
+static enum status guess_dialogue(const struct table *table, const struct example_options *options,
+				  const struct column_choice *kin, struct example_columns *columns)
+{
+	bool has_target = options->needs_labels || (kin && kin->text && table->column_count == count_listed(kin->pair) + 2);
+	int64_t last = table->column_count - 1;
+	if (columns->text < 0 && last >= has_target) {
+		columns->text = last - has_target;
+		if (has_target)
+			take(&columns->label, last);
+	}
+	bool alone = kin && kin->text && !kin->pair;
+	for (int64_t i = 0, count = columns->choice_count; !alone && count == 0 && i < columns->text; i++)
+		if (i != columns->label)
+			TRY(add_context(columns, i));
+	return OK;
+}
+
+static enum status find_contexts(const struct table *table, const struct example_options *options,
+				 const struct column_choice *kin, struct example_columns *columns)
+{
+	if (options->given.pair)
+		TRY(find_listed_contexts(table, options->given.pair, true, columns));
+	else if (kin && kin->pair && (has_names(table) || columns->text >= 0))
+		TRY(find_listed_contexts(table, kin->pair, false, columns));
+	if (columns->choice_count > 0 && columns->text >= 0)
+		return OK;
+	if (!has_names(table))
+		return guess_dialogue(table, options, kin, columns);
+	int64_t whole = find_generic(table, generic_dialogues);
+	if (columns->choice_count == 0 && whole >= 0 && whole != columns->text)
+		return add_context(columns, whole);
+	for (int i = 0; columns->choice_count == 0 && generic_turns[i]; i++)
+		TRY(find_numbered(table, generic_turns[i], columns));
+	return OK;
+}
+
 bool example_flag(const char *field, bool *out)
 {
 	*out = strcmp(field, "1") == 0 || strcasecmp(field, "true") == 0;
@@ -271,18 +353,30 @@ static enum status missing(const struct table *table, const struct example_optio
 static enum status check(const struct table *table, const struct example_options *options, bool paired,
 			 const struct example_columns *columns)
 {
-	bool by_choices = options->input == TASK_INPUT_CHOICES;
+	bool by_choices = options->input == TASK_INPUT_CHOICES, by_turns = options->input == TASK_INPUT_DIALOGUE;
 	if (by_choices && columns->choice_list < 0 && columns->choice_count < 2)
 		return missing(table, options,
 			       "the choices (a list \"endings\" or \"choices\", or columns ending0, ending1, ...)", NULL);
 	if (columns->text < 0 && !(by_choices && columns->pair >= 0))
-		return missing(table, options, options->input == TASK_INPUT_PAIR ? "the first texts" : "the texts",
+		return missing(table, options,
+			       options->input == TASK_INPUT_PAIR ? "the first texts"
+			       : by_turns                        ? "the texts to be rewritten"
+								 : "the texts",
 			       "text_column");
-	if ((options->input == TASK_INPUT_PAIR || (paired && !by_choices)) && columns->pair < 0)
+	if ((options->input == TASK_INPUT_PAIR || (paired && !by_choices && !by_turns)) && columns->pair < 0)
 		return missing(table, options, "the second texts", "pair_column");
 	if (options->needs_labels && columns->label < 0 && columns->flag_count == 0)
-		return missing(table, options, options->target == TARGET_NUMBER ? "the numbers to learn" : "the labels",
+		return missing(table, options,
+			       options->input == TASK_INPUT_DIALOGUE ? "the rewritten texts"
+			       : options->target == TARGET_NUMBER    ? "the numbers to learn"
+								     : "the labels",
 			       "label_column");
+	for (int64_t i = 0; options->input == TASK_INPUT_DIALOGUE && i < columns->choice_count; i++)
+		if (columns->choices[i] == columns->text || columns->choices[i] == columns->label)
+			return error_set(ERR_USAGE,
+					 "'%s': column '%.200s' is to be a context, and something else (--pair_column, "
+					 "--text_column, --label_column)",
+					 table->name, table->columns[columns->choices[i]]);
 	const int64_t used[] = {columns->text, columns->pair, columns->label};
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < i; j++)
@@ -301,7 +395,9 @@ enum status example_columns_find(struct example_columns *out, const struct table
 
 	*out = (struct example_columns){.text = -1, .pair = -1, .label = -1, .id = -1, .filter = -1, .choice_list = -1};
 	TRY(take_given(table, options->given.text, &out->text));
-	TRY(take_given(table, options->given.pair, &out->pair));
+	const bool by_turns = options->input == TASK_INPUT_DIALOGUE; /* whose pairs are lists of columns */
+	if (!by_turns)
+		TRY(take_given(table, options->given.pair, &out->pair));
 	bool listed = options->target == TARGET_CLASSES && options->given.label && strchr(options->given.label, ',');
 	if (!listed)
 		TRY(take_given(table, options->given.label, &out->label));
@@ -318,7 +414,8 @@ enum status example_columns_find(struct example_columns *out, const struct table
 		if (i == 0 && !has_names(table) && names->text && table_find_column(table, names->text) < 0)
 			continue;
 		take_named(table, names->text, &out->text);
-		take_named(table, names->pair, &out->pair);
+		if (!by_turns)
+			take_named(table, names->pair, &out->pair);
 		take_named(table, names->label, &out->label);
 		take_named(table, names->id, &out->id);
 	}
@@ -328,8 +425,10 @@ enum status example_columns_find(struct example_columns *out, const struct table
 		out->filter = table_find_column(table, layout->only_where[0]);
 	if (has_names(table))
 		take_generic(table, options, options->relates || (kin && !kin->pair), out);
-	else if (!text_is_given)
+	else if (!text_is_given && !by_turns)
 		TRY(guess(table, options, out));
+	if (by_turns)
+		TRY(find_contexts(table, options, kin, out));
 	if (options->input == TASK_INPUT_CHOICES)
 		TRY(find_choices(table, out));
 	if (options->target == TARGET_CLASSES && has_names(table))

@@ -52,18 +52,25 @@ static enum status add_choice(struct example_set *set, struct example_text *exam
 	return status;
 }
 
+static enum status bad_list(const struct table *table, int64_t row, const char *before, const char *what, const char *behind)
+{
+	char text[64];
+	snprintf(text, sizeof text, "%s %s%s", before, what, behind);
+	return row_error(table, row, text);
+}
+
 /* The choices of a list: ["a", "b"], or [{"text": "a", "label": "A"}, ...]. */
-static enum status add_list(struct example_set *set, struct example_text *example, const char *stem, const char *list,
-			    const struct table *table, int64_t row)
+static enum status add_list(struct example_set *set, struct example_text *example, const char *stem, const char *what,
+			    const char *list, const struct table *table, int64_t row)
 {
 	struct json_document document;
 	if (json_parse(&document, table->name, list, strlen(list)) != OK || document.root->kind != JSON_ARRAY)
-		return row_error(table, row, "the choices are no list");
+		return bad_list(table, row, "the", what, "s are no list");
 	enum status status = OK;
 	for (const struct json *item = document.root->first_child; item && status == OK; item = item->next) {
 		const struct json *text = item->kind == JSON_OBJECT ? json_member(item, "text") : item;
 		if (!text || (text->kind != JSON_STRING && text->kind != JSON_NUMBER) || strlen(text->text) != text->text_size)
-			status = row_error(table, row, "a choice is no text");
+			status = bad_list(table, row, "a", what, " is no text");
 		else
 			status = add_choice(set, example, stem, text->text);
 	}
@@ -78,7 +85,7 @@ static enum status take_choices(struct example_set *set, const struct example_co
 
 	example->first_choice = set->choice_count;
 	if (columns->choice_list >= 0) {
-		TRY(add_list(set, example, stem, text_at(table, row, columns->choice_list), table, row));
+		TRY(add_list(set, example, stem, "choice", text_at(table, row, columns->choice_list), table, row));
 	} else {
 		for (int64_t i = 0; i < columns->choice_count; i++) {
 			const char *choice = table_field(table, row, columns->choices[i]);
@@ -91,6 +98,21 @@ static enum status take_choices(struct example_set *set, const struct example_co
 	for (int32_t i = 0; i < example->choice_count; i++)
 		if (is_blank(set->choices[example->first_choice + i]))
 			return row_error(table, row, "a choice is empty");
+	return OK;
+}
+
+/* What was said before the text: a column each, of which one may hold a list. An empty one says nothing. */
+static enum status take_contexts(struct example_set *set, const struct example_columns *columns, const struct table *table,
+				 int64_t row, struct example_text *example)
+{
+	example->first_choice = set->choice_count;
+	for (int64_t i = 0; i < columns->choice_count; i++) {
+		const char *context = text_at(table, row, columns->choices[i]);
+		if (table_field_is_list(table, row, columns->choices[i]))
+			TRY(add_list(set, example, "", "context", context, table, row));
+		else if (!is_blank(context))
+			TRY(add_choice(set, example, "", context));
+	}
 	return OK;
 }
 
@@ -132,7 +154,8 @@ static enum status take_label(struct example_set *set, const struct example_opti
 	if (example->label && !*example->label && !none_is_fine)
 		example->label = NULL;
 	if (!example->label && options->needs_labels) {
-		snprintf(what, sizeof what, "the row has no label (column '%.150s')", table->columns[columns->label]);
+		snprintf(what, sizeof what, "the row has no %s (column '%.150s')",
+			 options->input == TASK_INPUT_DIALOGUE ? "rewritten text" : "label", table->columns[columns->label]);
 		return row_error(table, row, what);
 	}
 	const struct layout *layout = options->layout;
@@ -153,6 +176,8 @@ static enum status take_row(struct example_set *set, const struct example_option
 		return row_error(table, row, "the text is empty");
 	if (options->input == TASK_INPUT_CHOICES) {
 		TRY(take_choices(set, columns, table, row, example));
+	} else if (options->input == TASK_INPUT_DIALOGUE) {
+		TRY(take_contexts(set, columns, table, row, example));
 	} else if (columns->pair >= 0) {
 		example->pair = text_at(table, row, columns->pair);
 		if (!options->allows_empty && is_blank(example->pair))
@@ -194,11 +219,14 @@ static void log_file(const struct table *table, const struct example_set *set, c
 	table_describe(table, &text);
 	if (set->columns.text)
 		buffer_format(&text, "; text: %s", set->columns.text);
+	const bool by_turns = options->input == TASK_INPUT_DIALOGUE;
 	if (set->columns.pair)
 		buffer_format(&text, "; %s: %s",
-			      options->input == TASK_INPUT_CHOICES ? "beginning of the choices" : "second text",
+			      options->input == TASK_INPUT_CHOICES ? "beginning of the choices"
+			      : by_turns                           ? "said before"
+								   : "second text",
 			      set->columns.pair);
-	buffer_format(&text, "; label: %s", set->columns.label ? set->columns.label : "none");
+	buffer_format(&text, "; %s: %s", by_turns ? "rewritten" : "label", set->columns.label ? set->columns.label : "none");
 	log_note("'%s': %s", table->name, buffer_string(&text));
 	buffer_release(&text);
 }
@@ -208,15 +236,16 @@ static const char *name_of(const struct table *table, int64_t column)
 	return column < 0 ? NULL : table->columns[column];
 }
 
-/* What is recorded of several columns of labels: "a,b,c". */
-static enum status join_names(struct example_set *set, const struct table *table, const struct example_columns *columns)
+/* What is recorded of several columns, of labels or of contexts: "a,b,c". */
+static enum status join_names(struct example_set *set, const struct table *table, const int64_t *columns, int64_t count,
+			      const char **out)
 {
 	struct buffer names = {0};
-	for (int64_t i = 0; i < columns->flag_count; i++)
-		buffer_format(&names, "%s%s", i > 0 ? "," : "", table->columns[columns->flags[i]]);
+	for (int64_t i = 0; i < count; i++)
+		buffer_format(&names, "%s%s", i > 0 ? "," : "", table->columns[columns[i]]);
 	enum status status = buffer_status(&names);
 	if (status == OK)
-		status = copy(set, buffer_string(&names), names.size, &set->columns.label);
+		status = copy(set, buffer_string(&names), names.size, out);
 	buffer_release(&names);
 	return status;
 }
@@ -263,7 +292,9 @@ static enum status read_table(struct example_set *set, struct table *table, cons
 	set->has_labels = columns->label >= 0 || columns->flag_count > 0;
 	set->has_ids = columns->id >= 0;
 	if (columns->flag_count > 0)
-		TRY(join_names(set, table, columns));
+		TRY(join_names(set, table, columns->flags, columns->flag_count, &set->columns.label));
+	if (options->input == TASK_INPUT_DIALOGUE && columns->choice_count > 0)
+		TRY(join_names(set, table, columns->choices, columns->choice_count, &set->columns.pair));
 	if (!goes_on)
 		log_file(table, set, options);
 	TRY(take_rows(set, options, columns, table));

@@ -19,14 +19,16 @@ struct example_text {
 	const char *id;    /* NULL: it has none */
 	const char *file;
 	int64_t line;
-	int64_t first_choice; /* TASK_INPUT_CHOICES: in `choices`; sequence i is text, choices[first_choice + i] */
+	/* TASK_INPUT_CHOICES: in `choices`; sequence i is text, choices[first_choice + i]. TASK_INPUT_DIALOGUE: what was said
+	 * before the text, the oldest first. */
+	int64_t first_choice;
 	int32_t choice_count;
 	int64_t table, row; /* private: where it comes from */
 };
 
 /* Columns as a person names them: in an option, or in what was recorded of training. NULL: none. */
 struct column_choice {
-	const char *text, *pair, *label, *id;
+	const char *text, *pair, *label, *id; /* TASK_INPUT_DIALOGUE: pair is a list, commas between */
 };
 
 struct example_options {
@@ -55,7 +57,7 @@ struct example_piece {
 struct example_set {
 	struct example_text *examples; /* [count] in the order of the files and their rows */
 	int64_t count;
-	const char **choices; /* [choice_count] the second text of each, the beginning they share in front */
+	const char **choices; /* [choice_count] the second text of each, the beginning they share in front; or contexts */
 	int64_t choice_count;
 	bool has_pairs, has_labels, has_ids; /* of the last file that was read; files of one set should agree */
 	/* What the last file called them ("column 2" without a header); NULL: there was none. For what is recorded of training.

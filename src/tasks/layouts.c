@@ -193,11 +193,19 @@ const char *const generic_choice_lists[] = {"endings", "choices", "choices.text"
 const char *const generic_choices[] = {"ending", "choice", "option", "answer", "sol", NULL};
 const char *const generic_choice_labels[] = {"label", "answer", "gold", "answerKey", "correct", NULL};
 
+const char *const generic_sources[] = {"source",   "src",   "utterance", "current",  "query",
+				       "question", "input", "text",      "sentence", NULL};
+const char *const generic_targets[] = {"target",    "tgt",    "rewrite", "rewritten", "rewritten_utterance",
+				       "reference", "output", "label",   NULL};
+const char *const generic_dialogues[] = {"context", "contexts", "history", "dialogue", "dialog", NULL};
+const char *const generic_turns[] = {"context", "history", "turn", "utterance", NULL};
+
 const char *const header_names[] = {
 	"label",     "labels",    "gold_label", "is_duplicate", "Quality",    "sentence",   "sentence1",  "sentence2",
 	"question1", "question2", "premise",    "hypothesis",   "hypo",       "sentence_A", "sentence_B", "text_a",
 	"text_b",    "text1",     "text2",      "text_pair",    "#1 String",  "#2 String",  "text",       "score",
 	"index",     "idx",       "guid",       "pair_ID",      "pairID",     "sent1",      "sent2",      "ending0",
 	"ending1",   "choice0",   "choice1",    "id",           "question",   "content",    "review",     "category",
-	"sentiment", "context",   "comment",    "title",        "similarity", "tokens",     "relation",   NULL,
+	"sentiment", "context",   "comment",    "title",        "similarity", "tokens",     "relation",   "source",
+	"target",    "rewrite",   "context1",   "context_1",    "history",    NULL,
 };

@@ -9,7 +9,7 @@
 
 /* What an example of a table is made of, and what is asked of it; TARGET_PARTS: something of parts of a text, which no table
  * says. */
-enum task_input { TASK_INPUT_TEXT, TASK_INPUT_PAIR, TASK_INPUT_CHOICES };
+enum task_input { TASK_INPUT_TEXT, TASK_INPUT_PAIR, TASK_INPUT_CHOICES, TASK_INPUT_DIALOGUE };
 enum task_target { TARGET_CLASS, TARGET_NUMBER, TARGET_CLASSES, TARGET_CHOICE, TARGET_PARTS };
 
 #define LAYOUT_NAMES 4
@@ -61,6 +61,8 @@ extern const char *const generic_texts[], *const generic_labels[], *const generi
 extern const char *const generic_words[]; /* lists of words */
 extern const char *const generic_contexts[],
 	*const generic_stems[], *const generic_choice_lists[], *const generic_choices[], *const generic_choice_labels[];
+/* Of texts that are rewritten: the text, what it becomes, and what was said before, in a column or a numbered column each. */
+extern const char *const generic_sources[], *const generic_targets[], *const generic_dialogues[], *const generic_turns[];
 /* All names by which a header is told; ends with NULL. */
 extern const char *const header_names[];
 

@@ -1,7 +1,7 @@
 /* The scores of tasks: pure functions from gold labels and predictions to named numbers.
  *
  * Each equals the program that the field compares with, on edge cases too: scikit-learn (classes, labels, AUC, nDCG),
- * SciPy (correlations), seqeval's default mode (entities), sacrebleu and NLTK (BLEU of a set, of a text), rouge-score (ROUGE-L).
+ * SciPy (correlations), seqeval's default mode (entities), sacrebleu and NLTK (BLEU of a set, of a text), rouge-score (ROUGE).
  * A quotient 0/0 is 0 where scikit-learn makes it 0; what is undefined (no examples, AUC of one class, correlation with a
  * constant) is NaN, which files show as null. Shares run from 0 to 1. Functions that need room to sort return a status and can
  * only fail for lack of memory.
@@ -100,13 +100,16 @@ enum text_units {
 	UNITS_WORDS,      /* what white space separates */
 	UNITS_CHARACTERS, /* code points, white space left out: Chinese */
 };
-/* Generated texts against one reference each (both [count], NUL-terminated). Adds:
- *   exact_match    share of texts that are equal byte for byte
- *   bleu           of the whole set: BP * exp(mean of log p_n), n = 1 to 4, counts clipped and summed over the set (Papineni et
- *                  al. 2002); 0 if some p_n is 0
- *   bleu_sentence  mean of each text's own, with 1 added to matches and counts from n = 2 on (Lin and Och 2004)
- *   rouge_l        mean of F1 of the longest common subsequence (Lin 2004, beta 1) */
+/* What is compared with the references: what a model has written, or, beside it, the texts that it was given. */
+enum text_role { TEXTS_PREDICTED, TEXTS_COPIED };
+/* Texts against one reference each (both [count], NUL-terminated). Adds, from 0 to 100:
+ *   exact_match              share of texts that are equal byte for byte
+ *   bleu_1, ..., bleu_4      of the whole set: BP * exp(mean of log p_n) for n up to that, counts clipped and summed over the set
+ *                            (Papineni et al. 2002); 0 if some p_n is 0
+ *   bleu_sentence            mean of each text's own with n up to 4, 1 added to matches and counts from n = 2 on (Lin and Och
+ * 2004) rouge_1, rouge_2         mean of F1 of the words, and of pairs of them, that both have (Lin 2004) rouge_l mean of F1 of
+ * the longest common subsequence TEXTS_COPIED: the same with copy_ before the names. */
 MUST_USE enum status measure_texts(const char *const *texts, const char *const *references, int64_t count, enum text_units units,
-				   struct measures *out);
+				   enum text_role role, struct measures *out);
 
 #endif

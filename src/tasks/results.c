@@ -21,6 +21,7 @@
 static const char *const result_files[][2] = {
 	{"eval_results", ".json"}, {"eval_results", ".txt"}, {"test_results", ".tsv"},       {"predict", ".txt"},
 	{"predictions", ".txt"},   {"predictions", ".json"}, {"nbest_predictions", ".json"}, {"null_odds", ".json"},
+	{"rewritten", ".tsv"},
 };
 
 static bool is_submission(const char *name)

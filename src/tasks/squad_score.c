@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tasks/squad_compare.h"
+#include "text/letters.h"
 #include "text/python_text.h"
-#include "text/utf8.h"
 
 static void add(struct measures *out, const char *name, enum measure_unit unit, enum measure_direction direction, double value)
 {
@@ -340,22 +340,10 @@ out:
 	return status;
 }
 
-static void count_ideographs(const char *text, int64_t size, int64_t *ideographs, int64_t *others)
-{
-	for (int64_t at = 0; at < size;) {
-		uint32_t c;
-		at += (int64_t)utf8_decode(text + at, (size_t)(size - at), &c);
-		if (c >= 0x3400 && c <= 0x9FFF)
-			++*ideographs;
-		else if (c != UTF8_INVALID && python_is_word(c) && !python_is_digit(c))
-			++*others;
-	}
-}
-
 bool squad_is_chinese(const struct squad_set *set)
 {
-	int64_t ideographs = 0, others = 0;
+	struct text_letters letters = {0};
 	for (int64_t i = 0; i < set->answer_count; i++)
-		count_ideographs(set->answers[i].text, set->answers[i].text_size, &ideographs, &others);
-	return ideographs > others;
+		text_letters_count(set->answers[i].text, (size_t)set->answers[i].text_size, &letters);
+	return letters.ideographs > letters.others;
 }

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel,
-					   &task_choice,         &task_tagging,    &task_squad,
-					   &task_relation,       &task_embedding,  &task_reranking};
+static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice,
+					   &task_tagging,        &task_squad,      &task_relation,   &task_embedding,
+					   &task_reranking,      &task_rewriting};
 #define TASK_COUNT ((int)(sizeof(tasks) / sizeof(tasks[0])))
 
 const struct task *const *tasks_all(int *count)
@@ -205,7 +205,8 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 	set->has_labels = set->examples.has_labels;
 	if (set->examples.count == 0 && set->use != TASK_PREDICT) {
 		enum status status = error_set(ERR_DATA, "'%s': there are no examples", count > 0 ? paths[0] : "");
-		error_hint("a file of examples has a row each, with a text and a label");
+		error_hint("a file of examples has a row each, with a text and %s",
+			   state->task == &task_rewriting ? "what it is to become" : "a label");
 		return status;
 	}
 	if (set->use == TASK_TRAIN) {

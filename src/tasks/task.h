@@ -245,7 +245,7 @@ void task_probabilities(const float *logits, int64_t count, double *out);
 /* The probability of one logit, in double. */
 double task_sigmoid(double logit);
 
-extern const struct task task_embedding, task_reranking;
+extern const struct task task_embedding, task_reranking, task_rewriting;
 extern const struct task task_classification, task_regression, task_multilabel, task_choice, task_tagging, task_squad,
 	task_relation;
 

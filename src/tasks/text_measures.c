@@ -1,4 +1,4 @@
-/* BLEU, ROUGE-L and exact match of generated texts. */
+/* BLEU, ROUGE and exact match of generated texts. */
 #include "tasks/measures.h"
 
 #include <math.h>
@@ -121,21 +121,28 @@ static void add_counts(struct bleu_counts *sum, const struct bleu_counts *counts
 	sum->reference_length += counts->reference_length;
 }
 
-/* `smoothing` is added to matches and counts from n = 2 on. */
-static double bleu(const struct bleu_counts *counts, double smoothing)
+/* Of n-grams of up to `orders` units. `smoothing` is added to matches and counts from n = 2 on. */
+static double bleu(const struct bleu_counts *counts, int orders, double smoothing)
 {
 	double logs = 0;
 	if (counts->text_length == 0)
 		return 0;
-	for (int n = 0; n < ORDERS; n++) {
+	for (int n = 0; n < orders; n++) {
 		double extra = n == 0 ? 0 : smoothing;
 		double matches = counts->matches[n] + extra, grams = fmax(counts->grams[n], 1) + extra;
 		if (matches == 0)
 			return 0;
-		logs += log(matches / grams) / ORDERS;
+		logs += log(matches / grams) / orders;
 	}
 	double shortfall = 1 - counts->reference_length / counts->text_length;
 	return exp(logs + (shortfall < 0 ? shortfall : 0));
+}
+
+/* F1 of the n-grams that both have. */
+static double rouge_n(const struct bleu_counts *counts, int n)
+{
+	double references = counts->reference_length - n + 1, both = counts->grams[n - 1] + (references > 0 ? references : 0);
+	return both > 0 ? 2 * counts->matches[n - 1] / both : 0;
 }
 
 static enum status rouge_l(struct comparison *c, double *out)
@@ -163,7 +170,7 @@ static enum status rouge_l(struct comparison *c, double *out)
 
 struct text_sums {
 	struct bleu_counts counts;
-	double exact, sentence_bleu, rouge;
+	double exact, sentence_bleu, rouge[3]; /* of 1, of 2, of subsequences */
 };
 
 static enum status add_text(struct comparison *c, const char *text, const char *reference, enum text_units units,
@@ -177,13 +184,15 @@ static enum status add_text(struct comparison *c, const char *text, const char *
 	TRY(rouge_l(c, &rouge));
 	add_counts(&sums->counts, &counts);
 	sums->exact += strcmp(text, reference) == 0;
-	sums->sentence_bleu += bleu(&counts, 1);
-	sums->rouge += rouge;
+	sums->sentence_bleu += bleu(&counts, ORDERS, 1);
+	sums->rouge[0] += rouge_n(&counts, 1);
+	sums->rouge[1] += rouge_n(&counts, 2);
+	sums->rouge[2] += rouge;
 	return OK;
 }
 
 enum status measure_texts(const char *const *texts, const char *const *references, int64_t count, enum text_units units,
-			  struct measures *out)
+			  enum text_role role, struct measures *out)
 {
 	struct comparison comparison = {0};
 	struct text_sums sums = {0};
@@ -192,19 +201,24 @@ enum status measure_texts(const char *const *texts, const char *const *reference
 		TRY_GOTO(add_text(&comparison, texts[i], references[i], units, &sums), out);
 	double n = (double)count;
 	const struct {
-		const char *name;
+		const char *names[2];
 		double value;
 	} rows[] = {
-		{"exact_match", sums.exact / n},
-		{"bleu", count ? bleu(&sums.counts, 0) : NAN},
-		{"bleu_sentence", sums.sentence_bleu / n},
-		{"rouge_l", sums.rouge / n},
+		{{"exact_match", "copy_exact_match"}, sums.exact / n},
+		{{"bleu_1", "copy_bleu_1"}, bleu(&sums.counts, 1, 0)},
+		{{"bleu_2", "copy_bleu_2"}, bleu(&sums.counts, 2, 0)},
+		{{"bleu_3", "copy_bleu_3"}, bleu(&sums.counts, 3, 0)},
+		{{"bleu_4", "copy_bleu_4"}, bleu(&sums.counts, 4, 0)},
+		{{"bleu_sentence", "copy_bleu_sentence"}, sums.sentence_bleu / n},
+		{{"rouge_1", "copy_rouge_1"}, sums.rouge[0] / n},
+		{{"rouge_2", "copy_rouge_2"}, sums.rouge[1] / n},
+		{{"rouge_l", "copy_rouge_l"}, sums.rouge[2] / n},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		measures_add(out, &(struct measure){.name = rows[i].name,
-						    .unit = UNIT_SHARE,
-						    .direction = DIRECTION_HIGHER,
-						    .value = rows[i].value});
+		measures_add(out, &(struct measure){.name = rows[i].names[role],
+						    .unit = UNIT_POINTS,
+						    .direction = role == TEXTS_COPIED ? DIRECTION_NONE : DIRECTION_HIGHER,
+						    .value = count > 0 ? 100 * rows[i].value : NAN});
 out:
 	free(comparison.text.units);
 	free(comparison.reference.units);

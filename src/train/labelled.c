@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "infer/outputs.h"
 #include "tasks/embedding.h"
+#include "tasks/rewriting.h"
 #include "tasks/tagging.h"
 #include "train/ranks.h"
 #include "train/step_vectors.h"
@@ -350,7 +351,23 @@ static double variance_of(const struct task_set *train)
 	return items->count > 0 ? sum / (double)items->count : NAN;
 }
 
-struct report_task labelled_report(const struct task_state *task, const struct task_set *train, struct task_preview *preview)
+/* Texts that are rewritten: what leaving them as they are scores. */
+static enum status report_texts(struct report_task *report, const struct task_set *dev)
+{
+	static const char *const names[][2] = {
+		{"exact_match", "copy_exact_match"}, {"bleu_4", "copy_bleu_4"}, {"rouge_l", "copy_rouge_l"}};
+	struct measures copies = {0};
+	report_task_plain(report, NAN);
+	if (dev)
+		TRY(rewriting_measure_copies(dev, &copies));
+	for (int i = 0; i < 3; i++)
+		report_task_add(report, names[i][0])->levels[0] =
+			(struct report_level){"copying", measures_get(&copies, names[i][1])};
+	return OK;
+}
+
+enum status labelled_report(const struct task_state *task, const struct task_set *train, const struct task_set *dev,
+			    struct task_preview *preview, struct report_task *out)
 {
 	struct report_task report = {
 		.words = words,
@@ -375,9 +392,12 @@ struct report_task labelled_report(const struct task_state *task, const struct t
 		report_task_classes(&report, counts, names, (int32_t)classes);
 	else if (task->task->target == TARGET_NUMBER)
 		report_task_values(&report, variance_of(train));
+	else if (task->task == &task_rewriting)
+		TRY(report_texts(&report, dev));
 	else
 		report_task_plain(&report, NAN);
 	if (preview)
 		report.preview = task_preview_of(preview);
-	return report;
+	*out = report;
+	return OK;
 }

@@ -245,7 +245,9 @@ static void put_label2id(struct json_writer *writer, const struct task_config *t
 
 void config_file_put(struct json_writer *writer, const struct model_config *config, const struct task_config *task)
 {
-	bool has_labels = task && task->label_count > 0;
+	/* Outputs that are no classes are many: transformers gives as many names to "num_labels". */
+	bool is_counted = task && !task->labels && task->label_count > 2;
+	bool has_labels = task && task->label_count > 0 && !is_counted;
 	json_open(writer, NULL, '{');
 	json_open(writer, "architectures", '[');
 	json_put_string(writer, NULL, task && task->architecture ? task->architecture : "BertForPreTraining");
@@ -269,6 +271,8 @@ void config_file_put(struct json_writer *writer, const struct model_config *conf
 	json_put_string(writer, "model_type", "bert");
 	json_put_integer(writer, "num_attention_heads", config->num_attention_heads);
 	json_put_integer(writer, "num_hidden_layers", config->num_hidden_layers);
+	if (is_counted)
+		json_put_integer(writer, "num_labels", task->label_count);
 	json_put_integer(writer, "pad_token_id", config->pad_token_id);
 	json_put_string(writer, "position_embedding_type", "absolute");
 	if (task && task->problem_type)

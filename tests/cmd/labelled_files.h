@@ -5,8 +5,8 @@
 #include "cmd/small_run.h"
 
 /* The last one only where all are meant: to a run it is a classification. */
-static const char *const labelled_tasks[] = {"classification", "tagging", "squad", "multiple_choice", "multilabel"};
-enum { LABELLED_TASKS = 4, ALL_LABELLED_TASKS };
+static const char *const labelled_tasks[] = {"classification", "tagging", "squad", "multiple_choice", "rewriting", "multilabel"};
+enum { LABELLED_TASKS = 5, ALL_LABELLED_TASKS };
 
 struct said {
 	const char *who, *does, *what;
@@ -78,6 +78,14 @@ static inline void put_labels(struct buffer *out, struct rng *rng)
 		      article ? "\"article\"" : "", article && met ? ", " : "", met ? "\"met\"" : "");
 }
 
+/* Who it was stands before. */
+static inline void put_dialogue(struct buffer *out, struct rng *rng)
+{
+	struct said before = draw_sentence(rng), said = draw_sentence(rng);
+	buffer_format(out, "%s %s %s.\tit %s %s.\t%s %s %s.\n", before.who, before.does, before.what, said.does, said.what,
+		      before.who, said.does, said.what);
+}
+
 /* A file of `count` examples of a task. */
 static inline void put_labelled(const char *task, const char *name, int count, uint64_t seed)
 {
@@ -95,6 +103,8 @@ static inline void put_labelled(const char *task, const char *name, int count, u
 			put_choices(&text, &rng);
 		} else if (strcmp(task, "multilabel") == 0) {
 			put_labels(&text, &rng);
+		} else if (strcmp(task, "rewriting") == 0) {
+			put_dialogue(&text, &rng);
 		} else {
 			struct said said = draw_sentence(&rng);
 			if (strcmp(task, "classification") == 0) {

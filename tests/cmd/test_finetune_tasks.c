@@ -17,7 +17,7 @@ static void ranks_train_as_one(void **state)
 		static const char *const measures[] = {"loss", "grad_norm", "learning_rate"};
 		assert_int_equal(finetune(task, "one", CPU), 0);
 		assert_int_equal(finetune(task, "two", CPU "--ranks 2"), 0);
-		bool four_ranks = i >= 2; /* where an example or a question has several sequences */
+		bool four_ranks = i == 2 || i == 3; /* where an example or a question has several sequences */
 		if (four_ranks)
 			assert_int_equal(finetune(task, "four", CPU "--ranks 4"), 0);
 		for (size_t m = 0; m < sizeof(measures) / sizeof(measures[0]); m++) {
@@ -38,7 +38,7 @@ static void an_interruption_changes_nothing(void **state)
 	static const char *const measures[] = {"loss", "grad_norm", "learning_rate", "tokens"};
 	(void)state;
 	for (int i = 0; i < LABELLED_TASKS; i++) {
-		for (int r = 0; r < (i >= 2 ? 2 : 1); r++) {
+		for (int r = 0; r < (i == 2 || i == 3 ? 2 : 1); r++) {
 			const char *task = labelled_tasks[i];
 			char options[96], name[16], a[PATH_BYTES], b[PATH_BYTES];
 			snprintf(options, sizeof(options), "%s --stop_at_step 2", ranks[r]);
@@ -74,7 +74,7 @@ static void a_finished_model_scores_as_its_run_did(void **state)
 		snprintf(path, sizeof(path), "%s/%s-one/eval_results.json", test_folder, task);
 		assert_ok(json_read(&run, path, 1 << 20));
 		assert_ok(json_parse(&now, "evaluate", buffer_string(&program_output), program_output.size));
-		static const char *const measures[] = {"loss", "accuracy", "f1", "exact_match"};
+		static const char *const measures[] = {"loss", "accuracy", "f1", "exact_match", "bleu_4"};
 		int found = 0;
 		for (size_t m = 0; m < sizeof(measures) / sizeof(measures[0]); m++) {
 			char name[32];

@@ -266,9 +266,25 @@ static void later_pieces_have_the_separator_of_the_first(void **state)
 	}
 }
 
+/* Four tabs are two separators with an empty field between. */
+static void empty_fields_between_two_tabs(void **state)
+{
+	(void)state;
+	const struct table_options options = {.header = TABLE_NO, .bad = &bad};
+	const char *text = "a\t\tb\t\tc\na\t\t\t\tc\n";
+	const struct table_piece piece = {.name = "a", .text = text, .size = strlen(text), .first_line = 1};
+	struct table table;
+	assert_ok(table_read_piece(&table, &piece, &options));
+	assert_int_equal(table.column_count, 3);
+	assert_string_equal(table_field(&table, 1, 1), "");
+	assert_string_equal(table_field(&table, 1, 2), "c");
+	table_release(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(empty_fields_between_two_tabs),
 		cmocka_unit_test(quotes_are_characters_where_nothing_shows_quoting),
 		cmocka_unit_test(commas_go_with_quotes),
 		cmocka_unit_test(lines_end_in_several_ways),

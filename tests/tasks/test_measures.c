@@ -222,7 +222,7 @@ static void check_texts(const struct json *row, int64_t number)
 	int64_t count;
 	const char **texts = strings_of(row, "texts", &count), **references = strings_of(row, "references", &count);
 	enum text_units units = json_member(row, "characters")->boolean ? UNITS_CHARACTERS : UNITS_WORDS;
-	assert_ok(measure_texts(texts, references, count, units, &measures));
+	assert_ok(measure_texts(texts, references, count, units, TEXTS_PREDICTED, &measures));
 	expect_measures(row, &measures, number);
 	free(texts);
 	free(references);
@@ -285,8 +285,8 @@ static void test_edges(void **state)
 	assert_ok(measure_values(NULL, NULL, 0, &empty));
 	assert_ok(measure_entities(&(struct tagged){0}, NULL, &empty));
 	assert_ok(measure_rankings(NULL, NULL, starts, 1, &empty));
-	assert_ok(measure_texts(NULL, NULL, 0, UNITS_WORDS, &empty));
-	assert_int_equal(empty.count, 6 + 5 + 1 + 3 + 4 + 2 + 4);
+	assert_ok(measure_texts(NULL, NULL, 0, UNITS_WORDS, TEXTS_PREDICTED, &empty));
+	assert_int_equal(empty.count, 6 + 5 + 1 + 3 + 4 + 2 + 9);
 	for (int i = 0; i < empty.count; i++)
 		if (!isnan(empty.item[i].value))
 			fail_msg("%s of nothing is %g", empty.item[i].name, empty.item[i].value);

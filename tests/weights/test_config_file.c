@@ -165,6 +165,16 @@ static void tasks_come_back(void **state)
 	assert_non_null(strstr(buffer_string(&text), "\"label2id\":{\"LABEL_0\":0}"));
 	assert_non_null(strstr(buffer_string(&text), "\"problem_type\":\"regression\""));
 	task_config_release(&task);
+
+	/* Many outputs that are no classes have no names. */
+	assert_ok(task_config_make(&task, "BertForTextRewriting", NULL, NULL, 258));
+	put(&text, &config, &task);
+	assert_non_null(strstr(buffer_string(&text), "\"num_labels\":258"));
+	assert_null(strstr(buffer_string(&text), "LABEL_"));
+	assert_ok(parse(buffer_string(&text), &again));
+	assert_int_equal(again.label_count, 258);
+	task_config_release(&task);
+	task_config_release(&again);
 	buffer_release(&text);
 }
 

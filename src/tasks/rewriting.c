@@ -1,0 +1,653 @@
+/* Texts that are rewritten with what was said before them: "它的作者是谁" after "你知道简爱吗" becomes "简爱的作者是谁". Files
+ * are tables with a source, a target and any number of contexts (tasks/examples.h).
+ *
+ * The model tags edits, as RaST does (tasks/edits.h): each token of the source is kept or deleted, and points at the first and
+ * the last token of what is put before it, or twice at [CLS]: nothing is. [SEP] behind the source stands for its end. A sequence
+ * is [CLS] context [SEP] ... [SEP] source [SEP], the source being segment 1; a pointer's logit is the product of a query and a
+ * key (pointer_xent in backend/ops.h), both linear in the encoder's rows. transformers has no class for this head. */
+#include "tasks/rewriting.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "tasks/edits.h"
+#include "tasks/measures.h"
+#include "text/letters.h"
+#include "text/utf8.h"
+
+enum { CLASS_KEEP, CLASS_DELETE, CLASSES };
+enum { POINTER_FIRST, POINTER_LAST, POINTERS };
+#define POINTER_SIZE 64 /* of a query and a key: a head's of BERT */
+#define OUTPUTS (CLASSES + 2 * POINTERS * POINTER_SIZE)
+#define LABELS (1 + POINTERS)
+
+/* Of every row of a set's sequences: what it was made of. */
+struct rewriting_rows {
+	struct edit_token *tokens; /* text NULL: [CLS] or [SEP] */
+	int64_t count, capacity;
+	int64_t *sources;           /* [examples]: first row of the source */
+	int64_t expressible, known; /* targets that edits make exactly, of those that there are */
+	int64_t too_long;           /* sources that do not fit */
+	enum text_units units;      /* what texts are compared by */
+};
+
+static void rewriting_close(struct task_set *set)
+{
+	struct rewriting_rows *rows = set->own;
+	free(rows->tokens);
+	free(rows->sources);
+	free(rows);
+	set->own = NULL;
+}
+
+/* ---- Encoding ---- */
+
+/* What is said before the source. */
+static int32_t context_count(const struct example_text *example)
+{
+	return example->choice_count + (example->pair ? 1 : 0);
+}
+
+static const char *context_of(const struct task_set *set, const struct example_text *example, int32_t number)
+{
+	return example->pair ? example->pair : set->examples.choices[example->first_choice + number];
+}
+
+/* Room for one example after the other. */
+struct rewriting_encoder {
+	const struct task_settings *settings;
+	struct rewriting_rows *rows;
+	struct tokens *contexts; /* [context_room] */
+	int32_t context_room;
+	struct tokens source, target;
+	int32_t *ids;                    /* [max_seq_length] */
+	int64_t *target_keys, *row_keys; /* as edits_find() takes them */
+	int64_t target_room, row_room;
+	struct edit *edits;
+	int64_t edit_room;
+	struct buffer text;
+};
+
+static void encoder_release(struct rewriting_encoder *encoder)
+{
+	for (int32_t i = 0; i < encoder->context_room; i++)
+		tokens_release(&encoder->contexts[i]);
+	free(encoder->contexts);
+	tokens_release(&encoder->source);
+	tokens_release(&encoder->target);
+	free(encoder->ids);
+	free(encoder->target_keys);
+	free(encoder->row_keys);
+	free(encoder->edits);
+	buffer_release(&encoder->text);
+}
+
+static enum status tokenize(const struct rewriting_encoder *encoder, const char *text, struct tokens *out)
+{
+	tokens_clear(out);
+	return tokenizer_encode(encoder->settings->tokenizer, text, strlen(text), out);
+}
+
+static enum status tokenize_contexts(struct rewriting_encoder *encoder, const struct task_set *set,
+				     const struct example_text *example)
+{
+	int32_t count = context_count(example);
+	if (count > encoder->context_room) {
+		int64_t room = encoder->context_room;
+		TRY(memory_grow(&encoder->contexts, &room, count, sizeof(*encoder->contexts), "contexts"));
+		for (int32_t i = encoder->context_room; i < room; i++)
+			encoder->contexts[i] = (struct tokens){0};
+		encoder->context_room = (int32_t)room;
+	}
+	for (int32_t i = 0; i < count; i++)
+		TRY(tokenize(encoder, context_of(set, example, i), &encoder->contexts[i]));
+	return OK;
+}
+
+/* A sequence that is being made. */
+struct sequence {
+	int32_t count, second;
+};
+
+static void add_row(struct rewriting_encoder *encoder, struct sequence *sequence, int32_t id, struct edit_token token)
+{
+	encoder->ids[sequence->count++] = id;
+	encoder->rows->tokens[encoder->rows->count++] = token;
+}
+
+static void add_tokens(struct rewriting_encoder *encoder, struct sequence *sequence, const char *text,
+		       const struct tokens *tokens, int64_t first, int64_t count)
+{
+	for (int64_t i = first; i < first + count; i++)
+		add_row(encoder, sequence, tokens->ids[i], (struct edit_token){text, tokens->begin[i], tokens->end[i]});
+}
+
+/* [CLS] contexts, each with a [SEP], source [SEP]. What does not fit is left out from the oldest context on, then from the end of
+ * the source; contexts that nothing is left of have no [SEP]. */
+static enum status join_rows(struct rewriting_encoder *encoder, struct task_set *set, int64_t number, struct sequence *out)
+{
+	const struct example_text *example = &set->examples.examples[number];
+	const struct vocab *vocab = tokenizer_vocab(encoder->settings->tokenizer);
+	const struct edit_token none = {NULL, 0, 0};
+	int64_t room = encoder->settings->max_seq_length - 2, cut = 0;
+	int64_t source = encoder->source.count < room ? encoder->source.count : room;
+	int32_t count = context_count(example), first = count;
+	room -= source;
+	cut = encoder->source.count - source;
+	encoder->rows->too_long += cut > 0;
+	while (first > 0 && encoder->contexts[first - 1].count + 1 <= room)
+		room -= encoder->contexts[--first].count + 1;
+	/* Of the one that fits in part, its end. */
+	int64_t part = first > 0 && room > 1 ? room - 1 : 0;
+	for (int32_t i = 0; i < first; i++)
+		cut += encoder->contexts[i].count;
+	cut -= part;
+	set->cut_count += cut > 0;
+	set->cut_tokens += cut;
+	TRY(memory_grow(&encoder->rows->tokens, &encoder->rows->capacity,
+			encoder->rows->count + encoder->settings->max_seq_length, sizeof(*encoder->rows->tokens), "tokens"));
+	*out = (struct sequence){0};
+	add_row(encoder, out, vocab->cls, none);
+	for (int32_t i = part > 0 ? first - 1 : first; i < count; i++) {
+		const struct tokens *tokens = &encoder->contexts[i];
+		int64_t own = i < first ? part : tokens->count;
+		add_tokens(encoder, out, context_of(set, example, i), tokens, tokens->count - own, own);
+		add_row(encoder, out, vocab->sep, none);
+	}
+	out->second = out->count;
+	add_tokens(encoder, out, example->text, &encoder->source, 0, source);
+	add_row(encoder, out, vocab->sep, none);
+	return OK;
+}
+
+/* Tokens are the same if their entries are; of words that the vocabulary does not know, if they are written the same. */
+static int64_t key_of(const struct vocab *vocab, int32_t id, struct edit_token token)
+{
+	if (id != vocab->unk)
+		return id;
+	return (int64_t)(hash64(token.text + token.begin, token.end - token.begin) >> 2) | (int64_t)1 << 62;
+}
+
+/* Longer targets are not taken apart: their time and memory would grow without bounds. */
+#define TARGET_MOST 2048
+
+/* The edits that make the target. *out_known false: the source or the target is too long to tell. */
+static enum status find_edits(struct rewriting_encoder *encoder, const char *target, const struct sequence *sequence,
+			      const struct edit_token *tokens, bool *out_known)
+{
+	const struct vocab *vocab = tokenizer_vocab(encoder->settings->tokenizer);
+	int64_t source = sequence->count - sequence->second - 1, missing;
+	TRY(tokenize(encoder, target, &encoder->target));
+	int64_t wanted = encoder->target.count;
+	*out_known = source == encoder->source.count && wanted <= TARGET_MOST;
+	if (!*out_known)
+		return OK;
+	TRY(memory_grow(&encoder->row_keys, &encoder->row_room, sequence->count, sizeof(*encoder->row_keys), "edits"));
+	TRY(memory_grow(&encoder->target_keys, &encoder->target_room, wanted, sizeof(*encoder->target_keys), "edits"));
+	TRY(memory_grow(&encoder->edits, &encoder->edit_room, source + 1, sizeof(*encoder->edits), "edits"));
+	for (int32_t i = 0; i < sequence->count; i++)
+		encoder->row_keys[i] = tokens[i].text ? key_of(vocab, encoder->ids[i], tokens[i]) : -1;
+	for (int64_t i = 0; i < wanted; i++)
+		encoder->target_keys[i] = key_of(vocab, encoder->target.ids[i],
+						 (struct edit_token){target, encoder->target.begin[i], encoder->target.end[i]});
+	struct edit_texts texts = {.source = encoder->row_keys + sequence->second,
+				   .source_count = source,
+				   .target = encoder->target_keys,
+				   .target_count = wanted,
+				   .copied = encoder->row_keys,
+				   .copied_count = sequence->count,
+				   .preferred = sequence->second};
+	return edits_find(&texts, encoder->edits, &missing);
+}
+
+/* Do the edits make the target to the letter? */
+static enum status check_edits(struct rewriting_encoder *encoder, const char *source, const char *target,
+			       const struct sequence *sequence, const struct edit_token *tokens)
+{
+	buffer_clear(&encoder->text);
+	TRY(edits_apply(source, tokens + sequence->second, sequence->count - sequence->second - 1, encoder->edits, tokens,
+			&encoder->text));
+	encoder->rows->expressible += strcmp(buffer_string(&encoder->text), target) == 0;
+	return OK;
+}
+
+static enum status add_labels(const struct rewriting_encoder *encoder, struct task_set *set, const struct sequence *sequence,
+			      bool known)
+{
+	for (int32_t row = sequence->second; row < sequence->count; row++) {
+		int32_t labels[LABELS] = {-1, -1, -1};
+		if (known) {
+			const struct edit *edit = &encoder->edits[row - sequence->second];
+			labels[0] = edit->deleted ? CLASS_DELETE : CLASS_KEEP;
+			for (int k = 0; k < POINTERS && !edit->unknown; k++)
+				labels[1 + k] = edit->first < 0 ? 0 : k == POINTER_FIRST ? edit->first : edit->last;
+		}
+		TRY(labelled_item(&set->encoded, 0, &row, labels, NULL, known ? 1 : 0));
+	}
+	return OK;
+}
+
+static enum status encode_example(struct rewriting_encoder *encoder, struct task_set *set, int64_t number)
+{
+	const struct example_text *example = &set->examples.examples[number];
+	int64_t first = encoder->rows->count;
+	struct sequence sequence;
+	bool known = false;
+	TRY(tokenize_contexts(encoder, set, example));
+	TRY(tokenize(encoder, example->text, &encoder->source));
+	TRY(join_rows(encoder, set, number, &sequence));
+	encoder->rows->sources[number] = first + sequence.second;
+	TRY(labelled_begin(&set->encoded));
+	/* Without a context there is one segment. */
+	TRY(labelled_sequence(&set->encoded, encoder->ids, sequence.count,
+			      sequence.second > 1 ? sequence.second : sequence.count));
+	if (set->has_labels && example->label) {
+		const struct edit_token *tokens = encoder->rows->tokens + first;
+		encoder->rows->known++;
+		TRY(find_edits(encoder, example->label, &sequence, tokens, &known));
+		if (known)
+			TRY(check_edits(encoder, example->text, example->label, &sequence, tokens));
+	}
+	return add_labels(encoder, set, &sequence, known);
+}
+
+/* Is more than half of it ideographs? Chinese has no spaces between words. */
+static enum text_units units_of(const struct task_set *set)
+{
+	struct text_letters letters = {0};
+	for (int64_t i = 0; i < set->examples.count; i++) {
+		const char *text = set->examples.examples[i].text;
+		text_letters_count(text, strlen(text), &letters);
+	}
+	return letters.ideographs > letters.others ? UNITS_CHARACTERS : UNITS_WORDS;
+}
+
+static void log_expressible(const struct task_set *set)
+{
+	const struct rewriting_rows *rows = set->own;
+	if (rows->known == 0)
+		return;
+	log_note("%s%s%lld of %lld targets (%.1f %%) can be written by keeping, deleting and copying%s", set->name,
+		 set->name[0] ? ": " : "", (long long)rows->expressible, (long long)rows->known,
+		 100.0 * (double)rows->expressible / (double)rows->known,
+		 rows->expressible == rows->known ? ""
+		 : set->use == TASK_TRAIN         ? "; of the others, the parts that can be are learned"
+						  : "; of the others none can be predicted exactly");
+	if (rows->too_long > 0)
+		log_warning("%lld texts to be rewritten are longer than the model and %s; --max_seq_length raises the limit",
+			    (long long)rows->too_long, set->use == TASK_TRAIN ? "teach nothing" : "keep their end as it is");
+}
+
+static enum status rewriting_encode(struct task_state *state, struct task_set *set)
+{
+	struct rewriting_encoder encoder = {.settings = &state->settings};
+	enum status status;
+	TRY(memory_new(&encoder.rows, 1, sizeof(*encoder.rows), "tokens"));
+	set->own = encoder.rows;
+	encoder.rows->units = units_of(set);
+	TRY_GOTO(memory_new(&encoder.rows->sources, set->examples.count, sizeof(*encoder.rows->sources), "tokens"), done);
+	TRY_GOTO(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof(*encoder.ids), "a text's tokens"), done);
+	labelled_form(&set->encoded, 0, LABELS, 1, false);
+	for (int64_t i = 0; i < set->examples.count; i++)
+		TRY_GOTO(encode_example(&encoder, set, i), done);
+	if (!state->settings.quiet) {
+		task_log_cut(set, state->settings.max_seq_length);
+		log_expressible(set);
+	}
+	status = OK;
+done:
+	encoder_release(&encoder);
+	return status;
+}
+
+static void rewriting_heads(const struct task_state *state, struct model_heads *out)
+{
+	(void)state;
+	*out = (struct model_heads){.architecture = "BertForTextRewriting", .count = 1};
+	out->head[0] = (struct head){
+		.input = INPUT_ALL_ROWS,
+		.drops = true,
+		.outputs = OUTPUTS,
+		.loss = LOSS_POINTERS,
+		.classes = CLASSES,
+		.pointers = POINTERS,
+		.coefficient = 1,
+		.name = "edits",
+	};
+}
+
+/* ---- Decoding ---- */
+
+/* The outputs of one example. */
+struct rewriting_outputs {
+	const float *logits;             /* [rows][OUTPUTS] */
+	const struct edit_token *tokens; /* [rows] */
+	int32_t rows, source;            /* source: the first row of it */
+};
+
+static struct rewriting_outputs outputs_of(const struct task_set *set, const struct task_outputs *outputs, int64_t example)
+{
+	const struct rewriting_rows *rows = set->own;
+	int64_t first = set->encoded.sequences[example];
+	return (struct rewriting_outputs){.logits = task_output(outputs, example),
+					  .tokens = rows->tokens + first,
+					  .rows = (int32_t)labelled_tokens(&set->encoded, example),
+					  .source = (int32_t)(rows->sources[example] - first)};
+}
+
+/* How well a row points at another. */
+static double pointer_logit(const struct rewriting_outputs *o, int32_t row, int pointer, int32_t at)
+{
+	const float *query = o->logits + (int64_t)row * OUTPUTS + CLASSES + 2 * pointer * POINTER_SIZE;
+	const float *key = o->logits + (int64_t)at * OUTPUTS + CLASSES + (2 * pointer + 1) * POINTER_SIZE;
+	double sum = 0;
+	for (int i = 0; i < POINTER_SIZE; i++)
+		sum += (double)query[i] * (double)key[i];
+	return sum / sqrt(POINTER_SIZE);
+}
+
+/* The best run of tokens within one text, or none where twice [CLS] is better. */
+static void best_run(const struct rewriting_outputs *o, int32_t row, struct edit *out)
+{
+	double best = pointer_logit(o, row, POINTER_FIRST, 0) + pointer_logit(o, row, POINTER_LAST, 0), before = 0;
+	int32_t first = -1;
+	out->first = out->last = -1;
+	for (int32_t at = 1; at < o->rows; at++) {
+		if (!o->tokens[at].text) {
+			first = -1;
+			continue;
+		}
+		double begins = pointer_logit(o, row, POINTER_FIRST, at);
+		if (first < 0 || begins > before) {
+			first = at;
+			before = begins;
+		}
+		double both = before + pointer_logit(o, row, POINTER_LAST, at);
+		if (both > best) {
+			best = both;
+			out->first = first;
+			out->last = at;
+		}
+	}
+}
+
+/* The edits of an example, [rows - source] of them, which are to be freed. */
+static enum status decode(const struct rewriting_outputs *o, struct edit **out)
+{
+	int32_t count = o->rows - o->source;
+	TRY(memory_new(out, count, sizeof(**out), "edits"));
+	for (int32_t i = 0; i < count; i++) {
+		const float *classes = o->logits + (int64_t)(o->source + i) * OUTPUTS;
+		(*out)[i].deleted = i + 1 < count && classes[CLASS_DELETE] > classes[CLASS_KEEP];
+		best_run(o, o->source + i, &(*out)[i]);
+	}
+	return OK;
+}
+
+/* The rewritten text of an example, into an empty buffer. */
+static enum status rewrite(const struct task_set *set, const struct task_outputs *outputs, int64_t example, struct buffer *out)
+{
+	struct rewriting_outputs o = outputs_of(set, outputs, example);
+	struct edit *edits = NULL;
+	TRY(decode(&o, &edits));
+	enum status status = edits_apply(set->examples.examples[example].text, o.tokens + o.source, o.rows - o.source - 1, edits,
+					 o.tokens, out);
+	free(edits);
+	return status;
+}
+
+/* The rewritten texts of a set. */
+struct rewritten {
+	const char **texts; /* [examples] */
+	struct string_store store;
+};
+
+static void rewritten_release(struct rewritten *rewritten)
+{
+	string_store_release(&rewritten->store);
+	free(rewritten->texts);
+}
+
+static enum status rewrite_all(const struct task_set *set, const struct task_outputs *outputs, struct rewritten *out)
+{
+	struct buffer text = {0};
+	enum status status;
+	*out = (struct rewritten){0};
+	TRY_GOTO(memory_new(&out->texts, outputs->count, sizeof(*out->texts), "rewritten texts"), done);
+	for (int64_t i = 0; i < outputs->count && status == OK; i++) {
+		buffer_clear(&text);
+		status = rewrite(set, outputs, i, &text);
+		if (status == OK)
+			status = string_store_copy(&out->store, buffer_string(&text), text.size, &out->texts[i]);
+	}
+done:
+	buffer_release(&text);
+	return status;
+}
+
+/* ---- Scores and results ---- */
+
+/* Measures of texts for the examples that have targets; texts NULL: the sources. */
+static enum status measure_set(const struct task_set *set, const char *const *texts, struct measures *out)
+{
+	const struct rewriting_rows *rows = set->own;
+	const struct example_text *examples = set->examples.examples;
+	const char **own = NULL, **targets = NULL;
+	int64_t count = 0;
+	enum status status;
+	TRY_GOTO(memory_new(&own, set->examples.count, sizeof(*own), "texts"), done);
+	TRY_GOTO(memory_new(&targets, set->examples.count, sizeof(*targets), "texts"), done);
+	for (int64_t i = 0; i < set->examples.count; i++) {
+		if (!examples[i].label)
+			continue;
+		own[count] = texts ? texts[i] : examples[i].text;
+		targets[count++] = examples[i].label;
+	}
+	status = measure_texts(own, targets, count, rows->units, texts ? TEXTS_PREDICTED : TEXTS_COPIED, out);
+done:
+	free(own);
+	free(targets);
+	return status;
+}
+
+enum status rewriting_measure_copies(const struct task_set *set, struct measures *out)
+{
+	return measure_set(set, NULL, out);
+}
+
+static enum status rewriting_score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				   struct measures *out)
+{
+	struct rewritten rewritten;
+	(void)state;
+	enum status status = rewrite_all(set, outputs, &rewritten);
+	if (status == OK)
+		status = measure_set(set, rewritten.texts, out);
+	if (status == OK)
+		status = rewriting_measure_copies(set, out);
+	rewritten_release(&rewritten);
+	return status;
+}
+
+/* A text on a line, in a column. */
+static void put_field(struct buffer *out, const char *text)
+{
+	for (; *text; text++)
+		buffer_char(out, *text == '\t' || *text == '\n' || *text == '\r' ? ' ' : *text);
+}
+
+/* predict.txt: a text a line. rewritten.tsv: beside its source, and the target where there is one. */
+static enum status rewriting_write(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				   const char *folder)
+{
+	char path[PATH_BYTES];
+	struct buffer lines = {0}, table = {0};
+	struct rewritten rewritten;
+	(void)state;
+	enum status status = rewrite_all(set, outputs, &rewritten);
+	TRY_GOTO(status, done);
+	buffer_format(&table, "source\trewritten%s\n", set->has_labels ? "\ttarget" : "");
+	for (int64_t i = 0; i < outputs->count; i++) {
+		const struct example_text *example = &set->examples.examples[i];
+		put_field(&lines, rewritten.texts[i]);
+		buffer_char(&lines, '\n');
+		put_field(&table, example->text);
+		buffer_char(&table, '\t');
+		put_field(&table, rewritten.texts[i]);
+		if (set->has_labels)
+			buffer_char(&table, '\t');
+		if (set->has_labels && example->label)
+			put_field(&table, example->label);
+		buffer_char(&table, '\n');
+	}
+	TRY_GOTO(buffer_status(&lines), done);
+	TRY_GOTO(buffer_status(&table), done);
+	TRY_GOTO(path_join(path, folder, "predict.txt"), done);
+	TRY_GOTO(file_write(path, lines.data, lines.size), done);
+	TRY_GOTO(path_join(path, folder, "rewritten.tsv"), done);
+	status = file_write(path, table.data, table.size);
+done:
+	rewritten_release(&rewritten);
+	buffer_release(&lines);
+	buffer_release(&table);
+	return status;
+}
+
+/* The edits as a person would list them: what of the source, in characters, is replaced by what. */
+static void put_edits(struct json_writer *writer, const char *source, const struct rewriting_outputs *o, const struct edit *edits)
+{
+	const struct edit_token *tokens = o->tokens + o->source;
+	int32_t count = o->rows - o->source - 1;
+	json_open(writer, "edits", '[');
+	for (int32_t i = 0; i <= count; i++) {
+		int32_t end = i;
+		if (!edits[i].deleted && edits[i].first < 0)
+			continue;
+		/* What is deleted goes together, up to where something else is put in. */
+		while (end < count && edits[end].deleted && (end == i || edits[end].first < 0))
+			end++;
+		size_t from = i < count ? tokens[i].begin : count > 0 ? tokens[count - 1].end : 0;
+		size_t to = end > i ? tokens[end - 1].end : from;
+		json_open(writer, NULL, '{');
+		json_put_integer(writer, "start", (int64_t)utf8_length(source, from));
+		json_put_integer(writer, "end", (int64_t)utf8_length(source, to));
+		if (edits[i].first >= 0) {
+			const struct edit_token *first = &o->tokens[edits[i].first], *last = &o->tokens[edits[i].last];
+			json_put_text(writer, "text", first->text + first->begin, last->end - first->begin);
+		} else {
+			json_put_string(writer, "text", "");
+		}
+		json_close(writer);
+		i = end > i ? end - 1 : i;
+	}
+	json_close(writer);
+}
+
+static enum status rewriting_put(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				 int64_t number, struct buffer *out)
+{
+	const struct example_text *example = &set->examples.examples[number];
+	struct rewriting_outputs o = outputs_of(set, outputs, number);
+	struct json_writer writer = {.out = out};
+	struct buffer text = {0};
+	struct edit *edits = NULL;
+	enum status status;
+	(void)state;
+	TRY_GOTO(decode(&o, &edits), done);
+	TRY_GOTO(edits_apply(example->text, o.tokens + o.source, o.rows - o.source - 1, edits, o.tokens, &text), done);
+	json_open(&writer, NULL, '{');
+	if (set->examples.has_ids && example->id)
+		json_put_string(&writer, "id", example->id);
+	json_put_text(&writer, "text", buffer_string(&text), text.size);
+	put_edits(&writer, example->text, &o, edits);
+	json_close(&writer);
+	status = buffer_status(out);
+done:
+	buffer_release(&text);
+	free(edits);
+	return status;
+}
+
+/* -log p of the edits that make the target, as far as they are known. */
+static enum status edits_loss(const struct task_set *set, const struct task_outputs *outputs, int64_t example, double *out)
+{
+	struct rewriting_outputs o = outputs_of(set, outputs, example);
+	const struct labelled_items *items = &set->encoded.items[0];
+	float *logits = NULL;
+	double *shares = NULL;
+	enum status status;
+	*out = 0;
+	TRY_GOTO(memory_new(&logits, o.rows > CLASSES ? o.rows : CLASSES, sizeof(*logits), "probabilities"), done);
+	TRY_GOTO(memory_new(&shares, o.rows > CLASSES ? o.rows : CLASSES, sizeof(*shares), "probabilities"), done);
+	for (int64_t i = items->starts[example]; i < items->starts[example + 1]; i++) {
+		int32_t row = items->rows[i];
+		for (int k = 0; k < LABELS; k++) {
+			int32_t label = items->classes[i * LABELS + k], count = k == 0 ? CLASSES : o.rows;
+			for (int32_t j = 0; j < count; j++)
+				logits[j] =
+					k == 0 ? o.logits[(int64_t)row * OUTPUTS + j] : (float)pointer_logit(&o, row, k - 1, j);
+			task_probabilities(logits, count, shares);
+			*out -= label < 0 ? 0 : log(shares[label]);
+		}
+	}
+done:
+	free(logits);
+	free(shares);
+	return status;
+}
+
+static enum status rewriting_examine(const struct task_state *state, const struct task_set *set,
+				     const struct task_outputs *outputs, struct task_answer_reader reader)
+{
+	struct buffer context = {0};
+	struct rewritten rewritten;
+	(void)state;
+	enum status status = rewrite_all(set, outputs, &rewritten);
+	for (int64_t i = 0; i < outputs->count && status == OK; i++) {
+		const struct example_text *example = &set->examples.examples[i];
+		double loss;
+		if (!example->label)
+			continue;
+		buffer_clear(&context);
+		for (int32_t k = 0; k < context_count(example); k++)
+			buffer_format(&context, "%s%s", k > 0 ? " | " : "", context_of(set, example, k));
+		TRY_GOTO(buffer_status(&context), done);
+		TRY_GOTO(edits_loss(set, outputs, i, &loss), done);
+		status = reader.take(reader.context,
+				     &(struct task_answer){.number = i + 1,
+							   .text = example->text,
+							   .pair = context.size > 0 ? buffer_string(&context) : NULL,
+							   .right = example->label,
+							   .predicted = rewritten.texts[i],
+							   .loss = loss,
+							   .wrong = strcmp(rewritten.texts[i], example->label) != 0});
+	}
+done:
+	buffer_release(&context);
+	rewritten_release(&rewritten);
+	return status;
+}
+
+const struct task task_rewriting = {
+	.name = "rewriting",
+	.summary = "a text written anew with what was said before it, by keeping, deleting and copying",
+	.architecture = "BertForTextRewriting",
+	.input = TASK_INPUT_DIALOGUE,
+	.target = TARGET_PARTS,
+	.decides = "bleu_4",
+	.read = task_read_tables,
+	.take = task_take_texts,
+	.encode = rewriting_encode,
+	.heads = rewriting_heads,
+	.score = rewriting_score,
+	.write = rewriting_write,
+	.put = rewriting_put,
+	.examine = rewriting_examine,
+	.close_set = rewriting_close,
+};

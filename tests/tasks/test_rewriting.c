@@ -1,0 +1,304 @@
+/* Texts that are rewritten, from files to results, with made-up logits. */
+#include <math.h>
+#include "base/memory.h"
+#include "tasks/record.h"
+#include "tasks/rewriting.h"
+#include "test.h"
+
+static struct vocab vocab;
+static struct tokenizer *tokenizer;
+static struct bad_records bad;
+
+/* Of the head's outputs (tasks/rewriting.c): two classes, and a query and a key of 64 numbers for each pointer. */
+enum { OUTPUTS = 2 + 4 * 64, FIRST_QUERY = 2, FIRST_KEY = 66, LAST_QUERY = 130, LAST_KEY = 194 };
+
+static int setup(void **state)
+{
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]",  "[SEP]", "[MASK]", "who", "wrote",
+					      "emma",  "jane",  "austen", "did",   "?",      "and", "it"};
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	if (test_folder_make(state) != 0 || vocab_from_entries(&vocab, entries, 14) != OK)
+		return -1;
+	return tokenizer_open(&tokenizer, &vocab, &settings) == OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+	return test_folder_drop(state);
+}
+
+static struct task_state open_state(int32_t most)
+{
+	bad = (struct bad_records){0};
+	return (struct task_state){.task = &task_rewriting,
+				   .settings = {.tokenizer = tokenizer, .max_seq_length = most, .bad = &bad}};
+}
+
+static enum status open_set(struct task_state *task, struct task_set *set, enum task_use use, const char *text)
+{
+	const char *path = test_path("dialogue.txt");
+	*set = (struct task_set){.name = "", .use = use};
+	assert_ok(file_write(path, text, strlen(text)));
+	TRY(task_rewriting.read(task, set, &path, 1));
+	return task_rewriting.encode(task, set);
+}
+
+#define DIALOGUE                                                                                                                 \
+	"who wrote emma ?\t\tjane austen\t\tand who is it\t\tand who is jane austen\n"                                           \
+	"who wrote emma ?\t\tjane austen\t\tdid it ?\t\tdid emma swim ?\n"
+
+static void targets_become_edits(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(32);
+	struct task_set set;
+	assert_ok(open_set(&task, &set, TASK_TRAIN, DIALOGUE));
+	/* [CLS] who wrote emma ? [SEP] jane austen [SEP] and who is(unknown) it [SEP] */
+	static const int32_t ids[] = {2, 5, 6, 7, 11, 3, 8, 9, 3, 12, 5, 1, 13, 3};
+	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_int_equal(set.encoded.seconds[0], 9);
+	const struct labelled_items *items = &set.encoded.items[0];
+	static const int32_t rows[] = {9, 10, 11, 12, 13, 9, 10, 11, 12};
+	/* kept, kept, kept, deleted with rows 6 and 7 before it, the end; then: kept, "it" deleted, and what must come before it
+	   stands nowhere, ... */
+	static const int32_t labels[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 6, 7, 0, 0, 0};
+	assert_int_equal(items->count, 9);
+	assert_memory_equal(items->rows, rows, sizeof(rows));
+	assert_memory_equal(items->classes, labels, sizeof(labels));
+	int unknown = 0;
+	for (int i = 5; i < 9; i++)
+		unknown += items->classes[3 * i + 1] < 0 && items->classes[3 * i] >= 0;
+	assert_int_equal(unknown, 1);
+	assert_string_equal(task.settings.trained.pair, "column 1,column 2");
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+/* Row `row` of an example points at `first` and `last`: its queries agree with their keys. */
+static void point(float *logits, int32_t row, int32_t first, int32_t last, bool deleted)
+{
+	float *own = logits + (int64_t)row * OUTPUTS;
+	own[deleted] = 4;
+	own[FIRST_QUERY + first] = own[LAST_QUERY + last] = 100;
+}
+
+/* Each row's keys are a direction of their own. */
+static void number_rows(float *logits, int32_t count)
+{
+	for (int32_t row = 0; row < count; row++)
+		logits[(int64_t)row * OUTPUTS + FIRST_KEY + row] = logits[(int64_t)row * OUTPUTS + LAST_KEY + row] = 1;
+}
+
+static void open_outputs(const struct task_state *task, const struct task_set *set, struct task_outputs *out)
+{
+	struct model_heads heads;
+	task_rewriting.heads(task, &heads);
+	assert_int_equal(heads.head[0].loss, LOSS_POINTERS);
+	assert_int_equal(heads.head[0].outputs, OUTPUTS);
+	assert_ok(task_outputs_create(out, &set->encoded, &heads.head[0]));
+	for (int64_t e = 0; e < out->count; e++)
+		number_rows(out->values + out->starts[e], (int32_t)((out->starts[e + 1] - out->starts[e]) / OUTPUTS));
+}
+
+static enum status note_answer(void *context, const struct task_answer *answer)
+{
+	buffer_format(context, "%lld %s | %s -> %s (%s)%s; ", (long long)answer->number, answer->pair, answer->text,
+		      answer->predicted, answer->right, answer->wrong ? " wrong" : "");
+	assert_true(answer->loss > 0 && answer->loss < 0.2); /* what can be told of the second answer is right */
+	return buffer_status(context);
+}
+
+static void outputs_become_texts(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(32);
+	struct task_set set;
+	struct task_outputs outputs;
+	struct measures measures = {0};
+	struct buffer text = {0};
+	assert_ok(open_set(&task, &set, TASK_SCORE, DIALOGUE));
+	open_outputs(&task, &set, &outputs);
+	for (int32_t row = 9; row < 14; row++)
+		point(outputs.values, row, row == 12 ? 6 : 0, row == 12 ? 7 : 0, row == 12);
+	for (int32_t row = 9; row < 13; row++) /* "swim" is not to be had */
+		point(outputs.values + outputs.starts[1], row, row == 10 ? 3 : 0, row == 10 ? 3 : 0, row == 10);
+	assert_ok(task_rewriting.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "exact_match"), 50, 1e-12);
+	assert_near(measures_get(&measures, "copy_exact_match"), 0, 0);
+	assert_non_null(measures_find(&measures, task_rewriting.decides));
+	assert_true(measures_get(&measures, "rouge_l") > measures_get(&measures, "copy_rouge_l"));
+	assert_ok(task_rewriting.write(&task, &set, &outputs, test_folder));
+	assert_ok(file_read(test_path("predict.txt"), 1000, &text));
+	assert_string_equal(buffer_string(&text), "and who is jane austen\ndid emma ?\n");
+	buffer_clear(&text);
+	assert_ok(file_read(test_path("rewritten.tsv"), 1000, &text));
+	assert_string_equal(buffer_string(&text),
+			    "source\trewritten\ttarget\nand who is it\tand who is jane austen\tand who is jane "
+			    "austen\ndid it ?\tdid emma ?\tdid emma swim ?\n");
+	buffer_clear(&text);
+	assert_ok(task_rewriting.put(&task, &set, &outputs, 0, &text));
+	assert_string_equal(buffer_string(&text), "{\"text\":\"and who is jane austen\",\"edits\":[{\"start\":11,\"end\":13,"
+						  "\"text\":\"jane austen\"}]}");
+	buffer_clear(&text);
+	assert_ok(task_rewriting.examine(&task, &set, &outputs, (struct task_answer_reader){note_answer, &text}));
+	assert_string_equal(
+		buffer_string(&text),
+		"1 who wrote emma ? | jane austen | and who is it -> and who is jane austen (and who is jane austen); "
+		"2 who wrote emma ? | jane austen | did it ? -> did emma ? (did emma swim ?) wrong; ");
+	buffer_release(&text);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+/* A run ends with its text, and does not end before it begins. */
+static void runs_stay_within_a_text(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(32);
+	struct task_set set;
+	struct task_outputs outputs;
+	struct buffer text = {0};
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"context\": [\"emma ?\", \"jane austen\"], \"source\": \"who\"}\n"));
+	/* [CLS] emma ? [SEP] jane austen [SEP] who [SEP] */
+	assert_int_equal(set.encoded.token_count, 9);
+	open_outputs(&task, &set, &outputs);
+	float *logits = outputs.values;
+	point(logits, 7, 5, 4, false); /* austen ... jane: neither; the best is one of them */
+	logits[7 * OUTPUTS + FIRST_QUERY + 4] = 99;
+	point(logits, 8, 1, 5, false); /* emma ... austen is no text: rather from jane, which is better than nothing */
+	logits[8 * OUTPUTS + FIRST_QUERY + 4] = 1;
+	assert_ok(task_rewriting.put(&task, &set, &outputs, 0, &text));
+	assert_string_equal(buffer_string(&text), "{\"text\":\"jane who jane austen\",\"edits\":[{\"start\":0,\"end\":0,\"text\":"
+						  "\"jane\"},{\"start\":3,\"end\":3,\"text\":\"jane austen\"}]}");
+	buffer_release(&text);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+/* The oldest context goes first; of a text that is too long itself the end stays as it is. */
+static void long_texts_lose_context_first(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(9);
+	struct task_set set;
+	struct task_outputs outputs;
+	struct buffer text = {0};
+	assert_ok(open_set(&task, &set, TASK_PREDICT,
+			   "{\"context\": [\"who wrote emma ?\", \"jane austen\"], \"source\": \"and it\"}\n"
+			   "{\"context\": \"jane austen\", \"source\": \"who wrote emma ? did it ? and who\"}\n"));
+	/* [CLS] ? [SEP] jane austen [SEP] and it [SEP], then [CLS] and seven tokens of the source */
+	static const int32_t ids[] = {2, 11, 3, 8, 9, 3, 12, 13, 3, 2, 5, 6, 7, 11, 10, 13, 11, 3};
+	assert_int_equal(set.encoded.token_count, 18);
+	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_int_equal(set.cut_count, 2);
+	assert_int_equal(set.cut_tokens, 3 + 4);
+	open_outputs(&task, &set, &outputs);
+	point(outputs.values + outputs.starts[1], 1, 0, 0, true);
+	assert_ok(task_rewriting.put(&task, &set, &outputs, 1, &text));
+	assert_non_null(strstr(buffer_string(&text), "\"text\":\"wrote emma ? did it ? and who\""));
+	buffer_release(&text);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void columns_are_found(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *source, *target, *contexts;
+	} cases[] = {
+		{"emma\tjane\twho\twho jane\n", "column 3", "column 4", "column 1,column 2"},
+		{"who\twho jane\n", "column 1", "column 2", NULL},
+		{"context\tsource\ttarget\nemma\twho\twho emma\n", "source", "target", "context"},
+		{"target\tcontext1\tcontext2\tutterance\nwho emma\temma\tjane\twho\n", "utterance", "target",
+		 "context1,context2"},
+		{"{\"history\": [\"emma\"], \"query\": \"who\", \"rewrite\": \"who emma\"}\n", "query", "rewrite", "history"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct task_state task = open_state(16);
+		struct task_set set;
+		assert_ok(open_set(&task, &set, TASK_TRAIN, cases[i].text));
+		assert_string_equal(set.examples.columns.text, cases[i].source);
+		assert_string_equal(set.examples.columns.label, cases[i].target);
+		if (cases[i].contexts)
+			assert_string_equal(set.examples.columns.pair, cases[i].contexts);
+		else
+			assert_null(set.examples.columns.pair);
+		assert_string_equal(set.examples.examples[0].text, "who");
+		task_set_release(&task, &set);
+		task_state_release(&task);
+	}
+	/* Without the target, as training had it. */
+	struct task_state task = open_state(16);
+	struct task_set set;
+	task.settings.trained = (struct column_choice){.text = "column 3", .pair = "column 1,column 2", .label = "column 4"};
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "emma\tjane\twho\n"));
+	assert_string_equal(set.examples.examples[0].text, "who");
+	assert_int_equal(set.examples.examples[0].choice_count, 2);
+	assert_false(set.has_labels);
+	task_set_release(&task, &set);
+	/* One context instead of two. */
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "jane\twho\n"));
+	assert_string_equal(set.examples.examples[0].text, "who");
+	assert_int_equal(set.examples.examples[0].choice_count, 1);
+	task_set_release(&task, &set);
+	task.settings.columns = (struct column_choice){.text = "2", .pair = "3", .label = "1"};
+	task.settings.trained = (struct column_choice){0};
+	assert_ok(open_set(&task, &set, TASK_TRAIN, "who emma\twho\temma\n"));
+	assert_string_equal(set.examples.examples[0].text, "who");
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void mistakes_are_told(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *message;
+	} cases[] = {
+		{"context\tsource\nemma\twho\n", "which column has the rewritten texts?"},
+		{"{\"context\": \"emma\", \"target\": \"who\"}\n", "which column has the texts to be rewritten?"},
+		{"a\tb\tc\nd\te\t\n", "line 2: the row has no rewritten text (column 'column 3')"},
+		{"a\tb\tc\nd\t \tf\n", "line 2: the text is empty"},
+		{"{\"context\": [1, {}], \"source\": \"a\", \"target\": \"b\"}\n", "line 1: a context is no text"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct task_state task = open_state(16);
+		struct task_set set;
+		assert_error(ERR_DATA, cases[i].message, open_set(&task, &set, TASK_TRAIN, cases[i].text));
+		task_set_release(&task, &set);
+		task_state_release(&task);
+	}
+	struct task_state task = open_state(16);
+	struct task_set set;
+	task.settings.columns = (struct column_choice){.pair = "2"};
+	assert_error(ERR_USAGE, "is to be a context, and something else", open_set(&task, &set, TASK_TRAIN, "a\tb\tc\n"));
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void the_table_has_the_row(void **state)
+{
+	(void)state;
+	const struct task *task;
+	const struct layout *layout;
+	assert_ok(task_find("rewriting", &task, &layout));
+	assert_ptr_equal(task, &task_rewriting);
+	assert_ptr_equal(task_of_architecture("BertForTextRewriting", NULL, OUTPUTS), &task_rewriting);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(targets_become_edits),    cmocka_unit_test(outputs_become_texts),
+		cmocka_unit_test(runs_stay_within_a_text), cmocka_unit_test(long_texts_lose_context_first),
+		cmocka_unit_test(columns_are_found),       cmocka_unit_test(mistakes_are_told),
+		cmocka_unit_test(the_table_has_the_row),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
