@@ -4,7 +4,9 @@
 #   make test             all tests, on a build whose warnings are errors; ends with "N passed, N failed, N skipped"
 #   make test-long        tests that take minutes: every recipe on a small model, a run killed 200 times, ...
 #   make demo             the main job on a small invented world; CORPUS=path on your own text
-#   make install          program, man pages, completion, recipes, below PREFIX (/usr/local) and DESTDIR
+#   make install          program, library, man pages, completion, recipes, below PREFIX (/usr/local) and DESTDIR
+#   make wheel            the Python package with program and libraries (docs/library.md), checked in a fresh virtual environment
+#   make test-python      tests of the Python package on the source tree; PYTHON=python3 must have NumPy
 #   make deps             installs missing Debian packages
 #   make test-gpu         on a machine with a GPU: every operation against float64, curves, compute-sanitizer
 #   make test-sanitizers  all tests under the address, undefined and thread sanitizers, one after the other
@@ -171,7 +173,7 @@ FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
 FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 
-.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install clean
+.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install install-library wheel test-python clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -418,7 +420,7 @@ demo: deps
 	@$(MAKE) --no-print-directory CUDA=$(CUDA) $(BUILD)/bertc $(DEMO_PROGRAMS)
 	@BUILD=$(BUILD) CORPUS='$(CORPUS)' demo/run.sh
 
-install: all
+install: all install-library
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	install $(BUILD)/bertc $(DESTDIR)$(PREFIX)/bin/bertc
@@ -431,6 +433,31 @@ install: all
 	done
 	$(BUILD)/bertc completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/bertc
 	$(BUILD)/bertc completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bertc
+
+# libbertc, and the Python package over it (python/). The wheel has what `make install` installs; auditwheel, where it is found,
+# bundles the libraries that this needs.
+PYTHON = python3
+AUDITWHEEL = $(shell command -v patchelf >/dev/null && command -v auditwheel)
+WHEEL = $(BUILD)/wheel
+
+install-library: $(SHARED_LIBRARY)
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 include/bertc.h $(DESTDIR)$(PREFIX)/include/bertc.h
+	install -m 644 $(SHARED_LIBRARY) $(DESTDIR)$(PREFIX)/lib/libbertc.so.$(VERSION)
+	ln -sf libbertc.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libbertc.so.$(ABI)
+	ln -sf libbertc.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libbertc.so
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' src/library/bertc.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/bertc.pc
+
+wheel:
+	@rm -rf $(WHEEL)
+	@$(MAKE) --no-print-directory install DESTDIR= PREFIX=$(abspath $(WHEEL))/prefix >/dev/null
+	@$(PYTHON) python/build_wheel.py --prefix $(WHEEL)/prefix --version $(VERSION) --out $(WHEEL)/dist $(if $(AUDITWHEEL),--auditwheel $(AUDITWHEEL))
+	@PYTHON=$(PYTHON) sh python/check_wheel.sh $(WHEEL)/dist/*.whl $(AUDITWHEEL)
+
+test-python: $(SHARED_LIBRARY)
+	@if $(PYTHON) -c 'import numpy' 2>/dev/null; then \
+		PYTHONPATH=python BERTC_LIBRARY=$(abspath $(SHARED_LIBRARY)) $(PYTHON) -m unittest discover -s python/tests; \
+	else echo "SKIPPED python/tests: $(PYTHON) has no NumPy"; fi
 
 clean:
 	rm -rf build build-*

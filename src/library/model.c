@@ -412,7 +412,7 @@ static enum status score(bertc_model *model, const char *const *texts, const cha
 	if (room.width == 0) {
 		enum status status = error_set(ERR_USAGE, "'%s' is a model for %s, which has no scores of a whole text",
 					       model->path, bertc_model_task(model));
-		error_hint("use bertc_model_predict");
+		error_hint("its answers to each text are to be had from predict");
 		return status;
 	}
 	room.raw = options.raw != 0;

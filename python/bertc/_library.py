@@ -1,0 +1,250 @@
+"""libbertc through ctypes: the declarations of include/bertc.h, errors as exceptions, texts as arrays of pointers.
+
+ctypes releases the GIL while a function of the library runs."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+from collections.abc import Iterable
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_float, c_int, c_int8, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from typing import Any
+
+import numpy as np
+
+_ABI = 0
+
+
+class Error(Exception):
+    """What the library refused, or could not do.
+
+    `status` is "usage", "data", "state", "resource", or "numeric"; `hint` says what to do about it, where there is advice."""
+
+    def __init__(self, status: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.status = status
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Error, (self.status, self.message, self.hint)
+
+
+_statuses = {1: "internal", 2: "usage", 3: "data", 4: "state", 5: "resource", 7: "numeric"}
+
+
+class ErrorStruct(Structure):
+    _fields_ = [("status", c_int), ("message", c_char * 1536), ("hint", c_char * 768)]
+
+
+class Options(Structure):
+    """Options begin with their size; what is not given is zero, the default."""
+
+    def __init__(self, **members: Any) -> None:
+        super().__init__(ctypes.sizeof(type(self)), **members)
+
+
+class TokenizerOptions(Options):
+    _fields_ = [
+        ("size", c_size_t),
+        ("letter_case", c_int32),
+        ("threads", c_int32),
+        ("plain_text", c_int32),
+        ("google_rules", c_int32),
+    ]
+
+
+class EncodeOptions(Options):
+    _fields_ = [("size", c_size_t), ("max_length", c_int32), ("no_special_tokens", c_int32), ("offsets", c_int32)]
+
+
+class ModelOptions(Options):
+    _fields_ = [
+        ("size", c_size_t),
+        ("device", c_char_p),
+        ("precision", c_char_p),
+        ("threads", c_int32),
+        ("max_length", c_int32),
+        ("batch_tokens", c_int64),
+    ]
+
+
+class EmbedOptions(Options):
+    _fields_ = [
+        ("size", c_size_t),
+        ("normalize", c_int32),
+        ("dimensions", c_int32),
+        ("pooling", c_char_p),
+        ("prompt", c_char_p),
+        ("prompt_name", c_char_p),
+        ("refuse_long", c_int32),
+    ]
+
+
+class PredictOptions(Options):
+    _fields_ = [("size", c_size_t), ("raw", c_int32), ("refuse_long", c_int32)]
+
+
+class StatesOptions(Options):
+    _fields_ = [("size", c_size_t), ("layer", c_int32), ("refuse_long", c_int32)]
+
+
+_WarningTaker = CFUNCTYPE(None, c_void_p, c_char_p)
+_error = POINTER(ErrorStruct)
+
+# name: (result, arguments)
+_functions: dict[str, tuple[Any, list[Any]]] = {
+    "bertc_version": (c_char_p, []),
+    "bertc_abi": (c_int32, []),
+    "bertc_on_warning": (None, [_WarningTaker, c_void_p]),
+    "bertc_free": (None, [c_void_p]),
+    "bertc_tokenizer_open": (c_int, [c_char_p, POINTER(TokenizerOptions), POINTER(c_void_p), _error]),
+    "bertc_tokenizer_close": (None, [c_void_p]),
+    "bertc_tokenizer_vocabulary_size": (c_int32, [c_void_p]),
+    "bertc_tokenizer_token": (c_char_p, [c_void_p, c_int32]),
+    "bertc_tokenizer_id": (c_int32, [c_void_p, c_char_p]),
+    "bertc_tokenizer_encode": (
+        c_int,
+        [c_void_p, c_void_p, c_void_p, c_int64, POINTER(EncodeOptions), POINTER(c_void_p), _error],
+    ),
+    "bertc_tokens_free": (None, [c_void_p]),
+    "bertc_tokens_count": (c_int64, [c_void_p]),
+    "bertc_tokens_starts": (POINTER(c_int64), [c_void_p]),
+    "bertc_tokens_ids": (POINTER(c_int32), [c_void_p]),
+    "bertc_tokens_types": (POINTER(c_int8), [c_void_p]),
+    "bertc_tokens_offsets": (POINTER(c_uint32), [c_void_p]),
+    "bertc_tokenizer_decode": (c_int, [c_void_p, c_void_p, c_int64, c_int32, POINTER(c_void_p), _error]),
+    "bertc_model_open": (c_int, [c_char_p, POINTER(ModelOptions), POINTER(c_void_p), _error]),
+    "bertc_model_close": (None, [c_void_p]),
+    "bertc_model_task": (c_char_p, [c_void_p]),
+    "bertc_model_description": (c_char_p, [c_void_p]),
+    "bertc_model_max_length": (c_int32, [c_void_p]),
+    "bertc_model_hidden_size": (c_int32, [c_void_p]),
+    "bertc_model_embedding_size": (c_int32, [c_void_p]),
+    "bertc_model_label_count": (c_int32, [c_void_p]),
+    "bertc_model_label": (c_char_p, [c_void_p, c_int32]),
+    "bertc_model_score_count": (c_int32, [c_void_p]),
+    "bertc_model_embed": (
+        c_int,
+        [c_void_p, c_void_p, c_int64, POINTER(EmbedOptions), POINTER(c_float), c_size_t, _error],
+    ),
+    "bertc_model_scores": (
+        c_int,
+        [c_void_p, c_void_p, c_void_p, c_int64, POINTER(PredictOptions), POINTER(c_float), c_size_t, _error],
+    ),
+    "bertc_model_predict": (
+        c_int,
+        [c_void_p, c_void_p, c_void_p, c_int64, POINTER(PredictOptions), POINTER(c_void_p), _error],
+    ),
+    "bertc_answers_free": (None, [c_void_p]),
+    "bertc_answers_count": (c_int64, [c_void_p]),
+    "bertc_answers_json": (c_char_p, [c_void_p, c_int64]),
+    "bertc_model_encode": (
+        c_int,
+        [c_void_p, c_void_p, c_int64, POINTER(StatesOptions), POINTER(c_void_p), _error],
+    ),
+    "bertc_states_free": (None, [c_void_p]),
+    "bertc_states_count": (c_int64, [c_void_p]),
+    "bertc_states_starts": (POINTER(c_int64), [c_void_p]),
+    "bertc_states_ids": (POINTER(c_int32), [c_void_p]),
+    "bertc_states_values": (POINTER(c_float), [c_void_p]),
+}
+
+
+def _load() -> ctypes.CDLL:
+    """The library of this package, or the one that BERTC_LIBRARY names."""
+    path = os.environ.get("BERTC_LIBRARY") or os.path.join(
+        os.path.dirname(os.path.abspath(__file__)), "lib", f"libbertc.so.{_ABI}"
+    )
+    loaded = ctypes.CDLL(path)
+    for name, (result, arguments) in _functions.items():
+        function = getattr(loaded, name)
+        function.restype = result
+        function.argtypes = arguments
+    if loaded.bertc_abi() != _ABI:
+        raise ImportError(f"'{path}' has ABI {loaded.bertc_abi()}, and this package needs {_ABI}")
+    return loaded
+
+
+library = _load()
+
+
+@_WarningTaker
+def _log_warning(_context: int | None, message: bytes) -> None:
+    logging.getLogger("bertc").warning("%s", message.decode(errors="replace"))
+
+
+library.bertc_on_warning(_log_warning, None)
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function that returns a status and takes a pointer to an error last."""
+    error = ErrorStruct()
+    status = getattr(library, name)(*arguments, ctypes.byref(error))
+    if status != 0:
+        raise Error(
+            _statuses.get(status, str(status)),
+            error.message.decode(errors="replace"),
+            error.hint.decode(errors="replace"),
+        )
+
+
+def encoded(text: str | None) -> bytes | None:
+    """A string as the library takes it."""
+    if text is None:
+        return None
+    if "\0" in text:
+        raise ValueError("a NUL character cannot be used here")
+    return text.encode()
+
+
+def path_bytes(path: str | os.PathLike[str]) -> bytes:
+    return os.fsencode(path)
+
+
+class TextArray:
+    """Texts as a C array of pointers to NUL-terminated UTF-8."""
+
+    def __init__(self, texts: Iterable[str], name: str) -> None:
+        if isinstance(texts, (str, bytes)):
+            raise TypeError(f"{name} must be a list of strings, not a single string")
+        items = list(texts)
+        self.count = len(items)
+        self._bytes = _join(items, name)
+        ends = np.flatnonzero(np.frombuffer(self._bytes, dtype=np.uint8) == 0)
+        if len(ends) != max(self.count - 1, 0):
+            # A NUL within a text would end it. The tokenizer drops it as it drops every control character.
+            self._bytes = _join([text.replace("\0", "\1") for text in items], name)
+            ends = np.flatnonzero(np.frombuffer(self._bytes, dtype=np.uint8) == 0)
+        address = ctypes.cast(ctypes.c_char_p(self._bytes), c_void_p).value or 0
+        self._pointers = np.full(max(self.count, 1), address, dtype=np.uintp)
+        self._pointers[1:] += (ends + 1).astype(np.uintp)
+
+    def pointer(self, first: int = 0) -> c_void_p:
+        return c_void_p(self._pointers.ctypes.data + first * self._pointers.itemsize)
+
+
+def _join(items: list[str], name: str) -> bytes:
+    try:
+        return "\0".join(items).encode()
+    except TypeError:
+        wrong = next(i for i, text in enumerate(items) if not isinstance(text, str))
+        raise TypeError(f"{name}[{wrong}] is a {type(items[wrong]).__name__}, not a string") from None
+    except UnicodeEncodeError:
+        for i, text in enumerate(items):
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(f"{name}[{i}] has a lone surrogate at {error.start}, which no encoding has") from None
+        raise
+
+
+def array(pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    """A copy of what the library owns."""
+    if not pointer or 0 in shape:
+        return np.empty(shape, dtype=dtype)
+    return np.ctypeslib.as_array(pointer, shape=shape).astype(dtype, copy=True)
