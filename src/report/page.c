@@ -80,7 +80,7 @@ static void put_verdict(const struct report_page *page, struct buffer *out)
 			buffer_text(out, "</p>\n");
 		}
 	}
-	const char *const sentences[] = {verdict.text, verdict.side, verdict.more};
+	const char *const sentences[] = {verdict.text, verdict.side, verdict.stage, verdict.more};
 	for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
 		if (*sentences[i])
 			html_element(out, "<p>", sentences[i], "</p>\n");

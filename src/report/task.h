@@ -31,6 +31,12 @@ struct report_side {
 	const char *nearly_perfect; /* a sentence for a score of 98 % and more */
 };
 
+/* What a loss means: "is 7.3 normal?" */
+struct report_stage {
+	double loss;       /* it is above this, and not above that of the stage before */
+	const char *means; /* sentences; NULL ends the list */
+};
+
 /* Predicted classes beside the right ones. */
 struct report_confusion {
 	int32_t classes;
@@ -50,6 +56,7 @@ struct report_preview {
 };
 
 #define REPORT_COLUMNS 24
+#define REPORT_STAGES 5
 struct report_task {
 	struct report_words words;
 	struct report_column columns[REPORT_COLUMNS]; /* in the order of their charts */
@@ -68,6 +75,8 @@ struct report_task {
 	double spike_floor;  /* losses below are no spikes; NaN: no floor */
 	bool judges_repeats; /* whether data read too often are warned of */
 	struct report_side side;
+	struct report_stage
+		stages[REPORT_STAGES]; /* from the highest loss to the lowest; none: nothing is known to compare with */
 	struct report_preview preview;
 };
 

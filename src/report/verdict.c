@@ -212,6 +212,18 @@ static void say_side(const struct standing *standing, struct verdict *out)
 	    held_out ? task->words.held_out : "batches it trains on", 100 * side->chance, judged);
 }
 
+/* Whether that is normal. */
+static void say_stage(const struct standing *standing, struct verdict *out)
+{
+	const struct report_stage *stages = standing->facts->task->stages;
+	for (int i = 0; i < REPORT_STAGES && stages[i].means; i++) {
+		if (standing->level > stages[i].loss) {
+			SAY(out, stage, "%s", stages[i].means);
+			return;
+		}
+	}
+}
+
 /* What twice the steps would change, as far as the curve tells. */
 static void say_more_steps(const struct standing *standing, struct verdict *out)
 {
@@ -325,8 +337,10 @@ void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 	say_side(&standing, out);
 	if (out->finding >= 0 && out->colour == VERDICT_BAD)
 		return;
+	if (out->finding < 0)
+		say_stage(&standing, out);
 	if (out->grade == GRADE_NOT_YET) {
-		SAY(out, more, "%s", facts->finished ? "It needs more steps." : "That is normal at first.");
+		SAY(out, more, "%s", facts->finished ? "It needs more steps." : *out->stage ? "" : "That is normal at first.");
 		return;
 	}
 	say_more_steps(&standing, out);

@@ -27,10 +27,11 @@ struct verdict {
 	enum verdict_colour colour;
 	enum verdict_grade grade;
 	char headline[160];
-	char text[480]; /* where it stands */
-	char side[320]; /* what it learns besides; may be empty */
-	char more[480]; /* what more steps or more data would bring; may be empty */
-	int finding;    /* the kind of finding that the verdict rests on; -1 = none */
+	char text[480];  /* where it stands */
+	char side[320];  /* what it learns besides; may be empty */
+	char stage[480]; /* what others have seen at such a loss; may be empty */
+	char more[480];  /* what more steps or more data would bring; may be empty */
+	int finding;     /* the kind of finding that the verdict rests on; -1 = none */
 };
 void report_verdict(const struct verdict_facts *facts, struct verdict *out);
 

@@ -27,6 +27,39 @@ static const struct report_side next_sentences = {
 	.nearly_perfect = "That is as good as it gets; little is left to learn from this part of the task.",
 };
 
+/* What the masked-word loss means, for this text: docs/quality.md, "Reading a curve". The plateau lies below word frequencies;
+ * how far a model has to come is known from published ones, whose vocabularies have some 30,000 entries. */
+#define PLATEAU_DEPTH 1.2
+#define PUBLISHED_LOSS 2.0
+static void set_stages(struct report_task *task)
+{
+	if (isnan(task->prior_loss))
+		return;
+	task->stages[0] = (struct report_stage){
+		task->prior_loss - 0.1,
+		"A few hundred steps at this level are normal: every BERT learns first how frequent words are.",
+	};
+	task->stages[1] = (struct report_stage){
+		task->prior_loss - PLATEAU_DEPTH,
+		"This is the plateau on which every BERT begins: it knows frequencies, punctuation, and a little of what stands "
+		"beside the blank. A model of 4 x 256 was still there after 4,000 steps and 30 million tokens; the number of "
+		"steps "
+		"counts for more than the size of the batch.",
+	};
+	task->stages[2] = (struct report_stage){
+		PUBLISHED_LOSS,
+		"The plateau is behind it: it uses the words around the blank. Published models, with vocabularies of 30,000 "
+		"entries "
+		"and far more text, end between 1.2 and 1.8.",
+	};
+	task->stages[3] = (struct report_stage){
+		-INFINITY,
+		"Published models, with vocabularies of 30,000 entries, end between 1.2 and 1.8. If this model has read its text "
+		"many "
+		"times, look at the held-out loss alone.",
+	};
+}
+
 struct report_task pretraining_report(const struct pretraining_report_facts *facts)
 {
 	const struct unigram *unigram = facts->unigram;
@@ -44,6 +77,7 @@ struct report_task pretraining_report(const struct pretraining_report_facts *fac
 		.judges_repeats = true,
 		.preview = samples_preview(facts->samples),
 	};
+	set_stages(&task);
 	struct report_column *column = report_task_add(&task, "mlm_loss");
 	column->levels[0] = (struct report_level){"frequencies", task.prior_loss};
 	column->levels[1] = (struct report_level){"guessing", task.chance_loss};

@@ -300,14 +300,37 @@ static void test_a_resumed_run_is_judged_whole(void **state)
 	buffer_release(&metrics);
 }
 
+/* Each part of the way has its sentences, which follow the text's own frequencies; a sick run and an early one have none. */
+static void what_is_normal(void **state)
+{
+	(void)state;
+	static const struct {
+		double loss;
+		const char *part;
+	} rows[] = {{6.95, "A few hundred steps"},
+		    {6.81, "A few hundred steps"},
+		    {6.7, "the plateau on which"},
+		    {5.8, "the plateau on which"},
+		    {5.6, "behind it"},
+		    {2.1, "behind it"},
+		    {1.5, "look at the held-out loss"}};
+	struct report_task task = masked_words();
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct verdict verdict =
+			judge(&task, &(struct made){.steps = 200, .first = rows[i].loss, .share = 0.2, .nsp = 0.8});
+		if (!strstr(verdict.stage, rows[i].part))
+			fail_msg("%g: '%s', not '%s'", rows[i].loss, verdict.stage, rows[i].part);
+	}
+	struct verdict early = judge(&task, &(struct made){.steps = 3, .first = 9.5, .nsp = 0.5});
+	assert_string_equal(early.stage, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grades),
-		cmocka_unit_test(test_labelled_tasks),
-		cmocka_unit_test(test_trend),
-		cmocka_unit_test(test_recent),
-		cmocka_unit_test(test_a_resumed_run_is_judged_whole),
+		cmocka_unit_test(test_grades),    cmocka_unit_test(test_labelled_tasks),
+		cmocka_unit_test(what_is_normal), cmocka_unit_test(test_trend),
+		cmocka_unit_test(test_recent),    cmocka_unit_test(test_a_resumed_run_is_judged_whole),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
