@@ -193,6 +193,7 @@ struct command_text {
 	const char *summary;     /* one line */
 	const char *description; /* paragraphs separated by blank lines */
 	const char *examples;    /* lines "command \t what it does" */
+	const char *common;      /* names, separated by ' ', of the options that stand first, before the groups; NULL: none */
 };
 void options_help(const struct option *table, const struct command_text *text, int columns, struct buffer *out);
 void options_man(const struct option *table, const struct command_text *text, struct buffer *out); /* mdoc */

@@ -88,38 +88,76 @@ static void facts_of(const struct option *row, struct buffer *out)
 		buffer_char(out, ')');
 }
 
+/* What the exit status means, for help and man pages. */
+static const struct {
+	enum status status;
+	const char *meaning;
+} statuses[] = {
+	{OK, "done"},
+	{ERR_INTERNAL, "internal error; of `bertc compare`: the two differ"},
+	{ERR_USAGE, "wrong option or setting"},
+	{ERR_DATA, "bad input file"},
+	{ERR_STATE, "inputs that do not fit together, such as a vocabulary and a checkpoint"},
+	{ERR_RESOURCE, "disk full, out of memory, no permission, or no device"},
+	{ERR_PEER, "another process of the run died or hung"},
+	{ERR_NUMERIC, "training diverged: numbers are not finite"},
+	{ERR_LOCKED, "another run uses the output folder"},
+	{STOPPED, "stopped on request after saving; run the same command again to resume"},
+};
+
 /* --- Help --- */
 
 enum { HELP_COLUMN = 32 };
 
-static void help_rows(const struct option *table, int columns, struct buffer *out)
+static void help_row(const struct option *row, int columns, struct buffer *out)
 {
 	struct buffer text = {0};
+	buffer_text(&text, "  ");
+	if (row->letter)
+		buffer_format(&text, "-%c, ", row->letter);
+	buffer_format(&text, "--%s%s%s", row->name, row->value_name ? " " : "", row->value_name ? row->value_name : "");
+	buffer_append(out, buffer_string(&text), text.size);
+	int used = text_columns(buffer_string(&text), text.size);
+	if (used > HELP_COLUMN - 2) {
+		buffer_char(out, '\n');
+		used = 0;
+	}
+	pad(out, HELP_COLUMN - used);
+	buffer_clear(&text);
+	buffer_text(&text, row->help);
+	facts_of(row, &text);
+	wrap(out, buffer_string(&text), HELP_COLUMN, HELP_COLUMN, columns);
+	buffer_release(&text);
+}
+
+/* Rows without those of `common`, below their headings; a group that has nothing left has none. */
+static void help_rows(const struct option *table, const char *common, int columns, struct buffer *out)
+{
+	const char *heading = NULL;
 	if (table->name) /* a heading has its own empty line */
 		buffer_char(out, '\n');
 	for (const struct option *row = table; !option_table_ends(row); row++) {
-		if (!row->name) {
-			buffer_format(out, "\n%s\n", row->help);
+		if (!row->name)
+			heading = row->help;
+		if (!row->name || option_same_names(common, row->name, strlen(row->name)))
 			continue;
-		}
-		buffer_clear(&text);
-		buffer_text(&text, "  ");
-		if (row->letter)
-			buffer_format(&text, "-%c, ", row->letter);
-		buffer_format(&text, "--%s%s%s", row->name, row->value_name ? " " : "", row->value_name ? row->value_name : "");
-		buffer_append(out, buffer_string(&text), text.size);
-		int used = text_columns(buffer_string(&text), text.size);
-		if (used > HELP_COLUMN - 2) {
-			buffer_char(out, '\n');
-			used = 0;
-		}
-		pad(out, HELP_COLUMN - used);
-		buffer_clear(&text);
-		buffer_text(&text, row->help);
-		facts_of(row, &text);
-		wrap(out, buffer_string(&text), HELP_COLUMN, HELP_COLUMN, columns);
+		if (heading)
+			buffer_format(out, "\n%s\n", heading);
+		heading = NULL;
+		help_row(row, columns, out);
 	}
-	buffer_release(&text);
+}
+
+#define COMMON_HEADING "Options that most people need"
+
+/* Calls for each name of the list, whose row is *out_row. */
+static const char *next_common(const char *list, const struct option *table, const struct option **out_row)
+{
+	size_t length = strcspn(list, " ");
+	int index = option_find_row(table, list, length);
+	BUG_IF(index < 0);
+	*out_row = &table[index];
+	return list + length + strspn(list + length, " ");
 }
 
 /* Calls for each example: the command, and what it does (which may be empty). */
@@ -146,12 +184,26 @@ void options_help(const struct option *table, const struct command_text *text, i
 	if (columns < HELP_COLUMN + 20)
 		columns = HELP_COLUMN + 20;
 	buffer_format(out, "bertc %s: %s\n\nUsage: bertc %s %s\n", text->name, text->summary, text->name, text->synopsis);
-	if (text->description && *text->description) {
+	const char *description = text->description ? text->description : "", *rest = strstr(description, "\n\n");
+	if (text->common) { /* the first paragraph will do */
+		buffer_clear(&purpose);
+		buffer_append(&purpose, description, rest ? (size_t)(rest - description) : strlen(description));
 		buffer_char(out, '\n');
-		wrap(out, text->description, 0, 0, columns);
+		wrap(out, buffer_string(&purpose), 0, 0, columns);
+		buffer_text(out, "\n" COMMON_HEADING "\n");
+		for (const char *name = text->common; *name;) {
+			const struct option *row;
+			name = next_common(name, table, &row);
+			help_row(row, columns, out);
+		}
+		description = rest ? rest + 2 : "";
 	}
-	help_rows(table, columns, out);
-	help_rows(option_common, columns, out);
+	if (*description) {
+		buffer_char(out, '\n');
+		wrap(out, description, 0, 0, columns);
+	}
+	help_rows(table, text->common, columns, out);
+	help_rows(option_common, NULL, columns, out);
 	if (text->examples && *text->examples)
 		buffer_text(out, "\nExamples\n");
 	for (const char *p = text->examples; p && *p;) {
@@ -159,6 +211,13 @@ void options_help(const struct option *table, const struct command_text *text, i
 		if (purpose.size)
 			wrap(out, buffer_string(&purpose), 0, 2, columns - 2);
 		buffer_format(out, "    %s\n", buffer_string(&command));
+	}
+	buffer_text(out, "\nExit status\n");
+	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+		char number[16];
+		int used = snprintf(number, sizeof number, "  %-2d  ", statuses[i].status);
+		buffer_text(out, number);
+		wrap(out, statuses[i].meaning, used, used, columns);
 	}
 	buffer_char(out, '\n');
 	wrap(out,
@@ -234,40 +293,48 @@ static void man_argument(struct buffer *out, const char *text)
 	buffer_char(out, '"');
 }
 
-static void man_rows(const struct option *table, struct buffer *out)
+static void man_row(const struct option *row, struct buffer *out)
+{
+	struct buffer text = {0};
+	buffer_text(out, ".It");
+	if (row->letter)
+		buffer_format(out, " Fl %c ,", row->letter);
+	buffer_format(out, " Fl \\-%s", row->name);
+	if (row->value_name) {
+		buffer_text(out, " Ar ");
+		man_argument(out, row->value_name);
+	}
+	buffer_char(out, '\n');
+	buffer_text(&text, row->help);
+	facts_of(row, &text);
+	buffer_char(&text, '.');
+	man_text(out, buffer_string(&text));
+	buffer_release(&text);
+}
+
+static void man_rows(const struct option *table, const char *common, struct buffer *out)
 {
 	bool open = false;
-	struct buffer text = {0};
+	const char *heading = NULL;
 	for (const struct option *row = table; !option_table_ends(row); row++) {
-		if (!row->name) {
-			if (open)
-				buffer_text(out, ".El\n");
-			buffer_text(out, ".Ss ");
-			man_text(out, row->help);
-			open = false;
+		if (!row->name)
+			heading = row->help;
+		if (!row->name || option_same_names(common, row->name, strlen(row->name)))
 			continue;
+		if (heading && open)
+			buffer_text(out, ".El\n");
+		if (heading) {
+			buffer_text(out, ".Ss ");
+			man_text(out, heading);
 		}
-		if (!open)
+		if (heading || !open)
 			buffer_text(out, ".Bl -tag -width Ds\n");
+		heading = NULL;
 		open = true;
-		buffer_text(out, ".It");
-		if (row->letter)
-			buffer_format(out, " Fl %c ,", row->letter);
-		buffer_format(out, " Fl \\-%s", row->name);
-		if (row->value_name) {
-			buffer_text(out, " Ar ");
-			man_argument(out, row->value_name);
-		}
-		buffer_char(out, '\n');
-		buffer_clear(&text);
-		buffer_text(&text, row->help);
-		facts_of(row, &text);
-		buffer_char(&text, '.');
-		man_text(out, buffer_string(&text));
+		man_row(row, out);
 	}
 	if (open)
 		buffer_text(out, ".El\n");
-	buffer_release(&text);
 }
 
 void options_man_title(const char *name, struct buffer *out)
@@ -287,21 +354,6 @@ void options_man_title(const char *name, struct buffer *out)
 
 void options_man(const struct option *table, const struct command_text *text, struct buffer *out)
 {
-	static const struct {
-		enum status status;
-		const char *meaning;
-	} statuses[] = {
-		{OK, "done"},
-		{ERR_INTERNAL, "internal error"},
-		{ERR_USAGE, "wrong option or setting"},
-		{ERR_DATA, "bad input file"},
-		{ERR_STATE, "inputs that do not fit together, such as a vocabulary and a checkpoint"},
-		{ERR_RESOURCE, "disk full, out of memory, no permission, or no device"},
-		{ERR_PEER, "another process of the run died or hung"},
-		{ERR_NUMERIC, "training diverged: numbers are not finite"},
-		{ERR_LOCKED, "another run uses the output folder"},
-		{STOPPED, "stopped on request after saving; run the same command again to resume"},
-	};
 	struct buffer command = {0}, purpose = {0};
 	char title[64];
 	snprintf(title, sizeof title, "bertc-%s", text->name);
@@ -313,8 +365,17 @@ void options_man(const struct option *table, const struct command_text *text, st
 	buffer_text(out, ".Sh DESCRIPTION\n");
 	man_text(out, text->description && *text->description ? text->description : text->summary);
 	buffer_text(out, ".Sh OPTIONS\nDashes and underscores in option names are interchangeable.\n");
-	man_rows(table, out);
-	man_rows(option_common, out);
+	if (text->common) {
+		buffer_text(out, ".Ss " COMMON_HEADING "\n.Bl -tag -width Ds\n");
+		for (const char *name = text->common; *name;) {
+			const struct option *row;
+			name = next_common(name, table, &row);
+			man_row(row, out);
+		}
+		buffer_text(out, ".El\n");
+	}
+	man_rows(table, text->common, out);
+	man_rows(option_common, NULL, out);
 	buffer_text(out, ".Sh EXIT STATUS\n.Bl -tag -width Ds -compact\n");
 	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
 		buffer_format(out, ".It %d\n", statuses[i].status);

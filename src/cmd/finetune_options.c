@@ -222,6 +222,8 @@ const struct command_text finetune_text = {
 		       "run_swag.py work as they are: their options are understood, or the answer says what to use "
 		       "instead.\n\nColumns are detected by their usual names (sentence1 and sentence2, text, label, ...) and "
 		       "reported; options override them. To resume an interrupted run, run the same command again.",
+	.common = "task model train dev test data_dir out text_column pair_column label_column labels num_train_epochs "
+		  "learning_rate train_batch_size max_seq_length save_best metric sweep seed plan",
 	.examples =
 		"bertc finetune --task classification --model runs/mine --train train.tsv --dev dev.tsv --out runs/task\t"
 		"fine-tune a model on a table of texts and labels\n"

@@ -295,6 +295,8 @@ const struct command_text pretrain_text = {
 		"published runs (bert_base, bert_large, scibert, nvidia_lamb) are installed in share/bertc/recipes; in the "
 		"source tree they are in recipes/.\n\nFlags of google-research/bert, NVIDIA's BERT, transformers, and "
 		"Megatron-LM are accepted under their own names, or answered with what to use instead.",
+	.common = "corpus data model init_checkpoint vocab_file vocab_size cased out num_train_steps num_train_epochs "
+		  "train_batch_size max_seq_length learning_rate eval_corpus recipe seed max_time n_gpus plan fresh",
 	.examples = "bertc pretrain --corpus 'text/*.txt.zst' --out runs/mine\ttrain from raw text with default settings\nbertc "
 		    "pretrain --config recipes/scibert.conf --corpus papers/ --out runs/sci\trepeat a published run of two "
 		    "phases\nbertc pretrain --corpus text/ --model base --out runs/base --plan\tshow settings and memory without "

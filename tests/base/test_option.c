@@ -673,6 +673,32 @@ static void help_has_every_option_and_fits(void **state)
 	}
 }
 
+/* The options that most people need stand first and once, in their own order; a group with nothing left has no heading. */
+static void common_options_come_first(void **state)
+{
+	(void)state;
+	struct command_text own = text;
+	struct buffer help = {0}, page = {0};
+	own.description = "First words.\n\nMore words.";
+	own.common = "out train_batch_size corpus cased shuffle";
+	options_help(table, &own, 80, &help);
+	options_man(table, &own, &page);
+	const char *heading = strstr(help.data, "First words.\n\nOptions that most people need\n");
+	assert_non_null(heading);
+	const char *out = strstr(heading, "--out DIR"), *batch = strstr(heading, "--train_batch_size N");
+	const char *more = strstr(heading, "\n\nMore words."), *steps = strstr(heading, "--num_train_steps N");
+	assert_true(out && out < batch && batch < more && more < steps);
+	assert_null(strstr(batch + 5, "  -b, --train_batch_size"));
+	assert_null(strstr(help.data, "\nData\n"));
+	assert_non_null(strstr(steps, "\nExit status\n  0   done\n"));
+	assert_non_null(strstr(steps, "\n  75  stopped on request"));
+	assert_non_null(strstr(page.data, ".Ss Options that most people need\n.Bl -tag -width Ds\n.It Fl \\-out"));
+	assert_null(strstr(page.data, ".Ss Data"));
+	assert_non_null(strstr(page.data, ".Sh EXIT STATUS"));
+	buffer_release(&help);
+	buffer_release(&page);
+}
+
 static void help_without_a_heading_stands_apart(void **state)
 {
 	(void)state;
@@ -741,6 +767,7 @@ int main(void)
 		T(recipes),
 		T(near_names),
 		T(help_has_every_option_and_fits),
+		T(common_options_come_first),
 		T(help_without_a_heading_stands_apart),
 		T(man_page_passes_lint),
 		T(settings_table),

@@ -49,6 +49,14 @@ static void tables_are_in_order(void **state)
 		assert_ptr_equal(command_find(text->name), command);
 		assert_true(text->summary && text->synopsis && text->description && text->examples);
 		assert_true(islower((unsigned char)text->summary[0]) && text->summary[strlen(text->summary) - 1] != '.');
+		/* The longest tables open with what most people need. */
+		int count = 0, rows = 0;
+		for (const char *p = text->common; p && *p; p += strcspn(p, " "), p += strspn(p, " "))
+			count++;
+		for (const struct option *row = command->options; row->name || row->help; row++)
+			rows += row->name != NULL;
+		if (count != (rows > 70 ? 20 : 0))
+			fail_msg("%s: %d of %d options are said to be common", text->name, count, rows);
 		for (const struct option *row = command->options; row->name || row->help; row++) {
 			if (!row->name)
 				continue;
