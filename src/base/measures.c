@@ -1,5 +1,6 @@
 #include "base/measures.h"
 
+#include <stdio.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -34,4 +35,10 @@ bool measure_is_better(enum measure_direction direction, double value, double ot
 	if (isnan(other))
 		return true;
 	return direction == DIRECTION_LOWER ? value < other - margin : value > other + margin;
+}
+
+const char *measure_text(char out[MEASURE_BYTES], const struct measure *measure)
+{
+	snprintf(out, MEASURE_BYTES, measure->unit == UNIT_COUNT ? "%-20s %8.0f" : "%-20s %8.4f", measure->name, measure->value);
+	return out;
 }

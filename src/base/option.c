@@ -240,6 +240,13 @@ static enum status parse_value(const struct option *row, const char *text, union
 	return OK;
 }
 
+const char *option_synonym(const struct option *row, const char *text)
+{
+	size_t length = row->synonym ? strcspn(row->synonym, "=") : 0;
+	bool same = row->synonym && strlen(text) == length && memcmp(row->synonym, text, length) == 0;
+	return same ? row->synonym + length + 1 : text;
+}
+
 static bool is_automatic(const struct option *row, const char *text)
 {
 	return row->automatic && strcmp(text, row->automatic) == 0;
@@ -250,7 +257,7 @@ enum status option_check(const struct option *row, const char *text)
 	union option_value value;
 	if (is_automatic(row, text))
 		return OK;
-	return parse_value(row, text, &value);
+	return parse_value(row, option_synonym(row, text), &value);
 }
 
 /* Records hold whole numbers in digits, however they were given. */
@@ -301,6 +308,7 @@ enum status option_set_at(struct options *options, int index, const char *value,
 		return OK;
 	}
 	const char *copy = NULL;
+	value = option_synonym(&options->table[index], value);
 	options->faulty[index] = true; /* until it is stored */
 	TRY(option_copy_text(options, value, &copy));
 	if (options->table[index].type == OPTION_LIST && options->origin[index] != origin)

@@ -65,6 +65,7 @@ struct option {
 	const char *fallback_text;
 	const char *automatic; /* a word in place of a value, "auto": as if the option were not given; NULL: none */
 	const char *section;   /* the kind of section that may have its own value: "phase"; the same in all rows */
+	const char *synonym;   /* "fail=stop": another word for a value, which is taken as that value; NULL: none */
 };
 
 /* A name that people bring from other programs and that is no option here: it is left out with a line that says why, or

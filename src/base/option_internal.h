@@ -26,6 +26,8 @@ const char *option_value_at(const struct options *options, int index, struct buf
 bool option_in_scope(const struct option *row, enum option_scope scope);
 /* The row of options->aside with this name, or NULL. */
 const struct option *option_aside_find(const struct options *options, const char *word, size_t length);
+/* The value that the text is another word for, or the text. */
+const char *option_synonym(const struct option *row, const char *text);
 /* Refuses text that is no value for the row. */
 MUST_USE enum status option_check(const struct option *row, const char *text);
 /* One section's own value, checked; sections up to it come into being. Several values of a list: call by call. */

@@ -87,7 +87,7 @@ static bool same_value(const struct option *row, const char *a, const char *b)
 		return m == n;
 	if (row->type == OPTION_FLAG && option_parse_flag(a, &p) && option_parse_flag(b, &q))
 		return p == q;
-	return !strcmp(a, b);
+	return !strcmp(option_synonym(row, a), option_synonym(row, b));
 }
 
 /* The recorded value as text, lists joined as option_value_at does. */

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cmd/answer_options.h"
 #include "cmd/command.h"
+#include "cmd/saved_models.h"
 #include "cmd/foreign_rows.h"
 #include "infer/vector_format.h"
 #include "model/pooling.h"
@@ -176,6 +177,8 @@ static enum status check_embed(struct options *options)
 	enum status status = OK;
 	bool google = strcmp(settings->format, "google") == 0;
 	TRY(options_require(options, "model", "for instance: bertc embed --model FOLDER sentences.txt"));
+	TRY(saved_model_check(options, settings->answer.model));
+	TRY(text_arguments_check(options, "bertc embed --model FOLDER"));
 	if (strcmp(settings->format, "npy") == 0 && !settings->answer.out) {
 		status = error_set(ERR_USAGE, "--format npy needs --out FILE: the number of rows stands at its beginning");
 		error_hint("name a file, or print --format tsv");

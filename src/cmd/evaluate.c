@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/temporary.h"
 #include "cmd/command.h"
+#include "cmd/saved_models.h"
 #include "cmd/device_options.h"
 #include "cmd/evaluate_predictions.h"
 #include "cmd/squad_options.h"
@@ -139,16 +140,13 @@ static void print_metrics(const struct measures *metrics, bool json)
 		json_open(&writer, NULL, '{');
 	for (int i = 0; i < metrics->count; i++) {
 		const struct measure *measure = &metrics->item[i];
+		char line[MEASURE_BYTES];
 		if (json && measure->unit == UNIT_COUNT)
 			json_put_integer(&writer, measure->name, (int64_t)measure->value);
 		else if (json)
 			json_put_double(&writer, measure->name, measure->value);
-		else if (measure->unit == UNIT_COUNT)
-			printf("%-16s %8.0f\n", measure->name, measure->value);
-		else if (strstr(measure->name, "accuracy"))
-			printf("%-16s %8.2f %%\n", measure->name, 100.0 * measure->value);
 		else
-			printf("%-16s %8.4f\n", measure->name, measure->value);
+			puts(measure_text(line, measure));
 	}
 	if (json) {
 		json_close(&writer);
@@ -361,6 +359,7 @@ static enum status check_evaluate(struct options *options)
 		return options_blame(options, status);
 	}
 	TRY(options_require(options, "model", "for instance: bertc evaluate --model FOLDER --corpus PATH"));
+	TRY(saved_model_check(options, settings->model));
 	if (settings->test.count > 0 && inputs > 0)
 		status = error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
 	else if (settings->test.count == 0 && inputs != 1)

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/saved_models.h"
 #include "cmd/text_options.h"
 #include "formats/onnx_file.h"
 #include "infer/int8_layers.h"
@@ -401,6 +402,7 @@ static enum status check_export(struct options *options)
 	const struct export_settings *settings = options->settings;
 	enum status status = OK;
 	TRY(options_require(options, "model", "give a folder that bertc or transformers wrote: --model FOLDER"));
+	TRY(saved_model_check(options, settings->model));
 	TRY(options_require(options, "to", "choose one of onnx, tensorflow, sentence_transformers, triton, int8"));
 	TRY(options_require(options, "out", "give a new file or folder: --out PATH"));
 	if (!settings->to)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/saved_models.h"
 #include "cmd/device_options.h"
 #include "data/pretraining/instances.h"
 #include "infer/predictor.h"
@@ -170,7 +171,9 @@ done:
 
 static enum status check_fill(struct options *options)
 {
-	return options_require(options, "model", "for instance: bertc fill --model FOLDER \"Paris is the [MASK] of France.\"");
+	const struct fill_settings *settings = options->settings;
+	TRY(options_require(options, "model", "for instance: bertc fill --model FOLDER \"Paris is the [MASK] of France.\""));
+	return saved_model_check(options, settings->model);
 }
 
 static enum status run_fill(struct options *options)

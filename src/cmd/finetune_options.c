@@ -174,7 +174,8 @@ const struct option finetune_options[] = {
 	 .fallback = "false",
 	 .role = ROLE_RUN,
 	 .alias = "load_best_model_at_end",
-	 .help = "use the checkpoint that is best on the dev set as the finished model, instead of the last one"},
+	 .help = "make the checkpoint that is best on the dev set the finished model; by default that is the last one, as in "
+		 "published recipes, so that the dev set's scores are not those of a choice made on it"},
 	{.name = "best_by",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(training.best_by),

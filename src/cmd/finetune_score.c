@@ -52,9 +52,10 @@ static enum status score_sets(struct task_session *session, const struct set_lis
 	for (int64_t i = 0; i < dev->count; i++) {
 		TRY_GOTO(run_set(session, &dev->sets[i], TASK_SCORE, NULL, &measures[i]), done);
 		sets[i] = (struct result_set){dev->sets[i].name, &measures[i]};
-		for (int k = 0; k < measures[i].count; k++)
-			log_note("%s%s%s %.4f", sets[i].name, *sets[i].name ? " " : "", measures[i].item[k].name,
-				 measures[i].item[k].value);
+		for (int k = 0; k < measures[i].count; k++) {
+			char text[MEASURE_BYTES];
+			log_note("%s%s%s", sets[i].name, *sets[i].name ? " " : "", measure_text(text, &measures[i].item[k]));
+		}
 	}
 	const struct result_facts facts = {.sets = sets, .count = (int)dev->count, .global_step = -1, .loss = NAN};
 	status = results_write_evaluation(out, &facts);

@@ -412,10 +412,10 @@ static enum status finish(struct finetune_sweep *self)
 {
 	struct sweep *sweep = &self->sweep;
 	struct buffer table = {0};
-	int64_t best;
+	int64_t best, ties;
 	enum status status = OK;
 	TRY(save(self));
-	TRY(sweep_best(sweep, &best));
+	TRY(sweep_best(sweep, &best, &ties));
 	if (best < 0) {
 		status = error_set(ERR_NUMERIC, "no run of the sweep has a score");
 		error_hint("look at %s/report.html for why they failed; lower learning rates help most often", sweep->folder);
@@ -432,10 +432,14 @@ static enum status finish(struct finetune_sweep *self)
 		status = sweep_table(sweep, &table);
 	if (status == OK) {
 		fputs(buffer_string(&table), stdout);
-		log_note(
-			"the best run is %s: its model is in %s/final, its results beside it; each run keeps its finished model, "
-			"their checkpoints are removed",
-			sweep->runs[best].name, sweep->folder);
+		if (ties > 0)
+			log_warning("%" PRId64
+				    " runs did equally well: the sweep does not tell which is best, and the first of them is "
+				    "kept",
+				    ties + 1);
+		log_note("%s %s: its model is in %s/final, its results beside it; each run keeps its finished model, their "
+			 "checkpoints are removed",
+			 ties > 0 ? "the run that is kept is" : "the best run is", sweep->runs[best].name, sweep->folder);
 	}
 	buffer_release(&table);
 	return ranks_agree(self->machine->comm, status);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cmd/answer_options.h"
 #include "cmd/command.h"
+#include "cmd/saved_models.h"
 #include "cmd/folder_watch.h"
 #include "cmd/device_options.h"
 #include "cmd/squad_options.h"
@@ -62,7 +63,7 @@ static const struct option predict_options[] = {
 	 .range = "stop|skip",
 	 .role = ROLE_RESULT,
 	 .value_name = "WHAT",
-	 .help = "a row that cannot be used is an error, or is left out and counted"},
+	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
 	SQUAD_OPTIONS(struct predict_settings, squad, ROLE_RESULT, "as in training"),
 	{.name = "watch",
 	 .type = OPTION_TEXT,
@@ -284,7 +285,10 @@ static enum status can_stream(const struct task_session *session, const char *co
 
 static enum status check_predict(struct options *options)
 {
-	return options_require(options, "model", "give a folder that `bertc finetune` wrote, or a task folder of transformers");
+	const struct predict_settings *settings = options->settings;
+	TRY(options_require(options, "model", "give a folder that `bertc finetune` wrote, or a task folder of transformers"));
+	TRY(saved_model_check(options, settings->model));
+	return text_arguments_check(options, "bertc predict --model FOLDER");
 }
 
 static enum status run_predict(struct options *options)

@@ -170,7 +170,8 @@ const struct option pretrain_options[] = {
 	 .field = FIELD(training.save_best),
 	 .fallback = "true",
 	 .role = ROLE_RUN,
-	 .help = "also save a checkpoint whenever an evaluation is the best so far"},
+	 .help = "also keep the checkpoint of the best evaluation, as best in the run folder; final is the model of the last "
+		 "step in any case (in `bertc finetune` the option makes the best one final)"},
 	{.name = "eval_instances",
 	 .section = "phase",
 	 .type = OPTION_INTEGER,

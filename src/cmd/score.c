@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cmd/answer_options.h"
 #include "cmd/command.h"
+#include "cmd/saved_models.h"
 #include "infer/word_losses.h"
 
 struct score_settings {
@@ -116,7 +117,10 @@ static void release_own(void *own)
 
 static enum status check_score(struct options *options)
 {
-	return options_require(options, "model", "for instance: bertc score --model FOLDER sentences.txt");
+	const struct score_settings *settings = options->settings;
+	TRY(options_require(options, "model", "for instance: bertc score --model FOLDER sentences.txt"));
+	TRY(saved_model_check(options, settings->answer.model));
+	return text_arguments_check(options, "bertc score --model FOLDER");
 }
 
 static enum status run_score(struct options *options)

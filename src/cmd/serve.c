@@ -2,7 +2,10 @@
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
+#include "cmd/foreign_rows.h"
+#include "cmd/saved_models.h"
 #include "serve/service.h"
+#include "tasks/set_list.h"
 
 struct serve_settings {
 	struct option_list models;
@@ -119,7 +122,11 @@ static const struct command_text serve_text = {
 
 static enum status check_serve(struct options *options)
 {
-	return options_require(options, "model", "for instance: bertc serve --model FOLDER");
+	const struct serve_settings *settings = options->settings;
+	TRY(options_require(options, "model", "for instance: bertc serve --model FOLDER"));
+	for (int64_t i = 0; i < settings->models.count; i++)
+		TRY(saved_model_check(options, set_path(settings->models.values[i])));
+	return OK;
 }
 
 static enum status run_serve(struct options *options)
@@ -150,9 +157,19 @@ static enum status run_serve(struct options *options)
 	return status;
 }
 
+/* Of other servers. */
+static const struct option_foreign foreign[] = {
+	VALUE_REFUSED("port p", "--listen 127.0.0.1:8080 sets address and port; 0.0.0.0:8080 lets other machines in"),
+	VALUE_REFUSED("host hostname bind address", "--listen 127.0.0.1:8080 sets address and port"),
+	VALUE_REFUSED("model_id", "--model [NAME=]FOLDER names a folder on this machine"),
+	VALUE_REFUSED("workers", "one process answers all requests; --threads sets how many threads compute"),
+	{.name = NULL},
+};
+
 const struct command command_serve = {
 	.text = &serve_text,
 	.options = serve_options,
+	.foreign = foreign,
 	.settings_bytes = sizeof(struct serve_settings),
 	.check = check_serve,
 	.run = run_serve,

@@ -43,8 +43,8 @@ struct input_settings {
 		 .help = "key of the text in a JSON object; a.b means b within a"},                                              \
 	{                                                                                                                        \
 		.name = "on_bad_record", .type = OPTION_CHOICE, .field = offsetof(settings, member.on_bad_record),               \
-		.fallback = "fail", .range = "fail|skip", .role = ROLE_START, .value_name = "WHAT",                              \
-		.help = "on damaged data: stop with an error, or skip and count the record"                                      \
+		.fallback = "stop", .range = "stop|skip", .synonym = "fail=stop", .role = ROLE_START, .value_name = "WHAT",      \
+		.help = "on a record that is damaged: stop with an error, or skip and count it"                                  \
 	}
 
 /* The same as corpus.h has it. */

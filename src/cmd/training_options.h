@@ -79,7 +79,7 @@ struct training_settings {
 		 .help = "resume from checkpoint-N in the run folder; -1 = the newest"},                                         \
 	{                                                                                                                        \
 		.name = "plan", .type = OPTION_FLAG, .field = offsetof(settings, member.plan), .fallback = "false",              \
-		.role = ROLE_PLACE, .alias = "dry_run", .help = "print settings, memory, and time, then exit"              \
+		.role = ROLE_PLACE, .alias = "dry_run", .help = "print settings, memory, and time, then exit"                    \
 	}
 
 /* How long it trains. `epochs_text`: the epochs where nothing is said. */
@@ -236,7 +236,7 @@ struct training_settings {
 #define SEED_OPTION(settings, member, whose)                                                                                     \
 	{                                                                                                                        \
 		.name = "seed", .type = OPTION_INTEGER, .field = offsetof(settings, member.seed), .fallback = "12345",           \
-		.range = "0..", .role = ROLE_RESULT, .value_name = "N", .alias = "random_seed", .help = "seed of " whose              \
+		.range = "0..", .role = ROLE_RESULT, .value_name = "N", .alias = "random_seed", .help = "seed of " whose         \
 	}
 
 /* The dropout where it is not the model's own. */

@@ -64,6 +64,8 @@ struct report_sweep_group {
 MUST_USE enum status report_sweep_groups(const struct report_sweep *sweep, struct report_sweep_group **out, int64_t *out_count);
 /* The best run of the best setting, since one lucky seed is no better setting; -1 if none has a score. */
 int64_t report_sweep_best(const struct report_sweep *sweep);
+/* How many other runs did exactly as well as that one, with a setting that did as well. */
+int64_t report_sweep_ties(const struct report_sweep *sweep, int64_t best);
 /* A picture for each setting that varies; all runs, best first; and where seeds vary, means over them. */
 void report_sweep_html(const struct report_sweep *sweep, struct buffer *out);
 /* The same as a page of its own. */

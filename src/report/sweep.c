@@ -127,6 +127,26 @@ int64_t report_sweep_best(const struct report_sweep *sweep)
 	return run;
 }
 
+int64_t report_sweep_ties(const struct report_sweep *sweep, int64_t best)
+{
+	int seed = seed_of(sweep);
+	int64_t ties = 0;
+	double means[2];
+	for (int64_t i = 0; i < sweep->run_count; i++) {
+		const int64_t runs[2] = {best, i};
+		if (i == best || !(sweep->runs[i].score == sweep->runs[best].score))
+			continue;
+		for (int k = 0; k < 2; k++) {
+			int64_t first = runs[k];
+			for (int64_t other = first - 1; seed >= 0 && other >= 0; other--)
+				first = same_but(sweep, other, runs[k], seed) ? other : first;
+			means[k] = group_of(sweep, first, seed).mean;
+		}
+		ties += means[0] == means[1];
+	}
+	return ties;
+}
+
 /* ---- Pictures ---- */
 
 /* Numbers by size, then other words in the order of the runs. */

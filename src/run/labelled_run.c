@@ -318,6 +318,12 @@ static enum status check_batch(const struct labelled_run *labelled)
 }
 
 /* Three epochs, 32 examples at a time, the rates of Devlin et al. 2019; an evaluation an epoch. */
+/* Small models learn with higher rates than base and large. */
+static bool is_small(const struct model_config *config)
+{
+	return config->hidden_size < 512;
+}
+
 static enum status choose_phase(const struct labelled_run *labelled, struct run_phase *phase, const struct recipe *recipe)
 {
 	const struct run *run = labelled->run;
@@ -338,8 +344,25 @@ static enum status choose_phase(const struct labelled_run *labelled, struct run_
 	if (settings->save_steps < 0)
 		TRY(choose_integer(&phase->choices, "save_checkpoints_steps", (int64_t)batches, &settings->save_steps));
 	TRY(check_batch(labelled));
-	settings->rate.usual_learning_rate = run->config.hidden_size < 512 ? 1e-4 : 3e-5;
+	settings->rate.usual_learning_rate = is_small(&run->config) ? 1e-4 : 3e-5;
 	return phase_choose(phase, recipe);
+}
+
+/* With fewer examples one more right answer changes accuracy by more than a point. */
+#define DEV_LEAST 100
+
+static void warn_of_small_sets(const struct labelled_run *labelled)
+{
+	for (int64_t i = 0; i < labelled->dev_count; i++) {
+		const struct task_set *set = &labelled->dev[i];
+		long long count = set->encoded.example_count;
+		if (count < DEV_LEAST)
+			log_warning("the dev set%s%s has %lld example%s: one answer more or less changes its accuracy by %.1f "
+				    "points, so "
+				    "small differences mean nothing",
+				    set->name[0] ? " " : "", set->name, count, count == 1 ? "" : "s",
+				    100.0 / (double)(count > 0 ? count : 1));
+	}
 }
 
 enum status labelled_run_check(const struct labelled_run *labelled, const struct recipe *recipe,
@@ -366,6 +389,7 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	TRY(ranks_agree(run->machine->comm, read_model(labelled)));
 	TRY(ranks_agree(run->machine->comm, find_task(labelled)));
 	TRY(ranks_agree(run->machine->comm, read_files(labelled)));
+	warn_of_small_sets(labelled);
 	TRY(make_head(labelled));
 	if (!run->start.resumed && labelled->heads.head[0].loss != LOSS_VECTORS)
 		log_note("%s", labelled->continues_head
@@ -548,6 +572,8 @@ static enum status describe(void *context, struct report *report)
 	report->facts.epoch_tokens = (double)labelled->train.encoded.token_count;
 	TRY(labelled_report(&labelled->state, &labelled->train, labelled->dev_count > 0 ? &labelled->dev[0] : NULL,
 			    &labelled->preview, &report->task));
+	if (is_small(&labelled->run->config))
+		report->task.words.usual_rates = "5e-5 to 5e-4";
 	report->task.decides = labelled->task.decides;
 	return OK;
 }
@@ -682,9 +708,11 @@ enum status labelled_run_finish(struct labelled_run *labelled)
 		status = write_card(labelled, sets, step);
 	status = ranks_agree(run->machine->comm, status);
 	for (int64_t i = 0; status == OK && first && i < labelled->dev_count; i++) {
-		for (int k = 0; k < measures[i].count; k++)
-			log_note("%s%s%s %.4f", labelled->dev[i].name, labelled->dev[i].name[0] ? " " : "",
-				 measures[i].item[k].name, measures[i].item[k].value);
+		for (int k = 0; k < measures[i].count; k++) {
+			char text[MEASURE_BYTES];
+			log_note("%s%s%s", labelled->dev[i].name, labelled->dev[i].name[0] ? " " : "",
+				 measure_text(text, &measures[i].item[k]));
+		}
 	}
 done:
 	free(measures);

@@ -123,6 +123,8 @@ static enum status show_plan(const struct run *run, const struct memory_plan *pl
 	struct buffer text = {0};
 	enum status status;
 	TRY_GOTO(run->record->show(run->record->context, run, &text), done);
+	if (text.size == 0) /* a further run of a sweep: as before */
+		return OK;
 	buffer_char(&text, '\n');
 	shapes_print(&run->shapes, &text);
 	plan_print(plan, run->memory.model, &run->shapes.limits, &text);

@@ -251,6 +251,9 @@ static enum status shard_is_of(const char *prefix, const struct option_list *pat
 	return status;
 }
 
+/* Tokens of held-out text, of which 15 % are predicted, with fewer of which its loss is a guess. */
+#define HELD_OUT_LEAST 2000
+
 static enum status make_shards(const struct option_list *patterns, const struct corpus_settings *input,
 			       const struct tokenizer *tokenizer, struct pool *pool, const char *prefix, double held_out_fraction)
 {
@@ -279,6 +282,10 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 		log_note("held out for evaluation: %s, %s",
 			 format_counted(documents, report.held_out.documents, "document", "documents"),
 			 format_counted(tokens, report.held_out.tokens, "token", "tokens"));
+	if (held_out_fraction > 0 && report.held_out.tokens > 0 && report.held_out.tokens < HELD_OUT_LEAST)
+		log_warning(
+			"that is too little text to judge the model by: --eval_corpus names text to evaluate on, and a larger "
+			"--held_out_fraction holds out more");
 done:
 	corpus_close(corpus);
 	return status;

@@ -347,11 +347,12 @@ static enum status view_make(struct view *out, const struct sweep *sweep)
 	return OK;
 }
 
-enum status sweep_best(const struct sweep *sweep, int64_t *out)
+enum status sweep_best(const struct sweep *sweep, int64_t *out, int64_t *out_ties)
 {
 	struct view view;
 	enum status status = view_make(&view, sweep);
 	*out = status == OK ? report_sweep_best(&view.sweep) : -1;
+	*out_ties = *out >= 0 ? report_sweep_ties(&view.sweep, *out) : 0;
 	view_release(&view);
 	return status;
 }

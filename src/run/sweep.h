@@ -74,8 +74,9 @@ MUST_USE enum status sweep_run_folder(const struct sweep *sweep, int64_t run, ch
 /* Removes the checkpoints of a finished run: its finished model stays. First rank. */
 MUST_USE enum status sweep_prune(const struct sweep *sweep, int64_t run);
 int64_t sweep_count(const struct sweep *sweep, enum sweep_state state);
-/* The best run: the best seed of the setting that is best in the mean over its seeds; -1: no run has a score. */
-MUST_USE enum status sweep_best(const struct sweep *sweep, int64_t *out);
+/* The best run: the best seed of the setting that is best in the mean over its seeds; -1: no run has a score. *out_ties: how
+ * many others did as well. */
+MUST_USE enum status sweep_best(const struct sweep *sweep, int64_t *out, int64_t *out_ties);
 /* Copies the model and the results of a finished run to --out itself. First rank. */
 MUST_USE enum status sweep_publish(const struct sweep *sweep, int64_t run);
 /* Is this run's model the one that was copied last, and still there? */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/option.h"
 
 static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice,
 					   &task_tagging,        &task_squad,      &task_relation,   &task_embedding,
@@ -319,6 +320,34 @@ static enum status read_label_weights(struct task_state *state)
 	return OK;
 }
 
+/* Examples that a class has on average, from which on one with a single example looks like a slip of the pen. */
+#define USUAL_LEAST 10
+
+/* A mistyped label is a class of its own, which nothing else would say. */
+static void warn_of_single_labels(const struct task_state *state)
+{
+	const struct label_set *labels = &state->labels;
+	const char *names[64], *near;
+	int64_t all = 0, named = 0;
+	for (int64_t i = 0; i < labels->count; i++)
+		all += labels->labels[i].count;
+	for (int64_t i = 0; i < labels->count && named < 64; i++)
+		if (labels->labels[i].count >= USUAL_LEAST)
+			names[named++] = labels->labels[i].name;
+	if (state->task == &task_tagging || all < USUAL_LEAST * labels->count) /* rare tags are usual */
+		return;
+	for (int64_t i = 0; i < labels->count; i++) {
+		const char *name = labels->labels[i].name;
+		if (labels->labels[i].count != 1)
+			continue;
+		near = nearest_name(name, names, named);
+		if (near)
+			log_warning("the label '%s' has a single example: is it a mistyped '%s'?", name, near);
+		else
+			log_warning("the label '%s' has a single example, which is too few to learn from", name);
+	}
+}
+
 enum status task_order_labels(struct task_state *state)
 {
 	const struct layout *layout = state->settings.layout;
@@ -337,6 +366,7 @@ enum status task_order_labels(struct task_state *state)
 	label_set_describe(&state->labels, &text);
 	log_note("%s", buffer_string(&text));
 	buffer_release(&text);
+	warn_of_single_labels(state);
 	return read_label_weights(state);
 }
 

@@ -1,0 +1,34 @@
+#include "cmd/saved_models.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "weights/checkpoint_folder.h"
+
+enum status saved_model_check(struct options *options, const char *model)
+{
+	char index[PATH_BYTES];
+	if (!model || file_exists(model))
+		return OK;
+	/* The prefix of a TensorFlow checkpoint is no file. */
+	if (snprintf(index, sizeof index, "%s.index", model) < (int)sizeof index && file_exists(index))
+		return OK;
+	enum status status = checkpoint_missing(model);
+	if (!error_last()->hint[0])
+		error_hint("give a run folder, one of its checkpoints, or any folder with a BERT model");
+	return options_blame(options, status);
+}
+
+enum status text_arguments_check(struct options *options, const char *example)
+{
+	for (int64_t i = 0; i < options->positional.count; i++) {
+		const char *word = options->positional.values[i];
+		if (!strchr(word, ' ') || file_exists(word) || strpbrk(word, "*?["))
+			continue;
+		enum status status = error_set(ERR_USAGE, "'%.200s' is not a file", word);
+		error_hint("arguments are files; to answer a text, pass it on standard input: echo \"TEXT\" | %s", example);
+		TRY(options_blame(options, status));
+	}
+	return OK;
+}
