@@ -161,7 +161,7 @@ DEMO_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(wildcard demo/*.c))
 FUZZ_SECONDS = 60
 FUZZ_RUNS =
 FUZZ_COMPARISONS =
-FUZZ_FOLDERS = base formats text data model weights tasks serve report train
+FUZZ_FOLDERS = base formats text data backend model weights tasks serve report train
 # What the targets have learned lies here, whichever build they learned it in.
 FUZZ_OUT = build-fuzz/fuzz
 # Small blocks let small inputs cross their borders.

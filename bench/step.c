@@ -112,7 +112,7 @@ static enum status bench(int argc, char **argv)
 	struct batch_capacity capacity = {0};
 	int32_t longest = 0;
 	int64_t count = 1, next = 0, tokens = 0;
-	TRY(model_folder_config(argv[1], &config));
+	TRY(model_size_or_folder_config(argv[1], &config));
 	if (config.vocab_size == 0)
 		config.vocab_size = 30522;
 	TRY(pool_create(&pool, atoi(argv[3])));

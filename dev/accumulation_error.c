@@ -63,7 +63,7 @@ static enum status open_run(struct run *run, char **argv)
 	TRY(backend_open(&run->be, &(struct backend_settings){.device = "cpu",
 							      .dtype = strcmp(argv[7], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
 							      .pool = run->pool}));
-	TRY(model_folder_config(argv[3], &config));
+	TRY(model_size_or_folder_config(argv[3], &config));
 	TRY(model_create(&run->model, run->be, &config, &model_heads_pretraining));
 	TRY(model_allocate(run->model, true));
 	struct shape_limits limits = {.batch = steps.capacity,

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 	struct run run;
 	golden_open(&golden, argv[2]);
 	REQUIRE(model_source_find(argv[1], &source));
-	REQUIRE(model_folder_config(argv[1], &golden.config));
+	REQUIRE(model_size_or_folder_config(argv[1], &golden.config));
 	run_open(&run, "cpu", DTYPE_F32, 1, &golden.config, &golden.batch, true);
 	float *slab = calloc((size_t)run.model->slab_count, sizeof(*slab));
 	REQUIRE(model_folder_load(source.weights, run.model, MISSING_HEADS, slab, &report));

@@ -737,7 +737,7 @@ static enum status run_bench(struct options *options)
 	const struct bench_settings *settings = options->settings;
 	struct bench bench = {.settings = settings, .clock = clock_seconds};
 	struct pool *pool;
-	TRY(model_folder_config(settings->model, &bench.config));
+	TRY(model_size_or_folder_config(settings->model, &bench.config));
 	if (bench.config.vocab_size == 0)
 		bench.config.vocab_size = (int32_t)settings->vocab_size;
 	if (settings->max_seq_length > bench.config.max_position_embeddings)

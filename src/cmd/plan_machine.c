@@ -192,7 +192,7 @@ static enum status choose_hosts(struct plan *plan)
 enum status plan_open_machine(struct plan *plan)
 {
 	const struct plan_settings *settings = plan->settings;
-	TRY(model_folder_config(settings->model, &plan->config));
+	TRY(model_size_or_folder_config(settings->model, &plan->config));
 	if (plan->config.vocab_size == 0)
 		plan->config.vocab_size = (int32_t)settings->vocab_size;
 	TRY(choose_hosts(plan));

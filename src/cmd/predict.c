@@ -12,6 +12,7 @@
 #include "cmd/squad_options.h"
 #include "cmd/text_options.h"
 #include "formats/stream.h"
+#include "data/unknown.h"
 #include "infer/task_session.h"
 #include "infer/task_stream.h"
 
@@ -174,6 +175,7 @@ static void log_stream(const struct task_stream *stream, const char *path)
 		log_note("%s longer than %d tokens and cut, by %.0f tokens on average; --max_seq_length raises the limit",
 			 format_counted(count, stream->cut_count, "text was", "texts were"),
 			 session->state.settings.max_seq_length, (double)stream->cut_tokens / (double)stream->cut_count);
+	unknown_warn("the texts", stream->unknown, stream->tokens);
 	bad_records_log(&session->bad, path);
 }
 

@@ -106,6 +106,14 @@ static uint64_t add_array(uint64_t hash, const void *array, int64_t count, size_
 	return array ? hash64_combine(hash, hash64(array, (size_t)count * size)) : hash;
 }
 
+void labelled_count_unknown(const struct labelled_set *set, const struct vocab *vocab, int64_t *unknown, int64_t *tokens)
+{
+	for (int64_t i = 0; i < set->token_count; i++) {
+		*unknown += set->ids[i] == vocab->unk;
+		*tokens += set->ids[i] != vocab->cls && set->ids[i] != vocab->sep;
+	}
+}
+
 uint64_t labelled_hash(const struct labelled_set *set)
 {
 	uint64_t hash = 0;

@@ -3,6 +3,7 @@
 #define DATA_LABELLED_H
 
 #include "data/source.h"
+#include "text/vocab.h"
 
 /* The labels of one head: items of example e are starts[e] to starts[e + 1]. */
 struct labelled_items {
@@ -43,6 +44,8 @@ MUST_USE enum status labelled_item(struct labelled_set *set, int head, const int
 void labelled_release(struct labelled_set *set);
 /* Tokens of an example. */
 int64_t labelled_tokens(const struct labelled_set *set, int64_t example);
+/* Adds up tokens but [CLS] and [SEP], of which there are two or three a sequence, and how many of them are [UNK]. */
+void labelled_count_unknown(const struct labelled_set *set, const struct vocab *vocab, int64_t *unknown, int64_t *tokens);
 /* Hash of everything that is trained on. */
 uint64_t labelled_hash(const struct labelled_set *set);
 

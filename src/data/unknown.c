@@ -5,9 +5,16 @@
 #define WARNING 0.05
 #define LIMIT 0.9 /* nothing is left to learn: every word is the same */
 
+static const char advice[] = "the vocabulary does not fit this text (another language, or cased against uncased)";
+
+void unknown_warn(const char *what, int64_t unknown, int64_t tokens)
+{
+	if ((double)unknown > WARNING * (double)tokens)
+		log_warning("%.1f %% of the tokens of %s are [UNK]: %s", 100 * (double)unknown / (double)tokens, what, advice);
+}
+
 enum status unknown_check(const char *what, int64_t unknown, int64_t tokens)
 {
-	static const char advice[] = "the vocabulary does not fit this text (another language, or cased against uncased)";
 	double share = tokens > 0 ? (double)unknown / (double)tokens : 0;
 	if (share > LIMIT) {
 		enum status status = error_set(ERR_STATE, "%.1f %% of the tokens of %s are [UNK]: there is nothing to learn",
@@ -15,7 +22,6 @@ enum status unknown_check(const char *what, int64_t unknown, int64_t tokens)
 		error_hint("%s; `bertc vocab` learns one that does", advice);
 		return status;
 	}
-	if (share > WARNING)
-		log_warning("%.1f %% of the tokens of %s are [UNK]: %s", 100 * share, what, advice);
+	unknown_warn(what, unknown, tokens);
 	return OK;
 }

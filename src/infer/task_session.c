@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "data/step_reader.h"
+#include "data/unknown.h"
 #include "tasks/record.h"
 #include "weights/sentence_folder.h"
 
@@ -134,12 +135,15 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 	struct labelled_source source = {.vocab_size = session->folder_tokenizer.vocab.count};
 	struct instances *instances = NULL;
 	struct batch_capacity capacity;
+	int64_t unknown = 0, tokens = 0;
 	enum status status;
 	*out = (struct task_set){.name = "", .use = use};
 	*outputs = (struct task_outputs){0};
 	TRY(state->task->read(state, out, paths, count));
 	TRY(state->task->encode(state, out));
 	bad_records_log(&session->bad, count > 0 ? paths[0] : "");
+	labelled_count_unknown(&out->encoded, &session->folder_tokenizer.vocab, &unknown, &tokens);
+	unknown_warn(count > 0 ? paths[0] : "the examples", unknown, tokens);
 	TRY(task_outputs_create(outputs, &out->encoded, &session->heads.head[0]));
 	if (out->encoded.example_count == 0)
 		return OK;

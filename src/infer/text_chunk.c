@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/unknown.h"
 #include "tasks/task.h"
 
 /* The text of a line, and the second one of a pair. */
@@ -202,6 +203,7 @@ static enum status encode(struct text_chunk *texts, const struct line_chunk *chu
 	if (text->pair)
 		TRY(tokenizer_encode(settings->tokenizer, text->pair, text->pair_size, &tokens[1]));
 	int64_t all = tokens[0].count + tokens[1].count + (text->pair ? 3 : 2);
+	texts->counts.words += tokens[0].count + tokens[1].count;
 	texts->counts.empty += tokens[0].count + tokens[1].count == (settings->prompt ? prompt_tokens : 0);
 	int32_t left_out = settings->leaves_out_prompt && settings->prompt ? prompt_tokens : 0;
 	bool too_many = all > settings->max_seq_length;
@@ -275,11 +277,13 @@ enum status text_chunk_make(struct text_chunk *texts, const struct line_chunk *c
 		prompt_tokens = (int32_t)texts->tokens[0].count;
 	}
 	int64_t invalid = texts->tokens[0].invalid_bytes + texts->tokens[1].invalid_bytes;
+	int64_t unknown = texts->tokens[0].unknown + texts->tokens[1].unknown;
 	for (int64_t i = 0; i < chunk->count; i++)
 		TRY(add_line(texts, chunk, settings, i, prompt_tokens));
 	for (int64_t i = 0; i < texts->sequence_count; i++)
 		texts->sequences[i].ids = texts->ids + texts->id_starts[i];
 	texts->counts.invalid_bytes = texts->tokens[0].invalid_bytes + texts->tokens[1].invalid_bytes - invalid;
+	texts->counts.unknown = texts->tokens[0].unknown + texts->tokens[1].unknown - unknown;
 	return buffer_status(&texts->ids_text);
 }
 
@@ -307,6 +311,8 @@ void text_counts_add(struct text_counts *sum, const struct text_counts *part)
 	sum->cut_lines += part->cut_lines;
 	sum->windowed += part->windowed;
 	sum->invalid_bytes += part->invalid_bytes;
+	sum->words += part->words;
+	sum->unknown += part->unknown;
 }
 
 void text_counts_log(const struct text_counts *counts, const struct text_settings *settings)
@@ -326,4 +332,5 @@ void text_counts_log(const struct text_counts *counts, const struct text_setting
 		log_warning("%s empty", format_counted(texts, counts->empty, "text was", "texts were"));
 	if (counts->invalid_bytes > 0)
 		log_warning("%s no UTF-8 and left out", format_counted(number, counts->invalid_bytes, "byte was", "bytes were"));
+	unknown_warn("the texts", counts->unknown, counts->words);
 }

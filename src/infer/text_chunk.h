@@ -45,6 +45,7 @@ struct text_counts {
 	int64_t cut_lines;       /* lines longer than the line stream reads */
 	int64_t windowed;        /* texts in several windows */
 	int64_t invalid_bytes;   /* that were no UTF-8 */
+	int64_t words, unknown;  /* tokens without [CLS] and [SEP], of each text once; those that are [UNK] */
 };
 void text_counts_add(struct text_counts *sum, const struct text_counts *part);
 /* Says on standard error what was not as a person would expect, each only where there was some. */

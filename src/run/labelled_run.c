@@ -85,17 +85,12 @@ static enum status read_model(struct labelled_run *labelled)
 
 /* ---- The task's files ---- */
 
-/* Has the vocabulary the words of the examples? Special tokens, two or three a sequence, do not count. */
+/* Has the vocabulary the words of the examples? */
 static enum status check_unknown(const struct labelled_run *labelled, const struct task_set *set, const char *path)
 {
-	const struct labelled_set *encoded = &set->encoded;
-	const struct vocab *vocab = labelled->run->vocab;
 	char what[PATH_BYTES + 2];
 	int64_t unknown = 0, words = 0;
-	for (int64_t i = 0; i < encoded->token_count; i++) {
-		unknown += encoded->ids[i] == vocab->unk;
-		words += encoded->ids[i] != vocab->cls && encoded->ids[i] != vocab->sep;
-	}
+	labelled_count_unknown(&set->encoded, labelled->run->vocab, &unknown, &words);
 	snprintf(what, sizeof(what), "'%s'", path);
 	return unknown_check(what, unknown, words);
 }

@@ -57,9 +57,11 @@ static enum status check_model(const struct pretraining_run *pretraining)
 {
 	const struct pretraining_run_settings *settings = pretraining->settings;
 	const struct run *run = pretraining->run;
-	const char *model = settings->model ? settings->model : pretraining->initial.path;
 	struct model_config config;
-	TRY(model_folder_config(model ? model : "base", &config));
+	if (!settings->model && pretraining->initial.path)
+		TRY(model_folder_config(pretraining->initial.path, &config));
+	else
+		TRY(model_size_or_folder_config(settings->model ? settings->model : "base", &config));
 	bool fixed = strcmp(settings->initial.positions, "same") == 0;
 	for (int64_t i = 0; fixed && i < run->phase_count; i++)
 		if (pretraining->data.phases[i].input_file->count == 0) /* else they are as long as they are */
@@ -127,7 +129,10 @@ static enum status choose_model(struct pretraining_run *pretraining)
 		TRY(status);
 	}
 	/* A checkpoint has all of it: what --model named may have moved or changed since. */
-	TRY(model_folder_config(run->start.resumed ? run->start.checkpoint : model, config));
+	if (run->start.resumed || model == pretraining->initial.path)
+		TRY(model_folder_config(run->start.resumed ? run->start.checkpoint : model, config));
+	else
+		TRY(model_size_or_folder_config(model, config));
 	initial_weights_fit(&pretraining->initial, run->vocab->count, run_longest(run), config);
 	if (config->vocab_size == 0)
 		config->vocab_size = run->vocab->count;

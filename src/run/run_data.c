@@ -375,7 +375,7 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	if (there && !settings->eval_recorded)
 		TRY(shard_is_of(prefix, &list, &settings->input, &same));
 	if (there && !same)
-		log_note("evaluation set %s: its text has changed; preparing it again", group->name);
+		log_note("evaluation set%s%s: its text has changed; preparing it again", group->name[0] ? " " : "", group->name);
 	if (!there || !same)
 		TRY(make_shards(&list, &settings->input, tokenizer, settings->pool, prefix, 0));
 	return set_open(out, group->name, prefixes, 1);

@@ -203,6 +203,15 @@ static struct model_folder_content folder_content(const struct checkpoint_contex
 	};
 }
 
+/* A temporary folder that is not to be published. The error that was set stays the last. */
+static enum status remove_unfinished(const char *temporary)
+{
+	struct error error = *error_last();
+	if (file_exists(temporary) && folder_remove(temporary) != OK)
+		log_warning("'%s' could not be removed", temporary);
+	return error_restore(&error);
+}
+
 /* Every file of the checkpoint into a folder under a temporary name; the manifest last. */
 static enum status write_files(const struct checkpoint_writer *writer, const char *folder)
 {
@@ -241,12 +250,8 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	enum status status = write_files(writer, temporary);
 	if (status == OK)
 		status = checkpoint_folder_publish(context->folder, temporary, name);
-	if (status != OK) {
-		struct error error = *error_last();
-		if (file_exists(temporary) && folder_remove(temporary) != OK)
-			log_warning("'%s' could not be removed", temporary);
-		return error_restore(&error);
-	}
+	if (status != OK)
+		return remove_unfinished(temporary);
 	log_detail("saved %s", name);
 	stop_loss("what was trained since %s is lost; the same command resumes there", name);
 	/* The checkpoint is there: what fails now costs nothing but a warning. */
@@ -441,6 +446,7 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 	char temporary[PATH_BYTES];
 	float *slab = NULL;
 	struct folder_files files = {0};
+	bool made = false;
 	enum status status;
 	TRY_GOTO(checkpoint_folder_check(context->folder), done);
 	if (context->may_save)
@@ -457,12 +463,15 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 	TRY_GOTO(path_join(temporary, context->folder, TEMPORARY_PREFIX "final"), done);
 	if (file_exists(temporary))
 		TRY_GOTO(folder_remove(temporary), done);
+	made = true;
 	TRY_GOTO(folder_make(temporary), done);
 	struct model_folder_content content = folder_content(context, model, slab);
 	TRY_GOTO(model_folder_save(temporary, &content, &files), done);
 	TRY_GOTO(manifest_write(temporary, step, &files), done);
 	TRY_GOTO(checkpoint_folder_publish(context->folder, temporary, "final"), done);
 done:
+	if (status != OK && made)
+		status = remove_unfinished(temporary);
 	free(slab);
 	free(files.files);
 	return status;

@@ -203,17 +203,18 @@ static enum status config_path(const char *model, char out[PATH_BYTES])
 enum status model_folder_config(const char *model, struct model_config *out)
 {
 	char path[PATH_BYTES];
-	if (is_one_of(model, model_size_names))
-		return model_config_named(out, model);
 	TRY(config_path(model, path));
 	return read_config(path, out, NULL);
+}
+
+enum status model_size_or_folder_config(const char *model, struct model_config *out)
+{
+	return is_one_of(model, model_size_names) ? model_config_named(out, model) : model_folder_config(model, out);
 }
 
 enum status model_folder_task(const char *model, struct task_config *out)
 {
 	char path[PATH_BYTES];
-	if (is_one_of(model, model_size_names))
-		return task_config_make(out, NULL, NULL, NULL, 0);
 	TRY(config_path(model, path));
 	return read_config(path, NULL, out);
 }

@@ -13,13 +13,14 @@
 #include "weights/folder_file.h"
 #include "weights/model_weights.h"
 
-/* The configuration that `model` means: a size name, the path of a config.json or bert_config.json, or what
- * model_source_find understands and has one beside it. "gelu" in a bert_config.json is the tanh form, as in Google's
- * code, but the erf form beside weights that are not TensorFlow's, as in Hugging Face's and NVIDIA's. With a size name, and with
- * a file that leaves it out, vocab_size is 0. */
+/* The configuration that `model` means: the path of a config.json or bert_config.json, or what model_source_find understands and
+ * has one beside it. "gelu" in a bert_config.json is the tanh form, as in Google's code, but the erf form beside weights that are
+ * not TensorFlow's, as in Hugging Face's and NVIDIA's. With a file that leaves it out, vocab_size is 0. */
 MUST_USE enum status model_folder_config(const char *model, struct model_config *out);
-/* What the same file says of the task that the model was trained for; nothing with a size name. The caller releases
- * *out. */
+/* The same where a model may also be new: the name of a size ("base"), whose vocab_size is 0, comes before a folder of that name.
+ */
+MUST_USE enum status model_size_or_folder_config(const char *model, struct model_config *out);
+/* What the same file says of the task that the model was trained for. The caller releases *out. */
 MUST_USE enum status model_folder_task(const char *model, struct task_config *out);
 
 /* What a person means by a model: a folder, a file of weights, the prefix of a TensorFlow checkpoint, or the folder of a

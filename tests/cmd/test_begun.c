@@ -235,6 +235,18 @@ static void unknown_words(void **state)
 		       "finetune --task classification --model %s/whole --train %s/chinese.tsv --out %s/chinese " COMMON, folder,
 		       folder, folder);
 	assert_said("100.0 % of the tokens");
+	/* A model that is there answers all the same, and the odd thing is said. */
+	assert_program(0, "",
+		       "finetune --task classification --model %s/whole --train %s/few.tsv --out %s/asked --num_train_steps 1 "
+		       "--train_batch_size 2 --max_seq_length 32 --precision fp32",
+		       folder, folder, folder);
+	static const char strange[] = "sentence\tlabel\n\xe4\xbb\x8a\xe5\xa4\xa9\ta\n\xe5\xa5\xbd\tb\n";
+	assert_ok(file_write(test_path("strange.tsv"), strange, sizeof strange - 1));
+	assert_program(0, "100.0 % of the tokens of the texts are [UNK]", "predict --model %s/asked %s/strange.tsv", folder,
+		       folder);
+	assert_program(0, "strange.tsv are [UNK]", "evaluate --model %s/asked --test %s/strange.tsv", folder, folder);
+	assert_program(0, "of the tokens of the texts are [UNK]", "embed --model %s/asked %s/chinese.tsv", folder,
+		       folder);
 }
 
 /* Wherever a corpus is read, what is odd in it is said. */

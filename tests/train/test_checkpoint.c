@@ -406,6 +406,27 @@ static void what_is_not_finite_is_not_saved(void **state)
 	}
 }
 
+/* The disk is full while the finished model is written: nothing of it is left. */
+static void an_unfinished_model_goes(void **state)
+{
+	(void)state;
+	world_open(&w, "unfinished", 100, 3);
+	assert_ok(train(&w.training));
+	for (int i = 1; i <= 3; i++) {
+		char fault[32];
+		snprintf(fault, sizeof(fault), "write:%d:ENOSPC", i);
+		assert_ok(file_fault_set(fault));
+		enum status status = checkpoint_save_final(&w.training.checkpoints, w.model, w.training.state.step);
+		assert_ok(file_fault_set(NULL));
+		assert_int_equal(status, ERR_RESOURCE);
+		assert_false(file_exists(test_path("unfinished/.tmp-final")));
+		assert_false(file_exists(test_path("unfinished/final")));
+	}
+	assert_ok(checkpoint_save_final(&w.training.checkpoints, w.model, w.training.state.step));
+	assert_true(file_exists(test_path("unfinished/final")));
+	world_close(&w);
+}
+
 int main(void)
 {
 	log_level = LOG_QUIET;
@@ -413,10 +434,15 @@ int main(void)
 	if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0)
 		setenv("TMPDIR", "/dev/shm", 1);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_bit_counts),           cmocka_unit_test(every_length_counts),
-		cmocka_unit_test(the_older_one_is_taken),     cmocka_unit_test(no_fault_costs_a_checkpoint),
-		cmocka_unit_test(no_kill_costs_a_checkpoint), cmocka_unit_test(saves_what_was),
-		cmocka_unit_test(the_folder_goes_away),       cmocka_unit_test(what_is_not_finite_is_not_saved),
+		cmocka_unit_test(an_unfinished_model_goes),
+		cmocka_unit_test(every_bit_counts),
+		cmocka_unit_test(every_length_counts),
+		cmocka_unit_test(the_older_one_is_taken),
+		cmocka_unit_test(no_fault_costs_a_checkpoint),
+		cmocka_unit_test(no_kill_costs_a_checkpoint),
+		cmocka_unit_test(saves_what_was),
+		cmocka_unit_test(the_folder_goes_away),
+		cmocka_unit_test(what_is_not_finite_is_not_saved),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
