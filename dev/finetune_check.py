@@ -299,7 +299,132 @@ class Squad(Task):
         return torch.stack(losses).mean()
 
 
-CLASSES = {"classification": Classification, "regression": Regression, "multilabel": Multilabel, "multiple_choice": Choice,
+class Editor(transformers.BertPreTrainedModel):
+    """bertc's head for edits: a linear layer over all rows."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.bert = transformers.BertModel(config, add_pooling_layer=False)
+        self.dropout = torch.nn.Dropout(config.hidden_dropout_prob)
+        self.edits = torch.nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    def forward(self, **inputs):
+        return self.edits(self.dropout(self.bert(**inputs).last_hidden_state))
+
+
+class Rewriting(Task):
+    """Contexts, source and target between two tabs. Edits have the least cost: 4096 for each token deleted and each run inserted, 1
+    for each token copied, 2^24 for each that cannot be made."""
+    auto = Editor
+    POINTER = 64
+
+    def tokens(self, text):
+        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        return [(i, text[b:e] if i == self.tokenizer.unk_token_id else None, text[b:e])
+                for i, (b, e) in zip(encoded["input_ids"], encoded["offset_mapping"])]
+
+    @staticmethod
+    def edits(source, target, rows, second):
+        """[(deleted, first, last)] of each token and the end; first is None where what comes before it cannot be made."""
+        def key(token):
+            return token and token[:2]
+
+        def run(row, j):
+            n = 0
+            while (row + n < len(rows) and j + n < len(target) and rows[row + n] and key(rows[row + n]) == key(target[j + n])):
+                n += 1
+            return n
+        runs = [[run(row, j) for row in range(len(rows))] for j in range(len(target))] + [[0]]
+        costs = {}
+
+        def steps(i, j, inserted):
+            if i < len(source) and j < len(target) and key(source[i]) == key(target[j]):
+                yield costs[i + 1, j + 1, False], ("keep", 0)
+            for n in range(1, 1 if inserted else max(runs[j]) + 1):
+                yield 4096 + n + costs[i, j + n, True], ("insert", n)
+            if i < len(source):
+                yield 4096 + costs[i + 1, j, False], ("delete", 0)
+            if j < len(target):
+                yield 2**24 + costs[i, j + 1, inserted], ("miss", 0)
+        for i in range(len(source), -1, -1):
+            for j in range(len(target), -1, -1):
+                for inserted in (True, False):
+                    costs[i, j, inserted] = min((cost for cost, _ in steps(i, j, inserted)), default=0)
+        out, i, j, inserted = [[False, 0, 0] for _ in range(len(source) + 1)], 0, 0, False
+        while i < len(source) or j < len(target):
+            step, n = next(what for cost, what in steps(i, j, inserted) if cost == costs[i, j, inserted])
+            if step == "insert":
+                order = [*range(second - 1, -1, -1), *range(len(rows) - 1, second - 1, -1)]
+                first = next(row for row in order if runs[j][row] >= n)
+                if out[i][1] is not None:
+                    out[i][1:] = first, first + n - 1
+                j, inserted = j + n, True
+            elif step == "miss":
+                out[i][1], j = None, j + 1
+            else:
+                out[i][0] = step == "delete"
+                i, j, inserted = i + 1, j + (step == "keep"), False
+        return out
+
+    def read(self, path):
+        examples = []
+        for line in lines_of(path):
+            *contexts, source, target = [self.tokens(text) for text in line.split("\t\t")]
+            rows = [None]
+            for context in contexts:
+                rows += [*context, None] if context else []
+            second = len(rows)
+            rows += [*source, None]
+            assert len(rows) <= self.length
+            special = [self.tokenizer.cls_token_id] + [self.tokenizer.sep_token_id] * len(rows)
+            ids = [row[0] if row else special[i] for i, row in enumerate(rows)]
+            edits = self.edits(source, target, rows, second)
+            examples.append(([(ids, [int(i >= second) for i in range(len(rows))])], (second, edits, rows, line.split("\t\t")[-1])))
+        return examples
+
+    def logits(self, model, examples):
+        out = model(**self.padded([sequences[0] for sequences, _ in examples]))
+        return [x[:len(ids)] for x, ([(ids, _)], _) in zip(out, examples)]
+
+    def scores(self, x, k):
+        size = self.POINTER
+        query, key = (x[:, 2 + (2 * k + part) * size:][:, :size] for part in (0, 1))
+        return query @ key.T / size**0.5
+
+    def loss(self, logits, examples):
+        losses = []
+        for x, (_, (second, edits, *_)) in zip(logits, examples):
+            pointers = [self.scores(x, k) for k in (0, 1)]
+            for row, (deleted, *places) in enumerate(edits, second):
+                own = F.cross_entropy(x[row, :2][None], torch.tensor([int(deleted)]))
+                for scores, place in zip(pointers, places):
+                    if places[0] is not None:
+                        own = own + F.cross_entropy(scores[row][None], torch.tensor([place]))
+                losses.append(own)
+        return torch.stack(losses).mean()
+
+    def score(self, logits, examples):
+        """Of texts without spaces."""
+        right = 0
+        for x, (_, (second, edits, rows, target)) in zip(logits, examples):
+            first, last = self.scores(x, 0), self.scores(x, 1)
+            text = ""
+            for row in range(second, len(rows)):
+                best, run = first[row, 0] + last[row, 0], None
+                for a in range(1, len(rows)):
+                    for b in range(a, len(rows)):
+                        if rows[b] is None or rows[a] is None:
+                            break
+                        if first[row, a] + last[row, b] > best:
+                            best, run = first[row, a] + last[row, b], (a, b)
+                text += "".join(rows[i][2] for i in range(run[0], run[1] + 1)) if run else ""
+                text += rows[row][2] if rows[row] and x[row, 0] >= x[row, 1] else ""
+            right += text == target.replace(" ", "")
+        return {"exact_match": 100 * right / len(examples)}
+
+
+CLASSES = {"rewriting": Rewriting, "classification": Classification, "regression": Regression, "multilabel": Multilabel, "multiple_choice": Choice,
            "tagging": Tagging, "squad": Squad}
 
 
@@ -471,7 +596,8 @@ class Exact:
     def check_measures(self):
         """The measures of bertc's own outputs."""
         results, dev = json.load(open(self.one / "eval_results.json")), self.task.read(self.a.dev)
-        logits = [torch.tensor(x).view(-1, len(self.task.ids)) if self.a.task == "tagging" else torch.tensor(x)
+        widths = {"tagging": len(self.task.ids), "rewriting": 258}
+        logits = [torch.tensor(x).view(-1, widths[self.a.task]) if self.a.task in widths else torch.tensor(x)
                   for x in self.bertc.outputs(self.one)]
         expected = self.task.score(logits, dev) if hasattr(self.task, "score") else {}
         expected["loss"] = float(self.task.loss([x.view(-1, 2) if self.a.task == "squad" else x for x in logits], dev))

@@ -230,19 +230,27 @@ static enum status open_static(const struct evaluate_settings *settings, const s
 {
 	struct instance_demands demands = {.vocab_size = config->vocab_size,
 					   .max_length = config->max_position_embeddings,
+					   .pair_length = (int32_t)(settings->max_seq_length < config->max_position_embeddings
+									    ? settings->max_seq_length
+									    : config->max_position_embeddings),
 					   .skip_bad = strcmp(settings->input.on_bad_record, "skip") == 0};
 	struct model_source source;
 	struct folder_tokenizer tokenizer;
+	struct tokenizer *encoder = NULL; /* of pairs */
 	struct pool *pool = NULL;
 	enum status status;
 	TRY(model_source_find(settings->model, &source));
 	TRY(folder_tokenizer_read(&tokenizer, &source));
+	tokenizer.settings.special_tokens = false;
+	TRY_GOTO(tokenizer_open(&encoder, &tokenizer.vocab, &tokenizer.settings), done);
+	demands.tokenizer = encoder;
 	TRY_GOTO(pool_create(&pool, (int)settings->device.threads), done);
 	status = run_static_open(settings->input_file.values, settings->input_file.count, folder, &demands, &tokenizer.vocab,
 				 pool, &out->files, &out->file_count);
 done:
 	if (pool)
 		pool_free(pool);
+	tokenizer_close(encoder);
 	folder_tokenizer_release(&tokenizer);
 	for (int64_t i = 0; status == OK && i < out->file_count; i++) {
 		struct shard_contents contents = static_contents(&out->files[i]);

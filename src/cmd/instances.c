@@ -605,8 +605,14 @@ static enum status open_converted(struct run *run, const char *path, int64_t num
 	struct instance_demands demands = {.vocab_size = run->vocab.count,
 					   .skip_bad = strcmp(run->settings->input.on_bad_record, "skip") == 0};
 	TRY(instance_file_format(path, &format));
-	if (format == INSTANCE_STATIC)
-		return static_file_open(out, path);
+	if (format == INSTANCE_STATIC) {
+		TRY(static_file_open(out, path));
+		if (!out->summary.has_pairs)
+			return OK;
+		enum status status = error_set(ERR_USAGE, "'%s' holds pairs for rewriting whose masks training draws", path);
+		error_hint("`bertc instances --pairs` makes masked instances of the lines that they come from");
+		return status;
+	}
 	snprintf(name, sizeof(name), "%lld.instances", (long long)number);
 	TRY(path_join(own, run->folder, name));
 	TRY(instance_file_convert(path, &demands, own, &counts));

@@ -22,7 +22,9 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_SOURCE,
 	 .value_name = "PATH...",
 	 .alias = "input_dir input_files input_files_dir",
-	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5, or the output of `bertc instances`; files, "
+	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5, or the output of `bertc instances`; or "
+		 "bert-ad's "
+		 "pairs for rewriting, as lines of label, id, text_a, text_b; files, "
 		 "folders, globs"},
 	INPUT_OPTIONS(struct pretrain_settings, input),
 	{.name = "held_out_fraction",

@@ -157,6 +157,12 @@ static const struct report_column known[] = {
 	 "is "
 	 "perfect. Of Chinese, characters count as words.",
 	 {{0}}},
+	{"bleu_1", "BLEU of words", "bleu 1", "BLEU", NULL, UNIT_POINTS, HIGHER, NULL, {{0}}},
+	{"bleu_2", "BLEU of up to two words", "bleu 2", "BLEU", NULL, UNIT_POINTS, HIGHER, NULL, {{0}}},
+	{"bleu_3", "BLEU of up to three words", "bleu 3", "BLEU", NULL, UNIT_POINTS, HIGHER, NULL, {{0}}},
+	{"bleu_sentence", "BLEU, mean over the texts", "bleu sentence", "BLEU", NULL, UNIT_POINTS, HIGHER, NULL, {{0}}},
+	{"rouge_1", "ROUGE-1", "rouge 1", "ROUGE", NULL, UNIT_POINTS, HIGHER, NULL, {{0}}},
+	{"rouge_2", "ROUGE-2", "rouge 2", "ROUGE", NULL, UNIT_POINTS, HIGHER, NULL, {{0}}},
 	{"rouge_l",
 	 "ROUGE-L",
 	 "ROUGE-L",

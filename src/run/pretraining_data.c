@@ -33,16 +33,38 @@ static bool same_list(const struct option_list *a, const struct option_list *b)
 	return same;
 }
 
+/* Pairs become instances of the phase's length, or of bert-ad's where it is open. */
+#define PAIR_LENGTH 128
+static void set_pairs(const struct pretraining_data *data, int64_t index, struct run_data_settings *out)
+{
+	const struct pretraining_phase *phase = &data->phases[index];
+	out->pair_length = phase->length_open ? PAIR_LENGTH : (int32_t)data->run->phases[index].settings.max_seq_length;
+	out->pair_predictions = phase->instances.max_predictions_per_seq;
+}
+
+/* Are the instances of an earlier phase made as those of this one would be? All but pairs are as they are. */
+static bool made_alike(const struct pretraining_phase *before, const struct run_data_settings *a,
+		       const struct run_data_settings *b)
+{
+	bool has_pairs = false;
+	for (int64_t i = 0; i < before->file_count; i++)
+		has_pairs |= before->files[i].summary.has_pairs;
+	return !has_pairs || (a->pair_length == b->pair_length && a->pair_predictions == b->pair_predictions);
+}
+
 /* Instances of a length suit one phase: each may have files of its own. Those of the phase that comes first, or goes
  * on, are open already. */
 static enum status open_phase_files(struct pretraining_data *data, const struct run_data_settings *settings)
 {
+	struct run_data_settings own = *settings, last;
 	int64_t current = data->run->start.state.phase.index;
 	for (int64_t i = current; i < data->phase_count; i++) {
 		struct pretraining_phase *phase = &data->phases[i], *before = phase - 1;
 		struct run_phase *of_run = &data->run->phases[i];
 		const struct option_list *list = phase->input_file;
 		of_run->data_hash = data->data.hash;
+		last = own;
+		set_pairs(data, i, &own);
 		if (i == current) {
 			phase->files = data->data.train_files;
 			phase->file_count = data->data.train_file_count;
@@ -56,14 +78,14 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 		}
 		if (list->count == 0)
 			continue;
-		if (same_list(list, before->input_file)) {
+		if (same_list(list, before->input_file) && made_alike(before, &own, &last)) {
 			phase->files = before->files;
 			phase->file_count = before->file_count;
 			of_run->data_hash = data->run->phases[i - 1].data_hash;
 			continue;
 		}
 		phase->owns_files = true;
-		TRY(run_data_static(&data->data, settings, list, &phase->files, &phase->file_count));
+		TRY(run_data_static(&data->data, &own, list, &phase->files, &phase->file_count));
 		for (int64_t k = 0; settings->prove_contents && k < phase->file_count; k++) {
 			struct shard_contents contents = static_contents(&phase->files[k]);
 			TRY(contents.prove(contents.file, NULL, NULL));
@@ -162,6 +184,7 @@ static enum status open_data(struct pretraining_data *data)
 		.resumed = (start->resumed && start->own) || start->begun,
 	};
 	given.input.threads = (int)run->machine->device.threads;
+	set_pairs(data, start->state.phase.index, &given);
 	TRY(check_sources(&given));
 	TRY(run_data_open(&data->data, &given));
 	TRY(open_phase_files(data, &given));

@@ -338,17 +338,27 @@ static enum status set_open(struct run_data *out, const char *name, const char *
 	return shards_open(prefixes, count, out, &set->shards, &set->shard_count);
 }
 
-static struct instance_demands demands_of(const struct run_data_settings *settings, const struct run_data *data)
+/* Instances of files, with what is to be made of pairs. */
+static enum status open_static(const struct run_data *data, const struct run_data_settings *settings, const char *const *values,
+			       int64_t count, struct static_file **out, int64_t *out_count)
 {
-	return (struct instance_demands){.vocab_size = data->vocab.count, .skip_bad = settings->input.skip_bad_records};
+	struct tokenizer *tokenizer;
+	TRY(tokenizer_open(&tokenizer, &data->vocab, &data->tokenizer));
+	struct instance_demands demands = {.vocab_size = data->vocab.count,
+					   .skip_bad = settings->input.skip_bad_records,
+					   .tokenizer = tokenizer,
+					   .pair_length = settings->pair_length,
+					   .pair_predictions = settings->pair_predictions};
+	enum status status =
+		run_static_open(values, count, settings->folder, &demands, &data->vocab, settings->pool, out, out_count);
+	tokenizer_close(tokenizer);
+	return status;
 }
 
 enum status run_data_static(const struct run_data *data, const struct run_data_settings *settings,
 			    const struct option_list *files, struct static_file **out, int64_t *out_count)
 {
-	struct instance_demands demands = demands_of(settings, data);
-	return run_static_open(files->values, files->count, settings->folder, &demands, &data->vocab, settings->pool, out,
-			       out_count);
+	return open_static(data, settings, files->values, files->count, out, out_count);
 }
 
 /* One more evaluation set of static instances. */
@@ -356,10 +366,8 @@ static enum status static_set_open(const struct run_data_settings *settings, con
 				   struct run_data *out)
 {
 	struct run_data_set *set = &out->evaluation[out->evaluation_count++];
-	struct instance_demands demands = demands_of(settings, out);
 	snprintf(set->name, sizeof(set->name), "%s", group->name);
-	return run_static_open(group->values, group->count, settings->folder, &demands, &out->vocab, settings->pool, &set->files,
-			       &set->file_count);
+	return open_static(out, settings, group->values, group->count, &set->files, &set->file_count);
 }
 
 /* Text of an evaluation set to shards. A set of another text is made again: no result of training depends on it. */

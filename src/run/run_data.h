@@ -22,12 +22,13 @@ struct run_data_settings {
 	const struct option_list *eval_corpus, *eval_data, *eval_file;
 	bool corpus_recorded, eval_recorded; /* the lists are a resumed run's record: needed only where shards are not */
 	struct corpus_settings input;
-	double held_out_fraction;          /* of the corpus' documents, unless an evaluation set is given */
-	const char *vocab_file;            /* NULL: the folder's, or learned from the corpus */
-	int64_t vocab_size, min_frequency; /* to learn; size 0 = chosen from the amount of text */
-	bool cased;                        /* when nothing else says: see cased_given */
-	bool cased_given;                  /* `cased` is what a person asked for: what contradicts it is refused */
-	bool prove_contents;               /* compare the tokens of shards with their checksums: one rank does */
+	double held_out_fraction;              /* of the corpus' documents, unless an evaluation set is given */
+	const char *vocab_file;                /* NULL: the folder's, or learned from the corpus */
+	int64_t vocab_size, min_frequency;     /* to learn; size 0 = chosen from the amount of text */
+	bool cased;                            /* when nothing else says: see cased_given */
+	bool cased_given;                      /* `cased` is what a person asked for: what contradicts it is refused */
+	int32_t pair_length, pair_predictions; /* of pairs to rewrite, as in struct instance_demands */
+	bool prove_contents;                   /* compare the tokens of shards with their checksums: one rank does */
 	struct pool *pool;
 	bool resumed; /* a checkpoint goes on with the folder as it is; without one, a folder made
 			 with other settings is made again */

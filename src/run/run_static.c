@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/unknown.h"
@@ -31,6 +32,13 @@ static enum status open_source(const struct conversion *conversion, int64_t inde
 	if (format == INSTANCE_STATIC)
 		return static_file_open(file, source);
 	TRY(instance_file_fingerprint(source, &fingerprint));
+	if (format == INSTANCE_PAIRS) {
+		const struct tokenizer_settings *settings = tokenizer_settings_of(conversion->demands->tokenizer);
+		const int32_t made_with[] = {conversion->demands->pair_length, conversion->demands->pair_predictions,
+					     settings->lowercase, settings->strip_accents, settings->split_chinese};
+		fingerprint = hash64_combine(fingerprint,
+					     hash64_combine(conversion->vocab->hash, hash64(made_with, sizeof(made_with))));
+	}
 	snprintf(name, sizeof(name), "input-%016" PRIx64 ".instances", fingerprint);
 	TRY(path_join(path, conversion->folder, name));
 	if (static_file_is(path) && static_file_open(file, path) == OK)

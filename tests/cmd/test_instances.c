@@ -1,4 +1,5 @@
 /* bertc instances as a user runs it, and training, evaluation and inspection of what it writes. */
+#include <math.h>
 #include "program.h"
 #include "base/json.h"
 #include "base/rng.h"
@@ -232,11 +233,68 @@ static void test_training(void **state)
 		       RUN "--input_file %s/t.tfrecord.gz --corpus %s/text --num_train_steps 3 --out %s/two", f, f, f, f, f);
 }
 
+static double last_evaluated(const char *name)
+{
+	struct buffer text = {0};
+	const char *last = NULL;
+	assert_ok(file_read(test_path(name), 1 << 20, &text));
+	for (const char *at = buffer_string(&text); (at = strstr(at, "\"eval_loss\":")); at++)
+		last = at + 12;
+	assert_non_null(last);
+	double loss = strtod(last, NULL);
+	buffer_release(&text);
+	return loss;
+}
+
+/* Pairs for rewriting are trained on as their lines stand: whole, in two halves, and scored as the run scored them. */
+static void test_pairs(void **state)
+{
+	(void)state;
+	const char *f = test_folder;
+	struct buffer lines = {0};
+	struct rng rng = rng_start(3, RNG_TEST, 4);
+	static const char *const words[] = {"river", "stone", "cloud", "walked", "seldom", "under", "the", "bright"};
+	buffer_text(&lines, "label\tid\ttext_a\ttext_b\n");
+	for (int i = 0; i < 120; i++) {
+		buffer_format(&lines, "%d\t%d\t", i % 2, i);
+		for (int k = 0; k < 12; k++) /* three words and eight, the label is the first of B */
+			buffer_format(&lines, "%s%s", words[k == 4 ? (uint32_t)i % 2 : rng_below(&rng, 8)],
+				      k == 3   ? "\t"
+				      : k < 11 ? " "
+					       : "\n");
+	}
+	assert_ok(file_write(test_path("pairs.tsv"), lines.data, lines.size));
+	buffer_text(&lines, "one\t1\triver stone\tcloud walked under\n");
+	assert_ok(file_write(test_path("bad.tsv"), lines.data, lines.size));
+	buffer_release(&lines);
+	assert_int_equal(program(RUN "--input_file %s/pairs.tsv --eval_file %s/pairs.tsv --max_seq_length 24 --num_train_steps 8 "
+				     "--out %s/p1",
+				 f, f, f, f, f),
+			 0);
+	assert_program(75, "stopped at step 5",
+		       RUN "--input_file %s/pairs.tsv --eval_file %s/pairs.tsv --max_seq_length 24 --num_train_steps 8 "
+			   "--stop_at_step 5 --out %s/p2",
+		       f, f, f, f, f);
+	assert_int_equal(program("pretrain --out %s/p2 --threads 1", f), 0);
+	assert_same_file(test_path("p1/final/model.safetensors"), test_path("p2/final/model.safetensors"));
+	double loss = last_evaluated("p1/metrics.jsonl");
+	assert_int_equal(
+		program("evaluate --model %s/p1 --input_file %s/pairs.tsv --max_seq_length 24 --json --precision fp32", f, f), 0);
+	assert_true(number("instances") == 120);
+	assert_true(fabs(number("loss") - loss) <= 1e-5 * loss);
+	assert_program(3, "line 122 has not the form", RUN "--input_file %s/bad.tsv --num_train_steps 3 --out %s/p3", f, f, f, f);
+	assert_program(0, "finished", RUN "--input_file %s/bad.tsv --on_bad_record skip --num_train_steps 3 --out %s/p3", f, f, f,
+		       f);
+	assert_program(2, "a text with tabs, not a file of instances", "instances --convert %s/pairs.tsv --out %s/p.tfrecord", f,
+		       f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_deterministic), cmocka_unit_test(test_outputs),   cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_without_hdf5),  cmocka_unit_test(test_bad_input), cmocka_unit_test(test_training),
+		cmocka_unit_test(test_pairs),
 	};
 	return cmocka_run_group_tests(tests, make_text, program_teardown);
 }

@@ -468,6 +468,66 @@ static void test_mixture(void **state)
 
 /* ---- Pairs for rewriting ---- */
 
+/* The same pairs as a source of training: a sample always has the same run, another sample of the pair another one. */
+static void pairs_are_masked_as_they_are_used(const char *path, const struct tokenizer *tokenizer)
+{
+	static const int32_t b_of_first[] = {7, 8, 9, 10}; /* cut to the room */
+	const struct vocab *vocab = tokenizer_vocab(tokenizer);
+	struct instance_demands demands = {.vocab_size = vocab->count, .tokenizer = tokenizer, .pair_length = 9};
+	struct instance_settings settings = {.seed = 9, .shuffle = true, .vocab_size = vocab->count, .mask = vocab->mask};
+	struct instance_counts counts;
+	struct static_file file;
+	struct instances *source;
+	struct instance_room room, again;
+	char own[PATH_BYTES];
+	enum instance_format format;
+	snprintf(own, sizeof(own), "%s", test_path("pairs.instances"));
+	assert_ok(instance_file_format(path, &format));
+	assert_int_equal(format, INSTANCE_PAIRS);
+	assert_error(ERR_DATA, "line 4 has not the form label, id, text_a, text_b",
+		     instance_file_convert(path, &demands, own, &counts));
+	demands.skip_bad = true;
+	assert_ok(instance_file_convert(path, &demands, own, &counts));
+	assert_int_equal(counts.instances, 2);
+	assert_int_equal(counts.bad, 2);
+	assert_ok(static_file_verify(own));
+	assert_ok(static_file_open(&file, own));
+	assert_true(file.summary.has_pairs);
+	assert_int_equal(file.summary.max_predictions, 2);
+	assert_ok(instances_open_static(&source, &file, 1, &settings));
+	assert_int_equal(instances_per_epoch(source), 2);
+	int64_t starts[16] = {0}, masked = 0, kept = 0, first = 0;
+	for (int64_t sample = 0; sample < 2000; sample++) {
+		struct instance *one = room_for(&room), *two = room_for(&again);
+		assert_ok(instances_get(source, sample, one));
+		assert_ok(instances_get(source, sample, two));
+		assert_memory_equal(one->ids, two->ids, (size_t)one->length * sizeof(*one->ids));
+		assert_int_equal(one->prediction_positions[0], two->prediction_positions[0]);
+		assert_int_equal(one->prediction_count, 2);
+		int32_t start = one->prediction_positions[0];
+		assert_int_equal(one->prediction_positions[1], start + 1);
+		assert_true(start >= 4 && start + 1 <= one->length - 2);
+		masked += one->ids[start] == 4;
+		kept += one->ids[start] == one->prediction_labels[0];
+		if (one->next_label == 0)
+			continue;
+		first++;
+		starts[start]++;
+		assert_int_equal(one->length, 9);
+		assert_int_equal(one->prediction_labels[0], b_of_first[start - 4]);
+		assert_int_equal(one->prediction_labels[1], b_of_first[start - 3]);
+	}
+	assert_int_equal(first, 1000);
+	for (int i = 4; i <= 6; i++) /* three places, alike */
+		assert_true(starts[i] > 280 && starts[i] < 390);
+	assert_true(masked > 1520 && masked < 1680);
+	assert_true(kept > 150 && kept < 280); /* a tenth, and some that were drawn from the vocabulary */
+	instances_close(source);
+	static_file_close(&file);
+	demands.tokenizer = NULL;
+	assert_error(ERR_USAGE, "a text with tabs, not a file of instances", instance_file_convert(path, &demands, own, &counts));
+}
+
 static void test_rewriting(void **state)
 {
 	(void)state;
@@ -523,6 +583,7 @@ static void test_rewriting(void **state)
 		assert_true(starts[i] > 200 && starts[i] < 300);
 	assert_true(masked > 1520 && masked < 1680);
 	rewriting_close(rewriting);
+	pairs_are_masked_as_they_are_used(path, tokenizer);
 	assert_ok(file_write(path, "x\n", 2));
 	assert_error(ERR_DATA, "no usable pair in 1 lines", rewriting_open(&rewriting, &of_pairs, &counts));
 	tokenizer_close(tokenizer);

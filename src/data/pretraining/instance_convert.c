@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "data/pretraining/instance_files.h"
+#include "data/pretraining/rewriting.h"
 #include "formats/hdf5_rows.h"
 
 #define HDF5_MAGIC "\211HDF\r\n\032\n"
@@ -37,7 +38,8 @@ enum status instance_file_format(const char *path, enum instance_format *out)
 	enum status status = ferror(file) ? error_set_errno(ERR_RESOURCE, "'%s': cannot read", path) : OK;
 	fclose(file);
 	TRY(status);
-	*out = count == sizeof(head) && memcmp(head, HDF5_MAGIC, sizeof(head)) == 0 ? INSTANCE_HDF5 : INSTANCE_TFRECORD;
+	bool hdf5 = count == sizeof(head) && memcmp(head, HDF5_MAGIC, sizeof(head)) == 0;
+	*out = hdf5 ? INSTANCE_HDF5 : rewriting_is_file(path) ? INSTANCE_PAIRS : INSTANCE_TFRECORD;
 	return OK;
 }
 
@@ -85,6 +87,48 @@ static enum status convert_records(const char *path, const struct instance_deman
 	*out = *record_reader_counts(reader);
 done:
 	record_reader_close(reader);
+	return status;
+}
+
+/* ---- Pairs for learning to rewrite ---- */
+
+struct pair_target {
+	const struct instance_demands *demands;
+	struct static_writer *writer;
+	struct instance instance;
+};
+
+static enum status add_pair(void *context, const struct rewriting_pair *pair)
+{
+	struct pair_target *target = context;
+	const struct instance_demands *demands = target->demands;
+	rewriting_join(pair, tokenizer_vocab(demands->tokenizer), demands->pair_predictions, &target->instance);
+	return static_writer_add_pair(target->writer, &target->instance);
+}
+
+static enum status convert_pairs(const char *path, const struct instance_demands *demands, struct static_writer *writer,
+				 struct instance_counts *out)
+{
+	struct pair_target target = {.demands = demands, .writer = writer};
+	struct rewriting_counts counts = {0};
+	enum status status;
+	if (!demands->tokenizer) {
+		status = error_set(ERR_USAGE, "'%s': a text with tabs, not a file of instances", path);
+		error_hint("`bertc pretrain --input_file` and `bertc instances --pairs` read lines of label, id, text_a, text_b");
+		return status;
+	}
+	TRY_GOTO(instance_create(&target.instance, demands->pair_length, demands->pair_length), done);
+	TRY_GOTO(rewriting_read(path, !demands->skip_bad, demands->tokenizer, demands->pair_length, add_pair, &target, &counts),
+		 done);
+	out->instances = counts.pairs;
+	out->bad = counts.malformed;
+	if (counts.unfit > 0)
+		log_note(
+			"'%s': %lld of %lld pairs are left out, since nothing in B can be masked that is as long as A: A has one "
+			"token or none, or B is not longer than A",
+			path, (long long)counts.unfit, (long long)(counts.unfit + counts.pairs));
+done:
+	instance_release(&target.instance);
 	return status;
 }
 
@@ -359,7 +403,8 @@ enum status instance_file_convert(const char *path, const struct instance_demand
 		return convert_in_child(path, demands, static_path, fingerprint, out);
 	BUG_IF(format == INSTANCE_STATIC);
 	TRY(static_writer_open(&writer, static_path));
-	enum status status = convert_records(path, demands, writer, out);
+	enum status status = format == INSTANCE_PAIRS ? convert_pairs(path, demands, writer, out)
+						      : convert_records(path, demands, writer, out);
 	if (status == OK)
 		status = check_unchanged(path, fingerprint);
 	if (status != OK) {

@@ -5,14 +5,19 @@
 
 #include "data/pretraining/instances.h"
 #include "data/pretraining/static_instances.h"
+#include "text/tokenizer.h"
 
-enum instance_format { INSTANCE_TFRECORD, INSTANCE_TFRECORD_GZIP, INSTANCE_HDF5, INSTANCE_STATIC };
+enum instance_format { INSTANCE_TFRECORD, INSTANCE_TFRECORD_GZIP, INSTANCE_HDF5, INSTANCE_STATIC, INSTANCE_PAIRS };
 
 /* What is demanded of instances that are read. */
 struct instance_demands {
 	int32_t vocab_size; /* ids below this; 0 = any */
 	int32_t max_length; /* at most so many tokens (the model's positions); 0 = any */
 	bool skip_bad;      /* a bad record is passed over, counted, and told (the first few) instead of an error */
+	/* Of pairs for learning to rewrite (rewriting.h): tokens of an instance, and predictions (0: as many as A has) at most.
+	 * Without a tokenizer a file of pairs is refused. */
+	const struct tokenizer *tokenizer;
+	int32_t pair_length, pair_predictions;
 };
 
 struct instance_counts {
@@ -20,7 +25,7 @@ struct instance_counts {
 	int64_t bad; /* passed over */
 };
 
-/* By content: TFRecord, HDF5 or our own; never by the name. */
+/* By content: TFRecord, HDF5, our own, or lines of pairs; never by the name. */
 MUST_USE enum status instance_file_format(const char *path, enum instance_format *out);
 
 /* A row as the formats of the world hold it, padded to the longest. */
@@ -46,7 +51,8 @@ void record_reader_shape(const struct record_reader *reader, int32_t *out_length
 const struct instance_counts *record_reader_counts(const struct record_reader *reader);
 void record_reader_close(struct record_reader *reader); /* NULL is fine */
 
-/* Name, size and time of a file, hashed: tells whether a conversion of it is still good. */
+/* Name, size and time of a file, hashed: tells whether a conversion of it is still good. (That of pairs depends on the demands,
+ * too.) */
 MUST_USE enum status instance_file_fingerprint(const char *path, uint64_t *out);
 /* Any of the formats to our own. An HDF5 file is read by a child process, so that what is wrong with it can harm
  * nothing but the child. */

@@ -65,6 +65,7 @@ enum status instance_writer_open(struct instance_writer **out, const char *path,
 		break;
 	case INSTANCE_STATIC: status = static_writer_open(&writer->own, path); break;
 	case INSTANCE_HDF5: status = open_hdf5(writer, path); break;
+	case INSTANCE_PAIRS: BUG_IF(true); break; /* only read */
 	}
 	if (status != OK)
 		instance_writer_abandon(writer);

@@ -79,6 +79,9 @@ struct instance {
 	int32_t *prediction_positions, *prediction_labels;
 	float *prediction_weights; /* may be NULL when not wanted */
 	int32_t next_label;        /* 0 = B follows A, 1 = random; -1 = no label */
+	/* Of a pair that was read from a file (static_writer_add_pair): nothing is masked yet, and which run of B is to be is
+	 * drawn by whoever trains. */
+	bool draws_span;
 };
 /* A sample of a source of instances, into the buffers of `out`. */
 MUST_USE enum status instances_get(struct instances *instances, int64_t sample, struct instance *out);

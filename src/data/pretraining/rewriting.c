@@ -55,64 +55,147 @@ static bool read_label(struct field field, bool *out)
 	return any && *end == 0;
 }
 
-static enum status add_pair(struct rewriting *rewriting, struct shard_writer *writer, struct tokens *tokens,
-			    const struct field *fields, bool label, struct rewriting_counts *counts)
+/* What reads one file. */
+struct pair_reader {
+	bool strict;
+	const struct tokenizer *tokenizer;
+	int32_t max_seq_length;
+	struct tokens tokens;
+	enum status (*take)(void *context, const struct rewriting_pair *pair);
+	void *context;
+	struct rewriting_counts *counts;
+};
+
+static enum status take_pair(struct pair_reader *reader, const struct field *fields, bool label)
 {
+	struct tokens *tokens = &reader->tokens;
 	tokens_clear(tokens);
-	TRY(tokenizer_encode(rewriting->settings.tokenizer, fields[TEXT_A].text, fields[TEXT_A].size, tokens));
+	TRY(tokenizer_encode(reader->tokenizer, fields[TEXT_A].text, fields[TEXT_A].size, tokens));
 	int64_t a = tokens->count;
-	TRY(tokenizer_encode(rewriting->settings.tokenizer, fields[TEXT_B].text, fields[TEXT_B].size, tokens));
-	int64_t b = tokens->count - a, room = rewriting->settings.max_seq_length - 3 - a;
+	TRY(tokenizer_encode(reader->tokenizer, fields[TEXT_B].text, fields[TEXT_B].size, tokens));
+	int64_t b = tokens->count - a, room = reader->max_seq_length - 3 - a;
 	if (b > room)
 		b = room;
 	if (a < 2 || a >= b) {
-		counts->unfit++;
+		reader->counts->unfit++;
 		return OK;
 	}
-	TRY(memory_grow(&rewriting->labels, &rewriting->capacity, rewriting->count + 1, sizeof(bool), "pairs"));
-	rewriting->labels[rewriting->count++] = label;
-	TRY(shard_writer_sentence(writer, tokens->ids, a));
-	TRY(shard_writer_sentence(writer, tokens->ids + a, b));
-	return shard_writer_end_document(writer);
+	struct rewriting_pair pair = {
+		.a = tokens->ids, .b = tokens->ids + a, .a_count = (int32_t)a, .b_count = (int32_t)b, .label = label};
+	reader->counts->pairs++;
+	return reader->take(reader->context, &pair);
 }
 
-static enum status read_file(struct rewriting *rewriting, struct shard_writer *writer, struct tokens *tokens, const char *path,
-			     struct rewriting_counts *counts)
+static enum status read_lines(struct pair_reader *own, struct line_reader *reader, const char *path)
 {
-	struct line_reader *reader;
-	enum status status = OK;
-	TRY(line_reader_open(&reader, path, LINE_BYTES_MAX));
-	for (;;) {
+	for (int64_t number = 1;; number++) {
 		const char *line;
 		size_t size;
 		bool continues, end, label = false;
 		struct field fields[FIELDS];
-		TRY_GOTO(line_reader_next(reader, &line, &size, &continues, &end), done);
+		TRY(line_reader_next(reader, &line, &size, &continues, &end));
 		if (end)
-			break;
-		counts->lines++;
-		if (continues) {
-			status = error_set(ERR_DATA, "'%s': line %lld is longer than 64 MiB", path, (long long)counts->lines);
-			goto done;
-		}
+			return OK;
+		own->counts->lines++;
+		if (continues)
+			return error_set(ERR_DATA, "'%s': line %lld is longer than 64 MiB", path, (long long)number);
 		if (size == 0)
 			continue;
-		if (!split(line, size, fields) || !read_label(fields[LABEL], &label)) {
-			if (counts->malformed++ == 0)
+		bool is_split = split(line, size, fields);
+		if (is_split && number == 1 && fields[LABEL].size == 5 && memcmp(fields[LABEL].text, "label", 5) == 0)
+			continue;
+		if (!is_split || !read_label(fields[LABEL], &label)) {
+			if (own->strict) {
+				enum status status = error_set(ERR_DATA,
+							       "'%s': line %lld has not the form label, id, text_a, text_b, "
+							       "separated by tabs, with a whole number as label",
+							       path, (long long)number);
+				error_hint("mend the line, or give --on_bad_record skip to leave such lines out and count them");
+				return status;
+			}
+			if (own->counts->malformed++ == 0)
 				log_warning("'%s': line %lld has not the form label, id, text_a, text_b, separated by "
 					    "tabs: left out",
-					    path, (long long)counts->lines);
+					    path, (long long)number);
 			continue;
 		}
-		TRY_GOTO(add_pair(rewriting, writer, tokens, fields, label, counts), done);
-		if (counts->lines % 1024 == 0 && stop_requested()) {
-			status = error_set(STOPPED, "stopped by %s; nothing was written", stop_reason());
-			goto done;
-		}
+		TRY(take_pair(own, fields, label));
+		if (number % 1024 == 0 && stop_requested())
+			return error_set(STOPPED, "stopped by %s; nothing was written", stop_reason());
 	}
-done:
+}
+
+enum status rewriting_read(const char *path, bool strict, const struct tokenizer *tokenizer, int32_t max_seq_length,
+			   enum status (*take)(void *context, const struct rewriting_pair *pair), void *context,
+			   struct rewriting_counts *counts)
+{
+	struct pair_reader own = {.strict = strict,
+				  .tokenizer = tokenizer,
+				  .max_seq_length = max_seq_length,
+				  .take = take,
+				  .context = context,
+				  .counts = counts};
+	struct line_reader *reader;
+	TRY(line_reader_open(&reader, path, LINE_BYTES_MAX));
+	enum status status = read_lines(&own, reader, path);
 	line_reader_close(reader);
+	tokens_release(&own.tokens);
 	return status;
+}
+
+/* Binary files of instances have NULs, or no tabs. */
+bool rewriting_is_file(const char *path)
+{
+	struct line_reader *reader;
+	const char *line;
+	size_t size;
+	bool continues, end, found = false;
+	struct field fields[FIELDS];
+	if (line_reader_open(&reader, path, (size_t)1 << 20) != OK)
+		return false;
+	if (line_reader_next(reader, &line, &size, &continues, &end) == OK)
+		found = !end && !memchr(line, 0, size) && split(line, size, fields);
+	line_reader_close(reader);
+	return found;
+}
+
+void rewriting_join(const struct rewriting_pair *pair, const struct vocab *vocab, int32_t most, struct instance *out)
+{
+	int32_t n = 0;
+	out->ids[n++] = vocab->cls;
+	memcpy(out->ids + n, pair->a, (size_t)pair->a_count * sizeof(*out->ids));
+	n += pair->a_count;
+	out->ids[n++] = vocab->sep;
+	memcpy(out->ids + n, pair->b, (size_t)pair->b_count * sizeof(*out->ids));
+	n += pair->b_count;
+	out->ids[n++] = vocab->sep;
+	for (int32_t i = 0; i < n; i++)
+		out->types[i] = i >= pair->a_count + 2;
+	out->length = n;
+	out->next_label = pair->label;
+	out->prediction_count = most > 0 && most < pair->a_count ? most : pair->a_count;
+	for (int32_t i = 0; i < out->prediction_count; i++) {
+		out->prediction_positions[i] = pair->a_count + 2 + i;
+		out->prediction_labels[i] = out->ids[pair->a_count + 2 + i];
+	}
+}
+
+/* ---- Pairs as a shard ---- */
+
+struct shard_target {
+	struct rewriting *rewriting;
+	struct shard_writer *writer;
+};
+
+static enum status add_pair(void *context, const struct rewriting_pair *pair)
+{
+	const struct shard_target *target = context;
+	struct rewriting *rewriting = target->rewriting;
+	TRY(memory_grow(&rewriting->labels, &rewriting->capacity, rewriting->count + 1, sizeof(bool), "pairs"));
+	rewriting->labels[rewriting->count++] = pair->label;
+	TRY(shard_writer_sentence(target->writer, pair->a, pair->a_count));
+	TRY(shard_writer_sentence(target->writer, pair->b, pair->b_count));
+	return shard_writer_end_document(target->writer);
 }
 
 static enum status read_pairs(struct rewriting *rewriting, struct rewriting_counts *counts)
@@ -122,14 +205,15 @@ static enum status read_pairs(struct rewriting *rewriting, struct rewriting_coun
 	struct shard_description description = {.vocab_hash = vocab->hash, .text_form = "pairs"};
 	struct shard_writer *writer = NULL;
 	struct name_list files = {0};
-	struct tokens tokens = {0};
 	enum status status;
 	for (int64_t i = 0; i < settings->path_count; i++)
 		TRY_GOTO(path_expand(settings->paths[i], &files), done);
 	TRY_GOTO(shard_writer_open(&writer, settings->prefix, vocab->count), done);
+	struct shard_target target = {rewriting, writer};
 	for (int64_t i = 0; i < files.count; i++)
-		TRY_GOTO(read_file(rewriting, writer, &tokens, files.names[i], counts), done);
-	counts->pairs = rewriting->count;
+		TRY_GOTO(rewriting_read(files.names[i], false, settings->tokenizer, settings->max_seq_length, add_pair, &target,
+					counts),
+			 done);
 	if (rewriting->count == 0) {
 		status = error_set(ERR_DATA, "'%s'%s: no usable pair in %lld lines (%lld malformed, %lld unfit)", files.names[0],
 				   files.count > 1 ? " and the other files" : "", (long long)counts->lines,
@@ -144,7 +228,6 @@ static enum status read_pairs(struct rewriting *rewriting, struct rewriting_coun
 	status = shard_open(&rewriting->shard, settings->prefix);
 done:
 	shard_writer_abandon(writer);
-	tokens_release(&tokens);
 	name_list_release(&files);
 	return status;
 }
@@ -180,12 +263,29 @@ int64_t rewriting_count(const struct rewriting *rewriting)
 	return rewriting->count;
 }
 
-static int32_t masked_id(struct rng *rng, const struct vocab *vocab, int32_t id)
+static int32_t masked_id(struct rng *rng, const struct rewriting_mask *how, int32_t id)
 {
 	uint32_t tenth = rng_below(rng, 10);
 	if (tenth < 8)
-		return vocab->mask;
-	return tenth == 8 ? id : (int32_t)rng_below(rng, (uint32_t)vocab->count);
+		return how->mask;
+	return tenth == 8 ? id : (int32_t)rng_below(rng, (uint32_t)how->vocab_size);
+}
+
+void rewriting_mask_run(struct instance *instance, const struct rewriting_mask *how)
+{
+	int32_t b = 0;
+	while (instance->types[b] == 0)
+		b++;
+	struct rng rng = rng_start(how->seed, RNG_SPAN, how->key);
+	int32_t start = b + (int32_t)rng_below(&rng, (uint32_t)(instance->length - 1 - b - how->span + 1));
+	for (int32_t i = 0; i < instance->prediction_count; i++) {
+		instance->prediction_positions[i] = start + i;
+		instance->prediction_labels[i] = instance->ids[start + i];
+		if (instance->prediction_weights != NULL)
+			instance->prediction_weights[i] = 1;
+		instance->ids[start + i] = masked_id(&rng, how, instance->ids[start + i]);
+	}
+	instance->draws_span = false;
 }
 
 enum status rewriting_get(const struct rewriting *rewriting, int64_t round, int64_t index, struct instance *out)
@@ -205,18 +305,13 @@ enum status rewriting_get(const struct rewriting *rewriting, int64_t round, int6
 	out->ids[n++] = vocab->sep;
 	for (int32_t i = 0; i < n; i++)
 		out->types[i] = i >= a + 2;
-	struct rng rng = rng_start(settings->seed, RNG_SPAN, (uint64_t)round << 32 | (uint64_t)pair);
-	int32_t start = a + 2 + (int32_t)rng_below(&rng, (uint32_t)(b - a + 1));
-	int32_t count = a < settings->max_predictions_per_seq ? a : settings->max_predictions_per_seq;
-	for (int32_t i = 0; i < count; i++) {
-		out->prediction_positions[i] = start + i;
-		out->prediction_labels[i] = out->ids[start + i];
-		if (out->prediction_weights != NULL)
-			out->prediction_weights[i] = 1;
-		out->ids[start + i] = masked_id(&rng, vocab, out->ids[start + i]);
-	}
 	out->length = n;
-	out->prediction_count = count;
+	out->prediction_count = a < settings->max_predictions_per_seq ? a : settings->max_predictions_per_seq;
 	out->next_label = rewriting->labels[pair];
+	rewriting_mask_run(out, &(struct rewriting_mask){.span = a,
+							 .seed = settings->seed,
+							 .key = (uint64_t)round << 32 | (uint64_t)pair,
+							 .mask = vocab->mask,
+							 .vocab_size = vocab->count});
 	return OK;
 }

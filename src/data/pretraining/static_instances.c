@@ -9,7 +9,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "static instances are mapped as little-endian numbers");
 
 #define MAGIC "bertcins"
-#define FORMAT_VERSION 1
+#define FORMAT_VERSION 2       /* of files with pairs; all others are of version 1, which earlier programs read */
 #define SAMPLED_INSTANCES 1000 /* in which words are counted */
 #define HEAD_BYTES 16          /* magic, u32 version, u32 zero */
 
@@ -20,7 +20,7 @@ struct record {
 	int16_t next_label;
 	uint16_t flags;
 };
-enum { WIDE = 1, TYPES = 2, WEIGHTS = 4 };
+enum { WIDE = 1, TYPES = 2, WEIGHTS = 4, SPAN = 8 }; /* SPAN: a pair whose masked run is drawn when it is used */
 
 /* At the end of the file, behind u64 places [count + 1]: where each instance begins, and where the last one ends. */
 struct tail {
@@ -45,7 +45,7 @@ enum status static_writer_open(struct static_writer **out, const char *path)
 {
 	enum status status;
 	struct static_writer *writer = NULL;
-	uint32_t version[2] = {FORMAT_VERSION, 0};
+	uint32_t version[2] = {1, 0}; /* the end says more */
 	*out = NULL;
 	TRY(memory_new(&writer, 1, sizeof(*writer), "writer of instances"));
 	writer->summary.largest_id = -1;
@@ -95,7 +95,7 @@ static bool two_segments(const struct instance *instance, uint32_t *out_first_b)
 	return i == instance->length;
 }
 
-enum status static_writer_add(struct static_writer *writer, const struct instance *instance)
+static enum status add(struct static_writer *writer, const struct instance *instance, bool pair)
 {
 	struct static_summary *summary = &writer->summary;
 	int32_t length = instance->length, predictions = instance->prediction_count;
@@ -106,7 +106,7 @@ enum status static_writer_add(struct static_writer *writer, const struct instanc
 	bool wide = most > UINT16_MAX || length > UINT16_MAX, weighted = false;
 	for (int32_t i = 0; instance->prediction_weights != NULL && i < predictions; i++)
 		weighted |= instance->prediction_weights[i] != 1;
-	record.flags = (uint16_t)((wide ? WIDE : 0) | (weighted ? WEIGHTS : 0));
+	record.flags = (uint16_t)((wide ? WIDE : 0) | (weighted ? WEIGHTS : 0) | (pair ? SPAN : 0));
 	if (!two_segments(instance, &record.first_b)) {
 		record.flags |= TYPES;
 		record.first_b = 0;
@@ -139,6 +139,17 @@ enum status static_writer_add(struct static_writer *writer, const struct instanc
 	return OK;
 }
 
+enum status static_writer_add(struct static_writer *writer, const struct instance *instance)
+{
+	return add(writer, instance, false);
+}
+
+enum status static_writer_add_pair(struct static_writer *writer, const struct instance *instance)
+{
+	writer->summary.has_pairs = true;
+	return add(writer, instance, true);
+}
+
 int64_t static_writer_bytes(const struct static_writer *writer)
 {
 	return file_writer_offset(writer->file);
@@ -167,7 +178,7 @@ enum status static_writer_commit(struct static_writer *writer, uint64_t source_f
 		.largest_id = summary->largest_id,
 		.source_fingerprint = source_fingerprint,
 		.crc = file_writer_crc32c(writer->file),
-		.version = FORMAT_VERSION,
+		.version = summary->has_pairs ? FORMAT_VERSION : 1,
 	};
 	memcpy(tail.magic, MAGIC, 8);
 	TRY_GOTO(file_writer_write(writer->file, &tail, sizeof(tail)), done);
@@ -225,9 +236,9 @@ static enum status read_tail(struct static_file *file)
 	memcpy(&tail, data + size - sizeof(tail), sizeof(tail));
 	if (memcmp(tail.magic, MAGIC, 8) != 0)
 		return damaged(file, "it does not end as a file of instances does");
-	if (tail.version != FORMAT_VERSION)
-		return error_set(ERR_DATA, "'%s': version %u of the format; this program reads %d", file->path, tail.version,
-				 FORMAT_VERSION);
+	if (tail.version < 1 || tail.version > FORMAT_VERSION)
+		return error_set(ERR_DATA, "'%s': version %u of the format; this program reads up to %d", file->path,
+				 tail.version, FORMAT_VERSION);
 	uint64_t room = size - HEAD_BYTES - 8 - sizeof(tail);
 	if (tail.count < 0 || (uint64_t)tail.count > room / (sizeof(struct record) + 8))
 		return damaged(file, "its size is not what its end says");
@@ -242,6 +253,7 @@ static enum status read_tail(struct static_file *file)
 		.max_length = tail.max_length,
 		.max_predictions = tail.max_predictions,
 		.largest_id = tail.largest_id,
+		.has_pairs = tail.version == FORMAT_VERSION,
 		.source_fingerprint = tail.source_fingerprint,
 	};
 	file->content_hash = hash64(data + size - sizeof(tail), sizeof(tail));
@@ -286,7 +298,11 @@ static bool find_parts(const struct static_file *file, int64_t index, struct par
 	struct record *record = &out->record;
 	memcpy(record, bytes, sizeof(*record));
 	if (record->length > (uint32_t)file->summary.max_length || record->first_b > record->length ||
-	    record->predictions > (uint32_t)file->summary.max_predictions || record->flags >= 8)
+	    record->predictions > (uint32_t)file->summary.max_predictions || record->flags >= 16)
+		return false;
+	/* A run that is drawn must fit B, before its [SEP]. */
+	if (record->flags & SPAN && (record->flags & TYPES || record->first_b < 3 || record->predictions < 1 ||
+				     (uint64_t)record->first_b + record->predictions + 1 > record->length))
 		return false;
 	uint64_t unit = record->flags & WIDE ? 4 : 2;
 	uint64_t at = sizeof(*record);
@@ -349,6 +365,7 @@ enum status static_file_read(const struct static_file *file, int64_t index, int3
 	out->length = length;
 	out->prediction_count = predictions;
 	out->next_label = parts.record.next_label;
+	out->draws_span = parts.record.flags & SPAN;
 	get_numbers(parts.ids, length, wide, out->ids);
 	get_numbers(parts.positions, predictions, wide, out->prediction_positions);
 	get_numbers(parts.labels, predictions, wide, out->prediction_labels);

@@ -19,6 +19,7 @@ struct static_summary {
 	int64_t count, token_count, prediction_count, labelled_count; /* labelled: with a next-sentence label */
 	int32_t max_length, max_predictions;                          /* of one instance */
 	int32_t largest_id;
+	bool has_pairs;              /* whose masked run is drawn when they are used */
 	uint64_t source_fingerprint; /* of the file it was converted from; 0 = made by bertc */
 };
 
@@ -27,6 +28,9 @@ struct static_writer;
 MUST_USE enum status static_writer_open(struct static_writer **out, const char *path);
 /* prediction_weights may be NULL: all 1. Predictions are in ascending order of position. */
 MUST_USE enum status static_writer_add(struct static_writer *writer, const struct instance *instance);
+/* A pair for learning to rewrite (rewriting.h), not masked: prediction_count is the length of the run that is masked when it is
+ * used; the positions and labels are the first ones of B. A file with pairs is of version 2. */
+MUST_USE enum status static_writer_add_pair(struct static_writer *writer, const struct instance *instance);
 int64_t static_writer_bytes(const struct static_writer *writer); /* so far */
 const struct static_summary *static_writer_summary(const struct static_writer *writer);
 /* Frees the writer whatever happens. */

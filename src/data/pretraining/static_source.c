@@ -3,12 +3,14 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/rng.h"
+#include "data/pretraining/rewriting.h"
 #include "data/pretraining/static_instances.h"
 
 struct static_source {
 	struct instances base;
 	uint64_t seed;
 	bool shuffle;
+	int32_t mask;
 	const struct static_file *files;
 	int64_t file_count;
 	int64_t *first;                 /* [file_count + 1] number of each file's first instance */
@@ -95,6 +97,13 @@ static enum status static_make(struct instances *base, const struct pick *pick, 
 	struct instance instance = instance_in(out);
 	const struct static_file *file = find_file(self(base), &within);
 	TRY(static_file_read(file, within, base->bounds.vocab_size, &instance));
+	/* Each use of a pair has a run of its own. */
+	if (instance.draws_span)
+		rewriting_mask_run(&instance, &(struct rewriting_mask){.span = instance.prediction_count,
+								       .seed = self(base)->seed,
+								       .key = (uint64_t)pick->sample,
+								       .mask = self(base)->mask,
+								       .vocab_size = base->bounds.vocab_size});
 	instance_to_example(&instance, out);
 	return OK;
 }
@@ -153,6 +162,7 @@ enum status instances_open_static(struct instances **out, const struct static_fi
 	source->base.bounds = instance_bounds(&own);
 	source->seed = settings->seed;
 	source->shuffle = settings->shuffle;
+	source->mask = settings->mask;
 	*out = &source->base;
 	return OK;
 fail:
