@@ -61,7 +61,7 @@ CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopen
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(INSTRUMENT)
 # Modules lie beside the installed program in ../lib/bertc, beside the built one in lib/bertc.
 LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/bertc:$$ORIGIN/lib/bertc:$$ORIGIN/../../lib/bertc' -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(INSTRUMENT)
-LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl -lnettle -larchive -lmicrohttpd -lm
+LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lnettle -larchive -lmicrohttpd -lm
 # Folders with the headers of HDF5 and of each MPI, where Debian and Fedora have them: only headers are needed. Elsewhere:
 # make HDF5_INCLUDE=folder OPENMPI_INCLUDE=folder MPICH_INCLUDE=folder, the last for all with MPICH's ABI (Intel MPI, MVAPICH).
 MACHINE := $(shell $(CC) -dumpmachine)

@@ -92,6 +92,11 @@ enum dtype backend_best_dtype(const char *name)
 	return device != NULL ? device->best_dtype() : DTYPE_F32;
 }
 
+void backend_libraries(struct library_list *list)
+{
+	cuda_libraries(list);
+}
+
 bool backend_has_cuda(void)
 {
 	return cuda_is_built();

@@ -16,6 +16,7 @@
 #include "backend/tensor.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/library_list.h"
 #include "base/pool.h"
 #include "data/batch.h"
 
@@ -28,8 +29,8 @@ struct scalars {
 	uint64_t seed; /* dropout's key */
 	double learning_rate;
 	double inverse_weight[BATCH_HEADS]; /* of each head: its coefficient over the sum of its labels' weights in the whole
-	                                       step, of all ranks and micro-batches */
-	double max_grad_norm;                      /* clip to this global norm; 0 = no clipping */
+					       step, of all ranks and micro-batches */
+	double max_grad_norm;               /* clip to this global norm; 0 = no clipping */
 	double bias_correction1, bias_correction2; /* 1 - beta^t, or 1 for Google's AdamW */
 	/* Kept on the device from step to step (loss_scale.h); from the host before the first. */
 	double loss_scale;     /* what losses are multiplied by before backward: 1 unless fp16 */
@@ -241,9 +242,12 @@ struct batch_capacity backend_room(const struct backend *be, struct batch_capaci
 /* What the CPU back end computes with on this machine. ERR_USAGE: the processor cannot run it. */
 struct cpu_description {
 	const char *kernels; /* instruction set of our kernels: "avx512_bf16" */
+	char built[64];      /* those that the program has kernels for: "avx2 avx512 ..." */
 	char products[64];   /* the library of matrix products: "oneDNN 2.6.3"; "" if it does not begin to work here */
 };
 MUST_USE enum status backend_describe_cpu(struct cpu_description *out);
+/* NVIDIA's, in a build with CUDA; loads them. */
+void backend_libraries(struct library_list *list);
 /* Was this program built with it? */
 bool backend_has_cuda(void);
 /* "cuda" in a build with it on a machine with a GPU, else "cpu". */

@@ -19,6 +19,11 @@ bool cuda_is_built(void)
 	return false;
 }
 
+void cuda_libraries(struct library_list *list)
+{
+	(void)list;
+}
+
 bool cuda_is_here(void)
 {
 	return false;

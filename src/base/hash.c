@@ -2,8 +2,10 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
+#include "base/library_list.h"
 
 /* Slicing by eight: table[k][b] is the CRC of byte b followed by k zero bytes. */
 static uint32_t table[8][256];
@@ -70,6 +72,14 @@ uint32_t crc32c(uint32_t crc, const void *bytes, size_t count)
 uint32_t crc32c_masked(uint32_t crc)
 {
 	return (crc >> 15 | crc << 17) + 0xA282EAD8u;
+}
+
+void base_libraries(struct library_list *list)
+{
+	char version[32];
+	unsigned number = XXH_versionNumber(); /* 801 */
+	snprintf(version, sizeof version, "%u.%u.%u", number / 10000, number / 100 % 100, number % 100);
+	library_list_add(list, "xxHash", version);
 }
 
 uint64_t hash64(const void *bytes, size_t count)

@@ -11,7 +11,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "comm/messages.h"
+#include "comm/comm.h"
+#include "formats/libraries.h"
+#include "serve/http.h"
+#include "text/libraries.h"
 
 /* In the order in which a person meets them. */
 const struct command *const commands[] = {
@@ -151,6 +154,20 @@ static enum status run_completion(int argc, char **argv)
 	return print(&text);
 }
 
+static void version_libraries(struct buffer *out)
+{
+	struct library_list libraries = {0};
+	base_libraries(&libraries);
+	formats_libraries(&libraries);
+	text_libraries(&libraries);
+	backend_libraries(&libraries);
+	comm_libraries(&libraries);
+	http_libraries(&libraries);
+	buffer_format(out, "libraries: %s\n", buffer_string(&libraries.linked));
+	buffer_format(out, "libraries loaded when needed:\n%s", buffer_string(&libraries.loaded));
+	library_list_release(&libraries);
+}
+
 static enum status run_version(void)
 {
 	struct cpu_description cpu;
@@ -166,10 +183,11 @@ static enum status run_version(void)
 	buffer_format(&text, "kernels: %s\n", usable ? cpu.kernels : error_last()->message);
 	if (usable && cpu.products[0])
 		buffer_format(&text, "matrix products: %s\n", cpu.products);
+	buffer_format(&text, "instruction sets with kernels: %s\n", cpu.built);
 	buffer_format(&text, "devices: cpu%s\n", backend_has_cuda() ? ", cuda" : "");
-	buffer_format(&text, "ranks meet over: shared memory, TCP%s\n", mpi_describe(memory, sizeof memory) == OK ? ", MPI" : "");
 	buffer_format(&text, "cores: %d\n", pool_available_cores());
 	buffer_format(&text, "memory available: %s\n", format_size(memory, (double)memory_available()));
+	version_libraries(&text);
 	return print(&text);
 }
 

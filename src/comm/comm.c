@@ -65,6 +65,14 @@ fail:;
 	return error_restore(&error);
 }
 
+void comm_libraries(struct library_list *list)
+{
+	char name[96];
+	enum status status = mpi_describe(name, sizeof(name));
+	library_list_add_loaded(list, status == OK ? "MPI:" : "MPI", status, name);
+	nccl_libraries(list);
+}
+
 void comm_close(struct comm *comm)
 {
 	if (!comm)

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "base/library_list.h"
 
 struct comm;
 
@@ -40,6 +41,8 @@ struct comm_settings {
 	const struct place *place; /* NULL: alone */
 	double watchdog_seconds;   /* the least a section may take before its rank counts as hung; 0: 60 */
 };
+/* MPI, and NCCL in a build with CUDA; loads them. */
+void comm_libraries(struct library_list *list);
 /* Takes its place among the ranks; also checks that all run the same program (ERR_STATE). [all] */
 MUST_USE enum status comm_open(struct comm **out, const struct comm_settings *settings);
 

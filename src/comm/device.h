@@ -2,6 +2,7 @@
 #ifndef COMM_DEVICE_H
 #define COMM_DEVICE_H
 
+#include "base/library_list.h"
 #include "comm/transport.h"
 
 struct device_transport {
@@ -17,6 +18,8 @@ struct device_transport {
 	void (*close)(struct comm *comm);
 };
 
+/* NCCL, in a build with CUDA; loads it. */
+void nccl_libraries(struct library_list *list);
 /* Sets comm->device and comm->device_own. ERR_USAGE where the program was built without CUDA. */
 MUST_USE enum status nccl_use(struct comm *comm, const struct comm_device *device);
 

@@ -411,6 +411,19 @@ static enum status prepare(struct nccl *nccl)
 	return OK;
 }
 
+void nccl_libraries(struct library_list *list)
+{
+	struct nccl_library library;
+	char version[32] = "";
+	int number = 0; /* 22803 */
+	enum status status = nccl_load(&library);
+	if (status == OK) {
+		library.version(&number);
+		snprintf(version, sizeof(version), "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
+	}
+	library_list_add_loaded(list, "NCCL", status, version);
+}
+
 enum status nccl_use(struct comm *comm, const struct comm_device *device)
 {
 	static const struct device_transport transport = {

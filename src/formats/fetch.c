@@ -1,6 +1,5 @@
 #include "formats/fetch.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +16,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "formats/checksum.h"
+#include "formats/curl_library.h"
 
 #define REDIRECTS_MAX 10
 #define RETRY_AFTER_MAX 600.0 /* seconds; a server that asks for more is asked again after these */
@@ -35,6 +35,7 @@ struct transfer {
 	const struct fetch_settings *settings;
 	const struct fetch_request *request;
 	struct part *part;
+	const struct curl_library *library;
 	CURL *curl;
 	int descriptor;
 	bool begun;   /* the first byte of the body was dealt with */
@@ -267,8 +268,8 @@ static enum status body_begins(struct transfer *t)
 	struct part *part = t->part;
 	long code = 0;
 	curl_off_t length = -1;
-	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code);
-	curl_easy_getinfo(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+	t->library->get(t->curl, CURLINFO_RESPONSE_CODE, &code);
+	t->library->get(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
 	t->begun = true;
 	t->stored = code == 200 || code == 206;
 	if (!t->stored)
@@ -365,8 +366,8 @@ static bool is_delimited(struct transfer *t)
 {
 	long version = 0;
 	curl_off_t length = -1;
-	curl_easy_getinfo(t->curl, CURLINFO_HTTP_VERSION, &version);
-	curl_easy_getinfo(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+	t->library->get(t->curl, CURLINFO_HTTP_VERSION, &version);
+	t->library->get(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
 	return length >= 0 || t->chunked || version >= CURL_HTTP_VERSION_2_0;
 }
 
@@ -375,7 +376,7 @@ static enum verdict judge(struct transfer *t, CURLcode code, const char *detail,
 	struct part *part = t->part;
 	char *reason = result->reason;
 	long answer = 0;
-	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &answer);
+	t->library->get(t->curl, CURLINFO_RESPONSE_CODE, &answer);
 	if (t->mismatch) {
 		snprintf(reason, sizeof result->reason, "the file has changed on the server");
 		return AFRESH;
@@ -385,7 +386,7 @@ static enum verdict judge(struct transfer *t, CURLcode code, const char *detail,
 		return AGAIN;
 	}
 	if (code != CURLE_OK) {
-		snprintf(reason, sizeof result->reason, "%.300s", detail[0] ? detail : curl_easy_strerror(code));
+		snprintf(reason, sizeof result->reason, "%.300s", detail[0] ? detail : t->library->explain(code));
 		return worth_repeating(code) ? AGAIN : HOPELESS;
 	}
 	if (answer == 200 || answer == 206) {
@@ -413,11 +414,22 @@ static enum verdict judge(struct transfer *t, CURLcode code, const char *detail,
 	return answer >= 400 ? GONE : HOPELESS;
 }
 
-/* One request, its body written behind what is there. */
-static enum status attempt(const struct fetch_settings *settings, const struct fetch_request *request, struct part *part,
-			   struct fetch_result *result, enum verdict *verdict, double *retry_after)
+/* http and https, also where a server redirects to. Before 7.85 the library takes bits in place of names. */
+static void allow_web_only(const struct curl_library *library, CURL *curl)
 {
-	struct transfer t = {.settings = settings, .request = request, .part = part, .descriptor = -1};
+	enum { PROTOCOLS = CURLOPTTYPE_LONG + 181, REDIR_PROTOCOLS = CURLOPTTYPE_LONG + 182 }; /* deprecated in new headers */
+	if (library->set(curl, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK)
+		library->set(curl, (CURLoption)PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+	if (library->set(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https") != CURLE_OK)
+		library->set(curl, (CURLoption)REDIR_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+}
+
+/* One request, its body written behind what is there. */
+static enum status attempt(const struct curl_library *library, const struct fetch_settings *settings,
+			   const struct fetch_request *request, struct part *part, struct fetch_result *result,
+			   enum verdict *verdict, double *retry_after)
+{
+	struct transfer t = {.settings = settings, .request = request, .part = part, .library = library, .descriptor = -1};
 	char detail[CURL_ERROR_SIZE] = "", range[32], condition[VALIDATOR_BYTES + 16];
 	struct curl_slist *headers = NULL;
 	enum status status = OK;
@@ -431,39 +443,38 @@ static enum status attempt(const struct fetch_settings *settings, const struct f
 		status = error_set_errno(ERR_RESOURCE, "'%s': cannot cut", part->path);
 		goto done;
 	}
-	t.curl = curl_easy_init();
+	t.curl = library->open();
 	if (!t.curl) {
 		status = error_set(ERR_RESOURCE, "libcurl cannot start");
 		goto done;
 	}
-	curl_easy_setopt(t.curl, CURLOPT_URL, request->url);
-	curl_easy_setopt(t.curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(t.curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(t.curl, CURLOPT_FOLLOWLOCATION, 1L);
-	curl_easy_setopt(t.curl, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
-	curl_easy_setopt(t.curl, CURLOPT_USERAGENT, "bertc/" VERSION);
-	curl_easy_setopt(t.curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(t.curl, CURLOPT_CONNECTTIMEOUT_MS, (long)(1000 * settings->stall_seconds));
-	curl_easy_setopt(t.curl, CURLOPT_ERRORBUFFER, detail);
-	curl_easy_setopt(t.curl, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(t.curl, CURLOPT_HEADERDATA, &t);
-	curl_easy_setopt(t.curl, CURLOPT_WRITEFUNCTION, on_body);
-	curl_easy_setopt(t.curl, CURLOPT_WRITEDATA, &t);
-	curl_easy_setopt(t.curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(t.curl, CURLOPT_XFERINFODATA, &t);
-	curl_easy_setopt(t.curl, CURLOPT_NOPROGRESS, 0L);
+	library->set(t.curl, CURLOPT_URL, request->url);
+	allow_web_only(library, t.curl);
+	library->set(t.curl, CURLOPT_FOLLOWLOCATION, 1L);
+	library->set(t.curl, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
+	library->set(t.curl, CURLOPT_USERAGENT, "bertc/" VERSION);
+	library->set(t.curl, CURLOPT_NOSIGNAL, 1L);
+	library->set(t.curl, CURLOPT_CONNECTTIMEOUT_MS, (long)(1000 * settings->stall_seconds));
+	library->set(t.curl, CURLOPT_ERRORBUFFER, detail);
+	library->set(t.curl, CURLOPT_HEADERFUNCTION, on_header);
+	library->set(t.curl, CURLOPT_HEADERDATA, &t);
+	library->set(t.curl, CURLOPT_WRITEFUNCTION, on_body);
+	library->set(t.curl, CURLOPT_WRITEDATA, &t);
+	library->set(t.curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	library->set(t.curl, CURLOPT_XFERINFODATA, &t);
+	library->set(t.curl, CURLOPT_NOPROGRESS, 0L);
 	if (part->size > 0) {
 		snprintf(range, sizeof range, "%" PRId64 "-", part->size);
-		curl_easy_setopt(t.curl, CURLOPT_RANGE, range);
+		library->set(t.curl, CURLOPT_RANGE, range);
 		if (part->validator[0]) {
 			snprintf(condition, sizeof condition, "If-Range: %s", part->validator);
-			headers = curl_slist_append(headers, condition);
-			curl_easy_setopt(t.curl, CURLOPT_HTTPHEADER, headers);
+			headers = library->list_append(headers, condition);
+			library->set(t.curl, CURLOPT_HTTPHEADER, headers);
 		}
 	}
 	t.heard = clock_seconds();
 	t.range_first = t.range_total = -1;
-	CURLcode code = curl_easy_perform(t.curl);
+	CURLcode code = library->perform(t.curl);
 	if (t.disk != OK && !t.mismatch)
 		status = t.disk;
 	else if (stop_requested())
@@ -477,9 +488,9 @@ static enum status attempt(const struct fetch_settings *settings, const struct f
 		*verdict = judge(&t, code, detail, result);
 	*retry_after = t.retry_after;
 done:
-	curl_slist_free_all(headers);
+	library->list_free(headers);
 	if (t.curl)
-		curl_easy_cleanup(t.curl);
+		library->close(t.curl);
 	if (file_operations.close(t.descriptor) != 0 && status == OK)
 		status = error_set_errno(ERR_RESOURCE, "'%s': cannot write", part->path);
 	return status;
@@ -532,6 +543,7 @@ static enum status pause_for(double seconds)
 
 enum status fetch(const struct fetch_settings *settings, const struct fetch_request *request, struct fetch_result *result)
 {
+	struct curl_library library;
 	struct part part;
 	*result = (struct fetch_result){.outcome = FETCH_FAILED};
 	bool present;
@@ -541,6 +553,7 @@ enum status fetch(const struct fetch_settings *settings, const struct fetch_requ
 		result->bytes = file_size(request->path);
 		return OK;
 	}
+	TRY(curl_load(&library));
 	TRY(part_open(&part, request));
 	result->resumed_from = part.size;
 	/* Progress is what was never had before: a server that breaks off at the same place for ever makes none. */
@@ -550,7 +563,7 @@ enum status fetch(const struct fetch_settings *settings, const struct fetch_requ
 		enum verdict verdict = AGAIN;
 		double wait = 0;
 		result->attempts++;
-		TRY(attempt(settings, request, &part, result, &verdict, &wait));
+		TRY(attempt(&library, settings, request, &part, result, &verdict, &wait));
 		if (verdict == WHOLE) {
 			bool right;
 			TRY(finish(request, &part, &right, result));

@@ -71,6 +71,11 @@ static void set_deadline(struct http_server *server, struct http_connection *con
 	pthread_mutex_unlock(&server->lock);
 }
 
+void http_libraries(struct library_list *list)
+{
+	library_list_add(list, "libmicrohttpd", MHD_get_version());
+}
+
 static struct http_connection *place_of(struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);

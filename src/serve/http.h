@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/library_list.h"
 
 struct http_server;
 
@@ -50,6 +51,8 @@ struct http_settings {
 	void *context;
 };
 
+/* libmicrohttpd. */
+void http_libraries(struct library_list *list);
 /* Starts to listen. ERR_USAGE: no such address; ERR_RESOURCE: the port is taken or not allowed. `settings` is copied. */
 MUST_USE enum status http_open(struct http_server **out, const struct http_settings *settings);
 /* The address it listens on, "127.0.0.1:8080". */

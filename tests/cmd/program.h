@@ -48,6 +48,23 @@ static inline void assert_said(const char *part)
 		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_errors));
 }
 
+/* From here on programs run as on a machine without these libraries (a list that ends with NULL): the loader finds damaged files
+ * under their names. libraries_shown() ends that. */
+static inline void libraries_hidden(const char *const *files)
+{
+	for (; *files; files++) {
+		char path[512];
+		snprintf(path, sizeof path, "%s/%s", test_folder, *files);
+		assert_ok(file_write(path, "damaged", 7));
+	}
+	assert_int_equal(setenv("LD_LIBRARY_PATH", test_folder, 1), 0);
+}
+
+static inline void libraries_shown(void)
+{
+	assert_int_equal(unsetenv("LD_LIBRARY_PATH"), 0);
+}
+
 /* Group teardown: the test folder goes, and what the last run printed. */
 static inline int program_teardown(void **state)
 {

@@ -1,4 +1,5 @@
 /* bertc download against a server of our own (--mirror). */
+#include <curl/curlver.h>
 #include "program.h"
 
 #include "formats/checksum.h"
@@ -121,6 +122,23 @@ static void test_wrong_commands(void **state)
 	assert_program(2, "belongs to one address", DOWNLOAD("squad --checksum 12"));
 }
 
+/* libcurl is loaded with the first download; a machine without it is told what to install. */
+static void test_without_libcurl(void **state)
+{
+	(void)state;
+	libraries_hidden((const char *const[]){"libcurl.so.4", "libcurl-gnutls.so.4", NULL});
+	assert_program(5, "libcurl is not installed on this machine", "download --out %s http://127.0.0.1:%d/plain/new.txt",
+		       test_path("got"), http_server.port);
+	assert_said("install libcurl (the package libcurl4 of Debian and Ubuntu");
+	assert_false(file_exists(test_path("got/new.txt")));
+	assert_program(0, "", "version");
+	assert_non_null(
+		strstr(buffer_string(&program_output), "  libcurl: not usable here: install libcurl (the package libcurl4"));
+	libraries_shown();
+	assert_program(0, "", "version");
+	assert_non_null(strstr(buffer_string(&program_output), "  libcurl " LIBCURL_VERSION "\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +147,7 @@ int main(void)
 		cmocka_unit_test(test_archives_keep_to_themselves),
 		cmocka_unit_test(test_names_that_collide),
 		cmocka_unit_test(test_wrong_commands),
+		cmocka_unit_test(test_without_libcurl),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

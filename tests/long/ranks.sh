@@ -85,7 +85,7 @@ differ one moved 1e-4
 run stopped 75 --ranks 4 --stop_at_step $((steps / 3))
 run stopped 0 --ranks 4
 same ranks-4 stopped
-if command -v mpirun >/dev/null && "$bertc" version | grep -q MPI; then
+if command -v mpirun >/dev/null && "$bertc" version | grep -q "MPI:.*[0-9]$"; then
 	for ranks in 1 2 4 8; do
 		starter="mpirun --allow-run-as-root --oversubscribe --bind-to none -n $ranks env BERTC_TRANSPORT=mpi"
 		run mpi-$ranks 0

@@ -265,6 +265,10 @@ enum status cpu_describe(struct cpu_description *out)
 	struct pool *pool;
 	struct onednn *onednn;
 	*out = (struct cpu_description){0};
+	for (int i = 0; i < CPU_ISA_COUNT; i++) {
+		size_t length = strlen(out->built);
+		snprintf(out->built + length, sizeof(out->built) - length, "%s%s", i ? " " : "", cpu_isa_names[i]);
+	}
 	TRY(cpu_isa_detect(&isa));
 	out->kernels = cpu_isa_names[isa];
 	if (pool_create(&pool, 1) != OK)

@@ -84,6 +84,18 @@ const char *attention_cudnn_name(const struct attention_cudnn *cudnn)
 	return cudnn->name;
 }
 
+void attention_cudnn_library(struct library_list *list)
+{
+	struct cudnn_library library;
+	char name[24] = "cuDNN ";
+	enum status status = cudnn_library_open(&library);
+	if (status == OK)
+		cudnn_library_name(&library, name);
+	library_list_add_loaded(list, "cuDNN", status, name + strlen("cuDNN "));
+	if (status == OK)
+		cudnn_library_close(&library);
+}
+
 /* Whole blocks of queries and keys. */
 static int64_t round_longest(int32_t longest)
 {

@@ -5,6 +5,7 @@
 #define BACKEND_CUDA_ATTENTION_CUDNN_H
 
 #include "backend/cuda/state.h"
+#include "base/library_list.h"
 
 /* Loads the library. ERR_USAGE: this build has no cuDNN, or the device or type is none for it; ERR_RESOURCE: the library is
  * not here. */
@@ -12,6 +13,8 @@ MUST_USE enum status attention_cudnn_open(struct attention_cudnn **out, struct c
 void attention_cudnn_close(struct attention_cudnn *cudnn); /* NULL is fine */
 /* "cuDNN 9.19.0" */
 const char *attention_cudnn_name(const struct attention_cudnn *cudnn);
+/* Whether it is on this machine, and which version. */
+void attention_cudnn_library(struct library_list *list);
 /* ERR_USAGE: heads or sizes that cuDNN does not take. */
 MUST_USE enum status attention_cudnn_check(const struct attention_cudnn *cudnn, const struct shape_limits *limits);
 /* Lays out a replica's memory for it. */

@@ -22,6 +22,11 @@ const char *attention_cudnn_name(const struct attention_cudnn *cudnn)
 	return "";
 }
 
+void attention_cudnn_library(struct library_list *list)
+{
+	(void)list;
+}
+
 enum status attention_cudnn_check(const struct attention_cudnn *cudnn, const struct shape_limits *limits)
 {
 	(void)cudnn;

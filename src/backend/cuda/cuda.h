@@ -4,6 +4,7 @@
 #define BACKEND_CUDA_CUDA_H
 
 #include "backend/backend.h"
+#include "base/library_list.h"
 
 /* Fills the zeroed `be`. ERR_USAGE: no CUDA in this build, or a precision that the GPU does not have; ERR_RESOURCE: no
  * driver, no GPU, or one that is too old. */
@@ -12,6 +13,8 @@ MUST_USE enum status cuda_backend_open(struct backend *be, const struct backend_
 bool cuda_is_built(void);
 /* Is there a GPU, and a driver that this build can use? */
 bool cuda_is_here(void);
+/* NVIDIA's libraries that this build would use; loads them. */
+void cuda_libraries(struct library_list *list);
 /* BF16 from sm_80 on, F16 on sm_75; F32 where there is no GPU. */
 enum dtype cuda_best_dtype(void);
 
