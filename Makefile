@@ -4,7 +4,10 @@
 #   make test             all tests, on a build whose warnings are errors; ends with "N passed, N failed, N skipped"
 #   make test-long        tests that take minutes: every recipe on a small model, a run killed 200 times, ...
 #   make demo             the main job on a small invented world; CORPUS=path on your own text
-#   make install          program, library, man pages, completion, recipes, below PREFIX (/usr/local) and DESTDIR
+#   make install          program, modules, library, man pages, completion, recipes, documents, below PREFIX (/usr/local) and DESTDIR
+#   make deb              a Debian package, build/release/bertc_VERSION_amd64.deb
+#   make tarball          an archive that runs on other x86-64 Linux systems, build/release/bertc-VERSION-linux-x86_64.tar.xz
+#   make release          both, the source, and SHA256SUMS, in build/release: the same bytes whenever it is made in the same folder
 #   make wheel            the Python package with program and libraries (docs/library.md), checked in a fresh virtual environment
 #   make test-python      tests of the Python package on the source tree; PYTHON=python3 must have NumPy
 #   make deps             installs missing Debian packages
@@ -34,7 +37,11 @@
 #   TESTS=pattern         only test programs whose path contains it: make test TESTS=base/
 #   STRICT=1              a skipped test is a failed one: for machines that have every instruction set and library
 
-VERSION = 0.1.0
+# Number and date of the version are those of the newest entry of CHANGELOG.md, and stand nowhere else. Packages and archives carry
+# that date, so that the same source gives the same bytes.
+VERSION := $(shell sed -n '/^\#\# /{s/^\#\# \([^ ]*\) .*/\1/p;q;}' CHANGELOG.md)
+VERSION_DATE := $(shell sed -n '/^\#\# /{s/.*(\(.*\))/\1/p;q;}' CHANGELOG.md)
+SOURCE_DATE_EPOCH = $(shell date -u -d '$(VERSION_DATE)' +%s)
 PREFIX = /usr/local
 DESTDIR =
 SANITIZE =
@@ -83,7 +90,7 @@ CUDA_PARTS = bin/nvcc:cuda-nvcc-13-0 include/cuda_runtime.h:cuda-cudart-dev-13-0
 CUDA_MISSING := $(strip $(foreach part,$(CUDA_PARTS),$(if $(wildcard $(CUDA_HOME)/$(firstword $(subst :, ,$(part)))),,$(part))))
 # make, make demo and make install have it where the toolkit is; make test, instrumented builds and single files do without, unless
 # CUDA=1 is given: the kernels take minutes, and tests run them on the emulated device.
-CUDA = $(if $(SANITIZE)$(INSTRUMENT)$(CUDA_MISSING)$(filter-out all demo install deps,$(MAKECMDGOALS)),0,1)
+CUDA = $(if $(SANITIZE)$(INSTRUMENT)$(CUDA_MISSING)$(filter-out all demo install deb tarball release deps,$(MAKECMDGOALS)),0,1)
 HAS_CUDA = $(filter-out 0,$(CUDA))
 # cuDNN is loaded when a run asks for it: only its header is needed.
 CUDNN = $(if $(firstword $(wildcard $(CUDA_HOME)/include/cudnn.h /usr/include/cudnn.h)),1,0)
@@ -173,7 +180,7 @@ FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
 FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 
-.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install install-library wheel test-python clean
+.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install install-program install-library wheel test-python deb tarball release clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -420,19 +427,59 @@ demo: deps
 	@$(MAKE) --no-print-directory CUDA=$(CUDA) $(BUILD)/bertc $(DEMO_PROGRAMS)
 	@BUILD=$(BUILD) CORPUS='$(CORPUS)' demo/run.sh
 
-install: all install-library
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
-		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-	install $(BUILD)/bertc $(DESTDIR)$(PREFIX)/bin/bertc
+# PROGRAM is what `make deb` and `make tarball` link for themselves.
+PROGRAM = $(BUILD)/bertc
+SHARE = $(DESTDIR)$(PREFIX)/share
+install: install-program install-library
+
+install-program: $(PROGRAM) $(MPI_MODULES)
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
+		$(SHARE)/bertc/recipes $(SHARE)/doc/bertc/docs
+	install $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bertc
 	$(if $(MPI_MODULES),install -d $(DESTDIR)$(PREFIX)/lib/bertc && install -m 644 $(MPI_MODULES) $(DESTDIR)$(PREFIX)/lib/bertc)
-	install -d $(DESTDIR)$(PREFIX)/share/bertc/recipes
-	install -m 644 recipes/*.conf recipes/slurm.sbatch $(DESTDIR)$(PREFIX)/share/bertc/recipes
-	$(BUILD)/bertc man >$(DESTDIR)$(PREFIX)/share/man/man1/bertc.1
-	for command in $$($(BUILD)/bertc help | awk '/^Commands/ {on = 1; next} /^$$/ {on = 0} on {print $$1}'); do \
-		$(BUILD)/bertc man $$command >$(DESTDIR)$(PREFIX)/share/man/man1/bertc-$$command.1 || exit 1; \
+	install -m 644 recipes/*.conf recipes/slurm.sbatch $(SHARE)/bertc/recipes
+	install -m 644 README.md CHANGELOG.md LICENSE $(SHARE)/doc/bertc
+	install -m 644 docs/* $(SHARE)/doc/bertc/docs
+	$(PROGRAM) man >$(SHARE)/man/man1/bertc.1
+	for command in $$($(PROGRAM) completion commands); do \
+		$(PROGRAM) man $$command >$(SHARE)/man/man1/bertc-$$command.1 || exit 1; \
 	done
-	$(BUILD)/bertc completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/bertc
-	$(BUILD)/bertc completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bertc
+	$(PROGRAM) completion bash >$(SHARE)/bash-completion/completions/bertc
+	$(PROGRAM) completion zsh >$(SHARE)/zsh/site-functions/_bertc
+
+# Linked anew without symbols, whose names of temporary files differ from build to build, and with them the build's identity. Of the
+# libraries in the archive those that Debian has as static ones come into the program: libarchive's shared one brings thirty megabytes.
+PACKED_LINK = $(QUIET)$(CC) $(LDFLAGS) -s -o $@ $< $(WITH_GPUS)
+STATIC_LIBS = -Wl,-Bstatic -lutf8proc -lxxhash -larchive -lz -lbz2 -lzstd -llzma -lexpat -lnettle -Wl,-Bdynamic -ldnnl -lgomp -lmicrohttpd -lm
+$(BUILD)/packed/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus
+	@mkdir -p $(@D)
+	$(SAY) link $@
+	$(PACKED_LINK) $(LDLIBS)
+$(BUILD)/packed/portable/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus
+	@mkdir -p $(@D)
+	$(SAY) link $@
+	$(PACKED_LINK) $(STATIC_LIBS) -ldl
+
+define TREE
+	@rm -rf $(BUILD)/packed/tree && mkdir -p $(BUILD)/packed/tree
+	+@$(MAKE) --no-print-directory -s CUDA=$(CUDA) PROGRAM=$< DESTDIR=$(BUILD)/packed/tree PREFIX=$(1) install-program
+	@find $(BUILD)/packed/tree -name '*.so' -exec strip --strip-unneeded {} +
+endef
+deb: $(BUILD)/packed/bertc $(MPI_MODULES)
+	$(call TREE,/usr)
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh packaging/deb.sh $(BUILD)/packed/tree $(BUILD)/release $(VERSION)
+tarball: $(BUILD)/packed/portable/bertc $(MPI_MODULES)
+	$(call TREE,)
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh packaging/tarball.sh $(BUILD)/packed/tree $(BUILD)/release $(VERSION)
+
+# One after the other: both fill one tree. The source is that of the commit, so what is not committed is refused.
+release:
+	@[ -z "$$(git status --porcelain)" ] || { echo "make: commit first: the source archive is that of the last commit" >&2; exit 1; }
+	@rm -rf $(BUILD)/release && mkdir -p $(BUILD)/release
+	@git archive --prefix=bertc-$(VERSION)/ HEAD | xz -6 -T1 >$(BUILD)/release/bertc-$(VERSION).tar.xz
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) deb
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) tarball
+	@cd $(BUILD)/release && sha256sum *.deb *.tar.xz >SHA256SUMS && cat SHA256SUMS
 
 # libbertc, and the Python package over it (python/). The wheel has what `make install` installs; auditwheel, where it is found,
 # bundles the libraries that this needs.

@@ -146,6 +146,8 @@ static enum status run_completion(int argc, char **argv)
 		completion_bash(&text);
 	} else if (argc == 1 && !strcmp(argv[0], "zsh")) {
 		completion_zsh(&text);
+	} else if (argc == 1 && !strcmp(argv[0], "commands")) { /* for what makes man pages of all */
+		completion_commands(&text);
 	} else {
 		enum status status = error_set(ERR_USAGE, "completion needs the name of a shell: bash or zsh");
 		error_hint("add this line to ~/.bashrc: source <(bertc completion bash)");

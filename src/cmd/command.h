@@ -38,6 +38,7 @@ void command_list_help(struct buffer *out);
 void command_list_man(struct buffer *out); /* bertc(1) */
 void completion_bash(struct buffer *out);
 void completion_zsh(struct buffer *out);
+void completion_commands(struct buffer *out); /* names, one a line */
 
 extern const struct command command_download, command_extract, command_vocab, command_tokenize, command_prepare, command_pretrain,
 	command_finetune, command_predict, command_embed, command_score, command_evaluate, command_export, command_fill,

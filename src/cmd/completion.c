@@ -1,7 +1,11 @@
-/* Completion scripts for shells, made from the option tables. */
+/* Completion scripts for shells, made from the option tables, and from the tables of what has a name: sizes of models, tasks,
+ * downloads. */
 #include <string.h>
 #include "base/option.h"
 #include "cmd/command.h"
+#include "cmd/download_sources.h"
+#include "model/model.h"
+#include "tasks/task.h"
 
 /* Options that every command has (base/option.h). */
 #define COMMON_WORDS "--help --quiet --no_progress --verbose --config --print_config"
@@ -17,6 +21,51 @@ static void append_choices(struct buffer *out, const char *range)
 		buffer_char(out, *p == '|' ? ' ' : *p);
 }
 
+static void append_tasks(struct buffer *out)
+{
+	int count;
+	const struct task *const *tasks = tasks_all(&count);
+	for (int i = 0; i < count; i++)
+		buffer_format(out, "%s%s", i ? " " : "", tasks[i]->name);
+	const struct layout *layouts = layouts_all(&count);
+	for (int i = 0; i < count; i++)
+		buffer_format(out, " %s", layouts[i].name);
+}
+
+/* Downloads by name, and groups of them by what comes before '/'. */
+static void append_downloads(struct buffer *out)
+{
+	const char *group = "";
+	size_t length = 0;
+	for (const struct download_source *row = download_sources; row->name; row++) {
+		bool again = row > download_sources && !strcmp(row->name, row[-1].name);
+		const char *slash = strchr(row->name, '/');
+		if (slash && (strncmp(row->name, group, length + 1) != 0 || length == 0)) {
+			group = row->name;
+			length = (size_t)(slash - row->name);
+			buffer_format(out, "%.*s ", (int)length, group);
+		}
+		if (!again)
+			buffer_format(out, "%s ", row->name);
+	}
+}
+
+/* The values that an option of this command knows by name, separated by blanks. False: any other text, or a file. */
+static bool append_values(struct buffer *out, const struct command *command, const struct option *row)
+{
+	const char *name = command->text->name;
+	bool makes_models = !strcmp(name, "pretrain") || !strcmp(name, "plan") || !strcmp(name, "bench");
+	if (row->type == OPTION_CHOICE)
+		append_choices(out, row->range);
+	else if (!strcmp(row->name, "model") && makes_models)
+		append_choices(out, model_size_names);
+	else if (!strcmp(row->name, "task"))
+		append_tasks(out);
+	else
+		return false;
+	return true;
+}
+
 static void append_command_names(struct buffer *out)
 {
 	for (int i = 0; commands[i]; i++)
@@ -29,18 +78,29 @@ static void bash_command(struct buffer *out, const struct command *command)
 {
 	buffer_format(out, "\t%s)\n\t\tcase $previous in\n", command->text->name);
 	for (const struct option *row = command->options; !row_ends(row); row++) {
-		if (!row->name || row->type != OPTION_CHOICE)
-			continue;
-		buffer_format(out, "\t\t--%s) words='", row->name);
-		append_choices(out, row->range);
-		buffer_text(out, "' ;;\n");
+		struct buffer values = {0};
+		if (row->name && append_values(&values, command, row))
+			buffer_format(out, "\t\t--%s) words='%s' ;;\n", row->name, buffer_string(&values));
+		buffer_release(&values);
 	}
-	buffer_text(out, "\t\t*) [[ $current == -* ]] && words='" COMMON_WORDS);
+	if (command == &command_download) {
+		buffer_text(out, "\t\t*) words='");
+		append_downloads(out);
+		buffer_text(out, "'\n\t\t\t[[ $current == -* ]] && words='" COMMON_WORDS);
+	} else {
+		buffer_text(out, "\t\t*) [[ $current == -* ]] && words='" COMMON_WORDS);
+	}
 	for (const struct option *row = command->options; !row_ends(row); row++) {
 		if (row->name)
 			buffer_format(out, " --%s", row->name);
 	}
 	buffer_text(out, "' ;;\n\t\tesac ;;\n");
+}
+
+void completion_commands(struct buffer *out)
+{
+	for (int i = 0; commands[i]; i++)
+		buffer_format(out, "%s\n", commands[i]->text->name);
 }
 
 void completion_bash(struct buffer *out)
@@ -87,22 +147,30 @@ static void zsh_command(struct buffer *out, const struct command *command)
 		buffer_format(out, " \\\n\t\t\t'%s--%s[", row->type == OPTION_LIST ? "*" : "", row->name);
 		zsh_text(out, row->help);
 		buffer_char(out, ']');
-		if (row->type == OPTION_CHOICE) {
-			buffer_text(out, ":choice:(");
-			append_choices(out, row->range);
-			buffer_char(out, ')');
+		struct buffer values = {0};
+		if (append_values(&values, command, row)) {
+			/* A model may be a size or a folder. */
+			buffer_format(out, row->type == OPTION_CHOICE ? ":choice:(%s)" : ":value:{compadd -- %s; _files}",
+				      buffer_string(&values));
 		} else if (row->type != OPTION_FLAG) {
 			buffer_char(out, ':');
 			zsh_text(out, row->value_name ? row->value_name : "value");
 			buffer_text(out, row->type == OPTION_TEXT || row->type == OPTION_LIST ? ":_files" : ": ");
 		}
+		buffer_release(&values);
 		buffer_char(out, '\'');
 	}
 	buffer_text(out, " \\\n\t\t\t'--help[show the help]' '--quiet[say less]' '--no_progress[no progress bar]' '--verbose[say "
 			 "more]' \\\n"
 			 "\t\t\t'--config[read options from a file]:FILE:_files' \\\n"
 			 "\t\t\t'--print_config[print all settings]'");
-	buffer_format(out, "%s ;;\n", command->takes_arguments ? " '*:file:_files'" : "");
+	if (command == &command_download) {
+		buffer_text(out, " '*:download:(");
+		append_downloads(out);
+		buffer_text(out, ")' ;;\n");
+	} else {
+		buffer_format(out, "%s ;;\n", command->takes_arguments ? " '*:file:_files'" : "");
+	}
 }
 
 void completion_zsh(struct buffer *out)

@@ -180,6 +180,19 @@ static void completions_work_in_bash(void **state)
 		}
 		buffer_release(&offered);
 	}
+	/* What has a name: sizes, tasks of ours and published ones, downloads and groups of them. */
+	static const char *const named[][2] = {{"pretrain --model ta", ""},        {"pretrain --model ti", "tiny\n"},
+					       {"plan --model b", "base\n"},       {"finetune --task tagg", "tagging\n"},
+					       {"finetune --task sst", "sst-2\n"}, {"download squa", "squad\n"},
+					       {"download glue/MR", "glue/MRPC\n"}};
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+		snprintf(line, sizeof line, "%s %s", complete, named[i][0]);
+		assert_int_equal(run(line), 0);
+		assert_string_equal(out.data, named[i][1][0] ? named[i][1] : "\n");
+	}
+	snprintf(line, sizeof line, "%s download glu", complete);
+	assert_int_equal(run(line), 0);
+	assert_memory_equal(out.data, "glue glue/CoLA ", 15);
 	snprintf(line, sizeof line, "%s completion b", complete);
 	assert_int_equal(run(line), 0);
 	assert_string_equal(out.data, "bash\n");
@@ -196,13 +209,36 @@ static void the_program_itself(void **state)
 	assert_non_null(strstr(err.data, "bertc: no command given\nhint: "));
 	assert_int_equal(run("$B --version"), 0);
 	assert_memory_equal(out.data, "bertc ", 6);
-	assert_non_null(strstr(out.data, "\nkernels: "));
+	static const char *const named[] = {"\nkernels: ",      "\ninstruction sets with kernels: avx2 ",
+					    "\ndevices: cpu",   "\nlibraries: xxHash ",
+					    ", zlib ",          ", utf8proc ",
+					    ", libmicrohttpd ", "\n  HDF5",
+					    "\n  libcurl",      "\n  MPI"};
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+		if (!strstr(out.data, named[i]))
+			fail_msg("no '%s' in:\n%s", named[i], out.data);
+	/* The newest entry of the changes is the version, "## 0.1.0 (2026-11-22)". */
+	assert_int_equal(run("$B version | sed -n 's/^bertc //p' >$T/version; grep -m 1 '^## ' CHANGELOG.md | "
+			     "grep -qE \"^## $(cat $T/version) \\([0-9]{4}-[0-9]{2}-[0-9]{2}\\)$\""),
+			 0);
 	assert_int_equal(run("$B --help"), 0);
 	assert_int_equal(run("$B hlep"), ERR_USAGE);
 	assert_string_equal(err.data, "bertc: unknown command 'hlep'\nhint: did you mean help?\n");
 	assert_int_equal(run("$B help nothing"), ERR_USAGE);
 	assert_int_equal(run("$B man nothing"), ERR_USAGE);
 	assert_int_equal(run("LC_ALL=tr_TR.UTF-8 $B help"), 0);
+}
+
+/* What only some people need is loaded when it is needed: the program starts without. */
+static void libraries_that_a_machine_may_lack_are_not_linked(void **state)
+{
+	(void)state;
+	assert_int_equal(run("ldd $B"), 0);
+	static const char *const absent[] = {"libmpi",  "libhdf5",   "libcurl",  "libcublas",
+					     "libnccl", "libcudart", "libcuda.", "libcudnn"};
+	for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+		if (strstr(out.data, absent[i]))
+			fail_msg("linked with %s:\n%s", absent[i], out.data);
 }
 
 /* Standard streams that are closed, full, or gone. */
@@ -229,10 +265,15 @@ static int drop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_are_in_order),        cmocka_unit_test(every_command_helps),
-		cmocka_unit_test(every_man_page_passes_lint), cmocka_unit_test(every_command_refuses_what_it_does_not_know),
-		cmocka_unit_test(every_config_is_read_back),  cmocka_unit_test(completions_work_in_bash),
-		cmocka_unit_test(the_program_itself),         cmocka_unit_test(streams_may_be_missing),
+		cmocka_unit_test(tables_are_in_order),
+		cmocka_unit_test(every_command_helps),
+		cmocka_unit_test(every_man_page_passes_lint),
+		cmocka_unit_test(every_command_refuses_what_it_does_not_know),
+		cmocka_unit_test(libraries_that_a_machine_may_lack_are_not_linked),
+		cmocka_unit_test(every_config_is_read_back),
+		cmocka_unit_test(completions_work_in_bash),
+		cmocka_unit_test(the_program_itself),
+		cmocka_unit_test(streams_may_be_missing),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, drop);
 }

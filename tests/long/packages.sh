@@ -1,0 +1,108 @@
+#!/bin/sh
+# The Debian package and the archive, in systems that have nothing else: each is made, unpacked or installed in a bare root, and
+# trains, evaluates and predicts there; what such a system lacks is named with its package, and works once that is installed. The
+# package is installed by apt in a Debian made by debootstrap (DEBIAN=bookworm from MIRROR), the archive runs in a root that has
+# glibc and a shell and nothing more. Needs root, chroot and unshare, debootstrap, and Debian's mirror; says what it left out.
+#
+#   BUILD=build sh tests/long/packages.sh        WORK=folder keeps the roots
+set -u
+cd "$(dirname "$0")/../.."
+BUILD=${BUILD:-build} DEBIAN=${DEBIAN:-bookworm} MIRROR=${MIRROR:-http://deb.debian.org/debian}
+[ "$(id -u)" -eq 0 ] || { echo "not root: left out"; exit 77; }
+unshare -m true 2>/dev/null || { echo "no namespaces here: left out"; exit 77; }
+work=${WORK:-$(mktemp -d)}
+mkdir -p "$work"
+[ -n "${WORK:-}" ] || trap 'rm -rf "$work"' EXIT
+failed=0
+say() { echo "$*"; }
+bad() { echo "FAIL: $*"; failed=1; }
+seconds() { date +%s.%N; }
+since() { awk "BEGIN {printf \"%.1f\", $(date +%s.%N) - $1}"; }
+
+make --no-print-directory BUILD="$BUILD" deb tarball >"$work/made" 2>&1 || { tail -n 20 "$work/made"; echo "FAIL: make deb tarball"; exit 1; }
+version=$(sed -n '/^## /{s/^## \([^ ]*\) .*/\1/p;q;}' CHANGELOG.md)
+deb=$(ls "$BUILD/release/bertc_${version}_"*.deb) archive=$(ls "$BUILD/release/bertc-$version-linux-"*.tar.xz)
+say "package $(wc -c <"$deb") bytes, archive $(wc -c <"$archive") bytes; $(tail -n 1 "$work/made")"
+
+mkdir -p "$work/text"
+awk 'BEGIN {srand(1); split("the a harbour ship sails north wind carries old captain reads map stars shine over dark sea", w, " ");
+	for (d = 0; d < 400; d++) {for (s = 0; s < 5; s++) {line = ""; for (i = 0; i < 9; i++) line = line w[1 + int(rand() * 16)] " "; print line "."} print ""}}' >"$work/text/world.txt"
+
+# The same in each root: PROGRAM version, a model from text, its words, what lacks. $1 names the root, $2 runs a command in it.
+try() {
+	name=$1 inside=$2
+	begin=$(seconds)
+	$inside bertc version >"$work/$name.version" 2>&1 || { bad "$name: bertc version"; cat "$work/$name.version"; return; }
+	say "$name: bertc version after $(since "$begin") s"
+	grep -q "^bertc $version$" "$work/$name.version" || bad "$name: another version"
+	begin=$(seconds)
+	$inside bertc pretrain --quiet --corpus /text --model tiny --vocab_size 200 --max_seq_length 32 --train_batch_size 16 \
+		--num_train_steps 30 --threads 1 --device cpu --out /tmp/run >"$work/$name.run" 2>&1 || { bad "$name: pretrain"; tail -n 5 "$work/$name.run"; }
+	say "$name: a model from text after $(since "$begin") s"
+	echo 'the old [MASK] reads' | $inside bertc fill --model /tmp/run/final >"$work/$name.fill" 2>&1 || { bad "$name: fill"; cat "$work/$name.fill"; }
+	if grep -q '^devices: cpu, cuda' "$work/$name.version"; then
+		$inside bertc pretrain --corpus /text --model tiny --out /tmp/gpu --device cuda >"$work/$name.gpu" 2>&1
+		[ $? -eq 5 ] && grep -q 'NVIDIA driver' "$work/$name.gpu" || { bad "$name: --device cuda says"; tail -n 3 "$work/$name.gpu"; }
+		grep -q 'cuBLASLt: not usable here: install NVIDIA' "$work/$name.version" || bad "$name: version on cuBLASLt"
+	else
+		say "$name: built without the back end for GPUs"
+	fi
+	$inside bertc instances --corpus /text --vocab_file /tmp/run/final/vocab.txt --max_seq_length 32 --out /tmp/x.hdf5 >"$work/$name.hdf5" 2>&1
+	[ $? -eq 5 ] && grep -q 'libhdf5-103-1' "$work/$name.hdf5" || { bad "$name: HDF5 is said to be"; tail -n 3 "$work/$name.hdf5"; }
+	$inside env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 bertc pretrain --corpus /text --model tiny --out /tmp/mpi >"$work/$name.mpi" 2>&1
+	[ $? -eq 5 ] && grep -q 'libopenmpi3' "$work/$name.mpi" || { bad "$name: MPI is said to be"; tail -n 3 "$work/$name.mpi"; }
+}
+
+# ---- The archive, where there is glibc and a shell ----
+root=$work/bare
+rm -rf "$root" && mkdir -p "$root/tmp" "$root/proc" "$root/dev" "$root/bin" "$root/text" "$root/opt"
+for file in /bin/sh /usr/bin/env; do
+	cp -L "$file" "$root/bin/"
+	ldd "$file" | grep -o '/[^ ]*' | while read -r library; do mkdir -p "$root$(dirname "$library")" && cp -Ln "$library" "$root$library"; done
+done
+for library in libm.so.6 libpthread.so.0 libdl.so.2 librt.so.1 libresolv.so.2; do
+	path=$(ldconfig -p | awk -v l=$library '$1 == l && /x86-64/ {print $NF; exit}')
+	mkdir -p "$root$(dirname "$path")" && cp -Ln "$path" "$root$path"
+done
+tar -C "$root/opt" -xJf "$archive"
+cp "$work/text/world.txt" "$root/text/"
+in_bare() { unshare -m sh -c 'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && exec chroot "$@"' "$root" "$root" /bin/env -i "PATH=/bin:/opt/$(basename "$archive" .tar.xz)/bin" "$@"; }
+try archive in_bare
+
+# ---- The package, in a bare Debian ----
+if ! command -v debootstrap >/dev/null || ! command -v apt-get >/dev/null; then
+	say "no debootstrap here: the package is not installed"
+	exit $failed
+fi
+root=$work/debian
+if [ ! -x "$root/usr/bin/apt-get" ] && ! debootstrap --variant=minbase "$DEBIAN" "$root" "$MIRROR" >"$work/debootstrap" 2>&1; then
+	tail -n 3 "$work/debootstrap"
+	say "the mirror cannot be reached: the package is not installed"
+	exit $failed
+fi
+mkdir -p "$root/text" && cp "$work/text/world.txt" "$root/text/" && cp "$deb" "$root/tmp/bertc.deb"
+for file in /etc/resolv.conf /etc/hosts; do cp -L $file "$root$file"; done
+cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null
+in_debian() { unshare -m sh -c 'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && exec chroot "$@"' "$root" "$root" /usr/bin/env -i \
+	PATH=/usr/bin:/bin:/usr/sbin:/sbin DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$@"; }
+begin=$(seconds)
+in_debian apt-get install -q -y --no-install-recommends /tmp/bertc.deb >"$work/apt" 2>&1 || { tail -n 5 "$work/apt"; bad "apt-get install"; exit 1; }
+say "debian: installed after $(since "$begin") s; $(in_debian dpkg-query -W -f '${Installed-Size} KiB' bertc); depends on $(in_debian dpkg-query -W -f '${Depends}' bertc)"
+try debian in_debian
+for page in bertc bertc-pretrain; do [ -f "$root/usr/share/man/man1/$page.1.gz" ] || bad "no man page of $page"; done
+for file in bash-completion/completions/bertc bertc/recipes/bert_base.conf doc/bertc/README.md doc/bertc/changelog.gz doc/bertc/copyright; do
+	[ -f "$root/usr/share/$file" ] || bad "no /usr/share/$file"
+done
+# What was named is installed, and then works.
+in_debian apt-get install -q -y --no-install-recommends libhdf5-103-1 openmpi-bin >"$work/apt" 2>&1 || bad "apt-get install what was named"
+in_debian bertc instances --quiet --corpus /text --vocab_file /tmp/run/final/vocab.txt --max_seq_length 32 --out /tmp/x.hdf5 || bad "HDF5 once its library is there"
+in_debian mpirun --oversubscribe -n 2 env BERTC_TRANSPORT=mpi bertc pretrain --quiet --corpus /text --model tiny --vocab_size 200 --max_seq_length 32 \
+	--train_batch_size 16 --num_train_steps 5 --threads 1 --device cpu --out /tmp/ranks >"$work/ranks" 2>&1 || { tail -n 5 "$work/ranks"; bad "mpirun"; }
+if in_debian apt-get install -q -y --no-install-recommends mpich >"$work/apt" 2>&1 && grep -q bertc-mpi-mpich "$work/made" "$BUILD/packed/tree/usr/lib/bertc" 2>/dev/null; then
+	in_debian mpiexec.hydra -n 2 env BERTC_TRANSPORT=mpi bertc pretrain --quiet --corpus /text --model tiny --vocab_size 200 --max_seq_length 32 \
+		--train_batch_size 16 --num_train_steps 5 --threads 1 --device cpu --out /tmp/hydra || bad "mpiexec of MPICH"
+fi
+in_debian apt-get purge -q -y bertc >"$work/apt" 2>&1 || bad "apt-get purge"
+[ ! -e "$root/usr/bin/bertc" ] && [ ! -e "$root/usr/lib/bertc" ] || bad "purge leaves something"
+[ $failed -eq 0 ] && say "packages: all fine"
+exit $failed
