@@ -664,6 +664,27 @@ static void the_header_is_c_and_cpp(void **state)
 			 0);
 }
 
+/* The program in docs/library.md, as it stands there but for its model, compiled and run. */
+static void the_example_of_the_docs_runs(void **state)
+{
+	(void)state;
+	const char *build = getenv("BUILD");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip(); /* a program without the sanitizer cannot load a library with it */
+#endif
+	build = build ? build : "build";
+	assert_int_equal(
+		run_shell(
+			"awk '/^    #include <bertc.h>/ {on = 1} on {print substr($0, 5)} on && /^    }/ {exit}' docs/library.md "
+			"| sed 's|runs/mine|%s/words|' >%s",
+			test_folder, test_path("example.c")),
+		0);
+	assert_int_equal(run_shell("gcc -Wall -Wextra -Werror -Iinclude -o %s %s %s/libbertc.so.%d", test_path("example"),
+				   test_path("example.c"), build, BERTC_ABI),
+			 0);
+	assert_int_equal(run_shell("LD_LIBRARY_PATH=%s %s | grep -qE '^-?[0-9]+\\.[0-9]+$'", build, test_path("example")), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -683,6 +704,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_does_not_hang),
 		cmocka_unit_test(it_shows_its_own_functions_alone),
 		cmocka_unit_test(the_header_is_c_and_cpp),
+		cmocka_unit_test(the_example_of_the_docs_runs),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
