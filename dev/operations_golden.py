@@ -222,6 +222,7 @@ def pooling(lengths, width, cls):
 
 # As case_create() in tests/backend/case.h sets them.
 INVERSE_PREDICTIONS, INVERSE_INSTANCES, LOSS_SCALE = 1 / 37, 1 / 11, 8
+INVERSE_TOKENS = 1 / 53
 BEFORE = 0.25  # what loss and correct hold before
 
 
@@ -343,6 +344,44 @@ def pointers(lengths, classes, count, size):
     emit(f"pointer_xent T={tokens} B={len(lengths)} C={classes} K={count} D={size}",
          dict(logits=logits, rows=[rows], labels=labels, weights=weights),
          dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct, lse=lse), batch)
+def soft(kind, rows, columns, temperature, share, sizes=()):
+    """A teacher's outputs as targets: Kullback-Leibler divergence at a temperature, times its square, as PyTorch has it; of
+    numbers the squared error. Mixed with the gradients that labels gave."""
+    teacher, logits, before = normal(rows, columns), normal(rows, columns), normal(rows, columns)
+    starts = numpy.concatenate([[0], numpy.cumsum(sizes)]).astype(int)
+    weights, inputs = item_weights(len(sizes) or rows), {}
+
+    def divergence(own, right):
+        log, target = F.log_softmax(own / temperature, -1), F.softmax(right.detach() / temperature, -1)
+        return F.kl_div(log, target, reduction="sum") * temperature**2
+
+    if kind == "classes":
+        losses = [divergence(own, right) for own, right in zip(logits, teacher)]
+    elif kind == "rows":
+        inputs = dict(starts=starts)
+        losses = [sum(divergence(logits[a:b, c], teacher[a:b, c]) for c in range(columns)) / columns
+                  for a, b in zip(starts, starts[1:])]
+    elif kind == "sigmoids":
+        bernoulli = lambda x: torch.distributions.Bernoulli(logits=x / temperature)
+        losses = torch.distributions.kl_divergence(bernoulli(teacher.detach()), bernoulli(logits)).mean(-1) * temperature**2
+    else:
+        losses = F.mse_loss(logits, teacher.detach(), reduction="none").mean(-1)
+    loss = sum(weight * own for weight, own in zip(weights, losses))
+    (loss * INVERSE_INSTANCES * LOSS_SCALE).backward()
+    line = f"soft_loss M={rows} C={columns} kind={kind} temperature={temperature} share={share}"
+    emit(line + (f" N={len(sizes)}" if sizes else ""),
+         dict(teacher=teacher, logits=logits, weights=weights, dlogits=before, **inputs),
+         dict(dlogits=(1 - share) * before + share * logits.grad, loss=BEFORE + loss))
+
+
+def hidden(lengths, width, factor):
+    batch = make_batch(lengths)
+    tokens = sum(lengths)
+    x, target = normal(tokens, width), normal(tokens, width)
+    loss = F.mse_loss(x, target.detach(), reduction="none").mean(-1).sum()
+    (loss * factor * INVERSE_TOKENS * LOSS_SCALE).backward()
+    emit(f"hidden_error T={tokens} H={width} B={len(lengths)} factor={factor}", dict(x=x, target=target),
+         dict(dx=x.grad, loss=BEFORE + loss), batch)
 
 
 def row_dropout(lengths, width, p):
@@ -450,6 +489,12 @@ row_dropout([6, 1, 13], 20, 0.3)
 for cls in (0, 1):
     pooling([6, 1, 13], 5, cls)
 pointers([6, 1, 13], 3, 2, 5)
+soft("classes", 7, 4, 2.0, 0.25)
+soft("rows", 19, 1, 1.5, 0.5, [3, 5, 1, 4, 6])
+soft("rows", 20, 2, 3.0, 0.75, [6, 1, 13])
+soft("sigmoids", 6, 3, 2.0, 0.5)
+soft("numbers", 7, 1, 2.0, 0.5)
+hidden([6, 1, 13], 5, 3)
 
 save_file(tensors, sys.argv[1], metadata={"cases": "\n".join(lines)})
 print(f"{len(lines)} cases; torch {torch.__version__}, timm {timm.__version__}, numpy {numpy.__version__}")

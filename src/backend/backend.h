@@ -30,6 +30,7 @@ struct scalars {
 	double learning_rate;
 	double inverse_weight[BATCH_HEADS]; /* of each head: its coefficient over the sum of its labels' weights in the whole
 					       step, of all ranks and micro-batches */
+	double inverse_tokens;              /* 1 over the tokens of the whole step */
 	double max_grad_norm;               /* clip to this global norm; 0 = no clipping */
 	double bias_correction1, bias_correction2; /* 1 - beta^t, or 1 for Google's AdamW */
 	/* Kept on the device from step to step (loss_scale.h); from the host before the first. */

@@ -548,7 +548,7 @@ void gather_bwd(struct replica *r, const struct gather_bwd *a)
 {
 	struct call c = call_begin(r, "gather_bwd");
 	struct extent rows = {a->count, "count"}, width = {a->dx.columns, "dx"};
-	if (a->rows == NULL && a->count > 0)
+	if (a->rows == NULL && a->count > 0 && a->count != a->dx.rows)
 		mismatch(&c, "'rows' is missing");
 	check_activation(&c, "dy", &a->dy, IN, rows, width);
 	check_activation(&c, "dx", &a->dx, OUT, (struct extent){a->dx.rows, "dx"}, width);
@@ -556,7 +556,8 @@ void gather_bwd(struct replica *r, const struct gather_bwd *a)
 	c.bytes = (a->overwrite ? (double)c.fields[1].bytes : 0) + 3.0 * (double)c.fields[0].bytes;
 	trace_begin(&c);
 	r->operations->gather_bwd(r, a);
-	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64 " overwrite=%d", a->dx.rows, a->count, width.size, a->overwrite);
+	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64 " overwrite=%d rows=%d", a->dx.rows, a->count, width.size, a->overwrite,
+		  a->rows != NULL);
 }
 
 /* Rows of the encoder, and a vector for each sequence of the batch. */
@@ -750,6 +751,48 @@ void pointer_xent(struct replica *r, const struct pointer_xent *a)
 	trace_end(&c, "T=%" PRId64 " B=%d longest=%d N=%d C=%d K=%d D=%" PRId64 " train=%d", a->logits.rows,
 		  a->batch->sequence_count, a->batch->longest, a->count, a->classes, a->pointers, vectors / (2 * a->pointers),
 		  present(&a->dlogits));
+void soft_loss(struct replica *r, const struct soft_loss *a)
+{
+	static const char *const names[] = {"classes", "rows", "sigmoids", "numbers"};
+	struct call c = call_begin(r, "soft_loss");
+	struct extent rows = {a->logits.rows, "logits"}, columns = {a->logits.columns, "logits"};
+	bool groups = a->kind == SOFT_ROWS;
+	if (a->head < 0 || a->head >= BATCH_HEADS)
+		mismatch(&c, "there is no head %d", a->head);
+	if (groups && !a->starts)
+		mismatch(&c, "'starts' is missing");
+	if (!groups && a->count != a->logits.rows)
+		mismatch(&c, "'logits' has %" PRId64 " rows for %d items", a->logits.rows, a->count);
+	if ((a->count > 0 && !a->weights) || !a->loss)
+		mismatch(&c, "'%s' is missing", a->loss ? "weights" : "loss");
+	if (!(a->temperature > 0) || !(a->share >= 0 && a->share <= 1))
+		mismatch(&c, "the temperature is %g, the share %g", a->temperature, a->share);
+	check_activation(&c, "teacher", &a->teacher, IN, rows, columns);
+	check_activation(&c, "logits", &a->logits, IN, rows, columns);
+	check_activation(&c, "dlogits", &a->dlogits, OUT, rows, columns);
+	check_apart(&c, NULL);
+	c.bytes = touched(&c);
+	trace_begin(&c);
+	r->operations->soft_loss(r, a);
+	trace_end(&c, "M=%" PRId64 " C=%" PRId64 " N=%d kind=%s temperature=%g share=%g", rows.size, columns.size, a->count,
+		  names[a->kind], a->temperature, a->share);
+}
+
+void hidden_error(struct replica *r, const struct hidden_error *a)
+{
+	struct call c = call_begin(r, "hidden_error");
+	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"};
+	check_batch(&c, a->batch, rows);
+	if (!a->loss)
+		mismatch(&c, "'loss' is missing");
+	check_activation(&c, "x", &a->x, IN, rows, width);
+	check_activation(&c, "target", &a->target, IN, rows, width);
+	check_activation(&c, "dx", &a->dx, OUT, rows, width);
+	check_apart(&c, (const char *const[]){"dx", "x", NULL});
+	c.bytes = touched(&c);
+	trace_begin(&c);
+	r->operations->hidden_error(r, a);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " factor=%g", rows.size, width.size, a->factor);
 }
 
 void row_dropout(struct replica *r, const struct row_dropout *a)

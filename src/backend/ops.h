@@ -149,7 +149,7 @@ struct gather_fwd {
 
 /* dx[rows[i]] += dy[i]; with `overwrite` all T rows of dx are zeroed first. */
 struct gather_bwd {
-	const int32_t *rows;
+	const int32_t *rows; /* NULL: row i of all T rows */
 	int32_t count;
 	bool overwrite;
 	struct tensor dy; /* (count,H) */
@@ -276,6 +276,40 @@ struct pointer_xent {
 	struct tensor logits;      /* (T,C+2KD) */
 	struct tensor lse;         /* out (K,N) master dtype: log of the sum of exp of each pointer's logits */
 	struct tensor dlogits;     /* out, optional (T,C+2KD) */
+/* What a student learns from a teacher's outputs for the same items (Hinton et al. 2015, "Distilling the Knowledge in a Neural
+ * Network"). */
+enum soft_kind {
+	SOFT_CLASSES,  /* an item is a row, its columns are the classes of a softmax */
+	SOFT_ROWS,     /* an item is rows starts[i] to starts[i + 1] - 1, among which each column has a softmax of its own */
+	SOFT_SIGMOIDS, /* an item is a row, each column is a probability of its own */
+	SOFT_NUMBERS,  /* an item is a row of numbers */
+};
+
+/* Adds w_i times the loss of item i to *loss: T^2 times the divergence KL(teacher, student) of the probabilities of logits / T,
+ * the mean over columns of SOFT_ROWS and SOFT_SIGMOIDS; of SOFT_NUMBERS the mean of (y - teacher)^2. The gradients of the loss by
+ * labels, which dlogits holds, are mixed with those of this one:
+ *   dlogits = (1 - share) dlogits + share w_i dloss * inverse_weight[head] * loss_scale */
+struct soft_loss {
+	int head;
+	enum soft_kind kind;
+	const int32_t *starts; /* (N+1) device: SOFT_ROWS */
+	const float *weights;  /* (N) device */
+	int32_t count;         /* N */
+	double temperature, share;
+	double *loss;
+	struct tensor teacher, logits; /* (M,C) */
+	struct tensor dlogits;         /* in and out (M,C) */
+};
+
+/* How far hidden states are from a teacher's: adds the sum over tokens of the mean over columns of (x - target)^2 to *loss;
+ *   dx = factor * 2 (x - target) / H * inverse_tokens * loss_scale.
+ * Tokens that a batch was filled up with add nothing and have gradients of zero. */
+struct hidden_error {
+	const struct batch *batch;
+	double factor;
+	double *loss;
+	struct tensor x, target; /* (T,H) */
+	struct tensor dx;        /* out (T,H); may be x */
 };
 
 /* y[i] = dropout(x[i]), row i being token rows[i] of the batch: its position and sample give the mask. Backward is the same
@@ -379,6 +413,8 @@ struct operations {
 	void (*group_xent)(struct replica *r, const struct group_xent *a);
 	void (*segment_xent)(struct replica *r, const struct segment_xent *a);
 	void (*pointer_xent)(struct replica *r, const struct pointer_xent *a);
+	void (*soft_loss)(struct replica *r, const struct soft_loss *a);
+	void (*hidden_error)(struct replica *r, const struct hidden_error *a);
 	void (*row_dropout)(struct replica *r, const struct row_dropout *a);
 	void (*sumsq_finite)(struct replica *r, const struct sumsq_finite *a);
 	void (*adamw)(struct replica *r, const struct adamw *a);
@@ -428,6 +464,8 @@ void binary_xent(struct replica *r, const struct binary_xent *a);
 void group_xent(struct replica *r, const struct group_xent *a);
 void segment_xent(struct replica *r, const struct segment_xent *a);
 void pointer_xent(struct replica *r, const struct pointer_xent *a);
+void soft_loss(struct replica *r, const struct soft_loss *a);
+void hidden_error(struct replica *r, const struct hidden_error *a);
 void row_dropout(struct replica *r, const struct row_dropout *a);
 void sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void adamw(struct replica *r, const struct adamw *a);

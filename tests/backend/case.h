@@ -378,6 +378,7 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 				      .learning_rate = 1e-3,
 				      .inverse_weight[HEAD_MASKED_WORDS] = 1.0 / 37,
 				      .inverse_weight[HEAD_NEXT_SENTENCE] = 1.0 / 11,
+				      .inverse_tokens = 1.0 / 53,
 				      .loss_scale = 8,
 				      .gradient_scale = 8,
 				      .max_grad_norm = 1,

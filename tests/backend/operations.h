@@ -591,10 +591,17 @@ static void call_gather_fwd(struct bound *b)
 						    .y = bound_tensor(b, "y")});
 }
 
+/* Without rows=0 so many; else all. */
+static int32_t gather_count(const struct test_case *c)
+{
+	return (int32_t)(case_integer(c, "rows", 1) ? case_integer(c, "P", 3) : case_integer(c, "T", 8));
+}
+
 static void declare_gather_bwd(struct test_case *c)
 {
-	int64_t tokens = case_integer(c, "T", 8), count = case_integer(c, "P", 3), width = case_integer(c, "H", 8);
-	declare_rows(c, count, tokens);
+	int64_t tokens = case_integer(c, "T", 8), count = gather_count(c), width = case_integer(c, "H", 8);
+	if (case_integer(c, "rows", 1))
+		declare_rows(c, count, tokens);
 	add_input(c, "dy", count, width, 1);
 	if (case_integer(c, "overwrite", 1)) {
 		add_output(c, "dx", ACTIVATION, tokens, width, EXACT);
@@ -607,7 +614,7 @@ static void declare_gather_bwd(struct test_case *c)
 static void call_gather_bwd(struct bound *b)
 {
 	gather_bwd(b->replica, &(struct gather_bwd){.rows = bound_data(b, "rows"),
-						    .count = (int32_t)case_integer(b->c, "P", 3),
+						    .count = gather_count(b->c),
 						    .overwrite = case_integer(b->c, "overwrite", 1),
 						    .dy = bound_tensor(b, "dy"),
 						    .dx = bound_tensor(b, "dx")});
@@ -1109,6 +1116,114 @@ static double objective_pointer_xent(struct test_case *c, struct replica *ref)
 	return scaled_loss(c, loss);
 }
 
+static enum soft_kind soft_kind_of(const struct test_case *c)
+{
+	return case_is(c, "kind", "rows")       ? SOFT_ROWS
+	       : case_is(c, "kind", "sigmoids") ? SOFT_SIGMOIDS
+	       : case_is(c, "kind", "numbers")  ? SOFT_NUMBERS
+						: SOFT_CLASSES;
+}
+
+static int64_t soft_items(const struct test_case *c)
+{
+	return soft_kind_of(c) == SOFT_ROWS ? case_integer(c, "N", 3) : case_integer(c, "M", 8);
+}
+
+/* M rows, in N groups of kind=rows, the first with what the others leave. With share=1 nothing is kept of what dlogits held. */
+static void declare_soft_loss(struct test_case *c)
+{
+	int64_t rows = case_integer(c, "M", 8), columns = case_integer(c, "C", 2), items = soft_items(c);
+	add_input(c, "teacher", rows, columns, 2);
+	add_input(c, "logits", rows, columns, 2);
+	if (soft_kind_of(c) == SOFT_ROWS) {
+		struct array *starts = add_array(c, "starts", INPUT, INTEGER, 1, items + 1);
+		for (int64_t i = 0; i < items; i++)
+			starts->value[i + 1] = (double)(rows - (items - i - 1) * (rows / items));
+	}
+	declare_weights(c, items);
+	add_sum(c, "loss", LOSS);
+	bool mixed = case_number(c, "share", 1) < 1;
+	struct array *gradients = add_input(c, "dlogits", rows, columns, mixed ? 0.5 : 0);
+	gradients->role = mixed ? UPDATED : ACCUMULATED;
+	gradients->class = SOFTMAX;
+}
+
+static void call_soft_loss(struct bound *b)
+{
+	soft_loss(b->replica, &(struct soft_loss){.head = TESTED_HEAD,
+						  .kind = soft_kind_of(b->c),
+						  .starts = bound_data(b, "starts"),
+						  .weights = bound_data(b, "weights"),
+						  .count = (int32_t)soft_items(b->c),
+						  .temperature = case_number(b->c, "temperature", 1),
+						  .share = case_number(b->c, "share", 1),
+						  .loss = bound_data(b, "loss"),
+						  .teacher = bound_tensor(b, "teacher"),
+						  .logits = bound_tensor(b, "logits"),
+						  .dlogits = bound_tensor(b, "dlogits")});
+}
+
+static double objective_soft_loss(struct test_case *c, struct replica *ref)
+{
+	bool groups = soft_kind_of(c) == SOFT_ROWS;
+	int32_t *starts = groups ? integers_of(c, "starts") : NULL;
+	float *weights = floats_of(c, "weights");
+	struct tensor logits = displaced(c, "logits", "dlogits");
+	double loss = 0;
+	soft_loss(ref, &(struct soft_loss){.head = TESTED_HEAD,
+					   .kind = soft_kind_of(c),
+					   .starts = starts,
+					   .weights = weights,
+					   .count = (int32_t)soft_items(c),
+					   .temperature = case_number(c, "temperature", 1),
+					   .share = 1,
+					   .loss = &loss,
+					   .teacher = host_tensor(c, "teacher"),
+					   .logits = logits,
+					   .dlogits = temporary_tensor(logits.rows, logits.columns)});
+	free(starts);
+	free(weights);
+	return scaled_loss(c, loss);
+}
+
+static void declare_hidden_error(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 12), width = case_integer(c, "H", 8);
+	make_batch(c, tokens, 50);
+	add_input(c, "target", tokens, width, 1);
+	add_sum(c, "loss", LOSS);
+	if (case_integer(c, "in_place", 0)) {
+		add_input(c, "x", tokens, width, 1)->role = UPDATED;
+		get_array(c, "x")->class = PRODUCT;
+		return;
+	}
+	add_input(c, "x", tokens, width, 1);
+	add_output(c, "dx", ACTIVATION, tokens, width, PRODUCT);
+}
+
+static void call_hidden_error(struct bound *b)
+{
+	hidden_error(b->replica, &(struct hidden_error){.batch = bound_batch(b),
+							.factor = case_number(b->c, "factor", 1),
+							.loss = bound_data(b, "loss"),
+							.x = bound_tensor(b, "x"),
+							.target = bound_tensor(b, "target"),
+							.dx = bound_tensor(b, case_integer(b->c, "in_place", 0) ? "x" : "dx")});
+}
+
+static double objective_hidden_error(struct test_case *c, struct replica *ref)
+{
+	struct tensor x = displaced(c, "x", "dx");
+	double loss = 0;
+	hidden_error(ref, &(struct hidden_error){.batch = &c->batch,
+						 .factor = 1,
+						 .loss = &loss,
+						 .x = x,
+						 .target = host_tensor(c, "target"),
+						 .dx = temporary_tensor(x.rows, x.columns)});
+	return loss * case_number(c, "factor", 1) * c->scalars.inverse_tokens * c->scalars.loss_scale;
+}
+
 /* N rows of T tokens, or with rows=0 all of them. */
 static void declare_row_dropout(struct test_case *c)
 {
@@ -1313,7 +1428,7 @@ static const struct operation_test operation_tests[] = {
 	{"attention_bwd", "T H heads B longest p bias overwrite", declare_attention_bwd, derive_attention_bwd, call_attention_bwd,
 	 objective_attention_bwd},
 	{"gather_fwd", "T P H", declare_gather_fwd, NULL, call_gather_fwd, NULL},
-	{"gather_bwd", "T P H overwrite", declare_gather_bwd, NULL, call_gather_bwd, objective_gather_bwd},
+	{"gather_bwd", "T P H overwrite rows", declare_gather_bwd, NULL, call_gather_bwd, objective_gather_bwd},
 	{"pooling_fwd", "T H B longest cls", declare_pooling_fwd, NULL, call_pooling_fwd, NULL},
 	{"pooling_bwd", "T H B longest cls", declare_pooling_bwd, NULL, call_pooling_bwd, objective_pooling_bwd},
 	{"vocab_xent", "P V H train overwrite ties", declare_vocab_xent, NULL, call_vocab_xent, objective_vocab_xent},
@@ -1324,6 +1439,8 @@ static const struct operation_test operation_tests[] = {
 	{"group_xent", "E B train unlabelled", declare_group_xent, NULL, call_group_xent, objective_group_xent},
 	{"segment_xent", "T B longest train", declare_segment_xent, NULL, call_segment_xent, objective_segment_xent},
 	{"pointer_xent", "T B C K D longest train", declare_pointer_xent, NULL, call_pointer_xent, objective_pointer_xent},
+	{"soft_loss", "M C N kind temperature share", declare_soft_loss, NULL, call_soft_loss, objective_soft_loss},
+	{"hidden_error", "T H factor in_place B longest", declare_hidden_error, NULL, call_hidden_error, objective_hidden_error},
 	{"row_dropout", "N H T p rows B longest", declare_row_dropout, NULL, call_row_dropout, NULL},
 	{"sumsq_finite", "n add bad finite sums scale decides dynamic clean loss_scale", declare_sumsq_finite, NULL,
 	 call_sumsq_finite, NULL},

@@ -57,6 +57,11 @@ static const char *const gradient_lines[] = {
 	"group_xent E=5 B=17",
 	"segment_xent T=23 B=4",
 	"pointer_xent T=17 B=3 C=3 K=2 D=3",
+	"soft_loss M=5 C=4 temperature=2",
+	"soft_loss M=17 C=2 N=3 kind=rows temperature=3",
+	"soft_loss M=5 C=3 kind=sigmoids temperature=2",
+	"soft_loss M=5 C=3 kind=numbers",
+	"hidden_error T=7 H=5 factor=3",
 };
 
 static double objective_at(struct test_case *c, double *variable, double value)
@@ -218,7 +223,7 @@ static void test_pytorch(void **state)
 		golden_case(&k, number, line);
 		seen[find_operation(line, strcspn(line, " ")) - operation_tests] = true;
 	}
-	assert_int_equal(cases, 61);
+	assert_int_equal(cases, 67);
 	for (size_t i = 0; i < OPERATION_COUNT; i++)
 		if (!seen[i] && strcmp(operation_tests[i].name, "sumsq_finite") != 0)
 			fail_msg("no golden case of %s", operation_tests[i].name);

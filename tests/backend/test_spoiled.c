@@ -44,7 +44,7 @@ static bool fill_array(struct test_case *c, const char *name, double value)
 static bool accumulates(const struct test_case *c)
 {
 	for (int i = 0; i < c->count; i++)
-		if (c->arrays[i].role == ACCUMULATED)
+		if (c->arrays[i].role == ACCUMULATED && !operation_is(c, "soft_loss"))
 			return true;
 	return operation_is(c, "gather_bwd");
 }
@@ -215,6 +215,10 @@ static int64_t choices_of_first(const struct test_case *c)
 		return case_integer(c, "V", 50);
 	if (operation_is(c, "group_xent"))
 		return (int64_t)c->arrays[find_array(c, "starts")].value[1];
+	if (operation_is(c, "soft_loss"))
+		return case_is(c, "kind", "rows")                                      ? case_integer(c, "M", 8) / case_integer(c, "N", 3)
+		       : case_is(c, "kind", "sigmoids") || case_is(c, "kind", "numbers") ? 2
+											 : case_integer(c, "C", 2);
 	return operation_is(c, "segment_xent") ? c->batch.starts[1] : 0;
 }
 
@@ -260,7 +264,7 @@ static bool labelled(const struct test_case *c)
 static bool forgets_loss_scale(struct test_case *c)
 {
 	c->scalars.loss_scale = 1;
-	return labelled(c) || operation_is(c, "pooling_bwd");
+	return labelled(c) || operation_is(c, "pooling_bwd") || operation_is(c, "hidden_error");
 }
 
 static bool divides_by_other_count(struct test_case *c)
@@ -269,6 +273,26 @@ static bool divides_by_other_count(struct test_case *c)
 	c->scalars.inverse_weight[HEAD_MASKED_WORDS] = c->scalars.inverse_weight[HEAD_NEXT_SENTENCE];
 	c->scalars.inverse_weight[HEAD_NEXT_SENTENCE] = predictions;
 	return labelled(c);
+}
+
+static bool counts_half_the_tokens(struct test_case *c)
+{
+	c->scalars.inverse_tokens *= 2;
+	return operation_is(c, "hidden_error");
+}
+
+static bool forgets_temperature(struct test_case *c)
+{
+	bool applies = case_number(c, "temperature", 1) != 1 && !case_is(c, "kind", "numbers") && choices_of_first(c) > 1;
+	set_value(c, "temperature", "1");
+	return applies;
+}
+
+static bool forgets_gradients_of_labels(struct test_case *c)
+{
+	bool applies = operation_is(c, "soft_loss") && case_number(c, "share", 1) < 1;
+	set_value(c, "share", "1");
+	return applies;
 }
 
 static bool takes_other_gelu(struct test_case *c)
@@ -431,6 +455,9 @@ static const struct change {
 	{"ignores the weights of predictions", ignores_weights, false},
 	{"forgets the loss scale", forgets_loss_scale, false},
 	{"divides by the other count", divides_by_other_count, false},
+	{"counts half the tokens", counts_half_the_tokens, false},
+	{"forgets the temperature", forgets_temperature, false},
+	{"forgets the gradients of labels", forgets_gradients_of_labels, false},
 	{"takes the other gelu", takes_other_gelu, true},
 	{"forgets tanh", forgets_tanh, false},
 	{"forgets decay", forgets_decay, false},

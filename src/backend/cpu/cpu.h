@@ -163,6 +163,8 @@ void cpu_binary_xent(struct replica *r, const struct binary_xent *a);
 void cpu_group_xent(struct replica *r, const struct group_xent *a);
 void cpu_segment_xent(struct replica *r, const struct segment_xent *a);
 void cpu_pointer_xent(struct replica *r, const struct pointer_xent *a);
+void cpu_soft_loss(struct replica *r, const struct soft_loss *a);
+void cpu_hidden_error(struct replica *r, const struct hidden_error *a);
 void cpu_row_dropout(struct replica *r, const struct row_dropout *a);
 void cpu_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void cpu_adamw(struct replica *r, const struct adamw *a);

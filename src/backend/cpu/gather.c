@@ -31,8 +31,8 @@ static void scatter_slice(void *context, int64_t slice, int worker)
 	const struct gather_call *call = context;
 	int64_t first = slice * ROW_MULTIPLE, end = first + slice_rows(call->from->rows, slice);
 	for (int64_t i = first; i < end; i++)
-		cpu_state(call->r)->kernels->add_row_into(tensor_at(call->to, call->rows[i], 0), tensor_at(call->from, i, 0),
-							  call->to->columns, call->to->dtype);
+		cpu_state(call->r)->kernels->add_row_into(tensor_at(call->to, call->rows ? call->rows[i] : i, 0),
+							  tensor_at(call->from, i, 0), call->to->columns, call->to->dtype);
 }
 
 void cpu_gather_bwd(struct replica *r, const struct gather_bwd *a)

@@ -410,6 +410,130 @@ void cpu_pointer_xent(struct replica *r, const struct pointer_xent *a)
 	run_loss((struct loss_call){r, NULL, a->logits.rows, a->head, a, pointer_slice}, a->loss, a->correct);
 }
 
+/* ---- Beside a teacher ---- */
+
+/* Logits and a teacher's at the same places, `count` of them from (row, column) to the right or downwards. */
+struct soft_choice {
+	const struct soft_loss *a;
+	int64_t row, column, count;
+	bool downwards;
+};
+
+static double soft_logit(const struct soft_choice *c, const struct tensor *from, int64_t j)
+{
+	return get(from, c->downwards ? c->row + j : c->row, c->downwards ? c->column : c->column + j) / c->a->temperature;
+}
+
+static double soft_log_sum(const struct soft_choice *c, const struct tensor *from)
+{
+	double largest = -INFINITY, sum = 0;
+	for (int64_t j = 0; j < c->count; j++)
+		largest = fmax(largest, soft_logit(c, from, j));
+	for (int64_t j = 0; j < c->count; j++)
+		sum += exp(soft_logit(c, from, j) - largest);
+	return largest + log(sum);
+}
+
+/* Mixes the gradient of something of this weight into what is there. */
+static void mix_gradient(const struct loss_call *call, int64_t row, int64_t column, double weight, double gradient)
+{
+	const struct soft_loss *a = call->arguments;
+	double own = weight == 0 ? 0 : scaled(call, weight, gradient);
+	put(&a->dlogits, row, column, (1 - a->share) * get(&a->dlogits, row, column) + a->share * own);
+}
+
+/* T^2 KL(teacher, student). */
+static double divergence(const struct loss_call *call, const struct soft_choice *c, double weight)
+{
+	const struct soft_loss *a = c->a;
+	double teachers = soft_log_sum(c, &a->teacher), students = soft_log_sum(c, &a->logits), sum = 0;
+	for (int64_t j = 0; j < c->count; j++) {
+		double log_p = soft_logit(c, &a->teacher, j) - teachers, log_q = soft_logit(c, &a->logits, j) - students;
+		double p = exp(log_p);
+		sum += p > 0 ? p * (log_p - log_q) : 0;
+		mix_gradient(call, c->downwards ? c->row + j : c->row, c->downwards ? c->column : c->column + j, weight,
+			     a->temperature * (exp(log_q) - p));
+	}
+	return a->temperature * a->temperature * sum;
+}
+
+/* log(1 + exp(x)) */
+static double softplus(double x)
+{
+	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+/* The same of one probability beside its opposite. */
+static double sigmoid_divergence(const struct loss_call *call, int64_t row, int64_t column, double weight)
+{
+	const struct soft_loss *a = call->arguments;
+	double t = a->temperature, teacher = get(&a->teacher, row, column) / t, student = get(&a->logits, row, column) / t;
+	double p = 1 / (1 + exp(-teacher));
+	mix_gradient(call, row, column, weight, t * (1 / (1 + exp(-student)) - p));
+	return t * t * (softplus(student) - softplus(teacher) - p * (student - teacher));
+}
+
+static double squared_difference(const struct loss_call *call, int64_t row, int64_t column, double weight)
+{
+	const struct soft_loss *a = call->arguments;
+	double difference = get(&a->logits, row, column) - get(&a->teacher, row, column);
+	mix_gradient(call, row, column, weight, 2 * difference);
+	return difference * difference;
+}
+
+static void soft_loss_item(const struct loss_call *call, int64_t i, struct sums *sums)
+{
+	const struct soft_loss *a = call->arguments;
+	int64_t columns = a->logits.columns;
+	double weight = a->weights[i], each = weight / (double)columns, sum = 0;
+	if (a->kind == SOFT_CLASSES)
+		sum = divergence(call, &(struct soft_choice){.a = a, .row = i, .count = columns}, weight) * (double)columns;
+	for (int64_t c = 0; c < columns && a->kind != SOFT_CLASSES; c++) {
+		struct soft_choice rows = {.a = a, .column = c, .downwards = true};
+		if (a->kind == SOFT_ROWS) {
+			rows.row = a->starts[i];
+			rows.count = a->starts[i + 1] - a->starts[i];
+			sum += divergence(call, &rows, each);
+		} else {
+			sum += a->kind == SOFT_SIGMOIDS ? sigmoid_divergence(call, i, c, each)
+							: squared_difference(call, i, c, each);
+		}
+	}
+	sums->loss += weight == 0 ? 0 : each * sum;
+}
+
+void cpu_soft_loss(struct replica *r, const struct soft_loss *a)
+{
+	run_loss((struct loss_call){r, soft_loss_item, a->count, a->head, a, NULL}, a->loss, NULL);
+}
+
+static void hidden_error_item(const struct loss_call *call, int64_t i, struct sums *sums)
+{
+	const struct hidden_error *a = call->arguments;
+	const struct scalars *s = call->r->scalars;
+	int64_t columns = a->x.columns;
+	float factor = (float)(2 * a->factor * s->inverse_tokens * s->loss_scale / (double)columns);
+	bool narrow = a->x.dtype == DTYPE_BF16;
+	const void *x = tensor_at(&a->x, i, 0), *target = tensor_at(&a->target, i, 0);
+	void *dx = tensor_at(&a->dx, i, 0);
+	double sum = 0;
+	for (int64_t j = 0; j < columns; j++) {
+		float difference = narrow ? bf16_to_float(((const uint16_t *)x)[j]) - bf16_to_float(((const uint16_t *)target)[j])
+					  : ((const float *)x)[j] - ((const float *)target)[j];
+		sum += (double)difference * (double)difference;
+		if (narrow)
+			((uint16_t *)dx)[j] = float_to_bf16(factor * difference);
+		else
+			((float *)dx)[j] = factor * difference;
+	}
+	sums->loss += sum / (double)columns;
+}
+
+void cpu_hidden_error(struct replica *r, const struct hidden_error *a)
+{
+	run_loss((struct loss_call){r, hidden_error_item, a->x.rows, 0, a, NULL}, a->loss, NULL);
+}
+
 /* ---- Dropout ---- */
 
 struct dropout_call {

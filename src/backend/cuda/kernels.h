@@ -227,6 +227,36 @@ struct kernel_pointer_xent {
 	double *loss, *correct;    /* added to */
 };
 cudaError_t kernel_pointer_xent(cudaStream_t stream, const struct kernel_pointer_xent *a);
+/* The same beside a teacher's outputs. */
+struct kernel_soft_loss {
+	enum soft_kind kind;
+	enum dtype dtype;
+	int64_t items;
+	int columns, head;
+	const void *teacher, *outputs;
+	void *gradients; /* mixed into */
+	const int32_t *starts;
+	const float *weights;
+	double temperature, share;
+	const struct scalars *scalars;
+	double *losses; /* scratch (items) */
+	double *loss;   /* added to */
+};
+cudaError_t kernel_soft_loss(cudaStream_t stream, const struct kernel_soft_loss *a);
+
+/* Hidden states beside a teacher's. */
+struct kernel_hidden_error {
+	enum dtype dtype;
+	int64_t tokens, columns;
+	const int32_t *own_tokens; /* those behind them count for nothing */
+	double factor;
+	const void *x, *target;
+	void *dx;
+	const struct scalars *scalars;
+	double *parts; /* scratch (SQUARE_PARTS) */
+	double *loss;  /* added to */
+};
+cudaError_t kernel_hidden_error(cudaStream_t stream, const struct kernel_hidden_error *a);
 
 /* y = dropout(x) of rows that are tokens of a batch. */
 struct kernel_row_dropout {

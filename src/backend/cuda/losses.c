@@ -117,6 +117,48 @@ void cuda_pointer_xent(struct replica *r, const struct pointer_xent *a)
 	cuda_run(r, kernel_pointer_xent(cuda_stream(r), &pointers), "pointer_xent");
 }
 
+void cuda_soft_loss(struct replica *r, const struct soft_loss *a)
+{
+	struct cuda_scratch *scratch = cuda_scratch(r);
+	BUG_IF(a->count > scratch->loss_rows);
+	struct kernel_soft_loss loss = {
+		.kind = a->kind,
+		.dtype = a->logits.dtype,
+		.items = a->count,
+		.columns = (int)a->logits.columns,
+		.head = a->head,
+		.teacher = a->teacher.data,
+		.outputs = a->logits.data,
+		.gradients = a->dlogits.data,
+		.starts = a->starts,
+		.weights = a->weights,
+		.temperature = a->temperature,
+		.share = a->share,
+		.scalars = r->scalars,
+		.losses = scratch->losses,
+		.loss = a->loss,
+	};
+	cuda_run(r, kernel_soft_loss(cuda_stream(r), &loss), "soft_loss");
+}
+
+void cuda_hidden_error(struct replica *r, const struct hidden_error *a)
+{
+	struct kernel_hidden_error error = {
+		.dtype = a->x.dtype,
+		.tokens = a->x.rows,
+		.columns = a->x.columns,
+		.own_tokens = a->batch->own_tokens,
+		.factor = a->factor,
+		.x = a->x.data,
+		.target = a->target.data,
+		.dx = a->dx.data,
+		.scalars = r->scalars,
+		.parts = cuda_scratch(r)->sums,
+		.loss = a->loss,
+	};
+	cuda_run(r, kernel_hidden_error(cuda_stream(r), &error), "hidden_error");
+}
+
 void cuda_row_dropout(struct replica *r, const struct row_dropout *a)
 {
 	struct kernel_row_dropout dropout = {

@@ -192,6 +192,8 @@ void cuda_binary_xent(struct replica *r, const struct binary_xent *a);
 void cuda_group_xent(struct replica *r, const struct group_xent *a);
 void cuda_segment_xent(struct replica *r, const struct segment_xent *a);
 void cuda_pointer_xent(struct replica *r, const struct pointer_xent *a);
+void cuda_soft_loss(struct replica *r, const struct soft_loss *a);
+void cuda_hidden_error(struct replica *r, const struct hidden_error *a);
 void cuda_row_dropout(struct replica *r, const struct row_dropout *a);
 void cuda_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void cuda_adamw(struct replica *r, const struct adamw *a);

@@ -18,8 +18,9 @@ void ref_gather_bwd(struct replica *r, const struct gather_bwd *a)
 	if (a->overwrite)
 		memset(a->dx.data, 0, (size_t)(a->dx.rows * a->dx.columns) * sizeof(double));
 	for (int64_t i = 0; i < a->count; i++) {
-		BUG_IF(a->rows[i] < 0 || a->rows[i] >= a->dx.rows);
+		int64_t row = a->rows ? a->rows[i] : i;
+		BUG_IF(row < 0 || row >= a->dx.rows);
 		for (int64_t j = 0; j < a->dx.columns; j++)
-			ref_row(&a->dx, a->rows[i])[j] += ref_row(&a->dy, i)[j];
+			ref_row(&a->dx, row)[j] += ref_row(&a->dy, i)[j];
 	}
 }

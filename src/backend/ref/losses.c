@@ -118,6 +118,90 @@ void ref_group_xent(struct replica *r, const struct group_xent *a)
 	*a->correct += correct;
 }
 
+/* Of `count` logits that lie `stride` apart: the log of their probabilities' sum at this temperature. */
+static double soft_log_sum(const double *logits, int64_t count, int64_t stride, double temperature)
+{
+	double largest = -INFINITY, sum = 0;
+	for (int64_t j = 0; j < count; j++)
+		largest = fmax(largest, logits[j * stride] / temperature);
+	for (int64_t j = 0; j < count; j++)
+		sum += exp(logits[j * stride] / temperature - largest);
+	return largest + log(sum);
+}
+
+/* T^2 KL(teacher, student), and its gradient mixed into what is there. */
+static double divergence(const struct soft_loss *a, int64_t row, int64_t column, int64_t count, int64_t stride, double factor)
+{
+	const double *teacher = ref_row(&a->teacher, row) + column, *student = ref_row(&a->logits, row) + column;
+	double *gradients = ref_row(&a->dlogits, row) + column, t = a->temperature, sum = 0;
+	double teachers = soft_log_sum(teacher, count, stride, t), students = soft_log_sum(student, count, stride, t);
+	for (int64_t j = 0; j < count; j++) {
+		double p = exp(teacher[j * stride] / t - teachers), log_q = student[j * stride] / t - students;
+		sum += p > 0 ? p * (teacher[j * stride] / t - teachers - log_q) : 0;
+		double own = factor == 0 ? 0 : factor * t * (exp(log_q) - p);
+		gradients[j * stride] = (1 - a->share) * gradients[j * stride] + a->share * own;
+	}
+	return t * t * sum;
+}
+
+/* log(1 + exp(x)) */
+static double softplus(double x)
+{
+	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+/* The same of one probability beside its opposite, or the squared difference of two numbers. */
+static double soft_error(const struct soft_loss *a, int64_t row, int64_t column, double factor)
+{
+	double teacher = ref_row(&a->teacher, row)[column], student = ref_row(&a->logits, row)[column], t = a->temperature;
+	double *gradient = &ref_row(&a->dlogits, row)[column], loss, own;
+	if (a->kind == SOFT_NUMBERS) {
+		loss = (student - teacher) * (student - teacher);
+		own = 2 * (student - teacher);
+	} else {
+		double p = 1 / (1 + exp(-teacher / t));
+		loss = t * t * (softplus(student / t) - softplus(teacher / t) - p * (student - teacher) / t);
+		own = t * (1 / (1 + exp(-student / t)) - p);
+	}
+	*gradient = (1 - a->share) * *gradient + (factor == 0 ? 0 : a->share * factor * own);
+	return loss;
+}
+
+void ref_soft_loss(struct replica *r, const struct soft_loss *a)
+{
+	int64_t columns = a->logits.columns;
+	double loss = 0;
+	for (int64_t i = 0; i < a->count; i++) {
+		double weight = a->weights[i], factor = weight * scale_of(r, a->head), sum = 0;
+		if (a->kind == SOFT_CLASSES)
+			sum = divergence(a, i, 0, columns, 1, factor);
+		for (int64_t c = 0; c < columns && a->kind == SOFT_ROWS; c++)
+			sum += divergence(a, a->starts[i], c, a->starts[i + 1] - a->starts[i], columns,
+					  factor / (double)columns) /
+			       (double)columns;
+		for (int64_t c = 0; c < columns && (a->kind == SOFT_SIGMOIDS || a->kind == SOFT_NUMBERS); c++)
+			sum += soft_error(a, i, c, factor / (double)columns) / (double)columns;
+		loss += weight == 0 ? 0 : weight * sum;
+	}
+	*a->loss += loss;
+}
+
+void ref_hidden_error(struct replica *r, const struct hidden_error *a)
+{
+	double factor = a->factor * r->scalars->inverse_tokens * r->scalars->loss_scale, loss = 0;
+	int64_t columns = a->x.columns;
+	for (int64_t t = 0; t < a->x.rows; t++) {
+		double sum = 0;
+		for (int64_t j = 0; j < columns; j++) {
+			double difference = ref_row(&a->x, t)[j] - ref_row(&a->target, t)[j];
+			sum += difference * difference;
+			ref_row(&a->dx, t)[j] = factor * 2 * difference / (double)columns;
+		}
+		loss += sum / (double)columns;
+	}
+	*a->loss += loss;
+}
+
 void ref_segment_xent(struct replica *r, const struct segment_xent *a)
 {
 	double loss = 0, correct = 0;

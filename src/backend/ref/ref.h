@@ -93,6 +93,8 @@ void ref_binary_xent(struct replica *r, const struct binary_xent *a);
 void ref_group_xent(struct replica *r, const struct group_xent *a);
 void ref_segment_xent(struct replica *r, const struct segment_xent *a);
 void ref_pointer_xent(struct replica *r, const struct pointer_xent *a);
+void ref_soft_loss(struct replica *r, const struct soft_loss *a);
+void ref_hidden_error(struct replica *r, const struct hidden_error *a);
 void ref_row_dropout(struct replica *r, const struct row_dropout *a);
 void ref_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void ref_adamw(struct replica *r, const struct adamw *a);

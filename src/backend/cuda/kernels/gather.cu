@@ -30,7 +30,7 @@ __global__ void scatter_add(const T *dy, const int32_t *rows, int64_t count, int
 		return;
 	int64_t row = i / blocks;
 	int first = (int)(i % blocks) * BLOCK;
-	T *to = dx + rows[row] * (int64_t)columns;
+	T *to = dx + (rows == nullptr ? row : rows[row]) * columns;
 	float values[BLOCK], before[BLOCK];
 	load_block<ALIGNED>(dy + row * columns, first, columns, values);
 	load_block<ALIGNED>(to, first, columns, before);

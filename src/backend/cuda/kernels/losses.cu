@@ -136,6 +136,111 @@ template <typename T> __global__ void __launch_bounds__(THREADS) loss_items(stru
 	}
 }
 
+/* log of the sum of exp of `count` logits / t that lie `stride` apart. */
+template <typename T> DEVICE double soft_log_sum(const T *logits, int count, int stride, double t)
+{
+	float largest = -INFINITY;
+	for (int j = lane_index(); j < count; j += WARP)
+		largest = fmaxf(largest, to_float(logits[(int64_t)j * stride]));
+	largest = warp_max(largest);
+	double sum = 0;
+	for (int j = lane_index(); j < count; j += WARP)
+		sum += exp((to_float(logits[(int64_t)j * stride]) - (double)largest) / t);
+	return largest / t + log(warp_sum(sum));
+}
+
+/* Mixes the gradient `own` into what is there. */
+template <typename T> DEVICE void mix_gradient(const struct kernel_soft_loss &a, int64_t at, double own)
+{
+	T *gradient = static_cast<T *>(a.gradients) + at;
+	*gradient = from_float<T>((float)((1 - a.share) * to_float(*gradient) + a.share * own));
+}
+
+/* T^2 KL(teacher, student) of `count` logits from `at` on, and its gradients times `factor`. */
+template <typename T>
+DEVICE double divergence(const struct kernel_soft_loss &a, int64_t at, int count, int stride, double factor)
+{
+	const T *teacher = static_cast<const T *>(a.teacher) + at, *student = static_cast<const T *>(a.outputs) + at;
+	double t = a.temperature, sum = 0;
+	double teachers = soft_log_sum(teacher, count, stride, t), students = soft_log_sum(student, count, stride, t);
+	for (int j = lane_index(); j < count; j += WARP) {
+		int64_t place = (int64_t)j * stride;
+		double log_p = to_float(teacher[place]) / t - teachers, log_q = to_float(student[place]) / t - students;
+		double p = exp(log_p);
+		sum += p > 0 ? p * (log_p - log_q) : 0;
+		mix_gradient<T>(a, at + place, factor == 0 ? 0 : factor * t * (exp(log_q) - p));
+	}
+	return t * t * warp_sum(sum);
+}
+
+/* log(1 + exp(x)) */
+DEVICE double softplus(double x)
+{
+	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+/* Sums of a row of outputs, each by itself beside the teacher's. */
+template <typename T> DEVICE double soft_row(const struct kernel_soft_loss &a, int64_t at, double factor)
+{
+	const T *teachers = static_cast<const T *>(a.teacher) + at, *students = static_cast<const T *>(a.outputs) + at;
+	double t = a.kind == SOFT_SIGMOIDS ? a.temperature : 1, sum = 0;
+	for (int c = lane_index(); c < a.columns; c += WARP) {
+		double teacher = to_float(teachers[c]) / t, student = to_float(students[c]) / t, gradient;
+		if (a.kind == SOFT_NUMBERS) {
+			sum += (student - teacher) * (student - teacher);
+			gradient = 2 * (student - teacher);
+		} else {
+			double p = 1 / (1 + exp(-teacher));
+			sum += t * t * (softplus(student) - softplus(teacher) - p * (student - teacher));
+			gradient = t * (1 / (1 + exp(-student)) - p);
+		}
+		mix_gradient<T>(a, at + c, factor == 0 ? 0 : factor * gradient);
+	}
+	return warp_sum(sum);
+}
+
+template <typename T> __global__ void __launch_bounds__(THREADS) soft_items(struct kernel_soft_loss a)
+{
+	int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+	if (i >= a.items)
+		return;
+	double weight = a.weights[i], sum = 0;
+	double factor = weight * a.scalars->inverse_weight[a.head] * a.scalars->loss_scale;
+	if (a.kind == SOFT_CLASSES)
+		sum = divergence<T>(a, i * a.columns, a.columns, 1, factor);
+	else if (a.kind == SOFT_ROWS)
+		for (int c = 0; c < a.columns; c++)
+			sum += divergence<T>(a, (int64_t)a.starts[i] * a.columns + c, a.starts[i + 1] - a.starts[i], a.columns,
+					     factor / a.columns) /
+			       a.columns;
+	else
+		sum = soft_row<T>(a, i * a.columns, factor / a.columns) / a.columns;
+	if (lane_index() == 0)
+		a.losses[i] = weight == 0 ? 0 : weight * sum;
+}
+
+/* A warp a token; blocks take tokens in turn. */
+template <typename T> __global__ void __launch_bounds__(THREADS) hidden_rows(struct kernel_hidden_error a)
+{
+	double *shared = reinterpret_cast<double *>(shared_start()), all = 0;
+	double factor = 2 * a.factor * a.scalars->inverse_tokens * a.scalars->loss_scale / (double)a.columns;
+	int own = a.own_tokens[0];
+	for (int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP; i < a.tokens; i += (int64_t)gridDim.x * WARPS) {
+		const T *x = static_cast<const T *>(a.x) + i * a.columns, *target = static_cast<const T *>(a.target) + i * a.columns;
+		T *dx = static_cast<T *>(a.dx) + i * a.columns;
+		double sum = 0;
+		for (int64_t c = lane_index(); c < a.columns; c += WARP) {
+			float difference = i < own ? to_float(x[c]) - to_float(target[c]) : 0;
+			sum += (double)difference * (double)difference;
+			dx[c] = from_float<T>((float)factor * difference);
+		}
+		all += sum / (double)a.columns;
+	}
+	all = block_sum(all, shared);
+	if (threadIdx.x == 0)
+		a.parts[blockIdx.x] = all;
+}
+
 /* In a fixed order. */
 __global__ void __launch_bounds__(THREADS)
 	add_items(const double *losses, const double *corrects, int64_t items, double *loss, double *correct)
@@ -143,7 +248,7 @@ __global__ void __launch_bounds__(THREADS)
 	double *shared = reinterpret_cast<double *>(shared_start()), l = 0, c = 0;
 	for (int64_t i = threadIdx.x; i < items; i += THREADS) {
 		l += losses[i];
-		c += corrects[i];
+		c += correct != nullptr ? corrects[i] : 0;
 	}
 	l = block_sum(l, shared);
 	c = block_sum(c, shared + WARPS);
@@ -365,6 +470,28 @@ extern "C" cudaError_t kernel_pointer_xent(cudaStream_t stream, const struct ker
 		return error;
 	return launch(add_items, 1, THREADS, 2 * WARPS * sizeof(double), stream, a->losses, a->corrects, (int64_t)a->sequences,
 		      a->loss, a->correct);
+extern "C" cudaError_t kernel_soft_loss(cudaStream_t stream, const struct kernel_soft_loss *a)
+{
+	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
+		return launch(soft_items<decltype(type)>, blocks_of(a->items, WARPS), THREADS, 0, stream, *a);
+	});
+	if (error != cudaSuccess)
+		return error;
+	return launch(add_items, 1, THREADS, 2 * WARPS * sizeof(double), stream, static_cast<const double *>(a->losses),
+		      static_cast<const double *>(nullptr), a->items, a->loss, static_cast<double *>(nullptr));
+}
+
+extern "C" cudaError_t kernel_hidden_error(cudaStream_t stream, const struct kernel_hidden_error *a)
+{
+	unsigned blocks = blocks_of(a->tokens, WARPS);
+	blocks = blocks < SQUARE_PARTS ? blocks : SQUARE_PARTS;
+	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
+		return launch(hidden_rows<decltype(type)>, blocks, THREADS, WARPS * sizeof(double), stream, *a);
+	});
+	if (error != cudaSuccess)
+		return error;
+	return launch(add_items, 1, THREADS, 2 * WARPS * sizeof(double), stream, static_cast<const double *>(a->parts),
+		      static_cast<const double *>(nullptr), (int64_t)blocks, a->loss, static_cast<double *>(nullptr));
 }
 
 extern "C" cudaError_t kernel_row_dropout(cudaStream_t stream, const struct kernel_row_dropout *a)
