@@ -19,6 +19,10 @@ The head's initial weights come from bertc: a run of one step with a learning ra
 from its folder. --precision is PyTorch's; with fp64 the differences are those of bertc's rounding alone. The status is 1 if
 anything is outside its bound.
 
+With --teacher FOLDER, a model fine-tuned for the same task, both programs learn from it as well (--distill_alpha,
+--distill_temperature, --distill_layers S:T,S:T..., --distill_hidden_weight, as bertc has them), and the three parts of the loss are
+compared.
+
 seeds: fine-tunes with several seeds in both programs from the same pre-trained model by the same recipe, each with its own order
 of examples, dropout and initial head, and prints the scores of the dev set.
 
@@ -44,6 +48,7 @@ import subprocess
 import sys
 
 import numpy as np
+import safetensors.torch
 import torch
 import transformers
 from transformers import BertTokenizerFast
@@ -107,6 +112,12 @@ def read_squad(path):
 
 # ---- Tasks: examples as ids, logits, losses. An example is (sequences, target); a sequence is (ids, segments). ----
 
+def divergence(mine, theirs, temperature):
+    """Of rows of logits, as in transformers' run_squad_w_distillation.py."""
+    return F.kl_div(F.log_softmax(mine / temperature, -1), F.softmax(theirs / temperature, -1),
+                    reduction="batchmean") * temperature**2
+
+
 class Task:
     auto = transformers.AutoModelForSequenceClassification
 
@@ -161,6 +172,9 @@ class Classification(Task):
     def loss(self, logits, examples):
         return F.cross_entropy(torch.stack(logits), torch.tensor([target for _, target in examples]))
 
+    def soft_loss(self, logits, teachers, temperature):
+        return divergence(torch.stack(logits), torch.stack(teachers), temperature)
+
     def score(self, logits, examples):
         from sklearn import metrics
         truth, chosen = [target for _, target in examples], [int(x.argmax()) for x in logits]
@@ -176,6 +190,9 @@ class Regression(Classification):
         out = torch.cat(logits)
         return F.mse_loss(out, torch.tensor([target for _, target in examples], dtype=out.dtype))
 
+    def soft_loss(self, logits, teachers, temperature):
+        return F.mse_loss(torch.cat(logits), torch.cat(teachers))
+
     def score(self, logits, examples):
         from scipy import stats
         truth, values = [target for _, target in examples], [float(x[0]) for x in logits]
@@ -189,6 +206,10 @@ class Multilabel(Classification):
     def loss(self, logits, examples):
         out = torch.stack(logits)
         return F.binary_cross_entropy_with_logits(out, torch.tensor([target for _, target in examples], dtype=out.dtype))
+
+    def soft_loss(self, logits, teachers, temperature):
+        mine, theirs = (torch.distributions.Bernoulli(logits=torch.stack(x) / temperature) for x in (logits, teachers))
+        return torch.distributions.kl_divergence(theirs, mine).mean() * temperature**2
 
     def score(self, logits, examples):
         from sklearn import metrics
@@ -216,6 +237,7 @@ class Choice(Task):
         inputs = self.padded([sequence for sequences, _ in examples for sequence in sequences])
         return list(model(**{name: x.view(len(examples), -1, x.shape[1]) for name, x in inputs.items()}).logits)
 
+    soft_loss = Classification.soft_loss
     loss, score = Classification.loss, lambda self, logits, examples: {
         "accuracy": float(np.mean([int(x.argmax()) == target for x, (_, target) in zip(logits, examples)]))}
 
@@ -254,6 +276,9 @@ class Tagging(Task):
 
     def loss(self, logits, examples):
         return F.cross_entropy(torch.cat(logits), torch.tensor([label for _, target in examples for _, label, *_ in target]))
+
+    def soft_loss(self, logits, teachers, temperature):
+        return divergence(torch.cat(logits), torch.cat(teachers), temperature)
 
     def score(self, logits, examples):
         from seqeval import metrics
@@ -297,6 +322,9 @@ class Squad(Task):
         losses = [(F.cross_entropy(x[:, 0], torch.tensor(start)) + F.cross_entropy(x[:, 1], torch.tensor(end))) / 2
                   for x, (_, (start, end)) in zip(logits, examples)]
         return torch.stack(losses).mean()
+
+    def soft_loss(self, logits, teachers, temperature):
+        return torch.stack([divergence(x.T, y.T, temperature) for x, y in zip(logits, teachers)]).mean()
 
 
 class Editor(transformers.BertPreTrainedModel):
@@ -448,6 +476,10 @@ class Bertc:
                    str(a.max_seq_length), "--optimizer", "adamw", "--bias_correction", "true", "--adam_epsilon", str(a.eps),
                    "--weight_decay", str(a.weight_decay), "--max_grad_norm", str(a.clip), "--schedule", "linear",
                    "--learning_rate", str(a.learning_rate), "--log_steps", "1", "--no_progress", "--threads", "1"]
+        if a.teacher:
+            command += ["--teacher", a.teacher, "--distill_alpha", str(a.distill_alpha), "--distill_temperature",
+                        str(a.distill_temperature), "--distill_hidden_weight", str(a.distill_hidden_weight)]
+            command += ["--distill_layers", a.distill_layers] if a.distill_layers else []
         if a.task == "squad" and a.doc_stride != 128:
             command += ["--doc_stride", str(a.doc_stride)]
         options = [str(option) for option in options]
@@ -485,7 +517,7 @@ def evaluations(folder):
 
 
 # What does not depend on the machine.
-NUMBERS = ["loss", "learning_rate", "grad_norm", "tokens", "samples", *("eval_" + name for name in (
+NUMBERS = ["loss", "label_loss", "soft_loss", "hidden_loss", "learning_rate", "grad_norm", "tokens", "samples", *("eval_" + name for name in (
     "loss", "accuracy", "f1", "precision", "recall", "exact_match", "pearson", "spearmanr", "mse", "examples"))]
 
 
@@ -494,6 +526,51 @@ def relative(x, y):
 
 
 # ---- PyTorch's training ----
+
+class Recorded(torch.nn.Module):
+    """A model that remembers its hidden states, of tokens alone, and a student's linear layer to its teacher's width."""
+
+    def __init__(self, model, projection=None):
+        super().__init__()
+        self.inner, self.projection = model, projection
+
+    def forward(self, **inputs):
+        out = self.inner(**inputs, output_hidden_states=True)
+        tokens = inputs["attention_mask"].reshape(-1, inputs["attention_mask"].shape[-1]).bool()
+        self.hidden = [x.view(*tokens.shape, -1)[tokens] for x in out.hidden_states]
+        return out
+
+
+class Teacher:
+    def __init__(self, a, task, initial, dtype):
+        self.a, self.task = a, task
+        self.model = Recorded(task.model(pathlib.Path(a.teacher), dtype=dtype)).eval()
+        self.layers = [tuple(map(int, pair.split(":"))) for pair in a.distill_layers.split(",")] if a.distill_layers else []
+        ids = self.model.inner.config.label2id
+        self.columns = [ids[name] for name in task.ids] if sorted(ids) == sorted(task.ids) and len(ids) > 1 else None
+        self.initial, self.dtype = initial, dtype
+
+    def student(self, model):
+        name, projection = "distillation.projection.", None
+        weights = safetensors.torch.load_file(self.initial / "checkpoint-1/model.safetensors")
+        if name + "weight" in weights:
+            projection = torch.nn.Linear(*reversed(weights[name + "weight"].shape), dtype=self.dtype)
+            projection.load_state_dict({key: weights[name + key] for key in ("weight", "bias")})
+        return Recorded(model, projection)
+
+    def loss(self, model, logits, examples):
+        """All of it, then its parts."""
+        a = self.a
+        with torch.no_grad():
+            theirs = self.task.logits(self.model, examples)
+        if self.columns:
+            theirs = [x[..., self.columns] for x in theirs]
+        labels, soft = self.task.loss(logits, examples), self.task.soft_loss(logits, theirs, a.distill_temperature)
+        project = model.projection or (lambda x: x)
+        hidden = sum(F.mse_loss(project(model.hidden[s]), self.model.hidden[t]) for s, t in self.layers)
+        whole = (1 - a.distill_alpha) * labels + a.distill_alpha * soft + a.distill_hidden_weight * hidden
+        return whole, {"label_loss": float(labels), "soft_loss": float(soft), **({"hidden_loss": float(hidden)} if self.layers else {})}
+
 
 def optimizer_of(model, a):
     bare = [n.endswith("bias") or "LayerNorm" in n for n, _ in model.named_parameters()]
@@ -509,15 +586,19 @@ def rate(a, step, steps, warmup):
     return a.learning_rate * (steps + 1 - step) / (steps + 1 - warmup)
 
 
-def train_step(task, model, optimizer, examples, a, learning_rate):
-    loss = task.loss(task.logits(model, examples), examples)
+def train_step(task, model, optimizer, examples, a, learning_rate, teacher=None):
+    logits, parts = task.logits(model, examples), {}
+    if teacher:
+        loss, parts = teacher.loss(model, logits, examples)
+    else:
+        loss = task.loss(logits, examples)
     optimizer.zero_grad()
     loss.backward()
     norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), a.clip))
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
     optimizer.step()
-    return loss.item(), norm
+    return loss.item(), norm, parts
 
 
 def evaluate(task, model, examples):
@@ -531,7 +612,7 @@ class Exact:
     def __init__(self, arguments):
         self.a, self.bertc, self.failures = arguments, Bertc(arguments), 0
         self.warmup = arguments.steps // 10
-        self.initial = self.bertc.finetune("initial", arguments.model, *self.plain(1, 0), "--learning_rate", 0)
+        self.initial = self.bertc.finetune("initial", arguments.model, *self.plain(1, 0), "--learning_rate", 0, "--weight_decay", 0)
         self.task = task_of(arguments, self.initial / "final")
         self.one = self.training("one", "--ranks", 1)
 
@@ -573,13 +654,18 @@ class Exact:
         model = task.model(self.initial / "final", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
                            dtype=torch.float64 if a.precision == "fp64" else torch.float32)
         model.train()
+        teacher = Teacher(a, task, self.initial, model.dtype) if a.teacher else None
+        if teacher:
+            model = teacher.student(model)
         self.compare_logits("before training", model, dev, self.initial, 1e-5)
         optimizer, mine = optimizer_of(model, a), curve(self.one)
-        worst, worst_rate, worst_norm, losses = (0.0, 0), 0.0, (0.0, 0), []
+        worst, worst_rate, worst_norm, losses, worst_parts = (0.0, 0), 0.0, (0.0, 0), [], {}
         for step in range(1, a.steps + 1):
             now = rate(a, step, a.steps, self.warmup)
-            loss, norm = train_step(task, model, optimizer, train[(step - 1) * a.batch:step * a.batch], a, now)
+            loss, norm, parts = train_step(task, model, optimizer, train[(step - 1) * a.batch:step * a.batch], a, now, teacher)
             losses.append(loss)
+            for name, value in parts.items():
+                worst_parts[name] = max(worst_parts.get(name, (0.0, 0)), (relative(mine[step][name], value), step))
             worst = max(worst, (relative(mine[step]["loss"], loss), step))
             worst_norm = max(worst_norm, (relative(mine[step]["grad_norm"], norm), step))
             worst_rate = max(worst_rate, relative(mine[step]["learning_rate"], now))
@@ -587,6 +673,8 @@ class Exact:
                 self.report("loss of the first step, relative", worst[0], 1e-6)
                 self.report("gradient norm of the first step, relative", worst_norm[0], 1e-5)
         self.report(f"loss of {a.steps} steps, relative (worst: step {worst[1]})", worst[0], 1e-4)
+        for name, (value, step) in worst_parts.items():
+            self.report(f"{name} of {a.steps} steps, relative (worst: step {step})", value, 1e-3)
         self.report("learning rate of all steps, relative", worst_rate, 1e-6)
         self.report(f"gradient norm of all steps, relative (worst: step {worst_norm[1]})", worst_norm[0], 1e-3)
         self.note(f"loss {np.mean(losses[:5]):.4f} over the first 5 steps, {np.mean(losses[-5:]):.4f} over the last; PyTorch "
@@ -794,6 +882,11 @@ def parse():
     common.add_argument("--weight_decay", type=float, default=0.01)
     common.add_argument("--eps", type=float, default=1e-6)
     common.add_argument("--clip", type=float, default=1.0)
+    common.add_argument("--teacher")
+    common.add_argument("--distill_alpha", type=float, default=0.5)
+    common.add_argument("--distill_temperature", type=float, default=2)
+    common.add_argument("--distill_hidden_weight", type=float, default=1)
+    common.add_argument("--distill_layers", default="")
     exact = commands.add_parser("exact", parents=[common])
     exact.add_argument("--steps", type=int, default=50)
     exact.add_argument("--precision", default="fp32", choices=["fp32", "fp64"])

@@ -28,6 +28,7 @@ void finetune_fill(struct finetune *finetune)
 	finetune->paths[1] = training->resume_from;
 	finetune->paths[2] = settings->config_file;
 	finetune->paths[3] = settings->vocab_file;
+	finetune->paths[4] = settings->teacher;
 	finetune->patterns[0] = &settings->train;
 	finetune->patterns[1] = &settings->dev;
 	finetune->patterns[2] = &settings->test;
@@ -64,6 +65,12 @@ void finetune_fill(struct finetune *finetune)
 			      .scored_loss =
 				      strcmp(settings->score_loss, "cosine") == 0 ? CONTRASTIVE_COSINE : CONTRASTIVE_COSENT,
 			      .negative_columns = settings->negative_column},
+		.distillation = {.teacher = settings->teacher,
+				 .alpha = settings->distill_alpha,
+				 .temperature = settings->distill_temperature,
+				 .hidden_weight = settings->distill_hidden_weight,
+				 .layers = settings->distill_layers},
+		.init_layers = settings->init_layers,
 		.squad = squad_options_given(options, &settings->squad),
 		.skip_bad = settings->on_bad_record[1] == 'k',
 		.shuffle = settings->shuffle,
@@ -110,6 +117,21 @@ static enum status report_options(void *context, const struct run *run, const st
 
 /* ---- The run ---- */
 
+/* What is to be learned from a teacher needs one. */
+static enum status check_teacher(const struct options *options)
+{
+	static const char *const names[] = {"distill_alpha", "distill_temperature", "distill_layers", "distill_hidden_weight"};
+	const struct finetune_settings *settings = options->settings;
+	for (size_t i = 0; !settings->teacher && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!options_given(options, names[i]))
+			continue;
+		enum status status = error_set(ERR_USAGE, "--%s means nothing without --teacher", names[i]);
+		error_hint("name the folder of a model that was fine-tuned for this task");
+		return status;
+	}
+	return OK;
+}
+
 enum status finetune_prepare(struct finetune *finetune)
 {
 	struct run *run = &finetune->run;
@@ -127,6 +149,7 @@ enum status finetune_prepare(struct finetune *finetune)
 		TRY(options_resume(finetune->options, record, name, SCOPE_ALL));
 		TRY(options_resume_start(finetune->options, record, name, run->start.resumed));
 	}
+	TRY(check_teacher(finetune->options));
 	const struct machine_settings machine = training_machine(&settings->training);
 	machine_resume(finetune->machine, &machine);
 	finetune_fill(finetune);

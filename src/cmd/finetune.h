@@ -12,7 +12,7 @@ struct finetune {
 	struct machine *machine;
 	bool in_sweep; /* one of its runs */
 	bool brief;    /* the table of settings has been shown before */
-	const char *paths[4];
+	const char *paths[5];
 	const struct option_list *patterns[3];
 	struct run_settings run_settings;
 	struct labelled_run_settings settings;

@@ -19,6 +19,10 @@ struct finetune_settings {
 	/* model */
 	const char *model, *config_file, *vocab_file;
 	bool cased;
+	const char *init_layers;
+	/* teacher */
+	const char *teacher, *distill_layers;
+	double distill_alpha, distill_temperature, distill_hidden_weight;
 	/* examples */
 	bool shuffle;
 	struct training_settings training;

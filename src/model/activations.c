@@ -255,6 +255,11 @@ void activations_free(struct activations *a)
 	free(a);
 }
 
+void activations_tap(struct activations *a, const struct layer_taps *taps)
+{
+	a->taps = taps;
+}
+
 void activations_fit(struct activations *a, const struct batch *batch)
 {
 	int64_t labels[BATCH_HEADS];

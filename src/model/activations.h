@@ -37,6 +37,7 @@ struct activations {
 	struct batch_capacity capacity;
 	bool training;
 	bool dropout; /* of the last forward: backward needs the same masks */
+	const struct layer_taps *taps;
 	void *memory; /* device: everything below */
 
 	struct tensor embedding_sum, embedding_mean, embedding_rstd; /* (T,H) (1,T) (1,T) */

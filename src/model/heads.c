@@ -274,6 +274,43 @@ static void head_loss(const struct model *model, struct activations *a, struct r
 	BUG_IF(true);
 }
 
+static enum soft_kind soft_kind_of(enum head_loss loss)
+{
+	switch (loss) {
+	case LOSS_CLASSES: return SOFT_CLASSES;
+	case LOSS_GROUP:
+	case LOSS_SEGMENT: return SOFT_ROWS;
+	case LOSS_BINARY: return SOFT_SIGMOIDS;
+	default: return SOFT_NUMBERS;
+	}
+}
+
+bool head_takes_soft_targets(const struct head *head)
+{
+	return soft_kind_of(head->loss) != SOFT_NUMBERS || head->loss == LOSS_SQUARED;
+}
+
+static void head_soft_loss(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+			   int number, const struct soft_targets *soft)
+{
+	const struct head_activations *own = &a->heads[number];
+	enum head_loss kind = model->heads.head[number].loss;
+	const struct batch_labels *labels = &batch->labels[number];
+	soft_loss(replica, &(struct soft_loss){.head = number,
+					       .kind = soft_kind_of(kind),
+					       .starts = kind == LOSS_GROUP ? batch->example_starts : batch->starts,
+					       .weights = labels->weights,
+					       .count = kind == LOSS_GROUP     ? batch->example_count
+							: kind == LOSS_SEGMENT ? batch->sequence_count
+									       : (int32_t)own->logits.rows,
+					       .temperature = soft->temperature,
+					       .share = soft->share,
+					       .loss = &replica->accumulators->value[sum_of_soft_loss(number)],
+					       .teacher = soft->outputs[number],
+					       .logits = own->logits,
+					       .dlogits = own->logits_gradient});
+}
+
 /* Leaves the gradient of the rows that the head reads in rows_gradient. */
 static void head_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 			  int number, bool overwrite)
@@ -343,8 +380,8 @@ static void gather_gradients(const struct model *model, struct activations *a, s
 	}
 }
 
-void model_losses(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
-		  bool training, bool overwrite)
+static void losses(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		   const struct soft_targets *soft, bool training, bool overwrite)
 {
 	BUG_IF(training && (!a->training || model->heads.count == 0));
 	struct tensor words = {0};
@@ -356,6 +393,8 @@ void model_losses(const struct model *model, struct activations *a, struct repli
 			continue;
 		head_forward(model, a, replica, batch, h);
 		head_loss(model, a, replica, batch, h, training);
+		if (soft)
+			head_soft_loss(model, a, replica, batch, h, soft);
 	}
 	if (tied)
 		words_loss(model, a, replica, batch, words, training, overwrite);
@@ -367,6 +406,18 @@ void model_losses(const struct model *model, struct activations *a, struct repli
 		if (model->heads.head[h].loss != LOSS_WORDS)
 			head_backward(model, a, replica, batch, h, overwrite);
 	gather_gradients(model, a, replica, batch);
+}
+
+void model_losses(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		  bool training, bool overwrite)
+{
+	losses(model, a, replica, batch, NULL, training, overwrite);
+}
+
+void model_soft_losses(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		       const struct soft_targets *soft, bool overwrite)
+{
+	losses(model, a, replica, batch, soft, true, overwrite);
 }
 
 struct tensor model_outputs(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,

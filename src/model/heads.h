@@ -45,6 +45,9 @@ struct head {
 struct model_heads {
 	char architecture[48]; /* as in config.json: "BertForPreTraining" */
 	bool pooler;
+	/* While a student learns from a wider teacher: the teacher's hidden size, to which a linear layer of training alone takes
+	 * the student's hidden states. 0: there is none. */
+	int32_t projection;
 	int count;
 	struct head head[BATCH_HEADS];
 };

@@ -161,6 +161,18 @@ void model_await(const struct model *model)
 		await_layer(model, layer);
 }
 
+static void tap_forward(const struct activations *a, int32_t layer)
+{
+	if (a->taps)
+		a->taps->forward(a->taps->context, layer, layer_input(a, layer + 1));
+}
+
+static void tap_backward(const struct activations *a, int32_t layer)
+{
+	if (a->taps)
+		a->taps->backward(a->taps->context, layer, a->gradient);
+}
+
 static void embed(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 		  bool dropout)
 {
@@ -179,6 +191,7 @@ static void embed(const struct model *model, struct activations *a, struct repli
 					       .mean = a->embedding_mean,
 					       .rstd = a->embedding_rstd,
 					       .y = a->embedded});
+	tap_forward(a, -1);
 }
 
 static void layers_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
@@ -187,6 +200,7 @@ static void layers_forward(const struct model *model, struct activations *a, str
 	for (int32_t layer = first; layer < first + count; layer++) {
 		await_layer(model, layer);
 		layer_forward(model, a, replica, batch, layer);
+		tap_forward(a, layer);
 	}
 }
 
@@ -219,10 +233,12 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 	if (layer_done)
 		layer_done(context, model->config.num_hidden_layers);
 	for (int32_t layer = model->config.num_hidden_layers - 1; layer >= 0; layer--) {
+		tap_backward(a, layer);
 		layer_backward(model, a, replica, batch, layer, overwrite);
 		if (layer_done)
 			layer_done(context, layer);
 	}
+	tap_backward(a, -1);
 	embed_bwd(replica, &(struct embed_bwd){.batch = batch,
 					       .word = &model->word,
 					       .position = &model->position,

@@ -41,6 +41,7 @@ struct parameter {
 	enum parameter_init init;
 	bool decays;   /* weight decay applies: all but biases and layer norms */
 	int32_t layer; /* -1 embeddings, 0..L-1 encoder, L pooler and heads */
+	bool training; /* of training alone: in checkpoints, but not in a finished model */
 };
 
 /* Rank in files: biases and layer norms are vectors, all others (which decay) matrices. */
@@ -78,6 +79,7 @@ struct model {
 	struct weight pooler, pooler_bias;
 	struct weight transform, transform_bias, transform_gamma, transform_beta, prediction_bias; /* of LOSS_WORDS */
 	struct head_weights head_weights[BATCH_HEADS];                                             /* of the other heads */
+	struct head_weights projection; /* of hidden states, if heads.projection: (projection,H) */
 	struct weight **weights; /* all of them, for weights_refresh */
 	int64_t weight_count;
 	void *copies;         /* device memory of the weights' compute copies */
@@ -134,6 +136,18 @@ void model_await(const struct model *model);
 void model_forward(const struct model *model, struct activations *activations, struct replica *replica, const struct batch *batch,
 		   bool dropout);
 struct tensor activations_output(const struct activations *activations);
+
+/* What else is to be learned from the outputs of layers (T,H), of which -1 is the embeddings. */
+struct layer_taps {
+	void *context;
+	/* From model_forward, behind each layer; `y` is valid until the next one. */
+	void (*forward)(void *context, int32_t layer, struct tensor y);
+	/* From model_backward, with the gradient of that output as what is behind it gave it, to be added to. */
+	void (*backward)(void *context, int32_t layer, struct tensor gradient);
+};
+/* Borrowed; NULL: nothing (again). */
+void activations_tap(struct activations *activations, const struct layer_taps *taps);
+
 /* The same in parts, in activations without training and without dropout: the embeddings, then `count` layers on what the part
  * before has left as activations_output(). */
 void model_embed(const struct model *model, struct activations *activations, struct replica *replica, const struct batch *batch);
@@ -153,6 +167,20 @@ static inline int sum_of_correct(int head)
  * the encoder output. `overwrite`: first micro-batch of a step. */
 void model_losses(const struct model *model, struct activations *activations, struct replica *replica, const struct batch *batch,
 		  bool training, bool overwrite);
+/* What the heads learn from a teacher besides their labels: outputs of the same shapes as theirs (backend/ops.h, soft_loss). */
+struct soft_targets {
+	double temperature, share;
+	struct tensor outputs[BATCH_HEADS];
+};
+/* Whether a head of this loss can learn from another's outputs. */
+bool head_takes_soft_targets(const struct head *head);
+static inline int sum_of_soft_loss(int head)
+{
+	return 2 * BATCH_HEADS + head;
+}
+/* model_losses() in training with a teacher. */
+void model_soft_losses(const struct model *model, struct activations *activations, struct replica *replica,
+		       const struct batch *batch, const struct soft_targets *soft, bool overwrite);
 /* The outputs of a head on the last forward, without a loss: (N,C) for N items (of all rows: tokens), in the device's memory
  * until the next call. Not for LOSS_WORDS. */
 struct tensor model_outputs(const struct model *model, struct activations *activations, struct replica *replica,

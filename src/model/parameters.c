@@ -141,6 +141,16 @@ static void add_head(struct model *model, const struct head *head, struct head_w
 	add_parameter(model, &b, &weights->b, WEIGHT_VECTOR, false);
 }
 
+/* The linear layer that takes hidden states to a teacher's width. */
+static void add_projection(struct model *model)
+{
+	int64_t first = model->parameter_count;
+	struct head projection = {.outputs = model->heads.projection, .name = "distillation.projection"};
+	add_head(model, &projection, &model->projection);
+	for (int64_t i = first; i < model->parameter_count; i++)
+		model->parameters[i].training = true;
+}
+
 /* In FP8 all linear layers of the encoder must fit its products. */
 static enum status check_multiples(const struct model_config *config)
 {
@@ -162,7 +172,7 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 		TRY(check_multiples(config));
 	int64_t layers = config->num_hidden_layers;
 	int64_t most =
-		COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) + COUNT(word_rows) + 2 * BATCH_HEADS;
+		COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) + COUNT(word_rows) + 2 * BATCH_HEADS + 2;
 	struct model *model = NULL;
 	TRY(memory_new(&model, 1, sizeof(*model), "model"));
 	model->config = *config;
@@ -191,6 +201,8 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 		else
 			add_head(model, &heads->head[h], &model->head_weights[h]);
 	}
+	if (heads->projection > 0)
+		add_projection(model);
 	model->slab_count = round_up(model->slab_count, ALIGNMENT_ELEMENTS);
 	model->slab = model->gradients = (struct tensor){.dtype = be->master_dtype, .rows = 1, .columns = model->slab_count};
 	*out = model;

@@ -52,10 +52,41 @@ static void take_case(struct labelled_run *labelled)
 	own->lowercase = own->strip_accents = lowercase;
 }
 
+/* A smaller model of some of the layers. */
+static enum status take_layers(struct labelled_run *labelled)
+{
+	struct model_config *config = &labelled->run->config;
+	const char *given = labelled->settings->init_layers;
+	int32_t count = 0, before = -1;
+	labelled->source_layers = config->num_hidden_layers;
+	if (!given || !*given || labelled->run->start.resumed)
+		return OK;
+	TRY(memory_new(&labelled->init_layers, config->num_hidden_layers, sizeof(*labelled->init_layers), "layers"));
+	for (const char *at = given;; at++) {
+		char *end;
+		long layer = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
+		if (layer <= before || layer >= config->num_hidden_layers || (*end && *end != ',')) {
+			enum status status = error_set(ERR_USAGE, "--init_layers %s: not ascending layers from 0 to %d", given,
+						       config->num_hidden_layers - 1);
+			error_hint("numbers as in the names of weights, commas between: 0,2,4");
+			return status;
+		}
+		labelled->init_layers[count++] = before = (int32_t)layer;
+		at = end;
+		if (!*at)
+			break;
+	}
+	config->num_hidden_layers = count;
+	return OK;
+}
+
 static enum status read_model(struct labelled_run *labelled)
 {
 	struct run *run = labelled->run;
-	const char *model = run->start.resumed ? run->start.checkpoint : labelled->settings->model;
+	const char *own = labelled->settings->model;
+	if (!own && labelled->settings->init_layers)
+		own = labelled->settings->distillation.teacher;
+	const char *model = run->start.resumed ? run->start.checkpoint : own;
 	if (!model) {
 		enum status status = error_set(ERR_USAGE, "--model is missing");
 		error_hint("give a pre-trained model: a run of bertc pretrain, or any BERT folder");
@@ -69,6 +100,7 @@ static enum status read_model(struct labelled_run *labelled)
 	const char *config = labelled->source.config[0] ? labelled->source.config : model;
 	TRY(model_folder_config(config, &run->config));
 	TRY(model_folder_task(config, &labelled->folder));
+	TRY(take_layers(labelled));
 	TRY(folder_tokenizer_read(&labelled->tokenizer, &labelled->source));
 	if (run->config.vocab_size == 0)
 		run->config.vocab_size = labelled->tokenizer.vocab.count;
@@ -284,6 +316,14 @@ static enum status make_head(struct labelled_run *labelled)
 	return record_task(labelled);
 }
 
+static enum status find_teacher(struct labelled_run *labelled)
+{
+	const struct distillation_options *options = &labelled->settings->distillation;
+	if (!options->teacher)
+		return OK;
+	return distillation_run_prepare(&labelled->distillation, options, labelled->run, &labelled->state, &labelled->heads);
+}
+
 /* ---- Its training ---- */
 
 static enum status choose_dropout(struct run *run, const char *name, double given, double *probability)
@@ -386,6 +426,7 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	TRY(ranks_agree(run->machine->comm, read_files(labelled)));
 	warn_of_small_sets(labelled);
 	TRY(make_head(labelled));
+	TRY(ranks_agree(run->machine->comm, find_teacher(labelled)));
 	if (!run->start.resumed && labelled->heads.head[0].loss != LOSS_VECTORS)
 		log_note("%s", labelled->continues_head
 				       ? "the model has a head for these labels: training continues with it"
@@ -483,18 +524,41 @@ static void copy_parameters(const struct model *from, const float *from_slab, co
 	}
 }
 
+/* The layers that make up a smaller model. */
+static void copy_layers(const struct labelled_run *labelled, const struct model *from, const float *from_slab,
+			const struct model *to, float *to_slab)
+{
+	char name[sizeof(from->parameters->name)];
+	for (int64_t i = 0; labelled->init_layers && i < to->parameter_count; i++) {
+		const struct parameter *parameter = &to->parameters[i];
+		int own = 0;
+		if (parameter->layer < 0 || parameter->layer >= to->config.num_hidden_layers)
+			continue;
+		sscanf(parameter->name, "bert.encoder.layer.%*d.%n", &own);
+		snprintf(name, sizeof(name), "bert.encoder.layer.%d.%s", labelled->init_layers[parameter->layer],
+			 parameter->name + own);
+		int64_t other = model_find_parameter(from, name);
+		BUG_IF(own == 0 || other < 0);
+		memcpy(to_slab + parameter->offset, from_slab + from->parameters[other].offset,
+		       (size_t)parameter->count * sizeof(*to_slab));
+	}
+}
+
 /* The encoder over the weights that were drawn, and the head if it is the same. */
 static enum status load_weights(void *context, struct model *model, struct replica *replica)
 {
 	struct labelled_run *labelled = context;
 	struct model_heads heads = model->heads;
+	struct model_config config = model->config;
 	struct model_folder_report report = {0};
 	struct model *source = NULL;
 	float *slab = NULL, *loaded = NULL;
 	enum status status;
 	if (!labelled->continues_head)
 		heads.count = 0;
-	TRY_GOTO(model_create(&source, model->backend, &model->config, &heads), done);
+	heads.projection = 0;
+	config.num_hidden_layers = labelled->source_layers;
+	TRY_GOTO(model_create(&source, model->backend, &config, &heads), done);
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
 	TRY_GOTO(memory_new(&loaded, source->slab_count, sizeof(*loaded), "weights"), done);
 	TRY_GOTO(model_get_weights(model, slab), done);
@@ -502,6 +566,7 @@ static enum status load_weights(void *context, struct model *model, struct repli
 	TRY_GOTO(model_folder_load(labelled->source.weights, source, MISSING_HEADS, loaded, &report), done);
 	TRY_GOTO(model_files_check(&labelled->files, labelled->source.weights), done);
 	copy_parameters(source, loaded, model, slab);
+	copy_layers(labelled, source, loaded, model, slab);
 	status = model_set_weights(model, replica, slab);
 done:
 	model_folder_report_release(&report);
@@ -541,6 +606,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 		TRY(instances_hint(labelled->instances, state->epoch, state->epoch_first_sample));
 	struct labelled_settings settings = objective_settings(labelled);
 	TRY(labelled_objective_create(out, &settings));
+	TRY(distillation_run_wrap(&labelled->distillation, labelled->run, out));
 	/* What a report shows of the newest evaluation is in no checkpoint: the answers are asked for once more. */
 	struct measures known = {0};
 	bool shown = state->evaluated_step == 0 || labelled->dev_count == 0;
@@ -570,7 +636,26 @@ static enum status describe(void *context, struct report *report)
 	if (is_small(&labelled->run->config))
 		report->task.words.usual_rates = "5e-5 to 5e-4";
 	report->task.decides = labelled->task.decides;
+	distillation_run_report(&labelled->distillation, &report->task);
 	return OK;
+}
+
+static size_t teacher_bytes_of(void *context, const struct shape_limits *limits)
+{
+	const struct labelled_run *labelled = context;
+	return distillation_run_bytes(&labelled->distillation, limits);
+}
+
+static enum status allocate(void *context, const struct shape_limits *limits)
+{
+	struct labelled_run *labelled = context;
+	return distillation_run_allocate(&labelled->distillation, labelled->run, limits);
+}
+
+static enum status give_back(void *context)
+{
+	struct labelled_run *labelled = context;
+	return distillation_run_give_back(&labelled->distillation);
 }
 
 void labelled_run_begin(struct labelled_run *out, struct run *run)
@@ -578,7 +663,13 @@ void labelled_run_begin(struct labelled_run *out, struct run *run)
 	*out = (struct labelled_run){
 		.run = run,
 		.task = {.context = out,
-			 .shapes = {.context = out, .shape = shape, .mean_length = mean_length, .reader_bytes = reader_bytes},
+			 .shapes = {.context = out,
+				    .shape = shape,
+				    .mean_length = mean_length,
+				    .reader_bytes = reader_bytes,
+				    .teacher_bytes = teacher_bytes_of},
+			 .allocate = allocate,
+			 .give_back = give_back,
 			 .heads = &model_heads_none, /* until the labels are known */
 			 .load_weights = load_weights,
 			 .describe = describe,
@@ -719,6 +810,8 @@ void labelled_run_release(struct labelled_run *labelled)
 {
 	task_preview_release(&labelled->preview);
 	model_files_release(&labelled->files);
+	distillation_run_release(&labelled->distillation);
+	free(labelled->init_layers);
 	for (int64_t i = 0; i < labelled->dev_count; i++)
 		task_set_release(&labelled->state, &labelled->dev[i]);
 	for (int64_t i = 0; i < labelled->test_count; i++)

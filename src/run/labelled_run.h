@@ -3,6 +3,7 @@
 #define RUN_LABELLED_RUN_H
 
 #include "base/option.h"
+#include "run/distillation_run.h"
 #include "run/run.h"
 #include "tasks/task.h"
 #include "train/labelled.h"
@@ -23,6 +24,8 @@ struct labelled_run_settings {
 	struct relation_task_settings relation;
 	struct squad_task_settings squad;
 	struct embedding_task_settings embedding;
+	struct distillation_options distillation;
+	const char *init_layers; /* "0,2,4": layers of the model that make up a smaller one, from 0; NULL: all */
 	bool skip_bad, shuffle, save_best;
 	double hidden_dropout_prob, attention_probs_dropout_prob; /* negative: the model's */
 };
@@ -57,6 +60,9 @@ struct labelled_run {
 	struct instances *instances;
 	struct task_preview preview;
 	const char **preview_labels;
+	struct distillation_run distillation;
+	int32_t *init_layers;          /* [config.num_hidden_layers] of the model that weights are read from; NULL: its own */
+	int32_t source_layers;         /* of that model */
 	bool continues_head;           /* the folder's head has the task's labels */
 	struct labelled_result result; /* set by labelled_run_finish() */
 };

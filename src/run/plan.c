@@ -52,6 +52,14 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 	return plan;
 }
 
+void plan_add_teacher(struct memory_plan *plan, size_t bytes)
+{
+	plan->teacher += bytes;
+	plan->total += bytes;
+	if (plan->device > 0)
+		plan->device += bytes;
+}
+
 static void row(struct buffer *out, const char *name, size_t bytes, const char *what)
 {
 	char size[FORMAT_BYTES];
@@ -78,6 +86,8 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 	snprintf(note, sizeof(note), "of %d tokens, %d sequences, %d predictions", limits->batch.tokens, limits->batch.sequences,
 		 limits->batch.labels[0].count);
 	row(out, "activations", plan->activations, note);
+	if (plan->teacher > 0)
+		row(out, "teacher", plan->teacher, "its weights and activations, and gradients of hidden states");
 	row(out, "workspace", plan->workspace, "of the back end");
 	if (plan->communication > 0)
 		row(out, "communication", plan->communication, "between ranks: NCCL's own (an allowance) and room for gradients");

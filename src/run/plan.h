@@ -10,6 +10,7 @@ struct memory_plan {
 	size_t weights; /* masters, gradients, compute copies */
 	size_t moments;
 	size_t activations; /* for one micro-batch */
+	size_t teacher;     /* all that distillation takes besides; 0: nobody teaches */
 	size_t workspace;
 	size_t batches;       /* read ahead on the host */
 	size_t pinned;        /* of the host, for copies to and from a device */
@@ -25,6 +26,8 @@ struct memory_plan {
  * batches read ahead take on the host (step_reader_bytes); `narrow`: gradients travel in 16 bits. */
 struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
 				 int32_t max_seq_length, size_t batch_bytes, int32_t ranks, bool narrow);
+/* Adds a teacher's memory, which lies where the model's does. */
+void plan_add_teacher(struct memory_plan *plan, size_t bytes);
 /* FLOPs of a step of full-length sequences with the usual share of predictions. */
 double plan_step_flops(const struct model_config *config, const struct model_heads *heads, int64_t batch_size, int32_t length);
 void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits, struct buffer *out);

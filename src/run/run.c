@@ -303,6 +303,8 @@ static enum status find_room(struct run *run)
 	struct optimizer_settings optimizer = recipe_optimizer(&run->recipe);
 	for (int attempt = 1;; attempt++) {
 		enum status status = run_memory_allocate(&run->memory, run->machine, &run->shapes.limits, &optimizer);
+		if (status == OK && run->task->allocate)
+			status = run->task->allocate(run->task->context, &run->shapes.limits);
 		if (status != ERR_RESOURCE || attempt == ATTEMPTS)
 			return status;
 		struct error error = *error_last();
@@ -310,6 +312,8 @@ static enum status find_room(struct run *run)
 		bool smaller = false;
 		char counts[2][FORMAT_BYTES];
 		run_memory_release(&run->memory, run->machine);
+		if (run->task->give_back)
+			TRY(run->task->give_back(run->task->context));
 		TRY(describe_model(run));
 		if (shapes_choose_smaller(&run->shapes, &smaller) != OK || !smaller)
 			return error_restore(&error);
@@ -498,6 +502,7 @@ static enum status start_training(struct run *run)
 				.max_seq_length = run->config.max_position_embeddings,
 				.data_hash = run->data_hash,
 				.evaluation_hash = run->evaluation_hash,
+				.teacher_hash = run->teacher_hash,
 				.settings_json = buffer_string(&run->record_text),
 				.computed_on = run->computed_on,
 				.resumed_from = start->resumed_from[0] ? start->resumed_from : NULL,

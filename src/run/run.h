@@ -52,6 +52,10 @@ struct run_task {
 	const struct model_heads *heads;
 	/* A new run has drawn its weights: others over them, where it begins with some. NULL: none. */
 	enum status (*load_weights)(void *context, struct model *model, struct replica *replica);
+	/* Takes memory of the task's own on the device, for batches of these limits, and gives it back where less is to be tried.
+	 * NULL: it has none. */
+	enum status (*allocate)(void *context, const struct shape_limits *limits);
+	enum status (*give_back)(void *context);
 	/* What the report shows besides: facts and samples. Of the first rank alone. NULL: nothing. */
 	enum status (*describe)(void *context, struct report *report);
 	/* Opens what the phase of `state` trains and is evaluated on; its steps are phase->steps, which the run has put in place.
@@ -92,6 +96,7 @@ struct run {
 	const struct tokenizer_settings *tokenizer;
 	const struct task_config *task_config; /* what config.json says of the head; NULL: pre-training */
 	uint64_t data_hash;                    /* of vocabulary and training data */
+	uint64_t teacher_hash;                 /* of the weights of a teacher; 0: nobody teaches */
 	uint64_t evaluation_hash;              /* of the evaluation sets, with their names */
 	int32_t longest_evaluated;             /* tokens, where that may be above max_seq_length */
 	/* The run's own: */

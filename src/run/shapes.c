@@ -22,6 +22,17 @@ static void shape(struct shapes *shapes, int64_t index, int64_t tokens)
 	shapes->source.shape(shapes->source.context, index, &shapes->phases[index], tokens);
 }
 
+/* With the teacher's memory. */
+static struct memory_plan plan_of(const struct shapes *shapes, const struct shape_limits *limits,
+				  const struct phase_settings *settings, size_t batches)
+{
+	struct memory_plan plan = plan_training(shapes->model, limits, settings->train_batch_size,
+						(int32_t)settings->max_seq_length, batches, shapes->machine->ranks, shapes->narrow);
+	if (shapes->source.teacher_bytes)
+		plan_add_teacher(&plan, shapes->source.teacher_bytes(shapes->source.context, limits));
+	return plan;
+}
+
 /* Does the phase find room in so many bytes of the device? */
 static bool fits(struct shapes *shapes, int64_t index, int64_t tokens, double bytes)
 {
@@ -32,8 +43,7 @@ static bool fits(struct shapes *shapes, int64_t index, int64_t tokens, double by
 	batch_capacity_grow(&capacity, &phase->evaluation_capacity);
 	struct shape_limits limits =
 		model_shape_limits(&shapes->model->config, capacity, larger(shapes->longest_evaluated, length), true);
-	struct memory_plan plan = plan_training(shapes->model, &limits, phase->settings.train_batch_size, length, 0,
-						shapes->machine->ranks, shapes->narrow);
+	struct memory_plan plan = plan_of(shapes, &limits, &phase->settings, 0);
 	return (double)plan.device <= bytes;
 }
 
@@ -158,8 +168,7 @@ struct memory_plan shapes_memory(const struct shapes *shapes)
 		size_t bytes = shapes->source.reader_bytes(shapes->source.context, i, &shapes->phases[i]);
 		batches = bytes > batches ? bytes : batches;
 	}
-	return plan_training(shapes->model, &shapes->limits, last->train_batch_size, (int32_t)last->max_seq_length, batches,
-			     shapes->machine->ranks, shapes->narrow);
+	return plan_of(shapes, &shapes->limits, last, batches);
 }
 
 /* ---- For people ---- */

@@ -15,6 +15,8 @@ struct shape_source {
 	enum status (*mean_length)(void *context, int64_t index, double *out);
 	/* Bytes of the host that batches read ahead take. */
 	size_t (*reader_bytes)(void *context, int64_t index, const struct run_phase *phase);
+	/* Bytes of the device that a teacher takes beside batches of these limits. NULL: nobody teaches. */
+	size_t (*teacher_bytes)(void *context, const struct shape_limits *limits);
 };
 
 struct shapes {

@@ -65,6 +65,8 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	put_hash(&writer, "data_hash", context->data_hash);
 	put_hash(&writer, "evaluation_hash", context->evaluation_hash);
 	put_hash(&writer, "vocab_hash", context->vocab->hash);
+	if (context->teacher_hash)
+		put_hash(&writer, "teacher_hash", context->teacher_hash);
 	if (choices->size > 0)
 		json_put_written(&writer, "choices", buffer_string(choices));
 	json_put_written(&writer, "settings", context->settings_json);

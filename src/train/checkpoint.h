@@ -51,6 +51,7 @@ struct checkpoint_context {
 	int64_t max_seq_length;
 	uint64_t data_hash;        /* identity of the training data */
 	uint64_t evaluation_hash;  /* and of what is evaluated: scores of other data do not compare */
+	uint64_t teacher_hash;     /* of the weights of a teacher; 0: nobody teaches */
 	const char *settings_json; /* options_write_json's object */
 	const char *computed_on;   /* what the bits depend on: program and back end */
 	const char *resumed_from;  /* the checkpoint that --resume_from named when this run began; or NULL */

@@ -221,6 +221,7 @@ static enum status write_files(const struct checkpoint_writer *writer, const cha
 	enum status status;
 	TRY_GOTO(folder_make(folder), done);
 	struct model_folder_content content = folder_content(context, writer->model, writer->weights);
+	content.training = true;
 	TRY_GOTO(model_folder_save(folder, &content, &files), done);
 	TRY_GOTO(optimizer_write(writer, folder, &files), done);
 	TRY_GOTO(path_join(path, folder, STATE_NAME), done);

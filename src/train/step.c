@@ -24,7 +24,11 @@ void step_start(struct training *training)
 
 void step_begin(struct training *training, const struct step *step, double learning_rate)
 {
-	struct scalars scalars = {.seed = training->settings.seed, .learning_rate = learning_rate};
+	struct scalars scalars = {
+		.seed = training->settings.seed,
+		.learning_rate = learning_rate,
+		.inverse_tokens = step->token_count > 0 ? 1 / (double)step->token_count : 0,
+	};
 	optimizer_prepare(training->optimizer, &scalars);
 	const struct model_heads *heads = &training->model->heads;
 	for (int h = 0; h < heads->count; h++)

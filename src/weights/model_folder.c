@@ -338,11 +338,14 @@ static enum status save_weights(const char *folder, const struct model_folder_co
 	char path[PATH_BYTES];
 	TRY(path_join(path, folder, WEIGHTS_FILE));
 	struct safetensors_entry *entries = NULL;
+	int64_t count = 0;
 	TRY(memory_new(&entries, model->parameter_count, sizeof(*entries), "weights of a file"));
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
 		int rank = parameter_rank(parameter);
-		entries[i] = (struct safetensors_entry){
+		if (parameter->training && !content->training)
+			continue;
+		entries[count++] = (struct safetensors_entry){
 			.name = model_folder_tensor_name(parameter, content->task),
 			.dtype = ST_F32,
 			.rank = rank,
@@ -354,7 +357,7 @@ static enum status save_weights(const char *folder, const struct model_folder_co
 	}
 	uint32_t crc = 0;
 	int64_t bytes = 0;
-	enum status status = safetensors_write(path, entries, model->parameter_count, NULL, &crc, &bytes);
+	enum status status = safetensors_write(path, entries, count, NULL, &crc, &bytes);
 	free(entries);
 	TRY(status);
 	return folder_files_add(files, WEIGHTS_FILE, bytes, crc);

@@ -63,6 +63,7 @@ struct model_folder_content {
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
 	int64_t max_length; /* the longest sequence that the tokenizer should make ("model_max_length") */
+	bool training;      /* with the weights of training alone: of a checkpoint */
 };
 /* What bertc knows of the task of a fine-tuned model besides its configuration. */
 #define TASK_RECORD_FILE "bertc_task.json"
