@@ -276,6 +276,8 @@ struct pointer_xent {
 	struct tensor logits;      /* (T,C+2KD) */
 	struct tensor lse;         /* out (K,N) master dtype: log of the sum of exp of each pointer's logits */
 	struct tensor dlogits;     /* out, optional (T,C+2KD) */
+};
+
 /* What a student learns from a teacher's outputs for the same items (Hinton et al. 2015, "Distilling the Knowledge in a Neural
  * Network"). */
 enum soft_kind {

@@ -124,6 +124,9 @@ enum status finetune_check(struct options *options)
 	/* A run that has begun has its model and files recorded. */
 	if (training_is_meant && ((training->out && file_exists(training->out)) || training->resume_from))
 		return OK;
+	/* A student of some of its teacher's layers begins with the teacher. */
+	if (!settings->model && settings->init_layers && settings->teacher)
+		TRY(options_set(options, "model", settings->teacher, ORIGIN_CHOSEN));
 	TRY(options_require(options, "model", "give a pre-trained model: a run of `bertc pretrain`, or any BERT folder"));
 	if (training_is_meant && !settings->data_dir)
 		TRY(options_require(options, "train", "give labelled examples: --train FILE, or --data_dir FOLDER"));

@@ -191,7 +191,8 @@ const struct option finetune_options[] = {
 	 .value_name = "T",
 	 .help = "logits of both are divided by it before they become probabilities; the loss is multiplied by its square"},
 	TEXT("distill_layers", distill_layers, NULL, "S:T,S:T...",
-	     "layers whose outputs the model learns, its own and the teacher's, where 0 is the embeddings: 1:3,2:6; uniform: all, "
+	     "layers whose outputs the model learns, its own and the teacher's, where 0 is the embeddings: 1:3,2:6; uniform: "
+	     "all, "
 	     "spread evenly over the teacher's"),
 	{.name = "distill_hidden_weight",
 	 .type = OPTION_NUMBER,

@@ -80,7 +80,7 @@ struct model {
 	struct weight transform, transform_bias, transform_gamma, transform_beta, prediction_bias; /* of LOSS_WORDS */
 	struct head_weights head_weights[BATCH_HEADS];                                             /* of the other heads */
 	struct head_weights projection; /* of hidden states, if heads.projection: (projection,H) */
-	struct weight **weights; /* all of them, for weights_refresh */
+	struct weight **weights;        /* all of them, for weights_refresh */
 	int64_t weight_count;
 	void *copies;         /* device memory of the weights' compute copies */
 	struct tensor mirror; /* (1, slab_count) all of them, where the back end mirrors masters; else without data */

@@ -63,7 +63,8 @@ static const struct report_column known[] = {
 	 "loss against the teacher's answers",
 	 UNIT_NATS,
 	 LOWER,
-	 "How far the student's probabilities are from the teacher's at the temperature: the Kullback-Leibler divergence times its "
+	 "How far the student's probabilities are from the teacher's at the temperature: the Kullback-Leibler divergence times "
+	 "its "
 	 "square.",
 	 {{0}}},
 	{"hidden_loss",

@@ -17,7 +17,8 @@
 static enum status bad_layers(const char *layers, const char *reason)
 {
 	enum status status = error_set(ERR_USAGE, "--distill_layers %s: %s", layers, reason);
-	error_hint("give pairs of layers, the student's first: 1:3,2:6. 0 is the embeddings, 1 the first layer; 'uniform' spreads the "
+	error_hint("give pairs of layers, the student's first: 1:3,2:6. 0 is the embeddings, 1 the first layer; 'uniform' "
+		   "spreads the "
 		   "student's layers evenly over the teacher's");
 	return status;
 }
@@ -75,7 +76,8 @@ static enum status choose_layers(struct distillation_run *d, const char *layers,
 static enum status differs(const char *teacher, const char *what)
 {
 	enum status status = error_set(ERR_USAGE, "--teacher '%s': %s", teacher, what);
-	error_hint("a teacher must be fine-tuned for the same task as its student, with the same vocabulary: bertc finetune makes one");
+	error_hint("a teacher must be fine-tuned for the same task as its student, with the same vocabulary: bertc finetune "
+		   "makes one");
 	return status;
 }
 
@@ -138,7 +140,8 @@ static enum status check_head(struct distillation_run *d, const char *teacher, c
 	char what[256];
 	for (int h = 0; h < heads->count; h++)
 		if (!head_takes_soft_targets(&heads->head[h])) {
-			enum status status = error_set(ERR_USAGE, "--teacher: --task %s cannot be learned from a teacher", task->task->name);
+			enum status status =
+				error_set(ERR_USAGE, "--teacher: --task %s cannot be learned from a teacher", task->task->name);
 			error_hint("tasks whose answers are classes, numbers, tags, choices or spans can");
 			return status;
 		}
@@ -203,8 +206,9 @@ enum status distillation_run_prepare(struct distillation_run *out, const struct 
 		.alpha = options->alpha, .temperature = options->temperature, .hidden_weight = options->hidden_weight};
 	TRY(choose_layers(out, options->layers, run->config.num_hidden_layers, config.num_hidden_layers));
 	if (out->settings.alpha == 0 && out->settings.layer_count == 0) {
-		enum status status = error_set(ERR_USAGE, "--teacher: nothing is learned from it with --distill_alpha 0 and without "
-							  "--distill_layers");
+		enum status status =
+			error_set(ERR_USAGE, "--teacher: nothing is learned from it with --distill_alpha 0 and without "
+					     "--distill_layers");
 		error_hint("raise --distill_alpha, or name layers");
 		return status;
 	}

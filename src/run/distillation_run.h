@@ -11,7 +11,7 @@
 struct distillation_options {
 	const char *teacher;                      /* a folder; NULL: nobody teaches */
 	double alpha, temperature, hidden_weight; /* as struct distillation_settings has them */
-	const char *layers;                       /* "uniform", or "1:3,2:6": student's and teacher's, 0 is the embeddings; NULL: none */
+	const char *layers; /* "uniform", or "1:3,2:6": student's and teacher's, 0 is the embeddings; NULL: none */
 };
 
 /* Zero-initialise; released also after a failure. */

@@ -83,10 +83,7 @@ static enum status take_layers(struct labelled_run *labelled)
 static enum status read_model(struct labelled_run *labelled)
 {
 	struct run *run = labelled->run;
-	const char *own = labelled->settings->model;
-	if (!own && labelled->settings->init_layers)
-		own = labelled->settings->distillation.teacher;
-	const char *model = run->start.resumed ? run->start.checkpoint : own;
+	const char *model = run->start.resumed ? run->start.checkpoint : labelled->settings->model;
 	if (!model) {
 		enum status status = error_set(ERR_USAGE, "--model is missing");
 		error_hint("give a pre-trained model: a run of bertc pretrain, or any BERT folder");

@@ -26,8 +26,9 @@ static void shape(struct shapes *shapes, int64_t index, int64_t tokens)
 static struct memory_plan plan_of(const struct shapes *shapes, const struct shape_limits *limits,
 				  const struct phase_settings *settings, size_t batches)
 {
-	struct memory_plan plan = plan_training(shapes->model, limits, settings->train_batch_size,
-						(int32_t)settings->max_seq_length, batches, shapes->machine->ranks, shapes->narrow);
+	struct memory_plan plan =
+		plan_training(shapes->model, limits, settings->train_batch_size, (int32_t)settings->max_seq_length, batches,
+			      shapes->machine->ranks, shapes->narrow);
 	if (shapes->source.teacher_bytes)
 		plan_add_teacher(&plan, shapes->source.teacher_bytes(shapes->source.context, limits));
 	return plan;

@@ -4,8 +4,8 @@
  *
  *   (1 - alpha) loss of the labels + alpha soft loss + hidden_weight * sum over layer pairs of the mean squared error
  *
- * where the soft loss is that of backend/ops.h, at a temperature, and a student narrower or wider than its teacher learns a linear
- * layer along that takes its hidden states, of all pairs, to the teacher's width. */
+ * where the soft loss is that of backend/ops.h, at a temperature, and a student narrower or wider than its teacher learns a
+ * linear layer along that takes its hidden states, of all pairs, to the teacher's width. */
 #ifndef TRAIN_DISTILLATION_H
 #define TRAIN_DISTILLATION_H
 
@@ -17,9 +17,9 @@ struct layer_pair {
 };
 
 struct distillation_settings {
-	double alpha;         /* share of the soft loss, from 0 to 1 */
-	double temperature;   /* of the soft loss */
-	double hidden_weight; /* of the hidden states' error */
+	double alpha;                    /* share of the soft loss, from 0 to 1 */
+	double temperature;              /* of the soft loss */
+	double hidden_weight;            /* of the hidden states' error */
 	const struct layer_pair *layers; /* [layer_count] ascending on both sides; borrowed */
 	int32_t layer_count;
 };
@@ -42,9 +42,9 @@ MUST_USE enum status teacher_give_back(struct teacher *teacher);
 MUST_USE enum status teacher_set_weights(struct teacher *teacher, const float *slab);
 void teacher_free(struct teacher *teacher);
 
-/* `inner` is the student's own objective, which the new one owns: closed by its close(), and also if this fails. Everything else is
- * borrowed. Metrics: "loss", then "label_loss", "soft_loss", "hidden_loss" (with layers); an evaluation's "loss" is that of labels,
- * and comes as "label_loss" once more. */
+/* `inner` is the student's own objective, which the new one owns: closed by its close(), and also if this fails. Everything else
+ * is borrowed. Metrics: "loss", then "label_loss", "soft_loss", "hidden_loss" (with layers); an evaluation's "loss" is that of
+ * labels, and comes as "label_loss" once more. */
 MUST_USE enum status distillation_objective_create(struct objective **out, struct objective *inner, struct teacher *teacher,
 						   const struct distillation_settings *settings, const struct model *student,
 						   struct activations *activations);

@@ -216,7 +216,7 @@ static int64_t choices_of_first(const struct test_case *c)
 	if (operation_is(c, "group_xent"))
 		return (int64_t)c->arrays[find_array(c, "starts")].value[1];
 	if (operation_is(c, "soft_loss"))
-		return case_is(c, "kind", "rows")                                      ? case_integer(c, "M", 8) / case_integer(c, "N", 3)
+		return case_is(c, "kind", "rows") ? case_integer(c, "M", 8) / case_integer(c, "N", 3)
 		       : case_is(c, "kind", "sigmoids") || case_is(c, "kind", "numbers") ? 2
 											 : case_integer(c, "C", 2);
 	return operation_is(c, "segment_xent") ? c->batch.starts[1] : 0;

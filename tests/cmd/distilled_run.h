@@ -14,14 +14,16 @@ static inline int distilled_run_make(const char *device)
 		return -1;
 	assert_ok(file_write(test_path("large.json"), large, strlen(large)));
 	if (program("pretrain -q --corpus %s --model %s/large.json --vocab_file %s/base/final/vocab.txt --out %s/large "
-		    "--train_batch_size 16 --max_seq_length 32 --num_train_steps 10 --learning_rate 1e-2 --precision fp32 --threads 1 "
+		    "--train_batch_size 16 --max_seq_length 32 --num_train_steps 10 --learning_rate 1e-2 --precision fp32 "
+		    "--threads 1 "
 		    "--device %s",
 		    corpus, test_folder, test_folder, test_folder, device) != 0)
 		return -1;
 	for (int i = 0; i < ALL_LABELLED_TASKS; i++) {
 		const char *task = labelled_tasks[i];
 		if (program("finetune -q --task %s --model %s/large --train %s/%s.train --out %s/%s-teacher --max_seq_length 24 "
-			    "--train_batch_size 16 --learning_rate 2e-3 --num_train_steps 6 --precision fp32 --threads 1 --device %s",
+			    "--train_batch_size 16 --learning_rate 2e-3 --num_train_steps 6 --precision fp32 --threads 1 "
+			    "--device %s",
 			    task, test_folder, test_folder, task, test_folder, task, device) != 0)
 			return -1;
 	}

@@ -1,5 +1,5 @@
-/* Distillation as a user does it: a student of every shape of task beside its teacher, ranks, micro-batches and interruptions, labels
- * in another order, smaller models of some layers, and teachers that do not fit. */
+/* Distillation as a user does it: a student of every shape of task beside its teacher, ranks, micro-batches and interruptions,
+ * labels in another order, smaller models of some layers, and teachers that do not fit. */
 #include "cmd/distilled_run.h"
 #include "formats/safetensors.h"
 
@@ -60,10 +60,11 @@ static void another_teacher_is_noticed(void **state)
 {
 	(void)state;
 	assert_int_equal(distil("squad", "resumed", CPU "--stop_at_step 2"), STOPPED);
-	assert_program(ERR_STATE, "the teacher has changed since",
-		       "finetune -q --task squad --model %s/base --train %s/squad.train --dev %s/squad.dev --out %s/squad-resumed "
-		       "--teacher %s/squad-one/final",
-		       test_folder, test_folder, test_folder, test_folder, test_folder);
+	assert_program(
+		ERR_STATE, "the teacher has changed since",
+		"finetune -q --task squad --model %s/base --train %s/squad.train --dev %s/squad.dev --out %s/squad-resumed "
+		"--teacher %s/squad-one/final",
+		test_folder, test_folder, test_folder, test_folder, test_folder);
 	assert_said("--fresh");
 }
 
@@ -73,17 +74,19 @@ static void classes_are_matched_by_name(void **state)
 	struct json_document document;
 	double accuracy = 0;
 	(void)state;
-	assert_int_equal(program("finetune -q --task classification --model %s/large --train %s/classification.train --out %s/knows "
-				 "--max_seq_length 24 --train_batch_size 16 --learning_rate 3e-3 --num_train_epochs 20 "
-				 "--hidden_dropout_prob 0 --threads 1 " CPU,
-				 test_folder, test_folder, test_folder),
-			 0);
-	assert_int_equal(program("finetune -q --task classification --model %s/base --train %s/classification.train --dev "
-				 "%s/classification.dev --out %s/learns --teacher %s/knows --labels sees,paints,likes,finds "
-				 "--distill_alpha 1 --max_seq_length 24 --train_batch_size 16 --learning_rate 5e-3 --num_train_epochs 40 "
-				 "--hidden_dropout_prob 0 --threads 1 " CPU,
-				 test_folder, test_folder, test_folder, test_folder, test_folder),
-			 0);
+	assert_int_equal(
+		program("finetune -q --task classification --model %s/large --train %s/classification.train --out %s/knows "
+			"--max_seq_length 24 --train_batch_size 16 --learning_rate 3e-3 --num_train_epochs 20 "
+			"--hidden_dropout_prob 0 --threads 1 " CPU,
+			test_folder, test_folder, test_folder),
+		0);
+	assert_int_equal(
+		program("finetune -q --task classification --model %s/base --train %s/classification.train --dev "
+			"%s/classification.dev --out %s/learns --teacher %s/knows --labels sees,paints,likes,finds "
+			"--distill_alpha 1 --max_seq_length 24 --train_batch_size 16 --learning_rate 5e-3 --num_train_epochs 40 "
+			"--hidden_dropout_prob 0 --threads 1 " CPU,
+			test_folder, test_folder, test_folder, test_folder, test_folder),
+		0);
 	assert_ok(json_read(&document, test_path("learns/eval_results.json"), 1 << 20));
 	assert_ok(json_get_number(document.root, "eval_results.json", "eval_accuracy", &accuracy));
 	json_release(&document);
@@ -97,11 +100,12 @@ static void a_smaller_model_has_some_of_the_layers(void **state)
 	struct safetensors large, small;
 	char from[96], to[96];
 	(void)state;
-	assert_int_equal(program("finetune -q --task classification --teacher %s/classification-teacher --init_layers 0,2 --train "
-				 "%s/classification.train --out %s/small --num_train_steps 1 --learning_rate 0 --max_seq_length 24 "
-				 "--threads 1 " CPU,
-				 test_folder, test_folder, test_folder),
-			 0);
+	assert_int_equal(
+		program("finetune -q --task classification --teacher %s/classification-teacher --init_layers 0,2 --train "
+			"%s/classification.train --out %s/small --num_train_steps 1 --learning_rate 0 --max_seq_length 24 "
+			"--threads 1 " CPU,
+			test_folder, test_folder, test_folder),
+		0);
 	assert_ok(safetensors_open(&large, test_path("classification-teacher/final/model.safetensors")));
 	assert_ok(safetensors_open(&small, test_path("small/final/model.safetensors")));
 	for (int layer = 0; layer < 2; layer++) {
@@ -116,10 +120,11 @@ static void a_smaller_model_has_some_of_the_layers(void **state)
 	safetensors_close(&large);
 	safetensors_close(&small);
 	/* Of its own layers, and of the teacher's, which it has the head of. */
-	assert_program(0, "the model has a head for these labels",
-		       "finetune --no_progress --task classification --model %s/small --teacher %s/classification-teacher --train "
-		       "%s/classification.train --out %s/small2 --num_train_steps 1 --max_seq_length 24 --threads 1 " CPU,
-		       test_folder, test_folder, test_folder, test_folder);
+	assert_program(
+		0, "the model has a head for these labels",
+		"finetune --no_progress --task classification --model %s/small --teacher %s/classification-teacher --train "
+		"%s/classification.train --out %s/small2 --num_train_steps 1 --max_seq_length 24 --threads 1 " CPU,
+		test_folder, test_folder, test_folder, test_folder);
 	assert_said("teacher  "); /* in the memory plan */
 }
 
@@ -132,8 +137,8 @@ static void a_smaller_model_has_some_of_the_layers(void **state)
 static void teachers_must_fit(void **state)
 {
 	(void)state;
-	TRY_TEACHER(ERR_USAGE, "it is a BertForTokenClassification, the student a BertForSequenceClassification", "tagging-teacher",
-		    "");
+	TRY_TEACHER(ERR_USAGE, "it is a BertForTokenClassification, the student a BertForSequenceClassification",
+		    "tagging-teacher", "");
 	TRY_TEACHER(ERR_USAGE, "it is a BertForPreTraining", "large", "");
 	TRY_TEACHER(ERR_USAGE, "its problem_type is multi_label_classification", "multilabel-teacher", "");
 	TRY_TEACHER(ERR_USAGE, "not pairs of the student's 2 layers and the teacher's 3", "classification-teacher",
@@ -154,10 +159,11 @@ static void teachers_must_fit(void **state)
 	vocab.data[vocab.size - 2] = 'q'; /* a letter of the last entry */
 	assert_ok(file_write(test_path("other.txt"), vocab.data, vocab.size));
 	buffer_release(&vocab);
-	assert_int_equal(program("pretrain -q --corpus %s --model %s --vocab_file %s/other.txt --out %s/other --max_seq_length 32 "
-				 "--num_train_steps 1 --threads 1 " CPU,
-				 corpus, config, test_folder, test_folder),
-			 0);
+	assert_int_equal(
+		program("pretrain -q --corpus %s --model %s --vocab_file %s/other.txt --out %s/other --max_seq_length 32 "
+			"--num_train_steps 1 --threads 1 " CPU,
+			corpus, config, test_folder, test_folder),
+		0);
 	assert_program(ERR_USAGE, "entry 79 of its vocabulary is",
 		       "finetune -q --task classification --model %s/other --train %s/classification.train --out %s/bad "
 		       "--max_seq_length 24 --num_train_steps 1 --threads 1 " CPU "--teacher %s/classification-teacher",

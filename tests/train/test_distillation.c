@@ -101,7 +101,9 @@ static struct model_heads make_heads(enum head_loss loss, int32_t projection)
 					       : loss == LOSS_CLASSES ? INPUT_CHOSEN_ROWS
 								      : INPUT_FIRST_ROW,
 				      .pooled = loss == LOSS_BINARY || loss == LOSS_GROUP,
-				      .outputs = loss == LOSS_GROUP ? 1 : loss == LOSS_SEGMENT ? 2 : 3,
+				      .outputs = loss == LOSS_GROUP     ? 1
+						 : loss == LOSS_SEGMENT ? 2
+									: 3,
 				      .loss = loss,
 				      .coefficient = 1,
 				      .name = "classifier"};
@@ -216,7 +218,8 @@ static void check_gradients(struct pupil *p, const char *what)
 		const struct parameter *parameter = &p->model->parameters[i];
 		for (int64_t k = 0; k < 3; k++) {
 			int64_t at = parameter->offset + k * 7 % parameter->count;
-			double near = loss_with(p, at, h) - loss_with(p, at, -h), far = loss_with(p, at, 2 * h) - loss_with(p, at, -2 * h);
+			double near = loss_with(p, at, h) - loss_with(p, at, -h),
+			       far = loss_with(p, at, 2 * h) - loss_with(p, at, -2 * h);
 			double expected = (8 * near - far) / (12 * h);
 			if (!(fabs(gradients[at] / scale - expected) < 1e-7 * largest))
 				fail_msg("%s: %s[%d]: %.12g, finite difference %.12g", what, parameter->name,

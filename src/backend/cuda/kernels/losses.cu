@@ -470,6 +470,8 @@ extern "C" cudaError_t kernel_pointer_xent(cudaStream_t stream, const struct ker
 		return error;
 	return launch(add_items, 1, THREADS, 2 * WARPS * sizeof(double), stream, a->losses, a->corrects, (int64_t)a->sequences,
 		      a->loss, a->correct);
+}
+
 extern "C" cudaError_t kernel_soft_loss(cudaStream_t stream, const struct kernel_soft_loss *a)
 {
 	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
