@@ -1,10 +1,12 @@
 """Fine-tuning and prediction: bertc beside transformers' Trainer in its best mode, the same model and texts, by turns.
 
-    python bench/finetune.py --work FOLDER [--model base|4x256] [--texts short|128] [--examples 512] [--rounds 3]
+    python bench/finetune.py --work FOLDER [--model base|4x256] [--texts short|128|squad] [--examples 512] [--rounds 3]
                              [--threads 2] [--modes eager,compiled] [--wait] [--bertc build/bertc] [--json FILE]
 
 Needs torch, transformers and accelerate. The model has random weights. Texts are made of vocabulary entries: `short` ones are as
-long as English sentences (mean about 29 tokens), those of `128` have 128 tokens. In a round each program trains an epoch in
+long as English sentences (mean about 29 tokens), those of `128` have 128 tokens; `squad` is questions
+of 10 tokens about passages of lengths like SQuAD's (mean about 150, some above a window), read in windows of 384 tokens, 128 tokens
+apart. In a round each program trains an epoch in
 batches of 32 and predicts all texts, bertc in processes of its own, Trainer in one that stays and has compiled before. Trainer: bf16
 autocast, torch.compile, dynamic padding, batches grouped by length, fused AdamW, texts tokenised beforehand, best of these with
 and without compilation; its predictions are in bf16, sorted by length. bertc: bf16, tokenising included; prediction is timed as a
@@ -25,7 +27,7 @@ BATCH = 32
 p = argparse.ArgumentParser()
 p.add_argument("--work", required=True)
 p.add_argument("--model", default="base", choices=SIZES)
-p.add_argument("--texts", default="short", choices=("short", "128"))
+p.add_argument("--texts", default="short", choices=("short", "128", "squad"))
 p.add_argument("--examples", type=int, default=512)
 p.add_argument("--rounds", type=int, default=3)
 p.add_argument("--threads", type=int, default=2)
@@ -36,14 +38,18 @@ p.add_argument("--json")
 p.add_argument("--child", default="", help=argparse.SUPPRESS)
 a = p.parse_args()
 folder = os.path.join(a.work, a.model)
-table = os.path.join(a.work, f"{a.texts}-{a.examples}.tsv")
+squad = a.texts == "squad"
+table = os.path.join(a.work, f"{a.texts}-{a.examples}.{'json' if squad else 'tsv'}")
+length = 384 if squad else 128
+STRIDE, QUESTION = 128, 10
 
 
 def lengths():
-    """Those of `bertc bench --sentence_lengths` (src/run/rehearsal.c), or 128."""
+    """Those of `bertc bench --sentence_lengths` (src/run/rehearsal.c), or 128; of passages without their questions."""
     share = 0.5
     for _ in range(a.examples):
-        yield 128 if a.texts == "128" else min(128, max(3, round(25.65 * (share / (1 - share)) ** 0.27)))
+        spread = (share / (1 - share)) ** 0.27
+        yield min(700, max(25, round(137 * spread))) if squad else 128 if a.texts == "128" else min(128, max(3, round(25.65 * spread)))
         share = (share + 0.6180339887498949) % 1
 
 
@@ -60,27 +66,66 @@ def prepare():
         with open(os.path.join(folder, "vocab.txt"), "w") as f:
             f.write("\n".join(entries) + "\n")
     rng = random.Random(1)
+    if squad:
+        write_passages(rng, words)
+        return
     with open(table, "w") as f:
         f.write("sentence\tlabel\n")
         for n in lengths():
             f.write(" ".join(rng.choice(words) for _ in range(n - 2)) + f"\t{rng.randrange(2)}\n")
 
 
+def write_passages(rng, words):
+    paragraphs = []
+    for number, n in enumerate(lengths()):
+        passage = [rng.choice(words) for _ in range(n)]
+        first = rng.randrange(n)
+        answer = {"text": " ".join(passage[first:first + 3]), "answer_start": len(" ".join(passage[:first])) + (first > 0)}
+        question = " ".join(rng.choice(words) for _ in range(QUESTION))
+        paragraphs.append({"context": " ".join(passage), "qas": [{"id": str(number), "question": question, "answers": [answer]}]})
+    with open(table, "w") as f:
+        json.dump({"version": "1.1", "data": [{"title": "", "paragraphs": paragraphs}]}, f)
+
+
 # --- Trainer ----------------------------------------------------------------------------------------------------------
+
+def windows(tokenizer):
+    """As transformers' example has them, whose stride is the overlap."""
+    data = []
+    for paragraph in json.load(open(table))["data"][0]["paragraphs"]:
+        question, answer = paragraph["qas"][0]["question"], paragraph["qas"][0]["answers"][0]
+        encoded = tokenizer(question, paragraph["context"], truncation="only_second", max_length=length,
+                            stride=length - 3 - QUESTION - STRIDE, return_overflowing_tokens=True, return_offsets_mapping=True)
+        begin, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+        for w, ids in enumerate(encoded["input_ids"]):
+            places = [place if part == 1 else (-1, -1) for place, part in zip(encoded["offset_mapping"][w], encoded.sequence_ids(w))]
+            first = [i for i, place in enumerate(places) if place[0] == begin]
+            last = [i for i, place in enumerate(places) if place[1] == end]
+            found = first and last
+            data.append({"input_ids": ids, "token_type_ids": encoded["token_type_ids"][w],
+                         "attention_mask": encoded["attention_mask"][w], "start_positions": first[0] if found else 0,
+                         "end_positions": last[-1] if found else 0})
+    return data
+
 
 def child():
     """Answers lines of standard input: "train" and "predict" with seconds."""
     import torch
-    from transformers import (BertForSequenceClassification, BertTokenizerFast, DataCollatorWithPadding, Trainer, TrainerCallback,
-                              TrainingArguments)
+    from transformers import (BertForQuestionAnswering, BertForSequenceClassification, BertTokenizerFast, DataCollatorWithPadding,
+                              Trainer, TrainerCallback, TrainingArguments)
+    kind = BertForQuestionAnswering if squad else BertForSequenceClassification
     torch.set_num_threads(a.threads)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # stray lines
     tokenizer = BertTokenizerFast(os.path.join(folder, "vocab.txt"))
-    rows = [line.rstrip("\n").split("\t") for line in open(table)][1:]
-    data = [dict(tokenizer(text, truncation=True, max_length=128), labels=int(label)) for text, label in rows]
+    if squad:
+        data = windows(tokenizer)
+        print(f"Trainer reads {len(data)} windows", file=sys.stderr)
+    else:
+        rows = [line.rstrip("\n").split("\t") for line in open(table)][1:]
+        data = [dict(tokenizer(text, truncation=True, max_length=length), labels=int(label)) for text, label in rows]
     ordered = sorted(data, key=lambda d: -len(d["input_ids"]))
-    model = BertForSequenceClassification.from_pretrained(folder)
+    model = kind.from_pretrained(folder)
 
     class Turns(TrainerCallback):
         """Holds the training at the end of each epoch until it is told to go on."""
@@ -108,7 +153,7 @@ def child():
                     logging_strategy="no", disable_tqdm=True, dataloader_num_workers=0, remove_unused_columns=False)
     grouped = dict(train_sampling_strategy="group_by_length")
     collate = DataCollatorWithPadding(tokenizer)
-    predictor = Trainer(model=BertForSequenceClassification.from_pretrained(folder), data_collator=collate,
+    predictor = Trainer(model=kind.from_pretrained(folder), data_collator=collate,
                         args=TrainingArguments(bf16_full_eval=True, **settings))
     trainer = Trainer(model=model, train_dataset=data, data_collator=collate, callbacks=[Turns()],
                       args=TrainingArguments(num_train_epochs=1000, learning_rate=2e-5, **grouped, **settings))
@@ -133,7 +178,8 @@ class Peer:
 
 def bertc_train():
     out = os.path.join(a.work, "run")
-    subprocess.run([a.bertc, "finetune", "--task", "classification", "--model", folder, "--train", table, "--out", out, "--fresh",
+    task = ["squad", "--max_seq_length", str(length), "--doc_stride", str(STRIDE)] if squad else ["classification"]
+    subprocess.run([a.bertc, "finetune", "--task", *task, "--model", folder, "--train", table, "--out", out, "--fresh",
                     "--num_train_epochs", "1", "--train_batch_size", str(BATCH), "--precision", "bf16", "--threads", str(a.threads),
                     "--log_steps", "1", "--no_progress", "--save_checkpoints_steps", "0", "--eval_steps", "0", "-q"], check=True)
     lines = [json.loads(line) for line in open(os.path.join(out, "metrics.jsonl"))]
@@ -167,7 +213,7 @@ def main():
         print(json.dumps(r), file=sys.stderr, flush=True)
     result = {"model": a.model, "texts": a.texts, "examples": a.examples, "rates": rates}
     for what in rates[0]:
-        print(f"{a.model}, texts {a.texts}: {what}, examples a second")
+        print(f"{a.model}, texts {a.texts}: {what}, {'questions' if squad else 'examples'} a second")
         for name in rates[0][what]:
             values = [r[what][name] for r in rates]
             print(f"  {name:20} {statistics.median(values):8.1f}   ({min(values):.1f} to {max(values):.1f})")

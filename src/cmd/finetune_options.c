@@ -163,7 +163,7 @@ const struct option finetune_options[] = {
 	 .help = "maximum number of tokens per example; longer texts are truncated"},
 	DROPOUT_OPTIONS(struct finetune_settings, training),
 	TEXT("init_layers", init_layers, NULL, "N,N,...",
-	     "begin with these layers of the model alone, counted from 0: a smaller model of every second layer has 0,2,4,..."),
+	     "begin with only these layers of the model, counted from 0, such as 0,2,4"),
 
 	{.help = "Distillation"},
 	{.name = "teacher",
