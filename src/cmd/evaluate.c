@@ -165,7 +165,7 @@ static enum status temporary_shards(const struct evaluate_settings *settings, st
 	struct corpus_settings input = input_corpus_settings(&settings->input, settings->device.threads);
 	TRY(path_join(prefix, folder, "text"));
 	TRY(tokenizer_open(&tokenizer, &session->tokenizer.vocab, &tokenizer_settings));
-	enum status status = run_data_shards(&settings->corpus, &input, tokenizer, session->pool, prefix, 0);
+	enum status status = run_data_shards(&settings->corpus, &input, tokenizer, session->pool, prefix, 0, false);
 	tokenizer_close(tokenizer);
 	return status;
 }

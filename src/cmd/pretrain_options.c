@@ -27,6 +27,12 @@ const struct option pretrain_options[] = {
 		 "pairs for rewriting, as lines of label, id, text_a, text_b; files, "
 		 "folders, globs"},
 	INPUT_OPTIONS(struct pretrain_settings, input),
+	{.name = "drop_copied_documents",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(drop_copied_documents),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "leave out documents of the corpus that are exact copies of earlier ones"},
 	{.name = "held_out_fraction",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(held_out_fraction),

@@ -14,6 +14,7 @@ struct pretrain_settings {
 	struct input_settings input;
 	int64_t vocab_size, min_frequency;
 	bool cased;
+	bool drop_copied_documents;
 	double held_out_fraction;
 	/* model */
 	const char *model, *init_checkpoint, *init_vocab, *init_tokens, *init_positions;

@@ -76,6 +76,7 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 				.corpus_recorded = is_recorded(options, "corpus"),
 				.eval_recorded = is_recorded(options, "eval_corpus"),
 				.input = input_corpus_settings(&s->input, 0),
+				.drop_copies = s->drop_copied_documents,
 				.held_out_fraction = s->held_out_fraction,
 				.vocab_size = s->vocab_size,
 				.min_frequency = s->min_frequency,

@@ -173,6 +173,7 @@ static enum status open_data(struct pretraining_data *data)
 		.corpus_recorded = settings->corpus_recorded,
 		.eval_recorded = settings->eval_recorded,
 		.input = settings->input,
+		.drop_copies = settings->drop_copies,
 		.held_out_fraction = settings->held_out_fraction,
 		.vocab_file = vocab_file,
 		.vocab_size = settings->vocab_size,

@@ -12,6 +12,7 @@ struct pretraining_data_settings {
 	const struct option_list *corpus, *data, *eval_corpus, *eval_data, *eval_file;
 	bool corpus_recorded, eval_recorded; /* the lists are a resumed run's record */
 	struct corpus_settings input;        /* `threads` is the machine's */
+	bool drop_copies;
 	double held_out_fraction;
 	int64_t vocab_size, min_frequency; /* of a vocabulary to learn; size 0 = open */
 	int cased;                         /* -1 = open */

@@ -255,7 +255,8 @@ static enum status shard_is_of(const char *prefix, const struct option_list *pat
 #define HELD_OUT_LEAST 2000
 
 static enum status make_shards(const struct option_list *patterns, const struct corpus_settings *input,
-			       const struct tokenizer *tokenizer, struct pool *pool, const char *prefix, double held_out_fraction)
+			       const struct tokenizer *tokenizer, struct pool *pool, const char *prefix, double held_out_fraction,
+			       bool drop_copies)
 {
 	struct corpus *corpus;
 	char held_out[PATH_BYTES];
@@ -268,6 +269,7 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 		.held_out_prefix = held_out_fraction > 0 ? held_out : NULL,
 		.held_out_fraction = held_out_fraction,
 		.input = input,
+		.filters = {.drop_copied_documents = drop_copies},
 	};
 	TRY_GOTO(prepare_corpus(corpus, tokenizer, pool, &settings, &report), done);
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
@@ -278,6 +280,9 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 		 format_counted(tokens, report.train.tokens + report.held_out.tokens, "token", "tokens"),
 		 100.0 * (double)(report.train.unknown_tokens + report.held_out.unknown_tokens) /
 			 (double)(report.train.tokens + report.held_out.tokens));
+	if (drop_copies)
+		log_note("left out: %s that are copies of earlier ones",
+			 format_counted(documents, report.dropped[PREPARE_COPIED_DOCUMENT].count, "document", "documents"));
 	if (held_out_fraction > 0)
 		log_note("held out for evaluation: %s, %s",
 			 format_counted(documents, report.held_out.documents, "document", "documents"),
@@ -292,10 +297,11 @@ done:
 }
 
 enum status run_data_shards(const struct option_list *patterns, const struct corpus_settings *input,
-			    const struct tokenizer *tokenizer, struct pool *pool, const char *prefix, double held_out_fraction)
+			    const struct tokenizer *tokenizer, struct pool *pool, const char *prefix, double held_out_fraction,
+			    bool drop_copies)
 {
 	if (!shard_exists(prefix))
-		return make_shards(patterns, input, tokenizer, pool, prefix, held_out_fraction);
+		return make_shards(patterns, input, tokenizer, pool, prefix, held_out_fraction, drop_copies);
 	bool same;
 	TRY(shard_is_of(prefix, patterns, input, &same));
 	if (same)
@@ -385,7 +391,7 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	if (there && !same)
 		log_note("evaluation set%s%s: its text has changed; preparing it again", group->name[0] ? " " : "", group->name);
 	if (!there || !same)
-		TRY(make_shards(&list, &settings->input, tokenizer, settings->pool, prefix, 0));
+		TRY(make_shards(&list, &settings->input, tokenizer, settings->pool, prefix, 0, false));
 	return set_open(out, group->name, prefixes, 1);
 }
 
@@ -441,6 +447,8 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		      settings->cased, input_form_names[settings->input.input_form], text_form_names[settings->input.text_form],
 		      settings->input.text_key ? settings->input.text_key : "-", settings->input.skip_bad_records,
 		      settings->held_out_fraction, has_evaluation(settings));
+	if (settings->drop_copies)
+		buffer_text(out, "without copied documents\n");
 	/* Static instances do not say which vocabulary is theirs: one that other text left here must not be taken. */
 	if (settings->input_file->count > 0)
 		buffer_text(out, "static instances\n");
@@ -607,7 +615,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 			TRY_GOTO(vocab_source_check(settings), failed);
 		if (settings->corpus->count > 0 && !made)
 			TRY_GOTO(run_data_shards(settings->corpus, &input, tokenizer, settings->pool, prefix,
-						 own_evaluation ? 0 : settings->held_out_fraction),
+						 own_evaluation ? 0 : settings->held_out_fraction, settings->drop_copies),
 				 failed);
 		else if (!shard_exists(prefix)) {
 			status = no_text();

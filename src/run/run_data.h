@@ -22,6 +22,7 @@ struct run_data_settings {
 	const struct option_list *eval_corpus, *eval_data, *eval_file;
 	bool corpus_recorded, eval_recorded; /* the lists are a resumed run's record: needed only where shards are not */
 	struct corpus_settings input;
+	bool drop_copies;                      /* documents of the corpus that are copies of earlier ones are left out */
 	double held_out_fraction;              /* of the corpus' documents, unless an evaluation set is given */
 	const char *vocab_file;                /* NULL: the folder's, or learned from the corpus */
 	int64_t vocab_size, min_frequency;     /* to learn; size 0 = chosen from the amount of text */
@@ -72,6 +73,6 @@ MUST_USE enum status run_data_static(const struct run_data *data, const struct r
  * lie there already. */
 MUST_USE enum status run_data_shards(const struct option_list *corpus, const struct corpus_settings *input,
 				     const struct tokenizer *tokenizer, struct pool *pool, const char *prefix,
-				     double held_out_fraction);
+				     double held_out_fraction, bool drop_copies);
 
 #endif

@@ -39,7 +39,7 @@ static void original_is_the_default(void **state)
 			fail_msg("'%s' is not the default", setting);
 		compared++;
 	}
-	assert_int_equal(compared, 9);
+	assert_int_equal(compared, 10);
 	buffer_release(&plain);
 
 	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/plain %s", corpus, config, test_folder, SMALL);
@@ -113,6 +113,29 @@ static void evaluations_compare(void **state)
 	assert_true(predictions[0] > 0 && predictions[0] == predictions[1]);
 }
 
+/* A text whose every document stands there twice is trained on once; the same folder without the recipe is not taken for it. */
+static void copies_are_left_out(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	char twice[128];
+	snprintf(twice, sizeof(twice), "%s/twice.txt", test_folder);
+	assert_ok(file_read(corpus, 1 << 20, &text));
+	size_t size = text.size;
+	buffer_char(&text, '\n');
+	for (size_t i = 0; i < size; i++)
+		buffer_char(&text, text.data[i]);
+	assert_ok(file_write(twice, text.data, text.size));
+	assert_program(0, "left out: 60 documents", "pretrain --corpus %s --model %s --out %s/copies --recipe fast --plan %s",
+		       twice, config, test_folder, SMALL);
+	assert_program(0, "60 documents, 360 sentences", "pretrain --corpus %s --model %s --out %s/once --recipe fast --plan %s",
+		       corpus, config, test_folder, SMALL);
+	assert_same_file(test_path("copies/data/train.bin"), test_path("once/data/train.bin"));
+	assert_program(0, "120 documents", "pretrain --corpus %s --model %s --out %s/copies --plan %s", twice, config,
+		       test_folder, SMALL);
+	buffer_release(&text);
+}
+
 static void planned(void **state)
 {
 	(void)state;
@@ -135,6 +158,7 @@ int main(void)
 		cmocka_unit_test(original_is_the_default),  cmocka_unit_test(origins),
 		cmocka_unit_test(other_words_for_the_same), cmocka_unit_test(resumed),
 		cmocka_unit_test(evaluations_compare),      cmocka_unit_test(planned),
+		cmocka_unit_test(copies_are_left_out),
 	};
 	return cmocka_run_group_tests_name("recipes", tests, setup, program_teardown);
 }
