@@ -192,6 +192,8 @@ static enum status check_pairs(const struct text_model *model, const struct text
 	bool of_words = state->task->target == TARGET_PARTS && state->task->input == TASK_INPUT_TEXT;
 	bool of_passages = model->task.heads.head[0].loss == LOSS_SEGMENT;
 	bool known = of_words || of_passages || trained->text || layout;
+	if (state->task->input == TASK_INPUT_DIALOGUE) /* something may have been said before a text, or nothing */
+		return OK;
 	bool paired = of_passages || (!of_words && (trained->pair || (layout && layout->pair[0])));
 	for (int64_t i = 0; known && i < count; i++)
 		if ((inputs[i].pair != NULL) != paired)

@@ -124,7 +124,9 @@ static const char *const lines[] = {
 	"    show: (answer, a) => {\n",
 	"      if (!Array.isArray(answer)) {\n",
 	"        const c = card();\n",
-	"        if (answer.entities) { marked(c, a, answer.entities); answer.entities.length || make(\"p\", \"No entities.\", "
+	"        if (answer.text !== undefined) make(\"div\", answer.text, c);\n",
+	"        else if (answer.entities) { marked(c, a, answer.entities); answer.entities.length || make(\"p\", \"No "
+	"entities.\", "
 	"c, \"hint\"); }\n",
 	"        else make(\"div\", answer.tags.join(\" \"), c);\n",
 	"        return;\n",

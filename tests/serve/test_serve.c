@@ -477,6 +477,25 @@ static void sentence_folders_decide(void **state)
 	buffer_release(&longer);
 }
 
+/* A text to be rewritten comes with what was said before it, or alone. */
+static void texts_are_rewritten(void **state)
+{
+	const struct head edits = {.input = INPUT_ALL_ROWS,
+				   .outputs = 2 + 4 * 64,
+				   .loss = LOSS_POINTERS,
+				   .classes = 2,
+				   .pointers = 2,
+				   .coefficient = 1,
+				   .name = "edits"};
+	struct server server;
+	(void)state;
+	make_task_model("rewriter", "BertForTextRewriting", &edits, NULL, NULL);
+	start_one(&server, "rewriter", "");
+	assert_answer(&server, 200, "/predict", "{\"inputs\": \"waa wab\"}", "{\"text\":\"");
+	assert_answer(&server, 200, "/predict", "{\"inputs\": [[\"waa wab\", \"wac wad\"], [\"wab\"]]}", "\"edits\":[");
+	server_stop(&server);
+}
+
 /* transformers leaves the names of two classes out that nobody has named. */
 static void classes_without_names_are_numbered(void **state)
 {
@@ -537,6 +556,7 @@ int main(void)
 		cmocka_unit_test(bad_starts_are_refused),
 		cmocka_unit_test(sentence_folders_decide),
 		cmocka_unit_test(classes_without_names_are_numbered),
+		cmocka_unit_test(texts_are_rewritten),
 		cmocka_unit_test(a_served_model_stays_as_it_was_loaded),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
