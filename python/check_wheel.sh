@@ -16,10 +16,10 @@ print(round(sum(entry.file_size for entry in zipfile.ZipFile(sys.argv[1]).infoli
 begin=$(now)
 "$room/venv/bin/pip" -q --disable-pip-version-check install "$wheel"
 echo "install: $(since "$begin")"
-# What the wheel does not bring is in every Linux.
+# What the wheel does not bring is what PEP 600 lets a manylinux wheel expect of every Linux.
 for file in "$room"/venv/lib/python3*/site-packages/bertc/bin/bertc "$room"/venv/lib/python3*/site-packages/bertc/lib/libbertc.so.*; do
 	ldd "$file"
-done | grep -vE 'site-packages|linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+|z)\.so' && {
+done | grep -vE 'site-packages|linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+|z|expat)\.so' && {
 	echo "the wheel lacks these libraries"; exit 1; }
 cd "$tests"
 "$room/venv/bin/python" -c "import small_model; small_model.write_model('$room/model', 'BertForSequenceClassification', ['bad', 'good'])"
