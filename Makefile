@@ -461,24 +461,23 @@ $(BUILD)/packed/portable/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LI
 	$(PACKED_LINK) $(STATIC_LIBS) -ldl
 
 define TREE
-	@rm -rf $(BUILD)/packed/tree && mkdir -p $(BUILD)/packed/tree
-	+@$(MAKE) --no-print-directory -s CUDA=$(CUDA) PROGRAM=$< DESTDIR=$(BUILD)/packed/tree PREFIX=$(1) install-program
-	@find $(BUILD)/packed/tree -name '*.so' -exec strip --strip-unneeded {} +
+	@rm -rf $(BUILD)/packed/$@-tree && mkdir -p $(BUILD)/packed/$@-tree
+	+@$(MAKE) --no-print-directory -s CUDA=$(CUDA) PROGRAM=$< DESTDIR=$(BUILD)/packed/$@-tree PREFIX=$(1) install-program
+	@find $(BUILD)/packed/$@-tree -name '*.so' -exec strip --strip-unneeded {} +
 endef
 deb: $(BUILD)/packed/bertc $(MPI_MODULES)
 	$(call TREE,/usr)
-	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh packaging/deb.sh $(BUILD)/packed/tree $(BUILD)/release $(VERSION)
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh packaging/deb.sh $(BUILD)/packed/$@-tree $(BUILD)/release $(VERSION)
 tarball: $(BUILD)/packed/portable/bertc $(MPI_MODULES)
 	$(call TREE,)
-	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh packaging/tarball.sh $(BUILD)/packed/tree $(BUILD)/release $(VERSION)
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh packaging/tarball.sh $(BUILD)/packed/$@-tree $(BUILD)/release $(VERSION)
 
-# One after the other: both fill one tree. The source is that of the commit, so what is not committed is refused.
+# The source is that of the commit, so what is not committed is refused.
 release:
 	@[ -z "$$(git status --porcelain)" ] || { echo "make: commit first: the source archive is that of the last commit" >&2; exit 1; }
 	@rm -rf $(BUILD)/release && mkdir -p $(BUILD)/release
 	@git archive --prefix=bertc-$(VERSION)/ HEAD | xz -6 -T1 >$(BUILD)/release/bertc-$(VERSION).tar.xz
-	@$(MAKE) --no-print-directory CUDA=$(CUDA) deb
-	@$(MAKE) --no-print-directory CUDA=$(CUDA) tarball
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) deb tarball
 	@cd $(BUILD)/release && sha256sum *.deb *.tar.xz >SHA256SUMS && cat SHA256SUMS
 
 # libbertc, and the Python package over it (python/). The wheel has what `make install` installs; auditwheel, where it is found,
