@@ -290,8 +290,9 @@ static void bar_append(struct buffer *out, int cells, double share)
 	buffer_text(out, has_unicode ? "▏" : "]");
 }
 
-/* Cells of a bar: the fewest that say anything, the most that look well; and the columns around them. */
-enum { BAR_LEAST = 4, BAR_MOST = 40, BAR_AROUND = 4 };
+/* Cells of a bar: the fewest that say anything, those for which count and rate give way, the most that look well; and the columns
+ * around them. */
+enum { BAR_LEAST = 4, BAR_USUAL = 10, BAR_MOST = 40, BAR_AROUND = 4 };
 
 /* What stands in the line, in the order in which it is shown. */
 enum { PART_SHARE, PART_FIRST, PART_PIECES = 10, PART_REMAINING = PART_FIRST + PART_PIECES, PART_COUNT, PART_RATE, PARTS };
@@ -351,8 +352,13 @@ static void bar_draw(void)
 		cells = BAR_LEAST;
 		used += BAR_LEAST + BAR_AROUND;
 	}
-	for (int i = 0; i < PARTS; i++)
+	for (int i = 0; i < PARTS; i++) {
+		if (i == PART_COUNT && cells && used + BAR_USUAL - BAR_LEAST <= room) {
+			used += BAR_USUAL - BAR_LEAST;
+			cells = BAR_USUAL;
+		}
 		fits[i] = fits[i] || fit(parts[i], &used, room);
+	}
 	if (cells) {
 		cells += room - used;
 		if (cells > BAR_MOST)

@@ -121,6 +121,7 @@ struct options {
 	 * one config file and one line of options serve both commands. */
 	const struct option *aside;
 	bool help, print_config;
+	bool silent; /* set after options_init: what is to be said of names from other programs is another process's to say */
 	struct option_problem *problems; /* [problem_count] in the order in which they were found */
 	int64_t problem_count, problem_capacity;
 	struct option_answer *answers; /* [answer_count] */

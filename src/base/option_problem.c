@@ -60,7 +60,7 @@ enum status option_answer(struct options *options, bool is_warning, const char *
 
 void option_say_answers(struct options *options)
 {
-	for (int64_t i = 0; i < options->answer_count; i++) {
+	for (int64_t i = 0; i < options->answer_count && !options->silent; i++) {
 		if (options->answers[i].is_warning)
 			log_warning("%s", options->answers[i].text);
 		else

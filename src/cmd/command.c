@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "comm/comm.h"
+#include "comm/place.h"
 #include "formats/libraries.h"
 #include "serve/http.h"
 #include "text/libraries.h"
@@ -239,6 +240,13 @@ static enum status run_parsed(const struct command *command, struct options *opt
 	return command->run(options);
 }
 
+/* Of all ranks of a run, one says what is to be said of its command line: the process that launches them, else the first. */
+static bool is_silent(void)
+{
+	struct place place;
+	return place_find(&place) == OK && (place.launched || place.ranks.rank > 0);
+}
+
 static enum status run_command(const struct command *command, int argc, char **argv)
 {
 	struct options options;
@@ -248,6 +256,7 @@ static enum status run_command(const struct command *command, int argc, char **a
 	if (status == OK) {
 		options.foreign = command->foreign;
 		options.aside = command->aside;
+		options.silent = command->foreign && is_silent();
 		status = run_parsed(command, &options, argc, argv);
 		options_release(&options);
 	}

@@ -59,6 +59,9 @@ static void batches_of_devices(void **state)
 	same_curve("one", "replicas");
 	assert_program(2, "give either --train_batch_size or --train_batch_size_per_gpu",
 		       RUN("both", "--train_batch_size 12 --train_batch_size_per_gpu 3"));
+	/* What is said of other programs' options is said once, not by each rank. */
+	assert_program(75, "--fp16 is ignored", RUN("said", "--fp16 --ranks 2 --stop_at_step 1"));
+	assert_null(strstr(strstr(program_errors.data, "--fp16 is ignored") + 1, "--fp16 is ignored"));
 	/* In transformers' terms: each of two ranks has two micro-batches of three in an update. */
 	assert_program(0, "batch: 12 instances an update = 2 ranks x 6;",
 		       RUN("foreign", "--per_device_train_batch_size 3 --gradient_accumulation_steps 2 --ranks 2"));
