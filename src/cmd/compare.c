@@ -82,15 +82,19 @@ static enum status is_run(const char *path, bool *out)
 	return OK;
 }
 
+static enum status check_compare(struct options *options)
+{
+	if (options->positional.count == 2)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "compare takes two paths");
+	error_hint("for instance: bertc compare runs/a runs/b");
+	return options_blame(options, status);
+}
+
 static enum status run_compare(struct options *options)
 {
 	const struct compare_settings *settings = options->settings;
 	bool run_a, run_b, same;
-	if (options->positional.count != 2) {
-		enum status status = error_set(ERR_USAGE, "compare takes two paths");
-		error_hint("bertc compare runs/a runs/b");
-		return status;
-	}
 	const char *a = options->positional.values[0], *b = options->positional.values[1];
 	TRY(is_run(a, &run_a));
 	TRY(is_run(b, &run_b));
@@ -108,6 +112,7 @@ const struct command command_compare = {
 	.text = &compare_text,
 	.options = compare_options,
 	.settings_bytes = sizeof(struct compare_settings),
+	.check = check_compare,
 	.run = run_compare,
 	.takes_arguments = true,
 };

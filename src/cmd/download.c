@@ -524,6 +524,25 @@ static enum status run_job(const struct download_settings *settings, struct job 
 	return OK;
 }
 
+static enum status check(struct options *options)
+{
+	const struct download_settings *settings = options->settings;
+	enum status status = OK;
+	if (settings->list)
+		return OK;
+	if (options->positional.count == 0) {
+		status = error_set(ERR_USAGE, "nothing to download");
+		error_hint("give a name or an address; `bertc download --list` shows the names");
+	}
+	TRY(options_blame(options, status));
+	TRY(options_blame(options, check_word("language", settings->language, "abcdefghijklmnopqrstuvwxyz-_", 40)));
+	TRY(options_blame(options, check_word("date", settings->date, "abcdefghijklmnopqrstuvwxyz0123456789", 40)));
+	bool one = options->positional.count == 1 && strstr(options->positional.values[0], "://");
+	if (settings->checksum && !one)
+		return options_blame(options, error_set(ERR_USAGE, "--checksum belongs to one address"));
+	return OK;
+}
+
 static enum status run(struct options *options)
 {
 	const struct download_settings *settings = options->settings;
@@ -537,15 +556,6 @@ static enum status run(struct options *options)
 		print_list();
 		return OK;
 	}
-	if (options->positional.count == 0) {
-		status = error_set(ERR_USAGE, "nothing to download");
-		error_hint("give a name or an address; `bertc download --list` shows the names");
-		return status;
-	}
-	TRY(check_word("language", settings->language, "abcdefghijklmnopqrstuvwxyz-_", 40));
-	TRY(check_word("date", settings->date, "abcdefghijklmnopqrstuvwxyz0123456789", 40));
-	if (settings->checksum && (options->positional.count != 1 || !strstr(options->positional.values[0], "://")))
-		return error_set(ERR_USAGE, "--checksum belongs to one address");
 	snprintf(values.wiki, sizeof values.wiki, "%swiki", settings->language);
 	for (char *c = values.wiki; *c; c++)
 		*c = *c == '-' ? '_' : *c;
@@ -582,6 +592,7 @@ const struct command command_download = {
 	.text = &download_text,
 	.options = download_options,
 	.settings_bytes = sizeof(struct download_settings),
+	.check = check,
 	.run = run,
 	.takes_arguments = true,
 };

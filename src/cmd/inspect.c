@@ -300,14 +300,18 @@ static void outline(const struct json *value, int depth)
 	}
 }
 
+static enum status check_inspect(struct options *options)
+{
+	if (options->positional.count == 1)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "inspect takes one path");
+	error_hint("for instance: bertc inspect runs/mine");
+	return options_blame(options, status);
+}
+
 static enum status run_inspect(struct options *options)
 {
 	const struct inspect_settings *settings = options->settings;
-	if (options->positional.count != 1) {
-		enum status status = error_set(ERR_USAGE, "inspect takes one path");
-		error_hint("bertc inspect runs/mine");
-		return status;
-	}
 	const char *path = options->positional.values[0];
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text};
@@ -334,6 +338,7 @@ const struct command command_inspect = {
 	.text = &inspect_help,
 	.options = inspect_options,
 	.settings_bytes = sizeof(struct inspect_settings),
+	.check = check_inspect,
 	.run = run_inspect,
 	.takes_arguments = true,
 };

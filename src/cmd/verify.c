@@ -465,6 +465,15 @@ static enum status check_path(const char *path)
 	return status;
 }
 
+static enum status check_verify(struct options *options)
+{
+	if (options->positional.count > 0)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "no PATH given");
+	error_hint("for instance: bertc verify runs/mine");
+	return options_blame(options, status);
+}
+
 static enum status run_verify(struct options *options)
 {
 	const struct verify_settings *settings = options->settings;
@@ -472,8 +481,6 @@ static enum status run_verify(struct options *options)
 	struct json_writer writer = {.out = &text, .indent = 2};
 	struct verification v = {.settings = settings, .writer = &writer};
 	enum status status = OK;
-	if (options->positional.count == 0)
-		return error_set(ERR_USAGE, "no PATH given");
 	for (int64_t i = 0; i < options->positional.count; i++)
 		TRY(check_path(options->positional.values[i]));
 	json_open(&writer, NULL, '{');
@@ -502,5 +509,6 @@ const struct command command_verify = {
 	.options = verify_options,
 	.settings_bytes = sizeof(struct verify_settings),
 	.takes_arguments = true,
+	.check = check_verify,
 	.run = run_verify,
 };
