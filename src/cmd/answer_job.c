@@ -31,7 +31,8 @@ struct run {
 	struct line_place place;
 	struct file_writer_state written;
 	int64_t texts;
-	double saved; /* time; 0: not yet, so that the first chunk is */
+	bool is_ending; /* what was written before is going to change: its checksum is not kept any more */
+	double saved;   /* time; 0: not yet, so that the first chunk is */
 	struct progress progress;
 	int64_t first_texts;
 	double started;
@@ -69,7 +70,7 @@ static enum status save_note(struct run *run)
 	json_put_integer(&writer, "line", run->place.line);
 	json_put_integer(&writer, "texts", run->texts);
 	json_put_integer(&writer, "bytes", run->written.offset);
-	json_put_integer(&writer, "crc32c", run->written.crc32c);
+	json_put_integer(&writer, "crc32c", run->is_ending ? 0 : run->written.crc32c);
 	json_close(&writer);
 	buffer_char(&text, '\n');
 	enum status status = buffer_status(&text);
@@ -241,6 +242,10 @@ static enum status finish(struct run *run)
 	if (run->texts == 0)
 		log_warning("there is no text in the input");
 	buffer_clear(&run->out);
+	if (job->end && run->resumable) {
+		run->is_ending = true;
+		TRY(save_note(run));
+	}
 	if (job->end) {
 		TRY(job->end(job->context, &run->out, run->writer, run->texts));
 		TRY(buffer_status(&run->out));

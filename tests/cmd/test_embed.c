@@ -369,6 +369,27 @@ static void an_interrupted_command_goes_on(void **state)
 	}
 }
 
+/* The number of rows is written over the beginning of the file at its end: what fails there can still be gone on with. */
+static void a_failure_at_the_end_can_be_gone_on_with(void **state)
+{
+	(void)state;
+	int ended = 0;
+	for (int i = 1; i <= 8; i++) {
+		char fault[32];
+		snprintf(fault, sizeof(fault), "fsync:%d:EIO", i);
+		setenv("BERTC_FAULT", fault, 1);
+		int status = program(INTERRUPTED, test_folder, test_folder, "npy", test_folder);
+		unsetenv("BERTC_FAULT");
+		ended += status == 5;
+		assert_true(status == 0 || status == 5);
+		assert_program(0, "", INTERRUPTED, test_folder, test_folder, "npy", test_folder);
+		assert_program(0, "", EMBED "%s/texts.txt --format npy --out %s/whole", test_folder, test_folder, test_folder);
+		assert_true(files_are_same(test_path("whole"), test_path("cut")));
+		assert_int_equal(remove(test_path("cut")), 0);
+	}
+	assert_true(ended >= 3);
+}
+
 static void an_interrupted_command_can_begin_anew(void **state)
 {
 	(void)state;
@@ -407,6 +428,7 @@ int main(void)
 		cmocka_unit_test(prompts_are_left_out_of_windows),
 		cmocka_unit_test(google_features_have_their_form),
 		cmocka_unit_test(an_interrupted_command_goes_on),
+		cmocka_unit_test(a_failure_at_the_end_can_be_gone_on_with),
 		cmocka_unit_test(an_interrupted_command_can_begin_anew),
 		cmocka_unit_test(bad_commands_are_refused),
 	};

@@ -93,6 +93,20 @@ static int setup(void **state)
 	buffer_text(&text, "}\n");
 	put("answers.json", buffer_string(&text));
 	buffer_release(&text);
+	struct buffer choices = {0}, pairs = {0}, labels = {0};
+	buffer_text(&choices, "video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n");
+	for (int i = 0; i < 20; i++) {
+		buffer_format(&choices, "v%d,%d,the cat sees,the cat,sees,gold,\"the moon, it\",a dog,the river,nobody,%d\n", i,
+			      i, i % 4);
+		buffer_format(&pairs, "{\"anchor\": \"the cat %d\", \"positive\": \"cat number %d\"}\n", i, i);
+		buffer_format(&labels, "{\"text\": \"the cat sees %d\", \"labels\": [\"see\"%s]}\n", i, i % 2 ? ", \"odd\"" : "");
+	}
+	put("swag.csv", buffer_string(&choices));
+	put("pairs.jsonl", buffer_string(&pairs));
+	put("labels.jsonl", buffer_string(&labels));
+	buffer_release(&choices);
+	buffer_release(&pairs);
+	buffer_release(&labels);
 	put("recipe.conf",
 	    "# a recipe\ntrain_batch_size = 8\nlearning_rate = 1e-3\n[phase]\nmax_seq_length = 16\nnum_train_steps = 2\n"
 	    "[phase]\nmax_seq_length = 32\nnum_train_steps = 2\n");
@@ -105,6 +119,8 @@ static int setup(void **state)
 	    program("finetune --task classification --model %s/run --train %s/table.tsv --dev %s/table.tsv --out %s/tuned " SMALL
 		    " --num_train_steps 4",
 		    folder, folder, folder, folder) != 0 ||
+	    program("export --model %s/run --to sentence_transformers --out %s/vectors", folder, folder) != 0 ||
+	    program("export --model %s/tuned --to int8 --out %s/int8", folder, folder) != 0 ||
 	    program("prepare --corpus %s --vocab_file %s/run/final/vocab.txt --out %s/x", corpus, folder, folder) != 0 ||
 	    program("instances --corpus %s --vocab_file %s/run/final/vocab.txt --max_seq_length 32 --out %s/x.tfrecord", corpus,
 		    folder, folder) != 0)
@@ -193,9 +209,12 @@ static void mend_manifest(const char *path)
 	struct folder_files files = {0};
 	int64_t step = 4;
 	assert_ok(folder_list(path, &names));
-	for (int64_t i = 0; i < names.count; i++)
-		if (strcmp(names.names[i], MANIFEST_NAME) != 0)
+	for (int64_t i = 0; i < names.count; i++) {
+		char inner[PATH_BYTES];
+		assert_ok(path_join(inner, path, names.names[i]));
+		if (strcmp(names.names[i], MANIFEST_NAME) != 0 && !file_is_folder(inner))
 			assert_ok(folder_files_measure(&files, path, names.names[i]));
+	}
 	assert_ok(manifest_write(path, step, &files));
 	free(files.files);
 	name_list_release(&names);
@@ -324,6 +343,14 @@ static void models(void **state)
 		attack(original, MEND_NO_MANIFEST,
 		       "evaluate --quiet --threads 1 --max_seq_length 32 --model %s/victim --corpus %s", folder, corpus);
 	}
+	static const char *const modules[] = {"modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"};
+	for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+		char original[64];
+		snprintf(original, sizeof original, "vectors/%s", modules[i]);
+		attack(original, MEND_MANIFEST, "embed --threads 1 --model %s/victim %s/texts", folder, folder);
+	}
+	attack("int8/model_int8.safetensors", MEND_MANIFEST, "predict --threads 1 --model %s/victim %s/texts", folder, folder);
+	attack("int8/model_int8.safetensors", MEND_NO_MANIFEST, "predict --threads 1 --model %s/victim %s/texts", folder, folder);
 	attack("tuned/final/bertc_task.json", MEND_MANIFEST, "predict --threads 1 --model %s/victim %s/texts", folder, folder);
 	attack("tuned/final/config.json", MEND_MANIFEST, "predict --threads 1 --model %s/victim %s/texts", folder, folder);
 }
@@ -350,10 +377,9 @@ static void tasks(void **state)
 	(void)state;
 	static const struct {
 		const char *task, *file;
-	} cases[] = {{"classification", "table.tsv"},
-		     {"classification", "table.jsonl"},
-		     {"tagging", "tags.conll"},
-		     {"squad", "squad.json"}};
+	} cases[] = {{"classification", "table.tsv"}, {"classification", "table.jsonl"}, {"tagging", "tags.conll"},
+		     {"squad", "squad.json"},         {"multiple_choice", "swag.csv"},   {"embedding", "pairs.jsonl"},
+		     {"multilabel", "labels.jsonl"}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		attack(cases[i].file, MEND_NOTHING,
 		       "finetune --quiet --plan --threads 1 --task %s --model %s/run --train %s/damaged%s --max_seq_length 32 "
