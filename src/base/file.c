@@ -88,6 +88,8 @@ enum status file_read(const char *path, size_t limit, struct buffer *out)
 	}
 done:
 	close(fd);
+	if (status != OK)
+		buffer_release(out);
 	return status;
 }
 

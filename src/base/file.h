@@ -31,8 +31,8 @@ extern struct file_operations file_operations;
 MUST_USE enum status file_fault_set(const char *specification);
 bool file_fault_hit(void); /* has the fault happened since it was set? */
 
-/* Reads a whole regular file or pipe into `out` (cleared first). A missing file is ERR_USAGE, one larger than
- * `limit` bytes ERR_DATA, unreadable ERR_RESOURCE. */
+/* Reads a whole regular file or pipe into `out` (cleared first; after a failure nothing is left to release). A missing file is
+ * ERR_USAGE, one larger than `limit` bytes ERR_DATA, unreadable ERR_RESOURCE. */
 MUST_USE enum status file_read(const char *path, size_t limit, struct buffer *out);
 
 /* Size and CRC-32C of a regular file, read to its end: not mapped, so that a file that shrinks meanwhile and a disk

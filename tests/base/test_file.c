@@ -35,6 +35,7 @@ static void reads_are_bounded(void **state)
 	assert_ok(file_read(path, 5, &text));
 	assert_string_equal(buffer_string(&text), "hello");
 	assert_error(ERR_DATA, "larger than 4 bytes", file_read(path, 4, &text));
+	assert_null(text.data);
 	assert_error(ERR_USAGE, "absent': cannot open: No such", file_read(test_path("absent"), 4, &text));
 	assert_error(ERR_USAGE, "Is a directory", file_read(test_folder, 4, &text));
 	assert_error(ERR_USAGE, "Not a directory", file_read(test_path("read/x"), 4, &text));

@@ -70,8 +70,8 @@ fault() {
 	find "$TMPDIR" -mindepth 1 -delete
 	[ $status -ne 0 ] && [ -n "$(ls -A "$work/out")" ] || return 0 # nothing to go on with
 	run "$@"
-	# What was killed after its folder had got its name is done.
-	[ $mode:$status != kill:2 ] || ! grep -q 'exists already' "$home/said" || { cp "$home/whole.output" "$home/output"; status=0; }
+	# What failed or was killed after its file or folder had got its name is done.
+	[ $status != 2 ] || ! grep -q "' exists" "$home/said" || { cp "$home/whole.output" "$home/output"; status=0; }
 	[ $status -eq 0 ] || { bad "$name after $what: exit status $status: $(tail -3 "$home/said")"; return 0; }
 	[ "$mode" = kill ] || [ -z "$kept" ] || same "$kept" "after $what"
 }
