@@ -59,12 +59,14 @@ struct mpi {
 	int looks;
 };
 
-/* For as long as the process lives: MPI's library cleans up at exit. */
-static enum status load_kind(const struct mpi_kind *kind, const struct mpi_module **out)
+/* For as long as the process lives: MPI's library cleans up at exit. `*chosen`: it is loaded, and no other may be from here on,
+ * since modules find the functions of the one that came first. */
+static enum status load_kind(const struct mpi_kind *kind, const struct mpi_module **out, bool *chosen)
 {
 	void *library, *handle;
 	const struct shared_library_function functions[] = {{MPI_MODULE_SYMBOL, out}};
 	TRY(shared_library_open(&library, &kind->library, NULL, 0));
+	*chosen = true;
 	TRY(shared_library_open(&handle, &kind->module, functions, 1));
 	if (strcmp((*out)->program, MPI_MODULE_PROGRAM) == 0)
 		return OK;
@@ -85,11 +87,12 @@ static enum status load_module(const struct mpi_module **out)
 				order[count++] = &kinds[i];
 	if (count == 0)
 		return error_set(ERR_USAGE, "the variable BERTC_MPI is '%s': not openmpi or mpich", wish);
-	enum status status = load_kind(order[0], out);
+	bool chosen = false;
+	enum status status = load_kind(order[0], out, &chosen);
 	struct error first = *error_last();
-	for (size_t i = 1; status != OK && i < count; i++)
-		status = load_kind(order[i], out);
-	return status == OK ? OK : error_restore(&first);
+	for (size_t i = 1; !chosen && i < count; i++)
+		status = load_kind(order[i], out, &chosen);
+	return status == OK || chosen ? status : error_restore(&first);
 }
 
 enum status mpi_describe(char *out, size_t size)
