@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/command.h"
+#include "cmd/model_size_options.h"
 #include "cmd/device_options.h"
 #include "data/pretraining/instances.h"
 #include "model/flops.h"
@@ -17,6 +18,7 @@
 
 struct bench_settings {
 	const char *model, *mode, *heads, *clock;
+	struct model_sizes sizes;
 	int64_t vocab_size, max_seq_length, train_batch_size, steps;
 	bool mixed_lengths, sentence_lengths, library, json;
 	struct device_settings device;
@@ -34,6 +36,7 @@ static const struct option bench_options[] = {
 	 .role = ROLE_RUN,
 	 .value_name = "SIZE|PATH",
 	 .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder"},
+	MODEL_SIZE_OPTIONS(struct bench_settings, sizes, ROLE_RUN),
 	{.name = "vocab_size",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(vocab_size),
@@ -738,6 +741,7 @@ static enum status run_bench(struct options *options)
 	struct bench bench = {.settings = settings, .clock = clock_seconds};
 	struct pool *pool;
 	TRY(model_size_or_folder_config(settings->model, &bench.config));
+	TRY(model_config_resize(&bench.config, &settings->sizes));
 	if (bench.config.vocab_size == 0)
 		bench.config.vocab_size = (int32_t)settings->vocab_size;
 	if (settings->max_seq_length > bench.config.max_position_embeddings)

@@ -193,6 +193,7 @@ enum status plan_open_machine(struct plan *plan)
 {
 	const struct plan_settings *settings = plan->settings;
 	TRY(model_size_or_folder_config(settings->model, &plan->config));
+	TRY(model_config_resize(&plan->config, &settings->sizes));
 	if (plan->config.vocab_size == 0)
 		plan->config.vocab_size = (int32_t)settings->vocab_size;
 	TRY(choose_hosts(plan));

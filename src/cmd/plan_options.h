@@ -4,9 +4,11 @@
 
 #include "base/option.h"
 #include "cmd/command.h"
+#include "cmd/model_size_options.h"
 
 struct plan_settings {
 	/* as pretrain has them */
+	struct model_sizes sizes;
 	const char *recipe, *model, *optimizer, *precision;
 	int64_t vocab_size, threads;
 	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens, max_seq_length, max_predictions_per_seq;

@@ -4,6 +4,7 @@
 
 #include "base/option.h"
 #include "cmd/command.h"
+#include "cmd/model_size_options.h"
 #include "cmd/training_options.h"
 
 struct pretrain_settings {
@@ -17,6 +18,7 @@ struct pretrain_settings {
 	bool drop_copied_documents;
 	double held_out_fraction;
 	/* model */
+	struct model_sizes sizes;
 	const char *model, *init_checkpoint, *init_vocab, *init_tokens, *init_positions;
 	bool remap_vocab;
 	/* phases */

@@ -56,6 +56,7 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 	const struct pretrain_settings *s = options->settings;
 	return (struct pretraining_run_settings){
 		.model = s->model,
+		.sizes = s->sizes,
 		.initial =
 			{
 				.checkpoint = s->init_checkpoint,

@@ -1,11 +1,13 @@
 #include <string.h>
 #include "model/model.h"
 
+#define HEAD_COLUMNS 64
+
 /* Google's published sizes; all have heads of 64 columns and a feed-forward part four times as wide. */
 static const struct {
 	const char *name;
 	int32_t layers, hidden;
-} sizes[] = {
+} named_sizes[] = {
 	{"tiny", 2, 128}, {"mini", 4, 256}, {"small", 4, 512}, {"medium", 8, 512}, {"base", 12, 768}, {"large", 24, 1024},
 };
 
@@ -40,14 +42,14 @@ static const struct model_config defaults = {
 
 enum status model_config_named(struct model_config *out, const char *name)
 {
-	for (int i = 0; i < COUNT(sizes); i++) {
-		if (strcmp(sizes[i].name, name) != 0)
+	for (int i = 0; i < COUNT(named_sizes); i++) {
+		if (strcmp(named_sizes[i].name, name) != 0)
 			continue;
 		*out = defaults;
-		out->num_hidden_layers = sizes[i].layers;
-		out->hidden_size = sizes[i].hidden;
-		out->num_attention_heads = sizes[i].hidden / 64;
-		out->intermediate_size = 4 * sizes[i].hidden;
+		out->num_hidden_layers = named_sizes[i].layers;
+		out->hidden_size = named_sizes[i].hidden;
+		out->num_attention_heads = named_sizes[i].hidden / HEAD_COLUMNS;
+		out->intermediate_size = 4 * named_sizes[i].hidden;
 		return OK;
 	}
 	enum status status = error_set(ERR_USAGE, "'%s' is not a model size", name);
@@ -136,4 +138,35 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 				 config.hidden_size, config.num_attention_heads);
 	*out = config;
 	return OK;
+}
+
+bool model_sizes_any(const struct model_sizes *sizes)
+{
+	return sizes->num_hidden_layers || sizes->hidden_size || sizes->num_attention_heads || sizes->intermediate_size ||
+	       sizes->max_position_embeddings;
+}
+
+enum status model_config_resize(struct model_config *config, const struct model_sizes *sizes)
+{
+	if (sizes->hidden_size > 0) {
+		config->hidden_size = (int32_t)sizes->hidden_size;
+		config->intermediate_size = 4 * config->hidden_size;
+		if (config->hidden_size % HEAD_COLUMNS == 0)
+			config->num_attention_heads = config->hidden_size / HEAD_COLUMNS;
+	}
+	if (sizes->num_hidden_layers > 0)
+		config->num_hidden_layers = (int32_t)sizes->num_hidden_layers;
+	if (sizes->num_attention_heads > 0)
+		config->num_attention_heads = (int32_t)sizes->num_attention_heads;
+	if (sizes->intermediate_size > 0)
+		config->intermediate_size = (int32_t)sizes->intermediate_size;
+	if (sizes->max_position_embeddings > 0)
+		config->max_position_embeddings = (int32_t)sizes->max_position_embeddings;
+	if (config->hidden_size % config->num_attention_heads == 0)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "a width of %d cannot be divided among %d attention heads", config->hidden_size,
+				       config->num_attention_heads);
+	error_hint(
+		"choose --hidden_size and --num_attention_heads so that each head has the same number of columns; 64 is usual");
+	return status;
 }

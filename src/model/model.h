@@ -32,6 +32,15 @@ extern const char *const model_size_names; /* "tiny|mini|small|medium|base|large
  * compute are ERR_USAGE; both name the field. */
 MUST_USE enum status model_config_from_json(struct model_config *out, const struct json *object, const char *name);
 
+/* Sizes that are to be others than a configuration's; 0: as they are. */
+struct model_sizes {
+	int64_t num_hidden_layers, hidden_size, num_attention_heads, intermediate_size, max_position_embeddings;
+};
+/* Changes them. Of a new hidden_size follow a head for every 64 columns and a feed-forward part four times as wide, unless these
+ * are given, too. A width that cannot be divided among the heads is ERR_USAGE. */
+MUST_USE enum status model_config_resize(struct model_config *config, const struct model_sizes *sizes);
+bool model_sizes_any(const struct model_sizes *sizes);
+
 /* One tensor of the parameter slab, in the order of the slab: layer by layer, query/key/value adjacent. */
 enum parameter_init { INIT_NORMAL, INIT_ZERO, INIT_ONE };
 struct parameter {

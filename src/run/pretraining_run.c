@@ -51,6 +51,25 @@ static enum status check_length(const struct pretraining_run *pretraining, int64
 	return status;
 }
 
+/* Weights have the sizes they have. */
+static enum status resize_model(const struct pretraining_run *pretraining, struct model_config *config)
+{
+	const struct model_sizes *sizes = &pretraining->settings->sizes;
+	struct model_config before = *config;
+	TRY(model_config_resize(config, sizes));
+	if (!model_sizes_any(sizes) || !pretraining->initial.path || memcmp(&before, config, sizeof(before)) == 0)
+		return OK;
+	enum status status =
+		error_set(ERR_USAGE,
+			  "'%s' has %d layers of width %d, with %d heads, %d intermediate columns and %d positions: options "
+			  "cannot change the sizes of trained weights",
+			  pretraining->initial.path, before.num_hidden_layers, before.hidden_size, before.num_attention_heads,
+			  before.intermediate_size, before.max_position_embeddings);
+	error_hint(
+		"leave --num_hidden_layers, --hidden_size and the like out, or begin with new weights: --model tiny ... large");
+	return status;
+}
+
 /* A mistyped name, and sequences too long for the model, are said now, not when the text is prepared. Models that are
  * chosen later are of a named size. */
 static enum status check_model(const struct pretraining_run *pretraining)
@@ -62,6 +81,8 @@ static enum status check_model(const struct pretraining_run *pretraining)
 		TRY(model_folder_config(pretraining->initial.path, &config));
 	else
 		TRY(model_size_or_folder_config(settings->model ? settings->model : "base", &config));
+	if (!run->start.resumed)
+		TRY(resize_model(pretraining, &config));
 	bool fixed = strcmp(settings->initial.positions, "same") == 0;
 	for (int64_t i = 0; fixed && i < run->phase_count; i++)
 		if (pretraining->data.phases[i].input_file->count == 0) /* else they are as long as they are */
@@ -133,6 +154,8 @@ static enum status choose_model(struct pretraining_run *pretraining)
 		TRY(model_folder_config(run->start.resumed ? run->start.checkpoint : model, config));
 	else
 		TRY(model_size_or_folder_config(model, config));
+	if (!run->start.resumed)
+		TRY(resize_model(pretraining, config));
 	initial_weights_fit(&pretraining->initial, run->vocab->count, run_longest(run), config);
 	if (config->vocab_size == 0)
 		config->vocab_size = run->vocab->count;

@@ -9,6 +9,7 @@
 
 struct pretraining_run_settings {
 	const char *model; /* a size, a configuration or weights; NULL: from the initial weights, or the amount of text */
+	struct model_sizes sizes; /* of a new model: others than those of `model` */
 	struct initial_settings initial;
 	struct pretraining_data_settings data;
 	double hidden_dropout_prob, attention_probs_dropout_prob; /* negative: the configuration's */
