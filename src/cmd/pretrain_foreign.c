@@ -54,8 +54,7 @@ const struct option_foreign pretrain_foreign[] = {
 	FLAG_LEFT_OUT("no_dense_sequence_output", "the masked-word head computes masked positions only"),
 
 	/* Megatron-LM */
-	VALUE_REFUSED("num_layers hidden_size num_attention_heads ffn_hidden_size max_position_embeddings kv_channels",
-		      "--model takes a size (tiny, mini, small, medium, base, large) or a config.json with these numbers"),
+	VALUE_REFUSED("kv_channels", "a head has --hidden_size / --num_attention_heads columns"),
 	{.name = "data_path", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "data"},
 	{.name = "save", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "out"},
 	VALUE_REFUSED("load", "a run resumes from its newest checkpoint by itself; --resume_from names another one, and "

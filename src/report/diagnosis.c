@@ -9,7 +9,7 @@
 #include "formats/chart.h"
 #include "base/error.h"
 
-/* Thresholds; docs/reliability.md, "Sick runs", has the reasons. Losses are in the task's scale: nats of a masked word, or
+/* Thresholds; docs/reliability.md, "Unhealthy runs", has the reasons. Losses are in the task's scale: nats of a masked word, or
  * multiples of the loss that a labelled task has to overcome. */
 #define MEAN_STEPS 64   /* the window of means */
 #define SPIKE_STEPS 128 /* losses a spike is judged against */

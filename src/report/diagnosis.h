@@ -1,5 +1,5 @@
 /* What is wrong with a run, from its numbers alone, while it goes on: named in words, with advice, once each. The
- * thresholds and why they are as they are stand in docs/reliability.md, "Sick runs".
+ * thresholds and why they are as they are stand in docs/reliability.md, "Unhealthy runs".
  *
  * All rules look at means over a window of steps, so that one odd batch is no news; only a spike is judged by itself. */
 #ifndef REPORT_DIAGNOSIS_H

@@ -69,7 +69,7 @@ struct report_task {
 	double prior_loss;        /* of knowing how frequent each answer is, and nothing else */
 	double prior_share;       /* of right answers, always giving the most frequent one */
 	const char *prior_answer; /* that answer, or NULL */
-	/* How the rules for sick runs are scaled (docs/reliability.md). */
+	/* How the rules for unhealthy runs are scaled (docs/reliability.md). */
 	double scale;        /* of losses: 1, or for tasks the loss to be overcome */
 	double least_tokens; /* a run that has seen fewer is not called stuck */
 	double spike_floor;  /* losses below are no spikes; NaN: no floor */
