@@ -256,8 +256,9 @@ static void draw_column(const struct report *report, const struct report_column 
 	draw(report, &chart, index, true, checkpoints, out);
 }
 
-static void draw_lengths(const struct length_counts *lengths, struct buffer *out)
+static void draw_lengths(const struct report *report, struct buffer *out)
 {
+	const struct length_counts *lengths = &report->lengths;
 	double shares[LENGTH_BINS];
 	char description[256], note[400];
 	int64_t bins = 0;
@@ -267,12 +268,14 @@ static void draw_lengths(const struct length_counts *lengths, struct buffer *out
 			bins = i + 1;
 	}
 	double mean = lengths->sequences > 0 ? (double)lengths->tokens / (double)lengths->sequences : 0;
-	char number[FORMAT_BYTES];
+	char number[FORMAT_BYTES], since[64] = "";
+	if (report->start.step > 0) /* lengths are not recorded: a process counts those it trained on */
+		snprintf(since, sizeof(since), " since the run was resumed after step %lld", (long long)report->start.step);
 	snprintf(description, sizeof(description), "Mean %.1f tokens, longest %lld.", mean, (long long)lengths->longest);
 	snprintf(note, sizeof(note),
-		 "%s sequences since the run was last started: %.1f tokens on average, %lld at most. Padded to that length, %.0f "
-		 "%% of the work would be padding; bertc computes no padding.",
-		 format_count(number, lengths->sequences), mean, (long long)lengths->longest,
+		 "%s sequences%s: %.1f tokens on average, %lld at most. Padded to that length, %.0f %% of the work would be "
+		 "padding; bertc computes no padding.",
+		 format_count(number, lengths->sequences), since, mean, (long long)lengths->longest,
 		 100 * (1 - mean / (double)lengths->longest));
 	buffer_text(out, "<div>");
 	chart_bars_svg(
@@ -316,6 +319,6 @@ void report_charts(const struct report *report, struct buffer *out)
 				       .y = {.label = "share", .number = CHART_SHARE, .from_zero = true}};
 		draw(report, &chart, HISTORY_SHARE_OF_GEMM, false, NULL, out);
 	}
-	draw_lengths(&report->lengths, out);
+	draw_lengths(report, out);
 	name_list_release(&checkpoints);
 }

@@ -14,6 +14,9 @@
 #define LEVEL_LOSS 0.02
 #define LEVEL_SHARE 0.005
 #define CHANCE_SHARE 0.03 /* of a side's score above guessing */
+/* Fewer held-out masked words, or labelled examples, are said: a share has a standard error of 1.6 or 5 points with so many. */
+#define FEW_WORDS 1000
+#define FEW_EXAMPLES 100
 
 #define SAY(verdict, member, ...) snprintf((verdict)->member, sizeof((verdict)->member), __VA_ARGS__)
 
@@ -187,6 +190,25 @@ static void say_level(const struct standing *standing, struct verdict *out)
 	    standing->level, perplexity, compare);
 }
 
+/* Figures of a handful of examples are rough, however many digits they have. */
+static void say_few(const struct standing *standing, struct verdict *out)
+{
+	static const struct {
+		const char *name, *what;
+		double enough;
+	} counts[] = {{"predictions", "masked words", FEW_WORDS}, {"examples", "examples", FEW_EXAMPLES}};
+	const struct history *history = standing->facts->history;
+	size_t used = strlen(out->text);
+	for (size_t i = 0; standing->row >= 0 && i < sizeof counts / sizeof *counts; i++) {
+		double count = history_value(&history->evaluations, standing->row, history_column(history, counts[i].name));
+		if (!(count < counts[i].enough))
+			continue;
+		snprintf(out->text + used, sizeof(out->text) - used, " The %s has only %.0f %s, so its figures are rough.",
+			 standing->facts->task->words.held_out, count, counts[i].what);
+		return;
+	}
+}
+
 static void say_side(const struct standing *standing, struct verdict *out)
 {
 	const struct report_task *task = standing->facts->task;
@@ -201,7 +223,13 @@ static void say_side(const struct standing *standing, struct verdict *out)
 		score = report_recent(history, column, RECENT_STEPS);
 	if (isnan(score))
 		return;
+	/* Of few held-out pairs a share far from guessing may be chance. */
+	double pairs = held_out ? history_value(&history->evaluations, standing->row, history_column(history, "instances")) : NAN;
+	double doubt = pairs > 0 ? 2 * sqrt(side->chance * (1 - side->chance) / pairs) : 0;
+	char few[96];
+	snprintf(few, sizeof(few), "With only %.0f held-out pairs, that may be chance.", pairs);
 	const char *judged = score < side->chance + CHANCE_SHARE ? side->not_yet
+			     : score < side->chance + doubt      ? few
 			     : score >= 0.98                     ? side->nearly_perfect
 								 : "It is learning to tell them apart.";
 	char subject[64];
@@ -334,6 +362,7 @@ void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 		return;
 	}
 	say_level(&standing, out);
+	say_few(&standing, out);
 	say_side(&standing, out);
 	if (out->finding >= 0 && out->colour == VERDICT_BAD)
 		return;

@@ -55,6 +55,7 @@ struct made {
 	double nsp;
 	double epoch_tokens;
 	bool finished;
+	int held_out_pairs, held_out_words; /* 0: many */
 };
 
 static struct verdict judge(const struct report_task *task, const struct made *made)
@@ -76,9 +77,12 @@ static struct verdict judge(const struct report_task *task, const struct made *m
 			&findings);
 		if (made->evaluate_every > 0 && step % made->evaluate_every == 0)
 			add_line(&history,
-				 "{\"step\":%d,\"tokens\":%d,\"seconds\":%d,\"eval_loss\":%g,\"eval_%s\":%g,\"eval_%s\":%g}",
+				 "{\"step\":%d,\"tokens\":%d,\"seconds\":%d,\"eval_loss\":%g,\"eval_%s\":%g,\"eval_%s\":%g,"
+				 "\"eval_nsp_accuracy\":%g,\"eval_instances\":%d,\"eval_%s\":%d}",
 				 step, 1000 * step, step, loss + made->held_out, words ? "mlm_loss" : "other",
-				 loss + made->held_out, words ? "mlm_accuracy" : "accuracy", made->share);
+				 loss + made->held_out, words ? "mlm_accuracy" : "accuracy", made->share, made->nsp,
+				 made->held_out_pairs ? made->held_out_pairs : 10000, words ? "predictions" : "examples",
+				 made->held_out_words ? made->held_out_words : 50000);
 	}
 	report_verdict(&(struct verdict_facts){.diagnosis = &diagnosis,
 					       .history = &history,
@@ -325,12 +329,46 @@ static void what_is_normal(void **state)
 	assert_string_equal(early.stage, "");
 }
 
+/* A score of few examples proves little, and the page says so. */
+static void test_small_held_out_sets(void **state)
+{
+	(void)state;
+	const struct report_task task = masked_words();
+	struct made made = {
+		.steps = 400, .evaluate_every = 20, .first = 9.6, .doubling = 0.5, .share = 0.2, .nsp = 0.7, .epoch_tokens = 1e6};
+	struct verdict verdict = judge(&task, &made);
+	assert_non_null(strstr(verdict.side, "70.0 % right on the held-out text"));
+	assert_non_null(strstr(verdict.side, "It is learning to tell them apart."));
+	assert_null(strstr(verdict.text, "rough"));
+	made.held_out_pairs = 10;
+	made.held_out_words = 43;
+	verdict = judge(&task, &made);
+	assert_non_null(strstr(verdict.side, "With only 10 held-out pairs, that may be chance."));
+	assert_non_null(strstr(verdict.text, "The held-out text has only 43 masked words, so its figures are rough."));
+	made.nsp = 0.95; /* beyond two standard errors */
+	verdict = judge(&task, &made);
+	assert_non_null(strstr(verdict.side, "It is learning to tell them apart."));
+
+	static const int64_t counts[] = {50, 50};
+	struct report_task classes;
+	report_task_classes(&classes, counts, NULL, 2);
+	made.held_out_words = 40;
+	made.first = 0.69;
+	made.doubling = 0.05;
+	verdict = judge(&classes, &made);
+	assert_non_null(strstr(verdict.text, "The dev set has only 40 examples, so its figures are rough."));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grades),    cmocka_unit_test(test_labelled_tasks),
-		cmocka_unit_test(what_is_normal), cmocka_unit_test(test_trend),
-		cmocka_unit_test(test_recent),    cmocka_unit_test(test_a_resumed_run_is_judged_whole),
+		cmocka_unit_test(test_grades),
+		cmocka_unit_test(test_labelled_tasks),
+		cmocka_unit_test(what_is_normal),
+		cmocka_unit_test(test_trend),
+		cmocka_unit_test(test_recent),
+		cmocka_unit_test(test_a_resumed_run_is_judged_whole),
+		cmocka_unit_test(test_small_held_out_sets),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
