@@ -6,38 +6,26 @@
 #include <glob.h>
 
 /* In the order of the data flow: a folder includes only itself and those before it. */
-static const char *const folders[] = {"base", "formats", "text",  "data",   "backend", "model", "weights",
-				      "comm", "tasks",   "infer", "library", "serve", "report", "train", "run", "cmd"};
+static const char *const folders[] = {"base",  "formats", "text",    "data",  "backend", "model", "weights", "comm",
+				      "tasks", "infer",   "library", "serve", "report",  "train", "run",     "cmd"};
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
 /* A vendor's header, by the beginning of its name, and the only place for it. */
 static const struct {
 	const char *header, *place;
 } vendors[] = {
-	{"dnnl", "src/backend/cpu/"},
-	{"oneapi/", "src/backend/cpu/"},
-	{"omp.h", "src/backend/cpu/"},
-	{"immintrin.h", "src/backend/"},
-	{"cuda", "src/backend/cuda/"},
-	{"cublas", "src/backend/cuda/"},
-	{"cudnn", "src/backend/cuda/"},
-	{"nccl", "src/comm/"},
-	{"mpi.h", "src/comm/"},
-	{"utf8proc", "src/text/"},
-	{"xxhash", "src/base/"},
-	{"zlib", "src/formats/"},
-	{"bzlib", "src/formats/"},
-	{"zstd", "src/formats/"},
-	{"lzma", "src/formats/"},
-	{"expat", "src/formats/"},
-	{"curl/", "src/formats/"},
-	{"nettle/", "src/formats/"},
-	{"archive", "src/formats/"},
-	{"microhttpd", "src/serve/"},
-	{"hdf5", "src/formats/"},
-	{"H5", "src/formats/"},
-	{"cmocka", "tests/"},
-	{"assert.h", "nowhere: BUG_IF stays in release builds"},
+	{"dnnl", "src/backend/cpu/"},   {"oneapi/", "src/backend/cpu/"},
+	{"omp.h", "src/backend/cpu/"},  {"immintrin.h", "src/backend/"},
+	{"cuda", "src/backend/cuda/"},  {"cublas", "src/backend/cuda/"},
+	{"cudnn", "src/backend/cuda/"}, {"nccl", "src/comm/"},
+	{"mpi.h", "src/comm/"},         {"utf8proc", "src/text/"},
+	{"xxhash", "src/base/"},        {"zlib", "src/formats/"},
+	{"bzlib", "src/formats/"},      {"zstd", "src/formats/"},
+	{"lzma", "src/formats/"},       {"expat", "src/formats/"},
+	{"curl/", "src/formats/"},      {"nettle/", "src/formats/"},
+	{"archive", "src/formats/"},    {"microhttpd", "src/serve/"},
+	{"hdf5", "src/formats/"},       {"H5", "src/formats/"},
+	{"cmocka", "tests/"},           {"assert.h", "nowhere: BUG_IF stays in release builds"},
 };
 
 /* What is not written, and why. "stdout" and the like are for src/cmd. */
@@ -214,49 +202,167 @@ static void headers_are_guarded_by_their_name(void **state)
 static void headers_compile_alone(void **state)
 {
 	(void)state;
-	assert_int_equal(
-		system("for header in src/*/*.h src/*/*/*.h; do "
-		       "case $header in */kernels/*) continue ;; esac; "
-		       "folders='-isystem /usr/include/hdf5/serial'; "
-		       "vendor=$(grep -o '<cudnn.h>\\|<hdf5.h>' $header); "
-		       "[ -z \"$vendor\" ] || "
-		       "echo \"#include $vendor\" | ${CC:-gcc} $folders -E -x c - >/dev/null 2>&1 || continue; "
-		       "echo \"#include \\\"${header#src/}\\\"\" | ${CC:-gcc} -std=c11 -D_GNU_SOURCE -Isrc -Iinclude "
-		       "-Itests/cuda/emulation $folders -Wall -Werror -fsyntax-only -x c - "
-		       "|| exit 1; "
-		       "done"),
-		0);
+	assert_int_equal(system("for header in src/*/*.h src/*/*/*.h; do "
+				"case $header in */kernels/*) continue ;; esac; "
+				"folders='-isystem /usr/include/hdf5/serial'; "
+				"vendor=$(grep -o '<cudnn.h>\\|<hdf5.h>' $header); "
+				"[ -z \"$vendor\" ] || "
+				"echo \"#include $vendor\" | ${CC:-gcc} $folders -E -x c - >/dev/null 2>&1 || continue; "
+				"echo \"#include \\\"${header#src/}\\\"\" | ${CC:-gcc} -std=c11 -D_GNU_SOURCE -Isrc -Iinclude "
+				"-Itests/cuda/emulation $folders -Wall -Werror -fsyntax-only -x c - "
+				"|| exit 1; "
+				"done"),
+			 0);
 }
 
-/* Paths in back quotes in the documents exist. */
+/* --- The documents --- */
+
+/* The files of the source tree, by path; a name without a folder is looked for among their last parts. */
+static struct name_list tree;
+
+static bool is_in_tree(const char *name)
+{
+	bool bare = !strchr(name, '/');
+	for (int64_t i = 0; i < tree.count; i++) {
+		const char *last = strrchr(tree.names[i], '/');
+		size_t size = strlen(tree.names[i]), length = strlen(name);
+		if (bare ? last && !strcmp(last + 1, name)
+			 : size > length && tree.names[i][size - length - 1] == '/' &&
+				    !strcmp(tree.names[i] + size - length, name))
+			return true;
+	}
+	return false;
+}
+
+static void list_tree(void)
+{
+	char line[512];
+	FILE *files = popen("find src tests dev docs demo bench recipes include python -type f 2>/dev/null", "r");
+	assert_non_null(files);
+	while (fgets(line, sizeof line, files)) {
+		line[strcspn(line, "\n")] = 0;
+		assert_ok(name_list_add(&tree, line));
+	}
+	pclose(files);
+	assert_true(tree.count > 500);
+}
+
+static bool is_source_name(const char *name)
+{
+	static const char *const ends[] = {".c", ".h", ".cu", ".cuh"};
+	size_t size = strlen(name);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (size > strlen(ends[i]) && !strcmp(name + size - strlen(ends[i]), ends[i]))
+			return true;
+	return false;
+}
+
+/* A name in back quotes: a path of ours must be there, and so must a source file, however much of its path is given (`loop.c`,
+ * `train/loop.c`). Names of other programs' files, scripts and data are theirs. */
+static void check_quoted(const char *page, const char *name)
+{
+	static const char *const roots[] = {"src/", "tests/", "dev/", "docs/", "demo/", "bench/", "recipes/", "include/"};
+	static const char *const others[] = {"cudnn.h", "mpi.h", "omp.h"};
+	bool ours = false;
+	for (size_t r = 0; r < sizeof roots / sizeof *roots; r++)
+		ours |= !strncmp(name, roots[r], strlen(roots[r]));
+	for (size_t o = 0; o < sizeof others / sizeof *others; o++)
+		if (!strcmp(name, others[o]))
+			return;
+	if (ours ? !file_exists(name) : is_source_name(name) && !is_in_tree(name))
+		problem(page, 0, name, "is not there");
+}
+
+/* The anchor that a heading gets: lower case, words joined by '-', other marks left out. */
+static void anchor_of(const char *heading, size_t size, char out[256])
+{
+	size_t used = 0;
+	for (size_t i = 0; i < size && used < 254; i++) {
+		unsigned char c = (unsigned char)heading[i];
+		if (isalnum(c) || c == '_' || c == '-' || c >= 0x80)
+			out[used++] = (char)tolower(c);
+		else if (c == ' ')
+			out[used++] = '-';
+	}
+	out[used] = 0;
+}
+
+static bool has_anchor(const char *path, const char *anchor)
+{
+	struct buffer text = {0};
+	bool found = false;
+	assert_ok(file_read(path, 4 << 20, &text));
+	for (const char *line = buffer_string(&text); line && *line && !found; line = strchr(line, '\n'), line += line != NULL) {
+		char heading[256];
+		size_t marks = strspn(line, "#");
+		if (marks == 0 || line[marks] != ' ')
+			continue;
+		anchor_of(line + marks + 1, strcspn(line + marks + 1, "\n"), heading);
+		found = !strcmp(heading, anchor);
+	}
+	buffer_release(&text);
+	return found;
+}
+
+/* A link to another page, or to a heading of one. */
+static void check_link(const char *page, const char *link)
+{
+	char path[600];
+	const char *slash = strrchr(page, '/'), *anchor = strchr(link, '#');
+	if (strstr(link, "://") || !strncmp(link, "mailto:", 7))
+		return;
+	size_t size = anchor ? (size_t)(anchor - link) : strlen(link);
+	if (size == 0)
+		snprintf(path, sizeof path, "%s", page);
+	else
+		snprintf(path, sizeof path, "%.*s%.*s", slash ? (int)(slash - page + 1) : 0, page, (int)size, link);
+	if (!file_exists(path))
+		problem(page, 0, link, "leads nowhere");
+	else if (anchor && !has_anchor(path, anchor + 1))
+		problem(page, 0, link, "names no heading of that page");
+}
+
+/* The names in back quotes and the links of a page; how many there were. */
+static int check_page(const char *page)
+{
+	struct buffer text = {0};
+	char name[256];
+	int found = 0;
+	assert_ok(file_read(page, 4 << 20, &text));
+	for (const char *p = buffer_string(&text); (p = strchr(p, '`')); p++) {
+		size_t length = strcspn(p + 1, "`\n ");
+		if (p[1 + length] != '`' || length == 0 || length >= sizeof name || strcspn(p + 1, "*<{[") < length)
+			continue;
+		snprintf(name, sizeof name, "%.*s", (int)length, p + 1);
+		check_quoted(page, name);
+		found++;
+		p += length;
+	}
+	for (const char *p = buffer_string(&text); (p = strstr(p, "](")); p++) {
+		size_t length = strcspn(p + 2, ")\n ");
+		if (p[2 + length] != ')' || length == 0 || length >= sizeof name)
+			continue;
+		snprintf(name, sizeof name, "%.*s", (int)length, p + 2);
+		check_link(page, name);
+	}
+	buffer_release(&text);
+	return found;
+}
+
+/* Files, source files by any part of their path, and links with their headings. */
 static void documents_name_what_is_there(void **state)
 {
 	(void)state;
-	static const char *const roots[] = {"src/", "tests/", "dev/", "docs/", "demo/", "bench/"};
-	glob_t files;
+	glob_t pages;
 	int found = 0;
-	assert_int_equal(glob("{README.md,docs/*.md}", GLOB_BRACE, NULL, &files), 0);
+	list_tree();
+	assert_int_equal(glob("{README.md,docs/*.md}", GLOB_BRACE, NULL, &pages), 0);
 	problems = 0;
-	for (size_t i = 0; i < files.gl_pathc; i++) {
-		struct buffer text = {0};
-		assert_ok(file_read(files.gl_pathv[i], 4 << 20, &text));
-		for (const char *p = buffer_string(&text); (p = strchr(p, '`')); p++) {
-			char path[256];
-			size_t length = strcspn(p + 1, "`\n ");
-			bool named = false;
-			for (size_t r = 0; r < sizeof roots / sizeof *roots; r++)
-				named |= !strncmp(p + 1, roots[r], strlen(roots[r]));
-			if (!named || p[1 + length] != '`' || length >= sizeof path || strcspn(p + 1, "*<{[") < length)
-				continue;
-			snprintf(path, sizeof path, "%.*s", (int)length, p + 1);
-			found++;
-			if (!file_exists(path))
-				problem(files.gl_pathv[i], 0, path, "is not there");
-		}
-		buffer_release(&text);
-	}
-	globfree(&files);
-	assert_true(found > 10);
+	for (size_t i = 0; i < pages.gl_pathc; i++)
+		found += check_page(pages.gl_pathv[i]);
+	globfree(&pages);
+	name_list_release(&tree);
+	assert_true(found > 100);
 	assert_int_equal(problems, 0);
 }
 
