@@ -45,7 +45,7 @@ STRIDE, QUESTION = 128, 10
 
 
 def lengths():
-    """Those of `bertc bench --sentence_lengths` (src/run/rehearsal.c), or 128; of passages without their questions."""
+    """Those of `bertc bench --sentence_lengths` (src/run/benchmark.c), or 128; of passages without their questions."""
     share = 0.5
     for _ in range(a.examples):
         spread = (share / (1 - share)) ** 0.27

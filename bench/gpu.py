@@ -128,7 +128,7 @@ def end(process):
 # --- the work -------------------------------------------------------------------------------------------------------
 
 def lengths_of(length, sequences, mixed):
-    """run/rehearsal.c has the same."""
+    """run/benchmark.c has the same."""
     lengths, share = [], 0.5
     for _ in range(sequences):
         v = share / (1 - 0.234)

@@ -55,7 +55,7 @@ def wait():
 
 
 def batch_of(lengths):
-    """Of every 20 positions three are predicted, as run/rehearsal.c does it."""
+    """Of every 20 positions three are predicted, as run/benchmark.c does it."""
     g = torch.Generator().manual_seed(1)
     sequences, longest = len(lengths), max(lengths)
     at = torch.arange(longest).expand(sequences, longest)

@@ -48,7 +48,7 @@ a = arguments()
 
 
 def sentence_lengths(count):
-    """Those of `bertc bench --sentence_lengths`: src/run/rehearsal.c."""
+    """Those of `bertc bench --sentence_lengths`: src/run/benchmark.c."""
     share, out = 0.5, []
     for _ in range(count):
         out.append(min(128, max(3, round(25.65 * (share / (1 - share)) ** 0.27))))

@@ -45,7 +45,7 @@ a = p.parse_args()
 # --- a PyTorch contender ----------------------------------------------------------------------------------------------
 
 def random_batch(length, sequences):
-    """15 % of the positions are predicted: in every row the same ones, those of run/rehearsal.c."""
+    """15 % of the positions are predicted: in every row the same ones, those of run/benchmark.c."""
     import torch
     g = torch.Generator().manual_seed(1)
     i = torch.arange(length) % 20

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "data/pretraining/instances.h"
 #include "formats/safetensors.h"
-#include "run/rehearsal.h"
+#include "run/benchmark.h"
 #include "weights/model_folder.h"
 
 /* "step7.ids" of a file; *count: elements. */
@@ -68,7 +68,7 @@ static enum status batch_read(const struct safetensors *file, int64_t step, stru
 		if (starts[s + 1] - starts[s] > out->longest)
 			out->longest = starts[s + 1] - starts[s];
 	}
-	return rehearsal_order(out);
+	return benchmark_order(out);
 }
 
 static enum status batches_read(const char *path, struct batch **out, int64_t *out_count)
@@ -107,7 +107,7 @@ static enum status bench(int argc, char **argv)
 	struct model_config config;
 	struct pool *pool;
 	struct backend *be;
-	struct rehearsal rehearsal;
+	struct benchmark benchmark;
 	struct batch one = {0}, *batches = &one;
 	struct batch_capacity capacity = {0};
 	int32_t longest = 0;
@@ -123,20 +123,20 @@ static enum status bench(int argc, char **argv)
 							 .tf32 = strcmp(argv[2], "tf32") == 0,
 							 .pool = pool}));
 	if (argc > 5)
-		TRY(rehearsal_batch(&one, &config, atoi(argv[4]), atoi(argv[5]), LENGTHS_FULL));
+		TRY(benchmark_batch(&one, &config, atoi(argv[4]), atoi(argv[5]), LENGTHS_FULL));
 	else
 		TRY(batches_read(argv[4], &batches, &count));
 	for (int64_t i = 0; i < count; i++) {
 		widen(&capacity, &longest, &batches[i]);
 		tokens += batches[i].token_count;
 	}
-	TRY(rehearsal_open(&rehearsal, be, &config, capacity, longest, true));
+	TRY(benchmark_open(&benchmark, be, &config, capacity, longest, true));
 	fprintf(stderr, "%s, %s, %lld batches, %lld tokens\n", be->description, argv[2], (long long)count, (long long)tokens);
 	char line[64];
 	while (fgets(line, sizeof(line), stdin)) {
 		for (int steps = atoi(line); steps > 0; steps--) {
 			double started = clock_seconds();
-			TRY(rehearsal_step(&rehearsal, &batches[next++ % count], 1, NULL));
+			TRY(benchmark_step(&benchmark, &batches[next++ % count], 1, NULL));
 			printf("%.6f ", clock_seconds() - started);
 		}
 		printf("\n");

@@ -13,7 +13,7 @@
 #include "cmd/device_options.h"
 #include "data/pretraining/instances.h"
 #include "model/flops.h"
-#include "run/rehearsal.h"
+#include "run/benchmark.h"
 #include "weights/model_folder.h"
 
 struct bench_settings {
@@ -197,7 +197,7 @@ struct row {
 /* Training steps, or forward passes, and all that is known of them. */
 struct run {
 	const char *title;
-	struct rehearsal rehearsal;
+	struct benchmark benchmark;
 	struct operation_observer observer;
 	int64_t round; /* -1: warming up */
 	struct row rows[ROW_LIMIT];
@@ -271,21 +271,21 @@ static enum status run_step(struct bench *bench, struct run *run, int64_t round)
 	enum status status = OK;
 	if (run->backend->queues) {
 		/* Waiting for every operation would show in the step's time: the step is another one. */
-		clocked = &run->rehearsal.replica;
-		status = rehearsal_step(&run->rehearsal, &run->batch, 1, NULL);
+		clocked = &run->benchmark.replica;
+		status = benchmark_step(&run->benchmark, &run->batch, 1, NULL);
 		operations_observe(NULL);
 		/* As in training, the timed step has come before: measuring the rates released memory, which drops recorded
 		 * graphs, so that of these two the first is launched kernel by kernel, and the second records it. */
 		for (int i = 0; i < 2 && status == OK; i++)
-			status = rehearsal_step(&run->rehearsal, &run->batch, 1, NULL);
-	} else if (!run->rehearsal.training) {
+			status = benchmark_step(&run->benchmark, &run->batch, 1, NULL);
+	} else if (!run->benchmark.training) {
 		/* Looking on costs as much as a short text's operations: the timed step is another one. */
-		status = rehearsal_step(&run->rehearsal, &run->batch, 1, NULL);
+		status = benchmark_step(&run->benchmark, &run->batch, 1, NULL);
 		operations_observe(NULL);
 	}
 	double started = bench->clock();
 	if (status == OK)
-		status = rehearsal_step(&run->rehearsal, &run->batch, 1, &loss);
+		status = benchmark_step(&run->benchmark, &run->batch, 1, &loss);
 	double seconds = bench->clock() - started;
 	operations_observe(NULL);
 	TRY(status);
@@ -361,9 +361,9 @@ static enum status run_open(struct bench *bench, bool training)
 		TRY(memory_new(&bench->large, LARGE_BYTES, 1, "measuring memory"));
 		memset(bench->large, 1, LARGE_BYTES);
 	}
-	TRY(rehearsal_open(&run->rehearsal, run->backend, &bench->config, capacity, batch.longest, training));
-	run->flops = model_training_flops(run->rehearsal.model, &batch) / (training ? 1 : 3);
-	run->rehearsal.encoder_only = !training && strcmp(bench->settings->heads, "none") == 0;
+	TRY(benchmark_open(&run->benchmark, run->backend, &bench->config, capacity, batch.longest, training));
+	run->flops = model_training_flops(run->benchmark.model, &batch) / (training ? 1 : 3);
+	run->benchmark.encoder_only = !training && strcmp(bench->settings->heads, "none") == 0;
 	return OK;
 }
 
@@ -423,7 +423,7 @@ static void measure_rates(struct bench *bench, int64_t round)
 static enum status measure_machine(struct bench *bench, int64_t round)
 {
 	const struct backend_functions *functions = bench->backend->functions;
-	struct replica *replica = &bench->runs[0]->rehearsal.replica;
+	struct replica *replica = &bench->runs[0]->benchmark.replica;
 	measure_rates(bench, round);
 	if (functions->copy_rate)
 		bench->copy_rate[round] = functions->copy_rate(bench->backend);
@@ -449,7 +449,7 @@ static struct comparison compare_products(const struct bench *bench, const struc
 	for (int64_t round = 0; round < rounds; round++) {
 		seconds[round] = c.flops = 0;
 		for (int i = 0; i < bench->product_count; i++) {
-			for (int kind = 0; kind < (run->rehearsal.training ? 3 : 1); kind++) {
+			for (int kind = 0; kind < (run->benchmark.training ? 3 : 1); kind++) {
 				seconds[round] += bench->products[i].seconds[kind][round];
 				c.flops += product_flops(&bench->products[i]);
 			}
@@ -576,7 +576,7 @@ static void print_table(const struct bench *bench, const struct rates *rates)
 	char count[FORMAT_BYTES], size[FORMAT_BYTES];
 	const struct batch *b = &bench->batch;
 	printf("model      %s: %d layers, %d wide, %s parameters\n", bench->settings->model, bench->config.num_hidden_layers,
-	       bench->config.hidden_size, format_count(count, bench->runs[0]->rehearsal.model->element_count));
+	       bench->config.hidden_size, format_count(count, bench->runs[0]->benchmark.model->element_count));
 	printf("device     %s\n", bench->backend->description);
 	printf("a step     %d sequences of up to %d tokens, %d tokens, %d predictions\n", b->sequence_count, b->longest,
 	       b->token_count, b->labels[HEAD_MASKED_WORDS].count);
@@ -702,7 +702,7 @@ static enum status measure(struct bench *bench)
 {
 	const struct bench_settings *settings = bench->settings;
 	struct rates rates;
-	TRY(rehearsal_batch(&bench->batch, &bench->config, (int32_t)settings->train_batch_size, (int32_t)settings->max_seq_length,
+	TRY(benchmark_batch(&bench->batch, &bench->config, (int32_t)settings->train_batch_size, (int32_t)settings->max_seq_length,
 			    settings->sentence_lengths ? LENGTHS_SENTENCES
 			    : settings->mixed_lengths  ? LENGTHS_WIKIPEDIA
 						       : LENGTHS_FULL));
@@ -768,7 +768,7 @@ static enum status run_bench(struct options *options)
 		status = measure(&bench);
 	for (int i = 0; i < bench.run_count; i++) {
 		if (bench.runs[i])
-			rehearsal_close(&bench.runs[i]->rehearsal);
+			benchmark_close(&bench.runs[i]->benchmark);
 		free(bench.runs[i]);
 	}
 	batch_release(&bench.batch);

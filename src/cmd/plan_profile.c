@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "data/pretraining/instances.h"
 #include "cmd/plan_result.h"
-#include "run/rehearsal.h"
+#include "run/benchmark.h"
 
 /* What operations are told apart by; each has a rate in struct device_rates. */
 enum kind {
@@ -220,17 +220,17 @@ static int compare_tallies(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static enum status measure_rounds(struct rehearsal *rehearsal, const struct batch *batch, struct tally *tallies)
+static enum status measure_rounds(struct benchmark *benchmark, const struct batch *batch, struct tally *tallies)
 {
 	struct progress progress;
 	progress_start(&progress, "measuring", 0, ROUNDS + 1, "rounds");
-	enum status status = rehearsal_step(rehearsal, batch, 1, NULL);
+	enum status status = benchmark_step(benchmark, batch, 1, NULL);
 	for (int round = 0; round < ROUNDS && status == OK; round++) {
 		struct operation_observer observer = {.done = record, .clock = clock_seconds, .context = &tallies[round]};
 		progress_update(&progress, round + 1, "%s", "");
 		operations_observe(&observer);
 		double started = clock_seconds();
-		status = rehearsal_step(rehearsal, batch, 1, NULL);
+		status = benchmark_step(benchmark, batch, 1, NULL);
 		tallies[round].step = clock_seconds() - started;
 		operations_observe(NULL);
 	}
@@ -242,7 +242,7 @@ static enum status measure_rounds(struct rehearsal *rehearsal, const struct batc
 enum status plan_measure(struct plan *plan)
 {
 	const struct plan_phase *phase = &plan->phases[0];
-	struct rehearsal rehearsal;
+	struct benchmark benchmark;
 	struct batch batch;
 	int32_t length = (int32_t)(phase->mean_length + 0.5);
 	int64_t local = plan_batch_size(plan, phase, plan->topology.ranks) / plan->topology.ranks / plan->settings->replicas;
@@ -251,7 +251,7 @@ enum status plan_measure(struct plan *plan)
 	if (phase->settings->gradient_accumulation_steps > 0)
 		local /= phase->settings->gradient_accumulation_steps;
 	sequences = sequences > local ? local : sequences;
-	TRY(rehearsal_batch(&batch, &plan->config, (int32_t)(sequences > 0 ? sequences : 1), length, false));
+	TRY(benchmark_batch(&batch, &plan->config, (int32_t)(sequences > 0 ? sequences : 1), length, false));
 	struct batch_capacity capacity = batch_capacity_of(&batch);
 	struct tally tallies[ROUNDS];
 	for (int i = 0; i < ROUNDS; i++)
@@ -261,10 +261,10 @@ enum status plan_measure(struct plan *plan)
 			.work = {batch.token_count, batch.sequence_count, batch.labels[HEAD_MASKED_WORDS].count,
 				 (double)batch.token_count * length},
 		};
-	enum status status = rehearsal_open(&rehearsal, plan->backend, &plan->config, capacity, batch.longest, true);
+	enum status status = benchmark_open(&benchmark, plan->backend, &plan->config, capacity, batch.longest, true);
 	if (status == OK) {
-		status = measure_rounds(&rehearsal, &batch, tallies);
-		rehearsal_close(&rehearsal);
+		status = measure_rounds(&benchmark, &batch, tallies);
+		benchmark_close(&benchmark);
 	}
 	batch_release(&batch);
 	TRY(status);

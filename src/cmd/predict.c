@@ -110,7 +110,7 @@ static const struct command_text predict_text = {
 	.synopsis = "--model FOLDER [FILE...|-] [options]",
 	.summary = "answer texts with a fine-tuned model",
 	.description =
-		"Reads texts from files or standard input (a text a line, TSV, CSV or JSON lines, told apart by content) and "
+		"Reads texts from files or standard input (one text per line, TSV, CSV, or JSON lines; the format is detected) and "
 		"prints a JSON object for each, in the order of the input: {\"label\", \"probabilities\"} for classes, "
 		"{\"value\"} for numbers, {\"labels\", \"probabilities\"} for several labels, {\"answer\", \"start\", "
 		"\"end\", \"score\"} for questions. An \"id\" of the input is repeated.",

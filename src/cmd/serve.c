@@ -41,7 +41,7 @@ static const struct option serve_options[] = {
 	 .fallback = "127.0.0.1:8080",
 	 .role = ROLE_RUN,
 	 .value_name = "ADDRESS:PORT",
-	 .help = "address to listen on; 0.0.0.0 or [::] accepts connections from other machines, port 0 picks a free port and "
+	 .help = "address to listen on; 0.0.0.0 or [::] accepts connections from other machines, port 0 chooses a free port and "
 		 "reports it"},
 	{.name = "api_key_file",
 	 .type = OPTION_TEXT,

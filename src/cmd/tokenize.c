@@ -75,7 +75,7 @@ static const struct command_text help_text = {
 		       "by "
 		       "one space, without [CLS] and [SEP]. Without PATH, or with -, reads standard input; gzip, "
 		       "bzip2, "
-		       "zstd and xz are told by their content.\n\n"
+		       "zstd, and xz files are recognized by their content.\n\n"
 		       "Special tokens written in the text, such as [MASK], are recognised as Hugging Face does; "
 		       "with "
 		       "--compat google they are words like any other. Bytes that are not UTF-8 are left out and "

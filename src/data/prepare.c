@@ -235,7 +235,7 @@ static enum status stopped(struct pipeline *pipeline)
 static enum status skip_documents(struct pipeline *pipeline, int64_t count, struct progress *progress)
 {
 	if (count > 0)
-		log_note("going on behind %lld documents that an earlier run prepared", (long long)count);
+		log_note("resuming after %lld documents that an earlier run prepared", (long long)count);
 	for (int64_t i = 0; i < count; i++) {
 		const struct document *document = NULL;
 		TRY(corpus_next(pipeline->corpus, &document));

@@ -382,8 +382,8 @@ static enum status check(const struct table *table, const struct example_options
 		for (int j = 0; j < i; j++)
 			if (used[i] >= 0 && used[i] == used[j])
 				return error_set(ERR_USAGE,
-						 "'%s': column '%.200s' is to be two things at once (--text_column, "
-						 "--pair_column, --label_column)",
+						 "'%s': column '%.200s' is given for two of --text_column, --pair_column, and "
+						 "--label_column",
 						 table->name, table->columns[used[i]]);
 	return OK;
 }

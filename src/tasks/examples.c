@@ -70,7 +70,7 @@ static enum status add_list(struct example_set *set, struct example_text *exampl
 	for (const struct json *item = document.root->first_child; item && status == OK; item = item->next) {
 		const struct json *text = item->kind == JSON_OBJECT ? json_member(item, "text") : item;
 		if (!text || (text->kind != JSON_STRING && text->kind != JSON_NUMBER) || strlen(text->text) != text->text_size)
-			status = bad_list(table, row, "a", what, " is no text");
+			status = bad_list(table, row, "a", what, " is not a string");
 		else
 			status = add_choice(set, example, stem, text->text);
 	}

@@ -264,8 +264,9 @@ static enum status join_words(const struct example_text *example, const char *li
 	TRY_GOTO(memory_new(&out->ends, root->child_count, sizeof(*out->ends), "words"), done);
 	for (const struct json *word = root->first_child; word; word = word->next, out->count++) {
 		if (word->kind != JSON_STRING) {
-			status = error_set(ERR_DATA, "'%s', line %" PRId64 ": a word of the list is no text", example->file,
-					   example->line);
+			status = error_set(ERR_DATA,
+					   "'%s', line %" PRId64 ": the list of words holds something other than a string",
+					   example->file, example->line);
 			goto done;
 		}
 		if (out->count > 0)

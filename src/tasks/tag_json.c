@@ -86,7 +86,7 @@ static enum status add_word(struct tag_reader *reader, const struct json *word, 
 	struct conll *out = reader->out;
 	const char **fields, *name = NULL;
 	if (!is_text(word))
-		return object_error(reader, "a word is no text, or empty");
+		return object_error(reader, "a word is not a string, or empty");
 	if (tag)
 		TRY(name_of_tag(reader, tag, &name));
 	TRY(memory_grow(&out->lines, &reader->lines, out->token_count + 1, sizeof(*out->lines), "words"));

@@ -178,7 +178,7 @@ static void test_goes_on_after_kills(void **state)
 		setenv("BERTC_FAULT", fault, 1);
 		int status = run(RUN("killed"));
 		unsetenv("BERTC_FAULT");
-		resumed += strstr(log_text, "going on behind") != NULL;
+		resumed += strstr(log_text, "resuming after") != NULL;
 		if (status == 0)
 			break;
 		kills++;

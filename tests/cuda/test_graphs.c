@@ -8,7 +8,7 @@
 #include "backend/cuda/graphs.h"
 #include "base/rng.h"
 #include "emulation.h"
-#include "run/rehearsal.h"
+#include "run/benchmark.h"
 #include "run/waves.h"
 
 static struct pool *pool;
@@ -127,7 +127,7 @@ static void make_batches(void)
 {
 	static const int32_t sequences[SHAPES] = {3, 5, 3}, lengths[SHAPES] = {40, 17, 24};
 	for (int i = 0; i < SHAPES; i++)
-		assert_ok(rehearsal_batch(&batches[i], &tiny, sequences[i], lengths[i], i > 0));
+		assert_ok(benchmark_batch(&batches[i], &tiny, sequences[i], lengths[i], i > 0));
 }
 
 struct outcome {
@@ -140,13 +140,13 @@ struct outcome {
 static struct outcome train_steps(const char *device, enum dtype dtype, int steps, bool graphs)
 {
 	struct outcome out = {.weights = NULL};
-	struct rehearsal run;
+	struct benchmark run;
 	setenv("BERTC_GRAPHS", graphs ? "1" : "0", 1);
 	struct backend *be = open_device(device, dtype);
-	assert_ok(rehearsal_open(&run, be, &tiny, capacity, 48, true));
+	assert_ok(benchmark_open(&run, be, &tiny, capacity, 48, true));
 	for (int i = 0; i < steps; i++) {
 		struct batch two[2] = {batches[i % 2], batches[i % SHAPES]};
-		assert_ok(rehearsal_step(&run, two, 2, &out.losses[i]));
+		assert_ok(benchmark_step(&run, two, 2, &out.losses[i]));
 	}
 	assert_ok(be->functions->synchronize(&run.replica));
 	size_t bytes = (size_t)run.model->slab_count * sizeof(float);
@@ -156,7 +156,7 @@ static struct outcome train_steps(const char *device, enum dtype dtype, int step
 	be->functions->to_host(be, out.gradients, run.model->gradients.data, bytes);
 	if (strcmp(device, "cuda") == 0)
 		graphs_counts(state_of(be), &out.recorded, &out.launched);
-	rehearsal_close(&run);
+	benchmark_close(&run);
 	backend_close(be);
 	return out;
 }
@@ -229,7 +229,7 @@ static void graphs_that_find_no_memory_are_not_missed(void **state)
 }
 
 /* The update leaves the copies that products read. */
-static void expect_copies(struct rehearsal *run)
+static void expect_copies(struct benchmark *run)
 {
 	struct backend *be = run->backend;
 	int64_t count = run->model->slab_count, moved = 0;
@@ -258,18 +258,18 @@ static void updates_write_copies(void **state)
 	struct optimizer_settings settings = {
 		.kind = OPTIMIZER_LAMB, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1};
 	for (int half = 0; half < 2; half++) {
-		struct rehearsal run;
+		struct benchmark run;
 		struct optimizer *lamb;
 		struct backend *be = open_device("cuda", half ? DTYPE_F16 : DTYPE_BF16);
-		assert_ok(rehearsal_open(&run, be, &tiny, capacity, 48, true));
+		assert_ok(benchmark_open(&run, be, &tiny, capacity, 48, true));
 		assert_ok(optimizer_create(&lamb, run.model, NULL, &settings));
-		assert_ok(rehearsal_step(&run, batches, 1, NULL));
+		assert_ok(benchmark_step(&run, batches, 1, NULL));
 		expect_copies(&run);
 		optimizer_measure(lamb, &run.replica);
 		assert_ok(optimizer_update(lamb, &run.replica));
 		expect_copies(&run);
 		optimizer_free(lamb);
-		rehearsal_close(&run);
+		benchmark_close(&run);
 		backend_close(be);
 	}
 }

@@ -163,7 +163,7 @@ static void options_come_first(void **state)
 	options.given = (struct column_choice){.text = "body"};
 	refuse(ERR_USAGE, "has no column 'body'; its columns are 1 label, 2 text", "a.tsv", "label\ttext\n1\ta\n", options);
 	options.given = (struct column_choice){.text = "2", .label = "text"};
-	refuse(ERR_USAGE, "column 'text' is to be two things at once", "a.tsv", "label\ttext\n1\ta\n", options);
+	refuse(ERR_USAGE, "column 'text' is given for two of", "a.tsv", "label\ttext\n1\ta\n", options);
 	options.given = (struct column_choice){.text = "3", .label = "1"};
 	expect("a.tsv", "x\ty\tz\nu\tv\tw\n", options, "z|-|x|-/w|-|u|-");
 }
@@ -272,7 +272,7 @@ static void choices_are_columns_or_lists(void **state)
 	       "{\"context\": \"c\", \"choices\": [\"x\"], \"label\": 0}\n", choices);
 	refuse(ERR_DATA, "line 1: a choice is empty", "a.jsonl",
 	       "{\"context\": \"c\", \"choices\": [\"x\", \"\"], \"label\": 0}\n", choices);
-	refuse(ERR_DATA, "line 1: a choice is no text", "a.jsonl",
+	refuse(ERR_DATA, "line 1: a choice is not a string", "a.jsonl",
 	       "{\"context\": \"c\", \"choices\": [[], \"\"], \"label\": 0}\n", choices);
 	refuse(ERR_DATA, "line 1: the choices are no list", "a.jsonl", "{\"context\": \"c\", \"choices\": \"x\", \"label\": 0}\n",
 	       choices);

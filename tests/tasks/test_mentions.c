@@ -158,7 +158,7 @@ static void places_beyond_the_text(void **state)
 		{"{\"text\": \"ab\", \"e1\": [-1, 1], \"e2\": [0, 1]}", "from -1 to 1 is no part"},
 		{"{\"token\": [\"ab\"], \"e1\": [0, 1], \"e2\": [0, 2]}",
 		 "from 0 to 2 is no part of the text, which has 1 words"},
-		{"{\"token\": [\"ab\", 3], \"e1\": [0, 1], \"e2\": [0, 2]}", "a word of the list is no text"},
+		{"{\"token\": [\"ab\", 3], \"e1\": [0, 1], \"e2\": [0, 2]}", "holds something other than a string"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct task_state task;

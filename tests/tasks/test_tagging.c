@@ -334,7 +334,7 @@ static void json_lines_have_words_and_tags(void **state)
 		{SENTENCES "\n{\"tokens\": [\"anna\"], \"tags\": []}\n", "words.txt', line 2: 1 words and 0 tags"},
 		{SENTENCES "\n{\"tags\": []}\n", "line 2: there is no list of words"},
 		{SENTENCES "\n{\"tokens\": [\"anna\"]}\n", "line 2: there is no list of tags"},
-		{SENTENCES "\n{\"tokens\": [3], \"tags\": [\"O\"]}\n", "line 2: a word is no text"},
+		{SENTENCES "\n{\"tokens\": [3], \"tags\": [\"O\"]}\n", "line 2: a word is not a string, or empty"},
 		{SENTENCES "\n{\"tokens\": [\"a\"], \"tags\": [1]}\n", "line 2: tags are numbers, whose names are not known"},
 		{SENTENCES "\n{\"tokens\": \n", "line 2"},
 	};

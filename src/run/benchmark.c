@@ -1,4 +1,4 @@
-#include "run/rehearsal.h"
+#include "run/benchmark.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,41 +9,41 @@
 #include "train/pretraining.h"
 #include "train/step.h"
 
-void rehearsal_close(struct rehearsal *rehearsal)
+void benchmark_close(struct benchmark *benchmark)
 {
-	if (rehearsal->objective)
-		rehearsal->objective->close(rehearsal->objective);
-	optimizer_free(rehearsal->optimizer);
-	activations_free(rehearsal->activations);
-	if (rehearsal->replica.backend)
-		rehearsal->backend->functions->replica_release(&rehearsal->replica);
-	model_free(rehearsal->model);
-	*rehearsal = (struct rehearsal){0};
+	if (benchmark->objective)
+		benchmark->objective->close(benchmark->objective);
+	optimizer_free(benchmark->optimizer);
+	activations_free(benchmark->activations);
+	if (benchmark->replica.backend)
+		benchmark->backend->functions->replica_release(&benchmark->replica);
+	model_free(benchmark->model);
+	*benchmark = (struct benchmark){0};
 }
 
 /* All that the steps of a loop borrow. */
-static enum status loop_open(struct rehearsal *rehearsal)
+static enum status loop_open(struct benchmark *benchmark)
 {
-	struct training *loop = &rehearsal->loop;
-	TRY(pretraining_create(&rehearsal->objective, &(struct pretraining_settings){
-							      .model = rehearsal->model,
-							      .activations = rehearsal->activations,
+	struct training *loop = &benchmark->loop;
+	TRY(pretraining_create(&benchmark->objective, &(struct pretraining_settings){
+							      .model = benchmark->model,
+							      .activations = benchmark->activations,
 						      }));
 	*loop = (struct training){
 		.settings = {.seed = 1},
-		.objective = rehearsal->objective,
-		.model = rehearsal->model,
-		.replica = &rehearsal->replica,
-		.optimizer = rehearsal->optimizer,
+		.objective = benchmark->objective,
+		.model = benchmark->model,
+		.replica = &benchmark->replica,
+		.optimizer = benchmark->optimizer,
 		.guard = {.loss_scale = 1},
 	};
-	TRY(reduction_open(&loop->reduction, &rehearsal->optimizer->buckets, rehearsal->model, COMM_F32));
+	TRY(reduction_open(&loop->reduction, &benchmark->optimizer->buckets, benchmark->model, COMM_F32));
 	guard_start(&loop->state.guard, &loop->guard);
 	step_start(loop);
 	return OK;
 }
 
-enum status rehearsal_open(struct rehearsal *out, struct backend *be, const struct model_config *config,
+enum status benchmark_open(struct benchmark *out, struct backend *be, const struct model_config *config,
 			   struct batch_capacity capacity, int32_t longest, bool training)
 {
 	struct shape_limits limits = model_shape_limits(config, capacity, longest, training);
@@ -55,7 +55,7 @@ enum status rehearsal_open(struct rehearsal *out, struct backend *be, const stru
 					      .max_grad_norm = 1.0,
 					      .bias_correction = true};
 	enum status status;
-	*out = (struct rehearsal){.backend = be, .training = training};
+	*out = (struct benchmark){.backend = be, .training = training};
 	TRY_GOTO(model_create(&out->model, be, config, &model_heads_pretraining), fail);
 	TRY_GOTO(model_allocate(out->model, training), fail);
 	TRY_GOTO(be->functions->replica_create(be, &out->replica, &limits), fail);
@@ -67,15 +67,15 @@ enum status rehearsal_open(struct rehearsal *out, struct backend *be, const stru
 	TRY_GOTO(model_initialize(out->model, &out->replica, 1), fail);
 	return OK;
 fail:
-	rehearsal_close(out);
+	benchmark_close(out);
 	return status;
 }
 
 /* The batches as a step of the loop's, which does not change them. */
-static struct step step_of(const struct rehearsal *rehearsal, const struct batch *batches, int64_t count)
+static struct step step_of(const struct benchmark *benchmark, const struct batch *batches, int64_t count)
 {
 	struct step step = {
-		.number = rehearsal->loop.state.step + 1,
+		.number = benchmark->loop.state.step + 1,
 		.batch_count = (int32_t)count,
 		.most_batches = (int32_t)count,
 		.fewest_batches = (int32_t)count,
@@ -94,9 +94,9 @@ static struct step step_of(const struct rehearsal *rehearsal, const struct batch
 
 #define LEARNING_RATE 1e-4
 
-static enum status train_step(struct rehearsal *rehearsal, const struct step *step, double *out_loss)
+static enum status train_step(struct benchmark *benchmark, const struct step *step, double *out_loss)
 {
-	struct training *loop = &rehearsal->loop;
+	struct training *loop = &benchmark->loop;
 	struct step_result result = {0};
 	step_begin(loop, step, LEARNING_RATE);
 	TRY(step_gradients(loop, step, &result));
@@ -109,25 +109,25 @@ static enum status train_step(struct rehearsal *rehearsal, const struct step *st
 
 static void queue_losses(void *context)
 {
-	struct rehearsal *r = context;
+	struct benchmark *r = context;
 	model_forward(r->model, r->activations, &r->replica, &r->batch, false);
 	if (r->encoder_only)
 		return;
 	model_losses(r->model, r->activations, &r->replica, &r->batch, false, false);
 }
 
-static enum status score_step(struct rehearsal *rehearsal, const struct step *step, double *out_loss)
+static enum status score_step(struct benchmark *benchmark, const struct step *step, double *out_loss)
 {
-	struct backend *be = rehearsal->backend;
-	struct replica *replica = &rehearsal->replica;
+	struct backend *be = benchmark->backend;
+	struct replica *replica = &benchmark->replica;
 	struct accumulators sums = {0};
 	const struct scalars scalars = {.loss_scale = 1.0, .inverse_weight = {1, 1, 1, 1}, .finite = 1};
 	be->functions->to_device(be, replica->scalars, &scalars, sizeof(scalars));
 	be->functions->to_device(be, replica->accumulators, &sums, sizeof(sums));
 	for (int32_t i = 0; i < step->batch_count; i++) {
-		be->functions->upload(replica, &step->batches[i], &rehearsal->batch);
-		struct work_key key = work_key(rehearsal->activations, WORK_LOSS, &rehearsal->batch);
-		work_queue(replica, &key, queue_losses, rehearsal);
+		be->functions->upload(replica, &step->batches[i], &benchmark->batch);
+		struct work_key key = work_key(benchmark->activations, WORK_LOSS, &benchmark->batch);
+		work_queue(replica, &key, queue_losses, benchmark);
 	}
 	TRY(be->functions->synchronize(replica));
 	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
@@ -136,11 +136,11 @@ static enum status score_step(struct rehearsal *rehearsal, const struct step *st
 	return OK;
 }
 
-enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count, double *out_loss)
+enum status benchmark_step(struct benchmark *benchmark, const struct batch *batches, int64_t count, double *out_loss)
 {
-	struct step step = step_of(rehearsal, batches, count);
+	struct step step = step_of(benchmark, batches, count);
 	double loss;
-	TRY(rehearsal->training ? train_step(rehearsal, &step, &loss) : score_step(rehearsal, &step, &loss));
+	TRY(benchmark->training ? train_step(benchmark, &step, &loss) : score_step(benchmark, &step, &loss));
 	if (!isfinite(loss))
 		return error_set(ERR_NUMERIC, "a step of a new model on random text has a loss of %g", loss);
 	if (out_loss)
@@ -154,7 +154,7 @@ static int compare_ids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-enum status rehearsal_order(struct batch *batch)
+enum status benchmark_order(struct batch *batch)
 {
 	uint64_t *order;
 	TRY(memory_new(&order, batch->token_count, sizeof(*order), "the order of a batch"));
@@ -191,8 +191,8 @@ static double sentence_length(double u)
 	return 25.65 * pow(u / (1 - u), 0.27);
 }
 
-enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences, int32_t length,
-			    enum rehearsal_lengths lengths)
+enum status benchmark_batch(struct batch *out, const struct model_config *config, int32_t sequences, int32_t length,
+			    enum benchmark_lengths lengths)
 {
 	struct batch_capacity capacity = instance_capacity(sequences * length, sequences, sequences * (length * 3 / 20 + 3));
 	TRY(batch_create(out, &capacity));
@@ -230,7 +230,7 @@ enum status rehearsal_batch(struct batch *out, const struct model_config *config
 	out->sequence_count = out->example_count = next->count = sequences;
 	out->example_starts[sequences] = sequences;
 	words->count = p;
-	enum status status = rehearsal_order(out);
+	enum status status = benchmark_order(out);
 	if (status != OK)
 		batch_release(out);
 	return status;
