@@ -65,7 +65,7 @@ static enum status add_list(struct example_set *set, struct example_text *exampl
 {
 	struct json_document document;
 	if (json_parse(&document, table->name, list, strlen(list)) != OK || document.root->kind != JSON_ARRAY)
-		return bad_list(table, row, "the", what, "s are no list");
+		return bad_list(table, row, "the", what, "s are not a list");
 	enum status status = OK;
 	for (const struct json *item = document.root->first_child; item && status == OK; item = item->next) {
 		const struct json *text = item->kind == JSON_OBJECT ? json_member(item, "text") : item;

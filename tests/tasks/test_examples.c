@@ -274,7 +274,7 @@ static void choices_are_columns_or_lists(void **state)
 	       "{\"context\": \"c\", \"choices\": [\"x\", \"\"], \"label\": 0}\n", choices);
 	refuse(ERR_DATA, "line 1: a choice is not a string", "a.jsonl",
 	       "{\"context\": \"c\", \"choices\": [[], \"\"], \"label\": 0}\n", choices);
-	refuse(ERR_DATA, "line 1: the choices are no list", "a.jsonl", "{\"context\": \"c\", \"choices\": \"x\", \"label\": 0}\n",
+	refuse(ERR_DATA, "line 1: the choices are not a list", "a.jsonl", "{\"context\": \"c\", \"choices\": \"x\", \"label\": 0}\n",
 	       choices);
 
 	struct example_set set = {0};

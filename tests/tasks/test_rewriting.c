@@ -265,7 +265,7 @@ static void mistakes_are_told(void **state)
 		{"{\"context\": \"emma\", \"target\": \"who\"}\n", "which column has the texts to be rewritten?"},
 		{"a\tb\tc\nd\te\t\n", "line 2: the row has no rewritten text (column 'column 3')"},
 		{"a\tb\tc\nd\t \tf\n", "line 2: the text is empty"},
-		{"{\"context\": [1, {}], \"source\": \"a\", \"target\": \"b\"}\n", "line 1: a context is no text"},
+		{"{\"context\": [1, {}], \"source\": \"a\", \"target\": \"b\"}\n", "line 1: a context is not a string"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct task_state task = open_state(16);
