@@ -36,7 +36,6 @@ static void lay_out(struct batch *batch, const struct batch_capacity *capacity, 
 	batch->starts = take(arrays, (int64_t)capacity->sequences + 1);
 	batch->samples = take(arrays, (int64_t)capacity->sequences + 1);
 	batch->example_starts = take(arrays, (int64_t)capacity->examples + 1);
-	batch->own_tokens = take(arrays, 1);
 	for (int h = 0; h < BATCH_HEADS; h++) {
 		const struct label_capacity *room = &capacity->labels[h];
 		struct batch_labels *labels = &batch->labels[h];

@@ -59,7 +59,7 @@ struct batch {
 	struct batch_labels labels[BATCH_HEADS];
 	const int32_t *host_starts; /* of a batch on a GPU: `starts` where the host can read it; else NULL */
 	int32_t *id_order;          /* [T] token indices sorted by (id, index): embed_bwd adds each row once */
-	int32_t *own_tokens;        /* [1] of a batch on a GPU: tokens before those that it was filled up with; else not used */
+	int32_t *own_tokens;        /* [1] of a batch on a GPU: tokens before those that it was filled up with; else NULL */
 	int32_t *length_order;      /* [B] sequences from the longest to the shortest: made on the way to a GPU, else NULL */
 };
 

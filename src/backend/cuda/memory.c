@@ -155,6 +155,7 @@ static size_t batch_lay_out(struct batch *batch, void *base, const struct batch_
 	batch->samples = arena_take(&arena, sequences);
 	batch->example_starts = arena_take(&arena, examples);
 	batch->length_order = arena_take(&arena, sequences);
+	batch->own_tokens = arena_take(&arena, sizeof(*batch->own_tokens));
 	for (int h = 0; h < BATCH_HEADS; h++)
 		labels_lay_out(&batch->labels[h], &arena, &capacity->labels[h]);
 	return arena.used;
