@@ -569,7 +569,7 @@ class Teacher:
         project = model.projection or (lambda x: x)
         hidden = sum(F.mse_loss(project(model.hidden[s]), self.model.hidden[t]) for s, t in self.layers)
         whole = (1 - a.distill_alpha) * labels + a.distill_alpha * soft + a.distill_hidden_weight * hidden
-        return whole, {"label_loss": float(labels), "soft_loss": float(soft), **({"hidden_loss": float(hidden)} if self.layers else {})}
+        return whole, {"label_loss": labels.item(), "soft_loss": soft.item(), **({"hidden_loss": hidden.item()} if self.layers else {})}
 
 
 def optimizer_of(model, a):
