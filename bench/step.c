@@ -18,6 +18,7 @@
 #include "formats/safetensors.h"
 #include "run/benchmark.h"
 #include "weights/model_folder.h"
+#include "backend/open.h"
 
 /* "step7.ids" of a file; *count: elements. */
 static enum status field(const struct safetensors *file, int64_t step, const char *name, const int32_t **out, int32_t *count)

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "data/pretraining/instances.h"
 #include "train/optimizer.h"
+#include "backend/open.h"
 
 #define VOCABULARY 30522
 

@@ -16,6 +16,7 @@
 #include "data/step_reader.h"
 #include "text/vocab.h"
 #include "weights/model_folder.h"
+#include "backend/open.h"
 
 struct run {
 	struct pool *pool;

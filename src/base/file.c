@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/file_internal.h"
+#include "base/path_internal.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -46,22 +46,6 @@ static enum status write_all(int fd, const char *path, const void *bytes, size_t
 /* --- Reading --- */
 
 #define CHECKSUM_PIECE ((size_t)1 << 20)
-
-enum status file_open_for_reading(const char *path, int *out_fd, struct stat *out_facts)
-{
-	int fd;
-	RETRY(fd, open(path, O_RDONLY | O_CLOEXEC));
-	if (fd < 0)
-		return error_set_errno(file_path_status(), "'%s': cannot open", path);
-	if (fstat(fd, out_facts) < 0 || S_ISDIR(out_facts->st_mode)) {
-		errno = S_ISDIR(out_facts->st_mode) ? EISDIR : errno;
-		enum status status = error_set_errno(file_path_status(), "'%s': cannot read", path);
-		close(fd);
-		return status;
-	}
-	*out_fd = fd;
-	return OK;
-}
 
 enum status file_read(const char *path, size_t limit, struct buffer *out)
 {

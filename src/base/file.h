@@ -1,35 +1,15 @@
-/* Files: whole-file reads with a bound, atomic writes, folders, globs, memory maps, run locks.
- *
- * All writing system calls go through one table (file_operations), so that tests can make the k-th call fail,
- * fall short or kill the process.
- */
+/* Files: whole-file reads with a bound, atomic writes, folders, globs, run locks. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 #include "base/buffer.h"
 #include "base/error.h"
-
-/* The system calls of writing. BERTC_FAULT="write:3:ENOSPC" in the environment makes the third write fail so
- * (operations: open write fsync close rename unlink mkdir; modes: ENOSPC EIO EROFS EINTR short slow kill; "3+": the third
- * and all later ones). `short` writes half and says so, `slow` waits two seconds first, `kill` writes half and kills the
- * process. */
-struct file_operations {
-	int (*open)(const char *path, int flags, mode_t mode);
-	ssize_t (*write)(int fd, const void *bytes, size_t count);
-	int (*fsync)(int fd);
-	int (*close)(int fd);
-	int (*rename)(const char *from, const char *to);
-	int (*unlink)(const char *path);
-	int (*mkdir)(const char *path, mode_t mode);
-};
-extern struct file_operations file_operations;
-/* The same from within a test: NULL ends it; counts start anew. A wrong specification is ERR_USAGE. */
-MUST_USE enum status file_fault_set(const char *specification);
-bool file_fault_hit(void); /* has the fault happened since it was set? */
+#include "base/file_map.h"
+#include "base/file_operations.h"
+#include "base/path.h"
 
 /* Reads a whole regular file or pipe into `out` (cleared first; after a failure nothing is left to release). A missing file is
  * ERR_USAGE, one larger than `limit` bytes ERR_DATA, unreadable ERR_RESOURCE. */
@@ -43,38 +23,13 @@ MUST_USE enum status file_checksum(const char *path, int64_t *out_bytes, uint32_
 MUST_USE enum status file_checksum_until(const char *path, bool (*cancelled)(const void *context), const void *context,
 					 int64_t *out_bytes, uint32_t *out_crc32c);
 
-bool file_exists(const char *path);
-bool file_is_folder(const char *path);
-int64_t file_size(const char *path); /* -1 if it cannot be told */
-
-/* What tells whether a file is still the one that was looked at before. All zero: no regular file, of which nothing can be
- * said. */
-struct file_stamp {
-	int64_t size, nanoseconds; /* of the last change of its bytes */
-	uint64_t device, inode;
-};
-struct file_stamp file_stamp_of(int descriptor);
-struct file_stamp file_stamp_at(const char *path);
-/* ERR_STATE that says how the file has changed, if it has: cut, grown, written to, replaced, gone. `when` ends the sentence
- * "'x' was cut ...": "while it was read". A zero stamp `before` is never changed. */
-MUST_USE enum status file_stamp_check(const char *path, const struct file_stamp *before, const struct file_stamp *now,
-				      const char *when);
-
 /* Makes a folder and its parents; fine if it exists. */
 MUST_USE enum status folder_make(const char *path);
 /* Removes a folder and all in it. */
 MUST_USE enum status folder_remove(const char *path);
-MUST_USE enum status folder_sync(const char *path);
 /* Removes the temporary files of file_writer that a killed process left in a folder. Only where no other process of
  * ours writes. */
 MUST_USE enum status folder_clean(const char *path);
-/* Free bytes of the file system that holds `path`; -1 if unknown. */
-int64_t folder_free_bytes(const char *path);
-
-/* Writes into out (a char[PATH_BYTES]) "folder/name". Too long is ERR_USAGE. */
-#define PATH_BYTES 4096
-MUST_USE enum status path_join(char *out, const char *folder, const char *name);
-
 /* A list of names, in the order in which they were added. */
 struct name_list {
 	char **names;
@@ -131,17 +86,6 @@ MUST_USE enum status file_write(const char *path, const void *bytes, size_t coun
 MUST_USE enum status file_copy(const char *from, const char *to);
 /* Appends one line (with its '\n') to a log file, flushed to the system, not fsynced. */
 MUST_USE enum status file_append_line(const char *path, const char *line);
-
-/* A read-only map of a whole file. An empty file gives data NULL, size 0. */
-struct file_map {
-	const unsigned char *data;
-	size_t size;
-};
-MUST_USE enum status file_map_open(struct file_map *out, const char *path);
-void file_map_close(struct file_map *map);
-/* Path of the mapped file that holds this address, or NULL. A signal handler may ask: a file that became shorter while
- * mapped, or that the disk cannot read, is SIGBUS at such an address. */
-const char *file_map_path(const void *address);
 
 /* Takes the lock of a run folder (an flock on PATH/.lock that holds host, pid and start time). Another live
  * owner is ERR_LOCKED and named. The lock ends with the process. Returns a descriptor for folder_unlock. */

@@ -1,6 +1,6 @@
 /* Files mapped into memory, and which of them an address lies in: a file that is cut short while it is mapped is seen as
  * a signal at some address. */
-#include "base/file.h"
+#include "base/file_map.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "base/file_internal.h"
+#include "base/path.h"
+#include "base/path_internal.h"
 #include "base/memory.h"
 
 /* Entries are taken again but never freed, so that a signal handler may walk them at any moment. `data` is set last. */

@@ -1,6 +1,6 @@
 /* The table of system calls that write, with faults on request: the k-th call of an operation fails as told.
  * Every writer in the program goes through it, so a test can walk through all k. */
-#include "base/file.h"
+#include "base/file_operations.h"
 
 #include <errno.h>
 #include <fcntl.h>

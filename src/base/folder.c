@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
-#include "base/file_internal.h"
+#include "base/path_internal.h"
 #include "base/log.h"
 #include "base/memory.h"
 

@@ -1,18 +1,34 @@
-/* The part of file.h that is about paths: what lies there, joined names, the file system below. Files and folders stand on
- * it. */
+#include "base/path.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include "base/file.h"
-#include "base/file_internal.h"
+#include "base/file_operations.h"
+#include "base/path_internal.h"
 
 enum status file_path_status(void)
 {
 	return errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG || errno == ELOOP ? ERR_USAGE
 														 : ERR_RESOURCE;
+}
+
+enum status file_open_for_reading(const char *path, int *out_fd, struct stat *out_facts)
+{
+	int fd;
+	RETRY(fd, open(path, O_RDONLY | O_CLOEXEC));
+	if (fd < 0)
+		return error_set_errno(file_path_status(), "'%s': cannot open", path);
+	if (fstat(fd, out_facts) < 0 || S_ISDIR(out_facts->st_mode)) {
+		errno = S_ISDIR(out_facts->st_mode) ? EISDIR : errno;
+		enum status status = error_set_errno(file_path_status(), "'%s': cannot read", path);
+		close(fd);
+		return status;
+	}
+	*out_fd = fd;
+	return OK;
 }
 
 void file_parent(char *out, const char *path)

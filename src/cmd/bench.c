@@ -15,6 +15,7 @@
 #include "model/flops.h"
 #include "run/benchmark.h"
 #include "weights/model_folder.h"
+#include "backend/open.h"
 
 struct bench_settings {
 	const char *model, *mode, *heads, *clock;

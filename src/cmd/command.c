@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include "backend/backend.h"
+#include "backend/open.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/pool.h"

@@ -14,6 +14,7 @@
 #include "cmd/plan_result.h"
 #include "cmd/pretrain_options.h"
 #include "cmd/recipes.h"
+#include "backend/open.h"
 
 /* Of ways to say one thing, one. */
 static enum status check_ways(const struct plan_phase *phase)

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "cmd/plan_profile.h"
 #include "weights/model_folder.h"
+#include "backend/open.h"
 
 static void assume_rate(struct plan *plan, enum provenance provenance, const char *name, double rate, const char *unit,
 			const char *source)

@@ -63,7 +63,7 @@ void alone_open(struct comm *comm)
 		.broadcast = alone_broadcast,
 		.allocate = alone_allocate,
 		.release = alone_release,
-		.run = alone_run,
+		.perform = alone_run,
 		.fail = alone_fail,
 		.close = alone_close,
 	};

@@ -480,7 +480,7 @@ enum status messages_open(struct comm *comm, const struct place *place, double w
 		.broadcast = messages_broadcast,
 		.allocate = alone_allocate,
 		.release = alone_release,
-		.run = messages_run,
+		.perform = messages_run,
 		.idle = messages_idle,
 		.fail = messages_fail,
 		.section = messages_section,

@@ -41,7 +41,7 @@ static void *queue_main(void *argument)
 		bool failed = queue->error.status != OK && !operation.always;
 		pthread_mutex_unlock(&queue->lock);
 		double started = clock_seconds();
-		enum status status = failed ? OK : comm->transport->run(comm, &operation);
+		enum status status = failed ? OK : comm->transport->perform(comm, &operation);
 		double seconds = clock_seconds() - started;
 		pthread_mutex_lock(&queue->lock);
 		if (status != OK && queue->error.status == OK)

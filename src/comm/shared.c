@@ -268,7 +268,7 @@ enum status shared_open(struct comm *comm, const struct place *place, double wat
 		.broadcast = shared_broadcast,
 		.allocate = shared_allocate,
 		.release = shared_release,
-		.run = shared_run,
+		.perform = shared_run,
 		.fail = shared_fail,
 		.section = shared_section,
 		.alive = shared_alive,

@@ -27,7 +27,7 @@ struct transport {
 	enum status (*allocate)(struct comm *comm, void **out, size_t bytes, const char *what);
 	void (*release)(struct comm *comm, void *memory);
 	/* An entry of the queue, from its thread. */
-	enum status (*run)(struct comm *comm, const struct operation *operation);
+	enum status (*perform)(struct comm *comm, const struct operation *operation);
 	/* From the queue's thread, some times a second while there is nothing to do. May be NULL. */
 	enum status (*idle)(struct comm *comm);
 	/* This rank has failed and cannot go on: others shall know why. */

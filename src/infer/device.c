@@ -1,4 +1,5 @@
 #include "infer/device.h"
+#include "backend/open.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "model/pooling.h"
+#include "backend/open.h"
 
 struct encoder {
 	struct session *session;

@@ -10,6 +10,7 @@
 #include "formats/text_file.h"
 #include "infer/encoder.h"
 #include "weights/int8_weights.h"
+#include "backend/open.h"
 
 /* Tokens of all texts, and of one, at most: a layer's error hardly changes with more. */
 #define TOKENS_MOST 512

@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "data/step_reader.h"
 #include "model/flops.h"
+#include "backend/open.h"
 
 struct work {
 	const struct output_pass *pass;

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "data/pretraining/instances.h"
+#include "backend/open.h"
 
 enum status predictor_open(struct predictor *predictor, const struct model *model, struct activations *activations,
 			   struct replica *replica, const struct vocab *vocab, int32_t capacity, int32_t k)

@@ -10,6 +10,7 @@
 #include "tasks/task.h"
 #include "weights/model_files.h"
 #include "weights/model_folder.h"
+#include "backend/open.h"
 
 /* Weights of the file: packed as they come where the back end can, else through masters. An encoder with a masked-word head alone
  * can still fill blanks. */

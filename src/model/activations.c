@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include "model/activations.h"
+#include "backend/open.h"
 
 /* Hands out tensors. The same code measures (arena without base), places, and later gives the shapes of a
  * batch: the addresses depend on the capacity alone. */

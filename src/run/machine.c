@@ -7,6 +7,7 @@
 
 #include "comm/affinity.h"
 #include "train/ranks.h"
+#include "backend/open.h"
 
 /* GPUs that a process may use, without asking the driver: that comes after the ranks have started. */
 static int64_t count_devices(void)

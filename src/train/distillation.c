@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-
+#include "backend/open.h"
 #include "base/memory.h"
 
 struct teacher {

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "tasks/contrastive.h"
+#include "backend/open.h"
 
 /* What is known of a text besides its vector. */
 struct text_facts {

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include "case.h"
+#include "backend/open.h"
 
 /* The largest errors seen, to choose limits by. */
 struct margin {

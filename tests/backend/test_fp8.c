@@ -5,6 +5,7 @@
 #include "fp8_rounding.h"
 #include "backend/fp8.h"
 #include "formats/safetensors.h"
+#include "backend/open.h"
 
 static const char golden_path[] = "tests/golden/fp8.safetensors";
 static const char *const format_names[] = {"e4m3", "e5m2"};

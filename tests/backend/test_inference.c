@@ -9,6 +9,7 @@
 #include "check.h"
 #include "each_isa.h"
 #include "operations.h"
+#include "backend/open.h"
 
 /* Shapes that the cases of training lack: many rows and many tasks, several tiles and panels. */
 static const char *const more_lines[] = {

@@ -8,6 +8,7 @@
 #include "cases.h"
 #include "check.h"
 #include "operations.h"
+#include "backend/open.h"
 
 #ifdef __SANITIZE_THREAD__
 #define SMALL_ONLY                                                                                                               \

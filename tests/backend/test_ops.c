@@ -8,6 +8,7 @@
 #include "cases.h"
 #include "check.h"
 #include "operations.h"
+#include "backend/open.h"
 
 /* Runs body(argument) in a child and returns what it wrote to standard error; *out_status is how it ended. */
 static char *stderr_of(void (*body)(const void *argument), const void *argument, int *out_status)

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "formats/safetensors.h"
 #include "operations.h"
+#include "backend/open.h"
 
 static struct pool *pool;
 static struct backend *ref;

@@ -6,6 +6,7 @@
 #include "cases.h"
 #include "check.h"
 #include "operations.h"
+#include "backend/open.h"
 
 /* --- changes of what the back end is asked for --- */
 

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "emulation.h"
 #include "operations.h"
+#include "backend/open.h"
 
 static struct pool *pool, *ref_pool;
 static struct backend *be, *ref;

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "fp8_rounding.h"
 #include "operations.h"
+#include "backend/open.h"
 
 /* What a test program computes in, one after the other. */
 struct arithmetic {

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "emulation.h"
 #include "operations.h"
+#include "backend/open.h"
 
 static const char *const lines[] = {
 	/* One block of keys: 128 in tiles of 64, in chunks of 32, in parts of 16. */

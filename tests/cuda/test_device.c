@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "emulation.h"
 #include "fp8_rounding.h"
+#include "backend/open.h"
 
 static struct pool *pool;
 

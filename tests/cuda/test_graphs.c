@@ -10,6 +10,7 @@
 #include "emulation.h"
 #include "run/benchmark.h"
 #include "run/waves.h"
+#include "backend/open.h"
 
 static struct pool *pool;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "test.h"
 #include "backend/backend.h"
+#include "backend/open.h"
 #include "base/pool.h"
 #include "comm/device.h"
 

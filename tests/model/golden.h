@@ -11,6 +11,7 @@
 #include "data/pretraining/instances.h"
 #include "formats/safetensors.h"
 #include "model/model.h"
+#include "backend/open.h"
 
 #define REQUIRE(call)                                                                                                            \
 	do {                                                                                                                     \

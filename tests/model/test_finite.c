@@ -3,6 +3,7 @@
 #include "data/pretraining/instances.h"
 #include "model/model.h"
 #include "test.h"
+#include "backend/open.h"
 
 static const struct model_config config = {
 	.vocab_size = 20,

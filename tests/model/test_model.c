@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include "base/rng.h"
 #include "model/golden.h"
+#include "backend/open.h"
 
 static struct golden tiny;
 

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "model/flops.h"
 #include "model/golden.h"
+#include "backend/open.h"
 
 static enum status parse(const char *text, struct model_config *out)
 {

@@ -2,6 +2,7 @@
 #include "base/rng.h"
 #include "test.h"
 #include "report/samples.h"
+#include "backend/open.h"
 
 enum { VOCAB = 40 };
 static struct vocab vocab;

@@ -7,6 +7,7 @@
 #include "data/pretraining/instances.h"
 #include "test.h"
 #include "train/loop.h"
+#include "backend/open.h"
 
 #define MICRO_BATCHES 2
 

@@ -11,6 +11,7 @@
 #include "model/flops.h"
 #include "train/loop.h"
 #include "train/pretraining.h"
+#include "backend/open.h"
 
 struct rank_run {
 	const char *name; /* of the folder in the test folder */

@@ -5,6 +5,7 @@
 #include "data/pretraining/instances.h"
 #include "test.h"
 #include "train/optimizer.h"
+#include "backend/open.h"
 
 /* The table in some tests: several parts of a task, and a group of its own. */
 #define LARGE_VOCABULARY 8600

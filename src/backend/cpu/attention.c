@@ -14,7 +14,7 @@
 
 #include <math.h>
 #include <string.h>
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels/attention_kernels.h"

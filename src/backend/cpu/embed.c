@@ -1,6 +1,6 @@
 /* Embeddings: three rows, layer norm, dropout; and the sums of gradients by row of the tables. */
 #include <string.h>
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 
 struct embed_call {
 	struct replica *r;

@@ -4,7 +4,7 @@
 #ifndef BACKEND_CPU_FP8_H
 #define BACKEND_CPU_FP8_H
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 
 /* Bytes of workspace for an operand of the largest shape; 0 without FP8. */
 size_t cpu_fp8_operand_bytes(const struct backend *be, const struct shape_limits *limits);

@@ -1,6 +1,6 @@
 /* Picking rows, and adding their gradients back. */
 #include <string.h>
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 
 struct gather_call {
 	struct replica *r;

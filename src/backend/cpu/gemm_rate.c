@@ -1,5 +1,5 @@
 /* The rate of matrix products on this machine: what "share of the GEMM rate" in a run's report is a share of. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
 #ifndef BACKEND_CPU_INFERENCE_H
 #define BACKEND_CPU_INFERENCE_H
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 #include "backend/cpu/kernels/inference_kernels.h"
 
 /* The kernels of this process (cpu_isa()). */

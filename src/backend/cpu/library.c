@@ -1,7 +1,7 @@
 /* The library's own calls for whole matrices, with its own threads: what a step's products would cost alone. */
 #include <omp.h>
 #include <stdlib.h>
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 #include "backend/cpu/onednn_version.h"
 #include "base/memory.h"
 

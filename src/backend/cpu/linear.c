@@ -1,5 +1,5 @@
 /* Linear layers: products on slices of rows, by oneDNN or our own, with what follows fused behind them. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 #include "backend/cpu/fp8.h"
 #include "backend/cpu/weights.h"
 #include "backend/cpu/wgrad.h"

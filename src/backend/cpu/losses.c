@@ -1,7 +1,7 @@
 /* Losses over the outputs of heads: small next to the encoder, computed in double, 128 items to a task. */
 #include <math.h>
 #include <string.h>
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 #include "backend/dropout.h"
 
 static double get(const struct tensor *t, int64_t row, int64_t column)

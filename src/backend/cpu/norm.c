@@ -1,5 +1,5 @@
 /* Layer normalisation, behind a linear or alone, and its backward. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 #include "backend/cpu/fp8.h"
 #include "backend/cpu/weights.h"
 

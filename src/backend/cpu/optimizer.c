@@ -1,7 +1,7 @@
 /* The gradient's norm, AdamW (Loshchilov and Hutter 2019), LAMB (You et al. 2020). */
 #include <math.h>
 #include <string.h>
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 #include "backend/loss_scale.h"
 
 struct sum_call {

@@ -1,6 +1,6 @@
 /* A vector for each sequence, and its gradient put back to the sequence's rows: a task a sequence. */
 #include <string.h>
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 
 struct pooling_call {
 	struct replica *r;

@@ -9,7 +9,7 @@
  *   5. the table's gradient, a block of the vocabulary after the other. */
 #include <math.h>
 #include <string.h>
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 #include "backend/cpu/weights.h"
 #include "backend/cpu/wgrad.h"
 

@@ -3,7 +3,7 @@
 #ifndef BACKEND_CPU_WEIGHTS_H
 #define BACKEND_CPU_WEIGHTS_H
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/state.h"
 #include "backend/cpu/gemm.h"
 
 /* A matrix (k,n) cut into blocks. Blocks along n give separate tiles; blocks along k (the vocabulary's dgrad) are

@@ -195,6 +195,12 @@ static size_t memory_used(struct backend *be)
 	return cudaMemGetInfo(&available, &total) == cudaSuccess ? total - available : 0;
 }
 
+static void cuda_queue_work(struct replica *r, const struct work_key *key, void (*work)(void *context), void *context)
+{
+	graphs_queue(cuda_state(r), key, work, context);
+	cuda_batches_clear_next(r);
+}
+
 static const struct backend_functions functions = {
 	.allocate = cuda_allocate,
 	.release = cuda_release,

@@ -114,7 +114,7 @@ static bool record(struct cuda_state *state, struct entry *entry, void (*work)(v
 	return false;
 }
 
-static void queue(struct cuda_state *state, const struct work_key *key, void (*work)(void *context), void *context)
+void graphs_queue(struct cuda_state *state, const struct work_key *key, void (*work)(void *context), void *context)
 {
 	struct graphs *graphs = state->graphs;
 	if (graphs->off) {
@@ -132,10 +132,4 @@ static void queue(struct cuda_state *state, const struct work_key *key, void (*w
 	} else {
 		work(context);
 	}
-}
-
-void cuda_queue_work(struct replica *r, const struct work_key *key, void (*work)(void *context), void *context)
-{
-	queue(cuda_state(r), key, work, context);
-	cuda_batches_clear_next(r);
 }

@@ -12,8 +12,8 @@ void graphs_forget(struct cuda_state *state);
 /* How often work was recorded, and how often a recording was queued. */
 void graphs_counts(const struct cuda_state *state, int64_t *out_recorded, int64_t *out_launched);
 
-/* backend_functions.queue_work. The first time work is queued as it is, which measures the products of its shapes; the second
+/* The first time work is queued as it is, which measures the products of its shapes; the second
  * time it is recorded. */
-void cuda_queue_work(struct replica *r, const struct work_key *key, void (*work)(void *context), void *context);
+void graphs_queue(struct cuda_state *state, const struct work_key *key, void (*work)(void *context), void *context);
 
 #endif

@@ -144,6 +144,8 @@ void cuda_to_device(struct backend *be, void *device, const void *host, size_t b
 void cuda_to_host(struct backend *be, void *host, const void *device, size_t bytes);
 MUST_USE enum status cuda_stages_create(struct cuda_state *state);
 void cuda_stages_release(struct cuda_state *state);
+
+/* batches.c: likewise. */
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device);
 MUST_USE enum status cuda_batches_create(struct replica *replica);
 void cuda_batches_release(struct replica *replica);

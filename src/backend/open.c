@@ -1,5 +1,4 @@
-/* Opening a back end by name. */
-#include "backend/backend.h"
+#include "backend/open.h"
 
 #include <stdlib.h>
 #include <string.h>

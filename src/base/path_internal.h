@@ -1,6 +1,6 @@
-/* Shared by path.c, file.c, file_map.c and folder.c alone. */
-#ifndef BASE_FILE_INTERNAL_H
-#define BASE_FILE_INTERNAL_H
+/* What path.c lends to file.c, file_map.c and folder.c alone. */
+#ifndef BASE_PATH_INTERNAL_H
+#define BASE_PATH_INTERNAL_H
 
 #include <sys/stat.h>
 #include "base/error.h"

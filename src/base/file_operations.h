@@ -1,0 +1,28 @@
+/* The system calls that write. All go through one table, so that tests can make the k-th call fail, fall short or kill the
+ * process. */
+#ifndef BASE_FILE_OPERATIONS_H
+#define BASE_FILE_OPERATIONS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include "base/error.h"
+
+/* The system calls of writing. BERTC_FAULT="write:3:ENOSPC" in the environment makes the third write fail so
+ * (operations: open write fsync close rename unlink mkdir; modes: ENOSPC EIO EROFS EINTR short slow kill; "3+": the third
+ * and all later ones). `short` writes half and says so, `slow` waits two seconds first, `kill` writes half and kills the
+ * process. */
+struct file_operations {
+	int (*open)(const char *path, int flags, mode_t mode);
+	ssize_t (*write)(int fd, const void *bytes, size_t count);
+	int (*fsync)(int fd);
+	int (*close)(int fd);
+	int (*rename)(const char *from, const char *to);
+	int (*unlink)(const char *path);
+	int (*mkdir)(const char *path, mode_t mode);
+};
+extern struct file_operations file_operations;
+/* The same from within a test: NULL ends it; counts start anew. A wrong specification is ERR_USAGE. */
+MUST_USE enum status file_fault_set(const char *specification);
+bool file_fault_hit(void); /* has the fault happened since it was set? */
+
+#endif
