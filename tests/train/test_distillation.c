@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "backend/open.h"
 #include "base/rng.h"
 #include "test.h"
 #include "train/distillation.h"
