@@ -404,7 +404,7 @@ test-sanitizers: deps
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzzed.a $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) fuzz $<
-	$(COMPILE) -Itests/fuzz $(LDFLAGS) -fsanitize=fuzzer -Wl,--unresolved-symbols=ignore-in-object-files -o $@ $< $(BUILD)/libfuzzed.a $(LDLIBS)
+	$(COMPILE) -Werror=implicit-function-declaration -Itests/fuzz $(LDFLAGS) -fsanitize=fuzzer -Wl,--unresolved-symbols=ignore-in-object-files -o $@ $< $(BUILD)/libfuzzed.a $(LDLIBS)
 
 $(BUILD)/libfuzzed.a: $(patsubst src/%.c,$(BUILD)/%.o,$(foreach folder,$(FUZZ_FOLDERS),$(filter src/$(folder)/%,$(SOURCES))))
 	$(SAY) archive $@

@@ -748,9 +748,8 @@ void pointer_xent(struct replica *r, const struct pointer_xent *a)
 	check_correct(&c, a->correct);
 	trace_begin(&c);
 	r->operations->pointer_xent(r, a);
-	trace_end(&c, "T=%" PRId64 " B=%d longest=%d N=%d C=%d K=%d D=%" PRId64 " train=%d", a->logits.rows,
-		  a->batch->sequence_count, a->batch->longest, a->count, a->classes, a->pointers, vectors / (2 * a->pointers),
-		  present(&a->dlogits));
+	trace_end(&c, "T=%" PRId64 " B=%d longest=%d C=%d K=%d D=%" PRId64 " train=%d", a->logits.rows, a->batch->sequence_count,
+		  a->batch->longest, a->classes, a->pointers, vectors / (2 * a->pointers), present(&a->dlogits));
 }
 
 void soft_loss(struct replica *r, const struct soft_loss *a)

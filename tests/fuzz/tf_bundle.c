@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 			const struct stored_tensor *tensor = &bundle.tensors[i];
 			float value;
 			BUG_IF(tensor->count < 0 || tensor->part >= bundle.shard_count);
-			if (stored_tensor_verify(tensor) == OK && dtype_is_floating(tensor->dtype) && tensor->count > 0)
+			if (stored_tensor_verify(tensor) == OK && tensor->count > 0)
 				BUG_IF(stored_tensor_read(tensor, tensor->count - 1, 1, &value) != OK);
 		}
 		tf_bundle_close(&bundle);

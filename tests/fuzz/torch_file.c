@@ -124,7 +124,7 @@ static void use(const struct torch_file *file)
 	for (int64_t i = 0; i < file->count; i++) {
 		const struct stored_tensor *tensor = &file->tensors[i];
 		float block[64];
-		if (stored_tensor_verify(tensor) != OK || !dtype_is_floating(tensor->dtype))
+		if (stored_tensor_verify(tensor) != OK)
 			continue;
 		for (int64_t done = 0; done < tensor->count && done < 4096; done += 64) {
 			int64_t part = tensor->count - done < 64 ? tensor->count - done : 64;
