@@ -255,7 +255,7 @@ static enum status verify_sentence_folder(const char *path, struct finding *out)
 	enum status status = sentence_folder_read(&sentences, path);
 	sentence_folder_release(&sentences);
 	TRY(status);
-	return verify_model(path, out);
+	return folder_has(path, MANIFEST_NAME) ? verify_manifest(path, out) : verify_model(path, out);
 }
 
 /* ---- Outputs ---- */

@@ -13,8 +13,8 @@ static int setup(void **state)
 static void ranks_and_micro_batches_learn_the_same(void **state)
 {
 	(void)state;
-	for (int i = 0; i < ALL_LABELLED_TASKS; i++) {
-		const char *task = labelled_tasks[i];
+	for (int i = 0; i < DISTILLED_TASKS; i++) {
+		const char *task = distilled_tasks[i];
 		assert_int_equal(distil(task, "one", CPU), 0);
 		assert_int_equal(distil(task, "two", CPU "--ranks 2"), 0);
 		assert_int_equal(distil(task, "cut", CPU "--gradient_accumulation_steps 4"), 0);

@@ -47,7 +47,7 @@ static void each_kind_is_known(void **state)
 		{"triton", "Triton model", "max_batch_size", "config.pbtxt names the graph's inputs and outputs"},
 		{"repository", "Triton model repository", "max_batch_size", "config.pbtxt names"},
 		{"tensorflow", "TensorFlow folder", "TensorFlow checkpoint", "every tensor has a checksum"},
-		{"sentence_transformers", "sentence-transformers folder", "pooling_mode_mean_tokens", "finite numbers only"},
+		{"sentence_transformers", "sentence-transformers folder", "pooling_mode_mean_tokens", "all bytes are covered by checksums"},
 		{"corpus.txt", "text", "sentences a line", NULL},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

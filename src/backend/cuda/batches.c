@@ -179,6 +179,7 @@ void cuda_upload(struct replica *replica, const struct batch *host, struct batch
 	batch_lay_out(&filled, pinned->memory, &own->room);
 	copy_batch(&filled, host);
 	fill_batch(&filled, host);
+	filled.own_tokens[0] = host->token_count;
 	if (host->starts)
 		sort_by_length(filled.length_order, filled.starts, filled.sequence_count);
 	for (int32_t i = filled.sequence_count; i < own->room.sequences; i++)
