@@ -159,7 +159,8 @@ EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(filter-out
 TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/% tests/gpu/% $(if $(filter thread,$(SANITIZE)),tests/cuda/%) $(if $(filter 1,$(CUDNN)),,tests/cudnn/%),$(wildcard tests/*/test_*.c))))
 GPU_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/gpu/test_*.c)))
 LONG_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/long/test_*.c)))
-RUN_PROGRAMS = $(foreach program,$(TEST_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
+# Those of the emulated device take longest and therefore run first.
+RUN_PROGRAMS = $(foreach program,$(filter $(BUILD)/tests/cuda/%,$(TEST_PROGRAMS)) $(filter-out $(BUILD)/tests/cuda/%,$(TEST_PROGRAMS)),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 RUN_LONG = $(foreach program,$(LONG_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 RUN_LONG_SCRIPTS = $(foreach script,$(sort $(wildcard tests/long/*.sh)),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(script))),$(script)))
 DEMO_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(wildcard demo/*.c))
