@@ -138,8 +138,8 @@ done:
 	return status;
 }
 
-/* Of the rate of large products, what whole steps usually reach: the narrower the model, the less. Measured on CPUs with models
- * 32 to 768 wide. */
+/* Of the rate of large products, what whole steps usually reach: the narrower the model, the less. An estimate from few runs on
+ * CPUs, good enough to tell minutes from hours. */
 static double usual_share(int32_t hidden)
 {
 	return 0.9 * hidden / (hidden + 96.0);
