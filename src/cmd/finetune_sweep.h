@@ -2,7 +2,7 @@
 #ifndef CMD_FINETUNE_SWEEP_H
 #define CMD_FINETUNE_SWEEP_H
 
-#include "cmd/finetune.h"
+#include "cmd/finetune_run.h"
 
 /* `options` are the command's. [all] */
 MUST_USE enum status finetune_sweep(struct options *options, struct machine *machine);

@@ -142,7 +142,7 @@ struct labelled_instances {
 	struct instances base;
 	const struct labelled_set *set;
 	struct labelled_source source;
-	int64_t base_epoch, base_first; /* a hint: this epoch begins with this sample */
+	struct epoch_start known; /* where an epoch begins */
 };
 
 static struct labelled_instances *self(struct instances *base)
@@ -157,29 +157,13 @@ static int64_t labelled_per_epoch(const struct instances *base)
 
 static enum status labelled_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
 {
-	struct labelled_instances *own = self(base);
-	int64_t count = own->set->example_count;
-	BUG_IF(sample < 0);
-	if (sample < own->base_first)
-		own->base_epoch = own->base_first = 0;
-	int64_t passed = (sample - own->base_first) / count;
-	*out_epoch = own->base_epoch + passed;
-	*out_first = own->base_first + passed * count;
+	epoch_start_locate(&self(base)->known, labelled_per_epoch(base), sample, out_epoch, out_first);
 	return OK;
 }
 
 static enum status labelled_hint(struct instances *base, int64_t epoch, int64_t first)
 {
-	struct labelled_instances *own = self(base);
-	if (epoch < 0 || epoch > UINT32_MAX || first < 0) {
-		enum status status =
-			error_set(ERR_STATE, "epoch %lld cannot begin with sample %lld", (long long)epoch, (long long)first);
-		error_hint("the checkpoint is damaged, or comes from a run on other data");
-		return status;
-	}
-	own->base_epoch = epoch;
-	own->base_first = first;
-	return OK;
+	return epoch_start_set(&self(base)->known, epoch, first);
 }
 
 static enum status labelled_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)

@@ -51,6 +51,28 @@ enum status instances_make(struct instances *instances, const struct pick *pick,
 	return instances->functions->make(instances, pick, out);
 }
 
+void epoch_start_locate(struct epoch_start *known, int64_t per_epoch, int64_t sample, int64_t *out_epoch, int64_t *out_first)
+{
+	BUG_IF(sample < 0);
+	if (sample < known->first)
+		*known = (struct epoch_start){0};
+	int64_t passed = (sample - known->first) / per_epoch;
+	*out_epoch = known->epoch + passed;
+	*out_first = known->first + passed * per_epoch;
+}
+
+enum status epoch_start_set(struct epoch_start *known, int64_t epoch, int64_t first)
+{
+	if (epoch < 0 || epoch > UINT32_MAX || first < 0) {
+		enum status status =
+			error_set(ERR_STATE, "epoch %lld cannot begin with sample %lld", (long long)epoch, (long long)first);
+		error_hint("the checkpoint is damaged, or comes from a run on other data");
+		return status;
+	}
+	*known = (struct epoch_start){.epoch = epoch, .first = first};
+	return OK;
+}
+
 enum status instances_mean_length(struct instances *instances, int64_t limit, double *out)
 {
 	int64_t count = instances_per_epoch(instances), tokens = 0;

@@ -104,10 +104,20 @@ MUST_USE enum status instances_pick(struct instances *instances, int64_t sample,
 /* Spells it out: pick->tokens ids and types, at most pick->labels items for each head. */
 MUST_USE enum status instances_make(struct instances *instances, const struct pick *pick, struct example *out);
 
-/* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one; half of one is refused: ERR_USAGE), in an order
- * drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. The sources' epochs go on
- * by themselves, each with as many samples as its first: any sample is found at once. instances_per_epoch() is the sum of
- * the sources', instances_locate() tells where all last began an epoch together. */
+/* The first sample of an epoch, from which a source whose epochs all have the same number of samples finds every other epoch:
+ * what such a source needs for `locate` and `hint`. */
+struct epoch_start {
+	int64_t epoch, first;
+};
+/* The epoch of a sample, and that epoch's first sample. A sample before the known epoch is counted from the first epoch. */
+void epoch_start_locate(struct epoch_start *known, int64_t per_epoch, int64_t sample, int64_t *out_epoch, int64_t *out_first);
+/* ERR_STATE: no epoch can begin there. */
+MUST_USE enum status epoch_start_set(struct epoch_start *known, int64_t epoch, int64_t first);
+
+/* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one; half of one is refused:
+ * ERR_USAGE), in an order drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. The sources'
+ * epochs go on by themselves, each with as many samples as its first: any sample is found at once. instances_per_epoch() is the
+ * sum of the sources', instances_locate() tells where all last began an epoch together. */
 MUST_USE enum status instances_open_mixture(struct instances **out, struct instances *const *sources, const double *weights,
 					    int64_t count, uint64_t seed);
 

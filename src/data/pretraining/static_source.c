@@ -13,8 +13,8 @@ struct static_source {
 	int32_t mask;
 	const struct static_file *files;
 	int64_t file_count;
-	int64_t *first;                 /* [file_count + 1] number of each file's first instance */
-	int64_t base_epoch, base_first; /* a hint: this epoch begins with this sample, later ones follow */
+	int64_t *first;           /* [file_count + 1] number of each file's first instance */
+	struct epoch_start known; /* where an epoch begins */
 };
 
 static struct static_source *self(struct instances *instances)
@@ -34,29 +34,13 @@ static int64_t static_per_epoch(const struct instances *base)
 
 static enum status static_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
 {
-	struct static_source *source = self(base);
-	int64_t count = count_of(source);
-	BUG_IF(sample < 0);
-	if (sample < source->base_first)
-		source->base_epoch = source->base_first = 0;
-	int64_t passed = (sample - source->base_first) / count;
-	*out_epoch = source->base_epoch + passed;
-	*out_first = source->base_first + passed * count;
+	epoch_start_locate(&self(base)->known, static_per_epoch(base), sample, out_epoch, out_first);
 	return OK;
 }
 
 static enum status static_hint(struct instances *base, int64_t epoch, int64_t first)
 {
-	struct static_source *source = self(base);
-	if (epoch < 0 || epoch > UINT32_MAX || first < 0) {
-		enum status status =
-			error_set(ERR_STATE, "epoch %lld cannot begin with sample %lld", (long long)epoch, (long long)first);
-		error_hint("the checkpoint is damaged, or comes from a run with other data");
-		return status;
-	}
-	source->base_epoch = epoch;
-	source->base_first = first;
-	return OK;
+	return epoch_start_set(&self(base)->known, epoch, first);
 }
 
 static const struct static_file *find_file(const struct static_source *source, int64_t *index)

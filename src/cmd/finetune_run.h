@@ -1,6 +1,6 @@
 /* One run of `bertc finetune`, from its options to its results: alone, or as one of a sweep (finetune_sweep.h). */
-#ifndef CMD_FINETUNE_H
-#define CMD_FINETUNE_H
+#ifndef CMD_FINETUNE_RUN_H
+#define CMD_FINETUNE_RUN_H
 
 #include "cmd/finetune_options.h"
 #include "cmd/settled_options.h"

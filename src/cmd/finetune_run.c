@@ -1,0 +1,175 @@
+/* One run of `bertc finetune`: fills src/run's structs from the options, shows and records them, and lets the run do the work
+ * (run/run.h, run/labelled_run.h). */
+#include "cmd/finetune_run.h"
+
+#include <string.h>
+
+#include "cmd/training_settings.h"
+
+static enum marker_tokens marker_tokens(const char *name)
+{
+	return name[0] == 'v' ? MARKERS_VOCABULARY : name[0] == 't' ? MARKERS_TEXT : MARKERS_AUTO;
+}
+
+static unsigned pooling_mode(const char *name)
+{
+	return name[0] == 'c' ? POOLING_CLS : name[0] == 'm' ? POOLING_MEAN : 0;
+}
+
+void finetune_fill(struct finetune *finetune)
+{
+	const struct options *options = finetune->options;
+	const struct finetune_settings *settings = options->settings;
+	const struct training_settings *training = &settings->training;
+	finetune->paths[0] = settings->model;
+	finetune->paths[1] = training->resume_from;
+	finetune->paths[2] = settings->config_file;
+	finetune->paths[3] = settings->vocab_file;
+	finetune->paths[4] = settings->teacher;
+	finetune->patterns[0] = &settings->train;
+	finetune->patterns[1] = &settings->dev;
+	finetune->patterns[2] = &settings->test;
+	finetune->run_settings = training_run(options, training);
+	struct run_folder_settings *folder = &finetune->run_settings.folder;
+	folder->sweep = settings->sweep.count > 0;
+	folder->in_sweep = finetune->in_sweep;
+	folder->command = "finetune";
+	folder->usage = "bertc finetune --task NAME --model FOLDER --train FILE --out FOLDER";
+	folder->paths = finetune->paths;
+	folder->path_count = sizeof(finetune->paths) / sizeof(*finetune->paths);
+	folder->patterns = finetune->patterns;
+	folder->pattern_count = sizeof(finetune->patterns) / sizeof(*finetune->patterns);
+	finetune->settings = (struct labelled_run_settings){
+		.task = settings->task,
+		.model = settings->model,
+		.config_file = settings->config_file,
+		.vocab_file = settings->vocab_file,
+		.cased = settings->cased,
+		.cased_is_given = options_given(options, "cased"),
+		.train = &settings->train,
+		.dev = &settings->dev,
+		.test = &settings->test,
+		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
+		.labels = settings->labels,
+		.class_weights = settings->class_weights,
+		.metric = settings->metric,
+		.negative_label = settings->negative_label,
+		.relation = {.markers = settings->markers,
+			     .tokens = marker_tokens(settings->marker_tokens),
+			     .reads_markers = settings->relation_head[0] == 'm'},
+		.embedding = {.temperature = settings->temperature,
+			      .pooling = pooling_mode(settings->pooling),
+			      .scored_loss =
+				      strcmp(settings->score_loss, "cosine") == 0 ? CONTRASTIVE_COSINE : CONTRASTIVE_COSENT,
+			      .negative_columns = settings->negative_column},
+		.distillation = {.teacher = settings->teacher,
+				 .alpha = settings->distill_alpha,
+				 .temperature = settings->distill_temperature,
+				 .hidden_weight = settings->distill_hidden_weight,
+				 .layers = settings->distill_layers},
+		.init_layers = settings->init_layers,
+		.squad = squad_options_given(options, &settings->squad),
+		.skip_bad = settings->on_bad_record[1] == 'k',
+		.shuffle = settings->shuffle,
+		.save_best = training->save_best,
+		.hidden_dropout_prob = training_number(options, "hidden_dropout_prob", training->hidden_dropout_prob),
+		.attention_probs_dropout_prob =
+			training_number(options, "attention_probs_dropout_prob", training->attention_probs_dropout_prob),
+	};
+	finetune->settings.squad.find_threshold = settings->find_threshold;
+}
+
+/* ---- The settings, shown and recorded ---- */
+
+static enum status settle(struct finetune *finetune, const struct run *run)
+{
+	TRY(settled_options_make(&finetune->settled, finetune->options, sizeof(struct finetune_settings), &run->choices));
+	return settled_options_add(&finetune->settled, &run->phases[0].choices);
+}
+
+static enum status show_settings(void *context, const struct run *run, struct buffer *out)
+{
+	struct finetune *finetune = context;
+	TRY(settle(finetune, run));
+	if (!finetune->brief)
+		settings_show(&finetune->settled.options, SCOPE_ALL, out);
+	return OK;
+}
+
+static enum status write_record(void *context, const struct run *run, struct json_writer *writer)
+{
+	struct finetune *finetune = context;
+	TRY(settle(finetune, run));
+	options_write_json(&finetune->settled.options, writer, NULL, SCOPE_ALL);
+	return OK;
+}
+
+static enum status report_options(void *context, const struct run *run, const struct options **out)
+{
+	struct finetune *finetune = context;
+	TRY(settle(finetune, run));
+	*out = &finetune->settled.options;
+	return OK;
+}
+
+/* ---- The run ---- */
+
+/* What is to be learned from a teacher needs one. */
+static enum status check_teacher(const struct options *options)
+{
+	static const char *const names[] = {"distill_alpha", "distill_temperature", "distill_layers", "distill_hidden_weight"};
+	const struct finetune_settings *settings = options->settings;
+	for (size_t i = 0; !settings->teacher && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!options_given(options, names[i]))
+			continue;
+		enum status status = error_set(ERR_USAGE, "--%s means nothing without --teacher", names[i]);
+		error_hint("name the folder of a model that was fine-tuned for this task");
+		return status;
+	}
+	return OK;
+}
+
+enum status finetune_prepare(struct finetune *finetune)
+{
+	struct run *run = &finetune->run;
+	const struct finetune_settings *settings = finetune->options->settings;
+	finetune->record =
+		(struct run_record){.context = finetune, .write = write_record, .show = show_settings, .options = report_options};
+	labelled_run_begin(&finetune->labelled, run);
+	TRY(training_settle(finetune->options));
+	finetune_fill(finetune);
+	TRY(run_open(run, &finetune->run_settings, finetune->machine, &finetune->labelled.task, &finetune->record));
+	/* The record of a checkpoint, or of a run that has none yet, completes the options. */
+	const struct json *record = phases_record(&run->start);
+	if (record) {
+		const char *name = phases_record_name(&run->start);
+		TRY(options_resume(finetune->options, record, name, SCOPE_ALL));
+		TRY(options_resume_start(finetune->options, record, name, run->start.resumed));
+	}
+	TRY(check_teacher(finetune->options));
+	const struct machine_settings machine = training_machine(&settings->training);
+	machine_resume(finetune->machine, &machine);
+	finetune_fill(finetune);
+	TRY(run_set_phases(run, 1));
+	run->phases[0].settings = training_phase(finetune->options, &settings->training);
+	TRY(run_open_device(run));
+	return labelled_run_prepare(&finetune->labelled, &finetune->settings);
+}
+
+enum status finetune_train(struct finetune *finetune)
+{
+	TRY(run_plan(&finetune->run));
+	if (finetune->run_settings.folder.plan)
+		return OK;
+	TRY(run_train(&finetune->run));
+	return labelled_run_finish(&finetune->labelled);
+}
+
+enum status finetune_close(struct finetune *finetune, enum status status)
+{
+	struct error error = *error_last();
+	run_close(&finetune->run, status);
+	labelled_run_release(&finetune->labelled);
+	settled_options_release(&finetune->settled);
+	return status == OK ? OK : error_restore(&error);
+}
