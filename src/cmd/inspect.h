@@ -13,7 +13,10 @@ struct inspect_settings {
 	int64_t records, first; /* how many records are shown, from which on */
 };
 
-/* inspect.c: values of JSON as they are. */
+/* Bytes of a JSON file, at most. */
+#define INSPECT_JSON_LIMIT ((size_t)64 << 20)
+
+/* inspect_values.c: what files hold as JSON. A value as it is. */
 void inspect_put_json(struct json_writer *writer, const char *key, const struct json *value);
 /* The content of the file `name` of a folder, if it is there. */
 MUST_USE enum status inspect_put_file(struct json_writer *writer, const char *key, const char *folder, const char *name);

@@ -16,7 +16,6 @@
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 
-#define JSON_LIMIT ((size_t)64 << 20)
 #define CONFIG_LIMIT ((size_t)1 << 20)
 
 /* ---- Runs ---- */
@@ -29,7 +28,7 @@ static enum status read_settings(const char *folder, int64_t *out_steps, char ta
 	TRY(path_join(path, folder, "settings.json"));
 	if (!file_exists(path))
 		return OK;
-	TRY(json_read(&document, path, JSON_LIMIT));
+	TRY(json_read(&document, path, INSPECT_JSON_LIMIT));
 	const struct json *steps = json_member(document.root, "num_train_steps"), *name = json_member(document.root, "task");
 	/* Settings are recorded as they are written on the command line. */
 	if (steps && (steps->kind == JSON_NUMBER || steps->kind == JSON_STRING))
@@ -157,7 +156,7 @@ enum status inspect_sweep(const struct inspect_settings *settings, const char *p
 	int64_t counts[4] = {0}, known = 0, total = 0;
 	(void)settings;
 	TRY(path_join(file, path, "sweep.json"));
-	TRY(json_read(&document, file, JSON_LIMIT));
+	TRY(json_read(&document, file, INSPECT_JSON_LIMIT));
 	const struct json *runs = json_member(document.root, "runs");
 	for (const struct json *run = runs ? runs->first_child : NULL; run; run = run->next, total++) {
 		const struct json *state = json_member(run, "status");

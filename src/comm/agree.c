@@ -1,4 +1,4 @@
-/* Agreement: the same text everywhere, and one rank's failure for all. */
+/* Ranks verify that they all have the same text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,42 +91,6 @@ enum status comm_agree(struct comm *comm, const char *what, const char *text)
 		odd++;
 	if (status == OK && odd < size)
 		status = explain(comm, what, text, all, reference, odd);
-	free(all);
-	return status;
-}
-
-struct report {
-	struct error error;
-	char host[64];
-};
-
-enum status comm_agree_status(struct comm *comm, enum status own_status)
-{
-	struct report own = {0}, *all;
-	int32_t size = comm->place.size, first = -1;
-	/* A failing peer is known to all already, and nobody waits here any more. */
-	if (size == 1 || own_status == ERR_PEER)
-		return own_status;
-	if (own_status != OK)
-		own.error = *error_last();
-	own.error.status = own_status;
-	snprintf(own.host, sizeof(own.host), "%s", comm->place.host);
-	TRY(memory_new(&all, size, sizeof(*all), "messages of ranks"));
-	enum status status = comm_gather(comm, &own, sizeof(own), all);
-	for (int32_t rank = 0; status == OK && rank < size; rank++) {
-		enum status other = all[rank].error.status;
-		bool fails = other != OK && other != STOPPED;
-		if (other != OK && (first < 0 || (fails && all[first].error.status == STOPPED)))
-			first = rank;
-	}
-	if (first >= 0) {
-		struct error error = all[first].error;
-		if (first != comm->place.rank && error.status != STOPPED)
-			snprintf(error.message, sizeof(error.message), "rank %d on %s: %.1400s", first, all[first].host,
-				 all[first].error.message);
-		comm->agreed = error;
-		status = error_restore(&error);
-	}
 	free(all);
 	return status;
 }
