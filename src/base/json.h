@@ -65,10 +65,9 @@ void json_close(struct json_writer *writer);
 void json_put_string(struct json_writer *writer, const char *key, const char *value);
 void json_put_text(struct json_writer *writer, const char *key, const char *bytes, size_t size);
 void json_put_integer(struct json_writer *writer, const char *key, int64_t value);
-/* Shortest form that reads back equal (float: as a float). NaN and infinities become null. */
+/* The fewest digits that read back as the same number (float: as the same float), with an exponent only below 1e-4 and from 1e16
+ * on, as Python writes numbers. NaN and infinities become null. */
 void json_put_double(struct json_writer *writer, const char *key, double value);
-/* The same number without an exponent where a person expects none: as Python writes it (buffer_double). */
-void json_put_decimal(struct json_writer *writer, const char *key, double value);
 void json_put_float(struct json_writer *writer, const char *key, float value);
 void json_put_bool(struct json_writer *writer, const char *key, bool value);
 void json_put_null(struct json_writer *writer, const char *key);

@@ -97,8 +97,9 @@ void json_put_integer(struct json_writer *writer, const char *key, int64_t value
 	buffer_format(writer->out, "%" PRId64, value);
 }
 
-/* The digits of `number`, of which there are `count` and the first stands for 10^exponent, as printf("%.*g", count, ...) puts
- * them, but always with a fraction or an exponent: a reader with types should not see an integer. */
+/* A number from its digits, of which there are `count` and the first stands for 10^exponent, as Python writes it: with an
+ * exponent below 1e-4 and from 1e16 on, and always with a fraction or an exponent, since a reader with types should not see an
+ * integer. */
 static void put_digits(struct buffer *out, bool negative, int64_t number, int count, int exponent)
 {
 	char digits[16], text[32], *to = text;
@@ -106,7 +107,7 @@ static void put_digits(struct buffer *out, bool negative, int64_t number, int co
 		digits[i] = (char)('0' + number % 10);
 	if (negative)
 		*to++ = '-';
-	bool has_exponent = exponent < -4 || exponent >= count;
+	bool has_exponent = exponent < -4 || exponent >= 16;
 	int whole = has_exponent ? 1 : exponent + 1; /* digits before the point */
 	if (whole <= 0) {
 		*to++ = '0';
@@ -114,17 +115,17 @@ static void put_digits(struct buffer *out, bool negative, int64_t number, int co
 		for (int i = whole; i < 0; i++)
 			*to++ = '0';
 	}
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < count || i < whole; i++) {
 		if (i == whole && i > 0)
 			*to++ = '.';
-		*to++ = digits[i];
+		*to++ = i < count ? digits[i] : '0';
 	}
 	if (has_exponent) {
 		*to++ = 'e';
 		*to++ = exponent < 0 ? '-' : '+';
 		*to++ = (char)('0' + abs(exponent) / 10);
 		*to++ = (char)('0' + abs(exponent) % 10);
-	} else if (whole == count) {
+	} else if (whole >= count) {
 		*to++ = '.';
 		*to++ = '0';
 	}
@@ -162,35 +163,7 @@ static bool put_float_digits(struct buffer *out, float value)
 	return false;
 }
 
-/* The fewest digits that read back as the same double, or (is_float) the same float. */
-static void put_number(struct json_writer *writer, const char *key, double value, bool is_float)
-{
-	if (!isfinite(value)) {
-		json_put_null(writer, key);
-		return;
-	}
-	member_begin(writer, key);
-	if (is_float && put_float_digits(writer->out, (float)value))
-		return;
-	locale_t before = uselocale(json_locale());
-	char text[40];
-	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, value);
-		if (is_float ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
-			break;
-	}
-	uselocale(before);
-	buffer_text(writer->out, text);
-	if (!strpbrk(text, ".e")) /* a reader with types should see a fraction, not an integer */
-		buffer_text(writer->out, ".0");
-}
-
 void json_put_double(struct json_writer *writer, const char *key, double value)
-{
-	put_number(writer, key, value, false);
-}
-
-void json_put_decimal(struct json_writer *writer, const char *key, double value)
 {
 	if (!isfinite(value)) {
 		json_put_null(writer, key);
@@ -200,9 +173,27 @@ void json_put_decimal(struct json_writer *writer, const char *key, double value)
 	buffer_double(writer->out, value);
 }
 
+/* As put_float_digits, for every float: so few digits are also those of the nearest double. */
+static void put_any_float(struct buffer *out, float value)
+{
+	char text[40];
+	for (int precision = 0; precision < 9; precision++) {
+		snprintf(text, sizeof text, "%.*e", precision, (double)value);
+		if (strtof(text, NULL) == value)
+			break;
+	}
+	buffer_double(out, strtod(text, NULL));
+}
+
 void json_put_float(struct json_writer *writer, const char *key, float value)
 {
-	put_number(writer, key, value, true);
+	if (!isfinite(value)) {
+		json_put_null(writer, key);
+		return;
+	}
+	member_begin(writer, key);
+	if (!put_float_digits(writer->out, value))
+		put_any_float(writer->out, value);
 }
 
 void json_put_bool(struct json_writer *writer, const char *key, bool value)

@@ -40,6 +40,7 @@ enum option_role {
 };
 
 enum option_origin { ORIGIN_DEFAULT, ORIGIN_CHOSEN, ORIGIN_RECIPE, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND };
+extern const char *const option_origins[]; /* in words, by enum option_origin: "command line" */
 
 struct option_list {
 	const char **values;

@@ -49,7 +49,6 @@ bool option_same_names(const char *list, const char *word, size_t length);
 MUST_USE enum status option_copy_text(struct options *options, const char *text, const char **out);
 /* A value as a config file has it: in quotes where it would be read otherwise. */
 void option_config_value(struct buffer *out, const char *value);
-extern const char *const option_origins[];
 /* One more value; the text is borrowed. */
 MUST_USE enum status option_list_add(struct option_list *list, const char *value);
 

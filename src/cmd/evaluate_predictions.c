@@ -95,7 +95,7 @@ static enum status print_measures(const struct measures *measures, bool json)
 		if (measure->unit == UNIT_COUNT)
 			json_put_integer(&writer, measure->name, (int64_t)measure->value);
 		else
-			json_put_decimal(&writer, measure->name, measure->value);
+			json_put_double(&writer, measure->name, measure->value);
 		if (!json)
 			buffer_char(&text, '\n');
 	}

@@ -74,7 +74,7 @@ static const char *const style[] = {
 	"collapse;width:100%;font-size:.9rem;font-variant-numeric:tabular-nums}th,td{text-align:left;padding:6px 12px;"
 	"border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--soft);font-weight:600;white-space:nowrap}"
 	"tr:last-child td,tbody tr:last-child "
-	"th{border-bottom:0}td.n,th.n{text-align:right;white-space:nowrap}details{margin:12px 0}"
+	"th{border-bottom:0}td.n,th.n{text-align:right;white-space:nowrap}.events td.n{width:1%}details{margin:12px 0}"
 	"summary{cursor:pointer;font-weight:600}summary::marker{color:var(--faint)}\n",
 	".matrix{width:auto}.matrix th{white-space:nowrap}.matrix .cell{position:relative;text-align:center;padding:6px "
 	"8px;min-width:2.6em}.cell i{position:absolute;inset:1px;border-radius:3px}.cell span{position:relative}"

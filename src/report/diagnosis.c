@@ -485,8 +485,10 @@ static void look_for_overfitting(struct diagnosis *diagnosis, const struct diagn
 	const char *decides = task->decides ? task->decides : task->loss;
 	const struct report_column *found = report_task_column(task, decides);
 	struct report_column column = found ? *found : report_column(decides);
-	enum measure_direction direction = column.direction != DIRECTION_NONE ? column.direction : DIRECTION_LOWER;
+	enum measure_direction direction = column.direction;
 	int set = evaluation->set;
+	if (direction == DIRECTION_NONE) /* nobody knows what worse would be */
+		return;
 	double train = window_mean(&diagnosis->loss), score = evaluation->score, best = diagnosis->sets[set].score;
 	double margin = worse_margin(&column, best, evaluation->examples, task->scale);
 	bool named = evaluation->name && *evaluation->name, loss = strcmp(decides, task->loss) == 0;

@@ -152,8 +152,8 @@ static void put_events(const struct history *history, struct buffer *out)
 	if (history->event_count == 0)
 		return;
 	int64_t first = history->event_count > EVENTS_SHOWN ? history->event_count - EVENTS_SHOWN : 0;
-	buffer_text(out,
-		    "<h2>What happened</h2>\n<div class=\"scroll\"><table><tr><th class=\"n\">step</th><th>what</th></tr>\n");
+	buffer_text(out, "<h2>What happened</h2>\n<div class=\"scroll\"><table class=\"events\"><tr><th "
+			 "class=\"n\">step</th><th>what</th></tr>\n");
 	for (int64_t i = first; i < history->event_count; i++) {
 		const struct history_event *event = &history->events[i];
 		char number[FORMAT_BYTES];
@@ -212,11 +212,6 @@ static void put_evaluations(const struct report *report, struct buffer *out)
 
 static void put_settings(const struct report *report, struct buffer *out)
 {
-	static const char *const origins[] = {
-		[ORIGIN_DEFAULT] = "default",  [ORIGIN_CHOSEN] = "chosen for this model and data",
-		[ORIGIN_RECIPE] = "recipe",    [ORIGIN_RESUMED] = "from the run so far",
-		[ORIGIN_FILE] = "config file", [ORIGIN_COMMAND] = "command line",
-	};
 	const struct options *options = report->options;
 	if (!options)
 		return;
@@ -231,7 +226,7 @@ static void put_settings(const struct report *report, struct buffer *out)
 			continue;
 		html_element(out, "<tr><td>", row->name, "</td><td>");
 		html_text(out, value);
-		html_element(out, "</td><td>", origins[options_origin(options, row->name)], "</td></tr>\n");
+		html_element(out, "</td><td>", option_origins[options_origin(options, row->name)], "</td></tr>\n");
 	}
 	buffer_release(&scratch);
 	buffer_text(out, "</table></div></details>\n");
