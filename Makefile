@@ -7,7 +7,7 @@
 #   make install          program, modules, library, man pages, completion, recipes, documents, below PREFIX (/usr/local) and DESTDIR
 #   make deb              a Debian package, build/release/bertc_VERSION_amd64.deb
 #   make tarball          an archive that runs on other x86-64 Linux systems, build/release/bertc-VERSION-linux-x86_64.tar.xz
-#   make release          both, the source, and SHA256SUMS, in build/release: the same bytes whenever it is made in the same folder
+#   make release          both, the source, and SHA256SUMS, in build/release: the same bytes whenever and wherever it is made
 #   make wheel            the Python package with program and libraries (docs/library.md), checked in a fresh virtual environment
 #   make test-python      tests of the Python package on the source tree; PYTHON=python3 must have NumPy
 #   make deps             installs missing Debian packages
@@ -90,7 +90,7 @@ CUDA_PARTS = bin/nvcc:cuda-nvcc-13-0 include/cuda_runtime.h:cuda-cudart-dev-13-0
 CUDA_MISSING := $(strip $(foreach part,$(CUDA_PARTS),$(if $(wildcard $(CUDA_HOME)/$(firstword $(subst :, ,$(part)))),,$(part))))
 # make, make demo and make install have it where the toolkit is; make test, instrumented builds and single files do without, unless
 # CUDA=1 is given: the kernels take minutes, and tests run them on the emulated device.
-CUDA = $(if $(SANITIZE)$(INSTRUMENT)$(CUDA_MISSING)$(filter-out all demo install deb tarball release deps,$(MAKECMDGOALS)),0,1)
+CUDA = $(if $(SANITIZE)$(INSTRUMENT)$(CUDA_MISSING)$(filter-out all demo install deb tarball release wheel wheel-file deps,$(MAKECMDGOALS)),0,1)
 HAS_CUDA = $(filter-out 0,$(CUDA))
 # cuDNN is loaded when a run asks for it: only its header is needed.
 CUDNN = $(if $(firstword $(wildcard $(CUDA_HOME)/include/cudnn.h /usr/include/cudnn.h)),1,0)
@@ -128,6 +128,8 @@ NVCC_LAUNCHER = $(if $(findstring ccache,$(shell command -v $(CC))),ccache)
 NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIC,-Wall,-Wextra \
 	$(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
+# nvcc names what is local to a file after the file's absolute path and a random number; with these, after its path in the source.
+NVCC_NAMES = -Xcudafe --orig_src_path_name=$< -frandom-seed=$<
 
 # One of the two files has the functions of formats/hdf5_rows.h. Which of the files for GPUs a program has, or the emulated
 # device's, is decided when it is linked.
@@ -181,7 +183,7 @@ FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
 FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 
-.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install install-program install-library wheel test-python deb tarball release clean
+.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install install-program install-library wheel wheel-file test-python deb tarball release clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -223,6 +225,8 @@ $(BUILD)/gpus: .force
 $(patsubst src/%.c,$(BUILD)/%.o,$(HDF5_SOURCES)): private CPPFLAGS += -isystem $(HDF5_INCLUDE)
 $(BUILD)/comm/nccl.o $(BUILD)/comm/nccl_library.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
 
+# The linker's build ID depends on debugging information, and so on the folder of the build: packed files have none of the two.
+NO_IDENTITY = -Wl,--build-id=none
 # A module for each MPI (src/comm/mpi_module.h). What it calls is in the library that the program loads first.
 $(BUILD)/lib/bertc/bertc-mpi-openmpi.so: private CPPFLAGS += -isystem $(OPENMPI_INCLUDE)
 $(BUILD)/lib/bertc/bertc-mpi-mpich.so: private CPPFLAGS += -isystem $(MPICH_INCLUDE)
@@ -231,7 +235,7 @@ $(BUILD)/lib/bertc/bertc-mpi-mpich.so: private CFLAGS += -Wno-stringop-overflow
 $(BUILD)/lib/bertc/bertc-mpi-%.so: src/comm/modules/mpi.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) module $@
-	$(COMPILE) -fPIC -shared -Wl,-z,relro,-z,now -o $@ $<
+	$(COMPILE) -fPIC -shared -Wl,-z,relro,-z,now $(NO_IDENTITY) -o $@ $<
 
 $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
@@ -250,7 +254,7 @@ $(BUILD)/backend/cuda/%.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
 $(BUILD)/backend/cuda/kernels/%.cu.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) nvcc $<
-	$(QUIET)$(NVCC_LAUNCHER) $(NVCC) $(NVCC_FLAGS) $(if $(WERROR),-Werror all-warnings) -MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
+	$(QUIET)$(NVCC_LAUNCHER) $(NVCC) $(NVCC_FLAGS) $(NVCC_NAMES) $(if $(WERROR),-Werror all-warnings) -MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 
 # Kernels are C++ for g++ here, with the hooks of the thread sanitizer, which the emulation answers. Products and sums become
 # one operation where nvcc may make them one.
@@ -309,7 +313,7 @@ ABI := $(shell sed -n 's/^\#define BERTC_ABI //p' include/bertc.h)
 SHARED_LIBRARY = $(BUILD)/libbertc.so.$(ABI)
 $(SHARED_LIBRARY): src/library/exports.map $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus $(BUILD)/flags
 	$(SAY) link $@
-	$(QUIET)$(CC) -shared $(filter-out -pie,$(LDFLAGS)) -Wl,-z,defs,--as-needed,-soname,$(@F),--version-script,$< -o $@ \
+	$(QUIET)$(CC) -shared $(filter-out -pie,$(LDFLAGS)) $(NO_IDENTITY) -Wl,-z,defs,--as-needed,-soname,$(@F),--version-script,$< -o $@ \
 		$(patsubst src/%.c,$(BUILD)/%.o,$(wildcard src/library/*.c)) $(WITH_GPUS) $(LDLIBS)
 $(BUILD)/tests/library/%: tests/library/%.c $(SHARED_LIBRARY) $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -450,10 +454,11 @@ install-program: $(PROGRAM) $(MPI_MODULES)
 	done
 	$(PROGRAM) completion bash >$(SHARE)/bash-completion/completions/bertc
 	$(PROGRAM) completion zsh >$(SHARE)/zsh/site-functions/_bertc
+	chmod 644 $(SHARE)/man/man1/* $(SHARE)/bash-completion/completions/bertc $(SHARE)/zsh/site-functions/_bertc
 
-# Linked anew without symbols, whose names of temporary files differ from build to build, and with them the build's identity. Of the
-# libraries in the archive those that Debian has as static ones come into the program: libarchive's shared one brings thirty megabytes.
-PACKED_LINK = $(QUIET)$(CC) $(LDFLAGS) -s -o $@ $< $(WITH_GPUS)
+# Linked anew without symbols and debugging information. Of the libraries in the archive those that Debian has as static ones come into
+# the program: libarchive's shared one brings thirty megabytes.
+PACKED_LINK = $(QUIET)$(CC) $(LDFLAGS) $(NO_IDENTITY) -s -o $@ $< $(WITH_GPUS)
 STATIC_LIBS = -Wl,-Bstatic -lutf8proc -lxxhash -larchive -lz -lbz2 -lzstd -llzma -lexpat -lnettle -Wl,-Bdynamic -ldnnl -lgomp -lmicrohttpd -lm
 $(BUILD)/packed/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus
 	@mkdir -p $(@D)
@@ -498,11 +503,15 @@ install-library: $(SHARED_LIBRARY)
 	ln -sf libbertc.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libbertc.so
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' src/library/bertc.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/bertc.pc
 
-wheel:
-	@rm -rf $(WHEEL)
-	@$(MAKE) --no-print-directory install DESTDIR= PREFIX=$(abspath $(WHEEL))/prefix >/dev/null
-	@$(PYTHON) python/build_wheel.py --prefix $(WHEEL)/prefix --version $(VERSION) --out $(WHEEL)/dist $(if $(AUDITWHEEL),--auditwheel $(AUDITWHEEL))
+wheel: wheel-file
 	@PYTHON=$(PYTHON) sh python/check_wheel.sh $(WHEEL)/dist/*.whl $(AUDITWHEEL)
+
+# The wheel alone, unchecked.
+wheel-file:
+	@rm -rf $(WHEEL)
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) $(BUILD)/packed/bertc
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) PROGRAM=$(BUILD)/packed/bertc install DESTDIR= PREFIX=$(abspath $(WHEEL))/prefix >/dev/null
+	@$(PYTHON) python/build_wheel.py --prefix $(WHEEL)/prefix --version $(VERSION) --out $(WHEEL)/dist $(if $(AUDITWHEEL),--auditwheel $(AUDITWHEEL))
 
 test-python: $(SHARED_LIBRARY)
 	@if $(PYTHON) -c 'import numpy' 2>/dev/null; then \

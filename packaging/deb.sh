@@ -47,7 +47,7 @@ cat >"$root/DEBIAN/control" <<-CONTROL
 	 transformers.
 CONTROL
 (cd "$root" && find usr -type f | LC_ALL=C sort | xargs md5sum) >"$root/DEBIAN/md5sums"
-find "$root" -type d -exec chmod 755 {} +
+chmod -R u=rwX,go=rX "$root"
 find "$root" -exec touch -hd "@${SOURCE_DATE_EPOCH:-$(date +%s)}" {} +
 mkdir -p "$out"
 dpkg-deb --root-owner-group -Zxz --build "$root" "$out/bertc_${version}_$architecture.deb" >/dev/null

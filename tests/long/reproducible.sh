@@ -1,0 +1,35 @@
+#!/bin/sh
+# A release is the same bytes wherever and whenever it is built: two clones of the last commit, in folders of different names, with
+# another umask, language, and time zone, and without a compiler cache, are made into packages and compared byte for byte.
+#
+#   CUDA=0 sh tests/long/reproducible.sh      without the back end for GPUs, whose kernels take most of the time
+#   WORK=folder                               keeps both clones
+#   FIRST=folder                              a clone that is built already takes the place of the first
+set -u
+cd "$(dirname "$0")/../.."
+command -v git >/dev/null && git rev-parse -q --verify HEAD >/dev/null 2>&1 || { echo "no git repository here: left out"; exit 77; }
+command -v dpkg-shlibdeps >/dev/null || { echo "no dpkg-shlibdeps here: left out"; exit 77; }
+source=$(pwd) work=${WORK:-$(mktemp -d)}
+[ -n "${WORK:-}" ] || trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/b"
+first=${FIRST:-$work/one} second=$work/b/another
+export CCACHE_DISABLE=1
+unset BUILD BERTC MAKEFLAGS MFLAGS MAKELEVEL
+
+build() {
+	git clone -q "$source" "$1" || exit 1
+	(cd "$1" && make ${CUDA:+CUDA=$CUDA} release && make ${CUDA:+CUDA=$CUDA} wheel-file) >"$1.log" 2>&1 || { tail -n 20 "$1.log"; echo "FAIL: make release and wheel-file in $1"; exit 1; }
+}
+[ -n "${FIRST:-}" ] || (umask 022 && TZ=UTC LC_ALL=C build "$first") || exit 1
+(umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 build "$second") || exit 1
+
+failed=0 count=0
+for file in "$first"/build/release/*.deb "$first"/build/release/*.tar.xz "$first"/build/release/SHA256SUMS "$first"/build/wheel/dist/*.whl \
+	"$first"/build/packed/bertc "$first"/build/packed/portable/bertc; do
+	name=${file#"$first"/}
+	count=$((count + 1))
+	cmp "$file" "$second/$name" || { echo "FAIL: $name differs"; failed=1; }
+done
+[ "$count" -ge 7 ] || { echo "FAIL: only $count files to compare"; failed=1; }
+[ $failed -ne 0 ] || echo "reproducible: $count files, the same bytes in two folders"
+exit $failed
