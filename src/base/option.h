@@ -77,8 +77,11 @@ struct option_foreign {
 	enum { FOREIGN_FLAG, FOREIGN_VALUE, FOREIGN_EITHER } kind;
 	/* ALWAYS: true is what is done anyway, false is refused. */
 	enum { FOREIGN_IGNORED, FOREIGN_REFUSED, FOREIGN_MEANS, FOREIGN_ALWAYS } answer;
-	const char *why;            /* what is said */
-	const char *option, *value; /* FOREIGN_MEANS: what is set; value NULL: that of the name, of a flag turned round */
+	const char *why; /* what is said */
+	/* FOREIGN_MEANS: what is set; value NULL: that of the name, of a flag turned round. FOREIGN_REFUSED: values, separated by
+	 * ' ', that ask for what is done anyway. */
+	const char *option, *value;
+	const char *program; /* the only program whose command lines have this name; NULL: several, or none of interest */
 };
 
 /* One section's own value. */
@@ -118,6 +121,9 @@ struct options {
 	struct option_section *sections; /* [section_count] */
 	int64_t section_count, section_capacity;
 	const struct option_foreign *foreign; /* set after options_init; NULL: none */
+	/* The program that the command line was written for, as far as a name that only that program has shows it, and that name;
+	 * NULL: nothing shows it. */
+	const char *foreign_program, *foreign_name;
 	/* Another command's table, set after options_init; NULL: none. Its options are read, checked and left aside, so that
 	 * one config file and one line of options serve both commands. */
 	const struct option *aside;

@@ -16,6 +16,10 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 {
 	bool flag = true;
 	enum status status;
+	if (row->program && origin == ORIGIN_COMMAND && !options->foreign_program) {
+		options->foreign_program = row->program;
+		TRY(option_copy_text(options, name, &options->foreign_name));
+	}
 	if (row->kind == FOREIGN_VALUE && row->answer == FOREIGN_MEANS) {
 		TRY(option_answer(options, false, "--%s means --%s %s", name, row->option, value));
 		return options_set(options, row->option, value, origin);
@@ -28,6 +32,8 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 	case FOREIGN_IGNORED: return option_answer(options, true, "--%s is ignored: %s", name, row->why);
 	case FOREIGN_REFUSED:
 		if (row->kind == FOREIGN_FLAG && !flag) /* "--use_tpu false" asks for what is so */
+			return OK;
+		if (row->kind == FOREIGN_VALUE && row->value && value && option_same_names(row->value, value, strlen(value)))
 			return OK;
 		status = error_set(ERR_USAGE, "bertc has no option --%s", name);
 		error_hint("%s", row->why);

@@ -114,6 +114,8 @@ enum status options_derive(struct options *out, const struct options *base, int6
 	TRY(options_init(out, base->table, settings));
 	for (int i = 0; i < base->count; i++)
 		TRY_GOTO(copy_row(out, base, i), failed);
+	out->foreign_program = base->foreign_program;
+	out->foreign_name = base->foreign_name; /* lives as long as the base */
 	if (section < base->section_count) {
 		TRY_GOTO(apply_section(out, &base->sections[section], ORIGIN_FILE), failed);
 		TRY_GOTO(apply_section(out, &base->sections[section], ORIGIN_COMMAND), failed);

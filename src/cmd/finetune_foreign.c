@@ -29,7 +29,7 @@ const struct option_foreign finetune_foreign[] = {
 	/* Data */
 	VALUE_REFUSED("max_train_samples max_eval_samples max_val_samples max_predict_samples max_test_samples",
 		      "all rows of a file are used; to train on fewer, make a smaller file"),
-	FLAG_LEFT_OUT("label_all_tokens", "a word's tag is read off its first piece, as without this flag"),
+	FLAG_REFUSED("label_all_tokens", "a word's tag is learned and predicted at its first piece only"),
 	FLAG_LEFT_OUT("return_entity_level_metrics", "the report lists each type of entity"),
 
 	/* Steps */
@@ -39,14 +39,20 @@ const struct option_foreign finetune_foreign[] = {
 	VALUE_LEFT_OUT("save_strategy logging_strategy evaluation_strategy eval_strategy",
 		       "use --save_checkpoints_steps, --log_steps and --eval_steps; by default bertc saves and evaluates after "
 		       "every epoch"),
-	VALUE_REFUSED("label_smoothing_factor", "the loss is plain cross entropy; --class_weights sets weights of the classes"),
+	{.name = "label_smoothing_factor",
+	 .kind = FOREIGN_VALUE,
+	 .answer = FOREIGN_REFUSED,
+	 .value = "0 0.0",
+	 .why = "the loss is plain cross entropy; --class_weights sets weights of the classes"},
 	FLAG_REFUSED("adafactor", "--optimizer names what there is: adamw, google_adamw, lamb, nvlamb"),
 
 	/* Machine and reports */
 	FOREIGN_MACHINE_ROWS,
 	FOREIGN_TRANSFORMERS_ROWS,
-	VALUE_REFUSED("dataset_name dataset_config_name",
-		      "data sets are not downloaded: --train and --dev name files, --data_dir a folder"),
+	VALUE_REFUSED(
+		"dataset_name dataset_config_name",
+		"training downloads nothing: --train and --dev name files, --data_dir a folder; `bertc download` fetches some "
+		"data sets by name"),
 	VALUE_LEFT_OUT("eval_script", "bertc computes the measures of the official scripts itself"),
 	VALUE_LEFT_OUT("server_ip server_port", "it attaches a Python debugger"),
 	{.name = NULL},

@@ -21,9 +21,16 @@
 		.name = names, .kind = FOREIGN_VALUE, .answer = FOREIGN_REFUSED, .why = reason                                   \
 	}
 
+/* Programs whose train_batch_size is not the batch of all devices together. */
+#define NVIDIA_PYTORCH "NVIDIA's PyTorch scripts"
+#define NVIDIA_TENSORFLOW "NVIDIA's TensorFlow scripts"
+
 #define RANKS_WHY                                                                                                                \
 	"--n_gpus N or --ranks N starts the processes of one machine; across machines, start bertc under torchrun, mpirun, or "  \
 	"srun, and each process finds its rank in the environment"
+
+#define METRICS_WHY "metrics.jsonl in the run folder, --out, records every logged step as a JSON object"
+#define LABEL_WHY "only a label; --model sets the architecture"
 
 /* Precision, device, ranks, reports. */
 #define FOREIGN_MACHINE_ROWS                                                                                                     \
@@ -40,13 +47,31 @@
 		VALUE_REFUSED("tpu", "bertc has no TPU back end; --device selects cpu or cuda"),                                 \
 		VALUE_LEFT_OUT("tpu_name tpu_zone gcp_project master num_tpu_cores",                                             \
 			       "only a TPU needs it; --device selects cpu or cuda"),                                             \
-		VALUE_LEFT_OUT("local_rank", RANKS_WHY), FLAG_LEFT_OUT("use_env horovod use_horovod", RANKS_WHY),                \
-		VALUE_LEFT_OUT("json_summary dllog_path",                                                                        \
-			       "metrics.jsonl in the run folder, --out, records every logged step as a JSON object"),            \
+		VALUE_LEFT_OUT("local_rank", RANKS_WHY), FLAG_LEFT_OUT("use_env", RANKS_WHY),                                    \
+		{.name = "horovod use_horovod",                                                                                  \
+		 .kind = FOREIGN_FLAG,                                                                                           \
+		 .answer = FOREIGN_IGNORED,                                                                                      \
+		 .why = RANKS_WHY,                                                                                               \
+		 .program = NVIDIA_TENSORFLOW},                                                                                  \
+		{.name = "json_summary",                                                                                         \
+		 .kind = FOREIGN_VALUE,                                                                                          \
+		 .answer = FOREIGN_IGNORED,                                                                                      \
+		 .why = METRICS_WHY,                                                                                             \
+		 .program = NVIDIA_PYTORCH},                                                                                     \
+		{.name = "dllog_path",                                                                                           \
+		 .kind = FOREIGN_VALUE,                                                                                          \
+		 .answer = FOREIGN_IGNORED,                                                                                      \
+		 .why = METRICS_WHY,                                                                                             \
+		 .program = NVIDIA_TENSORFLOW},                                                                                  \
 		VALUE_LEFT_OUT("logging_dir tensorboard_dir", "TensorBoard event files are written into the run folder, --out"), \
 		FLAG_LEFT_OUT("report_loss verbose_logging verbose", "losses are always reported; -v prints more detail"),       \
 		FLAG_LEFT_OUT("profile", "`bertc bench` measures each operation"),                                               \
-		VALUE_LEFT_OUT("bert_model model_type", "only a label; --model sets the architecture")
+		{.name = "bert_model",                                                                                           \
+		 .kind = FOREIGN_VALUE,                                                                                          \
+		 .answer = FOREIGN_IGNORED,                                                                                      \
+		 .why = LABEL_WHY,                                                                                               \
+		 .program = NVIDIA_PYTORCH},                                                                                     \
+		VALUE_LEFT_OUT("model_type", LABEL_WHY)
 
 /* Arguments of transformers' examples and of its Trainer that mean the same for every script. */
 #define FOREIGN_TRANSFORMERS_ROWS                                                                                                \
@@ -63,7 +88,11 @@
 		FLAG_LEFT_OUT("pad_to_max_length group_by_length", "sequences are packed end to end, so nothing is padded"),     \
 		FLAG_LEFT_OUT("remove_unused_columns", "columns that are not used are not read"),                                \
 		VALUE_LEFT_OUT("greater_is_better", "bertc knows in which direction each measure improves"),                     \
-		VALUE_LEFT_OUT("optim", "--optimizer names it: adamw is PyTorch's, google_adamw that of google-research/bert"),  \
+		{.name = "optim",                                                                                                \
+		 .kind = FOREIGN_VALUE,                                                                                          \
+		 .answer = FOREIGN_REFUSED,                                                                                      \
+		 .value = "adamw adamw_hf adamw_torch adamw_torch_fused adamw_apex_fused",                                       \
+		 .why = "--optimizer names what there is: adamw (the default, PyTorch's), google_adamw, lamb, nvlamb"},          \
 		FLAG_LEFT_OUT("fp16_full_eval bf16_full_eval", "evaluation computes in the numbers of --precision"),             \
 		VALUE_LEFT_OUT("fp16_opt_level half_precision_backend fp16_backend",                                             \
 			       "--precision sets the numbers to compute in"),                                                    \

@@ -31,14 +31,20 @@ const struct option_foreign pretrain_foreign[] = {
 
 	/* Text */
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
-	VALUE_REFUSED("dataset_name dataset_config_name", "data sets are not downloaded: --corpus names files of text"),
+	VALUE_REFUSED(
+		"dataset_name dataset_config_name",
+		"training downloads nothing: --corpus names files of text, and `bertc download` fetches some corpora by name"),
 	VALUE_REFUSED("max_train_samples max_eval_samples",
 		      "--num_train_steps sets how much is trained on, --eval_instances how much is scored"),
 	VALUE_REFUSED("validation_split_percentage", "--held_out_fraction is the share of documents kept out of training"),
 	VALUE_LEFT_OUT("dupe_factor", "masks are drawn anew in every pass; --num_train_epochs sets the number of passes"),
 	VALUE_REFUSED("output_file", "training generates its instances on the fly; `bertc prepare` writes token shards"),
-	VALUE_REFUSED("tokenizer_name tokenizer_type",
-		      "--vocab_file names the vocabulary, and --cased says whether upper case is kept"),
+	VALUE_REFUSED("tokenizer_name", "--vocab_file names the vocabulary, and --cased says whether upper case is kept"),
+	{.name = "tokenizer_type",
+	 .kind = FOREIGN_VALUE,
+	 .answer = FOREIGN_REFUSED,
+	 .value = "BertWordPieceLowerCase",
+	 .why = "the tokenizer is BERT's WordPiece; --cased keeps upper case (BertWordPieceCase)"},
 	FLAG_LEFT_OUT("line_by_line", "--text_form sentences means one sentence per line; otherwise bertc detects the form"),
 	FLAG_REFUSED("bert_no_binary_head", "--next_sentence none trains on running text without pairs"),
 	VALUE_LEFT_OUT("num_dataset_workers num_batch_workers", "data loading uses one thread in addition to --threads"),
@@ -60,7 +66,8 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_REFUSED("load", "a run resumes from its newest checkpoint by itself; --resume_from names another one, and "
 			      "--init_checkpoint the weights to begin with"),
 	VALUE_REFUSED("split", "shards are trained on as a whole; --eval_data names those to evaluate on"),
-	VALUE_REFUSED("lr_decay_iters", "the rate decays over all steps of the run; --schedule sets how"),
+	VALUE_REFUSED("lr_decay_iters",
+		      "the rate decays over all steps of the run, by --schedule, and ends at --min_learning_rate"),
 	VALUE_LEFT_OUT("tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size",
 		       "each rank computes with a whole model, and the optimizer's state is shared out among the ranks"),
 	FLAG_LEFT_OUT("use_distributed_optimizer", "the optimizer's state is always shared out among the ranks"),

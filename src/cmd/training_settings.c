@@ -2,8 +2,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
+#include "cmd/foreign_rows.h"
 
 /* Nobody has set it, and it has no default. */
 static bool is_open(const struct options *options, const char *name)
@@ -148,6 +150,33 @@ static enum status settle_micro_batches(struct options *phase)
 	return options_set(phase, "train_batch_size_per_gpu", text, origin);
 }
 
+/* NVIDIA's scripts are started once for each GPU, and their train_batch_size is that process's: with PyTorch an update's, which
+ * the script divides by the accumulation steps; with TensorFlow (Horovod) a micro-batch's. */
+static enum status settle_foreign_batch(struct options *phase)
+{
+	const char *name = "train_batch_size", *per_gpu = "train_batch_size_per_gpu", *program = phase->foreign_program;
+	const char *shown_by = phase->foreign_name;
+	struct buffer scratch = {0};
+	char text[32];
+	if (!program && options_origin(phase, "allreduce_post_accumulation") == ORIGIN_COMMAND) {
+		program = NVIDIA_PYTORCH;
+		shown_by = "allreduce_post_accumulation";
+	}
+	if (!program || options_origin(phase, name) != ORIGIN_COMMAND || options_given(phase, per_gpu) ||
+	    options_given(phase, "per_device_train_batch_size"))
+		return OK;
+	int64_t size = strtoll(options_value(phase, name, &scratch), NULL, 10);
+	int64_t accumulation = strtoll(options_value(phase, "gradient_accumulation_steps", &scratch), NULL, 10);
+	buffer_release(&scratch);
+	if (strcmp(program, NVIDIA_TENSORFLOW) == 0 && accumulation > 1)
+		size *= accumulation;
+	snprintf(text, sizeof text, "%lld", (long long)size);
+	log_warning("--%s means --%s %s here: --%s is an option of %s, whose batch is that of one GPU", name, per_gpu, text,
+		    shown_by, program);
+	options_forget(phase, name);
+	return options_set(phase, per_gpu, text, ORIGIN_COMMAND);
+}
+
 #define ALTERNATIVES (sizeof alternatives / sizeof *alternatives)
 
 /* By a person or a recipe; what a record says was settled when the run began. */
@@ -175,6 +204,7 @@ enum status training_check(struct options *options)
 
 enum status training_settle(struct options *phase)
 {
+	TRY(settle_foreign_batch(phase));
 	TRY(settle_micro_batches(phase));
 	for (size_t i = 0; i < ALTERNATIVES; i++) {
 		const char *one = alternatives[i].one, *other = alternatives[i].other;

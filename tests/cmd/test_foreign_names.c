@@ -488,6 +488,40 @@ static void answers_are_warnings(void **state)
 	assert_said("--do_lower_case means --cased false");
 }
 
+/* A name that only NVIDIA's scripts have makes the batch that of one GPU; the same batch without it is that of all. */
+static void a_batch_means_what_it_does_there(void **state)
+{
+	static const struct {
+		const char *options, *batch;
+	} rows[] = {
+		{"", "batch: 8 instances"},
+		{"--json-summary x.json", "batch: 16 instances"},
+		{"--allreduce_post_accumulation", "batch: 16 instances"},
+		{"--bert_model bert-large --gradient_accumulation_steps 2", "batch: 16 instances"},
+		{"--horovod --num_accumulation_steps 2", "batch: 32 instances"},
+		{"--train_batch_size_per_gpu 8 --json-summary x.json", "not both"},
+		{"--optim adamw_torch --tokenizer_type BertWordPieceLowerCase", "batch: 8 instances"},
+		{"--optim adafactor", "bertc has no option --optim"},
+	};
+	struct buffer text = {0};
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		buffer_text(&text, "The cat sat on a mat.\nIt was grey.\nA dog came.\n\n");
+	assert_ok(file_write(test_path("cats.txt"), text.data, text.size));
+	buffer_release(&text);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		bool fails = !strstr(rows[i].batch, "batch: ");
+		assert_program(
+			fails ? 2 : 0, rows[i].batch,
+			"pretrain --corpus %s --out %s/plan --model tiny --vocab_size 60 --max_seq_length 32 --num_train_steps 4 "
+			"--train_batch_size 8 --ranks 2 --device cpu --plan %s",
+			test_path("cats.txt"), test_folder, rows[i].options);
+		bool warned =
+			strstr(buffer_string(&program_errors), "--train_batch_size means --train_batch_size_per_gpu") != NULL;
+		assert_int_equal(warned, !fails && !strstr(rows[i].batch, " 8 "));
+	}
+}
+
 static void all_problems_at_once(void **state)
 {
 	(void)state;
@@ -529,9 +563,13 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_name_is_known),     cmocka_unit_test(no_row_is_dead_and_each_says_why),
-		cmocka_unit_test(command_lines_of_others), cmocka_unit_test(answers_name_what_was_asked_for),
-		cmocka_unit_test(answers_are_warnings),    cmocka_unit_test(all_problems_at_once),
+		cmocka_unit_test(every_name_is_known),
+		cmocka_unit_test(no_row_is_dead_and_each_says_why),
+		cmocka_unit_test(command_lines_of_others),
+		cmocka_unit_test(answers_name_what_was_asked_for),
+		cmocka_unit_test(answers_are_warnings),
+		cmocka_unit_test(all_problems_at_once),
+		cmocka_unit_test(a_batch_means_what_it_does_there),
 	};
 	return cmocka_run_group_tests_name("names from other programs", tests, setup, program_teardown);
 }
