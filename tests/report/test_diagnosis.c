@@ -556,16 +556,20 @@ static void test_collapsed(void **state)
 	assert_non_null(strstr(findings.item[0].advice, "Raise --learning_rate"));
 }
 
-/* A fine-tuning run of a few epochs: `accuracy` of five evaluations of 1000 examples, 200 steps apart, while the training loss
- * falls from 0.7 to 0.1. */
-static struct outcome fine_tune(const double accuracy[5], double noise_of_loss, double odd_loss)
+/* A fine-tuning run of a few epochs, judged by a measure: its values at five evaluations of 1000 examples, 200 steps apart, while
+ * the training loss falls from 0.7 to 0.1. DIRECTION_NONE: what the table of columns knows of the measure is all that is known.
+ */
+static struct outcome fine_tune_by(const char *measure, enum measure_direction direction, const double values[5],
+				   double noise_of_loss, double odd_loss)
 {
 	static const int64_t counts[] = {50, 50};
 	struct report_task task;
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
 	report_task_classes(&task, counts, NULL, 2);
-	task.decides = "accuracy";
+	task.decides = measure;
+	if (direction != DIRECTION_NONE)
+		report_task_add(&task, measure)->direction = direction;
 	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
 	diagnosis_plan(&diagnosis, 1000, 2e-5);
 	for (int64_t step = 1; step <= 1000; step++) {
@@ -584,12 +588,34 @@ static struct outcome fine_tune(const double accuracy[5], double noise_of_loss, 
 			diagnosis_evaluation(
 				&diagnosis,
 				&(struct diagnosis_evaluation){
-					.step = step, .loss = 0.5, .score = accuracy[step / 200 - 1], .examples = 1000},
+					.step = step, .loss = 0.5, .score = values[step / 200 - 1], .examples = 1000},
 				&findings);
 		take(&outcome, &findings, step);
 	}
 	outcome.gravest = diagnosis_gravest(&diagnosis, true);
 	return outcome;
+}
+
+static struct outcome fine_tune(const double accuracy[5], double noise_of_loss, double odd_loss)
+{
+	return fine_tune_by("accuracy", DIRECTION_NONE, accuracy, noise_of_loss, odd_loss);
+}
+
+/* A measure that the table of columns does not know is judged in the direction that it has, or not at all. */
+static void test_unknown_measure(void **state)
+{
+	(void)state;
+	const double rising[] = {0.5, 0.6, 0.7, 0.8, 0.9}, falling[] = {0.9, 0.8, 0.7, 0.6, 0.5};
+	struct outcome outcome = fine_tune_by("f1_of_ours", DIRECTION_NONE, rising, 0.15, 0.1);
+	assert_only(&outcome, FINDING_KINDS, -1);
+	outcome = fine_tune_by("f1_of_ours", DIRECTION_NONE, falling, 0.15, 0.1);
+	assert_only(&outcome, FINDING_KINDS, -1);
+	outcome = fine_tune_by("f1_of_ours", DIRECTION_HIGHER, rising, 0.15, 0.1);
+	assert_only(&outcome, FINDING_KINDS, -1);
+	outcome = fine_tune_by("f1_of_ours", DIRECTION_HIGHER, falling, 0.15, 0.1);
+	assert_only(&outcome, FINDING_OVERFITTING, -1);
+	outcome = fine_tune_by("errors", DIRECTION_LOWER, rising, 0.15, 0.1);
+	assert_only(&outcome, FINDING_OVERFITTING, -1);
 }
 
 /* The dev loss may rise while the accuracy does not fall: that is no overfitting of what counts, nor are changes by chance. */
@@ -625,7 +651,7 @@ int main(void)
 		cmocka_unit_test(test_slower),          cmocka_unit_test(test_not_finite),
 		cmocka_unit_test(test_phase),           cmocka_unit_test(test_resumed),
 		cmocka_unit_test(test_unknown_text),    cmocka_unit_test(test_collapsed),
-		cmocka_unit_test(test_fine_tuning),
+		cmocka_unit_test(test_fine_tuning),     cmocka_unit_test(test_unknown_measure),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
