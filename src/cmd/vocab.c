@@ -119,9 +119,9 @@ static const struct command_text text = {
 		"minutes longer. Use a vocabulary learned with --cased with --cased only.\n\nWith --extend, the entries of an "
 		"existing vocabulary keep "
 		"their ids, and the words of the text that it cuts into several pieces are added, those first that save most "
-		"tokens. `bertc pretrain --init_checkpoint MODEL --vocab_file FILE --remap_vocab` goes on with a trained model: "
-		"a "
-		"new word begins as the mean of the pieces that it was before.",
+		"tokens. `bertc pretrain --init_checkpoint MODEL --vocab_file FILE --remap_vocab` continues training a model "
+		"with "
+		"it: a new word begins as the mean of the pieces that it was cut into before.",
 	.examples = "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
 		    "BERT's size\n"
 		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n"
