@@ -127,7 +127,7 @@ static inline bool is_small(const char *line)
 {
 	struct test_case c = {0};
 	snprintf(c.line, sizeof(c.line), "%s", line);
-	static const char *const keys[] = {"O", "I", "H", "T", "V", "M"};
+	static const char *const keys[] = {"O", "I", "H", "T", "V", "M", "P"};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (case_integer(&c, keys[i], 0) > 300)
 			return false;

@@ -15,11 +15,12 @@ struct margin {
 };
 
 struct checker {
-	struct backend *backend; /* under test */
-	struct backend *other;   /* the same with another number of threads, or NULL */
-	bool quiet;              /* count failures, print none */
-	bool tf32;               /* products of fp32 are made in TF32 */
-	bool tensor_fp8;         /* products are made in FP8 by tensor cores */
+	struct backend *backend;    /* under test */
+	struct backend *other;      /* the same with another number of threads, or NULL */
+	bool quiet;                 /* count failures, print none */
+	bool tf32;                  /* products of fp32 are made in TF32 */
+	bool tensor_fp8;            /* products are made in FP8 by tensor cores */
+	void (*before_again)(void); /* each case is run a second time, or NULL */
 	int failures;
 	struct margin margins[LIMIT_CLASS_COUNT];
 };
@@ -193,6 +194,8 @@ static inline bool check_case(struct checker *k, struct test_case *c)
 		check_array(k, &b, i, bytes[i]);
 	}
 	check_scalars(k, &b);
+	if (k->before_again)
+		k->before_again();
 	check_again(k, &b, bytes, "when it is run again");
 	bound_release(&b);
 	k->backend->functions->replica_release(&replica);

@@ -20,7 +20,9 @@ struct operation_run {
 	struct arithmetic in;
 	const char *const *lines;
 	int count;
-	void (*before)(int number); /* each case, or NULL */
+	bool (*wanted)(const struct arithmetic *in, const char *line); /* or NULL: every line */
+	void (*before)(int number);                                    /* each case, or NULL */
+	void (*before_again)(void);                                    /* its second run, or NULL */
 };
 
 /* A norm over one column multiplies what its rounded sum is off by with 1e12: fp16 has no such numbers. */
@@ -35,8 +37,21 @@ static inline bool has_ties(const char *line, bool tf32)
 	return tf32 && strncmp(line, "vocab_topk", strlen("vocab_topk")) == 0;
 }
 
-/* Fails the test if any result is beyond its limit, or other when run again. BERTC_TEST_CASES=norm_bwd: only lines that
- * begin so. FP8: only linear layers, since all else is that of bf16. */
+/* FP8: only linear layers, since all else is that of bf16. */
+static inline bool is_left_out(const struct arithmetic *in, const char *line)
+{
+	return (in->fp8 && strncmp(line, "linear_", strlen("linear_")) != 0) || leaves_range(line, in->dtype) ||
+	       has_ties(line, in->tf32);
+}
+
+static inline bool same_operation(const char *a, const char *b)
+{
+	size_t length = strcspn(a, " ");
+	return strcspn(b, " ") == length && strncmp(a, b, length) == 0;
+}
+
+/* Fails the test if any result is beyond its limit, or other when run again; or if no line of an operation is wanted.
+ * BERTC_TEST_CASES=norm_bwd: only lines that begin so. */
 static inline void run_operations(const struct operation_run *run)
 {
 	struct pool *pool, *ref_pool;
@@ -45,18 +60,24 @@ static inline void run_operations(const struct operation_run *run)
 	struct backend *be = open_backend_as(
 		(struct backend_settings){.device = "cuda", .dtype = run->in.dtype, .tf32 = run->in.tf32, .fp8 = run->in.fp8}, 1,
 		&pool);
-	struct checker k = {.backend = be, .tf32 = run->in.tf32, .tensor_fp8 = run->in.fp8};
+	struct checker k = {.backend = be, .tf32 = run->in.tf32, .tensor_fp8 = run->in.fp8, .before_again = run->before_again};
 	struct replica replica;
 	open_reference_replica(ref, &replica);
-	const char *only = getenv("BERTC_TEST_CASES");
+	const char *only = getenv("BERTC_TEST_CASES"), *last = "";
 	int done = 0;
 	for (int i = 0; i < run->count; i++) {
+		const char *line = run->lines[i];
 		struct test_case c;
-		if ((only && strncmp(run->lines[i], only, strlen(only)) != 0) ||
-		    (run->in.fp8 && strncmp(run->lines[i], "linear_", strlen("linear_")) != 0) ||
-		    leaves_range(run->lines[i], run->in.dtype) || has_ties(run->lines[i], run->in.tf32))
+		if ((only && strncmp(line, only, strlen(only)) != 0) || is_left_out(&run->in, line))
 			continue;
-		case_create(&c, run->lines[i], run->in.dtype, &replica);
+		if (run->wanted && !run->wanted(&run->in, line)) {
+			bool is_last = i + 1 == run->count || !same_operation(line, run->lines[i + 1]);
+			if (is_last && !same_operation(line, last) && !only)
+				fail_msg("no line of %s is wanted", line);
+			continue;
+		}
+		last = line;
+		case_create(&c, line, run->in.dtype, &replica);
 		case_expect(&c, ref);
 		if (run->before)
 			run->before(i);

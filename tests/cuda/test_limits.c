@@ -189,22 +189,22 @@ static int64_t chosen_tokens(void)
 static void micro_batches_fit_the_memory(void **state)
 {
 	(void)state;
-	assert_int_equal(run("wide", "--train_batch_size 512 --micro_batch auto --plan"), 0);
-	assert_int_equal(chosen_tokens(), 512 * 32);
-	assert_said("micro-batches of up to 16,384 tokens: a rank's whole share of a batch");
-	setenv("EMULATED_DEVICE", "1,13000,90,120000000", 1);
-	assert_int_equal(run("tight", "--train_batch_size 512 --plan"), 0);
+	assert_int_equal(run("wide", "--train_batch_size 128 --micro_batch auto --plan"), 0);
+	assert_int_equal(chosen_tokens(), 128 * 32);
+	assert_said("micro-batches of up to 4,096 tokens: a rank's whole share of a batch");
+	setenv("EMULATED_DEVICE", "1,13000,90,90000000", 1);
+	assert_int_equal(run("tight", "--train_batch_size 128 --plan"), 0);
 	int64_t tokens = chosen_tokens();
-	assert_true(tokens >= 128 && tokens < 512 * 32);
+	assert_true(tokens >= 128 && tokens < 128 * 32);
 	assert_said(
 		"as they are filled up: a layer's products fill 100 % of their waves on 4 multiprocessors; memory has room for ");
-	assert_int_equal(run("tight", "--train_batch_size 512 --steps_this_run 1"), STOPPED);
+	assert_int_equal(run("tight", "--train_batch_size 128 --steps_this_run 1"), STOPPED);
 	/* Its checkpoint says so, whatever memory it goes on with. */
 	setenv("EMULATED_DEVICE", "1,13000,90,4000000000", 1);
-	assert_int_equal(run("tight", "--train_batch_size 512 --micro_batch auto --steps_this_run 1"), STOPPED);
+	assert_int_equal(run("tight", "--train_batch_size 128 --micro_batch auto --steps_this_run 1"), STOPPED);
 	assert_int_equal(chosen_tokens(), tokens);
 	unsetenv("EMULATED_DEVICE");
-	assert_int_equal(run("wrong", "--train_batch_size 512 --micro_batch most"), ERR_USAGE);
+	assert_int_equal(run("wrong", "--train_batch_size 128 --micro_batch most"), ERR_USAGE);
 }
 
 /* What two runs have saved after a step is the same. */
@@ -235,10 +235,10 @@ static int run_taken(int after, int64_t bytes, const char *name, const char *opt
 static void memory_that_is_taken_is_done_without(void **state)
 {
 	(void)state;
-	static const char a_step[] = "--train_batch_size 128 --steps_this_run 1";
+	static const char a_step[] = "--train_batch_size 64 --steps_this_run 1";
 	char name[32], options[96];
 	setenv("EMULATED_DEVICE", "1,13000,90,90000000", 1);
-	assert_int_equal(run("untaken", "--train_batch_size 128 --plan"), 0);
+	assert_int_equal(run("untaken", "--train_batch_size 64 --plan"), 0);
 	int64_t tokens = chosen_tokens();
 	for (int i = 0; i < 2; i++) {
 		snprintf(name, sizeof name, "taken-%d", i);
@@ -248,18 +248,18 @@ static void memory_that_is_taken_is_done_without(void **state)
 		assert_int_equal(run(name, a_step), STOPPED);
 		int64_t fewer = chosen_tokens();
 		assert_true(fewer < tokens);
-		snprintf(options, sizeof options, "--train_batch_size 128 --steps_this_run 2 --micro_batch_tokens %" PRId64,
+		snprintf(options, sizeof options, "--train_batch_size 64 --steps_this_run 2 --micro_batch_tokens %" PRId64,
 			 fewer);
 		assert_int_equal(run("given", options), STOPPED);
 		assert_same_checkpoint("given", name, 2);
 		assert_ok(folder_remove(test_path("given")));
 	}
 	/* Nothing is cut of what the user asked for; nor does it go on without end. */
-	snprintf(options, sizeof options, "--train_batch_size 128 --micro_batch_tokens %" PRId64, tokens);
+	snprintf(options, sizeof options, "--train_batch_size 64 --micro_batch_tokens %" PRId64, tokens);
 	assert_int_equal(run_taken(FIRST_ALLOCATION, 15000000, "asked", options), ERR_RESOURCE);
 	assert_said("give a smaller --micro_batch_tokens");
 	assert_null(strstr(buffer_string(&program_errors), "again with"));
-	assert_int_equal(run_taken(FIRST_ALLOCATION, 30000000, "nothing", "--train_batch_size 128"), ERR_RESOURCE);
+	assert_int_equal(run_taken(FIRST_ALLOCATION, 30000000, "nothing", "--train_batch_size 64"), ERR_RESOURCE);
 	assert_said("bertc: not enough GPU memory for ");
 	unsetenv("EMULATED_DEVICE");
 }
@@ -268,17 +268,17 @@ static void memory_that_is_taken_is_done_without(void **state)
 static void memory_is_taken_from_one_rank(void **state)
 {
 	(void)state;
-	static const char a_step[] = "--train_batch_size 256 --steps_this_run 1 --n_gpus 2";
+	static const char a_step[] = "--train_batch_size 128 --steps_this_run 1 --n_gpus 2";
 	char name[32];
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
 	setenv("EMULATED_DEVICE", "1,13000,90,700000000", 1);
 	setenv("EMULATED_FAULTY", "1", 1);
 	for (int i = 0; i < 2; i++) {
 		snprintf(name, sizeof name, "pair-%d", i);
-		assert_int_equal(run_taken(taken_after[i], 620000000, name, a_step), STOPPED);
+		assert_int_equal(run_taken(taken_after[i], 625000000, name, a_step), STOPPED);
 		assert_said("rank 1 on ");
 		assert_said(": not enough GPU memory for ");
-		assert_said(": trying again with micro-batches of up to 128 tokens instead of 4,096");
+		assert_said(": trying again with micro-batches of up to 128 tokens instead of 2,048");
 		assert_int_equal(run(name, a_step), STOPPED);
 		assert_int_equal(chosen_tokens(), 128);
 	}

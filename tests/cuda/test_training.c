@@ -1,10 +1,10 @@
 /* Whole runs of the program on the emulated device: curves beside the CPU's, a resume, evaluation and predictions. */
 #include "emulated_run.h"
 
-#define STEPS 12
+#define STEPS 8
 #define RUN "pretrain -q " OPTIONS
 #define OPTIONS                                                                                                                  \
-	"--corpus %s --model %s --vocab_size 100 --num_train_steps 12 --train_batch_size 8 "                                     \
+	"--corpus %s --model %s --vocab_size 100 --num_train_steps 8 --train_batch_size 8 "                                     \
 	"--max_seq_length 32 --learning_rate 2e-3 --num_warmup_steps 4 --log_steps 1 --eval_steps 0 --seed 3 "
 
 static void train(const char *name, const char *options)

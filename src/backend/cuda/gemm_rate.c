@@ -177,7 +177,7 @@ static void round_operands(const struct trial *t, struct product *p)
 double cuda_gemm_rate(struct backend *be)
 {
 	struct cuda_state *state = be->state;
-	const int64_t rows = 64 * (int64_t)state->processors, width = state->processors < 16 ? 64 : 4096;
+	const int64_t rows = 64 * (int64_t)state->processors, width = state->processors < 16 ? 32 : 4096;
 	const int64_t elements[3] = {rows * width, width * width, rows * width};
 	const enum dtype types[3] = {be->dtype, be->dtype, be->dtype};
 	struct trial t;

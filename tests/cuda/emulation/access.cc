@@ -21,6 +21,8 @@ extern "C" __attribute__((weak)) unsigned char __start_emulated_constant[], __st
 namespace
 {
 
+/* The block of device memory that was touched last: most accesses are to that of the one before. */
+const unsigned char *last_block, *last_block_end;
 const unsigned char *parameters, *parameters_end, *shared, *shared_end, *stack, *stack_end;
 int thread = -1;
 unsigned block_number, launch_number, block_epoch;
@@ -89,10 +91,21 @@ void stamp_places(place *p, size_t bytes, bool write, const unsigned char *at)
 	}
 }
 
+bool in_device_memory(const unsigned char *at, size_t bytes)
+{
+	if (at >= last_block && at + bytes <= last_block_end)
+		return true;
+	if (!emulation_is_device(at, bytes))
+		return false;
+	emulation_block(at, &last_block, &last_block_end);
+	return true;
+}
+
 } // namespace
 
 void access_forget(const void *memory, size_t bytes)
 {
+	last_block = last_block_end = nullptr;
 	if (device_shadow.places == nullptr)
 		return;
 	uintptr_t first = (uintptr_t)shadow_of(&device_shadow, static_cast<const unsigned char *>(memory), 0);
@@ -171,7 +184,7 @@ void emulation_access(const void *memory, size_t bytes, bool write)
 		}
 		return;
 	}
-	if (emulation_is_device(memory, bytes)) {
+	if (in_device_memory(at, bytes)) {
 		if (emulated_race_check) {
 			if (device_shadow.places == nullptr)
 				device_shadow.first = (uintptr_t)at / SHADOWED * SHADOWED;

@@ -297,7 +297,7 @@ void emulation_barrier(int id, int threads, const char *site)
 		emulation_fault("a barrier outside a kernel");
 	barrier *b = &barriers[id];
 	int wanted = threads > 0 ? threads : live_count;
-	if (b->arrived > 0 && strcmp(b->site, site) != 0)
+	if (b->arrived > 0 && b->site != site && strcmp(b->site, site) != 0)
 		emulation_fault("barrier at %s while other threads wait at %s", site, b->site);
 	b->site = site;
 	b->wanted = wanted;
@@ -321,7 +321,7 @@ void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32]
 		emulation_fault("%s: lane %d is not in its own mask %08x", site, lane, mask);
 	if (m->arrived == 0)
 		*m = {mask, 0, site};
-	else if (m->mask != mask || strcmp(m->site, site) != 0)
+	else if (m->mask != mask || (m->site != site && strcmp(m->site, site) != 0))
 		emulation_fault("lanes of a warp meet at %s (mask %08x) and %s (mask %08x)", site, mask, m->site, m->mask);
 	fibre *f = &fibres[current];
 	f->brought = mine;

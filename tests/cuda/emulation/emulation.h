@@ -50,6 +50,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void emulation_fault(const char 
 
 /* Is this range inside one device allocation, or pinned host memory? */
 bool emulation_is_device(const void *memory, size_t bytes);
+/* The block of device memory that an address is in. */
+void emulation_block(const void *at, const unsigned char **out_first, const unsigned char **out_end);
 bool emulation_is_pinned(const void *memory, size_t bytes);
 /* What lies at this address, for messages. */
 const char *emulation_describe(const void *memory);

@@ -450,6 +450,13 @@ bool emulation_is_device(const void *at, size_t bytes)
 	return inside(memory.blocks, at, bytes);
 }
 
+void emulation_block(const void *at, const unsigned char **out_first, const unsigned char **out_end)
+{
+	auto block = std::prev(memory.blocks.upper_bound(bytes_of(at)));
+	*out_first = block->first;
+	*out_end = block->first + block->second;
+}
+
 bool emulation_is_pinned(const void *at, size_t bytes)
 {
 	return inside(memory.pinned, at, bytes);
