@@ -38,12 +38,14 @@ TASK is one of bertc's; tables are TSV with a header, JSON lines, or the publish
 scikit-learn, scipy and seqeval.
 """
 import argparse
+import collections
 import gzip
 import json
 import math
 import pathlib
 import random
 import re
+import string
 import subprocess
 import sys
 
@@ -58,8 +60,8 @@ F = torch.nn.functional
 # ---- Files ----
 
 # Header lines, columns of the texts and of the label, counted from 0.
-LAYOUTS = {"sst-2": (1, [0], 1), "mrpc": (1, [3, 4], 0), "sts-b": (0, [5, 6], 4), "cola": (0, [3], 1)}
-KINDS = {"pair": "classification", "chemprot": "classification", "sst-2": "classification", "mrpc": "classification",
+LAYOUTS = {"sst-2": (1, [0], 1), "mrpc": (1, [3, 4], 0), "qqp": (1, [1, 2], 3), "sts-b": (0, [5, 6], 4), "cola": (0, [3], 1)}
+KINDS = {"pair": "classification", "chemprot": "classification", "sst-2": "classification", "mrpc": "classification", "qqp": "classification",
          "cola": "classification", "sts-b": "regression"}
 
 
@@ -105,8 +107,9 @@ def read_conll(path):
 
 
 def read_squad(path):
+    """[(question, passage, answers)]"""
     data = json.load(open(path, encoding="utf-8"))["data"]
-    return [(question["question"], paragraph["context"], question["answers"][0])
+    return [(question["question"], paragraph["context"], question["answers"])
             for article in data for paragraph in article["paragraphs"] for question in paragraph["qas"]]
 
 
@@ -120,6 +123,7 @@ def divergence(mine, theirs, temperature):
 
 class Task:
     auto = transformers.AutoModelForSequenceClassification
+    percent = 1  # measures lie between 0 and 1; of others, between 0 and 100
 
     def __init__(self, arguments, folder):
         self.arguments, self.length, self.cut = arguments, arguments.max_seq_length, 0
@@ -178,8 +182,11 @@ class Classification(Task):
     def score(self, logits, examples):
         from sklearn import metrics
         truth, chosen = [target for _, target in examples], [int(x.argmax()) for x in logits]
-        return {"accuracy": metrics.accuracy_score(truth, chosen),
-                "f1": metrics.f1_score(truth, chosen, average="binary" if len(self.ids) == 2 else "macro")}
+        scores = {"accuracy": metrics.accuracy_score(truth, chosen), "f1_micro": metrics.f1_score(truth, chosen, average="micro"),
+                  "f1": metrics.f1_score(truth, chosen, average="binary" if len(self.ids) == 2 else "macro")}
+        if len(self.ids) == 2:
+            scores["auc"] = metrics.roc_auc_score(truth, [float(x.softmax(0)[1]) for x in logits])
+        return scores
 
 
 class Regression(Classification):
@@ -292,25 +299,42 @@ class Tagging(Task):
                 "recall": metrics.recall_score(truth, found), "accuracy": metrics.accuracy_score(truth, found)}
 
 
+def squad_words(text):
+    """As SQuAD's official script compares answers."""
+    text = "".join(c for c in text.lower() if c not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+
+def squad_f1(found, truth):
+    found, truth = squad_words(found), squad_words(truth)
+    same = sum((collections.Counter(found) & collections.Counter(truth)).values())
+    return 2 * same / (len(found) + len(truth)) if same else 0.0
+
+
 class Squad(Task):
     """transformers' example of question answering: windows by the tokenizer, targets by offsets. Its stride is an overlap."""
     auto = transformers.AutoModelForQuestionAnswering
+    percent = 100
+    CHOICES, LONGEST = 20, 30
 
     def read(self, path):
         examples = []
-        for question, context, answer in read_squad(path):
+        self.questions = read_squad(path)
+        for number, (question, context, answers) in enumerate(self.questions):
             room = self.length - 3 - len(self.tokenizer(question, add_special_tokens=False)["input_ids"])
             encoded = self.tokenizer(question, context, truncation="only_second", max_length=self.length, verbose=False,
                                      stride=max(room - self.arguments.doc_stride, 0), return_overflowing_tokens=True,
                                      return_offsets_mapping=True)
-            begin, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+            begin, end = answers[0]["answer_start"], answers[0]["answer_start"] + len(answers[0]["text"])
             self.cut += len(encoded["input_ids"]) > 1
             for w, ids in enumerate(encoded["input_ids"]):
-                places = [place if part == 1 else (-1, -1)
+                places = [place if part == 1 else None
                           for place, part in zip(encoded["offset_mapping"][w], encoded.sequence_ids(w))]
-                first = [i for i, place in enumerate(places) if place[0] == begin]
-                last = [i for i, place in enumerate(places) if place[1] == end]
-                examples.append(([(ids, encoded["token_type_ids"][w])], (first[0], last[-1]) if first and last else (0, 0)))
+                own = [i for i, place in enumerate(places) if place]
+                target = 0, 0
+                if places[own[0]][0] <= begin and places[own[-1]][1] >= end:
+                    target = max(i for i in own if places[i][0] <= begin), min(i for i in own if places[i][1] >= end)
+                examples.append(([(ids, encoded["token_type_ids"][w])], (target, number, places)))
         return examples
 
     def logits(self, model, examples):
@@ -320,11 +344,27 @@ class Squad(Task):
 
     def loss(self, logits, examples):
         losses = [(F.cross_entropy(x[:, 0], torch.tensor(start)) + F.cross_entropy(x[:, 1], torch.tensor(end))) / 2
-                  for x, (_, (start, end)) in zip(logits, examples)]
+                  for x, (_, ((start, end), *_)) in zip(logits, examples)]
         return torch.stack(losses).mean()
 
     def soft_loss(self, logits, teachers, temperature):
         return torch.stack([divergence(x.T, y.T, temperature) for x, y in zip(logits, teachers)]).mean()
+
+    def score(self, logits, examples):
+        best = {}
+        for x, (_, (_, number, places)) in zip(logits, examples):
+            starts, ends = (x[:, k].argsort(descending=True)[:self.CHOICES].tolist() for k in (0, 1))
+            for i in starts:
+                for j in ends:
+                    if places[i] and places[j] and i <= j < i + self.LONGEST:
+                        best[number] = max(best.get(number, (-math.inf, "")), (
+                            float(x[i, 0] + x[j, 1]), self.questions[number][1][places[i][0]:places[j][1]]))
+        exact = f1 = 0.0
+        for number, (_, _, answers) in enumerate(self.questions):
+            found = best.get(number, (0, ""))[1]
+            exact += max(squad_words(found) == squad_words(answer["text"]) for answer in answers)
+            f1 += max(squad_f1(found, answer["text"]) for answer in answers)
+        return {"exact_match": 100 * exact / len(self.questions), "f1": 100 * f1 / len(self.questions)}
 
 
 class Editor(transformers.BertPreTrainedModel):
@@ -345,6 +385,7 @@ class Rewriting(Task):
     """Contexts, source and target between two tabs. Edits have the least cost: 4096 for each token deleted and each run inserted, 1
     for each token copied, 2^24 for each that cannot be made."""
     auto = Editor
+    percent = 100
     POINTER = 64
 
     def tokens(self, text):
@@ -423,33 +464,53 @@ class Rewriting(Task):
     def loss(self, logits, examples):
         losses = []
         for x, (_, (second, edits, *_)) in zip(logits, examples):
-            pointers = [self.scores(x, k) for k in (0, 1)]
-            for row, (deleted, *places) in enumerate(edits, second):
-                own = F.cross_entropy(x[row, :2][None], torch.tensor([int(deleted)]))
-                for scores, place in zip(pointers, places):
-                    if places[0] is not None:
-                        own = own + F.cross_entropy(scores[row][None], torch.tensor([place]))
-                losses.append(own)
-        return torch.stack(losses).mean()
+            own = x[second:second + len(edits)]
+            deleted, *places = zip(*edits)
+            losses.append(F.cross_entropy(own[:, :2], torch.tensor(deleted, dtype=torch.long), reduction="none"))
+            known = [place is not None for place in places[0]]
+            for k in (0, 1):
+                targets = torch.tensor([place if ok else -100 for place, ok in zip(places[k], known)])
+                losses[-1] = losses[-1] + F.cross_entropy(self.scores(x, k)[second:second + len(edits)], targets, reduction="none")
+        return torch.cat(losses).mean()
+
+    def rewritten(self, x, second, rows):
+        """The text without spaces."""
+        first, last, text = self.scores(x, 0), self.scores(x, 1), ""
+        # Runs within one text, in order.
+        part = torch.tensor([0] + [sum(row is None for row in rows[:i + 1]) for i in range(1, len(rows))])
+        possible = (part[:, None] == part[None, :]).triu() & torch.tensor([row is not None for row in rows])[:, None]
+        for row in range(second, len(rows)):
+            pairs = torch.where(possible, first[row][:, None] + last[row][None, :], torch.tensor(-math.inf))
+            if pairs.max() > first[row, 0] + last[row, 0]:
+                a, b = divmod(int(pairs.argmax()), len(rows))
+                text += "".join(rows[i][2] for i in range(a, b + 1))
+            text += rows[row][2] if rows[row] and x[row, 0] >= x[row, 1] else ""
+        return text
 
     def score(self, logits, examples):
-        """Of texts without spaces."""
-        right = 0
-        for x, (_, (second, edits, rows, target)) in zip(logits, examples):
-            first, last = self.scores(x, 0), self.scores(x, 1)
-            text = ""
-            for row in range(second, len(rows)):
-                best, run = first[row, 0] + last[row, 0], None
-                for a in range(1, len(rows)):
-                    for b in range(a, len(rows)):
-                        if rows[b] is None or rows[a] is None:
-                            break
-                        if first[row, a] + last[row, b] > best:
-                            best, run = first[row, a] + last[row, b], (a, b)
-                text += "".join(rows[i][2] for i in range(run[0], run[1] + 1)) if run else ""
-                text += rows[row][2] if rows[row] and x[row, 0] >= x[row, 1] else ""
-            right += text == target.replace(" ", "")
-        return {"exact_match": 100 * right / len(examples)}
+        """Of texts without spaces, character by character: BLEU as sacrebleu's without smoothing, ROUGE-L as rouge-score's."""
+        pairs = [(self.rewritten(x, second, rows), target.replace(" ", "")) for x, (_, (second, _, rows, target)) in zip(logits, examples)]
+        right, all_ = [0] * 5, [0] * 5
+        for found, truth in pairs:
+            for n in range(1, 5):
+                mine, theirs = (collections.Counter(x[i:i + n] for i in range(len(x) - n + 1)) for x in (found, truth))
+                right[n] += sum((mine & theirs).values())
+                all_[n] += sum(mine.values())
+        length = min(0, 1 - sum(len(truth) for _, truth in pairs) / sum(len(found) for found, _ in pairs))
+        bleu = math.exp(length + sum(math.log(r / n) for r, n in zip(right[1:], all_[1:])) / 4) if all(right[1:]) else 0
+        return {"exact_match": 100 * float(np.mean([found == truth for found, truth in pairs])), "bleu_4": 100 * bleu,
+                "rouge_l": 100 * float(np.mean([2 * common(found, truth) / max(len(found) + len(truth), 1) for found, truth in pairs]))}
+
+
+def common(x, y):
+    """The length of the longest common subsequence."""
+    row = [0] * (len(y) + 1)
+    for a in x:
+        before = row
+        row = [0]
+        for j, b in enumerate(y):
+            row.append(before[j] + 1 if a == b else max(row[j], before[j + 1]))
+    return row[-1]
 
 
 CLASSES = {"rewriting": Rewriting, "classification": Classification, "regression": Regression, "multilabel": Multilabel, "multiple_choice": Choice,
@@ -794,29 +855,31 @@ def torch_run(a, task, folder, train, dev, seed):
 
 
 def run_seeds(a):
-    bertc, scores = Bertc(a), {"bertc": [], "PyTorch": []}
+    bertc, scores, names = Bertc(a), {"bertc": [], "PyTorch": []}, a.metric.split(",")
     options = ["--num_train_epochs", a.epochs, "--hidden_dropout_prob", a.dropout, "--attention_probs_dropout_prob", a.dropout,
                "--save_checkpoints_steps", 0, "--eval_steps", 0, "--precision", a.precision]
     transformers.logging.set_verbosity_error()
     for seed in range(a.first_seed, a.first_seed + a.seeds):
         folder = bertc.finetune("bertc", a.model, *options, "--seed", seed)
         results = json.load(open(folder / "eval_results.json"))
-        scores["bertc"].append(results["eval_" + a.metric])
+        scores["bertc"].append([results["eval_" + name] for name in names])
         if not a.bertc_only:
             if seed == a.first_seed:
                 task = task_of(a, folder / "final")
                 train, dev = task.read(a.train), task.read(a.dev)
-            scores["PyTorch"].append(torch_run(a, task, a.model, train, dev, seed)[a.metric])
-        print(f"seed {seed}: " + ", ".join(f"{name} {100 * x[-1]:.2f}" for name, x in scores.items() if x), flush=True)
-    for name, x in scores.items():
-        if x:
+            theirs = torch_run(a, task, a.model, train, dev, seed)
+            scores["PyTorch"].append([theirs[name] for name in names])
+        unit = 100 / CLASSES[KINDS.get(a.task, a.task)].percent
+        print(f"seed {seed}: " + ", ".join(f"{program} " + " ".join(f"{unit * v:.2f}" for v in x[-1]) for program, x in scores.items() if x),
+              flush=True)
+    for k, name in enumerate(names):
+        values = {program: [unit * row[k] for row in rows] for program, rows in scores.items() if rows}
+        for program, x in values.items():
             spread = np.std(x, ddof=1) if len(x) > 1 else 0
-            print(f"{name:8s} {a.metric} mean {100 * np.mean(x):.2f}, standard deviation {100 * spread:.2f}, "
-                  f"{100 * min(x):.2f} to {100 * max(x):.2f}")
-    if len(scores["PyTorch"]) > 1:
-        mean, theirs = np.mean(scores["bertc"]), scores["PyTorch"]
-        inside = min(theirs) <= mean <= max(theirs)
-        print(f"bertc's mean lies {'within' if inside else 'OUTSIDE'} PyTorch's seeds")
+            print(f"{program:8s} {name} mean {np.mean(x):.2f}, standard deviation {spread:.2f}, {min(x):.2f} to {max(x):.2f}")
+        if len(values.get("PyTorch", [])) > 1:
+            inside = min(values["PyTorch"]) <= np.mean(values["bertc"]) <= max(values["PyTorch"])
+            print(f"bertc's mean {name} lies {'within' if inside else 'OUTSIDE'} PyTorch's seeds")
     return 0
 
 
@@ -845,7 +908,7 @@ def make_squad(a):
     settings = json.load(open(folder / "tokenizer_config.json"))
     tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=settings.get("do_lower_case", True))
     questions = []
-    for number, (question, context, answer) in enumerate(read_squad(a.source)):
+    for number, (question, context, (answer, *_)) in enumerate(read_squad(a.source)):
         begin, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
         places = tokenizer(context, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
         good = (begin == 0 or context[begin - 1] == " ") and context[begin:end] == answer["text"] and begin in {
@@ -898,7 +961,7 @@ def parse():
     seeds.add_argument("--first_seed", type=int, default=1)
     seeds.add_argument("--epochs", type=float, default=3)
     seeds.add_argument("--dropout", type=float, default=0.1)
-    seeds.add_argument("--metric", default="accuracy")
+    seeds.add_argument("--metric", default="accuracy", help="one, or several separated by commas")
     seeds.add_argument("--precision", default="fp32", help="of bertc; PyTorch computes in fp32")
     seeds.add_argument("--bertc_only", action="store_true")
     seeds.set_defaults(run=run_seeds)

@@ -125,7 +125,8 @@ static void check_weight(struct call *c, const char *name, const struct weight *
 {
 	if (w == NULL)
 		mismatch(c, "'%s' is missing", name);
-	if (w->copy != NULL && w->master.data == NULL && c->replica->backend->inference) { /* packed, its master is gone */
+	bool by_copy = w->use == WEIGHT_LINEAR || c->replica->backend->inference;
+	if (w->copy != NULL && w->master.data == NULL && by_copy) { /* its master is gone */
 		if (w->master.rows != rows.size || w->master.columns != columns.size)
 			mismatch(c, "'%s' is (%" PRId64 ", %" PRId64 ") where '%s' has %" PRId64 " and '%s' %" PRId64, name,
 				 w->master.rows, w->master.columns, rows.owner, rows.size, columns.owner, columns.size);

@@ -97,6 +97,11 @@ const struct option finetune_options[] = {
 	{.help = "Embeddings and rerankers"},
 	TEXT("negative_column", negative_column, NULL, "COLUMN[,COLUMN...]",
 	     "columns with texts that do not belong to the text: hard negatives"),
+	TEXT("query_prompt", query_prompt, NULL, "TEXT",
+	     "put before the first text of each example of embeddings, such as 'query: '; default: the prompt of the model's "
+	     "folder"),
+	TEXT("document_prompt", document_prompt, "passage_prompt", "TEXT",
+	     "put before its other texts, such as 'passage: '; default: the prompt of the model's folder"),
 	{.name = "temperature",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(temperature),

@@ -15,7 +15,7 @@ struct finetune_settings {
 	bool find_threshold;
 	bool do_train, do_eval, do_predict;
 	double temperature;
-	const char *pooling, *score_loss, *negative_column;
+	const char *pooling, *score_loss, *negative_column, *query_prompt, *document_prompt;
 	/* model */
 	const char *model, *config_file, *vocab_file;
 	bool cased;

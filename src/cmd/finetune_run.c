@@ -61,7 +61,9 @@ void finetune_fill(struct finetune *finetune)
 			      .pooling = pooling_mode(settings->pooling),
 			      .scored_loss =
 				      strcmp(settings->score_loss, "cosine") == 0 ? CONTRASTIVE_COSINE : CONTRASTIVE_COSENT,
-			      .negative_columns = settings->negative_column},
+			      .negative_columns = settings->negative_column,
+			      .query_prompt = settings->query_prompt,
+			      .document_prompt = settings->document_prompt},
 		.distillation = {.teacher = settings->teacher,
 				 .alpha = settings->distill_alpha,
 				 .temperature = settings->distill_temperature,

@@ -33,16 +33,30 @@ static enum status no_task(const struct task_session *session)
 static enum status find_pooling(struct task_session *session)
 {
 	struct task_state *state = &session->state;
-	struct sentence_folder folder;
-	enum status status;
-	TRY_GOTO(sentence_folder_read(&folder, session->settings->model), done);
-	if (folder.pooling == POOLING_MEAN || folder.pooling == POOLING_CLS) {
+	const struct sentence_folder *folder = &session->sentences;
+	TRY(sentence_folder_read(&session->sentences, session->settings->model));
+	if (folder->pooling == POOLING_MEAN || folder->pooling == POOLING_CLS) {
 		state->task = &task_embedding;
-		state->settings.embedding.pooling = folder.pooling;
+		state->settings.embedding.pooling = folder->pooling;
 	}
-done:
-	sentence_folder_release(&folder);
-	return status;
+	return OK;
+}
+
+/* Prompts of embeddings: those of training, else those of the folder. */
+static enum status find_prompts(struct task_session *session)
+{
+	struct embedding_task_settings *own = &session->state.settings.embedding;
+	struct sentence_folder *folder = &session->sentences;
+	if (session->state.task != &task_embedding || own->query_prompt || own->document_prompt)
+		return OK;
+	if (!folder->found)
+		TRY(sentence_folder_read(folder, session->settings->model));
+	if (folder->leaves_out_prompt)
+		return OK;
+	own->query_prompt = sentence_folder_query_prompt(folder);
+	own->document_prompt = sentence_folder_document_prompt(folder);
+	own->prompts_of_folder = true;
+	return OK;
 }
 
 /* The task: as recorded, else by the architecture. */
@@ -66,6 +80,7 @@ static enum status settle(struct task_session *session)
 	TRY(model_folder_config(settings->model, &config));
 	if (session->record.root)
 		TRY(task_record_read(session->record.root, TASK_RECORD_FILE, own));
+	TRY(find_prompts(session));
 	if (settings->max_seq_length > 0)
 		own->max_seq_length = settings->max_seq_length;
 	if (own->max_seq_length == 0)
@@ -170,5 +185,6 @@ void task_session_close(struct task_session *session)
 	folder_tokenizer_release(&session->folder_tokenizer);
 	json_release(&session->record);
 	model_files_release(&session->files);
+	sentence_folder_release(&session->sentences);
 	*session = (struct task_session){0};
 }

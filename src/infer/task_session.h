@@ -6,6 +6,7 @@
 #include "infer/session.h"
 #include "tasks/task.h"
 #include "weights/model_files.h"
+#include "weights/sentence_folder.h"
 
 struct task_session_settings {
 	const char *model;                /* a run of bertc finetune, its final/, or any task folder of transformers */
@@ -27,6 +28,7 @@ struct task_session {
 	struct json_document record; /* bertc_task.json; empty: there is none */
 	struct task_state state;
 	struct bad_records bad;
+	struct sentence_folder sentences; /* of embeddings: where their pooling or prompts come from it */
 	struct model_heads heads;
 	struct model_files files; /* before any was read; whoever opens `session` checks that it is of the same */
 	struct session session;   /* with the first set */

@@ -94,6 +94,7 @@ struct model {
 	void *copies;         /* device memory of the weights' compute copies */
 	struct tensor mirror; /* (1, slab_count) all of them, where the back end mirrors masters; else without data */
 	bool borrowed;        /* slab and gradients are not the model's own memory */
+	bool forward_only;    /* slab holds what model_allocate_forward() says, not all parameters at their offsets */
 	/* Called by model_forward before it reads a layer's weights (-1 embeddings, 0 … L-1, then L: pooler and heads), which
 	 * may still be on their way from an update. NULL: they are there. */
 	void (*before_layer)(void *context, int32_t layer);
@@ -110,6 +111,11 @@ MUST_USE enum status model_allocate(struct model *model, bool training);
 /* The same for inference where the back end packs weights as they come (backend_functions.weight_pack): compute copies alone,
  * without masters. The weights are then packed one by one; see parameter_places(). */
 MUST_USE enum status model_allocate_copies(struct model *model);
+/* The same for forward passes beside a model that is trained on the same back end: masters are kept only where operations read
+ * them. Those of linear layers whose products have compute copies pass through one buffer while the weights are set, so that
+ * model_get_weights() and model_refresh() are not for such a model. */
+MUST_USE enum status model_allocate_forward(struct model *model);
+size_t model_forward_bytes(const struct model *model);
 /* The same for training with slab and gradients in memory of the caller's, slab_count masters each, that outlives the
  * model: ranks may need memory of their kind. */
 MUST_USE enum status model_allocate_in(struct model *model, void *slab, void *gradients);

@@ -254,16 +254,22 @@ static size_t mirror_bytes(const struct model *model)
 	return (size_t)model->slab_count * dtype_bytes(model->backend->dtype);
 }
 
-size_t model_bytes(const struct model *model, bool training)
+static size_t copies_bytes(const struct model *model)
 {
-	size_t bytes = slab_bytes(model) * (training ? 2 : 1);
-	if (model->backend->mirrors_masters)
-		return bytes + mirror_bytes(model);
+	size_t bytes = 0;
 	for (int64_t i = 0; i < model->weight_count; i++)
 		bytes +=
 			(size_t)round_up((int64_t)model->backend->functions->weight_copy_bytes(model->backend, model->weights[i]),
 					 ARENA_ALIGNMENT);
 	return bytes;
+}
+
+size_t model_bytes(const struct model *model, bool training)
+{
+	size_t bytes = slab_bytes(model) * (training ? 2 : 1);
+	if (model->backend->mirrors_masters)
+		return bytes + mirror_bytes(model);
+	return bytes + copies_bytes(model);
 }
 
 /* The gaps between tensors must be zero: norms of whole ranges run over them. */
@@ -297,6 +303,21 @@ void model_clear_unused_gradients(const struct model *model)
 	     (size_t)(end->offset + end->count - offset) * element);
 }
 
+/* Compute copies in memory of their own, beside a slab or without one. */
+static enum status allocate_copies(struct model *model)
+{
+	struct arena copies = {0};
+	lay_out_copies(model, &copies);
+	if (copies.used == 0)
+		return OK;
+	copies.capacity = copies.used;
+	copies.used = 0;
+	TRY(model->backend->functions->allocate(model->backend, &model->copies, copies.capacity, "compute copies of weights"));
+	copies.base = model->copies;
+	lay_out_copies(model, &copies);
+	return OK;
+}
+
 /* Compute copies, and where each weight lies in the slabs. */
 static enum status place_weights(struct model *model)
 {
@@ -306,18 +327,12 @@ static enum status place_weights(struct model *model)
 	if (model->gradients.data)
 		zero(be, model->gradients.data, slab_bytes(model));
 
-	struct arena copies = {0};
-	lay_out_copies(model, &copies);
 	if (be->mirrors_masters) {
 		TRY(be->functions->allocate(be, &model->copies, mirror_bytes(model), "compute copies of weights"));
 		model->mirror =
 			(struct tensor){.data = model->copies, .dtype = be->dtype, .rows = 1, .columns = model->slab_count};
-	} else if (copies.used > 0) {
-		copies.capacity = copies.used;
-		copies.used = 0;
-		TRY(be->functions->allocate(be, &model->copies, copies.capacity, "compute copies of weights"));
-		copies.base = model->copies;
-		lay_out_copies(model, &copies);
+	} else {
+		TRY(allocate_copies(model));
 	}
 
 	/* Weights and parameters are in the same order; a joined parameter lies within the weight before it.
@@ -347,6 +362,57 @@ enum status model_allocate(struct model *model, bool training)
 	if (training)
 		TRY(be->functions->allocate(be, &model->gradients.data, bytes, "gradients"));
 	return place_weights(model);
+}
+
+/* Whether forward passes read a weight's compute copy alone. */
+static bool is_copied(const struct model *model, const struct weight *weight)
+{
+	return weight->use == WEIGHT_LINEAR && model->backend->functions->weight_copy_bytes(model->backend, weight) > 0;
+}
+
+static int64_t weight_elements(const struct weight *weight)
+{
+	return weight->master.rows * weight->master.columns;
+}
+
+/* Elements of the slab that masters of copied weights pass through: it is the first part. */
+static int64_t passage_elements(const struct model *model)
+{
+	int64_t most = 0;
+	for (int64_t i = 0; i < model->weight_count; i++)
+		if (is_copied(model, model->weights[i]) && weight_elements(model->weights[i]) > most)
+			most = weight_elements(model->weights[i]);
+	return round_up(most, ALIGNMENT_ELEMENTS);
+}
+
+/* Elements of the slab of a model for forward passes; with `place` the masters that stay get their places in it. */
+static int64_t forward_elements(const struct model *model, bool place)
+{
+	int64_t elements = passage_elements(model);
+	for (int64_t i = 0; i < model->weight_count; i++) {
+		struct weight *weight = model->weights[i];
+		if (is_copied(model, weight))
+			continue;
+		if (place)
+			weight->master.data = (char *)model->slab.data + (size_t)elements * dtype_bytes(model->slab.dtype);
+		elements += round_up(weight_elements(weight), ALIGNMENT_ELEMENTS);
+	}
+	return elements;
+}
+
+size_t model_forward_bytes(const struct model *model)
+{
+	return (size_t)forward_elements(model, false) * dtype_bytes(model->slab.dtype) + copies_bytes(model);
+}
+
+enum status model_allocate_forward(struct model *model)
+{
+	struct backend *be = model->backend;
+	size_t bytes = (size_t)forward_elements(model, false) * dtype_bytes(model->slab.dtype);
+	model->forward_only = true;
+	TRY(be->functions->allocate(be, &model->slab.data, bytes, "weights"));
+	forward_elements(model, true);
+	return allocate_copies(model);
 }
 
 enum status model_allocate_copies(struct model *model)
@@ -428,27 +494,58 @@ enum status model_initialize(struct model *model, struct replica *replica, uint6
 /* Elements converted at a time where the masters are float64. */
 #define CONVERT_ELEMENTS 2048
 
-enum status model_set_weights(struct model *model, struct replica *replica, const float *slab)
+/* Masters from the host's floats. */
+static void masters_to_device(struct backend *be, void *device, const float *host, int64_t elements)
+{
+	if (be->master_dtype == DTYPE_F32) {
+		be->functions->to_device(be, device, host, (size_t)elements * sizeof(float));
+		return;
+	}
+	double block[CONVERT_ELEMENTS];
+	for (int64_t done = 0; done < elements; done += CONVERT_ELEMENTS) {
+		int64_t left = elements - done, count = left < CONVERT_ELEMENTS ? left : CONVERT_ELEMENTS;
+		for (int64_t i = 0; i < count; i++)
+			block[i] = host[done + i];
+		be->functions->to_device(be, (double *)device + done, block, (size_t)count * sizeof(double));
+	}
+}
+
+/* One weight after the other; a copied one's master is there only until its copy is made. */
+static enum status set_forward_weights(struct model *model, struct replica *replica, const float *slab)
 {
 	struct backend *be = model->backend;
-	if (be->master_dtype == DTYPE_F32) {
-		be->functions->to_device(be, model->slab.data, slab, slab_bytes(model));
-	} else {
-		double block[CONVERT_ELEMENTS];
-		for (int64_t done = 0; done < model->slab_count; done += CONVERT_ELEMENTS) {
-			int64_t left = model->slab_count - done, count = left < CONVERT_ELEMENTS ? left : CONVERT_ELEMENTS;
-			for (int64_t i = 0; i < count; i++)
-				block[i] = slab[done + i];
-			be->functions->to_device(be, (double *)model->slab.data + done, block, (size_t)count * sizeof(double));
-		}
+	int64_t parameter = 0;
+	for (int64_t i = 0; i < model->weight_count; i++) {
+		struct weight *weight = model->weights[i];
+		bool copied = is_copied(model, weight);
+		const float *from = slab + model->parameters[parameter].offset;
+		for (int64_t left = weight_elements(weight); left > 0; parameter++)
+			left -= model->parameters[parameter].count;
+		if (copied)
+			weight->master.data = model->slab.data;
+		masters_to_device(be, weight->master.data, from, weight_elements(weight));
+		weights_refresh(replica, &weight, 1);
+		enum status status = be->functions->synchronize(replica);
+		if (copied)
+			weight->master.data = NULL;
+		TRY(status);
 	}
+	return OK;
+}
+
+enum status model_set_weights(struct model *model, struct replica *replica, const float *slab)
+{
+	if (model->forward_only)
+		return set_forward_weights(model, replica, slab);
+	masters_to_device(model->backend, model->slab.data, slab, model->slab_count);
 	model_refresh(model, replica);
-	return be->functions->synchronize(replica);
+	return model->backend->functions->synchronize(replica);
 }
 
 enum status model_get_weights(struct model *model, float *slab)
 {
 	struct backend *be = model->backend;
+	BUG_IF(model->forward_only);
 	if (be->master_dtype == DTYPE_F32) {
 		be->functions->to_host(be, slab, model->slab.data, slab_bytes(model));
 		return OK;
@@ -465,5 +562,6 @@ enum status model_get_weights(struct model *model, float *slab)
 
 void model_refresh(struct model *model, struct replica *replica)
 {
+	BUG_IF(model->forward_only);
 	weights_refresh(replica, model->weights, model->weight_count);
 }

@@ -226,6 +226,11 @@ size_t distillation_run_bytes(const struct distillation_run *distillation, const
 	return distillation->teacher ? teacher_bytes(distillation->teacher, limits, &distillation->settings) : 0;
 }
 
+double distillation_run_flops(const struct distillation_run *distillation, const struct run *run, const struct model_work *work)
+{
+	return distillation->teacher ? teacher_flops(distillation->teacher, &run->config, &distillation->settings, work) : 0;
+}
+
 /* Is it the one that a run to be resumed has learned from so far? */
 static enum status compare_teacher(const struct distillation_run *distillation, const struct run *run)
 {

@@ -31,6 +31,7 @@ struct distillation_run {
 MUST_USE enum status distillation_run_prepare(struct distillation_run *out, const struct distillation_options *options,
 					      const struct run *run, const struct task_state *task, struct model_heads *heads);
 size_t distillation_run_bytes(const struct distillation_run *distillation, const struct shape_limits *limits);
+double distillation_run_flops(const struct distillation_run *distillation, const struct run *run, const struct model_work *work);
 /* Takes the memory, and loads the weights into it. Those that a run to be resumed did not have are ERR_STATE. */
 MUST_USE enum status distillation_run_allocate(struct distillation_run *distillation, struct run *run,
 					       const struct shape_limits *limits);

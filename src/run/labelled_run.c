@@ -170,6 +170,54 @@ static enum status read_files(struct labelled_run *labelled)
 	return open_sets(labelled, "test", settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count);
 }
 
+static void note_prompt(const char *prompt, const char *texts)
+{
+	if (prompt && prompt[0])
+		log_note("prompt: '%s' is put before %s", prompt, texts);
+}
+
+/* Prompts of embeddings: as given, else those of the model's folder. The folder that is written has them. */
+static enum status choose_prompts(struct labelled_run *labelled)
+{
+	struct embedding_task_settings *own = &labelled->state.settings.embedding;
+	struct sentence_folder *folder = &labelled->sentence;
+	bool given = own->query_prompt || own->document_prompt;
+	if (given)
+		TRY(sentence_folder_set_prompts(folder, own->query_prompt, own->document_prompt));
+	if (!own->query_prompt)
+		own->query_prompt = sentence_folder_query_prompt(folder);
+	if (!own->document_prompt)
+		own->document_prompt = sentence_folder_document_prompt(folder);
+	own->prompts_of_folder = !given && (own->query_prompt || own->document_prompt);
+	bool any = (own->query_prompt && own->query_prompt[0]) || (own->document_prompt && own->document_prompt[0]);
+	if (any && folder->leaves_out_prompt) {
+		enum status status =
+			error_set(ERR_USAGE,
+				  "'%s' leaves the tokens of a prompt out of the mean (include_prompt is false), which "
+				  "cannot be trained",
+				  labelled->settings->model);
+		error_hint("train without prompts: --query_prompt '' --document_prompt ''");
+		return status;
+	}
+	if (own->prompts_of_folder)
+		log_note("'%s' has prompts, which are used with pairs and triplets", labelled->settings->model);
+	note_prompt(own->query_prompt, "the first text of each example");
+	note_prompt(own->document_prompt, "its other texts");
+	return OK;
+}
+
+/* Only embeddings have prompts. */
+static enum status refuse_prompts(const struct labelled_run *labelled)
+{
+	const struct embedding_task_settings *own = &labelled->state.settings.embedding;
+	if (!own->query_prompt && !own->document_prompt)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--%s is for --task embedding, not %s",
+				       own->query_prompt ? "query_prompt" : "document_prompt", labelled->state.task->name);
+	error_hint("leave it out, or put the prompt into the files");
+	return status;
+}
+
 /* Pooling of embeddings: as given, else that of the model's folder, else the mean. The folder that is written says how. */
 static enum status choose_embedding(struct labelled_run *labelled)
 {
@@ -177,7 +225,7 @@ static enum status choose_embedding(struct labelled_run *labelled)
 	struct embedding_task_settings *own = &labelled->state.settings.embedding;
 	struct sentence_folder *folder = &labelled->sentence;
 	if (labelled->state.task != &task_embedding)
-		return OK;
+		return refuse_prompts(labelled);
 	TRY(sentence_folder_read(folder, run->start.resumed ? run->start.checkpoint : labelled->settings->model));
 	if (own->pooling == 0 && folder->found && folder->pooling != POOLING_MEAN && folder->pooling != POOLING_CLS) {
 		enum status status =
@@ -189,9 +237,7 @@ static enum status choose_embedding(struct labelled_run *labelled)
 		own->pooling = folder->found ? folder->pooling : POOLING_MEAN;
 		TRY(choose_text(&run->choices, "pooling", own->pooling == POOLING_CLS ? "cls" : "mean"));
 	}
-	if (folder->prompt_count > 0)
-		log_note("the prompts of '%s' are kept in the new folder; they are not put before the texts of training",
-			 labelled->settings->model);
+	TRY(choose_prompts(labelled));
 	folder->pooling = own->pooling;
 	folder->normalize = true;
 	folder->lowercase = false; /* the tokenizer's files say it */
@@ -643,6 +689,12 @@ static size_t teacher_bytes_of(void *context, const struct shape_limits *limits)
 	return distillation_run_bytes(&labelled->distillation, limits);
 }
 
+static double teacher_flops_of(void *context, const struct model_work *work)
+{
+	const struct labelled_run *labelled = context;
+	return distillation_run_flops(&labelled->distillation, labelled->run, work);
+}
+
 static enum status allocate(void *context, const struct shape_limits *limits)
 {
 	struct labelled_run *labelled = context;
@@ -664,7 +716,8 @@ void labelled_run_begin(struct labelled_run *out, struct run *run)
 				    .shape = shape,
 				    .mean_length = mean_length,
 				    .reader_bytes = reader_bytes,
-				    .teacher_bytes = teacher_bytes_of},
+				    .teacher_bytes = teacher_bytes_of,
+				    .teacher_flops = teacher_flops_of},
 			 .allocate = allocate,
 			 .give_back = give_back,
 			 .heads = &model_heads_none, /* until the labels are known */

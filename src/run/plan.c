@@ -52,8 +52,9 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 	return plan;
 }
 
-void plan_add_teacher(struct memory_plan *plan, size_t bytes)
+void plan_add_teacher(struct memory_plan *plan, size_t bytes, double flops)
 {
+	plan->flops_per_step += flops;
 	plan->teacher += bytes;
 	plan->total += bytes;
 	if (plan->device > 0)

@@ -19,15 +19,15 @@ struct memory_plan {
 	size_t device;        /* of all: what a device has of it; 0 where memory is the host's */
 	size_t total;
 	int32_t ranks;         /* all of the above is of one of them */
-	double flops_per_step; /* at full length */
+	double flops_per_step; /* at full length, with a teacher's */
 };
 
 /* Of the first of so many ranks, which has the most: the others make no copies for checkpoints. `batch_bytes` is what the
  * batches read ahead take on the host (step_reader_bytes); `narrow`: gradients travel in 16 bits. */
 struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
 				 int32_t max_seq_length, size_t batch_bytes, int32_t ranks, bool narrow);
-/* Adds a teacher's memory, which lies where the model's does. */
-void plan_add_teacher(struct memory_plan *plan, size_t bytes);
+/* Adds a teacher's memory, which lies where the model's does, and its FLOPs of a step. */
+void plan_add_teacher(struct memory_plan *plan, size_t bytes, double flops);
 /* FLOPs of a step of full-length sequences with the usual share of predictions. */
 double plan_step_flops(const struct model_config *config, const struct model_heads *heads, int64_t batch_size, int32_t length);
 void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits, struct buffer *out);

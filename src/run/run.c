@@ -156,7 +156,8 @@ static double phase_work(const struct run *run, int64_t index, int64_t *out_step
 		*out_steps -= state->step - state->phase.first_step;
 	if (run->task->shapes.mean_length(run->task->shapes.context, index, &mean) != OK)
 		mean = (double)settings->max_seq_length;
-	return plan_step_flops(&run->config, run->task->heads, settings->train_batch_size, (int32_t)ceil(mean));
+	return plan_step_flops(&run->config, run->task->heads, settings->train_batch_size, (int32_t)ceil(mean)) +
+	       shapes_teacher_flops(&run->task->shapes, settings->train_batch_size, (int32_t)ceil(mean));
 }
 
 /* How long it will take, before the first step can be timed. */

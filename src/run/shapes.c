@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "model/flops.h"
 #include "train/ranks.h"
 
 static int32_t larger(int32_t a, int32_t b)
@@ -22,7 +21,13 @@ static void shape(struct shapes *shapes, int64_t index, int64_t tokens)
 	shapes->source.shape(shapes->source.context, index, &shapes->phases[index], tokens);
 }
 
-/* With the teacher's memory. */
+double shapes_teacher_flops(const struct shape_source *source, int64_t batch_size, int32_t length)
+{
+	struct model_work work = model_work_of_full((double)batch_size, length);
+	return source->teacher_flops ? source->teacher_flops(source->context, &work) : 0;
+}
+
+/* With the teacher's part. */
 static struct memory_plan plan_of(const struct shapes *shapes, const struct shape_limits *limits,
 				  const struct phase_settings *settings, size_t batches)
 {
@@ -30,7 +35,9 @@ static struct memory_plan plan_of(const struct shapes *shapes, const struct shap
 		plan_training(shapes->model, limits, settings->train_batch_size, (int32_t)settings->max_seq_length, batches,
 			      shapes->machine->ranks, shapes->narrow);
 	if (shapes->source.teacher_bytes)
-		plan_add_teacher(&plan, shapes->source.teacher_bytes(shapes->source.context, limits));
+		plan_add_teacher(
+			&plan, shapes->source.teacher_bytes(shapes->source.context, limits),
+			shapes_teacher_flops(&shapes->source, settings->train_batch_size, (int32_t)settings->max_seq_length));
 	return plan;
 }
 

@@ -2,6 +2,7 @@
 #ifndef RUN_SHAPES_H
 #define RUN_SHAPES_H
 
+#include "model/flops.h"
 #include "run/phases.h"
 #include "run/plan.h"
 
@@ -17,6 +18,8 @@ struct shape_source {
 	size_t (*reader_bytes)(void *context, int64_t index, const struct run_phase *phase);
 	/* Bytes of the device that a teacher takes beside batches of these limits. NULL: nobody teaches. */
 	size_t (*teacher_bytes)(void *context, const struct shape_limits *limits);
+	/* FLOPs that it adds to those of training. NULL: nobody teaches. */
+	double (*teacher_flops)(void *context, const struct model_work *work);
 };
 
 struct shapes {
@@ -39,6 +42,8 @@ MUST_USE enum status shapes_choose(struct shapes *shapes);
 /* After an allocation that failed: smaller ones, where they were not the user's; `*out_smaller` false: there are none. [all] */
 MUST_USE enum status shapes_choose_smaller(struct shapes *shapes, bool *out_smaller);
 
+/* FLOPs that a teacher adds to a step of so many sequences of `length` tokens; 0: nobody teaches. */
+double shapes_teacher_flops(const struct shape_source *source, int64_t batch_size, int32_t length);
 /* The memory that these shapes take. */
 struct memory_plan shapes_memory(const struct shapes *shapes);
 /* How each phase's batch is cut into ranks, replicas and micro-batches, and why; for people. */

@@ -113,14 +113,34 @@ struct encoding {
 	struct task_state *state;
 	struct task_set *set;
 	struct tokens scratch[2];
+	struct buffer joined; /* a prompt and a text */
 	int32_t *ids;
 	int32_t cut; /* tokens cut off the example so far */
 };
 
-static enum status add_text(struct encoding *e, const char *text)
+/* The prompt of an example's first text or of its others; NULL: none. */
+static const char *prompt_of(const struct encoding *e, bool is_first)
+{
+	const struct embedding_task_settings *settings = &e->state->settings.embedding;
+	enum ranking_form form = form_of(e->set);
+	const char *prompt = is_first ? settings->query_prompt : settings->document_prompt;
+	if (settings->prompts_of_folder && form != RANKING_PAIRS && form != RANKING_TRIPLETS)
+		return NULL;
+	return prompt && prompt[0] ? prompt : NULL;
+}
+
+static enum status add_text(struct encoding *e, const char *text, bool is_first)
 {
 	const struct task_settings *settings = &e->state->settings;
+	const char *prompt = prompt_of(e, is_first);
 	struct encoded_text encoded;
+	if (prompt) {
+		e->joined.size = 0;
+		buffer_text(&e->joined, prompt);
+		buffer_text(&e->joined, text);
+		TRY(buffer_status(&e->joined));
+		text = buffer_string(&e->joined);
+	}
 	TRY(task_encode_text(settings->tokenizer, e->scratch, text, NULL, settings->max_seq_length, e->ids, &encoded));
 	TRY(labelled_sequence(&e->set->encoded, e->ids, encoded.count, encoded.second));
 	e->cut += encoded.cut;
@@ -152,10 +172,10 @@ static enum status add_example(void *context, int64_t number)
 		TRY(read_score(e, example, &score));
 	TRY(labelled_begin(&e->set->encoded));
 	e->cut = 0;
-	TRY(add_text(e, example->text));
-	TRY(add_text(e, form == RANKING_TEXTS ? example->text : example->pair));
+	TRY(add_text(e, example->text, true));
+	TRY(add_text(e, form == RANKING_TEXTS ? example->text : example->pair, false));
 	for (int32_t k = 0; k < example->choice_count; k++)
-		TRY(add_text(e, e->set->examples.choices[example->first_choice + k]));
+		TRY(add_text(e, e->set->examples.choices[example->first_choice + k], false));
 	e->set->cut_count += e->cut > 0;
 	e->set->cut_tokens += e->cut;
 	return labelled_item(&e->set->encoded, 0, NULL, NULL, &score, 1);
@@ -172,6 +192,7 @@ static enum status encode(struct task_state *state, struct task_set *set)
 done:
 	tokens_release(&e.scratch[0]);
 	tokens_release(&e.scratch[1]);
+	buffer_release(&e.joined);
 	free(e.ids);
 	return status;
 }

@@ -73,6 +73,12 @@ static const char *const label_cells[] = {
 static void put_embedding(struct json_writer *writer, const struct embedding_task_settings *embedding)
 {
 	json_put_string(writer, "pooling", embedding->pooling == POOLING_CLS ? "cls" : "mean");
+	if (embedding->prompts_of_folder) /* config_sentence_transformers.json has them */
+		return;
+	if (embedding->query_prompt)
+		json_put_string(writer, "query_prompt", embedding->query_prompt);
+	if (embedding->document_prompt)
+		json_put_string(writer, "document_prompt", embedding->document_prompt);
 }
 
 enum status task_record_write(const struct task_state *state, struct buffer *out)
@@ -202,7 +208,8 @@ static enum status read_embedding(const struct json *record, const char *name, s
 		return error_set(ERR_DATA, "'%s': \"pooling\" is '%.40s', not 'mean' or 'cls'", name, pooling);
 	if (pooling)
 		out->pooling = pooling[0] == 'c' ? POOLING_CLS : POOLING_MEAN;
-	return OK;
+	TRY(json_get_string(record, name, "query_prompt", &out->query_prompt));
+	return json_get_string(record, name, "document_prompt", &out->document_prompt);
 }
 
 enum status task_record_read(const struct json *record, const char *name, struct task_settings *settings)

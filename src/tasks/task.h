@@ -58,6 +58,11 @@ struct embedding_task_settings {
 	unsigned pooling;                  /* POOLING_MEAN or POOLING_CLS; 0: the mean */
 	enum contrastive_kind scored_loss; /* of pairs with scores: COSENT or COSINE */
 	const char *negative_columns;      /* names or numbers, commas between; NULL: found */
+	/* What is put before the first text of an example, and before its others, as it stands; NULL or "": nothing. */
+	const char *query_prompt, *document_prompt;
+	/* They are those of a model's folder, where nobody said what they are for: they go with files of pairs and triplets, whose
+	 * texts are queries and documents. Else with all. */
+	bool prompts_of_folder;
 };
 
 /* As given, or as recorded of training (bertc_task.json). All is borrowed. */

@@ -71,9 +71,22 @@ size_t teacher_bytes(const struct teacher *teacher, const struct shape_limits *s
 	size_t batches = 0, pinned;
 	if (be->functions->batch_bytes)
 		be->functions->batch_bytes(be, &limits, &batches, &pinned);
-	return model_bytes(teacher->model, false) + activations_bytes(teacher->model, limits.batch, false) +
+	return model_forward_bytes(teacher->model) + activations_bytes(teacher->model, limits.batch, false) +
 	       be->functions->workspace_bytes(be, &limits) + batches +
 	       lay_out(teacher, NULL, student, settings, NULL, &projected);
+}
+
+double teacher_flops(const struct teacher *teacher, const struct model_config *student,
+		     const struct distillation_settings *settings, const struct model_work *work)
+{
+	const struct model *model = teacher->model;
+	struct model_config config = model->config;
+	double projection = 0;
+	if (settings->layer_count > 0 && config.hidden_size != student->hidden_size)
+		projection = 6.0 * settings->layer_count * work->tokens * student->hidden_size * config.hidden_size;
+	if (settings->alpha == 0) /* the layers up to the last of a pair are enough, and no head */
+		config.num_hidden_layers = settings->layers[settings->layer_count - 1].teacher + 1;
+	return projection + model_forward_flops(&config, settings->alpha > 0 ? &model->heads : &model_heads_none, work);
 }
 
 static void release_memory(struct teacher *teacher)
@@ -107,7 +120,7 @@ enum status teacher_allocate(struct teacher *teacher, const struct shape_limits 
 {
 	struct backend *be = teacher->model->backend;
 	const struct shape_limits limits = own_limits(teacher, student);
-	TRY(model_allocate(teacher->model, false));
+	TRY(model_allocate_forward(teacher->model));
 	TRY(be->functions->replica_create(be, &teacher->replica, &limits));
 	TRY(activations_create(&teacher->activations, teacher->model, limits.batch, false));
 	if (settings->layer_count == 0)
@@ -308,6 +321,13 @@ static bool locate_not_finite(struct objective *objective, bool loss_is_finite, 
 	return inner->locate_not_finite(inner, loss_is_finite, out, size);
 }
 
+static double more_flops(const struct objective *objective, const struct batch *batch)
+{
+	const struct distillation *d = self(objective);
+	struct model_work work = model_work_of(batch);
+	return teacher_flops(d->teacher, &d->student->config, &d->settings, &work);
+}
+
 static double waited(const struct objective *objective)
 {
 	const struct objective *inner = self(objective)->inner;
@@ -336,6 +356,7 @@ enum status distillation_objective_create(struct objective **out, struct objecti
 						 .state = d,
 						 .next_step = next_step,
 						 .gradients = gradients,
+						 .more_flops = more_flops,
 						 .metrics = step_metrics,
 						 .evaluation_count = inner->evaluation_count,
 						 .evaluation_names = inner->evaluation_names,

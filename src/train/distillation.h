@@ -9,6 +9,7 @@
 #ifndef TRAIN_DISTILLATION_H
 #define TRAIN_DISTILLATION_H
 
+#include "model/flops.h"
 #include "train/objective.h"
 
 /* Layers from 0; -1: the embeddings. */
@@ -30,10 +31,14 @@ struct teacher;
 MUST_USE enum status teacher_create(struct teacher **out, struct backend *be, const struct model_config *config,
 				    const struct model_heads *heads);
 struct model *teacher_model(struct teacher *teacher);
-/* Device memory for a student whose batches have these limits: weights, activations without gradients, and gradients of the
- * student's hidden states. */
+/* Device memory for a student whose batches have these limits: weights without masters that nobody reads, activations without
+ * gradients, and gradients of the student's hidden states. */
 size_t teacher_bytes(const struct teacher *teacher, const struct shape_limits *student,
 		     const struct distillation_settings *settings);
+/* FLOPs that learning from it adds to a student's own for batches of this work: the forward pass of the layers that are asked,
+ * and the projection of hidden states. */
+double teacher_flops(const struct teacher *teacher, const struct model_config *student,
+		     const struct distillation_settings *settings, const struct model_work *work);
 /* Takes it, and gives it back, to be taken anew. */
 MUST_USE enum status teacher_allocate(struct teacher *teacher, const struct shape_limits *student,
 				      const struct distillation_settings *settings);

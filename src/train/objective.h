@@ -32,6 +32,8 @@ struct objective {
 	/* Forward, losses and backward of a batch. `first`: of a step; gradients are overwritten, not added to. */
 	void (*gradients)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
 			  struct layer_hook hook);
+	/* FLOPs of that beyond those of training the model (model/flops.h), for the host's batch. NULL: none. */
+	double (*more_flops)(const struct objective *objective, const struct batch *batch);
 	/* Turns the accumulated sums of a step, over all ranks, into metrics; the first one is "loss". */
 	void (*metrics)(struct objective *objective, const struct step *step, const struct accumulators *sums,
 			struct measures *out);

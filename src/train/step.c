@@ -102,6 +102,8 @@ static enum status micro_batch_gradients(struct training *training, const struct
 	else
 		work_queue(m.replica, &key, forward_and_backward, &m);
 	*flops += model_training_flops(training->model, host);
+	if (m.objective->more_flops)
+		*flops += m.objective->more_flops(m.objective, host);
 	return OK;
 }
 

@@ -288,6 +288,70 @@ int32_t sentence_folder_prompt(const struct sentence_folder *folder, const char 
 	return -1;
 }
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const query_names[] = {"query"};
+static const char *const document_names[] = {"document", "passage", "corpus"};
+
+/* Number of the first of these prompts that the folder has; -1: none. */
+static int32_t first_prompt(const struct sentence_folder *folder, const char *const *names, size_t count)
+{
+	int32_t prompt = -1;
+	for (size_t i = 0; i < count && prompt < 0; i++)
+		prompt = sentence_folder_prompt(folder, names[i]);
+	return prompt;
+}
+
+static const char *prompt_text(const struct sentence_folder *folder, int32_t prompt)
+{
+	return prompt >= 0 && folder->prompts[prompt].text[0] ? folder->prompts[prompt].text : NULL;
+}
+
+const char *sentence_folder_query_prompt(const struct sentence_folder *folder)
+{
+	return prompt_text(folder, first_prompt(folder, query_names, COUNT(query_names)));
+}
+
+const char *sentence_folder_document_prompt(const struct sentence_folder *folder)
+{
+	return prompt_text(folder, first_prompt(folder, document_names, COUNT(document_names)));
+}
+
+/* Changes the first of these prompts that the folder has, or adds one of the first name. */
+static enum status set_prompt(struct sentence_folder *folder, const char *const *names, size_t count, const char *text)
+{
+	int32_t prompt = first_prompt(folder, names, count);
+	char *own = NULL;
+	if (!text)
+		return OK;
+	TRY(copy_text(&own, text));
+	if (prompt < 0) {
+		struct sentence_prompt *more = realloc(folder->prompts, (size_t)(folder->prompt_count + 1) * sizeof(*more));
+		if (!more) {
+			free(own);
+			return error_set(ERR_RESOURCE, "no memory for prompts");
+		}
+		folder->prompts = more;
+		more[folder->prompt_count] = (struct sentence_prompt){.name = NULL};
+		prompt = folder->prompt_count++;
+		enum status status = copy_text(&more[prompt].name, names[0]);
+		if (status != OK) {
+			folder->prompt_count--;
+			free(own);
+			return status;
+		}
+	}
+	free(folder->prompts[prompt].text);
+	folder->prompts[prompt].text = own;
+	return OK;
+}
+
+enum status sentence_folder_set_prompts(struct sentence_folder *folder, const char *query, const char *document)
+{
+	TRY(set_prompt(folder, query_names, COUNT(query_names), query));
+	return set_prompt(folder, document_names, COUNT(document_names), document);
+}
+
 /* --- writing --- */
 
 static void put_module(struct json_writer *writer, int64_t number, const char *path, const char *class)

@@ -38,6 +38,13 @@ void sentence_folder_release(struct sentence_folder *folder);
 /* Number of the prompt of that name; -1: there is none. */
 int32_t sentence_folder_prompt(const struct sentence_folder *folder, const char *name);
 
+/* The text of the prompt for queries, or for documents (called "document", "passage" or "corpus"), by the names that
+ * sentence-transformers looks for; NULL: there is none, or it is empty. */
+const char *sentence_folder_query_prompt(const struct sentence_folder *folder);
+const char *sentence_folder_document_prompt(const struct sentence_folder *folder);
+/* Adds prompts for queries ("query") and documents ("document"), or changes those that there are. NULL: it stays as it is. */
+MUST_USE enum status sentence_folder_set_prompts(struct sentence_folder *folder, const char *query, const char *document);
+
 /* Writes modules.json, 1_Pooling/config.json, sentence_bert_config.json and config_sentence_transformers.json into `folder`,
  * beside the model's own files (weights/model_folder.h), and appends those in the folder itself to `files`. `hidden` is the width
  * of the model; `about->transformer` is not read: the BERT lies in the folder. */

@@ -146,6 +146,64 @@ static void pairs_are_learned(void **state)
 	assert_said("bertc embed");
 }
 
+/* Training with prompts is training on files that have them in their texts, and the folder says which they are. */
+static void prompts_stand_before_texts(void **state)
+{
+	static const char shared[] = "--precision fp32 --num_train_steps 4 ";
+	struct buffer table = {0}, prompted = {0};
+	(void)state;
+	assert_ok(file_read(test_path("triplets.tsv"), 1 << 20, &table));
+	char *rest = (char *)buffer_string(&table), *line = strsep(&rest, "\n");
+	buffer_format(&prompted, "%s\n", line);
+	while ((line = strsep(&rest, "\n")) && line[0]) {
+		char *anchor = strsep(&line, "\t"), *positive = strsep(&line, "\t");
+		buffer_format(&prompted, "the moon: %s\ta river: %s\ta river: %s\n", anchor, positive, line);
+	}
+	assert_ok(file_write(test_path("prompted.tsv"), prompted.data, prompted.size));
+	buffer_release(&table);
+	buffer_release(&prompted);
+
+	assert_program(0, "'the moon: ' is put before the first text",
+		       RUN("embedding", "with", "triplets.tsv",
+			   "%s--query_prompt 'the moon: ' --passage_prompt 'a river: ' --dev %s/triplets.tsv"),
+		       shared, test_folder);
+	assert_said("'a river: ' is put before its other texts");
+	assert_program(0, "", RUN("embedding", "written", "prompted.tsv", "%s--dev %s/prompted.tsv"), shared, test_folder);
+	static const char *const measures[] = {"loss", "eval_loss", "eval_ndcg@10", "eval_accuracy"};
+	for (size_t i = 0; i < sizeof(measures) / sizeof(measures[0]); i++)
+		assert_true(result(test_path("with/eval_results.json"), measures[i]) ==
+			    result(test_path("written/eval_results.json"), measures[i]));
+	assert_holds(test_path("with/final/config_sentence_transformers.json"), "\"query\": \"the moon: \"");
+	assert_holds(test_path("with/final/config_sentence_transformers.json"), "\"document\": \"a river: \"");
+
+	/* They are used later. */
+	assert_program(0, "", "evaluate --model %s/with --test %s/triplets.tsv --precision fp32 --json", test_folder,
+		       test_folder);
+	struct json_document printed;
+	double ndcg = NAN;
+	assert_ok(json_parse(&printed, "output", buffer_string(&program_output), program_output.size));
+	assert_ok(json_get_number(printed.root, "output", "ndcg@10", &ndcg));
+	json_release(&printed);
+	assert_near(ndcg, result(test_path("with/eval_results.json"), "eval_ndcg@10"), 1e-9);
+	assert_program(0, "", "embed --model %s/with --prompt_name query %s/texts.tsv", test_folder, test_folder);
+
+	/* And when one goes on: with the folder's, or with others. */
+	static const char on[] = "finetune --task embedding --model %s/with --train %s/pairs.tsv --out %s/on --num_train_steps 1 "
+				 "--threads 1 --train_batch_size 8 --max_seq_length 32 --fresh %s";
+	assert_program(0, "has prompts, which are used with pairs and triplets", on, test_folder, test_folder, test_folder, "");
+	assert_holds(test_path("on/final/config_sentence_transformers.json"), "\"document\": \"a river: \"");
+	assert_program(0, "'the moon: ' is put before", on, test_folder, test_folder, test_folder, "--document_prompt ''");
+	assert_holds(test_path("on/final/config_sentence_transformers.json"), "\"document\": \"\"");
+}
+
+/* What prompts are not for. */
+static void prompts_are_refused(void **state)
+{
+	(void)state;
+	assert_program(ERR_USAGE, "--query_prompt is for --task embedding, not reranking",
+		       RUN("reranking", "none", "scored.tsv", "--query_prompt 'query: '"));
+}
+
 /* Losses of 6 steps beside those of `out`. */
 static void same_curve(const char *out, const char *other)
 {
@@ -326,6 +384,8 @@ int main(void)
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(every_form_is_told_by_its_columns),
 		cmocka_unit_test(rerankers_score_pairs),
+		cmocka_unit_test(prompts_stand_before_texts),
+		cmocka_unit_test(prompts_are_refused),
 		cmocka_unit_test(bad_input_is_explained),
 		cmocka_unit_test(a_sweep_publishes_the_whole_folder),
 	};

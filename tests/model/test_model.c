@@ -479,6 +479,77 @@ static void dropout_has_its_places(void **state)
 	run_close(&run);
 }
 
+/* A model for forward passes alone, which keeps no masters that it does not read, gives what any other gives. */
+static void forward_needs_few_masters(void **state)
+{
+	static const struct {
+		const char *device;
+		enum dtype dtype;
+		bool fp8;
+	} backends[] = {
+		{"ref", DTYPE_F64, false}, {"cpu", DTYPE_F32, false}, {"cpu", DTYPE_BF16, false}, {"cpu", DTYPE_BF16, true}};
+	struct model_heads heads = {.architecture = "Test", .pooler = true, .count = 1};
+	(void)state;
+	heads.head[0] = (struct head){.input = INPUT_FIRST_ROW,
+				      .pooled = true,
+				      .outputs = 3,
+				      .loss = LOSS_CLASSES,
+				      .coefficient = 1,
+				      .name = "classifier"};
+	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0);
+	config.intermediate_size = 48; /* for FP8 */
+	struct shape_limits limits = model_shape_limits(&config, batch_capacity_of(&tiny.batch), tiny.batch.longest, false);
+	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+		bool copies = strcmp(backends[i].device, "ref") != 0;
+		size_t bytes[2];
+		float *slab = NULL;
+		void *outputs[2];
+		size_t size = 0;
+		struct pool *pool;
+		struct backend *be;
+		REQUIRE(pool_create(&pool, 1));
+		REQUIRE(backend_open(&be, &(struct backend_settings){.device = backends[i].device,
+								     .dtype = backends[i].dtype,
+								     .fp8 = backends[i].fp8,
+								     .pool = pool}));
+		for (int few = 0; few < 2; few++) {
+			struct model *model;
+			struct replica replica;
+			struct activations *activations;
+			REQUIRE(model_create(&model, be, &config, &heads));
+			REQUIRE(few ? model_allocate_forward(model) : model_allocate(model, false));
+			bytes[few] = few ? model_forward_bytes(model) : model_bytes(model, false);
+			REQUIRE(be->functions->replica_create(be, &replica, &limits));
+			REQUIRE(activations_create(&activations, model, limits.batch, false));
+			if (!few) {
+				slab = calloc((size_t)model->slab_count, sizeof(*slab));
+				REQUIRE(model_initialize(model, &replica, 5));
+				REQUIRE(model_get_weights(model, slab));
+			} else {
+				REQUIRE(model_set_weights(model, &replica, slab));
+				assert_true((model->layers[1].qkv.master.data == NULL) == copies);
+				assert_non_null(model->word.master.data);
+				assert_non_null(model->layers[1].qkv_bias.master.data);
+			}
+			model_forward(model, activations, &replica, &tiny.batch, false);
+			struct tensor y = model_outputs(model, activations, &replica, &tiny.batch, 0);
+			size = (size_t)(y.rows * y.columns) * dtype_bytes(y.dtype);
+			outputs[few] = malloc(size);
+			be->functions->to_host(be, outputs[few], y.data, size);
+			activations_free(activations);
+			be->functions->replica_release(&replica);
+			model_free(model);
+		}
+		assert_memory_equal(outputs[0], outputs[1], size);
+		assert_true(copies ? bytes[1] < bytes[0] : bytes[1] <= bytes[0] + 4096);
+		free(outputs[0]);
+		free(outputs[1]);
+		free(slab);
+		backend_close(be);
+		pool_free(pool);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -496,6 +567,7 @@ int main(void)
 		cmocka_unit_test(headless_steps_are_equal_on_cpu),
 		cmocka_unit_test(threads_do_not_matter),
 		cmocka_unit_test(layers_are_done_from_the_top),
+		cmocka_unit_test(forward_needs_few_masters),
 	};
 	return cmocka_run_group_tests(tests, open_golden, close_golden);
 }

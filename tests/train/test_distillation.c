@@ -282,11 +282,34 @@ static void parts_add_up(void **state)
 	assert_true(measures_get(&soft, "loss") == measures_get(&soft, "soft_loss"));
 }
 
+/* A teacher's forward pass is a third of what training it would be; of its layers only those that are asked. */
+static void flops_are_counted(void **state)
+{
+	static const struct layer_pair first[] = {{0, 1}};
+	struct distillation_settings settings = {.alpha = 1, .temperature = 1};
+	struct pupil p;
+	(void)state;
+	pupil_make(&p, LOSS_CLASSES, 12, &settings);
+	struct model_work work = model_work_of(&p.batch);
+	const struct model *teacher = teacher_model(p.teacher);
+	double one = 2 * (4 * 12 * 12 + 2 * 12 * 12) * work.tokens + 4 * 12 * work.squares, head = 2 * 12 * 3 * work.predictions;
+	assert_int_equal(teacher->config.num_hidden_layers, 3);
+	assert_true(fabs(p.objective->more_flops(p.objective, &p.batch) / (3 * one + head) - 1) < 1e-12);
+	pupil_free(&p);
+
+	settings = (struct distillation_settings){.temperature = 1, .hidden_weight = 1, .layers = first, .layer_count = 1};
+	pupil_make(&p, LOSS_CLASSES, 12, &settings);
+	double projection = 6 * 8 * 12 * work.tokens;
+	assert_true(fabs(p.objective->more_flops(p.objective, &p.batch) / (2 * one + projection) - 1) < 1e-12);
+	pupil_free(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gradients_are_those_of_the_loss),
 		cmocka_unit_test(parts_add_up),
+		cmocka_unit_test(flops_are_counted),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
