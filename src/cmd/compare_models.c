@@ -180,8 +180,8 @@ static enum status compare_files(struct tensor_results *results, const char *pat
 {
 	struct weights_file *a = &results->a[results->file_count], *b = &results->b[results->file_count];
 	int64_t first = results->count;
-	TRY(manifest_prove(path_a));
-	TRY(manifest_prove(path_b));
+	TRY(manifest_verify_file(path_a));
+	TRY(manifest_verify_file(path_b));
 	TRY(weights_file_open(a, path_a));
 	enum status status = weights_file_open(b, path_b);
 	if (status != OK) {

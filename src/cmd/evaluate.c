@@ -254,7 +254,7 @@ done:
 	folder_tokenizer_release(&tokenizer);
 	for (int64_t i = 0; status == OK && i < out->file_count; i++) {
 		struct shard_contents contents = static_contents(&out->files[i]);
-		status = contents.prove(contents.file, NULL, NULL);
+		status = contents.verify(contents.file, NULL, NULL);
 	}
 	instances_static_bounds(out->files, out->file_count, bounds);
 	bounds->shuffle = false;

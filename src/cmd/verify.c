@@ -1,4 +1,4 @@
-/* bertc verify: proves files to their last checksum. What can be verified is a table of kinds; a run folder is verified
+/* bertc verify: verifies every checksum of files. What can be verified is a table of kinds; a run folder is verified
  * part by part. */
 #include <inttypes.h>
 #include <math.h>
@@ -100,7 +100,7 @@ static enum status verify_weights(const char *path, struct finding *out)
 	struct weights_file file;
 	enum status status = OK;
 	out->proof = "format rules and finite numbers only: such files have no checksums";
-	TRY(manifest_prove(path));
+	TRY(manifest_verify_file(path));
 	TRY(weights_file_open(&file, path));
 	if (file.format == WEIGHTS_TENSORFLOW)
 		out->proof = "every tensor has a checksum and finite numbers";
@@ -331,13 +331,13 @@ static enum status verify_vocabulary(const char *path, struct finding *out)
 	struct vocab vocab;
 	out->proof = "its special tokens are there; such files have no checksums";
 	out->bytes = file_size(path);
-	TRY(manifest_prove(path));
+	TRY(manifest_verify_file(path));
 	TRY(vocab_file_read(&vocab, path));
 	vocab_release(&vocab);
 	return OK;
 }
 
-/* What proves each kind. Runs, their data and sweeps are verified part by part; json, and folders that are none of these, are
+/* What verifies each kind. Runs, their data and sweeps are verified part by part; json, and folders that are none of these, are
  * not. */
 static enum status (*const proofs[PATH_KINDS])(const char *path, struct finding *out) = {
 	[PATH_CHECKPOINT] = verify_manifest,

@@ -166,7 +166,7 @@ static enum status labelled_hint(struct instances *base, int64_t epoch, int64_t 
 	return epoch_start_set(&self(base)->known, epoch, first);
 }
 
-static enum status labelled_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
+static enum status labelled_plan(struct instances *base, int64_t sample, struct example_plan *out, int64_t *epoch, int64_t *first)
 {
 	const struct labelled_instances *own = self(base);
 	const struct labelled_set *set = own->set;
@@ -174,7 +174,7 @@ static enum status labelled_pick(struct instances *base, int64_t sample, struct 
 	uint64_t index = (uint64_t)(sample - *first);
 	if (own->source.shuffle)
 		index = rng_permute(own->source.seed, RNG_SHUFFLE, (uint32_t)*epoch, (uint64_t)set->example_count, index);
-	*out = (struct pick){.index = (int64_t)index, .sample = sample};
+	*out = (struct example_plan){.index = (int64_t)index, .sample = sample};
 	for (int64_t s = set->examples[index]; s < set->examples[index + 1]; s++) {
 		int32_t length = (int32_t)(set->sequences[s + 1] - set->sequences[s]);
 		out->tokens += length;
@@ -203,10 +203,10 @@ static void copy_items(const struct labelled_items *items, int64_t example, stru
 		       (size_t)(count * items->width) * sizeof(*out->classes));
 }
 
-static enum status labelled_make(struct instances *base, const struct pick *pick, struct example *out)
+static enum status labelled_make(struct instances *base, const struct example_plan *plan, struct example *out)
 {
 	const struct labelled_set *set = self(base)->set;
-	int64_t first = set->examples[pick->index], end = set->examples[pick->index + 1];
+	int64_t first = set->examples[plan->index], end = set->examples[plan->index + 1];
 	out->sequence_count = (int32_t)(end - first);
 	out->token_count = 0;
 	for (int64_t s = first; s < end; s++) {
@@ -219,7 +219,7 @@ static enum status labelled_make(struct instances *base, const struct pick *pick
 	}
 	for (int h = 0; h < BATCH_HEADS; h++)
 		if (set->items[h].width > 0)
-			copy_items(&set->items[h], pick->index, &out->labels[h]);
+			copy_items(&set->items[h], plan->index, &out->labels[h]);
 	return OK;
 }
 
@@ -233,7 +233,7 @@ static const struct source_functions labelled_functions = {
 	.per_epoch = labelled_per_epoch,
 	.locate = labelled_locate,
 	.hint = labelled_hint,
-	.pick = labelled_pick,
+	.plan = labelled_plan,
 	.make = labelled_make,
 };
 

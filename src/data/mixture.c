@@ -82,7 +82,7 @@ static enum status mixture_hint(struct instances *base, int64_t epoch, int64_t f
 	return OK;
 }
 
-static enum status mixture_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
+static enum status mixture_plan(struct instances *base, int64_t sample, struct example_plan *out, int64_t *epoch, int64_t *first)
 {
 	struct mixture *mixture = self(base);
 	int64_t own_epoch, own_first;
@@ -93,14 +93,14 @@ static enum status mixture_pick(struct instances *base, int64_t sample, struct p
 	int32_t member = mixture->member[sample % BLOCK];
 	int64_t number = mixture->sample[sample % BLOCK];
 	pthread_mutex_unlock(&mixture->lock);
-	TRY(instances_pick(mixture->sources[member], number, out, &own_epoch, &own_first));
+	TRY(instances_plan(mixture->sources[member], number, out, &own_epoch, &own_first));
 	out->member = member;
 	return mixture_locate(base, sample, epoch, first);
 }
 
-static enum status mixture_make(struct instances *base, const struct pick *pick, struct example *out)
+static enum status mixture_make(struct instances *base, const struct example_plan *plan, struct example *out)
 {
-	return instances_make(self(base)->sources[pick->member], pick, out);
+	return instances_make(self(base)->sources[plan->member], plan, out);
 }
 
 static void mixture_close(struct instances *base)
@@ -119,7 +119,7 @@ static const struct source_functions mixture_functions = {
 	.per_epoch = mixture_per_epoch,
 	.locate = mixture_locate,
 	.hint = mixture_hint,
-	.pick = mixture_pick,
+	.plan = mixture_plan,
 	.make = mixture_make,
 };
 

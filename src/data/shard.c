@@ -1,4 +1,4 @@
-/* Reading of token shards: the index is proved once, then trusted. */
+/* Reading of token shards: the index is verified once, then trusted. */
 #include "data/shard.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static enum status read_header(struct shard *shard)
 }
 
 /* Every entry of the index lies within the files and follows from its neighbours. */
-static enum status prove_index(struct shard *shard)
+static enum status verify_index(struct shard *shard)
 {
 	int64_t bin_bytes = (int64_t)shard->bin.size, unit = id_bytes(shard);
 	for (int64_t i = 0; i < shard->sentence_count; i++) {
@@ -184,7 +184,7 @@ static enum status open_files(struct shard *shard)
 	TRY(shard_path(path, shard->prefix, ".bin"));
 	TRY(file_map_open(&shard->bin, path));
 	TRY(read_header(shard));
-	TRY(prove_index(shard));
+	TRY(verify_index(shard));
 	shard->ids = shard->bin.data;
 	shard->index_hash = hash64(shard->idx.data, shard->idx.size);
 

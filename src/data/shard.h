@@ -66,7 +66,7 @@ void shard_writer_abandon(struct shard_writer *writer);
 /* Removes the files of a shard, the description first; none there is fine. */
 MUST_USE enum status shard_remove(const char *prefix);
 
-/* Reading: mapped. Opening proves every number of the index against the sizes of the files, and the
+/* Reading: mapped. Opening verifies every number of the index against the sizes of the files, and the
  * description (if there is one) against the index; ids are checked against the vocabulary by
  * shard_check_vocab() and again wherever they are used. Zero-initialised or closed, it may be closed again.
  */
@@ -116,7 +116,7 @@ static inline int64_t shard_document(const struct shard *shard, int64_t document
 	return first;
 }
 
-/* Opens a shard and proves it to its last byte: the index and, where a description says them, the checksums of both
+/* Opens a shard and verifies it to its last byte: the index and, where a description says them, the checksums of both
  * files and every id against the size of the vocabulary. ERR_DATA says what is wrong. *out_bytes (of all its files) and
  * *out_described may be NULL. */
 MUST_USE enum status shard_verify(const char *prefix, int64_t *out_bytes, bool *out_described);

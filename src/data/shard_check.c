@@ -27,21 +27,21 @@ static void *check_main(void *context)
 	struct shard_check *check = context;
 	enum status status = OK;
 	for (int64_t i = 0; i < check->count && status == OK && !check->cancelled; i++)
-		status = check->items[i].prove(check->items[i].file, is_cancelled, check);
+		status = check->items[i].verify(check->items[i].file, is_cancelled, check);
 	if (status != OK && !check->cancelled)
 		check->error = *error_last();
 	check->done = true;
 	return NULL;
 }
 
-static enum status prove_shard(const void *shard, bool (*cancelled)(const void *context), const void *context)
+static enum status verify_shard(const void *shard, bool (*cancelled)(const void *context), const void *context)
 {
 	return shard_check_contents(shard, cancelled, context);
 }
 
 struct shard_contents shard_contents(const struct shard *shard)
 {
-	return (struct shard_contents){.prove = prove_shard, .file = shard, .bytes = (int64_t)shard->bin.size};
+	return (struct shard_contents){.verify = verify_shard, .file = shard, .bytes = (int64_t)shard->bin.size};
 }
 
 enum status shard_check_start(struct shard_check **out, const struct shard_contents *items, int64_t count, int64_t at_once)
@@ -54,7 +54,7 @@ enum status shard_check_start(struct shard_check **out, const struct shard_conte
 		bytes += items[i].bytes;
 	if (bytes <= at_once) {
 		for (int64_t i = 0; i < count; i++)
-			TRY(items[i].prove(items[i].file, NULL, NULL));
+			TRY(items[i].verify(items[i].file, NULL, NULL));
 		return OK;
 	}
 	TRY(memory_new(&check, 1, sizeof(*check), "a check of shards"));

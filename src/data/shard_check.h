@@ -1,4 +1,4 @@
-/* Proves that the contents of open shards and files of instances are those that were written. Few are read at once; of many a
+/* Verifies that the contents of open shards and files of instances are those that were written. Few are read at once; of many a
  * thread reads them while work on them begins. */
 #ifndef DATA_SHARD_CHECK_H
 #define DATA_SHARD_CHECK_H
@@ -8,7 +8,7 @@
 /* Something open whose bytes have a checksum. */
 struct shard_contents {
 	/* ERR_DATA that names what is wrong. `cancelled` ends it early, with any result. */
-	enum status (*prove)(const void *file, bool (*cancelled)(const void *context), const void *context);
+	enum status (*verify)(const void *file, bool (*cancelled)(const void *context), const void *context);
 	const void *file;
 	int64_t bytes;
 };

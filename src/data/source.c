@@ -35,10 +35,10 @@ enum status instances_hint(struct instances *instances, int64_t epoch, int64_t f
 	return instances->functions->hint(instances, epoch, first_sample);
 }
 
-enum status instances_pick(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
+enum status instances_plan(struct instances *instances, int64_t sample, struct example_plan *out, int64_t *epoch, int64_t *first)
 {
 	int64_t found_epoch = 0, found_first = 0;
-	TRY(instances->functions->pick(instances, sample, out, &found_epoch, &found_first));
+	TRY(instances->functions->plan(instances, sample, out, &found_epoch, &found_first));
 	if (epoch)
 		*epoch = found_epoch;
 	if (first)
@@ -46,9 +46,9 @@ enum status instances_pick(struct instances *instances, int64_t sample, struct p
 	return OK;
 }
 
-enum status instances_make(struct instances *instances, const struct pick *pick, struct example *out)
+enum status instances_make(struct instances *instances, const struct example_plan *plan, struct example *out)
 {
-	return instances->functions->make(instances, pick, out);
+	return instances->functions->make(instances, plan, out);
 }
 
 void epoch_start_locate(struct epoch_start *known, int64_t per_epoch, int64_t sample, int64_t *out_epoch, int64_t *out_first)
@@ -76,11 +76,11 @@ enum status epoch_start_set(struct epoch_start *known, int64_t epoch, int64_t fi
 enum status instances_mean_length(struct instances *instances, int64_t limit, double *out)
 {
 	int64_t count = instances_per_epoch(instances), tokens = 0;
-	struct pick pick;
+	struct example_plan plan;
 	count = count < limit ? count : limit;
 	for (int64_t i = 0; i < count; i++) {
-		TRY(instances_pick(instances, i, &pick, NULL, NULL));
-		tokens += pick.tokens;
+		TRY(instances_plan(instances, i, &plan, NULL, NULL));
+		tokens += plan.tokens;
 	}
 	*out = count > 0 ? (double)tokens / (double)count : 0.0;
 	return OK;

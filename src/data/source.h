@@ -25,7 +25,7 @@ static inline int64_t example_tokens(const struct example_bounds *bounds)
 	return (int64_t)bounds->max_seq_length * bounds->sequences;
 }
 
-/* One example spelled out, in buffers that its bounds fit into. */
+/* One example, built in buffers that are large enough for its bounds. */
 struct example {
 	int32_t token_count, sequence_count;
 	int32_t *lengths;                        /* [sequence_count] tokens of each sequence */
@@ -33,9 +33,9 @@ struct example {
 	struct batch_labels labels[BATCH_HEADS]; /* rows count from the example's first token */
 };
 
-/* Where an example comes from and how large it will be, before it is spelled out. `at`, `member` and `sample` are the source's
- * own business. */
-struct pick {
+/* Where an example comes from and how large it will be, before it is built. `member` and `sample` are for the source's own use.
+ */
+struct example_plan {
 	union {
 		/* Of shards: sentences numbered through all of them, and tokens before truncation (without a segment B, b_first
 		 * counts the tokens of sentence a_first that belong to the instance before). */
@@ -54,11 +54,11 @@ struct pick {
 };
 
 /* The size of an example of one sequence. */
-static inline void pick_single(struct pick *pick, int32_t length)
+static inline void plan_single(struct example_plan *plan, int32_t length)
 {
-	pick->tokens = pick->longest = length;
-	pick->sequences = 1;
-	pick->squares = (int64_t)length * length;
+	plan->tokens = plan->longest = length;
+	plan->sequences = 1;
+	plan->squares = (int64_t)length * length;
 }
 
 struct instances;
@@ -74,8 +74,9 @@ struct source_functions {
 	 * walking the epochs before it; called right after opening. Of a larger epoch a few instances are left out (others
 	 * each time), of a smaller one a few come twice. NULL: it is so already. */
 	void (*even_epochs)(struct instances *instances);
-	enum status (*pick)(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first);
-	enum status (*make)(struct instances *instances, const struct pick *pick, struct example *out);
+	enum status (*plan)(struct instances *instances, int64_t sample, struct example_plan *out, int64_t *epoch,
+			    int64_t *first);
+	enum status (*make)(struct instances *instances, const struct example_plan *plan, struct example *out);
 };
 
 /* The first member of each source. Functions may be called from any thread. */
@@ -98,11 +99,11 @@ MUST_USE enum status instances_epoch_count(struct instances *instances, int64_t 
 MUST_USE enum status instances_locate(struct instances *instances, int64_t sample, int64_t *out_epoch, int64_t *out_first);
 MUST_USE enum status instances_hint(struct instances *instances, int64_t epoch, int64_t first_sample);
 
-/* The pick of a sample; *epoch and *first (may be NULL) as instances_locate says. */
-MUST_USE enum status instances_pick(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,
+/* The plan of a sample; *epoch and *first (may be NULL) as in instances_locate(). */
+MUST_USE enum status instances_plan(struct instances *instances, int64_t sample, struct example_plan *out, int64_t *epoch,
 				    int64_t *first);
-/* Spells it out: pick->tokens ids and types, at most pick->labels items for each head. */
-MUST_USE enum status instances_make(struct instances *instances, const struct pick *pick, struct example *out);
+/* Builds the example: plan->tokens ids and types, at most plan->labels items for each head. */
+MUST_USE enum status instances_make(struct instances *instances, const struct example_plan *plan, struct example *out);
 
 /* The first sample of an epoch, from which a source whose epochs all have the same number of samples finds every other epoch:
  * what such a source needs for `locate` and `hint`. */
@@ -115,9 +116,9 @@ void epoch_start_locate(struct epoch_start *known, int64_t per_epoch, int64_t sa
 MUST_USE enum status epoch_start_set(struct epoch_start *known, int64_t epoch, int64_t first);
 
 /* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one; half of one is refused:
- * ERR_USAGE), in an order drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. The sources'
- * epochs go on by themselves, each with as many samples as its first: any sample is found at once. instances_per_epoch() is the
- * sum of the sources', instances_locate() tells where all last began an epoch together. */
+ * ERR_USAGE), in an order drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. Each
+ * source has its own epochs, each with as many samples as its first: any sample is found at once. instances_per_epoch() is the
+ * sum of the sources', instances_locate() gives the place where all last began an epoch together. */
 MUST_USE enum status instances_open_mixture(struct instances **out, struct instances *const *sources, const double *weights,
 					    int64_t count, uint64_t seed);
 

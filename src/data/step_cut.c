@@ -50,13 +50,13 @@ void step_cut_release(struct step_cut *cut)
 }
 
 /* Indices by falling length; equal lengths in their order. */
-static void sort_by_length(struct step_cut *cut, const struct pick *picks, int64_t count)
+static void sort_by_length(struct step_cut *cut, const struct example_plan *plans, int64_t count)
 {
 	int32_t *starts = cut->counts, sum = 0;
 	memset(starts, 0, ((size_t)cut->longest + 2) * sizeof(*starts));
 	for (int64_t i = 0; i < count; i++) {
-		BUG_IF(picks[i].tokens < 0 || picks[i].tokens > cut->longest);
-		starts[picks[i].tokens]++;
+		BUG_IF(plans[i].tokens < 0 || plans[i].tokens > cut->longest);
+		starts[plans[i].tokens]++;
 	}
 	for (int32_t length = cut->longest; length >= 0; length--) {
 		int32_t here = starts[length];
@@ -64,7 +64,7 @@ static void sort_by_length(struct step_cut *cut, const struct pick *picks, int64
 		sum += here;
 	}
 	for (int64_t i = 0; i < count; i++)
-		cut->by_length[starts[picks[i].tokens]++] = (int32_t)i;
+		cut->by_length[starts[plans[i].tokens]++] = (int32_t)i;
 }
 
 static bool is_lighter(const struct part_load *a, const struct part_load *b)
@@ -92,7 +92,7 @@ static void sift(struct part_load *heap, int32_t count)
 }
 
 /* Fills part_of. */
-static void share_out(struct step_cut *cut, const struct pick *picks, int64_t count)
+static void share_out(struct step_cut *cut, const struct example_plan *plans, int64_t count)
 {
 	struct part_load *heap = cut->heap;
 	int32_t open = cut->parts;
@@ -101,14 +101,14 @@ static void share_out(struct step_cut *cut, const struct pick *picks, int64_t co
 	for (int64_t i = 0; i < count; i++) {
 		int32_t example = cut->by_length[i];
 		cut->part_of[example] = heap[0].part;
-		heap[0].work += picks[example].tokens * cut->settings->linear_work + picks[example].squares;
+		heap[0].work += plans[example].tokens * cut->settings->linear_work + plans[example].squares;
 		if (++heap[0].examples == cut->part_examples)
 			heap[0] = heap[--open];
 		sift(heap, open);
 	}
 }
 
-void step_cut_parts(struct step_cut *cut, const struct pick *picks, int64_t count, int32_t *order, int64_t *ends)
+void step_cut_parts(struct step_cut *cut, const struct example_plan *plans, int64_t count, int32_t *order, int64_t *ends)
 {
 	if (cut->parts == 1) {
 		for (int64_t i = 0; i < count; i++)
@@ -116,8 +116,8 @@ void step_cut_parts(struct step_cut *cut, const struct pick *picks, int64_t coun
 		ends[0] = count;
 		return;
 	}
-	sort_by_length(cut, picks, count);
-	share_out(cut, picks, count);
+	sort_by_length(cut, plans, count);
+	share_out(cut, plans, count);
 	memset(ends, 0, (size_t)cut->parts * sizeof(*ends));
 	for (int64_t i = 0; i < count; i++)
 		ends[cut->part_of[i]]++;
@@ -144,17 +144,17 @@ static int32_t cut_equally(int32_t pieces, int64_t begin, int64_t end, int32_t *
 }
 
 /* Does the example fit behind what the micro-batch holds? */
-static bool fits_behind(const struct batch_capacity *used, const struct pick *pick, const struct batch_capacity *capacity)
+static bool fits_behind(const struct batch_capacity *used, const struct example_plan *plan, const struct batch_capacity *capacity)
 {
-	bool fits = pick->sequences <= capacity->sequences - used->sequences && used->examples < capacity->examples &&
-		    pick->tokens <= capacity->tokens - used->tokens;
+	bool fits = plan->sequences <= capacity->sequences - used->sequences && used->examples < capacity->examples &&
+		    plan->tokens <= capacity->tokens - used->tokens;
 	for (int h = 0; h < BATCH_HEADS; h++)
-		fits = fits && pick->labels[h] <= capacity->labels[h].count - used->labels[h].count;
+		fits = fits && plan->labels[h] <= capacity->labels[h].count - used->labels[h].count;
 	return fits;
 }
 
-int32_t step_cut_batches(const struct step_settings *settings, const struct pick *picks, const int32_t *order, int64_t begin,
-			 int64_t end, int32_t *ends)
+int32_t step_cut_batches(const struct step_settings *settings, const struct example_plan *plans, const int32_t *order,
+			 int64_t begin, int64_t end, int32_t *ends)
 {
 	if (begin == end)
 		return 0;
@@ -163,18 +163,18 @@ int32_t step_cut_batches(const struct step_settings *settings, const struct pick
 	struct batch_capacity used = {0};
 	int32_t batches = 0;
 	for (int64_t i = begin; i < end; i++) {
-		const struct pick *pick = &picks[order[i]];
-		if (!fits_behind(&used, pick, &settings->capacity)) {
+		const struct example_plan *plan = &plans[order[i]];
+		if (!fits_behind(&used, plan, &settings->capacity)) {
 			if (ends)
 				ends[batches] = (int32_t)i;
 			batches++;
 			used = (struct batch_capacity){0};
 		}
-		used.tokens += pick->tokens;
-		used.sequences += pick->sequences;
+		used.tokens += plan->tokens;
+		used.sequences += plan->sequences;
 		used.examples++;
 		for (int h = 0; h < BATCH_HEADS; h++)
-			used.labels[h].count += pick->labels[h];
+			used.labels[h].count += plan->labels[h];
 	}
 	if (ends)
 		ends[batches] = (int32_t)end;

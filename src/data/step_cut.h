@@ -24,12 +24,12 @@ void step_cut_release(struct step_cut *cut);
 /* Shares out examples among parts: the longest first, each to the part that has the least work so far and is not full.
  * `order` (count) gets the indices of the first part's examples, ascending, then the second's, ...;
  * `ends` (parts) where each part ends in it. */
-void step_cut_parts(struct step_cut *cut, const struct pick *picks, int64_t count, int32_t *order, int64_t *ends);
+void step_cut_parts(struct step_cut *cut, const struct example_plan *plans, int64_t count, int32_t *order, int64_t *ends);
 
 /* Cuts the examples order[begin] to order[end - 1] of one part into micro-batches: as few as the capacity allows (greedy
  * in order is fewest), or a given number of equal example counts. Returns how many; where each ends goes into `ends`,
- * unless that is NULL. Of labels the picks know how many there are at most. */
-int32_t step_cut_batches(const struct step_settings *settings, const struct pick *picks, const int32_t *order, int64_t begin,
-			 int64_t end, int32_t *ends);
+ * unless that is NULL. Of labels the plans know how many there are at most. */
+int32_t step_cut_batches(const struct step_settings *settings, const struct example_plan *plans, const int32_t *order,
+			 int64_t begin, int64_t end, int32_t *ends);
 
 #endif

@@ -1,4 +1,4 @@
-/* Whole steps, made ahead in a thread: a list of picks, its cut into micro-batches, and the packed rows. */
+/* Whole steps, made ahead in a thread: a list of plans, its cut into micro-batches, and the packed rows. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define SLOTS 4
 #define AHEAD 2
 /* The batches of so many steps lie ready where they take no more than this. Larger steps, of a thousand micro-batches,
- * are counted ahead and remembered as picks; a micro-batch is spelled out when it is asked for. */
+ * are counted ahead and remembered as plans; a micro-batch is spelled out when it is asked for. */
 #define READY_BYTES ((size_t)256 << 20)
 /* Micro-batches spelled out of such steps: what is on its way to the device, and the next. */
 #define SPELLED 2
@@ -30,10 +30,10 @@ struct batch_maker {
 /* What is remembered of a step whose batches are not ready. */
 struct outline {
 	struct step_reader *reader;
-	struct pick *picks; /* [batch_size] */
-	int32_t *order;     /* [batch_size] indices of picks, rank after rank */
-	int64_t first;      /* of this rank's in it */
-	int32_t *ends;      /* [batch_limit] places in it up to the end of each micro-batch */
+	struct example_plan *plans; /* [batch_size] */
+	int32_t *order;             /* [batch_size] indices of plans, rank after rank */
+	int64_t first;              /* of this rank's in it */
+	int32_t *ends;              /* [batch_limit] places in it up to the end of each micro-batch */
 };
 
 struct step_reader {
@@ -135,14 +135,14 @@ static struct batch_labels labels_behind(const struct batch_labels *labels)
 }
 
 /* Appends one example, made in place in the batch's arrays. */
-static enum status append_example(struct batch_maker *maker, struct batch *batch, int64_t sample, const struct pick *pick)
+static enum status append_example(struct batch_maker *maker, struct batch *batch, int64_t sample, const struct example_plan *plan)
 {
 	int32_t start = batch->token_count, sequences = batch->sequence_count;
 	struct example example = {
 		.lengths = batch->starts + sequences + 1, .ids = batch->ids + start, .types = batch->types + start};
 	for (int h = 0; h < BATCH_HEADS; h++)
 		example.labels[h] = labels_behind(&batch->labels[h]);
-	TRY(instances_make(maker->instances, pick, &example));
+	TRY(instances_make(maker->instances, plan, &example));
 	int64_t first_sample = sample * instances_bounds(maker->instances)->sequences;
 	for (int32_t k = 0, at = start; k < example.sequence_count; k++) {
 		int32_t length = example.lengths[k];
@@ -185,7 +185,7 @@ static enum status fill_batch(struct batch_maker *maker, const struct outline *o
 	empty_batch(batch);
 	for (int64_t i = begin; i < end; i++) {
 		int32_t example = outline->order[i];
-		TRY(append_example(maker, batch, first_sample + example, &outline->picks[example]));
+		TRY(append_example(maker, batch, first_sample + example, &outline->plans[example]));
 	}
 	sort_by_id(maker, batch);
 	clear_tails(batch, &before);
@@ -220,7 +220,7 @@ static enum status count_step(struct step_reader *reader, const struct outline *
 	int64_t end = step->batch_count > 0 ? outline->ends[step->batch_count - 1] : outline->first;
 	for (int64_t i = outline->first; i < end; i++) {
 		empty_batch(&reader->scratch);
-		TRY(append_example(&reader->ahead, &reader->scratch, 0, &outline->picks[outline->order[i]]));
+		TRY(append_example(&reader->ahead, &reader->scratch, 0, &outline->plans[outline->order[i]]));
 		add_counts(step, &reader->scratch);
 	}
 	return OK;
@@ -232,7 +232,7 @@ static void cut_step(struct step_reader *reader, struct outline *outline, struct
 	const struct step_settings *settings = &reader->settings;
 	int32_t replicas = settings->replicas > 0 ? settings->replicas : 1;
 	int64_t begin = 0, *ends = reader->part_ends;
-	step_cut_parts(&reader->cut, outline->picks, step->example_count, outline->order, ends);
+	step_cut_parts(&reader->cut, outline->plans, step->example_count, outline->order, ends);
 	step->batch_count = step->most_batches = 0;
 	step->fewest_batches = INT32_MAX;
 	for (int32_t rank = 0, part = 0; part < reader->cut.parts; rank++) {
@@ -241,7 +241,7 @@ static void cut_step(struct step_reader *reader, struct outline *outline, struct
 		if (own)
 			outline->first = begin;
 		for (int32_t replica = 0; replica < replicas; replica++, part++) {
-			batches += step_cut_batches(settings, outline->picks, outline->order, begin, ends[part],
+			batches += step_cut_batches(settings, outline->plans, outline->order, begin, ends[part],
 						    own ? outline->ends + batches : NULL);
 			begin = ends[part];
 		}
@@ -265,15 +265,15 @@ static enum status make_step(struct step_reader *reader, int64_t index)
 	step->example_count = settings->batch_size;
 	if (settings->sample_count > 0 && step->example_count > settings->sample_count - step->first_sample)
 		step->example_count = settings->sample_count - step->first_sample;
-	TRY(instances_pick(reader->instances, step->first_sample, &outline->picks[0], &step->epoch, &step->epoch_first));
+	TRY(instances_plan(reader->instances, step->first_sample, &outline->plans[0], &step->epoch, &step->epoch_first));
 	for (int64_t i = 1; i < step->example_count; i++)
-		TRY(instances_pick(reader->instances, step->first_sample + i, &outline->picks[i], NULL, NULL));
+		TRY(instances_plan(reader->instances, step->first_sample + i, &outline->plans[i], NULL, NULL));
 	step->token_count = 0;
 	memset(step->weights, 0, sizeof(step->weights));
 	memset(step->labelled, 0, sizeof(step->labelled));
 	for (int64_t i = 0; i < step->example_count; i++) {
-		step->lengths[i] = outline->picks[i].tokens;
-		step->token_count += outline->picks[i].tokens;
+		step->lengths[i] = outline->plans[i].tokens;
+		step->token_count += outline->plans[i].tokens;
 	}
 	cut_step(reader, outline, step);
 	if (reader->ready)
@@ -370,7 +370,7 @@ static bool batches_are_ready(const struct step_reader *reader)
 static enum status take_outline(struct step_reader *reader, struct outline *outline)
 {
 	outline->reader = reader;
-	TRY(memory_new(&outline->picks, reader->settings.batch_size, sizeof(*outline->picks), "step"));
+	TRY(memory_new(&outline->plans, reader->settings.batch_size, sizeof(*outline->plans), "step"));
 	TRY(memory_new(&outline->order, reader->settings.batch_size, sizeof(*outline->order), "step"));
 	return memory_new(&outline->ends, reader->batch_limit, sizeof(*outline->ends), "step");
 }
@@ -498,7 +498,7 @@ void step_reader_close(struct step_reader *reader)
 			batch_release(&reader->slots[s].batches[b]);
 		free(reader->slots[s].batches);
 		free(reader->slots[s].lengths);
-		free(reader->outlines[s].picks);
+		free(reader->outlines[s].plans);
 		free(reader->outlines[s].order);
 		free(reader->outlines[s].ends);
 	}
@@ -520,7 +520,7 @@ size_t step_reader_bytes(const struct example_bounds *bounds, const struct step_
 	if (count_batches(&reader) != OK)
 		return 0; /* said when it is opened */
 	size_t batch = batch_bytes(&settings->capacity), lengths = SLOTS * (size_t)settings->batch_size * sizeof(int32_t);
-	size_t outline = (size_t)settings->batch_size * (sizeof(struct pick) + sizeof(int32_t)) +
+	size_t outline = (size_t)settings->batch_size * (sizeof(struct example_plan) + sizeof(int32_t)) +
 			 (size_t)reader.batch_limit * sizeof(int32_t);
 	if (batches_are_ready(&reader))
 		return SLOTS * (size_t)reader.batch_limit * batch + outline + lengths;

@@ -105,7 +105,7 @@ static enum status read_sizes(struct pickle_machine *machine, const struct pickl
 
 /* Elements of the shape, and that the last of them lies in the storage. A view that repeats elements (stride
  * 0) could be any number of times larger than the file, and is no weight. */
-static enum status prove_view(struct pickle_machine *machine, struct pickle_tensor *tensor)
+static enum status verify_view(struct pickle_machine *machine, struct pickle_tensor *tensor)
 {
 	int64_t count = 1, last = tensor->offset;
 	bool overflow = false, empty = false;
@@ -169,7 +169,7 @@ static enum status rebuild_tensor(struct pickle_machine *machine, const struct p
 	if (stride_count != tensor->rank)
 		return pickle_fail(machine, "a tensor of %d dimensions with %d strides", tensor->rank, stride_count);
 	*out = value;
-	return prove_view(machine, tensor);
+	return verify_view(machine, tensor);
 }
 
 enum status pickle_run_reduce(struct pickle_machine *machine)

@@ -108,7 +108,7 @@ static enum status read_sizes(const struct json *tensor, const char *key, int li
 	return OK;
 }
 
-/* One tensor of the header. Its place in the file is kept as an offset in `data` until it is proved. */
+/* One tensor of the header. Its place in the file is kept as an offset in `data` until it is verified. */
 static enum status read_entry(struct safetensors_entry *entry, const struct json *tensor, const char *path, int64_t offsets[2])
 {
 	if (tensor->kind != JSON_OBJECT)

@@ -1,5 +1,5 @@
 /* safetensors: named tensors in one file. The reader obeys every rule of the reference and then some
- * (docs/formats.md): nothing is allocated from a number in the header before the header has been proved against
+ * (docs/formats.md): nothing is allocated from a number in the header before the header has been verified against
  * the size of the file. The writer orders tensors as the reference does, through an atomic file_writer. */
 #ifndef FORMATS_SAFETENSORS_H
 #define FORMATS_SAFETENSORS_H

@@ -311,7 +311,7 @@ static enum status add_tensor(struct torch_file *file, const struct pickle_value
 		.checked_bytes = (uint64_t)storage->elements * element,
 		.expected = storage->crc32,
 	};
-	if (tensor->count > 0) { /* the offset of an empty tensor is not proved */
+	if (tensor->count > 0) { /* the offset of an empty tensor is not verified */
 		out->data += (uint64_t)tensor->offset * element;
 		out->offset += (uint64_t)tensor->offset * element;
 	}

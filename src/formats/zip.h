@@ -1,4 +1,4 @@
-/* Zip archives of stored entries, as torch.save writes them: the directory is proved against the file before anything
+/* Zip archives of stored entries, as torch.save writes them: the directory is verified against the file before anything
  * is read, entries may not overlap, and compressed or encrypted ones are refused, so that no small file becomes a large
  * one. Zip64 is understood. */
 #ifndef FORMATS_ZIP_H

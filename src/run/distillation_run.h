@@ -26,7 +26,7 @@ struct distillation_run {
 	uint64_t hash;           /* of its weights; once it is loaded */
 };
 
-/* Reads the teacher's folder but for its weights, and proves that it answers the same task with the same vocabulary and labels.
+/* Reads the teacher's folder but for its weights, and verifies that it answers the same task with the same vocabulary and labels.
  * Sets heads->projection if the student's hidden states need one. After the student's own files are read. */
 MUST_USE enum status distillation_run_prepare(struct distillation_run *out, const struct distillation_options *options,
 					      const struct run *run, const struct task_state *task, struct model_heads *heads);

@@ -323,7 +323,7 @@ static enum status check_shard(const struct shard *shard, const struct run_data 
 	return shard->described ? check_splitting(shard->prefix, &shard->description, &data->tokenizer) : OK;
 }
 
-/* Opens shards and proves that they belong to the vocabulary. */
+/* Opens shards and verifies that they belong to the vocabulary. */
 static enum status shards_open(const char *const *prefixes, int64_t count, const struct run_data *data, struct shard **out,
 			       int64_t *out_count)
 {
@@ -548,7 +548,7 @@ static enum status check_paths(const struct run_data_settings *settings)
 }
 
 /* All shards and files of instances, those of evaluation sets included. */
-static enum status prove_contents(struct run_data *data)
+static enum status verify_contents(struct run_data *data)
 {
 	int64_t count = data->train_count + data->train_file_count;
 	struct shard_contents *items;
@@ -624,8 +624,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		TRY_GOTO(shards_open(names, 1, out, &out->train, &out->train_count), failed);
 	}
 	TRY_GOTO(evaluation_open(settings, tokenizer, prefix, out), failed);
-	if (settings->prove_contents)
-		TRY_GOTO(prove_contents(out), failed);
+	if (settings->verify_contents)
+		TRY_GOTO(verify_contents(out), failed);
 	out->hash = data_hash(out, false);
 	out->older_hash = data_hash(out, true);
 	tokenizer_close(tokenizer);

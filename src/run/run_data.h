@@ -29,7 +29,7 @@ struct run_data_settings {
 	bool cased;                            /* when nothing else says: see cased_given */
 	bool cased_given;                      /* `cased` is what a person asked for: what contradicts it is refused */
 	int32_t pair_length, pair_predictions; /* of pairs to rewrite, as in struct instance_demands */
-	bool prove_contents;                   /* compare the tokens of shards with their checksums: one rank does */
+	bool verify_contents;                  /* compare the tokens of shards with their checksums: one rank does */
 	struct pool *pool;
 	bool resumed; /* a checkpoint goes on with the folder as it is; without one, a folder made
 			 with other settings is made again */

@@ -198,7 +198,7 @@ enum status checkpoint_read_state(const char *path, struct json_document *docume
 {
 	char file[PATH_BYTES];
 	TRY(path_join(file, path, STATE_NAME));
-	TRY(manifest_prove(file));
+	TRY(manifest_verify_file(file));
 	TRY(json_read(document, file, CHECKPOINT_JSON_LIMIT));
 	enum status status = checkpoint_state_read(document->root, file, state, data_hash);
 	if (status == OK)

@@ -68,7 +68,7 @@ static enum status check_values(const char *path, const char *name, const void *
 }
 
 /* One "<kind>.<parameter>" set of a file into a device slab of any float type; of moments what this rank owns. */
-static enum status slab_read(const char *path, const struct safetensors *file, struct file_proof *proof, const char *kind,
+static enum status slab_read(const char *path, const struct safetensors *file, struct file_check *check, const char *kind,
 			     const struct model *model, const struct buckets *buckets, const struct tensor *slab)
 {
 	bool wide = slab->dtype == DTYPE_F64;
@@ -91,7 +91,7 @@ static enum status slab_read(const char *path, const struct safetensors *file, s
 			status = error_set(ERR_STATE, "'%s': '%s' is %s", path, name, entry ? "of another size" : "missing");
 			goto done;
 		}
-		file_proof_advance(proof, &file->map, (const unsigned char *)entry->data + entry->bytes - file->map.data);
+		file_check_advance(check, &file->map, (const unsigned char *)entry->data + entry->bytes - file->map.data);
 		if (wide)
 			TRY_GOTO(safetensors_to_double(entry, path, host), done);
 		else
@@ -108,22 +108,22 @@ done:
 static enum status moments_read(const char *path, const struct model *model, const struct optimizer *optimizer)
 {
 	struct safetensors file;
-	struct file_proof proof;
+	struct file_check check;
 	struct slab_source sources[SLAB_SOURCES];
 	int source_count = checkpoint_slabs(model, optimizer, sources);
-	TRY(file_proof_begin(&proof, path));
+	TRY(file_check_begin(&check, path));
 	enum status status = safetensors_open(&file, path);
 	if (status != OK)
-		return file_proof_end(&proof, NULL, status);
+		return file_check_end(&check, NULL, status);
 	for (int i = 0; i < source_count && status == OK; i++) {
 		bool optional = sources[i].slab == &model->slab;
 		char first[128];
 		snprintf(first, sizeof(first), "%s.%s", sources[i].kind, model->parameters[0].name);
 		if (optional && !safetensors_find(&file, first))
 			continue;
-		status = slab_read(path, &file, &proof, sources[i].kind, model, &optimizer->buckets, sources[i].slab);
+		status = slab_read(path, &file, &check, sources[i].kind, model, &optimizer->buckets, sources[i].slab);
 	}
-	status = file_proof_end(&proof, &file.map, status);
+	status = file_check_end(&check, &file.map, status);
 	safetensors_close(&file);
 	return status;
 }

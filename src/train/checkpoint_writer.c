@@ -135,7 +135,7 @@ static enum status not_finite(const char *kind, const char *name)
 }
 
 /* Non-finite numbers never enter files; the gaps between tensors hold zeros. */
-static enum status prove_finite(const struct checkpoint_writer *writer)
+static enum status verify_finite(const struct checkpoint_writer *writer)
 {
 	static const char *const kinds[SLAB_SOURCES] = {"first moments", "second moments", "weights"};
 	const struct model *model = writer->model;
@@ -243,7 +243,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	checkpoint_name(name, state->step);
 	snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s-%ld", name, (long)getpid());
 	TRY(path_join(temporary, context->folder, temporary_name));
-	TRY(prove_finite(writer));
+	TRY(verify_finite(writer));
 	TRY(checkpoint_folder_check(context->folder));
 	if (context->may_save)
 		TRY(context->may_save(context->may_save_context));

@@ -57,8 +57,8 @@ enum status folder_damaged(const char *folder, const char *format, ...)
 }
 
 /* The manifest's own checksum is its last member and covers every byte before that; what follows is compared with
- * what would be written, so that no byte of the file goes unproved. */
-static enum status prove_own_checksum(const char *folder, const struct buffer *text)
+ * what would be written, so that no byte of the file goes unverified. */
+static enum status verify_own_checksum(const char *folder, const struct buffer *text)
 {
 	static const char key[] = ",\n  \"" OWN_CHECKSUM "\": ";
 	char tail[64];
@@ -77,12 +77,12 @@ static enum status as_damage(const char *folder, enum status status)
 	return status == ERR_USAGE || status == ERR_DATA ? folder_damaged(folder, "%s", error_last()->message) : status;
 }
 
-/* The version of the format. A newer one is said only where the manifest proves itself: a flipped bit can make any number. */
+/* The version of the format. A newer one is said only where the manifest verifies itself: a flipped bit can make any number. */
 static enum status check_format(const char *folder, const char *path, const struct json *root, const struct buffer *text)
 {
 	int64_t format = 0;
 	TRY(as_damage(folder, json_get_integer(root, path, "format", 0, INT32_MAX, &format)));
-	TRY(prove_own_checksum(folder, text));
+	TRY(verify_own_checksum(folder, text));
 	if (format == FORMAT_VERSION)
 		return OK;
 	if (format < FORMAT_VERSION)
@@ -93,7 +93,7 @@ static enum status check_format(const char *folder, const char *path, const stru
 	return status;
 }
 
-/* Reads the manifest of a folder and proves that it is what was written; *out_files is its list. */
+/* Reads the manifest of a folder and verifies that it is what was written; *out_files is its list. */
 static enum status manifest_read(const char *folder, struct json_document *document, const struct json **out_files)
 {
 	char path[PATH_BYTES];
@@ -264,7 +264,7 @@ static enum status find_manifest(const char *path, char folder[PATH_BYTES], cons
 	return OK;
 }
 
-enum status file_proof_begin(struct file_proof *proof, const char *path)
+enum status file_check_begin(struct file_check *check, const char *path)
 {
 	char folder[PATH_BYTES];
 	const char *name;
@@ -272,7 +272,7 @@ enum status file_proof_begin(struct file_proof *proof, const char *path)
 	const struct json *files = NULL;
 	bool found;
 	enum status status = OK;
-	*proof = (struct file_proof){.active = false};
+	*check = (struct file_check){.active = false};
 	TRY(find_manifest(path, folder, &name, &found));
 	if (!found)
 		return OK;
@@ -282,10 +282,10 @@ enum status file_proof_begin(struct file_proof *proof, const char *path)
 		TRY_GOTO(with_hint(row_read(folder, json, &row)), done);
 		if (strcmp(row.name, name) != 0)
 			continue;
-		proof->active = true;
-		proof->bytes = row.bytes;
-		proof->expected = row.crc32c;
-		snprintf(proof->path, sizeof(proof->path), "%s", path);
+		check->active = true;
+		check->bytes = row.bytes;
+		check->expected = row.crc32c;
+		snprintf(check->path, sizeof(check->path), "%s", path);
 		status = with_hint(check_size(folder, path, &row));
 	}
 done:
@@ -293,35 +293,35 @@ done:
 	return status;
 }
 
-void file_proof_advance(struct file_proof *proof, const struct file_map *file, int64_t end)
+void file_check_advance(struct file_check *check, const struct file_map *file, int64_t end)
 {
-	if (!proof->active || end <= proof->proved || end > (int64_t)file->size)
+	if (!check->active || end <= check->checked || end > (int64_t)file->size)
 		return;
-	proof->crc32c = crc32c(proof->crc32c, file->data + proof->proved, (size_t)(end - proof->proved));
-	proof->proved = end;
+	check->crc32c = crc32c(check->crc32c, file->data + check->checked, (size_t)(end - check->checked));
+	check->checked = end;
 }
 
-enum status file_proof_end(struct file_proof *proof, const struct file_map *file, enum status status)
+enum status file_check_end(struct file_check *check, const struct file_map *file, enum status status)
 {
 	struct error before = *error_last();
 	int64_t bytes = file ? (int64_t)file->size : 0;
-	if (!proof->active)
+	if (!check->active)
 		return status;
 	if (file)
-		file_proof_advance(proof, file, bytes);
+		file_check_advance(check, file, bytes);
 	else
-		TRY(file_checksum(proof->path, &bytes, &proof->crc32c));
-	proof->active = false;
-	if (bytes == proof->bytes && proof->crc32c == proof->expected)
+		TRY(file_checksum(check->path, &bytes, &check->crc32c));
+	check->active = false;
+	if (bytes == check->bytes && check->crc32c == check->expected)
 		return status == OK ? OK : error_restore(&before);
-	return with_hint(error_set(ERR_DATA, "'%s': damaged: it has the wrong checksum", proof->path));
+	return with_hint(error_set(ERR_DATA, "'%s': damaged: it has the wrong checksum", check->path));
 }
 
-enum status manifest_prove(const char *path)
+enum status manifest_verify_file(const char *path)
 {
-	struct file_proof proof;
-	TRY(file_proof_begin(&proof, path));
-	return file_proof_end(&proof, NULL, OK);
+	struct file_check check;
+	TRY(file_check_begin(&check, path));
+	return file_check_end(&check, NULL, OK);
 }
 
 enum status manifest_put_file(const char *folder, const char *name, const void *bytes, size_t size)

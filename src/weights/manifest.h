@@ -31,26 +31,26 @@ MUST_USE enum status manifest_verify(const char *folder, struct manifest_facts *
 /* The step that the manifest of a folder names, without reading the other files. Errors as above. */
 MUST_USE enum status manifest_step(const char *folder, int64_t *out_step);
 
-/* Proves one file of any folder, named by its path, against the manifest beside it, or the one of the folder above. Without a
- * manifest (a folder of another program), and where it does not list the file, there is nothing to prove; a file that it lists
- * and that is not there is damage, so that a file that need not be there is proved before it is looked for. Errors as above. */
-MUST_USE enum status manifest_prove(const char *path);
+/* Verifies one file of any folder, named by its path, against the manifest beside it, or the one of the folder above. Without a
+ * manifest (a folder of another program), and where it does not list the file, there is nothing to verify; a file that it lists
+ * and that is not there is damage, so that a file that need not be there is verified before it is looked for. Errors as above. */
+MUST_USE enum status manifest_verify_file(const char *path);
 
 /* The same for a file whose bytes are used meanwhile, so that each is fetched from memory once: begun before the first is
  * used, told how far the reader has come, and asked at the end, before what was read is believed. */
-struct file_proof {
-	bool active; /* false: nothing to prove */
+struct file_check {
+	bool active; /* false: nothing to verify */
 	char path[PATH_BYTES];
 	int64_t bytes; /* of the file */
 	uint32_t expected, crc32c;
-	int64_t proved; /* bytes that crc32c covers */
+	int64_t checked; /* bytes that crc32c covers */
 };
-MUST_USE enum status file_proof_begin(struct file_proof *proof, const char *path);
+MUST_USE enum status file_check_begin(struct file_check *check, const char *path);
 /* The reader is about to use bytes of the mapped file up to the offset `end`. */
-void file_proof_advance(struct file_proof *proof, const struct file_map *file, int64_t end);
-/* Proves what is left. A damaged file is ERR_DATA; otherwise `status` is returned, what the reading came to: an error that
+void file_check_advance(struct file_check *check, const struct file_map *file, int64_t end);
+/* Verifies what is left. A damaged file is ERR_DATA; otherwise `status` is returned, what the reading came to: an error that
  * damage brought about is replaced by the damage. `file` is NULL where it is not mapped: then it is read from the disk. */
-MUST_USE enum status file_proof_end(struct file_proof *proof, const struct file_map *file, enum status status);
+MUST_USE enum status file_check_end(struct file_check *check, const struct file_map *file, enum status status);
 
 /* "'PATH': damaged: reason" as ERR_DATA. */
 MUST_USE enum status folder_damaged(const char *folder, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -94,7 +94,7 @@ enum status model_source_beside(const struct model_source *source, const char *n
 	char folder[PATH_BYTES];
 	parent_of(source->weights, folder);
 	TRY(path_join(out, folder, name));
-	TRY(manifest_prove(out));
+	TRY(manifest_verify_file(out));
 	*out_found = file_exists(out);
 	return OK;
 }
@@ -124,7 +124,7 @@ static enum status read_config(const char *path, struct model_config *sizes, str
 {
 	struct json_document document = {0};
 	enum status status = OK;
-	TRY(manifest_prove(path));
+	TRY(manifest_verify_file(path));
 	TRY(json_read(&document, path, CONFIG_LIMIT));
 	if (sizes)
 		TRY_GOTO(model_config_from_json(sizes, document.root, path), done);

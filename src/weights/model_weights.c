@@ -29,8 +29,8 @@ struct loader {
 	int32_t (
 		*pieces)[MOST_PIECES]; /* [vocab->count] of the file's rows, for a token without a row: its pieces; NULL: drawn */
 	int32_t *piece_count;          /* [vocab->count] 0: there are none */
-	const struct file_map *map;    /* of the file, where it is one that is proved while it is read */
-	struct file_proof proof;
+	const struct file_map *map;    /* of the file, where it is one that is verified while it is read */
+	struct file_check check;
 };
 
 /* A parameter as its file should have it, rows first; a vector is so many rows of one number. */
@@ -292,7 +292,7 @@ static enum status load_parameter(struct loader *loader, const struct stored_ten
 	int64_t rows = 0;
 	TRY(check_shape(loader, tensor, &wanted, &rows));
 	if (loader->map)
-		file_proof_advance(&loader->proof, loader->map,
+		file_check_advance(&loader->check, loader->map,
 				   (int64_t)tensor->offset + tensor->count * dtype_element_bytes(tensor->dtype));
 	TRY(stored_tensor_verify(tensor));
 	if (loader->found[number])
@@ -474,16 +474,16 @@ enum status model_weights_load(const char *path, const struct model *model, cons
 	struct loader loader = {.model = model, .adaptation = adaptation, .report = report ? report : &own};
 	TRY(weights_file_find(path, loader.report->path));
 	loader.path = loader.report->path;
-	TRY(file_proof_begin(&loader.proof, loader.path));
+	TRY(file_check_begin(&loader.check, loader.path));
 	enum status status = weights_file_open(&file, loader.path);
 	if (status != OK)
-		return file_proof_end(&loader.proof, NULL, status);
+		return file_check_end(&loader.check, NULL, status);
 	loader.map = weights_file_map(&file);
 	loader.report->format = file.format;
 	status = weight_target_open(&loader.target, model, slab);
 	if (status == OK)
 		status = load_all(&loader, &file);
-	status = file_proof_end(&loader.proof, loader.map, status);
+	status = file_check_end(&loader.check, loader.map, status);
 	weight_target_close(&loader.target);
 	free(loader.found);
 	free(loader.source_rows);

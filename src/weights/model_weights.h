@@ -1,4 +1,4 @@
-/* Weights of a file, whatever program wrote it (formats/weights_file.h), into a model: names understood, shapes proved,
+/* Weights of a file, whatever program wrote it (formats/weights_file.h), into a model: names understood, shapes verified,
  * rows carried over to another vocabulary, and a report of what became of every tensor. */
 #ifndef WEIGHTS_MODEL_WEIGHTS_H
 #define WEIGHTS_MODEL_WEIGHTS_H

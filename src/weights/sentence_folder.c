@@ -34,7 +34,7 @@ static enum status read_optional(struct json_document *out, char path[PATH_BYTES
 {
 	*out = (struct json_document){0};
 	TRY(path_join(path, folder, name));
-	TRY(manifest_prove(path));
+	TRY(manifest_verify_file(path));
 	return file_exists(path) ? json_read(out, path, JSON_LIMIT) : OK;
 }
 
@@ -81,7 +81,7 @@ static enum status read_pooling(struct sentence_folder *out, const char *folder)
 	bool include_prompt = true;
 	enum status status;
 	TRY(path_join(path, folder, "config.json"));
-	TRY(manifest_prove(path));
+	TRY(manifest_verify_file(path));
 	TRY(json_read(&document, path, JSON_LIMIT));
 	TRY_GOTO(read_pooling_modes(out, document.root, path), done);
 	TRY_GOTO(json_get_bool(document.root, path, "include_prompt", &include_prompt), done);

@@ -8,7 +8,7 @@
 enum status vocab_file_read(struct vocab *out, const char *path)
 {
 	*out = (struct vocab){.count = 0};
-	TRY(manifest_prove(path));
+	TRY(manifest_verify_file(path));
 	return vocab_read(out, path);
 }
 
@@ -23,7 +23,7 @@ enum status tokenizer_file_settings(const char *vocab_path, struct tokenizer_set
 		buffer_append(&path, vocab_path, slash ? (size_t)(slash + 1 - vocab_path) : 0);
 		buffer_text(&path, names[i]);
 		TRY_GOTO(buffer_status(&path), done);
-		TRY_GOTO(manifest_prove(buffer_string(&path)), done);
+		TRY_GOTO(manifest_verify_file(buffer_string(&path)), done);
 	}
 	status = tokenizer_settings_read(vocab_path, settings, out_found);
 done:

@@ -46,7 +46,7 @@ static void assert_contains(const char *name, const char *part)
 #define WORDS "--vocab_file %s/words/vocab.txt"
 
 /* Bits that flip in the run's own tokens. */
-static void own_tokens_are_proved(void **state)
+static void own_tokens_are_verified(void **state)
 {
 	(void)state;
 	const char *f = folder;
@@ -88,7 +88,7 @@ static void instances_have_words(void **state)
 #define DATA_RUN "pretrain --data %s/x --eval_data %s/x " WORDS " --model %s --out %s/data " SMALL
 
 /* Static instances: made by bertc, and converted from another form into the run's folder. */
-static void instances_are_proved(void **state)
+static void instances_are_verified(void **state)
 {
 	(void)state;
 	const char *f = folder;
@@ -121,7 +121,7 @@ static void instances_are_proved(void **state)
 }
 
 /* Other tokens of the same lengths, prepared in good order under the same name; and damaged ones. */
-static void given_tokens_are_proved(void **state)
+static void given_tokens_are_verified(void **state)
 {
 	(void)state;
 	const char *f = folder;
@@ -188,8 +188,8 @@ static void text_of_the_vocabulary(void **state)
 			 0);
 	assert_int_equal(system("true"), 0);
 	char command[512];
-	snprintf(command, sizeof command,
-		 "cd %s && rm -r v/checkpoint-* v/final v/data/train.* && cp second.txt first.txt", folder);
+	snprintf(command, sizeof command, "cd %s && rm -r v/checkpoint-* v/final v/data/train.* && cp second.txt first.txt",
+		 folder);
 	assert_int_equal(system(command), 0);
 	assert_program(4, "the corpus has changed since the vocabulary in",
 		       "pretrain --corpus %s/first.txt --model %s --out %s/v --vocab_size 60 " SMALL " --held_out_fraction 0", f,
@@ -227,8 +227,8 @@ static void lost_lock_ends_the_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(own_tokens_are_proved),    cmocka_unit_test(instances_are_proved),
-		cmocka_unit_test(instances_have_words),     cmocka_unit_test(given_tokens_are_proved),
+		cmocka_unit_test(own_tokens_are_verified),  cmocka_unit_test(instances_are_verified),
+		cmocka_unit_test(instances_have_words),     cmocka_unit_test(given_tokens_are_verified),
 		cmocka_unit_test(casing_of_shards_decides), cmocka_unit_test(text_of_the_vocabulary),
 		cmocka_unit_test(lost_lock_ends_the_run),
 	};

@@ -139,12 +139,12 @@ static void open_usual(struct shard *shard, struct instances **instances, const 
 	assert_ok(instances_open(instances, shard, 1, settings));
 }
 
-static int compare_picks(const void *a, const void *b)
+static int compare_plans(const void *a, const void *b)
 {
-	return memcmp(a, b, sizeof(struct pick));
+	return memcmp(a, b, sizeof(struct example_plan));
 }
 
-/* Every pick of the walk comes once an epoch, in another order each epoch; without shuffling in the walk's
+/* Every plan of the walk comes once an epoch, in another order each epoch; without shuffling in the walk's
  * order. */
 static void test_epochs_are_complete(void **state)
 {
@@ -157,7 +157,7 @@ static void test_epochs_are_complete(void **state)
 	assert_ok(instances_open(&plain, &shard, 1, &settings));
 	int64_t first = 0;
 	for (int64_t epoch = 0; epoch < 5; epoch++) {
-		struct pick a[2000], b[2000];
+		struct example_plan a[2000], b[2000];
 		int64_t found, begin, next = first;
 		for (;; next++) {
 			assert_ok(instances_locate(shuffled, next, &found, &begin));
@@ -165,8 +165,8 @@ static void test_epochs_are_complete(void **state)
 				break;
 			assert_int_equal(found, epoch);
 			assert_int_equal(begin, first);
-			assert_ok(instances_pick(shuffled, next, &a[next - first], NULL, NULL));
-			assert_ok(instances_pick(plain, next, &b[next - first], NULL, NULL));
+			assert_ok(instances_plan(shuffled, next, &a[next - first], NULL, NULL));
+			assert_ok(instances_plan(plain, next, &b[next - first], NULL, NULL));
 			a[next - first].sample = b[next - first].sample = 0;
 			assert_true(next - first < 1999);
 		}
@@ -177,8 +177,8 @@ static void test_epochs_are_complete(void **state)
 		for (size_t i = 1; i < count; i++)
 			assert_true(b[i].a_first > b[i - 1].a_first);
 		assert_memory_not_equal(a, b, count * sizeof(a[0]));
-		qsort(a, count, sizeof(a[0]), compare_picks);
-		qsort(b, count, sizeof(b[0]), compare_picks);
+		qsort(a, count, sizeof(a[0]), compare_plans);
+		qsort(b, count, sizeof(b[0]), compare_plans);
 		assert_memory_equal(a, b, count * sizeof(a[0]));
 		first = next;
 	}

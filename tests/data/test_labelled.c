@@ -81,14 +81,14 @@ static struct instances *open_source(uint64_t seed, bool shuffle)
 static void read_epoch(struct instances *instances, int64_t number, int64_t *order)
 {
 	for (int64_t i = 0; i < EXAMPLES; i++) {
-		struct pick pick;
+		struct example_plan plan;
 		int64_t epoch, first;
-		assert_ok(instances_pick(instances, number * EXAMPLES + i, &pick, &epoch, &first));
+		assert_ok(instances_plan(instances, number * EXAMPLES + i, &plan, &epoch, &first));
 		assert_int_equal(epoch, number);
 		assert_int_equal(first, number * EXAMPLES);
-		assert_int_equal(pick.sequences, truths[pick.index].sequences);
-		assert_int_equal(pick.tokens, truths[pick.index].tokens);
-		order[i] = pick.index;
+		assert_int_equal(plan.sequences, truths[plan.index].sequences);
+		assert_int_equal(plan.tokens, truths[plan.index].tokens);
+		order[i] = plan.index;
 	}
 }
 
@@ -139,9 +139,9 @@ static void a_hint_says_where_an_epoch_begins(void **state)
 	/* As after a resume: the hint is right, so nothing changes, on either side of it. */
 	assert_ok(instances_hint(hinted, 2, 2 * EXAMPLES));
 	for (int64_t sample = 4 * EXAMPLES - 1; sample >= 0; sample -= 5) {
-		struct pick a, b;
-		assert_ok(instances_pick(instances, sample, &a, NULL, NULL));
-		assert_ok(instances_pick(hinted, sample, &b, NULL, NULL));
+		struct example_plan a, b;
+		assert_ok(instances_plan(instances, sample, &a, NULL, NULL));
+		assert_ok(instances_plan(hinted, sample, &b, NULL, NULL));
 		assert_int_equal(a.index, b.index);
 	}
 	assert_ok(instances_locate(hinted, 3 * EXAMPLES + 4, &epoch, &first));

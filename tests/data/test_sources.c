@@ -40,7 +40,7 @@ static void test_walk(void **state)
 		struct instance_settings settings = usual_settings();
 		struct text_set set;
 		struct epoch_map whole, cut;
-		struct pick a, b;
+		struct example_plan a, b;
 		settings.next_sentence = kinds[kind];
 		assert_ok(text_set_open(&set, &shard, 1, &settings));
 		assert_ok(epoch_map_open(&whole, &set));
@@ -60,7 +60,7 @@ static void test_walk(void **state)
 			assert_int_equal(whole.count, cut.count);
 			assert_true(whole.count > 3 * MARK_INSTANCES);
 			for (int64_t i = 0; i < whole.count; i++) {
-				struct pick walked;
+				struct example_plan walked;
 				assert_true(walk_next(&walker, &walked));
 				epoch_map_find(&whole, &set, i, &a);
 				epoch_map_find(&cut, &set, i, &b);

@@ -15,16 +15,16 @@ static int32_t random_length(struct rng *rng, int kind, int32_t longest)
 	return rng_below(rng, 10) == 0 ? 5 + (int32_t)rng_below(rng, (uint32_t)longest - 4) : longest;
 }
 
-/* The heaviest and the mean share, of the picks' own work. */
-static void measure(const struct step_settings *settings, const struct pick *picks, const int32_t *order, const int64_t *ends,
-		    int32_t parts, double *heaviest, double *mean, double *largest)
+/* The heaviest and the mean share, of the plans' own work. */
+static void measure(const struct step_settings *settings, const struct example_plan *plans, const int32_t *order,
+		    const int64_t *ends, int32_t parts, double *heaviest, double *mean, double *largest)
 {
 	double sum = 0;
 	*heaviest = *largest = 0;
 	for (int32_t part = 0; part < parts; part++) {
 		double work = 0;
 		for (int64_t i = part > 0 ? ends[part - 1] : 0; i < ends[part]; i++) {
-			double length = picks[order[i]].tokens, one = length * ((double)settings->linear_work + length);
+			double length = plans[order[i]].tokens, one = length * ((double)settings->linear_work + length);
 			work += one;
 			*largest = one > *largest ? one : *largest;
 		}
@@ -37,7 +37,7 @@ static void measure(const struct step_settings *settings, const struct pick *pic
 static void every_instance_has_one_part(void **state)
 {
 	(void)state;
-	static struct pick picks[MOST];
+	static struct example_plan plans[MOST];
 	int32_t order[MOST];
 	int64_t ends[64];
 	struct rng rng = rng_start(5, RNG_TEST, 0);
@@ -49,9 +49,9 @@ static void every_instance_has_one_part(void **state)
 			.batch_size = batch, .ranks = ranks, .replicas = replicas, .linear_work = rng_below(&rng, 5000)};
 		struct step_cut cut;
 		for (int64_t i = 0; i < count; i++)
-			pick_single(&picks[i], random_length(&rng, trial % 3, longest));
+			plan_single(&plans[i], random_length(&rng, trial % 3, longest));
 		assert_ok(step_cut_open(&cut, &settings, longest));
-		step_cut_parts(&cut, picks, count, order, ends);
+		step_cut_parts(&cut, plans, count, order, ends);
 		bool used[MOST] = {false};
 		int64_t begin = 0;
 		for (int32_t part = 0; part < parts; part++) {
@@ -66,7 +66,7 @@ static void every_instance_has_one_part(void **state)
 		assert_int_equal(begin, count);
 		/* Longest first, to the lightest: no share is above the mean by more than an instance. */
 		double heaviest, mean, largest;
-		measure(&settings, picks, order, ends, parts, &heaviest, &mean, &largest);
+		measure(&settings, plans, order, ends, parts, &heaviest, &mean, &largest);
 		assert_true(heaviest <= mean + largest);
 		step_cut_release(&cut);
 	}
@@ -76,7 +76,7 @@ static void every_instance_has_one_part(void **state)
 static void shares_are_balanced(void **state)
 {
 	(void)state;
-	static struct pick picks[MOST];
+	static struct example_plan plans[MOST];
 	int32_t order[MOST];
 	int64_t ends[8];
 	struct rng rng = rng_start(6, RNG_TEST, 0);
@@ -85,10 +85,10 @@ static void shares_are_balanced(void **state)
 		struct step_cut cut;
 		double heaviest, mean, largest;
 		for (int64_t i = 0; i < 256; i++)
-			pick_single(&picks[i], random_length(&rng, kind, 512));
+			plan_single(&plans[i], random_length(&rng, kind, 512));
 		assert_ok(step_cut_open(&cut, &settings, 512));
-		step_cut_parts(&cut, picks, 256, order, ends);
-		measure(&settings, picks, order, ends, 8, &heaviest, &mean, &largest);
+		step_cut_parts(&cut, plans, 256, order, ends);
+		measure(&settings, plans, order, ends, 8, &heaviest, &mean, &largest);
 		assert_true(heaviest < 1.005 * mean);
 		step_cut_release(&cut);
 	}

@@ -56,7 +56,7 @@ void weights_refresh(struct replica *replica, struct weight *const *weights, int
 }
 
 /* The manifest with the checksum that its bytes have. */
-static const char *proved(const uint8_t *bytes, size_t count)
+static const char *verified(const uint8_t *bytes, size_t count)
 {
 	static char text[1 << 16];
 	size_t at = count;
@@ -75,10 +75,10 @@ static void read_manifest(const uint8_t *bytes, size_t count)
 {
 	struct manifest_facts facts;
 	fuzz_file("config.json", (const uint8_t *)"{}", 2);
-	proved(bytes, count);
+	verified(bytes, count);
 	enum status all = manifest_verify(fuzz_folder, &facts);
 	BUG_IF(all == OK && (facts.files < 1 || facts.bytes < 0));
-	enum status one = manifest_prove(fuzz_file("config.json", (const uint8_t *)"{}", 2));
+	enum status one = manifest_verify_file(fuzz_file("config.json", (const uint8_t *)"{}", 2));
 	BUG_IF(all == OK && one != OK);
 }
 

@@ -250,7 +250,8 @@ static void names_stay_in_the_folder(void **state)
 	}
 }
 
-/* A file put into a finished folder is listed; replaced, too; and a full disk at any write leaves a folder that proves itself. */
+/* A file put into a finished folder is listed; replaced, too; and a full disk at any write leaves a folder that verifies itself.
+ */
 static void files_are_put(void **state)
 {
 	(void)state;

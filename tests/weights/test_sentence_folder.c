@@ -186,7 +186,7 @@ static void what_is_written_comes_back(void **state)
 	json_release(&document);
 	sentence_folder_release(&folder);
 	free(files.files);
-	/* The file in the inner folder is proved, too. */
+	/* The file in the inner folder is verified, too. */
 	assert_ok(file_write(test_path("ours/1_Pooling/config.json"), "{}", 2));
 	assert_error(ERR_DATA, "'1_Pooling/config.json' has 2 bytes", manifest_verify(test_path("ours"), NULL));
 }

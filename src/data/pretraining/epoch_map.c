@@ -70,11 +70,11 @@ struct walking {
 static enum status walk_range(const struct walking *walking, struct epoch_range *range)
 {
 	struct walker walker = walk_from(walking->set, walking->epoch, range->document, range->end);
-	struct pick pick;
+	struct example_plan plan;
 	range->count = 0;
 	for (;;) {
 		struct mark mark = walk_mark(&walker);
-		if (!walk_next(&walker, &pick))
+		if (!walk_next(&walker, &plan))
 			return OK;
 		if (range->count % MARK_INSTANCES == 0) {
 			int64_t index = range->count / MARK_INSTANCES;
@@ -150,7 +150,7 @@ enum status epoch_map_reserve(struct epoch_map *map)
 	return OK;
 }
 
-void epoch_map_find(const struct epoch_map *map, const struct text_set *set, int64_t index, struct pick *out)
+void epoch_map_find(const struct epoch_map *map, const struct text_set *set, int64_t index, struct example_plan *out)
 {
 	int64_t low = 0, high = map->range_count;
 	BUG_IF(index < 0 || index >= map->count);

@@ -1,5 +1,5 @@
 /* Files of static instances that others made, or want: Google's TFRecord (plain or compressed), NVIDIA's HDF5, and our
- * own form. Reading proves every instance: lengths, ids, positions, labels. */
+ * own form. Reading verifies every instance: lengths, ids, positions, labels. */
 #ifndef DATA_PRETRAINING_INSTANCE_FILES_H
 #define DATA_PRETRAINING_INSTANCE_FILES_H
 

@@ -139,7 +139,7 @@ static enum status shards_hint(struct instances *base, int64_t epoch, int64_t fi
 }
 
 /* With the epoch's map at hand. */
-static enum status find_pick(const struct shard_instances *instances, int64_t sample, int64_t index, struct pick *out,
+static enum status find_plan(const struct shard_instances *instances, int64_t sample, int64_t index, struct example_plan *out,
 			     int64_t *epoch, int64_t *first)
 {
 	*epoch = instances->known_base + index;
@@ -159,14 +159,14 @@ static enum status find_pick(const struct shard_instances *instances, int64_t sa
 	return OK;
 }
 
-static enum status shards_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
+static enum status shards_plan(struct instances *base, int64_t sample, struct example_plan *out, int64_t *epoch, int64_t *first)
 {
 	struct shard_instances *instances = self(base);
 	BUG_IF(sample < 0);
 	pthread_rwlock_rdlock(&instances->lock);
 	int64_t index = known_epoch(instances, sample);
 	if (index >= 0 && instances->map.epoch == instances->known_base + index) {
-		enum status status = find_pick(instances, sample, index, out, epoch, first);
+		enum status status = find_plan(instances, sample, index, out, epoch, first);
 		pthread_rwlock_unlock(&instances->lock);
 		return status;
 	}
@@ -176,7 +176,7 @@ static enum status shards_pick(struct instances *base, int64_t sample, struct pi
 	if (status == OK)
 		status = walk_epoch(instances, instances->known_base + index);
 	if (status == OK)
-		status = find_pick(instances, sample, index, out, epoch, first);
+		status = find_plan(instances, sample, index, out, epoch, first);
 	pthread_rwlock_unlock(&instances->lock);
 	return status;
 }
@@ -237,16 +237,16 @@ static int64_t front_cuts(struct rng *rng, int64_t cut)
 
 /* Text into ids and types. While A and B are too long, the longer one (B if equal) loses a token at its front
  * or back; how many each loses is known beforehand, so only the sides are drawn. */
-static enum status spell_out(const struct shard_instances *instances, const struct pick *pick, struct rng *rng,
+static enum status spell_out(const struct shard_instances *instances, const struct example_plan *plan, struct rng *rng,
 			     struct instance *out)
 {
 	const struct instance_settings *settings = &instances->set.settings;
 	const struct text_set *set = &instances->set;
-	int64_t a = pick->a_tokens, b = pick->b_tokens, skip = pick->b_first;
+	int64_t a = plan->a_tokens, b = plan->b_tokens, skip = plan->b_first;
 	int32_t n = 0;
 	if (settings->next_sentence == NEXT_SENTENCE_NONE || settings->next_sentence == NEXT_SENTENCE_SINGLE) {
 		out->ids[n++] = settings->cls;
-		TRY(copy_text(set, pick->a_first, skip, a, out->ids + n));
+		TRY(copy_text(set, plan->a_first, skip, a, out->ids + n));
 		n += (int32_t)a;
 		out->ids[n++] = settings->sep;
 		memset(out->types, 0, (size_t)n * sizeof(*out->types));
@@ -266,17 +266,17 @@ static enum status spell_out(const struct shard_instances *instances, const stru
 	a -= cut_a;
 	b -= cut_b;
 	out->ids[n++] = settings->cls;
-	TRY(copy_text(set, pick->a_first, front_a, a, out->ids + n));
+	TRY(copy_text(set, plan->a_first, front_a, a, out->ids + n));
 	n += (int32_t)a;
 	out->ids[n++] = settings->sep;
 	memset(out->types, 0, (size_t)n * sizeof(*out->types));
-	TRY(copy_text(set, pick->b_first, front_b, b, out->ids + n));
+	TRY(copy_text(set, plan->b_first, front_b, b, out->ids + n));
 	for (int64_t i = 0; i <= b; i++)
 		out->types[n + i] = 1;
 	n += (int32_t)b;
 	out->ids[n++] = settings->sep;
 	out->length = n;
-	out->next_label = pick->random;
+	out->next_label = plan->random;
 	return OK;
 }
 
@@ -301,16 +301,16 @@ static void return_scratch(struct shard_instances *instances, struct masking *sc
 	masking_free(scratch);
 }
 
-static enum status shards_make(struct instances *base, const struct pick *pick, struct example *out)
+static enum status shards_make(struct instances *base, const struct example_plan *plan, struct example *out)
 {
 	struct shard_instances *instances = self(base);
 	const struct instance_settings *settings = &instances->set.settings;
-	struct rng rng = rng_start(settings->seed, RNG_MASK, (uint64_t)pick->sample);
+	struct rng rng = rng_start(settings->seed, RNG_MASK, (uint64_t)plan->sample);
 	struct masking *scratch = take_scratch(instances);
 	if (scratch == NULL)
 		TRY(masking_create(&scratch, settings));
 	struct instance instance = instance_in(out);
-	enum status status = spell_out(instances, pick, &rng, &instance);
+	enum status status = spell_out(instances, plan, &rng, &instance);
 	if (status == OK) {
 		mask_instance(scratch, settings, &rng, &instance);
 		instance_to_example(&instance, out);
@@ -339,7 +339,7 @@ static const struct source_functions shard_functions = {
 	.locate = shards_locate,
 	.hint = shards_hint,
 	.even_epochs = shards_even_epochs,
-	.pick = shards_pick,
+	.plan = shards_plan,
 	.make = shards_make,
 };
 
@@ -384,15 +384,15 @@ void instance_to_example(const struct instance *instance, struct example *out)
 
 enum status instances_get(struct instances *instances, int64_t sample, struct instance *out)
 {
-	struct pick pick;
+	struct example_plan plan;
 	int32_t length, label;
 	float weight;
 	struct example example = {.lengths = &length, .ids = out->ids, .types = out->types};
 	example.labels[HEAD_MASKED_WORDS] = (struct batch_labels){
 		.rows = out->prediction_positions, .classes = out->prediction_labels, .weights = out->prediction_weights};
 	example.labels[HEAD_NEXT_SENTENCE] = (struct batch_labels){.classes = &label, .weights = &weight};
-	TRY(instances_pick(instances, sample, &pick, NULL, NULL));
-	TRY(instances_make(instances, &pick, &example));
+	TRY(instances_plan(instances, sample, &plan, NULL, NULL));
+	TRY(instances_make(instances, &plan, &example));
 	out->length = length;
 	out->prediction_count = example.labels[HEAD_MASKED_WORDS].count;
 	out->next_label = label;

@@ -390,7 +390,7 @@ enum status static_file_read(const struct static_file *file, int64_t index, int3
 
 #define PROVED_AT_ONCE ((size_t)16 << 20)
 
-static enum status prove(const void *opened, bool (*cancelled)(const void *context), const void *context)
+static enum status verify(const void *opened, bool (*cancelled)(const void *context), const void *context)
 {
 	const struct static_file *file = opened;
 	struct tail tail;
@@ -404,7 +404,7 @@ static enum status prove(const void *opened, bool (*cancelled)(const void *conte
 
 struct shard_contents static_contents(const struct static_file *file)
 {
-	return (struct shard_contents){.prove = prove, .file = file, .bytes = (int64_t)file->map.size};
+	return (struct shard_contents){.verify = verify, .file = file, .bytes = (int64_t)file->map.size};
 }
 
 /* Reads instances at even distances, `count` of them, and shows each to `look` (NULL: they are only read). */
@@ -469,7 +469,7 @@ enum status static_file_verify(const char *path)
 {
 	struct static_file file;
 	TRY(static_file_open(&file, path));
-	enum status status = prove(&file, NULL, NULL);
+	enum status status = verify(&file, NULL, NULL);
 	if (status == OK)
 		status = read_some(&file, file.summary.count, file.summary.largest_id + 1, NULL, NULL);
 	static_file_close(&file);

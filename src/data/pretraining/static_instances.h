@@ -37,7 +37,7 @@ const struct static_summary *static_writer_summary(const struct static_writer *w
 MUST_USE enum status static_writer_commit(struct static_writer *writer, uint64_t source_fingerprint);
 void static_writer_abandon(struct static_writer *writer); /* NULL is fine */
 
-/* Reading: mapped. Opening proves the end of the file and the places of all instances against its size; an instance is
+/* Reading: mapped. Opening verifies the end of the file and the places of all instances against its size; an instance is
  * checked when it is read. */
 struct static_file {
 	struct file_map map;
@@ -55,13 +55,13 @@ bool static_file_is(const char *path);
 MUST_USE enum status static_file_read(const struct static_file *file, int64_t index, int32_t vocab_size, struct instance *out);
 /* Length and number of predictions alone; 0 for an instance that is damaged. */
 void static_file_sizes(const struct static_file *file, int64_t index, int32_t *out_length, int32_t *out_predictions);
-/* Proves the checksum of an open file; shard_check.h does it in the background. */
+/* Verifies the checksum of an open file; shard_check.h does it in the background. */
 struct shard_contents static_contents(const struct static_file *file);
 /* Of some instances throughout the file: tokens but the special ones, predicted words included, and how many of them the
  * vocabulary has as [UNK]. */
 MUST_USE enum status static_file_unknown(const struct static_file *file, const struct vocab *vocab, int64_t *out_unknown,
 					 int64_t *out_tokens);
-/* Proves the checksum and every instance. */
+/* Verifies the checksum and every instance. */
 MUST_USE enum status static_file_verify(const char *path);
 
 #endif

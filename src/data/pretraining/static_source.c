@@ -57,7 +57,7 @@ static const struct static_file *find_file(const struct static_source *source, i
 	return &source->files[low];
 }
 
-static enum status static_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
+static enum status static_plan(struct instances *base, int64_t sample, struct example_plan *out, int64_t *epoch, int64_t *first)
 {
 	const struct static_source *source = self(base);
 	int64_t count = count_of(source);
@@ -65,19 +65,19 @@ static enum status static_pick(struct instances *base, int64_t sample, struct pi
 	uint64_t index = (uint64_t)(sample - *first);
 	if (source->shuffle)
 		index = rng_permute(source->seed, RNG_SHUFFLE, (uint32_t)*epoch, (uint64_t)count, index);
-	*out = (struct pick){.index = (int64_t)index, .sample = sample};
+	*out = (struct example_plan){.index = (int64_t)index, .sample = sample};
 	int64_t within = (int64_t)index;
 	const struct static_file *file = find_file(source, &within);
 	int32_t length;
 	static_file_sizes(file, within, &length, &out->labels[HEAD_MASKED_WORDS]);
-	pick_single(out, length);
+	plan_single(out, length);
 	out->labels[HEAD_NEXT_SENTENCE] = 1;
 	return OK;
 }
 
-static enum status static_make(struct instances *base, const struct pick *pick, struct example *out)
+static enum status static_make(struct instances *base, const struct example_plan *plan, struct example *out)
 {
-	int64_t within = pick->index;
+	int64_t within = plan->index;
 	struct instance instance = instance_in(out);
 	const struct static_file *file = find_file(self(base), &within);
 	TRY(static_file_read(file, within, base->bounds.vocab_size, &instance));
@@ -85,7 +85,7 @@ static enum status static_make(struct instances *base, const struct pick *pick, 
 	if (instance.draws_span)
 		rewriting_mask_run(&instance, &(struct rewriting_mask){.span = instance.prediction_count,
 								       .seed = self(base)->seed,
-								       .key = (uint64_t)pick->sample,
+								       .key = (uint64_t)plan->sample,
 								       .mask = self(base)->mask,
 								       .vocab_size = base->bounds.vocab_size});
 	instance_to_example(&instance, out);
@@ -103,7 +103,7 @@ static const struct source_functions static_functions = {
 	.per_epoch = static_per_epoch,
 	.locate = static_locate,
 	.hint = static_hint,
-	.pick = static_pick,
+	.plan = static_plan,
 	.make = static_make,
 };
 

@@ -133,7 +133,7 @@ static struct extent document_extent(const struct text_set *set, int64_t documen
 
 /* B from another document, from a random sentence on until it has `wanted` tokens. When every try gives the
  * current document, that one is taken, and B still counts as random. */
-static void random_segment(struct walker *walker, int64_t wanted, struct pick *pick)
+static void random_segment(struct walker *walker, int64_t wanted, struct example_plan *plan)
 {
 	const struct text_set *set = walker->set;
 	int64_t documents = text_set_documents(set);
@@ -155,14 +155,14 @@ static void random_segment(struct walker *walker, int64_t wanted, struct pick *p
 		if (tokens >= wanted)
 			break;
 	}
-	pick->b_first = other.sentence_base + start;
-	pick->b_tokens = tokens;
-	pick->random = true;
+	plan->b_first = other.sentence_base + start;
+	plan->b_tokens = tokens;
+	plan->random = true;
 }
 
 /* Sentences are collected until they reach the target; the collection is cut in two, and half of the time the
  * second part is replaced by a random one and goes back to be walked again. */
-static bool next_pair(struct walker *walker, struct pick *pick)
+static bool next_pair(struct walker *walker, struct example_plan *plan)
 {
 	int64_t chunk = walker->next, tokens = 0;
 	if (chunk == walker->last)
@@ -177,22 +177,22 @@ static bool next_pair(struct walker *walker, struct pick *pick)
 	if (count > 1)
 		a_count = 1 + rng_below(&walker->rng, (uint32_t)(count - 1));
 	for (int64_t j = chunk; j < chunk + a_count; j++)
-		pick->a_tokens += shard_length(walker->shard, j);
-	pick->a_first = walker->sentence_base + chunk;
+		plan->a_tokens += shard_length(walker->shard, j);
+	plan->a_first = walker->sentence_base + chunk;
 	walker->next = i + 1;
 	if (count == 1 || rng_below(&walker->rng, 2) == 0) {
-		random_segment(walker, walker->target - pick->a_tokens, pick);
+		random_segment(walker, walker->target - plan->a_tokens, plan);
 		walker->next = chunk + a_count;
 	} else {
-		pick->b_first = pick->a_first + a_count;
-		pick->b_tokens = tokens - pick->a_tokens;
+		plan->b_first = plan->a_first + a_count;
+		plan->b_tokens = tokens - plan->a_tokens;
 	}
 	return true;
 }
 
 /* The same for sentence order: at least two sentences, both parts of the document, in this order or swapped. A lone
  * sentence at the end has no order and is left out. */
-static bool next_order(struct walker *walker, struct pick *pick)
+static bool next_order(struct walker *walker, struct example_plan *plan)
 {
 	int64_t chunk = walker->next, tokens = 0, i = chunk;
 	for (; i < walker->last; i++) {
@@ -207,29 +207,29 @@ static bool next_order(struct walker *walker, struct pick *pick)
 	int64_t front = 1 + rng_below(&walker->rng, (uint32_t)(count - 1)), front_tokens = 0;
 	for (int64_t j = chunk; j < chunk + front; j++)
 		front_tokens += shard_length(walker->shard, j);
-	pick->a_first = walker->sentence_base + chunk;
-	pick->a_tokens = front_tokens;
-	pick->b_first = pick->a_first + front;
-	pick->b_tokens = tokens - front_tokens;
-	pick->random = rng_below(&walker->rng, 2) == 1;
-	if (pick->random) {
-		pick->b_first = pick->a_first;
-		pick->a_first += front;
-		pick->a_tokens = pick->b_tokens;
-		pick->b_tokens = front_tokens;
+	plan->a_first = walker->sentence_base + chunk;
+	plan->a_tokens = front_tokens;
+	plan->b_first = plan->a_first + front;
+	plan->b_tokens = tokens - front_tokens;
+	plan->random = rng_below(&walker->rng, 2) == 1;
+	if (plan->random) {
+		plan->b_first = plan->a_first;
+		plan->a_first += front;
+		plan->a_tokens = plan->b_tokens;
+		plan->b_tokens = front_tokens;
 	}
 	return true;
 }
 
 /* Contiguous text: as many whole sentences as fit the target. A sentence longer than the target is cut at it
  * and goes on in the next instance, so no token of the document is left out. */
-static bool next_text(struct walker *walker, struct pick *pick)
+static bool next_text(struct walker *walker, struct example_plan *plan)
 {
 	int64_t tokens = 0;
 	if (walker->next == walker->last)
 		return false;
-	pick->a_first = walker->sentence_base + walker->next;
-	pick->b_first = walker->skipped;
+	plan->a_first = walker->sentence_base + walker->next;
+	plan->b_first = walker->skipped;
 	for (; walker->next < walker->last; walker->next++) {
 		int64_t left = shard_length(walker->shard, walker->next) - walker->skipped;
 		if (tokens + left > walker->target) {
@@ -242,18 +242,18 @@ static bool next_text(struct walker *walker, struct pick *pick)
 		tokens += left;
 		walker->skipped = 0;
 	}
-	pick->a_tokens = tokens;
+	plan->a_tokens = tokens;
 	return true;
 }
 
 /* A sentence by itself, cut at the room there is. */
-static bool next_single(struct walker *walker, struct pick *pick)
+static bool next_single(struct walker *walker, struct example_plan *plan)
 {
 	if (walker->next == walker->last)
 		return false;
 	int64_t length = shard_length(walker->shard, walker->next);
-	pick->a_first = walker->sentence_base + walker->next++;
-	pick->a_tokens = length < walker->set->room ? length : walker->set->room;
+	plan->a_first = walker->sentence_base + walker->next++;
+	plan->a_tokens = length < walker->set->room ? length : walker->set->room;
 	return true;
 }
 
@@ -305,23 +305,23 @@ struct mark walk_mark(const struct walker *walker)
 			     .open = walker->open};
 }
 
-static void measure(const struct text_set *set, struct pick *pick)
+static void measure(const struct text_set *set, struct example_plan *plan)
 {
 	const struct instance_settings *settings = &set->settings;
-	int64_t length = pick->a_tokens + pick->b_tokens + (has_pairs(settings) ? 3 : 2);
-	pick_single(pick, length < settings->max_seq_length ? (int32_t)length : settings->max_seq_length);
-	pick->labels[HEAD_MASKED_WORDS] = instance_predictions(settings, pick->tokens);
-	pick->labels[HEAD_NEXT_SENTENCE] = 1;
+	int64_t length = plan->a_tokens + plan->b_tokens + (has_pairs(settings) ? 3 : 2);
+	plan_single(plan, length < settings->max_seq_length ? (int32_t)length : settings->max_seq_length);
+	plan->labels[HEAD_MASKED_WORDS] = instance_predictions(settings, plan->tokens);
+	plan->labels[HEAD_NEXT_SENTENCE] = 1;
 }
 
-bool walk_next(struct walker *walker, struct pick *out)
+bool walk_next(struct walker *walker, struct example_plan *out)
 {
-	static bool (*const next[])(struct walker *, struct pick *) = {next_pair, next_order, next_text, next_single};
+	static bool (*const next[])(struct walker *, struct example_plan *) = {next_pair, next_order, next_text, next_single};
 	const struct instance_settings *settings = &walker->set->settings;
 	while (walker->document < walker->end) {
 		if (!walker->open)
 			open_document(walker);
-		*out = (struct pick){0};
+		*out = (struct example_plan){0};
 		if (!next[settings->next_sentence](walker, out)) {
 			walker->open = false;
 			walker->document++;

@@ -50,7 +50,7 @@ struct walker walk_from(const struct text_set *set, int64_t epoch, int64_t docum
 struct walker walk_from_mark(const struct text_set *set, int64_t epoch, const struct mark *mark, int64_t end);
 struct mark walk_mark(const struct walker *walker);
 /* The next instance, or false at the end. */
-bool walk_next(struct walker *walker, struct pick *out);
+bool walk_next(struct walker *walker, struct example_plan *out);
 
 /* All instances of an epoch, found by number: a mark of every MARK_INSTANCES-th in each range of documents. */
 #define MARK_INSTANCES 32
@@ -74,6 +74,6 @@ MUST_USE enum status epoch_map_walk(struct epoch_map *map, const struct text_set
 /* Later epochs differ a little in size: with room for a quarter more, a run in its middle needs no memory. */
 MUST_USE enum status epoch_map_reserve(struct epoch_map *map);
 /* Instance `index` of the mapped epoch, in the order of the walk. */
-void epoch_map_find(const struct epoch_map *map, const struct text_set *set, int64_t index, struct pick *out);
+void epoch_map_find(const struct epoch_map *map, const struct text_set *set, int64_t index, struct example_plan *out);
 
 #endif
