@@ -1,11 +1,12 @@
 """One encoder, random weights, the same texts: bertc beside PyTorch, ONNX Runtime, OpenVINO and CTranslate2, by turns.
 
     python bench/inference.py --work FOLDER [--model base|6x384] [--rounds 7] [--threads 2] [--seconds 1.0] [--nice -19] [--bertc build/bertc]
-                              [--engines bertc-int8,bertc-bf16,torch-bf16,torch-fp32,onnxruntime-int8,openvino-bf16,ctranslate2-int8]
-                              [--workloads full,sentences,arrival,one20,one128] [--json FILE]
+                              [--engines bertc-int8,bertc-bf16,torch-bf16,torch-fp32,onnxruntime-int8,openvino-bf16,openvino-int8,
+                               ctranslate2-int8]
+                              [--workloads full,sentences,arrival,one20,one128] [--json FILE] [--markdown FILE] [--prepare]
 
-Needs numpy, torch, transformers, onnx, onnxscript, onnxruntime, openvino, ctranslate2; an engine that cannot be loaded is named
-and left out. All compute encoder and pooler. Every engine has a process of its own, which keeps its model; in a round each
+Needs numpy, torch, transformers, onnx, onnxscript, onnxruntime, openvino, nncf, ctranslate2; an engine that cannot be loaded is named
+and left out. What peers convert or compile is kept in --work; --prepare does only that. All compute encoder and pooler. Every engine has a process of its own, which keeps its model; in a round each
 engine in turn has every workload for about --seconds, so that a busy neighbour troubles all alike. Workloads:
 
     full       32 texts of 128 tokens                        sentences  128 texts as long as English sentences, 29 tokens on
@@ -25,7 +26,7 @@ import time
 
 SIZES = {"base": (12, 768, 12, 3072), "6x384": (6, 384, 12, 1536)}
 VOCABULARY = 30522
-PEERS = "torch-bf16,torch-fp32,onnxruntime-int8,openvino-bf16,ctranslate2-int8"
+PEERS = "torch-bf16,torch-fp32,onnxruntime-int8,openvino-bf16,openvino-int8,ctranslate2-int8"
 
 
 def arguments():
@@ -40,6 +41,8 @@ def arguments():
     p.add_argument("--engines", default="bertc-int8,bertc-bf16," + PEERS)
     p.add_argument("--workloads", default="full,sentences,arrival,one20,one128")
     p.add_argument("--json")
+    p.add_argument("--markdown")
+    p.add_argument("--prepare", action="store_true")
     p.add_argument("--child")
     return p.parse_args()
 
@@ -146,12 +149,25 @@ def open_onnxruntime(_):
     return lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})
 
 
-def open_openvino(_):
+def openvino_int8_file(core):
+    """Weights and activations in int8, the latter's ranges from calibration: OpenVINO has no dynamic form of that on every CPU."""
+    import nncf
+    import openvino
+
+    path = os.path.join(a.work, f"{a.model}.int8.xml")
+    if not os.path.exists(path):
+        texts = nncf.Dataset([dict(zip(("input_ids", "attention_mask"), arrays(lengths))) for lengths in batches("sentences") * 8])
+        model = nncf.quantize(core.read_model(onnx_file()), texts, model_type=nncf.ModelType.TRANSFORMER, subset_size=32)
+        openvino.save_model(model, path, compress_to_fp16=False)
+    return path
+
+
+def open_openvino(precision):
     import openvino
 
     core = openvino.Core()
     hints = {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": a.threads, "PERFORMANCE_HINT": "LATENCY"}
-    model = core.compile_model(core.read_model(onnx_file()), "CPU", hints)
+    model = core.compile_model(core.read_model(openvino_int8_file(core) if precision == "int8" else onnx_file()), "CPU", hints)
     request = model.create_infer_request()
     return lambda ids, mask: request.infer({"input_ids": ids, "attention_mask": mask})
 
@@ -181,6 +197,7 @@ def child(engine):
     answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
     os.dup2(2, 1)
     os.environ["OMP_NUM_THREADS"] = str(a.threads)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(os.path.abspath(a.work), "inductor")
     run = globals()["open_" + name](precision)
     inputs = {}
     print("ready", file=answers, flush=True)
@@ -241,6 +258,15 @@ class Bertc:
         return [result["seconds_least"] * scale, result["seconds_per_step"] * scale]
 
 
+def write_markdown(table, engines):
+    with open(a.markdown, "w") as out:
+        out.write(f"| {a.model} | " + " | ".join(engines) + " |\n|---|" + "---|" * len(engines) + "\n")
+        for workload, seconds in table.items():
+            one = workload.startswith("one")
+            figures = [f"{1e3 * seconds[name][0]:.2f}" if one else f"{texts(workload) / seconds[name][0]:.1f}" for name in engines]
+            out.write(f"| {workload}, {'ms' if one else 'texts/s'} | " + " | ".join(figures) + " |\n")
+
+
 def main():
     os.makedirs(a.work, exist_ok=True)
     engines, seconds = {}, {}
@@ -253,6 +279,8 @@ def main():
         except Exception as error: # whatever a library may throw
             print(f"{name} is left out: {error}", file=sys.stderr)
             engines.pop(name, None)
+    if a.prepare:
+        return
     for number in range(a.rounds):
         for workload in a.workloads.split(","):
             for name, engine in engines.items():
@@ -275,6 +303,8 @@ def main():
                     best = [min(table[workload][name][i] for name in others) for i in (0, 1)]
                     print(f"  {ours} is {best[0] / table[workload][ours][0]:.2f} (median {best[1] / table[workload][ours][1]:.2f}) "
                           f"times as fast as the best {kind} peer")
+    if a.markdown:
+        write_markdown(table, list(engines))
     if a.json:
         with open(a.json, "w") as out:
             json.dump({"model": a.model, "threads": a.threads, "rounds": a.rounds, "seconds": table}, out, indent=1)

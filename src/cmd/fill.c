@@ -1,16 +1,16 @@
 /* bertc fill: what a model puts into the blanks of a text. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "cmd/command.h"
-#include "cmd/saved_models.h"
 #include "cmd/device_options.h"
-#include "data/pretraining/instances.h"
-#include "infer/predictor.h"
-#include "infer/session.h"
-#include "weights/model_folder.h"
+#include "cmd/saved_models.h"
+#include "infer/blanks.h"
+#include "infer/line_stream.h"
+#include "infer/text_model.h"
 
 struct fill_settings {
 	const char *model;
@@ -58,114 +58,225 @@ static const struct command_text fill_text = {
 	.examples = "bertc fill --model runs/mine \"Paris is the [MASK] of France.\"\tthe five most probable words",
 };
 
+#define HOW_TO_ASK "write [MASK] where a word is to be filled in, in a text that fits into the model"
+
+/* Texts answered one after the other. */
+struct fill {
+	const struct fill_settings *settings;
+	struct text_model model;
+	struct encoder_answers answers;
+	struct buffer out;
+	struct json_writer writer; /* --json: an object around all answers */
+	struct line_stream *lines;
+	int64_t count; /* texts so far */
+};
+
+/* What the encoder gave for a text. */
+struct blanks {
+	int32_t count, k;
+	const int32_t *words;       /* [count][k] */
+	const float *probabilities; /* [count][k] */
+};
+
 /* Prints the text with the best words in place of its blanks, then the candidates of each. */
-static void print_person(const char *text, const struct vocab *vocab, int32_t blanks, int32_t k, const int32_t *ids,
-			 const double *probabilities)
+static void put_person(struct buffer *out, const char *text, const struct vocab *vocab, const struct blanks *blanks)
 {
 	const char *rest = text;
-	for (int32_t b = 0; b < blanks; b++) {
+	const int32_t k = blanks->k;
+	for (int32_t b = 0; b < blanks->count; b++) {
 		const char *blank = strstr(rest, "[MASK]");
 		if (!blank)
 			break;
-		printf("%.*s%s", (int)(blank - rest), rest, TEXT_SHOWN(predictor_token(vocab, ids[b * k])));
+		buffer_format(out, "%.*s%s", (int)(blank - rest), rest, TEXT_SHOWN(blank_word(vocab, blanks->words[b * k])));
 		rest = blank + strlen("[MASK]");
 	}
-	printf("%s\n", rest);
-	for (int32_t b = 0; b < blanks; b++) {
-		if (blanks > 1)
-			printf("  blank %d\n", b + 1);
-		for (int32_t i = 0; i < k; i++)
-			printf("  %6.2f %%  %s\n", 100.0 * probabilities[b * k + i],
-			       TEXT_SHOWN(predictor_token(vocab, ids[b * k + i])));
+	buffer_format(out, "%s\n", rest);
+	for (int32_t b = 0; b < blanks->count; b++) {
+		if (blanks->count > 1)
+			buffer_format(out, "  blank %d\n", b + 1);
+		for (int32_t i = b * k; i < (b + 1) * k; i++)
+			buffer_format(out, "  %6.2f %%  %s\n", 100.0 * (double)blanks->probabilities[i],
+				      TEXT_SHOWN(blank_word(vocab, blanks->words[i])));
 	}
 }
 
-static void print_json(struct json_writer *writer, const char *text, const struct vocab *vocab, int32_t blanks, int32_t k,
-		       const int32_t *ids, const double *probabilities)
+static enum status print(struct fill *fill)
 {
-	json_open(writer, NULL, '{');
-	json_put_string(writer, "text", text);
-	json_open(writer, "blanks", '[');
-	for (int32_t b = 0; b < blanks; b++) {
-		json_open(writer, NULL, '[');
-		for (int32_t i = 0; i < k; i++) {
-			int32_t id = ids[b * k + i];
-			json_open(writer, NULL, '{');
-			json_put_string(writer, "token", predictor_token(vocab, id));
-			json_put_integer(writer, "id", id);
-			json_put_double(writer, "probability", probabilities[b * k + i]);
-			json_close(writer);
-		}
-		json_close(writer);
-	}
-	json_close(writer);
-	json_close(writer);
+	TRY(buffer_status(&fill->out));
+	if (fwrite(fill->out.data, 1, fill->out.size, stdout) != fill->out.size || fflush(stdout) != 0)
+		return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+	buffer_clear(&fill->out);
+	return OK;
 }
 
-/* Texts from the arguments; "-" stands for the lines of standard input, held in `input`. */
-static enum status collect_texts(const struct option_list *arguments, struct buffer *input, struct name_list *texts)
+/* Texts in memory, all at a time. What is wrong with one is ERR_DATA that names it by its number from 1. */
+static enum status fill_texts(struct fill *fill, const struct text_input *inputs, int64_t count)
+{
+	const struct vocab *vocab = &fill->model.session.tokenizer.vocab;
+	const int64_t top = fill->settings->top_k;
+	const struct encoder_wish wish = {.answer = ENCODER_WORDS, .k = top < vocab->count ? (int32_t)top : vocab->count};
+	struct encoded_inputs encoded = {0};
+	enum status status;
+	TRY_GOTO(text_model_encode_blanks(&fill->model, inputs, count, &encoded), done);
+	TRY_GOTO(encoder_run(fill->model.encoder, &wish, encoded.texts, encoded.count, &fill->answers), done);
+	for (int64_t i = 0; i < count; i++) {
+		const int64_t first = fill->answers.starts[i];
+		const struct blanks blanks = {.count = encoded.texts[i].row_count,
+					      .k = wish.k,
+					      .words = fill->answers.words + first,
+					      .probabilities = fill->answers.values + first};
+		if (fill->settings->json)
+			blanks_put_json(&fill->writer, inputs[i].text, vocab, blanks.count, blanks.k, blanks.words,
+					blanks.probabilities);
+		else
+			put_person(&fill->out, inputs[i].text, vocab, &blanks);
+	}
+	fill->count += count;
+	status = print(fill);
+done:
+	encoded_inputs_release(&fill->model, &encoded);
+	return status;
+}
+
+/* What is wrong with one of several texts: its number from 1, and the words behind "text N". */
+static int64_t wrong_text(const char **out_what)
+{
+	const char *message = error_last()->message;
+	char *end;
+	long long number = strncmp(message, "text ", 5) == 0 ? strtoll(message + 5, &end, 10) : 0;
+	*out_what = number > 0 ? end + strspn(end, " ") : message;
+	return number;
+}
+
+static enum status no_work(void *context, struct line_chunk *chunk)
+{
+	(void)context;
+	(void)chunk;
+	return OK;
+}
+
+static enum status check_line(const struct line_chunk *chunk, int64_t i)
+{
+	const struct line *line = &chunk->lines[i];
+	const char *wrong = line->cut                                                  ? "is longer than a text may be"
+			    : memchr(chunk->text.data + line->begin, '\0', line->size) ? "holds a NUL"
+										       : NULL;
+	return wrong ? error_set(ERR_DATA, "line %lld of standard input %s", (long long)(chunk->first_line + i), wrong) : OK;
+}
+
+static enum status blame_line(const struct text_input *inputs, const int64_t *numbers, int64_t count)
+{
+	char message[sizeof(error_last()->message)];
+	const char *what;
+	int64_t wrong = wrong_text(&what);
+	snprintf(message, sizeof(message), "%s", what);
+	if (wrong < 1 || wrong > count)
+		return ERR_DATA;
+	enum status status = error_set(ERR_DATA, "line %lld of standard input, '%.60s', %.300s", (long long)numbers[wrong - 1],
+				       inputs[wrong - 1].text, message);
+	error_hint(HOW_TO_ASK);
+	return status;
+}
+
+/* The lines of a chunk that are not empty. */
+static enum status fill_chunk(struct fill *fill, const struct line_chunk *chunk)
+{
+	struct text_input *inputs = NULL;
+	char **copies = NULL;
+	int64_t *numbers = NULL, count = 0;
+	enum status status = OK;
+	TRY_GOTO(memory_new(&inputs, chunk->count, sizeof(*inputs), "lines"), done);
+	TRY_GOTO(memory_new(&copies, chunk->count, sizeof(*copies), "lines"), done);
+	TRY_GOTO(memory_new(&numbers, chunk->count, sizeof(*numbers), "lines"), done);
+	for (int64_t i = 0; i < chunk->count; i++) {
+		const struct line *line = &chunk->lines[i];
+		if (line->size == 0)
+			continue;
+		TRY_GOTO(check_line(chunk, i), done);
+		TRY_GOTO(memory_new(&copies[count], (int64_t)line->size + 1, 1, "a line"), done);
+		memcpy(copies[count], chunk->text.data + line->begin, line->size);
+		inputs[count].text = copies[count];
+		numbers[count] = chunk->first_line + i;
+		count++;
+	}
+	if (count > 0)
+		status = fill_texts(fill, inputs, count);
+	if (status == ERR_DATA)
+		status = blame_line(inputs, numbers, count);
+done:
+	for (int64_t i = 0; copies && i < chunk->count; i++)
+		free(copies[i]);
+	free(copies);
+	free(numbers);
+	free(inputs);
+	return status;
+}
+
+#define CHUNK_BYTES ((size_t)64 << 10)
+#define CHUNK_LINES 256
+#define LONGEST_LINE ((size_t)1 << 20)
+
+/* As they come: in memory that does not grow with the input. */
+static enum status fill_lines(struct fill *fill)
+{
+	static const char *const path[] = {"-"};
+	struct line_chunk *chunk;
+	TRY(line_stream_open(&fill->lines, &(struct line_stream_settings){.paths = path,
+									  .path_count = 1,
+									  .longest_line = LONGEST_LINE,
+									  .chunk_bytes = CHUNK_BYTES,
+									  .chunk_lines = CHUNK_LINES,
+									  .work = no_work}));
+	for (;;) {
+		TRY(line_stream_next(fill->lines, &chunk));
+		if (!chunk)
+			return OK;
+		TRY(fill_chunk(fill, chunk));
+	}
+}
+
+static enum status fill_arguments(struct fill *fill, const struct option_list *arguments)
 {
 	for (int64_t i = 0; i < arguments->count; i++) {
-		if (strcmp(arguments->values[i], "-") != 0) {
-			TRY(name_list_add(texts, arguments->values[i]));
+		const char *text = arguments->values[i];
+		if (strcmp(text, "-") == 0) {
+			TRY(fill_lines(fill));
+			line_stream_close(fill->lines);
+			fill->lines = NULL;
 			continue;
 		}
-		TRY(file_read("/dev/stdin", (size_t)64 << 20, input));
-		char *line = input->data, *end = input->data + input->size;
-		while (line < end) {
-			char *newline = memchr(line, '\n', (size_t)(end - line));
-			if (newline)
-				*newline = '\0';
-			line[strcspn(line, "\r")] = '\0';
-			if (*line)
-				TRY(name_list_add(texts, line));
-			line = newline ? newline + 1 : end;
+		enum status status = fill_texts(fill, &(struct text_input){.text = text}, 1);
+		if (status == ERR_DATA) {
+			char message[sizeof(error_last()->message)];
+			const char *what;
+			wrong_text(&what);
+			snprintf(message, sizeof(message), "%s", what);
+			status = error_set(ERR_USAGE, "'%.60s' %.300s", text, message);
+			error_hint(HOW_TO_ASK);
 		}
+		TRY(status);
 	}
-	if (texts->count > 0)
+	if (fill->count > 0)
 		return OK;
 	enum status status = error_set(ERR_USAGE, "no text to fill in");
 	error_hint("bertc fill --model FOLDER \"Paris is the [MASK] of France.\"");
 	return status;
 }
 
-static enum status fill_texts(const struct fill_settings *settings, struct session *session, const struct name_list *texts)
+/* A text costs less than a pass of full batches; a few hundred lines of standard input make several. */
+#define BATCH_TOKENS 4096
+
+static enum status open_model(struct fill *fill, struct pool *pool)
 {
-	struct tokenizer *tokenizer = NULL;
-	struct tokens tokens = {0};
-	struct predictor predictor = {0};
-	struct buffer out = {0};
-	struct json_writer writer = {.out = &out};
-	const struct vocab *vocab = &session->tokenizer.vocab;
-	struct tokenizer_settings tokenizer_settings = session->tokenizer.settings;
-	tokenizer_settings.special_tokens = true;
-	enum status status;
-	TRY_GOTO(tokenizer_open(&tokenizer, vocab, &tokenizer_settings), done);
-	TRY_GOTO(predictor_open(&predictor, session->model, session->activations, &session->replica, vocab,
-				session->capacity.tokens, (int32_t)settings->top_k),
-		 done);
-	json_open(&writer, NULL, '{');
-	json_open(&writer, "results", '[');
-	for (int64_t i = 0; i < texts->count; i++) {
-		const char *text = texts->names[i];
-		tokens_clear(&tokens);
-		TRY_GOTO(tokenizer_encode(tokenizer, text, strlen(text), &tokens), done);
-		TRY_GOTO(predictor_fill(&predictor, tokens.ids, tokens.count, text), done);
-		if (settings->json)
-			print_json(&writer, text, vocab, predictor.blanks, predictor.k, predictor.ids, predictor.probabilities);
-		else
-			print_person(text, vocab, predictor.blanks, predictor.k, predictor.ids, predictor.probabilities);
-	}
-	json_close(&writer);
-	json_close(&writer);
-	TRY_GOTO(buffer_status(&out), done);
-	if (settings->json)
-		printf("%s\n", buffer_string(&out));
-done:
-	tokenizer_close(tokenizer);
-	tokens_release(&tokens);
-	predictor_release(&predictor);
-	buffer_release(&out);
+	const struct text_model_settings settings = {
+		.device = fill->settings->device, .batch_tokens = BATCH_TOKENS, .tool = "bertc fill"};
+	const char *model = fill->settings->model;
+	TRY(session_needs_words(model));
+	TRY(text_model_open(&fill->model, model, pool, &settings));
+	if (fill->model.fills_blanks)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "'%s' has no head that predicts words", model);
+	error_hint("use a model of pre-training (BertForPreTraining, BertForMaskedLM); bertc embed works with this one");
 	return status;
 }
 
@@ -179,21 +290,29 @@ static enum status check_fill(struct options *options)
 static enum status run_fill(struct options *options)
 {
 	const struct fill_settings *settings = options->settings;
-	struct buffer input = {0};
-	struct name_list texts = {0};
-	struct session session = {0};
-	struct model_config config;
+	struct fill fill = {.settings = settings};
+	struct pool *pool = NULL;
 	enum status status;
-	TRY_GOTO(collect_texts(&options->positional, &input, &texts), done);
-	TRY_GOTO(session_needs_words(settings->model), done);
-	TRY_GOTO(model_folder_config(settings->model, &config), done);
-	int32_t length = config.max_position_embeddings;
-	TRY_GOTO(session_open(&session, settings->model, &settings->device, instance_capacity(length, 1, length), length), done);
-	status = fill_texts(settings, &session, &texts);
-	session_close(&session);
+	fill.writer.out = &fill.out;
+	TRY_GOTO(pool_create(&pool, (int)settings->device.threads), done);
+	TRY_GOTO(open_model(&fill, pool), done);
+	if (settings->json) {
+		json_open(&fill.writer, NULL, '{');
+		json_open(&fill.writer, "results", '[');
+	}
+	TRY_GOTO(fill_arguments(&fill, &options->positional), done);
+	if (settings->json) {
+		json_close(&fill.writer);
+		json_close(&fill.writer);
+		buffer_char(&fill.out, '\n');
+		status = print(&fill);
+	}
 done:
-	name_list_release(&texts);
-	buffer_release(&input);
+	line_stream_close(fill.lines);
+	encoder_answers_release(&fill.answers);
+	text_model_close(&fill.model);
+	pool_free(pool);
+	buffer_release(&fill.out);
 	return status;
 }
 

@@ -107,8 +107,3 @@ enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int6
 			       size * sizeof(*predictor->probabilities));
 	return OK;
 }
-
-const char *predictor_token(const struct vocab *vocab, int32_t id)
-{
-	return id >= 0 && id < vocab->count ? vocab->text[id] : "[unused row]";
-}

@@ -1,4 +1,5 @@
-/* What a model puts into the blanks of a text: a forward of one sequence and the most probable tokens of each [MASK]. */
+/* What a model in training puts into the blanks of a sample: a forward of one sequence on its own replica, and the most probable
+ * tokens of each [MASK]. Saved models are asked through infer/text_model.h. */
 #ifndef INFER_PREDICTOR_H
 #define INFER_PREDICTOR_H
 
@@ -29,8 +30,5 @@ void predictor_release(struct predictor *predictor);
 
 /* Fills in the [MASK]s of [CLS] ids [SEP]. A text that is too long or has no blank is ERR_USAGE that quotes `text`. */
 MUST_USE enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int64_t count, const char *text);
-
-/* An entry's text; a model may have more rows than the vocabulary has entries. */
-const char *predictor_token(const struct vocab *vocab, int32_t id);
 
 #endif

@@ -8,7 +8,7 @@
 
 bool task_streams(const struct task *task)
 {
-	return task != &task_squad && task != &task_tagging && task != &task_reranking;
+	return task != &task_squad && task != &task_tagging;
 }
 
 enum status task_stream_open(struct task_stream *stream, struct task_session *session)

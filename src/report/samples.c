@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "data/pretraining/instances.h"
+#include "infer/blanks.h"
 
 #define SHORTEST 8 /* tokens of a sentence that says enough for a guess */
 #define TRIES 4000
@@ -220,7 +221,7 @@ static void put_sentence(struct json_writer *writer, const struct vocab *vocab, 
 		json_open(writer, "guesses", '[');
 		for (int i = 0; i < SAMPLE_SHOWN && i < vocab->count; i++) {
 			json_open(writer, NULL, '{');
-			json_put_string(writer, "token", predictor_token(vocab, blank->ids[i]));
+			json_put_string(writer, "token", blank_word(vocab, blank->ids[i]));
 			json_put_integer(writer, "id", blank->ids[i]);
 			json_put_float(writer, "probability", blank->probabilities[i]);
 			json_close(writer);
@@ -300,7 +301,7 @@ void samples_spell(const struct vocab *vocab, const int32_t *ids, int32_t count,
 	bool glue_next = false, was_cjk = false;
 	int quotes = 0;
 	for (int32_t i = 0; i < count; i++) {
-		const char *text = predictor_token(vocab, ids[i]);
+		const char *text = blank_word(vocab, ids[i]);
 		bool piece = ids[i] < vocab->count && vocab->is_continuation[ids[i]], cjk = is_cjk(text);
 		bool single = text[0] && !text[1];
 		bool closes = single && strchr(".,;:!?)]}%'-", text[0]);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "infer/blanks.h"
 #include "report/html.h"
 #include "report/samples.h"
 
@@ -24,7 +25,7 @@ static void put_token(void *context, const char *text, int32_t id, bool glued)
 		return;
 	}
 	html_element(spelling->out, "<span class=\"blank\">",
-		     predictor_token(spelling->vocab, spelling->sentence->answers[spelling->blank++]), "</span>");
+		     blank_word(spelling->vocab, spelling->sentence->answers[spelling->blank++]), "</span>");
 }
 
 /* "1st", "2nd", "3rd", "11th", "23rd" */
@@ -41,8 +42,8 @@ static void put_guesses(const struct vocab *vocab, const struct sample_blank *bl
 	char number[16];
 	for (int i = 0; i < SAMPLE_SHOWN && i < vocab->count; i++) {
 		buffer_text(out, "<span class=\"w\">");
-		html_element(out, blank->ids[i] == answer ? "<span class=\"right\">" : "<span>",
-			     predictor_token(vocab, blank->ids[i]), "</span>");
+		html_element(out, blank->ids[i] == answer ? "<span class=\"right\">" : "<span>", blank_word(vocab, blank->ids[i]),
+			     "</span>");
 		double percent = 100 * (double)blank->probabilities[i];
 		buffer_format(out, " <span class=\"p\">%.*f %%</span></span> ", percent < 9.5 ? 1 : 0, percent);
 	}
@@ -85,8 +86,7 @@ void samples_html(const struct samples *samples, struct buffer *out)
 		samples_spell(vocab, sentence->ids, sentence->count, put_token, &spelling);
 		buffer_text(out, "</p>\n<div style=\"overflow-x:auto\"><table><tr><th class=\"n\">step</th>");
 		for (int32_t b = 0; b < sentence->blanks; b++)
-			html_element(out, "<th>for \xE2\x80\x9C", predictor_token(vocab, sentence->answers[b]),
-				     "\xE2\x80\x9D</th>");
+			html_element(out, "<th>for \xE2\x80\x9C", blank_word(vocab, sentence->answers[b]), "\xE2\x80\x9D</th>");
 		buffer_text(out, "</tr>\n");
 		for (int i = 0; i < shown; i++) {
 			const struct sample_evaluation *evaluation = &samples->evaluations[chosen[i]];

@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/string_store.h"
 #include "infer/text_input.h"
-#include "text/vocab.h"
 
 /* Whose form an error has. */
 enum api_style { API_OPENAI, API_TEI };
@@ -130,9 +129,6 @@ void tei_write_embeddings(struct buffer *out, const struct api_vectors *vectors)
 void tei_write_predictions(struct json_writer *writer, struct api_score *scores, int64_t count);
 /* The same; of equal ones the text with the higher index is first. `texts` NULL: without. */
 void tei_write_ranks(struct buffer *out, struct api_score *scores, int64_t count, const struct text_input *texts);
-/* A text and what fills its blanks, as an object: [blanks][k] words, most probable first, with their probabilities. */
-void api_put_blanks(struct json_writer *writer, const char *text, const struct vocab *vocab, int32_t blanks, int32_t k,
-		    const int32_t *words, const float *probabilities);
 /* Appends standard Base64 with padding. */
 void api_base64(struct buffer *out, const void *bytes, size_t count);
 

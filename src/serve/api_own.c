@@ -88,24 +88,3 @@ bool api_read_own(struct api_request *out, enum api_task task, const char *body,
 }
 
 /* ---- Answers ---- */
-
-void api_put_blanks(struct json_writer *writer, const char *text, const struct vocab *vocab, int32_t blanks, int32_t k,
-		    const int32_t *words, const float *probabilities)
-{
-	json_open(writer, NULL, '{');
-	json_put_string(writer, "text", text);
-	json_open(writer, "blanks", '[');
-	for (int32_t b = 0; b < blanks; b++) {
-		json_open(writer, NULL, '[');
-		for (int32_t i = b * k; i < (b + 1) * k; i++) {
-			json_open(writer, NULL, '{');
-			json_put_string(writer, "token", words[i] < vocab->count ? vocab->text[words[i]] : "[unused row]");
-			json_put_integer(writer, "id", words[i]);
-			json_put_float(writer, "probability", probabilities[i]);
-			json_close(writer);
-		}
-		json_close(writer);
-	}
-	json_close(writer);
-	json_close(writer);
-}

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "infer/blanks.h"
 #include "model/pooling.h"
 #include "serve/model_work.h"
 
@@ -97,9 +98,9 @@ static bool write_blanks(const struct model_work *work, struct buffer *out)
 	for (int64_t t = 0; t < work->job.count; t++) {
 		int64_t first = work->outputs.starts[t];
 		int32_t blanks = work->inputs.texts[t].row_count;
-		api_put_blanks(&writer, work->request->inputs[t].text, vocab, blanks,
-			       (int32_t)((work->outputs.starts[t + 1] - first) / blanks), work->words + first,
-			       work->outputs.values + first);
+		blanks_put_json(&writer, work->request->inputs[t].text, vocab, blanks,
+				(int32_t)((work->outputs.starts[t + 1] - first) / blanks), work->words + first,
+				work->outputs.values + first);
 	}
 	json_close(&writer);
 	json_close(&writer);

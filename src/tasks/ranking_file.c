@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tasks/example_columns.h"
 #include "tasks/labels.h"
 
 const char *const ranking_form_names[] = {"texts alone", "pairs", "triplets", "scored pairs"};
@@ -202,6 +203,53 @@ static enum status find_columns(const struct table *table, const struct ranking_
 			if (used[i] >= 0 && used[i] == used[j])
 				return which(table, "one column is used for two purposes", NAME_THEM);
 	return OK;
+}
+
+static bool holds_lists(const struct example_columns *columns)
+{
+	return columns->choice_list >= 0;
+}
+
+/* Of a first piece, for those that follow. */
+static enum status keep_columns(struct example_set *set, const struct columns *columns)
+{
+	example_columns_free(set->found);
+	set->found = NULL;
+	TRY(memory_new(&set->found, 1, sizeof(*set->found), "columns"));
+	*set->found = (struct example_columns){.text = columns->anchor,
+					       .pair = columns->positive,
+					       .label = columns->score,
+					       .id = columns->id,
+					       .filter = -1,
+					       .choice_list = columns->lists ? columns->positive : -1};
+	TRY(memory_new(&set->found->choices, columns->negative_count, sizeof(*set->found->choices), "columns"));
+	for (int64_t i = 0; i < columns->negative_count; i++)
+		set->found->choices[i] = columns->negatives[i];
+	set->found->choice_count = columns->negative_count;
+	return OK;
+}
+
+/* Columns without names are those of the first piece. Of JSON a later piece may have more keys; those of another text for each
+ * row (negatives) are taken as they come, others must not change what the rows before were read as. */
+static enum status settle_columns(struct example_set *set, const struct table *table, const struct ranking_options *options,
+				  struct columns *out)
+{
+	const struct example_columns *first = options->piece ? options->piece->columns : NULL;
+	if (first && !has_names(table)) {
+		*out = (struct columns){.anchor = first->text, .positive = first->pair, .score = first->label, .id = first->id};
+		for (int64_t i = 0; i < first->choice_count; i++)
+			TRY(add_negative(out, first->choices[i]));
+		return OK;
+	}
+	TRY(find_columns(table, options, out));
+	if (!first)
+		return options->piece ? keep_columns(set, out) : OK;
+	if (out->anchor == first->text && out->positive == first->pair && out->lists == holds_lists(first))
+		return OK;
+	char what[128];
+	snprintf(what, sizeof(what), "from line %lld on there are keys that change which texts are meant",
+		 (long long)table->rows[0].line);
+	return which(table, what, NAME_THEM);
 }
 
 static enum ranking_form form_of(const struct columns *columns, const struct ranking_options *options)
@@ -461,15 +509,19 @@ static enum status read_table(struct example_set *set, struct table *table, cons
 	const char *names[HEADER_NAMES + 1];
 	struct table_options how = {.known_names = names, .bad = options->bad};
 	struct columns columns = {0};
+	const struct example_piece *piece = options->piece;
+	const bool goes_on = piece && piece->table.like;
 	int64_t before = set->count;
 	bool first = before == 0;
 	list_header_names(names);
-	TRY(table_read(table, path, &how));
+	TRY(piece ? table_read_piece(table, &piece->table, &how) : table_read(table, path, &how));
 	set->table_count++;
+	if (goes_on && table->row_count == 0)
+		return OK;
 	if (table->row_count == 0)
 		return error_set(ERR_DATA, "'%s': there are no rows in it%s", table->name,
 				 options->bad->count > 0 ? " that can be used" : "");
-	enum status status = find_columns(table, options, &columns);
+	enum status status = settle_columns(set, table, options, &columns);
 	enum ranking_form own = form_of(&columns, options);
 	if (status == OK)
 		status = check_form(table, options, own);
@@ -483,11 +535,12 @@ static enum status read_table(struct example_set *set, struct table *table, cons
 		set->has_pairs = columns.positive >= 0;
 		set->has_labels = own == RANKING_SCORED;
 		set->has_ids = columns.id >= 0;
-		log_file(table, &columns, own);
+		if (!goes_on)
+			log_file(table, &columns, own);
 		status = take_rows(set, &columns, options, table);
 	}
 	free(columns.negatives);
-	if (status == OK && set->count == before)
+	if (status == OK && set->count == before && !goes_on)
 		status = error_set(ERR_DATA, "'%s': none of its rows can be used", table->name);
 	return status;
 }

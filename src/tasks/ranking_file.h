@@ -28,6 +28,7 @@ struct ranking_options {
 	bool needs_scores; /* a pair without a score is bad where there are scores; with scores_all, so are pairs alone */
 	bool allows_empty; /* an empty text is no bad record: of predictions */
 	struct bad_records *bad;
+	const struct example_piece *piece; /* read instead of the file; NULL: the whole file */
 };
 
 /* Reads a file and appends its examples to `set`: text; pair and label NULL where there is none; negatives are the choices. Says

@@ -40,7 +40,8 @@ static enum status read_sets(struct task_state *state, struct task_set *set, con
 					  .scores_all = true,
 					  .needs_scores = set->use != TASK_PREDICT,
 					  .allows_empty = set->use == TASK_PREDICT,
-					  .bad = settings->bad};
+					  .bad = settings->bad,
+					  .piece = settings->piece};
 	enum ranking_form form = RANKING_SCORED;
 	int64_t queries;
 	for (int64_t i = 0; i < count; i++)

@@ -318,6 +318,60 @@ static void rerankers_score_pairs(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Rows that are read piece by piece are answered as those of a list, which is read whole. The last have a key that the first do
+ * not have. `list`: all rows as one list. */
+static void put_many(const char *name, bool list)
+{
+	struct buffer text = {0};
+	buffer_text(&text, list ? "[" : "");
+	for (int i = 0; i < 1500; i++) {
+		const char *a = who[i % 6], *b = does[i % 5], *c = what[i / 7 % 5];
+		buffer_format(&text, "%s{\"id\": \"q%d\", \"query\": \"%s %s\", \"passage\": [\"%s %s\", \"%s\"]",
+			      i > 0 && list ? ",\n" : "", i, a, b, b, c, c);
+		if (i >= 1400)
+			buffer_format(&text, ", \"negative\": \"%s %s\"", c, a);
+		buffer_text(&text, list ? "}" : "}\n");
+	}
+	buffer_text(&text, list ? "]\n" : "");
+	assert_ok(file_write(test_path(name), text.data, text.size));
+	buffer_release(&text);
+}
+
+static void rerankers_read_piece_by_piece(void **state)
+{
+	char command[512];
+	(void)state;
+	put_many("many.jsonl", false);
+	put_many("many.json", true);
+	assert_program(0, "", "predict --model %s/rank %s/many.jsonl --out %s/many.pieces", test_folder, test_folder,
+		       test_folder);
+	assert_program(0, "", "predict --model %s/rank %s/many.json --out %s/many.whole", test_folder, test_folder, test_folder);
+	snprintf(command, sizeof(command), "cmp %s/many.pieces %s/many.whole && [ $(wc -l <%s/many.whole) -eq 3100 ]",
+		 test_folder, test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	/* Columns without names mean in every piece what they mean in the first: triplets stay triplets where only numbers
+	 * follow. */
+	snprintf(command, sizeof(command),
+		 "for i in $(seq 1100); do printf 'the cat\\ta dog\\tbread\\n'; done >%s/names.tsv; for i in $(seq 1100); do "
+		 "printf "
+		 "'the cat\\ta dog\\t7\\n'; done >>%s/names.tsv",
+		 test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(0, "what does not: column 3", "predict --model %s/rank %s/names.tsv --out %s/names.answers", test_folder,
+		       test_folder, test_folder);
+	snprintf(command, sizeof(command), "[ $(wc -l <%s/names.answers) -eq 4400 ]", test_folder);
+	assert_int_equal(system(command), 0);
+	/* Which text is meant is not changed in the middle of a file. */
+	snprintf(command, sizeof(command),
+		 "for i in $(seq 1100); do echo '{\"text\": \"a\", \"passage\": \"b\"}'; done >%s/late.jsonl; echo '{\"query\": "
+		 "\"c\", "
+		 "\"passage\": \"d\"}' >>%s/late.jsonl",
+		 test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(ERR_DATA, "late.jsonl': from line 1025 on there are keys that change which texts are meant",
+		       "predict --model %s/rank %s/late.jsonl --out %s/late.answers", test_folder, test_folder, test_folder);
+}
+
 static void bad_input_is_explained(void **state)
 {
 	(void)state;
@@ -386,6 +440,7 @@ int main(void)
 		cmocka_unit_test(rerankers_score_pairs),
 		cmocka_unit_test(prompts_stand_before_texts),
 		cmocka_unit_test(prompts_are_refused),
+		cmocka_unit_test(rerankers_read_piece_by_piece),
 		cmocka_unit_test(bad_input_is_explained),
 		cmocka_unit_test(a_sweep_publishes_the_whole_folder),
 	};

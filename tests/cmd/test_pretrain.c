@@ -311,6 +311,31 @@ static void test_two_runs_one_folder(void **state)
 	folder_unlock(lock);
 }
 
+/* Many lines of standard input are answered in pieces, each as if it were alone; a line that cannot be is named. */
+static void fill_answers_lines_as_they_come(void)
+{
+	struct buffer text = {0}, alone = {0};
+	assert_int_equal(program("fill --model %s/whole --json 'the cat [MASK] the house.'", test_folder), 0);
+	const char *answer = strstr(buffer_string(&program_output), "{\"text\"");
+	assert_non_null(answer);
+	buffer_append(&alone, answer, strcspn(answer, "\n") - strlen("]}"));
+	for (int i = 0; i < 700; i++)
+		buffer_text(&text, i % 7 == 3 ? "a [MASK] sees the [MASK].\n" : "the cat [MASK] the house.\n");
+	assert_ok(file_write(test_path("lines.txt"), text.data, text.size));
+	assert_int_equal(program("fill --model %s/whole --json - <%s", test_folder, test_path("lines.txt")), 0);
+	int found = 0;
+	for (const char *at = buffer_string(&program_output); (at = strstr(at, buffer_string(&alone))); at++)
+		found++;
+	assert_int_equal(found, 600);
+	buffer_text(&text, "\nno blank\n");
+	assert_ok(file_write(test_path("lines.txt"), text.data, text.size));
+	assert_program(ERR_DATA, "line 702 of standard input, 'no blank', has no [MASK]", "fill --model %s/whole --json - <%s",
+		       test_folder, test_path("lines.txt"));
+	assert_program(ERR_USAGE, "no text to fill in", "fill --model %s/whole - </dev/null", test_folder);
+	buffer_release(&text);
+	buffer_release(&alone);
+}
+
 static void test_evaluate_fill_inspect(void **state)
 {
 	(void)state;
@@ -339,6 +364,7 @@ static void test_evaluate_fill_inspect(void **state)
 	assert_ok(file_write(test_path("blanks.txt"), "a [MASK].\r\n\r\nthe [MASK] sees", 28));
 	assert_int_equal(program("fill --model %s/whole --top_k 1 - <%s", test_folder, test_path("blanks.txt")), 0);
 	assert_null(strchr(buffer_string(&program_output), '\r'));
+	fill_answers_lines_as_they_come();
 
 	static const char *const paths[] = {"whole",
 					    "whole/checkpoint-8",
