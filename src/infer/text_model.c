@@ -157,6 +157,12 @@ const char *text_model_label(const struct text_model *model, int64_t index, char
 	return room;
 }
 
+bool text_model_takes_windows(const struct text_model *model)
+{
+	const struct task *task = model->has_task ? model->task.state.task : NULL;
+	return task && (task == &task_squad || task == &task_tagging);
+}
+
 int64_t text_model_width(const struct text_model *model)
 {
 	return (int64_t)model->hidden * pooling_count(model->pooling);

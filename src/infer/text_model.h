@@ -48,6 +48,8 @@ MUST_USE enum status text_model_open(struct text_model *out, const char *folder,
 void text_model_close(struct text_model *model);
 /* The name of a class; `room` is for one that the folder does not name. */
 const char *text_model_label(const struct text_model *model, int64_t index, char room[24]);
+/* Is a text that is longer than the model takes computed in several sequences? */
+bool text_model_takes_windows(const struct text_model *model);
 /* Numbers of a vector before any is cut off. */
 int64_t text_model_width(const struct text_model *model);
 

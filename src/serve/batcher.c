@@ -275,6 +275,11 @@ bool batcher_add(struct batcher *batcher, struct batch_job *job)
 	return takes;
 }
 
+bool batcher_is_full(struct batcher *batcher)
+{
+	return batcher_waiting(batcher) >= batcher->settings.max_queue_tokens;
+}
+
 int64_t batcher_waiting(struct batcher *batcher)
 {
 	pthread_mutex_lock(&batcher->lock);

@@ -44,6 +44,8 @@ struct batcher;
 MUST_USE enum status batcher_open(struct batcher **out, const struct batcher_settings *settings);
 /* Puts a job into the queue. False: the queue is full, or the batcher is closing. */
 bool batcher_add(struct batcher *batcher, struct batch_job *job);
+/* Would a job be refused now? For whoever has yet to make it. */
+bool batcher_is_full(struct batcher *batcher);
 /* Tokens that wait. */
 int64_t batcher_waiting(struct batcher *batcher);
 /* Seconds until what waits now will have been computed, by the speed so far; 0: not known. */

@@ -112,8 +112,49 @@ static bool find_dimensions(struct model_work *work, struct api_error *error)
 	return true;
 }
 
+/* Tokens that a text has at least: a word is one or more. */
+static int64_t least_tokens(const char *text)
+{
+	int64_t count = 0;
+	bool in_word = false;
+	for (; text && *text; text++) {
+		bool is_space = strchr(" \t\r\n", *text) != NULL;
+		count += !is_space && !in_word;
+		in_word = !is_space;
+	}
+	return count;
+}
+
+static bool too_many_tokens(int64_t tokens, const char *more, const struct work_limits *limits, struct api_error *error)
+{
+	return api_fail(error, FAULT_INPUT, "inputs",
+			"the request comes to %s%lld tokens, and this service takes %lld at a time: send it in parts", more,
+			(long long)tokens, (long long)limits->tokens);
+}
+
+/* Before anything is tokenised. */
+static bool check_size(const struct model_work *work, const struct work_limits *limits, struct api_error *error)
+{
+	const struct api_request *request = work->request;
+	const struct text_model *model = &work->model->text;
+	int64_t bytes = 0, tokens = 0;
+	for (int64_t i = 0; i < request->count; i++) {
+		const struct text_input *input = &request->inputs[i];
+		bytes += (input->text ? (int64_t)strlen(input->text) : 0) + (input->pair ? (int64_t)strlen(input->pair) : 0);
+		if (bytes > limits->bytes)
+			return api_fail(
+				error, FAULT_INPUT, "inputs",
+				"the texts come to more than %lld bytes, a query counted with each of its texts: send them in "
+				"parts, or a shorter query",
+				(long long)limits->bytes);
+		int64_t least = input->ids ? input->id_count : least_tokens(input->text) + least_tokens(input->pair);
+		tokens += least < model->longest || text_model_takes_windows(model) ? least : model->longest;
+	}
+	return tokens <= limits->tokens || too_many_tokens(tokens, "at least ", limits, error);
+}
+
 bool model_work_make(struct model_work *out, const struct models *models, const struct api_request *request, bool truncates,
-		     struct api_error *error)
+		     const struct work_limits *limits, struct api_error *error)
 {
 	*out = (struct model_work){.request = request};
 	out->model = request->model ? named_model(models, request, error) : only_model(models, request->task, error);
@@ -124,6 +165,8 @@ bool model_work_make(struct model_work *out, const struct models *models, const 
 	bool of_task = out->model->text.has_task;
 	if (request->task == API_EMBED && !find_dimensions(out, error))
 		return false;
+	if (!check_size(out, limits, error))
+		return false;
 	if (!(of_task ? encode_task(out, truncates, error) : encode_texts(out, truncates, error)))
 		return false;
 	out->job.count = out->inputs.count;
@@ -133,6 +176,8 @@ bool model_work_make(struct model_work *out, const struct models *models, const 
 		out->tokens[i] = out->inputs.texts[i].count;
 		out->token_count += out->inputs.texts[i].count;
 	}
+	if (out->token_count > limits->tokens)
+		return too_many_tokens(out->token_count, "", limits, error);
 	out->job.tokens = out->tokens;
 	out->job.model = (int)(out->model - models->models) * MODEL_LANES + (request->task == API_FILL);
 	return true;

@@ -22,10 +22,17 @@ struct model_work {
 /* Lanes of the batcher: what is computed in different ways is not in one batch. */
 #define MODEL_LANES 2
 
-/* Finds the model and encodes the request, which is borrowed. `truncates`: what a request that does not say wants done with texts
- * that are too long. False: *error says why not. Zero-initialise; released in either case. */
+/* What one request may cost. */
+struct work_limits {
+	int64_t tokens; /* computed for it at most */
+	int64_t bytes;  /* of text tokenised for it at most: of a pair both texts, the query of a ranking once for each text */
+};
+
+/* Finds the model and encodes the request, which is borrowed. A request beyond the limits is refused before it is tokenised, as
+ * far as its length tells. `truncates`: what a request that does not say wants done with texts that are too long. False: *error
+ * says why not. Zero-initialise; released in either case. */
 bool model_work_make(struct model_work *out, const struct models *models, const struct api_request *request, bool truncates,
-		     struct api_error *error);
+		     const struct work_limits *limits, struct api_error *error);
 void model_work_release(struct model_work *work);
 /* As batcher_settings.compute, with struct models as its context, for jobs that are struct model_work. */
 MUST_USE enum status models_compute(void *models, int lane, const struct batch_part *parts, int64_t part_count);

@@ -257,19 +257,25 @@ static bool refuse_busy(struct service *service, struct http_exchange *exchange,
 			exchange->answer.retry_after);
 }
 
+/* Bytes of text that a request may come to for each byte that its body may have: a query is read with each of its texts. */
+#define BYTES_OF_BODY 4
+
 /* Encodes the request and queues it. False: *error says why not. */
 static bool queue_request(struct service *service, struct http_exchange *exchange, const struct endpoint *endpoint,
 			  struct pending *pending, struct api_error *error)
 {
 	double began = clock_seconds();
-	/* Before any work is put into it; whether there is room once it is encoded is decided below. */
-	if (atomic_load(&service->waiting) >= service->settings.max_concurrent_requests)
+	const struct work_limits limits = {.tokens = service->settings.max_queue_tokens,
+					   .bytes = BYTES_OF_BODY * service->settings.max_body_bytes};
+	/* Before any work is put into it. What came in meanwhile is seen once it is encoded. */
+	if (atomic_load(&service->waiting) >= service->settings.max_concurrent_requests || batcher_is_full(service->batcher))
 		return refuse_busy(service, exchange, error);
 	if (!read_request(service, exchange, endpoint, &pending->request, error))
 		return false;
 	count_request(service, &pending->request, false);
 	buffer_release(&exchange->body);
-	if (!model_work_make(&pending->work, &service->models, &pending->request, service->settings.auto_truncate, error))
+	if (!model_work_make(&pending->work, &service->models, &pending->request, service->settings.auto_truncate, &limits,
+			     error))
 		return false;
 	metrics_observe(service->metrics, SECONDS_TOKENIZATION, clock_seconds() - began);
 	for (int64_t i = 0; i < pending->work.job.count; i++)

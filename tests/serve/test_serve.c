@@ -379,6 +379,57 @@ static void a_full_service_says_when_to_come_back(void **state)
 	answer_release(&answer);
 }
 
+/* A request that is too large is refused by its length, and while the queue is full none is looked into. */
+static void large_requests_cost_nothing(void **state)
+{
+	struct server server;
+	struct answer answer = {0};
+	struct buffer words = {0}, body = {0};
+	(void)state;
+	start(&server, "--max_queue_tokens 64 --max_body_bytes 1024 --max_wait_ms 1000");
+	buffer_text(&words, "waa");
+	for (int i = 0; i < 99; i++)
+		buffer_text(&words, " waa");
+	/* A text that is cut counts with what is left of it, a passage that is read in windows with all its words. */
+	buffer_format(&body, "{\"inputs\": \"%s\", \"model\": \"tagger\"}", buffer_string(&words));
+	assert_answer(&server, 422, "/predict", buffer_string(&body),
+		      "comes to at least 100 tokens, and this service takes 64 at a time");
+	buffer_clear(&body);
+	buffer_format(&body, "{\"query\": \"%s\", \"texts\": [\"a\"", buffer_string(&words));
+	for (int i = 0; i < 12; i++)
+		buffer_text(&body, ", \"a\"");
+	buffer_text(&body, "]}");
+	assert_answer(&server, 422, "/rerank", buffer_string(&body),
+		      "more than 4096 bytes, a query counted with each of its texts");
+	/* What its words do not tell, its tokens do: 32 words of 3 pieces. */
+	buffer_clear(&words);
+	for (int i = 0; i < 32; i++)
+		buffer_text(&words, " a,a");
+	buffer_clear(&body);
+	buffer_format(&body, "{\"inputs\": \"%s\", \"model\": \"tagger\"}", buffer_string(&words));
+	assert_answer(&server, 422, "/predict", buffer_string(&body), "this service takes 64 at a time");
+	/* 16 texts of 4 tokens fill the queue. */
+	buffer_clear(&body);
+	buffer_text(&body, "{\"model\": \"words\", \"inputs\": [\"a a\"");
+	for (int i = 0; i < 15; i++)
+		buffer_text(&body, ", \"a a\"");
+	buffer_text(&body, "]}");
+	int first = client_open(&server), second = client_open(&server);
+	assert_true(client_ask(first, "/embed", "", buffer_string(&body)));
+	clock_pause(0.3);
+	assert_true(client_ask(second, "/embed", "", "{"));
+	client_read(second, &answer);
+	assert_int_equal(answer.status, 429);
+	client_read(first, &answer);
+	assert_int_equal(answer.status, 200);
+	close(first);
+	close(second);
+	server_stop(&server);
+	buffer_release(&words);
+	buffer_release(&body);
+	answer_release(&answer);
+}
+
 static void what_was_taken_is_answered_before_the_end(void **state)
 {
 	struct server server;
@@ -552,6 +603,7 @@ int main(void)
 		cmocka_unit_test(slow_clients_are_cut_off),
 		cmocka_unit_test(rude_clients_do_no_harm),
 		cmocka_unit_test(a_full_service_says_when_to_come_back),
+		cmocka_unit_test(large_requests_cost_nothing),
 		cmocka_unit_test(what_was_taken_is_answered_before_the_end),
 		cmocka_unit_test(bad_starts_are_refused),
 		cmocka_unit_test(sentence_folders_decide),
