@@ -143,6 +143,10 @@ struct backend_functions {
 	 * that multiplies it leave there what need not be computed again; of an x with a twin backward reads the twin alone. A
 	 * tensor without one is multiplied with the same result, but not as fast. NULL: tensors have none. */
 	size_t (*twin_bytes)(struct backend *be, int64_t rows, int64_t columns, bool gradient);
+	/* Bytes of lse's twin in training with dropout of attention's probabilities, where forward leaves what dropout kept for
+	 * backward: of up to `longest` tokens a sequence. NULL or 0: backward draws it again. */
+	size_t (*kept_bytes)(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
+			     const struct batch_capacity *capacity);
 	/* Where memory is a device's: bytes of it that replica_create takes besides the workspace, and bytes of the host's that
 	 * copies go through; what it has left, and has in all. NULL: memory is the host's. */
 	void (*batch_bytes)(struct backend *be, const struct shape_limits *limits, size_t *out_device, size_t *out_host);

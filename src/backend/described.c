@@ -1,5 +1,6 @@
 #include "backend/described.h"
 
+#include "backend/dropout.h"
 #include "base/memory.h"
 
 /* What a library of products takes for itself, and a block of logits that loss and gradient are computed from. */
@@ -19,6 +20,15 @@ static size_t twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool
 	return be->fp8 && !gradient ? (size_t)(rows * columns) : 0;
 }
 
+/* As backend/cuda/attention.c has it. */
+static size_t kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
+			 const struct batch_capacity *capacity)
+{
+	bool matrix = be->dtype != DTYPE_F32 && (head_size == 32 || head_size == 64 || head_size == 128);
+	int64_t count = attention_kept_count(heads, longest, capacity->tokens, capacity->sequences);
+	return matrix ? (size_t)count * sizeof(uint16_t) : 0;
+}
+
 static size_t workspace_bytes(struct backend *be, const struct shape_limits *limits)
 {
 	size_t rows = (size_t)most_labels(&limits->batch) < LOGIT_ROWS ? (size_t)most_labels(&limits->batch) : LOGIT_ROWS;
@@ -32,6 +42,7 @@ static const struct backend_functions functions = {
 	.weight_copy_bytes = copy_bytes,
 	.workspace_bytes = workspace_bytes,
 	.twin_bytes = twin_bytes,
+	.kept_bytes = kept_bytes,
 };
 
 void backend_describe(struct backend *out, enum dtype dtype, bool fp8)

@@ -32,4 +32,21 @@ static inline HOST_DEVICE uint32_t dropout_attention_counter(uint32_t head, uint
 	return head << 16 | key / 8;
 }
 
+/* What attention's dropout keeps, where forward leaves it for backward: a bit for each key of each query, in 16-bit words of
+ * neighbouring keys; (heads, words of the longest sequence, places of queries). A sequence's queries have places from a multiple
+ * of 16 on, their number rounded up to one. */
+#define KEPT_KEYS 16
+static inline HOST_DEVICE int64_t attention_kept_place(int64_t start, int64_t sequence)
+{
+	return (start + 15 * sequence) / 16 * 16;
+}
+static inline HOST_DEVICE int64_t attention_kept_words(int64_t longest)
+{
+	return (longest + KEPT_KEYS - 1) / KEPT_KEYS;
+}
+static inline HOST_DEVICE int64_t attention_kept_count(int64_t heads, int64_t longest, int64_t tokens, int64_t sequences)
+{
+	return heads * attention_kept_words(longest) * attention_kept_place(tokens, sequences);
+}
+
 #endif

@@ -120,7 +120,8 @@ static enum status open_session(struct trial *trial, int64_t threads)
 	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest_text(trial), false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
 	TRY(model_folder_load(saved->source.weights, session->model, MISSING_HEADS, NULL, NULL));
-	TRY(activations_create(&session->activations, session->model, session->capacity, false));
+	TRY(activations_create(&session->activations, session->model, session->capacity,
+			       session->model->config.max_position_embeddings, false));
 	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof(scalars));
 	return encoder_open(&trial->encoder, session);
 }

@@ -55,7 +55,7 @@ static enum status session_prepare(struct session *session, const char *model, c
 	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest, false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
 	TRY(read_weights(session, &source, heads->missing));
-	TRY(activations_create(&session->activations, session->model, session->capacity, false));
+	TRY(activations_create(&session->activations, session->model, session->capacity, longest, false));
 	struct scalars scalars = {.loss_scale = 1.0, .finite = 1};
 	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof(scalars));
 	return OK;

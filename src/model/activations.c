@@ -8,6 +8,7 @@ struct layout {
 	struct arena arena;
 	struct backend *backend;
 	bool twins;             /* for what the encoder's products multiply */
+	size_t kept;            /* bytes of lse's twin; 0: it has none */
 	int64_t capacity, rows; /* of the kind of rows being laid out: tokens, predictions or sequences */
 };
 
@@ -80,6 +81,8 @@ static void lay_out_layer(struct layer_activations *layer, struct layout *layout
 	layer->qkv = matrix(layout, 3 * config->hidden_size);
 	layer->attention = with_twin(layout, matrix(layout, config->hidden_size), false);
 	layer->lse = statistic(layout, config->num_attention_heads);
+	if (layout->kept > 0)
+		layer->lse.twin = arena_take(&layout->arena, layout->kept);
 	layer->attention_sum = matrix(layout, config->hidden_size);
 	layer->attention_mean = statistic(layout, 1);
 	layer->attention_rstd = statistic(layout, 1);
@@ -197,6 +200,10 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 				.backend = model->backend,
 				.twins = model->backend->functions->twin_bytes &&
 					 (a->training ? model->backend->fp8 : model->backend->int8)};
+	if (a->training && model->backend->functions->kept_bytes && model->config.attention_probs_dropout_prob > 0)
+		layout.kept = model->backend->functions->kept_bytes(model->backend, model->config.num_attention_heads,
+								    model->config.hidden_size / model->config.num_attention_heads,
+								    a->longest, &a->capacity);
 	layout.capacity = a->capacity.tokens;
 	layout.rows = tokens;
 	lay_out_encoder(a, &layout, &model->config);
@@ -218,22 +225,26 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 	return layout.arena.used;
 }
 
-size_t activations_bytes(const struct model *model, struct batch_capacity capacity, bool training)
+size_t activations_bytes(const struct model *model, struct batch_capacity capacity, int32_t longest, bool training)
 {
-	struct activations measured = {.model = model, .capacity = backend_room(model->backend, capacity), .training = training};
+	struct activations measured = {
+		.model = model, .capacity = backend_room(model->backend, capacity), .longest = longest, .training = training};
 	static const int64_t none[BATCH_HEADS];
 	return lay_out(&measured, NULL, 0, 0, none);
 }
 
-enum status activations_create(struct activations **out, const struct model *model, struct batch_capacity capacity, bool training)
+enum status activations_create(struct activations **out, const struct model *model, struct batch_capacity capacity,
+			       int32_t longest, bool training)
 {
 	struct backend *be = model->backend;
 	struct activations *a = NULL;
 	TRY(memory_new(&a, 1, sizeof(*a), "activations"));
-	*a = (struct activations){.model = model, .capacity = backend_room(be, capacity), .training = training};
+	*a = (struct activations){
+		.model = model, .capacity = backend_room(be, capacity), .longest = longest, .training = training};
 	enum status status;
 	TRY_GOTO(memory_new(&a->layers, model->config.num_hidden_layers, sizeof(*a->layers), "activations"), fail);
-	TRY_GOTO(be->functions->allocate(be, &a->memory, activations_bytes(model, capacity, training), "activations"), fail);
+	TRY_GOTO(be->functions->allocate(be, &a->memory, activations_bytes(model, capacity, longest, training), "activations"),
+		 fail);
 	int64_t labels[BATCH_HEADS];
 	for (int h = 0; h < BATCH_HEADS; h++)
 		labels[h] = a->capacity.labels[h].count;

@@ -35,6 +35,7 @@ struct head_activations {
 struct activations {
 	const struct model *model;
 	struct batch_capacity capacity;
+	int32_t longest; /* tokens of a sequence */
 	bool training;
 	bool dropout; /* of the last forward: backward needs the same masks */
 	const struct layer_taps *taps;

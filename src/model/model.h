@@ -135,10 +135,10 @@ void parameter_places(const struct model *model, struct parameter_place *places)
 
 /* Everything forward saves for backward, for one replica and capacity. */
 struct activations;
-/* Bytes of device memory for a capacity; without training layers share their buffers. */
-size_t activations_bytes(const struct model *model, struct batch_capacity capacity, bool training);
+/* Bytes of device memory for a capacity and sequences of up to `longest` tokens; without training layers share their buffers. */
+size_t activations_bytes(const struct model *model, struct batch_capacity capacity, int32_t longest, bool training);
 MUST_USE enum status activations_create(struct activations **out, const struct model *model, struct batch_capacity capacity,
-					bool training);
+					int32_t longest, bool training);
 void activations_free(struct activations *activations);
 /* The largest shapes that operations on such a model will see: batches of up to `capacity`, sequences of up to `longest` tokens.
  */

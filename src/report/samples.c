@@ -169,7 +169,7 @@ enum status samples_open(struct samples *samples, const char *folder, const stru
 		return OK;
 	int32_t room = SAMPLE_TOKENS + 2;
 	struct batch_capacity capacity = instance_capacity(room, 1, room);
-	TRY(activations_create(&samples->activations, model, capacity, false));
+	TRY(activations_create(&samples->activations, model, capacity, room, false));
 	TRY(predictor_open(&samples->predictor, model, samples->activations, replica, vocab, room, SAMPLE_RANKS));
 	return read_earlier(samples, state->evaluated_step);
 }

@@ -59,7 +59,7 @@ enum status benchmark_open(struct benchmark *out, struct backend *be, const stru
 	TRY_GOTO(model_create(&out->model, be, config, &model_heads_pretraining), fail);
 	TRY_GOTO(model_allocate(out->model, training), fail);
 	TRY_GOTO(be->functions->replica_create(be, &out->replica, &limits), fail);
-	TRY_GOTO(activations_create(&out->activations, out->model, capacity, training), fail);
+	TRY_GOTO(activations_create(&out->activations, out->model, capacity, longest, training), fail);
 	if (training) {
 		TRY_GOTO(optimizer_create(&out->optimizer, out->model, NULL, &settings), fail);
 		TRY_GOTO(loop_open(out), fail);

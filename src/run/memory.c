@@ -26,7 +26,7 @@ static enum status allocate_own(struct run_memory *memory, const struct machine 
 {
 	struct backend *be = machine->backend;
 	TRY(be->functions->replica_create(be, &memory->replica, limits));
-	TRY(activations_create(&memory->activations, memory->model, limits->batch, true));
+	TRY(activations_create(&memory->activations, memory->model, limits->batch, limits->longest, true));
 	return optimizer_create(&memory->optimizer, memory->model, machine->comm, optimizer);
 }
 

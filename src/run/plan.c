@@ -33,7 +33,7 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 	struct memory_plan plan = {
 		.weights = model_bytes(model, limits->training),
 		.moments = limits->training ? optimizer_bytes(model, ranks) : 0,
-		.activations = activations_bytes(model, limits->batch, limits->training),
+		.activations = activations_bytes(model, limits->batch, limits->longest, limits->training),
 		.workspace = be->functions->workspace_bytes(be, limits),
 		.batches = batch_bytes,
 		.checkpoint = limits->training ? checkpoint_writer_bytes(model) : 0,

@@ -71,7 +71,7 @@ size_t teacher_bytes(const struct teacher *teacher, const struct shape_limits *s
 	size_t batches = 0, pinned;
 	if (be->functions->batch_bytes)
 		be->functions->batch_bytes(be, &limits, &batches, &pinned);
-	return model_forward_bytes(teacher->model) + activations_bytes(teacher->model, limits.batch, false) +
+	return model_forward_bytes(teacher->model) + activations_bytes(teacher->model, limits.batch, limits.longest, false) +
 	       be->functions->workspace_bytes(be, &limits) + batches +
 	       lay_out(teacher, NULL, student, settings, NULL, &projected);
 }
@@ -122,7 +122,7 @@ enum status teacher_allocate(struct teacher *teacher, const struct shape_limits 
 	const struct shape_limits limits = own_limits(teacher, student);
 	TRY(model_allocate_forward(teacher->model));
 	TRY(be->functions->replica_create(be, &teacher->replica, &limits));
-	TRY(activations_create(&teacher->activations, teacher->model, limits.batch, false));
+	TRY(activations_create(&teacher->activations, teacher->model, limits.batch, limits.longest, false));
 	if (settings->layer_count == 0)
 		return OK;
 	TRY(memory_new(&teacher->gradients, settings->layer_count, sizeof(*teacher->gradients), "hidden states"));

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "backend/dropout.h"
 #include "backend/ops.h"
 #include "base/rng.h"
 #include "data/pretraining/instances.h"
@@ -69,6 +70,8 @@ struct bound {
 	struct tensor tensor[ARRAY_LIMIT]; /* what the operation is given */
 	struct weight weight[ARRAY_LIMIT]; /* by array of the master */
 	struct batch batch;
+	void *kept; /* lse's twin (backend_functions.kept_bytes), or NULL */
+	size_t kept_bytes;
 };
 
 struct operation_test {
@@ -491,6 +494,71 @@ static inline unsigned char *host_image(const struct bound *b, int i)
 	return image;
 }
 
+/* The bits that attention's dropout keeps, as forward leaves them; those of queries and keys that do not exist are those of
+ * `others`. The caller frees them. */
+static inline uint16_t *kept_image(const struct bound *b, const uint16_t *others)
+{
+	const struct batch *batch = &b->c->batch;
+	int64_t heads = b->c->limits.heads, words = attention_kept_words(batch->longest),
+		stride = attention_kept_place(batch->token_count, batch->sequence_count);
+	uint32_t threshold = dropout_threshold(b->c->dropout.p);
+	uint16_t *image = malloc(b->kept_bytes + 1), u[8];
+	if (image == NULL)
+		abort();
+	memcpy(image, others, b->kept_bytes);
+	for (int32_t s = 0; s < batch->sequence_count; s++)
+		for (int64_t head = 0; head < heads; head++)
+			for (int32_t query = 0; query < batch->starts[s + 1] - batch->starts[s]; query++)
+				for (int32_t key = 0; key < batch->starts[s + 1] - batch->starts[s]; key++) {
+					uint16_t *word = image + (head * words + key / KEPT_KEYS) * stride +
+							 attention_kept_place(batch->starts[s], s) + query;
+					if (key % 8 == 0)
+						dropout_block(b->c->scalars.seed,
+							      dropout_attention_counter((uint32_t)head, (uint32_t)key),
+							      (uint32_t)query, b->c->dropout.site, batch->samples[s], u);
+					*word = (uint16_t)(*word & ~(1u << key % KEPT_KEYS));
+					*word |= (uint16_t)((u[key % 8] >= threshold) << key % KEPT_KEYS);
+				}
+	return image;
+}
+
+/* Gives lse its twin; backward's holds what forward leaves there. */
+static inline void bound_create_kept(struct bound *b)
+{
+	const struct test_case *c = b->c;
+	int lse = find_array(c, "lse");
+	if (strncmp(c->line, "attention_", strlen("attention_")) != 0 || lse < 0 || b->backend->functions->kept_bytes == NULL)
+		return;
+	struct batch_capacity exact = {.tokens = c->batch.token_count, .sequences = c->batch.sequence_count};
+	b->kept_bytes = b->backend->functions->kept_bytes(b->backend, c->limits.heads, c->limits.hidden / c->limits.heads,
+							  c->batch.longest, &exact);
+	if (b->kept_bytes == 0)
+		return;
+	or_abort(b->backend->functions->allocate(b->backend, &b->kept, b->kept_bytes, "what dropout keeps"));
+	b->tensor[lse].twin = b->kept;
+	uint16_t *zeros = calloc(1, b->kept_bytes), *image = kept_image(b, zeros);
+	bool backward = c->arrays[lse].role == INPUT;
+	b->backend->functions->to_device(b->backend, b->kept, backward ? image : zeros, b->kept_bytes);
+	free(zeros);
+	free(image);
+}
+
+/* Has forward left there what it should? */
+static inline bool bound_kept_is_right(const struct bound *b)
+{
+	if (b->kept == NULL || dropout_threshold(b->c->dropout.p) == 0)
+		return true;
+	uint16_t *actual = malloc(b->kept_bytes);
+	if (actual == NULL)
+		abort();
+	b->backend->functions->to_host(b->backend, actual, b->kept, b->kept_bytes);
+	uint16_t *expected = kept_image(b, actual);
+	bool right = memcmp(actual, expected, b->kept_bytes) == 0;
+	free(actual);
+	free(expected);
+	return right;
+}
+
 /* Writes inputs and NaN into every array: the state before the operation. */
 static inline void bound_reset(struct bound *b)
 {
@@ -538,6 +606,7 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 		weights[weight_count++] = w;
 	}
 	be->functions->weights_refresh(replica, weights, weight_count);
+	bound_create_kept(b);
 	if (c->has_batch)
 		be->functions->upload(replica, &c->batch, &b->batch);
 	or_abort(be->functions->synchronize(replica));
@@ -545,6 +614,8 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 
 static inline void bound_release(struct bound *b)
 {
+	if (b->kept != NULL)
+		b->backend->functions->release(b->backend, b->kept);
 	for (int i = 0; i < b->c->count; i++) {
 		b->backend->functions->release(b->backend, b->block[i]);
 		if (b->weight[i].copy != NULL)

@@ -194,6 +194,8 @@ static inline bool check_case(struct checker *k, struct test_case *c)
 		check_array(k, &b, i, bytes[i]);
 	}
 	check_scalars(k, &b);
+	if (!bound_kept_is_right(&b))
+		complain(k, c, "what dropout kept is not what forward left for backward");
 	if (k->before_again)
 		k->before_again();
 	check_again(k, &b, bytes, "when it is run again");

@@ -258,7 +258,7 @@ static void what_layers_share_is_not_searched(void **state)
 	assert_ok(model_create(&model, be, &config, &model_heads_pretraining));
 	assert_ok(model_allocate(model, true));
 	assert_ok(be->functions->replica_create(be, &replica, &limits));
-	assert_ok(activations_create(&activations, model, capacity, true));
+	assert_ok(activations_create(&activations, model, capacity, limits.longest, true));
 	assert_ok(batch_create(&host, &capacity));
 	host.token_count = 8;
 	host.sequence_count = 2;

@@ -159,11 +159,12 @@ static void the_plan_is_what_is_asked_for(void **state)
 	assert_null(strstr(buffer_string(&program_errors), "gelu_new")); /* nothing to be saved in fp32 */
 	expect_near("its pinned memory", planned("  pinned"), (double)used.pinned);
 	report_begin();
-	assert_int_equal(program("pretrain --no_progress --corpus %s --model %s --vocab_size 100 --num_train_steps 6 "
-				 "--max_seq_length 32 --eval_steps 0 --device cuda --precision fp8 --out %s/fp8 "
-				 "--train_batch_size 128 --steps_this_run 1",
-				 corpus, config, test_folder),
-			 STOPPED);
+	assert_int_equal(
+		program("pretrain --no_progress --corpus %s --model %s --vocab_size 100 --num_train_steps 6 "
+			"--max_seq_length 32 --eval_steps 0 --device cuda --precision fp8 --num_attention_heads 1 --out %s/fp8 "
+			"--train_batch_size 128 --steps_this_run 1",
+			corpus, config, test_folder),
+		STOPPED);
 	used = report_read();
 	assert_said("a --model config.json with \"hidden_act\": \"gelu_new\"");
 	expect_near("one rank in FP8", planned("  on the GPU"), (double)used.most);

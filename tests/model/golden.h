@@ -186,7 +186,7 @@ static inline void run_open_heads(struct run *run, const char *device, enum dtyp
 	REQUIRE(model_create(&run->model, run->backend, config, heads));
 	REQUIRE(model_allocate(run->model, training));
 	REQUIRE(run->backend->functions->replica_create(run->backend, &run->replica, &limits));
-	REQUIRE(activations_create(&run->activations, run->model, limits.batch, training));
+	REQUIRE(activations_create(&run->activations, run->model, limits.batch, limits.longest, training));
 }
 
 static inline void run_open(struct run *run, const char *device, enum dtype dtype, int threads, const struct model_config *config,

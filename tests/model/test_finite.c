@@ -36,7 +36,7 @@ static int setup(void **state)
 	assert_ok(model_create(&model, be, &config, &model_heads_pretraining));
 	assert_ok(model_allocate(model, true));
 	assert_ok(be->functions->replica_create(be, &replica, &limits));
-	assert_ok(activations_create(&activations, model, capacity, true));
+	assert_ok(activations_create(&activations, model, capacity, 8, true));
 	assert_ok(batch_create(&batch, &capacity));
 	batch.token_count = 8;
 	batch.sequence_count = batch.example_count = 2;

@@ -239,8 +239,8 @@ static void evaluation_is_the_same(void **state)
 	run_batch(&evaluation, &tiny.batch, false, false, true);
 	assert_true(run_loss(&training) == run_loss(&evaluation));
 	struct batch_capacity capacity = INSTANCE_CAPACITY(512, 4, 80);
-	assert_true(activations_bytes(evaluation.model, capacity, false) <
-		    activations_bytes(evaluation.model, capacity, true) / 2);
+	assert_true(activations_bytes(evaluation.model, capacity, 1, false) <
+		    activations_bytes(evaluation.model, capacity, 1, true) / 2);
 	assert_null(evaluation.model->gradients.data);
 	assert_true(model_bytes(evaluation.model, true) > model_bytes(evaluation.model, false));
 	run_close(&training);
@@ -520,7 +520,7 @@ static void forward_needs_few_masters(void **state)
 			REQUIRE(few ? model_allocate_forward(model) : model_allocate(model, false));
 			bytes[few] = few ? model_forward_bytes(model) : model_bytes(model, false);
 			REQUIRE(be->functions->replica_create(be, &replica, &limits));
-			REQUIRE(activations_create(&activations, model, limits.batch, false));
+			REQUIRE(activations_create(&activations, model, limits.batch, limits.longest, false));
 			if (!few) {
 				slab = calloc((size_t)model->slab_count, sizeof(*slab));
 				REQUIRE(model_initialize(model, &replica, 5));

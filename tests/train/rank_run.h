@@ -232,7 +232,7 @@ static inline enum status rank_open(struct rank_state *s, const struct rank_run 
 		TRY(comm_allocate(comm, &s->slabs[i], bytes, "weights"));
 	TRY(model_allocate_in(s->model, s->slabs[0], s->slabs[1]));
 	TRY(s->be->functions->replica_create(s->be, &s->replica, &limits));
-	TRY(activations_create(&s->activations, s->model, s->steps.capacity, true));
+	TRY(activations_create(&s->activations, s->model, s->steps.capacity, limits.longest, true));
 	TRY(optimizer_create(&s->optimizer, s->model, comm,
 			     &(struct optimizer_settings){.kind = run->optimizer,
 							  .beta1 = 0.9,

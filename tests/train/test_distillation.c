@@ -148,7 +148,7 @@ static void pupil_make(struct pupil *p, enum head_loss loss, int32_t width, cons
 	assert_ok(model_create(&p->model, be, &config, &heads));
 	assert_ok(model_allocate(p->model, true));
 	assert_ok(be->functions->replica_create(be, &p->replica, &limits));
-	assert_ok(activations_create(&p->activations, p->model, capacity, true));
+	assert_ok(activations_create(&p->activations, p->model, capacity, p->batch.longest, true));
 	assert_ok(model_initialize(p->model, &p->replica, 1));
 	p->slab = malloc((size_t)p->model->slab_count * sizeof(*p->slab));
 	assert_ok(model_get_weights(p->model, p->slab));

@@ -5,7 +5,8 @@
  *              for longer sequences two kernels, the second computing scores again; else the general ones
  *
  * or cuDNN, for all of it, if it was asked for. The choice depends on type, head size, longest sequence and the GPU's shared
- * memory alone. Bias gradients are column sums of each sequence, added in the order of the sequences. */
+ * memory alone. With dropout the matrix kernels' forward leaves what it keeps in lse's twin, where backward reads it. Bias
+ * gradients are column sums of each sequence, added in the order of the sequences. */
 #include "backend/cuda/attention_cudnn.h"
 
 #include <math.h>
@@ -34,6 +35,19 @@ static struct kernel_attention arguments(const struct replica *r, const struct b
 	};
 }
 
+static bool has_matrix_kernels(const struct cuda_state *state, enum dtype dtype, int32_t head_size)
+{
+	return !state->cudnn && kernel_attention_has(dtype, head_size) &&
+	       kernel_attention_fwd_shared(head_size) <= state->shared_limit;
+}
+
+size_t cuda_kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
+		       const struct batch_capacity *capacity)
+{
+	int64_t count = attention_kept_count(heads, longest, capacity->tokens, capacity->sequences);
+	return has_matrix_kernels(be->state, be->dtype, (int32_t)head_size) ? (size_t)count * sizeof(uint16_t) : 0;
+}
+
 void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 {
 	if (cuda_state(r)->cudnn) {
@@ -46,7 +60,8 @@ void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 	k.largest = cuda_largest(&a->y);
 	enum dtype dtype = a->qkv.dtype;
 	int32_t head_size = k.hidden / k.heads;
-	if (kernel_attention_has(dtype, head_size) && kernel_attention_fwd_shared(head_size) <= cuda_state(r)->shared_limit) {
+	if (has_matrix_kernels(cuda_state(r), dtype, head_size)) {
+		k.kept = k.threshold > 0 ? a->lse.twin : NULL;
 		cuda_run(r, kernel_attention_fwd(cuda_stream(r), dtype, &k), "attention_fwd");
 	} else {
 		cuda_run(r, kernel_attention_any_fwd(cuda_stream(r), dtype, &k), "attention_fwd");
@@ -65,7 +80,9 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	int32_t head_size = k.hidden / k.heads;
 	cudaStream_t stream = cuda_stream(r);
 	size_t limit = cuda_state(r)->shared_limit;
-	bool matrix = kernel_attention_has(dtype, head_size), summed = false;
+	bool matrix = has_matrix_kernels(cuda_state(r), dtype, head_size), summed = false;
+	k.kept = a->lse.twin;
+	BUG_IF(matrix && k.threshold > 0 && !k.kept);
 	k.largest = cuda_largest(&a->dqkv);
 	if (cuda_state(r)->cudnn) {
 		attention_cudnn_bwd(r, a);

@@ -210,6 +210,7 @@ static const struct backend_functions functions = {
 	.weights_refresh = cuda_weights_refresh,
 	.workspace_bytes = cuda_workspace_bytes,
 	.twin_bytes = cuda_twin_bytes,
+	.kept_bytes = cuda_kept_bytes,
 	.batch_bytes = cuda_batch_bytes,
 	.memory_left = cuda_memory_left,
 	.replica_create = cuda_replica_create,

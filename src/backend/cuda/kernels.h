@@ -428,6 +428,8 @@ struct kernel_attention {
 	uint32_t site;
 	float dropout_scale;
 	const struct scalars *scalars; /* seed */
+	uint16_t *kept; /* what dropout keeps (attention_kept_count()): out of the matrix kernels' forward, unless it
+			   is NULL, and in of their backward, where there is dropout */
 	const void *qkv;
 	void *y;           /* forward: out */
 	float *lse;        /* forward: out, may be NULL */

@@ -161,6 +161,8 @@ MUST_USE enum status cuda_convert(struct backend *be, void *queue, void *out, en
 				  int64_t count);
 /* fp8.c: a tensor's twin (backend_functions.twin_bytes): an fp8_head, and behind that of an x, in E4M3, x' (I, rows rounded up).
  * cuda_largest() is for kernels that write the tensor; the pass behind those that do not take it does nothing without a twin. */
+size_t cuda_kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
+		       const struct batch_capacity *capacity); /* attention.c */
 size_t cuda_twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool gradient);
 uint32_t *cuda_largest(const struct tensor *tensor);
 void cuda_largest_pass(const struct replica *r, const char *operation, const struct tensor *tensor);

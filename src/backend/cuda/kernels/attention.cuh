@@ -122,15 +122,50 @@ DEVICE uint32_t dropout_bits(const attention_dropout &d, int query, int key)
 	return bits;
 }
 
-/* The same for 16 queries and 64 keys in the fragments of q k': bit 8 (n % 4) + e of out[half][n / 4] belongs to element
- * 2 half + e of key tile n. A lane makes the bits of 32 keys of one query: four calls of Philox for its 32 elements. */
-DEVICE void dropout_fragments(uint32_t (&out)[2][2], const attention_dropout &d, int query, int key)
+/* Where a.kept has the first query of a head's words for keys from `key` on; the next 16 keys follow kept_stride() later. */
+DEVICE int kept_stride(const struct kernel_attention &a)
 {
-	int lane = lane_index(), g = lane >> 2, t = lane & 3;
+	return (int)attention_kept_place(a.tokens, a.sequences);
+}
+DEVICE uint16_t *kept_words(const struct kernel_attention &a, const attention_head &h, int key)
+{
+	int row = h.head * (int)attention_kept_words(a.longest) + key / KEPT_KEYS;
+	return a.kept + ((int64_t)row * kept_stride(a) + (int)attention_kept_place(h.start, h.sequence));
+}
+
+/* What a warp has of dropout for its 16 queries from `query` on and the 64 keys from `key` on: a lane the bits of query lane % 16
+ * and 32 keys, of which key + 32 (lane / 16) is the first. By four calls of Philox, for the lane's 32 elements. */
+DEVICE uint32_t make_kept(const attention_dropout &d, int query, int key)
+{
+	int lane = lane_index();
 	uint32_t mine = 0;
 #pragma unroll
 	for (int i = 0; i < 4; i++)
 		mine |= dropout_bits(d, query + (lane & 15), key + (lane >> 4) * 32 + 8 * i) << (8 * i);
+	return mine;
+}
+/* To a.kept and from there. */
+DEVICE void store_kept(const struct kernel_attention &a, const attention_head &h, uint32_t mine, int query, int key)
+{
+	int first = key + (lane_index() >> 4) * 32;
+	uint16_t *to = kept_words(a, h, first) + query + (lane_index() & 15);
+	if (first < h.length)
+		to[0] = (uint16_t)mine;
+	if (first + KEPT_KEYS < h.length)
+		to[kept_stride(a)] = (uint16_t)(mine >> 16);
+}
+DEVICE uint32_t load_kept(const struct kernel_attention &a, const attention_head &h, int query, int key)
+{
+	int first = key + (lane_index() >> 4) * 32;
+	const uint16_t *from = kept_words(a, h, first) + query + (lane_index() & 15);
+	uint32_t low = first < h.length ? from[0] : 0, high = first + KEPT_KEYS < h.length ? from[kept_stride(a)] : 0;
+	return low | high << 16;
+}
+
+/* The same in the fragments of q k': bit 8 (n % 4) + e of out[half][n / 4] belongs to element 2 half + e of key tile n. */
+DEVICE void kept_fragments(uint32_t (&out)[2][2], uint32_t mine)
+{
+	int lane = lane_index(), g = lane >> 2, t = lane & 3;
 #pragma unroll
 	for (int half = 0; half < 2; half++)
 #pragma unroll

@@ -60,12 +60,12 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 	const E *dy = static_cast<const E *>(a.dy) + h.start * y_stride + h.head * D;
 	E *dq_out = static_cast<E *>(a.dqkv) + h.start * stride + h.head * D, *dk_out = dq_out + a.hidden,
 	  *dv_out = dk_out + a.hidden;
-	attention_dropout dropout = find_dropout(a, h);
 
 	load_tile<D, THREADS>(shared + layout::q, QUERIES, q, stride, h.length);
 	load_tile<D, THREADS>(shared + layout::dy, QUERIES, dy, y_stride, h.length);
 	load_tile<D, THREADS>(shared + layout::k, layout::keys, k, stride, h.length);
 	load_tile<D, THREADS>(shared + layout::v, layout::keys, v, stride, h.length);
+	load_kept_tile<WARPS>(a, h, shared + layout::kept, 0, 0);
 	copy_commit();
 	int query_tiles = (h.length + QUERIES - 1) / QUERIES, key_blocks = ONE ? 1 : (h.length + layout::keys - 1) / layout::keys;
 	load_statistics<E, D, THREADS>(a, h, lse, delta, 0, query_tiles * QUERIES);
@@ -92,14 +92,16 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 						      q + next * stride, stride, h.length - next);
 				load_tile<D, THREADS>(shared + layout::dy + (buffer ^ 1) * layout::query_bytes, QUERIES,
 						      dy + next * y_stride, y_stride, h.length - next);
+				load_kept_tile<WARPS>(a, h, shared + layout::kept + (buffer ^ 1) * layout::kept_bytes, next,
+						      next > 0 ? block_key : block_key + layout::keys);
 				copy_commit();
 			}
 			const char *q_tile = shared + layout::q + buffer * layout::query_bytes,
 				   *dy_tile = shared + layout::dy + buffer * layout::query_bytes;
 			if (key < h.length)
-				mine.meet(a, dropout,
-					  {shared + layout::k, shared + layout::v, q_tile, dy_tile, shared + layout::ds,
-					   lse + i * QUERIES, delta + i * QUERIES, i * QUERIES, key, h.length});
+				mine.meet(a, {shared + layout::k, shared + layout::v, q_tile, dy_tile, shared + layout::ds,
+					      shared + layout::kept + buffer * layout::kept_bytes, lse + i * QUERIES,
+					      delta + i * QUERIES, i * QUERIES, key, h.length});
 			__syncthreads();
 			int query = i * QUERIES + warp % 4 * 16;
 			if (query >= h.length)

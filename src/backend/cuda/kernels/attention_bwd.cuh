@@ -19,8 +19,10 @@ enum { QUERIES = 64 }; /* of a tile */
 template <int D, int WARPS, bool DQ> struct backward_layout {
 	static constexpr int keys = 16 * WARPS, query_bytes = QUERIES * tile_row<D>::bytes, key_bytes = keys * tile_row<D>::bytes;
 	static constexpr int k = 0, v = k + key_bytes, q = v + key_bytes, dy = q + 2 * query_bytes, ds = dy + 2 * query_bytes;
-	static constexpr int sums = ds + (DQ ? keys * tile_row<64>::bytes : 0); /* float (WARPS, 3, D) */
-	static constexpr int lse = sums + (DQ ? WARPS * 3 * D * 4 : 0);         /* float (queries), then delta, then dq */
+	static constexpr int kept_bytes = WARPS * QUERIES * 2; /* of a tile of queries: words of 16 keys (WARPS, QUERIES) */
+	static constexpr int kept = ds + (DQ ? keys * tile_row<64>::bytes : 0);
+	static constexpr int sums = kept + 2 * kept_bytes;              /* float (WARPS, 3, D) */
+	static constexpr int lse = sums + (DQ ? WARPS * 3 * D * 4 : 0); /* float (queries), then delta, then dq */
 };
 
 /* lse in powers of 2 and delta of all queries of a head; those that do not exist get a probability of 0. */
@@ -53,6 +55,20 @@ DEVICE void load_statistics(const struct kernel_attention &a, const attention_he
 	}
 }
 
+/* Copies what forward's dropout kept of the 64 queries from `query` on and the block's keys from `key` on, as load_tile() does.
+ */
+template <int WARPS>
+DEVICE void load_kept_tile(const struct kernel_attention &a, const attention_head &h, char *tile, int query, int key)
+{
+	constexpr int chunks = QUERIES / 8; /* of 16 bytes */
+	int row = (int)threadIdx.x / chunks, chunk = (int)threadIdx.x % chunks;
+	if (!a.threshold || row >= WARPS)
+		return;
+	bool there = key + KEPT_KEYS * row < h.length && query + 8 * chunk < h.length;
+	copy_async16(tile + (row * QUERIES + 8 * chunk) * 2,
+		     kept_words(a, h, there ? key + KEPT_KEYS * row : 0) + (there ? query + 8 * chunk : 0), there ? 16 : 0);
+}
+
 /* A warp's 16 keys, and what queries add to their gradients. PART queries are worked on at once: what a warp loads of k and v
  * serves so many. */
 template <typename E, int D, int PART> struct warp_keys {
@@ -60,10 +76,11 @@ template <typename E, int D, int PART> struct warp_keys {
 	float dk[TILES][4], dv[TILES][4];
 
 	/* Shared memory: tiles k, v of the block's keys, q, dy of its 64 queries, ds (keys, queries) or NULL where dq is someone
-	 * else's; lse and delta of the 64 queries. `query` is the first of them, `key` the warp's first. */
+	 * else's; what dropout keeps; lse and delta of the 64 queries. `query` is the first of them, `key` the warp's first. */
 	struct tiles {
 		const char *k, *v, *q, *dy;
 		char *ds;
+		const char *kept;
 		const float *lse, *delta;
 		int query, key, length;
 	};
@@ -91,27 +108,34 @@ template <typename E, int D, int PART> struct warp_keys {
 		}
 	}
 
-	/* In place: s becomes probabilities after dropout, not scaled, dp the gradient of scores. A lane has dropout's bits of
-	 * the warp's keys and one of the 32 queries that `row` is among. */
+	/* In place: s becomes probabilities after dropout, not scaled, dp the gradient of scores. */
 	DEVICE void gradients(float (&s)[PARTS][4], float (&dp)[PARTS][4], const struct kernel_attention &a, const tiles &at,
-			      int row, uint32_t bits_of_query)
+			      int row)
 	{
 		int g = lane_index() >> 2, t = lane_index() & 3;
 		float scale = a.scale * 1.44269504f;
+		const uint16_t *kept = reinterpret_cast<const uint16_t *>(at.kept) + (int)threadIdx.x / WARP * QUERIES;
+		if (at.key + 16 > at.length) { /* keys that do not exist */
+#pragma unroll
+			for (int n = 0; n < PARTS; n++)
+#pragma unroll
+				for (int e = 0; e < 4; e++)
+					s[n][e] = at.key + g + e / 2 * 8 < at.length ? s[n][e] : -INFINITY;
+		}
 #pragma unroll
 		for (int n = 0; n < PARTS; n++) {
 			int column = row + 8 * n + 2 * t;
 			float2 power = *reinterpret_cast<const float2 *>(at.lse + column),
 			       mean = *reinterpret_cast<const float2 *>(at.delta + column);
+			/* two queries' words */
+			uint32_t bits = a.threshold ? *reinterpret_cast<const uint32_t *>(kept + column) >> g : ~0u;
 #pragma unroll
 			for (int e = 0; e < 2; e++) {
-				uint32_t bits = a.threshold ? __shfl_sync(ALL_LANES, bits_of_query, (column + e) & 31) >> g : ~0u;
 #pragma unroll
 				for (int half = 0; half < 2; half++) {
-					bool stays = bits & (half ? 256u : 1u);
+					bool stays = bits & 1u << (16 * e + 8 * half);
 					float &score = s[n][2 * half + e], &gradient = dp[n][2 * half + e];
 					float p = exp2_approximate(fmaf(score, scale, -(e ? power.y : power.x)));
-					p = at.key + g + 8 * half < at.length ? p : 0.f;
 					score = stays ? p : 0.f;
 					gradient = p * ((stays ? gradient * a.dropout_scale : 0.f) - (e ? mean.y : mean.x));
 				}
@@ -147,18 +171,13 @@ template <typename E, int D, int PART> struct warp_keys {
 	}
 
 	/* The tile of queries, as far as there are any. */
-	DEVICE void meet(const struct kernel_attention &a, const attention_dropout &dropout, const tiles &at)
+	DEVICE void meet(const struct kernel_attention &a, const tiles &at)
 	{
-		uint32_t bits = 0;
 #pragma unroll 1
 		for (int row = 0; row < QUERIES && at.query + row < at.length; row += PART) {
-			if (dropout.threshold && row % WARP == 0) {
-				int query = at.query + row + lane_index();
-				bits = dropout_bits(dropout, query, at.key) | dropout_bits(dropout, query, at.key + 8) << 8;
-			}
 			float s[PARTS][4] = {}, dp[PARTS][4] = {};
 			products(s, dp, at, row);
-			gradients(s, dp, a, at, row, bits);
+			gradients(s, dp, a, at, row);
 			add(s, dp, at, row);
 		}
 	}

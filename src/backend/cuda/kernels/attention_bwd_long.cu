@@ -21,12 +21,12 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 	int64_t stride = 3 * (int64_t)a.hidden, y_stride = a.hidden;
 	const E *q = static_cast<const E *>(a.qkv) + h.start * stride + h.head * D, *k = q + a.hidden, *v = k + a.hidden;
 	const E *dy = static_cast<const E *>(a.dy) + h.start * y_stride + h.head * D;
-	attention_dropout dropout = find_dropout(a, h);
 
 	load_tile<D, THREADS>(shared + layout::k, ROWS, k + first * stride, stride, h.length - first);
 	load_tile<D, THREADS>(shared + layout::v, ROWS, v + first * stride, stride, h.length - first);
 	load_tile<D, THREADS>(shared + layout::q, QUERIES, q, stride, h.length);
 	load_tile<D, THREADS>(shared + layout::dy, QUERIES, dy, y_stride, h.length);
+	load_kept_tile<WARPS>(a, h, shared + layout::kept, 0, first);
 	copy_commit();
 	int tiles = (h.length + QUERIES - 1) / QUERIES, key = first + 16 * warp;
 	load_statistics<E, D, THREADS>(a, h, lse, delta, 0, tiles * QUERIES);
@@ -41,12 +41,13 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 			load_tile<D, THREADS>(shared + layout::q + then, QUERIES, q + next * stride, stride, h.length - next);
 			load_tile<D, THREADS>(shared + layout::dy + then, QUERIES, dy + next * y_stride, y_stride,
 					      h.length - next);
+			load_kept_tile<WARPS>(a, h, shared + layout::kept + (i + 1) % 2 * layout::kept_bytes, next, first);
 			copy_commit();
 		}
 		if (key < h.length)
-			mine.meet(a, dropout,
-				  {shared + layout::k, shared + layout::v, shared + layout::q + now, shared + layout::dy + now,
-				   nullptr, lse + query, delta + query, query, key, h.length});
+			mine.meet(a, {shared + layout::k, shared + layout::v, shared + layout::q + now, shared + layout::dy + now,
+				      nullptr, shared + layout::kept + i % 2 * layout::kept_bytes, lse + query, delta + query,
+				      query, key, h.length});
 	}
 	if (key < h.length) {
 		E *dk = static_cast<E *>(a.dqkv) + (h.start + key) * stride + h.head * D + a.hidden;
@@ -58,13 +59,11 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 }
 
 /* ds = p (dp - delta) for 16 queries and 64 keys, in place of s. */
-DEVICE void score_gradients(const struct kernel_attention &a, const attention_dropout &dropout, float (&s)[8][4],
-			    const float (&dp)[8][4], const float (&power)[2], const float (&mean)[2], int query, int key,
-			    int length)
+DEVICE void score_gradients(const struct kernel_attention &a, float (&s)[8][4], const float (&dp)[8][4], const float (&power)[2],
+			    const float (&mean)[2], uint32_t kept, int key, int length)
 {
-	uint32_t bits[2][2] = {{~0u, ~0u}, {~0u, ~0u}};
-	if (dropout.threshold)
-		dropout_fragments(bits, dropout, query, key);
+	uint32_t bits[2][2];
+	kept_fragments(bits, kept);
 	float scale = a.scale * 1.44269504f;
 	int t = lane_index() & 3;
 #pragma unroll
@@ -94,7 +93,6 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 	int64_t stride = 3 * (int64_t)a.hidden, y_stride = a.hidden;
 	const E *q = static_cast<const E *>(a.qkv) + h.start * stride + h.head * D, *k = q + a.hidden, *v = k + a.hidden;
 	const E *dy = static_cast<const E *>(a.dy) + h.start * y_stride + h.head * D;
-	attention_dropout dropout = find_dropout(a, h);
 
 	load_tile<D, THREADS>(q_tile, ROWS, q + first * stride, stride, h.length - first);
 	load_tile<D, THREADS>(dy_tile, ROWS, dy + first * y_stride, y_stride, h.length - first);
@@ -115,6 +113,7 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 		}
 		if (query >= h.length)
 			continue;
+		uint32_t kept = a.threshold ? load_kept(a, h, query, key) : ~0u;
 		float s[8][4] = {}, dp[8][4] = {};
 #pragma unroll
 		for (int i = 0; i < STEPS; i++) {
@@ -134,7 +133,7 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 		}
 		int row = 16 * warp + (lane_index() >> 2);
 		const float power[2] = {lse[row], lse[row + 8]}, mean[2] = {delta[row], delta[row + 8]};
-		score_gradients(a, dropout, s, dp, power, mean, query, key, h.length);
+		score_gradients(a, s, dp, power, mean, kept, key, h.length);
 #pragma unroll
 		for (int i = 0; i < KEYS / 16; i++) {
 			uint32_t right[4], ds[4];

@@ -37,11 +37,14 @@ DEVICE void softmax(float (&s)[KEY_TILES][4], float (&o)[TILES][4], float (&larg
 	}
 }
 
-/* Drops probabilities of the 16 queries from `query` on and the 64 keys from `key` on. */
-DEVICE void drop(float (&s)[KEY_TILES][4], const attention_dropout &d, int query, int key)
+/* Drops probabilities of the 16 queries from `query` on and the 64 keys from `key` on, and notes which it keeps. */
+DEVICE void drop(float (&s)[KEY_TILES][4], const struct kernel_attention &a, const attention_head &h, const attention_dropout &d,
+		 int query, int key)
 {
-	uint32_t bits[2][2];
-	dropout_fragments(bits, d, query, key);
+	uint32_t bits[2][2], mine = make_kept(d, query, key);
+	if (a.kept)
+		store_kept(a, h, mine, query, key);
+	kept_fragments(bits, mine);
 #pragma unroll
 	for (int n = 0; n < KEY_TILES; n++)
 #pragma unroll
@@ -115,7 +118,7 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 			}
 			softmax(s, o, largest, sum, scale);
 			if (dropout.threshold)
-				drop(s, dropout, query, key);
+				drop(s, a, h, dropout, query, key);
 #pragma unroll
 			for (int i = 0; i < KEYS / 16; i++) {
 				p[i][0] = pack2<E>(s[2 * i][0], s[2 * i][1]);
