@@ -328,7 +328,7 @@ static enum status score_task(const struct options *options, const struct evalua
 		struct measures measures = {0};
 		double loss;
 		status = task_session_run(&session, files.sets[i].paths, files.sets[i].count, TASK_SCORE, &set, &outputs, &loss);
-		if (status == OK)
+		if (status == OK && !session.state.task->loss) /* a loss over whole steps is training's alone */
 			measures_add(&measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
 		if (status == OK)
 			status = session.state.task->score(&session.state, &set, &outputs, &measures);

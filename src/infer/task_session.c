@@ -1,5 +1,6 @@
 #include "infer/task_session.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -154,6 +155,8 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 	enum status status;
 	*out = (struct task_set){.name = "", .use = use};
 	*outputs = (struct task_outputs){0};
+	if (out_loss)
+		*out_loss = NAN;
 	TRY(state->task->read(state, out, paths, count));
 	TRY(state->task->encode(state, out));
 	bad_records_log(&session->bad, count > 0 ? paths[0] : "");

@@ -82,7 +82,9 @@ static void take_generic(const struct table *table, const struct example_options
 		take(&columns->label, find_generic(table, generic_targets));
 	} else if (options->input == TASK_INPUT_CHOICES) {
 		take(&columns->text, find_generic(table, generic_contexts));
-		take(&columns->pair, find_generic(table, generic_stems));
+		int64_t stem = find_generic(table, generic_stems);
+		if (stem != columns->text) /* in training, a question without context was the text */
+			take(&columns->pair, stem);
 		take(&columns->label, find_generic(table, generic_choice_labels));
 	} else if (columns->text < 0 && columns->pair < 0) {
 		for (const struct column_names *names = generic_pairs; !alone && names->text && columns->pair < 0; names++) {

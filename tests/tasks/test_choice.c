@@ -102,6 +102,24 @@ static void scores_and_results(void **state)
 	task_state_release(&task);
 }
 
+/* Questions without context: what training took as the text is found in later files, too. */
+static void questions_may_stand_alone(void **state)
+{
+	static const char file[] = "{\"question\": \"we eat\", \"choices\": [\"bread\", \"stone\"], \"label\": 0}\n";
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set train = {0}, dev = {0};
+	assert_ok(open_set(&task, &train, TASK_TRAIN, file));
+	task.settings.trained = train.examples.columns;
+	assert_string_equal(task.settings.trained.text, "question");
+	assert_ok(open_set(&task, &dev, TASK_SCORE, file));
+	assert_int_equal(dev.encoded.token_count, train.encoded.token_count);
+	assert_memory_equal(dev.encoded.ids, train.encoded.ids, (size_t)dev.encoded.token_count * sizeof(*dev.encoded.ids));
+	task_set_release(&task, &train);
+	task_set_release(&task, &dev);
+	task_state_release(&task);
+}
+
 static void long_texts_are_cut_and_labels_may_be_absent(void **state)
 {
 	(void)state;
@@ -140,9 +158,8 @@ static void the_table_has_the_row(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(choices_become_sequences),
-		cmocka_unit_test(scores_and_results),
-		cmocka_unit_test(long_texts_are_cut_and_labels_may_be_absent),
+		cmocka_unit_test(choices_become_sequences), cmocka_unit_test(questions_may_stand_alone),
+		cmocka_unit_test(scores_and_results),       cmocka_unit_test(long_texts_are_cut_and_labels_may_be_absent),
 		cmocka_unit_test(the_table_has_the_row),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
