@@ -294,7 +294,8 @@ static enum status find_task(struct labelled_run *labelled)
 	TRY(choose_length(labelled->run, &labelled->run->phases[0], state->task));
 	state->settings.max_seq_length = (int32_t)labelled->run->phases[0].settings.max_seq_length;
 	state->settings.columns = settings->columns;
-	state->settings.needs_pairs = layout_same_name("pair", settings->task);
+	const struct layout *layout = state->settings.layout;
+	state->settings.needs_pairs = layout_same_name("pair", settings->task) || (layout && layout->input == TASK_INPUT_PAIR);
 	state->settings.given = (struct label_list){names, count};
 	state->settings.folder = (struct label_list){(const char *const *)labelled->folder.labels,
 						     labelled->folder.labels ? labelled->folder.label_count : 0};

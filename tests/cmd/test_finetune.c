@@ -317,6 +317,8 @@ static void pairs_run(void **state)
 	/* A text alone is no pair, nor the other way round. */
 	forget("short");
 	assert_program(ERR_DATA, "which column has the first texts", SHORT("pair", "train.tsv", ""));
+	/* Nor does a published task of pairs take it for one. */
+	assert_program(ERR_DATA, "has no column of the first texts as the files of mrpc have", SHORT("mrpc", "train.tsv", ""));
 	forget("short");
 	assert_program(ERR_DATA, "which column has the second texts", SHORT("classification", "pairs.tsv", "--dev %s/dev.tsv"),
 		       test_folder);
