@@ -35,7 +35,10 @@ static int64_t flow_rank(const char *name)
 		"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
 		"attention.output",     "intermediate",       "output.dense",         "output",
 	};
-	int64_t rank = strncmp(name, "exp_avg_sq.", 11) == 0 ? 2 : strncmp(name, "exp_avg.", 8) == 0 ? 1 : 0;
+	int64_t rank = strncmp(name, "exp_avg_sq.", 11) == 0 ? 2
+		       : strncmp(name, "exp_avg.", 8) == 0   ? 1
+		       : strncmp(name, "average.", 8) == 0   ? 3
+							     : 0;
 	size_t part = 0, within = 0;
 	const char *layer = strstr(name, "layer.");
 	while (part < sizeof parts / sizeof *parts && !strstr(name, parts[part]))

@@ -281,6 +281,16 @@ const struct option pretrain_options[] = {
 
 	{.help = "Optimiser"},
 	OPTIMIZER_OPTIONS(struct pretrain_settings, training, "phase", "from the model, or LAMB's batch"),
+	{.name = "average_weights",
+	 .section = "phase",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(average_weights),
+	 .range = "0..1",
+	 .fallback = "0",
+	 .role = ROLE_RESULT,
+	 .value_name = "SHARE",
+	 .help = "end with the mean of the weights over this last share of the updates (0.1: the last tenth), which is what the "
+		 "last evaluation scores and final holds; 0 = the weights of the last update"},
 
 	{.help = "Device"},
 	DEVICE_OPTIONS(struct pretrain_settings, training.device),

@@ -28,7 +28,7 @@ struct pretrain_settings {
 	int64_t phase1_end_step;
 	/* instances */
 	int64_t min_seq_length, max_predictions_per_seq, max_ngram;
-	double masked_lm_prob, short_seq_prob;
+	double masked_lm_prob, short_seq_prob, average_weights;
 	bool whole_word_mask, shuffle;
 	const char *next_sentence;
 	struct training_settings training;

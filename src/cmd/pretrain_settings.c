@@ -36,6 +36,7 @@ struct phase_settings pretrain_phase(const struct options *phase)
 	const struct pretrain_settings *settings = phase->settings;
 	struct phase_settings out = training_phase(phase, &settings->training);
 	out.num_train_tokens = settings->num_train_tokens;
+	out.averaged = settings->average_weights;
 	return out;
 }
 

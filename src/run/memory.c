@@ -22,24 +22,27 @@ static enum status allocate_model(struct run_memory *memory, struct comm *comm)
 
 /* What a rank takes for itself. */
 static enum status allocate_own(struct run_memory *memory, const struct machine *machine, const struct shape_limits *limits,
-				const struct optimizer_settings *optimizer)
+				const struct optimizer_settings *optimizer, bool averages)
 {
 	struct backend *be = machine->backend;
 	TRY(be->functions->replica_create(be, &memory->replica, limits));
 	TRY(activations_create(&memory->activations, memory->model, limits->batch, limits->longest, true));
+	if (averages)
+		TRY(average_open(&memory->average, memory->model, machine->comm));
 	return optimizer_create(&memory->optimizer, memory->model, machine->comm, optimizer);
 }
 
 enum status run_memory_allocate(struct run_memory *memory, const struct machine *machine, const struct shape_limits *limits,
-				const struct optimizer_settings *optimizer)
+				const struct optimizer_settings *optimizer, bool averages)
 {
 	TRY(ranks_agree(machine->comm, allocate_model(memory, machine->comm)));
-	return ranks_agree(machine->comm, allocate_own(memory, machine, limits, optimizer));
+	return ranks_agree(machine->comm, allocate_own(memory, machine, limits, optimizer, averages));
 }
 
 void run_memory_release(struct run_memory *memory, const struct machine *machine)
 {
 	optimizer_free(memory->optimizer);
+	average_release(&memory->average);
 	activations_free(memory->activations);
 	if (memory->replica.backend)
 		machine->backend->functions->replica_release(&memory->replica);

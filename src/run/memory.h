@@ -4,6 +4,7 @@
 
 #include "model/model.h"
 #include "run/machine.h"
+#include "train/average.h"
 #include "train/optimizer.h"
 
 /* Zero-initialise. */
@@ -13,14 +14,16 @@ struct run_memory {
 	struct replica replica;
 	struct activations *activations;
 	struct optimizer *optimizer;
+	struct average average;
 };
 
 /* The model's tables: it needs no memory of the device yet. */
 MUST_USE enum status run_memory_describe(struct run_memory *memory, const struct machine *machine,
 					 const struct model_config *config, const struct model_heads *heads);
-/* All the rest, in all ranks or none: what one of them lacks is the error of all. [all] */
+/* All the rest, in all ranks or none: what one of them lacks is the error of all. `averages`: the weights' mean, too. [all] */
 MUST_USE enum status run_memory_allocate(struct run_memory *memory, const struct machine *machine,
-					 const struct shape_limits *limits, const struct optimizer_settings *optimizer);
+					 const struct shape_limits *limits, const struct optimizer_settings *optimizer,
+					 bool averages);
 /* After a failure, too; the model is then to be described anew. */
 void run_memory_release(struct run_memory *memory, const struct machine *machine);
 

@@ -48,6 +48,7 @@ struct phase phase_of(const struct phase_settings *settings)
 		.save_steps = settings->save_steps,
 		.eval_steps = settings->eval_steps,
 		.log_steps = settings->log_steps,
+		.averaged = settings->averaged,
 	};
 }
 

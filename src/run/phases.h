@@ -22,6 +22,7 @@ struct phase_settings {
 	int64_t micro_batch_tokens;
 	int64_t save_steps, eval_steps; /* -1 is open; 0 = only at the end */
 	int64_t log_steps;
+	double averaged; /* share of its end over which weights are averaged; 0 = none */
 	int64_t max_seq_length;
 	struct rate_settings rate;
 };

@@ -61,6 +61,12 @@ void plan_add_teacher(struct memory_plan *plan, size_t bytes, double flops)
 		plan->device += bytes;
 }
 
+void plan_add_average(struct memory_plan *plan, size_t bytes)
+{
+	plan->average += bytes;
+	plan->total += bytes;
+}
+
 static void row(struct buffer *out, const char *name, size_t bytes, const char *what)
 {
 	char size[FORMAT_BYTES];
@@ -99,6 +105,9 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 		row(out, "pinned", plan->pinned, "for copies to and from the GPU");
 	row(out, "checkpoint", plan->checkpoint,
 	    plan->ranks > 1 ? "copies while saving, in the first rank alone" : "copies while saving");
+	if (plan->average > 0)
+		row(out, "average", plan->average,
+		    plan->ranks > 1 ? "mean of the weights, in the first rank alone" : "mean of the weights");
 	int64_t left = memory_available();
 	char have[FORMAT_BYTES];
 	snprintf(note, sizeof(note), "%s available", format_size(have, (double)left));
@@ -127,7 +136,7 @@ enum status plan_check(const struct memory_plan *plan, struct backend *be, int32
 {
 	int64_t left = memory_available();
 	size_t first = plan->total - plan->device;
-	size_t others = (size_t)(local_ranks - 1) * (first - plan->checkpoint), total = first + others;
+	size_t others = (size_t)(local_ranks - 1) * (first - plan->checkpoint - plan->average), total = first + others;
 	TRY(check_device(plan, be));
 	if (left <= 0 || total <= (size_t)left)
 		return OK;

@@ -15,6 +15,7 @@ struct memory_plan {
 	size_t batches;       /* read ahead on the host */
 	size_t pinned;        /* of the host, for copies to and from a device */
 	size_t checkpoint;    /* host copies while saving */
+	size_t average;       /* the mean of the weights, on the host; 0: none is kept */
 	size_t communication; /* of a device: NCCL's allowance, numbers as they travel, what whole pages add */
 	size_t device;        /* of all: what a device has of it; 0 where memory is the host's */
 	size_t total;
@@ -26,6 +27,8 @@ struct memory_plan {
  * batches read ahead take on the host (step_reader_bytes); `narrow`: gradients travel in 16 bits. */
 struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
 				 int32_t max_seq_length, size_t batch_bytes, int32_t ranks, bool narrow);
+/* Adds that of the weights' mean, which only the first rank keeps. */
+void plan_add_average(struct memory_plan *plan, size_t bytes);
 /* Adds a teacher's memory, which lies where the model's does, and its FLOPs of a step. */
 void plan_add_teacher(struct memory_plan *plan, size_t bytes, double flops);
 /* FLOPs of a step of full-length sequences with the usual share of predictions. */

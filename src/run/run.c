@@ -101,6 +101,15 @@ int64_t run_longest(const struct run *run)
 	return longest;
 }
 
+/* Does a phase, of those still to come, average its weights? */
+static bool averages(const struct run *run)
+{
+	for (int64_t i = run->start.state.phase.index; i < run->phase_count; i++)
+		if (run->phases[i].settings.averaged > 0)
+			return true;
+	return false;
+}
+
 /* ---- The plan ---- */
 
 /* "  phase 2: 100 steps of 8 x 512 tokens, 1.2 TFLOP each". */
@@ -212,6 +221,7 @@ enum status run_plan(struct run *run)
 		.first_phase = run->start.state.phase.index,
 		.longest_evaluated = run->longest_evaluated,
 		.narrow = wire_of(run->settings) != COMM_F32,
+		.averages = averages(run),
 		.source = run->task->shapes,
 	};
 	TRY(describe_model(run));
@@ -303,7 +313,8 @@ static enum status find_room(struct run *run)
 {
 	struct optimizer_settings optimizer = recipe_optimizer(&run->recipe);
 	for (int attempt = 1;; attempt++) {
-		enum status status = run_memory_allocate(&run->memory, run->machine, &run->shapes.limits, &optimizer);
+		enum status status =
+			run_memory_allocate(&run->memory, run->machine, &run->shapes.limits, &optimizer, averages(run));
 		if (status == OK && run->task->allocate)
 			status = run->task->allocate(run->task->context, &run->shapes.limits);
 		if (status != ERR_RESOURCE || attempt == ATTEMPTS)
@@ -332,7 +343,8 @@ static enum status load_weights(struct run *run)
 		TRY(checkpoint_load(run->start.checkpoint, memory->model, &memory->replica, memory->optimizer));
 		if (run->start.begins_phase)
 			optimizer_restart(memory->optimizer);
-		return OK;
+		return run->start.state.phase.averaged > 0 ? checkpoint_load_average(run->start.checkpoint, &memory->average)
+							   : OK;
 	}
 	TRY(model_initialize(memory->model, &memory->replica, run->settings->seed));
 	return task->load_weights ? task->load_weights(task->context, memory->model, &memory->replica) : OK;
@@ -493,6 +505,7 @@ static enum status start_training(struct run *run)
 		.replica = &run->memory.replica,
 		.comm = run->machine->comm,
 		.optimizer = run->memory.optimizer,
+		.average = averages(run) ? &run->memory.average : NULL,
 		.checkpoints =
 			{
 				.folder = run->folder.path,
@@ -507,6 +520,7 @@ static enum status start_training(struct run *run)
 				.settings_json = buffer_string(&run->record_text),
 				.computed_on = run->computed_on,
 				.resumed_from = start->resumed_from[0] ? start->resumed_from : NULL,
+				.average = averages(run) ? &run->memory.average : NULL,
 				.keep = settings->keep_checkpoints,
 				.decides = run->task->decides,
 				.may_save = may_save,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "train/average.h"
 #include "train/ranks.h"
 
 static int32_t larger(int32_t a, int32_t b)
@@ -27,13 +28,15 @@ double shapes_teacher_flops(const struct shape_source *source, int64_t batch_siz
 	return source->teacher_flops ? source->teacher_flops(source->context, &work) : 0;
 }
 
-/* With the teacher's part. */
+/* With the teacher's part, and the mean of the weights. */
 static struct memory_plan plan_of(const struct shapes *shapes, const struct shape_limits *limits,
 				  const struct phase_settings *settings, size_t batches)
 {
 	struct memory_plan plan =
 		plan_training(shapes->model, limits, settings->train_batch_size, (int32_t)settings->max_seq_length, batches,
 			      shapes->machine->ranks, shapes->narrow);
+	if (shapes->averages)
+		plan_add_average(&plan, average_bytes(shapes->model));
 	if (shapes->source.teacher_bytes)
 		plan_add_teacher(
 			&plan, shapes->source.teacher_bytes(shapes->source.context, limits),

@@ -31,6 +31,7 @@ struct shapes {
 	int64_t first_phase;       /* those before it are over and need no room */
 	int32_t longest_evaluated; /* tokens, where that may be above max_seq_length; else 0 */
 	bool narrow;               /* gradients travel in 16 bits */
+	bool averages;             /* the first rank keeps a mean of the weights */
 	struct shape_source source;
 	/* Chosen: */
 	double memory_share;        /* of a device's memory that would be planned with: less after each allocation that failed */

@@ -44,6 +44,8 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	json_put_integer(&writer, "first_token", state->phase.first_token);
 	if (state->phase.time_is_up)
 		json_put_bool(&writer, "time_is_up", true);
+	if (state->phase.averaged > 0)
+		json_put_integer(&writer, "averaged", state->phase.averaged);
 	json_put_integer(&writer, "evaluations", state->phase.evaluations);
 	json_put_integer(&writer, "stalled", state->phase.stalled);
 	if (isfinite(state->phase.best_score))
@@ -105,6 +107,7 @@ static enum status phase_read(const struct json *root, const char *file, struct 
 	TRY(read_count(record, file, "first_sample", state->samples, &phase->first_sample));
 	TRY(read_count(record, file, "first_token", state->tokens, &phase->first_token));
 	TRY(json_get_bool(record, file, "time_is_up", &phase->time_is_up));
+	TRY(json_get_integer(record, file, "averaged", 0, AVERAGE_SNAPSHOTS, &phase->averaged));
 	TRY(read_count(record, file, "evaluations", COUNT_LIMIT, &phase->evaluations));
 	TRY(read_count(record, file, "stalled", COUNT_LIMIT, &phase->stalled));
 	return read_score(record, file, "best_score", "best_loss", &phase->best_score);

@@ -1,6 +1,7 @@
 /* Checkpoints: `checkpoint-<step>/` in the run folder, each a Hugging Face model folder plus our own files:
  *
- *   optimizer.safetensors   exp_avg.<parameter>, exp_avg_sq.<parameter> (and master.<parameter> where masters are float64)
+ *   optimizer.safetensors   exp_avg.<parameter>, exp_avg_sq.<parameter> (and master.<parameter> where masters are float64;
+ *                           average.<parameter> while weights are averaged)
  *   training_state.json     step, cursor, counters, settings with their text, hashes of vocabulary and data
  *   MANIFEST.json           every file with size and CRC-32C; written last
  *
@@ -17,6 +18,7 @@
 #include "base/json.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
+#include "train/average.h"
 #include "train/guard.h"
 #include "train/optimizer.h"
 #include "train/phase.h"
@@ -49,14 +51,15 @@ struct checkpoint_context {
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
 	int64_t max_seq_length;
-	uint64_t data_hash;        /* identity of the training data */
-	uint64_t evaluation_hash;  /* and of what is evaluated: scores of other data do not compare */
-	uint64_t teacher_hash;     /* of the weights of a teacher; 0: nobody teaches */
-	const char *settings_json; /* options_write_json's object */
-	const char *computed_on;   /* what the bits depend on: program and back end */
-	const char *resumed_from;  /* the checkpoint that --resume_from named when this run began; or NULL */
-	int64_t keep;              /* newest checkpoints kept, besides the best one; 0 = all */
-	const char *decides;       /* the measure that says which checkpoint is best; NULL: the loss */
+	uint64_t data_hash;            /* identity of the training data */
+	uint64_t evaluation_hash;      /* and of what is evaluated: scores of other data do not compare */
+	uint64_t teacher_hash;         /* of the weights of a teacher; 0: nobody teaches */
+	const char *settings_json;     /* options_write_json's object */
+	const char *computed_on;       /* what the bits depend on: program and back end */
+	const char *resumed_from;      /* the checkpoint that --resume_from named when this run began; or NULL */
+	const struct average *average; /* saved while the state says that it has been begun; NULL: nothing is averaged */
+	int64_t keep;                  /* newest checkpoints kept, besides the best one; 0 = all */
+	const char *decides;           /* the measure that says which checkpoint is best; NULL: the loss */
 	/* Asked by the first rank before anything is written, in the thread that writes: an error ends the save and the run. May
 	 * be NULL. */
 	enum status (*may_save)(void *context);
@@ -106,5 +109,7 @@ MUST_USE enum status checkpoint_read_state(const char *path, struct json_documen
 /* Weights and moments, from any back end's or precision's checkpoint, of any number of ranks: of the moments a rank
  * takes what it owns. */
 MUST_USE enum status checkpoint_load(const char *path, struct model *model, struct replica *replica, struct optimizer *optimizer);
+/* The mean of the weights so far, of a checkpoint whose state says that there is one. */
+MUST_USE enum status checkpoint_load_average(const char *path, struct average *average);
 
 #endif

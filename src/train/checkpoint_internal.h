@@ -24,13 +24,14 @@ MUST_USE enum status checkpoint_choices_write(struct buffer *out, struct comm *c
 /* Member "choices" of a record, given to the back end of this rank; says so if it cannot use them. */
 MUST_USE enum status checkpoint_choices_use(const struct json *root, const char *file, int32_t rank, struct backend *be);
 
-/* The slabs that a checkpoint holds besides the fp32 weights, in a fixed order. Masters are in model.safetensors unless
- * that rounds them. */
+/* The slabs of the device that a checkpoint holds besides the fp32 weights, in a fixed order. Masters are in model.safetensors
+ * unless that rounds them. */
 struct slab_source {
 	const char *kind; /* "exp_avg" */
 	const struct tensor *slab;
 };
 #define SLAB_SOURCES 3
+#define AVERAGE_KIND "average"
 int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer, struct slab_source out[SLAB_SOURCES]);
 
 #endif

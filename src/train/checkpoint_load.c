@@ -67,11 +67,22 @@ static enum status check_values(const char *path, const char *name, const void *
 	return status;
 }
 
+/* The values of tensor `name`, which must be `count`, as `dtype`. */
+static enum status entry_read(const char *path, const struct safetensors *file, struct file_check *check, const char *name,
+			      enum dtype dtype, int64_t count, void *host)
+{
+	const struct safetensors_entry *entry = safetensors_find(file, name);
+	if (!entry || entry->count != count)
+		return error_set(ERR_STATE, "'%s': '%s' is %s", path, name, entry ? "of another size" : "missing");
+	file_check_advance(check, &file->map, (const unsigned char *)entry->data + entry->bytes - file->map.data);
+	TRY(dtype == DTYPE_F64 ? safetensors_to_double(entry, path, host) : safetensors_to_float(entry, path, host));
+	return check_values(path, name, host, dtype, count);
+}
+
 /* One "<kind>.<parameter>" set of a file into a device slab of any float type; of moments what this rank owns. */
 static enum status slab_read(const char *path, const struct safetensors *file, struct file_check *check, const char *kind,
 			     const struct model *model, const struct buckets *buckets, const struct tensor *slab)
 {
-	bool wide = slab->dtype == DTYPE_F64;
 	int64_t longest = 0;
 	void *host;
 	for (int64_t i = 0; i < model->parameter_count; i++)
@@ -86,21 +97,45 @@ static enum status slab_read(const char *path, const struct safetensors *file, s
 			to = (struct destination){slab, 0, model->slab_count, 0};
 		char name[128];
 		snprintf(name, sizeof(name), "%s.%s", kind, parameter->name);
-		const struct safetensors_entry *entry = safetensors_find(file, name);
-		if (!entry || entry->count != parameter->count) {
-			status = error_set(ERR_STATE, "'%s': '%s' is %s", path, name, entry ? "of another size" : "missing");
-			goto done;
-		}
-		file_check_advance(check, &file->map, (const unsigned char *)entry->data + entry->bytes - file->map.data);
-		if (wide)
-			TRY_GOTO(safetensors_to_double(entry, path, host), done);
-		else
-			TRY_GOTO(safetensors_to_float(entry, path, host), done);
-		TRY_GOTO(check_values(path, name, host, slab->dtype, parameter->count), done);
+		TRY_GOTO(entry_read(path, file, check, name, slab->dtype, parameter->count, host), done);
 		put_values(model->backend, &to, parameter, host);
 	}
 done:
 	free(host);
+	return status;
+}
+
+/* "average.<parameter>" of a file, to the host. */
+static enum status average_read(const char *path, const struct safetensors *file, struct file_check *check,
+				const struct average *average)
+{
+	const struct model *model = average->model;
+	enum dtype dtype = model->slab.dtype;
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		const struct parameter *parameter = &model->parameters[i];
+		void *host = (char *)average->mean + (size_t)parameter->offset * dtype_bytes(dtype);
+		char name[128];
+		snprintf(name, sizeof(name), AVERAGE_KIND ".%s", parameter->name);
+		TRY(entry_read(path, file, check, name, dtype, parameter->count, host));
+	}
+	return OK;
+}
+
+enum status checkpoint_load_average(const char *path, struct average *average)
+{
+	char file_path[PATH_BYTES];
+	struct safetensors file;
+	struct file_check check;
+	if (!average->mean)
+		return OK;
+	TRY(path_join(file_path, path, OPTIMIZER_NAME));
+	TRY(file_check_begin(&check, file_path));
+	enum status status = safetensors_open(&file, file_path);
+	if (status != OK)
+		return file_check_end(&check, NULL, status);
+	status = average_read(file_path, &file, &check, average);
+	status = file_check_end(&check, &file.map, status);
+	safetensors_close(&file);
 	return status;
 }
 

@@ -111,9 +111,8 @@ enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct 
 	/* Those kept and one being written must fit, less what is there already. */
 	TRY_GOTO(checkpoint_list(context->folder, &steps, &existing), failed);
 	double more = (double)(context->keep > 0 ? context->keep + 1 : 1) - (double)existing;
-	TRY_GOTO(space_check(context->folder, checkpoint_disk_bytes(model) * (more > 1 ? more : 1),
-			     "the checkpoints of this run need"),
-		 failed);
+	double each = checkpoint_disk_bytes(model) + (context->average ? (double)average_bytes(model) : 0);
+	TRY_GOTO(space_check(context->folder, each * (more > 1 ? more : 1), "the checkpoints of this run need"), failed);
 	TRY_GOTO(arena_create(&writer->memory, checkpoint_writer_bytes(model), "copies while saving"), failed);
 	lay_out(writer, model, &writer->memory);
 	free(steps);
@@ -159,6 +158,16 @@ static enum status optimizer_write(const struct checkpoint_writer *writer, const
 	enum dtype dtype = model->slab.dtype;
 	struct slab_source sources[SLAB_SOURCES];
 	int source_count = checkpoint_slabs(model, writer->optimizer, sources);
+	const char *kinds[SLAB_SOURCES + 1];
+	const void *slabs[SLAB_SOURCES + 1];
+	for (int i = 0; i < source_count; i++) {
+		kinds[i] = sources[i].kind;
+		slabs[i] = writer->slabs[i];
+	}
+	if (writer->state.phase.averaged > 0) {
+		kinds[source_count] = AVERAGE_KIND;
+		slabs[source_count++] = writer->context->average->mean;
+	}
 	int64_t count = model->parameter_count;
 	struct safetensors_entry *entries = NULL;
 	char(*names)[128] = NULL, path[PATH_BYTES];
@@ -169,7 +178,7 @@ static enum status optimizer_write(const struct checkpoint_writer *writer, const
 	TRY_GOTO(memory_new(&names, source_count * count, sizeof(*names), "checkpoint"), done);
 	for (int64_t i = 0; i < source_count * count; i++) {
 		const struct parameter *parameter = &model->parameters[i % count];
-		int length = snprintf(names[i], sizeof(names[i]), "%s.%s", sources[i / count].kind, parameter->name);
+		int length = snprintf(names[i], sizeof(names[i]), "%s.%s", kinds[i / count], parameter->name);
 		BUG_IF(length < 0 || (size_t)length >= sizeof(names[i]));
 		entries[i] = (struct safetensors_entry){
 			.name = names[i],
@@ -177,7 +186,7 @@ static enum status optimizer_write(const struct checkpoint_writer *writer, const
 			.rank = 1,
 			.shape = {parameter->count},
 			.count = parameter->count,
-			.data = (const char *)writer->slabs[i / count] + (size_t)parameter->offset * dtype_bytes(dtype),
+			.data = (const char *)slabs[i / count] + (size_t)parameter->offset * dtype_bytes(dtype),
 			.bytes = (uint64_t)parameter->count * dtype_bytes(dtype),
 		};
 	}

@@ -154,13 +154,14 @@ static enum status look_at_clock(struct training *training)
 	return OK;
 }
 
-/* Where in its schedule the phase is: at an update, or, where the time decides, at the share of it that has gone. */
-static double place_in_schedule(const struct training *training)
+/* Where in its schedule update `number` of the run is: at that update of the phase, or, where the time decides, at the share of
+ * it that has gone. */
+static double place_in_schedule(const struct training *training, int64_t number)
 {
 	const struct train_state *state = &training->state;
 	const struct phase *phase = &training->phases[state->phase.index];
 	if (phase->seconds <= 0)
-		return (double)(state->step + 1 - state->phase.first_step);
+		return (double)(number - state->phase.first_step);
 	return fmax(1, training->share_of_time * (double)phase->steps);
 }
 
@@ -198,7 +199,7 @@ static enum status train_step(struct training *training)
 	const struct objective *objective = training->objective;
 	double started = clock_seconds();
 	TRY(look_at_clock(training));
-	double learning_rate = schedule_rate(&phase->schedule, place_in_schedule(training));
+	double learning_rate = schedule_rate(&phase->schedule, place_in_schedule(training, state->step + 1));
 	struct step_result result = {0};
 	enum guard_verdict verdict;
 	const struct step *step;
@@ -266,6 +267,30 @@ static void begin_report(struct training *training)
 		     &progress);
 }
 
+/* After an update: the weights enter the mean, where the phase has one, and give place to it after the last. */
+static enum status average_weights(struct training *training, bool last)
+{
+	struct train_state *state = &training->state;
+	const struct phase *phase = &training->phases[state->phase.index];
+	if (phase->averaged <= 0)
+		return OK;
+	if (average_is_due(phase->averaged, phase->steps, place_in_schedule(training, state->step), state->phase.averaged)) {
+		TRY(optimizer_settle(training->optimizer));
+		TRY(ranks_settle(training->comm));
+		/* A save writes the mean as it is. */
+		TRY(ranks_agree(training->comm, checkpoint_writer_finish(training->writer)));
+		TRY(average_add(training->average, state->phase.averaged));
+		state->phase.averaged++;
+	}
+	if (!last || state->phase.averaged == 0)
+		return OK;
+	log_note("the weights are the mean of %lld states of the phase's last %.3g %%", (long long)state->phase.averaged,
+		 100 * phase->averaged);
+	TRY(average_use(training->average, training->replica));
+	state->phase.averaged = 0;
+	return OK;
+}
+
 /* The phase of `state`, from where it stands to its end. */
 static enum status train_phase(struct training *training)
 {
@@ -290,6 +315,8 @@ static enum status train_phase(struct training *training)
 		TRY(ranks_agree(training->comm, checkpoint_writer_check(training->writer)));
 
 		bool full = is_full(phase, state);
+		if (stepped == OK)
+			TRY(average_weights(training, full));
 		bool stop = stepped == STOPPED || step_stop(training) || state->step == settings->stop_at_step;
 		stop = stop && !(full && last);
 		if ((due(state->step, phase->eval_steps) || full) && !stop)

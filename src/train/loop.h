@@ -2,6 +2,7 @@
 #ifndef TRAIN_LOOP_H
 #define TRAIN_LOOP_H
 
+#include "train/average.h"
 #include "train/checkpoint.h"
 #include "train/objective.h"
 #include "train/optimizer.h"
@@ -34,6 +35,7 @@ struct training {
 	struct model *model;
 	struct replica *replica;
 	struct optimizer *optimizer;
+	struct average *average; /* NULL where no phase averages */
 	struct checkpoint_context checkpoints;
 	struct guard_settings guard;
 	int64_t saved_step;               /* of the newest checkpoint in the folder, if it is of `state`; else -1 */

@@ -16,7 +16,8 @@ struct phase {
 			     is what   the schedule divides it into */
 	int64_t tokens;   /* it ends with the step that has seen so many tokens */
 	int64_t patience; /* ... with so many evaluations in a row without a better score */
-	double patience_margin;                    /* better is better by more than this */
+	double patience_margin; /* better is better by more than this */
+	double averaged; /* share of its updates, at its end, whose mean the weights become; 0 = they stay (train/average.h) */
 	int64_t save_steps, eval_steps, log_steps; /* every so many of the run's steps; 0 = only at the end */
 };
 
@@ -25,6 +26,7 @@ struct phase_state {
 	int64_t index;                                 /* from 0 */
 	int64_t first_step, first_sample, first_token; /* the run's counts when the phase began */
 	bool time_is_up;                               /* the newest step was its last */
+	int64_t averaged;                              /* snapshots in the mean of the weights, until that takes their place */
 	int64_t evaluations, stalled;                  /* evaluations in this phase; those since the best */
 	double best_score;                             /* of them, by the measure that decides */
 };

@@ -20,6 +20,7 @@ struct world {
 	struct model *model;
 	struct replica replica;
 	struct optimizer *optimizer;
+	struct average average;
 	struct objective objective;
 	struct phase phase;
 	struct training training;
@@ -177,6 +178,7 @@ static inline void world_open(struct world *w, const char *name, int64_t steps, 
 		&(struct optimizer_settings){
 			.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .bias_correction = true}));
 	assert_ok(model_initialize(w->model, &w->replica, 7));
+	assert_ok(average_open(&w->average, w->model, NULL));
 	w->gradients = calloc((size_t)w->model->slab_count, sizeof(double));
 	assert_non_null(w->gradients);
 	w->objective = (struct objective){.name = "made up",
@@ -200,6 +202,7 @@ static inline void world_open(struct world *w, const char *name, int64_t steps, 
 					.model = w->model,
 					.replica = &w->replica,
 					.optimizer = w->optimizer,
+					.average = &w->average,
 					.guard = {.loss_scale = 1},
 					.saved_step = -1,
 					.report = {.metrics_path = w->metrics}};
@@ -209,12 +212,14 @@ static inline void world_open(struct world *w, const char *name, int64_t steps, 
 							      .max_seq_length = 16,
 							      .settings_json = "{}",
 							      .computed_on = "a test",
+							      .average = &w->average,
 							      .keep = 2};
 }
 
 static inline void world_close(struct world *w)
 {
 	free(w->gradients);
+	average_release(&w->average);
 	optimizer_free(w->optimizer);
 	w->be->functions->replica_release(&w->replica);
 	model_free(w->model);
@@ -237,6 +242,8 @@ static inline void world_resume(struct world *w)
 	assert_ok(checkpoint_read_state(path, &record, &w->training.state, &hash));
 	json_release(&record);
 	assert_ok(checkpoint_load(path, w->model, &w->replica, w->optimizer));
+	if (w->training.state.phase.averaged > 0)
+		assert_ok(checkpoint_load_average(path, &w->average));
 	w->training.saved_step = w->training.state.step;
 }
 

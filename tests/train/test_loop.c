@@ -455,6 +455,81 @@ static int teardown(void **state)
 	return test_folder_drop(state);
 }
 
+/* Weights after 20 steps, the last `share` of which is averaged; interrupted after `stop`, if not 0. To be freed. */
+static float *averaged_run(const char *name, double share, int64_t stop)
+{
+	world_open(&w, name, 20, 0);
+	w.phase.averaged = share;
+	w.before_step = remember;
+	w.training.settings.stop_at_step = stop;
+	if (stop > 0) {
+		assert_int_equal(train(&w.training), STOPPED);
+		world_close(&w);
+		world_open(&w, name, 20, 0);
+		w.phase.averaged = share;
+		world_resume(&w);
+		assert_int_equal(w.training.state.step, stop);
+	}
+	assert_ok(train(&w.training));
+	float *weights = world_weights(&w);
+	world_close(&w);
+	return weights;
+}
+
+/* Of a quarter of 20 steps: after the steps 16 to 20. The states are those of a run that does not average. */
+static void weights_end_as_their_mean(void **state)
+{
+	(void)state;
+	first_seen = 17;
+	float *last = averaged_run("single", 0, 0), *mean = averaged_run("mean", 0.25, 0);
+	int64_t elements = 0, moved = 0;
+	world_open(&w, "sizes", 1, 0);
+	elements = w.model->slab_count;
+	world_close(&w);
+	for (int64_t i = 0; i < elements; i++) {
+		double sum = last[i];
+		for (int k = 0; k < 4; k++)
+			sum += seen[k][i];
+		assert_true(fabs(mean[i] - sum / 5) < 1e-7);
+		moved += mean[i] != last[i];
+	}
+	assert_true(moved > elements / 2);
+	free(last);
+	free(mean);
+}
+
+static void a_mean_goes_on_from_a_checkpoint(void **state)
+{
+	(void)state;
+	float *whole = averaged_run("whole", 0.5, 0);
+	static const int64_t stops[] = {4, 13, 19};
+	static const char *const names[] = {"stopped-4", "stopped-13", "stopped-19"};
+	world_open(&w, "sizes-2", 1, 0);
+	size_t bytes = (size_t)w.model->slab_count * sizeof(float);
+	world_close(&w);
+	for (int i = 0; i < 3; i++) {
+		float *parts = averaged_run(names[i], 0.5, stops[i]);
+		assert_memory_equal(whole, parts, bytes);
+		free(parts);
+	}
+	free(whole);
+}
+
+/* A thousand updates, the last tenth: every second of them, the last one too. Few updates: all of them. */
+static void snapshots_stand_at_equal_distances(void **state)
+{
+	(void)state;
+	int64_t taken = 0;
+	for (int64_t update = 1; update <= 1000; update++) {
+		bool due = average_is_due(0.1, 1000, (double)update, taken);
+		assert_int_equal(due, update > 900 && update % 2 == 0);
+		taken += due;
+	}
+	assert_int_equal(taken, AVERAGE_SNAPSHOTS);
+	for (int64_t update = 1; update <= 20; update++)
+		assert_int_equal(average_is_due(0.25, 20, (double)update, update > 15 ? 10 * (update - 16) : 0), update > 15);
+}
+
 int main(void)
 {
 	log_level = LOG_QUIET;
@@ -468,6 +543,9 @@ int main(void)
 		cmocka_unit_test(the_best_is_kept),
 		cmocka_unit_test(stops_between_micro_batches),
 		cmocka_unit_test(stops_in_time),
+		cmocka_unit_test_teardown(weights_end_as_their_mean, drop_seen),
+		cmocka_unit_test_teardown(a_mean_goes_on_from_a_checkpoint, drop_seen),
+		cmocka_unit_test(snapshots_stand_at_equal_distances),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, teardown);
 }
