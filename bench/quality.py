@@ -1,9 +1,15 @@
 """Quality for time: bertc's recipes and two of PyTorch's on the same text for the same time, scored on the same masks and tasks.
 
-    quality.py --corpus PATH... --out FOLDER [--minutes 15 60] [--threads 2] [--model mini] [--vocab_size 16000]
-               [--task NAME:MEASURE=OPTIONS]... [--seeds 5] [--only PATTERN]... [--list]
+    quality.py --corpus PATH... --out FOLDER [--budget time|work] [--minutes 15 60] [--threads 2] [--run_threads N] [--model mini]
+               [--vocab_size 16000] [--task NAME:MEASURE=OPTIONS]... [--seeds 5] [--only PATTERN]... [--list]
 
-Runs, in this order, each on all of --threads while nothing else should run on the machine:
+--budget time gives each run so many minutes of the clock, and needs a machine on which nothing else runs. --budget work gives it the
+updates that --threads threads make in these minutes: before a recipe's first run, its processor seconds an update are measured on one
+thread (the smallest of three measurements, kept in FOLDER/costs.json), and a minute is 60 times --threads of them. Such runs may share
+their machine, at low priority and on any number of --run_threads. They assume that threads scale perfectly, count training alone
+(not loading, saving or evaluating), and are scored ten times on the way, on the first 400 held-out instances.
+
+Runs, in this order:
   every time      original, fast, run_mlm, cramming (the two last in PyTorch: quality_peer.py)
   longest time    fast in a third and in a fifth of it: what the best and the plainest PyTorch run reach should be reached by then
   shortest time   fast without each of its changes, and with more masked words
@@ -19,19 +25,24 @@ Needs: make, and for run_mlm and cramming a Python with torch and transformers (
 import argparse
 import fnmatch
 import json
+import math
 import os
 import shlex
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
+import tempfile
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 p.add_argument("--corpus", nargs="+", required=True)
 p.add_argument("--out", required=True)
 p.add_argument("--build", default="build")
 p.add_argument("--minutes", type=float, nargs="+", default=[15, 60])
+p.add_argument("--budget", choices=["time", "work"], default="time")
 p.add_argument("--threads", type=int, default=2)
+p.add_argument("--run_threads", type=int, help="with --budget work: threads to run on; --threads says only what a minute is")
 p.add_argument("--model", default="mini", help="tiny, mini, small")
 p.add_argument("--vocab_size", type=int, default=16000)
 p.add_argument("--task", action="append", default=[])
@@ -39,6 +50,9 @@ p.add_argument("--seeds", type=int, default=5, help="of fine-tuning; pre-trainin
 p.add_argument("--only", action="append", default=[], help="names of runs, with * and ?; bertc: those without PyTorch")
 p.add_argument("--list", action="store_true", help="list the runs and end")
 a = p.parse_args()
+if a.run_threads and a.budget == "time":
+    p.error("--run_threads needs --budget work")
+threads = a.run_threads or a.threads
 bertc = os.path.join(a.build, "bertc")
 here = os.path.dirname(os.path.abspath(__file__))
 SHAPES = {"tiny": (2, 128), "mini": (4, 256), "small": (4, 512)}
@@ -96,12 +110,68 @@ def prepare():
         run(bertc, "instances", "--data", path("text.held_out"), "--vocab_file", path("vocab.txt"), "--next_sentence", "none",
             "--short_seq_prob", 0, "--dupe_factor", 1, "--out", path("held_out.part.tfrecord"), "--quiet", stdout=subprocess.DEVNULL)
         os.replace(path("held_out.part.tfrecord"), path("held_out.tfrecord"))
+    if not os.path.exists(path("curve.tfrecord")):
+        with open(path("held_out.tfrecord"), "rb") as whole, open(path("curve.part.tfrecord"), "wb") as first:
+            for _ in range(400):
+                head = whole.read(12)  # length and its checksum; the record's own checksum follows it
+                if not head:
+                    break
+                first.write(head + whole.read(struct.unpack("<Q", head[:8])[0] + 4))
+        os.replace(path("curve.part.tfrecord"), path("curve.tfrecord"))
 
 
-def pretrain(folder, *options):
-    run(bertc, "pretrain", "--data", path("text"), "--eval_data", path("text.held_out"), "--vocab_file", path("vocab.txt"),
-        "--model", a.model, "--max_seq_length", 128, "--eval_steps", 0, "--no_save_best", "--keep_checkpoints", 1, "--out", folder,
-        "--threads", a.threads, "--no_progress", "--quiet", *options)
+def pretraining(folder, *options):
+    """The command line of a run of bertc."""
+    return [bertc, "pretrain", "--data", path("text"), "--eval_file", path("curve.tfrecord"), "--vocab_file", path("vocab.txt"),
+            "--model", a.model, "--max_seq_length", 128, "--no_save_best", "--keep_checkpoints", 1, "--out", folder,
+            "--no_progress", "--quiet", *options]
+
+
+def processor_seconds(command):
+    child = subprocess.Popen([str(x) for x in command])
+    _, status, used = os.wait4(child.pid, 0)
+    if status != 0:
+        sys.exit(f"quality.py: {command[0]} failed while its work was measured")
+    return used.ru_utime + used.ru_stime
+
+
+def kept(key, measure):
+    """A measurement that is made once."""
+    costs = json.load(open(path("costs.json"))) if os.path.exists(path("costs.json")) else {}
+    if key not in costs:
+        costs[key] = measure()
+        write_json(path("costs.json"), costs)
+    return costs[key]
+
+
+def update_cost(recipe, batch, options):
+    """Processor seconds of an update of bertc: what 20 more of them cost."""
+    def once():
+        used = []
+        for steps in (5, 25):
+            with tempfile.TemporaryDirectory(dir=a.out) as folder:
+                used.append(processor_seconds(pretraining(
+                    folder, "--recipe", recipe, "--train_batch_size", batch, *options, "--num_train_steps", steps, "--eval_steps", 0,
+                    "--save_checkpoints_steps", 0, "--threads", 1)))
+        return (used[1] - used[0]) / 20
+    return kept(f"{recipe} {batch} {shlex.join(options)}".strip(), lambda: min(once() for _ in range(3)))
+
+
+def peer(recipe, *options):
+    return [sys.executable, os.path.join(here, "quality_peer.py"), "--recipe", recipe, "--data", path("text"), "--held_out",
+            path("held_out.tfrecord"), "--curve", path("curve.tfrecord"), "--vocab", path("vocab.txt"), "--layers", LAYERS, "--hidden",
+            HIDDEN, *options]
+
+
+def work_options(recipe, seconds, options):
+    """Batch and number of updates that use up a budget; the batch as `bertc pretrain --time` would choose it."""
+    budget, batch = seconds * a.threads, 64
+    given = "--train_batch_size" in options
+    while not given and batch > 16 and budget / (update_cost(recipe, 16, options) * batch / 16) < 4000:
+        batch //= 2
+    batch = int(options[options.index("--train_batch_size") + 1]) if given else batch
+    steps = max(1, math.floor(budget / update_cost(recipe, batch, options)))
+    return ["--train_batch_size", batch, "--num_train_steps", steps, "--eval_steps", max(1, steps // 10)]
 
 
 def train(name, kind, minutes, options):
@@ -110,18 +180,32 @@ def train(name, kind, minutes, options):
     seconds = round(60 * minutes)
     if kind in ("run_mlm", "cramming"):
         if not os.path.exists(os.path.join(folder, "result.json")):
-            run(sys.executable, os.path.join(here, "quality_peer.py"), "--recipe", kind, "--data", path("text"), "--held_out",
-                path("held_out.tfrecord"), "--vocab", path("vocab.txt"), "--layers", LAYERS, "--hidden", HIDDEN, "--seconds", seconds,
-                "--out", folder, "--threads", a.threads, stdout=subprocess.DEVNULL)
+            costs = []
+            if a.budget == "work":
+                measure = lambda: json.loads(run(*peer(kind, "--measure"), stdout=subprocess.PIPE).stdout)
+                costs = ["--costs", *(cost / a.threads for cost in kept(kind, measure))]
+            run(*peer(kind, "--seconds", seconds, "--out", folder, "--threads", threads, *costs), stdout=subprocess.DEVNULL)
         scores = json.load(open(os.path.join(folder, "result.json")))
         return (os.path.join(folder, "final") if kind == "run_mlm" else None), scores
-    pretrain(folder, "--recipe", kind, "--time", f"{seconds}s", *shlex.split(options))
+    options = shlex.split(options)
+    budget = work_options(kind, seconds, options) if a.budget == "work" else ["--time", f"{seconds}s", "--eval_steps", 0]
+    run(*pretraining(folder, "--recipe", kind, "--threads", threads, *options, *budget))
     final = os.path.join(folder, "final")
     done = run(bertc, "evaluate", "--model", final, "--input_file", path("held_out.tfrecord"), "--precision", "fp32", "--threads",
-               a.threads, "--json", stdout=subprocess.PIPE)
+               threads, "--json", stdout=subprocess.PIPE)
     scores = {k: v for k, v in json.loads(done.stdout).items() if k in ("mlm_loss", "mlm_accuracy", "predictions")}
-    last = [r for r in map(json.loads, open(os.path.join(folder, "metrics.jsonl"))) if "loss" in r][-1]
+    last = [r for r in metrics(name) if "loss" in r][-1]
     return final, dict(scores, step=last["step"], tokens=last["tokens"], seconds=last["seconds"])
+
+
+def metrics(name):
+    file = path("runs", name, "metrics.jsonl")
+    return [json.loads(line) for line in open(file)] if os.path.exists(file) else []
+
+
+def curve(name):
+    """Accuracy on the first held-out instances in per cent, at every evaluation; one that was repeated after an interruption counts once."""
+    return list({r["step"]: 100 * r["eval_mlm_accuracy"] for r in metrics(name) if "eval_mlm_accuracy" in r}.values())
 
 
 def tasks():
@@ -141,7 +225,7 @@ def fine_tune(name, model):
                 continue
             folder = path("tasks", name, f"{task}-{seed}")
             run(bertc, "finetune", "--model", model, *options, "--seed", seed, "--out", folder, "--hidden_dropout_prob", 0.1,
-                "--attention_probs_dropout_prob", 0.1, "--save_checkpoints_steps", 0, "--threads", a.threads, "--no_progress", "--quiet",
+                "--attention_probs_dropout_prob", 0.1, "--save_checkpoints_steps", 0, "--threads", threads, "--no_progress", "--quiet",
                 stdout=subprocess.DEVNULL)
             scores.setdefault(task, {})[str(seed)] = json.load(open(os.path.join(folder, "eval_results.json")))[measure]
             write_json(file, scores)
@@ -190,8 +274,12 @@ def report():
     long = max(a.minutes)
     goals = [goal(results, f"fast-{long / 3:g}", [f"run_mlm-{long:g}", f"cramming-{long:g}"]),
              goal(results, f"fast-{long / 5:g}", [f"run_mlm-{long:g}"])]
-    text = (f"{a.model} ({LAYERS} x {HIDDEN}), vocabulary {a.vocab_size}, {a.threads} threads; names end with the minutes\n\n"
-            + "\n".join(lines) + "\n" + "".join(f"\n- {g}" for g in goals if g) + "\n")
+    kind = {"time": "minutes of the clock", "work": f"minutes of {a.threads} threads' work, counted in processor time"}[a.budget]
+    curves = "".join(f"- {name}: " + ", ".join(f"{accuracy:.2f}" for accuracy in curve(name)) + "\n" for name in results
+                     if curve(name) and a.budget == "work")
+    text = (f"{a.model} ({LAYERS} x {HIDDEN}), vocabulary {a.vocab_size}, {a.threads} threads; names contain the budget in {kind}\n\n"
+            + "\n".join(lines) + "\n" + "".join(f"\n- {g}" for g in goals if g) + "\n"
+            + ("\nAccuracy in per cent after each tenth of the budget, on the first 400 held-out instances:\n\n" + curves if curves else ""))
     with open(path("results.md"), "w") as file:
         file.write(text)
     return text
@@ -204,7 +292,8 @@ def main():
     os.makedirs(path("runs"), exist_ok=True)
     prepare()
     if a.task and not os.path.exists(path("tasks", "untrained.json")):
-        pretrain(path("runs", "untrained"), "--num_train_steps", 1, "--learning_rate", 0, "--train_batch_size", 1)
+        run(*pretraining(path("runs", "untrained"), "--num_train_steps", 1, "--learning_rate", 0, "--train_batch_size", 1,
+                         "--eval_steps", 0, "--threads", threads))
         fine_tune("untrained", path("runs", "untrained", "final"))
     for name, kind, minutes, options in runs():
         if os.path.exists(path("stop")):

@@ -1,7 +1,8 @@
 """Pre-training with PyTorch for a given time, by one of two recipes, for bench/quality.py. Interrupted and run again, it goes on.
 
     quality_peer.py --recipe run_mlm|cramming --data PREFIX --held_out FILE.tfrecord --vocab vocab.txt --layers L --hidden H
-                    --seconds S --out FOLDER [--threads N] [--seed N]
+                    --seconds S --out FOLDER [--threads N] [--seed N] [--curve FILE.tfrecord] [--costs UPDATE SEQUENCE]
+    quality_peer.py ... --measure
 
 run_mlm   what run_mlm.py of transformers does with no option but files and a config: BertForMaskedLM, blocks of 512 tokens, batches
           of 8, AdamW (5e-5, no weight decay, epsilon 1e-8), linear decay without warm-up, 15 % masked, dropout 0.1, fp32, logits of all
@@ -12,7 +13,10 @@ cramming  Geiping and Goldstein 2022, their final recipe in the width and depth 
           (here from 16 to 256 sequences of 128; theirs, on a GPU, to 8,192), bf16. transformers has no class for this model, so that it is
           scored here, and on no task.
 
-The time is that of training, loading and saving, not of scoring. FOLDER/result.json has the scores on the held-out instances.
+The time is that of training, loading and saving, not of scoring. With --costs it is not taken from the clock: every update counts for so
+many seconds, and for so many more with each of its sequences. --measure prints these two, in processor seconds on one thread (the smallest
+of three measurements). FOLDER/result.json has the scores on the held-out instances; with --costs, metrics.jsonl has those on --curve
+after each tenth of the budget.
 """
 import argparse
 import json
@@ -38,12 +42,19 @@ p.add_argument("--held_out", required=True)
 p.add_argument("--vocab", required=True)
 p.add_argument("--layers", type=int, required=True)
 p.add_argument("--hidden", type=int, required=True)
-p.add_argument("--seconds", type=float, required=True)
-p.add_argument("--out", required=True)
+p.add_argument("--seconds", type=float)
+p.add_argument("--out")
+p.add_argument("--curve")
+p.add_argument("--costs", type=float, nargs=2)
+p.add_argument("--measure", action="store_true")
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--seed", type=int, default=1)
 p.add_argument("--save_every", type=float, default=120)
 a = p.parse_args()
+if not a.measure and (not a.seconds or not a.out):
+    p.error("--seconds and --out are needed, or --measure")
+if a.measure:
+    a.threads = 1
 torch.set_num_threads(a.threads)
 vocabulary = open(a.vocab, encoding="utf-8").read().split("\n")
 vocabulary = vocabulary[:-1] if vocabulary[-1] == "" else vocabulary
@@ -154,12 +165,12 @@ def batch_size(share):
     return 8 if a.recipe == "run_mlm" else 16 + int((256 - 16) * min(1, share / 0.6))
 
 
-def score(model):
+def score(model, file):
     """Of the held-out instances, always the same masks."""
     model.eval()
     loss = correct = count = 0
     with torch.no_grad():
-        for record in records(a.held_out):
+        for record in records(file):
             length = sum(record["input_mask"])
             ids = torch.tensor([record["input_ids"][:length]])
             real = [w > 0 for w in record["masked_lm_weights"]]
@@ -171,7 +182,43 @@ def score(model):
             loss += F.cross_entropy(logits, labels, reduction="sum").item()
             correct += (logits.argmax(-1) == labels).sum().item()
             count += len(labels)
+    model.train()
     return {"mlm_loss": loss / count, "mlm_accuracy": correct / count, "predictions": count}
+
+
+def update(model, optimizer, data, first, size):
+    """One of `size` sequences; those of more than 32 in pieces, so that memory does not decide."""
+    batches = [batch_at(data, first + begun, min(32, size - begun)) for begun in range(0, size, 32)]
+    total = sum(len(labels) for _, _, labels in batches)
+    loss = 0.0
+    for ids, rows, labels in batches:
+        with torch.autocast("cpu", torch.bfloat16, enabled=a.recipe == "cramming"):
+            part = F.cross_entropy(logits_of(model, ids, rows).float(), labels, reduction="sum") / total
+        part.backward()
+        loss += part.item()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5 if a.recipe == "cramming" else 1.0)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return loss
+
+
+def measure():
+    """Processor seconds of an update without sequences, and of a sequence. Costs do not grow evenly, so they are measured at the sizes
+    that occur: run_mlm has one, and cramming computes pieces of 16 to 32."""
+    data = blocks()
+    model, optimizer = make()
+    sizes, updates = {"run_mlm": (8,), "cramming": (16, 32)}[a.recipe], 5
+
+    def once(size):
+        started = time.process_time()
+        for i in range(updates):
+            update(model, optimizer, data, i * size, size)
+        return (time.process_time() - started) / updates
+
+    once(sizes[0])
+    costs = [min(once(size) for _ in range(3)) for size in sizes]
+    sequence = (costs[1] - costs[0]) / (sizes[1] - sizes[0]) if len(sizes) > 1 else 0
+    print(json.dumps([max(0, costs[0] - sizes[0] * sequence), sequence]))
 
 
 def main():
@@ -187,35 +234,34 @@ def main():
         optimizer.load_state_dict(saved["optimizer"])
     start = began - state["elapsed"]
 
+    def elapsed():
+        if a.costs:
+            return state["step"] * a.costs[0] + state["samples"] * a.costs[1]
+        return time.time() - start
+
     def save():
-        state["elapsed"] = time.time() - start
+        state["elapsed"] = elapsed()
         torch.save({"state": state, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, path + ".new")
         os.replace(path + ".new", path)
 
+    def log(values):
+        with open(os.path.join(a.out, "metrics.jsonl"), "a") as file:
+            file.write(json.dumps(dict(step=state["step"], tokens=state["samples"] * LENGTH, seconds=elapsed(), **values)) + "\n")
+
     model.train()
     saved_at = time.time()
-    # Cramming's batches of more than 32 sequences in pieces, so that memory does not decide.
-    while (share := (time.time() - start) / a.seconds) < 1:
+    while (share := elapsed() / a.seconds) < 1:
         size = batch_size(share)
         for group in optimizer.param_groups:
             group["lr"] = rate(share)
-        batches = [batch_at(data, state["samples"] + first, min(32, size - first)) for first in range(0, size, 32)]
-        total = sum(len(labels) for _, _, labels in batches)
-        loss = 0.0
-        for ids, rows, labels in batches:
-            with torch.autocast("cpu", torch.bfloat16, enabled=a.recipe == "cramming"):
-                part = F.cross_entropy(logits_of(model, ids, rows).float(), labels, reduction="sum") / total
-            part.backward()
-            loss += part.item()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5 if a.recipe == "cramming" else 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        loss = update(model, optimizer, data, state["samples"], size)
         state["step"] += 1
         state["samples"] += size
         if state["step"] % 50 == 0:
-            with open(os.path.join(a.out, "metrics.jsonl"), "a") as file:
-                file.write(json.dumps({"step": state["step"], "tokens": state["samples"] * LENGTH, "loss": loss,
-                                       "seconds": time.time() - start, "learning_rate": rate(share)}) + "\n")
+            log({"loss": loss, "learning_rate": rate(share)})
+        if a.costs and a.curve and int(10 * elapsed() / a.seconds) > int(10 * share):
+            log({"eval_" + k: v for k, v in score(model, a.curve).items()})
+            save()
         if time.time() - saved_at > a.save_every:
             save()
             saved_at = time.time()
@@ -223,10 +269,10 @@ def main():
     if a.recipe == "run_mlm":
         model.save_pretrained(os.path.join(a.out, "final"))
         shutil.copy(a.vocab, os.path.join(a.out, "final", "vocab.txt"))
-    result = dict(score(model), step=state["step"], tokens=state["samples"] * LENGTH, seconds=state["elapsed"])
+    result = dict(score(model, a.held_out), step=state["step"], tokens=state["samples"] * LENGTH, seconds=state["elapsed"])
     with open(os.path.join(a.out, "result.json"), "w") as file:
         json.dump(result, file)
     print(json.dumps(result))
 
 
-main()
+measure() if a.measure else main()
