@@ -22,6 +22,7 @@ struct run {
 	char task[64];       /* of fine-tuning, as settings.json has it; "" where it is not known */
 	uint64_t vocab_hash; /* 0: not known */
 	int32_t vocab_count;
+	char held_out[32]; /* checksum of the text held out of its corpus; "": there is none, or another set is evaluated */
 };
 
 /* The vocabulary beside a run's data, or that of its finished model. */
@@ -57,6 +58,22 @@ static enum status find_task(struct run *run)
 	return status;
 }
 
+/* The text that was held out of the run's corpus. */
+static enum status find_held_out(struct run *run)
+{
+	struct json_document document;
+	char path[PATH_BYTES];
+	const char *checksum = "";
+	TRY(path_join(path, run->path, "data/train.held_out.json"));
+	if (!file_exists(path))
+		return OK;
+	TRY(json_read(&document, path, (size_t)1 << 20));
+	enum status status = json_get_string(document.root, path, "bin_crc32c", &checksum);
+	snprintf(run->held_out, sizeof run->held_out, "%.16s", status == OK ? checksum : "");
+	json_release(&document);
+	return status;
+}
+
 static enum status open_run(struct run *run, const char *path)
 {
 	char metrics[PATH_BYTES], folder[PATH_BYTES];
@@ -79,6 +96,7 @@ static enum status open_run(struct run *run, const char *path)
 	if (run->settings_path[0]) {
 		TRY(find_vocab(run));
 		TRY(find_task(run));
+		TRY(find_held_out(run));
 	}
 	while (size > 1 && path[size - 1] == '/')
 		size--;
@@ -263,6 +281,18 @@ static bool have_other_vocabularies(const struct comparison *comparison)
 	return a->vocab_hash && b->vocab_hash && a->vocab_hash != b->vocab_hash;
 }
 
+static bool have_other_held_out_texts(const struct comparison *comparison)
+{
+	const struct run *a = &comparison->a, *b = &comparison->b;
+	return *a->held_out && *b->held_out && strcmp(a->held_out, b->held_out) != 0;
+}
+
+/* Do figures of the one say anything beside those of the other? */
+static bool is_comparable(const struct comparison *comparison)
+{
+	return !comparison->other_kind && !have_other_vocabularies(comparison) && !have_other_held_out_texts(comparison);
+}
+
 /* Figures of different things are not compared, and of figures that look alike and are not it is said. */
 static void warn_of_differences(const struct comparison *comparison)
 {
@@ -274,6 +304,10 @@ static void warn_of_differences(const struct comparison *comparison)
 			"the runs have different vocabularies (%d and %d entries): a word has another number of tokens in each, "
 			"so losses and accuracies of masked words say nothing about which model is better",
 			a->vocab_count, b->vocab_count);
+	else if (have_other_held_out_texts(comparison))
+		log_warning(
+			"the runs were evaluated on different held-out texts, each on a part of its own corpus: their losses say "
+			"nothing about which model is better; `bertc evaluate` measures both on one text");
 	else if (!a->is_pretraining && strcmp(a->task, b->task) != 0)
 		log_warning("the runs train different tasks (%s and %s): their losses and measures are not comparable",
 			    *a->task ? a->task : "not recorded", *b->task ? b->task : "not recorded");
@@ -344,7 +378,7 @@ static void print_reach(const struct comparison *comparison, const struct run *f
 	const char *name = comparison->columns[0].name;
 	int64_t last = history_last_evaluation(history, slow->set);
 	char number[CHART_NUMBER_BYTES];
-	if (last < 0)
+	if (last < 0 || !is_comparable(comparison))
 		return;
 	double loss = history_value(&history->evaluations, last, history_column(history, name));
 	double place = reaches(fast, comparison->by, name, loss),
@@ -402,7 +436,7 @@ static enum status print_json(const struct comparison *comparison)
 	json_put_bool(&writer, "equal", comparison->first < 0 && comparison->settings.count == 0);
 	if (comparison->first >= 0)
 		json_put_integer(&writer, "first_different_step", comparison->first);
-	json_put_bool(&writer, "comparable", !comparison->other_kind && !have_other_vocabularies(comparison));
+	json_put_bool(&writer, "comparable", is_comparable(comparison));
 	json_put_string(&writer, "by", comparison->axis.label);
 	json_open(&writer, "points", '[');
 	for (int64_t i = 1; i <= comparison->points && !comparison->other_kind; i++) {

@@ -8,13 +8,30 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-/* A value as text; objects and lists as "...". */
+static void value_text(char *out, size_t size, const struct json *value);
+
+/* "a, b": the items of a list. */
+static void list_text(char *out, size_t size, const struct json *list)
+{
+	size_t length = 0;
+	snprintf(out, size, "%s", list->first_child ? "" : "(none)");
+	for (const struct json *item = list->first_child; item && length + 2 < size; item = item->next) {
+		value_text(out + length, size - length, item);
+		length += strlen(out + length);
+		if (item->next)
+			length += (size_t)snprintf(out + length, size - length, ", ");
+	}
+}
+
+/* A value as text; an object as "...". */
 static void value_text(char *out, size_t size, const struct json *value)
 {
 	if (!value)
 		snprintf(out, size, "-");
 	else if (value->kind == JSON_STRING || value->kind == JSON_NUMBER)
 		snprintf(out, size, "%s", value->text);
+	else if (value->kind == JSON_ARRAY)
+		list_text(out, size, value);
 	else
 		snprintf(out, size, "%s",
 			 value->kind == JSON_BOOL   ? (value->boolean ? "true" : "false")

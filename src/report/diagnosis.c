@@ -543,6 +543,8 @@ static void look_for_collapse(struct diagnosis *diagnosis, const struct diagnosi
 		only = as_predicted > 0 ? c : only;
 	}
 	if (predicted > 1) {
+		if (evaluation->set < DIAGNOSIS_SETS)
+			diagnosis->sets[evaluation->set].told_apart = true;
 		end(diagnosis, out, FINDING_COLLAPSED, "The model now predicts %d different labels on the %s.", predicted,
 		    words->held_out);
 		return;
@@ -551,17 +553,22 @@ static void look_for_collapse(struct diagnosis *diagnosis, const struct diagnosi
 	if (total < COLLAPSED_LEAST || right < 2 || predicted == 0 || !(finding = begin(diagnosis, out, FINDING_COLLAPSED)))
 		return;
 	double share = (double)most_right / (double)total;
+	bool told_apart = evaluation->set < DIAGNOSIS_SETS && diagnosis->sets[evaluation->set].told_apart;
 	SAY(finding, text,
-	    "The model has collapsed: it predicts \xE2\x80\x9C%.60s\xE2\x80\x9D for all %" PRId64
+	    "The model %s: it predicts \xE2\x80\x9C%.60s\xE2\x80\x9D for all %" PRId64
 	    " examples of the %s, which have %d different labels.",
-	    confusion->labels[only], total, words->held_out, right);
+	    told_apart ? "has collapsed" : "has not begun to tell the labels apart, or has collapsed", confusion->labels[only],
+	    total, words->held_out, right);
 	if (diagnosis->facts.peak_rate > 0 && diagnosis->facts.peak_rate < COLLAPSED_RATE) {
 		SAY(finding, advice, "Raise --learning_rate: it peaks at %.3g, which is too low to learn anything; %s is usual.",
 		    diagnosis->facts.peak_rate, words->usual_rates);
 		return;
 	}
 	SAY(finding, advice,
-	    "Try a lower --learning_rate (it peaks at %.3g; %s is usual), a longer warm-up (%s) and another --seed.%s",
+	    "%sry a lower --learning_rate (it peaks at %.3g; %s is usual), a longer warm-up (%s) and another --seed.%s",
+	    told_apart ? "T"
+		       : "If the training loss has hardly fallen, the model needs more steps (--num_train_epochs) or a higher "
+			 "--learning_rate. Otherwise t",
 	    diagnosis->facts.peak_rate, words->usual_rates, words->warmup,
 	    share > 0.9 ? " One label is very frequent: --class_weights balanced makes the others count."
 			: " If that does not help, check that each label belongs to its text.");

@@ -100,6 +100,7 @@ struct diagnosis {
 		int64_t step;             /* of the best evaluation */
 		double score, train_loss; /* there */
 		double early_gap;         /* held-out above training loss in the first pass over the text */
+		bool told_apart;          /* its examples once had different answers */
 		int worse;                /* evaluations in a row that were worse */
 	} sets[DIAGNOSIS_SETS];
 	int overfitting_set; /* that FINDING_OVERFITTING speaks of */

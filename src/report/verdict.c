@@ -164,9 +164,10 @@ static void say_level(const struct standing *standing, struct verdict *out)
 	if (column && strcmp(column->name, task->loss) != 0 && isfinite(standing->score)) {
 		double prior = column->levels[0].value;
 		if (isfinite(prior))
-			snprintf(compare, sizeof(compare), "; always answering %s%s%.60s%s would give %s", task->words.frequent,
-				 task->prior_answer ? " (\xE2\x80\x9C" : "", task->prior_answer ? task->prior_answer : "",
-				 task->prior_answer ? "\xE2\x80\x9D)" : "", report_number(number, prior, column->unit));
+			snprintf(compare, sizeof(compare), "; always answering %s%s%.60s%s would give %s on the %s",
+				 task->words.frequent, task->prior_answer ? " (\xE2\x80\x9C" : "",
+				 task->prior_answer ? task->prior_answer : "", task->prior_answer ? "\xE2\x80\x9D)" : "",
+				 report_number(number, prior, column->unit), task->words.data);
 		else if (isfinite(task->prior_loss))
 			snprintf(compare, sizeof(compare), "; knowing only %s gives a loss of %.3f", task->words.prior,
 				 task->prior_loss);

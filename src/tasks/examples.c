@@ -164,24 +164,36 @@ static enum status take_label(struct example_set *set, const struct example_opti
 	return OK;
 }
 
+/* A text of the row. An empty one may be answered, but a row that has none is a mistake: members of JSON objects have other
+ * names. */
+static enum status take_text(const struct example_options *options, const struct table *table, int64_t row, int64_t column,
+			     const char *which, const char **out)
+{
+	char what[256];
+	*out = text_at(table, row, column);
+	if (!table_field(table, row, column)) {
+		snprintf(what, sizeof what, "the row has no '%.150s', which holds the %s", table->columns[column], which);
+		return row_error(table, row, what);
+	}
+	snprintf(what, sizeof what, "the %s is empty", which);
+	return options->allows_empty || !is_blank(*out) ? OK : row_error(table, row, what);
+}
+
 static enum status take_row(struct example_set *set, const struct example_options *options, const struct example_columns *columns,
 			    const struct table *table, int64_t row, struct example_text *example)
 {
 	*example = (struct example_text){
-		.file = table->name, .line = table->rows[row].line, .table = set->table_count - 1, .row = row};
-	example->text = text_at(table, row, columns->text);
+		.file = table->name, .line = table->rows[row].line, .table = set->table_count - 1, .row = row, .text = ""};
 	if (columns->id >= 0)
 		example->id = table_field(table, row, columns->id);
-	if (!options->allows_empty && columns->text >= 0 && is_blank(example->text))
-		return row_error(table, row, "the text is empty");
+	if (columns->text >= 0)
+		TRY(take_text(options, table, row, columns->text, "text", &example->text));
 	if (options->input == TASK_INPUT_CHOICES) {
 		TRY(take_choices(set, columns, table, row, example));
 	} else if (options->input == TASK_INPUT_DIALOGUE) {
 		TRY(take_contexts(set, columns, table, row, example));
 	} else if (columns->pair >= 0) {
-		example->pair = text_at(table, row, columns->pair);
-		if (!options->allows_empty && is_blank(example->pair))
-			return row_error(table, row, "the second text is empty");
+		TRY(take_text(options, table, row, columns->pair, "second text", &example->pair));
 	}
 	return take_label(set, options, columns, table, row, example);
 }

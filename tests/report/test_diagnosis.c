@@ -533,6 +533,7 @@ static void test_collapsed(void **state)
 	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
 	assert_int_equal(findings.count, 1); /* once */
 	assert_int_equal(findings.item[0].kind, FINDING_COLLAPSED);
+	assert_non_null(strstr(findings.item[0].text, "The model has collapsed"));
 	assert_non_null(strstr(findings.item[0].text, "\xE2\x80\x9Cpositive\xE2\x80\x9D for all 100 examples of the dev set"));
 	assert_non_null(strstr(findings.item[0].advice, "lower --learning_rate"));
 	assert_non_null(strstr(findings.item[0].advice, "--warmup_proportion"));
@@ -554,6 +555,14 @@ static void test_collapsed(void **state)
 	evaluation.confusion = &collapsed;
 	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
 	assert_non_null(strstr(findings.item[0].advice, "Raise --learning_rate"));
+
+	/* From the beginning, after a few steps: nothing was lost that had been there. */
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
+	diagnosis_plan(&diagnosis, 300, 1e-4);
+	findings.count = 0;
+	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
+	assert_non_null(strstr(findings.item[0].text, "has not begun to tell the labels apart"));
+	assert_non_null(strstr(findings.item[0].advice, "more steps (--num_train_epochs) or a higher --learning_rate"));
 }
 
 /* A fine-tuning run of a few epochs, judged by a measure: its values at five evaluations of 1000 examples, 200 steps apart, while

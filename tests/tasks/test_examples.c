@@ -239,6 +239,10 @@ static void bad_rows_are_refused_or_counted(void **state)
 	bad.skip = false;
 	refuse(ERR_DATA, "there are no rows in it", "a.tsv", "label\ttext\n", plain);
 	expect("a.tsv", "label\ttext\n1\t\n", (struct example_options){.allows_empty = true}, "|-|1|-");
+	/* An empty text is a text; a row without one is not. */
+	expect("a.jsonl", "{\"text\": \"\"}\n", (struct example_options){.allows_empty = true}, "|-|-|-");
+	refuse(ERR_DATA, "line 2: the row has no 'text'", "a.jsonl", "{\"text\": \"a\"}\n{\"body\": \"b\"}\n",
+	       (struct example_options){.allows_empty = true});
 }
 
 static void choices_are_columns_or_lists(void **state)
@@ -274,8 +278,8 @@ static void choices_are_columns_or_lists(void **state)
 	       "{\"context\": \"c\", \"choices\": [\"x\", \"\"], \"label\": 0}\n", choices);
 	refuse(ERR_DATA, "line 1: a choice is not a string", "a.jsonl",
 	       "{\"context\": \"c\", \"choices\": [[], \"\"], \"label\": 0}\n", choices);
-	refuse(ERR_DATA, "line 1: the choices are not a list", "a.jsonl", "{\"context\": \"c\", \"choices\": \"x\", \"label\": 0}\n",
-	       choices);
+	refuse(ERR_DATA, "line 1: the choices are not a list", "a.jsonl",
+	       "{\"context\": \"c\", \"choices\": \"x\", \"label\": 0}\n", choices);
 
 	struct example_set set = {0};
 	int32_t choice;
