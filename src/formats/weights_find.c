@@ -124,7 +124,8 @@ enum status weights_file_find(const char *path, char out[PATH_BYTES])
 		return OK;
 	if (!file_exists(path)) {
 		enum status status = error_set(ERR_USAGE, "'%s': no such file or folder", path);
-		error_hint("give a model folder, a file of weights, or the prefix of a TensorFlow checkpoint");
+		error_hint("give a model folder, a file of weights, or the prefix of a TensorFlow checkpoint%s",
+			   strchr(path, '.') ? "" : "; `bertc download --list` shows the published models that bertc can fetch");
 		return status;
 	}
 	if (snprintf(out, PATH_BYTES, "%s", path) >= PATH_BYTES)

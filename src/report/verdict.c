@@ -370,7 +370,10 @@ void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 	if (out->finding < 0)
 		say_stage(&standing, out);
 	if (out->grade == GRADE_NOT_YET) {
-		SAY(out, more, "%s", facts->finished ? "It needs more steps." : *out->stage ? "" : "That is normal at first.");
+		SAY(out, more, "%s",
+		    facts->finished ? "It needs more steps: start over with more, or start another run from this model."
+		    : *out->stage   ? ""
+				    : "That is normal at first.");
 		return;
 	}
 	say_more_steps(&standing, out);

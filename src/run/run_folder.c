@@ -385,9 +385,22 @@ static enum status check_kind(const struct run_folder_settings *settings)
 	return status;
 }
 
+/* A run in the folder of a finished model would be taken for a part of it, and the model for a part of the run. */
+static enum status check_no_model(const char *out)
+{
+	char path[PATH_BYTES];
+	TRY(path_join(path, out, "config.json"));
+	if (!file_exists(path))
+		return OK;
+	enum status status = error_set(ERR_USAGE, "'%s' is the folder of a model, not of a run", out);
+	error_hint("choose another --out; to start from this model, name it as --model or --init_checkpoint");
+	return status;
+}
+
 enum status run_folder_take(struct run_folder *folder, const struct run_folder_settings *settings, const struct machine *machine)
 {
 	TRY(name_folder(folder, settings));
+	TRY(check_no_model(settings->out));
 	if (machine->place.launched && !settings->in_sweep)
 		TRY(folder_make(settings->out));
 	else
@@ -402,6 +415,23 @@ enum status run_folder_take(struct run_folder *folder, const struct run_folder_s
 	return check_kind(settings);
 }
 
+/* Is the run that begun or left a checkpoint here one of this command? Only fine-tuning has a task. */
+static enum status check_command(const struct run_start *start, const struct run_folder_settings *settings)
+{
+	const struct json *record = start->begun     ? start->record.root
+				    : start->resumed ? json_member(start->record.root, "settings")
+						     : NULL;
+	bool has_task = record && json_member(record, "task"), needs_task = strcmp(settings->command, "finetune") == 0;
+	if (!record || has_task == needs_task)
+		return OK;
+	enum status status =
+		error_set(ERR_STATE, "'%s' is a run of `bertc %s`",
+			  start->own || start->begun ? settings->out : start->checkpoint, has_task ? "finetune" : "pretrain");
+	error_hint("choose another --out, or give --fresh to clear the folder%s",
+		   needs_task ? "; to fine-tune the run's model, name it as --model" : "");
+	return status;
+}
+
 static enum status prepare_folder(struct run_folder *folder, struct run_start *start, const struct run_folder_settings *settings,
 				  const struct machine *machine)
 {
@@ -410,7 +440,8 @@ static enum status prepare_folder(struct run_folder *folder, struct run_start *s
 	TRY(folder_clean(settings->out));
 	if (file_is_folder(folder->data))
 		TRY(folder_clean(folder->data));
-	return find_checkpoint(start, settings);
+	TRY(find_checkpoint(start, settings));
+	return check_command(start, settings);
 }
 
 enum status run_folder_open(struct run_folder *folder, struct run_start *start, const struct run_folder_settings *settings,

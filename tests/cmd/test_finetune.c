@@ -401,6 +401,16 @@ static void bad_commands_are_explained(void **state)
 	assert_program(ERR_USAGE, "--max_seq_length 65 is beyond the model's 64 positions",
 		       SHORT("classification", "train.tsv", "--max_seq_length 65"));
 	forget("short");
+	/* Folders of other kinds. */
+	assert_program(ERR_STATE, "/base' is a run of `bertc pretrain`",
+		       "finetune --task classification " MODEL "--train %s/train.tsv --out %s/base", test_folder, test_folder,
+		       test_folder);
+	assert_program(ERR_USAGE, "/base/final' is the folder of a model",
+		       "finetune --task classification " MODEL "--train %s/train.tsv --out %s/base/final", test_folder,
+		       test_folder, test_folder);
+	assert_program(ERR_USAGE, "`bertc download --list` shows",
+		       "finetune --task classification --model bert-base-uncased --train %s/train.tsv --out %s/none", test_folder,
+		       test_folder);
 	/* What every command that trains is told alike (cmd/training_options.h). */
 	assert_program(ERR_USAGE, "give either --num_train_steps or --num_train_epochs",
 		       SHORT("classification", "train.tsv", "--num_train_steps 5"));
