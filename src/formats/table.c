@@ -169,6 +169,12 @@ const char *table_field(const struct table *table, int64_t row, int64_t column)
 	return field < 0 ? NULL : table->fields[field];
 }
 
+bool table_lacks(const struct table *table, int64_t row, int64_t column)
+{
+	bool is_json = table->form == TABLE_JSON_LINES || table->form == TABLE_JSON_ARRAY;
+	return is_json && column >= 0 && !table_field(table, row, column);
+}
+
 bool table_field_is_list(const struct table *table, int64_t row, int64_t column)
 {
 	int64_t field = find_field(table, row, column);

@@ -78,6 +78,9 @@ void table_release(struct table *table);
 
 /* The field, or NULL if the row has none in this column (JSON: no such key, or null). */
 const char *table_field(const struct table *table, int64_t row, int64_t column);
+/* Has the row's JSON object no such member? (Rows of other forms that are too short are bad records by themselves.) A column
+ * below 0 is lacked by none. */
+bool table_lacks(const struct table *table, int64_t row, int64_t column);
 /* Does the field hold a list of JSON? */
 bool table_field_is_list(const struct table *table, int64_t row, int64_t column);
 /* The column of this name (if there is none: of this name but for the case of ASCII letters), or -1. */

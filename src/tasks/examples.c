@@ -171,7 +171,7 @@ static enum status take_text(const struct example_options *options, const struct
 {
 	char what[256];
 	*out = text_at(table, row, column);
-	if (!table_field(table, row, column)) {
+	if (table_lacks(table, row, column)) {
 		snprintf(what, sizeof what, "the row has no '%.150s', which holds the %s", table->columns[column], which);
 		return row_error(table, row, what);
 	}

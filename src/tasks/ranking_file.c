@@ -351,12 +351,15 @@ static enum status take_row(struct example_set *set, const struct columns *colum
 	row_clear(row);
 	row->anchor = table_field(table, number, columns->anchor);
 	row->id = columns->id < 0 ? NULL : table_field(table, number, columns->id);
-	if (!row->anchor || (options->allows_empty && columns->positive >= 0 && !table_field(table, number, columns->positive))) {
+	bool lacks_anchor = table_lacks(table, number, columns->anchor);
+	if (lacks_anchor || (options->allows_empty && table_lacks(table, number, columns->positive))) {
 		char what[256];
 		snprintf(what, sizeof what, "the row has no '%.150s'",
-			 table->columns[row->anchor ? columns->positive : columns->anchor]);
+			 table->columns[lacks_anchor ? columns->anchor : columns->positive]);
 		return row_error(table, number, what);
 	}
+	if (!row->anchor)
+		row->anchor = "";
 	TRY(take_cell(set, &row->positives, table, number, columns->positive));
 	for (int64_t i = 0; i < columns->negative_count; i++)
 		TRY(take_cell(set, &row->negatives, table, number, columns->negatives[i]));

@@ -221,7 +221,7 @@ static void bad_rows_are_refused_or_counted(void **state)
 		{"{\"label\": 1, \"text\": \"a\"}\n{\"label\": null, \"text\": \"c\"}\n{\"label\": 1, \"text\": \"b\"}\n",
 		 "line 2: the row has no label"},
 		{"{\"label\": 1, \"text\": \"a\"}\n{\"label\": 1}\n{\"label\": 1, \"text\": \"b\"}\n",
-		 "line 2: the text is empty"},
+		 "line 2: the row has no 'text'"},
 		{"label\tsentence1\tsentence2\n1\ta\ta\n0\tx\t\n1\tb\tb\n", "line 3: the second text is empty"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
