@@ -250,7 +250,7 @@ static void transformers_examples(void **state)
 		       "%s/ner.jsonl --return_entity_level_metrics True --output_dir %s/hf",
 		       test_folder, FOLDERS);
 	assert_holds("hf/final/config.json", "BertForTokenClassification");
-	assert_program(2, "data sets are not downloaded",
+	assert_program(2, "training downloads nothing",
 		       "finetune " QUICK HUGGING_FACE "--dataset_name squad --do_train --output_dir %s/hf", test_folder,
 		       test_folder);
 	assert_program(2, "make a smaller file", "finetune --task mrpc --max_train_samples 10 --output_dir %s/hf", test_folder);
