@@ -367,7 +367,7 @@ build/packages: dev/deps.sh Makefile
 test: deps
 	@$(MAKE) --no-print-directory HDF5=1 MPI=1 WERROR=1 run-tests
 
-$(BUILD)/tests/cuda/test_training $(BUILD)/tests/cuda/test_ranks $(BUILD)/tests/cuda/test_limits: $(BUILD)/emulated/bertc
+$(BUILD)/tests/cuda/test_training $(BUILD)/tests/cuda/test_ranks $(BUILD)/tests/cuda/test_limits $(BUILD)/tests/cuda/test_inference $(BUILD)/tests/cuda/test_finetuning: $(BUILD)/emulated/bertc
 
 run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) STRICT=$(STRICT) sh tests/run.sh $(RUN_PROGRAMS)

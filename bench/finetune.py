@@ -1,7 +1,7 @@
 """Fine-tuning and prediction: bertc beside transformers' Trainer in its best mode, the same model and texts, by turns.
 
     python bench/finetune.py --work FOLDER [--model base|4x256] [--texts short|128|squad] [--examples 512] [--rounds 3]
-                             [--threads 2] [--modes eager,compiled] [--wait] [--bertc build/bertc] [--json FILE]
+                             [--threads 2] [--modes eager,compiled] [--device cpu|cuda] [--wait] [--bertc build/bertc] [--json FILE]
 
 Needs torch, transformers and accelerate. The model has random weights. Texts are made of vocabulary entries: `short` ones are as
 long as English sentences (mean about 29 tokens), those of `128` have 128 tokens; `squad` is questions
@@ -10,7 +10,7 @@ apart. In a round each program trains an epoch in
 batches of 32 and predicts all texts, bertc in processes of its own, Trainer in one that stays and has compiled before. Trainer: bf16
 autocast, torch.compile, dynamic padding, batches grouped by length, fused AdamW, texts tokenised beforehand, best of these with
 and without compilation; its predictions are in bf16, sorted by length. bertc: bf16, tokenising included; prediction is timed as a
-whole command, from its start to its end, in bf16 and in int8. Printed: examples a second, medians of the rounds, and the median
+whole command, from its start to its end, in bf16 and in int8, on a GPU in FP8. --modes '' leaves Trainer out. Printed: examples a second, medians of the rounds, and the median
 over rounds of the ratio within a round.
 """
 import argparse
@@ -33,10 +33,12 @@ p.add_argument("--rounds", type=int, default=3)
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--bertc", default="build/bertc")
 p.add_argument("--modes", default="eager,compiled", help="of Trainer")
+p.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
 p.add_argument("--wait", action="store_true", help="begin measuring when a line comes on standard input: compilation takes minutes")
 p.add_argument("--json")
 p.add_argument("--child", default="", help=argparse.SUPPRESS)
 a = p.parse_args()
+BYTES = "int8" if a.device == "cpu" else "fp8"
 folder = os.path.join(a.work, a.model)
 squad = a.texts == "squad"
 table = os.path.join(a.work, f"{a.texts}-{a.examples}.{'json' if squad else 'tsv'}")
@@ -149,7 +151,7 @@ def child():
             os._exit(0)
 
     settings = dict(output_dir=os.path.join(a.work, "trainer"), per_device_train_batch_size=BATCH, per_device_eval_batch_size=BATCH,
-                    use_cpu=True, bf16=True, torch_compile=a.child == "compiled", report_to=[], save_strategy="no",
+                    use_cpu=a.device == "cpu", bf16=True, torch_compile=a.child == "compiled", report_to=[], save_strategy="no",
                     logging_strategy="no", disable_tqdm=True, dataloader_num_workers=0, remove_unused_columns=False)
     grouped = dict(train_sampling_strategy="group_by_length")
     collate = DataCollatorWithPadding(tokenizer)
@@ -180,7 +182,7 @@ def bertc_train():
     out = os.path.join(a.work, "run")
     task = ["squad", "--max_seq_length", str(length), "--doc_stride", str(STRIDE)] if squad else ["classification"]
     subprocess.run([a.bertc, "finetune", "--task", *task, "--model", folder, "--train", table, "--out", out, "--fresh",
-                    "--num_train_epochs", "1", "--train_batch_size", str(BATCH), "--precision", "bf16", "--threads", str(a.threads),
+                    "--num_train_epochs", "1", "--train_batch_size", str(BATCH), "--device", a.device, "--precision", "bf16", "--threads", str(a.threads),
                     "--log_steps", "1", "--no_progress", "--save_checkpoints_steps", "0", "--eval_steps", "0", "-q"], check=True)
     lines = [json.loads(line) for line in open(os.path.join(out, "metrics.jsonl"))]
     return a.examples / [line["seconds"] for line in lines if "loss" in line][-1]
@@ -189,13 +191,13 @@ def bertc_train():
 def bertc_predict(precision):
     began = time.perf_counter()
     subprocess.run([a.bertc, "predict", "--model", os.path.join(a.work, "run", "final"), table, "--out", os.path.join(a.work, "answers"),
-                    "--precision", precision, "--threads", str(a.threads), "-q"], check=True)
+                    "--device", a.device, "--precision", precision, "--threads", str(a.threads), "-q"], check=True)
     return a.examples / (time.perf_counter() - began)
 
 
 def main():
     prepare()
-    peers = [Peer(mode) for mode in a.modes.split(",")]
+    peers = [Peer(mode) for mode in a.modes.split(",") if mode]
     for peer in peers:
         for what in ("train", "predict"):
             peer.ask(what)
@@ -205,7 +207,7 @@ def main():
     rates = []
     for _ in range(a.rounds):
         r = {"train": {"bertc bf16": bertc_train()},
-             "predict": {"bertc bf16": bertc_predict("bf16"), "bertc int8": bertc_predict("int8")}}
+             "predict": {f"bertc {precision}": bertc_predict(precision) for precision in ("bf16", BYTES)}}
         for peer in peers:
             for what in r:
                 r[what][peer.name] = peer.ask(what)

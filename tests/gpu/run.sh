@@ -1,21 +1,21 @@
 #!/bin/sh
 # What only a GPU can show (make test-gpu): every operation against float64 at small and at BERT-large's sizes, training
-# curves beside the CPU's, the same bits twice, compute-sanitizer. Ends with "N passed, N failed, N left out"; ten minutes at most:
+# curves beside the CPU's, the same bits twice, answers and fine-tuning beside the CPU's, compute-sanitizer. Ends with "N passed, N failed, N left out"; ten minutes at most:
 # a test that takes too long by itself is ended and has failed; what there is no time for is left out, which is no failure, and named
 # with the command that does the rest. With OUT in the environment results are in $OUT/tests.log as they come.
 #   BUILD       where the programs are (default build): bertc, tests/gpu/test_operations, demo/world
 #   STEPS       of the training curves (default 100)
-#   ONLY        some of, in this order: steps operations curves repeat ranks sanitizer (default all)
+#   ONLY        some of, in this order: steps operations curves repeat answers finetuning ranks sanitizer (default all)
 #   SECONDS_IN_ALL   (default 570)
-#   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH   other programs than BUILD's, fewer precisions than all,
-#               another model than mini, another batch than 32: without a GPU the script itself is tried by
+#   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH, LINES   other programs than BUILD's, fewer precisions than all,
+#               another model than mini, another batch than 32, fewer texts to answer than 200: without a GPU the script itself is tried by
 #                 BERTC=build/emulated/bertc OPERATIONS=build/tests/cuda/test_operations BERTC_TEST_CASES=norm_bwd \
-#                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 MODEL=tiny BATCH=4 sh tests/gpu/run.sh
+#                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 MODEL=tiny BATCH=4 LINES=8 sh tests/gpu/run.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-steps operations curves repeat ranks sanitizer}
+BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-steps operations curves repeat answers finetuning ranks sanitizer}
 BERTC=${BERTC:-$BUILD/bertc} OPERATIONS=${OPERATIONS:-$BUILD/tests/gpu/test_operations} WORLD=${WORLD:-$BUILD/demo/world}
-PRECISIONS=${PRECISIONS:-bf16 fp8 fp32 tf32 fp16} MODEL=${MODEL:-mini} BATCH=${BATCH:-32}
+PRECISIONS=${PRECISIONS:-bf16 fp8 fp32 tf32 fp16} MODEL=${MODEL:-mini} BATCH=${BATCH:-32} LINES=${LINES:-200}
 until=$(($(date +%s) + ${SECONDS_IN_ALL:-570}))
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -122,6 +122,41 @@ without_graphs() {
 	BERTC_GRAPHS=0 same "$1"
 }
 
+# answered PRECISION LIMIT COMMAND...: the numbers that the command prints, beside those of the CPU's fp32
+answered() {
+	precision=$1 most_off=$2
+	shift 2
+	for device in cpu cuda; do
+		[ $device = cuda ] || precision_here=fp32
+		[ $device = cpu ] || precision_here=$precision
+		limited 60 "$BERTC" "$@" -q --device $device --precision "$precision_here" >"$work/answers" || return
+		tr -c '0-9.e+-' '\n' <"$work/answers" | grep -E '^-?[0-9]' >"$work/numbers-$device"
+	done
+	[ "$(wc -l <"$work/numbers-cuda")" -eq "$(wc -l <"$work/numbers-cpu")" ] || { echo "other answers"; return 1; }
+	paste "$work/numbers-cpu" "$work/numbers-cuda" | awk -v limit="$most_off" '
+		{d = $2 - $1; sum += d * d; all += $1 * $1}
+		END {off = sqrt(sum / all); printf "= %d numbers, %.2g off\n", NR, off; exit !(NR > 0 && off <= limit)}'
+}
+
+# tune NAME DEVICE PRECISION: a classifier of whether lines of the world have an odd number of bytes, from the model that the CPU trained
+tune() {
+	limited 60 "$BERTC" finetune -q --task classification --model "$work/cpu/final" --train "$work/lines.tsv" --dev "$work/lines.tsv" \
+		--out "$work/$1" --device "$2" --precision "$3" --max_seq_length 64 --train_batch_size 16 --num_train_steps "$STEPS" \
+		--log_steps 1 --eval_steps 0 --save_checkpoints_steps 0
+}
+
+tuned() {
+	tune "tuned-$1" cuda "$1" && beside "tuned-$1" tuned-cpu "$2"
+}
+
+# The CPU's small model and lines of text, which answers and fine-tuning begin with.
+small_model() {
+	[ -d "$work/world" ] || "$WORLD" write "$work/world" >/dev/null
+	[ -e "$work/cpu/metrics.jsonl" ] || result "$STEPS steps on the CPU" train cpu cpu fp32
+	find "$work/world/text" -type f -exec cat {} + | awk -v most="$LINES" 'NF && ++n <= most' >"$work/lines"
+	awk 'BEGIN {print "text\tlabel"} {print $0 "\t" (length($0) % 2 ? "odd" : "even")}' "$work/lines" >"$work/lines.tsv"
+}
+
 # sanitizer TOOL CASES: the operations whose lines begin with CASES. cuBLASLt's first guess is taken: measuring others takes minutes
 # here, and what it tries in vain is none of our errors.
 sanitizer() {
@@ -169,6 +204,31 @@ if wanted repeat || wanted curves; then
 		sed -n 's/^bertc: /     attention by cuDNN left out: /p' "$work/log"
 	fi
 	if [ -n "${OUT:-}" ]; then (cd "$work" && tar czf "$OUT/curves.tar.gz" ./*/metrics.jsonl); fi
+fi
+if wanted answers; then
+	small_model
+	for type in $PRECISIONS; do
+		case $type in fp32) limit=1e-4 ;; tf32 | fp16) limit=1e-2 ;; fp8) limit=5e-2 ;; *) limit=2e-2 ;; esac
+		result "embed in $type" answered $type $limit embed --model "$work/cpu/final" "$work/lines"
+	done
+	for type in $PRECISIONS; do
+		case $type in bf16 | fp8) ;; *) continue ;; esac
+		head -n 4 "$work/lines" >"$work/few"
+		result "score in $type" answered $type 1e-2 score --model "$work/cpu/final" "$work/few"
+		result "evaluate in $type" answered $type 1e-2 evaluate --json --model "$work/cpu/final" --corpus "$work/lines" --max_seq_length 64
+	done
+fi
+if wanted finetuning; then
+	small_model
+	result "$STEPS steps of fine-tuning on the CPU" tune tuned-cpu cpu fp32
+	for type in $PRECISIONS; do
+		case $type in fp32) limit=1e-3 ;; bf16) limit=1e-1 ;; *) continue ;; esac
+		result "the same in $type" tuned $type $limit
+	done
+	for type in $PRECISIONS; do
+		case $type in bf16 | fp8) ;; *) continue ;; esac
+		result "predict in $type" answered $type 2e-2 predict --model "$work/tuned-cpu/final" "$work/lines"
+	done
 fi
 if wanted ranks; then
 	if [ -x "$BUILD/tests/gpu/test_nccl" ]; then
