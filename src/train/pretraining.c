@@ -42,20 +42,21 @@ static double ratio(double sum, double count)
 #define ACCURACY(name, label, value) ((struct measure){(name), (label), UNIT_SHARE, DIRECTION_HIGHER, (value)})
 #define COUNT(name, value) ((struct measure){(name), NULL, UNIT_COUNT, DIRECTION_NONE, (value)})
 
-/* The losses and accuracies that sums over a set with these counts give, in the order they are shown. */
-static void losses(const struct accumulators *sums, double prediction_weight, double labelled, bool perplexity,
+/* The losses and accuracies that sums over a set with these counts give, in the order they are shown. Of an evaluation each loss
+ * is shown by itself, since a perplexity belongs to that of masked words alone. */
+static void losses(const struct accumulators *sums, double prediction_weight, double labelled, bool evaluation,
 		   struct measures *out)
 {
 	double mlm = ratio(sums->value[sum_of_loss(HEAD_MASKED_WORDS)], prediction_weight);
 	double nsp = ratio(sums->value[sum_of_loss(HEAD_NEXT_SENTENCE)], labelled);
 	out->count = 0;
-	measures_add(out, &LOSS("loss", "loss", mlm + nsp));
-	measures_add(out, &LOSS("mlm_loss", NULL, mlm));
-	if (perplexity)
+	measures_add(out, &LOSS("loss", evaluation ? NULL : "loss", mlm + nsp));
+	measures_add(out, &LOSS("mlm_loss", evaluation ? "MLM loss" : NULL, mlm));
+	if (evaluation)
 		measures_add(out, &(struct measure){"mlm_perplexity", NULL, UNIT_NUMBER, DIRECTION_LOWER, exp(mlm)});
 	measures_add(out,
 		     &ACCURACY("mlm_accuracy", "MLM", ratio(sums->value[sum_of_correct(HEAD_MASKED_WORDS)], prediction_weight)));
-	measures_add(out, &LOSS("nsp_loss", NULL, nsp));
+	measures_add(out, &LOSS("nsp_loss", evaluation && labelled > 0 ? "NSP loss" : NULL, nsp));
 	measures_add(out, &ACCURACY("nsp_accuracy", labelled > 0 ? "NSP" : NULL,
 				    ratio(sums->value[sum_of_correct(HEAD_NEXT_SENTENCE)], labelled)));
 }
