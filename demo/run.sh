@@ -11,7 +11,7 @@ say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 
 if [ -n "$CORPUS" ]; then
 	OUT=${OUT%/}-own
-	say "Training on $CORPUS; the run folder is $OUT (stop with Ctrl-C, run again to go on)"
+	say "Training on $CORPUS; the run folder is $OUT (stop with Ctrl-C, run again to resume)"
 	"$BUILD/bertc" pretrain --corpus "$CORPUS" --out "$OUT"
 	say "The model is a Hugging Face folder: $OUT/final. Ask it something:"
 	echo "  $BUILD/bertc fill --model $OUT/final \"Write a sentence with a [MASK] in it.\"" >&2

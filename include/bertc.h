@@ -3,7 +3,7 @@
  *
  * Errors. Every function that can fail returns a bertc_status and, unless `error` is NULL, fills *error: what went wrong, and
  * what to do about it. Nothing is printed, nothing exits, no signal handler is installed. (A mistake in the library itself ends
- * the process with a message on standard error: it cannot go on safely.)
+ * the process with a message on standard error: it cannot continue safely.)
  *
  * Threads. A tokenizer or a model may be used by any number of threads at once; only its close function must not run beside other
  * calls. A model computes the batches of one call at a time and uses its own threads for each.

@@ -160,7 +160,7 @@ struct gather_bwd {
  * products of them are what a loss depends on. A sequence without tokens gives zeros. */
 struct pooling_fwd {
 	const struct batch *batch;
-	bool first; /* the first row instead of the mean */
+	bool first;      /* the first row instead of the mean */
 	struct tensor x; /* (T,H) */
 	struct tensor y; /* out (B,H) stat */
 };
@@ -169,7 +169,7 @@ struct pooling_fwd {
  * others. */
 struct pooling_bwd {
 	const struct batch *batch;
-	bool first; /* the first row instead of the mean */
+	bool first;       /* the first row instead of the mean */
 	struct tensor dy; /* (B,H) stat */
 	struct tensor dx; /* out (T,H) */
 };
@@ -217,35 +217,35 @@ struct xent {
 /* Mean over C of (y - value)^2. */
 struct squared_error {
 	int head;
-	const float *values;     /* (N,C) device */
-	const float *weights;    /* (N) device */
+	const float *values;  /* (N,C) device */
+	const float *weights; /* (N) device */
 	double *loss;
-	struct tensor outputs;   /* (N,C) */
-	struct tensor doutputs;  /* out, optional (N,C) */
+	struct tensor outputs;  /* (N,C) */
+	struct tensor doutputs; /* out, optional (N,C) */
 };
 
 /* Mean over C of the binary cross entropy of sigmoid(logit) with a value from 0 to 1; correct: of every column, that it is on
  * the value's side of 1/2. */
 struct binary_xent {
 	int head;
-	const float *values;    /* (N,C) device */
-	const float *weights;   /* (N) device */
+	const float *values;  /* (N,C) device */
+	const float *weights; /* (N) device */
 	double *loss, *correct;
-	struct tensor logits;   /* (N,C) */
-	struct tensor dlogits;  /* out, optional (N,C) */
+	struct tensor logits;  /* (N,C) */
+	struct tensor dlogits; /* out, optional (N,C) */
 };
 
 /* Softmax cross entropy among the rows of a group (the choices of a question): item i is rows starts[i] to starts[i + 1] - 1,
  * its label the place of the right one in it. */
 struct group_xent {
 	int head;
-	const int32_t *starts;  /* (N+1) device */
-	const int32_t *labels;  /* (N) device */
-	const float *weights;   /* (N) device */
-	int32_t count;          /* N */
+	const int32_t *starts; /* (N+1) device */
+	const int32_t *labels; /* (N) device */
+	const float *weights;  /* (N) device */
+	int32_t count;         /* N */
 	double *loss, *correct;
-	struct tensor logits;   /* (B,1) */
-	struct tensor dlogits;  /* out, optional (B,1) */
+	struct tensor logits;  /* (B,1) */
+	struct tensor dlogits; /* out, optional (B,1) */
 };
 
 /* Mean of two softmax cross entropies among the tokens of a sequence: where an answer starts (column 0) and where it ends
@@ -256,13 +256,14 @@ struct segment_xent {
 	const int32_t *labels;     /* (B,2) device */
 	const float *weights;      /* (B) device */
 	double *loss, *correct;
-	struct tensor logits;      /* (T,2) */
-	struct tensor dlogits;     /* out, optional (T,2) */
+	struct tensor logits;  /* (T,2) */
+	struct tensor dlogits; /* out, optional (T,2) */
 };
 
 /* Softmax cross entropies of rows that have a class each and point at rows of their own sequence (edits of a text): their sum. A
  * row of logits has those of C classes, then for each of K pointers D numbers as a query and D as a key; row i points at row j of
- * its sequence with the logit query_i . key_j / sqrt(D). A label of -1 adds nothing; correct: all labels of the item are right. */
+ * its sequence with the logit query_i . key_j / sqrt(D). A label of -1 adds nothing; correct: all labels of the item are right.
+ */
 #define POINTER_SIZE_MOST 256 /* of D */
 struct pointer_xent {
 	int head;
@@ -273,9 +274,9 @@ struct pointer_xent {
 	int32_t count;             /* N */
 	int32_t classes, pointers; /* C, K */
 	double *loss, *correct;
-	struct tensor logits;      /* (T,C+2KD) */
-	struct tensor lse;         /* out (K,N) master dtype: log of the sum of exp of each pointer's logits */
-	struct tensor dlogits;     /* out, optional (T,C+2KD) */
+	struct tensor logits;  /* (T,C+2KD) */
+	struct tensor lse;     /* out (K,N) master dtype: log of the sum of exp of each pointer's logits */
+	struct tensor dlogits; /* out, optional (T,C+2KD) */
 };
 
 /* What a student learns from a teacher's outputs for the same items (Hinton et al. 2015, "Distilling the Knowledge in a Neural
@@ -320,8 +321,8 @@ struct row_dropout {
 	const struct batch *batch;
 	const int32_t *rows; /* (N) device; NULL: row i is token i */
 	struct dropout dropout;
-	struct tensor x;     /* (N,H) */
-	struct tensor y;     /* out (N,H) */
+	struct tensor x; /* (N,H) */
+	struct tensor y; /* out (N,H) */
 };
 
 /* scalars->gradient_square_sum = sum of squares of `range` (1,n) (added to with `add`), scalars->finite = 0 if any
@@ -424,7 +425,7 @@ struct operations {
 	void (*lamb_apply)(struct replica *r, const struct lamb_apply *a);
 };
 
-/* What an observer is told after an operation. */
+/* What an observer learns after an operation. */
 struct operation_done {
 	const char *name, *letters; /* "linear_fwd", "M=4096 O=768 ...": a line of the trace; gone after the call */
 	double seconds;             /* by the observer's clock */

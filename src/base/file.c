@@ -201,7 +201,7 @@ static enum status check_part(const char *path, const struct file_writer_state *
 	if (bytes == state->offset && crc == state->crc32c)
 		return OK;
 	enum status status = error_set(ERR_DATA, "'%s' is not what was written: its checksum is wrong", path);
-	error_hint("begin anew: --fresh, or without this file");
+	error_hint("start over with --fresh, or remove this file");
 	return status;
 }
 

@@ -96,7 +96,7 @@ static enum status refuse_other(const struct run *run, const char *then)
 	}
 	enum status status = error_set(ERR_STATE, "'%s.part' was started with other settings: '%.*s' then, '%.*s' now",
 				       run->job->out, (int)then_size, then, (int)now_size, now);
-	error_hint("give the same input and options to go on, or --fresh to begin anew");
+	error_hint("give the same input and options to resume, or --fresh to start over");
 	return status;
 }
 
@@ -106,7 +106,7 @@ static enum status read_note(struct run *run, const struct json *root)
 	int64_t format = 0, crc = 0;
 	TRY(json_get_integer(root, run->note, "format", 0, INT64_MAX, &format));
 	if (format != FORMAT_VERSION)
-		return error_set(ERR_STATE, "'%s' is of another version of bertc; --fresh begins anew", run->note);
+		return error_set(ERR_STATE, "'%s' was written by another version of bertc; --fresh starts over", run->note);
 	TRY(json_get_string(root, run->note, "made_from", &made_from));
 	if (!made_from || strcmp(made_from, buffer_string(&run->identity)) != 0)
 		return refuse_other(run, made_from ? made_from : "");
@@ -276,10 +276,10 @@ static enum status interrupt(struct run *run, enum status status)
 	bool saved = run->texts > 0 && save_note(run) == OK;
 	file_writer_suspend(run->writer);
 	if (status == STOPPED)
-		return error_set(STOPPED, "stopped by %s after %" PRId64 " texts; run the same command again to go on",
+		return error_set(STOPPED, "stopped by %s after %" PRId64 " texts; run the same command again to resume",
 				 stop_reason(), run->texts);
 	if (saved || file_exists(run->note))
-		log_note("run the same command again to go on behind the texts that are answered");
+		log_note("run the same command again to resume after the texts that are answered");
 	return error_restore(&error);
 }
 

@@ -1,6 +1,6 @@
 /* Answering the texts of files from first to last: lines are read and made ready ahead, answered in order, and written to
  * standard output or to a file. A file is written as PATH.part; together with PATH.progress, a note of how far it has come and
- * what it was made from, an interrupted job goes on there. */
+ * what it was made from, an interrupted job resumes there. */
 #ifndef CMD_ANSWER_JOB_H
 #define CMD_ANSWER_JOB_H
 
@@ -12,11 +12,11 @@ struct answer_job {
 	const char *const *paths; /* "-" is standard input */
 	int64_t path_count;
 	const char *out;     /* NULL: standard output */
-	bool fresh;          /* what an earlier job left is not gone on with */
+	bool fresh;          /* start over instead of resuming an earlier job */
 	int64_t chunk_lines; /* 0: many */
 	bool keeps_quotes;   /* as in line_stream_settings */
 	bool once; /* a job that fails or is killed leaves nothing: it is always done from the beginning, and no signal ends it */
-	/* What the answers depend on besides the input files: lines of "name: value". A job goes on only if all are the same. */
+	/* What the answers depend on besides the input files: lines of "name: value". A job resumes only if all are the same. */
 	const char *identity;
 	void *context;
 	/* Makes a chunk ready, in any thread. */
@@ -31,7 +31,7 @@ struct answer_job {
 	void (*release_own)(void *own);
 };
 
-/* Does the job. With a file as output, SIGTERM and SIGINT end it after the chunk in hand with what is needed to go on saved:
+/* Does the job. With a file as output, SIGTERM and SIGINT end it after the current chunk, and save what is needed to resume:
  * STOPPED; so does a full disk (ERR_RESOURCE). A part that was made from other input or with other options is ERR_STATE that
  * names the difference. */
 MUST_USE enum status answer_job_run(const struct answer_job *job);

@@ -87,13 +87,13 @@ struct answer_settings {
 	 .role = ROLE_PLACE,                                                                                                     \
 	 .value_name = "FILE",                                                                                                   \
 	 .fallback_text = "standard output",                                                                                     \
-	 .help = "a file for the answers; an interrupted command goes on in it when it is run again"},                           \
+	 .help = "a file for the answers; an interrupted command resumes there when it is run again"},                           \
 		FRESH_OPTION(offsetof(settings, member.fresh))
 
 #define FRESH_OPTION(offset)                                                                                                     \
 	{                                                                                                                        \
 		.name = "fresh", .type = OPTION_FLAG, .field = (offset), .fallback = "false", .role = ROLE_RUN,                  \
-		.help = "begin anew where an interrupted command left a part of --out"                                           \
+		.help = "start over where an interrupted command left a part of --out"                                           \
 	}
 
 #define MICRO_BATCH_OPTION(settings, member)                                                                                     \

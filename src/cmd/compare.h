@@ -1,4 +1,4 @@
-/* What `bertc compare` can be told. */
+/* The options of `bertc compare`. */
 #ifndef CMD_COMPARE_H
 #define CMD_COMPARE_H
 

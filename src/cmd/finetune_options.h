@@ -1,4 +1,4 @@
-/* What `bertc finetune` can be told: its settings, one member an option, and the table that declares them. */
+/* The options of `bertc finetune`: its settings, one member for each option, and the table that declares them. */
 #ifndef CMD_FINETUNE_OPTIONS_H
 #define CMD_FINETUNE_OPTIONS_H
 

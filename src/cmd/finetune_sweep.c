@@ -329,7 +329,7 @@ static enum status check_runs(struct finetune_sweep *self, const struct finetune
 static enum status note_failure(struct finetune_sweep *self, struct sweep_run *run)
 {
 	const char *message = error_last()->message;
-	log_warning("the run %s failed: %s; the sweep goes on", run->name, message);
+	log_warning("the run %s failed: %s; the sweep continues", run->name, message);
 	run->state = SWEEP_FAILED;
 	run->score = NAN;
 	return string_store_copy(&self->sweep.strings, message, strlen(message), &run->message);

@@ -77,7 +77,7 @@ static enum status put_state(const char *folder, struct json_writer *writer)
 		snprintf(text, sizeof(text), "stopped at step %" PRId64 "%s%s: run the same command again to resume", step, of,
 			 saved);
 	else
-		snprintf(text, sizeof(text), "begun, but without a step yet: run the same command again to go on");
+		snprintf(text, sizeof(text), "started, but no step taken yet: run the same command again to resume");
 	json_put_string(writer, "state", text);
 	if (*task)
 		json_put_string(writer, "task", task);
@@ -173,7 +173,7 @@ enum status inspect_sweep(const struct inspect_settings *settings, const char *p
 		 : counts[0] + counts[2] == total ? "finished"
 						  : "unfinished",
 		 counts[0] + counts[2], total, counts[2],
-		 process > 0 || counts[0] + counts[2] == total ? "" : "; run the same command again to go on");
+		 process > 0 || counts[0] + counts[2] == total ? "" : "; run the same command again to resume");
 	json_put_string(writer, "state", text);
 	inspect_put_json(writer, "sweep", document.root);
 	json_release(&document);

@@ -67,7 +67,7 @@ enum status inspect_part(const struct inspect_settings *settings, const char *pa
 		json_put_string(writer, "state", "no note of its progress beside it: it cannot be gone on with");
 		return OK;
 	}
-	json_put_string(writer, "state", "run the same command again to go on");
+	json_put_string(writer, "state", "run the same command again to resume");
 	json_put_integer(writer, "texts", facts.texts);
 	json_put_integer(writer, "saved_bytes", facts.saved);
 	json_open(writer, "made_from", '[');

@@ -10,7 +10,7 @@
 /* Whether `path` is a file, prefix or folder that weights_file_open may read. */
 bool is_weights(const char *path);
 /* Writes members: kind, files, tensor_count, elements, notes and, if asked for, every tensor with its range; those are read,
- * and so verified, too. Of a TensorFlow checkpoint whose data are missing the index alone is shown. */
+ * and so verified, too. Of a TensorFlow checkpoint whose data are missing, only the index is shown. */
 MUST_USE enum status inspect_weights(const char *path, bool tensors, struct json_writer *writer);
 /* tensor_count and elements; with `all` every tensor as above. */
 MUST_USE enum status inspect_tensors(const struct stored_tensor *tensors, int64_t count, bool all, struct json_writer *writer);

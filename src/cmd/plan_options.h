@@ -1,4 +1,4 @@
-/* What `bertc plan` can be told. */
+/* The options of `bertc plan`. */
 #ifndef CMD_PLAN_OPTIONS_H
 #define CMD_PLAN_OPTIONS_H
 

@@ -1,4 +1,4 @@
-/* What `bertc pretrain` can be told: its settings, one member an option, and the table that declares them. */
+/* The options of `bertc pretrain`: its settings, one member for each option, and the table that declares them. */
 #ifndef CMD_PRETRAIN_OPTIONS_H
 #define CMD_PRETRAIN_OPTIONS_H
 

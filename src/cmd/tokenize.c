@@ -106,7 +106,7 @@ static enum status choose_settings(const struct options *options, struct tokeniz
 		enum status status = error_set(ERR_STATE, "--cased %s contradicts the tokenizer_config.json beside '%s'",
 					       given->cased ? "true" : "false", given->vocab_file);
 
-		error_hint("leave the option out, or copy the vocabulary to a folder of its own");
+		error_hint("leave the option out, or copy the vocabulary to a separate folder");
 		return status;
 	}
 	out->special_tokens = true;

@@ -1,6 +1,6 @@
-/* What every command that trains can be told: one struct, and the rows of option tables that fill it. A command's settings have
- * the struct as a member. Where the words of a row differ from command to command, the fragment takes them; a row that only one
- * command has stands in that command's table. training_settings.h makes src/run's structs of it.
+/* The options that every command that trains shares: one struct, and the rows of option tables that fill it. A command's settings
+ * have the struct as a member. Where the words of a row differ from command to command, the fragment takes them; a row that only
+ * one command has stands in that command's table. training_settings.h makes src/run's structs of it.
  *
  * `phase` is the kind of section that may have a value of its own ("phase"), or NULL. */
 #ifndef CMD_TRAINING_OPTIONS_H

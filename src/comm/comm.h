@@ -69,7 +69,7 @@ MUST_USE enum status comm_agree(struct comm *comm, const char *what, const char 
  * failing rank's, with its message, or OK. STOPPED counts as failing least. [all] */
 MUST_USE enum status comm_agree_status(struct comm *comm, enum status own);
 
-/* This rank cannot go on, for the reason in its error_last(): others that wait for it fail with ERR_PEER and that reason. To
+/* This rank cannot continue, for the reason in its error_last(): others that wait for it fail with ERR_PEER and that reason. To
  * be called before comm_close with what the rank ends with; OK, STOPPED, a NULL comm and what all know already do no harm. What a
  * machine lacks (ERR_RESOURCE) has this rank's number and host in front from then on, here too. */
 void comm_fail(struct comm *comm, enum status status);

@@ -43,7 +43,7 @@ struct messenger {
 	enum status (*progress)(struct messages *messages, bool *done);
 	/* After a failure: what is on its way is given up. May be NULL. */
 	void (*abandon)(struct messages *messages);
-	/* Neither waits. A note that cannot be told is lost. */
+	/* Neither waits. A note that cannot be sent is lost. */
 	void (*tell)(struct messages *messages, int32_t rank, const struct note *note);
 	bool (*hear)(struct messages *messages, int32_t *from, struct note *note);
 	/* Orderly: all ranks do so. */

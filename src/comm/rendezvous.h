@@ -5,7 +5,7 @@
 #include "comm/place.h"
 
 /* Local rank 0 makes the memory and says in /dev/shm where it is (process and descriptor); the others wait for that, for
- * 10 minutes at most. What an earlier run left under the name is told apart by its process. */
+ * 10 minutes at most. What an earlier run left under the name is recognized by its process. */
 MUST_USE enum status rendezvous_find(const struct place *place, int *out_file);
 /* Once all have come: local rank 0 removes the name. */
 void rendezvous_end(const struct place *place);

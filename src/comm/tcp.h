@@ -7,8 +7,8 @@
 
 enum { TCP_DATA, TCP_NEWS, TCP_KINDS };
 
-/* The environment variable with the secret that all ranks of a run share: who connects proves that it knows it, and so does who
- * accepts. Without one the proof is that of an empty text. */
+/* The environment variable with the secret that all ranks of a run share: both sides of a connection prove that they know it.
+ * Without one, the secret is the empty text. */
 #define TCP_SECRET "BERTC_SECRET"
 
 /* Rank 0 listens at place->address and place->port; the others find each other through it, within 10 minutes. Descriptors

@@ -30,7 +30,7 @@ struct transport {
 	enum status (*perform)(struct comm *comm, const struct operation *operation);
 	/* From the queue's thread, some times a second while there is nothing to do. May be NULL. */
 	enum status (*idle)(struct comm *comm);
-	/* This rank has failed and cannot go on: others shall know why. */
+	/* This rank has failed and cannot continue: tell the others why. */
 	void (*fail)(struct comm *comm, const struct error *error);
 	void (*section)(struct comm *comm, const char *section, int64_t step);
 	void (*alive)(struct comm *comm); /* still in its section, but not hanging */

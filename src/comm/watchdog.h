@@ -25,7 +25,7 @@ static inline int64_t watchdog_nanoseconds(double seconds)
  * standard error) when it does not end by itself within 5 s of a failure. */
 MUST_USE enum status watchdog_open(struct watchdog **out, struct segment *segment, double seconds);
 void watchdog_section(struct watchdog *watchdog, const char *section, int64_t step);
-/* The section goes on: its limit counts from now. */
+/* The section continues: its limit counts from now. */
 void watchdog_alive(struct watchdog *watchdog);
 void watchdog_close(struct watchdog *watchdog);
 
@@ -44,7 +44,7 @@ bool watcher_look(struct watcher *watcher, const struct segment *segment, int32_
 /* The same of one rank only. */
 bool watcher_look_at(struct watcher *watcher, const struct segment *segment, int32_t rank, struct error *out);
 
-#define LEAVE_SECONDS 5     /* what a rank has to leave after another's failure */
+#define LEAVE_SECONDS 5 /* what a rank has to leave after another's failure */
 
 /* From now on SIGUSR2 makes this process write the stack of its main thread to standard error. */
 void rank_stack_install(void);

@@ -292,7 +292,7 @@ enum status document_sink_open(struct document_sink **out, const struct prepare_
 	if (identity != 0 && file_exists(path)) {
 		status = resume(sink, path, out_documents);
 		if (status == ERR_DATA || status == ERR_STATE) {
-			log_note("what an earlier run left half made is not gone on with: %s", error_last()->message);
+			log_note("the unfinished result of an earlier run is not resumed: %s", error_last()->message);
 			close_outputs(sink, false);
 			*report = (struct prepare_report){0};
 			*out_documents = 0;

@@ -13,7 +13,7 @@ struct line_shard_settings {
 	const struct tokenizer *tokenizer;
 	const char *prefix; /* of the shard */
 	/* Words are separated by white space, and a word's tokens are to be masked together (Chinese text that a segmenter
-	 * has gone over): tokens that go on with a word are written as vocabulary size + id. */
+	 * has gone over): tokens that continue a word are written as vocabulary size + id. */
 	bool segmented_words;
 };
 

@@ -63,7 +63,7 @@ struct prepare_report {
 /* Reads `corpus` to its end, in a pipeline on the pool: one task reads, one writes, the others encode. Memory depends on
  * the longest document, not on the corpus. The result does not depend on threads. Warns when more than 5 % of the
  * tokens are [UNK]. No usable document is ERR_DATA. Half-made shards are saved every so often: a run that was stopped
- * (STOPPED) or killed is gone on with by the next of the same corpus and settings, unless it reads standard input. */
+ * (STOPPED) or killed is resumed by the next call with the same corpus and settings, unless it reads standard input. */
 MUST_USE enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokenizer, struct pool *pool,
 				    const struct prepare_settings *settings, struct prepare_report *report);
 

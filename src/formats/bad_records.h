@@ -14,7 +14,7 @@ struct bad_records {
 
 /* To be called with the status of an error that was just set: under "stop" it is returned, with advice to skip added if the
  * error has none of its own. Under "skip" an ERR_DATA is counted and OK returned, so that the caller leaves the record out
- * and goes on; other errors (memory, disk) stop the reading all the same. */
+ * and continues; other errors (memory, disk) stop the reading all the same. */
 MUST_USE enum status bad_record(struct bad_records *bad, enum status status);
 /* Notes in the log how many records of `path` were left out and why the first was; says nothing if none were. */
 void bad_records_log(const struct bad_records *bad, const char *path);

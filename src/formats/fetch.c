@@ -178,7 +178,7 @@ static enum status refuse_present(const struct fetch_request *request, const str
 	else
 		status = error_set(ERR_STATE, "'%s' is there, but nothing says that it is the file of %s", request->path,
 				   origin_of(request));
-	error_hint("move it away to download anew, or give another --out");
+	error_hint("move it away to download it again, or give another --out");
 	return status;
 }
 
@@ -211,7 +211,8 @@ static enum status find_present(const struct fetch_request *request, bool *prese
 	TRY(source_read(request, &record));
 	if (!record.found || !record.same)
 		return refuse_present(request, &record, found);
-	log_warning("'%s' has the checksum %s, published is %s: fetched anew", request->path, found, request->checksum);
+	log_warning("'%s' has the checksum %s instead of the published %s: downloading it again", request->path, found,
+		    request->checksum);
 	return OK;
 }
 

@@ -1,9 +1,9 @@
 /* Files from the web, by libcurl. A transfer lands in PATH.part and is renamed when it is whole: of the length the
- * server announced and, where one is published, of the right checksum. What a broken line left is gone on with (HTTP
+ * server announced and, where one is published, of the right checksum. A partial download is resumed (HTTP
  * Range, guarded by ETag or Last-Modified, so that two versions of a file are never joined); attempts that fail are
  * repeated with growing pauses.
  *
- * A server that announces too short a length and sends no more cannot be told from an honest one; only a checksum can. A body
+ * A server that announces too short a length and sends no more looks like an honest one; only a checksum shows it. A body
  * that nothing delimits but the end of the connection (HTTP/1.0 without a length) is not taken without a checksum.
  *
  * Beside each file, ".NAME.source.json" says which address it came from and how large it was: a file that is there is taken for
@@ -45,13 +45,13 @@ struct fetch_result {
 	char reason[320]; /* of FETCH_GONE and FETCH_FAILED: "the server answers 404" */
 };
 
-/* Before a list of files is fetched: may this one be? ERR_STATE if PATH is there and is not this file, as far as can be told
+/* Before a list of files is fetched: may this one be? ERR_STATE if PATH is there and is not this file, as far as can be seen
  * without reading it. */
 MUST_USE enum status fetch_check(const struct fetch_request *request);
 
 /* A returned error is of this machine (ERR_RESOURCE: disk full, no permission), ERR_STATE (another file
  * of that name is there) or STOPPED; the partial file stays and
- * the next call goes on with it. What the net or the server did wrong is the result's outcome. */
+ * the next call resumes it. What the network or the server did wrong is the result's outcome. */
 MUST_USE enum status fetch(const struct fetch_settings *settings, const struct fetch_request *request,
 			   struct fetch_result *result);
 

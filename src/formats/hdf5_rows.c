@@ -179,7 +179,7 @@ enum status hdf5_read(struct hdf5_dataset *dataset, int64_t first, int64_t count
 		char what[160];
 		snprintf(what, sizeof(what), "dataset '%s' cannot be read at row %lld", dataset->name, (long long)first);
 		status = failed(hdf5, ERR_DATA, dataset->file->path, what);
-		error_hint("the file is cut off or damaged: get it anew");
+		error_hint("the file is truncated or damaged: get it again");
 	}
 	if (memory >= 0)
 		hdf5->space_close(memory);

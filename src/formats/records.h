@@ -31,7 +31,7 @@ struct record_sink {
 	/* The data are damaged here: error_last() says where and why. OK: leave out what is damaged and go
 	 * on. */
 	enum status (*damaged)(void *context);
-	/* The name of a namespace of the wiki, told before the first page. */
+	/* The name of a namespace of the wiki, reported before the first page. */
 	enum status (*wiki_namespace)(void *context, int64_t key, const char *name);
 };
 
@@ -43,7 +43,7 @@ struct record_settings {
 
 struct records;
 MUST_USE enum status records_open(struct records **out, const struct record_settings *settings, const struct record_sink *sink);
-/* `bytes` go on where those before ended, anywhere. */
+/* `bytes` continue where the previous ones ended, at any point. */
 MUST_USE enum status records_feed(struct records *records, const char *bytes, size_t size);
 /* No more bytes come: a record not yet ended is damage. */
 MUST_USE enum status records_finish(struct records *records);

@@ -1,4 +1,4 @@
-/* Byte streams: plain, gzip, bzip2, zstd, xz files (told by their first bytes, never by their name) and
+/* Byte streams: plain, gzip, bzip2, zstd, xz files (recognized by their first bytes, never by their name) and
  * standard input ("-"). Concatenated members are read through, zero bytes after the last one are ignored
  * (tape padding); a truncated or corrupt stream, or one followed by anything else, is ERR_DATA with the
  * offset in the compressed file. Archives (zip, 7z, lz4, ...) are refused with advice. Memory does not depend

@@ -1,5 +1,5 @@
 /* Tables in text files: TSV, CSV (RFC 4180), JSON lines and JSON arrays of objects, packed or not. Which of them a file is
- * is told by its content; its name only decides where the content leaves it open. Fields may also stand between "|||" or two
+ * is detected from its content; its name decides only where the content does not. Fields may also stand between "|||" or two
  * tabs. A file of one text a line is a table of one column. All of a table is in memory, in a constant times the size of the
  * file. */
 #ifndef FORMATS_TABLE_H

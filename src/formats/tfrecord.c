@@ -124,7 +124,7 @@ static enum status refuse(struct tfrecord_reader *reader, const char *reason)
 	if (reader->record == 0)
 		error_hint("this may be no TFRecord file");
 	else
-		error_hint("the file is damaged: get it anew, or give --on_bad_record skip to go on without the record");
+		error_hint("the file is damaged: get it again, or give --on_bad_record skip to continue without the record");
 	return status;
 }
 

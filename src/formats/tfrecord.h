@@ -16,7 +16,7 @@ struct tfrecord_reader;
 MUST_USE enum status tfrecord_open(struct tfrecord_reader **out, const char *path);
 /* The next payload, valid until the next call; *out = NULL at the end. A record that is cut off, too long, or
  * whose checksum is wrong is ERR_DATA naming file, record (from 0) and offset in the uncompressed bytes. After a
- * wrong checksum of a payload the next call goes on behind it; after any other failure it says the end. */
+ * wrong checksum of a payload the next call continues after it; after any other failure it reports the end. */
 MUST_USE enum status tfrecord_next(struct tfrecord_reader *reader, const unsigned char **out, size_t *out_size);
 /* Number and offset of the record that tfrecord_next gave or refused last. */
 int64_t tfrecord_record(const struct tfrecord_reader *reader);

@@ -108,7 +108,7 @@ static enum status find_settings(const bertc_tokenizer_options *options, const c
 	if (found && options->letter_case != BERTC_CASE_AS_IN_FOLDER && cased == out->lowercase) {
 		enum status status = error_set(ERR_STATE, "%s contradicts the settings of the tokenizer beside '%s'",
 					       cased ? "cased" : "uncased", path);
-		error_hint("leave it out, or copy the vocabulary to a folder of its own");
+		error_hint("leave it out, or copy the vocabulary to a separate folder");
 		return status;
 	}
 	out->special_tokens = !options->plain_text;

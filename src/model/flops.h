@@ -31,7 +31,7 @@ static inline double model_forward_flops(const struct model_config *config, cons
 double model_training_flops(const struct model *model, const struct batch *batch);
 
 /* An instance of l tokens is l * (this + l) of work, in units of the attention's square: by this, steps are cut into even
- * parts. A change of it cuts runs that go on otherwise than they began. */
+ * parts. If it changes, resumed runs are cut differently than when they began. */
 int64_t model_linear_work(const struct model_config *config, const struct model_heads *heads);
 
 #endif

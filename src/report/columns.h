@@ -1,5 +1,5 @@
-/* What a reader is told about a named number: the heading of its chart, its unit, what it means. One table knows the names that
- * the program uses everywhere; a task may describe others. */
+/* How a named number is presented: the heading of its chart, its unit, what it means. One table has the names that the program
+ * uses everywhere; a task may describe others. */
 #ifndef REPORT_COLUMNS_H
 #define REPORT_COLUMNS_H
 

@@ -1,7 +1,7 @@
-/* What is wrong with a run, from its numbers alone, while it goes on: named in words, with advice, once each. The
- * thresholds and why they are as they are stand in docs/reliability.md, "Unhealthy runs".
+/* Finds what is wrong with a run, from its numbers alone, while it runs, and reports each finding once, in words, with advice.
+ * docs/reliability.md, "Unhealthy runs", has the thresholds and the reasons for them.
  *
- * All rules look at means over a window of steps, so that one odd batch is no news; only a spike is judged by itself. */
+ * All rules use means over a window of steps, so that one odd batch does not matter; only a spike is judged by itself. */
 #ifndef REPORT_DIAGNOSIS_H
 #define REPORT_DIAGNOSIS_H
 
@@ -14,14 +14,14 @@ enum finding_kind {
 	FINDING_DIVERGED,    /* the loss is far above where it was, or above guessing */
 	FINDING_RISING,      /* the loss goes up: the learning rate is too high */
 	FINDING_UNSTABLE,    /* the gradient norm grows while the loss does not fall */
-	FINDING_STUCK,       /* it has learned how frequent each answer is, and nothing more */
+	FINDING_STUCK,       /* it has learned only how frequent each answer is */
 	FINDING_SLOW,        /* it does not even learn that: the learning rate is too low */
 	FINDING_COLLAPSED,   /* it gives the same answer to every held-out example */
-	FINDING_OVERFITTING, /* held-out examples get worse while training loss falls */
-	FINDING_REPEATED,    /* the data are too few: learned by heart */
+	FINDING_OVERFITTING, /* results on held-out examples get worse while the training loss falls */
+	FINDING_REPEATED,    /* there is too little data: the model learns it by heart */
 	FINDING_WAITING,     /* the processors wait for data */
 	FINDING_SLOWER,      /* steps take much longer than before */
-	FINDING_NON_FINITE,  /* updates left out because a gradient was not finite */
+	FINDING_NON_FINITE,  /* updates skipped because a gradient was not finite */
 	FINDING_KINDS,
 };
 extern const char *const finding_names[FINDING_KINDS]; /* as in metrics.jsonl */
@@ -41,7 +41,7 @@ struct findings {
 	struct finding item[FINDINGS_AT_ONCE];
 };
 
-/* What is known before the first step; NaN or 0 where it is not, and rules that need it then hold their peace. */
+/* What is known before the first step; NaN or 0 where it is not, and then rules that need it stay silent. */
 struct diagnosis_facts {
 	const struct report_task *task; /* borrowed: its losses to compare with, its scale, its words */
 	double epoch_tokens;            /* tokens of one pass over the data */

@@ -75,7 +75,7 @@ struct report_phase {
 	int64_t total_steps; /* of the run, as far as is known */
 	double peak_rate;    /* of the learning rate's schedule */
 };
-/* A phase begins or goes on. */
+/* A phase begins or is resumed. */
 /* The run will have so many steps, as it looks now: of one whose end the clock decides. */
 void report_expect(struct report *report, int64_t total_steps);
 void report_phase(struct report *report, const struct report_phase *phase, const struct report_progress *state);

@@ -1,5 +1,5 @@
-/* What a report is told of the task that a run trains on. The objective fills it in: its columns, what they are to be compared
- * with, which measure decides, the words for it, and a preview of what the model does. */
+/* What a report knows of the task that a run trains on. The objective fills it in: its columns, what to compare them with, which
+ * measure decides, the words for it, and a preview of what the model does. */
 #ifndef REPORT_TASK_H
 #define REPORT_TASK_H
 
@@ -8,7 +8,7 @@
 #include "report/columns.h"
 #include "report/progress.h"
 
-/* The words in which a reader of the report knows the task, and the options to turn. All are literals. */
+/* The terms in which the report describes the task, and the options to change. All are literals. */
 struct report_words {
 	const char *subject;     /* what the loss is about, after "the loss of": "masked words"; "" = nothing to add */
 	const char *data;        /* "text", "training data": what is read again and again */
@@ -64,7 +64,7 @@ struct report_task {
 	const char *loss;    /* the column by which training is judged; every step has it */
 	const char *share;   /* the column beside it that holds the share of right answers, or NULL */
 	const char *decides; /* the measure of evaluations that says which model is better; NULL: `loss` */
-	/* What the numbers are compared with; NaN: unknown, and rules that need it hold their peace. */
+	/* What the numbers are compared with; NaN: unknown, and rules that need it stay silent. */
 	double chance_loss;       /* of giving every answer the same probability */
 	double prior_loss;        /* of knowing how frequent each answer is, and nothing else */
 	double prior_share;       /* of right answers, always giving the most frequent one */
@@ -73,7 +73,7 @@ struct report_task {
 	double scale;        /* of losses: 1, or for tasks the loss to be overcome */
 	double least_tokens; /* a run that has seen fewer is not called stuck */
 	double spike_floor;  /* losses below are no spikes; NaN: no floor */
-	bool judges_repeats; /* whether data read too often are warned of */
+	bool judges_repeats; /* warn when the data are read too often */
 	struct report_side side;
 	struct report_stage
 		stages[REPORT_STAGES]; /* from the highest loss to the lowest; none: nothing is known to compare with */

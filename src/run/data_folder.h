@@ -10,7 +10,7 @@
 #define DATA_FOLDER_MARK ".bertc"
 
 /* Makes the folder and marks it with `settings`, lines of text about everything that decides what it will hold. One that was made
- * with others is emptied, unless it is to be kept: a checkpoint goes on with it as it is. One that holds something and has no
+ * with others is emptied, unless it is to be kept: a checkpoint resumes with it as it is. One that holds something and has no
  * mark is the user's: nothing is written into it, and nothing ever removed (ERR_USAGE). */
 MUST_USE enum status data_folder_claim(const char *folder, const char *settings, bool keep);
 

@@ -26,8 +26,8 @@ struct distillation_run {
 	uint64_t hash;           /* of its weights; once it is loaded */
 };
 
-/* Reads the teacher's folder but for its weights, and verifies that it answers the same task with the same vocabulary and labels.
- * Sets heads->projection if the student's hidden states need one. After the student's own files are read. */
+/* Reads the teacher's folder except for its weights, and verifies that it answers the same task with the same vocabulary and
+ * labels. Sets heads->projection if the student's hidden states need one. After the student's own files are read. */
 MUST_USE enum status distillation_run_prepare(struct distillation_run *out, const struct distillation_options *options,
 					      const struct run *run, const struct task_state *task, struct model_heads *heads);
 size_t distillation_run_bytes(const struct distillation_run *distillation, const struct shape_limits *limits);

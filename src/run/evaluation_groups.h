@@ -19,7 +19,7 @@ struct evaluation_groups {
 };
 
 /* A name is letters, digits, '_', '-' and '.'; a value that is an existing file as a whole has none. A name that comes
- * again goes on with its set. ERR_USAGE names what cannot be read. */
+ * again continues its set. ERR_USAGE names what cannot be read. */
 MUST_USE enum status evaluation_groups_parse(struct evaluation_groups *out, const struct option_list *list);
 /* No name may stand in both. */
 MUST_USE enum status evaluation_groups_check(const struct evaluation_groups *a, const struct evaluation_groups *b);

@@ -28,8 +28,8 @@ struct initial_weights {
 	struct vocab vocab;
 };
 
-/* Finds them and reads their vocabulary. What cannot be opened is said now, before text is prepared. A run that goes on
- * (`resumed`) has none. */
+/* Finds them and reads their vocabulary. What cannot be opened is reported now, before text is prepared. A resumed run
+ * has none. */
 MUST_USE enum status initial_weights_find(struct initial_weights *out, const struct initial_settings *settings, bool resumed);
 /* The vocabulary file the run is to use (NULL: to learn one); if `*cased` is -1 and they ask for a casing, that one as a choice.
  */

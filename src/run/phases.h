@@ -1,5 +1,5 @@
-/* The phases of a run: what each is told, what is chosen, and how a checkpoint's place in them decides where a run goes on. A run
- * of one phase is the usual case. */
+/* The phases of a run: what is given for each, what is chosen, and how a checkpoint's place in them decides where a run resumes.
+ * A run of one phase is the usual case. */
 #ifndef RUN_PHASES_H
 #define RUN_PHASES_H
 
@@ -40,8 +40,8 @@ struct run_phase {
 	struct wave_work work;
 };
 
-/* The batch, where the phase says how much each rank and replica has. A resumed run keeps its batch, on however many devices it
- * goes on. `usual`: the batch where nothing is said at all. */
+/* The batch, where the phase says how much each rank and replica has. A resumed run keeps its batch on any number of
+ * devices. `usual`: the batch if nothing is given. */
 MUST_USE enum status phase_choose_batch(struct run_phase *phase, const struct machine *machine, int64_t usual);
 /* With batch and number of steps known: when it saves and evaluates, and its learning rate. */
 MUST_USE enum status phase_choose(struct run_phase *phase, const struct recipe *recipe);

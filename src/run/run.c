@@ -467,7 +467,7 @@ static enum status compare_evaluation(struct run *run)
 	TRY(json_get_string(start->record.root, start->checkpoint, "evaluation_hash", &before));
 	if (!before || strtoull(before, NULL, 16) == run->evaluation_hash)
 		return OK;
-	log_warning("the evaluation data have changed since '%s': the best checkpoint and early stopping are judged anew from "
+	log_warning("the evaluation data have changed since '%s': the best checkpoint and early stopping start over from "
 		    "here on",
 		    start->checkpoint);
 	train_state_forget_scores(&start->state);

@@ -3,7 +3,7 @@
  * shown and recorded. In order:
  *
  *     machine_find()                      which rank this is; machine_launches(): run_folder_launch() starts them all instead
- *     run_open()                          meets the other ranks; folder, lock, the checkpoint to go on from
+ *     run_open()                          meets the other ranks; folder, lock, the checkpoint to resume from
  *     run_set_phases(), and fill in run->phases[i].settings; the record of the checkpoint (phases_record()) may complete
  *                                         struct run_settings and, with machine_resume(), the machine's, for the last time
  *     run_open_device()

@@ -31,7 +31,7 @@ struct run_data_settings {
 	int32_t pair_length, pair_predictions; /* of pairs to rewrite, as in struct instance_demands */
 	bool verify_contents;                  /* compare the tokens of shards with their checksums: one rank does */
 	struct pool *pool;
-	bool resumed; /* a checkpoint goes on with the folder as it is; without one, a folder made
+	bool resumed; /* a checkpoint resumes with the folder as it is; without one, a folder made
 			 with other settings is made again */
 };
 

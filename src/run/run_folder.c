@@ -373,7 +373,7 @@ static enum status check_kind(const struct run_folder_settings *settings)
 		return OK;
 	if (has_sweep) {
 		status = error_set(ERR_STATE, "'%s' holds a sweep", settings->out);
-		error_hint("give its --sweep to go on with it, --fresh to clear the folder, or another --out");
+		error_hint("give its --sweep to resume it, --fresh to clear the folder, or another --out");
 		return status;
 	}
 	TRY(holds_run(settings->out, &holds));

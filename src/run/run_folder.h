@@ -1,4 +1,4 @@
-/* The folder of a run: its lock, what an earlier run left in it, and the checkpoint to go on from. */
+/* The folder of a run: its lock, what an earlier run left in it, and the checkpoint to resume from. */
 #ifndef RUN_RUN_FOLDER_H
 #define RUN_RUN_FOLDER_H
 
@@ -40,10 +40,10 @@ struct run_folder {
 /* Where a run begins: anew, or from a checkpoint. Zero-initialise. */
 struct run_start {
 	char checkpoint[PATH_BYTES];
-	bool resumed;                  /* goes on from `checkpoint` */
+	bool resumed;                  /* from `checkpoint` */
 	bool begun;                    /* a run has begun here that has no checkpoint yet: it begins again, with its settings */
 	bool own;                      /* `checkpoint` lies in the run folder */
-	bool begins_phase;             /* goes on from it with a phase of its own: data, lengths and rates may be others */
+	bool begins_phase;             /* continues from it with a new phase: data, lengths, and rates may differ */
 	char resumed_from[PATH_BYTES]; /* what --resume_from named when the run began; "": it began afresh */
 	struct json_document record;   /* training_state.json of the checkpoint; settings.json of a run that has none yet */
 	char settings[PATH_BYTES];     /* that file; "": the run has not begun */
@@ -51,7 +51,7 @@ struct run_start {
 	uint64_t data_hash; /* that it records */
 };
 
-/* Makes, locks and cleans the folder and finds the checkpoint. The first rank does so; the others go on from what it found.
+/* Makes, locks and cleans the folder and finds the checkpoint. The first rank does so; the others use what it found.
  * ERR_STATE if another run is at work there, or --resume_from does not belong to it. run_folder_close() also after a failure.
  * [all] */
 MUST_USE enum status run_folder_open(struct run_folder *folder, struct run_start *start,

@@ -1,6 +1,6 @@
-/* What clients ask and are told, as JSON. Three families of forms share what is here: OpenAI's (api_openai.h), those of
- * text-embeddings-inference (api_tei.h), and our own (api_own.h). Pure functions of bytes and plain data: they know no model, no
- * queue and no HTTP but its statuses. */
+/* Requests of clients and the answers to them, as JSON. Three families of formats share what is here: OpenAI's (api_openai.h),
+ * those of text-embeddings-inference (api_tei.h), and our own (api_own.h). Pure functions of bytes and plain data: they know no
+ * model, no queue and no HTTP but its statuses. */
 #ifndef SERVE_API_H
 #define SERVE_API_H
 

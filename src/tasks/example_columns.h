@@ -13,8 +13,8 @@ struct example_columns {
 };
 
 /* Finds them: by options; by the names that training had; by the published layout; as in the file before (`before`, NULL if this
- * is the first); by the names that files of that kind use; without a header, by what can be told of two columns. What cannot
- * be told is an error that lists the columns. */
+ * is the first); by the names that files of that kind use; without a header, by the contents of two columns. Where
+ * that does not decide, the error lists the columns. */
 MUST_USE enum status example_columns_find(struct example_columns *out, const struct table *table,
 					  const struct example_options *options, const struct column_choice *before);
 

@@ -63,7 +63,7 @@ extern const char *const generic_contexts[],
 	*const generic_stems[], *const generic_choice_lists[], *const generic_choices[], *const generic_choice_labels[];
 /* Of texts that are rewritten: the text, what it becomes, and what was said before, in a column or a numbered column each. */
 extern const char *const generic_sources[], *const generic_targets[], *const generic_dialogues[], *const generic_turns[];
-/* All names by which a header is told; ends with NULL. */
+/* All names by which a header is recognized; ends with NULL. */
 extern const char *const header_names[];
 
 #endif

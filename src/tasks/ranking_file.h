@@ -1,5 +1,5 @@
 /* Files of --task embedding and reranking: what belongs to a text, and how much. Tables (formats/table.h) in these forms, which
- * are told by their columns:
+ * are recognized by their columns:
  *
  *   texts         one text a row
  *   pairs         a text and what belongs to it (its positive)

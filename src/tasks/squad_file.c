@@ -311,7 +311,7 @@ static enum status take_id(struct reader *reader, const struct json *value, stru
 		return error_set(ERR_DATA, "%s: a question without \"id\"", place);
 	if (string_index_find(&reader->ids, id->text) >= 0) {
 		enum status status = error_set(ERR_DATA, "%s: a second question has the id '%.100s'", place, id->text);
-		error_hint("answers and scores go by the id: give each question one of its own");
+		error_hint("answers and scores are matched by id: give each question a different one");
 		return status;
 	}
 	return string_store_copy(&reader->set->strings, id->text, id->text_size, &question->id);

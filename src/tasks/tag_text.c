@@ -334,7 +334,7 @@ static enum status find_scheme(struct task_state *state, const struct tag_text *
 	}
 	state->settings.tags = facts.form;
 	if (facts.form.scheme == TAGS_PLAIN)
-		log_note("the tags have no prefixes: each word has one of its own, and there are no entities");
+		log_note("the tags have no prefixes: each word is tagged separately, and there are no entities");
 	else
 		log_note("the tags mark entities in the scheme %s: %s", tag_scheme_name(facts.form.scheme),
 			 format_counted(number, facts.entities, "entity", "entities"));

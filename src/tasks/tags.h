@@ -1,7 +1,7 @@
 /* Schemes of tags that mark entities in sentences of words: which one a file uses, and from one into another.
  *
  * A tag is O, or a prefix and a type ("B-PER", "B_PER"; the type may be missing: "B"). What prefixes mean:
- *   IO     I- all words of an entity; two that touch cannot be told apart
+ *   IO     I- all words of an entity; two adjacent ones cannot be distinguished
  *   IOB1   I- all words; B- the first word of an entity that touches another of its type before it
  *   IOB2   B- the first word, I- the others
  *   BIOES  B- first, I- inner, E- last, S- the only word; BMES and BILOU: the same with other letters

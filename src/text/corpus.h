@@ -15,7 +15,7 @@ struct corpus_settings {
 	enum input_form input_form;
 	enum text_form text_form; /* AUTO to DOCUMENTS; also of the texts in JSON and WARC records */
 	const char *text_key;     /* of JSON, "a.b" for b within a; NULL: the usual ones */
-	bool skip_bad_records;    /* leave out what is damaged, count it and go on, instead of ERR_DATA */
+	bool skip_bad_records;    /* skip and count damaged records, instead of ERR_DATA */
 	bool quiet;               /* what files were read as is said with --verbose only: text that is read a second time */
 	int threads;              /* that may work ahead of corpus_next(); 0: one for each core */
 };

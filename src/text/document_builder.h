@@ -1,7 +1,7 @@
 /* Lines to documents of sentences. Inside src/text; others read documents through corpus.h.
  *
  * Lines come one at a time; running text collects until its line, block or megabyte is full, then goes
- * through the sentence splitter; of a paragraph that goes on, the last sentence waits for its rest. So memory
+ * through the sentence splitter; when a paragraph continues, its last sentence waits for the rest. So memory
  * is that of the documents begun or finished since the last reset. */
 #ifndef TEXT_DOCUMENT_BUILDER_H
 #define TEXT_DOCUMENT_BUILDER_H
@@ -24,7 +24,7 @@ struct document_builder {
 	enum text_form form;
 	bool whole;      /* blank lines end no document: builder_end() does */
 	bool anew;       /* a document ended, or would have, before the first sentence since the reset */
-	bool unfinished; /* the last of `documents` goes on: builder_pause() */
+	bool unfinished; /* the last of `documents` will be continued: builder_pause() */
 	struct corpus_counts *counts;
 	/* Documents finished since the last reset, then the open one. Sentences are relative to their
 	 * document's text. */
@@ -36,7 +36,7 @@ struct document_builder {
 	int64_t document_count, document_capacity;
 	int64_t open_text, open_sentence; /* where the open document begins */
 	struct buffer paragraph;
-	bool within_line; /* the next piece goes on with a line already begun */
+	bool within_line; /* the next piece continues a line */
 	int blank_lines;  /* in a row before this line, in wrapped text */
 };
 
@@ -48,7 +48,7 @@ MUST_USE enum status builder_line(struct document_builder *builder, const char *
 MUST_USE enum status builder_text(struct document_builder *builder, const char *text, size_t size);
 /* Ends the open document; one without a sentence is none. */
 MUST_USE enum status builder_end(struct document_builder *builder);
-/* Lines go on elsewhere: the sentences of the open document so far become the last of `documents`. */
+/* The lines will be continued elsewhere: the sentences of the open document so far become the last of `documents`. */
 MUST_USE enum status builder_pause(struct document_builder *builder);
 /* Appends the sentences of another builder's document to the open one. */
 MUST_USE enum status builder_append(struct document_builder *builder, const struct document_builder *from, int64_t index);

@@ -1,7 +1,7 @@
 /* A megabyte or so of lines or records of one file, and the documents made of them. Batches are filled by the reader,
  * converted by any thread, and given out in order. Inside src/text.
  *
- * Documents of records end with their batch; one of lines may go on in the next batch. Lines are cut into batches
+ * Documents made of records end with their batch; one made of lines may continue in the next batch. Lines are cut into batches
  * where nothing but the open document passes from one to the next. Where there is no such place for a long time (a
  * line of megabytes, wrapped text without a blank line), the next batch `goes_on`: it waits for the state that the one
  * before leaves. Where batches are cut depends on the text alone, so documents do not depend on the threads. */
@@ -47,10 +47,10 @@ struct text_batch {
 /* Empties it for records of another file or the next of the same. */
 void text_batch_reset(struct text_batch *batch);
 MUST_USE enum status text_batch_add(struct text_batch *batch, const char *text, size_t size, const char *title);
-/* Makes documents of all records, or of all lines unless the batch goes on; `context` is the batch. Errors are left
+/* Makes documents of all records, or of all lines unless the batch is continued; `context` is the batch. Errors are left
  * in it. */
 void text_batch_convert(void *context);
-/* The same of a batch that goes on, from where the one before it stopped. */
+/* The same for a batch that continues the one before it, from where that stopped. */
 struct line_state {
 	struct buffer paragraph;
 	bool within_line;

@@ -18,7 +18,7 @@
 enum code_point_kind {
 	KIND_KEEP,        /* part of a word, as it is */
 	KIND_REPLACE,     /* part of a word, as the entry's text */
-	KIND_DROP,        /* nothing, and the word goes on */
+	KIND_DROP,        /* removed; the word continues */
 	KIND_SPACE,       /* nothing, and the word ends */
 	KIND_PUNCTUATION, /* a word of its own (the entry's text, or itself if that is empty) */
 	KIND_IDEOGRAPH,   /* the same, with spaces around it */

@@ -113,7 +113,7 @@ enum status checkpoint_choices_use(const struct json *root, const char *file, in
 	TRY(use_lines(first, file, be, &first_used));
 	const struct json *place = (own ? own : first)->first_child;
 	if (!own_used && !first_used)
-		log_note("the checkpoint's matmul algorithms were chosen on %s: they are chosen anew here, so the run continues "
+		log_note("the checkpoint's matmul algorithms were chosen on %s: they are chosen again here, so the run continues "
 			 "up to rounding, not bit for bit",
 			 place && place->kind == JSON_STRING ? place->text : "another device");
 	return OK;

@@ -48,7 +48,7 @@ enum guard_verdict {
 	GUARD_NOT_FINITE, /* leave it out: something is wrong */
 };
 
-/* Takes over settings at the start of a run, or where one goes on: a scale that becomes dynamic begins as that of a new run. */
+/* Takes over settings when a run starts or resumes: a scale that becomes dynamic begins as in a new run. */
 void guard_start(struct guard_state *state, const struct guard_settings *settings);
 /* Judges a step and remembers it. Updates left out and falls of the scale are said here; ERR_NUMERIC when gradients overflow at
  * its floor. */

@@ -30,8 +30,8 @@ MUST_USE enum status labelled_objective_create(struct objective **out, const str
 MUST_USE enum status labelled_score(const struct labelled_settings *settings, struct replica *replica, struct task_set *set,
 				    struct task_outputs *outputs, struct measures *out);
 
-/* What a report is told of the task, from the labels of its training set and of the first set that it is evaluated on (NULL: none
- * is). */
+/* What a report needs to know about the task, from the labels of its training set and of the first set that it is evaluated on
+ * (NULL: none is). */
 MUST_USE enum status labelled_report(const struct task_state *task, const struct task_set *train, const struct task_set *dev,
 				     struct task_preview *preview, struct report_task *out);
 

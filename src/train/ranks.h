@@ -48,7 +48,7 @@ static inline void ranks_alive(struct comm *comm)
 MUST_USE enum status ranks_use_device(struct comm *comm, struct backend *be);
 
 /* Compares the masters of all ranks: ERR_PEER names those that differ from the most. A flipped bit, or a gather that went
- * wrong, would otherwise go on silently. Call it where all have had the same update, before the next. [all] */
+ * wrong, would otherwise go unnoticed. Call it where all have had the same update, before the next. [all] */
 MUST_USE enum status ranks_compare_weights(struct comm *comm, const struct model *model, int64_t step);
 
 /* The clock, and the seconds that this rank has waited for communication so far. */

@@ -1,4 +1,4 @@
-/* The sum of the gradients over ranks, bucket by bucket: begun while backward goes on with the layers below, each rank
+/* The sum of the gradients over ranks, bucket by bucket: begun while backward still computes the layers below, each rank
  * getting the sum of its own share (train/buckets.h). Of one rank there is nothing to do. */
 #ifndef TRAIN_REDUCTION_H
 #define TRAIN_REDUCTION_H

@@ -26,7 +26,7 @@ struct task_config {
 	double classifier_dropout;
 	/* The text of bertc_task.json, which lies beside config.json (tasks/record.h); NULL: none. Not read from config.json. */
 	char *record;
-	/* What sentence-transformers has to be told of the model, in files of its own; borrowed; NULL: nothing. */
+	/* What sentence-transformers needs to know about the model, in its own files; borrowed; NULL: nothing. */
 	const struct sentence_folder *sentence;
 };
 
@@ -44,7 +44,7 @@ void task_config_release(struct task_config *task);
 /* The number of a label; -1: none of the labels has that name. */
 int32_t task_config_find_label(const struct task_config *task, const char *label);
 /* Whether the classes are these, in whatever order: then rows[i] is the number that labels[i] has in `task`, as
- * struct weight_adaptation takes it, and the head can be gone on with. Classes without names are nobody's. */
+ * struct weight_adaptation takes it, and the head can be trained further. Classes without names are nobody's. */
 bool task_config_rows(const struct task_config *task, const char *const *labels, int32_t count, int32_t *rows);
 
 /* Writes the object that a config.json holds. `task` NULL is a model from pre-training (BertForPreTraining). Classes

@@ -1,5 +1,5 @@
 /* MANIFEST.json: what a finished folder holds, each file with size and CRC-32C, and a checksum of the manifest
- * itself. Written last, it is what says that a folder is whole. Whoever reads a file of such a folder goes by it. */
+ * itself. It is written last: a folder that has one is complete. Every reader of a file in such a folder checks it. */
 #ifndef WEIGHTS_MANIFEST_H
 #define WEIGHTS_MANIFEST_H
 
@@ -19,7 +19,7 @@ MUST_USE enum status manifest_write(const char *folder, int64_t step, const stru
  * not there. Errors as of manifest_verify(). */
 MUST_USE enum status manifest_put_file(const char *folder, const char *name, const void *bytes, size_t size);
 
-/* What a manifest says of its folder. */
+/* What a manifest says about its folder. */
 struct manifest_facts {
 	int64_t step, files, bytes;
 };
@@ -37,7 +37,7 @@ MUST_USE enum status manifest_step(const char *folder, int64_t *out_step);
 MUST_USE enum status manifest_verify_file(const char *path);
 
 /* The same for a file whose bytes are used meanwhile, so that each is fetched from memory once: begun before the first is
- * used, told how far the reader has come, and asked at the end, before what was read is believed. */
+ * used, advanced as the reader proceeds, and ended before the result is trusted. */
 struct file_check {
 	bool active; /* false: nothing to verify */
 	char path[PATH_BYTES];

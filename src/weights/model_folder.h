@@ -32,7 +32,7 @@ struct model_source {
 };
 /* No weights at all is ERR_USAGE. */
 MUST_USE enum status model_source_find(const char *path, struct model_source *out);
-/* A file that may lie beside the weights, verified by the manifest; *out_found false: it is not there, nor should it be. */
+/* A file that may exist beside the weights, verified by the manifest; *out_found false: it does not exist, and is not missed. */
 MUST_USE enum status model_source_beside(const struct model_source *source, const char *name, char out[PATH_BYTES],
 					 bool *out_found);
 

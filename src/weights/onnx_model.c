@@ -233,7 +233,7 @@ static void add_constants(struct builder *b)
 		b->root_half = onnx_number(&b->graph, "/root_half", (float)sqrt(0.5));
 }
 
-/* The number 0, which picks the first row; made with its first use, since readers warn of constants without one. */
+/* The number 0, which selects the first row; made with its first use, since readers warn of constants without one. */
 static struct onnx_value first(struct builder *b)
 {
 	if (!b->first.name[0])

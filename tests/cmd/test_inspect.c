@@ -148,7 +148,7 @@ static void runs_as_they_stand(void **state)
 	assert_ok(folder_make(test_path("begun/data")));
 	assert_ok(file_write(test_path("begun/" RUN_FOLDER_MARK), "vocab_size 80\n", 14));
 	assert_program(OK, "", "inspect %s/begun", test_folder);
-	assert_printed("begun", "begun, but without a step yet");
+	assert_printed("begun", "started, but no step taken yet");
 }
 
 static void sweeps_as_they_stand(void **state)

@@ -200,7 +200,7 @@ static void test_goes_on_after_kills(void **state)
 	unsetenv("BERTC_FAULT");
 	assert_true(file_exists(test_path("other.part.json")));
 	assert_int_equal(run(RUN("other --min_document_tokens 3")), 0);
-	assert_non_null(strstr(log_text, "not gone on with"));
+	assert_non_null(strstr(log_text, "is not resumed"));
 }
 
 int main(void)

@@ -106,7 +106,7 @@ static void a_resumed_run_keeps_its_products(void **state)
 	train_until_stopped("moved", "--device cuda --precision fp32 --steps_this_run 1");
 	assert_same_file(other, moved);
 	setenv("EMULATED_NAME", "another device", 1);
-	assert_program(STOPPED, "chosen on emulated device, cuBLASLt 13.1.0: they are chosen anew here",
+	assert_program(STOPPED, "chosen on emulated device, cuBLASLt 13.1.0: they are chosen again here",
 		       "pretrain " OPTIONS "--out %s/elsewhere --device cuda --precision fp32 --steps_this_run 1", corpus, config,
 		       test_folder);
 	unsetenv("EMULATED_NAME");

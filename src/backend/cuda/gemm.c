@@ -491,7 +491,8 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 		if ((fuses && is_declined(&plan->algorithm)) || takes_algorithm(gemm, scratch, d, &plan->algorithm))
 			return true;
 		if (!gemm->told)
-			log_note("the checkpoint's algorithm for a product (%s) cannot be used here, one is chosen anew: the run "
+			log_note("the checkpoint's algorithm for a product (%s) cannot be used here, so another is chosen: the "
+				 "run "
 				 "goes "
 				 "on to rounding, not bit for bit",
 				 key);

@@ -67,7 +67,7 @@ void gemm_cache_open(struct gemm_cache *cache, const char *name)
 		cache->path[length++] = (char)(isalnum((unsigned char)*name) || *name == '.' ? *name : '-');
 	cache->path[length] = '\0';
 	if (file_exists(cache->path) && file_read(cache->path, FILE_LIMIT, &cache->text) != OK) {
-		log_detail("%s: the choice of products is made anew", error_last()->message);
+		log_detail("%s: product algorithms are chosen again", error_last()->message);
 		buffer_clear(&cache->text);
 	}
 }

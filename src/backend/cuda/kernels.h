@@ -379,7 +379,7 @@ cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation a
 /* random.cu: normal numbers of this standard deviation, for measurements. */
 cudaError_t kernel_random(cudaStream_t stream, enum dtype dtype, int64_t elements, uint64_t seed, float deviation, void *out);
 
-/* cudnn.cu: what cuDNN's attention is told of a batch, for the sequences that there may be. */
+/* cudnn.cu: what cuDNN's attention needs to know of a batch, for as many sequences as there may be. */
 struct kernel_cudnn_numbers {
 	const int32_t *starts;   /* [sequences + 1] */
 	const uint32_t *samples; /* [sequences] */
@@ -415,7 +415,7 @@ struct kernel_add_parts {
 };
 cudaError_t kernel_add_parts(cudaStream_t stream, const struct kernel_add_parts *a);
 
-/* Attention: what its kernels are told. Activations are rows of bf16, f16 or f32; columns as in ops.h. */
+/* Attention: the arguments of its kernels. Activations are rows of bf16, f16 or f32; columns as in ops.h. */
 struct kernel_attention {
 	const int32_t *starts;   /* [sequences + 1]; a sequence that does not grow is empty */
 	const int32_t *order;    /* [sequences] in which sequences are taken, or NULL: by number */

@@ -1,6 +1,6 @@
 /* The reference back end: every operation of backend/ops.h in float64 and plain loops, in the words of its
  * formula (docs/math.md). It is the definition that the other back ends are tested against, so it is written
- * to be checked by eye; its own proof is finite differences and PyTorch's float64 (tests/backend).
+ * to be checked by eye; it is checked against finite differences and PyTorch's float64 (tests/backend).
  *
  * Activations, masters, gradients and moments are all F64. Weights have no compute copies, but for FP8 and int8. Outer loops run
  * on the pool, over rows or elements of the output only, so that no sum depends on the number of threads.

@@ -378,7 +378,7 @@ static enum status convert_in_child(const char *path, const struct instance_dema
 			status = error_set(ERR_DATA, "'%s': the process that read it died%s%s", path,
 					   WIFSIGNALED(wait_status) ? " of " : "",
 					   WIFSIGNALED(wait_status) ? strsignal(WTERMSIG(wait_status)) : "");
-			error_hint("the file is damaged in a way that HDF5's library does not survive: get it anew");
+			error_hint("the file is damaged in a way that makes HDF5's library crash: get it again");
 		} else if (result->error.status != OK)
 			status = error_restore(&result->error);
 		*out = result->counts;

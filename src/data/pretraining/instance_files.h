@@ -13,7 +13,7 @@ enum instance_format { INSTANCE_TFRECORD, INSTANCE_TFRECORD_GZIP, INSTANCE_HDF5,
 struct instance_demands {
 	int32_t vocab_size; /* ids below this; 0 = any */
 	int32_t max_length; /* at most so many tokens (the model's positions); 0 = any */
-	bool skip_bad;      /* a bad record is passed over, counted, and told (the first few) instead of an error */
+	bool skip_bad;      /* a bad record is skipped and counted, and the first few are reported, instead of an error */
 	/* Of pairs for learning to rewrite (rewriting.h): tokens of an instance, and predictions (0: as many as A has) at most.
 	 * Without a tokenizer a file of pairs is refused. */
 	const struct tokenizer *tokenizer;

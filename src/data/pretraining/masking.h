@@ -1,4 +1,4 @@
-/* Which positions of an instance are predicted, and what stands there instead. Internal to src/data. */
+/* Which positions of an instance are predicted, and what replaces their tokens. Internal to src/data. */
 #ifndef DATA_PRETRAINING_MASKING_H
 #define DATA_PRETRAINING_MASKING_H
 

@@ -222,7 +222,7 @@ static uint64_t place(const struct static_file *file, int64_t index)
 static enum status damaged(const struct static_file *file, const char *reason)
 {
 	enum status status = error_set(ERR_DATA, "'%s': %s", file->path, reason);
-	error_hint("the file is cut off or damaged: make it again");
+	error_hint("the file is truncated or damaged: make it again");
 	return status;
 }
 

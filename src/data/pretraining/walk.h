@@ -37,7 +37,7 @@ struct walker {
 	struct rng rng;
 	bool open; /* a document is being walked */
 };
-/* A place in a walk to go on from. */
+/* A place in a walk from which it can be continued. */
 struct mark {
 	int64_t document;
 	uint32_t sentence, skipped; /* sentence: within the document */
