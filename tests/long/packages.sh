@@ -1,13 +1,15 @@
 #!/bin/sh
-# The Debian package and the archive, in systems that have nothing else: each is made, unpacked or installed in a bare root, and
-# trains, evaluates and predicts there; what such a system lacks is named with its package, and works once that is installed. The
-# package is installed by apt in a Debian made by debootstrap (DEBIAN=bookworm from MIRROR), the archive runs in a root that has
-# glibc and a shell and nothing more. Needs root, chroot and unshare, debootstrap, and Debian's mirror; says what it left out.
+# The Debian package, the archive, and the wheel, in systems that have nothing else. Each is made (whatever is not built yet is built
+# first) and unpacked or installed in a bare root. Package and archive train and predict there; what such a system lacks is named with
+# its package, and works once that is installed. The package is installed by apt in a Debian made by debootstrap (DEBIAN=bookworm from
+# MIRROR), the archive runs in a root that has glibc and a shell and nothing more, and the wheel is installed by pip in a newer Debian
+# (WHEEL_DEBIAN=trixie), with NumPy from the package index, where it answers and runs the package's tests. Needs root, chroot and
+# unshare, debootstrap, and Debian's mirror; says what it left out.
 #
-#   BUILD=build sh tests/long/packages.sh        WORK=folder keeps the roots
+#   BUILD=build sh tests/long/packages.sh        WORK=folder keeps the roots; CUDA=0 leaves the kernels for GPUs out
 set -u
 cd "$(dirname "$0")/../.."
-BUILD=${BUILD:-build} DEBIAN=${DEBIAN:-bookworm} MIRROR=${MIRROR:-http://deb.debian.org/debian}
+BUILD=${BUILD:-build} DEBIAN=${DEBIAN:-bookworm} MIRROR=${MIRROR:-http://deb.debian.org/debian} WHEEL_DEBIAN=${WHEEL_DEBIAN:-trixie}
 [ "$(id -u)" -eq 0 ] || { echo "not root: left out"; exit 77; }
 unshare -m true 2>/dev/null || { echo "no namespaces here: left out"; exit 77; }
 work=${WORK:-$(mktemp -d)}
@@ -19,7 +21,10 @@ bad() { echo "FAIL: $*"; failed=1; }
 seconds() { date +%s.%N; }
 since() { awk "BEGIN {printf \"%.1f\", $(date +%s.%N) - $1}"; }
 
-make --no-print-directory BUILD="$BUILD" deb tarball >"$work/made" 2>&1 || { tail -n 20 "$work/made"; echo "FAIL: make deb tarball"; exit 1; }
+for goals in "deb tarball" wheel-file; do
+	# shellcheck disable=SC2086
+	make --no-print-directory BUILD="$BUILD" ${CUDA:+CUDA=$CUDA} $goals >>"$work/made" 2>&1 || { tail -n 20 "$work/made"; echo "FAIL: make $goals"; exit 1; }
+done
 version=$(sed -n '/^## /{s/^## \([^ ]*\) .*/\1/p;q;}' CHANGELOG.md)
 deb=$(ls "$BUILD/release/bertc_${version}_"*.deb) archive=$(ls "$BUILD/release/bertc-$version-linux-"*.tar.xz)
 say "package $(wc -c <"$deb") bytes, archive $(wc -c <"$archive") bytes; $(grep 'glibc' "$work/made")"
@@ -104,5 +109,35 @@ if in_debian apt-get install -q -y --no-install-recommends mpich >"$work/apt" 2>
 fi
 in_debian apt-get purge -q -y bertc >"$work/apt" 2>&1 || bad "apt-get purge"
 [ ! -e "$root/usr/bin/bertc" ] && [ ! -e "$root/usr/lib/bertc" ] || bad "purge leaves something"
+
+# ---- The wheel, in a newer Debian ----
+root=$work/newer
+if [ ! -x "$root/usr/bin/python3" ] && ! debootstrap --variant=minbase --include=python3-venv,ca-certificates "$WHEEL_DEBIAN" "$root" "$MIRROR" >"$work/debootstrap" 2>&1; then
+	tail -n 3 "$work/debootstrap"
+	say "no $WHEEL_DEBIAN from the mirror: the wheel is not installed"
+	exit $failed
+fi
+for file in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do cp -L $file "$root$file"; done
+rm -rf "$root/opt/wheel" "$root/opt/tests" "$root/opt/venv"
+mkdir -p "$root/opt/wheel" && cp "$BUILD"/wheel/dist/*.whl "$root/opt/wheel/" && cp -r python/tests "$root/opt/tests"
+in_debian python3 -m venv /opt/venv >"$work/venv" 2>&1 || { tail -n 3 "$work/venv"; bad "python3 -m venv"; exit 1; }
+pip="/opt/venv/bin/pip -q --disable-pip-version-check --cert /etc/ssl/certs/ca-certificates.crt install"
+if ! in_debian $pip numpy >"$work/pip" 2>&1; then
+	tail -n 1 "$work/pip"
+	say "no NumPy from the package index: the wheel is not installed"
+	exit $failed
+fi
+begin=$(seconds)
+in_debian sh -c "$pip --no-index /opt/wheel/*.whl" >"$work/pip" 2>&1 || { tail -n 5 "$work/pip"; bad "pip install"; exit 1; }
+say "wheel: $(wc -c <"$(ls "$BUILD"/wheel/dist/*.whl)") bytes, installed in $WHEEL_DEBIAN after $(since "$begin") s"
+in_debian sh -c 'cd /opt/tests && /opt/venv/bin/python -c "
+import small_model
+small_model.write_model(\"/opt/model\", \"BertForSequenceClassification\", [\"bad\", \"good\"])"' || bad "the small model"
+begin=$(seconds)
+in_debian /opt/venv/bin/python -c 'import bertc; print(bertc.Model("/opt/model").predict(["a good film"])[0]["label"])' >"$work/answer" || bad "the wheel's first answer"
+grep -qE '^(good|bad)$' "$work/answer" || bad "the wheel's first answer is $(cat "$work/answer")"
+say "wheel: first answer after $(since "$begin") s"
+in_debian /opt/venv/bin/bertc version | grep -q "^bertc $version$" || bad "the wheel's program has another version"
+in_debian sh -c 'cd /opt/tests && /opt/venv/bin/python -W ignore -m unittest -q test_bertc' >"$work/unittest" 2>&1 || { tail -n 20 "$work/unittest"; bad "the package's tests"; }
 [ $failed -eq 0 ] && say "packages: all fine"
 exit $failed
