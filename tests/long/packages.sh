@@ -118,7 +118,7 @@ if [ ! -x "$root/usr/bin/python3" ] && ! debootstrap --variant=minbase --include
 	exit $failed
 fi
 for file in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do cp -L $file "$root$file"; done
-rm -rf "$root/opt/wheel" "$root/opt/tests" "$root/opt/venv"
+rm -rf "$root/opt/wheel" "$root/opt/tests" "$root/opt/venv" "$root/opt/model"
 mkdir -p "$root/opt/wheel" && cp "$BUILD"/wheel/dist/*.whl "$root/opt/wheel/" && cp -r python/tests "$root/opt/tests"
 in_debian python3 -m venv /opt/venv >"$work/venv" 2>&1 || { tail -n 3 "$work/venv"; bad "python3 -m venv"; exit 1; }
 pip="/opt/venv/bin/pip -q --disable-pip-version-check --cert /etc/ssl/certs/ca-certificates.crt install"
