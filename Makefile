@@ -125,9 +125,10 @@ CUDA_ARCHITECTURES = 75 80 90
 CUDA_PTX = 90
 # Where the C compiler is called through ccache, so is nvcc.
 NVCC_LAUNCHER = $(if $(findstring ccache,$(shell command -v $(CC))),ccache)
-NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIC,-Wall,-Wextra \
+NVCC_FLAGS = -std=c++20 -O3 $(if $(LINEINFO),-lineinfo) --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIC,-Wall,-Wextra \
 	$(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
+# LINEINFO=1, for profilers, writes the lines of the source into the kernels, with the absolute paths of its folders.
 # nvcc names what is local to a file after the file's absolute path and a random number; with these, after its path in the source.
 NVCC_NAMES = -Xcudafe --orig_src_path_name=$< -frandom-seed=$<
 

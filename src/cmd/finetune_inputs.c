@@ -97,6 +97,20 @@ static enum status nothing_to_do(void)
 	return status;
 }
 
+/* Has the sweep a list of values for this option? */
+static bool is_swept(const struct option_list *sweep, const char *name)
+{
+	size_t length = strlen(name);
+	for (int64_t i = 0; i < sweep->count; i++) {
+		for (const char *word = sweep->values[i]; *word; word += strcspn(word, " ")) {
+			word += strspn(word, " ");
+			if (strncmp(word, name, length) == 0 && word[length] == '=')
+				return true;
+		}
+	}
+	return false;
+}
+
 enum status finetune_check(struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
@@ -127,7 +141,8 @@ enum status finetune_check(struct options *options)
 	/* A student of some of its teacher's layers begins with the teacher. */
 	if (!settings->model && settings->init_layers && settings->teacher)
 		TRY(options_set(options, "model", settings->teacher, ORIGIN_CHOSEN));
-	TRY(options_require(options, "model", "give a pre-trained model: a run of `bertc pretrain`, or any BERT folder"));
+	if (!is_swept(&settings->sweep, "model"))
+		TRY(options_require(options, "model", "give a pre-trained model: a run of `bertc pretrain`, or any BERT folder"));
 	if (training_is_meant && !settings->data_dir)
 		TRY(options_require(options, "train", "give labelled examples: --train FILE, or --data_dir FOLDER"));
 	return OK;
