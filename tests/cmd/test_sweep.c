@@ -189,6 +189,21 @@ static void a_sweep_keeps_to_its_model(void **state)
 	assert_program(75, "saved", SWEEP("model", LISTS, "--steps_this_run 3"));
 }
 
+/* The models that are compared are named in --sweep alone. */
+static void models_are_compared(void **state)
+{
+	(void)state;
+	assert_program(
+		0, ": its model is in ",
+		"finetune --task classification --train %s/train.tsv --dev %s/dev.tsv --max_seq_length 32 --precision fp32 "
+		"--threads 1 --train_batch_size 16 --num_train_epochs 1 --no_progress --out %s/models "
+		"--sweep 'model=%s/base,%s/base/final'",
+		test_folder, test_folder, test_folder, test_folder, test_folder);
+	assert_program(ERR_USAGE, "--model is missing",
+		       "finetune --task classification --train %s/train.tsv --dev %s/dev.tsv --out %s/none --sweep seed=1,2",
+		       test_folder, test_folder, test_folder);
+}
+
 static void ranks_sweep_together(void **state)
 {
 	(void)state;
@@ -266,6 +281,7 @@ int main(void)
 		cmocka_unit_test(an_interrupted_sweep_goes_on),
 		cmocka_unit_test(a_changed_sweep_keeps_what_it_can),
 		cmocka_unit_test(a_sweep_keeps_to_its_model),
+		cmocka_unit_test(models_are_compared),
 		cmocka_unit_test(ranks_sweep_together),
 		cmocka_unit_test(failed_runs_are_remembered),
 		cmocka_unit_test(file_names_may_have_equals_signs),
