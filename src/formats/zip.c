@@ -118,11 +118,11 @@ static bool read_extra64(const unsigned char *extra, uint64_t extra_size, uint64
 /* The entry's own header, which says where its data begin. */
 static enum status read_local(const struct archive *archive, uint64_t header, uint64_t limit, struct zip_entry *entry)
 {
-	const unsigned char *local = archive->bytes + header;
 	size_t name_size = strlen(entry->name);
-	if (header > limit || limit - header < LOCAL_BYTES || read_le32(local) != LOCAL_SIGNATURE)
+	if (header > limit || limit - header < LOCAL_BYTES || read_le32(archive->bytes + header) != LOCAL_SIGNATURE)
 		return error_set(ERR_DATA, "'%s': byte %llu: no header of entry '%.200s'", archive->path,
 				 (unsigned long long)header, entry->name);
+	const unsigned char *local = archive->bytes + header;
 	uint64_t skip = LOCAL_BYTES + (uint64_t)read_le16(local + 26) + read_le16(local + 28);
 	if (skip > limit - header || read_le16(local + 26) != name_size ||
 	    memcmp(local + LOCAL_BYTES, entry->name, name_size) != 0)

@@ -175,6 +175,34 @@ static void large_archives(void **state)
 	buffer_release(&part);
 }
 
+/* Places and sizes of 64 bits that no file can have: nothing points there, not even to look. */
+static void forged_places_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		uint64_t size, offset;
+		const char *part;
+	} cases[] = {{3, UINT64_MAX - 8, "no header of entry"}, {UINT64_MAX, 0, "reaches beyond"}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct buffer bytes = {0};
+		struct entry small = good[2];
+		struct zip zip;
+		put_local(&bytes, &small);
+		uint64_t directory = bytes.size;
+		put_central64(&bytes, small.name, small.crc, cases[i].size, cases[i].offset);
+		uint64_t size = bytes.size - directory;
+		put(&bytes, 0x06054b50, 4);
+		put(&bytes, 0, 4);
+		put(&bytes, 1, 2);
+		put(&bytes, 1, 2);
+		put(&bytes, size, 4);
+		put(&bytes, directory, 4);
+		put(&bytes, 0, 2);
+		assert_error(ERR_DATA, cases[i].part, zip_open(&zip, "x.zip", (const unsigned char *)bytes.data, bytes.size));
+		buffer_release(&bytes);
+	}
+}
+
 static void malice_is_refused(void **state)
 {
 	(void)state;
@@ -241,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_are_found),
 		cmocka_unit_test(large_archives),
+		cmocka_unit_test(forged_places_are_refused),
 		cmocka_unit_test(malice_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
