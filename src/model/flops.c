@@ -53,6 +53,11 @@ double model_flops_of(const struct model_config *config, const struct model_head
 	return layers * (products + attention) + model_head_flops(config, heads, work);
 }
 
+double model_forward_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work)
+{
+	return model_flops_of(config, heads, work) / 3;
+}
+
 double model_training_flops(const struct model *model, const struct batch *batch)
 {
 	struct model_work work = model_work_of(batch);

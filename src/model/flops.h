@@ -21,11 +21,7 @@ double model_flops_of(const struct model_config *config, const struct model_head
 double model_head_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work);
 
 /* Of a forward pass alone, which is a third of it. */
-static inline double model_forward_flops(const struct model_config *config, const struct model_heads *heads,
-					 const struct model_work *work)
-{
-	return model_flops_of(config, heads, work) / 3;
-}
+double model_forward_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work);
 
 /* model_flops_of() a batch. */
 double model_training_flops(const struct model *model, const struct batch *batch);
