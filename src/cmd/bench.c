@@ -128,12 +128,11 @@ static const struct command_text bench_text = {
 	.name = "bench",
 	.synopsis = "[--model SIZE|PATH] [--max_seq_length N] [--train_batch_size N] [options]",
 	.summary = "measure training and inference on this machine, operation by operation",
-	.description =
-		"Runs a model with made-up weights on made-up text. For every operation it prints its part of a step; for "
-		"matrix products their rate, for the others the rate at which they pass through memory, and how near each comes "
-		"to "
-		"the floor: the time of plain products of this machine, on a GPU of copies of its memory, measured in the same "
-		"minutes. The work counted is that of real tokens, forward and backward, without recomputation.",
+	.description = "Runs a model with random weights on random text and prints each operation's share of a step. For "
+		       "matrix products it shows the rate in operations per second, for all others the memory throughput, "
+		       "and for both how close they come to what this machine can do: the time of plain matrix products (on "
+		       "a GPU also of copies within its memory), measured in the same minutes. Only real tokens are counted "
+		       "as work, forward and backward, without recomputation.",
 	.examples =
 		"bertc bench\ta training step and a forward pass of BERT-base, 32 sequences of 128 tokens\n"
 		"bertc bench --model large --max_seq_length 512 --train_batch_size 4\tanother shape\n"

@@ -134,13 +134,14 @@ static const struct command_text download_text = {
 	.name = "download",
 	.synopsis = "[options] NAME|URL...",
 	.summary = "fetch corpora, tasks, vocabularies and checkpoints",
-	.description = "Fetches what a name stands for (`bertc download --list` shows all; a name before a slash means the whole "
-		       "group), or any http or https address. Half a file is gone on with, failed attempts are repeated after "
-		       "growing pauses, published checksums are checked. The paths of the files are printed. "
-		       "Nothing that is there already is overwritten, unless it was downloaded from the same address and has a "
-		       "wrong checksum now. X.zip is unpacked into the new folder X.\n\n"
-		       "What the servers no longer have is left out and listed at the end, with exit status 5; all else was "
-		       "fetched. Run again, it fetches only what is missing.",
+	.description = "Downloads data sets, vocabularies, and checkpoints by name (`bertc download --list` shows all names; "
+		       "the part before a slash stands for the whole group), or files from any http or https address. "
+		       "Interrupted downloads are resumed, failed ones are retried after increasing pauses, and published "
+		       "checksums are verified. The paths of the files are printed. An existing file is never overwritten, "
+		       "unless it came from the same address and its checksum is now wrong. X.zip is unpacked into the new "
+		       "folder X.\n\n"
+		       "Files that the servers no longer have are skipped and listed at the end, with exit status 5; all "
+		       "others are downloaded. Run the same command again to fetch only what is missing.",
 	.examples = "bertc download wikipedia --language simple --out data\ta Wikipedia, for bertc extract\n"
 		    "bertc download gutenberg --books 1342 2701 --out data\ttwo books\n"
 		    "bertc download squad glue/MRPC vocab/bert-base-uncased\ttasks and a vocabulary\n"

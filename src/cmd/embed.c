@@ -90,11 +90,10 @@ static const struct command_text embed_text = {
 	.name = "embed",
 	.synopsis = "--model FOLDER [FILE...|-] [options]",
 	.summary = "turn texts into vectors",
-	.description =
-		"Reads texts from files or standard input, a text a line or JSON lines with \"text\" (and \"id\", which is "
-		"repeated), and gives a vector for each, in their order. A sentence-transformers folder says itself how "
-		"rows are pooled, whether vectors are normalised, which prompt is put before a text and how long one may "
-		"be; of other folders it is the mean, not normalised.",
+	.description = "Reads texts from files or standard input, one per line or as JSON lines with \"text\" (and \"id\", "
+		       "which is repeated), and prints a vector for each, in the same order. A sentence-transformers folder "
+		       "defines its own pooling, normalization, prompt, and maximum length; for other folders it is the mean "
+		       "over the tokens, not normalized.",
 	.examples =
 		"bertc embed --model runs/vectors sentences.txt --format npy --out sentences.npy\ta NumPy array, a row a line\n"
 		"bertc embed --model BERT --format google --layers -1,-2 sentences.txt\twhat extract_features.py prints\n",

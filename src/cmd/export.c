@@ -86,15 +86,13 @@ static const struct command_text export_text = {
 	.name = "export",
 	.synopsis = "--model FOLDER --to FORM --out PATH [options]",
 	.summary = "write a model in the form another program takes",
-	.description =
-		"onnx writes FOLDER/onnx/model.onnx with configuration and tokenizer beside it, as optimum and "
-		"sentence-transformers look for it. Inputs are input_ids, attention_mask and token_type_ids; the first output is "
-		"last_hidden_state, logits, or start_logits and end_logits; sentence_embedding is the last where it is known how "
-		"texts become vectors.\n\n"
-		"tensorflow writes bert_model.ckpt, bert_config.json and vocab.txt for Google's code; sentence_transformers a "
-		"folder "
-		"for that library; triton a model of Triton Inference Server, whose folder is --out; int8 a folder for bertc "
-		"itself.",
+	.description = "onnx writes FOLDER/onnx/model.onnx with the configuration and tokenizer beside it, where optimum and "
+		       "sentence-transformers look for them. The inputs are input_ids, attention_mask, and token_type_ids. "
+		       "The first output is last_hidden_state, logits, or start_logits and end_logits; if the model defines "
+		       "how texts become vectors, the last output is sentence_embedding.\n\n"
+		       "tensorflow writes bert_model.ckpt, bert_config.json, and vocab.txt for Google's code; "
+		       "sentence_transformers writes a folder for that library; triton writes a model for Triton Inference "
+		       "Server, with --out as the model's folder; int8 writes a folder for bertc itself.",
 	.examples = "bertc export --model runs/task --to onnx --out task-onnx\ta folder with onnx/model.onnx\n"
 		    "bertc export --model runs/task --to onnx --out task.onnx\tthe graph alone\n"
 		    "bertc export --model runs/mine --no_head --to onnx --out encoder.onnx\tlast_hidden_state",

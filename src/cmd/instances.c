@@ -196,16 +196,16 @@ static const struct command_text text = {
 	.name = "instances",
 	.synopsis = "(--corpus PATH... | --data PREFIX... | --pairs PATH... | --convert PATH...) --out FILE... [options]",
 	.summary = "make static training data: TFRecord or HDF5",
-	.description =
-		"Makes masked instances once, for programs that read them from files. `bertc pretrain` does not need them: it "
-		"masks anew in every epoch. It reads them, too (--input_file).\n\n"
-		"The text is gone over --dupe_factor times; every pass is shuffled, and the passes follow each other. With "
-		"--compat google the whole is shuffled once at the end, and every instance equals that of Google's script "
-		"with the same text, vocabulary and seed: one generator decides all, so this runs on one core. A line is then "
-		"a sentence, and a document ends with a blank line, not with its file.\n\n"
-		"Memory grows little with the text: a byte an instance, with --compat google 16. Tokens, and with --compat "
-		"google instances before their shuffle, lie in a folder beside the output meanwhile: about 2 bytes a token and "
-		"3 an instance's token.",
+	.description = "Makes masked instances once, for programs that read them from files. `bertc pretrain` does not need "
+		       "them, since it draws new masks in every epoch, but it can read them (--input_file).\n\n"
+		       "The text is read --dupe_factor times; every pass is shuffled, and the passes follow each other. With "
+		       "--compat google, everything is shuffled once at the end, and every instance equals the one that "
+		       "Google's script makes from the same text, vocabulary, and seed. A single random generator decides "
+		       "everything there, so this runs on one core; each line is one sentence, and a document ends with a "
+		       "blank line, not with its file.\n\n"
+		       "Memory use grows only slightly with the text: 1 byte per instance, 16 with --compat google. "
+		       "Temporary files in a folder beside the output take about 2 bytes per token, and with --compat google "
+		       "another 3 per token of every instance.",
 	.examples =
 		"bertc instances --corpus 'text/*.txt' --vocab_file vocab.txt --out train.tfrecord --dupe_factor 5\tTFRecord\n"
 		"bertc instances --input_file a.txt,b.txt --output_file x.tfrecord,y.tfrecord --vocab_file vocab.txt "

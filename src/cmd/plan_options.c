@@ -318,17 +318,16 @@ const struct command_text plan_text = {
 	.name = "plan",
 	.synopsis = "[--model SIZE] [--gpus N|--ranks N] [--config RECIPE] [options]",
 	.summary = "estimate memory, time, and scaling of a training run without the machines",
-	.description =
-		"Adds up the memory of each device with the code that allocates it, computes the time of a step from the rates "
-		"of the device and the links between devices, and from it the throughput, the efficiency and the length of the "
-		"run; says what limits it and what to change. Every figure it rests on is listed with where it comes from: "
-		"given, measured, published or estimated.\n\n"
-		"Rates of a device come from a measurement on it where there is one: --profile FILE with what `bertc bench "
-		"--json` printed there, or --measure here and now; --device_rate scales them to a known throughput. Without, "
-		"those of GPUs come from a table.\n\n"
-		"Options of pretrain are taken under their names, config files with phases too (recipes/nvidia_lamb.conf); those "
-		"that change nothing here are left aside. docs/parallel.md has the formulas, docs/results.md how they compare "
-		"with published runs.",
+	.description = "Adds up the memory of each device with the same code that allocates it; computes the time of a step "
+		       "from the speed of the device and of the links between devices, and from that the throughput, "
+		       "efficiency, and length of the run; and says what limits the run and what to change. For every figure "
+		       "it shows the source: given, measured, published, or estimated.\n\n"
+		       "The speed of a device is taken from a measurement if there is one: --profile FILE with the output of "
+		       "`bertc bench --json` on that device, or --measure on this machine; --device_rate scales it to a "
+		       "known throughput. Otherwise, the speeds of GPUs come from a table.\n\n"
+		       "Options of pretrain are accepted under the same names, and so are config files with phases "
+		       "(recipes/nvidia_lamb.conf); those that make no difference here are ignored. docs/parallel.md has the "
+		       "formulas, docs/results.md compares them with published runs.",
 	.examples = "bertc plan --config recipes/nvidia_lamb.conf --gpus 256 --device_kind a100\tNVIDIA's recipe on 32 hosts\n"
 		    "bertc plan --model large --gpus 8 --num_train_tokens 137000000000 --within 3d\twhat fits in three days\n"
 		    "bertc plan --model base --ranks 4 --threads 1 --measure\tfour processes on this machine\n"

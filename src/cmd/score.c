@@ -39,12 +39,11 @@ static const struct command_text score_text = {
 	.name = "score",
 	.synopsis = "--model FOLDER [FILE...|-] [options]",
 	.summary = "score each token of a text with a masked-word model",
-	.description =
-		"Hides each token of a text in turn and asks the model for it: its loss is -log of the probability that it gets. "
-		"Prints a JSON object for each text, in the order of the input: {\"tokens\", \"losses\", \"sum\", "
-		"\"pseudo_perplexity\"}, the last being exp of the mean loss. A text of n tokens costs as much as n texts. Texts "
-		"that are longer than the model are taken in windows that overlap by half; a token counts where it has most "
-		"context.",
+	.description = "Masks each token of a text in turn and asks the model for it: the loss of the token is -log of the "
+		       "probability it gets. Prints a JSON object for each text, in the order of the input: {\"tokens\", "
+		       "\"losses\", \"sum\", \"pseudo_perplexity\"}, the last being exp of the mean loss. A text of n tokens "
+		       "takes as long as n texts. Longer texts than the model can take are split into windows that overlap "
+		       "by half; each token is scored in the window where it has the most context.",
 	.examples = "bertc score --model runs/mine sentences.txt\thow likely each sentence is\n"
 		    "bertc score --model BERT --whole_word sentences.txt --out scores.jsonl\twords hidden whole\n",
 };

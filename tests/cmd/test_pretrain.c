@@ -49,6 +49,7 @@ static void test_run_leaves_a_model(void **state)
 	struct buffer page[2] = {{0}, {0}};
 	assert_ok(file_read(test_path("whole/report.html"), 1 << 24, &page[0]));
 	assert_program(0, "training: 0 steps in", RUN("whole", ""));
+	assert_said("nothing was left to train");
 	assert_ok(file_read(test_path("whole/report.html"), 1 << 24, &page[1]));
 	assert_string_equal(buffer_string(&page[0]), buffer_string(&page[1]));
 	buffer_release(&page[0]);
