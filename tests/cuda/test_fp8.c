@@ -28,7 +28,8 @@ static void place_create(struct place *p, const char *line)
 static void place_release(struct place *p)
 {
 	for (int i = 0; i < p->c.count; i++)
-		be->functions->release(be, p->b.tensor[i].twin);
+		if (p->b.tensor[i].twin != p->b.kept) /* which bound_release() releases */
+			be->functions->release(be, p->b.tensor[i].twin);
 	bound_release(&p->b);
 	be->functions->replica_release(&p->replica);
 	case_release(&p->c);
