@@ -7,7 +7,7 @@
 #   make install          program, modules, library, man pages, completion, recipes, documents, below PREFIX (/usr/local) and DESTDIR
 #   make deb              a Debian package, build/release/bertc_VERSION_amd64.deb
 #   make tarball          an archive that runs on other x86-64 Linux systems, build/release/bertc-VERSION-linux-x86_64.tar.xz
-#   make release          both, the source, and SHA256SUMS, in build/release: the same bytes whenever and wherever it is made
+#   make release          both, the source, and SHA256SUMS, in build/release
 #   make wheel            the Python package with program and libraries (docs/library.md), checked in a fresh virtual environment
 #   make test-python      tests of the Python package on the source tree; PYTHON=python3 must have NumPy
 #   make deps             installs missing Debian packages
@@ -38,7 +38,7 @@
 #   STRICT=1              a skipped test is a failed one: for machines that have every instruction set and library
 
 # Number and date of the version are those of the newest entry of CHANGELOG.md, and stand nowhere else. Packages and archives carry
-# that date, so that the same source gives the same bytes.
+# that date, so that times do not tell two builds of the same source apart.
 VERSION := $(shell sed -n '/^\#\# /{s/^\#\# \([^ ]*\) .*/\1/p;q;}' CHANGELOG.md)
 VERSION_DATE := $(shell sed -n '/^\#\# /{s/.*(\(.*\))/\1/p;q;}' CHANGELOG.md)
 SOURCE_DATE_EPOCH = $(shell date -u -d '$(VERSION_DATE)' +%s)
