@@ -837,6 +837,8 @@ def torch_run(a, task, folder, train, dev, seed):
     labels = {"num_labels": len(task.ids)} if task.ids else {}
     if isinstance(task, Regression):
         labels = {"num_labels": 1, "problem_type": "regression"}
+    if isinstance(task, Rewriting):
+        labels = {"num_labels": 2 + 4 * task.POINTER}
     model = task.model(folder, hidden_dropout_prob=a.dropout, attention_probs_dropout_prob=a.dropout, **labels)
     model.train()
     optimizer, shuffled = optimizer_of(model, a), random.Random(seed)
