@@ -158,10 +158,6 @@ static enum status settle_foreign_batch(struct options *phase)
 	const char *shown_by = phase->foreign_name;
 	struct buffer scratch = {0};
 	char text[32];
-	if (!program && options_origin(phase, "allreduce_post_accumulation") == ORIGIN_COMMAND) {
-		program = NVIDIA_PYTORCH;
-		shown_by = "allreduce_post_accumulation";
-	}
 	if (!program || options_origin(phase, name) != ORIGIN_COMMAND || options_given(phase, per_gpu) ||
 	    options_given(phase, "per_device_train_batch_size"))
 		return OK;

@@ -496,7 +496,7 @@ static void a_batch_means_what_it_does_there(void **state)
 	} rows[] = {
 		{"", "batch: 8 instances"},
 		{"--json-summary x.json", "batch: 16 instances"},
-		{"--allreduce_post_accumulation", "batch: 16 instances"},
+		{"--allreduce_post_accumulation", "batch: 8 instances"}, /* ours as well */
 		{"--bert_model bert-large --gradient_accumulation_steps 2", "batch: 16 instances"},
 		{"--horovod --num_accumulation_steps 2", "batch: 32 instances"},
 		{"--train_batch_size_per_gpu 8 --json-summary x.json", "not both"},
