@@ -71,7 +71,8 @@ static void test_device_rate(void **state)
 	snprintf(all, sizeof all, "%s --gpus 8 --allreduce_post_accumulation_fp16", arguments);
 	const struct json *eight = plan(all, 0);
 	assert_near(number(eight, "sequences_per_second"), 8 * 580 * number(eight, "efficiency"), 50);
-	assert_true(number(eight, "efficiency") > 0.97 && number(eight, "efficiency") <= 1.001);
+	/* Memory cuts the step of one device and that of eight into micro-batches of slightly different sizes. */
+	assert_true(number(eight, "efficiency") > 0.97 && number(eight, "efficiency") <= 1.005);
 	double exposed = number(eight, "exposed_seconds");
 	snprintf(all, sizeof all, "%s --gpus 8 --local_link 1", arguments);
 	assert_true(number(plan(all, 0), "exposed_seconds") > exposed + 0.1);
