@@ -44,6 +44,18 @@ static void put_central(struct buffer *out, const struct entry *entry, uint64_t 
 	buffer_text(out, entry->name);
 }
 
+/* The record with which an archive ends: the number of its entries, and the bytes and the place of its directory. */
+static void put_end(struct buffer *out, uint64_t count, uint64_t size, uint64_t directory)
+{
+	put(out, 0x06054b50, 4);
+	put(out, 0, 4);
+	put(out, count, 2);
+	put(out, count, 2);
+	put(out, size, 4);
+	put(out, directory, 4);
+	put(out, 0, 2);
+}
+
 static void make(struct buffer *out, const struct entry *entries, int count)
 {
 	uint64_t offsets[8];
@@ -56,13 +68,7 @@ static void make(struct buffer *out, const struct entry *entries, int count)
 	for (int i = 0; i < count; i++)
 		put_central(out, &entries[i], offsets[i]);
 	uint64_t size = out->size - begin;
-	put(out, 0x06054b50, 4);
-	put(out, 0, 4);
-	put(out, (uint64_t)count, 2);
-	put(out, (uint64_t)count, 2);
-	put(out, size, 4);
-	put(out, begin, 4);
-	put(out, 0, 2);
+	put_end(out, (uint64_t)count, size, begin);
 }
 
 static enum status open_bytes(struct zip *zip, const struct buffer *bytes)
@@ -151,13 +157,7 @@ static void large_archives(void **state)
 	put(&part, 0, 4);
 	put(&part, end64, 8);
 	put(&part, 1, 4);
-	put(&part, 0x06054b50, 4);
-	put(&part, 0, 4);
-	put(&part, 0xffff, 2);
-	put(&part, 0xffff, 2);
-	put(&part, 0xffffffff, 4);
-	put(&part, 0xffffffff, 4);
-	put(&part, 0, 2);
+	put_end(&part, 0xffff, 0xffffffff, 0xffffffff);
 	memcpy(bytes + at, part.data, part.size);
 	assert_ok(zip_open(&zip, "x.zip", bytes, at + part.size));
 	const struct zip_entry *entry = zip_find(&zip, "large");
@@ -191,13 +191,7 @@ static void forged_places_are_refused(void **state)
 		uint64_t directory = bytes.size;
 		put_central64(&bytes, small.name, small.crc, cases[i].size, cases[i].offset);
 		uint64_t size = bytes.size - directory;
-		put(&bytes, 0x06054b50, 4);
-		put(&bytes, 0, 4);
-		put(&bytes, 1, 2);
-		put(&bytes, 1, 2);
-		put(&bytes, size, 4);
-		put(&bytes, directory, 4);
-		put(&bytes, 0, 2);
+		put_end(&bytes, 1, size, directory);
 		assert_error(ERR_DATA, cases[i].part, zip_open(&zip, "x.zip", (const unsigned char *)bytes.data, bytes.size));
 		buffer_release(&bytes);
 	}
@@ -246,13 +240,7 @@ static void malice_is_refused(void **state)
 	put_central(&outer, &whole, 0);
 	put_central(&outer, &nested, within);
 	uint64_t size = outer.size - begin;
-	put(&outer, 0x06054b50, 4);
-	put(&outer, 0, 4);
-	put(&outer, 2, 2);
-	put(&outer, 2, 2);
-	put(&outer, size, 4);
-	put(&outer, begin, 4);
-	put(&outer, 0, 2);
+	put_end(&outer, 2, size, begin);
 	assert_error(ERR_DATA, "overlap", open_bytes(&zip, &outer));
 	buffer_release(&inner);
 	buffer_release(&outer);
