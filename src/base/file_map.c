@@ -90,6 +90,15 @@ enum status file_map_open(struct file_map *out, const char *path)
 	return status;
 }
 
+void file_map_drop(const struct file_map *map, const void *from, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = (uintptr_t)map->data;
+	uintptr_t begin = ((uintptr_t)from + page - 1) & ~(page - 1), end = ((uintptr_t)from + bytes) & ~(page - 1);
+	if (begin < base || end > base + map->size || begin >= end)
+		return;
+	madvise((void *)begin, end - begin, MADV_DONTNEED); /* advice: without it, more memory is in use */
+}
+
 void file_map_close(struct file_map *map)
 {
 	if (map->data) {

@@ -12,6 +12,9 @@ struct file_map {
 };
 MUST_USE enum status file_map_open(struct file_map *out, const char *path);
 void file_map_close(struct file_map *map);
+/* Lets the system take back the memory that a part of the map occupies, for a caller that has used it. The bytes stay readable,
+ * and are then read from the file again. */
+void file_map_drop(const struct file_map *map, const void *from, size_t bytes);
 /* Path of the mapped file that holds this address, or NULL. A signal handler may ask: a file that became shorter while
  * mapped, or that the disk cannot read, is SIGBUS at such an address. */
 const char *file_map_path(const void *address);

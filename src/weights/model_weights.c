@@ -301,7 +301,10 @@ static enum status load_parameter(struct loader *loader, const struct stored_ten
 	loader->report->loaded++;
 	if (wanted.is_vocabulary && wanted.columns > 1)
 		loader->report->dtype = tensor->dtype;
-	return read_parameter(loader, tensor, &wanted, rows, number);
+	TRY(read_parameter(loader, tensor, &wanted, rows, number));
+	if (loader->map) /* the model has its own copy: weights need not be in memory twice */
+		file_map_drop(loader->map, tensor->data, (size_t)(tensor->count * dtype_element_bytes(tensor->dtype)));
+	return OK;
 }
 
 /* --- Names --- */

@@ -67,6 +67,49 @@ static void maps(void **state)
 	assert_error(ERR_USAGE, "absent", file_map_open(&map, test_path("absent")));
 }
 
+/* Pages of this process in memory. */
+static long resident_pages(void)
+{
+	long total = 0, resident = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%ld %ld", &total, &resident), 2);
+	fclose(file);
+	return resident;
+}
+
+static int64_t sum_of(const struct file_map *map)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < map->size; i++)
+		sum += map->data[i];
+	return sum;
+}
+
+static void dropped_pages_of_a_map_are_read_again(void **state)
+{
+	(void)state;
+	enum { PAGES = 2000 };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = PAGES * page + 100;
+	struct file_map map;
+	unsigned char *content = malloc(bytes);
+	assert_non_null(content);
+	for (size_t i = 0; i < bytes; i++)
+		content[i] = (unsigned char)(i * 31 + i / page);
+	assert_ok(file_write(test_path("large_map"), content, bytes));
+	free(content);
+	assert_ok(file_map_open(&map, test_path("large_map")));
+	int64_t sum = sum_of(&map);
+	long before = resident_pages();
+	file_map_drop(&map, map.data + 1, bytes - 2);
+	assert_true(before - resident_pages() > PAGES / 2);
+	assert_int_equal(sum_of(&map), sum);
+	file_map_drop(&map, map.data + bytes - 10, 10);  /* less than a page: nothing to drop */
+	file_map_drop(&map, map.data + page, 2 * bytes); /* not of this map */
+	assert_int_equal(sum_of(&map), sum);
+	file_map_close(&map);
+}
+
 static void writer_buffers_and_counts(void **state)
 {
 	(void)state;
@@ -417,6 +460,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_are_bounded),
 		cmocka_unit_test(maps),
+		cmocka_unit_test(dropped_pages_of_a_map_are_read_again),
 		cmocka_unit_test(writer_buffers_and_counts),
 		cmocka_unit_test(targets_of_all_kinds),
 		cmocka_unit_test(full_disk_says_how_much),
