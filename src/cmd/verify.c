@@ -1,7 +1,6 @@
 /* bertc verify: verifies every checksum of files. What can be verified is a table of kinds; a run folder is verified
  * part by part. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,9 @@
 #include "model/model.h"
 #include "text/vocab.h"
 #include "run/run_data.h"
+#include "train/checkpoint.h"
 #include "weights/checkpoint_folder.h"
+#include "weights/finite_values.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
 #include "weights/sentence_folder.h"
@@ -65,51 +66,70 @@ struct finding {
 	const char *proof; /* what "sound" rests on */
 };
 
-/* ---- Folders with a manifest ---- */
-
-static enum status verify_manifest(const char *path, struct finding *out)
-{
-	struct manifest_facts facts;
-	out->proof = "all bytes are covered by checksums";
-	TRY(manifest_verify(path, &facts));
-	out->bytes = facts.bytes;
-	return OK;
-}
-
 /* ---- Weights ---- */
 
 static enum status verify_tensor(const struct stored_tensor *tensor)
 {
 	float block[1024];
+	int64_t columns = tensor->rank > 0 && tensor->shape[tensor->rank - 1] > 0 ? tensor->shape[tensor->rank - 1] : 1;
 	TRY(stored_tensor_verify(tensor));
 	if (!stored_tensor_is_real(tensor))
 		return OK;
 	for (int64_t first = 0; first < tensor->count; first += 1024) {
 		int64_t count = tensor->count - first < 1024 ? tensor->count - first : 1024;
 		TRY(stored_tensor_read(tensor, first, count, block));
-		for (int64_t i = 0; i < count; i++)
-			if (!isfinite(block[i]))
-				return error_set(ERR_DATA, "'%s': tensor '%s' is not finite at element %" PRId64, tensor->path,
-						 tensor->name, first + i);
+		int64_t bad = first_not_finite(block, DTYPE_F32, count);
+		if (bad >= 0)
+			return tensor_not_finite(tensor, (double)block[bad], (first + bad) / columns, (first + bad) % columns,
+						 NULL);
 	}
 	return OK;
 }
 
-static enum status verify_weights(const char *path, struct finding *out)
+static enum status verify_tensors(const char *path, enum weights_format *out_format, int64_t *out_bytes)
 {
 	struct weights_file file;
 	enum status status = OK;
-	out->proof = "format rules and finite numbers only: such files have no checksums";
-	TRY(manifest_verify_file(path));
 	TRY(weights_file_open(&file, path));
-	if (file.format == WEIGHTS_TENSORFLOW)
-		out->proof = "every tensor has a checksum and finite numbers";
+	*out_format = file.format;
 	for (int64_t i = 0; status == OK && i < file.count; i++) {
 		status = verify_tensor(&file.tensors[i]);
-		out->bytes += file.tensors[i].count * dtype_element_bytes(file.tensors[i].dtype);
+		*out_bytes += file.tensors[i].count * dtype_element_bytes(file.tensors[i].dtype);
 	}
 	weights_file_close(&file);
 	return status;
+}
+
+static enum status verify_weights(const char *path, struct finding *out)
+{
+	enum weights_format format;
+	out->proof = "format rules and finite numbers only: such files have no checksums";
+	TRY(manifest_verify_file(path));
+	TRY(verify_tensors(path, &format, &out->bytes));
+	if (format == WEIGHTS_TENSORFLOW)
+		out->proof = "every tensor has a checksum and finite numbers";
+	return OK;
+}
+
+/* A folder with a manifest. Checksums say that the bytes are those that were written, not that they are numbers. */
+static enum status verify_manifest(const char *path, struct finding *out)
+{
+	struct manifest_facts facts;
+	struct model_source source;
+	enum weights_format format;
+	int64_t bytes = 0;
+	out->proof = "all bytes are covered by checksums, and every weight is finite";
+	TRY(manifest_verify(path, &facts));
+	out->bytes = facts.bytes;
+	TRY(model_source_find(path, &source));
+	return verify_tensors(source.weights, &format, &bytes);
+}
+
+static enum status verify_checkpoint(const char *path, struct finding *out)
+{
+	TRY(verify_manifest(path, out));
+	out->proof = "all bytes are covered by checksums, and weights, moments and record are such as training makes";
+	return checkpoint_verify_values(path);
 }
 
 static enum status verify_vocab_size(const char *path, const struct model_config *config)
@@ -340,7 +360,7 @@ static enum status verify_vocabulary(const char *path, struct finding *out)
 /* What verifies each kind. Runs, their data and sweeps are verified part by part; json, and folders that are none of these, are
  * not. */
 static enum status (*const proofs[PATH_KINDS])(const char *path, struct finding *out) = {
-	[PATH_CHECKPOINT] = verify_manifest,
+	[PATH_CHECKPOINT] = verify_checkpoint,
 	[PATH_FINISHED_MODEL] = verify_manifest,
 	[PATH_INT8_MODEL] = verify_manifest,
 	[PATH_SENTENCE_MODEL] = verify_sentence_folder,

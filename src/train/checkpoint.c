@@ -1,9 +1,11 @@
 /* A checkpoint's record of where a run stood. Saving is in checkpoint_writer.c, loading of weights and moments in
  * checkpoint_load.c. */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "train/checkpoint_internal.h"
 #include "weights/manifest.h"
@@ -80,12 +82,27 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 /* More than any run counts, and so little that sums of such counts stay far from the end of 64 bits. */
 #define COUNT_LIMIT (INT64_C(1) << 56)
 
+/* Three thousand years. */
+#define SECONDS_LIMIT 1e11
+
 /* A count from 0 to `limit`, which every record has. */
 static enum status read_count(const struct json *object, const char *file, const char *key, int64_t limit, int64_t *out)
 {
 	*out = -1;
 	TRY(json_get_integer(object, file, key, 0, limit, out));
 	return *out >= 0 ? OK : error_set(ERR_DATA, "'%s': damaged: \"%s\" is missing", file, key);
+}
+
+/* A loss is a float: so many of them cannot come to more. */
+static enum status losses_read(const struct json *root, const char *file, struct train_state *state)
+{
+	state->loss_sum = json_member(root, "loss_count") ? NAN : 0; /* both, or neither */
+	TRY(json_get_number(root, file, "loss_sum", &state->loss_sum));
+	TRY(json_get_integer(root, file, "loss_count", 0, state->step, &state->loss_count));
+	if (fabs(state->loss_sum) <= (double)state->loss_count * FLT_MAX)
+		return OK;
+	return error_set(ERR_DATA, "'%s': damaged: \"loss_sum\" is %g, of %" PRId64 " losses", file, state->loss_sum,
+			 state->loss_count);
 }
 
 /* A measure by which checkpoints are compared. While that could only be a loss it was called one. */
@@ -117,8 +134,14 @@ static enum status phase_read(const struct json *root, const char *file, struct 
 static enum status best_read(const struct json *root, const char *file, struct train_state *state)
 {
 	const struct json *record = json_member(root, "best");
-	TRY(json_get_integer(record, file, "step", 0, state->step, &state->best_step));
-	return read_score(record, file, "score", "loss", &state->best_score);
+	if (!record)
+		return OK;
+	state->best_score = NAN;
+	TRY(json_get_integer(record, file, "step", 1, state->step, &state->best_step));
+	TRY(read_score(record, file, "score", "loss", &state->best_score));
+	if (state->best_step < 1 || !isfinite(state->best_score))
+		return error_set(ERR_DATA, "'%s': damaged: \"best\" is incomplete", file);
+	return OK;
 }
 
 /* A time that every record has (`absent` is negative), or what it is where there is none. */
@@ -126,19 +149,29 @@ static enum status seconds_read(const struct json *root, const char *file, const
 {
 	*out = absent;
 	TRY(json_get_number(root, file, key, out));
-	return *out >= 0 && isfinite(*out) ? OK : error_set(ERR_DATA, "'%s': damaged: \"%s\" is not a time", file, key);
+	return *out >= 0 && *out <= SECONDS_LIMIT ? OK : error_set(ERR_DATA, "'%s': damaged: \"%s\" is not a time", file, key);
 }
 
 /* "00c3…", the 16 digits of put_hash. */
-static enum status hash_read(const struct json *root, const char *file, const char *key, uint64_t *out)
+static enum status hash_read(const struct json *root, const char *file, const char *key, bool must_be_there, uint64_t *out)
 {
 	const char *text = NULL;
-	char *end = NULL;
 	TRY(json_get_string(root, file, key, &text));
-	if (text)
-		*out = strtoull(text, &end, 16);
-	if (!text || !*text || *end)
+	if (!text && !must_be_there)
+		return OK;
+	if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
 		return error_set(ERR_DATA, "'%s': damaged: \"%s\" is not a hash", file, key);
+	*out = strtoull(text, NULL, 16);
+	return OK;
+}
+
+/* Those that are compared as texts where they are needed; some are not in every checkpoint. */
+static enum status check_hashes(const struct json *root, const char *file)
+{
+	static const char *const keys[] = {"evaluation_hash", "vocab_hash", "teacher_hash"};
+	uint64_t hash;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		TRY(hash_read(root, file, keys[i], false, &hash));
 	return OK;
 }
 
@@ -165,15 +198,15 @@ enum status checkpoint_state_read(const struct json *root, const char *file, str
 	TRY(read_count(root, file, "tokens", COUNT_LIMIT, &state->tokens));
 	TRY(seconds_read(root, file, "seconds", -1, &state->seconds));
 	TRY(seconds_read(root, file, "elapsed", 0, &state->elapsed));
-	TRY(json_get_number(root, file, "loss_sum", &state->loss_sum));
-	TRY(json_get_integer(root, file, "loss_count", 0, COUNT_LIMIT, &state->loss_count));
+	TRY(losses_read(root, file, state));
 	TRY(read_count(root, file, "epoch", COUNT_LIMIT, &state->epoch));
-	TRY(read_count(root, file, "epoch_first_sample", COUNT_LIMIT, &state->epoch_first_sample));
+	TRY(read_count(root, file, "epoch_first_sample", state->samples, &state->epoch_first_sample));
 	TRY(read_count(root, file, "skipped_steps", state->step, &state->skipped_steps));
 	TRY(phase_read(root, file, state));
 	TRY(best_read(root, file, state));
-	TRY(guard_read(&state->guard, json_member(root, "guard"), file));
-	return hash_read(root, file, "data_hash", data_hash);
+	TRY(guard_read(&state->guard, json_member(root, "guard"), file, state->step));
+	TRY(check_hashes(root, file));
+	return hash_read(root, file, "data_hash", true, data_hash);
 }
 
 enum status checkpoint_update_count(const struct json *root, const char *file, int64_t *out)

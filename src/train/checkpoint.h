@@ -109,6 +109,8 @@ MUST_USE enum status checkpoint_read_state(const char *path, struct json_documen
 /* Weights and moments, from any back end's or precision's checkpoint, of any number of ranks: of the moments a rank
  * takes what it owns. */
 MUST_USE enum status checkpoint_load(const char *path, struct model *model, struct replica *replica, struct optimizer *optimizer);
+/* Are the record and the moments such as training makes? ERR_DATA says which are not. Checksums alone do not say that. */
+MUST_USE enum status checkpoint_verify_values(const char *path);
 /* The mean of the weights so far, of a checkpoint whose state says that there is one. */
 MUST_USE enum status checkpoint_load_average(const char *path, struct average *average);
 

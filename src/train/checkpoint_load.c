@@ -1,5 +1,6 @@
 /* Weights and moments of a checkpoint, into a model and optimiser of any back end and precision. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
 
+#define MEANS_PREFIX "exp_avg."
 #define SQUARES_PREFIX "exp_avg_sq."
 
 int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer, struct slab_source out[SLAB_SOURCES])
@@ -50,21 +52,68 @@ static void put_values(struct backend *be, const struct destination *to, const s
 					 (size_t)(end - first) * element);
 }
 
-/* Numbers that no training comes to: they would go on into the weights. `host` holds the whole tensor. */
+/* Numbers that no training comes to: they would go on into the weights. */
+static enum status bad_value(const char *path, const char *name, int64_t at, const char *what)
+{
+	enum status status = error_set(ERR_DATA, "'%s': value %" PRId64 " of '%s' is %s", path, at, name, what);
+	error_hint("the checkpoint is damaged, whatever its checksums say: resume from an earlier one (--resume_from)");
+	return status;
+}
+
+static double value_at(const void *host, enum dtype dtype, int64_t i)
+{
+	return dtype == DTYPE_F64 ? ((const double *)host)[i] : (double)((const float *)host)[i];
+}
+
+/* `host` holds the whole tensor. */
 static enum status check_values(const char *path, const char *name, const void *host, enum dtype dtype, int64_t count)
 {
 	int64_t at = first_not_finite(host, dtype, count);
-	bool squares = strncmp(name, SQUARES_PREFIX, strlen(SQUARES_PREFIX)) == 0, negative = false;
-	for (int64_t i = 0; at < 0 && squares && i < count; i++) {
-		negative = dtype == DTYPE_F64 ? ((const double *)host)[i] < 0 : ((const float *)host)[i] < 0;
-		at = negative ? i : at;
-	}
-	if (at < 0)
+	if (at >= 0)
+		return bad_value(path, name, at, "not finite");
+	bool squares = strncmp(name, SQUARES_PREFIX, strlen(SQUARES_PREFIX)) == 0;
+	for (int64_t i = 0; squares && i < count; i++)
+		if (value_at(host, dtype, i) < 0)
+			return bad_value(path, name, i, "negative, which a mean of squares cannot be");
+	return OK;
+}
+
+/* A mean m of gradients and a mean v of their squares: by Cauchy and Schwarz |m| is at most (1 - b1) / sqrt((1 - b2)(1 - b1²/b2))
+ * times sqrt(v), 7 times for 0.9 and 0.999. This is a thousand times as much, for other b1 and b2, and small m are let be: where
+ * b1² is beyond b2, m outlives v. */
+#define MEAN_MOST 1e4
+#define MEAN_LARGE 1e3
+
+static enum status number_at(const struct safetensors_entry *entry, const char *path, int64_t i, double *out)
+{
+	struct safetensors_entry one = *entry;
+	one.bytes = entry->bytes / (uint64_t)entry->count;
+	one.data = (const unsigned char *)entry->data + (uint64_t)i * one.bytes;
+	one.count = 1;
+	return safetensors_to_double(&one, path, out);
+}
+
+/* An update by a mean that its mean of squares does not bear would throw the weight to anywhere. */
+static enum status check_means(const char *path, const struct safetensors *file, const char *name, const void *host,
+			       enum dtype dtype, int64_t count)
+{
+	char squares_name[160], what[160];
+	if (strncmp(name, MEANS_PREFIX, strlen(MEANS_PREFIX)) != 0)
 		return OK;
-	enum status status = error_set(ERR_DATA, "'%s': value %" PRId64 " of '%s' is %s", path, at, name,
-				       negative ? "negative, which a mean of squares cannot be" : "not finite");
-	error_hint("resume from an earlier checkpoint (--resume_from)");
-	return status;
+	snprintf(squares_name, sizeof(squares_name), SQUARES_PREFIX "%s", name + strlen(MEANS_PREFIX));
+	const struct safetensors_entry *squares = safetensors_find(file, squares_name);
+	for (int64_t i = 0; i < count && squares && squares->count == count; i++) {
+		double mean = value_at(host, dtype, i), square;
+		if (fabs(mean) < MEAN_LARGE)
+			continue;
+		TRY(number_at(squares, path, i, &square));
+		if (fabs(mean) < MEAN_MOST * sqrt(square))
+			continue;
+		snprintf(what, sizeof(what), "%.3g, which cannot be the mean of gradients whose squares have a mean of %.3g",
+			 mean, square);
+		return bad_value(path, name, i, what);
+	}
+	return OK;
 }
 
 /* The values of tensor `name`, which must be `count`, as `dtype`. */
@@ -76,7 +125,8 @@ static enum status entry_read(const char *path, const struct safetensors *file, 
 		return error_set(ERR_STATE, "'%s': '%s' is %s", path, name, entry ? "of another size" : "missing");
 	file_check_advance(check, &file->map, (const unsigned char *)entry->data + entry->bytes - file->map.data);
 	TRY(dtype == DTYPE_F64 ? safetensors_to_double(entry, path, host) : safetensors_to_float(entry, path, host));
-	return check_values(path, name, host, dtype, count);
+	TRY(check_values(path, name, host, dtype, count));
+	return check_means(path, file, name, host, dtype, count);
 }
 
 /* One "<kind>.<parameter>" set of a file into a device slab of any float type; of moments what this rank owns. */
@@ -191,4 +241,42 @@ enum status checkpoint_load(const char *path, struct model *model, struct replic
 done:
 	free(slab);
 	return status;
+}
+
+/* ---- Without a model ---- */
+
+static enum status verify_optimizer(const char *path)
+{
+	struct safetensors file;
+	struct file_check check;
+	int64_t longest = 0;
+	double *host = NULL;
+	TRY(file_check_begin(&check, path));
+	enum status status = safetensors_open(&file, path);
+	if (status != OK)
+		return file_check_end(&check, NULL, status);
+	for (int64_t i = 0; i < file.count; i++)
+		longest = larger(longest, file.entries[i].count);
+	status = memory_new(&host, longest, sizeof(*host), "copy of the moments");
+	for (int64_t i = 0; i < file.count && status == OK; i++) {
+		const struct safetensors_entry *entry = &file.entries[i];
+		enum dtype dtype = entry->dtype == ST_F64 ? DTYPE_F64 : DTYPE_F32;
+		status = entry_read(path, &file, &check, entry->name, dtype, entry->count, host);
+	}
+	status = file_check_end(&check, &file.map, status);
+	safetensors_close(&file);
+	free(host);
+	return status;
+}
+
+enum status checkpoint_verify_values(const char *path)
+{
+	char optimizer[PATH_BYTES];
+	struct json_document document;
+	struct train_state state;
+	uint64_t hash;
+	TRY(checkpoint_read_state(path, &document, &state, &hash));
+	json_release(&document);
+	TRY(path_join(optimizer, path, OPTIMIZER_NAME));
+	return verify_optimizer(optimizer);
 }

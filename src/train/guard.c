@@ -105,9 +105,6 @@ bool guard_is_exhausted(const struct guard_state *state, int64_t step)
 
 /* ---- In a checkpoint ---- */
 
-/* More steps than any run has. */
-#define GUARD_COUNT_LIMIT (INT64_C(1) << 56)
-
 static void write_ring(struct json_writer *writer, const char *key, const double *ring, int64_t observed)
 {
 	json_open(writer, key, '[');
@@ -147,25 +144,34 @@ static enum status read_ring(const struct json *object, const char *file, const 
 	return OK;
 }
 
-enum status guard_read(struct guard_state *out, const struct json *object, const char *file)
+/* The steps of the updates left out last; as many as there is room for, 0 where there have been fewer. */
+static enum status read_recent(const struct json *object, const char *file, int64_t steps, int64_t recent[GUARD_RECENT])
 {
-	*out = (struct guard_state){.skipped_in_row = -1, .observed = -1, .clean_steps = -1, .loss_scale = -1};
-	TRY(json_get_integer(object, file, "skipped_in_row", 0, GUARD_COUNT_LIMIT, &out->skipped_in_row));
-	TRY(json_get_number(object, file, "loss_scale", &out->loss_scale));
-	TRY(json_get_integer(object, file, "clean_steps", 0, GUARD_COUNT_LIMIT, &out->clean_steps));
-	TRY(json_get_bool(object, file, "dynamic", &out->dynamic));
-	TRY(json_get_integer(object, file, "observed", 0, GUARD_COUNT_LIMIT, &out->observed));
-	if (out->skipped_in_row < 0 || out->clean_steps < 0 || out->observed < 0 || !(out->loss_scale >= 0) ||
-	    !isfinite(out->loss_scale))
-		return error_set(ERR_DATA, "'%s': damaged: \"guard\" is incomplete", file);
-	TRY(read_ring(object, file, "losses", out->observed, out->losses));
-	TRY(read_ring(object, file, "norms", out->observed, out->norms));
-	const struct json *recent = json_member(object, "recent");
-	int i = 0;
-	for (const struct json *item = recent ? recent->first_child : NULL; item && i < GUARD_RECENT; item = item->next) {
-		bool step =
-			item->kind == JSON_NUMBER && item->is_integer && item->integer >= 0 && item->integer <= GUARD_COUNT_LIMIT;
-		out->recent[i++] = step ? item->integer : 0;
+	const struct json *array = json_member(object, "recent");
+	if (!array || array->kind != JSON_ARRAY || array->child_count != GUARD_RECENT)
+		return error_set(ERR_DATA, "'%s': \"recent\" must hold %d steps", file, GUARD_RECENT);
+	for (const struct json *item = array->first_child; item; item = item->next) {
+		if (item->kind != JSON_NUMBER || !item->is_integer || item->integer < 0 || item->integer > steps)
+			return error_set(ERR_DATA, "'%s': \"recent\" must hold steps from 0 to %lld", file, (long long)steps);
+		*recent++ = item->integer;
 	}
 	return OK;
+}
+
+enum status guard_read(struct guard_state *out, const struct json *object, const char *file, int64_t steps)
+{
+	*out = (struct guard_state){.skipped_in_row = -1, .observed = -1, .clean_steps = -1, .loss_scale = -1};
+	TRY(json_get_integer(object, file, "skipped_in_row", 0, steps, &out->skipped_in_row));
+	TRY(json_get_number(object, file, "loss_scale", &out->loss_scale));
+	TRY(json_get_integer(object, file, "clean_steps", 0, steps, &out->clean_steps));
+	TRY(json_get_bool(object, file, "dynamic", &out->dynamic));
+	TRY(json_get_integer(object, file, "observed", 0, steps, &out->observed));
+	if (out->skipped_in_row < 0 || out->clean_steps < 0 || out->observed < 0)
+		return error_set(ERR_DATA, "'%s': damaged: \"guard\" is incomplete", file);
+	if (!(out->loss_scale > 0))
+		return error_set(ERR_DATA, "'%s': damaged: \"loss_scale\" is %g, which no loss can be multiplied by", file,
+				 out->loss_scale);
+	TRY(read_ring(object, file, "losses", out->observed, out->losses));
+	TRY(read_ring(object, file, "norms", out->observed, out->norms));
+	return read_recent(object, file, steps, out->recent);
 }

@@ -58,7 +58,7 @@ MUST_USE enum status guard_judge(struct guard_state *state, const struct guard_s
 bool guard_is_exhausted(const struct guard_state *state, int64_t step);
 
 void guard_write(const struct guard_state *state, struct json_writer *writer, const char *key);
-/* Of an object that guard_write made; anything else is ERR_DATA. */
-MUST_USE enum status guard_read(struct guard_state *out, const struct json *object, const char *file);
+/* Of an object that guard_write made after so many steps; anything else is ERR_DATA. */
+MUST_USE enum status guard_read(struct guard_state *out, const struct json *object, const char *file, int64_t steps);
 
 #endif

@@ -1,6 +1,8 @@
 #include "weights/finite_values.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -63,4 +65,19 @@ int64_t first_not_finite(const void *values, enum dtype dtype, int64_t count)
 		return first;
 	}
 	return -1;
+}
+
+enum status tensor_not_finite(const struct stored_tensor *tensor, double value, int64_t row, int64_t column,
+			      const char *parameter)
+{
+	char of[256] = "";
+	if (parameter)
+		snprintf(of, sizeof(of), " of '%.200s'", parameter);
+	enum status status = error_set(ERR_DATA,
+				       "'%s': tensor '%.200s' holds values that are not finite: the first is %g, in row %" PRId64
+				       ", column %" PRId64 "%s",
+				       tensor->path, tensor->name, value, row, column, of);
+	error_hint("the training run that wrote this file diverged, or the file is damaged: use an earlier checkpoint, or copy "
+		   "it again");
+	return status;
 }

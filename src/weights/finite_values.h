@@ -4,8 +4,14 @@
 
 #include <stdint.h>
 #include "backend/tensor.h"
+#include "base/error.h"
+#include "formats/stored_tensor.h"
 
-/* The index of the first of `count` values (DTYPE_F32 or DTYPE_F64) that is NaN or infinite; -1: all are finite. */
+/* The index of the first of `count` values (floats of any size) that is NaN or infinite; -1: all are finite. */
 int64_t first_not_finite(const void *values, enum dtype dtype, int64_t count);
+/* ERR_DATA that names file, tensor and place of the first such value; `parameter`: of which weight of a model row and column are;
+ * NULL: of the tensor itself. */
+enum status tensor_not_finite(const struct stored_tensor *tensor, double value, int64_t row, int64_t column,
+			      const char *parameter);
 
 #endif

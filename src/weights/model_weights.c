@@ -225,16 +225,9 @@ static enum status adapt(struct loader *loader, const struct stored_tensor *tens
 static enum status check_finite(const struct stored_tensor *tensor, const struct wanted *wanted, const float *values)
 {
 	int64_t at = first_not_finite(values, DTYPE_F32, wanted->parameter->count);
-	if (at < 0)
-		return OK;
-	enum status status = error_set(ERR_DATA,
-				       "'%s': tensor '%.200s' holds values that are not finite: the first is %g, in row %" PRId64
-				       ", column %" PRId64 " of '%s'",
-				       tensor->path, tensor->name, (double)values[at], at / wanted->columns, at % wanted->columns,
-				       wanted->parameter->name);
-	error_hint("the training run that wrote this file diverged, or the file is damaged: use an earlier checkpoint, or copy "
-		   "it again");
-	return status;
+	return at < 0 ? OK
+		      : tensor_not_finite(tensor, (double)values[at], at / wanted->columns, at % wanted->columns,
+					  wanted->parameter->name);
 }
 
 /* Of a tensor that can be taken as it lies. */

@@ -198,6 +198,7 @@ static void numbers_that_no_training_makes_are_refused(void **state)
 		{"optimizer.safetensors", "exp_avg.bert.pooler.dense.weight", NAN, "not finite"},
 		{"optimizer.safetensors", "exp_avg_sq.cls.predictions.bias", INFINITY, "not finite"},
 		{"optimizer.safetensors", "exp_avg_sq.bert.embeddings.LayerNorm.weight", -1, "negative"},
+		{"optimizer.safetensors", "exp_avg.bert.embeddings.LayerNorm.weight", 1e38F, "cannot be the mean of gradients"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		char file[64];
@@ -207,6 +208,9 @@ static void numbers_that_no_training_makes_are_refused(void **state)
 		seal("numbers/checkpoint-2", 2);
 		assert_program(3, cases[i].said, RUN("numbers", ""));
 		assert_said(cases[i].tensor);
+		assert_program(3, "", "verify %s/numbers/checkpoint-2", test_folder);
+		assert_non_null(strstr(buffer_string(&program_output), cases[i].said));
+		assert_non_null(strstr(buffer_string(&program_output), cases[i].tensor));
 		if (i == 0) {
 			assert_program(3, "not finite", "fill --model %s/numbers/checkpoint-2 'the [MASK] sees'", test_folder);
 			assert_program(3, "not finite",
@@ -233,6 +237,9 @@ static void records_that_cannot_be_true_are_refused(void **state)
 		{"\"format\": 1,", "\"format\": 2,", "format 2; this version reads formats up to 1", 4},
 		{"\"format\": 1,", "\"format\": 0,", "unknown format", 3},
 		{"\"guard\"", "\"guards\"", "\"guard\" is incomplete", 3},
+		{"\"loss_scale\": ", "\"loss_scale\": 0.0, \"before\": ", "which no loss can be multiplied by", 3},
+		{"\"seconds\": ", "\"seconds\": 1e308, \"before\": ", "is not a time", 3},
+		{"\"loss_sum\": ", "\"loss_sum\": 1e308, \"before\": ", "\"loss_sum\" is 1e+308", 3},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		make_run("record", "checkpoint-2");

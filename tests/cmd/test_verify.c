@@ -111,7 +111,7 @@ static void folders_without_checksums(void **state)
 	buffer_append(&spoilt, before.data, before.size);
 	memcpy(spoilt.data + spoilt.size - 4, &(float){NAN}, 4);
 	assert_ok(file_write(path, spoilt.data, spoilt.size));
-	assert_program(3, "not finite at element", "verify %s/run/final", test_folder);
+	assert_program(3, "are not finite: the first is nan, in row", "verify %s/run/final", test_folder);
 	assert_ok(file_write(path, before.data, before.size - 5));
 	assert_program(3, "model.safetensors", "verify %s", path);
 	assert_ok(file_write(path, before.data, before.size));

@@ -20,8 +20,10 @@ static const struct fuzz_seed seeds[] = {
 		  "\"epoch_first_sample\": 20, \"skipped_steps\": 0, \"update_count\": 5, \"phase\": {\"index\": 1, "
 		  "\"first_step\": 2, \"first_sample\": 8, \"first_token\": 80, \"evaluations\": 1, \"stalled\": 0, "
 		  "\"best_score\": 1}, \"evaluated_step\": 4, \"evaluated_score\": 1, \"best\": {\"step\": 3, \"score\": 2}, "
-		  "\"guard\": {\"skipped_in_row\": 1, \"recent\": [3], \"loss_scale\": 65536, \"clean_steps\": 1, "
-		  "\"dynamic\": true, \"observed\": 2, \"losses\": [1, 2], \"norms\": [3, 4]}, \"data_hash\": \"00ff\", "
+		  "\"guard\": {\"skipped_in_row\": 1, \"recent\": [0, 0, 0, 0, 0, 0, 0, 0, 2, 3], \"loss_scale\": 65536, "
+		  "\"clean_steps\": 1, "
+		  "\"dynamic\": true, \"observed\": 2, \"losses\": [1, 2], \"norms\": [3, 4]}, \"data_hash\": "
+		  "\"00ff00ff00ff00ff\", "
 		  "\"settings\": {}}"),
 	FUZZ_SEED("\1{\"format\": 2, \"step\": 5, \"data_hash\": \"1\"}"),
 	FUZZ_SEED("\2{\"model_type\": \"bert\", \"vocab_size\": 100, \"hidden_size\": 8, \"num_hidden_layers\": 1, "

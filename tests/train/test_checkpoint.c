@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/rng.h"
+#include "train/checkpoint_internal.h"
 #include "train/loop_world.h"
 #include "weights/manifest.h"
 
@@ -406,6 +407,130 @@ static void what_is_not_finite_is_not_saved(void **state)
 	}
 }
 
+/* ---- Records that no run writes ---- */
+
+/* A record with all that one can have. */
+static const char record[] =
+	"{\"format\": 1, \"step\": 5, \"samples\": 40, \"tokens\": 400, \"seconds\": 1.5, \"elapsed\": 2.5, \"loss_sum\": 30.5, "
+	"\"loss_count\": 4, \"epoch\": 1, \"epoch_first_sample\": 20, \"skipped_steps\": 1, \"update_count\": 4, \"phase\": "
+	"{\"index\": 1, \"first_step\": 2, \"first_sample\": 8, \"first_token\": 80, \"time_is_up\": true, \"averaged\": 3, "
+	"\"evaluations\": 1, \"stalled\": 0, \"best_score\": 1}, \"evaluated_step\": 4, \"evaluated_score\": 1, \"best\": "
+	"{\"step\": 3, \"score\": 2}, \"guard\": {\"skipped_in_row\": 1, \"recent\": [0, 0, 0, 0, 0, 0, 0, 0, 2, 3], "
+	"\"loss_scale\": 65536, \"clean_steps\": 1, \"dynamic\": true, \"observed\": 2, \"losses\": [1, 2], \"norms\": [3, 4]}, "
+	"\"data_hash\": \"00000000000000ff\", \"evaluation_hash\": \"00000000000000fe\", \"vocab_hash\": \"00000000000000fd\", "
+	"\"teacher_hash\": \"00000000000000fc\"}";
+
+/* The record with its value number `target` replaced, or left out: `with` NULL. Values are counted down to -1. */
+static void put_changed(struct json_writer *writer, const struct json *value, int64_t *target, const char *with,
+			const char **out_key)
+{
+	const char *key = value->key;
+	bool changed = (*target)-- == 0;
+	if (changed && key)
+		*out_key = key;
+	if (changed && !with)
+		return;
+	if (changed) {
+		json_put_written(writer, key, with);
+	} else if (value->kind == JSON_OBJECT || value->kind == JSON_ARRAY) {
+		json_open(writer, key, value->kind == JSON_OBJECT ? '{' : '[');
+		for (const struct json *child = value->first_child; child; child = child->next) {
+			int64_t before = *target;
+			put_changed(writer, child, target, with, out_key);
+			if (before >= 0 && *target < 0 && !child->key) /* in an array */
+				*out_key = key;
+		}
+		json_close(writer);
+	} else if (value->kind == JSON_STRING) {
+		json_put_string(writer, key, value->text);
+	} else if (value->kind == JSON_BOOL) {
+		json_put_bool(writer, key, value->boolean);
+	} else {
+		json_put_written(writer, key, value->text);
+	}
+}
+
+static bool is_one_of(const char *key, const char *list)
+{
+	char word[64];
+	snprintf(word, sizeof(word), " %s ", key);
+	return strstr(list, word) != NULL;
+}
+
+/* What such a value may be in a sound record. */
+static bool may_be(const char *key, const char *with)
+{
+	if (!with)
+		return is_one_of(key,
+				 " elapsed time_is_up averaged best_score evaluated_score best dynamic teacher_hash "
+				 "evaluation_hash vocab_hash ");
+	if (strcmp(with, "true") == 0 || strcmp(with, "false") == 0)
+		return is_one_of(key, " time_is_up dynamic ");
+	bool number = with[0] == '-' || (with[0] >= '0' && with[0] <= '9');
+	double x = number ? strtod(with, NULL) : NAN;
+	return number &&
+	       (is_one_of(key, " best_score evaluated_score score losses norms ") || (is_one_of(key, " loss_scale ") && x > 0) ||
+		(is_one_of(key, " loss_sum ") && fabs(x) < 1e38) || (is_one_of(key, " seconds elapsed ") && x >= 0 && x < 1e11));
+}
+
+/* Each value of the record made negative, huge, of another type, or left out. */
+static void every_field_of_a_record_counts(void **state)
+{
+	(void)state;
+	static const char *const values[] = {"-1",
+					     "1e308",
+					     "-1e308",
+					     "9223372036854775807",
+					     "72057594037927937",
+					     "0.5",
+					     "1e-320",
+					     "\"text\"",
+					     "\"\"",
+					     "null",
+					     "true",
+					     "false",
+					     "[]",
+					     "{}",
+					     NULL};
+	struct json_document document;
+	struct train_state read;
+	uint64_t hash;
+	int64_t tried = 0;
+	assert_ok(json_parse(&document, "record", record, strlen(record)));
+	assert_ok(checkpoint_state_read(document.root, "record", &read, &hash));
+	assert_true(read.best_step == 3 && read.guard.recent[9] == 3 && hash == 0xff);
+	for (int64_t target = 1, left = -1; left < 0; target++) {
+		for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+			struct buffer text = {0};
+			struct json_writer writer = {.out = &text};
+			struct json_document changed;
+			const char *key = NULL;
+			left = target;
+			put_changed(&writer, document.root, &left, values[i], &key);
+			if (left >= 0) {
+				buffer_release(&text);
+				break;
+			}
+			/* update_count is read with the moments. */
+			int64_t updates;
+			assert_ok(json_parse(&changed, "record", buffer_string(&text), text.size));
+			enum status status = checkpoint_state_read(changed.root, "record", &read, &hash);
+			if (status == OK)
+				status = checkpoint_update_count(changed.root, "record", &updates);
+			bool fine = status == ERR_DATA || (status == OK && may_be(key, values[i]));
+			fine |= status == ERR_STATE && is_one_of(key, " format "); /* a newer one */
+			if (!fine)
+				fail_msg("\"%s\" as %s: status %d", key, values[i] ? values[i] : "nothing", status);
+			tried++;
+			json_release(&changed);
+			buffer_release(&text);
+		}
+	}
+	json_release(&document);
+	print_message("%lld changed records\n", (long long)tried);
+	assert_true(tried > 800);
+}
+
 /* The disk is full while the finished model is written: nothing of it is left. */
 static void an_unfinished_model_goes(void **state)
 {
@@ -443,6 +568,7 @@ int main(void)
 		cmocka_unit_test(saves_what_was),
 		cmocka_unit_test(the_folder_goes_away),
 		cmocka_unit_test(what_is_not_finite_is_not_saved),
+		cmocka_unit_test(every_field_of_a_record_counts),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

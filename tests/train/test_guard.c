@@ -22,7 +22,7 @@ static struct guard_state gone_on_with(const struct guard_state *state, const ch
 		found[0] = '?';
 	}
 	assert_ok(json_parse(&document, "state", text.data, text.size));
-	assert_ok(guard_read(&out, json_member(document.root, "guard"), "state"));
+	assert_ok(guard_read(&out, json_member(document.root, "guard"), "state", 7));
 	json_release(&document);
 	buffer_release(&text);
 	return out;
