@@ -186,25 +186,6 @@ static enum status check_settings(const struct finetune_settings *settings)
 	return OK;
 }
 
-/* Identity of the files of training and dev sets, whatever model reads them. */
-static enum status hash_files(const struct finetune_settings *settings, uint64_t *out)
-{
-	const struct option_list *lists[] = {&settings->train, &settings->dev};
-	*out = 0;
-	for (int k = 0; k < 2; k++)
-		for (int64_t i = 0; i < lists[k]->count; i++) {
-			const char *value = lists[k]->values[i];
-			size_t name_size = set_name_size(value);
-			int64_t bytes;
-			uint32_t crc;
-			TRY(file_checksum(set_path(value), &bytes, &crc));
-			*out = hash64_combine(*out, (uint64_t)k << 32 | crc);
-			if (name_size > 0)
-				*out = hash64_combine(*out, hash64(value, name_size));
-		}
-	return OK;
-}
-
 /* Identity of a model: all its files, by their contents. */
 static enum status hash_model(const char *model, uint64_t *out)
 {
@@ -223,6 +204,42 @@ static enum status hash_model(const char *model, uint64_t *out)
 done:
 	model_files_release(&files);
 	return status;
+}
+
+/* Folds a file's contents into an identity. */
+static enum status add_file(uint64_t *hash, uint64_t kind, const char *path)
+{
+	int64_t bytes;
+	uint32_t crc;
+	TRY(file_checksum(path, &bytes, &crc));
+	*hash = hash64_combine(*hash, kind << 32 | crc);
+	return OK;
+}
+
+/* Identity of all that runs read besides their model: sets of examples, the teacher, and what --config_file and --vocab_file
+ * name. */
+static enum status hash_files(const struct finetune_settings *settings, uint64_t *out)
+{
+	const struct option_list *lists[] = {&settings->train, &settings->dev, &settings->test};
+	const char *const files[] = {settings->config_file, settings->vocab_file};
+	uint64_t teacher;
+	*out = 0;
+	for (uint64_t k = 0; k < 3; k++)
+		for (int64_t i = 0; i < lists[k]->count; i++) {
+			const char *value = lists[k]->values[i];
+			size_t name_size = set_name_size(value);
+			TRY(add_file(out, k, set_path(value)));
+			if (name_size > 0)
+				*out = hash64_combine(*out, hash64(value, name_size));
+		}
+	for (uint64_t k = 0; k < 2; k++)
+		if (files[k])
+			TRY(add_file(out, 3 + k, files[k]));
+	if (!settings->teacher)
+		return OK;
+	TRY(hash_model(settings->teacher, &teacher));
+	*out = hash64_combine(*out, teacher);
+	return OK;
 }
 
 /* The model of each run is the one that it began with. */
@@ -246,7 +263,7 @@ static enum status check_inputs(struct finetune_sweep *self, int64_t index)
 	uint64_t data, hash;
 	TRY(hash_files(settings, &data));
 	if (data != self->sweep.data)
-		return sweep_has_changed(&self->sweep, "the files of the training or dev sets have changed");
+		return sweep_data_have_changed(&self->sweep);
 	TRY(hash_model(model, &hash));
 	return sweep_set_model(&self->sweep, index, model, hash);
 }

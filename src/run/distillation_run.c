@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "train/ranks.h"
+#include "weights/config_file.h"
 
 /* ---- Which layers ---- */
 
@@ -196,6 +197,7 @@ enum status distillation_run_prepare(struct distillation_run *out, const struct 
 	struct model_config config;
 	const char *teacher = options->teacher;
 	TRY(model_source_find(teacher, &out->source));
+	TRY(model_files_look(&out->files, out->source.weights));
 	const char *where = out->source.config[0] ? out->source.config : teacher;
 	TRY(model_folder_config(where, &config));
 	TRY(model_folder_task(where, &out->folder));
@@ -245,6 +247,19 @@ static enum status compare_teacher(const struct distillation_run *distillation, 
 	return status;
 }
 
+/* What the teacher answers with: its weights, and how they are computed with. */
+static enum status hash_teacher(const struct model *model, const float *slab, uint64_t *out)
+{
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text};
+	config_file_put(&writer, &model->config, NULL);
+	enum status status = buffer_status(&text);
+	if (status == OK)
+		*out = hash64_combine(hash64(slab, (size_t)model->slab_count * sizeof(*slab)), hash64(text.data, text.size));
+	buffer_release(&text);
+	return status;
+}
+
 static enum status load(struct distillation_run *distillation, struct run *run)
 {
 	struct model *model = teacher_model(distillation->teacher);
@@ -254,7 +269,9 @@ static enum status load(struct distillation_run *distillation, struct run *run)
 	enum status status;
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights of the teacher"), done);
 	TRY_GOTO(model_weights_load(distillation->source.weights, model, &adaptation, slab, &report), done);
-	distillation->hash = run->teacher_hash = hash64(slab, (size_t)model->slab_count * sizeof(*slab));
+	TRY_GOTO(model_files_check(&distillation->files, distillation->source.weights), done);
+	TRY_GOTO(hash_teacher(model, slab, &distillation->hash), done);
+	run->teacher_hash = distillation->hash;
 	TRY_GOTO(compare_teacher(distillation, run), done);
 	status = teacher_set_weights(distillation->teacher, slab);
 done:
@@ -270,7 +287,7 @@ enum status distillation_run_allocate(struct distillation_run *distillation, str
 		return OK;
 	TRY(ranks_agree(run->machine->comm, teacher_allocate(distillation->teacher, limits, &distillation->settings)));
 	TRY(ranks_agree(run->machine->comm, load(distillation, run)));
-	snprintf(hash, sizeof(hash), "weights %016" PRIx64, distillation->hash);
+	snprintf(hash, sizeof(hash), "model %016" PRIx64, distillation->hash);
 	return ranks_count(run->machine->comm) > 1 ? comm_agree(run->machine->comm, "the teacher", hash) : OK;
 }
 
@@ -316,6 +333,7 @@ void distillation_run_release(struct distillation_run *distillation)
 {
 	teacher_free(distillation->teacher);
 	task_config_release(&distillation->folder);
+	model_files_release(&distillation->files);
 	free(distillation->pairs);
 	free(distillation->class_rows);
 	*distillation = (struct distillation_run){.teacher = NULL};

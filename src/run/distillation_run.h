@@ -5,6 +5,7 @@
 #include "run/run.h"
 #include "tasks/task.h"
 #include "train/distillation.h"
+#include "weights/model_files.h"
 #include "weights/model_folder.h"
 
 /* As given; borrowed. */
@@ -19,11 +20,12 @@ struct distillation_run {
 	struct distillation_settings settings; /* layers are its own */
 	struct layer_pair *pairs;
 	struct model_source source;
+	struct model_files files;  /* as they were when the first was read */
 	struct task_config folder; /* what the teacher's folder says of its head */
 	int32_t *class_rows;       /* [labels] of its head, in the student's order; NULL: as they are */
 	int32_t class_count;
 	struct teacher *teacher; /* NULL: nobody teaches */
-	uint64_t hash;           /* of its weights; once it is loaded */
+	uint64_t hash;           /* of its weights and configuration; once it is loaded */
 };
 
 /* Reads the teacher's folder except for its weights, and verifies that it answers the same task with the same vocabulary and

@@ -234,6 +234,11 @@ enum status sweep_has_changed(const struct sweep *sweep, const char *what)
 	return status;
 }
 
+enum status sweep_data_have_changed(const struct sweep *sweep)
+{
+	return sweep_has_changed(sweep, "files that the runs read (training, dev or test sets, or the teacher) have changed");
+}
+
 enum status sweep_set_data(struct sweep *sweep, uint64_t data)
 {
 	const char *recorded = NULL;
@@ -241,9 +246,7 @@ enum status sweep_set_data(struct sweep *sweep, uint64_t data)
 	put_data(own, data);
 	TRY(json_get_string(sweep->record.root, SWEEP_RECORD, "data", &recorded));
 	sweep->data = data;
-	return !recorded || strcmp(recorded, own) == 0
-		       ? OK
-		       : sweep_has_changed(sweep, "the files of the training or dev sets have changed");
+	return !recorded || strcmp(recorded, own) == 0 ? OK : sweep_data_have_changed(sweep);
 }
 
 enum status sweep_set_model(struct sweep *sweep, int64_t run, const char *path, uint64_t model)

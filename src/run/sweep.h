@@ -48,7 +48,7 @@ struct sweep {
 	struct json_document record; /* sweep.json as it was found; root NULL: there was none */
 	const char *measure, *set;   /* by which runs are judged, on which dev set ("": the only one); NULL: not known yet */
 	const char *published;       /* the run whose model was copied to --out last; NULL: none */
-	uint64_t data;               /* identity of the files of training and dev sets */
+	uint64_t data;               /* identity of all files that runs read besides their models */
 };
 
 /* Reads "learning_rate=2e-5,3e-5" and the like: words between spaces, in any number of texts. ERR_USAGE for what is none. */
@@ -58,10 +58,12 @@ MUST_USE enum status sweep_parse(struct sweep *sweep, const struct option_list *
 MUST_USE enum status sweep_make_runs(struct sweep *sweep);
 /* Takes over what DIR/sweep.json knows of the runs, if there is one, and says so in the log. */
 MUST_USE enum status sweep_load(struct sweep *sweep);
-/* Identity of the files of training and dev sets: ERR_STATE if they are not those that the sweep began with. */
+/* Identity of all files that its runs read besides their models: ERR_STATE if they are not those that the sweep began with. */
 MUST_USE enum status sweep_set_data(struct sweep *sweep, uint64_t data);
 /* "WHAT since the sweep in DIR began" as ERR_STATE. */
 MUST_USE enum status sweep_has_changed(const struct sweep *sweep, const char *what);
+/* The same error, for those who compare by themselves. */
+MUST_USE enum status sweep_data_have_changed(const struct sweep *sweep);
 /* Identity of the model of a run: ERR_STATE if it was another when the run began. `path` is for the message. */
 MUST_USE enum status sweep_set_model(struct sweep *sweep, int64_t run, const char *path, uint64_t model);
 /* By which measure of which dev set the runs are judged; NULL: not known yet. ERR_STATE if finished runs were judged otherwise.

@@ -68,6 +68,29 @@ static void another_teacher_is_noticed(void **state)
 	assert_said("--fresh");
 }
 
+/* The same weights in another number of heads answer otherwise. */
+static void another_configuration_is_noticed(void **state)
+{
+	(void)state;
+	char command[1024];
+	struct buffer text = {0};
+	snprintf(command, sizeof(command), "cp -r %s/tagging-teacher/final %s/copied && rm %s/copied/MANIFEST.json", test_folder,
+		 test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+#define COPIED(more)                                                                                                             \
+	"finetune -q --task tagging --model %s/base --train %s/tagging.train --dev %s/tagging.dev --out %s/tagging-copied "      \
+	"--teacher %s/copied --max_seq_length 24 --train_batch_size 16 --num_train_steps 4 --threads 1 " CPU more,               \
+		test_folder, test_folder, test_folder, test_folder, test_folder
+	assert_program(STOPPED, "", COPIED("--stop_at_step 2"));
+	assert_ok(file_read(test_path("copied/config.json"), 1 << 16, &text));
+	char *heads = strstr(buffer_string(&text), "\"num_attention_heads\": 3");
+	assert_non_null(heads);
+	heads[strlen("\"num_attention_heads\": ")] = '2';
+	assert_ok(file_write(test_path("copied/config.json"), text.data, text.size));
+	buffer_release(&text);
+	assert_program(ERR_STATE, "the teacher has changed since", COPIED(""));
+}
+
 /* A teacher that knows, and a student that learns from its answers alone, with the classes in another order. */
 static void classes_are_matched_by_name(void **state)
 {
@@ -176,6 +199,7 @@ int main(void)
 		cmocka_unit_test(ranks_and_micro_batches_learn_the_same),
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(another_teacher_is_noticed),
+		cmocka_unit_test(another_configuration_is_noticed),
 		cmocka_unit_test(classes_are_matched_by_name),
 		cmocka_unit_test(a_smaller_model_has_some_of_the_layers),
 		cmocka_unit_test(teachers_must_fit),

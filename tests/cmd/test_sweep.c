@@ -158,7 +158,8 @@ static void a_changed_sweep_keeps_what_it_can(void **state)
 	assert_program(ERR_STATE, "--weight_decay is '0.5'", SWEEP("whole", LISTS, "--weight_decay 0.5"));
 	assert_program(ERR_STATE, "--metric is 'accuracy'", SWEEP("whole", LISTS, "--metric accuracy"));
 	put_table("dev.tsv", 17, 3);
-	assert_program(ERR_STATE, "the files of the training or dev sets have changed", SWEEP("whole", LISTS, ""));
+	assert_program(ERR_STATE, "files that the runs read (training, dev or test sets, or the teacher) have changed",
+		       SWEEP("whole", LISTS, ""));
 	put_table("dev.tsv", 16, 3);
 	assert_program(ERR_STATE, "holds a sweep", BASE "--dev %s/dev.tsv --out %s/whole", test_folder, test_folder, test_folder,
 		       test_folder);
@@ -187,6 +188,24 @@ static void a_sweep_keeps_to_its_model(void **state)
 	assert_int_equal(rename(test_path("base"), test_path("other")), 0);
 	assert_int_equal(rename(test_path("kept"), test_path("base")), 0);
 	assert_program(75, "saved", SWEEP("model", LISTS, "--steps_this_run 3"));
+	/* Nor other test examples; the dev set is in a_changed_sweep_keeps_what_it_can. */
+	put_table("test.tsv", 9, 1);
+	assert_program(ERR_STATE, "files that the runs read", SWEEP("model", LISTS, ""));
+	put_table("test.tsv", 8, 1);
+	assert_program(75, "saved", SWEEP("model", LISTS, "--steps_this_run 3"));
+}
+
+/* A teacher that is replaced between the runs. */
+static void a_sweep_keeps_to_its_teacher(void **state)
+{
+	(void)state;
+#define TAUGHT(more)                                                                                                             \
+	BASE "--dev %s/dev.tsv --out %s/taught --teacher %s/teacher/final --sweep seed=1,2 " more, test_folder, test_folder,     \
+		test_folder, test_folder, test_folder
+	assert_program(0, "finished", BASE "--out %s/teacher --seed 1", test_folder, test_folder, test_folder);
+	assert_program(75, "saved", TAUGHT("--steps_this_run 3"));
+	assert_program(0, "finished", BASE "--out %s/teacher --seed 2 --fresh", test_folder, test_folder, test_folder);
+	assert_program(ERR_STATE, "files that the runs read", TAUGHT(""));
 }
 
 /* The models that are compared are named in --sweep alone. */
@@ -281,6 +300,7 @@ int main(void)
 		cmocka_unit_test(an_interrupted_sweep_goes_on),
 		cmocka_unit_test(a_changed_sweep_keeps_what_it_can),
 		cmocka_unit_test(a_sweep_keeps_to_its_model),
+		cmocka_unit_test(a_sweep_keeps_to_its_teacher),
 		cmocka_unit_test(models_are_compared),
 		cmocka_unit_test(ranks_sweep_together),
 		cmocka_unit_test(failed_runs_are_remembered),
