@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/stop.h"
+#include "cmd/command.h"
 #include "formats/stream.h"
 
 #define FORMAT_VERSION 1
@@ -171,9 +172,9 @@ static enum status write_out(struct run *run)
 	if (run->writer)
 		return file_writer_write(run->writer, run->out.data, run->out.size);
 	if (run->out.size > 0 && fwrite(run->out.data, 1, run->out.size, stdout) != run->out.size)
-		return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+		return command_output_failed();
 	if (fflush(stdout) != 0)
-		return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+		return command_output_failed();
 	return OK;
 }
 

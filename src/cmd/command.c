@@ -2,6 +2,7 @@
 #include "cmd/command.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,12 +287,21 @@ static enum status dispatch(int argc, char **argv)
 	return run_command(command, argc - 1, argv + 1);
 }
 
+enum status command_output_failed(void)
+{
+	if (errno == EPIPE) {
+		signal(SIGPIPE, SIG_DFL);
+		raise(SIGPIPE);
+	}
+	return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+}
+
 int command_main(int argc, char **argv)
 {
 	enum status status = dispatch(argc, argv);
 	errno = 0;
 	if ((fflush(stdout) != 0 || ferror(stdout)) && status == OK)
-		status = error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+		status = command_output_failed();
 	if (status == OK)
 		return OK;
 	struct error error = *error_last();

@@ -33,6 +33,10 @@ const struct command *command_find(const char *name); /* or NULL */
 /* `bertc ARGUMENTS`: everything but the process's own affairs; returns the exit code. */
 int command_main(int argc, char **argv);
 
+/* For a write to standard output that failed, errno being its reason: an error. But where its reader has gone, as `head` goes
+ * when it has enough, the process ends in silence, as by SIGPIPE. */
+MUST_USE enum status command_output_failed(void);
+
 /* Texts about all commands, appended to `out`. */
 void command_list_help(struct buffer *out);
 void command_list_man(struct buffer *out); /* bertc(1) */

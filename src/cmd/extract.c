@@ -62,7 +62,7 @@ static enum status output_write(struct output *output, const void *bytes, size_t
 	if (output->file)
 		return file_writer_write(output->file, bytes, size);
 	if (fwrite(bytes, 1, size, stdout) != size)
-		return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+		return command_output_failed();
 	return OK;
 }
 

@@ -104,7 +104,7 @@ static enum status print(struct fill *fill)
 {
 	TRY(buffer_status(&fill->out));
 	if (fwrite(fill->out.data, 1, fill->out.size, stdout) != fill->out.size || fflush(stdout) != 0)
-		return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+		return command_output_failed();
 	buffer_clear(&fill->out);
 	return OK;
 }

@@ -107,6 +107,16 @@ static enum status pretrain_phases(struct pretrain *pretrain)
 	return OK;
 }
 
+/* A plan needs the vocabulary and the tokens. Making them again may take hours, so they stay. */
+static void note_leftovers(const struct run *run)
+{
+	char mark[PATH_BYTES];
+	if (path_join(mark, run->folder.path, RUN_FOLDER_MARK) == OK && file_exists(mark))
+		log_note("nothing was trained; the prepared text stays in '%s/data', so the same command without --plan starts "
+			 "at once",
+			 run->folder.path);
+}
+
 static enum status pretrain_run_folder(struct pretrain *pretrain)
 {
 	struct run *run = &pretrain->run;
@@ -129,7 +139,10 @@ static enum status pretrain_run_folder(struct pretrain *pretrain)
 	TRY(run_open_device(run));
 	TRY(pretraining_run_prepare(&pretrain->pretraining, &pretrain->settings, pretrain->instances));
 	TRY(run_plan(run));
-	return pretrain->run_settings.folder.plan ? OK : run_train(run);
+	if (!pretrain->run_settings.folder.plan)
+		return run_train(run);
+	note_leftovers(run);
+	return OK;
 }
 
 static void release(struct pretrain *pretrain, enum status status)

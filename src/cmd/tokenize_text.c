@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/work_line.h"
+#include "cmd/command.h"
 #include "formats/stream.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
@@ -191,7 +192,7 @@ static enum status print_piece(struct run *run, bool *out_any)
 	run->lines += piece->closes_line;
 	work_line_release(run->line);
 	if (ferror(stdout))
-		return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+		return command_output_failed();
 	return OK;
 }
 
@@ -200,7 +201,7 @@ static enum status print_all(struct run *run)
 	for (bool any = true; any;)
 		TRY(print_piece(run, &any));
 	if (fflush(stdout) != 0)
-		return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+		return command_output_failed();
 	return OK;
 }
 

@@ -248,13 +248,35 @@ static void test_other_commands(void **state)
 	buffer_release(&json);
 }
 
+/* `bertc extract ... | head` has what it wants: that is no failure to report. */
+static void test_a_reader_that_leaves(void **state)
+{
+	(void)state;
+	struct buffer text = {0}, said = {0};
+	for (int i = 0; i < 100000; i++)
+		buffer_text(&text, "One more sentence is here.\n");
+	const char *path = test_path("many.txt"), *errors = test_path("many.errors");
+	assert_ok(file_write(path, text.data, text.size));
+	assert_int_equal(program("extract %s --out - 2>%s | head -n 1", path, errors), 0);
+	assert_string_equal(buffer_string(&program_output), "One more sentence is here.\n");
+	assert_ok(file_read(errors, 1 << 20, &said));
+	assert_null(strstr(buffer_string(&said), "standard output"));
+	buffer_release(&text);
+	buffer_release(&said);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_kind),  cmocka_unit_test(test_gutenberg),
-		cmocka_unit_test(test_large_dump), cmocka_unit_test(test_standard_streams_and_folders),
-		cmocka_unit_test(test_damage),     cmocka_unit_test(test_files_are_listed),
-		cmocka_unit_test(test_refused),    cmocka_unit_test(test_other_commands),
+		cmocka_unit_test(test_each_kind),
+		cmocka_unit_test(test_gutenberg),
+		cmocka_unit_test(test_large_dump),
+		cmocka_unit_test(test_standard_streams_and_folders),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_files_are_listed),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_other_commands),
+		cmocka_unit_test(test_a_reader_that_leaves),
 	};
 	return cmocka_run_group_tests(tests, set_up, program_teardown);
 }

@@ -189,6 +189,7 @@ static void test_what_does_not_fit(void **state)
 	assert_program(2, "tiny", "pretrain --corpus %s --model huge --out %s/new4", corpus, test_folder);
 	/* Data made for other settings, without a checkpoint, are made again, not silently used. */
 	assert_program(0, "memory plan", RUN("planned", "--plan"));
+	assert_said("nothing was trained; the prepared text stays in");
 	assert_program(0, "making it again", RUN("planned", "--plan --held_out_fraction 0"));
 	assert_false(file_exists(test_path("planned/data/train.held_out.bin")));
 	/* The text changes under a run. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "backend/cpu/onednn.h"
-#include "base/log.h"
+#include "backend/cpu/rate.h"
 #include "base/memory.h"
 
 /* A product of BERT-base's shape, (SLICES * 128, DEPTH) x (DEPTH, WIDTH): large enough to be no special case, small
@@ -12,7 +12,6 @@
 #define SLICES 16
 #define DEPTH 768
 #define WIDTH 768
-#define ROUNDS 8
 
 struct measure {
 	const struct product *product;
@@ -40,7 +39,6 @@ double cpu_gemm_rate(struct backend *be)
 	size_t packed_bytes = product_packed_bytes(measure.product);
 	size_t y_bytes = (size_t)pool_threads(be->pool) * ROW_MULTIPLE * WIDTH * sizeof(float);
 	struct arena arena;
-	double best = 0;
 	if (arena_create(&arena, x_bytes + packed_bytes + y_bytes + DEPTH * WIDTH * sizeof(float) + 4 * ARENA_ALIGNMENT,
 			 "measuring products") != OK)
 		return 0;
@@ -59,12 +57,7 @@ double cpu_gemm_rate(struct backend *be)
 			((uint16_t *)measure.x)[i] = float_to_bf16(value);
 	}
 	product_pack(measure.product, master, measure.packed, 0);
-	for (int round = 0; round < ROUNDS; round++) {
-		double started = clock_seconds();
-		pool_run(be->pool, SLICES, measure_slice, &measure);
-		double rate = 2.0 * SLICES * ROW_MULTIPLE * DEPTH * WIDTH / (clock_seconds() - started);
-		best = rate > best ? rate : best;
-	}
+	double rate = measured_rate(be->pool, SLICES, measure_slice, &measure, 2.0 * ROW_MULTIPLE * DEPTH * WIDTH);
 	arena_release(&arena);
-	return best;
+	return rate;
 }

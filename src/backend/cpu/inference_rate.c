@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "backend/cpu/rate.h"
 
-enum { TASKS = 16, ROWS = 120, WIDTH = 768, ROUNDS = 8 };
+enum { TASKS = 16, ROWS = 120, WIDTH = 768 };
 
 struct measure {
 	const struct packed_weight *weight;
@@ -39,7 +39,6 @@ double inference_gemm_rate(struct backend *be)
 	int64_t int8_row = int8_row_bytes(inference_kernels(), WIDTH);
 	size_t weight_bytes = inference_weight_bytes(be, &weight);
 	struct arena arena;
-	double best = 0;
 	if (arena_create(&arena,
 			 weight_bytes + WIDTH * WIDTH * sizeof(float) + ROWS * WIDTH * element + (size_t)(ROWS * int8_row) +
 				 y_bytes + 8 * ARENA_ALIGNMENT,
@@ -65,12 +64,7 @@ double inference_gemm_rate(struct backend *be)
 		measure.x = rows;
 		measure.row_bytes = int8_row;
 	}
-	for (int round = 0; round < ROUNDS; round++) {
-		double started = clock_seconds();
-		pool_run(be->pool, TASKS, measure_task, &measure);
-		double rate = 2.0 * TASKS * ROWS * WIDTH * WIDTH / (clock_seconds() - started);
-		best = rate > best ? rate : best;
-	}
+	double rate = measured_rate(be->pool, TASKS, measure_task, &measure, 2.0 * ROWS * WIDTH * WIDTH);
 	arena_release(&arena);
-	return best;
+	return rate;
 }

@@ -72,7 +72,7 @@ struct cpu_scratch {
 	struct inference_scratch inference;
 };
 
-/* backend_functions.gemm_rate: best of a few rounds of a product of BERT-base's shape, all threads. */
+/* backend_functions.gemm_rate: of a product of BERT-base's shape, all threads. */
 double cpu_gemm_rate(struct backend *be);
 /* backend_functions.whole_product. */
 enum status cpu_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs, int64_t inputs,

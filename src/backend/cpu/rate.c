@@ -1,0 +1,50 @@
+#include "backend/cpu/rate.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/memory.h"
+
+#define ROUNDS 8
+
+struct measured {
+	int64_t count;
+	pool_task *task;
+	void *context;
+	double *seconds; /* the best round of each worker */
+};
+
+static double thread_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void measure_worker(void *context, int64_t index, int worker)
+{
+	(void)index;
+	const struct measured *measured = context;
+	for (int round = 0; round < ROUNDS; round++) {
+		double started = thread_seconds();
+		for (int64_t i = 0; i < measured->count; i++)
+			measured->task(measured->context, i, worker);
+		double seconds = thread_seconds() - started;
+		if (round == 0 || seconds < measured->seconds[worker])
+			measured->seconds[worker] = seconds;
+	}
+}
+
+double measured_rate(struct pool *pool, int64_t count, pool_task *task, void *context, double flops)
+{
+	struct measured measured = {.count = count, .task = task, .context = context};
+	double rate = 0;
+	if (memory_new(&measured.seconds, pool_threads(pool), sizeof(*measured.seconds), "measuring") != OK)
+		return 0;
+	pool_run_each(pool, measure_worker, &measured);
+	for (int i = 0; i < pool_threads(pool); i++)
+		if (measured.seconds[i] > 0)
+			rate += (double)count * flops / measured.seconds[i];
+	free(measured.seconds);
+	return rate;
+}
