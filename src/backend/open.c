@@ -47,7 +47,7 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 		return status;
 	}
 	if (settings->cudnn && strcmp(settings->device, "cuda") != 0) {
-		enum status status = error_set(ERR_USAGE, "--attention cudnn: '%s' is no GPU", settings->device);
+		enum status status = error_set(ERR_USAGE, "--attention cudnn: '%s' is not a GPU", settings->device);
 		error_hint("give --attention own, or --device cuda");
 		return status;
 	}

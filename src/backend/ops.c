@@ -848,7 +848,7 @@ void adamw(struct replica *r, const struct adamw *a)
 	check_copy(&c, &a->copy, count);
 	for (int64_t i = 0, end = 0; i < a->range_count; end = a->ranges[i].offset + a->ranges[i].count, i++)
 		if (a->ranges[i].offset < end || a->ranges[i].count < 0 || a->ranges[i].offset + a->ranges[i].count > count.size)
-			mismatch(&c, "range %" PRId64 " is not behind the one before and within 'w'", i);
+			mismatch(&c, "range %" PRId64 " does not follow the one before it within 'w'", i);
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->adamw(r, a);

@@ -200,7 +200,7 @@ static enum status check_part(const char *path, const struct file_writer_state *
 	TRY(checksum_of(path, state->offset, NULL, NULL, &bytes, &crc));
 	if (bytes == state->offset && crc == state->crc32c)
 		return OK;
-	enum status status = error_set(ERR_DATA, "'%s' is not what was written: its checksum is wrong", path);
+	enum status status = error_set(ERR_DATA, "'%s' has changed since it was written: its checksum is wrong", path);
 	error_hint("start over with --fresh, or remove this file");
 	return status;
 }

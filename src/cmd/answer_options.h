@@ -24,8 +24,7 @@ struct answer_settings {
 	 .role = ROLE_PLACE,                                                                                                     \
 	 .value_name = "FOLDER",                                                                                                 \
 	 .alias = "model_name_or_path",                                                                                          \
-	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with its configuration and vocabulary beside " \
-		 "it"},                                                                                                          \
+	 .help = "run folder, checkpoint, or any BERT folder or weights file with its configuration and vocabulary beside it"},  \
 		{.name = "input",                                                                                                \
 		 .type = OPTION_CHOICE,                                                                                          \
 		 .field = offsetof(settings, member.input),                                                                      \
@@ -33,37 +32,37 @@ struct answer_settings {
 		 .range = "auto|text",                                                                                           \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "FORM",                                                                                           \
-		 .help = "what a line is: auto takes the lines of a file as JSON if its first one is a JSON object, else as "    \
-			 "texts"},                                                                                               \
+		 .help = "what a line is: auto reads a file as JSON lines if its first line is a JSON object, and as texts "     \
+			 "otherwise"},                                                                                           \
 		{.name = "text_column",                                                                                          \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.text_column),                                                                \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "NAME",                                                                                           \
 		 .fallback_text = "text",                                                                                        \
-		 .help = "the member of a JSON object that holds its text"},                                                     \
+		 .help = "member of a JSON object that holds the text"},                                                         \
 		{.name = "pair_column",                                                                                          \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.pair_column),                                                                \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "NAME",                                                                                           \
-		 .fallback_text = "text_pair or pair, where there is one",                                                       \
-		 .help = "the member of a JSON object that holds the second text of a pair"},                                    \
+		 .fallback_text = "text_pair or pair, if there is one",                                                          \
+		 .help = "member of a JSON object that holds the second text of a pair"},                                        \
 		{.name = "pair_separator",                                                                                       \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.pair_separator),                                                             \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "TEXT",                                                                                           \
 		 .fallback_text = "none: a line is one text",                                                                    \
-		 .help = "what stands between the two texts of a pair in one line, as in 'a ||| b'; its last place counts"},     \
+		 .help = "what separates the two texts of a pair in one line, as in 'a ||| b'; its last occurrence counts"},     \
 		{.name = "max_seq_length",                                                                                       \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(settings, member.max_seq_length),                                                             \
 		 .range = "8..65536",                                                                                            \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "N",                                                                                              \
-		 .fallback_text = "what the folder says, at most the model's positions",                                         \
-		 .help = "tokens of a text at most, [CLS] and [SEP] included"},                                                  \
+		 .fallback_text = "as the folder says, but at most the model's number of positions",                             \
+		 .help = "maximum number of tokens per text, including [CLS] and [SEP]"},                                        \
 		{.name = "long_texts",                                                                                           \
 		 .type = OPTION_CHOICE,                                                                                          \
 		 .field = offsetof(settings, member.long_texts),                                                                 \
@@ -71,12 +70,13 @@ struct answer_settings {
 		 .range = "cut|windows|stop",                                                                                    \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "WHAT",                                                                                           \
-		 .help = "longer texts are cut and counted, taken in windows, or an error"},                                     \
+		 .help = "what to do with texts that are too long: cut and count them, split them into windows, or stop with "   \
+			 "an error"},                                                                                            \
 	{                                                                                                                        \
 		.name = "doc_stride", .type = OPTION_INTEGER, .field = offsetof(settings, member.doc_stride),                    \
 		.range = "1..65536", .role = ROLE_RESULT, .value_name = "N",                                                     \
-		.help = "tokens from the beginning of a window to that of the next",                                             \
-		.fallback_text = "as long as a window, or half of that where windows have to overlap"                            \
+		.help = "distance in tokens between the beginnings of two windows",                                              \
+		.fallback_text = "the length of a window, or half of it if windows must overlap"                                 \
 	}
 
 /* ... and where the answers go. */
@@ -93,7 +93,7 @@ struct answer_settings {
 #define FRESH_OPTION(offset)                                                                                                     \
 	{                                                                                                                        \
 		.name = "fresh", .type = OPTION_FLAG, .field = (offset), .fallback = "false", .role = ROLE_RUN,                  \
-		.help = "start over where an interrupted command left a part of --out"                                           \
+		.help = "start over even if an interrupted command left part of --out"                                           \
 	}
 
 #define MICRO_BATCH_OPTION(settings, member)                                                                                     \

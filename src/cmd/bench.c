@@ -65,7 +65,7 @@ static const struct option bench_options[] = {
 	 .field = FIELD(sentence_lengths),
 	 .fallback = "false",
 	 .role = ROLE_RUN,
-	 .help = "the lengths of English sentences, 29 tokens on average, at most --max_seq_length"},
+	 .help = "the lengths of English sentences, 29 tokens on average, with a maximum of --max_seq_length"},
 	{.name = "train_batch_size",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(train_batch_size),
@@ -112,7 +112,7 @@ static const struct option bench_options[] = {
 	 .field = FIELD(library),
 	 .fallback = "false",
 	 .role = ROLE_RUN,
-	 .help = "beside it, by turns, the same matrix products alone by the library's own calls"},
+	 .help = "also measure, in alternation, the same matrix products alone with the library's own calls"},
 	{.name = "json",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(json),
@@ -134,13 +134,11 @@ static const struct command_text bench_text = {
 		       "a GPU also of copies within its memory), measured in the same minutes. Only real tokens are counted "
 		       "as work, forward and backward, without recomputation.",
 	.examples =
-		"bertc bench\ta training step and a forward pass of BERT-base, 32 sequences of 128 tokens\n"
-		"bertc bench --model large --max_seq_length 512 --train_batch_size 4\tanother shape\n"
-		"bertc bench --model runs/mine/final --mode inference --mixed_lengths\ta model of one's own\n"
-		"bertc bench --mode inference --heads pooler --precision int8 --train_batch_size 1 --max_seq_length 20 --steps "
-		"200\t"
-		"the time that one short text takes\n"
-		"OMP_WAIT_POLICY=passive bertc bench --library --clock cpu\ton a busy machine, beside the library's own products",
+		"bertc bench\ta training step and a forward pass of BERT-base, 32 sequences of 128 tokens\nbertc bench --model "
+		"large --max_seq_length 512 --train_batch_size 4\tanother shape\nbertc bench --model runs/mine/final --mode "
+		"inference --mixed_lengths\tyour own model\nbertc bench --mode inference --heads pooler --precision int8 "
+		"--train_batch_size 1 --max_seq_length 20 --steps 200\tthe time for one short text\nOMP_WAIT_POLICY=passive "
+		"bertc bench --library --clock cpu\ton a busy machine, beside the library's own products",
 };
 
 /* --- time ------------------------------------------------------------------------------------------------------ */
@@ -523,7 +521,7 @@ static void print_run(const struct bench *bench, const struct run *run)
 	printf("\n%s: %.4f s a step, %.2f sequences/s, %.0f tokens/s; %.3f TFLOP/s of the model's work", run->title, step,
 	       bench->batch.sequence_count / step, bench->batch.token_count / step, run->flops / step * 1e-12);
 	if (rates->gemm > 0)
-		printf(", %.0f %% of the rate of products", 100 * run->flops / step / rates->gemm);
+		printf(", %.0f %% of the speed of matrix products", 100 * run->flops / step / rates->gemm);
 	if (run->weight_bytes > 0)
 		printf("\n%.2f ms, at least %.2f ms, in 99 of 100 rounds at most %.2f ms; %.2f x the floor: %.0f MB of weights "
 		       "at %.1f GB/s, or products "

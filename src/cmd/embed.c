@@ -31,13 +31,13 @@ static const struct option embed_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "NAME",
 	 .fallback_text = "the folder's default",
-	 .help = "a prompt of the sentence-transformers folder that is put before each text"},
+	 .help = "prompt of the sentence-transformers folder to put before each text"},
 	{.name = "prompt",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(prompt),
 	 .role = ROLE_RESULT,
 	 .value_name = "TEXT",
-	 .help = "put before each text, as it stands; an empty one turns the folder's default off"},
+	 .help = "put this before each text; an empty one turns off the folder's default"},
 	{.help = "Vectors"},
 	{.name = "pooling",
 	 .type = OPTION_CHOICE,
@@ -46,8 +46,8 @@ static const struct option embed_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "HOW",
 	 .fallback_text = "as the folder's modules.json says, else mean",
-	 .help = "what of the rows of a text is its vector: their mean, the row of [CLS], that row through the pooler, the "
-		 "maximum of each column; the others as sentence-transformers names them"},
+	 .help = "how the rows of a text become its vector: their mean, the row of [CLS], that row through the pooler, or the "
+		 "maximum of each column; the others as in sentence-transformers"},
 	{.name = "normalize",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(normalize),
@@ -60,7 +60,7 @@ static const struct option embed_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "LIST",
 	 .fallback_text = "-1, with --format google -1,-2,-3,-4",
-	 .help = "layers whose vectors are given one behind another: -1 is the last, 1 the first, 0 the embeddings"},
+	 .help = "layers whose vectors are concatenated: -1 is the last layer, 1 the first, 0 the embeddings"},
 	{.name = "truncate_dim",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(truncate_dim),
@@ -68,7 +68,7 @@ static const struct option embed_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
 	 .fallback_text = "as the folder says, else all",
-	 .help = "numbers of a vector that are given, cut after normalising"},
+	 .help = "keep only this many numbers of each vector, after normalization"},
 	{.help = "Output"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,
@@ -77,8 +77,8 @@ static const struct option embed_options[] = {
 	 .range = "jsonl|npy|tsv|google",
 	 .role = ROLE_RESULT,
 	 .value_name = "NAME",
-	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers with tabs; "
-		 "google: the rows of all tokens, as extract_features.py prints them"},
+	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers separated by "
+		 "tabs; google: the rows of all tokens, as extract_features.py prints them"},
 	ANSWER_OUTPUT_OPTIONS(struct embed_settings, answer),
 	{.help = "Machine"},
 	MICRO_BATCH_OPTION(struct embed_settings, answer.micro_batch_tokens),
@@ -95,8 +95,8 @@ static const struct command_text embed_text = {
 		       "defines its own pooling, normalization, prompt, and maximum length; for other folders it is the mean "
 		       "over the tokens, not normalized.",
 	.examples =
-		"bertc embed --model runs/vectors sentences.txt --format npy --out sentences.npy\ta NumPy array, a row a line\n"
-		"bertc embed --model BERT --format google --layers -1,-2 sentences.txt\twhat extract_features.py prints\n",
+		"bertc embed --model runs/vectors sentences.txt --format npy --out sentences.npy\ta NumPy array with one row per "
+		"line\nbertc embed --model BERT --format google --layers -1,-2 sentences.txt\twhat extract_features.py prints\n",
 };
 
 #define LAYERS_MOST 64
@@ -128,7 +128,7 @@ static enum status parse_layers(struct embed *embed, const char *text, int32_t m
 		long said = strtol(rest, &end, 10), layer = said < 0 ? most + 1 + said : said;
 		if (end == rest || (*end != ',' && *end != '\0') || layer < 0 || layer > most) {
 			enum status status =
-				error_set(ERR_USAGE, "--layers '%.80s': '%.20s' is no layer of this model", text, rest);
+				error_set(ERR_USAGE, "--layers '%.80s': '%.20s' is not a layer of this model", text, rest);
 			error_hint(
 				"write numbers with commas between them: -1 (the last) to -%d (the first), or 1 to %d, or 0 for "
 				"the embeddings",
@@ -179,11 +179,12 @@ static enum status check_embed(struct options *options)
 	TRY(saved_model_check(options, settings->answer.model));
 	TRY(text_arguments_check(options, "bertc embed --model FOLDER"));
 	if (strcmp(settings->format, "npy") == 0 && !settings->answer.out) {
-		status = error_set(ERR_USAGE, "--format npy needs --out FILE: the number of rows stands at its beginning");
+		status = error_set(ERR_USAGE,
+				   "--format npy needs --out FILE, since the number of rows is at the beginning of the file");
 		error_hint("name a file, or print --format tsv");
 	} else if (google && (settings->pooling || options_given(options, "normalize") || settings->truncate_dim > 0)) {
 		status = error_set(ERR_USAGE,
-				   "--format google gives the rows of all tokens: nothing is pooled, normalised or cut");
+				   "--format google prints the rows of all tokens: nothing is pooled, normalized, or truncated");
 	} else if (google && strcmp(settings->answer.long_texts, "windows") == 0) {
 		status = error_set(ERR_USAGE, "--format google takes no text in windows");
 	} else if (settings->pooling && strcmp(settings->pooling, "pooler") == 0 && settings->layers) {

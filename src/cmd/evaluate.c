@@ -42,8 +42,7 @@ static const struct option evaluate_options[] = {
 	 .field = FIELD(model),
 	 .role = ROLE_PLACE,
 	 .value_name = "FOLDER",
-	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with configuration and vocabulary beside "
-		 "it"},
+	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary beside it"},
 	CORPUS_OPTION(FIELD(corpus), "text to score the model on", NULL),
 	{.name = "data",
 	 .type = OPTION_LIST,
@@ -56,7 +55,7 @@ static const struct option evaluate_options[] = {
 	 .field = FIELD(input_file),
 	 .role = ROLE_PLACE,
 	 .value_name = "PATH...",
-	 .help = "static instances instead of text (TFRecord, HDF5, bertc's own): all of them once, as they are"},
+	 .help = "static instances instead of text (TFRecord, HDF5, bertc's own): each of them once, unchanged"},
 	INPUT_OPTIONS(struct evaluate_settings, input),
 	{.name = "test",
 	 .type = OPTION_LIST,
@@ -96,7 +95,7 @@ static const struct option evaluate_options[] = {
 	 .fallback = "0",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "instances scored, always the same ones; 0 = all"},
+	 .help = "number of instances to score, always the same ones; 0 = all"},
 	{.name = "micro_batch_tokens",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(micro_batch_tokens),
@@ -104,7 +103,7 @@ static const struct option evaluate_options[] = {
 	 .fallback = "8192",
 	 .role = ROLE_RUN,
 	 .value_name = "N",
-	 .help = "most tokens computed at a time"},
+	 .help = "maximum number of tokens computed at a time"},
 	{.name = "json",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(json),
@@ -122,12 +121,11 @@ static const struct command_text evaluate_text = {
 		    "--test [NAME=]FILE... [options] | --predictions FILE --test FILE [options]",
 	.summary = "evaluate a model on text or labelled examples, or a file of predictions",
 	.description =
-		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two "
-		"times, are scored on exactly the same predictions. Static instances (--input_file) bring their masks.\n\n"
-		"With --test a fine-tuned model is scored on labelled examples of its task.\n\n"
-		"With --predictions no model is run: the answers in a file, of whatever program, are compared with those of a "
-		"test set, and the measures are the official ones of SQuAD 1.1, of SQuAD 2.0 (--version_2_with_negative) or "
-		"of CMRC 2018.",
+		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two times, are "
+		"scored on exactly the same predictions. Static instances (--input_file) already have their masks.\n\nWith "
+		"--test, a fine-tuned model is scored on labelled examples of its task.\n\nWith --predictions, no model is run: "
+		"the answers in a file, from any program, are compared with those of a test set, and the measures are the "
+		"official ones of SQuAD 1.1, of SQuAD 2.0 (--version_2_with_negative) or of CMRC 2018.",
 	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output\n"
 		    "bertc evaluate --predictions predictions.json --test dev-v1.1.json\texact match and F1 of SQuAD",
 };

@@ -22,14 +22,14 @@ struct prediction_settings {
 		 .field = offsetof(type_, at.predictions),                                                                       \
 		 .role = ROLE_PLACE,                                                                                             \
 		 .value_name = "FILE",                                                                                           \
-		 .help = "answers to the questions of --test, any program's: predictions.json, "                                 \
-			 "or nbest_predictions.json for the best answer that is not empty"},                                     \
+		 .help = "answers to the questions in --test, from any program: predictions.json, or nbest_predictions.json "    \
+			 "for the best answer that is not empty"},                                                               \
 		{.name = "na_prob_file",                                                                                         \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(type_, at.na_prob_file),                                                                      \
 		 .role = ROLE_PLACE,                                                                                             \
 		 .value_name = "FILE",                                                                                           \
-		 .help = "how likely each question has no answer, such as null_odds.json: adds the best thresholds"},            \
+		 .help = "probability that each question has no answer, such as null_odds.json: adds the best thresholds"},      \
 		{.name = "na_prob_thresh",                                                                                       \
 		 .type = OPTION_NUMBER,                                                                                          \
 		 .field = offsetof(type_, at.na_prob_thresh),                                                                    \
@@ -39,8 +39,7 @@ struct prediction_settings {
 		 .help = "an answer whose value in --na_prob_file is above this counts as no answer"},                           \
 	{                                                                                                                        \
 		.name = "find_threshold", .type = OPTION_FLAG, .field = offsetof(type_, at.find_threshold), .fallback = "false", \
-		.role = ROLE_RUN,                                                                                                \
-		.help = "choose the threshold that answers best, over the best answers of nbest_predictions.json"                \
+		.role = ROLE_RUN, .help = "find the best threshold for the best answers in nbest_predictions.json"               \
 	}
 
 /* Reads `test`, compares and prints. ERR_USAGE: options that do not go together. */

@@ -56,7 +56,7 @@ static const struct option export_options[] = {
 	 .field = FIELD(head),
 	 .fallback = "true",
 	 .role = ROLE_PLACE,
-	 .help = "with the head that the model has; without it the encoder alone"},
+	 .help = "export the model's head; otherwise the encoder alone"},
 	{.name = "pooling",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(pooling),
@@ -64,20 +64,20 @@ static const struct option export_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "HOW",
 	 .fallback_text = "the folder's own; mean for sentence_transformers",
-	 .help = "how the rows of a text become one vector; the encoder is exported without another head then"},
+	 .help = "how the rows of a text become one vector; the encoder is then exported without any other head"},
 	{.name = "normalize",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(normalize),
 	 .fallback = "false",
 	 .role = ROLE_PLACE,
-	 .help = "vectors of texts are made to have length 1; those of a folder that says so always are"},
+	 .help = "scale the vectors of texts to length 1; always done if the folder says so"},
 	{.name = "calibrate",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(calibrate),
 	 .role = ROLE_PLACE,
 	 .value_name = "FILE",
 	 .fallback_text = "entries drawn from the vocabulary",
-	 .help = "int8: texts, one a line, on which the layers are tried; one that changes too much in int8 stays in bf16"},
+	 .help = "int8: texts, one per line, on which the layers are tried; a layer that changes too much in int8 stays in bf16"},
 	THREADS_OPTION(FIELD(threads)),
 	{.name = NULL},
 };
@@ -162,7 +162,7 @@ static enum status check_outside(const char *parent, const struct export_setting
 	if (!inside)
 		return OK;
 	enum status status =
-		error_set(ERR_USAGE, "--out '%s' lies in the model's folder, into which nothing is written", settings->out);
+		error_set(ERR_USAGE, "--out '%s' is inside the model's folder, which is never written to", settings->out);
 	error_hint("choose a place outside it");
 	return status;
 }

@@ -27,8 +27,7 @@ static const struct option fill_options[] = {
 	 .field = FIELD(model),
 	 .role = ROLE_PLACE,
 	 .value_name = "FOLDER",
-	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with configuration and vocabulary beside "
-		 "it"},
+	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary beside it"},
 	{.name = "top_k",
 	 .letter = 'k',
 	 .type = OPTION_INTEGER,
@@ -37,7 +36,7 @@ static const struct option fill_options[] = {
 	 .range = "1..100",
 	 .role = ROLE_RUN,
 	 .value_name = "K",
-	 .help = "words shown for each blank"},
+	 .help = "number of words to show for each blank"},
 	{.name = "json",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(json),
@@ -53,8 +52,8 @@ static const struct command_text fill_text = {
 	.name = "fill",
 	.synopsis = "--model FOLDER [options] TEXT...",
 	.summary = "fill in the [MASK] of a text",
-	.description = "Prints the most probable words for each [MASK], with their probabilities. A TEXT of - reads texts "
-		       "from standard input, one a line.",
+	.description = "Prints the most probable words for each [MASK], with their probabilities. A TEXT of - reads texts from "
+		       "standard input, one per line.",
 	.examples = "bertc fill --model runs/mine \"Paris is the [MASK] of France.\"\tthe five most probable words",
 };
 
@@ -276,7 +275,7 @@ static enum status open_model(struct fill *fill, struct pool *pool)
 	if (fill->model.fills_blanks)
 		return OK;
 	enum status status = error_set(ERR_USAGE, "'%s' has no head that predicts words", model);
-	error_hint("use a model of pre-training (BertForPreTraining, BertForMaskedLM); bertc embed works with this one");
+	error_hint("use a pre-trained model (BertForPreTraining, BertForMaskedLM); bertc embed works with this one");
 	return status;
 }
 

@@ -11,19 +11,19 @@ const struct option_foreign finetune_foreign[] = {
 	 .kind = FOREIGN_EITHER,
 	 .answer = FOREIGN_IGNORED,
 	 .option = "resume_from",
-	 .why = "a run resumes from its newest checkpoint by itself; --resume_from names another one"},
+	 .why = "a run automatically resumes from its newest checkpoint; --resume_from names another one"},
 	{.name = "skip_checkpoint",
 	 .kind = FOREIGN_FLAG,
 	 .answer = FOREIGN_MEANS,
 	 .option = "save_checkpoints_steps",
 	 .value = "0",
 	 .why = "the finished model is always saved"},
-	FLAG_LEFT_OUT("skip_cache", "the examples are read anew in every run"),
+	FLAG_LEFT_OUT("skip_cache", "the examples are read again in every run"),
 
 	/* Model */
 	VALUE_REFUSED("config_name", "--config_file names a config.json"),
 	VALUE_REFUSED("tokenizer_name", "--vocab_file names a vocabulary"),
-	FLAG_LEFT_OUT("ignore_mismatched_sizes", "a head with other classes is replaced by a new one, and that is said"),
+	FLAG_LEFT_OUT("ignore_mismatched_sizes", "a head with other classes is replaced by a new one, with a message"),
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
 
 	/* Data */

@@ -93,7 +93,8 @@ static bool trains(const struct options *options)
 static enum status nothing_to_do(void)
 {
 	enum status status = error_set(ERR_USAGE, "there is nothing to do: --do_train, --do_eval and --do_predict are false");
-	error_hint("at least one of them must be true; without any, the model is trained, evaluated and asked");
+	error_hint(
+		"at least one of them must be true; if none is given, the model is trained, evaluated, and used for predictions");
 	return status;
 }
 
@@ -123,7 +124,7 @@ enum status finetune_check(struct options *options)
 		TRY(options_blame(options, task_find(settings->task, &task, &layout)));
 	else if (!option_of_squad(options))
 		TRY(options_require(options, "task",
-				    "say what is to be learned, such as --task classification, --task squad or --task mrpc"));
+				    "say what to learn, such as --task classification, --task squad or --task mrpc"));
 	if (!training_is_meant && !is_asked(options, "do_eval", settings->do_eval) &&
 	    !is_asked(options, "do_predict", settings->do_predict))
 		TRY(options_blame(options, nothing_to_do()));
@@ -157,9 +158,9 @@ enum status finetune_inputs(struct options *options, bool *out_train)
 	bool predicts = is_asked(options, "do_predict", settings->do_predict);
 	*out_train = trains(options);
 	if (!*out_train)
-		log_note("nothing is trained%s: the model is evaluated and asked as it is",
+		log_note("nothing is trained%s: the model is evaluated and used as it is",
 			 options_given(options, "do_train") ? ""
-							    : ", since --do_train is not given beside --do_eval or --do_predict");
+							    : ", since --do_eval or --do_predict is given without --do_train");
 	if (!settings->task) {
 		log_note("--task squad is meant, since --%s is given", option_of_squad(options));
 		TRY(options_set(options, "task", "squad", ORIGIN_CHOSEN));

@@ -17,8 +17,8 @@
 const struct option finetune_options[] = {
 	{.help = "Task"},
 	TEXT("task", task, "task_name", "NAME",
-	     "what is to be learned: classification, pair, regression, multilabel, multiple_choice, tagging, relation, squad, "
-	     "embedding, reranking, rewriting, or a published task such as mrpc or mnli"),
+	     "what to learn: classification, pair, regression, multilabel, multiple_choice, tagging, relation, squad, embedding, "
+	     "reranking, rewriting, or a published task such as mrpc or mnli"),
 	FILES("train", train, "train_file", "labelled training examples: TSV, CSV, or JSON lines, detected from the content"),
 	FILES("dev", dev, "validation_file eval_file", "examples to evaluate on; each NAME= starts a separate set"),
 	FILES("test", test, "test_file predict_file", "examples to predict after training; labels are optional"),
@@ -34,19 +34,19 @@ const struct option finetune_options[] = {
 	 .field = FIELD(do_train),
 	 .role = ROLE_PLACE,
 	 .fallback_text = "true without do_eval and do_predict",
-	 .help = "whether the model is trained; if not, it is evaluated and asked as it is"},
+	 .help = "train the model; if false, it is evaluated and used as it is"},
 	{.name = "do_eval",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(do_eval),
 	 .role = ROLE_PLACE,
 	 .fallback_text = "true where there are dev sets",
-	 .help = "whether the dev sets are evaluated"},
+	 .help = "evaluate the dev sets"},
 	{.name = "do_predict",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(do_predict),
 	 .role = ROLE_PLACE,
 	 .fallback_text = "true with --test, false for the test files of --data_dir",
-	 .help = "whether the test sets are predicted"},
+	 .help = "predict the test sets"},
 	TEXT("text_column", text_column, "text_column_name", "COLUMN", "column of the text, by name or by number from 1"),
 	TEXT("pair_column", pair_column, NULL, "COLUMN", "column of the second text of a pair"),
 	TEXT("label_column", label_column, "label_column_name", "COLUMN", "column of the label"),
@@ -64,12 +64,10 @@ const struct option finetune_options[] = {
 	 .value_name = "WHAT",
 	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
 	{.help = "Relations"},
-	TEXT("negative_label", negative_label, NULL, "LABEL",
-	     "the class that says that there is nothing: it is left out of micro F1"),
+	TEXT("negative_label", negative_label, NULL, "LABEL", "the class that means \"no relation\", which micro F1 leaves out"),
 	TEXT("markers", markers, NULL, "A,B,C,D",
-	     "what stands before and behind the first and the second mention; otherwise found: << >> [[ ]], [E1] [/E1] [E2] "
-	     "[/E2], "
-	     "<e1> </e1> <e2> </e2>"),
+	     "what comes before and after the first and the second mention; detected by default: << >> [[ ]], [E1] [/E1] [E2] "
+	     "[/E2], <e1> </e1> <e2> </e2>"),
 	{.name = "marker_tokens",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(marker_tokens),
@@ -77,8 +75,8 @@ const struct option finetune_options[] = {
 	 .range = "auto|text|vocabulary",
 	 .role = ROLE_RESULT,
 	 .value_name = "WHAT",
-	 .help = "markers are read as text, or as entries of the vocabulary, which take free rows ([unused...]) if they have to; "
-		 "auto: entries if the vocabulary has them"},
+	 .help = "read markers as text, or as entries of the vocabulary, using free rows ([unused...]) if necessary; auto: "
+		 "entries if the vocabulary has them"},
 	{.name = "relation_head",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(relation_head),
@@ -86,22 +84,22 @@ const struct option finetune_options[] = {
 	 .range = "cls|markers",
 	 .role = ROLE_RESULT,
 	 .value_name = "WHAT",
-	 .help = "what the head reads: [CLS], or both opening markers side by side, for which transformers has no class"},
+	 .help = "what the head reads: [CLS], or both opening markers side by side (transformers has no class for such a model)"},
 	SQUAD_OPTIONS(struct finetune_settings, squad, ROLE_RESULT, NULL),
 	{.name = "find_threshold",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(find_threshold),
 	 .fallback = "false",
 	 .role = ROLE_RUN,
-	 .help = "SQuAD 2.0: choose null_score_diff_threshold on the first dev set when training is done"},
+	 .help = "SQuAD 2.0: choose null_score_diff_threshold on the first dev set after training"},
 	{.help = "Embeddings and rerankers"},
 	TEXT("negative_column", negative_column, NULL, "COLUMN[,COLUMN...]",
-	     "columns with texts that do not belong to the text: hard negatives"),
+	     "columns with texts that do not match the text (hard negatives)"),
 	TEXT("query_prompt", query_prompt, NULL, "TEXT",
-	     "put before the first text of each example of embeddings, such as 'query: '; default: the prompt of the model's "
+	     "prefix of the first text of each example for embeddings, such as 'query: '; default: the prompt of the model's "
 	     "folder"),
 	TEXT("document_prompt", document_prompt, "passage_prompt", "TEXT",
-	     "put before its other texts, such as 'passage: '; default: the prompt of the model's folder"),
+	     "prefix of the other texts, such as 'passage: '; default: the prompt of the model's folder"),
 	{.name = "temperature",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(temperature),
@@ -109,7 +107,7 @@ const struct option finetune_options[] = {
 	 .fallback = "0.05",
 	 .role = ROLE_RESULT,
 	 .value_name = "T",
-	 .help = "cosines are divided by it in the losses of embeddings (a scale of 1/T)"},
+	 .help = "divide cosines by this in the losses for embeddings (a scale of 1/T)"},
 	{.name = "pooling",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(pooling),
@@ -117,7 +115,7 @@ const struct option finetune_options[] = {
 	 .range = "auto|mean|cls",
 	 .role = ROLE_RESULT,
 	 .value_name = "HOW",
-	 .help = "the vector of a text is the mean of its rows, or that of [CLS]; auto: as the model's folder has it, else the "
+	 .help = "use the mean of a text's rows as its vector, or the row of [CLS]; auto: as the model's folder says, else the "
 		 "mean"},
 	{.name = "score_loss",
 	 .type = OPTION_CHOICE,
@@ -126,7 +124,7 @@ const struct option finetune_options[] = {
 	 .range = "cosent|cosine",
 	 .role = ROLE_RESULT,
 	 .value_name = "NAME",
-	 .help = "of embeddings learned from scores: cosent, which goes by the order of the scores; cosine, the squared "
+	 .help = "loss for embeddings learned from scores: cosent, which uses the order of the scores; cosine, the squared "
 		 "difference of cosine and score"},
 	{.help = "Model"},
 	{.name = "model",
@@ -156,7 +154,7 @@ const struct option finetune_options[] = {
 	 .field = FIELD(cased),
 	 .role = ROLE_RESULT,
 	 .fallback_text = "as the model's folder says",
-	 .help = "whether texts keep their upper-case letters and accents"},
+	 .help = "keep upper-case letters and accents"},
 	{.name = "max_seq_length",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(training.max_seq_length),
@@ -168,7 +166,7 @@ const struct option finetune_options[] = {
 	 .help = "maximum number of tokens per example; longer texts are truncated"},
 	DROPOUT_OPTIONS(struct finetune_settings, training),
 	TEXT("init_layers", init_layers, NULL, "N,N,...",
-	     "begin with only these layers of the model, counted from 0, such as 0,2,4"),
+	     "start with only these layers of the model, counted from 0, such as 0,2,4"),
 
 	{.help = "Distillation"},
 	{.name = "teacher",
@@ -177,7 +175,7 @@ const struct option finetune_options[] = {
 	 .role = ROLE_SOURCE,
 	 .value_name = "FOLDER",
 	 .alias = "teacher_model teacher_name_or_path",
-	 .help = "a model fine-tuned for the same task, from whose answers the model learns besides the labels"},
+	 .help = "a model fine-tuned for the same task; training uses its answers in addition to the labels"},
 	{.name = "distill_alpha",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(distill_alpha),
@@ -194,11 +192,10 @@ const struct option finetune_options[] = {
 	 .fallback = "2",
 	 .role = ROLE_RESULT,
 	 .value_name = "T",
-	 .help = "logits of both are divided by it before they become probabilities; the loss is multiplied by its square"},
+	 .help = "divide the logits of both models by this before the softmax; the loss is multiplied by its square"},
 	TEXT("distill_layers", distill_layers, NULL, "S:T,S:T...",
-	     "layers whose outputs the model learns, its own and the teacher's, where 0 is the embeddings: 1:3,2:6; uniform: "
-	     "all, "
-	     "spread evenly over the teacher's"),
+	     "pairs of the model's and the teacher's layers whose outputs are matched, 0 being the embeddings: 1:3,2:6; uniform: "
+	     "all, spread evenly over the teacher's"),
 	{.name = "distill_hidden_weight",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(distill_hidden_weight),
@@ -219,8 +216,8 @@ const struct option finetune_options[] = {
 	 .fallback = "false",
 	 .role = ROLE_RUN,
 	 .alias = "load_best_model_at_end",
-	 .help = "make the checkpoint that is best on the dev set the finished model; by default that is the last one, as in "
-		 "published recipes, so that the dev set's scores are not those of a choice made on it"},
+	 .help = "make the checkpoint that is best on the dev set the finished model; by default it is the last one, as in "
+		 "published recipes, so that the dev scores are not biased by a choice made on the dev set"},
 	{.name = "best_by",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(training.best_by),
@@ -249,7 +246,7 @@ const struct option finetune_options[] = {
 	{.help = "Numbers"},
 	NUMBER_OPTIONS(struct finetune_settings, training),
 
-	{.help = "Optimiser"},
+	{.help = "Optimizer"},
 	OPTIMIZER_OPTIONS(struct finetune_settings, training, NULL, "3e-5; 1e-4 for small models"),
 
 	{.help = "Device"},

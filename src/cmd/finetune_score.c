@@ -98,7 +98,7 @@ static enum status check_files(const struct finetune_settings *settings)
 	}
 	if (settings->vocab_file || settings->config_file) {
 		enum status status =
-			error_set(ERR_USAGE, "without training %s is not used: the model's own stands beside its weights",
+			error_set(ERR_USAGE, "without training, %s is not used: the model's own is beside its weights",
 				  settings->vocab_file ? "--vocab_file" : "--config_file");
 		error_hint("leave it out");
 		return status;

@@ -176,7 +176,7 @@ static enum status check_settings(const struct finetune_settings *settings)
 	const struct training_settings *training = &settings->training;
 	if (training->resume_from || training->resume_step >= 0)
 		return error_set(ERR_USAGE,
-				 "--sweep and --%s cannot be combined: each run goes on from its own newest checkpoint",
+				 "--sweep and --%s cannot be combined: each run resumes from its own newest checkpoint",
 				 training->resume_from ? "resume_from" : "resume_step");
 	if (!training->out) {
 		enum status status = error_set(ERR_USAGE, "--out is missing");
@@ -454,8 +454,8 @@ static enum status finish(struct finetune_sweep *self)
 				    " runs did equally well: the sweep does not tell which is best, and the first of them is "
 				    "kept",
 				    ties + 1);
-		log_note("%s %s: its model is in %s/final, its results beside it; each run keeps its finished model, their "
-			 "checkpoints are removed",
+		log_note("%s %s: its model is in %s/final and its results are beside it; each run keeps its finished model, and "
+			 "the checkpoints are removed",
 			 ties > 0 ? "the run that is kept is" : "the best run is", sweep->runs[best].name, sweep->folder);
 	}
 	buffer_release(&table);

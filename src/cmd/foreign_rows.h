@@ -76,7 +76,7 @@
 /* Arguments of transformers' examples and of its Trainer that mean the same for every script. */
 #define FOREIGN_TRANSFORMERS_ROWS                                                                                                \
 	VALUE_LEFT_OUT("cache_dir", "nothing is downloaded or kept between runs"),                                               \
-		FLAG_LEFT_OUT("overwrite_cache", "nothing is kept between runs that would have to be made again"),               \
+		FLAG_LEFT_OUT("overwrite_cache", "nothing is kept between runs that would have to be redone"),                   \
 		FLAG_REFUSED("push_to_hub", "--out is a folder; its final/ can be uploaded as it is"),                           \
 		VALUE_REFUSED("hub_model_id hub_token", "--out is a folder; its final/ can be uploaded as it is"),               \
 		FLAG_LEFT_OUT("use_fast_tokenizer use_slow_tokenizer", "there is one tokenizer, whose ids are those of both"),   \

@@ -67,12 +67,10 @@ static const struct command_text inspect_help = {
 		"other programs (.safetensors, PyTorch's .bin or .pt, the prefix or index of a TensorFlow checkpoint, .onnx), "
 		"instances as TFRecord or NVIDIA's HDF5, and a text, of which it shows how a corpus would be read. A masked "
 		"token is shown as the model sees it, with the answer behind it: [MASK]{cat}.",
-	.examples = "bertc inspect runs/mine\twhere a run stands\n"
-		    "bertc inspect task-onnx\tinputs and outputs of an exported model\n"
-		    "bertc inspect runs/mine/data/train\ttoken shards\n"
-		    "bertc inspect train.tfrecord --vocab_file vocab.txt --records 10\tinstances as text\n"
-		    "bertc inspect runs/mine/final/model.safetensors --tensors\tevery tensor\n"
-		    "bertc inspect uncased_L-12_H-768_A-12/bert_model.ckpt --tensors\ta checkpoint of Google's",
+	.examples = "bertc inspect runs/mine\tthe state of a run\nbertc inspect task-onnx\tinputs and outputs of an exported "
+		    "model\nbertc inspect runs/mine/data/train\ttoken shards\nbertc inspect train.tfrecord --vocab_file "
+		    "vocab.txt --records 10\tinstances as text\nbertc inspect runs/mine/final/model.safetensors --tensors\tevery "
+		    "tensor\nbertc inspect uncased_L-12_H-768_A-12/bert_model.ckpt --tensors\ta checkpoint of Google's",
 };
 
 static enum status inspect_vocab(const char *path, struct json_writer *writer)

@@ -64,7 +64,7 @@ enum status inspect_part(const struct inspect_settings *settings, const char *pa
 	TRY(part_file_read(path, &facts));
 	json_put_integer(writer, "bytes", facts.bytes);
 	if (!facts.has_note) {
-		json_put_string(writer, "state", "no note of its progress beside it: it cannot be gone on with");
+		json_put_string(writer, "state", "no record of its progress beside it: it cannot be resumed");
 		return OK;
 	}
 	json_put_string(writer, "state", "run the same command again to resume");

@@ -67,7 +67,7 @@ static const struct option option_table[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "FILE...",
 	 .alias = "output_file",
-	 .help = "files that take turns, one instance each; commas separate, too"},
+	 .help = "one or more output files, to which instances are written in turn; commas also separate them"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(format),
@@ -89,7 +89,7 @@ static const struct option option_table[] = {
 	 .field = FIELD(cased),
 	 .role = ROLE_RESULT,
 	 .help = "keep case and accents",
-	 .fallback_text = "from tokenizer_config.json beside the vocabulary, else false"},
+	 .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false"},
 	{.help = "How input is read"},
 	INPUT_OPTIONS(struct instances_settings, input),
 	{.help = "Instances"},
@@ -100,7 +100,7 @@ static const struct option option_table[] = {
 	 .range = "8..65536",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "tokens of an instance, padding included"},
+	 .help = "tokens per instance, including padding"},
 	{.name = "max_predictions_per_seq",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(max_predictions_per_seq),
@@ -108,7 +108,7 @@ static const struct option option_table[] = {
 	 .range = "1..65536",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "most masked tokens of an instance"},
+	 .help = "maximum number of masked tokens per instance"},
 	{.name = "masked_lm_prob",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(masked_lm_prob),
@@ -116,7 +116,7 @@ static const struct option option_table[] = {
 	 .range = "0..1",
 	 .role = ROLE_RESULT,
 	 .value_name = "X",
-	 .help = "share of the tokens that are masked"},
+	 .help = "share of tokens to mask"},
 	{.name = "short_seq_prob",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(short_seq_prob),
@@ -140,7 +140,7 @@ static const struct option option_table[] = {
 	 .range = "1..10000",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "times the text is gone over, with other masks each time"},
+	 .help = "number of passes over the text, each with new masks"},
 	{.name = "whole_word_mask",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(whole_word_mask),
@@ -153,8 +153,8 @@ static const struct option option_table[] = {
 	 .field = FIELD(segmented_words),
 	 .fallback = "false",
 	 .role = ROLE_RESULT,
-	 .help = "words of the text are separated by spaces (a segmenter has gone over it): whole-word masking masks "
-		 "all of such a word, as for Chinese"},
+	 .help = "words in the text are separated by spaces (it was processed by a segmenter): whole-word masking masks all of "
+		 "such a word, as for Chinese"},
 	{.name = "max_ngram",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(max_ngram),
@@ -170,7 +170,7 @@ static const struct option option_table[] = {
 	 .range = "pairs|order|none|single",
 	 .role = ROLE_RESULT,
 	 .value_name = "HOW",
-	 .help = "pairs: does B follow A; order: are they swapped; none: running text; single: a sentence by itself"},
+	 .help = "pairs: does B follow A; order: are they swapped; none: running text; single: one sentence per instance"},
 	{.name = "seed",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(seed),
@@ -178,7 +178,7 @@ static const struct option option_table[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
 	 .alias = "random_seed",
-	 .help = "seed of everything random"},
+	 .help = "random seed"},
 	{.name = "compat",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(compat),
@@ -312,7 +312,7 @@ static enum status make_folder(struct run *run)
 		return OK;
 	run->folder[0] = 0;
 	enum status status = error_set_errno(ERR_RESOURCE, "'%s': cannot make a folder beside it", first);
-	error_hint("tokens lie there while the instances are made");
+	error_hint("it holds the tokens while the instances are made");
 	return status;
 }
 
@@ -610,7 +610,7 @@ static enum status open_converted(struct run *run, const char *path, int64_t num
 		if (!out->summary.has_pairs)
 			return OK;
 		enum status status = error_set(ERR_USAGE, "'%s' holds pairs for rewriting whose masks training draws", path);
-		error_hint("`bertc instances --pairs` makes masked instances of the lines that they come from");
+		error_hint("`bertc instances --pairs` makes masked instances from the original lines");
 		return status;
 	}
 	snprintf(name, sizeof(name), "%lld.instances", (long long)number);

@@ -116,7 +116,7 @@ enum status triton_graph(const char *path, char out[PATH_BYTES])
 	name_list_release(&names);
 	TRY(status);
 	if (!*version)
-		return error_set(ERR_DATA, "'%s': no folder of a version beside config.pbtxt", path);
+		return error_set(ERR_DATA, "'%s': no version folder beside config.pbtxt", path);
 	TRY(path_join(folder, path, version));
 	TRY(path_join(out, folder, "model.onnx"));
 	if (!file_is_folder(out))

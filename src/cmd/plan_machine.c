@@ -220,7 +220,7 @@ enum status plan_open_machine(struct plan *plan)
 	char rate[64];
 	snprintf(rate, sizeof(rate), "%g GB/s", settings->disk_rate);
 	plan_assume(&plan->assumptions, options_given(plan->options, "disk_rate") ? FIGURE_GIVEN : FIGURE_ESTIMATE, "disk", rate,
-		    "%s", "--disk_rate; writing is behind the training's back");
+		    "%s", "--disk_rate; files are written while training continues");
 	assume_rate(plan, FIGURE_ESTIMATE, "copies while saving", plan->copy_rate, "B/s",
 		    plan->on_gpus ? "over PCIe" : "as seen on a busy machine of two cores");
 	return OK;

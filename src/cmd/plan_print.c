@@ -61,7 +61,7 @@ static void print_memory(const struct plan *plan, const struct plan_result *r)
 	char note[96], have[FORMAT_BYTES];
 	bool sharded = r->devices > 1 && strcmp(plan->settings->scheme, "all_reduce") != 0;
 	memory_row("weights", (double)r->memory.weights, "master weights, gradients, compute copies");
-	memory_row("moments", (double)r->memory.moments, sharded ? "the rank's share of the optimiser's" : "of the optimiser");
+	memory_row("moments", (double)r->memory.moments, sharded ? "the rank's share of the optimizer's" : "of the optimizer");
 	snprintf(note, sizeof(note), "of %d tokens, %d predictions", r->capacity.tokens,
 		 r->capacity.labels[HEAD_MASKED_WORDS].count);
 	memory_row("activations", (double)r->memory.activations, note);
@@ -123,7 +123,7 @@ static void print_time(const struct plan *plan, const struct plan_result *r)
 		snprintf(note, sizeof(note), "%.3g GB/s, %s until the first byte", f->largest.bus_bandwidth * 1e-9,
 			 seconds_text(a, f->largest.latency));
 		printf("    %-14s %10s  %s\n", "", "", note);
-		time_row("exposed", f->exposed, "what of it is not hidden behind computing");
+		time_row("exposed", f->exposed, "the part that computation does not hide");
 	}
 	if (f->uneven > 0)
 		time_row("waiting", f->uneven, "for the slowest host");
@@ -144,7 +144,7 @@ static void print_duration(const struct plan_result *r)
 		printf("  duration         %10s  training %s; %" PRId64 " evaluations %s, %" PRId64 " checkpoints %s\n",
 		       seconds_text(size, all), seconds_text(a, r->training_seconds), r->evaluations,
 		       seconds_text(b, r->evaluation_seconds), r->saves, seconds_text(c, r->saving_seconds));
-	printf("  checkpoint       %10s  written in %s beside the training\n", format_size(size, r->checkpoint_bytes),
+	printf("  checkpoint       %10s  written in %s during training\n", format_size(size, r->checkpoint_bytes),
 	       seconds_text(a, r->writing_seconds));
 }
 
@@ -220,8 +220,7 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 	if (bytes > 2) {
 		TRY(plan_step_with(plan, r, phase, bucket, 2, &step));
 		if (step < 0.97 * f->step)
-			printf("  advice           gradients that travel in 16 bits, --allreduce_post_accumulation_bf16: a step "
-			       "of %s\n",
+			printf("  advice           gradients sent in 16 bits, --allreduce_post_accumulation_bf16: a step of %s\n",
 			       seconds_text(a, step));
 	}
 	if (exposed > 0.1)
@@ -278,7 +277,7 @@ static void print_target(const struct plan *plan, int64_t devices, double second
 	if (devices > 0)
 		printf("%s %s\n", format_count(count, devices), device_word(plan, devices));
 	else
-		printf("no number of such devices is enough with these batches\n");
+		printf("no number of such devices would be enough with these batches\n");
 }
 
 enum status plan_show(const struct plan *plan, const struct plan_result *results, int64_t wanted_devices, double wanted_seconds)

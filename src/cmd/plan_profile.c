@@ -177,7 +177,7 @@ static enum status read_tally(const struct json *root, const char *path, struct 
 		const char *name = NULL;
 		double seconds;
 		if (row->kind != JSON_OBJECT)
-			return error_set(ERR_DATA, "'%s': an operation is no object", path);
+			return error_set(ERR_DATA, "'%s': an operation is not an object", path);
 		TRY(json_get_string(row, path, "operation", &name));
 		TRY(need(row, path, "seconds", &seconds));
 		if (!name)

@@ -71,8 +71,7 @@ static const struct option predict_options[] = {
 	 .field = FIELD(watch),
 	 .role = ROLE_PLACE,
 	 .value_name = "FOLDER",
-	 .help = "answer each file that appears in this folder, into a file of its name with .jsonl behind it in the folder "
-		 "--out, "
+	 .help = "answer each file that appears in this folder, writing its name with .jsonl appended into the folder --out, "
 		 "until SIGTERM"},
 	{.help = "Output"},
 	{.name = "out",
@@ -81,8 +80,8 @@ static const struct option predict_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "PATH",
 	 .fallback_text = "standard output",
-	 .help = "a file for the predictions, in which an interrupted command goes on when it is run again; an existing folder "
-		 "gets the task's result files"},
+	 .help = "a file for the predictions, where an interrupted command resumes when it is run again; into an existing "
+		 "folder, the task's result files are written"},
 	FRESH_OPTION(FIELD(fresh)),
 	{.name = "format",
 	 .type = OPTION_CHOICE,
@@ -109,11 +108,11 @@ static const struct command_text predict_text = {
 	.name = "predict",
 	.synopsis = "--model FOLDER [FILE...|-] [options]",
 	.summary = "answer texts with a fine-tuned model",
-	.description =
-		"Reads texts from files or standard input (one text per line, TSV, CSV, or JSON lines; the format is detected) and "
-		"prints a JSON object for each, in the order of the input: {\"label\", \"probabilities\"} for classes, "
-		"{\"value\"} for numbers, {\"labels\", \"probabilities\"} for several labels, {\"answer\", \"start\", "
-		"\"end\", \"score\"} for questions. An \"id\" of the input is repeated.",
+	.description = "Reads texts from files or standard input (one text per line, TSV, CSV, or JSON lines; the format is "
+		       "detected) and "
+		       "prints a JSON object for each, in the order of the input: {\"label\", \"probabilities\"} for classes, "
+		       "{\"value\"} for numbers, {\"labels\", \"probabilities\"} for several labels, {\"answer\", \"start\", "
+		       "\"end\", \"score\"} for questions. An \"id\" of the input is repeated.",
 	.examples = "bertc predict --model runs/task texts.txt\tprint the predicted label of each line\n",
 };
 
@@ -241,7 +240,7 @@ static enum status predict_watch(struct task_session *session, const struct opti
 	struct buffer identity = {0};
 	enum status status = OK;
 	if (options->positional.count > 0)
-		status = error_set(ERR_USAGE, "--watch answers the files of a folder: no others can be named beside it");
+		status = error_set(ERR_USAGE, "--watch answers the files in a folder: no other files can be given");
 	else if (!task_streams(session->state.task))
 		status = error_set(ERR_USAGE, "--watch does not know files for %s", session->state.task->name);
 	TRY_GOTO(status, done);

@@ -42,7 +42,7 @@ static const struct option option_table[] = {
 	 .field = FIELD(cased),
 	 .role = ROLE_RESULT,
 	 .help = "keep case and accents",
-	 .fallback_text = "from tokenizer_config.json beside the vocabulary, else false"},
+	 .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false"},
 	INPUT_OPTIONS(struct prepare_options, input),
 	{.name = "held_out_fraction",
 	 .type = OPTION_NUMBER,

@@ -25,9 +25,9 @@ const struct option_foreign pretrain_foreign[] = {
 	 .kind = FOREIGN_EITHER,
 	 .answer = FOREIGN_IGNORED,
 	 .option = "resume_from",
-	 .why = "a run resumes from its newest checkpoint by itself; --resume_from names another one"},
+	 .why = "a run automatically resumes from its newest checkpoint; --resume_from names another one"},
 	FLAG_REFUSED("load_best_model_at_end",
-		     "final is the model of the last step; the best checkpoint is kept besides, as best in the run folder"),
+		     "final is the model of the last step; the best checkpoint is kept as well, as best in the run folder"),
 
 	/* Text */
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
@@ -37,7 +37,7 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_REFUSED("max_train_samples max_eval_samples",
 		      "--num_train_steps sets how much is trained on, --eval_instances how much is scored"),
 	VALUE_REFUSED("validation_split_percentage", "--held_out_fraction is the share of documents kept out of training"),
-	VALUE_LEFT_OUT("dupe_factor", "masks are drawn anew in every pass; --num_train_epochs sets the number of passes"),
+	VALUE_LEFT_OUT("dupe_factor", "new masks are drawn in every pass; --num_train_epochs sets the number of passes"),
 	VALUE_REFUSED("output_file", "training generates its instances on the fly; `bertc prepare` writes token shards"),
 	VALUE_REFUSED("tokenizer_name", "--vocab_file names the vocabulary, and --cased says whether upper case is kept"),
 	{.name = "tokenizer_type",
@@ -63,7 +63,7 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_REFUSED("kv_channels", "a head has --hidden_size / --num_attention_heads columns"),
 	{.name = "data_path", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "data"},
 	{.name = "save", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "out"},
-	VALUE_REFUSED("load", "a run resumes from its newest checkpoint by itself; --resume_from names another one, and "
+	VALUE_REFUSED("load", "a run automatically resumes from its newest checkpoint; --resume_from names another one, and "
 			      "--init_checkpoint the weights to begin with"),
 	VALUE_REFUSED("split", "shards are trained on as a whole; --eval_data names those to evaluate on"),
 	VALUE_REFUSED("lr_decay_iters",

@@ -97,7 +97,7 @@ const struct option pretrain_options[] = {
 	 .field = FIELD(cased),
 	 .fallback = "false",
 	 .role = ROLE_RESULT,
-	 .help = "keep case and accents; not needed where a tokenizer_config.json lies beside the vocabulary"},
+	 .help = "keep case and accents; not needed if there is a tokenizer_config.json beside the vocabulary"},
 
 	{.help = "Model"},
 	{.name = "model",
@@ -279,7 +279,7 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_RESULT,
 	 .help = "shuffle the instances of each epoch"},
 
-	{.help = "Optimiser"},
+	{.help = "Optimizer"},
 	OPTIMIZER_OPTIONS(struct pretrain_settings, training, "phase", "from the model, or LAMB's batch"),
 	{.name = "average_weights",
 	 .section = "phase",

@@ -51,7 +51,7 @@ static enum status check_listed(const struct options *options, const struct run_
 	}
 	for (int64_t i = 0; i < listed; i++)
 		if (options->sections[i].count == 0)
-			return error_set(ERR_USAGE, "phase %" PRId64 " of %" PRId64 " has no setting of its own", i + 1, listed);
+			return error_set(ERR_USAGE, "phase %" PRId64 " of %" PRId64 " has no settings of its own", i + 1, listed);
 	return OK;
 }
 

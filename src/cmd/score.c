@@ -26,7 +26,7 @@ static const struct option score_options[] = {
 	 .field = FIELD(whole_word),
 	 .fallback = "false",
 	 .role = ROLE_RESULT,
-	 .help = "hide all pieces of a word together, and take the perplexity per word"},
+	 .help = "mask all pieces of a word together, and compute the perplexity per word"},
 	{.help = "Output"},
 	ANSWER_OUTPUT_OPTIONS(struct score_settings, answer),
 	{.help = "Machine"},
@@ -44,8 +44,8 @@ static const struct command_text score_text = {
 		       "\"losses\", \"sum\", \"pseudo_perplexity\"}, the last being exp of the mean loss. A text of n tokens "
 		       "takes as long as n texts. Longer texts than the model can take are split into windows that overlap "
 		       "by half; each token is scored in the window where it has the most context.",
-	.examples = "bertc score --model runs/mine sentences.txt\thow likely each sentence is\n"
-		    "bertc score --model BERT --whole_word sentences.txt --out scores.jsonl\twords hidden whole\n",
+	.examples = "bertc score --model runs/mine sentences.txt\thow likely each sentence is\nbertc score --model BERT "
+		    "--whole_word sentences.txt --out scores.jsonl\tmask whole words\n",
 };
 
 struct score {

@@ -30,7 +30,7 @@ struct squad_settings {
 		 .role = when,                                                                                                   \
 		 .value_name = "N",                                                                                              \
 		 .fallback_text = (otherwise) ? (otherwise) : "128",                                                             \
-		 .help = "a paragraph too long for one sequence is read in windows, which begin so many tokens apart"},          \
+		 .help = "a paragraph too long for one sequence is read in windows that begin this many tokens apart"},          \
 		{.name = "max_query_length",                                                                                     \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(type_, at.max_query_length),                                                                  \
@@ -38,7 +38,7 @@ struct squad_settings {
 		 .role = when,                                                                                                   \
 		 .value_name = "N",                                                                                              \
 		 .fallback_text = (otherwise) ? (otherwise) : "64",                                                              \
-		 .help = "tokens of a question at most; longer ones are cut"},                                                   \
+		 .help = "maximum number of tokens per question; longer ones are truncated"},                                    \
 		{.name = "n_best_size",                                                                                          \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(type_, at.n_best_size),                                                                       \
@@ -46,7 +46,7 @@ struct squad_settings {
 		 .role = when,                                                                                                   \
 		 .value_name = "N",                                                                                              \
 		 .fallback_text = (otherwise) ? (otherwise) : "20",                                                              \
-		 .help = "starts and ends of a window that are combined, and answers in nbest_predictions.json"},                \
+		 .help = "number of starts and ends per window to combine, and of answers in nbest_predictions.json"},           \
 		{.name = "max_answer_length",                                                                                    \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(type_, at.max_answer_length),                                                                 \
@@ -54,14 +54,14 @@ struct squad_settings {
 		 .role = when,                                                                                                   \
 		 .value_name = "N",                                                                                              \
 		 .fallback_text = (otherwise) ? (otherwise) : "30",                                                              \
-		 .help = "tokens of an answer at most"},                                                                         \
+		 .help = "maximum number of tokens per answer"},                                                                 \
 		{.name = "null_score_diff_threshold",                                                                            \
 		 .type = OPTION_NUMBER,                                                                                          \
 		 .field = offsetof(type_, at.null_score_diff_threshold),                                                         \
 		 .role = when,                                                                                                   \
 		 .value_name = "X",                                                                                              \
 		 .fallback_text = (otherwise) ? (otherwise) : "0",                                                               \
-		 .help = "SQuAD 2.0: the answer is none if its score is above the best answer's by more than this"},             \
+		 .help = "SQuAD 2.0: answer \"no answer\" if its score exceeds that of the best answer by more than this"},      \
 	{                                                                                                                        \
 		.name = "scorer", .type = OPTION_CHOICE, .field = offsetof(type_, at.scorer), .range = "auto|squad|cmrc",        \
 		.role = when, .value_name = "WHOSE", .fallback_text = (otherwise) ? (otherwise) : "auto",                        \

@@ -31,7 +31,7 @@ static const struct option tokenize_options[] = {
 	 .type = OPTION_TEXT,
 	 .field = FIELD(vocab_file),
 	 .role = ROLE_PLACE,
-	 .help = "vocab.txt or tokenizer.json of a model; a tokenizer_config.json beside it is obeyed",
+	 .help = "vocab.txt or tokenizer.json of a model; a tokenizer_config.json beside it is used",
 	 .value_name = "FILE"},
 	{.name = "cased",
 	 .type = OPTION_FLAG,
@@ -46,8 +46,7 @@ static const struct option tokenize_options[] = {
 	 .fallback = "huggingface",
 	 .range = "huggingface|google",
 	 .role = ROLE_RESULT,
-	 .help = "whose ids to equal where they differ: Hugging Face's fast tokenizer or "
-		 "google-research/bert",
+	 .help = "whose ids to match where they differ: Hugging Face's fast tokenizer or google-research/bert",
 	 .value_name = "NAME"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,
@@ -62,7 +61,7 @@ static const struct option tokenize_options[] = {
 	 .field = FIELD(decode),
 	 .fallback = "false",
 	 .role = ROLE_RUN,
-	 .help = "the other way: lines of ids in, lines of text out"},
+	 .help = "the reverse: read lines of ids, print lines of text"},
 	THREADS_OPTION(FIELD(threads)),
 	{.name = NULL},
 };
@@ -71,15 +70,11 @@ static const struct command_text help_text = {
 	.name = "tokenize",
 	.synopsis = "--vocab_file FILE [options] [PATH...|-]",
 	.summary = "turn text into WordPiece ids",
-	.description = "Prints one line for each line of the text (a line ends at \\n alone), its entries separated "
-		       "by "
-		       "one space, without [CLS] and [SEP]. Without PATH, or with -, reads standard input; gzip, "
-		       "bzip2, "
-		       "zstd, and xz files are recognized by their content.\n\n"
-		       "Special tokens written in the text, such as [MASK], are recognised as Hugging Face does; "
-		       "with "
-		       "--compat google they are words like any other. Bytes that are not UTF-8 are left out and "
-		       "counted on standard error.",
+	.description = "Prints one line for each line of the text (a line ends at \\n alone), its entries separated by one "
+		       "space, without [CLS] and [SEP]. Without PATH, or with -, reads standard input; gzip, bzip2, zstd, and xz "
+		       "files are recognized by their content.\n\nSpecial tokens written in the text, such as [MASK], are "
+		       "recognized as by Hugging Face; with --compat google they are words like any other. Bytes that are not "
+		       "UTF-8 are left out and counted on standard error.",
 	.examples = "bertc tokenize --vocab_file vocab.txt book.txt\tprint the ids of a book\n"
 		    "echo 'Hello world!' | bertc tokenize --vocab_file vocab.txt --format tokens\tsee the pieces\n"
 		    "bertc tokenize --vocab_file vocab.txt book.txt | bertc tokenize --vocab_file vocab.txt --decode\tand back",
@@ -135,7 +130,7 @@ static enum status read_ids(const struct vocab *vocab, const char *path, int64_t
 		bool ends = at == size || line[at] == ' ' || line[at] == '\t' || line[at] == '\r';
 		if (at == begin || !ends || id >= vocab->count) {
 			enum status status =
-				error_set(ERR_DATA, "'%s', line %lld: '%.*s' is no id below %d", path, (long long)number,
+				error_set(ERR_DATA, "'%s', line %lld: '%.*s' is not an id below %d", path, (long long)number,
 					  (int)(size - begin < 20 ? size - begin : 20), line + begin, vocab->count);
 			error_hint("--decode reads what `bertc tokenize --format ids` prints with the same vocabulary");
 			return status;

@@ -128,7 +128,7 @@ static enum status verify_manifest(const char *path, struct finding *out)
 static enum status verify_checkpoint(const char *path, struct finding *out)
 {
 	TRY(verify_manifest(path, out));
-	out->proof = "all bytes are covered by checksums, and weights, moments and record are such as training makes";
+	out->proof = "all bytes are covered by checksums, and weights, moments, and record have values that training can produce";
 	return checkpoint_verify_values(path);
 }
 
@@ -299,7 +299,7 @@ static enum status verify_part(const char *path, struct finding *out)
 	free(facts.made_from);
 	out->bytes = facts.saved;
 	if (!facts.has_note) {
-		enum status status = error_set(ERR_USAGE, "'%s': no note of its progress beside it", path);
+		enum status status = error_set(ERR_USAGE, "'%s': no record of its progress beside it", path);
 		error_hint("an unfinished output can be verified with its .progress");
 		return status;
 	}

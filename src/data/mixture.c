@@ -137,11 +137,10 @@ static enum status choose_shares(struct mixture *mixture, const double *weights)
 	for (int64_t i = 0; i < mixture->count; i++) {
 		double wanted = weights[i] / sum * BLOCK;
 		if (wanted < 0.5) {
-			enum status status =
-				error_set(ERR_USAGE,
-					  "source %lld of the mixture has %.2g of the whole weight, less than the %g that "
-					  "can be kept: it would be seen more often than asked for",
-					  (long long)i + 1, weights[i] / sum, 0.5 / BLOCK);
+			enum status status = error_set(ERR_USAGE,
+						       "source %lld of the mixture has %.2g of the total weight, less than the "
+						       "smallest possible %g: it would be sampled more often than requested",
+						       (long long)i + 1, weights[i] / sum, 0.5 / BLOCK);
 			error_hint("raise its weight or leave it out");
 			return status;
 		}

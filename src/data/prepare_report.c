@@ -14,11 +14,11 @@
 static const struct {
 	const char *what, *why;
 } drop_names[PREPARE_DROPS] = {
-	[PREPARE_SHORT] = {"document", " below the shortest length asked for"},
-	[PREPARE_LONG] = {"document", " above the longest length asked for"},
+	[PREPARE_SHORT] = {"document", " below --min_document_tokens"},
+	[PREPARE_LONG] = {"document", " above --max_document_tokens"},
 	[PREPARE_UNKNOWN] = {"document", " with too many unknown tokens"},
-	[PREPARE_COPIED_DOCUMENT] = {"document", " that stood before, word for word"},
-	[PREPARE_COPIED_SENTENCE] = {"sentence", " that stood before, word for word"},
+	[PREPARE_COPIED_DOCUMENT] = {"exact duplicate document", ""},
+	[PREPARE_COPIED_SENTENCE] = {"exact duplicate sentence", ""},
 };
 
 static void row(struct buffer *out, const char *name, const char *train, const char *held_out)
@@ -90,7 +90,7 @@ static void write_dropped(const struct prepare_report *report, struct buffer *ou
 		buffer_text(out, "</ul>\n");
 	}
 	if (!any)
-		buffer_text(out, "<p>Nothing was left out, nothing stood there twice.</p>\n");
+		buffer_text(out, "<p>Nothing was left out, and there were no duplicates.</p>\n");
 }
 
 static void add(double *bins, int bin_count, int64_t tokens, int64_t width)

@@ -74,11 +74,11 @@ static enum status verify_index(struct shard *shard)
 			return error_set(ERR_DATA, "'%s.idx': sentence %lld has %lld tokens", shard->prefix, (long long)i,
 					 (long long)length);
 		if (offset < 0 || offset % unit != 0 || offset > bin_bytes || length * unit > bin_bytes - offset)
-			return error_set(ERR_DATA,
-					 "'%s.idx': sentence %lld (%lld tokens at byte %lld) does not lie within "
-					 "'%s.bin' of %lld bytes",
-					 shard->prefix, (long long)i, (long long)length, (long long)offset, shard->prefix,
-					 (long long)bin_bytes);
+			return error_set(
+				ERR_DATA,
+				"'%s.idx': sentence %lld (%lld tokens at byte %lld) is not within '%s.bin' of %lld bytes",
+				shard->prefix, (long long)i, (long long)length, (long long)offset, shard->prefix,
+				(long long)bin_bytes);
 		if (shard->longest_sentence < length)
 			shard->longest_sentence = (int32_t)length;
 		shard->token_count += length;

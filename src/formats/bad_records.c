@@ -9,7 +9,7 @@ enum status bad_record(struct bad_records *bad, enum status status)
 		return status;
 	if (!bad->skip) {
 		if (!error_last()->hint[0])
-			error_hint("mend the record, or give --on_bad_record skip to leave such records out and count them");
+			error_hint("correct the record, or give --on_bad_record skip to leave such records out and count them");
 		return status;
 	}
 	if (bad->count++ == 0)

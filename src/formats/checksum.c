@@ -38,7 +38,7 @@ enum status checksum_parse(const char *text, char out[CHECKSUM_BYTES])
 	const char *digits;
 	const struct algorithm *algorithm = algorithm_of(text, &digits);
 	if (!algorithm || strlen(digits) != algorithm->digits || strspn(digits, "0123456789abcdefABCDEF") != algorithm->digits) {
-		enum status status = error_set(ERR_USAGE, "'%.80s' is no checksum", text);
+		enum status status = error_set(ERR_USAGE, "'%.80s' is not a checksum", text);
 		error_hint("write md5:, sha1: or sha256: and 32, 40 or 64 hexadecimal digits");
 		return status;
 	}

@@ -185,10 +185,9 @@ static enum status refuse_column_count(const struct conll *conll, int64_t line, 
 {
 	enum status status = error_set(ERR_DATA, "'%s', line %lld: %lld column%s where most lines have %d", conll->name,
 				       (long long)line, (long long)count, count == 1 ? "" : "s", (int)conll->column_count);
-	error_hint(
-		"columns are separated by %s here; mend the line, or give --on_bad_record skip to leave such sentences out and "
-		"count them",
-		conll->separator == '\t' ? "tabs" : "spaces");
+	error_hint("columns are separated by %s here; correct the line, or give --on_bad_record skip to leave such sentences out "
+		   "and count them",
+		   conll->separator == '\t' ? "tabs" : "spaces");
 	return status;
 }
 

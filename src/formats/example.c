@@ -95,7 +95,7 @@ const struct example_feature *example_find(const struct tf_example *example, con
 
 static enum status bad_list(const struct example_feature *feature)
 {
-	return error_set(ERR_DATA, "feature '%s' is no well-formed list", feature->name);
+	return error_set(ERR_DATA, "feature '%s' is not a well-formed list", feature->name);
 }
 
 static enum status too_many(const struct example_feature *feature, int64_t capacity)

@@ -393,9 +393,8 @@ static enum verdict judge(struct transfer *t, CURLcode code, const char *detail,
 	if (answer == 200 || answer == 206) {
 		if (part->total < 0 && !t->request->checksum && !is_delimited(t)) {
 			snprintf(reason, sizeof result->reason,
-				 "the server does not say how long the file is, so that nothing shows whether all of it came: "
-				 "give "
-				 "its --checksum");
+				 "the server does not say how long the file is, so it is impossible to tell whether all of it "
+				 "arrived: give its --checksum");
 			part_remove(part);
 			return HOPELESS;
 		}

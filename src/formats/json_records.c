@@ -64,7 +64,7 @@ static enum status damage(struct records *records, int64_t offset, const char *r
 	json->passing_line = true;
 	enum status status = error_set(ERR_DATA, "'%s': damaged JSON in line %lld, at byte %lld: %s", records->settings.name,
 				       (long long)json->line, (long long)offset, reason);
-	error_hint("mend that line, or give --on_bad_record skip to leave out such records");
+	error_hint("correct that line, or give --on_bad_record skip to leave out such records");
 	(void)status;
 	return record_damaged(records);
 }

@@ -211,7 +211,7 @@ static enum status open_data(struct reader *reader, const struct tensor *tensor,
 			return OK;
 		}
 	if (!*location || *location == '/' || strstr(location, ".."))
-		return bad_tensor(reader, tensor, "its numbers lie in a file outside the model's folder");
+		return bad_tensor(reader, tensor, "its data is in a file outside the model's folder");
 	int folder = slash ? (int)(slash - reader->path + 1) : 0;
 	if (snprintf(path, sizeof(path), "%.*s%s", folder, reader->path, location) >= (int)sizeof(path))
 		return bad_tensor(reader, tensor, "the path of its file is too long");
@@ -257,7 +257,7 @@ static enum status add_tensor(struct reader *reader, struct byte_range message)
 		uint64_t left = tensor.offset <= data->map.size ? data->map.size - tensor.offset : 0;
 		uint64_t length = tensor.has_length ? tensor.length : left;
 		if (tensor.offset > data->map.size || length > left)
-			return bad_tensor(reader, &tensor, "its numbers lie behind the end of their file");
+			return bad_tensor(reader, &tensor, "its data extends beyond the end of the file");
 		numbers = (struct byte_range){data->map.data + tensor.offset, data->map.data + tensor.offset + length};
 		stored.path = data->path;
 	}

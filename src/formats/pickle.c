@@ -116,7 +116,7 @@ static enum status pop_to_mark(struct pickle_machine *machine, struct pickle_val
 static enum status top(struct pickle_machine *machine, enum pickle_kind kind, const char *what, struct pickle_value **out)
 {
 	if (machine->count <= floor_of_stack(machine) || machine->stack[machine->count - 1]->kind != kind)
-		return pickle_fail(machine, "adds to something that is no %s", what);
+		return pickle_fail(machine, "adds to something that is not a %s", what);
 	*out = machine->stack[machine->count - 1];
 	return OK;
 }
@@ -133,7 +133,7 @@ static enum status mark(struct pickle_machine *machine)
 static enum status memo_put(struct pickle_machine *machine, uint64_t number)
 {
 	if (machine->count <= floor_of_stack(machine))
-		return pickle_fail(machine, "remembers a value where there is none");
+		return pickle_fail(machine, "memoizes a value where there is none");
 	if (number > (uint64_t)machine->memo_count)
 		return pickle_fail(machine, "remembers value %llu where %lld is due", (unsigned long long)number,
 				   (long long)machine->memo_count);
@@ -273,7 +273,7 @@ static enum status run_build(struct pickle_machine *machine)
 	struct pickle_value **state = NULL, *object = NULL;
 	TRY(pickle_pop(machine, 1, &state));
 	if (state[0]->kind != PICKLE_DICT)
-		return pickle_fail(machine, "state that is no dictionary");
+		return pickle_fail(machine, "state that is not a dictionary");
 	return top(machine, PICKLE_DICT, "dictionary", &object);
 }
 
@@ -385,7 +385,8 @@ static enum status run_opcode(struct pickle_machine *machine, enum opcode opcode
 	case OP_REDUCE: return pickle_run_reduce(machine);
 	case OP_BUILD: return run_build(machine);
 	}
-	enum status status = pickle_fail(machine, "opcode 0x%02x is none that a dictionary of tensors needs", (unsigned)opcode);
+	enum status status =
+		pickle_fail(machine, "opcode 0x%02x is not one that a dictionary of tensors needs", (unsigned)opcode);
 	error_hint("bertc reads dictionaries of tensors and runs no code of a file");
 	return status;
 }

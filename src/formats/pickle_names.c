@@ -39,7 +39,7 @@ static enum status push_name(struct pickle_machine *machine, const char *module,
 	char module_text[100], name_text[100];
 	printable(module_text, module, module_size);
 	printable(name_text, name, name_size);
-	enum status status = pickle_fail(machine, "it wants Python's %s.%s, which is no plain data", module_text, name_text);
+	enum status status = pickle_fail(machine, "it wants Python's %s.%s, which is not plain data", module_text, name_text);
 	error_hint("bertc reads dictionaries of tensors and runs no code of a file; load it in Python, if "
 		   "you trust "
 		   "it, and save model.state_dict() alone or as safetensors");
@@ -60,7 +60,7 @@ enum status pickle_run_stack_global(struct pickle_machine *machine)
 	struct pickle_value **words = NULL;
 	TRY(pickle_pop(machine, 2, &words));
 	if (words[0]->kind != PICKLE_TEXT || words[1]->kind != PICKLE_TEXT)
-		return pickle_fail(machine, "a name that is no text");
+		return pickle_fail(machine, "a name that is not text");
 	return push_name(machine, words[0]->text.bytes, words[0]->text.size, words[1]->text.bytes, words[1]->text.size);
 }
 
@@ -70,12 +70,12 @@ enum status pickle_run_persistent_id(struct pickle_machine *machine)
 	struct pickle_value **id = NULL, *value = NULL;
 	TRY(pickle_pop(machine, 1, &id));
 	if (id[0]->kind != PICKLE_TUPLE || id[0]->items.count < 5 || id[0]->items.count > 6)
-		return pickle_fail(machine, "refers to something that is no storage");
+		return pickle_fail(machine, "refers to something that is not a storage");
 	struct pickle_value *const *fields = id[0]->items.values;
 	if (fields[0]->kind != PICKLE_TEXT || strcmp(fields[0]->text.bytes, "storage") != 0 || fields[1]->kind != PICKLE_NAME ||
 	    known_names[fields[1]->integer].known != NAME_STORAGE_FIRST || fields[2]->kind != PICKLE_TEXT ||
 	    fields[4]->kind != PICKLE_INTEGER)
-		return pickle_fail(machine, "refers to something that is no storage");
+		return pickle_fail(machine, "refers to something that is not a storage");
 	if (id[0]->items.count == 6 && fields[5]->kind != PICKLE_NONE)
 		return pickle_fail(machine, "a storage that is a view of another");
 	if (fields[4]->integer < 0 || fields[4]->integer > INT64_MAX / 16)
@@ -92,11 +92,12 @@ enum status pickle_run_persistent_id(struct pickle_machine *machine)
 static enum status read_sizes(struct pickle_machine *machine, const struct pickle_value *tuple, int64_t *out, int *out_count)
 {
 	if (tuple->kind != PICKLE_TUPLE || tuple->items.count > PICKLE_RANK_LIMIT)
-		return pickle_fail(machine, "a tensor's shape or strides are no tuple of at most %d numbers", PICKLE_RANK_LIMIT);
+		return pickle_fail(machine, "a tensor's shape or strides are not a tuple of at most %d numbers",
+				   PICKLE_RANK_LIMIT);
 	for (int64_t i = 0; i < tuple->items.count; i++) {
 		const struct pickle_value *item = tuple->items.values[i];
 		if (item->kind != PICKLE_INTEGER || item->integer < 0)
-			return pickle_fail(machine, "a tensor's shape or strides hold something that is no size");
+			return pickle_fail(machine, "a tensor's shape or strides hold something that is not a size");
 		out[i] = item->integer;
 	}
 	*out_count = (int)tuple->items.count;
@@ -133,7 +134,7 @@ static enum status check_view_facts(struct pickle_machine *machine, const struct
 	if (facts->kind == PICKLE_NONE || (facts->kind == PICKLE_DICT && facts->items.count == 0))
 		return OK;
 	if (facts->kind != PICKLE_DICT)
-		return pickle_fail(machine, "a tensor with a seventh argument that is no dictionary");
+		return pickle_fail(machine, "a tensor with a seventh argument that is not a dictionary");
 	for (int64_t i = 0; i + 1 < facts->items.count; i += 2) {
 		const struct pickle_value *name = facts->items.values[i], *value = facts->items.values[i + 1];
 		if (value->kind == PICKLE_BOOL && !value->integer)
@@ -178,7 +179,7 @@ enum status pickle_run_reduce(struct pickle_machine *machine)
 	TRY(pickle_pop(machine, 2, &call));
 	const struct pickle_value *name = call[0], *arguments = call[1];
 	if (name->kind != PICKLE_NAME || arguments->kind != PICKLE_TUPLE)
-		return pickle_fail(machine, "applies something that is no name");
+		return pickle_fail(machine, "applies something that is not a name");
 	switch (known_names[name->integer].known) {
 	case NAME_ORDERED_DICT:
 		if (arguments->items.count != 0)
@@ -188,7 +189,7 @@ enum status pickle_run_reduce(struct pickle_machine *machine)
 	case NAME_TENSOR: TRY(rebuild_tensor(machine, arguments, &value)); return pickle_push(machine, value);
 	case NAME_PARAMETER:
 		if (arguments->items.count < 1 || arguments->items.values[0]->kind != PICKLE_TENSOR)
-			return pickle_fail(machine, "a parameter that is no tensor");
+			return pickle_fail(machine, "a parameter that is not a tensor");
 		return pickle_push(machine, arguments->items.values[0]);
 	case NAME_STORAGE_FIRST: break;
 	}

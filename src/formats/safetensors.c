@@ -32,7 +32,7 @@ const char *safetensors_dtype_name(enum safetensors_dtype dtype)
 static enum status check_length(const struct file_map *map, const char *path, uint64_t *out_header)
 {
 	if (map->size < 8)
-		return error_set(ERR_DATA, "'%s': %zu bytes are no safetensors file", path, map->size);
+		return error_set(ERR_DATA, "'%s': %zu bytes are not a safetensors file", path, map->size);
 	uint64_t header = 0;
 	for (int i = 7; i >= 0; i--)
 		header = header << 8 | map->data[i];
@@ -61,12 +61,12 @@ static enum status check_structure(const char *text, uint64_t size, const char *
 static enum status read_metadata(struct safetensors *file, const struct json *object, const char *path)
 {
 	if (object->kind != JSON_OBJECT)
-		return error_set(ERR_DATA, "'%s': __metadata__ is no object", path);
+		return error_set(ERR_DATA, "'%s': __metadata__ is not an object", path);
 	struct buffer line = {0};
 	enum status status = OK;
 	for (const struct json *item = object->first_child; item; item = item->next) {
 		if (item->kind != JSON_STRING) {
-			status = error_set(ERR_DATA, "'%s': __metadata__ \"%.200s\" is no string", path, item->key);
+			status = error_set(ERR_DATA, "'%s': __metadata__ \"%.200s\" is not a string", path, item->key);
 			break;
 		}
 		buffer_clear(&line);
@@ -95,12 +95,12 @@ static enum status read_sizes(const struct json *tensor, const char *key, int li
 {
 	const struct json *array = json_member(tensor, key);
 	if (!array || array->kind != JSON_ARRAY || array->child_count > limit)
-		return error_set(ERR_DATA, "'%s': tensor '%.200s': \"%s\" is no array of at most %d numbers", path, tensor->key,
-				 key, limit);
+		return error_set(ERR_DATA, "'%s': tensor '%.200s': \"%s\" is not an array of at most %d numbers", path,
+				 tensor->key, key, limit);
 	int count = 0;
 	for (const struct json *item = array->first_child; item; item = item->next) {
 		if (item->kind != JSON_NUMBER || !item->is_integer || item->text[0] == '-')
-			return error_set(ERR_DATA, "'%s': tensor '%.200s': \"%s\" holds '%.40s', which is no size", path,
+			return error_set(ERR_DATA, "'%s': tensor '%.200s': \"%s\" holds '%.40s', which is not a size", path,
 					 tensor->key, key, item->kind == JSON_NUMBER ? item->text : "a non-number");
 		out[count++] = item->integer;
 	}
@@ -112,7 +112,7 @@ static enum status read_sizes(const struct json *tensor, const char *key, int li
 static enum status read_entry(struct safetensors_entry *entry, const struct json *tensor, const char *path, int64_t offsets[2])
 {
 	if (tensor->kind != JSON_OBJECT)
-		return error_set(ERR_DATA, "'%s': tensor '%.200s' is no object", path, tensor->key);
+		return error_set(ERR_DATA, "'%s': tensor '%.200s' is not an object", path, tensor->key);
 	TRY(check_name(tensor->key, path));
 	entry->name = tensor->key;
 	const struct json *dtype = json_member(tensor, "dtype");

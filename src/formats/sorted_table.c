@@ -47,7 +47,7 @@ static enum status read_block(const struct table *table, struct handle handle, s
 	uint64_t limit = table->size - FOOTER_BYTES;
 	if (handle.offset > limit || handle.size > limit - handle.offset || limit - handle.offset - handle.size < TRAILER_BYTES ||
 	    handle.size > BLOCK_LIMIT)
-		return damaged(table, handle.offset, "a block of the table lies outside the file");
+		return damaged(table, handle.offset, "a block of the table is outside the file");
 	const unsigned char *block = table->bytes + handle.offset, *type = block + handle.size;
 	if (crc32c_masked(crc32c(0, block, handle.size + 1)) != read_le32(type + 1))
 		return damaged(table, handle.offset, "a block of the table is damaged: its checksum is wrong");
@@ -148,7 +148,7 @@ enum status sorted_table_read(const char *path, const unsigned char *bytes, size
 	struct table table = {.path = path, .bytes = bytes, .size = size, .visit = visit, .context = context};
 	struct handle metaindex, index;
 	if (size < FOOTER_BYTES)
-		return error_set(ERR_DATA, "'%s': %zu bytes are no index of a TensorFlow checkpoint", path, size);
+		return error_set(ERR_DATA, "'%s': %zu bytes are not the index of a TensorFlow checkpoint", path, size);
 	const unsigned char *footer = bytes + size - FOOTER_BYTES;
 	if (read_le64(footer + FOOTER_BYTES - 8) != MAGIC)
 		return damaged(&table, size - 8, "not an index of a TensorFlow checkpoint, or truncated");

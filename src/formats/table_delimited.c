@@ -25,7 +25,7 @@ static enum status problem_of(const struct table *table, const struct splitter *
 	if (splitter->problem == RECORD_UNTERMINATED)
 		status = error_set(ERR_DATA, "'%s', line %lld: the quote that opens field %lld never ends", name, line, field);
 	else if (splitter->problem == RECORD_TRAILING_TEXT)
-		status = error_set(ERR_DATA, "'%s', line %lld: text behind the quote that closes field %lld", name, line, field);
+		status = error_set(ERR_DATA, "'%s', line %lld: text after the quote that closes field %lld", name, line, field);
 	if (status != OK)
 		error_hint(
 			"within a quoted field a quote is written twice (\"\"); or give --on_bad_record skip to leave such rows "
@@ -38,10 +38,9 @@ static enum status refuse_field_count(const struct table *table, const struct sp
 	enum status status = error_set(ERR_DATA, "'%s', line %lld: %lld field%s where the other rows have %lld", table->name,
 				       (long long)splitter->record_line, (long long)splitter->field_count,
 				       splitter->field_count == 1 ? "" : "s", (long long)expected);
-	error_hint(
-		"is a %s missing, or one too many? Mend the line, or give --on_bad_record skip to leave such rows out and count "
-		"them",
-		table->delimiter == '\t' ? "tab" : "delimiter");
+	error_hint("is a %s missing, or one too many? Correct the line, or give --on_bad_record skip to leave such rows out and "
+		   "count them",
+		   table->delimiter == '\t' ? "tab" : "delimiter");
 	return status;
 }
 

@@ -261,7 +261,7 @@ static enum status read_array(struct json_reader *reader)
 		if (text[end] != ',')
 			return text[end] == ']' && skip_white(text, size, end + 1, &line) == size
 				       ? OK
-				       : list_error(reader->table, line, "more text behind the list of objects");
+				       : list_error(reader->table, line, "more text after the list of objects");
 		at = skip_white(text, size, end + 1, &line);
 	}
 }

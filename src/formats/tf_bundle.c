@@ -150,7 +150,7 @@ static enum status add_tensor(struct reader *reader, const char *name, const str
 				 "it is cut into slices over several entries, which bertc does not "
 				 "put together");
 	if (entry->shard >= (uint64_t)bundle->shard_count)
-		return bad_entry(reader, offset, name, "it lies in a data file beyond the last");
+		return bad_entry(reader, offset, name, "it is in a data file beyond the last");
 	struct stored_tensor tensor = {
 		.dtype = dtypes[type].dtype,
 		.rank = entry->rank,

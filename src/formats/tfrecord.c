@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "formats/stream.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lengths and checksums are read as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lengths and checksums are read in the byte order of this machine");
 
 #define GZIP_WINDOW (15 + 16) /* zlib: the largest window, with a gzip header */
 

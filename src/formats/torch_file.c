@@ -56,7 +56,7 @@ static enum status list_storages(struct torch_file *file)
 		if (!last || strcmp(last->key, storage->key) != 0)
 			file->storages[file->storage_count++] = *storage;
 		else if (last->dtype != storage->dtype || last->elements != storage->elements)
-			return error_set(ERR_DATA, "'%s': storage '%.100s' is said to have two types or sizes", file->path,
+			return error_set(ERR_DATA, "'%s': storage '%.100s' appears with two types or sizes", file->path,
 					 storage->key);
 	}
 	return OK;
@@ -168,13 +168,13 @@ static enum status old_read_head(const struct torch_file *file, size_t *at)
 static enum status old_storages(struct torch_file *file, const struct pickle_value *keys, size_t at)
 {
 	if (keys->kind != PICKLE_LIST)
-		return error_set(ERR_DATA, "'%s': byte %zu: no list of storages behind the dictionary", file->path, at);
+		return error_set(ERR_DATA, "'%s': byte %zu: no list of storages after the dictionary", file->path, at);
 	for (int64_t i = 0; i < keys->items.count; i++) {
 		const struct pickle_value *key = keys->items.values[i];
 		struct torch_storage *storage = key->kind == PICKLE_TEXT ? find_storage(file, key->text.bytes) : NULL;
 		if (!storage || storage->data)
-			return error_set(ERR_DATA, "'%s': byte %zu: storage %" PRId64 " is none of the dictionary's", file->path,
-					 at, i);
+			return error_set(ERR_DATA, "'%s': byte %zu: storage %" PRId64 " is not one of the dictionary's",
+					 file->path, at, i);
 		uint64_t left = file->map.size - at, bytes = (uint64_t)(storage->elements * dtype_element_bytes(storage->dtype));
 		if (left < 8 || bytes > left - 8)
 			return error_set(ERR_DATA,
@@ -235,12 +235,10 @@ static enum status find_state_dict(struct torch_file *file, const struct pickle_
 		if (has_tensors(*out))
 			return OK;
 	}
-	enum status status = error_set(ERR_DATA,
-				       "'%s': neither a dictionary of tensors nor one with such a one under "
-				       "\"model\" or \"state_dict\"",
-				       file->path);
-	error_hint("give the file that holds the model's weights; optimiser states and arguments are files "
-		   "of their own");
+	enum status status = error_set(
+		ERR_DATA, "'%s': neither a dictionary of tensors nor a dictionary that has one under \"model\" or \"state_dict\"",
+		file->path);
+	error_hint("give the file that holds the model's weights; optimizer states and arguments are separate files");
 	return status;
 }
 
@@ -327,7 +325,7 @@ static enum status read_state_dict(struct torch_file *file)
 	for (int64_t i = 0; i < state->items.count; i += 2) {
 		const struct pickle_value *name = state->items.values[i], *value = state->items.values[i + 1];
 		if (value->kind == PICKLE_TENSOR && name->kind != PICKLE_TEXT)
-			return error_set(ERR_DATA, "'%s': a tensor whose name is no text", file->path);
+			return error_set(ERR_DATA, "'%s': a tensor whose name is not text", file->path);
 		if (value->kind == PICKLE_TENSOR)
 			TRY(add_tensor(file, name, value->tensor));
 		else if (name->kind == PICKLE_TEXT)

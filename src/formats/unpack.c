@@ -74,7 +74,7 @@ static bool harmless(const char *name, mode_t type)
 
 static enum status exceeds(const struct unpacking *unpacking, const char *what, const char *option)
 {
-	enum status status = error_set(ERR_RESOURCE, "'%s' unpacks to more than %s: left as it is", unpacking->path, what);
+	enum status status = error_set(ERR_RESOURCE, "'%s' unpacks to more than %s: not unpacked", unpacking->path, what);
 	error_hint("if you trust it, raise %s; --no_unpack only downloads", option);
 	return status;
 }

@@ -100,7 +100,7 @@ static enum status take_header(struct records *records, const char *line)
 		char *end;
 		long long length = strtoll(value, &end, 10);
 		if (*value < '0' || *value > '9' || *end || length > INT64_MAX / 2)
-			return damage(records, warc->record_offset, "Content-Length is no number");
+			return damage(records, warc->record_offset, "Content-Length is not a number");
 		warc->left = length;
 		warc->has_length = true;
 	}

@@ -165,7 +165,7 @@ static enum status add_named_part(struct weights_file *file, const char *index, 
 {
 	char path[PATH_BYTES];
 	if (name->kind != JSON_STRING || strlen(name->text) != name->text_size || !is_plain_name(name->text))
-		return error_set(ERR_DATA, "'%s': \"weight_map\" \"%.200s\": no name of a file beside it", index, name->key);
+		return error_set(ERR_DATA, "'%s': \"weight_map\" \"%.200s\": not the name of a file beside it", index, name->key);
 	TRY(path_join(path, folder, name->text));
 	if (has_part(file, path))
 		return OK;
@@ -215,7 +215,7 @@ static enum status take_scales(struct weights_file *file, struct stored_tensor *
 	bool column = scales->rank == 1 || (scales->rank == 2 && scales->shape[1] == 1);
 	if (scales->dtype != ST_F32 || !column || scales->shape[0] != tensor->shape[0] || !stored_tensor_is_packed(scales) ||
 	    !stored_tensor_is_packed(tensor))
-		return bad_scale(tensor, "its scales are no F32 for each row");
+		return bad_scale(tensor, "its scales are not one F32 per row");
 	for (int64_t i = 0; i < scales->count; i++) {
 		float scale;
 		memcpy(&scale, scales->data + i * (int64_t)sizeof(scale), sizeof(scale));

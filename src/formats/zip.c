@@ -41,7 +41,7 @@ bool zip_is(const unsigned char *bytes, size_t size)
 static enum status find_end(const struct archive *archive, uint64_t *out)
 {
 	if (archive->size < END_BYTES)
-		return error_set(ERR_DATA, "'%s': %llu bytes are no zip archive", archive->path,
+		return error_set(ERR_DATA, "'%s': %llu bytes are not a zip archive", archive->path,
 				 (unsigned long long)archive->size);
 	uint64_t last = archive->size - END_BYTES, first = last > COMMENT_LIMIT ? last - COMMENT_LIMIT : 0;
 	for (uint64_t at = last + 1; at-- > first;) {
@@ -65,8 +65,8 @@ static enum status find_directory64(const struct archive *archive, uint64_t end,
 	uint64_t at = read_le64(locator + 8);
 	if (at > end - END64_LOCATOR_BYTES || end - END64_LOCATOR_BYTES - at < END64_BYTES ||
 	    read_le32(archive->bytes + at) != END64_SIGNATURE)
-		return error_set(ERR_DATA, "'%s': byte %llu: no end of a zip64 archive where one is said to be", archive->path,
-				 (unsigned long long)at);
+		return error_set(ERR_DATA, "'%s': byte %llu: no end of a zip64 archive where the directory says it is",
+				 archive->path, (unsigned long long)at);
 	out->count = read_le64(archive->bytes + at + 32);
 	out->size = read_le64(archive->bytes + at + 40);
 	out->offset = read_le64(archive->bytes + at + 48);
@@ -85,7 +85,7 @@ static enum status find_directory(const struct archive *archive, struct director
 	};
 	TRY(find_directory64(archive, end, out));
 	if (out->offset > end || out->size > end - out->offset)
-		return error_set(ERR_DATA, "'%s': the zip directory (%llu bytes at %llu) lies outside the file", archive->path,
+		return error_set(ERR_DATA, "'%s': the zip directory (%llu bytes at %llu) is outside the file", archive->path,
 				 (unsigned long long)out->size, (unsigned long long)out->offset);
 	if (out->count > ENTRY_LIMIT || out->count > out->size / CENTRAL_BYTES)
 		return error_set(ERR_DATA, "'%s': a zip directory of %llu bytes with %llu entries", archive->path,
@@ -145,7 +145,7 @@ static enum status check_method(const struct archive *archive, const unsigned ch
 	if (method != 0) {
 		enum status status =
 			error_set(ERR_DATA, "'%s': entry '%.200s' is compressed (method %u)", archive->path, entry->name, method);
-		error_hint("weights are stored as they are in such files; unpack it and pack it with zip -0");
+		error_hint("such files store weights uncompressed; unpack it and pack it with zip -0");
 		return status;
 	}
 	if (stored != entry->size)

@@ -134,7 +134,7 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 		TRY(get_int32(object, name, "pad_token_id", 0, (1 << 24) - 1, &config.pad_token_id));
 	TRY(get_activation(object, name, !json_member(object, "model_type"), &config.hidden_act));
 	if (config.hidden_size % config.num_attention_heads != 0)
-		return error_set(ERR_DATA, "'%s': \"hidden_size\" %d is no multiple of \"num_attention_heads\" %d", name,
+		return error_set(ERR_DATA, "'%s': \"hidden_size\" %d is not a multiple of \"num_attention_heads\" %d", name,
 				 config.hidden_size, config.num_attention_heads);
 	*out = config;
 	return OK;

@@ -273,8 +273,8 @@ static void draw_lengths(const struct report *report, struct buffer *out)
 		snprintf(since, sizeof(since), " since the run was resumed after step %lld", (long long)report->start.step);
 	snprintf(description, sizeof(description), "Mean %.1f tokens, longest %lld.", mean, (long long)lengths->longest);
 	snprintf(note, sizeof(note),
-		 "%s sequences%s: %.1f tokens on average, %lld at most. Padded to that length, %.0f %% of the work would be "
-		 "padding; bertc computes no padding.",
+		 "%s sequences%s: %.1f tokens on average, with a maximum of %lld. Padded to that length, %.0f %% of the work "
+		 "would be padding; bertc computes no padding.",
 		 format_count(number, lengths->sequences), since, mean, (long long)lengths->longest,
 		 100 * (1 - mean / (double)lengths->longest));
 	buffer_text(out, "<div>");

@@ -182,9 +182,8 @@ static const struct report_column known[] = {
 	 "BLEU",
 	 UNIT_POINTS,
 	 HIGHER,
-	 "How many of the words, and of the runs of up to four words, of the predicted texts stand in the right ones, too; 100 "
-	 "is "
-	 "perfect. Of Chinese, characters count as words.",
+	 "How many of the words and word sequences of up to four words in the predicted texts also occur in the correct texts; "
+	 "100 is perfect. In Chinese, characters count as words.",
 	 {{0}}},
 	{"bleu_1", "BLEU of words", "bleu 1", "BLEU", NULL, UNIT_POINTS, HIGHER, NULL, {{0}}},
 	{"bleu_2", "BLEU of up to two words", "bleu 2", "BLEU", NULL, UNIT_POINTS, HIGHER, NULL, {{0}}},

@@ -209,7 +209,7 @@ static void look_for_spike(struct diagnosis *diagnosis, const struct diagnosis_s
 			    "The loss jumped to %.3f; over the %d steps before, it averaged %.3f (standard deviation %.3f).",
 			    step->loss, recent->count, mean, deviation);
 			SAY(finding, advice,
-			    "A single spike usually heals by itself. If spikes keep coming, lower the learning rate "
+			    "The run usually recovers from a single spike. If spikes keep coming, lower the learning rate "
 			    "(--learning_rate) or clip gradients harder (--max_grad_norm).");
 		}
 	}
@@ -450,7 +450,8 @@ void diagnosis_step(struct diagnosis *diagnosis, const struct diagnosis_step *st
 	double planned = epoch > 0 ? tokens / steps * (double)diagnosis->facts.total_steps / epoch : 0;
 	struct finding *finding;
 	if (diagnosis->step == 0 && planned > PLANNED_EPOCHS && (finding = begin(diagnosis, out, FINDING_REPEATED))) {
-		SAY(finding, text, "There is little %s for so long a run: it will be read %.0f times.", words->data, planned);
+		SAY(finding, text, "There is little %s for a run of this length: it will be read %.0f times.", words->data,
+		    planned);
 		SAY(finding, advice, "Models gain little beyond some 40 readings: add %s, or lower %s.", words->data,
 		    words->length);
 	}

@@ -77,8 +77,8 @@ void samples_html(const struct samples *samples, struct buffer *out)
 	const struct vocab *vocab = samples->predictor.vocab;
 	int shown = choose_evaluations(samples->evaluation_count, chosen);
 	buffer_text(out, "<h2>What it fills into the blanks</h2>\n<p class=\"note\">The same few sentences throughout, from text "
-			 "the model is not trained on. The underlined words were masked; below them are the model's five best "
-			 "guesses as training progressed.</p>\n");
+			 "that the model is not trained on. The underlined words were masked; below them are the model's five "
+			 "best guesses as training progressed.</p>\n");
 	for (int s = 0; s < samples->count; s++) {
 		const struct sample_sentence *sentence = &samples->sentences[s];
 		struct spelling spelling = {.out = out, .vocab = vocab, .sentence = sentence};

@@ -277,9 +277,8 @@ static enum status put_means(const struct report_sweep *sweep, struct buffer *ou
 	int seed = seed_of(sweep);
 	char number[REPORT_NUMBER_BYTES];
 	TRY(report_sweep_groups(sweep, &groups, &count));
-	buffer_text(out, "<h3>Means over the seeds</h3>\n<p class=\"note\">One lucky seed is no better setting: settings are "
-			 "best compared "
-			 "by their mean, and a difference smaller than the deviation says little.</p>\n");
+	buffer_text(out, "<h3>Means over the seeds</h3>\n<p class=\"note\">One lucky seed does not make a setting better: "
+			 "compare settings by their means, and ignore differences smaller than the deviation.</p>\n");
 	put_head(sweep, seed, "<th class=\"n\">deviation</th><th class=\"n\">runs</th>", out);
 	for (int64_t i = 0; i < count; i++) {
 		bool best = i == 0 && isfinite(groups[i].mean);

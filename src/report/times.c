@@ -62,7 +62,7 @@ static enum status put_times(struct report *report, const struct report_progress
 	json_put_double(&writer, "seconds", state->seconds);
 	json_close(&writer);
 	log_detail("step %lld, a step of %d ranks: data %.4f s, compute %.4f s (rank %d %.4f s), communication %.4f s, of which "
-		   "%.4f s were waited for",
+		   "%.4f s were not hidden",
 		   (long long)state->step, ranks, mean.waited, mean.computed, slowest,
 		   all[slowest].computed / (double)all[slowest].steps, mean.communicated, mean.exposed);
 	return report_append_line(report, &line);

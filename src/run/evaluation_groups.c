@@ -31,7 +31,7 @@ static enum status assign(struct evaluation_groups *out, const struct option_lis
 		const char *value = list->values[i];
 		size_t length = name_length(value);
 		if (length >= sizeof(out->groups->name))
-			return error_set(ERR_USAGE, "'%s': the name of an evaluation set has at most %d characters", value,
+			return error_set(ERR_USAGE, "'%s': the name of an evaluation set can have at most %d characters", value,
 					 (int)sizeof(out->groups->name) - 1);
 		if (length > 0 && !value[length + 1])
 			return error_set(ERR_USAGE, "'%s': a path is missing after the name", value);

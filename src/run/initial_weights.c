@@ -146,7 +146,7 @@ static void log_report(const struct initial_weights *initial, const struct model
 	for (int64_t i = 0; i < report->names.count; i++)
 		log_detail("  loaded: %s", report->names.names[i]);
 	if (strstr(initial->source.config, "bert_config.json"))
-		log_note("  activation: %s, which is how '%s' is read beside such weights",
+		log_note("  activation: %s, as '%s' means beside such weights",
 			 config->hidden_act == ACTIVATION_GELU_TANH ? "gelu (tanh)" : "gelu (erf)", initial->source.config);
 	log_names("missing, drawn at random", &report->missing);
 	log_names("of other heads, ignored", &report->unused);

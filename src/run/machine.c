@@ -84,7 +84,7 @@ static enum status count_ranks(struct machine *machine, int32_t *out)
 		return status;
 	}
 	if (gpus > 0 && settings->ranks > 0 && gpus != settings->ranks)
-		return error_set(ERR_USAGE, "--n_gpus %lld and --ranks %lld: each rank has a GPU of its own", (long long)gpus,
+		return error_set(ERR_USAGE, "--n_gpus %lld and --ranks %lld: each rank needs its own GPU", (long long)gpus,
 				 (long long)settings->ranks);
 	int64_t ranks = settings->ranks > 0 ? settings->ranks : gpus > 0 ? gpus : visible;
 	*out = ranks < 1 ? 1 : (int32_t)ranks;
@@ -101,7 +101,7 @@ static enum status choose_device(const struct machine *machine)
 	if (!is_on_gpus(machine) || machine->place.ranks.local_size == 1 || visible == 1)
 		return OK;
 	if (rank >= visible)
-		return error_set(ERR_USAGE, "rank %d of this machine has no GPU of its own: %lld are visible", rank,
+		return error_set(ERR_USAGE, "rank %d of this machine has no GPU: only %lld are visible", rank,
 				 (long long)visible);
 	snprintf(own, sizeof(own), "%d", rank);
 	for (int32_t i = 0; names && i < rank; i++)

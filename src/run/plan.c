@@ -89,7 +89,7 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 	buffer_format(out, "memory plan for %s parameters%s\n", format_count(count, model->element_count),
 		      plan->ranks > 1 ? ", of each rank" : "");
 	row(out, "weights", plan->weights, "master weights, gradients, compute copies");
-	row(out, "moments", plan->moments, plan->ranks > 1 ? "optimizer state, this rank's share" : "of the optimiser");
+	row(out, "moments", plan->moments, plan->ranks > 1 ? "optimizer state, this rank's share" : "of the optimizer");
 	snprintf(note, sizeof(note), "of %d tokens, %d sequences, %d predictions", limits->batch.tokens, limits->batch.sequences,
 		 limits->batch.labels[0].count);
 	row(out, "activations", plan->activations, note);

@@ -550,7 +550,7 @@ static void announce_stop(const struct run *run)
 	if (run->start.resumed)
 		stop_loss("what was trained since %.200s is lost; the same command resumes there", run->start.checkpoint);
 	else
-		stop_loss("there is no checkpoint yet, so all that was trained is lost");
+		stop_loss("there is no checkpoint yet, so all training so far is lost");
 	stop_announce("finishing this step, then saving");
 }
 

@@ -227,8 +227,7 @@ static void print_micro_batches(const struct shapes *shapes, struct buffer *out)
 			continue;
 		}
 		int32_t filled = waves_shape(work, tokens);
-		buffer_format(out,
-			      ", %s as they are filled up: a layer's products fill %.0f %% of their waves on %d multiprocessors",
+		buffer_format(out, ", %s with padding: a layer's products fill %.0f %% of their waves on %d multiprocessors",
 			      format_count(count[1], filled), 100 * waves_filled(&phase->waves, filled), phase->waves.processors);
 		if (tokens < work->most)
 			buffer_format(out, "; memory has room for %s, which would fill %.0f %%",

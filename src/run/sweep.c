@@ -176,7 +176,7 @@ static enum status read_run(struct sweep *sweep, const char *path, const struct 
 	double score = NAN;
 	int64_t step = 0;
 	if (object->kind != JSON_OBJECT)
-		return error_set(ERR_DATA, "'%s': damaged: a run is no object", path);
+		return error_set(ERR_DATA, "'%s': damaged: a run is not an object", path);
 	TRY(json_get_string(object, path, "name", &name));
 	TRY(json_get_string(object, path, "status", &state));
 	TRY(json_get_string(object, path, "message", &message));

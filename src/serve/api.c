@@ -231,7 +231,7 @@ static bool add_ids(struct api_request *request, const struct json *list, const 
 		if (id->kind != JSON_NUMBER)
 			return wrong_type(field, "strings or lists of token ids", id, error);
 		if (!id->is_integer || id->integer < 0 || id->integer > INT32_MAX)
-			return api_fail(error, FAULT_INPUT, field, "'%s' holds a number that is no token id", field);
+			return api_fail(error, FAULT_INPUT, field, "'%s' holds a number that is not a token id", field);
 		request->ids[request->id_count++] = (int32_t)id->integer;
 	}
 	input->id_count = list->child_count;

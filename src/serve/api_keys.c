@@ -14,7 +14,7 @@
 static enum status check_key(const char *path, int64_t line, const char *key, size_t size)
 {
 	if (size >= API_KEY_BYTES)
-		return error_set(ERR_DATA, "'%s', line %lld: a key has %d bytes at most", path, (long long)line,
+		return error_set(ERR_DATA, "'%s', line %lld: a key can have at most %d bytes", path, (long long)line,
 				 API_KEY_BYTES - 1);
 	for (size_t i = 0; i < size; i++)
 		if (key[i] <= ' ' || key[i] > '~')

@@ -49,8 +49,7 @@ static enum status check_names(const struct models *models)
 	for (int i = 0; i < models->count; i++) {
 		const struct served_model *model = &models->models[i];
 		if (!model->name[0] || strcmp(model->name, ".") == 0 || strcmp(model->name, "..") == 0) {
-			enum status status =
-				error_set(ERR_USAGE, "--model %.200s: the folder has no name of its own", model->folder);
+			enum status status = error_set(ERR_USAGE, "--model %.200s: the folder has no name", model->folder);
 			error_hint("give the model one: --model NAME=%.200s", model->folder);
 			return status;
 		}

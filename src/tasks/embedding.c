@@ -70,7 +70,8 @@ static void log_loss(const struct task_state *state, enum ranking_form form)
 		state->settings.embedding.temperature > 0 ? state->settings.embedding.temperature : USUAL_TEMPERATURE;
 	if (form != RANKING_SCORED)
 		log_note("loss: %s at temperature %g, over the whole batch",
-			 form == RANKING_TEXTS ? "each text beside itself under another dropout mask (SimCSE), in-batch negatives"
+			 form == RANKING_TEXTS
+				 ? "each text paired with itself under another dropout mask (SimCSE), in-batch negatives"
 			 : form == RANKING_PAIRS ? "in-batch negatives"
 						 : "in-batch negatives and those of the files",
 			 temperature);

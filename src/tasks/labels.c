@@ -224,7 +224,7 @@ static enum status refuse_foreign(const struct label *label, const char *whose, 
 	struct buffer names = {0};
 	for (int64_t i = 0; i < list->count && i < 20; i++)
 		buffer_format(&names, "%s%.60s", i ? ", " : "", list->names[i]);
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is none of %s (%s)", label->file,
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is not one of %s (%s)", label->file,
 				       (long long)label->line, label->name, whose, buffer_string(&names));
 	error_hint("%s", hint);
 	buffer_release(&names);
@@ -243,7 +243,7 @@ static enum status choose_list(const struct label_set *set, const struct label_r
 	if (rules->given.count > 0) {
 		if (!covers(&rules->given, set, &missing))
 			return refuse_foreign(&set->labels[missing], "those of --labels", &rules->given,
-					      "add it to --labels, or mend the row");
+					      "add it to --labels, or correct the row");
 		*out = LABELS_GIVEN;
 		*out_list = &rules->given;
 	} else if (rules->folder.count == set->count && covers(&rules->folder, set, &missing)) {
@@ -328,7 +328,8 @@ enum status label_number(const char *text, const char *file, int64_t line, doubl
 {
 	if (parse_number(text, out))
 		return OK;
-	enum status status = error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is no number", file, (long long)line, text);
+	enum status status =
+		error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is not a number", file, (long long)line, text);
 	error_hint(strchr(text, ',') ? "decimals are written with a point"
 				     : "is another column meant (--label_column)? Classes are for --task classification or pair");
 	return status;
@@ -399,7 +400,7 @@ static enum status split_json(struct name_array *array, const char *cell, const 
 	struct json_document document;
 	bool twice;
 	if (!is_json_list(cell))
-		return error_set(ERR_DATA, "'%s', line %lld: '%.100s' is no JSON list of labels, as other rows have", file,
+		return error_set(ERR_DATA, "'%s', line %lld: '%.100s' is not a JSON list of labels, unlike in other rows", file,
 				 (long long)line, cell);
 	TRY(json_parse(&document, file, cell, strlen(cell)));
 	enum status status = OK;

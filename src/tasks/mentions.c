@@ -50,7 +50,7 @@ enum status mention_form_parse(const char *text, struct mention_form *out)
 	if (fits && count == MENTION_MARKS && strcmp(out->marks[FIRST_BEGINS], out->marks[SECOND_BEGINS]) != 0)
 		return OK;
 	enum status status = error_set(ERR_USAGE, "--markers %.200s: these are not the markers of two mentions", text);
-	error_hint("give what stands before and behind the first and the second mention, as --markers '<<,>>,[[,]]'");
+	error_hint("give what comes before and after the first and the second mention, as --markers '<<,>>,[[,]]'");
 	return status;
 }
 
@@ -233,7 +233,7 @@ static enum status place_error(const struct example_text *example, struct place 
 {
 	enum status status = error_set(ERR_DATA,
 				       "'%s', line %" PRId64 ": a mention from %" PRId64 " to %" PRId64
-				       " is no part of the text, which has %" PRId64 " %s",
+				       " is not part of the text, which has %" PRId64 " %s",
 				       example->file, example->line, place.begin, place.end, length, unit);
 	error_hint("places count %s from 0, the end exclusive", unit);
 	return status;

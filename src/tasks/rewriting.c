@@ -636,7 +636,7 @@ done:
 
 const struct task task_rewriting = {
 	.name = "rewriting",
-	.summary = "a text written anew with what was said before it, by keeping, deleting and copying",
+	.summary = "a text rewritten using what was said before it, by keeping, deleting, and copying tokens",
 	.architecture = "BertForTextRewriting",
 	.input = TASK_INPUT_DIALOGUE,
 	.target = TARGET_PARTS,

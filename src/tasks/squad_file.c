@@ -324,7 +324,7 @@ static enum status parse_question(struct reader *reader, const struct json *valu
 
 	describe_place(reader, place);
 	if (value->kind != JSON_OBJECT)
-		return error_set(ERR_DATA, "%s: an entry of \"qas\" is no object", place);
+		return error_set(ERR_DATA, "%s: an entry of \"qas\" is not an object", place);
 	TRY(take_id(reader, value, question));
 	if (!text || text->kind != JSON_STRING)
 		return error_set(ERR_DATA, "%s: question '%.100s' has no string \"question\"", place, question->id);

@@ -75,7 +75,7 @@ static enum status name_of_tag(const struct tag_reader *reader, const struct jso
 		*out = reader->labels->names[tag->integer];
 		return OK;
 	}
-	enum status status = object_error(reader, reader->labels->count > 0 ? "the number of a tag is none of --labels"
+	enum status status = object_error(reader, reader->labels->count > 0 ? "the number of a tag is not in --labels"
 									    : "tags are numbers, whose names are not known");
 	error_hint("name them in the order of their numbers: --labels O,B-PER,I-PER,...");
 	return status;

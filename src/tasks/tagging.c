@@ -536,8 +536,8 @@ static enum status tagging_put_pipeline(const struct task_state *state, const st
 	struct tag_form form;
 	TRY(tags_of_labels(state, &form));
 	if (form.scheme == TAGS_PLAIN) {
-		enum status status =
-			error_set(ERR_USAGE, "--format pipeline: these tags are no entities, which the pipeline prints");
+		enum status status = error_set(
+			ERR_USAGE, "--format pipeline: these tags do not mark entities, which is what the pipeline prints");
 		error_hint("--format jsonl prints the tag of each word");
 		return status;
 	}

@@ -29,14 +29,12 @@ static enum status notice_table(const char *path, const char *beginning, size_t 
 	if (is_table) {
 		table_list_columns(&table, &names);
 		status = buffer_status(&names);
-		snprintf(
-			out, TEXT_NOTICE_BYTES,
-			"'%.200s' looks like a table (%s, columns %.*s%s): its lines are read as text as they stand, with all "
-			"columns "
-			"and the separators. If that is not what you want, write the text's column to a file of its own, or give "
-			"JSON lines and --text_key",
-			path, table.delimiter == '\t' ? "TSV" : "CSV", NAMES_SHOWN, buffer_string(&names),
-			names.size > NAMES_SHOWN ? "..." : "");
+		snprintf(out, TEXT_NOTICE_BYTES,
+			 "'%.200s' looks like a table (%s, columns %.*s%s): its lines are read as text unchanged, with all "
+			 "columns and separators. If that is not what you want, write the text column to a separate file, or "
+			 "give JSON lines and --text_key",
+			 path, table.delimiter == '\t' ? "TSV" : "CSV", NAMES_SHOWN, buffer_string(&names),
+			 names.size > NAMES_SHOWN ? "..." : "");
 	}
 	buffer_release(&names);
 	table_release(&table);

@@ -176,7 +176,7 @@ void normalizer_release(struct normalizer *normalizer)
 
 static enum status append(struct stretch *out, struct character character)
 {
-	TRY(memory_grow(&out->characters, &out->capacity, out->count + 1, sizeof(*out->characters), "text to normalise"));
+	TRY(memory_grow(&out->characters, &out->capacity, out->count + 1, sizeof(*out->characters), "text to normalize"));
 	out->characters[out->count++] = character;
 	return OK;
 }

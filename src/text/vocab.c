@@ -307,7 +307,7 @@ enum status vocab_add_token(struct vocab *vocab, const char *text, int32_t *out)
 		if (vocab->added[i] == *out)
 			return OK;
 	if (vocab->added_count == VOCAB_ADDED_MOST)
-		return error_set(ERR_USAGE, "more than %d entries that stand for themselves", VOCAB_ADDED_MOST);
+		return error_set(ERR_USAGE, "more than %d special entries", VOCAB_ADDED_MOST);
 	vocab->added[vocab->added_count++] = *out;
 	return OK;
 }

@@ -30,7 +30,7 @@ static enum status put_model(struct entries *entries, const struct json *vocab)
 {
 	for (const struct json *entry = vocab->first_child; entry; entry = entry->next) {
 		if (entry->kind != JSON_NUMBER || !entry->is_integer)
-			return error_set(ERR_DATA, "'%s': the id of '%.200s' is no number", entries->path, entry->key);
+			return error_set(ERR_DATA, "'%s': the id of '%.200s' is not a number", entries->path, entry->key);
 		TRY(put_entry(entries, entry->key, strlen(entry->key), entry->integer));
 	}
 	return OK;

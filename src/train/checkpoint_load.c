@@ -74,7 +74,7 @@ static enum status check_values(const char *path, const char *name, const void *
 	bool squares = strncmp(name, SQUARES_PREFIX, strlen(SQUARES_PREFIX)) == 0;
 	for (int64_t i = 0; squares && i < count; i++)
 		if (value_at(host, dtype, i) < 0)
-			return bad_value(path, name, i, "negative, which a mean of squares cannot be");
+			return bad_value(path, name, i, "negative, although it is a mean of squares");
 	return OK;
 }
 

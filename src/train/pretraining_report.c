@@ -41,9 +41,8 @@ static void set_stages(struct report_task *task)
 	};
 	task->stages[1] = (struct report_stage){
 		task->prior_loss - PLATEAU_DEPTH,
-		"This is the plateau on which every BERT begins: it knows frequencies, punctuation, and a little of what stands "
-		"beside the blank. A model of 4 x 256 was still there after 4,000 steps and 30 million tokens; the number of "
-		"steps "
+		"This is the plateau on which every BERT begins: it knows frequencies, punctuation, and a little of what is next "
+		"to the blank. A model of 4 x 256 was still there after 4,000 steps and 30 million tokens; the number of steps "
 		"counts for more than the size of the batch.",
 	};
 	task->stages[2] = (struct report_stage){

@@ -446,7 +446,7 @@ static void tell_rounded(const struct loader *loader, const struct weights_file 
 	for (int64_t i = 0; i < file->count; i++)
 		rounded += file->tensors[i].row_scales != NULL;
 	if (rounded > 0 && loader->target.slab)
-		log_note("'%s': %lld of its weights are rounded to int8, and are taken as the numbers they stand for",
+		log_note("'%s': %lld of its weights are rounded to int8, and are converted back to the values they represent",
 			 loader->path, (long long)rounded);
 }
 

@@ -63,7 +63,7 @@ static enum status read_pooling_modes(struct sentence_folder *out, const struct 
 		return error_set(ERR_DATA, "'%s': \"pooling_mode\" is neither a name nor a list of names", path);
 	for (const struct json *mode = modes ? modes->first_child : NULL; mode; mode = mode->next) {
 		if (mode->kind != JSON_STRING)
-			return error_set(ERR_DATA, "'%s': \"pooling_mode\" holds something that is no name", path);
+			return error_set(ERR_DATA, "'%s': \"pooling_mode\" holds something that is not a name", path);
 		TRY(set_pooling(out, path, mode->text));
 	}
 	for (int m = 0; m < POOLING_MODES && !modes; m++) {
@@ -193,7 +193,7 @@ static enum status read_prompts(struct sentence_folder *out, const struct json *
 			if (prompt->kind == JSON_NULL)
 				continue;
 			if (prompt->kind != JSON_STRING || strlen(prompt->text) != prompt->text_size)
-				return error_set(ERR_DATA, "'%s': the prompt '%.40s' is no text", path, prompt->key);
+				return error_set(ERR_DATA, "'%s': the prompt '%.40s' is not text", path, prompt->key);
 			out->prompt_count++;
 			TRY(copy_text(&own->name, prompt->key));
 			TRY(copy_text(&own->text, prompt->text));

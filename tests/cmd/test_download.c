@@ -115,10 +115,10 @@ static void test_wrong_commands(void **state)
 	assert_program(2, "nothing to download", "download");
 	assert_program(2, "did you mean wikipedia", DOWNLOAD("wikpedia"));
 	assert_program(2, "needs --books", DOWNLOAD("gutenberg"));
-	assert_program(2, "is no number", DOWNLOAD("gutenberg --books %s"), test_path("text"));
+	assert_program(2, "is not the number of a book", DOWNLOAD("gutenberg --books %s"), test_path("text"));
 	assert_program(2, "only http", DOWNLOAD("ftp://example.org/x"));
 	assert_program(2, "names no file", DOWNLOAD("http://example.org/"));
-	assert_program(2, "is no checksum", DOWNLOAD("http://example.org/x --checksum 12"));
+	assert_program(2, "is not a checksum", DOWNLOAD("http://example.org/x --checksum 12"));
 	assert_program(2, "belongs to one address", DOWNLOAD("squad --checksum 12"));
 }
 

@@ -137,7 +137,7 @@ static void odd_texts_are_defined_and_said(void **state)
 		assert_true(values[2 * columns + c] == values[3 * columns + c]);
 	}
 	free(values);
-	assert_program(3, "line 3: a text of 102 tokens, but a sequence has 48 at most", EMBED "%s/odd.txt --long_texts stop",
+	assert_program(3, "line 3: a text of 102 tokens, but a sequence can have at most 48", EMBED "%s/odd.txt --long_texts stop",
 		       test_folder, test_folder);
 	buffer_release(&text);
 }
@@ -339,7 +339,7 @@ static void turn_byte(const char *name)
 static void refuse_changed_part(const char *format)
 {
 	turn_byte("cut.part");
-	assert_program(3, "cut.part' is not what was written", INTERRUPTED, test_folder, test_folder, format, test_folder);
+	assert_program(3, "cut.part' has changed since it was written", INTERRUPTED, test_folder, test_folder, format, test_folder);
 	turn_byte("cut.part");
 }
 
@@ -407,7 +407,7 @@ static void bad_commands_are_refused(void **state)
 	(void)state;
 	assert_program(2, "--model is missing", "embed %s/texts.txt", test_folder);
 	assert_program(2, "needs --out", EMBED "%s/texts.txt --format npy", test_folder, test_folder);
-	assert_program(2, "'-9' is no layer", EMBED "%s/texts.txt --layers -1,-9", test_folder, test_folder);
+	assert_program(2, "'-9' is not a layer", EMBED "%s/texts.txt --layers -1,-9", test_folder, test_folder);
 	assert_program(2, "beyond the model's 48 positions", EMBED "%s/texts.txt --max_seq_length 49", test_folder, test_folder);
 	assert_program(2, "a window has room for 46 tokens", EMBED "%s/texts.txt --long_texts windows --doc_stride 47",
 		       test_folder, test_folder);

@@ -386,7 +386,7 @@ static void bad_input_is_explained(void **state)
 	assert_program(ERR_DATA, "unscored.tsv', line 3: the pair has no score", SHORT("bad", "unscored.tsv", ""));
 	put_file("nan.tsv", "sentence1\tsentence2\tscore\nthe cat\ta dog\t0.5\nthe cat\tbread\tnan\n");
 	forget("bad");
-	assert_program(ERR_DATA, "nan.tsv', line 3: the label 'nan' is no number", SHORT("bad", "nan.tsv", ""));
+	assert_program(ERR_DATA, "nan.tsv', line 3: the label 'nan' is not a number", SHORT("bad", "nan.tsv", ""));
 	put_file("half.tsv", "anchor\tpositive\nthe cat\ta dog\nthe cat\t \n");
 	forget("bad");
 	assert_program(ERR_DATA, "half.tsv', line 3: the second text is empty", SHORT("bad", "half.tsv", ""));

@@ -131,9 +131,9 @@ static void refused(void **state)
 	assert_program(ERR_USAGE, "exists already", "export --model %s/base --to onnx --out %s/full", test_folder, test_folder);
 	assert_program(ERR_USAGE, "exists already", "export --model %s/base --to onnx --out %s/full/mine", test_folder,
 		       test_folder);
-	assert_program(ERR_USAGE, "into which nothing is written", "export --model %s/base --to onnx --out %s/base/final/onnx",
+	assert_program(ERR_USAGE, "which is never written to", "export --model %s/base --to onnx --out %s/base/final/onnx",
 		       test_folder, test_folder);
-	assert_program(ERR_USAGE, "into which nothing is written",
+	assert_program(ERR_USAGE, "which is never written to",
 		       "export --model %s/base --to onnx --out %s/base/final/a/b.onnx", test_folder, test_folder);
 	assert_int_equal(program("verify %s/base/final", test_folder), OK);
 	/* Options that would have no effect. */

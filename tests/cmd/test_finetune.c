@@ -348,7 +348,7 @@ static void bad_files_are_named(void **state)
 	assert_said("twins.tsv', line 3");
 	put_file("low.tsv", "sentence\tscore\na\t1.5\nb\tlow\nc\t2\n");
 	forget("short");
-	assert_program(ERR_DATA, "low.tsv', line 3: the label 'low' is no number", SHORT("regression", "low.tsv", ""));
+	assert_program(ERR_DATA, "low.tsv', line 3: the label 'low' is not a number", SHORT("regression", "low.tsv", ""));
 	put_file("few.tsv", "sentence\tlabel\na\tx\nb\ty\nc\n");
 	forget("short");
 	assert_program(ERR_DATA, "few.tsv', line 4: 1 field where the other rows have 2", SHORT("classification", "few.tsv", ""));
@@ -369,7 +369,7 @@ static void bad_rows_are_counted(void **state)
 	put_file("low.tsv", "sentence\tscore\na\t1.5\nb\tlow\nc\t2\n");
 	forget("short");
 	assert_program(0, "low.tsv': 1 bad record left out", SHORT("regression", "low.tsv", "--on_bad_record skip"));
-	assert_said("low.tsv', line 3: the label 'low' is no number");
+	assert_said("low.tsv', line 3: the label 'low' is not a number");
 	/* Of each set by itself. */
 	put_file("strange.tsv", "sentence\tlabel\nthe cat sees it.\tsee\na dog likes it.\tlike\na dog finds it.\tact\n");
 	forget("short");

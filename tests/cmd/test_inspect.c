@@ -107,7 +107,7 @@ static void unfinished_outputs(void **state)
 	file_writer_abandon(writer);
 	assert_ok(file_write(test_path("v.jsonl.part"), part, strlen(part)));
 	assert_program(OK, "", "inspect %s/v.jsonl.part", test_folder);
-	assert_printed("part", "cannot be gone on with");
+	assert_printed("part", "it cannot be resumed");
 	assert_ok(file_write(test_path("v.jsonl.progress"), note, strlen(note)));
 	assert_program(OK, "", "inspect %s/v.jsonl.part", test_folder);
 	assert_printed("part", "unfinished output");

@@ -59,7 +59,7 @@ static void what_cannot_be_scored_is_refused(void **state)
 	for (int i = 0; i < 60; i++)
 		strcat(pair, "waj ");
 	assert_ok(file_write(test_path("pair.txt"), pair, strlen(pair)));
-	assert_program(3, "line 1: a pair of 64 tokens, but a sequence has 48 at most",
+	assert_program(3, "line 1: a pair of 64 tokens, but a sequence can have at most 48",
 		       SCORE "%s/pair.txt --pair_separator ' ||| '", test_folder, test_folder);
 	assert_program(0, "taken in windows", SCORE "%s/pair.txt", test_folder, test_folder);
 	assert_program(2, "--model is missing", "score %s/pair.txt", test_folder);

@@ -220,7 +220,7 @@ static void test_decode(void **state)
 	assert_out("A mask\n");
 	assert_int_equal(run("echo 5; echo 5 15", "--vocab_file vocab.txt --decode"), ERR_DATA);
 	assert_int_equal(run("printf '5\\n5 15\\n'", "--vocab_file vocab.txt --decode"), ERR_DATA);
-	assert_log_has("line 2: '15' is no id below 15");
+	assert_log_has("line 2: '15' is not an id below 15");
 	assert_int_equal(run("echo 99999999999999999999", "--vocab_file vocab.txt --decode"), ERR_DATA);
 	assert_int_equal(run("echo un", "--vocab_file vocab.txt --decode"), ERR_DATA);
 }

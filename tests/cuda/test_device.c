@@ -583,7 +583,7 @@ static void cudnn_is_refused_where_it_is_not(void **state)
 	(void)state;
 	static const struct {
 		const char *device, *message;
-	} cases[] = {{"cuda", "built without cuDNN"}, {"cpu", "'cpu' is no GPU"}, {"ref", "'ref' is no GPU"}};
+	} cases[] = {{"cuda", "built without cuDNN"}, {"cpu", "'cpu' is not a GPU"}, {"ref", "'ref' is not a GPU"}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct backend *be;
 		assert_error(

@@ -198,7 +198,7 @@ static void micro_batches_fit_the_memory(void **state)
 	int64_t tokens = chosen_tokens();
 	assert_true(tokens >= 128 && tokens < 128 * 32);
 	assert_said(
-		"as they are filled up: a layer's products fill 100 % of their waves on 4 multiprocessors; memory has room for ");
+		"with padding: a layer's products fill 100 % of their waves on 4 multiprocessors; memory has room for ");
 	assert_int_equal(run("tight", "--train_batch_size 128 --steps_this_run 1"), STOPPED);
 	/* Its checkpoint says so, whatever memory it goes on with. */
 	setenv("EMULATED_DEVICE", "1,13000,90,4000000000", 1);

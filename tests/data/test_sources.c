@@ -384,7 +384,7 @@ static void test_mixture_of_shards(void **state)
 	struct instance_settings settings = usual_settings();
 	for (int i = 0; i < 2; i++)
 		assert_ok(instances_open(&sources[i], &shards[i], 1, &settings));
-	assert_error(ERR_USAGE, "source 2 of the mixture has 0.0001 of the whole weight",
+	assert_error(ERR_USAGE, "source 2 of the mixture has 0.0001 of the total weight",
 		     instances_open_mixture(&mixture, sources, (double[]){0.9999, 0.0001}, 2, 3));
 	assert_ok(instances_open_mixture(&mixture, sources, (double[]){0.9998, 0.0002}, 2, 3));
 	instances_close(mixture);

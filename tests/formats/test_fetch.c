@@ -263,7 +263,7 @@ static void test_checksums(void **state)
 	assert_string_equal(sum, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 	assert_ok(checksum_parse("900150983CD24FB0D6963F7D28E17F72", sum));
 	assert_string_equal(sum, "md5:900150983cd24fb0d6963f7d28e17f72");
-	assert_error(ERR_USAGE, "is no checksum", checksum_parse("sha1:123", sum));
+	assert_error(ERR_USAGE, "is not a checksum", checksum_parse("sha1:123", sum));
 	const char *list = "a9993e364706816aba3e25717850c26c9cd0d89d  x.bz2\n"
 			   "900150983cd24fb0d6963f7d28e17f72 *y.bz2\r\nnonsense\n";
 	assert_true(checksum_in_list(list, "x.bz2", sum));

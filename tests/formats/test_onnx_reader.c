@@ -84,7 +84,7 @@ static void weights_beside_the_model(void **state)
 	struct buffer bytes = {0};
 	assert_ok(file_read(data, 1 << 20, &bytes));
 	assert_ok(file_write(data, bytes.data, bytes.size - 1));
-	assert_error(ERR_DATA, "behind the end of their file", onnx_file_open(&file, path));
+	assert_error(ERR_DATA, "beyond the end of the file", onnx_file_open(&file, path));
 	buffer_release(&bytes);
 	assert_int_equal(remove(data), 0);
 	assert_error(ERR_DATA, "is missing", onnx_file_open(&file, path));

@@ -76,7 +76,7 @@ static void tensors_stay_within_their_storage(void **state)
 			     "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7fK\1\x86")),
 		beyond);
 	refused(BYTES(TENSOR("K\6", "K\0", "K\2\x85", "K\3K\1\x86")), "strides");
-	refused(BYTES(TENSOR("K\6", "K\0", "J\xff\xff\xff\xff\x85", "K\1\x85")), "no size");
+	refused(BYTES(TENSOR("K\6", "K\0", "J\xff\xff\xff\xff\x85", "K\1\x85")), "not a size");
 	refused(BYTES(TENSOR("J\xff\xff\xff\xff", "K\0", "K\2\x85", "K\1\x85")), "elements");
 }
 
@@ -116,7 +116,7 @@ static void code_is_named_and_not_run(void **state)
 	refused(BYTES("\x80\2)\x81."), "opcode 0x81");              /* NEWOBJ */
 	refused(BYTES("\x80\2\x82\1."), "opcode 0x82");             /* EXT1 */
 	refused(BYTES("Pa\n."), "opcode 0x50");                     /* PERSID */
-	refused(BYTES("\x80\2X\1\0\0\0aQ."), "no storage");
+	refused(BYTES("\x80\2X\1\0\0\0aQ."), "not a storage");
 }
 
 static void broken_pickles(void **state)
@@ -136,7 +136,7 @@ static void broken_pickles(void **state)
 	refused(BYTES("\x80\2}Na."), "list");
 	refused(BYTES("\x80\2h\0."), "recalls value 0");
 	refused(BYTES("\x80\2Nr\xff\xff\xff\xff."), "remembers value");
-	refused(BYTES("\x80\2q\0."), "remembers");
+	refused(BYTES("\x80\2q\0."), "memoizes");
 	refused(BYTES("\x80\2\x8a\x09\0\0\0\0\0\0\0\0\1."), "9 bytes");
 	refused(BYTES("\x80\2X\xff\xff\xff\x7fN."), "truncated");
 }

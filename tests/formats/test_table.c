@@ -167,8 +167,8 @@ static void damage_is_named_by_its_line(void **state)
 		CASE("a.tsv", "x\ty\tz\n1\ta\n", "line 2: 2 fields where the other rows have 3", 1,
 		     1), /* the first of two is right */
 		CASE("a.csv", "label,text\n1,a\n0,\"b\n1,c\n0,d\n", "line 3: the quote that opens field 2 never ends", 3, 1),
-		CASE("a.csv", "label,text\n1,a\n0,\"b\" c\n1,c\n", "line 3: text behind the quote that closes field 2", 2, 1),
-		CASE("a.csv", "label,text\n1,\"a\n0,\"b\"\n1,c\n", "line 2: text behind the quote that closes field 2", 2, 1),
+		CASE("a.csv", "label,text\n1,a\n0,\"b\" c\n1,c\n", "line 3: text after the quote that closes field 2", 2, 1),
+		CASE("a.csv", "label,text\n1,\"a\n0,\"b\"\n1,c\n", "line 2: text after the quote that closes field 2", 2, 1),
 		CASE("a.tsv", "label\ttext\n1\ta\n0\tb\xFF\n1\tc\n", "line 3: invalid UTF-8 at byte 4 of the line", 2, 1),
 		CASE("a.tsv", "label\ttext\n1\ta\n0\tb\0\n1\tc\n", "line 3: a NUL byte at byte 4 of the line", 2, 1),
 		CASE("a.csv", "label,text\n1,a\n0,\"b\n\xC3\"\n1,c\n", "line 4: invalid UTF-8 at byte 1 of the line", 2, 1),
@@ -181,7 +181,7 @@ static void damage_is_named_by_its_line(void **state)
 		CASE("a.jsonl", "{\"a\": \"b\xFF\"}\n{\"a\": 1}\n", "line 1: invalid UTF-8 at byte 9 of the line", 1, 1),
 		CASE("a.json", "[{\"a\": 1},\n3,\n{\"a\": 2}]", "line 2: no JSON object", 2, 1),
 		CASE("a.json", "[{\"a\": 1},\n{\"a\": 2}", "line 2: the list of objects has no end", -1, 0),
-		CASE("a.json", "[{\"a\": 1},\n{\"a\": 2}\n]\nx", "line 4: more text behind the list", -1, 0),
+		CASE("a.json", "[{\"a\": 1},\n{\"a\": 2}\n]\nx", "line 4: more text after the list", -1, 0),
 		CASE("a.json", "{\n \"a\": 1\n}\n", "this is one JSON object over several lines", -1, 0),
 		CASE("a.tsv", "\xFF\xFEl\0a\0", "this is UTF-16 text, not UTF-8", -1, 0),
 #undef CASE

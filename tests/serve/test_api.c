@@ -66,10 +66,10 @@ static void token_ids_are_taken(void **state)
 	assert_null(request.inputs[1].ids);
 	assert_string_equal(request.inputs[1].text, "a");
 	assert_int_equal(request.inputs[2].ids[1], 6);
-	assert_refused(openai("{\"input\": [2, -1]}"), FAULT_INPUT, "no token id");
-	assert_refused(openai("{\"input\": [2, 1.5]}"), FAULT_INPUT, "no token id");
+	assert_refused(openai("{\"input\": [2, -1]}"), FAULT_INPUT, "not a token id");
+	assert_refused(openai("{\"input\": [2, 1.5]}"), FAULT_INPUT, "not a token id");
 	assert_refused(openai("{\"input\": [2, \"a\"]}"), FAULT_FIELD, "not a string");
-	assert_refused(openai("{\"input\": [[2, 5000000000]]}"), FAULT_INPUT, "no token id");
+	assert_refused(openai("{\"input\": [[2, 5000000000]]}"), FAULT_INPUT, "not a token id");
 }
 
 static void what_is_wrong_with_a_request_is_named(void **state)

@@ -135,7 +135,7 @@ static void long_texts_are_cut_and_labels_may_be_absent(void **state)
 	assert_int_equal(task_answers(&set), 1);
 	task_set_release(&task, &set);
 	assert_error(
-		ERR_DATA, "line 1: the label '7' is none of the row's 2 choices",
+		ERR_DATA, "line 1: the label '7' is not one of the row's 2 choices",
 		open_set(&task, &set, TASK_TRAIN, "{\"context\": \"we\", \"choices\": [\"eat\", \"stone\"], \"label\": 7}\n"));
 	task_set_release(&task, &set);
 	task_state_release(&task);

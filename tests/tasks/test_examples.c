@@ -303,8 +303,8 @@ static void choices_are_columns_or_lists(void **state)
 		assert_ok(example_right_choice(&set, i, &choice));
 		assert_int_equal(choice, 1);
 	}
-	assert_error(ERR_DATA, "line 4: the label '2' is none of the row's 2 choices", example_right_choice(&set, 3, &choice));
-	assert_error(ERR_DATA, "line 5: the label 'x' is none", example_right_choice(&set, 4, &choice));
+	assert_error(ERR_DATA, "line 4: the label '2' is not one of the row's 2 choices", example_right_choice(&set, 3, &choice));
+	assert_error(ERR_DATA, "line 5: the label 'x' is not one", example_right_choice(&set, 4, &choice));
 	example_set_release(&set);
 	assert_ok(read_file(&set, "a.jsonl",
 			    "{\"question\": \"q\", \"choices\": {\"text\": [\"u\", \"v\"], \"label\": [\"1\", \"2\"]}, "
@@ -318,7 +318,7 @@ static void choices_are_columns_or_lists(void **state)
 		assert_ok(example_right_choice(&set, i, &choice));
 		assert_int_equal(choice, 1);
 	}
-	assert_error(ERR_DATA, "line 3: the label '0' is none", example_right_choice(&set, 2, &choice));
+	assert_error(ERR_DATA, "line 3: the label '0' is not one", example_right_choice(&set, 2, &choice));
 	example_set_release(&set);
 }
 

@@ -103,9 +103,9 @@ static void bad_sets_are_refused(void **state)
 		label_set_release(&set);
 	}
 	ADD(&set, "a", "b");
-	assert_error(ERR_DATA, "'train.tsv', line 3: the label 'b' is none of those of --labels (a, c)",
+	assert_error(ERR_DATA, "'train.tsv', line 3: the label 'b' is not one of those of --labels (a, c)",
 		     label_set_order(&set, &(struct label_rules){.given = LIST("a", "c")}));
-	assert_error(ERR_DATA, "the label 'a' is none of the labels of rte (x, y)",
+	assert_error(ERR_DATA, "the label 'a' is not one of the labels of rte (x, y)",
 		     label_set_order(&set, &(struct label_rules){.task = LIST("x", "y"), .task_name = "rte"}));
 	label_set_release(&set);
 	ADD(&set, "a", "A");
@@ -162,8 +162,8 @@ static void cells_have_several_labels(void **state)
 	assert_error(ERR_DATA, "'f', line 3: one of the labels is empty",
 		     label_cell_split("a,,b", CELLS_COMMA, "f", 3, &store, &names, &count));
 	assert_null(names);
-	assert_error(ERR_DATA, "is no JSON list of labels", label_cell_split("a", CELLS_JSON, "f", 3, &store, &names, &count));
-	assert_error(ERR_DATA, "is no JSON list of labels",
+	assert_error(ERR_DATA, "is not a JSON list of labels", label_cell_split("a", CELLS_JSON, "f", 3, &store, &names, &count));
+	assert_error(ERR_DATA, "is not a JSON list of labels",
 		     label_cell_split("[[1]]", CELLS_JSON, "f", 3, &store, &names, &count));
 	assert_int_equal(label_cells_detect((const char *const[]){"a", "b,c", ""}, 3), CELLS_COMMA);
 	assert_int_equal(label_cells_detect((const char *const[]){"a", "b|c,d", ""}, 3), CELLS_BAR);

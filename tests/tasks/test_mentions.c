@@ -153,11 +153,11 @@ static void places_beyond_the_text(void **state)
 		const char *line, *message;
 	} cases[] = {
 		{"{\"text\": \"ab\", \"e1\": [0, 3], \"e2\": [0, 1]}",
-		 "from 0 to 3 is no part of the text, which has 2 characters"},
-		{"{\"text\": \"ab\", \"e1\": [1, 1], \"e2\": [0, 1]}", "from 1 to 1 is no part"},
-		{"{\"text\": \"ab\", \"e1\": [-1, 1], \"e2\": [0, 1]}", "from -1 to 1 is no part"},
+		 "from 0 to 3 is not part of the text, which has 2 characters"},
+		{"{\"text\": \"ab\", \"e1\": [1, 1], \"e2\": [0, 1]}", "from 1 to 1 is not part"},
+		{"{\"text\": \"ab\", \"e1\": [-1, 1], \"e2\": [0, 1]}", "from -1 to 1 is not part"},
 		{"{\"token\": [\"ab\"], \"e1\": [0, 1], \"e2\": [0, 2]}",
-		 "from 0 to 2 is no part of the text, which has 1 words"},
+		 "from 0 to 2 is not part of the text, which has 1 words"},
 		{"{\"token\": [\"ab\", 3], \"e1\": [0, 1], \"e2\": [0, 2]}", "holds something other than a string"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

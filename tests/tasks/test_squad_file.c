@@ -224,7 +224,7 @@ static void other_files_are_refused(void **state)
 		{"{\"data\": [{}]}", "article 1 has no list \"paragraphs\""},
 		{"{\"data\": [{\"title\": 3, \"paragraphs\": []}]}", "\"title\" must be a string"},
 		{"{\"data\": [{\"paragraphs\": [{\"qas\": []}]}]}", "article 1, paragraph 1: must have a string \"context\""},
-		{FILE_OF("Ann", "3"), "('T'), paragraph 1: an entry of \"qas\" is no object"},
+		{FILE_OF("Ann", "3"), "('T'), paragraph 1: an entry of \"qas\" is not an object"},
 		{FILE_OF("Ann", "{\"question\": \"q\"}"), "without \"id\""},
 		{FILE_OF("Ann", QUESTION("\"\"", "")), "without \"id\""},
 		{FILE_OF("Ann", QUESTION("1.5", "")), "without \"id\""},

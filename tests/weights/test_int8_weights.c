@@ -277,8 +277,8 @@ static void broken_scales(void **state)
 {
 	(void)state;
 	assert_ok(open_scaled(ST_F32, 2, 0.5f));
-	assert_error(ERR_DATA, "no F32 for each row", open_scaled(ST_F32, 3, 0.5f));
-	assert_error(ERR_DATA, "no F32 for each row", open_scaled(ST_I32, 2, 0.5f));
+	assert_error(ERR_DATA, "not one F32 per row", open_scaled(ST_F32, 3, 0.5f));
+	assert_error(ERR_DATA, "not one F32 per row", open_scaled(ST_I32, 2, 0.5f));
 	assert_error(ERR_DATA, "negative or not finite", open_scaled(ST_F32, 2, NAN));
 	assert_error(ERR_DATA, "negative or not finite", open_scaled(ST_F32, 2, -1));
 }

@@ -315,9 +315,9 @@ static void missing_files_are_named(void **state)
 		const char *json, *part;
 	} cases[] = {
 		{"{\"weight_map\": {\"a\": \"gone.safetensors\"}}", "gone.safetensors"},
-		{"{\"weight_map\": {\"a\": \"../x.safetensors\"}}", "no name of a file"},
-		{"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "no name of a file"},
-		{"{\"weight_map\": {\"a\": 3}}", "no name of a file"},
+		{"{\"weight_map\": {\"a\": \"../x.safetensors\"}}", "not the name of a file"},
+		{"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "not the name of a file"},
+		{"{\"weight_map\": {\"a\": 3}}", "not the name of a file"},
 		{"{\"weight_map\": {}}", "weight_map"},
 		{"[]", "weight_map"},
 	};

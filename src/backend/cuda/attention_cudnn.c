@@ -43,7 +43,7 @@ enum status attention_cudnn_open(struct attention_cudnn **out, struct cuda_state
 	if (dtype != DTYPE_BF16 && dtype != DTYPE_F16)
 		return refuse("is for bf16 and fp16", "not for this --precision");
 	if (state->major < 9)
-		return refuse("of packed rows needs a GPU of the Hopper generation or later", state->name);
+		return refuse("on packed rows needs a GPU of the Hopper generation or later", state->name);
 	TRY(memory_new(&cudnn, 1, sizeof(*cudnn), "cuDNN"));
 	cudnn->state = state;
 	enum status status;
@@ -241,13 +241,13 @@ static enum status check_dropout(struct attention_cudnn *cudnn, const struct sha
 			sum += wide(host.y[i * device.hidden + head * a->head_size], a->dtype);
 	double dropped = 1 - sum / drawn * (1 - a->dropout);
 	double deviation = sqrt(a->dropout * (1 - a->dropout) / (drawn * (double)a->longest));
-	log_detail("%s drops %.5f of the attention probabilities where %g is asked for", cudnn->name, dropped, a->dropout);
+	log_detail("%s drops %.5f of the attention probabilities instead of %g", cudnn->name, dropped, a->dropout);
 	if (ran != CUDNN_STATUS_SUCCESS) {
-		status = error_set(ERR_RESOURCE, "%s failed: %s, where its dropout is counted", cudnn->name,
+		status = error_set(ERR_RESOURCE, "%s failed: %s while its dropout was being counted", cudnn->name,
 				   cudnn->library.error_string(ran));
 	} else if (!(fabs(dropped - a->dropout) <= 6 * deviation + 2e-3)) {
-		status = error_set(ERR_USAGE, "%s drops %.4f of the attention probabilities where %g is asked for", cudnn->name,
-				   dropped, a->dropout);
+		status = error_set(ERR_USAGE, "%s drops %.4f of the attention probabilities instead of %g", cudnn->name, dropped,
+				   a->dropout);
 		error_hint("give --attention own, or an --attention_probs_dropout_prob that is a multiple of 1/16");
 	}
 done:

@@ -492,9 +492,7 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 			return true;
 		if (!gemm->told)
 			log_note("the checkpoint's algorithm for a product (%s) cannot be used here, so another is chosen: the "
-				 "run "
-				 "goes "
-				 "on to rounding, not bit for bit",
+				 "run continues up to rounding, not bit for bit",
 				 key);
 		gemm->told = true;
 	}

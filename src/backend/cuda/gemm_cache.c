@@ -134,7 +134,7 @@ void gemm_cache_add(struct gemm_cache *cache, const char *key, const uint64_t al
 	*strrchr(folder, '/') = '\0';
 	snprintf(line, sizeof(line), "%.*s", (int)(cache->text.size - before - 1), buffer_string(&cache->text) + before);
 	if (folder_make(folder) != OK || file_append_line(cache->path, line) != OK) {
-		log_detail("%s: the choice of products is not kept", error_last()->message);
+		log_detail("%s: the choice of algorithms is not saved", error_last()->message);
 		cache->path[0] = '\0';
 	}
 }

@@ -156,8 +156,8 @@ static enum status open_datasets(struct hdf5_table *table)
 		TRY(hdf5_dataset_open(&table->datasets[i], table->file, dataset_names[i], &rows, &columns));
 		if (table->datasets[i] == NULL && i != NEXT) {
 			enum status status = error_set(ERR_DATA, "'%s': no dataset '%s'", table->path, dataset_names[i]);
-			error_hint("what is read are the HDF5 files of NVIDIA's BERT for PyTorch: input_ids, input_mask, "
-				   "segment_ids, masked_lm_positions, masked_lm_ids, next_sentence_labels");
+			error_hint("bertc reads the HDF5 files of NVIDIA's BERT for PyTorch: input_ids, input_mask, segment_ids, "
+				   "masked_lm_positions, masked_lm_ids, next_sentence_labels");
 			return status;
 		}
 		if (table->datasets[i] == NULL)
@@ -207,8 +207,8 @@ static enum status add_row(struct hdf5_table *table, int64_t row, int64_t within
 	}
 	struct error reason = *error_last();
 	enum status status = error_set(ERR_DATA, "'%s': row %lld: %.900s", table->path, (long long)row, reason.message);
-	error_hint("the file was made with another vocabulary or by another program, or is damaged; --on_bad_record skip "
-		   "goes on without such rows");
+	error_hint("the file was made with another vocabulary or by another program, or is damaged; --on_bad_record skip leaves "
+		   "such rows out");
 	if (!demands->skip_bad)
 		return status;
 	if (result->counts.bad++ == 0)

@@ -76,7 +76,7 @@ static enum status check_epoch(const struct shard_instances *instances, int64_t 
 {
 	if (instances->known_base + index < UINT32_MAX)
 		return OK;
-	return error_set(ERR_USAGE, "sample %lld lies beyond 2^32 epochs", (long long)sample);
+	return error_set(ERR_USAGE, "sample %lld is beyond 2^32 epochs", (long long)sample);
 }
 
 /* The same, walking on as far as needed. */

@@ -185,8 +185,8 @@ static enum status refuse_record(const struct record_reader *reader)
 	if (reason.hint[0] != 0)
 		error_hint("%s", reason.hint);
 	else
-		error_hint("the file was made with another vocabulary or by another program, or is damaged; "
-			   "--on_bad_record skip goes on without such records");
+		error_hint("the file was made with another vocabulary or by another program, or is damaged; --on_bad_record skip "
+			   "leaves such records out");
 	return status;
 }
 

@@ -110,7 +110,8 @@ static enum status read_lines(struct pair_reader *own, struct line_reader *reade
 							       "'%s': line %lld has not the form label, id, text_a, text_b, "
 							       "separated by tabs, with a whole number as label",
 							       path, (long long)number);
-				error_hint("mend the line, or give --on_bad_record skip to leave such lines out and count them");
+				error_hint(
+					"correct the line, or give --on_bad_record skip to leave such lines out and count them");
 				return status;
 			}
 			if (own->counts->malformed++ == 0)
