@@ -148,6 +148,15 @@ const struct option pretrain_options[] = {
 	 .value_name = "HOW",
 	 .help = "if the model has more positions than the initial weights: fail (same), repeat theirs (tile), or draw new ones "
 		 "(draw)"},
+	{.name = "init_attention",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(init_attention),
+	 .fallback = "random",
+	 .range = "random|neighbors",
+	 .role = ROLE_START,
+	 .value_name = "HOW",
+	 .help = "how attention begins in a new model: random weights, which look everywhere alike (random), or each head "
+		 "looking at a neighboring token (neighbors), which shortens the plateau at the start of training"},
 	DROPOUT_OPTIONS(struct pretrain_settings, training),
 
 	{.help = "Run"},

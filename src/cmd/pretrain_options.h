@@ -19,7 +19,7 @@ struct pretrain_settings {
 	double held_out_fraction;
 	/* model */
 	struct model_sizes sizes;
-	const char *model, *init_checkpoint, *init_vocab, *init_tokens, *init_positions;
+	const char *model, *init_checkpoint, *init_vocab, *init_tokens, *init_positions, *init_attention;
 	bool remap_vocab;
 	/* phases */
 	int64_t num_train_tokens, eval_instances;

@@ -67,6 +67,8 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 				.remap_vocab = s->remap_vocab,
 				.tokens = s->init_tokens,
 				.positions = s->init_positions,
+				.neighbor_attention = strcmp(s->init_attention, "neighbors") == 0,
+				.attention_given = options_given(options, "init_attention"),
 			},
 		.data =
 			{

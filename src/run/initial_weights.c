@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/neighbor_attention.h"
 #include "weights/tokenizer_file.h"
 
 /* --model names weights to go on from: not a size, and not a configuration alone. */
@@ -43,6 +44,12 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 		if (settings->remap_vocab || settings->vocab || strcmp(settings->positions, "same") != 0)
 			return error_set(ERR_USAGE, "--remap_vocab, --init_vocab, and --init_positions need --init_checkpoint");
 		return OK;
+	}
+	if (settings->neighbor_attention && settings->attention_given) {
+		enum status status =
+			error_set(ERR_USAGE, "--init_attention neighbors is for new models, and '%s' has weights", initial->path);
+		error_hint("leave it out to train these weights further");
+		return status;
 	}
 	TRY(model_source_find(initial->path, &initial->source));
 	TRY(model_files_look(&initial->files, initial->source.weights));
@@ -175,6 +182,20 @@ static void offer_faster_activation(const struct model *model)
 		 "less time a step on a GPU at 128 tokens: a --model config.json with \"hidden_act\": \"gelu_new\"");
 }
 
+static enum status begin_with_neighbors(struct model *model, struct replica *replica)
+{
+	float *slab = NULL;
+	enum status status;
+	TRY(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"));
+	TRY_GOTO(model_get_weights(model, slab), done);
+	neighbor_attention_set(model, slab);
+	TRY_GOTO(model_set_weights(model, replica, slab), done);
+	log_note("attention: in the initial weights each head looks at a neighboring token (--init_attention neighbors)");
+done:
+	free(slab);
+	return status;
+}
+
 static enum position_policy positions_named(const char *name)
 {
 	return strcmp(name, "tile") == 0 ? POSITIONS_TILE : strcmp(name, "draw") == 0 ? POSITIONS_DRAW : POSITIONS_SAME;
@@ -189,7 +210,7 @@ enum status initial_weights_load(const struct initial_weights *initial, const st
 	enum status status;
 	if (!initial->path) {
 		offer_faster_activation(model);
-		return OK;
+		return settings->neighbor_attention ? begin_with_neighbors(model, replica) : OK;
 	}
 	struct weight_adaptation adaptation = {
 		.missing = MISSING_HEADS,

@@ -1,5 +1,5 @@
-/* Another's weights that a new run begins with: where they are, what their vocabulary and configuration decide, and how they get
- * into the model. */
+/* What a new run begins with: another's weights, where they are, what their vocabulary and configuration decide, and how they get
+ * into the model; or new ones. */
 #ifndef RUN_INITIAL_WEIGHTS_H
 #define RUN_INITIAL_WEIGHTS_H
 
@@ -9,13 +9,15 @@
 #include "weights/model_folder.h"
 
 struct initial_settings {
-	const char *checkpoint; /* --init_checkpoint; NULL: `model`, if it names weights */
-	const char *model;      /* --model; NULL: open */
-	const char *vocab;      /* of the weights; NULL: beside them */
-	const char *vocab_file; /* of the run; NULL: theirs, or learned */
-	bool remap_vocab;       /* the run's vocabulary is another */
-	const char *tokens;     /* "mean", "draw": those that their vocabulary lacks */
-	const char *positions;  /* "same", "tile", "draw": where the model has more of them */
+	const char *checkpoint;  /* --init_checkpoint; NULL: `model`, if it names weights */
+	const char *model;       /* --model; NULL: open */
+	const char *vocab;       /* of the weights; NULL: beside them */
+	const char *vocab_file;  /* of the run; NULL: theirs, or learned */
+	bool remap_vocab;        /* the run's vocabulary is another */
+	const char *tokens;      /* "mean", "draw": those that their vocabulary lacks */
+	const char *positions;   /* "same", "tile", "draw": where the model has more of them */
+	bool neighbor_attention; /* of a new model: heads begin by looking at neighbors (model/neighbor_attention.h) */
+	bool attention_given;    /* ... and that was asked for, not just part of a recipe */
 };
 
 /* Zero-initialise; released also after a failure. */
@@ -40,7 +42,7 @@ MUST_USE enum status initial_weights_check_vocab(const struct initial_weights *i
 /* Fits their configuration to the run's vocabulary and its longest sequence, as far as the settings allow. */
 void initial_weights_fit(const struct initial_weights *initial, int32_t vocab_count, int64_t longest,
 			 struct model_config *config);
-/* Loads them over the model's weights, and says what came from where. */
+/* Loads them over the model's weights, and says what came from where. Without any, sets how attention begins. */
 MUST_USE enum status initial_weights_load(const struct initial_weights *initial, const struct vocab *vocab, struct model *model,
 					  struct replica *replica);
 void initial_weights_release(struct initial_weights *initial);

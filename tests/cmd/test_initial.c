@@ -136,12 +136,38 @@ static void others_are_looked_into(void **state)
 	assert_false(file_exists(test_path("x/data"))); /* before the text was prepared */
 }
 
+static void new_models_may_begin_with_neighbors(void **state)
+{
+	(void)state;
+	struct buffer random = {0}, neighbors = {0}, after = {0};
+#define NEW(out, more)                                                                                                           \
+	"pretrain --corpus %s/corpus.txt --model %s/google/bert_config.json --vocab_file %s/google/vocab.txt --out %s/" out      \
+	" --max_seq_length 10 --train_batch_size 4 --num_train_steps 1 --learning_rate 0 --threads 1 --precision fp32 " more,    \
+		test_folder, test_folder, test_folder, test_folder
+	assert_program(0, "finished", NEW("a1", ""));
+	assert_null(strstr(buffer_string(&program_errors), "neighboring token"));
+	assert_program(0, "looks at a neighboring token", NEW("a2", "--init_attention neighbors"));
+	evaluate(test_path("a1"), &random);
+	evaluate(test_path("a2"), &neighbors);
+	assert_string_not_equal(buffer_string(&random), buffer_string(&neighbors));
+	assert_program(0, "looks at a neighboring token", NEW("a3", "--init_attention neighbors --ranks 2"));
+	evaluate(test_path("a3"), &after);
+	assert_string_equal(buffer_string(&neighbors), buffer_string(&after));
+	/* Part of a recipe it is for new models alone; asked for, it must not be ignored. */
+	assert_program(0, "30 of the model's 30 tensors", RUN("google", "a4", "--max_seq_length 10 --recipe fast"));
+	assert_null(strstr(buffer_string(&program_errors), "neighboring token"));
+	assert_program(2, "is for new models", RUN("google", "a5", "--max_seq_length 10 --init_attention neighbors"));
+	buffer_release(&random);
+	buffer_release(&neighbors);
+	buffer_release(&after);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_checkpoint_alone_is_enough),  cmocka_unit_test(what_is_missing_is_asked_for),
 		cmocka_unit_test(another_vocabulary_on_request), cmocka_unit_test(more_positions_on_request),
-		cmocka_unit_test(others_are_looked_into),
+		cmocka_unit_test(others_are_looked_into),        cmocka_unit_test(new_models_may_begin_with_neighbors),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -1,0 +1,79 @@
+#include "model/neighbor_attention.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+/* Deviation of the positions as a multiple of the other embeddings': in the sum that the embeddings' LayerNorm scales, two thirds
+ * of the variance are then the position. */
+#define POSITION_SCALE 2.0
+/* The score of the position that a head looks at, where those of others are about 0: of 128 tokens it gets some 90 % of the
+ * attention, of 512 some 75 %. */
+#define PEAK_SCORE 8.0
+#define POSITION_SHARE (2 / 3.0)
+#define FREQUENCY_POWER 1.5
+
+/* Radians a position of a pair of sine and cosine. Pairs cover all frequencies up to pi, so that the product of two positions is
+ * large only for the same position, and not evenly, since equal steps would make distant positions alike again. */
+static double frequency(int64_t pair, int64_t pairs)
+{
+	return M_PI * pow(((double)pair + 0.5) / (double)pairs, FREQUENCY_POWER);
+}
+
+static float *parameter_values(const struct model *model, float *slab, const char *name)
+{
+	int64_t number = model_find_parameter(model, name);
+	BUG_IF(number < 0);
+	return slab + model->parameters[number].offset;
+}
+
+static void set_positions(const struct model_config *config, float *positions)
+{
+	int64_t hidden = config->hidden_size, pairs = hidden / 2;
+	double amplitude = POSITION_SCALE * config->initializer_range * sqrt(2);
+	for (int64_t i = 0; i < config->max_position_embeddings; i++)
+		for (int64_t pair = 0; pair < pairs; pair++) {
+			double angle = frequency(pair, pairs) * (double)i;
+			positions[i * hidden + 2 * pair] = (float)(amplitude * sin(angle));
+			positions[i * hidden + 2 * pair + 1] = (float)(amplitude * cos(angle));
+		}
+}
+
+int32_t neighbor_offset(int32_t head)
+{
+	int32_t distance = head / 2 + 1;
+	return head % 2 ? distance : -distance;
+}
+
+/* A head takes every heads-th pair: key = the pair, query = the pair rotated by the head's offset. */
+static void set_layer(const struct model_config *config, float *query, float *key)
+{
+	int64_t hidden = config->hidden_size, heads = config->num_attention_heads, width = hidden / heads, pairs = hidden / 2;
+	/* width products of pairs' halves, each POSITION_SHARE on average, divided by sqrt(width) as attention does */
+	double scale = sqrt(PEAK_SCORE / (POSITION_SHARE * sqrt((double)width)));
+	for (int64_t head = 0; head < heads; head++)
+		for (int64_t i = 0; i < width / 2; i++) {
+			int64_t pair = head + heads * i, row = head * width + 2 * i;
+			double turn = frequency(pair, pairs) * neighbor_offset((int32_t)head);
+			float cosine = (float)(scale * cos(turn)), sine = (float)(scale * sin(turn));
+			float *first = query + row * hidden + 2 * pair, *second = first + hidden;
+			first[0] += cosine;
+			first[1] += sine;
+			second[0] -= sine;
+			second[1] += cosine;
+			key[row * hidden + 2 * pair] += (float)scale;
+			key[(row + 1) * hidden + 2 * pair + 1] += (float)scale;
+		}
+}
+
+void neighbor_attention_set(const struct model *model, float *slab)
+{
+	const struct model_config *config = &model->config;
+	char query[128], key[128];
+	set_positions(config, parameter_values(model, slab, "bert.embeddings.position_embeddings.weight"));
+	for (int32_t layer = 0; layer < config->num_hidden_layers; layer++) {
+		snprintf(query, sizeof(query), "bert.encoder.layer.%d.attention.self.query.weight", layer);
+		snprintf(key, sizeof(key), "bert.encoder.layer.%d.attention.self.key.weight", layer);
+		set_layer(config, parameter_values(model, slab, query), parameter_values(model, slab, key));
+	}
+}
