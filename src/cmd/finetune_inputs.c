@@ -112,17 +112,25 @@ static bool is_swept(const struct option_list *sweep, const char *name)
 	return false;
 }
 
-enum status finetune_check(struct options *options)
+/* A run that has begun has its task, model and files recorded: --out alone resumes it. */
+static bool may_be_recorded(const struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
 	const struct training_settings *training = &settings->training;
+	bool begun = (training->out && file_exists(training->out)) || training->resume_from;
+	return begun && trains(options) && settings->sweep.count == 0;
+}
+
+enum status finetune_check(struct options *options)
+{
+	const struct finetune_settings *settings = options->settings;
 	const struct task *task;
 	const struct layout *layout;
-	bool training_is_meant = trains(options);
+	bool training_is_meant = trains(options), recorded = may_be_recorded(options);
 	TRY(training_check(options));
 	if (settings->task)
 		TRY(options_blame(options, task_find(settings->task, &task, &layout)));
-	else if (!option_of_squad(options))
+	else if (!option_of_squad(options) && (!recorded || settings->data_dir))
 		TRY(options_require(options, "task",
 				    "say what to learn, such as --task classification, --task squad or --task mrpc"));
 	if (!training_is_meant && !is_asked(options, "do_eval", settings->do_eval) &&
@@ -136,12 +144,11 @@ enum status finetune_check(struct options *options)
 		if (is_asked(options, "do_predict", settings->do_predict))
 			TRY(options_blame(options, check_there("do_predict", "test", settings->test.count)));
 	}
-	/* A run that has begun has its model and files recorded. */
-	if (training_is_meant && ((training->out && file_exists(training->out)) || training->resume_from))
-		return OK;
 	/* A student of some of its teacher's layers begins with the teacher. */
 	if (!settings->model && settings->init_layers && settings->teacher)
 		TRY(options_set(options, "model", settings->teacher, ORIGIN_CHOSEN));
+	if (recorded)
+		return OK;
 	if (!is_swept(&settings->sweep, "model"))
 		TRY(options_require(options, "model", "give a pre-trained model: a run of `bertc pretrain`, or any BERT folder"));
 	if (training_is_meant && !settings->data_dir)
@@ -152,8 +159,8 @@ enum status finetune_check(struct options *options)
 enum status finetune_inputs(struct options *options, bool *out_train)
 {
 	const struct finetune_settings *settings = options->settings;
-	const struct task *task;
-	const struct layout *layout;
+	const struct task *task = NULL;
+	const struct layout *layout = NULL;
 	bool evaluates = is_asked(options, "do_eval", settings->do_eval);
 	bool predicts = is_asked(options, "do_predict", settings->do_predict);
 	*out_train = trains(options);
@@ -161,11 +168,12 @@ enum status finetune_inputs(struct options *options, bool *out_train)
 		log_note("nothing is trained%s: the model is evaluated and used as it is",
 			 options_given(options, "do_train") ? ""
 							    : ", since --do_eval or --do_predict is given without --do_train");
-	if (!settings->task) {
+	if (!settings->task && option_of_squad(options)) {
 		log_note("--task squad is meant, since --%s is given", option_of_squad(options));
 		TRY(options_set(options, "task", "squad", ORIGIN_CHOSEN));
 	}
-	TRY(task_find(settings->task, &task, &layout));
+	if (settings->task)
+		TRY(task_find(settings->task, &task, &layout));
 	if (settings->data_dir)
 		TRY(use_folder(options, task, layout));
 	if (evaluates && task == &task_squad)

@@ -137,7 +137,7 @@ const struct option finetune_options[] = {
 	{.name = "config_file",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(config_file),
-	 .role = ROLE_PLACE,
+	 .role = ROLE_SOURCE,
 	 .value_name = "FILE",
 	 .alias = "bert_config_file",
 	 .fallback_text = "beside the weights",
@@ -145,7 +145,7 @@ const struct option finetune_options[] = {
 	{.name = "vocab_file",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(vocab_file),
-	 .role = ROLE_PLACE,
+	 .role = ROLE_SOURCE,
 	 .value_name = "FILE",
 	 .fallback_text = "beside the weights",
 	 .help = "the model's vocabulary: vocab.txt or tokenizer.json"},
@@ -264,7 +264,8 @@ const struct command_text finetune_text = {
 		       "--test.\n\nCommand lines of run_classifier.py, run_squad.py, run_glue.py, run_qa.py, run_ner.py and "
 		       "run_swag.py work as they are: their options are understood, or the answer says what to use "
 		       "instead.\n\nColumns are detected by their usual names (sentence1 and sentence2, text, label, ...) and "
-		       "reported; options override them. To resume an interrupted run, run the same command again.",
+		       "reported; options override them. To resume an interrupted run, run the same command again, or "
+		       "give --out alone.",
 	.common = "task model train dev test data_dir out text_column pair_column label_column labels num_train_epochs "
 		  "learning_rate train_batch_size max_seq_length save_best metric sweep seed plan",
 	.examples =

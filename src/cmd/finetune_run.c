@@ -131,6 +131,18 @@ static enum status check_teacher(const struct options *options)
 	return OK;
 }
 
+/* --out alone resumes a run, if there is one. */
+static enum status check_task(const struct finetune *finetune)
+{
+	const struct finetune_settings *settings = finetune->options->settings;
+	if (settings->task)
+		return OK;
+	const char *folder = settings->training.out ? settings->training.out : settings->training.resume_from;
+	enum status status = error_set(ERR_USAGE, "there is nothing to resume in '%s', and --task is missing", folder);
+	error_hint("say what is to be learned from what: %s", finetune->run_settings.folder.usage);
+	return status;
+}
+
 enum status finetune_prepare(struct finetune *finetune)
 {
 	struct run *run = &finetune->run;
@@ -148,6 +160,7 @@ enum status finetune_prepare(struct finetune *finetune)
 		TRY(options_resume(finetune->options, record, name, SCOPE_ALL));
 		TRY(options_resume_start(finetune->options, record, name, run->start.resumed));
 	}
+	TRY(check_task(finetune));
 	TRY(check_teacher(finetune->options));
 	const struct machine_settings machine = training_machine(&settings->training);
 	machine_resume(finetune->machine, &machine);

@@ -288,6 +288,27 @@ static void other_data_are_not_resumed_on(void **state)
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("changed/final/model.safetensors"));
 }
 
+/* The record of the run, or of its checkpoint, has everything else. */
+static void a_run_is_resumed_by_its_folder_alone(void **state)
+{
+	(void)state;
+	assert_program(75, "", RUN("alone", "--vocab_file %s/base/data/vocab.txt --save_best --stop_at_step 5"), test_folder);
+	assert_program(ERR_STATE, "--learning_rate is '1e-3'", "finetune --out %s/alone --learning_rate 1e-3", test_folder);
+	assert_program(75, "resuming from", "finetune --out %s/alone --stop_at_step 8", test_folder);
+	/* Without a checkpoint the run begins again from its record. */
+	forget("alone/checkpoint-5");
+	forget("alone/checkpoint-8");
+	assert_program(0, "base/data/vocab.txt", "finetune --out %s/alone", test_folder);
+	assert_same_file(test_path("whole/final/model.safetensors"), test_path("alone/final/model.safetensors"));
+	assert_same_file(test_path("whole/predict.txt"), test_path("alone/predict.txt"));
+	assert_holds(test_path("alone/eval_results.json"), "selected_on");
+	/* Nothing is there to resume. */
+	forget("alone");
+	assert_program(ERR_USAGE, "--task is missing", "finetune --out %s/alone", test_folder);
+	assert_ok(folder_make(test_path("alone")));
+	assert_program(ERR_USAGE, "nothing to resume in", "finetune --out %s/alone", test_folder);
+}
+
 static void numbers_are_learned(void **state)
 {
 	(void)state;
@@ -456,6 +477,7 @@ int main(void)
 		cmocka_unit_test(predictions_come_from_any_folder),
 		cmocka_unit_test(ranks_train_as_one),
 		cmocka_unit_test(other_data_are_not_resumed_on),
+		cmocka_unit_test(a_run_is_resumed_by_its_folder_alone),
 		cmocka_unit_test(numbers_are_learned),
 		cmocka_unit_test(pairs_run),
 		cmocka_unit_test(bad_files_are_named),
