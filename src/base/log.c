@@ -446,15 +446,16 @@ void progress_finish(struct progress *progress)
 	for (; at + 1 < shown_count; at++)
 		shown[at] = shown[at + 1];
 	shown_count--;
-	if (log_level > LOG_QUIET) {
+	int64_t done = progress->done - progress->first; /* by this process, as the rate is */
+	if (log_level > LOG_QUIET && done > 0) {
 		char duration[FORMAT_BYTES], count[FORMAT_BYTES], line[512];
 		double now = clock_seconds();
 		struct progress_words words = progress_describe(progress, now);
 		bool bytes = !strcmp(progress->unit, "bytes");
-		int64_t done = progress->done - progress->first; /* by this process, as the rate is */
-		int length = snprintf(line, sizeof line, "%s: %s%s%s in %s", progress->title,
+		int unit = (int)strlen(progress->unit) - (done == 1); /* "1 step" */
+		int length = snprintf(line, sizeof line, "%s: %s%s%.*s in %s", progress->title,
 				      bytes ? format_size(count, (double)done) : format_count(count, done), bytes ? "" : " ",
-				      bytes ? "" : progress->unit, format_duration(duration, now - progress->started));
+				      bytes ? 0 : unit, progress->unit, format_duration(duration, now - progress->started));
 		const char *parts[] = {words.rate, progress->text};
 		for (int i = 0; i < 2; i++) {
 			if (parts[i][0] && (size_t)length < sizeof line)

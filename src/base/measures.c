@@ -39,6 +39,10 @@ bool measure_is_better(enum measure_direction direction, double value, double ot
 
 const char *measure_text(char out[MEASURE_BYTES], const struct measure *measure)
 {
-	snprintf(out, MEASURE_BYTES, measure->unit == UNIT_COUNT ? "%-20s %8.0f" : "%-20s %8.4f", measure->name, measure->value);
+	if (isnan(measure->value))
+		snprintf(out, MEASURE_BYTES, "%-20s undefined", measure->name);
+	else
+		snprintf(out, MEASURE_BYTES, measure->unit == UNIT_COUNT ? "%-20s %8.0f" : "%-20s %8.4f", measure->name,
+			 measure->value);
 	return out;
 }

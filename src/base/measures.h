@@ -35,7 +35,8 @@ void measures_add(struct measures *measures, const struct measure *measure);
 const struct measure *measures_find(const struct measures *measures, const char *name);
 /* Its value, or NaN. */
 double measures_get(const struct measures *measures, const char *name);
-/* A line of a list of results, "accuracy           0.8431": the number as result files have it, a count without decimals. */
+/* A line of a list of results, "accuracy           0.8431": the number as result files have it, a count without decimals;
+ * "undefined" for NaN. */
 #define MEASURE_BYTES 96
 const char *measure_text(char out[MEASURE_BYTES], const struct measure *measure);
 /* Is `value` better than `other` by more than `margin`? A NaN is better than nothing. */

@@ -18,7 +18,8 @@ const struct option finetune_options[] = {
 	{.help = "Task"},
 	TEXT("task", task, "task_name", "NAME",
 	     "what to learn: classification, pair, regression, multilabel, multiple_choice, tagging, relation, squad, embedding, "
-	     "reranking, rewriting, or a published task such as mrpc or mnli"),
+	     "reranking, rewriting, or a published task: cola, sst-2, mrpc, qqp, sts-b, mnli, qnli, rte, wnli, xnli, swag, "
+	     "chemprot, scicite"),
 	FILES("train", train, "train_file", "labelled training examples: TSV, CSV, or JSON lines, detected from the content"),
 	FILES("dev", dev, "validation_file eval_file", "examples to evaluate on; each NAME= starts a separate set"),
 	FILES("test", test, "test_file predict_file", "examples to predict after training; labels are optional"),

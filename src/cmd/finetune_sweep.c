@@ -62,7 +62,9 @@ static enum status find_option(struct sweep_setting *setting, const struct optio
 		setting->name = row->name;
 		if (!options_given(options, row->name) || options_origin(options, row->name) < options_origin(options, "sweep"))
 			return OK;
-		return error_set(ERR_USAGE, "--%s is given, and swept", row->name);
+		status = error_set(ERR_USAGE, "--%s is given twice: by itself, and in --sweep", row->name);
+		error_hint("leave one of them out; what --sweep lists replaces the option");
+		return status;
 	}
 	if (row) {
 		status = error_set(ERR_USAGE, "--sweep: %s cannot be swept", row->name);

@@ -207,6 +207,8 @@ static void settle(struct scale *scale, const struct chart_axis *axis)
 		double room = fabs(scale->high) > 1 / LARGEST ? 0.1 * fabs(scale->high) : 1;
 		scale->high += room;
 		scale->low -= axis->from_zero && scale->low >= 0 && scale->low < room ? scale->low : room;
+		if (axis->number == CHART_SHARE && scale->high > 1 && scale->high - room <= 1)
+			scale->high = 1;
 	}
 	double room = 0.05 * (scale->high - scale->low);
 	scale->high += room;

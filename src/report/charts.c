@@ -234,7 +234,7 @@ static bool is_near_zero(const struct history *history, int column)
 		low = isfinite(value) ? fmin(low, value) : low;
 		high = isfinite(value) ? fmax(high, value) : high;
 	}
-	return low < 0.6 * high;
+	return low == high ? low == 0 : low < 0.6 * high;
 }
 
 /* A column of the task: training where each step has it, evaluations, and the levels to compare with. */
@@ -246,7 +246,8 @@ static void draw_column(const struct report *report, const struct report_column 
 	char label[96];
 	struct chart chart = {.title = column->title, .y = {.label = column->axis, .number = report_axis_number(column->unit)}};
 	chart.y.logarithmic = column->direction == DIRECTION_LOWER && spans_widely(history, index);
-	chart.y.from_zero = column->unit == UNIT_SHARE && is_near_zero(history, index);
+	bool is_part = column->unit == UNIT_SHARE || column->unit == UNIT_POINTS;
+	chart.y.from_zero = is_part && is_near_zero(history, index);
 	if (chart.y.logarithmic) {
 		snprintf(label, sizeof(label), "%.60s, logarithmic", column->axis);
 		chart.y.label = label;

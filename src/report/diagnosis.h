@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "report/history.h"
 #include "report/task.h"
 
 enum finding_kind {
@@ -33,7 +34,7 @@ extern const enum finding_weight finding_weights[FINDING_KINDS];
 struct finding {
 	enum finding_kind kind;
 	bool over;
-	char text[320], advice[320]; /* sentences; advice may be empty */
+	char text[FINDING_TEXT_BYTES], advice[FINDING_ADVICE_BYTES]; /* sentences; advice may be empty */
 };
 #define FINDINGS_AT_ONCE 8
 struct findings {

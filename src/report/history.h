@@ -34,13 +34,17 @@ struct history_table {
 /* A process went on with the run here. */
 #define REPORT_RESUMED "resumed"
 
+/* Of a finding: what is said, and what to do about it. */
+#define FINDING_TEXT_BYTES 320
+#define FINDING_ADVICE_BYTES 480
+
 /* Something that was said or done at a step. */
 struct history_event {
 	int64_t step;
 	double tokens, seconds;
 	char kind[24]; /* "phase", "resumed", or the name of a finding (diagnosis.h) */
 	bool over;     /* the finding no longer holds */
-	char text[320], advice[320];
+	char text[FINDING_TEXT_BYTES], advice[FINDING_ADVICE_BYTES];
 };
 
 #define HISTORY_SETS 16

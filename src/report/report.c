@@ -458,18 +458,16 @@ static void say_evaluation(const struct report *report, const struct report_prog
 	log_note("step %lld, %s%s", (long long)state->step, set ? set : report->task.words.held_out, text);
 }
 
-/* The measure that decides has a column, with the direction and unit that the evaluation gives it, even where neither the task
- * nor the table of columns knows its name. */
+/* The measure that decides has a column, with the direction and unit that the evaluation gives it: the F1 of questions is in
+ * points, and of some names the table of columns knows nothing. */
 static void add_deciding_column(struct report_task *task, const struct measures *metrics)
 {
 	const struct measure *measure = task->decides ? measures_find(metrics, task->decides) : NULL;
 	if (!measure || report_task_column(task, task->decides) || task->column_count == REPORT_COLUMNS)
 		return;
 	struct report_column *column = report_task_add(task, measure->name);
-	if (!report_column_is_known(measure->name)) {
-		column->unit = measure->unit;
-		column->direction = measure->direction;
-	}
+	column->unit = measure->unit;
+	column->direction = measure->direction;
 }
 
 enum status report_evaluation(struct report *report, const struct report_progress *state, const char *set,

@@ -87,6 +87,40 @@ void report_task_classes(struct report_task *task, const int64_t *counts, const 
 	report_task_add(task, "accuracy")->levels[0] = (struct report_level){"most frequent", task->prior_share};
 }
 
+void report_task_labels(struct report_task *task, const int64_t *counts, int32_t labels, int64_t examples)
+{
+	double sum = 0;
+	start(task);
+	for (int32_t i = 0; i < labels && examples > 0; i++) {
+		double share = (double)counts[i] / (double)examples;
+		sum -= share > 0 ? share * log(share) : 0;
+		sum -= share < 1 ? (1 - share) * log(1 - share) : 0;
+	}
+	task->chance_loss = log(2);
+	if (labels > 0 && examples > 0)
+		task->prior_loss = sum / labels;
+	set_scale(task, task->prior_loss > 0 ? task->prior_loss : task->chance_loss);
+	struct report_column *loss = report_task_add(task, "loss");
+	loss->axis = "nats per label";
+	loss->levels[0] = (struct report_level){"label frequencies", task->prior_loss};
+	report_task_add(task, "f1_micro")->levels[0] = (struct report_level){"no label", 0};
+}
+
+void report_task_choices(struct report_task *task, double chance_loss, double chance_share)
+{
+	start(task);
+	task->words.prior = "the number of choices";
+	task->words.frequent = "at random";
+	task->chance_loss = task->prior_loss = chance_loss;
+	task->prior_share = chance_share;
+	task->share = "accuracy";
+	set_scale(task, chance_loss);
+	struct report_column *loss = report_task_add(task, "loss");
+	loss->axis = "nats per example";
+	loss->levels[0] = (struct report_level){"guessing", chance_loss};
+	report_task_add(task, "accuracy")->levels[0] = (struct report_level){"guessing", chance_share};
+}
+
 void report_task_values(struct report_task *task, double variance)
 {
 	start(task);

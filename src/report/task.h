@@ -91,6 +91,11 @@ void report_task_classes(struct report_task *task, const int64_t *counts, const 
 /* A task whose answers are numbers, from the variance of the training examples' values: the loss, a squared error, of always
  * saying the mean. Adds the column loss. */
 void report_task_values(struct report_task *task, double variance);
+/* A task whose answers are any number of labels, from how many of the training examples have each of them. The loss is the mean
+ * of the labels' binary cross entropies. Adds the columns loss and f1_micro. */
+void report_task_labels(struct report_task *task, const int64_t *counts, int32_t labels, int64_t examples);
+/* A task of choosing among some: loss and share of right answers of guessing. Adds the columns loss and accuracy. */
+void report_task_choices(struct report_task *task, double chance_loss, double chance_share);
 /* A task of which nothing else is known: answer spans, rankings, embeddings. Adds the column loss. `chance_loss`: of guessing, or
  * NaN. */
 void report_task_plain(struct report_task *task, double chance_loss);

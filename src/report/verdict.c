@@ -130,6 +130,46 @@ static struct standing look(const struct verdict_facts *facts)
 	return standing;
 }
 
+/* Is the score that decides better than what it is compared with, such as leaving every text as it is? Losses and shares of right
+ * answers are judged by grade(): of classes of which one is very frequent, a model has learned much before it is right more
+ * often. */
+static bool beats_baseline(const struct standing *standing)
+{
+	const struct report_column *column = standing->decides;
+	const struct report_task *task = standing->facts->task;
+	bool is_share = column && task->share && strcmp(column->name, task->share) == 0;
+	bool is_loss = column && strcmp(column->name, task->loss) == 0;
+	if (!column || is_share || is_loss || !isfinite(column->levels[0].value) || isnan(standing->score))
+		return true;
+	return measure_is_better(column->direction, standing->score, column->levels[0].value, 0);
+}
+
+/* Is the score that decides better than in the set's first evaluation? */
+static bool is_better_than_at_first(const struct standing *standing)
+{
+	const struct history *history = standing->facts->history;
+	const struct report_column *column = standing->decides;
+	for (int64_t i = 0; column && i < standing->row; i++)
+		if (history->evaluation_sets[i] == standing->set)
+			return measure_is_better(column->direction, standing->score,
+						 history_value(&history->evaluations, i, history_column(history, column->name)),
+						 0);
+	return false;
+}
+
+/* Nothing is known to compare with but how the run began. */
+static enum verdict_grade grade_by_beginning(const struct standing *standing)
+{
+	const struct history *history = standing->facts->history;
+	int loss = history_column(history, standing->facts->task->loss);
+	double begin = history->steps.count ? history_value(&history->steps, 0, loss) : NAN, gain = begin - standing->train;
+	if (standing->is_level)
+		return GRADE_LEVEL;
+	if (gain < BEGUN_LOSS * begin && !is_better_than_at_first(standing))
+		return GRADE_NOT_YET;
+	return gain >= LEARNED_PART * begin ? GRADE_LEARNED : GRADE_BEGUN;
+}
+
 static enum verdict_grade grade(const struct standing *standing)
 {
 	const struct report_task *task = standing->facts->task;
@@ -137,8 +177,10 @@ static enum verdict_grade grade(const struct standing *standing)
 	double gain = prior - standing->level, way = (standing->share - task->prior_share) / (1 - task->prior_share);
 	if ((standing->facts->diagnosis->step < RECENT_STEPS && standing->row < 0) || isnan(standing->level))
 		return GRADE_EARLY;
-	if (isnan(prior)) /* nothing to compare with but itself */
-		return standing->is_level ? GRADE_LEVEL : GRADE_BEGUN;
+	if (!beats_baseline(standing))
+		return GRADE_NOT_YET;
+	if (isnan(prior))
+		return grade_by_beginning(standing);
 	if (!(gain > BEGUN_LOSS * task->scale) && !(standing->share > task->prior_share + BEGUN_SHARE))
 		return GRADE_NOT_YET;
 	if (standing->is_level)
@@ -163,7 +205,11 @@ static void say_level(const struct standing *standing, struct verdict *out)
 	of_subject(subject, task);
 	if (column && strcmp(column->name, task->loss) != 0 && isfinite(standing->score)) {
 		double prior = column->levels[0].value;
-		if (isfinite(prior))
+		bool is_share = task->share && strcmp(column->name, task->share) == 0;
+		if (isfinite(prior) && prior != 0 && !is_share)
+			snprintf(compare, sizeof(compare), "; %s gives %s", column->levels[0].label,
+				 report_number(number, prior, column->unit));
+		else if (isfinite(prior) && prior != 0)
 			snprintf(compare, sizeof(compare), "; always answering %s%s%.60s%s would give %s on the %s",
 				 task->words.frequent, task->prior_answer ? " (\xE2\x80\x9C" : "",
 				 task->prior_answer ? task->prior_answer : "", task->prior_answer ? "\xE2\x80\x9D)" : "",

@@ -427,7 +427,7 @@ static enum status choose_phase(const struct labelled_run *labelled, struct run_
 	return phase_choose(phase, recipe);
 }
 
-/* With fewer examples one more right answer changes accuracy by more than a point. */
+/* With fewer examples one answer more or less is a point and more. */
 #define DEV_LEAST 100
 
 static void warn_of_small_sets(const struct labelled_run *labelled)
@@ -436,11 +436,8 @@ static void warn_of_small_sets(const struct labelled_run *labelled)
 		const struct task_set *set = &labelled->dev[i];
 		long long count = set->encoded.example_count;
 		if (count < DEV_LEAST)
-			log_warning("the dev set%s%s has %lld example%s: one answer more or less changes its accuracy by %.1f "
-				    "points, so "
-				    "small differences mean nothing",
-				    set->name[0] ? " " : "", set->name, count, count == 1 ? "" : "s",
-				    100.0 / (double)(count > 0 ? count : 1));
+			log_warning("the dev set%s%s has only %lld example%s: small differences between its scores mean nothing",
+				    set->name[0] ? " " : "", set->name, count, count == 1 ? "" : "s");
 	}
 }
 
@@ -473,8 +470,8 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	TRY(ranks_agree(run->machine->comm, find_teacher(labelled)));
 	if (!run->start.resumed && labelled->heads.head[0].loss != LOSS_VECTORS)
 		log_note("%s", labelled->continues_head
-				       ? "the model has a head for these labels: training continues with it"
-				       : "the model has no head for these labels; starting with a randomly initialized one");
+				       ? "the model has a head for this task: training continues with it"
+				       : "the model has no head for this task; starting with a randomly initialized one");
 	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &run->config.hidden_dropout_prob));
 	TRY(choose_dropout(run, "attention_probs_dropout_prob", settings->attention_probs_dropout_prob,
 			   &run->config.attention_probs_dropout_prob));

@@ -490,8 +490,10 @@ static void log_file(const struct table *table, const struct columns *columns, e
 	struct buffer text = {0};
 	table_describe(table, &text);
 	buffer_format(&text, "; taken as %s: %s", ranking_form_names[form], name_of(table, columns->anchor));
+	/* Beside negatives a positive has the score 1. */
+	bool scored = form == RANKING_SCORED && columns->negative_count == 0;
 	if (columns->positive >= 0)
-		buffer_format(&text, "; %s: %s", form == RANKING_SCORED ? "second text" : "what belongs to it",
+		buffer_format(&text, "; %s: %s", scored ? "second text" : "what belongs to it",
 			      name_of(table, columns->positive));
 	for (int64_t i = 0; i < columns->negative_count; i++)
 		buffer_format(&text, "%s%s", i == 0 ? "; what does not: " : ", ", name_of(table, columns->negatives[i]));

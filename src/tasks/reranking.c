@@ -9,6 +9,7 @@
 #include "tasks/labels.h"
 #include "tasks/measures.h"
 #include "tasks/ranking_file.h"
+#include "tasks/reranking.h"
 #include "tasks/results.h"
 #include "tasks/task.h"
 
@@ -144,14 +145,14 @@ static void group(const int64_t *queries, int64_t count, int64_t query_count, in
 	starts[query_count] = count;
 }
 
-static enum status score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
-			 struct measures *out)
+/* `outputs` NULL: all are equal, and since the measures of rankings are means over the orders of equal ones, those of a random
+ * order. */
+static enum status measure(const struct task_set *set, const struct task_outputs *outputs, struct measures *out)
 {
-	int64_t count = outputs->count, query_count = 0;
+	int64_t count = set->encoded.example_count, query_count = 0;
 	int64_t *queries = NULL, *starts = NULL, *order = NULL;
 	double *gold = NULL, *predicted = NULL;
 	enum status status;
-	(void)state;
 	TRY_GOTO(memory_new(&queries, count, sizeof(*queries), "a ranking"), done);
 	TRY_GOTO(memory_new(&order, count, sizeof(*order), "a ranking"), done);
 	TRY_GOTO(memory_new(&starts, count + 2, sizeof(*starts), "a ranking"), done);
@@ -161,11 +162,11 @@ static enum status score(const struct task_state *state, const struct task_set *
 	group(queries, count, query_count, starts, order);
 	for (int64_t i = 0; i < count; i++) {
 		gold[i] = set->encoded.items[0].numbers[order[i]];
-		predicted[i] = task_output(outputs, order[i])[0];
+		predicted[i] = outputs ? task_output(outputs, order[i])[0] : 0;
 	}
 	if (query_count < count)
 		TRY_GOTO(measure_rankings(predicted, gold, starts, query_count, out), done);
-	status = measure_correlations(gold, predicted, count, out);
+	status = outputs ? measure_correlations(gold, predicted, count, out) : OK;
 done:
 	free(queries);
 	free(order);
@@ -173,6 +174,18 @@ done:
 	free(gold);
 	free(predicted);
 	return status;
+}
+
+static enum status score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			 struct measures *out)
+{
+	(void)state;
+	return measure(set, outputs, out);
+}
+
+enum status reranking_measure_random(const struct task_set *set, struct measures *out)
+{
+	return measure(set, NULL, out);
 }
 
 /* ---- Results ---- */

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tasks/squad.h"
 #include "tasks/squad_answers.h"
 #include "tasks/squad_compare.h"
 #include "tasks/squad_score.h"
@@ -80,6 +81,12 @@ static const struct squad_part *only_part(const struct task_set *set)
 	const struct squad_parts *parts = set->own;
 	BUG_IF(parts->count != 1);
 	return &parts->part[0];
+}
+
+double squad_impossible_share(const struct task_set *set)
+{
+	const struct squad_set *questions = &only_part(set)->set;
+	return questions->question_count > 0 ? (double)questions->impossible_count / (double)questions->question_count : 0;
 }
 
 static void squad_close(struct task_set *set)

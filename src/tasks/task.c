@@ -34,6 +34,32 @@ static const struct task *task_of_layout(const struct layout *layout)
 	return &task_classification;
 }
 
+/* Names the nearest task, or where none is near, all of them. */
+static enum status no_such_task(const char *name)
+{
+	enum { MOST = 64 };
+	struct buffer list = {0};
+	int layout_count, count = 0;
+	const struct layout *layouts = layouts_all(&layout_count);
+	const char *names[MOST], *near;
+	for (int i = 0; i < TASK_COUNT; i++)
+		names[count++] = tasks[i]->name;
+	names[count++] = "pair";
+	int own = count;
+	for (int i = 0; i < layout_count && count < MOST; i++)
+		names[count++] = layouts[i].name;
+	for (int i = 0; i < count; i++)
+		buffer_format(&list, "%s%s", i == 0 ? "" : i == own ? "; or a published task: " : ", ", names[i]);
+	near = nearest_name(name, names, count);
+	enum status status = error_set(ERR_USAGE, "--task %s: there is no such task", name);
+	if (near)
+		error_hint("did you mean %s? `bertc help finetune` lists the tasks", near);
+	else
+		error_hint("tasks are: %s", buffer_string(&list));
+	buffer_release(&list);
+	return status;
+}
+
 enum status task_find(const char *name, const struct task **out, const struct layout **out_layout)
 {
 	*out_layout = layout_find(name);
@@ -55,18 +81,7 @@ enum status task_find(const char *name, const struct task **out, const struct la
 		*out = &task_tagging;
 		return OK;
 	}
-	struct buffer names = {0};
-	int layout_count;
-	const struct layout *layouts = layouts_all(&layout_count);
-	for (int i = 0; i < TASK_COUNT; i++)
-		buffer_format(&names, "%s%s", i > 0 ? ", " : "", tasks[i]->name);
-	buffer_text(&names, ", pair; or a published task: ");
-	for (int i = 0; i < layout_count; i++)
-		buffer_format(&names, "%s%s", i > 0 ? ", " : "", layouts[i].name);
-	enum status status = error_set(ERR_USAGE, "--task %s: there is no such task", name);
-	error_hint("tasks are: %s", buffer_string(&names));
-	buffer_release(&names);
-	return status;
+	return no_such_task(name);
 }
 
 const struct task *task_of_architecture(const char *architecture, const char *problem_type, int32_t outputs)

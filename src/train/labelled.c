@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "infer/outputs.h"
 #include "tasks/embedding.h"
+#include "tasks/reranking.h"
 #include "tasks/rewriting.h"
+#include "tasks/squad.h"
 #include "tasks/tagging.h"
 #include "train/ranks.h"
 #include "train/step_vectors.h"
@@ -189,13 +192,66 @@ static enum status show_classes(const struct labelled_settings *settings, const 
 	return status;
 }
 
+/* Each label by itself, and the examples where any is wrong. */
+static enum status show_labels(const struct labelled_settings *settings, const struct task_set *set,
+			       const struct task_outputs *outputs)
+{
+	const struct label_set *labels = &settings->task->labels;
+	const float *gold = set->encoded.items[0].numbers;
+	struct report_class *classes = NULL;
+	struct buffer right = {0}, predicted = {0};
+	enum status status;
+	TRY_GOTO(memory_new(&classes, labels->count, sizeof(*classes), "labels of a report"), done);
+	for (int64_t c = 0; c < labels->count; c++)
+		classes[c].label = labels->labels[c].name;
+	for (int64_t i = 0; i < outputs->count; i++) {
+		const struct example_text *example = &set->examples.examples[i];
+		const float *logits = task_output(outputs, i);
+		bool wrong = false;
+		double loss = 0;
+		buffer_clear(&right);
+		buffer_clear(&predicted);
+		for (int64_t c = 0; c < labels->count; c++) {
+			bool is = gold[i * labels->count + c] > 0.5f, said = logits[c] > 0;
+			classes[c].right += is;
+			classes[c].predicted += said;
+			classes[c].both += is && said;
+			wrong |= is != said;
+			loss += log1p(exp(is ? -(double)logits[c] : (double)logits[c])) / (double)labels->count;
+			if (is)
+				buffer_format(&right, "%s%s", right.size ? ", " : "", labels->labels[c].name);
+			if (said)
+				buffer_format(&predicted, "%s%s", predicted.size ? ", " : "", labels->labels[c].name);
+		}
+		TRY_GOTO(buffer_status(&right), done);
+		TRY_GOTO(buffer_status(&predicted), done);
+		struct report_error error = {.number = i + 1,
+					     .text = example->text,
+					     .pair = example->pair,
+					     .right = right.size ? buffer_string(&right) : "(none)",
+					     .predicted = predicted.size ? buffer_string(&predicted) : "(none)",
+					     .loss = loss};
+		TRY_GOTO(task_preview_example(settings->preview, wrong ? &error : NULL), done);
+	}
+	status = task_preview_classes(settings->preview, classes, labels->count);
+done:
+	free(classes);
+	buffer_release(&right);
+	buffer_release(&predicted);
+	return status;
+}
+
 static enum status show_numbers(const struct labelled_settings *settings, const struct task_set *set,
 				const struct task_outputs *outputs)
 {
 	const float *gold = set->encoded.items[0].numbers;
-	for (int64_t i = 0; i < outputs->count; i++)
-		TRY(task_preview_point(settings->preview,
-				       (struct report_point){.right = gold[i], .predicted = task_output(outputs, i)[0]}));
+	bool is_score = settings->task->task == &task_reranking;
+	for (int64_t i = 0; i < outputs->count; i++) {
+		double value = task_output(outputs, i)[0];
+		TRY(task_preview_point(
+			settings->preview,
+			(struct report_point){.right = gold[i], .predicted = is_score ? task_sigmoid(value) : value}));
+	}
 	return OK;
 }
 
@@ -240,14 +296,16 @@ static enum status show(const struct labelled_settings *settings, int64_t step, 
 	if (!settings->preview || set != &settings->evaluation[0] || !set->has_labels)
 		return OK;
 	task_preview_begin(settings->preview, step);
-	if (task == &task_classification)
+	if (task->target == TARGET_CLASS && set->examples.count == outputs->count && !task->examine)
 		return show_classes(settings, set, outputs);
+	if (task == &task_multilabel)
+		return show_labels(settings, set, outputs);
 	if (task == &task_tagging)
 		TRY(show_entities(settings, set, outputs));
 	if (task->examine)
 		return task->examine(settings->task, set, outputs,
 				     (struct task_answer_reader){.take = take_answer, .context = settings->preview});
-	return task == &task_regression ? show_numbers(settings, set, outputs) : OK;
+	return task == &task_regression || task == &task_reranking ? show_numbers(settings, set, outputs) : OK;
 }
 
 static enum status evaluate(struct objective *objective, struct replica *replica, int64_t number, struct measures *out)
@@ -327,19 +385,6 @@ failed:
 	return status;
 }
 
-static const struct report_words words = {
-	.subject = "",
-	.data = "training data",
-	.held_out = "dev set",
-	.prior = "how frequent each answer is",
-	.frequent = "the most frequent answer",
-	.warmup = "--warmup_proportion",
-	.length = "--num_train_epochs",
-	.usual_rates = "1e-5 to 5e-5",
-	.check_data = "Otherwise check the labels: whether they belong to their texts, and whether columns were mixed up.",
-	.remedy = "fewer epochs, more examples, or more dropout",
-};
-
 static double variance_of(const struct task_set *train)
 {
 	const struct labelled_items *items = &train->encoded.items[0];
@@ -366,19 +411,64 @@ static enum status report_texts(struct report_task *report, const struct task_se
 	return OK;
 }
 
+/* Questions with any numbers of choices. */
+static void report_choices(struct report_task *report, const struct task_set *train)
+{
+	double loss = 0, share = 0, count = (double)train->encoded.example_count;
+	for (int64_t i = 0; i < train->encoded.example_count; i++) {
+		double choices = (double)(train->encoded.examples[i + 1] - train->encoded.examples[i]);
+		loss += log(choices) / count;
+		share += 1 / choices / count;
+	}
+	report_task_choices(report, loss, share);
+}
+
+/* Scores from 0 to 1: what knowing their mean gives. */
+static enum status report_rankings(struct report_task *report, const struct task_set *train, const struct task_set *dev)
+{
+	const struct labelled_items *items = &train->encoded.items[0];
+	struct measures random = {0};
+	double mean = 0;
+	for (int64_t i = 0; i < items->count; i++)
+		mean += (double)items->numbers[i] / (double)items->count;
+	report_task_plain(report, log(2));
+	if (mean > 0 && mean < 1) {
+		report->prior_loss = -mean * log(mean) - (1 - mean) * log(1 - mean);
+		report->words.prior = "the mean score";
+		report->columns[0].levels[0] = (struct report_level){"always the mean", report->prior_loss};
+	}
+	if (dev)
+		TRY(reranking_measure_random(dev, &random));
+	if (measures_find(&random, "ndcg@10"))
+		report_task_add(report, "ndcg@10")->levels[0] =
+			(struct report_level){"a random order", measures_get(&random, "ndcg@10")};
+	return OK;
+}
+
+/* Tags of words: each word is an example of its loss; entities are what counts. */
+static void report_tags(struct report_task *report, const int64_t *counts, const char *const *names, int32_t classes)
+{
+	report_task_classes(report, counts, names, classes);
+	report->columns[0].axis = "nats per word";
+	report_task_add(report, "f1")->levels[0] = (struct report_level){"no entity", 0};
+}
+
+/* Questions that may have no answer: what always saying so scores. */
+static void report_questions(struct report_task *report, const struct task_set *dev)
+{
+	double share = dev ? squad_impossible_share(dev) : 0;
+	report_task_plain(report, NAN);
+	if (share > 0) {
+		struct report_column *f1 = report_task_add(report, "f1");
+		f1->unit = UNIT_POINTS;
+		f1->levels[0] = (struct report_level){"always \xE2\x80\x9Cno answer\xE2\x80\x9D", 100 * share};
+	}
+}
+
 enum status labelled_report(const struct task_state *task, const struct task_set *train, const struct task_set *dev,
 			    struct task_preview *preview, struct report_task *out)
 {
-	struct report_task report = {
-		.words = words,
-		.loss = "loss",
-		.decides = task_decides(task),
-		.chance_loss = NAN,
-		.prior_loss = NAN,
-		.prior_share = NAN,
-		.scale = 1,
-		.spike_floor = NAN,
-	};
+	struct report_task report;
 	int64_t counts[256];
 	const char *names[256];
 	int64_t classes = task->labels.count;
@@ -386,16 +476,28 @@ enum status labelled_report(const struct task_state *task, const struct task_set
 		counts[i] = task->labels.labels[i].count;
 		names[i] = task->labels.labels[i].name;
 	}
-	if (task->task == &task_embedding || task->task == &task_reranking)
-		report_task_plain(&report, task->task == &task_reranking ? log(2) : NAN);
-	else if (task->task->target == TARGET_CLASS && classes > 0 && classes <= 256)
-		report_task_classes(&report, counts, names, (int32_t)classes);
-	else if (task->task->target == TARGET_NUMBER)
-		report_task_values(&report, variance_of(train));
+	bool countable = classes > 0 && classes <= 256;
+	if (task->task == &task_embedding)
+		report_task_plain(&report, NAN);
+	else if (task->task == &task_reranking)
+		TRY(report_rankings(&report, train, dev));
+	else if (task->task == &task_choice)
+		report_choices(&report, train);
+	else if (task->task == &task_squad)
+		report_questions(&report, dev);
 	else if (task->task == &task_rewriting)
 		TRY(report_texts(&report, dev));
+	else if (task->task->target == TARGET_NUMBER)
+		report_task_values(&report, variance_of(train));
+	else if (task->task == &task_tagging && countable)
+		report_tags(&report, counts, names, (int32_t)classes);
+	else if (task->task == &task_multilabel && countable)
+		report_task_labels(&report, counts, (int32_t)classes, train->encoded.example_count);
+	else if (task->task->target == TARGET_CLASS && countable)
+		report_task_classes(&report, counts, names, (int32_t)classes);
 	else
 		report_task_plain(&report, NAN);
+	report.decides = task_decides(task);
 	if (preview)
 		report.preview = task_preview_of(preview);
 	*out = report;

@@ -144,7 +144,7 @@ static void a_smaller_model_has_some_of_the_layers(void **state)
 	safetensors_close(&small);
 	/* Of its own layers, and of the teacher's, which it has the head of. */
 	assert_program(
-		0, "the model has a head for these labels",
+		0, "the model has a head for this task",
 		"finetune --no_progress --task classification --model %s/small --teacher %s/classification-teacher --train "
 		"%s/classification.train --out %s/small2 --num_train_steps 1 --max_seq_length 24 --threads 1 " CPU,
 		test_folder, test_folder, test_folder, test_folder);

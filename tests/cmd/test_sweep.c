@@ -282,7 +282,7 @@ static void mistakes_are_found_before_the_first_run(void **state)
 	WRONG("ranks=1,2", "ranks cannot be swept");
 	WRONG("", "--sweep names no option");
 	assert_program(ERR_USAGE, "--sweep and --resume_step cannot be combined", SWEEP("none", "seed=1,2", "--resume_step 2"));
-	WRONG("train_batch_size=8,16", "--train_batch_size is given, and swept");
+	WRONG("train_batch_size=8,16", "--train_batch_size is given twice");
 	WRONG("num_train_steps=3,4", "--num_train_steps or --num_train_epochs");
 	/* What only the files and the model tell. */
 	WRONG("num_warmup_steps=0,500", "the run num_warmup_steps=500: --num_warmup_steps 500 is more than the 4 steps");

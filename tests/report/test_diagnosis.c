@@ -57,6 +57,13 @@ struct outcome {
 	int gravest; /* finding */
 };
 
+/* A text that did not fit would stop in the middle of a word. */
+static bool ends_with_a_sentence(const char *text)
+{
+	size_t size = strlen(text);
+	return size > 0 && text[size - 1] == '.';
+}
+
 static void take(struct outcome *outcome, const struct findings *findings, int64_t step)
 {
 	for (int i = 0; i < findings->count; i++) {
@@ -69,7 +76,7 @@ static void take(struct outcome *outcome, const struct findings *findings, int64
 		}
 		if (outcome->found[finding->kind]++ == 0)
 			outcome->first[finding->kind] = step;
-		assert_true(finding->advice[0]);
+		assert_true(ends_with_a_sentence(finding->advice));
 	}
 }
 
@@ -563,6 +570,7 @@ static void test_collapsed(void **state)
 	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
 	assert_non_null(strstr(findings.item[0].text, "has not begun to tell the labels apart"));
 	assert_non_null(strstr(findings.item[0].advice, "more steps (--num_train_epochs) or a higher --learning_rate"));
+	assert_true(ends_with_a_sentence(findings.item[0].advice));
 }
 
 /* A fine-tuning run of a few epochs, judged by a measure: its values at five evaluations of 1000 examples, 200 steps apart, while

@@ -197,12 +197,54 @@ static void test_labelled_tasks(void **state)
 	report_task_plain(&task, NAN);
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_BEGUN);
+	made.doubling = 0.03; /* 0.5 to 0.27 */
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_LEARNED);
 	made.doubling = 0;
 	verdict = judge(&task, &made);
-	assert_int_equal(verdict.grade, GRADE_BEGUN); /* two evaluations do not make a slope */
+	assert_int_equal(verdict.grade, GRADE_NOT_YET); /* two evaluations do not make a slope */
 	made.evaluate_every = 10;
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_LEVEL);
+}
+
+/* A loss that falls is not enough where what counts is no better than doing nothing. */
+static void test_baselines(void **state)
+{
+	(void)state;
+	static const int64_t counts[] = {50, 25};
+	struct report_task task;
+	report_task_labels(&task, counts, 2, 100);
+	/* Half have the first label, a quarter the second: (0.6931 + 0.5623) / 2. */
+	assert_near(task.prior_loss, (log(2) + 0.75 * log(4.0 / 3) + 0.25 * log(4)) / 2, 1e-12);
+	task.columns[1].name = task.decides = "accuracy"; /* which the runs made here have */
+	struct made made = {.steps = 200, .evaluate_every = 100, .first = 0.6, .doubling = 0.06, .share = 0};
+	struct verdict verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_NOT_YET);
+	assert_non_null(strstr(verdict.text, "F1 (micro) 0.0 %, loss 0.141; knowing only the frequency of each label gives a "
+					     "loss of 0.628."));
+	made.share = 0.4;
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_LEARNED);
+
+	report_task_choices(&task, log(4), 0.25);
+	task.decides = "accuracy";
+	made = (struct made){.steps = 200, .evaluate_every = 100, .first = 1.38, .doubling = 0.001, .share = 0.26};
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_NOT_YET);
+	assert_non_null(strstr(verdict.text, "always answering at random would give 25.0 % on the training data"));
+
+	report_task_plain(&task, NAN);
+	struct report_column *column = report_task_add(&task, "accuracy");
+	column->levels[0] = (struct report_level){"copying", 0.5};
+	task.decides = "accuracy";
+	made = (struct made){.steps = 200, .evaluate_every = 100, .first = 5, .doubling = 0.5, .share = 0.5};
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_NOT_YET);
+	assert_non_null(strstr(verdict.text, "; copying gives 50.0 %."));
+	made.share = 0.6;
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_LEARNED);
 }
 
 /* Only the second half counts, and only the present phase. */
@@ -364,6 +406,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grades),
 		cmocka_unit_test(test_labelled_tasks),
+		cmocka_unit_test(test_baselines),
 		cmocka_unit_test(what_is_normal),
 		cmocka_unit_test(test_trend),
 		cmocka_unit_test(test_recent),
