@@ -13,11 +13,13 @@ source=$(pwd) work=${WORK:-$(mktemp -d)}
 [ -n "${WORK:-}" ] || trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/b"
 first=${FIRST:-$work/one} second=$work/b/another
+# The second is a clone of the same commit, whatever is committed while the first is built.
+commit=$(git -C "${FIRST:-.}" rev-parse HEAD)
 export CCACHE_DISABLE=1
 unset BUILD BERTC MAKEFLAGS MFLAGS MAKELEVEL
 
 build() {
-	git clone -q "$source" "$1" || exit 1
+	git clone -q "$source" "$1" && git -C "$1" checkout -q "$commit" || exit 1
 	(cd "$1" && make ${CUDA:+CUDA=$CUDA} release && make ${CUDA:+CUDA=$CUDA} wheel-file) >"$1.log" 2>&1 || { tail -n 20 "$1.log"; echo "FAIL: make release and wheel-file in $1"; exit 1; }
 }
 [ -n "${FIRST:-}" ] || (umask 022 && TZ=UTC LC_ALL=C build "$first") || exit 1
