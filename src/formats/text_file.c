@@ -92,9 +92,16 @@ enum status text_check(const char *name, int64_t line, const char *text, size_t 
 	size_t line_start = 0;
 	for (size_t at = 0; at < size;) {
 		size_t length = text[at] ? text_utf8_length((const unsigned char *)text + at, size - at) : 0;
-		if (length == 0)
-			return error_set(ERR_DATA, "'%s', line %lld: %s at byte %zu of the line", name, (long long)line,
-					 text[at] ? "invalid UTF-8" : "a NUL byte", at - line_start + 1);
+		if (length == 0) {
+			enum status status =
+				error_set(ERR_DATA, "'%s', line %lld: %s at byte %zu of the line", name, (long long)line,
+					  text[at] ? "invalid UTF-8" : "a NUL byte", at - line_start + 1);
+			if (text[at])
+				error_hint("if the file is in another encoding, convert it: iconv -f LATIN1 -t UTF-8 FILE > "
+					   "NEW_FILE; "
+					   "--on_bad_record skip leaves such records out and counts them");
+			return status;
+		}
 		if (text[at] == '\n') {
 			line++;
 			line_start = at + 1;

@@ -63,10 +63,15 @@ static enum status bad_list(const struct table *table, int64_t row, const char *
 static enum status add_list(struct example_set *set, struct example_text *example, const char *stem, const char *what,
 			    const char *list, const struct table *table, int64_t row)
 {
-	struct json_document document;
-	if (json_parse(&document, table->name, list, strlen(list)) != OK || document.root->kind != JSON_ARRAY)
-		return bad_list(table, row, "the", what, "s are not a list");
-	enum status status = OK;
+	struct json_document document = {0};
+	enum status status = json_parse(&document, table->name, list, strlen(list));
+	if (status != OK || document.root->kind != JSON_ARRAY) {
+		json_release(&document);
+		status = bad_list(table, row, "the", what, "s are not a list");
+		error_hint("write them as JSON, such as [\"a\", \"b\"], or give each a column of its own: %s0, %s1, ...", what,
+			   what);
+		return status;
+	}
 	for (const struct json *item = document.root->first_child; item && status == OK; item = item->next) {
 		const struct json *text = item->kind == JSON_OBJECT ? json_member(item, "text") : item;
 		if (!text || (text->kind != JSON_STRING && text->kind != JSON_NUMBER) || strlen(text->text) != text->text_size)

@@ -268,6 +268,9 @@ static enum text_units units_of(const struct task_set *set)
 	return letters.ideographs > letters.others ? UNITS_CHARACTERS : UNITS_WORDS;
 }
 
+/* Of the targets that can be written: fewer are a sign of wrong columns. */
+#define FEW_EXPRESSIBLE 0.2
+
 static void log_expressible(const struct task_set *set)
 {
 	const struct rewriting_rows *rows = set->own;
@@ -279,6 +282,9 @@ static void log_expressible(const struct task_set *set)
 		 rows->expressible == rows->known ? ""
 		 : set->use == TASK_TRAIN         ? "; of the others, the parts that can be are learned"
 						  : "; of the others none can be predicted exactly");
+	if (set->use == TASK_TRAIN && (double)rows->expressible < FEW_EXPRESSIBLE * (double)rows->known)
+		log_warning("hardly any target is made of the words of its text and contexts: are these the right columns "
+			    "(--text_column, --label_column, --pair_column)?");
 	if (rows->too_long > 0)
 		log_warning("%lld texts to be rewritten are longer than the model and %s; --max_seq_length raises the limit",
 			    (long long)rows->too_long, set->use == TASK_TRAIN ? "teach nothing" : "keep their end as it is");

@@ -167,21 +167,34 @@ static enum status place_answer(struct squad_set *set, const struct squad_paragr
 	return OK;
 }
 
+/* Another program may have counted something else than characters: what, or NULL. */
+static const char *unit_of_start(const struct squad_paragraph *paragraph, const struct squad_answer *answer)
+{
+	if (answer->place != SQUAD_ELSEWHERE || answer->start < 0)
+		return NULL;
+	if (is_at(paragraph, answer, answer->start))
+		return "bytes of UTF-8";
+	return is_at(paragraph, answer, utf16_offset(paragraph, answer->start)) ? "units of UTF-16" : NULL;
+}
+
 /* An answer that is not where the file says: counted, the first kept for the log. */
 static void note_missed(struct reader *reader, const struct squad_question *question, const struct squad_answer *answer)
 {
 	static const char *const where[] = {"", ", but for white space", ", but a few characters off", ", but elsewhere in it",
 					    ", nor anywhere else in it"};
-	char place[512];
+	char place[512], unit[96] = "";
+	const char *counted = unit_of_start(&reader->set->paragraphs[question->paragraph], answer);
 
 	reader->set->near_count += answer->place == SQUAD_NEAR;
 	reader->set->shifted_count += answer->place == SQUAD_SHIFTED;
 	reader->set->elsewhere_count += answer->place == SQUAD_ELSEWHERE;
 	reader->set->absent_count += answer->place == SQUAD_ABSENT;
 	describe_place(reader, place);
+	if (counted)
+		snprintf(unit, sizeof unit, " (where \"answer_start\" says if it counts %s)", counted);
 	snprintf(reader->last_missed, sizeof reader->last_missed,
-		 "%s: question '%.100s': the answer '%.200s' is not at character %lld of the paragraph%s", place, question->id,
-		 answer->text, (long long)answer->start, where[answer->place]);
+		 "%s: question '%.100s': the answer '%.200s' is not at character %lld of the paragraph%s%s", place, question->id,
+		 answer->text, (long long)answer->start, where[answer->place], unit);
 	if (!reader->first_missed[0])
 		memcpy(reader->first_missed, reader->last_missed, sizeof reader->first_missed);
 }
@@ -501,6 +514,20 @@ static enum status take_lines(struct reader *reader, const char *text, size_t si
 	return OK;
 }
 
+static bool begins_as_json(const char *text)
+{
+	text += strspn(text, " \t\r\n");
+	return *text == '{' || *text == '[' || !*text;
+}
+
+/* A table or a text. */
+static enum status refuse_file(const struct reader *reader)
+{
+	enum status status = error_set(ERR_DATA, "'%s' holds no questions about paragraphs: these come as JSON", reader->name);
+	error_hint("give a file in SQuAD's form, or a JSON object for each question with context, question and answers");
+	return status;
+}
+
 static enum status take_file(struct reader *reader, const struct buffer *text)
 {
 	struct json_document document = {0};
@@ -511,6 +538,8 @@ static enum status take_file(struct reader *reader, const struct buffer *text)
 		status = json_parse(&document, reader->name, buffer_string(text), text->size);
 		if (status == OK)
 			status = take_root(reader, document.root);
+		else if (status == ERR_DATA && !begins_as_json(buffer_string(text)))
+			status = refuse_file(reader);
 		json_release(&document);
 	}
 	if (status == OK && reader->set->question_count == 0)

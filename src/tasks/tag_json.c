@@ -108,8 +108,9 @@ static enum status add_words(struct tag_reader *reader, const struct json *objec
 	if (reader->tagged && !tags)
 		return object_error(reader, "there is no list of tags (\"ner_tags\" or \"tags\")");
 	if (tags && tags->child_count != words->child_count)
-		return error_set(ERR_DATA, "'%s', line %" PRId64 ": %" PRId64 " words and %" PRId64 " tags", reader->out->name,
-				 reader->line, words->child_count, tags->child_count);
+		return error_set(ERR_DATA, "'%s', line %" PRId64 ": %" PRId64 " word%s, but %" PRId64 " tag%s", reader->out->name,
+				 reader->line, words->child_count, words->child_count == 1 ? "" : "s", tags->child_count,
+				 tags->child_count == 1 ? "" : "s");
 	const struct json *tag = tags ? tags->first_child : NULL;
 	for (const struct json *word = words->first_child; word; word = word->next, tag = tag ? tag->next : NULL)
 		TRY(add_word(reader, word, tag));

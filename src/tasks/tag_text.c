@@ -33,6 +33,9 @@ void tag_text_place(const struct tag_text *text, int64_t word, const char **out_
 	*out_line = text->files[file].lines[word - text->first_words[file]];
 }
 
+/* A training set of one sentence is hardly meant if it has so many words. */
+#define MANY_WORDS 30
+
 /* ---- Schemes ---- */
 
 enum status tags_of_labels(const struct task_state *state, struct tag_form *out)
@@ -242,6 +245,38 @@ static enum status read_json(const struct task_settings *settings, bool needs_ta
 	return join_words(text, file);
 }
 
+/* Fields with a space inside them, in one of the columns; *first is one of them. */
+static int64_t count_phrases(const struct conll *file, int32_t column, const char **first)
+{
+	int64_t count = 0;
+	for (int64_t i = 0; i < file->token_count; i++) {
+		const char *field = file->fields[i * file->column_count + column];
+		if (strchr(field, ' ') && count++ == 0)
+			*first = field;
+	}
+	return count;
+}
+
+/* A table of texts with a label each has lines and columns, too, and would pass for one long sentence. */
+static enum status check_words(const struct conll *file, enum task_use use)
+{
+	const char *text = NULL;
+	bool texts = count_phrases(file, file->word_column, &text) > file->token_count / 2;
+	if (!texts && file->tag_column >= 0)
+		texts = count_phrases(file, file->tag_column, &text) > file->token_count / 2;
+	if (texts) {
+		enum status status = error_set(ERR_DATA, "'%s' has texts where a word or its tag is expected, such as '%.60s'",
+					       file->name, text);
+		error_hint("files of tagged words have a word a line, and a blank line between sentences; one label for a whole "
+			   "text is learned by --task classification");
+		return status;
+	}
+	if (use == TASK_TRAIN && file->sentence_count == 1 && file->token_count >= MANY_WORDS)
+		log_warning("'%s' is a single sentence of %lld words: are the blank lines between sentences missing?", file->name,
+			    (long long)file->token_count);
+	return OK;
+}
+
 static enum status read_file(const struct task_state *state, enum task_use use, struct tag_text *text, const char *path)
 {
 	const struct task_settings *settings = &state->settings;
@@ -273,6 +308,7 @@ static enum status read_file(const struct task_state *state, enum task_use use, 
 	log_note("'%s': %s", file->name, buffer_string(&description));
 	buffer_release(&description);
 	bad_records_log(settings->bad, file->name);
+	TRY(check_words(file, use));
 	return join_words(text, file);
 }
 

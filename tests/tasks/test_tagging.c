@@ -331,7 +331,10 @@ static void json_lines_have_words_and_tags(void **state)
 	static const struct {
 		const char *text, *message;
 	} cases[] = {
-		{SENTENCES "\n{\"tokens\": [\"anna\"], \"tags\": []}\n", "words.txt', line 2: 1 words and 0 tags"},
+		{SENTENCES "\n{\"tokens\": [\"anna\"], \"tags\": []}\n", "words.txt', line 2: 1 word, but 0 tags"},
+		{"the soup was cold\tbad\nfine tea\tgood\n",
+		 "has texts where a word or its tag is expected, such as 'the soup was"},
+		{"bad\tthe soup was cold\ngood\tfine tea\nbad\tno\n", "such as 'the soup was cold'"},
 		{SENTENCES "\n{\"tags\": []}\n", "line 2: there is no list of words"},
 		{SENTENCES "\n{\"tokens\": [\"anna\"]}\n", "line 2: there is no list of tags"},
 		{SENTENCES "\n{\"tokens\": [3], \"tags\": [\"O\"]}\n", "line 2: a word is not a string, or empty"},
