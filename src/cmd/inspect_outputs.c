@@ -137,8 +137,10 @@ enum status inspect_text(const struct inspect_settings *settings, const char *pa
 	status = corpus_next(corpus, &document);
 	if (status == ERR_DATA) {
 		struct error before = *error_last();
+		const char *name = strrchr(path, '.');
+		bool page = name && strcmp(name, ".html") == 0;
 		status = error_set(ERR_DATA, "bertc does not recognize '%s', and it is not text: %s", path, before.message);
-		error_hint("%s", before.hint);
+		error_hint("%s", page ? "open a report in a browser; metrics.jsonl beside it has its figures" : before.hint);
 	}
 	if (status != OK)
 		goto done;

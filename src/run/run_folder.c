@@ -207,6 +207,8 @@ static enum status find_named(const struct run_folder_settings *settings, const 
 		TRY(checkpoint_latest(name, out, &found));
 	if (found)
 		return OK;
+	if (!file_exists(name))
+		return checkpoint_missing(name);
 	enum status status = error_set(ERR_USAGE, "'%s' is neither a checkpoint nor a run folder with one", name);
 	error_hint("--resume_from takes a folder checkpoint-<step> that `bertc %s` wrote", settings->command);
 	return status;

@@ -36,7 +36,7 @@ int64_t checkpoint_path_step(const char *path);
  * which checkpoints the run has: an unknown one may be mistyped, or was removed as the run went on. */
 MUST_USE enum status checkpoint_missing(const char *path);
 
-/* Proves every file of a checkpoint against its manifest (weights/manifest.h), and its name. */
+/* Verifies every file of a checkpoint against its manifest (weights/manifest.h), and its name. */
 MUST_USE enum status checkpoint_verify(const char *path);
 
 /* Gives a finished folder, written under the name `temporary`, its final name in `parent`; replaces one that has it. */

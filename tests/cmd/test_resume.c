@@ -143,6 +143,8 @@ static void test_from_another_folder(void **state)
 	/* A folder with a run of its own is not mixed with another's. */
 	assert_program(4, "another run", RUN("threads", "--resume_from %s/straight/checkpoint-8"), test_folder);
 	assert_program(2, "neither a checkpoint", RUN("nothing", "--resume_from %s/corpus.txt"), test_folder);
+	assert_program(2, "the run has no checkpoint-9999", RUN("straight", "--resume_step 9999"));
+	assert_said("has checkpoint-");
 	assert_program(2, "is inside the folder", RUN("straight", "--fresh --resume_from %s/straight/checkpoint-8"), test_folder);
 	/* Settings that make another run are refused as ever. */
 	assert_program(4, "seed", RUN("seed", "--seed 9 --resume_from %s/straight/checkpoint-8"), test_folder);
