@@ -6,7 +6,7 @@
 
 A seed decides initial weights, order, masks and dropout; all runs of it begin with the same weights. --one_process computes
 the larger batch in one process: the same curve to rounding, which is checked over the first steps of the first seed. Held-out
-text is the same for all. What is done is kept: run again, or after --max_time, it goes on. Prints, at each evaluation, means
+text is the same for all. Results are kept: run it again, also after --max_time, to resume. Prints, at each evaluation, means
 and standard deviations over seeds, and the difference to the small batch with its standard error (pairs of the same seed),
 for the same steps and for the same text.
 """
@@ -46,7 +46,7 @@ def path(*parts):
 
 
 def bertc(*arguments):
-    """Exit status 75: stopped in time, the same command goes on."""
+    """Exit status 75: stopped in time; the same command resumes."""
     left = []
     if a.max_time and arguments[0] == "pretrain":
         seconds = 60 * a.max_time - (time.monotonic() - began)

@@ -4,7 +4,7 @@
 #
 #   bench/continued.sh WORK 'general text...' 'field text...'
 #
-# WORK keeps everything and is gone on with when the script is run again. STEPS and MORE are the lengths of the general run
+# WORK keeps everything, and the script resumes there when it is run again. STEPS and MORE are the lengths of the general run
 # and of the two others, OPTIONS goes to all three (--max_time cuts the work into pieces: run the script again until it
 # prints the table), RUN goes in front of each command.
 set -eu

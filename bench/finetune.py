@@ -130,7 +130,7 @@ def child():
     model = kind.from_pretrained(folder)
 
     class Turns(TrainerCallback):
-        """Holds the training at the end of each epoch until it is told to go on."""
+        """Holds the training at the end of each epoch until it is released."""
         began = 0.0
 
         def on_epoch_begin(self, args, state, control, **_):

@@ -7,7 +7,7 @@ Measures a step of each phase (`bertc bench`), gives the first phase four fifths
 each has its whole schedule, and trains by `bertc pretrain`'s own defaults. Prints the curve on held-out documents, rates, the
 final model's accuracy on the same documents at both lengths, and what it puts into blanks, as Markdown. With OUT in the
 environment metrics.jsonl, report.html and the printed text are also there. If the time is up before the last step, what there is
-is printed; run again with the same --work it goes on. Needs nothing but Python's own library.
+is printed; run it again with the same --work to resume. Needs nothing but Python's own library.
 """
 import argparse
 import json
@@ -59,7 +59,7 @@ def bertc(*arguments, what):
             process.send_signal(signal.SIGTERM)
             output, _ = process.communicate()
     if process.returncode == 75:
-        say(f"{what} was interrupted when the {a.seconds:.0f} s were up; the same command goes on")
+        say(f"{what} was interrupted when the {a.seconds:.0f} s were up; the same command resumes")
         return None
     if process.returncode != 0:
         sys.exit(f"{what} ended with status {process.returncode}")

@@ -3,7 +3,7 @@
 
     python bench/plan.py [build/bertc]
 
-Each group is told the throughput that its own authors had on one device ("alone"), or, where they give none, on one host
+Each group is given the throughput that its own authors had on one device ("alone"), or, where they give none, on one host
 (then its first row is not a prediction), and has the rest predicted, with their
 batch, accumulation and number of hosts, their 16-bit gradients and their way of reducing them. Figures are those of the
 README files of NVIDIA's DeepLearningExamples (PyTorch 21.11 and 20.06, Paddle 22.12, TensorFlow 1 20.06, TensorFlow 2
@@ -86,7 +86,7 @@ GROUPS = [
                           (3072, 4, 599199), (3472, 4, 793320)])),
 ]
 
-# One device, from the table of kinds alone: no rate is told.
+# One device, from the table of kinds alone: no rate is given.
 ALONE = [
     ("H200, FP8, MLPerf's lengths (NVIDIA, Supermicro: with 8 GPUs' communication)", 1031,
      {**MLPERF, "device_kind": "h200", "train_batch_size": 96, "gradient_accumulation_steps": 1}),

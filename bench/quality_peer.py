@@ -1,4 +1,4 @@
-"""Pre-training with PyTorch for a given time, by one of two recipes, for bench/quality.py. Interrupted and run again, it goes on.
+"""Pre-training with PyTorch for a given time, by one of two recipes, for bench/quality.py. Run it again after an interruption to resume.
 
     quality_peer.py --recipe run_mlm|cramming --data PREFIX --held_out FILE.tfrecord --vocab vocab.txt --layers L --hidden H
                     --seconds S --out FOLDER [--threads N] [--seed N] [--curve FILE.tfrecord] [--costs UPDATE SEQUENCE]

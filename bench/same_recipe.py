@@ -6,7 +6,7 @@ for several seeds; both models scored by `bertc evaluate` on the same held-out d
 
 A seed decides initial weights, order, masks and dropout (whose draws differ between the two programs). PyTorch gets the
 batches padded to their longest sequence, its head on masked rows only; bertc computes no padding. Runs of the two
-take turns, so that the times are of the same hours. What is finished is kept: run again, it goes on with the next run.
+take turns, so that the times are of the same hours. Finished runs are kept: run it again to continue with the next one.
 Needs: make, make build/dev/dump_batches, and a Python with torch, transformers and safetensors.
 """
 import argparse

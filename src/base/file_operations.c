@@ -1,4 +1,4 @@
-/* The table of system calls that write, with faults on request: the k-th call of an operation fails as told.
+/* The table of system calls that write, with faults on request: the k-th call of an operation fails as requested.
  * Every writer in the program goes through it, so a test can walk through all k. */
 #include "base/file_operations.h"
 

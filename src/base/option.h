@@ -69,7 +69,7 @@ struct option {
 	const char *synonym;   /* "fail=stop": another word for a value, which is taken as that value; NULL: none */
 };
 
-/* A name that people bring from other programs and that is no option here: it is left out with a line that says why, or
+/* A name that people bring from other programs and that bertc does not have: it is left out with a line that says why, or
  * refused, or stands for another option with a given value. A row with name NULL ends the table. */
 struct option_foreign {
 	const char *name; /* several are separated by ' ' */

@@ -81,7 +81,7 @@ static enum status config_json_value(struct config *config, const struct json *v
 	}
 }
 
-/* The members of an object that are settings of options; those that are not are told by *out_sections. */
+/* The members of an object that are settings of options; *out_sections counts those that are not. */
 static enum status config_json_object(struct config *config, const struct json *object, const struct json **out_sections)
 {
 	char plural[64];

@@ -8,7 +8,7 @@
 
 bool file_exists(const char *path);
 bool file_is_folder(const char *path);
-int64_t file_size(const char *path); /* -1 if it cannot be told */
+int64_t file_size(const char *path); /* -1 if it is unknown */
 
 /* What tells whether a file is still the one that was looked at before. All zero: no regular file, of which nothing can be
  * said. */

@@ -254,7 +254,7 @@ static enum status finish(struct run *run)
 	}
 	if (!run->writer)
 		return OK;
-	/* What fails in here leaves the part, and a part of which all is written is gone on with at its end. */
+	/* What fails in here leaves the part, and a part that is completely written is resumed at its end. */
 	if (run->resumable)
 		TRY(file_writer_save(run->writer, &run->written));
 	struct file_writer *writer = run->writer;

@@ -184,7 +184,7 @@ static int64_t memory_peak(void)
 
 /* --- one kind of step ------------------------------------------------------------------------------------------ */
 
-/* An operation; products are told apart by their shape. */
+/* An operation; products are distinguished by their shape. */
 struct row {
 	char name[64];
 	int64_t calls;       /* of a step */

@@ -9,7 +9,7 @@
 #include "cmd/plan_result.h"
 #include "run/benchmark.h"
 
-/* What operations are told apart by; each has a rate in struct device_rates. */
+/* What distinguishes operations; each has a rate in struct device_rates. */
 enum kind {
 	PRODUCTS_FORWARD,
 	PRODUCTS_BACKWARD,

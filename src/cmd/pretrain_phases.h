@@ -1,5 +1,5 @@
 /* The phases of `bertc pretrain`: the options of each, from config file, command line and the record of the checkpoint that a run
- * goes on from. A phase that is over stays as it was; the current one and later ones are compared with their record;
+ * continues from. A phase that is over stays as it was; the current one and later ones are compared with their record;
  * further ones may be added at the end. */
 #ifndef CMD_PRETRAIN_PHASES_H
 #define CMD_PRETRAIN_PHASES_H

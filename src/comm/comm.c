@@ -72,7 +72,7 @@ void comm_alive(struct comm *comm)
 		comm->transport->alive(comm);
 }
 
-/* What has come to its end shows that this rank goes on: an evaluation may have thousands of parts. */
+/* What has ended shows that this rank makes progress: an evaluation may have thousands of parts. */
 static enum status going_on(struct comm *comm, enum status status)
 {
 	if (status == OK)

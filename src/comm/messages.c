@@ -52,7 +52,7 @@ static void tell_beat(struct messages *messages, int64_t now)
 	snprintf(note.section, sizeof(note.section), "%s", SECTION_OF(own));
 	snprintf(note.host, sizeof(note.host), "%s", messages->comm->place.host);
 	messages->messenger->tell(messages, (messages->comm->place.rank + 1) % messages->comm->place.size, &note);
-	messages->told = now;
+	messages->reported = now;
 }
 
 /* A note is what a process on another machine says: its texts end, its numbers are such as times and statuses are. */
@@ -119,7 +119,7 @@ static enum status tick(struct messages *messages)
 	messages->ticked = now;
 	while (messages->messenger->hear(messages, &from, &note))
 		take_note(messages, from, &note, now);
-	if (now - messages->told > (messages->limit / 8 < SECOND / 2 ? messages->limit / 8 : SECOND / 2))
+	if (now - messages->reported > (messages->limit / 8 < SECOND / 2 ? messages->limit / 8 : SECOND / 2))
 		tell_beat(messages, now);
 	if (messages->left[before] == 0 && watcher_look_at(&messages->watcher, &messages->table, before, &error))
 		segment_fail(&messages->table, before, &error);
@@ -155,7 +155,7 @@ static enum status check_left(struct messages *messages, int64_t started)
 	return segment_check(&messages->table);
 }
 
-/* A rank that is gone may have said why: its news may come a moment after its end. */
+/* A rank that is gone may have said why: its message may arrive a moment after its end. */
 static enum status explain_loss(struct messages *messages)
 {
 	const struct comm_place *place = &messages->comm->place;
@@ -181,7 +181,7 @@ static enum status exchange(struct messages *messages)
 	bool done = false;
 	int64_t started = segment_now();
 	/* Where this rank is, should it hang in what now comes. */
-	if (started - messages->told > SECOND / 50)
+	if (started - messages->reported > SECOND / 50)
 		tell_beat(messages, started);
 	TRY(messages->messenger->start(messages, messages->sends, messages->receives));
 	atomic_fetch_add(&own->waiting, 1);
@@ -369,7 +369,7 @@ static void messages_alive(struct comm *comm)
 	watchdog_alive(messages->watchdog);
 }
 
-/* The news must have left before this process does. */
+/* The messages must have left before this process does. */
 static enum status do_fail(struct comm *comm, void *context)
 {
 	struct messages *messages = comm->own;
@@ -386,15 +386,15 @@ static enum status do_fail(struct comm *comm, void *context)
 static void messages_fail(struct comm *comm, const struct error *error)
 {
 	struct messages *messages = comm->own;
-	struct error told = *error;
-	snprintf(told.message, sizeof(told.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
+	struct error reported = *error;
+	snprintf(reported.message, sizeof(reported.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
 		 error->message);
 	/* First, so that an operation under way ends. */
-	if (!segment_fail(&messages->table, comm->place.rank, &told))
+	if (!segment_fail(&messages->table, comm->place.rank, &reported))
 		return;
 	struct operation operation = {.kind = OPERATION_CALL, .call = do_fail, .always = true};
 	enum status status = queue_wait(comm, queue_push(comm, &operation));
-	(void)status; /* what was to be told is told */
+	(void)status; /* what was to be reported has been reported */
 }
 
 static enum status do_close(struct comm *comm, void *context)

@@ -9,7 +9,7 @@
 
 enum note_kind { NOTE_BEAT = 1, NOTE_FAILURE, NOTE_LEAVE };
 
-/* Small news besides the messages. */
+/* Short notes in addition to the messages. */
 struct note {
 	int32_t kind, pid, rank; /* the rank that a failure is about */
 	uint32_t waiting;
@@ -27,7 +27,7 @@ struct messages {
 	struct segment table;
 	struct watchdog *watchdog;
 	struct watcher watcher;
-	int64_t ticked, told, limit; /* ns */
+	int64_t ticked, reported, limit; /* ns */
 	bool failure_told, unsound_said;
 	int32_t lost;                     /* a messenger has lost its connection to this rank; -1: to none */
 	int64_t *left;                    /* when a rank said that it leaves; 0: not */

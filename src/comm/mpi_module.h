@@ -30,7 +30,8 @@ struct mpi_module {
 	int (*start)(struct mpi_world *world, const struct message *sends, const struct message *receives);
 	int (*progress)(struct mpi_world *world, bool *done);
 	void (*abandon)(struct mpi_world *world);
-	/* Small news besides the messages, MPI_NOTE_BYTES at most. tell() copies it; it is lost if too many are on their way. */
+	/* Short notes in addition to the messages, MPI_NOTE_BYTES at most. tell() copies it; it is lost if too many are on their
+	 * way. */
 	void (*tell)(struct mpi_world *world, int32_t rank, const void *note, size_t bytes);
 	bool (*hear)(struct mpi_world *world, int32_t *from, void *note, size_t bytes);
 	/* All ranks leave: leave() once, then left() until it is true or fails, then finish(), which ends MPI. */

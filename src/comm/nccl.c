@@ -264,7 +264,7 @@ static enum status nccl_settle(struct comm *comm)
 	return status;
 }
 
-/* What waits for it on the device goes on, with numbers that nobody will use. */
+/* What waits for it on the device continues, with numbers that nobody will use. */
 static void nccl_abandon(struct comm *comm)
 {
 	struct nccl *nccl = comm->device_own;

@@ -59,7 +59,7 @@ static const struct starter {
 	{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, {"SLURM_JOB_ID"}},
 };
 
-/* "4(x2),3": tasks of each node, in order; those of node `node`. 0: cannot be told. */
+/* "4(x2),3": tasks of each node, in order; those of node `node`. 0: unknown. */
 static int32_t tasks_of_node(const char *list, int32_t node)
 {
 	while (list && *list) {

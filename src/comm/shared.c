@@ -232,10 +232,10 @@ static enum status shared_run(struct comm *comm, const struct operation *operati
 static void shared_fail(struct comm *comm, const struct error *error)
 {
 	struct shared *shared = comm->own;
-	struct error told = *error;
-	snprintf(told.message, sizeof(told.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
+	struct error reported = *error;
+	snprintf(reported.message, sizeof(reported.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
 		 error->message);
-	segment_fail(&shared->segment, comm->place.rank, &told);
+	segment_fail(&shared->segment, comm->place.rank, &reported);
 }
 
 static void shared_section(struct comm *comm, const char *section, int64_t step)

@@ -32,7 +32,7 @@ struct tcp {
 	struct transfer *sends, *receives;
 	struct news *news;
 	struct pollfd *polls;
-	bool *gone; /* its news have ended */
+	bool *gone; /* its notes have ended */
 };
 
 static enum status tcp_begin(struct messages *messages)

@@ -1,4 +1,4 @@
-/* Connections between all ranks of many machines: two for each pair, one for messages and one for news, so that a sign of
+/* Connections between all ranks of many machines: two for each pair, one for messages and one for notes, so that a sign of
  * life never waits behind a message that is not wanted yet. */
 #ifndef COMM_TCP_H
 #define COMM_TCP_H

@@ -45,8 +45,8 @@ struct welcome {
 	unsigned char proof[CHECKSUM_HMAC_BYTES];
 };
 
-/* What is proved: both nonces, so that nothing overheard can be said again, and all that the hello says. */
-struct proved {
+/* What the proof covers: both nonces, so that nothing overheard can be said again, and all that the hello says. */
+struct proof_text {
 	struct greeting greeting;
 	struct hello hello; /* proof zero */
 	char side[8];
@@ -56,13 +56,13 @@ static void prove(const struct greeting *greeting, const struct hello *hello, co
 		  unsigned char out[CHECKSUM_HMAC_BYTES])
 {
 	const char *secret = getenv(TCP_SECRET);
-	struct proved proved;
-	memset(&proved, 0, sizeof(proved));
-	proved.greeting = *greeting;
-	proved.hello = *hello;
-	memset(proved.hello.proof, 0, sizeof(proved.hello.proof));
-	snprintf(proved.side, sizeof(proved.side), "%s", side);
-	checksum_hmac(secret ? secret : "", &proved, sizeof(proved), out);
+	struct proof_text text;
+	memset(&text, 0, sizeof(text));
+	text.greeting = *greeting;
+	text.hello = *hello;
+	memset(text.hello.proof, 0, sizeof(text.hello.proof));
+	snprintf(text.side, sizeof(text.side), "%s", side);
+	checksum_hmac(secret ? secret : "", &text, sizeof(text), out);
 }
 
 static enum status make_nonce(unsigned char nonce[NONCE_BYTES])

@@ -46,7 +46,7 @@ static struct known_section *find_section(struct watchdog *watchdog, const char 
 	return section;
 }
 
-/* Time that the section has taken since it last showed that it goes on. */
+/* Time that the section has taken since it last showed progress. */
 static void end_stretch(struct watchdog *watchdog, int64_t now)
 {
 	struct segment_rank *own = &watchdog->segment->header->ranks[watchdog->segment->rank];
@@ -78,7 +78,7 @@ void watchdog_section(struct watchdog *watchdog, const char *name, int64_t step)
 	rank_fault(watchdog->segment->rank, name, step);
 }
 
-/* 'T' for a process that a signal stopped, and so on; '?' if it cannot be told. */
+/* 'T' for a process that a signal stopped, and so on; '?' if it is unknown. */
 static char process_state(int32_t pid)
 {
 	char path[64], line[512] = "";

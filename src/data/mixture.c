@@ -55,7 +55,7 @@ static int64_t mixture_per_epoch(const struct instances *base)
 	return ((const struct mixture *)(const void *)base)->epoch_count;
 }
 
-/* The sources' epochs have their own lengths: what is told is the last place where all began one together. */
+/* The sources' epochs have their own lengths: the last place where all began one together is reported. */
 static enum status mixture_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
 {
 	struct mixture *mixture = self(base);

@@ -318,7 +318,7 @@ static void describe_shards(const struct pipeline *pipeline, struct prepare_repo
 	}
 }
 
-/* Everything that decides the result: parts of another identity are not gone on with. 0: cannot be read again. */
+/* Everything that decides the result: parts of another identity are not resumed. 0: cannot be read again. */
 static uint64_t identity_of(const struct pipeline *pipeline, const struct prepare_settings *settings)
 {
 	const struct tokenizer_settings *tokenizer = tokenizer_settings_of(pipeline->tokenizer);

@@ -211,7 +211,7 @@ static bool is_comment(const struct reader *reader, const char *text, size_t siz
 		return false;
 	if (count_columns(text, size, conll->separator, &last) != conll->column_count)
 		return true;
-	/* As many columns as words have: then it is one, unless tags are told by their form and this is none. */
+	/* As many columns as words have: then it is one, unless tags are recognized by their form and this does not have it. */
 	return conll->tag_column == conll->column_count - 1 && conll->separator == ' ' && !conll_is_tag(text + last, size - last);
 }
 

@@ -1,4 +1,4 @@
-/* Which table is it? JSON is told by its first bytes; the delimiter by how many rows have the same number of fields; quotes
+/* Which table is it? JSON is recognized by its first bytes; the delimiter by how many rows have the same number of fields; quotes
  * by what only quoted text has, since in GLUE's TSV files a '"' is a character like any other. */
 #include <ctype.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * Only articles are kept: pages of namespace 0 that are no redirects and hold wiki text. Dumps older than
  * 2012 have no <ns>; there the title's prefix tells. Of a page with several revisions the last one counts.
  *
- * Damage: what follows is searched for the next <page>, where a new parser goes on. */
+ * Damage: what follows is searched for the next <page>, where a new parser continues. */
 #include <expat.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,7 +237,7 @@ static enum status parse(struct records *records, const char *bytes, size_t size
 	return report_damage(records, "damaged", offset, XML_ErrorString(code));
 }
 
-/* Passes over the bytes up to the next "<page>", behind which, at *at, a new parser goes on. */
+/* Passes over the bytes up to the next "<page>", after which, at *at, a new parser continues. */
 static enum status search(struct records *records, const char *bytes, size_t size, size_t *at)
 {
 	static const char root[] = "<mediawiki><page>";

@@ -140,11 +140,11 @@ static enum status read_loss(struct work *work, double *out_loss)
 	struct backend *be = pass->replica->backend;
 	struct accumulators sums;
 	be->functions->to_host(be, &sums, pass->replica->accumulators, sizeof(sums));
-	double told[2] = {sums.value[sum_of_loss(0)], work->weight};
+	double totals[2] = {sums.value[sum_of_loss(0)], work->weight};
 	if (ranks_of(pass) > 1)
-		TRY(comm_sum(pass->comm, told, 2));
+		TRY(comm_sum(pass->comm, totals, 2));
 	if (out_loss)
-		*out_loss = told[1] > 0 ? told[0] / told[1] : NAN;
+		*out_loss = totals[1] > 0 ? totals[0] / totals[1] : NAN;
 	return OK;
 }
 

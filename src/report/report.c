@@ -337,7 +337,7 @@ static void log_events(struct report *report, const struct step_report *step, do
 	flush_events(report);
 }
 
-/* The first step of a process that goes on with a run leaves a mark where it began. */
+/* The first step of a process that resumes a run leaves a mark where it began. */
 static enum status log_resume(struct report *report)
 {
 	char text[96];

@@ -357,8 +357,8 @@ static void say_more_data(const struct standing *standing, struct verdict *out)
 			 task->words.data, epochs, task->words.data, task->words.data);
 	else if (epochs < 40)
 		snprintf(end, room,
-			 "It has read its %s %.0f times; beyond about four readings, new %s helps more than more steps.",
-			 task->words.data, epochs, task->words.data);
+			 "It has read its %s %.*f times; beyond about four readings, new %s helps more than more steps.",
+			 task->words.data, epochs < 10 ? 1 : 0, epochs, task->words.data);
 	else
 		snprintf(end, room, "It has read its %s %.0f times: only more %s would still help.", task->words.data, epochs,
 			 task->words.data);

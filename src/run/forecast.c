@@ -8,7 +8,7 @@
 
 const char *const forecast_part_names[5] = {"encoder products", "attention", "between products", "heads and loss", "embeddings"};
 
-/* Operations of a layer that a device is told to begin. */
+/* Operations of a layer that are launched on a device. */
 #define FORWARD_OPERATIONS 8
 #define BACKWARD_OPERATIONS 16
 

@@ -138,7 +138,7 @@ static int32_t longest_evaluated(const struct run_data *data)
 	return longest;
 }
 
-/* The vocabulary of a run that goes on: the folder's, or, of another run's checkpoint or with a data folder that was lost, the
+/* The vocabulary of a run that resumes: the folder's, or, of another run's checkpoint or with a data folder that was lost, the
  * checkpoint's. */
 static enum status resumed_vocab(const struct run *run, char beside[PATH_BYTES], const char **out)
 {
@@ -306,7 +306,7 @@ enum status pretraining_open_evaluation(struct pretraining_data *data, int64_t i
 		out->name = name;
 		struct instance_settings settings = phase->evaluation;
 		if (set->file_count > 0) {
-			settings.shuffle = false; /* as they are, and all of them unless told otherwise */
+			settings.shuffle = false; /* as they are, and all of them unless the options say otherwise */
 			out->whole = phase->eval_whole;
 			TRY(instances_open_static(&out->instances, set->files, set->file_count, &settings));
 		} else

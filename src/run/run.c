@@ -280,7 +280,7 @@ static enum status write_settings(struct run *run)
 	return file_write(path, run->record_text.data, run->record_text.size);
 }
 
-/* Says where the run goes on, and whether it can do so bit for bit. */
+/* Says where the run resumes, and whether it can do so bit for bit. */
 static enum status note_resumption(struct run *run)
 {
 	const struct machine *machine = run->machine;
@@ -544,7 +544,7 @@ static enum status stopped(const struct run *run)
 	return status;
 }
 
-/* What a person who presses Ctrl-C is told. */
+/* What a person who presses Ctrl-C reads. */
 static void announce_stop(const struct run *run)
 {
 	if (run->start.resumed)

@@ -153,7 +153,7 @@ static struct batch_job *end_batch(struct batcher *batcher, struct queue *queue,
 static void tell(struct batch_job *done)
 {
 	while (done) {
-		struct batch_job *next = done->next; /* the job is its owner's again once it is told */
+		struct batch_job *next = done->next; /* the job belongs to its owner again once that is notified */
 		done->done(done);
 		done = next;
 	}

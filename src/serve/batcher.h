@@ -14,7 +14,7 @@ struct batch_job {
 	int64_t count;         /* items, at least one */
 	const int32_t *tokens; /* [count] of each item */
 	/* All items are computed, or one could not be: then `error` says why, and its status is not OK. In the batcher's thread:
-	 * it only passes the news on. */
+	 * it only passes the result on. */
 	void (*done)(struct batch_job *job);
 	struct error error;
 	double added, begun, ended; /* clock_seconds() */

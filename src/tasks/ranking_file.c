@@ -27,7 +27,7 @@ static const char *const scores[] = {
 	"score",  "similarity", "similarity_score", "relatedness_score", "relevance", "label", "rating", "is_duplicate", "scores",
 	"labels", NULL};
 static const char *const lists[] = {"documents", "docs", "passages", "candidates", NULL};
-/* Names beside those above by which a header is told. */
+/* Further names by which a header is recognized. */
 static const char *const others[] = {"negative1", "negative_1", "id", NULL};
 
 #define NAME_COUNT(names) (sizeof(names) / sizeof(*(names)) - 1)
@@ -35,7 +35,7 @@ static const char *const others[] = {"negative1", "negative_1", "id", NULL};
 	(NAME_COUNT(anchors) + NAME_COUNT(positives) + NAME_COUNT(negatives) + NAME_COUNT(scores) + NAME_COUNT(lists) +          \
 	 NAME_COUNT(others))
 
-/* All names by which a header is told, and NULL. */
+/* All names by which a header is recognized, and NULL. */
 static void list_header_names(const char *out[HEADER_NAMES + 1])
 {
 	const char *const *const parts[] = {anchors, positives, negatives, scores, lists, others};

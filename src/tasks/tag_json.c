@@ -18,7 +18,7 @@ struct tag_reader {
 	int64_t line, starts, lines, fields; /* line of the object; capacities */
 };
 
-/* Where the text goes on behind white space. */
+/* Where the text continues after white space. */
 static size_t skip_space(const char *text, size_t size, size_t at)
 {
 	while (at < size && (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n'))

@@ -33,7 +33,7 @@
 #ifndef DOCUMENT_LIMIT
 #define DOCUMENT_LIMIT ((size_t)16 << 20) /* a longer record becomes several */
 #endif
-#define DAMAGE_SAID 5   /* places told one by one */
+#define DAMAGE_SAID 5   /* places reported one by one */
 #define FILES_LISTED 20 /* whose form is said one by one */
 #define NOTICES_MOST 5  /* warnings about files that are more than text */
 
@@ -71,7 +71,7 @@ struct corpus {
 	struct work_line *line;
 	struct text_batch *filling, *given; /* being filled; whose documents are given out */
 	struct line_state lines;            /* that the last batch of lines left */
-	struct document_builder joined;     /* of the document that goes on, then given out */
+	struct document_builder joined;     /* of the document that continues, then returned */
 	bool joined_given;
 	const char *joined_path;
 	struct buffer open_record;
@@ -641,7 +641,7 @@ static enum status read_ahead(struct corpus *corpus)
 	}
 }
 
-/* The document that the last batch left open goes on in this one, or ends before it. */
+/* The document that the last batch left open continues in this one, or ends before it. */
 static enum status join_document(struct corpus *corpus)
 {
 	struct document_builder *joined = &corpus->joined;
@@ -713,7 +713,7 @@ static void give_document(struct corpus *corpus, const struct document_builder *
 	corpus->counts.documents++;
 }
 
-/* Gives a document of the batch at hand, if there is one; one that goes on is kept. */
+/* Returns a document of the current batch, if there is one; one that continues beyond it is kept. */
 static enum status next_of_batch(struct corpus *corpus, bool *out_given)
 {
 	const struct document_builder *from = &corpus->given->builder;

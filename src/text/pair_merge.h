@@ -20,7 +20,7 @@ MUST_USE enum status pair_merger_add_word(struct pair_merger *merger, const int3
 					  int64_t count);
 struct pair_merge_limits {
 	int32_t size;      /* merge until there are so many symbols */
-	int64_t min_count; /* or no pair is seen so often; >= 1 */
+	int64_t min_count; /* merging ends when no pair is seen that often; >= 1 */
 	/* The words are excerpts of a text, in which each place of a pair that the whole text has min_count times is.
 	 * Ends behind a merge that makes a text which is a symbol already: from then on, what stands beside it
 	 * elsewhere could be more. */

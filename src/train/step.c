@@ -51,19 +51,19 @@ enum status step_next(struct training *training, const struct step **out)
 	*out = step;
 	if (ranks_count(training->comm) == 1)
 		return status;
-	enum { FAILED, WEIGHTS, LABELLED = WEIGHTS + BATCH_HEADS, TOLD = LABELLED + BATCH_HEADS };
-	double told[TOLD] = {[FAILED] = status != OK};
+	enum { FAILED, WEIGHTS, LABELLED = WEIGHTS + BATCH_HEADS, SHARED = LABELLED + BATCH_HEADS };
+	double shared[SHARED] = {[FAILED] = status != OK};
 	for (int h = 0; step && h < BATCH_HEADS; h++) {
-		told[WEIGHTS + h] = step->weights[h];
-		told[LABELLED + h] = (double)step->labelled[h];
+		shared[WEIGHTS + h] = step->weights[h];
+		shared[LABELLED + h] = (double)step->labelled[h];
 	}
-	TRY(comm_sum(training->comm, told, TOLD));
-	if (told[FAILED] > 0)
+	TRY(comm_sum(training->comm, shared, SHARED));
+	if (shared[FAILED] > 0)
 		return comm_agree_status(training->comm, status);
 	training->whole = *step;
 	for (int h = 0; h < BATCH_HEADS; h++) {
-		training->whole.weights[h] = told[WEIGHTS + h];
-		training->whole.labelled[h] = (int64_t)told[LABELLED + h];
+		training->whole.weights[h] = shared[WEIGHTS + h];
+		training->whole.labelled[h] = (int64_t)shared[LABELLED + h];
 	}
 	*out = &training->whole;
 	return OK;
@@ -198,21 +198,21 @@ static bool sums_finite(const struct accumulators *sums)
 static enum status add_ranks(struct training *training, struct scalars *scalars, struct accumulators *sums, double *flops)
 {
 	enum { SQUARES = ACCUMULATOR_COUNT, NOT_FINITE, FLOPS, STOP, COUNT };
-	double told[COUNT];
+	double shared[COUNT];
 	struct backend *be = training->replica->backend;
-	memcpy(told, sums->value, sizeof(sums->value));
-	told[SQUARES] = scalars->gradient_square_sum;
-	told[NOT_FINITE] = scalars->finite ? 0 : 1;
-	told[FLOPS] = *flops;
-	told[STOP] = stop_requested();
-	TRY(comm_sum(training->comm, told, COUNT));
-	memcpy(sums->value, told, sizeof(sums->value));
-	scalars->gradient_square_sum = told[SQUARES];
+	memcpy(shared, sums->value, sizeof(sums->value));
+	shared[SQUARES] = scalars->gradient_square_sum;
+	shared[NOT_FINITE] = scalars->finite ? 0 : 1;
+	shared[FLOPS] = *flops;
+	shared[STOP] = stop_requested();
+	TRY(comm_sum(training->comm, shared, COUNT));
+	memcpy(sums->value, shared, sizeof(sums->value));
+	scalars->gradient_square_sum = shared[SQUARES];
 	scalars->losses_finite = sums_finite(sums);
-	scalars->finite = told[NOT_FINITE] == 0;
+	scalars->finite = shared[NOT_FINITE] == 0;
 	loss_scale_next(scalars);
-	*flops = told[FLOPS];
-	training->stop = told[STOP] > 0;
+	*flops = shared[FLOPS];
+	training->stop = shared[STOP] > 0;
 	be->functions->to_device(be, training->replica->scalars, scalars, sizeof(*scalars));
 	return OK;
 }

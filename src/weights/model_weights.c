@@ -439,7 +439,7 @@ static enum status map_tokens(struct loader *loader)
 	return loader->adaptation->tokens == TOKENS_MEAN ? cut_tokens(loader) : OK;
 }
 
-/* Weights that were rounded once are not what was trained: whoever goes on from them should know. */
+/* Weights that were rounded once are not what was trained: whoever continues training with them should know. */
 static void tell_rounded(const struct loader *loader, const struct weights_file *file)
 {
 	int64_t rounded = 0;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Two hosts of one, two and four ranks each, as network namespaces joined by a cable: the bits of as many ranks of one machine
 # and the curve of a rank alone, over TCP and over MPI; a host that dies or loses its cable ends the run on the other; the same
-# command goes on.
+# command resumes.
 #   sh tests/long/hosts.sh      from the repository's root, as root; BERTC names the program, STEPS the length of the runs
 # Exit status 77: skipped, this machine does not allow namespaces.
 set -u

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A Slurm of its own on this machine, with two nodes that are both this machine: four tasks on one node, recipes/slurm.sbatch
-# on two, jobs that are told to stop, or lose a task, and go on by themselves.
+# on two, jobs that are asked to stop, or lose a task, and resume automatically.
 #   sh tests/long/slurm.sh      from the repository's root, as root; BERTC names the program
 # Exit status 77: skipped, there is no Slurm to be had (packages slurm-wlm and munge).
 set -u
@@ -113,7 +113,7 @@ job=$(submit nodes)
 until_state "$job" "COMPLETED FAILED" && [ "$state" = COMPLETED ] && { same_curve alone nodes 1e-5 || bad "the curve of two nodes is another"; } ||
 	{ bad "the job of two nodes: $state"; tail -5 "$work/nodes.log"; }
 
-echo "a job that is told to stop goes on by itself"
+echo "a job that is asked to stop resumes automatically"
 job=$(submit stopped)
 until_step stopped 25
 scancel --signal=USR1 "$job"

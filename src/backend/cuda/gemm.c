@@ -40,7 +40,7 @@ struct plan {
 	struct plan *next; /* with the same hash */
 };
 
-/* What cuBLASLt is told of one product: its A, B and D (C is laid out like D). */
+/* The description of one product for cuBLASLt: its A, B and D (C is laid out like D). */
 struct description {
 	cublasLtMatmulDesc_t operation;
 	cublasLtMatrixLayout_t a, b, d;
@@ -55,7 +55,7 @@ struct gemm {
 	struct gemm_cache cache;
 	struct buffer recorded; /* lines of the checkpoint that the run went on from */
 	struct buffer chosen;   /* of the plans so far */
-	bool told;              /* that one of `recorded` cannot be used */
+	bool warned;            /* that one of `recorded` cannot be used */
 	bool refused;           /* that the library has nothing for a product */
 	int most_candidates;    /* BERTC_PRODUCT_CANDIDATES; 1: the library's first guess, unmeasured */
 	char version[48], place[160];
@@ -490,11 +490,11 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 	if (gemm_line_find(&gemm->recorded, key, plan->algorithm.data)) {
 		if ((fuses && is_declined(&plan->algorithm)) || takes_algorithm(gemm, scratch, d, &plan->algorithm))
 			return true;
-		if (!gemm->told)
+		if (!gemm->warned)
 			log_note("the checkpoint's algorithm for a product (%s) cannot be used here, so another is chosen: the "
 				 "run continues up to rounding, not bit for bit",
 				 key);
-		gemm->told = true;
+		gemm->warned = true;
 	}
 	if (gemm_line_find(&gemm->cache.text, key, plan->algorithm.data) &&
 	    ((fuses && is_declined(&plan->algorithm)) || takes_algorithm(gemm, scratch, d, &plan->algorithm)))

@@ -8,7 +8,7 @@
 #include "formats/example.h"
 #include "formats/tfrecord.h"
 
-/* Bad records told one by one; more are only counted. */
+/* Bad records reported one by one; more are only counted. */
 #define BAD_TOLD 5
 
 struct record_reader {

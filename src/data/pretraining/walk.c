@@ -222,7 +222,7 @@ static bool next_order(struct walker *walker, struct example_plan *plan)
 }
 
 /* Contiguous text: as many whole sentences as fit the target. A sentence longer than the target is cut at it
- * and goes on in the next instance, so no token of the document is left out. */
+ * and continues in the next instance, so no token of the document is left out. */
 static bool next_text(struct walker *walker, struct example_plan *plan)
 {
 	int64_t tokens = 0;

@@ -1,4 +1,4 @@
-/* What cuDNN's attention is told of a batch. */
+/* The description of a batch for cuDNN's attention. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
