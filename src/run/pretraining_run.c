@@ -70,6 +70,35 @@ static enum status resize_model(const struct pretraining_run *pretraining, struc
 	return status;
 }
 
+/* Another shape would be noticed when the weights are loaded, after the text was prepared; another number of heads, never. */
+static enum status check_shape(const struct pretraining_run *pretraining, const struct model_config *config)
+{
+	const struct initial_weights *initial = &pretraining->initial;
+	const char *model = pretraining->settings->model;
+	struct model_config own;
+	if (!model || !initial->path || !initial->source.config[0])
+		return OK;
+	TRY(model_folder_config(initial->source.config, &own));
+	const struct {
+		const char *name;
+		int32_t given, own;
+	} sizes[] = {
+		{"num_hidden_layers", config->num_hidden_layers, own.num_hidden_layers},
+		{"hidden_size", config->hidden_size, own.hidden_size},
+		{"num_attention_heads", config->num_attention_heads, own.num_attention_heads},
+		{"intermediate_size", config->intermediate_size, own.intermediate_size},
+	};
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		if (sizes[i].given == sizes[i].own)
+			continue;
+		enum status status = error_set(ERR_STATE, "--model %s has %s %d, but the weights in '%s' have %d", model,
+					       sizes[i].name, sizes[i].given, initial->path, sizes[i].own);
+		error_hint("leave --model out: --init_checkpoint has a configuration of its own");
+		return status;
+	}
+	return OK;
+}
+
 /* A mistyped name, and sequences too long for the model, are said now, not when the text is prepared. Models that are
  * chosen later are of a named size. */
 static enum status check_model(const struct pretraining_run *pretraining)
@@ -83,6 +112,7 @@ static enum status check_model(const struct pretraining_run *pretraining)
 		TRY(model_size_or_folder_config(settings->model ? settings->model : "base", &config));
 	if (!run->start.resumed)
 		TRY(resize_model(pretraining, &config));
+	TRY(check_shape(pretraining, &config));
 	bool fixed = strcmp(settings->initial.positions, "same") == 0;
 	for (int64_t i = 0; fixed && i < run->phase_count; i++)
 		if (pretraining->data.phases[i].input_file->count == 0) /* else they are as long as they are */

@@ -102,6 +102,23 @@ static void what_is_missing_is_asked_for(void **state)
 		       test_folder, test_folder);
 }
 
+/* Four heads instead of two would load, and compute something else. */
+static void another_shape_is_refused_at_once(void **state)
+{
+	(void)state;
+	const char *heads = strstr(CONFIG, "\"num_attention_heads\": 2");
+	size_t at = (size_t)(heads - CONFIG) + strlen("\"num_attention_heads\": ");
+	char config[] = CONFIG;
+	config[at] = '4';
+	put("heads.json", config);
+	assert_program(4, "has num_attention_heads 4, but the weights in", RUN("google", "s1", "--model %s/heads.json"),
+		       test_folder);
+	assert_program(4, "--model tiny has num_hidden_layers 2, but the weights in", RUN("google", "s1", "--model tiny"));
+	assert_false(file_exists(test_path("s1/data"))); /* before the text was prepared */
+	put("heads.json", CONFIG);
+	assert_program(0, "finished", RUN("google", "s1", "--max_seq_length 10 --model %s/heads.json"), test_folder);
+}
+
 static void another_vocabulary_on_request(void **state)
 {
 	(void)state;
@@ -165,9 +182,10 @@ static void new_models_may_begin_with_neighbors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_checkpoint_alone_is_enough),  cmocka_unit_test(what_is_missing_is_asked_for),
-		cmocka_unit_test(another_vocabulary_on_request), cmocka_unit_test(more_positions_on_request),
-		cmocka_unit_test(others_are_looked_into),        cmocka_unit_test(new_models_may_begin_with_neighbors),
+		cmocka_unit_test(a_checkpoint_alone_is_enough),        cmocka_unit_test(what_is_missing_is_asked_for),
+		cmocka_unit_test(another_shape_is_refused_at_once),    cmocka_unit_test(another_vocabulary_on_request),
+		cmocka_unit_test(more_positions_on_request),           cmocka_unit_test(others_are_looked_into),
+		cmocka_unit_test(new_models_may_begin_with_neighbors),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
