@@ -27,6 +27,7 @@ const struct option_foreign finetune_foreign[] = {
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
 
 	/* Data */
+	VALUE_LEFT_OUT("max_eval_steps", "the dev sets are always evaluated as a whole"),
 	VALUE_REFUSED("max_train_samples max_eval_samples max_val_samples max_predict_samples max_test_samples",
 		      "all rows of a file are used; to train on fewer, make a smaller file"),
 	FLAG_REFUSED("label_all_tokens", "a word's tag is learned and predicted at its first piece only"),

@@ -100,6 +100,8 @@
 		FLAG_LEFT_OUT("checkpoint_activations gradient_checkpointing recompute_activations",                             \
 			      "memory is planned before the run starts; a smaller --micro_batch_tokens needs less"),             \
 		VALUE_LEFT_OUT("ddp_backend ddp_find_unused_parameters", RANKS_WHY),                                             \
+		VALUE_LEFT_OUT("deepspeed", "with several ranks, each keeps its share of the optimizer's moments without any "   \
+					    "configuration, as in ZeRO stage 1"),                                                \
 		VALUE_LEFT_OUT("report_to run_name log_level", "metrics.jsonl in the run folder records every logged step"),     \
 		FLAG_LEFT_OUT("logging_first_step", "losses are always reported; -v prints more detail"),                        \
 		FLAG_LEFT_OUT("disable_tqdm", "--no_progress hides the progress bar")

@@ -554,7 +554,7 @@ enum status records_find_text_key(const char *name, const char *beginning, size_
 	status = error_set(ERR_DATA,
 			   "'%s': none of its first records has a text under \"text\", \"content\" or another usual key", name);
 	if (keys.count)
-		error_hint("give the key with --text_key; its strings are %s", buffer_string(&listed));
+		error_hint("give the key with --text_key; the keys with text are %s", buffer_string(&listed));
 	else
 		error_hint("give the key with --text_key, as a.b for \"b\" within \"a\"");
 	buffer_release(&listed);

@@ -584,7 +584,7 @@ static enum status check_records(struct corpus *corpus)
 		enum status status =
 			error_set(ERR_DATA, "'%s': none of its records has a text under \"%s\"", corpus->path, corpus->text_key);
 		if (corpus->keys.size > 0)
-			error_hint("give the key of the text with --text_key; its strings are %s", buffer_string(&corpus->keys));
+			error_hint("give the key of the text with --text_key; the keys with text are %s", buffer_string(&corpus->keys));
 		else
 			error_hint("give the key of the text with --text_key");
 		return status;

@@ -220,7 +220,7 @@ static void test_refused(void **state)
 	put("keys.jsonl", "{\"paragraph\": \"One.\"}\n");
 	assert_program(ERR_DATA, "\"paragraph\"", "extract %s --out -", test_path("keys.jsonl"));
 	assert_program(ERR_DATA, "has a text under \"x\"", "extract %s --out - --text_key x", test_path("keys.jsonl"));
-	assert_said("its strings are \"paragraph\"");
+	assert_said("the keys with text are \"paragraph\"");
 	put("html.warc", "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 45\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: "
 			 "text/html\r\n\r\n<\r\n\r\n");
 	assert_program(ERR_DATA, "WET files", "extract %s --out -", test_path("html.warc"));

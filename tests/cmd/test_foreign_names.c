@@ -465,6 +465,7 @@ static void answers_name_what_was_asked_for(void **state)
 		{"num_tpu_cores", "--device", FOREIGN_IGNORED},
 		{"tpu_name", "--device", FOREIGN_IGNORED},
 		{"use_tpu", "--device", FOREIGN_REFUSED},
+		{"deepspeed", "ZeRO", FOREIGN_IGNORED},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

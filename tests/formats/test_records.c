@@ -138,7 +138,7 @@ static void test_text_key(void **state)
 	}
 	const char *other = "{\"paragraph\": \"a\", \"n\": {\"text\": \"b\"}}";
 	assert_error(ERR_DATA, "text under", records_find_text_key("file", other, strlen(other), &key));
-	assert_string_equal(error_last()->hint, "give the key with --text_key; its strings are \"paragraph\", \"n.text\"");
+	assert_string_equal(error_last()->hint, "give the key with --text_key; the keys with text are \"paragraph\", \"n.text\"");
 	/* Each once, nested ones by their path; what --text_key cannot reach, within a list of objects, is not listed. */
 	struct buffer keys = {0};
 	const char *nested = "[{\"id\": \"1\", \"a\": {\"b\": \"x\", \"c\": {\"d\": \"y\"}}, \"o\": [{\"z\": \"no\"}]},\n"
