@@ -2,6 +2,7 @@
 #ifndef CMD_ANSWER_OPTIONS_H
 #define CMD_ANSWER_OPTIONS_H
 
+#include <string.h>
 #include "base/option.h"
 #include "cmd/device_options.h"
 #include "cmd/answer_job.h"
@@ -15,6 +16,12 @@ struct answer_settings {
 	bool fresh;
 	struct device_settings device;
 };
+
+/* The file that --out names; NULL: standard output, which `-` is, too. */
+static inline const char *answer_target(const char *out)
+{
+	return out && strcmp(out, "-") != 0 ? out : NULL;
+}
 
 /* Rows of an option table for a settings struct whose member `member` is a struct answer_settings: what is read ... */
 #define ANSWER_INPUT_OPTIONS(settings, member, long_texts_default)                                                               \

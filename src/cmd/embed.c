@@ -178,7 +178,7 @@ static enum status check_embed(struct options *options)
 	TRY(options_require(options, "model", "for instance: bertc embed --model FOLDER sentences.txt"));
 	TRY(saved_model_check(options, settings->answer.model));
 	TRY(text_arguments_check(options, "bertc embed --model FOLDER"));
-	if (strcmp(settings->format, "npy") == 0 && !settings->answer.out) {
+	if (strcmp(settings->format, "npy") == 0 && !answer_target(settings->answer.out)) {
 		status = error_set(ERR_USAGE,
 				   "--format npy needs --out FILE, since the number of rows is at the beginning of the file");
 		error_hint("name a file, or print --format tsv");
@@ -380,7 +380,7 @@ static void release_own(void *own)
 
 static enum status check_npy_target(const struct embed *embed)
 {
-	const char *out = embed->settings->answer.out;
+	const char *out = answer_target(embed->settings->answer.out);
 	if (embed->format == VECTORS_NPY && file_exists(out) && !file_is_folder(out) && file_stamp_at(out).inode == 0)
 		return error_set(ERR_USAGE, "'%s' is not a seekable file, which --format npy needs", out);
 	return OK;
@@ -392,7 +392,7 @@ static enum status run_embed(struct options *options)
 	struct embed embed = {.settings = settings};
 	struct model_files files = {0};
 	struct buffer identity = {0};
-	struct answer_job job = {.out = settings->answer.out,
+	struct answer_job job = {.out = answer_target(settings->answer.out),
 				 .fresh = settings->answer.fresh,
 				 .title = "embedding",
 				 .context = &embed,

@@ -184,7 +184,7 @@ static enum status make_job(struct answer_job *job, struct task_stream *stream, 
 {
 	const struct predict_settings *settings = options->settings;
 	*job = (struct answer_job){.title = "predicting",
-				   .out = settings->out,
+				   .out = answer_target(settings->out),
 				   .fresh = settings->fresh,
 				   .keeps_quotes = true,
 				   .context = stream,
@@ -327,11 +327,11 @@ static enum status run_predict(struct options *options)
 		status = predict_watch(&session, options, pipeline);
 		goto done;
 	}
-	TRY_GOTO(can_stream(&session, paths, count, settings->out, &streams), done);
+	TRY_GOTO(can_stream(&session, paths, count, answer_target(settings->out), &streams), done);
 	if (streams)
 		status = predict_stream(&session, options, pipeline);
 	else
-		status = predict_whole(&session, paths, count, pipeline, settings->out);
+		status = predict_whole(&session, paths, count, pipeline, answer_target(settings->out));
 done:
 	task_session_close(&session);
 	return status;

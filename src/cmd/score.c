@@ -129,7 +129,7 @@ static enum status run_score(struct options *options)
 	struct score score = {.whole_word = settings->whole_word};
 	struct model_files files = {0};
 	struct buffer identity = {0};
-	struct answer_job job = {.out = settings->answer.out,
+	struct answer_job job = {.out = answer_target(settings->answer.out),
 				 .fresh = settings->answer.fresh,
 				 .title = "scoring",
 				 .chunk_lines = CHUNK_LINES,

@@ -407,6 +407,9 @@ static void bad_commands_are_refused(void **state)
 	(void)state;
 	assert_program(2, "--model is missing", "embed %s/texts.txt", test_folder);
 	assert_program(2, "needs --out", EMBED "%s/texts.txt --format npy", test_folder, test_folder);
+	assert_program(2, "needs --out", EMBED "%s/texts.txt --format npy --out -", test_folder, test_folder);
+	assert_program(0, "", EMBED "%s/texts.txt --out -", test_folder, test_folder);
+	assert_true(program_output.size > 0);
 	assert_program(2, "'-9' is not a layer", EMBED "%s/texts.txt --layers -1,-9", test_folder, test_folder);
 	assert_program(2, "beyond the model's 48 positions", EMBED "%s/texts.txt --max_seq_length 49", test_folder, test_folder);
 	assert_program(2, "a window has room for 46 tokens", EMBED "%s/texts.txt --long_texts windows --doc_stride 47",
