@@ -30,7 +30,23 @@ static bool is_start(const struct option *row)
 
 static bool is_path(const struct option *row)
 {
-	return row->role == ROLE_SOURCE || (is_start(row) && row->value_name && strcmp(row->value_name, "PATH") == 0);
+	static const char *const names[] = {"PATH", "FILE", "FOLDER"};
+	if (row->role == ROLE_SOURCE)
+		return true;
+	for (size_t i = 0; is_start(row) && row->value_name && i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(row->value_name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Do two paths lead to one place? */
+static bool same_place(const char *a, const char *b)
+{
+	char *one = realpath(a, NULL), *other = realpath(b, NULL);
+	bool same = one && other && strcmp(one, other) == 0;
+	free(one);
+	free(other);
+	return same;
 }
 
 static void put_value(struct json_writer *writer, const char *key, const struct option *row, const char *value)
@@ -116,7 +132,7 @@ static enum status check_given(const struct options *options, int index, const c
 	enum status status = OK;
 	if (is_path(row) && from_root(now, &path) == OK)
 		now = buffer_string(&path);
-	if (!recorded || !same_value(row, now, recorded)) {
+	if (!recorded || !(same_value(row, now, recorded) || (is_path(row) && same_place(now, recorded)))) {
 		status = recorded ? error_set(ERR_STATE, "--%s is '%s', but '%s' was made with '%s'", row->name, now, record_name,
 					      recorded)
 				  : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it", row->name, now,

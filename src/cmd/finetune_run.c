@@ -158,7 +158,7 @@ enum status finetune_prepare(struct finetune *finetune)
 	if (record) {
 		const char *name = phases_record_name(&run->start);
 		TRY(options_resume(finetune->options, record, name, SCOPE_ALL));
-		TRY(options_resume_start(finetune->options, record, name, run->start.resumed));
+		TRY(options_resume_start(finetune->options, record, name, false));
 	}
 	TRY(check_task(finetune));
 	TRY(check_teacher(finetune->options));

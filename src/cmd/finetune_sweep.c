@@ -276,8 +276,10 @@ static enum status take_record(struct finetune_sweep *self)
 	const struct finetune_settings *settings = self->options->settings;
 	const struct json *recorded = json_member(self->sweep.record.root, "settings");
 	uint64_t data;
-	if (recorded)
+	if (recorded) {
 		TRY(options_resume(self->options, recorded, SWEEP_RECORD, SCOPE_ALL));
+		TRY(options_resume_start(self->options, recorded, SWEEP_RECORD, false));
+	}
 	if (settings->dev.count == 0) {
 		enum status status = error_set(ERR_USAGE, "--sweep needs a dev set to compare its runs");
 		error_hint("give one with --dev FILE");

@@ -105,6 +105,36 @@ static void killed_fine_tuning(void **state)
 	assert_same_weights("tuned", "untuned");
 }
 
+/* The model that a fine-tuning run began with: another one is refused, whether there is a checkpoint or not, and what it was
+ * given beside the model's folder is taken again. */
+static void fine_tuning_keeps_to_its_model(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	assert_ok(file_read(test_path("whole/final/config.json"), 1 << 16, &text));
+	char *heads = strstr(buffer_string(&text), "\"num_attention_heads\": 2");
+	assert_non_null(heads);
+	heads[strlen("\"num_attention_heads\": ")] = '1';
+	assert_ok(file_write(test_path("heads.json"), text.data, text.size));
+	buffer_release(&text);
+#define KEPT(model, more)                                                                                                        \
+	"finetune --task classification --model %s/" model " --train %s/table.tsv --out %s/kept " COMMON                         \
+	"--num_train_steps 4 --save_checkpoints_steps 2 " more,                                                                  \
+		folder, folder, folder
+	setenv("BERTC_FAULT", "mkdir:2:kill", 1);
+	assert_int_equal(program(KEPT("whole", "--config_file %s/heads.json"), folder), 137);
+	unsetenv("BERTC_FAULT");
+	assert_program(4, "tuned', but", KEPT("tuned", ""));
+	assert_program(75, "starting over", KEPT("whole/../whole", "--stop_at_step 2"));
+	assert_ok(file_read(test_path("kept/checkpoint-2/config.json"), 1 << 16, &text));
+	assert_non_null(strstr(buffer_string(&text), "\"num_attention_heads\": 1"));
+	buffer_release(&text);
+	assert_program(4, "--model is '", KEPT("tuned", ""));
+	assert_program(4, "--vocab_file is '", KEPT("whole", "--vocab_file %s/whole/final/vocab.txt"), folder);
+	assert_program(0, "finished", KEPT("./whole", ""));
+	assert_program(4, "--model is '", KEPT("tuned", ""));
+}
+
 /* Examples that are changed between two starts: those that are trained on are refused, those that are scored begin anew. */
 static void changed_examples(void **state)
 {
@@ -245,8 +275,7 @@ static void unknown_words(void **state)
 	assert_program(0, "100.0 % of the tokens of the texts are [UNK]", "predict --model %s/asked %s/strange.tsv", folder,
 		       folder);
 	assert_program(0, "strange.tsv are [UNK]", "evaluate --model %s/asked --test %s/strange.tsv", folder, folder);
-	assert_program(0, "of the tokens of the texts are [UNK]", "embed --model %s/asked %s/chinese.tsv", folder,
-		       folder);
+	assert_program(0, "of the tokens of the texts are [UNK]", "embed --model %s/asked %s/chinese.tsv", folder, folder);
 }
 
 /* Wherever a corpus is read, what is odd in it is said. */
@@ -286,6 +315,7 @@ int main(void)
 		cmocka_unit_test(killed_before_the_first_checkpoint),
 		cmocka_unit_test(killed_with_initial_weights),
 		cmocka_unit_test(killed_fine_tuning),
+		cmocka_unit_test(fine_tuning_keeps_to_its_model),
 		cmocka_unit_test(changed_examples),
 		cmocka_unit_test(failed_before_the_first_step),
 		cmocka_unit_test(prepared_data_stay),
