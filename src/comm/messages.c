@@ -74,20 +74,28 @@ static bool note_is_sound(struct note *note, int32_t size, int64_t now)
 	return true;
 }
 
+/* Text of another process, which is going to be shown. */
+static void escape(char *text, size_t size)
+{
+	char copy[sizeof(((struct error *)0)->message)];
+	BUG_IF(size > sizeof(copy));
+	memcpy(copy, text, size);
+	text_escape(text, size, copy, true);
+}
+
 static void take_note(struct messages *messages, int32_t from, struct note *note, int64_t now)
 {
 	struct segment_rank *other = entry(messages, from);
-	char text[sizeof(note->error.message)];
 	if (!note_is_sound(note, messages->comm->place.size, now)) {
 		if (!messages->unsound_said)
 			log_warning("rank %d sent a status message that makes no sense; ignored", from);
 		messages->unsound_said = true;
 		return;
 	}
-	memcpy(text, note->error.message, sizeof(text));
-	text_escape(note->error.message, sizeof(note->error.message), text, true);
-	memcpy(text, note->error.hint, sizeof(note->error.hint));
-	text_escape(note->error.hint, sizeof(note->error.hint), text, true);
+	escape(note->section, sizeof(note->section));
+	escape(note->host, sizeof(note->host));
+	escape(note->error.message, sizeof(note->error.message));
+	escape(note->error.hint, sizeof(note->error.hint));
 	switch (note->kind) {
 	case NOTE_BEAT:
 		atomic_store(&other->beat, now);
