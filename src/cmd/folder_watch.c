@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -47,15 +48,26 @@ static enum status answer_path(char out[PATH_BYTES], const struct watch *watch, 
 	return status;
 }
 
+/* Since when a file has been what it is in the place where it is: one that was moved there, or whose time was set, may have been
+ * written long before. */
+static int64_t in_place_since(const char *path, const struct file_stamp *stamp)
+{
+	struct stat facts;
+	if (stat(path, &facts) != 0)
+		return stamp->nanoseconds;
+	int64_t changed = facts.st_ctim.tv_sec * INT64_C(1000000000) + facts.st_ctim.tv_nsec;
+	return changed > stamp->nanoseconds ? changed : stamp->nanoseconds;
+}
+
 /* Is there an answer, or an error, that is not older than the file? */
-static enum status is_answered(const struct watch *watch, const char *name, const struct file_stamp *stamp, bool *out)
+static enum status is_answered(const struct watch *watch, const char *name, int64_t since, bool *out)
 {
 	static const char *const ends[] = {".jsonl", ".error"};
 	*out = false;
 	for (int i = 0; i < 2; i++) {
 		char path[PATH_BYTES];
 		TRY(answer_path(path, watch, name, ends[i]));
-		*out = *out || (file_exists(path) && file_stamp_at(path).nanoseconds >= stamp->nanoseconds);
+		*out = *out || (file_exists(path) && file_stamp_at(path).nanoseconds >= since);
 	}
 	return OK;
 }
@@ -104,7 +116,7 @@ static enum status look(struct watch *watch)
 		struct file_stamp stamp = file_stamp_at(path);
 		if (stamp.inode == 0 || is_being_written(names.names[i]))
 			continue;
-		TRY_GOTO(is_answered(watch, names.names[i], &stamp, &answered), done);
+		TRY_GOTO(is_answered(watch, names.names[i], in_place_since(path, &stamp), &answered), done);
 		if (!answered || find(watch, names.names[i]))
 			TRY_GOTO(see(watch, names.names[i], &stamp), done);
 	}

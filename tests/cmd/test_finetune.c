@@ -214,26 +214,31 @@ static void predictions_stream(void **state)
 	assert_true(files_are_same(test_path("answers0"), test_path("cut")));
 }
 
-/* A file that is there, one that appears, a bad one, one that is still being written; then SIGTERM. */
-static void a_folder_is_watched(void **state)
+/* Runs a script in the test folder, with the program as $BERTC. */
+static void run_script(const char *script)
 {
-	(void)state;
-	static const char script[] =
-		"cd %s && mkdir in out && cp rows.tsv in/a.tsv && cp rows.tsv in/d.part && "
-		"{ $BERTC predict --model whole --precision fp32 --watch in --out out --threads 1 2>watch.log & } && pid=$! && "
-		"sleep 1 && cp rows.jsonl in/b && printf '{\"x\": 1}\\n' >in/c && "
-		"n=0; while [ $n -lt 240 ] && ! { [ -e out/b.jsonl ] && [ -e out/c.error ]; }; do sleep 0.25; n=$((n+1)); done; "
-		"kill -TERM $pid; wait $pid";
 	char command[2048], bertc[PATH_BYTES];
 	const char *named = getenv("BERTC");
 	assert_non_null(realpath(named ? named : "build/bertc", bertc));
 	setenv("BERTC", bertc, 1);
-	snprintf(command, sizeof command, script, test_folder);
+	snprintf(command, sizeof command, "cd %s && %s", test_folder, script);
 	assert_int_equal(system(command), 0);
 	if (named)
 		setenv("BERTC", named, 1);
 	else
 		unsetenv("BERTC");
+}
+
+/* A file that is there, one that appears, a bad one, one that is still being written; then SIGTERM. */
+static void a_folder_is_watched(void **state)
+{
+	(void)state;
+	run_script(
+		"mkdir in out && cp rows.tsv in/a.tsv && cp rows.tsv in/d.part && "
+		"{ $BERTC predict --model whole --precision fp32 --watch in --out out --threads 1 2>watch.log & } && pid=$! && "
+		"sleep 1 && cp rows.jsonl in/b && printf '{\"x\": 1}\\n' >in/c && "
+		"n=0; while [ $n -lt 240 ] && ! { [ -e out/b.jsonl ] && [ -e out/c.error ]; }; do sleep 0.25; n=$((n+1)); done; "
+		"kill -TERM $pid; wait $pid");
 	assert_true(files_are_same(test_path("answers0"), test_path("out/a.tsv.jsonl")));
 	assert_true(files_are_same(test_path("answers0"), test_path("out/b.jsonl")));
 	assert_holds(test_path("out/c.error"), "in/c");
@@ -242,6 +247,12 @@ static void a_folder_is_watched(void **state)
 	assert_holds(test_path("watch.log"), "stopped by SIGTERM");
 	assert_program(2, "the same folder", "predict --model %s/whole --watch %s/in --out %s/in", test_folder, test_folder,
 		       test_folder);
+	/* Between two runs a file is replaced by another that was written before the answers. */
+	run_script(
+		"head -n 3 rows.tsv >older && touch -d 2020-01-01 older && mv older in/a.tsv && "
+		"{ $BERTC predict --model whole --precision fp32 --watch in --out out --threads 1 2>watch.log & } && pid=$! && "
+		"n=0; while [ $n -lt 240 ] && [ $(wc -l <out/a.tsv.jsonl) -gt 2 ]; do sleep 0.25; n=$((n+1)); done; "
+		"kill -TERM $pid; wait $pid && [ $(wc -l <out/a.tsv.jsonl) = 2 ]");
 }
 
 static void predictions_come_from_any_folder(void **state)
