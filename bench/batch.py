@@ -5,7 +5,7 @@
                           [--vocab_size 4000] [--learning_rate 1e-3] [--per_rank 100] [--ranks 4] [--max_time MINUTES]
 
 A seed decides initial weights, order, masks and dropout; all runs of it begin with the same weights. --one_process computes
-the larger batch in one process: the same curve to rounding, which is checked over the first steps of the first seed. Held-out
+the larger batch in one process: the same curve up to rounding, which is checked over the first steps of the first seed. Held-out
 text is the same for all. Results are kept: run it again, also after --max_time, to resume. Prints, at each evaluation, means
 and standard deviations over seeds, and the difference to the small batch with its standard error (pairs of the same seed),
 for the same steps and for the same text.

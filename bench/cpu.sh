@@ -6,7 +6,7 @@
 #
 # CASES, separated by commas: base-128 base-512 small-128 4x256-128 (sequences of one length, the same padded work for
 # both) and base-natural-128 base-natural-512 (real text; these need --corpus). For each case first the split of the step
-# by operation (bertc bench, beside oneDNN's own products), then bertc against PyTorch + transformers by turns
+# by operation (bertc bench, beside oneDNN's own products), then bertc against PyTorch + transformers in alternation
 # (bench/peer.py). A torch.compile costs minutes the first time; later runs find it in PyTorch's cache.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,10 +1,10 @@
-"""Vectors of many sentences, from a file to a .npy file: bertc embed beside sentence-transformers on each of its back ends, by turns.
+"""Vectors of many sentences, from a file to a .npy file: bertc embed beside sentence-transformers on each of its back ends, in alternation.
 
     python bench/embed.py --folder FOLDER --texts FILE --work FOLDER [--bertc build/bertc] [--count 100000] [--sample 4000]
                           [--rounds 3] [--threads 2] [--engines bertc-int8,bertc-bf16,torch-fp32,torch-bf16,onnx-fp32,onnx-int8,
                           openvino-bf16,openvino-int8] [--json FILE] [--markdown FILE] [--prepare]
 
-FOLDER is a sentence-transformers folder, FILE holds a sentence a line (plain or gzip). Needs sentence-transformers with optimum-onnx,
+FOLDER is a sentence-transformers folder, FILE holds one sentence per line (plain or gzip). Needs sentence-transformers with optimum-onnx,
 optimum-intel and nncf; a back end that cannot be loaded is named and left out. In a round each engine in turn takes a sample of the
 sentences, evenly drawn so that lengths are those of the whole; bertc in int8 takes all --count of them, too. The time of bertc
 is that of the whole command; that of sentence-transformers is reading the file, encode() with its own batches sorted by length, and

@@ -1,4 +1,4 @@
-"""Fine-tuning and prediction: bertc beside transformers' Trainer in its best mode, the same model and texts, by turns.
+"""Fine-tuning and prediction: bertc beside transformers' Trainer in its best mode, the same model and texts, in alternation.
 
     python bench/finetune.py --work FOLDER [--model base|4x256] [--texts short|128|squad] [--examples 512] [--rounds 3]
                              [--threads 2] [--modes eager,compiled] [--device cpu|cuda] [--wait] [--bertc build/bertc] [--json FILE]
@@ -10,7 +10,7 @@ apart. In a round each program trains an epoch in
 batches of 32 and predicts all texts, bertc in processes of its own, Trainer in one that stays and has compiled before. Trainer: bf16
 autocast, torch.compile, dynamic padding, batches grouped by length, fused AdamW, texts tokenised beforehand, best of these with
 and without compilation; its predictions are in bf16, sorted by length. bertc: bf16, tokenising included; prediction is timed as a
-whole command, from its start to its end, in bf16 and in int8, on a GPU in FP8. --modes '' leaves Trainer out. Printed: examples a second, medians of the rounds, and the median
+whole command, from its start to its end, in bf16 and in int8, on a GPU in FP8. --modes '' leaves Trainer out. Printed: examples per second, medians of the rounds, and the median
 over rounds of the ratio within a round.
 """
 import argparse

@@ -395,7 +395,7 @@ peer, done = Peer(), {}
 if names(a.peer) or names(a.inference):
     peer.begin()
 show([f"{machine()}; {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC; bertc bench, medians"])
-HEAD = ["case", "sequences, tokens", "ms a step", "sequences/s", "tokens/s", "TFLOP/s", "of products", "products, TFLOP/s",
+HEAD = ["case", "sequences, tokens", "ms per step", "sequences/s", "tokens/s", "TFLOP/s", "of products", "products, TFLOP/s",
         "GPU memory, GiB"]
 if cases:
     table = Table("Training steps", HEAD)

@@ -2,7 +2,7 @@
 
     gpu_peer.py [--device cuda|cpu]
 
-Reads cases from standard input, a JSON object a line:
+Reads cases from standard input, one JSON object per line:
     {"layers": 24, "hidden": 1024, "lengths": [128, ...], "training": true, "precision": "bf16",
      "compiled": true, "seconds": 5}
 and answers each with one: {"seconds": [...], "memory_bytes": ..., "attention": "flash", "compile_seconds": ...}.

@@ -1,4 +1,4 @@
-"""One encoder, random weights, the same texts: bertc beside PyTorch, ONNX Runtime, OpenVINO and CTranslate2, by turns.
+"""One encoder, random weights, the same texts: bertc beside PyTorch, ONNX Runtime, OpenVINO and CTranslate2, in alternation.
 
     python bench/inference.py --work FOLDER [--model base|6x384] [--rounds 7] [--threads 2] [--seconds 1.0] [--nice -19] [--bertc build/bertc]
                               [--engines bertc-int8,bertc-bf16,torch-bf16,torch-fp32,onnxruntime-int8,openvino-bf16,openvino-int8,
@@ -13,7 +13,7 @@ engine in turn has every workload for about --seconds, so that a busy neighbour 
     one20      one text of 20 tokens, again and again                   average; peers get them sorted, in padded batches of 32
     one128     one text of 128 tokens                        arrival    the same, in batches of 32 as they come
 
-bertc packs its batches without padding and gets the texts as they come. Printed: texts a second (best and median of the
+bertc packs its batches without padding and gets the texts as they come. Printed: texts per second (best and median of the
 rounds), for one text milliseconds (least and median), and bertc against the best of the others.
 """
 import argparse
@@ -192,7 +192,7 @@ def open_ctranslate2(_):
 
 
 def child(engine):
-    """Reads names of workloads, answers each with seconds a pass: [least, median]."""
+    """Reads names of workloads, answers each with seconds per pass: [least, median]."""
     name, precision = engine.split("-")
     answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
     os.dup2(2, 1)
@@ -289,7 +289,7 @@ def main():
     table = {}
     for workload in a.workloads.split(","):
         one = workload.startswith("one")
-        print(f"\n{workload}: " + ("milliseconds, least and median" if one else "texts a second, best and median"))
+        print(f"\n{workload}: " + ("milliseconds, least and median" if one else "texts per second, best and median"))
         for name in engines:
             least = min(s[0] for s in seconds[name, workload])
             middle = statistics.median(s[1] for s in seconds[name, workload])

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The Python package beside its peers, in one process, by turns.
+"""The Python package beside its peers, in one process, in alternation.
 
     bench/library.py tokenize [--cores 1,2] [--rounds 5] VOCAB[:cased] FILE...     ids and speed beside Hugging Face's tokenizers
     bench/library.py embed    FOLDER FILE...                      embeddings beside sentence-transformers, else transformers
 
 Needs Python with bertc (or PYTHONPATH=python BERTC_LIBRARY=build/libbertc.so.0) and tokenizers, or torch, transformers and
-sentence-transformers. Files are plain or gzip, a text a line; empty lines are left out. Speeds are medians over the rounds, each
+sentence-transformers. Files are plain or gzip, one text per line; empty lines are left out. Speeds are medians over the rounds, each
 contender bound to the cores it may use; the time covers what a caller in Python waits for: lists of strings in, ids as NumPy
 arrays out (bertc), or Encoding objects out (tokenizers, encode_batch_fast).
 """

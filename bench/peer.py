@@ -1,4 +1,4 @@
-"""Training steps of bertc and of PyTorch + transformers, side by side in one run: the same work, by turns.
+"""Training steps of bertc and of PyTorch + transformers, side by side in one run: the same work, in alternation.
 
     peer.py [--only base-128,base-512,small-128,4x256-128,base-natural-128,base-natural-512]
             [--precision bf16,fp32] [--modes eager,compiled] [--heads masked,all] [--rounds N] [--threads N]
@@ -215,7 +215,7 @@ def measure(case, precision, folder):
     bertc = Contender("bertc", ours)
     warm_up(bertc, steps, label)
     fill = f", {100 * tokens / (sequences * length):.0f} % of the padded places are tokens" if steps > 1 else ""
-    print(f"\n**{case}, {precision}**: {sequences:g} sequences, {tokens:.0f} tokens a step{fill}; {a.threads} threads, "
+    print(f"\n**{case}, {precision}**: {sequences:g} sequences, {tokens:.0f} tokens per step{fill}; {a.threads} threads, "
           f"{a.rounds} rounds\n")
     print("| contender | s/step | least - most | sequences/s | peak memory | bertc is |\n|---|---|---|---|---|---|")
 

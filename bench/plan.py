@@ -48,7 +48,7 @@ def dle(batch, length, rate, rows, machine=A100, micro=None, **more):
 
 
 def mlperf(kind, rate, rows):
-    """rows: (GPUs, sequences a GPU, sequences/s)"""
+    """rows: (GPUs, sequences per GPU, sequences/s)"""
     options = {**MLPERF, "device_kind": kind, "device_rate": rate, "device_rate_batch": 96,
                "gradient_accumulation_steps": 1}
     alone = plan(**options, gpus=8, train_batch_size=8 * 96)["phases"][0]["sequences_per_second"]

@@ -66,7 +66,7 @@ precisions = a.precisions.split(",")
 others, last = precisions[:-1], precisions[-1]
 if not others or len(seeds) < 2:
     sys.exit()
-print(f"{a.model}, S={a.length}, {a.batch} instances a step, {a.steps} steps, rate {a.learning_rate}, {len(seeds)} seeds")
+print(f"{a.model}, S={a.length}, {a.batch} instances per step, {a.steps} steps, rate {a.learning_rate}, {len(seeds)} seeds")
 for step in sorted(runs[last, seeds[0]][0]):
     for name in names:
         values = {precision: [runs[precision, seed][0][step][f"eval_{name}"] for seed in seeds] for precision in precisions}

@@ -1,7 +1,7 @@
 /* Whole training steps, for comparison with a peer on the same shapes or the same batches.
  *
  *   step CONFIG.json|SIZE PRECISION THREADS SEQUENCES LENGTH     sequences of LENGTH random words
- *   step CONFIG.json|SIZE PRECISION THREADS BATCHES.safetensors  batches of real text (dev/dump_batches), by turns
+ *   step CONFIG.json|SIZE PRECISION THREADS BATCHES.safetensors  batches of real text (dev/dump_batches), in alternation
  *
  * PRECISION is fp32 or bf16; on a GPU (BERTC_DEVICE=cuda) tf32 and fp16 too.
  *

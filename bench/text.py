@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The text side beside its peers, by turns in one run; tables in Markdown on standard output.
+"""The text side beside its peers, in alternation in one run; tables in Markdown on standard output.
 
     bench/text.py [--parts tokenize,vocab,instances] [--cores 1,2] [--rounds 5] [--bertc build/bertc]
                   [--set NAME VOCAB FILE...]... [--corpus FILE...] [--vocab_file VOCAB]
@@ -8,7 +8,7 @@ tokenize    `bertc tokenize` (the whole command: reading, ids, printing to /dev/
             (encode_batch_fast on lines in memory), for each --set on each number of cores; before that the ids of all
             lines of the set are compared
 vocab       `bertc vocab` beside tokenizers' BertWordPieceTokenizer trainer on the files of --corpus, less every fiftieth
-            document, whose tokens a word are counted with both vocabularies at several sizes
+            document, whose tokens per word are counted with both vocabularies at several sizes
 instances   `bertc instances --compat google --dupe_factor 5` on one core, and the same algorithm in Python
             (dev/google_instances.py) on a megabyte, which also compares the instances. Google's own script
             was measured at 0.23 MB/s of text, before it writes any
@@ -101,7 +101,7 @@ class Table:
 
 
 def compare(options, ours, theirs, clock):
-    """Rounds by turns: medians of (seconds, cpu) of both, and the median ratio theirs / ours of `clock`."""
+    """Rounds in alternation: medians of (seconds, cpu) of both, and the median ratio theirs / ours of `clock`."""
     a, b = [], []
     for _ in range(options.rounds):
         a.append(ours())
@@ -153,7 +153,7 @@ def tokenize(options, folder):
     table = Table("text", "MB", "lines", "tokens", "lines whose ids differ")
     for name, size, lines, tokens, differing in equality:
         table.row(name, "%.1f" % (size / 1e6), f"{lines:,}", f"{tokens:,}", differing)
-    table = Table("text", "cores", "bertc, MB/s (MB a second of cpu)", "Hugging Face", "ratio", "bertc to its one core",
+    table = Table("text", "cores", "bertc, MB/s (MB per second of cpu)", "Hugging Face", "ratio", "bertc to its one core",
                   "theirs")
     for row in rows:
         table.row(*row)
@@ -197,7 +197,7 @@ def vocab(options, folder):
         (a, b), ratio = compare(options, lambda: ours(cores, SIZES[-1]),
                                 lambda: worker("vocab", cores, train, str(SIZES[-1]), theirs), options.clock == "cpu")
         table.row(SIZES[-1], cores, "%.2f (%.2f)" % tuple(a), "%.2f (%.2f)" % tuple(b), "%.1f x" % ratio)
-    table = Table("entries", "bertc: tokens a word", "unknown", "Hugging Face: tokens a word", "unknown")
+    table = Table("entries", "bertc: tokens per word", "unknown", "Hugging Face: tokens per word", "unknown")
     for size in SIZES:
         ours(options.cores[-1], size)
         worker("vocab", options.cores[-1], train, str(size), theirs)

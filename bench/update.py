@@ -1,4 +1,4 @@
-"""The update of all weights beside PyTorch's, by turns in one run: gradient norm, clipping and AdamW (fused) or LAMB (timm,
+"""The update of all weights beside PyTorch's, in alternation in one run: gradient norm, clipping and AdamW (fused) or LAMB (timm,
 foreach), on the tensors of a BERT. bertc's times contain the refresh of its compute copies, which PyTorch's bf16 autocast
 makes anew in every forward pass.
 
@@ -6,7 +6,7 @@ makes anew in every forward pass.
     python bench/update.py [--model base] [--precision bf16,fp32] [--threads 2] [--rounds 15] [--clock wall|cpu]
 
 --clock cpu is processor time over the number of threads, for machines that others use. Prints medians, and the rate at which
-weights, gradients and moments are read and written: 28 bytes a parameter for AdamW, 40 for LAMB, whose weights and moments
+weights, gradients and moments are read and written: 28 bytes per parameter for AdamW, 40 for LAMB, whose weights and moments
 are read twice, 4 for the norm, 8 for clipping apart from the update. Needs: pip install torch transformers timm
 """
 import argparse

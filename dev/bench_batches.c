@@ -1,4 +1,4 @@
-/* Rate at which one core makes batches: tokens a second of whole steps, as training reads them.
+/* Rate at which one core makes batches: tokens per second of whole steps, as training reads them.
  *
  *     make build/dev/bench_batches && taskset -c 0 build/dev/bench_batches PREFIX|FILE.instances VOCAB [STEPS]
  *

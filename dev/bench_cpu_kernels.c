@@ -143,7 +143,7 @@ static void bench_wgrad(struct pool *pool, struct arena *workspace, enum dtype d
 	arena_release(&arena);
 }
 
-/* Forward and backward of one layer's attention; FLOPs count two products a head forward and five backward.
+/* Forward and backward of one layer's attention; FLOPs count two products per head forward and five backward.
  */
 static void bench_attention(struct pool *pool, struct arena *workspace, enum dtype dtype, int64_t sequences, int64_t length,
 			    int64_t heads, int64_t size, double p, int rounds)

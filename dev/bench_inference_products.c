@@ -1,4 +1,4 @@
-/* Inference's products of one panel, from the caches: operations a second of one core, by rows and type.
+/* Inference's products of one panel, from the caches: operations per second of one core, by rows and type.
  *
  *   make build/dev/bench_inference_products && build/dev/bench_inference_products [inputs]
  */

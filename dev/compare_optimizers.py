@@ -81,7 +81,7 @@ BertForPreTraining(BertConfig(
     vocab_size=vocab_size, hidden_size=a.hidden, num_hidden_layers=a.layers, num_attention_heads=max(1, a.hidden // 64),
     intermediate_size=4 * a.hidden, max_position_embeddings=a.length)).save_pretrained(path("init"))
 run("build/dev/dump_batches", a.data, a.vocab_file, 12345, a.length, a.batch, 1, a.steps, path("batches.safetensors"))
-print(f"{a.layers}x{a.hidden}, {vocab_size} entries, {a.batch} sequences a step, {a.steps} steps, rate {a.learning_rate}")
+print(f"{a.layers}x{a.hidden}, {vocab_size} entries, {a.batch} sequences per step, {a.steps} steps, rate {a.learning_rate}")
 for optimizer in a.optimizers.split(","):
     out = path(f"bertc-{optimizer}")
     run(a.bertc, "pretrain", "--data", a.data, "--vocab_file", a.vocab_file, "--model", path("init"), "--out", out,

@@ -10,7 +10,7 @@
         lines of JSON with "text" and "ids" (--bracketed: with [CLS] and [SEP])
     compare_tokenizers.py --vocab_file vocab.txt --speed FILE
         megabytes a second of processor time of one thread, ours (the whole command) and theirs (encode_batch_fast on
-        lines in memory) by turns, medians of 5
+        lines in memory) in alternation, medians of 5
 
 Fails if anything differs.
 """

@@ -27,7 +27,7 @@ seeds: fine-tunes with several seeds in both programs from the same pre-trained 
 of examples, dropout and initial head, and prints the scores of the dev set.
 
 files: makes files that no published set here has, or that both programs read by the same rules:
-  choice      which of four sentences follows the first, of SOURCE, a text with a sentence a line; the other three come from
+  choice      which of four sentences follows the first, of SOURCE, a text with one sentence per line; the other three come from
               elsewhere in it
   multilabel  which types of entities a sentence of a CoNLL file has
   squad       the questions of a SQuAD file whose answers begin with a word and end with a token of --model's vocabulary: there

@@ -1,4 +1,4 @@
-"""Texts whose sentences people have marked, for dev/measure_sentences.py: a sentence a line, a blank line between
+"""Texts whose sentences people have marked, for dev/measure_sentences.py: one sentence per line, a blank line between
 documents.
 
     gold_sentences.py golden english_golden_rules.py    the 48 rules of pySBD and pragmatic_segmenter (its source package,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the errors of bertc's sentence splitter on text whose sentences are known.
 
-    dev/measure_sentences.py [--icu LOCALE | --pysbd LANGUAGE] FILE...  a sentence a line, a blank line between documents;
+    dev/measure_sentences.py [--icu LOCALE | --pysbd LANGUAGE] FILE...  one sentence per line, a blank line between documents;
                                                                         .gz too; dev/gold_sentences.py makes some
 
 The sentences of a document are joined by spaces (by nothing between East Asian characters), split again with `bertc

@@ -144,7 +144,7 @@ struct backend_functions {
 	 * tensor without one is multiplied with the same result, but not as fast. NULL: tensors have none. */
 	size_t (*twin_bytes)(struct backend *be, int64_t rows, int64_t columns, bool gradient);
 	/* Bytes of lse's twin in training with dropout of attention's probabilities, where forward leaves what dropout kept for
-	 * backward: of up to `longest` tokens a sequence. NULL or 0: backward draws it again. */
+	 * backward: of up to `longest` tokens per sequence. NULL or 0: backward draws it again. */
 	size_t (*kept_bytes)(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
 			     const struct batch_capacity *capacity);
 	/* Where memory is a device's: bytes of it that replica_create takes besides the workspace, and bytes of the host's that

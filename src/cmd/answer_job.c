@@ -219,7 +219,7 @@ static void show_progress(struct run *run, int64_t bytes)
 {
 	char count[FORMAT_BYTES];
 	double seconds = clock_seconds() - run->started;
-	progress_update(&run->progress, bytes, "%s, %.0f a second", format_counted(count, run->texts, "text", "texts"),
+	progress_update(&run->progress, bytes, "%s, %.0f per second", format_counted(count, run->texts, "text", "texts"),
 			seconds > 0 ? (double)(run->texts - run->first_texts) / seconds : 0);
 }
 

@@ -518,7 +518,7 @@ static void print_run(const struct bench *bench, const struct run *run)
 	const struct rates known = rates_of(bench, run), *rates = &known;
 	int64_t steps = bench->settings->steps;
 	double step = median(run->seconds, steps), rest = step;
-	printf("\n%s: %.4f s a step, %.2f sequences/s, %.0f tokens/s; %.3f TFLOP/s of the model's work", run->title, step,
+	printf("\n%s: %.4f s per step, %.2f sequences/s, %.0f tokens/s; %.3f TFLOP/s of the model's work", run->title, step,
 	       bench->batch.sequence_count / step, bench->batch.token_count / step, run->flops / step * 1e-12);
 	if (rates->gemm > 0)
 		printf(", %.0f %% of the speed of matrix products", 100 * run->flops / step / rates->gemm);

@@ -1,4 +1,4 @@
-/* bertc extract: dumps, crawls, books and other files to plain text, a sentence a line. */
+/* bertc extract: dumps, crawls, books and other files to plain text, one sentence per line. */
 #include <stdio.h>
 #include <string.h>
 #include "base/file.h"

@@ -679,7 +679,7 @@ static void report(const struct run *run, const struct instance_totals *totals)
 	double seconds = clock_seconds() - run->started, instances = (double)totals->instances;
 	if (instances == 0)
 		return;
-	log_note("%s in %s, %s a second%s%s%s", format_counted(count, totals->instances, "instance", "instances"),
+	log_note("%s in %s, %s per second%s%s%s", format_counted(count, totals->instances, "instance", "instances"),
 		 format_duration(time, seconds), format_count(rate, (int64_t)(instances / seconds)),
 		 run->text_bytes > 0 ? ", " : "", run->text_bytes > 0 ? format_size(size, (double)run->text_bytes / seconds) : "",
 		 run->text_bytes > 0 ? "/s of text" : "");

@@ -59,14 +59,14 @@ static enum status check_phase(const struct plan *plan, const struct plan_phase 
 				 settings->max_seq_length, plan->config.max_position_embeddings);
 	if (batch < parts) {
 		status = error_set(ERR_USAGE,
-				   "%" PRId64 " devices for %" PRId64 " sequences a step: some would have nothing to do", parts,
+				   "%" PRId64 " devices for %" PRId64 " sequences per step: some would have nothing to do", parts,
 				   batch);
 		error_hint("raise --train_batch_size or take fewer devices");
 		return status;
 	}
 	if (settings->gradient_accumulation_steps > local)
 		return error_set(ERR_USAGE,
-				 "--gradient_accumulation_steps %" PRId64 ", but a device has %" PRId64 " sequences a step",
+				 "--gradient_accumulation_steps %" PRId64 ", but a device has %" PRId64 " sequences per step",
 				 settings->gradient_accumulation_steps, local);
 	if (settings->gradient_accumulation_steps > 0 &&
 	    local / settings->gradient_accumulation_steps > INT32_MAX / 2 / settings->max_seq_length)

@@ -158,7 +158,7 @@ static void report_all(const struct corpus *corpus, const struct prepare_setting
 		log_note("left out: %s without a token, %s of nothing else",
 			 format_counted(a, report->empty_sentences, "sentence", "sentences"),
 			 format_counted(b, report->empty_documents, "document", "documents"));
-	log_note("%s of text in %s, %.2f bytes a token", format_size(size, (double)report->text_bytes),
+	log_note("%s of text in %s, %.2f bytes per token", format_size(size, (double)report->text_bytes),
 		 format_duration(time, report->seconds), (double)report->text_bytes / tokens);
 	if (report->train.vocab_size >= SHARD_NARROW_VOCAB)
 		log_note("the vocabulary has %d entries: ids take 4 bytes each, not 2", report->train.vocab_size);

@@ -16,7 +16,7 @@
 /* Micro-batches spelled out of such steps: what is on its way to the device, and the next. */
 #define SPELLED 2
 
-/* id_order: a stable radix sort by id, eleven bits a pass. */
+/* id_order: a stable radix sort by id, eleven bits per pass. */
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
 
@@ -431,7 +431,7 @@ enum status step_reader_open(struct step_reader **out, struct instances *instanc
 	BUG_IF(settings->batch_size < 1 || settings->first_step < 1 || settings->accumulation_steps < 0);
 	BUG_IF(settings->rank < 0 || settings->rank >= (settings->ranks > 0 ? settings->ranks : 1));
 	if (settings->batch_size > INT32_MAX)
-		return error_set(ERR_USAGE, "%lld examples a step; the limit is 2^31", (long long)settings->batch_size);
+		return error_set(ERR_USAGE, "%lld examples per step; the limit is 2^31", (long long)settings->batch_size);
 	TRY(memory_new(&reader, 1, sizeof(*reader), "step reader"));
 	pthread_mutex_init(&reader->lock, NULL);
 	pthread_cond_init(&reader->changed, NULL);

@@ -31,7 +31,7 @@ MUST_USE enum status step_batch(const struct step *step, int32_t number, const s
 /* Reads steps ahead in a thread of its own: while step s trains, s+1 and s+2 are made. */
 struct step_reader;
 struct step_settings {
-	int64_t batch_size; /* examples a step (global) */
+	int64_t batch_size; /* examples per step (global) */
 	/* Each of `ranks` (0 = one) makes its own share of a step, cut again into `replicas` (0 = one), which it computes
 	 * one after the other. All shares have the same work or nearly so, and none more than its even number of examples,
 	 * rounded up; some may be empty. A sequence of l tokens is l * (linear_work + l) work. */

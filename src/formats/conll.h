@@ -1,4 +1,4 @@
-/* Files of tagged words: a word a line in columns, a blank line between sentences, as CoNLL's shared tasks introduced them.
+/* Files of tagged words: one word per line in columns, a blank line between sentences, as CoNLL's shared tasks introduced them.
  * Columns are separated by tabs, or by runs of spaces and tabs where not every line has a tab. Lines that begin with
  * -DOCSTART- separate documents. A line with '#' in front of a sentence is a comment if it does not fit as a word. */
 #ifndef FORMATS_CONLL_H

@@ -92,7 +92,7 @@ struct diagnosis {
 	bool was_prior;                       /* the mean has come near the prior loss */
 	double counted_steps, counted_tokens; /* without progress, weighted by the learning rate */
 	double half_loss;                     /* the best mean when half of them were counted */
-	struct window rates;                  /* tokens a second of spans */
+	struct window rates;                  /* tokens per second of spans */
 	double span_seconds, span_waited;
 	int64_t span_steps, span_tokens;
 	int slow_spans;

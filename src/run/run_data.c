@@ -101,7 +101,7 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 				      &(struct vocab_learn_settings){.size = size, .min_frequency = settings->min_frequency}, out,
 				      &report),
 		 done);
-	log_note("vocabulary: %s entries learned from %s words, %.2f tokens a word", format_count(count, out->count),
+	log_note("vocabulary: %s entries learned from %s words, %.2f tokens per word", format_count(count, out->count),
 		 format_count(words, report.words), report.tokens_per_word);
 	/* First where it comes from: a vocabulary without that, left by a kill, would be taken for one of any text. */
 	status = vocab_source_write(settings->folder, corpus_fingerprint(corpus));

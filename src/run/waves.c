@@ -57,7 +57,7 @@ int64_t waves_quantum(const struct wave_model *model)
 	return rows * TILE_ROWS;
 }
 
-/* Of the products with a row a token: the waves they take, and what their tiles are of these. */
+/* Of the products with one row per token: the waves they take, and what their tiles are of these. */
 static double waves_of(const struct wave_model *model, int64_t tokens, double *out_tiles)
 {
 	struct wide products[PRODUCTS];

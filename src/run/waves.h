@@ -1,4 +1,4 @@
-/* How many tokens a micro-batch had best have on a GPU. A product's output is cut into tiles of 128 x 256, each of which one
+/* How many tokens per micro-batch had best have on a GPU. A product's output is cut into tiles of 128 x 256, each of which one
  * multiprocessor computes; as many tiles as there are multiprocessors are a wave, and the last wave takes as long as a whole one
  * however few tiles it has. Where a step needs several micro-batches, their size is ours to choose. */
 #ifndef RUN_WAVES_H
@@ -11,8 +11,8 @@ struct wave_model {
 	int64_t hidden, intermediate; /* widths of the model */
 };
 
-/* Tokens of which all multiples fill whole waves in every product of an encoder layer that has a row a token: the four forward
- * and their four gradients of x. (Those of weights have other rows, and are cut along the tokens.) */
+/* Tokens of which all multiples fill whole waves in every product of an encoder layer that has one row per token: the four
+ * forward and their four gradients of x. (Those of weights have other rows, and are cut along the tokens.) */
 int64_t waves_quantum(const struct wave_model *model);
 /* What an encoder layer takes for a micro-batch of so many tokens, as FLOPs that the device could have done meanwhile: whole
  * waves of those products, those of weights, and what a micro-batch costs besides (gradients are read and written once more). */

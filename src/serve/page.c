@@ -114,7 +114,7 @@ static const char *const lines[] = {
 	"          cell.style.background = \"rgba(47, 111, 222, \" + Math.max(0, c) * .5 + \")\";\n",
 	"        });\n",
 	"      });\n",
-	"      make(\"p\", answer[0].length + \" numbers a text\", $(\"out\"), \"hint\");\n",
+	"      make(\"p\", answer[0].length + \" numbers per text\", $(\"out\"), \"hint\");\n",
 	"    },\n",
 	"  },\n",
 	"  predict: {\n",

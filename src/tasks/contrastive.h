@@ -27,7 +27,7 @@ enum contrastive_kind {
 
 /* The texts of E examples, one example after the other; all borrowed. */
 struct contrastive_step {
-	int64_t example_count, count, width; /* E, N texts, H numbers a vector */
+	int64_t example_count, count, width; /* E, N texts, H numbers per vector */
 	const int64_t *starts;               /* [E+1] first text of each example */
 	const float *vectors;                /* [N*H] */
 	const uint64_t *texts;               /* [N] equal for equal texts, else not */

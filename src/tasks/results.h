@@ -34,8 +34,8 @@ bool results_is_file(const char *name);
 
 /* A class id a line: bert-ad's predict.txt. */
 MUST_USE enum status results_write_classes(const char *path, const int32_t *classes, int64_t count);
-/* values[count][width], tabs between, a row a line: Google's test_results.tsv. Shortest text that reads back equal, in Python's
- * form. */
+/* values[count][width], tabs between, one row per line: Google's test_results.tsv. Shortest text that reads back equal, in
+ * Python's form. */
 MUST_USE enum status results_write_values(const char *path, const float *values, int64_t count, int64_t width);
 /* GLUE's submission: "index<TAB>prediction", then a row each: its index (ids[i], or i if ids is NULL) and the label's name. */
 MUST_USE enum status results_write_submission(const char *path, const char *const *ids, const char *const *labels, int64_t count);

@@ -488,7 +488,7 @@ static void put_field(struct buffer *out, const char *text)
 		buffer_char(out, *text == '\t' || *text == '\n' || *text == '\r' ? ' ' : *text);
 }
 
-/* predict.txt: a text a line. rewritten.tsv: beside its source, and the target where there is one. */
+/* predict.txt: one text per line. rewritten.tsv: beside its source, and the target where there is one. */
 static enum status rewriting_write(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				   const char *folder)
 {

@@ -167,7 +167,7 @@ static enum status split_lines(struct tag_text *text, struct conll *out, enum ta
 	return out->sentence_count > 0 ? OK : error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
 }
 
-/* The text of each sentence of a file with a word a line: its words with spaces between. */
+/* The text of each sentence of a file with one word per line: its words with spaces between. */
 static enum status join_words(struct tag_text *text, const struct conll *file)
 {
 	struct buffer joined = {0};
@@ -225,7 +225,7 @@ static enum status column_number(const char *given, const char *option, int *out
 	return status;
 }
 
-/* The columns of a file with a word a line: as given, else as those of training, if it is like them. */
+/* The columns of a file with one word per line: as given, else as those of training, if it is like them. */
 static enum status choose_columns(const struct task_settings *settings, bool has_tags, struct conll_options *options)
 {
 	const struct column_choice none = {.text = NULL}, *given = &settings->columns;

@@ -26,9 +26,9 @@ struct tag_text {
 	int64_t name_room, start_capacity, text_capacity, word_capacity, begin_capacity;
 };
 
-/* Reads files with a word a line; for TASK_PREDICT, where tags are passed over, also files with a sentence a line, whose words
- * are as those of training (state->settings.words). Training finds that, and the scheme of the tags (state->settings.tags). Tags
- * that are not in the scheme are ERR_DATA with file and line. */
+/* Reads files with one word per line; for TASK_PREDICT, where tags are passed over, also files with one sentence per line, whose
+ * words are as those of training (state->settings.words). Training finds that, and the scheme of the tags (state->settings.tags).
+ * Tags that are not in the scheme are ERR_DATA with file and line. */
 MUST_USE enum status tag_text_read(struct tag_text **out, struct task_state *state, enum task_use use, const char *const *paths,
 				   int64_t count);
 /* The same from memory, for TASK_PREDICT: each text is a sentence, and nothing in it ends one. */

@@ -33,7 +33,7 @@ MUST_USE enum status corpus_open(struct corpus **out, const char *const *pattern
 /* The next document, which has at least one sentence; *out = NULL at the end. A document ends with its file.
  */
 MUST_USE enum status corpus_next(struct corpus *corpus, const struct document **out);
-/* Form of the file that the last document came from, with the reason in words ("2.1 sentences a line, 312
+/* Form of the file that the last document came from, with the reason in words ("2.1 sentences per line, 312
  * blank lines"). */
 enum text_form corpus_form(const struct corpus *corpus, const char **out_reason);
 const struct corpus_counts *corpus_counts(const struct corpus *corpus);

@@ -2,10 +2,10 @@
  *
  *   wrapped      most lines that are followed by another end within a sentence, and three in five reach three
  *                quarters of one width: text wrapped by hand or machine gives nine in ten, sentences or
- * paragraphs a line give one or two sentences    fewer than 1.2 sentences a line paragraphs   more, with
+ * paragraphs a line give one or two sentences    fewer than 1.2 sentences per line paragraphs   more, with
  * blank lines documents    more, without a blank line
  *
- * Taking a sentence a line for paragraphs does little harm (a sentence splits into itself), the other way
+ * Taking one sentence per line for paragraphs does little harm (a sentence splits into itself), the other way
  * round makes "sentences" of whole paragraphs: hence 1.2 and not 2. Blank lines that stand after every line
  * say little by themselves: in one of many small files (8 or more) they part the paragraphs of one document,
  * else documents. Likewise lines of several sentences without any blank line.
@@ -177,7 +177,7 @@ enum status text_form_detect(const char *text, size_t size, bool whole, int64_t 
 	long long gaps = survey.blocks - 1;
 	bool small_of_many = whole && file_count >= MANY_FILES, apart = survey.blocks == survey.count;
 	char measured[80];
-	snprintf(measured, sizeof measured, "%.1f sentences a line, %lld gap%s of blank lines", rate, gaps, plural(gaps));
+	snprintf(measured, sizeof measured, "%.1f sentences per line, %lld gap%s of blank lines", rate, gaps, plural(gaps));
 	if (wrap) {
 		*out = TEXT_FORM_WRAPPED;
 		snprintf(reason, TEXT_FORM_REASON_BYTES, "lines are broken within sentences near column %d", (int)wrap);

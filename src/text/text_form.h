@@ -11,12 +11,12 @@
  * input_form). */
 enum text_form {
 	TEXT_FORM_AUTO,
-	TEXT_FORM_SENTENCES,  /* a sentence a line, a blank line between documents */
+	TEXT_FORM_SENTENCES,  /* one sentence per line, a blank line between documents */
 	TEXT_FORM_PARAGRAPHS, /* running text, a paragraph a line, a blank line between documents */
 	TEXT_FORM_WRAPPED,    /* running text broken at a column; a blank line between paragraphs; a file is a
 				 document, or each part of it that ends with three blank lines or more (the
 				 chapters of a book) */
-	TEXT_FORM_DOCUMENTS,  /* a document a line */
+	TEXT_FORM_DOCUMENTS,  /* one document per line */
 	TEXT_FORM_GUTENBERG,
 	TEXT_FORM_WIKI_XML,
 	TEXT_FORM_CIRRUS,

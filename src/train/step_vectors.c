@@ -16,7 +16,7 @@ struct text_facts {
 
 struct step_vectors {
 	struct step_vectors_settings settings;
-	int64_t width, most; /* numbers a vector; texts of a rank's share */
+	int64_t width, most; /* numbers per vector; texts of a rank's share */
 	/* Of this rank: `count` texts in the order of its micro-batches, of which micro-batch i begins with firsts[i]. */
 	int64_t count, *firsts, firsts_capacity;
 	struct text_facts *own_facts; /* [most] */

@@ -53,7 +53,7 @@ static void test_report(void **state)
 	assert_true(shard_exists(test_path("data/x.held_out")));
 	assert_non_null(strstr(log_text, "data/x: 3 documents, 6 sentences"));
 	assert_non_null(strstr(log_text, "data/x.held_out: 1 document, 2 sentences"));
-	assert_non_null(strstr(log_text, "bytes a token"));
+	assert_non_null(strstr(log_text, "bytes per token"));
 	assert_non_null(strstr(log_text, "read as sentences"));
 	assert_int_equal(run("-q --corpus 'text/*.txt' --vocab_file vocab.txt --out y --threads 1"), 0);
 	assert_string_equal(log_text, "");
@@ -92,7 +92,8 @@ static const struct {
 	{"--corpus /dev/null --vocab_file vocab.txt --out z", ERR_DATA, "no usable document"},
 	{"--corpus text --vocab_file vocab.txt --out vocab.txt/z", ERR_USAGE, "vocab.txt"},
 	{"text --corpus text --vocab_file vocab.txt --out z", ERR_USAGE, "text"},
-	{"--corpus other.txt --vocab_file vocab.txt --out z", ERR_STATE, "% of the tokens of the text are [UNK]: there is nothing to learn"},
+	{"--corpus other.txt --vocab_file vocab.txt --out z", ERR_STATE,
+	 "% of the tokens of the text are [UNK]: there is nothing to learn"},
 };
 
 static void test_refusals(void **state)

@@ -88,7 +88,7 @@ static void does_not_go_with_a_length(void **state)
 	assert_program(2, "time", "pretrain --corpus %s --out %s/no --time soon", corpus, test_folder);
 }
 
-/* About 20 tokens a parameter: a minute and a day of two cores, and days of GPUs. */
+/* About 20 tokens per parameter: a minute and a day of two cores, and days of GPUs. */
 static void more_buys_a_larger_model(void **state)
 {
 	(void)state;

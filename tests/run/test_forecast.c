@@ -97,7 +97,7 @@ static void test_work(void **state)
 	setup.rates = (struct device_rates){1e12, 2e12, never, never, never, never, never, never, never, never, 0, 0, 0, 0, 0, 2};
 	assert_ok(forecast_compute(&setup, &f));
 	assert_near(f.model_flops, 8 * 240.6e9, 8 * 0.1e9);
-	/* 24 layers x 24 H^2 FLOPs a token forward, twice that backward, at twice the rate. */
+	/* 24 layers x 24 H^2 FLOPs per token forward, twice that backward, at twice the rate. */
 	double forward = 8 * 128 * 24 * 24 * 1024.0 * 1024.0 / 1e12;
 	assert_near(f.forward, forward, 1e-9);
 	assert_near(f.backward, forward, 1e-9);

@@ -1,4 +1,4 @@
-/* Many ranks train as one: the same curve to rounding whatever the split, the same bits for the same split, and what goes
+/* Many ranks train as one: the same curve up to rounding whatever the split, the same bits for the same split, and what goes
  * wrong in one of them ends or is left out in all. */
 #include <signal.h>
 #include "base/stop.h"

@@ -1,4 +1,4 @@
-/* A vector for each sequence, and its gradient put back to the sequence's rows: a task a sequence. */
+/* A vector for each sequence, and its gradient put back to the sequence's rows: one task per sequence. */
 #include <string.h>
 #include "backend/cpu/state.h"
 

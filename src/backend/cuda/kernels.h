@@ -49,7 +49,7 @@ struct kernel_dropout {
 	const uint32_t *samples;
 };
 
-/* pooling.cu: a vector a sequence, the mean of its rows or (`first`) its first row; and back to all rows. */
+/* pooling.cu: one vector per sequence, the mean of its rows or (`first`) its first row; and back to all rows. */
 struct kernel_pooling {
 	enum dtype dtype; /* of rows */
 	bool first;

@@ -193,7 +193,7 @@ DEVICE void transpose_quad(uint32_t (&w)[4])
 }
 
 /* Writes an accumulator of 16 rows and 8 TILES columns, times `factor`, to rows `stride` elements apart; only the first
- * `valid` rows. Sixteen bytes a lane where the tiles come in fours. Returns the largest magnitudes of the pairs that the lane
+ * `valid` rows. Sixteen bytes per lane where the tiles come in fours. Returns the largest magnitudes of the pairs that the lane
  * writes, as a pair. */
 template <typename E, int TILES>
 DEVICE uint32_t store_tile(E *to, int64_t stride, int valid, const float (&c)[TILES][4], float factor0, float factor1)

@@ -1,5 +1,5 @@
 /* Attention for what has no matrix kernel: fp32, and heads of any size up to 256. Arithmetic is fp32. A block of four
- * warps has 16 rows of its own, four a warp, and walks the rows of the other side in tiles of 32, a row a lane:
+ * warps has 16 rows of its own, four a warp, and walks the rows of the other side in tiles of 32, one row per lane:
  *
  *   forward      own queries, other side keys        dk, dv   own keys, other side queries
  *   dq           own queries, other side keys

@@ -4,7 +4,7 @@
 namespace
 {
 
-/* A block has 256 columns, eight a lane, of one part of the rows, which its warps take by turns. */
+/* A block has 256 columns, eight a lane, of one part of the rows, which its warps take in alternation. */
 constexpr int WARPS = 8, COLUMNS = WARP * BLOCK;
 
 /* GELU: 0 none, 1 erf, 2 tanh. */

@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(THREADS)
 	}
 }
 
-/* ---- Pointers: a block a sequence, a warp an item of it and then a key ---- */
+/* ---- Pointers: one block per sequence, a warp an item of it and then a key ---- */
 
 constexpr int POINTER_PARTS = POINTER_SIZE_MOST / WARP; /* numbers of a vector that a lane adds up */
 

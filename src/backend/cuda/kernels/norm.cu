@@ -81,9 +81,9 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 
 /* ---- Backward ---- */
 
-/* A row is spread over the warps of a group, 16 columns a lane (fp32: 8): the sums of more would take the
- * registers that rows on their way need, fewer would have more warps do what is to be done once a row. The
- * groups of a block take the rows of its part by turns. */
+/* A row is spread over the warps of a group, 16 columns per lane (fp32: 8): the sums of more would take the
+ * registers that rows on their way need, fewer would have more warps do what is to be done once per row. The
+ * groups of a block take the rows of its part in alternation. */
 constexpr int BACKWARD_WARPS = 8;  /* of a block, at most */
 constexpr int BACKWARD_BLOCKS = 2; /* of a multiprocessor: on 132 of them all ROW_PARTS run at once */
 /* Blocks of eight columns of a lane. */

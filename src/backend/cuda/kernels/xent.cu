@@ -65,7 +65,7 @@ DEVICE softmax block_softmax(softmax s, softmax *shared)
 	return warp_softmax(s);
 }
 
-/* ---- Over the vocabulary: a block a row, four logits a thread at a time ----
+/* ---- Over the vocabulary: one block per row, four logits a thread at a time ----
  *
  * A row is read twice. Blocks are large, so that few rows are worked on at a time: those of a whole GPU (122 KB each for
  * 30,522 words, one or two a multiprocessor) are still in its second-level cache when they are read again. */
@@ -167,7 +167,7 @@ template <typename T> __global__ void __launch_bounds__(VOCAB_THREADS) vocab_xen
 	}
 }
 
-/* ---- The most probable entries: a block a row, the next one in each turn ---- */
+/* ---- The most probable entries: one block per row, the next one in each turn ---- */
 
 __global__ void __launch_bounds__(THREADS) topk_row(struct kernel_vocab_topk a)
 {
