@@ -251,9 +251,14 @@ static void put_words(const struct report *report, struct buffer *out)
 	if (guessing)
 		buffer_text(out, "<dt>guessing</dt><dd>What giving every possible answer the same probability would reach.</dd>");
 	if (prior) {
-		buffer_text(out, "<dt>other dashed lines</dt><dd>What a model would reach that knows only ");
-		html_text(out, task->words.prior);
-		buffer_text(out, ". A run gets there soon, and has begun to learn its task once it is past them.</dd>");
+		buffer_text(out, "<dt>other dashed lines</dt><dd>What ");
+		if (isfinite(task->prior_loss)) {
+			buffer_text(out, "a model would reach that knows only ");
+			html_text(out, task->words.prior);
+		} else {
+			buffer_text(out, "is reached without a model, as each line says");
+		}
+		buffer_text(out, ". A run has begun to learn its task once it is past them.</dd>");
 	}
 	buffer_text(out, "<dt>training, ");
 	html_text(out, task->words.held_out);

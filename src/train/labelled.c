@@ -450,7 +450,9 @@ static void report_tags(struct report_task *report, const int64_t *counts, const
 {
 	report_task_classes(report, counts, names, classes);
 	report->columns[0].axis = "nats per word";
-	report_task_add(report, "f1")->levels[0] = (struct report_level){"no entity", 0};
+	struct report_column *f1 = report_task_add(report, "f1");
+	f1->levels[0] = (struct report_level){"no entity", 0};
+	f1->meaning = "Harmonic mean of precision and recall of whole entities: both ends and the type have to be right.";
 }
 
 /* Questions that may have no answer: what always saying so scores. */
@@ -458,11 +460,13 @@ static void report_questions(struct report_task *report, const struct task_set *
 {
 	double share = dev ? squad_impossible_share(dev) : 0;
 	report_task_plain(report, NAN);
-	if (share > 0) {
-		struct report_column *f1 = report_task_add(report, "f1");
-		f1->unit = UNIT_POINTS;
+	struct report_column *f1 = report_task_add(report, "f1");
+	f1->unit = UNIT_POINTS;
+	f1->meaning =
+		"How many words predicted and right answer share: the harmonic mean of precision and recall of the words, on "
+		"average over the questions, 100 at best.";
+	if (share > 0)
 		f1->levels[0] = (struct report_level){"always \xE2\x80\x9Cno answer\xE2\x80\x9D", 100 * share};
-	}
 }
 
 enum status labelled_report(const struct task_state *task, const struct task_set *train, const struct task_set *dev,

@@ -298,6 +298,8 @@ static void rerankers_score_pairs(void **state)
 	assert_true(result(test_path("rank/eval_results.json"), "eval_loss") < log(2));
 	assert_int_equal(result(test_path("rank/eval_results.json"), "eval_examples"), 3 * 64);
 	assert_holds(test_path("rank/final/config.json"), "BertForSequenceClassification");
+	assert_holds(test_path("rank/report.html"), "a random order gives");
+	assert_holds(test_path("rank/report.html"), "Predicted and right values");
 	put_file("asked.jsonl", "{\"id\": \"q7\", \"query\": \"the cat sees it.\", \"passage\": \"the cat, it sees.\"}\n");
 	assert_program(0, "", "predict --model %s/rank %s/asked.jsonl", test_folder, test_folder);
 	assert_printed("{\"id\":\"q7\",\"score\":0.");

@@ -88,6 +88,8 @@ static void relations_are_learned(void **state)
 	assert_non_null(strstr(buffer_string(&text), "\"content\": \"</e2>\""));
 	assert_ok(file_read(test_path("whole/final/config.json"), 1 << 20, &text));
 	assert_non_null(strstr(buffer_string(&text), "BertForRelationExtraction"));
+	assert_ok(file_read(test_path("whole/report.html"), 1 << 22, &text));
+	assert_non_null(strstr(buffer_string(&text), "Confusion matrix"));
 	buffer_release(&text);
 	assert_int_equal(program("verify %s/whole", test_folder), 0);
 }

@@ -59,6 +59,29 @@ static void an_interruption_changes_nothing(void **state)
 	}
 }
 
+/* What a report says of each task beside the curves, in the order of labelled_tasks. */
+static void assert_reported(int task)
+{
+	static const char *const parts[] = {"Confusion matrix",
+					    "of whole entities",
+					    "On the dev set: F1 ",
+					    "answering at random would give",
+					    "copying",
+					    "knowing only the frequency of"};
+	static const char *const previews[] = {"Per label",    "Per label",    "Worst errors",
+					       "Worst errors", "Worst errors", "Per label"};
+	char path[PATH_BYTES];
+	struct buffer page = {0};
+	snprintf(path, sizeof(path), "%s/%s-one/report.html", test_folder, labelled_tasks[task]);
+	assert_ok(file_read(path, 1 << 22, &page));
+	const char *said = strstr(buffer_string(&page), parts[task]);
+	if (!said || !strstr(buffer_string(&page), previews[task]))
+		fail_msg("%s: no '%s' or no '%s' in report.html", labelled_tasks[task], parts[task], previews[task]);
+	if (task == 2 && memchr(said, '%', strcspn(said, ",")))
+		fail_msg("the F1 of questions is in points: %.60s", said);
+	buffer_release(&page);
+}
+
 /* What the folder keeps of the task suffices to read the dev set as training did. */
 static void a_finished_model_scores_as_its_run_did(void **state)
 {
@@ -68,6 +91,7 @@ static void a_finished_model_scores_as_its_run_did(void **state)
 		char path[PATH_BYTES];
 		struct json_document run, now;
 		assert_int_equal(finetune(task, "one", CPU), 0);
+		assert_reported(i);
 		assert_int_equal(program("evaluate -q --json --model %s/%s-one/final --test %s/%s.dev " CPU, test_folder, task,
 					 test_folder, task),
 				 0);
