@@ -215,12 +215,20 @@ enum status table_choose_column(const struct table *table, const char *name_or_n
 	return status;
 }
 
+/* Numbers alone, where there is no header. */
+static bool has_names(const struct table *table)
+{
+	return table->form != TABLE_DELIMITED || table->has_header;
+}
+
 void table_list_columns(const struct table *table, struct buffer *out)
 {
-	for (int64_t i = 0; i < table->column_count; i++)
-		buffer_format(out, "%s%lld %s", i ? ", " : "", (long long)i + 1, table->columns[i]);
 	if (table->column_count == 0)
 		buffer_text(out, "none");
+	else if (!has_names(table))
+		buffer_format(out, "1 to %lld, without names", (long long)table->column_count);
+	for (int64_t i = 0; i < table->column_count && has_names(table); i++)
+		buffer_format(out, "%s%lld %s", i ? ", " : "", (long long)i + 1, table->columns[i]);
 }
 
 void table_describe(const struct table *table, struct buffer *out)
@@ -241,10 +249,12 @@ void table_describe(const struct table *table, struct buffer *out)
 		if (table->delimiter == '\t' && table->quoted)
 			buffer_text(out, ", fields quoted");
 	}
-	buffer_format(out, ", %s (", format_counted(count, table->column_count, "column", "columns"));
-	for (int64_t i = 0; i < table->column_count && i < 12; i++)
-		buffer_format(out, "%s%.60s", i ? ", " : "", table->columns[i]);
-	buffer_text(out, table->column_count > 12 ? ", ...)" : ")");
+	buffer_format(out, ", %s", format_counted(count, table->column_count, "column", "columns"));
+	if (has_names(table)) {
+		for (int64_t i = 0; i < table->column_count && i < 12; i++)
+			buffer_format(out, "%s%.60s", i ? ", " : " (", table->columns[i]);
+		buffer_text(out, table->column_count > 12 ? ", ...)" : table->column_count > 0 ? ")" : "");
+	}
 	if (table->is_piece) /* how many rows there are in all is not known yet */
 		return;
 	buffer_format(out, ", %s", format_counted(count, table->row_count, "row", "rows"));

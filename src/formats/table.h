@@ -89,7 +89,7 @@ int64_t table_find_column(const struct table *table, const char *name);
 MUST_USE enum status table_choose_column(const struct table *table, const char *name_or_number, int64_t *out);
 /* Appends what was detected: "TSV with a header, 3 columns (label, sentence1, sentence2), 24,000 rows". */
 void table_describe(const struct table *table, struct buffer *out);
-/* Appends the names of the columns: "1 label, 2 sentence1, 3 sentence2". */
+/* Appends the names of the columns: "1 label, 2 sentence1, 3 sentence2"; without a header "1 to 3, without names". */
 void table_list_columns(const struct table *table, struct buffer *out);
 
 #endif

@@ -173,14 +173,26 @@ static enum status find_numbered(const struct table *table, const char *name, st
 		char numbered[64];
 		snprintf(numbered, sizeof numbered, "%.40s%d", name, number);
 		int64_t column = table_find_column(table, numbered);
-		if (column < 0) {
-			snprintf(numbered, sizeof numbered, "%.40s_%d", name, number);
+		for (const char *between = "_ "; column < 0 && *between; between++) {
+			snprintf(numbered, sizeof numbered, "%.40s%c%d", name, *between, number);
 			column = table_find_column(table, numbered);
 		}
 		if (column < 0 && number > 0)
 			break;
 		if (column < 0)
 			continue;
+		TRY(memory_grow(&columns->choices, &capacity, columns->choice_count + 1, sizeof *columns->choices, "choices"));
+		columns->choices[columns->choice_count++] = column;
+	}
+	return OK;
+}
+
+/* Columns A, B, ... */
+static enum status find_lettered(const struct table *table, struct example_columns *columns)
+{
+	int64_t capacity = 0, column;
+	columns->choice_count = 0;
+	for (char letter[2] = "A"; *letter <= 'Z' && (column = table_find_column(table, letter)) >= 0; ++*letter) {
 		TRY(memory_grow(&columns->choices, &capacity, columns->choice_count + 1, sizeof *columns->choices, "choices"));
 		columns->choices[columns->choice_count++] = column;
 	}
@@ -194,7 +206,7 @@ static enum status find_choices(const struct table *table, struct example_column
 		columns->choice_count = 0;
 		TRY(find_numbered(table, generic_choices[i], columns));
 	}
-	return OK;
+	return columns->choice_list < 0 && columns->choice_count < 2 ? find_lettered(table, columns) : OK;
 }
 
 /* ---- Texts that are rewritten ---- */
@@ -356,9 +368,11 @@ static enum status check(const struct table *table, const struct example_options
 			 const struct example_columns *columns)
 {
 	bool by_choices = options->input == TASK_INPUT_CHOICES, by_turns = options->input == TASK_INPUT_DIALOGUE;
-	if (by_choices && columns->choice_list < 0 && columns->choice_count < 2)
-		return missing(table, options,
-			       "the choices (a list \"endings\" or \"choices\", or columns ending0, ending1, ...)", NULL);
+	if (by_choices && columns->choice_list < 0 && columns->choice_count < 2) {
+		enum status status = missing(table, options, "the choices", NULL);
+		error_hint("name them in the file: a list called choices, or columns choice0, choice1, ... or A, B, ...");
+		return status;
+	}
 	if (columns->text < 0 && !(by_choices && columns->pair >= 0))
 		return missing(table, options,
 			       options->input == TASK_INPUT_PAIR ? "the first texts"

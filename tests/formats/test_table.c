@@ -67,8 +67,7 @@ static void quotes_are_characters_where_nothing_shows_quoting(void **state)
 	/* But not beside an unquoted field that has a quote. */
 	EXPECT("a.tsv", "label\tsentence\n1\t\"say \"\"no\"\"\"\n0\t5\" disk\n",
 	       "TSV with a header, 2 columns (label, sentence), 2 rows|1,\"say \"\"no\"\"\"/0,5\" disk/");
-	EXPECT_WITH(.quotes = TABLE_YES, "1\t\"a\"\n",
-		    "TSV without a header, fields quoted, 2 columns (column 1, column 2), 1 row|1,a/");
+	EXPECT_WITH(.quotes = TABLE_YES, "1\t\"a\"\n", "TSV without a header, fields quoted, 2 columns, 1 row|1,a/");
 }
 
 static void commas_go_with_quotes(void **state)
@@ -83,8 +82,7 @@ static void commas_go_with_quotes(void **state)
 	/* Found without a name that says so, if it begins with names. */
 	EXPECT("a.txt", "text,label\na b,1\n\"c, d\",0\n", "CSV with a header, 2 columns (text, label), 2 rows|a b,1/c, d,0/");
 	/* Prose with one comma a line is not a table of two columns. */
-	EXPECT("a.txt", "Hello, world\nBye, all\n",
-	       "one text a line without a header, 1 column (column 1), 2 rows|Hello, world/Bye, all/");
+	EXPECT("a.txt", "Hello, world\nBye, all\n", "one text a line without a header, 1 column, 2 rows|Hello, world/Bye, all/");
 	/* ',NAME,...' as spreadsheets write it. */
 	EXPECT("a.csv", ",sent1,label\n0,a,1\n1,b,2\n", "CSV with a header, 3 columns (, sent1, label), 2 rows|0,a,1/1,b,2/");
 }
@@ -93,14 +91,14 @@ static void lines_end_in_several_ways(void **state)
 {
 	(void)state;
 	EXPECT("a.tsv", "1\ta\r\n\r\n0\tb\r\n\n",
-	       "TSV without a header, 2 columns (column 1, column 2), 2 rows, 2 empty lines passed "
+	       "TSV without a header, 2 columns, 2 rows, 2 empty lines passed "
 	       "over|1,a/0,b/");
-	EXPECT("a.tsv", "1\ta\r0\tb", "TSV without a header, 2 columns (column 1, column 2), 2 rows|1,a/0,b/");
-	EXPECT("a.tsv", "1\ta\n0\tb\r", "TSV without a header, 2 columns (column 1, column 2), 2 rows|1,a/0,b/");
-	EXPECT("a.tsv", "1\ta\rb\n0\tc", "TSV without a header, 2 columns (column 1, column 2), 2 rows|1,a\rb/0,c/");
+	EXPECT("a.tsv", "1\ta\r0\tb", "TSV without a header, 2 columns, 2 rows|1,a/0,b/");
+	EXPECT("a.tsv", "1\ta\n0\tb\r", "TSV without a header, 2 columns, 2 rows|1,a/0,b/");
+	EXPECT("a.tsv", "1\ta\rb\n0\tc", "TSV without a header, 2 columns, 2 rows|1,a\rb/0,c/");
 	/* Of texts alone an empty line is an empty text, so that answers stay beside their lines. */
-	EXPECT("a.txt", "a\n\nb\n", "one text a line without a header, 1 column (column 1), 3 rows|a//b/");
-	EXPECT("a.txt", "", "one text a line without a header, 0 columns (), 0 rows|");
+	EXPECT("a.txt", "a\n\nb\n", "one text a line without a header, 1 column, 3 rows|a//b/");
+	EXPECT("a.txt", "", "one text a line without a header, 0 columns, 0 rows|");
 }
 
 static void headers_are_told_from_rows(void **state)
@@ -108,14 +106,12 @@ static void headers_are_told_from_rows(void **state)
 	(void)state;
 	EXPECT("a.tsv", "Label\tx y z\n1\ta\n", "TSV with a header, 2 columns (Label, x y z), 1 row|1,a/");
 	EXPECT("a.tsv", "gold\twords\n1\ta\n2\tb\n", "TSV with a header, 2 columns (gold, words), 2 rows|1,a/2,b/");
-	EXPECT("a.tsv", "good\twell done\nbad\toh no\n",
-	       "TSV without a header, 2 columns (column 1, column 2), 2 rows|good,well done/bad,oh no/");
-	EXPECT("a.tsv", "1\ta\n2\tb\n", "TSV without a header, 2 columns (column 1, column 2), 2 rows|1,a/2,b/");
-	EXPECT("a.tsv", "text\ttext\n1\tb\n", "TSV without a header, 2 columns (column 1, column 2), 2 rows|text,text/1,b/");
+	EXPECT("a.tsv", "good\twell done\nbad\toh no\n", "TSV without a header, 2 columns, 2 rows|good,well done/bad,oh no/");
+	EXPECT("a.tsv", "1\ta\n2\tb\n", "TSV without a header, 2 columns, 2 rows|1,a/2,b/");
+	EXPECT("a.tsv", "text\ttext\n1\tb\n", "TSV without a header, 2 columns, 2 rows|text,text/1,b/");
 	EXPECT_WITH(.header = TABLE_YES, "good\twell done\nbad\toh no\n",
 		    "TSV with a header, 2 columns (good, well done), 1 row|bad,oh no/");
-	EXPECT_WITH(.header = TABLE_NO, "label\ttext\n1\tb\n",
-		    "TSV without a header, 2 columns (column 1, column 2), 2 rows|label,text/1,b/");
+	EXPECT_WITH(.header = TABLE_NO, "label\ttext\n1\tb\n", "TSV without a header, 2 columns, 2 rows|label,text/1,b/");
 }
 
 static void json_objects_are_rows(void **state)
@@ -128,10 +124,10 @@ static void json_objects_are_rows(void **state)
 	       "a\n\xC3\xA9,1,true,1.50,-/,-,-,-,[1,\"b\",{\"c\":[0.5]}]/");
 	EXPECT("a.json", "[\n {\"a\": \"x]},\\\"{\"},\n {\"b\": {}}, {\"a\":\n 2}\n]\n",
 	       "a JSON list of objects, 1 column (a), 3 rows|x]},\"{/-/2/");
-	EXPECT("a.json", " [ ] ", "a JSON list of objects, 0 columns (), 0 rows|");
+	EXPECT("a.json", " [ ] ", "a JSON list of objects, 0 columns, 0 rows|");
 	/* A text may begin with a bracket. */
 	EXPECT("a.txt", "[CLS] is a token\n{so} is this\n",
-	       "one text a line without a header, 1 column (column 1), 2 rows|[CLS] is a "
+	       "one text a line without a header, 1 column, 2 rows|[CLS] is a "
 	       "token/{so} is this/");
 }
 

@@ -190,8 +190,8 @@ static void columns_without_names_are_guessed_with_care(void **state)
 	expect("a.txt", "one text\nanother\n", (struct example_options){0}, "one text|-|-|-/another|-|-|-");
 	expect("a.tsv", "a b\tc\nd\te\n", (struct example_options){.input = TASK_INPUT_PAIR}, "a b|c|-|-/d|e|-|-");
 	/* Both columns could be labels, or neither. */
-	refuse(ERR_DATA, "which column has the texts? Its columns are 1 column 1, 2 column 2", "a.tsv",
-	       "0\t1\n1\t1\n0\t1\n1\t1\n", plain);
+	refuse(ERR_DATA, "which column has the texts? Its columns are 1 to 2, without names", "a.tsv", "0\t1\n1\t1\n0\t1\n1\t1\n",
+	       plain);
 	refuse(ERR_DATA, "which column has the texts?", "a.tsv", "a b\tc d\ne f\tg h\n", plain);
 	refuse(ERR_DATA, "which column has the texts?", "a.tsv", "1\ta\tx\n0\tb\ty\n", plain);
 	refuse(ERR_DATA, "which column has the texts?", "a.txt", "one text\nanother\n", plain);
@@ -258,6 +258,8 @@ static void choices_are_columns_or_lists(void **state)
 	       "\"y\"}\n",
 	       choices, "q+x+y|-|y|-");
 	expect("a.csv", "premise,choice1,choice2,question,label\np,x,y,cause,1\n", choices, "p+cause x+cause y|-|1|-");
+	expect("a.csv", "question,A,B,C,answer\np,x,y,z,B\n", choices, "p+x+y+z|-|B|-");
+	expect("a.csv", "question,Option 1,Option 2,answer\np,x,y,1\n", choices, "p+x+y|-|1|-");
 	/* Hugging Face's ARC and CommonsenseQA, HellaSwag, PIQA; choices that the file itself calls 1 to 4. */
 	expect("a.jsonl",
 	       "{\"id\": \"x\", \"question\": \"q\", \"choices\": {\"text\": [\"u\", \"v\"], \"label\": [\"1\", \"2\"]}, "
