@@ -51,6 +51,11 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 		error_hint("give --attention own, or --device cuda");
 		return status;
 	}
+	if (settings->fp8 && settings->inference && strcmp(settings->device, "cuda") != 0) {
+		enum status status = error_set(ERR_USAGE, "'%s' has no FP8: it is simulated for training only", settings->device);
+		error_hint("give --precision bf16 or int8, or --device cuda");
+		return status;
+	}
 	if (settings->int8 && !settings->inference) {
 		enum status status = error_set(ERR_USAGE, "int8 is for inference: a model cannot be trained in it");
 		error_hint("train with --precision bf16 or fp32, and give --precision int8 to the commands that use the model");

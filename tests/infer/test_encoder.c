@@ -64,6 +64,22 @@ static bool has_int8(void)
 	return status == OK;
 }
 
+/* What a device cannot compute with is refused, not replaced by something else. */
+static void unknown_precisions_are_refused(void **state)
+{
+	(void)state;
+	struct session session;
+	const struct session_heads with = {&model_heads_encoder, MISSING_HEADS};
+	struct device_settings settings = {.device = "cpu", .precision = "fp8", .threads = 1};
+	assert_error(ERR_USAGE, "no FP8",
+		     session_open_heads(&session, test_path("model"), &settings, &with,
+					encoder_capacity(&model_heads_encoder, 64, 8), 8));
+	settings.precision = "tf32";
+	assert_error(ERR_USAGE, "no TF32",
+		     session_open_heads(&session, test_path("model"), &settings, &with,
+					encoder_capacity(&model_heads_encoder, 64, 8), 8));
+}
+
 static const int32_t two_layers[] = {SMALL_LAYERS, 1}, embedded[] = {0};
 
 static const struct encoder_wish wishes[] = {
@@ -304,9 +320,10 @@ static void rows_are_pooled_as_defined(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_are_pooled_as_defined),    cmocka_unit_test(an_answer_does_not_depend_on_its_batch),
-		cmocka_unit_test(answers_agree_with_each_other), cmocka_unit_test(answers_are_those_of_the_reference),
-		cmocka_unit_test(sessions_share_a_pool),         cmocka_unit_test(texts_that_do_not_fit_are_refused),
+		cmocka_unit_test(unknown_precisions_are_refused),         cmocka_unit_test(rows_are_pooled_as_defined),
+		cmocka_unit_test(an_answer_does_not_depend_on_its_batch), cmocka_unit_test(answers_agree_with_each_other),
+		cmocka_unit_test(answers_are_those_of_the_reference),     cmocka_unit_test(sessions_share_a_pool),
+		cmocka_unit_test(texts_that_do_not_fit_are_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
