@@ -455,8 +455,10 @@ static enum status start(struct http_server *server)
 	if (pthread_create(&server->watchdog, NULL, watch, server) != 0)
 		return error_set(ERR_RESOURCE, "cannot start a thread");
 	server->has_watchdog = true;
+	/* poll, not epoll: with that, libmicrohttpd 0.9.75 does not see that a client is gone whose last bytes and whose end have
+	 * come together, and its place stays taken until the deadline. */
 	server->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, server,
+		MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, server,
 		MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET, server->listener,
 		MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)settings->max_connections,
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,

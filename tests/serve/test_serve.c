@@ -356,6 +356,28 @@ static void rude_clients_do_no_harm(void **state)
 	server_stop(&server);
 }
 
+/* The service is stopped meanwhile, so that it finds the beginning of each request and the end of its connection together. */
+static void who_hangs_up_leaves_room_for_others(void **state)
+{
+	const char *begun = "POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{\"inp";
+	struct server server;
+	(void)state;
+	start_one(&server, "words", "--max_connections 8 --request_timeout 60");
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(kill(server.process, SIGSTOP), 0);
+		for (size_t i = 0; i < 20; i++) {
+			int client = client_open(&server);
+			assert_true(client_send(client, begun, i % 2 ? strlen(begun) : i + 1));
+			close(client);
+		}
+		assert_int_equal(kill(server.process, SIGCONT), 0);
+	}
+	double began = clock_seconds();
+	assert_answer(&server, 200, "/embed", "{\"inputs\": \"waa\"}", "[[");
+	assert_true(clock_seconds() - began < 30);
+	server_stop(&server);
+}
+
 static void a_full_service_says_when_to_come_back(void **state)
 {
 	struct server server;
@@ -602,6 +624,7 @@ int main(void)
 		cmocka_unit_test(keys_let_in),
 		cmocka_unit_test(slow_clients_are_cut_off),
 		cmocka_unit_test(rude_clients_do_no_harm),
+		cmocka_unit_test(who_hangs_up_leaves_room_for_others),
 		cmocka_unit_test(a_full_service_says_when_to_come_back),
 		cmocka_unit_test(large_requests_cost_nothing),
 		cmocka_unit_test(what_was_taken_is_answered_before_the_end),
