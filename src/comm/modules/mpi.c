@@ -12,7 +12,7 @@
 struct mpi_world {
 	MPI_Comm data, news;
 	int size;
-	bool begun;
+	bool opened;           /* both worlds: there is someone to tell */
 	MPI_Request *requests; /* [2 * size] */
 	int count;
 	unsigned char notes[NOTES][MPI_NOTE_BYTES];
@@ -30,9 +30,11 @@ static void describe(char *out, size_t size)
 static void explain(int code, char *out, size_t size)
 {
 	char text[MPI_MAX_ERROR_STRING + 1] = "";
-	int length;
-	MPI_Error_string(code, text, &length);
-	snprintf(out, size, "%s", text);
+	int length, begun = 0;
+	snprintf(out, size, "error %d", code);
+	/* Before MPI has begun it ends the process that asks. */
+	if (MPI_Initialized(&begun) == MPI_SUCCESS && begun && MPI_Error_string(code, text, &length) == MPI_SUCCESS)
+		snprintf(out, size, "%s", text);
 }
 
 static int open_worlds(struct mpi_world *world)
@@ -44,6 +46,7 @@ static int open_worlds(struct mpi_world *world)
 		return code;
 	MPI_Comm_set_errhandler(world->data, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(world->news, MPI_ERRORS_RETURN);
+	world->opened = true;
 	return MPI_SUCCESS;
 }
 
@@ -58,10 +61,12 @@ static int begin(struct mpi_world **out, int32_t *out_rank, int32_t *out_size)
 	int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
 	if (code != MPI_SUCCESS)
 		return code;
-	world->begun = true;
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &world->size);
+	code = MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (code == MPI_SUCCESS)
+		code = MPI_Comm_size(MPI_COMM_WORLD, &world->size);
+	if (code != MPI_SUCCESS)
+		return code;
 	*out_rank = rank;
 	*out_size = world->size;
 	world->requests = calloc(2 * (size_t)world->size, sizeof(*world->requests));
@@ -75,6 +80,14 @@ static void end(struct mpi_world *world)
 	free(world);
 }
 
+/* The next request; none yet, which is what stays of it if the call that is to fill it in fails. */
+static MPI_Request *next_request(struct mpi_world *world)
+{
+	MPI_Request *request = &world->requests[world->count++];
+	*request = MPI_REQUEST_NULL;
+	return request;
+}
+
 static int start(struct mpi_world *world, const struct message *sends, const struct message *receives)
 {
 	int code = MPI_SUCCESS;
@@ -82,11 +95,11 @@ static int start(struct mpi_world *world, const struct message *sends, const str
 	for (int rank = 0; code == MPI_SUCCESS && rank < world->size; rank++)
 		if (receives[rank].bytes > 0)
 			code = MPI_Irecv(receives[rank].data, (int)receives[rank].bytes, MPI_BYTE, rank, 0, world->data,
-					 &world->requests[world->count++]);
+					 next_request(world));
 	for (int rank = 0; code == MPI_SUCCESS && rank < world->size; rank++)
 		if (sends[rank].bytes > 0)
 			code = MPI_Isend(sends[rank].data, (int)sends[rank].bytes, MPI_BYTE, rank, 0, world->data,
-					 &world->requests[world->count++]);
+					 next_request(world));
 	return code;
 }
 
@@ -106,14 +119,15 @@ static void abandon(struct mpi_world *world)
 
 static void tell(struct mpi_world *world, int32_t rank, const void *note, size_t bytes)
 {
-	for (int i = 0; i < NOTES && bytes <= MPI_NOTE_BYTES; i++) {
-		int free_again = 1;
-		if (world->told[i] != MPI_REQUEST_NULL)
-			MPI_Test(&world->told[i], &free_again, MPI_STATUS_IGNORE);
+	for (int i = 0; i < NOTES && bytes <= MPI_NOTE_BYTES && world->opened; i++) {
+		int free_again = world->told[i] == MPI_REQUEST_NULL;
+		if (!free_again && MPI_Test(&world->told[i], &free_again, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+			continue;
 		if (!free_again)
 			continue;
 		memcpy(world->notes[i], note, bytes);
-		MPI_Isend(world->notes[i], (int)bytes, MPI_BYTE, rank, 0, world->news, &world->told[i]);
+		if (MPI_Isend(world->notes[i], (int)bytes, MPI_BYTE, rank, 0, world->news, &world->told[i]) != MPI_SUCCESS)
+			world->told[i] = MPI_REQUEST_NULL; /* lost */
 		return;
 	}
 }
@@ -122,7 +136,7 @@ static bool hear(struct mpi_world *world, int32_t *from, void *note, size_t byte
 {
 	MPI_Status status;
 	int there = 0;
-	if (MPI_Iprobe(MPI_ANY_SOURCE, 0, world->news, &there, &status) != MPI_SUCCESS || !there)
+	if (!world->opened || MPI_Iprobe(MPI_ANY_SOURCE, 0, world->news, &there, &status) != MPI_SUCCESS || !there)
 		return false;
 	*from = status.MPI_SOURCE;
 	return MPI_Recv(note, (int)bytes, MPI_BYTE, status.MPI_SOURCE, 0, world->news, MPI_STATUS_IGNORE) == MPI_SUCCESS;
@@ -130,7 +144,7 @@ static bool hear(struct mpi_world *world, int32_t *from, void *note, size_t byte
 
 static int leave(struct mpi_world *world)
 {
-	return world->begun ? MPI_Ibarrier(world->news, &world->leaving) : MPI_ERR_OTHER;
+	return world->opened ? MPI_Ibarrier(world->news, &world->leaving) : MPI_ERR_OTHER;
 }
 
 static int left(struct mpi_world *world, bool *all)
