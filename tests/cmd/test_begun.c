@@ -167,7 +167,7 @@ static void changed_examples(void **state)
 static void failed_before_the_first_step(void **state)
 {
 	(void)state;
-	/* Weights of another width are noticed when they are loaded, which is last. */
+	/* Weights of another width are noticed before the text is prepared. */
 	static char wider[160];
 	static const char model[] = "{\"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
 				    "\"intermediate_size\": 64, \"max_position_embeddings\": 64}";
@@ -175,7 +175,7 @@ static void failed_before_the_first_step(void **state)
 	assert_ok(file_write(wider, model, sizeof model - 1));
 	assert_program(4, "", "pretrain --corpus %s --init_checkpoint %s/whole/final --model %s --out %s/failed " OPTIONS, corpus,
 		       folder, wider, folder);
-	assert_true(file_exists(test_path("failed/data/train.bin")));
+	assert_false(file_exists(test_path("failed/data/train.bin")));
 	assert_false(file_exists(test_path("failed/settings.json")));
 	assert_program(0, "finished", RUN("failed", "--num_train_steps 3"));
 }
