@@ -155,8 +155,8 @@ const struct option pretrain_options[] = {
 	 .range = "random|neighbors",
 	 .role = ROLE_START,
 	 .value_name = "HOW",
-	 .help = "how attention begins in a new model: random weights, which look everywhere alike (random), or each head "
-		 "looking at a neighboring token (neighbors), which shortens the plateau at the start of training"},
+	 .help = "how attention begins in a new model: random weights, which look everywhere alike (random), or half "
+		 "of the heads looking at a neighboring token (neighbors), which shortens the plateau at the start of training"},
 	DROPOUT_OPTIONS(struct pretrain_settings, training),
 
 	{.help = "Run"},

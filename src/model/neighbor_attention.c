@@ -39,22 +39,24 @@ static void set_positions(const struct model_config *config, float *positions)
 		}
 }
 
-int32_t neighbor_offset(int32_t head)
+int32_t neighbor_offset(int32_t layer, int32_t head, int32_t heads)
 {
-	int32_t distance = head / 2 + 1;
-	return head % 2 ? distance : -distance;
+	int32_t looking = heads / 2, number = looking == 1 ? layer % 2 : head, distance = number / 2 + 1;
+	if (head >= looking)
+		return 0;
+	return number % 2 ? distance : -distance;
 }
 
 /* A head takes every heads-th pair: key = the pair, query = the pair rotated by the head's offset. */
-static void set_layer(const struct model_config *config, float *query, float *key)
+static void set_layer(const struct model_config *config, int32_t layer, float *query, float *key)
 {
 	int64_t hidden = config->hidden_size, heads = config->num_attention_heads, width = hidden / heads, pairs = hidden / 2;
 	/* width products of pairs' halves, each POSITION_SHARE on average, divided by sqrt(width) as attention does */
 	double scale = sqrt(PEAK_SCORE / (POSITION_SHARE * sqrt((double)width)));
-	for (int64_t head = 0; head < heads; head++)
+	for (int64_t head = 0; head < heads / 2; head++)
 		for (int64_t i = 0; i < width / 2; i++) {
 			int64_t pair = head + heads * i, row = head * width + 2 * i;
-			double turn = frequency(pair, pairs) * neighbor_offset((int32_t)head);
+			double turn = frequency(pair, pairs) * neighbor_offset(layer, (int32_t)head, (int32_t)heads);
 			float cosine = (float)(scale * cos(turn)), sine = (float)(scale * sin(turn));
 			float *first = query + row * hidden + 2 * pair, *second = first + hidden;
 			first[0] += cosine;
@@ -74,6 +76,6 @@ void neighbor_attention_set(const struct model *model, float *slab)
 	for (int32_t layer = 0; layer < config->num_hidden_layers; layer++) {
 		snprintf(query, sizeof(query), "bert.encoder.layer.%d.attention.self.query.weight", layer);
 		snprintf(key, sizeof(key), "bert.encoder.layer.%d.attention.self.key.weight", layer);
-		set_layer(config, parameter_values(model, slab, query), parameter_values(model, slab, key));
+		set_layer(config, layer, parameter_values(model, slab, query), parameter_values(model, slab, key));
 	}
 }

@@ -8,11 +8,13 @@
 
 #include "model/model.h"
 
-/* The position, relative to its own, at which a head begins to look: -1, 1, -2, 2, ... */
-int32_t neighbor_offset(int32_t head);
+/* The position, relative to its own, at which a head begins to look: -1, 1, -2, 2, ...; with one such head a layer, -1 and 1 by
+ * turns. The second half of a layer's heads has none, 0: they begin as BERT's, looking everywhere alike, without which [CLS] would
+ * see nothing but the beginning of its text. */
+int32_t neighbor_offset(int32_t layer, int32_t head, int32_t heads);
 
 /* Changes initial weights, slab [slab_count] as model_initialize() draws them: positions become sinusoids, and the query and key
- * weights of every layer pick them out again, those of the query shifted by the head's offset. */
+ * weights of heads with an offset pick them out again, those of the query shifted by the offset. */
 void neighbor_attention_set(const struct model *model, float *slab);
 
 #endif

@@ -190,7 +190,7 @@ static enum status begin_with_neighbors(struct model *model, struct replica *rep
 	TRY_GOTO(model_get_weights(model, slab), done);
 	neighbor_attention_set(model, slab);
 	TRY_GOTO(model_set_weights(model, replica, slab), done);
-	log_note("attention: in the initial weights each head looks at a neighboring token (--init_attention neighbors)");
+	log_note("attention: in the initial weights half of the heads look at a neighboring token (--init_attention neighbors)");
 done:
 	free(slab);
 	return status;

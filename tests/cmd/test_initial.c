@@ -163,11 +163,11 @@ static void new_models_may_begin_with_neighbors(void **state)
 		test_folder, test_folder, test_folder, test_folder
 	assert_program(0, "finished", NEW("a1", ""));
 	assert_null(strstr(buffer_string(&program_errors), "neighboring token"));
-	assert_program(0, "looks at a neighboring token", NEW("a2", "--init_attention neighbors"));
+	assert_program(0, "look at a neighboring token", NEW("a2", "--init_attention neighbors"));
 	evaluate(test_path("a1"), &random);
 	evaluate(test_path("a2"), &neighbors);
 	assert_string_not_equal(buffer_string(&random), buffer_string(&neighbors));
-	assert_program(0, "looks at a neighboring token", NEW("a3", "--init_attention neighbors --ranks 2"));
+	assert_program(0, "look at a neighboring token", NEW("a3", "--init_attention neighbors --ranks 2"));
 	evaluate(test_path("a3"), &after);
 	assert_string_equal(buffer_string(&neighbors), buffer_string(&after));
 	/* Part of a recipe it is for new models alone; asked for, it must not be ignored. */
