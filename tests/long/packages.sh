@@ -82,7 +82,7 @@ fi
 root=$work/debian
 if [ ! -x "$root/usr/bin/apt-get" ] && ! debootstrap --variant=minbase "$DEBIAN" "$root" "$MIRROR" >"$work/debootstrap" 2>&1; then
 	tail -n 3 "$work/debootstrap"
-	say "the mirror cannot be reached: the package is not installed"
+	say "debootstrap made no $DEBIAN (see above): the package is not installed"
 	exit $failed
 fi
 mkdir -p "$root/text" && cp "$work/text/world.txt" "$root/text/" && cp "$deb" "$root/tmp/bertc.deb"
@@ -114,7 +114,7 @@ in_debian apt-get purge -q -y bertc >"$work/apt" 2>&1 || bad "apt-get purge"
 root=$work/newer
 if [ ! -x "$root/usr/bin/python3" ] && ! debootstrap --variant=minbase --include=python3-venv,ca-certificates "$WHEEL_DEBIAN" "$root" "$MIRROR" >"$work/debootstrap" 2>&1; then
 	tail -n 3 "$work/debootstrap"
-	say "no $WHEEL_DEBIAN from the mirror: the wheel is not installed"
+	say "debootstrap made no $WHEEL_DEBIAN (see above): the wheel is not installed"
 	exit $failed
 fi
 for file in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do cp -L $file "$root$file"; done
