@@ -171,6 +171,39 @@ static void test_a_killed_run_leaves_no_lock(void **state)
 	assert_program(75, "resuming from", RUN("killed", "--num_train_steps 100000 --eval_steps 0 --max_time 0.01"));
 }
 
+/* Lines that begin with this in a file of text. */
+static int count_lines(const char *path, const char *beginning)
+{
+	struct buffer text = {0};
+	int count = 0;
+	assert_ok(file_read(path, 1 << 24, &text));
+	for (char *rest = text.data, *line; (line = strtok_r(rest, "\n", &rest));)
+		count += strncmp(line, beginning, strlen(beginning)) == 0;
+	buffer_release(&text);
+	return count;
+}
+
+/* What a run logged after its newest checkpoint before it was killed, in the middle of a line: no step appears twice, or from the
+ * course that was given up. */
+static void test_lines_beyond_the_checkpoint_go(void **state)
+{
+	(void)state;
+	char path[160];
+	assert_program(75, "saved", RUN("logged", "--stop_at_step 4"));
+	snprintf(path, sizeof path, "%s", test_path("logged/metrics.jsonl"));
+	FILE *metrics = fopen(path, "a");
+	assert_non_null(metrics);
+	fputs("{\"step\":5,\"phase\":1,\"loss\":99}\n{\"step\":6,\"phase\":1,\"loss\":99}\n{\"step\":7,\"pha", metrics);
+	assert_int_equal(fclose(metrics), 0);
+	assert_program(0, "finished", RUN("logged", ""));
+	for (int step = 1; step <= 12; step++) {
+		char beginning[32];
+		snprintf(beginning, sizeof beginning, "{\"step\":%d,\"phase\":1,\"loss\"", step);
+		assert_int_equal(count_lines(path, beginning), 1);
+		assert_true(loss_at(path, step) < 10);
+	}
+}
+
 /* What kills leave, wherever they strike: gone with the next start. What merely looks like it stays. */
 static void test_leftovers_go(void **state)
 {
@@ -279,17 +312,12 @@ static void test_loss_scale_changes_nothing_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_other_threads_are_exact),
-		cmocka_unit_test(test_other_devices_go_on),
-		cmocka_unit_test(test_other_precisions_go_on),
-		cmocka_unit_test(test_fp8_is_exact),
-		cmocka_unit_test(test_from_an_older_checkpoint),
-		cmocka_unit_test(test_from_another_folder),
-		cmocka_unit_test(test_a_killed_run_leaves_no_lock),
-		cmocka_unit_test(test_leftovers_go),
-		cmocka_unit_test(test_mapped_file_cut_short),
-		cmocka_unit_test(test_signal_before_training),
-		cmocka_unit_test(test_time_limit),
+		cmocka_unit_test(test_other_threads_are_exact),         cmocka_unit_test(test_other_devices_go_on),
+		cmocka_unit_test(test_other_precisions_go_on),          cmocka_unit_test(test_fp8_is_exact),
+		cmocka_unit_test(test_from_an_older_checkpoint),        cmocka_unit_test(test_from_another_folder),
+		cmocka_unit_test(test_a_killed_run_leaves_no_lock),     cmocka_unit_test(test_leftovers_go),
+		cmocka_unit_test(test_lines_beyond_the_checkpoint_go),  cmocka_unit_test(test_mapped_file_cut_short),
+		cmocka_unit_test(test_signal_before_training),          cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_loss_scale_changes_nothing_else),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
