@@ -51,6 +51,14 @@ static void ranks_train_as_one(void **state)
 	assert_int_equal(program("verify %s/three", test_folder), 0);
 }
 
+/* More seconds than 64 bits of nanoseconds hold are a watchdog that never strikes. */
+static void a_watchdog_may_wait_for_ever(void **state)
+{
+	(void)state;
+	assert_program(75, "", RUN("patient", "--ranks 2 --watchdog_seconds 1e10 --stop_at_step 2"));
+	assert_program(75, "", RUN("patient", "--ranks 2 --watchdog_seconds 1e300 --stop_at_step 4"));
+}
+
 static void batches_of_devices(void **state)
 {
 	(void)state;
@@ -202,10 +210,15 @@ static void a_plan_counts_ranks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranks_train_as_one),        cmocka_unit_test(batches_of_devices),
-		cmocka_unit_test(gpus_where_there_are_none), cmocka_unit_test(mpi_that_is_not_here_is_named),
-		cmocka_unit_test(rates_follow_the_batch),    cmocka_unit_test(gradients_travel_narrow),
-		cmocka_unit_test(goes_on_on_other_ranks),    cmocka_unit_test(ranks_that_differ_do_not_begin),
+		cmocka_unit_test(ranks_train_as_one),
+		cmocka_unit_test(a_watchdog_may_wait_for_ever),
+		cmocka_unit_test(batches_of_devices),
+		cmocka_unit_test(gpus_where_there_are_none),
+		cmocka_unit_test(mpi_that_is_not_here_is_named),
+		cmocka_unit_test(rates_follow_the_batch),
+		cmocka_unit_test(gradients_travel_narrow),
+		cmocka_unit_test(goes_on_on_other_ranks),
+		cmocka_unit_test(ranks_that_differ_do_not_begin),
 		cmocka_unit_test(a_plan_counts_ranks),
 	};
 	return cmocka_run_group_tests_name("cmd/ranks", tests, setup, program_teardown);
