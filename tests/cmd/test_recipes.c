@@ -39,7 +39,7 @@ static void original_is_the_default(void **state)
 			fail_msg("'%s' is not the default", setting);
 		compared++;
 	}
-	assert_int_equal(compared, 10);
+	assert_int_equal(compared, 11);
 	buffer_release(&plain);
 
 	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/plain %s", corpus, config, test_folder, SMALL);
