@@ -65,6 +65,7 @@ CHANGES = {
     "no_dropout": "--hidden_dropout_prob 0.1 --attention_probs_dropout_prob 0.1",
     "beta2": "--adam_beta2 0.999",
     "warmup": "--warmup_proportion 0.1",
+    "neighbors": "--init_attention random",
 }
 # What others do and `fast` does not.
 ADDITIONS = {
