@@ -10,7 +10,7 @@ static void tables_and_headings(void **state)
 	} cases[] = {
 		{"a.csv", "id,text\n1,One.\n2,Two.\n3,Three.\n", "(CSV, columns 1 id, 2 text)"},
 		{"a.txt", "id,text\n1,One.\n2,Two.\n3,Three.\n", "(CSV, columns 1 id, 2 text)"},
-		{"a.tsv", "One.\t1\nTwo.\t0\nThree.\t1\n", "(TSV, columns 1 column 1, 2 column 2)"},
+		{"a.tsv", "One.\t1\nTwo.\t0\nThree.\t1\n", "(TSV, columns 1 to 2, without names)"},
 		/* Quoted fields over several lines. */
 		{"a.csv", "id,text\n1,\"One.\nTwo.\"\n2,\"Three.\"\n3,\"Four.\nFive.\"\n", "(CSV, columns 1 id, 2 text)"},
 		{"a.txt", "It came, it saw.\nIt went, it slept.\nIt ate, it drank.\n", ""},
