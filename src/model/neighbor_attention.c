@@ -1,6 +1,5 @@
 #include "model/neighbor_attention.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -13,8 +12,9 @@
 #define POSITION_SHARE (2 / 3.0)
 #define FREQUENCY_POWER 1.5
 
-/* Radians a position of a pair of sine and cosine. Pairs cover all frequencies up to pi, so that the product of two positions is
- * large only for the same position, and not evenly, since equal steps would make distant positions alike again. */
+/* Radians per position of a pair of sine and cosine. The pairs cover all frequencies up to pi, so that the product of two
+ * positions is large only for the same position; they are not evenly spaced, since equal steps would make distant positions alike
+ * again. */
 static double frequency(int64_t pair, int64_t pairs)
 {
 	return M_PI * pow(((double)pair + 0.5) / (double)pairs, FREQUENCY_POWER);

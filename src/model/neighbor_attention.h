@@ -8,9 +8,9 @@
 
 #include "model/model.h"
 
-/* The position, relative to its own, at which a head begins to look: -1, 1, -2, 2, ...; with one such head a layer, -1 and 1 by
- * turns. The second half of a layer's heads has none, 0: they begin as BERT's, looking everywhere alike, without which [CLS] would
- * see nothing but the beginning of its text. */
+/* The position, relative to its own, at which a head begins to look: -1, 1, -2, 2, ...; with one such head per layer, -1 and 1 in
+ * alternation. The second half of a layer's heads has none, 0: they begin as BERT's, looking everywhere alike, without which
+ * [CLS] would see nothing but the beginning of its text. */
 int32_t neighbor_offset(int32_t layer, int32_t head, int32_t heads);
 
 /* Changes initial weights, slab [slab_count] as model_initialize() draws them: positions become sinusoids, and the query and key

@@ -2,17 +2,13 @@
  * places. Loaded with LD_PRELOAD (tests/long/changing.sh).
  *   CHANGE_PATH=path CHANGE_OTHER=path CHANGE_AT=N
  *   CHANGE_HIT=path      a file that appears when it has happened */
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define NEXT(name) ((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
+#include "open_calls.h"
 
 static atomic_long opened;
 
@@ -31,25 +27,14 @@ static void look_at(const char *path)
 
 int open(const char *path, int flags, ...)
 {
-	mode_t mode = 0;
-	va_list list;
-	va_start(list, flags);
-	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)
-		mode = va_arg(list, mode_t);
-	va_end(list);
+	mode_t mode = MODE_AFTER(flags);
 	look_at(path);
 	return NEXT(open)(path, flags, mode);
 }
 
 int open64(const char *path, int flags, ...)
 {
-	mode_t mode = 0;
-	va_list list;
-	va_start(list, flags);
-	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)
-		mode = va_arg(list, mode_t);
-	va_end(list);
-	return open(path, flags, mode);
+	return open(path, flags, MODE_AFTER(flags));
 }
 
 FILE *fopen(const char *path, const char *mode)

@@ -5,11 +5,8 @@
  *   IO_FAULT_BELOW=folder            whose files count
  *   IO_FAULT_HIT=path                a file that appears when the fault has happened
  * Each process counts its own calls. Standard C's streams are counted by their calls (fopen, fread, fgets, fwrite, fflush). */
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,10 +15,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "open_calls.h"
 
 #define DESCRIPTORS 4096
-#define NEXT(name) ((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
-
 enum fault { NONE, ERRNO, SHORT, KILL };
 
 static atomic_bool watched[DESCRIPTORS];
@@ -95,25 +91,14 @@ static bool fails(const char *operation)
 
 int open(const char *path, int flags, ...)
 {
-	mode_t mode = 0;
-	va_list list;
-	va_start(list, flags);
-	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)
-		mode = va_arg(list, mode_t);
-	va_end(list);
+	mode_t mode = MODE_AFTER(flags);
 	bool below = is_below(path);
 	return below && fails("open") ? -1 : watch(NEXT(open)(path, flags, mode), below);
 }
 
 int open64(const char *path, int flags, ...)
 {
-	mode_t mode = 0;
-	va_list list;
-	va_start(list, flags);
-	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)
-		mode = va_arg(list, mode_t);
-	va_end(list);
-	return open(path, flags, mode);
+	return open(path, flags, MODE_AFTER(flags));
 }
 
 int __open_2(const char *path, int flags);

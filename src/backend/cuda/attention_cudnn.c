@@ -241,7 +241,7 @@ static enum status check_dropout(struct attention_cudnn *cudnn, const struct sha
 			sum += wide(host.y[i * device.hidden + head * a->head_size], a->dtype);
 	double dropped = 1 - sum / drawn * (1 - a->dropout);
 	double deviation = sqrt(a->dropout * (1 - a->dropout) / (drawn * (double)a->longest));
-	log_detail("%s drops %.5f of the attention probabilities instead of %g", cudnn->name, dropped, a->dropout);
+	log_detail("%s drops %.5f of the attention probabilities; requested: %g", cudnn->name, dropped, a->dropout);
 	if (ran != CUDNN_STATUS_SUCCESS) {
 		status = error_set(ERR_RESOURCE, "%s failed: %s while its dropout was being counted", cudnn->name,
 				   cudnn->library.error_string(ran));

@@ -1,0 +1,24 @@
+/* What libraries have in common that stand in front of open() (LD_PRELOAD). */
+#ifndef TESTS_LONG_OPEN_CALLS_H
+#define TESTS_LONG_OPEN_CALLS_H
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+
+/* The C library's own. */
+#define NEXT(name) ((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
+
+/* The mode behind the last named argument `flags` of the function that this stands in; 0 where the flags ask for none. */
+#define MODE_AFTER(flags)                                                                                                        \
+	({                                                                                                                       \
+		mode_t mode_after = 0;                                                                                           \
+		va_list list_after;                                                                                              \
+		va_start(list_after, flags);                                                                                     \
+		if (((flags)&O_CREAT) || ((flags)&O_TMPFILE) == O_TMPFILE)                                                       \
+			mode_after = va_arg(list_after, mode_t);                                                                 \
+		va_end(list_after);                                                                                              \
+		mode_after;                                                                                                      \
+	})
+
+#endif
