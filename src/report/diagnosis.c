@@ -226,6 +226,12 @@ static double larger(double a, double b)
 	return a > b ? a : b; /* b if a is NaN */
 }
 
+/* Five standard errors of the mean loss: no rule speaks of less. */
+static double noise_of(const struct diagnosis *diagnosis)
+{
+	return 5 * window_deviation(&diagnosis->loss) / sqrt(MEAN_STEPS);
+}
+
 /* The mean has risen above its best. */
 static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out)
 {
@@ -233,7 +239,7 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 		return;
 	const struct report_task *task = diagnosis->facts.task;
 	double mean = window_mean(&diagnosis->loss), scale = task->scale;
-	double noise = 5 * window_deviation(&diagnosis->loss) / sqrt(MEAN_STEPS);
+	double noise = noise_of(diagnosis);
 	double rise = mean - diagnosis->best_loss;
 	bool worse_than_guessing = mean > larger(diagnosis->first_loss, task->chance_loss) + ABOVE_GUESSING * scale;
 	if (worse_than_guessing || rise > DIVERGED_LOSS * scale + noise) {
@@ -277,21 +283,21 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 	}
 }
 
-/* Gradients grow while nothing is gained: the step before a divergence. */
+/* Gradients grow while nothing is gained: the step before a divergence. They may well grow while the loss falls, as in
+ * fine-tuning, which begins with a head that hardly depends on its input. */
 static void look_at_norm(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out)
 {
 	if (!full(&diagnosis->log_norm))
 		return;
 	double norm = exp(window_mean(&diagnosis->log_norm)), mean = window_mean(&diagnosis->loss);
-	bool warm = step->learning_rate > 0.9 * diagnosis->facts.peak_rate || !isnan(diagnosis->best_norm);
-	if (warm && !(norm > diagnosis->best_norm))
-		diagnosis->best_norm = norm;
-	if (norm > NORM_GROWTH * diagnosis->best_norm && mean > diagnosis->best_loss + RISE_LOSS * scale_of(diagnosis) / 4) {
+	double rise = mean - diagnosis->best_loss;
+	if (norm > NORM_GROWTH * diagnosis->best_norm && rise > RISE_LOSS * scale_of(diagnosis) / 4 + noise_of(diagnosis)) {
 		struct finding *finding = begin(diagnosis, out, FINDING_UNSTABLE);
 		if (!finding)
 			return;
-		SAY(finding, text, "Gradients are growing: their norm is %.3g and was %.3g, and the loss (%.3f) is not falling.",
-		    norm, diagnosis->best_norm, mean);
+		SAY(finding, text,
+		    "Gradients are growing: their norm is %.3g and was %.3g, and the loss (%.3f) is no longer falling.", norm,
+		    diagnosis->best_norm, mean);
 		SAY(finding, advice, "This is often the last sign before a run diverges: lower --learning_rate (it is %.3g).",
 		    step->learning_rate);
 	} else if (norm < NORM_GROWTH / 2 * diagnosis->best_norm) {
@@ -437,6 +443,7 @@ static void take_in(struct diagnosis *diagnosis, const struct diagnosis_step *st
 	if (full(&diagnosis->loss) && !(mean >= diagnosis->best_loss)) {
 		diagnosis->best_loss = mean;
 		diagnosis->best_step = step->step;
+		diagnosis->best_norm = exp(window_mean(&diagnosis->log_norm));
 	}
 	diagnosis->step = step->step;
 	diagnosis->tokens = step->tokens;

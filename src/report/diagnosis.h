@@ -87,7 +87,8 @@ struct diagnosis {
 	struct window recent;                /* losses without spikes */
 	int above;                           /* losses in a row taken for spikes */
 	int64_t spike_step;
-	double first_loss, best_loss, best_norm; /* of the means */
+	double first_loss, best_loss; /* of the means */
+	double best_norm;             /* mean of the norms at the best loss */
 	int64_t best_step;
 	bool was_prior;                       /* the mean has come near the prior loss */
 	double counted_steps, counted_tokens; /* without progress, weighted by the learning rate */

@@ -322,6 +322,28 @@ static void test_diverged(void **state)
 	assert_int_equal(outcome.gravest, FINDING_DIVERGED);
 }
 
+/* As fine-tuning begins: the loss falls and gradients grow with it; then both stay where they are, the loss a little above its
+ * best. */
+static double settling_loss(int64_t step)
+{
+	return healthy_loss(step < 1000 ? step : 1000) + (step < 1100 ? 0 : 0.15);
+}
+static double settling_norm(int64_t step)
+{
+	return step < 1000 ? 0.9 * exp(0.004 * (double)step) : 0.9 * exp(4.0);
+}
+static void test_gradients_that_grow_while_the_loss_falls(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.steps = 1300;
+	series.loss = settling_loss;
+	series.norm = settling_norm;
+	series.held_out = NULL;
+	struct outcome outcome = run(&series);
+	assert_int_equal(outcome.found[FINDING_UNSTABLE], 0);
+}
+
 static double exploding_loss(int64_t step)
 {
 	return step < 10 ? GUESSING : 60;
@@ -659,16 +681,27 @@ static void test_fine_tuning(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_healthy),         cmocka_unit_test(test_long_warmup),
-		cmocka_unit_test(test_stuck),           cmocka_unit_test(test_stuck_and_wandering),
-		cmocka_unit_test(test_stuck_no_longer), cmocka_unit_test(test_learning_rate_too_low),
-		cmocka_unit_test(test_diverged),        cmocka_unit_test(test_worse_than_guessing),
-		cmocka_unit_test(test_spike),           cmocka_unit_test(test_overfitting),
-		cmocka_unit_test(test_little_text),     cmocka_unit_test(test_waiting_for_data),
-		cmocka_unit_test(test_slower),          cmocka_unit_test(test_not_finite),
-		cmocka_unit_test(test_phase),           cmocka_unit_test(test_resumed),
-		cmocka_unit_test(test_unknown_text),    cmocka_unit_test(test_collapsed),
-		cmocka_unit_test(test_fine_tuning),     cmocka_unit_test(test_unknown_measure),
+		cmocka_unit_test(test_healthy),
+		cmocka_unit_test(test_long_warmup),
+		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_stuck_and_wandering),
+		cmocka_unit_test(test_stuck_no_longer),
+		cmocka_unit_test(test_learning_rate_too_low),
+		cmocka_unit_test(test_diverged),
+		cmocka_unit_test(test_gradients_that_grow_while_the_loss_falls),
+		cmocka_unit_test(test_worse_than_guessing),
+		cmocka_unit_test(test_spike),
+		cmocka_unit_test(test_overfitting),
+		cmocka_unit_test(test_little_text),
+		cmocka_unit_test(test_waiting_for_data),
+		cmocka_unit_test(test_slower),
+		cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_phase),
+		cmocka_unit_test(test_resumed),
+		cmocka_unit_test(test_unknown_text),
+		cmocka_unit_test(test_collapsed),
+		cmocka_unit_test(test_fine_tuning),
+		cmocka_unit_test(test_unknown_measure),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
