@@ -2,8 +2,10 @@
 #ifndef TESTS_CMD_PROGRAM_H
 #define TESTS_CMD_PROGRAM_H
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include "base/buffer.h"
 #include "test.h"
 
@@ -29,6 +31,47 @@ static inline int program(const char *format, ...)
 	buffer_clear(&program_errors);
 	assert_ok(file_read(output, 1 << 24, &program_output));
 	assert_ok(file_read(errors, 1 << 24, &program_errors));
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* As program(), but `change` is called in the middle: after the log's line with `said` was read, and at the latest two lines
+ * later. The log goes through a pipe that holds one line, so the program waits with each until the one before has been read. */
+static inline int program_changed_at(const char *said, void (*change)(void), const char *format, ...) PRINTF_LIKE(3, 4);
+static inline int program_changed_at(const char *said, void (*change)(void), const char *format, ...)
+{
+	char arguments[8192], command[9000], line[4096];
+	int ends[2], status;
+	bool changed = false;
+	ssize_t size;
+	va_list list;
+	va_start(list, format);
+	vsnprintf(arguments, sizeof arguments, format, list);
+	va_end(list);
+	const char *bertc = getenv("BERTC");
+	snprintf(command, sizeof command, "exec %s %s </dev/null >/dev/null", bertc ? bertc : "build/bertc", arguments);
+	assert_int_equal(pipe2(ends, O_DIRECT | O_CLOEXEC), 0);
+	assert_true(fcntl(ends[1], F_SETPIPE_SZ, 4096) > 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	buffer_clear(&program_output);
+	buffer_clear(&program_errors);
+	while ((size = read(ends[0], line, sizeof line)) > 0) {
+		buffer_append(&program_errors, line, (size_t)size);
+		if (!changed && strstr(buffer_string(&program_errors), said)) {
+			changed = true;
+			change();
+		}
+	}
+	close(ends[0]);
+	assert_true(size == 0 && waitpid(child, &status, 0) == child);
+	if (!changed)
+		fail_msg("'%s' is not in:\n%s", said, buffer_string(&program_errors));
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

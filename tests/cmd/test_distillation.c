@@ -91,6 +91,28 @@ static void another_configuration_is_noticed(void **state)
 	assert_program(ERR_STATE, "the teacher has changed since", COPIED(""));
 }
 
+static void replace_teacher(void)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(test_path("tagging-teacher/final/config.json"), 1 << 16, &text));
+	assert_ok(file_write(test_path("tagging-teacher/final/config.json"), text.data, text.size));
+	buffer_release(&text);
+}
+
+/* Its configuration is read long before its weights: the one of another teacher would give these weights another meaning. */
+static void files_of_a_teacher_are_of_one_moment(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		program_changed_at("teacher: '", replace_teacher,
+				   "finetune --task tagging --model %s/base --train %s/tagging.train --out %s/moment "
+				   "--teacher %s/tagging-teacher --max_seq_length 24 --num_train_steps 1 --threads 1 " CPU,
+				   test_folder, test_folder, test_folder, test_folder),
+		ERR_STATE);
+	assert_said("tagging-teacher/final/config.json' was replaced by another file while the model was read");
+	assert_false(file_exists(test_path("moment/final")));
+}
+
 /* A teacher that knows, and a student that learns from its answers alone, with the classes in another order. */
 static void classes_are_matched_by_name(void **state)
 {
@@ -200,6 +222,7 @@ int main(void)
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(another_teacher_is_noticed),
 		cmocka_unit_test(another_configuration_is_noticed),
+		cmocka_unit_test(files_of_a_teacher_are_of_one_moment),
 		cmocka_unit_test(classes_are_matched_by_name),
 		cmocka_unit_test(a_smaller_model_has_some_of_the_layers),
 		cmocka_unit_test(teachers_must_fit),
