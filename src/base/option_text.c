@@ -100,7 +100,7 @@ static const struct {
 	{ERR_STATE, "inputs that do not fit together, such as a vocabulary and a checkpoint"},
 	{ERR_RESOURCE, "disk full, out of memory, no permission, or no device"},
 	{ERR_PEER, "another process of the run died or hung"},
-	{ERR_NUMERIC, "training diverged: numbers are not finite"},
+	{ERR_NUMERIC, "numbers are not finite: training diverged, or a model's weights are too large"},
 	{ERR_LOCKED, "another run uses the output folder"},
 	{STOPPED, "stopped on request after saving; run the same command again to resume"},
 };

@@ -1,6 +1,7 @@
 /* bertc verify: verifies every checksum of files. What can be verified is a table of kinds; a run folder is verified
  * part by part. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,9 +69,12 @@ struct finding {
 
 /* ---- Weights ---- */
 
+/* Trained weights have sizes up to some ten. Beyond what fp16 can hold, products of fp32 may not be finite either. */
+#define LARGEST_USUAL 65504.0F
+
 static enum status verify_tensor(const struct stored_tensor *tensor)
 {
-	float block[1024];
+	float block[1024], largest = 0;
 	int64_t columns = tensor->rank > 0 && tensor->shape[tensor->rank - 1] > 0 ? tensor->shape[tensor->rank - 1] : 1;
 	TRY(stored_tensor_verify(tensor));
 	if (!stored_tensor_is_real(tensor))
@@ -82,7 +86,14 @@ static enum status verify_tensor(const struct stored_tensor *tensor)
 		if (bad >= 0)
 			return tensor_not_finite(tensor, (double)block[bad], (first + bad) / columns, (first + bad) % columns,
 						 NULL);
+		for (int64_t i = 0; i < count; i++)
+			largest = fmaxf(largest, fabsf(block[i]));
 	}
+	if (largest > LARGEST_USUAL)
+		log_warning(
+			"'%s': tensor '%.200s' has values up to %.3g, far beyond those of trained models: what is computed with "
+			"them may not be finite",
+			tensor->path, tensor->name, (double)largest);
 	return OK;
 }
 

@@ -1,10 +1,12 @@
 #include "infer/encoder.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "model/pooling.h"
+#include "weights/finite_values.h"
 #include "backend/open.h"
 
 struct encoder {
@@ -33,6 +35,8 @@ struct pass {
 
 /* Sequences of at least so many tokens on average fill the tokens of a batch; shorter ones fill its sequences first. */
 #define TOKENS_PER_SEQUENCE 8
+/* Of a text that an error names. */
+#define QUOTED_TOKENS 8
 
 struct batch_capacity encoder_capacity(const struct model_heads *heads, int64_t tokens, int32_t longest)
 {
@@ -436,6 +440,36 @@ static enum status lay_out_answers(struct pass *pass, int64_t count)
 	return OK;
 }
 
+/* "'the cat sees ...'": the beginning of a text as its tokens are written. */
+static void describe_text(const struct vocab *vocab, const struct encoder_text *text, char *out, size_t size)
+{
+	size_t length = (size_t)snprintf(out, size, "'");
+	for (int32_t i = 1; i < text->count - 1 && i <= QUOTED_TOKENS; i++) {
+		if (text->ids[i] >= vocab->count) { /* a session may have no words */
+			snprintf(out, size, "a text of %d tokens", text->count);
+			return;
+		}
+		length += (size_t)snprintf(out + length, size - length, "%s%.40s", i > 1 ? " " : "", vocab->text[text->ids[i]]);
+	}
+	snprintf(out + length, size - length, "%s'", text->count - 2 > QUOTED_TOKENS ? " ..." : "");
+}
+
+enum status encoder_check(const struct encoder *encoder, const struct encoder_text *texts, const struct encoder_answers *answers,
+			  int64_t first, int64_t end)
+{
+	char words[512], what[600];
+	const int64_t *starts = answers->starts;
+	int64_t bad = first_not_finite(answers->values + starts[first], DTYPE_F32, starts[end] - starts[first]);
+	if (bad < 0)
+		return OK;
+	bad += starts[first];
+	while (starts[first + 1] <= bad)
+		first++;
+	describe_text(&encoder->session->tokenizer.vocab, &texts[first], words, sizeof(words));
+	snprintf(what, sizeof(what), "the model's answer to %s", words);
+	return answer_not_finite(what);
+}
+
 enum status encoder_run(struct encoder *encoder, const struct encoder_wish *wish, const struct encoder_text *texts, int64_t count,
 			struct encoder_answers *out)
 {
@@ -452,6 +486,8 @@ enum status encoder_run(struct encoder *encoder, const struct encoder_wish *wish
 			;
 		BUG_IF(pass.end == pass.first);
 		TRY(compute_batch(&pass));
+		if (!wish->unchecked)
+			TRY(encoder_check(encoder, texts, out, pass.first, pass.end));
 		pass.first = pass.end;
 	}
 	return OK;

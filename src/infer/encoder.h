@@ -44,7 +44,8 @@ struct encoder_wish {
 	const int32_t *layers; /* ENCODER_VECTORS and ENCODER_ROWS: [layer_count] 0 = the embeddings, L = the last layer, in any
 				  order; none: the last */
 	int32_t layer_count;
-	int32_t k; /* ENCODER_WORDS: at most the size of the vocabulary */
+	int32_t k;      /* ENCODER_WORDS: at most the size of the vocabulary */
+	bool unchecked; /* encoder_check() is left to the caller */
 };
 
 /* The answers of a call. Zero-initialise; used again from call to call. */
@@ -71,8 +72,13 @@ void encoder_close(struct encoder *encoder); /* NULL is fine */
 /* Tokens of a text at most: the model's positions, or what the session has room for. */
 int32_t encoder_longest(const struct encoder *encoder);
 /* Answers all texts. A text that the model cannot take (too long, an id that is no row of the model, a second text where the
- * model knows one) is ERR_USAGE that names it by its number from 1, before anything is computed. */
+ * model knows one) is ERR_USAGE that names it by its number from 1, before anything is computed. Answers are
+ * checked (encoder_check). */
 MUST_USE enum status encoder_run(struct encoder *encoder, const struct encoder_wish *wish, const struct encoder_text *texts,
 				 int64_t count, struct encoder_answers *out);
+
+/* Are the answers to texts [first, end) numbers? One that is not finite is ERR_NUMERIC that names the text by its first words. */
+MUST_USE enum status encoder_check(const struct encoder *encoder, const struct encoder_text *texts,
+				   const struct encoder_answers *answers, int64_t first, int64_t end);
 
 #endif

@@ -144,9 +144,10 @@ static void set_weight(struct trial *trial, int64_t number, bool in_int8)
 				      .data = trial->saved->slab + trial->saved->model->parameters[ours].offset});
 }
 
+/* In int8 numbers may stop being finite; of the model as it is that is an error. */
 static enum status run_encoder(struct trial *trial, struct encoder_answers *out)
 {
-	static const struct encoder_wish wish = {.answer = ENCODER_ROWS};
+	const struct encoder_wish wish = {.answer = ENCODER_ROWS, .unchecked = out != &trial->reference};
 	return encoder_run(trial->encoder, &wish, trial->texts, trial->text_count, out);
 }
 

@@ -1,6 +1,7 @@
 #include "infer/outputs.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "base/stop.h"
 #include "data/step_reader.h"
 #include "model/flops.h"
+#include "weights/finite_values.h"
 #include "backend/open.h"
 
 struct work {
@@ -148,6 +150,19 @@ static enum status read_loss(struct work *work, double *out_loss)
 	return OK;
 }
 
+/* Are the outputs numbers? All ranks have all of them. */
+static enum status check_outputs(const struct task_outputs *out)
+{
+	char what[64];
+	int64_t bad = first_not_finite(out->values, DTYPE_F32, out->starts[out->count]), example = 0;
+	if (bad < 0)
+		return OK;
+	while (out->starts[example + 1] <= bad)
+		example++;
+	snprintf(what, sizeof(what), "the model's answer to example %lld", (long long)example + 1);
+	return answer_not_finite(what);
+}
+
 enum status outputs_compute(const struct output_pass *pass, struct instances *instances, struct task_outputs *out,
 			    double *out_loss)
 {
@@ -174,6 +189,7 @@ enum status outputs_compute(const struct output_pass *pass, struct instances *in
 	be->functions->to_device(be, pass->replica->accumulators, &zero, sizeof(zero));
 	TRY_GOTO(compute_steps(&work, reader), done);
 	TRY_GOTO(gather(&work), done);
+	TRY_GOTO(check_outputs(out), done);
 	status = read_loss(&work, out_loss);
 done:
 	step_reader_close(reader);

@@ -20,7 +20,7 @@ struct output_pass {
 
 /* Computes the outputs of head 0 for all examples of `instances`, a source in the order of its set, without dropout, into
  * `out`, which task_outputs_create() has made for that set. All ranks get all outputs. *out_loss (may be NULL) is the mean loss
- * over labels, NaN without any. STOPPED if that is asked for. [all] */
+ * over labels, NaN without any. STOPPED if that is asked for; ERR_NUMERIC if an output is not finite. [all] */
 MUST_USE enum status outputs_compute(const struct output_pass *pass, struct instances *instances, struct task_outputs *out,
 				     double *out_loss);
 

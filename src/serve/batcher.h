@@ -35,7 +35,7 @@ struct batcher_settings {
 	int64_t max_batch_items;
 	int64_t max_queue_tokens; /* a job is refused while so many are waiting */
 	double max_wait_seconds;  /* so long a batch that is not full waits for more */
-	/* Computes items of jobs of one model. */
+	/* Computes items of jobs of one model. An error is that of all of them; of a single job it is put into job->error. */
 	enum status (*compute)(void *context, int model, const struct batch_part *parts, int64_t part_count);
 	void *context;
 };

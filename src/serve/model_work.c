@@ -277,10 +277,14 @@ enum status models_compute(void *context, int lane, const struct batch_part *par
 		       (size_t)parts[p].count * sizeof(*models->texts));
 		first += parts[p].count;
 	}
-	const struct encoder_wish wish = wish_of(model, parts, part_count);
+	struct encoder_wish wish = wish_of(model, parts, part_count);
+	wish.unchecked = true;
 	TRY(encoder_run(model->text.encoder, &wish, models->texts, count, &models->answers));
 	first = 0;
 	for (int64_t p = 0; p < part_count; p++) {
+		/* An answer that is none fails its own request, not those that share the batch. */
+		if (encoder_check(model->text.encoder, models->texts, &models->answers, first, first + parts[p].count) != OK)
+			parts[p].job->error = *error_last();
 		place_part(&parts[p], &models->answers, first, wish.k);
 		first += parts[p].count;
 	}

@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "model/flops.h"
 #include "train/ranks.h"
+#include "weights/finite_values.h"
 
 struct pretraining {
 	struct objective objective;
@@ -176,6 +177,10 @@ enum status pretraining_score(const struct model *model, struct activations *act
 	TRY_GOTO(score_steps(&score), done);
 	TRY_GOTO(read_score(&score, &sums, counts), done);
 	losses(&sums, counts[0], counts[1], true, out);
+	if (!isfinite(measures_get(out, "loss"))) {
+		status = answer_not_finite("the model's loss");
+		goto done;
+	}
 	measures_add(out, &COUNT("predictions", counts[2]));
 	measures_add(out, &COUNT("instances", (double)count));
 done:

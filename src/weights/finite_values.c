@@ -81,3 +81,11 @@ enum status tensor_not_finite(const struct stored_tensor *tensor, double value, 
 		   "it again");
 	return status;
 }
+
+enum status answer_not_finite(const char *what)
+{
+	enum status status = error_set(ERR_NUMERIC, "%s is not finite (NaN or infinite)", what);
+	error_hint("some of the model's weights are damaged, or too large for the number format it computes in: see what bertc "
+		   "verify says of the model, or try --precision fp32");
+	return status;
+}

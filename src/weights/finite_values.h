@@ -1,4 +1,4 @@
-/* Numbers that are not finite, in host memory: they never enter files, nor weights from files. */
+/* Numbers that are not finite, in host memory: they never enter files, nor weights from files, and are nobody's answer. */
 #ifndef WEIGHTS_FINITE_VALUES_H
 #define WEIGHTS_FINITE_VALUES_H
 
@@ -13,5 +13,7 @@ int64_t first_not_finite(const void *values, enum dtype dtype, int64_t count);
  * NULL: of the tensor itself. */
 enum status tensor_not_finite(const struct stored_tensor *tensor, double value, int64_t row, int64_t column,
 			      const char *parameter);
+/* ERR_NUMERIC: `what` a model of finite weights has computed ("the model's answer to 'some text'") is not finite. */
+enum status answer_not_finite(const char *what);
 
 #endif

@@ -221,6 +221,56 @@ static void numbers_that_no_training_makes_are_refused(void **state)
 	}
 }
 
+/* A weight that is a number, under checksums that are right, and with which nothing that is computed is one. */
+static void answers_that_are_no_numbers_are_errors(void **state)
+{
+	(void)state;
+	char command[1024];
+	static const char norm[] = "bert.embeddings.LayerNorm.weight", table[] = "sentence\tlabel\nthe cat\ta\na dog\tb\n";
+#define SMALL "--train_batch_size 8 --max_seq_length 32 --threads 1 --precision fp32"
+	assert_ok(file_write(test_path("table.tsv"), table, strlen(table)));
+	assert_program(0, "",
+		       "finetune --task classification --model %s/run --train %s/table.tsv --out %s/tuned --num_train_steps 1 "
+		       "--quiet " SMALL,
+		       test_folder, test_folder, test_folder);
+	snprintf(command, sizeof(command), "cp -rL %s/run/final %s/huge && cp -rL %s/tuned/final %s/huge-tuned", test_folder,
+		 test_folder, test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	static const char *const folders[] = {"huge", "huge-tuned"};
+	for (int i = 0; i < 2; i++) {
+		char file[64];
+		snprintf(file, sizeof(file), "%s/model.safetensors", folders[i]);
+		put_number(file, norm, 1e38F);
+		seal(folders[i], 4);
+		assert_program(0, norm, "verify %s/%s", test_folder, folders[i]);
+		assert_said("has values up to 1e+38, far beyond those of trained models");
+	}
+	assert_program(7, "the model's answer to 'the [MASK] sees' is not finite", "fill --model %s/huge 'the [MASK] sees'",
+		       test_folder);
+	assert_said("bertc verify");
+	assert_program(7, "the model's answer to ", "score --model %s/huge %s", test_folder, corpus);
+	assert_program(7, "the model's answer to ", "embed --model %s/huge %s", test_folder, corpus);
+	assert_program(7, "the model's answer to ", "embed --model %s/huge %s --format npy --out %s/vectors.npy", test_folder,
+		       corpus, test_folder);
+	assert_false(file_exists(test_path("vectors.npy")));
+	assert_program(7, "the model's loss is not finite", "evaluate --model %s/huge --corpus %s --max_seq_length 32 --json",
+		       test_folder, corpus);
+	assert_string_equal(buffer_string(&program_output), "");
+	assert_program(7, "the model's answer to a text of ", "export --model %s/huge --to int8 --out %s/int8", test_folder,
+		       test_folder);
+	assert_false(file_exists(test_path("int8")));
+	assert_program(7, "the model's answer to 'the cat' is not finite", "predict --model %s/huge-tuned %s/table.tsv",
+		       test_folder, test_folder);
+	assert_string_equal(buffer_string(&program_output), "");
+	assert_program(7, "the model's answer to example 1 is not finite", "evaluate --model %s/huge-tuned --test %s/table.tsv",
+		       test_folder, test_folder);
+	assert_program(7, "number 3 in a row",
+		       "finetune --task classification --model %s/huge --train %s/table.tsv --out %s/trained "
+		       "--num_train_steps 5 " SMALL,
+		       test_folder, test_folder, test_folder);
+	assert_said("first in 'bert.");
+}
+
 static void records_that_cannot_be_true_are_refused(void **state)
 {
 	(void)state;
@@ -271,6 +321,7 @@ int main(void)
 		cmocka_unit_test(folders_without_a_manifest_are_read),
 		cmocka_unit_test(flipped_modules_are_refused),
 		cmocka_unit_test(numbers_that_no_training_makes_are_refused),
+		cmocka_unit_test(answers_that_are_no_numbers_are_errors),
 		cmocka_unit_test(records_that_cannot_be_true_are_refused),
 		cmocka_unit_test(steps_agree),
 	};

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 #include "cmd/program.h"
+#include "formats/safetensors.h"
 #include "infer/small_model.h"
 #include "serve/server.h"
 #include "weights/sentence_folder.h"
@@ -623,6 +624,46 @@ static void a_served_model_stays_as_it_was_loaded(void **state)
 	buffer_release(&about);
 }
 
+/* A word whose embedding leaves the range of numbers: texts with it have no answer, those beside them do. */
+static void an_answer_that_is_no_number_fails_its_request_alone(void **state)
+{
+	static const char bad[] = "{\"inputs\": \"waz\"}", good[] = "{\"inputs\": \"wab\"}";
+	struct server server;
+	struct buffer before = {0};
+	struct safetensors weights;
+	struct answer answer = {0};
+	char path[PATH_BYTES];
+	float row[SMALL_HIDDEN];
+	(void)state;
+	small_model_make(test_path("huge"), &model_heads_pretraining, NULL, NULL);
+	assert_int_equal(unlink(test_path("huge/MANIFEST.json")), 0);
+	snprintf(path, sizeof path, "%s", test_path("huge/model.safetensors"));
+	assert_ok(safetensors_open(&weights, path));
+	const struct safetensors_entry *words = safetensors_find(&weights, "bert.embeddings.word_embeddings.weight");
+	long offset = (long)((const unsigned char *)words->data - weights.map.data) + 25 * (long)sizeof row; /* of waz */
+	safetensors_close(&weights);
+	for (int i = 0; i < SMALL_HIDDEN; i++)
+		row[i] = 3e38f;
+	FILE *stream = fopen(path, "r+b");
+	assert_true(stream && fseek(stream, offset, SEEK_SET) == 0 && fwrite(row, sizeof row, 1, stream) == 1 &&
+		    fclose(stream) == 0);
+	start_one(&server, "huge", "--max_wait_ms 300");
+	buffer_text(&before, ask(&server, 200, "/embed", good));
+	assert_answer(&server, 500, "/embed", bad, "the model's answer to 'waz' is not finite");
+	int one = client_open(&server), other = client_open(&server);
+	assert_true(client_ask(one, "/embed", "", bad) && client_ask(other, "/embed", "", good));
+	client_read(one, &answer);
+	assert_int_equal(answer.status, 500);
+	client_read(other, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_string_equal(buffer_string(&answer.body), buffer_string(&before));
+	close(one);
+	close(other);
+	server_stop(&server);
+	answer_release(&answer);
+	buffer_release(&before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -642,6 +683,7 @@ int main(void)
 		cmocka_unit_test(classes_without_names_are_numbered),
 		cmocka_unit_test(texts_are_rewritten),
 		cmocka_unit_test(a_served_model_stays_as_it_was_loaded),
+		cmocka_unit_test(an_answer_that_is_no_number_fails_its_request_alone),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
