@@ -195,6 +195,11 @@ MUST_USE enum status options_resume(struct options *options, const struct json *
 MUST_USE enum status options_resume_start(struct options *options, const struct json *record, const char *record_name,
 					  bool trained);
 
+/* `shown` repeats `record` for people, as settings.json repeats a checkpoint's: warns of what its results depend on and somebody
+ * has changed there, which changes nothing. */
+MUST_USE enum status options_note_edits(const struct options *options, const struct json *record, const struct json *shown,
+					const char *shown_name);
+
 /* Text made from the table. */
 struct command_text {
 	const char *name;        /* "pretrain" */

@@ -233,3 +233,28 @@ done:
 	free(found);
 	return status;
 }
+
+enum status options_note_edits(const struct options *options, const struct json *record, const struct json *shown,
+			       const char *shown_name)
+{
+	struct buffer then = {0}, now = {0};
+	enum status status = OK;
+	for (int i = 0; i < options->count && status == OK; i++) {
+		const struct option *row = &options->table[i];
+		const struct json *recorded = row->name ? json_member(record, row->name) : NULL;
+		const struct json *edited = recorded ? json_member(shown, row->name) : NULL;
+		if (!edited || (row->role != ROLE_RESULT && !is_start(row)))
+			continue;
+		status = record_value(recorded, "the record", &then);
+		if (status != OK ||
+		    (record_value(edited, shown_name, &now) == OK && same_value(row, buffer_string(&now), buffer_string(&then))))
+			continue;
+		log_warning(
+			"'%s' has another %s than '%s', with which the run was begun and which still holds: that file is only "
+			"a copy of the settings, and is now written again",
+			shown_name, row->name, buffer_string(&then));
+	}
+	buffer_release(&then);
+	buffer_release(&now);
+	return status;
+}

@@ -11,6 +11,7 @@
 #include "backend/open.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/pool.h"
 #include "comm/comm.h"
 #include "comm/place.h"
@@ -220,6 +221,43 @@ static enum status report_problems(const struct options *options)
 	return error_set(status, "%s", "");
 }
 
+/* Is `path` the file that is to be written, by whatever name? What it holds would be lost. */
+static enum status check_input(const char *path, const char *name, const char *out, const struct file_stamp *written)
+{
+	struct file_stamp read = path ? file_stamp_at(path) : (struct file_stamp){0};
+	if (read.inode == 0 || read.inode != written->inode || read.device != written->device)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--out '%s' is the same file as %s'%s', which is read: it would be overwritten",
+				       out, name, path);
+	error_hint("choose another --out; nothing was changed");
+	return status;
+}
+
+static enum status check_output(const struct options *options)
+{
+	const struct option *table = options->table;
+	int index = options_find(options, "out");
+	const char *fields = options->settings;
+	char name[80];
+	const char *out = index >= 0 && table[index].type == OPTION_TEXT ? options->text[index] : NULL;
+	struct file_stamp written = out ? file_stamp_at(out) : (struct file_stamp){0};
+	if (written.inode == 0)
+		return OK;
+	for (int64_t i = 0; i < options->positional.count; i++)
+		TRY(check_input(options->positional.values[i], "", out, &written));
+	for (int i = 0; i < options->count; i++) {
+		const struct option_list *list = (const void *)(fields + table[i].field);
+		snprintf(name, sizeof(name), "--%.70s ", table[i].name ? table[i].name : "");
+		if (!table[i].name || i == index)
+			continue;
+		if (table[i].type == OPTION_TEXT)
+			TRY(check_input(options->text[i], name, out, &written));
+		for (int64_t k = 0; table[i].type == OPTION_LIST && k < list->count; k++)
+			TRY(check_input(list->values[k], name, out, &written));
+	}
+	return OK;
+}
+
 /* What is the same for every command: parsing, --help, stray arguments, --print-config; then the command
  * itself. */
 static enum status run_parsed(const struct command *command, struct options *options, int argc, char **argv)
@@ -238,6 +276,7 @@ static enum status run_parsed(const struct command *command, struct options *opt
 		options_print_config(options, &text);
 		return print(&text);
 	}
+	TRY(check_output(options));
 	return command->run(options);
 }
 

@@ -159,6 +159,7 @@ enum status finetune_prepare(struct finetune *finetune)
 		const char *name = phases_record_name(&run->start);
 		TRY(options_resume(finetune->options, record, name, SCOPE_ALL));
 		TRY(options_resume_start(finetune->options, record, name, false));
+		TRY(training_note_edits(finetune->options, &run->start, settings->training.out));
 	}
 	TRY(check_task(finetune));
 	TRY(check_teacher(finetune->options));

@@ -174,6 +174,8 @@ static void log_stream(const struct task_stream *stream, const char *path)
 		log_note("%s longer than %d tokens and cut, by %.0f tokens on average; --max_seq_length raises the limit",
 			 format_counted(count, stream->cut_count, "text was", "texts were"),
 			 session->state.settings.max_seq_length, (double)stream->cut_tokens / (double)stream->cut_count);
+	if (stream->empty > 0)
+		log_warning("%s empty", format_counted(count, stream->empty, "text was", "texts were"));
 	unknown_warn("the texts", stream->unknown, stream->tokens);
 	bad_records_log(&session->bad, path);
 }

@@ -87,6 +87,7 @@ enum status pretrain_phases_open(struct pretrain_phases *out, struct options *op
 	int64_t recorded = record ? phases_recorded(record) : 0, listed = options->section_count;
 	if (record)
 		TRY(options_resume(options, record, phases_record_name(start), SCOPE_GENERAL));
+	TRY(training_note_edits(options, start, settings->training.out));
 	if (start->resumed && !start->begins_phase)
 		TRY(options_resume_start(options, record, start->checkpoint, true));
 	TRY(check_listed(options, start, recorded));

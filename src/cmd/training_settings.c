@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "cmd/foreign_rows.h"
+#include "run/phases.h"
 
 /* Nobody has set it, and it has no default. */
 static bool is_open(const struct options *options, const char *name)
@@ -209,4 +210,26 @@ enum status training_settle(struct options *phase)
 			options_forget(phase, options_origin(phase, one) < options_origin(phase, other) ? one : other);
 	}
 	return OK;
+}
+
+enum status training_note_edits(const struct options *options, const struct run_start *start, const char *folder)
+{
+	char path[PATH_BYTES];
+	struct json_document shown;
+	const struct json *record = phases_record(start);
+	if (!start->resumed || !start->own || start->begins_phase || options->silent)
+		return OK;
+	TRY(path_join(path, folder, "settings.json"));
+	if (!file_exists(path))
+		return OK;
+	if (json_read(&shown, path, (size_t)16 << 20) != OK) {
+		log_warning("%s; it is now written again", error_last()->message);
+		return OK;
+	}
+	enum status status = options_note_edits(options, record, shown.root, path);
+	bool listed = json_member(record, "phases") && json_member(shown.root, "phases");
+	for (int64_t i = 0; listed && status == OK && i < phases_recorded(record) && i < phases_recorded(shown.root); i++)
+		status = options_note_edits(options, phases_recorded_at(record, i), phases_recorded_at(shown.root, i), path);
+	json_release(&shown);
+	return status;
 }

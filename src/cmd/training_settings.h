@@ -16,6 +16,10 @@ MUST_USE enum status training_check(struct options *options);
  * in one place are an error; of a config file's and the command line's the latter counts. */
 MUST_USE enum status training_settle(struct options *phase);
 
+/* Warns of what somebody has changed in the settings.json of a run that resumes from a checkpoint of its own
+ * (options_note_edits). */
+MUST_USE enum status training_note_edits(const struct options *options, const struct run_start *start, const char *folder);
+
 /* The value, or -1 if nobody has set it and it has no default. */
 double training_number(const struct options *options, const char *name, double value);
 

@@ -29,7 +29,7 @@ enum status task_stream_open(struct task_stream *stream, struct task_session *se
 void task_stream_restart(struct task_stream *stream)
 {
 	stream->next = stream->answered = stream->cut_count = stream->cut_tokens = 0;
-	stream->unknown = stream->tokens = 0;
+	stream->empty = stream->unknown = stream->tokens = 0;
 }
 
 void task_stream_release(struct task_stream *stream)
@@ -134,6 +134,8 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 	}
 	task_outputs_release(&outputs);
 	stream->answered += *out_texts;
+	for (int64_t i = 0; i < set->sequence_count; i++) /* [CLS] [SEP], or of a pair [CLS] [SEP] [SEP] */
+		stream->empty += stream->sequences[i].count <= (stream->sequences[i].second > 0 ? 3 : 2);
 	labelled_count_unknown(set, &stream->session->folder_tokenizer.vocab, &stream->unknown, &stream->tokens);
 	stream->cut_count += piece->set.cut_count;
 	stream->cut_tokens += piece->set.cut_tokens;

@@ -17,6 +17,7 @@ struct task_stream {
 	struct encoder_text *sequences;
 	int64_t sequence_capacity;
 	int64_t answered, cut_count, cut_tokens; /* texts; those that were too long, and what was cut off them */
+	int64_t empty;                           /* texts without a token */
 	int64_t unknown, tokens;                 /* of the texts' tokens, those that are [UNK] */
 	/* Chunks are made ready one after the other, since a later one takes its columns from the first of its file. */
 	pthread_mutex_t lock;

@@ -162,6 +162,20 @@ void corpus_note_oddities(const struct corpus *corpus)
 	buffer_release(&oddities);
 }
 
+/* A folder or pattern may hold what an earlier call has written: it is no text of the user's. */
+static enum status check_output(const struct corpus *corpus, int64_t index)
+{
+	const char *output = corpus->settings.output;
+	struct file_stamp written = output ? file_stamp_at(output) : (struct file_stamp){0};
+	const struct file_stamp *read = &corpus->stamps[index];
+	if (written.inode == 0 || written.inode != read->inode || written.device != read->device)
+		return OK;
+	enum status status =
+		error_set(ERR_USAGE, "'%s' is one of the files to read, and would be overwritten", corpus->files.names[index]);
+	error_hint("write to a file outside of the folder or pattern that is read, or remove it first; nothing was changed");
+	return status;
+}
+
 /* Looks at every file before the first is read: what cannot be read is said now, not after an hour. */
 static enum status inspect_files(struct corpus *corpus)
 {
@@ -186,6 +200,7 @@ static enum status inspect_files(struct corpus *corpus)
 			facts[1] = (uint64_t)info.st_size;
 			facts[2] = (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
 			corpus->stamps[i] = file_stamp_at(path);
+			TRY(check_output(corpus, i));
 		}
 		corpus->fingerprint = hash64_combine(corpus->fingerprint, hash64(facts, sizeof facts));
 	}
@@ -584,7 +599,8 @@ static enum status check_records(struct corpus *corpus)
 		enum status status =
 			error_set(ERR_DATA, "'%s': none of its records has a text under \"%s\"", corpus->path, corpus->text_key);
 		if (corpus->keys.size > 0)
-			error_hint("give the key of the text with --text_key; the keys with text are %s", buffer_string(&corpus->keys));
+			error_hint("give the key of the text with --text_key; the keys with text are %s",
+				   buffer_string(&corpus->keys));
 		else
 			error_hint("give the key of the text with --text_key");
 		return status;

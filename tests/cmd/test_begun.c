@@ -57,6 +57,38 @@ static void killed_before_the_first_checkpoint(void **state)
 	assert_program(0, "finished", RUN("whole", ""));
 }
 
+static void rewrite(const char *name, const char *from, const char *to)
+{
+	struct buffer text = {0}, out = {0};
+	assert_ok(file_read(test_path(name), 1 << 20, &text));
+	const char *at = strstr(buffer_string(&text), from);
+	assert_non_null(at);
+	buffer_append(&out, text.data, (size_t)(at - text.data));
+	buffer_text(&out, to);
+	buffer_text(&out, at + strlen(from));
+	assert_ok(file_write(test_path(name), out.data, out.size));
+	buffer_release(&text);
+	buffer_release(&out);
+}
+
+/* settings.json of a run with checkpoints is a copy for people: what is changed there is not obeyed, and that is said. */
+static void edited_settings(void **state)
+{
+	(void)state;
+	assert_program(STOPPED, "", RUN("edited", "--stop_at_step 3"));
+	rewrite("edited/settings.json", "\"learning_rate\": \"3e-3\"", "\"learning_rate\": 0.5");
+	rewrite("edited/settings.json", "\"seed\": \"7\"", "\"seed\": \"007\""); /* the same number */
+	assert_program(STOPPED, "settings.json' has another learning_rate than '3e-3'",
+		       "pretrain --out %s/edited --stop_at_step 4", folder);
+	assert_null(strstr(buffer_string(&program_errors), "another seed"));
+	assert_program(STOPPED, "", "pretrain --out %s/edited --stop_at_step 5", folder);
+	assert_null(strstr(buffer_string(&program_errors), "settings.json"));
+	assert_ok(file_write(test_path("edited/settings.json"), "{", 1));
+	assert_program(0, "it is now written again", "pretrain --out %s/edited", folder);
+	assert_program(0, "finished", RUN("unedited", ""));
+	assert_same_weights("edited", "unedited");
+}
+
 /* What only the beginning needs: initial weights, given from another folder. */
 static void killed_with_initial_weights(void **state)
 {
@@ -313,6 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(killed_before_the_first_checkpoint),
+		cmocka_unit_test(edited_settings),
 		cmocka_unit_test(killed_with_initial_weights),
 		cmocka_unit_test(killed_fine_tuning),
 		cmocka_unit_test(fine_tuning_keeps_to_its_model),

@@ -137,8 +137,8 @@ static void odd_texts_are_defined_and_said(void **state)
 		assert_true(values[2 * columns + c] == values[3 * columns + c]);
 	}
 	free(values);
-	assert_program(3, "line 3: a text of 102 tokens, but a sequence can have at most 48", EMBED "%s/odd.txt --long_texts stop",
-		       test_folder, test_folder);
+	assert_program(3, "line 3: a text of 102 tokens, but a sequence can have at most 48",
+		       EMBED "%s/odd.txt --long_texts stop", test_folder, test_folder);
 	buffer_release(&text);
 }
 
@@ -339,7 +339,8 @@ static void turn_byte(const char *name)
 static void refuse_changed_part(const char *format)
 {
 	turn_byte("cut.part");
-	assert_program(3, "cut.part' has changed since it was written", INTERRUPTED, test_folder, test_folder, format, test_folder);
+	assert_program(3, "cut.part' has changed since it was written", INTERRUPTED, test_folder, test_folder, format,
+		       test_folder);
 	turn_byte("cut.part");
 }
 
@@ -410,6 +411,8 @@ static void bad_commands_are_refused(void **state)
 	assert_program(2, "needs --out", EMBED "%s/texts.txt --format npy --out -", test_folder, test_folder);
 	assert_program(0, "", EMBED "%s/texts.txt --out -", test_folder, test_folder);
 	assert_true(program_output.size > 0);
+	assert_program(2, "texts.txt', which is read: it would be overwritten", EMBED "%s/texts.txt --out %s/texts.txt",
+		       test_folder, test_folder, test_folder);
 	assert_program(2, "'-9' is not a layer", EMBED "%s/texts.txt --layers -1,-9", test_folder, test_folder);
 	assert_program(2, "beyond the model's 48 positions", EMBED "%s/texts.txt --max_seq_length 49", test_folder, test_folder);
 	assert_program(2, "a window has room for 46 tokens", EMBED "%s/texts.txt --long_texts windows --doc_stride 47",

@@ -265,6 +265,31 @@ static void test_a_reader_that_leaves(void **state)
 	buffer_release(&said);
 }
 
+/* What is written would take the place of what is read, or be read by the next call. */
+static void test_input_is_not_overwritten(void **state)
+{
+	(void)state;
+	static const char sentence[] = "The cat is here. The cat is there.\n";
+	struct buffer text = {0};
+	assert_ok(folder_make(test_path("texts")));
+	put("texts/one.txt", sentence);
+	assert_int_equal(symlink("texts/one.txt", test_path("link.txt")), 0);
+	assert_int_equal(link(test_path("texts/one.txt"), test_path("hard.txt")), 0);
+	assert_program(ERR_USAGE, "is the same file as", "extract %s/texts/one.txt --out %s/texts/one.txt", test_folder,
+		       test_folder);
+	assert_program(ERR_USAGE, "is the same file as", "extract %s/link.txt --out %s/texts/one.txt", test_folder, test_folder);
+	assert_program(ERR_USAGE, "is the same file as --corpus", "vocab --overwrite --corpus %s/texts/one.txt --out %s/hard.txt",
+		       test_folder, test_folder);
+	assert_program(0, "1 document", "extract %s/texts --out %s/texts/all.txt", test_folder, test_folder);
+	assert_program(ERR_USAGE, "all.txt' is one of the files to read", "extract %s/texts --out %s/texts/all.txt", test_folder,
+		       test_folder);
+	assert_program(ERR_USAGE, "all.txt' is one of the files to read",
+		       "vocab --overwrite --corpus '%s/texts/*.txt' --out %s/texts/all.txt", test_folder, test_folder);
+	assert_ok(file_read(test_path("texts/one.txt"), 4096, &text));
+	assert_string_equal(buffer_string(&text), sentence);
+	buffer_release(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +302,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_other_commands),
 		cmocka_unit_test(test_a_reader_that_leaves),
+		cmocka_unit_test(test_input_is_not_overwritten),
 	};
 	return cmocka_run_group_tests(tests, set_up, program_teardown);
 }

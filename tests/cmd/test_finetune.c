@@ -202,6 +202,8 @@ static void predictions_stream(void **state)
 	char command[512];
 	snprintf(command, sizeof command, "{ cat %s/rows.tsv; printf 'a\\tb\\tc\\n'; } >%s/bad.tsv", test_folder, test_folder);
 	assert_int_equal(system(command), 0);
+	assert_ok(file_write(test_path("blank"), "nobody sees it.\n\n  \nnobody likes it.\n", 37));
+	assert_program(0, "2 texts were empty", "predict --model %s/whole %s/blank", test_folder, test_folder);
 	assert_program(3, "line 3002: ", "predict --model %s/whole %s/bad.tsv", test_folder, test_folder);
 	assert_program(0, "1 bad record", "predict --model %s/whole %s/bad.tsv --on_bad_record skip", test_folder, test_folder);
 	setenv("BERTC_FAULT", "write:3:kill", 1);
