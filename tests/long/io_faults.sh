@@ -4,10 +4,12 @@
 # of its own exit statuses; where that is 0 the results are those of an undisturbed one; it leaves no temporary file (but after a
 # kill); and the same command without the fault, run after it, gives the same bytes.
 #   FAULTS=60 FILTER=predict sh tests/long/io_faults.sh        the first so many calls of each kind; BERTC names the program
+#   SPREAD=20 FILTER=pretrain sh tests/long/io_faults.sh       so many calls of each kind, evenly over all that the command makes
 set -u
 . "$(dirname "$0")/world.inc"
 begin
 most=${FAULTS:-60}
+spread=${SPREAD:-0}
 filter=${FILTER:-}
 ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O1 -shared -fPIC -o "$work/faults.so" "$(dirname "$0")/faults.c" -ldl || exit 1
 # A sanitizer's library must come first.
@@ -76,6 +78,23 @@ fault() {
 	[ "$mode" = kill ] || [ -z "$kept" ] || same "$kept" "after $what"
 }
 
+# numbers KIND COMMAND...: the calls that are to fail, one after the other
+numbers() {
+	kind=$1
+	shift
+	count=$most
+	if [ "$spread" -gt 0 ]; then
+		rm -rf "$work/out" "$hit" && mkdir "$work/out"
+		LD_PRELOAD="$preload" IO_FAULT=${kind%:*}:0:${kind#*:} IO_FAULT_BELOW="$work/" IO_FAULT_HIT="$hit" $bertc "$@" \
+			>/dev/null 2>&1 </dev/null
+		count=$(sort -n "$hit" | tail -1)
+	fi
+	awk -v count="$count" -v some="$spread" 'BEGIN {
+		some = some > 0 && some < count ? some : count
+		for (i = 0; i < some; i++) print 1 + int(i * (count - 1) / (some > 1 ? some - 1 : 1))
+	}'
+}
+
 # check NAME KEPT COMMAND...: `KEPT` (files below $work/out, separated by commas) is what must be the same, with the standard
 # output; the command writes into $work/out
 check() {
@@ -88,11 +107,10 @@ check() {
 	mv "$work/out" "$home/whole"
 	mv "$home/output" "$home/whole.output"
 	for kind in $kinds; do
-		number=1
-		while [ $number -le "$most" ] && fault $kind $number "$whole" "$@"; do
-			number=$((number + 1))
+		for number in $(numbers $kind "$@"); do
+			fault $kind $number "$whole" "$@" || break
+			faults=$((faults + 1))
 		done
-		faults=$((faults + number - 1))
 	done
 	echo "$name: $faults faults so far, $ended of them ended the command"
 }
