@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import operator
 import os
 from collections.abc import Iterable
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_float, c_int, c_int8, c_int32, c_int64, c_size_t, c_uint32, c_void_p
@@ -193,17 +194,48 @@ def call(name: str, *arguments: Any) -> None:
         )
 
 
-def encoded(text: str | None) -> bytes | None:
+def encoded(text: str | None, name: str) -> bytes | None:
     """A string as the library takes it."""
     if text is None:
         return None
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a string, not a {type(text).__name__}")
     if "\0" in text:
-        raise ValueError("a NUL character cannot be used here")
+        raise ValueError(f"{name} has a NUL character, which cannot be used here")
     return text.encode()
 
 
 def path_bytes(path: str | os.PathLike[str]) -> bytes:
-    return os.fsencode(path)
+    name = os.fsencode(path)
+    if b"\0" in name:  # the library would read the file whose name ends there
+        raise ValueError(f"the path {path!r} has a NUL character")
+    return name
+
+
+def integer(value: int | None, name: str, bits: int = 32) -> int:
+    """A number as the library takes it; None is 0, the default. ctypes would cut off what does not fit."""
+    if value is None:
+        return 0
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not a {type(value).__name__}") from None
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise ValueError(f"{name} is {number}, which is out of range")
+    return number
+
+
+def choice(value: bool | None, name: str) -> int:
+    """0 for None, the default, 1 for True, and 2 for False."""
+    try:
+        return {None: 0, True: 1, False: 2}[value]
+    except (KeyError, TypeError):
+        raise TypeError(f"{name} must be True, False, or None, not {value!r}") from None
+
+
+def no_copies(what: object) -> TypeError:
+    """Two objects that close the same memory would crash."""
+    return TypeError(f"a bertc.{type(what).__name__} can be neither copied nor pickled: open it again from its path")
 
 
 class TextArray:

@@ -18,13 +18,15 @@ from ._library import (
     TextArray,
     array,
     call,
+    choice,
     encoded,
+    integer,
     library,
+    no_copies,
     path_bytes,
 )
 from ._tokenizer import Tokenizer
 
-_NORMALIZE = {None: 0, True: 1, False: 2}
 # Texts of one call of the library: between two of them Ctrl-C is heard.
 _CALL_TEXTS = 4096
 
@@ -52,11 +54,11 @@ class Model:
     ) -> None:
         handle = ctypes.c_void_p()
         options = ModelOptions(
-            device=encoded(device),
-            precision=encoded(precision),
-            threads=threads or 0,
-            max_length=max_length or 0,
-            batch_tokens=batch_tokens or 0,
+            device=encoded(device, "device"),
+            precision=encoded(precision, "precision"),
+            threads=integer(threads, "threads"),
+            max_length=integer(max_length, "max_length"),
+            batch_tokens=integer(batch_tokens, "batch_tokens", 64),
         )
         call("bertc_model_open", path_bytes(path), ctypes.byref(options), ctypes.byref(handle))
         self._handle = handle
@@ -71,15 +73,25 @@ class Model:
         self._close()
         self._handle = ctypes.c_void_p()
 
+    def _open(self) -> ctypes.c_void_p:
+        """The library's model."""
+        if not self._handle:
+            raise ValueError("the model is closed")
+        return self._handle
+
     def __enter__(self) -> Model:
+        self._open()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise no_copies(self)
+
     def __repr__(self) -> str:
-        kind = self.task or "embeddings"
-        return f"<bertc.Model {os.fspath(self._path)!r}: {kind}; {self.description}>"
+        kind = f"{self.task or 'embeddings'}; " if self._handle else ""
+        return f"<bertc.Model {os.fspath(self._path)!r}: {kind}{self.description}>"
 
     @property
     def description(self) -> str:
@@ -89,28 +101,28 @@ class Model:
     @property
     def task(self) -> str | None:
         """What the model was fine-tuned for: "classification", "tagging", "squad", ...; None for a model that makes embeddings."""
-        name = library.bertc_model_task(self._handle)
+        name = library.bertc_model_task(self._open())
         return name.decode() if name else None
 
     @property
     def labels(self) -> list[str]:
         """The labels that the model tells apart, in the order of its scores."""
-        count = library.bertc_model_label_count(self._handle)
-        return [library.bertc_model_label(self._handle, i).decode() for i in range(count)]
+        count = library.bertc_model_label_count(self._open())
+        return [library.bertc_model_label(self._open(), i).decode() for i in range(count)]
 
     @property
     def max_length(self) -> int:
         """Tokens of the longest text that the model takes, [CLS] and [SEP] included."""
-        return int(library.bertc_model_max_length(self._handle))
+        return int(library.bertc_model_max_length(self._open()))
 
     @property
     def hidden_size(self) -> int:
-        return int(library.bertc_model_hidden_size(self._handle))
+        return int(library.bertc_model_hidden_size(self._open()))
 
     @property
     def embedding_size(self) -> int:
         """Numbers of an embedding; 0 if the model makes none."""
-        return int(library.bertc_model_embedding_size(self._handle))
+        return int(library.bertc_model_embedding_size(self._open()))
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -137,22 +149,23 @@ class Model:
         before each text, `prompt_name` is the name of one of the folder's prompts. With `truncate=False`, a text that is
         too long is an error."""
         rows = TextArray(texts, "texts")
-        if dimensions is not None and dimensions < 1:
-            raise ValueError(f"dimensions must be at least 1, not {dimensions}")
+        size = integer(dimensions, "dimensions")
+        if dimensions is not None and size < 1:
+            raise ValueError(f"dimensions must be at least 1, not {size}")
         options = EmbedOptions(
-            normalize=_NORMALIZE[normalize],
-            dimensions=dimensions or 0,
-            pooling=encoded(pooling),
-            prompt=encoded(prompt),
-            prompt_name=encoded(prompt_name),
+            normalize=choice(normalize, "normalize"),
+            dimensions=size,
+            pooling=encoded(pooling, "pooling"),
+            prompt=encoded(prompt, "prompt"),
+            prompt_name=encoded(prompt_name, "prompt_name"),
             refuse_long=not truncate,
         )
-        width = dimensions or (self.hidden_size if pooling else self.embedding_size)
+        width = size or (self.hidden_size if pooling else self.embedding_size)
         out = np.empty((rows.count, width), dtype=np.float32)
         for first, count, part in _parts(rows.count, out):
             call(
                 "bertc_model_embed",
-                self._handle,
+                self._open(),
                 rows.pointer(first),
                 count,
                 ctypes.byref(options),
@@ -174,11 +187,11 @@ class Model:
         Scores are probabilities, or the value that a regression model predicts; with `raw`, the model's outputs (logits)."""
         rows, others = _texts_and_pairs(texts, pairs)
         options = PredictOptions(raw=raw, refuse_long=not truncate)
-        out = np.empty((rows.count, library.bertc_model_score_count(self._handle)), dtype=np.float32)
+        out = np.empty((rows.count, library.bertc_model_score_count(self._open())), dtype=np.float32)
         for first, count, part in _parts(rows.count, out):
             call(
                 "bertc_model_scores",
-                self._handle,
+                self._open(),
                 rows.pointer(first),
                 others.pointer(first) if others is not None else None,
                 count,
@@ -203,7 +216,7 @@ class Model:
             answers = ctypes.c_void_p()
             call(
                 "bertc_model_predict",
-                self._handle,
+                self._open(),
                 rows.pointer(first),
                 others.pointer(first) if others is not None else None,
                 count,
@@ -221,13 +234,16 @@ class Model:
 
         `layer` is -1 for the last, -2 for the one before it, or 1 for the first, 2 for the second."""
         rows = TextArray(texts, "texts")
-        options = StatesOptions(layer=layer, refuse_long=not truncate)
+        number = integer(layer, "layer")
+        if number == 0:
+            raise ValueError("there is no layer 0: layers are 1, 2, ..., or -1 for the last, -2 for the one before it")
+        options = StatesOptions(layer=number, refuse_long=not truncate)
         out: list[NDArray[np.float32]] = []
         for first, count, _ in _parts(rows.count):
             states = ctypes.c_void_p()
             call(
                 "bertc_model_encode",
-                self._handle,
+                self._open(),
                 rows.pointer(first),
                 count,
                 ctypes.byref(options),
@@ -239,7 +255,7 @@ class Model:
                 values = array(library.bertc_states_values(states), shape, np.float32)
             finally:
                 library.bertc_states_free(states)
-            out.extend(np.split(values, starts[1:-1]))
+            out.extend(np.split(values, starts[1:-1]) if count > 0 else [])
         return out
 
 

@@ -1,17 +1,29 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._library import EncodeOptions, TextArray, TokenizerOptions, array, call, library, path_bytes
+from ._library import (
+    EncodeOptions,
+    TextArray,
+    TokenizerOptions,
+    array,
+    call,
+    choice,
+    encoded,
+    integer,
+    library,
+    no_copies,
+    path_bytes,
+)
 
-_CASES = {None: 0, True: 1, False: 2}
 _CHARACTERS = 2
 
 
@@ -94,8 +106,8 @@ class Tokenizer:
             raise ValueError(f"rules must be 'transformers' or 'google', not {rules!r}")
         handle = ctypes.c_void_p()
         options = TokenizerOptions(
-            letter_case=_CASES[cased],
-            threads=threads or 0,
+            letter_case=choice(cased, "cased"),
+            threads=integer(threads, "threads"),
             plain_text=not special_tokens_in_text,
             google_rules=rules == "google",
         )
@@ -121,10 +133,11 @@ class Tokenizer:
         second = None if pairs is None else TextArray(pairs, "pairs")
         if second is not None and second.count != first.count:
             raise ValueError(f"there are {first.count} texts and {second.count} pairs")
-        if max_length is not None and max_length < 1:
-            raise ValueError(f"max_length must be at least 1, not {max_length}")
+        longest = integer(max_length, "max_length")
+        if max_length is not None and longest < 1:
+            raise ValueError(f"max_length must be at least 1, not {longest}")
         options = EncodeOptions(
-            max_length=max_length or 0,
+            max_length=longest,
             no_special_tokens=not special_tokens,
             offsets=_CHARACTERS if offsets else 0,
         )
@@ -154,9 +167,14 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int] | NDArray[np.integer], *, skip_special_tokens: bool = True) -> str:
         """The text of ids, as transformers' decoder writes it. Case, accents, and white space do not come back."""
-        numbers = np.ascontiguousarray(ids, dtype=np.int32)
-        if numbers.ndim != 1:
+        given = np.asarray(ids)
+        if given.ndim != 1:
             raise ValueError("ids must be one list of ids; decode one text after the other")
+        if given.size > 0 and given.dtype.kind not in "iu":
+            raise TypeError(f"ids must be integers, not {given.dtype}")
+        if given.size > 0 and not -(2**31) <= int(given.min()) <= int(given.max()) < 2**31:
+            raise ValueError(f"ids must be from 0 to {len(self) - 1}")
+        numbers = np.ascontiguousarray(given, dtype=np.int32)
         text = ctypes.c_void_p()
         call(
             "bertc_tokenizer_decode",
@@ -171,22 +189,27 @@ class Tokenizer:
         finally:
             library.bertc_free(text)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise no_copies(self)
+
     def __len__(self) -> int:
         """The number of entries of the vocabulary."""
         return int(library.bertc_tokenizer_vocabulary_size(self._handle))
 
     def token(self, id: int) -> str:
         """The entry with this id."""
-        text = library.bertc_tokenizer_token(self._handle, id)
+        text = library.bertc_tokenizer_token(self._handle, id) if 0 <= operator.index(id) < len(self) else None
         if text is None:
             raise IndexError(f"id {id} of {len(self)}")
         return text.decode(errors="replace")
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The entries with these ids."""
-        return [self.token(int(id)) for id in ids]
+        return [self.token(operator.index(id)) for id in ids]
 
     def id(self, token: str) -> int | None:
         """The id of an entry; None if the vocabulary has no such entry."""
-        found = library.bertc_tokenizer_id(self._handle, token.encode())
+        if not isinstance(token, str):
+            raise TypeError(f"token must be a string, not a {type(token).__name__}")
+        found = library.bertc_tokenizer_id(self._handle, encoded(token, "token"))
         return int(found) if found >= 0 else None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import logging
 import multiprocessing
 import os
 import pickle
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -130,6 +133,17 @@ class Tokenizers(unittest.TestCase):
             (bertc.Error, r"ids\[1\] is 999", lambda: self.tokenizer.decode([1, 999])),
             (bertc.Error, "does not exist", lambda: bertc.Tokenizer("/nowhere")),
             (ValueError, "rules", lambda: bertc.Tokenizer(plain_path, rules="other")),
+            (ValueError, "NUL", lambda: bertc.Tokenizer(os.path.join(plain_path, "vocab.txt\0.old"))),
+            (TypeError, "cased must be True", lambda: bertc.Tokenizer(plain_path, cased="no")),
+            (TypeError, "max_length must be an integer", lambda: self.tokenizer.encode(["a"], max_length="8")),
+            (TypeError, "not float64", lambda: self.tokenizer.decode([9.7])),
+            (TypeError, "token must be a string", lambda: self.tokenizer.id(None)),
+            (ValueError, "NUL", lambda: self.tokenizer.id("the\0cat")),
+            (TypeError, "copied", lambda: copy.copy(self.tokenizer)),
+            # What would be another number if its upper bits were cut off.
+            (ValueError, "out of range", lambda: self.tokenizer.encode(["a"], max_length=2**32 + 5)),
+            (ValueError, "from 0 to", lambda: self.tokenizer.decode(np.array([2**32 + 9]))),
+            (IndexError, "4294967305", lambda: self.tokenizer.token(2**32 + 9)),
         ):
             with self.assertRaisesRegex(error, words):
                 wrong()
@@ -185,8 +199,6 @@ class Models(unittest.TestCase):
             for row, answer in zip(scores, model.predict(TEXTS, TEXTS[::-1])):
                 self.assertEqual(answer["label"], LABELS[row.argmax()])
                 np.testing.assert_allclose([answer["probabilities"][label] for label in LABELS], row, atol=1e-6)
-        with self.assertRaisesRegex(bertc.Error, "model is NULL"):
-            model.scores(TEXTS)
 
     def test_tags(self) -> None:
         model = bertc.Model(tags_path, precision="fp32")
@@ -213,6 +225,19 @@ class Models(unittest.TestCase):
             (ValueError, "dimensions must be", lambda: model.embed(["a"], dimensions=0)),
             (bertc.Error, r"texts\[1\] has .* tokens", lambda: model.embed(["a", "a " * 99], truncate=False)),
             (TypeError, "not a single string", lambda: model.embed("a")),
+            (TypeError, "not iterable", lambda: model.embed(None)),
+            (TypeError, r"texts\[0\] is a float", lambda: model.embed([float("nan")])),
+            (TypeError, "normalize must be True", lambda: model.embed(["a"], normalize="yes")),
+            (TypeError, "dimensions must be an integer", lambda: model.embed(["a"], dimensions="8")),
+            (TypeError, "pooling must be a string", lambda: model.embed(["a"], pooling=1)),
+            (ValueError, "out of range", lambda: model.embed(["a"], dimensions=2**32 + 8)),
+            (ValueError, "out of range", lambda: bertc.Model(plain_path, threads=2**32 + 1)),
+            (ValueError, "NUL", lambda: bertc.Model(plain_path + "\0.old")),
+            (TypeError, "not NoneType", lambda: bertc.Model(None)),
+            (ValueError, "no layer 0", lambda: model.encode(["a"], layer=0)),
+            (ValueError, "out of range", lambda: model.encode(["a"], layer=2**32 + 1)),
+            (TypeError, "copied", lambda: copy.copy(model)),
+            (TypeError, "pickled", lambda: pickle.dumps(model)),
         ):
             with self.assertRaisesRegex(error, words):
                 wrong()
@@ -221,6 +246,71 @@ class Models(unittest.TestCase):
         self.assertEqual(caught.exception.status, "usage")
         self.assertIn("bertc finetune", caught.exception.hint)
         self.assertEqual(str(pickle.loads(pickle.dumps(caught.exception))), str(caught.exception))
+
+    def test_no_texts(self) -> None:
+        model = bertc.Model(mood_path, precision="fp32", threads=1)
+        self.assertEqual(model.scores([]).shape, (0, len(LABELS)))
+        self.assertEqual(model.predict([]), [])
+        self.assertEqual(bertc.Model(plain_path, precision="fp32", threads=1).encode([]), [])
+
+    def test_closed(self) -> None:
+        model = bertc.Model(mood_path, precision="fp32", threads=1)
+        tokenizer = model.tokenizer
+        model.close()
+        model.close()
+        for use in (
+            lambda: model.scores(["a"]),
+            lambda: model.predict([]),
+            lambda: model.embed(["a"]),
+            lambda: model.encode(["a"]),
+            lambda: model.labels,
+            lambda: model.max_length,
+            lambda: model.__enter__(),
+        ):
+            with self.assertRaisesRegex(ValueError, "the model is closed"):
+                use()
+        self.assertIn("closed", repr(model))
+        self.assertEqual(len(tokenizer.encode(["a"])), 1)
+
+    def test_damaged_folders(self) -> None:
+        for name, bytes_, words in (
+            ("config.json", b"{", "JSON"),
+            ("model.safetensors", b"", "not a safetensors file"),
+            ("model.safetensors", b"x" * 50, "header of"),
+            ("vocab.txt", b"", "empty"),
+            ("vocab.txt", b"\xff\xfe", "not UTF-8"),
+        ):
+            with tempfile.TemporaryDirectory() as folder:
+                damaged = shutil.copytree(plain_path, os.path.join(folder, "damaged"))
+                with open(os.path.join(damaged, name), "wb") as file:
+                    file.write(bytes_)
+                with self.assertRaisesRegex(bertc.Error, words) as caught:
+                    bertc.Model(damaged)
+                self.assertEqual(caught.exception.status, "data")
+
+    def test_an_answer_is_a_number(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            huge = shutil.copytree(plain_path, os.path.join(folder, "huge"))
+            name = os.path.join(huge, "model.safetensors")
+            with open(name, "rb") as file:
+                content = bytearray(file.read())
+            norm = plain["bert.embeddings.LayerNorm.weight"].tobytes()
+            self.assertEqual(content.count(norm), 1)
+            content[content.find(norm) : content.find(norm) + len(norm)] = np.full(small_model.HIDDEN, 1e38, np.float32).tobytes()
+            with open(name, "wb") as file:
+                file.write(content)
+            with self.assertRaisesRegex(bertc.Error, "the model's answer to 'the man' is not finite") as caught:
+                bertc.Model(huge, precision="fp32", threads=1).embed(["the man"])
+            self.assertEqual(caught.exception.status, "numeric")
+
+    def test_interrupted(self) -> None:
+        model = bertc.Model(plain_path, precision="fp32", threads=1)
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            while True:
+                model.embed(TEXTS * 100)
+        self.assertEqual(model.embed(["a"]).shape, (1, small_model.HIDDEN))
 
     def test_other_threads_go_on(self) -> None:
         model = bertc.Model(plain_path, precision="fp32", threads=1)

@@ -18,7 +18,8 @@ enum status file_path_status(void)
 enum status file_open_for_reading(const char *path, int *out_fd, struct stat *out_facts)
 {
 	int fd;
-	RETRY(fd, open(path, O_RDONLY | O_CLOEXEC));
+	/* A pipe that nobody writes to ends at once: whoever opens it as others do waits, maybe for ever. */
+	RETRY(fd, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 	if (fd < 0)
 		return error_set_errno(file_path_status(), "'%s': cannot open", path);
 	if (fstat(fd, out_facts) < 0 || S_ISDIR(out_facts->st_mode)) {
@@ -27,6 +28,8 @@ enum status file_open_for_reading(const char *path, int *out_fd, struct stat *ou
 		close(fd);
 		return status;
 	}
+	if (!S_ISREG(out_facts->st_mode))
+		fcntl(fd, F_SETFL, O_RDONLY); /* what somebody writes to is waited for */
 	*out_fd = fd;
 	return OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -26,14 +27,17 @@ static enum status corpus_open_list(struct corpus **out, const struct option_lis
 }
 
 /* Learning a vocabulary takes the text once, cutting it by that vocabulary a second time. */
-static enum status refuse_standard_input(const struct option_list *list)
+static enum status refuse_pipes(const struct option_list *list)
 {
 	for (int64_t i = 0; i < list->count; i++) {
-		if (strcmp(list->values[i], "-") != 0)
+		const char *path = list->values[i];
+		bool standard = strcmp(path, "-") == 0;
+		struct stat facts;
+		if (!standard && (stat(path, &facts) != 0 || S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)))
 			continue;
 		enum status status = error_set(
-			ERR_USAGE,
-			"--corpus -: standard input can be read only once, but learning a vocabulary needs to read it first");
+			ERR_USAGE, "--corpus %s: %s can be read only once, but learning a vocabulary needs to read it first",
+			path, standard ? "standard input" : "a pipe");
 		error_hint("give --vocab_file, or put the text into a file");
 		return status;
 	}
@@ -90,7 +94,7 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	struct spill_settings spill = {.folder = settings->folder, .memory_limit = memory_available() / 4};
 	char count[FORMAT_BYTES], words[FORMAT_BYTES];
 	enum status status;
-	TRY(refuse_standard_input(settings->corpus));
+	TRY(refuse_pipes(settings->corpus));
 	*tokenizer = tokenizer_defaults(settings->cased);
 	tokenizer->special_tokens = false;
 	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);

@@ -300,9 +300,13 @@ static enum status link_best(const char *folder, const char *name)
 		return error_set(ERR_USAGE, "'%s' exists and is not a link to the best checkpoint", path);
 	if (lstat(temporary, &facts) == 0)
 		file_operations.unlink(temporary);
-	if (symlink(name, temporary) != 0 || file_operations.rename(temporary, path) != 0)
-		return error_set_errno(ERR_RESOURCE, "'%s': cannot link to %s", path, name);
-	return OK;
+	bool made = symlink(name, temporary) == 0;
+	if (made && file_operations.rename(temporary, path) == 0)
+		return OK;
+	enum status status = error_set_errno(ERR_RESOURCE, "'%s': cannot link to %s", path, name);
+	if (made)
+		file_operations.unlink(temporary);
+	return status;
 }
 
 enum status checkpoint_mark_best(const char *folder, int64_t step, const char *measure, double value)

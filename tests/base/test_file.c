@@ -50,6 +50,31 @@ static void reads_are_bounded(void **state)
 	buffer_release(&text);
 }
 
+/* A pipe in the place of a file, which nobody writes to: nothing waits for it. What somebody writes to is waited for. */
+static void pipes_do_not_hang(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	struct file_map map;
+	const char *path = test_path("pipe");
+	assert_int_equal(mkfifo(path, 0666), 0);
+	alarm(20);
+	assert_ok(file_read(path, 10, &text));
+	assert_int_equal(text.size, 0);
+	assert_error(ERR_USAGE, "not a regular file", file_map_open(&map, path));
+	pid_t child = fork();
+	if (child == 0) {
+		int fd = open(path, O_WRONLY);
+		_exit(usleep(200000) != 0 || write(fd, "late", 4) != 4);
+	}
+	usleep(100000); /* it waits for a reader */
+	assert_ok(file_read(path, 10, &text));
+	alarm(0);
+	assert_string_equal(buffer_string(&text), "late");
+	buffer_release(&text);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 static void maps(void **state)
 {
 	(void)state;
@@ -459,6 +484,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_are_bounded),
+		cmocka_unit_test(pipes_do_not_hang),
 		cmocka_unit_test(maps),
 		cmocka_unit_test(dropped_pages_of_a_map_are_read_again),
 		cmocka_unit_test(writer_buffers_and_counts),

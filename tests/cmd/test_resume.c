@@ -280,10 +280,14 @@ static void test_signal_before_training(void **state)
 	static char line[2048];
 	const char *bertc = getenv("BERTC");
 	snprintf(line, sizeof line,
-		 "mkfifo %s/pipe; %s pretrain --corpus %s/pipe --out %s/early >/dev/null 2>%s/said & pid=$!; n=0; "
+		 "mkfifo %s/pipe; %s pretrain --corpus %s/pipe --vocab_file %s/straight/final/vocab.txt --out %s/early "
+		 ">/dev/null 2>%s/said & pid=$!; n=0; "
 		 "while [ ! -e %s/early/.lock ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; kill -USR1 $pid; wait $pid",
-		 test_folder, bertc ? bertc : "build/bertc", test_folder, test_folder, test_folder, test_folder);
+		 test_folder, bertc ? bertc : "build/bertc", test_folder, test_folder, test_folder, test_folder, test_folder);
 	assert_int_equal(WEXITSTATUS(system(line)), 75);
+	/* It would have to be read a second time for what the vocabulary is learned from. */
+	assert_program(2, "a pipe can be read only once", "pretrain --corpus %s/pipe --out %s/learned", test_folder, test_folder);
+	assert_program(2, "standard input can be read only once", "pretrain --corpus - --out %s/learned", test_folder);
 }
 
 static void test_time_limit(void **state)

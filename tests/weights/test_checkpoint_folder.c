@@ -1,4 +1,5 @@
 /* The folders of checkpoints, on plain values: their names, which one is the newest whole one, what is kept. */
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/json.h"
 #include "base/log.h"
@@ -113,6 +114,13 @@ static void the_best_is_marked(void **state)
 	json_release(&document);
 	assert_int_equal(readlink(test_path("marked/best"), link, sizeof(link) - 1), 12);
 	assert_string_equal(link, "checkpoint-3");
+	/* A link that cannot take its name leaves nothing; the record counts. */
+	assert_ok(file_fault_set("rename:2:EIO"));
+	assert_ok(checkpoint_mark_best(test_path("marked"), 2, "loss", 1));
+	assert_true(file_fault_hit());
+	assert_ok(file_fault_set(NULL));
+	struct stat facts;
+	assert_int_equal(lstat(test_path("marked/.tmp-best"), &facts), -1);
 	assert_ok(checkpoint_unmark_best(test_path("marked")));
 	assert_false(file_exists(test_path("marked/best")));
 	assert_false(file_exists(test_path("marked/best.json")));
