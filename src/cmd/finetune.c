@@ -30,6 +30,8 @@ static enum status run_finetune(struct options *options)
 	TRY(finetune_inputs(options, &trains));
 	if (!trains)
 		return finetune_score(options);
+	training_note_shared(options, "train", "dev");
+	training_note_shared(options, "train", "test");
 	run_stop_before_training();
 	enum status status = machine_find(&machine, &asked);
 	if (status == OK && machine_launches(&machine) && !settings->training.plan && settings->training.out)

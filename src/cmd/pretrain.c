@@ -10,6 +10,7 @@
 #include "cmd/pretrain_settings.h"
 #include "cmd/recipes.h"
 #include "cmd/settled_options.h"
+#include "cmd/training_settings.h"
 
 /* Everything the command owns, so that one function can release it. */
 struct pretrain {
@@ -165,6 +166,7 @@ static enum status run_pretrain(struct options *options)
 	const struct pretrain_settings *settings = options->settings;
 	const struct machine_settings machine = training_machine(&settings->training);
 	run_stop_before_training();
+	training_note_shared(options, "corpus", "eval_corpus");
 	enum status status = machine_find(&pretrain.machine, &machine);
 	if (status == OK && machine_launches(&pretrain.machine) && !settings->training.plan && settings->training.out) {
 		pretrain.run_settings = pretrain_run(options, &pretrain.inputs);

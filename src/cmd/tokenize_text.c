@@ -14,6 +14,7 @@
 #include "base/work_line.h"
 #include "cmd/command.h"
 #include "formats/stream.h"
+#include "text/input_form.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define PIECES_A_THREAD 4
@@ -267,6 +268,8 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 			char bytes[64 << 10];
 			size_t count;
 			TRY(stream_read(stream, bytes, sizeof(bytes), &count));
+			if (text->size == 0)
+				TRY(input_refuse_utf16(path, bytes, count));
 			buffer_append(text, bytes, count);
 			TRY(buffer_status(text));
 			*out_end = count == 0;

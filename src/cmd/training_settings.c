@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cmd/foreign_rows.h"
 #include "run/phases.h"
+#include "tasks/set_list.h"
 
 /* Nobody has set it, and it has no default. */
 static bool is_open(const struct options *options, const char *name)
@@ -232,4 +233,38 @@ enum status training_note_edits(const struct options *options, const struct run_
 		status = options_note_edits(options, phases_recorded_at(record, i), phases_recorded_at(shown.root, i), path);
 	json_release(&shown);
 	return status;
+}
+
+/* The files of a list that are there; what is wrong with it is said by whoever reads them. */
+static void expand(const struct options *options, const char *name, struct name_list *out)
+{
+	const char *fields = options->settings;
+	const struct option_list *list = (const void *)(fields + options->table[options_find(options, name)].field);
+	for (int64_t i = 0; i < list->count; i++) {
+		const char *path = set_path(list->values[i]);
+		if (strcmp(path, "-") != 0 && path_expand(path, out) != OK)
+			return;
+	}
+}
+
+void training_note_shared(const struct options *options, const char *train, const char *other)
+{
+	struct name_list trained = {0}, scored = {0};
+	if (options->silent)
+		return;
+	expand(options, train, &trained);
+	expand(options, other, &scored);
+	for (int64_t i = 0; i < scored.count; i++) {
+		struct file_stamp file = file_stamp_at(scored.names[i]);
+		for (int64_t k = 0; k < trained.count && file.inode != 0; k++) {
+			struct file_stamp own = file_stamp_at(trained.names[k]);
+			if (own.inode != file.inode || own.device != file.device)
+				continue;
+			log_warning("--%s '%s' is also one of the files of --%s: scores on it say nothing about other texts",
+				    other, scored.names[i], train);
+			break;
+		}
+	}
+	name_list_release(&trained);
+	name_list_release(&scored);
 }

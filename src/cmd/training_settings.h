@@ -16,6 +16,9 @@ MUST_USE enum status training_check(struct options *options);
  * in one place are an error; of a config file's and the command line's the latter counts. */
 MUST_USE enum status training_settle(struct options *phase);
 
+/* Warns if a file that is trained on, of `train` (an option's name, and its paths and patterns), is also one of those that
+ * `other` names ([NAME=]PATH...): scores on it say nothing of other texts. */
+void training_note_shared(const struct options *options, const char *train, const char *other);
 /* Warns of what somebody has changed in the settings.json of a run that resumes from a checkpoint of its own
  * (options_note_edits). */
 MUST_USE enum status training_note_edits(const struct options *options, const struct run_start *start, const char *folder);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/work_line.h"
 #include "formats/stream.h"
+#include "text/input_form.h"
 
 /* Chunks in the air for each helper: one being worked on, one waiting, and the one that is answered. */
 #define SLOTS_A_HELPER 2
@@ -198,6 +199,8 @@ static enum status fill_chunk(struct line_stream *stream, struct line_chunk *chu
 				break;
 			TRY(add_line(stream, chunk, &end));
 		}
+		if (chunk->begins_file && chunk->text.size > 0)
+			TRY(input_refuse_utf16(chunk->path, chunk->text.data, chunk->text.size));
 		chunk->end = stream->place;
 		chunk->json_lines = stream->json_lines;
 		chunk->bytes = stream->bytes_before + stream_position(line_reader_stream(stream->reader));

@@ -134,12 +134,7 @@ static enum status read_folder(struct saved_model *saved, const char *path, bool
 	TRY(read_record(saved));
 	TRY(folder_tokenizer_read(&saved->tokenizer, &saved->source));
 	TRY(find_heads(saved, path, with_head));
-	const int32_t entries = saved->tokenizer.vocab.count;
-	if (saved->config.vocab_size == 0)
-		saved->config.vocab_size = entries;
-	if (entries > saved->config.vocab_size)
-		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", path, entries,
-				 saved->config.vocab_size);
+	TRY(folder_tokenizer_fit(&saved->tokenizer, path, &saved->config.vocab_size));
 	saved->names = (struct backend){.name = "names", .dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
 	TRY(read_weights(saved));
 	if (saved->heads.count > 0 || saved->has_pooler)

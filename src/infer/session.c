@@ -43,12 +43,7 @@ static enum status session_prepare(struct session *session, const char *model, c
 	TRY(model_folder_config(model, &config));
 	TRY(model_source_find(model, &source));
 	TRY(folder_tokenizer_read(&session->tokenizer, &source));
-	const int32_t entries = session->tokenizer.vocab.count;
-	if (config.vocab_size == 0)
-		config.vocab_size = entries;
-	if (entries > config.vocab_size)
-		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model, entries,
-				 config.vocab_size);
+	TRY(folder_tokenizer_fit(&session->tokenizer, model, &config.vocab_size));
 	TRY(model_create(&session->model, be, &config, heads->heads));
 	TRY(int8_weights_mark(source.weights, session->model, &in_int8));
 	TRY(be->functions->weight_pack ? model_allocate_copies(session->model) : model_allocate(session->model, false));

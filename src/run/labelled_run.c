@@ -99,11 +99,7 @@ static enum status read_model(struct labelled_run *labelled)
 	TRY(model_folder_task(config, &labelled->folder));
 	TRY(take_layers(labelled));
 	TRY(folder_tokenizer_read(&labelled->tokenizer, &labelled->source));
-	if (run->config.vocab_size == 0)
-		run->config.vocab_size = labelled->tokenizer.vocab.count;
-	if (labelled->tokenizer.vocab.count > run->config.vocab_size)
-		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model,
-				 labelled->tokenizer.vocab.count, run->config.vocab_size);
+	TRY(folder_tokenizer_fit(&labelled->tokenizer, model, &run->config.vocab_size));
 	if (!run->start.resumed && labelled->settings->cased_is_given)
 		take_case(labelled);
 	labelled->tokenizer.settings.special_tokens = false; /* "[MASK]" in a labelled text is text */

@@ -20,23 +20,48 @@ enum input_form input_form_named(const char *name)
 	return (enum input_form)form;
 }
 
-enum status input_check_encoding(const char *path, const char *text, size_t size)
-{
-	size_t nuls = 0, even = 0, first = size;
-	enum status status;
+struct nuls {
+	size_t count, first;
+	bool utf16; /* a mark, or as UTF-16 of Western text has them: every other byte, always the same one */
+};
 
+static struct nuls find_nuls(const char *text, size_t size)
+{
+	struct nuls nuls = {.first = size};
+	size_t even = 0;
 	for (const char *at = text, *end = text + size; (at = memchr(at, 0, (size_t)(end - at))); at++) {
 		size_t offset = (size_t)(at - text);
-		first = nuls++ ? first : offset;
+		nuls.first = nuls.count++ ? nuls.first : offset;
 		even += offset % 2 == 0;
 	}
 	bool marked = size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
-	if (nuls * NUL_SHARE > size || (marked && nuls > 0)) {
+	nuls.utf16 = nuls.count > 0 && (marked || (nuls.count * 5 > size && (even == 0 || even == nuls.count)));
+	return nuls;
+}
+
+#define UTF16_HINT "it looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
+
+enum status input_refuse_utf16(const char *path, const char *text, size_t size)
+{
+	struct nuls nuls = find_nuls(text, size);
+	if (!nuls.utf16 || nuls.count < 8) /* single ones may stand anywhere */
+		return OK;
+	enum status status =
+		error_set(ERR_DATA, "'%s': not UTF-8 text: %zu of its first %zu bytes are NUL", path, nuls.count, size);
+	error_hint(UTF16_HINT);
+	return status;
+}
+
+enum status input_check_encoding(const char *path, const char *text, size_t size)
+{
+	struct nuls nuls = find_nuls(text, size);
+	enum status status;
+
+	if (nuls.count * NUL_SHARE > size || nuls.utf16) {
 		status = error_set(ERR_DATA, "'%s': a binary file, not text: NUL at byte %zu (%zu in its first %zu bytes)", path,
-				   first, nuls, size);
-		/* UTF-16 of Western text has a NUL in every other byte, always the same one. */
-		if (marked || (nuls * 5 > size && (even == 0 || even == nuls)))
-			error_hint("it looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`");
+				   nuls.first, nuls.count, size);
+		if (nuls.utf16)
+			error_hint(UTF16_HINT);
 		else
 			error_hint("leave it out, or extract its text first (a tar archive must be unpacked)");
 		return status;

@@ -21,6 +21,8 @@ enum input_form input_form_named(const char *name); /* the name is one of them *
 
 /* Refuses (ERR_DATA) what is no UTF-8 text: binary files, UTF-16, other encodings. */
 MUST_USE enum status input_check_encoding(const char *path, const char *text, size_t size);
+/* Refuses UTF-16 alone, of lines that may otherwise hold anything. */
+MUST_USE enum status input_refuse_utf16(const char *path, const char *text, size_t size);
 /* Refuses a page of the web with its markup, which would be noise, and WARC's predecessor. */
 MUST_USE enum status input_refuse_markup(const char *path, const char *beginning, size_t size);
 /* The form of records it is in, a Gutenberg book, or else lines of text. */

@@ -295,6 +295,22 @@ failed:
 	return status;
 }
 
+/* Rows are padded to numbers that suit a device: to a multiple of 1024 at most (Megatron's 128 for each of 8). */
+#define ROWS_PADDED 1024
+
+enum status folder_tokenizer_fit(const struct folder_tokenizer *tokenizer, const char *path, int32_t *rows)
+{
+	int32_t entries = tokenizer->vocab.count;
+	if (*rows == 0)
+		*rows = entries;
+	if (entries > *rows)
+		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", path, entries, *rows);
+	if (*rows - entries > ROWS_PADDED)
+		log_warning("'%s': the vocabulary has only %d entries for the model's %d rows: is it whole?", path, entries,
+			    *rows);
+	return OK;
+}
+
 void folder_tokenizer_release(struct folder_tokenizer *tokenizer)
 {
 	vocab_release(&tokenizer->vocab);

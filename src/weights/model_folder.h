@@ -49,6 +49,9 @@ struct folder_tokenizer {
  * transformers 5); the settings from tokenizer_config.json, else tokenizer.json, else by whether the vocabulary has
  * upper-case entries. A tokenizer.json with other entries than vocab.txt is said. None of these files is ERR_USAGE. */
 MUST_USE enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct model_source *source);
+/* Do its words fit a model of *rows rows (0: not said, becomes their number)? More words than rows are ERR_STATE that names
+ * `path`; far fewer are warned of: a vocabulary that was cut short reads well. */
+MUST_USE enum status folder_tokenizer_fit(const struct folder_tokenizer *tokenizer, const char *path, int32_t *rows);
 void folder_tokenizer_release(struct folder_tokenizer *tokenizer);
 
 /* Reads weights that fit the model as they are; see model_weights.h. */

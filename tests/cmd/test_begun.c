@@ -57,6 +57,26 @@ static void killed_before_the_first_checkpoint(void **state)
 	assert_program(0, "finished", RUN("whole", ""));
 }
 
+/* What is trained on says nothing when it is evaluated on. */
+static void evaluated_on_what_is_trained_on(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	buffer_text(&text, "sentence\tlabel\n");
+	for (int i = 0; i < 12; i++)
+		buffer_format(&text, "the cat number %d.\t%d\n", i, i % 2);
+	assert_ok(file_write(test_path("both.tsv"), text.data, text.size));
+	buffer_release(&text);
+	assert_int_equal(symlink("both.tsv", test_path("link.tsv")), 0);
+	assert_program(0, "--eval_corpus '", RUN("shared", "--eval_corpus own=%s"), corpus);
+	assert_said("is also one of the files of --corpus: scores on it say nothing about other texts");
+	assert_program(
+		0, "link.tsv' is also one of the files of --train",
+		"finetune --task classification --model %s/shared --train %s/both.tsv --dev %s/link.tsv --out %s/same " COMMON
+		"--num_train_steps 1",
+		folder, folder, folder, folder);
+}
+
 static void rewrite(const char *name, const char *from, const char *to)
 {
 	struct buffer text = {0}, out = {0};
@@ -346,6 +366,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(killed_before_the_first_checkpoint),
 		cmocka_unit_test(edited_settings),
+		cmocka_unit_test(evaluated_on_what_is_trained_on),
 		cmocka_unit_test(killed_with_initial_weights),
 		cmocka_unit_test(killed_fine_tuning),
 		cmocka_unit_test(fine_tuning_keeps_to_its_model),

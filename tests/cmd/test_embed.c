@@ -407,6 +407,9 @@ static void bad_commands_are_refused(void **state)
 {
 	(void)state;
 	assert_program(2, "--model is missing", "embed %s/texts.txt", test_folder);
+	assert_ok(file_write(test_path("utf16"), "\0w\0a\0i\0 \0w\0a\0j\0 \0w\0a\0i\0\n", 24));
+	assert_program(3, "utf16': not UTF-8 text", EMBED "%s/utf16", test_folder, test_folder);
+	assert_said("iconv -f UTF-16");
 	assert_program(2, "needs --out", EMBED "%s/texts.txt --format npy", test_folder, test_folder);
 	assert_program(2, "needs --out", EMBED "%s/texts.txt --format npy --out -", test_folder, test_folder);
 	assert_program(0, "", EMBED "%s/texts.txt --out -", test_folder, test_folder);

@@ -78,6 +78,18 @@ static void test_formats(void **state)
 	assert_out("un ##aff ##able .\n\n[ mask ] [UNK] [UNK]\n");
 }
 
+/* Its NULs would vanish as control characters do, and what is left could be read. */
+static void test_utf16(void **state)
+{
+	(void)state;
+	put("text", "u\0n\0a\0f\0f\0a\0b\0l\0e\0.\0\n\0", 22);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), ERR_DATA);
+	assert_log_has("looks like UTF-16");
+	put("text", "un\0 un\n", 7);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --format tokens text"), 0);
+	assert_out("un un\n");
+}
+
 /* A line ends at \n alone, the last one needs none, and nothing gives nothing. */
 static void test_lines(void **state)
 {
@@ -255,9 +267,9 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_formats),       cmocka_unit_test(test_lines),         cmocka_unit_test(test_long_text),
-		cmocka_unit_test(test_endless_lines), cmocka_unit_test(test_settings_file), cmocka_unit_test(test_waiting_writer),
-		cmocka_unit_test(test_refused),       cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_formats),        cmocka_unit_test(test_utf16),         cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_long_text),      cmocka_unit_test(test_endless_lines), cmocka_unit_test(test_settings_file),
+		cmocka_unit_test(test_waiting_writer), cmocka_unit_test(test_refused),       cmocka_unit_test(test_decode),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -473,18 +473,41 @@ static void tokenizers_are_read(void **state)
 	folder_tokenizer_release(&found);
 }
 
+static void take_warning(void *context, const char *message)
+{
+	snprintf(context, 512, "%s", message);
+}
+
+/* Rows beyond the vocabulary are padding; so many that none is are what a file cut short looks like. */
+static void vocabularies_and_rows(void **state)
+{
+	(void)state;
+	struct folder_tokenizer tokenizer = {.vocab = {.count = 30000}};
+	char said[512] = "";
+	int32_t rows = 0;
+	log_warnings_to(take_warning, said);
+	REQUIRE(folder_tokenizer_fit(&tokenizer, "x", &rows));
+	assert_int_equal(rows, 30000);
+	rows = 30720;
+	REQUIRE(folder_tokenizer_fit(&tokenizer, "x", &rows));
+	assert_int_equal(rows, 30720);
+	assert_string_equal(said, "");
+	rows = 31100;
+	REQUIRE(folder_tokenizer_fit(&tokenizer, "x", &rows));
+	assert_string_equal(said, "'x': the vocabulary has only 30000 entries for the model's 31100 rows: is it whole?");
+	rows = 29999;
+	assert_int_equal(folder_tokenizer_fit(&tokenizer, "x", &rows), ERR_STATE);
+	log_warnings_to(NULL, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(configurations_are_found),
-		cmocka_unit_test(spellings_are_understood),
-		cmocka_unit_test(tied_weights_must_agree),
-		cmocka_unit_test(missing_weights_are_named),
-		cmocka_unit_test(misfits_are_named),
-		cmocka_unit_test(other_files_are_refused),
-		cmocka_unit_test(saved_comes_back),
-		cmocka_unit_test(tensorflow_folder_comes_back),
-		cmocka_unit_test(an_encoder_is_saved_under_bare_names),
+		cmocka_unit_test(vocabularies_and_rows),        cmocka_unit_test(configurations_are_found),
+		cmocka_unit_test(spellings_are_understood),     cmocka_unit_test(tied_weights_must_agree),
+		cmocka_unit_test(missing_weights_are_named),    cmocka_unit_test(misfits_are_named),
+		cmocka_unit_test(other_files_are_refused),      cmocka_unit_test(saved_comes_back),
+		cmocka_unit_test(tensorflow_folder_comes_back), cmocka_unit_test(an_encoder_is_saved_under_bare_names),
 		cmocka_unit_test(tokenizers_are_read),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
