@@ -653,8 +653,11 @@ enum status sweep_publish(const struct sweep *sweep, int64_t run)
 	TRY(path_join(model, folder, "final"));
 	TRY(path_join(temporary, sweep->folder, TEMPORARY_PREFIX "final"));
 	TRY(checkpoint_clean(sweep->folder));
-	TRY(copy_folder(model, temporary));
-	TRY(checkpoint_folder_publish(sweep->folder, temporary, "final"));
+	enum status status = copy_folder(model, temporary);
+	if (status == OK)
+		status = checkpoint_folder_publish(sweep->folder, temporary, "final");
+	if (status != OK)
+		return checkpoint_folder_abandon(temporary);
 	TRY(run_folder_remove_results(sweep->folder));
 	TRY(copy_results(folder, sweep->folder));
 	return copy_result_folders(folder, sweep->folder);

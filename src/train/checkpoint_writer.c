@@ -212,15 +212,6 @@ static struct model_folder_content folder_content(const struct checkpoint_contex
 	};
 }
 
-/* A temporary folder that is not to be published. The error that was set stays the last. */
-static enum status remove_unfinished(const char *temporary)
-{
-	struct error error = *error_last();
-	if (file_exists(temporary) && folder_remove(temporary) != OK)
-		log_warning("'%s' could not be removed", temporary);
-	return error_restore(&error);
-}
-
 /* Every file of the checkpoint into a folder under a temporary name; the manifest last. */
 static enum status write_files(const struct checkpoint_writer *writer, const char *folder)
 {
@@ -261,7 +252,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	if (status == OK)
 		status = checkpoint_folder_publish(context->folder, temporary, name);
 	if (status != OK)
-		return remove_unfinished(temporary);
+		return checkpoint_folder_abandon(temporary);
 	log_detail("saved %s", name);
 	stop_loss("what was trained since %s is lost; the same command resumes there", name);
 	/* The checkpoint is there: what fails now costs nothing but a warning. */
@@ -481,7 +472,7 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 	TRY_GOTO(checkpoint_folder_publish(context->folder, temporary, "final"), done);
 done:
 	if (status != OK && made)
-		status = remove_unfinished(temporary);
+		status = checkpoint_folder_abandon(temporary);
 	free(slab);
 	free(files.files);
 	return status;

@@ -247,6 +247,14 @@ enum status checkpoint_folder_publish(const char *parent, const char *temporary,
 	return folder_sync(parent);
 }
 
+enum status checkpoint_folder_abandon(const char *temporary)
+{
+	struct error error = *error_last();
+	if (file_exists(temporary) && folder_remove(temporary) != OK)
+		log_warning("'%s' could not be removed", temporary);
+	return error_restore(&error);
+}
+
 /* A checkpoint of a later step is damaged (the run went on from an earlier one): it does not count as kept, and is
  * replaced when its step comes again. */
 enum status checkpoint_prune(const char *folder, int64_t keep, int64_t saved_step, int64_t best_step)

@@ -32,8 +32,8 @@ MUST_USE enum status checkpoint_supersede(const char *folder, int64_t step);
 /* The step that the name of a path's last part says; -1: it is not named as a checkpoint is. */
 int64_t checkpoint_path_step(const char *path);
 
-/* The error for a path that does not exist, ERR_USAGE. Where it names a part of a run (checkpoint-N, best or final), the hint says
- * which checkpoints the run has: an unknown one may be mistyped, or was removed as the run went on. */
+/* The error for a path that does not exist, ERR_USAGE. Where it names a part of a run (checkpoint-N, best or final), the hint
+ * says which checkpoints the run has: an unknown one may be mistyped, or was removed as the run went on. */
 MUST_USE enum status checkpoint_missing(const char *path);
 
 /* Verifies every file of a checkpoint against its manifest (weights/manifest.h), and its name. */
@@ -41,6 +41,8 @@ MUST_USE enum status checkpoint_verify(const char *path);
 
 /* Gives a finished folder, written under the name `temporary`, its final name in `parent`; replaces one that has it. */
 MUST_USE enum status checkpoint_folder_publish(const char *parent, const char *temporary, const char *name);
+/* Removes a temporary folder that is not to be published. The error that was set stays the last, and is returned. */
+MUST_USE enum status checkpoint_folder_abandon(const char *temporary);
 /* Keeps the newest `keep` (0 = all) of the checkpoints up to `saved_step`, and that of `best_step`. */
 MUST_USE enum status checkpoint_prune(const char *folder, int64_t keep, int64_t saved_step, int64_t best_step);
 /* Records which checkpoint is the best: best.json, and `best`, a link to its folder. */

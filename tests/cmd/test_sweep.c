@@ -128,6 +128,23 @@ static void every_setting_is_tried_and_the_best_kept(void **state)
 	assert_same_files("alone/final/model.safetensors", other);
 }
 
+/* A file of the best run's model that cannot be copied. */
+static void a_failed_end_leaves_nothing(void **state)
+{
+	char best[200], link[PATH_BYTES];
+	(void)state;
+	recorded("whole", "best", best);
+	snprintf(link, sizeof(link), "%s/%s/final/dangling", test_path("whole"), best);
+	assert_int_equal(symlink("nowhere", link), 0);
+	assert_ok(folder_remove(test_path("whole/final")));
+	assert_program(2, "dangling': cannot open", SWEEP("whole", LISTS, "--metric loss"));
+	assert_false(file_exists(test_path("whole/.tmp-final")));
+	assert_false(file_exists(test_path("whole/final")));
+	assert_int_equal(unlink(link), 0);
+	assert_program(0, "4 of 4 runs are done", SWEEP("whole", LISTS, "--metric loss"));
+	assert_int_equal(program("verify %s/whole/final", test_folder), 0);
+}
+
 static void an_interrupted_sweep_goes_on(void **state)
 {
 	char path[PATH_BYTES];
@@ -297,6 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_setting_is_tried_and_the_best_kept),
+		cmocka_unit_test(a_failed_end_leaves_nothing),
 		cmocka_unit_test(an_interrupted_sweep_goes_on),
 		cmocka_unit_test(a_changed_sweep_keeps_what_it_can),
 		cmocka_unit_test(a_sweep_keeps_to_its_model),
