@@ -25,6 +25,7 @@ static bool buffer_reserve(struct buffer *buffer, size_t count)
 		buffer->failed = true;
 		return false;
 	}
+	data[buffer->size] = '\0';
 	buffer->data = data;
 	buffer->capacity = capacity;
 	return true;

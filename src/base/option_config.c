@@ -24,9 +24,9 @@ struct config {
 	struct options *options;
 	const char *path;
 	enum option_origin origin; /* of the settings in it: FILE or RECIPE */
-	bool *seen;                /* [rows] lists that this file has begun: an earlier file's values go */
-	int64_t section;           /* that settings belong to; -1 = all of the run */
-	int64_t sections;          /* that this file has begun: an earlier file's go */
+	bool *seen;       /* [rows] set in this file, in its present section: of lists an earlier file's values have gone */
+	int64_t section;  /* that settings belong to; -1 = all of the run */
+	int64_t sections; /* that this file has begun: an earlier file's go */
 };
 
 /* One of the problems, if `status` is a failure, and the next setting follows. */
@@ -43,6 +43,7 @@ static enum status begin_section(struct config *config)
 	if (config->sections == 0)
 		option_sections_forget_file(config->options);
 	config->section = config->sections++;
+	memset(config->seen, 0, (size_t)config->options->count * sizeof(*config->seen));
 	return OK;
 }
 
@@ -58,13 +59,18 @@ static enum status config_set(struct config *config, const char *name, const cha
 	const struct option *aside = option_aside_find(options, name, strlen(name));
 	if (index < 0 && aside)
 		return option_check(aside, value);
+	bool again = index >= 0 && seen[index], is_list = index >= 0 && options->table[index].type == OPTION_LIST;
+	if (again && !is_list) {
+		enum status status = error_set(ERR_USAGE, "'%s' is set a second time", options->table[index].name);
+		error_hint("delete one of the two");
+		return status;
+	}
+	if (index >= 0)
+		seen[index] = true;
 	if (config->section >= 0)
 		return option_section_set(options, config->section, name, value, config->origin);
-	if (index >= 0 && options->table[index].type == OPTION_LIST && !seen[index]) {
-		seen[index] = true;
-		if (options->origin[index] == config->origin)
-			option_list_clear(options, index);
-	}
+	if (is_list && !again && options->origin[index] == config->origin)
+		option_list_clear(options, index);
 	return options_set(options, name, value, config->origin);
 }
 

@@ -115,6 +115,8 @@ static bool is_at(const struct squad_paragraph *paragraph, const struct squad_an
 
 static bool find_shifted(const struct squad_paragraph *paragraph, struct squad_answer *answer)
 {
+	if (answer->start > paragraph->text_size + SHIFT_MOST)
+		return false;
 	for (int64_t shift = 1; shift <= SHIFT_MOST; shift++)
 		for (int side = -1; side <= 1; side += 2) {
 			int64_t start = answer->start + side * shift;

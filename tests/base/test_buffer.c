@@ -34,6 +34,23 @@ static void appends_grow(void **state)
 	buffer_release(&buffer);
 }
 
+/* Room that nothing has been written to yet, in memory that held something else. */
+static void test_unused_room(void **state)
+{
+	(void)state;
+	for (size_t size = 128; size < 4000; size *= 2) {
+		volatile char *before = malloc(size); /* or these stores are none to the compiler */
+		assert_non_null(before);
+		for (size_t i = 0; i < size; i++)
+			before[i] = 'x';
+		free((void *)before);
+		struct buffer buffer = {0};
+		assert_non_null(buffer_room(&buffer, size - 1));
+		assert_string_equal(buffer_string(&buffer), "");
+		buffer_release(&buffer);
+	}
+}
+
 static void room_is_written_in_place(void **state)
 {
 	(void)state;
@@ -112,6 +129,7 @@ static void lack_of_memory_is_remembered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unused_room),
 		cmocka_unit_test(empty_is_a_string),
 		cmocka_unit_test(appends_grow),
 		cmocka_unit_test(room_is_written_in_place),

@@ -405,6 +405,7 @@ static void wrong_config_files_are_explained(void **state)
 		{"learning_rate = 2\n", "config' line 1: --learning_rate must lie in 0..1, not '2'"},
 		{"learning_rate 2\n", "line 1: expected 'name = value'"},
 		{"= 2\n", "line 1: expected 'name = value'"},
+		{"seed = 1\nlearning_rate = 0.5\nseed = 1\n", "line 3: 'seed' is set a second time"},
 		{"seed =\n", "whole number, not ''"},
 		{"out = \"x\n", "line 1: quotes are not closed"},
 		{"out = \"x\" y\n", "line 1: text after the closing quotes"},

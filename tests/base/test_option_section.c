@@ -208,6 +208,8 @@ static void what_is_wrong_is_said(void **state)
 	} wrong[] = {
 		{"[phase]\nmodel = base\n", "line 2: 'model' applies to the whole run"},
 		{"[phase]\nmax_seq_length = 4\n", "line 2: --max_seq_length must lie in 8..512, not '4'"},
+		{"[phase]\nmax_seq_length = 64\n[phase]\nmax_seq_length = 64\nmax_seq_length = 32\n",
+		 "line 5: 'max_seq_length' is set a second time"},
 		{"[phase]\nmax_seq_len = 64\n", "line 2: unknown option 'max_seq_len'"},
 		{"[phase 2]\nmax_steps = 4\n", "line 1: this is phase 1 of the file, not 2"},
 		{"[phases]\n", "line 1: expected '[phase]'"},

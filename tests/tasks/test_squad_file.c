@@ -238,6 +238,7 @@ static void other_files_are_refused(void **state)
 		 "a second question has the id 'a'"},
 		{FILE_OF("Ann", QUESTION("\"a\"", ANSWER("", "0"))), "the answer '' is not at character 0"},
 		{FILE_OF("Ann", QUESTION("\"a\"", ANSWER("Ann", "-1"))), "but elsewhere"},
+		{FILE_OF("Ann", QUESTION("\"a\"", ANSWER("Ann", "9223372036854775807"))), "but elsewhere"},
 		{FILE_OF("\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC, then Bob and Ann", QUESTION("\"a\"", ANSWER("Bob", "17"))),
 		 "but elsewhere in it (where \"answer_start\" says if it counts bytes of UTF-8)"},
 		{FILE_OF("An\xFFn", ""), "invalid UTF-8"},
