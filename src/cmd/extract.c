@@ -137,7 +137,8 @@ static enum status run(struct options *parsed)
 	double start = clock_seconds();
 
 	stop_install();
-	input.output = options->out;
+	input.outputs = &options->out;
+	input.output_count = 1;
 	TRY(corpus_open(&corpus, parsed->positional.values, parsed->positional.count, &input));
 	enum status status = OK;
 	if (strcmp(options->out, "-") != 0)

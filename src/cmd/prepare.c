@@ -184,7 +184,18 @@ static enum status prepare_with(const struct prepare_options *options, const str
 		return error_set(ERR_USAGE, "--out is too long");
 	if (options->held_out_fraction > 0)
 		settings.held_out_prefix = held_out;
+	/* The files of both prefixes, as data/shard.h names them. */
+	static const char *const ends[] = {"bin", "idx", "json", "held_out.bin", "held_out.idx", "held_out.json"};
+	enum { OUTPUTS = sizeof(ends) / sizeof(*ends) };
+	char names[OUTPUTS][PATH_BYTES + 16];
+	const char *outputs[OUTPUTS];
+	for (int i = 0; i < OUTPUTS; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s.%s", options->out, ends[i]);
+		outputs[i] = names[i];
+	}
 	struct corpus_settings input = input_corpus_settings(&options->input, options->threads);
+	input.outputs = outputs;
+	input.output_count = options->held_out_fraction > 0 ? OUTPUTS : OUTPUTS / 2;
 	settings.input = &input;
 	TRY(corpus_open(&corpus, options->corpus.values, options->corpus.count, &input));
 	enum status status = prepare_corpus(corpus, tokenizer, pool, &settings, &report);

@@ -309,7 +309,8 @@ static enum status run(struct options *options)
 	if (settings->user_words)
 		TRY_GOTO(read_user_words(settings->user_words, &user_words), done);
 	struct corpus_settings input = input_corpus_settings(&settings->input, settings->threads);
-	input.output = settings->out;
+	input.outputs = (const char *const *)&settings->out;
+	input.output_count = 1;
 	TRY_GOTO(corpus_open(&corpus, settings->corpus.values, settings->corpus.count, &input), done);
 	TRY_GOTO(pool_create(&pool, (int)settings->threads), done);
 	TRY_GOTO(vocab_learner_create(&learner, &tokenizer, &spill), done);

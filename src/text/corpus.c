@@ -163,17 +163,19 @@ void corpus_note_oddities(const struct corpus *corpus)
 }
 
 /* A folder or pattern may hold what an earlier call has written: it is no text of the user's. */
-static enum status check_output(const struct corpus *corpus, int64_t index)
+static enum status check_outputs(const struct corpus *corpus, int64_t index)
 {
-	const char *output = corpus->settings.output;
-	struct file_stamp written = output ? file_stamp_at(output) : (struct file_stamp){0};
 	const struct file_stamp *read = &corpus->stamps[index];
-	if (written.inode == 0 || written.inode != read->inode || written.device != read->device)
-		return OK;
-	enum status status =
-		error_set(ERR_USAGE, "'%s' is one of the files to read, and would be overwritten", corpus->files.names[index]);
-	error_hint("write to a file outside of the folder or pattern that is read, or remove it first; nothing was changed");
-	return status;
+	for (int i = 0; i < corpus->settings.output_count; i++) {
+		struct file_stamp written = file_stamp_at(corpus->settings.outputs[i]);
+		if (written.inode == 0 || written.inode != read->inode || written.device != read->device)
+			continue;
+		enum status status = error_set(ERR_USAGE, "'%s' is one of the files to read, and would be overwritten",
+					       corpus->files.names[index]);
+		error_hint("write under another name, outside of the folder or pattern that is read; nothing was changed");
+		return status;
+	}
+	return OK;
 }
 
 /* Looks at every file before the first is read: what cannot be read is said now, not after an hour. */
@@ -200,7 +202,7 @@ static enum status inspect_files(struct corpus *corpus)
 			facts[1] = (uint64_t)info.st_size;
 			facts[2] = (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
 			corpus->stamps[i] = file_stamp_at(path);
-			TRY(check_output(corpus, i));
+			TRY(check_outputs(corpus, i));
 		}
 		corpus->fingerprint = hash64_combine(corpus->fingerprint, hash64(facts, sizeof facts));
 	}

@@ -18,7 +18,9 @@ struct corpus_settings {
 	bool skip_bad_records;    /* skip and count damaged records, instead of ERR_DATA */
 	bool quiet;               /* what files were read as is said with --verbose only: text that is read a second time */
 	int threads;              /* that may work ahead of corpus_next(); 0: one for each core */
-	const char *output; /* a file that is going to be written, which must not be among those that are read; NULL: none */
+	const char *const
+		*outputs; /* [output_count] files that are going to be written: none of those that are read may be one */
+	int output_count;
 };
 
 /* Reads files one after the other, with bounded memory: a document, some megabytes of lines or records for

@@ -287,6 +287,17 @@ static void test_input_is_not_overwritten(void **state)
 		       "vocab --overwrite --corpus '%s/texts/*.txt' --out %s/texts/all.txt", test_folder, test_folder);
 	assert_ok(file_read(test_path("texts/one.txt"), 4096, &text));
 	assert_string_equal(buffer_string(&text), sentence);
+	/* Shards have names of their own, with the ending of what they are made of. */
+	static const char *const names[] = {"named.json", "named.held_out.bin"};
+	for (int i = 0; i < 2; i++) {
+		put(names[i], sentence);
+		assert_program(ERR_USAGE, "is one of the files to read",
+			       "prepare --corpus %s/%s --input_form text --held_out_fraction 0.5 --vocab_file %s/vocab.txt --out "
+			       "%s/named",
+			       test_folder, names[i], test_folder, test_folder);
+		assert_ok(file_read(test_path(names[i]), 4096, &text));
+		assert_string_equal(buffer_string(&text), sentence);
+	}
 	buffer_release(&text);
 }
 

@@ -1,6 +1,7 @@
 /* Compressed streams and lines of them. The first byte chooses the size of the reads and, if it is odd, reading ahead. */
 #include <zlib.h>
 #include "base/buffer.h"
+#include "base/path.h"
 #include "formats/stream.h"
 #define POOL_BZIP2
 #define POOL_ZSTD
