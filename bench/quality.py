@@ -28,12 +28,12 @@ import json
 import math
 import os
 import shlex
-import shutil
-import statistics
 import struct
 import subprocess
 import sys
 import tempfile
+
+from task_scores import fine_tune, read_json, spread, tasks, write_json
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 p.add_argument("--corpus", nargs="+", required=True)
@@ -78,7 +78,7 @@ ADDITIONS = {
 
 
 def runs():
-    """(name, kind, minutes, options of bertc): kind is a recipe of bertc or of quality_peer.py."""
+    """All of them: (name, kind, minutes, options of bertc); kind is a recipe of bertc or of quality_peer.py."""
     out = []
     short, long = min(a.minutes), max(a.minutes)
     for minutes in sorted(a.minutes):
@@ -89,9 +89,11 @@ def runs():
         if minutes == short:
             out += [(f"fast-{short:g}-without-{name}", "fast", short, options) for name, options in CHANGES.items()]
             out += [(f"fast-{short:g}-with-{name}", "fast", short, options) for name, options in ADDITIONS.items()]
-    wanted = lambda name, kind: not a.only or any(fnmatch.fnmatch(name, only) or (only == "bertc" and kind in ("original", "fast"))
-                                                  for only in a.only)
-    return [run for run in out if wanted(run[0], run[1])]
+    return out
+
+
+def wanted(name, kind):
+    return not a.only or any(fnmatch.fnmatch(name, only) or (only == "bertc" and kind in ("original", "fast")) for only in a.only)
 
 
 def path(*parts):
@@ -138,7 +140,7 @@ def processor_seconds(command):
 
 def kept(key, measure):
     """A measurement that is made once."""
-    costs = json.load(open(path("costs.json"))) if os.path.exists(path("costs.json")) else {}
+    costs = read_json(path("costs.json"))
     if key not in costs:
         costs[key] = measure()
         write_json(path("costs.json"), costs)
@@ -209,45 +211,6 @@ def curve(name):
     return list({r["step"]: 100 * r["eval_mlm_accuracy"] for r in metrics(name) if "eval_mlm_accuracy" in r}.values())
 
 
-def tasks():
-    for task in a.task:
-        name, options = task.split("=", 1)
-        name, measure = name.split(":")
-        yield name, measure, shlex.split(options)
-
-
-def fine_tune(name, model):
-    """Adds the scores of tasks and seeds that are missing to those in FOLDER/tasks/NAME.json."""
-    file = path("tasks", name + ".json")
-    scores = json.load(open(file)) if os.path.exists(file) else {}
-    for task, measure, options in tasks():
-        for seed in range(1, a.seeds + 1):
-            if str(seed) in scores.get(task, {}):
-                continue
-            folder = path("tasks", name, f"{task}-{seed}")
-            run(bertc, "finetune", "--model", model, *options, "--seed", seed, "--out", folder, "--hidden_dropout_prob", 0.1,
-                "--attention_probs_dropout_prob", 0.1, "--save_checkpoints_steps", 0, "--threads", threads, "--no_progress", "--quiet",
-                stdout=subprocess.DEVNULL)
-            scores.setdefault(task, {})[str(seed)] = json.load(open(os.path.join(folder, "eval_results.json")))[measure]
-            write_json(file, scores)
-            shutil.rmtree(folder)
-    return scores
-
-
-def write_json(file, value):
-    os.makedirs(os.path.dirname(file), exist_ok=True)
-    with open(file + ".new", "w") as out:
-        json.dump(value, out, indent=1)
-    os.replace(file + ".new", file)
-
-
-def spread(scores):
-    values = [100 * s for s in scores.values()]
-    if not values:
-        return ""
-    return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
-
-
 def goal(results, reached, slow):
     """Does one run come to where another is?"""
     if reached not in results or not [s for s in slow if s in results]:
@@ -258,13 +221,12 @@ def goal(results, reached, slow):
 
 
 def report():
-    names = [name for name, _, _ in tasks()]
+    names = [name for name, _, _ in tasks(a.task)]
     results, lines = {}, []
     head = ["run", "updates", "million tokens", "masked-word loss", "accuracy", *names]
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for name in ["untrained"] + [r[0] for r in runs()]:
-        scores = json.load(open(path("runs", name + ".json"))) if os.path.exists(path("runs", name + ".json")) else None
-        scored = json.load(open(path("tasks", name + ".json"))) if os.path.exists(path("tasks", name + ".json")) else {}
+        scores, scored = read_json(path("runs", name + ".json")), read_json(path("tasks", name + ".json"))
         if scores:
             results[name] = scores
         if not scores and not scored:
@@ -288,15 +250,16 @@ def report():
 
 def main():
     if a.list:
-        print("\n".join(f"{name:32} {minutes:6g} minutes" for name, _, minutes, _ in runs()))
+        print("\n".join(f"{name:32} {minutes:6g} minutes" for name, kind, minutes, _ in runs() if wanted(name, kind)))
         return
     os.makedirs(path("runs"), exist_ok=True)
     prepare()
-    if a.task and not os.path.exists(path("tasks", "untrained.json")):
+    if a.task and not os.path.exists(path("runs", "untrained", "final")):
         run(*pretraining(path("runs", "untrained"), "--num_train_steps", 1, "--learning_rate", 0, "--train_batch_size", 1,
                          "--eval_steps", 0, "--threads", threads))
-        fine_tune("untrained", path("runs", "untrained", "final"))
-    for name, kind, minutes, options in runs():
+    if a.task:
+        fine_tune(bertc, path("tasks", "untrained.json"), path("runs", "untrained", "final"), a.task, a.seeds, threads)
+    for name, kind, minutes, options in [run for run in runs() if wanted(*run[:2])]:
         if os.path.exists(path("stop")):
             print(f"stopped before {name}: remove {path('stop')} and run the same command again")
             return
@@ -306,7 +269,7 @@ def main():
             report()
         model = None if kind == "cramming" else path("runs", name, "final")
         if model and a.task:
-            fine_tune(name, model)
+            fine_tune(bertc, path("tasks", name + ".json"), model, a.task, a.seeds, threads)
             report()
     print(report() + "\nall is done")
 
