@@ -3,20 +3,25 @@
 
     python bench/batch.py --corpus PATH... --work FOLDER [--steps 2000] [--seeds 1,2,3] [--layers 2] [--hidden 128] [--length 64]
                           [--vocab_size 4000] [--learning_rate 1e-3] [--per_rank 100] [--ranks 4] [--max_time MINUTES]
+                          [--options "--recipe fast"] [--task NAME:MEASURE=OPTIONS]... [--task_seeds 1]
 
 A seed decides initial weights, order, masks and dropout; all runs of it begin with the same weights. --one_process computes
 the larger batch in one process: the same curve up to rounding, which is checked over the first steps of the first seed. Held-out
 text is the same for all. Results are kept: run it again, also after --max_time, to resume. Prints, at each evaluation, means
 and standard deviations over seeds, and the difference to the small batch with its standard error (pairs of the same seed),
-for the same steps and for the same text.
+for the same steps and for the same text. With --task (task_scores.py), the finished models are fine-tuned too, and the last table has
+their scores, and how far those of the larger batch are from those of the small one, in per cent of these.
 """
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
 import time
+
+from task_scores import fine_tune, tasks
 
 p = argparse.ArgumentParser()
 p.add_argument("--corpus", nargs="+", required=True)
@@ -35,6 +40,10 @@ p.add_argument("--scales", default="none,linear,sqrt", help="of the larger batch
 p.add_argument("--seeds", default="1,2,3")
 p.add_argument("--precision", default="fp32")
 p.add_argument("--one_process", action="store_true")
+p.add_argument("--options", default="", help="of every run of pretrain")
+p.add_argument("--task", action="append", default=[])
+p.add_argument("--task_seeds", type=int, default=1, help="of fine-tuning, for each finished model")
+p.add_argument("--threads", type=int, default=1)
 p.add_argument("--max_time", type=float, help="minutes, after which it stops")
 a = p.parse_args()
 began = time.monotonic()
@@ -65,7 +74,7 @@ def train(name, seed, batch, *more):
           "--model", path("config.json"), "--out", path(f"{name}-{seed}"), "--num_train_steps", a.steps, "--num_warmup_steps",
           a.steps // 10, "--learning_rate", a.learning_rate, "--max_seq_length", a.length, "--eval_steps",
           a.steps // a.evaluations, "--eval_instances", 0, "--save_checkpoints_steps", 0, "--save_best", "false", "--seed", seed,
-          "--precision", a.precision, "--log_steps", 10, "--threads", 1, *batch, *more)
+          "--precision", a.precision, "--log_steps", 10, "--threads", a.threads, *shlex.split(a.options), *batch, *more)
 
 
 def rows(name, seed, key):
@@ -135,3 +144,20 @@ for name, runs in scores.items():
             here = name != f"{small}" and at <= a.steps
             cells += [difference(of(name, step, *key), of(f"{small}", at, *key)) if here else "" for key in keys]
         print(f"| {name} | {step} | {' | '.join(cells)} |")
+
+if a.task:
+    names = [name for name, _, _ in tasks(a.task)]
+    print("\n| batch, learning rate | " + " | ".join(names) + " |\n" + "|---" * (1 + len(names)) + "|")
+    means = {}
+    for name in scores:
+        for seed in seeds:
+            scored = fine_tune(a.bertc, path("tasks", f"{name}-{seed}.json"), path(f"{name}-{seed}", "final"), a.task, a.task_seeds,
+                               a.threads)
+            for task in names:
+                means.setdefault((name, task), []).append(100 * statistics.mean(scored[task].values()))
+    for name in scores:
+        cells = [spread(means[name, task]) for task in names]
+        if name != f"{small}":
+            base = {task: statistics.mean(means[f"{small}", task]) for task in names}
+            cells = [f"{cell} ({100 * (statistics.mean(means[name, task]) / base[task] - 1):+.2f} %)" for cell, task in zip(cells, names)]
+        print(f"| {name} | {' | '.join(cells)} |")
