@@ -35,7 +35,7 @@ struct training_settings {
 	double skip_spikes, loss_scale, init_loss_scale;
 	/* optimiser */
 	const char *optimizer, *schedule, *scale_learning_rate, *trust_ratio, *gradient_normalization;
-	int64_t learning_rate_batch_size, num_warmup_steps, num_decay_steps;
+	int64_t learning_rate_batch_size, num_warmup_steps, min_warmup_steps, num_decay_steps;
 	double learning_rate, min_learning_rate, weight_decay, max_grad_norm, adam_beta1, adam_beta2, adam_epsilon;
 	double warmup_proportion, poly_degree, max_trust_ratio;
 	bool bias_correction, gradient_averaging;
@@ -430,6 +430,15 @@ struct training_settings {
 		 .alias = "warmup_ratio lr_warmup_fraction",                                                                     \
 		 .fallback_text = "not used",                                                                                    \
 		 .help = "warm-up as a share of all steps, instead of num_warmup_steps"},                                        \
+		{.name = "min_warmup_steps",                                                                                     \
+		 .section = phase,                                                                                               \
+		 .type = OPTION_INTEGER,                                                                                         \
+		 .field = offsetof(settings, member.min_warmup_steps),                                                           \
+		 .fallback = "0",                                                                                                \
+		 .range = "0..",                                                                                                 \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .value_name = "N",                                                                                              \
+		 .help = "with warmup_proportion: at least this many steps, but no more than a third of the run"},               \
 		{.name = "num_decay_steps",                                                                                      \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \

@@ -116,6 +116,7 @@ struct phase_settings training_phase(const struct options *phase, const struct t
 				.poly_degree = training_number(phase, "poly_degree", settings->poly_degree),
 				.warmup_proportion = training_number(phase, "warmup_proportion", settings->warmup_proportion),
 				.decay_steps = settings->num_decay_steps,
+				.min_warmup_steps = settings->min_warmup_steps,
 				.warmup_steps = integer(phase, "num_warmup_steps", settings->num_warmup_steps),
 			},
 	};

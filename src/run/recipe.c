@@ -95,9 +95,10 @@ struct optimizer_settings recipe_optimizer(const struct recipe *recipe)
 static enum status choose_warmup(struct rate_settings *rate, int64_t steps, struct choices *choices)
 {
 	int64_t tenth = steps / 10 < 10000 ? steps / 10 : 10000;
+	int64_t share = (int64_t)floor(rate->warmup_proportion * (double)steps);
+	int64_t least = rate->min_warmup_steps < steps / 3 ? rate->min_warmup_steps : steps / 3;
 	if (rate->warmup_steps < 0 && rate->warmup_proportion >= 0)
-		TRY(choose_integer(choices, "num_warmup_steps", (int64_t)floor(rate->warmup_proportion * (double)steps),
-				   &rate->warmup_steps));
+		TRY(choose_integer(choices, "num_warmup_steps", share > least ? share : least, &rate->warmup_steps));
 	else if (rate->warmup_steps < 0)
 		TRY(choose_integer(choices, "num_warmup_steps", tenth, &rate->warmup_steps));
 	if (rate->warmup_steps > steps)

@@ -150,6 +150,14 @@ static void warmup_as_a_share(void **state)
 	/* NVIDIA's code does not round it. */
 	rate.schedule = "nvidia_poly";
 	assert_near(rate_schedule(&rate, 95, 32).warmup_steps, 9.5, 1e-12);
+	rate.warmup_steps = -1;
+	rate.min_warmup_steps = 20;
+	assert_ok(rate_choose(&rate, &recipe, 95, batch, &choices));
+	assert_int_equal(rate.warmup_steps, 20);
+	rate.warmup_steps = -1;
+	rate.min_warmup_steps = 50;
+	assert_ok(rate_choose(&rate, &recipe, 95, batch, &choices));
+	assert_int_equal(rate.warmup_steps, 31); /* a third */
 	rate.warmup_steps = 96;
 	assert_error(ERR_USAGE, "--num_warmup_steps 96", rate_choose(&rate, &recipe, 95, batch, &choices));
 	rate.warmup_steps = 0;
