@@ -70,6 +70,11 @@ enum status file_read(const char *path, size_t limit, struct buffer *out)
 		buffer_append(out, piece, (size_t)got);
 		TRY_GOTO(buffer_status(out), done);
 	}
+	/* Whoever writes to it may come later: nothing is not what it holds. */
+	if (out->size == 0 && S_ISFIFO(facts.st_mode)) {
+		status = error_set(ERR_DATA, "'%s': a pipe that nothing was written to", path);
+		error_hint("start what writes to it first, or give a file");
+	}
 done:
 	close(fd);
 	if (status != OK)

@@ -249,10 +249,9 @@ enum status options_note_edits(const struct options *options, const struct json 
 		if (status != OK ||
 		    (record_value(edited, shown_name, &now) == OK && same_value(row, buffer_string(&now), buffer_string(&then))))
 			continue;
-		log_warning(
-			"'%s' has another %s than '%s', with which the run was begun and which still holds: that file is only "
-			"a copy of the settings, and is now written again",
-			shown_name, row->name, buffer_string(&then));
+		log_warning("'%s' was edited, but is only a copy of the run's settings: --%s stays '%s', and the file is written "
+			    "again",
+			    shown_name, row->name, buffer_string(&then));
 	}
 	buffer_release(&then);
 	buffer_release(&now);

@@ -438,7 +438,7 @@ struct training_settings {
 		 .range = "0..",                                                                                                 \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "N",                                                                                              \
-		 .help = "with warmup_proportion: at least this many steps, but no more than a third of the run"},               \
+		 .help = "without num_warmup_steps: at least this many steps, but no more than a third of the run"},             \
 		{.name = "num_decay_steps",                                                                                      \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \

@@ -95,12 +95,10 @@ struct optimizer_settings recipe_optimizer(const struct recipe *recipe)
 static enum status choose_warmup(struct rate_settings *rate, int64_t steps, struct choices *choices)
 {
 	int64_t tenth = steps / 10 < 10000 ? steps / 10 : 10000;
-	int64_t share = (int64_t)floor(rate->warmup_proportion * (double)steps);
+	int64_t wanted = rate->warmup_proportion >= 0 ? (int64_t)floor(rate->warmup_proportion * (double)steps) : tenth;
 	int64_t least = rate->min_warmup_steps < steps / 3 ? rate->min_warmup_steps : steps / 3;
-	if (rate->warmup_steps < 0 && rate->warmup_proportion >= 0)
-		TRY(choose_integer(choices, "num_warmup_steps", share > least ? share : least, &rate->warmup_steps));
-	else if (rate->warmup_steps < 0)
-		TRY(choose_integer(choices, "num_warmup_steps", tenth, &rate->warmup_steps));
+	if (rate->warmup_steps < 0)
+		TRY(choose_integer(choices, "num_warmup_steps", wanted > least ? wanted : least, &rate->warmup_steps));
 	if (rate->warmup_steps > steps)
 		return error_set(ERR_USAGE, "--num_warmup_steps %" PRId64 " is more than the %" PRId64 " steps of the run",
 				 rate->warmup_steps, steps);
@@ -184,6 +182,6 @@ struct schedule rate_schedule(const struct rate_settings *rate, int64_t steps, i
 	};
 	/* NVIDIA's compares shares of the run, without rounding them to steps. */
 	if (schedule.shape == SCHEDULE_NVIDIA_POLY && rate->warmup_proportion > 0)
-		schedule.warmup_steps = rate->warmup_proportion * (double)steps;
+		schedule.warmup_steps = fmax(schedule.warmup_steps, rate->warmup_proportion * (double)steps);
 	return schedule;
 }

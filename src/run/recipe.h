@@ -34,7 +34,7 @@ struct rate_settings {
 	const char *schedule;       /* of SCHEDULE_NAMES */
 	double poly_degree, warmup_proportion;
 	int64_t warmup_steps;
-	int64_t min_warmup_steps; /* with a proportion: at least so many, but no more than a third of all */
+	int64_t min_warmup_steps; /* of what is chosen: at least so many, but no more than a third of all */
 	int64_t decay_steps;      /* of the schedule wsd; 0 is open */
 };
 

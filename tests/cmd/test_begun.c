@@ -98,7 +98,7 @@ static void edited_settings(void **state)
 	assert_program(STOPPED, "", RUN("edited", "--stop_at_step 3"));
 	rewrite("edited/settings.json", "\"learning_rate\": \"3e-3\"", "\"learning_rate\": 0.5");
 	rewrite("edited/settings.json", "\"seed\": \"7\"", "\"seed\": \"007\""); /* the same number */
-	assert_program(STOPPED, "settings.json' has another learning_rate than '3e-3'",
+	assert_program(STOPPED, "--learning_rate stays '3e-3'",
 		       "pretrain --out %s/edited --stop_at_step 4", folder);
 	assert_null(strstr(buffer_string(&program_errors), "another seed"));
 	assert_program(STOPPED, "", "pretrain --out %s/edited --stop_at_step 5", folder);

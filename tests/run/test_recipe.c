@@ -158,6 +158,12 @@ static void warmup_as_a_share(void **state)
 	rate.min_warmup_steps = 50;
 	assert_ok(rate_choose(&rate, &recipe, 95, batch, &choices));
 	assert_int_equal(rate.warmup_steps, 31); /* a third */
+	assert_near(rate_schedule(&rate, 95, 32).warmup_steps, 31, 1e-12); /* of nvidia_poly, too */
+	rate.warmup_steps = -1;
+	rate.warmup_proportion = -1;
+	rate.min_warmup_steps = 12;
+	assert_ok(rate_choose(&rate, &recipe, 95, batch, &choices));
+	assert_int_equal(rate.warmup_steps, 12); /* a tenth is less */
 	rate.warmup_steps = 96;
 	assert_error(ERR_USAGE, "--num_warmup_steps 96", rate_choose(&rate, &recipe, 95, batch, &choices));
 	rate.warmup_steps = 0;
