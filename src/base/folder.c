@@ -369,7 +369,7 @@ enum status folder_lock_check(const char *path, const struct file_stamp *taken)
 	char lock[PATH_BYTES];
 	TRY(path_join(lock, path, ".lock"));
 	struct file_stamp now = file_stamp_at(lock);
-	if (taken->inode != 0 && taken->inode == now.inode && taken->device == now.device)
+	if (file_stamp_is_same_file(taken, &now))
 		return OK;
 	enum status status = error_set(ERR_LOCKED,
 				       "'%s' was removed or replaced while this run held it, so another run may be using the "

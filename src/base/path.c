@@ -109,7 +109,7 @@ enum status file_stamp_check(const char *path, const struct file_stamp *before, 
 	long long old = before->size, new = now->size;
 	if (now->inode == 0)
 		status = error_set(ERR_STATE, "'%s' was removed %s", path, when);
-	else if (now->inode != before->inode || now->device != before->device)
+	else if (!file_stamp_is_same_file(now, before))
 		status = error_set(ERR_STATE, "'%s' was replaced by another file %s", path, when);
 	else if (new != old)
 		status = error_set(ERR_STATE, "'%s' %s %s: it had %lld bytes and now has %lld", path,

@@ -18,6 +18,11 @@ struct file_stamp {
 };
 struct file_stamp file_stamp_of(int descriptor);
 struct file_stamp file_stamp_at(const char *path);
+/* Are both the same file, by whatever names? Not if either is unknown. */
+static inline bool file_stamp_is_same_file(const struct file_stamp *a, const struct file_stamp *b)
+{
+	return a->inode != 0 && a->inode == b->inode && a->device == b->device;
+}
 /* ERR_STATE that says how the file has changed, if it has: cut, grown, written to, replaced, gone. `when` ends the sentence
  * "'x' was cut ...": "while it was read". A zero stamp `before` is never changed. */
 MUST_USE enum status file_stamp_check(const char *path, const struct file_stamp *before, const struct file_stamp *now,

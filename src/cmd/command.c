@@ -225,7 +225,7 @@ static enum status report_problems(const struct options *options)
 static enum status check_input(const char *path, const char *name, const char *out, const struct file_stamp *written)
 {
 	struct file_stamp read = path ? file_stamp_at(path) : (struct file_stamp){0};
-	if (read.inode == 0 || read.inode != written->inode || read.device != written->device)
+	if (!file_stamp_is_same_file(&read, written))
 		return OK;
 	enum status status = error_set(ERR_USAGE, "--out '%s' is the same file as %s'%s', which is read: it would be overwritten",
 				       out, name, path);

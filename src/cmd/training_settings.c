@@ -257,9 +257,9 @@ void training_note_shared(const struct options *options, const char *train, cons
 	expand(options, other, &scored);
 	for (int64_t i = 0; i < scored.count; i++) {
 		struct file_stamp file = file_stamp_at(scored.names[i]);
-		for (int64_t k = 0; k < trained.count && file.inode != 0; k++) {
+		for (int64_t k = 0; k < trained.count; k++) {
 			struct file_stamp own = file_stamp_at(trained.names[k]);
-			if (own.inode != file.inode || own.device != file.device)
+			if (!file_stamp_is_same_file(&own, &file))
 				continue;
 			log_warning("--%s '%s' is also one of the files of --%s: scores on it say nothing about other texts",
 				    other, scored.names[i], train);

@@ -168,7 +168,7 @@ static enum status check_outputs(const struct corpus *corpus, int64_t index)
 	const struct file_stamp *read = &corpus->stamps[index];
 	for (int i = 0; i < corpus->settings.output_count; i++) {
 		struct file_stamp written = file_stamp_at(corpus->settings.outputs[i]);
-		if (written.inode == 0 || written.inode != read->inode || written.device != read->device)
+		if (!file_stamp_is_same_file(&written, read))
 			continue;
 		enum status status = error_set(ERR_USAGE, "'%s' is one of the files to read, and would be overwritten",
 					       corpus->files.names[index]);
