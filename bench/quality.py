@@ -72,7 +72,9 @@ ADDITIONS = {
     "masked_0.3": "--masked_lm_prob 0.3",
     "masked_0.4": "--masked_lm_prob 0.4",
     "wsd": "--schedule wsd",
-    "batch_256": "--train_batch_size 256",
+    "batch_32": "--train_batch_size 32",
+    "batch_64": "--train_batch_size 64",
+    "rate_5e-4": "--learning_rate 5e-4",
     "rate_2e-3": "--learning_rate 2e-3",
 }
 

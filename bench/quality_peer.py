@@ -10,8 +10,8 @@ run_mlm   what run_mlm.py of transformers does with no option but files and a co
 cramming  Geiping and Goldstein 2022, their final recipe in the width and depth that is asked for: pre-norm, GeGLU, no biases, scaled
           sinusoidal positions, 25 % masked, predictions at masked positions alone without a transform, dropout 0, AdamW (1e-3, beta2 0.98,
           epsilon 1e-12, weight decay 0.01), clipping at 0.5, a rate that rises and falls over the budget, batches that grow over 60 % of it
-          (here from 16 to 256 sequences of 128; theirs, on a GPU, to 8,192), bf16. transformers has no class for this model, so that it is
-          scored here, and on no task.
+          (here from 16 to 256 sequences of 128; theirs, on a GPU, to 8,192), bf16 where the processor has instructions for it.
+          transformers has no class for this model, so that it is scored here, and on no task.
 
 The time is that of training, loading and saving, not of scoring. With --costs it is not taken from the clock: every update counts for so
 many seconds, and for so many more with each of its sequences. --measure prints these two, in processor seconds on one thread (the smallest
@@ -56,6 +56,8 @@ if not a.measure and (not a.seconds or not a.out):
 if a.measure:
     a.threads = 1
 torch.set_num_threads(a.threads)
+# PyTorch emulates bf16 elsewhere, which is several times slower than fp32.
+BF16 = a.recipe == "cramming" and (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 vocabulary = open(a.vocab, encoding="utf-8").read().split("\n")
 vocabulary = vocabulary[:-1] if vocabulary[-1] == "" else vocabulary
 PAD, CLS, SEP, MASK = (vocabulary.index(w) for w in ("[PAD]", "[CLS]", "[SEP]", "[MASK]"))
@@ -192,7 +194,7 @@ def update(model, optimizer, data, first, size):
     total = sum(len(labels) for _, _, labels in batches)
     loss = 0.0
     for ids, rows, labels in batches:
-        with torch.autocast("cpu", torch.bfloat16, enabled=a.recipe == "cramming"):
+        with torch.autocast("cpu", torch.bfloat16, enabled=BF16):
             part = F.cross_entropy(logits_of(model, ids, rows).float(), labels, reduction="sum") / total
         part.backward()
         loss += part.item()

@@ -135,6 +135,9 @@ static enum status check_out(const char *path, bool overwrite)
 	char folder[PATH_BYTES] = ".";
 	const char *slash = strrchr(path, '/');
 
+	if (strcmp(path, "-") == 0)
+		return error_set(ERR_USAGE,
+				 "--out -: a vocabulary is not written to standard output; give a file, such as vocab.txt");
 	if (slash && (size_t)(slash - path) >= sizeof folder)
 		return error_set(ERR_USAGE, "--out: the path is too long");
 	if (slash) {

@@ -101,6 +101,7 @@ static void test_bad_commands(void **state)
 	fails(ERR_USAGE, "text_form", "vocab --corpus %s --out %s --text_form prose", text_path, out_path);
 	fails(ERR_USAGE, "no folder", "vocab --corpus %s --out %s/none/vocab.txt", text_path, test_folder);
 	fails(ERR_USAGE, "is a folder", "vocab --corpus %s --out %s", text_path, test_folder);
+	fails(ERR_USAGE, "standard output", "vocab --corpus %s --out -", text_path);
 	fails(ERR_USAGE, "none.txt", "vocab --corpus %s/none.txt --out %s", test_folder, out_path);
 	put(test_path("words.txt"), "beta\n alpha\t\r\n\nbeta\n", 20);
 	fails(ERR_USAGE, "'beta' occurs twice", "vocab --corpus %s --out %s --user_words %s", text_path, out_path,
