@@ -180,6 +180,14 @@ static enum status run_pretrain(struct options *options)
 	return status == OK ? OK : error_restore(&error);
 }
 
+/* --time asks for the best model, not for BERT's. */
+static enum status complete_pretrain(struct options *options)
+{
+	if (options_given(options, "time") && !options_given(options, "recipe"))
+		TRY(options_set(options, "recipe", "fast", ORIGIN_CHOSEN));
+	return recipes_read(options);
+}
+
 /* --time decides how long the run is. */
 static enum status check_time(const struct options *options)
 {
@@ -220,6 +228,6 @@ const struct command command_pretrain = {
 	.foreign = pretrain_foreign,
 	.settings_bytes = sizeof(struct pretrain_settings),
 	.check = check_pretrain,
-	.complete = recipes_read,
+	.complete = complete_pretrain,
 	.run = run_pretrain,
 };

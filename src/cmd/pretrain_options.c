@@ -179,8 +179,9 @@ const struct option pretrain_options[] = {
 	 .value_name = "TIME",
 	 .alias = "total_training_time",
 	 .fallback_text = "not used",
-	 .help = "make the best model in this time (3h, 45m, ...): what is left open of model, batch, and length follows from "
-		 "the speed of this machine, and the schedule ends when the time does; interruptions do not count"},
+	 .help = "make the best model in this time (3h, 45m, ...): the recipe is fast unless one is given, what is left open of "
+		 "model, batch, and length follows from the speed of this machine, and the schedule ends when the time does; "
+		 "interruptions do not count"},
 	BATCH_OPTIONS(struct pretrain_settings, training, "phase", "instances", "from the model"),
 	SAVING_OPTIONS(struct pretrain_settings, training, "phase", "a twentieth of the run"),
 	{.name = "save_best",

@@ -41,7 +41,7 @@ enum status recipes_read(struct options *options)
 {
 	char path[PATH_BYTES];
 	struct buffer name = {0};
-	if (!options_given(options, "recipe"))
+	if (options_origin(options, "recipe") == ORIGIN_DEFAULT)
 		return OK;
 	enum status status = find(options_value(options, "recipe", &name), path);
 	if (status == OK)

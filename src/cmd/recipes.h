@@ -13,10 +13,10 @@
 		.name = "recipe", .type = OPTION_CHOICE, .field = place, .range = RECIPE_NAMES, .fallback = "original",          \
 		.role = ROLE_RESULT, .value_name = "NAME",                                                                       \
 		.help = "settings to begin with: as BERT was published (original), or what has since been found to give a "      \
-			"better model in the same time (fast); any other option takes precedence"                                \
+			"better model in the same time (fast, which --time chooses); any other option takes precedence"          \
 	}
 
-/* Reads the recipe that the option `recipe` names, if it was given. */
+/* Reads the recipe that the option `recipe` names, if it was given or chosen. */
 MUST_USE enum status recipes_read(struct options *options);
 
 #endif

@@ -62,6 +62,20 @@ static void origins(void **state)
 	assert_program(2, "--recipe must be one of original|fast, not 'quick'", "pretrain --recipe quick --print_config");
 }
 
+/* Who asks for the best model in a time has not asked for BERT's recipe. */
+static void a_given_time_takes_the_better_one(void **state)
+{
+	(void)state;
+	assert_program(0, "", "pretrain --time 1h --print_config");
+	assert_printed("recipe = fast  # chosen\n");
+	assert_printed("next_sentence = none  # recipe\n");
+	assert_program(0, "", "pretrain --time 1h --recipe original --print_config");
+	assert_printed("next_sentence = pairs  # recipe\n");
+	assert_program(0, "", "pretrain --time 1h --next_sentence pairs --print_config");
+	assert_printed("next_sentence = pairs  # command line\n");
+	assert_printed("adam_beta2 = 0.98  # recipe\n");
+}
+
 /* A warm-up in steps replaces the recipe's share of the run. */
 static void other_words_for_the_same(void **state)
 {
@@ -158,7 +172,7 @@ int main(void)
 		cmocka_unit_test(original_is_the_default),  cmocka_unit_test(origins),
 		cmocka_unit_test(other_words_for_the_same), cmocka_unit_test(resumed),
 		cmocka_unit_test(evaluations_compare),      cmocka_unit_test(planned),
-		cmocka_unit_test(copies_are_left_out),
+		cmocka_unit_test(copies_are_left_out),      cmocka_unit_test(a_given_time_takes_the_better_one),
 	};
 	return cmocka_run_group_tests_name("recipes", tests, setup, program_teardown);
 }
