@@ -169,7 +169,7 @@ struct training_settings {
 		.name = "micro_batch_tokens", .section = phase, .type = OPTION_INTEGER,                                          \
 		.field = offsetof(settings, member.micro_batch_tokens), .range = "128..1048576", .role = ROLE_RESULT,            \
 		.value_name = "N|auto", .alias = "micro_batch", .automatic = "auto",                                             \
-		.fallback_text = "8192; on GPUs what fits into the remaining memory, at most 65536",                             \
+		.fallback_text = "8192, less where memory has no room for it; on GPUs what fits into theirs, at most 65536",     \
 		.help = "maximum number of tokens computed at a time if gradient_accumulation_steps is not given"                \
 	}
 

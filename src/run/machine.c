@@ -131,6 +131,11 @@ enum status machine_find(struct machine *out, const struct machine_settings *set
 	return choose_device(out);
 }
 
+int32_t machine_local_ranks(const struct machine *machine)
+{
+	return machine->place.ranks.size > 1 ? machine->place.ranks.local_size : machine->ranks;
+}
+
 bool machine_launches(const struct machine *machine)
 {
 	return machine->place.ranks.size == 1 && machine->ranks > 1;

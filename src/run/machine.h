@@ -30,6 +30,8 @@ struct machine {
 /* Which rank this process is, and how many there are. Before any thread is started and before anything asks the GPU's driver,
  * which from then on sees this rank's GPU alone. */
 MUST_USE enum status machine_find(struct machine *out, const struct machine_settings *settings);
+/* How many ranks of the run share this process's machine, itself among them. */
+int32_t machine_local_ranks(const struct machine *machine);
 /* Is this process to start the ranks instead of being one? */
 bool machine_launches(const struct machine *machine);
 /* Meets the other ranks, once. [all] */

@@ -132,11 +132,16 @@ static enum status check_device(const struct memory_plan *plan, struct backend *
 	return status;
 }
 
+size_t plan_host_bytes(const struct memory_plan *plan, int32_t local_ranks)
+{
+	size_t first = plan->total - plan->device;
+	return first + (size_t)(local_ranks - 1) * (first - plan->checkpoint - plan->average);
+}
+
 enum status plan_check(const struct memory_plan *plan, struct backend *be, int32_t local_ranks)
 {
 	int64_t left = memory_available();
-	size_t first = plan->total - plan->device;
-	size_t others = (size_t)(local_ranks - 1) * (first - plan->checkpoint - plan->average), total = first + others;
+	size_t total = plan_host_bytes(plan, local_ranks);
 	TRY(check_device(plan, be));
 	if (left <= 0 || total <= (size_t)left)
 		return OK;

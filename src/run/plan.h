@@ -34,6 +34,8 @@ void plan_add_teacher(struct memory_plan *plan, size_t bytes, double flops);
 /* FLOPs of a step of full-length sequences with the usual share of predictions. */
 double plan_step_flops(const struct model_config *config, const struct model_heads *heads, int64_t batch_size, int32_t length);
 void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits, struct buffer *out);
+/* What so many ranks of one machine, one of them the first, take of its memory. */
+size_t plan_host_bytes(const struct memory_plan *plan, int32_t local_ranks);
 /* ERR_RESOURCE if the plan is larger than the memory this machine has left, where so many ranks run on it, one of them
  * the first, or than what this rank's device has left. */
 MUST_USE enum status plan_check(const struct memory_plan *plan, struct backend *be, int32_t local_ranks);

@@ -232,8 +232,7 @@ enum status run_plan(struct run *run)
 	TRY(machine_measure_rate(run->machine));
 	note_time(run);
 	/* Every rank looks before any of them takes its memory. */
-	int32_t local = machine->place.ranks.size > 1 ? machine->place.ranks.local_size : machine->ranks;
-	return ranks_agree(machine->comm, plan_check(&plan, machine->backend, local));
+	return ranks_agree(machine->comm, plan_check(&plan, machine->backend, machine_local_ranks(machine)));
 }
 
 /* ---- What the ranks must have in common ---- */

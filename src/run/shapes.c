@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "train/average.h"
 #include "train/ranks.h"
 
@@ -13,7 +14,8 @@ static int32_t larger(int32_t a, int32_t b)
 }
 
 #define USUAL_TOKENS 8192
-#define GPU_TOKENS 65536 /* more at a time make a GPU no faster */
+#define FEWEST_TOKENS 512 /* fewer save little memory, and cost much time */
+#define GPU_TOKENS 65536  /* more at a time make a GPU no faster */
 /* Of the memory a device has left, so much is given out: the rest is for libraries, and for what pages cost. */
 #define USED_SHARE 0.92
 
@@ -44,8 +46,8 @@ static struct memory_plan plan_of(const struct shapes *shapes, const struct shap
 	return plan;
 }
 
-/* Does the phase find room in so many bytes of the device? */
-static bool fits(struct shapes *shapes, int64_t index, int64_t tokens, double bytes)
+/* Of one phase with micro-batches of so many tokens. */
+static struct memory_plan plan_of_phase(struct shapes *shapes, int64_t index, int64_t tokens)
 {
 	struct run_phase *phase = &shapes->phases[index];
 	int32_t length = (int32_t)phase->settings.max_seq_length;
@@ -54,8 +56,33 @@ static bool fits(struct shapes *shapes, int64_t index, int64_t tokens, double by
 	batch_capacity_grow(&capacity, &phase->evaluation_capacity);
 	struct shape_limits limits =
 		model_shape_limits(&shapes->model->config, capacity, larger(shapes->longest_evaluated, length), true);
-	struct memory_plan plan = plan_of(shapes, &limits, &phase->settings, 0);
-	return (double)plan.device <= bytes;
+	size_t batches = shapes->source.reader_bytes(shapes->source.context, index, phase);
+	return plan_of(shapes, &limits, &phase->settings, batches);
+}
+
+/* Does the phase find room in so many bytes of the device? */
+static bool fits(struct shapes *shapes, int64_t index, int64_t tokens, double bytes)
+{
+	return (double)plan_of_phase(shapes, index, tokens).device <= bytes;
+}
+
+/* Tokens of a micro-batch on the host: the usual number, halved as long as a machine has no room for it. The sums of a gradient
+ * are rounded in another order then, which is better than no run. */
+static enum status choose_host_tokens(struct shapes *shapes, int64_t index, int64_t *out)
+{
+	const struct machine *machine = shapes->machine;
+	int32_t ranks = machine_local_ranks(machine);
+	int64_t left = memory_available(), tokens = USUAL_TOKENS;
+	for (; left > 0 && tokens > FEWEST_TOKENS; tokens /= 2) {
+		struct memory_plan plan = plan_of_phase(shapes, index, tokens);
+		if (plan_host_bytes(&plan, ranks) <= (size_t)left)
+			break;
+	}
+	double least = -(double)tokens;
+	if (machine->comm)
+		TRY(comm_max(machine->comm, &least, 1));
+	*out = (int64_t)-least;
+	return OK;
 }
 
 /* The smaller of what the ranks' devices have: of memory left, and of multiprocessors. */
@@ -95,8 +122,13 @@ static enum status choose_micro_batch(struct shapes *shapes, int64_t index, int6
 	int64_t *chosen = &phase->settings.micro_batch_tokens;
 	int64_t length = phase->settings.max_seq_length, part = step_part_examples(&phase->steps), high = GPU_TOKENS;
 	double left;
-	if (!be->functions->memory_left || phase->steps.accumulation_steps > 0)
+	if (phase->steps.accumulation_steps > 0)
 		return choose_integer(&phase->choices, "micro_batch_tokens", USUAL_TOKENS, chosen);
+	if (!be->functions->memory_left) {
+		int64_t tokens;
+		TRY(choose_host_tokens(shapes, index, &tokens));
+		return choose_integer(&phase->choices, "micro_batch_tokens", tokens, chosen);
+	}
 	TRY(ask_devices(shapes->machine, &left, &phase->waves.processors));
 	high = (below > 0 && below - 1 < high ? below - 1 : high) / length;
 	high = high < 1 ? 1 : high < part ? high : part;

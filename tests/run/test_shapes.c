@@ -1,6 +1,11 @@
 /* Micro-batches that fit a device's memory, on a device that is not here. */
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "test.h"
 #include "backend/described.h"
+#include "base/memory.h"
 #include "run/shapes.h"
 
 #define LENGTH 128
@@ -159,7 +164,7 @@ static void given_sizes_stay(void **state)
 	assert_int_equal(world.phase.choices.count, 0);
 	close_world(&world);
 
-	/* On the host, whose memory is not asked for, there is a usual size. */
+	/* On the host there is a usual size. */
 	open_world(&world, false);
 	assert_ok(shapes_choose(&world.shapes));
 	assert_int_equal(world.phase.settings.micro_batch_tokens, 8192);
@@ -168,6 +173,46 @@ static void given_sizes_stay(void **state)
 	assert_false(smaller);
 	close_world(&world);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadow memory is larger than any limit */
+static size_t host_bytes(struct world *world, int64_t tokens)
+{
+	world->phase.settings.micro_batch_tokens = tokens;
+	assert_ok(shapes_choose(&world->shapes));
+	struct memory_plan plan = shapes_memory(&world->shapes);
+	return plan_host_bytes(&plan, 1);
+}
+
+static size_t address_space_used(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lu", &pages), 1);
+	fclose(file);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The usual size is halved until the machine has room for it. */
+static void the_host_has_room_for_them(void **state)
+{
+	(void)state;
+	struct world world;
+	struct rlimit before, limit;
+	open_world(&world, false);
+	size_t half = host_bytes(&world, 4096), usual = host_bytes(&world, 8192);
+	assert_true(half < usual && memory_available() > (int64_t)half);
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	limit = before;
+	limit.rlim_cur = address_space_used() + (half + usual) / 2;
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	assert_int_equal(host_bytes(&world, 0), half);
+	assert_int_equal(world.phase.settings.micro_batch_tokens, 4096);
+	assert_int_equal(host_bytes(&world, 8192), usual); /* what was asked for */
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	close_world(&world);
+}
+#endif
 
 /* The room for all phases is that of the largest that is still to come. */
 static void phases_that_are_over_need_no_room(void **state)
@@ -200,6 +245,9 @@ int main(void)
 		cmocka_unit_test(a_share_of_the_batch_that_fits_is_one),
 		cmocka_unit_test(micro_batches_fit_into_what_is_left),
 		cmocka_unit_test(given_sizes_stay),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+		cmocka_unit_test(the_host_has_room_for_them),
+#endif
 		cmocka_unit_test(phases_that_are_over_need_no_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
