@@ -284,8 +284,8 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 		 format_counted(tokens, report.train.tokens + report.held_out.tokens, "token", "tokens"),
 		 100.0 * (double)(report.train.unknown_tokens + report.held_out.unknown_tokens) /
 			 (double)(report.train.tokens + report.held_out.tokens));
-	if (drop_copies)
-		log_note("left out: %s that are copies of earlier ones",
+	if (report.dropped[PREPARE_COPIED_DOCUMENT].count > 0)
+		log_note("left out: %s, each a copy of an earlier one",
 			 format_counted(documents, report.dropped[PREPARE_COPIED_DOCUMENT].count, "document", "documents"));
 	if (held_out_fraction > 0)
 		log_note("held out for evaluation: %s, %s",
