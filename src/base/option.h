@@ -190,8 +190,8 @@ void options_write_members(const struct options *options, struct json_writer *wr
 MUST_USE enum status options_resume(struct options *options, const struct json *record, const char *record_name,
 				    enum option_scope scope);
 /* The same for what the run begins with (ROLE_START, ROLE_ENTRY), which options_resume() leaves alone: a START option given
- * differently is ERR_STATE, and only a run that is not `trained` yet, which begins once more, takes what was not given. A record
- * from before these were recorded says nothing. */
+ * differently is ERR_STATE. What was not given is taken by a run that is not `trained` yet, which begins once more; a trained
+ * one takes only what a recipe has set. A record from before these were recorded says nothing. */
 MUST_USE enum status options_resume_start(struct options *options, const struct json *record, const char *record_name,
 					  bool trained);
 

@@ -168,7 +168,7 @@ static enum status resume_option(struct options *options, int index, const struc
 	if (value)
 		TRY(record_value(value, record_name, recorded));
 	/* Neither did a recipe have it then. */
-	if (!value && row->role == ROLE_RESULT && options->origin[index] == ORIGIN_RECIPE)
+	if (!value && (row->role == ROLE_RESULT || row->role == ROLE_START) && options->origin[index] == ORIGIN_RECIPE)
 		options_forget(options, row->name);
 	if (options->origin[index] < ORIGIN_FILE)
 		return value ? take_recorded(options, index, value, buffer_string(recorded), record_name) : OK;
@@ -224,7 +224,9 @@ enum status options_resume_start(struct options *options, const struct json *rec
 		known |= options->table[i].name && is_start(&options->table[i]) && found[i];
 	for (int i = 0; known && i < options->count; i++) {
 		const struct option *row = &options->table[i];
-		if (row->name && is_start(row) && (!trained || options->origin[i] >= ORIGIN_FILE))
+		/* What a recipe says now need not be what it said, or what another one said, when the run began. */
+		if (row->name && is_start(row) &&
+		    (!trained || options->origin[i] >= ORIGIN_FILE || options->origin[i] == ORIGIN_RECIPE))
 			TRY_GOTO(resume_option(options, i, found[i], record_name, &recorded, &scratch), done);
 	}
 done:

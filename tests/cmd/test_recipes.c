@@ -111,6 +111,24 @@ static void resumed(void **state)
 	buffer_release(&text);
 }
 
+/* --time chooses a recipe, but not for a run that began with another one: its record says what it began with. */
+static void a_recipe_chosen_later(void **state)
+{
+	(void)state;
+	const char *options =
+		"--time 1h --vocab_size 80 --train_batch_size 4 --max_seq_length 32 --eval_steps 2 --precision fp32 "
+		"--threads 1";
+	assert_program(75, "", "pretrain --corpus %s --model %s --out %s/timed --recipe original --stop_at_step 2 %s", corpus,
+		       config, test_folder, options);
+	assert_program(75, "", "pretrain --out %s/timed --stop_at_step 4 %s", test_folder, options);
+	struct buffer text = {0};
+	assert_ok(file_read(test_path("timed/settings.json"), 1 << 20, &text));
+	assert_non_null(strstr(buffer_string(&text), "\"recipe\": \"original\""));
+	assert_non_null(strstr(buffer_string(&text), "\"next_sentence\": \"pairs\""));
+	assert_non_null(strstr(buffer_string(&text), "\"init_attention\": \"random\""));
+	buffer_release(&text);
+}
+
 /* Whatever share is masked in training, evaluations mask the same words. */
 static void evaluations_compare(void **state)
 {
@@ -169,10 +187,15 @@ static void planned(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(original_is_the_default),  cmocka_unit_test(origins),
-		cmocka_unit_test(other_words_for_the_same), cmocka_unit_test(resumed),
-		cmocka_unit_test(evaluations_compare),      cmocka_unit_test(planned),
-		cmocka_unit_test(copies_are_left_out),      cmocka_unit_test(a_given_time_takes_the_better_one),
+		cmocka_unit_test(original_is_the_default),
+		cmocka_unit_test(origins),
+		cmocka_unit_test(other_words_for_the_same),
+		cmocka_unit_test(resumed),
+		cmocka_unit_test(a_recipe_chosen_later),
+		cmocka_unit_test(evaluations_compare),
+		cmocka_unit_test(planned),
+		cmocka_unit_test(copies_are_left_out),
+		cmocka_unit_test(a_given_time_takes_the_better_one),
 	};
 	return cmocka_run_group_tests_name("recipes", tests, setup, program_teardown);
 }
