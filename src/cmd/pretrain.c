@@ -1,6 +1,7 @@
 /* bertc pretrain: raw text to a trained model folder. The command fills src/run's structs from its options, shows and records
  * them, and lets the run do the work (run/run.h). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/duration.h"
@@ -188,6 +189,16 @@ static enum status complete_pretrain(struct options *options)
 	return recipes_read(options);
 }
 
+/* "--time 3" is three seconds by the rules of times, and hardly what was meant. */
+static enum status check_unit(const char *time, double seconds)
+{
+	if (seconds >= 60 || time[strspn(time, "0123456789.")] != '\0')
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--time %s means seconds, too few to train a model", time);
+	error_hint("give a unit: %sh, %sm, or %ss if seconds are meant", time, time, time);
+	return status;
+}
+
 /* --time decides how long the run is. */
 static enum status check_time(const struct options *options)
 {
@@ -197,6 +208,7 @@ static enum status check_time(const struct options *options)
 	if (!options_given(options, "time"))
 		return OK;
 	TRY(duration_parse(settings->time, &seconds));
+	TRY(check_unit(settings->time, seconds));
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
 		if (options_given(options, others[i]))
 			return error_set(ERR_USAGE, "give either --time or --%s, not both", others[i]);

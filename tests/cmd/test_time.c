@@ -86,6 +86,7 @@ static void does_not_go_with_a_length(void **state)
 	assert_program(2, "one phase", "pretrain --corpus %s --out %s/no --time 1h --phase2.max_seq_length 64", corpus,
 		       test_folder);
 	assert_program(2, "time", "pretrain --corpus %s --out %s/no --time soon", corpus, test_folder);
+	assert_program(2, "--time 3 means seconds", "pretrain --corpus %s --out %s/no --time 3", corpus, test_folder);
 }
 
 /* About 20 tokens per parameter: a minute and a day of two cores, and days of GPUs. */
