@@ -89,7 +89,7 @@ void command_list_help(struct buffer *out)
 {
 	buffer_text(out, "bertc: from raw text to a BERT model you can ship\n\nUsage: bertc COMMAND [options]\n\n"
 			 "The main job, from text to a trained model:\n"
-			 "    bertc pretrain --corpus 'text/*' --out runs/mine\n\nCommands\n");
+			 "    bertc pretrain --corpus 'text/*' --time 3h --out runs/mine\n\nCommands\n");
 	for (int i = 0; commands[i]; i++)
 		buffer_format(out, "  %-12s %s\n", commands[i]->text->name, commands[i]->text->summary);
 	buffer_text(out, "\nAbout bertc\n");

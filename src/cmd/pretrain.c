@@ -12,6 +12,7 @@
 #include "cmd/recipes.h"
 #include "cmd/settled_options.h"
 #include "cmd/training_settings.h"
+#include "run/initial_weights.h"
 
 /* Everything the command owns, so that one function can release it. */
 struct pretrain {
@@ -181,12 +182,18 @@ static enum status run_pretrain(struct options *options)
 	return status == OK ? OK : error_restore(&error);
 }
 
-/* --time asks for the best model, not for BERT's. */
+/* --time asks for the best model, not for BERT's. Weights that are trained already keep their attention, whatever the recipe says
+ * of new models. */
 static enum status complete_pretrain(struct options *options)
 {
+	const struct pretrain_settings *settings = options->settings;
 	if (options_given(options, "time") && !options_given(options, "recipe"))
 		TRY(options_set(options, "recipe", "fast", ORIGIN_CHOSEN));
-	return recipes_read(options);
+	TRY(recipes_read(options));
+	bool trained = settings->init_checkpoint || initial_weights_named(settings->model);
+	if (trained && options_origin(options, "init_attention") == ORIGIN_RECIPE)
+		options_forget(options, "init_attention");
+	return OK;
 }
 
 /* "--time 3" is three seconds by the rules of times, and hardly what was meant. */

@@ -179,8 +179,8 @@ const struct option pretrain_options[] = {
 	 .value_name = "TIME",
 	 .alias = "total_training_time",
 	 .fallback_text = "not used",
-	 .help = "make the best model in this time (3h, 45m, ...): the recipe is fast unless one is given, what is left open of "
-		 "model, batch, and length follows from the speed of this machine, and the schedule ends when the time does; "
+	 .help = "make the best model in this time (3h, 45m, ...): the recipe is fast unless another is named; model, batch, and "
+		 "length, unless given, follow from the speed of this machine; the schedule ends when the time does; "
 		 "interruptions do not count"},
 	BATCH_OPTIONS(struct pretrain_settings, training, "phase", "instances", "from the model"),
 	SAVING_OPTIONS(struct pretrain_settings, training, "phase", "a twentieth of the run"),
@@ -312,10 +312,11 @@ const struct command_text pretrain_text = {
 	.synopsis = "--corpus PATH... --out FOLDER [options]",
 	.summary = "train a BERT on text",
 	.description =
-		"Learns a vocabulary unless one is given, tokenizes the text, trains on masked words and next sentences, "
-		"evaluates on held-out documents, saves checkpoints, and writes FOLDER/final, a Hugging Face model folder. "
-		"--corpus and --out are enough for a good run; the settings table at the start shows what was given and what "
-		"bertc chose, and -v shows the defaults as well.\n\nTo resume an interrupted run, run the same command again: it "
+		"Learns a vocabulary unless one is given, tokenizes the text, trains on masked words (and on next sentences, as "
+		"the recipe says), evaluates on held-out documents, saves checkpoints, and writes FOLDER/final, a Hugging Face "
+		"model folder. Everything but --corpus and --out has a default; --time 3h makes the best model that three hours "
+		"allow. The settings table at the start shows what was given and what bertc chose, and -v shows the defaults as "
+		"well.\n\nTo resume an interrupted run, run the same command again: it "
 		"continues from the newest "
 		"checkpoint. Ctrl-C finishes the current step, saves, and exits with status 75.\n\nA run may have several "
 		"phases, such as 128 tokens and then 512. List them in a config file as [phase] sections (in JSON, \"phases\": "
@@ -325,10 +326,11 @@ const struct command_text pretrain_text = {
 		"published runs (bert_base, bert_large, scibert, nvidia_lamb) are installed in share/bertc/recipes; in the "
 		"source tree they are in recipes/.\n\nFlags of google-research/bert, NVIDIA's BERT, transformers, and "
 		"Megatron-LM are accepted under their own names, or answered with what to use instead.",
-	.common = "corpus data model init_checkpoint vocab_file vocab_size cased out num_train_steps num_train_epochs "
+	.common = "corpus data model init_checkpoint vocab_file vocab_size cased out time num_train_steps "
 		  "train_batch_size max_seq_length learning_rate eval_corpus recipe seed max_time n_gpus plan fresh",
-	.examples = "bertc pretrain --corpus 'text/*.txt.zst' --out runs/mine\ttrain from raw text with default settings\nbertc "
-		    "pretrain --config recipes/scibert.conf --corpus papers/ --out runs/sci\trepeat a published run of two "
+	.examples = "bertc pretrain --corpus 'text/*.txt.zst' --time 3h --out runs/mine\ttrain the best model that three hours "
+		    "allow\nbertc pretrain --config recipes/scibert.conf --corpus papers/ --out runs/sci\trepeat a published run "
+		    "of two "
 		    "phases\nbertc pretrain --corpus text/ --model base --out runs/base --plan\tshow settings and memory without "
 		    "training\nbertc pretrain --out runs/mine\tresume an interrupted run",
 };

@@ -10,8 +10,7 @@
 #include "model/neighbor_attention.h"
 #include "weights/tokenizer_file.h"
 
-/* --model names weights to go on from: not a size, and not a configuration alone. */
-static bool model_has_weights(const char *model)
+bool initial_weights_named(const char *model)
 {
 	struct model_config config;
 	char weights[PATH_BYTES];
@@ -38,7 +37,7 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 	if (resumed)
 		return OK;
 	initial->path = settings->checkpoint;
-	if (!initial->path && model_has_weights(settings->model))
+	if (!initial->path && initial_weights_named(settings->model))
 		initial->path = settings->model;
 	if (!initial->path) {
 		if (settings->remap_vocab || settings->vocab || strcmp(settings->positions, "same") != 0)

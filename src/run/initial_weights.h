@@ -30,6 +30,8 @@ struct initial_weights {
 	struct vocab vocab;
 };
 
+/* Does --model name trained weights: neither a size nor a configuration alone? NULL does not. */
+bool initial_weights_named(const char *model);
 /* Finds them and reads their vocabulary. What cannot be opened is reported now, before text is prepared. A resumed run
  * has none. */
 MUST_USE enum status initial_weights_find(struct initial_weights *out, const struct initial_settings *settings, bool resumed);

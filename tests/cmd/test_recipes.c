@@ -129,6 +129,21 @@ static void a_recipe_chosen_later(void **state)
 	buffer_release(&text);
 }
 
+/* Weights that are trained keep their attention, and the settings say so. */
+static void not_for_trained_weights(void **state)
+{
+	(void)state;
+	static const char *const from[] = {"init_checkpoint", "model"};
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/first %s", corpus, config, test_folder, SMALL);
+	for (int i = 0; i < 2; i++) {
+		assert_program(0, "", "pretrain --recipe fast --%s %s/first/final --print_config", from[i], test_folder);
+		assert_printed("init_attention = random  # default\n");
+		assert_printed("next_sentence = none  # recipe\n");
+	}
+	assert_program(0, "", "pretrain --recipe fast --model mini --print_config");
+	assert_printed("init_attention = neighbors  # recipe\n");
+}
+
 /* Whatever share is masked in training, evaluations mask the same words. */
 static void evaluations_compare(void **state)
 {
@@ -187,15 +202,11 @@ static void planned(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(original_is_the_default),
-		cmocka_unit_test(origins),
-		cmocka_unit_test(other_words_for_the_same),
-		cmocka_unit_test(resumed),
-		cmocka_unit_test(a_recipe_chosen_later),
-		cmocka_unit_test(evaluations_compare),
-		cmocka_unit_test(planned),
-		cmocka_unit_test(copies_are_left_out),
-		cmocka_unit_test(a_given_time_takes_the_better_one),
+		cmocka_unit_test(original_is_the_default),  cmocka_unit_test(origins),
+		cmocka_unit_test(other_words_for_the_same), cmocka_unit_test(resumed),
+		cmocka_unit_test(a_recipe_chosen_later),    cmocka_unit_test(not_for_trained_weights),
+		cmocka_unit_test(evaluations_compare),      cmocka_unit_test(planned),
+		cmocka_unit_test(copies_are_left_out),      cmocka_unit_test(a_given_time_takes_the_better_one),
 	};
 	return cmocka_run_group_tests_name("recipes", tests, setup, program_teardown);
 }
