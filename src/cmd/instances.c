@@ -11,6 +11,7 @@
 #include "cmd/command.h"
 #include "cmd/foreign_rows.h"
 #include "cmd/text_options.h"
+#include "cmd/vocab_tokenizer.h"
 #include "data/pretraining/google_instances.h"
 #include "data/pretraining/instance_pipeline.h"
 #include "data/line_shard.h"
@@ -319,11 +320,9 @@ static enum status make_folder(struct run *run)
 static enum status open_tokenizer(struct run *run, const struct options *options)
 {
 	const struct instances_settings *settings = run->settings;
-	bool found;
-	struct tokenizer_settings tokenizer = tokenizer_defaults(settings->cased);
+	struct tokenizer_settings tokenizer;
 	TRY(vocab_file_read(&run->vocab, settings->vocab_file));
-	if (!options_given(options, "cased"))
-		TRY(tokenizer_file_settings(settings->vocab_file, &tokenizer, &found));
+	TRY(vocab_tokenizer_settings(options, settings->vocab_file, settings->cased, &tokenizer));
 	tokenizer.special_tokens = false; /* words like [MASK] in a corpus are text */
 	if (is_google(settings)) {
 		tokenizer.compat = COMPAT_GOOGLE;

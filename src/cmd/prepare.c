@@ -5,6 +5,7 @@
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/text_options.h"
+#include "cmd/vocab_tokenizer.h"
 #include "data/prepare.h"
 #include "weights/tokenizer_file.h"
 
@@ -221,11 +222,9 @@ static enum status run(struct options *parsed)
 	struct vocab vocab = {0};
 	struct tokenizer *tokenizer = NULL;
 	struct pool *pool = NULL;
-	struct tokenizer_settings settings = tokenizer_defaults(options->cased);
-	bool found;
+	struct tokenizer_settings settings;
 	TRY_GOTO(vocab_file_read(&vocab, options->vocab_file), done);
-	if (!options_given(parsed, "cased"))
-		TRY_GOTO(tokenizer_file_settings(options->vocab_file, &settings, &found), done);
+	TRY_GOTO(vocab_tokenizer_settings(parsed, options->vocab_file, options->cased, &settings), done);
 	settings.special_tokens = false; /* words like [MASK] in a corpus are text */
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), done);
 	TRY_GOTO(pool_create(&pool, (int)options->threads), done);

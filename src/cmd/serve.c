@@ -114,10 +114,11 @@ static const struct command_text serve_text = {
 		"at / lets you try every model in a browser.\n\n"
 		"The server speaks plain HTTP; for HTTPS, put a reverse proxy in front of it. With -v it logs one line per "
 		"request.",
-	.examples = "bertc serve --model runs/task\tserve a model at http://127.0.0.1:8080\n"
-		    "bertc serve --model mail=runs/mail search=models/minilm --listen 0.0.0.0:80 --api_key_file keys\tserve two "
-		    "models "
-		    "to other machines\n",
+	.examples =
+		"bertc serve --model runs/task\tserve a model at http://127.0.0.1:8080\n"
+		"bertc serve --model mail=runs/mail search=models/minilm --listen 0.0.0.0:8080 --api_key_file keys\tserve two "
+		"models "
+		"to other machines\n",
 };
 
 static enum status check_serve(struct options *options)
@@ -161,7 +162,6 @@ static enum status run_serve(struct options *options)
 static const struct option_foreign foreign[] = {
 	VALUE_REFUSED("port p", "--listen 127.0.0.1:8080 sets address and port; 0.0.0.0:8080 lets other machines in"),
 	VALUE_REFUSED("host hostname bind address", "--listen 127.0.0.1:8080 sets address and port"),
-	VALUE_REFUSED("model_id", "--model [NAME=]FOLDER names a folder on this machine"),
 	VALUE_REFUSED("workers", "one process answers all requests; --threads sets how many threads compute"),
 	{.name = NULL},
 };

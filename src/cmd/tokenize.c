@@ -8,6 +8,7 @@
 #include "cmd/command.h"
 #include "cmd/text_options.h"
 #include "cmd/tokenize_text.h"
+#include "cmd/vocab_tokenizer.h"
 #include "formats/stream.h"
 #include "text/decode.h"
 #include "text/tokenizer.h"
@@ -89,21 +90,11 @@ static void report_counts(const struct tokenize_counts *counts)
 	log_detail("%lld lines, %lld unknown words", (long long)counts->lines, (long long)counts->unknown_words);
 }
 
-/* A tokenizer_config.json beside the vocabulary decides; --cased must not contradict it. */
 static enum status choose_settings(const struct options *options, struct tokenizer_settings *out)
 {
 	const struct tokenize_settings *given = options->settings;
-	bool found;
 
-	*out = tokenizer_defaults(given->cased);
-	TRY(tokenizer_file_settings(given->vocab_file, out, &found));
-	if (found && options_given(options, "cased") && given->cased == out->lowercase) {
-		enum status status = error_set(ERR_STATE, "--cased %s contradicts the tokenizer_config.json beside '%s'",
-					       given->cased ? "true" : "false", given->vocab_file);
-
-		error_hint("leave the option out, or copy the vocabulary to a separate folder");
-		return status;
-	}
+	TRY(vocab_tokenizer_settings(options, given->vocab_file, given->cased, out));
 	out->special_tokens = true;
 	if (strcmp(given->compat, "google") == 0) {
 		out->compat = COMPAT_GOOGLE;

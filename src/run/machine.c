@@ -112,20 +112,33 @@ static enum status choose_device(const struct machine *machine)
 	return OK;
 }
 
+/* Ranks that another launcher started. The settings may repeat how many there are, in all or here, and say nothing else: more
+ * GPUs than cards would be replicas in each of them. */
+static enum status check_started(const struct machine *machine)
+{
+	const struct machine_settings *settings = &machine->settings;
+	const struct comm_place *ranks = &machine->place.ranks;
+	bool other_ranks = settings->ranks > 0 && settings->ranks != ranks->size;
+	bool other_gpus = settings->n_gpus > 0 && settings->n_gpus != ranks->size && settings->n_gpus != ranks->local_size;
+	const char *name = other_ranks ? "ranks" : "n_gpus";
+	if (settings->n_gpus > 0 && !(is_on_gpus(machine) && count_devices() > 0))
+		return no_gpus(settings);
+	if (!other_ranks && !other_gpus)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--%s %lld, but this process was started as one of %d", name,
+				       (long long)(other_ranks ? settings->ranks : settings->n_gpus), ranks->size);
+	error_hint("leave --%s out under mpirun, srun, or torchrun: they set the number of ranks", name);
+	return status;
+}
+
 enum status machine_find(struct machine *out, const struct machine_settings *settings)
 {
 	*out = (struct machine){.settings = *settings, .device = settings->device, .replicas = settings->replicas, .ranks = 1};
 	TRY(place_find(&out->place));
-	TRY(count_ranks(out, &out->ranks));
 	if (out->place.ranks.size == 1)
-		return OK;
+		return count_ranks(out, &out->ranks);
+	TRY(out->place.launched ? count_ranks(out, &out->ranks) : check_started(out));
 	out->ranks = out->place.ranks.size;
-	if (settings->ranks > 0 && settings->ranks != out->ranks) {
-		enum status status = error_set(ERR_USAGE, "--ranks %lld, but this process was started as one of %d",
-					       (long long)settings->ranks, out->ranks);
-		error_hint("leave --ranks out under mpirun, srun, or torchrun: they set the number of ranks");
-		return status;
-	}
 	if (out->device.threads == 0)
 		out->device.threads = out->place.cores;
 	return choose_device(out);

@@ -236,6 +236,7 @@ static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Con
 		.path = path,
 		.authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
 		.content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE),
+		.origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
 		.internal = &made->internal,
 	};
 	*own = &made->exchange;

@@ -22,8 +22,8 @@ struct http_answer {
 
 /* One request. Strings live as long as it does. */
 struct http_exchange {
-	const char *method, *path;                /* "POST", "/embed": decoded, without the query */
-	const char *authorization, *content_type; /* "": the client sent none */
+	const char *method, *path;                         /* "POST", "/embed": decoded, without the query */
+	const char *authorization, *content_type, *origin; /* "": the client sent none */
 	struct buffer body;
 	bool body_too_large; /* `body` is empty then */
 	bool body_unwanted;  /* nor is it kept */

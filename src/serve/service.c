@@ -80,6 +80,9 @@ static bool fits_method(const struct endpoint *endpoint, const char *method)
 /* Errors have OpenAI's form where its clients ask. */
 static enum api_style style_of(const char *path)
 {
+	for (size_t i = 0; i < ENDPOINTS; i++)
+		if (strcmp(endpoints[i].path, path) == 0)
+			return endpoints[i].style;
 	return strncmp(path, "/v1/", 4) == 0 ? API_OPENAI : API_TEI;
 }
 
@@ -196,11 +199,14 @@ static int retry_after(struct service *service)
 	return delay < 1 ? 1 : delay > 60 ? 60 : (int)delay;
 }
 
-static bool is_json(const char *type)
+/* A browser lets any page send a body without a type, so that only other clients may leave it out: those send no Origin. */
+static bool is_json(const struct http_exchange *exchange)
 {
+	const char *type = exchange->content_type;
 	size_t size = strlen(JSON_TYPE);
-	return !*type ||
-	       (strncasecmp(type, JSON_TYPE, size) == 0 && (type[size] == '\0' || type[size] == ';' || type[size] == ' '));
+	if (!*type)
+		return !*exchange->origin;
+	return strncasecmp(type, JSON_TYPE, size) == 0 && (type[size] == '\0' || type[size] == ';' || type[size] == ' ');
 }
 
 static bool check_body(const struct service *service, const struct http_exchange *exchange, struct api_error *error)
@@ -208,10 +214,10 @@ static bool check_body(const struct service *service, const struct http_exchange
 	if (exchange->body_too_large)
 		return api_fail(error, FAULT_BODY, NULL, "the body is larger than %lld bytes",
 				(long long)service->settings.max_body_bytes);
-	if (!is_json(exchange->content_type))
+	if (!is_json(exchange))
 		return api_fail(error, FAULT_MEDIA_TYPE, NULL,
-				"the body is '%.100s', and must be " JSON_TYPE ": send the header Content-Type: " JSON_TYPE,
-				exchange->content_type);
+				"the body is %.100s, and must be " JSON_TYPE ": send the header Content-Type: " JSON_TYPE,
+				*exchange->content_type ? exchange->content_type : "of no type");
 	if (atomic_load(&service->stopping))
 		return api_fail(error, FAULT_STOPPING, NULL, "the service is stopping");
 	return true;

@@ -163,7 +163,9 @@ static void translate(const char *line, char *out, size_t size)
 static void check_refusals(const char *command, const char *paragraph)
 {
 	char text[2048], *save;
-	snprintf(text, sizeof text, "%s", paragraph);
+	int checked = 0;
+	paragraph += strlen("Refused");
+	snprintf(text, sizeof text, " %s", paragraph + (*paragraph == ':'));
 	size_t stop = strcspn(text, ".:");
 	text[stop] = '\0';
 	strtok_r(text, "`", &save);
@@ -171,7 +173,10 @@ static void check_refusals(const char *command, const char *paragraph)
 		const char *found = strstr(program_errors.data, name);
 		if (!found || strchr("_-", found[strlen(name)]))
 			fail_msg("%s\ndoes not refuse %s:\n%s", command, name, buffer_string(&program_errors));
+		checked++;
 	}
+	if (checked == 0)
+		fail_msg("%s\nis refused, but the page does not say why", command);
 }
 
 static void every_command_of_the_page(void **state)

@@ -60,7 +60,7 @@ static void test_report(void **state)
 	assert_int_equal(first_id(test_path("y")), 5);
 }
 
-/* --cased, what stands beside the vocabulary, and which of them wins. */
+/* --cased, what stands beside the vocabulary, and both. */
 static void test_case(void **state)
 {
 	(void)state;
@@ -70,8 +70,10 @@ static void test_case(void **state)
 	assert_ok(file_write(test_path("tokenizer_config.json"), cased, sizeof(cased) - 1));
 	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y"), 0);
 	assert_int_equal(first_id(test_path("y")), 6);
-	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y --no_cased"), 0);
-	assert_int_equal(first_id(test_path("y")), 5);
+	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y --cased"), 0);
+	assert_int_equal(first_id(test_path("y")), 6);
+	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y --no_cased"), ERR_STATE);
+	assert_non_null(strstr(log_text, "--cased false contradicts the tokenizer_config.json"));
 	assert_int_equal(unlink(test_path("tokenizer_config.json")), 0);
 }
 

@@ -62,6 +62,14 @@ static void more_gpus_than_there_are(void **state)
 	train("shared", "--precision fp32 --n_gpus 4");
 	assert_same_end("replicas", "shared");
 	assert_program(ERR_USAGE, "--n_gpus 3: this process sees 2 GPUs", RUN, corpus, config, test_folder, "odd", "--n_gpus 3");
+	/* Ranks of another launcher are as many as it says. */
+	static const char *const started[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"};
+	for (int i = 0; i < 4; i++)
+		setenv(started[i], i < 2 ? "0" : "2", 1);
+	assert_program(ERR_USAGE, "--n_gpus 4, but this process was started as one of 2", RUN, corpus, config, test_folder, "odd",
+		       "--n_gpus 4");
+	for (int i = 0; i < 4; i++)
+		unsetenv(started[i]);
 	setenv("CUDA_VISIBLE_DEVICES", "", 1);
 	assert_program(ERR_USAGE,
 		       "--n_gpus 3: this process has no GPU to use\nhint: to train on CPUs with that many "

@@ -205,6 +205,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 		{404, "/nothing", NULL, "there is nothing at /nothing"},
 		{404, "/%1b%5b2J%00", "{}", "\\\\x1b[2J"},
 		{405, "/embed", NULL, "takes POST, not GET"},
+		{405, "/embeddings", NULL, "\"message\":"},
 		{405, "/health", "{}", "takes GET, HEAD, not POST"},
 		{400, "/embed", "{\"inputs\": ", "byte"},
 		{400, "/embed", "{\"inputs\": \"\"}", "\"error_type\":\"Empty\""},
@@ -269,6 +270,18 @@ static void what_cannot_be_answered_is_refused(void **state)
 	client_read(client, &answer);
 	assert_int_equal(answer.status, 415);
 	close(client);
+	/* Of none: from a page of another site, which a browser names, or from a program. */
+	static const char *const origins[] = {"Origin: http://elsewhere.example\r\n", ""};
+	for (int i = 0; i < 2; i++) {
+		char untyped[256];
+		snprintf(untyped, sizeof(untyped),
+			 "POST /embed HTTP/1.1\r\nHost: x\r\n%sContent-Length: 15\r\n\r\n{\"inputs\": \"a\"}", origins[i]);
+		client = client_open(&server);
+		assert_true(client_send(client, untyped, strlen(untyped)));
+		client_read(client, &answer);
+		assert_int_equal(answer.status, i == 0 ? 415 : 200);
+		close(client);
+	}
 	assert_says(&server, "POST /embed 415");
 	assert_says(&server, "127.0.0.1 POST /\\x1b[2J 404");
 	server_stop(&server);

@@ -1,0 +1,17 @@
+#include "cmd/vocab_tokenizer.h"
+
+#include "weights/tokenizer_file.h"
+
+enum status vocab_tokenizer_settings(const struct options *options, const char *vocab_file, bool cased,
+				     struct tokenizer_settings *out)
+{
+	bool found;
+	*out = tokenizer_defaults(cased);
+	TRY(tokenizer_file_settings(vocab_file, out, &found));
+	if (!found || !options_given(options, "cased") || cased != out->lowercase)
+		return OK;
+	enum status status = error_set(ERR_STATE, "--cased %s contradicts the tokenizer_config.json beside '%s'",
+				       cased ? "true" : "false", vocab_file);
+	error_hint("leave the option out, or copy the vocabulary to a separate folder");
+	return status;
+}

@@ -1,0 +1,13 @@
+/* How text is split for the vocabulary that a command was given. */
+#ifndef CMD_VOCAB_TOKENIZER_H
+#define CMD_VOCAB_TOKENIZER_H
+
+#include "base/option.h"
+#include "text/tokenizer.h"
+
+/* As the tokenizer_config.json or tokenizer.json beside the vocabulary says; without one, by `cased`, the value of --cased.
+ * ERR_STATE if --cased was given and contradicts that file. */
+MUST_USE enum status vocab_tokenizer_settings(const struct options *options, const char *vocab_file, bool cased,
+					      struct tokenizer_settings *out);
+
+#endif
