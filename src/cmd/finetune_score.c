@@ -128,6 +128,7 @@ enum status finetune_score(struct options *options)
 	TRY_GOTO(check_task(&session, settings->task), done);
 	TRY_GOTO(folder_make(settings->training.out), done);
 	TRY_GOTO(score_sets(&session, &dev, settings->training.out), done);
+	session.bad.skip = false; /* predictions have a row for every row of their file, as after training */
 	status = predict_sets(&session, &test, settings->training.out);
 done:
 	task_session_close(&session);

@@ -322,7 +322,7 @@ static enum status open_tokenizer(struct run *run, const struct options *options
 	const struct instances_settings *settings = run->settings;
 	struct tokenizer_settings tokenizer;
 	TRY(vocab_file_read(&run->vocab, settings->vocab_file));
-	TRY(vocab_tokenizer_settings(options, settings->vocab_file, settings->cased, &tokenizer));
+	TRY(vocab_tokenizer_settings(options, &run->vocab, settings->vocab_file, settings->cased, &tokenizer));
 	tokenizer.special_tokens = false; /* words like [MASK] in a corpus are text */
 	if (is_google(settings)) {
 		tokenizer.compat = COMPAT_GOOGLE;

@@ -224,7 +224,7 @@ static enum status run(struct options *parsed)
 	struct pool *pool = NULL;
 	struct tokenizer_settings settings;
 	TRY_GOTO(vocab_file_read(&vocab, options->vocab_file), done);
-	TRY_GOTO(vocab_tokenizer_settings(parsed, options->vocab_file, options->cased, &settings), done);
+	TRY_GOTO(vocab_tokenizer_settings(parsed, &vocab, options->vocab_file, options->cased, &settings), done);
 	settings.special_tokens = false; /* words like [MASK] in a corpus are text */
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), done);
 	TRY_GOTO(pool_create(&pool, (int)options->threads), done);

@@ -90,11 +90,11 @@ static void report_counts(const struct tokenize_counts *counts)
 	log_detail("%lld lines, %lld unknown words", (long long)counts->lines, (long long)counts->unknown_words);
 }
 
-static enum status choose_settings(const struct options *options, struct tokenizer_settings *out)
+static enum status choose_settings(const struct options *options, const struct vocab *vocab, struct tokenizer_settings *out)
 {
 	const struct tokenize_settings *given = options->settings;
 
-	TRY(vocab_tokenizer_settings(options, given->vocab_file, given->cased, out));
+	TRY(vocab_tokenizer_settings(options, vocab, given->vocab_file, given->cased, out));
 	out->special_tokens = true;
 	if (strcmp(given->compat, "google") == 0) {
 		out->compat = COMPAT_GOOGLE;
@@ -193,13 +193,13 @@ static enum status run_tokenize(struct options *options)
 	struct tokenize_counts counts;
 	enum status status;
 
-	TRY(choose_settings(options, &settings));
 	TRY(vocab_file_read(&vocab, given->vocab_file));
 	TRY_GOTO(stream_check_paths(options->positional.values, options->positional.count), out);
 	if (given->decode) {
 		status = decode_paths(&vocab, &options->positional);
 		goto out;
 	}
+	TRY_GOTO(choose_settings(options, &vocab, &settings), out);
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), out);
 	TRY_GOTO(tokenize_text(tokenizer, format_of(given->format), (int)given->threads, &options->positional, &counts), out);
 	report_counts(&counts);

@@ -2,13 +2,16 @@
 
 #include "weights/tokenizer_file.h"
 
-enum status vocab_tokenizer_settings(const struct options *options, const char *vocab_file, bool cased,
+enum status vocab_tokenizer_settings(const struct options *options, const struct vocab *vocab, const char *vocab_file, bool cased,
 				     struct tokenizer_settings *out)
 {
 	bool found;
 	*out = tokenizer_defaults(cased);
 	TRY(tokenizer_file_settings(vocab_file, out, &found));
-	if (!found || !options_given(options, "cased") || cased != out->lowercase)
+	bool given = options_given(options, "cased");
+	if (!found && !given && out->lowercase)
+		vocab_warn_of_lower_case(vocab, vocab_file);
+	if (!found || !given || cased != out->lowercase)
 		return OK;
 	enum status status = error_set(ERR_STATE, "--cased %s contradicts the tokenizer_config.json beside '%s'",
 				       cased ? "true" : "false", vocab_file);

@@ -5,9 +5,10 @@
 #include "base/option.h"
 #include "text/tokenizer.h"
 
-/* As the tokenizer_config.json or tokenizer.json beside the vocabulary says; without one, by `cased`, the value of --cased.
- * ERR_STATE if --cased was given and contradicts that file. */
-MUST_USE enum status vocab_tokenizer_settings(const struct options *options, const char *vocab_file, bool cased,
-					      struct tokenizer_settings *out);
+/* As the tokenizer_config.json or tokenizer.json beside vocab_file, which `vocab` was read from, says; without one, by `cased`,
+ * the value of --cased, with a warning if it was not given and the vocabulary looks cased. ERR_STATE if --cased was given and
+ * contradicts that file. */
+MUST_USE enum status vocab_tokenizer_settings(const struct options *options, const struct vocab *vocab, const char *vocab_file,
+					      bool cased, struct tokenizer_settings *out);
 
 #endif

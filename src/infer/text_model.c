@@ -172,7 +172,7 @@ void text_model_scores(const struct text_model *model, const float *logits, bool
 {
 	const struct task_state *state = &model->task.state;
 	int32_t count = model->task.heads.head[0].outputs;
-	raw = raw || state->task->target == TARGET_NUMBER;
+	raw = raw || (state->task->target == TARGET_NUMBER && state->task != &task_reranking);
 	if (!raw && state->task->target == TARGET_CLASS && count > 1) {
 		task_probabilities(logits, count, out);
 		return;

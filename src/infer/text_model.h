@@ -80,8 +80,8 @@ void encoded_inputs_release(const struct text_model *model, struct encoded_input
 /* The prompt of this name, or (NULL) the folder's own, if it has one: *out may be NULL. ERR_USAGE: there is none of that name. */
 MUST_USE enum status text_model_prompt(const struct text_model *model, const char *name, const char **out);
 
-/* Scores of all outputs for the logits of one input: probabilities, or, where the outputs are numbers or `raw` is asked for, the
- * logits as they are. */
+/* Scores of all outputs for the logits of one input: probabilities (of a cross-encoder the sigmoid), or, where the outputs are
+ * numbers or `raw` is asked for, the logits as they are. */
 void text_model_scores(const struct text_model *model, const float *logits, bool raw, double *out);
 
 #endif

@@ -172,7 +172,7 @@ static enum status check_splitting(const char *prefix, const struct shard_descri
 
 /* How text is split: as tokenizer_config.json beside the vocabulary says, else as the first shards say that are given, else
  * by --cased; which none of them may contradict. */
-static enum status choose_splitting(const struct run_data_settings *settings, const char *vocab_path,
+static enum status choose_splitting(const struct run_data_settings *settings, const struct vocab *vocab, const char *vocab_path,
 				    struct tokenizer_settings *out)
 {
 	bool found, described = false;
@@ -191,6 +191,8 @@ static enum status choose_splitting(const struct run_data_settings *settings, co
 		out->strip_accents = shard.strip_accents;
 		out->split_chinese = shard.split_chinese;
 	}
+	if (!found && !described && !settings->cased_given && out->lowercase)
+		vocab_warn_of_lower_case(vocab, vocab_path);
 	if (!settings->cased_given || settings->cased != out->lowercase)
 		return OK;
 	char beside[PATH_BYTES + 64];
@@ -219,7 +221,7 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 	}
 	const char *from = settings->vocab_file ? settings->vocab_file : path;
 	TRY(vocab_file_read(&out->vocab, from));
-	TRY(choose_splitting(settings, from, &out->tokenizer));
+	TRY(choose_splitting(settings, &out->vocab, from, &out->tokenizer));
 	if (settings->vocab_file && file_exists(path)) {
 		struct vocab old;
 		TRY(vocab_file_read(&old, path));

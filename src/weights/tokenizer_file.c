@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "weights/manifest.h"
 
 enum status vocab_file_read(struct vocab *out, const char *path)
@@ -10,6 +11,14 @@ enum status vocab_file_read(struct vocab *out, const char *path)
 	*out = (struct vocab){.count = 0};
 	TRY(manifest_verify_file(path));
 	return vocab_read(out, path);
+}
+
+void vocab_warn_of_lower_case(const struct vocab *vocab, const char *path)
+{
+	if (vocab_has_upper_case(vocab))
+		log_warning("'%s' has entries in upper case, but text is made lower case: give --cased if it belongs to a cased "
+			    "model",
+			    path);
 }
 
 enum status tokenizer_file_settings(const char *vocab_path, struct tokenizer_settings *settings, bool *out_found)

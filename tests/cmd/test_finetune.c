@@ -414,6 +414,13 @@ static void bad_rows_are_counted(void **state)
 	forget("short");
 	assert_program(ERR_DATA, "few.tsv', line 4",
 		       SHORT("classification", "train.tsv", "--on_bad_record skip --test %s/few.tsv"), test_folder);
+	/* Also those of a model that is trained already. */
+	forget("short");
+	assert_program(0, "", SHORT("classification", "train.tsv", ""));
+	assert_program(ERR_DATA, "few.tsv', line 4",
+		       "finetune --task classification --do_predict --model %s/short --test %s/few.tsv --on_bad_record skip "
+		       "--out %s/scored",
+		       test_folder, test_folder, test_folder);
 }
 
 static void bad_commands_are_explained(void **state)

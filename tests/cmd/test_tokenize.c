@@ -48,12 +48,26 @@ static int run(const char *input, const char *arguments)
 	return WEXITSTATUS(status);
 }
 
+static bool log_has(const char *text, struct buffer *log)
+{
+	buffer_clear(log);
+	assert_ok(file_read(test_path("log"), 1 << 20, log));
+	return strstr(buffer_string(log), text) != NULL;
+}
+
 static void assert_log_has(const char *text)
 {
 	struct buffer log = {0};
-	assert_ok(file_read(test_path("log"), 1 << 20, &log));
-	if (!strstr(buffer_string(&log), text))
+	if (!log_has(text, &log))
 		fail_msg("'%s' is not in '%s'", text, buffer_string(&log));
+	buffer_release(&log);
+}
+
+static void assert_log_lacks(const char *text)
+{
+	struct buffer log = {0};
+	if (log_has(text, &log))
+		fail_msg("'%s' is in '%s'", text, buffer_string(&log));
 	buffer_release(&log);
 }
 
@@ -207,6 +221,10 @@ static void test_settings_file(void **state)
 {
 	(void)state;
 	put("text", "A\n", 2);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), 0);
+	assert_log_has("has entries in upper case, but text is made lower case");
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --no_cased text"), 0);
+	assert_log_lacks("upper case");
 	put("tokenizer_config.json", "{\"do_lower_case\": false}", 24);
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), 0);
 	assert_out("8\n");

@@ -40,6 +40,7 @@ static int setup(void **state)
 	small_model_make(test_path("words"), &model_heads_pretraining, NULL, NULL);
 	make_task_model("mood", "BertForSequenceClassification", &classes, "single_label_classification", moods);
 	make_task_model("rank", "BertForSequenceClassification", &number, "regression", one);
+	make_task_model("cross", "BertForSequenceClassification", &number, NULL, one);
 	make_task_model("tags", "BertForTokenClassification", &words, NULL, tags);
 	make_task_model("squad", "BertForQuestionAnswering", &spans, NULL, NULL);
 	return 0;
@@ -179,6 +180,17 @@ static void answers_are_those_of_predict(void **state)
 	number_of(buffer_string(&program_output), "\"value\":", predicted);
 	number_of(ask(&server, 200, "/predict", "{\"inputs\": \"wac wab waa\", \"model\": \"rank\"}"), "{\"score\":", own);
 	assert_string_equal(own, predicted);
+	server_stop(&server);
+	start_one(&server, "cross", "");
+	assert_ok(file_write(test_path("pair.tsv"), "wac wab\twaa\n", 12));
+	assert_int_equal(program("predict --precision fp32 --model %s/cross %s/pair.tsv", test_folder, test_folder), 0);
+	number_of(buffer_string(&program_output), "\"score\":", predicted);
+	number_of(ask(&server, 200, "/predict", "{\"inputs\": [\"wac wab\", \"waa\"]}"), "{\"score\":", own);
+	assert_string_equal(own, predicted);
+	number_of(ask(&server, 200, "/rerank", "{\"query\": \"wac wab\", \"texts\": [\"waa\"]}"), "\"score\":", own);
+	assert_string_equal(own, predicted);
+	server_stop(&server);
+	start(&server, "");
 	assert_int_equal(program("predict --precision fp32 --model %s/tags %s/line.txt", test_folder, test_folder), 0);
 	buffer_text(&program_output, "");
 	program_output.data[strcspn(program_output.data, "\n")] = '\0';
