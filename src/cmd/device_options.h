@@ -34,7 +34,7 @@
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "WHOSE",                                                                                          \
 		 .help = "attention kernels on a GPU: bertc's own, or cuDNN's (bf16 and fp16, Hopper or later); cuDNN uses a "   \
-			 "different random stream for dropout, and its runs cannot be repeated bit for bit"},                    \
+			 "different random stream for dropout"},                                                                 \
 		THREADS_OPTION(offsetof(settings, member.threads))
 
 #endif

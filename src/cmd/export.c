@@ -44,7 +44,7 @@ static const struct option export_options[] = {
 	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others; tensorflow: a checkpoint with Google's names; "
 		 "sentence_transformers: a folder that makes vectors of "
 		 "texts; int8: a folder for bertc with linear layers in int8, a "
-		 "quarter of the size, fast to load and to compute with on CPUs"},
+		 "third of the size, fast to load and to compute with on CPUs"},
 	{.name = "out",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(out),

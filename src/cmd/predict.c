@@ -72,7 +72,7 @@ static const struct option predict_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "FOLDER",
 	 .help = "answer each file that appears in this folder, writing its name with .jsonl appended into the folder --out, "
-		 "until SIGTERM"},
+		 "which must exist, until SIGTERM; not for tags and questions about passages"},
 	{.help = "Output"},
 	{.name = "out",
 	 .type = OPTION_TEXT,
@@ -80,8 +80,10 @@ static const struct option predict_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "PATH",
 	 .fallback_text = "standard output",
-	 .help = "a file for the predictions, where an interrupted command resumes when it is run again; into an existing "
-		 "folder, the task's result files are written"},
+	 .help = "a file for the predictions, where an interrupted command resumes when it is run again (if the input is read "
+		 "line "
+		 "by line: not for tags, questions about passages, or a JSON list); into an existing folder, the task's result "
+		 "files are written"},
 	FRESH_OPTION(FIELD(fresh)),
 	{.name = "format",
 	 .type = OPTION_CHOICE,

@@ -285,8 +285,8 @@ struct training_settings {
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "X",                                                                                              \
 		 .help = "end the run (status 6) if a rank gives no sign of life for this long, or spends longer than this and " \
-			 "more than five times its usual time in one part of a step; the first step is allowed ten times as "    \
-			 "long"},                                                                                                \
+			 "more than five times its usual time in one part of a step; a part that is new is allowed ten "         \
+			 "times as long"},                                                                                       \
 		{.name = "max_restarts",                                                                                         \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(settings, member.max_restarts),                                                               \
