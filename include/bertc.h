@@ -66,7 +66,7 @@ BERTC_API void bertc_free(void *memory);
 typedef struct bertc_tokenizer bertc_tokenizer;
 
 enum bertc_letter_case {
-	BERTC_CASE_AS_IN_FOLDER = 0, /* tokenizer_config.json says it; otherwise whether the vocabulary has upper-case entries */
+	BERTC_CASE_AS_IN_FOLDER = 0, /* tokenizer_config.json says it; otherwise whether many of the entries have upper case */
 	BERTC_CASED = 1,
 	BERTC_UNCASED = 2,
 };

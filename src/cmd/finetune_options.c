@@ -260,15 +260,15 @@ const struct command_text finetune_text = {
 	.synopsis = "--task NAME --model FOLDER (--train FILE... | --data_dir FOLDER) --out FOLDER [options]",
 	.summary = "fine-tune a pre-trained model on labelled data",
 	.description =
-		"Reads labelled examples, adds a head for the task to a pre-trained model, and trains both. FOLDER/final "
-		"is a Hugging Face model folder with labels and problem type in its config.json; eval_results.json and "
+		"Reads labelled examples, adds a head for the task to a pre-trained model, and trains both. FOLDER/final is a "
+		"Hugging Face model folder with labels and problem type in its config.json; eval_results.json and "
 		"eval_results.txt hold the measures on the dev sets, test_results.tsv and predict.txt the predictions for "
-		"--test.\n\nCommand lines of run_classifier.py, run_squad.py, run_glue.py and run_qa.py work as they are, those "
-		"of "
-		"run_ner.py and run_swag.py with --task added: their options are understood, or the answer says what to "
-		"use instead.\n\nColumns are detected by their usual names (sentence1 and sentence2, text, label, ...) and "
-		"reported; options override them. To resume an interrupted run, run the same command again, or "
-		"give --out alone.",
+		"--test.\n\n"
+		"Command lines of run_classifier.py, run_squad.py, run_glue.py and run_qa.py work as they are, those of "
+		"run_ner.py and run_swag.py with --task added: their options are understood, or the answer says what to use "
+		"instead.\n\n"
+		"Columns are detected by their usual names (sentence1 and sentence2, text, label, ...) and reported; options "
+		"override them. To resume an interrupted run, run the same command again, or give --out alone.",
 	.common = "task model train dev test data_dir out text_column pair_column label_column labels num_train_epochs "
 		  "learning_rate train_batch_size max_seq_length save_best metric sweep seed plan",
 	.examples =

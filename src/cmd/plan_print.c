@@ -211,8 +211,7 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 	char a[FORMAT_BYTES];
 	if (best < 0.97 * f->step && best_bucket >= 1e12)
 		printf("  note             reduced all at once, not layer by layer as bertc does, a step would take %s "
-		       "(--bucket_size "
-		       "1000000)\n",
+		       "(--bucket_size 1000000)\n",
 		       seconds_text(a, best));
 	else if (best < 0.97 * f->step)
 		printf("  note             reduced in larger pieces than layers, a step would take %s (--bucket_size %.0f)\n",

@@ -81,9 +81,8 @@ static const struct option predict_options[] = {
 	 .value_name = "PATH",
 	 .fallback_text = "standard output",
 	 .help = "a file for the predictions, where an interrupted command resumes when it is run again (if the input is read "
-		 "line "
-		 "by line: not for tags, questions about passages, or a JSON list); into an existing folder, the task's result "
-		 "files are written"},
+		 "line by line: not for tags, questions about passages, or a JSON list); into an existing folder, the task's "
+		 "result files are written"},
 	FRESH_OPTION(FIELD(fresh)),
 	{.name = "format",
 	 .type = OPTION_CHOICE,
@@ -111,10 +110,9 @@ static const struct command_text predict_text = {
 	.synopsis = "--model FOLDER [FILE...|-] [options]",
 	.summary = "answer texts with a fine-tuned model",
 	.description = "Reads texts from files or standard input (one text per line, TSV, CSV, or JSON lines; the format is "
-		       "detected) and "
-		       "prints a JSON object for each, in the order of the input: {\"label\", \"probabilities\"} for classes, "
-		       "{\"value\"} for numbers, {\"labels\", \"probabilities\"} for several labels, {\"answer\", \"start\", "
-		       "\"end\", \"score\"} for questions. An \"id\" of the input is repeated.",
+		       "detected) and prints a JSON object for each, in the order of the input: {\"label\", \"probabilities\"} "
+		       "for classes, {\"value\"} for numbers, {\"labels\", \"probabilities\"} for several labels, {\"answer\", "
+		       "\"start\", \"end\", \"score\"} for questions. An \"id\" of the input is repeated.",
 	.examples = "bertc predict --model runs/task texts.txt\tprint the predicted label of each line\n",
 };
 

@@ -115,10 +115,8 @@ static const struct command_text text = {
 		       "Documents are held out by a hash of their content, so the choice does not depend on their order, and "
 		       "copies of a document always end up on the same side. Duplicate documents and sentences are counted, and "
 		       "skipped on request; PREFIX.html shows counts, lengths, and samples.",
-	.examples = "bertc prepare --corpus 'text/*.txt.gz' --vocab_file vocab.txt --out data/wiki\tencode a "
-		    "folder\n"
-		    "bertc prepare --corpus text --vocab_file vocab.txt --held_out_fraction 0.01 --out "
-		    "data/wiki\talso "
+	.examples = "bertc prepare --corpus 'text/*.txt.gz' --vocab_file vocab.txt --out data/wiki\tencode a folder\n"
+		    "bertc prepare --corpus text --vocab_file vocab.txt --held_out_fraction 0.01 --out data/wiki\talso "
 		    "data/wiki.held_out, for evaluation\n",
 };
 

@@ -23,9 +23,7 @@ const struct option pretrain_options[] = {
 	 .value_name = "PATH...",
 	 .alias = "input_dir input_files input_files_dir",
 	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5, or the output of `bertc instances`; or "
-		 "bert-ad's "
-		 "pairs for rewriting, as lines of label, id, text_a, text_b; files, "
-		 "folders, globs"},
+		 "bert-ad's pairs for rewriting, as lines of label, id, text_a, text_b; files, folders, globs"},
 	INPUT_OPTIONS(struct pretrain_settings, input),
 	{.name = "drop_copied_documents",
 	 .type = OPTION_FLAG,
@@ -329,8 +327,10 @@ const struct command_text pretrain_text = {
 	.common = "corpus data model init_checkpoint vocab_file vocab_size cased out time num_train_steps "
 		  "train_batch_size max_seq_length learning_rate eval_corpus recipe seed max_time n_gpus plan fresh",
 	.examples = "bertc pretrain --corpus 'text/*.txt.zst' --time 3h --out runs/mine\ttrain the best model that three hours "
-		    "allow\nbertc pretrain --config recipes/scibert.conf --corpus papers/ --out runs/sci\trepeat a published run "
-		    "of two "
-		    "phases\nbertc pretrain --corpus text/ --model base --out runs/base --plan\tshow settings and memory without "
-		    "training\nbertc pretrain --out runs/mine\tresume an interrupted run",
+		    "allow\n"
+		    "bertc pretrain --config recipes/scibert.conf --corpus papers/ --out runs/sci\trepeat a published run of two "
+		    "phases\n"
+		    "bertc pretrain --corpus text/ --model base --out runs/base --plan\tshow settings and memory without "
+		    "training\n"
+		    "bertc pretrain --out runs/mine\tresume an interrupted run",
 };

@@ -33,8 +33,7 @@ static const struct option serve_options[] = {
 	 .value_name = "[NAME=]FOLDER...",
 	 .alias = "model_id",
 	 .help = "one or more models: fine-tuned models, embedding models (including sentence-transformers folders), models with "
-		 "a "
-		 "masked-word head; without NAME= a model is named after its folder"},
+		 "a masked-word head; without NAME= a model is named after its folder"},
 	{.name = "listen",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(listen),
@@ -75,8 +74,7 @@ static const struct option serve_options[] = {
 	 .role = ROLE_RUN,
 	 .value_name = "MS",
 	 .help = "how long a batch that is not full waits for more texts; while one batch is computed, texts for the next one "
-		 "gather "
-		 "in any case"},
+		 "gather in any case"},
 	{.help = "Limits"},
 	NUMBER(max_concurrent_requests, "512", "1..1000000", "requests waiting or being computed; further ones get status 429",
 	       NULL),
@@ -108,17 +106,14 @@ static const struct command_text serve_text = {
 		"accepted and exits. Texts of all clients are computed together, in batches without padding; an answer does not "
 		"depend on the other texts of its batch.\n\n"
 		"POST /v1/embeddings and GET /v1/models follow OpenAI's API; /embed, /predict, /rerank, /info, /health and "
-		"/metrics "
-		"follow text-embeddings-inference; /fill fills in [MASK]s, and /answer answers questions about a paragraph. The "
-		"page "
-		"at / lets you try every model in a browser.\n\n"
+		"/metrics follow text-embeddings-inference; /fill fills in [MASK]s, and /answer answers questions about a "
+		"paragraph. The page at / lets you try every model in a browser.\n\n"
 		"The server speaks plain HTTP; for HTTPS, put a reverse proxy in front of it. With -v it logs one line per "
 		"request.",
 	.examples =
 		"bertc serve --model runs/task\tserve a model at http://127.0.0.1:8080\n"
 		"bertc serve --model mail=runs/mail search=models/minilm --listen 0.0.0.0:8080 --api_key_file keys\tserve two "
-		"models "
-		"to other machines\n",
+		"models to other machines\n",
 };
 
 static enum status check_serve(struct options *options)

@@ -48,14 +48,10 @@ static const struct command_text verify_text = {
 	.synopsis = "PATH... [--json]",
 	.summary = "verify the checksums of files",
 	.description = "PATH is a run or sweep (everything in it is verified), a checkpoint, a model folder, an export (ONNX, "
-		       "Triton, TensorFlow, "
-		       "sentence-transformers, int8), a file of weights, token shards (PREFIX or any of its files), instances "
-		       "(TFRecord, HDF5, "
-		       "or bertc's own format), vectors, or the unfinished output of an interrupted command (PATH.part). Every "
-		       "byte is read. "
-		       "Prints one line for each item and what its soundness rests on; the exit status is 0 if all are intact, 3 "
-		       "if one is "
-		       "damaged.",
+		       "Triton, TensorFlow, sentence-transformers, int8), a file of weights, token shards (PREFIX or any of its "
+		       "files), instances (TFRecord, HDF5, or bertc's own format), vectors, or the unfinished output of an "
+		       "interrupted command (PATH.part). Every byte is read. Prints one line for each item and what its "
+		       "soundness rests on; the exit status is 0 if all are intact, 3 if one is damaged.",
 	.examples = "bertc verify runs/mine\tall checkpoints, the finished model and the data of a run\n"
 		    "bertc verify runs/mine/checkpoint-5000\tone checkpoint\n"
 		    "bertc verify data/train\ttoken shards",
@@ -491,8 +487,7 @@ static enum status check_path(const char *path)
 	}
 	enum status status = error_set(ERR_USAGE, "'%s': nothing that bertc can verify", path);
 	error_hint("give a run, sweep, checkpoint, model folder, export, file of weights, token shards (PREFIX), instances, "
-		   "vectors or "
-		   "answers");
+		   "vectors or answers");
 	return status;
 }
 

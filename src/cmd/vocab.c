@@ -112,16 +112,17 @@ static const struct command_text text = {
 		"Counts the words of the text, split as BERT's tokenizer splits them, and merges the most frequent pairs of "
 		"neighbouring pieces until the vocabulary is full; pieces that are then rarely used are replaced by others. The "
 		"alphabet is not limited: every character of the text enters the vocabulary as long as there is room, which "
-		"matters for Chinese.\n\nWithout --vocab_size, the size depends on the amount of text: 4000 entries below 400 "
-		"thousand words (about 2 MB of English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more "
-		"if the alphabet alone would fill half of it.\n\nThe same text gives the same vocabulary for any order of files "
-		"and any number of threads. No word is pruned: words beyond --memory go to temporary files, which takes a few "
-		"minutes longer. Use a vocabulary learned with --cased with --cased only.\n\nWith --extend, the entries of an "
-		"existing vocabulary keep "
-		"their ids, and the words of the text that it cuts into several pieces are added, those first that save most "
-		"tokens. `bertc pretrain --init_checkpoint MODEL --vocab_file FILE --remap_vocab` continues training a model "
-		"with "
-		"it: a new word begins as the mean of the pieces that it was cut into before.",
+		"matters for Chinese.\n\n"
+		"Without --vocab_size, the size depends on the amount of text: 4000 entries below 400 thousand words (about 2 MB "
+		"of English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more if the alphabet alone "
+		"would fill half of it.\n\n"
+		"The same text gives the same vocabulary for any order of files and any number of threads. No word is pruned: "
+		"words beyond --memory go to temporary files, which takes a few minutes longer. Use a vocabulary learned with "
+		"--cased with --cased only.\n\n"
+		"With --extend, the entries of an existing vocabulary keep their ids, and the words of the text that it cuts "
+		"into several pieces are added, those first that save most tokens. `bertc pretrain --init_checkpoint MODEL "
+		"--vocab_file FILE --remap_vocab` continues training a model with it: a new word begins as the mean of the "
+		"pieces that it was cut into before.",
 	.examples = "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
 		    "BERT's size\n"
 		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n"
@@ -247,7 +248,7 @@ static enum status extended_settings(const struct options *options, const struct
 	bool found;
 	if (options_given(options, "cased"))
 		return OK;
-	*tokenizer = tokenizer_defaults(vocab_has_upper_case(vocab));
+	*tokenizer = tokenizer_defaults(vocab_looks_cased(vocab));
 	return tokenizer_file_settings(settings->extend, tokenizer, &found);
 }
 

@@ -101,7 +101,7 @@ static enum status find_settings(const bertc_tokenizer_options *options, const c
 		return error_set(ERR_USAGE, "letter_case is %d", options->letter_case);
 	bool cased = options->letter_case == BERTC_CASED;
 	if (options->letter_case == BERTC_CASE_AS_IN_FOLDER)
-		cased = vocab_has_upper_case(vocab);
+		cased = vocab_looks_cased(vocab);
 	*out = tokenizer_defaults(cased);
 	TRY(tokenizer_file_settings(path, out, &found));
 	out->lowercase = out->lowercase || lowercase;

@@ -108,11 +108,11 @@ enum status initial_weights_text(const struct initial_weights *initial, struct c
 	if (*cased >= 0)
 		return OK;
 	bool found;
-	struct tokenizer_settings tokenizer = tokenizer_defaults(vocab_has_upper_case(&initial->vocab));
+	struct tokenizer_settings tokenizer = tokenizer_defaults(vocab_looks_cased(&initial->vocab));
 	TRY(tokenizer_file_settings(initial->vocab_path, &tokenizer, &found));
 	if (!found)
 		log_note("casing: %s of the entries of '%s' are in upper case, so text is %s",
-			 tokenizer.lowercase ? "no" : "some", initial->vocab_path,
+			 tokenizer.lowercase ? "few or none" : "many", initial->vocab_path,
 			 tokenizer.lowercase ? "made lower case" : "left as it is");
 	return choose_flag(choices, "cased", !tokenizer.lowercase, cased);
 }

@@ -317,16 +317,19 @@ bool vocab_is_special(const struct vocab *vocab, int32_t id)
 	return id == vocab->pad || id == vocab->unk || id == vocab->cls || id == vocab->sep || id == vocab->mask;
 }
 
-bool vocab_has_upper_case(const struct vocab *vocab)
+bool vocab_looks_cased(const struct vocab *vocab)
 {
+	int32_t upper_case = 0;
+
 	for (int32_t i = 0; i < vocab->count; i++) {
 		if (vocab->text[i][0] == '[' && vocab->size[i] > 1)
 			continue;
-		for (const char *p = vocab->text[i]; *p; p++)
-			if (*p >= 'A' && *p <= 'Z')
-				return true;
+		bool found = false;
+		for (const char *p = vocab->text[i]; *p && !found; p++)
+			found = *p >= 'A' && *p <= 'Z';
+		upper_case += found;
 	}
-	return false;
+	return upper_case > vocab->count / 100;
 }
 
 void vocab_release(struct vocab *vocab)

@@ -285,7 +285,7 @@ enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct mod
 		return status;
 	}
 	TRY(vocab_file_read(&out->vocab, source->vocab));
-	out->settings = tokenizer_defaults(vocab_has_upper_case(&out->vocab));
+	out->settings = tokenizer_defaults(vocab_looks_cased(&out->vocab));
 	TRY_GOTO(tokenizer_file_settings(source->vocab, &out->settings, &found), failed);
 	TRY_GOTO(read_max_length(source->vocab, &out->max_length), failed);
 	compare_vocabularies(&out->vocab, source->vocab);

@@ -46,8 +46,8 @@ struct folder_tokenizer {
 	int64_t max_length; /* "model_max_length" of tokenizer_config.json; 0: not said, or no bound */
 };
 /* Reads the tokenizer beside the weights: vocab.txt, else the vocabulary in tokenizer.json (all there is in folders of
- * transformers 5); the settings from tokenizer_config.json, else tokenizer.json, else by whether the vocabulary has
- * upper-case entries. A tokenizer.json with other entries than vocab.txt is said. None of these files is ERR_USAGE. */
+ * transformers 5); the settings from tokenizer_config.json, else tokenizer.json, else by whether the vocabulary looks
+ * cased. A tokenizer.json with other entries than vocab.txt is said. None of these files is ERR_USAGE. */
 MUST_USE enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct model_source *source);
 /* Do its words fit a model of *rows rows (0: not said, becomes their number)? More words than rows are ERR_STATE that names
  * `path`; far fewer are warned of: a vocabulary that was cut short reads well. */

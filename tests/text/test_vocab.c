@@ -219,12 +219,37 @@ static void test_many(void **state)
 	free(texts);
 }
 
+/* A few entries in upper case do not make a vocabulary cased: SciBERT's uncased one has 37 of 31,090. */
+static void test_casing(void **state)
+{
+	(void)state;
+	static const struct {
+		int upper_case;
+		bool cased;
+	} cases[] = {{0, false}, {2, false}, {10, false}, {11, true}, {500, true}};
+	enum { COUNT = 1000, FIRST = 5 };
+	static char texts[COUNT][16];
+	const char *entries[COUNT] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		struct vocab vocab;
+		for (int i = FIRST; i < COUNT; i++) {
+			snprintf(texts[i], sizeof texts[i], i - FIRST < cases[k].upper_case ? "w%dX" : "w%dx", i);
+			entries[i] = texts[i];
+		}
+		assert_ok(vocab_from_entries(&vocab, entries, COUNT));
+		assert_int_equal(vocab_looks_cased(&vocab), cases[k].cased);
+		vocab_release(&vocab);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read),    cmocka_unit_test(test_oddities_are_said),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_from_entries_and_back),
 		cmocka_unit_test(test_added),   cmocka_unit_test(test_many),
+		cmocka_unit_test(test_casing),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }
