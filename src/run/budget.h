@@ -6,11 +6,13 @@
 #include "model/flops.h"
 #include "run/machine.h"
 
-/* Floating-point operations of training (model/flops.h) that the machine can do in so many seconds, from the rate of its matrix
- * products, which is measured first. [all] */
+/* The share of the rate of large matrix products that whole training steps usually reach: the narrower the model, the smaller. */
+double budget_share(int32_t hidden_size);
+/* Floating-point operations that the machine's matrix products could do in so many seconds at their full rate, which is measured
+ * first. Training does budget_share() of them. [all] */
 MUST_USE enum status budget_flops(struct machine *machine, double seconds, double *out);
-/* The model of a named size to spend them on: the one whose encoder has nearest to sqrt(flops / 120) parameters, which sees about
- * 20 tokens for each (Hoffmann et al. 2022). */
+/* The model of a named size to spend them on: the one whose encoder has nearest to sqrt(C / 120) parameters, where C is what its
+ * training does of them, so that it sees about 20 tokens for each (Hoffmann et al. 2022). */
 const char *budget_model(double flops);
 /* Tokens that a model of this shape sees, in sequences of `length` of which a share `masked` is predicted. */
 double budget_tokens(double flops, const struct model_config *config, const struct model_heads *heads, double length,

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
+#include "run/budget.h"
 #include "train/ranks.h"
 
 /* ---- Before the first step ---- */
@@ -147,13 +148,6 @@ done:
 	return status;
 }
 
-/* The share of the speed of large products that whole steps usually reach: the narrower the model, the smaller. On two cores of a
- * Zen 4, with nothing else running, it was 0.48 to 0.51 for 128 columns, 0.61 to 0.64 for 256, and 0.76 for 512. */
-static double usual_share(int32_t hidden)
-{
-	return 0.88 * hidden / (hidden + 100.0);
-}
-
 /* Steps that a phase still has, and what each of them computes. */
 static double phase_work(const struct run *run, int64_t index, int64_t *out_steps)
 {
@@ -172,7 +166,7 @@ static double phase_work(const struct run *run, int64_t index, int64_t *out_step
 /* How long it will take, before the first step can be timed. */
 static void note_time(const struct run *run)
 {
-	double flops = 0, rate = run->machine->gemm_rate * usual_share(run->config.hidden_size);
+	double flops = 0, rate = run->machine->gemm_rate * budget_share(run->config.hidden_size);
 	int64_t steps = 0, left;
 	char count[FORMAT_BYTES], whole[FORMAT_BYTES], each[FORMAT_BYTES];
 	if (!is_first_rank(run->machine->comm) || rate <= 0)
@@ -184,13 +178,18 @@ static void note_time(const struct run *run)
 	}
 	if (steps == 0)
 		return;
-	double seconds = flops / rate;
-	if (seconds < 60)
+	double seconds = flops / rate, limit = run->phases[0].settings.seconds;
+	if (limit > 0)
+		log_note("time: %s, enough for about %s of about %s (estimated from this machine's speed in matrix products)",
+			 format_duration(whole, limit - run->start.state.elapsed),
+			 format_counted(count, (int64_t)((limit - run->start.state.elapsed) * (double)steps / seconds), "step",
+					"steps"),
+			 format_duration(each, seconds / (double)steps));
+	else if (seconds < 60)
 		log_note("time: less than a minute for %s", format_counted(count, steps, "step", "steps"));
 	else
 		log_note("time: about %s for %s of about %s, evaluations and checkpoints not included (estimated from this "
-			 "machine's "
-			 "speed in matrix products)",
+			 "machine's speed in matrix products)",
 			 format_duration(whole, seconds), format_counted(count, steps, "step", "steps"),
 			 format_duration(each, seconds / (double)steps));
 }
