@@ -140,7 +140,7 @@ static const struct command_text download_text = {
 		       "checksums are verified. The paths of the files are printed. An existing file is never overwritten, "
 		       "unless it came from the same address and its checksum is now wrong. X.zip is unpacked into the new "
 		       "folder X.\n\n"
-		       "Files that the servers no longer have are skipped and listed at the end, with exit status 5; all "
+		       "Files that the servers no longer have are skipped and listed at the end, with exit code 5; all "
 		       "others are downloaded. Run the same command again to fetch only what is missing.",
 	.examples = "bertc download wikipedia --language simple --out data\ta Wikipedia, for bertc extract\n"
 		    "bertc download gutenberg --books 1342 2701 --out data\ttwo books\n"

@@ -51,7 +51,7 @@ static const struct command_text verify_text = {
 		       "Triton, TensorFlow, sentence-transformers, int8), a file of weights, token shards (PREFIX or any of its "
 		       "files), instances (TFRecord, HDF5, or bertc's own format), vectors, or the unfinished output of an "
 		       "interrupted command (PATH.part). Every byte is read. Prints one line for each item and what its "
-		       "soundness rests on; the exit status is 0 if all are intact, 3 if one is damaged.",
+		       "soundness rests on; the exit code is 0 if all are intact, 3 if one is damaged.",
 	.examples = "bertc verify runs/mine\tall checkpoints, the finished model and the data of a run\n"
 		    "bertc verify runs/mine/checkpoint-5000\tone checkpoint\n"
 		    "bertc verify data/train\ttoken shards",
