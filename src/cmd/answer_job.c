@@ -18,7 +18,7 @@
 #define CHUNK_BYTES ((size_t)128 << 10)
 #define CHUNK_LINES 1024
 #define LONGEST_LINE ((size_t)8 << 20)
-/* Computing takes most of a machine; tokenising a few hundredths of that. */
+/* Computing takes most of a machine; tokenizing takes only a few percent of that. */
 #define CORES_A_HELPER 16
 
 struct run {
@@ -28,12 +28,12 @@ struct run {
 	bool resumable;
 	char note[PATH_BYTES]; /* PATH.progress */
 	struct buffer identity, out;
-	/* As in the note. */
+	/* As recorded in the note. */
 	struct line_place place;
 	struct file_writer_state written;
 	int64_t texts;
-	bool is_ending; /* what was written before is going to change: its checksum is not kept any more */
-	double saved;   /* time; 0: not yet, so that the first chunk is */
+	bool is_ending; /* bytes already written are about to change, so their checksum is no longer kept */
+	double saved;   /* time of the last save; 0: none yet, so that the first chunk is saved */
 	struct progress progress;
 	int64_t first_texts;
 	double started;
@@ -57,7 +57,7 @@ static enum status make_identity(struct run *run)
 	return buffer_status(&run->identity);
 }
 
-/* --- the note --- */
+/* ---- The note ---- */
 
 static enum status save_note(struct run *run)
 {
@@ -82,7 +82,7 @@ static enum status save_note(struct run *run)
 	return status;
 }
 
-/* The first line of `now` that differs from `then`. */
+/* Names the first line in which the identity now and `then` differ. */
 static enum status refuse_other(const struct run *run, const char *then)
 {
 	const char *now = buffer_string(&run->identity);
@@ -133,9 +133,9 @@ static enum status find_note(struct run *run)
 	return status;
 }
 
-/* --- output --- */
+/* ---- Output ---- */
 
-/* Can the input be read again from its beginning, and the output be a file? */
+/* Can the input be read again from its beginning, and is the output a regular file? */
 static bool is_resumable(const struct answer_job *job)
 {
 	if (job->once || !job->out || (file_exists(job->out) && file_stamp_at(job->out).inode == 0))
@@ -178,7 +178,7 @@ static enum status write_out(struct run *run)
 	return OK;
 }
 
-/* --- the work --- */
+/* ---- The work ---- */
 
 static enum status open_lines(struct run *run)
 {
@@ -254,7 +254,7 @@ static enum status finish(struct run *run)
 	}
 	if (!run->writer)
 		return OK;
-	/* What fails in here leaves the part, and a part that is completely written is resumed at its end. */
+	/* A failure from here on leaves the part, and a completely written part is resumed at its end. */
 	if (run->resumable)
 		TRY(file_writer_save(run->writer, &run->written));
 	struct file_writer *writer = run->writer;
@@ -265,7 +265,7 @@ static enum status finish(struct run *run)
 	return OK;
 }
 
-/* Leaves what is needed to go on; the first error counts. */
+/* Leaves behind what is needed to resume; the first error is the one reported. */
 static enum status interrupt(struct run *run, enum status status)
 {
 	struct error error = *error_last();
@@ -273,7 +273,7 @@ static enum status interrupt(struct run *run, enum status status)
 		file_writer_abandon(run->writer);
 		return status == STOPPED ? STOPPED : error_restore(&error);
 	}
-	/* A part without a note is begun anew. */
+	/* A part without a note is started over. */
 	bool saved = run->texts > 0 && save_note(run) == OK;
 	file_writer_suspend(run->writer);
 	if (status == STOPPED)

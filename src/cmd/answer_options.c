@@ -10,7 +10,7 @@ static enum long_texts long_texts_named(const char *name)
 	return strcmp(name, "cut") == 0 ? LONG_CUT : strcmp(name, "windows") == 0 ? LONG_WINDOWS : LONG_STOP;
 }
 
-/* Tokens of a sequence at most: as asked for, as the folder says, as the model has positions. */
+/* Maximum tokens per sequence: as requested, else as the folder says, else the model's number of positions. */
 static enum status choose_length(const struct answer_settings *settings, int32_t said, int32_t positions, int32_t *out)
 {
 	*out = said > 0 && said < positions ? said : positions;

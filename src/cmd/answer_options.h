@@ -1,4 +1,4 @@
-/* What commands that answer the texts of files share (embed, score): rows of their option tables, and a job made from them. */
+/* Shared by the commands that answer the texts of files (embed, score): rows of their option tables, and a job made from them. */
 #ifndef CMD_ANSWER_OPTIONS_H
 #define CMD_ANSWER_OPTIONS_H
 
@@ -17,13 +17,13 @@ struct answer_settings {
 	struct device_settings device;
 };
 
-/* The file that --out names; NULL: standard output, which `-` is, too. */
+/* The file that --out names; NULL: standard output, which `-` means, too. */
 static inline const char *answer_target(const char *out)
 {
 	return out && strcmp(out, "-") != 0 ? out : NULL;
 }
 
-/* Rows of an option table for a settings struct whose member `member` is a struct answer_settings: what is read ... */
+/* Rows of an option table for a settings struct whose member `member` is a struct answer_settings: the input ... */
 #define ANSWER_INPUT_OPTIONS(settings, member, long_texts_default)                                                               \
 	{.name = "model",                                                                                                        \
 	 .type = OPTION_TEXT,                                                                                                    \
@@ -86,7 +86,7 @@ static inline const char *answer_target(const char *out)
 		.fallback_text = "the length of a window, or half of it if windows must overlap"                                 \
 	}
 
-/* ... and where the answers go. */
+/* ... and the output. */
 #define ANSWER_OUTPUT_OPTIONS(settings, member)                                                                                  \
 	{.name = "out",                                                                                                          \
 	 .type = OPTION_TEXT,                                                                                                    \
@@ -109,7 +109,7 @@ static inline const char *answer_target(const char *out)
 		.fallback = "4096", .role = ROLE_RUN, .value_name = "N", .help = "tokens computed at a time"                     \
 	}
 
-/* A model opened for such a command. Zero-initialise; closed also after a failure. */
+/* A model opened for such a command. Zero-initialize; close even after a failure. */
 struct answer_model {
 	struct session session;
 	struct encoder *encoder;
@@ -117,14 +117,14 @@ struct answer_model {
 	struct text_settings texts;
 	bool is_open;
 };
-/* Opens `model` (settings->model, or the folder in it that has the BERT) with these heads. `length` is what the folder says of
- * the longest text, or 0; `overlap`: windows have to overlap. */
+/* Opens `model` (settings->model, or the folder in it that holds the BERT) with these heads. `length` is the maximum length of a
+ * text according to the folder, or 0; `overlap`: windows have to overlap. */
 MUST_USE enum status answer_model_open(struct answer_model *out, const struct answer_settings *settings, const char *model,
 				       const struct session_heads *heads, int32_t length, bool lowercase, bool overlap);
 void answer_model_close(struct answer_model *model);
 
-/* Fills in input and output of a job, and makes what its answers depend on: the values of the options with ROLE_RESULT, the files
- * of the model as they were looked at before they were read, the device. `identity` is to live as long as the job. */
+/* Fills in the job's input and identity: the values of the options with ROLE_RESULT, the model's files as they were before they
+ * were read, and the device. `identity` must live as long as the job. */
 MUST_USE enum status answer_job_fill(struct answer_job *job, const struct options *options, const struct model_files *files,
 				     const struct backend *device, struct buffer *identity);
 

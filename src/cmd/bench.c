@@ -141,7 +141,7 @@ static const struct command_text bench_text = {
 		"bertc bench --library --clock cpu\ton a busy machine, beside the library's own products",
 };
 
-/* --- time ------------------------------------------------------------------------------------------------------ */
+/* ---- Time ---- */
 
 static int clock_threads;
 
@@ -152,12 +152,12 @@ static double processor_seconds(void)
 	return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / clock_threads;
 }
 
-/* Of a device with a queue: when all that is in it is done. */
+/* For a device with a queue: the time when everything in it is done. */
 static struct replica *clocked;
 
 static double device_seconds(void)
 {
-	/* A failure stays, and is what the step returns. */
+	/* A failure persists, so the step returns it. */
 	return clocked->backend->functions->synchronize(clocked) == OK ? clock_seconds() : 0;
 }
 
@@ -182,17 +182,17 @@ static int64_t memory_peak(void)
 	return (int64_t)usage.ru_maxrss * 1024;
 }
 
-/* --- one kind of step ------------------------------------------------------------------------------------------ */
+/* ---- One kind of step ---- */
 
-/* An operation; products are distinguished by their shape. */
+/* An operation; products are distinguished by their shapes. */
 struct row {
 	char name[64];
-	int64_t calls;       /* of a step */
-	double flops, bytes; /* of a step */
+	int64_t calls;       /* per step */
+	double flops, bytes; /* per step */
 	double seconds[STEP_LIMIT];
 };
 
-/* Training steps, or forward passes, and all that is known of them. */
+/* Training steps or forward passes, and everything measured of them. */
 struct run {
 	const char *title;
 	struct benchmark benchmark;
@@ -204,30 +204,30 @@ struct run {
 	struct batch batch;
 	double seconds[STEP_LIMIT], flops;
 	double gemm_rate[STEP_LIMIT], read_rate[STEP_LIMIT];
-	double weight_bytes; /* inference: of the linear layers, which one text must read at least */
+	double weight_bytes; /* inference: size of the linear layers, which every pass must read */
 };
 
-/* A product of the model's linear layers, as the library does it. */
+/* A product of the model's linear layers, as the library computes it. */
 struct product {
 	int64_t rows, outputs, inputs, count;
-	double seconds[3][STEP_LIMIT]; /* of a step; by enum whole_product */
+	double seconds[3][STEP_LIMIT]; /* per step; by enum whole_product */
 };
 
 struct bench {
 	const struct bench_settings *settings;
 	struct model_config config;
-	struct backend *backend, *inference; /* the same without inference */
+	struct backend *backend, *inference; /* `inference`: a second one with --mode both, else NULL */
 	struct batch batch;
 	double (*clock)(void);
 	double copy_rate[STEP_LIMIT];
-	char *large; /* what is read to measure memory: LARGE_BYTES */
+	char *large; /* what is read to measure memory: LARGE_BYTES bytes */
 	struct run *runs[2];
 	int run_count;
 	struct product *products; /* [PRODUCT_LIMIT] with --library */
 	int product_count;
 };
 
-/* "linear_fwd M=4096 O=768 I=768": the letters of the shape alone. */
+/* "linear_fwd M=4096 O=768 I=768": only the letters of the shape. */
 static void row_name(char out[64], const struct operation_done *done)
 {
 	const char *end = done->letters;
@@ -268,16 +268,16 @@ static enum status run_step(struct bench *bench, struct run *run, int64_t round)
 	operations_observe(&run->observer);
 	enum status status = OK;
 	if (run->backend->queues) {
-		/* Waiting for every operation would show in the step's time: the step is another one. */
+		/* Waiting for each operation would add to the step's time, so another step is timed. */
 		clocked = &run->benchmark.replica;
 		status = benchmark_step(&run->benchmark, &run->batch, 1, NULL);
 		operations_observe(NULL);
-		/* As in training, the timed step has come before: measuring the rates released memory, which drops recorded
-		 * graphs, so that of these two the first is launched kernel by kernel, and the second records it. */
+		/* As in training, other steps precede the timed one. Measuring the rates released memory, which drops recorded
+		 * graphs: the first of these two steps is launched kernel by kernel, and the second records its graph. */
 		for (int i = 0; i < 2 && status == OK; i++)
 			status = benchmark_step(&run->benchmark, &run->batch, 1, NULL);
 	} else if (!run->benchmark.training) {
-		/* Looking on costs as much as a short text's operations: the timed step is another one. */
+		/* Observing costs as much as the operations of a short text, so another step is timed. */
 		status = benchmark_step(&run->benchmark, &run->batch, 1, NULL);
 		operations_observe(NULL);
 	}
@@ -298,7 +298,7 @@ static struct backend *backend_of(const struct bench *bench, bool training)
 	return training || !bench->inference ? bench->backend : bench->inference;
 }
 
-/* Of the encoder's linear layers, in the type that they multiply. */
+/* Size of the encoder's linear layers in the type in which they are multiplied. */
 static double linear_bytes(const struct model_config *config, const struct backend *be)
 {
 	double hidden = config->hidden_size, wide = config->intermediate_size;
@@ -306,7 +306,7 @@ static double linear_bytes(const struct model_config *config, const struct backe
 	       (be->int8 ? 1 : (double)dtype_bytes(be->dtype));
 }
 
-/* Memory that no cache holds. */
+/* More memory than any cache holds. */
 #define LARGE_BYTES ((int64_t)256 << 20)
 #define LARGE_PARTS 64
 
@@ -326,7 +326,7 @@ static void read_part(void *context, int64_t part, int worker)
 	reading->sums[part] = sum;
 }
 
-/* Bytes a second that all threads together read from memory. */
+/* Bytes per second that all threads together read from memory. */
 static double read_rate(const struct bench *bench, struct pool *pool)
 {
 	struct reading reading = {.large = bench->large};
@@ -365,7 +365,7 @@ static enum status run_open(struct bench *bench, bool training)
 	return OK;
 }
 
-/* --- the library ----------------------------------------------------------------------------------------------- */
+/* ---- The library ---- */
 
 static enum status products_open(struct bench *bench)
 {
@@ -394,12 +394,13 @@ static enum status products_run(struct bench *bench, int64_t round)
 			*seconds *= (double)p->count;
 		}
 	}
-	/* The library's threads look out for work a while longer, and would take the processors from ours. */
+	/* The library's threads keep looking for work for a while, and would compete with ours for the processors. */
 	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	return OK;
 }
 
-/* Products and memory, for each of the runs: in some 20 of the rounds, since they take longer than a short text. */
+/* Measures the rates of products and of memory for each run, in about 20 of the rounds, since this takes longer than a short
+ * text. */
 static void measure_rates(struct bench *bench, int64_t round)
 {
 	int64_t every = (bench->settings->steps + 19) / 20;
@@ -417,7 +418,7 @@ static void measure_rates(struct bench *bench, int64_t round)
 	}
 }
 
-/* What the machine reaches by itself, and the library, in this round. A device that failed on the way has no rates. */
+/* Measures what the machine itself and the library reach in this round. A device that has failed has no rates. */
 static enum status measure_machine(struct bench *bench, int64_t round)
 {
 	const struct backend_functions *functions = bench->backend->functions;
@@ -434,7 +435,8 @@ static double product_flops(const struct product *p)
 	return 2.0 * (double)p->rows * (double)p->outputs * (double)p->inputs * (double)p->count;
 }
 
-/* A step's products by the library: medians of the rounds' seconds, and of their parts of the step of the same round. */
+/* A step's products as the library computes them: medians over the rounds of the seconds, and of their ratio to the step of the
+ * same round. */
 struct comparison {
 	double seconds, of_step, flops;
 };
@@ -459,7 +461,7 @@ static struct comparison compare_products(const struct bench *bench, const struc
 	return c;
 }
 
-/* What the machine reaches by itself, as medians; 0: not measured. */
+/* What the machine itself reaches, as medians; 0: not measured. */
 struct rates {
 	double gemm; /* FLOP/s of plain products */
 	double copy; /* bytes/s of copies */
@@ -475,7 +477,7 @@ static struct rates rates_of(const struct bench *bench, const struct run *run)
 			      .read = run->weight_bytes > 0 ? median(run->read_rate, steps) : 0};
 }
 
-/* What a pass of inference takes at least: its products at 0.8 of the rate of plain ones, or reading the weights. */
+/* The least time that a pass of inference can take: its products at 0.8 of the rate of plain ones, or reading the weights. */
 static double inference_floor(const struct run *run, const struct rates *rates)
 {
 	double products = rates->gemm > 0 ? run->flops / (0.8 * rates->gemm) : 0;
@@ -483,7 +485,7 @@ static double inference_floor(const struct run *run, const struct rates *rates)
 	return products > memory ? products : memory;
 }
 
-/* The time that `percent` of a hundred rounds do not exceed; 0: the least. */
+/* The time that `percent` % of the rounds do not exceed; 0: the shortest. */
 static double percentile(const double *values, int64_t count, int percent)
 {
 	double sorted[STEP_LIMIT];
@@ -493,7 +495,7 @@ static double percentile(const double *values, int64_t count, int percent)
 	return sorted[place > 0 ? place - 1 : 0];
 }
 
-/* Seconds of a step that a row takes at least, at those rates; 0: not known. */
+/* The least time per step that a row can take at these rates; 0: not known. */
 static double floor_seconds(const struct row *row, const struct rates *rates)
 {
 	double products = rates->gemm > 0 ? row->flops / rates->gemm : 0;
@@ -501,7 +503,7 @@ static double floor_seconds(const struct row *row, const struct rates *rates)
 	return products > memory ? products : memory;
 }
 
-/* --- what is printed ------------------------------------------------------------------------------------------- */
+/* ---- Output ---- */
 
 static const char *const product_names[] = {"forward", "dgrad", "wgrad"};
 
@@ -643,7 +645,7 @@ static void run_to_json(const struct bench *bench, const struct run *run, struct
 	json_close(writer);
 }
 
-/* What attention's work goes with. */
+/* The quantity to which attention's work is proportional. */
 static double squared_lengths(const struct batch *batch)
 {
 	double sum = 0;
@@ -694,7 +696,7 @@ static void print_json(const struct bench *bench, const struct rates *rates)
 	buffer_release(&text);
 }
 
-/* --- the command ----------------------------------------------------------------------------------------------- */
+/* ---- The command ---- */
 
 static enum status measure(struct bench *bench)
 {

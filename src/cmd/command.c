@@ -1,4 +1,4 @@
-/* From the words of the command line to a command and back to an exit code. */
+/* From the command line to a command, and back to an exit code. */
 #include "cmd/command.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "serve/http.h"
 #include "text/libraries.h"
 
-/* In the order in which a person meets them. */
+/* In the order in which users encounter them. */
 const struct command *const commands[] = {
 	&command_download, &command_extract,  &command_vocab,
 	&command_tokenize, &command_prepare,  &command_instances,
@@ -30,7 +30,7 @@ const struct command *const commands[] = {
 	&command_bench,    &command_plan,     NULL,
 };
 
-/* What bertc itself answers; completion and `bertc help` know these words, too. */
+/* Words that bertc itself answers; completion and `bertc help` know them, too. */
 static const struct {
 	const char *name, *summary;
 } built_in[] = {
@@ -149,7 +149,7 @@ static enum status run_completion(int argc, char **argv)
 		completion_bash(&text);
 	} else if (argc == 1 && !strcmp(argv[0], "zsh")) {
 		completion_zsh(&text);
-	} else if (argc == 1 && !strcmp(argv[0], "commands")) { /* for what makes man pages of all */
+	} else if (argc == 1 && !strcmp(argv[0], "commands")) { /* for the script that makes the man pages */
 		completion_commands(&text);
 	} else {
 		enum status status = error_set(ERR_USAGE, "completion needs the name of a shell: bash or zsh");
@@ -206,7 +206,7 @@ static enum status check_stray(const struct command *command, struct options *op
 	return OK;
 }
 
-/* One problem is the error of the command. Several are printed here, a line each, and the error has no message left. */
+/* A single problem is the error of the command. Several are printed here, one per line, and the error's message is left empty. */
 static enum status report_problems(const struct options *options)
 {
 	enum status status = options_problem_status(options);
@@ -221,7 +221,7 @@ static enum status report_problems(const struct options *options)
 	return error_set(status, "%s", "");
 }
 
-/* Is `path` the file that is to be written, by whatever name? What it holds would be lost. */
+/* Is `path` the file to be written, by whatever name? Its contents would be lost. */
 static enum status check_input(const char *path, const char *name, const char *out, const struct file_stamp *written)
 {
 	struct file_stamp read = path ? file_stamp_at(path) : (struct file_stamp){0};
@@ -258,8 +258,7 @@ static enum status check_output(const struct options *options)
 	return OK;
 }
 
-/* What is the same for every command: parsing, --help, stray arguments, --print-config; then the command
- * itself. */
+/* What every command does the same way: parsing, --help, unexpected arguments, --print-config; then runs the command itself. */
 static enum status run_parsed(const struct command *command, struct options *options, int argc, char **argv)
 {
 	struct buffer text = {0};
@@ -280,7 +279,7 @@ static enum status run_parsed(const struct command *command, struct options *opt
 	return command->run(options);
 }
 
-/* Of all ranks of a run, one says what is to be said of its command line: the process that launches them, else the first. */
+/* Only one process of a run comments on its command line: the one that launches the ranks, or else the first rank. */
 static bool is_silent(void)
 {
 	struct place place;
@@ -345,7 +344,7 @@ int command_main(int argc, char **argv)
 		return OK;
 	struct error error = *error_last();
 	if (error.status == status && !error.message[0])
-		return (int)status; /* said by another process of ours */
+		return (int)status; /* already reported: above, or by another process */
 	if (error.status != status)
 		error = (struct error){.message = "failed without a message"};
 	const char *bold = log_has_colour() ? "\033[1m" : "", *plain = log_has_colour() ? "\033[0m" : "";

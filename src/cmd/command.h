@@ -1,9 +1,9 @@
-/* Commands: one row each in the table of command.c. To add one: write cmd/<name>.c with its option table, its
- * command_text and its function; declare it here; add the row. Help, man page, completion and the tests that loop
- * over the table follow. Only src/cmd prints results and exits.
+/* Commands: one row each in the table of command.c. To add one, write cmd/<name>.c with its option table, its command_text, and
+ * its function, declare it here, and add the row. Help, man page, completion, and the tests that loop over the table follow. Only
+ * src/cmd prints results and exits.
  *
- * A command returns a status and prints no errors: main does, and exits with the status. It may print results with
- * stdio: that standard output could not be written is noticed at the end. */
+ * A command returns a status and prints no errors: command_main() prints the error and returns the exit code. A command may print
+ * results with stdio; failed writes to standard output are noticed at the end. */
 #ifndef CMD_COMMAND_H
 #define CMD_COMMAND_H
 
@@ -16,25 +16,25 @@ struct command {
 	const struct command_text *text;
 	const struct option *options;
 	const struct option_foreign *foreign; /* names from other programs; may be NULL */
-	const struct option *aside; /* another command's options that this one accepts and has no use for; may be NULL */
-	size_t settings_bytes;      /* of the command's settings struct, which `run` receives parsed in options->settings */
-	/* Completes the options when all that was given is read, before they are checked, shown or used. NULL: nothing to do. */
+	const struct option *aside; /* another command's options, which this one accepts but does not use; may be NULL */
+	size_t settings_bytes;      /* of the command's settings struct, which `run` receives filled in as options->settings */
+	/* Completes the options once everything given has been read, before they are checked, shown, or used; may be NULL. */
 	enum status (*complete)(struct options *options);
-	/* Takes down as problems what is missing from the options, or what does not go together, as far as they tell without a
-	 * look at any file; may be NULL. Runs before `run`, and also where the line has problems already. */
+	/* Records as problems what is missing from the options or contradictory, as far as that can be told without looking at
+	 * any file; may be NULL. Runs before `run`, even if the command line already has problems. */
 	enum status (*check)(struct options *options);
 	enum status (*run)(struct options *options);
-	bool takes_arguments; /* reads options->positional; otherwise a stray argument is an error before `run` */
+	bool takes_arguments; /* reads options->positional; otherwise a positional argument is an error before `run` */
 };
 
 extern const struct command *const commands[];        /* ends with NULL */
 const struct command *command_find(const char *name); /* or NULL */
 
-/* `bertc ARGUMENTS`: everything but the process's own affairs; returns the exit code. */
+/* Runs `bertc ARGUMENTS`, except for what concerns the process itself; returns the exit code. */
 int command_main(int argc, char **argv);
 
-/* For a write to standard output that failed, errno being its reason: an error. But where its reader has gone, as `head` goes
- * when it has enough, the process ends in silence, as by SIGPIPE. */
+/* The error for a failed write to standard output, whose cause is in errno. If the reader has gone away, as `head` does when it
+ * has enough, the process ends silently, as with SIGPIPE. */
 MUST_USE enum status command_output_failed(void);
 
 /* Texts about all commands, appended to `out`. */
@@ -42,7 +42,7 @@ void command_list_help(struct buffer *out);
 void command_list_man(struct buffer *out); /* bertc(1) */
 void completion_bash(struct buffer *out);
 void completion_zsh(struct buffer *out);
-void completion_commands(struct buffer *out); /* names, one a line */
+void completion_commands(struct buffer *out); /* names, one per line */
 
 extern const struct command command_download, command_extract, command_vocab, command_tokenize, command_prepare, command_pretrain,
 	command_finetune, command_predict, command_embed, command_score, command_evaluate, command_export, command_fill,

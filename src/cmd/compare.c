@@ -1,4 +1,4 @@
-/* bertc compare: where two models, or two runs, differ. */
+/* bertc compare: shows where two models or two runs differ. */
 #include "cmd/compare.h"
 
 #include "base/file.h"
@@ -68,7 +68,7 @@ static const struct command_text compare_text = {
 		    "bertc compare runs/a runs/b --weights\ttheir finished models",
 };
 
-/* A run: a folder with metrics.jsonl, or such a file. */
+/* Is it a run: a folder with metrics.jsonl, or such a file? */
 static enum status is_run(const char *path, bool *out)
 {
 	char metrics[PATH_BYTES];

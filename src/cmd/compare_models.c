@@ -19,12 +19,13 @@ static const char *const verdict_names[] = {"equal", "differs", "other shape", "
 struct tensor_result {
 	const struct stored_tensor *a, *b; /* NULL where missing */
 	enum tensor_verdict verdict;
-	int64_t first, different; /* element; how many */
+	int64_t first, different; /* index of the first different element; number of different elements */
 	double first_a, first_b;
-	double max, rms, rms_a; /* of the differences; of A */
+	double max, rms, rms_a; /* of the differences; rms_a: of A */
 };
 
-/* Where a tensor stands in the data flow: embeddings, layer after layer, pooler, heads; moments behind all weights. */
+/* Position of a tensor in the data flow: embeddings, layer after layer, pooler, heads; then moments and averages, after all
+ * weights. */
 static int64_t flow_rank(const char *name)
 {
 	static const char *const parts[] = {
@@ -62,10 +63,10 @@ static int by_flow(const void *left, const void *right)
 	return bias_a != bias_b ? (bias_a ? 1 : -1) : strcmp(name_a, name_b);
 }
 
-/* Elements looked at at a time. */
+/* Elements processed at a time. */
 #define BLOCK 65536
 
-/* Where an element lies, counted in row-major order. */
+/* The address of an element, counted in row-major order. */
 static const unsigned char *element_at(const struct stored_tensor *tensor, int64_t element)
 {
 	int64_t place = 0;
@@ -116,7 +117,7 @@ static enum status compare_values(struct tensor_result *result)
 				result->first_a = a[i];
 				result->first_b = b[i];
 			}
-			if (!(difference <= result->max)) /* a NaN is the largest of all */
+			if (!(difference <= result->max)) /* NaN counts as the largest */
 				result->max = isnan(result->max) ? result->max : difference;
 			squares += difference * difference;
 		}
@@ -131,7 +132,7 @@ done:
 	return status;
 }
 
-/* Integers, which have no distance: equal or not. */
+/* Integers, for which no distances are computed: equal or not. */
 static void compare_elements(struct tensor_result *result)
 {
 	size_t size = (size_t)dtype_element_bytes(result->a->dtype);
@@ -164,11 +165,11 @@ static enum status compare_tensor(struct tensor_result *result)
 	return OK;
 }
 
-/* Every tensor of either file, in the order of the data flow. */
+/* All tensors of both files, in the order of the data flow. */
 struct tensor_results {
 	struct tensor_result *items;
 	int64_t count, capacity;
-	struct weights_file a[2], b[2]; /* weights; optimiser, where both have it */
+	struct weights_file a[2], b[2]; /* weights; optimizer state, if both have it */
 	int file_count;
 };
 
@@ -216,7 +217,7 @@ static const char *name_of(const struct tensor_result *result)
 	return (result->a ? result->a : result->b)->name;
 }
 
-/* "3,17": the place of an element. */
+/* "3,17": the index of an element. */
 static void index_text(char *out, size_t size, const struct stored_tensor *entry, int64_t element)
 {
 	int64_t place[8];
@@ -298,7 +299,7 @@ static void put_results(const struct tensor_results *results, const struct tenso
 	json_close(writer);
 }
 
-/* The weights file that a path stands for, and the folder it lies in if the path is one. */
+/* The weights file that a path stands for and, if the path is a folder, the folder that contains it. */
 static enum status find_weights(const char *path, char weights[PATH_BYTES], char folder[PATH_BYTES])
 {
 	struct model_source source;
@@ -323,7 +324,7 @@ static enum status compare_folders(const char *a, const char *b, struct tensor_r
 	for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
 		TRY(path_join(left, a, records[i].file));
 		TRY(path_join(right, b, records[i].file));
-		/* A finished model has no state of training: nothing to compare then. */
+		/* A finished model has no training state, so there is nothing to compare then. */
 		if (!records[i].member || (file_exists(left) && file_exists(right)))
 			TRY(compare_json_files(left, right, records[i].member, settings));
 	}

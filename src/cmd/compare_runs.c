@@ -12,20 +12,20 @@
 #include "text/vocab.h"
 #include "weights/tokenizer_file.h"
 
-/* One run as it is compared. */
+/* One of the runs compared. */
 struct run {
 	const char *path;
 	char name[64], settings_path[PATH_BYTES];
 	struct history history;
 	int set;             /* the evaluation set to compare by */
-	bool is_pretraining; /* its figures are those of masked words */
-	char task[64];       /* of fine-tuning, as settings.json has it; "" where it is not known */
+	bool is_pretraining; /* its figures concern masked words */
+	char task[64];       /* of a fine-tuning run, from settings.json; "" if not known */
 	uint64_t vocab_hash; /* 0: not known */
 	int32_t vocab_count;
-	char held_out[32]; /* checksum of the text held out of its corpus; "": there is none, or another set is evaluated */
+	char held_out[32]; /* checksum of the text held out of its corpus; "": none, or another set is evaluated */
 };
 
-/* The vocabulary beside a run's data, or that of its finished model. */
+/* Finds the vocabulary beside the run's data, or that of its finished model. */
 static enum status find_vocab(struct run *run)
 {
 	static const char *const places[] = {"data/vocab.txt", "final/vocab.txt"};
@@ -44,7 +44,7 @@ static enum status find_vocab(struct run *run)
 	return OK;
 }
 
-/* What the run trains, where its settings say it. */
+/* Finds the run's task, if its settings name one. */
 static enum status find_task(struct run *run)
 {
 	struct json_document document;
@@ -58,7 +58,7 @@ static enum status find_task(struct run *run)
 	return status;
 }
 
-/* The text that was held out of the run's corpus. */
+/* Finds the checksum of the text that was held out of the run's corpus. */
 static enum status find_held_out(struct run *run)
 {
 	struct json_document document;
@@ -134,7 +134,7 @@ static double training_at(const struct run *run, int by, double place, double re
 	return count ? sum / (double)count : NAN;
 }
 
-/* A held-out column at `place`, on the line between the evaluations around it; NaN outside of them. */
+/* A held-out column at `place`, interpolated linearly between evaluations; NaN outside their range. */
 static double held_out_at(const struct run *run, int by, double place, const char *name)
 {
 	const struct history_table *table = &run->history.evaluations;
@@ -179,7 +179,7 @@ static double reaches(const struct run *run, int by, const char *name, double lo
 	return NAN;
 }
 
-/* Do two rows hold the same numbers? Speed and time do not count. */
+/* Do two rows hold the same numbers? Speed and time are ignored. */
 static bool same_row(const struct history *a, const struct history_table *in_a, const struct history *b,
 		     const struct history_table *in_b, int64_t row)
 {
@@ -206,7 +206,7 @@ static int64_t first_different_row(const struct history *a, const struct history
 	return in_a->count == in_b->count ? -1 : rows;
 }
 
-/* The first step whose figures differ, -1 if none does. */
+/* The first step at which figures differ; -1 if none do. */
 static int64_t first_difference(const struct history *a, const struct history *b)
 {
 	const struct history_table *const tables[2][2] = {{&a->steps, &b->steps}, {&a->evaluations, &b->evaluations}};
@@ -223,12 +223,12 @@ static int64_t first_difference(const struct history *a, const struct history *b
 #define SHOWN 16
 struct comparison {
 	struct run a, b;
-	int by; /* a column of HISTORY_STEP, HISTORY_TOKENS, HISTORY_SECONDS */
+	int by; /* HISTORY_STEP, HISTORY_TOKENS, or HISTORY_SECONDS */
 	struct chart_axis axis;
 	struct report_column columns[SHOWN]; /* the first is a loss */
 	int column_count;
 	double end, reach;
-	bool other_kind; /* one is pre-training, the other fine-tuning: they have no figures in common */
+	bool other_kind; /* one is pre-training, the other fine-tuning: no figures in common */
 	int64_t points, first;
 	struct compare_differences settings;
 };
@@ -247,8 +247,8 @@ static void add_column(struct comparison *comparison, const char *name)
 		comparison->columns[comparison->column_count++] = report_column(name);
 }
 
-/* What the runs were judged by: of pre-training masked words and next sentences; otherwise the loss and every measure that either
- * run was evaluated by. */
+/* Chooses the figures by which the runs were evaluated: for pre-training, those of masked words and next sentences; otherwise the
+ * loss and every measure on which either run was evaluated. */
 static void choose_columns(struct comparison *comparison)
 {
 	static const char *const pretraining[] = {"mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy"};
@@ -287,13 +287,13 @@ static bool have_other_held_out_texts(const struct comparison *comparison)
 	return *a->held_out && *b->held_out && strcmp(a->held_out, b->held_out) != 0;
 }
 
-/* Do figures of the one say anything beside those of the other? */
+/* Can the figures of the two runs be compared? */
 static bool is_comparable(const struct comparison *comparison)
 {
 	return !comparison->other_kind && !have_other_vocabularies(comparison) && !have_other_held_out_texts(comparison);
 }
 
-/* Figures of different things are not compared, and of figures that look alike and are not it is said. */
+/* Warns about figures that look alike but measure different things. */
 static void warn_of_differences(const struct comparison *comparison)
 {
 	const struct run *a = &comparison->a, *b = &comparison->b;
@@ -463,7 +463,7 @@ struct pair {
 	char labels[4][80];
 };
 
-/* One quantity of both runs, against tokens, time and steps. */
+/* Draws one quantity of both runs, against tokens, time, and steps. */
 static void draw_pair(const struct comparison *comparison, const struct chart *base, const char *name, bool evaluated,
 		      struct buffer *out)
 {

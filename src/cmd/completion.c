@@ -1,5 +1,4 @@
-/* Completion scripts for shells, made from the option tables, and from the tables of what has a name: sizes of models, tasks,
- * downloads. */
+/* Completion scripts for shells, made from the option tables and the tables of named things: model sizes, tasks, downloads. */
 #include <string.h>
 #include "base/option.h"
 #include "cmd/command.h"
@@ -32,7 +31,7 @@ static void append_tasks(struct buffer *out)
 		buffer_format(out, " %s", layouts[i].name);
 }
 
-/* Downloads by name, and groups of them by what comes before '/'. */
+/* Downloads by name, and groups of them by the part before the '/'. */
 static void append_downloads(struct buffer *out)
 {
 	const char *group = "";
@@ -50,7 +49,7 @@ static void append_downloads(struct buffer *out)
 	}
 }
 
-/* The values that an option of this command knows by name, separated by blanks. False: any other text, or a file. */
+/* The values that an option of this command knows by name, separated by spaces. False: any other text, or a file. */
 static bool append_values(struct buffer *out, const struct command *command, const struct option *row)
 {
 	const char *name = command->text->name;
@@ -72,8 +71,7 @@ static void append_command_names(struct buffer *out)
 		buffer_format(out, "%s ", commands[i]->text->name);
 }
 
-/* Values to offer after `previous`: choices; nothing for numbers; file names (what bash does with no offer)
- * for the rest. */
+/* Offers values after `previous`: choices where there are some; otherwise none, for which bash falls back to file names. */
 static void bash_command(struct buffer *out, const struct command *command)
 {
 	buffer_format(out, "\t%s)\n\t\tcase $previous in\n", command->text->name);
@@ -125,7 +123,7 @@ void completion_bash(struct buffer *out)
 			 "complete -o default -F _bertc bertc\n");
 }
 
-/* Text within '...[...]': brackets, colons and quotes mean something there. */
+/* Text within '...[...]', where brackets, colons, and quotes have a meaning. */
 static void zsh_text(struct buffer *out, const char *text)
 {
 	for (; *text; text++) {

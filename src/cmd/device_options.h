@@ -1,4 +1,4 @@
-/* The options that say where and how to compute, which commands that run a model share. */
+/* The options for where and how to compute, shared by the commands that run a model. */
 #ifndef CMD_DEVICE_OPTIONS_H
 #define CMD_DEVICE_OPTIONS_H
 

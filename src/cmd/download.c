@@ -1,4 +1,4 @@
-/* bertc download: corpora, tasks, vocabularies and checkpoints from where they are published, or any address. */
+/* bertc download: corpora, tasks, vocabularies, and checkpoints from their publishers, or files from any address. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +178,7 @@ static void job_list_release(struct job_list *list)
 	*list = (struct job_list){0};
 }
 
-/* Values of {wiki}, {date} and {book}. */
+/* Values of {wiki}, {date}, and {book}. */
 struct values {
 	char wiki[64];
 	const char *date, *book;
@@ -202,7 +202,7 @@ static enum status expand(const char *template, const struct values *values, str
 	return buffer_status(out);
 }
 
-/* With --mirror, its address in place of scheme and host. */
+/* With --mirror, replaces scheme and host with its address. */
 static enum status mirrored(const struct download_settings *settings, struct buffer *url)
 {
 	if (!settings->mirror)
@@ -226,7 +226,7 @@ static enum status copy_text(const char *text, char **out)
 	return *out ? OK : error_set(ERR_RESOURCE, "not enough memory for a list of downloads");
 }
 
-/* Two addresses must not become one file. The same one given twice is fetched once. */
+/* Two addresses must not become one file. *twice: the same address is on the list already, and is fetched only once. */
 static enum status check_name(const struct job_list *list, const struct job *job, bool *twice)
 {
 	*twice = false;
@@ -284,7 +284,7 @@ static bool name_matches(const char *name, const char *wanted)
 	return strncmp(name, wanted, size) == 0 && (name[size] == 0 || name[size] == '/');
 }
 
-/* The numbers of --books, one row each. */
+/* Adds the books of --books: numbers, or files that list them. */
 static enum status add_books(struct job_list *list, const struct download_settings *settings,
 			     const struct download_source *source, struct values *values)
 {
@@ -332,7 +332,7 @@ static enum status check_word(const char *option, const char *value, const char 
 	return error_set(ERR_USAGE, "--%s '%.40s' is not of the form that dumps are named by", option, value);
 }
 
-/* What one argument stands for. */
+/* Adds what one argument stands for. */
 static enum status add_argument(struct job_list *list, const struct download_settings *settings, const char *argument,
 				struct values *values)
 {
@@ -388,8 +388,8 @@ static void show_progress(void *context, int64_t done, int64_t total)
 	progress_update(progress, done, NULL);
 }
 
-/* Finds the line of `name` in a list of checksums. A list of the latest dump names its files by their date:
- * "enwiki-latest-X" stands there as "enwiki-20260101-X". */
+/* Finds the checksum of `name` in a list. The list of the latest dump names its files by date: "enwiki-latest-X" appears as
+ * "enwiki-20260101-X". */
 static bool find_checksum(const char *list, const char *name, const char *wiki, char out[CHECKSUM_BYTES])
 {
 	char prefix[80];
@@ -416,7 +416,7 @@ static bool find_checksum(const char *list, const char *name, const char *wiki, 
 	return false;
 }
 
-/* The checksum that the publisher's list gives for a file. */
+/* Looks up a file's checksum in the publisher's list. */
 static enum status look_up_checksum(const struct fetch_settings *fetching, const char *folder, struct job *job, const char *wiki)
 {
 	char path[PATH_BYTES];
@@ -448,7 +448,7 @@ static struct fetch_request request_of(const struct job *job)
 	};
 }
 
-/* What can be known to be in the way before the first byte is fetched. */
+/* Checks for obstacles that can be detected before the first byte is fetched. */
 static enum status check_job(const struct download_settings *settings, const struct job *job)
 {
 	char folder[PATH_BYTES];
@@ -466,7 +466,7 @@ static enum status check_job(const struct download_settings *settings, const str
 	return status;
 }
 
-/* An archive that is there has been unpacked if its folder is there. */
+/* An archive that was already there has been unpacked if its folder exists. */
 static enum status unpack_job(const struct download_settings *settings, const struct job *job, bool fetched)
 {
 	const struct unpack_limits limits = {

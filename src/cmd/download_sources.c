@@ -9,7 +9,7 @@
 #define GOOGLE "https://storage.googleapis.com/bert_models/"
 #define HUGGING_FACE "https://huggingface.co/google-bert/"
 
-/* One of Google's archives: weights, bert_config.json and vocab.txt. */
+/* One of Google's archives: weights, bert_config.json, and vocab.txt. */
 #define CHECKPOINT(model, date, text)                                                                                            \
 	{                                                                                                                        \
 		.name = "google/" model, .file = "google/" model ".zip", .url = GOOGLE date "/" model ".zip", .summary = text    \

@@ -1,16 +1,16 @@
-/* What `bertc download` knows by name. To add a source, add a row to download_sources.c. */
+/* The sources that `bertc download` knows by name. To add one, add a row to download_sources.c. */
 #ifndef CMD_DOWNLOAD_SOURCES_H
 #define CMD_DOWNLOAD_SOURCES_H
 
-/* {wiki}, {date} and {book} stand for values of the command line ("enwiki", "latest", "1342"). */
+/* {wiki}, {date}, and {book} are replaced with values from the command line ("enwiki", "latest", "1342"). */
 struct download_source {
-	const char *name; /* "squad"; a group is what comes before '/': "glue" means all of "glue/..." */
-	const char *file; /* where it goes below --out */
+	const char *name; /* "squad"; the part before a '/' names a group: "glue" means all of "glue/..." */
+	const char *file; /* path below --out */
 	const char *url;
-	const char *checksum; /* as its publisher or its users print it; NULL = unknown */
-	const char *sums_url; /* a published list of checksums that has this file; NULL = none */
-	const char *summary;  /* NULL: as the row before */
-	double pause_seconds; /* between two files, where the host asks for it */
+	const char *checksum; /* as published, or as its users report it; NULL = unknown */
+	const char *sums_url; /* a published list of checksums that includes this file; NULL = none */
+	const char *summary;  /* NULL: same as the previous row */
+	double pause_seconds; /* pause between two files, if the host asks for one */
 };
 
 extern const struct download_source download_sources[]; /* ends with name NULL */

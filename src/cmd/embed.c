@@ -1,4 +1,4 @@
-/* bertc embed: texts as vectors. */
+/* bertc embed: turns texts into vectors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,13 +111,13 @@ struct embed {
 	struct encoder_answers answers;
 	enum vector_file format;
 	bool normalize;
-	int32_t layers[LAYERS_MOST], said_layers[LAYERS_MOST], layer_count; /* from 0; as a person named them */
-	int64_t width, dimensions;                                          /* numbers of a vector; of those that are given */
-	float *vector;                                                      /* [width] of a text in several windows */
+	int32_t layers[LAYERS_MOST], said_layers[LAYERS_MOST], layer_count; /* counted from 0; as the user named them */
+	int64_t width, dimensions;                                          /* values of a vector; values that are kept */
+	float *vector;                                                      /* [width]: of a text in several windows */
 	struct text_counts counts;
 };
 
-/* --- what is asked for --- */
+/* ---- The request ---- */
 
 static enum status parse_layers(struct embed *embed, const char *text, int32_t most)
 {
@@ -195,7 +195,7 @@ static enum status check_embed(struct options *options)
 	return options_blame(options, status);
 }
 
-/* The prompt that stands before each text, or NULL. */
+/* The prompt to put before each text, or NULL. */
 static enum status choose_prompt(const struct embed *embed, const char **out)
 {
 	const struct embed_settings *settings = embed->settings;
@@ -222,7 +222,7 @@ static enum status choose_prompt(const struct embed *embed, const char **out)
 	return OK;
 }
 
-/* How rows become a vector: by options, by the folder, or the mean. */
+/* Chooses how rows become a vector: as the options say, else as the folder says, else their mean. */
 static enum status choose_pooling(struct embed *embed, const struct options *options)
 {
 	const struct embed_settings *settings = embed->settings;
@@ -254,7 +254,7 @@ static enum status prepare(struct embed *embed, const struct options *options)
 		model = embed->folder.transformer;
 	embed->format = format_named(settings->format);
 	TRY(choose_pooling(embed, options));
-	/* As extract_features.py. */
+	/* As in extract_features.py. */
 	int32_t length = google ? 128 : embed->folder.max_seq_length;
 	if (google && !answer->pair_separator)
 		answer->pair_separator = " ||| ";
@@ -279,7 +279,7 @@ static enum status prepare(struct embed *embed, const struct options *options)
 	return choose_prompt(embed, &texts->prompt);
 }
 
-/* --- the work --- */
+/* ---- The work ---- */
 
 static enum status work(void *context, struct line_chunk *chunk)
 {
@@ -287,7 +287,7 @@ static enum status work(void *context, struct line_chunk *chunk)
 	return text_chunk_make(chunk->own, chunk, &embed->model.texts);
 }
 
-/* The vector of a text: of several windows their mean, each counting as much as it has tokens. */
+/* The vector of a text; for several windows their mean, weighted by their numbers of tokens. */
 static const float *vector_of(struct embed *embed, const struct text_chunk *texts, const struct ready_text *text)
 {
 	const struct encoder_answers *answers = &embed->answers;
@@ -329,7 +329,7 @@ static void put_text(struct embed *embed, const struct text_chunk *texts, int64_
 	}
 }
 
-/* Sequences computed before their answers are written: rows of all tokens take much memory. */
+/* Texts computed before their answers are written: the rows of all tokens take a lot of memory. */
 #define ROWS_AT_A_TIME 64
 
 static enum status answer(void *context, struct line_chunk *chunk, int64_t first, struct buffer *out, int64_t *out_texts)
@@ -424,7 +424,7 @@ done:
 
 #define FOLDER_WHY "--model names the folder that holds weights, configuration and vocabulary together"
 
-/* Of extract_features.py. */
+/* Options of extract_features.py. */
 static const struct option_foreign foreign[] = {
 	VALUE_REFUSED("input_file", "name the file without an option: bertc embed --model FOLDER sentences.txt"),
 	{.name = "output_file", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "out"},

@@ -1,4 +1,4 @@
-/* bertc evaluate: scores a model on text with fixed masks. */
+/* bertc evaluate: scores a model on text with fixed masks or on labeled examples, or scores a file of predictions. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +153,7 @@ static void print_metrics(const struct measures *metrics, bool json)
 	buffer_release(&text);
 }
 
-/* Shards of the text in a folder of their own, for as long as the command runs. */
+/* Writes shards of the text into a folder that exists only while the command runs. */
 static enum status temporary_shards(const struct evaluate_settings *settings, struct session *session, const char *folder,
 				    char prefix[PATH_BYTES])
 {
@@ -168,7 +168,7 @@ static enum status temporary_shards(const struct evaluate_settings *settings, st
 	return status;
 }
 
-/* What the model is scored on, opened. */
+/* What the model is scored on, once opened. */
 struct scored {
 	struct shard *shards;
 	int64_t shard_count;
@@ -222,7 +222,7 @@ static enum status score(const struct evaluate_settings *settings, struct sessio
 	return OK;
 }
 
-/* Static instances are opened before the model: their lengths say how much room it needs. */
+/* Static instances are opened before the model, because their lengths determine how much room it needs. */
 static enum status open_static(const struct evaluate_settings *settings, const struct model_config *config, const char *folder,
 			       struct scored *out, struct instance_settings *bounds)
 {
@@ -234,7 +234,7 @@ static enum status open_static(const struct evaluate_settings *settings, const s
 					   .skip_bad = strcmp(settings->input.on_bad_record, "skip") == 0};
 	struct model_source source;
 	struct folder_tokenizer tokenizer;
-	struct tokenizer *encoder = NULL; /* of pairs */
+	struct tokenizer *encoder = NULL; /* for pairs */
 	struct pool *pool = NULL;
 	enum status status;
 	TRY(model_source_find(settings->model, &source));
@@ -304,7 +304,7 @@ static enum status score_answers(const struct options *options, const struct eva
 	return evaluate_predictions(&settings->predictions, &squad, &settings->test, settings->json);
 }
 
-/* A fine-tuned model on the examples of its task. */
+/* Scores a fine-tuned model on examples of its task. */
 static enum status score_task(const struct options *options, const struct evaluate_settings *settings)
 {
 	bool length_given = options_given(options, "max_seq_length");
@@ -326,7 +326,7 @@ static enum status score_task(const struct options *options, const struct evalua
 		struct measures measures = {0};
 		double loss;
 		status = task_session_run(&session, files.sets[i].paths, files.sets[i].count, TASK_SCORE, &set, &outputs, &loss);
-		if (status == OK && !session.state.task->loss) /* a loss over whole steps is training's alone */
+		if (status == OK && !session.state.task->loss) /* a loss over whole steps exists only in training */
 			measures_add(&measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
 		if (status == OK)
 			status = session.state.task->score(&session.state, &set, &outputs, &measures);

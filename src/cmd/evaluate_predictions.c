@@ -81,7 +81,7 @@ static enum status score(const struct prediction_settings *settings, const struc
 	return status;
 }
 
-/* In full, as the official scripts print them; with `json` as one object. */
+/* At full precision, as the official scripts print them; with `json`, as one object. */
 static enum status print_measures(const struct measures *measures, bool json)
 {
 	struct buffer text = {0};

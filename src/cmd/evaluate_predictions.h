@@ -1,4 +1,4 @@
-/* `bertc evaluate --predictions`: answers that are in a file already. */
+/* `bertc evaluate --predictions`: scoring answers from a file. */
 #ifndef CMD_EVALUATE_PREDICTIONS_H
 #define CMD_EVALUATE_PREDICTIONS_H
 
@@ -14,7 +14,7 @@ struct prediction_settings {
 	double na_prob_thresh;
 };
 
-/* Rows of evaluate's table; `at` is the struct prediction_settings in the command's. */
+/* Rows of evaluate's table; `at` is the struct prediction_settings within the command's settings. */
 #define PREDICTION_OPTIONS(type_, at)                                                                                            \
 	{.help = "Scores of a file of answers"},                                                                                 \
 		{.name = "predictions",                                                                                          \
@@ -42,7 +42,7 @@ struct prediction_settings {
 		.role = ROLE_RUN, .help = "find the best threshold for the best answers in nbest_predictions.json"               \
 	}
 
-/* Reads `test`, compares and prints. ERR_USAGE: options that do not go together. */
+/* Reads the predictions and `test`, compares them, and prints the measures. ERR_USAGE: options that cannot be combined. */
 MUST_USE enum status evaluate_predictions(const struct prediction_settings *settings, const struct squad_task_settings *squad,
 					  const struct option_list *test, bool json);
 

@@ -1,4 +1,4 @@
-/* bertc export: a model in the form that another program takes. */
+/* bertc export: writes a model in the form that another program takes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,13 +98,13 @@ static const struct command_text export_text = {
 		    "bertc export --model runs/mine --no_head --to onnx --out encoder.onnx\tlast_hidden_state",
 };
 
-/* Writes a form into `folder`, which will be called `name`. */
+/* Writes one form of the model into `folder`, whose final name will be `name`. */
 typedef enum status write_form(const struct export_settings *settings, const struct saved_model *saved, const char *folder,
 			       const char *name);
 
-/* --- Where it goes --- */
+/* ---- Destination ---- */
 
-/* The folder of a path, and the last part of its name. */
+/* Splits a path into its parent folder and its last component. */
 static enum status split_path(const char *path, char parent[PATH_BYTES], char name[PATH_BYTES])
 {
 	size_t size = strlen(path);
@@ -131,7 +131,7 @@ static bool is_within(const char *path, const char *folder)
 	return strncmp(path, folder, size) == 0 && (path[size] == '/' || path[size] == '\0');
 }
 
-/* The real path of the nearest folder above `path` that is there; the caller frees. */
+/* The real path of the nearest existing folder at or above `path`; the caller frees it. */
 static char *real_ancestor(const char *path)
 {
 	char above[PATH_BYTES];
@@ -147,7 +147,7 @@ static char *real_ancestor(const char *path)
 	return real;
 }
 
-/* A model folder stays as it is: its manifest, and programs that read it, say what is in it. */
+/* A model folder is never changed: its manifest, and programs that read it, rely on its contents. */
 static enum status check_outside(const char *parent, const struct export_settings *settings, const struct saved_model *saved)
 {
 	char folder[PATH_BYTES];
@@ -181,7 +181,7 @@ static enum status check_new(const char *out)
 	return status;
 }
 
-/* --- ONNX --- */
+/* ---- ONNX ---- */
 
 static struct onnx_model_content onnx_content(const struct saved_model *saved)
 {
@@ -208,7 +208,7 @@ static struct model_folder_content folder_content(const struct saved_model *save
 	};
 }
 
-/* What stands beside the weights of any form. */
+/* Writes what accompanies the weights in any form. */
 static enum status write_description(const struct saved_model *saved, const char *folder, struct folder_files *files)
 {
 	struct model_folder_content content = folder_content(saved);
@@ -235,7 +235,7 @@ done:
 	return status;
 }
 
-/* --- TensorFlow --- */
+/* ---- TensorFlow ---- */
 
 static enum status write_tensorflow_folder(const struct export_settings *settings, const struct saved_model *saved,
 					   const char *folder, const char *name)
@@ -252,7 +252,7 @@ static enum status write_tensorflow_folder(const struct export_settings *setting
 	return tensorflow_folder_save(folder, &content, step);
 }
 
-/* --- sentence-transformers --- */
+/* ---- sentence-transformers ---- */
 
 static enum status write_sentence_folder(const struct export_settings *settings, const struct saved_model *saved,
 					 const char *folder, const char *name)
@@ -270,7 +270,7 @@ static enum status write_sentence_folder(const struct export_settings *settings,
 	return status;
 }
 
-/* --pooling, --normalize, and what the form asks for, over what the folder says. */
+/* Applies --pooling, --normalize, and what the form requires, on top of what the folder says. */
 static void settle_pooling(const struct export_settings *settings, struct saved_model *saved)
 {
 	static const struct {
@@ -289,7 +289,7 @@ static void settle_pooling(const struct export_settings *settings, struct saved_
 										      : saved->config.max_position_embeddings);
 }
 
-/* --- Triton --- */
+/* ---- Triton ---- */
 
 static enum status write_triton_folder(const struct export_settings *settings, const struct saved_model *saved,
 				       const char *folder, const char *name)
@@ -299,9 +299,9 @@ static enum status write_triton_folder(const struct export_settings *settings, c
 	return triton_folder_save(folder, name, &graph, &saved->task, ONNX_FILE_LIMIT);
 }
 
-/* --- int8 --- */
+/* ---- int8 ---- */
 
-/* Says which layers stay in bf16, and what int8 changes. */
+/* Reports which layers stay in bf16, and how much int8 changes the output. */
 static enum status tell_layers(const struct saved_model *saved, const struct int8_layers *layers)
 {
 	const struct model *model = saved->model;
@@ -341,9 +341,9 @@ done:
 	return status;
 }
 
-/* --- The command --- */
+/* ---- The command ---- */
 
-/* The folder appears under its name when all of it is written. */
+/* The folder gets its name only when it is complete. */
 static enum status write_folder(const struct export_settings *settings, const struct saved_model *saved, const char *parent,
 				const char *name, write_form *write)
 {
@@ -394,7 +394,7 @@ static enum status write_export(const struct export_settings *settings, const st
 	return ERR_INTERNAL;
 }
 
-/* What would have no effect is refused. */
+/* Refuses options that would have no effect. */
 static enum status check_export(struct options *options)
 {
 	const struct export_settings *settings = options->settings;
@@ -416,7 +416,7 @@ static enum status check_export(struct options *options)
 	return options_blame(options, status);
 }
 
-/* With the folder read, and --pooling settled. */
+/* To be called once the folder is read and --pooling settled. */
 static enum status check_normalize(const struct export_settings *settings, const struct saved_model *saved)
 {
 	if (!settings->normalize || saved->sentences.pooling)

@@ -1,4 +1,4 @@
-/* bertc extract: dumps, crawls, books and other files to plain text, one sentence per line. */
+/* bertc extract: dumps, crawls, books, and other files to plain text, one sentence per line. */
 #include <stdio.h>
 #include <string.h>
 #include "base/file.h"
@@ -50,7 +50,7 @@ static const struct command_text text = {
 		    "damaged ones\n",
 };
 
-/* Where the text goes: a file that appears whole under its name, or standard output. */
+/* Destination of the text: a file that gets its name only when it is complete, or standard output. */
 struct output {
 	struct file_writer *file; /* NULL: standard output */
 	int64_t bytes;

@@ -1,4 +1,4 @@
-/* bertc fill: what a model puts into the blanks of a text. */
+/* bertc fill: fills in the blanks of a text with the words that a model predicts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,25 +59,25 @@ static const struct command_text fill_text = {
 
 #define HOW_TO_ASK "write [MASK] where a word is to be filled in, in a text that fits into the model"
 
-/* Texts answered one after the other. */
+/* The texts, answered one after another. */
 struct fill {
 	const struct fill_settings *settings;
 	struct text_model model;
 	struct encoder_answers answers;
 	struct buffer out;
-	struct json_writer writer; /* --json: an object around all answers */
+	struct json_writer writer; /* --json: one object around all answers */
 	struct line_stream *lines;
 	int64_t count; /* texts so far */
 };
 
-/* What the encoder gave for a text. */
+/* The encoder's output for a text. */
 struct blanks {
 	int32_t count, k;
 	const int32_t *words;       /* [count][k] */
 	const float *probabilities; /* [count][k] */
 };
 
-/* Prints the text with the best words in place of its blanks, then the candidates of each. */
+/* Writes the text with the best word in place of each blank, then the candidates for each blank. */
 static void put_person(struct buffer *out, const char *text, const struct vocab *vocab, const struct blanks *blanks)
 {
 	const char *rest = text;
@@ -108,7 +108,7 @@ static enum status print(struct fill *fill)
 	return OK;
 }
 
-/* Texts in memory, all at a time. What is wrong with one is ERR_DATA that names it by its number from 1. */
+/* Answers texts in memory, all at once. A problem with one is ERR_DATA that names it by its number, counted from 1. */
 static enum status fill_texts(struct fill *fill, const struct text_input *inputs, int64_t count)
 {
 	const struct vocab *vocab = &fill->model.session.tokenizer.vocab;
@@ -137,7 +137,8 @@ done:
 	return status;
 }
 
-/* What is wrong with one of several texts: its number from 1, and the words behind "text N". */
+/* Takes an error about one of several texts apart: returns the text's number, counted from 1 (0: it names none), and the words
+ * after "text N". */
 static int64_t wrong_text(const char **out_what)
 {
 	const char *message = error_last()->message;
@@ -177,7 +178,7 @@ static enum status blame_line(const struct text_input *inputs, const int64_t *nu
 	return status;
 }
 
-/* The lines of a chunk that are not empty. */
+/* Answers the lines of a chunk that are not empty. */
 static enum status fill_chunk(struct fill *fill, const struct line_chunk *chunk)
 {
 	struct text_input *inputs = NULL;
@@ -215,7 +216,7 @@ done:
 #define CHUNK_LINES 256
 #define LONGEST_LINE ((size_t)1 << 20)
 
-/* As they come: in memory that does not grow with the input. */
+/* Answers lines as they arrive, in memory that does not grow with the input. */
 static enum status fill_lines(struct fill *fill)
 {
 	static const char *const path[] = {"-"};
@@ -262,7 +263,7 @@ static enum status fill_arguments(struct fill *fill, const struct option_list *a
 	return status;
 }
 
-/* A text costs less than a pass of full batches; a few hundred lines of standard input make several. */
+/* A single text costs less than a pass over a full batch; a few hundred lines of standard input make several batches. */
 #define BATCH_TOKENS 4096
 
 static enum status open_model(struct fill *fill, struct pool *pool)

@@ -1,4 +1,4 @@
-/* bertc finetune: from a pre-trained model and the files of a labelled task to a model that performs the task. */
+/* bertc finetune: from a pre-trained model and the files of a labeled task to a model for that task. */
 #include "cmd/finetune_inputs.h"
 #include "cmd/finetune_run.h"
 #include "cmd/finetune_sweep.h"

@@ -1,6 +1,6 @@
-/* Names that people bring from google-research/bert's run_classifier.py and run_squad.py, NVIDIA's run_glue.py, run_squad.py and
- * run_swag.py, and transformers' run_glue.py, run_qa.py, run_ner.py and run_swag.py, where they are no options here: what becomes
- * of each, and what to use instead. Names that mean the same as one of ours are its aliases (finetune_options.c). */
+/* Option names from google-research/bert's run_classifier.py and run_squad.py, NVIDIA's run_glue.py, run_squad.py, and
+ * run_swag.py, and transformers' run_glue.py, run_qa.py, run_ner.py, and run_swag.py that are not options here: what happens to
+ * each, and what to use instead. Names that mean the same as one of our options are its aliases (finetune_options.c). */
 #include "cmd/finetune_options.h"
 #include "cmd/foreign_rows.h"
 

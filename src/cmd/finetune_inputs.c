@@ -8,12 +8,12 @@
 #include "cmd/training_settings.h"
 #include "tasks/data_folder.h"
 
-/* Options that only questions about paragraphs have. */
+/* Options that only make sense for questions about paragraphs. */
 static const char *const of_squad[] = {"version_2_with_negative", "doc_stride",
 				       "max_query_length",        "n_best_size",
 				       "max_answer_length",       "null_score_diff_threshold"};
 
-/* run_squad.py and run_qa.py name no task, but have options that say it. NULL: none is given. */
+/* run_squad.py and run_qa.py name no task, but have options that imply it. Returns the first of these that is given, or NULL. */
 static const char *option_of_squad(const struct options *options)
 {
 	for (size_t i = 0; i < sizeof(of_squad) / sizeof(of_squad[0]); i++)
@@ -32,7 +32,7 @@ static bool is_refused(const struct options *options, const char *name, bool val
 	return options_given(options, name) && !value;
 }
 
-/* Sets a list that nobody has given. */
+/* Sets a list option unless it is given. */
 static enum status use_files(struct options *options, const char *name, const char *const *files, int most)
 {
 	if (options_given(options, name))
@@ -53,7 +53,7 @@ static enum status use_folder(struct options *options, const struct task *task, 
 		status = use_files(options, "train", &folder.train, 1);
 	if (status == OK)
 		status = use_files(options, "dev", folder.dev, DATA_SETS);
-	/* Test sets are large and have no labels: they are predicted on request, as in run_classifier.py. */
+	/* Test sets are large and have no labels, so they are predicted only on request, as in run_classifier.py. */
 	if (status == OK && is_asked(options, "do_predict", settings->do_predict))
 		status = use_files(options, "test", folder.test, DATA_SETS);
 	data_folder_release(&folder);
@@ -81,7 +81,7 @@ static enum status score_predictions(struct options *options)
 	return OK;
 }
 
-/* Without do_train, training is what is meant unless evaluation or prediction is asked for. */
+/* Without do_train, training is meant unless evaluation or prediction is requested. */
 static bool trains(const struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
@@ -98,7 +98,7 @@ static enum status nothing_to_do(void)
 	return status;
 }
 
-/* Has the sweep a list of values for this option? */
+/* Does the sweep list values for this option? */
 static bool is_swept(const struct option_list *sweep, const char *name)
 {
 	size_t length = strlen(name);
@@ -112,7 +112,7 @@ static bool is_swept(const struct option_list *sweep, const char *name)
 	return false;
 }
 
-/* A run that has begun has its task, model and files recorded: --out alone resumes it. */
+/* A run that has started has its task, model, and files recorded, so --out alone resumes it. */
 static bool may_be_recorded(const struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
@@ -144,7 +144,7 @@ enum status finetune_check(struct options *options)
 		if (is_asked(options, "do_predict", settings->do_predict))
 			TRY(options_blame(options, check_there("do_predict", "test", settings->test.count)));
 	}
-	/* A student of some of its teacher's layers begins with the teacher. */
+	/* A student made of some of its teacher's layers starts from the teacher. */
 	if (!settings->model && settings->init_layers && settings->teacher)
 		TRY(options_set(options, "model", settings->teacher, ORIGIN_CHOSEN));
 	if (recorded)

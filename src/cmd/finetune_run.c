@@ -1,5 +1,5 @@
-/* One run of `bertc finetune`: fills src/run's structs from the options, shows and records them, and lets the run do the work
- * (run/run.h, run/labelled_run.h). */
+/* One run of `bertc finetune`: fills src/run's structs from the options, shows and records the options, and lets the run do the
+ * work (run/run.h, run/labelled_run.h). */
 #include "cmd/finetune_run.h"
 
 #include <string.h>
@@ -116,7 +116,7 @@ static enum status report_options(void *context, const struct run *run, const st
 
 /* ---- The run ---- */
 
-/* What is to be learned from a teacher needs one. */
+/* Options for learning from a teacher require one. */
 static enum status check_teacher(const struct options *options)
 {
 	static const char *const names[] = {"distill_alpha", "distill_temperature", "distill_layers", "distill_hidden_weight"};
@@ -131,7 +131,7 @@ static enum status check_teacher(const struct options *options)
 	return OK;
 }
 
-/* --out alone resumes a run, if there is one. */
+/* --out alone resumes a run, if there is one; otherwise the task must be given. */
 static enum status check_task(const struct finetune *finetune)
 {
 	const struct finetune_settings *settings = finetune->options->settings;
@@ -153,7 +153,7 @@ enum status finetune_prepare(struct finetune *finetune)
 	TRY(training_settle(finetune->options));
 	finetune_fill(finetune);
 	TRY(run_open(run, &finetune->run_settings, finetune->machine, &finetune->labelled.task, &finetune->record));
-	/* The record of a checkpoint, or of a run that has none yet, completes the options. */
+	/* The options are completed by the record of a checkpoint, or by that of a run that has no checkpoint yet. */
 	const struct json *record = phases_record(&run->start);
 	if (record) {
 		const char *name = phases_record_name(&run->start);

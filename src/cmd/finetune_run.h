@@ -6,12 +6,12 @@
 #include "cmd/settled_options.h"
 #include "run/labelled_run.h"
 
-/* Everything a run owns. Zero-initialise but for what is borrowed. */
+/* Everything a run owns. Zero-initialize except for the borrowed members. */
 struct finetune {
-	struct options *options; /* borrowed, as the machine */
+	struct options *options; /* borrowed, as is the machine */
 	struct machine *machine;
-	bool in_sweep; /* one of its runs */
-	bool brief;    /* the table of settings has been shown before */
+	bool in_sweep; /* a run of a sweep */
+	bool brief;    /* the table of settings has already been shown */
 	const char *paths[5];
 	const struct option_list *patterns[3];
 	struct run_settings run_settings;
@@ -22,13 +22,13 @@ struct finetune {
 	struct settled_options settled;
 };
 
-/* Fills the structs of the run from the options as they are now. */
+/* Fills the structs of the run from the current options. */
 void finetune_fill(struct finetune *finetune);
-/* Opens folder and device, reads model and files, and chooses what is open. [all] */
+/* Opens the folder and the device, reads the model and the files, and settles what was left open. [all] */
 MUST_USE enum status finetune_prepare(struct finetune *finetune);
-/* After that: plan, training, results. [all] */
+/* After that: plan, training, and results. [all] */
 MUST_USE enum status finetune_train(struct finetune *finetune);
-/* Returns `status`, how it ended, with the error that was set. */
+/* Closes a run that ended with `status`, and returns it with the error that was set. */
 MUST_USE enum status finetune_close(struct finetune *finetune, enum status status);
 
 #endif

@@ -1,4 +1,4 @@
-/* `bertc finetune` without training: a fine-tuned model's results, in the files that a run with training would have written. */
+/* `bertc finetune` without training: writes a fine-tuned model's results to the files that a training run would have written. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static enum status predict_sets(struct task_session *session, const struct set_l
 	return OK;
 }
 
-/* Is the model one of the task that was named? */
+/* Is the model made for the task that was named? */
 static enum status check_task(const struct task_session *session, const char *name)
 {
 	const struct task *task;
@@ -128,7 +128,7 @@ enum status finetune_score(struct options *options)
 	TRY_GOTO(check_task(&session, settings->task), done);
 	TRY_GOTO(folder_make(settings->training.out), done);
 	TRY_GOTO(score_sets(&session, &dev, settings->training.out), done);
-	session.bad.skip = false; /* predictions have a row for every row of their file, as after training */
+	session.bad.skip = false; /* predictions have a row for every row of their file, as they do after training */
 	status = predict_sets(&session, &test, settings->training.out);
 done:
 	task_session_close(&session);

@@ -1,5 +1,5 @@
-/* A sweep in this process: which options may be swept and what their values mean, the options of each run, and the runs one after
- * the other. What a sweep remembers is run/sweep.h's. */
+/* A sweep in this process: which options may be swept and what their values mean, the options of each run, and the runs
+ * themselves, one after another. run/sweep.h keeps the sweep's state. */
 #include "cmd/finetune_sweep.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #include "train/ranks.h"
 #include "weights/model_files.h"
 
-/* The options of one run: the command's with the run's values. */
+/* The options of one run: the command's, with the run's values. */
 struct run_options {
 	struct options options;
 	struct finetune_settings settings;
@@ -35,13 +35,13 @@ struct finetune_sweep {
 	struct run_options *runs; /* [sweep.run_count] */
 	struct run_folder folder;
 	struct buffer record; /* the command's options, for sweep.json */
-	bool trained;         /* a run has been at work */
-	bool checked;         /* the runs that are to come, with the files of the first that was opened */
+	bool trained;         /* a run of this process has started training */
+	bool checked;         /* the remaining runs, against the files of the first run opened */
 };
 
 /* ---- What may be swept ---- */
 
-/* Options that say what is learned or how it is judged: runs that differ in them cannot be compared. */
+/* Options that determine what is learned or how it is evaluated: runs that differ in them cannot be compared. */
 static const char *const fixed[] = {"task",        "labels",        "label_column", "text_column",
 				    "pair_column", "class_weights", "metric",       "on_bad_record"};
 
@@ -106,7 +106,7 @@ static void write_number(double value, char out[64])
 	memmove(digits, first, strlen(first) + 1);
 }
 
-/* The value as text that is the same however it was written, so that a run keeps its folder. */
+/* Replaces a value with its canonical text, so that a run keeps its folder however the value is written. */
 static enum status settle_value(struct sweep *sweep, const struct options *scratch, const char *name, const char **value)
 {
 	const struct option *row = &scratch->table[options_find(scratch, name)];
@@ -188,7 +188,7 @@ static enum status check_settings(const struct finetune_settings *settings)
 	return OK;
 }
 
-/* Identity of a model: all its files, by their contents. */
+/* The identity of a model: the contents of all its files. */
 static enum status hash_model(const char *model, uint64_t *out)
 {
 	struct model_files files = {0};
@@ -218,8 +218,8 @@ static enum status add_file(uint64_t *hash, uint64_t kind, const char *path)
 	return OK;
 }
 
-/* Identity of all that runs read besides their model: sets of examples, the teacher, and what --config_file and --vocab_file
- * name. */
+/* The identity of everything that runs read besides their model: sets of examples, the teacher, and the files named by
+ * --config_file and --vocab_file. */
 static enum status hash_files(const struct finetune_settings *settings, uint64_t *out)
 {
 	const struct option_list *lists[] = {&settings->train, &settings->dev, &settings->test};
@@ -244,7 +244,7 @@ static enum status hash_files(const struct finetune_settings *settings, uint64_t
 	return OK;
 }
 
-/* The model of each run is the one that it began with. */
+/* Sets the model of each run, which must be the one that it started with. */
 static enum status take_models(struct finetune_sweep *self)
 {
 	for (int64_t i = 0; i < self->sweep.run_count; i++) {
@@ -257,7 +257,7 @@ static enum status take_models(struct finetune_sweep *self)
 	return OK;
 }
 
-/* After a run has read its files: they are those of the other runs. */
+/* After a run has read its files: checks that they are the files of the other runs. */
 static enum status check_inputs(struct finetune_sweep *self, int64_t index)
 {
 	const struct finetune_settings *settings = self->options->settings;
@@ -270,7 +270,7 @@ static enum status check_inputs(struct finetune_sweep *self, int64_t index)
 	return sweep_set_model(&self->sweep, index, model, hash);
 }
 
-/* The other options as the sweep began with them, and the same files. */
+/* Restores the other options as they were when the sweep started, and checks that the files are the same. */
 static enum status take_record(struct finetune_sweep *self)
 {
 	const struct finetune_settings *settings = self->options->settings;
@@ -290,7 +290,7 @@ static enum status take_record(struct finetune_sweep *self)
 	return sweep_set_judge(&self->sweep, settings->metric, settings->training.best_by);
 }
 
-/* The folder, and what it remembers. The first rank clears it; then all read. */
+/* Opens the folder and loads the sweep's state. The first rank prepares the folder; then all ranks read it. */
 static enum status open_folder(struct finetune_sweep *self)
 {
 	struct machine *machine = self->machine;
@@ -322,7 +322,7 @@ static bool is_over(const struct sweep_run *run)
 	return run->state == SWEEP_FINISHED || run->state == SWEEP_FAILED;
 }
 
-/* With the files that the first run has read: would the others do? */
+/* Checks, with the files that the first run has read, whether the other runs would work. */
 static enum status check_runs(struct finetune_sweep *self, const struct finetune *opened)
 {
 	const struct labelled_run *labelled = &opened->labelled;
@@ -375,7 +375,7 @@ static enum status train_run(struct finetune_sweep *self, struct finetune *finet
 	return OK;
 }
 
-/* Numbers that are none end a run, not the sweep: its learning rate was too high. */
+/* Numbers that are not finite end a run, but not the sweep: the run's learning rate was too high. */
 static enum status run_one(struct finetune_sweep *self, int64_t index)
 {
 	struct sweep_run *run = &self->sweep.runs[index];
@@ -386,7 +386,7 @@ static enum status run_one(struct finetune_sweep *self, int64_t index)
 	return status == ERR_NUMERIC && self->checked ? note_failure(self, run) : status;
 }
 
-/* A request to stop that came while a run was finished. All ranks agree. */
+/* Checks for a request to stop that arrived after a run had finished. All ranks agree. */
 static enum status check_stop(struct finetune_sweep *self)
 {
 	double stop = stop_requested();

@@ -1,10 +1,10 @@
-/* `bertc finetune --sweep`: the runs of a sweep, one after the other in this process (and its ranks). */
+/* `bertc finetune --sweep`: the runs of a sweep, one after another in this process (and its ranks). */
 #ifndef CMD_FINETUNE_SWEEP_H
 #define CMD_FINETUNE_SWEEP_H
 
 #include "cmd/finetune_run.h"
 
-/* `options` are the command's. [all] */
+/* Runs the sweep; `options` are the command's. [all] */
 MUST_USE enum status finetune_sweep(struct options *options, struct machine *machine);
 
 #endif

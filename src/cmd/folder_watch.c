@@ -15,13 +15,13 @@
 #define POLL_SECONDS 0.5
 #define STILL_SECONDS 2.0
 
-/* A file that was seen without an answer. */
+/* A file that had no answer when it was first seen. */
 struct seen {
 	char *name;
 	struct file_stamp stamp;
-	double since; /* time from which on it has been the same */
+	double since; /* time since which it has been unchanged */
 	bool is_there;
-	bool is_done; /* answered by this process: its own clock need not be that of the file */
+	bool is_done; /* answered by this process, whose clock may differ from that of the file */
 };
 
 struct watch {
@@ -36,7 +36,7 @@ static bool is_being_written(const char *name)
 	return name[0] == '.' || text_has_ending(name, ends, sizeof(ends) / sizeof(ends[0]));
 }
 
-/* "answers/NAME.jsonl", and the like. */
+/* "answers/NAME.jsonl" or "answers/NAME.error". */
 static enum status answer_path(char out[PATH_BYTES], const struct watch *watch, const char *name, const char *end)
 {
 	struct buffer file = {0};
@@ -48,8 +48,8 @@ static enum status answer_path(char out[PATH_BYTES], const struct watch *watch, 
 	return status;
 }
 
-/* Since when a file has been what it is in the place where it is: one that was moved there, or whose time was set, may have been
- * written long before. */
+/* The time since which a file has been in place with these contents. A file that was moved there, or whose time was set, may have
+ * been written long before. */
 static int64_t in_place_since(const char *path, const struct file_stamp *stamp)
 {
 	struct stat facts;
@@ -59,7 +59,7 @@ static int64_t in_place_since(const char *path, const struct file_stamp *stamp)
 	return changed > stamp->nanoseconds ? changed : stamp->nanoseconds;
 }
 
-/* Is there an answer, or an error, that is not older than the file? */
+/* Is there an answer, or an error, that is no older than the file? */
 static enum status is_answered(const struct watch *watch, const char *name, int64_t since, bool *out)
 {
 	static const char *const ends[] = {".jsonl", ".error"};
@@ -101,7 +101,7 @@ static enum status see(struct watch *watch, const char *name, const struct file_
 	return OK;
 }
 
-/* Looks at the folder; files that are gone are forgotten. */
+/* Scans the folder; files that are gone are dropped. */
 static enum status look(struct watch *watch)
 {
 	struct name_list names = {0};
@@ -134,7 +134,7 @@ done:
 	return status;
 }
 
-/* The file's answer, or the reason why there is none. */
+/* Writes the file's answer, or the reason why there is none. */
 static enum status answer_one(const struct watch *watch, const char *name,
 			      enum status (*answer)(void *context, const char *path, const char *out), void *context)
 {

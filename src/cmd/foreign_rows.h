@@ -1,4 +1,4 @@
-/* Rows of the tables of other programs' options that all commands that train share, and macros for such rows. */
+/* Rows for other programs' options that all training commands share, and macros for such rows. */
 #ifndef CMD_FOREIGN_ROWS_H
 #define CMD_FOREIGN_ROWS_H
 
@@ -73,7 +73,7 @@
 		 .program = NVIDIA_PYTORCH},                                                                                     \
 		VALUE_LEFT_OUT("model_type", LABEL_WHY)
 
-/* Arguments of transformers' examples and of its Trainer that mean the same for every script. */
+/* Arguments of transformers' examples and its Trainer that mean the same in every script. */
 #define FOREIGN_TRANSFORMERS_ROWS                                                                                                \
 	VALUE_LEFT_OUT("cache_dir", "nothing is downloaded or kept between runs"),                                               \
 		FLAG_LEFT_OUT("overwrite_cache", "nothing is kept between runs that would have to be redone"),                   \

@@ -1,5 +1,5 @@
-/* bertc inspect: what a file or folder of ours holds. Facts are gathered as one JSON object, printed as it is with
- * --json and as an outline for a person. */
+/* bertc inspect: shows the contents of a file or folder. Facts are gathered as one JSON object, which is printed as it is with
+ * --json and as an outline otherwise. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,7 +168,7 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 {
 	enum path_kind kind = path_kind_find(path);
 	if (kind != PATH_UNKNOWN) {
-		/* Those of the others' names are said by what reads the file. */
+		/* The other kinds are named by the functions that read the file. */
 		if (kind != PATH_WEIGHTS && kind != PATH_WEIGHTS_FOLDER && kind != PATH_TFRECORD && kind != PATH_HDF5 &&
 		    kind != PATH_STATIC_INSTANCES)
 			json_put_string(writer, "kind", path_kind_names[kind]);
@@ -183,7 +183,7 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 	return inspect_folder(path, writer);
 }
 
-/* Text from a file, of any length. */
+/* Prints text from a file, of any length. */
 static void print_shown(const char *text)
 {
 	char out[8];

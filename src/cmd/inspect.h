@@ -1,4 +1,4 @@
-/* The parts of `bertc inspect`. Each puts its facts into the open object of the writer. */
+/* The parts of `bertc inspect`. Each writes its facts into the object that is open in the writer. */
 #ifndef CMD_INSPECT_H
 #define CMD_INSPECT_H
 
@@ -10,17 +10,17 @@ struct inspect_settings {
 	bool json;
 	bool tensors;
 	const char *vocab_file;
-	int64_t records, first; /* how many records are shown, from which on */
+	int64_t records, first; /* how many records to show, and the first one */
 };
 
-/* Bytes of a JSON file, at most. */
+/* Size limit of a JSON file, in bytes. */
 #define INSPECT_JSON_LIMIT ((size_t)64 << 20)
 
-/* inspect_values.c: what files hold as JSON. A value as it is. */
+/* inspect_values.c: the contents of JSON files. Writes a value as it is. */
 void inspect_put_json(struct json_writer *writer, const char *key, const struct json *value);
-/* The content of the file `name` of a folder, if it is there. */
+/* Writes the content of the file `name` in a folder, if it exists. */
 MUST_USE enum status inspect_put_file(struct json_writer *writer, const char *key, const char *folder, const char *name);
-/* The number of lines of a metrics.jsonl, its last training line and its last evaluation line. */
+/* Writes the number of lines of a metrics.jsonl, its last training line, and its last evaluation line. */
 MUST_USE enum status inspect_put_metrics(const char *path, struct json_writer *writer);
 
 /* inspect_folders.c: runs and models. */
@@ -33,10 +33,10 @@ MUST_USE enum status inspect_onnx_folder(const struct inspect_settings *settings
 MUST_USE enum status inspect_triton(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
 MUST_USE enum status inspect_triton_repository(const struct inspect_settings *settings, const char *path,
 					       struct json_writer *writer);
-/* A folder of another kind: what bertc knows in it. ERR_DATA if there is nothing. */
+/* A folder of any other kind: lists what bertc recognizes in it. ERR_DATA if there is nothing. */
 MUST_USE enum status inspect_folder(const char *path, struct json_writer *writer);
 
-/* inspect_outputs.c: what commands for streams of texts write, and texts themselves. */
+/* inspect_outputs.c: output of the commands for streams of texts, and texts themselves. */
 MUST_USE enum status inspect_vectors(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
 MUST_USE enum status inspect_answers(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
 MUST_USE enum status inspect_part(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
@@ -45,7 +45,7 @@ MUST_USE enum status inspect_text(const struct inspect_settings *settings, const
 
 /* inspect_data.c: training data. */
 MUST_USE enum status inspect_shard(const struct inspect_settings *settings, const char *prefix, struct json_writer *writer);
-/* A file of instances: TFRecord, HDF5 or our own. */
+/* A file of instances: TFRecord, HDF5, or bertc's own format. */
 MUST_USE enum status inspect_instances(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
 
 #endif

@@ -1,5 +1,4 @@
-/* Training data for a person to look at: token shards and files of instances, with tokens as text where the vocabulary is
- * known. */
+/* Shows training data: token shards and files of instances, with tokens as text if the vocabulary is known. */
 #include "cmd/inspect.h"
 
 #include <inttypes.h>
@@ -20,7 +19,7 @@
 #define LENGTH_BUCKETS 8
 #define VALUES_SHOWN 4096
 
-/* The vocabulary that --vocab_file names, or that lies beside the data; *out_found says whether there is one. */
+/* Reads the vocabulary that --vocab_file names, or the one beside the data; *out_found says whether there is one. */
 static enum status find_vocab(const struct inspect_settings *settings, const char *path, struct vocab *out, bool *out_found)
 {
 	char beside[PATH_BYTES];
@@ -41,7 +40,7 @@ static const char *entry(const struct vocab *vocab, int32_t id)
 	return id >= 0 && id < vocab->count ? vocab->text[id] : "[id beyond the vocabulary]";
 }
 
-/* Tokens with spaces between, continuations joined to their word. */
+/* Appends a token: separated by a space, or joined to its word if it is a continuation. */
 static void put_word(struct buffer *out, const char *text)
 {
 	bool joins = text[0] == '#' && text[1] == '#' && text[2] != 0 && out->size > 0;
@@ -50,7 +49,7 @@ static void put_word(struct buffer *out, const char *text)
 	buffer_text(out, joins ? text + 2 : text);
 }
 
-/* The instance as text: a masked token stands as what the model sees, with the answer in braces behind it. */
+/* Writes the instance as text: a masked token appears as the model sees it, followed by the answer in braces. */
 static void spell_instance(const struct vocab *vocab, const struct instance *instance, struct buffer *out)
 {
 	int32_t next = 0;
@@ -64,7 +63,7 @@ static void spell_instance(const struct vocab *vocab, const struct instance *ins
 	}
 }
 
-/* Numbers: a list for a program, one line for a person. */
+/* Writes numbers: as a list with --json, on one line otherwise. */
 static void put_numbers(const struct inspect_settings *settings, struct json_writer *writer, const char *key,
 			const int32_t *integers, const float *floats, int64_t count)
 {
@@ -134,7 +133,7 @@ static int bucket(int64_t length)
 
 /* ---- Shards ---- */
 
-/* The first sentences, a line each, as far as asked for. */
+/* Writes the requested sentences, one per line. */
 static enum status put_sentences(const struct inspect_settings *settings, const struct shard *shard, const struct vocab *vocab,
 				 struct json_writer *writer)
 {
@@ -191,7 +190,7 @@ enum status inspect_shard(const struct inspect_settings *settings, const char *p
 	return status;
 }
 
-/* ---- Our own form, and HDF5 once it is converted ---- */
+/* ---- bertc's own format, and HDF5 converted to it ---- */
 
 static enum status put_static(const struct inspect_settings *settings, const struct static_file *file, const struct vocab *vocab,
 			      bool has_vocab, struct json_writer *writer)
@@ -241,7 +240,7 @@ static enum status inspect_hdf5(const struct inspect_settings *settings, const c
 	char own[PATH_BYTES];
 	struct temporary_folder folder;
 	struct instance_counts counts;
-	stop_install(); /* so that the folder goes, however this ends */
+	stop_install(); /* so that the folder is removed, however this ends */
 	TRY(temporary_folder_make(&folder, "inspect"));
 	enum status status = path_join(own, folder.path, "converted");
 	if (status == OK)
@@ -254,7 +253,7 @@ static enum status inspect_hdf5(const struct inspect_settings *settings, const c
 
 /* ---- TFRecord ---- */
 
-/* Records that are no instances: every feature with its values. */
+/* Writes a record that is not an instance: every feature with its values. */
 static enum status put_example(const struct inspect_settings *settings, const struct tf_example *example, int64_t number,
 			       struct json_writer *writer)
 {
@@ -347,7 +346,7 @@ done:
 	return status;
 }
 
-/* True if the first record has the features of pre-training. */
+/* Does the first record have the features of pre-training? */
 static bool is_pretraining(const char *path)
 {
 	struct tfrecord_reader *reader;

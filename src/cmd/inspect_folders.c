@@ -1,4 +1,4 @@
-/* Folders: runs and sweeps as they stand, models in every form that bertc writes. */
+/* Folders: the state of runs and sweeps, and models in every form that bertc writes. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 /* ---- Runs ---- */
 
-/* What settings.json says of a run's length and task; both stay as they are where it does not. */
+/* Reads a run's length and task from settings.json; both stay unchanged if they are not in it. */
 static enum status read_settings(const char *folder, int64_t *out_steps, char task[64])
 {
 	char path[PATH_BYTES];
@@ -39,7 +39,7 @@ static enum status read_settings(const char *folder, int64_t *out_steps, char ta
 	return OK;
 }
 
-/* The last step of metrics.jsonl; 0 if none is logged. */
+/* The last step in metrics.jsonl; 0 if none is logged. */
 static enum status last_step(const char *folder, int64_t *out)
 {
 	char path[PATH_BYTES];
@@ -113,7 +113,7 @@ enum status inspect_run(const struct inspect_settings *settings, const char *pat
 	return inspect_put_file(writer, "settings", path, "settings.json");
 }
 
-/* The mark says what the folder was made with, a setting a line. */
+/* The mark lists what the folder was made with, one setting per line. */
 enum status inspect_run_data(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
 	struct name_list names = {0};
@@ -147,7 +147,7 @@ done:
 	return status;
 }
 
-/* How many runs of a sweep are in each state. */
+/* Counts the runs of a sweep in each state. */
 enum status inspect_sweep(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
 	static const char *const states[] = {"finished", "running", "failed", "waiting"};

@@ -1,4 +1,4 @@
-/* What commands for streams of texts write (vectors, answers, unfinished ones too), TensorBoard's events, and texts. */
+/* Output of the commands for streams of texts (vectors and answers, including unfinished ones), TensorBoard events, and texts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ enum status inspect_vectors(const struct inspect_settings *settings, const char 
 	return OK;
 }
 
-/* How many answers, and the first ones as they stand. */
+/* Writes the requested answers as they are, and the number of all. */
 enum status inspect_answers(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
 	struct file_map map;
@@ -93,7 +93,7 @@ enum status inspect_events(const struct inspect_settings *settings, const char *
 
 /* ---- Texts ---- */
 
-/* The beginning of a document's first sentence. */
+/* Writes the beginning of a document's first sentence. */
 static void put_document(const struct document *document, struct json_writer *writer)
 {
 	char text[SENTENCE_SHOWN + 8];
@@ -109,7 +109,7 @@ static void put_document(const struct document *document, struct json_writer *wr
 	json_close(writer);
 }
 
-/* What the text seems to be besides: a table, WikiText. */
+/* Writes what else the text seems to be, such as a table or WikiText. */
 static enum status put_notice(const char *path, struct json_writer *writer)
 {
 	struct line_reader *reader;

@@ -1,4 +1,4 @@
-/* What a file holds as JSON, put into what `bertc inspect` shows. */
+/* Copies the JSON contents of files into what `bertc inspect` shows. */
 #include <stdint.h>
 #include <string.h>
 

@@ -12,7 +12,7 @@
 
 /* Elements read at a time. */
 #define BLOCK_ELEMENTS 4096
-/* Notes beside the tensors that are printed. */
+/* Maximum number of metadata entries shown. */
 #define NOTES_SHOWN 200
 
 bool is_weights(const char *path)
@@ -25,7 +25,7 @@ bool is_weights(const char *path)
 	return text_has_ending(found, ends, sizeof(ends) / sizeof(*ends));
 }
 
-/* Smallest, largest and mean value of a floating-point tensor. */
+/* Writes the smallest, largest, mean, and root-mean-square value of a floating-point tensor. */
 static enum status put_range(const struct stored_tensor *tensor, struct json_writer *writer)
 {
 	float values[BLOCK_ELEMENTS], low = 0, high = 0;
@@ -109,7 +109,7 @@ static void put_notes(const struct name_list *notes, struct json_writer *writer)
 	json_close(writer);
 }
 
-/* A TensorFlow checkpoint of which only the index is there. */
+/* Shows a TensorFlow checkpoint of which only the index exists. */
 static enum status inspect_index(const char *path, bool tensors, struct json_writer *writer)
 {
 	struct file_map map;

@@ -1,4 +1,4 @@
-/* bertc instances: text to static training data, as create_pretraining_data.py and its kin make them. */
+/* bertc instances: text to static training data, in the manner of create_pretraining_data.py and similar scripts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,11 +214,11 @@ static const struct command_text text = {
 		"bertc instances --convert phase1.hdf5 --out phase1.tfrecord\tHDF5 to TFRecord\n",
 };
 
-/* What a run holds, so that one function can release it. */
+/* Everything a run owns, so that one function can release it. */
 struct run {
 	const struct instances_settings *settings;
-	struct name_list corpus, outputs; /* comma lists taken apart */
-	char folder[PATH_BYTES];          /* temporary; empty: none */
+	struct name_list corpus, outputs; /* comma-separated lists taken apart */
+	char folder[PATH_BYTES];          /* temporary; empty: not made */
 	struct vocab vocab;
 	struct tokenizer *tokenizer;
 	struct pool *pool;
@@ -303,7 +303,7 @@ static enum status choose_format(const struct instances_settings *settings, cons
 	return OK;
 }
 
-/* A folder beside the output, where there is room for it. */
+/* Makes a folder beside the output, where there is room for it. */
 static enum status make_folder(struct run *run)
 {
 	const char *first = run->outputs.names[0], *slash = strrchr(first, '/');
@@ -323,7 +323,7 @@ static enum status open_tokenizer(struct run *run, const struct options *options
 	struct tokenizer_settings tokenizer;
 	TRY(vocab_file_read(&run->vocab, settings->vocab_file));
 	TRY(vocab_tokenizer_settings(options, &run->vocab, settings->vocab_file, settings->cased, &tokenizer));
-	tokenizer.special_tokens = false; /* words like [MASK] in a corpus are text */
+	tokenizer.special_tokens = false; /* words such as [MASK] in a corpus are ordinary text */
 	if (is_google(settings)) {
 		tokenizer.compat = COMPAT_GOOGLE;
 		tokenizer.max_word_characters = 200;
@@ -348,7 +348,7 @@ static void note_lines(const struct line_shard_counts *counts)
 		log_warning("%lld bytes of the text are not UTF-8: left out", (long long)counts->invalid_bytes);
 }
 
-/* Text to a shard in the temporary folder, as lines or as bertc reads a corpus. */
+/* Converts text to a shard in the temporary folder, line by line or the way bertc reads a corpus. */
 static enum status prepare_text(struct run *run, const char *prefix)
 {
 	const struct instances_settings *settings = run->settings;
@@ -383,7 +383,7 @@ static enum status prepare_text(struct run *run, const char *prefix)
 	return OK;
 }
 
-/* ---- Google's instances: made in order, written in the order of their shuffle ---- */
+/* ---- Google's instances: made in order, written in shuffled order ---- */
 
 struct shuffled {
 	struct static_file file;
@@ -437,7 +437,7 @@ done:
 	return status;
 }
 
-/* ---- Our own: each pass a permutation, every instance by itself ---- */
+/* ---- bertc's own instances: each pass is a permutation, each instance independent ---- */
 
 struct pass {
 	struct instances *instances;
@@ -620,7 +620,7 @@ static enum status open_converted(struct run *run, const char *path, int64_t num
 	return static_file_open(out, own);
 }
 
-/* Rows as long as asked for, else as the usual ones, or what the instances need. */
+/* Chooses the length of rows: as requested, else the usual length, or what the instances need. */
 static enum status choose_shape(struct run *run, const struct options *options, const struct converted *converted)
 {
 	int32_t length = 1, predictions = 1;
@@ -724,7 +724,7 @@ static enum status run_with(struct run *run, const struct options *options)
 	return OK;
 }
 
-/* Of create_pretraining_data.py as Google, NVIDIA and bert-ad have it. */
+/* Options of create_pretraining_data.py in the versions of Google, NVIDIA, and bert-ad. */
 static const struct option_foreign foreign[] = {
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
 	VALUE_LEFT_OUT("bert_model", "only a label; --vocab_file names the vocabulary"),

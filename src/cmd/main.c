@@ -11,13 +11,13 @@ static void say(const char *text)
 		return; /* there is nobody to tell */
 }
 
-/* A mapped file that someone cuts short while we read it: the page that is gone is a signal, not an error value. Only
- * calls that a signal handler may make. */
+/* If someone truncates a mapped file while we read it, accessing the missing page raises a signal instead of returning an error.
+ * Uses only functions that are async-signal-safe. */
 static void mapped_file_failed(int number, siginfo_t *facts, void *context)
 {
 	(void)context;
 	const char *path = file_map_path(facts->si_addr);
-	if (!path) { /* none of our files: as without a handler, when the instruction is tried again */
+	if (!path) { /* not one of our files: as without a handler, since the instruction is retried */
 		signal(number, SIG_DFL);
 		return;
 	}
@@ -30,7 +30,7 @@ static void mapped_file_failed(int number, siginfo_t *facts, void *context)
 
 int main(int argc, char **argv)
 {
-	/* A closed standard stream would be reopened as the first file we open, and written into. */
+	/* The first file we open would get the descriptor of a closed standard stream, and be written to. */
 	for (int fd = 0; fd <= 2; fd++) {
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) < 0)
 			return ERR_RESOURCE;
@@ -38,6 +38,6 @@ int main(int argc, char **argv)
 	struct sigaction action = {.sa_sigaction = mapped_file_failed, .sa_flags = SA_SIGINFO};
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGBUS, &action, NULL);
-	signal(SIGXFSZ, SIG_IGN); /* a file size limit shall be an error of write() */
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit should make write() fail instead */
 	return command_main(argc - 1, argv + 1);
 }

@@ -1,4 +1,4 @@
-/* The options that change single sizes of --model, which commands that make a model share. */
+/* The options that change individual sizes of --model, shared by the commands that create a model. */
 #ifndef CMD_MODEL_SIZE_OPTIONS_H
 #define CMD_MODEL_SIZE_OPTIONS_H
 

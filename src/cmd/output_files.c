@@ -64,7 +64,7 @@ static enum status read_npy(const struct file_map *map, const char *path, struct
 	return OK;
 }
 
-/* Numbers of a JSON list; -1 if anything else is in it. */
+/* Counts the numbers in a JSON list; -1 if it contains anything else. */
 static int64_t count_numbers(const struct json *list)
 {
 	if (!list || list->kind != JSON_ARRAY)
@@ -75,7 +75,7 @@ static int64_t count_numbers(const struct json *list)
 	return list->child_count;
 }
 
-/* A text as extract_features.py writes it: a feature for each token, with the values of each layer. */
+/* Adds a text as extract_features.py writes it: a feature for each token, with the values of each layer. */
 static enum status add_features(struct vector_facts *facts, const char *path, const struct json *features)
 {
 	facts->form = "extract_features.py's JSON lines";
@@ -180,7 +180,7 @@ done:
 
 /* ---- Events ---- */
 
-/* Does the record at this offset reach beyond the end of the file? */
+/* Does the record at this offset extend beyond the end of the file? */
 static bool is_cut_off(const char *path, int64_t offset)
 {
 	struct file_map map;

@@ -54,7 +54,7 @@ bool folder_has(const char *folder, const char *name)
 	return path_join(path, folder, name) == OK && file_exists(path);
 }
 
-/* The last part of a path, without slashes behind it. */
+/* The last component of a path, without trailing slashes. */
 static void name_of(const char *path, char out[256])
 {
 	size_t end = strlen(path), begin;
@@ -88,9 +88,9 @@ bool path_shard_prefix(const char *path, char out[PATH_BYTES])
 	return false;
 }
 
-/* --- Folders --- */
+/* ---- Folders ---- */
 
-/* A folder of Triton models and nothing else. */
+/* Does the folder contain Triton models and nothing else? */
 static bool is_triton_repository(const char *path)
 {
 	struct name_list names = {0};
@@ -141,7 +141,7 @@ static enum path_kind folder_kind(const char *path)
 	bool configured = folder_has(path, "config.json");
 	if (folder_has(path, "sweep.json"))
 		return PATH_SWEEP;
-	/* By its name, too: a checkpoint that has lost its manifest is a damaged checkpoint, no other folder. */
+	/* Recognized by name, too: a checkpoint that has lost its manifest is a damaged checkpoint, not another folder. */
 	if (folder_has(path, "training_state.json") || checkpoint_path_step(path) >= 0)
 		return PATH_CHECKPOINT;
 	if (folder_has(path, RUN_FOLDER_MARK) || (folder_has(path, "settings.json") && !configured))
@@ -165,9 +165,9 @@ static enum path_kind folder_kind(const char *path)
 	return is_triton_repository(path) ? PATH_TRITON_REPOSITORY : PATH_UNKNOWN;
 }
 
-/* --- Files --- */
+/* ---- Files ---- */
 
-/* Keys of the first line's object say what the lines are. */
+/* Keys of the object in the first line tell what the lines are. */
 static const struct {
 	const char *key;
 	enum path_kind kind;
@@ -179,7 +179,7 @@ static const struct {
 	{"value", PATH_ANSWERS},
 };
 
-/* A line of JSON that has text as well is a corpus or labelled data. */
+/* JSON lines that also contain a text are a corpus or labeled data. */
 static enum path_kind line_kind(const struct json *line)
 {
 	if (line->kind != JSON_OBJECT || json_member(line, "text"))
@@ -203,13 +203,13 @@ static enum path_kind json_lines_kind(const char *path)
 		kind = line_kind(document.root);
 		json_release(&document);
 	} else if (map.size == 0 && text_ends_with(path, "metrics.jsonl")) {
-		kind = PATH_METRICS; /* of a run that has not logged yet */
+		kind = PATH_METRICS; /* of a run that has not logged anything yet */
 	}
 	file_map_close(&map);
 	return kind;
 }
 
-/* Does the file begin with a line of numbers between tabs? */
+/* Does the file begin with a line of tab-separated numbers? */
 static bool begins_with_numbers(const char *path)
 {
 	struct file_map map;
@@ -242,7 +242,7 @@ static bool begins_with(const char *path, const void *bytes, size_t count)
 	return same;
 }
 
-/* A vocabulary has its special tokens on lines of their own, [UNK] always among them. */
+/* A vocabulary has its special tokens, always including [UNK], on lines of their own. */
 static bool has_special_tokens(const char *path)
 {
 	struct file_map map;
@@ -254,14 +254,14 @@ static bool has_special_tokens(const char *path)
 	return found;
 }
 
-/* Weights are known by their names: other files end in .bin, too, but shards come first. */
+/* Weights are recognized by name. Other files end in .bin, too, but shards are checked for first. */
 static bool is_weights_file(const char *path)
 {
 	static const char *const ends[] = {".safetensors", ".bin", ".pt", ".pth", ".index", ".index.json"};
 	return file_exists(path) && text_has_ending(path, ends, sizeof(ends) / sizeof(*ends));
 }
 
-/* Does the file begin with a record in TFRecord's frame? */
+/* Does the file begin with a record in TFRecord framing? */
 static bool has_record(const char *path)
 {
 	struct tfrecord_reader *reader;
@@ -289,7 +289,7 @@ static enum path_kind file_kind(const char *path)
 		return PATH_STATIC_INSTANCES;
 	if (strstr(name, "tfevents"))
 		return PATH_EVENTS;
-	/* By name, so that a damaged one is known, too. */
+	/* By name, so that a damaged file is recognized, too. */
 	if (strstr(name, ".tfrecord") || strstr(name, ".tf_record"))
 		return PATH_TFRECORD;
 	if (text_ends_with(name, ".onnx"))

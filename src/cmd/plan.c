@@ -1,4 +1,4 @@
-/* bertc plan: memory, time and scaling of a training run before there is a machine for it. */
+/* bertc plan: memory, time, and scaling of a training run before there is a machine for it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "cmd/recipes.h"
 #include "backend/open.h"
 
-/* Of ways to say one thing, one. */
+/* Only one of several ways to say the same thing may be used. */
 static enum status check_ways(const struct plan_phase *phase)
 {
 	const struct plan_settings *settings = phase->settings;
@@ -75,7 +75,7 @@ static enum status check_phase(const struct plan *plan, const struct plan_phase 
 	return OK;
 }
 
-/* A known throughput of one device: everything it computes is scaled to it. */
+/* Applies a known throughput of one device: everything it computes is scaled to it. */
 static enum status scale_phase(struct plan *plan, struct plan_phase *phase, int64_t number)
 {
 	struct plan_result result;

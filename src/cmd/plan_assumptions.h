@@ -1,4 +1,4 @@
-/* The figures that a plan rests on, and where each comes from. */
+/* The figures that a plan is based on, and where each comes from. */
 #ifndef CMD_PLAN_ASSUMPTIONS_H
 #define CMD_PLAN_ASSUMPTIONS_H
 
@@ -16,7 +16,7 @@ struct assumptions {
 	int count;
 };
 
-/* Notes one; the source is formatted. */
+/* Notes an assumption; the source is formatted. */
 void plan_assume(struct assumptions *assumptions, enum provenance provenance, const char *name, const char *value,
 		 const char *format, ...) PRINTF_LIKE(5, 6);
 

@@ -1,4 +1,4 @@
-/* A plan for programs. */
+/* Prints a plan as JSON, for programs. */
 #ifndef CMD_PLAN_JSON_H
 #define CMD_PLAN_JSON_H
 

@@ -108,7 +108,7 @@ static enum status open_rates_of_cpus(struct plan *plan)
 	if (settings->profile && settings->measure)
 		return error_set(ERR_USAGE, "--measure and --profile: give one of them");
 	TRY(settings->profile ? plan_read_profile(plan, settings->profile) : plan_measure(plan));
-	/* The thread that communicates is one of the host's, too. */
+	/* The communicating thread is one of the host's threads. */
 	plan->rates.slowed = 1.0 / pool_threads(plan->pool);
 	return OK;
 }
@@ -117,7 +117,7 @@ static enum status open_rates_of_cpus(struct plan *plan)
 
 static const char wires[] = "name one of those that --help lists, or give a number of GB/s";
 
-/* A link by name, or a wire with a bandwidth. */
+/* Finds a link by name, or makes one from a bandwidth. */
 static enum status find_link(struct plan *plan, const char *option, const char *given, const char *usual, bool between,
 			     struct link_kind *out)
 {
@@ -162,7 +162,7 @@ static enum status open_links(struct plan *plan)
 	else
 		t->local = *link_find("shared");
 	t->network = *link_find("10gbe");
-	/* What more devices would cost is said too, so the network counts also where one host is planned. */
+	/* The plan also shows what more devices would cost, so the network matters even if only one host is planned. */
 	if (t->ranks > t->per_host || settings->within || settings->link || plan->kind) {
 		TRY(find_link(plan, "link", settings->link, plan->kind ? plan->kind->network : "10gbe", true, &t->network));
 		char value[64];
@@ -173,7 +173,7 @@ static enum status open_links(struct plan *plan)
 	return OK;
 }
 
-/* ---- All ---- */
+/* ---- The machine ---- */
 
 static enum status choose_hosts(struct plan *plan)
 {

@@ -1,4 +1,4 @@
-/* What a plan computes with: back end, rates of the device, links; each noted with where it comes from. */
+/* What a plan computes with: back end, rates of the device, and links, each noted with its source. */
 #ifndef CMD_PLAN_MACHINE_H
 #define CMD_PLAN_MACHINE_H
 

@@ -7,7 +7,7 @@
 #include "cmd/model_size_options.h"
 
 struct plan_settings {
-	/* as pretrain has them */
+	/* as in pretrain */
 	struct model_sizes sizes;
 	const char *recipe, *model, *optimizer, *precision;
 	int64_t vocab_size, threads;
@@ -16,7 +16,7 @@ struct plan_settings {
 	double masked_lm_prob;
 	int64_t batch_size_per_gpu, replicas;
 	bool post_accumulation, gradients_fp16, gradients_bf16;
-	/* its own */
+	/* only in plan */
 	int64_t num_train_samples, gpus, ranks, per_host, cards, device_rate_batch;
 	double mean_seq_length, device_rate, device_memory, bucket_size, disk_rate;
 	const char *device_kind, *profile, *local_link, *link, *scheme, *within;

@@ -166,7 +166,7 @@ static void print_buckets(const struct forecast *f)
 	}
 }
 
-/* ---- What limits it, and what would help ---- */
+/* ---- Bottlenecks, and what would help ---- */
 
 static enum status print_advice(const struct plan *plan, const struct plan_phase *phase, const struct plan_result *r)
 {
@@ -251,7 +251,7 @@ static enum status print_scaling(const struct plan *plan, const struct plan_phas
 #define SOURCE_COLUMN 62
 #define LAST_COLUMN 118
 
-/* Name, value, where it comes from; the words about that go on below themselves. */
+/* Prints name, value, provenance, and source; the source wraps below itself. */
 static void print_assumptions(const struct plan *plan)
 {
 	printf("\nwhat it rests on\n");

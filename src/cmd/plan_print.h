@@ -1,4 +1,4 @@
-/* A plan for people. */
+/* Prints a plan for people. */
 #ifndef CMD_PLAN_PRINT_H
 #define CMD_PLAN_PRINT_H
 

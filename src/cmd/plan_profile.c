@@ -9,7 +9,7 @@
 #include "cmd/plan_result.h"
 #include "run/benchmark.h"
 
-/* What distinguishes operations; each has a rate in struct device_rates. */
+/* Kinds of operations, each with its own rate in struct device_rates. */
 enum kind {
 	PRODUCTS_FORWARD,
 	PRODUCTS_BACKWARD,
@@ -54,8 +54,8 @@ static const struct {
 	{"weights_refresh", UPDATE},
 };
 
-/* "linear_fwd M=1024 O=1536 I=512": what has not the rows of the encoder belongs to the heads, and so does all that is
- * not known by name. */
+/* "linear_fwd M=1024 O=1536 I=512": products whose number of rows is not that of the encoder belong to the heads, as do all
+ * operations with unknown names. */
 static enum kind kind_of(const char *operation, double tokens)
 {
 	size_t length = strcspn(operation, " ");
@@ -85,11 +85,11 @@ static double *rate_of(struct device_rates *rates, enum kind kind)
 	return fields[kind];
 }
 
-/* So high that it takes no time. */
+/* A rate so high that the operation takes no time. */
 #define AT_ONCE 1e300
 
-/* The rate with which the forecast of the measured step comes out as it was: what it would count at a rate of one, over
- * the seconds. */
+/* Sets the rates so that the forecast of the measured step matches its measured times: each is the amount of work that the
+ * forecast counts, divided by the measured seconds. */
 static enum status set_rates(struct plan *plan, const struct tally *tally)
 {
 	struct model *model;
@@ -107,7 +107,7 @@ static enum status set_rates(struct plan *plan, const struct tally *tally)
 		known += tally->seconds[kind];
 	}
 	model_free(model);
-	rates.overhead = tally->step / known - 1; /* medians of operations may add up to more than that of steps */
+	rates.overhead = tally->step / known - 1; /* the medians of the operations may add up to more than that of the step */
 	rates.slowed = DEVICE_SLOWED;
 	rates.uneven = HOSTS_UNEVEN;
 	plan->rates = rates;
@@ -134,7 +134,7 @@ static void assume_rates(struct plan *plan, const struct tally *tally, const cha
 
 /* ---- From a file ---- */
 
-/* What the file must have. */
+/* Reads a number that the file must have. */
 static enum status need(const struct json *object, const char *path, const char *key, double *out)
 {
 	enum status status;
@@ -201,7 +201,7 @@ enum status plan_read_profile(struct plan *plan, const char *path)
 	return OK;
 }
 
-/* ---- Now ---- */
+/* ---- Measured now ---- */
 
 #define ROUNDS 3
 #define MEASURED_TOKENS 4096

@@ -6,7 +6,7 @@
 #include "data/step_reader.h"
 #include "train/checkpoint.h"
 
-/* Of a GPU's memory, what is left to others. */
+/* Usable share of a GPU's memory; the rest is left to other uses. */
 #define USABLE 0.94
 
 int64_t plan_batch_size(const struct plan *plan, const struct plan_phase *phase, int64_t devices)
@@ -45,12 +45,12 @@ static void fit_memory(const struct plan *plan, const struct plan_phase *phase, 
 	out->host_bytes = (double)(out->memory.batches + out->memory.checkpoint);
 	out->device_bytes = (double)out->memory.total - out->host_bytes;
 	int64_t together = out->devices < plan->topology.per_host ? out->devices : plan->topology.per_host;
-	/* Copies for checkpoints are made by the first rank alone. */
+	/* Only the first rank makes copies for checkpoints. */
 	double host = (double)out->memory.total + (double)(together - 1) * (double)(out->memory.total - out->memory.checkpoint);
 	out->fits = plan->on_gpus ? out->device_bytes <= USABLE * plan->device_memory : host <= plan->device_memory;
 }
 
-/* Micro-batches as asked for; on GPUs otherwise as large as the memory allows, up to the rank's whole share. */
+/* Chooses micro-batches as requested; otherwise, on GPUs, as large as the memory allows, up to the rank's whole share. */
 static void choose_micro_batch(const struct plan *plan, const struct plan_phase *phase, int64_t local, struct plan_result *out)
 {
 	const struct plan_settings *settings = phase->settings;
@@ -69,7 +69,7 @@ static void choose_micro_batch(const struct plan *plan, const struct plan_phase 
 		high = high > 0 ? high : 1;
 		int64_t most = high;
 		fit_memory(plan, phase, local, 0, high * longest, out);
-		while (low < high) { /* the most full sequences that fit */
+		while (low < high) { /* the largest number of full sequences that fits */
 			int64_t middle = (low + high + 1) / 2;
 			fit_memory(plan, phase, local, 0, middle * longest, out);
 			if (out->fits)
@@ -109,7 +109,7 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.square_length = mean * (mean + longest) / 2,
 		.bucket_bytes = settings->bucket_size * 1e6,
 		.gradient_bytes = plan_gradient_bytes(settings),
-		.weight_bytes = 4, /* masters */
+		.weight_bytes = 4, /* master weights */
 		.update_bytes = strstr(settings->optimizer, "lamb") ? UPDATE_BYTES_LAMB : UPDATE_BYTES_ADAMW,
 		.replicas = settings->replicas,
 		.reduce_every_batch = !settings->post_accumulation,
@@ -149,7 +149,7 @@ int64_t plan_steps(const struct plan *plan, const struct plan_phase *phase, int6
 	return settings->num_train_steps;
 }
 
-/* Evaluations are forward alone, shared among the devices; a save waits for copies, and for the one before it. */
+/* Evaluations are forward passes only, divided among the devices; a save waits for its copies, and for the previous save. */
 static void add_duration(const struct plan *plan, const struct plan_phase *phase, struct plan_result *out)
 {
 	const struct plan_settings *settings = phase->settings;
@@ -219,7 +219,7 @@ enum status plan_duration(const struct plan *plan, int64_t devices, double *out_
 	return OK;
 }
 
-/* Numbers of devices that people have: within one host any divisor of it, beyond it whole hosts in powers of two. */
+/* Typical numbers of devices: within one host the divisors of its number, beyond that whole hosts in powers of two. */
 static int64_t next_number(const struct plan *plan, int64_t devices)
 {
 	int64_t per_host = plan->topology.per_host;
@@ -251,7 +251,7 @@ enum status plan_find_devices(const struct plan *plan, double seconds, int64_t *
 		}
 		before = devices;
 	}
-	/* Between two powers of two, the fewest whole hosts. */
+	/* Between two powers of two, find the fewest whole hosts. */
 	int64_t host = plan->topology.per_host, low = before / host, high = *out_devices / host;
 	while (*out_devices > host && high - low > 1) {
 		int64_t middle = (low + high) / 2;

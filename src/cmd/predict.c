@@ -1,4 +1,4 @@
-/* bertc predict: what a fine-tuned model answers for texts, in the order of the input. */
+/* bertc predict: a fine-tuned model's answers for texts, in the order of the input. */
 #include <stdio.h>
 #include <string.h>
 
@@ -139,7 +139,7 @@ static enum status write_lines(const struct task_session *session, const struct 
 	return status;
 }
 
-/* --- files that are read whole: questions, tags, lists of JSON objects --- */
+/* ---- Files that are read whole: questions, tags, lists of JSON objects ---- */
 
 static enum status predict_whole(struct task_session *session, const char *const *paths, int64_t count, bool pipeline,
 				 const char *out)
@@ -158,7 +158,7 @@ done:
 	return status;
 }
 
-/* --- files that are read piece by piece --- */
+/* ---- Files that are read piece by piece ---- */
 
 static enum status answer(void *context, struct line_chunk *chunk, int64_t first, struct buffer *out, int64_t *out_texts)
 {
@@ -180,7 +180,7 @@ static void log_stream(const struct task_stream *stream, const char *path)
 	bad_records_log(&session->bad, path);
 }
 
-/* The job of all files, or of one that has appeared. */
+/* A job for all files, or for one that has appeared. */
 static enum status make_job(struct answer_job *job, struct task_stream *stream, const struct options *options,
 			    struct buffer *identity)
 {
@@ -214,7 +214,7 @@ done:
 	return status;
 }
 
-/* --- files as they appear in a folder --- */
+/* ---- Files as they appear in a folder ---- */
 
 struct watch {
 	struct task_stream stream;
@@ -256,7 +256,7 @@ done:
 	return status;
 }
 
-/* Does a file hold a list of JSON objects? It has no lines to be read one by one. Of a pipe it cannot be told beforehand. */
+/* Does a file hold a list of JSON objects, which cannot be read line by line? Pipes cannot be checked in advance. */
 static enum status is_list(const char *path, bool *out)
 {
 	struct line_reader *reader;

@@ -223,7 +223,7 @@ static enum status run(struct options *parsed)
 	struct tokenizer_settings settings;
 	TRY_GOTO(vocab_file_read(&vocab, options->vocab_file), done);
 	TRY_GOTO(vocab_tokenizer_settings(parsed, &vocab, options->vocab_file, options->cased, &settings), done);
-	settings.special_tokens = false; /* words like [MASK] in a corpus are text */
+	settings.special_tokens = false; /* words such as [MASK] in a corpus are ordinary text */
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), done);
 	TRY_GOTO(pool_create(&pool, (int)options->threads), done);
 	status = prepare_with(options, tokenizer, pool);

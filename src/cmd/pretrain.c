@@ -1,5 +1,5 @@
-/* bertc pretrain: raw text to a trained model folder. The command fills src/run's structs from its options, shows and records
- * them, and lets the run do the work (run/run.h). */
+/* bertc pretrain: from raw text to a trained model folder. The command fills src/run's structs from its options, shows and
+ * records the options, and lets the run do the work (run/run.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,12 +27,12 @@ struct pretrain {
 	struct run_record record;
 	struct pretraining_run pretraining;
 	struct settled_options settled;
-	struct settled_options *settled_phases; /* [phases.count], where there are several */
+	struct settled_options *settled_phases; /* [phases.count] if there are several */
 };
 
 /* ---- The settings, shown and recorded ---- */
 
-/* The options with what the run has chosen so far. */
+/* Makes the options that include what the run has chosen so far. */
 static enum status settle(struct pretrain *pretrain, const struct run *run)
 {
 	size_t bytes = sizeof(struct pretrain_settings);
@@ -110,7 +110,7 @@ static enum status pretrain_phases(struct pretrain *pretrain)
 	return OK;
 }
 
-/* A plan needs the vocabulary and the tokens. Making them again may take hours, so they stay. */
+/* A plan needs the vocabulary and the tokens. Making them again could take hours, so they are kept. */
 static void note_leftovers(const struct run *run)
 {
 	char mark[PATH_BYTES];
@@ -134,7 +134,7 @@ static enum status pretrain_run_folder(struct pretrain *pretrain)
 	pretrain->run_settings = pretrain_run(pretrain->options, &pretrain->inputs);
 	TRY(run_open(run, &pretrain->run_settings, &pretrain->machine, &pretrain->pretraining.task, &pretrain->record));
 	TRY(pretrain_phases(pretrain));
-	/* A checkpoint's record may have completed them. */
+	/* A checkpoint's record may have completed the options. */
 	const struct machine_settings machine = training_machine(&settings->training);
 	machine_resume(&pretrain->machine, &machine);
 	pretrain->run_settings = pretrain_run(pretrain->options, &pretrain->inputs);
@@ -182,8 +182,8 @@ static enum status run_pretrain(struct options *options)
 	return status == OK ? OK : error_restore(&error);
 }
 
-/* --time asks for the best model, not for BERT's. Weights that are trained already keep their attention, whatever the recipe says
- * of new models. */
+/* --time asks for the best model, not for the original BERT. Weights that are already trained keep their attention, whatever the
+ * recipe says about new models. */
 static enum status complete_pretrain(struct options *options)
 {
 	const struct pretrain_settings *settings = options->settings;
@@ -196,7 +196,7 @@ static enum status complete_pretrain(struct options *options)
 	return OK;
 }
 
-/* "--time 3" is three seconds by the rules of times, and hardly what was meant. */
+/* By the rules for times, "--time 3" means three seconds, which is hardly what was intended. */
 static enum status check_unit(const char *time, double seconds)
 {
 	if (seconds >= 60 || time[strspn(time, "0123456789.")] != '\0')
@@ -206,7 +206,7 @@ static enum status check_unit(const char *time, double seconds)
 	return status;
 }
 
-/* --time decides how long the run is. */
+/* --time determines the length of the run, so nothing else may. */
 static enum status check_time(const struct options *options)
 {
 	static const char *const others[] = {"num_train_steps", "num_train_epochs", "num_train_tokens"};
@@ -226,7 +226,7 @@ static enum status check_time(const struct options *options)
 	return status;
 }
 
-/* Text is required, unless the folder may have a run to resume, or the phases bring theirs. */
+/* Text is required unless the folder may contain a run to resume, or the phases bring their own. */
 static enum status check_pretrain(struct options *options)
 {
 	const struct pretrain_settings *settings = options->settings;

@@ -1,11 +1,11 @@
-/* Names that people bring from google-research/bert, NVIDIA's BERT, its TensorFlow relatives, transformers and Megatron-LM,
- * where they are no options here: what becomes of each, and what to use instead. Names that mean the same as one of ours
- * are its aliases (pretrain_options.c). */
+/* Option names from google-research/bert, NVIDIA's BERT, TensorFlow scripts derived from it, transformers, and Megatron-LM that
+ * are not options here: what happens to each, and what to use instead. Names that mean the same as one of our options are its
+ * aliases (pretrain_options.c). */
 #include "cmd/foreign_rows.h"
 #include "cmd/pretrain_options.h"
 
 const struct option_foreign pretrain_foreign[] = {
-	/* What is done */
+	/* Actions */
 	{.name = "do_train",
 	 .kind = FOREIGN_FLAG,
 	 .answer = FOREIGN_ALWAYS,

@@ -13,7 +13,7 @@ struct opening {
 	int64_t count;
 };
 
-/* A phase that is over: its record alone. */
+/* A phase that is over: its record is all that counts. */
 static enum status open_past_phase(struct pretrain_phase_options *phase, const struct opening *from, const struct json *record)
 {
 	TRY(options_init(&phase->own, from->options->table, phase->settings));
@@ -55,8 +55,8 @@ static enum status check_listed(const struct options *options, const struct run_
 	return OK;
 }
 
-/* A run that began and has no checkpoint yet begins again as it did. If that was with a second phase, settings.json has the
- * phase's settings as its last, and the first phase is where --init_checkpoint found it. */
+/* A run that started but has no checkpoint yet starts again in the same way. If it had a second phase, the last phase in
+ * settings.json has that phase's settings, and the first phase is in the checkpoint that --init_checkpoint names. */
 static enum status begin_again(struct options *options, const struct run_start *start)
 {
 	const struct pretrain_settings *settings = options->settings;

@@ -1,6 +1,6 @@
-/* The phases of `bertc pretrain`: the options of each, from config file, command line and the record of the checkpoint that a run
- * continues from. A phase that is over stays as it was; the current one and later ones are compared with their record;
- * further ones may be added at the end. */
+/* The phases of `bertc pretrain`: the options of each, from the config file, the command line, and the record of the checkpoint
+ * that a run resumes from. A phase that is over stays as it was; the current one and later ones are compared with their record;
+ * more phases may be added at the end. */
 #ifndef CMD_PRETRAIN_PHASES_H
 #define CMD_PRETRAIN_PHASES_H
 
@@ -8,18 +8,18 @@
 #include "run/run_folder.h"
 
 struct pretrain_phase_options {
-	struct options *options; /* the run's where there is only one phase, else `own` */
+	struct options *options; /* the run's if there is only one phase, else `own` */
 	struct options own;
 	struct pretrain_settings *settings; /* its values */
 };
 
-/* Zero-initialise; closed also after a failure. */
+/* Zero-initialize; close even after a failure. */
 struct pretrain_phases {
 	struct pretrain_phase_options *items; /* [count] */
 	int64_t count;
 };
 
-/* Takes over into `options`, and the phases', what `start` records. --phase2 moves `start` on to a phase of its own. */
+/* Takes over what `start` records into `options` and those of the phases. --phase2 moves `start` on to a phase of its own. */
 MUST_USE enum status pretrain_phases_open(struct pretrain_phases *out, struct options *options, struct run_start *start);
 void pretrain_phases_close(struct pretrain_phases *phases);
 

@@ -1,6 +1,6 @@
 #include "cmd/pretrain_settings.h"
 
-/* Only its default says anything. */
+/* Does the option have only its default value? */
 static bool is_default(const struct options *options, const char *name)
 {
 	return options_origin(options, name) == ORIGIN_DEFAULT;
@@ -11,7 +11,7 @@ static bool is_recorded(const struct options *options, const char *name)
 	return options_origin(options, name) == ORIGIN_RESUMED;
 }
 
-/* ---- Of the run ---- */
+/* ---- The run ---- */
 
 struct run_settings pretrain_run(const struct options *options, struct pretrain_inputs *inputs)
 {
@@ -40,11 +40,11 @@ struct phase_settings pretrain_phase(const struct options *phase)
 	return out;
 }
 
-/* ---- Of what it trains on ---- */
+/* ---- Training data ---- */
 
 static const struct option_list none;
 
-/* A recorded list gives way to another kind of data, where one is given. */
+/* A recorded list gives way if another kind of data is given. */
 static const struct option_list *source(const struct options *options, const struct options *of, const char *name,
 					const struct option_list *list, const char *other, const char *another)
 {

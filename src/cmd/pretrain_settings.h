@@ -1,5 +1,5 @@
-/* The options of `bertc pretrain` as a run takes them: each function fills one of src/run's structs. What they leave open stays
- * open. */
+/* The options of `bertc pretrain` in the form a run takes them: each function fills one of src/run's structs. Options that were
+ * left open stay open. */
 #ifndef CMD_PRETRAIN_SETTINGS_H
 #define CMD_PRETRAIN_SETTINGS_H
 
@@ -9,7 +9,7 @@
 
 struct phase_settings pretrain_phase(const struct options *phase);
 
-/* What --fresh must leave alone; run_settings borrows it. */
+/* Inputs that --fresh must not remove; run_settings borrows them. */
 struct pretrain_inputs {
 	const char *paths[5];
 	const struct option_list *patterns[1];
@@ -17,7 +17,7 @@ struct pretrain_inputs {
 struct run_settings pretrain_run(const struct options *options, struct pretrain_inputs *inputs);
 
 struct pretraining_run_settings pretrain_pretraining(const struct options *options);
-/* `phase` are the options of one, `options` those of the run. */
+/* `phase` are the options of a phase, `options` those of the run. */
 struct pretraining_phase pretrain_instances(const struct options *options, const struct options *phase);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 
-/* Where recipes lie, seen from the program's folder: in a release, in a source tree (build, build/emulated), installed. */
+/* Where recipes are, relative to the program's folder: in a release, in a source tree (build, build/emulated), installed. */
 static const char *const places[] = {"recipes", "../recipes", "../../recipes", "../share/bertc/recipes"};
 
-/* The folder of the program that is running. */
+/* The folder of the running program. */
 static enum status program_folder(char out[PATH_BYTES])
 {
 	ssize_t size = readlink("/proc/self/exe", out, PATH_BYTES - 1);

@@ -1,4 +1,4 @@
-/* Recipes: named sets of settings that `--recipe NAME` puts between an option's default and everything a person gives. A recipe
+/* Recipes: named sets of settings that `--recipe NAME` places between an option's default and everything the user gives. A recipe
  * is a config file, NAME.conf, in the folder `recipes` of the source tree or of a release, or in share/bertc/recipes. */
 #ifndef CMD_RECIPES_H
 #define CMD_RECIPES_H

@@ -11,7 +11,7 @@ enum status saved_model_check(struct options *options, const char *model)
 	char index[PATH_BYTES];
 	if (!model || file_exists(model))
 		return OK;
-	/* The prefix of a TensorFlow checkpoint is no file. */
+	/* The prefix of a TensorFlow checkpoint is not a file. */
 	if (snprintf(index, sizeof index, "%s.index", model) < (int)sizeof index && file_exists(index))
 		return OK;
 	enum status status = checkpoint_missing(model);

@@ -1,13 +1,13 @@
-/* What every command that uses a finished model checks of its command line. */
+/* Command-line checks shared by the commands that use a finished model. */
 #ifndef CMD_SAVED_MODELS_H
 #define CMD_SAVED_MODELS_H
 
 #include "base/option.h"
 
-/* A model that is not there becomes a problem: these commands take no names of sizes, so what is meant is a folder or a file.
- * NULL is not looked for. */
+/* Records a problem if the model does not exist: these commands take no size names, so a folder or a file is meant. NULL is not
+ * checked. */
 MUST_USE enum status saved_model_check(struct options *options, const char *model);
-/* So does an argument that is a text, not a file; `example` is the command that would answer it. */
+/* Records a problem for an argument that is a text instead of a file; `example` is the command that would answer it. */
 MUST_USE enum status text_arguments_check(struct options *options, const char *example);
 
 #endif

@@ -1,4 +1,4 @@
-/* bertc score: how likely a model finds texts, word by word. */
+/* bertc score: how probable a model considers texts, token by token. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,7 +111,7 @@ static void release_own(void *own)
 	text_chunk_release(own);
 }
 
-/* Texts of a chunk: each takes as long as hundreds of others elsewhere. */
+/* Texts per chunk: each takes as long as hundreds of texts in other commands. */
 #define CHUNK_LINES 64
 
 static enum status check_score(struct options *options)

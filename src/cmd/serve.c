@@ -1,4 +1,4 @@
-/* bertc serve: models that answer over HTTP. */
+/* bertc serve: answers requests to models over HTTP. */
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
@@ -153,7 +153,7 @@ static enum status run_serve(struct options *options)
 	return status;
 }
 
-/* Of other servers. */
+/* Options of other servers. */
 static const struct option_foreign foreign[] = {
 	VALUE_REFUSED("port p", "--listen 127.0.0.1:8080 sets address and port; 0.0.0.0:8080 lets other machines in"),
 	VALUE_REFUSED("host hostname bind address", "--listen 127.0.0.1:8080 sets address and port"),

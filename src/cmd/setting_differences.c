@@ -23,7 +23,7 @@ static void list_text(char *out, size_t size, const struct json *list)
 	}
 }
 
-/* A value as text; an object as "...". */
+/* A value as text; a list as its items, an object as "...". */
 static void value_text(char *out, size_t size, const struct json *value)
 {
 	if (!value)
@@ -55,7 +55,7 @@ static bool same_value(const struct json *a, const struct json *b)
 	value_text(right, sizeof right, b);
 	if (strcmp(left, right) == 0)
 		return true;
-	/* 1e-3 and 0.001 are the same. */
+	/* 1e-3 and 0.001 are equal. */
 	double x = strtod(left, &left_end), y = strtod(right, &right_end);
 	return *left && *right && !*left_end && !*right_end && x == y;
 }

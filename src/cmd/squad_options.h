@@ -1,4 +1,4 @@
-/* How questions about paragraphs are read, answered and scored: rows of the option tables of finetune, predict and evaluate. */
+/* How questions about paragraphs are read, answered, and scored: rows of the option tables of finetune, predict, and evaluate. */
 #ifndef CMD_SQUAD_OPTIONS_H
 #define CMD_SQUAD_OPTIONS_H
 
@@ -12,8 +12,8 @@ struct squad_settings {
 	const char *scorer;
 };
 
-/* `at` is the struct squad_settings in the command's settings; `when` the rows' role; `otherwise` what holds without the option:
- * "as in training", or NULL for Google's defaults, which the help names then. */
+/* `at` is the struct squad_settings within the command's settings; `when` is the rows' role; `otherwise` says in the help what
+ * holds without the option: "as in training", or NULL to name Google's defaults. */
 #define SQUAD_OPTIONS(type_, at, when, otherwise)                                                                                \
 	{.help = "Questions about paragraphs"},                                                                                  \
 		{.name = "version_2_with_negative",                                                                              \
@@ -68,7 +68,7 @@ struct squad_settings {
 		.help = "measures of SQuAD, or of CMRC 2018 and DRCD; auto: the latter where the answers are Chinese"            \
 	}
 
-/* What a person has said; the rest stays open. */
+/* The settings that were given; all others stay open. */
 struct squad_task_settings squad_options_given(const struct options *options, const struct squad_settings *settings);
 
 #endif

@@ -1,5 +1,5 @@
-/* Rows of option tables that every command which reads text has: the same name, the same words. `offset` is that of
- * the command's member, of the type option.h asks for. */
+/* Rows that the option tables of all commands that read text share, with the same names and the same help. `offset` is that of
+ * the member in the command's settings; option.h says which type it has. */
 #ifndef CMD_TEXT_OPTIONS_H
 #define CMD_TEXT_OPTIONS_H
 
@@ -13,7 +13,7 @@
 		.alias = other_names, .help = sentence ": files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"  \
 	}
 
-/* How text is read; for a settings struct whose member `member` is a struct input_settings. */
+/* How text is read, for a settings struct whose member `member` is a struct input_settings. */
 struct input_settings {
 	const char *input_form, *text_form, *text_key, *on_bad_record;
 };
@@ -47,7 +47,7 @@ struct input_settings {
 		.help = "on a record that is damaged: stop with an error, or skip and count it"                                  \
 	}
 
-/* The same as corpus.h has it. */
+/* The same settings in the form of corpus.h. */
 static inline struct corpus_settings input_corpus_settings(const struct input_settings *settings, int64_t threads)
 {
 	return (struct corpus_settings){.input_form = input_form_named(settings->input_form),

@@ -1,4 +1,4 @@
-/* bertc tokenize: text to ids, entries or byte offsets, a line for a line. */
+/* bertc tokenize: text to ids, entries, or byte offsets, line by line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "text/tokenizer.h"
 #include "weights/tokenizer_file.h"
 
-#define LONGEST_LINE ((size_t)64 << 20) /* of ids, to decode */
+#define LONGEST_LINE ((size_t)64 << 20) /* of ids to decode */
 
 struct tokenize_settings {
 	const char *vocab_file;
@@ -104,7 +104,7 @@ static enum status choose_settings(const struct options *options, const struct v
 	return OK;
 }
 
-/* One line of ids. */
+/* Reads one line of ids. */
 static enum status read_ids(const struct vocab *vocab, const char *path, int64_t number, const char *line, size_t size,
 			    int32_t **ids, int64_t *capacity, int64_t *out_count)
 {

@@ -1,5 +1,5 @@
-/* Text is read into pieces of whole lines, or of whole words where a line is long. Helper threads tokenise them while the
- * next are read and earlier ones printed (base/work_line.h). */
+/* Text is read in pieces of whole lines, or of parts of a line if it is long. Helper threads tokenize them while later pieces are
+ * read and earlier ones are printed (base/work_line.h). */
 #include "cmd/tokenize_text.h"
 
 #include <poll.h>
@@ -18,17 +18,17 @@
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define PIECES_A_THREAD 4
-#define LONGEST_WORD ((size_t)16 << 20) /* bytes between which a line cannot be cut: no text looks so */
+#define LONGEST_WORD ((size_t)16 << 20) /* longest stretch that cannot be cut; real text has none this long */
 
 struct piece {
 	struct run *run;
 	struct buffer text;
-	uint64_t offset_in_line; /* of its beginning */
+	uint64_t offset_in_line; /* of the beginning of the piece */
 	struct buffer out;
-	bool first_has_tokens; /* its first line, which may have begun in an earlier piece */
-	bool last_has_tokens;  /* its last line, which may go on in a later one */
+	bool first_has_tokens; /* its first line, which may have started in an earlier piece */
+	bool last_has_tokens;  /* its last line, which may continue in a later one */
 	bool has_line_end;
-	bool closes_line; /* the file ends with it, within a line */
+	bool closes_line; /* the file ends with this piece, in the middle of a line */
 	enum status status;
 	struct error error;
 };
@@ -40,22 +40,22 @@ struct run {
 	int piece_count;
 	struct work_line *line;
 
-	/* Scratch of the threads, with the words that each remembers: whoever works takes the one used last. */
+	/* Scratch memory of the threads, including the words that each remembers; a thread takes the scratch used last. */
 	pthread_mutex_t lock;
 	struct tokens *tokens;
 	struct tokens **idle;
 	int token_count, idle_count;
 
 	/* Reading. */
-	struct buffer rest;      /* of the file, behind the last piece */
-	uint64_t offset_in_line; /* of its beginning */
-	bool line_has_tokens;    /* printed so far of the line that the next piece begins in */
+	struct buffer rest;      /* of the file, after the last piece */
+	uint64_t offset_in_line; /* of the beginning of `rest` */
+	bool line_has_tokens;    /* tokens have been printed of the line in which the next piece begins */
 	int64_t lines;
 };
 
 #define NUMBER_DIGITS 20 /* of the largest uint64_t */
 
-/* Writes a number; returns what is behind it. */
+/* Writes a number; returns the end of it. */
 static char *put_number(char *at, uint64_t value)
 {
 	int digits = 1;
@@ -67,7 +67,7 @@ static char *put_number(char *at, uint64_t value)
 	return at + digits;
 }
 
-/* Ids with spaces between them. */
+/* Writes ids with spaces between them. */
 static void write_ids(const struct tokens *tokens, struct buffer *out)
 {
 	char *begin = buffer_room(out, (size_t)tokens->count * (NUMBER_DIGITS + 1)), *at = begin;
@@ -107,7 +107,7 @@ static void write_texts(const struct tokens *tokens, const struct vocab *vocab, 
 	}
 }
 
-/* Encodes text[0, size), a line or a part of one. */
+/* Encodes text[0, size), a line or part of one. */
 static enum status write_tokens(const struct run *run, struct tokens *tokens, const char *text, size_t size, uint64_t offset,
 				struct buffer *out, bool *out_has_tokens)
 {
@@ -122,7 +122,7 @@ static enum status write_tokens(const struct run *run, struct tokens *tokens, co
 	return OK;
 }
 
-/* `out` is not the piece's own: that lies beside those of other threads, which would wait for its cache line. */
+/* `out` is not the piece's own buffer struct, which shares cache lines with those of other threads. */
 static enum status write_lines(struct piece *piece, struct tokens *tokens, struct buffer *out)
 {
 	uint64_t offset = piece->offset_in_line;
@@ -206,7 +206,7 @@ static enum status print_all(struct run *run)
 	return OK;
 }
 
-/* A person or a program that waits for its answer has written a line and no more. */
+/* A person or program that waits for an answer has written a complete line and nothing after it. */
 static bool writer_waits(const struct buffer *text, const char *path)
 {
 	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -225,8 +225,9 @@ static bool is_letter_or_digit(unsigned char c)
 	return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
 }
 
-/* Does no token, special ones included, reach across text[at], where at least 4 bytes lie before and 3 behind? So behind a blank,
- * between two ideographs where each is a word, and behind a comma or full stop before a letter. */
+/* Can text be cut before text[at], which has at least 4 bytes before it and 3 from it on? True if no token, special ones
+ * included, can cross that point: after a blank, between two ideographs if each is a word of its own, and after a comma or full
+ * stop before a letter or digit. */
 static bool can_be_cut(const unsigned char *text, size_t at, bool splits_ideographs)
 {
 	unsigned char before = text[at - 1];
@@ -237,7 +238,7 @@ static bool can_be_cut(const unsigned char *text, size_t at, bool splits_ideogra
 	return splits_ideographs && is_ideograph(text + at - 3) && is_ideograph(text + at);
 }
 
-/* Behind the last line end, else the last place where a line can be cut; 0 if there is neither. */
+/* After the last line end, else at the last place where a line can be cut; 0 if there is neither. */
 static size_t find_cut(const struct buffer *text, bool splits_ideographs)
 {
 	const char *line_end = text->size > 0 ? memrchr(text->data, '\n', text->size) : NULL;
@@ -249,7 +250,7 @@ static size_t find_cut(const struct buffer *text, bool splits_ideographs)
 	return 0;
 }
 
-/* Fills a piece with what follows, up to a place where it can be cut. */
+/* Fills a piece with the text that follows, up to a place where it can be cut. */
 static enum status fill_piece(struct run *run, struct stream *stream, const char *path, struct piece *piece, bool *out_end,
 			      bool *out_waits)
 {

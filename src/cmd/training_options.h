@@ -1,6 +1,6 @@
-/* The options that every command that trains shares: one struct, and the rows of option tables that fill it. A command's settings
- * have the struct as a member. Where the words of a row differ from command to command, the fragment takes them; a row that only
- * one command has stands in that command's table. training_settings.h makes src/run's structs of it.
+/* The options that all training commands share: one struct, and the rows of option tables that fill it. A command's settings have
+ * the struct as a member. If the wording of a row differs between commands, the macro takes it as a parameter; a row that only
+ * one command has is in that command's table. training_settings.h turns the struct into those of src/run.
  *
  * `phase` is the kind of section that may have a value of its own ("phase"), or NULL. */
 #ifndef CMD_TRAINING_OPTIONS_H
@@ -31,9 +31,9 @@ struct training_settings {
 	int64_t ranks, n_gpus, max_restarts, replicas_per_gpu, check_weights_steps;
 	double watchdog_seconds;
 	bool allreduce_post_accumulation, allreduce_post_accumulation_fp16, allreduce_post_accumulation_bf16;
-	/* numbers */
+	/* numerics */
 	double skip_spikes, loss_scale, init_loss_scale;
-	/* optimiser */
+	/* optimizer */
 	const char *optimizer, *schedule, *scale_learning_rate, *trust_ratio, *gradient_normalization;
 	int64_t learning_rate_batch_size, num_warmup_steps, min_warmup_steps, num_decay_steps;
 	double learning_rate, min_learning_rate, weight_decay, max_grad_norm, adam_beta1, adam_beta2, adam_epsilon;
@@ -46,7 +46,7 @@ struct training_settings {
 /* ---- Rows of option tables ----
  * For a settings struct whose member `member` is a struct training_settings. */
 
-/* The folder of a run, and how to begin in it. */
+/* The run folder, and how to start in it. */
 #define RUN_FOLDER_OPTIONS(settings, member)                                                                                     \
 	{.name = "out",                                                                                                          \
 	 .letter = 'o',                                                                                                          \
@@ -82,7 +82,7 @@ struct training_settings {
 		.role = ROLE_PLACE, .alias = "dry_run", .help = "print settings, memory, and time, then exit"                    \
 	}
 
-/* How long it trains. `epochs_text`: the epochs where nothing is said. */
+/* Length of the training. `epochs_text`: the default number of epochs. */
 #define LENGTH_OPTIONS(settings, member, phase, epochs_text)                                                                     \
 	{.name = "num_train_steps",                                                                                              \
 	 .section = phase,                                                                                                       \
@@ -120,7 +120,7 @@ struct training_settings {
 		.role = ROLE_RESULT, .value_name = "X", .help = "smallest change that counts as an improvement"                  \
 	}
 
-/* What an update is made of. `unit`: what is counted, "examples"; `size_text`: the batch where nothing is said. */
+/* What an update consists of. `unit`: what is counted, such as "examples"; `size_text`: the default batch size. */
 #define BATCH_OPTIONS(settings, member, phase, unit, size_text)                                                                  \
 	{.name = "train_batch_size",                                                                                             \
 	 .section = phase,                                                                                                       \
@@ -187,7 +187,7 @@ struct training_settings {
 		.help = "steps between evaluations; 0 = only at the end"                                                         \
 	}
 
-/* When it saves and evaluates. `every_text`: how often where nothing is said. */
+/* When to save and evaluate. `every_text`: the default interval. */
 #define SAVING_OPTIONS(settings, member, phase, every_text)                                                                      \
 	SAVE_STEPS_OPTION(offsetof(settings, member.save_checkpoints_steps), phase, every_text),                                 \
 		{.name = "keep_checkpoints",                                                                                     \
@@ -207,7 +207,7 @@ struct training_settings {
 		.help = "steps between log records in metrics.jsonl"                                                             \
 	}
 
-/* When it stops before its end. */
+/* When to stop before the end. */
 #define STOPPING_OPTIONS(settings, member)                                                                                       \
 	{.name = "stop_at_step",                                                                                                 \
 	 .type = OPTION_INTEGER,                                                                                                 \
@@ -232,14 +232,14 @@ struct training_settings {
 			"the end"                                                                                                \
 	}
 
-/* Of what it is random. `whose`: "initial weights, ...". */
+/* The random seed. `whose`: what it seeds, such as "initial weights, ...". */
 #define SEED_OPTION(settings, member, whose)                                                                                     \
 	{                                                                                                                        \
 		.name = "seed", .type = OPTION_INTEGER, .field = offsetof(settings, member.seed), .fallback = "12345",           \
 		.range = "0..", .role = ROLE_RESULT, .value_name = "N", .alias = "random_seed", .help = "seed of " whose         \
 	}
 
-/* The dropout where it is not the model's own. */
+/* Dropout that replaces the model's own. */
 #define DROPOUT_OPTIONS(settings, member)                                                                                        \
 	{.name = "hidden_dropout_prob",                                                                                          \
 	 .type = OPTION_NUMBER,                                                                                                  \
@@ -255,7 +255,7 @@ struct training_settings {
 		.value_name = "P", .fallback_text = "the model's", .help = "dropout on the attention probabilities"              \
 	}
 
-/* Ranks, and what they do together. */
+/* Ranks, and how they work together. */
 #define RANK_OPTIONS(settings, member)                                                                                           \
 	{.name = "ranks",                                                                                                        \
 	 .type = OPTION_INTEGER,                                                                                                 \
@@ -334,7 +334,7 @@ struct training_settings {
 			"(status 6); 0 = only before saves"                                                                      \
 	}
 
-/* What guards its numbers. */
+/* Safeguards for the numbers: spikes and loss scale. */
 #define NUMBER_OPTIONS(settings, member)                                                                                         \
 	{.name = "skip_spikes",                                                                                                  \
 	 .type = OPTION_NUMBER,                                                                                                  \
@@ -358,7 +358,7 @@ struct training_settings {
 		.help = "initial value of a dynamic loss scale"                                                                  \
 	}
 
-/* Learning rate, schedule and optimiser. `rate_text`: the rate where nothing is said. */
+/* Learning rate, schedule, and optimizer. `rate_text`: the default learning rate. */
 #define OPTIMIZER_OPTIONS(settings, member, phase, rate_text)                                                                    \
 	{.name = "optimizer",                                                                                                    \
 	 .type = OPTION_CHOICE,                                                                                                  \

@@ -9,7 +9,7 @@
 #include "run/phases.h"
 #include "tasks/set_list.h"
 
-/* Nobody has set it, and it has no default. */
+/* True if the option was not set and has no default. */
 static bool is_open(const struct options *options, const char *name)
 {
 	return options->text[options_find(options, name)] == NULL;
@@ -122,7 +122,7 @@ struct phase_settings training_phase(const struct options *phase, const struct t
 	};
 }
 
-/* Two ways to say the same thing. */
+/* Pairs of options that are two ways to say the same thing. */
 static const struct {
 	const char *one, *other;
 } alternatives[] = {
@@ -131,8 +131,8 @@ static const struct {
 	{"train_batch_size_per_gpu", "per_device_train_batch_size"},
 	{"num_warmup_steps", "warmup_proportion"},
 };
-/* In transformers an update has so many micro-batches of each device. Megatron-LM's micro_batch_size stands beside the global
- * batch, which it only cuts: bertc cuts it by its tokens. */
+/* In transformers, an update consists of gradient_accumulation_steps micro-batches per device. Megatron-LM's micro_batch_size
+ * accompanies the global batch and only divides it, which bertc does by the number of tokens. */
 static enum status settle_micro_batches(struct options *phase)
 {
 	const char *name = "per_device_train_batch_size";
@@ -153,8 +153,8 @@ static enum status settle_micro_batches(struct options *phase)
 	return options_set(phase, "train_batch_size_per_gpu", text, origin);
 }
 
-/* NVIDIA's scripts are started once for each GPU, and their train_batch_size is that process's: with PyTorch an update's, which
- * the script divides by the accumulation steps; with TensorFlow (Horovod) a micro-batch's. */
+/* NVIDIA's scripts are started once for each GPU, and their train_batch_size is that of the process: with PyTorch the batch of an
+ * update, which the script divides by the accumulation steps; with TensorFlow (Horovod) a micro-batch. */
 static enum status settle_foreign_batch(struct options *phase)
 {
 	const char *name = "train_batch_size", *per_gpu = "train_batch_size_per_gpu", *program = phase->foreign_program;
@@ -178,7 +178,7 @@ static enum status settle_foreign_batch(struct options *phase)
 
 #define ALTERNATIVES (sizeof alternatives / sizeof *alternatives)
 
-/* By a person or a recipe; what a record says was settled when the run began. */
+/* Was it set by the user or by a recipe? What a record says was settled when the run started. */
 static bool is_said(const struct options *options, const char *name)
 {
 	enum option_origin origin = options_origin(options, name);
@@ -236,7 +236,7 @@ enum status training_note_edits(const struct options *options, const struct run_
 	return status;
 }
 
-/* The files of a list that are there; what is wrong with it is said by whoever reads them. */
+/* The existing files of a list; whoever reads the files reports what is wrong with the list. */
 static void expand(const struct options *options, const char *name, struct name_list *out)
 {
 	const char *fields = options->settings;

@@ -1,5 +1,5 @@
-/* bertc verify: verifies every checksum of files. What can be verified is a table of kinds; a run folder is verified
- * part by part. */
+/* bertc verify: verifies all checksums of files. A table lists the kinds that can be verified; a run folder is verified part by
+ * part. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -57,15 +57,15 @@ static const struct command_text verify_text = {
 		    "bertc verify data/train\ttoken shards",
 };
 
-/* What was found of one thing. */
+/* What was found out about one item. */
 struct finding {
 	int64_t bytes;
-	const char *proof; /* what "sound" rests on */
+	const char *proof; /* what the verdict "sound" is based on */
 };
 
 /* ---- Weights ---- */
 
-/* Trained weights have sizes up to some ten. Beyond what fp16 can hold, products of fp32 may not be finite either. */
+/* Trained weights rarely exceed a few tens. Beyond the range of fp16, even products in fp32 may not be finite. */
 #define LARGEST_USUAL 65504.0F
 
 static enum status verify_tensor(const struct stored_tensor *tensor)
@@ -118,7 +118,7 @@ static enum status verify_weights(const char *path, struct finding *out)
 	return OK;
 }
 
-/* A folder with a manifest. Checksums say that the bytes are those that were written, not that they are numbers. */
+/* A folder with a manifest. Checksums prove that the bytes are those that were written, not that the weights are finite. */
 static enum status verify_manifest(const char *path, struct finding *out)
 {
 	struct manifest_facts facts;
@@ -150,7 +150,7 @@ static enum status verify_vocab_size(const char *path, const struct model_config
 	return OK;
 }
 
-/* Weights, that they fit the configuration, and the vocabulary. */
+/* Verifies the weights, that they fit the configuration, and the vocabulary. */
 static enum status verify_model(const char *path, struct finding *out)
 {
 	struct backend names_only = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
@@ -220,7 +220,7 @@ static enum status verify_onnx(const char *path, struct finding *out)
 	return status;
 }
 
-/* The configuration can be read, and the vocabulary fits it. */
+/* Checks that the configuration can be read and that the vocabulary fits it. */
 static enum status verify_description(const char *path)
 {
 	struct model_config config;
@@ -242,7 +242,7 @@ static enum status verify_onnx_folder(const char *path, struct finding *out)
 	return verify_description(path);
 }
 
-/* config.pbtxt must name what the graph takes and gives. */
+/* config.pbtxt must name the inputs and outputs of the graph. */
 static enum status verify_ports(const char *config, const char *path, const struct onnx_port *ports, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++) {
@@ -275,7 +275,7 @@ done:
 	return status;
 }
 
-/* The model, and the modules beside it. */
+/* Verifies the model and the modules beside it. */
 static enum status verify_sentence_folder(const char *path, struct finding *out)
 {
 	struct sentence_folder sentences;
@@ -296,7 +296,7 @@ static enum status verify_vectors(const char *path, struct finding *out)
 	return OK;
 }
 
-/* What was written when the note of progress was saved. */
+/* Verifies what had been written when the note of progress was saved. */
 static enum status verify_part(const char *path, struct finding *out)
 {
 	struct part_facts facts;
@@ -328,7 +328,7 @@ static enum status verify_events(const char *path, struct finding *out)
 	return event_file_count(path, &records);
 }
 
-/* A JSON object a line. The last may be one that a process was writing when it was killed. */
+/* One JSON value per line. The last line may be one that a process was writing when it was killed. */
 static enum status verify_json_lines(const char *path, struct finding *out)
 {
 	struct file_map map;
@@ -364,8 +364,8 @@ static enum status verify_vocabulary(const char *path, struct finding *out)
 	return OK;
 }
 
-/* What verifies each kind. Runs, their data and sweeps are verified part by part; json, and folders that are none of these, are
- * not. */
+/* The function that verifies each kind. Runs, their data, and sweeps are verified part by part; .json files, and folders of any
+ * other kind, are not verified. */
 static enum status (*const proofs[PATH_KINDS])(const char *path, struct finding *out) = {
 	[PATH_CHECKPOINT] = verify_checkpoint,
 	[PATH_FINISHED_MODEL] = verify_manifest,
@@ -398,7 +398,7 @@ struct verification {
 	const struct verify_settings *settings;
 	struct json_writer *writer; /* with --json */
 	int64_t sound, damaged;
-	struct error first; /* failure */
+	struct error first; /* the first failure */
 };
 
 static void say(struct verification *v, const char *path, const char *kind, const struct finding *found, enum status status)
@@ -426,14 +426,15 @@ static void say(struct verification *v, const char *path, const char *kind, cons
 		printf("%s %s (%s): %s\n", status == ERR_DATA ? "DAMAGED " : "PROBLEM ", TEXT_SHOWN(path), kind, message);
 }
 
-/* Is it verified part by part? So are folders that hold things of ours, such as one of several runs' exports. */
+/* Is it verified part by part? That also applies to other folders that hold things of ours, such as one with the exports of
+ * several runs. */
 static bool has_parts(enum path_kind kind, const char *path)
 {
 	return kind == PATH_RUN || kind == PATH_RUN_DATA || kind == PATH_SWEEP || kind == PATH_TRITON_REPOSITORY ||
 	       (kind == PATH_UNKNOWN && file_is_folder(path));
 }
 
-/* Verifies a thing that has a proof; others are passed over. STOPPED if it could not come to its end. */
+/* Verifies one item; items of kinds that cannot be verified are skipped. STOPPED if it was interrupted. */
 static enum status verify_thing(struct verification *v, const char *path)
 {
 	enum path_kind kind = path_kind_find(path);
@@ -451,7 +452,8 @@ static enum status verify_thing(struct verification *v, const char *path)
 	return OK;
 }
 
-/* Every thing that lies in a folder of a run or sweep, parts of parts included. A shard is met once, by its index. */
+/* Verifies everything in a folder of a run or sweep, including parts of parts. A shard is verified once, when its index is
+ * encountered. */
 static enum status verify_parts(struct verification *v, const char *folder)
 {
 	struct name_list names;

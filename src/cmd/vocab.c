@@ -130,7 +130,7 @@ static const struct command_text text = {
 		    "vocabulary and the words of a field\n",
 };
 
-/* A folder that cannot be written, or a file that must not be, is said before the text is read. */
+/* Reports a folder that cannot be written to, or a file that must not be overwritten, before the text is read. */
 static enum status check_out(const char *path, bool overwrite)
 {
 	char folder[PATH_BYTES] = ".";
@@ -211,7 +211,7 @@ static enum status refuse_repeated(const char *path, const struct name_list *wor
 	return status;
 }
 
-/* The words of --user_words: lines, white space around them cut, empty ones left out. */
+/* Reads the words of --user_words: one per line, trimmed of white space, empty lines skipped. */
 static enum status read_user_words(const char *path, struct name_list *words)
 {
 	struct buffer file = {0};
@@ -240,7 +240,7 @@ static enum status check(struct options *options)
 	return options_require(options, "out", "give the file to write: --out vocab.txt");
 }
 
-/* The vocabulary that is extended decides how words are read, unless --cased is given. */
+/* The vocabulary being extended determines how words are read, unless --cased is given. */
 static enum status extended_settings(const struct options *options, const struct vocab *vocab,
 				     struct tokenizer_settings *tokenizer)
 {

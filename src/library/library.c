@@ -27,7 +27,7 @@ static void drop_warning(void *context, const char *message)
 	(void)context, (void)message;
 }
 
-/* Standard error is the caller's. */
+/* Standard error belongs to the caller. */
 __attribute__((constructor)) static void library_begin(void)
 {
 	log_level = LOG_QUIET;

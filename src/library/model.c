@@ -1,5 +1,5 @@
-/* Models of the library: infer/text_model.h with a pool of its own and a lock around what computes. Texts are encoded outside the
- * lock, so calls of several threads overlap. */
+/* Models of the library: infer/text_model.h with a pool of its own and a lock around the computation. Texts are encoded outside
+ * the lock, so calls from several threads overlap. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,22 +12,22 @@
 #include "model/pooling.h"
 
 #define DEFAULT_BATCH_TOKENS 4096
-/* Texts encoded before they are computed: bounds memory, and lets calls of other threads in between. */
+/* Texts encoded before they are computed: bounds memory, and lets calls from other threads run in between. */
 #define SLICE_TEXTS 1024
 
 struct bertc_model {
 	char *path;
-	pid_t process; /* that has the pool's threads */
+	pid_t process; /* the one in which the pool's threads run */
 	struct pool *pool;
 	struct text_model text;
 	bool is_open;
-	pthread_mutex_t lock; /* of what computes */
+	pthread_mutex_t lock; /* held while computing */
 	struct encoder_answers answers;
 };
 
 struct bertc_answers {
 	int64_t count, capacity;
-	size_t *starts; /* [count + 1] where each answer begins in `text`, NUL-terminated */
+	size_t *starts; /* [count]: where each answer, NUL-terminated, begins in `text` */
 	struct buffer text;
 };
 
@@ -95,7 +95,7 @@ static enum status open_at(const char *path, const bertc_model_options *given, b
 	pthread_mutex_init(&model->lock, NULL);
 	enum status status = open_model(model, path, &options);
 	if (status != OK) {
-		/* Closing must not take the message's place. */
+		/* Closing must not replace the message. */
 		const struct error error = *error_last();
 		bertc_model_close(model);
 		return error_restore(&error);
@@ -114,7 +114,7 @@ BERTC_API void bertc_model_close(bertc_model *model)
 {
 	if (!model)
 		return;
-	/* In a forked child the threads that would help to end it do not exist: its memory is left alone. */
+	/* In a forked child, the threads that closing would need do not exist, so the memory is left alone. */
 	if (model->process != getpid())
 		return;
 	encoder_answers_release(&model->answers);
@@ -126,7 +126,7 @@ BERTC_API void bertc_model_close(bertc_model *model)
 	free(model);
 }
 
-/* ---- What is known of it ---- */
+/* ---- Properties ---- */
 
 BERTC_API const char *bertc_model_task(const bertc_model *model)
 {
@@ -177,7 +177,7 @@ BERTC_API int32_t bertc_model_score_count(const bertc_model *model)
 
 /* ---- Calls ---- */
 
-/* Texts of a slice as inputs, and what they give. */
+/* The texts of a slice as inputs, and their encoding. */
 struct slice {
 	struct text_input inputs[SLICE_TEXTS];
 	int64_t count;
@@ -204,7 +204,7 @@ static void fill_slice(struct slice *slice, const char *const *texts, const char
 		slice->inputs[i] = (struct text_input){.text = texts[first + i], .pair = pairs ? pairs[first + i] : NULL};
 }
 
-/* An error of an encoded slice counts its texts: `first` have come before. */
+/* An error in a slice numbers texts within the slice; `first` texts came before it. */
 static enum status name_text(enum status status, int64_t first)
 {
 	long long number;
@@ -217,7 +217,7 @@ static enum status name_text(enum status status, int64_t first)
 	return error_restore(&error);
 }
 
-/* Computes a slice into model->answers; the caller holds the lock and takes what it needs before it gives it back. */
+/* Computes a slice into model->answers. The caller holds the lock, and takes what it needs from there before releasing it. */
 static enum status run(bertc_model *model, const struct encoder_wish *wish, const struct encoded_inputs *encoded)
 {
 	return encoder_run(model->text.encoder, wish, encoded->texts, encoded->count, &model->answers);
@@ -236,8 +236,8 @@ static enum status check_room(size_t given, int64_t rows, int64_t width)
 struct embedding {
 	struct encoder_wish wish;
 	struct encoding_rules rules;
-	int64_t width, dimensions; /* numbers computed, and returned */
-	bool normalizes;           /* what is returned */
+	int64_t width, dimensions; /* values computed, and returned */
+	bool normalizes;           /* the returned vectors */
 };
 
 static enum status choose_pooling(const bertc_model *model, const char *name, unsigned *out)
@@ -334,7 +334,7 @@ static enum status needs_task(const bertc_model *model)
 	return status;
 }
 
-/* Takes what the model gave for a slice, outside the lock: `first` texts have come before. */
+/* Receives the model's outputs for a slice, outside the lock; `first` texts came before it. */
 struct prediction_taker {
 	enum status (*take)(void *context, const struct slice *slice, const struct task_outputs *outputs, int64_t first);
 	void *context;
@@ -349,11 +349,11 @@ static enum status predict_slice(bertc_model *model, const bertc_predict_options
 	enum status status = OK;
 	TRY(text_model_encode_task(&model->text, slice->inputs, slice->count, &rules, &slice->encoded));
 	TRY(task_outputs_create(outputs, set, &model->text.task.heads.head[0]));
-	if (slice->encoded.count == 0) /* texts without a word */
+	if (slice->encoded.count == 0) /* no text contains a word */
 		return OK;
 	pthread_mutex_lock(&model->lock);
 	status = run(model, &wish, &slice->encoded);
-	/* Sequence after sequence is example after example. */
+	/* The order of the sequences is that of the examples. */
 	BUG_IF(status == OK && outputs->starts[outputs->count] != model->answers.starts[slice->encoded.count]);
 	if (status == OK)
 		memcpy(outputs->values, model->answers.values,

@@ -1,6 +1,6 @@
-/* The tokenizer of the library. A call with much text is cut into slices, and each slice into parts that the pool's threads
- * tokenize; what they made is then put together in order. Other calls, and calls while the pool is busy, do the same in their own
- * thread, so that no call ever waits for another. */
+/* The tokenizer of the library. A call with a lot of text is cut into slices, and each slice into parts that the pool's threads
+ * tokenize; the results are then put together in order. Smaller calls, and calls made while the pool is busy, do the same in
+ * their own thread, so that no call ever waits for another. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +17,12 @@
 #include "weights/sentence_folder.h"
 #include "weights/tokenizer_file.h"
 
-/* What a slice holds at most, for each thread; less than one slice of text is not worth waking threads for. */
+/* Limits of a slice, per thread. Less than one thread's slice of text is not worth waking threads for. */
 #define SLICE_BYTES ((int64_t)64 << 10)
 #define SLICE_TEXTS 4096
-/* Parts of a slice for each thread: threads that were held up take fewer. */
+/* Parts of a slice per thread: threads that are held up take fewer. */
 #define PARTS_PER_THREAD 4
-/* Callers' memory (words remembered, room for tokens) that is kept for later calls. */
+/* Number of scratch structs (remembered words, room for tokens) kept for later calls. */
 #define KEPT_SCRATCH 16
 
 /* What a thread needs to tokenize. */
@@ -35,12 +35,12 @@ struct bertc_tokenizer {
 	struct vocab vocab;
 	struct tokenizer *tokenizer;
 	int threads;
-	pid_t process; /* that has the pool's threads */
-	/* Calls with much text, one at a time. */
+	pid_t process; /* the one in which the pool's threads run */
+	/* For calls with a lot of text, one at a time. */
 	pthread_mutex_t pool_lock;
-	struct pool *pool;        /* started by the first of them */
+	struct pool *pool;        /* started by the first of these calls */
 	struct scratch **workers; /* [threads] */
-	/* Of other calls. */
+	/* For all other calls. */
 	pthread_mutex_t scratch_lock;
 	struct scratch *kept;
 	int kept_count;
@@ -86,7 +86,7 @@ static enum status find_vocabulary(const char *path, char out[PATH_BYTES], bool 
 		if (file_exists(out))
 			return OK;
 	}
-	/* The folder of a run. */
+	/* A run folder. */
 	TRY(model_source_find(folder, &source));
 	if (!source.vocab[0])
 		return error_set(ERR_USAGE, "'%s' holds no vocab.txt or tokenizer.json", path);
@@ -190,7 +190,7 @@ BERTC_API void bertc_tokenizer_close(bertc_tokenizer *tokenizer)
 	free(tokenizer);
 }
 
-/* ---- Its vocabulary ---- */
+/* ---- Vocabulary ---- */
 
 BERTC_API int32_t bertc_tokenizer_vocabulary_size(const bertc_tokenizer *tokenizer)
 {
@@ -209,7 +209,7 @@ BERTC_API int32_t bertc_tokenizer_id(const bertc_tokenizer *tokenizer, const cha
 
 /* ---- Encoding ---- */
 
-/* Where the tokens of a text are after a slice: in the memory of the thread that made them. */
+/* Where the tokens of a text are once a slice is done: in the memory of the thread that made them. */
 struct piece {
 	const struct tokens *tokens;
 	int64_t first, count;
@@ -220,9 +220,9 @@ struct call {
 	const char *const *texts, *const *pairs;
 	const bertc_encode_options *options;
 	bertc_tokens *out;
-	/* The slice: texts [first, end), cut into parts of texts. */
+	/* The slice: texts [first, end), cut into parts of `part_texts` texts. */
 	int64_t first, end;
-	struct piece *pieces; /* [2 * (end - first)] of text and pair */
+	struct piece *pieces; /* [2 * (end - first)]: of each text and its pair */
 	int64_t part_texts;
 	struct scratch **workers;
 	/* The first error of any thread. */
@@ -233,7 +233,7 @@ struct call {
 static enum status scratch_take(bertc_tokenizer *tokenizer, struct scratch **out)
 {
 	*out = NULL;
-	/* A lock that some thread of the parent held at fork() stays locked in the child: nobody waits for it. */
+	/* A lock that another thread of the parent held at fork() stays locked in the child, so nobody waits for it. */
 	if (pthread_mutex_trylock(&tokenizer->scratch_lock) == 0) {
 		*out = tokenizer->kept;
 		if (*out) {
@@ -290,7 +290,7 @@ static void tokenize_part(void *context, int64_t part, int worker)
 	pthread_mutex_unlock(&call->lock);
 }
 
-/* Counts the characters of a text up to places that mostly ascend. */
+/* Counts the characters of a text up to given byte offsets, which mostly ascend. */
 struct character_counter {
 	const char *text;
 	size_t at, characters;
@@ -316,7 +316,7 @@ static void put_offsets(const struct call *call, const char *text, const struct 
 	}
 }
 
-/* Writes `count` tokens of a piece, and behind them, if there are special ones, [SEP]. */
+/* Writes `count` tokens of a piece, followed by [SEP] unless special tokens are off. */
 static void put_piece(const struct call *call, const char *text, const struct piece *piece, int64_t count, int8_t type,
 		      int64_t *at)
 {
@@ -356,7 +356,7 @@ static void put_text(const struct call *call, int64_t i, int64_t a, int64_t b)
 	out->starts[i + 1] = at;
 }
 
-/* The slice's tokens, in order, behind those of earlier slices. */
+/* Appends the slice's tokens, in order, to those of earlier slices. */
 static enum status collect_slice(const struct call *call)
 {
 	bertc_tokens *out = call->out;
@@ -380,7 +380,7 @@ static enum status collect_slice(const struct call *call)
 	return OK;
 }
 
-/* As many texts as make a slice for so many threads. */
+/* The end of a slice for this many threads that begins at call->first. */
 static int64_t slice_end(const struct call *call, int64_t count, int threads)
 {
 	int64_t end = call->first, bytes = 0;
@@ -393,7 +393,7 @@ static int64_t slice_end(const struct call *call, int64_t count, int threads)
 	return end;
 }
 
-/* All slices, on the pool or (pool NULL) in the caller's thread. */
+/* Encodes all slices, on the pool or (pool NULL) in the caller's thread. */
 static enum status encode_slices(struct call *call, int64_t count, struct pool *pool, int threads)
 {
 	int64_t capacity = 0;
@@ -477,7 +477,7 @@ static enum status encode(const bertc_tokenizer *tokenizer, const char *const *t
 	TRY(library_texts(pairs, count, "pairs", true));
 	TRY(library_options(&options, sizeof(options), given, "bertc_encode_options"));
 	TRY(check_encode_options(&options, pairs != NULL));
-	/* What changes in a tokenizer has a lock. */
+	/* Whatever changes in a tokenizer is guarded by a lock, so dropping the const is safe. */
 	struct call call = {.tokenizer = (bertc_tokenizer *)(uintptr_t)tokenizer,
 			    .texts = texts,
 			    .pairs = pairs,
