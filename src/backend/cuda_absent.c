@@ -1,4 +1,4 @@
-/* A build without CUDA: what src/backend/cuda gives in one with it. */
+/* A build without CUDA: stubs for what src/backend/cuda provides. */
 #include "backend/cuda/cuda.h"
 
 enum status cuda_backend_open(struct backend *be, const struct backend_settings *settings)

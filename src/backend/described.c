@@ -3,24 +3,24 @@
 #include "backend/dropout.h"
 #include "base/memory.h"
 
-/* What a library of products takes for itself, and a block of logits that loss and gradient are computed from. */
+/* Estimated workspace of a product library, and the rows of the block of logits that loss and gradient are computed from. */
 #define LIBRARY_BYTES ((size_t)64 << 20)
 #define LOGIT_ROWS 2048
 
-/* As backend/cuda/weights.c has it. */
+/* Matches backend/cuda/weights.c. */
 static size_t copy_bytes(struct backend *be, const struct weight *weight)
 {
 	size_t elements = (size_t)weight->master.rows * (size_t)weight->master.columns;
-	return be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE ? 0 : elements * 2; /* of one byte, FP8 has two */
+	return be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE ? 0 : elements * 2; /* FP8 has two copies of one byte each */
 }
 
-/* As backend/cuda/fp8.c has it, but for what does not grow. */
+/* Matches backend/cuda/fp8.c, except for the constant part. */
 static size_t twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool gradient)
 {
 	return be->fp8 && !gradient ? (size_t)(rows * columns) : 0;
 }
 
-/* As backend/cuda/attention.c has it. */
+/* Matches backend/cuda/attention.c. */
 static size_t kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
 			 const struct batch_capacity *capacity)
 {

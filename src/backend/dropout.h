@@ -1,11 +1,11 @@
-/* Dropout's arithmetic, shared bit for bit by ref, cpu and the kernels of cuda. */
+/* Dropout arithmetic, shared bit for bit by ref, cpu and the cuda kernels. */
 #ifndef BACKEND_DROPOUT_H
 #define BACKEND_DROPOUT_H
 
 #include <stdint.h>
 #include "base/philox.h"
 
-/* Elements with u < threshold drop. */
+/* Elements with u < threshold are dropped. */
 static inline HOST_DEVICE uint32_t dropout_threshold(double p)
 {
 	return (uint32_t)(65536.0 * p + 0.5);
@@ -32,9 +32,9 @@ static inline HOST_DEVICE uint32_t dropout_attention_counter(uint32_t head, uint
 	return head << 16 | key / 8;
 }
 
-/* What attention's dropout keeps, where forward leaves it for backward: a bit for each key of each query, in 16-bit words of
- * neighbouring keys; (heads, words of the longest sequence, places of queries). A sequence's queries have places from a multiple
- * of 16 on, their number rounded up to one. */
+/* Attention's dropout mask as forward saves it for backward: one bit per key of each query, in 16-bit words of adjacent keys;
+ * (heads, words of the longest sequence, query slots). Each sequence's slots start at a multiple of 16, and their number is
+ * rounded up to a multiple of 16. */
 #define KEPT_KEYS 16
 static inline HOST_DEVICE int64_t attention_kept_place(int64_t start, int64_t sequence)
 {

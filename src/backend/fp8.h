@@ -1,12 +1,12 @@
-/* FP8's arithmetic, shared bit for bit by ref, the CPU's simulation and the kernels of cuda (Micikevicius et al. 2022,
- * "FP8 formats for deep learning"): E4M3 (four bits of exponent, three of fraction, 448 at most, no infinity) for
- * activations and weights, E5M2 (57344 at most) for gradients.
+/* FP8 arithmetic, shared bit for bit by ref, the CPU's simulation and the cuda kernels (Micikevicius et al. 2022, "FP8 formats
+ * for deep learning"): E4M3 (4 exponent bits, 3 fraction bits, at most 448, no infinity) for activations and weights, E5M2 (at
+ * most 57344) for gradients.
  *
- * A matrix is multiplied by a power of two that brings its largest magnitude as close below the format's largest number as
- * it goes, rounded (to nearest, ties to even, saturating), multiplied, and the product is divided by the powers again.
- * Powers of two, since multiplying by them is exact: what is lost is the format's rounding and nothing else, and the same
- * everywhere. The power follows from the matrix itself each time ("current scaling"): there is no history, and so no state.
- * A matrix that is not finite makes the product NaN. */
+ * A matrix is scaled by the power of two that brings its largest magnitude as close as possible to the format's largest number
+ * without exceeding it, then rounded (to nearest, ties to even, saturating) and multiplied; the product is divided by both
+ * powers. Multiplying by a power of two is exact, so the only loss is the format's rounding, and it is the same everywhere.
+ * The power is computed from the matrix itself each time ("current scaling"), so there is no history and no state. A matrix
+ * with a non-finite element makes the product NaN. */
 #ifndef BACKEND_FP8_H
 #define BACKEND_FP8_H
 
@@ -50,20 +50,20 @@ static inline HOST_DEVICE float fp8_largest(enum dtype format)
 	return format == DTYPE_E4M3 ? 448.0f : 57344.0f;
 }
 
-/* The nearest number of the format, ties to even, at most the largest. Not for NaN. Without branches. */
+/* The nearest number of the format, ties to even, saturating at the largest. x must not be NaN. Branch-free. */
 static inline HOST_DEVICE float fp8_rounded(enum dtype format, float x)
 {
 	uint32_t sign = fp8_bits_of(x) & 0x80000000u, least = (uint32_t)(fp8_least_exponent(format) + 127) << 23;
 	float magnitude = fp8_float_of(fp8_bits_of(x) ^ sign);
 	magnitude = magnitude < fp8_largest(format) ? magnitude : fp8_largest(format);
-	/* Adding the number whose last place is that of the result rounds to it. */
+	/* Adding a number whose last place equals the result's last place does the rounding. */
 	uint32_t exponent = fp8_bits_of(magnitude) & 0x7f800000u;
 	exponent = exponent > least ? exponent : least;
 	float rounder = fp8_float_of(exponent + ((uint32_t)(23 - fp8_fraction_bits(format)) << 23));
 	return fp8_float_of(fp8_bits_of(magnitude + rounder - rounder) | sign);
 }
 
-/* The byte of fp8_rounded(x); NaN is 0x7f. */
+/* The encoding of fp8_rounded(x); NaN is 0x7f. */
 static inline HOST_DEVICE uint8_t fp8_encode(enum dtype format, float x)
 {
 	uint32_t bits = fp8_bits_of(x), sign = bits >> 24 & 0x80u;
@@ -71,13 +71,13 @@ static inline HOST_DEVICE uint8_t fp8_encode(enum dtype format, float x)
 		return 0x7f;
 	int fraction = fp8_fraction_bits(format), least = fp8_least_exponent(format);
 	uint32_t rounded = fp8_bits_of(fp8_rounded(format, x)) & 0x7fffffffu;
-	if (rounded < (uint32_t)(least + 127) << 23) /* subnormal: a multiple of the least number */
+	if (rounded < (uint32_t)(least + 127) << 23) /* subnormal: a multiple of the smallest number */
 		return (uint8_t)(sign |
 				 (uint32_t)(fp8_float_of(rounded) * fp8_float_of((uint32_t)(127 - least + fraction) << 23)));
 	return (uint8_t)(sign | ((rounded - ((uint32_t)(least - 1 + 127) << 23)) >> (23 - fraction)));
 }
 
-/* What a byte stands for. */
+/* The value that a byte encodes. */
 static inline HOST_DEVICE float fp8_decode(enum dtype format, uint8_t byte)
 {
 	int fraction = fp8_fraction_bits(format), least = fp8_least_exponent(format);
@@ -92,18 +92,18 @@ static inline HOST_DEVICE float fp8_decode(enum dtype format, uint8_t byte)
 }
 
 struct fp8_scale {
-	float scale;   /* values are multiplied by this before they are rounded: 2^k */
-	float inverse; /* and products by this: 2^-k, or NaN */
+	float scale;   /* values are multiplied by this before rounding: 2^k */
+	float inverse; /* products are multiplied by this: 2^-k, or NaN */
 };
 
-/* `largest`: the largest of the bits of all magnitudes, which order as the magnitudes do, NaN above all. */
+/* `largest`: the maximum of the bit patterns of all magnitudes, which order as the magnitudes do, with NaN above all. */
 static inline HOST_DEVICE struct fp8_scale fp8_scale_of(enum dtype format, uint32_t largest)
 {
 	struct fp8_scale out = {1, 1};
 	if (largest >= 0x7f800000u) {
 		out.inverse = fp8_float_of(0x7fc00000u);
 	} else if (largest > 0) {
-		/* Both formats end at 1.75 times a power of two. */
+		/* The largest number of either format is 1.75 times a power of two. */
 		int top = format == DTYPE_E4M3 ? 8 : 15;
 		int k = top - ((int)(largest >> 23) - 127) - ((largest & 0x7fffffu) > 0x600000u);
 		k = k < 126 ? k : 126;

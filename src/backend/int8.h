@@ -1,11 +1,11 @@
-/* The arithmetic of products in int8, shared by ref and the CPU's kernels: weights are rounded once, each output channel with
- * a scale of its own, activations when they are multiplied, each row with a scale of its own ("dynamic"). Both are symmetric:
+/* Arithmetic of int8 products, shared by ref and the CPU kernels: weights are rounded once, with a scale per output channel;
+ * activations are rounded when they are multiplied, with a scale per row ("dynamic"). Both are symmetric:
  *
  *   scale = max|x| / 127,   q = x * (127 / max|x|) rounded to nearest, ties to even,   y = scale_x scale_w sum(q_x q_w) + b
  *
- * The sum is exact: 32 bits hold 2^31 / 127^2 = 133,000 products. A row's numbers depend on nothing but the row, so an answer
- * does not depend on what is in the batch beside it. A row of zeros (or of numbers too small for a scale) becomes zeros; a row
- * that is not finite makes all its products NaN. */
+ * The sum is exact: 32 bits hold 2^31 / 127^2 = 133,000 products. Quantizing a row depends on that row alone, so an answer
+ * does not depend on the rest of the batch. A row of zeros (or of numbers too small for a scale) becomes zeros; a row with a
+ * non-finite element makes all its products NaN. */
 #ifndef BACKEND_INT8_H
 #define BACKEND_INT8_H
 
@@ -13,11 +13,11 @@
 #include <stdint.h>
 
 struct int8_scale {
-	float scale;  /* what a step of q stands for; NaN if the row is not finite */
-	float factor; /* what x is multiplied by before it is rounded */
+	float scale;  /* the value of one step of q; NaN if the row is not finite */
+	float factor; /* x is multiplied by this before rounding */
 };
 
-/* `largest`: the largest of the bits of all magnitudes, which order as the magnitudes do, NaN above all. */
+/* `largest`: the maximum of the bit patterns of all magnitudes, which order as the magnitudes do, with NaN above all. */
 static inline struct int8_scale int8_scale_of(uint32_t largest)
 {
 	const uint32_t infinity = 0x7f800000u, least = 0x0d800000u; /* 2^-100 */
@@ -32,7 +32,7 @@ static inline struct int8_scale int8_scale_of(uint32_t largest)
 	return (struct int8_scale){.scale = value.f / 127.0f, .factor = 127.0f / value.f};
 }
 
-/* Of a row of floats. */
+/* The scale of a row of floats. */
 static inline struct int8_scale int8_scale_of_row(const float *x, int64_t count)
 {
 	uint32_t largest = 0;
@@ -47,7 +47,7 @@ static inline struct int8_scale int8_scale_of_row(const float *x, int64_t count)
 	return int8_scale_of(largest);
 }
 
-/* Not of rows that are not finite. */
+/* Only for finite rows. */
 static inline int8_t int8_rounded(float x, float factor)
 {
 	return (int8_t)lrintf(x * factor);

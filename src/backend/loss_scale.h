@@ -1,5 +1,5 @@
-/* The dynamic loss scale (Micikevicius et al. 2018, "Mixed precision training"), shared by ref, cpu, the kernels of cuda and who
- * adds up ranks: halved when gradients overflow, doubled after a long time without. */
+/* The dynamic loss scale (Micikevicius et al. 2018, "Mixed precision training"), shared by ref, cpu, the cuda kernels and the
+ * code that sums over ranks: halved when gradients overflow, doubled after many steps without an overflow. */
 #ifndef BACKEND_LOSS_SCALE_H
 #define BACKEND_LOSS_SCALE_H
 
@@ -11,9 +11,9 @@
 #define LOSS_SCALE_FLOOR (1.0 / 16384.0)
 #define LOSS_SCALE_CLEAN_STEPS 2000
 
-/* Once a step, when `finite` and `losses_finite` speak of all its gradients and losses, of all ranks: keeps the scale that these
- * gradients carry for their update, and moves on to that of the next step. At the floor an overflow leaves it where it is. Losses
- * that are not finite are no matter of the scale. */
+/* Called once per step, when `finite` and `losses_finite` cover all its gradients and losses from all ranks: keeps the scale
+ * that these gradients carry for their update, and sets the scale for the next step. At the floor, an overflow leaves it
+ * unchanged. Non-finite losses do not affect the scale. */
 static inline HOST_DEVICE void loss_scale_next(struct scalars *s)
 {
 	s->gradient_scale = s->loss_scale;

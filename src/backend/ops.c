@@ -1,12 +1,11 @@
-/* The operations as model and train call them: one check of shapes, types and aliasing, an observer if there is
- * one, dispatch.
+/* The operations as called by the model and training code: checks shapes, types and aliasing once, notifies the observer if
+ * there is one, and dispatches.
  *
- * What does not fit is a bug of ours, never bad input, so it aborts, with the operation, the field and both
- * sizes: "linear_fwd: 'w' has 2 columns where 'x' has 3". What lies in device memory (ids, labels, rows) is
- * not looked at here.
+ * A mismatch is a bug in bertc, never bad input, so it aborts with the operation, the field and both sizes: "linear_fwd: 'w'
+ * has 2 columns where 'x' has 3". The contents of device memory (ids, labels, rows) are not checked here.
  *
- * BERTC_TRACE=1 prints a line an operation to standard error: its letters and microseconds. The lines are
- * test cases of tests/backend as they stand.
+ * BERTC_TRACE=1 prints one line per operation to standard error: its letters and microseconds. The lines can be used as they
+ * are as test cases of tests/backend.
  */
 #include "backend/ops.h"
 
@@ -17,7 +16,7 @@
 #include <string.h>
 #include "base/log.h"
 
-/* Tensors of the operation with the most of them, with room. */
+/* More than the tensors of any operation. */
 #define FIELD_LIMIT 24
 
 enum role { IN, OUT };
@@ -30,7 +29,7 @@ struct field {
 	size_t bytes;
 };
 
-/* An operation under check: every tensor that it touches, for the test of aliasing. */
+/* An operation being checked: every tensor that it uses, for the aliasing check. */
 struct call {
 	const char *operation;
 	const struct replica *replica;
@@ -83,7 +82,7 @@ static bool present(const struct tensor *tensor)
 	return tensor->data != NULL;
 }
 
-/* The field must have this type and shape. */
+/* Checks that the field has this type and shape. */
 static void check_field(struct call *c, struct field f, const struct tensor *t, enum dtype dtype, struct extent rows,
 			struct extent columns)
 {
@@ -101,7 +100,7 @@ static void check_field(struct call *c, struct field f, const struct tensor *t, 
 	add_field(c, f);
 }
 
-/* A tensor that must be there. */
+/* A required tensor. */
 static void check_tensor(struct call *c, const char *name, const struct tensor *t, enum role role, enum dtype dtype,
 			 struct extent rows, struct extent columns)
 {
@@ -114,7 +113,7 @@ static void check_activation(struct call *c, const char *name, const struct tens
 	check_tensor(c, name, t, role, activation_type(c), rows, columns);
 }
 
-/* One number a row: mean, rstd. */
+/* One number per row: mean, rstd. */
 static void check_statistic(struct call *c, const char *name, const struct tensor *t, enum role role, struct extent rows)
 {
 	check_tensor(c, name, t, role, master_type(c), (struct extent){1, "a vector"}, rows);
@@ -126,7 +125,7 @@ static void check_weight(struct call *c, const char *name, const struct weight *
 	if (w == NULL)
 		mismatch(c, "'%s' is missing", name);
 	bool by_copy = w->use == WEIGHT_LINEAR || c->replica->backend->inference;
-	if (w->copy != NULL && w->master.data == NULL && by_copy) { /* its master is gone */
+	if (w->copy != NULL && w->master.data == NULL && by_copy) { /* its master has been released */
 		if (w->master.rows != rows.size || w->master.columns != columns.size)
 			mismatch(c, "'%s' is (%" PRId64 ", %" PRId64 ") where '%s' has %" PRId64 " and '%s' %" PRId64, name,
 				 w->master.rows, w->master.columns, rows.owner, rows.size, columns.owner, columns.size);
@@ -153,7 +152,7 @@ static void check_vector_gradient(struct call *c, const char *name, const struct
 	check_gradient(c, name, w, (struct extent){1, "a vector"}, columns);
 }
 
-/* Sizes of a weight that others are held against. */
+/* Rows of a weight, as the reference size for other fields. */
 static struct extent rows_of(struct call *c, const char *name, const struct weight *w)
 {
 	if (w == NULL)
@@ -189,8 +188,8 @@ static bool is_pair(const char *a, const char *b, const struct field *f, const s
 	return (strcmp(f->name, a) == 0 && strcmp(g->name, b) == 0) || (strcmp(f->name, b) == 0 && strcmp(g->name, a) == 0);
 }
 
-/* What is written must not overlap anything else. `pairs` lists names, two by two, that may be the same
- * tensor (not merely overlap); NULL ends it. Starts the clock of a trace: the last thing before dispatch. */
+/* Whatever is written must not overlap anything else. `pairs` lists pairs of names that may be the same tensor (but not merely
+ * overlap); NULL ends it. */
 static void check_apart(struct call *c, const char *const *pairs)
 {
 	for (int i = 0; i < c->count; i++) {
@@ -209,7 +208,7 @@ static void check_apart(struct call *c, const char *const *pairs)
 	}
 }
 
-/* Prints a line an operation: what BERTC_TRACE=1 asks for. */
+/* Prints one line per operation: for BERTC_TRACE=1. */
 static void print_line(void *context, const struct operation_done *done)
 {
 	(void)context;
@@ -218,7 +217,7 @@ static void print_line(void *context, const struct operation_done *done)
 
 static const struct operation_observer tracer = {.done = print_line, .clock = clock_seconds};
 
-/* Who looks on, or NULL; every thread finds the same answer in the environment. */
+/* The observer, or NULL; every thread finds the same answer in the environment. */
 static const struct operation_observer *_Atomic observer;
 static _Atomic bool observer_known;
 
@@ -260,13 +259,13 @@ PRINTF_LIKE(2, 3) static void trace_end(const struct call *c, const char *format
 			 .name = c->operation, .letters = text, .seconds = seconds, .flops = c->flops, .bytes = c->bytes});
 }
 
-/* Multiplications and additions of a product (m,k) (k,n). */
+/* Floating-point operations of a product (m,k) (k,n). */
 static double product_flops(struct extent m, struct extent n, struct extent k)
 {
 	return 2.0 * (double)m.size * (double)n.size * (double)k.size;
 }
 
-/* Of one product with the keys of every sequence, all heads. */
+/* The same for one product with the keys of every sequence, over all heads. */
 static double score_flops(const struct batch *batch, struct extent width)
 {
 	double sum = 0;
@@ -278,7 +277,7 @@ static double score_flops(const struct batch *batch, struct extent width)
 	return sum;
 }
 
-/* Bytes of all tensors that an operation touches, once. */
+/* Bytes of all tensors that an operation uses, each counted once. */
 static double touched(const struct call *c)
 {
 	double bytes = 0;
@@ -481,7 +480,7 @@ void linear_bwd(struct replica *r, const struct linear_bwd *a)
 		  present(&a->tanh_y), present(&a->dx), a->overwrite);
 }
 
-/* The fields that both directions share. */
+/* Checks the fields that both directions share. */
 static void check_attention(struct call *c, const struct batch *batch, int32_t heads, const struct tensor *qkv,
 			    struct extent tokens, struct extent width, const struct dropout *dropout)
 {
@@ -522,7 +521,7 @@ void attention_bwd(struct replica *r, const struct attention_bwd *a)
 	check_tensor(&c, "lse", &a->lse, IN, master_type(&c), heads, tokens);
 	check_activation(&c, "dqkv", &a->dqkv, OUT, tokens, triple);
 	check_apart(&c, NULL);
-	c.flops = 5 * score_flops(a->batch, width); /* one more than the model counts: scores are made again */
+	c.flops = 5 * score_flops(a->batch, width); /* one product more than the model counts: scores are recomputed */
 	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->attention_bwd(r, a);
@@ -561,7 +560,7 @@ void gather_bwd(struct replica *r, const struct gather_bwd *a)
 		  a->rows != NULL);
 }
 
-/* Rows of the encoder, and a vector for each sequence of the batch. */
+/* Checks rows of the encoder, and one vector per sequence of the batch. */
 static void check_pooling(struct call *c, const struct batch *batch, const char *const names[2], const struct tensor *rows,
 			  const struct tensor *vectors)
 {
@@ -648,7 +647,7 @@ void vocab_topk(struct replica *r, const struct vocab_topk *a)
 	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " k=%d", rows.size, words.size, width.size, a->k);
 }
 
-/* What all losses over a head's outputs have. `labels` may be classes or values. */
+/* Checks what all losses over a head's outputs have in common. `labels` may be classes or values. */
 static void check_loss(struct call *c, int head, int64_t items, const void *labels, const float *weights, const double *loss,
 		       const struct tensor *outputs, const struct tensor *gradients)
 {
@@ -827,7 +826,7 @@ void sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 	trace_end(&c, "n=%" PRId64 " add=%d sums=%d decides=%d", a->range.columns, a->add, a->sums != NULL, a->decides);
 }
 
-/* What an update leaves beside the masters. */
+/* Checks the copy that an update may write in addition to the masters. */
 static void check_copy(struct call *c, const struct tensor *copy, struct extent count)
 {
 	if (present(copy) && !c->replica->backend->mirrors_masters)
@@ -844,7 +843,7 @@ void adamw(struct replica *r, const struct adamw *a)
 	check_statistic(&c, "m", &a->m, OUT, count);
 	check_statistic(&c, "v", &a->v, OUT, count);
 	check_statistic(&c, "g", &a->g, IN, count);
-	c.bytes = 7.0 / 4.0 * touched(&c); /* w, m and v are read and written, g is read */
+	c.bytes = 7.0 / 4.0 * touched(&c); /* w, m and v are read and written, g is only read */
 	check_copy(&c, &a->copy, count);
 	for (int64_t i = 0, end = 0; i < a->range_count; end = a->ranges[i].offset + a->ranges[i].count, i++)
 		if (a->ranges[i].offset < end || a->ranges[i].count < 0 || a->ranges[i].offset + a->ranges[i].count > count.size)

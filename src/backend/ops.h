@@ -1,19 +1,18 @@
 /* The operations: what a BERT needs, coarse enough for each back end to fuse.
  *
- * An operation takes the replica and one struct of named fields. Letters: T tokens, P predictions, B sequences,
- * H width, I/O/F widths, V vocabulary, N rows, C classes, M rows of any kind. Activations have the back end's dtype;
- * statistics (mean, rstd, lse), gradients of weights and masters have its master_dtype ("stat" below).
- * Roles: out is overwritten; acc is the gradient of a weight: overwritten when `overwrite` is set (the first
- * micro-batch of a step), else added to, in master_dtype; in is read; optional tensors are absent when data (or
- * the weight pointer) is NULL. Weights' gradients go to weight->gradient. No operation allocates; all depend on
- * nothing but their inputs, for any number of threads.
+ * An operation takes the replica and one struct of named fields. Letters: T tokens, P predictions, B sequences, H width, I/O/F
+ * widths, V vocabulary, N rows, C classes, M rows of any kind. Activations have the back end's dtype; statistics (mean, rstd,
+ * lse), weight gradients and masters have its master_dtype ("stat" below). Roles: out is overwritten; acc is the gradient of a
+ * weight: overwritten if `overwrite` is set (the first micro-batch of a step), otherwise added to, in master_dtype; in is
+ * read; optional tensors are absent if data (or the weight pointer) is NULL. Weight gradients go to weight->gradient. No
+ * operation allocates memory; results depend only on the inputs, for any number of threads.
  *
- * Dropout (p > 0): an element drops if u < round(65536 p), the others are multiplied by 65536 / (65536 - k).
- * u is one of the eight 16-bit halves (low half first) of Philox4x32-7 with key scalars->seed and counter
+ * Dropout (p > 0): an element is dropped if u < k = round(65536 p); the others are multiplied by 65536 / (65536 - k). u is one
+ * of the eight 16-bit halves (low half first) of Philox4x32-7 with key scalars->seed and counter
  *   hidden:    (column / 8,              position, site, sample)   u number column % 8
  *   attention: (head << 16 | key / 8,    query,    site, sample)   u number key % 8
- * where position, query and key count within the sequence and sample is batch->samples[sequence]. So no packing, rank
- * or micro-batch changes a mask, and backward recomputes it. See backend/dropout.h.
+ * where position, query and key count within the sequence and sample is batch->samples[sequence]. The mask is therefore
+ * independent of packing, ranks and micro-batches, and backward can recompute it. See backend/dropout.h.
  */
 #ifndef BACKEND_OPS_H
 #define BACKEND_OPS_H
@@ -24,7 +23,7 @@ enum activation { ACTIVATION_NONE, ACTIVATION_TANH, ACTIVATION_GELU_ERF, ACTIVAT
 
 struct dropout {
 	double p;
-	uint32_t site; /* which place in the model */
+	uint32_t site; /* the place in the model */
 };
 
 /* y = dropout(LN(sum)), sum = word[ids] + position[positions] + type[types]. */
@@ -39,10 +38,10 @@ struct embed_fwd {
 	struct tensor y;          /* out (T,H) */
 };
 
-/* Backward of embed_fwd: acc word, position, type, gamma, beta. `overwrite_word` is separate: in pre-training the
- * tied output layer has written the word gradient before. */
+/* Backward of embed_fwd: acc word, position, type, gamma, beta. `overwrite_word` is separate because in pre-training the tied
+ * output layer has already written the word gradient. */
 struct embed_bwd {
-	const struct batch *batch; /* id_order: rows are added in a fixed order, no atomics */
+	const struct batch *batch; /* id_order is used: rows are added in a fixed order, no atomics */
 	const struct weight *word, *position, *type, *gamma, *beta;
 	struct dropout dropout;
 	bool overwrite, overwrite_word;
@@ -67,7 +66,7 @@ struct linear_gelu_fwd {
 	struct tensor y;            /* out (M,F) */
 };
 
-/* sum = residual + dropout(x w' + b), y = LN(sum). Without w, x stands for the product (I = H). Without training
+/* sum = residual + dropout(x w' + b), y = LN(sum). Without w, x takes the place of the product (I = H). Outside training
  * sum.data may be NULL. Dropout rows are the batch's tokens; batch may be NULL when p = 0. */
 struct linear_norm_fwd {
 	const struct batch *batch;
@@ -81,10 +80,10 @@ struct linear_norm_fwd {
 	struct tensor y;               /* out (M,H) */
 };
 
-/* Backward of the norm part of linear_norm_fwd: dresidual = dLN(dy); dx = dropout mask of it [* gelu'(pre)]; acc
- * gamma, beta and `bias` (of the linear before: column sums of dx). dx.data NULL, or equal to dresidual.data with
- * p = 0 and no `pre`: one output. dresidual may alias dy. `pre` is for a norm without w whose x = gelu(pre) comes
- * from linear_gelu_fwd (the MLM head's transform): dx is then the gradient of that product, bias its bias. */
+/* Backward of the norm part of linear_norm_fwd: dresidual = dLN(dy); dx = dropout mask * dresidual [* gelu'(pre)]; acc gamma,
+ * beta and `bias` (of the preceding linear: column sums of dx). dx.data may be NULL, or equal to dresidual.data if p = 0 and
+ * there is no `pre`: one output. dresidual may alias dy. `pre` is for a norm without w whose x = gelu(pre) comes from
+ * linear_gelu_fwd (the MLM head's transform): dx is then the gradient of that product, and bias its bias. */
 struct norm_bwd {
 	const struct batch *batch;
 	const struct weight *gamma, *beta;
@@ -100,7 +99,7 @@ struct norm_bwd {
 };
 
 /* Backward of a product y = x w' + b:
- *   dx = (dy w) [* gelu'(pre)] [+ add]   (M,I), when dx.data is there
+ *   dx = (dy w) [* gelu'(pre)] [+ add]   (M,I), if dx.data is not NULL
  *   acc w: dy' x; acc b: column sums of dy; acc producer_bias: column sums of dx.
  * With `tanh_y` (the output of a TANH linear, (M,O)) dy is first multiplied by 1 - y^2, in place. */
 struct linear_bwd {
@@ -117,7 +116,7 @@ struct linear_bwd {
 	struct tensor dx;     /* out, optional (M,I) */
 };
 
-/* Bidirectional attention within each sequence: columns of qkv are query, key, value (H each), heads of H/heads
+/* Bidirectional attention within each sequence: columns of qkv are query, key, value (H each), split into heads of H/heads
  * columns; scores scaled by 1/sqrt(H/heads); dropout on the probabilities. */
 struct attention_fwd {
 	const struct batch *batch;
@@ -125,7 +124,7 @@ struct attention_fwd {
 	struct dropout dropout;
 	struct tensor qkv; /* (T,3H) */
 	struct tensor y;   /* out (T,H) */
-	struct tensor lse; /* out (heads,T) stat: log of the sum of exp of scaled scores; data NULL outside training */
+	struct tensor lse; /* out (heads,T) stat: log-sum-exp of the scaled scores; data NULL outside training */
 };
 
 struct attention_bwd {
@@ -139,7 +138,7 @@ struct attention_bwd {
 	struct tensor dqkv; /* out (T,3H) */
 };
 
-/* y[i] = x[rows[i]], i < count. Rows distinct, and ascending but for those that a batch was filled up with. */
+/* y[i] = x[rows[i]], i < count. Rows are distinct and, except for padding, ascending. */
 struct gather_fwd {
 	const int32_t *rows; /* device */
 	int32_t count;
@@ -149,15 +148,15 @@ struct gather_fwd {
 
 /* dx[rows[i]] += dy[i]; with `overwrite` all T rows of dx are zeroed first. */
 struct gather_bwd {
-	const int32_t *rows; /* NULL: row i of all T rows */
+	const int32_t *rows; /* NULL: row i, and count is T */
 	int32_t count;
 	bool overwrite;
 	struct tensor dy; /* (count,H) */
 	struct tensor dx; /* out or acc (T,H), activation dtype */
 };
 
-/* One vector a sequence: the mean of its rows, or its first row ([CLS]). In the type of masters, since vectors are few and
- * products of them are what a loss depends on. A sequence without tokens gives zeros. */
+/* One vector per sequence: the mean of its rows, or its first row ([CLS]). In the master type, because vectors are few and a
+ * loss depends on their products. A sequence without tokens gives zeros. */
 struct pooling_fwd {
 	const struct batch *batch;
 	bool first;      /* the first row instead of the mean */
@@ -165,8 +164,8 @@ struct pooling_fwd {
 	struct tensor y; /* out (B,H) stat */
 };
 
-/* All rows of dx, from dy * loss_scale: divided by the number of rows to each of them, or to the first row and zeros to the
- * others. */
+/* All rows of dx, from dy * loss_scale: divided by the number of rows and written to each of them, or written to the first row
+ * with zeros in the others. */
 struct pooling_bwd {
 	const struct batch *batch;
 	bool first;       /* the first row instead of the mean */
@@ -174,23 +173,23 @@ struct pooling_bwd {
 	struct tensor dx; /* out (T,H) */
 };
 
-/* Output layer over the vocabulary with softmax cross entropy, forward and backward in one.
+/* Output layer over the vocabulary with softmax cross entropy, forward and backward combined.
  *   logits = x E' + b; *loss += sum_i w_i CE_i; *correct += sum_i w_i [argmax = label]  (lowest index wins ties)
  *   with `training`: dlogits = w_i (softmax - onehot) * inverse_weight[head] * loss_scale;
  *   dx = dlogits E, acc E: dlogits' x, acc b: column sums. Rows with weight 0 have no effect. */
 struct vocab_xent {
-	int head;                          /* whose inverse_weight */
+	int head;                          /* index into inverse_weight */
 	const struct weight *table, *bias; /* (V,H) (1,V) */
 	const int32_t *labels;             /* (P) device */
 	const float *weights;              /* (P) device */
 	bool training, overwrite;
 	double *loss, *correct; /* device: replica->accumulators->value + k */
-	double *losses;         /* out (P), device: the summands w_i CE_i of *loss; may be NULL */
+	double *losses;         /* out (P), device: the terms w_i CE_i of *loss; may be NULL */
 	struct tensor x;        /* (P,H) */
 	struct tensor dx;       /* out (P,H) when training */
 };
 
-/* The k most probable entries of each row (ties: lower id first), without training. */
+/* The k most probable entries of each row (ties: lower id first); inference only. */
 struct vocab_topk {
 	const struct weight *table, *bias;
 	int32_t k;
@@ -199,10 +198,10 @@ struct vocab_topk {
 	struct tensor x;       /* (P,H) */
 };
 
-/* Losses over the outputs of a head. All add w_i times the loss of item i to *loss, and where there is a right answer w_i to
- * *correct if it is the likeliest (lowest index wins ties); with gradients (data there), these are
+/* Losses over the outputs of a head. All add w_i times the loss of item i to *loss and, where there is a correct answer, add
+ * w_i to *correct if it is the most likely one (lowest index wins ties). If the gradient tensor is present, it becomes
  *   w_i dloss * inverse_weight[head] * loss_scale.
- * An item of weight 0 has no effect, nor has class -1. */
+ * An item with weight 0 or class -1 has no effect. */
 
 /* Softmax cross entropy over C classes. */
 struct xent {
@@ -224,8 +223,8 @@ struct squared_error {
 	struct tensor doutputs; /* out, optional (N,C) */
 };
 
-/* Mean over C of the binary cross entropy of sigmoid(logit) with a value from 0 to 1; correct: of every column, that it is on
- * the value's side of 1/2. */
+/* Mean over C of the binary cross entropy between sigmoid(logit) and a value from 0 to 1; correct: every column is on the same
+ * side of 1/2 as its value. */
 struct binary_xent {
 	int head;
 	const float *values;  /* (N,C) device */
@@ -235,8 +234,8 @@ struct binary_xent {
 	struct tensor dlogits; /* out, optional (N,C) */
 };
 
-/* Softmax cross entropy among the rows of a group (the choices of a question): item i is rows starts[i] to starts[i + 1] - 1,
- * its label the place of the right one in it. */
+/* Softmax cross entropy over the rows of a group (the choices of a question): item i is rows starts[i] to starts[i + 1] - 1,
+ * and its label is the position of the correct row within the group. */
 struct group_xent {
 	int head;
 	const int32_t *starts; /* (N+1) device */
@@ -248,8 +247,8 @@ struct group_xent {
 	struct tensor dlogits; /* out, optional (B,1) */
 };
 
-/* Mean of two softmax cross entropies among the tokens of a sequence: where an answer starts (column 0) and where it ends
- * (column 1), as places in the sequence. A column of class -1 adds nothing; correct: both are right. */
+/* Mean of two softmax cross entropies over the tokens of a sequence: where an answer starts (column 0) and where it ends
+ * (column 1), as positions in the sequence. A column with class -1 adds nothing; correct: both are right. */
 struct segment_xent {
 	int head;
 	const struct batch *batch; /* its sequences are the items */
@@ -260,42 +259,43 @@ struct segment_xent {
 	struct tensor dlogits; /* out, optional (T,2) */
 };
 
-/* Softmax cross entropies of rows that have a class each and point at rows of their own sequence (edits of a text): their sum. A
- * row of logits has those of C classes, then for each of K pointers D numbers as a query and D as a key; row i points at row j of
- * its sequence with the logit query_i . key_j / sqrt(D). A label of -1 adds nothing; correct: all labels of the item are right.
+/* Sum of softmax cross entropies for rows that each have a class and point at rows of their own sequence (text edits). A row
+ * of logits has C class logits and then, for each of K pointers, a query of D numbers and a key of D numbers; row i points at
+ * row j of its sequence with the logit query_i . key_j / sqrt(D). A label of -1 adds nothing; correct: all labels of the item
+ * are right.
  */
-#define POINTER_SIZE_MOST 256 /* of D */
+#define POINTER_SIZE_MOST 256 /* upper limit on D */
 struct pointer_xent {
 	int head;
 	const struct batch *batch;
-	const int32_t *rows;       /* (N) device: the rows that are asked, ascending */
-	const int32_t *labels;     /* (N,1+K) device: the class, and places in the row's sequence */
+	const int32_t *rows;       /* (N) device: the rows that have labels, ascending */
+	const int32_t *labels;     /* (N,1+K) device: the class, then positions in the row's sequence */
 	const float *weights;      /* (N) device */
 	int32_t count;             /* N */
 	int32_t classes, pointers; /* C, K */
 	double *loss, *correct;
 	struct tensor logits;  /* (T,C+2KD) */
-	struct tensor lse;     /* out (K,N) master dtype: log of the sum of exp of each pointer's logits */
+	struct tensor lse;     /* out (K,N) master dtype: log-sum-exp of each pointer's logits */
 	struct tensor dlogits; /* out, optional (T,C+2KD) */
 };
 
-/* What a student learns from a teacher's outputs for the same items (Hinton et al. 2015, "Distilling the Knowledge in a Neural
- * Network"). */
+/* Knowledge distillation from a teacher's outputs for the same items (Hinton et al. 2015, "Distilling the Knowledge in a
+ * Neural Network"). */
 enum soft_kind {
-	SOFT_CLASSES,  /* an item is a row, its columns are the classes of a softmax */
-	SOFT_ROWS,     /* an item is rows starts[i] to starts[i + 1] - 1, among which each column has a softmax of its own */
-	SOFT_SIGMOIDS, /* an item is a row, each column is a probability of its own */
+	SOFT_CLASSES,  /* an item is a row whose columns are the classes of a softmax */
+	SOFT_ROWS,     /* an item is rows starts[i] to starts[i + 1] - 1; each column has its own softmax over them */
+	SOFT_SIGMOIDS, /* an item is a row; each column is a separate probability */
 	SOFT_NUMBERS,  /* an item is a row of numbers */
 };
 
-/* Adds w_i times the loss of item i to *loss: T^2 times the divergence KL(teacher, student) of the probabilities of logits / T,
- * the mean over columns of SOFT_ROWS and SOFT_SIGMOIDS; of SOFT_NUMBERS the mean of (y - teacher)^2. The gradients of the loss by
- * labels, which dlogits holds, are mixed with those of this one:
+/* Adds w_i times the loss of item i to *loss: T^2 times the divergence KL(teacher, student) of the probabilities of logits /
+ * T, averaged over columns for SOFT_ROWS and SOFT_SIGMOIDS; for SOFT_NUMBERS the mean of (y - teacher)^2. dlogits holds the
+ * gradients of the label loss; they are mixed with those of this one:
  *   dlogits = (1 - share) dlogits + share w_i dloss * inverse_weight[head] * loss_scale */
 struct soft_loss {
 	int head;
 	enum soft_kind kind;
-	const int32_t *starts; /* (N+1) device: SOFT_ROWS */
+	const int32_t *starts; /* (N+1) device: for SOFT_ROWS */
 	const float *weights;  /* (N) device */
 	int32_t count;         /* N */
 	double temperature, share;
@@ -304,9 +304,10 @@ struct soft_loss {
 	struct tensor dlogits;         /* in and out (M,C) */
 };
 
-/* How far hidden states are from a teacher's: adds the sum over tokens of the mean over columns of (x - target)^2 to *loss;
+/* Distance between hidden states and a teacher's: adds the sum over tokens of the mean over columns of (x - target)^2 to
+ * *loss;
  *   dx = factor * 2 (x - target) / H * inverse_tokens * loss_scale.
- * Tokens that a batch was filled up with add nothing and have gradients of zero. */
+ * Padding tokens add nothing and have zero gradients. */
 struct hidden_error {
 	const struct batch *batch;
 	double factor;
@@ -315,8 +316,8 @@ struct hidden_error {
 	struct tensor dx;        /* out (T,H); may be x */
 };
 
-/* y[i] = dropout(x[i]), row i being token rows[i] of the batch: its position and sample give the mask. Backward is the same
- * operation on gradients. y may be x. */
+/* y[i] = dropout(x[i]), where row i is token rows[i] of the batch, whose position and sample determine the mask. Backward is
+ * the same operation applied to gradients. y may be x. */
 struct row_dropout {
 	const struct batch *batch;
 	const int32_t *rows; /* (N) device; NULL: row i is token i */
@@ -325,56 +326,56 @@ struct row_dropout {
 	struct tensor y; /* out (N,H) */
 };
 
-/* scalars->gradient_square_sum = sum of squares of `range` (1,n) (added to with `add`), scalars->finite = 0 if any
- * element, or any of `sums`, is not finite (set to 1 first without `add`); losses_finite the same of `sums` alone. */
+/* scalars->gradient_square_sum = sum of squares of `range` (1,n) (accumulated if `add`); scalars->finite = 0 if any element,
+ * or any of `sums`, is not finite (set to 1 first unless `add`); losses_finite likewise for `sums` alone. */
 struct sumsq_finite {
 	struct tensor range; /* master dtype */
 	bool add;
-	const struct accumulators *sums; /* optional, device: of the losses */
-	bool decides;                    /* no range is left, and no rank: the loss scale moves on (loss_scale.h) */
+	const struct accumulators *sums; /* optional, device: sums of the losses */
+	bool decides;                    /* last range, with no ranks to come: update the loss scale (loss_scale.h) */
 };
 
-/* Elements that decay alike, of those that an update is given. */
+/* A range of elements with the same weight decay, within what an update is given. */
 struct decay_range {
 	int64_t offset, count;
 	double weight_decay;
 };
 
-/* Adam with decoupled weight decay on ranges of the slabs, all in one; does nothing if scalars->finite is 0.
+/* Adam with decoupled weight decay, on several ranges of the slabs at once; does nothing if scalars->finite is 0.
  *   norm = sqrt(gradient_square_sum) / gradient_scale
  *   g = gradient * c / gradient_scale, c = min(1, max_grad_norm / (norm + 1e-6))
  *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
  *   w -= lr * ( (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w )
- * which is PyTorch's AdamW with its bias corrections and Google's with both 1. */
+ * This is PyTorch's AdamW with the bias corrections, and Google's with both set to 1. */
 struct adamw {
 	double beta1, beta2, epsilon;
-	const struct decay_range *ranges; /* [range_count] in the host's memory, ascending; what is in none stays as it is */
+	const struct decay_range *ranges; /* [range_count] host memory, ascending; elements outside all ranges are unchanged */
 	int64_t range_count;
 	struct tensor w, m, v; /* in and out (1,n) master dtype */
 	struct tensor g;       /* in (1,n) master dtype */
 	struct tensor copy;    /* out, optional (1,n): w rounded to the back end's dtype, where it mirrors masters */
 };
 
-/* One tensor of a range: what LAMB takes a norm of. */
+/* One tensor within a range: the unit over which LAMB takes norms. */
 struct lamb_tensor {
-	int64_t offset, count; /* elements of the range */
+	int64_t offset, count; /* in elements, relative to the range */
 	double weight_decay;
-	bool adapts; /* its rate is multiplied by the trust ratio */
+	bool adapts; /* its learning rate is multiplied by the trust ratio */
 };
 
-/* LAMB (You et al. 2020) on the tensors of a range of the slabs, in two operations, since a norm is of a whole tensor.
- * lamb_norms, with c as in adamw but without the 1e-6, or 1 / norm where `normalize`:
+/* LAMB (You et al. 2020) on the tensors of a range of the slabs, in two operations because norms cover whole tensors.
+ * lamb_norms, with c as in adamw but without the 1e-6, or 1 / norm if `normalize`:
  *   g = gradient * c / gradient_scale
  *   m = b1 m + b3 g; v = b2 v + (1-b2) g^2
  *   u = (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w
  *   norms = |w|^2, |u|^2 of each tensor, summed in double
  * lamb_apply computes the same u again:
- *   r = |w| / |u| if both are > 0, else 1; at most max_trust_ratio (0: any). 1 if the tensor does not adapt.
+ *   r = |w| / |u| if both are > 0, else 1; at most max_trust_ratio (0: no limit). 1 if the tensor does not adapt.
  *   w -= lr r u
- * Elements between the tensors are left alone. Both do nothing if scalars->finite is 0, but norms become 0. */
+ * Elements between the tensors are left unchanged. If scalars->finite is 0, both do nothing, except that norms become 0. */
 struct lamb_norms {
 	double beta1, beta2, beta3, epsilon;
-	bool normalize;                    /* gradients always have norm 1, instead of at most max_grad_norm */
+	bool normalize;                    /* scale gradients to norm 1, instead of limiting the norm to max_grad_norm */
 	const struct lamb_tensor *tensors; /* (tensor_count) device */
 	int64_t tensor_count;
 	struct tensor w;    /* in (1,n) master dtype */
@@ -393,7 +394,7 @@ struct lamb_apply {
 	struct tensor copy;  /* as in adamw */
 };
 
-/* One entry an operation. A back end fills every one. */
+/* One entry per operation. A back end fills in every one. */
 struct operations {
 	void (*embed_fwd)(struct replica *r, const struct embed_fwd *a);
 	void (*embed_bwd)(struct replica *r, const struct embed_bwd *a);
@@ -425,27 +426,27 @@ struct operations {
 	void (*lamb_apply)(struct replica *r, const struct lamb_apply *a);
 };
 
-/* What an observer learns after an operation. */
+/* What an observer is told after an operation. */
 struct operation_done {
-	const char *name, *letters; /* "linear_fwd", "M=4096 O=768 ...": a line of the trace; gone after the call */
+	const char *name, *letters; /* "linear_fwd", "M=4096 O=768 ...": a line of the trace; valid only during the call */
 	double seconds;             /* by the observer's clock */
-	double flops;               /* of its matrix products; 0: it has none, or none worth counting */
-	double bytes;               /* that must pass through memory at least, where that may be what it waits for; else 0 */
+	double flops;               /* of its matrix products; 0: none, or too few to count */
+	double bytes;               /* that must at least pass through memory, if the operation may be memory-bound; else 0 */
 };
 
-/* Looks on while operations run: one at a time, from the thread that calls them. On a device with a queue the times
- * are those of queueing. */
+/* Watches operations as they run: one at a time, called from the thread that runs them. On a device with a queue the times are
+ * those of queueing. */
 struct operation_observer {
 	void (*done)(void *context, const struct operation_done *done);
 	double (*clock)(void); /* seconds */
 	void *context;
 };
-/* Borrowed until the next call; NULL: nobody. Takes the place of BERTC_TRACE's. */
+/* Borrowed until the next call; NULL: no observer. Replaces BERTC_TRACE's observer. */
 void operations_observe(const struct operation_observer *by);
 
-/* The wrappers that model and train call: check shapes, types and aliasing (a mismatch is a bug of ours and
- * aborts with the operation, the field and both sizes), trace if asked (BERTC_TRACE=1: one line an operation with
- * its time), dispatch. */
+/* The wrappers that the model and training code call: they check shapes, types and aliasing (a mismatch is a bug in bertc and
+ * aborts with the operation, the field and both sizes), trace if asked (BERTC_TRACE=1: one line per operation, with its time),
+ * and dispatch. */
 void embed_fwd(struct replica *r, const struct embed_fwd *a);
 void embed_bwd(struct replica *r, const struct embed_bwd *a);
 void linear_fwd(struct replica *r, const struct linear_fwd *a);
@@ -474,10 +475,10 @@ void sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void adamw(struct replica *r, const struct adamw *a);
 void lamb_norms(struct replica *r, const struct lamb_norms *a);
 void lamb_apply(struct replica *r, const struct lamb_apply *a);
-/* `batch` is NULL for work on none. */
+/* `batch` is NULL for work without a batch. */
 struct work_key work_key(const void *owner, enum work_part part, const struct batch *batch);
-/* Queues the operations that `work` calls, or what the back end has recorded of them: backend_functions.queue_work. While
- * someone looks on, every operation is called. */
+/* Queues the operations that `work` calls, or the back end's recording of them: backend_functions.queue_work. While there is
+ * an observer, every operation is called. */
 void work_queue(struct replica *r, const struct work_key *key, void (*work)(void *context), void *context);
 /* backend_functions.weights_refresh, observed like an operation. */
 void weights_refresh(struct replica *r, struct weight *const *weights, int64_t count);

@@ -1,14 +1,13 @@
-/* Attention in blocks that stay in the caches, without ever holding a whole matrix of scores (FlashAttention:
- * Dao et al. 2022; FlashAttention-2: Dao 2023). Scores lie transposed, 32 queries beside each other
- * (kernels/attention_kernels.h):
+/* Attention in blocks that stay in the caches, without ever storing a whole score matrix (FlashAttention: Dao et al. 2022;
+ * FlashAttention-2: Dao 2023). Scores are stored transposed, with 32 queries side by side (kernels/attention_kernels.h):
  *
  *   forward    s' = k q'      p' = softmax(s')      y' += v' p'
  *   backward   s' = k q'      p' = exp(s' - lse)    dp' = v dy'      ds' = p' (dp' - delta)
  *              dv += p' dy    dk += ds' q           dq' += k' ds'
  *
- * A task is some neighbouring heads of one sequence, forward for a block of queries. What a head needs lies in pieces of
- * 128 bytes, which no processor fetches by itself, so each head's kernels fetch them for the next one. How a sequence
- * is cut depends on nothing but its length, so results do not depend on the threads.
+ * A task handles some adjacent heads of one sequence; in forward, for a block of queries. A head's data lies in pieces of 128
+ * bytes, which hardware prefetchers miss, so each head's kernels prefetch the data of the next head. How a sequence is divided
+ * depends only on its length, so results do not depend on the number of threads.
  */
 #include "backend/cpu/attention.h"
 
@@ -24,11 +23,11 @@
 
 enum {
 	STRIPE = ATTENTION_STRIPE,
-	KEYS = 256, /* keys between two products with v: their scores of one stripe take 32 KiB of L1 */
+	KEYS = 256, /* keys between two products with v: one stripe of their scores takes 32 KiB of L1 */
 	KEY_BLOCKS = KEYS / STRIPE,
-	FORWARD_QUERIES = 256, /* queries of a forward task: what it packs of k and v serves them all */
+	FORWARD_QUERIES = 256, /* queries of a forward task, which share the packed k and v */
 	FORWARD_STRIPES = FORWARD_QUERIES / STRIPE,
-	BACKWARD_QUERIES = 128, /* queries between two products into dk and dv */
+	BACKWARD_QUERIES = 128, /* queries between two products that add to dk and dv */
 	BACKWARD_STRIPES = BACKWARD_QUERIES / STRIPE,
 };
 
@@ -49,31 +48,31 @@ static const struct attention_kernels *attention_kernels(enum dtype dtype)
 	return tables[cpu_isa()][dtype == DTYPE_BF16];
 }
 
-/* What the tasks of one call share. */
+/* Shared by the tasks of one call. */
 struct call {
 	const struct gemm_kernels *gemm;
 	const struct attention_kernels *kernels;
 	const struct batch *batch;
 	struct tensor qkv, y, lse, dy, dqkv;
-	int64_t hidden, heads, size, depth; /* size: columns of a head; depth: its blocks of 32 */
+	int64_t hidden, heads, size, depth; /* size: columns of a head; depth: number of 32-column blocks in a head */
 	int64_t block;                      /* bytes of a block of operands */
-	float scale, log2_scale;            /* 1 / sqrt(size), and for exponents of 2 */
+	float scale, log2_scale;            /* 1 / sqrt(size), and the same times log2(e) */
 	float dropout_scale;
-	struct attention_dropout dropout; /* sample and head are the task's */
-	char *workspace;                  /* of the workers */
+	struct attention_dropout dropout; /* the task sets sample and head */
+	char *workspace;                  /* one part per worker */
 	size_t worker_bytes;
 	int64_t query_blocks; /* forward: of the longest sequence */
 	int64_t task_heads;
-	bool past;                 /* results are too large for the caches */
+	bool past;                 /* results are too large for the caches, and bypass them */
 	const struct weight *bias; /* backward */
 	bool overwrite;
-	float *bias_parts; /* (sequences, 3H): each head's column sums of dqkv */
+	float *bias_parts; /* (sequences, 3H): column sums of dqkv, by head */
 };
 
 /* One head of one sequence. */
 struct head {
 	int64_t sequence, head, start, length;
-	bool is_last; /* of its task */
+	bool is_last; /* last of its task */
 	struct attention_dropout dropout;
 };
 
@@ -88,7 +87,7 @@ static struct head head_of(const struct call *c, int64_t sequence, int64_t head)
 	return h;
 }
 
-/* Element of the head's columns in row `token` of the sequence; part 0, 1, 2 of qkv: query, key, value. */
+/* First element of the head's columns in row `token` of the sequence; part 0, 1, 2 of qkv: query, key, value. */
 static void *at(struct tensor t, const struct call *c, const struct head *h, int64_t token, int64_t part)
 {
 	int64_t column = part * c->hidden + h->head * c->size;
@@ -107,7 +106,7 @@ static void pack(const struct call *c, block_pack *how, struct tensor t, const s
 	gemm_pack(c->gemm, how, at(t, c, h, token, part), t.columns, rows, c->size, blocks, row_stride, column_stride);
 }
 
-/* Part `number` of `count` of the rows [token, token + rows) of a part of a tensor, as the task's next head has them. */
+/* Part `number` of `count` of rows [token, token + rows) of a part of a tensor, for the task's next head. */
 static struct gemm_fetch ahead(const struct call *c, const struct head *h, struct tensor t, int64_t part, int64_t token,
 			       int64_t rows, int64_t number, int64_t count)
 {
@@ -120,10 +119,10 @@ static struct gemm_fetch ahead(const struct call *c, const struct head *h, struc
 				   .stride = t.columns * element};
 }
 
-/* As many heads as leave enough tasks for all threads. */
+/* Chooses as many heads per task as leaves enough tasks for all threads. */
 static void choose_tasks(struct call *c, int64_t blocks, int threads)
 {
-	enum { TASKS = 8 }; /* for each thread: their ends lie close together */
+	enum { TASKS = 8 }; /* per thread, so that threads finish at about the same time */
 	c->task_heads = c->heads;
 	while (c->task_heads > 1 && blocks * (c->heads / c->task_heads) < (int64_t)TASKS * threads)
 		c->task_heads = (c->task_heads + 1) / 2;
@@ -138,11 +137,11 @@ static int64_t tasks_of_sequence(const struct call *c)
 struct forward {
 	char *k;                                  /* left (key, depth) */
 	char *v;                                  /* left (depth, key) */
-	char *q;                                  /* right (depth, query): a panel for each stripe */
+	char *q;                                  /* right (depth, query): one panel per stripe */
 	float *scores;                            /* (KEYS, 32) */
 	char *probabilities;                      /* right (key, query) */
 	float *y;                                 /* (stripes, 32 depth, 32) */
-	float (*largest)[STRIPE], (*sum)[STRIPE]; /* of each stripe */
+	float (*largest)[STRIPE], (*sum)[STRIPE]; /* per stripe */
 };
 
 static size_t lay_out_forward(struct forward *f, struct arena arena, int64_t depth, int64_t block)
@@ -159,7 +158,7 @@ static size_t lay_out_forward(struct forward *f, struct arena arena, int64_t dep
 	return (size_t)round_up((int64_t)arena.used, ARENA_ALIGNMENT);
 }
 
-/* One stripe of the queries [first, first + queries) meets one block of keys. */
+/* Processes one stripe of the queries [first, first + queries) against one block of keys. */
 static void forward_stripe(const struct call *c, const struct head *h, const struct forward *f, int64_t stripe, int64_t first,
 			   int64_t queries, int64_t key, int64_t keys)
 {
@@ -268,8 +267,8 @@ static void forward_task(void *context, int64_t index, int worker)
 /* Scratch of a backward task, for a sequence of up to `length` tokens. */
 struct backward {
 	int64_t stripes;
-	char *q_depth, *dy_depth;       /* right (depth, query): a panel for each stripe */
-	char *q, *dy;                   /* right (query, depth): a panel for each 32 columns */
+	char *q_depth, *dy_depth;       /* right (depth, query): one panel per stripe */
+	char *q, *dy;                   /* right (query, depth): one panel per 32 columns */
 	float *dq;                      /* (stripes, 32 depth, 32) */
 	float *lse, *delta;             /* (stripes, 32) */
 	char *k, *v;                    /* left (key, depth) */
@@ -306,7 +305,7 @@ static size_t lay_out_backward(struct backward *b, struct arena arena, int64_t l
 	return (size_t)round_up((int64_t)arena.used, ARENA_ALIGNMENT);
 }
 
-/* What depends on queries alone. */
+/* Everything that depends only on the queries. */
 static void backward_queries(const struct call *c, const struct head *h, const struct backward *b)
 {
 	int64_t panel = c->depth * c->block, tall = b->stripes * c->block;
@@ -318,7 +317,7 @@ static void backward_queries(const struct call *c, const struct head *h, const s
 	const float log2_e = 1.44269504f;
 	for (int64_t i = 0; i < h->length; i++)
 		b->lse[i] = lse_at(c, h, 0)[i] * log2_e;
-	/* Queries that do not exist get probabilities of 0. */
+	/* Padding queries get probabilities of 0. */
 	for (int64_t i = h->length; i < b->stripes * STRIPE; i++) {
 		b->lse[i] = 1e30f;
 		b->delta[i] = 0;
@@ -345,7 +344,7 @@ static void multiply_depth(const struct call *c, const char *left, const char *r
 	});
 }
 
-/* One stripe of queries meets one block of keys: probabilities, dscores, dq. */
+/* Processes one stripe of queries against one block of keys: probabilities, dscores, dq. */
 static void backward_stripe(const struct call *c, const struct head *h, const struct backward *b, int64_t stripe, int64_t key,
 			    int64_t keys)
 {
@@ -484,7 +483,7 @@ static void backward_task(void *context, int64_t index, int worker)
 		backward_head(c, head_of(c, sequence, i), worker);
 }
 
-/* Adds the sequences' parts of the bias gradient in their order, BIAS_COLUMNS columns a task. */
+/* Adds the sequences' parts of the bias gradient in sequence order, BIAS_COLUMNS columns per task. */
 enum { BIAS_COLUMNS = 256 };
 
 static void bias_task(void *context, int64_t index, int worker)

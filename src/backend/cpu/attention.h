@@ -5,11 +5,11 @@
 #include <stddef.h>
 #include "backend/ops.h"
 
-/* Bytes of replica->workspace that either direction needs. `threads` as of the pool. */
+/* Bytes of replica->workspace that either direction needs. `threads` is the pool's thread count. */
 size_t cpu_attention_workspace_bytes(const struct shape_limits *limits, int threads);
 
-/* Both use replica->workspace from its beginning and the back end's pool; not from within a pool task. The
- * same bits for any number of threads. Heads and sequences of any size. */
+/* Both use replica->workspace from its beginning and the back end's pool; they must not be called from within a pool task. The
+ * bits are the same for any number of threads. Heads and sequences may have any size. */
 void cpu_attention_fwd(struct replica *r, const struct attention_fwd *a);
 void cpu_attention_bwd(struct replica *r, const struct attention_bwd *a);
 

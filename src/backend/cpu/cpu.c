@@ -15,8 +15,9 @@
 #include "backend/dropout.h"
 #include "backend/open.h"
 
-/* LAMB's second pass then finds weights and moments in the shared cache, and the refresh of compute copies the weights: on
- * BERT-base 0.27 s of one core instead of 0.29, and 0.5 instead of 0.75 where other programs compete for the memory. */
+/* LAMB's second pass then finds weights and moments in the shared cache, and the refresh of compute copies finds the weights
+ * there: on BERT-base 0.27 s of one core instead of 0.29, and 0.5 instead of 0.75 when other programs compete for memory
+ * bandwidth. */
 #define UPDATE_ELEMENTS (1 << 18)
 
 static enum status cpu_allocate(struct backend *be, void **out, size_t bytes, const char *what)
@@ -65,7 +66,7 @@ static size_t larger_bytes(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* What attention and weight gradients need of the workspace, whose first `scratch` bytes are taken. */
+/* Workspace needed by attention and weight gradients, given that the first `scratch` bytes are taken. */
 static size_t kernel_bytes(struct backend *be, const struct shape_limits *l, size_t scratch)
 {
 	int threads = pool_threads(be->pool);
@@ -80,7 +81,7 @@ static size_t kernel_bytes(struct backend *be, const struct shape_limits *l, siz
 	return larger_bytes(bytes, cpu_wgrad_workspace_bytes(VOCABULARY_ROWS, VOCABULARY_BLOCK, l->hidden, threads));
 }
 
-/* Lays the scratch into `base` (NULL measures); returns its bytes. */
+/* Lays out the scratch at `base` (NULL: only measures); returns its size in bytes. */
 static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, struct cpu_scratch *s, void *base)
 {
 	int64_t threads = pool_threads(be->pool), hidden = l->hidden, widest = larger(3 * hidden, l->intermediate);
@@ -262,7 +263,7 @@ static const char *int8_unit(enum cpu_isa isa)
 	return isa >= CPU_ISA_AVX512_VNNI ? ", int8 VNNI" : ", int8";
 }
 
-/* The library can be asked once it runs. */
+/* The library must be initialized before its version can be queried. */
 enum status cpu_describe(struct cpu_description *out)
 {
 	enum cpu_isa isa;
@@ -290,14 +291,14 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 	static const char *const units[CPU_ISA_COUNT] = {
 		[CPU_ISA_AVX2] = "AVX2",
 		[CPU_ISA_AVX512] = "AVX-512",
-		[CPU_ISA_AVX512_VNNI] = "AVX-512", /* which floats do not feel */
+		[CPU_ISA_AVX512_VNNI] = "AVX-512", /* VNNI makes no difference to floats */
 		[CPU_ISA_AVX512_BF16] = "AVX-512 BF16",
 		[CPU_ISA_AMX] = "AMX",
 	};
 	enum cpu_isa isa;
 	enum status status;
 	TRY(cpu_isa_detect(&isa));
-	/* With FP8 and int8 all else is in fp32 where bf16 is not to be had. */
+	/* With FP8 and int8, everything else is in fp32 where bf16 is unavailable. */
 	enum dtype dtype = (settings->fp8 || settings->int8) && isa < CPU_ISA_AVX512 ? DTYPE_F32 : settings->dtype;
 	TRY(check_dtype(dtype, isa));
 	struct cpu_state *state;
@@ -319,8 +320,8 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 	state->functions = functions;
 	if (settings->inference)
 		inference_use(&state->operations, &state->functions);
-	/* Inference multiplies with kernels of our own, and its caller may be another program, whose OpenMP regions are its own
-	 * business. */
+	/* Inference uses our own kernels for its products, and its caller may be another program, whose OpenMP setting must be
+	 * left unchanged. */
 	int openmp_threads = omp_get_max_threads();
 	status = onednn_open(&state->dnnl, settings->pool, isa);
 	if (settings->inference)

@@ -1,4 +1,4 @@
-/* Embeddings: three rows, layer norm, dropout; and the sums of gradients by row of the tables. */
+/* Embeddings: the sum of three rows, layer norm, dropout; and gradient sums for each row of the tables. */
 #include <string.h>
 #include "backend/cpu/state.h"
 
@@ -50,7 +50,7 @@ struct embed_bwd_call {
 	const struct embed_bwd *a;
 };
 
-/* dy becomes the gradient of the three rows' sum, in place. */
+/* dy becomes the gradient of the sum of the three rows, in place. */
 static void embed_bwd_slice(void *context, int64_t slice, int worker)
 {
 	const struct embed_bwd_call *call = context;
@@ -77,7 +77,7 @@ static void embed_bwd_slice(void *context, int64_t slice, int worker)
 	cpu_state(call->r)->kernels->norm_bwd(&rows);
 }
 
-/* Words whose first entry in id_order lies in this part: each table row is summed by one task, in order. */
+/* Words whose first entry in id_order is in this part: each table row is summed by one task, in order. */
 static void word_part(void *context, int64_t part, int worker)
 {
 	const struct embed_bwd_call *call = context;
@@ -88,7 +88,7 @@ static void word_part(void *context, int64_t part, int worker)
 	float *sum = scratch->rows + worker * scratch->row_floats;
 	int64_t tokens = a->dy.rows, width = a->dy.columns, i = part * ROW_MULTIPLE;
 	int64_t end = i + slice_rows(tokens, part);
-	while (i > 0 && i < end && ids[order[i]] == ids[order[i - 1]]) /* belongs to the part before */
+	while (i > 0 && i < end && ids[order[i]] == ids[order[i - 1]]) /* belongs to the previous part */
 		i++;
 	while (i < end) {
 		int32_t id = ids[order[i]];
@@ -115,7 +115,7 @@ static void position_row(void *context, int64_t position, int worker)
 							     a->dy.dtype);
 }
 
-/* Few rows, each with many tokens: a task sums all tokens for a block of columns, slice by slice. */
+/* Few rows with many tokens each: a task sums all tokens for a block of columns, slice by slice. */
 #define TYPE_COLUMNS 64
 
 static void type_columns(void *context, int64_t block, int worker)

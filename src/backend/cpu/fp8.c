@@ -3,9 +3,9 @@
 #include <string.h>
 #include "backend/fp8.h"
 
-/* Elements of a task. */
+/* Minimum number of elements per task. */
 #define PART_ELEMENTS (1 << 15)
-#define PARTS 4096 /* at most: then tasks are larger */
+#define PARTS 4096 /* maximum number of tasks: tasks grow beyond it */
 
 size_t cpu_fp8_operand_bytes(const struct backend *be, const struct shape_limits *limits)
 {
@@ -17,7 +17,7 @@ size_t cpu_fp8_operand_bytes(const struct backend *be, const struct shape_limits
 }
 
 struct rounding {
-	enum dtype format, dtype; /* E4M3 or E5M2; of from and to: BF16 or F32 */
+	enum dtype format, dtype; /* format: E4M3 or E5M2; dtype of from and to: BF16 or F32 */
 	const void *from;
 	void *to;
 	int64_t count, part;
@@ -49,7 +49,7 @@ static void find_largest(void *context, int64_t index, int worker)
 	call->largest[index] = largest;
 }
 
-/* Inlined for each format, so that the loops have no branches and are vectorised. */
+/* Inlined for each format, so that the loops have no branches and can be vectorized. */
 static inline __attribute__((always_inline)) void round_format(const struct rounding *call, enum dtype format, int64_t first,
 							       int64_t end)
 {
@@ -57,7 +57,7 @@ static inline __attribute__((always_inline)) void round_format(const struct roun
 	if (call->dtype == DTYPE_BF16) {
 		const uint16_t *from = call->from;
 		uint16_t *to = call->to;
-		/* The result needs no rounding: a fraction of three bits. */
+		/* No rounding needed: the result has at most three fraction bits. */
 		for (int64_t i = first; i < end; i++)
 			to[i] = (uint16_t)(fp8_bits_of(fp8_rounded(format, bf16_to_float(from[i]) * scale) * inverse) >> 16);
 	} else {

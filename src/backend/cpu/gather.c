@@ -1,4 +1,4 @@
-/* Picking rows, and adding their gradients back. */
+/* Gathers rows, and adds their gradients back. */
 #include <string.h>
 #include "backend/cpu/state.h"
 

@@ -23,7 +23,7 @@ static void gelu_at(double x, bool tanh_form, double out[2])
 	out[1] = out[0] + x * slope;
 }
 
-/* The cubic polynomial through f at four Chebyshev points of the piece: by divided differences. */
+/* The cubic polynomial through f at four Chebyshev points of the piece, by divided differences. */
 static void fill_piece(struct gelu_table tables[2], bool tanh_form, int piece)
 {
 	enum { POINTS = 4 };
@@ -40,7 +40,7 @@ static void fill_piece(struct gelu_table tables[2], bool tanh_form, int piece)
 		for (int order = 1; order < POINTS; order++)
 			for (int i = POINTS - 1; i >= order; i--)
 				d[i] = (d[i] - d[i - 1]) / (r[i] - r[i - order]);
-		/* Horner's rule on coefficients: c = c (r - r[i]) + d[i] */
+		/* Horner's rule on polynomials: c = c (r - r[i]) + d[i] */
 		for (int i = POINTS - 1; i >= 0; i--) {
 			for (int j = POINTS - 1; j > 0; j--)
 				c[j] = c[j - 1] - c[j] * r[i];

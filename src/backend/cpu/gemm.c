@@ -34,7 +34,7 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 				pack(corner, row_elements, block);
 				continue;
 			}
-			/* At the matrix' edge a copy filled up with zeros takes the source's place. */
+			/* At the edge of the matrix, a copy padded with zeros takes the source's place. */
 			_Alignas(64) char full[GEMM_BLOCK * GEMM_BLOCK * sizeof(float)];
 			size_t r = (size_t)least(GEMM_BLOCK, rows - i), row_bytes = GEMM_BLOCK * element;
 			size_t used = (size_t)least(GEMM_BLOCK, columns - j) * element;
@@ -50,17 +50,17 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 
 int64_t gemm_rows_best(int64_t k)
 {
-	/* Of a longer k a part is in the cache at a time, beside the sums of all columns. */
+	/* If k is longer, only a part of it is in the cache at a time, along with the sums of all columns. */
 	int64_t most = k > GEMM_PART ? 256 : (int64_t)GEMM_ROWS_BYTES / (2 * gemm_blocks(k) * GEMM_BLOCK) / 128 * 128;
 	return least(most < 128 ? 128 : most, GEMM_ROWS_MOST);
 }
 
-/* A part of k, for all rows: laid into blocks. */
+/* A part of k, for all rows, packed into blocks. */
 struct part {
 	const struct row_product *p;
-	int64_t first, blocks; /* of 32, along k */
-	int64_t rows;          /* blocks */
-	int64_t panel_bytes;   /* of 16 columns */
+	int64_t first, blocks; /* in blocks of 32, along k */
+	int64_t rows;          /* in blocks */
+	int64_t panel_bytes;   /* of a 16-column panel */
 	bool accumulate, is_last;
 };
 
@@ -69,8 +69,8 @@ static const char *panel_at(const struct part *part, int64_t column, int64_t blo
 	return (const char *)part->p->packed + column / 16 * part->panel_bytes + (part->first + block) * GEMM_BLOCK * 32;
 }
 
-/* 32 columns for all rows, in runs along k whose panel stays in L1: all of it where sums are stored often, most of it
- * where the whole k can be one run. */
+/* Multiplies 32 columns for all rows, in runs along k whose panel stays in L1: short runs in general, longer ones if the whole
+ * k fits into one run and sums are stored only once. */
 static void multiply_columns(const struct part *part, int64_t column, float *out, int64_t out_row, bool accumulate)
 {
 	enum { RUN = 16, ONLY_RUN = 24 };
@@ -98,7 +98,7 @@ static void multiply_columns(const struct part *part, int64_t column, float *out
 	}
 }
 
-/* Columns that stick out of y are multiplied aside. */
+/* Multiplies columns that extend beyond y into a buffer. */
 static void multiply_edge(const struct part *part, int64_t column, float *y)
 {
 	_Alignas(64) float out[GEMM_ROWS_MOST * GEMM_BLOCK];

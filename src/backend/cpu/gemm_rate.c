@@ -1,4 +1,4 @@
-/* The rate of matrix products on this machine: what "share of the GEMM rate" in a run's report is a share of. */
+/* The rate of matrix products on this machine: the denominator of "share of the GEMM rate" in a run's report. */
 #include "backend/cpu/state.h"
 
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include "backend/cpu/rate.h"
 #include "base/memory.h"
 
-/* A product of BERT-base's shape, (SLICES * 128, DEPTH) x (DEPTH, WIDTH): large enough to be no special case, small
- * enough to be over at once. */
+/* A product of BERT-base's shape, (SLICES * 128, DEPTH) x (DEPTH, WIDTH): large enough to be representative, small enough to
+ * finish at once. */
 #define SLICES 16
 #define DEPTH 768
 #define WIDTH 768
@@ -18,7 +18,7 @@ struct measure {
 	size_t element;
 	char *x;
 	void *packed;
-	float *y; /* (128, WIDTH) for each worker */
+	float *y; /* (128, WIDTH) per worker */
 };
 
 static void measure_slice(void *context, int64_t slice, int worker)
@@ -48,7 +48,7 @@ double cpu_gemm_rate(struct backend *be)
 	float *master = arena_take(&arena, DEPTH * WIDTH * sizeof(float));
 	for (int64_t i = 0; i < DEPTH * WIDTH; i++)
 		master[i] = (float)((i * 2654435761u >> 8) % 1000) * 1e-3f - 0.5f;
-	/* Real magnitudes in x: denormals or zeros run at other speeds on some machines. */
+	/* Realistic magnitudes in x: some machines process denormals or zeros at a different speed. */
 	for (int64_t i = 0; i < SLICES * ROW_MULTIPLE * DEPTH; i++) {
 		float value = (float)((i * 40503u >> 4) % 1000) * 1e-3f - 0.5f;
 		if (be->dtype == DTYPE_F32)

@@ -5,12 +5,12 @@
 #include "backend/cpu/attention.h"
 
 enum {
-	/* Rows of a task where rows are shared out: their sums, and what becomes of them, stay in the second-level cache. A
-	 * multiple of a tile's. */
+	/* Rows per task where rows are divided among tasks: their sums and results stay in the second-level cache. A multiple
+	 * of a tile's rows. */
 	TASK_ROWS = 120,
-	LEAST_TASK_ROWS = 40, /* fewer, and a panel is read too often for what is computed with it */
-	TASKS = 4,            /* for each thread: their ends lie close together */
-	PASS_ROWS = 64,       /* of a task of a pass over rows, at most */
+	LEAST_TASK_ROWS = 40, /* with fewer, a panel is read too often for the work done with it */
+	TASKS = 4,            /* per thread, so that threads finish at about the same time */
+	PASS_ROWS = 64,       /* maximum rows per task of a pass over rows */
 	TILE_MULTIPLE = 10,
 };
 
@@ -41,7 +41,7 @@ static const float *vector_of(const struct weight *weight)
 
 /* --- int8 rows -------------------------------------------------------------------------------------------------- */
 
-/* Rows [first, first + rows) of x become int8 rows at `out`, where row 0's is. */
+/* Quantizes rows [first, first + rows) of x to int8 rows at `out`, which is where row 0 belongs. */
 static void quantise_rows(const struct tensor *x, void *out, int64_t first, int64_t rows)
 {
 	const struct inference_kernels *kernels = inference_kernels();
@@ -52,7 +52,7 @@ static void quantise_rows(const struct tensor *x, void *out, int64_t first, int6
 struct quantise_call {
 	const struct tensor *x;
 	void *out;
-	int64_t rows; /* of a task */
+	int64_t rows; /* per task */
 };
 
 static void quantise_task(void *context, int64_t index, int worker)
@@ -63,7 +63,7 @@ static void quantise_task(void *context, int64_t index, int worker)
 	quantise_rows(call->x, call->out, first, least(call->rows, call->x->rows - first));
 }
 
-/* Rows of a task of a pass over all rows. */
+/* Rows per task of a pass over all rows. */
 static int64_t pass_rows(const struct replica *r, int64_t rows)
 {
 	int64_t tasks = TASKS * (int64_t)pool_threads(r->backend->pool);
@@ -126,19 +126,19 @@ void inference_multiply(const struct packed_weight *w, const struct product_rows
 	}
 }
 
-/* How a product is shared out. */
+/* How a product is divided. */
 struct cut {
-	int64_t rows, panels;           /* of a task */
-	int64_t row_tasks, panel_tasks; /* numbers of tasks */
+	int64_t rows, panels;           /* per task */
+	int64_t row_tasks, panel_tasks; /* numbers of tasks along each dimension */
 };
 
-/* Are there rows enough to keep all threads busy with whole rows? */
+/* Whether there are enough rows to keep all threads busy with whole rows. */
 static bool has_many_rows(const struct replica *r, int64_t rows)
 {
 	return rows >= 2 * LEAST_TASK_ROWS * (int64_t)pool_threads(r->backend->pool);
 }
 
-/* A task has all panels of some rows. */
+/* A task takes all panels of some rows. */
 static struct cut cut_rows(const struct replica *r, int64_t rows, int64_t panels)
 {
 	int64_t tasks = TASKS * (int64_t)pool_threads(r->backend->pool);
@@ -146,7 +146,7 @@ static struct cut cut_rows(const struct replica *r, int64_t rows, int64_t panels
 	return (struct cut){.rows = step, .panels = panels, .row_tasks = (rows + step - 1) / step, .panel_tasks = 1};
 }
 
-/* A task has some panels, of all rows if they are few. */
+/* A task takes some panels; of all rows, if there are few. */
 static struct cut cut_panels(const struct replica *r, int64_t rows, int64_t panels)
 {
 	int64_t tasks = TASKS * (int64_t)pool_threads(r->backend->pool);
@@ -163,7 +163,7 @@ static int64_t panels_of(const struct packed_weight *w)
 	return (w->outputs + inference_kernels()->panel - 1) / inference_kernels()->panel;
 }
 
-/* A linear layer: what follows the product works on one panel of some rows. */
+/* A linear layer: what follows the product is applied to one panel of some rows at a time. */
 struct linear_call {
 	struct replica *r;
 	const struct packed_weight *w;
@@ -211,7 +211,7 @@ static void linear_run(struct replica *r, struct linear_call *call, const struct
 	call->x = inference_rows(r, call->w, x);
 	if (x->rows == 0)
 		return;
-	/* int8 rows are made of whole rows, which are still in the cache where a task has all panels. */
+	/* int8 rows need whole rows; if a task has all panels, these are still in the cache. */
 	call->whole_rows = call->y.twin && has_many_rows(r, x->rows);
 	call->cut = call->whole_rows ? cut_rows(r, x->rows, panels_of(call->w)) : cut_panels(r, x->rows, panels_of(call->w));
 	call->past = !call->y.twin && tensor_is_large(&call->y);
@@ -241,10 +241,10 @@ struct norm_call {
 	const struct packed_weight *w;
 	struct product_rows x;
 	struct cut cut;
-	int64_t columns; /* floats of a row of sums: whole panels */
+	int64_t columns; /* floats per row of sums: whole panels */
 };
 
-/* Norms of rows [row, row + rows), whose sums begin at `sums` (none without a product). */
+/* Norms of rows [row, row + rows), whose sums begin at `sums` (NULL without a product). */
 static void norm_rows(const struct norm_call *call, const float *sums, int64_t row, int64_t rows, int worker)
 {
 	const struct linear_norm_fwd *a = call->a;
@@ -271,7 +271,7 @@ static void norm_rows(const struct norm_call *call, const float *sums, int64_t r
 		quantise_rows(&a->y, a->y.twin, row, rows);
 }
 
-/* Some rows: their product, then their norms. */
+/* Product and then norms of some rows. */
 static void rows_task(void *context, int64_t index, int worker)
 {
 	const struct norm_call *call = context;
@@ -282,7 +282,7 @@ static void rows_task(void *context, int64_t index, int worker)
 	norm_rows(call, sums, row, rows, worker);
 }
 
-/* Some panels; the norms are a second pass. */
+/* Products of some panels; the norms are a second pass. */
 static void panels_task(void *context, int64_t index, int worker)
 {
 	(void)worker;
@@ -331,7 +331,7 @@ static void inference_linear_norm_fwd(struct replica *r, const struct linear_nor
 struct embed_call {
 	struct replica *r;
 	const struct embed_fwd *a;
-	int64_t rows; /* of a task */
+	int64_t rows; /* per task */
 };
 
 static void embed_task(void *context, int64_t index, int worker)
@@ -374,7 +374,7 @@ static void inference_embed_fwd(struct replica *r, const struct embed_fwd *a)
 struct attention_call {
 	struct replica *r;
 	const struct attention_fwd *a;
-	int64_t heads, groups; /* of a task; of a sequence */
+	int64_t heads, groups; /* heads per task; groups per sequence */
 };
 
 static void attention_task(void *context, int64_t index, int worker)
@@ -407,8 +407,8 @@ static void attention_task(void *context, int64_t index, int worker)
 		quantise_rows(&a->y, a->y.twin, first, length);
 }
 
-/* Heads of the usual sizes in bf16 have a kernel for sequences of up to ATTENTION_LENGTH tokens. Which one a sequence meets
- * depends on itself alone. */
+/* bf16 heads of the usual sizes have a kernel for sequences of up to ATTENTION_LENGTH tokens. Which kernel a sequence gets
+ * depends on that sequence alone. */
 static bool has_kernel(const struct attention_fwd *a)
 {
 	int64_t size = a->y.columns / a->heads;

@@ -1,35 +1,35 @@
-/* Inference on the CPU: operations of their own for forward passes of any number of rows, which take the places of the
- * training ones when a back end is opened with backend_settings.inference.
+/* Inference on the CPU: forward operations for any number of rows, which replace the training ones when a back end is opened
+ * with backend_settings.inference.
  *
- * Every weight is packed once (inference_weights.c) and its master is not read again. A product of few rows is shared out by
- * panels of outputs, so that the weight passes through the caches once and all threads read their part of it; a product of
- * many rows is shared out by rows. What follows a product is done on the sums of some rows while they are in the cache; layer
- * norm, which needs a whole row, in a second pass where panels were shared out. All numbers of a row of the result are
- * functions of that row of x alone, with one order of summation: an answer does not depend on what else is in its batch, nor
- * on the number of threads.
+ * Every weight is packed once (inference_weights.c) and its master is not read again. A product with few rows is divided among
+ * threads by panels of outputs, so that the weight passes through the caches once and each thread reads its part; a product
+ * with many rows is divided by rows. Whatever follows a product is applied to the sums of some rows while they are in the
+ * cache; layer norm, which needs a whole row, takes a second pass if the product was divided by panels. Every row of the
+ * result is a function of that row of x alone, with one order of summation: an answer does not depend on the rest of its
+ * batch, nor on the number of threads.
  *
- * In int8 (backend/int8.h) the products of the encoder's linear layers multiply int8 rows. A tensor with a twin has them
- * there, written by the operation that writes the tensor; of others they are made when they are needed. */
+ * In int8 (backend/int8.h) the products of the encoder's linear layers multiply int8 rows. If a tensor has a twin, the rows
+ * are stored there by the operation that writes the tensor; otherwise they are made when they are needed. */
 #ifndef BACKEND_CPU_INFERENCE_H
 #define BACKEND_CPU_INFERENCE_H
 
 #include "backend/cpu/state.h"
 #include "backend/cpu/kernels/inference_kernels.h"
 
-/* The kernels of this process (cpu_isa()). */
+/* The kernels for the process's instruction set (cpu_isa()). */
 const struct inference_kernels *inference_kernels(void);
 
-/* Puts inference's entries into the tables of a back end. */
+/* Replaces the entries in a back end's tables with those of inference. */
 void inference_use(struct operations *operations, struct backend_functions *functions);
 
-/* What weight->copy points to. */
+/* The contents of weight->copy. */
 struct packed_weight {
-	enum dtype dtype; /* of panels or rows */
+	enum dtype dtype; /* element type of the panels or rows */
 	int64_t outputs, inputs, panel_bytes;
-	unsigned char *panels; /* weights that are multiplied */
-	float *scales;         /* int8: of each output, whole panels */
+	unsigned char *panels; /* for weights used in products */
+	float *scales;         /* int8: one per output, padded to whole panels */
 	int32_t *sums;
-	void *rows; /* tables, and vectors in fp32 */
+	void *rows; /* for tables, and vectors in fp32 */
 };
 
 static inline const struct packed_weight *packed(const struct weight *weight)
@@ -42,24 +42,24 @@ size_t inference_weight_bytes(struct backend *be, const struct weight *weight);
 void inference_weight_pack(struct backend *be, struct weight *weight, const struct weight_rows *rows);
 void inference_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
 
-/* Rows that a product multiplies with a weight: activations in the type of its panels. */
+/* The rows that a product multiplies by a weight: activations in the type of its panels. */
 struct product_rows {
 	const void *x;
 	int64_t row_bytes, rows;
 };
 
-/* The rows of x as products with `weight` take them; int8 rows are x's twin, or are made in the workspace. */
+/* The rows of x in the form that products with `weight` need; int8 rows are x's twin, or are made in the workspace. */
 struct product_rows inference_rows(struct replica *r, const struct packed_weight *weight, const struct tensor *x);
 
-/* y = rows [first_row, first_row + rows) of x times the outputs of a panel, rows y_row floats apart. All columns of the panel
- * are written. */
+/* y = rows [first_row, first_row + rows) of x times the outputs of a panel, with rows y_row floats apart. All columns of the
+ * panel are written. */
 void inference_multiply(const struct packed_weight *weight, const struct product_rows *x, int64_t first_row, int64_t rows,
 			int64_t panel, float *y, int64_t y_row);
 
-/* Lays inference's pieces of the workspace out behind what is taken of `arena`. */
+/* Lays out inference's part of the workspace, after what has already been taken from `arena`. */
 void inference_lay_out(struct backend *be, const struct shape_limits *limits, struct inference_scratch *out, struct arena *arena);
 
-/* backend_functions.gemm_rate: of the linear layers' products, in their type. */
+/* backend_functions.gemm_rate: for the linear layers' products, in their type. */
 double inference_gemm_rate(struct backend *be);
 void inference_vocab_xent(struct replica *r, const struct vocab_xent *a);
 void inference_vocab_topk(struct replica *r, const struct vocab_topk *a);

@@ -1,4 +1,4 @@
-/* The rate of inference's products on this machine: many rows and a weight that stays in the caches, all threads. */
+/* The rate of inference's products on this machine: many rows and a weight that stays in the caches, on all threads. */
 #include "backend/cpu/inference.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct measure {
 	const struct packed_weight *weight;
 	const char *x;
 	int64_t row_bytes;
-	float *y; /* (ROWS, WIDTH) for each worker */
+	float *y; /* (ROWS, WIDTH) per worker */
 };
 
 static void measure_task(void *context, int64_t index, int worker)
@@ -26,7 +26,7 @@ static void measure_task(void *context, int64_t index, int worker)
 		inference_multiply(measure->weight, &x, 0, ROWS, panel, y + panel * width, WIDTH);
 }
 
-/* Numbers of real magnitude: zeros and denormals run at other speeds on some machines. */
+/* Numbers of realistic magnitude: some machines process zeros and denormals at a different speed. */
 static float made_up(int64_t i)
 {
 	return (float)((uint64_t)i * 40503u >> 4 & 1023) * 1e-3f - 0.5f;

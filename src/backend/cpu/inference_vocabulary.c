@@ -1,5 +1,5 @@
-/* The output layer over the vocabulary, forward alone: some rows' logits are all in memory at a time, and what is made of them
- * is a row's own affair. */
+/* The output layer over the vocabulary, forward only: all logits of some rows are in memory at a time, and each row is then
+ * finished independently. */
 #include <math.h>
 
 #include "backend/cpu/inference.h"
@@ -8,10 +8,10 @@ struct vocabulary_call {
 	struct replica *r;
 	const struct weight *table;
 	const float *bias;
-	struct product_rows x; /* of the chunk */
-	int64_t panels;        /* of a task */
+	struct product_rows x; /* rows of the chunk */
+	int64_t panels;        /* per task */
 	const struct inference_scratch *scratch;
-	/* of the chunk's first row on: */
+	/* From the chunk's first row on: */
 	const int32_t *labels;
 	const float *weights;
 	double loss[VOCABULARY_CHUNK], correct[VOCABULARY_CHUNK];
@@ -30,7 +30,7 @@ static void logits_task(void *context, int64_t index, int worker)
 				   call->scratch->vocabulary.columns);
 }
 
-/* Adds the bias to a row of logits; log of the sum of exp, and the largest logit's index, lowest first. */
+/* Adds the bias to a row of logits; returns their log-sum-exp and the index of the largest logit, lowest index on ties. */
 static double finish_row(const struct vocabulary_call *call, int64_t row, float **out_logits, int32_t *out_best)
 {
 	float max, sum, *logits = call->scratch->vocabulary.logits + row * call->scratch->vocabulary.columns;
@@ -60,7 +60,7 @@ static void loss_row(void *context, int64_t row, int worker)
 	call->correct[row] = best == label ? weight : 0;
 }
 
-/* Insertion into the k best so far; ids come in ascending order, so an equal logit stays behind. */
+/* Inserts each logit into the k best so far; ids come in ascending order, so an equal logit goes after earlier ones. */
 static void topk_row(void *context, int64_t row, int worker)
 {
 	(void)worker;
@@ -83,10 +83,10 @@ static void topk_row(void *context, int64_t row, int worker)
 		values[j] = exp(values[j] - lse);
 }
 
-/* Logits of the rows [first, first + rows) of x, then `finish` for each. */
+/* Computes the logits of rows [first, first + rows) of x, then runs `finish` for each row. */
 static void run_chunk(struct vocabulary_call *call, const struct tensor *x, int64_t first, int64_t rows, pool_task *finish)
 {
-	enum { TASKS = 8 }; /* for each thread */
+	enum { TASKS = 8 }; /* per thread */
 	struct pool *pool = call->r->backend->pool;
 	int64_t width = inference_kernels()->panel, panels = (packed(call->table)->outputs + width - 1) / width;
 	struct tensor part = *x;

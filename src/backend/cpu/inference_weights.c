@@ -1,4 +1,4 @@
-/* Weights packed for inference: panels for products, rows for what is looked up, vectors as they are. */
+/* Weights packed for inference: panels for products, rows for lookups, vectors as they are. */
 #include <string.h>
 
 #include "backend/cpu/inference.h"
@@ -31,7 +31,7 @@ static enum dtype rows_type(const struct backend *be, const struct weight *weigh
 	return weight->use == WEIGHT_VECTOR ? DTYPE_F32 : be->dtype;
 }
 
-/* Lays the pieces out behind the struct at `base` (NULL measures); returns the bytes of all. */
+/* Lays out the pieces after the struct at `base` (NULL: only measures); returns the total in bytes. */
 static size_t describe(struct packed_weight *out, struct backend *be, const struct weight *weight, void *base)
 {
 	const struct inference_kernels *kernels = inference_kernels();
@@ -59,8 +59,8 @@ size_t inference_weight_bytes(struct backend *be, const struct weight *weight)
 	struct packed_weight measured;
 	struct weight in_int8 = *weight;
 	in_int8.unquantised = false;
-	/* A weight that stays out of int8 may yet be packed so, to be tried. A narrow one is larger then: its rows are filled up.
-	 */
+	/* A weight excluded from int8 may still be packed in int8 as a trial. For a narrow weight that takes more memory,
+	 * because its rows are padded. */
 	size_t bytes = describe(&measured, be, weight, NULL), other = describe(&measured, be, &in_int8, NULL);
 	return bytes > other ? bytes : other;
 }
@@ -68,9 +68,9 @@ size_t inference_weight_bytes(struct backend *be, const struct weight *weight)
 struct pack_call {
 	const struct packed_weight *weight;
 	const struct weight_rows *rows;
-	enum dtype to; /* of rows */
-	int64_t panel; /* outputs of a panel */
-	int64_t first; /* panel, or block of rows */
+	enum dtype to; /* type of `rows` */
+	int64_t panel; /* outputs per panel */
+	int64_t first; /* first panel */
 };
 
 static const char *source_row(const struct pack_call *call, int64_t row)
@@ -111,7 +111,7 @@ static float number_at(const char *row, enum dtype dtype, float scale, int64_t i
 	}
 }
 
-/* Rows of a task. */
+/* Rows per task. */
 enum { COPY_ROWS = 64 };
 
 static void copy_rows(void *context, int64_t index, int worker)
@@ -130,7 +130,7 @@ static void copy_rows(void *context, int64_t index, int worker)
 		else if (call->to == DTYPE_F32)
 			for (int64_t c = 0; c < columns; c++)
 				((float *)call->weight->rows)[at + c] = number_at(from, call->rows->dtype, scale, c);
-		else if (call->rows->dtype == DTYPE_F32) /* the usual case, without a question for each number */
+		else if (call->rows->dtype == DTYPE_F32) /* the usual case, without a type switch for each number */
 			for (int64_t c = 0; c < columns; c++)
 				((uint16_t *)call->weight->rows)[at + c] = float_to_bf16(((const float *)(const void *)from)[c]);
 		else

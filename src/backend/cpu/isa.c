@@ -11,8 +11,7 @@
 
 const char *const cpu_isa_names[CPU_ISA_COUNT] = {"avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
-/* Register state that the operating system saves (bits of XCR0): without it the instructions fault, whatever
- * cpuid says. */
+/* Register state that the operating system saves (bits of XCR0): without it the instructions fault, whatever cpuid reports. */
 enum {
 	XCR0_AVX = 1 << 1 | 1 << 2,
 	XCR0_AVX512 = XCR0_AVX | 1 << 5 | 1 << 6 | 1 << 7,
@@ -26,7 +25,7 @@ static uint32_t xcr0(void)
 	return low;
 }
 
-/* Linux gives tile state only to processes that ask: the signal frame grows by 8 KiB. */
+/* Linux allows tile state only for processes that request it, because the signal frame grows by 8 KiB. */
 static bool request_tiles(void)
 {
 	enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
@@ -38,7 +37,7 @@ static bool has(uint32_t word, uint32_t bits)
 	return (word & bits) == bits;
 }
 
-/* The highest level of this machine, or -1. */
+/* The highest level that this machine supports, or -1. */
 static int machine_isa(void)
 {
 	uint32_t a, b, c, d, features7a = 0, features7b, features7c, features7d, subleaves;
@@ -63,7 +62,7 @@ static int machine_isa(void)
 }
 
 static pthread_once_t decided = PTHREAD_ONCE_INIT;
-static int available, wanted; /* levels; wanted == CPU_ISA_COUNT: an unknown name */
+static int available, wanted; /* levels; wanted == CPU_ISA_COUNT: the name is unknown */
 
 static void decide(void)
 {

@@ -1,8 +1,8 @@
-/* Element-wise kernels of the CPU back end: one table of functions for each instruction set, chosen at run time. A
- * kernel works on the rows of one slice in one thread; how slices are shared out is the business of the operations.
+/* Element-wise kernels of the CPU back end: one table of functions per instruction set, chosen at run time. A kernel processes
+ * the rows of one slice in one thread; the operations decide how slices are divided among threads.
  *
- * `dtype` is that of activations (F32 or BF16). Weights, statistics, products and sums are fp32. `rows` counts valid
- * rows only: tail rows are neither read nor written.
+ * `dtype` is that of activations (F32 or BF16). Weights, statistics, products and sums are fp32. `rows` counts valid rows
+ * only: tail rows are neither read nor written.
  */
 #ifndef BACKEND_CPU_KERNELS_H
 #define BACKEND_CPU_KERNELS_H
@@ -11,19 +11,19 @@
 #include <stdint.h>
 #include "backend/ops.h"
 
-/* Rows of a product in tiles of `width` columns, `tile` floats apart. A tile's rows are `row` floats apart; 0: they are
- * dense, as oneDNN leaves them, and the last tile may be narrower. */
+/* Rows of a product in tiles of `width` columns, `tile` floats apart. A tile's rows are `row` floats apart; 0: they are dense,
+ * as oneDNN writes them, and the last tile may be narrower. */
 struct tiles {
 	const float *data;
 	int64_t width, tile, row;
 };
 
-/* What follows a linear's product, for one tile: columns [0, columns) of rows `stride` elements apart. */
+/* The operations after a linear's product, for one tile: columns [0, columns) of rows `stride` elements apart. */
 struct linear_rows {
 	int64_t rows, columns, stride;
 	enum dtype dtype;
 	enum activation activation;
-	bool past;      /* y and pre are written past the caches (store_two) */
+	bool past;      /* y and pre bypass the caches (store_two) */
 	const float *x; /* (rows, columns): the product, rows x_row floats apart */
 	int64_t x_row;
 	const float *bias; /* optional (columns) */
@@ -35,11 +35,11 @@ struct linear_rows {
 
 /* Which elements of a row dropout keeps. */
 struct dropout_rows {
-	uint32_t threshold; /* 0: no dropout; the rest is not read */
+	uint32_t threshold; /* 0: no dropout; the other fields are not read */
 	float scale;
 	uint32_t site;
 	uint64_t seed;
-	const int32_t *positions; /* of the first row on */
+	const int32_t *positions; /* from the first row on */
 	const uint32_t *samples;
 	uint8_t *bits; /* scratch: DROPOUT_BYTES(columns) */
 };
@@ -49,7 +49,7 @@ struct dropout_rows {
 struct norm_rows {
 	int64_t rows, columns;
 	enum dtype dtype;
-	struct tiles product; /* x from a product, or: */
+	struct tiles product; /* x from a product, or else: */
 	const void *x;        /* rows of activations */
 	const float *bias;    /* optional */
 	const void *residual; /* optional */
@@ -57,8 +57,8 @@ struct norm_rows {
 	float epsilon;
 	struct dropout_rows dropout;
 	float *row; /* scratch (columns rounded up to 16) */
-	bool past;  /* sum and y are written past the caches (store_two) */
-	void *sum;  /* optional out, with: */
+	bool past;  /* sum and y bypass the caches (store_two) */
+	void *sum;  /* optional out, together with: */
 	float *mean, *rstd;
 	void *y;
 };
@@ -79,31 +79,31 @@ struct embed_rows {
 	void *y;
 };
 
-/* Backward of both. */
+/* Backward of norm_rows and embed_rows. */
 struct norm_bwd_rows {
 	int64_t rows, columns;
 	enum dtype dtype;
-	bool dropout_first;         /* the mask is on dy (embeddings), not on dx */
-	enum activation activation; /* of `pre` */
+	bool dropout_first;         /* the mask applies to dy (embeddings), not to dx */
+	enum activation activation; /* applied to `pre` */
 	const void *dy, *sum, *pre; /* pre optional */
 	const float *mean, *rstd, *gamma;
 	struct dropout_rows dropout;
 	float *row;                    /* scratch (2, columns rounded up to 16) */
-	bool past;                     /* both outputs are written past the caches (store_two) */
+	bool past;                     /* both outputs bypass the caches (store_two) */
 	void *dresidual, *dx;          /* dx optional */
-	float *dgamma, *dbeta, *dbias; /* out (columns): sums over the rows; dbias optional: of dx, or dresidual */
+	float *dgamma, *dbeta, *dbias; /* out (columns): sums over the rows; dbias optional: of dx, or of dresidual */
 };
 
 /* One dense tile of logits. */
 struct softmax_rows {
 	int64_t rows, columns;
 	float *logits;
-	const float *bias; /* added in place first */
-	float *max, *sum;  /* out (rows): largest, and sum of exp(x - largest) */
-	int32_t *best;     /* out (rows): index of the largest, lowest first */
+	const float *bias; /* first added in place */
+	float *max, *sum;  /* out (rows): maximum, and sum of exp(x - maximum) */
+	int32_t *best;     /* out (rows): index of the maximum, lowest index on ties */
 };
 
-/* dlogits = factor (exp(logit - lse) - [column = label]); rows with factor 0 become 0 whatever the logits are. */
+/* dlogits = factor (exp(logit - lse) - [column = label]); rows with factor 0 become 0, whatever their logits. */
 struct softmax_bwd_rows {
 	int64_t rows, columns;
 	enum dtype dtype; /* of dlogits */
@@ -118,7 +118,7 @@ struct adamw_range {
 	float *w, *m, *v;
 	const float *g;
 	float beta1, beta2, one_minus_beta1, one_minus_beta2;
-	float gradient_scale; /* clipping and loss scale */
+	float gradient_scale; /* clipping and loss scale combined */
 	float step_size;      /* learning rate / bias_correction1 */
 	float root_scale;     /* 1 / sqrt(bias_correction2) */
 	float epsilon, decay; /* decay: learning rate * weight_decay */
@@ -130,18 +130,18 @@ struct lamb_range {
 	float *w, *m, *v;
 	const float *g;
 	float beta1, beta2, beta3, one_minus_beta2;
-	float gradient_scale; /* clipping and loss scale */
+	float gradient_scale; /* clipping and loss scale combined */
 	float moment_scale;   /* 1 / bias_correction1 */
 	float root_scale;     /* 1 / sqrt(bias_correction2) */
 	float epsilon, decay;
 	float step_size; /* learning rate * trust ratio */
 };
 
-/* A piece (k,n) of an fp32 master, and its packed form: see kernels/pack.c. AVX-512 and up. */
+/* A piece (k,n) of an fp32 master, and its packed form: see kernels/pack.c. AVX-512 and above. */
 struct pack_piece {
 	int64_t k, n, k_stride, n_stride; /* one of the strides is 1 */
-	int64_t k_padded;                 /* rows of k to write, zeros from k on */
-	int64_t panel, panel_stride;      /* columns of a panel, a multiple of 16; elements from one to the next */
+	int64_t k_padded;                 /* rows of k to write, zero-padded from k on */
+	int64_t panel, panel_stride;      /* columns per panel, a multiple of 16; elements from one panel to the next */
 	bool pairs;                       /* bf16 */
 	const float *master;
 	void *packed;
@@ -157,15 +157,15 @@ struct cpu_kernels {
 	void (*norm_bwd)(const struct norm_bwd_rows *a);
 	void (*softmax_fwd)(const struct softmax_rows *a);
 	void (*softmax_bwd)(const struct softmax_bwd_rows *a);
-	/* sum += row; out += row in the activations' type. */
+	/* sum += row; out += row with out in the activations' type. */
 	void (*add_row)(float *sum, const void *row, int64_t count, enum dtype dtype);
 	void (*add_row_into)(void *out, const void *row, int64_t count, enum dtype dtype);
 	/* Sum of squares; not finite if any element is not. */
 	double (*sum_squares)(const float *x, int64_t count);
 	void (*adamw)(const struct adamw_range *a);
-	/* Updates m and v; sums: of the squares of w and of the update. */
+	/* Updates m and v; sums: the squared norms of w and of the update. */
 	void (*lamb_norms)(const struct lamb_range *a, double sums[2]);
-	void (*lamb_apply)(const struct lamb_range *a); /* w */
+	void (*lamb_apply)(const struct lamb_range *a); /* updates w */
 	void (*pack)(const struct pack_piece *a);
 };
 

@@ -1,4 +1,4 @@
-/* The library's own calls for whole matrices, with its own threads: what a step's products would cost alone. */
+/* The library's own calls for whole matrices, with its own threads: what a step's products alone would cost. */
 #include <omp.h>
 #include <stdlib.h>
 #include "backend/cpu/state.h"
@@ -15,7 +15,7 @@ struct whole {
 	struct arena memory[ARGUMENTS];
 };
 
-/* Numbers of real magnitude: zeros and denormals run at other speeds on some machines. */
+/* Numbers of realistic magnitude: some machines process zeros and denormals at a different speed. */
 static void fill(void *memory, size_t bytes, dnnl_data_type_t type)
 {
 	for (size_t i = 0; i < bytes / (type == dnnl_bf16 ? 2 : 4); i++) {
@@ -37,8 +37,8 @@ static enum status argument_add(struct whole *w, int place, int name, const_desc
 	return OK;
 }
 
-/* y (m,n) = a (m,k) b (k,n). The weight's gradient has dy (k,m), transposed, on its left, and an fp32 result; the other
- * two have a packed weight on their right. */
+/* y (m,n) = a (m,k) b (k,n). For the weight's gradient, the left operand is dy (k,m), transposed, and the result is fp32; the
+ * other two have a packed weight as right operand. */
 static enum status whole_make(struct whole *w, enum dtype dtype, int64_t m, int64_t n, int64_t k, bool is_gradient)
 {
 	dnnl_data_type_t type = data_type(dtype), y_type = is_gradient ? dnnl_f32 : type;
@@ -97,7 +97,7 @@ enum status cpu_whole_product(struct backend *be, enum whole_product product, in
 	enum status status = whole_make(&whole, be->dtype, m, n, k, product == WHOLE_WGRAD);
 	if (status == OK) {
 		whole_run(&whole, clock);
-		/* The middle of three. */
+		/* Median of three. */
 		double a = whole_run(&whole, clock), b = whole_run(&whole, clock), c = whole_run(&whole, clock);
 		double least = a < b ? a : b, most = a < b ? b : a;
 		*out_seconds = c < least ? least : c > most ? most : c;

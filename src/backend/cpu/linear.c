@@ -1,21 +1,21 @@
-/* Linear layers: products on slices of rows, by oneDNN or our own, with what follows fused behind them. */
+/* Linear layers: products on slices of rows, by oneDNN or our own kernels, fused with what follows them. */
 #include "backend/cpu/state.h"
 #include "backend/cpu/fp8.h"
 #include "backend/cpu/weights.h"
 #include "backend/cpu/wgrad.h"
 
-/* A product, and what follows it in each slice. */
+/* A product, and what follows it for each slice. */
 struct linear_call {
 	struct replica *r;
 	const struct packing *packing;
 	struct tensor x;
-	struct linear_rows rows; /* pointers to row 0, column 0 of all; `sums` to the parts */
+	struct linear_rows rows; /* pointers to row 0, column 0 of everything; `sums` points to the parts */
 	void (*finish)(const struct linear_rows *rows);
-	int64_t task_rows, task_columns; /* of our own products */
-	const struct cpu_wgrad *wgrad;   /* optional: takes x, too */
+	int64_t task_rows, task_columns; /* for our own products */
+	const struct cpu_wgrad *wgrad;   /* optional: receives x, too */
 };
 
-/* What follows the product, for `columns` columns from `column` on of one slice. */
+/* Applies what follows the product to `columns` columns from `column` on of one slice. */
 static void finish_slice(const struct linear_call *call, int64_t slice, int64_t column, int64_t columns, const float *x,
 			 int64_t x_row)
 {
@@ -37,8 +37,7 @@ static void finish_slice(const struct linear_call *call, int64_t slice, int64_t 
 	call->finish(&rows);
 }
 
-/* Task j * slices + s makes tile j of slice s by oneDNN, so that all slices pass a packed block while it is in the
- * cache. */
+/* Task j * slices + s computes tile j of slice s with oneDNN, so that all slices use a packed block while it is in the cache. */
 static void library_task(void *context, int64_t index, int worker)
 {
 	const struct linear_call *call = context;
@@ -54,7 +53,7 @@ static void library_task(void *context, int64_t index, int worker)
 struct own_product {
 	const struct linear_call *call;
 	struct row_product product;
-	int64_t row, column; /* of y, where the product's begin */
+	int64_t row, column; /* origin of the product within y */
 };
 
 static void finish_group(void *context, int64_t column, int64_t columns)
@@ -101,10 +100,10 @@ static void own_task(void *context, int64_t index, int worker)
 	gemm_rows(&own.product);
 }
 
-/* As many rows as are best, unless that leaves too few tasks for the threads. No result depends on this choice. */
+/* Chooses the best number of rows, unless that leaves too few tasks for the threads. No result depends on this choice. */
 static void choose_tasks(struct linear_call *call, int threads)
 {
-	enum { TASKS = 4 }; /* for each thread: their ends lie close together */
+	enum { TASKS = 4 }; /* per thread, so that threads finish at about the same time */
 	int64_t n = call->packing->n, rows = call->x.rows, least = (int64_t)TASKS * threads, chunks;
 	call->task_rows = gemm_rows_best(call->packing->k);
 	while (call->task_rows > ROW_MULTIPLE && (rows + call->task_rows - 1) / call->task_rows < least)

@@ -1,4 +1,4 @@
-/* Losses over the outputs of heads: small next to the encoder, computed in double, 128 items to a task. */
+/* Losses over the outputs of heads: small compared to the encoder, computed in double, 128 items per task. */
 #include <math.h>
 #include <string.h>
 #include "backend/cpu/state.h"
@@ -23,11 +23,11 @@ struct sums {
 	double loss, correct;
 };
 
-/* A loss, item by item or slice by slice: adds what item i (or a slice) gives, and writes its gradients. */
+/* A loss, item by item or slice by slice: adds the contribution of item i (or of a slice), and writes its gradients. */
 struct loss_call {
 	struct replica *r;
 	void (*item)(const struct loss_call *call, int64_t i, struct sums *sums);
-	int64_t items; /* or rows, of which slices are made */
+	int64_t items; /* or rows, which are divided into slices */
 	int head;
 	const void *arguments;
 	void (*slice)(const struct loss_call *call, int64_t slice, struct sums *sums); /* NULL: item by item */
@@ -48,7 +48,7 @@ static void loss_slice(void *context, int64_t slice, int worker)
 	place[1] = sums.correct;
 }
 
-/* All items; what slices came to is added in their order. `correct` may be NULL. */
+/* Processes all items; adds the sums of slices in order. `correct` may be NULL. */
 static void run_loss(struct loss_call call, double *out_loss, double *out_correct)
 {
 	const struct cpu_scratch *scratch = cpu_scratch(call.r);
@@ -65,14 +65,14 @@ static void run_loss(struct loss_call call, double *out_loss, double *out_correc
 		*out_correct += correct;
 }
 
-/* The gradient of something of this weight. */
+/* The gradient of something, scaled for an item with this weight. */
 static double scaled(const struct loss_call *call, double weight, double gradient)
 {
 	const struct scalars *s = call->r->scalars;
 	return weight * gradient * s->inverse_weight[call->head] * s->loss_scale;
 }
 
-/* Logits among which one is right: `count` of them, one behind the other in a row or in a column. */
+/* Logits of which one is the right choice: `count` of them, consecutive in a row or in a column. */
 struct choice {
 	const struct tensor *logits, *dlogits;
 	int64_t row, column, count;
@@ -84,7 +84,7 @@ static double choice_logit(const struct choice *c, int64_t j)
 	return c->downwards ? get(c->logits, c->row + j, c->column) : get(c->logits, c->row, c->column + j);
 }
 
-/* The cross entropy; *best is the likeliest. With weight 0 the gradients are 0. */
+/* The cross entropy; *best is the most likely choice. With weight 0 the gradients are 0. */
 static double cross_entropy(const struct loss_call *call, const struct choice *c, int32_t label, double weight, int64_t *best)
 {
 	BUG_IF(label < -1 || label >= c->count);
@@ -218,7 +218,7 @@ void cpu_segment_xent(struct replica *r, const struct segment_xent *a)
 
 /* ---- Pointers ---- */
 
-/* One of the pointers of a sequence: the columns of its numbers, and the rows that they point from and at. */
+/* One of the pointers of a sequence: the columns of its numbers, and the rows that it points from and to. */
 struct pointer {
 	const struct loss_call *call;
 	const struct pointer_xent *a;
@@ -227,7 +227,7 @@ struct pointer {
 	float scale;
 };
 
-/* `size` numbers of a row as floats: where they lie, or in `room`. */
+/* `size` numbers of a row as floats: in place, or converted into `room`. */
 static const float *row_numbers(const struct pointer *p, int64_t row, int64_t column, float room[POINTER_SIZE_MOST])
 {
 	const void *at = tensor_at(&p->a->logits, row, column);
@@ -238,7 +238,7 @@ static const float *row_numbers(const struct pointer *p, int64_t row, int64_t co
 	return room;
 }
 
-/* In eight sums, which compilers make a vector of. */
+/* Eight partial sums, which compilers vectorize. */
 static float pointer_logit(const struct pointer *p, const float *query, const float *key)
 {
 	float sums[8] = {0}, rest = 0;
@@ -258,7 +258,7 @@ static int32_t pointer_label(const struct pointer *p, int32_t item)
 	return p->a->labels[(int64_t)item * (1 + p->a->pointers) + 1 + p->number];
 }
 
-/* The gradient of the logit of an item's row for a place of its sequence. */
+/* The gradient of the logit of an item's row for a place in its sequence. */
 static float logit_gradient(const struct pointer *p, int32_t item, int32_t place, float logit)
 {
 	int32_t label = pointer_label(p, item);
@@ -278,7 +278,7 @@ static void put_row(const struct tensor *t, int64_t row, int64_t column, const f
 		put(t, row, column + i, values[i]);
 }
 
-/* Where an item's row points: its lse is left in a->lse, and the cross entropy returned. */
+/* Evaluates where an item's row points: stores its lse in a->lse and returns the cross entropy. */
 static double point(const struct pointer *p, int32_t item, int32_t *best)
 {
 	float query_room[POINTER_SIZE_MOST], room[POINTER_SIZE_MOST], largest = -INFINITY, right = 0;
@@ -313,7 +313,7 @@ static void query_gradient(const struct pointer *p, int32_t item)
 	put_row(&p->a->dlogits, p->a->rows[item], p->query, sum, p->size);
 }
 
-/* Of the key of a place, at which items [first, end) point. */
+/* Gradient of the key of a place that items [first, end) point to. */
 static void key_gradient(const struct pointer *p, int32_t place, int32_t first, int32_t end)
 {
 	float key_room[POINTER_SIZE_MOST], room[POINTER_SIZE_MOST], sum[POINTER_SIZE_MOST] = {0};
@@ -325,7 +325,7 @@ static void key_gradient(const struct pointer *p, int32_t place, int32_t first, 
 	put_row(&p->a->dlogits, p->first + place, p->key, sum, p->size);
 }
 
-/* The first item whose row is not before this one. */
+/* The first item whose row is at or after this one. */
 static int32_t first_item(const struct pointer_xent *a, int32_t row)
 {
 	int32_t low = 0, high = a->count;
@@ -395,7 +395,7 @@ static void pointer_sequence(const struct loss_call *call, int32_t sequence, str
 	}
 }
 
-/* The sequences that begin among 128 rows. */
+/* Processes the sequences that begin within a slice of 128 rows. */
 static void pointer_slice(const struct loss_call *call, int64_t slice, struct sums *sums)
 {
 	const struct pointer_xent *a = call->arguments;
@@ -410,9 +410,9 @@ void cpu_pointer_xent(struct replica *r, const struct pointer_xent *a)
 	run_loss((struct loss_call){r, NULL, a->logits.rows, a->head, a, pointer_slice}, a->loss, a->correct);
 }
 
-/* ---- Beside a teacher ---- */
+/* ---- Losses against a teacher ---- */
 
-/* Logits and a teacher's at the same places, `count` of them from (row, column) to the right or downwards. */
+/* Logits and a teacher's at the same positions: `count` of them from (row, column) to the right or downwards. */
 struct soft_choice {
 	const struct soft_loss *a;
 	int64_t row, column, count;
@@ -434,7 +434,7 @@ static double soft_log_sum(const struct soft_choice *c, const struct tensor *fro
 	return largest + log(sum);
 }
 
-/* Mixes the gradient of something of this weight into what is there. */
+/* Mixes the gradient of something, for an item with this weight, into the existing gradient. */
 static void mix_gradient(const struct loss_call *call, int64_t row, int64_t column, double weight, double gradient)
 {
 	const struct soft_loss *a = call->arguments;
@@ -463,7 +463,7 @@ static double softplus(double x)
 	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
-/* The same of one probability beside its opposite. */
+/* The same for a single probability. */
 static double sigmoid_divergence(const struct loss_call *call, int64_t row, int64_t column, double weight)
 {
 	const struct soft_loss *a = call->arguments;

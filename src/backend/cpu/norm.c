@@ -1,4 +1,4 @@
-/* Layer normalisation, behind a linear or alone, and its backward. */
+/* Layer normalization, after a linear or on its own, and its backward. */
 #include "backend/cpu/state.h"
 #include "backend/cpu/fp8.h"
 #include "backend/cpu/weights.h"
@@ -7,10 +7,10 @@ struct norm_call {
 	struct replica *r;
 	const struct linear_norm_fwd *a;
 	struct tensor x;   /* of the product */
-	int64_t task_rows; /* with our own products */
+	int64_t task_rows; /* for our own products */
 };
 
-/* What follows the product, for one slice; `product` has no data without one. */
+/* What follows the product, for one slice; without a product, `product` has no data. */
 static void norm_slice(const struct norm_call *call, int64_t slice, struct tiles product, int worker)
 {
 	const struct linear_norm_fwd *a = call->a;
@@ -48,7 +48,7 @@ static void plain_task(void *context, int64_t slice, int worker)
 	norm_slice(context, slice, (struct tiles){0}, worker);
 }
 
-/* A slice, with oneDNN's product. */
+/* One slice, with oneDNN's product. */
 static void library_task(void *context, int64_t slice, int worker)
 {
 	const struct norm_call *call = context;
@@ -62,7 +62,7 @@ static void library_task(void *context, int64_t slice, int worker)
 	norm_slice(call, slice, (struct tiles){.data = tiles, .width = p->n_width, .tile = tile}, worker);
 }
 
-/* Some slices, with our own. */
+/* Some slices, with our own product. */
 static void own_task(void *context, int64_t index, int worker)
 {
 	const struct norm_call *call = context;
@@ -101,7 +101,7 @@ void cpu_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 	} else if (!weight_copy(a->w)->forward.own) {
 		pool_run(pool, slices, library_task, &call);
 	} else {
-		/* A long k pays for more rows, if enough tasks are left. */
+		/* With a long k, more rows per task pay off, if that leaves enough tasks. */
 		bool many = slices >= 8 * pool_threads(pool);
 		call.task_rows = many ? KEPT_ROWS : ROW_MULTIPLE;
 		pool_run(pool, (a->y.rows + call.task_rows - 1) / call.task_rows, own_task, &call);

@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-/* The library crashes where there is no memory for the machine code that it makes, some megabytes in all. */
+/* The library crashes if there is no memory for the machine code that it generates, a few megabytes in all. */
 #define ROOM ((int64_t)32 << 20)
 
-/* What one worker needs to run a product; handles are set at each call. */
+/* What one worker needs to run a product; data handles are set at each call. */
 struct call {
 	dnnl_memory_t x, packed, y, master;
 	dnnl_memory_t multiply_scratch, add_scratch, pack_scratch; /* views of `scratch` */
@@ -36,8 +36,7 @@ struct onednn {
 	char version[32];
 };
 
-/* Panels of columns whose rows of k lie one after the other, in bf16 as pairs: "BA16a64b" and "BA16a64b2a", for any
- * numbers there. */
+/* Panels of columns whose rows along k are contiguous, in bf16 as pairs: "BA16a64b" and "BA16a64b2a", with any sizes. */
 static struct product_layout layout_of(const_description d, enum dtype dtype)
 {
 	struct product_layout none = {0};
@@ -60,7 +59,7 @@ static dnnl_memory_t memory_handle(const struct onednn *dnnl, const_description 
 	return out;
 }
 
-/* Scratch memory is ours, one piece a worker: oneDNN's own is shared by all threads of a primitive. */
+/* Scratch memory is ours, one piece per worker: oneDNN's own is shared by all threads that use a primitive. */
 static dnnl_primitive_attr_t attributes_new(bool accumulate)
 {
 	dnnl_primitive_attr_t out;
@@ -97,7 +96,7 @@ static dnnl_memory_t scratch_handle(const struct onednn *dnnl, const_dnnl_primit
 	return out;
 }
 
-/* The primitives and every worker's handles; `product` is zeroed but for shape, dnnl and calls. */
+/* Makes the primitives and every worker's handles; `product` is zeroed except for shape, dnnl and calls. */
 static dnnl_status_t product_make(struct product *product)
 {
 	struct onednn *dnnl = product->dnnl;
@@ -226,7 +225,7 @@ enum status onednn_open(struct onednn **out, struct pool *pool, enum cpu_isa isa
 	dnnl->workers = pool_threads(pool);
 	const dnnl_version_t *version = dnnl_version();
 	snprintf(dnnl->version, sizeof(dnnl->version), "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
-	/* Fails harmlessly when oneDNN has been used before in this process: the limit is then already set. */
+	/* Fails harmlessly if oneDNN has already been used in this process: the limit is then already set. */
 	dnnl_set_max_cpu_isa(isa_limit(isa));
 	TRY_GOTO(memory_new(&dnnl->streams, dnnl->workers, sizeof(*dnnl->streams), "oneDNN"), fail);
 	pool_run_each(pool, single_thread, NULL);
@@ -281,7 +280,7 @@ const struct product *onednn_product(struct onednn *dnnl, const struct product_s
 		if (same_shape(&p->shape, shape))
 			return p;
 	struct product *out = NULL;
-	omp_set_num_threads(1); /* the caller need not be the thread that opened us */
+	omp_set_num_threads(1); /* the caller need not be the thread that called onednn_open() */
 	BUG_IF(product_new(dnnl, shape, &out) != OK);
 	return out;
 }
@@ -299,7 +298,7 @@ struct product_layout product_layout(const struct product *product)
 void product_pack(const struct product *product, const float *master, void *packed, int worker)
 {
 	struct call *call = &product->calls[worker];
-	/* oneDNN takes no pointers to const, but writes to its destination alone. */
+	/* oneDNN takes no pointers to const, but writes only to its destination. */
 	CHECK(dnnl_memory_set_data_handle(call->master, (void *)(uintptr_t)master));
 	CHECK(dnnl_memory_set_data_handle(call->packed, packed));
 	dnnl_exec_arg_t arguments[] = {

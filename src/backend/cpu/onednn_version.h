@@ -1,5 +1,4 @@
-/* What differs between oneDNN 2.x and 3.x, behind functions of one form: memory descriptions and matmul. The one header
- * around dnnl.h. */
+/* Hides the differences between oneDNN 2.x and 3.x: memory descriptors and matmul. The only header that includes dnnl.h. */
 #ifndef BACKEND_CPU_ONEDNN_VERSION_H
 #define BACKEND_CPU_ONEDNN_VERSION_H
 
@@ -8,7 +7,7 @@
 #include "backend/tensor.h"
 #include "base/error.h"
 
-/* oneDNN failed where it has no right to. */
+/* For oneDNN calls that must not fail. */
 static inline void onednn_check(dnnl_status_t status, const char *what)
 {
 	if (status == dnnl_success)
@@ -23,7 +22,7 @@ static inline dnnl_data_type_t data_type(enum dtype dtype)
 	return dtype == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
-/* Strides of whole blocks, and the blocks inside from the largest to the smallest: "sizes[i] of dimensions[i]". */
+/* Strides between whole blocks, and the inner blocks from the largest to the smallest: "sizes[i] of dimensions[i]". */
 struct blocking {
 	const dnnl_dim_t *strides, *padded, *sizes, *dimensions;
 	int count;

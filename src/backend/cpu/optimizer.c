@@ -33,18 +33,18 @@ void cpu_sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 	struct scalars *s = r->scalars;
 	s->gradient_square_sum = (a->add ? s->gradient_square_sum : 0) + sum;
 	s->losses_finite = (a->add ? s->losses_finite : 1) && losses_finite;
-	/* Squares of finite floats neither overflow a double nor make NaN. */
+	/* Squares of finite floats cannot overflow a double or become NaN. */
 	s->finite = (a->add ? s->finite : 1) && losses_finite && isfinite(sum);
 	if (a->decides)
 		loss_scale_next(s);
 }
 
-/* Elements of a task: four arrays of 64 KiB. */
+/* Elements per task: four arrays of 64 KiB. */
 #define TASK_ELEMENTS (16 << 10)
 
 struct adamw_call {
 	struct replica *r;
-	struct adamw_range range; /* the whole; a task moves the pointers */
+	struct adamw_range range; /* the whole range; a task moves the pointers */
 };
 
 static void adamw_part(void *context, int64_t index, int worker)
@@ -91,14 +91,14 @@ void cpu_adamw(struct replica *r, const struct adamw *a)
 	}
 }
 
-/* One tensor is worked on at a time: a vector by the caller alone, a matrix in parts by all workers. */
+/* Tensors are processed one at a time: a vector by the caller alone, a matrix in parts by all workers. */
 struct lamb_call {
 	struct replica *r;
 	struct lamb_range range; /* the tensor; a task moves the pointers */
 	int64_t part;            /* elements */
 };
 
-/* Parts whose sums, two each, find room in the scratch. */
+/* Elements per part, such that the sums of all parts, two each, fit into the scratch. */
 static int64_t lamb_part(int64_t count)
 {
 	int64_t least = round_up((count + RANGE_PARTS / 2 - 1) / (RANGE_PARTS / 2), 64);

@@ -1,4 +1,4 @@
-/* A vector for each sequence, and its gradient put back to the sequence's rows: one task per sequence. */
+/* One vector per sequence, and its gradient distributed over the sequence's rows: one task per sequence. */
 #include <string.h>
 #include "backend/cpu/state.h"
 
@@ -9,7 +9,7 @@ struct pooling_call {
 	const struct tensor *rows, *vectors;
 };
 
-/* Rows of the sequence that its vector is made of. */
+/* The number of the sequence's rows that its vector is computed from. */
 static int32_t pooled_rows(const struct pooling_call *call, int32_t count)
 {
 	return call->first && count > 1 ? 1 : count;
@@ -35,7 +35,7 @@ void cpu_pooling_fwd(struct replica *r, const struct pooling_fwd *a)
 	pool_run(r->backend->pool, a->batch->sequence_count, pool_sequence, &call);
 }
 
-/* The rows that a vector was made of are all equal. */
+/* All rows that a vector was computed from get the same gradient. */
 static void spread_vector(void *context, int64_t s, int worker)
 {
 	(void)worker;

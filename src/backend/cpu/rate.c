@@ -11,7 +11,7 @@ struct measured {
 	int64_t count;
 	pool_task *task;
 	void *context;
-	double *seconds; /* the best round of each worker */
+	double *seconds; /* best round of each worker */
 };
 
 static double thread_seconds(void)

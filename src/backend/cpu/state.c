@@ -1,4 +1,4 @@
-/* What several operations of the CPU back end do: dropout of rows, sums of parts in order, zeros. */
+/* Helpers for several operations of the CPU back end: dropout of rows, sums of parts in order, zeroing. */
 #include "backend/cpu/state.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ struct dropout_rows cpu_dropout(const struct replica *r, const struct dropout *d
 				     .bits = scratch->bits + worker * scratch->bits_bytes};
 }
 
-/* Columns of a task that adds partial sums. */
+/* Columns per task when partial sums are added. */
 #define PART_COLUMNS 256
 
 struct parts_call {

@@ -1,4 +1,4 @@
-/* What the files of the CPU back end share: its state, a replica's scratch memory, and the operations that its table names. */
+/* Shared by the files of the CPU back end: its state, a replica's scratch memory, and the operations in its table. */
 #ifndef BACKEND_CPU_STATE_H
 #define BACKEND_CPU_STATE_H
 
@@ -10,69 +10,69 @@
 struct cpu_state {
 	struct onednn *dnnl;
 	const struct cpu_kernels *kernels;
-	struct operations operations; /* the back end's, and */
+	struct operations operations; /* the back end's own copies of both tables */
 	struct backend_functions functions;
 	struct arena *blocks; /* handed out by allocate */
 	int64_t block_count, block_capacity;
 	char numerics[112], description[136];
 };
 
-/* Columns of a tile at most, and of a block of the vocabulary. */
+/* Maximum columns of a tile, and of a block of the vocabulary. */
 #define TILE_COLUMNS 512
-/* Our own products: rows of a task whose sums are kept for all its columns, and its columns, at most (but a norm needs
- * all of its row). */
+/* Limits for our own products: rows per task whose sums are kept for all its columns, and columns per task (a norm, however,
+ * needs its whole row). */
 #define KEPT_ROWS 256
 #define KEPT_COLUMNS 1024
 #define VOCABULARY_BLOCK 512
-/* Rows of predictions whose logits are in memory at a time, at most. */
+/* Maximum number of prediction rows whose logits are in memory at a time. */
 #define VOCABULARY_ROWS 1024
-/* A range of parameters is cut into this many parts, whose sums are then added in order. */
+/* A range of parameters is divided into this many parts, whose sums are then added in order. */
 #define RANGE_PARTS 1024
 
-/* Rows of predictions whose logits are in memory at a time in inference, at most. */
+/* The same limit for inference. */
 enum { VOCABULARY_CHUNK = 64 };
 
-/* What inference has of the workspace besides (inference.h). */
+/* Additional workspace areas for inference (inference.h). */
 struct inference_scratch {
 	int64_t sum_floats;
-	float *sums; /* products of few rows that a norm follows */
+	float *sums; /* products with few rows that are followed by a norm */
 	int64_t operand_bytes;
 	unsigned char *operand;   /* int8 rows of a tensor without a twin */
-	unsigned char *attention; /* of each worker */
+	unsigned char *attention; /* one piece per worker */
 	struct {
-		int64_t rows, columns; /* of a chunk; of whole panels of the vocabulary */
+		int64_t rows, columns; /* rows of a chunk; columns in whole panels of the vocabulary */
 		float *logits;         /* (rows, columns) */
 	} vocabulary;
 };
 
-/* Pieces of replica->workspace. Attention and the vocabulary's weight gradient use it from its beginning: what lies under
- * `vocabulary` alone outlives a call of theirs. A linear's weight gradient uses what lies behind the first `bytes`. */
+/* Pieces of replica->workspace. Attention and the vocabulary's weight gradient use the workspace from its beginning: only what
+ * is in `vocabulary` survives a call to them. A linear's weight gradient uses what follows the first `bytes`. */
 struct cpu_scratch {
-	size_t bytes;   /* of all but `vocabulary` */
+	size_t bytes;   /* of everything but `vocabulary` */
 	int64_t slices; /* of the longest operand */
 	int64_t tile_floats, row_floats, part_floats;
 	int64_t bits_bytes, blocks_bytes;
-	float *tiles, *rows;   /* one piece of tile_floats, row_floats for each worker */
-	unsigned char *blocks; /* of blocks_bytes: rows laid out for our own products (gemm_rows) */
+	float *tiles, *rows;   /* one piece of tile_floats or row_floats per worker */
+	unsigned char *blocks; /* blocks_bytes per worker: rows packed for our own products (gemm_rows) */
 	uint8_t *bits;
-	float *parts;            /* partial sums: part_floats for each slice */
+	float *parts;            /* partial sums: part_floats per slice */
 	double *range_sums;      /* [RANGE_PARTS] */
-	double *slice_sums;      /* two for each slice */
-	unsigned char *operands; /* rounded to FP8: two of operand_bytes; outlive any call */
+	double *slice_sums;      /* two per slice */
+	unsigned char *operands; /* rounded to FP8: two of operand_bytes; preserved across calls */
 	size_t operand_bytes;
 	struct {
-		int64_t rows;                      /* of a chunk, whole slices */
+		int64_t rows;                      /* of a chunk, in whole slices */
 		float *logits;                     /* (blocks of the vocabulary, rows, VOCABULARY_BLOCK) */
 		void *dlogits;                     /* the same in the activations' type */
 		float *max, *sum;                  /* (blocks, rows) */
 		int32_t *best;                     /* (blocks, rows) */
 		float *lse, *factor, *label_logit; /* (rows) */
 		double *loss, *correct;            /* (rows) */
-	} vocabulary;                              /* in training and evaluation; in inference: */
+	} vocabulary;                              /* for training and evaluation; for inference: */
 	struct inference_scratch inference;
 };
 
-/* backend_functions.gemm_rate: of a product of BERT-base's shape, all threads. */
+/* backend_functions.gemm_rate: for a product of BERT-base's shape, on all threads. */
 double cpu_gemm_rate(struct backend *be);
 /* backend_functions.whole_product. */
 enum status cpu_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs, int64_t inputs,
@@ -99,14 +99,14 @@ static inline int64_t slice_count(int64_t rows)
 	return (rows + ROW_MULTIPLE - 1) / ROW_MULTIPLE;
 }
 
-/* Valid rows of a slice. */
+/* Number of valid rows in a slice. */
 static inline int64_t slice_rows(int64_t rows, int64_t slice)
 {
 	int64_t left = rows - slice * ROW_MULTIPLE;
 	return left < ROW_MULTIPLE ? left : ROW_MULTIPLE;
 }
 
-/* Too large to be in a cache when it is read again: written past them. */
+/* Too large to still be in a cache when it is read again: written past the caches. */
 static inline bool tensor_is_large(const struct tensor *t)
 {
 	return t->rows * t->columns * (int64_t)dtype_bytes(t->dtype) >= (int64_t)4 << 20;
@@ -118,7 +118,7 @@ static inline void *tensor_at(const struct tensor *t, int64_t row, int64_t colum
 	return t->data ? (char *)t->data + (row * t->columns + column) * (int64_t)dtype_bytes(t->dtype) : NULL;
 }
 
-/* Dropout of a slice's rows, with the worker's scratch. */
+/* Dropout for a slice's rows, with the worker's scratch. */
 struct dropout_rows cpu_dropout(const struct replica *r, const struct dropout *dropout, const struct batch *batch,
 				int64_t first_row, int worker);
 
@@ -128,7 +128,7 @@ void cpu_add_parts(struct replica *r, const float *parts, int64_t slices, int64_
 /* Zeroes memory with all workers. */
 void cpu_zero(struct replica *r, void *memory, size_t bytes);
 
-/* The operations of ops.h that are not in attention.h. */
+/* The operations of ops.h, except those in attention.h. */
 void cpu_embed_fwd(struct replica *r, const struct embed_fwd *a);
 void cpu_embed_bwd(struct replica *r, const struct embed_bwd *a);
 void cpu_linear_fwd(struct replica *r, const struct linear_fwd *a);

@@ -1,12 +1,12 @@
 /* The output layer over the vocabulary with softmax cross entropy, and its most probable entries.
  *
- * Predictions are taken in chunks of at most VOCABULARY_ROWS rows. For a chunk:
- *   1. logits, a tile (some slices of rows, block of the vocabulary) a task, with each row's largest logit and sum of
- *      exp within the tile;
- *   2. row by row the log of the sum of exp over all blocks, loss, and dlogits' factor;
+ * Predictions are processed in chunks of at most VOCABULARY_ROWS rows. For each chunk:
+ *   1. logits, one tile (some slices of rows, one block of the vocabulary) per task, with each row's largest logit and sum of
+ *   exp within the tile;
+ *   2. row by row, the log-sum-exp over all blocks, the loss, and the factor of dlogits;
  *   3. dlogits, tile by tile;
- *   4. dx: for some slices and a tile of columns the products of all blocks, summed in order;
- *   5. the table's gradient, a block of the vocabulary after the other. */
+ *   4. dx: for some slices and a tile of columns, the products of all blocks, summed in order;
+ *   5. the table's gradient, one block of the vocabulary at a time. */
 #include <math.h>
 #include <string.h>
 #include "backend/cpu/state.h"
@@ -19,13 +19,14 @@ struct vocabulary_call {
 	const struct weight *table, *bias;
 	struct tensor x; /* rows of the chunk */
 	struct tensor dx;
-	const int32_t *labels; /* of the chunk's first row on */
+	const int32_t *labels; /* from the chunk's first row on */
 	const float *weights;
-	bool keep_logits;    /* else one tile a worker, for the statistics alone */
-	int64_t task_slices; /* of a product */
+	bool keep_logits;    /* false: one tile per worker, for the statistics only */
+	int64_t task_slices; /* per product */
 };
 
-/* Our own products pay for several slices at a time, if enough tasks are left: `tiles` for each run of slices. */
+/* Our own products work best on several slices at a time, if that leaves enough tasks: there are `tiles` of them per run of
+ * slices. */
 static void choose_slices(struct vocabulary_call *call, int64_t tiles)
 {
 	enum { MOST = 3, TASKS = 2 };
@@ -41,7 +42,7 @@ static int64_t slice_runs(const struct vocabulary_call *call)
 	return (slice_count(call->x.rows) + call->task_slices - 1) / call->task_slices;
 }
 
-/* Rows of a run of slices, to whole slices. */
+/* Rows of a run of slices, rounded up to whole slices. */
 static int64_t run_rows(const struct vocabulary_call *call, int64_t run)
 {
 	int64_t left = slice_count(call->x.rows) - run * call->task_slices;
@@ -64,7 +65,7 @@ static int64_t block_offset(const struct vocabulary_call *call, int64_t block, i
 	return block * VOCABULARY_BLOCK * cpu_scratch(call->r)->vocabulary.rows + row * block_columns(call, block);
 }
 
-/* Statistics of one slice's logits, after the bias. */
+/* Statistics of one slice's logits, with the bias added. */
 static void finish_logits(const struct vocabulary_call *call, int64_t slice, int64_t block, float *tile)
 {
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
@@ -105,7 +106,7 @@ static void compute_logits(struct vocabulary_call *call)
 	pool_run(call->r->backend->pool, slice_runs(call) * blocks_of(call), logits_task, call);
 }
 
-/* Log of the sum of exp over all blocks; *out_best: the largest logit's index, lowest first. */
+/* Log-sum-exp over all blocks; *out_best: index of the largest logit, lowest index on ties. */
 static double row_lse(const struct vocabulary_call *call, int64_t row, int32_t *out_best)
 {
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
@@ -275,7 +276,7 @@ struct topk_call {
 	double *probabilities;
 };
 
-/* Insertion into the k best so far; ids come in ascending order, so an equal logit stays behind. */
+/* Inserts each logit into the k best so far; ids come in ascending order, so an equal logit goes after earlier ones. */
 static void topk_slice(void *context, int64_t slice, int worker)
 {
 	(void)worker;

@@ -49,13 +49,13 @@ static size_t packing_bytes(const struct packing *p)
 	return (size_t)(p->n_blocks * p->k_blocks) * p->block_bytes;
 }
 
-/* Lays out the copies of a weight (O,I) behind the struct; returns the bytes of all. */
+/* Lays out the copies of a weight (O,I) after the struct; returns the total in bytes. */
 static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, enum dtype dtype, const struct weight *weight)
 {
 	int64_t outputs = weight->master.rows, inputs = weight->master.columns;
 	bool is_vocabulary = weight->use == WEIGHT_TIED;
 	int64_t outputs_block = outputs < VOCABULARY_BLOCK ? outputs : VOCABULARY_BLOCK;
-	/* Our own products stream through a whole weight. */
+	/* Our own products stream through the whole weight. */
 	bool whole = !is_vocabulary && cpu_gemm_kernels(dtype)->multiply_panel;
 	*copy = (struct weight_copy){
 		.forward = {.n = outputs,
@@ -98,7 +98,7 @@ size_t cpu_weight_copy_bytes(struct backend *be, const struct weight *weight)
 {
 	struct weight_copy copy;
 	size_t bytes = is_multiplied(weight) ? copy_describe(&copy, be->state, be->dtype, weight) : 0;
-	/* Behind it the master as FP8 has it, which is what is packed. */
+	/* In FP8 the rounded master follows; the copies are packed from it. */
 	return bytes + (weight_in_fp8(be, weight) ? master_elements(weight) * sizeof(float) : 0);
 }
 
@@ -117,7 +117,7 @@ static unsigned char *block_of(const struct packing *p, int64_t i, int64_t j)
 	return (unsigned char *)(uintptr_t)packing_block(p, i, j);
 }
 
-/* The form of block (i, j): see onednn.h. */
+/* The layout of block (i, j): see onednn.h. */
 static struct product_layout layout_of(const struct packing *p, int64_t i, int64_t j)
 {
 	if (p->own)
@@ -125,7 +125,7 @@ static struct product_layout layout_of(const struct packing *p, int64_t i, int64
 	return product_layout(product_of(p, i, j));
 }
 
-/* Panels of a block along n at most; 0 if the form of any block is not known. */
+/* Maximum number of panels per block along n; 0 if the layout of any block is unknown. */
 static int64_t panels_of_block(const struct packing *p)
 {
 	int64_t most = 0;
@@ -147,8 +147,8 @@ struct refresh_call {
 	const struct weight *weight;
 };
 
-/* Rows [first, first + rows) of the master, which are columns n of the forward copy and rows k of the dgrad copy: both
- * are packed while the rows are in the cache. The forward copy's panels cut the rows. */
+/* Packs rows [first, first + rows) of the master, which are columns n of the forward copy and rows k of the dgrad copy: both
+ * are packed while the rows are in the cache. The forward copy's panels determine how the rows are divided. */
 static void refresh_panel(void *context, int64_t index, int worker)
 {
 	(void)worker;
@@ -192,7 +192,7 @@ static void refresh_panel(void *context, int64_t index, int worker)
 	}
 }
 
-/* Any block of either copy, in whatever form oneDNN wants it. */
+/* Packs one block of either copy, in whatever layout oneDNN uses. */
 static void refresh_block(void *context, int64_t index, int worker)
 {
 	const struct refresh_call *call = context;

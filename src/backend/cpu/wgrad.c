@@ -1,13 +1,13 @@
 /* dw = dy' x in two passes over the pool:
- *   1. dy and x are laid into blocks (gemm.h), 32 tokens a task: dy's columns become rows, both get the token
- * as their inner dimension. Each panel of 32 columns is laid out once, whoever needs it later.
- *   2. each task multiplies one rectangle of dw, in runs of tokens whose panels fit the caches, into sums that stay in
- * L2; then they are stored or added to dw.
- * Tokens are taken in chunks, which bounds the workspace. A sum always takes the same order: runs, one after
- * the other. So the rectangles' size may depend on the number of threads.
+ *   1. dy and x are packed into blocks (gemm.h), 32 tokens per task: dy's columns become rows, and the token becomes the inner
+ *   dimension of both. Each panel of 32 columns is packed once, however many tasks need it later.
+ *   2. each task multiplies one rectangle of dw, in runs of tokens whose panels fit into the caches, into sums that stay in
+ *   L2; then the sums are stored or added to dw.
+ * Tokens are taken in chunks, which bounds the workspace. A sum is always taken in the same order: run after run. The size of
+ * the rectangles may therefore depend on the number of threads.
  *
- * Tasks that lay out their own operands would save the way through L3 (and did, by 5 %, where dy is narrow),
- * but reading 32 columns of a wide dy, a cache line of each row, cost more than that (25 % at 3072).
+ * Letting tasks pack their own operands would save the way through L3 (by 5 %, where dy is narrow), but reading 32 columns of
+ * a wide dy, one cache line per row, cost more than that (25 % at 3072).
  */
 #include "backend/cpu/wgrad.h"
 
@@ -18,16 +18,16 @@
 
 enum {
 	PANEL = GEMM_BLOCK,
-	/* Blocks along the tokens in a run: dy's panel (32 KiB) stays in L1 while it meets x's, which come
-	   from L2. */
+	/* Blocks along the tokens in a run: dy's panel (32 KiB) stays in L1 while it is multiplied by x's panels, which come
+	 * from L2. */
 	RUN_BF16 = 16,
 	RUN_F32 = 4,
 	/* The largest rectangle, in panels of outputs and of inputs. Its sums (576 KiB) and two runs of x's panels (2 x 384
-	   KiB) fit into L2; panels come from farther away and serve the more products the larger it is. */
+	 * KiB) fit into L2; the larger the rectangle, the more products each panel serves that is loaded from farther away. */
 	TASK_PANELS = 12,
 };
 
-/* Tokens between two rounds of packing: as many as give 32 MiB of blocks, but a few runs at least. */
+/* Tokens between two rounds of packing: as many as make 32 MiB of blocks, but at least CHUNK_LEAST. */
 #define CHUNK_BYTES ((int64_t)32 << 20)
 enum { CHUNK_LEAST = 512 };
 
@@ -41,15 +41,15 @@ static int64_t parts(int64_t whole, int64_t part)
 	return (whole + part - 1) / part;
 }
 
-/* Where one chunk's blocks lie. Panels are one block longer than the chunk: a power of two between them would
- * put all panels into the same few sets of the caches. */
+/* The layout of one chunk's blocks. Panels are one block longer than the chunk: with a power of two as distance, all panels
+ * would map to the same few cache sets. */
 struct layout {
 	int64_t chunk; /* tokens */
 	int64_t output_panels, input_panels;
 	int64_t panel_bytes;
 	char *left, *right;  /* dy' and x */
-	float *partial_sums; /* (chunk / PANEL, O): column sums of 32 rows each */
-	float *sums;         /* of each thread's rectangle: TASK_PANELS^2 plain blocks */
+	float *partial_sums; /* (chunk / PANEL, O): column sums over 32 rows each */
+	float *sums;         /* each thread's rectangle: TASK_PANELS^2 plain blocks */
 };
 
 enum { BLOCK_FLOATS = PANEL * PANEL, TASK_FLOATS = TASK_PANELS * TASK_PANELS * BLOCK_FLOATS };
@@ -85,7 +85,7 @@ struct job {
 	const struct gemm_kernels *kernels;
 	struct layout layout;
 	int64_t first, rows;               /* this chunk's tokens */
-	int64_t task_outputs, task_inputs; /* panels in a rectangle of the second pass */
+	int64_t task_outputs, task_inputs; /* panels per rectangle of the second pass */
 	bool overwrite;                    /* this chunk is the first of an overwritten gradient */
 };
 
@@ -94,7 +94,7 @@ static const void *row_of(struct tensor t, int64_t row)
 	return (const char *)t.data + (size_t)(row * t.columns) * dtype_bytes(t.dtype);
 }
 
-/* Columns of 32 tokens of dy, from multiples of 32 on. */
+/* Packs columns of 32 tokens of dy; `column` is a multiple of 32. */
 static void pack_dy(const struct job *job, int64_t step, int64_t column, int64_t columns)
 {
 	const struct layout *l = &job->layout;
@@ -134,8 +134,8 @@ struct rectangle {
 	float *sums;                            /* (outputs, inputs) blocks */
 };
 
-/* One run of tokens, one row of the rectangle's blocks after the other: dy's panel stays in L1. Meanwhile the next
- * row's comes into L2, and one of the next run's panels of x. */
+/* Multiplies one run of tokens, one block row of the rectangle at a time, so that dy's panel stays in L1. Meanwhile the next
+ * row's panel is prefetched into L2, and one of x's panels for the next run. */
 static void multiply_run(const struct job *job, const struct rectangle *rect, int64_t step, int64_t run, int64_t next)
 {
 	const struct layout *l = &job->layout;
@@ -202,8 +202,8 @@ static void multiply_task(void *context, int64_t index, int worker)
 	job->kernels->end();
 }
 
-/* Cuts dw into equal rectangles: large ones reuse their panels more often, two a thread even out uneven
- * progress. */
+/* Divides dw into equal rectangles: large ones reuse their panels more often; at least two per thread, if possible, to balance
+ * the load. */
 static int64_t choose_rectangles(struct job *job, int threads)
 {
 	int64_t rows = parts(job->layout.output_panels, TASK_PANELS), columns = parts(job->layout.input_panels, TASK_PANELS);

@@ -1,12 +1,12 @@
-/* Attention: which kernels serve a call.
+/* Attention: which kernels handle a call.
  *
- *   forward    matrix kernel for bf16 and f16 with heads of 32, 64 or 128 columns, else the general one
- *   backward   as long as a block can hold all queries' gradients of a head: one block for each head of each sequence;
- *              for longer sequences two kernels, the second computing scores again; else the general ones
+ *   forward    the matrix kernel for bf16 and f16 with heads of 32, 64 or 128 columns, else the general one
+ *   backward   if a block can hold the gradients of all queries of a head: one block for each head of each sequence; for
+ *   longer sequences two kernels, the second of which recomputes scores; else the general ones
  *
- * or cuDNN, for all of it, if it was asked for. The choice depends on type, head size, longest sequence and the GPU's shared
- * memory alone. With dropout the matrix kernels' forward leaves what it keeps in lse's twin, where backward reads it. Bias
- * gradients are column sums of each sequence, added in the order of the sequences. */
+ * or cuDNN for everything, if it was requested. The choice depends only on type, head size, longest sequence and the GPU's
+ * shared memory. With dropout, the matrix kernels' forward saves its mask in lse's twin for backward. Bias gradients are
+ * column sums of each sequence, added in sequence order. */
 #include "backend/cuda/attention_cudnn.h"
 
 #include <math.h>

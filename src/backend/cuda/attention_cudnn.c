@@ -6,18 +6,18 @@
 #include "backend/cuda/cudnn_graph.h"
 #include "base/log.h"
 
-/* Forward with and without dropout, backward; and of another shape, should there be one. */
+/* Forward with and without dropout, and backward, with room for further shapes. */
 #define PLANS 8
-/* Bytes of backward's workspace beside its scores. */
+/* Bytes of backward's workspace in addition to its scores. */
 #define WORKSPACE_MORE ((size_t)4 << 20)
-/* Sequences of the trial that counts what dropout keeps. */
+/* Sequences in the trial that measures the dropout rate. */
 #define TRIAL_SEQUENCES 4
 
 struct shaped_plan {
 	struct cudnn_attention attention;
 	struct cudnn_plan plan;
-	void *workspace;                                        /* where the replica's scratch is too small */
-	float score_scale, minus_infinity, dropout_scale, kept; /* what the graph's scalars point to */
+	void *workspace;                                        /* allocated if the replica's scratch is too small */
+	float score_scale, minus_infinity, dropout_scale, kept; /* the graph's scalars point here */
 };
 
 struct attention_cudnn {
@@ -96,7 +96,7 @@ void attention_cudnn_library(struct library_list *list)
 		cudnn_library_close(&library);
 }
 
-/* Whole blocks of queries and keys. */
+/* Rounds up to whole blocks of queries and keys. */
 static int64_t round_longest(int32_t longest)
 {
 	return round_up(longest, 128);
@@ -125,7 +125,7 @@ void attention_cudnn_lay_out(const struct shape_limits *limits, struct cudnn_scr
 	out->workspace = arena_take(arena, out->workspace_bytes);
 }
 
-/* Kept until synchronize; what follows is not computed. */
+/* Keeps the error until synchronize; everything after it is skipped. */
 static void fail_with(struct attention_cudnn *cudnn, enum status status)
 {
 	if (cudnn->state->refused == OK) {
@@ -136,20 +136,20 @@ static void fail_with(struct attention_cudnn *cudnn, enum status status)
 
 static void set_scalars(const struct shaped_plan *shaped, void *tensors[CUDNN_TENSORS])
 {
-	/* Which cuDNN only reads. */
+	/* cuDNN only reads them. */
 	tensors[CUDNN_SCORE_SCALE] = (void *)(uintptr_t)&shaped->score_scale;
 	tensors[CUDNN_MINUS_INFINITY] = (void *)(uintptr_t)&shaped->minus_infinity;
 	tensors[CUDNN_DROPOUT_SCALE] = (void *)(uintptr_t)&shaped->dropout_scale;
 	tensors[CUDNN_KEPT] = (void *)(uintptr_t)&shaped->kept;
 }
 
-/* ---- What dropout keeps ---- */
+/* ---- The dropout rate ---- */
 
-/* A forward pass of a few whole sequences whose keys are all alike and whose values are 1: an output is the share of keys that
- * were kept, times dropout's scale. */
+/* A forward pass of a few whole sequences whose keys are all equal and whose values are 1: each output is the share of keys
+ * that were kept, times dropout's scale. */
 struct trial {
 	int64_t tokens, hidden;
-	void *memory; /* of the device: what follows */
+	void *memory; /* in device memory; contains the following arrays */
 	int32_t *numbers;
 	int64_t *seed;
 	uint16_t *qkv, *y;
@@ -169,7 +169,7 @@ static size_t trial_lay_out(struct trial *t, const struct cudnn_attention *a, vo
 	return arena.used;
 }
 
-/* What the device's block holds at first, laid out in the host's: lengths, offsets, a seed; zeros, and values of 1. */
+/* Fills the host's copy with the initial contents of the device's block: lengths, offsets, a seed; zeros, and values of 1. */
 static void trial_fill(const struct trial *t, const struct cudnn_attention *a)
 {
 	int64_t each = a->sequences + 1;
@@ -188,7 +188,7 @@ static void trial_fill(const struct trial *t, const struct cudnn_attention *a)
 
 static double wide(uint16_t bits, enum dtype dtype)
 {
-	if (dtype == DTYPE_F16) /* 0 to 2: normal numbers */
+	if (dtype == DTYPE_F16) /* range 0 to 2: normal numbers only */
 		return bits == 0 ? 0 : ldexp(1024 + (bits & 1023), (bits >> 10) - 25);
 	uint32_t word = (uint32_t)bits << 16;
 	float number;
@@ -196,7 +196,8 @@ static double wide(uint16_t bits, enum dtype dtype)
 	return number;
 }
 
-/* Others have seen kernels of cuDNN whose dropout knows sixteenths only: a run must not train with 0.125 in the place of 0.1. */
+/* Some cuDNN kernels have been reported to round dropout to sixteenths: a run must not silently train with 0.125 instead of
+ * 0.1. */
 static enum status check_dropout(struct attention_cudnn *cudnn, const struct shaped_plan *shaped)
 {
 	const struct cudnn_attention *a = &shaped->attention;
@@ -290,7 +291,7 @@ static struct shaped_plan *find_plan(struct attention_cudnn *cudnn, const struct
 		.dropout_scale = (float)(1 / (1 - attention->dropout)),
 		.kept = (float)(1 - attention->dropout),
 	};
-	memcpy(&made.attention, attention, sizeof(*attention)); /* with the bytes between its members */
+	memcpy(&made.attention, attention, sizeof(*attention)); /* including padding bytes */
 	enum status status = make_plan(cudnn, &made, workspace_bytes);
 	if (status != OK) {
 		struct error error = *error_last();
@@ -304,7 +305,7 @@ static struct shaped_plan *find_plan(struct attention_cudnn *cudnn, const struct
 	return &cudnn->plans[cudnn->plan_count++];
 }
 
-/* What both directions share: the batch's numbers, the plan, and the tensors that both have. */
+/* Common to both directions: the batch's numbers, the plan, and the shared tensors. */
 static struct shaped_plan *prepare(const struct replica *r, const struct batch *batch, const struct dropout *dropout,
 				   int32_t heads, const struct tensor *qkv, bool backward, bool saves,
 				   void *tensors[CUDNN_TENSORS])

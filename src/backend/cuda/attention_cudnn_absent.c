@@ -1,4 +1,4 @@
-/* A build without cuDNN, and that on the emulated device. */
+/* Stub for builds without cuDNN, and for the emulated device. */
 #include "backend/cuda/attention_cudnn.h"
 
 enum status attention_cudnn_open(struct attention_cudnn **out, struct cuda_state *state, enum dtype dtype)

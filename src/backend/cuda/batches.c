@@ -1,11 +1,11 @@
-/* The way of a batch to the device: filled up to a shape that comes again, through pinned memory, in the order of the stream. */
+/* Transfers a batch to the device: padded to a recurring shape, through pinned memory, in stream order. */
 #include "backend/cuda/state.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "backend/cuda/fill.h"
 
-/* The same for the labels of one head. */
+/* Lays out the label arrays of one head. */
 static void labels_lay_out(struct batch_labels *labels, struct arena *arena, const struct label_capacity *capacity)
 {
 	size_t items = (size_t)round_up(capacity->count, ROW_MULTIPLE) * 4, numbers = items * (size_t)capacity->width;
@@ -17,8 +17,8 @@ static void labels_lay_out(struct batch_labels *labels, struct arena *arena, con
 	labels->classes = capacity->width > 0 && !capacity->values ? arena_take(arena, numbers) : NULL;
 }
 
-/* Points the arrays of `batch`, all of elements of four bytes, into a block at `base`; returns its bytes. With base NULL it
- * measures. */
+/* Points the arrays of `batch`, whose elements all have four bytes, into a block at `base`; returns its size in bytes. With
+ * base NULL it only measures. */
 static size_t batch_lay_out(struct batch *batch, void *base, const struct batch_capacity *capacity)
 {
 	struct arena arena = {.base = base, .capacity = SIZE_MAX};
@@ -83,13 +83,13 @@ void cuda_batches_release(struct replica *replica)
 	cuda_release(replica->backend, state->batch);
 }
 
-/* The numbers of `count` sequences, longest first: what works on whole sequences then ends with the short ones, and no
- * processor is left alone with a long one. */
+/* Sorts the numbers of `count` sequences, longest first: kernels that process whole sequences then end with the short ones, so
+ * no multiprocessor is left alone with a long one. */
 static void sort_by_length(int32_t *order, const int32_t *starts, int32_t count)
 {
 	for (int32_t i = 0; i < count; i++)
 		order[i] = i;
-	/* Shell's sort: nothing is allocated here. */
+	/* Shell sort, which allocates nothing. */
 	for (int32_t gap = count / 2; gap > 0; gap /= 2) {
 		for (int32_t i = gap; i < count; i++) {
 			int32_t own = order[i], length = starts[own + 1] - starts[own], at = i;
@@ -117,7 +117,7 @@ static void copy_arrays(const struct copied_array *arrays, size_t count)
 			memcpy(arrays[i].to, arrays[i].from, arrays[i].elements * 4);
 }
 
-/* Copies the arrays that are there. */
+/* Copies those arrays that are present. */
 static void copy_batch(const struct batch *to, const struct batch *from)
 {
 	size_t t = (size_t)from->token_count, b = (size_t)from->sequence_count, e = (size_t)from->example_count;
@@ -152,15 +152,15 @@ void cuda_batches_clear_next(struct replica *replica)
 	if (next->cleared)
 		return;
 	if (cudaEventQuery(next->copied) != cudaSuccess) {
-		cudaGetLastError(); /* it is none */
+		cudaGetLastError(); /* clears cudaErrorNotReady, which is not a failure */
 		return;
 	}
 	memset(next->memory, 0, own->batch_bytes);
 	next->cleared = true;
 }
 
-/* Into pinned memory, of which two blocks take turns, so that the host works on the next batch while this one waits; from
- * there, in the order of the stream, to the one place where operations read: a recorded graph knows no other. */
+/* Copies into pinned memory, where two blocks alternate, so that the host can prepare the next batch while this one waits;
+ * then, in stream order, to the one place where operations read it: a recorded graph always reads the same addresses. */
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device)
 {
 	struct cuda_state *state = cuda_state(replica);
@@ -183,7 +183,7 @@ void cuda_upload(struct replica *replica, const struct batch *host, struct batch
 	if (host->starts)
 		sort_by_length(filled.length_order, filled.starts, filled.sequence_count);
 	for (int32_t i = filled.sequence_count; i < own->room.sequences; i++)
-		filled.length_order[i] = i; /* empty */
+		filled.length_order[i] = i; /* empty sequences */
 
 	*device = filled;
 	batch_lay_out(device, own->batch, &own->room);

@@ -2,10 +2,10 @@
 
 #include "base/shared_library.h"
 
-/* The file and the package carry the major version of the headers. */
+/* The names of file and package contain the headers' major version. */
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
-#ifndef CUBLASLT_FILE /* the emulated device's */
+#ifndef CUBLASLT_FILE /* defined for the emulated device */
 #define CUBLASLT_FILE "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
 #endif
 

@@ -1,11 +1,11 @@
-/* cuBLASLt's functions that we call: the library is loaded when a device is opened, not when the program starts. */
+/* The cuBLASLt functions that we call: the library is loaded when a device is opened, not when the program starts. */
 #ifndef BACKEND_CUDA_CUBLASLT_H
 #define BACKEND_CUDA_CUBLASLT_H
 
 #include <cublasLt.h>
 #include "base/error.h"
 
-/* Each as cublasLt.h declares it. */
+/* Each with the type declared in cublasLt.h. */
 struct cublaslt {
 	__typeof__(cublasLtCreate) *create;
 	__typeof__(cublasLtDestroy) *destroy;
@@ -23,7 +23,8 @@ struct cublaslt {
 	__typeof__(cublasLtMatmul) *multiply;
 };
 
-/* Loads it for as long as the process lives: the library has threads and handlers of its own. ERR_RESOURCE: it is not here. */
+/* Loads it for the lifetime of the process, because the library has threads and handlers of its own. ERR_RESOURCE: it was not
+ * found. */
 MUST_USE enum status cublaslt_load(struct cublaslt *out);
 
 #endif

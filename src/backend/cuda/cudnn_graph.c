@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/shared_library.h"
 
-/* From here on attention of packed rows is one engine, forward and backward. */
+/* From this version on, attention of packed rows is a single engine, both forward and backward. */
 #define OLDEST_VERSION 91100
 
 /* ---- The library ---- */
@@ -59,7 +59,7 @@ enum status cudnn_library_open(struct cudnn_library *out)
 
 typedef cudnnBackendDescriptor_t descriptor;
 
-/* Remembers the first call that failed; after it nothing is done. */
+/* Records the first call that failed; subsequent calls do nothing. */
 static bool check(struct cudnn_plan *plan, cudnnStatus_t status, const char *call)
 {
 	if (status != CUDNN_STATUS_SUCCESS && plan->failed == CUDNN_STATUS_SUCCESS) {
@@ -105,7 +105,7 @@ struct form {
 	int64_t sizes[4], strides[4];
 };
 
-/* Rows one after the other. */
+/* Contiguous rows. */
 static struct form dense(int64_t a, int64_t b, int64_t c, int64_t d)
 {
 	return (struct form){{a, b, c, d}, {b * c * d, c * d, d, 1}};
@@ -132,7 +132,7 @@ static descriptor tensor(struct cudnn_plan *plan, int64_t id, cudnnDataType_t ty
 	return d;
 }
 
-/* What one operation leaves for the next, never in memory. */
+/* A virtual tensor, passed from one operation to the next and never stored in memory. */
 static descriptor between(struct cudnn_plan *plan, cudnnDataType_t type, struct form form)
 {
 	return tensor(plan, CUDNN_TENSORS + plan->made_count, type, form, false, NULL);
@@ -157,7 +157,7 @@ static void add_operation(struct cudnn_plan *plan, descriptor operation, const c
 	plan->operations[plan->operation_count++] = operation;
 }
 
-/* y = mode(x [, b [, t]]); `axis` counts along for CUDNN_POINTWISE_GEN_INDEX. */
+/* y = mode(x [, b [, t]]); `axis` is the counted dimension of CUDNN_POINTWISE_GEN_INDEX. */
 struct pointwise {
 	cudnnPointwiseMode_t mode;
 	descriptor x, b, t, y;
@@ -185,7 +185,7 @@ static void pointwise(struct cudnn_plan *plan, const struct pointwise *p)
 	add_operation(plan, operation, p->what);
 }
 
-/* The same of two tensors, in fp32, into a new one that has the form of x's. */
+/* The same for up to two tensors, in fp32, into a new tensor of the given form. */
 static descriptor combine(struct cudnn_plan *plan, cudnnPointwiseMode_t mode, descriptor x, descriptor b, struct form form,
 			  const char *what)
 {
@@ -210,7 +210,7 @@ static descriptor reduce(struct cudnn_plan *plan, cudnnReduceTensorOp_t mode, de
 	return y;
 }
 
-/* c = a b; of each sequence only the first m rows, n columns, k terms, where these are given. */
+/* c = a b; only the first m rows, n columns and k terms of each sequence, if these are given. */
 static void product(struct cudnn_plan *plan, descriptor a, descriptor b, descriptor c, descriptor m, descriptor n, descriptor k,
 		    const char *what)
 {
@@ -242,7 +242,7 @@ static void reshape(struct cudnn_plan *plan, descriptor x, descriptor y, const c
 	add_operation(plan, operation, what);
 }
 
-/* 1 with probability `kept`, else 0: cuDNN's own stream of the seed and offset. */
+/* 1 with probability `kept`, else 0, from cuDNN's own random stream for the seed and offset. */
 static descriptor random_mask(struct cudnn_plan *plan, double kept, struct form form)
 {
 	cudnnRngDistribution_t bernoulli = CUDNN_RNG_DISTRIBUTION_BERNOULLI;
@@ -263,7 +263,7 @@ static descriptor random_mask(struct cudnn_plan *plan, double kept, struct form 
 
 /* ---- Attention ---- */
 
-/* The tensors of memory, and forms of those between. */
+/* The tensors in memory, and the forms of virtual ones. */
 struct parts {
 	const struct cudnn_attention *attention;
 	cudnnDataType_t type;
@@ -299,7 +299,7 @@ static descriptor of_qkv(struct cudnn_plan *plan, const struct parts *p, enum cu
 	return tensor(plan, id, p->type, form, false, p->offsets_qkv);
 }
 
-/* A number a head and token, the heads of a token side by side: the log-sum-exp, and rows of dy y. */
+/* One number per head and token, with the heads of a token side by side: the log-sum-exp, and row sums of dy y. */
 static descriptor of_rows(struct cudnn_plan *plan, const struct parts *p, enum cudnn_tensor id)
 {
 	int64_t h = p->attention->heads, s = p->attention->longest;
@@ -315,7 +315,7 @@ static descriptor scaled_scores(struct cudnn_plan *plan, const struct parts *p, 
 	return combine(plan, CUDNN_POINTWISE_MUL, raw, p->score_scale, p->square, "the scores' scale");
 }
 
-/* Minus infinity where there is no query or no key. */
+/* Sets scores to minus infinity outside the sequence's queries and keys. */
 static descriptor mask_scores(struct cudnn_plan *plan, const struct parts *p, descriptor scores)
 {
 	descriptor inside[2];
@@ -360,7 +360,7 @@ static void forward_graph(struct cudnn_plan *plan, const struct cudnn_attention 
 	descriptor lse = a->saves ? of_rows(plan, &p, CUDNN_LSE) : between(plan, CUDNN_DATA_FLOAT, p.column);
 	pointwise(plan,
 		  &(struct pointwise){.mode = CUDNN_POINTWISE_ADD, .x = most, .b = log_sum, .y = lse, .what = "log-sum-exp"});
-	/* The last of these is what the product takes, in 16 bits. */
+	/* The last of these tensors is the operand of the product, in 16 bits. */
 	descriptor probabilities = between(plan, a->dropout > 0 ? CUDNN_DATA_FLOAT : p.type, p.square);
 	pointwise(plan, &(struct pointwise){
 				.mode = CUDNN_POINTWISE_DIV, .x = powers, .b = sum, .y = probabilities, .what = "probabilities"});
@@ -389,7 +389,7 @@ static void backward_graph(struct cudnn_plan *plan, const struct cudnn_attention
 	descriptor dy = tensor(plan, CUDNN_DO, p.type, p.narrow, false, p.offsets_o);
 	bool drops = a->dropout > 0;
 
-	/* Rows of dy y, which softmax's gradient subtracts; dropout's scale is taken off them, since it comes on later. */
+	/* Row sums of dy y, which softmax's gradient subtracts; without dropout's scale, which is applied later. */
 	descriptor dy_y = combine(plan, CUDNN_POINTWISE_MUL, dy, y, dense(b, h, s, a->head_size), "dy y");
 	descriptor rows = reduce(plan, CUDNN_REDUCE_TENSOR_ADD, dy_y, p.column, "rows of dy y");
 	descriptor row_sums = of_rows(plan, &p, CUDNN_ROW_SUMS);
@@ -399,7 +399,7 @@ static void backward_graph(struct cudnn_plan *plan, const struct cudnn_attention
 					    .y = row_sums,
 					    .what = "rows of dy y"});
 
-	/* The log-sum-exp comes off before the mask, which therefore hides what it is beyond a sequence. */
+	/* The log-sum-exp is subtracted before masking, so that the mask hides its values beyond the end of a sequence. */
 	descriptor scores = scaled_scores(plan, &p, q, k);
 	descriptor below =
 		combine(plan, CUDNN_POINTWISE_SUB, scores, of_rows(plan, &p, CUDNN_LSE), p.square, "scores below log-sum-exp");
@@ -428,8 +428,8 @@ static void backward_graph(struct cudnn_plan *plan, const struct cudnn_attention
 	reshape(plan, ds, ds_turned, "ds'");
 	product(plan, ds_turned, q, of_qkv(plan, &p, CUDNN_DK, p.packed), p.lengths_k, NULL, p.lengths_q, "ds' q");
 
-	/* Written by the product itself: the engine then keeps ds in its workspace and adds up in order. Sums in fp32 beside it
-	 * are added to in whatever order blocks end. */
+	/* The product writes dq itself: the engine then keeps ds in its workspace and adds in a fixed order. Separate fp32
+	 * sums would be added in whatever order blocks finish. */
 	descriptor k_turned = tensor(plan, CUDNN_TENSORS + plan->made_count, p.type, p.packed, false, p.offsets_qkv);
 	reshape(plan, k, k_turned, "k''");
 	product(plan, ds, k_turned, of_qkv(plan, &p, CUDNN_DQ, p.packed), p.lengths_q, NULL, p.lengths_k, "ds k");
@@ -480,7 +480,7 @@ static int64_t find_engines(struct cudnn_plan *plan, descriptor properties, desc
 	return plan->failed == CUDNN_STATUS_SUCCESS ? count : 0;
 }
 
-/* The first of the engines that gives a plan. */
+/* Makes the plan with the first engine that supports it. */
 static void make_plan(struct cudnn_plan *plan, cudnnHandle_t handle, descriptor properties, descriptor *engines, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++) {

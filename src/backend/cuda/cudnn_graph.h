@@ -1,5 +1,5 @@
-/* Attention as cuDNN's graphs of operations, through its C API: descriptors are made, linked and finalised here, and turned
- * into execution plans. Needs no device but for the plan's last step, so that a test can build all of it (docs/cuda.md). */
+/* Attention as cuDNN operation graphs, through its C API: descriptors are made, linked and finalized here, and turned into
+ * execution plans. Only a plan's last step needs a device, so a test can build everything else (docs/cuda.md). */
 #ifndef BACKEND_CUDA_CUDNN_GRAPH_H
 #define BACKEND_CUDA_CUDNN_GRAPH_H
 
@@ -9,7 +9,7 @@
 #include "backend/tensor.h"
 #include "base/error.h"
 
-/* The library's functions that we call: it is loaded when it is asked for, not before. */
+/* The library functions that we call; the library is loaded on demand. */
 struct cudnn_library {
 	void *handle;
 	size_t (*version)(void);
@@ -28,24 +28,24 @@ struct cudnn_library {
 	cudnnStatus_t (*execute)(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack);
 };
 
-/* libcudnn.so.9 of the library path. ERR_RESOURCE: it is not there, or too old. */
+/* Loads libcudnn.so.9 from the library path. ERR_RESOURCE: it was not found, or is too old. */
 MUST_USE enum status cudnn_library_open(struct cudnn_library *out);
 void cudnn_library_close(struct cudnn_library *library);
 /* "cuDNN 9.19.0" */
 void cudnn_library_name(const struct cudnn_library *library, char out[24]);
 
-/* Packed rows of `sequences` sequences (the last may be empty) of up to `longest` tokens, every head `head_size` wide;
+/* Packed rows of `sequences` sequences (trailing ones may be empty) of up to `longest` tokens, every head `head_size` wide;
  * queries, keys and values interleaved in rows of 3 * heads * head_size. */
 struct cudnn_attention {
 	enum dtype dtype; /* BF16 or F16 */
 	int64_t sequences, heads, longest, head_size;
 	double dropout;
 	bool backward;
-	bool saves; /* forward: the log-sum-exp is written */
+	bool saves; /* forward: the log-sum-exp is stored */
 };
 
-/* What an execution gives: the tensors' numbers. Offsets are int32 (sequences + 1), in elements; lengths int32 (sequences);
- * the log-sum-exp fp32, heads side by side for each token; seed and offset int64 of the device; scalars fp32 of the host. */
+/* The tensors of an execution, by number. Offsets are int32 (sequences + 1), in elements; lengths int32 (sequences); the
+ * log-sum-exp fp32, heads side by side for each token; seed and offset int64 in device memory; scalars fp32 in host memory. */
 enum cudnn_tensor {
 	CUDNN_Q = 1,
 	CUDNN_K,
@@ -63,7 +63,7 @@ enum cudnn_tensor {
 	CUDNN_OFFSETS_LSE,
 	CUDNN_SEED,
 	CUDNN_OFFSET,
-	CUDNN_ROW_SUMS,    /* backward's own: laid out as the log-sum-exp */
+	CUDNN_ROW_SUMS,    /* scratch of backward, laid out like the log-sum-exp */
 	CUDNN_SCORE_SCALE, /* 1 / sqrt(head_size) */
 	CUDNN_MINUS_INFINITY,
 	CUDNN_DROPOUT_SCALE, /* 1 / (1 - p) */
@@ -75,24 +75,24 @@ enum cudnn_tensor {
 #define CUDNN_DESCRIPTORS 192
 struct cudnn_plan {
 	const struct cudnn_library *library;
-	cudnnBackendDescriptor_t made[CUDNN_DESCRIPTORS]; /* all, to be released */
+	cudnnBackendDescriptor_t made[CUDNN_DESCRIPTORS]; /* all of them, for release */
 	int made_count, operation_count;
 	cudnnBackendDescriptor_t operations[40], graph, plan;
-	bool uses[CUDNN_TENSORS]; /* an execution must give them */
+	bool uses[CUDNN_TENSORS]; /* tensors that an execution must be given */
 	int64_t workspace;
 	cudnnStatus_t failed;
 	const char *failed_at;
 };
 
-/* How far a plan is made: the graph finalised, an engine found for it, ready to run. */
+/* How far a plan has been made: the graph finalized, an engine found for it, ready to run. */
 enum cudnn_stage { CUDNN_GRAPH_MADE, CUDNN_ENGINE_FOUND, CUDNN_READY };
-/* Makes the plan as far as `stage`: on the device of `handle`, or, where that is NULL, for the device that the JSON object
- * describes. ERR_RESOURCE says what cuDNN refused. cudnn_plan_release in any case. */
+/* Makes the plan up to `stage`: on the device of `handle` or, if that is NULL, for the device that the JSON object describes.
+ * ERR_RESOURCE says what cuDNN refused. Call cudnn_plan_release in either case. */
 MUST_USE enum status cudnn_plan_make(struct cudnn_plan *plan, const struct cudnn_library *library,
 				     const struct cudnn_attention *attention, cudnnHandle_t handle, const char *device,
 				     enum cudnn_stage stage);
 void cudnn_plan_release(struct cudnn_plan *plan);
-/* Queues it on the handle's stream; tensors[] by enum cudnn_tensor, scalars by their addresses. */
+/* Queues the plan on the handle's stream; tensors[] is indexed by enum cudnn_tensor, scalars are passed by address. */
 MUST_USE cudnnStatus_t cudnn_plan_run(const struct cudnn_plan *plan, cudnnHandle_t handle, void *const tensors[CUDNN_TENSORS],
 				      void *workspace);
 

@@ -1,4 +1,4 @@
-/* Opening the device, and replicas. */
+/* Opens the device, and creates replicas. */
 #include "backend/cuda/cuda.h"
 
 #include <stdio.h>
@@ -10,10 +10,10 @@
 #include "backend/cuda/graphs.h"
 #include "backend/dropout.h"
 
-/* Oldest that kernels are built for. */
+/* Oldest compute capability that kernels are built for. */
 #define OLDEST_MAJOR 7
 #define OLDEST_MINOR 5
-/* Oldest that has FP8's products, times ten. */
+/* Oldest compute capability with FP8 products, times ten. */
 #define OLDEST_FP8 89
 
 static enum status cuda_synchronize(struct replica *replica)
@@ -45,7 +45,7 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Enough of them that positions and parts together are some 2,000. */
+/* Enough parts that positions times parts is about 2,000. */
 int32_t cuda_position_parts(int32_t sequences, int32_t longest)
 {
 	int32_t parts = longest > 0 ? 2048 / longest : 1;
@@ -53,20 +53,20 @@ int32_t cuda_position_parts(int32_t sequences, int32_t longest)
 	return parts < sequences ? parts : sequences;
 }
 
-/* Sums of word chunks; or of the positions in parts, of which there are most, in all, at 2048 / 16 or at the longest. */
+/* Sums of word chunks; or of positions in parts, whose total is largest at 2048 / 16 or at the longest length. */
 static int64_t embedding_floats(const struct shape_limits *limits)
 {
 	int64_t chunks = (limits->batch.tokens + WORD_CHUNK - 1) / WORD_CHUNK;
 	return larger(2 * chunks, larger(2048, limits->longest)) * limits->hidden;
 }
 
-/* Batches as operations see them. */
+/* The capacity of batches as operations see them. */
 static struct batch_capacity room_of(const struct shape_limits *limits)
 {
 	return limits->exact ? limits->batch : fill_room(limits->batch);
 }
 
-/* Lays the scratch out; with base NULL it measures. */
+/* Lays out the scratch; with base NULL it only measures. */
 static size_t scratch_lay_out(const struct backend *be, const struct shape_limits *asked, struct cuda_scratch *s, void *base)
 {
 	const struct cuda_state *state = be->state;
@@ -263,7 +263,7 @@ static const struct operations operations = {
 	.lamb_apply = cuda_lamb_apply,
 };
 
-/* The first GPU (CUDA_VISIBLE_DEVICES chooses which that is). */
+/* Uses the first GPU (CUDA_VISIBLE_DEVICES determines which one that is). */
 static enum status find_device(struct cuda_state *state, struct cudaDeviceProp *properties)
 {
 	int count = 0;
@@ -329,7 +329,7 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 			       .master_dtype = DTYPE_F32,
 			       .fp8 = settings->fp8,
 			       .mirrors_masters = settings->dtype != DTYPE_F32 && !settings->fp8,
-			       .update_elements = INT64_MAX, /* a launch costs more than what caches save */
+			       .update_elements = INT64_MAX, /* a launch costs more than the caches would save */
 			       .functions = &functions,
 			       .operations = &operations,
 			       .pool = settings->pool,

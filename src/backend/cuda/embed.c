@@ -51,7 +51,7 @@ static void word_gradient(struct replica *r, const struct embed_bwd *a)
 	cuda_run(r, kernel_word_gradient(cuda_stream(r), &word), "embed_bwd");
 }
 
-/* Many short sequences are taken in parts, so that the chip is filled. */
+/* Many short sequences are divided into parts, to fill the GPU. */
 static void position_gradient(struct replica *r, const struct embed_bwd *a)
 {
 	const struct tensor *gradient = &a->position->gradient;

@@ -1,4 +1,4 @@
-/* What errors of CUDA mean. */
+/* The meaning of CUDA errors. */
 #include "backend/cuda/state.h"
 
 enum status cuda_error(cudaError_t error, const char *call)

@@ -2,12 +2,12 @@
 
 #include "backend/tensor.h"
 
-/* Shorter ones are no work for a GPU. */
+/* With a shorter limit on lengths, batches are not worth padding. */
 #define SHORTEST 16
-/* Sequences are as long as a multiple of this. */
+/* The longest length is padded to a multiple of this. */
 #define LENGTH_STEP 64
 
-/* Sizes come in classes: so many an octave, but steps no smaller than these. */
+/* Sizes are rounded to classes: up to CLASSES per octave, with steps no smaller than these. */
 #define CLASSES 64
 #define TOKEN_STEP 32
 #define SEQUENCE_STEP 1
@@ -31,8 +31,8 @@ static int32_t smaller(int32_t a, int32_t b)
 	return a < b ? a : b;
 }
 
-/* Inert sequences that the inert tokens need, none being longer than `longest`. There are fewer tokens than a step of their
- * class, which is at most twice that of the batch, and a token for each sequence. */
+/* Inert sequences needed for the inert tokens, if none is longer than `longest`. The number of inert tokens is less than one
+ * step of their class, which is at most twice that of the batch, plus one token per sequence. */
 static int32_t sequences_needed(int32_t tokens, int32_t longest)
 {
 	int32_t most = 2 * class_step(tokens, TOKEN_STEP);
@@ -48,10 +48,10 @@ void fill_shape(struct batch *shape, int32_t limit)
 	if (class_of(tokens, TOKEN_STEP) != tokens || class_of(sequences, SEQUENCE_STEP) != sequences) {
 		int32_t needed = sequences_needed(tokens, shape->longest);
 		shape->sequence_count = class_of((int64_t)sequences + needed, SEQUENCE_STEP);
-		/* Each sequence has a token. */
+		/* Each sequence has at least one token. */
 		shape->token_count = class_of((int64_t)tokens + shape->sequence_count - sequences, TOKEN_STEP);
 	}
-	/* Each inert sequence is an example by itself. */
+	/* Each inert sequence is an example of its own. */
 	if (shape->example_count > 0)
 		shape->example_count += shape->sequence_count - sequences;
 	for (int h = 0; h < BATCH_HEADS; h++) {
@@ -76,7 +76,7 @@ struct batch_capacity fill_room(struct batch_capacity capacity)
 {
 	int64_t sequences = capacity.sequences + (int64_t)sequences_needed(capacity.tokens, SHORTEST);
 	int64_t inert = sequences - capacity.sequences + class_step(sequences, SEQUENCE_STEP);
-	struct batch_capacity room = capacity; /* with the labels' kinds */
+	struct batch_capacity room = capacity; /* keeps the kinds of labels */
 	room.tokens = class_of(capacity.tokens + inert, TOKEN_STEP);
 	room.sequences = class_of(sequences, SEQUENCE_STEP);
 	room.examples = capacity.examples + room.sequences - capacity.sequences;
@@ -89,8 +89,8 @@ struct batch_capacity fill_room(struct batch_capacity capacity)
 	return room;
 }
 
-/* The inert tokens are spread evenly over the inert sequences. Their word is the last in id_order, so that they stand at its
- * end. */
+/* Spreads the inert tokens evenly over the inert sequences. They repeat the last word of id_order, so that they can be
+ * appended to it. */
 static void fill_tokens(const struct batch *batch, const struct batch *own)
 {
 	int32_t tokens = own->token_count, count = batch->sequence_count - own->sequence_count;
@@ -113,7 +113,7 @@ static void fill_tokens(const struct batch *batch, const struct batch *own)
 	}
 }
 
-/* The next row, from `row` down, that is none of an item's. Rows ascend but within an item of several. */
+/* The next row, from `row` downwards, that belongs to no item. Rows are ascending, except within an item that has several. */
 static int32_t free_row(const struct batch_labels *labels, int32_t *taken, int32_t row)
 {
 	if (labels->row_width == 1) {
@@ -130,7 +130,7 @@ static int32_t free_row(const struct batch_labels *labels, int32_t *taken, int32
 	return row;
 }
 
-/* Inert items have no weight; those with rows take some from the end that no other has. */
+/* Inert items have weight 0; if items have rows, inert ones take unused rows from the end. */
 static void fill_labels(const struct batch *batch, const struct batch_labels *labels, int32_t own)
 {
 	int32_t taken = own * labels->row_width - 1, row = batch->token_count - 1;

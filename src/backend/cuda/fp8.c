@@ -1,9 +1,9 @@
-/* Products in FP8: operands rounded by kernel_fp8, laid out so that the library has what it multiplies in this type: y = a b'
- * with both rows along the sum. Weights are rounded into their copies when they are refreshed; x and dy into the scratch, for
- * the product that runs, and x' into x's twin, where it stays for wgrad. */
+/* Products in FP8: kernel_fp8 rounds operands and lays them out in the only form that the library multiplies in FP8: y = a b'
+ * with the rows of both along the sum. Weights are rounded into their copies on refresh; x and dy into the scratch, for the
+ * running product; and x' into x's twin, where it stays for wgrad. */
 #include "backend/cuda/weight_products.h"
 
-/* What weight->copy points to: the head, then w (O,I), then w' (I,O). */
+/* The contents of weight->copy: the head, then w (O,I), then w' (I,O). */
 struct weight_parts {
 	struct fp8_head *head;
 	unsigned char *rows, *columns;
@@ -54,7 +54,7 @@ size_t cuda_twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool g
 	return be->fp8 ? sizeof(struct fp8_head) + (gradient ? 0 : (size_t)(padded_rows(rows) * columns)) : 0;
 }
 
-/* x' of an x with a twin. */
+/* x' of an x that has a twin. */
 static unsigned char *twin_columns(const struct tensor *x)
 {
 	return (unsigned char *)x->twin + sizeof(struct fp8_head);
@@ -82,7 +82,7 @@ static struct fp8_head *head_of(const struct replica *r, const struct tensor *op
 	return operand->twin ? operand->twin : format == DTYPE_E4M3 ? fp8->x : fp8->dy;
 }
 
-/* Of x (E4M3) or dy (E5M2), as rows, transposed, or both. */
+/* Rounds x (E4M3) or dy (E5M2), as rows, transposed, or both. */
 static void round_operand(const struct replica *r, const char *operation, const struct tensor *from, enum dtype format,
 			  unsigned char *rows, unsigned char *columns)
 {
@@ -140,7 +140,7 @@ void cuda_fp8_wgrad(const struct replica *r, const char *operation, const struct
 	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
 	int64_t inputs = w->master.columns, outputs = w->master.rows, depth = padded_rows(dy->rows);
 	if (!x->twin)
-		round_operand(r, operation, x, DTYPE_E4M3, NULL, fp8->rows); /* where dgrad has read dy */
+		round_operand(r, operation, x, DTYPE_E4M3, NULL, fp8->rows); /* overwrites dy, which dgrad has already read */
 	cuda_product(r, &(struct product){.operation = operation,
 					  .inputs = DTYPE_E4M3,
 					  .a_is_gradient = true,

@@ -1,4 +1,4 @@
-/* Picking rows, and adding their gradients back. */
+/* Gathers rows, and adds their gradients back. */
 #include "backend/cuda/state.h"
 
 void cuda_gather_fwd(struct replica *r, const struct gather_fwd *a)

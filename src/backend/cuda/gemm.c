@@ -1,5 +1,5 @@
-/* Products by cuBLASLt, which knows column-major matrices only: our y (rows, columns) is its D (columns, rows), so that
- * our b is its A and our a its B. */
+/* Products by cuBLASLt, which is column-major only: our y (rows, columns) is its D (columns, rows), our b is its A and our a
+ * is its B. */
 #include "backend/cuda/gemm.h"
 
 #include <inttypes.h>
@@ -11,20 +11,21 @@
 #include "backend/cuda/gemm_cache.h"
 #include "base/log.h"
 
-/* What the library is asked to propose: more where the result has few tiles, so that sums are cut, in many ways. Each proposal is
- * run once, the fastest of them as often as it takes to tell them apart. */
+/* The number of proposals requested from the library: more if the result has few tiles, because there are then many ways to
+ * split the sums. Each proposal is run once, and the fastest are run more often to tell them apart. */
 #define CANDIDATES 32
 #define CANDIDATES_OF_FEW_TILES 64
 #define FINALISTS 6
 #define MEASURED_RUNS 5
 #define TILE_ROWS 128
 #define TILE_COLUMNS 256
-/* All pointers and rows are multiples of the first, or the library is not asked; it makes no use of more than the second. */
+/* All pointers and row lengths must be multiples of ALIGNMENT, or the library is not used; it does not benefit from more than
+ * BEST_ALIGNMENT. */
 #define ALIGNMENT 16
 #define BEST_ALIGNMENT 256
 
-/* What an algorithm is chosen for. Rows that are tokens vary from micro-batch to micro-batch, so that they are rounded up
- * to one of eight sizes an octave; strides and widths are the model's. */
+/* Identifies what an algorithm is chosen for. Row counts that depend on tokens vary between micro-batches, so they are rounded
+ * up to one of eight sizes per octave; strides and widths are the model's. */
 struct plan_key {
 	int64_t rows, columns, depth, a_stride, b_stride, y_stride;
 	int32_t inputs, output, a_is_gradient;
@@ -35,12 +36,12 @@ struct plan_key {
 
 struct plan {
 	struct plan_key key;
-	bool usable; /* the library can do it */
+	bool usable; /* the library supports it */
 	cublasLtMatmulAlgo_t algorithm;
-	struct plan *next; /* with the same hash */
+	struct plan *next; /* in the same bucket */
 };
 
-/* The description of one product for cuBLASLt: its A, B and D (C is laid out like D). */
+/* The description of one product for cuBLASLt: its A, B and D (C has the layout of D). */
 struct description {
 	cublasLtMatmulDesc_t operation;
 	cublasLtMatrixLayout_t a, b, d;
@@ -53,11 +54,11 @@ struct gemm {
 	struct cublaslt library;
 	cublasLtHandle_t handle;
 	struct gemm_cache cache;
-	struct buffer recorded; /* lines of the checkpoint that the run went on from */
-	struct buffer chosen;   /* of the plans so far */
-	bool warned;            /* that one of `recorded` cannot be used */
-	bool refused;           /* that the library has nothing for a product */
-	int most_candidates;    /* BERTC_PRODUCT_CANDIDATES; 1: the library's first guess, unmeasured */
+	struct buffer recorded; /* lines from the checkpoint that the run resumed from */
+	struct buffer chosen;   /* lines of the plans so far */
+	bool warned;            /* already warned that one of `recorded` cannot be used */
+	bool refused;           /* already warned that the library has no algorithm for a product */
+	int most_candidates;    /* BERTC_PRODUCT_CANDIDATES; 1: take the library's first proposal, unmeasured */
 	char version[48], place[160];
 	struct plan *buckets[BUCKETS];
 	int64_t plans, measured;
@@ -135,7 +136,7 @@ static cudaDataType_t data_type(enum dtype dtype)
 	}
 }
 
-/* The next of eight sizes an octave. */
+/* The next of eight sizes per octave. */
 static int64_t size_class(int64_t size)
 {
 	int64_t step = 1;
@@ -144,7 +145,7 @@ static int64_t size_class(int64_t size)
 	return round_up(size, step);
 }
 
-/* The largest power of two that the address is a multiple of, as far as the library cares. */
+/* The largest power of two that divides the address, up to what matters to the library. */
 static int32_t alignment_of(const void *pointer)
 {
 	int32_t alignment = BEST_ALIGNMENT;
@@ -156,7 +157,7 @@ static int32_t alignment_of(const void *pointer)
 static struct plan_key key_of(const struct product *p)
 {
 	struct plan_key key;
-	memset(&key, 0, sizeof(key)); /* it is compared and hashed as bytes */
+	memset(&key, 0, sizeof(key)); /* compared and hashed as bytes */
 	key.rows = p->a_transposed ? p->rows : size_class(p->rows);
 	key.columns = p->columns;
 	key.depth = p->a_transposed ? size_class(p->depth) : p->depth;
@@ -188,7 +189,7 @@ static struct plan **bucket_of(struct gemm *gemm, const struct plan_key *key)
 	return &gemm->buckets[hash % BUCKETS];
 }
 
-/* The line of the cache. What the sum is added to does not matter for the choice. */
+/* The key of a line in the cache. Whether the product is added to something does not affect the choice. */
 static void key_text(const struct gemm *gemm, const struct plan_key *k, char *out, size_t size)
 {
 	const char *epilogue = k->epilogue == PRODUCT_DGELU  ? " dgelu"
@@ -245,7 +246,7 @@ static cublasLtEpilogue_t epilogue_of(const struct product *p)
 	return p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/* Of the exact shapes; a microsecond of the host's time. */
+/* Describes the exact shapes; takes about a microsecond on the host. */
 static bool describe(const struct gemm *gemm, const struct product *p, struct description *out)
 {
 	const struct cublaslt *library = &gemm->library;
@@ -256,7 +257,7 @@ static bool describe(const struct gemm *gemm, const struct product *p, struct de
 	cublasLtEpilogue_t epilogue = epilogue_of(p);
 	cudaDataType_t output = data_type(p->output);
 	enum dtype a_type = p->a_is_gradient ? DTYPE_E5M2 : p->inputs;
-	/* Forward may add up as the tensor cores do, in fewer bits than fp32; gradients may not. */
+	/* Forward may use the tensor cores' fast accumulation, with fewer bits than fp32; gradients may not. */
 	int8_t fast = !p->a_is_gradient;
 	*out = (struct description){0};
 	return library->operation_create(&out->operation, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
@@ -287,11 +288,11 @@ static cublasStatus_t run(const struct gemm *gemm, const struct cuda_scratch *sc
 
 /* ---- Choosing ---- */
 
-/* What the library proposes, best guess first. Sums are never rounded to 16 bits on the way. */
+/* The library's proposals, best guess first. Partial sums are never rounded to 16 bits. */
 static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
 		     const struct product *p, int wanted, cublasLtMatmulHeuristicResult_t *out)
 {
-	/* The library's A, B, C and D. */
+	/* In the order of the library's A, B, C and D. */
 	const uint32_t alignments[4] = {(uint32_t)alignment_of(p->b), (uint32_t)alignment_of(p->a),
 					(uint32_t)alignment_of(p->add ? p->add : p->y), (uint32_t)alignment_of(p->y)};
 	const struct cublaslt *library = &gemm->library;
@@ -324,13 +325,13 @@ static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch
 	return count;
 }
 
-/* Milliseconds of `runs` runs; infinity if it fails. */
+/* Milliseconds for `runs` runs; infinity on failure. */
 static float measure(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
 		     const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y, int runs)
 {
 	float milliseconds = INFINITY;
 	cudaStream_t stream = gemm->state->stream;
-	if (run(gemm, scratch, d, p, algorithm, y) != CUBLAS_STATUS_SUCCESS) /* once without a clock */
+	if (run(gemm, scratch, d, p, algorithm, y) != CUBLAS_STATUS_SUCCESS) /* warm-up */
 		return INFINITY;
 	if (cudaEventRecord(gemm->begin, stream) != cudaSuccess)
 		return INFINITY;
@@ -358,8 +359,8 @@ static int candidates_for(const struct gemm *gemm, const struct product *p)
 	return wanted < gemm->most_candidates ? wanted : gemm->most_candidates;
 }
 
-/* The fastest proposal. What y holds is needed where the product is added to it, so that then another place is written to;
- * if there is none, or while a graph is being recorded, the library's first guess is taken. */
+/* Returns the fastest proposal. If the product is added to y, y must be preserved, so measurements write elsewhere; if there
+ * is no memory for that, or while a graph is being recorded, the library's first proposal is taken. */
 static int choose(struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d, const struct product *p,
 		  const cublasLtMatmulHeuristicResult_t *candidates, int count)
 {
@@ -402,7 +403,7 @@ static int choose(struct gemm *gemm, const struct cuda_scratch *scratch, const s
 	return best;
 }
 
-/* Whether the algorithm of a line is one for this product, here and now. */
+/* Whether an algorithm from a line works for this product here. */
 static bool takes_algorithm(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
 			    const cublasLtMatmulAlgo_t *algorithm)
 {
@@ -412,14 +413,15 @@ static bool takes_algorithm(const struct gemm *gemm, const struct cuda_scratch *
 	       result.workspaceSize <= scratch->gemm_bytes;
 }
 
-/* A line of zeros: an epilogue that takes longer than our kernel behind the product. */
+/* All zeros: the epilogue is slower than a separate kernel after the product. */
 static bool is_declined(const cublasLtMatmulAlgo_t *algorithm)
 {
 	static const cublasLtMatmulAlgo_t zeros;
 	return memcmp(algorithm, &zeros, sizeof(zeros)) == 0;
 }
 
-/* What an epilogue saves, or what is left to do behind it: the largest magnitude of y, sums over the columns of dx. */
+/* Queues the work that an epilogue saves, or what remains to be done after it: the largest magnitude of y, or column sums of
+ * dx. */
 static cudaError_t queue_rest(const struct replica *r, const struct product *p, bool fused)
 {
 	if (p->epilogue == PRODUCT_GELU && !fused)
@@ -456,14 +458,14 @@ struct product product_without_epilogue(const struct product *p)
 	return plain;
 }
 
-/* Milliseconds of some runs of the whole, with the epilogue by `algorithm` or (NULL) without it. */
+/* Milliseconds for several runs of everything, with the epilogue by `algorithm` or (NULL) without it. */
 static float measure_whole(const struct replica *r, const struct description *d, const struct product *p,
 			   const cublasLtMatmulAlgo_t *algorithm)
 {
 	struct gemm *gemm = cuda_state(r)->gemm;
 	struct product plain = product_without_epilogue(p);
 	float milliseconds = INFINITY;
-	for (int i = -1; i < MEASURED_RUNS; i++) { /* once without a clock */
+	for (int i = -1; i < MEASURED_RUNS; i++) { /* one warm-up */
 		if (i == 0 && cudaEventRecord(gemm->begin, gemm->state->stream) != cudaSuccess)
 			return INFINITY;
 		if (!algorithm)
@@ -479,7 +481,7 @@ static float measure_whole(const struct replica *r, const struct description *d,
 	return milliseconds;
 }
 
-/* Takes the choice from the checkpoint, else from the cache, or makes it. */
+/* Takes the choice from the checkpoint or else from the cache, or makes it. */
 static bool choose_algorithm(const struct replica *r, struct plan *plan, const char *key, const struct description *d,
 			     const struct product *p)
 {
@@ -507,14 +509,14 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 	bool measured = gemm->measured > before;
 	if (fuses && !(measured && measure_whole(r, d, p, &plan->algorithm) <= measure_whole(r, d, p, NULL)))
 		memset(&plan->algorithm, 0, sizeof(plan->algorithm));
-	if (p->largest) /* as if nothing had been measured */
+	if (p->largest) /* undo the effect of measuring */
 		cuda_run(r, cudaMemsetAsync(p->largest, 0, LARGEST_WORDS * sizeof(*p->largest), cuda_stream(r)), p->operation);
 	if (measured)
 		gemm_cache_add(&gemm->cache, key, plan->algorithm.data);
 	return true;
 }
 
-/* NULL if there is no memory for it. */
+/* Returns NULL if memory runs out. */
 static struct plan *find_plan(const struct replica *r, const struct description *d, const struct product *p)
 {
 	struct gemm *gemm = cuda_state(r)->gemm;
@@ -545,7 +547,7 @@ void cuda_choices(struct backend *be, struct buffer *out)
 	const struct gemm *gemm = ((struct cuda_state *)be->state)->gemm;
 	struct buffer lines = {0};
 	gemm_lines_merge(&lines, buffer_string(&gemm->chosen));
-	gemm_lines_merge(&lines, buffer_string(&gemm->recorded)); /* products that have not come again yet */
+	gemm_lines_merge(&lines, buffer_string(&gemm->recorded)); /* products that have not occurred in this run yet */
 	buffer_format(out, "%s\n%s", gemm->place, buffer_string(&lines));
 	buffer_release(&lines);
 }
@@ -560,7 +562,7 @@ bool cuda_use_choices(struct backend *be, const char *lines)
 	return true;
 }
 
-/* False if the library cannot do it. */
+/* Returns false if the library cannot compute it. */
 static bool library_product(const struct replica *r, const struct product *p)
 {
 	struct gemm *gemm = cuda_state(r)->gemm;
@@ -570,7 +572,7 @@ static bool library_product(const struct replica *r, const struct product *p)
 	struct plan *plan = describe(gemm, p, &d) ? find_plan(r, &d, p) : NULL;
 	if (plan && plan->usable) {
 		done = run(gemm, scratch, &d, p, &plan->algorithm, p->y) == CUBLAS_STATUS_SUCCESS;
-		/* What was chosen for a slightly larger shape need not do for this one. */
+		/* An algorithm chosen for a slightly larger shape may not work for this one. */
 		cublasLtMatmulHeuristicResult_t guess;
 		if (!done && proposals(gemm, scratch, &d, p, 1, &guess) == 1)
 			done = run(gemm, scratch, &d, p, &guess.algo, p->y) == CUBLAS_STATUS_SUCCESS;

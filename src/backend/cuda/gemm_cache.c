@@ -12,10 +12,10 @@
 #include "base/file.h"
 #include "base/log.h"
 
-/* More than any run has of shapes. */
+/* Larger than the cache of any realistic number of shapes. */
 #define FILE_LIMIT ((size_t)4 << 20)
 
-/* Where no one else can have put a file: others may write into the folder above. */
+/* Makes sure that nobody else can have put files into the folder: others may write to its parent. */
 static bool is_own_folder(const char *path)
 {
 	struct stat found;
@@ -24,7 +24,7 @@ static bool is_own_folder(const char *path)
 	return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() && (found.st_mode & 022) == 0;
 }
 
-/* The home of the user's entry, where the environment does not say. */
+/* $HOME, or else the home directory of the user's passwd entry. */
 static void find_home(char *out, size_t size)
 {
 	char text[4096];
@@ -72,7 +72,7 @@ void gemm_cache_open(struct gemm_cache *cache, const char *name)
 	}
 }
 
-/* What follows "key = " in the line that begins so. */
+/* The text after "key = " in the line that starts with it. */
 static const char *find_line(const struct buffer *lines, const char *key)
 {
 	size_t length = strlen(key);

@@ -1,10 +1,10 @@
-/* What the GPU's matrix products and its memory reach by themselves, on random numbers: zeros would flatter a chip that its
- * power limits. */
+/* Measures the rates of the GPU's matrix products and of its memory, on random numbers: zeros would flatter a power-limited
+ * chip. */
 #include "backend/cuda/gemm.h"
 
 #include <math.h>
 
-/* Buffers of a product, for the time of a measurement. */
+/* The buffers of a product, for the duration of a measurement. */
 struct trial {
 	struct backend *be;
 	struct replica replica;
@@ -44,7 +44,7 @@ static enum status trial_begin(struct trial *t, struct backend *be, const int64_
 enum status cuda_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs, int64_t inputs,
 			       double (*clock)(void), double *out_seconds)
 {
-	/* x, w, y; of the wgrad the weight's gradient is fp32. */
+	/* x, w, y; for wgrad, the weight's gradient is in fp32. */
 	const int64_t elements[3] = {rows * inputs, outputs * inputs, rows * outputs};
 	enum dtype weight = product == WHOLE_WGRAD ? DTYPE_F32 : be->dtype;
 	const enum dtype types[3] = {be->dtype, weight, be->dtype};
@@ -97,7 +97,7 @@ enum status cuda_whole_product(struct backend *be, enum whole_product product, i
 				     .y_stride = inputs};
 		break;
 	}
-	cuda_product(&t.replica, &p); /* plans */
+	cuda_product(&t.replica, &p); /* makes the plan */
 	enum status status = be->functions->synchronize(&t.replica);
 	double begin = clock();
 	if (status == OK) {
@@ -109,7 +109,7 @@ enum status cuda_whole_product(struct backend *be, enum whole_product product, i
 	return status;
 }
 
-/* The median of rounds of RUNS times `queue`, in seconds by the GPU's own clock; 0 if something failed. */
+/* Median time of `queue` over ROUNDS rounds of RUNS calls, in seconds by the GPU's own clock; 0 if something failed. */
 enum { ROUNDS = 9, RUNS = 8 };
 static double median_seconds(const struct trial *t, void (*queue)(const struct trial *t, const void *what), const void *what)
 {
@@ -146,7 +146,7 @@ static void queue_product(const struct trial *t, const void *what)
 	cuda_product(&t->replica, what);
 }
 
-/* With FP8 the first two matrices become E4M3, of numbers that the third holds. */
+/* With FP8, fills the first two matrices with E4M3, rounded from the numbers in the third. */
 static void round_operands(const struct trial *t, struct product *p)
 {
 	const struct cuda_fp8 *fp8 = &cuda_scratch(&t->replica)->fp8;
@@ -173,7 +173,8 @@ static void round_operands(const struct trial *t, struct product *p)
 	p->b_inverse = &fp8->dy->scale.inverse;
 }
 
-/* Of a product of BERT-large's shape, in whole waves of the chip's processors; much smaller on a device with a handful. */
+/* Measures a product of BERT-large's shape, in whole waves of the GPU's multiprocessors; much smaller on a device with only a
+ * few. */
 double cuda_gemm_rate(struct backend *be)
 {
 	struct cuda_state *state = be->state;
@@ -211,7 +212,7 @@ static void queue_copy(const struct trial *t, const void *bytes)
 		 "a measurement");
 }
 
-/* Of ranges far larger than caches; smaller on a device with a handful of processors. */
+/* Copies ranges far larger than the caches; smaller on a device with few multiprocessors. */
 double cuda_copy_rate(struct backend *be)
 {
 	struct cuda_state *state = be->state;

@@ -4,14 +4,14 @@
 #include <string.h>
 #include "base/log.h"
 
-/* Shapes that are remembered; the one that was not seen for longest makes room. A graph of BERT-large takes some MB. */
+/* Shapes that are remembered; the least recently used one makes room. A graph of BERT-large takes a few MB. */
 #define GRAPH_LIMIT 64
 
 struct entry {
 	struct work_key key;
-	int64_t last;          /* when it was queued last; 0: free */
-	bool refused;          /* it cannot be recorded */
-	cudaGraphExec_t graph; /* NULL: seen once */
+	int64_t last;          /* time of its last use; 0: entry is free */
+	bool refused;          /* recording failed */
+	cudaGraphExec_t graph; /* NULL: not recorded yet */
 };
 
 struct graphs {
@@ -28,7 +28,7 @@ enum status graphs_open(struct cuda_state *state)
 	return OK;
 }
 
-/* The graph may still run. */
+/* Waits first, because the graph may still be running. */
 static void drop(struct cuda_state *state, struct entry *entry)
 {
 	if (entry->graph) {
@@ -63,7 +63,7 @@ static bool same_key(const struct work_key *a, const struct work_key *b)
 	       a->examples == b->examples && a->longest == b->longest && memcmp(a->labels, b->labels, sizeof(a->labels)) == 0;
 }
 
-/* The key's entry, or the oldest, made its own. */
+/* Returns the key's entry, or the least recently used one, reset for this key. */
 static struct entry *find(struct cuda_state *state, const struct work_key *key, bool *is_new)
 {
 	struct entry *entries = state->graphs->entries, *oldest = &entries[0];
@@ -80,20 +80,20 @@ static struct entry *find(struct cuda_state *state, const struct work_key *key, 
 	return oldest;
 }
 
-/* False: nothing was recorded, for want of memory or because something cannot be; an error of the device itself comes back
- * with the next call. */
+/* Returns false if nothing was recorded, because memory ran out or something cannot be recorded; an error of the device itself
+ * will recur at the next call. */
 static bool record(struct cuda_state *state, struct entry *entry, void (*work)(void *context), void *context)
 {
 	cudaGraph_t graph = NULL;
 	cudaError_t failed_before = state->failed;
 	enum status refused_before = state->refused;
-	/* Other threads go on with calls of their own. */
+	/* Other threads may make CUDA calls of their own meanwhile. */
 	cudaError_t error = cudaStreamBeginCapture(state->stream, cudaStreamCaptureModeThreadLocal);
 	if (error == cudaSuccess) {
 		work(context);
 		error = cudaStreamEndCapture(state->stream, &graph);
 	}
-	/* Some of the work was refused. */
+	/* Part of the work failed. */
 	if (error == cudaSuccess && state->failed != failed_before)
 		error = state->failed;
 	if (error == cudaSuccess && state->refused != refused_before)

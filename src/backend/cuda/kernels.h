@@ -1,5 +1,5 @@
-/* The kernels as the host part sees them: one launch function each, which queues its kernels on a stream and returns at
- * once. All pointers are device memory. What the operations mean stands in backend/ops.h. */
+/* The kernels' host interface: one launch function each, which queues its kernels on a stream and returns at once. All
+ * pointers are to device memory. The operations are defined in backend/ops.h. */
 #ifndef BACKEND_CUDA_KERNELS_H
 #define BACKEND_CUDA_KERNELS_H
 
@@ -11,16 +11,16 @@
 extern "C" {
 #endif
 
-/* Rows of a matrix are cut into at most this many parts, whose sums are then added in order: by shape alone, so that the
- * bits do not depend on the GPU. */
+/* The rows of a matrix are divided into at most this many parts, whose sums are then added in order. The division depends on
+ * the shape alone, so the bits do not depend on the GPU. */
 #define ROW_PARTS 256
-#define PART_ROWS 64 /* rows worth a part of their own */
+#define PART_ROWS 64 /* minimum rows per part */
 static inline int64_t row_parts(int64_t rows)
 {
 	int64_t parts = (rows + PART_ROWS - 1) / PART_ROWS;
 	return parts < ROW_PARTS ? parts : ROW_PARTS;
 }
-/* First row of a part; of part row_parts(rows) it is the end. */
+/* First row of a part; for part row_parts(rows), the end. */
 #ifdef __CUDACC__
 __host__ __device__
 #endif
@@ -29,13 +29,13 @@ __host__ __device__
 {
 	return rows * part / parts;
 }
-/* Widest row of a norm. */
+/* Widest row that a norm supports. */
 #define NORM_WIDTH_LIMIT 2048
 
-/* The largest magnitude of what a kernel writes, where FP8 rounds that next: its bits, which order as magnitudes do, NaN above
- * all. LARGEST_WORDS words that warps raise by atomicMax, whose result depends on no order: one word in each of so many
- * sectors of the cache, so that warps meet seldom. They are 0 before; kernel_fp8 takes them, and leaves 0. NULL: not wanted;
- * only activations in bf16 have any. */
+/* The largest magnitude of a kernel's output, if FP8 rounds that output next: its bit pattern, which orders as magnitudes do,
+ * with NaN above all. Warps update LARGEST_WORDS words by atomicMax, whose result does not depend on the order; only one word
+ * per cache sector is used, so that warps rarely collide. The words start at 0; kernel_fp8 reads them and resets them to 0.
+ * NULL: not wanted; only bf16 activations have them. */
 #define LARGEST_SLOTS 64
 #define LARGEST_STRIDE 8
 #define LARGEST_WORDS (LARGEST_SLOTS * LARGEST_STRIDE)
@@ -44,12 +44,12 @@ __host__ __device__
 struct kernel_dropout {
 	uint32_t threshold, site;
 	float scale;
-	const struct scalars *scalars; /* seed */
+	const struct scalars *scalars; /* for the seed */
 	const int32_t *positions;      /* of each row */
 	const uint32_t *samples;
 };
 
-/* pooling.cu: one vector per sequence, the mean of its rows or (`first`) its first row; and back to all rows. */
+/* pooling.cu: one vector per sequence, the mean of its rows or (`first`) its first row; and the gradient of all rows. */
 struct kernel_pooling {
 	enum dtype dtype; /* of rows */
 	bool first;
@@ -83,9 +83,9 @@ struct kernel_norm_fwd {
 };
 cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_norm_fwd *a);
 
-/* Backward of the norm: dresidual = dLN(dy); dx = dresidual, dropped out, times gelu'(pre). With drops_dy it is dy that is
- * dropped out instead. dx NULL: not wanted. Column sums over each part of the rows (gamma's gradient, beta's, and with sums_bias
- * those of the last output), one behind the other: parts (row_parts(rows), 3 columns). dresidual may be dy. */
+/* Backward of the norm: dresidual = dLN(dy); dx = dresidual after dropout, times gelu'(pre). With drops_dy, dropout applies to
+ * dy instead. dx NULL: not wanted. Column sums over each part of the rows (for the gradients of gamma and beta and, with
+ * sums_bias, of the last output) are stored side by side: parts (row_parts(rows), 3 columns). dresidual may be dy. */
 struct kernel_norm_bwd {
 	enum dtype dtype;
 	int64_t rows, columns;
@@ -101,8 +101,8 @@ struct kernel_norm_bwd {
 };
 cudaError_t kernel_norm_bwd(cudaStream_t stream, const struct kernel_norm_bwd *a);
 
-/* A grid takes 2^31 - 1 blocks along x, 65,535 along y and z: what grows with the batch goes along x.
- * embed.cu */
+/* embed.cu. In all kernels, dimensions that grow with the batch go along x, because a grid may have 2^31 - 1 blocks along x,
+ * but only 65,535 along y and z. */
 struct kernel_embed_fwd {
 	enum dtype dtype;
 	int64_t tokens, columns; /* columns at most NORM_WIDTH_LIMIT */
@@ -116,7 +116,7 @@ struct kernel_embed_fwd {
 };
 cudaError_t kernel_embed_fwd(cudaStream_t stream, const struct kernel_embed_fwd *a);
 
-/* gradient[ids[t]] += dy[t], in the order of the tokens; order: tokens sorted by (id, token). */
+/* gradient[ids[t]] += dy[t], in token order; order: tokens sorted by (id, token). */
 #define WORD_CHUNK 32 /* tokens */
 struct kernel_word_gradient {
 	enum dtype dtype;
@@ -139,7 +139,7 @@ struct kernel_position_gradient {
 };
 cudaError_t kernel_position_gradient(cudaStream_t stream, const struct kernel_position_gradient *a);
 
-/* Sums of dy over the tokens of type 0 and over those of type 1 of each part of the tokens: parts (row_parts(tokens), 2,
+/* Sums of dy over the tokens of type 0 and over those of type 1 in each part of the tokens: parts (row_parts(tokens), 2,
  * columns). */
 struct kernel_type_gradient {
 	enum dtype dtype;
@@ -150,8 +150,8 @@ struct kernel_type_gradient {
 };
 cudaError_t kernel_type_gradient(cudaStream_t stream, const struct kernel_type_gradient *a);
 
-/* xent.cu: logits (rows, stride) without the bias become gradients in the type of activations, rows equally far apart; rows and
- * bias begin at multiples of 16 bytes. */
+/* xent.cu: replaces logits (rows, stride), which exclude the bias, with their gradients in the type of activations, with the
+ * same distance in bytes between rows; rows and bias are aligned to 16 bytes. */
 struct kernel_vocab_xent {
 	int head;
 	enum dtype dtype; /* of the gradients */
@@ -162,7 +162,7 @@ struct kernel_vocab_xent {
 	const int32_t *labels;
 	bool training;
 	const struct scalars *scalars;
-	double *losses, *corrects; /* (rows): what each row adds */
+	double *losses, *corrects; /* (rows): each row's contribution */
 	double *loss, *correct;    /* added to */
 };
 cudaError_t kernel_vocab_xent(cudaStream_t stream, const struct kernel_vocab_xent *a);
@@ -191,7 +191,7 @@ struct kernel_xent {
 };
 cudaError_t kernel_xent(cudaStream_t stream, const struct kernel_xent *a);
 
-/* losses.cu: the other losses of heads, item by item. What a kind does not need is NULL. */
+/* losses.cu: the other head losses, item by item. Fields that a kind does not need are NULL. */
 enum loss_kind { LOSS_KIND_SQUARED, LOSS_KIND_BINARY, LOSS_KIND_GROUP, LOSS_KIND_SEGMENT };
 struct kernel_loss {
 	enum loss_kind kind;
@@ -214,9 +214,9 @@ cudaError_t kernel_loss(cudaStream_t stream, const struct kernel_loss *a);
 /* losses.cu: pointer_xent, sequence by sequence. */
 struct kernel_pointer_xent {
 	enum dtype dtype;
-	int sequences, items, columns, classes, pointers, size; /* size: numbers of a query */
+	int sequences, items, columns, classes, pointers, size; /* size: numbers per query */
 	int head;
-	float scale; /* of a query's product with a key */
+	float scale; /* multiplies the product of a query and a key */
 	const void *logits;
 	void *gradients; /* NULL: not wanted */
 	const int32_t *starts, *rows, *labels;
@@ -227,14 +227,14 @@ struct kernel_pointer_xent {
 	double *loss, *correct;    /* added to */
 };
 cudaError_t kernel_pointer_xent(cudaStream_t stream, const struct kernel_pointer_xent *a);
-/* The same beside a teacher's outputs. */
+/* Losses against a teacher's outputs. */
 struct kernel_soft_loss {
 	enum soft_kind kind;
 	enum dtype dtype;
 	int64_t items;
 	int columns, head;
 	const void *teacher, *outputs;
-	void *gradients; /* mixed into */
+	void *gradients; /* in and out: mixed with the new gradients */
 	const int32_t *starts;
 	const float *weights;
 	double temperature, share;
@@ -244,11 +244,11 @@ struct kernel_soft_loss {
 };
 cudaError_t kernel_soft_loss(cudaStream_t stream, const struct kernel_soft_loss *a);
 
-/* Hidden states beside a teacher's. */
+/* Error of hidden states against a teacher's. */
 struct kernel_hidden_error {
 	enum dtype dtype;
 	int64_t tokens, columns;
-	const int32_t *own_tokens; /* those behind them count for nothing */
+	const int32_t *own_tokens; /* tokens after this many are padding and are not counted */
 	double factor;
 	const void *x, *target;
 	void *dx;
@@ -258,7 +258,7 @@ struct kernel_hidden_error {
 };
 cudaError_t kernel_hidden_error(cudaStream_t stream, const struct kernel_hidden_error *a);
 
-/* y = dropout(x) of rows that are tokens of a batch. */
+/* y = dropout(x) for rows that are tokens of a batch. */
 struct kernel_row_dropout {
 	enum dtype dtype;
 	int64_t rows;
@@ -274,12 +274,12 @@ struct kernel_row_dropout {
 };
 cudaError_t kernel_row_dropout(cudaStream_t stream, const struct kernel_row_dropout *a);
 
-/* optimizer.cu; sums may be NULL */
+/* optimizer.cu; sums may be NULL. */
 #define SQUARE_PARTS 2048
 cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add, const struct accumulators *sums,
 				bool decides, double *parts, struct scalars *scalars);
 
-/* Ranges of a launch: parameters of a kernel are 4 KiB at most. A block updates a part of one. */
+/* Ranges per launch: kernel parameters are limited to 4 KiB. A block updates one part of a range. */
 #define ADAMW_RANGES 112
 #define ADAMW_PART 8192 /* elements */
 struct kernel_adamw {
@@ -287,22 +287,22 @@ struct kernel_adamw {
 	const float *g;
 	float beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
 	const struct scalars *scalars;
-	enum dtype copy_dtype; /* BF16 or F16 with */
+	enum dtype copy_dtype; /* BF16 or F16; only with copy */
 	void *copy;            /* w rounded; may be NULL */
 	int range_count;
 	struct {
 		struct decay_range elements;
-		int64_t first_part; /* of all ranges' parts, one behind the other */
+		int64_t first_part; /* index over the parts of all ranges in sequence */
 	} range[ADAMW_RANGES];
 };
 cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_adamw *a);
 
-/* A tensor is cut into at most LAMB_PARTS parts, each of LAMB_LEAST elements at least. */
+/* A tensor is divided into at most LAMB_PARTS parts, each of at least LAMB_LEAST elements. */
 #define LAMB_PARTS 256
 #define LAMB_LEAST 4096
 struct kernel_lamb {
 	const struct lamb_tensor *tensors;
-	int64_t tensor_count, count; /* elements of the range, which no tensor has more than */
+	int64_t tensor_count, count; /* elements in the range, an upper limit for any tensor */
 	float *w, *m, *v;
 	const float *g;
 	float beta1, beta2, beta3, one_minus_beta2, epsilon;
@@ -310,14 +310,14 @@ struct kernel_lamb {
 	bool normalize;
 	const struct scalars *scalars;
 	double *norms;         /* (tensor_count, 2) */
-	double *parts;         /* scratch (tensor_count, at most LAMB_PARTS, 2); lamb_norms alone */
-	enum dtype copy_dtype; /* BF16 or F16 with */
-	void *copy;            /* w rounded; may be NULL; lamb_apply alone */
+	double *parts;         /* scratch (tensor_count, at most LAMB_PARTS, 2); lamb_norms only */
+	enum dtype copy_dtype; /* BF16 or F16; only with copy */
+	void *copy;            /* w rounded; may be NULL; lamb_apply only */
 };
 cudaError_t kernel_lamb_norms(cudaStream_t stream, const struct kernel_lamb *a);
 cudaError_t kernel_lamb_apply(cudaStream_t stream, const struct kernel_lamb *a);
 
-/* cast.cu: copies of weights in the type of products, several ranges in one launch. */
+/* cast.cu: copies of weights in the type of products, several ranges per launch. */
 #define CAST_RANGES 64
 struct kernel_cast {
 	enum dtype dtype; /* of the copies: BF16 or F16 */
@@ -329,18 +329,18 @@ struct kernel_cast {
 	} range[CAST_RANGES];
 };
 cudaError_t kernel_cast(cudaStream_t stream, const struct kernel_cast *a);
-/* The way back: `from` of BF16 or F16 into fp32. */
+/* The reverse: `from` in BF16 or F16, converted to fp32. */
 cudaError_t kernel_widen(cudaStream_t stream, enum dtype dtype, const void *from, float *to, int64_t elements);
 
-/* fp8.cu: matrices rounded to FP8 (backend/fp8.h), whose columns are a multiple of 16, in one go. Rows are rounded up to such
- * a multiple, with zeros. */
+/* fp8.cu: rounds several matrices to FP8 (backend/fp8.h) at once; their columns must be a multiple of 16. Rows are padded with
+ * zeros to a multiple of 16. */
 #define FP8_MATRICES 16
 struct kernel_fp8_matrix {
 	const void *from; /* (rows, columns) */
 	int64_t rows, columns;
 	enum dtype format;          /* E4M3 or E5M2 */
-	bool known;                 /* `largest` holds its largest magnitude; else it is read for that first */
-	uint32_t *largest;          /* taken: 0 afterwards */
+	bool known;                 /* `largest` already holds its largest magnitude; otherwise an extra pass finds it */
+	uint32_t *largest;          /* consumed: 0 afterwards */
 	struct fp8_scale *scale;    /* out */
 	unsigned char *rows_out;    /* out, optional (rows rounded up, columns) */
 	unsigned char *columns_out; /* out, optional (columns, rows rounded up) */
@@ -351,15 +351,15 @@ struct kernel_fp8 {
 	struct kernel_fp8_matrix matrix[FP8_MATRICES];
 };
 cudaError_t kernel_fp8(cudaStream_t stream, const struct kernel_fp8 *a);
-/* Its first pass alone: `largest` of those matrices that are not known. */
+/* Its first pass alone: fills `largest` for those matrices that are not known. */
 cudaError_t kernel_fp8_largest(cudaStream_t stream, const struct kernel_fp8 *a);
 
-/* product.cu: y = (a b [+ bias]) [* gelu'(pre)] [+ add] for what cuBLASLt does not do. Element (i, k) of a is at i a_row + k
+/* product.cu: y = (a b [+ bias]) [* gelu'(pre)] [+ add] for what cuBLASLt cannot do. Element (i, k) of a is at i a_row + k
  * a_step, (k, j) of b at k b_step + j b_column; pre, add and y have the same stride, and add may be y. */
 struct kernel_product {
 	enum dtype inputs, output;
 	bool a_is_gradient;                 /* inputs E4M3: a is E5M2 */
-	const float *a_inverse, *b_inverse; /* FP8: what sums are multiplied by */
+	const float *a_inverse, *b_inverse; /* FP8: factors applied to the sums */
 	int64_t rows, columns, depth;
 	const void *a, *b;
 	int64_t a_row, a_step, b_step, b_column;
@@ -370,38 +370,38 @@ struct kernel_product {
 };
 cudaError_t kernel_product(cudaStream_t stream, const struct kernel_product *a);
 
-/* elementwise.cu: y = tanh(y); dy *= 1 - y^2; y = gelu(x), which may be the same memory. */
+/* elementwise.cu: y = tanh(y); dy *= 1 - y^2; y = gelu(x), where y may be x. */
 cudaError_t kernel_tanh(cudaStream_t stream, enum dtype dtype, int64_t elements, void *y);
 cudaError_t kernel_tanh_backward(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *y, void *dy);
 cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation activation, int64_t elements, const void *x,
 			void *y, uint32_t *largest);
 
-/* random.cu: normal numbers of this standard deviation, for measurements. */
+/* random.cu: normally distributed numbers with this standard deviation, for measurements. */
 cudaError_t kernel_random(cudaStream_t stream, enum dtype dtype, int64_t elements, uint64_t seed, float deviation, void *out);
 
-/* cudnn.cu: what cuDNN's attention needs to know of a batch, for as many sequences as there may be. */
+/* cudnn.cu: what cuDNN's attention needs to know about a batch, for up to `capacity` sequences. */
 struct kernel_cudnn_numbers {
 	const int32_t *starts;   /* [sequences + 1] */
 	const uint32_t *samples; /* [sequences] */
 	const struct scalars *scalars;
 	int32_t sequences, capacity, hidden, heads;
 	uint32_t site;
-	int32_t *numbers; /* out (4, capacity + 1): lengths, and where a sequence begins in qkv, y and lse, in elements */
-	int64_t *seed;    /* out [2]: seed and offset of dropout's random numbers */
+	int32_t *numbers; /* out (4, capacity + 1): lengths, and the offsets of each sequence in qkv, y and lse, in elements */
+	int64_t *seed;    /* out [2]: seed and offset of dropout's random number stream */
 };
 cudaError_t kernel_cudnn_numbers(cudaStream_t stream, const struct kernel_cudnn_numbers *a);
 
-/* columns.cu: dx = dx [* gelu'(pre)], in place, and the sums of its columns over each part of the rows, for
- * kernel_add_parts: parts (part_count, columns). */
+/* columns.cu: dx = dx [* gelu'(pre)], in place, and its column sums over each part of the rows, for kernel_add_parts: parts
+ * (part_count, columns). */
 struct kernel_columns {
 	enum dtype dtype;
 	int64_t rows, columns, stride; /* of dx and pre; 0 = columns */
 	int64_t part_count;
-	void *dx;                   /* only read without pre */
+	void *dx;                   /* read-only without pre */
 	const void *pre;            /* optional */
 	enum activation activation; /* with pre */
 	float *parts;               /* optional */
-	uint32_t *largest;          /* of dx as it is left */
+	uint32_t *largest;          /* of dx after the update */
 };
 cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_columns *a);
 
@@ -415,10 +415,10 @@ struct kernel_add_parts {
 };
 cudaError_t kernel_add_parts(cudaStream_t stream, const struct kernel_add_parts *a);
 
-/* Attention: the arguments of its kernels. Activations are rows of bf16, f16 or f32; columns as in ops.h. */
+/* Arguments of the attention kernels. Activations are rows of bf16, f16 or f32; columns as in ops.h. */
 struct kernel_attention {
-	const int32_t *starts;   /* [sequences + 1]; a sequence that does not grow is empty */
-	const int32_t *order;    /* [sequences] in which sequences are taken, or NULL: by number */
+	const int32_t *starts;   /* [sequences + 1]; sequences may be empty */
+	const int32_t *order;    /* [sequences] order in which sequences are processed, or NULL: by number */
 	const uint32_t *samples; /* [sequences] */
 	int32_t sequences, heads, hidden;
 	int32_t longest;    /* no sequence is longer */
@@ -428,30 +428,31 @@ struct kernel_attention {
 	uint32_t site;
 	float dropout_scale;
 	const struct scalars *scalars; /* seed */
-	uint16_t *kept; /* what dropout keeps (attention_kept_count()): out of the matrix kernels' forward, unless it
-			   is NULL, and in of their backward, where there is dropout */
+	uint16_t *kept; /* dropout mask (attention_kept_count()): written by forward of the matrix kernels unless it is NULL, and
+			   read by their backward if there is dropout */
 	const void *qkv;
 	void *y;           /* forward: out */
 	float *lse;        /* forward: out, may be NULL */
 	const void *dy;    /* backward */
 	void *dqkv;        /* backward: out */
-	float *sums;       /* backward: out (sequences, 3 hidden), column sums of dqkv; may be NULL */
+	float *sums;       /* backward: out (sequences, 3 hidden), per-sequence column sums of dqkv; may be NULL */
 	uint32_t *largest; /* of y, or of dqkv */
 };
 
-/* With matrix instructions, for bf16 and f16 and heads of 32, 64 or 128 columns. Each needs shared memory for a block. They
- * alone take `largest`. */
+/* With matrix instructions, for bf16 and f16 and heads of 32, 64 or 128 columns. The *_shared functions give the shared memory
+ * that a block needs. Only these kernels take `largest`. */
 bool kernel_attention_has(enum dtype dtype, int32_t head_size);
 /* attention_fwd.cu */
 size_t kernel_attention_fwd_shared(int32_t head_size);
 cudaError_t kernel_attention_fwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
-/* attention_bwd.cu: a block has one head of a whole sequence. */
+/* attention_bwd.cu: one block handles one head of a whole sequence. */
 size_t kernel_attention_bwd_shared(int32_t head_size, int32_t longest);
 cudaError_t kernel_attention_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
-/* attention_bwd_long.cu: for sequences that are too long for that; leaves `sums` to kernel_attention_sums. */
+/* attention_bwd_long.cu: for sequences too long for that; leaves `sums` to kernel_attention_sums. */
 size_t kernel_attention_bwd_long_shared(int32_t head_size, int32_t longest);
 cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
-/* attention_any.cu: without, for any type and heads of up to 256 columns; leaves `sums` to kernel_attention_sums. */
+/* attention_any.cu: without matrix instructions, for any type and heads of up to 256 columns; leaves `sums` to
+ * kernel_attention_sums. */
 #define ATTENTION_HEAD_LIMIT 256
 size_t kernel_attention_any_shared(int32_t head_size);
 cudaError_t kernel_attention_any_fwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);

@@ -1,4 +1,4 @@
-/* NVIDIA's libraries on this machine, for `bertc version`. */
+/* The NVIDIA libraries on this machine, for `bertc version`. */
 #include <stdio.h>
 #include "backend/cuda/attention_cudnn.h"
 #include "backend/cuda/cublaslt.h"

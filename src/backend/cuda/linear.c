@@ -40,7 +40,7 @@ void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass
 		cuda_add_parts(r, own.parts, own.part_count, pass->columns, bias->gradient.data, overwrite, operation);
 }
 
-/* dx = dy w * gelu'(pre) + add by the plain kernel. */
+/* dx = dy w * gelu'(pre) + add, by the plain kernel. */
 static void product_gelu_add(const struct replica *r, const struct linear_bwd *a)
 {
 	int64_t inputs = a->dx.columns, outputs = a->dy.columns;
@@ -66,7 +66,7 @@ static void product_gelu_add(const struct replica *r, const struct linear_bwd *a
 	cuda_run(r, kernel_product(cuda_stream(r), &p), "linear_bwd");
 }
 
-/* dx, and the sums of its columns. */
+/* dx, and its column sums. */
 static void input_gradient(const struct replica *r, const struct linear_bwd *a)
 {
 	struct kernel_columns pass = {.dtype = a->dx.dtype,
@@ -75,7 +75,7 @@ static void input_gradient(const struct replica *r, const struct linear_bwd *a)
 				      .dx = a->dx.data,
 				      .largest = cuda_largest(&a->dx)};
 	if (a->pre.data && a->add.data) {
-		/* No layer of a BERT needs both; add may be dx, so that the product has no place of its own. */
+		/* No layer of a BERT needs both; add may be dx, so there is no separate place for the product. */
 		product_gelu_add(r, a);
 	} else if (!a->pre.data ||
 		   !cuda_product_dgelu(r, "linear_bwd", a->pre_activation, &a->dy, a->w, a->pre.data, a->dx.data)) {

@@ -27,7 +27,7 @@ void cuda_xent(struct replica *r, const struct xent *a)
 	cuda_run(r, kernel_xent(cuda_stream(r), &xent), "xent");
 }
 
-/* What all kinds have in common. */
+/* The fields that all kinds have in common. */
 static struct kernel_loss loss_of(struct replica *r, enum loss_kind kind, int64_t items, int head, const struct tensor *outputs,
 				  const struct tensor *gradients, const float *weights)
 {

@@ -1,7 +1,7 @@
 /* Device memory, and copies through pinned memory.
  *
- * Everything that an operation may read later is ordered by streams and events; the host waits only where it needs a
- * pinned block again. */
+ * Everything that an operation may read later is ordered by streams and events; the host waits only when it needs to reuse a
+ * pinned block. */
 #include "backend/cuda/state.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const ch
 	if (error != cudaSuccess)
 		return cuda_error(error, "cudaMalloc");
 	state->blocks[state->block_count++] = *out;
-	/* Waited for: the stream of batches knows nothing of this one. */
+	/* Wait for it, because other streams are not ordered after this one. */
 	error = cudaMemsetAsync(*out, 0, bytes, state->stream);
 	if (error == cudaSuccess)
 		error = cudaStreamSynchronize(state->stream);
@@ -74,7 +74,7 @@ void cuda_stages_release(struct cuda_state *state)
 	}
 }
 
-/* The next pinned block, when the copy before has left it. */
+/* The next pinned block, once the previous copy no longer needs it. */
 static struct stage *next_stage(struct cuda_state *state)
 {
 	struct stage *stage = &state->stages[state->next_stage];
@@ -102,7 +102,7 @@ void cuda_to_host(struct backend *be, void *host, const void *device, size_t byt
 	struct cuda_state *state = be->state;
 	size_t parts = (bytes + STAGE_BYTES - 1) / STAGE_BYTES;
 	struct stage *stages[STAGE_COUNT];
-	/* A part is on its way while the one before is moved to where it belongs. */
+	/* One part is in flight while the previous one is moved to its destination. */
 	for (size_t i = 0; i <= parts; i++) {
 		size_t done = i * STAGE_BYTES;
 		if (i < parts) {

@@ -1,9 +1,9 @@
-/* Layer normalisation, behind a linear or alone. */
+/* Layer normalization, after a linear or on its own. */
 #include "backend/cuda/weight_products.h"
 
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 {
-	/* y is the product's place until the norm is written over it. */
+	/* y holds the product until the norm overwrites it. */
 	if (a->w)
 		cuda_product_forward(r, "linear_norm_fwd", &a->x, a->w, NULL, a->y.data);
 	struct kernel_norm_fwd norm = {

@@ -34,7 +34,7 @@ void cuda_adamw(struct replica *r, const struct adamw *a)
 	}
 }
 
-/* Tensors whose parts' sums find room in the scratch go together. */
+/* The number of tensors in the next launch, limited by the scratch for their parts' sums. */
 static int64_t tensors_from(int64_t first, int64_t count)
 {
 	return count - first < LAMB_TENSORS ? count - first : LAMB_TENSORS;

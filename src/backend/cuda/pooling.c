@@ -1,4 +1,4 @@
-/* A vector for each sequence, and its gradient put back to the sequence's rows. */
+/* One vector per sequence, and its gradient distributed over the sequence's rows. */
 #include "backend/cuda/state.h"
 
 static struct kernel_pooling pooling_of(const struct replica *r, const struct batch *batch, bool first, const struct tensor *rows,

@@ -1,4 +1,4 @@
-/* What the host files of the CUDA back end share. CUDA's own headers stand in this folder only. */
+/* Shared by the host files of the CUDA back end. CUDA's own headers are included in this folder only. */
 #ifndef BACKEND_CUDA_STATE_H
 #define BACKEND_CUDA_STATE_H
 
@@ -7,13 +7,13 @@
 #include "backend/ops.h"
 #include "base/memory.h"
 
-/* Pinned memory that copies go through, in turns. */
+/* Pinned memory that copies are staged through, used in rotation. */
 #define STAGE_COUNT 4
 #define STAGE_BYTES ((size_t)4 << 20)
 
 struct stage {
 	unsigned char *memory;
-	cudaEvent_t done; /* the copy from or to it */
+	cudaEvent_t done; /* completion of the copy from or to it */
 };
 
 struct gemm;            /* gemm.h */
@@ -22,18 +22,18 @@ struct attention_cudnn; /* attention_cudnn.h */
 
 struct cuda_state {
 	int device, major, minor, processors;
-	cudaStream_t stream; /* everything, in order */
+	cudaStream_t stream; /* all work, in order */
 	struct stage stages[STAGE_COUNT];
 	int next_stage;
 	struct gemm *gemm;
 	struct graphs *graphs;
-	struct attention_cudnn *cudnn; /* NULL: attention is our own kernels' */
+	struct attention_cudnn *cudnn; /* NULL: attention uses our own kernels */
 	bool tf32;
-	size_t shared_limit; /* bytes of shared memory that a block may have */
-	/* The first call that failed: operations cannot return it, cuda_synchronize does. */
+	size_t shared_limit; /* maximum bytes of shared memory per block */
+	/* The first call that failed: operations cannot return an error, so cuda_synchronize does. */
 	cudaError_t failed;
 	const char *failed_call;
-	/* The first refusal of a library, kept likewise. */
+	/* The first error from a library, kept for the same reason. */
 	enum status refused;
 	struct error refusal;
 	void **blocks; /* handed out by allocate */
@@ -41,30 +41,30 @@ struct cuda_state {
 	char name[64], numerics[192], description[288];
 };
 
-/* A micro-batch on its way to the device; two take turns. */
+/* A micro-batch on its way to the device; two are used in turn. */
 struct pinned_batch {
 	void *memory;
-	cudaEvent_t copied; /* to the device */
+	cudaEvent_t copied; /* the copy to the device is done */
 	bool cleared;
 };
 
-/* What stands before a matrix in FP8, in device memory: what it is scaled by, and what that follows from (kernels.h). */
+/* Header of an FP8 matrix, in device memory: its scale, and the magnitude that the scale is computed from (kernels.h). */
 struct fp8_head {
 	_Alignas(ARENA_ALIGNMENT) uint32_t largest[LARGEST_WORDS];
 	struct fp8_scale scale;
 };
 
-/* Operands rounded to FP8, of the product that runs. */
+/* Operands rounded to FP8, for the product that is running. */
 struct cuda_fp8 {
 	int64_t operand_bytes;     /* of each of the two */
-	unsigned char *rows;       /* x in forward; in backward dy, then x', if x has no twin */
+	unsigned char *rows;       /* x in forward; in backward dy, then x' if x has no twin */
 	unsigned char *dy_columns; /* dy', in backward */
-	struct fp8_head *x, *dy;   /* of those without a twin */
+	struct fp8_head *x, *dy;   /* headers for operands without a twin */
 };
 
-/* What cuDNN's attention is given besides the tensors of the operations. */
+/* What cuDNN's attention needs besides the operations' tensors. */
 struct cudnn_scratch {
-	int64_t sequences, longest; /* of its plans */
+	int64_t sequences, longest; /* as in its plans */
 	int32_t *numbers;           /* (4, sequences + 1): kernel_cudnn_numbers */
 	int64_t *seed;              /* seed and offset of its dropout */
 	float *row_sums;            /* training: (tokens, heads) */
@@ -75,33 +75,33 @@ struct cudnn_scratch {
 /* Pieces of replica->workspace. */
 struct cuda_scratch {
 	struct cudnn_scratch cudnn;
-	void *gemm; /* cuBLASLt's own */
+	void *gemm; /* cuBLASLt's workspace */
 	size_t gemm_bytes;
 	float *parts; /* ROW_PARTS x part_floats: partial sums over rows */
 	int64_t part_floats;
-	float *attention_sums; /* (sequences, 3H): column sums of dqkv of each sequence */
-	float *embedding;      /* sums of word chunks, or of parts of the positions */
-	double *sums;          /* of parts: squares, LAMB */
-	double *losses;        /* (2, loss_rows): losses and hits of rows */
+	float *attention_sums; /* (sequences, 3H): column sums of dqkv for each sequence */
+	float *embedding;      /* sums of word chunks, or of parts of the position gradient */
+	double *sums;          /* partial sums: squares, LAMB */
+	double *losses;        /* (2, loss_rows): each row's loss and whether it is correct */
 	int64_t loss_rows;
-	float *logits; /* (logit_rows, logit_stride); their gradients in the same place */
+	float *logits; /* (logit_rows, logit_stride); replaced by their gradients in place */
 	int64_t logit_rows, logit_stride;
-	struct cuda_fp8 fp8; /* with it alone */
+	struct cuda_fp8 fp8; /* only with FP8 */
 };
-/* Tensors that lamb_norms takes in one launch. */
+/* Tensors per launch of lamb_norms. */
 #define LAMB_TENSORS 256
-#define VOCABULARY_PARTS 16 /* at least, for sums of columns over the vocabulary */
-/* Predictions whose logits are kept at a time. */
+#define VOCABULARY_PARTS 16 /* minimum, for column sums over the vocabulary */
+/* Predictions whose logits are in memory at a time. */
 #define LOGIT_ROWS 2048
-/* Parts that the sequences are cut into for the gradient of the positions. */
+/* The number of parts that the sequences are divided into for the position gradient. */
 int32_t cuda_position_parts(int32_t sequences, int32_t longest);
 
 /* replica->state. */
 struct cuda_replica {
-	struct batch_capacity room; /* of batches as operations see them: filled up, unless */
-	bool exact;                 /* they are taken as they are */
+	struct batch_capacity room; /* of batches as operations see them: padded, unless */
+	bool exact;                 /* `exact`: batches are used as they are */
 	int32_t longest;
-	void *batch; /* the arrays of the micro-batch, on the device */
+	void *batch; /* the micro-batch's arrays, on the device */
 	size_t batch_bytes;
 	struct pinned_batch pinned[2];
 	int next_pinned;
@@ -123,18 +123,18 @@ static inline cudaStream_t cuda_stream(const struct replica *r)
 	return cuda_state(r)->stream;
 }
 
-/* error.c. Remembers the first failure of a call; `call` names it in the message. Returns true if this one succeeded. */
+/* error.c. Records the first call that failed; `call` names it in the message. Returns true if this one succeeded. */
 bool cuda_check(struct cuda_state *state, cudaError_t error, const char *call);
-/* The same within an operation. */
+/* The same, for use within an operation. */
 static inline void cuda_run(const struct replica *r, cudaError_t error, const char *call)
 {
 	cuda_check(cuda_state(r), error, call);
 }
-/* What an error of CUDA means for a user: message and hint. */
+/* Turns a CUDA error into a message and hint for the user. */
 MUST_USE enum status cuda_error(cudaError_t error, const char *call);
 MUST_USE enum status cuda_explain(int error, const char *call); /* the same, for backend_functions */
 
-/* The rows of an operation's dropout. */
+/* The dropout arguments for an operation's rows. */
 struct kernel_dropout cuda_dropout(const struct replica *r, const struct dropout *dropout, const struct batch *batch);
 
 /* memory.c: entries of backend_functions. */
@@ -149,8 +149,8 @@ void cuda_stages_release(struct cuda_state *state);
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device);
 MUST_USE enum status cuda_batches_create(struct replica *replica);
 void cuda_batches_release(struct replica *replica);
-/* Clears the block that the next batch will be written to, if the copy from it is done: the host has time for it while the device
- * works, not between two steps, when the device waits for the batch. */
+/* Clears the block that the next batch will be written to, if the copy from it is done: the host has time for this while the
+ * device works, but not between two steps, when the device waits for the batch. */
 void cuda_batches_clear_next(struct replica *replica);
 void cuda_batch_bytes(struct backend *be, const struct shape_limits *limits, size_t *out_device, size_t *out_host);
 
@@ -159,25 +159,26 @@ size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight);
 void cuda_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
 MUST_USE enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from,
 				  int64_t count);
-/* fp8.c: a tensor's twin (backend_functions.twin_bytes): an fp8_head, and behind that of an x, in E4M3, x' (I, rows rounded up).
- * cuda_largest() is for kernels that write the tensor; the pass behind those that do not take it does nothing without a twin. */
+/* fp8.c: a tensor's twin (backend_functions.twin_bytes) is an fp8_head, followed, if the tensor is an x, by x' in E4M3 (I,
+ * rows rounded up). cuda_largest() is for kernels that write the tensor; cuda_largest_pass() follows kernels that do not
+ * support it, and does nothing without a twin. */
 size_t cuda_kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
 		       const struct batch_capacity *capacity); /* attention.c */
 size_t cuda_twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool gradient);
 uint32_t *cuda_largest(const struct tensor *tensor);
 void cuda_largest_pass(const struct replica *r, const char *operation, const struct tensor *tensor);
 
-/* What products multiply with: the copy in the activations' type, or the master where that is fp32. */
+/* The operand of products: the copy in the activations' type, or the master if that is fp32. */
 const void *cuda_weight_operand(const struct replica *r, const struct weight *weight);
 
-/* linear.c: parts (count, columns) added up in order, to `out`. */
+/* linear.c: adds up parts (count, columns) in order, into `out`. */
 void cuda_add_parts(const struct replica *r, const float *parts, int64_t count, int64_t columns, float *out, bool overwrite,
 		    const char *operation);
-/* The pass of kernels.h; with `bias` the sums of its columns become that bias's gradient. */
+/* Runs the pass of kernels.h; with `bias`, its column sums become that bias's gradient. */
 void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass, const struct weight *bias, bool overwrite,
 		      const char *operation);
 
-/* norm.c: kernel_norm_bwd on the replica's parts, whose sums become gradients. `bias` is optional. */
+/* norm.c: runs kernel_norm_bwd with the replica's parts, and turns their sums into gradients. `bias` is optional. */
 void cuda_norm_backward(const struct replica *r, const char *operation, const struct weight *gamma, const struct weight *beta,
 			const struct weight *bias, bool overwrite, const struct kernel_norm_bwd *a);
 

@@ -1,5 +1,5 @@
-/* The output layer over the vocabulary with softmax cross entropy, and its most probable entries. Predictions are taken in
- * chunks, whose logits (fp32) become their gradients in place. */
+/* The output layer over the vocabulary with softmax cross entropy, and its most probable entries. Predictions are processed in
+ * chunks, where gradients replace the logits (fp32) in place. */
 #include "backend/cuda/gemm.h"
 
 static const void *row_of(const struct tensor *t, int64_t row)
@@ -28,7 +28,7 @@ static void compute_logits(struct replica *r, const char *operation, const struc
 			});
 }
 
-/* From the gradients of a chunk's logits: those of its rows of x, of the table and of the bias. */
+/* From the gradients of a chunk's logits, computes those of its rows of x, of the table and of the bias. */
 static void chunk_backward(struct replica *r, const struct vocab_xent *a, int64_t first, int64_t rows)
 {
 	struct cuda_scratch *scratch = cuda_scratch(r);
@@ -80,7 +80,7 @@ void cuda_vocab_xent(struct replica *r, const struct vocab_xent *a)
 {
 	struct cuda_scratch *scratch = cuda_scratch(r);
 	if (a->training && a->overwrite && a->x.rows == 0)
-		chunk_backward(r, a, 0, 0); /* zeros */
+		chunk_backward(r, a, 0, 0); /* zeroes the gradients */
 	for (int64_t first = 0; first < a->x.rows; first += scratch->logit_rows) {
 		int64_t left = a->x.rows - first, rows = left < scratch->logit_rows ? left : scratch->logit_rows;
 		compute_logits(r, "vocab_xent", &a->x, a->table, first, rows);

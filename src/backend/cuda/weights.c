@@ -6,7 +6,7 @@ size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight)
 {
 	if (weight_in_fp8(be, weight))
 		return cuda_fp8_copy_bytes(weight);
-	/* Vectors too: a bias that a product adds has the type of its output. */
+	/* Includes vectors: a bias that a product adds has the type of the product's output. */
 	if (be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE)
 		return 0;
 	return (size_t)(weight->master.rows * weight->master.columns) * dtype_bytes(be->dtype);

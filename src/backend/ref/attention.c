@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-/* One head of one sequence: where its rows are. */
+/* One head of one sequence, and where its rows are. */
 struct head {
 	int64_t first, length; /* tokens */
-	int64_t head, width;   /* head number and columns */
+	int64_t head, width;   /* head number, and its columns */
 	int64_t sequence;
 	double scale;
 };

@@ -1,4 +1,4 @@
-/* Sum of word, position and type embeddings, layer normalisation, dropout. */
+/* Sum of word, position and type embeddings, layer normalization, dropout. */
 #include "backend/ref/ref.h"
 
 #include <string.h>
@@ -69,7 +69,7 @@ static void tables_column(void *context, int64_t column, int worker)
 
 void ref_embed_bwd(struct replica *r, const struct embed_bwd *a)
 {
-	/* dy becomes the gradient of what the norm gave, then, row by row, of the sum. */
+	/* dy becomes the gradient of the norm's output and then, row by row, of the sum. */
 	ref_run(r, a->dy.rows, dropout_row, a);
 	ref_norm_weights_backward(r, &a->dy, &a->sum, &a->mean, &a->rstd, a->gamma, a->beta, a->overwrite);
 	ref_run(r, a->dy.rows, norm_row, a);

@@ -1,9 +1,9 @@
-/* Operands of products rounded to FP8 or int8, in float64: what the other back ends' products are tested against. */
+/* Rounds operands of products to FP8 or int8, in float64: the reference for the other back ends' products. */
 #include "backend/fp8.h"
 #include "backend/int8.h"
 #include "backend/ref/ref.h"
 
-/* to = from rounded; the scale is that of `count` numbers. */
+/* to = from rounded, with one scale for all `count` numbers. */
 static void round_matrix(enum dtype format, const double *from, int64_t count, double *to)
 {
 	uint32_t largest = 0;

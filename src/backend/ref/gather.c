@@ -1,4 +1,4 @@
-/* Picking rows, and putting their gradients back. */
+/* Gathers rows, and adds their gradients back. */
 #include "backend/ref/ref.h"
 
 #include <string.h>

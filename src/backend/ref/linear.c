@@ -8,7 +8,7 @@
 #define SQRT_1_OVER_2 0.70710678118654752440
 #define ONE_OVER_SQRT_2_PI 0.39894228040143267794
 
-/* Hendrycks and Gimpel 2016: x times the normal distribution function, exactly or by their tanh formula. */
+/* Hendrycks and Gimpel 2016: x times the normal distribution function, either exact or by their tanh approximation. */
 double ref_gelu(enum activation activation, double x)
 {
 	if (activation == ACTIVATION_GELU_ERF)
@@ -24,7 +24,7 @@ double ref_gelu_derivative(enum activation activation, double x)
 	return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x);
 }
 
-/* (x w' + b) at one place. */
+/* Element (i, j) of x w' + b. */
 static double product(const struct tensor *x, const struct weight *w, const struct weight *b, int64_t i, int64_t j)
 {
 	double sum = ref_dot(ref_row(x, i), ref_row(&w->master, j), x->columns);
@@ -84,7 +84,7 @@ static void tanh_row(void *context, int64_t i, int worker)
 	}
 }
 
-/* Columns of dx or dw that are summed together, so that the inner loop runs along memory. */
+/* Columns of dx or dw that are summed together, so that the inner loop accesses memory contiguously. */
 #define COLUMN_BLOCK 256
 
 static void dx_row(void *context, int64_t m, int worker)

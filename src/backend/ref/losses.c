@@ -16,14 +16,14 @@ double ref_log_sum_exp(const double *row, int64_t count, int64_t *out_best)
 	return row[best] + log(sum);
 }
 
-/* What gradients of losses are multiplied by. */
+/* The factor for gradients of losses. */
 static double scale_of(const struct replica *r, int head)
 {
 	return r->scalars->inverse_weight[head] * r->scalars->loss_scale;
 }
 
-/* Cross entropy of `count` logits that lie `stride` apart; the gradient (times `factor`) goes to `gradients`, if that is not
- * NULL. *best is the likeliest. */
+/* Cross entropy of `count` logits that are `stride` apart; the gradient (times `factor`) goes to `gradients`, if that is not
+ * NULL. *best is the most likely class. */
 static double cross_entropy(const double *logits, double *gradients, int64_t count, int64_t stride, int64_t label, double factor,
 			    int64_t *best)
 {
@@ -118,7 +118,7 @@ void ref_group_xent(struct replica *r, const struct group_xent *a)
 	*a->correct += correct;
 }
 
-/* Of `count` logits that lie `stride` apart: the log of their probabilities' sum at this temperature. */
+/* Log-sum-exp of `count` logits, `stride` apart, divided by the temperature. */
 static double soft_log_sum(const double *logits, int64_t count, int64_t stride, double temperature)
 {
 	double largest = -INFINITY, sum = 0;
@@ -129,7 +129,7 @@ static double soft_log_sum(const double *logits, int64_t count, int64_t stride, 
 	return largest + log(sum);
 }
 
-/* T^2 KL(teacher, student), and its gradient mixed into what is there. */
+/* T^2 KL(teacher, student); its gradient is mixed into the existing one. */
 static double divergence(const struct soft_loss *a, int64_t row, int64_t column, int64_t count, int64_t stride, double factor)
 {
 	const double *teacher = ref_row(&a->teacher, row) + column, *student = ref_row(&a->logits, row) + column;
@@ -150,7 +150,7 @@ static double softplus(double x)
 	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
-/* The same of one probability beside its opposite, or the squared difference of two numbers. */
+/* The same for a single probability, or the squared difference of two numbers. */
 static double soft_error(const struct soft_loss *a, int64_t row, int64_t column, double factor)
 {
 	double teacher = ref_row(&a->teacher, row)[column], student = ref_row(&a->logits, row)[column], t = a->temperature;
@@ -227,7 +227,7 @@ void ref_segment_xent(struct replica *r, const struct segment_xent *a)
 	*a->correct += correct;
 }
 
-/* One of the pointers of pointer_xent: where its numbers lie in a row, and the sequence that is pointed at. */
+/* One of the pointers of pointer_xent: where its numbers are in a row, and the sequence that it points into. */
 struct pointer {
 	const struct pointer_xent *a;
 	int64_t query, key, size; /* columns */
@@ -249,7 +249,7 @@ static double pointer_logit(const struct pointer *p, int64_t row, int64_t place)
 	return dot(query, key, p->size) / sqrt((double)p->size);
 }
 
-/* Log of the sum of exp of a row's logits, and the likeliest place. */
+/* Log-sum-exp of a row's logits, and the most likely place. */
 static double pointer_lse(const struct pointer *p, int64_t row, int64_t *best)
 {
 	double largest = -INFINITY, sum = 0;

@@ -1,4 +1,4 @@
-/* Layer normalisation (Ba et al. 2016), alone and behind a linear layer with dropout and residual. */
+/* Layer normalization (Ba et al. 2016), on its own and after a linear layer with dropout and residual. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
@@ -74,7 +74,7 @@ static void linear_norm_row(void *context, int64_t i, int worker)
 	int64_t width = a->y.columns;
 	const double *x = ref_row(&a->x, i);
 	double *y = ref_row(&a->y, i);
-	double *sum = a->sum.data != NULL ? ref_row(&a->sum, i) : y; /* y is its place when nothing is saved */
+	double *sum = a->sum.data != NULL ? ref_row(&a->sum, i) : y; /* y holds the sum when nothing is saved */
 	for (int64_t j = 0; j < width; j++)
 		sum[j] = a->w == NULL ? x[j] : ref_dot(x, ref_row(&a->w->master, j), a->x.columns) + ref_row(&a->b->master, 0)[j];
 	ref_dropout_row(call->replica, &a->dropout, a->batch, i, sum, width);
@@ -120,7 +120,7 @@ static void norm_bwd_row(void *context, int64_t i, int worker)
 
 void ref_norm_bwd(struct replica *r, const struct norm_bwd *a)
 {
-	/* Before the rows, which may overwrite dy. */
+	/* Before the row pass, which may overwrite dy. */
 	ref_norm_weights_backward(r, &a->dy, &a->sum, &a->mean, &a->rstd, a->gamma, a->beta, a->overwrite);
 	ref_run(r, a->dy.rows, norm_bwd_row, a);
 	if (a->bias != NULL)

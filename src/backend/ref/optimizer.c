@@ -27,7 +27,7 @@ void ref_sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 		loss_scale_next(s);
 }
 
-/* Elements that one task updates. */
+/* Elements per task. */
 #define ELEMENT_BLOCK 4096
 
 static void adamw_block(void *context, int64_t block, int worker)
@@ -53,13 +53,13 @@ static void adamw_block(void *context, int64_t block, int worker)
 void ref_adamw(struct replica *r, const struct adamw *a)
 {
 	for (int64_t i = 0; r->scalars->finite && i < a->range_count; i++) {
-		struct adamw one = *a; /* with the range that is its turn */
+		struct adamw one = *a; /* with only the current range */
 		one.ranges = &a->ranges[i];
 		ref_run(r, (one.ranges->count + ELEMENT_BLOCK - 1) / ELEMENT_BLOCK, adamw_block, &one);
 	}
 }
 
-/* u, from the moments as they are after this step. */
+/* u, from the moments as updated in this step. */
 static double lamb_update(const struct scalars *s, double m, double v, double w, double epsilon, double decay)
 {
 	return m / s->bias_correction1 / (sqrt(v / s->bias_correction2) + epsilon) + decay * w;

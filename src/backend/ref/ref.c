@@ -1,11 +1,11 @@
-/* The reference back end: its memory, its replicas, and the helpers that its operations share. */
+/* The reference back end: its memory, its replicas, and helpers shared by its operations. */
 #include "backend/ref/ref.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
 
-/* Blocks handed out by allocate, to be freed one by one or all at close. */
+/* Blocks handed out by allocate; freed one by one, or all at close. */
 struct ref_state {
 	struct arena *blocks;
 	int64_t count, capacity;
@@ -54,13 +54,13 @@ static int64_t worker_scratch(const struct shape_limits *limits)
 	return scores > limits->vocab ? scores : limits->vocab;
 }
 
-/* All workers': loss, correct and the log of the sum of exp of each prediction. */
+/* Shared by all workers: loss, correct and log-sum-exp of each prediction. */
 static int64_t shared_scratch(const struct shape_limits *limits)
 {
 	return 3 * (int64_t)most_labels(&limits->batch);
 }
 
-/* Of an operand rounded to FP8 or int8, of which a product has two that are not weights. */
+/* For an operand rounded to FP8 or int8; a product has up to two besides the weight. */
 static int64_t operand_scratch(const struct backend *be, const struct shape_limits *limits)
 {
 	int64_t rows = limits->batch.tokens, columns = 3 * (int64_t)limits->hidden;
@@ -76,7 +76,7 @@ static size_t ref_workspace_bytes(struct backend *be, const struct shape_limits 
 
 /* A replica's private state. */
 struct ref_replica {
-	int64_t per_worker, shared, operand; /* doubles of the workspace */
+	int64_t per_worker, shared, operand; /* in doubles, within the workspace */
 	int threads;
 };
 
@@ -240,7 +240,7 @@ double ref_dot(const double *a, const double *b, int64_t count)
 	return sum;
 }
 
-/* Columns that one task of a column sum takes. */
+/* Columns per task of a column sum. */
 #define COLUMN_BLOCK 64
 
 struct column_sums {

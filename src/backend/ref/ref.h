@@ -1,9 +1,9 @@
-/* The reference back end: every operation of backend/ops.h in float64 and plain loops, in the words of its
- * formula (docs/math.md). It is the definition that the other back ends are tested against, so it is written
- * to be checked by eye; it is checked against finite differences and PyTorch's float64 (tests/backend).
+/* The reference back end: every operation of backend/ops.h in float64 and simple loops that follow its formula (docs/math.md).
+ * It is the definition that the other back ends are tested against, so it is written to be verified by reading; it is tested
+ * against finite differences and PyTorch's float64 (tests/backend).
  *
- * Activations, masters, gradients and moments are all F64. Weights have no compute copies, but for FP8 and int8. Outer loops run
- * on the pool, over rows or elements of the output only, so that no sum depends on the number of threads.
+ * Activations, masters, gradients and moments are all F64. Weights have no compute copies, except for FP8 and int8. Outer
+ * loops run on the pool, only over rows or elements of the output, so that no sum depends on the number of threads.
  */
 #ifndef BACKEND_REF_REF_H
 #define BACKEND_REF_REF_H
@@ -14,7 +14,7 @@
 /* Fills the zeroed `be`; settings->dtype is ignored. */
 MUST_USE enum status ref_backend_open(struct backend *be, const struct backend_settings *settings);
 
-/* What a task on the pool is given: the replica and the operation's struct. */
+/* The context of a pool task: the replica and the operation's struct. */
 struct ref_call {
 	struct replica *replica;
 	const void *arguments;
@@ -23,16 +23,16 @@ struct ref_call {
 /* Runs task(struct ref_call *, index, worker) for every index on the replica's pool. */
 void ref_run(struct replica *r, int64_t count, pool_task *task, const void *arguments);
 
-/* The worker's own scratch: at least `count` doubles of the replica's workspace. */
+/* The worker's own scratch: at least `count` doubles from the replica's workspace. */
 double *ref_scratch(struct replica *r, int worker, int64_t count);
-/* One scratch that all workers share, behind theirs: at least `count` doubles. */
+/* A scratch shared by all workers, after their own: at least `count` doubles. */
 double *ref_shared_scratch(struct replica *r, int64_t count);
 
-/* Behind it two that hold an operand each; `which` is 0 or 1. */
+/* After that, two scratch areas that hold one operand each; `which` is 0 or 1. */
 double *ref_operand_scratch(struct replica *r, int which, int64_t count);
 
-/* fp8.c: entries of backend_functions, and the operands of products with `weight`: itself, or, where those are in FP8 or int8,
- * its master and x rounded. Of one format there is one x at a time. */
+/* fp8.c: entries of backend_functions, and the operands of products with `weight`: the tensors themselves, or, for FP8 or
+ * int8, the rounded master and x. Only one rounded x per format exists at a time. */
 size_t ref_weight_copy_bytes(struct backend *be, const struct weight *weight);
 void ref_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
 struct weight ref_weight_operand(const struct replica *r, const struct weight *weight);
@@ -43,17 +43,17 @@ static inline double *ref_row(const struct tensor *tensor, int64_t row)
 	return (double *)tensor->data + row * tensor->columns;
 }
 
-/* Sum of a[i] b[i]. The SIMD lanes are fixed at compile time, so the order of the sum is too. */
+/* Sum of a[i] b[i]. The SIMD lanes are fixed at compile time, so the order of summation is too. */
 double ref_dot(const double *a, const double *b, int64_t count);
 
 /* out[j] = or += sum over rows i of x[i][j], rows in ascending order; out is (1, columns). */
 void ref_column_sums(struct replica *r, const struct tensor *x, const struct tensor *out, bool overwrite);
 
-/* Multiplies a row of `token` by its dropout factors (0 or scale); nothing when p = 0. */
+/* Multiplies the row of `token` by its dropout factors (0 or scale); does nothing when p = 0. */
 void ref_dropout_row(const struct replica *r, const struct dropout *dropout, const struct batch *batch, int64_t token,
 		     double *row, int64_t columns);
 
-/* dx of layer normalisation for one row: with n = (sum - mean) rstd and g = dy gamma,
+/* dx of layer normalization for one row: with n = (sum - mean) rstd and g = dy gamma,
  *   dx = rstd (g - mean(g) - n mean(g n)). dx may be dy. */
 void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma, double *dx,
 			   int64_t columns);
@@ -64,7 +64,7 @@ void ref_norm_row(const double *sum, double epsilon, const double *gamma, const 
 void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const struct tensor *sum, const struct tensor *mean,
 			       const struct tensor *rstd, const struct weight *gamma, const struct weight *beta, bool overwrite);
 
-/* Log of the sum of exp of a row, without overflow; *out_best is the index of the largest, lowest index first. */
+/* Log-sum-exp of a row, without overflow; *out_best is the index of the largest element, lowest index on ties. */
 double ref_log_sum_exp(const double *row, int64_t count, int64_t *out_best);
 
 /* gelu and its derivative; `activation` is GELU_ERF or GELU_TANH. */

@@ -16,7 +16,7 @@ static double dlogit(const struct replica *r, const struct vocab_xent *a, int64_
 	return a->weights[i] * softmax_minus_onehot * r->scalars->inverse_weight[a->head] * r->scalars->loss_scale;
 }
 
-/* Loss, correct and lse of each row, kept apart and added in order of rows afterwards. */
+/* Loss, correct and lse of each row, kept separately and then added in row order. */
 struct row_results {
 	double loss, correct, lse;
 };
@@ -52,8 +52,8 @@ static void vocab_xent_row(void *context, int64_t i, int worker)
 	}
 }
 
-/* Gradients of one word's row and bias. The logits are computed again rather than kept: P x V doubles would
- * not fit where the other back ends do. */
+/* Gradients of one word's row and bias. The logits are recomputed rather than kept: P x V doubles would not fit in memory
+ * where the other back ends do. */
 static void vocab_xent_word(void *context, int64_t v, int worker)
 {
 	(void)worker;

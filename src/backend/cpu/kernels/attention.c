@@ -6,8 +6,7 @@
 
 enum { STRIPE = ATTENTION_STRIPE, VECTORS = STRIPE / LANES };
 
-/* Integers beside the vectors: LANES of 32 bits, or half as many of 64 whose upper halves are ignored by
- * wide(). */
+/* Integer vectors matching the float vectors: LANES of 32 bits, or half as many of 64 bits whose upper halves wide() ignores. */
 #ifdef __AVX512F__
 typedef __m512i integers;
 typedef __mmask16 lanes;
@@ -33,7 +32,7 @@ INLINE integers xor3(integers a, integers b, integers c)
 	return _mm512_ternarylogic_epi32(a, b, c, 0x96);
 }
 
-/* Low halves of even and odd 64-bit lanes side by side, and high halves. */
+/* Interleaves the low halves of even and odd 64-bit lanes; join_high() interleaves the high halves. */
 INLINE integers join_low(integers even, integers odd)
 {
 	return _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
@@ -51,7 +50,7 @@ INLINE integers every_second(uint32_t first)
 	return _mm512_add_epi32(steps, set(first));
 }
 
-/* Lanes whose low (or high) 16 bits reach the threshold. */
+/* Lanes whose low (or high) 16 bits are at least the threshold. */
 INLINE lanes low_reaches(integers x, uint32_t threshold)
 {
 	return _mm512_cmpge_epu32_mask(_mm512_slli_epi32(x, 16), set(threshold << 16));
@@ -67,7 +66,7 @@ INLINE vector keep(lanes mask, vector x)
 	return _mm512_maskz_mov_ps(mask, x);
 }
 
-/* 2^x for x <= 0 or so: below -150 gives 0. Relative error below 1e-7. */
+/* 2^x for x up to about 0: below -150 gives 0. Relative error below 1e-7. */
 INLINE vector exp2_vector(vector x)
 {
 	vector n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = x - n;
@@ -137,7 +136,7 @@ INLINE vector keep(lanes mask, vector x)
 
 INLINE vector exp2_vector(vector x)
 {
-	x = vector_max(vector_set(-127), x); /* 2^-127 comes out as 0; the second operand is given if one is NaN */
+	x = vector_max(vector_set(-127), x); /* 2^-127 becomes 0; max returns its second operand if either is NaN */
 	vector n = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = x - n;
 	vector p = vector_set(1.534581242594868e-4f);
 	p = vector_fma(p, f, vector_set(1.3399930903688073e-3f));
@@ -151,9 +150,9 @@ INLINE vector exp2_vector(vector x)
 }
 #endif
 
-/* Philox4x32-7 for LANES queries from `query` on and one block of 8 keys: word w holds the numbers of keys 2w
- * (low half) and 2w + 1. Only the query differs from lane to lane, so a part of the first rounds is scalar,
- * and the vectors are kept as even and odd queries in 64-bit lanes until the end. */
+/* Philox4x32-7 for LANES queries from `query` on and one block of 8 keys: word w holds the numbers of keys 2w (low half) and
+ * 2w + 1 (high half). Only the query differs between lanes, so part of the first rounds is scalar, and the vectors are kept as
+ * even and odd queries in 64-bit lanes until the end. */
 INLINE void random_words(const struct attention_dropout *d, uint32_t key_block, uint32_t query, integers words[4])
 {
 	const uint32_t m0 = 0xD2511F53u, m1 = 0xCD9E8D57u, w0 = 0x9E3779B9u, w1 = 0xBB67AE85u;
@@ -209,7 +208,7 @@ INLINE void random_words(const struct attention_dropout *d, uint32_t key_block, 
 	words[3] = join_low(a[0], a[1]);
 }
 
-/* Rows of keys that do not exist: so low a score that no sum notices. */
+/* Gives padding keys a score so low that it does not affect any sum. */
 INLINE void close_rows(float *scores, int64_t keys)
 {
 	for (int64_t k = keys; k % GEMM_BLOCK; k++)
@@ -217,7 +216,7 @@ INLINE void close_rows(float *scores, int64_t keys)
 			vector_store(scores + k * STRIPE + j * LANES, vector_set(-1e30f));
 }
 
-/* Where pairs of keys 2i, 2i + 1 and queries from 16 half on lie in right blocks of bf16. */
+/* The position, in right blocks of bf16, of the pairs of keys 2i, 2i + 1 for queries from 16 * half on. */
 INLINE uint32_t *pairs_at(void *blocks, int64_t key, int half)
 {
 	int64_t block = key / STRIPE * 2 + half;
@@ -225,7 +224,7 @@ INLINE uint32_t *pairs_at(void *blocks, int64_t key, int half)
 }
 
 #ifdef __AVX512BF16__
-/* Two keys' numbers for 16 queries as pairs. */
+/* Combines two keys' numbers for 16 queries into pairs. */
 INLINE __m512i pair_up(vector even, vector odd)
 {
 	const __m512i interleave = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
@@ -234,8 +233,7 @@ INLINE __m512i pair_up(vector even, vector odd)
 }
 #endif
 
-/* Probabilities of keys `key` and `key` + 1 for the queries of vector j, where dropout keeps them, as right
- * blocks. */
+/* Stores the probabilities of keys `key` and `key` + 1 for the queries of vector j, where dropout keeps them, in right blocks. */
 INLINE void store_probabilities(const struct attention_softmax *a, int64_t key, int j, vector even, vector odd, integers word,
 				enum dtype blocks, bool dropout)
 {
@@ -261,7 +259,7 @@ INLINE void store_probabilities(const struct attention_softmax *a, int64_t key, 
 
 INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool dropout)
 {
-	/* In eights, for dropout's sake; the products take whole blocks. */
+	/* Multiples of 8, for dropout; the products take whole blocks. */
 	int64_t rows = (a->keys + 7) / 8 * 8, all = (a->keys + STRIPE - 1) / STRIPE * STRIPE;
 	struct walk walk[3];
 	for (int i = 0; i < 3; i++)
@@ -308,7 +306,7 @@ INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool d
 			store_probabilities(a, key, j, vector_set(0), vector_set(0), set(0), blocks, false);
 }
 
-/* p = exp2(scale score - lse), then after dropout; ds = p (dp after dropout - delta). */
+/* ds = p (dp after dropout - delta), with p = exp2(scale score - lse) before dropout; p is then returned after dropout. */
 INLINE void gradient_vectors(const struct attention_gradient *a, int64_t key, int j, lanes kept, bool dropout, vector *p,
 			     vector *ds)
 {
@@ -323,7 +321,7 @@ INLINE void gradient_vectors(const struct attention_gradient *a, int64_t key, in
 	*ds *= dp - vector_load(a->delta + j * LANES);
 }
 
-/* Rows `key` and `key` + 1 of both results. */
+/* Stores rows `key` and `key` + 1 of both results. */
 INLINE void store_gradients(const struct attention_gradient *a, int64_t key, vector p[2][VECTORS], vector ds[2][VECTORS],
 			    enum dtype blocks)
 {
@@ -399,7 +397,7 @@ INLINE void add_sums(const struct attention_rows *a, int64_t c, vector sum)
 		store_floats(a->column_sums, c, left, load_floats(a->column_sums, c, left) + sum);
 }
 
-/* Columns c ... c + 2 LANES - 1 of a row, or as many as there are. */
+/* Stores columns c ... c + 2 LANES - 1 of a row, or as many of them as exist. */
 INLINE void store_row(const struct attention_rows *a, int64_t row, int64_t c, vector low, vector high, enum dtype dtype)
 {
 	void *to = out_row(a->to, row, a->to_row, dtype);
@@ -451,7 +449,7 @@ INLINE void store_transposed(const struct attention_rows *a, enum dtype dtype)
 		for (int64_t c = 0; c < a->columns; c += 2 * LANES) {
 			vector low[LANES], high[LANES], low_sum = vector_set(0), high_sum = vector_set(0);
 			transposed(a, r, c, low);
-			transposed(a, r, c + LANES, high); /* a stripe has all of 32 columns */
+			transposed(a, r, c + LANES, high); /* stripes always have all 32 columns */
 			for (int64_t i = 0; i < LANES && r + i < a->rows; i++) {
 				low_sum += low[i];
 				high_sum += high[i];
@@ -477,7 +475,7 @@ INLINE void row_products(const void *dy, const void *y, int64_t row, int64_t row
 	}
 }
 
-/* The functions for each type. */
+/* The functions for each activation type. */
 #ifdef __AVX512BF16__
 #define BF16_BLOCKS DTYPE_BF16
 #else

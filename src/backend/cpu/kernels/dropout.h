@@ -1,11 +1,11 @@
-/* Dropout's random numbers, as backend/dropout.h defines them, for many columns of a row at once. */
+/* Dropout's random numbers, as defined in backend/dropout.h, for many columns of a row at once. */
 #ifndef BACKEND_CPU_KERNELS_DROPOUT_H
 #define BACKEND_CPU_KERNELS_DROPOUT_H
 
 #include "backend/cpu/kernels/elements.h"
 
 #ifdef __AVX512F__
-/* High and low halves of the 64-bit products of each lane with a constant. */
+/* High and low halves of the 64-bit products of each lane and a constant. */
 INLINE void multiply_wide(__m512i x, __m512i constant, __m512i *high, __m512i *low)
 {
 	__m512i even = _mm512_mul_epu32(x, constant), odd = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), constant);
@@ -13,8 +13,8 @@ INLINE void multiply_wide(__m512i x, __m512i constant, __m512i *high, __m512i *l
 	*high = _mm512_mask_mov_epi32(_mm512_srli_epi64(even, 32), 0xaaaa, odd);
 }
 
-/* 128 columns from block `first` on: 16 Philox blocks side by side. Lane 4q + j works on block 4j + q, so that after
- * the 4 x 4 transposition vector j holds blocks 4j … 4j + 3 in the order of their columns. */
+/* 128 columns from block `first` on: 16 Philox blocks side by side. Lane 4q + j computes block 4j + q, so that after the 4 x 4
+ * transposition vector j holds blocks 4j … 4j + 3 in column order. */
 INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, uint32_t site, uint32_t sample, uint32_t threshold,
 			    uint8_t *bits)
 {
@@ -28,7 +28,7 @@ INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, ui
 		__m512i high0, low0, high1, low1;
 		multiply_wide(c0, m0, &high0, &low0);
 		multiply_wide(c2, m1, &high1, &low1);
-		c0 = _mm512_ternarylogic_epi32(high1, c1, _mm512_set1_epi32((int)k0), 0x96); /* xor of three */
+		c0 = _mm512_ternarylogic_epi32(high1, c1, _mm512_set1_epi32((int)k0), 0x96); /* three-way xor */
 		c2 = _mm512_ternarylogic_epi32(high0, c3, _mm512_set1_epi32((int)k1), 0x96);
 		c1 = low1;
 		c3 = low0;
@@ -52,7 +52,7 @@ INLINE void multiply_wide(__m256i x, __m256i constant, __m256i *high, __m256i *l
 	*high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
 }
 
-/* As above with 8 blocks in two halves. Lane 4q + j works on block 2j + q. */
+/* The same with 8 blocks per half. Lane 4q + j computes block 2j + q. */
 INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, uint32_t site, uint32_t sample, uint32_t threshold,
 			    uint8_t *bits)
 {
@@ -88,7 +88,7 @@ INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, ui
 }
 #endif
 
-/* Bit c of `bits`: column c of the row stays. Writes DROPOUT_BYTES(columns). */
+/* Bit c of `bits` is set if column c of the row is kept. Writes DROPOUT_BYTES(columns). */
 INLINE void dropout_bits(uint64_t seed, uint32_t position, uint32_t site, uint32_t sample, uint32_t threshold, int64_t columns,
 			 uint8_t *bits)
 {

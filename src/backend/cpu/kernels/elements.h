@@ -1,5 +1,5 @@
-/* Vectors of elements in either activation type, with a last vector that may be partial, and the functions that
- * kernels need of them. Every kernel file is compiled once for each instruction set. */
+/* Vectors of elements of either activation type, the last of which may be partial, and the functions of them that kernels
+ * need. Every kernel file is compiled once per instruction set. */
 #ifndef BACKEND_CPU_KERNELS_ELEMENTS_H
 #define BACKEND_CPU_KERNELS_ELEMENTS_H
 
@@ -16,7 +16,7 @@
 #define KERNEL_EXPAND(name, isa) KERNEL_JOIN(name, isa)
 #define KERNEL(name) KERNEL_EXPAND(name, ISA)
 
-/* Kernels are written once for a constant dtype, which inlining makes disappear. */
+/* Kernels are written with dtype as a constant argument, which inlining eliminates. */
 #define INLINE static inline __attribute__((always_inline))
 
 #ifdef __AVX512F__
@@ -25,7 +25,7 @@ INLINE __mmask16 first_lanes(int64_t left)
 	return left >= LANES ? 0xffff : (__mmask16)((1u << left) - 1);
 }
 
-/* Elements i … i + LANES - 1 of a row, those at `left` and beyond as 0; left > 0 counts from i. */
+/* Elements i … i + LANES - 1 of a row, with zeros from i + left on; left > 0. */
 INLINE vector load_floats(const float *row, int64_t i, int64_t left)
 {
 	return _mm512_maskz_loadu_ps(first_lanes(left), row + i);
@@ -66,7 +66,7 @@ INLINE vector round_to_bf16(vector x)
 	return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(to_bf16(x)), 16));
 }
 
-/* x where the bit of the element is set, else 0. */
+/* x where the element's bit is set, else 0. */
 INLINE vector keep_bits(vector x, const uint8_t *bits, int64_t i)
 {
 	uint16_t mask;
@@ -123,7 +123,7 @@ INLINE float vector_largest(vector x)
 	return _mm512_reduce_max_ps(x);
 }
 
-/* Bit i: element i equals. */
+/* Bit i is set if elements i are equal. */
 INLINE uint32_t equal_lanes(vector a, vector b)
 {
 	return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
@@ -148,7 +148,7 @@ INLINE void store_floats(float *row, int64_t i, int64_t left, vector x)
 		_mm256_maskstore_ps(row + i, first_lanes(left), x);
 }
 
-/* bf16 is not offered on processors without AVX-512; these keep the kernels complete. */
+/* bf16 is not offered on processors without AVX-512; these functions only complete the set of kernels. */
 INLINE vector load_bf16(const uint16_t *row, int64_t i, int64_t left)
 {
 	uint16_t part[LANES] = {0};
@@ -195,7 +195,7 @@ INLINE vector vector_sqrt(vector x)
 	return _mm256_sqrt_ps(x);
 }
 
-/* In two steps, since 2^n itself may be out of range. */
+/* In two steps, because 2^n itself may be out of range. */
 INLINE vector vector_scale(vector x, vector n)
 {
 	__m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1), bias = _mm256_set1_epi32(127);
@@ -239,7 +239,7 @@ INLINE uint32_t equal_lanes(vector a, vector b)
 }
 #endif
 
-/* Rows of activations. */
+/* For rows of activations of either type. */
 INLINE vector load(const void *row, int64_t i, int64_t left, enum dtype dtype)
 {
 	return dtype == DTYPE_BF16 ? load_bf16(row, i, left) : load_floats(row, i, left);
@@ -253,9 +253,9 @@ INLINE void store(void *row, int64_t i, int64_t left, vector x, enum dtype dtype
 		store_floats(row, i, left, x);
 }
 
-/* Elements i ... i + 2 LANES - 1, all there: whole cache lines where bf16's single vectors would be halves. With `past`
- * they go past the caches if alignment allows, which saves reading the lines first: for what is not read again before
- * long. A kernel that does so ends with store_past_end(). */
+/* Stores elements i ... i + 2 LANES - 1, all of which must exist: whole cache lines, where single bf16 vectors would be half
+ * lines. With `past` they bypass the caches if alignment allows, which saves reading the lines first: for data that is not
+ * read again soon. A kernel that does so ends with store_past_end(). */
 INLINE void store_two(void *row, int64_t i, vector low, vector high, enum dtype dtype, bool past)
 {
 #ifdef __AVX512BF16__
@@ -287,13 +287,13 @@ INLINE void store_past_end(void)
 	_mm_sfence();
 }
 
-/* What load() would give after store(). */
+/* The value that load() would return after store(). */
 INLINE vector rounded(vector x, enum dtype dtype)
 {
 	return dtype == DTYPE_BF16 ? round_to_bf16(x) : x;
 }
 
-/* Asks for the cache line of element i, ahead of its use. */
+/* Prefetches the cache line of element i. */
 INLINE void fetch(const void *row, int64_t i, enum dtype dtype)
 {
 	__builtin_prefetch((const char *)row + i * (int64_t)dtype_bytes(dtype));
@@ -309,12 +309,12 @@ INLINE void *out_row(void *rows, int64_t row, int64_t stride, enum dtype dtype)
 	return (char *)rows + row * stride * (int64_t)dtype_bytes(dtype);
 }
 
-/* e^x to 1e-7 relative; NaN stays NaN, x is cut off at -104 (which gives 0) and 88.7. The polynomial is a minimax
- * fit of (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2. */
+/* e^x to 1e-7 relative; NaN stays NaN, x is clamped to -104 (which gives 0) and 88.7. The polynomial is a minimax fit of (e^r
+ * - 1 - r) / r^2 on |r| <= ln 2 / 2. */
 INLINE vector vector_exp(vector x)
 {
 	const vector lowest = vector_set(-104), highest = vector_set(88.7f);
-	vector inside = vector_min(highest, vector_max(lowest, x)); /* min and max give their second if one is NaN */
+	vector inside = vector_min(highest, vector_max(lowest, x)); /* min and max return their second operand if either is NaN */
 	vector n = vector_round(inside * vector_set(1.44269504f));
 	vector r = vector_fma(n, vector_set(-0.693145752f), inside);
 	r = vector_fma(n, vector_set(-1.42860677e-6f), r);
@@ -326,9 +326,9 @@ INLINE vector vector_exp(vector x)
 	return vector_scale(vector_fma(r * r, q, r) + vector_set(1), n);
 }
 
-/* Distribution function Phi of the standard normal, and *density = e^(-x^2/2). Phi(-|x|) = erfcx(t) e^(-t^2) / 2 with
- * t = |x|/sqrt 2, where erfcx(t) is a polynomial in u = 1 / (1 + p t): smooth on all of t >= 0, so no branches, and no
- * cancellation in either tail. To 1e-7 relative where |x| < 3, 1e-7 absolute everywhere. */
+/* Distribution function Phi of the standard normal, and *density = e^(-x^2/2). Phi(-|x|) = erfcx(t) e^(-t^2) / 2 with t =
+ * |x|/sqrt 2, where erfcx(t) is a polynomial in u = 1 / (1 + p t): smooth for all t >= 0, so there are no branches, and no
+ * cancellation in either tail. Error 1e-7 relative for |x| < 3, 1e-7 absolute everywhere. */
 INLINE vector normal_distribution(vector x, vector *density)
 {
 	const vector one = vector_set(1);
@@ -348,8 +348,7 @@ INLINE vector normal_distribution(vector x, vector *density)
 	return where_less(vector_set(0), x, one - tail, tail);
 }
 
-/* (1 + tanh z) / 2 = 1 / (1 + e^(-2z)) with z = sqrt(2/pi) (x + 0.044715 x^3), as gelu's tanh form has it, and
- * *power = e^(-2z). */
+/* (1 + tanh z) / 2 = 1 / (1 + e^(-2z)) with z = sqrt(2/pi) (x + 0.044715 x^3), as in gelu's tanh form, and *power = e^(-2z). */
 INLINE vector tanh_form_logistic(vector x, vector *power)
 {
 	const vector one = vector_set(1);
@@ -358,7 +357,7 @@ INLINE vector tanh_form_logistic(vector x, vector *power)
 	return one / (one + *power);
 }
 
-/* Gelu of vectors that become `dtype`: bf16 from a table that lies in registers. */
+/* Gelu of vectors that will be stored as `dtype`: for bf16, from a table held in registers. */
 struct gelu {
 	enum dtype dtype;
 	bool tanh_form;
@@ -381,7 +380,7 @@ INLINE struct gelu gelu_start(bool tanh_form, bool derivative, enum dtype dtype)
 /* 1/2 + f(|x|) with the sign of x: see gelu_table.h. NaN stays NaN. */
 INLINE vector gelu_lookup(const struct gelu *g, vector x)
 {
-	const vector round = vector_set(12582912); /* 1.5 2^23: the sum's last bits are the whole number next to it */
+	const vector round = vector_set(12582912); /* 1.5 2^23: the last bits of the sum are the nearest integer */
 	vector scaled = vector_min(vector_set(GELU_PIECES - 1), vector_abs(x) * vector_set(GELU_SCALE));
 	vector shifted = scaled + round, r = scaled - (shifted - round);
 	__m512i piece = _mm512_castps_si512(shifted);
@@ -407,8 +406,8 @@ INLINE vector gelu(const struct gelu *g, vector x)
 	return x * (g->tanh_form ? tanh_form_logistic(x, &power) : normal_distribution(x, &power));
 }
 
-/* Phi(x) + x e^(-x^2/2) / sqrt(2 pi); with s = 1 / (1 + e^(-2z)): s + x s^2 e^(-2z) (2z)', where s (1 - s) would lose the
- * digits of s near 1. */
+/* Phi(x) + x e^(-x^2/2) / sqrt(2 pi); in the tanh form, with s = 1 / (1 + e^(-2z)), s + x s^2 e^(-2z) (2z)', because s (1 - s)
+ * would lose digits when s is near 1. */
 INLINE vector gelu_derivative(const struct gelu *g, vector x)
 {
 	vector power;
@@ -425,7 +424,7 @@ INLINE vector gelu_derivative(const struct gelu *g, vector x)
 	return vector_fma(x * vector_set(0.39894228f), power, phi);
 }
 
-/* tanh to 2e-7 relative: the quotient of exponentials loses digits near 0, where the series is short. */
+/* tanh to 2e-7 relative: the quotient of exponentials loses digits near 0, where a short series suffices. */
 INLINE vector vector_tanh(vector x)
 {
 	const vector one = vector_set(1);

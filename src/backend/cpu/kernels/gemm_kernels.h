@@ -1,4 +1,4 @@
-/* The tables of gemm.h, one for each instruction set and source type. */
+/* The tables of gemm.h, one per instruction set and source type. */
 #ifndef BACKEND_CPU_KERNELS_GEMM_KERNELS_H
 #define BACKEND_CPU_KERNELS_GEMM_KERNELS_H
 
@@ -13,18 +13,18 @@ extern const struct gemm_kernels gemm_kernels_f32_amx, gemm_kernels_bf16_amx;
 #ifdef ISA
 #include "backend/cpu/kernels/elements.h"
 
-/* Defined in gemm_product.c, listed in gemm_pack.c's tables. */
+/* Defined in gemm_product.c, used in gemm_pack.c's tables. */
 void KERNEL(gemm_multiply_f32)(const struct block_product *product);
-void KERNEL(gemm_multiply_bf16)(const struct block_product *product);  /* from avx512_bf16 on */
-void KERNEL(gemm_multiply_panel)(const struct panel_product *product); /* amx */
+void KERNEL(gemm_multiply_bf16)(const struct block_product *product);  /* avx512_bf16 and above */
+void KERNEL(gemm_multiply_panel)(const struct panel_product *product); /* amx only */
 void KERNEL(gemm_begin)(void);
 void KERNEL(gemm_end)(void);
 
 enum { CACHE_LINE = 64 };
 
-/* What is still to be fetched into L2, and how much of it at a step. */
+/* What remains to be prefetched into L2, and how much of it per step. */
 struct walk {
-	const char *line, *end; /* in a row */
+	const char *line, *end; /* of the current row */
 	int64_t rows, row_bytes, stride, lines;
 };
 

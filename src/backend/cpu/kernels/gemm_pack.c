@@ -1,10 +1,10 @@
-/* Laying matrices into the blocks of gemm.h, and the tables of kernels. */
+/* Packs matrices into the blocks of gemm.h, and defines the tables of kernels. */
 #include "backend/cpu/kernels/gemm_kernels.h"
 #include "backend/cpu/kernels/transpose.h"
 
 enum { N = GEMM_BLOCK };
 
-/* fp32 blocks, from rows: both forms are plain rows. */
+/* fp32 blocks, from rows: both layouts are plain rows. */
 INLINE void f32_copy(enum dtype type, const void *source, int64_t row_elements, float *block)
 {
 	for (int r = 0; r < N; r++)
@@ -110,7 +110,7 @@ static void bf16_copy(const void *source, int64_t row_elements, void *block)
 		_mm512_storeu_si512((uint16_t *)block + r * N, _mm512_loadu_si512(from + r * row_elements));
 }
 
-/* Rows 2i and 2i+1 interleaved: columns 0-15 and 16-31 as pairs. */
+/* Rows 2i and 2i+1 interleaved: columns 0-15 and 16-31, as pairs. */
 INLINE void pair_rows(const uint16_t *source, int64_t row_elements, int i, __m512i *low, __m512i *high)
 {
 	const __m512i low_columns = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
@@ -147,7 +147,7 @@ static void bf16_pair_transpose(const void *source, int64_t row_elements, void *
 	}
 }
 
-/* Pairs of rows are numbers of 32 bits; transposed, they are the rows' neighbours. */
+/* Each pair from two rows is a 32-bit number; transposing these numbers makes the pairs adjacent in the output rows. */
 static void bf16_transpose(const void *source, int64_t row_elements, void *block)
 {
 	__m512 low[16], high[16];
@@ -184,7 +184,7 @@ const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
 	.add_columns = add_columns_bf16,
 };
 #else
-/* Without bf16 products, bf16 matrices are widened on their way into fp32 blocks. */
+/* Without bf16 products, bf16 matrices are converted to fp32 as they are packed. */
 
 static void f32_from_rows_bf16(const void *source, int64_t row_elements, void *block)
 {

@@ -1,9 +1,9 @@
-/* The inner products of gemm.h: 32 x 32 outputs at a time, held in registers over all of k. */
+/* The inner products of gemm.h: 32 x 32 outputs at a time, kept in registers over all of k. */
 #include "backend/cpu/kernels/gemm_kernels.h"
 
 enum { N = GEMM_BLOCK };
 
-/* Where vectors of a block's right operand lie, in numbers of 32 bits (bf16: pairs of k). */
+/* The position of vectors in a right block, in 32-bit units (bf16: pairs of k). */
 INLINE int block_depth(enum dtype type)
 {
 	return type == DTYPE_BF16 ? N / 2 : N;
@@ -14,7 +14,7 @@ INLINE int64_t right_at(enum dtype type, int k, int column)
 	return type == DTYPE_BF16 ? (column / 16 * N / 2 + k) * 16 : k * N + column;
 }
 
-/* acc + left b: fp32 numbers, or two products of pairs of bf16. */
+/* acc + left b: fp32 numbers, or two products of bf16 pairs. */
 INLINE vector multiply_add(enum dtype type, const float *left, vector b, vector acc)
 {
 #ifdef __AVX512BF16__
@@ -28,10 +28,9 @@ INLINE vector multiply_add(enum dtype type, const float *left, vector b, vector 
 	return vector_fma(vector_set(*left), b, acc);
 }
 
-/* `rows` rows of 2 or 4 vectors (from one or two blocks along n) of the output, from the corners given. With
- * 6 rows these are 24 of AVX-512's 32 registers, or 12 of AVX2's 16: every vector of the right operand that
- * is loaded serves 6 rows, every number of the left one 2 or 4 vectors, so multiplications and not loads are
- * what counts. */
+/* `rows` rows of 2 or 4 vectors (from one or two blocks along n) of the output, starting at the given corners. With 6 rows
+ * these take 24 of AVX-512's 32 registers, or 12 of AVX2's 16: every loaded vector of the right operand serves 6 rows, every
+ * number of the left one 2 or 4 vectors, so multiplications are the bottleneck, not loads. */
 INLINE void register_block(const struct block_product *p, enum dtype type, const float *left, const float *right, float *out,
 			   int column, const int rows, const int blocks)
 {
@@ -110,8 +109,8 @@ void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 #endif
 
 #ifdef ISA_amx
-/* Eight tiles of 16 rows of 64 bytes: 0-3 hold the 32 x 32 outputs, 4-5 two halves (16 rows) of a left block,
- * 6-7 two halves (16 columns) of a right block. */
+/* Eight tiles of 16 rows of 64 bytes: 0-3 hold the 32 x 32 outputs, 4-5 the two halves (16 rows each) of a left block, 6-7 the
+ * two halves (16 columns each) of a right block. */
 struct tile_configuration {
 	uint8_t palette, start_row, reserved[14];
 	uint16_t column_bytes[16];
@@ -126,7 +125,7 @@ static const struct tile_configuration tiles = {
 
 enum { ROW = 64, HALF = 16 * ROW };
 
-/* The outputs' tiles, from memory (`row` bytes apart) or as zeros, and back. */
+/* Loads the output tiles, from memory (rows `row` bytes apart) or as zeros; store_outputs() stores them. */
 INLINE void load_outputs(const char *top, int64_t row, bool accumulate)
 {
 	const char *bottom = top + 16 * row;
@@ -152,7 +151,7 @@ INLINE void store_outputs(char *top, int64_t row)
 	_tile_stored(3, bottom + 64, row);
 }
 
-/* Two of the 32 rows of sums that the next block will begin with, into L1. */
+/* Prefetches into L1 two of the 32 rows of sums that the next block starts with. */
 INLINE void fetch_sums(const char *sums, int64_t row, int64_t step)
 {
 	if (step >= N / 2)
@@ -163,7 +162,7 @@ INLINE void fetch_sums(const char *sums, int64_t row, int64_t step)
 	}
 }
 
-/* With `ahead` what the next blocks need is fetched: not for operands that are in L1 anyway. */
+/* With `ahead`, data for the next blocks is prefetched; not useful for operands that are in L1 anyway. */
 INLINE void bf16_block(const struct block_product *p, const char *left, const char *right, float *out, bool ahead,
 		       const float *next, struct walk walk[2])
 {
@@ -208,7 +207,7 @@ INLINE void bf16_blocks(const struct block_product *p, bool ahead)
 
 void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 {
-	/* The compiler does not know that tile loads read memory: all stores before must be done. */
+	/* The compiler does not know that tile loads read memory, so force all earlier stores first. */
 	__asm__ volatile("" ::: "memory");
 	if (p->fetch[0].rows > 0)
 		bf16_blocks(p, true);
@@ -236,8 +235,8 @@ INLINE void panel_step(const char *left, const char *right, int64_t half, bool r
 	_tile_dpbf16ps(3, 5, 7);
 }
 
-/* The panel meets left blocks that come from L2. Its first RESIDENT blocks (32 KiB) stay in L1; the left blocks and the
- * rest of the panel pass without staying, which is faster than a panel that fills L1 or sums that are stored more
+/* Multiplies the panel by left blocks, which come from L2. The panel's first RESIDENT blocks (32 KiB) stay in L1; the left
+ * blocks and the rest of the panel are streamed, which is faster than letting the panel fill L1 or storing the sums more
  * often. */
 void KERNEL(gemm_multiply_panel)(const struct panel_product *p)
 {
@@ -266,8 +265,8 @@ void KERNEL(gemm_multiply_panel)(const struct panel_product *p)
 }
 #endif
 
-/* The tiles' state belongs to the thread, and libraries set their own: configure for each run of products,
- * and release, since held tiles cost 8 KiB at each context switch. */
+/* Tile state belongs to the thread, and libraries set their own: configure it for each series of products, and release it
+ * afterwards, because held tiles cost 8 KiB at each context switch. */
 void KERNEL(gemm_begin)(void)
 {
 #ifdef ISA_amx
@@ -280,5 +279,5 @@ void KERNEL(gemm_end)(void)
 #ifdef ISA_amx
 	_tile_release();
 #endif
-	_mm_sfence(); /* store_block's stores past the caches */
+	_mm_sfence(); /* completes store_block's stores, which bypass the caches */
 }

@@ -1,8 +1,9 @@
 /* Attention of one head of one sequence of up to a few hundred tokens, in bf16, for inference.
  *
- * Keys are laid out once with 16 of them side by side, values with pairs of tokens side by side, as vdpbf16ps takes them; then
- * a few queries at a time: scores against all keys, softmax, the sum of the values. Nothing is rounded up but the keys, to 16,
- * so that short sequences cost what they are long. A row of the result is a function of its sequence alone. */
+ * Keys are packed once with 16 of them side by side, values with pairs of tokens side by side, as vdpbf16ps expects them; then
+ * a few queries at a time are processed: scores against all keys, softmax, the sum of the values. Only the keys are padded (to
+ * 16), so the cost of short sequences is in proportion to their length. A row of the result is a function of its sequence
+ * alone. */
 #include "backend/cpu/kernels/elements.h"
 #include "backend/cpu/kernels/inference_kernels.h"
 
@@ -60,7 +61,7 @@ INLINE __m512i broadcast(const uint16_t *pair)
 	return _mm512_set1_epi32(word);
 }
 
-/* scores[q][...] of `vectors` x 16 keys for `queries` queries; `keys` is where the first block of them is packed. */
+/* scores[q][...] of `vectors` x 16 keys for `queries` queries; `keys` points to the first packed block of them. */
 INLINE void multiply_keys(const uint16_t *query, int64_t row, const uint32_t *keys, float *scores, int64_t scores_row,
 			  const int queries, const int vectors, const int size)
 {
@@ -90,7 +91,7 @@ INLINE void multiply_keys(const uint16_t *query, int64_t row, const uint32_t *ke
 			_mm512_storeu_ps(scores + q * scores_row + 16 * v, sum[q][v]);
 }
 
-/* exp(scale (score - largest)) in bf16, zeros behind the last key; returns 1 / their sum. */
+/* exp(scale (score - largest)) in bf16, with zeros after the last key; returns 1 / their sum. */
 INLINE float softmax_row(const float *scores, int64_t length, int64_t keys, float scale, uint16_t *out)
 {
 	vector most = vector_set(-__builtin_inff());
@@ -110,7 +111,7 @@ INLINE float softmax_row(const float *scores, int64_t length, int64_t keys, floa
 	return 1 / vector_sum(sum);
 }
 
-/* y = values weighted by probabilities. */
+/* y = sum of the values weighted by the probabilities. */
 INLINE void multiply_values(const struct inference_attention *a, int64_t first, const uint16_t *probabilities,
 			    const uint32_t *values, int64_t keys, const float *factors, const int queries, const int size)
 {
@@ -158,7 +159,7 @@ INLINE void some_queries(const struct inference_attention *a, int64_t first, con
 	case 1: multiply_keys(query, a->row, keys + k * size / 2, scores + k, padded, queries, 1, size); break;
 	default: break;
 	}
-	if (a->has_next) /* the next head's pieces of these rows, too short for a processor to see a pattern in */
+	if (a->has_next) /* the next head's parts of these rows, which are too short for hardware prefetchers to detect */
 		for (int64_t q = 0; q < queries; q++)
 			for (int column = 0; column < size; column += 32) {
 				__builtin_prefetch(query + q * a->row + size + column);

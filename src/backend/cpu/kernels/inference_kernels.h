@@ -1,9 +1,10 @@
-/* Kernels of inference's products: one table of functions for each instruction set (backend/cpu/inference.h has the whole).
+/* Kernels for inference's products: one table of functions per instruction set (for an overview see backend/cpu/inference.h).
  *
- * A weight (O,I) lies in panels of `panel` outputs, two vectors wide. A panel holds for each group of inputs the numbers of
- * its outputs side by side: one input at a time in fp32, pairs in bf16, and in int8 as many as the processor multiplies at
- * once: four (VNNI, AMX), or two, which are widened to 16 bits on their way into registers. Missing inputs and outputs are
- * zeros. Every element of a product is one sum over the inputs in ascending order, whatever is computed beside it. */
+ * A weight (O,I) is stored in panels of `panel` outputs, two vectors wide. For each group of inputs, a panel holds the numbers
+ * of its outputs side by side: one input at a time in fp32, pairs in bf16, and in int8 as many as the processor multiplies at
+ * once: four (VNNI, AMX), or two, which are widened to 16 bits when loaded into registers. Missing inputs and outputs are
+ * zeros. Every element of a product is one sum over the inputs in ascending order, regardless of what else is computed with
+ * it. */
 #ifndef BACKEND_CPU_KERNELS_INFERENCE_KERNELS_H
 #define BACKEND_CPU_KERNELS_INFERENCE_KERNELS_H
 
@@ -12,33 +13,33 @@
 #include "backend/tensor.h"
 
 enum {
-	PANEL_MOST = 32,   /* outputs of a panel, on any instruction set */
-	INT8_MULTIPLE = 64 /* inputs of int8 rows and panels are filled up to these with zeros */
+	PANEL_MOST = 32,   /* maximum outputs per panel, on any instruction set */
+	INT8_MULTIPLE = 64 /* int8 rows and panels are padded with zeros to a multiple of this many inputs */
 };
 
-/* A row of activations in int8: a header with its scale, then the numbers, filled up to INT8_MULTIPLE. In what form they
- * lie is the instruction set's business: with VNNI plus 128 as unsigned bytes, else signed and 16 bits wide. */
+/* A row of int8 activations: a header with its scale, then the numbers, padded to INT8_MULTIPLE. Their format depends on the
+ * instruction set: with VNNI, unsigned bytes offset by 128; otherwise signed 16-bit numbers. */
 enum { INT8_ROW_HEADER = 64 };
 
 /* y (rows, panel) = x w', for one panel. */
 struct inference_product {
 	int64_t rows, inputs;
-	const void *x; /* int8: where the numbers of the first row begin */
-	int64_t x_row; /* bytes from row to row */
+	const void *x; /* int8: the numbers of the first row, after its header */
+	int64_t x_row; /* bytes between rows */
 	const void *panel;
 	const float *scales; /* int8: (panel) */
-	const int32_t *sums; /* int8 with VNNI: (panel) what sums begin with, -128 x the sum of the output's numbers */
-	const void *next;    /* the panel that is multiplied after this one, to be brought near meanwhile; or NULL */
+	const int32_t *sums; /* int8 with VNNI: (panel) initial values of the sums, -128 x the sum of the output's numbers */
+	const void *next;    /* the panel that is multiplied after this one, to be prefetched meanwhile; or NULL */
 	float *y;
-	int64_t y_row; /* floats from row to row; all columns of the panel are written */
+	int64_t y_row; /* floats between rows; all columns of the panel are written */
 };
 
-/* Some outputs of one panel, from rows of a weight as a host has them. */
+/* Packs some outputs of one panel, from rows of a weight as the host holds them. */
 struct panel_pack {
-	int64_t first, count; /* outputs within the panel */
+	int64_t first, count; /* which outputs within the panel */
 	int64_t inputs;
 	enum dtype from;         /* F32, F16, BF16 or S8 */
-	const void *rows;        /* of the first of the outputs on */
+	const void *rows;        /* from the first of these outputs on */
 	const float *row_scales; /* S8: (count) */
 	enum dtype type;         /* of the panel: F32, BF16 or S8 */
 	void *panel;
@@ -50,9 +51,9 @@ struct panel_pack {
 struct inference_attention {
 	int64_t length, size; /* tokens, at most ATTENTION_LENGTH; columns, 32 or 64 */
 	const uint16_t *query, *key, *value;
-	int64_t row;   /* numbers from row to row */
+	int64_t row;   /* numbers between rows */
 	float scale;   /* 1 / sqrt(size) */
-	bool has_next; /* the head behind it comes next */
+	bool has_next; /* the next head of the same sequence is processed next */
 	void *scratch; /* ATTENTION_BYTES */
 	uint16_t *y;
 	int64_t y_row;
@@ -60,14 +61,14 @@ struct inference_attention {
 enum { ATTENTION_LENGTH = 512, ATTENTION_BYTES = ATTENTION_LENGTH * (2 * 64 * 2 + 4 * 6) };
 
 struct inference_kernels {
-	int64_t panel;     /* outputs of a panel */
-	int64_t row_bytes; /* of a number of an int8 row: 1 or 2 */
+	int64_t panel;     /* outputs per panel */
+	int64_t row_bytes; /* bytes per number of an int8 row: 1 or 2 */
 	void (*multiply_f32)(const struct inference_product *a);
-	void (*multiply_bf16)(const struct inference_product *a); /* from AVX-512 on */
+	void (*multiply_bf16)(const struct inference_product *a); /* AVX-512 and above */
 	void (*multiply_s8)(const struct inference_product *a);
 	void (*pack)(const struct panel_pack *a);
 	void (*attend)(const struct inference_attention *a); /* NULL without vdpbf16ps */
-	/* Rows of activations (F32 or BF16) become int8 rows `out_row` bytes apart. */
+	/* Quantizes rows of activations (F32 or BF16) to int8 rows `out_row` bytes apart. */
 	void (*quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
 };
 

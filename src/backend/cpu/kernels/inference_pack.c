@@ -1,4 +1,4 @@
-/* Packing weights into inference's panels, and activations into int8 rows. */
+/* Packs weights into inference's panels, and quantizes activations to int8 rows. */
 #include "backend/cpu/kernels/elements.h"
 #include "backend/cpu/kernels/inference_kernels.h"
 #include "backend/int8.h"
@@ -13,7 +13,7 @@ enum { INT8_GROUP = 4 };
 enum { INT8_GROUP = 2 };
 #endif
 
-/* Inputs [k, k + PIECE) of a row as floats, zeros beyond the last. */
+/* Inputs [k, k + PIECE) of a row as floats, with zeros after the last. */
 static void row_piece(const struct panel_pack *a, int64_t row, int64_t k, float out[PIECE])
 {
 	int64_t count = a->inputs - k < PIECE ? a->inputs - k : PIECE, at = row * a->inputs + k;
@@ -31,7 +31,7 @@ static void row_piece(const struct panel_pack *a, int64_t row, int64_t k, float 
 		out[i] = 0;
 }
 
-/* The same of a row of bytes, with their sum. */
+/* The same for a row of bytes; returns their sum. */
 static int32_t byte_piece(const struct panel_pack *a, int64_t row, int64_t k, int8_t out[PIECE])
 {
 	int64_t count = a->inputs - k < PIECE ? a->inputs - k : PIECE;
@@ -44,7 +44,7 @@ static int32_t byte_piece(const struct panel_pack *a, int64_t row, int64_t k, in
 	return sum;
 }
 
-/* What a row's numbers are multiplied by before they are rounded, and its scale. */
+/* The factor applied to a row's numbers before rounding, and its scale. */
 static struct int8_scale row_scale(const struct panel_pack *a, int64_t row)
 {
 	if (a->from == DTYPE_S8)
@@ -105,7 +105,7 @@ static void pack_s8(const struct panel_pack *a)
 	for (int64_t k = 0; k < a->inputs; k += PIECE) {
 		for (int64_t n = 0; n < a->count; n++) {
 			float row[PIECE];
-			if (a->from == DTYPE_S8) { /* they are what they will be */
+			if (a->from == DTYPE_S8) { /* already quantized */
 				sums[n] += byte_piece(a, n, k, piece[n]);
 				continue;
 			}
@@ -136,7 +136,7 @@ void KERNEL(inference_pack)(const struct panel_pack *a)
 		pack_f32(a);
 }
 
-/* LANES numbers of an int8 row. */
+/* Stores LANES numbers of an int8 row. */
 INLINE void store_int8(char *out, int64_t i, vector scaled)
 {
 #ifdef __AVX512VNNI__
@@ -167,7 +167,7 @@ INLINE void quantise(const void *x, enum dtype dtype, int64_t rows, int64_t colu
 		for (int64_t c = 0; c < columns; c += LANES) {
 			vector v = load(row, c, columns - c, dtype);
 			largest = vector_max(vector_abs(v), largest);
-			finite += v * vector_set(0); /* a maximum forgets NaN */
+			finite += v * vector_set(0); /* a maximum can lose NaN */
 		}
 		float sum = vector_sum(finite);
 		struct int8_scale scale = int8_scale_of(sum == 0 ? largest_bits(largest) : 0x7fc00000u);

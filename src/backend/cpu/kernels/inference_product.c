@@ -1,21 +1,21 @@
 /* Inference's products: some rows of activations times one panel of a weight.
  *
- * A tile of up to TILE_ROWS rows and the panel's two vectors of outputs is summed up in registers over all inputs; the panel,
- * which the first tile reads from memory, comes from the first- or second-level cache for the others. While a panel is
- * multiplied, the next one is fetched a few lines at a time, so that memory and arithmetic work at once even for few rows. */
+ * A tile of up to TILE_ROWS rows and the panel's two vectors of outputs is accumulated in registers over all inputs. The first
+ * tile reads the panel from memory; the others find it in the first- or second-level cache. While a panel is multiplied, the
+ * next one is prefetched a few lines at a time, so that memory access and arithmetic overlap even for few rows. */
 #include "backend/cpu/kernels/elements.h"
 #include "backend/cpu/kernels/inference_kernels.h"
 
 enum { PANEL = 2 * LANES };
 #ifdef __AVX512F__
-enum { TILE_ROWS = 10 }; /* 12 would fit the registers, but compilers then move some about */
+enum { TILE_ROWS = 10 }; /* 12 would fit into the registers, but compilers then add moves */
 #define UNROLL_ROWS _Pragma("GCC unroll 10")
 #else
 enum { TILE_ROWS = 6 };
 #define UNROLL_ROWS _Pragma("GCC unroll 6")
 #endif
 
-/* Groups of inputs between two fetches; addresses of rows, each of three. */
+/* Groups of inputs between two prefetches; base addresses, each for three rows. */
 enum { STEP = 4, BASES = (TILE_ROWS + 2) / 3 };
 
 enum kind { KIND_F32, KIND_BF16, KIND_S8 };
@@ -40,7 +40,7 @@ typedef union {
 	integers i;
 } accumulator;
 
-/* Bytes of a group of inputs in a row of activations, and of a panel's vector of it. */
+/* Bytes of a group of inputs in a row of activations, and in one vector of a panel. */
 INLINE int64_t x_bytes(enum kind kind)
 {
 	(void)kind;
@@ -88,7 +88,7 @@ INLINE integers broadcast(const char *x)
 	return SET_INTEGERS(word);
 }
 
-/* sum + x w over one group of inputs. */
+/* sum + x w for one group of inputs. */
 INLINE accumulator multiply_add(accumulator sum, integers x, integers w, enum kind kind)
 {
 #ifdef __AVX512F__
@@ -119,7 +119,7 @@ INLINE accumulator multiply_add(accumulator sum, integers x, integers w, enum ki
 	return sum;
 }
 
-/* Lines of the next panel that one tile fetches: `at` moves on, a few lines each STEP groups. */
+/* Lines of the next panel that one tile prefetches: `at` advances by a few lines every STEP groups. */
 struct ahead {
 	const char *at;
 	int64_t lines;
@@ -132,7 +132,7 @@ INLINE void fetch_ahead(struct ahead *ahead)
 	ahead->at += ahead->lines * 64;
 }
 
-/* One group of inputs for `rows` rows. Rows are reached from every third one: as many addresses as registers hold. */
+/* One group of inputs for `rows` rows. Only every third row has a base address, so that the addresses fit into registers. */
 INLINE void group(accumulator sum[TILE_ROWS][2], const char *const base[BASES], int64_t stride, int64_t offset, const char *w,
 		  int rows, enum kind kind)
 {
@@ -150,7 +150,7 @@ INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ah
 	const char *w = a->panel, *base[BASES];
 	int64_t stride = a->x_row, groups = a->inputs / group_inputs(kind), left = a->inputs % group_inputs(kind), g = 0;
 	accumulator sum[TILE_ROWS][2];
-	if (kind == KIND_S8) { /* rows and panels are filled up */
+	if (kind == KIND_S8) { /* rows and panels are padded */
 		groups += left > 0;
 		left = 0;
 	}
@@ -181,7 +181,7 @@ INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ah
 			base[i] += x_bytes(kind);
 		w += 2 * w_bytes(kind);
 	}
-	if (left > 0) { /* one bf16 number, without a partner: what lies behind it is another row's */
+	if (left > 0) { /* one unpaired bf16 number: the memory after it belongs to another row */
 		integers w0 = load_weights(w, kind), w1 = load_weights(w + w_bytes(kind), kind);
 		UNROLL_ROWS
 		for (int r = 0; r < rows; r++) {
@@ -206,7 +206,7 @@ INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ah
 	}
 }
 
-/* Rows are cut into tiles of as equal heights as can be. */
+/* Divides the rows into tiles of nearly equal height. */
 INLINE void multiply(const struct inference_product *a, enum kind kind)
 {
 	int64_t tiles = (a->rows + TILE_ROWS - 1) / TILE_ROWS, groups = (a->inputs + group_inputs(kind) - 1) / group_inputs(kind);
@@ -215,7 +215,7 @@ INLINE void multiply(const struct inference_product *a, enum kind kind)
 		int64_t row = a->rows * i / tiles, rows = a->rows * (i + 1) / tiles - row;
 		struct ahead ahead = {.at = (const char *)a->next + lines * i / tiles * 64,
 				      .lines = a->next ? (step_lines + tiles - 1) / tiles : 0};
-		if (tiles > step_lines && i >= step_lines) /* fetched already */
+		if (tiles > step_lines && i >= step_lines) /* already prefetched */
 			ahead.lines = 0;
 		else if (tiles > step_lines)
 			ahead.at = (const char *)a->next + lines * i / step_lines * 64;
@@ -239,7 +239,7 @@ INLINE void multiply(const struct inference_product *a, enum kind kind)
 
 #ifdef ISA_amx
 /* Tiles 0-3 hold the sums of up to 32 rows and the panel's 32 outputs, 4 and 5 two halves of the rows, 6 and 7 the panel's two
- * vectors of outputs for as many groups as a row of a tile has words. */
+ * vectors of outputs for as many groups as a tile row has words. */
 struct tile_configuration {
 	uint8_t palette, start_row, reserved[14];
 	uint16_t column_bytes[16];
@@ -260,7 +260,8 @@ static void configure_tiles(int64_t upper, int64_t lower)
 	_tile_loadconfig(&tiles);
 }
 
-/* Rows [row, row + upper + lower) in tiles; `lower` > 0 only behind a full upper half. int8 rows are unsigned, as for VNNI. */
+/* Multiplies one block of up to 32 rows from `row` on; `lower` is true if there are more than 16 rows, so that the upper half
+ * is full. int8 rows are unsigned, as for VNNI. */
 INLINE void tiles_of_rows(const struct inference_product *a, int64_t row, struct ahead ahead, bool lower, enum kind kind)
 {
 	const char *x = (const char *)a->x + row * a->x_row, *w = a->panel;
@@ -304,7 +305,7 @@ INLINE void tiles_of_rows(const struct inference_product *a, int64_t row, struct
 	}
 }
 
-/* Sums of integers, as tiles leave them, become numbers in place. */
+/* Converts integer sums, as the tiles leave them, to floats in place. */
 INLINE void finish_integers(const struct inference_product *a)
 {
 	for (int64_t row = 0; row < a->rows; row++) {
@@ -353,8 +354,8 @@ static void multiply_f32(const struct inference_product *a)
 static void multiply_bf16(const struct inference_product *a)
 {
 #ifdef ISA_amx
-	/* Tiles take whole pieces of a row. Which way it goes depends on the weight alone, so that its sums are always the same.
-	 */
+	/* Tiles take whole chunks of a row. The path depends on the weight alone, so its sums are always computed the same
+	 * way. */
 	if (a->inputs % (TILE_BYTES / 2) == 0) {
 		multiply_tiles(a, KIND_BF16);
 		return;

@@ -1,8 +1,8 @@
-/* Layer normalisation and what is fused with it: dropout, residual, embedding rows, gelu's derivative. */
+/* Layer normalization and what is fused with it: dropout, residual, embedding rows, gelu's derivative. */
 #include "backend/cpu/kernels/dropout.h"
 #include "backend/cpu/kernels/table.h"
 
-/* Rows ahead that are asked for by hand; saves a fifth. */
+/* Rows to prefetch ahead explicitly; saves a fifth of the time. */
 #define FETCH_ROWS 2
 
 INLINE void row_bits(const struct dropout_rows *d, int64_t row, int64_t columns)
@@ -16,8 +16,8 @@ INLINE vector drop(const struct dropout_rows *d, vector x, int64_t column)
 	return d->threshold ? keep_bits(x * vector_set(d->scale), d->bits, column) : x;
 }
 
-/* Mean and rstd of a row of floats whose sum is known. Two passes: the square of the deviations, not the
- * difference of squares, which cancels. */
+/* Mean and rstd of a row of floats whose sum is known. Two passes: the sum of squared deviations, because the difference of
+ * squares would cancel. */
 INLINE void statistics(const float *row, int64_t columns, float total, float epsilon, float *mean, float *rstd)
 {
 	*mean = total / (float)columns;
@@ -40,7 +40,7 @@ INLINE vector normalise(const float *row, float mean, float rstd, const float *g
 	return vector_fma(n, load_floats(gamma, c, left), load_floats(beta, c, left));
 }
 
-/* The sum at column c of a row, rounded; it stays in a->row. */
+/* The rounded sum at column c of a row, which is also stored in a->row. */
 INLINE vector sum_vector(const struct norm_rows *a, const void *x_row, enum dtype x_dtype, int64_t first, int64_t c, int64_t end,
 			 const void *residual, enum dtype dtype)
 {
@@ -58,8 +58,8 @@ INLINE vector sum_vector(const struct norm_rows *a, const void *x_row, enum dtyp
 	return v;
 }
 
-/* Columns [first, end) of a row: x from x_row (whose element 0 is column `first`) on to the sum. Returns the lanes'
- * sums. Statistics are those of the rounded sum, since that is what backward will find. */
+/* Computes the sum for columns [first, end) of a row, with x from x_row (whose element 0 is column `first`). Returns per-lane
+ * totals. Statistics are those of the rounded sum, because that is what backward reads. */
 INLINE vector sum_columns(const struct norm_rows *a, const void *x_row, enum dtype x_dtype, int64_t first, int64_t end,
 			  const void *residual, void *sum, enum dtype dtype)
 {
@@ -172,7 +172,7 @@ INLINE void add_floats(float *sums, int64_t c, int64_t left, vector v)
 	store_floats(sums, c, left, load_floats(sums, c, left) + v);
 }
 
-/* With n = (sum - mean) rstd and g = dy gamma: dresidual = rstd (g - mean(g) - n mean(g n)); a row's g and n stay in
+/* With n = (sum - mean) rstd and g = dy gamma: dresidual = rstd (g - mean(g) - n mean(g n)); a row's g and n are kept in
  * a->row between the two passes. */
 INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtype dtype)
 {
@@ -204,7 +204,7 @@ INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtyp
 			add_floats(a->dgamma, c, left, d * n);
 			add_floats(a->dbeta, c, left, d);
 			total_g += g;
-			total_gn = vector_fma(g, n, total_gn); /* g is 0 beyond the last column */
+			total_gn = vector_fma(g, n, total_gn); /* g is 0 after the last column */
 		}
 		const vector mean_g = vector_set(vector_sum(total_g) / (float)columns);
 		const vector mean_gn = vector_set(vector_sum(total_gn) / (float)columns);

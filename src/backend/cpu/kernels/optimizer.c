@@ -1,7 +1,7 @@
-/* The gradient's norm, AdamW in one pass over weight, moments and gradient, LAMB in two. */
+/* The gradient's norm, AdamW in one pass over weight, moments and gradient, and LAMB in two. */
 #include "backend/cpu/kernels/table.h"
 
-/* Sums of squares are of doubles: each lane adds up thousands. */
+/* Sums of squares are in double, because each lane adds up thousands of them. */
 #ifdef __AVX512F__
 typedef struct {
 	__m512d low, high;
@@ -66,7 +66,7 @@ void KERNEL(adamw)(const struct adamw_range *a)
 	}
 }
 
-/* The same bits in both passes. */
+/* Gives the same bits in both passes. */
 INLINE vector lamb_update(const struct lamb_range *a, vector m, vector v, vector w)
 {
 	vector root = vector_fma(vector_sqrt(v), vector_set(a->root_scale), vector_set(a->epsilon));
@@ -87,7 +87,7 @@ void KERNEL(lamb_norms)(const struct lamb_range *a, double sums[2])
 		store_floats(a->m, i, left, m);
 		store_floats(a->v, i, left, v);
 		add_squares(&w_squares, w);
-		add_squares(&u_squares, lamb_update(a, m, v, w)); /* lanes beyond the end: 0 */
+		add_squares(&u_squares, lamb_update(a, m, v, w)); /* lanes after the end: 0 */
 	}
 	sums[0] = square_total(w_squares);
 	sums[1] = square_total(u_squares);

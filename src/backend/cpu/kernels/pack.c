@@ -1,10 +1,10 @@
-/* Packing weights as oneDNN's AVX-512 and AMX products want them. A matrix (k,n) becomes panels of `panel` columns. In
- * bf16 a panel's row holds `panel` pairs (k, k+1); in fp32 `panel` numbers. What is missing to full panels are zeros.
- * The copies of all weights are larger than a cache and are written past it, which saves reading them first. */
+/* Packs weights as oneDNN's AVX-512 and AMX products expect them. A matrix (k,n) becomes panels of `panel` columns. In bf16 a
+ * row of a panel holds `panel` pairs (k, k+1); in fp32 `panel` numbers. Partial panels are padded with zeros. The copies of
+ * all weights are larger than a cache and are written past it, which saves reading the lines first. */
 #include "backend/cpu/kernels/table.h"
 
 #ifdef __AVX512F__
-/* Neighbours along n are neighbours in the master: rows are copied, or two of them interleaved. */
+/* Elements adjacent along n are adjacent in the master: rows are copied, or two of them interleaved. */
 INLINE void pack_rows(const struct pack_piece *a, bool pairs)
 {
 	int64_t step = pairs ? 2 : 1;
@@ -28,7 +28,7 @@ INLINE void pack_rows(const struct pack_piece *a, bool pairs)
 	}
 }
 
-/* Row i of 16 rows of 16 words becomes column i. */
+/* Transposes 16 rows of 16 words: row i becomes column i. */
 INLINE void transpose(__m512i r[16])
 {
 	__m512i t[16];
@@ -42,7 +42,7 @@ INLINE void transpose(__m512i r[16])
 		r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
 		r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
 	}
-	/* r[4 i + j] holds in its 128-bit part q the words 4 q + j of rows 4 i … 4 i + 3. */
+	/* 128-bit part q of r[4 i + j] holds words 4 q + j of rows 4 i … 4 i + 3. */
 	for (int j = 0; j < 4; j++) {
 		t[j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88);
 		t[4 + j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xdd);
@@ -68,7 +68,7 @@ INLINE __m512i words(const float *row, int64_t left, bool pairs)
 	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-/* Neighbours along k are neighbours in the master: blocks of 16 x 16 words are transposed. */
+/* Elements adjacent along k are adjacent in the master: blocks of 16 x 16 words are transposed. */
 INLINE void pack_columns(const struct pack_piece *a, bool pairs)
 {
 	int64_t per_word = pairs ? 2 : 1, step = 16 * per_word, k_words = a->k_padded / per_word;
@@ -103,6 +103,6 @@ void KERNEL(pack)(const struct pack_piece *a)
 void KERNEL(pack)(const struct pack_piece *a)
 {
 	(void)a;
-	__builtin_trap(); /* oneDNN's AVX2 products have other layouts: it packs for itself */
+	__builtin_trap(); /* oneDNN's AVX2 products use other layouts, and oneDNN packs for them */
 }
 #endif

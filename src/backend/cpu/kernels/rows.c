@@ -1,4 +1,4 @@
-/* Adding rows. */
+/* Adds rows. */
 #include "backend/cpu/kernels/table.h"
 
 INLINE void add_row(float *sum, const void *row, int64_t count, enum dtype dtype)

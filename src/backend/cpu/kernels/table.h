@@ -1,4 +1,4 @@
-/* The functions of struct cpu_kernels as the kernel files define them. */
+/* The functions of struct cpu_kernels, as defined in the kernel files. */
 #ifndef BACKEND_CPU_KERNELS_TABLE_H
 #define BACKEND_CPU_KERNELS_TABLE_H
 

@@ -4,12 +4,12 @@
 
 #include "backend/cpu/kernels/elements.h"
 
-/* Transposes the LANES x LANES numbers of 32 bits in x[]. */
+/* Transposes the LANES x LANES 32-bit numbers in x[]. */
 #ifdef __AVX512F__
 INLINE void transpose(__m512 x[16])
 {
 	__m512 t[16];
-	/* Pairs of rows, then fours: t[4i + j] holds column j of rows 4i..4i+3 in each quarter. */
+	/* Pairs of rows, then groups of four: each quarter of x[4i + j] holds a column of rows 4i..4i+3. */
 #pragma GCC unroll 16
 	for (int i = 0; i < 16; i += 2) {
 		t[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
@@ -24,7 +24,7 @@ INLINE void transpose(__m512 x[16])
 		x[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
 		x[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
 	}
-	/* Quarters q of the four groups of rows come together in column 4q + j. */
+	/* Combines quarter q of the four groups of rows into column 4q + j. */
 #pragma GCC unroll 4
 	for (int j = 0; j < 4; j++) {
 		__m512 even01 = _mm512_shuffle_f32x4(x[j], x[4 + j], 0x88), odd01 = _mm512_shuffle_f32x4(x[j], x[4 + j], 0xdd);

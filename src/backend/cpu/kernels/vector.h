@@ -1,4 +1,4 @@
-/* Vectors of fp32 as wide as the instruction set a kernel file is compiled for: 16 lanes, or 8 with AVX2. */
+/* Vectors of fp32 with the width of the instruction set that a kernel file is compiled for: 16 lanes, or 8 with AVX2. */
 #ifndef BACKEND_CPU_KERNELS_VECTOR_H
 #define BACKEND_CPU_KERNELS_VECTOR_H
 
@@ -35,7 +35,7 @@ static inline vector vector_max(vector a, vector b)
 	return _mm512_max_ps(a, b);
 }
 
-/* LANES bf16 numbers, widened. */
+/* LANES bf16 numbers, converted to fp32. */
 static inline vector vector_load_bf16(const uint16_t *p)
 {
 	__m256i bits = _mm256_loadu_si256((const __m256i *)p);

@@ -1,15 +1,15 @@
-/* What the attention kernels share: tiles of rows in shared memory, their fragments, dropout's bits and the way out.
+/* Shared by the attention kernels: tiles of rows in shared memory, their fragments, dropout bits and the output of results.
  *
- * A tile holds rows of D elements in chunks of 16 bytes, laid so that the eight rows that ldmatrix reads at once, or
- * that a warp writes at once, lie in different banks. Letters of fragments are those of the PTX manual, mma.m16n8k16:
- * lane = 4 g + t; an accumulator c[4] is (row g, columns 2t, 2t+1), (row g + 8, columns 2t, 2t+1).
+ * A tile holds rows of D elements in chunks of 16 bytes, arranged so that the eight rows that ldmatrix reads at once, or that
+ * a warp writes at once, are in different banks. Fragment letters are those of the PTX manual, mma.m16n8k16: lane = 4 g + t;
+ * an accumulator c[4] is (row g, columns 2t, 2t+1), (row g + 8, columns 2t, 2t+1).
  */
 #ifndef BACKEND_CUDA_KERNELS_ATTENTION_CUH
 #define BACKEND_CUDA_KERNELS_ATTENTION_CUH
 
 #include "backend/cuda/kernels/device.cuh"
 
-/* Bytes of a row of a tile: swizzled ones have no padding. */
+/* Bytes per row of a tile: swizzled rows have no padding. */
 constexpr int row_bytes(int size)
 {
 	return (size % 64 == 0 ? size / 8 : size / 8 | 1) * 16;
@@ -18,7 +18,7 @@ template <int D> struct tile_row {
 	static constexpr int bytes = row_bytes(D);
 };
 
-/* Chunk of 16 bytes of a tile: rows of 128 or 256 bytes are swizzled, others padded to an odd number of chunks. */
+/* Index of a 16-byte chunk of a tile: rows of 128 or 256 bytes are swizzled, others are padded to an odd number of chunks. */
 template <int D> DEVICE int tile_chunk(int row, int chunk)
 {
 	if (D % 64 == 0)
@@ -27,7 +27,7 @@ template <int D> DEVICE int tile_chunk(int row, int chunk)
 }
 
 /* Copies `rows` rows of D elements, `stride` elements apart, into a tile; rows from `valid` on become zero. The copy is
- * under way when this returns: copy_commit, copy_wait. */
+ * asynchronous: use copy_commit and copy_wait. */
 template <int D, int THREADS, typename E> DEVICE void load_tile(void *tile, int rows, const E *from, int64_t stride, int valid)
 {
 	constexpr int chunks = D / 8;
@@ -40,8 +40,8 @@ template <int D, int THREADS, typename E> DEVICE void load_tile(void *tile, int 
 	}
 }
 
-/* Address in a tile of (row + lane_row, chunk + lane_chunk), where row is a multiple of 8 and chunk one of 2: what depends on
- * the lane is computed once for all tiles, and a swizzled chunk is one exclusive or away. */
+/* Byte offset in a tile of (row + lane_row, chunk + lane_chunk), where row is a multiple of 8 and chunk a multiple of 2: the
+ * part that depends on the lane is computed once for all tiles, and a swizzled chunk needs only one more exclusive or. */
 template <int D> DEVICE int tile_offset(int row, int chunk, int lane_row, int lane_chunk)
 {
 	if (D % 64 == 0)
@@ -50,7 +50,7 @@ template <int D> DEVICE int tile_offset(int row, int chunk, int lane_row, int la
 	return (row + lane_row) * tile_row<D>::bytes + (chunk + lane_chunk) * 16;
 }
 
-/* 16 x 16 elements whose corner is (row, chunk): for rows that are the fragment's own rows (A), or its k (B). */
+/* Loads 16 x 16 elements with their corner at (row, chunk), where the tile's rows are the fragment's rows (A) or its k (B). */
 template <int D, bool TRANSPOSED> DEVICE void load_rows(uint32_t (&out)[4], const char *tile, int row, int chunk)
 {
 	int lane = lane_index();
@@ -61,7 +61,7 @@ template <int D, bool TRANSPOSED> DEVICE void load_rows(uint32_t (&out)[4], cons
 		load_matrices4(out, at);
 }
 
-/* The same with the two middle matrices exchanged: for rows that are A's k, or B's columns. */
+/* The same with the two middle matrices swapped, where the tile's rows are A's k or B's columns. */
 template <int D, bool TRANSPOSED> DEVICE void load_columns(uint32_t (&out)[4], const char *tile, int row, int chunk)
 {
 	int lane = lane_index();
@@ -72,7 +72,7 @@ template <int D, bool TRANSPOSED> DEVICE void load_columns(uint32_t (&out)[4], c
 		load_matrices4(out, at);
 }
 
-/* c += a b for two neighbouring tiles of eight columns; b as load_rows or load_columns give it. */
+/* c += a b for two adjacent tiles of eight columns; b as loaded by load_rows or load_columns. */
 template <typename E> DEVICE void multiply(float (&left)[4], float (&right)[4], const uint32_t (&a)[4], const uint32_t (&b)[4])
 {
 	mma16<E>(left, a, b);
@@ -83,7 +83,7 @@ template <int D> struct head_size {
 	static constexpr int value = D;
 };
 
-/* One head of one sequence: what a block works on. */
+/* One head of one sequence: the work of a block. */
 struct attention_head {
 	int start, length; /* tokens; length <= 0: nothing to do */
 	int head, sequence;
@@ -96,7 +96,7 @@ DEVICE attention_head find_head(const struct kernel_attention &a, int sequence, 
 	return {start, a.starts[number + 1] - start, head, number, a.samples[number]};
 }
 
-/* What dropout's counters of a block have in common; threshold 0: no dropout. */
+/* The part of dropout's counters that is common to a block; threshold 0: no dropout. */
 struct attention_dropout {
 	uint64_t seed;
 	uint32_t threshold, site, sample, head;
@@ -107,13 +107,13 @@ DEVICE attention_dropout find_dropout(const struct kernel_attention &a, const at
 	return {a.threshold ? a.scalars->seed : 0, a.threshold, a.site, h.sample, (uint32_t)h.head};
 }
 
-/* The fate of eight neighbouring keys of a query (backend/dropout.h): bit i is set if key + i stays. */
+/* Which of eight adjacent keys of a query are kept (backend/dropout.h): bit i is set if key + i is. */
 DEVICE uint32_t dropout_bits(const attention_dropout &d, int query, int key)
 {
 	struct philox block =
 		philox4x32(d.seed, dropout_attention_counter(d.head, (uint32_t)key), (uint32_t)query, d.site, d.sample, 7);
 	uint32_t bits = 0,
-		 threshold = d.threshold << 16; /* compared in the high half: the low half moves up, or is too small to matter */
+		 threshold = d.threshold << 16; /* compared in the high half: the low half is shifted up, or does not matter */
 #pragma unroll
 	for (int i = 0; i < 4; i++) {
 		bits |= (block.word[i] << 16) >= threshold ? 1u << (2 * i) : 0;
@@ -122,7 +122,7 @@ DEVICE uint32_t dropout_bits(const attention_dropout &d, int query, int key)
 	return bits;
 }
 
-/* Where a.kept has the first query of a head's words for keys from `key` on; the next 16 keys follow kept_stride() later. */
+/* Position in a.kept of a head's first word for keys from `key` on; the word of the next 16 keys is kept_stride() further on. */
 DEVICE int kept_stride(const struct kernel_attention &a)
 {
 	return (int)attention_kept_place(a.tokens, a.sequences);
@@ -133,8 +133,8 @@ DEVICE uint16_t *kept_words(const struct kernel_attention &a, const attention_he
 	return a.kept + ((int64_t)row * kept_stride(a) + (int)attention_kept_place(h.start, h.sequence));
 }
 
-/* What a warp has of dropout for its 16 queries from `query` on and the 64 keys from `key` on: a lane the bits of query lane % 16
- * and 32 keys, of which key + 32 (lane / 16) is the first. By four calls of Philox, for the lane's 32 elements. */
+/* A warp's dropout bits for 16 queries from `query` on and 64 keys from `key` on: each lane has the bits of query lane % 16
+ * and of 32 keys, starting with key + 32 (lane / 16). Takes four Philox calls, for the lane's 32 elements. */
 DEVICE uint32_t make_kept(const attention_dropout &d, int query, int key)
 {
 	int lane = lane_index();
@@ -144,7 +144,7 @@ DEVICE uint32_t make_kept(const attention_dropout &d, int query, int key)
 		mine |= dropout_bits(d, query + (lane & 15), key + (lane >> 4) * 32 + 8 * i) << (8 * i);
 	return mine;
 }
-/* To a.kept and from there. */
+/* Store these bits in a.kept, and load them from it. */
 DEVICE void store_kept(const struct kernel_attention &a, const attention_head &h, uint32_t mine, int query, int key)
 {
 	int first = key + (lane_index() >> 4) * 32;
@@ -162,7 +162,8 @@ DEVICE uint32_t load_kept(const struct kernel_attention &a, const attention_head
 	return low | high << 16;
 }
 
-/* The same in the fragments of q k': bit 8 (n % 4) + e of out[half][n / 4] belongs to element 2 half + e of key tile n. */
+/* Rearranges the bits into the fragments of q k': bit 8 (n % 4) + e of out[half][n / 4] belongs to element 2 half + e of key
+ * tile n. */
 DEVICE void kept_fragments(uint32_t (&out)[2][2], uint32_t mine)
 {
 	int lane = lane_index(), g = lane >> 2, t = lane & 3;
@@ -173,7 +174,7 @@ DEVICE void kept_fragments(uint32_t (&out)[2][2], uint32_t mine)
 			out[half][side] = __shfl_sync(ALL_LANES, mine, g + 8 * half + 16 * side) >> (2 * t);
 }
 
-/* Lane t of four neighbours ends with element t of each: w[i] is then lane i's w[t]. */
+/* Transposes among four adjacent lanes: afterwards, w[i] of lane t is w[t] of lane i before. */
 DEVICE void transpose_quad(uint32_t (&w)[4])
 {
 	int lane = lane_index();
@@ -192,9 +193,9 @@ DEVICE void transpose_quad(uint32_t (&w)[4])
 	}
 }
 
-/* Writes an accumulator of 16 rows and 8 TILES columns, times `factor`, to rows `stride` elements apart; only the first
- * `valid` rows. Sixteen bytes per lane where the tiles come in fours. Returns the largest magnitudes of the pairs that the lane
- * writes, as a pair. */
+/* Writes an accumulator of 16 rows and 8 TILES columns, times the rows' factor, to rows `stride` elements apart; only the
+ * first `valid` rows. Writes sixteen bytes per lane if TILES is a multiple of 4. Returns the largest magnitudes of the pairs
+ * that the lane writes, as a pair. */
 template <typename E, int TILES>
 DEVICE uint32_t store_tile(E *to, int64_t stride, int valid, const float (&c)[TILES][4], float factor0, float factor1)
 {
@@ -228,8 +229,9 @@ DEVICE uint32_t store_tile(E *to, int64_t stride, int valid, const float (&c)[TI
 	return most;
 }
 
-/* Sums over the lanes of a fragment's column: in steps over half, quarter, eighth of the warp, halves of v are exchanged
- * while there are any, and each lane goes on with its own. Returns the number of the first of what is left to the lane. */
+/* Sums over the lanes of a fragment's column: in steps over half, a quarter, an eighth of the warp, lanes exchange halves of v
+ * while there are any, and each lane continues with its own half. Returns the index of the first sum that the lane is left
+ * with. */
 template <int COUNT, int STEP> DEVICE int sum_columns(float *v)
 {
 	if constexpr (STEP < 4) {
@@ -248,7 +250,7 @@ template <int COUNT, int STEP> DEVICE int sum_columns(float *v)
 	}
 }
 
-/* Adds the column sums of an accumulator, times `factor`, to `sums`: every element is some lane's own. */
+/* Adds the column sums of an accumulator, times `factor`, to `sums`: each element is updated by exactly one lane. */
 template <int TILES> DEVICE void add_column_sums(float *sums, const float (&c)[TILES][4], float factor)
 {
 	int lane = lane_index(), t = lane & 3;
@@ -264,7 +266,7 @@ template <int TILES> DEVICE void add_column_sums(float *sums, const float (&c)[T
 			sums[at / 2 * 8 + 2 * t + at % 2] += v[i] * factor;
 }
 
-/* Calls body(type, integral constant) with the types and head sizes that there are matrix kernels for. */
+/* Calls body(type, integral constant) for the types and head sizes that have matrix kernels. */
 template <typename T, typename F> static cudaError_t for_head_size(int size, F body)
 {
 	switch (size) {

@@ -1,19 +1,19 @@
-/* Attention for what has no matrix kernel: fp32, and heads of any size up to 256. Arithmetic is fp32. A block of four
- * warps has 16 rows of its own, four a warp, and walks the rows of the other side in tiles of 32, one row per lane:
+/* Attention where there is no matrix kernel: fp32, and heads of any size up to 256. Arithmetic is in fp32. A block of four
+ * warps has 16 rows of its own, four per warp, and loops over the rows of the other side in tiles of 32, one row per lane:
  *
  *   forward      own queries, other side keys        dk, dv   own keys, other side queries
  *   dq           own queries, other side keys
  *
- * Also the sums of dqkv's columns, where the kernel that made it has not summed them. */
+ * Also computes the column sums of dqkv where the kernel that wrote it did not. */
 #include "backend/cuda/kernels/attention.cuh"
 
 namespace
 {
-enum { WARPS = 4, THREADS = WARP * WARPS, OWN = 4 /* rows of a warp */, ROWS = OWN * WARPS, OTHERS = 32 };
+enum { WARPS = 4, THREADS = WARP * WARPS, OWN = 4 /* rows per warp */, ROWS = OWN * WARPS, OTHERS = 32 };
 
 /* PARTS: a row has at most 32 PARTS elements; the rest of a row in shared memory is zero. */
 template <int PARTS> struct any_rows {
-	static constexpr int stride = 32 * PARTS + 4; /* floats: lanes read the same four columns of 32 rows */
+	static constexpr int stride = 32 * PARTS + 4; /* in floats: lanes read the same four columns of 32 rows */
 
 	template <typename T>
 	static DEVICE void load(float *to, int rows, const T *from, int64_t row_stride, int valid, int columns)
@@ -25,7 +25,7 @@ template <int PARTS> struct any_rows {
 		}
 	}
 
-	/* out[i] = own row i of the warp times the lane's row. */
+	/* out[i] = dot product of the warp's own row i and the lane's row. */
 	static DEVICE void products(float (&out)[OWN], const float *own, const float *others, int columns)
 	{
 		const float *other = others + lane_index() * stride;
@@ -42,8 +42,8 @@ template <int PARTS> struct any_rows {
 		}
 	}
 
-	/* sum[i] += weights, a lane each, times the rows; of the sum lane l has columns l, l + 32, ... `passed` is the warp's
-	 * place to pass weights on. */
+	/* sum[i] += sum of the rows times their weights, one weight per lane; lane l holds columns l, l + 32, ... of the sum.
+	 * `passed` is the warp's area for exchanging weights. */
 	static DEVICE void add(float (&sum)[OWN][PARTS], const float (&weights)[OWN], const float *others, float4 *passed)
 	{
 		__syncwarp();
@@ -75,7 +75,7 @@ template <int PARTS> struct any_rows {
 	}
 };
 
-/* What a block finds: its head, its rows. */
+/* The work of a block: its head and its rows. */
 struct any_place {
 	attention_head h;
 	int first, size; /* first of the block's rows; columns of a head */
@@ -89,7 +89,8 @@ DEVICE any_place find_place(const struct kernel_attention &a)
 		3 * (int64_t)a.hidden};
 }
 
-/* Whether the warp's query i and the lane's key stay, for 32 keys: bit i. Sixteen lanes make the bits of 8 keys each. */
+/* Whether dropout keeps the lane's key for the warp's query i: bit i, for 32 keys. Sixteen lanes generate the bits of 8 keys
+ * each. */
 DEVICE uint32_t stay_with_keys(const attention_dropout &d, int query, int key)
 {
 	if (d.threshold == 0)
@@ -154,11 +155,11 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 		    at.size, y, factors);
 }
 
-/* lse and delta = dy y of the query `query`, for the warp together. */
+/* Finds lse and delta = dy y of one query, by the whole warp together. */
 template <typename T>
 DEVICE void find_statistics(const struct kernel_attention &a, const any_place &at, int query, float *lse, float *delta)
 {
-	*lse = INFINITY; /* of a query that does not exist: probability 0 */
+	*lse = INFINITY; /* for padding queries: probability 0 */
 	float sum = 0;
 	if (query < at.h.length) {
 		int64_t row = (at.h.start + query) * (int64_t)a.hidden + at.h.head * at.size;
@@ -267,7 +268,7 @@ __global__ void __launch_bounds__(THREADS) attention_any_queries_kernel(struct k
 		    at.size, dq, factors);
 }
 
-/* sums (sequences, 3 hidden): column sums of dqkv's rows of a sequence; a thread has one column. */
+/* sums (sequences, 3 hidden): column sums of dqkv's rows for each sequence; one column per thread. */
 template <typename T> __global__ void attention_sums_kernel(struct kernel_attention a)
 {
 	int sequence = (int)blockIdx.x, column = (int)(blockIdx.y * blockDim.x + threadIdx.x), columns = 3 * a.hidden;
@@ -280,7 +281,7 @@ template <typename T> __global__ void attention_sums_kernel(struct kernel_attent
 	a.sums[sequence * (int64_t)columns + column] = sum;
 }
 
-/* With `own` arrays of own rows and two of others. */
+/* Shared memory for `own` arrays of own rows and two of the other side. */
 template <int PARTS> constexpr size_t any_bytes(int own)
 {
 	return (size_t)((own * ROWS + 2 * OTHERS) * any_rows<PARTS>::stride + 2 * OTHERS + 4 * THREADS) * sizeof(float);
@@ -294,7 +295,7 @@ cudaError_t start_any(void (*kernel)(struct kernel_attention), size_t shared, co
 	return error != cudaSuccess ? error : launch(kernel, blocks, THREADS, shared, stream, a);
 }
 
-/* Calls body(type, head_size of parts of 32 columns). */
+/* Calls body(type, head_size), where the value of head_size is the number of 32-column parts. */
 template <typename F> cudaError_t for_parts(enum dtype dtype, int size, F body)
 {
 	return for_dtype(dtype, [&](auto type) {

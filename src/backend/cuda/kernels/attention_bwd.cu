@@ -1,12 +1,12 @@
-/* Backward attention where a block has one head of one sequence to itself: 8 warps of 16 keys, block of keys after block
- * of keys, each walking the queries in tiles of 64, two in flight; ds' meets k through shared memory. dq is summed in shared
- * memory, in fragments that always belong to the same thread, in the order of the keys: no sum depends on the order in
- * which anything runs. A sequence of up to 128 tokens is one block of keys, and dq goes straight out. */
+/* Backward attention where a block handles one whole head of one sequence: 8 warps of 16 keys each process one block of keys
+ * after another, looping over the queries in tiles of 64, with two tiles in flight; ds' is multiplied by k through shared
+ * memory. dq is summed in shared memory, in fragments that always belong to the same thread, in key order, so no sum depends
+ * on scheduling. A sequence of up to 128 tokens is a single block of keys, and its dq is written out directly. */
 #include "backend/cuda/kernels/attention_bwd.cuh"
 
 namespace
 {
-/* Of a tile of 64 queries each warp of eight has 16 and half the columns. */
+/* Within a tile of 64 queries, each of the eight warps handles 16 queries and half of the columns. */
 template <typename E, int D> DEVICE void multiply_queries(float (&dq)[D / 16][4], const char *ds, const char *k, int keys)
 {
 	int warp = (int)(threadIdx.x) / 32;
@@ -22,7 +22,7 @@ template <typename E, int D> DEVICE void multiply_queries(float (&dq)[D / 16][4]
 	}
 }
 
-/* Column sums of the warps' parts, in the order of the warps; 0 without any. */
+/* Adds the warps' column sums, in warp order; zeros if WARPS is 0. */
 template <int D, int WARPS> DEVICE void store_sums(const struct kernel_attention &a, const attention_head &h, const float *sums)
 {
 	if (!a.sums)
@@ -36,8 +36,8 @@ template <int D, int WARPS> DEVICE void store_sums(const struct kernel_attention
 	}
 }
 
-/* ONE: no sequence is longer than a block of keys; two blocks then share a multiprocessor. LARGEST: a.largest is wanted, which
- * takes registers that others do without. */
+/* ONE: no sequence is longer than one block of keys; two blocks then share a multiprocessor. LARGEST: a.largest is wanted; a
+ * separate variant, because it takes additional registers. */
 template <typename E, int D, bool ONE, bool LARGEST>
 __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kernel(struct kernel_attention a)
 {
@@ -72,12 +72,12 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 	for (int i = threadIdx.x; i < WARPS * 3 * D; i += THREADS)
 		sums[i] = 0;
 
-	float4 *dq_sum = reinterpret_cast<float4 *>(delta + room) + warp * HALF * 32 + lane; /* the thread's own */
+	float4 *dq_sum = reinterpret_cast<float4 *>(delta + room) + warp * HALF * 32 + lane; /* this thread's own part */
 	int buffer = 0;
 	for (int j = 0; j < key_blocks; j++) {
 		int block_key = j * layout::keys, key = block_key + 16 * warp, keys = min(layout::keys, h.length - block_key);
 		if (j > 0) {
-			__syncthreads(); /* the last dq has read k */
+			__syncthreads(); /* the last dq product has finished reading k */
 			load_tile<D, THREADS>(shared + layout::k, layout::keys, k + block_key * stride, stride, keys);
 			load_tile<D, THREADS>(shared + layout::v, layout::keys, v + block_key * stride, stride, keys);
 			copy_commit();

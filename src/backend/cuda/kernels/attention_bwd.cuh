@@ -1,10 +1,10 @@
-/* What the backward attention kernels share.
+/* Shared by the backward attention kernels.
  *
- * Keys stand still, everything is transposed (s' = k q'), so that probabilities and their gradients leave the
- * accumulators as the fragments that dv and dk need:
+ * Keys stay in place and everything is transposed (s' = k q'), so that the accumulators of the probabilities and their
+ * gradients are already the fragments that dv and dk need:
  *
  *   s' = k q'   p' = exp(s' - lse)   dp' = v dy'   ds' = p' (dp' - delta)     delta = row sums of dy y
- *   dv += p' dy     dk += ds' q      dq += ds k                                  (FlashAttention-2: Dao 2023)
+ *   dv += p' dy     dk += ds' q      dq += ds k                             (FlashAttention-2: Dao 2023)
  */
 #ifndef BACKEND_CUDA_KERNELS_ATTENTION_BWD_CUH
 #define BACKEND_CUDA_KERNELS_ATTENTION_BWD_CUH
@@ -13,24 +13,24 @@
 
 namespace
 {
-enum { QUERIES = 64 }; /* of a tile */
+enum { QUERIES = 64 }; /* queries per tile */
 
-/* Where things lie in a block's shared memory, in bytes. */
+/* The layout of a block's shared memory, in bytes. */
 template <int D, int WARPS, bool DQ> struct backward_layout {
 	static constexpr int keys = 16 * WARPS, query_bytes = QUERIES * tile_row<D>::bytes, key_bytes = keys * tile_row<D>::bytes;
 	static constexpr int k = 0, v = k + key_bytes, q = v + key_bytes, dy = q + 2 * query_bytes, ds = dy + 2 * query_bytes;
-	static constexpr int kept_bytes = WARPS * QUERIES * 2; /* of a tile of queries: words of 16 keys (WARPS, QUERIES) */
+	static constexpr int kept_bytes = WARPS * QUERIES * 2; /* per tile of queries: words of 16 keys (WARPS, QUERIES) */
 	static constexpr int kept = ds + (DQ ? keys * tile_row<64>::bytes : 0);
 	static constexpr int sums = kept + 2 * kept_bytes;              /* float (WARPS, 3, D) */
 	static constexpr int lse = sums + (DQ ? WARPS * 3 * D * 4 : 0); /* float (queries), then delta, then dq */
 };
 
-/* lse in powers of 2 and delta of all queries of a head; those that do not exist get a probability of 0. */
+/* Loads lse, in powers of 2, and computes delta for all queries of a head; padding queries get probability 0. */
 template <typename E, int D, int THREADS>
 DEVICE void load_statistics(const struct kernel_attention &a, const attention_head &h, float *lse, float *delta, int first,
 			    int count)
 {
-	constexpr int lanes = D / 8; /* of a row */
+	constexpr int lanes = D / 8; /* per row */
 	int row = (int)(threadIdx.x) / lanes, part = (int)(threadIdx.x) % lanes;
 	for (; row < count; row += THREADS / lanes) {
 		int query = first + row;
@@ -55,7 +55,8 @@ DEVICE void load_statistics(const struct kernel_attention &a, const attention_he
 	}
 }
 
-/* Copies what forward's dropout kept of the 64 queries from `query` on and the block's keys from `key` on, as load_tile() does.
+/* Copies forward's dropout bits for the 64 queries from `query` on and the block's keys from `key` on, asynchronously like
+ * load_tile().
  */
 template <int WARPS>
 DEVICE void load_kept_tile(const struct kernel_attention &a, const attention_head &h, char *tile, int query, int key)
@@ -69,14 +70,15 @@ DEVICE void load_kept_tile(const struct kernel_attention &a, const attention_hea
 		     kept_words(a, h, there ? key + KEPT_KEYS * row : 0) + (there ? query + 8 * chunk : 0), there ? 16 : 0);
 }
 
-/* A warp's 16 keys, and what queries add to their gradients. PART queries are worked on at once: what a warp loads of k and v
- * serves so many. */
+/* A warp's 16 keys, and the gradients that queries add to. PART queries are processed at a time, and share what a warp loads
+ * of k and v. */
 template <typename E, int D, int PART> struct warp_keys {
 	static constexpr int TILES = D / 8, STEPS = D / 16, PARTS = PART / 8;
 	float dk[TILES][4], dv[TILES][4];
 
-	/* Shared memory: tiles k, v of the block's keys, q, dy of its 64 queries, ds (keys, queries) or NULL where dq is someone
-	 * else's; what dropout keeps; lse and delta of the 64 queries. `query` is the first of them, `key` the warp's first. */
+	/* Shared memory: tiles k, v of the block's keys; q, dy of its 64 queries; ds (keys, queries), or NULL if dq is
+	 * computed elsewhere; dropout bits; lse and delta of the 64 queries. `query` is the first of these queries, `key` the
+	 * warp's first key. */
 	struct tiles {
 		const char *k, *v, *q, *dy;
 		char *ds;
@@ -85,8 +87,8 @@ template <typename E, int D, int PART> struct warp_keys {
 		int query, key, length;
 	};
 
-	/* Scores of the warp's keys and PART queries, of which the tile's row `row` is the first, and the gradients of what
-	 * dropout made of their probabilities. */
+	/* Scores of the warp's keys and PART queries, starting at row `row` of the tile, and the gradients of their
+	 * probabilities after dropout. */
 	DEVICE void products(float (&s)[PARTS][4], float (&dp)[PARTS][4], const tiles &at, int row)
 	{
 		int own = (int)threadIdx.x / WARP * 16;
@@ -108,14 +110,14 @@ template <typename E, int D, int PART> struct warp_keys {
 		}
 	}
 
-	/* In place: s becomes probabilities after dropout, not scaled, dp the gradient of scores. */
+	/* In place: s becomes the probabilities after dropout, not scaled; dp becomes the gradient of the scores. */
 	DEVICE void gradients(float (&s)[PARTS][4], float (&dp)[PARTS][4], const struct kernel_attention &a, const tiles &at,
 			      int row)
 	{
 		int g = lane_index() >> 2, t = lane_index() & 3;
 		float scale = a.scale * 1.44269504f;
 		const uint16_t *kept = reinterpret_cast<const uint16_t *>(at.kept) + (int)threadIdx.x / WARP * QUERIES;
-		if (at.key + 16 > at.length) { /* keys that do not exist */
+		if (at.key + 16 > at.length) { /* mask padding keys */
 #pragma unroll
 			for (int n = 0; n < PARTS; n++)
 #pragma unroll
@@ -127,7 +129,7 @@ template <typename E, int D, int PART> struct warp_keys {
 			int column = row + 8 * n + 2 * t;
 			float2 power = *reinterpret_cast<const float2 *>(at.lse + column),
 			       mean = *reinterpret_cast<const float2 *>(at.delta + column);
-			/* two queries' words */
+			/* the words of two queries */
 			uint32_t bits = a.threshold ? *reinterpret_cast<const uint32_t *>(kept + column) >> g : ~0u;
 #pragma unroll
 			for (int e = 0; e < 2; e++) {
@@ -143,7 +145,7 @@ template <typename E, int D, int PART> struct warp_keys {
 		}
 	}
 
-	/* dv += p' dy, dk += ds' q; ds' goes to shared memory. */
+	/* dv += p' dy, dk += ds' q; ds' is stored in shared memory. */
 	DEVICE void add(const float (&p)[PARTS][4], const float (&ds)[PARTS][4], const tiles &at, int row)
 	{
 		int lane = lane_index(), own = (int)threadIdx.x / WARP * 16;
@@ -170,7 +172,7 @@ template <typename E, int D, int PART> struct warp_keys {
 		}
 	}
 
-	/* The tile of queries, as far as there are any. */
+	/* Processes a tile of queries, up to the end of the sequence. */
 	DEVICE void meet(const struct kernel_attention &a, const tiles &at)
 	{
 #pragma unroll 1

@@ -1,10 +1,10 @@
-/* Backward attention where a sequence is too long for one block's shared memory, in two kernels: one has keys and gives dk
- * and dv, the other computes scores again, has queries and gives dq. */
+/* Backward attention where a sequence is too long for one block's shared memory, in two kernels: blocks of the first own keys
+ * and compute dk and dv; blocks of the second own queries, recompute the scores and compute dq. */
 #include "backend/cuda/kernels/attention_bwd.cuh"
 
 namespace
 {
-enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 16 * WARPS /* keys or queries of a block */ };
+enum { WARPS = 4, THREADS = 32 * WARPS, ROWS = 16 * WARPS /* keys or queries per block */ };
 
 template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) attention_keys_kernel(struct kernel_attention a)
 {

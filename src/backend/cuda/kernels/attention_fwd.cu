@@ -1,14 +1,14 @@
-/* Forward attention with matrix instructions (FlashAttention-2: Dao 2023): a block of 8 warps takes 128 queries of one
- * head of one sequence, 16 a warp, and walks the keys in tiles of 64, two tiles of keys and values in flight. Scores stay
- * in registers, where the accumulator of q k' is the fragment that p v needs. */
+/* Forward attention with matrix instructions (FlashAttention-2: Dao 2023): a block of 8 warps handles 128 queries of one head
+ * of one sequence, 16 per warp, and loops over the keys in tiles of 64, with two tiles of keys and values in flight. Scores
+ * stay in registers, because the accumulator of q k' is the fragment that p v needs. */
 #include "backend/cuda/kernels/attention.cuh"
 
 namespace
 {
 enum { WARPS = 8, THREADS = 32 * WARPS, QUERIES = 16 * WARPS, KEYS = 64, KEY_TILES = KEYS / 8 };
 
-/* Rows g and g + 8 of a warp's scores meet one tile of keys: their largest and the sum of exp2 so far, and the output
- * so far, are brought to the new largest; scores become probabilities, not yet divided by their sum. */
+/* Online softmax for rows g and g + 8 of a warp's scores against one tile of keys: rescales the sum of exp2 and the output so
+ * far to the new maximum; scores become probabilities, not yet divided by their sum. */
 template <int TILES>
 DEVICE void softmax(float (&s)[KEY_TILES][4], float (&o)[TILES][4], float (&largest)[2], float (&sum)[2], float scale)
 {
@@ -37,7 +37,7 @@ DEVICE void softmax(float (&s)[KEY_TILES][4], float (&o)[TILES][4], float (&larg
 	}
 }
 
-/* Drops probabilities of the 16 queries from `query` on and the 64 keys from `key` on, and notes which it keeps. */
+/* Applies dropout to the probabilities of the 16 queries from `query` on and the 64 keys from `key` on, and saves the bits. */
 DEVICE void drop(float (&s)[KEY_TILES][4], const struct kernel_attention &a, const attention_head &h, const attention_dropout &d,
 		 int query, int key)
 {
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 	int key_blocks = (h.length + KEYS - 1) / KEYS;
 	for (int j = 0; j < key_blocks; j++) {
 		int key = j * KEYS, next = key + KEYS;
-		copy_wait<1>(); /* keys are here, values may be on their way */
+		copy_wait<1>(); /* the keys have arrived, the values may still be in flight */
 		__syncthreads();
 		if (next < h.length)
 			load_tile<D, THREADS>(k_tile + (j + 1) % 2 * KEY_BYTES, KEYS, k + next * stride, stride, h.length - next);
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 			}
 		}
 
-		copy_wait<1>(); /* values are here, the next keys may be on their way */
+		copy_wait<1>(); /* the values have arrived, the next keys may still be in flight */
 		__syncthreads();
 		if (next < h.length)
 			load_tile<D, THREADS>(v_tile + (j + 1) % 2 * KEY_BYTES, KEYS, v + next * stride, stride, h.length - next);

@@ -6,7 +6,7 @@ namespace
 
 constexpr int THREADS = 256, GRID = 1024;
 
-/* One grid over all elements; both sides are aligned to 16 bytes. */
+/* A grid-stride loop over all elements; both sides are aligned to 16 bytes. */
 template <typename F, typename T> DEVICE void convert(const F *from, T *to, int64_t elements)
 {
 	for (int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK; first < elements;
@@ -22,7 +22,7 @@ template <typename F, typename T> DEVICE void convert(const F *from, T *to, int6
 	}
 }
 
-/* blockIdx.y is the range. */
+/* blockIdx.y is the index of the range. */
 template <typename T> __global__ void cast(struct kernel_cast a)
 {
 	const auto &range = a.range[blockIdx.y];

@@ -1,10 +1,10 @@
-/* The derivative of GELU, in place, with the sums of the columns on the way. */
+/* The derivative of GELU, applied in place, with column sums in the same pass. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
 {
 
-/* A block has 256 columns, eight a lane, of one part of the rows, which its warps take in alternation. */
+/* A block handles 256 columns, eight per lane, of one part of the rows, which its warps take in turn. */
 constexpr int WARPS = 8, COLUMNS = WARP * BLOCK;
 
 /* GELU: 0 none, 1 erf, 2 tanh. */
@@ -29,7 +29,7 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 		float v[BLOCK], other[BLOCK];
 		raw_block<T> own = next;
 		unpack_block(next_pre, other);
-		/* The next row is on its way while this one is worked on. */
+		/* Load the next row while this one is processed. */
 		if (int64_t ahead = (row + WARPS) * a.stride; row + WARPS < end) {
 			next = load_raw<ALIGNED>(dx + ahead, first, columns);
 			if (GELU != 0)
@@ -42,7 +42,7 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 				v[i] *= gelu_derivative<T>(GELU == 1 ? ACTIVATION_GELU_ERF : ACTIVATION_GELU_TANH, other[i]);
 			own = pack_block<T>(v);
 			store_raw<ALIGNED>(dx + row * a.stride, first, columns, own);
-			unpack_block(own, v); /* what is summed is what was written */
+			unpack_block(own, v); /* sum exactly what was written */
 		}
 #pragma unroll
 		for (int i = 0; i < BLOCK; i++)
@@ -54,7 +54,7 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 		note_pairs(a.largest, (blockIdx.y * gridDim.x + blockIdx.x) * WARPS + (unsigned)warp, most);
 	if (a.parts == nullptr)
 		return;
-		/* (warp, element, lane): neighbours in a lane lie apart, so that no two lanes want the same bank. */
+		/* (warp, element, lane): a lane's elements are stored apart, so that there are no bank conflicts. */
 #pragma unroll
 	for (int i = 0; i < BLOCK; i++)
 		sums[(warp * BLOCK + i) * WARP + lane] = sum[i];
@@ -81,7 +81,7 @@ extern "C" cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_c
 	int gelu_kind = a->pre == nullptr ? 0 : a->activation == ACTIVATION_GELU_ERF ? 1 : 2;
 	return for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
-		/* What lies between the last column and the next row may be read, not written: sums of it go nowhere. */
+		/* Memory between the last column and the next row may be read but not written; sums over it are not used. */
 		bool aligned = a->stride % BLOCK == 0 && (a->columns % BLOCK == 0 || gelu_kind == 0);
 		auto kernel = gelu_kind == 0   ? (aligned ? columns_pass<T, true, 0> : columns_pass<T, false, 0>)
 			      : gelu_kind == 1 ? (aligned ? columns_pass<T, true, 1> : columns_pass<T, false, 1>)

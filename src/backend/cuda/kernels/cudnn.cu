@@ -1,4 +1,4 @@
-/* The description of a batch for cuDNN's attention. */
+/* Describes a batch for cuDNN's attention. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
@@ -6,8 +6,8 @@ namespace
 
 constexpr int THREADS = 256;
 
-/* Four lists of capacity + 1: lengths, then where each sequence begins in qkv, in y and in the log-sum-exp, in elements;
- * sequences that are not there are empty, at the end. */
+/* Four lists of capacity + 1: lengths, then the offset of each sequence in qkv, in y and in the log-sum-exp, in elements;
+ * missing sequences are empty, at the end. */
 __global__ void numbers_of(const struct kernel_cudnn_numbers a)
 {
 	int32_t i = (int32_t)(blockIdx.x * THREADS + threadIdx.x), each = a.capacity + 1;
@@ -20,7 +20,7 @@ __global__ void numbers_of(const struct kernel_cudnn_numbers a)
 	a.numbers[3 * each + i] = first * a.heads;
 	if (i > 0)
 		return;
-	/* Another stream for every layer and micro-batch; samples are numbered over the whole run. */
+	/* A different random stream for every layer and micro-batch; samples are numbered over the whole run. */
 	struct philox block = philox4x32(a.scalars->seed, a.samples[0], a.site, 0x6375646eu, 0, 7);
 	a.seed[0] = (int64_t)((uint64_t)block.word[1] << 32 | block.word[0]);
 	a.seed[1] = 0;

@@ -1,7 +1,7 @@
-/* What all kernels share: activation types, vector loads, reductions, dropout, and every instruction that has no name in
- * CUDA C++. Two compilers read it: nvcc, and, for the tests, g++ with the emulated device of tests/cuda/emulation. A
- * kernel uses nothing of CUDA beyond this file and the plain built-ins (threadIdx, __syncthreads, __shfl_xor_sync, ...),
- * takes all its shared memory from shared_start(), and is launched through launch(). */
+/* Shared by all kernels: activation types, vector loads, reductions, dropout, and every instruction that has no name in CUDA
+ * C++. Two compilers read this file: nvcc, and, for the tests, g++ with the emulated device of tests/cuda/emulation. A kernel
+ * uses nothing of CUDA beyond this file and the plain built-ins (threadIdx, __syncthreads, __shfl_xor_sync, ...), takes all
+ * its shared memory from shared_start(), and is launched through launch(). */
 #ifndef BACKEND_CUDA_KERNELS_DEVICE_CUH
 #define BACKEND_CUDA_KERNELS_DEVICE_CUH
 
@@ -30,8 +30,8 @@ constexpr unsigned ALL_LANES = 0xffffffffu;
 
 /* ---- Launching ---- */
 
-/* Launches kernel<<<grid, block, shared, stream>>>(arguments). 48 KiB of shared memory and more must be allowed
- * with allow_shared(). An empty grid is no work. */
+/* Launches kernel<<<grid, block, shared, stream>>>(arguments). Shared memory of 48 KiB or more must first be allowed with
+ * allow_shared(). An empty grid is a no-op. */
 template <typename... P, typename... A>
 static cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, A... arguments)
 {
@@ -45,7 +45,8 @@ static cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t sh
 	return cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
 }
 
-/* Raises what the kernel's blocks may have to `bytes`; never lowers it, since a recorded graph may need what was allowed. */
+/* Raises the kernel's limit of shared memory per block to `bytes`; never lowers it, because a recorded graph may need the old
+ * limit. */
 template <typename... P> static cudaError_t allow_shared(void (*kernel)(P...), size_t bytes)
 {
 	struct cudaFuncAttributes now;
@@ -85,7 +86,7 @@ struct f16 {
 	uint16_t bits;
 };
 
-/* Calls body(T()) with the type that `dtype` means; what body returns. */
+/* Calls body(T()) with the type that corresponds to `dtype`, and returns its result. */
 template <typename F> static cudaError_t for_dtype(enum dtype dtype, F body)
 {
 	switch (dtype) {
@@ -147,7 +148,7 @@ template <> DEVICE f16 from_float<f16>(float x)
 }
 #endif
 
-/* Two 16-bit values in a register, the first in the low half: what matrix instructions take. */
+/* Two 16-bit values in one register, the first in the low half, as matrix instructions expect them. */
 template <typename T> DEVICE uint32_t pack2(float low, float high)
 {
 	return from_float<T>(low).bits | (uint32_t)from_float<T>(high).bits << 16;
@@ -170,7 +171,7 @@ template <typename T> DEVICE void unpack2(uint32_t pair, float *low, float *high
 	*high = to_float(T{(uint16_t)(pair >> 16)});
 }
 
-/* Bytes of FP8 (backend/fp8.h), as products read them. */
+/* FP8 bytes (backend/fp8.h), as products read them. */
 struct e4m3 {
 	uint8_t bits;
 };
@@ -186,8 +187,8 @@ DEVICE float to_float(e5m2 x)
 	return fp8_decode(DTYPE_E5M2, x.bits);
 }
 
-/* Two values rounded to FP8, the first in the low byte: fp8_encode(), by the instruction where there is one, whose first
- * operand goes to the upper byte (PTX manual, cvt; cuda_fp8.hpp has it so, too). */
+/* Two values rounded to FP8, the first in the low byte: fp8_encode(), or the equivalent instruction where it exists, whose
+ * first operand goes to the upper byte (PTX manual, cvt; cuda_fp8.hpp does the same). */
 DEVICE uint32_t pack2_fp8(enum dtype format, float low, float high)
 {
 #if defined(__CUDACC__) && DEVICE_ARCH >= 890
@@ -206,7 +207,7 @@ DEVICE uint32_t pack4_fp8(enum dtype format, float a, float b, float c, float d)
 	return pack2_fp8(format, a, b) | pack2_fp8(format, c, d) << 16;
 }
 
-/* What a value becomes when it is stored: where forward and backward must agree on the rounded one. */
+/* The value as rounded when stored: for use where forward and backward must agree on the rounded value. */
 template <typename T> DEVICE float rounded(float x)
 {
 	return to_float(from_float<T>(x));
@@ -214,7 +215,7 @@ template <typename T> DEVICE float rounded(float x)
 
 /* ---- Memory ---- */
 
-/* 16 bytes at an address that is a multiple of 16. */
+/* Accesses 16 bytes at an address that is a multiple of 16. */
 DEVICE uint4 load16(const void *at)
 {
 #ifndef __CUDACC__
@@ -230,9 +231,9 @@ DEVICE void store16(void *at, uint4 value)
 	*static_cast<uint4 *>(at) = value;
 }
 
-/* Rows are worked on in blocks of eight columns, which is also dropout's block. With ALIGNED the number of columns is a
- * multiple of eight and a block is read in one or two vector loads; without, element by element, and what lies beyond
- * the row reads as 0 and is not written. */
+/* Rows are processed in blocks of eight columns, which is also the block size of dropout. With ALIGNED, the number of columns
+ * is a multiple of eight and a block is read in one or two vector loads; otherwise element by element, where columns beyond
+ * the row read as 0 and are not written. */
 constexpr int BLOCK = 8;
 
 DEVICE void load_vector(const float *at, float out[BLOCK])
@@ -283,8 +284,8 @@ template <bool ALIGNED, typename T> DEVICE void store_block(T *row, int first, i
 	}
 }
 
-/* A block as memory holds it: what is on its way takes few registers, and nothing waits for it before unpack_block. What is
- * packed is rounded. */
+/* A block in its in-memory format: takes few registers while it is being loaded, and nothing waits for it before unpack_block.
+ * Packing rounds. */
 template <typename T> struct raw_block {
 	uint32_t word[2 * sizeof(T)];
 };
@@ -342,8 +343,8 @@ template <bool ALIGNED, typename T> DEVICE void store_raw(T *row, int first, int
 	}
 }
 
-/* Copies of 16 bytes from global to shared memory that do not wait: `valid` bytes (16 or 0) are read, the rest is zero.
- * They have arrived after copy_wait<N>() (all but the last N groups) and a barrier. Before sm_80 they simply wait. */
+/* Asynchronous 16-byte copies from global to shared memory: `valid` bytes (16 or 0) are read, the rest is zero-filled. They
+ * have arrived after copy_wait<N>() (all but the last N groups) and a barrier. Before sm_80 they are synchronous. */
 DEVICE void copy_async16(void *shared, const void *global, int valid)
 {
 #ifdef __CUDACC__
@@ -378,7 +379,7 @@ template <int LEFT> DEVICE void copy_wait()
 #endif
 }
 
-/* Barrier number `id` (1 to 15) of `threads` threads of the block, a multiple of 32. */
+/* Barrier number `id` (1 to 15) for `threads` threads of the block, a multiple of 32. */
 #ifdef __CUDACC__
 DEVICE void barrier_sync(int id, int threads)
 {
@@ -426,8 +427,8 @@ DEVICE uint32_t warp_max(uint32_t x)
 	return x;
 }
 
-/* Sum over a block of whole warps, one-dimensional; every thread gets it. `scratch`: shared, one element a warp, free again
- * after the next barrier. */
+/* Sum over a one-dimensional block of whole warps; every thread gets the result. `scratch`: shared memory, one element per
+ * warp, free for reuse after the next barrier. */
 template <typename T> DEVICE T block_sum(T x, T *scratch)
 {
 	x = warp_sum(x);
@@ -446,7 +447,7 @@ template <typename T> DEVICE T block_sum(T x, T *scratch)
 template <typename T> constexpr bool has_largest = false;
 template <> constexpr bool has_largest<bf16> = true;
 
-/* The larger magnitudes of two pairs of 16-bit values, half by half; of all pairs of a block. */
+/* The larger magnitudes of two pairs of 16-bit values, half by half; larger_pairs() does so for all pairs of a block. */
 DEVICE uint32_t larger_pair(uint32_t most, uint32_t pair)
 {
 	return __vmaxu2(most, pair & 0x7fff7fffu);
@@ -458,8 +459,8 @@ template <typename T> DEVICE uint32_t larger_pairs(uint32_t most, const raw_bloc
 		most = larger_pair(most, v.word[i]);
 	return most;
 }
-/* Notes the bits of the largest magnitude that a warp writes, given those of each lane; all lanes are here. Warps with other
- * numbers seldom meet. */
+/* Records the bits of the largest magnitude that a warp writes, given those of each lane; all lanes must take part. Warps with
+ * different numbers rarely collide. */
 DEVICE void note_largest(uint32_t *largest, unsigned number, uint32_t bits)
 {
 	bits = warp_max(bits);
@@ -474,8 +475,8 @@ DEVICE void note_pairs(uint32_t *largest, unsigned number, uint32_t most)
 
 /* ---- Dropout (backend/dropout.h) ---- */
 
-/* Drops of the block of eight columns that begins at `first`, of a token at `position` of `sample`, and scales what stays. Of
- * Philox's words the upper halves are compared where they stand: what is below them is too small to matter. */
+/* Applies dropout to the block of eight columns that begins at `first`, of a token at `position` of `sample`, and scales what
+ * is kept. The upper halves of Philox's words are compared in place: the bits below them are too small to matter. */
 DEVICE void drop_block(const struct kernel_dropout &dropout, uint64_t seed, int first, int position, uint32_t sample,
 		       float v[BLOCK])
 {
@@ -490,7 +491,7 @@ DEVICE void drop_block(const struct kernel_dropout &dropout, uint64_t seed, int 
 
 /* ---- Special functions ---- */
 
-/* 2^x to 2 units in the last place, by the special function unit; results below 2^-126 become 0. */
+/* 2^x to 2 ulp, by the special function unit; results below 2^-126 become 0. */
 DEVICE float exp2_approximate(float x)
 {
 #ifdef __CUDACC__
@@ -503,7 +504,7 @@ DEVICE float exp2_approximate(float x)
 #endif
 }
 
-/* 1/x to a unit in the last place, likewise. */
+/* 1/x to 1 ulp, likewise. */
 DEVICE float reciprocal_approximate(float x)
 {
 #ifdef __CUDACC__
@@ -516,13 +517,13 @@ DEVICE float reciprocal_approximate(float x)
 #endif
 }
 
-/* ---- GELU, of an argument that memory holds as T ----
+/* ---- GELU, of an argument that is stored as T ----
  *
- * fp32 takes erff and tanhf. For what will be rounded to 16 bits a third of their instructions do, without a branch: two of
- * the special function unit and a polynomial, together as fast as memory delivers arguments. */
+ * fp32 uses erff and tanhf. For results that will be rounded to 16 bits, a third of their instructions suffices, without
+ * branches: two of the special function unit and a polynomial, together as fast as memory delivers the arguments. */
 
-/* Phi(-u) exp(u^2 / 2) for u >= 0, to 2e-6 of its value up to 6, where Phi(-u) is 1e-9: a minimax polynomial in 1 / (1 + 0.34 u)
- * (the form is that of Hastings 1955). */
+/* Phi(-u) exp(u^2 / 2) for u >= 0, with a relative error of 2e-6 for u up to 6, where Phi(-u) is 1e-9: a minimax polynomial in
+ * 1 / (1 + 0.34 u) (in the form of Hastings 1955). */
 DEVICE float gelu_tail(float u)
 {
 	float t = reciprocal_approximate(fmaf(0.34f, u, 1));
@@ -537,7 +538,7 @@ DEVICE float gelu_bell(float x)
 {
 	return exp2_approximate(x * x * -0.72134752044f);
 }
-/* What tanh is taken of, times 2 log2(e): (1 + tanh z) / 2 = 1 / (1 + 2^-this). */
+/* The argument of tanh, times 2 log2(e): (1 + tanh z) / 2 = 1 / (1 + 2^-this). */
 DEVICE float gelu_tanh_power(float x)
 {
 	return x * fmaf(0.10294324f, x * x, 2.3022082f);
@@ -546,7 +547,7 @@ DEVICE float gelu_tanh_power(float x)
 template <typename T> DEVICE float gelu(enum activation activation, float x)
 {
 	if constexpr (sizeof(T) == 2) {
-		if (activation == ACTIVATION_GELU_ERF) /* x or 0, less what the tail has of it */
+		if (activation == ACTIVATION_GELU_ERF) /* x or 0, minus the tail's share */
 			return fmaf(-fabsf(x), gelu_bell(x) * gelu_tail(fabsf(x)), fmaxf(x, 0));
 		return x * reciprocal_approximate(1 + exp2_approximate(-gelu_tanh_power(x)));
 	} else {
@@ -558,7 +559,7 @@ template <typename T> DEVICE float gelu(enum activation activation, float x)
 template <typename T> DEVICE float gelu_derivative(enum activation activation, float x)
 {
 	if constexpr (sizeof(T) == 2) {
-		if (activation == ACTIVATION_GELU_ERF) { /* Phi(x) + x phi(x), which at -x is 1 less that at x */
+		if (activation == ACTIVATION_GELU_ERF) { /* Phi(x) + x phi(x), whose value at -x is 1 minus that at x */
 			float negative = gelu_bell(x) * fmaf(-0.39894228040f, fabsf(x), gelu_tail(fabsf(x)));
 			return x > 0 ? 1 - negative : negative;
 		}
@@ -574,17 +575,17 @@ template <typename T> DEVICE float gelu_derivative(enum activation activation, f
 
 /* ---- Matrix instructions ----
  *
- * c (16,8) += a (16,K) b (K,8), fp32 sums, fragments over the lanes of a warp as the PTX manual has them. With group =
- * lane / 4 and member = lane % 4:
+ * c (16,8) += a (16,K) b (K,8), fp32 sums, with fragments distributed over the lanes of a warp as in the PTX manual. With
+ * group = lane / 4 and member = lane % 4:
  *   c[i]  row group + 8 (i / 2), column 2 member + i % 2
- *   16-bit a[r], two elements each: row group + 8 (r % 2), k = 2 member + {0, 1} + 8 (r / 2);  b[r]: k = 2 member + {0, 1} + 8 r,
- *   column group
+ *   16-bit a[r], two elements each: row group + 8 (r % 2), k = 2 member + {0, 1} + 8 (r / 2);  b[r]: k = 2 member + {0, 1} + 8
+ *   r, column group
  *   tf32 a[r]: row group + 8 (r % 2), k = member + 4 (r / 2);  b[r]: k = member + 4 r, column group */
 
 /* K = 16; sm_80 and later (bf16), sm_75 in two steps of K = 8 (f16). */
 template <typename T> DEVICE void mma16(float c[4], const uint32_t a[4], const uint32_t b[2]);
 
-/* K = 8, tf32 (fp32 whose low 13 bits are ignored): sm_80 and later. */
+/* mma8_tf32: K = 8, tf32 (fp32 whose low 13 bits are ignored); sm_80 and later. */
 #ifdef __CUDACC__
 template <> DEVICE void mma16<bf16>(float c[4], const uint32_t a[4], const uint32_t b[2])
 {
@@ -618,8 +619,8 @@ DEVICE void mma8_tf32(float c[4], const uint32_t a[4], const uint32_t b[2])
 #endif
 }
 
-/* Four 8 x 8 matrices of 16-bit elements from shared memory: lane i gives the address of row i % 8 of matrix i / 8, a
- * multiple of 16. out[m] is, of matrix m, row group, columns 2 member + {0, 1}; with _transposed of the transposed one. */
+/* Loads four 8 x 8 matrices of 16-bit elements from shared memory: lane i gives the address of row i % 8 of matrix i / 8, a
+ * multiple of 16. out[m] is row group, columns 2 member + {0, 1} of matrix m; with _transposed, of the transposed matrix. */
 DEVICE void load_matrices4(uint32_t out[4], const void *row)
 {
 	unsigned address = (unsigned)__cvta_generic_to_shared(row);
@@ -636,7 +637,7 @@ DEVICE void load_matrices4_transposed(uint32_t out[4], const void *row)
 		     : "r"(address)
 		     : "memory");
 }
-/* Two matrices; addresses of lanes 0 to 15. */
+/* Loads two matrices; the addresses are those of lanes 0 to 15. */
 DEVICE void load_matrices2(uint32_t out[2], const void *row)
 {
 	unsigned address = (unsigned)__cvta_generic_to_shared(row);

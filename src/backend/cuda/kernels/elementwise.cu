@@ -1,4 +1,4 @@
-/* Activations, element by element, in blocks of eight. */
+/* Activation functions, element by element, in blocks of eight. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
@@ -25,7 +25,7 @@ template <function F, typename T> __global__ void elementwise(int64_t elements, 
 	int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK;
 	float in[BLOCK] = {}, other[BLOCK] = {};
 	bool whole = first + BLOCK <= elements;
-	int left = whole ? BLOCK : first < elements ? (int)(elements - first) : 0; /* a warp stays together */
+	int left = whole ? BLOCK : first < elements ? (int)(elements - first) : 0; /* keep the warp together */
 	if (whole)
 		load_block<true>(x + first, 0, left, in);
 	else

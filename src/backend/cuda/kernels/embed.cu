@@ -1,10 +1,11 @@
-/* Embeddings: three tables summed, normalised, dropped out; and the gradients of the tables, rows added in a fixed order. */
+/* Embeddings: the sum of three tables, normalized, with dropout; and the gradients of the tables, with rows added in a fixed
+ * order. */
 #include "backend/cuda/kernels/norm_row.cuh"
 
 namespace
 {
 
-constexpr int WARPS = 4; /* of a block, each with a token of its own */
+constexpr int WARPS = 4; /* per block, each with its own token */
 
 template <typename T, int BLOCKS, bool ALIGNED>
 __global__ void __launch_bounds__(WARPS *WARP) embed_fwd(struct kernel_embed_fwd a)
@@ -21,7 +22,7 @@ __global__ void __launch_bounds__(WARPS *WARP) embed_fwd(struct kernel_embed_fwd
 	uint32_t sample = a.dropout.threshold > 0 ? a.dropout.samples[t] : 0;
 	float v[BLOCKS][BLOCK], mean, rstd;
 	uint32_t most = 0;
-	/* All of the word's row, which is the farthest, is asked for before any of it is waited for. */
+	/* Issue all loads of the word's row, the most distant in memory, before waiting for any of them. */
 #pragma unroll
 	for (int b = 0; b < BLOCKS; b++) {
 #pragma unroll
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(WARPS *WARP) embed_fwd(struct kernel_embed_fwd
 			v[b][i] += p[i] + s[i];
 		raw_block<T> stored = pack_block<T>(v[b]);
 		store_raw<ALIGNED>(sum, first, columns, stored);
-		unpack_block(stored, v[b]); /* backward will know no other */
+		unpack_block(stored, v[b]); /* backward sees only the rounded value */
 	}
 	norm_statistics<BLOCKS, ALIGNED>(v, columns, a.epsilon, &mean, &rstd);
 #pragma unroll
@@ -66,11 +67,11 @@ __global__ void __launch_bounds__(WARPS *WARP) embed_fwd(struct kernel_embed_fwd
 		note_pairs(a.largest, (unsigned)t, most);
 }
 
-/* ---- Words: tokens in order of their ids, cut into chunks ---- */
+/* ---- Words: tokens in order of their ids, divided into chunks ---- */
 
-/* Chunks along x, blocks of eight columns along y. The tokens of an id that has all of them in one chunk are added to its row at
- * once. Others leave a sum a chunk: in edges[chunk][0] that of the id which the chunk begins within, in edges[chunk][1]
- * that of the id which goes on beyond its end. */
+/* Chunks along x, blocks of eight columns along y. If all tokens of an id are in one chunk, they are added to its row at once.
+ * Other ids leave one sum per chunk: in edges[chunk][0] for the id that continues from an earlier chunk, in edges[chunk][1]
+ * for the id that begins in this chunk and continues beyond its end. */
 template <typename T, bool ALIGNED> __global__ void word_chunks(struct kernel_word_gradient a)
 {
 	int columns = (int)a.columns, first = (int)(blockIdx.y * blockDim.x + threadIdx.x) * BLOCK;
@@ -78,7 +79,7 @@ template <typename T, bool ALIGNED> __global__ void word_chunks(struct kernel_wo
 	if (first >= columns)
 		return;
 	float *edges = a.edges + blockIdx.x * 2 * a.columns;
-	bool inside = begin > 0 && a.ids[a.order[begin - 1]] == a.ids[a.order[begin]]; /* the id began in a chunk before */
+	bool inside = begin > 0 && a.ids[a.order[begin - 1]] == a.ids[a.order[begin]]; /* the id began in an earlier chunk */
 	for (int64_t i = begin; i < end;) {
 		int32_t id = a.ids[a.order[i]];
 		float sum[BLOCK] = {}, row[BLOCK];
@@ -102,7 +103,7 @@ template <typename T, bool ALIGNED> __global__ void word_chunks(struct kernel_wo
 	}
 }
 
-/* Adds up the sums of an id that several chunks have: done by the chunk in which it begins. */
+/* Adds up the sums of an id that extends over several chunks: done by the chunk in which it begins. */
 template <bool ALIGNED> __global__ void word_edges(struct kernel_word_gradient a)
 {
 	int columns = (int)a.columns, first = (int)(blockIdx.y * blockDim.x + threadIdx.x) * BLOCK;
@@ -111,7 +112,7 @@ template <bool ALIGNED> __global__ void word_edges(struct kernel_word_gradient a
 		return;
 	int32_t id = a.ids[a.order[end - 1]];
 	bool goes_on = a.ids[a.order[end]] == id;
-	bool begins_before = begin > 0 && a.ids[a.order[begin - 1]] == id; /* all of the chunk is within */
+	bool begins_before = begin > 0 && a.ids[a.order[begin - 1]] == id; /* the whole chunk is inside the id */
 	if (!goes_on || begins_before)
 		return;
 	const float *edges = a.edges + blockIdx.x * 2 * a.columns;
@@ -131,7 +132,7 @@ template <bool ALIGNED> __global__ void word_edges(struct kernel_word_gradient a
 	store_block<ALIGNED>(gradient, first, columns, sum);
 }
 
-/* ---- Positions: the sequences in parts ---- */
+/* ---- Positions: the sequences, divided into parts ---- */
 
 /* Positions along x, blocks of eight columns along y, parts of the sequences along z. */
 template <typename T, bool ALIGNED> __global__ void position_parts(struct kernel_position_gradient a)
@@ -154,9 +155,9 @@ template <typename T, bool ALIGNED> __global__ void position_parts(struct kernel
 	store_block<ALIGNED>(a.parts + ((int64_t)blockIdx.z * a.longest + position) * columns, first, columns, sum);
 }
 
-/* ---- Types: the tokens in parts ---- */
+/* ---- Types: the tokens, divided into parts ---- */
 
-/* Blocks of eight columns along x, parts of the tokens along y; a part has the sums of type 0, then those of type 1. */
+/* Blocks of eight columns along x, parts of the tokens along y; each part has the sums of type 0, then those of type 1. */
 template <typename T, bool ALIGNED> __global__ void type_parts(struct kernel_type_gradient a)
 {
 	int columns = (int)a.columns, first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * BLOCK;
@@ -178,7 +179,7 @@ template <typename T, bool ALIGNED> __global__ void type_parts(struct kernel_typ
 	store_block<ALIGNED>(part + columns, first, columns, sums[1]);
 }
 
-/* Threads for the blocks of eight columns of a row: a block of threads has `threads` of them. */
+/* The thread blocks for one row, with one thread per eight columns. */
 struct row_grid {
 	unsigned blocks, threads;
 };

@@ -1,17 +1,18 @@
-/* Matrices rounded to FP8 (backend/fp8.h), as rows and transposed: products in FP8 want the dimension that they sum over
- * contiguous in both operands. Three passes: the largest magnitude, where the matrix's producer has not taken it, the
- * scale, the rounding. */
+/* Rounds matrices to FP8 (backend/fp8.h), as rows and transposed: products in FP8 need the summed dimension to be contiguous
+ * in both operands. Three passes: the largest magnitude (unless the matrix's producer has recorded it), the scale, the
+ * rounding. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
 {
 
 constexpr int THREADS = 256, WARPS = THREADS / WARP;
-constexpr unsigned MOST_PARTS = 1024; /* blocks that share a matrix */
-/* A tile's bytes in shared memory: rows of 68, so that bytes of a column and of rows 16 apart are in few banks. */
+constexpr unsigned MOST_PARTS = 1024; /* maximum number of blocks that share a matrix */
+/* A tile's bytes in shared memory: rows of 68 bytes, so that accesses along a column, and to rows 16 apart, have few bank
+ * conflicts. */
 constexpr int TILE = 64, PITCH = TILE + 4, CHUNK = 16;
 
-/* From the end, which the producer has left in the cache, to the beginning, with which the rounding begins. */
+/* Reads backwards from the end, which the producer has left in the cache, to the beginning, where rounding starts. */
 template <typename T> __global__ void __launch_bounds__(THREADS) take_largest(struct kernel_fp8 a)
 {
 	const struct kernel_fp8_matrix &m = a.matrix[blockIdx.y];
@@ -31,7 +32,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) take_largest(st
 	note_largest(m.largest, blockIdx.x * WARPS + threadIdx.x / WARP, most);
 }
 
-/* A warp a matrix. */
+/* One warp per matrix. */
 __global__ void __launch_bounds__(WARP) scales(struct kernel_fp8 a)
 {
 	const struct kernel_fp8_matrix &m = a.matrix[blockIdx.x];
@@ -46,7 +47,8 @@ __global__ void __launch_bounds__(WARP) scales(struct kernel_fp8 a)
 		*m.scale = fp8_scale_of(m.format, most);
 }
 
-/* blockIdx: tile of columns, tile of rows, matrix. Rows are written up to the next multiple of 16, zeros beyond the matrix. */
+/* blockIdx: tile of columns, tile of rows, matrix. Rows are written up to the next multiple of 16, with zeros beyond the
+ * matrix. */
 template <typename T> __global__ void __launch_bounds__(THREADS) round_tiles(struct kernel_fp8 a)
 {
 	unsigned char *tile = shared_start();
@@ -75,7 +77,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) round_tiles(str
 	if (m.columns_out == nullptr)
 		return;
 	__syncthreads();
-	/* Four neighbours write 64 bytes of a column. */
+	/* Four adjacent threads write 64 bytes of a column. */
 	int column = (int)threadIdx.x / (TILE / CHUNK), chunk = (int)threadIdx.x % (TILE / CHUNK) * CHUNK;
 	if (first_column + column >= m.columns || first_row + chunk >= padded)
 		return;

@@ -1,4 +1,4 @@
-/* Picking rows, and adding their gradients back. */
+/* Gathers rows, and adds their gradients back. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
@@ -6,7 +6,7 @@ namespace
 
 constexpr int THREADS = 256;
 
-/* A thread a block of eight columns. */
+/* One thread per block of eight columns. */
 template <typename T, bool ALIGNED> __global__ void gather(const T *x, const int32_t *rows, int64_t count, int columns, T *y)
 {
 	int blocks = (columns + BLOCK - 1) / BLOCK;
@@ -20,7 +20,7 @@ template <typename T, bool ALIGNED> __global__ void gather(const T *x, const int
 	store_block<ALIGNED>(y + row * columns, first, columns, values);
 }
 
-/* Rows are distinct, so no two threads meet. */
+/* Rows are distinct, so no two threads update the same element. */
 template <typename T, bool ALIGNED>
 __global__ void scatter_add(const T *dy, const int32_t *rows, int64_t count, int columns, T *dx)
 {

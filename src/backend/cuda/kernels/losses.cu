@@ -1,4 +1,5 @@
-/* Losses of heads besides cross entropy over classes, and dropout of rows. A warp an item: they are small next to the encoder. */
+/* Losses of heads other than cross entropy over classes, and dropout of rows. One warp per item: they are small compared to
+ * the encoder. */
 #include "backend/cuda/kernels/device.cuh"
 #include "backend/dropout.h"
 
@@ -15,7 +16,7 @@ DEVICE double warp_sum_double(double x)
 	return x;
 }
 
-/* The largest of a warp's values, and its place; the lower of equals. */
+/* The largest of a warp's values and its place; on ties the lowest place. */
 DEVICE void warp_best(float *value, int *place)
 {
 #pragma unroll
@@ -29,13 +30,13 @@ DEVICE void warp_best(float *value, int *place)
 	}
 }
 
-/* What gradients of an item are multiplied by. */
+/* The factor for an item's gradients. */
 template <typename LOSS> DEVICE double factor_of(const LOSS &a, double weight)
 {
 	return weight * a.scalars->inverse_weight[a.head] * a.scalars->loss_scale;
 }
 
-/* Cross entropy of `count` logits that lie `stride` apart, and its gradients times `factor`. A NaN makes it NaN. */
+/* Cross entropy of `count` logits that are `stride` apart, and its gradients times `factor`. A NaN makes it NaN. */
 template <typename T>
 DEVICE double cross_entropy(const T *logits, T *gradients, int count, int stride, int label, double factor, int *out_best)
 {
@@ -93,7 +94,7 @@ template <typename T> DEVICE void segment_item(const struct kernel_loss &a, int6
 	*correct = right && !wrong ? a.weights[i] : 0;
 }
 
-/* Squared error and binary cross entropy: a row of outputs beside a row of values. */
+/* Squared error and binary cross entropy: compares a row of outputs with a row of values. */
 template <typename T> DEVICE void row_item(const struct kernel_loss &a, int64_t i, double *loss, double *correct)
 {
 	const T *outputs = static_cast<const T *>(a.outputs) + i * a.columns;
@@ -136,7 +137,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) loss_items(stru
 	}
 }
 
-/* log of the sum of exp of `count` logits / t that lie `stride` apart. */
+/* Log-sum-exp of `count` logits / t that are `stride` apart. */
 template <typename T> DEVICE double soft_log_sum(const T *logits, int count, int stride, double t)
 {
 	float largest = -INFINITY;
@@ -149,14 +150,14 @@ template <typename T> DEVICE double soft_log_sum(const T *logits, int count, int
 	return largest / t + log(warp_sum(sum));
 }
 
-/* Mixes the gradient `own` into what is there. */
+/* Mixes the gradient `own` into the existing one. */
 template <typename T> DEVICE void mix_gradient(const struct kernel_soft_loss &a, int64_t at, double own)
 {
 	T *gradient = static_cast<T *>(a.gradients) + at;
 	*gradient = from_float<T>((float)((1 - a.share) * to_float(*gradient) + a.share * own));
 }
 
-/* T^2 KL(teacher, student) of `count` logits from `at` on, and its gradients times `factor`. */
+/* T^2 KL(teacher, student) of `count` logits from `at` on; mixes in its gradients times `factor`. */
 template <typename T>
 DEVICE double divergence(const struct kernel_soft_loss &a, int64_t at, int count, int stride, double factor)
 {
@@ -179,7 +180,7 @@ DEVICE double softplus(double x)
 	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
-/* Sums of a row of outputs, each by itself beside the teacher's. */
+/* Sum over a row of outputs, each compared with the teacher's separately. */
 template <typename T> DEVICE double soft_row(const struct kernel_soft_loss &a, int64_t at, double factor)
 {
 	const T *teachers = static_cast<const T *>(a.teacher) + at, *students = static_cast<const T *>(a.outputs) + at;
@@ -219,7 +220,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) soft_items(stru
 		a.losses[i] = weight == 0 ? 0 : weight * sum;
 }
 
-/* A warp a token; blocks take tokens in turn. */
+/* One warp per token; blocks take tokens in turn. */
 template <typename T> __global__ void __launch_bounds__(THREADS) hidden_rows(struct kernel_hidden_error a)
 {
 	double *shared = reinterpret_cast<double *>(shared_start()), all = 0;
@@ -241,7 +242,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) hidden_rows(str
 		a.parts[blockIdx.x] = all;
 }
 
-/* In a fixed order. */
+/* Adds the items in a fixed order. */
 __global__ void __launch_bounds__(THREADS)
 	add_items(const double *losses, const double *corrects, int64_t items, double *loss, double *correct)
 {
@@ -259,9 +260,9 @@ __global__ void __launch_bounds__(THREADS)
 	}
 }
 
-/* ---- Pointers: one block per sequence, a warp an item of it and then a key ---- */
+/* ---- Pointers: one block per sequence; one warp per item, then one warp per key ---- */
 
-constexpr int POINTER_PARTS = POINTER_SIZE_MOST / WARP; /* numbers of a vector that a lane adds up */
+constexpr int POINTER_PARTS = POINTER_SIZE_MOST / WARP; /* numbers of a vector that each lane adds up */
 
 /* One of the pointers of a sequence. */
 template <typename T> struct pointer {
@@ -276,7 +277,7 @@ template <typename T> struct pointer {
 	{
 		return static_cast<T *>(a->gradients) + (int64_t)row * a->columns + column;
 	}
-	/* How well a row points at a place of its sequence: by one lane. */
+	/* The logit with which a row points at a place of its sequence; computed by one lane. */
 	DEVICE float logit(int row, int place) const
 	{
 		const T *q = at(row, query), *k = at(first + place, key);
@@ -293,7 +294,7 @@ template <typename T> struct pointer {
 	{
 		return a->lse + (int64_t)number * a->items + item;
 	}
-	/* What the product of an item's query and a key is multiplied by in the gradient of either. */
+	/* The factor of an item's product of query and key, in the gradient of either. */
 	DEVICE float factor(int item, int place) const
 	{
 		int right = label(item);
@@ -308,7 +309,7 @@ template <typename T> DEVICE struct pointer<T> pointer_of(const struct kernel_po
 	return {&a, number, first, a.starts[sequence + 1] - first, query, query + a.size};
 }
 
-/* The cross entropy of where an item's row points; leaves the lse. */
+/* The cross entropy of where an item's row points; stores its lse. */
 template <typename T>
 DEVICE double point(const struct pointer<T> &p, int item, int *out_best)
 {
@@ -332,8 +333,8 @@ DEVICE double point(const struct pointer<T> &p, int item, int *out_best)
 	return right < 0 ? 0 : (double)(largest - p.logit(row, right)) + log(sum);
 }
 
-/* The sum over items or places j of factor j times vector j, as the gradient of a query or key. Each lane knows one factor of
- * 32 and one number of 32. */
+/* Stores the sum over items or places j of factor j times vector j, as the gradient of a query or key. Each lane computes one
+ * of 32 factors, and sums one of every 32 numbers. */
 template <typename T, typename FACTOR, typename VECTOR>
 DEVICE void add_vectors(int count, int size, FACTOR factor_of_vector, VECTOR vector, T *out)
 {
@@ -386,7 +387,7 @@ DEVICE void pointer_item(const struct kernel_pointer_xent &a, int sequence, int 
 	*correct += known && !wrong ? a.weights[item] : 0;
 }
 
-/* The first item whose row is not before this one. */
+/* The first item whose row is at or after this one. */
 DEVICE int first_item(const struct kernel_pointer_xent &a, int row)
 {
 	int low = 0, high = a.items;
@@ -421,7 +422,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) pointer_sequenc
 			last - first, a.size, [&](int j) { return p.factor(first + j, place); },
 			[&](int j) { return p.at(a.rows[first + j], p.query); }, p.gradient(begin + place, p.key));
 	}
-	/* Every lane of a warp has what its warp came to. */
+	/* All lanes of a warp hold the warp's total, so only one of them is counted. */
 	loss = block_sum(lane_index() == 0 ? loss : 0, shared);
 	correct = block_sum(lane_index() == 0 ? correct : 0, shared + WARPS);
 	if (threadIdx.x == 0) {
@@ -430,7 +431,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) pointer_sequenc
 	}
 }
 
-/* A thread eight columns. */
+/* One thread per eight columns. */
 template <typename T> __global__ void __launch_bounds__(THREADS) dropout_rows(struct kernel_row_dropout a)
 {
 	int blocks = (a.columns + BLOCK - 1) / BLOCK;

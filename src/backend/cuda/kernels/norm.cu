@@ -1,10 +1,10 @@
-/* Layer normalisation with what stands before it (bias, dropout, residual), and its backward. */
+/* Layer normalization with the steps before it (bias, dropout, residual), and its backward. */
 #include "backend/cuda/kernels/norm_row.cuh"
 
 namespace
 {
 
-constexpr int WARPS = 4; /* of a block, each with a row of its own */
+constexpr int WARPS = 4; /* per block, each with its own row */
 
 template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a)
 {
@@ -18,7 +18,7 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 	float v[BLOCKS][BLOCK], mean, rstd;
 	uint32_t most = 0;
 
-	/* All of the row is asked for before any of it is waited for. */
+	/* Issue all loads of the row before waiting for any of them. */
 	raw_block<T> own[BLOCKS] = {}, other[BLOCKS] = {};
 #pragma unroll
 	for (int b = 0; b < BLOCKS; b++)
@@ -58,7 +58,7 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 		own[b] = pack_block<T>(v[b]);
 		if (a.sum != nullptr)
 			store_raw<ALIGNED>(sums, first, columns, own[b]);
-		unpack_block(own[b], v[b]); /* backward will know no other */
+		unpack_block(own[b], v[b]); /* backward sees only the rounded value */
 	}
 	norm_statistics<BLOCKS, ALIGNED>(v, columns, a.epsilon, &mean, &rstd);
 #pragma unroll
@@ -81,22 +81,22 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 
 /* ---- Backward ---- */
 
-/* A row is spread over the warps of a group, 16 columns per lane (fp32: 8): the sums of more would take the
- * registers that rows on their way need, fewer would have more warps do what is to be done once per row. The
- * groups of a block take the rows of its part in alternation. */
-constexpr int BACKWARD_WARPS = 8;  /* of a block, at most */
-constexpr int BACKWARD_BLOCKS = 2; /* of a multiprocessor: on 132 of them all ROW_PARTS run at once */
-/* Blocks of eight columns of a lane. */
+/* A row is spread over the warps of a group, 16 columns per lane (fp32: 8): with more, the sums would take the registers
+ * needed for rows being loaded; with fewer, more warps would repeat the work done once per row. The groups of a block take the
+ * rows of its part in turn. */
+constexpr int BACKWARD_WARPS = 8;  /* per block, at most */
+constexpr int BACKWARD_BLOCKS = 2; /* per multiprocessor: with 132 multiprocessors all ROW_PARTS run at once */
+/* Blocks of eight columns per lane. */
 template <typename T> constexpr int OWN = 4 / (int)sizeof(T);
 
-/* What a lane reads of a row. */
+/* A lane's input for one row. */
 template <typename T> struct norm_input {
 	raw_block<T> dy[OWN<T>], sum[OWN<T>];
 	float mean, rstd;
 	int position;
 	uint32_t sample;
 };
-/* `offset`: of the row's first element; first[i]: column of block i. */
+/* `offset`: of the row's first element; first[i]: first column of block i. */
 template <typename T, bool ALIGNED>
 DEVICE norm_input<T> norm_load(const struct kernel_norm_bwd &a, int row, int64_t offset, const int (&first)[OWN<T>])
 {
@@ -118,7 +118,7 @@ DEVICE norm_input<T> norm_load(const struct kernel_norm_bwd &a, int row, int64_t
 	return in;
 }
 
-/* Sums of a and b over the warp, to *out: half of the warp goes on with each. */
+/* Sums of a and b over the warp, stored in *out: each half of the warp reduces one of them. */
 DEVICE void warp_sum2(float a, float b, float2 *out)
 {
 	bool upper = lane_index() >= WARP / 2;
@@ -130,12 +130,12 @@ DEVICE void warp_sum2(float a, float b, float2 *out)
 		(upper ? out->y : out->x) = x;
 }
 
-/* Adds up the groups' sums of the columns, in their order. `shared` has a row for each group. */
+/* Adds up the groups' column sums, in group order. `shared` has one row per group. */
 template <bool ALIGNED, int COUNT>
 DEVICE void store_part(const float (&sums)[COUNT][BLOCK], int group, int groups, const int (&first)[COUNT], int columns,
 		       float *shared, float *part)
 {
-	__syncthreads(); /* the quantity before has been read */
+	__syncthreads(); /* the previous quantity has been read */
 #pragma unroll
 	for (int b = 0; b < COUNT; b++)
 		if (first[b] < columns)
@@ -149,16 +149,16 @@ DEVICE void store_part(const float (&sums)[COUNT][BLOCK], int group, int groups,
 	}
 }
 
-/* What is special about a row: nothing; dy is dropped out, not dx; x is a gelu. */
+/* Special treatment of rows: none; dropout applies to dy, not dx; x is the output of gelu. */
 enum norm_kind { PLAIN, DROPS_DY, BEHIND_GELU };
 
-/* A block has a part of the rows. `warps`: of a group. */
+/* A block handles one part of the rows. `warps`: warps per group. */
 template <typename T, bool ALIGNED, norm_kind KIND>
 __global__ void __launch_bounds__(BACKWARD_WARPS *WARP, BACKWARD_BLOCKS) norm_bwd(struct kernel_norm_bwd a, int warps)
 {
 	int columns = (int)a.columns, warp = (int)threadIdx.x / WARP, groups = (int)blockDim.x / WARP / warps,
 	    group = warp / warps;
-	int lane = (warp - group * warps) * WARP + lane_index(); /* of the group */
+	int lane = (warp - group * warps) * WARP + lane_index(); /* within the group */
 	int first[OWN<T>];
 #pragma unroll
 	for (int b = 0; b < OWN<T>; b++)
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(BACKWARD_WARPS *WARP, BACKWARD_BLOCKS) norm_bw
 	bool drops = a.dropout.threshold > 0;
 	uint64_t seed = drops ? a.dropout.scalars->seed : 0;
 	float *shared = reinterpret_cast<float *>(shared_start());
-	/* (2, warps): sums of the group's warps over this row, and over the next. */
+	/* (2, warps): sums of the group's warps for this row, and for the next. */
 	float2 *exchange = reinterpret_cast<float2 *>(shared + groups * warps * WARP * OWN<T> * BLOCK) + group * 2 * warps;
 	float dgamma[OWN<T>][BLOCK] = {}, dbeta[OWN<T>][BLOCK] = {}, dbias[OWN<T>][BLOCK] = {}, inverse = 1 / (float)columns;
 
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(BACKWARD_WARPS *WARP, BACKWARD_BLOCKS) norm_bw
 		next = norm_load<T, ALIGNED>(a, row, offset, first);
 	for (int side = 0; row < end; row += groups, offset += step, side = warps - side) {
 		norm_input<T> in = next;
-		/* The next row is on its way while this one is worked on. */
+		/* Load the next row while this one is processed. */
 		if (row + groups < end)
 			next = norm_load<T, ALIGNED>(a, row + groups, offset + step, first);
 		float g[OWN<T>][BLOCK] = {}, n[BLOCK], other[BLOCK], sum_g = 0, sum_gn = 0;
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(BACKWARD_WARPS *WARP, BACKWARD_BLOCKS) norm_bw
 			load_block<ALIGNED>(a.gamma, first[b], columns, other);
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++) {
-				n[i] = (n[i] - in.mean) * in.rstd; /* the normalised row */
+				n[i] = (n[i] - in.mean) * in.rstd; /* the normalized row */
 				dgamma[b][i] += g[b][i] * n[i];
 				dbeta[b][i] += g[b][i];
 				g[b][i] *= other[i];

@@ -1,11 +1,11 @@
-/* A row of a layer normalisation in the registers of a warp: lane l has the blocks of eight columns l, l + 32, ..., BLOCKS
- * of them; what lies beyond the row is 0. */
+/* A row of a layer normalization in the registers of a warp: lane l holds the blocks of eight columns l, l + 32, ..., BLOCKS
+ * of them; columns beyond the row are 0. */
 #ifndef BACKEND_CUDA_KERNELS_NORM_ROW_CUH
 #define BACKEND_CUDA_KERNELS_NORM_ROW_CUH
 
 #include "backend/cuda/kernels/device.cuh"
 
-/* Column that block b of this lane begins with. */
+/* First column of this lane's block b. */
 DEVICE int norm_first(int b)
 {
 	return (b * WARP + lane_index()) * BLOCK;
@@ -30,7 +30,7 @@ DEVICE void norm_statistics(const float v[BLOCKS][BLOCK], int columns, float eps
 	*rstd = 1 / sqrtf(warp_sum(squares) / (float)columns + epsilon);
 }
 
-/* v = gamma (v - mean) rstd + beta, block b of the row. */
+/* v = gamma (v - mean) rstd + beta, for one block of the row. */
 template <bool ALIGNED>
 DEVICE void norm_scale(float v[BLOCK], int first, int columns, float mean, float rstd, const float *gamma, const float *beta)
 {
@@ -42,8 +42,8 @@ DEVICE void norm_scale(float v[BLOCK], int first, int columns, float mean, float
 		v[i] = g[i] * ((v[i] - mean) * rstd) + b[i];
 }
 
-/* Calls body(BLOCKS, ALIGNED), two integral constants, for rows of so many columns: what body returns. Odd widths are not
- * worth many kernels. */
+/* Calls body(BLOCKS, ALIGNED), two integral constants, for rows with this many columns, and returns its result. Unaligned
+ * widths are not worth many kernels. */
 template <int N> struct norm_constant {
 	static constexpr int value = N;
 };

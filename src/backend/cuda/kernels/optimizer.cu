@@ -1,12 +1,12 @@
-/* The gradient's norm, AdamW, LAMB: one pass over weights, moments and gradients. Nothing comes back to the host: what
- * depends on the norm is computed from the scalars on the device. */
+/* The gradient's norm, AdamW and LAMB: passes over weights, moments and gradients. Nothing is returned to the host: everything
+ * that depends on the norm is computed from the scalars on the device. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
 {
 
 constexpr int THREADS = 256, WARPS = THREADS / WARP;
-constexpr int LANES = 4; /* numbers of a vector of fp32 */
+constexpr int LANES = 4; /* numbers per fp32 vector */
 
 DEVICE void load4(const float *at, float out[LANES])
 {
@@ -19,8 +19,8 @@ DEVICE void store4(float *at, const float in[LANES])
 	store16(at, uint4{__float_as_uint(in[0]), __float_as_uint(in[1]), __float_as_uint(in[2]), __float_as_uint(in[3])});
 }
 
-/* An update's way over [begin, end): the calling thread is number `thread` of `threads`. vector(i) is called for four elements
- * at multiples of 16 bytes, element(i) for what is left, which is everything where `begin` is no such multiple. */
+/* Loops over [begin, end) for an update: the calling thread is number `thread` of `threads`. Calls vector(i) for four elements
+ * aligned to 16 bytes, and element(i) for the remaining ones: all of them, if `begin` is not aligned. */
 template <typename V, typename E>
 DEVICE void for_range(int64_t begin, int64_t end, int64_t thread, int64_t threads, V vector, E element)
 {
@@ -33,7 +33,7 @@ DEVICE void for_range(int64_t begin, int64_t end, int64_t thread, int64_t thread
 		element(i);
 }
 
-/* The copy of weights, rounded to T; float: none is wanted. */
+/* Stores the copy of weights, rounded to T; with float no copy is wanted. */
 template <typename T> DEVICE void copy4(void *copy, int64_t first, const float in[LANES])
 {
 	if constexpr (sizeof(T) == 2)
@@ -46,7 +46,7 @@ template <typename T> DEVICE void copy1(void *copy, int64_t at, float in)
 		static_cast<T *>(copy)[at] = from_float<T>(in);
 }
 
-/* Calls body(T()) with the type of copies, float for none. */
+/* Calls body(T()) with the type of the copy, or float for no copy. */
 template <typename F> cudaError_t for_copy(const void *copy, enum dtype dtype, F body)
 {
 	return copy == nullptr       ? body(float())
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(THREADS) square_parts(const float *range, int6
 		parts[blockIdx.x] = sum;
 }
 
-/* Squares of finite floats neither overflow a double nor make NaN: the sum is finite if all of them are. */
+/* Squares of finite floats cannot overflow a double or become NaN, so the sum is finite if all elements are. */
 __global__ void __launch_bounds__(THREADS)
 	square_sum(const double *parts, int count, bool add, const struct accumulators *sums, bool decides, struct scalars *s)
 {
@@ -97,11 +97,11 @@ __global__ void __launch_bounds__(THREADS)
 		loss_scale_next(s);
 }
 
-/* ---- What the scalars come to, computed by one thread of a block for all ---- */
+/* ---- Factors derived from the scalars: computed by one thread for the whole block ---- */
 
 struct adamw_factors {
 	float gradient_scale, step_size, root_scale, decay;
-	int64_t begin, end; /* what the block updates */
+	int64_t begin, end; /* the elements that the block updates */
 };
 
 static inline __host__ __device__ int64_t adamw_parts(const struct decay_range &range)
@@ -109,7 +109,7 @@ static inline __host__ __device__ int64_t adamw_parts(const struct decay_range &
 	return (range.count + ADAMW_PART - 1) / ADAMW_PART;
 }
 
-/* The block's part: every thread looks at one range, the one whose range has it says so. */
+/* Finds the block's part: every thread checks one range, and the one whose range contains the part fills in `out`. */
 DEVICE void adamw_find(const struct kernel_adamw &a, adamw_factors *out)
 {
 	int i = (int)threadIdx.x;
@@ -179,14 +179,14 @@ struct lamb_factors {
 	float gradient_scale, moment_scale, root_scale, step_size;
 };
 
-/* Elements of a part; depends on the tensor alone. */
+/* Elements per part; depends on the tensor alone. */
 DEVICE int64_t lamb_part_size(const struct lamb_tensor &tensor)
 {
 	int64_t each = (tensor.count + LAMB_PARTS - 1) / LAMB_PARTS;
 	return each < LAMB_LEAST ? LAMB_LEAST : (each + LANES - 1) / LANES * LANES;
 }
 
-/* Elements [begin, end) of the range that this block has; false if the tensor has no such part. */
+/* This block's elements [begin, end) of the range; false if the tensor has no such part. */
 DEVICE bool lamb_part(const struct lamb_tensor &tensor, int64_t *begin, int64_t *end)
 {
 	int64_t each = lamb_part_size(tensor), first = blockIdx.x * each;
@@ -195,7 +195,7 @@ DEVICE bool lamb_part(const struct lamb_tensor &tensor, int64_t *begin, int64_t 
 	return first < tensor.count;
 }
 
-/* The update of an element from the moments as they are after this step. */
+/* The update of an element, from the moments as updated in this step. */
 DEVICE float lamb_update(const lamb_factors &f, float m, float v, float w, float epsilon, float decay)
 {
 	return m * f.moment_scale / (sqrtf(v) * f.root_scale + epsilon) + decay * w;
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(THREADS) lamb_norms_part(struct kernel_lamb a)
 	}
 }
 
-/* A warp a tensor: its parts, of the part_count that there may be, in a fixed order. */
+/* One warp per tensor: adds the tensor's parts, of at most part_count, in a fixed order. */
 __global__ void __launch_bounds__(WARP)
 	lamb_sums(const struct lamb_tensor *tensors, const double *parts, int part_count, double *norms)
 {
@@ -347,7 +347,7 @@ extern "C" cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_ada
 	});
 }
 
-/* Parts that the largest tensor can have. */
+/* The number of parts that the largest possible tensor has. */
 static unsigned lamb_part_count(const struct kernel_lamb *a)
 {
 	unsigned parts = blocks_of(a->count, LAMB_LEAST);

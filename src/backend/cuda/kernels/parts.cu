@@ -1,16 +1,17 @@
-/* Partial sums over rows, added in their order. */
+/* Adds partial sums over rows, in order. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
 {
 
-/* A block 32 columns: its warps take every WARPS-th part, their sums are then added in order of the warps. Outputs along y. */
+/* One block per 32 columns: each warp adds every WARPS-th part, and the warps' sums are then added in warp order. Outputs
+ * along y. */
 constexpr int WARPS = 16;
 
 __global__ void __launch_bounds__(WARPS *WARP) add_parts(struct kernel_add_parts a)
 {
 	float *sums = reinterpret_cast<float *>(shared_start());
-	float *out = blockIdx.y == 0 ? a.out[0] : blockIdx.y == 1 ? a.out[1] : a.out[2]; /* an index would copy them to memory */
+	float *out = blockIdx.y == 0 ? a.out[0] : blockIdx.y == 1 ? a.out[1] : a.out[2]; /* an index would copy the array */
 	int warp = (int)threadIdx.x / WARP, lane = lane_index();
 	int64_t column = (int64_t)blockIdx.x * WARP + lane;
 	if (out == nullptr)

@@ -1,4 +1,4 @@
-/* A vector for each sequence, and its gradient put back to the sequence's rows. */
+/* One vector per sequence, and its gradient distributed over the sequence's rows. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
@@ -6,11 +6,11 @@ namespace
 
 constexpr int THREADS = 128;
 
-/* A thread has eight columns of a sequence, and walks its rows. */
+/* A thread handles eight columns of a sequence, and loops over its rows. */
 struct place {
 	int64_t sequence;
-	int column; /* the first */
-	int first, count, pooled; /* rows */
+	int column; /* first column */
+	int first, count, pooled; /* in rows */
 };
 
 DEVICE bool find_place(const struct kernel_pooling &a, place &p)

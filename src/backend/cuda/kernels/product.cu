@@ -1,4 +1,4 @@
-/* Products of matrices whose rows are not aligned, or too small to matter: one thread an element of a tile of y. */
+/* Products of matrices whose rows are not aligned, or that are too small to matter: one thread per element of a tile of y. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
@@ -39,7 +39,7 @@ template <typename A, typename B, typename Y> __global__ void product(struct ker
 	static_cast<Y *>(p.y)[at] = from_float<Y>(sum);
 }
 
-/* The kernel of the types, or NULL. */
+/* The kernel for these types, or NULL. */
 void (*kernel_of(const struct kernel_product *p))(struct kernel_product)
 {
 	bool wide = p->output == DTYPE_F32;
@@ -59,7 +59,7 @@ void (*kernel_of(const struct kernel_product *p))(struct kernel_product)
 
 extern "C" cudaError_t kernel_product(cudaStream_t stream, const struct kernel_product *p)
 {
-	/* Rows beyond what a grid takes are given in several launches. */
+	/* More rows than a grid allows are divided among several launches. */
 	constexpr int64_t GRID_ROWS = 32768 * TILE;
 	cudaError_t error = cudaSuccess;
 	for (int64_t first = 0; first < p->rows && error == cudaSuccess; first += GRID_ROWS) {

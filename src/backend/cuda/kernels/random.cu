@@ -1,4 +1,4 @@
-/* Normal numbers, for measurements. */
+/* Normally distributed numbers, for measurements. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
@@ -6,7 +6,7 @@ namespace
 
 constexpr int THREADS = 256;
 
-/* Box and Muller: four numbers per thread. */
+/* Box-Muller transform: four numbers per thread. */
 template <typename T> __global__ void fill(int64_t elements, uint64_t seed, float deviation, T *out)
 {
 	int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;

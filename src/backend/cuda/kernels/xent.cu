@@ -1,4 +1,4 @@
-/* Softmax cross entropy: over a few classes, and over the vocabulary, whose logits become their gradients in place. */
+/* Softmax cross entropy: over a few classes, and over the vocabulary, where gradients replace the logits in place. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
@@ -6,11 +6,11 @@ namespace
 
 constexpr int THREADS = 256, WARPS = THREADS / WARP;
 
-/* A row's logits as the softmax needs them. Of -inf nothing comes, NaN makes the sum NaN. */
+/* The softmax statistics of a row of logits. -inf contributes nothing, NaN makes the sum NaN. */
 struct softmax {
-	float largest; /* logit */
+	float largest; /* largest logit */
 	float sum;     /* of exp(logit - largest) */
-	int best;      /* index of the largest, the lowest of equals */
+	int best;      /* index of the largest logit, lowest index on ties */
 };
 
 DEVICE softmax empty_softmax()
@@ -18,16 +18,16 @@ DEVICE softmax empty_softmax()
 	return softmax{-INFINITY, 0, 0x7fffffff};
 }
 
-/* One more logit; indices come in ascending order. */
+/* Adds one logit; indices come in ascending order. */
 DEVICE void softmax_add(softmax *s, float logit, int index)
 {
 	if (logit > s->largest) {
-		s->sum = s->sum * expf(s->largest - logit) + 1; /* the first time: 0 exp(-inf) */
+		s->sum = s->sum * expf(s->largest - logit) + 1; /* initially 0 * exp(-inf) */
 		s->largest = logit;
 		s->best = index;
 	} else {
 		s->sum += logit == -INFINITY ? 0 : expf(logit - s->largest);
-		if (s->best == 0x7fffffff) /* -inf, the first */
+		if (s->best == 0x7fffffff) /* the first logit is -inf */
 			s->best = index;
 	}
 }
@@ -54,7 +54,7 @@ DEVICE softmax warp_softmax(softmax s)
 	return s;
 }
 
-/* Every thread gets the block's; `shared` has room for one a warp. */
+/* Returns the whole block's statistics to every thread; `shared` has room for one struct per warp. */
 DEVICE softmax block_softmax(softmax s, softmax *shared)
 {
 	s = warp_softmax(s);
@@ -65,10 +65,10 @@ DEVICE softmax block_softmax(softmax s, softmax *shared)
 	return warp_softmax(s);
 }
 
-/* ---- Over the vocabulary: one block per row, four logits a thread at a time ----
+/* ---- Over the vocabulary: one block per row, four logits per thread at a time ----
  *
- * A row is read twice. Blocks are large, so that few rows are worked on at a time: those of a whole GPU (122 KB each for
- * 30,522 words, one or two a multiprocessor) are still in its second-level cache when they are read again. */
+ * A row is read twice. Blocks are large, so that few rows are processed at a time: the rows in flight on the whole GPU (122 KB
+ * each for 30,522 words, one or two per multiprocessor) are still in the second-level cache when they are read again. */
 
 constexpr int VOCAB_THREADS = 1024, LANES = 4, VOCAB_STEP = VOCAB_THREADS * LANES;
 constexpr float LOG2_E = 1.44269504f;
@@ -80,12 +80,12 @@ DEVICE void load_logits(const float *logits, const float *bias, float out[LANES]
 	out[2] = __uint_as_float(x.z) + __uint_as_float(b.z), out[3] = __uint_as_float(x.w) + __uint_as_float(b.w);
 }
 
-/* Four more, of indices from `index` on. */
+/* Adds four logits, with indices from `index` on. */
 DEVICE void softmax_add4(softmax *s, const float x[LANES], int index)
 {
 	float most = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
 	if (most > s->largest) {
-		s->sum *= exp2_approximate((s->largest - most) * LOG2_E); /* the first time: 0 exp(-inf) */
+		s->sum *= exp2_approximate((s->largest - most) * LOG2_E); /* initially 0 * exp(-inf) */
 		s->largest = most;
 		s->best = index + (x[0] == most ? 0 : x[1] == most ? 1 : x[2] == most ? 2 : 3);
 	}
@@ -110,7 +110,7 @@ template <typename T> __global__ void __launch_bounds__(VOCAB_THREADS) vocab_xen
 	int64_t row = blockIdx.x;
 	const float *logits = a.logits + row * a.stride;
 	float weight = a.weights[row];
-	/* The row of gradients has the place of the row of logits. */
+	/* The row of gradients replaces the row of logits. */
 	T *gradients = reinterpret_cast<T *>(a.logits + row * a.stride);
 	double loss = 0, correct = 0;
 	float factor = 0, lse = 0;
@@ -128,7 +128,7 @@ template <typename T> __global__ void __launch_bounds__(VOCAB_THREADS) vocab_xen
 		s = block_softmax(s, shared);
 		label = a.labels[row];
 		lse = s.largest + logf(s.sum);
-		/* The difference first: a large logit would hide a small loss. */
+		/* Take the difference first, because a large logit would hide a small loss. */
 		loss = (double)weight * ((double)(s.largest - (logits[label] + a.bias[label])) + log((double)s.sum));
 		correct = s.best == label ? (double)weight : 0;
 		if (a.training)
@@ -140,8 +140,8 @@ template <typename T> __global__ void __launch_bounds__(VOCAB_THREADS) vocab_xen
 	}
 	if (!a.training)
 		return;
-	/* Logits that all threads read at a time are read by all before any of their gradients is written: those lie at or
-	 * before what was read, since they are not wider. */
+	/* In each step, all threads read their logits before any of them writes gradients: gradients are not wider than
+	 * logits, so they only overwrite what has already been read. */
 	for (int first = 0; first < a.vocab; first += VOCAB_STEP) {
 		int v = first + (int)threadIdx.x * LANES, count = a.vocab - v < LANES ? a.vocab - v : LANES;
 		float x[LANES] = {};
@@ -167,7 +167,7 @@ template <typename T> __global__ void __launch_bounds__(VOCAB_THREADS) vocab_xen
 	}
 }
 
-/* ---- The most probable entries: one block per row, the next one in each turn ---- */
+/* ---- The most probable entries: one block per row, one entry per iteration ---- */
 
 __global__ void __launch_bounds__(THREADS) topk_row(struct kernel_vocab_topk a)
 {
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(THREADS) topk_row(struct kernel_vocab_topk a)
 			a.ids[row * a.k + rank] = last.best;
 			a.probabilities[row * a.k + rank] = exp((double)(last.largest - all.largest)) / (double)all.sum;
 		}
-		/* The largest of those behind the last one. */
+		/* The largest among those that rank after the last one. */
 		softmax next = empty_softmax();
 		for (int v = (int)threadIdx.x; v < a.vocab; v += THREADS) {
 			float logit = logits[v] + a.bias[v];
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(THREADS) topk_row(struct kernel_vocab_topk a)
 	}
 }
 
-/* ---- Over a few classes: a warp a row ---- */
+/* ---- Over a few classes: one warp per row ---- */
 
 constexpr int CLASS_WARPS = 4;
 
