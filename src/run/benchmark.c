@@ -21,7 +21,7 @@ void benchmark_close(struct benchmark *benchmark)
 	*benchmark = (struct benchmark){0};
 }
 
-/* All that the steps of a loop borrow. */
+/* Sets up everything that the steps of a loop borrow. */
 static enum status loop_open(struct benchmark *benchmark)
 {
 	struct training *loop = &benchmark->loop;
@@ -71,7 +71,7 @@ fail:
 	return status;
 }
 
-/* The batches as a step of the loop's, which does not change them. */
+/* The batches as a step for the loop, which does not change them. */
 static struct step step_of(const struct benchmark *benchmark, const struct batch *batches, int64_t count)
 {
 	struct step step = {
@@ -167,16 +167,16 @@ enum status benchmark_order(struct batch *batch)
 	return OK;
 }
 
-/* Of every 20 positions these are predicted. */
+/* Three of every 20 positions are predicted. */
 static bool is_predicted(int32_t position)
 {
 	int32_t place = position % 20;
 	return place == 3 || place == 9 || place == 16;
 }
 
-/* Tokens of the instances that Google's data script makes of Wikipedia at 512, in shares u of them, after the histogram of
- * Krell et al. 2021 (Efficient sequence packing without cross-contamination): 23.4 % whole, the others 20 to 512 with a
- * long tail. Mean and mean square are theirs, 255.8 and 98,826, to a quarter of a percent. */
+/* Quantile u of the length in tokens of the instances that Google's data script makes from Wikipedia at 512, following the
+ * histogram of Krell et al. 2021 (Efficient sequence packing without cross-contamination): 23.4 % are full, the others have 20 to
+ * 512 tokens with a long tail. Mean and mean square agree with theirs, 255.8 and 98,826, to within a quarter of a percent. */
 static double wikipedia_length(double u)
 {
 	const double whole = 0.234;
@@ -184,8 +184,8 @@ static double wikipedia_length(double u)
 	return v >= 1 ? 512 : 20 + 492 * (0.4 * v + 0.6 * v * v * v * v);
 }
 
-/* Of sentences of English text, with [CLS] and [SEP], by shares: a log-logistic distribution with a mean of 29, of which one in
- * a hundred is shorter than 8 and one longer than 88. */
+/* Quantile u of the length of English sentences, with [CLS] and [SEP]: a log-logistic distribution with a mean of 29, where one
+ * in a hundred is shorter than 8 and one in a hundred longer than 88. */
 static double sentence_length(double u)
 {
 	return 25.65 * pow(u / (1 - u), 0.27);
@@ -199,7 +199,8 @@ enum status benchmark_batch(struct batch *out, const struct model_config *config
 	struct batch_labels *words = &out->labels[HEAD_MASKED_WORDS], *next = &out->labels[HEAD_NEXT_SENTENCE];
 	struct rng rng = rng_start(1, RNG_TEST, 0);
 	int32_t t = 0, p = 0;
-	double share = 0.5; /* goes on by the golden ratio: any number of sequences has nearly the same lengths */
+	double share =
+		0.5; /* steps by the golden ratio, so that any number of sequences has nearly the same distribution of lengths */
 	for (int32_t s = 0; s < sequences; s++) {
 		int32_t tokens = length;
 		if (lengths == LENGTHS_WIKIPEDIA)

@@ -2,15 +2,15 @@
 
 #include <math.h>
 
-/* Where a back end knows no rate: that of plain loops. */
+/* FLOP/s of plain loops, assumed where a back end cannot tell its rate. */
 #define UNKNOWN_RATE 1e9
-/* Fewer updates leave a model on the plateau where it knows little more than how frequent words are. */
+/* With fewer updates, a model stays on the plateau where it has learned little more than word frequencies. */
 #define FEWEST_UPDATES 4000
 #define SMALLEST_BATCH 16
 
-/* Fitted to two cores of a Zen 4 in bf16, with nothing else running: 0.48 to 0.51 for 128 columns, 0.61 to 0.64 for 256, and 0.76
- * for 512. Where it is wrong, --time chooses a model or a batch a little larger or smaller than it should; its schedule follows
- * the clock. */
+/* Fitted to two cores of a Zen 4 in bf16 on an otherwise idle machine: 0.48 to 0.51 for 128 columns, 0.61 to 0.64 for 256, and
+ * 0.76 for 512. An error makes --time choose a somewhat too large or too small model or batch; the schedule still follows the
+ * clock. */
 double budget_share(int32_t hidden_size)
 {
 	return 0.88 * hidden_size / (hidden_size + 100.0);
@@ -23,7 +23,7 @@ enum status budget_flops(struct machine *machine, double seconds, double *out)
 	return OK;
 }
 
-/* Of the encoder's matrices, which do the work. */
+/* Only the encoder's matrices count, as they do the work. */
 static double encoder_parameters(const struct model_config *config)
 {
 	double hidden = config->hidden_size, inner = config->intermediate_size;

@@ -7,10 +7,10 @@
 
 #include "weights/manifest.h"
 
-/* The last evaluation of the set by which the run is judged. */
+/* The last evaluation on the set by which the run is judged. */
 static int last_evaluation(const struct run *run, struct card_metric out[HISTORY_COLUMNS])
 {
-	static const char *const own[] = {"step", "tokens", "seconds"}; /* where it stands, no measures */
+	static const char *const own[] = {"step", "tokens", "seconds"}; /* progress rather than measures */
 	const struct history *history = &run->training.report.history;
 	int64_t row = history->set_count > 0 ? history_last_evaluation(history, history_main_set(history)) : -1;
 	int count = 0;

@@ -6,8 +6,8 @@
 #include "run/run.h"
 #include "weights/model_card.h"
 
-/* Writes final/README.md, which the manifest of final/ then lists: the settings of the run, and the metrics given, or with NULL
- * those of its last evaluation. `step` is the model's. For the first rank. */
+/* Writes final/README.md, which is then listed in the manifest of final/: the run's settings and the given metrics, or those of
+ * the run's last evaluation if `metrics` is NULL. `step` is the model's. For the first rank only. */
 MUST_USE enum status run_write_card(const struct run *run, int64_t step, const struct card_metric *metrics, int count);
 
 #endif

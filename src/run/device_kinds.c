@@ -8,10 +8,10 @@ const char *const device_precision_names[] = {"fp32", "tf32", "fp16", "bf16", "f
 #define TFLOPS 1e12
 #define GBS 1e9
 
-/* H200: products and copies measured on one (8192 x 8192 x 8192 in bf16 on random numbers, which take more power and run
- * slower than zeros), attention as cuDNN's and FlashAttention-3's own benchmarks have it for Hopper. The others: data
- * sheets, at the shares of the H200's (80 % of the peak of products, 90 % of that of memory), V100 and older at those of
- * their libraries' time. */
+/* H200: products and copies were measured on one (8192 x 8192 x 8192 in bf16 on random numbers, which take more power and run
+ * slower than zeros); attention is from the benchmarks of cuDNN and FlashAttention-3 for Hopper. The others: from data sheets,
+ * scaled by the shares that the H200 reaches (80 % of peak in products, 90 % in memory bandwidth); V100 and older by the shares
+ * that libraries of their time reached. */
 const struct device_kind device_kinds[] = {
 	{"b200",
 	 "NVIDIA B200, 180 GB",
@@ -192,7 +192,7 @@ const struct device_kind *device_kind_find(const char *name)
 struct device_rates device_kind_rates(const struct device_kind *kind, enum device_precision precision)
 {
 	struct device_rates rates = {0};
-	/* Heads, attention and all between products stay in 16 bits. */
+	/* With fp8, heads, attention and everything between products stay in 16 bits. */
 	enum device_precision rest = precision == DEVICE_FP8 ? DEVICE_BF16 : precision;
 	double products = kind->products[precision], narrow = precision == DEVICE_FP32 || precision == DEVICE_TF32 ? 0.5 : 1;
 	if (products <= 0)

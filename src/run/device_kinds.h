@@ -1,5 +1,5 @@
-/* Kinds of devices as data, and the rates at which one works: what a plan of training is computed with where nothing
- * could be measured. Every figure says where it comes from. */
+/* Kinds of devices as data, and the rates at which a device works: what a training plan is computed from when nothing could be
+ * measured. Every figure says where it comes from. */
 #ifndef RUN_DEVICE_KINDS_H
 #define RUN_DEVICE_KINDS_H
 
@@ -11,38 +11,38 @@ extern const char *const device_precision_names[]; /* "fp32", ...; ends with NUL
 struct device_kind {
 	const char *name, *what;
 	double memory;                           /* bytes */
-	double products[DEVICE_PRECISION_COUNT]; /* FLOP/s of large matrix products of random numbers; 0: it has none */
+	double products[DEVICE_PRECISION_COUNT]; /* FLOP/s of large matrix products of random numbers; 0: not supported */
 	enum provenance products_provenance;
-	double bandwidth; /* bytes/s of copies in its memory */
+	double bandwidth; /* bytes/s of copies within its memory */
 	enum provenance bandwidth_provenance;
 	double attention_forward, attention_backward; /* FLOP/s of fused attention, heads of 64, long sequences */
-	int multiprocessors;                          /* among which products are cut */
-	const char *local_link, *network;             /* what its hosts usually have: names of link kinds */
+	int multiprocessors;                          /* a product's tiles are divided among them */
+	const char *local_link, *network;             /* names of the kinds of links its hosts usually have */
 	int cards, per_host;
 	double to_host; /* bytes/s of copies to the host */
 };
-/* Ends with a row whose name is NULL. */
+/* Ends with an entry whose name is NULL. */
 extern const struct device_kind device_kinds[];
 const struct device_kind *device_kind_find(const char *name); /* or NULL */
 
 /* How fast a device does each part of a step. */
 struct device_rates {
-	double products_forward, products_backward;   /* FLOP/s, linear layers of the encoder */
-	double head;                                  /* FLOP/s, output layer with loss, forward and backward in one */
+	double products_forward, products_backward;   /* FLOP/s of the encoder's linear layers */
+	double head;                                  /* FLOP/s of the output layer and the loss, forward and backward together */
 	double attention_forward, attention_backward; /* FLOP/s */
-	double attention_memory;                      /* bytes/s of what attention reads and writes, on top */
-	double elements_forward, elements_backward;   /* bytes/s of the passes between products */
+	double attention_memory;                      /* bytes/s of what attention reads and writes, in addition */
+	double elements_forward, elements_backward;   /* bytes/s of the element-wise passes between products */
 	double embeddings;                            /* bytes/s */
-	double update;                                /* bytes/s of optimiser and gradient norm */
+	double update;                                /* bytes/s of optimizer and gradient norm */
 	int multiprocessors;                          /* 0: products of any shape reach their rate */
-	double gap;                                   /* seconds of each operation besides */
-	double overhead;                              /* share of the whole on top: data, logging, gaps */
-	double uneven;        /* deviation of hosts' times of a step, as a share: all wait for the slowest */
-	double slowed;        /* share of its speed lost while it communicates */
+	double gap;                                   /* additional seconds per operation */
+	double overhead;                              /* additional share of the whole: data, logging, gaps */
+	double uneven;        /* relative standard deviation of step times between hosts: all wait for the slowest */
+	double slowed;        /* share of its speed that it loses while communicating */
 	double element_bytes; /* of an activation */
 };
 
-/* What is assumed where rates come from the table: shares of the plain rates that bertc's kernels are to reach. */
+/* Assumptions where rates come from the table: the shares of the plain rates that bertc's kernels are meant to reach. */
 #define SHARE_OF_PRODUCTS 0.88
 #define SHARE_OF_PRODUCTS_FP8 0.75
 #define SHARE_OF_BANDWIDTH 0.85
@@ -51,7 +51,7 @@ struct device_rates {
 #define DEVICE_SLOWED 0.09
 #define HOSTS_UNEVEN 0.02
 
-/* Rates of a kind of device. It has no products of a precision: all zero. */
+/* Rates of a kind of device; all zero if it does not support the precision. */
 struct device_rates device_kind_rates(const struct device_kind *kind, enum device_precision precision);
 
 #endif

@@ -24,7 +24,7 @@ static enum status bad_layers(const char *layers, const char *reason)
 	return status;
 }
 
-/* A number from 0 to `most` at *at, which is moved behind it. */
+/* Reads a number from 0 to `most` at *at and moves *at past it. */
 static bool read_layer(const char **at, int32_t most, int32_t *out)
 {
 	char *end;
@@ -108,7 +108,7 @@ static enum status check_vocabulary(const char *teacher, const struct folder_tok
 	return OK;
 }
 
-/* Labels by their names, in whatever order the teacher has them. */
+/* Matches labels by name, in whatever order the teacher has them. */
 static enum status match_labels(struct distillation_run *d, const char *teacher, const struct label_set *labels)
 {
 	const char **names = NULL;
@@ -233,7 +233,7 @@ double distillation_run_flops(const struct distillation_run *distillation, const
 	return distillation->teacher ? teacher_flops(distillation->teacher, &run->config, &distillation->settings, work) : 0;
 }
 
-/* Is it the one that a run to be resumed has learned from so far? */
+/* Is it the teacher that a resumed run has learned from so far? */
 static enum status compare_teacher(const struct distillation_run *distillation, const struct run *run)
 {
 	const char *before = NULL;
@@ -247,7 +247,7 @@ static enum status compare_teacher(const struct distillation_run *distillation, 
 	return status;
 }
 
-/* What the teacher answers with: its weights, and how they are computed with. */
+/* Hashes everything that determines the teacher's answers: its weights and its configuration. */
 static enum status hash_teacher(const struct model *model, const float *slab, uint64_t *out)
 {
 	struct buffer text = {0};
@@ -319,7 +319,7 @@ void distillation_run_report(const struct distillation_run *distillation, struct
 		if (strcmp(column->name, "loss") != 0)
 			continue;
 		memcpy(levels, column->levels, sizeof(levels));
-		memcpy(column->levels, labels->levels, sizeof(levels)); /* none */
+		memcpy(column->levels, labels->levels, sizeof(levels)); /* there are none */
 		memcpy(labels->levels, levels, sizeof(levels));
 	}
 	if (distillation->settings.alpha > 0)

@@ -23,7 +23,7 @@ static int64_t find(const struct evaluation_groups *groups, const char *name, si
 	return -1;
 }
 
-/* The group of each value, into owner[]; groups come into being. */
+/* Creates the groups, and sets owner[] to the group of each value. */
 static enum status assign(struct evaluation_groups *out, const struct option_list *list, int64_t *owner)
 {
 	int64_t current = -1;

@@ -8,7 +8,7 @@
 
 const char *const forecast_part_names[5] = {"encoder products", "attention", "between products", "heads and loss", "embeddings"};
 
-/* Operations of a layer that are launched on a device. */
+/* Number of operations that a layer launches on a device. */
 #define FORWARD_OPERATIONS 8
 #define BACKWARD_OPERATIONS 16
 
@@ -19,9 +19,9 @@ static double larger(double a, double b)
 
 /* ---- Work of a micro-batch, as seconds on one device ---- */
 
-/* Share of a device's multiprocessors that an output of `rows` x `columns` in tiles of 128 rows keeps busy, over the
- * rounds it takes. The better of two widths of tiles; narrow ones are slower by a sixth. A product summed over many
- * `terms` may be cut along them, too, into pieces of no less than 1,024. */
+/* The share of a device's multiprocessors that an output of `rows` x `columns` in tiles of 128 rows keeps busy, averaged over the
+ * waves it takes: the better of two tile widths, of which the narrow one is slower by a sixth. A product summed over many `terms`
+ * may also be split along them, into pieces of at least 1,024. */
 static double busy_share(int multiprocessors, double rows, double columns, double terms)
 {
 	double best = 0;
@@ -54,7 +54,7 @@ static double product_seconds(const struct device_rates *rates, double rows, dou
 	return flops / (rates->products_backward * dgrad) + flops / (rates->products_backward * wgrad);
 }
 
-/* What one encoder layer spends on a pass; adds to `parts`. */
+/* Seconds that one encoder layer takes for a pass; adds them to `parts`. */
 static double layer_seconds(const struct forecast_setup *setup, const struct model_work *work, bool backward, double parts[5])
 {
 	const struct model_config *config = &setup->model->config;
@@ -64,11 +64,11 @@ static double layer_seconds(const struct forecast_setup *setup, const struct mod
 			  product_seconds(rates, tokens, hidden, hidden, backward) +
 			  product_seconds(rates, tokens, wide, hidden, backward) +
 			  product_seconds(rates, tokens, hidden, wide, backward);
-	/* Scores and weighted sums, twice that backward; reading q, k, v and writing y (4 H), with their gradients 8 H. */
+	/* Scores and weighted sums, twice as much backward; reading q, k, v and writing y (4 H), 8 H with their gradients. */
 	double attention =
 		(backward ? 8 : 4) * hidden * work->squares / (backward ? rates->attention_backward : rates->attention_forward) +
 		(backward ? 8 : 4) * hidden * tokens * e / rates->attention_memory;
-	/* Two norms with bias, dropout and residual; backward two norms and the gradient of the biases of q, k, v. */
+	/* Forward: two norms with bias, dropout and residual. Backward: two norms, and the gradients of the biases of q, k, v. */
 	double elements = backward ? 11 * hidden * tokens * e / rates->elements_backward
 				   : 6 * hidden * tokens * e / rates->elements_forward;
 	elements += (backward ? BACKWARD_OPERATIONS : FORWARD_OPERATIONS) * rates->gap;
@@ -88,7 +88,7 @@ static double heads_seconds(const struct forecast_setup *setup, const struct mod
 	return seconds;
 }
 
-/* Forward: three rows read, sum and output written. Backward: two read, a gradient read and written. */
+/* Forward: three rows are read, sum and output are written. Backward: two are read, a gradient is read and written. */
 static double embeddings_seconds(const struct forecast_setup *setup, const struct model_work *work, bool backward,
 				 double parts[5])
 {
@@ -173,7 +173,8 @@ static void time_bucket(const struct forecast_setup *setup, struct forecast_buck
 
 /* ---- A step ---- */
 
-/* Places of a step's work: layers forward, heads and what lies between, layers backward, update. */
+/* Indices of a step's pieces of work: embeddings and layers forward, heads together with all earlier micro-batches, layers and
+ * embeddings backward, update. */
 struct places {
 	int64_t layers;
 	int64_t embed, first, heads, last, embed_backward, update, count;
@@ -188,7 +189,7 @@ static struct places step_places(int64_t layers)
 	return at;
 }
 
-/* Of the layer's gradients, when they are complete. */
+/* The piece of work that completes the layer's gradients. */
 static int64_t backward_place(const struct places *at, int32_t layer)
 {
 	if (layer < 0)
@@ -201,7 +202,7 @@ static int64_t forward_place(const struct places *at, int32_t layer)
 	return layer < 0 ? at->embed : layer == at->layers ? at->heads : at->first + layer;
 }
 
-/* So many steps are gone through until what one hands to the next repeats. */
+/* Number of steps simulated, by which the effect of one step on the next has become periodic. */
 #define STEPS 3
 
 struct schedule_times {
@@ -233,7 +234,7 @@ static void lay_out_step(const struct forecast_setup *setup, const struct foreca
 		int64_t ready = backward_place(&at, bucket->last_layer);
 		transfers[t + b] = (struct timeline_transfer){.seconds = bucket->reduce, .after = w + ready};
 	}
-	/* The norm of the gradients is known when all ranks have said theirs. */
+	/* The norm of the gradients is known once all ranks have contributed theirs. */
 	double norm = collective_time(&setup->topology, COLLECTIVE_ALL_REDUCE, 16).seconds;
 	transfers[t + f->bucket_count] = (struct timeline_transfer){.seconds = norm, .after = w + at.embed_backward};
 	work[w + at.update].needs = t + f->bucket_count;
@@ -246,15 +247,15 @@ static void lay_out_step(const struct forecast_setup *setup, const struct foreca
 	}
 }
 
-/* A micro-batch before the last whose gradients are reduced, too: the reduction of one hides behind the next, as far as there
- * is time. */
+/* A micro-batch before the last whose gradients are reduced, too: the reduction of each bucket overlaps with the rest of the
+ * backward pass, as far as there is time. */
 static double reduced_batch_seconds(const struct forecast_setup *setup, const struct schedule_times *times,
 				    const struct forecast *f)
 {
 	double computing = f->forward + f->heads + f->backward, reducing = 0, last = times->embed_backward;
 	for (int b = 0; b < f->bucket_count; b++)
 		reducing += f->buckets[b].reduce;
-	/* What the last piece takes is waited for: the next micro-batch adds to what was reduced. */
+	/* The last bucket's reduction has to be waited for, since the next micro-batch adds to the result. */
 	double hidden = f->backward - last, tail = f->bucket_count > 0 ? f->buckets[f->bucket_count - 1].reduce : 0;
 	double slower = larger(0, larger(tail, reducing - hidden));
 	return computing + slower + setup->rates.slowed * (reducing - slower);
@@ -272,7 +273,7 @@ static enum status run_steps(const struct forecast_setup *setup, const struct sc
 	TRY_GOTO(memory_new(&work, STEPS * at.count, sizeof(*work), "a forecast"), end);
 	TRY_GOTO(memory_new(&transfers, STEPS * per_step, sizeof(*transfers), "a forecast"), end);
 	TRY_GOTO(memory_new(&done, STEPS * at.count, sizeof(*done), "a forecast"), end);
-	/* From the last step, so that what a step needs of the one before is not overwritten. */
+	/* Starts with the last step, so that the needs which a step sets in the next one are not overwritten. */
 	for (int64_t step = STEPS - 1; step >= 0; step--)
 		lay_out_step(setup, f, times, step, work, transfers);
 	timeline_run(work, STEPS * at.count, transfers, STEPS * per_step, setup->rates.slowed, done);
@@ -340,7 +341,7 @@ enum status forecast_compute(const struct forecast_setup *setup, struct forecast
 		for (int b = 0; b < f->bucket_count; b++)
 			f->communication += (double)(f->accumulation - 1) * f->buckets[b].reduce;
 	f->exposed = f->communication > 0 ? larger(0, f->step - f->computing) : 0;
-	/* The largest of n draws of a normal distribution lies about sqrt(2 ln n) deviations above its mean. */
+	/* The maximum of n normally distributed numbers is about sqrt(2 ln n) standard deviations above the mean. */
 	f->uneven = setup->rates.uneven * sqrt(2 * log((double)topology_hosts(&setup->topology))) * (f->computing - f->update);
 	f->step += f->uneven;
 

@@ -1,5 +1,5 @@
-/* What a step of data-parallel training will take, computed: work of every layer over the rates of the device, sums of
- * gradients and gathers of weights over the links, and how the two overlap. The formulas stand in docs/parallel.md. */
+/* Computes how long a step of data-parallel training will take: the work of every layer at the rates of the device, reductions of
+ * gradients and gathers of weights over the links, and how the two overlap. docs/parallel.md has the formulas. */
 #ifndef RUN_FORECAST_H
 #define RUN_FORECAST_H
 
@@ -8,11 +8,12 @@
 #include "model/flops.h"
 #include "run/device_kinds.h"
 
-/* How gradients become updated weights in every rank. */
+/* How gradients become updated weights on every rank. */
 enum forecast_scheme {
 	SCHEME_SHARDED,      /* bertc's: reduce-scatter, each rank updates its share, all-gather */
 	SCHEME_ALL_REDUCE,   /* every rank updates everything */
-	SCHEME_HIERARCHICAL, /* in hosts, between hosts, in hosts; each rank updates its share of a host's; all-gather */
+	SCHEME_HIERARCHICAL, /* within hosts, between hosts, within hosts; each rank updates its part of the host's share;
+				all-gather */
 };
 
 struct forecast_setup {
@@ -20,40 +21,40 @@ struct forecast_setup {
 	struct device_rates rates;
 	struct topology topology;
 	enum forecast_scheme scheme;
-	int64_t batch_size;      /* sequences of a step, over all ranks */
-	int64_t micro_sequences; /* at most so many in a micro-batch */
-	double mean_length;      /* tokens of a sequence */
-	double square_length;    /* mean of the squares of lengths */
-	double predictions;      /* of a sequence */
-	double bucket_bytes;   /* gradients are reduced in pieces of whole layers of at least so many bytes; 0: layer by layer */
-	double gradient_bytes; /* of an element of a gradient as it travels */
-	double weight_bytes;   /* of an element of a weight as it travels */
-	double update_bytes;   /* read and written by the update, an element */
-	int64_t replicas;      /* parts that each rank computes one after the other */
-	bool reduce_every_batch; /* gradients are reduced after every micro-batch, not once at the last */
+	int64_t batch_size;      /* sequences per step, over all ranks */
+	int64_t micro_sequences; /* most sequences in a micro-batch */
+	double mean_length;      /* tokens per sequence */
+	double square_length;    /* mean of the squared lengths */
+	double predictions;      /* per sequence */
+	double bucket_bytes;     /* gradients are reduced in pieces of whole layers of at least this size; 0: layer by layer */
+	double gradient_bytes;   /* per gradient element, as communicated */
+	double weight_bytes;     /* per weight element, as communicated */
+	double update_bytes;     /* read and written by the update, per element */
+	int64_t replicas;        /* parts of the batch that each rank computes one after the other */
+	bool reduce_every_batch; /* gradients are reduced after every micro-batch instead of once per step */
 };
 
-/* One piece of the gradients. Times in seconds from the beginning of the last backward pass. */
+/* One piece of the gradients. Times are in seconds from the start of the last backward pass. */
 struct forecast_bucket {
-	int32_t first_layer, last_layer; /* in the order of backward: the heads are layer num_hidden_layers, embeddings -1 */
-	double bytes;                    /* of gradients as they travel */
+	int32_t first_layer, last_layer; /* in backward order: the heads are layer num_hidden_layers, the embeddings -1 */
+	double bytes;                    /* of gradients, as communicated */
 	double reduce, gather;           /* seconds */
 	double ready, begin, end;        /* of the reduction */
 };
 #define FORECAST_BUCKETS 512
 
 struct forecast {
-	int64_t accumulation;   /* micro-batches of a rank */
-	struct model_work work; /* of one */
+	int64_t accumulation;   /* micro-batches per rank */
+	struct model_work work; /* of one micro-batch */
 	/* Of one micro-batch on one device: */
 	double forward, heads, backward;
-	double parts[5];    /* where forward, heads and backward spend it: enum forecast_part */
-	double other_batch; /* all of a micro-batch before the last */
-	double update;      /* of the rank's share, with the gradient norm */
+	double parts[5];    /* forward, heads and backward broken down by enum forecast_part */
+	double other_batch; /* the whole time of a micro-batch that is not the last */
+	double update;      /* of the rank's share, including the gradient norm */
 	/* Of a step: */
-	double computing;     /* were there no communication: all micro-batches and the update */
-	double communication; /* of all collectives together */
-	double exposed;       /* what is left of them beside the computing: step - computing - uneven */
+	double computing;     /* without any communication: all micro-batches and the update */
+	double communication; /* all collectives together */
+	double exposed;       /* the part of it that does not overlap with computing: step - computing - uneven */
 	double uneven;        /* waiting for the slowest host */
 	double step;
 	double alone;      /* a step of the same batch on one device */
@@ -67,13 +68,13 @@ struct forecast {
 enum forecast_part { PART_PRODUCTS, PART_ATTENTION, PART_ELEMENTS, PART_HEADS, PART_EMBEDDINGS };
 extern const char *const forecast_part_names[5];
 
-/* ERR_RESOURCE without memory. */
+/* ERR_RESOURCE: out of memory. */
 MUST_USE enum status forecast_compute(const struct forecast_setup *setup, struct forecast *out);
-/* Seconds of one micro-batch, forward and backward. */
+/* Seconds for one micro-batch, forward and backward. */
 double forecast_micro_batch(const struct forecast_setup *setup, const struct model_work *work);
-/* Seconds of a step of the whole batch on one device, in micro-batches of at most so many sequences. */
+/* Seconds for a step of the whole batch on one device, in micro-batches of at most `micro_sequences`. */
 double forecast_alone(const struct forecast_setup *setup, double micro_sequences);
-/* Bytes of reading and writing an update takes, an element of the weights: AdamW, and LAMB with its norms. */
+/* Bytes that an update reads and writes per weight element: AdamW, and LAMB including its norms. */
 #define UPDATE_BYTES_ADAMW 34
 #define UPDATE_BYTES_LAMB 48
 

@@ -22,7 +22,7 @@ bool initial_weights_named(const char *model)
 	return (!json || index) && weights_file_find(model, weights) == OK;
 }
 
-/* What cannot be opened is said before the text is prepared. */
+/* Reports weights that cannot be opened before the text is prepared. */
 static enum status try_weights(const char *path)
 {
 	struct weights_file file;
@@ -96,7 +96,7 @@ enum status initial_weights_text(const struct initial_weights *initial, struct c
 	*out_vocab_file = settings->vocab_file;
 	if (!initial->vocab_path)
 		return OK;
-	if (settings->vocab_file) { /* before the text is cut by it */
+	if (settings->vocab_file) { /* checked before the text is tokenized with it */
 		struct vocab vocab;
 		TRY(vocab_file_read(&vocab, settings->vocab_file));
 		enum status status = initial_weights_check_vocab(initial, &vocab);
@@ -129,7 +129,7 @@ void initial_weights_fit(const struct initial_weights *initial, int32_t vocab_co
 
 /* ---- Loading ---- */
 
-/* One line, or with --verbose each name. */
+/* One line, or each name if there are few or with --verbose. */
 static void log_names(const char *what, const struct name_list *names)
 {
 	if (names->count == 0)
@@ -170,8 +170,8 @@ static void log_report(const struct initial_weights *initial, const struct model
 			 config->max_position_embeddings, initial->settings->positions);
 }
 
-/* A GPU's library computes the tanh form of GELU with its products, which saves two passes; but the model is another one, so that
- * it is said where one begins, and left to the user. */
+/* On a GPU, the library computes the tanh form of GELU as part of its products, which saves two passes. But that makes a
+ * different model, so a new run only mentions it and leaves the choice to the user. */
 static void offer_faster_activation(const struct model *model)
 {
 	const struct backend *be = model->backend;

@@ -20,7 +20,7 @@
 #include "train/step_vectors.h"
 #include "weights/checkpoint_folder.h"
 
-/* ---- What the model's folder holds ---- */
+/* ---- The model's folder ---- */
 
 static enum status take_file(const char *given, const char *option, char place[PATH_BYTES])
 {
@@ -34,7 +34,7 @@ static enum status take_file(const char *given, const char *option, char place[P
 	return OK;
 }
 
-/* Files that need not lie beside the weights. */
+/* Files that need not be beside the weights. */
 static enum status take_files(struct labelled_run *labelled)
 {
 	TRY(take_file(labelled->settings->config_file, "config_file", labelled->source.config));
@@ -52,7 +52,7 @@ static void take_case(struct labelled_run *labelled)
 	own->lowercase = own->strip_accents = lowercase;
 }
 
-/* A smaller model of some of the layers. */
+/* Parses --init_layers: a smaller model made of some of the layers. */
 static enum status take_layers(struct labelled_run *labelled)
 {
 	struct model_config *config = &labelled->run->config;
@@ -93,7 +93,7 @@ static enum status read_model(struct labelled_run *labelled)
 	TRY(model_files_look(&labelled->files, labelled->source.weights));
 	if (!run->start.resumed)
 		TRY(take_files(labelled));
-	/* Of the weights that were found: a folder called "base" is that folder, not the size. */
+	/* The configuration beside the weights that were found: a folder called "base" is that folder, not the size. */
 	const char *config = labelled->source.config[0] ? labelled->source.config : model;
 	TRY(model_folder_config(config, &run->config));
 	TRY(model_folder_task(config, &labelled->folder));
@@ -102,7 +102,7 @@ static enum status read_model(struct labelled_run *labelled)
 	TRY(folder_tokenizer_fit(&labelled->tokenizer, model, &run->config.vocab_size));
 	if (!run->start.resumed && labelled->settings->cased_is_given)
 		take_case(labelled);
-	labelled->tokenizer.settings.special_tokens = false; /* "[MASK]" in a labelled text is text */
+	labelled->tokenizer.settings.special_tokens = false; /* "[MASK]" in a labeled text is text */
 	run->vocab = &labelled->tokenizer.vocab;
 	run->tokenizer = &labelled->tokenizer.settings;
 	return tokenizer_open(&labelled->encoder, &labelled->tokenizer.vocab, &labelled->tokenizer.settings);
@@ -110,7 +110,7 @@ static enum status read_model(struct labelled_run *labelled)
 
 /* ---- The task's files ---- */
 
-/* Has the vocabulary the words of the examples? */
+/* Does the vocabulary contain the words of the examples? */
 static enum status check_unknown(const struct labelled_run *labelled, const struct task_set *set, const char *path)
 {
 	char what[PATH_BYTES + 2];
@@ -120,7 +120,8 @@ static enum status check_unknown(const struct labelled_run *labelled, const stru
 	return unknown_check(what, unknown, words);
 }
 
-/* Says what was left out of each set. Of predictions nothing is: they have a row for every row of their file. */
+/* Reads and encodes a set, and logs what was left out. Nothing is left out of sets to predict: results have a row for every row
+ * of their file. */
 static enum status read_set(struct labelled_run *labelled, struct task_set *set, const char *const *paths, int64_t count)
 {
 	struct task_state *state = &labelled->state;
@@ -172,7 +173,7 @@ static void note_prompt(const char *prompt, const char *texts)
 		log_note("prompt: '%s' is put before %s", prompt, texts);
 }
 
-/* Prompts of embeddings: as given, else those of the model's folder. The folder that is written has them. */
+/* The prompts of an embedding model: as given, else those of the model's folder. The folder that is written contains them. */
 static enum status choose_prompts(struct labelled_run *labelled)
 {
 	struct embedding_task_settings *own = &labelled->state.settings.embedding;
@@ -214,7 +215,8 @@ static enum status refuse_prompts(const struct labelled_run *labelled)
 	return status;
 }
 
-/* Pooling of embeddings: as given, else that of the model's folder, else the mean. The folder that is written says how. */
+/* The pooling of an embedding model: as given, else that of the model's folder, else the mean. The folder that is written records
+ * it. */
 static enum status choose_embedding(struct labelled_run *labelled)
 {
 	struct run *run = labelled->run;
@@ -236,13 +238,13 @@ static enum status choose_embedding(struct labelled_run *labelled)
 	TRY(choose_prompts(labelled));
 	folder->pooling = own->pooling;
 	folder->normalize = true;
-	folder->lowercase = false; /* the tokenizer's files say it */
+	folder->lowercase = false; /* the tokenizer's files say that */
 	folder->truncate_dim = 0;
 	folder->max_seq_length = labelled->state.settings.max_seq_length;
 	return OK;
 }
 
-/* Tokens of an example: as given, else as the task usually has. */
+/* Tokens of an example: as given, else the task's default. */
 static enum status choose_length(const struct run *run, struct run_phase *phase, const struct task *task)
 {
 	int64_t *length = &phase->settings.max_seq_length, most = run->config.max_position_embeddings;
@@ -307,7 +309,7 @@ static enum status find_task(struct labelled_run *labelled)
 	return choose_embedding(labelled);
 }
 
-/* Does the folder's head answer this very task? Then it is trained on. */
+/* Is the folder's head for this very task? Then training continues with it. */
 static bool has_same_head(const struct labelled_run *labelled)
 {
 	const struct task_config *folder = &labelled->folder;
@@ -322,7 +324,7 @@ static bool has_same_head(const struct labelled_run *labelled)
 	return same;
 }
 
-/* What the folders of checkpoints and of the finished model say of the task. */
+/* Makes what the folders of checkpoints and of the finished model say about the task. */
 static enum status record_task(struct labelled_run *labelled)
 {
 	struct buffer text = {0};
@@ -374,7 +376,7 @@ static enum status choose_dropout(struct run *run, const char *name, double give
 	return OK;
 }
 
-/* In a batch of one there is nothing that an anchor could be told from, or of which one could be above another. */
+/* In a batch of one, there is nothing to tell an anchor from, and no second example to rank against. */
 static enum status check_batch(const struct labelled_run *labelled)
 {
 	const struct task_state *state = &labelled->state;
@@ -392,13 +394,13 @@ static enum status check_batch(const struct labelled_run *labelled)
 	return status;
 }
 
-/* Three epochs, 32 examples at a time, the rates of Devlin et al. 2019; an evaluation an epoch. */
-/* Small models learn with higher rates than base and large. */
+/* Small models learn with higher rates than base and large ones. */
 static bool is_small(const struct model_config *config)
 {
 	return config->hidden_size < 512;
 }
 
+/* Defaults: three epochs of 32 examples at a time, with the rates of Devlin et al. 2019 and one evaluation per epoch. */
 static enum status choose_phase(const struct labelled_run *labelled, struct run_phase *phase, const struct recipe *recipe)
 {
 	const struct run *run = labelled->run;
@@ -423,7 +425,7 @@ static enum status choose_phase(const struct labelled_run *labelled, struct run_
 	return phase_choose(phase, recipe);
 }
 
-/* With fewer examples one answer more or less is a point and more. */
+/* With fewer examples, a single answer changes the score by more than a point. */
 #define DEV_LEAST 100
 
 static void warn_of_small_sets(const struct labelled_run *labelled)
@@ -488,7 +490,7 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	return choose_phase(labelled, &run->phases[0], &run->recipe);
 }
 
-/* ---- What the run asks ---- */
+/* ---- Callbacks of the run ---- */
 
 #define EVALUATION_EXAMPLES 64
 
@@ -561,7 +563,7 @@ static void copy_parameters(const struct model *from, const float *from_slab, co
 	}
 }
 
-/* The layers that make up a smaller model. */
+/* Copies the layers that make up a smaller model. */
 static void copy_layers(const struct labelled_run *labelled, const struct model *from, const float *from_slab,
 			const struct model *to, float *to_slab)
 {
@@ -581,7 +583,7 @@ static void copy_layers(const struct labelled_run *labelled, const struct model 
 	}
 }
 
-/* The encoder over the weights that were drawn, and the head if it is the same. */
+/* Loads the encoder over the randomly initialized weights, and the head if it is the same. */
 static enum status load_weights(void *context, struct model *model, struct replica *replica)
 {
 	struct labelled_run *labelled = context;
@@ -644,7 +646,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	struct labelled_settings settings = objective_settings(labelled);
 	TRY(labelled_objective_create(out, &settings));
 	TRY(distillation_run_wrap(&labelled->distillation, labelled->run, out));
-	/* What a report shows of the newest evaluation is in no checkpoint: the answers are asked for once more. */
+	/* Checkpoints do not contain what the report shows of the latest evaluation, so it is repeated. */
 	struct measures known = {0};
 	bool shown = state->evaluated_step == 0 || labelled->dev_count == 0;
 	return shown ? OK : (*out)->evaluate(*out, &labelled->run->memory.replica, 0, &known);
@@ -725,7 +727,7 @@ void labelled_run_begin(struct labelled_run *out, struct run *run)
 
 /* ---- Results ---- */
 
-/* Scores a set and, in the first rank, writes what it gives into `folder`. */
+/* Scores a set and, on the first rank, writes its results into `folder`. */
 static enum status finish_set(struct labelled_run *labelled, const struct labelled_settings *settings, struct task_set *set,
 			      const char *folder, struct measures *measures)
 {
@@ -741,7 +743,7 @@ static enum status finish_set(struct labelled_run *labelled, const struct labell
 	return ranks_agree(settings->comm, status);
 }
 
-/* With save_best the best checkpoint's weights become the finished model's. */
+/* With save_best, the best checkpoint's weights become the finished model's. */
 static enum status take_best(struct labelled_run *labelled, int64_t *out_step)
 {
 	struct run *run = labelled->run;
@@ -758,7 +760,7 @@ static enum status take_best(struct labelled_run *labelled, int64_t *out_step)
 						 : OK;
 }
 
-/* Chooses on the first dev set what the finished model's answers are made with, and records it beside the model. */
+/* Tunes, on the first dev set, how the finished model's answers are chosen, and records it with the model. */
 static enum status tune(struct labelled_run *labelled, const struct labelled_settings *settings, int64_t step)
 {
 	struct run *run = labelled->run;
@@ -776,7 +778,7 @@ static enum status tune(struct labelled_run *labelled, const struct labelled_set
 	return ranks_agree(settings->comm, status);
 }
 
-/* The model card, with the measures of the dev sets. */
+/* Writes the model card, with the measures on the dev sets. */
 static enum status write_card(const struct labelled_run *labelled, const struct result_set *sets, int64_t step)
 {
 	struct card_metric *metrics = NULL;

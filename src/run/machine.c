@@ -9,13 +9,13 @@
 #include "train/ranks.h"
 #include "backend/open.h"
 
-/* GPUs that a process may use, without asking the driver: that comes after the ranks have started. */
+/* Number of GPUs that this process may use, found without the driver, which may only be asked once the ranks have started. */
 static int64_t count_devices(void)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	int64_t count = 0;
 	if (visible) {
-		/* "0,1" or names; -1, and nothing, end the list. */
+		/* "0,1" or names; -1 ends the list. */
 		while (*visible && *visible != '-') {
 			count++;
 			visible += strcspn(visible, ",");
@@ -35,7 +35,7 @@ static int64_t count_devices(void)
 	return count;
 }
 
-/* Will this run compute on GPUs? A rank must know before it may ask the driver, which sees the rank's GPU alone. */
+/* Will this run compute on GPUs? A rank must know before it may ask the driver, which then sees only the rank's GPU. */
 static bool is_on_gpus(const struct machine *machine)
 {
 	const struct machine_settings *settings = &machine->settings;
@@ -46,7 +46,7 @@ static bool is_on_gpus(const struct machine *machine)
 	return strcmp(backend_best_device(), "cuda") == 0;
 }
 
-/* --n_gpus where none can be used: why, and what does the same without them. */
+/* The error for --n_gpus when no GPU can be used: says why, and how to get the same without GPUs. */
 static enum status no_gpus(const struct machine_settings *settings)
 {
 	long long wanted = (long long)settings->n_gpus;
@@ -72,7 +72,7 @@ static enum status count_ranks(struct machine *machine, int32_t *out)
 	int64_t visible = is_on_gpus(machine) ? count_devices() : 0, gpus = settings->n_gpus;
 	if (gpus > 0 && visible == 0)
 		return no_gpus(settings);
-	/* As in bert-ad, more GPUs than there are cards are replicas on them. */
+	/* As in bert-ad, asking for a multiple of the existing GPUs makes replicas on each. */
 	if (visible > 0 && gpus > visible && gpus % visible == 0 && settings->replicas == 1) {
 		machine->replicas = gpus / visible;
 		gpus = visible;
@@ -91,7 +91,8 @@ static enum status count_ranks(struct machine *machine, int32_t *out)
 	return OK;
 }
 
-/* Of the GPUs this process sees the one of its rank, before anything asks the driver. Who sees one was given it. */
+/* Selects this rank's GPU among those that this process sees, before anything asks the driver. A process that sees only one was
+ * given it by its launcher. */
 static enum status choose_device(const struct machine *machine)
 {
 	int64_t visible = count_devices();
@@ -112,8 +113,8 @@ static enum status choose_device(const struct machine *machine)
 	return OK;
 }
 
-/* Ranks that another launcher started. The settings may repeat how many there are, in all or here, and say nothing else: more
- * GPUs than cards would be replicas in each of them. */
+/* Checks the settings of ranks started by another launcher. They may repeat the number of ranks, in total or on this machine, but
+ * not differ from it: asking for more GPUs would mean replicas on each rank. */
 static enum status check_started(const struct machine *machine)
 {
 	const struct machine_settings *settings = &machine->settings;

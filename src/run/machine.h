@@ -1,5 +1,5 @@
-/* The machine that runs compute on: which of how many ranks this process is, and its device. Found and opened once in a process;
- * runs that follow each other share it. */
+/* The machine that runs compute on: this process's rank, the number of ranks, and this rank's device. Found and opened once per
+ * process; consecutive runs share it. */
 #ifndef RUN_MACHINE_H
 #define RUN_MACHINE_H
 
@@ -8,8 +8,8 @@
 #include "run/choices.h"
 
 struct machine_settings {
-	int64_t ranks, n_gpus; /* 0 = not said */
-	int64_t replicas;      /* shares of the batch that a rank computes one after the other; at least 1 */
+	int64_t ranks, n_gpus; /* 0 = not given */
+	int64_t replicas;      /* parts of the batch that a rank computes one after the other; at least 1 */
 	int64_t max_restarts;
 	double watchdog_seconds;
 	struct device_settings device;
@@ -17,33 +17,34 @@ struct machine_settings {
 
 struct machine {
 	struct machine_settings settings; /* as given */
-	struct device_settings device;    /* with what was chosen */
+	struct device_settings device;    /* including what was chosen */
 	struct place place;
-	int32_t ranks;     /* of the run; a plan counts them without starting them */
+	int32_t ranks;     /* of the run; a plan counts ranks without starting them */
 	int64_t replicas;  /* of each */
 	struct comm *comm; /* NULL: one rank */
 	struct pool *pool;
 	struct backend *backend; /* the queues of this rank's device */
-	double gemm_rate;        /* FLOP/s of the matrix products of all ranks; 0: not known */
+	double gemm_rate;        /* FLOP/s of matrix products, all ranks together; 0: unknown */
 };
 
-/* Which rank this process is, and how many there are. Before any thread is started and before anything asks the GPU's driver,
- * which from then on sees this rank's GPU alone. */
+/* Finds out which rank this process is and how many there are. Call it before any thread is started and before anything queries
+ * the GPU driver, which from then on sees only this rank's GPU. */
 MUST_USE enum status machine_find(struct machine *out, const struct machine_settings *settings);
-/* How many ranks of the run share this process's machine, itself among them. */
+/* How many of the run's ranks are on this process's machine, including this one. */
 int32_t machine_local_ranks(const struct machine *machine);
-/* Is this process to start the ranks instead of being one? */
+/* Should this process start the ranks rather than be one? */
 bool machine_launches(const struct machine *machine);
-/* Meets the other ranks, once. [all] */
+/* Connects to the other ranks; does nothing if that was done before. [all] */
 MUST_USE enum status machine_join(struct machine *machine);
-/* The settings as a checkpoint's record has completed them, before the device is opened. */
+/* Takes the settings as completed from a checkpoint's record. Call it before the device is opened. */
 void machine_resume(struct machine *machine, const struct machine_settings *settings);
-/* Opens this rank's device, once. Device and precision that were left open become choices, of each run on it. [all] */
+/* Opens this rank's device if it is not open yet. A device or precision that was left open becomes a choice, for each run on this
+ * machine. [all] */
 MUST_USE enum status machine_open_device(struct machine *machine, struct choices *choices);
-/* What the machine's matrix products reach: before a device's memory is given out, in all ranks at once, since they share caches
- * and memory. [all] */
+/* Measures the rate of the machine's matrix products, on all ranks at once since they share caches and memory. Call it before any
+ * of a device's memory is allocated. [all] */
 MUST_USE enum status machine_measure_rate(struct machine *machine);
-/* Zero-initialised is fine. After a failure tell the others first: comm_fail(). */
+/* A zero-initialized struct is fine. After a failure, tell the other ranks first: comm_fail(). */
 void machine_close(struct machine *machine);
 
 #endif

@@ -8,7 +8,7 @@ enum status run_memory_describe(struct run_memory *memory, const struct machine 
 	return model_create(&memory->model, machine->backend, config, heads);
 }
 
-/* Weights and gradients of many ranks lie where ranks reach each other's. */
+/* With several ranks, weights and gradients are placed where the ranks can reach each other's. */
 static enum status allocate_model(struct run_memory *memory, struct comm *comm)
 {
 	struct model *model = memory->model;
@@ -20,7 +20,7 @@ static enum status allocate_model(struct run_memory *memory, struct comm *comm)
 	return model_allocate_in(model, memory->slabs[0], memory->slabs[1]);
 }
 
-/* What a rank takes for itself. */
+/* Allocates what each rank has to itself. */
 static enum status allocate_own(struct run_memory *memory, const struct machine *machine, const struct shape_limits *limits,
 				const struct optimizer_settings *optimizer, bool averages)
 {

@@ -1,4 +1,4 @@
-/* What a run allocates on its device before the first step, and gives back. */
+/* What a run allocates on its device before the first step, and frees at the end. */
 #ifndef RUN_MEMORY_H
 #define RUN_MEMORY_H
 
@@ -7,24 +7,25 @@
 #include "train/average.h"
 #include "train/optimizer.h"
 
-/* Zero-initialise. */
+/* Zero-initialize. */
 struct run_memory {
 	struct model *model;
-	void *slabs[2]; /* its weights and gradients, of many ranks: the comm's */
+	void *slabs[2]; /* weights and gradients when there are several ranks: owned by the comm */
 	struct replica replica;
 	struct activations *activations;
 	struct optimizer *optimizer;
 	struct average average;
 };
 
-/* The model's tables: it needs no memory of the device yet. */
+/* Makes the model's tables, which need no device memory yet. */
 MUST_USE enum status run_memory_describe(struct run_memory *memory, const struct machine *machine,
 					 const struct model_config *config, const struct model_heads *heads);
-/* All the rest, in all ranks or none: what one of them lacks is the error of all. `averages`: the weights' mean, too. [all] */
+/* Allocates everything else, on all ranks or on none: if one of them runs out of memory, all return the error. `averages`: also
+ * the mean of the weights. [all] */
 MUST_USE enum status run_memory_allocate(struct run_memory *memory, const struct machine *machine,
 					 const struct shape_limits *limits, const struct optimizer_settings *optimizer,
 					 bool averages);
-/* After a failure, too; the model is then to be described anew. */
+/* Call it after a failure, too; the model must then be described again. */
 void run_memory_release(struct run_memory *memory, const struct machine *machine);
 
 #endif

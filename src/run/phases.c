@@ -52,7 +52,7 @@ struct phase phase_of(const struct phase_settings *settings)
 	};
 }
 
-/* ---- What a checkpoint records ---- */
+/* ---- What a checkpoint records about phases ---- */
 
 const struct json *phases_record(const struct run_start *start)
 {

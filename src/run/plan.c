@@ -15,7 +15,7 @@ double plan_step_flops(const struct model_config *config, const struct model_hea
 	return model_flops_of(config, heads, &work);
 }
 
-/* What ranks on devices take besides. */
+/* Additional memory for several ranks on devices. */
 static size_t communication_bytes(const struct model *model, int32_t ranks, bool narrow)
 {
 	size_t slab = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);

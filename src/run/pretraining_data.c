@@ -12,7 +12,7 @@
 
 /* ---- Vocabulary and text ---- */
 
-/* A phase may have other text, but not other tokens. */
+/* A phase may have different text, but not a different vocabulary. */
 static enum status check_vocabulary(const struct pretraining_data *data)
 {
 	const struct run_start *start = &data->run->start;
@@ -33,7 +33,7 @@ static bool same_list(const struct option_list *a, const struct option_list *b)
 	return same;
 }
 
-/* Pairs become instances of the phase's length, or of bert-ad's where it is open. */
+/* Pairs become instances of the phase's length or, if that is open, of bert-ad's. */
 #define PAIR_LENGTH 128
 static void set_pairs(const struct pretraining_data *data, int64_t index, struct run_data_settings *out)
 {
@@ -42,7 +42,7 @@ static void set_pairs(const struct pretraining_data *data, int64_t index, struct
 	out->pair_predictions = phase->instances.max_predictions_per_seq;
 }
 
-/* Are the instances of an earlier phase made as those of this one would be? All but pairs are as they are. */
+/* Would this phase's instances be the same as those of an earlier phase? Only pairs are converted with settings of the phase. */
 static bool made_alike(const struct pretraining_phase *before, const struct run_data_settings *a,
 		       const struct run_data_settings *b)
 {
@@ -52,8 +52,8 @@ static bool made_alike(const struct pretraining_phase *before, const struct run_
 	return !has_pairs || (a->pair_length == b->pair_length && a->pair_predictions == b->pair_predictions);
 }
 
-/* Instances of a length suit one phase: each may have files of its own. Those of the phase that comes first, or goes
- * on, are open already. */
+/* Each phase may have its own files, as instances are made for one sequence length. The files of the phase that is first, or is
+ * being resumed, are open already. */
 static enum status open_phase_files(struct pretraining_data *data, const struct run_data_settings *settings)
 {
 	struct run_data_settings own = *settings, last;
@@ -97,7 +97,7 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 	return OK;
 }
 
-/* One kind of training data. */
+/* There must be at most one kind of training data. */
 static enum status check_sources(const struct run_data_settings *data)
 {
 	int kinds = (data->corpus->count > 0) + (data->data->count > 0) + (data->input_file->count > 0);
@@ -108,11 +108,11 @@ static enum status check_sources(const struct run_data_settings *data)
 	return status;
 }
 
-/* The sets with their names and contents, in their order. */
+/* The hash of the sets' names and contents, in order. */
 static uint64_t evaluation_hash(const struct run_data *data, const struct pretraining_phase *first)
 {
 	uint64_t hash = 0;
-	/* Earlier versions evaluated such a run with its own share. */
+	/* Earlier versions evaluated such a run with its own masking probability. */
 	if (first->instances.masked_lm_prob != EVALUATION_MASKED)
 		hash = hash64_combine(hash, (uint64_t)(100 * EVALUATION_MASKED));
 	for (int64_t i = 0; i < data->evaluation_count; i++) {
@@ -126,7 +126,7 @@ static uint64_t evaluation_hash(const struct run_data *data, const struct pretra
 	return hash;
 }
 
-/* Tokens of the longest static instance to evaluate on. */
+/* Number of tokens in the longest static instance of the evaluation sets. */
 static int32_t longest_evaluated(const struct run_data *data)
 {
 	int32_t longest = 0;
@@ -138,8 +138,7 @@ static int32_t longest_evaluated(const struct run_data *data)
 	return longest;
 }
 
-/* The vocabulary of a run that resumes: the folder's, or, of another run's checkpoint or with a data folder that was lost, the
- * checkpoint's. */
+/* The vocabulary of a resumed run: the data folder's; or the checkpoint's, if it is another run's or the data folder was lost. */
 static enum status resumed_vocab(const struct run *run, char beside[PATH_BYTES], const char **out)
 {
 	TRY(path_join(beside, run->folder.data, "vocab.txt"));
@@ -150,7 +149,6 @@ static enum status resumed_vocab(const struct run *run, char beside[PATH_BYTES],
 	return OK;
 }
 
-/* A model folder to go on from brings its vocabulary. */
 static enum status open_data(struct pretraining_data *data)
 {
 	const struct pretraining_data_settings *settings = data->settings;
@@ -260,7 +258,7 @@ void pretraining_set_instances(struct pretraining_data *data, int64_t index)
 		instances_static_bounds(phase->files, phase->file_count, &phase->training);
 }
 
-/* A source for each shard, mixed by their weights. Each has a seed of its own. */
+/* Opens a source for each shard, with its own seed, and mixes them by weight. */
 static enum status open_mixture(const struct run_data *data, const struct instance_settings *settings, struct instances **out)
 {
 	struct instances **sources;
@@ -306,7 +304,7 @@ enum status pretraining_open_evaluation(struct pretraining_data *data, int64_t i
 		out->name = name;
 		struct instance_settings settings = phase->evaluation;
 		if (set->file_count > 0) {
-			settings.shuffle = false; /* as they are, and all of them unless the options say otherwise */
+			settings.shuffle = false; /* as they are, and all of them unless options say otherwise */
 			out->whole = phase->eval_whole;
 			TRY(instances_open_static(&out->instances, set->files, set->file_count, &settings));
 		} else

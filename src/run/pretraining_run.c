@@ -17,7 +17,7 @@ static int32_t larger(int32_t a, int32_t b)
 	return a > b ? a : b;
 }
 
-/* Static instances are as long as they are: the longest one is the sequence length. */
+/* Static instances cannot be cut: the longest one determines the sequence length. */
 static enum status fit_static_length(struct pretraining_run *pretraining, int64_t index)
 {
 	struct run *run = pretraining->run;
@@ -39,7 +39,7 @@ static enum status fit_static_length(struct pretraining_run *pretraining, int64_
 	return status;
 }
 
-/* ERR_USAGE if the model has not so many positions. */
+/* ERR_USAGE if the model has fewer positions. */
 static enum status check_length(const struct pretraining_run *pretraining, int64_t length, const struct model_config *config)
 {
 	if (length <= config->max_position_embeddings)
@@ -51,7 +51,7 @@ static enum status check_length(const struct pretraining_run *pretraining, int64
 	return status;
 }
 
-/* Weights have the sizes they have. */
+/* Applies the options for sizes, which cannot change those of existing weights. */
 static enum status resize_model(const struct pretraining_run *pretraining, struct model_config *config)
 {
 	const struct model_sizes *sizes = &pretraining->settings->sizes;
@@ -70,7 +70,8 @@ static enum status resize_model(const struct pretraining_run *pretraining, struc
 	return status;
 }
 
-/* Another shape would be noticed when the weights are loaded, after the text was prepared; another number of heads, never. */
+/* A different shape would be noticed only when the weights are loaded, after the text was prepared; a different number of heads,
+ * never. */
 static enum status check_shape(const struct pretraining_run *pretraining, const struct model_config *config)
 {
 	const struct initial_weights *initial = &pretraining->initial;
@@ -99,8 +100,8 @@ static enum status check_shape(const struct pretraining_run *pretraining, const 
 	return OK;
 }
 
-/* A mistyped name, and sequences too long for the model, are said now, not when the text is prepared. Models that are
- * chosen later are of a named size. */
+/* Reports a mistyped name, and sequences too long for the model, before the text is prepared. Models chosen later are of a named
+ * size. */
 static enum status check_model(const struct pretraining_run *pretraining)
 {
 	const struct pretraining_run_settings *settings = pretraining->settings;
@@ -115,7 +116,7 @@ static enum status check_model(const struct pretraining_run *pretraining)
 	TRY(check_shape(pretraining, &config));
 	bool fixed = strcmp(settings->initial.positions, "same") == 0;
 	for (int64_t i = 0; fixed && i < run->phase_count; i++)
-		if (pretraining->data.phases[i].input_file->count == 0) /* else they are as long as they are */
+		if (pretraining->data.phases[i].input_file->count == 0) /* static instances determine the length themselves */
 			TRY(check_length(pretraining, run->phases[i].settings.max_seq_length, &config));
 	return OK;
 }
@@ -133,7 +134,7 @@ static const struct phase_settings *only_phase(const struct run *run)
 	return &run->phases[0].settings;
 }
 
-/* Where the run has a time, what the machine can do in it. */
+/* If the run has a time limit: how much the machine can compute in it. */
 static enum status choose_budget(struct pretraining_run *pretraining)
 {
 	struct run *run = pretraining->run;
@@ -148,14 +149,14 @@ static int64_t encoder_size(const char *model)
 	return (int64_t)config.num_hidden_layers * config.hidden_size * config.hidden_size;
 }
 
-/* What --model would be: a few hours on the machine at hand can train no larger one on so much text (about 20 tokens of text a
- * parameter would be ideal). */
+/* The default of --model by the amount of text: a few hours on this machine cannot train a larger model on that much text (about
+ * 20 tokens of text per parameter would be ideal). */
 static const char *usual_model(int64_t tokens)
 {
 	return tokens < 1000000 ? "tiny" : tokens < 20000000 ? "mini" : tokens < 300000000 ? "small" : "base";
 }
 
-/* ... and in a given time none larger than that time allows. */
+/* The same, but in a given time no larger model than that time allows. */
 static const char *usual_model_in_time(int64_t tokens, double budget)
 {
 	const char *by_text = usual_model(tokens), *by_time = budget > 0 ? budget_model(budget) : by_text;
@@ -170,7 +171,7 @@ static enum status choose_model(struct pretraining_run *pretraining)
 	struct model_config *config = &run->config;
 	const char *model = settings->model;
 	if (!model) {
-		/* From the root: the run may begin again in another folder. */
+		/* As an absolute path, since the run may be started again from another folder. */
 		char *initial = pretraining->initial.path ? realpath(pretraining->initial.path, NULL) : NULL;
 		model = pretraining->initial.path
 				? pretraining->initial.path
@@ -179,7 +180,7 @@ static enum status choose_model(struct pretraining_run *pretraining)
 		free(initial);
 		TRY(status);
 	}
-	/* A checkpoint has all of it: what --model named may have moved or changed since. */
+	/* A checkpoint contains the configuration; what --model named may have moved or changed since. */
 	if (run->start.resumed || model == pretraining->initial.path)
 		TRY(model_folder_config(run->start.resumed ? run->start.checkpoint : model, config));
 	else
@@ -208,7 +209,7 @@ static enum status choose_model(struct pretraining_run *pretraining)
 
 /* ---- Its training ---- */
 
-/* Instances whose lengths stand for all. */
+/* Number of instances from whose lengths the mean is estimated. */
 #define LENGTH_SAMPLES 65536
 
 static enum status mean_length(void *context, int64_t index, double *out)
@@ -226,7 +227,7 @@ static enum status too_little_text(int64_t tokens, int64_t length)
 	return status;
 }
 
-/* Of a run with a time: its tokens, as far as one can tell, and their mean number in an instance. */
+/* For a run with a time limit: the estimated number of tokens, and their mean number per instance. */
 static enum status tokens_in_time(struct pretraining_run *pretraining, int64_t index, double *out_mean, double *out_tokens)
 {
 	const struct run *run = pretraining->run;
@@ -236,7 +237,7 @@ static enum status tokens_in_time(struct pretraining_run *pretraining, int64_t i
 	return OK;
 }
 
-/* The batch, where it is open: smaller in a short time, so that there are enough updates. */
+/* The batch size if it is open: smaller for a short time, so that there are enough updates. */
 static enum status usual_batch(struct pretraining_run *pretraining, int64_t index, int64_t *out)
 {
 	int64_t hidden = pretraining->run->config.hidden_size;
@@ -249,7 +250,7 @@ static enum status usual_batch(struct pretraining_run *pretraining, int64_t inde
 	return OK;
 }
 
-/* The phase's length in steps, where it was given in passes over the text, or in tokens, or not at all. */
+/* The phase's length in steps, if it was given in epochs, in tokens, as a time, or not at all. */
 static enum status choose_steps(struct pretraining_run *pretraining, int64_t index)
 {
 	const struct pretraining_phase *phase = &pretraining->data.phases[index];
@@ -266,14 +267,14 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 	}
 	if (settings->num_train_steps > 0)
 		return OK;
-	/* Hardly what was meant (a list of names, a header alone), unless so many steps are asked for. */
+	/* Probably the wrong file (a list of names, just a header), unless a number of steps was asked for. */
 	if (phase->file_count == 0 && tokens < settings->max_seq_length)
 		return too_little_text(tokens, settings->max_seq_length);
 	if (settings->seconds > 0) {
 		TRY(tokens_in_time(pretraining, index, &mean, &steps));
 		steps = floor(steps / (mean * (double)settings->train_batch_size));
 	} else if (settings->num_train_tokens > 0) {
-		/* A little more, for the end is where the tokens are. */
+		/* A little more, since the phase ends once the tokens have been seen. */
 		TRY(mean_length(pretraining, index, &mean));
 		steps = ceil(1.01 * (double)settings->num_train_tokens / (mean * (double)settings->train_batch_size));
 	} else {
@@ -291,23 +292,23 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 	return choose_integer(&of_run->choices, "num_train_steps", steps < 1 ? 1 : (int64_t)steps, &settings->num_train_steps);
 }
 
-/* A rate for a model of this size and, with LAMB, this batch. */
+/* The usual learning rate for a model of this size and, with LAMB, this batch size. */
 static double usual_rate(const struct pretraining_run *pretraining, int64_t batch_size)
 {
 	const struct run *run = pretraining->run;
 	int64_t hidden = run->config.hidden_size;
-	/* You et al. 2020, table 4: 5e-3 at a batch of 32,768, with its square root for others. */
+	/* You et al. 2020, table 4: 5e-3 at a batch size of 32,768, scaled by the square root for others. */
 	double rate = recipe_is_lamb(&run->recipe) ? 5e-3 * sqrt((double)batch_size / 32768)
 		      : hidden < 512               ? 1e-3
 		      : hidden < 768               ? 5e-4
 		      : hidden < 1024              ? 2e-4
 						   : 1e-4;
-	/* The published models that went on from a trained one used 2e-5 (Google's advice) to 5e-5 (BioBERT) at these
-	 * batches for BERT-base; too high a rate unlearns what is there. */
+	/* Published models that continued from a trained one used 2e-5 (Google's advice) to 5e-5 (BioBERT) at such batch sizes
+	 * for BERT-base; too high a rate destroys what was learned. */
 	return pretraining->initial.path ? rate / 4 : rate;
 }
 
-/* Batch, length, rate: what fits this model and this amount of text, where the user left it open. */
+/* Chooses batch size, length and learning rate for this model and this amount of text, where the user left them open. */
 static enum status choose_phase(struct pretraining_run *pretraining, int64_t index)
 {
 	struct run *run = pretraining->run;
@@ -316,7 +317,7 @@ static enum status choose_phase(struct pretraining_run *pretraining, int64_t ind
 	int64_t batch;
 	TRY(usual_batch(pretraining, index, &batch));
 	TRY(phase_choose_batch(phase, run->machine, batch));
-	/* A resumed run knows its length; what it reads is walked when it is read. */
+	/* A resumed run knows its length, so its instances need not be opened yet. */
 	if (!run->start.resumed || phase->settings.num_train_steps == 0)
 		TRY(choose_steps(pretraining, index));
 	rate->usual_learning_rate = usual_rate(pretraining, phase->settings.train_batch_size);
@@ -361,9 +362,9 @@ enum status pretraining_run_prepare(struct pretraining_run *pretraining, const s
 	return OK;
 }
 
-/* ---- What the run asks ---- */
+/* ---- Callbacks of the run ---- */
 
-/* Instances of an evaluation batch at most. */
+/* Most instances in an evaluation batch. */
 #define EVALUATION_INSTANCES 64
 
 static void shape(void *context, int64_t index, struct run_phase *phase, int64_t tokens)
@@ -401,8 +402,7 @@ static enum status load_weights(void *context, struct model *model, struct repli
 	return initial_weights_load(&pretraining->initial, pretraining->run->vocab, model, replica);
 }
 
-/* What the phase of `state` reads. It begins with an epoch of its own, so that no sample number stands for two
- * instances. */
+/* Opens what the phase of `state` reads. A phase begins with a new epoch, so that no sample number stands for two instances. */
 static enum status open_phase(void *context, const struct train_state *state, struct objective **out)
 {
 	struct pretraining_run *pretraining = context;
@@ -450,7 +450,7 @@ static enum status check_data(void *context, bool wait)
 	return wait ? shard_check_wait(check) : shard_check_status(check);
 }
 
-/* What the text says of itself, and sentences whose blanks are filled as the model learns. */
+/* Statistics of the text, and sentences whose blanks the model fills as it learns. */
 static enum status describe(void *context, struct report *report)
 {
 	struct pretraining_run *pretraining = context;

@@ -11,9 +11,9 @@ bool recipe_is_lamb(const struct recipe *recipe)
 	return strcmp(recipe->optimizer, "lamb") == 0 || strcmp(recipe->optimizer, "nvlamb") == 0;
 }
 
-/* ---- The optimiser ---- */
+/* ---- The optimizer ---- */
 
-/* Options that AdamW has no use for: an error beats silence. */
+/* Refuses options that AdamW does not use: an error is better than ignoring them. */
 static enum status refuse_lamb_options(const struct recipe *recipe)
 {
 	const struct {
@@ -60,7 +60,7 @@ enum status recipe_choose(struct recipe *recipe, struct choices *choices)
 	return OK;
 }
 
-/* A list of "none" alone is empty. */
+/* A list that contains only "none" is empty. */
 static struct name_patterns patterns(const struct option_list *list)
 {
 	bool none = list->count == 1 && strcmp(list->values[0], "none") == 0;
@@ -105,7 +105,7 @@ static enum status choose_warmup(struct rate_settings *rate, int64_t steps, stru
 	return OK;
 }
 
-/* What `scale` makes of the rates. */
+/* The factor that `scale` applies to the rates. */
 static double scale_of(const struct rate_settings *rate, int64_t batch_size)
 {
 	double ratio = (double)batch_size / (double)rate->scale_batch_size;
@@ -130,7 +130,7 @@ static enum status choose_scale(struct rate_settings *rate, struct rate_batch ba
 	return OK;
 }
 
-/* The last fifth, as MiniCPM and others have it, if nothing is said. */
+/* Defaults to the last fifth, as in MiniCPM and others. */
 static enum status choose_decay(struct rate_settings *rate, int64_t steps, struct choices *choices)
 {
 	enum status status;
@@ -180,7 +180,7 @@ struct schedule rate_schedule(const struct rate_settings *rate, int64_t steps, i
 		.degree = rate->poly_degree,
 		.decay_steps = rate->decay_steps,
 	};
-	/* NVIDIA's compares shares of the run, without rounding them to steps. */
+	/* NVIDIA's schedule compares fractions of the run, without rounding them to steps. */
 	if (schedule.shape == SCHEDULE_NVIDIA_POLY && rate->warmup_proportion > 0)
 		schedule.warmup_steps = fmax(schedule.warmup_steps, rate->warmup_proportion * (double)steps);
 	return schedule;

@@ -1,4 +1,4 @@
-/* The recipe of a run: optimiser and schedule. What the user left open is chosen here, for whatever is trained. */
+/* The recipe of a run: optimizer and schedule. What the user left open is chosen here, whatever is trained. */
 #ifndef RUN_RECIPE_H
 #define RUN_RECIPE_H
 
@@ -10,13 +10,13 @@
 
 #define OPTIMIZER_NAMES "adamw|google_adamw|lamb|nvlamb"
 
-/* Of the whole run. Flags are -1, names NULL and numbers negative where they are open. */
+/* For the whole run. Where something is open, flags are -1, names NULL and numbers negative. */
 struct recipe {
-	const char *optimizer; /* of OPTIMIZER_NAMES */
+	const char *optimizer; /* one of OPTIMIZER_NAMES */
 	double weight_decay, max_grad_norm, beta1, beta2, epsilon;
 	int bias_correction;
-	struct option_list undecayed; /* parts of names; "none" alone: all decay; empty: the model's own rule */
-	/* LAMB; given with another optimiser they are an error. */
+	struct option_list undecayed; /* parts of parameter names; just "none": all decay; empty: the model's own rule */
+	/* For LAMB only; an error if given with another optimizer. */
 	const char *trust_ratio; /* "decayed", "all" */
 	double max_trust_ratio;
 	struct option_list unadapted;
@@ -24,26 +24,26 @@ struct recipe {
 	int gradient_averaging;
 };
 
-/* Of a phase, whose length and batch are known. */
+/* For a phase whose length and batch size are known. */
 struct rate_settings {
 	double learning_rate;
-	double usual_learning_rate; /* what is chosen where it is open */
+	double usual_learning_rate; /* what is chosen if learning_rate is open */
 	double min_learning_rate;   /* 0: the schedule's own */
-	const char *scale;          /* "none", "linear", "sqrt": with the batch */
-	int64_t scale_batch_size;   /* that learning_rate is meant for; 0 is open */
-	const char *schedule;       /* of SCHEDULE_NAMES */
+	const char *scale;          /* "none", "linear", "sqrt": how it scales with the batch size */
+	int64_t scale_batch_size;   /* the batch size that learning_rate is meant for; 0 = open */
+	const char *schedule;       /* one of SCHEDULE_NAMES */
 	double poly_degree, warmup_proportion;
 	int64_t warmup_steps;
-	int64_t min_warmup_steps; /* of what is chosen: at least so many, but no more than a third of all */
-	int64_t decay_steps;      /* of the schedule wsd; 0 is open */
+	int64_t min_warmup_steps; /* lower bound on a number chosen here, which is at most a third of all steps */
+	int64_t decay_steps;      /* for the schedule wsd; 0 = open */
 };
 
 bool recipe_is_lamb(const struct recipe *recipe);
-/* Fills in what is open. ERR_USAGE for what the optimiser has no use for. */
+/* Fills in what is open. ERR_USAGE if a setting was given that the optimizer does not use. */
 MUST_USE enum status recipe_choose(struct recipe *recipe, struct choices *choices);
 struct optimizer_settings recipe_optimizer(const struct recipe *recipe);
 
-/* The batch that a rate is used with: `size` instances an update; `per_device`: of each rank and replica, 0 = not said. */
+/* The batch that a rate is used with: `size` instances per update; `per_device`: for each rank and replica, 0 = not given. */
 struct rate_batch {
 	int64_t size, per_device;
 };

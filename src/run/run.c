@@ -19,13 +19,13 @@
 
 /* ---- Before the first step ---- */
 
-/* There is nothing to save, but the job is to be run again all the same. */
+/* There is nothing to save, but the job should be run again all the same. */
 static void stop_before_training(int number)
 {
 	static const char text[] = "\nbertc: stopped before the first step\nhint: run the same command again to resume\n";
 	(void)number;
 	ssize_t written = write(2, text, sizeof(text) - 1);
-	(void)written; /* there may be nobody to tell */
+	(void)written; /* stderr may be closed */
 	_exit(STOPPED);
 }
 
@@ -66,13 +66,13 @@ enum status run_set_phases(struct run *run, int64_t count)
 	return OK;
 }
 
-/* In which type gradients travel; COMM_F32: their own. */
+/* The type in which gradients are sent; COMM_F32: their own. */
 static enum comm_type wire_of(const struct run_settings *settings)
 {
 	return settings->wire_fp16 ? COMM_F16 : settings->wire_bf16 ? COMM_BF16 : COMM_F32;
 }
 
-/* Gradients of fp16, and those that travel in it, vanish without a scale that follows them. */
+/* Gradients that are computed or sent in fp16 underflow without a dynamic loss scale. */
 static enum status choose_loss_scale(struct run *run)
 {
 	const struct run_settings *settings = run->settings;
@@ -102,7 +102,7 @@ int64_t run_longest(const struct run *run)
 	return longest;
 }
 
-/* Does a phase, of those still to come, average its weights? */
+/* Does any of the remaining phases average its weights? */
 static bool averages(const struct run *run)
 {
 	for (int64_t i = run->start.state.phase.index; i < run->phase_count; i++)
@@ -133,7 +133,7 @@ static enum status show_plan(const struct run *run, const struct memory_plan *pl
 	struct buffer text = {0};
 	enum status status;
 	TRY_GOTO(run->record->show(run->record->context, run, &text), done);
-	if (text.size == 0) /* a further run of a sweep: as before */
+	if (text.size == 0) /* a later run of a sweep, already shown */
 		return OK;
 	buffer_char(&text, '\n');
 	shapes_print(&run->shapes, &text);
@@ -148,7 +148,7 @@ done:
 	return status;
 }
 
-/* Steps that a phase still has, and what each of them computes. */
+/* The steps that a phase has left, and the FLOPs of each. */
 static double phase_work(const struct run *run, int64_t index, int64_t *out_steps)
 {
 	const struct phase_settings *settings = &run->phases[index].settings;
@@ -163,7 +163,7 @@ static double phase_work(const struct run *run, int64_t index, int64_t *out_step
 	       shapes_teacher_flops(&run->task->shapes, settings->train_batch_size, (int32_t)ceil(mean));
 }
 
-/* How long it will take, before the first step can be timed. */
+/* Estimates the duration before the first step can be timed. */
 static void note_time(const struct run *run)
 {
 	double flops = 0, rate = run->machine->gemm_rate * budget_share(run->config.hidden_size);
@@ -201,7 +201,7 @@ static enum status describe_model(struct run *run)
 	return OK;
 }
 
-/* A finished run that is started again has nothing to plan. */
+/* Is this a finished run that was started again? There is nothing to plan then. */
 static bool is_over(const struct run *run)
 {
 	const struct train_state *state = &run->start.state;
@@ -230,13 +230,14 @@ enum status run_plan(struct run *run)
 		TRY(show_plan(run, &plan));
 	TRY(machine_measure_rate(run->machine));
 	note_time(run);
-	/* Every rank looks before any of them takes its memory. */
+	/* All ranks check before any of them allocates memory. */
 	return ranks_agree(machine->comm, plan_check(&plan, machine->backend, machine_local_ranks(machine)));
 }
 
 /* ---- What the ranks must have in common ---- */
 
-/* Everything that decides the result. Threads may differ from machine to machine; data have the same paths in all. */
+/* Everything that affects the result. The number of threads may differ between machines; paths of data are the same
+ * everywhere. */
 static enum status agree(struct run *run)
 {
 	const struct machine *machine = run->machine;
@@ -259,7 +260,7 @@ static enum status agree(struct run *run)
 	return status;
 }
 
-/* The settings as every checkpoint records them; the run folder's are the first rank's. */
+/* Makes the settings as every checkpoint records them; the first rank writes them into the run folder. */
 static enum status write_settings(struct run *run)
 {
 	char path[PATH_BYTES];
@@ -278,7 +279,7 @@ static enum status write_settings(struct run *run)
 	return file_write(path, run->record_text.data, run->record_text.size);
 }
 
-/* Says where the run resumes, and whether it can do so bit for bit. */
+/* Logs where the run resumes, and whether it continues bit for bit. */
 static enum status note_resumption(struct run *run)
 {
 	const struct machine *machine = run->machine;
@@ -302,11 +303,11 @@ static enum status note_resumption(struct run *run)
 
 /* ---- Memory and weights ---- */
 
-/* How often an allocation may fail. */
+/* Number of attempts at allocating memory. */
 #define ATTEMPTS 4
 
-/* Memory for everything. Another program may have taken some of the device's since it was planned with: then again with smaller
- * micro-batches, in all ranks. */
+/* Allocates all memory. If another program has taken device memory since the plan was made, tries again with smaller
+ * micro-batches, on all ranks. */
 static enum status find_room(struct run *run)
 {
 	struct optimizer_settings optimizer = recipe_optimizer(&run->recipe);
@@ -348,7 +349,7 @@ static enum status load_weights(struct run *run)
 	return task->load_weights ? task->load_weights(task->context, memory->model, &memory->replica) : OK;
 }
 
-/* ---- The loop's ---- */
+/* ---- The training loop ---- */
 
 static void close_phase(struct run *run)
 {
@@ -361,7 +362,7 @@ static void close_phase(struct run *run)
 	run->open_phase = -1;
 }
 
-/* Which of the evaluation sets decides. */
+/* Finds the evaluation set that decides. */
 static enum status find_best_set(struct run *run)
 {
 	const char *name = run->settings->best_by;
@@ -403,7 +404,7 @@ static enum status locate(void *context, struct train_state *state)
 	return run->task->locate(run->task->context, state);
 }
 
-/* Before each save: the folder must still be this run's alone, and the data it was trained on those that were opened. */
+/* Before each save: the folder must still belong to this run alone, and the training data must still be what was opened. */
 static enum status may_save(void *context)
 {
 	struct run *run = context;
@@ -436,7 +437,7 @@ static enum status open_report(struct run *run)
 	return run->task->describe ? run->task->describe(run->task->context, report) : OK;
 }
 
-/* The phases as the loop wants them. */
+/* The phases in the form that the loop takes. */
 static enum status make_schedules(struct run *run)
 {
 	TRY(memory_new(&run->schedules, run->phase_count, sizeof(*run->schedules), "phases"));
@@ -445,7 +446,7 @@ static enum status make_schedules(struct run *run)
 	return OK;
 }
 
-/* What says which checkpoint is best, and when a phase gains no more: the sets, which of them decides, and by what measure. */
+/* Identifies what determines the best checkpoint and early stopping: the sets, which of them decides, and by what measure. */
 static void find_evaluation(struct run *run)
 {
 	const char *by = run->settings->best_by, *decides = run->task->decides;
@@ -455,7 +456,7 @@ static void find_evaluation(struct run *run)
 		run->evaluation_hash = hash64_combine(run->evaluation_hash, hash64(decides, strlen(decides)));
 }
 
-/* Scores of what was evaluated before the run was interrupted say nothing if something else is evaluated now. */
+/* Scores from before an interruption mean nothing if something else is evaluated now. */
 static enum status compare_evaluation(struct run *run)
 {
 	struct run_start *start = &run->start;
@@ -542,7 +543,7 @@ static enum status stopped(const struct run *run)
 	return status;
 }
 
-/* What a person who presses Ctrl-C reads. */
+/* The messages shown on Ctrl-C. */
 static void announce_stop(const struct run *run)
 {
 	if (run->start.resumed)
@@ -582,7 +583,7 @@ enum status run_train(struct run *run)
 	return OK;
 }
 
-/* A run that could not begin (no memory, weights that do not fit) binds nobody to its settings. */
+/* Settings of a run that could not start (no memory, weights that do not fit) must not bind the next one. */
 static void forget_settings(const struct run *run)
 {
 	char path[PATH_BYTES];

@@ -1,6 +1,6 @@
-/* A run, whatever it trains: one folder, one model, its phases, from the folder's lock to the finished model. A command fills
- * struct run_settings from its options, says by struct run_task what is trained, and by struct run_record how its settings are
- * shown and recorded. In order:
+/* A run, whatever it trains: one folder, one model, and its phases, from locking the folder to the finished model. A command
+ * fills struct run_settings from its options, and defines by struct run_task what is trained and by struct run_record how its
+ * settings are shown and recorded. In order:
  *
  *     machine_find()                      which rank this is; machine_launches(): run_folder_launch() starts them all instead
  *     run_open()                          meets the other ranks; folder, lock, the checkpoint to resume from
@@ -13,7 +13,7 @@
  *     run_train()                         unless only the plan was asked for
  *     run_close(), machine_close()           of several runs the machine is closed after the last
  *
- * Functions are called by all ranks, and what fails in one fails in all. */
+ * All ranks call these functions, and what fails on one rank fails on all. */
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
 
@@ -22,17 +22,17 @@
 #include "run/shapes.h"
 #include "train/loop.h"
 
-/* As given; nothing here is changed. Strings and lists are borrowed. */
+/* As given; nothing here is changed later. Strings and lists are borrowed. */
 struct run_settings {
 	struct run_folder_settings folder;
 	const char *max_time; /* NULL: no limit */
 	uint64_t seed;
-	struct recipe recipe;   /* what is open in it is chosen in run->recipe */
+	struct recipe recipe;   /* what is left open is chosen in run->recipe */
 	int64_t stop_at_step;   /* 0 = at the end */
-	int64_t steps_this_run; /* after which to stop; 0 or less: at the end */
+	int64_t steps_this_run; /* number of steps after which to stop; 0 or less: at the end */
 	int64_t keep_checkpoints;
 	bool save_best;
-	const char *best_by; /* the evaluation set that decides; NULL: the first */
+	const char *best_by; /* the evaluation set that decides which checkpoint is best; NULL: the first */
 	/* Between ranks: */
 	bool reduce_every_batch, wire_fp16, wire_bf16;
 	int64_t check_weights_steps;
@@ -44,43 +44,43 @@ struct run_settings {
 
 struct run;
 
-/* What is trained. The functions get `context`. */
+/* What is trained. `context` is passed to the functions. */
 struct run_task {
 	void *context;
-	const char *decides;        /* the measure that says which checkpoint is best; NULL: the loss */
+	const char *decides;        /* the measure that determines the best checkpoint; NULL: the loss */
 	struct shape_source shapes; /* with a context of its own */
 	const struct model_heads *heads;
-	/* A new run has drawn its weights: others over them, where it begins with some. NULL: none. */
+	/* Called when a new run has initialized its weights: replaces them if the run starts from others. NULL: it does not. */
 	enum status (*load_weights)(void *context, struct model *model, struct replica *replica);
-	/* Takes memory of the task's own on the device, for batches of these limits, and gives it back where less is to be tried.
-	 * NULL: it has none. */
+	/* Allocates the task's own memory on the device, for batches within these limits, and frees it before a smaller size is
+	 * tried. NULL: it has none. */
 	enum status (*allocate)(void *context, const struct shape_limits *limits);
 	enum status (*give_back)(void *context);
-	/* What the report shows besides: facts and samples. Of the first rank alone. NULL: nothing. */
+	/* Adds facts and samples to the report. First rank only. NULL: nothing. */
 	enum status (*describe)(void *context, struct report *report);
-	/* Opens what the phase of `state` trains and is evaluated on; its steps are phase->steps, which the run has put in place.
-	 * Closed by its own close() and then by close_phase(), also after a failure. */
+	/* Opens what the phase of `state` is trained and evaluated on; its steps are in run_phase.steps, which the run has filled
+	 * in. The objective is closed by its own close(), then the phase by close_phase(), also after a failure. */
 	enum status (*open_phase)(void *context, const struct train_state *state, struct objective **out);
 	void (*close_phase)(void *context, int64_t index);
-	/* As struct training has it. */
+	/* As in struct training. */
 	enum status (*locate)(void *context, struct train_state *state);
-	/* Before a save: are the data still those that were opened? With `wait` what looks at them in the background is waited
-	 * for. NULL: nothing does. */
+	/* Called before a save: is the data still what was opened? With `wait`, waits for checks running in the background. NULL:
+	 * nothing is checked. */
 	enum status (*check_data)(void *context, bool wait);
 };
 
-/* How the command shows and records its settings, those chosen included: run->choices, and those of each phase. */
+/* How the command shows and records its settings, including those chosen: run->choices, and those of each phase. */
 struct run_record {
 	void *context;
 	enum status (*write)(void *context, const struct run *run, struct json_writer *writer); /* an object */
 	enum status (*show)(void *context, const struct run *run, struct buffer *out);
-	/* For the report's table; kept until the run is closed. NULL: the report has none. */
+	/* Options for the report's table, which must remain valid until the run is closed. NULL: the report has no table. */
 	enum status (*options)(void *context, const struct run *run, const struct options **out);
 };
 
-/* Zero-initialise. Released by run_close(), also after a failure. */
+/* Zero-initialize. Released by run_close(), also after a failure. */
 struct run {
-	const struct run_settings *settings; /* borrowed, as the next three */
+	const struct run_settings *settings; /* borrowed, like the next three */
 	const struct run_task *task;
 	const struct run_record *record;
 	struct machine *machine;
@@ -94,41 +94,41 @@ struct run {
 	struct model_config config;
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
-	const struct task_config *task_config; /* what config.json says of the head; NULL: pre-training */
+	const struct task_config *task_config; /* what config.json says about the head; NULL: pre-training */
 	uint64_t data_hash;                    /* of vocabulary and training data */
-	uint64_t teacher_hash;                 /* of the weights of a teacher; 0: nobody teaches */
+	uint64_t teacher_hash;                 /* of the weights of a teacher; 0: there is no teacher */
 	uint64_t evaluation_hash;              /* of the evaluation sets, with their names */
-	int32_t longest_evaluated;             /* tokens, where that may be above max_seq_length */
+	int32_t longest_evaluated;             /* tokens, if it may exceed max_seq_length */
 	/* The run's own: */
 	double loss_scale; /* 0 = dynamic */
 	struct shapes shapes;
 	struct run_memory memory;
 	struct phase *schedules;     /* [phase_count] */
-	int64_t open_phase;          /* whose data are open: index, or -1 */
+	int64_t open_phase;          /* index of the phase whose data is open, or -1 */
 	struct objective *objective; /* of that phase */
 	struct buffer record_text;
-	double opened;                /* clock_seconds() when this process began with it */
-	bool wrote_settings, trained; /* settings.json is this process's; the loop was reached */
+	double opened;                /* clock_seconds() when this process started with it */
+	bool wrote_settings, trained; /* this process wrote settings.json; the training loop was reached */
 	char computed_on[128];        /* for the checkpoints' records */
 	struct training training;
 };
 
-/* From the beginning of the program until the first step: SIGUSR1, with which schedulers end a job that is to be run again, ends
- * it with the status that says so. */
+/* For use from the start of the program until the first step: SIGUSR1, with which schedulers end a job that is to be run again,
+ * ends the process with the status that says so. */
 void run_stop_before_training(void);
 
 MUST_USE enum status run_open(struct run *run, const struct run_settings *settings, struct machine *machine,
 			      const struct run_task *task, const struct run_record *record);
-/* All are zero, but for choices. */
+/* Makes zero-initialized phases, to be filled in. */
 MUST_USE enum status run_set_phases(struct run *run, int64_t count);
 MUST_USE enum status run_open_device(struct run *run);
 MUST_USE enum status run_plan(struct run *run);
-/* STOPPED, with a message: it was asked to, and saved. */
+/* STOPPED, with a message: the run was asked to stop, and has saved its state. */
 MUST_USE enum status run_train(struct run *run);
-/* `status` is how it ended: a folder that a failed run made goes if nothing came into it. */
+/* `status` is how the run ended: a folder made by a failed run is removed if nothing was put into it. */
 void run_close(struct run *run, enum status status);
 
-/* Tokens of the longest sequence of all phases. */
+/* Number of tokens in the longest sequence of all phases. */
 int64_t run_longest(const struct run *run);
 
 #endif

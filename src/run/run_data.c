@@ -17,7 +17,7 @@
 #include "weights/tokenizer_file.h"
 
 #define VOCAB_NAME "vocab.txt"
-/* The fingerprint of the text that the vocabulary was learned from: it is read a second time to be cut by it. */
+/* Holds the fingerprint of the text from which the vocabulary was learned, as that text is read a second time to be tokenized. */
 #define VOCAB_SOURCE_NAME ".vocab_source"
 #define MAX_LENGTH_UNKNOWN 512
 
@@ -26,7 +26,7 @@ static enum status corpus_open_list(struct corpus **out, const struct option_lis
 	return corpus_open(out, list->values, list->count, input);
 }
 
-/* Learning a vocabulary takes the text once, cutting it by that vocabulary a second time. */
+/* Learning a vocabulary reads the text once, and tokenizing it reads it a second time. */
 static enum status refuse_pipes(const struct option_list *list)
 {
 	for (int64_t i = 0; i < list->count; i++) {
@@ -44,7 +44,7 @@ static enum status refuse_pipes(const struct option_list *list)
 	return OK;
 }
 
-/* A pipe says nothing of what comes out of it. */
+/* Standard input cannot be compared with the text that was read from it before. */
 static void warn_of_standard_input(const struct option_list *list)
 {
 	for (int64_t i = 0; i < list->count; i++)
@@ -107,7 +107,8 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 		 done);
 	log_note("vocabulary: %s entries learned from %s words, %.2f tokens per word", format_count(count, out->count),
 		 format_count(words, report.words), report.tokens_per_word);
-	/* First where it comes from: a vocabulary without that, left by a kill, would be taken for one of any text. */
+	/* Its source is written first: a vocabulary without it, left when the process is killed, would be accepted for any
+	 * text. */
 	status = vocab_source_write(settings->folder, corpus_fingerprint(corpus));
 	if (status == OK)
 		status = tokenizer_write_folder(out, tokenizer, MAX_LENGTH_UNKNOWN, settings->folder);
@@ -126,7 +127,7 @@ static enum status no_text(void)
 	return status;
 }
 
-/* "PREFIX:WEIGHT": the weight, with the prefix cut off before it; 0 if there is none. */
+/* Splits "PREFIX:WEIGHT"; *out is 0 if there is no weight. */
 static enum status split_weight(const char *value, char prefix[PATH_BYTES], double *out)
 {
 	const char *colon = strrchr(value, ':');
@@ -152,7 +153,7 @@ static const char *casing(bool lowercase)
 	return lowercase ? "in lower case" : "with upper case kept";
 }
 
-/* A model reads text as its tokenizer splits it: what it is trained on must have been split so. */
+/* A model's text is split by its tokenizer, so its training text must have been split the same way. */
 static enum status check_splitting(const char *prefix, const struct shard_description *shard,
 				   const struct tokenizer_settings *tokenizer)
 {
@@ -170,8 +171,8 @@ static enum status check_splitting(const char *prefix, const struct shard_descri
 	return status;
 }
 
-/* How text is split: as tokenizer_config.json beside the vocabulary says, else as the first shards say that are given, else
- * by --cased; which none of them may contradict. */
+/* How text is split: as tokenizer_config.json beside the vocabulary says, else as the first of the given shards says, else by
+ * --cased. A --cased that was given must not contradict the others. */
 static enum status choose_splitting(const struct run_data_settings *settings, const struct vocab *vocab, const char *vocab_path,
 				    struct tokenizer_settings *out)
 {
@@ -203,7 +204,7 @@ static enum status choose_splitting(const struct run_data_settings *settings, co
 	return status;
 }
 
-/* The vocabulary that is given, or lies in the folder, or must be learned; and how its text is split. */
+/* Finds the vocabulary, which was given, is in the folder, or must be learned; and how its text is split. */
 static enum status vocab_find_or_learn(const struct run_data_settings *settings, struct run_data *out, bool *out_learned)
 {
 	char path[PATH_BYTES];
@@ -240,7 +241,7 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 	return OK;
 }
 
-/* Were the shards made from this text? Those that do not say are taken to be. */
+/* Were the shards made from this text? Assumed if they do not say. */
 static enum status shard_is_of(const char *prefix, const struct option_list *patterns, const struct corpus_settings *input,
 			       bool *same)
 {
@@ -257,7 +258,7 @@ static enum status shard_is_of(const char *prefix, const struct option_list *pat
 	return status;
 }
 
-/* Tokens of held-out text, of which 15 % are predicted, with fewer of which its loss is a guess. */
+/* With fewer tokens of held-out text, of which 15 % are predicted, the loss on it means little. */
 #define HELD_OUT_LEAST 2000
 
 static enum status make_shards(const struct option_list *patterns, const struct corpus_settings *input,
@@ -317,7 +318,7 @@ enum status run_data_shards(const struct option_list *patterns, const struct cor
 	return status;
 }
 
-/* A shard must be of this vocabulary, and of text that was split as this tokenizer splits it. */
+/* A shard must have been made with this vocabulary, from text that was split as this tokenizer does. */
 static enum status check_shard(const struct shard *shard, const struct run_data *data)
 {
 	TRY(shard_check_vocab(shard, data->vocab.hash, data->vocab.count));
@@ -342,7 +343,7 @@ static enum status shards_open(const char *const *prefixes, int64_t count, const
 	return OK;
 }
 
-/* One more evaluation set with its shards. */
+/* Adds an evaluation set of shards. */
 static enum status set_open(struct run_data *out, const char *name, const char *const *prefixes, int64_t count)
 {
 	struct run_data_set *set = &out->evaluation[out->evaluation_count++];
@@ -350,7 +351,7 @@ static enum status set_open(struct run_data *out, const char *name, const char *
 	return shards_open(prefixes, count, out, &set->shards, &set->shard_count);
 }
 
-/* Instances of files, with what is to be made of pairs. */
+/* Opens files of static instances; the settings say how pairs are converted. */
 static enum status open_static(const struct run_data *data, const struct run_data_settings *settings, const char *const *values,
 			       int64_t count, struct static_file **out, int64_t *out_count)
 {
@@ -373,7 +374,7 @@ enum status run_data_static(const struct run_data *data, const struct run_data_s
 	return open_static(data, settings, files->values, files->count, out, out_count);
 }
 
-/* One more evaluation set of static instances. */
+/* Adds an evaluation set of static instances. */
 static enum status static_set_open(const struct run_data_settings *settings, const struct evaluation_group *group,
 				   struct run_data *out)
 {
@@ -382,7 +383,7 @@ static enum status static_set_open(const struct run_data_settings *settings, con
 	return open_static(out, settings, group->values, group->count, &set->files, &set->file_count);
 }
 
-/* Text of an evaluation set to shards. A set of another text is made again: no result of training depends on it. */
+/* Turns the text of an evaluation set into shards, again if the text has changed: training does not depend on it. */
 static enum status evaluation_text(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
 				   const struct evaluation_group *group, struct run_data *out)
 {
@@ -401,7 +402,7 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	return set_open(out, group->name, prefixes, 1);
 }
 
-/* The evaluation sets that are given; otherwise the documents held out of the training text. */
+/* Opens the evaluation sets that were given; otherwise the documents held out of the training text. */
 static enum status evaluation_open(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
 				   const char *train_prefix, struct run_data *out)
 {
@@ -441,7 +442,7 @@ static bool has_evaluation(const struct run_data_settings *settings)
 	return settings->eval_corpus->count > 0 || settings->eval_data->count > 0 || settings->eval_file->count > 0;
 }
 
-/* What the mark says: the settings that decide what the folder holds. */
+/* The text of the mark: the settings that determine the folder's contents. */
 static void mark_text(const struct run_data_settings *settings, struct buffer *out)
 {
 	buffer_format(out,
@@ -455,13 +456,13 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		      settings->held_out_fraction, has_evaluation(settings));
 	if (settings->drop_copies)
 		buffer_text(out, "without copied documents\n");
-	/* Static instances do not say which vocabulary is theirs: one that other text left here must not be taken. */
+	/* Static instances do not record their vocabulary, so one that was left here by other text must not be used for them. */
 	if (settings->input_file->count > 0)
 		buffer_text(out, "static instances\n");
 }
 
-/* Which text it was made from, for a folder that no run has begun with: a plan's, or that of a run which failed before its
- * first step. A run that has begun refuses other text instead, and names the file. */
+/* Adds the text it was made from, for a folder that no run has started to use: that of a plan, or of a run that failed before its
+ * first step. A run that has started refuses other text instead, and names the file. */
 static enum status mark_corpora(const struct run_data_settings *settings, struct buffer *out)
 {
 	struct evaluation_groups texts = {0};
@@ -495,7 +496,7 @@ static enum status claim_folder(const struct run_data_settings *settings)
 	return status;
 }
 
-/* The training shards, with their weights if they have some. */
+/* Opens the training shards, with their weights if there are any. */
 static enum status weighted_open(const struct option_list *list, struct run_data *out)
 {
 	int64_t weighted = 0;
@@ -521,7 +522,7 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 	return OK;
 }
 
-/* A mistyped path is said before any text is prepared, or what was prepared for other settings is removed. */
+/* Reports a mistyped path before any text is prepared, and before what was prepared for other settings is removed. */
 static enum status check_paths(const struct run_data_settings *settings)
 {
 	struct evaluation_groups texts = {0};
@@ -553,7 +554,7 @@ static enum status check_paths(const struct run_data_settings *settings)
 	return status;
 }
 
-/* All shards and files of instances, those of evaluation sets included. */
+/* Checks all shards and files of instances, including those of evaluation sets. */
 static enum status verify_contents(struct run_data *data)
 {
 	int64_t count = data->train_count + data->train_file_count;
@@ -600,7 +601,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		return no_text();
 	TRY(check_paths(settings));
 	TRY_GOTO(claim_folder(settings), failed);
-	/* What the files were read as is said once, when they are read first. */
+	/* How the files were interpreted is logged only when they are read for the first time. */
 	struct corpus_settings input = settings->input;
 	TRY_GOTO(vocab_find_or_learn(settings, out, &input.quiet), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);

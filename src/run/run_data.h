@@ -1,5 +1,4 @@
-/* The text side of a run, once: vocabulary and token shards under `<run folder>/data`, made on the first start,
- * checked and used again on the next. */
+/* The text of a run: vocabulary and token shards under `<run folder>/data`, made on the first start, then checked and reused. */
 #ifndef RUN_RUN_DATA_H
 #define RUN_RUN_DATA_H
 
@@ -14,28 +13,28 @@
 
 struct run_data_settings {
 	const char *folder;                   /* made if missing */
-	const struct option_list *corpus;     /* patterns of text; empty: shards are given, or lie in `folder` */
+	const struct option_list *corpus;     /* patterns of text files; empty: shards are given, or are already in `folder` */
 	const struct option_list *data;       /* shard prefixes instead of text; "PREFIX:WEIGHT" mixes them by weight */
 	const struct option_list *input_file; /* files of static instances instead of text */
-	/* Instead of held-out documents: "NAME=PATH" begins a set of that name, to which values without a name belong that
-	 * follow; before the first name, to one without a name. */
+	/* In place of held-out documents. "NAME=PATH" begins a set of that name, to which the following values without a name
+	 * belong, too; values before the first name belong to a set without a name. */
 	const struct option_list *eval_corpus, *eval_data, *eval_file;
-	bool corpus_recorded, eval_recorded; /* the lists are a resumed run's record: needed only where shards are not */
+	bool corpus_recorded,
+		eval_recorded; /* the lists come from a resumed run's record: needed only if the shards are missing */
 	struct corpus_settings input;
-	bool drop_copies;                      /* documents of the corpus that are copies of earlier ones are left out */
-	double held_out_fraction;              /* of the corpus' documents, unless an evaluation set is given */
-	const char *vocab_file;                /* NULL: the folder's, or learned from the corpus */
-	int64_t vocab_size, min_frequency;     /* to learn; size 0 = chosen from the amount of text */
-	bool cased;                            /* when nothing else says: see cased_given */
-	bool cased_given;                      /* `cased` is what a person asked for: what contradicts it is refused */
-	int32_t pair_length, pair_predictions; /* of pairs to rewrite, as in struct instance_demands */
-	bool verify_contents;                  /* compare the tokens of shards with their checksums: one rank does */
+	bool drop_copies;                      /* leave out documents of the corpus that are copies of earlier ones */
+	double held_out_fraction;              /* share of the corpus's documents, unless an evaluation set is given */
+	const char *vocab_file;                /* NULL: the folder's, or one learned from the corpus */
+	int64_t vocab_size, min_frequency;     /* for learning one; size 0 = chosen from the amount of text */
+	bool cased;                            /* used when nothing else says: see cased_given */
+	bool cased_given;                      /* `cased` is what the user asked for: whatever contradicts it is refused */
+	int32_t pair_length, pair_predictions; /* for pairs to be rewritten, as in struct instance_demands */
+	bool verify_contents;                  /* compare the tokens of shards with their checksums: done by one rank */
 	struct pool *pool;
-	bool resumed; /* a checkpoint resumes with the folder as it is; without one, a folder made
-			 with other settings is made again */
+	bool resumed; /* keep the folder as it is, as a checkpoint does; else a folder made with other settings is made again */
 };
 
-/* Held-out text with a curve of its own. */
+/* An evaluation set, which has a curve of its own. */
 struct run_data_set {
 	char name[64]; /* "" for documents held out of the training text, and for an evaluation set without a name */
 	struct shard *shards;
@@ -49,28 +48,28 @@ struct run_data {
 	struct tokenizer_settings tokenizer;
 	struct shard *train;
 	int64_t train_count;
-	double *weights;                 /* [train_count] of a mixture; NULL: all text once an epoch */
+	double *weights;                 /* [train_count] for a mixture; NULL: all text once per epoch */
 	struct static_file *train_files; /* instead of shards */
 	int64_t train_file_count;
 	struct run_data_set *evaluation; /* [evaluation_count] */
 	int64_t evaluation_count;
 	uint64_t hash;       /* of vocabulary and training data: a checkpoint records it */
-	uint64_t older_hash; /* the same without the tokens' own checksums, as older programs recorded it */
+	uint64_t older_hash; /* the same without the tokens' own checksums, as older versions recorded it */
 	struct shard_check *check;
 };
 
-/* A corpus that has changed since the shards were made, or shards of another vocabulary or of text that was split otherwise
- * (casing), are ERR_STATE. Shards whose tokens are not those of their checksums are ERR_DATA, here or, where they are large,
- * from shard_check_status(out->check) and shard_check_wait(). */
+/* ERR_STATE: a corpus that has changed since the shards were made; shards of another vocabulary, or of text that was split
+ * differently (casing). ERR_DATA: shards whose tokens do not match their checksums. Large shards report that later, through
+ * shard_check_status(out->check) and shard_check_wait(). */
 MUST_USE enum status run_data_open(struct run_data *out, const struct run_data_settings *settings);
 void run_data_close(struct run_data *data);
 
-/* Further static instances for the vocabulary of `data`; run_static_close() closes them. */
+/* Opens further static instances for the vocabulary of `data`. To be closed by run_static_close(). */
 MUST_USE enum status run_data_static(const struct run_data *data, const struct run_data_settings *settings,
 				     const struct option_list *files, struct static_file **out, int64_t *out_count);
 
-/* Text to shards PREFIX with a given vocabulary (and held-out shards PREFIX.held_out), unless shards of the same text
- * lie there already. */
+/* Turns text into shards PREFIX with a given vocabulary (and held-out shards PREFIX.held_out), unless shards of the same text are
+ * there already. */
 MUST_USE enum status run_data_shards(const struct option_list *corpus, const struct corpus_settings *input,
 				     const struct tokenizer *tokenizer, struct pool *pool, const char *prefix,
 				     double held_out_fraction, bool drop_copies);

@@ -17,7 +17,7 @@
 
 /* ---- --fresh ---- */
 
-/* True if `path` exists and lies in `folder`. */
+/* True if `path` exists and is inside `folder`. */
 static bool lies_within(const char *folder, const char *path)
 {
 	char *outer = realpath(folder, NULL), *inner = path ? realpath(path, NULL) : NULL;
@@ -33,7 +33,7 @@ static enum status lies_in_cleared(const char *path)
 	return error_set(ERR_USAGE, "'%s' is inside the folder that --fresh clears", path);
 }
 
-/* What --fresh would need afterwards must be there and must not be what it removes. */
+/* What a run with --fresh needs must exist, and must not be inside the folder that is cleared. */
 static enum status check_fresh(const struct run_folder_settings *settings)
 {
 	struct name_list files = {0};
@@ -56,8 +56,8 @@ static enum status check_fresh(const struct run_folder_settings *settings)
 	return status;
 }
 
-/* A folder holds a run if it has the mark of a run's data or, of runs that keep no data there (fine-tuning), both the settings
- * and the metrics of one. */
+/* A folder holds a run if it has the mark of a run's data, the record of a sweep or, for runs that keep no data there
+ * (fine-tuning), both the settings and the metrics of a run. */
 static enum status holds_run(const char *out, bool *holds)
 {
 	char mark[PATH_BYTES], settings[PATH_BYTES], metrics[PATH_BYTES], sweep[PATH_BYTES];
@@ -99,7 +99,7 @@ done:
 	return status;
 }
 
-/* The runs of a sweep, by its record. */
+/* Removes the runs listed in a sweep's record, and the record. */
 static enum status remove_sweep(const char *out)
 {
 	struct json_document record = {0};
@@ -115,7 +115,7 @@ static enum status remove_sweep(const char *out)
 			const char *name = NULL;
 			char folder[PATH_BYTES];
 			TRY_GOTO(json_get_string(run, path, "name", &name), done);
-			/* A name of ours, and no path. */
+			/* Only names that we gave, and no paths. */
 			if (!name || !strchr(name, '=') || strchr(name, '/'))
 				continue;
 			TRY_GOTO(path_join(folder, out, name), done);
@@ -129,7 +129,8 @@ done:
 	return status;
 }
 
-/* --fresh: what an earlier run left goes, nothing else in the folder is touched, and nothing at all in a folder without a run. */
+/* --fresh: removes the entries of an earlier run by their names and leaves all others; removes nothing from a folder without a
+ * run. */
 static enum status remove_earlier_run(const char *out)
 {
 	bool holds;
@@ -170,11 +171,11 @@ done:
 	return status;
 }
 
-/* ---- The checkpoint to go on from ---- */
+/* ---- The checkpoint to resume from ---- */
 
 #define SETTINGS_LIMIT ((size_t)64 << 20)
 
-/* `path` as it stands whatever the working folder, also when its last part is gone (pruned). */
+/* Makes `path` absolute, even if its last part no longer exists (was pruned). */
 static enum status canonical(const char *path, char out[PATH_BYTES])
 {
 	char *whole = realpath(path, NULL);
@@ -193,7 +194,7 @@ static enum status canonical(const char *path, char out[PATH_BYTES])
 	return status;
 }
 
-/* The checkpoint that --resume_from means: a checkpoint, or the newest of a run folder. */
+/* The checkpoint that --resume_from names: itself a checkpoint, or a run folder, whose newest one is taken. */
 static enum status find_named(const struct run_folder_settings *settings, const char *name, char out[PATH_BYTES])
 {
 	char manifest[PATH_BYTES];
@@ -214,7 +215,7 @@ static enum status find_named(const struct run_folder_settings *settings, const 
 	return status;
 }
 
-/* The folder that holds `path`, "." included, as realpath has it. */
+/* Is `folder` the parent of `path`, once both are resolved by realpath()? */
 static bool is_parent(const char *folder, const char *path)
 {
 	char *outer = realpath(folder, NULL), *inner = realpath(path, NULL);
@@ -226,8 +227,8 @@ static bool is_parent(const char *folder, const char *path)
 	return is;
 }
 
-/* --resume_from: its checkpoint instead of the newest, unless the folder's newest comes from it already, as when the
- * same command is run again. start->resumed says whether the folder has one at all. */
+/* --resume_from: takes its checkpoint in place of the newest, unless the folder's newest already descends from it, as when the
+ * same command is run again. On entry, start->resumed says whether the folder has a checkpoint at all. */
 static enum status resume_from(struct run_start *start, const struct run_folder_settings *settings, const char *wanted)
 {
 	char name[PATH_BYTES], checkpoint[PATH_BYTES];
@@ -254,7 +255,8 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
 	return OK;
 }
 
-/* settings.json of a run that has begun here, where there is no checkpoint: what the run is was decided when it began. */
+/* Reads settings.json of a run that was started here, if there is no checkpoint: the run's settings were fixed when it
+ * started. */
 static enum status find_begun(struct run_start *start, const struct run_folder_settings *settings, const char **resume_from)
 {
 	TRY(path_join(start->settings, settings->out, "settings.json"));
@@ -272,7 +274,7 @@ static enum status find_begun(struct run_start *start, const struct run_folder_s
 	return *resume_from ? OK : json_get_string(start->record.root, start->settings, "resume_from", resume_from);
 }
 
-/* The checkpoint to go on from, if there is one, and what it records. */
+/* Finds the checkpoint to resume from, if there is one, and reads its record. */
 static enum status find_checkpoint(struct run_start *start, const struct run_folder_settings *settings)
 {
 	const char *before = NULL, *wanted = settings->resume_from;
@@ -293,11 +295,11 @@ static enum status find_checkpoint(struct run_start *start, const struct run_fol
 	TRY(find_begun(start, settings, &wanted));
 	if (!wanted)
 		return OK;
-	snprintf(named, sizeof(named), "%s", wanted); /* the record it may stand in goes */
+	snprintf(named, sizeof(named), "%s", wanted); /* the record that may contain it will be released */
 	return resume_from(start, settings, named);
 }
 
-/* What the first rank found, for the others to read. */
+/* Sends what the first rank found to the others, which then read it. */
 static enum status share_start(struct run_start *start, const struct run_folder_settings *settings, struct machine *machine)
 {
 	struct found {
@@ -363,7 +365,7 @@ static enum status take_folder(struct run_folder *folder)
 	return folder_lock(folder->path, &folder->lock);
 }
 
-/* A run and a sweep in one folder would write over each other's results. */
+/* A run and a sweep in one folder would overwrite each other's results. */
 static enum status check_kind(const struct run_folder_settings *settings)
 {
 	char path[PATH_BYTES], checkpoint[PATH_BYTES];
@@ -387,7 +389,7 @@ static enum status check_kind(const struct run_folder_settings *settings)
 	return status;
 }
 
-/* A run in the folder of a finished model would be taken for a part of it, and the model for a part of the run. */
+/* A run in the folder of a finished model would be taken for part of it, and the model for part of the run. */
 static enum status check_no_model(const char *out)
 {
 	char path[PATH_BYTES];
@@ -417,7 +419,7 @@ enum status run_folder_take(struct run_folder *folder, const struct run_folder_s
 	return check_kind(settings);
 }
 
-/* Is the run that begun or left a checkpoint here one of this command? Only fine-tuning has a task. */
+/* Does the run that was started or left a checkpoint here belong to this command? Only fine-tuning runs have a task. */
 static enum status check_command(const struct run_start *start, const struct run_folder_settings *settings)
 {
 	const struct json *record = start->begun     ? start->record.root
@@ -451,7 +453,7 @@ enum status run_folder_open(struct run_folder *folder, struct run_start *start, 
 {
 	struct comm *comm = machine->comm;
 	TRY(name_folder(folder, settings));
-	/* The folder is the first rank's to clear and clean. */
+	/* Only the first rank clears and cleans the folder. */
 	TRY(ranks_agree(comm, is_first_rank(comm) ? prepare_folder(folder, start, settings, machine) : OK));
 	return ranks_count(comm) > 1 ? ranks_agree(comm, share_start(start, settings, machine)) : OK;
 }
@@ -469,7 +471,7 @@ void run_folder_leave(const struct run_folder *folder)
 	char path[PATH_BYTES];
 	if (!folder->path || !folder->made || folder->lock < 0)
 		return;
-	/* rmdir() takes nothing but an empty folder. */
+	/* rmdir() only removes empty folders. */
 	if (holds_only(folder->data, DATA_FOLDER_MARK) && path_join(path, folder->data, DATA_FOLDER_MARK) == OK)
 		unlink(path);
 	rmdir(folder->data);
@@ -487,7 +489,7 @@ void run_folder_close(struct run_folder *folder)
 
 /* ---- Ranks in it ---- */
 
-/* A run that did not begin leaves no logs either: they say what was said on the terminal. */
+/* A run that never started leaves no logs either: they only repeat what was shown on the terminal. */
 static void remove_logs(const struct run_folder *folder)
 {
 	char path[PATH_BYTES];
@@ -514,7 +516,7 @@ enum status run_folder_launch(const struct run_folder_settings *settings, const 
 		});
 	struct error error = *error_last();
 	if (status != OK) {
-		run_folder_leave(&folder); /* data, if there are none */
+		run_folder_leave(&folder); /* the data folder, if it is empty */
 		remove_logs(&folder);
 		run_folder_leave(&folder);
 	}

@@ -1,4 +1,4 @@
-/* The folder of a run: its lock, what an earlier run left in it, and the checkpoint to resume from. */
+/* The folder of a run: its lock, what an earlier run left there, and the checkpoint to resume from. */
 #ifndef RUN_RUN_FOLDER_H
 #define RUN_RUN_FOLDER_H
 
@@ -8,21 +8,21 @@
 #include "run/machine.h"
 #include "train/checkpoint.h"
 
-/* Name of a sweep's record; a folder that has one holds a sweep (run/sweep.h). */
+/* File name of a sweep's record; a folder that contains one holds a sweep (run/sweep.h). */
 #define SWEEP_RECORD "sweep.json"
 #define SWEEP_RECORD_BYTES ((size_t)64 << 20)
 
 struct run_folder_settings {
-	const char *command; /* "pretrain", and how it is called: for hints */
+	const char *command; /* "pretrain", and how to call it: for hints */
 	const char *usage;   /* "bertc pretrain --corpus PATH --out FOLDER" */
 	const char *out;     /* the folder; NULL: not given, which is an error */
-	bool fresh;          /* what an earlier run left goes */
+	bool fresh;          /* remove what an earlier run left */
 	bool plan;           /* nothing will be trained */
-	bool sweep;          /* it is the folder of a sweep, whose runs have folders of their own in it */
-	bool in_sweep;       /* it is one of these: whoever started the ranks holds the sweep's lock, not this one */
+	bool sweep;          /* the folder of a sweep, whose runs have their own folders in it */
+	bool in_sweep;       /* of one of a sweep's runs: whoever started the ranks holds the sweep's lock, not this folder's */
 	const char *resume_from;
 	int64_t resume_step; /* -1: not given */
-	/* What the run is to read, which --fresh must not remove: paths, of which any may be NULL, and patterns of paths. */
+	/* What the run will read, which --fresh must not remove: paths, any of which may be NULL, and patterns of paths. */
 	const char *const *paths;
 	int64_t path_count;
 	const struct option_list *const *patterns;
@@ -30,47 +30,49 @@ struct run_folder_settings {
 };
 
 struct run_folder {
-	const char *path; /* NULL: none is taken */
+	const char *path; /* NULL: no folder is taken */
 	char data[PATH_BYTES], metrics[PATH_BYTES];
 	bool made;                    /* it was not there before */
-	struct file_stamp lock_taken; /* by this process or its launcher */
-	int lock;                     /* -1: not ours; the launcher holds it for the ranks it started */
+	struct file_stamp lock_taken; /* taken by this process or its launcher */
+	int lock;                     /* -1: not held here; the launcher holds it for the ranks it started */
 };
 
-/* Where a run begins: anew, or from a checkpoint. Zero-initialise. */
+/* Where a run starts: afresh, or from a checkpoint. Zero-initialize. */
 struct run_start {
 	char checkpoint[PATH_BYTES];
 	bool resumed;                  /* from `checkpoint` */
-	bool begun;                    /* a run has begun here that has no checkpoint yet: it begins again, with its settings */
-	bool own;                      /* `checkpoint` lies in the run folder */
-	bool begins_phase;             /* continues from it with a new phase: data, lengths, and rates may differ */
-	char resumed_from[PATH_BYTES]; /* what --resume_from named when the run began; "": it began afresh */
-	struct json_document record;   /* training_state.json of the checkpoint; settings.json of a run that has none yet */
-	char settings[PATH_BYTES];     /* that file; "": the run has not begun */
+	bool begun;                    /* a run was started here but has no checkpoint: it starts again, with its settings */
+	bool own;                      /* `checkpoint` is in the run folder */
+	bool begins_phase;             /* continues from it with a new phase: data, lengths and rates may differ */
+	char resumed_from[PATH_BYTES]; /* what --resume_from named when the run was started; "": it started afresh */
+	struct json_document
+		record;            /* training_state.json of the checkpoint; settings.json of a run that has no checkpoint yet */
+	char settings[PATH_BYTES]; /* path of that file; "": the run was never started */
 	struct train_state state;
-	uint64_t data_hash; /* that it records */
+	uint64_t data_hash; /* as recorded there */
 };
 
-/* Makes, locks and cleans the folder and finds the checkpoint. The first rank does so; the others use what it found.
- * ERR_STATE if another run is at work there, or --resume_from does not belong to it. run_folder_close() also after a failure.
+/* Makes, locks and cleans the folder, and finds the checkpoint. The first rank does so; the others use what it found. ERR_STATE
+ * if another run is using the folder, or --resume_from does not belong to it. Call run_folder_close() also after a failure.
  * [all] */
 MUST_USE enum status run_folder_open(struct run_folder *folder, struct run_start *start,
 				     const struct run_folder_settings *settings, struct machine *machine);
-/* Makes, locks and clears the folder alone, as far as it is ours to do: of a sweep. ERR_STATE if a run is asked for where a sweep
- * is, or the other way round. First rank. */
+/* Makes, locks and cleans the folder, as far as that is up to this process, but does not look for a checkpoint; for a sweep.
+ * ERR_STATE if a run is asked for in the folder of a sweep, or the other way round. First rank only. */
 MUST_USE enum status run_folder_take(struct run_folder *folder, const struct run_folder_settings *settings,
 				     const struct machine *machine);
-/* Removes the results of tasks: files, and folders in which nothing else lies. */
+/* Removes the results of tasks: files, and folders that contain nothing else. */
 MUST_USE enum status run_folder_remove_results(const char *path);
-/* A folder that holds results of tasks and nothing else. */
+/* Does this folder hold results of tasks and nothing else? */
 bool run_folder_holds_results(const char *path);
-/* After a failure, before it is closed: a folder that this run made goes, if nothing came into it (a mistyped path leaves none
- * behind). */
+/* Call it after a failure, before run_folder_close(): removes a folder that this run made if nothing was put into it, so that a
+ * mistyped path leaves none behind. */
 void run_folder_leave(const struct run_folder *folder);
 void run_folder_close(struct run_folder *folder);
 void run_start_release(struct run_start *start);
 
-/* Starts all ranks of the machine with this process's own arguments, and watches them to their end. Without a thread so far. */
+/* Starts all ranks of the machine with this process's own arguments, and watches them until they end. No thread may have been
+ * started before. */
 MUST_USE enum status run_folder_launch(const struct run_folder_settings *settings, const struct machine *machine);
 
 #endif

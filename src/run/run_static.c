@@ -19,7 +19,7 @@ struct conversion {
 	struct error *errors;      /* [sources->count] */
 };
 
-/* Opens one source, converted if it must be. */
+/* Opens one source, converting it first if necessary. */
 static enum status open_source(const struct conversion *conversion, int64_t index)
 {
 	const char *source = conversion->sources->names[index];
@@ -66,7 +66,7 @@ static enum status check_summary(const struct static_file *file, const struct in
 	return status;
 }
 
-/* Has the vocabulary the words of the instances? */
+/* Does the vocabulary contain the words of the instances? */
 static enum status check_unknown(const struct static_file *file, const char *source, const struct vocab *vocab)
 {
 	char what[PATH_BYTES + 2];

@@ -14,9 +14,9 @@ static int32_t larger(int32_t a, int32_t b)
 }
 
 #define USUAL_TOKENS 8192
-#define FEWEST_TOKENS 512 /* fewer save little memory, and cost much time */
-#define GPU_TOKENS 65536  /* more at a time make a GPU no faster */
-/* Of the memory a device has left, so much is given out: the rest is for libraries, and for what pages cost. */
+#define FEWEST_TOKENS 512 /* fewer save little memory and cost much time */
+#define GPU_TOKENS 65536  /* more at a time do not make a GPU faster */
+/* The share of a device's free memory that is used: the rest is for libraries and for rounding up to pages. */
 #define USED_SHARE 0.92
 
 static void shape(struct shapes *shapes, int64_t index, int64_t tokens)
@@ -30,7 +30,7 @@ double shapes_teacher_flops(const struct shape_source *source, int64_t batch_siz
 	return source->teacher_flops ? source->teacher_flops(source->context, &work) : 0;
 }
 
-/* With the teacher's part, and the mean of the weights. */
+/* Includes the teacher and the mean of the weights. */
 static struct memory_plan plan_of(const struct shapes *shapes, const struct shape_limits *limits,
 				  const struct phase_settings *settings, size_t batches)
 {
@@ -46,7 +46,7 @@ static struct memory_plan plan_of(const struct shapes *shapes, const struct shap
 	return plan;
 }
 
-/* Of one phase with micro-batches of so many tokens. */
+/* The plan of one phase with micro-batches of `tokens`. */
 static struct memory_plan plan_of_phase(struct shapes *shapes, int64_t index, int64_t tokens)
 {
 	struct run_phase *phase = &shapes->phases[index];
@@ -60,14 +60,14 @@ static struct memory_plan plan_of_phase(struct shapes *shapes, int64_t index, in
 	return plan_of(shapes, &limits, &phase->settings, batches);
 }
 
-/* Does the phase find room in so many bytes of the device? */
+/* Does the phase fit into `bytes` of device memory? */
 static bool fits(struct shapes *shapes, int64_t index, int64_t tokens, double bytes)
 {
 	return (double)plan_of_phase(shapes, index, tokens).device <= bytes;
 }
 
-/* Tokens of a micro-batch on the host: the usual number, halved as long as a machine has no room for it. The sums of a gradient
- * are rounded in another order then, which is better than no run. */
+/* Tokens of a micro-batch on the host: the usual number, halved while any machine has too little memory for it. That changes the
+ * order in which gradients are summed and hence their rounding, which is better than not running at all. */
 static enum status choose_host_tokens(struct shapes *shapes, int64_t index, int64_t *out)
 {
 	const struct machine *machine = shapes->machine;
@@ -85,7 +85,7 @@ static enum status choose_host_tokens(struct shapes *shapes, int64_t index, int6
 	return OK;
 }
 
-/* The smaller of what the ranks' devices have: of memory left, and of multiprocessors. */
+/* The smallest free memory and the smallest number of multiprocessors among the ranks' devices. */
 static enum status ask_devices(const struct machine *machine, double *out_left, int32_t *out_processors)
 {
 	struct backend *be = machine->backend;
@@ -99,7 +99,7 @@ static enum status ask_devices(const struct machine *machine, double *out_left, 
 	return OK;
 }
 
-/* The most full sequences up to `high` that find room in so many bytes; one in any case. */
+/* The largest number of full-length sequences, up to `high`, that fits into `bytes`; at least one. */
 static int64_t most_that_fit(struct shapes *shapes, int64_t index, int64_t high, double bytes)
 {
 	int64_t low = 1, length = shapes->phases[index].settings.max_seq_length;
@@ -113,8 +113,8 @@ static int64_t most_that_fit(struct shapes *shapes, int64_t index, int64_t high,
 	return low;
 }
 
-/* Tokens of a micro-batch where the user left them open, or `below` so many. On GPUs a rank's whole share of a batch, where that
- * finds room in the memory left on all of them; else what keeps their multiprocessors busiest. */
+/* Chooses the tokens of a micro-batch that the user left open, fewer than `below` if that is not 0. On GPUs it is a rank's whole
+ * share of a batch if that fits into the memory left on all of them; else the number that keeps their multiprocessors busiest. */
 static enum status choose_micro_batch(struct shapes *shapes, int64_t index, int64_t below)
 {
 	struct run_phase *phase = &shapes->phases[index];
@@ -150,7 +150,7 @@ static enum status choose_micro_batch(struct shapes *shapes, int64_t index, int6
 	return choose_integer(&phase->choices, "micro_batch_tokens", tokens < 128 ? 128 : tokens, chosen);
 }
 
-/* Of each phase, and what holds them all; smaller than they are, where they were chosen here. */
+/* Chooses the shapes of each phase and limits that hold all of them. `smaller`: smaller than now, where they were chosen here. */
 static enum status choose(struct shapes *shapes, bool smaller)
 {
 	const struct machine *machine = shapes->machine;
@@ -190,7 +190,7 @@ enum status shapes_choose(struct shapes *shapes)
 	return choose(shapes, false);
 }
 
-/* What is planned with after an allocation that failed, of what would have been before. */
+/* After a failed allocation, planning continues with this share of the memory assumed before. */
 #define SHARE_AFTER_FAILURE 0.85
 
 enum status shapes_choose_smaller(struct shapes *shapes, bool *out_smaller)
@@ -202,7 +202,7 @@ enum status shapes_choose_smaller(struct shapes *shapes, bool *out_smaller)
 	return OK;
 }
 
-/* For the largest of the phases that are still to come. */
+/* The plan for the largest of the remaining phases. */
 struct memory_plan shapes_memory(const struct shapes *shapes)
 {
 	const struct phase_settings *last = &shapes->phases[shapes->phase_count - 1].settings;
@@ -214,9 +214,10 @@ struct memory_plan shapes_memory(const struct shapes *shapes)
 	return plan_of(shapes, &shapes->limits, last, batches);
 }
 
-/* ---- For people ---- */
+/* ---- Output ---- */
 
-/* "batch: 400 instances an update = 4 ranks x 100 = 2 replicas x 50, micro-batches of up to 8,192 tokens". */
+/* "batch: 400 instances an update = 4 ranks x 100 = 2 replicas x 50, one after the other; micro-batches of up to 64 sequences,
+ * 8,192 tokens". */
 static void print_split(const struct shapes *shapes, struct buffer *out)
 {
 	int64_t replicas = shapes->machine->replicas;
@@ -241,8 +242,8 @@ static void print_split(const struct shapes *shapes, struct buffer *out)
 	buffer_char(out, '\n');
 }
 
-/* Why micro-batches are as large as they are: "micro-batches of up to 33,760 tokens, 33,792 as they are filled up: a layer's
- * products fill 100 % of their waves on 132 multiprocessors; memory has room for 40,960, which would fill 97 %". */
+/* Explains the size of micro-batches: "micro-batches of up to 33,760 tokens, 33,792 with padding: a layer's products fill 100 %
+ * of their waves on 132 multiprocessors; memory has room for 40,960, which would fill 97 %". */
 static void print_micro_batches(const struct shapes *shapes, struct buffer *out)
 {
 	for (int64_t i = shapes->first_phase; i < shapes->phase_count; i++) {

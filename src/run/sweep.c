@@ -25,7 +25,7 @@ static enum status bad_word(const char *word, size_t length, const char *why)
 	return status;
 }
 
-/* One word: NAME=VALUE,VALUE. */
+/* Parses one word: NAME=VALUE,VALUE. */
 static enum status parse_word(struct sweep *sweep, const char *word, size_t length)
 {
 	const char *equals = memchr(word, '=', length), *end = word + length;
@@ -71,7 +71,7 @@ enum status sweep_parse(struct sweep *sweep, const struct option_list *texts)
 
 /* ---- Its runs ---- */
 
-/* By name; seeds last, so that the runs of one setting stand together. */
+/* Sorts by name, with seeds last, so that the runs of one setting are adjacent. */
 static int by_name(const void *a, const void *b)
 {
 	const char *one = ((const struct sweep_setting *)a)->name, *other = ((const struct sweep_setting *)b)->name;
@@ -98,10 +98,10 @@ static enum status check_settings(const struct sweep *sweep)
 	return OK;
 }
 
-/* Longer names are cut and end with a hash. */
+/* Longer names are truncated and get a hash at the end. */
 #define NAME_MOST 200
 
-/* "learning_rate=2e-5,seed=1"; what a folder's name should not have becomes '_'. */
+/* "learning_rate=2e-5,seed=1"; characters unsuitable for a folder's name become '_'. */
 static enum status name_run(struct sweep *sweep, struct sweep_run *run)
 {
 	struct buffer name = {0};
@@ -260,7 +260,7 @@ enum status sweep_set_model(struct sweep *sweep, int64_t run, const char *path, 
 	return sweep_has_changed(sweep, what);
 }
 
-/* One name: as it is recorded, or as it is found now. */
+/* Sets one name: as found now or, if that is not known yet, as recorded. */
 static enum status set_name_of(struct sweep *sweep, const char *key, const char *now, const char **out)
 {
 	const char *recorded = NULL;
@@ -306,11 +306,11 @@ static void put_run(struct json_writer *writer, const struct sweep *sweep, const
 	json_close(writer);
 }
 
-/* ---- As a report has it ---- */
+/* ---- In the form of a report ---- */
 
 struct view {
 	struct report_sweep sweep;
-	struct report_sweep_run *runs; /* owned, with its texts */
+	struct report_sweep_run *runs; /* owned, like its texts */
 	struct string_store strings;
 };
 
@@ -436,7 +436,7 @@ done:
 
 /* ---- Text ---- */
 
-/* A table of texts: each column as wide as its widest. */
+/* A table of texts; each column is as wide as its widest cell. */
 struct text_table {
 	int columns;
 	struct buffer cells; /* each ended by a NUL, row after row */
@@ -582,7 +582,7 @@ done:
 	return status;
 }
 
-/* A folder with everything in it: an embedding's model has a folder of its own for the pooling. */
+/* Copies a folder with its subfolders: an embedding model has one for the pooling. */
 static enum status copy_folder(const char *from, const char *to)
 {
 	struct name_list names = {0};
@@ -600,7 +600,7 @@ done:
 	return status;
 }
 
-/* The files of results in a folder, not those in folders of it. */
+/* Copies the result files in a folder, but not those in its subfolders. */
 static enum status copy_results(const char *from, const char *to)
 {
 	struct name_list names = {0};
@@ -619,7 +619,7 @@ done:
 	return status;
 }
 
-/* Results of test sets with names lie in folders of their own. */
+/* Copies the results of named test sets, which are in subfolders. */
 static enum status copy_result_folders(const char *from, const char *to)
 {
 	struct name_list names = {0};

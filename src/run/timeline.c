@@ -1,4 +1,3 @@
-/* Computing and communicating at the same time. */
 #include "run/timeline.h"
 
 #include <stdbool.h>
@@ -8,7 +7,7 @@
 double timeline_run(const struct timeline_work *work, int64_t work_count, struct timeline_transfer *transfers,
 		    int64_t transfer_count, double slowed, double *done)
 {
-	int64_t w = 0, t = 0; /* the first that are not done */
+	int64_t w = 0, t = 0; /* the first ones not done */
 	double now = 0, work_left = work_count > 0 ? work[0].seconds : 0;
 	double transfer_left = transfer_count > 0 ? transfers[0].seconds : 0;
 	bool transferring = false;

@@ -5,11 +5,11 @@
 
 #define TILE_ROWS 128
 #define TILE_COLUMNS 256
-/* FLOPs that an H100 or H200 does in its products while its memory gives a byte: 700 TFLOP/s beside 4.3 TB/s. */
+/* FLOPs of matrix products that an H100 or H200 does in the time its memory transfers one byte: 700 TFLOP/s and 4.3 TB/s. */
 #define FLOPS_A_BYTE 160.0
 /* A gradient in fp32, read and written. */
 #define GRADIENT_BYTES 8.0
-/* Capacities that are looked at. */
+/* Capacities considered are multiples of this. */
 #define CAPACITY_STEP 32
 
 static int64_t pieces(int64_t count, int64_t each)
@@ -17,14 +17,15 @@ static int64_t pieces(int64_t count, int64_t each)
 	return (count + each - 1) / each;
 }
 
-/* Columns of a product's output and the terms of each element's sum. */
+/* Columns of a product's output, and number of terms summed for each of its elements. */
 struct wide {
 	int64_t columns, terms;
 };
 
 #define PRODUCTS 8
 
-/* Forward and the gradient of x: query, key and value; the output of attention; the two of the feed-forward network. */
+/* The forward product and the one for the gradient of x, of these layers: query, key and value; attention output; the two of the
+ * feed-forward network. */
 static void products_of(const struct wave_model *m, struct wide out[PRODUCTS])
 {
 	const struct wide layers[] = {
@@ -48,7 +49,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 int64_t waves_quantum(const struct wave_model *model)
 {
 	struct wide products[PRODUCTS];
-	int64_t rows = 1; /* of tiles */
+	int64_t rows = 1; /* rows of tiles */
 	products_of(model, products);
 	for (int i = 0; i < PRODUCTS; i++) {
 		int64_t own = model->processors / common_divisor(model->processors, pieces(products[i].columns, TILE_COLUMNS));
@@ -57,7 +58,7 @@ int64_t waves_quantum(const struct wave_model *model)
 	return rows * TILE_ROWS;
 }
 
-/* Of the products with one row per token: the waves they take, and what their tiles are of these. */
+/* FLOPs that the waves of the products with one row per token could do, and those that their tiles contain. */
 static double waves_of(const struct wave_model *model, int64_t tokens, double *out_tiles)
 {
 	struct wide products[PRODUCTS];
@@ -101,13 +102,13 @@ int32_t waves_shape(const struct wave_work *work, int64_t capacity)
 {
 	if (!varies(work))
 		return filled(work, (double)(capacity / work->longest * work->longest));
-	/* What is filled up already stays; a token less may be filled up further. */
+	/* A full micro-batch may need no padding, while one with a token less is padded further. */
 	int32_t whole = filled(work, (double)capacity), less = filled(work, (double)capacity - 1);
 	return whole > less ? whole : less;
 }
 
-/* Of a step with so many tokens. Instances are taken in their order until the next finds no room: that leaves half of the longest
- * empty on average if their lengths vary, else what is no multiple of them. */
+/* Cost of a step of `tokens`. Instances are taken in order until the next one does not fit. If lengths vary, that leaves half of
+ * the longest length empty on average; otherwise, the remainder of the division by the length. */
 static double step_cost(const struct wave_model *model, const struct wave_work *work, int64_t capacity, double tokens)
 {
 	double full = varies(work) ? (double)capacity - work->longest / 2.0 : (double)(capacity / work->longest * work->longest);
@@ -119,7 +120,7 @@ static double step_cost(const struct wave_model *model, const struct wave_work *
 int64_t waves_choose(const struct wave_model *model, const struct wave_work *work)
 {
 	double tokens = (double)work->instances * work->mean, best = INFINITY;
-	/* The most that lengths up to the longest can vary around their mean. */
+	/* The largest standard deviation of the total that lengths up to the longest can have. */
 	double spread = sqrt((double)work->instances * work->mean * (work->longest - work->mean));
 	int64_t step = varies(work) ? CAPACITY_STEP : work->longest, chosen = work->most;
 	int deviations = varies(work) ? 1 : 0;

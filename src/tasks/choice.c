@@ -1,5 +1,5 @@
-/* Multiple choice: which of several continuations or answers is right. Files are tables (tasks/examples.h). Each choice is read
- * behind what all share, as a sequence of its own, and gets one number from the pooler: BertForMultipleChoice. A question may
+/* Multiple choice: which of several continuations or answers is right. Files are tables (tasks/examples.h). Each choice, after
+ * the text that all share, is a sequence of its own and gets one number from the pooler: BertForMultipleChoice. A question may
  * have any number of choices. */
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "tasks/results.h"
 #include "tasks/task.h"
 
-/* The sequences of one question. `ids` has max_seq_length places. */
+/* Encodes the sequences of one question. `ids` has room for max_seq_length ids. */
 static enum status encode_choices(struct task_state *state, struct task_set *set, const struct example_text *example,
 				  struct tokens scratch[2], int32_t *ids)
 {

@@ -1,5 +1,5 @@
-/* Tasks of one answer a text or pair: a class, a number, or several labels. Their files are tables (tasks/examples.h), their head
- * is a linear layer behind the pooler: BertForSequenceClassification. */
+/* Tasks with one answer per text or pair: a class, a number, or several labels. Their files are tables (tasks/examples.h), and
+ * their head is a linear layer on the pooler: BertForSequenceClassification. */
 #include "tasks/classification.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ done:
 	return status;
 }
 
-/* The class that says that there is nothing, left out of micro F1; -1: none does. */
+/* The class that means "nothing", which is left out of micro F1; -1: none. */
 static int32_t negative_class(const struct task_state *state)
 {
 	const char *name = state->settings.negative_label;
@@ -80,7 +80,7 @@ enum status classification_read(struct task_state *state, struct task_set *set, 
 
 /* ---- Encoding ---- */
 
-/* The label of an example as the head learns it: of classes its id (-1: not known), else values. */
+/* The label of an example in the form that the head learns: for classes its id (-1: unknown), else values. */
 static enum status read_label(const struct task_state *state, const struct example_text *example, bool known, int32_t *class_id,
 			      float *values)
 {
@@ -132,8 +132,8 @@ struct encoding {
 	struct task_set *set;
 	int32_t row_width;
 	example_encoder *encode;
-	void *context; /* of it */
-	float *values; /* of an example's label */
+	void *context; /* of `encode` */
+	float *values; /* room for an example's label */
 };
 
 static enum status add_example(void *context, int64_t number)
@@ -165,7 +165,7 @@ enum status classification_encode(struct task_state *state, struct task_set *set
 	return status;
 }
 
-/* Room for encoding texts and pairs. */
+/* Scratch memory for encoding texts and pairs. */
 struct text_encoder {
 	struct tokens scratch[2];
 	int32_t *ids; /* [max_seq_length] */
@@ -288,7 +288,7 @@ done:
 
 /* ---- Results ---- */
 
-/* The file that GLUE's server takes for the set; NULL: there is none. */
+/* Name of the file that GLUE's server accepts for the set; NULL: there is none. */
 static const char *submission_of(const struct task_state *state, const struct task_set *set)
 {
 	const struct layout *layout = state->settings.layout;

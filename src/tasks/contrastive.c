@@ -8,7 +8,8 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-/* Sums run in so many lanes, which the compiler may put into vector registers without changing their order. */
+/* Sums are split into this many lanes, which the compiler can keep in vector registers without changing the order of
+ * summation. */
 #define LANES 16
 
 uint64_t contrastive_text(const int32_t *ids, int64_t count)
@@ -73,7 +74,7 @@ static void add_scaled(float *to, double factor, const float *from, int64_t coun
 		to[i] += f * from[i];
 }
 
-/* A loss being computed. */
+/* The state of computing a loss. */
 struct work {
 	const struct contrastive_step *step;
 	struct contrastive_scratch *scratch;
@@ -108,7 +109,7 @@ static void normalize(void *context, int64_t text, int worker)
 		vectors_unit(work->step->vectors + text * width, width, work->scratch->units + text * width);
 }
 
-/* The gradient of a vector from that of its unit: g - u (u g), over the vector's length. */
+/* The gradient of a vector from that of its unit vector u: (g - u (u g)) / length. */
 static void normalize_backward(void *context, int64_t text, int worker)
 {
 	struct work *work = context;
@@ -128,7 +129,7 @@ static bool is_anchor(const struct work *work, int64_t text)
 	return work->step->starts[work->scratch->examples[text]] == text;
 }
 
-/* Does the text stand in the sum of this example's anchor? Its own positive does; what may be right as well does not. */
+/* Is the text part of the sum for this example's anchor? Its own positive is; texts that may be right, too, are not. */
 static bool is_counted(const struct work *work, int64_t example, int64_t text)
 {
 	const struct contrastive_step *step = work->step;
@@ -141,7 +142,7 @@ static bool is_counted(const struct work *work, int64_t example, int64_t text)
 	return !(text == other + 1 && step->texts[other] == step->texts[anchor]);
 }
 
-/* Leaves the loss of an anchor, and log of the sum of exp of its counted cosines; its gradient, if that is wanted. */
+/* Computes the loss of an anchor, the log-sum-exp of its counted logits and, if wanted, its gradient. */
 static void anchor_loss(void *context, int64_t example, int worker)
 {
 	struct work *work = context;
@@ -173,8 +174,8 @@ static void anchor_loss(void *context, int64_t example, int worker)
 			add_scaled(gradient, factor * (exp(row[t] - lse) - (t == positive)), unit_of(work, t), step->width);
 }
 
-/* The gradient of a positive or negative: what all anchors think of it. Cosines are computed again, so that no table of all of
- * them is kept. */
+/* The gradient of a positive or negative, summed over all anchors. Cosines are recomputed, so that no table of all of them need
+ * be kept. */
 static void candidate_gradient(void *context, int64_t text, int worker)
 {
 	struct work *work = context;
@@ -238,7 +239,7 @@ static enum status sort_by_score(const struct work *work, int64_t *order)
 	return OK;
 }
 
-/* The end of the run of equal scores that begins at `first` of the order. */
+/* The end of the run of equal scores that begins at position `first` of the order. */
 static int64_t equal_end(const struct work *work, const int64_t *order, int64_t first)
 {
 	int64_t end = first + 1;
@@ -247,13 +248,14 @@ static int64_t equal_end(const struct work *work, const int64_t *order, int64_t 
 	return end;
 }
 
-/* `s` [E]: cosines over the temperature; leaves the derivatives of the loss in it. By ascending score, `below` is the log of the
- * sum of exp(s_j) of all examples with a lower score, from which each example's share in the sum follows; what an example has
- * as the lower one of a pair follows in the same way from the other end. */
+/* Returns the loss. `s` [E] are cosines divided by the temperature, `derivatives` [E] those of the loss with respect to `s`. A
+ * pass by ascending score keeps in `below` the log of the sum of exp(s_j) over all examples with a lower score, from which each
+ * example's terms as the higher one of a pair follow. A pass from the other end does the same with `above` for its terms as the
+ * lower one. */
 static double cosent(const struct work *work, const int64_t *order, double *s, double *derivatives)
 {
 	int64_t count = work->step->example_count;
-	double below = -INFINITY, above = -INFINITY, total = 0; /* log(1 + nothing yet) */
+	double below = -INFINITY, above = -INFINITY, total = 0; /* log(1 + an empty sum) */
 	for (int64_t first = 0, end; first < count; first = end) {
 		end = equal_end(work, order, first);
 		for (int64_t i = first; i < end; i++) {
@@ -278,7 +280,7 @@ static double cosent(const struct work *work, const int64_t *order, double *s, d
 	return total;
 }
 
-/* The gradients of both texts of every example, from the derivatives of their cosines. */
+/* The gradients of both texts of an example from the derivative of their cosine. */
 static void pair_gradient(void *context, int64_t example, int worker)
 {
 	struct work *work = context;
@@ -289,7 +291,7 @@ static void pair_gradient(void *context, int64_t example, int worker)
 	add_scaled(work->gradients + (first + 1) * width, work->scratch->losses[example], unit_of(work, first), width);
 }
 
-/* Leaves derivatives in scratch->losses. */
+/* Puts the derivatives into scratch->losses. */
 static enum status scored_loss(struct work *work, enum contrastive_kind kind, double *out)
 {
 	const struct contrastive_step *step = work->step;
@@ -314,7 +316,7 @@ static enum status scored_loss(struct work *work, enum contrastive_kind kind, do
 	return OK;
 }
 
-/* ---- Both ---- */
+/* ---- All losses ---- */
 
 static enum status make_room(struct contrastive_scratch *s, const struct contrastive_step *step, int64_t workers)
 {

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 
-/* Of tasks without published names. */
+/* For tasks without published file names. */
 static const char *const stems_of_train[] = {"train", NULL};
 static const char *const stems_of_dev[] = {"dev", "valid", "validation", "val", "devel", NULL};
 static const char *const stems_of_test[] = {"test", NULL};
@@ -15,7 +15,7 @@ static const char *const squad_train[2][LAYOUT_NAMES] = {{"train-v1.1.json", "tr
 static const char *const squad_dev[2][LAYOUT_NAMES] = {{"dev-v1.1.json", "dev.json"}, {"dev-v2.0.json", "dev.json"}};
 static const char *const squad_test[LAYOUT_NAMES] = {"test.json"};
 
-/* [name=]path of the first of the names that is there; NULL: none is. */
+/* [name=]path of the first of the names that exists; NULL: none does. */
 static enum status find_file(struct data_folder *out, const char *folder, const char *name, const char *const *names,
 			     const char **found)
 {
@@ -41,7 +41,7 @@ static enum status find_stems(struct data_folder *out, const char *folder, const
 	return OK;
 }
 
-/* The sets of a published task that are there. */
+/* Finds the existing sets of a published task. */
 static enum status find_sets(struct data_folder *out, const char *folder, const struct layout_set *sets, const char **found)
 {
 	int count = 0;

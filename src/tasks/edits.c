@@ -9,17 +9,17 @@
 
 /* ---- Finding ---- */
 
-/* What edits cost. Copying costs something, so that what can stay is not deleted and copied; a token that cannot be made costs
- * more than all that can. */
+/* The costs of edits. Copying a token costs a little, so that what can stay is not deleted and copied; a token that cannot be
+ * produced costs more than all others together. */
 enum { COST_COPY = 1, COST_EDIT = 1 << 12, COST_MISSING = 1 << 24 };
 
-/* The least cost of making the target from token j on out of the source from token i on; `inserted`: something has been put
- * before i. Filled from the ends. */
+/* The least cost of turning the source from token i on into the target from token j on; `inserted`: something has been inserted
+ * before i. Filled in from the ends. */
 struct search {
 	const struct edit_texts *texts;
 	int64_t *costs;   /* [source_count + 1][target_count + 1][2] */
-	int32_t *matches; /* [copied_count + 1][target_count + 1]: tokens that are the same from there on */
-	int32_t *longest; /* [target_count + 1] of those matches */
+	int32_t *matches; /* [copied_count + 1][target_count + 1]: number of equal tokens from there on */
+	int32_t *longest; /* [target_count + 1] the longest of those matches */
 };
 
 static int64_t *cost_at(const struct search *search, int64_t i, int64_t j, bool inserted)
@@ -46,7 +46,7 @@ static void find_matches(const struct search *search)
 	}
 }
 
-/* A step from (i, j, inserted), and what it costs with all that follows. */
+/* A step from (i, j, inserted), and its cost including all that follows. */
 struct step {
 	enum { STEP_END, STEP_KEEP, STEP_INSERT, STEP_DELETE, STEP_MISS } kind;
 	int32_t length; /* of what is inserted */
@@ -62,7 +62,7 @@ static void better(struct step *best, int kind, int32_t length, int64_t cost)
 	best->cost = cost;
 }
 
-/* Of equal steps: what stays before what changes. */
+/* Of equally cheap steps, keeping is preferred to changing. */
 static struct step best_step(const struct search *search, int64_t i, int64_t j, bool inserted)
 {
 	const struct edit_texts *texts = search->texts;
@@ -81,7 +81,7 @@ static struct step best_step(const struct search *search, int64_t i, int64_t j, 
 	return best;
 }
 
-/* Where a run of the target from j on is copied from. */
+/* The place from which the run of `length` target tokens from j on is copied. */
 static int32_t find_run(const struct search *search, int64_t j, int32_t length)
 {
 	const struct edit_texts *texts = search->texts;
@@ -133,7 +133,7 @@ enum status edits_find(const struct edit_texts *texts, struct edit *out, int64_t
 	TRY_GOTO(memory_new(&search.matches, (texts->copied_count + 1) * width, sizeof(*search.matches), "edits"), done);
 	TRY_GOTO(memory_new(&search.longest, width, sizeof(*search.longest), "edits"), done);
 	find_matches(&search);
-	/* What is inserted comes before the same token with `inserted`, and that before what is behind it. */
+	/* Each cost depends on those of the same (i, j) with `inserted` set and of larger i and j, which are computed first. */
 	for (int64_t i = texts->source_count; i >= 0; i--)
 		for (int64_t j = texts->target_count; j >= 0; j--)
 			for (int inserted = 1; inserted >= 0; inserted--)
@@ -149,7 +149,7 @@ done:
 
 /* ---- Applying ---- */
 
-/* A character of words that are written with spaces between them. */
+/* Does the character belong to words that are written with spaces between them? */
 static bool is_spaced(uint32_t c)
 {
 	static const struct {
@@ -165,7 +165,7 @@ static bool is_spaced(uint32_t c)
 	return !(unicode_flags(UNICODE_GOOGLE, c) & (UNICODE_DROPPED | UNICODE_SPACE | UNICODE_PUNCTUATION));
 }
 
-/* A word behind it stands apart from it, where there are spaces between words. */
+/* Is there a space between this character and a following word, in text with spaces between words? */
 static bool ends_spaced(uint32_t c)
 {
 	return is_spaced(c) || (c < 0x80 && strchr(",.;:!?)]}", (int)c));
@@ -187,7 +187,7 @@ static uint32_t first_character(const char *text, size_t size)
 	return c;
 }
 
-/* Appends text that did not stand behind what is there. `gap`: what stood before it in the source ("" or white space). */
+/* Appends text that did not follow what is there already. `gap`: what preceded it in the source ("" or white space). */
 static void append_apart(struct buffer *out, const char *gap, size_t gap_size, const char *text, size_t size)
 {
 	bool before = ends_spaced(last_character(out)), behind = is_spaced(first_character(text, size));
@@ -202,7 +202,7 @@ enum status edits_apply(const char *source, const struct edit_token *tokens, int
 			const struct edit_token *copied, struct buffer *out)
 {
 	size_t done = 0;
-	bool moved = false; /* what is written last did not stand before what is next */
+	bool moved = false; /* what was written last did not precede what comes next */
 	BUG_IF(out->size > 0);
 	for (int64_t i = 0; i <= count; i++) {
 		size_t at = i < count ? tokens[i].begin : done, gap = at > done ? at - done : 0;

@@ -1,6 +1,6 @@
-/* Edits that make one text of another: of each token whether it stays, and what is put before it, which is a run of tokens that
- * stand elsewhere (RaST: Hao et al. 2021, "RAST: Domain-Robust Dialogue Rewriting as Sequence Tagging"). Knows no file and no
- * model. */
+/* Edits that turn one text into another: for each token whether it stays, and what is inserted before it, which is a run of
+ * tokens that occur elsewhere (RaST: Hao et al. 2021, "RAST: Domain-Robust Dialogue Rewriting as Sequence Tagging"). Knows
+ * nothing of files or models. */
 #ifndef TASKS_EDITS_H
 #define TASKS_EDITS_H
 
@@ -9,36 +9,37 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* Of a token, or of the place behind the last one. */
+/* The edit of a token, or at the end, after the last token. */
 struct edit {
 	bool deleted;
-	int32_t first, last; /* the tokens put before it, of those that can be copied; -1: none are */
-	bool unknown;        /* something must be put before it that stands nowhere; first and last say nothing */
+	int32_t first, last; /* the tokens inserted before it, as indices of those that can be copied; -1: none */
+	bool unknown;        /* something must be inserted that occurs nowhere; first and last are meaningless */
 };
 
-/* Tokens are the same where their keys are. */
+/* Tokens are equal if their keys are. */
 struct edit_texts {
 	const int64_t *source; /* [source_count] */
 	int64_t source_count;
 	const int64_t *target; /* [target_count] */
 	int64_t target_count;
-	const int64_t *copied; /* [copied_count] what can be copied, in runs that end where a key is -1 */
+	const int64_t *copied; /* [copied_count] what can be copied; a key of -1 ends a run */
 	int32_t copied_count;
-	int32_t preferred; /* what stands twice is copied from the last place among the first so many, if it is there */
+	int32_t preferred; /* of equal tokens the last one among the first `preferred` is copied, if there is one */
 };
 
-/* The cheapest edits, [source_count + 1] of them: one for each token deleted and each run inserted, and of those the ones that
- * copy least. Tokens of the target that no edit can make are left out, and *out_missing is their number. */
+/* Finds the cheapest edits, [source_count + 1] of them: each deleted token and each inserted run costs one, and of equally cheap
+ * edits those that copy the fewest tokens are chosen. Target tokens that no edit can produce are left out; *out_missing is their
+ * number. */
 MUST_USE enum status edits_find(const struct edit_texts *texts, struct edit *out, int64_t *out_missing);
 
-/* A token of a text, as bytes [begin, end). */
+/* A token of a text: bytes [begin, end). */
 struct edit_token {
 	const char *text;
 	uint32_t begin, end;
 };
 
-/* Writes the edited text into an empty buffer: `edits` are those of the tokens and of the place behind them. Where something is
- * inserted between words that are written with spaces, spaces part it from them. What of the source lies behind its last token
+/* Writes the edited text into an empty buffer. `edits` has one edit for each token and one for the end. Where something is
+ * inserted between words that are written with spaces, it is separated from them by spaces. Source text after the last token
  * stays. */
 MUST_USE enum status edits_apply(const char *source, const struct edit_token *tokens, int64_t count, const struct edit *edits,
 				 const struct edit_token *copied, struct buffer *out);

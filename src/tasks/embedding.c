@@ -1,6 +1,6 @@
-/* Embeddings: a vector for each text, so that texts that belong together have a high cosine. What is learned from is pairs,
- * triplets, pairs with a score, or texts alone, of which the two sides are the same text under two dropout masks (SimCSE, Gao et
- * al. 2021). The head is pooling alone; the loss is over all texts of a step (tasks/contrastive.h). */
+/* Embeddings: a vector for each text, so that texts that belong together have a high cosine. Training uses pairs, triplets, pairs
+ * with a score, or texts alone, each of which is paired with itself under another dropout mask (SimCSE, Gao et al. 2021). The
+ * head is just the pooling; the loss is over all texts of a step (tasks/contrastive.h). */
 #include "tasks/embedding.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #include "tasks/ranking_file.h"
 #include "tasks/results.h"
 
-/* As sentence-transformers and SimCSE: a scale of 20. */
+/* As in sentence-transformers and SimCSE: a scale of 20. */
 #define USUAL_TEMPERATURE 0.05
 
 struct embedding_set {
@@ -45,7 +45,7 @@ static void close_set(struct task_set *set)
 
 /* ---- Reading ---- */
 
-/* Texts that stand for different examples in one batch would be taken as negatives of each other. */
+/* Logs how many texts occur more than once: in one batch, they would otherwise be negatives of each other. */
 static enum status log_repeated(const struct example_set *set, enum ranking_form form)
 {
 	struct string_index index = {0};
@@ -63,7 +63,7 @@ static enum status log_repeated(const struct example_set *set, enum ranking_form
 	return status;
 }
 
-/* What the examples of training are learned by. */
+/* Logs the loss used for training. */
 static void log_loss(const struct task_state *state, enum ranking_form form)
 {
 	double temperature =
@@ -114,9 +114,9 @@ struct encoding {
 	struct task_state *state;
 	struct task_set *set;
 	struct tokens scratch[2];
-	struct buffer joined; /* a prompt and a text */
+	struct buffer joined; /* a prompt followed by a text */
 	int32_t *ids;
-	int32_t cut; /* tokens cut off the example so far */
+	int32_t cut; /* number of tokens cut off the example so far */
 };
 
 /* The prompt of an example's first text or of its others; NULL: none. */
@@ -148,7 +148,7 @@ static enum status add_text(struct encoding *e, const char *text, bool is_first)
 	return OK;
 }
 
-/* The score of a pair; a cosine cannot be everything. */
+/* Reads the score of a pair, which must be in the range of a cosine if cosines are to match it. */
 static enum status read_score(const struct encoding *e, const struct example_text *example, float *out)
 {
 	double score;
@@ -182,7 +182,7 @@ static enum status add_example(void *context, int64_t number)
 	return labelled_item(&e->set->encoded, 0, NULL, NULL, &score, 1);
 }
 
-/* A row whose score is bad has left nothing behind: the score is read first. */
+/* A row with a bad score adds nothing, since the score is read first. */
 static enum status encode(struct task_state *state, struct task_set *set)
 {
 	struct encoding e = {.state = state, .set = set};
@@ -297,7 +297,7 @@ done:
 	return status;
 }
 
-/* The share of (anchor, positive, negative) of which the positive is the nearer one. */
+/* The share of triplets (anchor, positive, negative) in which the positive is nearer. */
 static void score_triplets(const struct contrastive_step *all, struct measures *out)
 {
 	int64_t right = 0, count = 0;
@@ -314,17 +314,17 @@ static void score_triplets(const struct contrastive_step *all, struct measures *
 					    .value = count > 0 ? (double)right / (double)count : NAN});
 }
 
-/* Retrieval: every different anchor is a query, every different other text a candidate. */
+/* Retrieval: every distinct anchor is a query, every distinct other text a candidate. */
 struct known_text {
 	uint64_t text;
-	int64_t place; /* among the vectors, the first that has it */
+	int64_t place; /* index of the first vector of this text */
 };
 
 struct retrieval {
 	const struct contrastive_step *all;
 	struct known_text *queries, *candidates;
 	int64_t query_count, candidate_count;
-	double *relevance; /* [workers][candidates], as the next */
+	double *relevance; /* [workers][candidates], like `cosines` */
 	double *cosines;
 	double *ndcg, *mrr; /* [queries] */
 	enum status *statuses;
@@ -338,7 +338,7 @@ static int compare_texts(const void *left, const void *right)
 	return a->place < b->place ? -1 : 1;
 }
 
-/* Sorts, and leaves out all but the first of equal texts. */
+/* Sorts, and keeps only the first of equal texts. */
 static int64_t unique(struct known_text *texts, int64_t count)
 {
 	int64_t kept = 0;

@@ -1,4 +1,4 @@
-/* What --task embedding gives: vectors of texts, compared by their cosines. */
+/* The task embedding: vectors of texts, compared by their cosines. */
 #ifndef TASKS_EMBEDDING_H
 #define TASKS_EMBEDDING_H
 
@@ -6,19 +6,19 @@
 #include "tasks/ranking_file.h"
 #include "tasks/task.h"
 
-/* The vectors of a set's texts, as losses and measures take them. Zero-initialise. */
+/* The vectors of a set's texts, in the form that losses and measures take. Zero-initialize. */
 struct vector_set {
 	struct contrastive_step all; /* vectors are borrowed from the outputs, scores from the set */
 	int64_t *starts, *part;
 	uint64_t *texts;
 };
-/* From the outputs of a model for every example of a set. */
+/* Makes it from a model's outputs for all examples of a set. */
 MUST_USE enum status vector_set_make(struct vector_set *out, const struct task_set *set, const struct task_outputs *outputs);
-/* Some examples of it, one behind the other; valid until the next call. */
+/* Consecutive examples of it; valid until the next call. */
 struct contrastive_step vector_set_part(struct vector_set *set, int64_t first, int64_t count);
 void vector_set_release(struct vector_set *set);
 
-/* Says which form a set's examples have, which its reading does otherwise: for sets that come from no file. */
+/* Sets the form of a set's examples, for sets that do not come from a file; otherwise reading does that. */
 MUST_USE enum status embedding_set_form(struct task_set *set, enum ranking_form form);
 
 #endif

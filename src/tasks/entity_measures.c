@@ -1,5 +1,5 @@
-/* Entities as seqeval's default mode finds them, which ignores the scheme: a tag is its first character, its type what
- * stands behind the first hyphen ("_" if nothing does). */
+/* Entities as seqeval's default mode finds them, which ignores the scheme: a tag's prefix is its first character, its type is
+ * what follows the first hyphen ("_" if nothing does). */
 #include "tasks/measures.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static int32_t find_or_add(struct entity_scores *types, const char *type)
 	return types->count++;
 }
 
-/* The rules by which an entity ends before a tag, and begins with it. */
+/* The rules by which an entity ends before a tag, or begins with it. */
 static bool ends_between(struct tag before, struct tag tag)
 {
 	bool breaks = tag.prefix == 'B' || tag.prefix == 'S' || tag.prefix == 'O';
@@ -55,13 +55,13 @@ static bool begins_with(struct tag before, struct tag tag)
 	return tag.prefix != 'O' && tag.prefix != '.' && before.type != tag.type;
 }
 
-/* A reader of one side's tags. */
+/* Reads the tags of one side. */
 struct finder {
 	struct tag before;
-	int64_t begin; /* of the entity that is open */
+	int64_t begin; /* of the current entity */
 };
 
-/* Takes the tag at `at`; true if an entity ended before it: its type and first place. */
+/* Takes the tag at `at`; true if an entity ended before it, whose type and first word are returned. */
 static bool next_tag(struct finder *finder, struct tag tag, int64_t at, int32_t *out_type, int64_t *out_begin)
 {
 	bool ended = ends_between(finder->before, tag);
@@ -77,7 +77,7 @@ struct entity_counts {
 	const struct tag *tags; /* by tag id */
 	struct tag outside;
 	struct finder gold, predicted;
-	struct class_score *scores; /* by type; support, predicted, correct */
+	struct class_score *scores; /* by type; support, predicted and correct are counted */
 	int64_t at;
 };
 
@@ -137,7 +137,7 @@ static void add_entity_measures(const struct entity_scores *types, double accura
 				     .name = names[i], .unit = UNIT_SHARE, .direction = DIRECTION_HIGHER, .value = values[i]});
 }
 
-/* Types that no entity has (that of "O") are not shown. */
+/* Drops types without entities (such as that of "O"). */
 static void drop_absent(struct entity_scores *types)
 {
 	int32_t kept = 0;

@@ -9,7 +9,7 @@
 #include "base/string_index.h"
 #include "tasks/labels.h"
 
-/* Distinct values beyond which a column is none of labels. */
+/* A column with more distinct values does not hold labels. */
 #define LABELS_MOST 200
 
 static bool has_names(const struct table *table)
@@ -17,7 +17,7 @@ static bool has_names(const struct table *table)
 	return table->form != TABLE_DELIMITED || table->has_header;
 }
 
-/* The first of the names that is a column; -1: none is. */
+/* The column of the first name that exists; -1: none does. */
 static int64_t find_first(const struct table *table, const char *const *names, int most)
 {
 	for (int i = 0; i < most && names[i]; i++) {
@@ -73,7 +73,7 @@ static void take_layout(const struct table *table, const struct layout *layout, 
 	}
 }
 
-/* Columns that are called as such columns usually are. `alone`: the examples of training are texts alone. */
+/* Takes columns by names that are commonly used. `alone`: the training examples are single texts. */
 static void take_generic(const struct table *table, const struct example_options *options, bool alone,
 			 struct example_columns *columns)
 {
@@ -83,7 +83,7 @@ static void take_generic(const struct table *table, const struct example_options
 	} else if (options->input == TASK_INPUT_CHOICES) {
 		take(&columns->text, find_generic(table, generic_contexts));
 		int64_t stem = find_generic(table, generic_stems);
-		if (stem != columns->text) /* in training, a question without context was the text */
+		if (stem != columns->text) /* a question without context was the text in training */
 			take(&columns->pair, stem);
 		take(&columns->label, find_generic(table, generic_choice_labels));
 	} else if (columns->text < 0 && columns->pair < 0) {
@@ -104,7 +104,7 @@ static void take_generic(const struct table *table, const struct example_options
 	take(&columns->id, find_generic(table, generic_ids));
 }
 
-/* Distinct values of a column, counted up to LABELS_MOST + 1. */
+/* The number of distinct values in a column, counted up to LABELS_MOST + 1. */
 static enum status count_values(const struct table *table, int64_t column, int64_t *out)
 {
 	struct string_index values = {0};
@@ -130,8 +130,8 @@ static bool is_numeric(const struct table *table, int64_t column)
 	return true;
 }
 
-/* Without a header: one column is the text. Of two (of three for pairs) exactly one looks like labels, and the others are the
- * texts in their order. */
+/* Without a header: a single column is the text. Of two columns (three for pairs), if exactly one looks like labels, the others
+ * are the texts, in order. */
 static enum status guess(const struct table *table, const struct example_options *options, struct example_columns *columns)
 {
 	int64_t texts = options->input == TASK_INPUT_PAIR ? 2 : 1, labels = 0, label = -1, found[3], next = 0;
@@ -165,7 +165,7 @@ static enum status guess(const struct table *table, const struct example_options
 	return OK;
 }
 
-/* "ending" for ending0, ending1, ...: adds the columns that have this name and a number, ascending. */
+/* Adds the columns that consist of this name and a number, in ascending order: "ending" for ending0, ending1, ... */
 static enum status find_numbered(const struct table *table, const char *name, struct example_columns *columns)
 {
 	int64_t capacity = 0;
@@ -209,7 +209,7 @@ static enum status find_choices(const struct table *table, struct example_column
 	return columns->choice_list < 0 && columns->choice_count < 2 ? find_lettered(table, columns) : OK;
 }
 
-/* ---- Texts that are rewritten ---- */
+/* ---- Rewriting ---- */
 
 static enum status add_context(struct example_columns *columns, int64_t column)
 {
@@ -219,8 +219,8 @@ static enum status add_context(struct example_columns *columns, int64_t column)
 	return OK;
 }
 
-/* The columns of "a,b,c", each of which must be there if a person has named them. Without that, none are taken unless all are
- * there. */
+/* The columns of "a,b,c", all of which must exist if the user named them (`required`). Otherwise, none are taken unless all
+ * exist. */
 static enum status find_listed_contexts(const struct table *table, const char *names, bool required,
 					struct example_columns *columns)
 {
@@ -249,8 +249,8 @@ static int64_t count_listed(const char *names)
 	return count;
 }
 
-/* Without a header: source and target are the last columns, and what was said before stands in front of them. A file to be
- * predicted has a target if it has as many columns as that of training. */
+/* Without a header: source and target are the last columns, preceded by what was said before. A file to be predicted has a target
+ * if it has as many columns as the training file. */
 static enum status guess_dialogue(const struct table *table, const struct example_options *options,
 				  const struct column_choice *kin, struct example_columns *columns)
 {
@@ -312,7 +312,7 @@ static enum status add_flag(struct example_columns *columns, int64_t column)
 	return OK;
 }
 
-/* The columns of "a,b,c"; none, unless all of them are there. */
+/* The columns of "a,b,c"; none, unless all of them exist. */
 static enum status find_listed_flags(const struct table *table, const char *names, struct example_columns *columns)
 {
 	for (const char *at = names; *at;) {
@@ -330,8 +330,8 @@ static enum status find_listed_flags(const struct table *table, const char *name
 	return OK;
 }
 
-/* Several labels in a column each: those that were named (one name is that of a column with all labels), or all that hold
- * nothing but 0 and 1. */
+/* Several labels with a column each: the columns that were named (a single name is that of a column with all labels), or all that
+ * contain only 0 and 1. */
 static enum status find_flags(const struct table *table, const char *names, struct example_columns *columns)
 {
 	if (names && strchr(names, ','))
@@ -346,7 +346,7 @@ static enum status find_flags(const struct table *table, const char *names, stru
 	return OK;
 }
 
-/* A column that was not found. */
+/* The error for a column that was not found. */
 static enum status missing(const struct table *table, const struct example_options *options, const char *what, const char *option)
 {
 	struct buffer columns = {0};
@@ -363,7 +363,7 @@ static enum status missing(const struct table *table, const struct example_optio
 	return status;
 }
 
-/* `paired`: the examples of training are pairs. */
+/* `paired`: the training examples are pairs. */
 static enum status check(const struct table *table, const struct example_options *options, bool paired,
 			 const struct example_columns *columns)
 {
@@ -411,7 +411,7 @@ enum status example_columns_find(struct example_columns *out, const struct table
 
 	*out = (struct example_columns){.text = -1, .pair = -1, .label = -1, .id = -1, .filter = -1, .choice_list = -1};
 	TRY(take_given(table, options->given.text, &out->text));
-	const bool by_turns = options->input == TASK_INPUT_DIALOGUE; /* whose pairs are lists of columns */
+	const bool by_turns = options->input == TASK_INPUT_DIALOGUE; /* for which `pair` is a list of columns */
 	if (!by_turns)
 		TRY(take_given(table, options->given.pair, &out->pair));
 	bool listed = options->target == TARGET_CLASSES && options->given.label && strchr(options->given.label, ',');
@@ -419,14 +419,14 @@ enum status example_columns_find(struct example_columns *out, const struct table
 		TRY(take_given(table, options->given.label, &out->label));
 	TRY(take_given(table, options->given.id, &out->id));
 	bool text_is_given = out->text >= 0;
-	/* What the examples of training or of the file before were made of. */
+	/* The columns of the training examples or of the previous file. */
 	const struct column_choice *kin = options->trained.text ? &options->trained : before;
 	for (int i = 0; i < 2; i++) {
-		/* A file without a header calls its columns as the one before did: "column 2". */
+		/* A file without a header names its columns like the one before: "column 2". */
 		const struct column_choice *names = i == 0 ? &options->trained : before;
 		if (!names)
 			continue;
-		/* "column 1" of a file that has not as many columns is another one. */
+		/* "column 1" of a file with fewer columns is a different one. */
 		if (i == 0 && !has_names(table) && names->text && table_find_column(table, names->text) < 0)
 			continue;
 		take_named(table, names->text, &out->text);

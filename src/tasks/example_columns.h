@@ -1,4 +1,4 @@
-/* Which columns of a table hold what: part of tasks/examples.h. */
+/* Which columns of a table hold what. Part of tasks/examples.h. */
 #ifndef TASKS_EXAMPLE_COLUMNS_H
 #define TASKS_EXAMPLE_COLUMNS_H
 
@@ -8,17 +8,17 @@
 struct example_columns {
 	int64_t text, pair, label, id, filter;
 	int64_t choice_list;            /* a list of choices in one column */
-	int64_t *choices, choice_count; /* or a column each; to be freed */
-	int64_t *flags, flag_count;     /* of several labels: a column of 0 and 1 for each; to be freed */
+	int64_t *choices, choice_count; /* or a column for each; to be freed */
+	int64_t *flags, flag_count;     /* for several labels: a column of 0 and 1 for each label; to be freed */
 };
 
-/* Finds them: by options; by the names that training had; by the published layout; as in the file before (`before`, NULL if this
- * is the first); by the names that files of that kind use; without a header, by the contents of two columns. Where
- * that does not decide, the error lists the columns. */
+/* Finds them, in this order: by options; by their names in the training set; by the published layout; as in the previous file
+ * (`before`, NULL for the first); by names that files of that kind commonly use; without a header, by the contents of two
+ * columns. If none of these decides, the error lists the columns. */
 MUST_USE enum status example_columns_find(struct example_columns *out, const struct table *table,
 					  const struct example_options *options, const struct column_choice *before);
 
-/* 0 or 1, false or true; returns false for anything else. */
+/* Parses 0 or 1, false or true; returns false for anything else. */
 bool example_flag(const char *field, bool *out);
 
 #endif

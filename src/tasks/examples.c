@@ -26,7 +26,7 @@ static bool is_blank(const char *text)
 	return text[strspn(text, " \t\r\n")] == '\0';
 }
 
-/* A text of the row; "" for one that is not there. */
+/* A text of the row; "" if there is none. */
 static const char *text_at(const struct table *table, int64_t row, int64_t column)
 {
 	const char *text = column < 0 ? NULL : table_field(table, row, column);
@@ -106,7 +106,7 @@ static enum status take_choices(struct example_set *set, const struct example_co
 	return OK;
 }
 
-/* What was said before the text: a column each, of which one may hold a list. An empty one says nothing. */
+/* What was said before the text: one column each, any of which may hold a list. Empty ones are left out. */
 static enum status take_contexts(struct example_set *set, const struct example_columns *columns, const struct table *table,
 				 int64_t row, struct example_text *example)
 {
@@ -169,8 +169,8 @@ static enum status take_label(struct example_set *set, const struct example_opti
 	return OK;
 }
 
-/* A text of the row. An empty one may be answered, but a row that has none is a mistake: members of JSON objects have other
- * names. */
+/* A text of the row. An empty text may be allowed, but a row without this field is an error: its JSON object has other
+ * members. */
 static enum status take_text(const struct example_options *options, const struct table *table, int64_t row, int64_t column,
 			     const char *which, const char **out)
 {
@@ -253,7 +253,7 @@ static const char *name_of(const struct table *table, int64_t column)
 	return column < 0 ? NULL : table->columns[column];
 }
 
-/* What is recorded of several columns, of labels or of contexts: "a,b,c". */
+/* Joins the names of several columns, of labels or contexts, for the record: "a,b,c". */
 static enum status join_names(struct example_set *set, const struct table *table, const int64_t *columns, int64_t count,
 			      const char **out)
 {
@@ -267,7 +267,7 @@ static enum status join_names(struct example_set *set, const struct table *table
 	return status;
 }
 
-/* The columns of a file, or of its first piece, are found; those of another piece are the same. */
+/* Finds the columns of a file or of its first piece; later pieces have the same. */
 static enum status settle_columns(struct example_set *set, const struct table *table, const struct example_options *options,
 				  const struct example_columns **out)
 {
@@ -364,7 +364,7 @@ const char *example_field(const struct example_set *set, int64_t example, const 
 	return index < 0 ? NULL : table_field(table, at->row, index);
 }
 
-/* The names that the choices have in their file, as JSON: ["A", "B"], or the "label" of each object of the list; NULL: none. */
+/* The names of the choices in their file, as JSON: ["A", "B"], or the list of objects with a "label" each; NULL: none. */
 static const char *choice_names(const struct example_set *set, int64_t example)
 {
 	for (int i = 0; generic_choice_lists[i]; i++) {
@@ -377,8 +377,8 @@ static const char *choice_names(const struct example_set *set, int64_t example)
 	return NULL;
 }
 
-/* The choice that is called as the label says; *out -1: none is. *out_numbers: choices are called by numbers, so that a number is
- * no place among them. */
+/* Finds the choice whose name is the label; *out -1: none. *out_numbers: the choices' names are numbers, so a number is not an
+ * index. */
 static enum status find_named_choice(const struct example_set *set, int64_t example, int32_t *out, bool *out_numbers)
 {
 	const struct example_text *at = &set->examples[example];
@@ -412,7 +412,7 @@ enum status example_right_choice(const struct example_set *set, int64_t example,
 	char *end;
 
 	BUG_IF(!at->label);
-	/* The file's own names come first: ARC calls some choices 1 to 4. */
+	/* The file's own names take precedence: ARC calls some choices 1 to 4. */
 	TRY(find_named_choice(set, example, out, &numbers));
 	if (*out >= 0 && *out < at->choice_count)
 		return OK;
@@ -429,7 +429,7 @@ enum status example_right_choice(const struct example_set *set, int64_t example,
 	for (int32_t i = 0; i < at->choice_count; i++) {
 		const char *choice = set->choices[at->first_choice + i];
 		size_t size = strlen(choice), label_size = strlen(at->label);
-		/* The beginning that the choices share stands in front. */
+		/* The beginning that the choices share precedes it. */
 		if (size >= label_size && strcmp(choice + size - label_size, at->label) == 0 &&
 		    (size == label_size || choice[size - label_size - 1] == ' ')) {
 			*out = i;

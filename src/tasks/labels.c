@@ -37,7 +37,7 @@ int64_t label_set_find(const struct label_set *set, const char *name)
 	return string_index_find(&set->ids, name);
 }
 
-/* "a, b, c", cut short when there are many. */
+/* "a, b, c", truncated if there are many. */
 static void list_names(const struct label_set *set, struct buffer *out)
 {
 	for (int64_t i = 0; i < set->count && i < 20; i++)
@@ -73,7 +73,7 @@ static const char *trimmed(const char *text, size_t *size)
 	return text;
 }
 
-/* Strict: digits with a point and an exponent, no "inf", "nan", "0x1". */
+/* Strict: digits with a decimal point and an exponent; not "inf", "nan", "0x1". */
 static bool parse_number(const char *text, double *out)
 {
 	size_t size;
@@ -138,7 +138,7 @@ static enum status refuse_twins(const struct label *a, const struct label *b, co
 	return status;
 }
 
-/* Two labels that mean the same would be learned as two. */
+/* Refuses labels that mean the same, since they would be learned as two. */
 static enum status refuse_doubles(const struct label_set *set)
 {
 	const struct label **sorted;
@@ -173,7 +173,7 @@ static enum status refuse_doubles(const struct label_set *set)
 	return status;
 }
 
-/* Has the list every label of the set? `*out_missing`: the first it has not. */
+/* Does the list contain every label of the set? `*out_missing`: the first that it lacks. */
 static bool covers(const struct label_list *list, const struct label_set *set, int64_t *out_missing)
 {
 	for (*out_missing = 0; *out_missing < set->count; ++*out_missing) {
@@ -186,7 +186,7 @@ static bool covers(const struct label_list *list, const struct label_set *set, i
 	return true;
 }
 
-/* Puts the set's labels into the order of the list; labels that only the list has are added without examples. */
+/* Puts the set's labels into the order of the list; labels that are only in the list are added without examples. */
 static enum status take_order(struct label_set *set, const struct label_list *list)
 {
 	struct label *ordered;
@@ -231,7 +231,7 @@ static enum status refuse_foreign(const struct label *label, const char *whose, 
 	return status;
 }
 
-/* The order of a list that somebody made: of --labels, the folder, the task; LABELS_SORTED if there is none that fits. */
+/* Chooses an existing order: that of --labels, the folder, or the task; LABELS_SORTED if none of them fits. */
 static enum status choose_list(const struct label_set *set, const struct label_rules *rules, enum label_order *out,
 			       const struct label_list **out_list)
 {

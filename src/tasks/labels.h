@@ -1,4 +1,4 @@
-/* The labels of a task: their names, ids and order, and how a cell of a file becomes a label, several, or a number. */
+/* The labels of a task: their names, ids and order, and how a cell of a file becomes one label, several labels, or a number. */
 #ifndef TASKS_LABELS_H
 #define TASKS_LABELS_H
 
@@ -9,10 +9,10 @@
 #include "base/string_index.h"
 #include "base/string_store.h"
 
-/* Where the order of labels comes from, first come first served. */
+/* Where the order of labels comes from; the first that applies is used. */
 enum label_order {
 	LABELS_GIVEN,     /* --labels */
-	LABELS_OF_FOLDER, /* the model folder's id2label, if it has the same labels */
+	LABELS_OF_FOLDER, /* id2label of the model's folder, if it has the same labels */
 	LABELS_OF_TASK,   /* the order of the published task */
 	LABELS_ASCENDING, /* integers */
 	LABELS_SORTED,    /* by code point */
@@ -20,12 +20,12 @@ enum label_order {
 
 struct label {
 	const char *name;
-	int64_t count;    /* of uses in training; 0: a class without examples */
+	int64_t count;    /* number of uses in training; 0: a class without examples */
 	const char *file; /* where it was first used; borrowed */
 	int64_t line;
 };
 
-/* Zero-initialise; label_set_add() all labels of training, label_set_order(), then ask. */
+/* Zero-initialize; call label_set_add() for all labels of training and label_set_order(), then look labels up. */
 struct label_set {
 	struct label *labels; /* [count] by id once ordered */
 	int64_t count;
@@ -44,39 +44,39 @@ struct label_list {
 struct label_rules {
 	struct label_list given, folder, task;
 	const char *task_name; /* for messages */
-	bool allow_one;        /* tagging and several labels may have one label only */
-	bool no_warnings;      /* of classes without examples */
+	bool allow_one;        /* tagging and multilabel tasks may have a single label */
+	bool no_warnings;      /* about classes without examples */
 };
 
-/* Counts a use of a label in training. An empty one is ERR_DATA at file and line. `file` is borrowed. */
+/* Counts a use of a label in training. An empty label is ERR_DATA with file and line. `file` is borrowed. */
 MUST_USE enum status label_set_add(struct label_set *set, const char *name, const char *file, int64_t line);
-/* Gives each label its id. ERR_DATA: there are no labels, or one only; a label that --labels or the task has not; two that are
- * the same number ("1", "1.0") or differ in white space alone. A class of --labels without examples and labels that differ in
- * case alone are warned of. */
+/* Gives each label its id. ERR_DATA: there are no labels, or only one; a label that is missing from --labels or from the task;
+ * two labels that are the same number ("1", "1.0") or differ only in white space. Warns of a class in --labels without examples,
+ * and of labels that differ only in case. */
 MUST_USE enum status label_set_order(struct label_set *set, const struct label_rules *rules);
 /* The id, or -1. */
 int64_t label_set_find(const struct label_set *set, const char *name);
-/* The id of a label in another file; ERR_DATA with file and line if training never had it. */
+/* The id of a label in another file; ERR_DATA with file and line if the label did not occur in training. */
 MUST_USE enum status label_set_id(const struct label_set *set, const char *name, const char *file, int64_t line, int64_t *out);
 /* Appends "3 labels: contradiction 1,200, entailment 800, neutral 100 (order of the task)". */
 void label_set_describe(const struct label_set *set, struct buffer *out);
 void label_set_release(struct label_set *set);
 
-/* A number of a regression: ERR_DATA with file and line if it is none, infinite or NaN. */
+/* Parses the number of a regression example. ERR_DATA with file and line if it is not a number, infinite or NaN. */
 MUST_USE enum status label_number(const char *text, const char *file, int64_t line, double *out);
 
-/* Cells with several labels. */
+/* How cells with several labels separate them. */
 enum label_cells { CELLS_COMMA, CELLS_BAR, CELLS_SEMICOLON, CELLS_JSON };
-/* How the cells of a file separate labels: JSON lists if all that are not empty are such; else '|' or ';' if any has one,
- * else ','. */
+/* Detects how the cells of a file separate labels: JSON lists if all nonempty cells are JSON lists; else '|' or ';' if any cell
+ * contains one, else ','. */
 enum label_cells label_cells_detect(const char *const *cells, int64_t count);
 const char *label_cells_name(enum label_cells form);
-/* The labels of a cell, white space at their ends cut off, each once: *out_names[*out_count] (to be freed), strings in
- * `store`. An empty cell has none; an empty label between separators is ERR_DATA. */
+/* Splits a cell into labels, each listed once and stripped of white space: *out_names[*out_count] (to be freed), with strings in
+ * `store`. An empty cell has no labels; an empty label between separators is ERR_DATA. */
 MUST_USE enum status label_cell_split(const char *cell, enum label_cells form, const char *file, int64_t line,
 				      struct string_store *store, const char ***out_names, int64_t *out_count);
 
-/* Splits "a,b,c" of --labels into `store`: as label_cell_split, and a label given twice is ERR_USAGE. */
+/* Splits the value "a,b,c" of --labels as label_cell_split() does; a label given twice is ERR_USAGE. */
 MUST_USE enum status labels_parse_option(const char *text, struct string_store *store, const char ***out_names,
 					 int64_t *out_count);
 

@@ -55,7 +55,8 @@ static const struct layout layouts[] = {
 	 SENTENCES,
 	 .label = {"score", "similarity", "label"},
 	 GLUE_ID,
-	 /* GLUE's files; those of the STS benchmark itself: genre, file, year, id, score, both sentences, sometimes sources. */
+	 /* GLUE's files; then those of the STS benchmark itself: genre, file, year, id, score, both sentences, sometimes
+	  * sources. */
 	 .positions = {{10, 8, 9, 10, 1}, {7, 6, 7, 5, 0}},
 	 .least_columns = 7,
 	 .train = {"train.tsv", "sts-train.csv"},

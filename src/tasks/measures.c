@@ -65,7 +65,7 @@ struct class_score confusion_class(const struct confusion *confusion, int32_t cl
 	return class_score(confusion->counts[class_id * classes + class_id], predicted, support);
 }
 
-/* (c s - sum p t) / sqrt((s s - sum p p) (s s - sum t t)): c right, s all, p predicted and t gold of each class. */
+/* (c s - sum p t) / sqrt((s s - sum p p) (s s - sum t t)): c correct, s all, and per class p predicted and t gold. */
 static double matthews(double correct, double all, double predicted_gold, double predicted_squares, double gold_squares)
 {
 	double product = (all * all - predicted_squares) * (all * all - gold_squares);
@@ -110,7 +110,7 @@ void measure_classes(const struct confusion *confusion, int32_t negative, struct
 	add_share(out, "recall", empty ? NAN : sum.recall);
 	add_share(out, "f1", empty ? NAN : sum.f1);
 	struct class_score micro = class_score(micro_correct, micro_predicted, micro_support);
-	if (negative >= 0) { /* otherwise both are the accuracy */
+	if (negative >= 0) { /* otherwise both equal the accuracy */
 		add_share(out, "precision_micro", empty ? NAN : micro.precision);
 		add_share(out, "recall_micro", empty ? NAN : micro.recall);
 	}
@@ -119,7 +119,7 @@ void measure_classes(const struct confusion *confusion, int32_t negative, struct
 	    empty ? NAN : matthews(correct, all, predicted_gold, predicted_squares, gold_squares));
 }
 
-/* ---- Several labels an example ---- */
+/* ---- Several labels per example ---- */
 
 enum status measure_multilabel(const uint8_t *gold, const uint8_t *predicted, int64_t count, int32_t labels,
 			       struct class_score *per_label, struct measures *out)
@@ -174,8 +174,8 @@ static int ascending(const void *left, const void *right)
 	return (a->index > b->index) - (a->index < b->index);
 }
 
-/* The values in ascending order with the places they came from; *out_nan says whether one is no number, which has no
- * order. */
+/* Sorts values in ascending order, with the indices they came from. If one is NaN, which has no order, *out_nan is set and
+ * nothing is sorted. */
 static enum status sort_values(const double *values, int64_t count, struct ranked **out, bool *out_nan)
 {
 	*out_nan = false;
@@ -189,7 +189,7 @@ static enum status sort_values(const double *values, int64_t count, struct ranke
 	return OK;
 }
 
-/* End of the run of equal values that begins at `first`. */
+/* The end of the run of equal values that begins at `first`. */
 static int64_t ties_end(const struct ranked *sorted, int64_t count, int64_t first)
 {
 	int64_t end = first + 1;
@@ -258,7 +258,7 @@ double pearson_correlation(const double *x, const double *y, int64_t count)
 	return r > 1 ? 1 : r < -1 ? -1 : r;
 }
 
-/* The rank of each value from 1; equal ones share their mean. All NaN if one of them is. */
+/* The rank of each value, from 1; equal values share their mean rank. All are NaN if a value is. */
 static enum status average_ranks(const double *values, int64_t count, double *ranks)
 {
 	struct ranked *sorted;
@@ -326,7 +326,7 @@ struct candidates {
 	const double *relevance;
 };
 
-/* The gain of an order: candidates of equal value share the mean of their places' discounts. */
+/* The discounted cumulative gain of an order; candidates of equal value share the mean of their places' discounts. */
 static double cumulative_gain(const struct candidates *c)
 {
 	double gain = 0;
@@ -342,8 +342,8 @@ static double cumulative_gain(const struct candidates *c)
 	return gain;
 }
 
-/* 1 / rank of the first relevant candidate, its mean over all orders of those it ties with: of m tied ones with r relevant,
- * the first relevant is the j-th with the probability that j - 1 others come before it and it is relevant then. */
+/* 1 / rank of the first relevant candidate, averaged over all orders of those it ties with: of m tied candidates, r of them
+ * relevant, the j-th is the first relevant one with the probability that the j - 1 before it are not relevant and it is. */
 static double reciprocal_rank(const struct candidates *c)
 {
 	for (int64_t first = 0, end; first < c->count && first < RANKS; first = end) {

@@ -76,7 +76,7 @@ static bool is_space(char c)
 	return isspace((unsigned char)c);
 }
 
-/* The place where a mention begins: the only one with white space behind it, else the only one. */
+/* Finds the marker that opens a mention: the only one followed by white space, else the only one. */
 static enum status find_opening(const struct example_text *example, const char *mark, bool may_repeat, const char **out)
 {
 	const char *found[2] = {NULL, NULL};
@@ -96,7 +96,8 @@ static enum status find_opening(const struct example_text *example, const char *
 	return OK;
 }
 
-/* Where the mention ends: if it has white space inside, the first closing marker with some before it. */
+/* Where the mention ends: the first closing marker or, if the opening one is followed by white space, the first preceded by white
+ * space. */
 static const char *find_closing(const char *opening, const char *mark, const char *closing_mark)
 {
 	const char *inside = opening + strlen(mark), *first = strstr(inside, closing_mark);
@@ -123,14 +124,14 @@ enum status mentions_find(const struct example_text *example, const struct menti
 	return buffer_status(&out->text);
 }
 
-/* ---- Places in JSON ---- */
+/* ---- Positions in JSON ---- */
 
 /* Names of the first and the second mention. */
 static const char *const names[][2] = {{"h", "t"},      {"head", "tail"},      {"e1", "e2"},
 				       {"subj", "obj"}, {"subject", "object"}, {"entity1", "entity2"}};
 #define NAME_COUNT ((int)(sizeof(names) / sizeof(names[0])))
 
-/* begin and end, as the file has them. */
+/* Begin and end as in the file. */
 struct place {
 	int64_t begin, end;
 };
@@ -142,7 +143,7 @@ static const char *field_of(const struct example_set *set, int64_t example, cons
 	return example_field(set, example, column);
 }
 
-/* [begin, end], or {"start", "end"}. */
+/* Reads [begin, end] or {"start", "end"}. */
 static bool read_place(const struct json *value, struct place *out)
 {
 	const struct json *begin = value->first_child, *end = begin ? begin->next : NULL;
@@ -158,7 +159,7 @@ static bool read_place(const struct json *value, struct place *out)
 	return true;
 }
 
-/* The places in `text`: one, or both in a list. */
+/* Parses the positions in `text`: one, or both in a list. */
 static bool parse_places(const char *text, int count, struct place *out)
 {
 	struct json_document document;
@@ -190,7 +191,7 @@ static const char *list_of_words(const struct example_set *set, int64_t example)
 	return NULL;
 }
 
-/* One mention under a name. */
+/* Finds the mention of this name. */
 static bool find_place(const struct example_set *set, int64_t example, const char *name, bool in_words, struct place *out)
 {
 	const char *list = field_of(set, example, name, "");
@@ -205,7 +206,7 @@ static bool find_place(const struct example_set *set, int64_t example, const cha
 	if (!parse_integer(field_of(set, example, name, "_start"), &out->begin) ||
 	    !parse_integer(field_of(set, example, name, "_end"), &out->end))
 		return false;
-	out->end += in_words; /* TACRED names the last word */
+	out->end += in_words; /* TACRED's end is the last word itself */
 	return true;
 }
 
@@ -281,7 +282,7 @@ done:
 	return status;
 }
 
-/* Bytes instead of code points or words. */
+/* Converts a position from code points or words to bytes. */
 static enum status bytes_of_place(const struct example_text *example, const struct joined_words *words, struct place *place)
 {
 	bool ordered = place->begin >= 0 && place->end > place->begin;
@@ -299,8 +300,8 @@ static enum status bytes_of_place(const struct example_text *example, const stru
 	return OK;
 }
 
-/* The order in which markers stand in the text: where one mention ends and another begins, first the end; of two that begin
- * together the longer one, of two that end together the inner one. */
+/* The order of markers in the text: where one mention ends and another begins, the end comes first; of two that begin together,
+ * the longer one; of two that end together, the inner one. */
 static bool stands_before(const struct place places[2], int a, int b)
 {
 	const struct place *of_a = &places[a / 2], *of_b = &places[b / 2];

@@ -27,7 +27,7 @@ static const char *const scores[] = {
 	"score",  "similarity", "similarity_score", "relatedness_score", "relevance", "label", "rating", "is_duplicate", "scores",
 	"labels", NULL};
 static const char *const lists[] = {"documents", "docs", "passages", "candidates", NULL};
-/* Further names by which a header is recognized. */
+/* Additional names by which a header is recognized. */
 static const char *const others[] = {"negative1", "negative_1", "id", NULL};
 
 #define NAME_COUNT(names) (sizeof(names) / sizeof(*(names)) - 1)
@@ -35,7 +35,7 @@ static const char *const others[] = {"negative1", "negative_1", "id", NULL};
 	(NAME_COUNT(anchors) + NAME_COUNT(positives) + NAME_COUNT(negatives) + NAME_COUNT(scores) + NAME_COUNT(lists) +          \
 	 NAME_COUNT(others))
 
-/* All names by which a header is recognized, and NULL. */
+/* All names by which a header is recognized, ending with NULL. */
 static void list_header_names(const char *out[HEADER_NAMES + 1])
 {
 	const char *const *const parts[] = {anchors, positives, negatives, scores, lists, others};
@@ -50,7 +50,7 @@ static void list_header_names(const char *out[HEADER_NAMES + 1])
 struct columns {
 	int64_t anchor, positive, score, id;
 	int64_t *negatives, negative_count, negative_capacity; /* to be freed */
-	bool lists;                                            /* `positive` and `score` are lists, a number for each text */
+	bool lists;                                            /* `positive` and `score` are lists, with a number for each text */
 };
 
 static bool has_names(const struct table *table)
@@ -58,7 +58,7 @@ static bool has_names(const struct table *table)
 	return table->form != TABLE_DELIMITED || table->has_header;
 }
 
-/* The first of these names that is a column, but for `other`. */
+/* The column of the first name that exists and is not `other`. */
 static int64_t find(const struct table *table, const char *const *names, int64_t other)
 {
 	for (; *names; names++) {
@@ -142,7 +142,7 @@ static enum status which(const struct table *table, const char *what, const char
 	"name the columns, or give their numbers from 1: --text_column, --pair_column (what belongs to the text), "              \
 	"--negative_column, --label_column (a score)"
 
-/* Without a header: texts; pairs; scored pairs or triplets, by whether the third column holds numbers. */
+/* Without a header: one column holds texts, two hold pairs; three hold scored pairs if the last is numeric, else triplets. */
 static enum status guess(const struct table *table, struct columns *columns)
 {
 	int64_t count = table->column_count;
@@ -210,7 +210,7 @@ static bool holds_lists(const struct example_columns *columns)
 	return columns->choice_list >= 0;
 }
 
-/* Of a first piece, for those that follow. */
+/* Keeps the columns of the first piece for the following ones. */
 static enum status keep_columns(struct example_set *set, const struct columns *columns)
 {
 	example_columns_free(set->found);
@@ -229,8 +229,8 @@ static enum status keep_columns(struct example_set *set, const struct columns *c
 	return OK;
 }
 
-/* Columns without names are those of the first piece. Of JSON a later piece may have more keys; those of another text for each
- * row (negatives) are taken as they come, others must not change what the rows before were read as. */
+/* Columns without names are the same as in the first piece. In JSON, later pieces may have more keys: those for negatives are
+ * accepted, but others must not change how earlier rows were read. */
 static enum status settle_columns(struct example_set *set, const struct table *table, const struct ranking_options *options,
 				  struct columns *out)
 {
@@ -275,7 +275,7 @@ static bool is_blank(const char *text)
 	return text[strspn(text, " \t\r\n")] == '\0';
 }
 
-/* The texts of a cell: one, or those of a JSON list. */
+/* The texts of a cell: a single one, or those of a JSON list. */
 struct cell {
 	const char **texts;
 	int64_t count, capacity;
@@ -288,7 +288,7 @@ static enum status add_text(struct cell *cell, const char *text)
 	return OK;
 }
 
-/* An item of a list: a text, a number, or an object that has the text ({"docid": ..., "text": ...}). */
+/* Adds an item of a list: a text, a number, or an object with the text ({"docid": ..., "text": ...}). */
 static enum status add_item(struct example_set *set, struct cell *cell, const struct json *item, const struct table *table,
 			    int64_t row)
 {
@@ -306,7 +306,7 @@ static enum status take_cell(struct example_set *set, struct cell *cell, const s
 	struct json_document document;
 	if (!field)
 		return OK;
-	if (!table_field_is_list(table, row, column)) /* a text may look like one */
+	if (!table_field_is_list(table, row, column)) /* a plain text may look like a list */
 		return add_text(cell, field);
 	TRY(json_parse(&document, table->name, field, strlen(field)));
 	enum status status = OK;
@@ -373,7 +373,7 @@ static enum status take_row(struct example_set *set, const struct columns *colum
 		if (columns->positive >= 0 && row->positives.count == 0)
 			return row_error(table, number, "there is no second text");
 		TRY(check_texts(&row->positives, "the second text", table, number));
-		/* A table whose rows have different numbers of negatives leaves cells empty. */
+		/* Cells are empty in tables whose rows have different numbers of negatives. */
 		int64_t kept = 0;
 		for (int64_t i = 0; i < row->negatives.count; i++)
 			if (!is_blank(row->negatives.texts[i]))
@@ -392,7 +392,7 @@ static enum status take_row(struct example_set *set, const struct columns *colum
 	return OK;
 }
 
-/* An example of the row: a pair with a score, or a text with what belongs to it and what does not. */
+/* Adds an example from the row: a pair with a score, or a text with its positive and negatives. */
 static enum status add_example(struct example_set *set, const struct table *table, int64_t number, const struct row *row,
 			       const char *pair, const char *score, const struct cell * not )
 {
@@ -414,7 +414,7 @@ static enum status add_example(struct example_set *set, const struct table *tabl
 	return OK;
 }
 
-/* What a list says of its texts: above 0 they belong to the anchor. */
+/* Divides a list's texts: those with a number above 0 belong to the anchor. */
 static enum status divide_list(const struct table *table, int64_t number, const struct row *row, struct cell parts[2])
 {
 	for (int64_t i = 0; i < row->positives.count; i++) {
@@ -490,7 +490,7 @@ static void log_file(const struct table *table, const struct columns *columns, e
 	struct buffer text = {0};
 	table_describe(table, &text);
 	buffer_format(&text, "; taken as %s: %s", ranking_form_names[form], name_of(table, columns->anchor));
-	/* Beside negatives a positive has the score 1. */
+	/* With negatives, positives have the score 1. */
 	bool scored = form == RANKING_SCORED && columns->negative_count == 0;
 	if (columns->positive >= 0)
 		buffer_format(&text, "; %s: %s", scored ? "second text" : "what belongs to it",

@@ -1,5 +1,5 @@
-/* Files of --task embedding and reranking: what belongs to a text, and how much. Tables (formats/table.h) in these forms, which
- * are recognized by their columns:
+/* Files of --task embedding and reranking: which texts belong to a text, and how much. Tables (formats/table.h) in these forms,
+ * recognized by their columns:
  *
  *   texts         one text a row
  *   pairs         a text and what belongs to it (its positive)
@@ -7,8 +7,7 @@
  *   scored pairs  two texts and a number
  *   lists         JSON: a text, a list of texts, and a list with a number for each; or lists of positives and of negatives
  *
- * Lists become pairs, triplets or scored pairs, whichever the task asks for.
- */
+ * Lists become pairs, triplets or scored pairs, whichever the task needs. */
 #ifndef TASKS_RANKING_FILE_H
 #define TASKS_RANKING_FILE_H
 
@@ -19,21 +18,22 @@ extern const char *const ranking_form_names[]; /* "texts alone", "pairs", ... */
 
 struct ranking_options {
 	struct column_choice given;   /* by options: text, pair (the positive) and label (the score) */
-	struct column_choice trained; /* of the training set: taken if a file has them */
-	const char *negatives;        /* names or numbers of columns, commas between; NULL: found */
-	/* Every pair becomes an example with a score, 1 for positives and 0 for negatives. Else each positive is an example, with
-	 * the negatives of its row. */
+	struct column_choice trained; /* of the training set: used if a file has them */
+	const char *negatives;        /* names or numbers of columns, separated by commas; NULL: found automatically */
+	/* Every pair becomes an example with a score, 1 for positives and 0 for negatives. Otherwise each positive becomes an
+	 * example, with the negatives of its row. */
 	bool scores_all;
-	bool allows_texts; /* texts alone are a form of examples */
-	bool needs_scores; /* a pair without a score is bad where there are scores; with scores_all, so are pairs alone */
-	bool allows_empty; /* an empty text is no bad record: of predictions */
+	bool allows_texts; /* texts alone are an accepted form */
+	bool needs_scores; /* a pair without a score is a bad record where the file has scores; with scores_all, so are pairs
+			      without any */
+	bool allows_empty; /* an empty text is not a bad record: for predictions */
 	struct bad_records *bad;
-	const struct example_piece *piece; /* read instead of the file; NULL: the whole file */
+	const struct example_piece *piece; /* read only this part of the file; NULL: all of it */
 };
 
-/* Reads a file and appends its examples to `set`: text; pair and label NULL where there is none; negatives are the choices. Says
- * in the log what was found. All files of a set must have one form. ERR_DATA or ERR_USAGE with the columns if the form cannot be
- * told; a row without one of its texts or its score is a bad record. */
+/* Reads a file and appends its examples to `set`: text; pair and label, NULL if there is none; negatives as choices. Logs what
+ * was found. All files of a set must have the same form. ERR_DATA or ERR_USAGE, with the columns, if the form cannot be
+ * determined; a row that lacks one of its texts or its score is a bad record. */
 MUST_USE enum status ranking_file_read(struct example_set *set, const char *path, const struct ranking_options *options,
 				       enum ranking_form *form);
 

@@ -52,7 +52,7 @@ static void put_squad(struct json_writer *writer, const struct squad_task_settin
 {
 	json_open(writer, "squad", '{');
 	json_put_bool(writer, "version_2_with_negative", squad->version_2_with_negative);
-	/* 0: the default. */
+	/* 0 means the default and is not recorded. */
 	if (squad->doc_stride > 0)
 		json_put_integer(writer, "doc_stride", squad->doc_stride);
 	if (squad->max_query_length > 0)
@@ -66,14 +66,14 @@ static void put_squad(struct json_writer *writer, const struct squad_task_settin
 	json_close(writer);
 }
 
-/* How cells hold several labels. */
+/* How cells separate several labels. */
 static const char *const label_cells[] = {
 	[CELLS_COMMA] = "comma", [CELLS_BAR] = "bar", [CELLS_SEMICOLON] = "semicolon", [CELLS_JSON] = "json"};
 
 static void put_embedding(struct json_writer *writer, const struct embedding_task_settings *embedding)
 {
 	json_put_string(writer, "pooling", embedding->pooling == POOLING_CLS ? "cls" : "mean");
-	if (embedding->prompts_of_folder) /* config_sentence_transformers.json has them */
+	if (embedding->prompts_of_folder) /* they are in config_sentence_transformers.json */
 		return;
 	if (embedding->query_prompt)
 		json_put_string(writer, "query_prompt", embedding->query_prompt);

@@ -1,6 +1,6 @@
-/* Relations: what two mentions in a text have to do with each other. Mentions stand between markers (tasks/mentions.h), which are
- * read as text or as entries of the vocabulary. The head is that of a classification (BertForSequenceClassification), or reads
- * the rows of both opening markers side by side, as Baldini Soares et al. 2019 do, for which transformers has no class. */
+/* Relations: how two mentions in a text are related. Mentions are enclosed in markers (tasks/mentions.h), which are read as text
+ * or as entries of the vocabulary. The head is that of classification (BertForSequenceClassification), or it reads the
+ * concatenated rows of both opening markers, as in Baldini Soares et al. 2019, for which transformers has no class. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- Markers ---- */
 
-/* The markers of training: as given, as the first text has them, or the usual ones for places in JSON. */
+/* The markers for training: as given, as in the first text with any, or the usual ones for positions in JSON. */
 static enum status find_form(struct task_state *state, const struct example_set *set)
 {
 	struct relation_task_settings *own = &state->settings.relation;
@@ -38,7 +38,7 @@ static bool are_entries(const struct vocab *vocab, const struct mention_form *fo
 	return true;
 }
 
-/* Makes markers entries that stand for themselves, with free rows if it has to be. */
+/* Makes the markers entries of the vocabulary, taking unused ones if necessary. */
 static enum status add_entries(struct task_state *state)
 {
 	const struct mention_form *form = &state->settings.relation.form;
@@ -53,7 +53,7 @@ static enum status add_entries(struct task_state *state)
 	return OK;
 }
 
-/* Without a word from the person markers are entries only if the vocabulary has them: new ones begin untrained. */
+/* Unless the user decides, markers are read as entries only if the vocabulary has them, since new entries are untrained. */
 static enum status settle_tokens(struct task_state *state)
 {
 	struct relation_task_settings *own = &state->settings.relation;
@@ -100,13 +100,13 @@ static enum status relation_take(struct task_state *state, struct task_set *set,
 
 /* ---- Encoding ---- */
 
-/* Room for an example, and its tokens before they are cut. */
+/* Scratch memory for an example, including its tokens before truncation. */
 struct relation_encoder {
 	struct marked_text marked;
 	struct tokens scratch;
 	int32_t *tokens; /* [count] */
 	int64_t count, capacity;
-	int64_t marks[MENTION_MARKS], ends[MENTION_MARKS]; /* first token of each marker, and the one behind its last */
+	int64_t marks[MENTION_MARKS], ends[MENTION_MARKS]; /* first token of each marker, and the one after its last */
 	int32_t *ids;                                      /* [max_seq_length] */
 };
 
@@ -145,7 +145,7 @@ static enum status add_mark(struct relation_encoder *encoder, const struct task_
 	return OK;
 }
 
-/* The tokens of the marked text: markers by themselves, and what is between them. */
+/* Tokenizes the marked text: each marker separately, and the text between them. */
 static enum status encode_marked(struct relation_encoder *encoder, const struct task_state *state)
 {
 	const struct mention_form *form = &state->settings.relation.form;
@@ -160,7 +160,7 @@ static enum status encode_marked(struct relation_encoder *encoder, const struct 
 			if (!written[k] && (next < 0 || marked->at[k] < marked->at[next]))
 				next = k;
 		written[next] = true;
-		/* Markers that a file lets overlap ("<<<") share their characters. */
+		/* Markers that overlap in a file ("<<<") share characters. */
 		if (marked->at[next] > done) {
 			TRY(add_text(encoder, state->settings.tokenizer, text + done, marked->at[next] - done));
 			done = marked->at[next];
@@ -172,12 +172,12 @@ static enum status encode_marked(struct relation_encoder *encoder, const struct 
 	return add_text(encoder, state->settings.tokenizer, text + done, marked->text.size - done);
 }
 
-/* What is kept of a text that is too long: tokens [from, from + head) and then [tail, tail + room - head). */
+/* What is kept of a text that is too long: tokens [from, from + head) and [tail, tail + room - head). */
 struct kept_tokens {
 	int64_t from, head, tail, room;
 };
 
-/* Text behind the mentions goes first, as texts are cut elsewhere; then what is before them; then what is between them. */
+/* Text after the mentions is dropped first, as in other tasks; then text before them; then text between them. */
 static struct kept_tokens keep(const struct relation_encoder *encoder, int64_t room)
 {
 	int64_t first = encoder->marks[FIRST_BEGINS], second = encoder->marks[SECOND_BEGINS];
@@ -198,7 +198,7 @@ static struct kept_tokens keep(const struct relation_encoder *encoder, int64_t r
 	return (struct kept_tokens){begin, half, tail, room};
 }
 
-/* Where a token stands behind [CLS]. */
+/* The row of a token, after [CLS]. */
 static int32_t row_of(const struct kept_tokens *kept, int64_t token)
 {
 	int64_t place = token < kept->from + kept->head ? token - kept->from : kept->head + token - kept->tail;

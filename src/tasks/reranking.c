@@ -1,5 +1,5 @@
-/* Rerankers (cross-encoders): how well a text answers a query, read together. The head is one output behind the pooler, learned
- * by binary cross entropy: BertForSequenceClassification, as sentence-transformers' CrossEncoder has it. */
+/* Rerankers (cross-encoders): how well a text answers a query, with both read together. The head is one output on the pooler,
+ * trained with binary cross entropy: BertForSequenceClassification, as in sentence-transformers' CrossEncoder. */
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -15,7 +15,7 @@
 
 /* ---- Reading ---- */
 
-/* Do all queries have one candidate each? Then there is nothing to rank. */
+/* Numbers the distinct queries and counts them; queries[i] (may be NULL) is that of example i. */
 static enum status find_queries(const struct example_set *set, int64_t *queries, int64_t *out_count)
 {
 	struct string_index index = {0};
@@ -131,22 +131,22 @@ static void heads(const struct task_state *state, struct model_heads *out)
 
 /* ---- Scores ---- */
 
-/* The examples of each query side by side: order[starts[q]] and on. */
+/* Groups the examples by query: those of query q are order[starts[q]] to order[starts[q + 1] - 1]. */
 static void group(const int64_t *queries, int64_t count, int64_t query_count, int64_t *starts, int64_t *order)
 {
 	for (int64_t i = 0; i < count; i++)
 		starts[queries[i] + 1]++;
 	for (int64_t q = 0; q < query_count; q++)
 		starts[q + 1] += starts[q];
-	for (int64_t i = count - 1; i >= 0; i--) /* the end of each group comes down to its beginning */
+	for (int64_t i = count - 1; i >= 0; i--) /* each group's end moves down to its beginning */
 		order[--starts[queries[i] + 1]] = i;
 	for (int64_t q = 0; q < query_count; q++)
 		starts[q] = starts[q + 1];
 	starts[query_count] = count;
 }
 
-/* `outputs` NULL: all are equal, and since the measures of rankings are means over the orders of equal ones, those of a random
- * order. */
+/* `outputs` NULL: all scores are equal. As ranking measures are averaged over all orders of equal scores, this gives the expected
+ * values of a random order. */
 static enum status measure(const struct task_set *set, const struct task_outputs *outputs, struct measures *out)
 {
 	int64_t count = set->encoded.example_count, query_count = 0;

@@ -17,7 +17,7 @@
 /* Numbers of this size and above are written with an exponent (NumPy 1). */
 #define POSITIONAL_BELOW 1e16f
 
-/* Files of results: begin and end of their names, with only a number between. */
+/* Result files: the beginning and the end of their names; there may be "_" and a number in between. */
 static const char *const result_files[][2] = {
 	{"eval_results", ".json"}, {"eval_results", ".txt"}, {"test_results", ".tsv"},       {"predict", ".txt"},
 	{"predictions", ".txt"},   {"predictions", ".json"}, {"nbest_predictions", ".json"}, {"null_odds", ".json"},
@@ -49,7 +49,7 @@ bool results_is_file(const char *name)
 	return is_submission(name);
 }
 
-/* A line of the evaluation's files. */
+/* An entry of the files of evaluation results. */
 struct result_value {
 	char key[KEY_BYTES];
 	double number; /* NaN: null */
@@ -113,7 +113,7 @@ static enum status write_text(const char *folder, const struct result_value *val
 		if (values[i].text)
 			continue;
 		buffer_format(&out, "%s = ", values[i].key);
-		writer.has_member[0] = false; /* a value alone, without a comma */
+		writer.has_member[0] = false; /* just a value, without a comma */
 		put_value(&writer, NULL, &values[i]);
 		buffer_char(&out, '\n');
 	}
@@ -149,7 +149,7 @@ enum status results_write_evaluation(const char *folder, const struct result_fac
 	return status;
 }
 
-/* The shortest decimal digits that read back as the value (positive, finite), and the exponent of the first of them. */
+/* The fewest decimal digits that read back as the value (positive, finite), and the exponent of the first digit. */
 static void shortest_digits(float value, char digits[12], int *out_exponent)
 {
 	for (int precision = 0; precision <= 8; precision++) {
@@ -158,7 +158,7 @@ static void shortest_digits(float value, char digits[12], int *out_exponent)
 		snprintf(text, sizeof text, "%.*e", precision, (double)value);
 		const char *exponent = strchr(text, 'e');
 		for (const char *p = text; p < exponent; p++)
-			if (isdigit((unsigned char)*p)) /* the point is the locale's */
+			if (isdigit((unsigned char)*p)) /* the decimal point depends on the locale */
 				digits[count++] = *p;
 		digits[count] = '\0';
 		*out_exponent = (int)strtol(exponent + 1, NULL, 10);

@@ -1,4 +1,4 @@
-/* Files of results, as the programs that people come from write them: numbers of evaluations, classes, probabilities, tags,
+/* Result files in the formats of the programs that users migrate from: evaluation results, classes, probabilities, tags,
  * submissions. All are written under a temporary name first (base/file.h). */
 #ifndef TASKS_RESULTS_H
 #define TASKS_RESULTS_H
@@ -12,38 +12,40 @@
 
 /* An evaluation of one set of examples. */
 struct result_set {
-	const char *name; /* "" for the first: its measures are eval_NAME; those of others eval_SET_NAME */
+	const char *name; /* "" for the first, whose measures are eval_NAME; those of others are eval_SET_NAME */
 	const struct measures *measures;
 };
 
 struct result_facts {
 	const struct result_set *sets;
 	int count;
-	int64_t global_step;     /* negative: nothing was trained, neither step nor loss are written */
+	int64_t global_step;     /* negative: nothing was trained, so neither step nor loss is written */
 	double loss;             /* of training; NaN: unknown, written as null */
-	const char *selected_on; /* the set whose measure chose the step; NULL: it is the last one */
+	const char *selected_on; /* the set whose measure selected the step; NULL: it is the last step */
 };
 
-/* FOLDER/eval_results.json (one object, sorted keys, four spaces) and eval_results.txt (lines "key = value", sorted, as
- * Google's run_classifier.py): eval_ measures, global_step, loss, and in the JSON selected_on. Undefined values are null. */
+/* Writes FOLDER/eval_results.json (one object, sorted keys, indented by four spaces) and eval_results.txt (sorted lines "key =
+ * value", as in Google's run_classifier.py): eval_ measures, global_step, loss, and in the JSON file selected_on. Undefined
+ * values are null. */
 MUST_USE enum status results_write_evaluation(const char *folder, const struct result_facts *facts);
 
-/* Is this the name of a file that a task's results lie in, here or in its file of the table of tasks? A run that begins afresh
- * removes them, and the best run of a sweep hands them on. */
+/* Is this the name of a result file, written by this module or by a task's own? A run with --fresh removes them, and the best run
+ * of a sweep passes them on. */
 bool results_is_file(const char *name);
 
-/* A class id a line: bert-ad's predict.txt. */
+/* Writes one class id per line: bert-ad's predict.txt. */
 MUST_USE enum status results_write_classes(const char *path, const int32_t *classes, int64_t count);
-/* values[count][width], tabs between, one row per line: Google's test_results.tsv. Shortest text that reads back equal, in
- * Python's form. */
+/* Writes values[count][width] separated by tabs, one row per line: Google's test_results.tsv. Each value is the shortest text
+ * that reads back equal, in Python's notation. */
 MUST_USE enum status results_write_values(const char *path, const float *values, int64_t count, int64_t width);
-/* GLUE's submission: "index<TAB>prediction", then a row each: its index (ids[i], or i if ids is NULL) and the label's name. */
+/* Writes a submission to GLUE: "index<TAB>prediction", then one row per example: its index (ids[i], or i if ids is NULL) and the
+ * label's name. */
 MUST_USE enum status results_write_submission(const char *path, const char *const *ids, const char *const *labels, int64_t count);
-/* The same with numbers, three places after the point (STS-B). */
+/* The same with numbers, to three decimal places (STS-B). */
 MUST_USE enum status results_write_submitted_numbers(const char *path, const char *const *ids, const float *values,
 						     int64_t count);
-/* The columns of a file of tagged words with one more, the predicted tag: tags[token]. Sentences are separated and documents
- * begin as in the file. */
+/* Writes the columns of a file of tagged words and one more, the predicted tag: tags[token]. Sentences and documents are
+ * separated as in the file. */
 MUST_USE enum status results_write_tags(const char *path, const struct conll *conll, const char *const *tags);
 
 /* Appends a number as Python prints a numpy.float32: "0.33333334", "1e-05", "16777216.0" (NumPy 2 writes the last

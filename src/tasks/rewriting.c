@@ -1,10 +1,11 @@
-/* Texts that are rewritten with what was said before them: "它的作者是谁" after "你知道简爱吗" becomes "简爱的作者是谁". Files
+/* Rewriting texts with the help of what was said before them: "它的作者是谁" after "你知道简爱吗" becomes "简爱的作者是谁". Files
  * are tables with a source, a target and any number of contexts (tasks/examples.h).
  *
- * The model tags edits, as RaST does (tasks/edits.h): each token of the source is kept or deleted, and points at the first and
- * the last token of what is put before it, or twice at [CLS]: nothing is. [SEP] behind the source stands for its end. A sequence
- * is [CLS] context [SEP] ... [SEP] source [SEP], the source being segment 1; a pointer's logit is the product of a query and a
- * key (pointer_xent in backend/ops.h), both linear in the encoder's rows. transformers has no class for this head. */
+ * As in RaST, the model tags tokens with edits (tasks/edits.h): each token of the source is kept or deleted, and points to the
+ * first and the last token of what is inserted before it; pointing to [CLS] twice means that nothing is. The [SEP] after the
+ * source stands for its end. A sequence is [CLS] context [SEP] ... [SEP] source [SEP], with the source as segment 1. A pointer's
+ * logit is the dot product of a query and a key (pointer_xent in backend/ops.h), both linear in the encoder's rows. transformers
+ * has no class for this head. */
 #include "tasks/rewriting.h"
 
 #include <math.h>
@@ -23,18 +24,18 @@
 
 enum { CLASS_KEEP, CLASS_DELETE, CLASSES };
 enum { POINTER_FIRST, POINTER_LAST, POINTERS };
-#define POINTER_SIZE 64 /* of a query and a key: a head's of BERT */
+#define POINTER_SIZE 64 /* of a query and a key: the size of BERT's attention heads */
 #define OUTPUTS (CLASSES + 2 * POINTERS * POINTER_SIZE)
 #define LABELS (1 + POINTERS)
 
-/* Of every row of a set's sequences: what it was made of. */
+/* The origin of every row of a set's sequences. */
 struct rewriting_rows {
 	struct edit_token *tokens; /* text NULL: [CLS] or [SEP] */
 	int64_t count, capacity;
-	int64_t *sources;           /* [examples]: first row of the source */
-	int64_t expressible, known; /* targets that edits make exactly, of those that there are */
-	int64_t too_long;           /* sources that do not fit */
-	enum text_units units;      /* what texts are compared by */
+	int64_t *sources;           /* [examples] first row of the source */
+	int64_t expressible, known; /* number of targets that edits reproduce exactly, and of all targets */
+	int64_t too_long;           /* number of sources that do not fit */
+	enum text_units units;      /* in which texts are compared */
 };
 
 static void rewriting_close(struct task_set *set)
@@ -48,7 +49,7 @@ static void rewriting_close(struct task_set *set)
 
 /* ---- Encoding ---- */
 
-/* What is said before the source. */
+/* Number of texts said before the source. */
 static int32_t context_count(const struct example_text *example)
 {
 	return example->choice_count + (example->pair ? 1 : 0);
@@ -59,7 +60,7 @@ static const char *context_of(const struct task_set *set, const struct example_t
 	return example->pair ? example->pair : set->examples.choices[example->first_choice + number];
 }
 
-/* Room for one example after the other. */
+/* Scratch memory for encoding one example after another. */
 struct rewriting_encoder {
 	const struct task_settings *settings;
 	struct rewriting_rows *rows;
@@ -67,7 +68,7 @@ struct rewriting_encoder {
 	int32_t context_room;
 	struct tokens source, target;
 	int32_t *ids;                    /* [max_seq_length] */
-	int64_t *target_keys, *row_keys; /* as edits_find() takes them */
+	int64_t *target_keys, *row_keys; /* in the form that edits_find() takes */
 	int64_t target_room, row_room;
 	struct edit *edits;
 	int64_t edit_room;
@@ -110,7 +111,7 @@ static enum status tokenize_contexts(struct rewriting_encoder *encoder, const st
 	return OK;
 }
 
-/* A sequence that is being made. */
+/* A sequence under construction. */
 struct sequence {
 	int32_t count, second;
 };
@@ -128,8 +129,8 @@ static void add_tokens(struct rewriting_encoder *encoder, struct sequence *seque
 		add_row(encoder, sequence, tokens->ids[i], (struct edit_token){text, tokens->begin[i], tokens->end[i]});
 }
 
-/* [CLS] contexts, each with a [SEP], source [SEP]. What does not fit is left out from the oldest context on, then from the end of
- * the source; contexts that nothing is left of have no [SEP]. */
+/* Makes [CLS] contexts, each with a [SEP], source [SEP]. What does not fit is left out, starting with the oldest context, then
+ * from the end of the source; contexts of which nothing is left get no [SEP]. */
 static enum status join_rows(struct rewriting_encoder *encoder, struct task_set *set, int64_t number, struct sequence *out)
 {
 	const struct example_text *example = &set->examples.examples[number];
@@ -143,7 +144,7 @@ static enum status join_rows(struct rewriting_encoder *encoder, struct task_set 
 	encoder->rows->too_long += cut > 0;
 	while (first > 0 && encoder->contexts[first - 1].count + 1 <= room)
 		room -= encoder->contexts[--first].count + 1;
-	/* Of the one that fits in part, its end. */
+	/* The end of the context that fits in part. */
 	int64_t part = first > 0 && room > 1 ? room - 1 : 0;
 	for (int32_t i = 0; i < first; i++)
 		cut += encoder->contexts[i].count;
@@ -166,7 +167,7 @@ static enum status join_rows(struct rewriting_encoder *encoder, struct task_set 
 	return OK;
 }
 
-/* Tokens are the same if their entries are; of words that the vocabulary does not know, if they are written the same. */
+/* Tokens are equal if their ids are or, for words that the vocabulary does not contain, if their spelling is. */
 static int64_t key_of(const struct vocab *vocab, int32_t id, struct edit_token token)
 {
 	if (id != vocab->unk)
@@ -174,10 +175,10 @@ static int64_t key_of(const struct vocab *vocab, int32_t id, struct edit_token t
 	return (int64_t)(hash64(token.text + token.begin, token.end - token.begin) >> 2) | (int64_t)1 << 62;
 }
 
-/* Longer targets are not taken apart: their time and memory would grow without bounds. */
+/* For longer targets no edits are searched: time and memory would grow without bound. */
 #define TARGET_MOST 2048
 
-/* The edits that make the target. *out_known false: the source or the target is too long to tell. */
+/* Finds the edits that produce the target. *out_known false: the source or the target is too long. */
 static enum status find_edits(struct rewriting_encoder *encoder, const char *target, const struct sequence *sequence,
 			      const struct edit_token *tokens, bool *out_known)
 {
@@ -206,7 +207,7 @@ static enum status find_edits(struct rewriting_encoder *encoder, const char *tar
 	return edits_find(&texts, encoder->edits, &missing);
 }
 
-/* Do the edits make the target to the letter? */
+/* Counts whether the edits reproduce the target exactly. */
 static enum status check_edits(struct rewriting_encoder *encoder, const char *source, const char *target,
 			       const struct sequence *sequence, const struct edit_token *tokens)
 {
@@ -244,7 +245,7 @@ static enum status encode_example(struct rewriting_encoder *encoder, struct task
 	TRY(join_rows(encoder, set, number, &sequence));
 	encoder->rows->sources[number] = first + sequence.second;
 	TRY(labelled_begin(&set->encoded));
-	/* Without a context there is one segment. */
+	/* Without a context there is just one segment. */
 	TRY(labelled_sequence(&set->encoded, encoder->ids, sequence.count,
 			      sequence.second > 1 ? sequence.second : sequence.count));
 	if (set->has_labels && example->label) {
@@ -257,7 +258,7 @@ static enum status encode_example(struct rewriting_encoder *encoder, struct task
 	return add_labels(encoder, set, &sequence, known);
 }
 
-/* Is more than half of it ideographs? Chinese has no spaces between words. */
+/* Characters if ideographs are the majority, since Chinese has no spaces between words; else words. */
 static enum text_units units_of(const struct task_set *set)
 {
 	struct text_letters letters = {0};
@@ -268,7 +269,7 @@ static enum text_units units_of(const struct task_set *set)
 	return letters.ideographs > letters.others ? UNITS_CHARACTERS : UNITS_WORDS;
 }
 
-/* Of the targets that can be written: fewer are a sign of wrong columns. */
+/* The share of targets that edits can reproduce; a smaller one is a sign of wrong columns. */
 #define FEW_EXPRESSIBLE 0.2
 
 static void log_expressible(const struct task_set *set)
@@ -334,7 +335,7 @@ static void rewriting_heads(const struct task_state *state, struct model_heads *
 struct rewriting_outputs {
 	const float *logits;             /* [rows][OUTPUTS] */
 	const struct edit_token *tokens; /* [rows] */
-	int32_t rows, source;            /* source: the first row of it */
+	int32_t rows, source;            /* source: its first row */
 };
 
 static struct rewriting_outputs outputs_of(const struct task_set *set, const struct task_outputs *outputs, int64_t example)
@@ -347,7 +348,7 @@ static struct rewriting_outputs outputs_of(const struct task_set *set, const str
 					  .source = (int32_t)(rows->sources[example] - first)};
 }
 
-/* How well a row points at another. */
+/* The logit for a row pointing to another. */
 static double pointer_logit(const struct rewriting_outputs *o, int32_t row, int pointer, int32_t at)
 {
 	const float *query = o->logits + (int64_t)row * OUTPUTS + CLASSES + 2 * pointer * POINTER_SIZE;
@@ -358,7 +359,7 @@ static double pointer_logit(const struct rewriting_outputs *o, int32_t row, int 
 	return sum / sqrt(POINTER_SIZE);
 }
 
-/* The best run of tokens within one text, or none where twice [CLS] is better. */
+/* Finds the best run of tokens within one text, or none if pointing to [CLS] twice is better. */
 static void best_run(const struct rewriting_outputs *o, int32_t row, struct edit *out)
 {
 	double best = pointer_logit(o, row, POINTER_FIRST, 0) + pointer_logit(o, row, POINTER_LAST, 0), before = 0;
@@ -383,7 +384,7 @@ static void best_run(const struct rewriting_outputs *o, int32_t row, struct edit
 	}
 }
 
-/* The edits of an example, [rows - source] of them, which are to be freed. */
+/* Decodes the edits of an example, [rows - source] of them, to be freed. */
 static enum status decode(const struct rewriting_outputs *o, struct edit **out)
 {
 	int32_t count = o->rows - o->source;
@@ -396,7 +397,7 @@ static enum status decode(const struct rewriting_outputs *o, struct edit **out)
 	return OK;
 }
 
-/* The rewritten text of an example, into an empty buffer. */
+/* Puts the rewritten text of an example into an empty buffer. */
 static enum status rewrite(const struct task_set *set, const struct task_outputs *outputs, int64_t example, struct buffer *out)
 {
 	struct rewriting_outputs o = outputs_of(set, outputs, example);
@@ -439,7 +440,7 @@ done:
 
 /* ---- Scores and results ---- */
 
-/* Measures of texts for the examples that have targets; texts NULL: the sources. */
+/* Measures texts for the examples that have targets; texts NULL: measures the sources. */
 static enum status measure_set(const struct task_set *set, const char *const *texts, struct measures *out)
 {
 	const struct rewriting_rows *rows = set->own;
@@ -481,14 +482,14 @@ static enum status rewriting_score(const struct task_state *state, const struct 
 	return status;
 }
 
-/* A text on a line, in a column. */
+/* Appends a text as a field of a table, on a single line. */
 static void put_field(struct buffer *out, const char *text)
 {
 	for (; *text; text++)
 		buffer_char(out, *text == '\t' || *text == '\n' || *text == '\r' ? ' ' : *text);
 }
 
-/* predict.txt: one text per line. rewritten.tsv: beside its source, and the target where there is one. */
+/* Writes predict.txt, with one text per line, and rewritten.tsv, with sources and, if there are any, targets. */
 static enum status rewriting_write(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				   const char *folder)
 {
@@ -525,7 +526,7 @@ done:
 	return status;
 }
 
-/* The edits as a person would list them: what of the source, in characters, is replaced by what. */
+/* Lists the edits for users: which characters of the source are replaced by which text. */
 static void put_edits(struct json_writer *writer, const char *source, const struct rewriting_outputs *o, const struct edit *edits)
 {
 	const struct edit_token *tokens = o->tokens + o->source;
@@ -535,7 +536,7 @@ static void put_edits(struct json_writer *writer, const char *source, const stru
 		int32_t end = i;
 		if (!edits[i].deleted && edits[i].first < 0)
 			continue;
-		/* What is deleted goes together, up to where something else is put in. */
+		/* Consecutive deletions are combined, up to the next insertion. */
 		while (end < count && edits[end].deleted && (end == i || edits[end].first < 0))
 			end++;
 		size_t from = i < count ? tokens[i].begin : count > 0 ? tokens[count - 1].end : 0;
@@ -580,7 +581,7 @@ done:
 	return status;
 }
 
-/* -log p of the edits that make the target, as far as they are known. */
+/* -log p of the edits that produce the target, as far as they are known. */
 static enum status edits_loss(const struct task_set *set, const struct task_outputs *outputs, int64_t example, double *out)
 {
 	struct rewriting_outputs o = outputs_of(set, outputs, example);

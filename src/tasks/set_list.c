@@ -20,7 +20,7 @@ const char *set_path(const char *value)
 	return size > 0 ? value + size + 1 : value;
 }
 
-/* What `bertc finetune` keeps in its folder. */
+/* Names that `bertc finetune` uses in its folder. */
 static bool is_of_run(const char *name)
 {
 	static const char *const names[] = {"final", "best", "data", "logs", ".", ".."};

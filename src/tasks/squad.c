@@ -1,6 +1,6 @@
-/* Answers that are a stretch of a paragraph: files in the form of SQuAD (tasks/squad_file.h). Each token gets two numbers, how
- * well the answer may start and end with it: BertForQuestionAnswering. An example is a window of a paragraph behind its question
- * (tasks/squad_features.h); the windows of a question give its answer together (tasks/squad_answers.h). */
+/* Answers that are spans of a paragraph: files in the form of SQuAD (tasks/squad_file.h). Each token gets two numbers, for
+ * starting and for ending the answer: BertForQuestionAnswering. An example is a window of a paragraph, after its question
+ * (tasks/squad_features.h); the windows of a question together give its answer (tasks/squad_answers.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 /* ---- Settings ---- */
 
-/* Google's defaults where nothing is given. */
+/* Google's defaults apply where nothing is given. */
 static int32_t given_or(int32_t value, int32_t otherwise)
 {
 	return value > 0 ? value : otherwise;
@@ -65,7 +65,7 @@ static struct squad_answer_settings answer_settings(const struct task_state *sta
 
 /* ---- Reading ---- */
 
-/* The files of a set. What is scored or predicted has one. */
+/* The files of a set. Sets to be scored or predicted have just one. */
 struct squad_part {
 	const char *path; /* borrowed */
 	struct squad_set set;
@@ -145,7 +145,7 @@ static enum status squad_take_texts(struct task_state *state, struct task_set *s
 
 /* ---- Encoding ---- */
 
-/* Is it known which rows are right? An answer that is not where the file says cannot be found in the windows. */
+/* Are the right rows known? An answer that is not where the file says cannot be found in the windows. */
 static bool has_target(const struct task_set *set, const struct squad_set *questions, int64_t question)
 {
 	const struct squad_question *asked = &questions->questions[question];
@@ -212,7 +212,7 @@ static void squad_heads(const struct task_state *state, struct model_heads *out)
 
 /* ---- Answers ---- */
 
-/* What answers questions one after the other. */
+/* State for answering one question after another. */
 struct answering {
 	const struct squad_part *part;
 	const struct task_outputs *outputs;
@@ -242,7 +242,7 @@ failed:
 	return status;
 }
 
-/* The logits of a window; returns its rows. */
+/* Reads the logits of a window; returns the number of its rows. */
 static int32_t read_window(struct answering *answering, int64_t window)
 {
 	const float *logits = task_output(answering->outputs, window);
@@ -284,7 +284,7 @@ static enum status measure_answers(const struct task_state *state, const struct 
 
 /* The answers to all questions. */
 struct answers {
-	const char **predicted, **best; /* [questions] what is predicted; the best that is an answer, "" if none is */
+	const char **predicted, **best; /* [questions] what is predicted; the best non-empty answer, "" if there is none */
 	double *null_odds;
 	struct string_store store;
 };
@@ -332,7 +332,7 @@ static enum status squad_score_set(const struct task_state *state, const struct 
 	return status;
 }
 
-/* Is it none of the right answers, as the official scripts compare them? */
+/* Is the prediction none of the right answers, compared as in the official scripts? */
 static enum status is_wrong(struct squad_comparer *comparer, const struct squad_set *questions, int64_t question,
 			    const char *predicted, bool *out)
 {
@@ -378,7 +378,7 @@ static enum status squad_examine(const struct task_state *state, const struct ta
 	return status;
 }
 
-/* The threshold of "no answer" with the highest F1. */
+/* Finds the threshold of "no answer" with the highest F1. */
 static enum status squad_tune(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs)
 {
 	struct squad_task_settings *settings = &state->settings.squad;
@@ -420,7 +420,7 @@ done:
 	return status;
 }
 
-/* The choice that the prediction is. Nothing from the paragraph is an answer from 0 to 0. */
+/* The choice that was predicted. An answer that is not from the paragraph goes from 0 to 0. */
 static const struct squad_choice *choice_of(const struct squad_result *result)
 {
 	for (int32_t i = 0; i < result->count; i++)
@@ -459,7 +459,7 @@ static enum status squad_put(const struct task_state *state, const struct task_s
 	return status;
 }
 
-/* Tokens of an answer, where nothing is said, in transformers' pipeline. */
+/* Most tokens in an answer by default in transformers' pipeline. */
 #define PIPELINE_ANSWER 15
 
 static enum status squad_put_pipeline(const struct task_state *state, const struct task_set *set,

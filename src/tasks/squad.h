@@ -1,10 +1,10 @@
-/* Questions about paragraphs, beyond what the row of the table says. */
+/* The task of questions about paragraphs: functions beyond its entry in the table of tasks. */
 #ifndef TASKS_SQUAD_H
 #define TASKS_SQUAD_H
 
 #include "tasks/task.h"
 
-/* The share of the questions of a set of task_squad that have no answer: what always giving none scores. */
+/* The share of questions without an answer in a set of task_squad, which is the score for never giving an answer. */
 double squad_impossible_share(const struct task_set *set);
 
 #endif

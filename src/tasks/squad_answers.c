@@ -11,10 +11,10 @@ struct candidate {
 	double start_logit, end_logit;
 	int64_t window; /* -1: no answer */
 	int32_t start_row, end_row;
-	int64_t order; /* in which it was found: decides between equal scores */
+	int64_t order; /* in which candidates were found: breaks ties between equal scores */
 };
 
-/* One text among the choices, in `texts` until all are there. */
+/* A choice, whose text is an offset in `texts` until all are known. */
 struct chosen {
 	size_t text;
 	struct squad_choice choice;
@@ -24,14 +24,14 @@ struct squad_decoder {
 	const struct squad_features *features;
 	struct squad_answer_settings settings;
 	int64_t question;
-	struct candidate *candidates; /* from squad_decoder_end on a heap, the best first */
+	struct candidate *candidates; /* from squad_decoder_end() on a heap with the best on top */
 	int64_t candidate_count, candidate_capacity;
 	double null_score, null_start, null_end;
 	int32_t *starts, *ends; /* [n_best_size] best rows of a window */
 	struct chosen *chosen;  /* [n_best_size + 2] */
 	struct squad_choice *choices;
 	int32_t chosen_count;
-	struct buffer texts;                   /* of the chosen, each with a NUL */
+	struct buffer texts;                   /* texts of the chosen, each with a NUL */
 	struct buffer pieces, words, original; /* of one candidate */
 	struct tokens scratch;
 };
@@ -87,7 +87,7 @@ enum status squad_decoder_begin(struct squad_decoder *decoder, int64_t question)
 	return OK;
 }
 
-/* The rows of the `most` largest logits, the largest first, of equal ones the earlier first. Returns their number. */
+/* Finds the rows of the `most` largest logits, in descending order, earlier rows first among equal ones. Returns their number. */
 static int32_t best_rows(const double *logits, int32_t count, int32_t most, int32_t *out)
 {
 	int32_t found = 0;
@@ -201,7 +201,7 @@ static void remove_all(struct buffer *text, const char *what)
 	text->size = kept;
 }
 
-/* Makes runs of spaces one, and none at the ends. */
+/* Turns runs of spaces into one, and removes those at the ends. */
 static void collapse_spaces(struct buffer *text)
 {
 	size_t kept = 0;
@@ -213,7 +213,7 @@ static void collapse_spaces(struct buffer *text)
 	text->size = kept;
 }
 
-/* The predicted pieces as text, in the tokenizer's letters. */
+/* The predicted pieces as text, as normalized by the tokenizer. */
 static void join_pieces(struct buffer *out, const struct vocab *vocab, const int32_t *ids, int32_t count)
 {
 	buffer_clear(out);
@@ -229,7 +229,7 @@ static void join_pieces(struct buffer *out, const struct vocab *vocab, const int
 	collapse_spaces(out);
 }
 
-/* The words of the paragraph from `first` to `last` with single spaces where there was white space between them. */
+/* The words of a paragraph from `first` to `last`, to be joined by single spaces where there was white space between them. */
 struct stretch_of_words {
 	const char *text;
 	const uint32_t *begins, *ends;
@@ -246,7 +246,7 @@ static void join_words(struct buffer *out, const struct stretch_of_words *words)
 	}
 }
 
-/* The paragraph's byte from which byte `at` of the joined words comes; `at` belongs to a word. */
+/* The byte of the paragraph that is byte `at` of the joined words; `at` is within a word. */
 static int64_t byte_in_paragraph(const struct stretch_of_words *words, size_t at)
 {
 	size_t done = 0;
@@ -282,7 +282,7 @@ static int64_t count_without_spaces(const char *text, size_t size)
 	return count;
 }
 
-/* The byte at which the character number `index`, spaces not counted, begins; the size if there are not so many. */
+/* The byte at which character number `index` begins, not counting spaces; the size if there are fewer characters. */
 static size_t find_without_spaces(const struct buffer *text, int64_t index)
 {
 	size_t i = 0;
@@ -292,8 +292,8 @@ static size_t find_without_spaces(const struct buffer *text, int64_t index)
 	return i;
 }
 
-/* Where the predicted pieces stand in the original words: these, put through the tokenizer's cleaning, have as many characters
- * as before, and the pieces are found in them. Otherwise the whole stretch. (get_final_text) */
+/* Finds the predicted pieces in the original words, as get_final_text does: if the tokenizer's normalization keeps the number of
+ * characters and the normalized words contain the pieces. Otherwise takes the whole span. */
 static enum status project(struct squad_decoder *d, size_t *out_begin, size_t *out_end)
 {
 	const struct buffer *pieces = &d->pieces, *words = &d->words, *original = &d->original;
@@ -317,7 +317,7 @@ static enum status project(struct squad_decoder *d, size_t *out_begin, size_t *o
 	return OK;
 }
 
-/* The candidate's text into `original`, from *out_begin to *out_end, and where the paragraph has it. */
+/* Puts the candidate's text into `original`, from *out_begin to *out_end, and finds its place in the paragraph. */
 static enum status find_text(struct squad_decoder *d, const struct candidate *candidate, size_t *out_begin, size_t *out_end,
 			     struct squad_choice *choice)
 {
@@ -390,7 +390,7 @@ static enum status choose_all(struct squad_decoder *d)
 	return buffer_status(&d->texts);
 }
 
-/* Softmax over the sums, as run_squad.py computes it. */
+/* Softmax over the sums of logits, as in run_squad.py. */
 static void set_probabilities(struct squad_choice *choices, int32_t count)
 {
 	double largest = -INFINITY, sum = 0;
@@ -419,7 +419,7 @@ enum status squad_decoder_end(struct squad_decoder *decoder, struct squad_result
 	out->prediction = d->choices[0].text;
 	if (!d->settings.version_2)
 		return OK;
-	/* Without any answer to compare with, that of two zeros, as Hugging Face has it; Google's code dies here. */
+	/* With no answer to compare with, two zeros are used as in Hugging Face's code; Google's crashes here. */
 	out->null_odds = d->null_score - (out->best ? out->best->start_logit : 0) - (out->best ? out->best->end_logit : 0);
 	out->prediction = !out->best || out->null_odds > d->settings.null_threshold ? "" : out->best->text;
 	return OK;

@@ -61,7 +61,7 @@ static void remove_punctuation(struct buffer *text)
 	text->size = kept;
 }
 
-/* Bytes of the run of letters and numbers at the beginning of the text; 0: it begins with something else. */
+/* Bytes of the run of word characters at the beginning of the text; 0: there is none. */
 static size_t run_of_letters(const char *text, size_t size)
 {
 	size_t at = 0;
@@ -75,7 +75,7 @@ static size_t run_of_letters(const char *text, size_t size)
 	return at;
 }
 
-/* Copies the text; articles and white space become one space each. */
+/* Copies the text, replacing each article and white space character by a space. */
 static void remove_articles(struct buffer *out, const struct buffer *text)
 {
 	for (size_t at = 0; at < text->size;) {
@@ -98,7 +98,7 @@ static void remove_articles(struct buffer *out, const struct buffer *text)
 	}
 }
 
-/* normalize_answer of the official scripts, cut into words. */
+/* normalize_answer of the official scripts, followed by splitting into words. */
 static enum status normalize(struct buffer *scratch, const char *text, struct answer_words *out)
 {
 	buffer_clear(scratch);
@@ -120,7 +120,7 @@ static enum status normalize(struct buffer *scratch, const char *text, struct an
 	return OK;
 }
 
-/* Few words: insertion, which needs no context for qsort. */
+/* Insertion sort: there are few words, and qsort() takes no context. */
 static void sort_words(const char *text, struct answer_word *words, int64_t count)
 {
 	for (int64_t i = 1; i < count; i++) {
@@ -188,7 +188,7 @@ enum status squad_compare(struct squad_comparer *comparer, const char *gold, boo
 
 /* ---- CMRC 2018 ---- */
 
-/* The marks that the script removes. Its list also has an ellipsis of two characters, which never matches one. */
+/* The marks that the script removes. Its list also contains an ellipsis of two characters, which never equals a single one. */
 static bool is_removed_mark(uint32_t c)
 {
 	static const uint32_t marks[] = {'-',    ':',    '_',    '*',    '^',    '/',    '\\',   '~',    '`',    '+',    '=',
@@ -200,7 +200,7 @@ static bool is_removed_mark(uint32_t c)
 	return false;
 }
 
-/* Lower case, white space at the ends and marks removed, into `out`. */
+/* Puts the text into `out` in lower case, without marks and without white space at the ends. */
 static enum status clean_chinese(struct buffer *scratch, const char *text, struct buffer *out)
 {
 	buffer_clear(scratch);
@@ -236,7 +236,7 @@ static enum status add_segment(void *context, const char *word, size_t size)
 	return buffer_status(&out->text);
 }
 
-/* Ideographs by themselves, what is between them by NLTK's rules for English. */
+/* Splits text into single ideographs, and what is between them by NLTK's rules for English. */
 static enum status cut_segments(const struct buffer *text, struct answer_words *out)
 {
 	size_t run = 0;

@@ -8,7 +8,7 @@
 
 #define OVERHEAD 3 /* [CLS] and two [SEP] */
 
-/* What is appended to while features are made. */
+/* State while features are made. */
 struct maker {
 	struct squad_features *out;
 	struct tokens tokens; /* of one word, question or answer */
@@ -19,7 +19,7 @@ struct maker {
 
 /* ---- Paragraphs ---- */
 
-/* White space as run_squad.py has it. */
+/* White space as in run_squad.py. */
 static bool parts_words(uint32_t c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0x202F;
@@ -65,7 +65,7 @@ static enum status add_word(struct maker *maker, const struct squad_paragraph *p
 
 static enum status add_paragraph(struct maker *maker, const struct squad_paragraph *paragraph)
 {
-	int64_t begin = -1, number = 0, at = 0; /* begin of the word that is open, or -1 */
+	int64_t begin = -1, number = 0, at = 0; /* begin of the current word, or -1 */
 	bool whole_words = maker->out->settings.whole_words;
 	if (paragraph->text_size > INT32_MAX)
 		return error_set(ERR_DATA, "a paragraph of %lld bytes is too long", (long long)paragraph->text_size);
@@ -102,7 +102,7 @@ static enum status add_paragraphs(struct maker *maker)
 
 /* ---- Targets ---- */
 
-/* Tokens of an answer in its paragraph, both inclusive; end < start: there are none. */
+/* The tokens of an answer in its paragraph, both ends inclusive; end < start: none. */
 struct span {
 	int32_t start, end;
 };
@@ -117,7 +117,7 @@ static int64_t byte_of_character(const struct squad_paragraph *paragraph, int64_
 	return at;
 }
 
-/* The word that a byte is in, or, between words, the one before; the first if there is none before. */
+/* The word that contains a byte or, between words, the one before; the first word if there is none before. */
 static int32_t word_at(const struct squad_features *f, int64_t paragraph, int64_t byte)
 {
 	const uint32_t *begins = f->word_begins + f->word_starts[paragraph];
@@ -132,7 +132,7 @@ static int32_t word_at(const struct squad_features *f, int64_t paragraph, int64_
 	return (int32_t)low;
 }
 
-/* The first token of a word or, if it has none, of those after it. */
+/* The first token of a word or, if it has none, of the words after it. */
 static int32_t first_token_of(const struct squad_features *f, int64_t paragraph, int32_t word)
 {
 	const int32_t *words = f->token_words + f->token_starts[paragraph];
@@ -147,8 +147,8 @@ static int32_t first_token_of(const struct squad_features *f, int64_t paragraph,
 	return (int32_t)low;
 }
 
-/* The first stretch within the span whose tokens are the answer's own, since words of the paragraph may hold more than the
- * answer: "(1895-1943)." where it is "1895". Without one the span stays. */
+/* The first part of the span whose tokens are exactly the answer's, since words of the paragraph may contain more than the
+ * answer: "(1895-1943)." for the answer "1895". If there is none, the span stays. */
 static struct span tighten(const int32_t *ids, struct span span, const struct tokens *answer)
 {
 	int64_t count = answer->count;
@@ -158,7 +158,7 @@ static struct span tighten(const int32_t *ids, struct span span, const struct to
 	return span;
 }
 
-/* The tokens of the question's first answer. */
+/* Finds the tokens of the question's first answer. */
 static enum status find_span(struct maker *maker, const struct squad_question *question, struct span *out)
 {
 	struct squad_features *f = maker->out;
@@ -210,7 +210,7 @@ static enum status add_query(struct maker *maker, int64_t q)
 	return OK;
 }
 
-/* From one window's first token to the next one's: see struct squad_feature_settings. */
+/* The distance from one window's first token to the next one's: see struct squad_feature_settings. */
 static int32_t window_step(const struct squad_feature_settings *settings, int32_t room)
 {
 	int32_t step = settings->doc_stride < room ? settings->doc_stride : room;
@@ -345,8 +345,8 @@ int32_t squad_row_token(const struct squad_features *features, int64_t window, i
 	return within < 0 || within >= w->length ? -1 : w->first + within;
 }
 
-/* Google's score of a token in a window: the number of tokens to the nearer end, longer windows preferred. In its own
- * floating-point terms, for ties are decided by rounding. */
+/* Google's score of a token in a window: the number of tokens to the nearer end, with a preference for longer windows. Uses the
+ * same floating-point expression, since rounding decides ties. */
 static double context_score(const struct squad_window *window, int32_t token)
 {
 	int32_t left = token - window->first, right = window->first + window->length - 1 - token;

@@ -16,13 +16,13 @@ struct reader {
 	const char *name;
 	int64_t answer_capacity;
 	int64_t paragraph_in_article;
-	int64_t record; /* of a flat file: number from 1, of JSON lines the line; 0: articles and paragraphs */
+	int64_t record; /* in a flat file: number from 1, in JSON lines the line number; 0: articles and paragraphs */
 	struct string_index ids;
-	/* Answers that are not where the file says: what is to be said of the first and of the latest. */
+	/* Messages about the first and the latest answer that is not where the file says. */
 	char first_missed[1024], last_missed[1024];
 };
 
-/* "'f.json': article 3 ('Normans'), paragraph 2" into `out`. */
+/* Puts "'f.json': article 3 ('Normans'), paragraph 2" into `out`. */
 static void describe_place(const struct reader *reader, char out[512])
 {
 	if (reader->record > 0) {
@@ -41,8 +41,8 @@ static enum status copy_string(struct reader *reader, const struct json *value, 
 	return string_store_copy(&reader->set->strings, value->text, value->text_size, out);
 }
 
-/* The words from that of character `first` to that of character `last`, as Google's scripts cut text into words. A character
- * between words counts to the word before it. */
+/* Finds the words from that of character `first` to that of character `last`, splitting text into words as Google's scripts do. A
+ * character between words belongs to the word before it. */
 static void find_words(const struct squad_paragraph *paragraph, int64_t first, int64_t last, int64_t *out_begin, int64_t *out_end)
 {
 	int64_t at = 0, word_begin = 0, word_end = 0; /* of the latest word */
@@ -65,7 +65,7 @@ static void find_words(const struct squad_paragraph *paragraph, int64_t first, i
 	*out_end = word_end;
 }
 
-/* Appends the text with its white space made single spaces, none at the ends. */
+/* Appends the text with white space collapsed into single spaces, and none at the ends. */
 static void append_words(struct buffer *out, const char *text, int64_t size)
 {
 	bool gap = false;
@@ -84,8 +84,8 @@ static void append_words(struct buffer *out, const char *text, int64_t size)
 	}
 }
 
-/* The rule of Google's run_squad.py: do the words from that of the answer's first character to that of its last contain
- * the answer, white space apart? A character between words counts to the word before it. */
+/* The rule of Google's run_squad.py: do the words from that of the answer's first character to that of its last contain the
+ * answer, ignoring white space? A character between words belongs to the word before it. */
 static enum status is_near(const struct squad_paragraph *paragraph, const struct squad_answer *answer, bool *out)
 {
 	int64_t begin, end, length = (int64_t)utf8_length(answer->text, (size_t)answer->text_size);
@@ -110,7 +110,7 @@ static bool is_at(const struct squad_paragraph *paragraph, const struct squad_an
 	       memcmp(paragraph->text + byte, answer->text, (size_t)answer->text_size) == 0;
 }
 
-/* Files count white space and marks at the beginning in different ways: the text stands a character or three from there. */
+/* Files differ in how they count white space and marks at the beginning, so the text may be up to this many characters off. */
 #define SHIFT_MOST 3
 
 static bool find_shifted(const struct squad_paragraph *paragraph, struct squad_answer *answer)
@@ -130,7 +130,7 @@ static bool find_shifted(const struct squad_paragraph *paragraph, struct squad_a
 	return false;
 }
 
-/* The byte at unit number `index` of the text in UTF-16; -1: there is none, or it is half a character. */
+/* The byte at UTF-16 unit `index` of the text; -1: there is none, or it is half a character. */
 static int64_t utf16_offset(const struct squad_paragraph *paragraph, int64_t index)
 {
 	int64_t at = 0;
@@ -169,7 +169,7 @@ static enum status place_answer(struct squad_set *set, const struct squad_paragr
 	return OK;
 }
 
-/* Another program may have counted something else than characters: what, or NULL. */
+/* What the program that wrote the file may have counted instead of characters; NULL: unknown. */
 static const char *unit_of_start(const struct squad_paragraph *paragraph, const struct squad_answer *answer)
 {
 	if (answer->place != SQUAD_ELSEWHERE || answer->start < 0)
@@ -179,7 +179,7 @@ static const char *unit_of_start(const struct squad_paragraph *paragraph, const 
 	return is_at(paragraph, answer, utf16_offset(paragraph, answer->start)) ? "units of UTF-16" : NULL;
 }
 
-/* An answer that is not where the file says: counted, the first kept for the log. */
+/* Counts an answer that is not where the file says; the first is kept for the log. */
 static void note_missed(struct reader *reader, const struct squad_question *question, const struct squad_answer *answer)
 {
 	static const char *const where[] = {"", ", but for white space", ", but a few characters off", ", but elsewhere in it",
@@ -201,7 +201,7 @@ static void note_missed(struct reader *reader, const struct squad_question *ques
 		memcpy(reader->first_missed, reader->last_missed, sizeof reader->first_missed);
 }
 
-/* Appends the answer to the set's. */
+/* Appends the answer to those of the set. */
 static enum status add_answer(struct reader *reader, const struct squad_question *question, const struct json *text,
 			      const struct json *start)
 {
@@ -226,7 +226,7 @@ static enum status add_answer(struct reader *reader, const struct squad_question
 	return OK;
 }
 
-/* {"text": [...], "answer_start": [...]}, as Hugging Face's data sets have it. */
+/* Takes {"text": [...], "answer_start": [...]}, as in Hugging Face's data sets. */
 static enum status take_answer_columns(struct reader *reader, struct squad_question *question, const struct json *columns)
 {
 	char place[512];
@@ -242,7 +242,7 @@ static enum status take_answer_columns(struct reader *reader, struct squad_quest
 	const struct json *start = starts ? starts->first_child : NULL;
 	for (const struct json *text = texts->first_child; text; text = text->next, start = start ? start->next : NULL)
 		TRY(add_answer(reader, question, text, start));
-	/* No answer is meant, not an answer that is not known. */
+	/* Empty lists mean that there is no answer, not that it is unknown. */
 	question->is_impossible = texts->child_count == 0;
 	return OK;
 }
@@ -270,7 +270,7 @@ static enum status take_answers(struct reader *reader, struct squad_question *qu
 	return OK;
 }
 
-/* Training learns from places: answers that are not there go, and a question without any left is a bad record. */
+/* Training needs the places of answers: drops answers that are not in place; a question with none left is a bad record. */
 static enum status keep_found_answers(struct reader *reader, struct squad_question *question)
 {
 	struct squad_set *set = reader->set;
@@ -287,7 +287,7 @@ static enum status keep_found_answers(struct reader *reader, struct squad_questi
 	return OK;
 }
 
-/* Has the question what the set's use needs? */
+/* Does the question have what the set's use needs? */
 static enum status check_question(struct reader *reader, struct squad_question *question)
 {
 	char place[512];
@@ -318,7 +318,7 @@ static enum status take_id(struct reader *reader, const struct json *value, stru
 	bool number = id && id->kind == JSON_NUMBER && id->is_integer;
 
 	describe_place(reader, place);
-	if (!id && reader->record > 0) { /* a flat record need not have one: it is counted */
+	if (!id && reader->record > 0) { /* a flat record need not have one: its number is used */
 		snprintf(own, sizeof own, "%lld", (long long)reader->set->question_count);
 		return string_store_copy(&reader->set->strings, own, strlen(own), &question->id);
 	}
@@ -373,7 +373,7 @@ static enum status take_question(struct reader *reader, const struct json *value
 	return OK;
 }
 
-/* The next paragraph, whose text is `context`. */
+/* Adds the next paragraph, whose text is `context`. */
 static enum status add_paragraph(struct reader *reader, const struct json *context, const char *title)
 {
 	struct squad_set *set = reader->set;
@@ -423,8 +423,8 @@ static enum status take_article(struct reader *reader, const struct json *value)
 	return OK;
 }
 
-/* A question with its paragraph in one object, as Hugging Face's run_qa.py reads them. Records about the same paragraph that
- * follow one another share it. */
+/* Takes a question and its paragraph in one object, the form of Hugging Face's run_qa.py. Consecutive records about the same
+ * paragraph share it. */
 static enum status take_record(struct reader *reader, const struct json *value)
 {
 	struct squad_set *set = reader->set;
@@ -477,7 +477,7 @@ static size_t line_size(const char *text, size_t size)
 	return newline ? (size_t)(newline - text) : size;
 }
 
-/* Is the file lines of JSON, an object each? */
+/* Does the file consist of lines of JSON, one object each? */
 static bool has_lines(const char *text, size_t size)
 {
 	struct json_document document = {0};
@@ -522,7 +522,7 @@ static bool begins_as_json(const char *text)
 	return *text == '{' || *text == '[' || !*text;
 }
 
-/* A table or a text. */
+/* The error for a table or a text. */
 static enum status refuse_file(const struct reader *reader)
 {
 	enum status status = error_set(ERR_DATA, "'%s' holds no questions about paragraphs: these come as JSON", reader->name);
@@ -550,7 +550,7 @@ static enum status take_file(struct reader *reader, const struct buffer *text)
 	return status;
 }
 
-/* Another program may have counted something else than characters. */
+/* Warns if the program that wrote the file seems to have counted something other than characters. */
 static void log_units(const struct reader *reader)
 {
 	const struct squad_set *set = reader->set;

@@ -1,9 +1,9 @@
 /* Files in the form of SQuAD 1.1 and 2.0, which CMRC 2018, DRCD, XQuAD and COVID-QA share:
  *   {"version", "data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question", "is_impossible",
  *     "answers": [{"text", "answer_start"}]}]}]}]}
- * or objects with "id" (else they are counted), "context", "question" and "answers", here also {"text": [...],
- * "answer_start": [...]}, in a list, in {"data": [...]}, or a line each: Hugging Face's form.
- * Everything else in them is passed over. Articles, paragraphs, questions and answers keep the order of the file. */
+ * or Hugging Face's form: objects with "id" (else they are numbered), "context", "question" and "answers", which may also be
+ * {"text": [...], "answer_start": [...]}; in a list, in {"data": [...]}, or one per line. Everything else in them is ignored.
+ * Articles, paragraphs, questions and answers keep the order of the file. */
 #ifndef TASKS_SQUAD_FILE_H
 #define TASKS_SQUAD_FILE_H
 
@@ -14,11 +14,11 @@
 #include "base/string_store.h"
 #include "formats/bad_records.h"
 
-/* Is the answer where the file says? */
+/* Is the answer where the file says it is? */
 enum squad_place {
-	SQUAD_FOUND,     /* the paragraph has the text at `start` */
-	SQUAD_NEAR,      /* the words there contain it, but for white space: good enough for Google's scripts, and for training */
-	SQUAD_SHIFTED,   /* it stands at most three characters off, and is taken from there: `start` is mended */
+	SQUAD_FOUND,   /* the paragraph has the text at `start` */
+	SQUAD_NEAR,    /* the words there contain it, ignoring white space: good enough for Google's scripts, and for training */
+	SQUAD_SHIFTED, /* it is at most three characters off and is taken from there: `start` is corrected */
 	SQUAD_ELSEWHERE, /* the paragraph has the text, but not there */
 	SQUAD_ABSENT,    /* the paragraph does not have the text at all */
 };
@@ -27,17 +27,17 @@ struct squad_answer {
 	const char *text; /* as in the file; UTF-8 */
 	int64_t text_size;
 	int64_t start;      /* answer_start, in code points from the beginning of the paragraph; -1: the file has none */
-	int64_t start_byte; /* the same in bytes; meaningful if SQUAD_FOUND or SQUAD_SHIFTED */
+	int64_t start_byte; /* the same in bytes; only meaningful for SQUAD_FOUND and SQUAD_SHIFTED */
 	enum squad_place place;
 };
 
 struct squad_question {
-	const char *id; /* never empty, no two alike in a set; a number in the file is its digits; NULL: not from a file */
+	const char *id; /* never empty, unique in a set; a number in the file is taken as its digits; NULL: not from a file */
 	const char *text;
 	int64_t text_size;
 	int64_t paragraph;                  /* index in `paragraphs` */
-	int64_t first_answer, answer_count; /* in `answers`; 0 answers: none is given, or it is impossible */
-	bool is_impossible;                 /* SQuAD 2.0: the paragraph does not answer it */
+	int64_t first_answer, answer_count; /* range of `answers`; 0 answers: none is given, or it is impossible */
+	bool is_impossible;                 /* SQuAD 2.0: the paragraph does not contain an answer */
 };
 
 struct squad_paragraph {
@@ -53,19 +53,20 @@ struct squad_set {
 	struct squad_question *questions;
 	struct squad_answer *answers;
 	int64_t article_count, paragraph_count, question_count, answer_count;
-	int64_t impossible_count; /* questions that are impossible */
-	int64_t unlabelled_count; /* questions that have no answer and are not said to be impossible */
-	int64_t near_count, shifted_count, elsewhere_count, absent_count; /* answers by `place` */
-	int64_t byte_count, utf16_count; /* answers elsewhere that are there if answer_start counts bytes, or units of UTF-16 */
-	const char *version;             /* as in the file; "" if there is none */
-	struct string_store strings;     /* owns all text */
+	int64_t impossible_count; /* number of impossible questions */
+	int64_t unlabelled_count; /* number of questions without an answer that are not marked as impossible */
+	int64_t near_count, shifted_count, elsewhere_count, absent_count; /* numbers of answers by `place` */
+	int64_t byte_count,
+		utf16_count;         /* answers elsewhere that would be right if answer_start counted bytes, or UTF-16 units */
+	const char *version;         /* as in the file; "" if there is none */
+	struct string_store strings; /* owns all text */
 	int64_t paragraph_capacity, question_capacity; /* private */
 };
 
-/* What a set is for decides what it must have. */
+/* What a set is used for, which determines what it must contain. */
 enum squad_use {
-	SQUAD_TRAIN,   /* each question has an answer where the file says, or is impossible: anything else is a bad record */
-	SQUAD_SCORE,   /* each question has answers or is impossible; where they stand does not matter to scores */
+	SQUAD_TRAIN, /* each question has an answer where the file says it is, or is impossible: anything else is a bad record */
+	SQUAD_SCORE, /* each question has answers or is impossible; scores do not depend on where they are */
 	SQUAD_PREDICT, /* only texts, questions and ids matter */
 };
 
@@ -75,15 +76,15 @@ struct squad_options {
 	struct bad_records *bad;
 };
 
-/* Reads a file (packed or not, "-" for standard input) into `out`, which is empty after an error. ERR_DATA names the file
- * and, for what is wrong with one question, its id. Questions that are bad records are left out and counted under "skip":
- * for SQUAD_TRAIN also those of whose answers none is found where it should be, or near or shifted (of the others such answers
- * alone are left out). Says in the log what was found, and how many answers are not where the file says. */
+/* Reads a file (compressed or not, "-" for standard input) into `out`, which is empty after an error. ERR_DATA names the file
+ * and, if a question is at fault, its id. Questions that are bad records are left out and counted under "skip"; for SQUAD_TRAIN
+ * also those none of whose answers is SQUAD_FOUND, SQUAD_NEAR or SQUAD_SHIFTED (if that is true of only some answers, just these
+ * are left out). Logs what was found, and how many answers are not where the file says. */
 MUST_USE enum status squad_read(struct squad_set *out, const char *path, const struct squad_options *options);
-/* Appends a question about a paragraph from memory, which the set copies. `set` is zeroed at first. */
+/* Appends a question about a paragraph, given in memory; the set copies both. `set` is zero-initialized before the first call. */
 MUST_USE enum status squad_add(struct squad_set *set, const char *question, const char *paragraph);
 void squad_release(struct squad_set *set);
-/* Can it be learned where the answer is? */
+/* Is the answer's place known, so that it can be learned? */
 static inline bool squad_is_placed(const struct squad_answer *answer)
 {
 	return answer->place <= SQUAD_SHIFTED;

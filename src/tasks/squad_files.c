@@ -40,7 +40,7 @@ static void put_number(struct buffer *out, double value)
 		buffer_text(out, "null");
 }
 
-/* Comma or brace before a member of the outermost object, and its name. */
+/* Puts the comma or brace before a member of the outermost object, and its name. */
 static void put_key(struct buffer *out, const char *key)
 {
 	buffer_text(out, out->size > 0 ? ",\n    " : "{\n    ");

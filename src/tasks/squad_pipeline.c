@@ -1,4 +1,4 @@
-/* Answers as transformers' pipeline gives them. */
+/* Answers as in transformers' pipeline. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "tasks/squad_answers.h"
 #include "text/python_text.h"
 
-/* Twice the one answer that is asked for, and 10. */
+/* Twice the number of answers asked for, which is one, plus 10. */
 #define STRETCHES 12
 
 void squad_pipeline_begin(struct squad_pipeline *pipeline, const struct squad_features *features, int64_t question,
@@ -27,7 +27,7 @@ void squad_pipeline_release(struct squad_pipeline *pipeline)
 	*pipeline = (struct squad_pipeline){.count = 0};
 }
 
-/* exp(logit - largest) / sum over [CLS] and the rows first .. first + count - 1. */
+/* Softmax, exp(logit - largest) / sum, over [CLS] and rows first to first + count - 1. */
 struct softmax {
 	double largest, sum;
 };
@@ -48,13 +48,13 @@ static double probability(struct softmax s, double logit)
 	return exp(logit - s.largest) / s.sum;
 }
 
-/* Rows of a window. */
+/* A range of rows of a window. */
 struct stretch_of_rows {
 	double score;
 	int32_t start, end;
 };
 
-/* Keeps the best, the best first. */
+/* Adds to the list of the best ones, in descending order. */
 static void keep(struct stretch_of_rows *best, int *count, struct stretch_of_rows stretch)
 {
 	int place = *count < STRETCHES ? *count : STRETCHES - 1;
@@ -66,7 +66,7 @@ static void keep(struct stretch_of_rows *best, int *count, struct stretch_of_row
 	*count += *count < STRETCHES;
 }
 
-/* The bytes of a stretch whose ends are widened to whole words, in the tokenizer's sense and as far as the window has them. */
+/* The bytes of a span after widening it to whole words, in the tokenizer's sense and as far as the window contains them. */
 static struct squad_pipeline_answer widen(const struct squad_pipeline *pipeline, const struct squad_window *window,
 					  const struct stretch_of_rows *stretch, int32_t first_row)
 {
@@ -81,7 +81,7 @@ static struct squad_pipeline_answer widen(const struct squad_pipeline *pipeline,
 	return (struct squad_pipeline_answer){stretch->score, f->token_begins[first], f->token_ends[last]};
 }
 
-/* Adds to an equal answer, or as one more. */
+/* Adds the score to that of an equal answer, or adds a new answer. */
 static enum status add_answer(struct squad_pipeline *p, struct squad_pipeline_answer answer)
 {
 	const char *text = p->features->set->paragraphs[p->paragraph].text;

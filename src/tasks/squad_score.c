@@ -22,7 +22,7 @@ static void add_points(struct measures *out, const char *name, double value)
 
 /* ---- Scores of single answers ---- */
 
-/* The best of a question's gold answers. Without any, or, in version 2, without any that has words, "" is the right one. */
+/* The best score over a question's gold answers. If there are none or, in version 2, none with words, "" is the right answer. */
 static enum status score_question(struct squad_comparer *comparer, const struct squad_set *set, int64_t q, const char *text,
 				  bool version_2, struct squad_score *out)
 {
@@ -58,7 +58,7 @@ enum status squad_score_answer(const struct squad_set *set, int64_t question, co
 	return status;
 }
 
-/* The score of each question's text; 0 where that is NULL. Freed by the caller. */
+/* Scores each question's text, with 0 for NULL. The caller frees *out. */
 static enum status score_all(const struct squad_set *set, const char *const *texts, bool version_2, struct squad_score **out)
 {
 	struct squad_comparer comparer = {0};
@@ -87,7 +87,7 @@ static enum status check_answers(const struct squad_set *set)
 	return OK;
 }
 
-/* Says how many questions have no prediction; returns their number. */
+/* Logs how many questions have no prediction; returns their number. */
 static int64_t log_missing(const struct squad_set *set, const char *const *texts)
 {
 	char number[FORMAT_BYTES];
@@ -149,7 +149,7 @@ static bool has_answer(const struct squad_set *set, int64_t q)
 	return set->questions[q].answer_count > 0;
 }
 
-/* Which questions a mean is over. */
+/* The questions that are averaged over. */
 enum group { GROUP_ALL, GROUP_HAS_ANSWER, GROUP_NO_ANSWER };
 
 static void add_group(const struct squad_set *set, const struct squad_score *scores, enum group group, struct measures *out)
@@ -173,7 +173,7 @@ static void add_group(const struct squad_set *set, const struct squad_score *sco
 	add(out, names[group][2], UNIT_COUNT, DIRECTION_NONE, total);
 }
 
-/* A null score and its place in the file. */
+/* A null score and its index in the file. */
 struct ordered {
 	double score;
 	int64_t place, question;
@@ -201,7 +201,7 @@ static double score_of(const struct squad_score *scores, int64_t q, bool f1)
 	return f1 ? scores[q].f1 : scores[q].exact;
 }
 
-/* find_best_thresh of the official script, with its faults: it begins at 0, and takes equal scores one after the other. */
+/* find_best_thresh of the official script, including its flaws: it starts at 0, and treats equal scores one after another. */
 static double official_threshold(const struct squad_set *set, const char *const *texts, const struct squad_score *scores, bool f1,
 				 const struct ordered *sorted, int64_t count, double *out_threshold)
 {
@@ -262,7 +262,7 @@ out:
 
 /* ---- A threshold for null scores ---- */
 
-/* From "no answer" everywhere on, questions are answered in the order of their null scores, equal ones together. */
+/* Starting with "no answer" everywhere, questions are answered in the order of their null scores, equal ones together. */
 static double best_threshold(const struct squad_set *set, const char *const *texts, const struct squad_score *scores, bool f1,
 			     const struct ordered *sorted, double *out_threshold)
 {

@@ -1,4 +1,4 @@
-/* Answers and null scores from JSON files. */
+/* Reads answers and null scores from JSON files. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -15,10 +15,10 @@ struct tag_reader {
 	struct conll *out;
 	const struct label_list *labels;
 	bool tagged;
-	int64_t line, starts, lines, fields; /* line of the object; capacities */
+	int64_t line, starts, lines, fields; /* line of the object; then capacities */
 };
 
-/* Where the text continues after white space. */
+/* Where the text continues after any white space. */
 static size_t skip_space(const char *text, size_t size, size_t at)
 {
 	while (at < size && (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n'))
@@ -63,7 +63,7 @@ static bool is_text(const struct json *value)
 	return value->kind == JSON_STRING && value->text_size > 0 && strlen(value->text) == value->text_size;
 }
 
-/* The name of a tag: itself, or that of its number. */
+/* The name of a tag: the tag itself, or the name for its number. */
 static enum status name_of_tag(const struct tag_reader *reader, const struct json *tag, const char **out)
 {
 	*out = tag->text;
@@ -117,7 +117,7 @@ static enum status add_words(struct tag_reader *reader, const struct json *objec
 	return OK;
 }
 
-/* A sentence, or nothing of it. */
+/* Adds a sentence, entirely or not at all. */
 static enum status add_sentence(struct tag_reader *reader, const struct json *object, struct bad_records *bad)
 {
 	struct conll *out = reader->out;
@@ -134,7 +134,7 @@ static enum status add_sentence(struct tag_reader *reader, const struct json *ob
 	return OK;
 }
 
-/* Has the first object tags? Then all must have. */
+/* Does the first object have tags? Then all must. */
 static bool first_has_tags(const struct json *object)
 {
 	return find_list(object, tag_names) != NULL;

@@ -33,7 +33,7 @@ void tag_text_place(const struct tag_text *text, int64_t word, const char **out_
 	*out_line = text->files[file].lines[word - text->first_words[file]];
 }
 
-/* A training set of one sentence is hardly meant if it has so many words. */
+/* A training set with a single sentence of this many words is probably a mistake. */
 #define MANY_WORDS 30
 
 /* ---- Schemes ---- */
@@ -73,14 +73,14 @@ static bool is_ideograph(uint32_t c)
 	return (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
 }
 
-/* Is the character a word by itself? */
+/* Is the character a word of its own? */
 static bool is_word(enum tag_words words, uint32_t c)
 {
 	return words == WORDS_CHARACTERS || (words == WORDS_IDEOGRAPHS && is_ideograph(c));
 }
 
-/* Words of the lines of a plain text as if each had a line of its own; a line without words is a sentence all the same, so that
- * results keep to the lines. */
+/* Splits a line of plain text into words as if each had its own line. A line without words is a sentence, too, so that results
+ * correspond to lines. */
 static enum status split_line(struct tag_text *text, struct conll *out, enum tag_words words, const char *line, size_t size,
 			      int64_t number, int64_t *capacities)
 {
@@ -115,7 +115,7 @@ static enum status add_text(struct tag_text *text, int64_t sentence, const char 
 	return string_store_copy(&text->strings, bytes, size, &text->texts[sentence]);
 }
 
-/* What sentences that are not cut into words yet become. */
+/* State for splitting sentences into words. */
 struct split {
 	struct tag_text *text;
 	struct conll *out;
@@ -141,7 +141,7 @@ static enum status split_sentence(struct split *split, const char *line, size_t 
 	return add_text(split->text, split->text->sentence_count + sentence, line, size);
 }
 
-/* A sentence a line. */
+/* Reads a file with one sentence per line. */
 static enum status split_lines(struct tag_text *text, struct conll *out, enum tag_words words, const char *name,
 			       const struct buffer *file, struct bad_records *bad)
 {
@@ -167,7 +167,7 @@ static enum status split_lines(struct tag_text *text, struct conll *out, enum ta
 	return out->sentence_count > 0 ? OK : error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
 }
 
-/* The text of each sentence of a file with one word per line: its words with spaces between. */
+/* Makes the text of each sentence of a file with one word per line: its words separated by spaces. */
 static enum status join_words(struct tag_text *text, const struct conll *file)
 {
 	struct buffer joined = {0};
@@ -189,7 +189,7 @@ static enum status join_words(struct tag_text *text, const struct conll *file)
 	return status;
 }
 
-/* Has each line that is not blank one word, and are there blank ones between? */
+/* Does each nonblank line have just one word, with blank lines in between? */
 static bool has_word_lines(const char *text, size_t size)
 {
 	bool gap = false, blank_before = true, begun = false;
@@ -208,7 +208,7 @@ static bool has_word_lines(const char *text, size_t size)
 	return gap;
 }
 
-/* The number of a column as an option has it; 0: none is given. */
+/* Parses the number of a column from an option; 0: not given. */
 static enum status column_number(const char *given, const char *option, int *out)
 {
 	char *end;
@@ -225,7 +225,7 @@ static enum status column_number(const char *given, const char *option, int *out
 	return status;
 }
 
-/* The columns of a file with one word per line: as given, else as those of training, if it is like them. */
+/* The columns of a file with one word per line: as given, else as in training, if the file has tags like those of training. */
 static enum status choose_columns(const struct task_settings *settings, bool has_tags, struct conll_options *options)
 {
 	const struct column_choice none = {.text = NULL}, *given = &settings->columns;
@@ -245,7 +245,7 @@ static enum status read_json(const struct task_settings *settings, bool needs_ta
 	return join_words(text, file);
 }
 
-/* Fields with a space inside them, in one of the columns; *first is one of them. */
+/* Counts the fields of a column that contain a space; *first is the first of them. */
 static int64_t count_phrases(const struct conll *file, int32_t column, const char **first)
 {
 	int64_t count = 0;
@@ -257,7 +257,7 @@ static int64_t count_phrases(const struct conll *file, int32_t column, const cha
 	return count;
 }
 
-/* A table of texts with a label each has lines and columns, too, and would pass for one long sentence. */
+/* Refuses a table of texts with one label each, which also has lines and columns and would pass for one long sentence. */
 static enum status check_words(const struct conll *file, enum task_use use)
 {
 	const char *text = NULL;
@@ -312,7 +312,7 @@ static enum status read_file(const struct task_state *state, enum task_use use, 
 	return join_words(text, file);
 }
 
-/* Puts the words of the last file behind those of the others. */
+/* Appends the words of the last file to those of the others. */
 static enum status take_words(struct tag_text *text, bool tagged)
 {
 	const struct conll *file = &text->files[text->file_count - 1];
@@ -335,7 +335,7 @@ static enum status take_words(struct tag_text *text, bool tagged)
 	return OK;
 }
 
-/* What words are in the training set: for plain text to be predicted. */
+/* Determines what counts as a word in the training set, for splitting plain text in predictions. */
 static enum tag_words find_words(const struct tag_text *text)
 {
 	int64_t single = 0, ideographs = 0, single_ideographs = 0;
@@ -352,7 +352,7 @@ static enum tag_words find_words(const struct tag_text *text)
 	return single * 1000 >= text->word_count * 999 ? WORDS_CHARACTERS : WORDS_IDEOGRAPHS;
 }
 
-/* Finds the scheme of training. */
+/* Finds the scheme of the training tags. */
 static enum status find_scheme(struct task_state *state, const struct tag_text *text)
 {
 	struct tag_facts facts;
@@ -383,7 +383,7 @@ static enum status find_scheme(struct task_state *state, const struct tag_text *
 	return OK;
 }
 
-/* Rewrites the tags of the files as the labels are written. */
+/* Rewrites the tags of the files in the form of the labels. */
 static enum status rewrite_tags(const struct task_state *state, struct tag_text *text)
 {
 	struct tag_form from, to;
@@ -419,7 +419,7 @@ done:
 	return status;
 }
 
-/* Room for so many files. */
+/* Allocates a text with room for `files` files. */
 static enum status tag_text_new(struct tag_text **out, int64_t files)
 {
 	struct tag_text *text;

@@ -1,10 +1,10 @@
-/* A tag for each word: entities in any scheme, or parts of speech (tasks/tag_text.h). A word's tag is read off its first piece:
- * BertForTokenClassification.
+/* A tag for each word: entities in any scheme, or parts of speech (tasks/tag_text.h). A word's tag is predicted from its first
+ * piece: BertForTokenClassification.
  *
  * Entities are learned and predicted as IOB2, and written in the scheme of the training files. A sentence too long for one
- * sequence becomes several windows that overlap by half; each word counts once, in the window where it stands farthest from both
- * ends. A window is an example, and since windows and their words follow the text, item i of the head is word i of those that
- * have a piece. */
+ * sequence becomes several windows that overlap by half; each word counts once, in the window where it is farthest from both
+ * ends. A window is an example, and since windows and their words are in the order of the text, item i of the head is word i
+ * among those that have pieces. */
 #include "tasks/tagging.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static enum status tagging_read(struct task_state *state, struct task_set *set, 
 	set->has_labels = text->tags != NULL;
 	if (set->use != TASK_TRAIN)
 		return OK;
-	/* By number, as the options gave them: files of tagged words have no names of columns. */
+	/* By number, as given by options: the columns of files of tagged words have no names. */
 	set->examples.columns = state->settings.columns;
 	for (int64_t w = 0; w < text->word_count; w++) {
 		const char *file;
@@ -56,7 +56,7 @@ static enum status tagging_take(struct task_state *state, struct task_set *set, 
 
 /* ---- Encoding ---- */
 
-/* The labels' names with the prefixes that scores know (B, I, E, S), and the tag of words without a piece. */
+/* Makes the labels' names with the prefixes that scores know (B, I, E, S), and chooses the tag of words without pieces. */
 static enum status make_names(const struct task_state *state, struct tag_text *text)
 {
 	const struct label_set *labels = &state->labels;
@@ -90,7 +90,7 @@ static enum status make_names(const struct task_state *state, struct tag_text *t
 	return status;
 }
 
-/* Does training have the entity's type, if with another prefix? */
+/* Does training have the entity's type, perhaps with another prefix? */
 static bool knows_type(const struct task_state *state, const char *name, struct tag_form form)
 {
 	struct tag tag, other;
@@ -102,7 +102,7 @@ static bool knows_type(const struct task_state *state, const char *name, struct 
 	return tag.prefix == 'O';
 }
 
-/* A tag that no label has, but which scores must count. */
+/* Adds the name of a tag that is not a label but must be counted in scores. */
 static enum status add_name(struct tag_text *text, const char *name, struct tag_form form, int32_t *out)
 {
 	struct tag tag;
@@ -124,8 +124,8 @@ done:
 	return status;
 }
 
-/* The index of each word's own tag. One that training never had, though other words of such entities, can be no answer of the
- * model: it is wrong in scores, and no part of the loss. */
+/* Finds the index of each word's own tag. A tag that did not occur in training, although its entity type did, cannot be
+ * predicted: it counts as wrong in scores, and is not part of the loss. */
 static enum status find_gold(const struct task_state *state, struct tag_text *text)
 {
 	struct tag_form form;
@@ -155,9 +155,9 @@ static enum status find_gold(const struct task_state *state, struct tag_text *te
 /* The pieces of a sentence. */
 struct pieces {
 	int32_t *ids;    /* [count] */
-	int64_t *firsts; /* [words] of each word; -1: it has none */
+	int64_t *firsts; /* [words] first piece of each word; -1: it has none */
 	int64_t count, capacity, first_capacity;
-	int32_t *window; /* room for a sequence */
+	int32_t *window; /* scratch memory for a sequence */
 	struct tokens tokens;
 };
 
@@ -184,7 +184,7 @@ static enum status cut_words(const struct tokenizer *tokenizer, const char *cons
 	return OK;
 }
 
-/* The windows of a sentence: the last one ends with it. */
+/* The windows of a sentence; the last one ends where the sentence does. */
 struct windows {
 	int64_t count, room, step, pieces;
 };
@@ -203,14 +203,14 @@ static int64_t window_start(const struct windows *w, int64_t number)
 	return start < last ? start : last;
 }
 
-/* Pieces between this one and the nearer end of the window; negative outside of it. */
+/* Number of pieces between this one and the nearer end of the window; negative outside it. */
 static int64_t context(const struct windows *w, int64_t number, int64_t piece)
 {
 	int64_t left = piece - window_start(w, number), right = w->room - 1 - left;
 	return left < right ? left : right;
 }
 
-/* One window, with the words from *word on that it has more context for than the next. */
+/* Encodes a window with those words, from *word on, for which it has at least as much context as the next window. */
 static enum status encode_window(struct task_state *state, struct task_set *set, struct pieces *pieces,
 				 const struct windows *windows, int64_t number, int64_t first_word, int64_t words, int64_t *word)
 {
@@ -301,7 +301,7 @@ static const float *logits_of(const struct task_state *state, const struct tag_t
 	return text->items[word] < 0 ? NULL : outputs->values + text->items[word] * state->labels.count;
 }
 
-/* Index in names. */
+/* The index of a word's predicted tag in `names`. */
 static int32_t predicted_tag(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
 			     int64_t word)
 {
@@ -364,19 +364,19 @@ enum status tagging_entity_scores(const struct task_state *state, const struct t
 
 /* ---- Results ---- */
 
-/* The tags of a sentence that the model has found. */
+/* Reads the predicted tags of a sentence. */
 static void read_tags(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
 		      int64_t sentence, struct tag *out)
 {
 	for (int64_t w = text->starts[sentence]; w < text->starts[sentence + 1]; w++) {
-		/* Names are written as in BIOES, which reads IOB2 as well. */
+		/* Names are in the form of BIOES, which includes IOB2. */
 		const char *name = text->names[predicted_tag(state, text, outputs, w)];
 		bool known = tag_parse(name, (struct tag_form){TAGS_BIOES, '-'}, out + (w - text->starts[sentence]));
 		BUG_IF(!known);
 	}
 }
 
-/* Appends pointers to the tags of a sentence as its file would have them, strings in `store`. */
+/* Puts the predicted tags of a sentence into `out`, in the form of its file; the strings are in `store`. */
 static enum status write_tags(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
 			      int64_t sentence, struct string_store *store, const char **out)
 {
@@ -449,7 +449,7 @@ static enum status entity_score(const struct task_state *state, const struct tag
 	return OK;
 }
 
-/* Names of an entity's members: ours, and those of transformers' pipeline. */
+/* Names of an entity's JSON members: ours, and those of transformers' pipeline. */
 struct entity_keys {
 	const char *label, *text;
 };
@@ -475,7 +475,7 @@ static enum status put_entity(const struct task_state *state, const struct tag_t
 	return OK;
 }
 
-/* Those of a sentence, into the list that is open. */
+/* Puts the entities of a sentence into the open JSON list. */
 static enum status put_entities(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
 				int64_t sentence, const struct entity_keys *keys, struct json_writer *writer)
 {
@@ -527,7 +527,7 @@ done:
 	return status;
 }
 
-/* As with aggregation_strategy="first", where a word has the tag of its first piece, too. */
+/* As with aggregation_strategy="first", which also gives a word the tag of its first piece. */
 static enum status tagging_put_pipeline(const struct task_state *state, const struct task_set *set,
 					const struct task_outputs *outputs, int64_t sentence, struct buffer *out)
 {
@@ -547,7 +547,7 @@ static enum status tagging_put_pipeline(const struct task_state *state, const st
 	return buffer_status(out);
 }
 
-/* The words whose tags differ, each with its tag: "cell/B-Disease ...". */
+/* Lists the words whose predicted and gold tags differ, each with its tag from `tags`: "cell/B-Disease ...". */
 static void put_differing(const struct tag_text *text, int64_t sentence, const int32_t *tags, const int32_t *predicted,
 			  struct buffer *out)
 {
@@ -557,7 +557,7 @@ static void put_differing(const struct tag_text *text, int64_t sentence, const i
 			buffer_format(out, "%s%s/%s", out->size > 0 ? " " : "", text->words[w], text->names[tags[w]]);
 }
 
-/* Of a sentence: -log p of its tags, added up; tags that are no labels have none. */
+/* The loss of a sentence: the sum of -log p over its tags; tags that are not labels are left out. */
 static double sentence_loss(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
 			    int64_t sentence, double *shares)
 {

@@ -1,12 +1,12 @@
-/* Tags of words, beyond what the row of the table says. */
+/* The tagging task: functions beyond its entry in the table of tasks. */
 #ifndef TASKS_TAGGING_H
 #define TASKS_TAGGING_H
 
 #include "tasks/measures.h"
 #include "tasks/task.h"
 
-/* The scores of each type of entity in a set of task_tagging that has labels; none of plain tags. Their names live as long as the
- * set; to be released by entity_scores_release(). */
+/* The scores by entity type for a set of task_tagging that has labels; empty for plain tags. The names live as long as the set;
+ * to be released by entity_scores_release(). */
 MUST_USE enum status tagging_entity_scores(const struct task_state *state, const struct task_set *set,
 					   const struct task_outputs *outputs, struct entity_scores *out);
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The letters that a scheme has for the prefixes B, I, E, S; 0: it has none. */
+/* The letters of each scheme for the prefixes B, I, E, S; 0: none. */
 static const struct {
 	const char *name;
 	char begin, inside, end, single;
@@ -62,8 +62,8 @@ void tag_write(struct buffer *out, struct tag tag, struct tag_form form)
 	}
 }
 
-/* Does a word continue the entity of the word before it? seqeval's rules: not after O, E, S, nor at B, S, nor if the type
- * changes. */
+/* Does a word continue the entity of the word before it? By seqeval's rules, it does not after O, E or S, nor with B or S, nor if
+ * the type changes. */
 static bool continues(struct tag before, struct tag tag)
 {
 	return (before.prefix == 'B' || before.prefix == 'I') && (tag.prefix == 'I' || tag.prefix == 'E') &&
@@ -84,7 +84,8 @@ int64_t tags_entities(const struct tag *tags, int64_t count, struct tag_entity *
 	return found;
 }
 
-/* The prefix of a word of an entity: `first` and `last` of it or not; `touches`: one of the same type ends right before. */
+/* The prefix of a word in an entity, which may be its `first` and its `last`; `touches`: an entity of the same type ends right
+ * before it. */
 static char prefix_in(enum tag_scheme scheme, bool first, bool last, bool touches)
 {
 	switch (scheme) {
@@ -113,12 +114,12 @@ void tags_convert(const struct tag *tags, int64_t count, enum tag_scheme scheme,
 	}
 }
 
-/* Which letters stand as prefixes, and how entities begin where nothing tells IOB1 from IOB2 but that. */
+/* Counts of the prefixes and forms of tags. */
 struct prefix_counts {
 	int64_t letters[128];
-	int64_t prefixed, bare; /* tags with a prefix and a type; others but O and prefixes alone */
+	int64_t prefixed, bare; /* tags with a prefix and a type; all others except O and lone prefixes */
 	int64_t separators[2];  /* '-' and '_' */
-	int64_t lone;           /* prefixes alone */
+	int64_t lone;           /* prefixes without a type */
 	int64_t first_bare;
 };
 
@@ -150,7 +151,7 @@ static void count_prefixes(const char *const *tags, int64_t count, struct prefix
 	}
 }
 
-/* Entities after O or another type begin with B- in IOB2, with I- in IOB1. */
+/* Tells IOB1 from IOB2: after O or another type, entities begin with B- in IOB2 and with I- in IOB1. */
 static enum tag_scheme tell_iob(const char *const *tags, const int64_t *starts, int64_t sentence_count, char separator)
 {
 	const struct tag_form form = {TAGS_IOB2, separator};
@@ -179,7 +180,7 @@ static enum status choose_scheme(const struct prefix_counts *counts, enum tag_sc
 	return OK;
 }
 
-/* Counts entities and the tags that would be others if written by the rules. */
+/* Counts entities, and tags that would be different if written by the rules. */
 static void count_irregular(const char *const *tags, const int64_t *starts, int64_t sentence_count, struct tag_facts *facts)
 {
 	enum { AHEAD = 1 };
@@ -187,7 +188,7 @@ static void count_irregular(const char *const *tags, const int64_t *starts, int6
 		struct tag window[3] = {{'O', ""}, {'O', ""}, {'O', ""}}, right[3];
 		int64_t count = starts[s + 1] - starts[s];
 		for (int64_t i = 0; i < count; i++) {
-			/* The tag in question between its neighbours decides, so a window of three will do. */
+			/* Only a tag and its neighbors matter, so a window of three is enough. */
 			window[0] = i > 0 ? window[1] : window[0];
 			(void)tag_parse(tags[starts[s] + i], facts->form, &window[1]);
 			window[2] = (struct tag){'O', ""};

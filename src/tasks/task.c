@@ -19,7 +19,7 @@ const struct task *const *tasks_all(int *count)
 	return tasks;
 }
 
-/* The kind of task that a published one is. */
+/* The kind of a published task. */
 static const struct task *task_of_layout(const struct layout *layout)
 {
 	if (layout->relates)
@@ -34,7 +34,7 @@ static const struct task *task_of_layout(const struct layout *layout)
 	return &task_classification;
 }
 
-/* Names the nearest task, or where none is near, all of them. */
+/* The error that suggests the task with the nearest name or, if none is near, lists all. */
 static enum status no_such_task(const char *name)
 {
 	enum { MOST = 64 };
@@ -73,11 +73,11 @@ enum status task_find(const char *name, const struct task **out, const struct la
 			return OK;
 		}
 	}
-	if (layout_same_name("pair", name)) { /* two texts instead of one: the files say so */
+	if (layout_same_name("pair", name)) { /* two texts instead of one: the files show that */
 		*out = &task_classification;
 		return OK;
 	}
-	if (layout_same_name("ner", name) || layout_same_name("pos", name)) { /* as run_ner.py calls them */
+	if (layout_same_name("ner", name) || layout_same_name("pos", name)) { /* as in run_ner.py */
 		*out = &task_tagging;
 		return OK;
 	}
@@ -86,12 +86,12 @@ enum status task_find(const char *name, const struct task **out, const struct la
 
 const struct task *task_of_architecture(const char *architecture, const char *problem_type, int32_t outputs)
 {
-	/* Of one output transformers takes the sigmoid unless a problem type says otherwise: a cross-encoder. */
+	/* For a single output transformers applies the sigmoid unless a problem type says otherwise: that is a cross-encoder. */
 	if (architecture && !problem_type && outputs == 1 && strcmp(architecture, task_reranking.architecture) == 0)
 		return &task_reranking;
 	for (int i = 0; architecture && i < TASK_COUNT; i++) {
 		bool same = !tasks[i]->loss && strcmp(tasks[i]->architecture, architecture) == 0;
-		/* Only classification has several problem types: of the others, config.json's says nothing. */
+		/* Only classification has several problem types; for other tasks, config.json's means nothing. */
 		bool typed = !problem_type || !tasks[i]->problem_type || strcmp(problem_type, tasks[i]->problem_type) == 0;
 		if (same && typed)
 			return tasks[i];
@@ -123,10 +123,10 @@ enum status task_state_labels(struct task_state *state, const char *const *names
 	return count > 0 ? label_set_order(&state->labels, &rules) : OK;
 }
 
-/* Numbers that a head gives for an example. */
+/* The number of values that a head outputs for an example. */
 static int64_t output_count(const struct labelled_set *set, const struct head *head, int64_t example)
 {
-	int64_t items = set->examples[example + 1] - set->examples[example]; /* of first and of pooled rows */
+	int64_t items = set->examples[example + 1] - set->examples[example]; /* for first rows and pooled rows */
 	if (head->input == INPUT_ALL_ROWS)
 		items = labelled_tokens(set, example);
 	else if (head->input == INPUT_CHOSEN_ROWS)
@@ -156,8 +156,8 @@ void task_outputs_release(struct task_outputs *outputs)
 
 void task_cut_pair(int64_t *a, int64_t *b, int64_t room)
 {
-	/* As if one token after the other was taken off: the longer text comes down to the other's length, then both in turn, the
-	 * second first. */
+	/* As if tokens were removed one by one: first the longer text is cut to the other's length, then both lose tokens in
+	 * turn, starting with the second. */
 	int64_t surplus = *a + *b - room, difference = *a > *b ? *a - *b : *b - *a;
 	int64_t *longer = *b > *a ? b : a;
 	if (surplus <= 0)
@@ -296,7 +296,7 @@ double task_sigmoid(double logit)
 	return 1 / (1 + exp(-logit));
 }
 
-/* "balanced", or a weight for each label named: "a:2,b:1"; labels that are not named have 1. */
+/* Reads "balanced", or weights of labels: "a:2,b:1"; labels that are not listed have 1. */
 static enum status read_label_weights(struct task_state *state)
 {
 	const char *text = state->settings.class_weights;
@@ -309,7 +309,7 @@ static enum status read_label_weights(struct task_state *state)
 		all += state->labels.labels[i].count;
 	}
 	if (strcmp(text, "balanced") == 0) {
-		for (int64_t i = 0; i < count; i++) /* as scikit-learn: n / (classes * n_i) */
+		for (int64_t i = 0; i < count; i++) /* as in scikit-learn: n / (classes * n_i) */
 			if (state->labels.labels[i].count > 0)
 				state->label_weights[i] =
 					(float)((double)all / ((double)count * (double)state->labels.labels[i].count));
@@ -335,10 +335,10 @@ static enum status read_label_weights(struct task_state *state)
 	return OK;
 }
 
-/* Examples that a class has on average, from which on one with a single example looks like a slip of the pen. */
+/* If classes have this many examples on average, one with a single example is probably a typo. */
 #define USUAL_LEAST 10
 
-/* A mistyped label is a class of its own, which nothing else would say. */
+/* Warns of labels with a single example: a mistyped label becomes a class of its own, which would go unnoticed. */
 static void warn_of_single_labels(const struct task_state *state)
 {
 	const struct label_set *labels = &state->labels;
@@ -349,7 +349,7 @@ static void warn_of_single_labels(const struct task_state *state)
 	for (int64_t i = 0; i < labels->count && named < 64; i++)
 		if (labels->labels[i].count >= USUAL_LEAST)
 			names[named++] = labels->labels[i].name;
-	if (state->task == &task_tagging || all < USUAL_LEAST * labels->count) /* rare tags are usual */
+	if (state->task == &task_tagging || all < USUAL_LEAST * labels->count) /* rare tags are common */
 		return;
 	for (int64_t i = 0; i < labels->count; i++) {
 		const char *name = labels->labels[i].name;

@@ -10,7 +10,7 @@
 
 #define ORDERS 4 /* n-grams of 1 to 4 units */
 
-/* A text as units that compare equal exactly if their text does: words by a 64-bit hash, characters by themselves. */
+/* A text as units that can be compared: words as 64-bit hashes, characters as code points. */
 struct unit_list {
 	uint64_t *units;
 	int64_t count, capacity;
@@ -45,7 +45,7 @@ static enum status cut_units(const char *text, enum text_units kind, struct unit
 	return OK;
 }
 
-/* Places of n-grams in a text, sorted by content so that equal ones lie side by side. */
+/* An n-gram of a text, by its place; to be sorted by content so that equal ones are adjacent. */
 struct ngram {
 	const uint64_t *units;
 	int n;
@@ -71,12 +71,12 @@ static int64_t sorted_ngrams(const struct unit_list *list, int n, struct ngram *
 	return count;
 }
 
-/* What all texts are compared with; room is reused from one to the next. */
+/* State for comparing texts; its memory is reused from one to the next. */
 struct comparison {
 	struct unit_list text, reference;
 	struct ngram *grams;
 	int64_t grams_capacity;
-	int32_t *row; /* of the longest common subsequence */
+	int32_t *row; /* for the longest common subsequence */
 	int64_t row_capacity;
 };
 
@@ -84,7 +84,7 @@ struct bleu_counts {
 	double matches[ORDERS], grams[ORDERS], text_length, reference_length;
 };
 
-/* n-grams of the text that the reference has, each at most as often as there. */
+/* Counts the n-grams of the text that are also in the reference, each at most as often as there. */
 static int64_t count_matches(const struct ngram *a, int64_t a_count, const struct ngram *b, int64_t b_count)
 {
 	int64_t i = 0, j = 0, matches = 0;
@@ -121,7 +121,7 @@ static void add_counts(struct bleu_counts *sum, const struct bleu_counts *counts
 	sum->reference_length += counts->reference_length;
 }
 
-/* Of n-grams of up to `orders` units. `smoothing` is added to matches and counts from n = 2 on. */
+/* BLEU with n-grams of up to `orders` units. `smoothing` is added to matches and counts from n = 2 on. */
 static double bleu(const struct bleu_counts *counts, int orders, double smoothing)
 {
 	double logs = 0;
@@ -138,7 +138,7 @@ static double bleu(const struct bleu_counts *counts, int orders, double smoothin
 	return exp(logs + (shortfall < 0 ? shortfall : 0));
 }
 
-/* F1 of the n-grams that both have. */
+/* F1 of the n-grams that the text and the reference share. */
 static double rouge_n(const struct bleu_counts *counts, int n)
 {
 	double references = counts->reference_length - n + 1, both = counts->grams[n - 1] + (references > 0 ? references : 0);
@@ -170,7 +170,7 @@ static enum status rouge_l(struct comparison *c, double *out)
 
 struct text_sums {
 	struct bleu_counts counts;
-	double exact, sentence_bleu, rouge[3]; /* of 1, of 2, of subsequences */
+	double exact, sentence_bleu, rouge[3]; /* ROUGE-1, ROUGE-2, ROUGE-L */
 };
 
 static enum status add_text(struct comparison *c, const char *text, const char *reference, enum text_units units,

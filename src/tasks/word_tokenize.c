@@ -8,7 +8,7 @@
 #include "text/python_text.h"
 #include "text/utf8.h"
 
-/* Each regular expression is a pass that reads one line of characters and writes the next. */
+/* A line of characters. Each regular expression is a pass that reads one line and writes the next. */
 struct line {
 	uint32_t *at;
 	int64_t size, capacity;
@@ -35,7 +35,7 @@ static void put_some(struct line *out, const struct line *in, int64_t begin, int
 		put(out, in->at[begin]);
 }
 
-/* in[begin, end) between spaces. */
+/* Puts in[begin, end) between spaces. */
 static void put_padded(struct line *out, const struct line *in, int64_t begin, int64_t end)
 {
 	put(out, ' ');
@@ -58,7 +58,7 @@ static bool is_word_at(const struct line *in, int64_t i)
 	return i >= 0 && i < in->size && python_is_word(in->at[i]);
 }
 
-/* Does the text stand there, in either case? */
+/* Is the (lower case) text at this place, in either case? */
 static bool matches(const struct line *in, int64_t i, const char *text)
 {
 	for (; *text; text++, i++) {
@@ -69,7 +69,7 @@ static bool matches(const struct line *in, int64_t i, const char *text)
 	return true;
 }
 
-/* End of the run of `c` that begins at i. */
+/* The end of the run of `c` that begins at i. */
 static int64_t run_end(const struct line *in, int64_t i, uint32_t c)
 {
 	while (i < in->size && in->at[i] == c)
@@ -124,7 +124,7 @@ static void quotes_after_brackets(const struct line *in, struct line *out)
 	}
 }
 
-/* An apostrophe that begins a word, if that is none of the endings re, ve, ... */
+/* Splits off an apostrophe that begins a word, unless the word is one of the endings re, ve, ... */
 static void split_opening_apostrophes(const struct line *in, struct line *out)
 {
 	static const char *const endings[] = {"re", "ve", "ll", "m", "t", "s", "d", "n"};
@@ -147,7 +147,7 @@ static bool is_closer(uint32_t c)
 	return is_one_of(c, "])}>\"' ") || c == 0xBB || c == 0x201D || c == 0x2019;
 }
 
-/* The full stop that ends the text, with quotes and brackets behind it. */
+/* Splits off the period that ends the text, perhaps followed by quotes and brackets. */
 static void split_last_stop(const struct line *in, struct line *out)
 {
 	int64_t end = in->size, stop;
@@ -229,7 +229,7 @@ static void pad_brackets_and_stars(const struct line *in, struct line *out)
 			put(out, in->at[i]);
 }
 
-/* "--"; and the spaces around the text that later passes rely on. */
+/* Pads "--", and adds the spaces around the text that later passes rely on. */
 static void pad_dashes(const struct line *in, struct line *out)
 {
 	put(out, ' ');
@@ -267,7 +267,7 @@ static void pad_double_apostrophes(const struct line *in, struct line *out)
 	}
 }
 
-/* Double quotes; and then runs of white space become one space. */
+/* Replaces double quotes, and collapses runs of white space into one space. */
 static void close_double_quotes(const struct line *in, struct line *out)
 {
 	for (int64_t i = 0; i < in->size; i++) {
@@ -283,7 +283,8 @@ static void close_double_quotes(const struct line *in, struct line *out)
 	}
 }
 
-/* Cuts an ending off a word: `pattern` stands behind a character that is neither apostrophe nor space, and before a space. */
+/* The size of the ending after character i, which must be neither an apostrophe nor a space; the ending must be followed by a
+ * space. 0: there is none. */
 static int64_t ending_at(const struct line *in, int64_t i, const char *const *endings, size_t count)
 {
 	if (in->at[i] == '\'' || in->at[i] == ' ')
@@ -326,7 +327,7 @@ static void split_long_endings(const struct line *in, struct line *out)
 
 /* ---- Contractions ---- */
 
-/* Two words written as one; the first of them must begin a word, and the second must end one. */
+/* Two words written as one; the first must be at the beginning of a word, the second at the end. */
 static const struct contraction {
 	const char *first, *second;
 	enum { ENDS_WORD, BEFORE_SPACE } end;
@@ -359,7 +360,7 @@ static void split_contraction(const struct line *in, struct line *out, const str
 	}
 }
 
-/* " 'tis" and " 'twas" */
+/* Splits " 'tis" and " 'twas". */
 static void split_old_contractions(const struct line *in, struct line *out, const char *second)
 {
 	for (int64_t i = 0; i < in->size; i++) {
@@ -374,7 +375,7 @@ static void split_old_contractions(const struct line *in, struct line *out, cons
 	}
 }
 
-/* ---- All of it ---- */
+/* ---- All passes ---- */
 
 static void swap(struct line *a, struct line *b)
 {
