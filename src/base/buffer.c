@@ -16,7 +16,7 @@ static bool buffer_reserve(struct buffer *buffer, size_t count)
 	}
 	if (needed <= buffer->capacity)
 		return true;
-	/* Doubling: n appends of a byte copy fewer than 2 n bytes in all. */
+	/* Doubling: n one-byte appends copy fewer than 2 n bytes in total. */
 	size_t capacity = buffer->capacity < 64 ? 64 : buffer->capacity;
 	while (capacity < needed)
 		capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
@@ -67,7 +67,7 @@ void buffer_format(struct buffer *buffer, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	int needed = vsnprintf(NULL, 0, format, arguments); /* measured first, so that any length fits */
+	int needed = vsnprintf(NULL, 0, format, arguments); /* measure first, so that any length fits */
 	va_end(arguments);
 	if (needed < 0) {
 		buffer->failed = true;
@@ -115,7 +115,7 @@ void buffer_double(struct buffer *buffer, double value)
 		if (strtod(text, NULL) == value)
 			break;
 	}
-	const char *mark = strchr(text, 'e'); /* whatever the locale's decimal point is, only the digits are taken */
+	const char *mark = strchr(text, 'e'); /* only the digits are taken, whatever the locale's decimal point */
 	int exponent = (int)strtol(mark + 1, NULL, 10), count = 0;
 	for (const char *p = text; p < mark; p++)
 		if (*p >= '0' && *p <= '9')

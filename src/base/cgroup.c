@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a controller's files of this process lie: version 2 has one tree, version 1 one for each controller.
- */
+/* Where a controller's files for this process are: version 2 has one tree, version 1 has one per controller. */
 struct cgroup {
 	char root[64], path[3072];
 	bool version2;
@@ -39,15 +38,15 @@ static bool cgroup_find(const char *controller, struct cgroup *out)
 		snprintf(out->root, sizeof out->root, "/sys/fs/cgroup%s%s", version2 ? "" : "/", version2 ? "" : controller);
 		snprintf(out->path, sizeof out->path, "%s", path);
 		found = true;
-		if (named) /* a hybrid system keeps its limits in version 1 */
+		if (named) /* a hybrid system has its limits in version 1 */
 			break;
 	}
 	fclose(file);
 	return found;
 }
 
-/* Moves to the parent group; false above the root. Limits of all ancestors hold, and inside a container the
- * path may name a folder that is not mounted here, while the root is. */
+/* Moves to the parent group; false above the root. The limits of all ancestors apply, and inside a container the path may name a
+ * folder that is not mounted there, while the root is. */
 static bool cgroup_parent(struct cgroup *group)
 {
 	char *slash = strrchr(group->path, '/');
@@ -57,7 +56,7 @@ static bool cgroup_parent(struct cgroup *group)
 	return true;
 }
 
-/* Up to two numbers of a file; "max" reads as -1. Returns how many there were. */
+/* Reads up to two numbers from a file; "max" reads as -1. Returns how many were found. */
 static int cgroup_numbers(const struct cgroup *group, const char *name, int64_t out[2])
 {
 	char path[4096], text[128] = "";

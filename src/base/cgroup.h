@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-/* Cores' worth of processor time ("1.5"), or 0 without a limit. */
+/* Processor time as a number of cores (such as 1.5), or 0 if there is no limit. */
 double cgroup_cpu_quota(void);
 
-/* Bytes that may still be taken, page cache that can be dropped included; -1 without a limit. */
+/* Bytes that may still be allocated, including page cache that can be dropped; -1 if there is no limit. */
 int64_t cgroup_memory_left(void);
 
 #endif

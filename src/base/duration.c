@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A number without sign, exponent or hexadecimal form, which strtod would take. */
+/* Takes a number without sign, exponent, or hexadecimal form, all of which strtod would accept. */
 static bool take_number(const char **at, bool with_point, double *out)
 {
 	const char *end = *at;
@@ -31,7 +31,7 @@ static bool take_number(const char **at, bool with_point, double *out)
 	return true;
 }
 
-/* "1h30m": each unit at most once, from large to small. */
+/* "1h30m": each unit at most once, largest first. */
 static bool parse_units(const char *text, double *out)
 {
 	static const struct {
@@ -54,7 +54,7 @@ static bool parse_units(const char *text, double *out)
 	return true;
 }
 
-/* "[D-]H:M:S" or "M:S": all but the first below 60. */
+/* "[D-]H:M:S" or "M:S": all but the first are below 60. */
 static bool parse_clock(const char *text, double *out)
 {
 	double days = 0, parts[3];

@@ -7,12 +7,12 @@
 #include <string.h>
 #include "base/text.h"
 
-/* The one global of this kind: every function that fails would otherwise carry a pointer for its message. */
+/* The only global of this kind: otherwise every function that can fail would need a pointer for its message. */
 static _Thread_local struct error last_error;
 
 static void error_store(enum status status, const char *format, va_list arguments, const char *suffix)
 {
-	/* Formatted aside first: the arguments may be the message that is about to be replaced. */
+	/* Formatted into a separate buffer first: the arguments may include the message that is about to be replaced. */
 	char message[sizeof last_error.message];
 	int used = vsnprintf(message, sizeof message, format, arguments);
 	if (used < 0)
@@ -20,7 +20,7 @@ static void error_store(enum status status, const char *format, va_list argument
 	if (suffix && (size_t)used < sizeof message)
 		snprintf(message + used, sizeof message - (size_t)used, ": %s", suffix);
 	last_error.status = status;
-	/* Names, labels and texts of files are in it, and it goes to terminals, logs and other ranks. */
+	/* It contains names, labels, and text from files, and goes to terminals, logs, and other ranks. */
 	text_escape(last_error.message, sizeof last_error.message, message, true);
 	last_error.hint[0] = '\0';
 }

@@ -1,8 +1,8 @@
 /* Errors as values.
  *
- * Three sorts, kept apart:
- *   - our own mistake: BUG_IF() prints and aborts, in release builds too;
- *   - the world's fault (files, arguments, memory, devices): the function returns an enum status that the
+ * There are three kinds, kept apart:
+ *   - our own mistakes: BUG_IF() prints a message and aborts, in release builds too;
+ *   - external failures (files, arguments, memory, devices): the function returns an enum status that the
  *     compiler forces the caller to use, and leaves a message for the thread;
  *   - what the user sees: only src/cmd prints the message and exits; the status is the exit code.
  */
@@ -13,13 +13,13 @@
 enum status {
 	OK = 0,
 	ERR_INTERNAL = 1, /* a bug of ours */
-	DIFFERENT = 1,    /* `compare`: the two differ, the exit status that diff and cmp have */
+	DIFFERENT = 1,    /* `compare`: the two differ, with the same exit code as diff and cmp */
 	ERR_USAGE = 2,    /* wrong option or setting: fix the command */
 	ERR_DATA = 3,     /* bad input file: corrupt, truncated, wrong format */
-	ERR_STATE = 4,    /* things that do not fit together: checkpoint, vocabulary, settings, data */
+	ERR_STATE = 4,    /* inputs that do not fit together: checkpoint, vocabulary, settings, data */
 	ERR_RESOURCE = 5, /* disk, memory, permission, device */
-	ERR_PEER = 6,     /* another rank died, hung or disagreed */
-	ERR_NUMERIC = 7,  /* the numbers went wrong: NaN, infinity, divergence */
+	ERR_PEER = 6,     /* another rank died, hung, or disagreed */
+	ERR_NUMERIC = 7,  /* numerical failure: NaN, infinity, divergence */
 	ERR_LOCKED = 8,   /* another run owns the output folder */
 	STOPPED = 75,     /* stopped on request after saving; run the same command again */
 };
@@ -31,18 +31,18 @@ enum status {
 struct error {
 	enum status status;
 	char message[1536];
-	char hint[768]; /* empty when there is nothing to advise */
+	char hint[768]; /* empty if there is no advice */
 };
 
-/* Records a message for this thread, clears its hint and returns `status`. Style: lower case, no full stop,
- * the subject in quotes: "'x.gz': corrupt gzip data at byte 1234". */
+/* Records a message for this thread, clears its hint, and returns `status`. Style: lower case, no final period, the subject in
+ * quotes: "'x.gz': corrupt gzip data at byte 1234". */
 MUST_USE enum status error_set(enum status status, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* As error_set, with strerror(errno) appended; statuses: ENOENT and the like become ERR_USAGE only where the
- * caller says so, this one always returns `status`. */
+/* Like error_set, with strerror(errno) appended. It always returns `status`: whether ENOENT and the like are ERR_USAGE is for the
+ * caller to decide. */
 MUST_USE enum status error_set_errno(enum status status, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Adds advice to the last error of this thread ("give --text_form sentences"). */
+/* Adds advice, such as "give --text_form sentences", to the last error of this thread. */
 void error_hint(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /* The last error of this thread; never NULL. */
@@ -52,7 +52,7 @@ const struct error *error_last(void);
  * with error_restore(), which returns its status. */
 MUST_USE enum status error_restore(const struct error *error);
 
-/* Passes a failing status up. */
+/* Returns a failing status to the caller. */
 #define TRY(call)                                                                                                                \
 	do {                                                                                                                     \
 		enum status try_status_ = (call);                                                                                \
@@ -60,7 +60,7 @@ MUST_USE enum status error_restore(const struct error *error);
 			return try_status_;                                                                                      \
 	} while (0)
 
-/* Passes a failing status to the clean-up label; needs a variable `enum status status` in scope. */
+/* Jumps to the cleanup label with a failing status; needs a variable `enum status status` in scope. */
 #define TRY_GOTO(call, label)                                                                                                    \
 	do {                                                                                                                     \
 		status = (call);                                                                                                 \
@@ -68,7 +68,7 @@ MUST_USE enum status error_restore(const struct error *error);
 			goto label;                                                                                              \
 	} while (0)
 
-/* Our own mistakes: prints expression, file and line, then aborts. */
+/* For our own mistakes: prints the expression, file, and line, then aborts. */
 #define BUG_IF(condition)                                                                                                        \
 	do {                                                                                                                     \
 		if (__builtin_expect(!!(condition), 0))                                                                          \

@@ -70,7 +70,7 @@ enum status file_read(const char *path, size_t limit, struct buffer *out)
 		buffer_append(out, piece, (size_t)got);
 		TRY_GOTO(buffer_status(out), done);
 	}
-	/* Whoever writes to it may come later: nothing is not what it holds. */
+	/* A writer may open the pipe later, so finding nothing does not mean that it is empty. */
 	if (out->size == 0 && S_ISFIFO(facts.st_mode)) {
 		status = error_set(ERR_DATA, "'%s': a pipe that nothing was written to", path);
 		error_hint("start what writes to it first, or give a file");
@@ -82,7 +82,7 @@ done:
 	return status;
 }
 
-/* Of the first `most` bytes. */
+/* Checksum of the first `most` bytes. */
 static enum status checksum_of(const char *path, int64_t most, bool (*cancelled)(const void *context), const void *context,
 			       int64_t *out_bytes, uint32_t *out_crc32c)
 {
@@ -127,20 +127,20 @@ enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_cr
 
 /* --- Atomic writing --- */
 
-#ifndef FILE_BUFFER_BYTES /* fuzzing makes it small */
+#ifndef FILE_BUFFER_BYTES /* made small for fuzzing */
 #define FILE_BUFFER_BYTES ((size_t)256 << 10)
 #endif
 
 struct file_writer {
-	char path[PATH_BYTES];      /* links resolved */
-	char temporary[PATH_BYTES]; /* empty: writes straight into a pipe or device */
-	bool resumed;               /* the temporary file stays when a commit fails */
-	bool patched;               /* its checksum is not known any more */
+	char path[PATH_BYTES];      /* symbolic links resolved */
+	char temporary[PATH_BYTES]; /* empty: writing directly to a pipe or device */
+	bool resumed;               /* the temporary file is kept when a commit fails */
+	bool patched;               /* its checksum is no longer known */
 	int fd;
 	size_t buffered;
 	int64_t offset;
 	uint32_t crc;
-	struct error failure; /* the first; its status is OK until then */
+	struct error failure; /* the first failure; its status is OK until then */
 	unsigned char buffer[FILE_BUFFER_BYTES];
 };
 
@@ -151,8 +151,8 @@ static enum status writer_open_temporary(struct file_writer *writer)
 	const char *slash = strrchr(writer->path, '/');
 	file_parent(folder, writer->path);
 	do {
-		/* Hidden, so that a glob over the folder does not see it; the process and a count tell apart
-		 * all who write the same file, and O_EXCL those on other machines. */
+		/* Hidden, so that a glob over the folder does not see it. The process and a serial number distinguish writers of
+		 * the same file, and O_EXCL those on other machines. */
 		snprintf(name, sizeof name, ".%.200s.tmp-%ld-%u", slash ? slash + 1 : writer->path, (long)getpid(),
 			 atomic_fetch_add(&serial, 1));
 		TRY(path_join(writer->temporary, folder, name));
@@ -177,11 +177,11 @@ enum status file_writer_open(struct file_writer **out, const char *path)
 	bool exists = stat(path, &facts) == 0;
 	if (exists && S_ISDIR(facts.st_mode))
 		TRY_GOTO(error_set(ERR_USAGE, "'%s' is a folder, so no file can be written there", path), fail);
-	/* A link keeps pointing at its file. */
+	/* A symbolic link is kept, and its target is replaced. */
 	if (!exists || !realpath(path, writer->path))
 		snprintf(writer->path, sizeof writer->path, "%s", path);
 	if (exists && !S_ISREG(facts.st_mode)) {
-		/* A rename would replace /dev/stdout or /dev/null by a file. */
+		/* A rename would replace /dev/stdout or /dev/null with a file. */
 		RETRY(writer->fd, file_operations.open(writer->path, O_WRONLY | O_CLOEXEC, 0));
 		if (writer->fd < 0)
 			TRY_GOTO(error_set_errno(file_path_status(), "'%s': cannot open", path), fail);
@@ -195,7 +195,7 @@ fail:
 	return status;
 }
 
-/* Are the bytes of a part those that were written? */
+/* Checks that the bytes of a part are those that were written. */
 static enum status check_part(const char *path, const struct file_writer_state *state)
 {
 	int64_t bytes;
@@ -347,14 +347,13 @@ enum status file_writer_commit(struct file_writer *writer)
 	enum status status;
 	TRY_GOTO(writer->failure.status == OK ? OK : error_restore(&writer->failure), fail);
 	TRY_GOTO(writer_flush(writer), fail);
-	/* A failed fsync is not tried again: the system may have dropped the bytes and would call the second
-	 * one good. */
+	/* A failed fsync is not retried: the system may have dropped the bytes, and the second call would then succeed. */
 	RETRY(result, file_operations.fsync(writer->fd));
 	if (result < 0 && !(errno == EINVAL && !writer->temporary[0]))
 		TRY_GOTO(write_failed(writer->path, 0), fail);
 	result = file_operations.close(writer->fd);
 	writer->fd = -1;
-	if (result < 0 && errno != EINTR) /* Linux has closed it then, too */
+	if (result < 0 && errno != EINTR) /* Linux has closed it even then */
 		TRY_GOTO(write_failed(writer->path, 0), fail);
 	if (writer->temporary[0]) {
 		RETRY(result, file_operations.rename(writer->temporary, writer->path));
@@ -410,7 +409,7 @@ enum status file_append_line(const char *path, const char *line)
 	RETRY(fd, file_operations.open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
 	if (fd < 0)
 		return error_set_errno(file_path_status(), "'%s': cannot open", path);
-	/* A line that a crash cut off must not swallow this one. */
+	/* This line must not be appended to one that a crash cut off. */
 	char last = '\n';
 	off_t size = lseek(fd, 0, SEEK_END);
 	if (size > 0 && pread(fd, &last, 1, size - 1) != 1)

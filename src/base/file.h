@@ -1,4 +1,4 @@
-/* Files: whole-file reads with a bound, atomic writes, folders, globs, run locks. */
+/* Files: bounded whole-file reads, atomic writes, folders, globs, run locks. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -12,91 +12,91 @@
 #include "base/path.h"
 
 /* Reads a whole regular file or pipe into `out` (cleared first; after a failure nothing is left to release). A missing file is
- * ERR_USAGE, one larger than `limit` bytes ERR_DATA, unreadable ERR_RESOURCE. */
+ * ERR_USAGE, one larger than `limit` bytes ERR_DATA, an unreadable one ERR_RESOURCE. */
 MUST_USE enum status file_read(const char *path, size_t limit, struct buffer *out);
 
-/* Size and CRC-32C of a regular file, read to its end: not mapped, so that a file that shrinks meanwhile and a disk
- * that fails are errors. Missing or no regular file is ERR_USAGE, bytes that cannot be read ERR_DATA, no permission
- * ERR_RESOURCE. */
+/* Size and CRC-32C of a regular file. The file is read rather than mapped, so that a file that shrinks meanwhile or a failing
+ * disk is an error. A path that is missing or not a regular file is ERR_USAGE, unreadable bytes are ERR_DATA, and missing
+ * permission is ERR_RESOURCE. */
 MUST_USE enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_crc32c);
-/* The same, ended early, with any result, once `cancelled` (may be NULL) says so. */
+/* The same, but stops early, with an arbitrary result, once `cancelled` (may be NULL) returns true. */
 MUST_USE enum status file_checksum_until(const char *path, bool (*cancelled)(const void *context), const void *context,
 					 int64_t *out_bytes, uint32_t *out_crc32c);
 
-/* Makes a folder and its parents; fine if it exists. */
+/* Creates a folder and its parents; succeeds if it exists. */
 MUST_USE enum status folder_make(const char *path);
-/* Removes a folder and all in it. */
+/* Removes a folder and everything in it. */
 MUST_USE enum status folder_remove(const char *path);
-/* Removes the temporary files of file_writer that a killed process left in a folder. Only where no other process of
- * ours writes. */
+/* Removes temporary files of file_writer that a killed process left in a folder. Call it only where no other process of ours is
+ * writing. */
 MUST_USE enum status folder_clean(const char *path);
-/* A list of names, in the order in which they were added. */
+/* A list of names in insertion order. */
 struct name_list {
 	char **names;
 	int64_t count, capacity;
 };
 MUST_USE enum status name_list_add(struct name_list *list, const char *name);
-/* Adds a path, or, unless there is a file of that name, its parts between commas: lists as Google's flags take them. */
+/* Adds a path; or, if no file has that name, its comma-separated parts, as Google's flags accept lists. */
 MUST_USE enum status name_list_add_parts(struct name_list *list, const char *value);
 void name_list_release(struct name_list *list);
-/* Entries of a folder, sorted by bytes, without "." and "..". */
+/* Lists the entries of a folder in byte order, without "." and "..". */
 MUST_USE enum status folder_list(const char *path, struct name_list *out);
-/* What a run leaves in its folder to say that this is one. */
+/* The file that marks a folder as that of a run. */
 #define RUN_FOLDER_MARK "data/.bertc"
-/* Expands a file, a folder (all regular files below it; hidden ones and folders of runs in it are left out), a glob, or
- * "-" into files, in byte order, appended to `out`. Nothing found is ERR_USAGE that names the pattern. */
+/* Expands a file, a folder (all regular files below it, except hidden files and folders of runs), a glob, or "-" into files,
+ * appended to `out` in byte order. If nothing is found, the result is ERR_USAGE naming the pattern. */
 MUST_USE enum status path_expand(const char *pattern, struct name_list *out);
 
-/* A file under construction: written beside its target under a temporary name, then fsynced and renamed, so that
- * a reader sees the old file or the whole new one. Buffered. */
+/* A file under construction: written next to its target under a temporary name, then fsynced and renamed, so that a reader sees
+ * either the old file or the complete new one. Buffered. */
 struct file_writer;
 MUST_USE enum status file_writer_open(struct file_writer **out, const char *path);
 MUST_USE enum status file_writer_write(struct file_writer *writer, const void *bytes, size_t count);
-/* Bytes written so far and the CRC-32C of them. */
+/* Number of bytes written so far, and their CRC-32C. */
 int64_t file_writer_offset(const struct file_writer *writer);
 uint32_t file_writer_crc32c(const struct file_writer *writer);
-/* Flush, fsync, rename, fsync of the folder; frees the writer whatever happens. */
+/* Flushes, fsyncs, renames, and fsyncs the folder; frees the writer in any case. */
 MUST_USE enum status file_writer_commit(struct file_writer *writer);
-/* Removes the temporary file and frees; NULL is fine. */
+/* Removes the temporary file and frees the writer; NULL is allowed. */
 void file_writer_abandon(struct file_writer *writer);
 
-/* A file under construction that outlives the process: its bytes lie in PATH.part, and what file_writer_save() said
- * of them (zero: nothing yet) lets another process go on there; later bytes are cut off, and earlier ones that were changed are
- * ERR_DATA. One process at a time: another's part is ERR_LOCKED. A failed commit leaves the part. file_writer_suspend() closes
- * and leaves the part; NULL is fine.
- */
+/* A file under construction that outlives the process: its bytes are in PATH.part, and another process can resume it from the
+ * state that file_writer_save() returned (all zero: nothing saved yet). Bytes after that state are cut off; if earlier ones have
+ * changed, it is ERR_DATA. One process at a time: a part that another process holds is ERR_LOCKED. A failed commit leaves the
+ * part. file_writer_suspend() closes the file and leaves the part; NULL is allowed. */
 struct file_writer_state {
 	int64_t offset;
-	uint32_t crc32c; /* 0: not known */
+	uint32_t crc32c; /* 0: unknown */
 };
 MUST_USE enum status file_writer_resume(struct file_writer **out, const char *path, struct file_writer_state state);
 MUST_USE enum status file_writer_save(struct file_writer *writer, struct file_writer_state *out); /* flush, fsync */
 void file_writer_suspend(struct file_writer *writer);
-/* The name that commit will give; in the same folder. */
+/* Changes the name that commit will give the file; it must be in the same folder. */
 void file_writer_retarget(struct file_writer *writer, const char *path);
-/* Bytes that were written before become others: a header whose numbers are known at the end. The checksum is then no longer that
- * of the file. */
+/* Overwrites bytes written earlier, such as a header whose numbers are known only at the end. After that, the checksum is no
+ * longer that of the file. */
 MUST_USE enum status file_writer_patch(struct file_writer *writer, int64_t offset, const void *bytes, size_t count);
-/* Name of the part. */
+/* Path of the part. */
 const char *file_writer_part(const struct file_writer *writer);
 
-/* A whole file at once. */
+/* Writes a whole file at once. */
 MUST_USE enum status file_write(const char *path, const void *bytes, size_t count);
-/* A copy of a regular file under another name, written as file_write() writes. */
+/* Copies a regular file, writing it as file_write() does. */
 MUST_USE enum status file_copy(const char *from, const char *to);
-/* Appends one line (with its '\n') to a log file, flushed to the system, not fsynced. */
+/* Appends one line (including its '\n') to a log file; written to the system but not fsynced. */
 MUST_USE enum status file_append_line(const char *path, const char *line);
 
-/* Takes the lock of a run folder (an flock on PATH/.lock that holds host, pid and start time). Another live
- * owner is ERR_LOCKED and named. The lock ends with the process. Returns a descriptor for folder_unlock. */
+/* Locks a run folder with an flock on PATH/.lock, which holds host, pid, and start time. If another live process owns it, the
+ * result is ERR_LOCKED naming the owner. The lock ends with the process. Returns a descriptor for folder_unlock. */
 MUST_USE enum status folder_lock(const char *path, int *out_descriptor);
-/* Is the lock still the one that was taken? One whose file was removed or replaced keeps nobody out: ERR_LOCKED. */
+/* Checks that the lock is still the one that was taken: if its file was removed or replaced, it excludes nobody, which is
+ * ERR_LOCKED. */
 MUST_USE enum status folder_lock_check(const char *path, const struct file_stamp *taken);
-/* The lock that was taken: by this process, or (descriptor -1) by the parent for which it works. */
+/* The stamp of the lock taken by this process or, if descriptor is -1, by the parent it works for. */
 struct file_stamp folder_lock_stamp(const char *path, int descriptor);
 void folder_unlock(int descriptor);
-/* The process on this machine that holds the lock of a run folder; 0: none. Nothing is touched, so a run that starts meanwhile is
- * not disturbed. */
+/* The process on this machine that holds the lock of a run folder; 0 if there is none. It touches nothing, so it does not disturb
+ * a run that starts meanwhile. */
 long folder_lock_holder(const char *path);
 
 #endif

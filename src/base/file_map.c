@@ -1,5 +1,5 @@
-/* Files mapped into memory, and which of them an address lies in: a file that is cut short while it is mapped is seen as
- * a signal at some address. */
+/* Mapped files, and finding the one that contains an address: a mapped file that is truncated shows up as a signal at some
+ * address. */
 #include "base/file_map.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "base/path_internal.h"
 #include "base/memory.h"
 
-/* Entries are taken again but never freed, so that a signal handler may walk them at any moment. `data` is set last. */
+/* Entries are reused but never freed, so that a signal handler can walk them at any time. `data` is set last. */
 struct mapped {
 	_Atomic(const unsigned char *) data; /* NULL: free */
 	size_t size;
@@ -21,7 +21,7 @@ struct mapped {
 	struct mapped *next;
 };
 static _Atomic(struct mapped *) all_mapped;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all who write it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for all writers */
 
 static enum status remember(const struct file_map *map, const char *path)
 {
@@ -59,7 +59,7 @@ const char *file_map_path(const void *address)
 	uintptr_t wanted = (uintptr_t)address;
 	for (struct mapped *entry = atomic_load(&all_mapped); entry; entry = entry->next) {
 		uintptr_t begin = (uintptr_t)atomic_load(&entry->data);
-		/* The last page is mapped whole. */
+		/* The last page is mapped as a whole. */
 		if (begin && wanted >= begin && wanted - begin < entry->size + 4096)
 			return entry->path;
 	}
@@ -96,7 +96,7 @@ void file_map_drop(const struct file_map *map, const void *from, size_t bytes)
 	uintptr_t begin = ((uintptr_t)from + page - 1) & ~(page - 1), end = ((uintptr_t)from + bytes) & ~(page - 1);
 	if (begin < base || end > base + map->size || begin >= end)
 		return;
-	madvise((void *)begin, end - begin, MADV_DONTNEED); /* advice: without it, more memory is in use */
+	madvise((void *)begin, end - begin, MADV_DONTNEED); /* only advice: if it fails, more memory stays in use */
 }
 
 void file_map_close(struct file_map *map)

@@ -1,5 +1,5 @@
-/* The table of system calls that write, with faults on request: the k-th call of an operation fails as requested.
- * Every writer in the program goes through it, so a test can walk through all k. */
+/* The table of system calls used for writing, with fault injection: the k-th call of an operation fails as requested. All writing
+ * in the program goes through it, so a test can try every k. */
 #include "base/file_operations.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct {
 	long call;
 	bool repeated;
 	enum fault_mode mode;
-	int number; /* the errno of FAULT_ERRNO */
+	int number; /* the errno for FAULT_ERRNO */
 	atomic_long calls;
 	atomic_bool hit;
 } fault;
@@ -77,7 +77,7 @@ static void fault_from_environment(void)
 		log_warning("BERTC_FAULT: %s", error_last()->message);
 }
 
-/* Counts a call; tells what shall happen to it. With FAULT_ERRNO errno is set. */
+/* Counts a call and returns what should happen to it. For FAULT_ERRNO, sets errno. */
 static enum fault_mode fault_check(enum fault_operation operation)
 {
 	pthread_once(&fault_once, fault_from_environment);
@@ -121,7 +121,7 @@ static int system_fsync(int fd)
 
 static int system_close(int fd)
 {
-	/* A close that fails has closed all the same. */
+	/* A close that fails has still closed the descriptor. */
 	bool failed = fault_check(FAULT_CLOSE) == FAULT_ERRNO;
 	int number = errno, result = close(fd);
 	if (failed)

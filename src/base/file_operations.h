@@ -1,5 +1,5 @@
-/* The system calls that write. All go through one table, so that tests can make the k-th call fail, fall short or kill the
- * process. */
+/* The system calls used for writing. All of them go through one table, so that tests can make the k-th call fail, write less than
+ * asked, or kill the process. */
 #ifndef BASE_FILE_OPERATIONS_H
 #define BASE_FILE_OPERATIONS_H
 
@@ -7,9 +7,9 @@
 #include <sys/types.h>
 #include "base/error.h"
 
-/* The system calls of writing. BERTC_FAULT="write:3:ENOSPC" in the environment makes the third write fail so
- * (operations: open write fsync close rename unlink mkdir; modes: ENOSPC EIO EROFS EINTR short slow kill; "3+": the third
- * and all later ones). `short` writes half and says so, `slow` waits two seconds first, `kill` writes half and kills the
+/* The system calls used for writing. BERTC_FAULT="write:3:ENOSPC" in the environment makes the third write fail with ENOSPC
+ * (operations: open write fsync close rename unlink mkdir; modes: ENOSPC EIO EROFS EINTR short slow kill; "3+": the third and all
+ * later ones). `short` writes half and returns that count, `slow` waits two seconds first, `kill` writes half and kills the
  * process. */
 struct file_operations {
 	int (*open)(const char *path, int flags, mode_t mode);
@@ -21,8 +21,8 @@ struct file_operations {
 	int (*mkdir)(const char *path, mode_t mode);
 };
 extern struct file_operations file_operations;
-/* The same from within a test: NULL ends it; counts start anew. A wrong specification is ERR_USAGE. */
+/* The same, set by a test: NULL turns it off; counting starts again from zero. An invalid specification is ERR_USAGE. */
 MUST_USE enum status file_fault_set(const char *specification);
-bool file_fault_hit(void); /* has the fault happened since it was set? */
+bool file_fault_hit(void); /* whether the fault has happened since it was set */
 
 #endif

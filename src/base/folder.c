@@ -1,4 +1,4 @@
-/* The part of file.h that is about folders: making, listing, removing, locking, and patterns of names. */
+/* The part of file.h about folders: creating, listing, removing, and locking them, and expanding patterns. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define BRACES_MAX 10000 /* patterns that one with braces may become */
+#define BRACES_MAX 10000 /* maximum number of patterns that one with braces may expand to */
 
 enum status name_list_add(struct name_list *list, const char *name)
 {
@@ -66,8 +66,7 @@ static void name_list_sort(struct name_list *list, int64_t first)
 		qsort(list->names + first, (size_t)(list->count - first), sizeof *list->names, compare_names);
 }
 
-/* Each prefix of the path in turn, like mkdir -p; another process may make the same folders at the same time.
- */
+/* Creates each prefix of the path in turn, like mkdir -p; another process may create the same folders at the same time. */
 enum status folder_make(const char *path)
 {
 	char part[PATH_BYTES];
@@ -128,7 +127,7 @@ enum status folder_remove(const char *path)
 	enum status status = OK;
 	for (int64_t i = 0; i < names.count && status == OK; i++) {
 		TRY_GOTO(path_join(inner, path, names.names[i]), done);
-		/* Links are removed, not followed. */
+		/* Symbolic links are removed, not followed. */
 		if (lstat(inner, &facts) == 0 && S_ISDIR(facts.st_mode)) {
 			status = folder_remove(inner);
 		} else {
@@ -145,7 +144,7 @@ done:
 	return status;
 }
 
-/* ".NAME.tmp-<process>-<number>", as writer_open_temporary makes it. */
+/* Whether it is ".NAME.tmp-<process>-<number>", as writer_open_temporary() makes it. */
 static bool is_temporary(const char *name)
 {
 	const char *tail = NULL;
@@ -180,7 +179,7 @@ done:
 	return status;
 }
 
-/* The folders above the one being read, so that a link to one of them is no endless road. */
+/* The folders above the one being read, so that a link to one of them causes no endless recursion. */
 struct ancestor {
 	const struct ancestor *above;
 	dev_t device;
@@ -212,7 +211,7 @@ static enum status expand_folder(const char *path, const struct stat *facts, con
 		if (stat(inner, &inner_facts) < 0)
 			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot find or read", inner), done);
 		if (S_ISDIR(inner_facts.st_mode) && is_run_folder(inner))
-			continue; /* text lies beside what was made of it, as with --corpus . --out runs/mine */
+			continue; /* text may be next to what was made from it, as with --corpus . --out runs/mine */
 		if (S_ISDIR(inner_facts.st_mode))
 			TRY_GOTO(expand_folder(inner, &inner_facts, &here, out), done);
 		else if (S_ISREG(inner_facts.st_mode))
@@ -223,7 +222,7 @@ done:
 	return status;
 }
 
-/* A path that exists: a folder's files, or itself (a pipe or device is what the user asked for). */
+/* Expands a path that exists: to the files of a folder, or to itself (a pipe or device is what the user asked for). */
 static enum status expand_existing(const char *path, struct name_list *out)
 {
 	struct stat facts;
@@ -236,7 +235,7 @@ static enum status expand_existing(const char *path, struct name_list *out)
 	return out->count > before ? OK : error_set(ERR_USAGE, "'%s': no files in this folder", path);
 }
 
-/* The files of a pattern without braces. A folder that cannot be read is an error, not a folder without files. */
+/* Expands a pattern without braces. A folder that cannot be read is an error and is not treated as empty. */
 static enum status expand_glob(const char *pattern, struct name_list *out)
 {
 	glob_t found;
@@ -252,7 +251,7 @@ static enum status expand_glob(const char *pattern, struct name_list *out)
 	return status;
 }
 
-/* The first of `characters` in text[from ..) that stands in no inner braces and behind no backslash; 0: there is none. */
+/* The first of `characters` in text[from ..) that is neither inside inner braces nor after a backslash; 0 if there is none. */
 static size_t find_unnested(const char *text, size_t from, const char *characters)
 {
 	int depth = 0;
@@ -269,8 +268,8 @@ static size_t find_unnested(const char *text, size_t from, const char *character
 	return 0;
 }
 
-/* "{a,b}*.txt" is "a*.txt" and "b*.txt", each of which must match a file: glob()'s own braces would pass over one that matches
- * none. `left`: how many patterns it may still become. */
+/* "{a,b}*.txt" becomes "a*.txt" and "b*.txt", each of which must match a file: glob()'s own braces would silently skip one that
+ * matches none. `left`: how many more patterns it may expand to. */
 static enum status expand_braces(const char *pattern, int *left, struct name_list *out)
 {
 	const char *open = strchr(pattern, '{');
@@ -298,7 +297,7 @@ enum status path_expand(const char *pattern, struct name_list *out)
 		return name_list_add(out, pattern);
 	int64_t first = out->count;
 	int left = BRACES_MAX;
-	/* A name that exists is taken as it is, whatever characters it has. */
+	/* A name that exists is taken literally, whatever characters it has. */
 	if (file_exists(pattern) || !strpbrk(pattern, "*?[{~"))
 		TRY(expand_existing(pattern, out));
 	else
@@ -309,7 +308,7 @@ enum status path_expand(const char *pattern, struct name_list *out)
 
 /* --- Locks --- */
 
-/* Says who holds the lock: the file has "host pid start". */
+/* Reports who holds the lock: the file contains "host pid start". */
 static enum status locked(const char *path, int fd)
 {
 	char text[512] = "", host[257], start[65];
@@ -348,8 +347,7 @@ enum status folder_lock(const char *path, int *out_descriptor)
 	gethostname(host, sizeof host - 1);
 	strftime(start, sizeof start, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
 	snprintf(text, sizeof text, "%s %ld %s\n", host, (long)getpid(), start);
-	/* The lock holds without its text, which only helps the reader: a full disk is noticed where it
-	 * matters. */
+	/* The lock works without its text, which is only informative: a full disk is noticed where it matters. */
 	if (ftruncate(fd, 0) == 0 && pwrite(fd, text, strlen(text), 0) < 0)
 		log_detail("'%s': %s", lock, strerror(errno));
 	*out_descriptor = fd;
@@ -382,7 +380,7 @@ enum status folder_lock_check(const char *path, const struct file_stamp *taken)
 
 void folder_unlock(int descriptor)
 {
-	/* The file stays: removing it would let two runs lock two files of the same name. */
+	/* The file is kept: removing it would let two runs lock two different files of the same name. */
 	close(descriptor);
 }
 

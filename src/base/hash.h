@@ -1,4 +1,4 @@
-/* Checksums and hashes: CRC-32C for files (hardware where there is some), XXH3 (libxxhash) for content. */
+/* Checksums and hashes: CRC-32C for files (in hardware where available), XXH3 (libxxhash) for content. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
@@ -7,9 +7,9 @@
 
 /* CRC-32C (Castagnoli); start with 0; crc32c(0, "123456789", 9) == 0xE3069283. */
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t count);
-/* The same by tables alone: what crc32c does where the processor has no instruction for it. */
+/* The same using only tables: what crc32c does where the processor has no instruction for it. */
 uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t count);
-/* TFRecord's masking of a CRC. */
+/* Masks a CRC as TFRecord does. */
 uint32_t crc32c_masked(uint32_t crc);
 
 /* 64-bit content hash (XXH3 with seed 0): stable across machines and versions. */

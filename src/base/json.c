@@ -1,5 +1,5 @@
-/* The reader: recursive descent over the bytes, one function a rule of RFC 8259. Depth is bounded, so
- * recursion is; nothing is read beyond `size`, and no NUL is expected. */
+/* The reader: recursive descent over the bytes, with one function per rule of RFC 8259. The depth, and so the recursion, is
+ * bounded; nothing is read beyond `size`, and no NUL is expected. */
 #include "base/json.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ locale_t json_locale(void)
 	return plain_locale;
 }
 
-/* The tree lies in chunks that are released together. */
+/* The tree is stored in chunks that are released together. */
 struct chunk {
 	struct chunk *previous;
 	size_t size, used;
@@ -62,7 +62,7 @@ static enum status parser_take(struct parser *parser, size_t bytes, void *out)
 	return OK;
 }
 
-/* All complaints: file, reason, byte. */
+/* All error messages: file, reason, byte. */
 static enum status parse_error(const struct parser *parser, size_t at, const char *reason)
 {
 	return error_set(ERR_DATA, "'%s': JSON: %s at byte %zu", parser->name, reason, at);
@@ -97,7 +97,7 @@ static int hex4(const char *text)
 	return value;
 }
 
-/* Four digits after "\u" at byte `at`; -1 if there are none. */
+/* The value of the four digits after "\u" at byte `at`; -1 if there are none. */
 static int unicode_escape(const struct parser *parser, size_t at)
 {
 	if (parser->size - at < 6 || parser->text[at] != '\\' || parser->text[at + 1] != 'u')
@@ -145,7 +145,7 @@ static char escape_meaning(char escape)
 	}
 }
 
-/* The string that starts with the quote at parser->at. Its text is never longer than its source. */
+/* Parses the string that starts with the quote at parser->at. Its text is never longer than its source. */
 static enum status parse_string(struct parser *parser, const char **out, size_t *out_size)
 {
 	size_t start = parser->at++, end = parser->at;
@@ -207,7 +207,7 @@ static size_t skip_digits(struct parser *parser)
 	return parser->at - start;
 }
 
-/* The grammar is checked here, since strtod takes more than JSON has: "0x1", "inf", "1.", ".5". */
+/* The grammar is checked here, since strtod accepts more than JSON allows: "0x1", "inf", "1.", ".5". */
 static enum status parse_number(struct parser *parser, struct json *value)
 {
 	size_t start = parser->at;
@@ -260,7 +260,7 @@ static int compare_keys(const void *a, const void *b)
 	return strcmp((*(const struct json *const *)a)->key, (*(const struct json *const *)b)->key);
 }
 
-/* Sorted, not hashed: no choice of keys by an attacker makes it slow. */
+/* Sorted, not hashed, so that no choice of keys by an attacker makes it slow. */
 static enum status refuse_duplicates(const struct parser *parser, const struct json *object, size_t at)
 {
 	const struct json **sorted;
@@ -281,7 +281,7 @@ static enum status refuse_duplicates(const struct parser *parser, const struct j
 
 static enum status parse_value(struct parser *parser, struct json **out);
 
-/* Key and colon of a member. */
+/* Parses the key and colon of a member. */
 static enum status parse_key(struct parser *parser, const char **out)
 {
 	size_t size, start = parser->at;
@@ -298,7 +298,7 @@ static enum status parse_key(struct parser *parser, const char **out)
 	return OK;
 }
 
-/* An object or an array, by its closing bracket. */
+/* Parses an object or an array, identified by its closing bracket. */
 static enum status parse_container(struct parser *parser, struct json *value, char close)
 {
 	size_t start = parser->at++;

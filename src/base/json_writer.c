@@ -24,8 +24,8 @@ static void put_quoted(struct buffer *out, const char *text, size_t size)
 		else if (c == '\t')
 			buffer_text(out, "\\t");
 		else if (length == 0)
-			buffer_text(out, "\xEF\xBF\xBD");     /* U+FFFD: what we write is always valid */
-		else if (text_is_control(at, length, &shown)) /* of which JSON asks for those below U+0020 */
+			buffer_text(out, "\xEF\xBF\xBD");     /* U+FFFD: the output is always valid UTF-8 */
+		else if (text_is_control(at, length, &shown)) /* JSON requires this only below U+0020 */
 			buffer_format(out, "\\u%04x", (unsigned)text_code_point(at, length));
 		else
 			buffer_append(out, text + i, length);
@@ -43,7 +43,7 @@ static void line_break(struct json_writer *writer)
 		buffer_char(writer->out, ' ');
 }
 
-/* Comma, line break and key before a value. */
+/* Writes the comma, line break, and key before a value. */
 static void member_begin(struct json_writer *writer, const char *key)
 {
 	if (writer->depth == 0)
@@ -97,9 +97,8 @@ void json_put_integer(struct json_writer *writer, const char *key, int64_t value
 	buffer_format(writer->out, "%" PRId64, value);
 }
 
-/* A number from its digits, of which there are `count` and the first stands for 10^exponent, as Python writes it: with an
- * exponent below 1e-4 and from 1e16 on, and always with a fraction or an exponent, since a reader with types should not see an
- * integer. */
+/* Writes a number of `count` digits, the first of which is worth 10^exponent, as Python does: in exponential notation below 1e-4
+ * and from 1e16 on, and always with a fraction or an exponent, so that a typed reader does not take it for an integer. */
 static void put_digits(struct buffer *out, bool negative, int64_t number, int count, int exponent)
 {
 	char digits[16], text[32], *to = text;
@@ -132,9 +131,9 @@ static void put_digits(struct buffer *out, bool negative, int64_t number, int co
 	buffer_append(out, text, (size_t)(to - text));
 }
 
-/* The fewest digits that read back as the same float, for one whose first nine digits are the whole part of an exact product with
- * a power of ten: 24 bits times 5^17 fit into 64. False: it is not of these. Vectors are written in thousands of numbers, and
- * trying one number of digits after the other with the library takes many times as long. */
+/* Writes the fewest digits that read back as the same float, if its first nine digits are the integer part of an exact product
+ * with a power of ten (24 bits times 5^17 fit in 64); otherwise returns false. Vectors are written as thousands of numbers, and
+ * trying each number of digits with the C library takes many times as long. */
 static bool put_float_digits(struct buffer *out, float value)
 {
 	static const long double powers[] = {1e0L, 1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,
@@ -147,8 +146,8 @@ static bool put_float_digits(struct buffer *out, float value)
 		exponent--;
 	long double scale = powers[8 - exponent], exact = size * scale;
 	float fraction = frexpf(size, &binary);
-	/* Half the way to the floats above and below: a number up to there reads back as this one, and one just there if this
-	 * float is even. The way down from a power of two is half as long. */
+	/* Half the distance to the floats above and below: a number closer than that reads back as this one, and one exactly
+	 * there does if this float is even. Below a power of two the distance is half as large. */
 	long double above = ldexpl(scale, binary - 25), below = fraction == 0.5f ? above / 2 : above;
 	bool even = ((int32_t)ldexpf(fraction, 24) & 1) == 0;
 	for (int count = 1; count <= 9; count++) {
@@ -173,7 +172,7 @@ void json_put_double(struct json_writer *writer, const char *key, double value)
 	buffer_double(writer->out, value);
 }
 
-/* As put_float_digits, for every float: so few digits are also those of the nearest double. */
+/* Like put_float_digits, but for any float. So few digits are also the shortest form of the nearest double. */
 static void put_any_float(struct buffer *out, float value)
 {
 	char text[40];

@@ -1,5 +1,5 @@
-/* The bar is one line that is wiped and drawn again; a line of text wipes it first and draws it after, so
- * that the two never mix. Where there is no terminal no control character is written. */
+/* The bar is one line that is erased and redrawn; printing a line of text erases it first and redraws it afterwards, so that the
+ * two never mix. Without a terminal no control characters are written. */
 #include "base/log.h"
 
 #include <math.h>
@@ -21,12 +21,12 @@
 enum log_level log_level = LOG_NORMAL;
 bool log_progress = true;
 
-/* All output of this file happens under one lock, a line (or bar) in one write. */
+/* All output of this file is written under one lock, each line (or bar) in one write. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *log_file;
 static log_warning_taker *warning_taker;
 static void *warning_context;
-/* Progress within progress (an evaluation during training): the innermost is shown. */
+/* Nested progress (an evaluation during training): the innermost is shown. */
 static struct progress *shown[4];
 static int shown_count;
 static bool bar_drawn;
@@ -40,8 +40,8 @@ static void terminal_look(void)
 	is_terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 	has_colour = is_terminal && (!no_colour || !*no_colour);
 
-	/* A locale that names another character set is believed; no locale at all is the bare container,
-	 * whose terminal takes UTF-8 as all of today's do. */
+	/* A locale that names another character set is believed; no locale at all suggests a bare container, whose terminal
+	 * supports UTF-8 as all of today's do. */
 	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *locale = NULL;
 	for (int i = 0; i < 3 && (!locale || !*locale); i++)
 		locale = getenv(names[i]);
@@ -62,14 +62,14 @@ bool log_has_colour(void)
 
 int log_columns(void)
 {
-	/* Asked each time, so that a window that changes its size needs no signal handler. */
+	/* Queried each time, so that resizing the window needs no signal handler. */
 	struct winsize size;
 	if (isatty(STDERR_FILENO) && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		return size.ws_col;
 	return 80;
 }
 
-/* A closed or full standard error must not stop a run: failures are ignored. */
+/* Failures are ignored: a closed or full standard error must not stop a run. */
 static void write_out(const struct buffer *text)
 {
 	size_t done = 0;
@@ -81,7 +81,7 @@ static void write_out(const struct buffer *text)
 	}
 }
 
-/* What of a text begins a colour or ends one, as our own tables have it. */
+/* Length of the color sequence, of those our own tables use, at the beginning of the text; 0 if there is none. */
 static size_t colour_length(const char *text)
 {
 	static const char *const colours[] = {"\033[0m", "\033[1m", "\033[2m"};
@@ -91,7 +91,7 @@ static size_t colour_length(const char *text)
 	return 0;
 }
 
-/* Text with whatever a name from a file could do to a terminal written out. */
+/* Appends text in which everything that could affect a terminal, such as in a name from a file, is escaped. */
 static void append_safely(struct buffer *out, const char *text)
 {
 	size_t size, left = strlen(text);
@@ -110,7 +110,7 @@ static void append_safely(struct buffer *out, const char *text)
 	}
 }
 
-/* Caller holds the lock. */
+/* The caller holds the lock. */
 static void write_line(const char *colour, const char *prefix, const char *text)
 {
 	struct buffer line = {0};
@@ -166,7 +166,7 @@ void log_detail(const char *format, ...)
 	va_end(arguments);
 }
 
-/* The taker is called outside the lock: it may wait for locks of its own. */
+/* The callback is called outside the lock, since it may wait for locks of its own. */
 static bool hand_over(const char *format, va_list arguments)
 {
 	pthread_mutex_lock(&lock);
@@ -213,10 +213,10 @@ void log_to_file(const char *path)
 	pthread_mutex_unlock(&lock);
 }
 
-/* What a bar and a line both say, as text. */
+/* The texts that a bar and a line have in common. */
 struct progress_words {
 	char count[80], rate[64], remaining[48];
-	double share; /* -1 = unknown */
+	double share; /* -1: unknown */
 };
 
 static struct progress_words progress_describe(const struct progress *progress, double now)
@@ -241,10 +241,10 @@ static struct progress_words progress_describe(const struct progress *progress, 
 		snprintf(words.count, sizeof words.count, "%s%s%s", done, *unit ? " " : "", unit);
 	}
 
-	/* The rate and what follows from it count only what this process has done. */
+	/* The rate and the ETA are based only on what this process has done. */
 	double seconds = now - progress->started;
 	double rate = seconds > 0 ? (double)(progress->done - progress->first) / seconds : 0;
-	if (rate <= 0 || seconds < 0.01) /* nothing to go by */
+	if (rate <= 0 || seconds < 0.01) /* too little to estimate from */
 		return words;
 	if (bytes)
 		snprintf(words.rate, sizeof words.rate, "%s/s", format_size(text, rate));
@@ -261,7 +261,7 @@ static struct progress_words progress_describe(const struct progress *progress, 
 	return words;
 }
 
-/* Columns that UTF-8 text takes; wide characters do not occur in what we print. */
+/* Number of columns that UTF-8 text takes; wide characters do not occur in what we print. */
 static int text_columns(const char *text)
 {
 	int columns = 0;
@@ -270,7 +270,7 @@ static int text_columns(const char *text)
 	return columns;
 }
 
-/* `cells` columns filled to `share`, to an eighth of a column. */
+/* Appends a bar of `cells` columns filled to `share`, with a resolution of an eighth of a column. */
 static void bar_append(struct buffer *out, int cells, double share)
 {
 	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -290,14 +290,14 @@ static void bar_append(struct buffer *out, int cells, double share)
 	buffer_text(out, has_unicode ? "▏" : "]");
 }
 
-/* Cells of a bar: the fewest that say anything, those for which count and rate give way, the most that look well; and the columns
- * around them. */
+/* Cells of a bar: the fewest that are meaningful, the number that takes precedence over count and rate, and the most that look
+ * good; and the columns around them. */
 enum { BAR_LEAST = 4, BAR_USUAL = 10, BAR_MOST = 40, BAR_AROUND = 4 };
 
-/* What stands in the line, in the order in which it is shown. */
+/* The parts of the line, in the order shown. */
 enum { PART_SHARE, PART_FIRST, PART_PIECES = 10, PART_REMAINING = PART_FIRST + PART_PIECES, PART_COUNT, PART_RATE, PARTS };
 
-/* The caller's text in pieces, which two spaces separate; `copy` is cut up. */
+/* Splits the caller's text into pieces at double spaces; `copy` is modified. */
 static void split_text(char *copy, const char *parts[PARTS])
 {
 	for (int i = PART_FIRST; i < PART_FIRST + PART_PIECES && *copy; i++) {
@@ -319,9 +319,9 @@ static bool fit(const char *part, int *used, int room)
 	return true;
 }
 
-/* One line, at most as wide as the terminal: title, bar, share, what the caller says, time left, count, rate. Where they do not
- * all fit, share, the caller's first two pieces (loss and speed), and the time left come before the bar, which narrows first, and
- * the bar before the rest. */
+/* One line, at most as wide as the terminal: title, bar, percentage, the caller's text, time left, count, rate. If they do not
+ * all fit, the percentage, the caller's first two pieces (loss and speed), and the time left take precedence over the bar, which
+ * narrows first, and the bar takes precedence over the rest. */
 static void bar_draw(void)
 {
 	if (shown_count == 0)
@@ -415,7 +415,7 @@ void progress_update(struct progress *progress, int64_t done, const char *format
 		text_escape(progress->text, sizeof progress->text, text, false);
 	}
 	if (log_level == LOG_QUIET || !log_progress || shown_count == 0 || shown[shown_count - 1] != progress) {
-		/* not to be seen */
+		/* not shown */
 	} else if (log_is_terminal()) {
 		if (since >= REDRAW_SECONDS)
 			bar_draw();
@@ -446,7 +446,7 @@ void progress_finish(struct progress *progress)
 	for (; at + 1 < shown_count; at++)
 		shown[at] = shown[at + 1];
 	shown_count--;
-	int64_t done = progress->done - progress->first; /* by this process, as the rate is */
+	int64_t done = progress->done - progress->first; /* by this process, like the rate */
 	if (log_level > LOG_QUIET && done > 0) {
 		char duration[FORMAT_BYTES], count[FORMAT_BYTES], line[512];
 		double now = clock_seconds();

@@ -1,5 +1,5 @@
-/* What the person at the terminal sees. Everything here goes to standard error; results go to standard output
- * and are printed by src/cmd alone. */
+/* Messages for the person at the terminal. Everything here goes to standard error; results go to standard output and are printed
+ * only by src/cmd. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -9,35 +9,36 @@
 
 enum log_level { LOG_QUIET = 0, LOG_NORMAL = 1, LOG_VERBOSE = 2 };
 extern enum log_level log_level;
-extern bool log_progress; /* false: no progress bars, nor the lines in their place */
+extern bool log_progress; /* false: neither progress bars nor the lines that replace them */
 
-/* One line; `log_note` is left out with --quiet, `log_detail` shown with --verbose only. A progress bar on the
- * terminal is wiped first and drawn again after. Safe from any thread. */
+/* Print one line each; `log_note` is silent with --quiet, `log_detail` prints only with --verbose. A progress bar on the terminal
+ * is erased first and redrawn afterwards. Thread-safe. */
 void log_note(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_detail(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* Also appends every line (without colours) to this file from now on; NULL ends it. */
+/* From now on also appends every line (without the color of its prefix) to this file; NULL ends this. */
 void log_to_file(const char *path);
 
-/* Hands every warning to `take` from now on, in the thread that gives it, instead of writing it to standard error; NULL ends it.
- * For the library, whose caller owns standard error. */
+/* From now on passes every warning to `take`, in the thread that issues it, instead of writing it to standard error; NULL ends
+ * this. For the library, whose caller owns standard error. */
 typedef void log_warning_taker(void *context, const char *message);
 void log_warnings_to(log_warning_taker *take, void *context);
 
-/* Terminal facts, decided once: colours honour NO_COLOR, TERM=dumb, and whether stderr is a terminal. */
+/* Properties of the terminal, determined once: color depends on NO_COLOR, TERM=dumb, and whether stderr is a terminal. The width
+ * is queried at each call. */
 bool log_is_terminal(void);
 bool log_has_colour(void);
 int log_columns(void);
 
-/* Progress: on a terminal a bar redrawn in place at most 10 times a second, with share, rate, ETA and the
- * caller's text; elsewhere one line a minute (and one at the end).
+/* Progress: on a terminal, a bar redrawn in place at most 10 times a second, with percentage, rate, ETA, and the
+ * caller's text; elsewhere, one line a minute (and one at the end).
  *   struct progress p; progress_start(&p, "training", total, "steps"); progress_update(&p, done, "loss %.3f", l);
  *   progress_finish(&p); */
 struct progress {
 	const char *title, *unit;
 	int64_t total;         /* 0 = unknown */
-	int64_t done, first;   /* `first`: where this process began (a resumed run) */
+	int64_t done, first;   /* `first`: where this process began (for a resumed run) */
 	double started, drawn; /* seconds, monotonic */
 	char text[160];
 };
@@ -47,10 +48,9 @@ void progress_finish(struct progress *progress);
 
 /* Monotonic seconds. */
 double clock_seconds(void);
-/* Sleeps; a signal may end it early. */
+/* Sleeps; a signal may end the sleep early. */
 void clock_pause(double seconds);
-/* "3 h 12 min", "4.2 s"; "12.3 MB", "1.4 GB"; "1,234,567"; "1 file", "1,234 files" into `out`, which is
- * returned. */
+/* Write "3 h 12 min", "4.2 s"; "12.3 MB", "1.4 GB"; "1,234,567"; "1 file", "1,234 files" into `out`, which they return. */
 #define FORMAT_BYTES 32
 const char *format_duration(char out[FORMAT_BYTES], double seconds);
 const char *format_size(char out[FORMAT_BYTES], double bytes);

@@ -1,4 +1,4 @@
-/* Named numbers of a step, an evaluation or a set: what a log line, a report and a choice of the best checkpoint go by. */
+/* Named metrics of a step, an evaluation, or a data set, used for log lines, reports, and choosing the best checkpoint. */
 #ifndef BASE_MEASURES_H
 #define BASE_MEASURES_H
 
@@ -8,15 +8,15 @@ enum measure_unit {
 	UNIT_NUMBER, /* no unit: a correlation, a squared error */
 	UNIT_NATS,   /* a loss */
 	UNIT_SHARE,  /* from 0 to 1: shown as a percentage */
-	UNIT_POINTS, /* from 0 to 100, as the SQuAD scripts print */
+	UNIT_POINTS, /* from 0 to 100, as printed by the SQuAD scripts */
 	UNIT_COUNT,
 };
 
-/* Which way is better. */
+/* Which direction is better. */
 enum measure_direction { DIRECTION_NONE, DIRECTION_LOWER, DIRECTION_HIGHER };
 
 struct measure {
-	const char *name;  /* "mlm_loss": as in metrics.jsonl; borrowed for good (a literal) */
+	const char *name;  /* "mlm_loss": as in metrics.jsonl; never freed (a literal) */
 	const char *label; /* short, for the progress bar: "MLM"; NULL = not shown there */
 	enum measure_unit unit;
 	enum measure_direction direction;
@@ -26,20 +26,20 @@ struct measure {
 #define MEASURES_MOST 48
 struct measures {
 	int count;
-	struct measure item[MEASURES_MOST]; /* in the order they are shown; of a step or an evaluation the first is "loss" */
+	struct measure item[MEASURES_MOST]; /* in display order; the first one of a step or an evaluation is "loss" */
 };
 
-/* Appends one. More than MEASURES_MOST is a bug. */
+/* Appends a measure. More than MEASURES_MOST is a bug. */
 void measures_add(struct measures *measures, const struct measure *measure);
-/* The entry of this name, or NULL. */
+/* The entry with this name, or NULL. */
 const struct measure *measures_find(const struct measures *measures, const char *name);
 /* Its value, or NaN. */
 double measures_get(const struct measures *measures, const char *name);
-/* A line of a list of results, "accuracy           0.8431": the number as result files have it, a count without decimals;
- * "undefined" for NaN. */
+/* One line of a list of results, "accuracy 0.8431": the number as result files have it, counts without decimals; "undefined" for
+ * NaN. */
 #define MEASURE_BYTES 96
 const char *measure_text(char out[MEASURE_BYTES], const struct measure *measure);
-/* Is `value` better than `other` by more than `margin`? A NaN is better than nothing. */
+/* Whether `value` is better than `other` by more than `margin`. A NaN is never better; any number is better than a NaN. */
 bool measure_is_better(enum measure_direction direction, double value, double other, double margin);
 
 #endif

@@ -20,8 +20,7 @@ static enum status out_of_memory(const char *what, double bytes)
 			 format_size(available, (double)memory_available()));
 }
 
-/* calloc and not malloc: large blocks come zeroed from the system at no cost, and no run depends on old
- * bytes. */
+/* calloc rather than malloc: large blocks come zeroed from the system at no cost, and no run depends on stale bytes. */
 enum status memory_new(void *out, int64_t count, size_t size, const char *what)
 {
 	size_t bytes;
@@ -65,8 +64,8 @@ enum status arena_create(struct arena *arena, size_t bytes, const char *what)
 	*arena = (struct arena){0};
 	if (bytes > PTRDIFF_MAX / 2)
 		return out_of_memory(what, (double)bytes);
-	/* The kernel promises more than it has; what is planned will be touched, so it is refused here and
-	 * not by a kill in the middle of a run. */
+	/* The kernel overcommits memory. Since everything planned will be touched, too large a request is rejected here instead
+	 * of getting the process killed in the middle of a run. */
 	int64_t available = memory_available();
 	if (available >= 0 && bytes > (size_t)available)
 		return out_of_memory(what, (double)bytes);
@@ -77,15 +76,14 @@ enum status arena_create(struct arena *arena, size_t bytes, const char *what)
 	if (map == MAP_FAILED)
 		return out_of_memory(what, (double)bytes);
 	if (slack) {
-		/* Huge pages need a base on a border of their own size: map too much and give the ends back.
-		 */
+		/* Huge pages need a base aligned to their size: map too much and unmap the ends. */
 		unsigned char *base = (unsigned char *)round_up((size_t)map, HUGE_PAGE);
 		size_t head = (size_t)(base - map), tail = slack - head;
 		if (head)
 			munmap(map, head);
 		if (tail)
 			munmap(base + capacity, tail);
-		madvise(base, capacity, MADV_HUGEPAGE); /* advice: without huge pages it is only slower */
+		madvise(base, capacity, MADV_HUGEPAGE); /* only advice: without huge pages it is merely slower */
 		map = base;
 	}
 	arena->base = map;
@@ -117,7 +115,7 @@ void arena_release(struct arena *arena)
 	*arena = (struct arena){0};
 }
 
-/* A "Name:   123 kB" line of a /proc file, in bytes; -1 if there is none. */
+/* The value of a "Name: 123 kB" line of a /proc file, in bytes; -1 if there is none. */
 static int64_t proc_kilobytes(const char *path, const char *name)
 {
 	FILE *file = fopen(path, "re");

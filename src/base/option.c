@@ -1,4 +1,4 @@
-/* Names, values and origins. The command line, config files, records and texts are in the other option_*.c
+/* Values and their origins. Names, the command line, config files, records, and generated texts are in the other option_*.c
  * files. */
 #include "base/option.h"
 
@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/option_internal.h"
 
-/* Texts that are copied live as long as the options. */
+/* Copied texts live as long as the options. */
 struct text_block {
 	struct text_block *next;
 	char text[];
@@ -71,7 +71,7 @@ bool option_parse_flag(const char *text, bool *out)
 	return false;
 }
 
-/* Text that is a finite decimal number as a whole, in any locale. */
+/* The whole text must be a finite decimal number; the locale does not matter. */
 bool option_parse_number(const char *text, double *out)
 {
 	char *end;
@@ -81,16 +81,16 @@ bool option_parse_number(const char *text, double *out)
 	return *end == '\0' && end != text && isfinite(*out);
 }
 
-/* Above it a double may have lost the last digits of what was written. */
+/* Above this, a double may have lost the last digits of what was written. */
 #define WHOLE_MOST 9007199254740992.0 /* 2^53 */
 
-/* What a number is multiplied by: 10k, 1.5M, 2G. Other letters have more than one meaning (K: 1000 or 1024) or none. */
+/* The factor that a suffix stands for: 10k, 1.5M, 2G. Other letters are ambiguous (K: 1000 or 1024) or have no meaning. */
 static double count_unit(char letter)
 {
 	return letter == 'k' ? 1e3 : letter == 'M' ? 1e6 : letter == 'G' ? 1e9 : 0;
 }
 
-/* A whole number in words that are shorter than its digits: 1e9, 1.5e6, 10k. */
+/* A whole number written in a short form: 1e9, 1.5e6, 10k. */
 static bool parse_short_integer(const char *text, int64_t *out)
 {
 	char digits[64];
@@ -122,7 +122,7 @@ bool option_parse_integer(const char *text, int64_t *out)
 	return *end == '\0' && end != text && errno == 0;
 }
 
-/* A number in megabytes has its unit already. */
+/* A number of megabytes already has a unit. */
 static bool takes_count_unit(const struct option *row)
 {
 	return !row->value_name || strcmp(row->value_name, "MB") != 0;
@@ -148,7 +148,7 @@ static enum status not_whole(const struct option *row, const char *text)
 	return status;
 }
 
-/* Does a value lie in "min..max"? Either side may be empty. */
+/* Whether a value is in "min..max". Either side may be empty. */
 static bool in_range(const struct option *row, double number, int64_t integer)
 {
 	if (!row->range)
@@ -189,7 +189,7 @@ static bool is_choice(const struct option *row, const char *text)
 	return false;
 }
 
-/* "1 or more" for "1..", which reads better in a sentence. */
+/* Describes a range in words that fit in a sentence: "be 1 or more" for "1..". */
 static const char *range_words(const char *range, char out[80])
 {
 	const char *dots = strstr(range, "..");
@@ -208,7 +208,7 @@ union option_value {
 	double number;
 };
 
-/* Text to a value of the row's type and range; texts, choices and items of lists are their own value. */
+/* Converts text to a value of the row's type and range; texts, choices, and items of lists are used as they are. */
 static enum status parse_value(const struct option *row, const char *text, union option_value *out)
 {
 	char words[80];
@@ -260,7 +260,7 @@ enum status option_check(const struct option *row, const char *text)
 	return parse_value(row, option_synonym(row, text), &value);
 }
 
-/* Records hold whole numbers in digits, however they were given. */
+/* Records contain whole numbers as digits, however they were given. */
 static enum status store_digits(struct options *options, int index, int64_t value)
 {
 	char digits[24];
@@ -271,7 +271,7 @@ static enum status store_digits(struct options *options, int index, int64_t valu
 	return option_copy_text(options, digits, &options->text[index]);
 }
 
-/* Puts a value into its field. */
+/* Stores a value in its field. */
 static enum status store(struct options *options, int index, const char *text)
 {
 	const struct option *row = &options->table[index];
@@ -309,7 +309,7 @@ enum status option_set_at(struct options *options, int index, const char *value,
 	}
 	const char *copy = NULL;
 	value = option_synonym(&options->table[index], value);
-	options->faulty[index] = true; /* until it is stored */
+	options->faulty[index] = true; /* until stored */
 	TRY(option_copy_text(options, value, &copy));
 	if (options->table[index].type == OPTION_LIST && options->origin[index] != origin)
 		option_list_clear(options, index);
@@ -393,7 +393,7 @@ enum status options_init(struct options *options, const struct option *table, vo
 			options->section_name = table[i].section;
 		if (!table[i].name || !table[i].fallback)
 			continue;
-		/* A default that its own row refuses is our mistake. */
+		/* A default that its own row rejects is our mistake. */
 		status = option_set_at(options, i, table[i].fallback, ORIGIN_DEFAULT);
 		BUG_IF(status == ERR_USAGE);
 		TRY_GOTO(status, fail);

@@ -1,4 +1,4 @@
-/* The part of option.h that is about config files. */
+/* The part of option.h about config files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define CONFIG_LIMIT ((size_t)1 << 20)
 
-/* Puts where it happened before the message of the last error, and keeps its hint. */
+/* Prefixes the message of the last error with its location, keeping the hint. */
 static enum status locate_error(const char *path, int line)
 {
 	struct error error = *error_last();
@@ -23,19 +23,19 @@ static enum status locate_error(const char *path, int line)
 struct config {
 	struct options *options;
 	const char *path;
-	enum option_origin origin; /* of the settings in it: FILE or RECIPE */
-	bool *seen;       /* [rows] set in this file, in its present section: of lists an earlier file's values have gone */
-	int64_t section;  /* that settings belong to; -1 = all of the run */
-	int64_t sections; /* that this file has begun: an earlier file's go */
+	enum option_origin origin; /* of its settings: FILE or RECIPE */
+	bool *seen;       /* [rows] set in the current section of this file; lists no longer have an earlier file's values */
+	int64_t section;  /* to which settings belong; -1: the whole run */
+	int64_t sections; /* begun by this file: the first one removes those of an earlier file */
 };
 
-/* One of the problems, if `status` is a failure, and the next setting follows. */
+/* If `status` is a failure, records it as a problem, so that reading continues with the next setting. */
 static enum status config_blame(struct config *config, int line, enum status status)
 {
 	return status == OK ? OK : options_blame(config->options, locate_error(config->path, line));
 }
 
-/* From here on settings are those of the next section. */
+/* The settings that follow belong to the next section. */
 static enum status begin_section(struct config *config)
 {
 	if (config->origin != ORIGIN_FILE)
@@ -47,7 +47,7 @@ static enum status begin_section(struct config *config)
 	return OK;
 }
 
-/* One setting. */
+/* Applies one setting. */
 static enum status config_set(struct config *config, const char *name, const char *value)
 {
 	struct options *options = config->options;
@@ -87,7 +87,7 @@ static enum status config_json_value(struct config *config, const struct json *v
 	}
 }
 
-/* The members of an object that are settings of options; *out_sections counts those that are not. */
+/* Applies the members of an object that are settings; *out_sections receives the array of sections, if there is one. */
 static enum status config_json_object(struct config *config, const struct json *object, const struct json **out_sections)
 {
 	char plural[64];
@@ -132,7 +132,7 @@ static enum status config_json(struct config *config, const char *path, const st
 	return status == OK ? OK : locate_error(path, 0);
 }
 
-/* The value after '=': to the end of the line, or to a '#' that stands alone; in double quotes as in JSON. */
+/* The value after '=': to the end of the line or to a '#' after white space; or in double quotes, as in JSON. */
 static enum status config_line_value(char *text, struct json_document *quoted, const char **out)
 {
 	*out = text;
@@ -159,7 +159,7 @@ static enum status config_line_value(char *text, struct json_document *quoted, c
 	return OK;
 }
 
-/* "[phase]": the next section begins. A number in it must be the next one's. */
+/* "[phase]" begins the next section. If it contains a number, it must be that of the section. */
 static enum status config_header(struct config *config, const char *line)
 {
 	const char *name = config->options->section_name;
@@ -224,7 +224,7 @@ static enum status read_config(struct options *options, const char *path, enum o
 	struct config config = {.options = options, .path = path, .origin = origin, .section = -1};
 	enum status status;
 	TRY_GOTO(file_read(path, CONFIG_LIMIT, &text), done);
-	if (text.size >= 3 && !memcmp(text.data, "\xEF\xBB\xBF", 3)) { /* the byte order mark of Windows' editors */
+	if (text.size >= 3 && !memcmp(text.data, "\xEF\xBB\xBF", 3)) { /* the byte order mark that Windows editors write */
 		text.size -= 3;
 		memmove(text.data, text.data + 3, text.size + 1);
 	}

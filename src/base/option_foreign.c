@@ -1,4 +1,4 @@
-/* The part of option.h that is about names from other programs. */
+/* The part of option.h about names from other programs. */
 #include <string.h>
 #include "base/option_internal.h"
 
@@ -31,7 +31,7 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 	switch (row->answer) {
 	case FOREIGN_IGNORED: return option_answer(options, true, "--%s is ignored: %s", name, row->why);
 	case FOREIGN_REFUSED:
-		if (row->kind == FOREIGN_FLAG && !flag) /* "--use_tpu false" asks for what is so */
+		if (row->kind == FOREIGN_FLAG && !flag) /* "--use_tpu false" asks for what is done anyway */
 			return OK;
 		if (row->kind == FOREIGN_VALUE && row->value && value && option_same_names(row->value, value, strlen(value)))
 			return OK;

@@ -1,4 +1,4 @@
-/* Names of options: which row a word means, and which name was probably meant. */
+/* Names of options: which row a word refers to, and which name was probably meant. */
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ bool option_table_ends(const struct option *row)
 	return !row->name && !row->help;
 }
 
-/* Is `name` the word of `length` bytes, dash and underscore being the same? */
+/* Whether `name` is the word of `length` bytes; dashes and underscores are interchangeable. */
 static bool same_name(const char *name, const char *word, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -73,7 +73,8 @@ static char plain_character(char c)
 	return c == '-' ? '_' : (char)tolower((unsigned char)c);
 }
 
-/* Edits (insert, delete, replace) that turn a into b; case and dashes do not count. */
+/* Number of edits (insert, delete, replace) that turn a into b; case and the difference between dash and underscore are
+ * ignored. */
 static int edit_distance(const char *a, const char *b)
 {
 	enum { LONGEST = 64 };
@@ -100,7 +101,7 @@ const char *nearest_name(const char *word, const char *const *names, int64_t cou
 {
 	int length = (int)strlen(word), best_distance = length / 3 > 2 ? length / 3 : 2;
 	const char *best = NULL;
-	if (length <= 2) /* everything is near to so short a word */
+	if (length <= 2) /* every name is near such a short word */
 		best_distance = 1;
 	for (int64_t i = 0; i < count; i++) {
 		int distance = edit_distance(word, names[i]);
@@ -109,7 +110,7 @@ const char *nearest_name(const char *word, const char *const *names, int64_t cou
 			best = names[i];
 		}
 	}
-	/* "batch_size" is far from "train_batch_size" in edits and near in meaning. */
+	/* "batch_size" is many edits from "train_batch_size" but close in meaning. */
 	for (int64_t i = 0; i < count && !best && length >= 4; i++) {
 		for (const char *p = names[i]; *p && !best; p++) {
 			int k = 0;
@@ -122,7 +123,7 @@ const char *nearest_name(const char *word, const char *const *names, int64_t cou
 	return best;
 }
 
-/* The names of a table, then their aliases: of two that are equally near, the name is meant. */
+/* Collects names and aliases separately: of two that are equally near, the name takes precedence. */
 static int64_t collect_names(const struct option *table, struct buffer *aliases, const char **names, int64_t limit)
 {
 	int64_t count = 0;

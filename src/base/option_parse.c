@@ -1,4 +1,4 @@
-/* The part of option.h that is about the command line. */
+/* The part of option.h about the command line. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct arguments {
 	char **words;
 };
 
-/* No option's name begins with a digit: "-1" and the list "-1,-2" are values. */
+/* No option name begins with a digit, so "-1" and the list "-1,-2" are values. */
 static bool looks_like_option(const char *word)
 {
 	double number;
@@ -75,7 +75,7 @@ static enum status apply_common(struct options *options, struct arguments *argum
 	return OK;
 }
 
-/* Sets a row from the command line, for all of a run or for one section. */
+/* Sets a row from the command line, for the whole run or for one section. */
 static enum status set(struct options *options, int64_t section, int index, const char *value)
 {
 	if (section >= 0)
@@ -83,7 +83,7 @@ static enum status set(struct options *options, int64_t section, int index, cons
 	return option_set_at(options, index, value, ORIGIN_COMMAND);
 }
 
-/* Applies a row of the command's own table; section -1 is all of a run. */
+/* Applies a row of the command's own table; section -1 is the whole run. */
 static enum status apply(struct options *options, struct arguments *arguments, int64_t section, int index, const char *attached)
 {
 	const struct option *row = &options->table[index];
@@ -96,7 +96,7 @@ static enum status apply(struct options *options, struct arguments *arguments, i
 			value = arguments->words[arguments->at++];
 		return set(options, section, index, value);
 	}
-	options->faulty[index] = true; /* should the value be missing */
+	options->faulty[index] = true; /* in case the value is missing */
 	TRY(take_value(arguments, row->name, attached, &value));
 	options->faulty[index] = false;
 	TRY(set(options, section, index, value));
@@ -106,7 +106,7 @@ static enum status apply(struct options *options, struct arguments *arguments, i
 	return OK;
 }
 
-/* An option of another command: its values are checked, and that is all. */
+/* An option of another command: its values are checked but otherwise ignored. */
 static enum status leave_aside(struct arguments *arguments, const struct option *row, const char *attached)
 {
 	const char *value;
@@ -125,7 +125,7 @@ static enum status leave_aside(struct arguments *arguments, const struct option 
 	return OK;
 }
 
-/* A name from another program: what is said of it, and what it does. */
+/* Takes the value of a name from another program and applies it. */
 static enum status apply_foreign(struct options *options, struct arguments *arguments, const struct option_foreign *row,
 				 const char *name, const char *attached)
 {
@@ -173,7 +173,7 @@ static enum status parse_long(struct options *options, struct arguments *argumen
 		snprintf(given, sizeof given, "%.*s", (int)length, name);
 		return apply_foreign(options, arguments, foreign, given, attached);
 	}
-	if (!attached) /* whatever its values are, they are nothing by themselves */
+	if (!attached) /* skip what may be its values, which mean nothing by themselves */
 		skip_values(arguments);
 	char shown[128];
 	snprintf(shown, sizeof shown, "%.*s", (int)(name - (word + 2) + (ptrdiff_t)length), word + 2);

@@ -1,4 +1,4 @@
-/* The part of option.h that is about what is wrong with a command line, and what is said about it. */
+/* The part of option.h about problems with a command line, and messages about it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include "base/log.h"

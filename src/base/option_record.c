@@ -1,4 +1,4 @@
-/* The part of option.h that is about resumed runs. */
+/* The part of option.h about resumed runs. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,12 +7,12 @@
 #include "base/memory.h"
 #include "base/option_internal.h"
 
-/* A path or pattern that means the same from any folder. Standard input cannot be read again. */
+/* Makes a path or pattern absolute, so that it means the same from any folder. "-" stays: standard input cannot be read again. */
 static enum status from_root(const char *value, struct buffer *out)
 {
 	char folder[PATH_BYTES];
 	const char *name = strchr(value, '='), *path = value;
-	/* "name=path": the name is kept, unless it is all one path. */
+	/* "name=path": the name is kept, unless the part before '=' does not look like a name; then it is all one path. */
 	if (name && strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == (size_t)(name - value))
 		path = name + 1;
 	buffer_clear(out);
@@ -39,7 +39,7 @@ static bool is_path(const struct option *row)
 	return false;
 }
 
-/* Do two paths lead to one place? */
+/* Whether two paths lead to the same place. */
 static bool same_place(const char *a, const char *b)
 {
 	char *one = realpath(a, NULL), *other = realpath(b, NULL);
@@ -85,7 +85,7 @@ void options_write_members(const struct options *options, struct json_writer *wr
 	}
 }
 
-/* The list of sections stands beside the options of a record. */
+/* In a record, the list of sections is next to the options. */
 static bool is_section_list(const struct options *options, const char *key)
 {
 	size_t length = options->section_name ? strlen(options->section_name) : 0;
@@ -106,7 +106,7 @@ static bool same_value(const struct option *row, const char *a, const char *b)
 	return !strcmp(option_synonym(row, a), option_synonym(row, b));
 }
 
-/* The recorded value as text, lists joined as option_value_at does. */
+/* The recorded value as text; lists are joined as option_value_at() does. */
 static enum status record_value(const struct json *value, const char *record_name, struct buffer *out)
 {
 	buffer_clear(out);
@@ -122,7 +122,7 @@ static enum status record_value(const struct json *value, const char *record_nam
 	return buffer_status(out);
 }
 
-/* Is what is given what the record says? The result depends on it. `recorded` NULL: it was not given then. */
+/* Checks that the value given, on which the result depends, is the recorded one. `recorded` NULL: it was not given then. */
 static enum status check_given(const struct options *options, int index, const char *recorded, const char *record_name,
 			       struct buffer *scratch)
 {
@@ -144,7 +144,7 @@ static enum status check_given(const struct options *options, int index, const c
 	return status;
 }
 
-/* Takes one option over from a record. */
+/* Takes one option from a record. */
 static enum status take_recorded(struct options *options, int index, const struct json *value, const char *recorded,
 				 const char *record_name)
 {
@@ -155,30 +155,30 @@ static enum status take_recorded(struct options *options, int index, const struc
 	} else {
 		status = option_set_at(options, index, recorded, ORIGIN_RESUMED);
 	}
-	if (status == ERR_USAGE) /* it stands in a file, not on the command line */
+	if (status == ERR_USAGE) /* it is in a file, not on the command line */
 		status = error_set(ERR_DATA, "'%s': %s", record_name, error_last()->message);
 	return status;
 }
 
-/* One option that is compared or taken; `value` is NULL if the record does not have it. */
+/* Compares one option with the record or takes it from there; `value` is NULL if the record does not have it. */
 static enum status resume_option(struct options *options, int index, const struct json *value, const char *record_name,
 				 struct buffer *recorded, struct buffer *scratch)
 {
 	const struct option *row = &options->table[index];
 	if (value)
 		TRY(record_value(value, record_name, recorded));
-	/* Neither did a recipe have it then. */
+	/* It was not set then, so the recipe did not have it either. */
 	if (!value && (row->role == ROLE_RESULT || row->role == ROLE_START) && options->origin[index] == ORIGIN_RECIPE)
 		options_forget(options, row->name);
 	if (options->origin[index] < ORIGIN_FILE)
 		return value ? take_recorded(options, index, value, buffer_string(recorded), record_name) : OK;
 	if (row->role != ROLE_RESULT && row->role != ROLE_START)
 		return OK;
-	/* A run from before the option existed ran with its default. */
+	/* A run made before the option existed used its default. */
 	return check_given(options, index, value ? buffer_string(recorded) : row->fallback, record_name, scratch);
 }
 
-/* The member for each option. */
+/* Finds the member of the record for each option. */
 static enum status find_members(const struct options *options, const struct json *record, const char *record_name,
 				const struct json ***out)
 {
@@ -224,7 +224,7 @@ enum status options_resume_start(struct options *options, const struct json *rec
 		known |= options->table[i].name && is_start(&options->table[i]) && found[i];
 	for (int i = 0; known && i < options->count; i++) {
 		const struct option *row = &options->table[i];
-		/* What a recipe says now need not be what it said, or what another one said, when the run began. */
+		/* What a recipe says now may differ from what it, or another recipe, said when the run began. */
 		if (row->name && is_start(row) &&
 		    (!trained || options->origin[i] >= ORIGIN_FILE || options->origin[i] == ORIGIN_RECIPE))
 			TRY_GOTO(resume_option(options, i, found[i], record_name, &recorded, &scratch), done);

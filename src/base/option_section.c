@@ -1,11 +1,11 @@
-/* The part of option.h that is about sections: parts of a run that differ in some settings. */
+/* The part of option.h about sections: parts of a run that differ in some settings. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
 #include "base/option_internal.h"
 
-/* More sections than anyone writes; a slip of the finger is not to fill the memory. */
+/* More sections than anyone needs; a typo must not use up the memory. */
 #define SECTIONS_MAX 100
 
 bool option_in_scope(const struct option *row, enum option_scope scope)
@@ -24,7 +24,7 @@ bool option_section_name(const struct options *options, const char *word, size_t
 		number = number > SECTIONS_MAX ? number : number * 10 + (word[at] - '0');
 	if (at == prefix || at + 1 >= length || word[at] != '.')
 		return false;
-	*out_section = number > 0 ? number - 1 : SECTIONS_MAX; /* none has the number 0 */
+	*out_section = number > 0 ? number - 1 : SECTIONS_MAX; /* there is no section 0 */
 	*out_name = word + at + 1;
 	return true;
 }
@@ -75,7 +75,7 @@ void option_sections_forget_file(struct options *options)
 		free(options->sections[--options->section_count].settings);
 }
 
-/* One row's values of `from`, with their origin. */
+/* Copies the value or values of one row from `from`, with their origin. */
 static enum status copy_row(struct options *to, const struct options *from, int index)
 {
 	if (!from->table[index].name || !from->text[index])
@@ -90,7 +90,7 @@ static enum status copy_row(struct options *to, const struct options *from, int 
 	return OK;
 }
 
-/* A section's own values, the weaker origin first. A list of its own replaces the general one. */
+/* Applies a section's own values of one origin; called with the lower precedence first. Its own list replaces the general one. */
 static enum status apply_section(struct options *out, const struct option_section *section, enum option_origin origin)
 {
 	for (int64_t k = 0; k < section->count; k++) {
@@ -115,7 +115,7 @@ enum status options_derive(struct options *out, const struct options *base, int6
 	for (int i = 0; i < base->count; i++)
 		TRY_GOTO(copy_row(out, base, i), failed);
 	out->foreign_program = base->foreign_program;
-	out->foreign_name = base->foreign_name; /* lives as long as the base */
+	out->foreign_name = base->foreign_name; /* lives as long as `base` */
 	if (section < base->section_count) {
 		TRY_GOTO(apply_section(out, &base->sections[section], ORIGIN_FILE), failed);
 		TRY_GOTO(apply_section(out, &base->sections[section], ORIGIN_COMMAND), failed);
@@ -126,7 +126,7 @@ failed:
 	return status;
 }
 
-/* Columns that a row's values need, in all sections. */
+/* Columns needed by the values of all rows in all sections. */
 static int widest_value(const struct options *const *sections, int64_t count, struct buffer *scratch)
 {
 	int widest = (int)strlen(sections[0]->section_name) + 2;

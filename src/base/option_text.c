@@ -1,4 +1,4 @@
-/* The part of option.h that makes texts from a table: help, man page, config file, settings table. */
+/* The part of option.h that generates text from a table: help, man page, config file, settings table. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@ static int text_columns(const char *text, size_t size)
 {
 	int columns = 0;
 	for (size_t i = 0; i < size; i++)
-		columns += ((unsigned char)text[i] & 0xC0) != 0x80; /* a column a character of UTF-8 */
+		columns += ((unsigned char)text[i] & 0xC0) != 0x80; /* one column per UTF-8 character */
 	return columns;
 }
 
@@ -18,8 +18,8 @@ static void pad(struct buffer *out, int count)
 		buffer_char(out, ' ');
 }
 
-/* Appends words, broken so that lines end before `columns`; `at` is the column reached, further lines start
- * at `indent`. An empty line in the text is a paragraph. Ends with a line break. */
+/* Appends words, wrapped so that lines end before `columns`; `at` is the current column, and further lines start at `indent`. An
+ * empty line in the text starts a paragraph. Ends with a line break. */
 static void wrap(struct buffer *out, const char *text, int at, int indent, int columns)
 {
 	bool first = true;
@@ -48,7 +48,7 @@ static void wrap(struct buffer *out, const char *text, int at, int indent, int c
 	buffer_char(out, '\n');
 }
 
-/* What stands behind the help of an option: choices or range, default, other names. */
+/* What follows the help text of an option: choices or range, default, other names. */
 static void facts_of(const struct option *row, struct buffer *out)
 {
 	const char *separator = " (";
@@ -88,7 +88,7 @@ static void facts_of(const struct option *row, struct buffer *out)
 		buffer_char(out, ')');
 }
 
-/* What the exit status means, for help and man pages. */
+/* The meaning of the exit status, for help and man pages. */
 static const struct {
 	enum status status;
 	const char *meaning;
@@ -130,11 +130,11 @@ static void help_row(const struct option *row, int columns, struct buffer *out)
 	buffer_release(&text);
 }
 
-/* Rows without those of `common`, below their headings; a group that has nothing left has none. */
+/* Prints rows that are not in `common`, below their headings; the heading of a group with nothing left is omitted. */
 static void help_rows(const struct option *table, const char *common, int columns, struct buffer *out)
 {
 	const char *heading = NULL;
-	if (table->name) /* a heading has its own empty line */
+	if (table->name) /* a heading starts with its own empty line */
 		buffer_char(out, '\n');
 	for (const struct option *row = table; !option_table_ends(row); row++) {
 		if (!row->name)
@@ -150,7 +150,7 @@ static void help_rows(const struct option *table, const char *common, int column
 
 #define COMMON_HEADING "Options that most people need"
 
-/* Calls for each name of the list, whose row is *out_row. */
+/* Takes the first name of the list, sets *out_row to its row, and returns the rest of the list. */
 static const char *next_common(const char *list, const struct option *table, const struct option **out_row)
 {
 	size_t length = strcspn(list, " ");
@@ -160,7 +160,7 @@ static const char *next_common(const char *list, const struct option *table, con
 	return list + length + strspn(list + length, " ");
 }
 
-/* Calls for each example: the command, and what it does (which may be empty). */
+/* Takes the first example, splitting it into the command and what it does (may be empty), and returns the rest, or NULL. */
 static const char *next_example(const char *examples, struct buffer *command, struct buffer *purpose)
 {
 	size_t line = strcspn(examples, "\n"), length = strcspn(examples, "\t\n");
@@ -185,7 +185,7 @@ void options_help(const struct option *table, const struct command_text *text, i
 		columns = HELP_COLUMN + 20;
 	buffer_format(out, "bertc %s: %s\n\nUsage: bertc %s %s\n", text->name, text->summary, text->name, text->synopsis);
 	const char *description = text->description ? text->description : "", *rest = strstr(description, "\n\n");
-	if (text->common) { /* the first paragraph will do */
+	if (text->common) { /* the first paragraph is enough here */
 		buffer_clear(&purpose);
 		buffer_append(&purpose, description, rest ? (size_t)(rest - description) : strlen(description));
 		buffer_char(out, '\n');
@@ -231,7 +231,8 @@ void options_help(const struct option *table, const struct command_text *text, i
 
 /* --- Man page (mdoc) --- */
 
-/* One character of running text; minus, quotes and backslash are written so that they can be copied. */
+/* Writes one character of running text, returning the bytes it took; minus, quotes, and backslash are escaped so that they can be
+ * copied. */
 static size_t man_character(struct buffer *out, const char *text)
 {
 	static const struct {
@@ -240,7 +241,7 @@ static size_t man_character(struct buffer *out, const char *text)
 	} escapes[] = {{'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"}, {'"', "\\(dq"},
 		       {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
 	unsigned char c = (unsigned char)*text;
-	if (c >= 0xC0) { /* a character of UTF-8: its code point */
+	if (c >= 0xC0) { /* a multi-byte UTF-8 character: its code point */
 		size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
 		unsigned code = c & (0xFFu >> (length + 1));
 		for (size_t i = 1; i < length; i++)
@@ -258,7 +259,7 @@ static size_t man_character(struct buffer *out, const char *text)
 	return 1;
 }
 
-/* Running text: a sentence begins a line, as mdoc wants it, and lines stay short; an empty line is a
+/* Running text: each sentence begins on a new line, as mdoc requires, and lines are kept short; an empty line starts a
  * paragraph. */
 static void man_text(struct buffer *out, const char *text)
 {
@@ -267,7 +268,7 @@ static void man_text(struct buffer *out, const char *text)
 	text += strspn(text, " \n");
 	while (*text) {
 		if (line_start && (*text == '.' || *text == '\''))
-			buffer_text(out, "\\&"); /* not a request */
+			buffer_text(out, "\\&"); /* so that it is not taken for a request */
 		while (*text && *text != ' ' && *text != '\n')
 			text += man_character(out, text);
 		size_t blank = strspn(text, " \n"), breaks = 0;
@@ -284,7 +285,7 @@ static void man_text(struct buffer *out, const char *text)
 	buffer_char(out, '\n');
 }
 
-/* One argument of a macro, in quotes. */
+/* Writes one macro argument, in quotes. */
 static void man_argument(struct buffer *out, const char *text)
 {
 	buffer_char(out, '"');
@@ -423,7 +424,8 @@ void option_config_value(struct buffer *out, const char *value)
 	json_put_string(&writer, NULL, value);
 }
 
-/* What is in force of a section's own settings: the strongest, of equals the last; all of a list. */
+/* Prints those of a section's own settings that are in effect: the one with the highest precedence and, of equals, the last; for
+ * a list, all of them. */
 static void print_section(const struct options *options, const struct option_section *section, struct buffer *out)
 {
 	for (int64_t k = 0; k < section->count; k++) {
@@ -470,10 +472,10 @@ void options_print_config(const struct options *options, struct buffer *out)
 	}
 }
 
-/* Bytes of a value that the table shows. */
+/* How many bytes of a value the table shows. */
 #define LONGEST_SHOWN 72
 
-/* Is the row of the table? Of an option that is not set, the table of all says what will be done without it. */
+/* Whether the table shows the row. For an option that is not set, the full table says what will be done without it. */
 static bool is_shown(const struct options *options, int index, enum option_scope scope, bool all)
 {
 	const struct option *row = &options->table[index];
@@ -484,7 +486,7 @@ static bool is_shown(const struct options *options, int index, enum option_scope
 	return all || options->origin[index] != ORIGIN_DEFAULT;
 }
 
-/* The value, or what stands for it. */
+/* The value, or the text shown in its place. */
 static const char *shown_value(const struct options *options, int index, struct buffer *scratch)
 {
 	if (options->text[index])
@@ -503,7 +505,7 @@ static void settings_row(const struct options *options, int index, const int col
 	bool dim = colour && origin == ORIGIN_DEFAULT;
 	int bytes = (int)strlen(value);
 	const char *cut = "";
-	if (bytes > LONGEST_SHOWN) { /* a long list of files says enough with its beginning */
+	if (bytes > LONGEST_SHOWN) { /* the beginning of a long list of files is enough */
 		for (bytes = LONGEST_SHOWN; ((unsigned char)value[bytes] & 0xC0) == 0x80;)
 			bytes--;
 		cut = "…";
@@ -528,11 +530,11 @@ void options_settings_table(const struct options *options, enum option_scope sco
 		int name_width = (int)strlen(options->table[i].name), value_width = text_columns(value, strlen(value));
 		if (name_width > columns[0])
 			columns[0] = name_width;
-		if (value_width > columns[1] && value_width <= 40) /* a longer one stands out alone */
+		if (value_width > columns[1] && value_width <= 40) /* a longer one may overflow the column */
 			columns[1] = value_width;
 	}
 	buffer_release(&scratch);
-	const char *heading = NULL; /* not yet printed: a group may have nothing to show */
+	const char *heading = NULL; /* not printed yet: a group may have nothing to show */
 	for (int i = 0; i < options->count; i++) {
 		if (!options->table[i].name)
 			heading = all ? options->table[i].help : NULL;

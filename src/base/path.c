@@ -18,7 +18,7 @@ enum status file_path_status(void)
 enum status file_open_for_reading(const char *path, int *out_fd, struct stat *out_facts)
 {
 	int fd;
-	/* A pipe that nobody writes to ends at once: whoever opens it as others do waits, maybe for ever. */
+	/* A pipe without a writer reads as ended at once; a blocking open would wait, perhaps forever. */
 	RETRY(fd, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 	if (fd < 0)
 		return error_set_errno(file_path_status(), "'%s': cannot open", path);
@@ -29,7 +29,7 @@ enum status file_open_for_reading(const char *path, int *out_fd, struct stat *ou
 		return status;
 	}
 	if (!S_ISREG(out_facts->st_mode))
-		fcntl(fd, F_SETFL, O_RDONLY); /* what somebody writes to is waited for */
+		fcntl(fd, F_SETFL, O_RDONLY); /* block from here on: wait for what a writer sends */
 	*out_fd = fd;
 	return OK;
 }
@@ -129,7 +129,7 @@ enum status folder_sync(const char *path)
 		return error_set_errno(file_path_status(), "'%s': cannot open this folder", path);
 	RETRY(result, file_operations.fsync(fd));
 	enum status status = OK;
-	if (result < 0 && errno != EINVAL && errno != ENOTSUP) /* some network file systems cannot */
+	if (result < 0 && errno != EINVAL && errno != ENOTSUP) /* some network file systems do not support it */
 		status = error_set_errno(ERR_RESOURCE, "'%s': cannot sync this folder to disk", path);
 	file_operations.close(fd);
 	return status;
@@ -137,7 +137,7 @@ enum status folder_sync(const char *path)
 
 int64_t folder_free_bytes(const char *path)
 {
-	/* The folder may not exist yet: its nearest parent that does lies on the same file system. */
+	/* The folder may not exist yet: its nearest existing parent is on the same file system. */
 	char part[PATH_BYTES];
 	struct statvfs facts;
 	size_t length = strnlen(path, sizeof part - 1);

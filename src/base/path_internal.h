@@ -1,21 +1,21 @@
-/* What path.c lends to file.c, file_map.c and folder.c alone. */
+/* What path.c shares with file.c, file_map.c, and folder.c only. */
 #ifndef BASE_PATH_INTERNAL_H
 #define BASE_PATH_INTERNAL_H
 
 #include <sys/stat.h>
 #include "base/error.h"
 
-/* Repeats a call that a signal interrupted; needs errno.h. */
+/* Repeats a call that is interrupted by a signal; needs errno.h. */
 #define RETRY(result, call)                                                                                                      \
 	do {                                                                                                                     \
 		result = (call);                                                                                                 \
 	} while (result < 0 && errno == EINTR)
 
-/* The status for errno after a call that took a path: one that cannot be right is the user's to correct, the
- * rest is the machine's. */
+/* The status for errno after a call that took a path: ERR_USAGE if the path cannot be right, which the user must correct;
+ * otherwise ERR_RESOURCE. */
 enum status file_path_status(void);
 
-/* The folder that holds `path`, "." for a bare name, into a char[PATH_BYTES]; out may be path. */
+/* Writes the folder that contains `path` ("." for a bare name) to out, a char[PATH_BYTES]; out may be `path` itself. */
 void file_parent(char *out, const char *path);
 
 /* Opens a file that is not a folder. */

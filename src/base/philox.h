@@ -16,7 +16,7 @@ struct philox {
 	uint32_t word[4];
 };
 
-/* One block of 128 random bits: `rounds` is 10 (everything but dropout) or 7 (dropout). */
+/* One block of 128 random bits. `rounds` is 7 for dropout and 10 for everything else. */
 static inline HOST_DEVICE struct philox philox4x32(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, int rounds)
 {
 	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);

@@ -1,7 +1,6 @@
-/* How a job runs: the caller writes it down, opens it under a new number and starts to claim indices itself.
- * Workers that are awake enter and claim too. When no index is left the caller closes the job and waits for
- * those who entered, so a worker that the system has not scheduled yet holds nobody up: it finds the job
- * closed. */
+/* How a job runs: the caller describes it, opens it under a new number, and starts to claim indices itself. Workers that are
+ * awake enter and claim indices, too. When no index is left, the caller closes the job and waits for those that entered; a worker
+ * that the system has not scheduled yet delays nobody, since it finds the job closed. */
 #include "base/pool.h"
 
 #include <limits.h>
@@ -18,8 +17,8 @@
 #include "base/cgroup.h"
 #include "base/memory.h"
 
-/* Threads look out for work (or its end) this many times before they sleep: some 20 to 60 microseconds, about
- * what waking a sleeper costs. */
+/* Threads check for work (or its end) this many times before they sleep: about 20 to 60 microseconds, roughly the cost of waking
+ * a sleeping thread. */
 #define SPINS 1000
 
 /* Job state in one word: number << 32 | OPEN | workers inside. */
@@ -28,7 +27,7 @@
 #define NUMBER(state) ((uint32_t)((state) >> 32))
 
 struct pool {
-	int threads; /* the caller's included */
+	int threads; /* including the caller's */
 	int spins;
 	bool pinned;
 	int home; /* the caller's CPU, if pinned */
@@ -42,11 +41,11 @@ struct pool {
 	int64_t count;
 	bool each;
 
-	/* Apart from each other, since different threads write them all the time. */
+	/* In separate cache lines, since different threads write them all the time. */
 	_Alignas(64) _Atomic uint64_t state;
 	_Alignas(64) _Atomic int64_t next;    /* first index that nobody has claimed */
 	_Alignas(64) _Atomic uint32_t left;   /* workers that have left the job */
-	_Alignas(64) _Atomic uint32_t signal; /* changes with each job; what sleeping workers watch */
+	_Alignas(64) _Atomic uint32_t signal; /* changes with each job; sleeping workers wait on it */
 	_Atomic uint32_t sleepers, caller_sleeps;
 	_Atomic bool running, quit;
 };
@@ -76,7 +75,7 @@ static void spin_pause(void)
 #endif
 }
 
-/* Flush-to-zero and denormals-are-zero for the calling thread; returns the mode before, to be put back. */
+/* Sets flush-to-zero and denormals-are-zero for the calling thread; returns the previous mode, to be restored. */
 static unsigned denormals_flush(void)
 {
 #ifdef __x86_64__
@@ -134,7 +133,7 @@ static void *worker_main(void *argument)
 		if (set) {
 			CPU_ZERO_S(CPU_BYTES, set);
 			CPU_SET_S(start.cpu, CPU_BYTES, set);
-			sched_setaffinity(0, CPU_BYTES, set); /* refused: it runs unpinned */
+			sched_setaffinity(0, CPU_BYTES, set); /* if refused, it runs unpinned */
 			CPU_FREE(set);
 		}
 	}
@@ -142,7 +141,7 @@ static void *worker_main(void *argument)
 
 	uint32_t done = 0;
 	for (;;) {
-		/* Read before what it announces: a change after this line ends the wait below at once. */
+		/* Read before what it announces, so that a change after this line ends the wait below at once. */
 		uint32_t signal = atomic_load(&pool->signal);
 		if (atomic_load(&pool->quit))
 			return NULL;
@@ -180,8 +179,8 @@ static void wait_until_left(struct pool *pool, uint32_t count)
 	atomic_store(&pool->caller_sleeps, 0);
 }
 
-/* A pinned pool leaves one CPU to its caller. The caller itself stays unpinned, so that threads it starts may
- * run anywhere; but if it finds itself on a worker's CPU it moves home first. */
+/* A pinned pool leaves one CPU to its caller. The caller itself stays unpinned, so that threads it starts can run anywhere; but
+ * if it finds itself on a worker's CPU, it first moves home. */
 static void go_home(const struct pool *pool)
 {
 	if (!pool->pinned || sched_getcpu() == pool->home)
@@ -213,7 +212,7 @@ static void run_job(struct pool *pool, int64_t count, bool each, pool_task *task
 		atomic_store(&pool->next, 0);
 		atomic_store(&pool->left, 0);
 		uint32_t number = NUMBER(atomic_load(&pool->state)) + 1;
-		if (number == 0) /* 0 means "none yet" to a worker */
+		if (number == 0) /* to a worker, 0 means "none yet" */
 			number = 1;
 		atomic_store(&pool->state, (uint64_t)number << 32 | OPEN);
 		atomic_fetch_add(&pool->signal, 1);
@@ -261,8 +260,8 @@ int pool_available_cores(void)
 	return cores < 1 ? 1 : cores;
 }
 
-/* The CPU of each worker in `cpus`, if every thread has one to itself. A smaller pool is left to the
- * scheduler, since another process on the same machine would choose the same CPUs. */
+/* Sets `cpus` to the CPU of each thread and returns true if each can have one to itself. A smaller pool is left to the scheduler,
+ * since another process on the same machine would choose the same CPUs. */
 static bool choose_cpus(struct pool *pool, int *cpus)
 {
 	pool->allowed = CPU_ALLOC(CPU_LIMIT);
@@ -290,7 +289,7 @@ static enum status create(struct pool **out, int threads, bool pins)
 		return error_set(ERR_RESOURCE, "not enough memory for a thread pool");
 	memset(pool, 0, sizeof *pool);
 	pool->threads = threads;
-	/* With more threads than cores the one waited for may need the core of the one that waits. */
+	/* With more threads than cores, the thread waited for may need the core of the one that waits. */
 	pool->spins = threads > available ? 0 : SPINS;
 	TRY_GOTO(memory_new(&pool->ids, threads, sizeof *pool->ids, "the thread pool"), fail);
 	TRY_GOTO(memory_new(&cpus, threads, sizeof *cpus, "the thread pool"), fail);

@@ -1,6 +1,6 @@
 /* Counter-based random numbers: everything random is a function of (seed, purpose, index).
  *
- * There is no generator state, so resuming is exact and any split into ranks, threads or micro-batches sees the same numbers.
+ * There is no generator state, so resuming is exact, and any split into ranks, threads, or micro-batches sees the same numbers.
  */
 #ifndef BASE_RNG_H
 #define BASE_RNG_H
@@ -11,22 +11,22 @@
 /* What a random number is for; part of the counter, so that no two uses ever share a stream. */
 enum rng_purpose {
 	RNG_WEIGHTS = 1,      /* index: parameter number, element */
-	RNG_DOCUMENT = 2,     /* index: epoch, document: the walk that cuts instances */
+	RNG_DOCUMENT = 2,     /* index: epoch, document: cutting a document into instances */
 	RNG_SHUFFLE = 3,      /* index: epoch: order of instances */
 	RNG_MASK = 4,         /* index: sample: masked positions */
 	RNG_TEST = 5,         /* test inputs */
 	RNG_DEMO = 6,         /* the demo's world */
-	RNG_MIXTURE = 7,      /* index: block of samples: which source gives which */
+	RNG_MIXTURE = 7,      /* index: block of samples: which source provides which sample */
 	RNG_SPAN = 8,         /* index: epoch, pair: the masked span of a rewriting */
-	RNG_SAMPLE = 20,      /* sentences and blanks of a report */
-	RNG_CALIBRATION = 22, /* index: sequence: entries of the vocabulary on which layers are tried in int8 */
+	RNG_SAMPLE = 20,      /* sentences and blanks in a report */
+	RNG_CALIBRATION = 22, /* index: sequence: vocabulary entries on which int8 layers are tried */
 };
 
-/* Held-out instances, and the sentences a report shows, are drawn from this seed, whatever the run's: every evaluation of every
- * run on the same shards sees the same instances with the same masks. */
+/* Held-out instances, and the sentences that a report shows, are drawn from this seed regardless of the run's: every evaluation
+ * of every run on the same shards sees the same instances with the same masks. */
 #define EVALUATION_SEED 0x6265727463ull
 
-/* A stream of draws for one (seed, purpose, index pair): local to the decision it serves, never stored. */
+/* A stream of random numbers for one (seed, purpose, index): local to the decision it serves, never stored. */
 struct rng {
 	uint64_t seed;
 	uint32_t purpose, index_low, index_high, block;
@@ -68,10 +68,10 @@ static inline uint32_t rng_below(struct rng *rng, uint32_t bound)
 	return (uint32_t)(product >> 32);
 }
 
-/* A standard normal draw, re-drawn outside +-2 (the "truncated normal" of BERT's initialisation). */
+/* A standard normal number, redrawn if outside [-2, 2] (the "truncated normal" of BERT's initialization). */
 double rng_truncated_normal(struct rng *rng);
-/* The first `count` draws of rng_truncated_normal from a stream at its beginning, many times faster. Same bits on every
- * processor: both compute logarithm and angles by themselves (rng_normal.c). */
+/* The first `count` results of rng_truncated_normal on a fresh stream, computed many times faster. The bits are the same on every
+ * processor: both functions compute logarithms and angles themselves (rng_normal.c). */
 void rng_truncated_normals(const struct rng *start, double *out, int64_t count);
 
 /* A pseudo-random permutation of 0..count-1 evaluated at one point (Feistel network with cycle walking): a

@@ -1,27 +1,27 @@
-/* Normal draws: Box and Muller's pair from a block of Philox. The two values of a pair are independent, so the second may
- * replace a refused first; a value that is taken ends the block.
+/* Normal random numbers: a Box-Muller pair from each Philox block. The two values of a pair are independent, so the second can
+ * replace a rejected first; the rest of the block is unused once a value is accepted.
  *
- * Written as loops over arrays that the compiler turns into vectors, for the processor's widest. Products and sums are
- * rounded one by one (no fused multiply-add in ISO C), and logarithm, sine and cosine are the series below, so every
- * processor and both ways of drawing give the same bits. */
+ * Written as loops over arrays that the compiler vectorizes for the processor's widest registers. Products and sums are rounded
+ * separately (no fused multiply-add in ISO C), and logarithm, sine, and cosine are the series below, so every processor and both
+ * functions give the same bits. */
 #include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/rng.h"
 
-/* Blocks worked on at a time: the arrays stay in the first-level cache. */
+/* Blocks processed at a time: the arrays stay in the L1 cache. */
 #define LANES 128
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* log x for 2^-53 <= x <= 1: x = 2^n m with 1/sqrt 2 <= m < sqrt 2; log m = 2 atanh s, s = (m - 1) / (m + 1), whose
- * series ends where s^23, |s| < 0.172, is below rounding. */
+/* log x for 2^-53 <= x <= 1: x = 2^n m with 1/sqrt 2 <= m < sqrt 2; log m = 2 atanh s, s = (m - 1) / (m + 1), |s| < 0.172. The
+ * series is cut off at s^23, which is below rounding. */
 INLINE double logarithm(double x)
 {
 	uint64_t bits;
 	memcpy(&bits, &x, sizeof(bits));
-	/* 2^52 + exponent, made by bits, since not every processor converts 64-bit integers in vectors. */
+	/* 2^52 + exponent, assembled from bits, since not every processor can convert vectors of 64-bit integers. */
 	uint64_t shifted = bits + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
 	uint64_t exponent = (shifted >> 52) | 0x4330000000000000u;
 	uint64_t mantissa = (shifted & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu;
@@ -43,7 +43,7 @@ INLINE double logarithm(double x)
 	return n * 0.69314718055994530942 + (2 * s + 2 * s * z * p);
 }
 
-/* Cosine and sine of 2 pi turn, 0 <= turn < 1: of the distance to the nearest quarter, at most pi / 4, by Taylor. */
+/* Cosine and sine of 2 pi turn, 0 <= turn < 1: Taylor series of the distance to the nearest quarter turn, at most pi / 4. */
 INLINE void cosine_and_sine(double turn, double *out_cosine, double *out_sine)
 {
 	int32_t quarter = (int32_t)(4 * turn + 0.5);
@@ -65,13 +65,13 @@ INLINE void cosine_and_sine(double turn, double *out_cosine, double *out_sine)
 	c = 1.0 / 24 - c * z;
 	c = 0.5 - c * z;
 	c = 1 - c * z;
-	/* cos and sin of the quarters beyond it: (c, s), (-s, c), (-c, -s), (s, -c) */
+	/* (cos, sin) after 0, 1, 2, 3 quarter turns: (c, s), (-s, c), (-c, -s), (s, -c) */
 	double first = quarter & 1 ? s : c, second = quarter & 1 ? c : s;
 	*out_cosine = (quarter + 1) & 2 ? -first : first;
 	*out_sine = quarter & 2 ? -second : second;
 }
 
-/* Uniform in [0, 1) with 53 bits, as rng_double. */
+/* Uniform in [0, 1) with 53 bits, like rng_double(). */
 INLINE double uniform(uint32_t a, uint32_t b)
 {
 	return ((double)(int32_t)(a >> 5) * 0x1p26 + (double)(int32_t)(b >> 6)) * 0x1p-53;
@@ -100,7 +100,7 @@ double rng_truncated_normal(struct rng *rng)
 	}
 }
 
-/* Pairs of the blocks first … first + LANES - 1 of a stream. */
+/* Pairs from blocks first to first + LANES - 1 of a stream. */
 INLINE void pairs(const struct rng *stream, uint32_t first, double *out_first, double *out_second)
 {
 	uint32_t word[4][LANES];

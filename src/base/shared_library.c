@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Tries the library's files in `folder`, or where the loader looks if that is NULL. What it says of the first is kept: those
- * after it are other versions. */
+/* Tries the library's files in `folder` or, if that is NULL, where the loader looks. The loader's message about the first one is
+ * kept: the later ones are other versions. */
 static void *load(const struct shared_library *library, const char *folder, char *reason, size_t size)
 {
 	int flags = RTLD_NOW | (library->global ? RTLD_GLOBAL : RTLD_LOCAL);
@@ -49,7 +49,7 @@ enum status shared_library_open(void **out_handle, const struct shared_library *
 			*out_handle = NULL;
 			return status;
 		}
-		memcpy(functions[i].to, &function, sizeof(function)); /* C has no cast for it */
+		memcpy(functions[i].to, &function, sizeof(function)); /* ISO C has no cast from an object to a function pointer */
 	}
 	return OK;
 }

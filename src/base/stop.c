@@ -10,18 +10,18 @@
 
 #include "base/log.h"
 
-static atomic_int stop_signal, stop_orders; /* the first signal; SIGINTs and SIGTERMs so far */
-static double deadline, reserve;            /* of the thread that asks */
+static atomic_int stop_signal, stop_orders; /* the first signal; number of SIGINTs and SIGTERMs so far */
+static double deadline, reserve;            /* used only by the thread that queries them */
 
-/* For the handler, which may only read them. */
+/* Read by the signal handler. */
 static _Atomic(const char *) announced, lost;
 static bool wipes_bar; /* standard error is a terminal, which may show a progress bar */
 
-/* Only calls that a signal handler may make. */
+/* Makes only calls that are allowed in a signal handler. */
 static void write_text(const char *text)
 {
 	if (write(STDERR_FILENO, text, strlen(text)) < 0)
-		return; /* there is nobody to tell */
+		return; /* there is no way to report it */
 }
 
 static const char *signal_name(int number)
@@ -57,8 +57,8 @@ static void stop_handler(int number)
 {
 	/* A terminal that closes may send SIGHUP more than once. */
 	if (number != SIGUSR1 && number != SIGHUP && atomic_fetch_add(&stop_orders, 1) > 0) {
-		/* Asked twice: leave as if there were no handler, so that the parent sees the signal. It is
-		 * held back until this function returns. */
+		/* Second request: end as if there were no handler, so that the parent sees the signal. It stays blocked until
+		 * this function returns. */
 		say_loss();
 		signal(number, SIG_DFL);
 		raise(number);
@@ -76,12 +76,12 @@ void stop_install(void)
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		struct sigaction old;
-		/* A signal that the parent wants ignored (nohup, background jobs) stays ignored. */
+		/* A signal that the parent has set to be ignored (nohup, background jobs) stays ignored. */
 		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
 			continue;
 		sigaction(numbers[i], &action, NULL);
 	}
-	/* A run outlives whoever reads its log. */
+	/* A run continues even if the reader of its log goes away. */
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -93,7 +93,7 @@ void stop_announce(const char *first)
 
 void stop_loss(const char *format, ...)
 {
-	static char texts[2][256]; /* the handler may be reading the one that was set before */
+	static char texts[2][256]; /* the handler may be reading the previous one */
 	static int next;
 	va_list arguments;
 	va_start(arguments, format);

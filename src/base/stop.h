@@ -1,24 +1,26 @@
-/* Stopping on request: SIGINT, SIGTERM, SIGHUP and SIGUSR1 ask for "finish the step, save, exit 75"; a second SIGINT or
- * SIGTERM leaves at once. A time limit asks for the same. */
+/* Stopping on request: SIGINT, SIGTERM, SIGHUP, and SIGUSR1 request "finish the step, save, exit 75"; a second SIGINT or SIGTERM
+ * ends the process at once. A time limit makes the same request. */
 #ifndef BASE_STOP_H
 #define BASE_STOP_H
 
 #include <stdbool.h>
 #include "base/error.h"
 
-/* Installs the handlers; called by commands that can save. Also makes a closed pipe an error instead of the end. */
+/* Installs the handlers; called by commands that can save. Also ignores SIGPIPE, so that a closed pipe is an error and does not
+ * end the process. */
 void stop_install(void);
-/* From now on requests to stop are acknowledged on standard error at once, from the signal handler: the first with `first` (for
- * SIGINT with how to quit at once), the second with what is lost, as stop_loss() has said it. `first` is borrowed for good. */
+/* From now on, the signal handler acknowledges requests to stop on standard error at once: the first with `first` (for SIGINT,
+ * with how to quit at once), the second with what is lost, as set by stop_loss(). `first` must stay valid. */
 void stop_announce(const char *first);
-/* What is lost if the process ends now, "what was trained since checkpoint-100 is lost". One thread at a time may call it. */
+/* Sets what is lost if the process ends now: "what was trained since checkpoint-100 is lost". Only one thread may call it at a
+ * time. */
 void stop_loss(const char *format, ...) PRINTF_LIKE(1, 2);
-/* A time of clock_seconds() by which to have stopped; 0 = none. */
+/* The clock_seconds() time by which to have stopped; 0 = none. */
 void stop_deadline(double time);
-/* What stopping will take, in seconds: it is asked for so much before the deadline. */
+/* How long stopping will take, in seconds: the request comes this much before the deadline. */
 void stop_reserve(double seconds);
 bool stop_requested(void);
-/* The signal's name ("SIGTERM"), "the time limit", or NULL. */
+/* The name of the signal ("SIGTERM"), "the time limit", or NULL. */
 const char *stop_reason(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Open addressing, at most half full. */
+/* Open addressing; at most half full. */
 #include "base/string_index.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ struct string_index_entry {
 	int64_t value;
 };
 
-/* The entry that has the key, or the free one where it belongs. The capacity is a power of two. */
+/* The entry with the key, or the free one where it belongs. The capacity is a power of two. */
 static struct string_index_entry *place_of(struct string_index_entry *entries, int64_t capacity, const char *key)
 {
 	uint64_t mask = (uint64_t)capacity - 1, at = hash64(key, strlen(key)) & mask;

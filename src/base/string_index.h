@@ -1,11 +1,11 @@
-/* From strings to numbers: a hash table whose keys are borrowed. */
+/* A hash table from strings to numbers. Its keys are borrowed. */
 #ifndef BASE_STRING_INDEX_H
 #define BASE_STRING_INDEX_H
 
 #include <stdint.h>
 #include "base/error.h"
 
-/* Zero-initialise; release when done. */
+/* Zero-initialize; release when done. */
 struct string_index {
 	struct string_index_entry *entries;
 	int64_t capacity, count;
@@ -13,8 +13,8 @@ struct string_index {
 
 /* The value of `key`, or -1. */
 int64_t string_index_find(const struct string_index *index, const char *key);
-/* Adds `key`, which must outlive the index, with `value` (>= 0) unless it is there already. *out_value: the value it now has,
- * so that a value other than the one given means that the key was there. */
+/* Adds `key`, which must outlive the index, with `value` (>= 0) unless it is already there. *out_value is the value it now has:
+ * one other than that given means that the key was already there. */
 MUST_USE enum status string_index_add(struct string_index *index, const char *key, int64_t value, int64_t *out_value);
 void string_index_release(struct string_index *index);
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 
 #define START "bertc-"
-/* A folder of this age whose lock can be had belongs to a process that was killed. */
+/* A folder of this age whose lock is free belongs to a process that was killed. */
 #define STALE_SECONDS 60
 
 static const char *temporary_base(void)
@@ -19,7 +19,7 @@ static const char *temporary_base(void)
 	return base && *base ? base : "/tmp";
 }
 
-/* Removes `path` if it is a folder of ours that a killed process left. */
+/* Removes `path` if it is a folder of ours that a killed process left behind. */
 static void remove_if_stale(const char *path)
 {
 	char lock_path[PATH_BYTES];
@@ -30,7 +30,7 @@ static void remove_if_stale(const char *path)
 		return;
 	if (path_join(lock_path, path, ".lock") != OK)
 		return;
-	if (!file_exists(lock_path)) { /* killed before it locked it, or nobody's: only if it is empty */
+	if (!file_exists(lock_path)) { /* its process was killed before locking it, or it is not ours: remove it only if empty */
 		rmdir(path);
 		return;
 	}
@@ -41,7 +41,7 @@ static void remove_if_stale(const char *path)
 	folder_unlock(lock);
 }
 
-/* "bertc-<use>-XXXXXX" */
+/* Whether the name has the form "bertc-<use>-XXXXXX". */
 static bool is_ours(const char *name, const char *use)
 {
 	size_t start = strlen(START), size = strlen(use);
@@ -82,5 +82,5 @@ void temporary_folder_remove(struct temporary_folder *folder)
 		folder_unlock(folder->lock);
 	folder->lock = -1;
 	enum status kept = error_restore(&error);
-	(void)kept; /* the caller has it */
+	(void)kept; /* the caller has the status */
 }

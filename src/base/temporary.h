@@ -1,5 +1,5 @@
-/* Folders for as long as a command runs, in $TMPDIR or /tmp. A process that is killed leaves its folder; the next one that needs
- * such a folder removes it. */
+/* Folders that exist only while a command runs, in $TMPDIR or /tmp. A killed process leaves its folder behind; the next one that
+ * needs such a folder removes it. */
 #ifndef BASE_TEMPORARY_H
 #define BASE_TEMPORARY_H
 
@@ -8,12 +8,12 @@
 
 struct temporary_folder {
 	char path[PATH_BYTES];
-	int lock; /* tells others that it is in use */
+	int lock; /* tells other processes that it is in use */
 };
 
-/* "bertc-<use>-XXXXXX". `use`: "evaluate", a plain word. */
+/* Makes "bertc-<use>-XXXXXX". `use` is a plain word such as "evaluate". */
 MUST_USE enum status temporary_folder_make(struct temporary_folder *out, const char *use);
-/* With all that is in it; the thread's last error stays. */
+/* Removes the folder and everything in it; the thread's last error is kept. */
 void temporary_folder_remove(struct temporary_folder *folder);
 
 #endif

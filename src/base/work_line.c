@@ -17,7 +17,7 @@ struct work_line {
 	size_t slot_bytes;
 	int slot_count;
 	enum slot_state *states;
-	int64_t first, next, begun; /* numbers of slots: taken or to be taken, to be filled, to be worked on */
+	int64_t first, next, begun; /* slot numbers: next to take (or taken), to fill, to work on */
 	void (*work)(void *slot);
 };
 
@@ -31,7 +31,7 @@ static enum slot_state *state_at(const struct work_line *line, int64_t number)
 	return &line->states[number % line->slot_count];
 }
 
-/* Works on the slot that was submitted first among those not begun. The mutex is held before and after. */
+/* Works on the oldest submitted slot that has not been begun. The mutex is held on entry and on return. */
 static void work_on_next(struct work_line *line)
 {
 	int64_t number = line->begun++;
@@ -76,7 +76,7 @@ enum status work_line_open(struct work_line **out, int helpers, void *slots, int
 	enum status status = memory_new(&line->states, slot_count, sizeof *line->states, "line of work");
 	if (status == OK)
 		status = memory_new(&line->threads, helpers, sizeof *line->threads, "line of work");
-	/* Fewer threads than asked for are slower, not wrong. */
+	/* Having fewer threads than requested is slower, not wrong. */
 	while (status == OK && line->thread_count < helpers &&
 	       pthread_create(&line->threads[line->thread_count], NULL, help, line) == 0)
 		line->thread_count++;
@@ -107,7 +107,7 @@ void *work_line_take(struct work_line *line)
 		return NULL;
 	pthread_mutex_lock(&line->mutex);
 	while (*state_at(line, line->first) != SLOT_DONE) {
-		/* Better to work than to wait. */
+		/* Work instead of waiting. */
 		if (line->begun < line->next)
 			work_on_next(line);
 		else

@@ -12,15 +12,15 @@
 #include "formats/stream.h"
 
 #define BLOCK_MARK 0x314159265359u /* 48 bits: pi */
-#define END_MARK 0x177245385090u   /* and its square root */
+#define END_MARK 0x177245385090u   /* the square root of pi */
 #define MARK_BITS 48
-#define BLOCK_LIMIT ((size_t)4 << 20)   /* packed; 900 kB that cannot be packed take little more than that */
-#define OUTPUT_LIMIT ((size_t)64 << 20) /* unpacked: 900 kB of run lengths make 46 MB */
+#define BLOCK_LIMIT ((size_t)4 << 20)   /* compressed; 900 kB of incompressible data take little more than that */
+#define OUTPUT_LIMIT ((size_t)64 << 20) /* decompressed: 900 kB of run lengths expand to 46 MB */
 
-/* One block: packed and made a stream of its own; then unpacked. */
+/* One block: first compressed, made into a stream of its own; then decompressed. */
 struct block {
 	struct buffer packed;
-	int64_t offset, end; /* bytes of the file, for messages and progress */
+	int64_t offset, end; /* byte offsets in the file, for messages and progress */
 	size_t bits;         /* of the block itself */
 	char level;
 	char *output;
@@ -36,20 +36,20 @@ struct bzip2_blocks {
 	struct work_line *line;
 	struct block *slots;
 	int slot_count;
-	struct block *current; /* being given out */
+	struct block *current; /* the block whose output is being returned */
 	int64_t position;
 
-	/* Packed bytes not yet cut into blocks: `input` begins at byte `base` of the file. */
+	/* Compressed bytes not yet cut into blocks: `input` begins at byte `base` of the file. */
 	struct buffer input;
 	int64_t base;
 	bool input_ended;
 	size_t bit;         /* where the next block or end mark begins, in bits of `input` */
-	bool within_stream; /* at a mark; else between streams, at a byte */
+	bool within_stream; /* `bit` is at a mark; otherwise it is between streams, at a byte boundary */
 	bool first_stream;
 	char level;
 	uint32_t stream_check; /* of the blocks so far */
 	bool finished;
-	enum status pending; /* an error met while cutting, for its turn */
+	enum status pending; /* an error found while cutting, returned when its turn comes */
 	struct error pending_error;
 };
 
@@ -82,7 +82,7 @@ static enum status read_input(struct bzip2_blocks *b)
 	return status;
 }
 
-/* Makes sure of `bytes` bytes from the one that holds `bit` on, if the file has them. */
+/* Ensures that `bytes` bytes are present from the byte that contains `bit` on, if the file has that many. */
 static enum status need(struct bzip2_blocks *b, size_t bit, size_t bytes)
 {
 	while (b->input.size < bit / 8 + bytes && !b->input_ended)
@@ -116,7 +116,7 @@ static enum status corrupt(const struct bzip2_blocks *b, int64_t offset, const c
 	return status;
 }
 
-/* For each pair of bytes, at which of the 8 alignments it may be the second and third byte of a mark. */
+/* For each pair of bytes: at which of the 8 bit alignments they may be the second and third bytes of a mark. */
 static unsigned char mark_table[65536];
 
 static void make_mark_table(void)
@@ -127,7 +127,7 @@ static void make_mark_table(void)
 			mark_table[marks[m] >> (MARK_BITS - 24 + shift) & 0xFFFF] |= (unsigned char)(1u << shift);
 }
 
-/* Is there a mark at this bit? It needs 6 bytes and a bit. */
+/* Whether there is a mark at this bit. An unaligned mark spans 7 bytes. */
 static bool is_mark(const struct bzip2_blocks *b, size_t bit)
 {
 	if (bit / 8 + 7 > b->input.size)
@@ -136,7 +136,7 @@ static bool is_mark(const struct bzip2_blocks *b, size_t bit)
 	return value == BLOCK_MARK || value == END_MARK;
 }
 
-/* An end mark is one if what it says of its stream is true, or what follows can only follow an end. */
+/* An end mark is genuine if its stream checksum is right, or if what follows can only follow the end of a stream. */
 static enum status is_end(struct bzip2_blocks *b, size_t bit, uint32_t check, bool *out)
 {
 	TRY(need(b, bit, 7 + 4 + 16));
@@ -146,7 +146,7 @@ static enum status is_end(struct bzip2_blocks *b, size_t bit, uint32_t check, bo
 	return OK;
 }
 
-/* Finds the first mark from `bit` on; *out_bit is SIZE_MAX at the end of the file. */
+/* Finds the first mark from `bit` on; *out_bit is SIZE_MAX if the file ends before one. */
 static enum status find_mark(struct bzip2_blocks *b, size_t bit, size_t *out_bit)
 {
 	size_t byte = bit / 8;
@@ -172,7 +172,7 @@ static enum status find_mark(struct bzip2_blocks *b, size_t bit, size_t *out_bit
 	}
 }
 
-/* Copies `count` bits to the end of `out`, whose last byte has `used` bits of it used (0: all). */
+/* Appends `count` bits to `out`, `*used` bits of whose last byte are in use (0: all). */
 static void append_bits(struct buffer *out, unsigned *used, uint64_t value, int count)
 {
 	while (count-- > 0) {
@@ -184,7 +184,7 @@ static void append_bits(struct buffer *out, unsigned *used, uint64_t value, int 
 	}
 }
 
-/* A stream of the one block of `bits` bits that begins at `from`, bit `shift`. */
+/* Makes a stream of one block, whose `bits` bits begin at bit `shift` of `from`. */
 static void make_stream(struct buffer *out, char level, const unsigned char *from, size_t shift, size_t bits)
 {
 	unsigned used = 0;
@@ -281,7 +281,7 @@ int64_t bzip2_blocks_position(const struct bzip2_blocks *b)
 	return b->position;
 }
 
-/* Between streams: another one, zeros up to the end of the file, or the end. */
+/* Between streams: what follows is another stream, zeros up to the end of the file, or the end. */
 static enum status begin_stream(struct bzip2_blocks *b)
 {
 	b->bit = (b->bit + 7) / 8 * 8;
@@ -354,7 +354,7 @@ static enum status cut_block(struct bzip2_blocks *b, struct block *block)
 	return buffer_status(&block->packed);
 }
 
-/* Cuts blocks as long as there are slots for them. */
+/* Cuts blocks as long as there are free slots. */
 static enum status cut_ahead(struct bzip2_blocks *b)
 {
 	struct block *block;

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The drawing's own units; the page scales it to the column. Small enough that letters stay legible on a phone. */
+/* In the drawing's own units; the page scales it to the column width. Small enough that text stays legible on a phone. */
 #define WIDTH 480.0
 #define HEIGHT 270.0
 #define TOP 26.0
 #define BOTTOM 42.0
 #define LEFT 46.0
-#define LARGEST 1e30 /* beyond any quantity of ours; differences and ratios of smaller numbers stay finite */
-#define LETTER 7.2   /* mean width of a letter at the larger font size of a phone */
+#define LARGEST 1e30 /* larger than any quantity shown; differences and ratios of smaller numbers stay finite */
+#define LETTER 7.2   /* mean width of a letter at the larger font size used on phones */
 
 void chart_add_series(struct chart *chart, struct chart_series series)
 {
@@ -32,7 +32,7 @@ void chart_add_mark(struct chart *chart, enum chart_mark_kind kind, double x, co
 		chart->marks[chart->mark_count++] = (struct chart_mark){kind, x, label};
 }
 
-/* The smallest of the usual steps of a clock that is at least `wanted` seconds; beyond days, round numbers of days. */
+/* The smallest of the usual clock steps that is at least `wanted` seconds; above a day, round numbers of days. */
 static double duration_step(double wanted)
 {
 	static const double steps[] = {0.1, 0.2, 0.5, 1,    2,    5,    10,    15,    30,    60,   120,
@@ -54,7 +54,7 @@ static int logarithmic_ticks(double low, double high, int most, double out[CHART
 {
 	int first = (int)floor(log10(low)), last = (int)ceil(log10(high)), count = 0;
 	int stride = (last - first) / most + 1;
-	bool between = high / low <= 100; /* few decades: 2 and 5 times as well */
+	bool between = high / low <= 100; /* few decades: add 2 and 5 times each power */
 	for (int decade = first; decade <= last; decade += stride)
 		for (int digit = 1; digit <= (between ? 5 : 1); digit += digit == 1 ? 1 : 3) {
 			double tick = digit * pow(10, decade);
@@ -76,11 +76,11 @@ int chart_ticks(double low, double high, const struct chart_axis *axis, int most
 	double step = axis->number == CHART_DURATION ? duration_step(wanted) : round_step(wanted);
 	int count = 0;
 	for (double i = ceil(low / step - 1e-9); i * step <= high + 1e-9 * step && count < CHART_TICKS; i++)
-		out[count++] = i * step + 0.0; /* no -0 */
+		out[count++] = i * step + 0.0; /* avoids -0 */
 	return count;
 }
 
-/* Digits behind the point so that numbers `step` apart look different; without a step three digits in all. */
+/* Digits after the decimal point needed to distinguish numbers `step` apart; without a step, three significant digits. */
 static int decimals(double value, double step)
 {
 	double magnitude = step > 0 ? step : fabs(value) > 0 ? fabs(value) / 100 : 1;
@@ -88,7 +88,7 @@ static int decimals(double value, double step)
 	return digits < 0 ? 0 : digits > 6 ? 6 : digits;
 }
 
-/* Zeros at the end of the digits behind the point say nothing. */
+/* Removes trailing zeros after the decimal point. */
 static void trim_zeros(char *text)
 {
 	if (!strchr(text, '.'))
@@ -105,7 +105,7 @@ static void scaled(char *out, double value, double step, double unit, const char
 {
 	char digits[CHART_NUMBER_BYTES];
 	snprintf(digits, sizeof digits, "%.*f", decimals(value / unit, step / unit), value / unit);
-	if (step == 0 || unit > 1) /* ticks in plain units have equal digits: 6.10 and 6.15 */
+	if (step == 0 || unit > 1) /* ticks in plain units have the same number of digits: 6.10 and 6.15 */
 		trim_zeros(digits);
 	snprintf(out, CHART_NUMBER_BYTES, "%.20s%s%s", digits, *name ? " " : "", name);
 }
@@ -146,7 +146,7 @@ const char *chart_number(char out[CHART_NUMBER_BYTES], double value, enum chart_
 			snprintf(out, CHART_NUMBER_BYTES, "0");
 			break;
 		}
-		exponent = (int)floor(log10(step > 0 ? step : fabs(value)) + 1e-9); /* all ticks of an axis look alike */
+		exponent = (int)floor(log10(step > 0 ? step : fabs(value)) + 1e-9); /* all ticks of an axis have the same form */
 		if (exponent >= -2 && exponent <= 3) {
 			scaled(out, value, step, 1, "");
 			break;
@@ -160,10 +160,10 @@ const char *chart_number(char out[CHART_NUMBER_BYTES], double value, enum chart_
 	return out;
 }
 
-/* Where values lie on the drawing. */
+/* Maps values to positions in the drawing. */
 struct scale {
 	double low, high; /* values at the ends */
-	double from, to;  /* places of these */
+	double from, to;  /* their positions */
 	bool logarithmic;
 };
 
@@ -189,7 +189,7 @@ static void widen(struct scale *scale, double value)
 		scale->high = value;
 }
 
-/* The ends of the axis: a little room beyond the values, a definite size if they are all the same. */
+/* Sets the ends of the axis: a little beyond the values, and a reasonable range if they are all the same. */
 static void settle(struct scale *scale, const struct chart_axis *axis)
 {
 	if (!isfinite(scale->low))
@@ -216,7 +216,7 @@ static void settle(struct scale *scale, const struct chart_axis *axis)
 		scale->low -= room;
 }
 
-/* Letters as a reader counts them: continuation bytes of UTF-8 are none. */
+/* Counts characters: UTF-8 continuation bytes do not count. */
 static double text_width(const char *text)
 {
 	double letters = 0;
@@ -315,14 +315,14 @@ static void draw_curve(struct buffer *out, const struct chart_series *series, co
 		pen_down = good;
 	}
 	buffer_text(out, "\"/>\n");
-	/* A lone point has no length to be seen by. */
+	/* A curve of a single point has no length, so it would be invisible. */
 	for (int64_t i = 0; i < series->count; i++)
 		if (drawable(y, series->y[i]) && (series->dots || series->count == 1))
 			buffer_format(out, "<circle class=\"dot f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\"/>\n", series->colour,
 				      place(x, series->x[i]), place(y, series->y[i]), series->count > 40 ? "1.8" : "2.6");
 }
 
-/* What stands to the right of the curves: names of curves and levels, moved apart. */
+/* Labels to the right of the curves: names of curves and levels, moved apart so that they do not overlap. */
 struct end_label {
 	const char *text;
 	int colour; /* 0: a level */
@@ -345,7 +345,7 @@ static int collect_labels(const struct chart *chart, const struct scale *y, stru
 				break;
 			}
 	}
-	for (int i = 1; i < count; i++) /* by place, from the top */
+	for (int i = 1; i < count; i++) /* by position, top to bottom */
 		for (int k = i; k > 0 && labels[k].y < labels[k - 1].y; k--) {
 			struct end_label other = labels[k];
 			labels[k] = labels[k - 1];
@@ -618,7 +618,7 @@ void chart_categories_svg(const struct chart_categories *chart, struct buffer *o
 			chart_number(number, ticks[i], chart->y.number, step));
 	}
 	line_at(out, "axis", x.from, y.from, x.to, y.from);
-	/* As many names as there is room for. */
+	/* Show as many names as fit. */
 	double longest = 1;
 	for (int i = 0; i < chart->category_count; i++)
 		longest = fmax(longest, text_width(chart->categories[i]) + 8);

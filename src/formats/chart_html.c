@@ -4,8 +4,8 @@
 #include <string.h>
 #include "base/text.h"
 
-/* Colours of light and dark were chosen so that neighbouring slots stay apart for colour-blind eyes, too. Slots: 1 blue,
- * 2 orange, 3 violet, 4 green, 5 yellow, 6 magenta, 7 red, 8 grey. */
+/* The light and dark colors were chosen so that neighboring slots can be told apart by color-blind readers, too. Slots: 1 blue, 2
+ * orange, 3 violet, 4 green, 5 yellow, 6 magenta, 7 red, 8 gray. */
 static const char *const style[] = {
 	":root{color-scheme:light dark;--page:#f6f6f3;--card:#fdfdfc;--ink:#181817;--soft:#52514e;--faint:#7c7a75;"
 	"--line:#e4e3dc;--axis:#bdbcb2;--c1:#2a78d6;--c2:#d9541e;--c3:#4a3aa7;--c4:#0f8a5f;--c5:#b07800;--c6:#c2487d;"
@@ -106,7 +106,7 @@ static const char *const style[] = {
 	".mark-a{color:var(--c1)}.mark-b{color:var(--c2)}@media print{body{background:#fff}figure,.guess{break-inside:avoid}}\n",
 };
 
-/* Values under the pointer: the nearest point of each curve, read back from its path. */
+/* Shows the values under the pointer: the nearest point of each curve, read back from its path. */
 static const char *const script[] = {
 	"(function(){var tip=document.getElementById('tip');\n"
 	"function show(v,k){if(k==1)return(100*v).toPrecision(3)+' %';if(k==2)return v>=1e9?(v/1e9).toFixed(2)+' G':v>=1e6?"

@@ -15,7 +15,7 @@ static const struct algorithm {
 } algorithms[] = {{"md5", 32}, {"sha1", 40}, {"sha256", 64}};
 #define ALGORITHM_COUNT (sizeof algorithms / sizeof *algorithms)
 
-/* The algorithm that `text` names, or whose length its digits have; *digits behind the name. */
+/* The algorithm that `text` names, or the one whose digests have as many digits; *digits points to the digits. */
 static const struct algorithm *algorithm_of(const char *text, const char **digits)
 {
 	for (size_t i = 0; i < ALGORITHM_COUNT; i++) {

@@ -7,15 +7,15 @@
 #include "formats/text_file.h"
 
 #define DOCSTART "-DOCSTART-"
-/* Lines with more columns count as having so many when the usual number is looked for. */
+/* When the usual number of columns is determined, lines with more columns than this count as having this many. */
 #define COLUMNS_MAX 256
 #define SAMPLE_BYTES ((size_t)1 << 20)
 
-/* Lines of a text, without CR LF. */
+/* The lines of a text, without LF or CR LF. */
 struct lines {
 	const char *text;
 	size_t size, at;
-	int64_t number; /* of the line given out, from 1 */
+	int64_t number; /* of the line returned last, from 1 */
 };
 
 static bool lines_next(struct lines *lines, size_t *out_begin, size_t *out_end)
@@ -45,8 +45,8 @@ static bool is_docstart(const char *text, size_t size)
 	return size >= strlen(DOCSTART) && memcmp(text, DOCSTART, strlen(DOCSTART)) == 0;
 }
 
-/* Moves *at to the beginning of the next column and gives its end; false: there is none. `*at` starts at 0; between tabs
- * it is moved one beyond the size behind the last column. */
+/* Moves *at to the beginning of the next column and sets its end; false if there is none. *at starts at 0; the caller sets it to
+ * the end + 1, so with tabs it is size + 1 after the last column. */
 static bool next_column(const char *text, size_t size, char separator, size_t *at, size_t *out_end)
 {
 	if (separator == '\t') {
@@ -65,7 +65,7 @@ static bool next_column(const char *text, size_t size, char separator, size_t *a
 	return true;
 }
 
-/* Columns of a line; *out_last: where the last begins. */
+/* Number of columns of a line; *out_last: where the last one begins. */
 static int64_t count_columns(const char *text, size_t size, char separator, size_t *out_last)
 {
 	int64_t count = 0;
@@ -83,8 +83,8 @@ bool conll_is_tag(const char *text, size_t size)
 	return size > 2 && strchr("BIESLUM", *text) && *text && (text[1] == '-' || text[1] == '_');
 }
 
-/* How the lines that are neither blank nor -DOCSTART- are separated, and how many columns most of them have. Lines with '#'
- * in front only count if there are no others. */
+/* Finds how the columns of lines that are neither blank nor -DOCSTART- are separated, and how many most of these lines have.
+ * Lines that begin with '#' only matter if there are no others. */
 static void find_form(const char *text, size_t size, char *out_separator, int64_t *out_columns)
 {
 	int64_t counts[COLUMNS_MAX + 1] = {0};
@@ -137,8 +137,8 @@ struct reader {
 	const struct conll_options *options;
 	struct bad_records *bad;
 	struct lines lines;
-	int64_t first_token;  /* of the open sentence */
-	bool sentence_is_bad; /* what is left of it is passed over */
+	int64_t first_token;  /* of the current sentence */
+	bool sentence_is_bad; /* the rest of the current sentence is skipped */
 };
 
 static enum status begin_sentence(struct reader *reader)
@@ -160,7 +160,7 @@ static enum status end_sentence(struct reader *reader)
 	return begin_sentence(reader);
 }
 
-/* Ends the columns of a line with NULs and notes them as a token. */
+/* Terminates the columns of a line with NULs and records them as a token. */
 static enum status add_token(struct reader *reader, size_t begin, size_t size)
 {
 	struct conll *conll = reader->conll;
@@ -191,7 +191,7 @@ static enum status refuse_column_count(const struct conll *conll, int64_t line, 
 	return status;
 }
 
-/* Words and tags are there. */
+/* Checks that word and tag are not empty. */
 static enum status check_fields(const struct conll *conll, const char *text, size_t size, int64_t line)
 {
 	size_t at = 0, end;
@@ -202,7 +202,7 @@ static enum status check_fields(const struct conll *conll, const char *text, siz
 	return OK;
 }
 
-/* A line in front of a sentence that begins with '#' and does not fit as a word: "# text = ...". */
+/* A comment is a line before a sentence that begins with '#' and cannot be a word: "# text = ...". */
 static bool is_comment(const struct reader *reader, const char *text, size_t size)
 {
 	const struct conll *conll = reader->conll;
@@ -211,7 +211,8 @@ static bool is_comment(const struct reader *reader, const char *text, size_t siz
 		return false;
 	if (count_columns(text, size, conll->separator, &last) != conll->column_count)
 		return true;
-	/* As many columns as words have: then it is one, unless tags are recognized by their form and this does not have it. */
+	/* With as many columns as words have, it is a word, unless columns are separated by spaces and the last one does not look
+	 * like a tag. */
 	return conll->tag_column == conll->column_count - 1 && conll->separator == ' ' && !conll_is_tag(text + last, size - last);
 }
 
@@ -262,7 +263,7 @@ static enum status take_line(struct reader *reader, size_t begin, size_t size)
 	return bad_record(reader->bad, status);
 }
 
-/* `column` as options have it, into an index. */
+/* Converts a column as given in the options to an index. */
 static enum status choose_column(const struct conll *conll, int column, int otherwise, const char *what, int32_t *out)
 {
 	int wanted = column ? column : otherwise, count = conll->column_count;

@@ -1,5 +1,5 @@
-/* libcurl's functions that we call: only downloads need it, and it brings forty further libraries, so it is loaded with the first
- * one. */
+/* The libcurl functions that we call. Only downloads need libcurl, and it depends on forty other libraries, so it is loaded at
+ * the first download. */
 #ifndef FORMATS_CURL_LIBRARY_H
 #define FORMATS_CURL_LIBRARY_H
 
@@ -19,7 +19,7 @@ struct curl_library {
 	__typeof__(curl_slist_free_all) *list_free;
 };
 
-/* Loads it for as long as the process lives. ERR_RESOURCE: it is not on this machine. */
+/* Loads it for the lifetime of the process. ERR_RESOURCE: this machine does not have it. */
 MUST_USE enum status curl_load(struct curl_library *out);
 
 #endif

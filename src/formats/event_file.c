@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "formats/protobuf.h"
 
-/* Event.wall_time and Event.step, which every record has (a step of 0 is left out, as the encoding wants it). */
+/* Event.wall_time and Event.step, which every record has (a step of 0 is omitted, as protocol buffers do with defaults). */
 static struct buffer event_begin(double wall_time, int64_t step)
 {
 	struct buffer event = {0};
@@ -23,7 +23,7 @@ static struct buffer event_begin(double wall_time, int64_t step)
 	return event;
 }
 
-/* TFRecord: size, its checksum, the bytes, their checksum. */
+/* A TFRecord: size, checksum of the size, the bytes, checksum of the bytes. */
 static void put_record(struct buffer *out, struct buffer *event)
 {
 	uint64_t size = event->size;
@@ -53,7 +53,7 @@ void event_encode_start(struct buffer *out, double wall_time, int64_t step)
 	put_record(out, &event);
 }
 
-/* Summary with one value. */
+/* A Summary with one value. */
 static void put_summary(struct buffer *out, double wall_time, int64_t step, struct buffer *value)
 {
 	struct buffer event = event_begin(wall_time, step), summary = {0};
@@ -98,7 +98,8 @@ static double wall_clock(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A file name later than every other in the folder: readers take files by name, and a clock may have gone back. */
+/* Chooses a file name that sorts after all others in the folder: readers order files by name, and the clock may have gone
+ * back. */
 static enum status choose_path(char path[PATH_BYTES], const char *folder)
 {
 	struct name_list names = {0};

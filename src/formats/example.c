@@ -19,7 +19,7 @@ static enum status read_feature(const unsigned char *message, struct byte_range 
 			continue;
 		if (field.kind != PROTOBUF_BYTES)
 			return malformed(message, at);
-		/* The last one of a oneof wins. */
+		/* The last field of a oneof wins. */
 		feature->kind = (enum feature_kind)field.number;
 		feature->list = field.content.at;
 		feature->list_size = range_left(&field.content);
@@ -112,8 +112,7 @@ static enum status put_integer(const struct example_feature *feature, uint64_t v
 	return OK;
 }
 
-/* The next values of a list, field 1: one by itself, or packed ones as PROTOBUF_BYTES. The number 0 says that there are no
- * more. */
+/* The next field 1 of a list: a single value, or packed values as PROTOBUF_BYTES. Field number 0 means that there are no more. */
 static enum status next_values(const struct example_feature *feature, struct byte_range *list, struct protobuf_field *out)
 {
 	do {
@@ -257,7 +256,7 @@ static unsigned char *put_list(unsigned char *out, const struct example_value *v
 	return out;
 }
 
-/* Bytes of each level around a list of `list` bytes: list field, feature, entry of the map. An empty list is a
+/* Sizes in bytes of the nested messages around a list of `list` bytes: list message, Feature, map entry. An empty list is a
  * Feature with an empty list message, as TensorFlow writes it. */
 struct nesting {
 	size_t list, inner, feature, entry;

@@ -19,15 +19,15 @@
 #include "formats/curl_library.h"
 
 #define REDIRECTS_MAX 10
-#define RETRY_AFTER_MAX 600.0 /* seconds; a server that asks for more is asked again after these */
+#define RETRY_AFTER_MAX 600.0 /* seconds; if a server asks for a longer pause, it is asked again after this */
 #define VALIDATOR_BYTES 256
 
-/* What is known of the remote file that PATH.part is a piece of; lies beside it as PATH.part.json. */
+/* What is known about the remote file of which PATH.part is a piece; stored next to it as PATH.part.json. */
 struct part {
 	char path[PATH_BYTES], note_path[PATH_BYTES];
 	char validator[VALIDATOR_BYTES]; /* ETag or Last-Modified; "" = none */
-	int64_t size, total;             /* bytes here; of the whole file, -1 unknown */
-	bool noted;                      /* the note on disk says this */
+	int64_t size, total;             /* bytes present; bytes of the whole file, -1 if unknown */
+	bool noted;                      /* the note on disk is up to date */
 };
 
 /* One attempt. */
@@ -38,15 +38,15 @@ struct transfer {
 	const struct curl_library *library;
 	CURL *curl;
 	int descriptor;
-	bool begun;   /* the first byte of the body was dealt with */
-	bool stored;  /* and the body is the file, not an error page */
-	bool chunked; /* the body says itself where it ends */
+	bool begun;   /* the beginning of the body has been handled */
+	bool stored;  /* the body is the file, not an error page */
+	bool chunked; /* the body itself marks its end */
 	bool stalled, mismatch;
-	enum status disk;    /* of writing */
-	double heard, shown; /* time of the last byte, of the last progress() */
+	enum status disk;    /* status of writing */
+	double heard, shown; /* times of the last byte and of the last progress() */
 	curl_off_t received;
 	char etag[VALIDATOR_BYTES], modified[VALIDATOR_BYTES];
-	int64_t range_first, range_total; /* of Content-Range; -1 */
+	int64_t range_first, range_total; /* from Content-Range; -1 if there is none */
 	double retry_after;
 };
 
@@ -104,11 +104,11 @@ static void part_remove(struct part *part)
 
 /* ---- Where a file came from ---- */
 
-/* What ".NAME.source.json" says of a file. */
+/* What ".NAME.source.json" says about a file. */
 struct source_record {
-	bool found;    /* there is one, and the file has the size it says */
-	bool same;     /* its address is the one that is wanted */
-	char url[512]; /* "" = none; a long one is cut */
+	bool found;    /* there is a record, and the file has the size that it says */
+	bool same;     /* its URL is the one requested */
+	char url[512]; /* "" = none; a long one is truncated */
 };
 
 static const char *origin_of(const struct fetch_request *request)
@@ -142,7 +142,7 @@ static enum status source_write(const struct fetch_request *request)
 	return status;
 }
 
-/* A record that cannot be read is none. */
+/* A record that cannot be read is treated as missing. */
 static enum status source_read(const struct fetch_request *request, struct source_record *out)
 {
 	char path[PATH_BYTES];
@@ -163,7 +163,7 @@ static enum status source_read(const struct fetch_request *request, struct sourc
 	return OK;
 }
 
-/* The file that is there is another one, or nobody knows which. */
+/* The error for an existing file that is a different one or of unknown origin. */
 static enum status refuse_present(const struct fetch_request *request, const struct source_record *record, const char *checksum)
 {
 	enum status status;
@@ -191,8 +191,8 @@ enum status fetch_check(const struct fetch_request *request)
 	return record.found && record.same ? OK : refuse_present(request, &record, NULL);
 }
 
-/* Is the file there? One that is there and is not this one may be replaced only if it came from the same address and is as it
- * came. */
+/* Whether the file is present. A present file that is not the one requested may be replaced only if it came from the same URL and
+ * has the size it had then. */
 static enum status find_present(const struct fetch_request *request, bool *present)
 {
 	struct source_record record;
@@ -218,7 +218,7 @@ static enum status find_present(const struct fetch_request *request, bool *prese
 
 /* ---- A transfer ---- */
 
-/* "Name: value\r\n" -> value into out, if the line has that name. */
+/* From "Name: value\r\n", copies the value to out if the line has that name. */
 static bool header_value(const char *line, size_t size, const char *name, char *out, size_t out_size)
 {
 	size_t name_size = strlen(name);
@@ -242,13 +242,13 @@ static size_t on_header(char *line, size_t unit, size_t count, void *context)
 	size_t size = unit * count;
 	char value[VALIDATOR_BYTES];
 	t->heard = clock_seconds();
-	if (size > 5 && strncmp(line, "HTTP/", 5) == 0) { /* a new answer: after a redirect, say */
+	if (size > 5 && strncmp(line, "HTTP/", 5) == 0) { /* a new response, for example after a redirect */
 		t->etag[0] = t->modified[0] = 0;
 		t->range_first = t->range_total = -1;
 		t->retry_after = 0;
 		t->chunked = false;
 	} else if (header_value(line, size, "ETag", value, sizeof value)) {
-		if (strncmp(value, "W/", 2) != 0) /* a weak one does not vouch for bytes */
+		if (strncmp(value, "W/", 2) != 0) /* a weak one does not guarantee identical bytes */
 			memcpy(t->etag, value, sizeof value);
 	} else if (header_value(line, size, "Last-Modified", value, sizeof value)) {
 		memcpy(t->modified, value, sizeof value);
@@ -258,12 +258,12 @@ static size_t on_header(char *line, size_t unit, size_t count, void *context)
 	} else if (header_value(line, size, "Transfer-Encoding", value, sizeof value)) {
 		t->chunked |= strcasestr(value, "chunked") != NULL;
 	} else if (header_value(line, size, "Retry-After", value, sizeof value)) {
-		t->retry_after = strtod(value, NULL); /* a date gives 0: then our own pause */
+		t->retry_after = strtod(value, NULL); /* a date gives 0: our own pause applies */
 	}
 	return size;
 }
 
-/* The body begins: is it the rest we asked for, the whole file anew, or an error page? */
+/* The body begins: determines whether it is the rest that was requested, the whole file again, or an error page. */
 static enum status body_begins(struct transfer *t)
 {
 	struct part *part = t->part;
@@ -345,7 +345,7 @@ static int on_progress(void *context, curl_off_t total, curl_off_t received, cur
 	return t->stalled || stop_requested();
 }
 
-/* What an attempt came to. */
+/* The outcome of an attempt. */
 enum verdict { WHOLE, AGAIN, AFRESH, GONE, HOPELESS };
 
 static bool worth_repeating(CURLcode code)
@@ -362,7 +362,7 @@ static bool worth_repeating(CURLcode code)
 	}
 }
 
-/* Does anything but the end of the connection say where the body ends? */
+/* Whether anything other than the end of the connection marks the end of the body. */
 static bool is_delimited(struct transfer *t)
 {
 	long version = 0;
@@ -414,17 +414,17 @@ static enum verdict judge(struct transfer *t, CURLcode code, const char *detail,
 	return answer >= 400 ? GONE : HOPELESS;
 }
 
-/* http and https, also where a server redirects to. Before 7.85 the library takes bits in place of names. */
+/* Allows only http and https, also in redirects. Before 7.85, the library takes bits instead of names. */
 static void allow_web_only(const struct curl_library *library, CURL *curl)
 {
-	enum { PROTOCOLS = CURLOPTTYPE_LONG + 181, REDIR_PROTOCOLS = CURLOPTTYPE_LONG + 182 }; /* deprecated in new headers */
+	enum { PROTOCOLS = CURLOPTTYPE_LONG + 181, REDIR_PROTOCOLS = CURLOPTTYPE_LONG + 182 }; /* deprecated in newer headers */
 	if (library->set(curl, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK)
 		library->set(curl, (CURLoption)PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
 	if (library->set(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https") != CURLE_OK)
 		library->set(curl, (CURLoption)REDIR_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
 }
 
-/* One request, its body written behind what is there. */
+/* Makes one request and appends its body to what is present. */
 static enum status attempt(const struct curl_library *library, const struct fetch_settings *settings,
 			   const struct fetch_request *request, struct part *part, struct fetch_result *result,
 			   enum verdict *verdict, double *retry_after)
@@ -435,7 +435,7 @@ static enum status attempt(const struct curl_library *library, const struct fetc
 	enum status status = OK;
 
 	if (part->size > 0 && !(part->noted && (part->validator[0] || part->total > 0)))
-		part_remove(part); /* nothing says what it is a piece of */
+		part_remove(part); /* it is unknown what it is a piece of */
 	t.descriptor = file_operations.open(part->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	if (t.descriptor < 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot write", part->path);
@@ -496,7 +496,7 @@ done:
 	return status;
 }
 
-/* A whole file to its name, if it has the right checksum. */
+/* Gives a complete file its final name if it has the right checksum. */
 static enum status finish(const struct fetch_request *request, struct part *part, bool *right, struct fetch_result *result)
 {
 	char found[CHECKSUM_BYTES], folder[PATH_BYTES];
@@ -529,7 +529,7 @@ static enum status finish(const struct fetch_request *request, struct part *part
 	return folder_sync(slash ? folder : ".");
 }
 
-/* Sleeps in short pieces, so that Ctrl-C is heard. */
+/* Sleeps in short intervals, so that Ctrl-C takes effect. */
 static enum status pause_for(double seconds)
 {
 	double until = clock_seconds() + seconds;
@@ -556,7 +556,7 @@ enum status fetch(const struct fetch_settings *settings, const struct fetch_requ
 	TRY(curl_load(&library));
 	TRY(part_open(&part, request));
 	result->resumed_from = part.size;
-	/* Progress is what was never had before: a server that breaks off at the same place for ever makes none. */
+	/* Only bytes never received before count as progress, so a server that always breaks off at the same place makes none. */
 	int64_t most = part.size;
 	int in_vain = 0, wrong = 0, afresh = 0;
 	for (;;) {

@@ -1,13 +1,12 @@
-/* Files from the web, by libcurl. A transfer lands in PATH.part and is renamed when it is whole: of the length the
- * server announced and, where one is published, of the right checksum. A partial download is resumed (HTTP
- * Range, guarded by ETag or Last-Modified, so that two versions of a file are never joined); attempts that fail are
- * repeated with growing pauses.
+/* Downloads by libcurl. A transfer is written to PATH.part and renamed when it is complete: when it has the length that the
+ * server announced and, if one is published, the right checksum. A partial download is resumed (HTTP Range, guarded by ETag or
+ * Last-Modified, so that two versions of a file are never joined); failed attempts are repeated with growing pauses.
  *
- * A server that announces too short a length and sends no more looks like an honest one; only a checksum shows it. A body
- * that nothing delimits but the end of the connection (HTTP/1.0 without a length) is not taken without a checksum.
+ * If a server announces too short a length and sends no more, only a checksum can reveal it. A body delimited only by the end of
+ * the connection (HTTP/1.0 without a length) is not accepted without a checksum.
  *
- * Beside each file, ".NAME.source.json" says which address it came from and how large it was: a file that is there is taken for
- * the one that is wanted only by that record or by its checksum, and a file without a record is never overwritten. */
+ * Next to each file, ".NAME.source.json" records the URL it came from and its size. An existing file is accepted as the one
+ * requested only because of that record or its checksum, and a file without a record is never overwritten. */
 #ifndef FORMATS_FETCH_H
 #define FORMATS_FETCH_H
 
@@ -15,43 +14,43 @@
 #include "base/error.h"
 
 struct fetch_settings {
-	double stall_seconds; /* an attempt without a byte for so long has failed */
-	double pause_seconds; /* before the second attempt; doubles with each, up to 64 times; Retry-After counts */
-	int retries;          /* attempts after one that brought nothing new */
+	double stall_seconds; /* an attempt that receives nothing for this long has failed */
+	double pause_seconds; /* before the second attempt; doubles each time, up to 64 times this; a longer Retry-After wins */
+	int retries;          /* how many attempts in a row may bring nothing new before giving up, not counting the first */
 };
 
 struct fetch_request {
 	const char *url;      /* http or https */
-	const char *origin;   /* the address that the record names (a mirror's file is that of its origin); NULL: url */
-	const char *path;     /* its folder exists */
-	const char *checksum; /* as checksum_parse writes it, or NULL */
-	/* Called about ten times a second; total -1 while unknown. May be NULL. */
+	const char *origin;   /* the URL to record (for a mirror, that of the original); NULL: url */
+	const char *path;     /* its folder must exist */
+	const char *checksum; /* as written by checksum_parse, or NULL */
+	/* Called about ten times a second; total is -1 while unknown. May be NULL. */
 	void (*progress)(void *context, int64_t done, int64_t total);
 	void *context;
 };
 
 enum fetch_outcome {
 	FETCH_DONE,
-	FETCH_PRESENT, /* was there already, whole: by its checksum, or without one by the record of where it came from */
-	FETCH_GONE,    /* the server will not give it: 401, 403, 404, 410, ... */
-	FETCH_FAILED,  /* retries were used up, or what came was wrong */
+	FETCH_PRESENT, /* already present and complete, according to its checksum or, without one, the record of its origin */
+	FETCH_GONE,    /* the server does not provide it: 401, 403, 404, 410, ... */
+	FETCH_FAILED,  /* retries were used up, or what arrived was wrong */
 };
 
 struct fetch_result {
 	enum fetch_outcome outcome;
 	int64_t bytes;        /* of the file */
-	int64_t resumed_from; /* bytes an earlier process had left */
+	int64_t resumed_from; /* bytes left by an earlier process */
 	int attempts;
-	char reason[320]; /* of FETCH_GONE and FETCH_FAILED: "the server answers 404" */
+	char reason[320]; /* for FETCH_GONE and FETCH_FAILED: "the server answers 404" */
 };
 
-/* Before a list of files is fetched: may this one be? ERR_STATE if PATH is there and is not this file, as far as can be seen
- * without reading it. */
+/* Checks, before a list of files is fetched, whether this one may be: ERR_STATE if PATH exists and is not this file, as far as
+ * can be told without reading it. */
 MUST_USE enum status fetch_check(const struct fetch_request *request);
 
-/* A returned error is of this machine (ERR_RESOURCE: disk full, no permission), ERR_STATE (another file
- * of that name is there) or STOPPED; the partial file stays and
- * the next call resumes it. What the network or the server did wrong is the result's outcome. */
+/* An error returned is a problem of this machine (ERR_RESOURCE: disk full, no permission), ERR_STATE (a different file has that
+ * name), or STOPPED; the partial file is kept, and the next call resumes it. Failures of the network or the server are reported
+ * in result->outcome. */
 MUST_USE enum status fetch(const struct fetch_settings *settings, const struct fetch_request *request,
 			   struct fetch_result *result);
 

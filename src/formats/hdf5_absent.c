@@ -1,4 +1,4 @@
-/* In place of hdf5_rows.c where the program is built without HDF5's headers. */
+/* Replaces hdf5_rows.c when the program is built without HDF5's headers. */
 #include <stddef.h>
 #include "formats/hdf5_rows.h"
 

@@ -4,7 +4,7 @@
 
 #define INSTEAD "use TFRecord files"
 
-/* Identifiers of HDF5's objects have 64 bits from 1.10 on. */
+/* HDF5's object identifiers have 64 bits since 1.10. */
 #if !H5_VERSION_GE(1, 10, 0)
 #error "hdf5.h of 1.10 or later is needed"
 #endif
@@ -12,7 +12,7 @@
 enum status hdf5_load(struct hdf5_library *out)
 {
 	void *handle;
-	/* 1.10, 1.12 and 1.14 in Debian and elsewhere: what we call is the same in all of them. */
+	/* 1.10, 1.12, and 1.14, as named by Debian and others: the functions that we call are the same in all of them. */
 	static const struct shared_library library = {
 		.name = "HDF5",
 		.files = {"libhdf5_serial.so.103", "libhdf5.so.103", "libhdf5.so.200", "libhdf5_serial.so.310", "libhdf5.so.310"},

@@ -1,12 +1,11 @@
-/* HDF5's functions that we call: the library is loaded when a file of its format is read or written, not when the program
- * starts. */
+/* The HDF5 functions that we call. The library is loaded when an HDF5 file is read or written, not when the program starts. */
 #ifndef FORMATS_HDF5_LIBRARY_H
 #define FORMATS_HDF5_LIBRARY_H
 
 #include <hdf5.h>
 #include "base/error.h"
 
-/* Constants of hdf5.h first call these two of the library, which hdf5_load() has done. */
+/* The constants of hdf5.h first call these two library functions; hdf5_load() already does that. */
 #undef H5OPEN
 #define H5OPEN
 #undef H5CHECK
@@ -47,11 +46,11 @@ struct hdf5_library {
 	__typeof__(H5Pset_chunk) *properties_set_chunk;
 	__typeof__(H5Pset_deflate) *properties_set_deflate;
 	__typeof__(H5Pclose) *properties_close;
-	/* What H5T_NATIVE_INT32, H5T_STD_I8LE, H5T_STD_I32LE and H5P_DATASET_CREATE stand for. */
+	/* The variables behind H5T_NATIVE_INT32, H5T_STD_I8LE, H5T_STD_I32LE, and H5P_DATASET_CREATE. */
 	hid_t *native_int32, *stored_int8, *stored_int32, *creating_datasets;
 };
 
-/* Loads it for as long as the process lives: it cleans up at exit. ERR_RESOURCE: it is not on this machine. */
+/* Loads it for the lifetime of the process, since it cleans up at exit. ERR_RESOURCE: this machine does not have a usable one. */
 MUST_USE enum status hdf5_load(struct hdf5_library *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Integer tables of HDF5 files, through HDF5's library. Without its headers hdf5_absent.c is built instead. */
+/* Integer tables in HDF5 files, through the HDF5 library. Without its headers, hdf5_absent.c is built instead. */
 #include "formats/hdf5_rows.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include "formats/hdf5_library.h"
 
 #define DATASETS_MAX 16
-/* Of a dataset that is written: rows of a chunk, about 64 KiB as h5py chooses. */
+/* Elements per chunk of a dataset that is written: about 64 KiB, as h5py chooses. */
 #define CHUNK_ELEMENTS 16384
-#define RATIO_MAX 1032.0 /* numbers to stored bytes: what deflate reaches at most */
+#define RATIO_MAX 1032.0 /* maximum ratio of claimed to stored bytes: deflate cannot exceed it */
 #define GZIP_LEVEL 4     /* h5py's default */
 
 enum status hdf5_require(void)
@@ -33,7 +33,7 @@ enum status hdf5_describe(char *out, size_t size)
 	return OK;
 }
 
-/* The innermost reason that the library gives. */
+/* Keeps the innermost reason that the library gives. */
 static herr_t first_reason(unsigned depth, const H5E_error2_t *error, void *context)
 {
 	(void)depth;
@@ -87,8 +87,8 @@ enum status hdf5_open(struct hdf5_file **out, const char *path)
 	return OK;
 }
 
-/* Rows that were never written have no place in the file: the library makes them up, as many as the header says. And what is
- * stored cannot be more than the file, packed as well as gzip ever packs. */
+/* Rows that were never written take no space in the file: the library makes up as many as the header says. So the claimed size
+ * must not exceed what the stored bytes, which cannot be more than the file, can hold at gzip's best ratio. */
 static enum status check_storage(const struct hdf5_dataset *dataset, size_t type_bytes)
 {
 	const struct hdf5_library *hdf5 = &dataset->file->library;
@@ -106,7 +106,7 @@ static enum status check_storage(const struct hdf5_dataset *dataset, size_t type
 		stored);
 }
 
-/* Integers, simple, of rank 1 or 2, in chunks that fit memory. */
+/* Accepts only integers, of rank 1 or 2, in chunks that fit in memory. */
 static enum status check_dataset(struct hdf5_dataset *dataset)
 {
 	const struct hdf5_library *hdf5 = &dataset->file->library;

@@ -1,9 +1,8 @@
-/* JSON objects with a text in each: lines of a file, or the elements of one array. A state machine that takes
- * bytes as they come: strings it does not want pass by, the text goes on decoded, so neither a line nor a
- * text need fit memory.
+/* JSON objects that contain a text each: the lines of a file, or the elements of one array. A state machine takes bytes as they
+ * come: it skips strings that are not wanted and passes on the decoded text, so neither a line nor a text needs to fit in memory.
  *
- * Strict as base/json.h but for bytes that are not UTF-8, which are left to others, and keys of no interest that occur twice;
- * numbers are only looked at where needed. Damage: the rest of the line is passed over. */
+ * As strict as base/json.h, except for bytes that are not UTF-8, which are handled elsewhere, and duplicates of keys that are not
+ * wanted. After damage, the rest of the line is skipped. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -12,7 +11,7 @@
 #include "formats/records_internal.h"
 
 #define DEPTH_LIMIT 64
-#define KEY_LIMIT 256    /* longer keys are nobody's */
+#define KEY_LIMIT 256    /* longer keys cannot be ones we look for */
 #define LITERAL_LIMIT 64 /* numbers, true, false, null */
 
 enum expect {
@@ -28,23 +27,23 @@ enum expect {
 	WITHIN_LITERAL,
 };
 
-/* What becomes of a string. */
+/* What to do with a string. */
 enum string_use { STRING_PASSED, STRING_KEY, STRING_TEXT, STRING_TITLE };
 
 struct json_records {
 	enum expect expect;
 	enum string_use use;
-	int depth; /* open brackets of the record */
+	int depth; /* number of open brackets of the record */
 	char brackets[DEPTH_LIMIT];
-	int matched;        /* levels of the text's key found on the way to here */
-	int text_array;     /* depth of the array whose strings are the text, 0: none */
-	int64_t text_count; /* strings of text of this record */
-	int text_keys;      /* keys of the text in it: a second one is damage, no reader says which of them counts */
-	bool match_next, text_next, title_next, namespace_next; /* of the value to come */
-	bool unwanted;                                          /* of a namespace without articles, or no document at all */
-	struct name_list *keys;                                 /* collects the paths of strings, "a.b", each once; or NULL */
+	int matched;        /* levels of text_key matched by the objects around this place */
+	int text_array;     /* depth of the array whose strings are the text; 0: none */
+	int64_t text_count; /* number of text strings in this record */
+	int text_keys; /* occurrences of the text's key: a second one is damage, since it is undefined which of them counts */
+	bool match_next, text_next, title_next, namespace_next; /* about the next value */
+	bool unwanted;                                          /* from a namespace without articles, or not a document */
+	struct name_list *keys;                                 /* collects the paths of strings ("a.b"), each once; or NULL */
 	struct buffer path;                                     /* of the key just read, while keys are collected */
-	size_t path_ends[DEPTH_LIMIT + 1];                      /* bytes of it above each open bracket */
+	size_t path_ends[DEPTH_LIMIT + 1];                      /* size of the path at each open bracket */
 	bool in_array;                                          /* the file is one array of records */
 	bool passing_line;                                      /* after damage, up to the next '\n' */
 	int64_t line;
@@ -74,7 +73,7 @@ static bool key_is(const struct json_records *json, const char *name, size_t siz
 	return json->key.size == size && memcmp(json->key.data, name, size) == 0;
 }
 
-/* The path of the key just read: that of the object it stands in, and its name. */
+/* Updates the path to that of the key just read: the path of its object, and its name. */
 static void extend_path(struct json_records *json)
 {
 	json->path.size = json->path_ends[json->depth];
@@ -83,7 +82,8 @@ static void extend_path(struct json_records *json)
 	buffer_append(&json->path, json->key.data, json->key.size);
 }
 
-/* Can --text_key name the string that begins here? It stands in objects only, or in a list at the end of such a path. */
+/* Whether --text_key can name the string that begins here: it must be nested only in objects, or be in a list at the end of such
+ * a path. */
 static bool is_reachable(const struct json_records *json)
 {
 	for (int i = 0; i + 1 < json->depth; i++)
@@ -100,7 +100,7 @@ static enum status add_once(struct name_list *names, const char *name)
 	return name_list_add(names, name);
 }
 
-/* Decides what the value of the key just read is. */
+/* Decides what to do with the value of the key just read. */
 static void look_at_key(struct records *records)
 {
 	struct json_records *json = records->state;
@@ -116,7 +116,7 @@ static void look_at_key(struct records *records)
 	json->text_keys += json->text_next;
 	if (json->text_next || json->matched != json->depth - 1)
 		return;
-	/* "a.b": the levels already matched are passed over. */
+	/* "a.b": skip the levels already matched. */
 	for (int level = 0; level < json->matched; level++)
 		wanted = strchr(wanted, '.') + 1;
 	size_t size = strcspn(wanted, ".");
@@ -144,7 +144,7 @@ static enum status begin_string(struct records *records, enum string_use use)
 	return OK;
 }
 
-/* More of the open string, decoded. */
+/* Takes more of the current string, decoded. */
 static enum status take_string(struct records *records, const char *bytes, size_t size)
 {
 	struct json_records *json = records->state;
@@ -155,7 +155,7 @@ static enum status take_string(struct records *records, const char *bytes, size_
 		if (json->key.size + size <= KEY_LIMIT)
 			buffer_append(&json->key, bytes, size);
 		else
-			buffer_append(&json->key, "?", json->key.size <= KEY_LIMIT); /* longer than any we look for */
+			buffer_append(&json->key, "?", json->key.size <= KEY_LIMIT); /* too long to be one we look for */
 		break;
 	case STRING_TITLE:
 		if (records->title.size + size <= TITLE_LIMIT)
@@ -237,7 +237,7 @@ static enum status end_literal(struct records *records, int64_t offset)
 	struct json_records *json = records->state;
 	struct json_document document;
 
-	/* base/json.h knows which are right. */
+	/* base/json.h decides which literals are valid. */
 	if (json_parse(&document, "", json->literal.data, json->literal.size) != OK)
 		return damage(records, offset, "a value that is neither string, number, true, false nor null");
 	if (json->namespace_next && !(document.root->is_integer && document.root->integer == 0))
@@ -308,7 +308,7 @@ static size_t encode_utf8(uint32_t c, char out[4])
 	return 4;
 }
 
-/* One more byte of an escape: \n, \u00e9, or a pair \ud83d\ude00. */
+/* Takes one more byte of an escape: \n, \u00e9, or a pair \ud83d\ude00. */
 static enum status take_escape(struct records *records, char c, int64_t offset)
 {
 	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -345,7 +345,7 @@ static enum status take_escape(struct records *records, char c, int64_t offset)
 	return take_string(records, character, encode_utf8(code, character));
 }
 
-/* Bytes of the open string; *at moves behind what was taken. */
+/* Takes bytes of the current string; *at moves past what was taken. */
 static enum status take_within_string(struct records *records, const char *bytes, size_t size, size_t *at)
 {
 	struct json_records *json = records->state;
@@ -367,7 +367,7 @@ static enum status take_within_string(struct records *records, const char *bytes
 		if (json->use != STRING_KEY)
 			TRY(end_value(records));
 	} else {
-		/* A line end is left to be counted. */
+		/* A line end is not consumed, so that it gets counted. */
 		return damage(records, records->offset + (int64_t)end,
 			      bytes[end] == '\n' ? "the line ends within a string" : "a control character in a string");
 	}
@@ -375,7 +375,7 @@ static enum status take_within_string(struct records *records, const char *bytes
 	return OK;
 }
 
-/* One byte outside of strings. */
+/* Takes one byte outside of strings. */
 static enum status take_byte(struct records *records, char c, int64_t offset)
 {
 	struct json_records *json = records->state;
@@ -441,7 +441,7 @@ static enum status json_feed(struct records *records, const char *bytes, size_t 
 			if (json->literal.size < LITERAL_LIMIT)
 				buffer_char(&json->literal, c);
 		} else if (json->expect == WITHIN_LITERAL) {
-			TRY(end_literal(records, offset)); /* the byte is looked at again */
+			TRY(end_literal(records, offset)); /* the byte is looked at again afterwards */
 		} else {
 			TRY(take_byte(records, c, offset));
 			if (!json->passing_line || c != '\n') {
@@ -481,7 +481,7 @@ static void json_close_records(struct records *records)
 
 const struct record_kind json_records = {json_open_records, json_feed, json_finish, json_close_records};
 
-/* Finding the key of the text */
+/* --- Finding the key of the text --- */
 
 static enum status ignore_begin(void *context)
 {
@@ -508,7 +508,7 @@ static const char *usual_key(const struct name_list *keys)
 	return NULL;
 }
 
-/* After the first record with a usual key no more need be read. */
+/* After the first record with a usual key, nothing more needs to be read. */
 static enum status check_keys(void *context, const char *title, bool keep)
 {
 	(void)title;

@@ -12,7 +12,7 @@
 #include "formats/curl_library.h"
 #include "formats/hdf5_rows.h"
 
-/* From "libcurl/7.88.1 OpenSSL/3.0.16 zlib/1.2.13" the first version. */
+/* Extracts the first version from "libcurl/7.88.1 OpenSSL/3.0.16 zlib/1.2.13". */
 static void curl_version_of(const struct curl_library *library, char *out, size_t size)
 {
 	const char *text = library->version(), *slash = strchr(text, '/');

@@ -1,4 +1,4 @@
-/* Lines of a stream, in a buffer that holds at most one line (or its limit) beyond what was read ahead. */
+/* The lines of a stream, in a buffer that holds at most one line (or the limit) in addition to what was read ahead. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,12 @@ struct line_reader {
 	size_t limit;
 	char *buffer;
 	int64_t capacity;
-	size_t begin, end; /* of the bytes not yet given out */
+	size_t begin, end; /* of the bytes not yet returned */
 	size_t searched;   /* no '\n' in [begin, searched) */
 	int64_t offset;    /* of buffer[begin] in the decompressed stream */
-	bool ended;        /* the stream gives no more */
+	bool ended;        /* the stream has no more bytes */
 	bool standard_input;
-	enum status failed; /* met while looking ahead, for its turn */
+	enum status failed; /* an error found while looking ahead, returned when its turn comes */
 	struct error error;
 };
 
@@ -39,7 +39,7 @@ enum status line_reader_open(struct line_reader **out, const char *path, size_t 
 	return status;
 }
 
-/* Reads more bytes behind those held; the buffer grows only when they fill it. */
+/* Reads more bytes after those held; the buffer grows only when it is full. */
 static enum status read_more(struct line_reader *reader)
 {
 	size_t held = reader->end - reader->begin;
@@ -78,7 +78,7 @@ enum status line_reader_peek(struct line_reader *reader, size_t count, const cha
 	return OK;
 }
 
-/* Where to cut a piece of at most `limit` bytes so that no UTF-8 character is split. */
+/* Where to cut a piece of at most `limit` bytes without splitting a UTF-8 character. */
 static size_t character_boundary(const char *text, size_t limit)
 {
 	for (size_t back = 0; back < 4; back++)
@@ -117,7 +117,7 @@ enum status line_reader_next(struct line_reader *reader, const char **out_line, 
 		*out_size = size;
 		reader->begin += used;
 		reader->offset += (int64_t)used;
-		/* Searched again after a cut: the bytes behind it may hold the newline already found. */
+		/* After a cut the search starts again: the bytes after it may contain the newline already found. */
 		reader->searched = reader->begin;
 		return OK;
 	}

@@ -1,4 +1,4 @@
-/* Little-endian numbers at any alignment, as most file formats have them. */
+/* Unaligned little-endian numbers, which most file formats use. */
 #ifndef FORMATS_LITTLE_ENDIAN_H
 #define FORMATS_LITTLE_ENDIAN_H
 

@@ -1,4 +1,4 @@
-/* Numbers of the fields of ONNX's messages (onnx.proto of onnx.ai) that are written and read here. */
+/* Field numbers of the ONNX messages (onnx.proto of onnx.ai) that are written and read here. */
 #ifndef FORMATS_ONNX_FIELDS_H
 #define FORMATS_ONNX_FIELDS_H
 

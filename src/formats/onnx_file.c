@@ -13,7 +13,7 @@
 #define IR_VERSION 8
 #define OPSET 17
 
-/* Weights beside the model begin at whole pages, so that readers can map them. */
+/* Weights in a separate file begin at page boundaries, so that readers can map them. */
 #define EXTERNAL_ALIGNMENT 4096
 
 #define SMALL_NUMBERS 8
@@ -23,7 +23,7 @@ struct onnx_tensor {
 	int rank;
 	int64_t shape[2];
 	bool transposed;
-	const void *numbers; /* NULL: those within */
+	const void *numbers; /* NULL: those in `small` */
 	int64_t small[SMALL_NUMBERS];
 	uint64_t bytes;
 };
@@ -81,7 +81,7 @@ void onnx_output(struct onnx_graph *graph, const struct onnx_value *value, enum 
 	put_value(&graph->outputs, GRAPH_OUTPUT, value->name, type, dimensions, rank);
 }
 
-/* Room for one more; NULL without memory. */
+/* Adds a tensor; NULL if there is no memory. */
 static struct onnx_tensor *add_tensor(struct onnx_graph *graph, const char *name)
 {
 	enum status status = memory_grow(&graph->tensors, &graph->tensor_capacity, graph->tensor_count + 1,
@@ -184,12 +184,12 @@ void onnx_metadata(struct onnx_graph *graph, const char *key, const char *value)
 
 struct onnx_writer {
 	const struct onnx_graph *graph;
-	struct file_writer *model, *data; /* data NULL: the numbers lie in the model */
-	const char *location;             /* name of the file of data */
+	struct file_writer *model, *data; /* data NULL: the numbers are in the model file */
+	const char *location;             /* name of the data file */
 	float *block;                     /* rows of a transposed weight */
 };
 
-/* What stands in front of a tensor's numbers, which lie in the file of data at `offset` if there is one. */
+/* Writes what precedes a tensor's numbers, which are in the data file at `offset` if there is one. */
 static void put_head(struct buffer *out, const struct onnx_tensor *tensor, const char *location, int64_t offset)
 {
 	char number[32];
@@ -215,7 +215,7 @@ static bool is_external(const struct onnx_writer *writer, const struct onnx_tens
 	return writer->data && tensor->numbers;
 }
 
-/* Rows of the transposed matrix that are put together at a time: a cache line of the stored one. */
+/* Rows of the transposed matrix assembled at a time: one cache line of the stored matrix. */
 #define TRANSPOSED_ROWS 16
 
 static enum status write_transposed(struct onnx_writer *writer, struct file_writer *file, const struct onnx_tensor *tensor)
@@ -272,7 +272,7 @@ static size_t varint_size(uint64_t value)
 	return varint_put(bytes, value);
 }
 
-/* Bytes that all tensors take in the model's file. */
+/* Number of bytes that all tensors take in the model file. */
 static enum status tensor_bytes(const struct onnx_writer *writer, bool external, uint64_t *out)
 {
 	struct buffer head = {0};
@@ -293,7 +293,7 @@ static enum status tensor_bytes(const struct onnx_writer *writer, bool external,
 	return status;
 }
 
-/* All of the graph but its tensors. */
+/* The whole graph except its tensors. */
 static void put_graph(struct buffer *out, const struct onnx_graph *graph)
 {
 	const struct buffer *parts[] = {&graph->nodes, &graph->inputs, &graph->outputs};
@@ -339,7 +339,7 @@ static enum status write_model(struct onnx_writer *writer, const char *path, con
 	for (int64_t i = 0; i < writer->graph->tensor_count; i++)
 		TRY_GOTO(write_tensor(writer, &writer->graph->tensors[i]), done);
 	BUG_IF(file_writer_offset(writer->model) - begin != (int64_t)tensors);
-	/* The model names the data: they must be there first. */
+	/* The model refers to the data file, so that must be in place first. */
 	if (writer->data)
 		TRY_GOTO(file_writer_commit(writer->data), data_gone);
 	writer->data = NULL;

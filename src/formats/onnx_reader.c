@@ -14,7 +14,7 @@
 #define NAME_LIMIT 4096
 #define TENSOR_LIMIT 1000000
 
-/* A file of weights beside the model. */
+/* A file of weights next to the model. */
 struct onnx_data_file {
 	const char *path, *location;
 	struct file_map map;
@@ -23,7 +23,7 @@ struct onnx_data_file {
 struct reader {
 	struct onnx_file *file;
 	const char *path;
-	struct string_index made; /* names of values, numbered as they are made: weights, inputs, outputs of nodes so far */
+	struct string_index made; /* names of values, numbered as produced: weights, inputs, outputs of nodes so far */
 };
 
 static const struct {
@@ -64,7 +64,7 @@ static enum status malformed(const struct reader *reader, const unsigned char *a
 			 (long long)(at - reader->file->model.data));
 }
 
-/* The next field of a message that has bytes left. */
+/* Takes the next field of a message, which must have bytes left. */
 static enum status next(const struct reader *reader, struct byte_range *message, struct protobuf_field *out)
 {
 	const unsigned char *at = message->at;
@@ -85,7 +85,7 @@ static enum status copy_text(struct reader *reader, struct byte_range bytes, con
 	return string_store_copy(&reader->file->strings, (const char *)bytes.at, size, out);
 }
 
-/* A value gets its name; *out_new = false if another has it. */
+/* Registers the name of a value; *out_new = false if another value has it. */
 static enum status make_value(struct reader *reader, const char *name, bool *out_new)
 {
 	int64_t number = reader->made.count, found;
@@ -101,7 +101,7 @@ static enum status made_twice(const struct reader *reader, const char *name)
 
 /* --- Weights --- */
 
-/* What a TensorProto says. */
+/* The contents of a TensorProto. */
 struct tensor {
 	const char *name, *location;
 	uint64_t type;
@@ -127,7 +127,7 @@ static enum status add_dimension(const struct reader *reader, struct tensor *ten
 	return OK;
 }
 
-/* Dimensions, one by one or packed. */
+/* Reads dimensions, which may be single or packed. */
 static enum status read_dimensions(const struct reader *reader, const struct protobuf_field *field, struct tensor *out)
 {
 	struct byte_range packed = field->content;
@@ -199,7 +199,7 @@ static enum status read_tensor(struct reader *reader, struct byte_range message,
 	return OK;
 }
 
-/* Maps the file of weights that a tensor names; it lies in the model's folder. */
+/* Maps the file of weights that a tensor names, which is in the model's folder. */
 static enum status open_data(struct reader *reader, const struct tensor *tensor, const struct onnx_data_file **out)
 {
 	struct onnx_file *file = reader->file;
@@ -369,7 +369,7 @@ static enum status add_output(struct reader *reader, struct byte_range message)
 	return OK;
 }
 
-/* A node takes values that are made before it, and makes new ones. */
+/* Checks that the values a node takes are produced before it, and registers those it produces. */
 static enum status add_node(struct reader *reader, struct byte_range message)
 {
 	struct protobuf_field field;
@@ -400,7 +400,7 @@ static enum status add_node(struct reader *reader, struct byte_range message)
 	return OK;
 }
 
-/* Weights first: nodes and inputs are judged by what they name, and a file has its fields in any order. */
+/* Weights come first: nodes and inputs are checked by the names they use, and the fields of a file may be in any order. */
 static enum status read_graph(struct reader *reader, struct byte_range graph)
 {
 	static enum status (*const parts[])(struct reader *, struct byte_range) = {add_tensor, add_input, add_node, add_output};
@@ -417,7 +417,7 @@ static enum status read_graph(struct reader *reader, struct byte_range graph)
 	return OK;
 }
 
-/* The version of the standard operators: those of the domain without a name. */
+/* The version of the standard operators, whose domain is empty or "ai.onnx". */
 static enum status read_opset(struct reader *reader, struct byte_range message)
 {
 	struct protobuf_field field;
@@ -442,7 +442,7 @@ static enum status read_model(struct reader *reader)
 	struct protobuf_field field;
 	const char *producer = "", *version = "";
 	char both[2 * NAME_LIMIT + 2];
-	if (file->model.size > 0) /* an empty file has no bytes to point at */
+	if (file->model.size > 0) /* an empty file has NULL data */
 		message.end += file->model.size;
 	while (message.at < message.end) {
 		TRY(next(reader, &message, &field));

@@ -1,4 +1,4 @@
-/* The pickle virtual machine, cut down to data (Python's Lib/pickletools.py describes its opcodes). */
+/* The pickle virtual machine, reduced to data (Python's Lib/pickletools.py describes the opcodes). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ enum status pickle_push(struct pickle_machine *machine, struct pickle_value *val
 	return OK;
 }
 
-/* The lowest entry that belongs to the values after the last mark. */
+/* Index of the lowest stack entry after the last mark. */
 static int64_t floor_of_stack(const struct pickle_machine *machine)
 {
 	return machine->mark_count ? machine->marks[machine->mark_count - 1] : 0;
@@ -101,7 +101,7 @@ enum status pickle_pop(struct pickle_machine *machine, int64_t count, struct pic
 	return OK;
 }
 
-/* Takes all values after the last mark, and the mark. */
+/* Pops all values after the last mark, and the mark itself. */
 static enum status pop_to_mark(struct pickle_machine *machine, struct pickle_value ***out, int64_t *out_count)
 {
 	if (machine->mark_count == 0)
@@ -129,7 +129,7 @@ static enum status mark(struct pickle_machine *machine)
 	return OK;
 }
 
-/* Memo numbers count up from 0 in every pickle that is written by a program. */
+/* In every pickle written by a program, memo numbers count up from 0. */
 static enum status memo_put(struct pickle_machine *machine, uint64_t number)
 {
 	if (machine->count <= floor_of_stack(machine))
@@ -186,7 +186,7 @@ static enum status push_text(struct pickle_machine *machine, int width)
 	return pickle_push(machine, value);
 }
 
-/* LONG1: `size` bytes, two's complement. Longer ones than 64 bits have no use here. */
+/* LONG1: `size` bytes, two's complement. Numbers longer than 64 bits are not needed here. */
 static enum status push_long(struct pickle_machine *machine)
 {
 	uint64_t size = 0, number = 0;
@@ -208,7 +208,7 @@ static enum status push_float(struct pickle_machine *machine)
 	struct pickle_value *value = NULL;
 	uint64_t bits = 0;
 	TRY(need(machine, 8, &bytes));
-	for (int i = 0; i < 8; i++) /* the one number that is big-endian */
+	for (int i = 0; i < 8; i++) /* the only number that is big-endian */
 		bits = bits << 8 | bytes[i];
 	TRY(pickle_new_value(machine, PICKLE_FLOAT, &value));
 	memcpy(&value->number, &bits, sizeof(bits));
@@ -266,7 +266,7 @@ static enum status add_to_dict(struct pickle_machine *machine, struct pickle_val
 	return add_items(machine, dict, values, count);
 }
 
-/* State of an object: of a state dict's OrderedDict these are notes about versions, which say nothing of
+/* Ignores the state of an object: for a state dict's OrderedDict it is version information, which does not concern the
  * weights. */
 static enum status run_build(struct pickle_machine *machine)
 {
@@ -285,7 +285,7 @@ static enum status run_stop(struct pickle_machine *machine)
 	return OK;
 }
 
-/* Opcodes by their bytes; names are those of Python's documentation. */
+/* Opcodes by their bytes, with the names that Python's documentation uses. */
 enum opcode {
 	OP_MARK = '(',
 	OP_STOP = '.',

@@ -1,14 +1,14 @@
-/* What a pickle of tensors names of Python's, and what bertc makes of it: dictionaries, storages, tensors. */
+/* The Python names in a pickle of tensors, and what bertc makes of them: dictionaries, storages, tensors. */
 #include <string.h>
 #include "formats/pickle_machine.h"
 
-/* Names that a pickle of tensors has, and what they are to us. */
+/* Names that occur in a pickle of tensors, and what they mean here. */
 enum known_name { NAME_ORDERED_DICT, NAME_TENSOR_V2, NAME_TENSOR, NAME_PARAMETER, NAME_STORAGE_FIRST };
 
 static const struct {
 	const char *module, *name;
 	enum known_name known;
-	enum safetensors_dtype dtype; /* of storages */
+	enum safetensors_dtype dtype; /* for storages */
 } known_names[] = {
 	{"collections", "OrderedDict", NAME_ORDERED_DICT, ST_F32}, {"torch._utils", "_rebuild_tensor_v2", NAME_TENSOR_V2, ST_F32},
 	{"torch._utils", "_rebuild_tensor", NAME_TENSOR, ST_F32},  {"torch._utils", "_rebuild_parameter", NAME_PARAMETER, ST_F32},
@@ -20,7 +20,7 @@ static const struct {
 };
 #define KNOWN_NAMES ((int)(sizeof(known_names) / sizeof(known_names[0])))
 
-/* Words of a pickle in a message: what is no plain text shows as '?'. */
+/* Makes text from a pickle printable in a message: anything but plain ASCII becomes '?'. */
 static void printable(char out[100], const char *bytes, size_t size)
 {
 	size_t count = size < 99 ? size : 99;
@@ -104,8 +104,8 @@ static enum status read_sizes(struct pickle_machine *machine, const struct pickl
 	return OK;
 }
 
-/* Elements of the shape, and that the last of them lies in the storage. A view that repeats elements (stride
- * 0) could be any number of times larger than the file, and is no weight. */
+/* Counts the elements of the shape and checks that the last one is within the storage. A view that repeats elements (stride 0)
+ * could be any number of times larger than the file, and is not a weight. */
 static enum status verify_view(struct pickle_machine *machine, struct pickle_tensor *tensor)
 {
 	int64_t count = 1, last = tensor->offset;
@@ -128,7 +128,7 @@ static enum status verify_view(struct pickle_machine *machine, struct pickle_ten
 	return OK;
 }
 
-/* What PyTorch says of a view besides its place: {"neg": True} has its numbers stored with the other sign. */
+/* Properties of a view in PyTorch: with {"neg": True} its numbers are stored with the opposite sign. */
 static enum status check_view_facts(struct pickle_machine *machine, const struct pickle_value *facts)
 {
 	if (facts->kind == PICKLE_NONE || (facts->kind == PICKLE_DICT && facts->items.count == 0))
@@ -150,7 +150,7 @@ static enum status check_view_facts(struct pickle_machine *machine, const struct
 	return OK;
 }
 
-/* (storage, offset, shape, strides[, requires_grad, hooks[, facts of the view]]) */
+/* (storage, offset, shape, strides[, requires_grad, hooks[, properties of the view]]) */
 static enum status rebuild_tensor(struct pickle_machine *machine, const struct pickle_value *arguments, struct pickle_value **out)
 {
 	struct pickle_value *const *fields = arguments->items.values;

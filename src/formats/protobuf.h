@@ -1,4 +1,5 @@
-/* Protocol buffers. Writing: a message is a buffer, to which fields are appended in any order. Reading: field by field. */
+/* Protocol buffers. For writing, a message is a buffer to which fields are appended in any order. Reading proceeds field by
+ * field. */
 #ifndef FORMATS_PROTOBUF_H
 #define FORMATS_PROTOBUF_H
 
@@ -66,7 +67,7 @@ static inline void protobuf_message(struct buffer *out, int field, struct buffer
 	buffer_release(message);
 }
 
-/* A field of a message: its content if it is PROTOBUF_BYTES, otherwise its value. */
+/* A field of a message: `content` is set if it is PROTOBUF_BYTES, otherwise `value`. */
 struct protobuf_field {
 	uint32_t number; /* never 0 */
 	enum protobuf_kind kind;
@@ -74,7 +75,7 @@ struct protobuf_field {
 	uint64_t value;
 };
 
-/* Takes the next field of a message, which has bytes left; false if it is malformed. */
+/* Takes the next field of a message, which must have bytes left; false if it is malformed. */
 static inline bool protobuf_next(struct byte_range *message, struct protobuf_field *out)
 {
 	uint64_t key, size;

@@ -1,4 +1,4 @@
-/* What all forms of records share: choosing one, and telling which a file has. */
+/* What all forms of records share: selecting one, and recognizing which one a file has. */
 #include "formats/records.h"
 
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static size_t skip_blanks(const char *text, size_t size, size_t at)
 	return at;
 }
 
-/* An object whose first key is "index" heads a pair of a CirrusSearch dump. */
+/* In a CirrusSearch dump, an object whose first key is "index" begins a pair. */
 static bool is_cirrus(const char *text, size_t size)
 {
 	size_t at = skip_blanks(text, size, 1); /* past '{' */
@@ -88,7 +88,7 @@ bool records_recognise(const char *beginning, size_t size, enum record_form *out
 	} else if (starts(text, size, "WARC/")) {
 		*out = RECORDS_WARC;
 	} else if (size > 0 && (text[0] == '{' || text[0] == '[')) {
-		/* Text may begin with a bracket, too: an object must follow, with a name in quotes. */
+		/* Plain text may also begin with a bracket, so an object must follow, with a key in quotes or nothing in it. */
 		size_t next = text[0] == '[' ? skip_blanks(text, size, 1) : 0;
 		if (next >= size || text[next] != '{')
 			return false;

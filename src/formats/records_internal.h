@@ -1,11 +1,11 @@
-/* One row for each form of records: how it starts and takes bytes. */
+/* The interface of each form of records: how it starts and takes bytes. */
 #ifndef FORMATS_RECORDS_INTERNAL_H
 #define FORMATS_RECORDS_INTERNAL_H
 
 #include "base/buffer.h"
 #include "formats/records.h"
 
-#define TITLE_LIMIT 1024 /* bytes; what is longer is no title */
+#define TITLE_LIMIT 1024 /* bytes; anything longer is not a title */
 
 struct records {
 	const struct record_kind *kind;
@@ -13,7 +13,7 @@ struct records {
 	struct record_sink sink;
 	int64_t offset; /* of the next byte to be fed */
 	struct buffer title;
-	void *state; /* of the kind */
+	void *state; /* private to the kind */
 };
 
 struct record_kind {
@@ -42,7 +42,7 @@ static inline enum status record_end(struct records *records, bool keep)
 	return records->sink.end(records->sink.context, title, keep);
 }
 
-/* After error_set(): tells the sink, and gives its decision. */
+/* After error_set(): notifies the sink and returns its decision. */
 static inline enum status record_damaged(struct records *records)
 {
 	return records->sink.damaged(records->sink.context);

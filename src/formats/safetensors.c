@@ -19,8 +19,8 @@ static const struct {
 #define NAME_LIMIT 4096
 #define TENSOR_LIMIT 100000
 #define HEADER_LIMIT 100000000
-/* Brackets and commas that TENSOR_LIMIT tensors can have, rank 8 each: a header with more is refused before
- * it is parsed, so that its tree cannot be many times the size of the file. */
+/* Brackets and commas that TENSOR_LIMIT tensors of rank 8 can have: a header with more is rejected before it is parsed, so that
+ * its tree cannot be many times the size of the file. */
 #define STRUCTURE_LIMIT (TENSOR_LIMIT * 16)
 
 const char *safetensors_dtype_name(enum safetensors_dtype dtype)
@@ -89,7 +89,7 @@ static enum status check_name(const char *name, const char *path)
 	return OK;
 }
 
-/* Up to `limit` unsigned integers. */
+/* Reads up to `limit` unsigned integers. */
 static enum status read_sizes(const struct json *tensor, const char *key, int limit, int64_t *out, int *out_count,
 			      const char *path)
 {
@@ -108,7 +108,7 @@ static enum status read_sizes(const struct json *tensor, const char *key, int li
 	return OK;
 }
 
-/* One tensor of the header. Its place in the file is kept as an offset in `data` until it is verified. */
+/* Reads one tensor of the header. Its offsets in the file go to `offsets`, to be verified later. */
 static enum status read_entry(struct safetensors_entry *entry, const struct json *tensor, const char *path, int64_t offsets[2])
 {
 	if (tensor->kind != JSON_OBJECT)
@@ -169,7 +169,7 @@ static enum status check_size(struct safetensors_entry *entry, const struct plac
 	return OK;
 }
 
-/* Checks 6 to 8: tensors lie back to back and fill the file exactly. */
+/* Checks 6 to 8: tensors are contiguous and fill the file exactly. */
 static enum status check_places(struct safetensors *file, struct place *places, uint64_t header, const char *path)
 {
 	qsort(places, (size_t)file->count, sizeof(*places), compare_places);
@@ -265,7 +265,7 @@ static double half_to_double(uint16_t bits)
 	return sign * (exponent ? __builtin_ldexp(fraction + 1024, exponent - 25) : __builtin_ldexp(fraction, -24));
 }
 
-/* Element i of a floating-point entry; data may be unaligned. */
+/* Element i of a floating-point entry; the data may be unaligned. */
 static double element(const struct safetensors_entry *entry, int64_t i)
 {
 	const char *at = (const char *)entry->data + i * dtypes[entry->dtype].bytes;
@@ -336,7 +336,7 @@ static void write_metadata(struct json_writer *writer, const struct name_list *m
 	json_close(writer);
 }
 
-/* The header with its length before and spaces behind it, so that the data begin at a multiple of 8. */
+/* The header, preceded by its length and padded with spaces so that the data begins at a multiple of 8. */
 static enum status make_header(struct buffer *header, const struct safetensors_entry *const *sorted, int64_t count,
 			       const struct name_list *metadata)
 {

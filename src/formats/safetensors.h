@@ -1,6 +1,6 @@
-/* safetensors: named tensors in one file. The reader obeys every rule of the reference and then some
- * (docs/formats.md): nothing is allocated from a number in the header before the header has been verified against
- * the size of the file. The writer orders tensors as the reference does, through an atomic file_writer. */
+/* safetensors: named tensors in one file. The reader enforces every rule of the reference implementation and more
+ * (docs/formats.md): nothing is allocated according to a number in the header before the header has been verified against the
+ * size of the file. The writer orders tensors as the reference does and writes atomically. */
 #ifndef FORMATS_SAFETENSORS_H
 #define FORMATS_SAFETENSORS_H
 
@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-/* In the order of the format's own list: the writer puts the last ones first, so that large alignments lead. */
+/* In the order of the format's own list: the writer puts the last ones first, so that the largest alignments come first. */
 enum safetensors_dtype {
 	ST_BOOL,
 	ST_U8,
@@ -46,20 +46,18 @@ struct safetensors {
 	struct json_document header; /* owns the names */
 };
 
-/* A file that breaks a rule is ERR_DATA that says which; on failure there is nothing to close. Data may lie at
- * any alignment. */
+/* A file that violates a rule is ERR_DATA saying which; on failure there is nothing to close. Data may be unaligned. */
 MUST_USE enum status safetensors_open(struct safetensors *out, const char *path);
 void safetensors_close(struct safetensors *file);
 const struct safetensors_entry *safetensors_find(const struct safetensors *file, const char *name);
-/* The type's name in files ("F32"). */
+/* The type's name as used in files ("F32"). */
 const char *safetensors_dtype_name(enum safetensors_dtype dtype);
 /* Converts an F64, F32, F16 or BF16 entry to float or double. ERR_DATA for other types; `path` is for the message. */
 MUST_USE enum status safetensors_to_float(const struct safetensors_entry *entry, const char *path, float *out);
 MUST_USE enum status safetensors_to_double(const struct safetensors_entry *entry, const char *path, double *out);
 
-/* Writes entries (any order; data borrowed; `bytes` must be what shape and type say) with __metadata__
- * {"format": "pt", …}; `metadata` is a list of "key=value" or NULL. *out_crc32c and *out_bytes (either may be NULL)
- * describe the file written. */
+/* Writes entries (in any order; data is borrowed; `bytes` must match shape and type) with __metadata__ {"format": "pt", …};
+ * `metadata` is a list of "key=value" or NULL. *out_crc32c and *out_bytes (either may be NULL) describe the file written. */
 MUST_USE enum status safetensors_write(const char *path, const struct safetensors_entry *entries, int64_t count,
 				       const struct name_list *metadata, uint32_t *out_crc32c, int64_t *out_bytes);
 

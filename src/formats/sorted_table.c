@@ -10,7 +10,7 @@
 #define FOOTER_BYTES 48
 #define MAGIC 0xdb4775248b80fb57u
 #define TRAILER_BYTES 5 /* type, checksum */
-/* TensorFlow's blocks aim at 256 KiB; one entry may be longer. */
+/* TensorFlow aims at blocks of 256 KiB; a single entry may be longer. */
 #define BLOCK_LIMIT ((size_t)64 << 20)
 #define KEY_LIMIT ((size_t)1 << 16)
 
@@ -20,11 +20,11 @@ struct table {
 	size_t size;
 	table_visit *visit;
 	void *context;
-	struct buffer last; /* key before, over all data blocks */
+	struct buffer last; /* the previous key, across all data blocks */
 	bool has_last;
 };
 
-/* Where a block lies, without its trailer. */
+/* The location of a block, without its trailer. */
 struct handle {
 	uint64_t offset, size;
 };
@@ -41,7 +41,7 @@ static bool read_handle(struct byte_range *in, struct handle *out)
 	return range_varint(in, &out->offset) && range_varint(in, &out->size);
 }
 
-/* A block's bytes, whose checksum is right. */
+/* Gets the bytes of a block after verifying its checksum. */
 static enum status read_block(const struct table *table, struct handle handle, struct byte_range *out)
 {
 	uint64_t limit = table->size - FOOTER_BYTES;
@@ -59,7 +59,7 @@ static enum status read_block(const struct table *table, struct handle handle, s
 				  : "a block of the table is packed in an unknown way");
 }
 
-/* Takes the list of restart points off the end, which only seeking needs. */
+/* Removes the list of restart points from the end; only seeking needs it. */
 static bool cut_restarts(struct byte_range *block)
 {
 	if (range_left(block) < 4)
@@ -71,7 +71,7 @@ static bool cut_restarts(struct byte_range *block)
 	return true;
 }
 
-/* Takes the next entry; `key` holds the one before, and then this one's. */
+/* Takes the next entry; `key` must hold the previous key, and then holds this one's. */
 static bool next_entry(struct byte_range *block, struct buffer *key, struct byte_range *value)
 {
 	uint64_t shared, own, value_size;
@@ -125,7 +125,7 @@ static enum status read_index(struct table *table, struct handle index)
 	struct byte_range block, value;
 	struct buffer key = {0};
 	struct handle handle;
-	uint64_t end = 0; /* blocks lie in order, so none is read twice */
+	uint64_t end = 0; /* blocks must be in order, so none is read twice */
 	enum status status = read_block(table, index, &block);
 	if (status == OK && !cut_restarts(&block))
 		status = damaged(table, index.offset, "the table's index has no end");
@@ -178,7 +178,7 @@ static void put_le32(struct buffer *out, uint32_t value)
 	buffer_append(out, bytes, sizeof(bytes));
 }
 
-/* An entry whose key shares its beginning with the one before, unless `restart`. */
+/* Writes an entry whose key shares its beginning with the previous one, unless `restart`. */
 static void put_entry(struct buffer *block, struct buffer *before, bool restart, const char *key, size_t key_size,
 		      const void *value, size_t size)
 {
@@ -195,7 +195,7 @@ static void put_entry(struct buffer *block, struct buffer *before, bool restart,
 	block->failed |= before->failed;
 }
 
-/* Appends a block with its restart points and trailer; returns where it lies. */
+/* Appends a block with its restart points and trailer; returns its location. */
 static struct handle put_block(struct buffer *out, const struct buffer *entries, const struct buffer *restarts)
 {
 	struct handle handle = {.offset = out->size};
@@ -203,7 +203,7 @@ static struct handle put_block(struct buffer *out, const struct buffer *entries,
 	buffer_append(out, entries->data, entries->size);
 	buffer_append(out, restarts->data, restarts->size);
 	if (count == 0)
-		put_le32(out, 0); /* an empty block has one, too */
+		put_le32(out, 0); /* even an empty block has one */
 	put_le32(out, count ? count : 1);
 	handle.size = out->size - handle.offset;
 	buffer_char(out, 0);
@@ -224,7 +224,7 @@ static void flush_block(struct sorted_table_writer *writer)
 	if (writer->in_block == 0)
 		return;
 	put_handle(&handle, put_block(&writer->out, &writer->block, &writer->restarts));
-	/* The index has every key in full. */
+	/* The index stores every key in full. */
 	put_entry(&writer->index, &writer->index_last, true, buffer_string(&writer->last), writer->last.size, handle.data,
 		  handle.size);
 	writer->index.failed |= handle.failed;
@@ -249,8 +249,8 @@ enum status sorted_table_finish(struct sorted_table_writer *writer)
 {
 	struct buffer nothing = {0}, footer = {0};
 	flush_block(writer);
-	put_handle(&footer, put_block(&writer->out, &nothing, &nothing)); /* the metaindex, which is empty */
-	/* One restart point will do for an index that is read from front to back or searched. */
+	put_handle(&footer, put_block(&writer->out, &nothing, &nothing)); /* the empty metaindex */
+	/* One restart point is enough for the index, whether it is read sequentially or searched. */
 	buffer_clear(&writer->restarts);
 	put_le32(&writer->restarts, 0);
 	put_handle(&footer, put_block(&writer->out, &writer->index, &writer->restarts));

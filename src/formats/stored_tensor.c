@@ -61,7 +61,7 @@ enum status stored_tensor_verify(const struct stored_tensor *tensor)
 	return status;
 }
 
-/* Converts the run of `count` elements from element `index` of the storage on, `stride` apart. */
+/* Converts `count` elements, `stride` apart, beginning at element `index` of the storage. */
 static enum status read_run(const struct stored_tensor *tensor, int64_t index, int64_t stride, int64_t count, float *out)
 {
 	int64_t element = dtype_element_bytes(tensor->dtype);
@@ -92,7 +92,7 @@ bool stored_tensor_is_packed(const struct stored_tensor *tensor)
 	return true;
 }
 
-/* Of a matrix of bytes with a scale for each row. */
+/* Reads from an int8 matrix with a scale for each row. */
 static void read_scaled(const struct stored_tensor *tensor, int64_t first, int64_t count, float *out)
 {
 	const int8_t *bytes = (const int8_t *)tensor->data;
@@ -115,7 +115,7 @@ enum status stored_tensor_read(const struct stored_tensor *tensor, int64_t first
 	}
 	if (stored_tensor_is_packed(tensor))
 		return read_run(tensor, first, 1, count, out);
-	/* Row by row of the last dimension. */
+	/* Row by row along the last dimension. */
 	int last = tensor->rank - 1;
 	int64_t columns = tensor->shape[last];
 	while (count > 0) {

@@ -1,4 +1,4 @@
-/* A named tensor as a file of weights holds it, whatever program wrote the file. */
+/* A named tensor in a file of weights, whatever program wrote the file. */
 #ifndef FORMATS_STORED_TENSOR_H
 #define FORMATS_STORED_TENSOR_H
 
@@ -16,35 +16,35 @@ struct stored_tensor {
 	int rank;
 	int64_t shape[STORED_RANK_LIMIT], strides[STORED_RANK_LIMIT]; /* strides in elements */
 	int64_t count;
-	const unsigned char *data; /* the first element, in a map, at any alignment */
-	const char *path;          /* of the file that holds the data */
-	uint64_t offset;           /* of the first element in it */
-	int64_t part;              /* number of the file among those of a set */
-	/* Of an I8 matrix: an F32 for each row, at any alignment, that its numbers are multiplied by; NULL: they are just
+	const unsigned char *data; /* the first element, in a mapped file; may be unaligned */
+	const char *path;          /* the file that contains the data */
+	uint64_t offset;           /* of the first element in the file */
+	int64_t part;              /* number of the file if there are several */
+	/* For an I8 matrix: an F32 for each row (may be unaligned), by which its numbers are multiplied; NULL: they are plain
 	 * numbers. */
 	const unsigned char *row_scales;
-	/* What the file promises of the bytes that `data` lies in. */
+	/* The checksum that the file gives for the bytes that contain `data`. */
 	enum stored_checksum checksum;
 	const unsigned char *checked;
 	uint64_t checked_bytes;
 	uint32_t expected;
 };
 
-/* Fills in the strides of a tensor whose elements lie back to back, and its count. False if that overflows. */
+/* Sets the strides and count of a tensor whose elements are contiguous. False on overflow. */
 bool stored_tensor_pack(struct stored_tensor *tensor);
-/* Bytes of one element. */
+/* Size of one element in bytes. */
 int64_t dtype_element_bytes(enum safetensors_dtype dtype);
-/* Whether the elements stand for real numbers: F64, F32, F16, BF16, and I8 with scales. */
+/* Whether the elements represent real numbers: F64, F32, F16, BF16, and I8 with scales. */
 bool stored_tensor_is_real(const struct stored_tensor *tensor);
-/* Whether elements lie back to back in row-major order. */
+/* Whether elements are contiguous in row-major order. */
 bool stored_tensor_is_packed(const struct stored_tensor *tensor);
 
-/* Damaged bytes are ERR_DATA with file, offset and name. To be asked before the values are used. */
+/* Verifies the checksum: damaged bytes are ERR_DATA with file, offset, and name. Call it before the values are used. */
 MUST_USE enum status stored_tensor_verify(const struct stored_tensor *tensor);
-/* Values first … first + count - 1, in row-major order, as floats; elements that are no real numbers are ERR_DATA. */
+/* Reads values first to first + count - 1, in row-major order, as floats; a type that is not real is ERR_DATA. */
 MUST_USE enum status stored_tensor_read(const struct stored_tensor *tensor, int64_t first, int64_t count, float *out);
 
-/* "(30522, 768)" into `out`, which is returned. */
+/* Writes "(30522, 768)" to `out`, which it returns. */
 #define SHAPE_TEXT_BYTES 256
 const char *shape_text(char out[SHAPE_TEXT_BYTES], int rank, const int64_t *shape);
 

@@ -1,9 +1,9 @@
 /* Compressed and plain byte streams behind one read call.
  *
- * A stream holds one block of input as it lies in the file. Each decoder is one row of `decoders`: how a file
- * in its format begins, and three functions. `decode` takes input and gives output until one of them runs
- * out, and says when a member (a gzip file may be several, one after the other) has ended; everything about
- * refilling, following members, padding and truncation is common to all and stands in stream_read.
+ * A stream holds one block of input as it is in the file. Each decoder is one row of `decoders`: its name, how to recognize its
+ * format, and the functions to create, restart, run, and destroy it. `decode` consumes input and produces output until one of
+ * them runs out, and reports when a member (a gzip file may consist of several) has ended. Refilling, further members, padding,
+ * and truncation are handled for all of them in stream_read().
  */
 #include "formats/stream.h"
 
@@ -22,8 +22,8 @@
 #include "base/memory.h"
 #include "formats/bzip2_blocks.h"
 
-#define MAGIC_BYTES 16                   /* enough to tell every format below */
-#define WINDOW_LIMIT ((uint64_t)2 << 30) /* largest history a file may ask the decoder to keep */
+#define MAGIC_BYTES 16                   /* enough to recognize every format below */
+#define WINDOW_LIMIT ((uint64_t)2 << 30) /* largest window that a file may request */
 #define ZSTD_WINDOW_LOG_LIMIT 31
 
 struct decoder;
@@ -32,24 +32,24 @@ struct stream {
 	char *path;
 	int descriptor;
 	const struct decoder *decoder;
-	void *state;                 /* of the decoder */
-	struct bzip2_blocks *blocks; /* decodes instead, if not NULL */
-	bool member_open;            /* inside a member: the end of the file would be a truncation */
+	void *state;                 /* the decoder's */
+	struct bzip2_blocks *blocks; /* if not NULL, this decodes instead */
+	bool member_open;            /* inside a member: if the file ended now, it would be truncated */
 	bool input_ended, ended;
-	int64_t input_offset;    /* of input[input_begin] in the file */
-	struct file_stamp stamp; /* when it was opened */
+	int64_t input_offset;    /* offset in the file of input[input_begin] */
+	struct file_stamp stamp; /* the file when it was opened */
 	size_t input_begin, input_end;
 	unsigned char input[STREAM_BLOCK_BYTES];
 };
 
-/* One call of a decoder: what it may read and write, advanced by what it used. */
+/* One call of a decoder: what it may read and write; it advances these by what it used. */
 struct exchange {
 	const unsigned char *input;
 	size_t input_size;
 	unsigned char *output;
 	size_t output_size;
 	bool member_ended;
-	const char *problem; /* set on corrupt data: the library's words */
+	const char *problem; /* set if the data is corrupt: the library's message */
 	bool out_of_memory;
 };
 
@@ -77,7 +77,7 @@ static bool gzip_recognise(const unsigned char *magic, size_t size)
 static void *gzip_create(void)
 {
 	z_stream *z = calloc(1, sizeof *z);
-	if (z && inflateInit2(z, 15 + 16) != Z_OK) { /* 15: any window; 16: gzip header and CRC */
+	if (z && inflateInit2(z, 15 + 16) != Z_OK) { /* 15: any window size; 16: gzip header and CRC */
 		free(z);
 		return NULL;
 	}
@@ -92,7 +92,7 @@ static bool gzip_restart(void *state)
 static void gzip_decode(void *state, struct exchange *exchange)
 {
 	z_stream *z = state;
-	/* zlib counts in 32 bits; a block of input fits, output is served in slices. */
+	/* zlib counts in 32 bits: a block of input fits, and output is limited per call. */
 	uInt output = exchange->output_size > 1u << 30 ? 1u << 30 : (uInt)exchange->output_size;
 	z->next_in = (unsigned char *)exchange->input;
 	z->avail_in = (uInt)exchange->input_size;
@@ -120,7 +120,7 @@ static void gzip_destroy(void *state)
 
 static bool bzip2_recognise(const unsigned char *magic, size_t size)
 {
-	/* "BZh9" could be text; the block or end mark that follows could not. */
+	/* "BZh9" could be text, but not the block or end mark that follows. */
 	return begins_with(magic, size, "BZh", 3) && size >= 10 && magic[3] >= '1' && magic[3] <= '9' &&
 	       (memcmp(magic + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 || memcmp(magic + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0);
 }
@@ -175,7 +175,7 @@ static void bzip2_destroy(void *state)
 
 static bool zstd_recognise(const unsigned char *magic, size_t size)
 {
-	/* A frame, or a skippable frame (0x184D2A50 to 5F), with which seekable and pzstd files begin. */
+	/* A frame or a skippable frame (0x184D2A50 to 5F), with which pzstd files begin. */
 	return begins_with(magic, size, "\x28\xb5\x2f\xfd", 4) ||
 	       (size >= 4 && (magic[0] & 0xf0) == 0x50 && memcmp(magic + 1, "\x2a\x4d\x18", 3) == 0);
 }
@@ -246,7 +246,7 @@ static void *xz_create(void)
 
 static bool xz_restart(void *state)
 {
-	return xz_start(state); /* reuses the memory of the stream before */
+	return xz_start(state); /* reuses the memory of the previous stream */
 }
 
 static void xz_decode(void *state, struct exchange *exchange)
@@ -289,7 +289,7 @@ static const struct decoder decoders[] = {
 	{"xz", xz_recognise, xz_create, xz_restart, xz_decode, xz_destroy},
 };
 
-/* What people hand over by mistake: better named than read as noise. */
+/* Files that users give by mistake: it is better to name the format than to read noise. */
 static const struct {
 	const char *magic;
 	size_t size;
@@ -300,15 +300,14 @@ static const struct {
 	{"PAR1", 4, "a Parquet file"},      {"%PDF-", 5, "a PDF file"},
 };
 
-/* At its end a file must be what it was at its beginning: of one that is cut or goes on growing no one knows what was
- * read. */
+/* At the end, the file must be unchanged since it was opened: if it was cut or kept growing, what was read is undefined. */
 static enum status check_unchanged(const struct stream *stream)
 {
 	struct file_stamp now = file_stamp_of(stream->descriptor);
 	return file_stamp_check(stream->path, &stream->stamp, &now, "while it was read");
 }
 
-/* Refills the input, which is empty. Sets input_ended at the end of the file. */
+/* Refills the input, which must be empty. Sets input_ended at the end of the file. */
 static enum status fill_input(struct stream *stream)
 {
 	stream->input_begin = stream->input_end = 0;
@@ -324,7 +323,7 @@ static enum status fill_input(struct stream *stream)
 	return stream->input_ended ? check_unchanged(stream) : OK;
 }
 
-/* A short line of text, by someone who may wait for the answer: no packed file begins so. */
+/* Whether it is a short line of text, whose sender may be waiting for an answer: no compressed file begins like that. */
 static bool is_line(const unsigned char *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -333,7 +332,7 @@ static bool is_line(const unsigned char *bytes, size_t size)
 	return memchr(bytes, '\n', size) != NULL;
 }
 
-/* The beginning of the file may come in small pieces from a pipe; recognition needs all of it. */
+/* From a pipe, the beginning of the file may come in small pieces; recognition needs all of it. */
 static enum status read_magic(struct stream *stream)
 {
 	while (stream->input_end < MAGIC_BYTES && !stream->input_ended && !is_line(stream->input, stream->input_end)) {
@@ -435,14 +434,14 @@ failed:
 	return status;
 }
 
-/* Takes input bytes as used. */
+/* Marks input bytes as used. */
 static void consume(struct stream *stream, size_t count)
 {
 	stream->input_begin += count;
 	stream->input_offset += (int64_t)count;
 }
 
-/* Between members: the file may end, go on with another member, or be padded with zeros to its end. */
+/* Between members: the file may end, continue with another member, or be padded with zeros to its end. */
 static enum status next_member(struct stream *stream)
 {
 	const struct decoder *decoder = stream->decoder;
@@ -460,7 +459,7 @@ static enum status next_member(struct stream *stream)
 			break;
 		consume(stream, 1);
 	}
-	/* The magic may straddle two blocks of input: move what is left to the front and read on. */
+	/* The magic may straddle two blocks of input: move what is left to the front and read more. */
 	left = stream->input_end - stream->input_begin;
 	if (left < MAGIC_BYTES) {
 		memmove(stream->input, stream->input + stream->input_begin, left);

@@ -75,7 +75,7 @@ static enum status take_form(struct table *table)
 	return OK;
 }
 
-/* Of a table that has its text and its name. */
+/* Reads a table whose text and name are already set. */
 static enum status read_text(struct table *out, const char *path, const struct table_options *options)
 {
 	enum status status = out->like ? take_form(out) : table_detect(out, hint_of(path), options);
@@ -215,7 +215,7 @@ enum status table_choose_column(const struct table *table, const char *name_or_n
 	return status;
 }
 
-/* Numbers alone, where there is no header. */
+/* Whether columns have names; without a header, they only have numbers. */
 static bool has_names(const struct table *table)
 {
 	return table->form != TABLE_DELIMITED || table->has_header;
@@ -255,7 +255,7 @@ void table_describe(const struct table *table, struct buffer *out)
 			buffer_format(out, "%s%.60s", i ? ", " : " (", table->columns[i]);
 		buffer_text(out, table->column_count > 12 ? ", ...)" : table->column_count > 0 ? ")" : "");
 	}
-	if (table->is_piece) /* how many rows there are in all is not known yet */
+	if (table->is_piece) /* the total number of rows is not known yet */
 		return;
 	buffer_format(out, ", %s", format_counted(count, table->row_count, "row", "rows"));
 	if (table->blank_lines > 0)

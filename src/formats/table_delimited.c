@@ -5,7 +5,7 @@
 #include "formats/table_internal.h"
 #include "formats/text_file.h"
 
-/* Ends the field with a NUL in place of what stood behind it, and makes "" one quote. */
+/* Terminates the field with a NUL, overwriting the character after it, and turns "" into one quote. */
 static const char *end_field(char *text, const struct field_range *field)
 {
 	size_t to = field->begin;
@@ -90,7 +90,7 @@ static enum status read_records(struct table *table, struct splitter *splitter, 
 	}
 }
 
-/* Takes the names from the first row, or makes some up. */
+/* Takes the column names from the first row, or makes them up. */
 static enum status name_columns(struct table *table, int64_t count, enum table_choice header, const char *const *known_names)
 {
 	char name[32];
@@ -112,7 +112,7 @@ static enum status name_columns(struct table *table, int64_t count, enum table_c
 	return OK;
 }
 
-/* Those of the first piece, which had the header. */
+/* Takes the columns of the first piece, which had the header. */
 static enum status take_columns(struct table *table)
 {
 	for (int64_t i = 0; i < table->like->column_count; i++) {

@@ -1,5 +1,5 @@
-/* Which table is it? JSON is recognized by its first bytes; the delimiter by how many rows have the same number of fields; quotes
- * by what only quoted text has, since in GLUE's TSV files a '"' is a character like any other. */
+/* Detects the form of a table: JSON by its first bytes; the delimiter by how many rows have the same number of fields; quoting by
+ * features that only quoted text has, since in GLUE's TSV files '"' is an ordinary character. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -8,23 +8,23 @@
 #include "base/json.h"
 #include "formats/table_internal.h"
 
-/* How much of a file decides on its delimiter. */
+/* How much of a file is examined to find its delimiter. */
 #define SAMPLE_BYTES ((size_t)1 << 20)
-/* Tables with more columns are counted as if they had so many. */
+/* Tables with more columns are treated as if they had this many. */
 #define COUNTED_FIELDS 1024
 
-/* What splitting in one way shows. */
+/* The result of splitting the text in one way. */
 struct survey {
-	int64_t records, usual, usual_records; /* the most frequent number of fields, and how many records have it */
-	int64_t least;                         /* fields that every record has */
-	int64_t first_quoted;                  /* quoted fields of the first record */
-	int64_t first_fields, like_first;      /* fields of the first record, and how many records have as many */
-	int64_t doubled;                       /* fields in which "" stands for a quote, within one line */
-	int64_t embedded;                      /* quoted fields with a delimiter within */
-	int64_t across_lines;                  /* records that go over several lines */
-	int64_t problems;                      /* quotes that never end, text behind a closing quote */
-	int64_t inner;                         /* unquoted fields with a quote in them: whoever quotes would have quoted these */
-	int64_t always;                        /* columns that are quoted in each record but the first */
+	int64_t records, usual, usual_records; /* usual: the most frequent number of fields; usual_records have it */
+	int64_t least;                         /* the smallest number of fields of any record */
+	int64_t first_quoted;                  /* quoted fields in the first record */
+	int64_t first_fields, like_first;      /* fields in the first record; records with the same number */
+	int64_t doubled;                       /* single-line fields in which "" stands for a quote */
+	int64_t embedded;                      /* quoted fields that contain a delimiter */
+	int64_t across_lines;                  /* records that span several lines */
+	int64_t problems;                      /* unterminated quotes, text after a closing quote */
+	int64_t inner;  /* unquoted fields that contain a quote: a program that quotes would have quoted these */
+	int64_t always; /* columns that are quoted in every record except the first */
 };
 
 static void look_at_field(const struct splitter *splitter, const struct field_range *field, struct survey *survey)
@@ -86,7 +86,7 @@ done:
 	return status;
 }
 
-/* Whole lines only, so that no record is cut. */
+/* Only whole lines, so that no record is cut. */
 static size_t sample_size(const struct table *table)
 {
 	if (table->text.size <= SAMPLE_BYTES)
@@ -105,7 +105,7 @@ static bool is_all(const struct survey *survey)
 	return survey->usual >= 2 && survey->usual_records == survey->records;
 }
 
-/* Is '"' a quote in this tab-separated text? */
+/* Whether '"' quotes fields in this tab-separated text. */
 static enum status tabs_are_quoted(const struct table *table, bool *out)
 {
 	struct survey raw, quoted;
@@ -126,7 +126,7 @@ static enum status tabs_are_quoted(const struct table *table, bool *out)
 	return OK;
 }
 
-/* Without the end of a name that says so, a file of commas may be prose: its first line must look like names. */
+/* Unless the file name says otherwise, text with commas may be prose, so its first line must look like column names. */
 static bool begins_with_names(const char *text, size_t size, char delimiter)
 {
 	const char *newline = memchr(text, '\n', size);
@@ -160,8 +160,8 @@ static enum status detect_delimiter(const struct table *table, enum table_hint h
 		    begins_with_names(text, size, others[i]))
 			return OK;
 	}
-	/* Rows of different lengths with tabs in each; or a damaged file, which is read as what it is called: the errors then say
-	 * where. */
+	/* Rows of different lengths with tabs in every one; or a damaged file, which is read as its name suggests, so that errors
+	 * tell where the damage is. */
 	bool tabs_everywhere = tabs.least >= 2 && tabs.records >= 2;
 	*out = hint == HINT_TSV || tabs_everywhere ? '\t' : hint == HINT_CSV ? ',' : 0;
 	return OK;
@@ -176,7 +176,7 @@ enum status table_usual_fields(const struct table *table, int64_t *out)
 	return OK;
 }
 
-/* '{' and a key, or '[' and an object. */
+/* Whether the text begins with '{' and a key, or '[' and an object. */
 static bool begins_as_json(const char *text, size_t size, char bracket)
 {
 	static const char white[] = " \t\r\n";
@@ -234,7 +234,7 @@ static bool is_known(const char *field, const char *const *known_names)
 	return false;
 }
 
-/* A name: short, begins with a letter, has no end of a sentence. */
+/* Whether the field looks like a column name: short, begins with a letter, and has no sentence punctuation. */
 static bool is_like_a_name(const char *field)
 {
 	size_t size = strlen(field);
@@ -256,14 +256,14 @@ bool table_first_row_is_header(const struct table *table, const char *const *kno
 			if (strcmp(field, table->fields[j]) == 0)
 				return false;
 		known += is_known(field, known_names);
-		/* An index without a name, as spreadsheets and pandas write it. */
+		/* An index column without a name, as written by spreadsheets and pandas. */
 		names += is_like_a_name(field) || (i == 0 && !*field);
 	}
 	if (known > 0)
 		return true;
 	if (names < count || count < 2 || table->row_count < 2)
 		return false;
-	/* A column of numbers under a word. */
+	/* A column of numbers below a word. */
 	for (int64_t column = 0; column < count; column++) {
 		bool numbers = true;
 		for (int64_t row = 1; row < table->row_count && numbers; row++) {

@@ -1,5 +1,5 @@
-/* Tables of JSON objects, a line each or in one list. Each object is parsed by itself, so that what is wrong with one has a
- * line and the others need not suffer. */
+/* Tables of JSON objects, one per line or in one list. Each object is parsed separately, so that an error in one is reported with
+ * its line and does not affect the others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@ struct json_reader {
 	struct bad_records *bad;
 	struct string_index columns;
 	int64_t object;       /* its number, from 1 */
-	int64_t *last_object; /* [column_count] the object that last had the column: none has one twice */
+	int64_t *last_object; /* [column_count] number of the last object that had the column: no object may have one twice */
 	int64_t last_object_capacity;
 	struct buffer path, list;
-	int64_t line; /* of the object */
+	int64_t line; /* first line of the object */
 };
 
 static enum status find_column(struct json_reader *reader, const char *name, int64_t *out)
@@ -38,7 +38,7 @@ static enum status find_column(struct json_reader *reader, const char *name, int
 	return string_index_add(&reader->columns, copy, table->column_count - 1, out);
 }
 
-/* Lists stay JSON text. */
+/* Writes a value back as JSON text: lists are kept in that form. */
 static void write_value(struct json_writer *writer, const struct json *value)
 {
 	switch (value->kind) {
@@ -104,7 +104,7 @@ static enum status take_value(struct json_reader *reader, const struct json *val
 	return OK;
 }
 
-/* Depth is bounded by the parser. */
+/* The recursion depth is bounded by the parser. */
 static enum status take_members(struct json_reader *reader, const struct json *object)
 {
 	size_t size = reader->path.size;
@@ -138,7 +138,7 @@ static enum status take_root(struct json_reader *reader, const struct json *root
 	return status;
 }
 
-/* One object of the text; `line` is where it begins. */
+/* Takes one object of the text; `line` is the line in which it begins. */
 static enum status take_object(struct json_reader *reader, const char *text, size_t size, int64_t line)
 {
 	struct json_document document;
@@ -168,7 +168,7 @@ static bool is_white(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* A file that holds one object over several lines is not a table. */
+/* A file that contains one object spread over several lines is not a table. */
 static enum status refuse_one_object(const struct table *table)
 {
 	struct json_document document;
@@ -207,7 +207,7 @@ static enum status read_lines(struct json_reader *reader)
 	return OK;
 }
 
-/* Where the value that begins at `at` ends: at the comma or bracket behind it, strings passed over. */
+/* The end of the value that begins at `at`: the comma or bracket that follows it, ignoring those in strings. */
 static size_t end_of_value(const char *text, size_t size, size_t at)
 {
 	int64_t depth = 0;
@@ -246,7 +246,7 @@ static enum status read_array(struct json_reader *reader)
 	const char *text = buffer_string(&reader->table->text);
 	size_t size = reader->table->text.size;
 	int64_t line = 1;
-	size_t at = skip_white(text, size, 0, &line) + 1; /* behind the bracket */
+	size_t at = skip_white(text, size, 0, &line) + 1; /* after the bracket */
 
 	at = skip_white(text, size, at, &line);
 	if (at < size && text[at] == ']')

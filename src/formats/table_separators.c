@@ -1,12 +1,12 @@
-/* Separators of more than one character, which some published tables have: "|||" with spaces around it (CFIMDB), and two tabs
- * (utterance rewriting). They become tabs before the table is read. */
+/* Separators of more than one character, which some published tables use: "|||" with spaces around it (CFIMDB), and two tabs
+ * (utterance rewriting). They are replaced by tabs before the table is read. */
 #include <string.h>
 #include "formats/table_internal.h"
 
-/* What stands between the fields of a text's lines. */
+/* Statistics about the separators in the lines of a text. */
 struct separator_survey {
 	int64_t lines, with_bars;
-	int64_t double_tabs, even_tabs, odd_tabs; /* runs of tabs: of two, of four and more, of one, three, ... */
+	int64_t double_tabs, even_tabs, odd_tabs; /* runs of tabs: of length 2; even, 4 or more; odd */
 };
 
 static struct separator_survey look(const char *text, size_t size)
@@ -62,7 +62,8 @@ void table_unify_separators(struct table *table)
 	int64_t tabs = survey.double_tabs + survey.even_tabs + survey.odd_tabs;
 	if (tabs == 0 && survey.with_bars > 0 && survey.with_bars * 10 >= survey.lines * 9)
 		table->separator = "|||";
-	/* An empty column between two others has single tabs elsewhere; one between two separators makes four tabs. */
+	/* A column that is always empty would leave single tabs elsewhere; an empty field between two double tabs makes four
+	 * tabs. */
 	if (survey.double_tabs >= survey.lines && survey.double_tabs > 0 && survey.odd_tabs == 0)
 		table->separator = "\t\t";
 	if (table->separator)

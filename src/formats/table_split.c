@@ -1,5 +1,5 @@
-/* Delimited text cut into records and fields: by delimiters and line ends alone, or with quotes as RFC 4180 has them. A line
- * ends with LF or CR LF. */
+/* Splits delimited text into records and fields, either only at delimiters and line ends or with quotes as in RFC 4180. Lines end
+ * with LF or CR LF. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
@@ -20,7 +20,7 @@ static bool ends_field(const struct splitter *splitter, size_t at)
 	       (splitter->text[at] == '\r' && (at + 1 == splitter->size || splitter->text[at + 1] == '\n'));
 }
 
-/* Moves *at behind the closing quote of the field whose text begins there; false: there is none. */
+/* Moves *at past the closing quote of the field whose text begins there; false if there is none. */
 static bool pass_quoted(struct splitter *splitter, size_t *at, struct field_range *field)
 {
 	for (;;) {
@@ -44,7 +44,7 @@ static bool pass_quoted(struct splitter *splitter, size_t *at, struct field_rang
 	}
 }
 
-/* One field, from `*at` to the delimiter or line end behind it. */
+/* Takes one field, from *at to the delimiter or line end that follows it. */
 static enum status take_field(struct splitter *splitter, size_t *at)
 {
 	struct field_range field = {.begin = *at};

@@ -29,7 +29,7 @@ static enum status read_all(struct stream *stream, int64_t limit, struct buffer 
 	}
 }
 
-/* Other encodings have zero bytes or a mark of their own at the beginning. */
+/* Other encodings begin with a mark of their own. */
 static enum status refuse_other_encodings(const struct text_file *file)
 {
 	static const struct {
@@ -50,7 +50,7 @@ static enum status refuse_other_encodings(const struct text_file *file)
 	return OK;
 }
 
-/* Old Macintosh files end their lines with CR alone. */
+/* Files from old Macintoshes end lines with CR alone. */
 static void mend_line_ends(struct buffer *text)
 {
 	if (text->size == 0 || memchr(text->data, '\n', text->size))

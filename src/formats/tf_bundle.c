@@ -267,7 +267,7 @@ static int compare_places(const void *a, const void *b)
 	return (p->data > q->data) - (p->data < q->data);
 }
 
-/* No two tensors share bytes: a small file cannot stand for a large checkpoint. */
+/* No two tensors may share bytes, so that a small file cannot represent a large checkpoint. */
 static enum status check_overlaps(const struct tf_bundle *bundle)
 {
 	const struct stored_tensor **sorted;

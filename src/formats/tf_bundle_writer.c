@@ -28,7 +28,7 @@ static int64_t entry_count(const struct tf_bundle_entry *entry)
 	return count;
 }
 
-/* Where an entry's numbers lie in the data file. */
+/* The location of an entry's numbers in the data file. */
 struct place {
 	int64_t offset, size;
 	uint32_t crc;
@@ -113,7 +113,7 @@ enum status tf_bundle_write(const char *prefix, struct tf_bundle_entry *entries,
 failed:
 	file_writer_abandon(data);
 	struct error before = *error_last();
-	if (sorted_table_finish(&table) != OK) /* releases it */
+	if (sorted_table_finish(&table) != OK) /* called to release it */
 		(void)0;
 	buffer_release(&table.out);
 	return error_restore(&before);

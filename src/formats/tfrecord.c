@@ -9,15 +9,15 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lengths and checksums are read in the byte order of this machine");
 
-#define GZIP_WINDOW (15 + 16) /* zlib: the largest window, with a gzip header */
+#define GZIP_WINDOW (15 + 16) /* for zlib: the largest window, with a gzip header */
 
 struct tfrecord_reader {
 	struct stream *stream;
-	bool is_zlib; /* a zlib stream, which stream.h does not know: inflated here */
+	bool is_zlib; /* a zlib stream, which stream.h does not support: inflated here */
 	z_stream inflater;
 	unsigned char *raw; /* [STREAM_BLOCK_BYTES], zlib only */
 	bool zlib_ended;
-	unsigned char *bytes; /* read ahead: [begin, end) of capacity */
+	unsigned char *bytes; /* data read ahead is at [begin, end) */
 	size_t begin, end;
 	int64_t capacity;
 	int64_t consumed; /* offset of bytes[begin] */
@@ -25,7 +25,8 @@ struct tfrecord_reader {
 	bool ended;
 };
 
-/* zlib's two header bytes look like a length; of a record's, the next six are zero (no record is that long). */
+/* zlib's two header bytes could be the beginning of a record's length, but then the next six bytes would be zero (no record is
+ * that long). */
 static bool looks_like_zlib(const unsigned char *bytes, size_t size)
 {
 	if (size < 8 || (bytes[0] & 15) != 8 || bytes[0] >> 4 > 7 || (bytes[0] << 8 | bytes[1]) % 31 != 0)
@@ -59,7 +60,7 @@ static enum status read_zlib(struct tfrecord_reader *reader, unsigned char *out,
 	return OK;
 }
 
-/* Makes `wanted` bytes lie at bytes + begin, or as many as there are. */
+/* Ensures that `wanted` bytes, or as many as there are, are available at bytes + begin. */
 static enum status fill(struct tfrecord_reader *reader, size_t wanted)
 {
 	if (reader->end - reader->begin >= wanted)
@@ -68,7 +69,7 @@ static enum status fill(struct tfrecord_reader *reader, size_t wanted)
 	reader->end -= reader->begin;
 	reader->begin = 0;
 	size_t room = wanted > STREAM_BLOCK_BYTES ? wanted : STREAM_BLOCK_BYTES;
-	/* Taken as it is filled, so that a length that lies costs no memory. */
+	/* The buffer grows only as it is filled, so that a false length costs no memory. */
 	while (reader->end < wanted) {
 		size_t target = reader->end + STREAM_BLOCK_BYTES, count;
 		target = target < room ? target : room;
@@ -82,7 +83,7 @@ static enum status fill(struct tfrecord_reader *reader, size_t wanted)
 	return OK;
 }
 
-/* The stream is known by its beginning; one of zlib is given to the inflater. */
+/* Recognizes a zlib stream by its beginning and sets up the inflater for it. */
 static enum status begin_reading(struct tfrecord_reader *reader)
 {
 	TRY(fill(reader, TFRECORD_HEAD_BYTES));
@@ -179,7 +180,7 @@ enum status tfrecord_next(struct tfrecord_reader *reader, const unsigned char **
 	*out_size = 0;
 	if (reader->ended)
 		return OK;
-	reader->ended = true; /* unless a whole frame was passed */
+	reader->ended = true; /* unless a whole frame is read */
 	return next_record(reader, out, out_size);
 }
 

@@ -6,14 +6,14 @@
 #include "formats/little_endian.h"
 #include "formats/torch_file.h"
 
-/* The first pickle of a file from before PyTorch 1.6: a number that says so. */
+/* The first pickle of a file from before PyTorch 1.6: a magic number. */
 static const unsigned char old_magic[] = {0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46,
 					  0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e};
 #define OLD_PROTOCOL 1001
 #define TENSOR_LIMIT 100000
 #define NAME_LIMIT 4096
 
-/* Numbers that tensors are views of. */
+/* An array of numbers of which tensors are views. */
 struct torch_storage {
 	const char *key;
 	enum safetensors_dtype dtype;
@@ -35,7 +35,7 @@ static int compare_storages(const void *a, const void *b)
 	return strcmp(((const struct torch_storage *)a)->key, ((const struct torch_storage *)b)->key);
 }
 
-/* All storages that the pickle names, each once. */
+/* Lists all storages that the pickle names, each once. */
 static enum status list_storages(struct torch_file *file)
 {
 	int64_t count = 0;
@@ -77,7 +77,7 @@ static const struct zip_entry *archive_entry(const struct torch_file *file, cons
 	return length < (int)sizeof(path) ? zip_find(&file->zip, path) : NULL;
 }
 
-/* The folder that all entries lie in, with its '/': where data.pkl is. */
+/* The folder that contains all entries, including its '/': the one with data.pkl. */
 static enum status archive_folder(const struct torch_file *file, char out[PATH_BYTES])
 {
 	for (int64_t i = 0; i < file->zip.count; i++) {
@@ -135,10 +135,9 @@ static enum status archive_read(struct torch_file *file)
 	return archive_storages(file, folder);
 }
 
-/* --- Files without an archive: magic, protocol, system, the dictionary, the keys, then each key's numbers
- * --- */
+/* --- Files that are not archives: magic, protocol, system, the dictionary, the keys, then each key's numbers --- */
 
-/* Reads the pickle at *at and moves behind it. */
+/* Reads the pickle at *at and moves past it. */
 static enum status old_pickle(const struct torch_file *file, size_t *at, struct pickle *out)
 {
 	TRY(pickle_read(out, file->path, *at, file->map.data + *at, file->map.size - *at));
@@ -146,7 +145,7 @@ static enum status old_pickle(const struct torch_file *file, size_t *at, struct 
 	return OK;
 }
 
-/* Protocol and byte order. */
+/* Checks protocol and byte order. */
 static enum status old_read_head(const struct torch_file *file, size_t *at)
 {
 	struct pickle head;
@@ -164,7 +163,7 @@ static enum status old_read_head(const struct torch_file *file, size_t *at)
 	return OK;
 }
 
-/* Each key's numbers: their count, 64 bits, then they themselves. */
+/* Each key's numbers: their count (64 bits), then the numbers themselves. */
 static enum status old_storages(struct torch_file *file, const struct pickle_value *keys, size_t at)
 {
 	if (keys->kind != PICKLE_LIST)
@@ -242,14 +241,13 @@ static enum status find_state_dict(struct torch_file *file, const struct pickle_
 	return status;
 }
 
-/* Names are ASCII in every file of weights; anything else would only be a trick on the terminal that shows
- * it. */
+/* Names are ASCII in every real file of weights; anything else would only serve to attack the terminal that shows it. */
 static bool is_plain(unsigned char c)
 {
 	return c >= 0x20 && c < 0x7f;
 }
 
-/* What a person may want to know of the rest of the file's dict. */
+/* Adds a note about another member of the file's dict, which may be of interest. */
 static enum status add_note(struct torch_file *file, const char *key, const struct pickle_value *value)
 {
 	static const char *const kinds[] = {
@@ -309,7 +307,7 @@ static enum status add_tensor(struct torch_file *file, const struct pickle_value
 		.checked_bytes = (uint64_t)storage->elements * element,
 		.expected = storage->crc32,
 	};
-	if (tensor->count > 0) { /* the offset of an empty tensor is not verified */
+	if (tensor->count > 0) { /* the offset of an empty tensor has not been verified */
 		out->data += (uint64_t)tensor->offset * element;
 		out->offset += (uint64_t)tensor->offset * element;
 	}

@@ -13,12 +13,12 @@
 #include "base/stop.h"
 #include "base/text.h"
 
-#define RATIO_FROM ((int64_t)64 << 20) /* a small text may well be one letter a thousand times */
+#define RATIO_FROM ((int64_t)64 << 20) /* no ratio limit below this: a small text may repeat one letter a thousand times */
 
 static const char *const endings[] = {".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst"};
 #define ENDING_COUNT (sizeof endings / sizeof *endings)
 
-/* The size of a path without its ending; 0: no archive, or nothing is left. */
+/* The length of a path without its ending; 0 if it is not an archive or nothing would be left. */
 static size_t stem_size(const char *path)
 {
 	size_t size = strlen(path);
@@ -45,7 +45,7 @@ struct unpacking {
 	struct archive *archive;
 	const char *path; /* of the archive */
 	const struct unpack_limits *limits;
-	int64_t archive_bytes, free_bytes; /* free: on the disk at the start, -1 unknown */
+	int64_t archive_bytes, free_bytes; /* free_bytes: on the disk at the start, -1 if unknown */
 	int64_t bytes, files;              /* so far */
 };
 
@@ -57,7 +57,7 @@ static enum status damaged(const char *path, struct archive *archive)
 	return status;
 }
 
-/* Relative, without "..", no link, no device. */
+/* Whether the entry is harmless: a relative path without "..", neither a link nor a device. */
 static bool harmless(const char *name, mode_t type)
 {
 	if (!name || !*name || *name == '/' || (type != AE_IFREG && type != AE_IFDIR))
@@ -79,7 +79,7 @@ static enum status exceeds(const struct unpacking *unpacking, const char *what, 
 	return status;
 }
 
-/* May it become so large? Asked before anything is written. */
+/* Checks the limits before anything is written. */
 static enum status check_limits(const struct unpacking *unpacking, int64_t bytes)
 {
 	const struct unpack_limits *limits = unpacking->limits;
@@ -104,7 +104,7 @@ static enum status check_limits(const struct unpacking *unpacking, int64_t bytes
 	return status;
 }
 
-/* The hole of a sparse file, which the archive leaves out. */
+/* Fills a hole of a sparse file, which the archive omits. */
 static enum status write_zeros(struct file_writer *writer, int64_t count)
 {
 	static const char zeros[1 << 16];
@@ -116,7 +116,7 @@ static enum status write_zeros(struct file_writer *writer, int64_t count)
 	return OK;
 }
 
-/* Writes up to `offset` of the file, and then the bytes, all within the limits. */
+/* Writes zeros up to `offset` of the file and then the bytes, within the limits. */
 static enum status write_block(struct unpacking *unpacking, struct file_writer *writer, int64_t offset, const void *bytes,
 			       size_t count)
 {
@@ -208,7 +208,7 @@ static enum status read_archive(const char *path, const char *folder, const stru
 		return error_set(ERR_RESOURCE, "out of memory");
 	archive_read_support_format_zip(archive);
 	archive_read_support_format_tar(archive);
-	/* Not all filters that libarchive has: for some it would start programs. */
+	/* Not all of libarchive's filters: for some it would start external programs. */
 	archive_read_support_filter_gzip(archive);
 	archive_read_support_filter_bzip2(archive);
 	archive_read_support_filter_xz(archive);
@@ -218,7 +218,7 @@ static enum status read_archive(const char *path, const char *folder, const stru
 	return status;
 }
 
-/* The folder that holds everything: `folder` itself, or the only one in it. */
+/* The folder that contains everything: `folder` itself, or the single folder in it. */
 static enum status find_top(const char *folder, char top[PATH_BYTES])
 {
 	struct name_list names = {0};
@@ -236,7 +236,7 @@ static enum status give_name(const char *temporary, const char *folder)
 {
 	char top[PATH_BYTES];
 	TRY(find_top(temporary, top));
-	/* rename() replaces no folder that holds anything. */
+	/* rename() does not replace a folder that is not empty. */
 	if (file_operations.rename(top, folder) != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot name the unpacked folder", folder);
 	return OK;
@@ -254,7 +254,7 @@ enum status unpack(const char *path, const char *folder, const struct unpack_lim
 	}
 	if (snprintf(temporary, PATH_BYTES, "%.*s.unpacking-%s", (int)parent, folder, folder + parent) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "'%.200s...': the path is too long", folder);
-	if (file_exists(temporary)) /* a killed process left it */
+	if (file_exists(temporary)) /* left by a killed process */
 		TRY(folder_remove(temporary));
 	TRY(folder_make(temporary));
 	enum status status = read_archive(path, temporary, limits);

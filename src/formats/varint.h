@@ -1,4 +1,4 @@
-/* Numbers of variable length (7 bits a byte, low ones first) as in protocol buffers and LevelDB. */
+/* Variable-length numbers (7 bits per byte, low bits first), as in protocol buffers and LevelDB. */
 #ifndef FORMATS_VARINT_H
 #define FORMATS_VARINT_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes that are read from front to back. */
+/* A range of bytes that is read front to back. */
 struct byte_range {
 	const unsigned char *at, *end;
 };
@@ -16,7 +16,7 @@ static inline size_t range_left(const struct byte_range *range)
 	return (size_t)(range->end - range->at);
 }
 
-/* Takes one number of at most 64 bits; false if the bytes end before it does, or it is longer. */
+/* Takes one number of at most 64 bits; false if it is longer or incomplete. */
 static inline bool range_varint(struct byte_range *range, uint64_t *out)
 {
 	uint64_t value = 0;
@@ -33,10 +33,10 @@ static inline bool range_varint(struct byte_range *range, uint64_t *out)
 	return false;
 }
 
-/* Most bytes of a number. */
+/* The maximum number of bytes of a number. */
 enum { VARINT_BYTES = 10 };
 
-/* Writes a number to `out`, which has room for VARINT_BYTES; how many it took. */
+/* Writes a number to `out`, which must have room for VARINT_BYTES; returns the number of bytes written. */
 static inline size_t varint_put(void *out, uint64_t value)
 {
 	unsigned char *bytes = out;
@@ -47,7 +47,7 @@ static inline size_t varint_put(void *out, uint64_t value)
 	return size;
 }
 
-/* Takes `count` bytes. */
+/* Takes `count` bytes; false if there are fewer. */
 static inline bool range_bytes(struct byte_range *range, uint64_t count, struct byte_range *out)
 {
 	if (count > range_left(range))

@@ -1,7 +1,6 @@
-/* WARC (ISO 28500): a version line, header fields, an empty line, Content-Length bytes, two empty lines. Kept
- * are records with plain text: those of type `conversion` (Common Crawl's WET files), and resources and
- * responses whose content is text/plain, the latter without their HTTP header. Of other records only the
- * length is looked at. */
+/* WARC (ISO 28500): a version line, header fields, an empty line, Content-Length bytes, two empty lines. Records with plain text
+ * are kept: those of type `conversion` (Common Crawl's WET files), and resources and responses whose content is text/plain, the
+ * latter without their HTTP header. Other records are skipped by their length. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,7 +15,7 @@ struct warc {
 	enum warc_state state;
 	struct buffer line;
 	size_t header_size;
-	int64_t record_offset, left; /* bytes of the content to come */
+	int64_t record_offset, left; /* bytes of content still to come */
 	bool conversion, response, resource, plain, has_length, wanted;
 };
 
@@ -107,7 +106,7 @@ static enum status take_header(struct records *records, const char *line)
 	return OK;
 }
 
-/* A line outside of contents, without its end. */
+/* Takes a line outside of content, without its line end. */
 static enum status take_line(struct records *records, int64_t offset)
 {
 	struct warc *warc = records->state;
@@ -140,7 +139,7 @@ static enum status take_line(struct records *records, int64_t offset)
 	return OK;
 }
 
-/* Bytes of a line; *at moves behind what was taken. */
+/* Takes bytes of a line; *at moves past what was taken. */
 static enum status feed_line(struct records *records, const char *bytes, size_t size, size_t *at)
 {
 	struct warc *warc = records->state;
@@ -149,7 +148,7 @@ static enum status feed_line(struct records *records, const char *bytes, size_t 
 	bool http = warc->state == WARC_HTTP_HEADER;
 	int64_t offset = records->offset + (int64_t)*at - (int64_t)warc->line.size;
 
-	if (http && (int64_t)piece >= warc->left) { /* the content ends within its header */
+	if (http && (int64_t)piece >= warc->left) { /* the content ends inside the HTTP header */
 		*at += (size_t)warc->left;
 		warc->left = 0;
 		buffer_clear(&warc->line);

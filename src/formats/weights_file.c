@@ -12,7 +12,7 @@
 #define INDEX_LIMIT ((size_t)64 << 20)
 #define PART_LIMIT 1000
 
-/* One file; `path` is borrowed by its tensors. */
+/* One file; its tensors borrow `path`. */
 struct weights_part {
 	char *path;
 	enum weights_format format;
@@ -89,7 +89,7 @@ static enum status add_bundle(struct weights_file *file, struct weights_part *pa
 	return OK;
 }
 
-/* What a file is, by its first bytes; an index of TensorFlow by its name. */
+/* The format of a file, by its first bytes; TensorFlow indexes are recognized by name. */
 static enum status file_format(const char *path, enum weights_format *out)
 {
 	struct file_map map;
@@ -132,7 +132,7 @@ static enum status add_part(struct weights_file *file, const char *path)
 
 /* --- Several files: {"weight_map": {tensor: file, …}} --- */
 
-/* The folder that `path` lies in, or ".". */
+/* The folder that contains `path`, or ".". */
 static enum status folder_of(const char *path, char out[PATH_BYTES])
 {
 	const char *slash = strrchr(path, '/');
@@ -144,7 +144,7 @@ static enum status folder_of(const char *path, char out[PATH_BYTES])
 	return OK;
 }
 
-/* Names in an index come from elsewhere: they may not lead out of the folder. */
+/* Names in an index are untrusted: they must not lead out of the folder. */
 static bool is_plain_name(const char *name)
 {
 	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
@@ -181,7 +181,7 @@ static int compare_tensors(const void *a, const void *b)
 	return strcmp(((const struct stored_tensor *)a)->name, ((const struct stored_tensor *)b)->name);
 }
 
-/* Sorted by name; no name twice. */
+/* Sorts tensors by name and rejects duplicate names. */
 static enum status sort_tensors(struct weights_file *file)
 {
 	if (file->count == 0)
@@ -203,7 +203,7 @@ static enum status bad_scale(const struct stored_tensor *tensor, const char *wha
 	return error_set(ERR_DATA, "'%s': tensor '%.200s' is in int8, but %s", tensor->path, tensor->name, what);
 }
 
-/* Gives the matrix its scales: the tensor NAME_scale, (rows) or (rows, 1). */
+/* Attaches a matrix's scales: the tensor NAME_scale, of shape (rows) or (rows, 1). */
 static enum status take_scales(struct weights_file *file, struct stored_tensor *tensor)
 {
 	char name[512];
@@ -226,7 +226,7 @@ static enum status take_scales(struct weights_file *file, struct stored_tensor *
 	return OK;
 }
 
-/* Joins matrices of bytes with their scales, which then are no tensors of their own. */
+/* Attaches the scales of int8 matrices to them and removes them from the list of tensors. */
 static enum status pair_scales(struct weights_file *file)
 {
 	int64_t kept = 0;
@@ -237,7 +237,7 @@ static enum status pair_scales(struct weights_file *file)
 		any |= file->tensors[i].row_scales != NULL;
 	}
 	for (int64_t i = 0; any && i < file->count; i++) {
-		bool is_scale = false; /* it stands behind its matrix, perhaps after others of that beginning */
+		bool is_scale = false; /* it comes after its matrix, perhaps with others in between */
 		for (int64_t k = 0; k < kept && text_ends_with(file->tensors[i].name, SCALE_SUFFIX); k++)
 			is_scale |= file->tensors[k].row_scales == file->tensors[i].data;
 		if (!is_scale)

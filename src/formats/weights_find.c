@@ -1,16 +1,16 @@
-/* Where the weights of a folder or prefix lie. */
+/* Finding the weights of a folder or prefix. */
 #include <stdio.h>
 #include <string.h>
 #include "base/text.h"
 #include "formats/weights_file.h"
 
-/* Names that programs give the weights of a folder; the first that is there counts. */
+/* Names that programs give to the weights in a folder; the first one that exists is used. */
 static const char *const usual_names[] = {
 	"model.safetensors",     "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
 	"bert_model.ckpt.index",
 };
 
-/* Ends of names of weights under other names, and what else has them. */
+/* Suffixes of weights with other names, and files with such suffixes that are not weights. */
 static const char *const suffixes[] = {".safetensors", ".index", ".bin", ".pt", ".pth"};
 static const char *const no_weights[] = {"optimizer.pt",         "scheduler.pt",  "scaler.pt",
 					 "training_args.bin",    "optimizer.bin", "scheduler.bin",
@@ -29,8 +29,8 @@ static bool may_be_weights(const char *name, const char *suffix)
 	return strncmp(name, "rng_state", 9) != 0;
 }
 
-/* TensorFlow's text file `checkpoint`: model_checkpoint_path: "model.ckpt-1000". A path from another machine
- * is taken by its last part. */
+/* TensorFlow's text file `checkpoint`: model_checkpoint_path: "model.ckpt-1000". Only the last component of the path is used,
+ * since it may be from another machine. */
 static enum status read_checkpoint_file(const char *folder, char out[PATH_BYTES])
 {
 	static const char key[] = "model_checkpoint_path: \"";

@@ -1,10 +1,10 @@
-/* MediaWiki exports: <mediawiki><siteinfo/><page>...</page>...</mediawiki>, or bare <page> elements. expat
- * reads the XML; it limits what entities may expand to, and external ones are never loaded.
+/* MediaWiki exports: <mediawiki><siteinfo/><page>...</page>...</mediawiki>, or bare <page> elements. expat parses the XML; it
+ * limits the expansion of entities, and external ones are never loaded.
  *
- * Only articles are kept: pages of namespace 0 that are no redirects and hold wiki text. Dumps older than
- * 2012 have no <ns>; there the title's prefix tells. Of a page with several revisions the last one counts.
+ * Only articles are kept: pages of namespace 0 that are not redirects and contain wiki text. Dumps older than 2012 have no <ns>,
+ * so there the title's prefix decides. Of several revisions of a page, the last one counts.
  *
- * Damage: what follows is searched for the next <page>, where a new parser continues. */
+ * After damage, the next <page> is searched for, and a new parser continues there. */
 #include <expat.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,24 +12,24 @@
 #include "base/memory.h"
 #include "formats/records_internal.h"
 
-#define VALUE_LIMIT 1024 /* of the short elements that are looked at */
+#define VALUE_LIMIT 1024 /* for the short elements whose values are used */
 
 enum element { ELEMENT_OTHER, ELEMENT_TITLE, ELEMENT_NS, ELEMENT_MODEL, ELEMENT_TEXT, ELEMENT_NAMESPACE };
 
 struct wiki_xml {
 	XML_Parser parser;
-	int64_t parser_start; /* offset in the file of the parser's byte 0, less what was put before it */
+	int64_t parser_start; /* offset in the file of the parser's byte 0, minus the bytes put before it */
 	bool started, bare, within_page, has_text, redirect, has_namespace;
 	int64_t depth, page_depth;
 	int64_t page_namespace;
-	enum element element; /* whose characters come */
+	enum element element; /* the element whose characters are being received */
 	struct buffer value, model;
 	int64_t namespace_key;
-	struct name_list namespaces; /* names of all but 0 */
+	struct name_list namespaces; /* names of all namespaces except 0 */
 	int64_t damage_offset;
-	bool searching;     /* for the next page, after damage */
-	size_t matched;     /* bytes of "<page>" found at the end of what was fed */
-	enum status status; /* of the sink, kept while expat returns */
+	bool searching;     /* searching for the next page, after damage */
+	size_t matched;     /* bytes of "<page>" matched at the end of what was fed */
+	enum status status; /* a failure of the sink, kept until expat returns */
 };
 
 static const char page_tag[] = "<page>";
@@ -81,7 +81,7 @@ static void XMLCALL start_element(void *context, const XML_Char *name, const XML
 			if (!strcmp(attributes[i], "key"))
 				xml->namespace_key = strtoll(attributes[i + 1], NULL, 10);
 	} else if (xml->element == ELEMENT_TEXT && xml->within_page) {
-		if (xml->has_text) { /* a later revision: forget the one before, keep the title */
+		if (xml->has_text) { /* a later revision: discard the previous one, keep the title */
 			fail(xml, records->sink.end(records->sink.context, NULL, false));
 			fail(xml, records->sink.begin(records->sink.context));
 		}
@@ -165,7 +165,7 @@ static void XMLCALL characters(void *context, const XML_Char *text, int size)
 	}
 }
 
-/* A parser for what begins at `offset` of the file. */
+/* Creates a parser for input that begins at `offset` in the file. */
 static enum status new_parser(struct records *records, int64_t offset)
 {
 	struct wiki_xml *xml = records->state;
@@ -205,7 +205,7 @@ static void wiki_xml_close(struct records *records)
 	free(xml);
 }
 
-/* Tells the sink of damage at `offset`, and looks for the next page from there. */
+/* Reports damage at `offset` to the sink and starts searching for the next page from there. */
 static enum status report_damage(struct records *records, const char *what, int64_t offset, const char *reason)
 {
 	struct wiki_xml *xml = records->state;
@@ -237,7 +237,7 @@ static enum status parse(struct records *records, const char *bytes, size_t size
 	return report_damage(records, "damaged", offset, XML_ErrorString(code));
 }
 
-/* Passes over the bytes up to the next "<page>", after which, at *at, a new parser continues. */
+/* Skips bytes up to the end of the next "<page>", where, at *at, a new parser continues. */
 static enum status search(struct records *records, const char *bytes, size_t size, size_t *at)
 {
 	static const char root[] = "<mediawiki><page>";
@@ -258,12 +258,12 @@ static enum status search(struct records *records, const char *bytes, size_t siz
 	return parse(records, root, sizeof root - 1);
 }
 
-/* A file of bare pages, cut out of a dump, is read as one whose beginning was damaged. Until its first tag
- * has come this cannot be told. */
+/* A file of bare pages, cut out of a dump, is read like one whose beginning is damaged. That cannot be decided until its first
+ * tag has arrived. */
 static enum status begin_reading(struct records *records, const char *bytes, size_t size)
 {
 	struct wiki_xml *xml = records->state;
-	struct buffer *head = &xml->model; /* not used before the first page */
+	struct buffer *head = &xml->model; /* unused before the first page */
 
 	buffer_append(head, bytes, size);
 	TRY(buffer_status(head));
@@ -273,7 +273,7 @@ static enum status begin_reading(struct records *records, const char *bytes, siz
 	if (tag && (size_t)(head->data + head->size - tag) < sizeof page_tag - 1 && head->size < VALUE_LIMIT)
 		return OK;
 	xml->started = true;
-	size_t ahead = head->size - size; /* fed before */
+	size_t ahead = head->size - size; /* fed in earlier calls */
 	xml->bare = tag && head->size - (size_t)(tag - head->data) >= sizeof page_tag - 1 &&
 		    memcmp(tag, page_tag, sizeof page_tag - 1) == 0;
 	xml->searching = xml->bare;

@@ -1,6 +1,5 @@
-/* WikiExtractor's output: <doc id="12" url="..." title="...">, the title, the text with '<', '>' and '&' as
- * entities,
- * </doc>. Lines are taken one at a time; one of more than a megabyte is text and goes through in pieces. */
+/* WikiExtractor's output: <doc id="12" url="..." title="...">, the title, the text with '<', '>', and '&' as entities, </doc>.
+ * Lines are processed one at a time; one of more than a megabyte is text and is passed on in pieces. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
@@ -28,7 +27,7 @@ static enum status damage(struct records *records, int64_t offset, const char *r
 	return record_damaged(records);
 }
 
-/* Text with the entities that WikiExtractor writes put back. */
+/* Passes on text, decoding the entities that WikiExtractor writes. */
 static enum status take_text(struct records *records, const char *text, size_t size)
 {
 	static const struct {

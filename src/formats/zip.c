@@ -1,4 +1,4 @@
-/* APPNOTE.TXT 6.3 (PKWARE), as much of it as stored entries need. */
+/* Implements as much of APPNOTE.TXT 6.3 (PKWARE) as stored entries need. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -28,7 +28,7 @@ struct archive {
 	uint64_t size;
 };
 
-/* Where the central directory lies. */
+/* The location of the central directory. */
 struct directory {
 	uint64_t offset, size, count;
 };
@@ -54,7 +54,7 @@ static enum status find_end(const struct archive *archive, uint64_t *out)
 	return error_set(ERR_DATA, "'%s': the zip archive has no end: truncated?", archive->path);
 }
 
-/* The 64-bit form of the end, where a locator before the plain one points to it. */
+/* Reads the 64-bit end record, if there is a locator before the plain one. */
 static enum status find_directory64(const struct archive *archive, uint64_t end, struct directory *out)
 {
 	if (end < END64_LOCATOR_BYTES)
@@ -93,7 +93,7 @@ static enum status find_directory(const struct archive *archive, struct director
 	return OK;
 }
 
-/* Sizes and offset that do not fit 32 bits stand in an extra field, in this order, those only. */
+/* Sizes and offset that do not fit in 32 bits are in an extra field, in this order and only those. */
 static bool read_extra64(const unsigned char *extra, uint64_t extra_size, uint64_t *values[3])
 {
 	while (extra_size >= 4) {
@@ -115,7 +115,7 @@ static bool read_extra64(const unsigned char *extra, uint64_t extra_size, uint64
 	return true;
 }
 
-/* The entry's own header, which says where its data begin. */
+/* Reads the entry's local header, which determines where its data begins. */
 static enum status read_local(const struct archive *archive, uint64_t header, uint64_t limit, struct zip_entry *entry)
 {
 	size_t name_size = strlen(entry->name);
@@ -154,7 +154,7 @@ static enum status check_method(const struct archive *archive, const unsigned ch
 	return OK;
 }
 
-/* The entry at `at` of the directory, whose name goes to `name`. Folders give an entry without data. */
+/* Reads the directory entry at `at`; its name is copied to `name`. A folder gives an entry without data. */
 static enum status read_central(const struct archive *archive, const struct directory *directory, uint64_t at, char *name,
 				struct zip_entry *entry, uint64_t *out_bytes)
 {
@@ -195,7 +195,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(((const struct zip_entry *)a)->name, ((const struct zip_entry *)b)->name);
 }
 
-/* No two entries share bytes or a name. */
+/* Checks that no two entries share bytes or a name. */
 static enum status check_entries(struct zip *zip, const char *path)
 {
 	qsort(zip->entries, (size_t)zip->count, sizeof(*zip->entries), compare_offsets);
@@ -219,7 +219,7 @@ enum status zip_open(struct zip *out, const char *path, const unsigned char *byt
 	enum status status;
 	*out = (struct zip){0};
 	TRY(find_directory(&archive, &directory));
-	/* A name is shorter than its entry of the directory, so all names and their ends fit its size. */
+	/* A name is shorter than its directory entry, so all names with their NULs fit in the size of the directory. */
 	TRY_GOTO(memory_new(&out->entries, (int64_t)directory.count, sizeof(*out->entries), "entries of a zip archive"), fail);
 	TRY_GOTO(memory_new(&out->names, (int64_t)directory.size, 1, "names in a zip archive"), fail);
 	char *name = out->names;

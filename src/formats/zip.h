@@ -1,6 +1,6 @@
-/* Zip archives of stored entries, as torch.save writes them: the directory is verified against the file before anything
- * is read, entries may not overlap, and compressed or encrypted ones are refused, so that no small file becomes a large
- * one. Zip64 is understood. */
+/* Zip archives of stored entries, as torch.save writes them: the directory is verified against the file before anything is read,
+ * entries must not overlap, and compressed or encrypted ones are rejected, so that a small file cannot expand into a large one.
+ * Zip64 is supported. */
 #ifndef FORMATS_ZIP_H
 #define FORMATS_ZIP_H
 
@@ -11,9 +11,9 @@
 
 struct zip_entry {
 	const char *name;          /* owned by the archive */
-	const unsigned char *data; /* into the bytes given */
-	uint64_t size, offset;     /* of the data, in the file */
-	uint32_t crc32;            /* 0 where the writer left it out */
+	const unsigned char *data; /* points into the bytes given */
+	uint64_t size, offset;     /* of the data; offset in the file */
+	uint32_t crc32;            /* 0 if the writer omitted it */
 };
 
 struct zip {
@@ -22,14 +22,14 @@ struct zip {
 	char *names;
 };
 
-/* True if the bytes begin as a zip archive does. */
+/* Whether the bytes begin like a zip archive. */
 bool zip_is(const unsigned char *bytes, size_t size);
-/* `bytes` is borrowed, `path` for messages. What breaks a rule is ERR_DATA with the offset; on failure there is nothing
- * to close. */
+/* `bytes` is borrowed; `path` is used in messages. Violations of the format are ERR_DATA with the offset; on failure there is
+ * nothing to close. */
 MUST_USE enum status zip_open(struct zip *out, const char *path, const unsigned char *bytes, size_t size);
 void zip_close(struct zip *zip);
 const struct zip_entry *zip_find(const struct zip *zip, const char *name); /* NULL if there is none */
-/* ERR_DATA if the entry's bytes do not have its checksum. One without a checksum passes. */
+/* ERR_DATA if the entry's checksum is wrong. An entry without a checksum passes. */
 MUST_USE enum status zip_entry_check(const struct zip_entry *entry, const char *path);
 
 #endif
