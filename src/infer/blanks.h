@@ -1,4 +1,4 @@
-/* What a model puts into the blanks of a text, as programs read it. */
+/* The words a model fills into the blanks of a text, as JSON. */
 #ifndef INFER_BLANKS_H
 #define INFER_BLANKS_H
 
@@ -6,10 +6,11 @@
 #include "base/json.h"
 #include "text/vocab.h"
 
-/* An entry's text; a model may have more rows than the vocabulary has entries. */
+/* The text of a vocabulary entry. A model may have more rows than the vocabulary has entries: those get a placeholder. */
 const char *blank_word(const struct vocab *vocab, int32_t id);
 
-/* A text and what fills its blanks, as an object: [blanks][k] words, most probable first, with their probabilities. */
+/* Writes an object with a text and the words that fill its blanks: [blanks][k] words, most probable first, with their
+ * probabilities. */
 void blanks_put_json(struct json_writer *writer, const char *text, const struct vocab *vocab, int32_t blanks, int32_t k,
 		     const int32_t *words, const float *probabilities);
 

@@ -1,4 +1,4 @@
-/* Opening the device that a model runs on. */
+/* Opens the device that a model runs on. */
 #ifndef INFER_DEVICE_H
 #define INFER_DEVICE_H
 
@@ -8,18 +8,18 @@
 #include "base/error.h"
 #include "base/pool.h"
 
-/* The values of --device, --precision, --attention, --threads. */
+/* The values of --device, --precision, --attention, and --threads. */
 struct device_settings {
-	const char *device, *precision; /* NULL: the fastest of the machine, of the device */
+	const char *device, *precision; /* NULL: the machine's fastest device, the device's fastest precision */
 	const char *attention;          /* "own" or "cudnn" */
 	int64_t threads;                /* 0 = all cores */
-	bool inference;                 /* not an option: the caller's, backend_settings.inference; --precision int8 needs it */
+	bool inference; /* not an option; set by the caller: backend_settings.inference. --precision int8 needs it */
 };
 
-/* Opens the back end on a pool that is there. */
+/* Opens the back end on an existing pool. */
 MUST_USE enum status device_open_on(const struct device_settings *settings, struct pool *pool, struct backend **be);
 
-/* Starts a pool and opens the back end on it. The caller closes both, the back end first; after a failure both are NULL. */
+/* Starts a pool and opens the back end on it. The caller closes both, the back end first. After a failure, both are NULL. */
 MUST_USE enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be);
 
 #endif

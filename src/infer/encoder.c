@@ -14,16 +14,16 @@ struct encoder {
 	const struct model *model;
 	int32_t longest;
 	struct batch_capacity capacity;
-	struct batch host, batch;   /* the texts, and on the device */
-	struct buffer numbers;      /* rows or outputs as they come from the device */
-	char keys[1 + BATCH_HEADS]; /* whose addresses tell recorded work apart: vectors, and the outputs of each head */
-	/* Where operations leave numbers for each row that a head reads, on the device: losses or probabilities, and words. */
+	struct batch host, batch;   /* the texts on the host and on the device */
+	struct buffer numbers;      /* rows or outputs as copied from the device */
+	char keys[1 + BATCH_HEADS]; /* their addresses identify recorded work: vectors, and each head's outputs */
+	/* On the device: the losses or probabilities, and the words, of each row that a head reads. */
 	double *device_numbers;
 	int32_t *device_words;
 	int64_t device_count;
 };
 
-/* A call, and the batch being computed: texts [first, end). */
+/* A call and its current batch, texts [first, end). */
 struct pass {
 	struct encoder *encoder;
 	const struct encoder_wish *wish;
@@ -33,9 +33,9 @@ struct pass {
 	int32_t words_head;
 };
 
-/* Sequences of at least so many tokens on average fill the tokens of a batch; shorter ones fill its sequences first. */
+/* A batch of sequences with at least this average length runs out of tokens first; with shorter ones, of sequences. */
 #define TOKENS_PER_SEQUENCE 8
-/* Of a text that an error names. */
+/* Tokens quoted from a text that an error names. */
 #define QUOTED_TOKENS 8
 
 struct batch_capacity encoder_capacity(const struct model_heads *heads, int64_t tokens, int32_t longest)
@@ -121,7 +121,7 @@ static int32_t chosen_layer(const struct pass *pass, int32_t i)
 	return pass->wish->layer_count > 0 ? pass->wish->layers[i] : pass->encoder->model->config.num_hidden_layers;
 }
 
-/* Numbers of a text's answer. */
+/* How many numbers a text's answer has. */
 static int64_t answer_size(const struct pass *pass, const struct encoder_text *text)
 {
 	const struct model *model = pass->encoder->model;
@@ -186,7 +186,7 @@ static enum status check_text(const struct pass *pass, int64_t number)
 	return OK;
 }
 
-/* Adds a text to the batch. False: it is full. */
+/* Adds a text to the batch. False: the batch is full. */
 static bool add_text(struct pass *pass, const struct encoder_text *text)
 {
 	struct encoder *encoder = pass->encoder;
@@ -228,7 +228,7 @@ static void clear_batch(struct batch *batch)
 		batch->labels[h].count = 0;
 }
 
-/* --- computing --- */
+/* --- Computing --- */
 
 static void queue_forward(void *context)
 {
@@ -239,7 +239,7 @@ static void queue_forward(void *context)
 		model_outputs(session->model, session->activations, &session->replica, &pass->encoder->batch, pass->wish->head);
 }
 
-/* Never recorded: where its numbers go and how many they are changes with the wish. */
+/* Never recorded: the destination and number of its results depend on the wish. */
 static void queue_words(const struct pass *pass)
 {
 	struct encoder *encoder = pass->encoder;
@@ -281,11 +281,11 @@ static enum status fetch(struct encoder *encoder, const struct tensor *tensor, i
 	return OK;
 }
 
-/* Of the rows of one layer: those of each text to where its answer has this layer. */
+/* Places the rows of one layer into the answers of the texts. */
 struct layer_answer {
 	const struct pass *pass;
 	enum dtype dtype;
-	int32_t place; /* the layer's among those asked for */
+	int32_t place; /* index of the layer among those requested */
 };
 
 static void place_rows(void *context, int64_t index, int worker)
@@ -332,7 +332,7 @@ static enum status take_layer(struct pass *pass, int32_t layer)
 	return OK;
 }
 
-/* Layer after layer, up to the highest that is asked for. */
+/* Computes layer by layer, up to the highest one requested. */
 static enum status compute_layers(struct pass *pass)
 {
 	struct session *session = pass->encoder->session;
@@ -369,7 +369,7 @@ static enum status compute_head(struct pass *pass)
 	return OK;
 }
 
-/* Room on the device for the numbers of a batch, made at the first wish for them. */
+/* Room on the device for a batch's numbers, allocated when they are first requested. */
 static enum status make_room(struct pass *pass)
 {
 	struct encoder *encoder = pass->encoder;
@@ -440,12 +440,12 @@ static enum status lay_out_answers(struct pass *pass, int64_t count)
 	return OK;
 }
 
-/* "'the cat sees ...'": the beginning of a text as its tokens are written. */
+/* "'the cat sees ...'": the beginning of a text, as its tokens. */
 static void describe_text(const struct vocab *vocab, const struct encoder_text *text, char *out, size_t size)
 {
 	size_t length = (size_t)snprintf(out, size, "'");
 	for (int32_t i = 1; i < text->count - 1 && i <= QUOTED_TOKENS; i++) {
-		if (text->ids[i] >= vocab->count) { /* a session may have no words */
+		if (text->ids[i] >= vocab->count) { /* the model may have more rows than the vocabulary has entries */
 			snprintf(out, size, "a text of %d tokens", text->count);
 			return;
 		}

@@ -1,12 +1,12 @@
-/* What a model computes for texts: any number of encoded texts at a time, packed by tokens into batches without padding,
- * answered in the order of the input.
+/* Runs a model on any number of encoded texts. They are packed by tokens into batches without padding, and answered in input
+ * order.
  *
- * On the CPU the answer to a text does not depend on the texts beside it, to the last bit. On a GPU the library's products may
- * round otherwise in batches of another size.
+ * On the CPU, the answer to a text is bit-for-bit independent of the other texts in the call. On a GPU, the library's matrix
+ * products may round differently in batches of a different size.
  *
- * Threads: an encoder and its session belong to one thread at a time. Several sessions may share a pool
- * (session_open_on), but then only one of their encoders may run at a time: a program that answers requests has one thread that
- * computes. There is no state besides. */
+ * Threads: only one thread at a time may use an encoder and its session. Several sessions may share a pool (session_open_on), but
+ * then only one of their encoders may run at a time; a program that answers requests has a single computing thread. There is no
+ * other shared state. */
 #ifndef INFER_ENCODER_H
 #define INFER_ENCODER_H
 
@@ -19,65 +19,65 @@
 struct encoder_text {
 	const int32_t *ids; /* [count], with [CLS] and [SEP] */
 	int32_t count;
-	int32_t second;       /* the tokens from here on belong to the second text; 0: there is one text */
-	int32_t left_out;     /* ENCODER_VECTORS: tokens in front, [CLS] included, that are not pooled: a prompt's; fewer than
-				 `count` */
-	const int32_t *rows;  /* [row_count] the tokens that a head of chosen rows reads, ascending: hidden words, markers */
-	const int32_t *words; /* [row_count] ENCODER_LOSSES: the ids that stood there */
+	int32_t second;       /* index of the second text's first token; 0: there is only one text */
+	int32_t left_out;     /* ENCODER_VECTORS: number of leading tokens that are not pooled (a prompt's, [CLS] included); less
+				 than `count` */
+	const int32_t *rows;  /* [row_count] ascending positions read by a head on chosen rows: masked words, markers */
+	const int32_t *words; /* [row_count] ENCODER_LOSSES: the original ids at those positions */
 	int32_t row_count;
 };
 
 enum encoder_answer {
-	ENCODER_HEAD,    /* the outputs of a head: (1,C) of its first row, (count,C) of all rows, (row_count,C) of chosen ones */
-	ENCODER_VECTORS, /* the text as one vector: for each layer the pooled rows, (layers, modes, H) */
+	ENCODER_HEAD,    /* a head's outputs: (1,C) from the first row, (count,C) from all rows, (row_count,C) from chosen rows */
+	ENCODER_VECTORS, /* the text as one vector, the pooled rows of each layer: (layers, modes, H) */
 	ENCODER_ROWS,    /* all rows of the chosen layers: (layers, count, H) */
-	ENCODER_LOSSES,  /* -log of the probability that the model gives to each hidden word: (row_count) */
-	ENCODER_WORDS,   /* the k most probable words for each hidden one: (row_count, k), most probable first */
+	ENCODER_LOSSES,  /* -log of the probability the model gives each masked word: (row_count) */
+	ENCODER_WORDS,   /* the k most probable words for each masked word, most probable first: (row_count, k) */
 };
 
-/* What is asked for all texts of a call. */
+/* What to compute for all texts of a call. */
 struct encoder_wish {
 	enum encoder_answer answer;
 	int head;              /* ENCODER_HEAD */
 	unsigned pooling;      /* ENCODER_VECTORS: a set of enum pooling_mode (model/pooling.h) */
-	bool normalize;        /* ENCODER_VECTORS: each layer's vector is made to have length 1 */
-	const int32_t *layers; /* ENCODER_VECTORS and ENCODER_ROWS: [layer_count] 0 = the embeddings, L = the last layer, in any
-				  order; none: the last */
-	int32_t layer_count;
-	int32_t k;      /* ENCODER_WORDS: at most the size of the vocabulary */
-	bool unchecked; /* encoder_check() is left to the caller */
+	bool normalize;        /* ENCODER_VECTORS: scale each layer's vector to length 1 */
+	const int32_t *layers; /* ENCODER_VECTORS and ENCODER_ROWS: [layer_count] layers in any order, 0 = the embeddings, L = the
+				  last layer */
+	int32_t layer_count;   /* 0: the last layer alone */
+	int32_t k;             /* ENCODER_WORDS: at most the size of the vocabulary */
+	bool unchecked;        /* the caller runs encoder_check() itself */
 };
 
-/* The answers of a call. Zero-initialise; used again from call to call. */
+/* The answers of a call. Zero-initialize; can be reused for further calls. */
 struct encoder_answers {
-	int64_t count;   /* texts */
-	int64_t *starts; /* [count + 1] where the numbers of each text begin */
+	int64_t count;   /* number of texts */
+	int64_t *starts; /* [count + 1] where each text's numbers begin */
 	float *values;   /* [starts[count]] */
-	int32_t *words;  /* [starts[count]] ENCODER_WORDS: ids, their probabilities are in `values` */
+	int32_t *words;  /* [starts[count]] ENCODER_WORDS: ids; their probabilities are in `values` */
 	int64_t starts_capacity, values_capacity, words_capacity;
 };
 void encoder_answers_release(struct encoder_answers *answers);
 
-/* Room that a session needs for an encoder of a model with these heads that computes `tokens` tokens at a time, or one text of
- * `longest`, if that is more. */
+/* The capacity a session needs for an encoder, on a model with these heads, that computes `tokens` tokens at a time, or one text
+ * of `longest` tokens if that is more. */
 struct batch_capacity encoder_capacity(const struct model_heads *heads, int64_t tokens, int32_t longest);
 
-/* The sequences of a set as texts, in its order, into room for set->sequence_count; they point into the set. */
+/* Fills `out`, which has room for set->sequence_count texts, with the set's sequences in order; the texts point into the set. */
 void encoder_texts_of(const struct labelled_set *set, struct encoder_text *out);
 
 struct encoder;
-/* `session` is borrowed and was opened with encoder_capacity(). */
+/* `session` is borrowed and must have been opened with encoder_capacity(). */
 MUST_USE enum status encoder_open(struct encoder **out, struct session *session);
 void encoder_close(struct encoder *encoder); /* NULL is fine */
-/* Tokens of a text at most: the model's positions, or what the session has room for. */
+/* Maximum tokens of a text: the model's positions, or fewer if the session has less room. */
 int32_t encoder_longest(const struct encoder *encoder);
-/* Answers all texts. A text that the model cannot take (too long, an id that is no row of the model, a second text where the
- * model knows one) is ERR_USAGE that names it by its number from 1, before anything is computed. Answers are
- * checked (encoder_check). */
+/* Answers all texts. If the model cannot take a text (too long, an id that is not a row of the model, or a pair where the model
+ * has a single segment type), returns ERR_USAGE before computing anything and names the text by its number, counted from 1.
+ * Answers are checked (encoder_check) unless wish->unchecked is set. */
 MUST_USE enum status encoder_run(struct encoder *encoder, const struct encoder_wish *wish, const struct encoder_text *texts,
 				 int64_t count, struct encoder_answers *out);
 
-/* Are the answers to texts [first, end) numbers? One that is not finite is ERR_NUMERIC that names the text by its first words. */
+/* Checks that the answers to texts [first, end) are finite. If not, returns ERR_NUMERIC and quotes the beginning of the text. */
 MUST_USE enum status encoder_check(const struct encoder *encoder, const struct encoder_text *texts,
 				   const struct encoder_answers *answers, int64_t first, int64_t end);
 

@@ -12,10 +12,10 @@
 #include "weights/int8_weights.h"
 #include "backend/open.h"
 
-/* Tokens of all texts, and of one, at most: a layer's error hardly changes with more. */
+/* Maximum tokens of all texts together, and of one text; more would hardly change a layer's error. */
 #define TOKENS_MOST 512
 #define TEXT_MOST 128
-/* Drawn sequences are so long at least and at most. */
+/* Length limits of random sequences. */
 #define DRAWN_LEAST 16
 #define DRAWN_MOST 64
 #define TEXTS_MOST (TOKENS_MOST / 2)
@@ -24,8 +24,8 @@ struct trial {
 	const struct saved_model *saved;
 	struct session session;
 	struct encoder *encoder;
-	struct parameter_place *places; /* of the session's model */
-	int32_t *ids;                   /* [TOKENS_MOST] of all texts */
+	struct parameter_place *places; /* for the session's model */
+	int32_t *ids;                   /* [TOKENS_MOST] for all texts */
 	struct encoder_text texts[TEXTS_MOST];
 	int64_t text_count, token_count;
 	struct encoder_answers reference, answers;
@@ -39,7 +39,7 @@ static int32_t longest_text(const struct trial *trial)
 	return positions < TEXT_MOST ? positions : TEXT_MOST;
 }
 
-/* [CLS] ids [SEP]; false: there is no room for it. */
+/* Adds [CLS] ids [SEP]. False: no room left. */
 static bool add_text(struct trial *trial, const int32_t *ids, int64_t count)
 {
 	const struct vocab *vocab = &trial->saved->tokenizer.vocab;
@@ -100,7 +100,7 @@ done:
 
 /* --- The model --- */
 
-/* The encoder with activations in fp32, and room for every weight in fp32 and in int8. */
+/* Opens the encoder with fp32 activations and with room for every weight in either fp32 or int8. */
 static enum status open_session(struct trial *trial, int64_t threads)
 {
 	struct session *session = &trial->session;
@@ -126,7 +126,7 @@ static enum status open_session(struct trial *trial, int64_t threads)
 	return encoder_open(&trial->encoder, session);
 }
 
-/* Packs a weight anew, in int8 or as it is. Its parameters lie side by side in the slab. */
+/* Repacks a weight, in int8 or in fp32. Its parameters are contiguous in the slab. */
 static void set_weight(struct trial *trial, int64_t number, bool in_int8)
 {
 	struct backend *be = trial->session.backend;
@@ -144,14 +144,14 @@ static void set_weight(struct trial *trial, int64_t number, bool in_int8)
 				      .data = trial->saved->slab + trial->saved->model->parameters[ours].offset});
 }
 
-/* In int8 numbers may stop being finite; of the model as it is that is an error. */
+/* Non-finite numbers are an error for the original model, but may result from int8. */
 static enum status run_encoder(struct trial *trial, struct encoder_answers *out)
 {
 	const struct encoder_wish wish = {.answer = ENCODER_ROWS, .unchecked = out != &trial->reference};
 	return encoder_run(trial->encoder, &wish, trial->texts, trial->text_count, out);
 }
 
-/* Of the answers beside the reference. */
+/* Relative error of the answers against the reference. */
 static double error_of(const struct trial *trial)
 {
 	double change = 0, size = 0;
@@ -163,14 +163,14 @@ static double error_of(const struct trial *trial)
 	return size > 0 ? sqrt(change / size) : 0;
 }
 
-/* NaN is the worst of all. */
+/* NaN counts as worst. */
 static bool is_worse(double error, double than)
 {
 	return isnan(error) ? !isnan(than) : error > than;
 }
 
-/* Keeps the layers with the largest errors until the root of the sum of squares of the others is within the limit. An error that
- * is not finite is the largest. */
+/* Keeps the layers with the largest errors in bf16 until the root of the sum of the others' squared errors is within the limit. A
+ * non-finite error counts as the largest. */
 static void keep_worst(struct int8_layers *layers)
 {
 	for (;;) {
@@ -229,7 +229,7 @@ enum status int8_layers_choose(struct int8_layers *out, const struct saved_model
 {
 	struct trial *trial = NULL;
 	enum status status;
-	/* The encoder's weights come first in both models, with the same numbers. */
+	/* The encoder's weights come first in both models, so their numbers agree. */
 	*out = (struct int8_layers){.count = saved->model->weight_count};
 	TRY(memory_new(&trial, 1, sizeof(*trial), "texts"));
 	trial->saved = saved;

@@ -10,7 +10,7 @@
 #include "formats/stream.h"
 #include "text/input_form.h"
 
-/* Chunks in the air for each helper: one being worked on, one waiting, and the one that is answered. */
+/* Slots per helper: one chunk being prepared and one waiting. One more slot holds the chunk being answered. */
 #define SLOTS_A_HELPER 2
 
 struct line_stream {
@@ -19,13 +19,13 @@ struct line_stream {
 	int slot_count;
 	struct work_line *line;
 	struct line_chunk *taken;
-	struct line_reader *reader; /* of file `place.file`; NULL: not open */
+	struct line_reader *reader; /* for file `place.file`; NULL: not open */
 	struct line_place place;
-	bool json_lines;      /* of that file */
-	int64_t bytes_before; /* of the files before it */
+	bool json_lines;      /* whether that file has JSON lines */
+	int64_t bytes_before; /* sizes of the files before it */
 	int submitted;
-	int64_t number;     /* of the next chunk */
-	enum status failed; /* met while reading ahead: said when its turn comes */
+	int64_t number;     /* number of the next chunk */
+	enum status failed; /* failure met while reading ahead; reported when its turn comes */
 	struct error error;
 };
 
@@ -101,7 +101,7 @@ static enum status open_file(struct line_stream *stream)
 	return line_reader_open(&stream->reader, path, stream->settings.longest_line);
 }
 
-/* Is this line, a file's first, a JSON object? */
+/* Whether a file's first line is a JSON object. */
 static bool is_json_object(const char *text, size_t size)
 {
 	struct json_document document;
@@ -115,7 +115,7 @@ static bool is_json_object(const char *text, size_t size)
 	return is_object;
 }
 
-/* Appends the next line to the chunk, or its beginning if it is too long. */
+/* Appends the next line to the chunk, or only its beginning if it is too long. */
 static enum status add_line(struct line_stream *stream, struct line_chunk *chunk, bool *out_end)
 {
 	const char *text;
@@ -155,7 +155,7 @@ static bool is_before(struct line_place a, struct line_place b)
 	return a.file < b.file || (a.file == b.file && a.line < b.line);
 }
 
-/* Files wholly before the beginning are not opened again. */
+/* Files that end before the stream's beginning are not even opened. */
 static void skip_files(struct line_stream *stream)
 {
 	while (!stream->reader && stream->place.file < stream->settings.begin.file) {
@@ -165,7 +165,8 @@ static void skip_files(struct line_stream *stream)
 	}
 }
 
-/* With an odd number of quotes the text ends within a quoted field, which may hold line ends: more is added, within limits. */
+/* An odd number of quotes means that the text ends inside a quoted field, which may contain line breaks: then more is added,
+ * within limits. */
 static bool is_full(const struct line_stream_settings *settings, const struct line_chunk *chunk)
 {
 	size_t quotes = 0;
@@ -176,7 +177,7 @@ static bool is_full(const struct line_stream_settings *settings, const struct li
 	return quotes % 2 == 0 || chunk->text.size >= 4 * settings->chunk_bytes;
 }
 
-/* Fills a chunk with the lines of one file that follow. False: there are none any more. */
+/* Fills a chunk with the next lines of one file. *out_any = false: no lines are left. */
 static enum status fill_chunk(struct line_stream *stream, struct line_chunk *chunk, bool *out_any)
 {
 	const struct line_stream_settings *settings = &stream->settings;
@@ -205,7 +206,7 @@ static enum status fill_chunk(struct line_stream *stream, struct line_chunk *chu
 		chunk->json_lines = stream->json_lines;
 		chunk->bytes = stream->bytes_before + stream_position(line_reader_stream(stream->reader));
 		chunk->done = !is_before(settings->begin, chunk->end);
-		/* Of what is done the first lines of a file count: they tell its form. */
+		/* Lines already done are delivered only if they are a file's first, which show its form. */
 		*out_any = chunk->count > 0 && (!chunk->done || chunk->begins_file);
 		if (!*out_any) {
 			buffer_clear(&chunk->text);
@@ -217,7 +218,7 @@ static enum status fill_chunk(struct line_stream *stream, struct line_chunk *chu
 	return OK;
 }
 
-/* Reads ahead into all free chunks, but never waits for input while a chunk is there to be answered. */
+/* Reads ahead into all free chunks, but never waits for input while a chunk is ready to be answered. */
 static void read_ahead(struct line_stream *stream)
 {
 	struct line_chunk *chunk;

@@ -1,8 +1,8 @@
-/* Lines of any number of files in chunks, which helper threads make ready (parse, tokenise) while earlier chunks are being
- * answered. Memory depends on neither the number of lines nor their length.
+/* Reads the lines of any number of files in chunks, which helper threads prepare (parse, tokenize) while earlier chunks are being
+ * answered. Memory use depends on neither the number of lines nor their length.
  *
- * A chunk is of one file. Where files are cut into chunks depends on their bytes alone; standard input is also cut where nothing
- * more has come yet, so that a program at the other end of a pipe gets its answers. */
+ * A chunk never spans files. Chunk boundaries depend only on the bytes of the files, except that a chunk of standard input also
+ * ends where no more input is available yet, so that a program at the other end of a pipe gets its answers. */
 #ifndef INFER_LINE_STREAM_H
 #define INFER_LINE_STREAM_H
 
@@ -11,31 +11,31 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* A place between two lines. */
+/* A position between two lines. */
 struct line_place {
 	int64_t file; /* number of the file, from 0 */
-	int64_t line; /* lines of it that lie before */
+	int64_t line; /* number of its lines before the position */
 };
 
 struct line {
-	size_t begin, size; /* in the chunk's text, without '\n' and '\r' before it */
-	bool cut;           /* it was longer than the limit: this is its beginning */
+	size_t begin, size; /* in the chunk's text, without the final '\n' or '\r\n' */
+	bool cut;           /* it exceeded the limit, and only its beginning was kept */
 };
 
 struct line_chunk {
-	int64_t number;     /* of the stream's chunks, from 0 */
+	int64_t number;     /* number of the chunk in the stream, from 0 */
 	const char *path;   /* as given; "standard input" for "-" */
 	bool json_lines;    /* the first line of its file is a JSON object */
-	bool begins_file;   /* it holds the first lines of its file */
-	bool done;          /* its lines lie before where the stream was to begin: given out for what they say of the file */
+	bool begins_file;   /* it contains the first lines of its file */
+	bool done;          /* its lines precede the stream's beginning; delivered only because they show the file's form */
 	int64_t first_line; /* number of its first line in its file, from 1 */
 	struct buffer text;
 	struct line *lines;
 	int64_t count, capacity;
-	struct line_place end; /* behind its last line */
-	int64_t bytes;         /* of all files, as they lie on the disk, read up to its end */
-	void *own;             /* the consumer's, of this slot; zero at first */
-	enum status status;    /* what `work` came to */
+	struct line_place end; /* after its last line */
+	int64_t bytes;         /* bytes of all files, as stored on disk, read up to the chunk's end */
+	void *own;             /* the consumer's data for this slot; initially zero */
+	enum status status;    /* result of `work` */
 	struct error error;
 	const struct line_stream_settings *settings;
 };
@@ -43,25 +43,25 @@ struct line_chunk {
 struct line_stream_settings {
 	const char *const *paths; /* borrowed; "-" is standard input */
 	int64_t path_count;
-	size_t longest_line; /* bytes; the rest of a longer line is passed over */
-	size_t chunk_bytes;  /* of text, and at least one line */
+	size_t longest_line; /* bytes; the rest of a longer line is skipped */
+	size_t chunk_bytes;  /* of text; a chunk has at least one line */
 	int64_t chunk_lines;
-	struct line_place begin; /* zero: the beginning */
-	bool keeps_quotes;       /* no chunk ends within a quoted field, unless that is too long for one */
-	int helpers;             /* threads; 0: chunks are made ready when they are taken */
-	/* Makes a chunk ready, in any thread; runs for one slot at a time. */
+	struct line_place begin; /* where to begin; zero: at the beginning */
+	bool keeps_quotes;       /* no chunk ends inside a quoted field unless the field is too long */
+	int helpers;             /* threads; 0: chunks are prepared when they are taken */
+	/* Prepares a chunk, in any thread; never called twice for the same slot at the same time. */
 	enum status (*work)(void *context, struct line_chunk *chunk);
 	void *context;
-	size_t own_bytes;               /* of chunk->own */
-	void (*release_own)(void *own); /* frees what hangs on it */
+	size_t own_bytes;               /* size of chunk->own */
+	void (*release_own)(void *own); /* frees what `own` refers to, but not `own` itself */
 };
 
 struct line_stream;
-/* A path that cannot be read is ERR_USAGE or ERR_RESOURCE before anything is read. */
+/* A path that cannot be read gives ERR_USAGE or ERR_RESOURCE before anything is read. */
 MUST_USE enum status line_stream_open(struct line_stream **out, const struct line_stream_settings *settings);
-/* The next chunk, in order; NULL at the end. Valid until the next call. The status of its work is returned. */
+/* Gets the next chunk in order, or NULL at the end; it is valid until the next call. Returns the status of the chunk's work. */
 MUST_USE enum status line_stream_next(struct line_stream *stream, struct line_chunk **out);
-/* Bytes of all files on the disk; 0 if one of them cannot tell. */
+/* Total size of all files on disk; 0 if the size of any is unknown. */
 int64_t line_stream_size(const struct line_stream *stream);
 void line_stream_close(struct line_stream *stream); /* NULL is fine */
 

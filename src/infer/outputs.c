@@ -17,7 +17,7 @@ struct work {
 	struct instances *instances;
 	struct task_outputs *out;
 	struct batch batch; /* on the device */
-	void *raw;          /* outputs of a batch as they come from the device */
+	void *raw;          /* outputs of a batch as copied from the device */
 	double weight;
 	int64_t done;
 };
@@ -35,13 +35,13 @@ static void queue_batch(void *context)
 	model_losses(pass->model, pass->activations, pass->replica, &work->batch, false, false);
 }
 
-/* The number in its set of example `e` of a batch. */
+/* The number within the set of example `e` of a batch. */
 static int64_t example_of(const struct work *work, const struct batch *host, int32_t e)
 {
 	return host->samples[host->example_starts[e]] / (uint32_t)instances_bounds(work->instances)->sequences;
 }
 
-/* Outputs of a batch: recorded work leaves the shapes of `activations` as they were, so they are counted here. */
+/* The number of outputs of a batch, counted here because replaying recorded work does not update the shapes in `activations`. */
 static int64_t batch_outputs(const struct work *work, const struct batch *host)
 {
 	int64_t count = 0;
@@ -52,7 +52,7 @@ static int64_t batch_outputs(const struct work *work, const struct batch *host)
 	return count;
 }
 
-/* The outputs of a batch lie example after example: each goes to its place. */
+/* The outputs of a batch are stored example by example; copies each to its place. */
 static void place_outputs(struct work *work, const struct batch *host, enum dtype dtype)
 {
 	int64_t from = 0;
@@ -73,13 +73,13 @@ static enum status compute_batch(struct work *work, const struct batch *host)
 	struct work_key key = work_key(pass->activations, WORK_LOSS, &work->batch);
 	work_queue(pass->replica, &key, queue_batch, work);
 	TRY(be->functions->synchronize(pass->replica));
-	struct tensor outputs = model_last_outputs(pass->activations, 0); /* its rows may be those of a batch before */
+	struct tensor outputs = model_last_outputs(pass->activations, 0); /* its row count may be that of an earlier batch */
 	be->functions->to_host(be, work->raw, outputs.data, (size_t)batch_outputs(work, host) * dtype_bytes(outputs.dtype));
 	place_outputs(work, host, outputs.dtype);
 	return OK;
 }
 
-/* Has a rank failed, or been asked to stop? */
+/* Agrees among the ranks on whether one has failed or was asked to stop. */
 static enum status agree(const struct output_pass *pass, enum status own)
 {
 	if (own == OK && stop_requested())
@@ -112,10 +112,10 @@ static enum status compute_steps(struct work *work, struct step_reader *reader)
 	return OK;
 }
 
-/* Numbers that travel at a time. */
+/* Numbers exchanged at a time. */
 #define PIECE 65536
 
-/* Every rank has the outputs of its own examples, and zeros: their sum is all. */
+/* Every rank has the outputs of its own examples and zeros elsewhere, so the sum over ranks has all of them. */
 static enum status gather(struct work *work)
 {
 	double *piece;
@@ -150,7 +150,7 @@ static enum status read_loss(struct work *work, double *out_loss)
 	return OK;
 }
 
-/* Are the outputs numbers? All ranks have all of them. */
+/* Checks that the outputs are finite. All ranks have all of them, so all agree. */
 static enum status check_outputs(const struct task_outputs *out)
 {
 	char what[64];

@@ -43,7 +43,7 @@ void predictor_release(struct predictor *predictor)
 	*predictor = (struct predictor){0};
 }
 
-/* [CLS] ids [SEP] as a batch of one sequence. */
+/* Makes [CLS] ids [SEP] a batch of one sequence. */
 static void fill_batch(struct batch *batch, const struct vocab *vocab, const int32_t *ids, int32_t count)
 {
 	batch->token_count = batch->longest = count + 2;

@@ -1,5 +1,5 @@
-/* What a model in training puts into the blanks of a sample: a forward of one sequence on its own replica, and the most probable
- * tokens of each [MASK]. Saved models are asked through infer/text_model.h. */
+/* Fills the blanks of a sample with a model in training: a forward pass over one sequence gives the most probable tokens for each
+ * [MASK]. Saved models are used through infer/text_model.h. */
 #ifndef INFER_PREDICTOR_H
 #define INFER_PREDICTOR_H
 
@@ -8,27 +8,27 @@
 #include "text/vocab.h"
 
 struct predictor {
-	const struct model *model; /* borrowed, as the next three */
+	const struct model *model; /* borrowed, like the next three */
 	struct activations *activations;
 	struct replica *replica;
 	const struct vocab *vocab;
-	int32_t k;                /* most probable tokens kept, at most the vocabulary's size */
-	int32_t capacity;         /* tokens of a sequence, with [CLS] and [SEP] */
-	struct batch host, batch; /* the text, and on the device */
+	int32_t k;                /* number of most probable tokens kept, at most the vocabulary's size */
+	int32_t capacity;         /* tokens of a sequence, including [CLS] and [SEP] */
+	struct batch host, batch; /* the text on the host and on the device */
 	void *device_ids, *device_probabilities;
-	/* Of the last text: */
+	/* Results for the last text: */
 	int32_t blanks;
 	int32_t *ids;          /* [blanks][k], most probable first */
 	double *probabilities; /* [blanks][k] */
 };
 
-/* `activations` have room for one sequence of `capacity` tokens, all of them blanks. Zero-initialise; released also
- * after a failure. */
+/* `activations` must have room for one sequence of `capacity` tokens, all of them blanks. Zero-initialize *predictor, and release
+ * it even after a failure. */
 MUST_USE enum status predictor_open(struct predictor *predictor, const struct model *model, struct activations *activations,
 				    struct replica *replica, const struct vocab *vocab, int32_t capacity, int32_t k);
 void predictor_release(struct predictor *predictor);
 
-/* Fills in the [MASK]s of [CLS] ids [SEP]. A text that is too long or has no blank is ERR_USAGE that quotes `text`. */
+/* Fills in the [MASK]s of [CLS] ids [SEP]. Returns ERR_USAGE, quoting `text`, if it is too long or has no blank. */
 MUST_USE enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int64_t count, const char *text);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define RECORD_LIMIT ((size_t)1 << 20)
 
-/* bertc_task.json beside the weights goes along with them. */
+/* Reads bertc_task.json, which stays with the weights. */
 static enum status read_record(struct saved_model *saved)
 {
 	char path[PATH_BYTES];
@@ -26,7 +26,7 @@ static enum status read_record(struct saved_model *saved)
 	return status;
 }
 
-/* Sets *found if the head is that of a task, which is asked for it. */
+/* Sets *found if the head belongs to a task, and gets the head from the task. */
 static enum status find_task_head(struct saved_model *saved, const char *path, bool *found)
 {
 	struct task_session_settings settings = {.model = path};
@@ -36,7 +36,7 @@ static enum status find_task_head(struct saved_model *saved, const char *path, b
 		 task_of_architecture(saved->task.architecture, saved->task.problem_type, saved->task.label_count);
 	if (*found)
 		status = task_session_open(&session, &settings);
-	/* Vectors are the encoder's own: there is no head beside it. */
+	/* Vectors come from the encoder itself, so there is no head. */
 	if (*found && status == OK && session.heads.head[0].loss == LOSS_VECTORS)
 		*found = false;
 	if (*found && status == OK)
@@ -57,7 +57,7 @@ static enum status find_heads(struct saved_model *saved, const char *path, bool 
 		TRY(find_task_head(saved, path, &is_task));
 	if (is_task)
 		return OK;
-	/* Google's bert_config.json names no architecture: its checkpoints are from pre-training. */
+	/* Google's bert_config.json names no architecture; its checkpoints come from pre-training. */
 	bool masked_words =
 		!saved->task.architecture || is_named(saved, "BertForPreTraining") || is_named(saved, "BertForMaskedLM");
 	saved->heads = with_head && masked_words ? model_heads_pretraining : model_heads_none;
@@ -69,7 +69,7 @@ static enum status find_heads(struct saved_model *saved, const char *path, bool 
 		error_hint("--no_head takes the encoder alone");
 		return status;
 	}
-	/* Of a model for vectors the record says how it was trained; of others it is about the head that is left out. */
+	/* For an embedding model, the record says how it was trained; for others, it describes the head that is left out. */
 	char *record = saved->sentences.found ? saved->task.record : NULL;
 	if (record)
 		saved->task.record = NULL;
@@ -106,7 +106,7 @@ static enum status read_weights(struct saved_model *saved)
 	return status;
 }
 
-/* What a sentence-transformers folder says: `path` itself, or the folder of a run's model. */
+/* Reads the sentence-transformers files of `path` itself or, for a run, of its model's folder. */
 static enum status find_sentences(struct saved_model *saved, const char *path)
 {
 	struct model_source source;
@@ -139,7 +139,7 @@ static enum status read_folder(struct saved_model *saved, const char *path, bool
 	TRY(read_weights(saved));
 	if (saved->heads.count > 0 || saved->has_pooler)
 		return OK;
-	/* An encoder without a pooler is saved without one. */
+	/* The weights have no pooler, so the model gets none either. */
 	saved->heads.pooler = false;
 	return read_weights(saved);
 }

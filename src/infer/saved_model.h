@@ -1,4 +1,4 @@
-/* A saved model in the host's memory, with all that its folder says: what the writers of other forms begin with. */
+/* A saved model in host memory, with everything its folder says about it: the starting point for exports to other formats. */
 #ifndef INFER_SAVED_MODEL_H
 #define INFER_SAVED_MODEL_H
 
@@ -10,23 +10,24 @@
 #include "weights/model_folder.h"
 #include "weights/sentence_folder.h"
 
-/* Zero-initialise; released also after a failure. */
+/* Zero-initialize; release even after a failure. */
 struct saved_model {
 	struct model_source source;
 	struct model_config config;
-	struct task_config task; /* as its config.json has it; without a head BertModel */
+	struct task_config task; /* as in its config.json; BertModel if the head was left out */
 	struct folder_tokenizer tokenizer;
 	struct model_heads heads;
-	struct backend names; /* nothing is computed: a model has names and shapes of it */
+	struct backend names; /* a back end that computes nothing: the model needs one for names and shapes */
 	struct model *model;
 	float *slab; /* [model->slab_count] */
 	bool has_pooler, has_next_sentence;
-	struct sentence_folder sentences; /* how texts become vectors; not found: the model says nothing of it */
+	struct sentence_folder sentences; /* how texts become vectors; `found` is false if the model does not say */
 };
 
-/* Reads what `path` means (weights/model_folder.h), or a sentence-transformers folder. The head is that of its task, or the one
- * for masked words; with `with_head` false, where there is no head, and where texts become vectors, the encoder alone, with its
- * pooler if the weights have one. A head that config.json names and the weights lack is ERR_STATE that names what is missing. */
+/* Reads the model that `path` means (weights/model_folder.h), or a sentence-transformers folder. The head is the one for its task
+ * or for masked words. If `with_head` is false, the model has no head, or texts become vectors, only the encoder is read, with
+ * its pooler if the weights have one. If config.json names a head that the weights lack, returns ERR_STATE and names what is
+ * missing. */
 MUST_USE enum status saved_model_read(struct saved_model *saved, const char *path, bool with_head);
 void saved_model_release(struct saved_model *saved);
 

@@ -12,8 +12,8 @@
 #include "weights/model_folder.h"
 #include "backend/open.h"
 
-/* Weights of the file: packed as they come where the back end can, else through masters. An encoder with a masked-word head alone
- * can still fill blanks. */
+/* Reads the weights from the file, packing them directly if the back end can, otherwise through masters. The next-sentence head
+ * is not required: a model with only a masked-word head can still fill blanks. */
 static enum status read_weights(struct session *session, const struct model_source *source, enum missing_weights missing)
 {
 	struct model_folder_report report = {0};
@@ -92,7 +92,7 @@ enum status session_open_heads(struct session *session, const char *model, const
 	return status;
 }
 
-/* Weights that lie in int8 are multiplied in int8, unless another precision is asked for or the device has no such products. */
+/* Weights stored in int8 are multiplied in int8, unless another precision was requested or the device does not support it. */
 static enum status settle_precision(const char *model, struct device_settings *settings)
 {
 	const char *device = settings->device ? settings->device : backend_best_device();

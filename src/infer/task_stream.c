@@ -54,7 +54,7 @@ void task_piece_release(void *context)
 	*piece = (struct task_piece){0};
 }
 
-/* What later chunks of the file go by. */
+/* Keeps the table's form and columns for later chunks of the file. */
 static enum status keep_form(struct task_stream *stream, struct example_set *examples)
 {
 	table_release(&stream->form);
@@ -124,7 +124,7 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 	encoder_texts_of(set, stream->sequences);
 	TRY(encoder_run(stream->encoder, &wish, stream->sequences, set->sequence_count, &stream->answers));
 	TRY(task_outputs_create(&outputs, set, &stream->session->heads.head[0]));
-	/* Sequence after sequence is example after example. */
+	/* The answers are in sequence order, which is also example order. */
 	BUG_IF(outputs.starts[outputs.count] != stream->answers.starts[set->sequence_count]);
 	memcpy(outputs.values, stream->answers.values, (size_t)outputs.starts[outputs.count] * sizeof(*outputs.values));
 	*out_texts = task_answers(&piece->set);
@@ -134,7 +134,7 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 	}
 	task_outputs_release(&outputs);
 	stream->answered += *out_texts;
-	for (int64_t i = 0; i < set->sequence_count; i++) /* [CLS] [SEP], or of a pair [CLS] [SEP] [SEP] */
+	for (int64_t i = 0; i < set->sequence_count; i++) /* [CLS] [SEP], or [CLS] [SEP] [SEP] for a pair */
 		stream->empty += stream->sequences[i].count <= (stream->sequences[i].second > 0 ? 3 : 2);
 	labelled_count_unknown(set, &stream->session->folder_tokenizer.vocab, &stream->unknown, &stream->tokens);
 	stream->cut_count += piece->set.cut_count;

@@ -9,9 +9,9 @@
 #include "data/unknown.h"
 #include "tasks/task.h"
 
-/* The text of a line, and the second one of a pair. */
+/* The text of a line, and the second text of a pair. */
 struct line_text {
-	const char *text, *pair; /* pair NULL: there is none */
+	const char *text, *pair; /* pair NULL: none */
 	size_t size, pair_size;
 };
 
@@ -35,7 +35,7 @@ static void strip(const char **text, size_t *size)
 		(*size)--;
 }
 
-/* The last place of the separator, or NULL. */
+/* The last occurrence of the separator, or NULL. */
 static const char *find_separator(const char *text, size_t size, const char *separator)
 {
 	size_t length = strlen(separator);
@@ -63,7 +63,7 @@ static struct line_text plain_text(const struct text_settings *settings, const c
 	return out;
 }
 
-/* A member that must be a text; NULL: there is none. */
+/* Gets a member that must be a string; *out = NULL if it is absent or null. */
 static enum status take_text(const struct line_chunk *chunk, int64_t line, const struct json *object, const char *key,
 			     const char **out, size_t *out_size)
 {
@@ -105,7 +105,7 @@ static enum status json_text(const struct text_settings *settings, const struct 
 	return out->pair ? OK : take_text(chunk, line, object, "pair", &out->pair, &out->pair_size);
 }
 
-/* Keeps the object's id as it is to be repeated. */
+/* Keeps the object's id as JSON, to be repeated in the output. */
 static void keep_id(struct text_chunk *texts, const struct json *object, struct ready_text *ready)
 {
 	const struct json *id = json_member(object, "id");
@@ -139,8 +139,8 @@ static void finish_sequence(struct text_chunk *texts, struct encoder_text sequen
 	texts->counts.tokens += sequence.count;
 }
 
-/* Tokens of a sequence, whose text begins with what `prompt` says is left of the prompt, that are not pooled: it and [CLS]. A
- * prompt that fills the sequence leaves [SEP]. */
+/* How many leading tokens of a sequence are not pooled, when `prompt` tokens of the prompt remain at its beginning: those and
+ * [CLS]. If the prompt fills the sequence, only [SEP] is pooled. */
 static int32_t left_out_of(int64_t prompt, int32_t count)
 {
 	if (prompt <= 0)
@@ -148,7 +148,7 @@ static int32_t left_out_of(int64_t prompt, int32_t count)
 	return prompt + 1 < count ? (int32_t)prompt + 1 : count - 1;
 }
 
-/* [CLS] tokens [SEP], as often as there are windows. `left_out`: tokens of the prompt, if they are not pooled. */
+/* Adds [CLS] tokens [SEP] for each window. `left_out`: tokens of the prompt if they are not pooled, otherwise 0. */
 static enum status add_windows(struct text_chunk *texts, const struct text_settings *settings, int32_t left_out,
 			       struct ready_text *ready)
 {

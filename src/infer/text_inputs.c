@@ -1,11 +1,11 @@
-/* Texts in memory become what the encoder takes (infer/text_model.h). */
+/* Encodes texts in memory for the encoder (infer/text_model.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "infer/text_model.h"
 
-/* Where the tokens of all texts lie: in one block, which is complete before pointers into it are made. */
+/* One block with the tokens of all texts. Pointers into it are made only once it is complete, since it moves as it grows. */
 struct id_block {
 	int32_t *ids;
 	int64_t count, capacity;
@@ -26,7 +26,7 @@ static enum status too_long(int64_t number, int64_t tokens, int32_t longest)
 			 longest);
 }
 
-/* Ids are ids of this model, and complete: those of another's tokenizer would pass for a text nobody has written. */
+/* Ids must be valid for this model and complete: another tokenizer's ids would stand for a text that nobody wrote. */
 static enum status check_ids(const struct text_model *model, const struct text_input *input, int64_t number)
 {
 	const struct vocab *vocab = &model->session.tokenizer.vocab;
@@ -44,7 +44,7 @@ static enum status check_ids(const struct text_model *model, const struct text_i
 	return OK;
 }
 
-/* [CLS] tokens [SEP], cut to the model's length if that is allowed. */
+/* Appends [CLS] tokens [SEP], cut to the model's length if that is allowed. */
 static enum status append_text(struct id_block *block, const struct text_model *model, const int32_t *ids, int64_t count,
 			       int64_t number, const struct encoding_rules *rules)
 {
@@ -73,7 +73,7 @@ enum status text_model_prompt(const struct text_model *model, const char *name, 
 	return OK;
 }
 
-/* The prompt and the text as one, tokenised. */
+/* Tokenizes the prompt and the text as one string. */
 static enum status tokenize_prompted(const struct text_model *model, const char *prompt, const char *text, struct tokens *tokens)
 {
 	struct buffer joined = {0};
@@ -110,11 +110,11 @@ static enum status encode_vector(const struct text_model *model, const struct te
 	TRY(tokenize_prompted(model, prompt, input->text, tokens));
 	TRY(append_text(block, model, tokens->ids, tokens->count, number, rules));
 	text->count = (int32_t)(block->count - before);
-	/* What is cut on the left is of the prompt first. */
+	/* Cutting on the left removes the prompt first. */
 	int64_t cut = tokens->count + 2 - text->count;
 	if (rules->cuts_left && text->left_out > 1 && cut > 0)
 		text->left_out = text->left_out - 1 > cut ? text->left_out - (int32_t)cut : 1;
-	/* A prompt that fills the text leaves nothing but [SEP] to pool. */
+	/* If the prompt fills the sequence, only [SEP] is left to pool. */
 	if (text->left_out >= text->count)
 		text->left_out = text->count - 1;
 	return OK;
@@ -123,7 +123,7 @@ static enum status encode_vector(const struct text_model *model, const struct te
 static enum status encode_blanks(const struct text_model *model, const struct text_input *input, int64_t number,
 				 struct tokens *tokens, struct id_block *block, struct id_block *rows, struct encoder_text *text)
 {
-	/* What would be cut might be the blank. */
+	/* Never truncate: the part cut off might contain the blank. */
 	const struct encoding_rules rules = {.truncates = false};
 	tokens_clear(tokens);
 	TRY(tokenizer_encode(model->blanks, input->text, strlen(input->text), tokens));
@@ -139,7 +139,7 @@ static enum status encode_blanks(const struct text_model *model, const struct te
 	return text->row_count > 0 ? OK : error_set(ERR_DATA, "text %lld has no [MASK]", (long long)number + 1);
 }
 
-/* Texts point into the blocks, which they own from now on. */
+/* Points the texts into the blocks, which now belong to `out`. */
 static void take_blocks(struct encoded_inputs *out, const struct id_block *block, const struct id_block *rows)
 {
 	const int32_t *ids = block->ids, *row = rows->ids;
@@ -154,7 +154,7 @@ static void take_blocks(struct encoded_inputs *out, const struct id_block *block
 	}
 }
 
-/* `rules` NULL: for blanks. */
+/* `rules` NULL: encode for blanks. */
 static enum status encode_texts(const struct text_model *model, const struct text_input *inputs, int64_t count,
 				const struct encoding_rules *rules, struct encoded_inputs *out)
 {
@@ -183,7 +183,7 @@ enum status text_model_encode_blanks(const struct text_model *model, const struc
 	return encode_texts(model, inputs, count, NULL, out);
 }
 
-/* What the model was trained on, one text or two, is what it can be asked about; of models from elsewhere it is not known. */
+/* A model can be asked about what it was trained on: single texts or pairs. For models from elsewhere, that is not known. */
 static enum status check_pairs(const struct text_model *model, const struct text_input *inputs, int64_t count)
 {
 	const struct task_state *state = &model->task.state;
@@ -192,7 +192,7 @@ static enum status check_pairs(const struct text_model *model, const struct text
 	bool of_words = state->task->target == TARGET_PARTS && state->task->input == TASK_INPUT_TEXT;
 	bool of_passages = model->task.heads.head[0].loss == LOSS_SEGMENT;
 	bool known = of_words || of_passages || trained->text || layout;
-	if (state->task->input == TASK_INPUT_DIALOGUE) /* something may have been said before a text, or nothing */
+	if (state->task->input == TASK_INPUT_DIALOGUE) /* earlier turns before a text are optional */
 		return OK;
 	bool paired = of_passages || (!of_words && (trained->pair || (layout && layout->pair[0])));
 	for (int64_t i = 0; known && i < count; i++)
@@ -217,7 +217,7 @@ enum status text_model_encode_task(struct text_model *model, const struct text_i
 	free(texts);
 	TRY(status);
 	status = state->task->encode(state, &out->set);
-	/* A question that leaves no room for its passage. */
+	/* The question leaves no room for its passage. */
 	if (status == ERR_USAGE)
 		status = error_set(ERR_DATA, "%s", error_last()->message);
 	TRY(status);

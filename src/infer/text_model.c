@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "model/pooling.h"
 
-/* A model without sentence-transformers' files. */
+/* For models without sentence-transformers files. */
 #define DEFAULT_POOLING POOLING_MEAN
 
 /* ---- Opening ---- */
@@ -26,7 +26,7 @@ static enum status open_session(struct text_model *model, struct pool *pool, con
 	return encoder_open(&model->encoder, &model->session);
 }
 
-/* Tokens of a text: as asked for, as the folder says, and within the model's positions. */
+/* The maximum tokens of a text: as requested, otherwise as the folder says, and within the model's positions. */
 static enum status find_longest(const char *folder, int64_t asked, int64_t said, int64_t tokenizer, int32_t *out)
 {
 	struct model_config config;
@@ -80,7 +80,7 @@ static enum status open_tokenizers(struct text_model *model)
 	return tokenizer_open(&model->blanks, &folder->vocab, &settings);
 }
 
-/* A model that has no head but perhaps that of masked words. */
+/* Opens a model that has no head, except perhaps the one for masked words. */
 static enum status open_encoder(struct text_model *model, const char *given, struct pool *pool,
 				const struct text_model_settings *settings, const char *folder, const char *architecture)
 {
@@ -146,7 +146,7 @@ void text_model_close(struct text_model *model)
 	*model = (struct text_model){0};
 }
 
-/* ---- What is known of it ---- */
+/* ---- Properties ---- */
 
 const char *text_model_label(const struct text_model *model, int64_t index, char room[24])
 {

@@ -61,7 +61,7 @@ void vector_put_binary(struct buffer *out, const float *vector, int64_t count)
 void vector_put_npy_header(struct buffer *out, int64_t rows, int64_t columns)
 {
 	char text[NPY_HEADER_BYTES + 1];
-	const int before = 10; /* magic, version, length of the rest */
+	const int before = 10; /* bytes of magic, version, and length field */
 	memcpy(text, "\x93NUMPY\x01\x00", 8);
 	text[8] = (char)(NPY_HEADER_BYTES - before);
 	text[9] = 0;
@@ -73,7 +73,7 @@ void vector_put_npy_header(struct buffer *out, int64_t rows, int64_t columns)
 	buffer_append(out, text, NPY_HEADER_BYTES);
 }
 
-/* Python's repr(round(x, 6)): the decimal with six digits that is nearest to the exact value, without zeros at its end. */
+/* Python's repr(round(x, 6)): the exact value rounded to six decimals, without trailing zeros. */
 static void put_rounded(struct buffer *out, float x)
 {
 	char text[64];
@@ -84,7 +84,7 @@ static void put_rounded(struct buffer *out, float x)
 	}
 	int length = snprintf(text, sizeof(text), "%.6f", (double)x);
 	sscanf(text, "%lf", &value);
-	if (value != 0 && fabs(value) < 1e-4) { /* with an exponent */
+	if (value != 0 && fabs(value) < 1e-4) { /* Python prints these with an exponent */
 		buffer_double(out, value);
 		return;
 	}
@@ -93,7 +93,7 @@ static void put_rounded(struct buffer *out, float x)
 	buffer_append(out, text, (size_t)length);
 }
 
-/* A token as Python's json.dumps writes it: all but ASCII as \uXXXX. */
+/* A token as Python's json.dumps writes it, with everything outside ASCII as \uXXXX. */
 static void put_ascii_text(struct buffer *out, const char *text)
 {
 	struct buffer quoted = {0};

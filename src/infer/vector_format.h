@@ -1,4 +1,4 @@
-/* Vectors as files: JSON lines, NumPy's array file, TSV, and the JSON lines of Google's extract_features.py. */
+/* File formats for vectors: JSON lines, NumPy arrays, TSV, and the JSON lines of Google's extract_features.py. */
 #ifndef INFER_VECTOR_FORMAT_H
 #define INFER_VECTOR_FORMAT_H
 
@@ -6,21 +6,21 @@
 #include "base/buffer.h"
 #include "text/vocab.h"
 
-/* {"id": ..., "embedding": [...]} and a line end; `id` is JSON text, without one `id_size` is 0. */
+/* {"id": ..., "embedding": [...]} and a newline. `id` is JSON text; `id_size` is 0 if there is none. */
 void vector_put_json(struct buffer *out, const char *id, size_t id_size, const float *vector, int64_t count);
-/* Numbers with tabs between them, and a line end. */
+/* Numbers separated by tabs, and a newline. */
 void vector_put_tsv(struct buffer *out, const float *vector, int64_t count);
-/* Little-endian float32, as an array file has them. */
+/* Little-endian float32, as in an array file. */
 void vector_put_binary(struct buffer *out, const float *vector, int64_t count);
 
-/* The beginning of a NumPy array file (format 1.0) of float32 in rows: always NPY_HEADER_BYTES long, so that it can be written
- * again when the number of rows is known. */
+/* The header of a NumPy array file (format 1.0) of float32 in row-major order. It is always NPY_HEADER_BYTES long, so that it can
+ * be rewritten once the number of rows is known. */
 #define NPY_HEADER_BYTES 128
 void vector_put_npy_header(struct buffer *out, int64_t rows, int64_t columns);
 
 /* One text as extract_features.py writes it: {"linex_index": n, "features": [{"token": ..., "layers": [{"index": -1, "values":
- * [...]}]}]} and a line end, numbers rounded to six digits as Python prints them. `rows` is (layer_count, count, hidden);
- * `indices` are the layers as a person named them. */
+ * [...]}]}]} and a newline, with numbers rounded to six decimals as Python prints them. `rows` is (layer_count, count, hidden);
+ * `indices` are the layer numbers as the user gave them. */
 void vector_put_google(struct buffer *out, int64_t number, const struct vocab *vocab, const int32_t *ids, int32_t count,
 		       const float *rows, int64_t hidden, const int32_t *indices, int32_t layer_count);
 

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-/* Tokens of copies that are computed in one call: many batches, so that the last one, half empty, does not count. */
+/* Room for the copies computed in one call, in ids: enough for many batches, so that a half-empty last one hardly matters. */
 #define COPY_TOKENS ((int64_t)1 << 17)
 
 struct pass {
@@ -13,10 +13,10 @@ struct pass {
 	struct encoder *encoder;
 	const struct vocab *vocab;
 	bool whole_words;
-	int64_t copy_count, used; /* numbers of the room */
+	int64_t copy_count, used; /* used: numbers in out->room */
 };
 
-/* Computes the copies there are, and puts their losses where they belong. */
+/* Computes the pending copies and stores their losses. */
 static enum status compute_copies(struct pass *pass)
 {
 	struct word_losses *out = pass->out;
@@ -31,7 +31,7 @@ static enum status compute_copies(struct pass *pass)
 	return OK;
 }
 
-/* A copy of a sequence whose tokens [begin, end) are hidden; their losses go to `target` and behind it. */
+/* Adds a copy of a sequence with tokens [begin, end) masked; their losses are stored from `target` on. */
 static enum status add_copy(struct pass *pass, const struct encoder_text *sequence, int32_t begin, int32_t end, int64_t target)
 {
 	struct word_losses *out = pass->out;
@@ -64,7 +64,7 @@ static bool is_separator(const struct encoder_text *sequence, int32_t i)
 	return i == 0 || i == sequence->count - 1 || (sequence->second > 0 && i == sequence->second - 1);
 }
 
-/* End of what is hidden together with token `begin`. */
+/* The end of the unit that begins at token `begin`. */
 static int32_t unit_end(const struct pass *pass, const struct encoder_text *sequence, int32_t begin)
 {
 	int32_t end = begin + 1;
@@ -73,7 +73,7 @@ static int32_t unit_end(const struct pass *pass, const struct encoder_text *sequ
 	return end;
 }
 
-/* A text in windows, as one row of tokens: token g lies in every window w with start(w) <= g < start(w) + room(w). */
+/* A text split into windows, seen as one token sequence: token g is in each window w with start(w) <= g < start(w) + room(w). */
 struct windows {
 	const struct encoder_text *sequences;
 	const int32_t *starts;
@@ -94,7 +94,7 @@ static int32_t token_at(const struct windows *windows, int64_t g)
 	return windows->sequences[w].ids[g - windows->starts[w] + 1];
 }
 
-/* The window that holds all of [begin, end) with most tokens on the poorer side; -1: none holds all of it. */
+/* Of the windows that contain all of [begin, end), the one with the most context on the shorter side; -1: none does. */
 static int32_t best_window(const struct windows *windows, int64_t begin, int64_t end)
 {
 	int32_t best = -1;
@@ -118,7 +118,7 @@ static enum status add_windows(struct pass *pass, const struct windows *windows,
 		end = begin + 1;
 		while (pass->whole_words && end < windows->tokens && pass->vocab->is_continuation[token_at(windows, end)])
 			end++;
-		/* Windows that hardly overlap may cut a long word. */
+		/* If windows hardly overlap, a long word may not fit into any of them. */
 		while ((w = best_window(windows, begin, end)) < 0)
 			end--;
 		for (int64_t g = begin; g < end; g++)
@@ -131,7 +131,7 @@ static enum status add_windows(struct pass *pass, const struct windows *windows,
 	return OK;
 }
 
-/* A text or a pair as one sequence. */
+/* Adds a text or a pair that is one sequence. */
 static enum status add_sequence(struct pass *pass, const struct encoder_text *sequence, struct text_losses *own)
 {
 	struct word_losses *out = pass->out;

@@ -9,7 +9,7 @@
 
 void curve_of_steps(const struct history *history, int x, int y, struct curve *out)
 {
-	/* Four rows a point at least, where there are enough: a mean says more than a single noisy step. */
+	/* At least four rows per point if there are enough: a mean says more than a single noisy step. */
 	const struct history_table *steps = &history->steps;
 	int64_t points = steps->count >= 4 * CURVE_POINTS ? CURVE_POINTS : steps->count / 4;
 	points = points > 60 ? points : steps->count < 60 ? steps->count : 60;
@@ -56,7 +56,7 @@ void curve_of_evaluations(const struct history *history, int set, int x, int y, 
 	}
 }
 
-/* Where a step lies on the x axis. */
+/* The position of a step on the x axis. */
 static double place_of_step(const struct history *history, int64_t step, int x)
 {
 	for (int64_t i = 0; i < history->steps.count; i++)
@@ -78,7 +78,7 @@ static void add_phases(struct chart *chart, const struct report *report, int x, 
 	}
 }
 
-/* Findings, and where the run was resumed. */
+/* Marks findings, and where the run was resumed. */
 static void add_events(struct chart *chart, const struct report *report, int x)
 {
 	const struct history *history = &report->history;
@@ -91,7 +91,7 @@ static void add_events(struct chart *chart, const struct report *report, int x)
 	}
 }
 
-/* The checkpoints that lie in the run folder, the newest first. */
+/* Marks the checkpoints in the run folder, newest first. */
 static void add_checkpoints(struct chart *chart, const struct report *report, int x, const struct name_list *names)
 {
 	for (int64_t i = names->count; i-- > 0;)
@@ -99,7 +99,7 @@ static void add_checkpoints(struct chart *chart, const struct report *report, in
 			       place_of_step(&report->history, strtoll(names->names[i] + 11, NULL, 10), x), names->names[i]);
 }
 
-/* Checkpoint folders by step. */
+/* Lists the checkpoint folders, sorted by step. */
 static void list_checkpoints(const char *folder, struct name_list *out)
 {
 	struct name_list entries = {0};
@@ -118,7 +118,7 @@ static void list_checkpoints(const char *folder, struct name_list *out)
 		}
 }
 
-/* "From 9.72 to 6.03." for those who cannot see the curve. */
+/* "Loss: from 9.72 to 6.03." for readers who cannot see the curve. */
 static void describe(char *out, size_t size, const struct chart *chart)
 {
 	size_t used = 0;
@@ -148,7 +148,7 @@ static const struct {
 	{"steps", HISTORY_STEP, {.label = "steps", .number = CHART_COUNT}},
 };
 
-/* Colours of evaluation sets; training is 1. */
+/* Colors of evaluation sets; training has color 1. */
 static const int set_colours[] = {2, 3, 4, 5, 6, 7, 8};
 
 #define SET_CURVES 7
@@ -158,7 +158,7 @@ struct drawing {
 	char phases[8][16], description[1024];
 };
 
-/* One quantity against tokens, time and steps; the page's switch shows one of them. */
+/* Draws one quantity against tokens, time, and steps; the page's switch shows one of the three. */
 static void draw(const struct report *report, const struct chart *base, int column, bool evaluated,
 		 const struct name_list *checkpoints, struct buffer *out)
 {
@@ -209,7 +209,7 @@ static void draw(const struct report *report, const struct chart *base, int colu
 	free(drawing);
 }
 
-/* Losses that span orders of magnitude, as those of a run that has diverged do, need a logarithmic axis. */
+/* Losses that span orders of magnitude, such as those of a diverged run, need a logarithmic axis. */
 static bool spans_widely(const struct history *history, int column)
 {
 	double low = INFINITY, high = 0;
@@ -223,7 +223,7 @@ static bool spans_widely(const struct history *history, int column)
 	return high > 30 * low && low > 0.05;
 }
 
-/* Do the evaluations of a share, or else its training steps, come so near to 0 that the axis had better begin there? */
+/* Whether a share, in its evaluations or else in its training steps, comes so close to 0 that the axis should start there. */
 static bool is_near_zero(const struct history *history, int column)
 {
 	bool evaluated = history_has(&history->evaluations, column);
@@ -237,7 +237,7 @@ static bool is_near_zero(const struct history *history, int column)
 	return low == high ? low == 0 : low < 0.6 * high;
 }
 
-/* A column of the task: training where each step has it, evaluations, and the levels to compare with. */
+/* Draws a column of the task: training values, if the steps have them, evaluations, and the levels to compare with. */
 static void draw_column(const struct report *report, const struct report_column *column, const struct name_list *checkpoints,
 			struct buffer *out)
 {
@@ -270,7 +270,7 @@ static void draw_lengths(const struct report *report, struct buffer *out)
 	}
 	double mean = lengths->sequences > 0 ? (double)lengths->tokens / (double)lengths->sequences : 0;
 	char number[FORMAT_BYTES], since[64] = "";
-	if (report->start.step > 0) /* lengths are not recorded: a process counts those it trained on */
+	if (report->start.step > 0) /* lengths are not recorded, so each process counts only its own */
 		snprintf(since, sizeof(since), " since the run was resumed after step %lld", (long long)report->start.step);
 	snprintf(description, sizeof(description), "Mean %.1f tokens, longest %lld.", mean, (long long)lengths->longest);
 	snprintf(note, sizeof(note),

@@ -1,5 +1,5 @@
-/* How a named number is presented: the heading of its chart, its unit, what it means. One table has the names that the program
- * uses everywhere; a task may describe others. */
+/* How a named number is presented: the title of its chart, its unit, its meaning. A table covers the names used throughout the
+ * program; a task may describe others. */
 #ifndef REPORT_COLUMNS_H
 #define REPORT_COLUMNS_H
 
@@ -8,7 +8,7 @@
 
 /* A value to compare a number with: "always saying the most frequent class". */
 struct report_level {
-	const char *label; /* short, as it stands beside the line in a chart: "guessing" */
+	const char *label; /* short text beside its line in a chart: "guessing" */
 	double value;      /* NaN: unknown, not shown */
 };
 
@@ -18,22 +18,22 @@ struct report_column {
 	const char *title;   /* of its chart: "Loss of masked words" */
 	const char *heading; /* of its column in a table: "MLM loss" */
 	const char *axis;    /* what the chart's y axis shows: "nats per word" */
-	const char *tile;    /* stands below the figure at the head of the page: "masked words right"; NULL: not there */
+	const char *tile;    /* text below the figure at the top of the page: "of masked words right"; NULL: not shown there */
 	enum measure_unit unit;
 	enum measure_direction direction;
 	const char *meaning; /* a sentence for the page's glossary, or NULL */
 	struct report_level levels[REPORT_LEVELS];
 };
 
-/* The description of this name: from the table, or a plain one made of the name alone, which is borrowed. */
+/* The description of a name: from the table, or otherwise a plain one that consists of the name alone, which is borrowed. */
 struct report_column report_column(const char *name);
-/* Is it in the table? */
+/* Whether the name is in the table. */
 bool report_column_is_known(const char *name);
 
-/* A value as text, with its unit: "83.2 %", "0.413". A value that is not finite is a dash. */
+/* Formats a value with its unit: "83.2 %", "0.413". A non-finite value becomes a dash. */
 #define REPORT_NUMBER_BYTES 32
 const char *report_number(char out[REPORT_NUMBER_BYTES], double value, enum measure_unit unit);
-/* How a chart's axis writes it. */
+/* How a chart's axis formats values of this unit. */
 enum chart_number report_axis_number(enum measure_unit unit);
 
 #endif

@@ -1,4 +1,4 @@
-/* Classes predicted beside the right ones: the matrix, the pairs that are confused, and each class's figures. */
+/* Predicted against right classes: the confusion matrix, the pairs most often confused, and figures for each class. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define PAIRS_SHOWN 25
 #define LABEL_LETTERS 40
-#define HEAD_LETTERS 16 /* of one that stands upright */
+#define HEAD_LETTERS 16 /* of a vertical column heading */
 
 static int64_t count_at(const struct report_confusion *confusion, int32_t right, int32_t predicted)
 {
@@ -125,7 +125,7 @@ static double ratio(int64_t part, int64_t whole)
 	return whole > 0 ? (double)part / (double)whole : NAN;
 }
 
-/* 0 where a class is neither predicted nor there rightly, as the field counts it. */
+/* By convention, F1 is 0 for a class that is neither present nor predicted. */
 static double f1_of(const struct report_class *class)
 {
 	return class->right + class->predicted > 0 ? 2 * (double)class->both / (double)(class->right + class->predicted) : 0;

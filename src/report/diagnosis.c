@@ -9,31 +9,31 @@
 #include "formats/chart.h"
 #include "base/error.h"
 
-/* Thresholds; docs/reliability.md, "Unhealthy runs", has the reasons. Losses are in the task's scale: nats of a masked word, or
- * multiples of the loss that a labelled task has to overcome. */
-#define MEAN_STEPS 64   /* the window of means */
-#define SPIKE_STEPS 128 /* losses a spike is judged against */
-#define SPIKE_LEAST 32  /* fewer are no ground to judge on */
+/* Thresholds; the section "Unhealthy runs" of docs/reliability.md gives the reasons. Losses are in units of the task's scale:
+ * nats per masked word, or multiples of the loss that a labeled task has to overcome. */
+#define MEAN_STEPS 64   /* window for means */
+#define SPIKE_STEPS 128 /* window of losses that a spike is compared with */
+#define SPIKE_LEAST 32  /* minimum number of losses for judging a spike */
 #define SPIKE_DEVIATIONS 6.0
 #define SPIKE_LOSS 0.3
 #define SPIKE_LASTS 32 /* a spike this long is a new level, not a spike */
-#define RISE_LOSS 0.25 /* of the mean above its best */
+#define RISE_LOSS 0.25 /* rise of the mean above its best */
 #define DIVERGED_LOSS 1.0
 #define ABOVE_GUESSING 0.5
 #define NORM_GROWTH 5.0
-#define STUCK_BELOW 0.1    /* this far below the prior loss a run has left it behind */
-#define STUCK_ABOVE 0.5    /* this near it a run has learned frequencies */
-#define STUCK_SHARE 0.03   /* of right answers above the prior's */
-#define STILL_FALLING 0.05 /* over half the span */
-#define WORSE_LOSS 0.05    /* of an evaluation above its best */
-#define WORSE_SHARE 0.005  /* of an accuracy or the like below its best, plus two standard errors */
+#define STUCK_BELOW 0.1    /* a run this far below the prior loss has left it behind */
+#define STUCK_ABOVE 0.5    /* a run this close to the prior loss has learned frequencies */
+#define STUCK_SHARE 0.03   /* or share of right answers above the prior's */
+#define STILL_FALLING 0.05 /* progress during half of the patience */
+#define WORSE_LOSS 0.05    /* rise of an evaluation's loss above its best */
+#define WORSE_SHARE 0.005  /* drop of an accuracy or the like below its best, plus two standard errors */
 #define WORSE_TIMES 3
-#define COLLAPSED_LEAST 10  /* examples: of fewer one answer may be the right one */
-#define COLLAPSED_RATE 2e-6 /* below such a learning rate it is too low, not too high: a tenth of what is usual */
+#define COLLAPSED_LEAST 10  /* with fewer examples, a single answer may be right */
+#define COLLAPSED_RATE 2e-6 /* a peak learning rate below this, a tenth of the usual, is too low, not too high */
 #define REPEATED_EPOCHS 4.0
 #define REPEATED_LOSS 0.5
 #define PLANNED_EPOCHS 100.0
-#define SPAN_SECONDS 20.0 /* of training, for rates */
+#define SPAN_SECONDS 20.0 /* length of training spans for measuring rates */
 #define SPAN_STEPS 32
 #define WAITING_SHARE 0.1
 #define SLOWER_SHARE 0.5
@@ -107,7 +107,7 @@ static bool full(const struct window *window)
 	return window->count == window->size;
 }
 
-/* Begins a finding, or returns NULL if it is said already. */
+/* Begins a finding. NULL: it was already reported, or there is no room. */
 static struct finding *begin(struct diagnosis *diagnosis, struct findings *out, enum finding_kind kind)
 {
 	if (diagnosis->active[kind] || out->count == FINDINGS_AT_ONCE)
@@ -119,7 +119,7 @@ static struct finding *begin(struct diagnosis *diagnosis, struct findings *out, 
 	return finding;
 }
 
-/* Ends one that was said. */
+/* Ends a finding that was reported. */
 static void end(struct diagnosis *diagnosis, struct findings *out, enum finding_kind kind, const char *format, ...)
 	PRINTF_LIKE(4, 5);
 static void end(struct diagnosis *diagnosis, struct findings *out, enum finding_kind kind, const char *format, ...)
@@ -185,7 +185,7 @@ static double scale_of(const struct diagnosis *diagnosis)
 	return diagnosis->facts.task->scale;
 }
 
-/* A loss far above those before it. Spikes stay out of what the next ones are judged against. */
+/* A loss far above those before it. Spikes are not added to the losses that later ones are compared with. */
 static void look_for_spike(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out)
 {
 	struct window *recent = &diagnosis->recent;
@@ -214,7 +214,7 @@ static void look_for_spike(struct diagnosis *diagnosis, const struct diagnosis_s
 		}
 	}
 	if (diagnosis->above >= SPIKE_LASTS) {
-		/* It stays up there: a new level, which the rules about rising judge. */
+		/* The loss stays high: this is a new level, to be judged by the rules about rising losses. */
 		window_clear(recent, SPIKE_STEPS);
 		diagnosis->above = 0;
 		diagnosis->active[FINDING_SPIKE] = false;
@@ -223,16 +223,16 @@ static void look_for_spike(struct diagnosis *diagnosis, const struct diagnosis_s
 
 static double larger(double a, double b)
 {
-	return a > b ? a : b; /* b if a is NaN */
+	return a > b ? a : b; /* b if either is NaN */
 }
 
-/* Five standard errors of the mean loss: no rule speaks of less. */
+/* Five standard errors of the mean loss; changes smaller than this are never reported. */
 static double noise_of(const struct diagnosis *diagnosis)
 {
 	return 5 * window_deviation(&diagnosis->loss) / sqrt(MEAN_STEPS);
 }
 
-/* The mean has risen above its best. */
+/* Checks whether the mean loss has risen above its best. */
 static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out)
 {
 	if (!full(&diagnosis->loss))
@@ -246,7 +246,7 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 		struct finding *finding = begin(diagnosis, out, FINDING_DIVERGED);
 		if (!finding)
 			return;
-		diagnosis->active[FINDING_RISING] = true; /* said by this */
+		diagnosis->active[FINDING_RISING] = true; /* covered by this finding */
 		if (worse_than_guessing && isfinite(task->chance_loss))
 			SAY(finding, text, "The run has diverged: the loss is %.2f; guessing at random would give %.2f.", mean,
 			    task->chance_loss);
@@ -283,8 +283,8 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 	}
 }
 
-/* Gradients grow while nothing is gained: the step before a divergence. They may well grow while the loss falls, as in
- * fine-tuning, which begins with a head that hardly depends on its input. */
+/* Growing gradients without progress precede a divergence. Growth is normal while the loss falls, as in fine-tuning, which begins
+ * with a head that hardly depends on its input. */
 static void look_at_norm(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out)
 {
 	if (!full(&diagnosis->log_norm))
@@ -305,7 +305,7 @@ static void look_at_norm(struct diagnosis *diagnosis, const struct diagnosis_ste
 	}
 }
 
-/* Steps at the full learning rate without progress after which a run is called stuck or slow. */
+/* How many steps without progress, at the full learning rate, make a run stuck or slow. */
 static double patience(const struct diagnosis *diagnosis)
 {
 	double total = (double)diagnosis->facts.total_steps;
@@ -346,7 +346,8 @@ static void say_stuck(const struct diagnosis *diagnosis, const struct diagnosis_
 	    diagnosis->facts.peak_rate, task->words.warmup, task->words.check_data);
 }
 
-/* Progress against the prior loss. Steps count by their share of the peak learning rate: a long warm-up is no plateau. */
+/* Checks progress against the prior loss. Steps are weighted by their share of the peak learning rate, so that a long warm-up
+ * does not count as a plateau. */
 static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosis_step *step, double steps, double tokens,
 			      struct findings *out)
 {
@@ -364,7 +365,7 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 		diagnosis->half_loss = NAN;
 		return;
 	}
-	/* Coming near is progress, and counts from there; wandering about the border afterwards is none. */
+	/* Getting close for the first time is progress and restarts the count; later fluctuations around that level are not. */
 	if (!diagnosis->was_prior && mean < task->prior_loss + STUCK_ABOVE * scale) {
 		diagnosis->was_prior = true;
 		diagnosis->counted_steps = diagnosis->counted_tokens = 0;
@@ -380,7 +381,7 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 		diagnosis->half_loss = diagnosis->best_loss;
 	if (spent < 1)
 		return;
-	/* The lowest means are compared: at too high a rate the level wanders, and a way down is no progress. */
+	/* Compare the lowest means: with too high a learning rate the level fluctuates, and a fall alone is no progress. */
 	if (diagnosis->half_loss - diagnosis->best_loss > STILL_FALLING * scale) {
 		diagnosis->counted_steps /= 2;
 		diagnosis->counted_tokens /= 2;
@@ -426,8 +427,8 @@ static void look_at_speed(struct diagnosis *diagnosis, const struct diagnosis_st
 	diagnosis->span_steps = diagnosis->span_tokens = 0;
 }
 
-/* The means with this step in them. Means take in spikes; steps whose loss is not finite changed no weight and are the
- * guard's affair. */
+/* Updates the means with this step. Spikes are included; steps with a non-finite loss changed no weights and are left to the
+ * guard. */
 static void take_in(struct diagnosis *diagnosis, const struct diagnosis_step *step)
 {
 	if (isfinite(step->loss)) {
@@ -476,7 +477,7 @@ void diagnosis_step(struct diagnosis *diagnosis, const struct diagnosis_step *st
 	look_at_speed(diagnosis, step, tokens, out);
 }
 
-/* By how much a score must be worse to be worse at all. */
+/* How much worse a score must be to count as worse. */
 static double worse_margin(const struct report_column *column, double score, double examples, double scale)
 {
 	if (column->unit == UNIT_NATS || column->direction == DIRECTION_LOWER)
@@ -495,7 +496,7 @@ static void look_for_overfitting(struct diagnosis *diagnosis, const struct diagn
 	struct report_column column = found ? *found : report_column(decides);
 	enum measure_direction direction = column.direction;
 	int set = evaluation->set;
-	if (direction == DIRECTION_NONE) /* nobody knows what worse would be */
+	if (direction == DIRECTION_NONE) /* better and worse are undefined */
 		return;
 	double train = window_mean(&diagnosis->loss), score = evaluation->score, best = diagnosis->sets[set].score;
 	double margin = worse_margin(&column, best, evaluation->examples, task->scale);
@@ -529,7 +530,7 @@ static void look_for_overfitting(struct diagnosis *diagnosis, const struct diagn
 	    diagnosis->sets[set].step, task->words.remedy);
 }
 
-/* Every held-out example gets the same answer, though the right ones differ. */
+/* Checks whether every held-out example gets the same answer although the right answers differ. */
 static void look_for_collapse(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation, struct findings *out)
 {
 	const struct report_confusion *confusion = evaluation->confusion;

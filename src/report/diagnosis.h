@@ -1,7 +1,7 @@
-/* Finds what is wrong with a run, from its numbers alone, while it runs, and reports each finding once, in words, with advice.
- * docs/reliability.md, "Unhealthy runs", has the thresholds and the reasons for them.
+/* Detects problems of a run from its numbers alone, while it is running, and reports each finding once, in words and with advice.
+ * The section "Unhealthy runs" of docs/reliability.md gives the thresholds and the reasons for them.
  *
- * All rules use means over a window of steps, so that one odd batch does not matter; only a spike is judged by itself. */
+ * All rules use means over a window of steps, so that one odd batch does not matter; only spikes are judged by single steps. */
 #ifndef REPORT_DIAGNOSIS_H
 #define REPORT_DIAGNOSIS_H
 
@@ -13,13 +13,13 @@
 enum finding_kind {
 	FINDING_SPIKE,       /* one loss far above those before it */
 	FINDING_DIVERGED,    /* the loss is far above where it was, or above guessing */
-	FINDING_RISING,      /* the loss goes up: the learning rate is too high */
+	FINDING_RISING,      /* the loss is rising: the learning rate is too high */
 	FINDING_UNSTABLE,    /* the gradient norm grows while the loss does not fall */
-	FINDING_STUCK,       /* it has learned only how frequent each answer is */
-	FINDING_SLOW,        /* it does not even learn that: the learning rate is too low */
-	FINDING_COLLAPSED,   /* it gives the same answer to every held-out example */
+	FINDING_STUCK,       /* the model has learned only how frequent each answer is */
+	FINDING_SLOW,        /* the model does not even learn that: the learning rate is too low */
+	FINDING_COLLAPSED,   /* the model gives the same answer to every held-out example */
 	FINDING_OVERFITTING, /* results on held-out examples get worse while the training loss falls */
-	FINDING_REPEATED,    /* there is too little data: the model learns it by heart */
+	FINDING_REPEATED,    /* there is too little data: the model memorizes it */
 	FINDING_WAITING,     /* the processors wait for data */
 	FINDING_SLOWER,      /* steps take much longer than before */
 	FINDING_NON_FINITE,  /* updates skipped because a gradient was not finite */
@@ -30,7 +30,7 @@ extern const char *const finding_names[FINDING_KINDS]; /* as in metrics.jsonl */
 enum finding_weight { FINDING_NOTE, FINDING_WARNING, FINDING_SERIOUS };
 extern const enum finding_weight finding_weights[FINDING_KINDS];
 
-/* One thing to say; `over`: what was said of this kind no longer holds. */
+/* One thing to report. `over`: the earlier finding of this kind no longer holds. */
 struct finding {
 	enum finding_kind kind;
 	bool over;
@@ -42,39 +42,39 @@ struct findings {
 	struct finding item[FINDINGS_AT_ONCE];
 };
 
-/* What is known before the first step; NaN or 0 where it is not, and then rules that need it stay silent. */
+/* What is known before the first step; unknown values are NaN or 0, and rules that need them stay silent. */
 struct diagnosis_facts {
-	const struct report_task *task; /* borrowed: its losses to compare with, its scale, its words */
+	const struct report_task *task; /* borrowed; its baseline losses, scale, and words are used */
 	double epoch_tokens;            /* tokens of one pass over the data */
 	int64_t total_steps;
-	double peak_rate; /* of the schedule */
+	double peak_rate; /* of the learning-rate schedule */
 };
 
 struct diagnosis_step {
-	int64_t step, tokens; /* after the step, since the run's first */
+	int64_t step, tokens; /* totals after this step, since the beginning of the run */
 	double loss;          /* the task's `loss` */
 	double share;         /* its `share` of right answers, or NaN */
 	double grad_norm, learning_rate;
 	double seconds; /* of this step, 0 if unknown */
-	double waited;  /* of these, for data */
+	double waited;  /* of these seconds, those spent waiting for data */
 	int64_t skipped_steps;
 };
 
 struct diagnosis_evaluation {
-	int set;          /* number of the evaluation set */
+	int set;          /* index of the evaluation set */
 	const char *name; /* "" or NULL for the one without a name */
 	int64_t step;
 	double loss;                              /* the task's `loss`, or NaN */
 	double score;                             /* the measure that decides */
-	double examples;                          /* on how many that rests; 0 if unknown */
+	double examples;                          /* number of examples behind the score; 0 if unknown */
 	const struct report_confusion *confusion; /* or NULL */
 };
 
-/* The last values of something, and their mean and deviation. */
+/* A sliding window over the latest values. */
 #define WINDOW_MOST 128
 struct window {
 	double value[WINDOW_MOST];
-	int size, count, next; /* of at most `size` */
+	int size, count, next; /* `count` values, at most `size`; `next` is replaced next */
 };
 
 #define DIAGNOSIS_SETS 16
@@ -82,48 +82,48 @@ struct diagnosis {
 	struct diagnosis_facts facts;
 	bool active[FINDING_KINDS];
 	int64_t said[FINDING_KINDS];
-	int64_t first_step, step, tokens;    /* first_step: where the present phase began */
-	struct window loss, share, log_norm; /* means the rules look at */
+	int64_t first_step, step, tokens;    /* first_step: where the current phase began */
+	struct window loss, share, log_norm; /* their means are what the rules use */
 	struct window recent;                /* losses without spikes */
-	int above;                           /* losses in a row taken for spikes */
+	int above;                           /* consecutive losses judged to be spikes */
 	int64_t spike_step;
-	double first_loss, best_loss; /* of the means */
-	double best_norm;             /* mean of the norms at the best loss */
+	double first_loss, best_loss; /* loss of the first step; lowest mean */
+	double best_norm;             /* mean gradient norm at the best loss */
 	int64_t best_step;
-	bool was_prior;                       /* the mean has come near the prior loss */
-	double counted_steps, counted_tokens; /* without progress, weighted by the learning rate */
-	double half_loss;                     /* the best mean when half of them were counted */
-	struct window rates;                  /* tokens per second of spans */
+	bool was_prior;                       /* the mean loss has come close to the prior loss */
+	double counted_steps, counted_tokens; /* spent without progress, weighted by the learning rate */
+	double half_loss;                     /* the best mean loss when half of the patience was spent */
+	struct window rates;                  /* tokens per second of recent spans */
 	double span_seconds, span_waited;
 	int64_t span_steps, span_tokens;
 	int slow_spans;
 	int64_t skipped_steps;
 	struct {
 		int64_t step;             /* of the best evaluation */
-		double score, train_loss; /* there */
-		double early_gap;         /* held-out above training loss in the first pass over the text */
-		bool told_apart;          /* its examples once had different answers */
-		int worse;                /* evaluations in a row that were worse */
+		double score, train_loss; /* at that evaluation */
+		double early_gap;         /* held-out minus training loss in the first pass over the text */
+		bool told_apart;          /* the model once gave its examples different answers */
+		int worse;                /* consecutive evaluations that were worse */
 	} sets[DIAGNOSIS_SETS];
-	int overfitting_set; /* that FINDING_OVERFITTING speaks of */
+	int overfitting_set; /* the set that FINDING_OVERFITTING refers to */
 };
 
 void diagnosis_start(struct diagnosis *diagnosis, const struct diagnosis_facts *facts);
-/* The task changed (another length, batch or schedule): levels before do not count from here on. */
+/* A new phase begins (other lengths, batches, or schedule): earlier levels no longer count. */
 void diagnosis_phase(struct diagnosis *diagnosis, int64_t step);
-/* Length and rate of the run from here on, where the facts did not have them. */
+/* Sets the run's length and peak learning rate, which may not have been known at the start. */
 void diagnosis_plan(struct diagnosis *diagnosis, int64_t total_steps, double peak_rate);
 
-/* Takes in a step or an evaluation and adds what is to be said. */
+/* Process a step or an evaluation and append new findings. */
 void diagnosis_step(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out);
 void diagnosis_evaluation(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation, struct findings *out);
 
-/* A resumed run: logged steps and findings of before, in order; nothing is said. */
+/* For a resumed run: process earlier logged steps and findings, in order, without reporting anything. */
 void diagnosis_replay_step(struct diagnosis *diagnosis, const struct diagnosis_step *step);
 void diagnosis_replay_finding(struct diagnosis *diagnosis, const char *name, bool over);
 
-/* The finding that says most about the state of the run, gravest first; -1: there is none. Of a finished run the speed no longer
- * matters. */
+/* The gravest active finding that describes the state of the run; -1: none. For a finished run, findings about speed are
+ * ignored. */
 int diagnosis_gravest(const struct diagnosis *diagnosis, bool finished);
 
 #endif

@@ -1,4 +1,4 @@
-/* Examples that the model gets wrong, and values beside their predictions. */
+/* Examples that the model gets wrong, and a scatter chart of predicted against right values. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

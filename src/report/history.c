@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* Beyond this many rows neighbours are merged two by two: a curve with that many points shows no more, and memory stays bounded
- * however long the run is. */
+/* When the steps reach this many rows, neighboring rows are merged in pairs. Curves would not show more points anyway, and memory
+ * stays bounded however long the run is. */
 #define ROWS_MAX (1 << 17)
 
 static const char *const common_names[HISTORY_COMMON] = {
@@ -73,7 +73,7 @@ bool history_has(const struct history_table *table, int column)
 	return false;
 }
 
-/* One row more, all of it absent. */
+/* Adds a row without values. */
 static enum status add_row(struct history_table *table)
 {
 	int64_t capacity = table->capacity;
@@ -93,7 +93,7 @@ static enum status add_row(struct history_table *table)
 	return OK;
 }
 
-/* Into the last row. */
+/* Sets a value in the last row. */
 static enum status set_value(struct history_table *table, int column, double value)
 {
 	if (column < 0 || (isnan(value) && !table->values[column]))
@@ -107,7 +107,7 @@ static enum status set_value(struct history_table *table, int column, double val
 	return OK;
 }
 
-/* Half as many rows: positions and counters keep the later of the two, all else is the mean. */
+/* Halves the number of rows: for positions and counters, keeps the later value of each pair; for the rest, the mean. */
 static void thin(struct history_table *table)
 {
 	table->count /= 2;
@@ -160,8 +160,8 @@ int64_t history_last_evaluation(const struct history *history, int set)
 	return -1;
 }
 
-/* The row for an evaluation: the one of the same set and step, if that is there (a run that was stopped behind it and resumed
- * before), or else a new one. It becomes the last row. */
+/* Adds a row for an evaluation as the last row. A row that the set already has for this step (or a later one) is removed: the run
+ * was resumed from before that evaluation. */
 static enum status evaluation_row(struct history *history, int set, double step)
 {
 	struct history_table *table = &history->evaluations;

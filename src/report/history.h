@@ -1,5 +1,5 @@
-/* The numbers of a run as metrics.jsonl holds them, in memory: for the report, for the diagnosis of a resumed run, and for
- * comparing two runs. Columns have the names of metrics.jsonl: a few that every run has, and whatever its task adds. */
+/* The contents of a run's metrics.jsonl in memory: for the report, for the diagnosis of a resumed run, and for comparing two
+ * runs. Columns have the names used in metrics.jsonl: a few that every run has, and those that its task adds. */
 #ifndef REPORT_HISTORY_H
 #define REPORT_HISTORY_H
 
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-/* The columns that every run has; those of a task follow from HISTORY_COMMON on, in the order in which they appear. */
+/* The columns that every run has. A task's columns follow from HISTORY_COMMON on, in order of appearance. */
 enum history_common {
 	HISTORY_STEP,
 	HISTORY_TOKENS,
@@ -22,8 +22,8 @@ enum history_common {
 	HISTORY_SHARE_OF_GEMM,
 	HISTORY_COMMON,
 };
-#define HISTORY_COLUMNS 64 /* in all; further ones are passed over */
-#define HISTORY_NAME 48    /* bytes of a name; columns with longer ones are passed over */
+#define HISTORY_COLUMNS 64 /* maximum; further columns are ignored */
+#define HISTORY_NAME 48    /* bytes of a name; columns with longer names are ignored */
 
 /* Rows of numbers, column by column. NaN: absent. */
 struct history_table {
@@ -31,18 +31,18 @@ struct history_table {
 	double *values[HISTORY_COLUMNS]; /* [count] each; NULL: absent in every row */
 };
 
-/* A process went on with the run here. */
+/* The kind of event for a process that resumed the run. */
 #define REPORT_RESUMED "resumed"
 
-/* Of a finding: what is said, and what to do about it. */
+/* Sizes of a finding's description and of its advice. */
 #define FINDING_TEXT_BYTES 320
 #define FINDING_ADVICE_BYTES 480
 
-/* Something that was said or done at a step. */
+/* Something that was reported or happened at a step. */
 struct history_event {
 	int64_t step;
 	double tokens, seconds;
-	char kind[24]; /* "phase", "resumed", or the name of a finding (diagnosis.h) */
+	char kind[24]; /* "resumed", "straggler", or a finding's name (diagnosis.h) */
 	bool over;     /* the finding no longer holds */
 	char text[FINDING_TEXT_BYTES], advice[FINDING_ADVICE_BYTES];
 };
@@ -51,34 +51,34 @@ struct history_event {
 struct history {
 	char names[HISTORY_COLUMNS][HISTORY_NAME];
 	int column_count;
-	struct history_table steps;       /* the logged ones */
-	struct history_table evaluations; /* names without "eval_" and the set's name */
+	struct history_table steps;       /* the logged steps */
+	struct history_table evaluations; /* column names lack "eval_" and the set's name */
 	int *evaluation_sets;             /* [evaluations.count] index into `sets` */
 	int64_t evaluation_set_capacity;
 	struct history_event *events;
 	int64_t event_count, event_capacity;
-	char sets[HISTORY_SETS][48]; /* names of evaluation sets; "" = the one without a name, to judge a run by */
+	char sets[HISTORY_SETS][48]; /* names of evaluation sets; "" = the unnamed one, which runs are judged by */
 	int set_count;
 };
 
-/* Zero-initialise; reads a metrics.jsonl (a missing file is an empty one). Lines that other programs wrote, and a torn last
- * one, are passed over. */
+/* Reads a metrics.jsonl into a zero-initialized history; a missing file counts as empty. Lines of other programs and an
+ * incomplete last line are skipped. */
 MUST_USE enum status history_read(struct history *history, const char *path);
 void history_release(struct history *history);
 
-/* Adds the object of one line. */
+/* Adds one line's object. */
 MUST_USE enum status history_add(struct history *history, const struct json *object);
 /* Index of the column of this name, or -1. */
 int history_column(const struct history *history, const char *name);
-/* A number of a table; NaN where it is absent, or `column` is -1. */
+/* A number of a table; NaN if it is absent or `column` is -1. */
 double history_value(const struct history_table *table, int64_t row, int column);
-/* Does any row have a finite number in this column? */
+/* Whether any row has a finite number in this column. */
 bool history_has(const struct history_table *table, int column);
-/* Index of an evaluation set, added if new; past HISTORY_SETS all share the last. */
+/* Index of an evaluation set, which is added if new. When HISTORY_SETS are in use, new ones share the last index. */
 int history_set(struct history *history, const char *name);
 /* The set to judge a run by: the one without a name, or else the first. */
 int history_main_set(const struct history *history);
-/* Row of a set's last evaluation, or -1. */
+/* The row of a set's last evaluation, or -1. */
 int64_t history_last_evaluation(const struct history *history, int set);
 
 #endif

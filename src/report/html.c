@@ -16,7 +16,7 @@ void html_excerpt(struct buffer *out, const char *text, int letters)
 	bool space = false;
 	buffer_text(out, "<bdi>");
 	for (; *text && letters > 0; letters--) {
-		/* A letter: a byte and the continuation bytes behind it; html_text() looks whether they are UTF-8. */
+		/* A letter is a byte and the continuation bytes after it; html_text() checks that they are UTF-8. */
 		size = 1;
 		while (size < 4 && ((unsigned char)text[size] & 0xC0) == 0x80)
 			size++;

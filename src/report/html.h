@@ -1,12 +1,13 @@
-/* What the writers of pages in this folder share. */
+/* Shared by the writers of pages in this folder. */
 #ifndef REPORT_HTML_H
 #define REPORT_HTML_H
 
 #include "formats/chart.h"
 
-/* `begin`, the text escaped, `end`. */
+/* Appends `begin`, the escaped text, and `end`. */
 void html_element(struct buffer *out, const char *begin, const char *text, const char *end);
-/* At most `letters` code points of a text in any writing direction, and an ellipsis where it was cut; line breaks are spaces. */
+/* Appends at most `letters` code points of a text of any writing direction, with an ellipsis if it was cut. Runs of white space
+ * become a single space. */
 void html_excerpt(struct buffer *out, const char *text, int letters);
 
 #endif

@@ -9,7 +9,7 @@
 #include "report/html.h"
 #include "report/verdict.h"
 
-/* Text with the names of options kept in one piece. */
+/* Appends text in which option names are not broken across lines. */
 static void put_advice(struct buffer *out, const char *text)
 {
 	const char *option;
@@ -87,7 +87,7 @@ static void put_verdict(const struct report_page *page, struct buffer *out)
 	buffer_text(out, "</section>\n");
 }
 
-/* The figures of the columns that the task wants at the head of the page: held out where there is an evaluation. */
+/* The figures that the task wants at the top of the page: held-out values after an evaluation, otherwise training values. */
 static void put_measures(const struct report *report, struct buffer *out)
 {
 	const struct history *history = &report->history;

@@ -1,4 +1,4 @@
-/* report.html: a run in pictures and words, one file that needs no network. A pure function of what it is given. */
+/* report.html: a run in charts and words, in one file that needs no network. A pure function of its input. */
 #ifndef REPORT_PAGE_H
 #define REPORT_PAGE_H
 
@@ -10,25 +10,26 @@ struct report_page {
 	const struct report *report;
 	const struct report_progress *state;
 	bool running;
-	enum status status;  /* how the loop ended, when not running */
-	const char *reason;  /* of a failure, or NULL */
+	enum status status;  /* how the loop ended, if not running */
+	const char *reason;  /* message of a failure, or NULL */
 	const char *written; /* time of writing, as text */
 };
 
+/* Appends the whole page. */
 void report_page_html(const struct report_page *page, struct buffer *out);
 
-/* charts.c: the charts of the page, each against tokens, time and steps. */
+/* The charts of the page (charts.c), each against tokens, time, and steps. */
 void report_charts(const struct report *report, struct buffer *out);
 
-/* Means of a column of the logged steps over at most CURVE_POINTS stretches, with the lowest and highest value of each. */
+/* A curve from the logged steps: means of a column over at most CURVE_POINTS intervals, with the lowest and highest values. */
 #define CURVE_POINTS 240
 struct curve {
 	double x[CURVE_POINTS], y[CURVE_POINTS], low[CURVE_POINTS], high[CURVE_POINTS];
 	int64_t count;
-	bool is_mean; /* points stand for several rows each: low and high say something */
+	bool is_mean; /* each point stands for several rows, so low and high are meaningful */
 };
 void curve_of_steps(const struct history *history, int x, int y, struct curve *out);
-/* Evaluations of one set; of more than CURVE_POINTS, evenly spaced ones and the last. */
+/* A curve from one set's evaluations; if there are more than CURVE_POINTS, evenly spaced ones, including the last. */
 void curve_of_evaluations(const struct history *history, int set, int x, int y, struct curve *out);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-/* Of a text longer than any excerpt shows, the rest is not kept. */
+/* Bytes kept of a text; no excerpt shows more. */
 #define TEXT_KEPT 4096
 
 static void release_error(struct report_error *error)
@@ -97,7 +97,7 @@ enum status task_preview_example(struct task_preview *preview, const struct repo
 	if (!error)
 		return OK;
 	preview->wrong++;
-	/* Without a loss the first ones are as good as any. */
+	/* Without losses, the first errors are as good as any. */
 	int count = preview->error_count;
 	if (count == PREVIEW_ERRORS && !(error->loss > preview->errors[count - 1].loss))
 		return OK;
@@ -119,7 +119,7 @@ enum status task_preview_point(struct task_preview *preview, struct report_point
 		TRY(memory_new(&preview->points, PREVIEW_POINTS, sizeof(*preview->points), "points of a chart"));
 	if (preview->point_number++ % preview->point_stride != 0)
 		return OK;
-	if (preview->point_count == PREVIEW_POINTS) { /* every second stays */
+	if (preview->point_count == PREVIEW_POINTS) { /* keep every second point */
 		preview->point_count /= 2;
 		for (int64_t i = 0; i < preview->point_count; i++)
 			preview->points[i] = preview->points[2 * i];

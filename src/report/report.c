@@ -11,15 +11,15 @@
 
 /* Weight of the newest step in the bar's running means. */
 #define SMOOTHING 0.05
-/* The page is written at evaluations and at least every so many seconds, but its writing takes no more than a 200th of
- * the time since the last. */
+/* The page is written after evaluations, and at logged steps once this many seconds have passed; but writing it may take no more
+ * than a 200th of the time since it was last written. */
 #define PAGE_SECONDS 15.0
 #define PAGE_SHARE 200.0
-/* After so many findings of a kind, only each that is a power of two is said on the console. */
+/* After this many findings of a kind, the console shows only those whose number is a power of two. */
 #define FINDINGS_SAID 3
 
-/* Keeps the lines up to the state, and of evaluations (they have "eval_seconds") those up to its last one; a torn last
- * line (kill in mid-write) goes too. */
+/* Keeps the lines up to state->step, and those of evaluations (which have "eval_seconds") up to state->evaluated_step. An
+ * incomplete last line, from a run killed while writing, is also dropped. */
 static enum status metrics_cut(const char *path, const struct report_progress *state)
 {
 	if (!file_exists(path))
@@ -53,7 +53,7 @@ done:
 	return status;
 }
 
-/* What stands beside the figures may fail without ending a run: said once. */
+/* Failures of auxiliary output do not end a run; they are only reported. */
 static void side_failure(const char *what)
 {
 	log_warning("%s: %s; training continues without it", what, error_last()->message);
@@ -68,7 +68,7 @@ static void flush_events(struct report *report)
 	}
 }
 
-/* A number of the task's, or the plain loss where the objective does not give that one. */
+/* One of the task's numbers, or the plain loss if the objective does not provide it. */
 static double metric_or_loss(const struct measures *measures, const char *name)
 {
 	const struct measure *found = measures_find(measures, name);
@@ -85,7 +85,7 @@ static int64_t whole(double value)
 	return isfinite(value) ? (int64_t)value : 0;
 }
 
-/* Levels and findings as they were when the run was stopped. */
+/* Restores the diagnosis of the steps and findings logged before the run was stopped. */
 static void replay(struct report *report)
 {
 	const struct history *history = &report->history;
@@ -114,7 +114,7 @@ enum status report_start(struct report *report, const struct report_progress *st
 {
 	if (report->silent)
 		return OK;
-	if (!report->task.loss) /* the objective has nothing to say: its loss is judged by itself */
+	if (!report->task.loss) /* the objective gives no description: judge its loss alone */
 		report_task_plain(&report->task, NAN);
 	TRY(metrics_cut(report->metrics_path, state));
 	TRY(history_read(&report->history, report->metrics_path));
@@ -149,7 +149,7 @@ void report_phase(struct report *report, const struct report_phase *phase, const
 	diagnosis_plan(&report->diagnosis, report->total_steps, phase->peak_rate);
 }
 
-/* "loss 5.123  MLM 21.3 %  NSP 61.0 %": the shown metrics' running means. */
+/* "loss 5.123  MLM 21.3 %  NSP 61.0 %": running means of the metrics shown. */
 static void smoothed_text(struct report *report, const struct measures *metrics, char *out, size_t size)
 {
 	out[0] = 0;
@@ -157,7 +157,7 @@ static void smoothed_text(struct report *report, const struct measures *metrics,
 	for (int i = 0; i < metrics->count; i++) {
 		double *mean = &report->smoothed.item[i].value;
 		double value = metrics->item[i].value;
-		if (isfinite(value)) /* one bad step is not to spoil the mean for good */
+		if (isfinite(value)) /* one bad step must not spoil the mean permanently */
 			*mean = i < report->smoothed.count ? *mean + SMOOTHING * (value - *mean) : value;
 		if (!metrics->item[i].label)
 			continue;
@@ -181,7 +181,7 @@ static enum status append_metrics(const char *path, struct buffer *line)
 	return status;
 }
 
-/* Adds a line's object to the history as well, so that the page and metrics.jsonl never disagree. */
+/* Adds the line's object to the history too, so that the page and metrics.jsonl never disagree. */
 enum status report_append_line(struct report *report, struct buffer *line)
 {
 	struct json_document document;
@@ -197,14 +197,14 @@ done:
 	return status;
 }
 
-/* Findings on the console, in metrics.jsonl and in the events. */
+/* Reports findings on the console, in metrics.jsonl, and in the events. */
 static enum status say(struct report *report, const struct report_progress *state, const struct findings *findings)
 {
 	for (int i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->item[i];
 		int64_t said = report->diagnosis.said[finding->kind];
 		const char *name = finding_names[finding->kind];
-		/* The loop and its guard speak of these themselves, step by step. */
+		/* The loop and its guard report these themselves, step by step. */
 		bool spoken = finding->kind == FINDING_SPIKE || finding->kind == FINDING_NON_FINITE;
 		if (!spoken && (said <= FINDINGS_SAID || (said & (said - 1)) == 0)) {
 			bool note = finding->over || finding_weights[finding->kind] == FINDING_NOTE;
@@ -261,7 +261,7 @@ static const char *time_text(char out[48])
 	return out;
 }
 
-/* The page as it stands, if the last one is old enough. */
+/* Writes the current page if the last one is old enough. */
 static void refresh_page(struct report *report, const struct report_progress *state, double least_seconds)
 {
 	char now[48];
@@ -282,7 +282,7 @@ static void count_lengths(struct length_counts *lengths, const struct step_repor
 		int32_t length = step->lengths[i];
 		if (lengths->width == 0)
 			lengths->width = 4;
-		while (length > lengths->width * LENGTH_BINS - 1) { /* bins of twice the width */
+		while (length > lengths->width * LENGTH_BINS - 1) { /* double the width of the bins */
 			for (int k = 0; k < LENGTH_BINS; k++)
 				lengths->count[k] = k < LENGTH_BINS / 2 ? lengths->count[2 * k] + lengths->count[2 * k + 1] : 0;
 			lengths->width *= 2;
@@ -315,7 +315,7 @@ static enum status diagnose(struct report *report, const struct step_report *ste
 	return say(report, step->state, &findings);
 }
 
-/* The logged step's scalars under the names of metrics.jsonl. */
+/* Writes the logged step's scalars to the event file. */
 static void log_events(struct report *report, const struct step_report *step, double rate, double share)
 {
 	struct event_file *events = report->events;
@@ -337,7 +337,7 @@ static void log_events(struct report *report, const struct step_report *step, do
 	flush_events(report);
 }
 
-/* The first step of a process that resumes a run leaves a mark where it began. */
+/* Logs where this process resumed the run, before its first step. */
 static enum status log_resume(struct report *report)
 {
 	char text[96];
@@ -375,7 +375,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 		snprintf(share_text, sizeof(share_text), "  %.0f %% of peak", 100.0 * share);
 	if (report->phase_count > 1)
 		snprintf(phase_text, sizeof(phase_text), "  phase %d/%d", (int)state->phase, (int)report->phase_count);
-	/* Loss and speed first: a narrow terminal has no room for more. */
+	/* Loss and speed come first: a narrow terminal has no room for more. */
 	const char *rest = strstr(metrics_text, "  ");
 	int loss = rest ? (int)(rest - metrics_text) : (int)strlen(metrics_text);
 	progress_update(&report->progress, state->step, "%.*s  %s tokens/s%s%s%s", loss, metrics_text,
@@ -409,7 +409,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 	return OK;
 }
 
-/* The line of an evaluation in metrics.jsonl, and the same numbers among TensorBoard's events. */
+/* Writes an evaluation's numbers to metrics.jsonl and to TensorBoard's events. */
 static enum status log_evaluation(struct report *report, const struct report_progress *state, const char *set,
 				  const struct measures *metrics, double seconds)
 {
@@ -437,7 +437,7 @@ static enum status log_evaluation(struct report *report, const struct report_pro
 	return report_append_line(report, &line);
 }
 
-/* "held-out text: loss 5.123, accuracy 21.30 %": the measures that a reader wants to see. */
+/* "held-out text: loss 5.123, accuracy 21.3 %": logs the measures that matter most to readers. */
 static void say_evaluation(const struct report *report, const struct report_progress *state, const char *set,
 			   const struct measures *metrics)
 {
@@ -458,8 +458,8 @@ static void say_evaluation(const struct report *report, const struct report_prog
 	log_note("step %lld, %s%s", (long long)state->step, set ? set : report->task.words.held_out, text);
 }
 
-/* The measure that decides has a column, with the direction and unit that the evaluation gives it: the F1 of questions is in
- * points, and of some names the table of columns knows nothing. */
+/* Makes sure that the deciding measure has a column, with the unit and direction that the evaluation reports: the F1 of questions
+ * is in points, and the table of columns does not know all names. */
 static void add_deciding_column(struct report_task *task, const struct measures *metrics)
 {
 	const struct measure *measure = task->decides ? measures_find(metrics, task->decides) : NULL;
@@ -508,7 +508,7 @@ enum status report_evaluated(struct report *report, const struct report_progress
 	return OK;
 }
 
-/* A finished run that is run again has nothing to tell: the page is that of the process that trained. */
+/* Running a finished run again adds nothing, so the page of the process that trained is kept. */
 static bool keeps_page(const struct report *report, const struct report_progress *state, enum status status)
 {
 	char path[PATH_BYTES];
@@ -521,7 +521,7 @@ void report_finish(struct report *report, const struct report_progress *state, e
 	if (report->silent)
 		return;
 	char now[48];
-	struct error error = *error_last(); /* what the caller will pass on */
+	struct error error = *error_last(); /* the error that the caller will pass on */
 	progress_finish(&report->progress);
 	if (report->folder && !keeps_page(report, state, status))
 		write_page(report, &(struct report_page){

@@ -10,11 +10,11 @@
 #include "data/pretraining/instances.h"
 #include "infer/blanks.h"
 
-#define SHORTEST 8 /* tokens of a sentence that says enough for a guess */
+#define SHORTEST 8 /* fewest tokens that give enough context for a guess */
 #define TRIES 4000
-#define APART 4 /* tokens between blanks */
+#define APART 4 /* minimum distance between blanks, in tokens */
 
-/* A word of its own that is worth guessing: no piece, no number, no sign. */
+/* Whether a token is a whole word worth guessing: not a piece, number, or punctuation mark. */
 static bool is_word(const struct vocab *vocab, const int32_t *ids, int32_t count, int32_t at)
 {
 	const unsigned char *text = (const unsigned char *)vocab->text[ids[at]];
@@ -29,7 +29,7 @@ static bool is_word(const struct vocab *vocab, const int32_t *ids, int32_t count
 	return strlen((const char *)text) >= 3;
 }
 
-/* Draws the blanks of a sentence; false if it is no sentence to show. */
+/* Chooses the blanks of a sentence at random. False: the sentence is not worth showing. */
 static bool choose_blanks(struct sample_sentence *sentence, const struct vocab *vocab, struct rng *rng)
 {
 	int32_t words = 0, wanted = sentence->count >= 12 ? 2 : 1, taken[SAMPLE_BLANKS];
@@ -93,7 +93,7 @@ static double number(const struct json *object, const char *key)
 	return value && value->kind == JSON_NUMBER ? value->number : 0;
 }
 
-/* One line back into memory; false if it does not fit the sentences. */
+/* Reads an evaluation from a line's object. False: it does not match the sentences. */
 static bool parse_evaluation(const struct samples *samples, const struct json *line, struct sample_evaluation *out)
 {
 	*out = (struct sample_evaluation){.step = (int64_t)number(line, "step"), .tokens = (int64_t)number(line, "tokens")};
@@ -127,7 +127,7 @@ static enum status keep(struct samples *samples, const struct sample_evaluation 
 	return OK;
 }
 
-/* Takes back what samples.jsonl holds up to `last`, and cuts off the rest: a killed run may have evaluated more than it
+/* Reads back what samples.jsonl holds up to step `last`, and cuts off the rest: a killed run may have evaluated more than it
  * saved. */
 static enum status read_earlier(struct samples *samples, int64_t last)
 {
@@ -288,7 +288,7 @@ struct report_preview samples_preview(struct samples *samples)
 	return (struct report_preview){.update = update_preview, .write = write_preview, .context = samples};
 }
 
-/* Chinese and Japanese are written without spaces; so are they here, between two such signs. */
+/* Chinese and Japanese are written without spaces, so none are put between two such characters. */
 static bool is_cjk(const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;

@@ -1,4 +1,4 @@
-/* The sample sentences as a section of a report. */
+/* The section of a report with the sample sentences. */
 #include <math.h>
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ struct spelling {
 	int32_t blank;
 };
 
-/* A token of a sentence; a blank shows the word that was masked. */
+/* Appends a token of a sentence; a blank shows the word that was masked. */
 static void put_token(void *context, const char *text, int32_t id, bool glued)
 {
 	struct spelling *spelling = context;
@@ -53,7 +53,7 @@ static void put_guesses(const struct vocab *vocab, const struct sample_blank *bl
 		buffer_format(out, "<small class=\"w\">right word: %s</small>", ordinal(number, blank->place));
 }
 
-/* At most eight evaluations, more of the early ones: there things change fastest. */
+/* Chooses at most eight evaluations, more of them early, when predictions change fastest. */
 #define SAMPLES_SHOWN 8
 static int choose_evaluations(int64_t count, int64_t chosen[SAMPLES_SHOWN])
 {

@@ -8,9 +8,9 @@
 #include "report/html.h"
 #include "report/preview.h"
 
-#define CATEGORIES 40 /* values of one setting in a picture */
+#define CATEGORIES 40 /* most values of a setting shown in a chart */
 
-/* Is run `a` better than run `b`? A run without a score is the worst. */
+/* Whether score `a` is better than score `b`. A missing score (NaN) is worst. */
 static bool better(const struct report_sweep *sweep, double a, double b)
 {
 	enum measure_direction direction = sweep->measure.direction;
@@ -27,7 +27,7 @@ static bool varies(const struct report_sweep *sweep, int setting)
 	return false;
 }
 
-/* The setting "seed", if it varies; -1: it does not. */
+/* The index of the setting "seed" if it varies; otherwise -1. */
 static int seed_of(const struct report_sweep *sweep)
 {
 	for (int s = 0; s < sweep->setting_count; s++)
@@ -44,7 +44,7 @@ static bool same_but(const struct report_sweep *sweep, int64_t a, int64_t b, int
 	return true;
 }
 
-/* Is it the first run of its setting? */
+/* Whether a run is the first of its setting. */
 static bool is_first(const struct report_sweep *sweep, int64_t run, int seed)
 {
 	for (int64_t i = 0; i < run && seed >= 0; i++)
@@ -53,7 +53,7 @@ static bool is_first(const struct report_sweep *sweep, int64_t run, int seed)
 	return true;
 }
 
-/* The runs like `first`, which is the first of them. */
+/* The group of the runs with the same setting as `first`, which is the first of them. */
 static struct report_sweep_group group_of(const struct report_sweep *sweep, int64_t first, int seed)
 {
 	struct report_sweep_group group = {.first = first, .mean = NAN, .deviation = NAN};
@@ -147,9 +147,9 @@ int64_t report_sweep_ties(const struct report_sweep *sweep, int64_t best)
 	return ties;
 }
 
-/* ---- Pictures ---- */
+/* ---- Charts and tables ---- */
 
-/* Numbers by size, then other words in the order of the runs. */
+/* Sorts numbers by size; values that are not numbers stay where they are, in the order of the runs. */
 static void sort_categories(const char **names, int count)
 {
 	for (int i = 1; i < count; i++)
@@ -172,7 +172,7 @@ static int find_category(const char *const *names, int count, const char *name)
 	return -1;
 }
 
-/* The scores over the values of one setting. */
+/* A chart of the scores over the values of one setting. */
 static enum status put_picture(const struct report_sweep *sweep, int setting, struct buffer *out)
 {
 	const char *names[CATEGORIES];
@@ -238,7 +238,7 @@ static void put_values(const struct report_sweep *sweep, const struct report_swe
 		}
 }
 
-/* All runs, best first. */
+/* The table of all runs, best first. */
 static enum status put_runs(const struct report_sweep *sweep, struct buffer *out)
 {
 	int64_t *order = NULL, best = report_sweep_best(sweep);
@@ -299,7 +299,7 @@ static enum status put_sweep(const struct report_sweep *sweep, struct buffer *ou
 	int pictures = 0;
 	for (int s = 0; s < sweep->setting_count; s++)
 		pictures += varies(sweep, s);
-	/* One alone would be as wide as the page. */
+	/* A single chart would be as wide as the page. */
 	buffer_format(out, "<div class=\"grid\"%s>\n", pictures == 1 ? " style=\"max-width:540px\"" : "");
 	for (int s = 0; s < sweep->setting_count; s++)
 		if (varies(sweep, s))

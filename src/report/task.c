@@ -21,7 +21,7 @@ const struct report_column *report_task_column(const struct report_task *task, c
 	return NULL;
 }
 
-/* What labelled tasks have in common. */
+/* Defaults for labeled tasks. */
 static const struct report_words labelled_words = {
 	.subject = "",
 	.data = "training data",
@@ -50,7 +50,7 @@ static void start(struct report_task *task)
 	};
 }
 
-/* Losses of a task are judged by the one to be overcome. */
+/* A task's losses are judged relative to the loss to be overcome. */
 static void set_scale(struct report_task *task, double loss)
 {
 	if (loss > 0) {

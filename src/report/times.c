@@ -1,11 +1,11 @@
-/* The ranks' times in metrics.jsonl, and the one that keeps the others waiting. */
+/* Logs the ranks' times to metrics.jsonl and finds the rank that keeps the others waiting. */
 #include <stdio.h>
 
 #include "base/json.h"
 #include "base/log.h"
 #include "report/report.h"
 
-/* Slower than the median by so much is worth a word: two ranks on one core are at 2, a busy neighbour at 1.1. */
+/* Ranks above this multiple of the median are reported: two ranks on one core are at 2, one with a busy neighbor at 1.1. */
 #define STRAGGLING 1.2
 
 int32_t report_straggler(const struct rank_times *all, int32_t count, double *ratio)
@@ -14,7 +14,7 @@ int32_t report_straggler(const struct rank_times *all, int32_t count, double *ra
 	double median = 0;
 	for (int32_t i = 0; i < count; i++)
 		slowest = all[i].computed > all[slowest].computed ? i : slowest;
-	/* The lower median: of two, the faster one. */
+	/* The lower median: with two ranks, the faster one. */
 	for (int32_t i = 0; i < count; i++) {
 		below = 0;
 		for (int32_t k = 0; k < count; k++)
@@ -26,7 +26,7 @@ int32_t report_straggler(const struct rank_times *all, int32_t count, double *ra
 	return count > 1 && *ratio > STRAGGLING ? slowest : -1;
 }
 
-/* Seconds a step, means over the ranks. */
+/* Mean seconds per step, over all ranks. */
 static struct rank_times mean_times(const struct rank_times *all, int32_t ranks)
 {
 	struct rank_times mean = {0};
@@ -68,7 +68,7 @@ static enum status put_times(struct report *report, const struct report_progress
 	return report_append_line(report, &line);
 }
 
-/* Said when a rank falls behind, and when it no longer does. */
+/* Reports that a rank falls behind, or no longer does (`rank` < 0). */
 static enum status put_straggler(struct report *report, const struct report_progress *state, int32_t rank, const char *text)
 {
 	struct buffer line = {0};

@@ -7,14 +7,15 @@
 
 #define RECENT_STEPS 64
 #define RECENT_ROWS 5
-#define LEARNED_PART (1.0 / 3) /* of the prior loss, or of the way from the prior's share to all right */
-#define BEGUN_LOSS 0.1         /* below the prior loss, in the task's scale; as for a run that is stuck */
+#define LEARNED_PART (1.0 / 3) /* of the prior loss, or of the way from the prior's share of right answers to 1 */
+#define BEGUN_LOSS 0.1         /* below the prior loss, in units of the task's scale; the same as for stuck runs */
 #define BEGUN_SHARE 0.03
-#define TREND_POINTS 5 /* fewer say nothing about a slope */
+#define TREND_POINTS 5 /* fewer points say nothing about a slope */
 #define LEVEL_LOSS 0.02
 #define LEVEL_SHARE 0.005
-#define CHANCE_SHARE 0.03 /* of a side's score above guessing */
-/* Fewer held-out masked words, or labelled examples, are said: a share has a standard error of 1.6 or 5 points with so many. */
+#define CHANCE_SHARE 0.03 /* minimum by which a side's score exceeds guessing */
+/* With fewer held-out masked words or labeled examples, the report says that figures are rough: at these numbers, a share has a
+ * standard error of 1.6 or 5 points. */
 #define FEW_WORDS 1000
 #define FEW_EXAMPLES 100
 
@@ -44,7 +45,7 @@ struct trend report_trend(const struct history *history, int column, int set)
 	struct trend trend = {.doubling = NAN, .error = NAN};
 	if (steps->count == 0)
 		return trend;
-	/* Where the present phase began. */
+	/* Find where the current phase began. */
 	double last = history_value(steps, steps->count - 1, HISTORY_STEP), begin = 0;
 	double phase = history_value(steps, steps->count - 1, HISTORY_PHASE);
 	for (int64_t i = 0; i < steps->count && history_value(steps, i, HISTORY_PHASE) < phase; i++)
@@ -74,20 +75,20 @@ struct trend report_trend(const struct history *history, int column, int set)
 	return trend;
 }
 
-/* What the verdict is made from. */
+/* What the verdict is based on. */
 struct standing {
 	const struct verdict_facts *facts;
-	int set;                       /* the one to judge by */
+	int set;                       /* the set to judge by */
 	int64_t row;                   /* of its last evaluation, -1 = none */
-	double train, held_out, level; /* losses; level: held out if known */
-	double share;                  /* of right answers, from the same place */
+	double train, held_out, level; /* losses; `level` is the held-out loss if known, otherwise the training loss */
+	double share;                  /* of right answers, held out if known */
 	const struct report_column *decides;
 	double score;
 	bool is_level;
-	struct trend trend; /* of what decides, towards the better */
+	struct trend trend; /* of the deciding measure; positive: improving */
 };
 
-/* Does the deciding measure still move? From evaluations where there are enough, else from the training loss. */
+/* Whether the deciding measure is still changing, from the evaluations or, if there are none, from the training loss. */
 static void measure_trend(struct standing *standing)
 {
 	const struct history *history = standing->facts->history;
@@ -103,7 +104,7 @@ static void measure_trend(struct standing *standing)
 	if (lower)
 		standing->trend.doubling = -standing->trend.doubling;
 	double least = lower ? LEVEL_LOSS * task->scale : column->unit == UNIT_POINTS ? 100 * LEVEL_SHARE : LEVEL_SHARE;
-	/* As good as nothing, and not because the points lie too wide apart to tell. */
+	/* Level means almost no change, and not just points too scattered to tell. */
 	standing->is_level = standing->trend.doubling < least && standing->trend.doubling + standing->trend.error < 2 * least;
 }
 
@@ -130,9 +131,8 @@ static struct standing look(const struct verdict_facts *facts)
 	return standing;
 }
 
-/* Is the score that decides better than what it is compared with, such as leaving every text as it is? Losses and shares of right
- * answers are judged by grade(): of classes of which one is very frequent, a model has learned much before it is right more
- * often. */
+/* Whether the deciding score beats its baseline, such as leaving every text as it is. Losses and shares of right answers are
+ * judged by grade(): if one class is very frequent, a model learns a lot before it is right more often. */
 static bool beats_baseline(const struct standing *standing)
 {
 	const struct report_column *column = standing->decides;
@@ -144,7 +144,7 @@ static bool beats_baseline(const struct standing *standing)
 	return measure_is_better(column->direction, standing->score, column->levels[0].value, 0);
 }
 
-/* Is the score that decides better than in the set's first evaluation? */
+/* Whether the deciding score is better than in the set's first evaluation. */
 static bool is_better_than_at_first(const struct standing *standing)
 {
 	const struct history *history = standing->facts->history;
@@ -157,7 +157,7 @@ static bool is_better_than_at_first(const struct standing *standing)
 	return false;
 }
 
-/* Nothing is known to compare with but how the run began. */
+/* For tasks without any baseline: compares with how the run began. */
 static enum verdict_grade grade_by_beginning(const struct standing *standing)
 {
 	const struct history *history = standing->facts->history;
@@ -188,7 +188,7 @@ static enum verdict_grade grade(const struct standing *standing)
 	return gain >= LEARNED_PART * prior || way >= LEARNED_PART ? GRADE_LEARNED : GRADE_BEGUN;
 }
 
-/* "of masked words " */
+/* " of masked words", or "" */
 static const char *of_subject(char out[64], const struct report_task *task)
 {
 	snprintf(out, 64, "%s%.50s", *task->words.subject ? " of " : "", task->words.subject);
@@ -237,7 +237,7 @@ static void say_level(const struct standing *standing, struct verdict *out)
 	    standing->level, perplexity, compare);
 }
 
-/* Figures of a handful of examples are rough, however many digits they have. */
+/* Adds that figures from few examples are rough, however many digits they have. */
 static void say_few(const struct standing *standing, struct verdict *out)
 {
 	static const struct {
@@ -270,7 +270,7 @@ static void say_side(const struct standing *standing, struct verdict *out)
 		score = report_recent(history, column, RECENT_STEPS);
 	if (isnan(score))
 		return;
-	/* Of few held-out pairs a share far from guessing may be chance. */
+	/* With few held-out pairs, even a share far from guessing may be chance. */
 	double pairs = held_out ? history_value(&history->evaluations, standing->row, history_column(history, "instances")) : NAN;
 	double doubt = pairs > 0 ? 2 * sqrt(side->chance * (1 - side->chance) / pairs) : 0;
 	char few[96];
@@ -287,7 +287,7 @@ static void say_side(const struct standing *standing, struct verdict *out)
 	    held_out ? task->words.held_out : "batches it trains on", 100 * side->chance, judged);
 }
 
-/* Whether that is normal. */
+/* Says whether such a loss is normal. */
 static void say_stage(const struct standing *standing, struct verdict *out)
 {
 	const struct report_stage *stages = standing->facts->task->stages;
@@ -299,7 +299,7 @@ static void say_stage(const struct standing *standing, struct verdict *out)
 	}
 }
 
-/* What twice the steps would change, as far as the curve tells. */
+/* Estimates from the curve what twice as many steps would change. */
 static void say_more_steps(const struct standing *standing, struct verdict *out)
 {
 	const struct report_task *task = standing->facts->task;
@@ -329,7 +329,7 @@ static void say_more_steps(const struct standing *standing, struct verdict *out)
 		    standing->row >= 0 ? "held-out " : "", of_subject(subject, task), trend->doubling);
 }
 
-/* Whether more data would do better than more steps. */
+/* Says whether more data would help more than more steps. */
 static void say_more_data(const struct standing *standing, struct verdict *out)
 {
 	const struct report_task *task = standing->facts->task;

@@ -21,7 +21,7 @@ const char *api_task_name(enum api_task task)
 /* ---- Errors ---- */
 
 static const struct fault_row {
-	int status[2]; /* of the styles */
+	int status[2]; /* by style */
 	const char *openai_type, *openai_code, *tei_type;
 } faults[] = {
 	[FAULT_NONE] = {{200, 200}, "", NULL, ""},
@@ -49,7 +49,7 @@ bool api_fail(struct api_error *out, enum api_fault fault, const char *field, co
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
 	*out = (struct api_error){.fault = fault};
-	/* It may quote what a client sent. */
+	/* The message may quote what a client sent. */
 	text_escape(out->message, sizeof(out->message), text, false);
 	text_escape(out->field, sizeof(out->field), field ? field : "", false);
 	return false;
@@ -126,7 +126,7 @@ bool api_open(struct json_document *out, const char *body, size_t size, const ch
 	return fine;
 }
 
-/* NULL: absent. */
+/* NULL: absent or null. */
 static const struct json *find_member(const struct json *object, const char *key)
 {
 	const struct json *member = json_member(object, key);
@@ -218,7 +218,7 @@ bool api_check_count(int64_t count, const char *field, const struct api_limits *
 	return true;
 }
 
-/* A list of ids. Where they lie is settled once all are read. */
+/* Adds a list of ids. Pointers to them are set once all are read, since the array moves as it grows. */
 static bool add_ids(struct api_request *request, const struct json *list, const char *field, struct api_error *error)
 {
 	struct text_input *input = api_add_input(request, error);

@@ -1,4 +1,4 @@
-/* OpenAI's embeddings and models. https://platform.openai.com/docs/api-reference/embeddings */
+/* OpenAI's API for embeddings and models: https://platform.openai.com/docs/api-reference/embeddings */
 #include <string.h>
 
 #include "serve/api.h"
@@ -21,7 +21,7 @@ static bool read_members(struct api_request *request, const struct json *body, c
 bool api_read_openai(struct api_request *out, const char *body, size_t size, const struct api_limits *limits,
 		     struct api_error *error)
 {
-	/* `user` names the client's user for OpenAI's own watch over abuse: it is taken and has no effect. */
+	/* `user` identifies end users for OpenAI's abuse monitoring; it is accepted and ignored. */
 	static const char *const known[] = {"input", "model", "encoding_format", "dimensions", "user", NULL};
 	struct json_document document;
 	*out = (struct api_request){.task = API_EMBED, .style = API_OPENAI, .is_list = true, .normalize = true};
@@ -46,7 +46,7 @@ void openai_write_embeddings(struct buffer *out, const char *model, const struct
 		json_put_string(&writer, "object", "embedding");
 		json_put_integer(&writer, "index", i);
 		if (base64) {
-			/* float32, least significant byte first: as the numbers lie in memory. */
+			/* Little-endian float32, which is how the numbers are stored in memory. */
 			buffer_clear(&text);
 			api_base64(&text, values, (size_t)vectors->width * sizeof(*values));
 			json_put_text(&writer, "embedding", buffer_string(&text), text.size);

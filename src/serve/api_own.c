@@ -1,4 +1,4 @@
-/* Our own forms: blanks filled in, and questions answered from a paragraph. */
+/* Our own formats: filling in blanks, and answering questions from a paragraph. */
 #include <string.h>
 
 #include "serve/api.h"
@@ -86,5 +86,3 @@ bool api_read_own(struct api_request *out, enum api_task task, const char *body,
 	json_release(&document);
 	return fine;
 }
-
-/* ---- Answers ---- */

@@ -1,4 +1,4 @@
-/* The forms of text-embeddings-inference: https://huggingface.github.io/text-embeddings-inference */
+/* The formats of text-embeddings-inference: https://huggingface.github.io/text-embeddings-inference */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -52,7 +52,7 @@ static bool read_pair(struct api_request *request, const struct json *list, stru
 	       (!first->next || api_copy_text(request, first->next, "inputs", &input->pair, error));
 }
 
-/* "a" and ["a"] are a text, ["a", "b"] is one pair, [["a"], ["b", "c"]] a list of both. */
+/* "a" and ["a"] are single texts, ["a", "b"] is a pair, and [["a"], ["b", "c"]] is a list of a text and a pair. */
 static bool read_predict(struct api_request *request, const struct json *body, const struct api_limits *limits,
 			 struct api_error *error)
 {
@@ -107,7 +107,7 @@ static bool read_rerank(struct api_request *request, const struct json *body, co
 bool api_read_tei(struct api_request *out, enum api_task task, const char *body, size_t size, const struct api_limits *limits,
 		  struct api_error *error)
 {
-	/* `model` is ours: which one, where the service has several that could answer. */
+	/* `model` is our extension: it chooses one if several models of the service could answer. */
 	static const char *const embed[] = {"inputs",     "truncate", "truncation_direction", "prompt_name", "normalize",
 					    "dimensions", "model",    "parameters",           NULL};
 	static const char *const predict[] = {"inputs",     "truncate", "truncation_direction", "raw_scores", "model",

@@ -13,7 +13,7 @@
 struct queue {
 	struct batch_job *first, *last;
 	int64_t jobs, tokens;
-	uint64_t turn; /* of its last batch */
+	uint64_t turn; /* when its last batch ran, counted in batches */
 };
 
 struct batcher {
@@ -25,15 +25,15 @@ struct batcher {
 	int64_t waiting;      /* tokens in all queues */
 	bool closing;
 	uint64_t turns;
-	double computed, seconds; /* tokens of late, and what they took: the speed */
+	double computed, seconds; /* recent tokens and the seconds they took, for the speed */
 	struct batch_part *parts;
 	int64_t part_count, part_capacity;
 };
 
-/* ---- What goes into a batch; with the lock ---- */
+/* ---- Filling a batch; the lock is held ---- */
 
-/* The next items of a job, as long as they fit into *room tokens and *items: at most `share` tokens of them, but one at least
- * into an empty batch. */
+/* Takes the next items of a job while they fit into *room tokens and *items items: at most `share` tokens in all, but at least
+ * one item if the batch is empty. */
 static void take_items(struct batcher *batcher, struct batch_job *job, int64_t share, int64_t *room, int64_t *items)
 {
 	int64_t used = 0, at = job->taken + job->taken_now;
@@ -50,7 +50,7 @@ static void take_items(struct batcher *batcher, struct batch_job *job, int64_t s
 	}
 }
 
-/* Takes items as parts out of the queue, whose jobs stay in it until all of theirs are computed. */
+/* Fills the batch with items of queued jobs. Jobs stay in the queue until all their items are computed. */
 static enum status fill_batch(struct batcher *batcher, struct queue *queue)
 {
 	int64_t room = batcher->settings.max_batch_tokens, items = batcher->settings.max_batch_items;
@@ -72,8 +72,8 @@ static enum status fill_batch(struct batcher *batcher, struct queue *queue)
 	return OK;
 }
 
-/* Of the models whose batch is full, or has waited long enough, the one whose turn was longest ago; -1: there is none, and
- * *out_until says when there may be one. */
+/* Of the models whose batch is full or has waited long enough, the one whose last turn is longest ago. -1: there is none; then
+ * *out_until says when the next may be due. */
 static int choose_model(const struct batcher *batcher, double now, double *out_until)
 {
 	int chosen = -1;
@@ -91,7 +91,7 @@ static int choose_model(const struct batcher *batcher, double now, double *out_u
 	return chosen;
 }
 
-/* ---- What has been computed ---- */
+/* ---- Ending a batch ---- */
 
 static int64_t tokens_of(const struct batch_part *part)
 {
@@ -108,7 +108,7 @@ static void count_speed(struct batcher *batcher, double tokens, double seconds)
 	batcher->seconds = kept * batcher->seconds + seconds;
 }
 
-/* Removes jobs that are complete, or have failed, into a list of their own. */
+/* Moves complete and failed jobs from the queue to the returned list. */
 static struct batch_job *remove_done(struct batcher *batcher, struct queue *queue)
 {
 	struct batch_job *done = NULL, **done_end = &done, *last = NULL;
@@ -131,7 +131,7 @@ static struct batch_job *remove_done(struct batcher *batcher, struct queue *queu
 	return done;
 }
 
-/* Each part's job is so much further; without `error` all are well. */
+/* Records the progress of each part's job; `error` NULL: the batch succeeded. Returns the jobs that are done. */
 static struct batch_job *end_batch(struct batcher *batcher, struct queue *queue, const struct error *error)
 {
 	double now = clock_seconds();
@@ -150,16 +150,17 @@ static struct batch_job *end_batch(struct batcher *batcher, struct queue *queue,
 	return remove_done(batcher, queue);
 }
 
+/* Notifies the owners of jobs that are done. */
 static void tell(struct batch_job *done)
 {
 	while (done) {
-		struct batch_job *next = done->next; /* the job belongs to its owner again once that is notified */
+		struct batch_job *next = done->next; /* once notified, the owner may free the job */
 		done->done(done);
 		done = next;
 	}
 }
 
-/* Fills, computes and ends a batch of this model; called and left with the lock. */
+/* Fills, computes, and ends a batch of this model. The lock is held on entry and on return, but not while computing. */
 static void run_batch(struct batcher *batcher, int model)
 {
 	struct queue *queue = &batcher->queues[model];
@@ -213,9 +214,9 @@ static void *run(void *context)
 	return NULL;
 }
 
-/* ---- From outside ---- */
+/* ---- Interface ---- */
 
-/* Times of clock_seconds(). */
+/* Makes a condition whose timeouts use the clock of clock_seconds(). */
 static void make_condition(pthread_cond_t *condition)
 {
 	pthread_condattr_t attributes;

@@ -19,16 +19,17 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-/* They parse and write; models compute in threads of their own. Two, so that one large request does not hold up all others. */
+/* Server threads, which parse requests and write answers; models compute in other threads. Two, so that one large request does
+ * not hold up all others. */
 #define THREADS 2
-/* What is read and thrown away of a body that is too large, in multiples of the limit: a client sees the answer only once it has
- * sent all. */
+/* How much of a body that is too large is read and discarded, as a multiple of the limit. Clients see the answer only after they
+ * have sent the whole body. */
 #define SWALLOWED 8
 #define ADDRESS_BYTES 80
 
 struct http_connection {
 	int descriptor;
-	double deadline; /* when it is closed; 0: while its request is being answered */
+	double deadline; /* when it will be closed; 0: never, as its request is being answered */
 	char client[INET6_ADDRSTRLEN];
 	struct http_connection *previous, *next;
 };
@@ -49,7 +50,7 @@ struct http_server {
 	bool has_watchdog;
 };
 
-/* Who comes first, the server's thread that lets the connection rest or the one that wakes it? */
+/* Settles the race between the server thread that suspends a connection and the thread that resumes it. */
 enum rest { RUNNING, RESTING, WOKEN };
 
 struct http_internal {
@@ -96,7 +97,7 @@ static void open_connection(struct http_server *server, struct MHD_Connection *c
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct http_connection *added;
 	if (!info || memory_new(&added, 1, sizeof(*added), "a connection") != OK)
-		return; /* its first request is refused */
+		return; /* its first request will be refused */
 	added->descriptor = info->connect_fd;
 	name_client(connection, added->client, sizeof(added->client));
 	set_deadline(server, added, true);
@@ -133,7 +134,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 		drop_connection(server, *place);
 }
 
-/* Ends connections that are past their deadline: the library sees them hang up. */
+/* Shuts down connections that are past their deadline; to the library, it looks as if the client hung up. */
 static void *watch(void *context)
 {
 	struct http_server *server = context;
@@ -209,7 +210,7 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
 		ok = MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer") == MHD_YES;
 	if (ok && atomic_load(&server->quiet))
 		ok = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
-	/* What a browser shows comes from here alone, and is what it says it is. */
+	/* Browsers must not guess another content type. */
 	if (ok && answer->content_type)
 		ok = MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES;
 	set_deadline(server, exchange->internal->place, true);
@@ -251,7 +252,7 @@ static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Con
 	return queue_answer(&made->exchange);
 }
 
-/* More of the body. MHD_NO hangs up. */
+/* Takes more of the body. MHD_NO closes the connection. */
 static enum MHD_Result take_body(struct http_exchange *exchange, const char *bytes, size_t size)
 {
 	int64_t limit = exchange->internal->server->settings.max_body_bytes;
@@ -268,7 +269,7 @@ static enum MHD_Result take_body(struct http_exchange *exchange, const char *byt
 	return exchange->internal->swallowed / SWALLOWED > limit ? MHD_NO : MHD_YES;
 }
 
-/* The request is whole: it is answered, or its connection rests until http_resume(). */
+/* The request has arrived completely: it is answered now, or its connection is suspended until http_resume(). */
 static enum MHD_Result begin_answer(struct http_exchange *exchange)
 {
 	struct http_internal *internal = exchange->internal;
@@ -341,13 +342,13 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 
 void http_resume(struct http_exchange *exchange)
 {
-	/* Read first: once it runs again, the exchange may end at any time. */
+	/* Read this first: once the connection runs again, the exchange may end at any time. */
 	struct MHD_Connection *connection = exchange->internal->connection;
 	if (atomic_exchange(&exchange->internal->rest, WOKEN) == RESTING)
 		MHD_resume_connection(connection);
 }
 
-/* What the library has to say, mostly of clients that break off. */
+/* Messages of the library, mostly about clients that disconnect. */
 static void on_message(void *context, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
 static void on_message(void *context, const char *format, va_list list)
 {
@@ -411,7 +412,7 @@ static enum status listen_on(struct http_server *server, const struct addrinfo *
 	server->listener = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (server->listener < 0)
 		return cannot_listen(listening);
-	/* A port whose last connections are still closing can be taken again at once. */
+	/* Allows reusing a port at once while its last connections are still closing. */
 	setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (bind(server->listener, address->ai_addr, address->ai_addrlen) != 0 || listen(server->listener, SOMAXCONN) != 0)
 		return cannot_listen(listening);
@@ -431,7 +432,7 @@ static enum status read_address(struct http_server *server)
 	return OK;
 }
 
-/* Each connection is a descriptor: as many as the system lets this process have, if that is fewer. */
+/* Each connection needs a file descriptor; limits their number to what the system allows this process. */
 static void allow_descriptors(int64_t *connections)
 {
 	const int64_t others = 64;
@@ -456,8 +457,8 @@ static enum status start(struct http_server *server)
 	if (pthread_create(&server->watchdog, NULL, watch, server) != 0)
 		return error_set(ERR_RESOURCE, "cannot start a thread");
 	server->has_watchdog = true;
-	/* poll, not epoll: with that, libmicrohttpd 0.9.75 does not see that a client is gone whose last bytes and whose end have
-	 * come together, and its place stays taken until the deadline. */
+	/* poll, not epoll: with epoll, libmicrohttpd 0.9.75 does not notice that a client is gone if its last bytes arrive
+	 * together with its end of stream, and the connection stays occupied until the deadline. */
 	server->daemon = MHD_start_daemon(
 		MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, server,
 		MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_LISTEN_SOCKET, server->listener,

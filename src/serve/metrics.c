@@ -8,9 +8,9 @@
 
 #define BUCKETS 35
 
-/* Rows with the same name stand together: a scrape knows a name once. */
+/* Rows with the same name must be adjacent: the format allows only one group per name. */
 static const struct {
-	const char *name, *labels, *help; /* help NULL: as in the row before */
+	const char *name, *labels, *help; /* help NULL: same name as the row above */
 } counters[METRIC_COUNTERS] = {
 	[COUNT_SINGLE] = {"te_request_count", "method=\"single\"", "Requests to compute."},
 	[COUNT_BATCH] = {"te_request_count", "method=\"batch\"", NULL},
@@ -33,7 +33,7 @@ static const struct {
 	[FAILURE_KEY] = {"te_request_failure", "err=\"unauthorized\"", NULL},
 };
 
-/* Bounds are first * factor^k, k from 1. */
+/* The buckets' upper bounds are first * factor^k, with k from 1. */
 static const struct {
 	const char *name, *help;
 	double first, factor;

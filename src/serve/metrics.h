@@ -1,5 +1,5 @@
-/* What the service counts, in Prometheus' text form, under the names of text-embeddings-inference where it has them. Safe from
- * any thread. */
+/* The service's metrics, in Prometheus' text format, under the names of text-embeddings-inference where it has them. Safe to use
+ * from any thread. */
 #ifndef SERVE_METRICS_H
 #define SERVE_METRICS_H
 
@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 enum metric_counter {
-	COUNT_SINGLE, /* requests with one text */
-	COUNT_BATCH,  /* with a list */
+	COUNT_SINGLE, /* requests with one input */
+	COUNT_BATCH,  /* requests with several inputs */
 	COUNT_EMBED,
 	COUNT_PREDICT,
 	COUNT_RERANK,
@@ -31,13 +31,13 @@ enum metric_counter {
 };
 
 enum metric_histogram {
-	SECONDS_REQUEST, /* whole, and its parts: */
+	SECONDS_REQUEST, /* the whole request; its parts follow */
 	SECONDS_TOKENIZATION,
 	SECONDS_QUEUE,
 	SECONDS_INFERENCE,
-	INPUT_LENGTH, /* tokens of a text */
-	BATCH_SIZE,   /* texts of a batch */
-	BATCH_TOKENS,
+	INPUT_LENGTH, /* tokens of each text */
+	BATCH_SIZE,   /* texts in each batch */
+	BATCH_TOKENS, /* tokens in each batch */
 	METRIC_HISTOGRAMS
 };
 
@@ -46,7 +46,7 @@ MUST_USE enum status metrics_open(struct metrics **out);
 void metrics_close(struct metrics *metrics);
 void metrics_count(struct metrics *metrics, enum metric_counter counter);
 void metrics_observe(struct metrics *metrics, enum metric_histogram histogram, double value);
-/* Appends everything. `queue_size`: tokens that wait; `connections` and the like are the system's business. */
+/* Appends all metrics. `queue_size`: the number of waiting tokens. */
 void metrics_write(struct metrics *metrics, int64_t queue_size, struct buffer *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* What has been computed for a request becomes its answer. */
+/* Turns what was computed for a request into its answer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ static bool write_ranks(struct model_work *work, struct buffer *out, struct api_
 	return true;
 }
 
-/* As bertc predict prints them. */
+/* Writes the objects that bertc predict prints. */
 static bool write_objects(struct model_work *work, struct buffer *out, struct api_error *error)
 {
 	const struct task_state *state = &work->model->text.task.state;

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-/* ---- A request finds its model ---- */
+/* ---- Finding a request's model ---- */
 
 static void list_names(const struct models *models, int task, struct buffer *out)
 {
@@ -33,7 +33,7 @@ static struct served_model *named_model(const struct models *models, const struc
 	return NULL;
 }
 
-/* Without a name only one model may be able to answer: a guess could be another than the client means. */
+/* If the request names no model, exactly one must be able to answer: a guess might not be what the client means. */
 static struct served_model *only_model(const struct models *models, enum api_task task, struct api_error *error)
 {
 	struct served_model *found = NULL;
@@ -58,7 +58,7 @@ static struct served_model *only_model(const struct models *models, enum api_tas
 
 /* ---- Encoding ---- */
 
-/* Errors of the client's inputs are told apart from ours. */
+/* Distinguishes errors in the client's inputs from our own. */
 static bool fail_encoding(enum status status, struct api_error *error)
 {
 	if (status == ERR_DATA || status == ERR_USAGE)
@@ -66,7 +66,7 @@ static bool fail_encoding(enum status status, struct api_error *error)
 	return api_fail_internal(error);
 }
 
-/* For vectors and blanks. */
+/* Encodes a request for vectors or blanks. */
 static bool encode_texts(struct model_work *work, bool truncates, struct api_error *error)
 {
 	const struct api_request *request = work->request;
@@ -92,7 +92,7 @@ static bool encode_task(struct model_work *work, bool truncates, struct api_erro
 	enum status status = text_model_encode_task(model, request->inputs, request->count, &rules, &work->inputs);
 	if (status != OK)
 		return fail_encoding(status, error);
-	/* Nothing to compute, which the batcher does not take. */
+	/* There is nothing to compute, and the batcher takes no empty jobs. */
 	if (work->inputs.count == 0)
 		return api_fail(error, FAULT_EMPTY, request->task == API_ANSWER ? "context" : "inputs",
 				"there is nothing to answer: the text holds no words");
@@ -100,7 +100,7 @@ static bool encode_task(struct model_work *work, bool truncates, struct api_erro
 	return status == OK || api_fail_internal(error);
 }
 
-/* As asked for, or as the sentence-transformers folder says where it can be had. */
+/* The dimensions are those requested, otherwise those of the sentence-transformers folder if the vectors have as many. */
 static bool find_dimensions(struct model_work *work, struct api_error *error)
 {
 	int64_t width = text_model_width(&work->model->text);
@@ -112,7 +112,7 @@ static bool find_dimensions(struct model_work *work, struct api_error *error)
 	return true;
 }
 
-/* Tokens that a text has at least: a word is one or more. */
+/* A lower bound on the tokens of a text: each word is at least one. */
 static int64_t least_tokens(const char *text)
 {
 	int64_t count = 0;
@@ -132,7 +132,7 @@ static bool too_many_tokens(int64_t tokens, const char *more, const struct work_
 			(long long)tokens, (long long)limits->tokens);
 }
 
-/* Before anything is tokenised. */
+/* Checks the size before anything is tokenized. */
 static bool check_size(const struct model_work *work, const struct work_limits *limits, struct api_error *error)
 {
 	const struct api_request *request = work->request;
@@ -200,7 +200,7 @@ static const struct model_work *work_of(const struct batch_part *part)
 	return (const struct model_work *)part->job;
 }
 
-/* The wish that all parts share. */
+/* One wish that covers all parts. */
 static struct encoder_wish wish_of(const struct served_model *model, const struct batch_part *parts, int64_t count)
 {
 	if (model->text.has_task)
@@ -216,7 +216,7 @@ static struct encoder_wish wish_of(const struct served_model *model, const struc
 	return wish;
 }
 
-/* Numbers of one text, for each row as many as this request asks for of the `k` there are. */
+/* Places the results of one text; for each row, only as many of the `k` computed as this request asks for. */
 static void place_words(struct model_work *work, int64_t text, const struct encoder_answers *answers, int64_t answer, int32_t k)
 {
 	int64_t from = answers->starts[answer], to = work->outputs.starts[text];
@@ -229,7 +229,7 @@ static void place_words(struct model_work *work, int64_t text, const struct enco
 	}
 }
 
-/* Room for what the texts of a request will give; that of tasks is there. */
+/* Makes room for the results of a request's texts; for tasks, it exists already. */
 static enum status make_outputs(struct model_work *work)
 {
 	const struct api_request *request = work->request;
@@ -282,7 +282,7 @@ enum status models_compute(void *context, int lane, const struct batch_part *par
 	TRY(encoder_run(model->text.encoder, &wish, models->texts, count, &models->answers));
 	first = 0;
 	for (int64_t p = 0; p < part_count; p++) {
-		/* An answer that is none fails its own request, not those that share the batch. */
+		/* A non-finite answer fails its own request, not the others in the batch. */
 		if (encoder_check(model->text.encoder, models->texts, &models->answers, first, first + parts[p].count) != OK)
 			parts[p].job->error = *error_last();
 		place_part(&parts[p], &models->answers, first, wish.k);

@@ -1,5 +1,5 @@
-/* A request on its way through a model: encoded, computed with others, written. Any number of threads encode and write at a time;
- * one computes. */
+/* A request on its way through a model: it is encoded, computed in batches with others, and its answer written. Any number of
+ * threads may encode and write at the same time, but only one computes. */
 #ifndef SERVE_MODEL_WORK_H
 #define SERVE_MODEL_WORK_H
 
@@ -7,36 +7,36 @@
 #include "serve/models.h"
 
 struct model_work {
-	struct batch_job job; /* first: the batcher's */
+	struct batch_job job; /* first member: a pointer to it is cast to the model_work */
 	struct served_model *model;
 	const struct api_request *request;
 	struct encoded_inputs inputs;
-	int32_t *tokens; /* [job.count] of each text */
+	int32_t *tokens; /* [job.count] number of tokens of each text */
 	int64_t token_count;
-	int64_t dimensions; /* API_EMBED: numbers of a vector */
-	/* What has been computed. */
-	struct task_outputs outputs; /* of a task; of the others `starts` and `values` alone */
-	int32_t *words;              /* API_FILL: beside values */
+	int64_t dimensions; /* API_EMBED: dimensions of a vector */
+	/* Results: */
+	struct task_outputs outputs; /* `count`, `starts`, and `values` only, if there is no task */
+	int32_t *words;              /* API_FILL: ids, parallel to outputs.values */
 };
 
-/* Lanes of the batcher: what is computed in different ways is not in one batch. */
+/* Lanes of the batcher per model: work that is computed differently must not share a batch. */
 #define MODEL_LANES 2
 
 /* What one request may cost. */
 struct work_limits {
-	int64_t tokens; /* computed for it at most */
-	int64_t bytes;  /* of text tokenised for it at most: of a pair both texts, the query of a ranking once for each text */
+	int64_t tokens; /* most tokens computed for it */
+	int64_t bytes;  /* most bytes of text tokenized for it: both texts of a pair; a ranking's query once for each text */
 };
 
-/* Finds the model and encodes the request, which is borrowed. A request beyond the limits is refused before it is tokenised, as
- * far as its length tells. `truncates`: what a request that does not say wants done with texts that are too long. False: *error
- * says why not. Zero-initialise; released in either case. */
+/* Finds the model and encodes the request, which is borrowed. If its length alone shows that a request exceeds the limits, it is
+ * refused before it is tokenized. `truncates`: whether to cut texts that are too long if the request does not say. False: *error
+ * says why. Zero-initialize *out; release it in either case. */
 bool model_work_make(struct model_work *out, const struct models *models, const struct api_request *request, bool truncates,
 		     const struct work_limits *limits, struct api_error *error);
 void model_work_release(struct model_work *work);
-/* As batcher_settings.compute, with struct models as its context, for jobs that are struct model_work. */
+/* For batcher_settings.compute, with struct models as the context and struct model_work as the jobs. */
 MUST_USE enum status models_compute(void *models, int lane, const struct batch_part *parts, int64_t part_count);
-/* Appends the answer, once all is computed. False: *error says why not. */
+/* Appends the answer once everything is computed. False: *error says why. */
 bool model_work_write(struct model_work *work, struct buffer *out, struct api_error *error);
 
 #endif

@@ -65,7 +65,7 @@ static enum status check_names(const struct models *models)
 	return OK;
 }
 
-/* The file of weights as it is now. Those of TensorFlow are several: they have none. */
+/* Computes the checksum of the file of weights. TensorFlow's weights have none, as they are several files. */
 static enum status read_checksum(struct served_model *model)
 {
 	int64_t bytes;
@@ -77,7 +77,7 @@ static enum status read_checksum(struct served_model *model)
 	return model_files_check(&model->text.files, model->folder);
 }
 
-/* What clients may ask for. */
+/* The tasks that clients may ask for. */
 static unsigned find_tasks(const struct text_model *text)
 {
 	unsigned tasks = 0;
@@ -143,7 +143,7 @@ void models_close(struct models *models)
 	*models = (struct models){0};
 }
 
-/* ---- What is said of a model ---- */
+/* ---- Describing a model ---- */
 
 static void put_labels(const struct served_model *model, struct json_writer *writer)
 {

@@ -1,4 +1,4 @@
-/* The models of a service: folders opened once, on one pool of threads. */
+/* The models of a service: each folder is opened once, all on one thread pool. */
 #ifndef SERVE_MODELS_H
 #define SERVE_MODELS_H
 
@@ -7,8 +7,8 @@
 
 struct models_settings {
 	struct device_settings device;
-	int64_t max_batch_tokens; /* computed at a time */
-	int64_t max_seq_length;   /* tokens of a text at most; 0: as each folder says */
+	int64_t max_batch_tokens; /* tokens computed at a time */
+	int64_t max_seq_length;   /* maximum tokens of a text; 0: as each folder says */
 };
 
 struct served_model {
@@ -16,28 +16,29 @@ struct served_model {
 	const char *folder; /* as given; borrowed */
 	unsigned tasks;     /* a set of 1 << enum api_task: what it can be asked for */
 	bool has_checksum;
-	uint32_t checksum; /* CRC-32C of the file of weights, as it was read */
+	uint32_t checksum; /* CRC-32C of the file of weights */
 	struct text_model text;
 };
 
-/* Zero-initialise; closed also after a failure. */
+/* Zero-initialize; close even after a failure. */
 struct models {
 	struct served_model *models; /* [count] */
 	int count;
 	struct pool *pool;
-	/* Of models_compute() (serve/model_work.h), from call to call. */
+	/* Reused by models_compute() (serve/model_work.h): */
 	struct encoder_text *texts;
 	int64_t text_capacity;
 	struct encoder_answers answers;
 };
 
-/* Opens "FOLDER" or "NAME=FOLDER"s. Without a name a model is called as its folder. Two of one name, and folders that cannot be
- * served, are errors. The settings are copied, the folders' names borrowed. */
+/* Opens models given as "FOLDER" or "NAME=FOLDER"; without a name, a model is called like its folder. Duplicate names and folders
+ * that cannot be served are errors. `settings` is copied; the strings are borrowed. */
 MUST_USE enum status models_open(struct models *out, const char *const *folders, int64_t count,
 				 const struct models_settings *settings);
 void models_close(struct models *models);
+/* Whether clients can ask this model for the task. */
 bool model_can(const struct served_model *model, enum api_task task);
-/* Appends what /info says of a model, as members of the object that is open. */
+/* Appends what /info says about a model, as members of the open object. */
 void model_put_info(const struct served_model *model, struct json_writer *writer);
 
 #endif

@@ -1,6 +1,6 @@
 #include "serve/page.h"
 
-/* Everything that a server sends goes into the page as text, never as HTML. */
+/* The page inserts everything the server sends as text, never as HTML. */
 static const char *const lines[] = {
 	"<!DOCTYPE html>\n",
 	"<html lang=\"en\">\n",

@@ -1,9 +1,10 @@
-/* The page on which a person tries the models: one piece of HTML that needs nothing from anywhere else. */
+/* The web page for trying the models: self-contained HTML that loads nothing from elsewhere. */
 #ifndef SERVE_PAGE_H
 #define SERVE_PAGE_H
 
 #include "base/buffer.h"
 
+/* Appends the page. */
 void page_write(struct buffer *out);
 
 #endif

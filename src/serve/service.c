@@ -26,14 +26,14 @@ struct service {
 	struct batcher *batcher;
 	struct metrics *metrics;
 	struct http_server *http;
-	struct buffer page, openai_models, info; /* answers that never change */
-	atomic_llong waiting;                    /* requests that are being computed */
+	struct buffer page, openai_models, info; /* constant answers */
+	atomic_llong waiting;                    /* requests queued or being computed */
 	atomic_bool stopping;
 };
 
-/* What an exchange is to the service while a model computes for it. */
+/* The service's data for an exchange while a model computes its answer. */
 struct pending {
-	struct model_work work; /* first: its job's `done` finds the rest */
+	struct model_work work; /* first member: a pointer to its job is cast to the pending */
 	struct api_request request;
 	struct service *service;
 	struct http_exchange *exchange;
@@ -49,7 +49,7 @@ struct endpoint {
 	enum endpoint_kind kind;
 	enum api_style style;
 	enum api_task task;
-	bool is_public; /* asks for no key */
+	bool is_public; /* needs no API key */
 };
 
 static const struct endpoint endpoints[] = {
@@ -77,7 +77,7 @@ static bool fits_method(const struct endpoint *endpoint, const char *method)
 	return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 }
 
-/* Errors have OpenAI's form where its clients ask. */
+/* Errors on the paths that OpenAI's clients use have OpenAI's format. */
 static enum api_style style_of(const char *path)
 {
 	for (size_t i = 0; i < ENDPOINTS; i++)
@@ -120,7 +120,7 @@ static void answer_with(struct http_exchange *exchange, const char *type, const 
 	buffer_append(&exchange->answer.body, body->data, body->size);
 }
 
-/* NULL: *error says that there is no such path or no such method; the answer's `allow` then says which there is. */
+/* NULL: *error says that the path or the method does not exist; for a wrong method, the answer's `allow` lists the valid ones. */
 static const struct endpoint *find_endpoint(struct http_exchange *exchange, struct api_error *error)
 {
 	const char *allow = NULL;
@@ -160,7 +160,7 @@ static void answer_get(struct service *service, struct http_exchange *exchange, 
 	answer_error(service, exchange, endpoint->style, &error);
 }
 
-/* ---- What is computed ---- */
+/* ---- Tasks ---- */
 
 static enum metric_counter counter_of(const struct api_request *request, bool success)
 {
@@ -184,7 +184,7 @@ static void release_pending(struct pending *pending)
 	free(pending);
 }
 
-/* In the batcher's thread. */
+/* Called in the batcher's thread. */
 static void on_computed(struct batch_job *job)
 {
 	struct pending *pending = (struct pending *)job;
@@ -192,14 +192,14 @@ static void on_computed(struct batch_job *job)
 	http_resume(pending->exchange);
 }
 
-/* Seconds until it is worth while to ask again. */
+/* Seconds until it is worth trying again. */
 static int retry_after(struct service *service)
 {
 	double delay = ceil(batcher_delay(service->batcher));
 	return delay < 1 ? 1 : delay > 60 ? 60 : (int)delay;
 }
 
-/* A browser lets any page send a body without a type, so that only other clients may leave it out: those send no Origin. */
+/* Browsers let any page send a body without a type, so only other clients may leave it out; those send no Origin. */
 static bool is_json(const struct http_exchange *exchange)
 {
 	const char *type = exchange->content_type;
@@ -223,7 +223,7 @@ static bool check_body(const struct service *service, const struct http_exchange
 	return true;
 }
 
-/* POST / is what the only model does: as clients of services of one model ask. */
+/* POST / asks the only model for its task, as clients of single-model services do. */
 static bool find_task(const struct service *service, const struct endpoint *endpoint, enum api_task *out, struct api_error *error)
 {
 	*out = endpoint->task;
@@ -263,17 +263,17 @@ static bool refuse_busy(struct service *service, struct http_exchange *exchange,
 			exchange->answer.retry_after);
 }
 
-/* Bytes of text that a request may come to for each byte that its body may have: a query is read with each of its texts. */
+/* Limit on the text of a request, as a multiple of the limit on its body: a query is read again with each of its texts. */
 #define BYTES_OF_BODY 4
 
-/* Encodes the request and queues it. False: *error says why not. */
+/* Encodes the request and queues it. False: *error says why. */
 static bool queue_request(struct service *service, struct http_exchange *exchange, const struct endpoint *endpoint,
 			  struct pending *pending, struct api_error *error)
 {
 	double began = clock_seconds();
 	const struct work_limits limits = {.tokens = service->settings.max_queue_tokens,
 					   .bytes = BYTES_OF_BODY * service->settings.max_body_bytes};
-	/* Before any work is put into it. What came in meanwhile is seen once it is encoded. */
+	/* Check before doing any work. Requests that arrive meanwhile are taken into account below. */
 	if (atomic_load(&service->waiting) >= service->settings.max_concurrent_requests || batcher_is_full(service->batcher))
 		return refuse_busy(service, exchange, error);
 	if (!read_request(service, exchange, endpoint, &pending->request, error))
@@ -305,7 +305,7 @@ static bool begin_task(struct service *service, struct http_exchange *exchange, 
 		pending->service = service;
 		pending->exchange = exchange;
 		pending->arrived = clock_seconds();
-		/* Before it is queued: the answer may come at any time from then on. */
+		/* Set before queuing: the answer may come at any time after that. */
 		exchange->own = pending;
 		fine = queue_request(service, exchange, endpoint, pending, &error);
 	}
@@ -317,7 +317,7 @@ static bool begin_task(struct service *service, struct http_exchange *exchange, 
 	return true;
 }
 
-/* Whoever has no key, or asks for nothing that is here, does not fill the memory either. */
+/* The bodies of requests without a valid key, or for unknown endpoints, are not kept in memory. */
 static bool wants_body(void *context, const struct http_exchange *exchange)
 {
 	const struct service *service = context;
@@ -371,7 +371,7 @@ static void on_finish(void *context, struct http_exchange *exchange)
 	metrics_observe(service->metrics, SECONDS_QUEUE, job->begun - job->added);
 	metrics_observe(service->metrics, SECONDS_INFERENCE, job->ended - job->begun);
 	metrics_observe(service->metrics, SECONDS_REQUEST, clock_seconds() - pending->arrived);
-	/* The answer is made: what it was made from need not wait for the client to take it. */
+	/* The answer is complete, so its inputs need not wait for the client to receive it. */
 	exchange->own = NULL;
 	release_pending(pending);
 }
@@ -397,7 +397,7 @@ static enum status on_batch(void *context, int lane, const struct batch_part *pa
 	return models_compute(&service->models, lane, parts, part_count);
 }
 
-/* ---- Answers that never change ---- */
+/* ---- Constant answers ---- */
 
 static void write_info(struct service *service)
 {
@@ -438,7 +438,7 @@ static enum status write_answers(struct service *service)
 	return buffer_status(&service->page);
 }
 
-/* ---- The whole ---- */
+/* ---- Opening and running ---- */
 
 static bool is_local(const char *address)
 {

@@ -1,4 +1,3 @@
-/* The folders of checkpoints as wholes: found, verified, made visible, moved out of sight, pruned, the best one marked. */
 #include "weights/checkpoint_folder.h"
 
 #include <errno.h>
@@ -65,7 +64,7 @@ done:
 	return status;
 }
 
-/* Names that only a save of ours gives; anything else in the folder is the user's. */
+/* Whether a name is one that only bertc gives, while saving or removing; anything else in the folder is the user's. */
 static bool is_leftover(const char *name)
 {
 	static const char *const prefixes[] = {TEMPORARY_PREFIX CHECKPOINT_PREFIX, TEMPORARY_PREFIX "final",
@@ -108,7 +107,7 @@ int64_t checkpoint_path_step(const char *path)
 	return step_of(name);
 }
 
-/* The name of a path's last part, and the folder it lies in. */
+/* Splits a path into its last component and the folder it is in. */
 static void split_last(const char *path, char folder[PATH_BYTES], char name[64])
 {
 	size_t end = strlen(path), begin;
@@ -123,7 +122,7 @@ static void split_last(const char *path, char folder[PATH_BYTES], char name[64])
 		 begin == 0 ? "." : path);
 }
 
-/* "checkpoint-75, checkpoint-100 (the best), final": at most this many steps, the newest. */
+/* Lists the parts of a run: "checkpoint-75, checkpoint-100 (the best), final", with at most this many checkpoints, the newest. */
 #define CHECKPOINTS_LISTED 12
 static enum status list_parts(const char *run, struct buffer *out)
 {
@@ -221,7 +220,7 @@ enum status checkpoint_folder_check(const char *folder)
 	return status;
 }
 
-/* Removes the folder `name` of `parent`, which is first renamed, so that nobody sees it half removed. */
+/* Removes the folder `name` in `parent`. It is renamed first, so that it is never seen half-removed. */
 static enum status discard(const char *parent, const char *name)
 {
 	char from[PATH_BYTES], to[PATH_BYTES], trash[320];
@@ -255,8 +254,8 @@ enum status checkpoint_folder_abandon(const char *temporary)
 	return error_restore(&error);
 }
 
-/* A checkpoint of a later step is damaged (the run went on from an earlier one): it does not count as kept, and is
- * replaced when its step comes again. */
+/* Checkpoints after saved_step must be damaged, since the run resumed from an earlier one. They do not count as kept, and are
+ * replaced when the run reaches their steps again. */
 enum status checkpoint_prune(const char *folder, int64_t keep, int64_t saved_step, int64_t best_step)
 {
 	if (keep <= 0)
@@ -297,7 +296,7 @@ done:
 	return status;
 }
 
-/* A link is replaced in one step, so that `best` always leads somewhere. What is no link is the user's. */
+/* Replaces the link atomically, so that `best` always leads somewhere. Anything but a link belongs to the user. */
 static enum status link_best(const char *folder, const char *name)
 {
 	char path[PATH_BYTES], temporary[PATH_BYTES];
@@ -333,7 +332,7 @@ enum status checkpoint_mark_best(const char *folder, int64_t step, const char *m
 	TRY_GOTO(buffer_status(&text), done);
 	TRY_GOTO(path_join(path, folder, BEST_RECORD_NAME), done);
 	TRY_GOTO(file_write(path, text.data, text.size), done);
-	/* The record counts; some file systems have no links. */
+	/* The record is what counts; some file systems have no links. */
 	if (link_best(folder, name) != OK)
 		log_detail("%s", error_last()->message);
 done:

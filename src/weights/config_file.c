@@ -9,7 +9,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Classes that a config.json without any word about them has in transformers. */
+/* The number of classes that transformers assumes if config.json does not mention them. */
 #define DEFAULT_LABELS 2
 #define LABEL_LIMIT (1 << 20)
 
@@ -50,7 +50,7 @@ static enum status read_problem_type(const struct json *object, const char *name
 	return status;
 }
 
-/* "12" -> 12; -1 for anything that is not written as the number is. */
+/* "12" -> 12; -1 for anything that is not a number in its usual form. */
 static int64_t class_number(const char *text)
 {
 	char again[24], *end;
@@ -59,7 +59,7 @@ static int64_t class_number(const char *text)
 	return number >= 0 && strcmp(again, text) == 0 ? number : -1;
 }
 
-/* Enters a class; `names` is the member it came from. */
+/* Sets the name of a class; `names` is the member it came from. */
 static enum status put_label(struct task_config *out, const char *name, const struct json *names, int64_t number,
 			     const char *label)
 {
@@ -69,7 +69,7 @@ static enum status put_label(struct task_config *out, const char *name, const st
 	return copy_text(&out->labels[number], label);
 }
 
-/* {"0": "NEGATIVE", "1": "POSITIVE"}. Names that are numbers are taken as they are written. */
+/* {"0": "NEGATIVE", "1": "POSITIVE"}. Names that are JSON numbers are used as written. */
 static enum status read_id2label(const struct json *names, const char *name, struct task_config *out)
 {
 	for (const struct json *row = names->first_child; row; row = row->next) {
@@ -94,8 +94,8 @@ static enum status read_label2id(const struct json *names, const char *name, str
 	return OK;
 }
 
-/* The names of the classes. "label2id" counts only where "id2label" is missing: published files often change one of the
- * two alone, and transformers answers with the names of "id2label". */
+/* Reads the names of the classes. "label2id" is used only if "id2label" is missing: published files often change just one of the
+ * two, and transformers answers with the names in "id2label". */
 static enum status read_labels(const struct json *object, const char *name, struct task_config *out)
 {
 	const struct json *forward = json_member(object, "id2label"), *back = json_member(object, "label2id");
@@ -202,7 +202,7 @@ bool task_config_rows(const struct task_config *task, const char *const *labels,
 		return false;
 	for (int32_t i = 0; i < count; i++) {
 		rows[i] = task_config_find_label(task, labels[i]);
-		/* A name that comes twice leaves a class of the folder without one of ours. */
+		/* A duplicate name would leave a class of the folder without a counterpart. */
 		for (int32_t k = 0; k < i; k++)
 			if (rows[k] == rows[i])
 				return false;
@@ -238,14 +238,15 @@ static void put_label2id(struct json_writer *writer, const struct task_config *t
 	char label[32];
 	json_open(writer, "label2id", '{');
 	for (int32_t i = 0; i < task->label_count; i++)
-		if (!task->labels || task_config_find_label(task, task->labels[i]) == i) /* a key may come once */
+		if (!task->labels || task_config_find_label(task, task->labels[i]) == i) /* keys must be unique */
 			json_put_integer(writer, label_of(task, i, label), i);
 	json_close(writer);
 }
 
 void config_file_put(struct json_writer *writer, const struct model_config *config, const struct task_config *task)
 {
-	/* Outputs that are no classes are many: transformers gives as many names to "num_labels". */
+	/* Outputs that are not classes may be many, and transformers would invent a name for each: "num_labels" is enough for
+	 * them. */
 	bool is_counted = task && !task->labels && task->label_count > 2;
 	bool has_labels = task && task->label_count > 0 && !is_counted;
 	json_open(writer, NULL, '{');

@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 
-/* Values looked at together; a block lies in the fastest cache when the culprit in it is looked for. */
+/* Values checked together; a block is still in the fastest cache when it is searched for the culprit. */
 #define BLOCK 2048
 
-/* A number is not finite when all bits of its exponent are set; in integers it vectorises. */
+/* A number is non-finite if all bits of its exponent are set; this test on integers vectorizes. */
 static bool has_bad_float(const float *values, int64_t count)
 {
 	const uint32_t exponent = 0x7f800000;

@@ -23,10 +23,10 @@ struct int8_writer {
 	const struct model_folder_content *content;
 	const bool *kept;
 	struct parameter_place *places;
-	struct safetensors_entry *entries; /* at most two a parameter */
+	struct safetensors_entry *entries; /* at most two per parameter */
 	int64_t count;
-	char (*names)[160];    /* of scales */
-	unsigned char *memory; /* of all that is not F32 as it stands */
+	char (*names)[160];    /* of the scales */
+	unsigned char *memory; /* for all data that are not stored as F32 unchanged */
 	size_t used;
 };
 
@@ -109,7 +109,7 @@ enum status int8_weights_save(const char *folder, const struct model_folder_cont
 	TRY_GOTO(memory_new(&writer.places, count, sizeof(*writer.places), "weights of a file"), done);
 	TRY_GOTO(memory_new(&writer.entries, 2 * count, sizeof(*writer.entries), "weights of a file"), done);
 	TRY_GOTO(memory_new(&writer.names, count, sizeof(*writer.names), "weights of a file"), done);
-	/* BF16 takes 2 bytes a number, and so does int8 with the scale of its row, unless a row is very short. */
+	/* 5 bytes per number are enough: BF16 takes 2, and int8 with its row's scale at most 5 (in a row of one number). */
 	TRY_GOTO(memory_new(&writer.memory, model->element_count + 128 * count, 5, "rounded weights"), done);
 	parameter_places(model, writer.places);
 	for (int64_t p = 0; p < count; p++)

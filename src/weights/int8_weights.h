@@ -1,5 +1,5 @@
-/* Weights in int8: a model folder whose linear layers of the encoder are stored as the products of inference multiply them
- * (backend/int8.h), a byte a number and a scale for each output channel; docs/formats.md has the form. */
+/* Weights in int8: a model folder in which the encoder's linear layers are stored as inference multiplies them (backend/int8.h),
+ * with one byte per number and a scale for each output channel. docs/formats.md describes the format. */
 #ifndef WEIGHTS_INT8_WEIGHTS_H
 #define WEIGHTS_INT8_WEIGHTS_H
 
@@ -9,17 +9,17 @@
 #include "weights/folder_file.h"
 #include "weights/model_folder.h"
 
-/* Another name than that of floats: a program that does not know the form finds no weights, instead of taking bytes for them. */
+/* Not the name used for floats, so that programs that do not know the format find no weights instead of misreading bytes. */
 #define INT8_WEIGHTS_FILE "model_int8.safetensors"
 
-/* Can the products with this weight of the model be in int8? */
+/* Whether products with this weight can be computed in int8. */
 bool int8_weight_fits(const struct weight *weight);
-/* Writes the weights into `folder` and appends the file to `files`. `kept` [model->weight_count]: weights that stay in BF16;
- * NULL: none. Tables are BF16, heads, biases and norms F32. */
+/* Writes the weights into `folder` and appends the file to `files`. `kept` [model->weight_count] marks weights that stay in BF16;
+ * NULL: none. Tables are written in BF16; heads, biases, and norms in F32. */
 MUST_USE enum status int8_weights_save(const char *folder, const struct model_folder_content *content, const bool *kept,
 				       struct folder_files *files);
-/* Are weights of the file that `path` means (weights_file_find) in int8? Then those of the model that are not are marked as
- * unquantised, if `model` is there; before model_allocate. */
+/* Sets *out to whether the file that `path` means (weights_file_find) has weights in int8. If so, and `model` is not NULL, marks
+ * the model's other weights as `unquantised`; this must precede model_allocate. */
 MUST_USE enum status int8_weights_mark(const char *path, struct model *model, bool *out);
 
 #endif

@@ -56,8 +56,8 @@ enum status folder_damaged(const char *folder, const char *format, ...)
 	return error_set(ERR_DATA, "'%s': damaged: %s", folder, reason);
 }
 
-/* The manifest's own checksum is its last member and covers every byte before that; what follows is compared with
- * what would be written, so that no byte of the file goes unverified. */
+/* The manifest's own checksum is its last member and covers every byte before it. The rest is compared with what manifest_write()
+ * would write, so no byte of the file goes unverified. */
 static enum status verify_own_checksum(const char *folder, const struct buffer *text)
 {
 	static const char key[] = ",\n  \"" OWN_CHECKSUM "\": ";
@@ -71,13 +71,14 @@ static enum status verify_own_checksum(const char *folder, const struct buffer *
 	return OK;
 }
 
-/* An error that a file's own bytes are to blame for is damage, whatever the reader called it. */
+/* Errors caused by a file's own contents count as damage, whatever the reader called them. */
 static enum status as_damage(const char *folder, enum status status)
 {
 	return status == ERR_USAGE || status == ERR_DATA ? folder_damaged(folder, "%s", error_last()->message) : status;
 }
 
-/* The version of the format. A newer one is said only where the manifest verifies itself: a flipped bit can make any number. */
+/* Checks the format's version. A newer version is reported only if the manifest's own checksum is right, since a flipped bit can
+ * produce any number. */
 static enum status check_format(const char *folder, const char *path, const struct json *root, const struct buffer *text)
 {
 	int64_t format = 0;
@@ -93,7 +94,7 @@ static enum status check_format(const char *folder, const char *path, const stru
 	return status;
 }
 
-/* Reads the manifest of a folder and verifies that it is what was written; *out_files is its list. */
+/* Reads a folder's manifest and verifies it; *out_files is its list of files. */
 static enum status manifest_read(const char *folder, struct json_document *document, const struct json **out_files)
 {
 	char path[PATH_BYTES];
@@ -116,14 +117,14 @@ done:
 	return status;
 }
 
-/* What the manifest says of one file. */
+/* What the manifest says about one file. */
 struct row {
-	const char *name; /* lies in the document */
+	const char *name; /* belongs to the JSON document */
 	int64_t bytes;
 	uint32_t crc32c;
 };
 
-/* A file of the folder, or of a folder in it: nothing that leads out. */
+/* Whether a path stays inside the folder. */
 static bool is_inner_path(const char *name)
 {
 	for (const char *part = name;; part++) {
@@ -149,7 +150,7 @@ static enum status row_read(const char *folder, const struct json *json, struct 
 	return OK;
 }
 
-/* That a file is there and has its size. A pipe would be waited for; a size that differs says it without reading gigabytes. */
+/* Checks that a file exists and has its size. This avoids waiting for a pipe, and reading gigabytes if the size is wrong. */
 static enum status check_size(const char *folder, const char *path, const struct row *row)
 {
 	if (!file_exists(path))
@@ -170,7 +171,7 @@ static enum status verify_file(const char *folder, const struct row *row)
 	TRY(path_join(path, folder, row->name));
 	TRY(check_size(folder, path, row));
 	enum status status = file_checksum(path, &found_bytes, &found_crc);
-	if (status == ERR_USAGE) /* gone or a folder: no fault of the command line's */
+	if (status == ERR_USAGE) /* the file is gone, or is a folder: not an error in the command line */
 		return folder_damaged(folder, "%s", error_last()->message);
 	TRY(status);
 	if (found_bytes != row->bytes)
@@ -221,7 +222,7 @@ enum status manifest_step(const char *folder, int64_t *out_step)
 
 /* ---- One file ---- */
 
-/* Splits "folder/name"; a name alone lies in ".". */
+/* Splits "folder/name"; the folder of a bare name is ".". */
 static enum status split_path(const char *path, char out_folder[PATH_BYTES], const char **out_name)
 {
 	const char *slash = strrchr(path, '/');
@@ -233,7 +234,7 @@ static enum status split_path(const char *path, char out_folder[PATH_BYTES], con
 	return OK;
 }
 
-/* A person may mean what we take for damage. */
+/* What looks like damage may be a deliberate change: say what to do in either case. */
 static enum status with_hint(enum status status)
 {
 	if (status == ERR_DATA)
@@ -242,8 +243,8 @@ static enum status with_hint(enum status status)
 	return status;
 }
 
-/* The folder whose manifest may list a file, and the name by which it would: the file's own folder or, of "1_Pooling/config.json"
- * and what else a module has in its folder, the one above. */
+/* Finds the manifest that may list a file, and the file's name in it. The manifest is in the file's own folder or, for files of
+ * sentence-transformers modules such as "1_Pooling/config.json", in the folder above. */
 static enum status find_manifest(const char *path, char folder[PATH_BYTES], const char **out_name, bool *out_found)
 {
 	char manifest[PATH_BYTES], inner[PATH_BYTES];

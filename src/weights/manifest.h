@@ -1,5 +1,5 @@
-/* MANIFEST.json: what a finished folder holds, each file with size and CRC-32C, and a checksum of the manifest
- * itself. It is written last: a folder that has one is complete. Every reader of a file in such a folder checks it. */
+/* MANIFEST.json: lists the files of a finished folder with sizes and CRC-32Cs, and has a checksum of itself. It is written last,
+ * so a folder that has one is complete. Whenever a file in such a folder is read, it is verified. */
 #ifndef WEIGHTS_MANIFEST_H
 #define WEIGHTS_MANIFEST_H
 
@@ -12,47 +12,47 @@
 
 #define MANIFEST_NAME "MANIFEST.json"
 
-/* `step` is the checkpoint's, or the last of a finished model. */
+/* Writes the manifest. `step` is that of the checkpoint, or the last one of a finished model. */
 MUST_USE enum status manifest_write(const char *folder, int64_t step, const struct folder_files *files);
 
-/* Adds a file to a finished folder, or replaces it: the manifest lists it in the end, and at no time does it list bytes that are
- * not there. Errors as of manifest_verify(). */
+/* Adds a file to a finished folder or replaces it, and updates the manifest, which never lists contents that the file does not
+ * have. Errors are as for manifest_verify(). */
 MUST_USE enum status manifest_put_file(const char *folder, const char *name, const void *bytes, size_t size);
 
 /* What a manifest says about its folder. */
 struct manifest_facts {
 	int64_t step, files, bytes;
 };
-/* Reads every file to its end and compares. Anything missing, of another size or with other bytes, in the manifest
- * too, is ERR_DATA "damaged"; what the machine does not let us read is ERR_RESOURCE; a manifest of a newer bertc is
- * ERR_STATE. `facts` may be NULL. */
+/* Reads every file completely and compares it with the manifest. Anything missing or different, including the manifest itself,
+ * gives ERR_DATA "damaged"; files that cannot be read give ERR_RESOURCE; a manifest of a newer bertc gives ERR_STATE. `facts` may
+ * be NULL. */
 MUST_USE enum status manifest_verify(const char *folder, struct manifest_facts *facts);
 
-/* The step that the manifest of a folder names, without reading the other files. Errors as above. */
+/* Gets the step from a folder's manifest, without reading the other files. Errors are as above. */
 MUST_USE enum status manifest_step(const char *folder, int64_t *out_step);
 
-/* Verifies one file of any folder, named by its path, against the manifest beside it, or the one of the folder above. Without a
- * manifest (a folder of another program), and where it does not list the file, there is nothing to verify; a file that it lists
- * and that is not there is damage, so that a file that need not be there is verified before it is looked for. Errors as above. */
+/* Verifies one file in any folder against the manifest beside it or, for a file of a sentence-transformers module, the one in the
+ * parent folder. If there is no manifest (the folder of another program) or it does not list the file, there is nothing to
+ * verify. A listed file that does not exist is damage, so verify optional files before looking for them. Errors are as above. */
 MUST_USE enum status manifest_verify_file(const char *path);
 
-/* The same for a file whose bytes are used meanwhile, so that each is fetched from memory once: begun before the first is
- * used, advanced as the reader proceeds, and ended before the result is trusted. */
+/* The same for a file that is being read, so that each byte is fetched from memory only once: begin before using the first byte,
+ * advance as reading proceeds, and end before trusting the result. */
 struct file_check {
 	bool active; /* false: nothing to verify */
 	char path[PATH_BYTES];
-	int64_t bytes; /* of the file */
+	int64_t bytes; /* of the file, according to the manifest */
 	uint32_t expected, crc32c;
-	int64_t checked; /* bytes that crc32c covers */
+	int64_t checked; /* number of bytes that crc32c covers */
 };
 MUST_USE enum status file_check_begin(struct file_check *check, const char *path);
-/* The reader is about to use bytes of the mapped file up to the offset `end`. */
+/* Call before using bytes of the mapped file up to the offset `end`. */
 void file_check_advance(struct file_check *check, const struct file_map *file, int64_t end);
-/* Verifies what is left. A damaged file is ERR_DATA; otherwise `status` is returned, what the reading came to: an error that
- * damage brought about is replaced by the damage. `file` is NULL where it is not mapped: then it is read from the disk. */
+/* Verifies the rest of the file. Returns ERR_DATA if it is damaged, even if that has caused another error before; otherwise
+ * returns `status`, the result of reading. `file` NULL: the file is not mapped, so it is read from disk. */
 MUST_USE enum status file_check_end(struct file_check *check, const struct file_map *file, enum status status);
 
-/* "'PATH': damaged: reason" as ERR_DATA. */
+/* Sets and returns ERR_DATA with "'FOLDER': damaged: REASON". */
 MUST_USE enum status folder_damaged(const char *folder, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #endif

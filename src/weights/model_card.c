@@ -8,10 +8,10 @@
 
 /* Labels shown; a model may have thousands. */
 #define LABELS_SHOWN 30
-/* Settings whose values are longer are cut. */
+/* Longer values of settings are cut. */
 #define VALUE_BYTES 160
 
-/* What the hub calls the use of a class of transformers. */
+/* The Hub's name for the use of each transformers class. */
 static const struct {
 	const char *architecture, *tag, *automatic;
 } uses[] = {
@@ -38,14 +38,14 @@ static int use_of(const struct model_card *card)
 	return -1;
 }
 
-/* A string of YAML: one of JSON is one. */
+/* Appends a YAML string; JSON strings are valid YAML. */
 static void put_yaml(struct buffer *out, const char *text)
 {
 	struct json_writer writer = {.out = out};
 	json_put_string(&writer, NULL, text);
 }
 
-/* Text in a table of Markdown, cut to VALUE_BYTES. */
+/* Appends text for a Markdown table, cut to VALUE_BYTES. */
 static void put_cell(struct buffer *out, const char *text)
 {
 	char shown[VALUE_BYTES];

@@ -1,5 +1,5 @@
-/* The model card: README.md with front matter, as Hugging Face's hub shows it, of what is known when a run ends. What is not
- * known (licence, language) is left to the owner, and the card says so. */
+/* The model card: a README.md with front matter, as shown by the Hugging Face Hub, that says what is known when a run ends. What
+ * is unknown (license, language) is left to the owner, and the card says so. */
 #ifndef WEIGHTS_MODEL_CARD_H
 #define WEIGHTS_MODEL_CARD_H
 
@@ -14,7 +14,7 @@
 
 struct card_metric {
 	const char *set;  /* "dev" */
-	const char *name; /* as in metrics.jsonl and eval_results.json */
+	const char *name; /* name as in metrics.jsonl and eval_results.json */
 	double value;     /* NaN: undefined, left out */
 };
 
@@ -25,13 +25,14 @@ struct model_card {
 	const struct task_config *task; /* NULL: from pre-training */
 	bool cased;
 	int64_t step;
-	const struct json *settings; /* an object: how it was trained; texts and lists of texts. NULL: not known */
+	const struct json *settings; /* an object that says how the model was trained; strings, numbers, and lists of strings are
+					shown. NULL: unknown */
 	const struct card_metric *metrics;
 	int metric_count;
 };
 
-/* Appends the card. Names, labels and settings come from files and command lines: what would change the meaning of the page is
- * escaped. */
+/* Appends the card. Names, labels, and settings come from files and command lines, so anything with a meaning in Markdown or YAML
+ * is escaped. */
 void model_card_put(struct buffer *out, const struct model_card *card);
 
 #endif

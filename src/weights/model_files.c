@@ -18,8 +18,8 @@ static const char *const names[] = {"config.json",
 				    "sentence_roberta_config.json",
 				    "sentence_distilbert_config.json"};
 
-/* One of the names above, or one that begins as the weights do: the parts of a model in several files, or of a TensorFlow
- * checkpoint. */
+/* Whether a name is one of those above or begins like the file of weights, as the parts of weights in several files and of
+ * TensorFlow checkpoints do. */
 static bool belongs(const char *name, const char *weights)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -29,7 +29,7 @@ static bool belongs(const char *name, const char *weights)
 	return stem > 0 && strncmp(name, weights, stem) == 0 && strchr(".-", name[stem]);
 }
 
-/* The files of a folder, and of those in it where it has modules. */
+/* Adds the files of a folder and, if it has modules, of the folders in it. */
 static enum status add_folder(struct name_list *out, const char *folder, const char *weights, bool inner)
 {
 	struct name_list found = {0};
@@ -51,7 +51,7 @@ done:
 	return status;
 }
 
-/* What lies in the folder that is meant and beside the weights, which may lie in a folder of a run. */
+/* Finds the files in the given folder and beside the weights, which may be in another folder of a run. */
 static enum status find(struct name_list *out, const char *model)
 {
 	struct model_source source;

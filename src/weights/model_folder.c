@@ -16,16 +16,16 @@
 #define GOOGLE_CONFIG_FILE "bert_config.json"
 #define WEIGHTS_FILE "model.safetensors"
 #define TOKENIZER_CONFIG_FILE "tokenizer_config.json"
-#define CONFIG_LIMIT (1 << 24) /* a class of many labels may have a line for each */
+#define CONFIG_LIMIT (1 << 24) /* each of many labels may have a line */
 #define TOKENIZER_LIMIT ((size_t)16 << 20)
-#define MAX_LENGTH_LIMIT 1e9 /* what is longer is no bound */
+#define MAX_LENGTH_LIMIT 1e9 /* longer means unlimited */
 
-/* --- What is meant --- */
+/* --- Finding a model --- */
 
 static const char *const config_names[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE};
 static const char *const vocab_names[] = {"vocab.txt", "tokenizer.json"};
 
-/* The first of the names that is in the folder, or "". */
+/* The path of the first of these files that exists in the folder, or "". */
 static enum status find_beside(const char *folder, const char *const names[2], char out[PATH_BYTES])
 {
 	for (int i = 0; i < 2; i++) {
@@ -37,7 +37,7 @@ static enum status find_beside(const char *folder, const char *const names[2], c
 	return OK;
 }
 
-/* The folder of a run stands for its finished model, else its newest checkpoint. */
+/* The folder of a run stands for its finished model or, if there is none, its newest checkpoint. */
 static enum status enter_run(const char *path, char out[PATH_BYTES])
 {
 	char inner[PATH_BYTES], config[PATH_BYTES];
@@ -59,7 +59,7 @@ static enum status enter_run(const char *path, char out[PATH_BYTES])
 	return OK;
 }
 
-/* The folder that `path` lies in. */
+/* The folder that contains `path`. */
 static void parent_of(const char *path, char out[PATH_BYTES])
 {
 	const char *slash = strrchr(path, '/');
@@ -101,7 +101,7 @@ enum status model_source_beside(const struct model_source *source, const char *n
 
 /* --- Configuration --- */
 
-/* Google's code means the tanh form by "gelu", those of Hugging Face before config.json and of NVIDIA the erf form. */
+/* In Google's code, "gelu" means the tanh form; in Hugging Face's before config.json, and in NVIDIA's, the erf form. */
 static enum status settle_gelu(const struct json *object, const char *path, struct model_config *out)
 {
 	char folder[PATH_BYTES], weights[PATH_BYTES];
@@ -111,7 +111,7 @@ static enum status settle_gelu(const struct json *object, const char *path, stru
 		return OK;
 	parent_of(path, folder);
 	if (weights_file_find(folder, weights) != OK)
-		return OK; /* a configuration alone */
+		return OK; /* a configuration without weights */
 	size_t size = strlen(weights);
 	if (size > 6 && strcmp(weights + size - 6, ".index") == 0)
 		return OK;
@@ -119,7 +119,7 @@ static enum status settle_gelu(const struct json *object, const char *path, stru
 	return OK;
 }
 
-/* Reads the sizes, the task or both (NULL: not wanted). */
+/* Reads the sizes, the task, or both (NULL: not wanted). */
 static enum status read_config(const char *path, struct model_config *sizes, struct task_config *task)
 {
 	struct json_document document = {0};
@@ -149,7 +149,7 @@ static bool is_one_of(const char *word, const char *names)
 	return false;
 }
 
-/* A folder with a configuration may have no weights yet: then the configuration alone is meant. */
+/* A folder with a configuration may have no weights yet, so the configuration is looked for first. */
 static enum status find_config(const char *model, char out[PATH_BYTES])
 {
 	struct model_source source;
@@ -176,7 +176,7 @@ static bool is_json(const char *path)
 	return size > 5 && strcmp(path + size - 5, ".json") == 0 && !(size > 11 && strcmp(path + size - 11, ".index.json") == 0);
 }
 
-/* The file that `model` means, which is no size name. */
+/* The configuration file that `model`, which is not the name of a size, means. */
 static enum status config_path(const char *model, char out[PATH_BYTES])
 {
 	char index[PATH_BYTES];
@@ -229,8 +229,8 @@ enum status model_folder_load(const char *path, const struct model *model, enum 
 
 /* --- The tokenizer --- */
 
-/* "model_max_length" of a tokenizer_config.json beside the vocabulary. Tokenizers without a bound say 1e30; a bound that
- * leaves no room for a text is none. */
+/* Reads "model_max_length" from a tokenizer_config.json beside the vocabulary. Unlimited tokenizers have 1e30; limits that leave
+ * no room for a text are ignored. */
 static enum status read_max_length(const char *vocab_path, int64_t *out)
 {
 	char folder[PATH_BYTES], path[PATH_BYTES];
@@ -252,8 +252,8 @@ static enum status read_max_length(const char *vocab_path, int64_t *out)
 	return status;
 }
 
-/* A vocab.txt that was changed without the tokenizer.json beside it, or the reverse: transformers goes by the latter. One
- * that is no WordPiece vocabulary, or cannot be read, is not what the weights were trained with. */
+/* Warns if vocab.txt was changed without the tokenizer.json beside it, or vice versa: transformers uses the latter. A
+ * tokenizer.json that cannot be read or has no WordPiece vocabulary is ignored. */
 static void compare_vocabularies(const struct vocab *vocab, const char *vocab_path)
 {
 	char folder[PATH_BYTES], path[PATH_BYTES];
@@ -295,7 +295,7 @@ failed:
 	return status;
 }
 
-/* Rows are padded to numbers that suit a device: to a multiple of 1024 at most (Megatron's 128 for each of 8). */
+/* Rows are padded to numbers that suit a device: to multiples of up to 1024 (Megatron's 128 for each of 8). */
 #define ROWS_PADDED 1024
 
 enum status folder_tokenizer_fit(const struct folder_tokenizer *tokenizer, const char *path, int32_t *rows)
@@ -340,7 +340,7 @@ static enum status save_config(const char *folder, const struct model_folder_con
 	return status;
 }
 
-/* transformers leaves "bert." out where the encoder is all there is. */
+/* transformers omits "bert." if the model is just an encoder. */
 const char *model_folder_tensor_name(const struct parameter *parameter, const struct task_config *task)
 {
 	static const char prefix[] = "bert.";

@@ -11,11 +11,11 @@
 #include "weights/weight_names.h"
 #include "weights/weight_target.h"
 
-/* Rows that pad a vocabulary: NVIDIA's models have a multiple of 8, Megatron's one of 128. */
+/* Padding of vocabularies: NVIDIA's models have multiples of 8 rows, Megatron's multiples of 128. */
 #define PADDING_MULTIPLE 8
 #define PADDING_LIMIT 128
 
-/* Of a new token. */
+/* Maximum pieces of a new token. */
 #define MOST_PIECES 32
 
 struct loader {
@@ -24,16 +24,16 @@ struct loader {
 	const struct weight_adaptation *adaptation;
 	struct weight_target target;
 	struct model_folder_report *report;
-	const struct stored_tensor **found; /* [parameter_count] the tensor that gave it so far */
-	int64_t *source_rows;               /* [vocab->count] of each token, or -1; NULL without another vocabulary */
+	const struct stored_tensor **found; /* [parameter_count] the tensor that each was loaded from; NULL: none yet */
+	int64_t *source_rows; /* [vocab->count] each token's row in the file, or -1; NULL without another vocabulary */
 	int32_t (
-		*pieces)[MOST_PIECES]; /* [vocab->count] of the file's rows, for a token without a row: its pieces; NULL: drawn */
-	int32_t *piece_count;          /* [vocab->count] 0: there are none */
-	const struct file_map *map;    /* of the file, where it is one that is verified while it is read */
+		*pieces)[MOST_PIECES]; /* [vocab->count] the pieces of a token without a row, as rows of the file; NULL: random */
+	int32_t *piece_count;          /* [vocab->count] 0: none */
+	const struct file_map *map;    /* of a single file, which is verified while it is read; NULL otherwise */
 	struct file_check check;
 };
 
-/* A parameter as its file should have it, rows first; a vector is so many rows of one number. */
+/* A parameter in the shape that the file should have, rows first; a vector counts as rows of one number each. */
 struct wanted {
 	const struct parameter *parameter;
 	int64_t rows, columns;
@@ -96,7 +96,7 @@ static int32_t largest_class_row(const struct weight_adaptation *adaptation)
 	return largest;
 }
 
-/* Whether a file's `rows` fit the vocabulary's, perhaps with padding behind. */
+/* Whether the number of rows in the file fits the parameter; a vocabulary may have padding at its end. */
 static bool rows_fit(const struct loader *loader, const struct wanted *wanted, int64_t rows)
 {
 	if (wanted->is_vocabulary && loader->source_rows)
@@ -144,9 +144,9 @@ static void compose_token(const struct loader *loader, int64_t token, int64_t co
 	}
 }
 
-/* Rows of tokens that both vocabularies have, and of new ones made of pieces. The output bias of a new one that is drawn: the
- * mean, so that it is neither favoured nor shut out at first; the biases of a trained model lie far from the 0 that a new model
- * begins with. */
+/* Carries over the rows of tokens in both vocabularies, and composes those of new tokens from their pieces. The output bias of
+ * drawn tokens becomes the mean, so that they are neither favored nor excluded at first: a trained model's biases are far from
+ * the 0 that a new model starts with. */
 static void carry_tokens(struct loader *loader, const struct wanted *wanted, const float *from, float *to)
 {
 	double sum = 0;
@@ -172,7 +172,7 @@ static void carry_tokens(struct loader *loader, const struct wanted *wanted, con
 	loader->report->drawn_tokens = count - carried - composed;
 }
 
-/* Rows of the classes as the model numbers them. */
+/* Copies the rows of the classes in the model's order. */
 static void place_classes(const struct weight_adaptation *adaptation, const struct wanted *wanted, const float *from, float *to)
 {
 	BUG_IF(adaptation->class_count != wanted->rows);
@@ -181,7 +181,7 @@ static void place_classes(const struct weight_adaptation *adaptation, const stru
 		       (size_t)wanted->columns * sizeof(*to));
 }
 
-/* Rows that both have, from the first; positions beyond the file's perhaps once more. */
+/* Copies the rows that both have, and repeats the file's positions if requested. */
 static void place_rows(struct loader *loader, const struct wanted *wanted, int64_t rows, const float *from, float *to)
 {
 	int64_t common = rows < wanted->rows ? rows : wanted->rows;
@@ -196,7 +196,7 @@ static void place_rows(struct loader *loader, const struct wanted *wanted, int64
 		loader->report->positions_source = rows;
 }
 
-/* The tensor's values as the model has them, into `to`, which holds what the model had before. */
+/* Puts the tensor's values, in the model's layout, into `to`, which holds the model's previous values. */
 static enum status adapt(struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted, int64_t rows,
 			 float *to)
 {
@@ -221,7 +221,7 @@ static enum status adapt(struct loader *loader, const struct stored_tensor *tens
 	return status;
 }
 
-/* NaN and infinities would spread to all that is computed with them. */
+/* NaN and infinities would spread to everything computed from them. */
 static enum status check_finite(const struct stored_tensor *tensor, const struct wanted *wanted, const float *values)
 {
 	int64_t at = first_not_finite(values, DTYPE_F32, wanted->parameter->count);
@@ -230,7 +230,8 @@ static enum status check_finite(const struct stored_tensor *tensor, const struct
 					  wanted->parameter->name);
 }
 
-/* Of a tensor that can be taken as it lies. */
+/* Whether a tensor that weight_target_takes() accepts is finite. The scales of int8 tensors were checked when the file was
+ * opened. */
 static bool is_finite(const struct stored_tensor *tensor)
 {
 	static const enum dtype dtypes[] = {[ST_F32] = DTYPE_F32, [ST_F16] = DTYPE_F16, [ST_BF16] = DTYPE_BF16};
@@ -251,7 +252,7 @@ static enum status read_parameter(struct loader *loader, const struct stored_ten
 	return OK;
 }
 
-/* A parameter that the file has under a second name must be the same both times. */
+/* Checks that a parameter stored under two names has the same values both times. */
 static enum status compare_parameter(struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted,
 				     int64_t rows, int64_t number)
 {
@@ -295,7 +296,7 @@ static enum status load_parameter(struct loader *loader, const struct stored_ten
 	if (wanted.is_vocabulary && wanted.columns > 1)
 		loader->report->dtype = tensor->dtype;
 	TRY(read_parameter(loader, tensor, &wanted, rows, number));
-	if (loader->map) /* the model has its own copy: weights need not be in memory twice */
+	if (loader->map) /* the model has its own copy, so weights need not be in memory twice */
 		file_map_drop(loader->map, tensor->data, (size_t)(tensor->count * dtype_element_bytes(tensor->dtype)));
 	return OK;
 }
@@ -314,7 +315,7 @@ static bool starts_with(const char *text, const char *beginning)
 	return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* Whether a parameter is to keep what the slab holds. */
+/* Whether a parameter keeps what the slab holds. */
 static bool is_fresh(const struct loader *loader, const char *name)
 {
 	for (const char *const *fresh = loader->adaptation->fresh; fresh && *fresh; fresh++)
@@ -323,7 +324,7 @@ static bool is_fresh(const struct loader *loader, const char *name)
 	return false;
 }
 
-/* Whether a name belongs to what every BERT has, and not to a pooler or another head. */
+/* Whether a name belongs to the part that every BERT has, as opposed to a pooler or a head. */
 static bool is_of_encoder(const char *name)
 {
 	return (starts_with(name, "bert.") && !starts_with(name, "bert.pooler.")) || starts_with(name, "bert/");
@@ -361,7 +362,7 @@ static bool may_miss(const struct loader *loader, const struct parameter *parame
 	return allowed == MISSING_HEADS || !starts_with(parameter->name, "cls.predictions.");
 }
 
-/* A file without any weight of a BERT: say what it has instead. */
+/* The error for a file without any BERT weights; says what it has instead. */
 static enum status nothing_found(const struct loader *loader, const struct weights_file *file)
 {
 	enum status status = error_set(ERR_STATE, "'%s': none of its %lld tensors belongs to a BERT%s%.200s%s", loader->path,
@@ -407,7 +408,7 @@ static enum status check_missing(const struct loader *loader, const struct weigh
 
 /* --- Another vocabulary --- */
 
-/* Words in brackets are no words: "[unused7]" is not made of its letters. */
+/* Entries in brackets, such as "[unused7]", are not words and must not be split into pieces. */
 static bool has_pieces(const char *text)
 {
 	return text[0] != '[' || text[1] == '\0';
@@ -439,7 +440,7 @@ static enum status map_tokens(struct loader *loader)
 	return loader->adaptation->tokens == TOKENS_MEAN ? cut_tokens(loader) : OK;
 }
 
-/* Weights that were rounded once are not what was trained: whoever continues training with them should know. */
+/* Rounded weights are not exactly those that were trained; users who continue training with them should know. */
 static void tell_rounded(const struct loader *loader, const struct weights_file *file)
 {
 	int64_t rounded = 0;
@@ -450,7 +451,7 @@ static void tell_rounded(const struct loader *loader, const struct weights_file 
 			 loader->path, (long long)rounded);
 }
 
-/* Every tensor of the open file. */
+/* Loads every tensor of the open file. */
 static enum status load_all(struct loader *loader, const struct weights_file *file)
 {
 	TRY(memory_new(&loader->found, loader->model->parameter_count, sizeof(*loader->found), "weights of a file"));

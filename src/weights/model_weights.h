@@ -1,5 +1,5 @@
-/* Weights of a file, whatever program wrote it (formats/weights_file.h), into a model: names understood, shapes verified,
- * rows carried over to another vocabulary, and a report of what became of every tensor. */
+/* Loads the weights of a file, whatever program wrote it (formats/weights_file.h), into a model: maps names, checks shapes,
+ * carries rows over to another vocabulary, and reports what became of each tensor. */
 #ifndef WEIGHTS_MODEL_WEIGHTS_H
 #define WEIGHTS_MODEL_WEIGHTS_H
 
@@ -10,68 +10,68 @@
 #include "model/model.h"
 #include "text/vocab.h"
 
-/* What may be left as it was because the file does not have it. */
+/* Which of the model's weights the file may lack. */
 enum missing_weights {
 	MISSING_NOTHING,
-	MISSING_NEXT_SENTENCE, /* the pooler and the next-sentence layer: Hugging Face's BertForMaskedLM has none */
-	MISSING_HEADS,         /* the pooler and what follows it: an encoder from elsewhere gets fresh heads */
+	MISSING_NEXT_SENTENCE, /* the pooler and the next-sentence layer, which Hugging Face's BertForMaskedLM lacks */
+	MISSING_HEADS,         /* the pooler and all heads: an encoder from elsewhere gets new heads */
 };
 
-/* What to do where the model has another number of positions than the file. */
+/* What to do if the model and the file have different numbers of positions. */
 enum position_policy {
 	POSITIONS_SAME, /* an error */
-	POSITIONS_TILE, /* rows of the file again and again */
+	POSITIONS_TILE, /* repeat the file's rows */
 	POSITIONS_DRAW, /* rows beyond the file's keep what the slab holds */
 };
 
-/* With what rows tokens begin that the file's vocabulary lacks. */
+/* Initial rows for tokens that the file's vocabulary lacks. */
 enum token_policy {
-	TOKENS_DRAW, /* what the slab holds; output bias: the mean of those carried over */
-	TOKENS_MEAN, /* the mean of the rows of the pieces into which the file's vocabulary cuts them, and so their output bias;
-			drawn where it cannot */
+	TOKENS_DRAW, /* keep what the slab holds; output bias: the mean of those carried over */
+	TOKENS_MEAN, /* the mean of the rows of the pieces into which the file's vocabulary splits the token, likewise for the
+			output bias; as TOKENS_DRAW if it cannot */
 };
 
-/* How the file's weights are fitted to the model. */
+/* How to adapt the file's weights to the model. */
 struct weight_adaptation {
 	enum missing_weights missing;
 	enum position_policy positions;
-	/* Vocabularies of the file and of the model, or both NULL: then row i is row i. Rows of tokens that both have are
-	 * carried over, others are what `tokens` says. */
+	/* The vocabularies of the file and of the model; both NULL: row i stays row i. Rows of tokens in both are carried over;
+	 * for others, see `tokens`. */
 	const struct vocab *source_vocab, *vocab;
 	enum token_policy tokens;
-	/* Beginnings of the names of parameters, ended by NULL, that keep what the slab holds whatever the file has: a head of
-	 * the same name but of another task. They may be missing. NULL: none. */
+	/* Prefixes of the names of parameters, ending with NULL, that keep what the slab holds even if the file has them, such as
+	 * a head with the same name but for another task. The file may lack them. NULL: none. */
 	const char *const *fresh;
-	/* [class_count] For each class of the model's "classifier" the row of the file's that is the same class, where the
-	 * classes are the same but numbered otherwise. NULL: row i is class i. */
+	/* [class_count] For each class of the model's "classifier", the file's row for that class, if the classes are the same
+	 * but in a different order. NULL: row i is class i. */
 	const int32_t *class_rows;
 	int32_t class_count;
 };
 
-/* What became of each tensor. Zero-initialise; released by model_folder_report_release. */
+/* What became of each tensor. Zero-initialize; released by model_folder_report_release. */
 struct model_folder_report {
-	int64_t loaded;             /* parameters of the model found */
-	struct name_list missing;   /* parameters of the model not found: `slab` keeps what it held */
-	struct name_list unused;    /* tensors that the model has no place for (heads of other tasks) */
-	struct name_list optimizer; /* state of an optimiser, left out */
+	int64_t loaded;             /* number of the model's parameters found */
+	struct name_list missing;   /* the model's parameters not found; `slab` keeps what it held */
+	struct name_list unused;    /* tensors with no place in the model, or left out as `fresh` */
+	struct name_list optimizer; /* optimizer state, left out */
 	struct name_list others;    /* counters and constants, left out */
 	struct name_list names;     /* "ours = theirs" of all that were loaded */
 	char path[PATH_BYTES];      /* of the file */
 	enum weights_format format;
 	enum safetensors_dtype dtype; /* of the word embeddings */
 	int64_t padding_rows;         /* rows beyond the vocabulary, left out */
-	/* With another vocabulary: from the same token, from the pieces of a new one, drawn. */
+	/* With another vocabulary: rows taken from the same token, composed of pieces, or drawn. */
 	int64_t carried_tokens, composed_tokens, drawn_tokens;
-	int64_t positions_source; /* of the file, where the model has another number; else 0 */
+	int64_t positions_source; /* number in the file, if it differs from the model's; otherwise 0 */
 };
 void model_folder_report_release(struct model_folder_report *report);
 
-/* Reads the weights that `path` means (weights_file_find) into `slab` (model->slab_count floats), or, where that is NULL, packed
- * into the memory that model_allocate_copies() has made: then what the file lacks becomes zeros. A missing weight that
- * is not allowed, an encoder weight that the model has no place for, a wrong shape, and one weight under two names with
- * different values are ERR_STATE that names the tensor and both shapes; damaged files, also by the manifest of their folder,
- * and values that are not finite are ERR_DATA. A pooler and heads that the model has no place for are left out. Rows that pad a
- * vocabulary to a multiple of 8 are left out. `report` may be NULL. */
+/* Loads the weights that `path` means (weights_file_find) into `slab` (model->slab_count floats). If `slab` is NULL, packs them
+ * into the memory allocated by model_allocate_copies(), and what the file lacks becomes zeros. Returns ERR_STATE, naming the
+ * tensor, for a missing weight that is not allowed to be missing, an encoder weight with no place in the model, a wrong shape
+ * (naming both shapes), and one weight stored under two names with different values; and ERR_DATA for damaged files, including
+ * those that differ from their folder's manifest, and for non-finite values. A pooler and heads with no place in the model are
+ * left out, as are rows that pad a vocabulary to a multiple of 8. `report` may be NULL. */
 MUST_USE enum status model_weights_load(const char *path, const struct model *model, const struct weight_adaptation *adaptation,
 					float *slab, struct model_folder_report *report);
 

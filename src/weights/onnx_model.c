@@ -23,7 +23,7 @@ struct builder {
 	(const struct onnx_value[]){__VA_ARGS__},                                                                                \
 		(int)(sizeof((const struct onnx_value[]){__VA_ARGS__}) / sizeof(struct onnx_value))
 
-/* --- What goes in and comes out --- */
+/* --- Inputs and outputs --- */
 
 static void add_facts(struct onnx_tensor_facts *facts, const char *name, bool is_integer, int rank, const int64_t *shape)
 {
@@ -32,13 +32,13 @@ static void add_facts(struct onnx_tensor_facts *facts, const char *name, bool is
 	memcpy(facts->shape, shape, (size_t)rank * sizeof(*shape));
 }
 
-/* The one head whose outputs decide what the graph is for; NULL: an encoder alone. */
+/* The head that determines what the graph is for; NULL: just an encoder. */
 static const struct head *main_head(const struct model *model)
 {
 	return model->heads.count > 0 && model->heads.head[0].loss != LOSS_NONE ? &model->heads.head[0] : NULL;
 }
 
-/* Sequences of a choice stand side by side in the input. */
+/* Whether the model chooses among sequences, which are side by side in the input. */
 static bool has_choices(const struct model *model)
 {
 	return model->heads.count > 0 && model->heads.head[0].loss == LOSS_GROUP;
@@ -96,7 +96,7 @@ void onnx_model_describe(const struct onnx_model_content *content, struct onnx_m
 	describe_outputs(content, out);
 }
 
-/* Dimensions as ONNX names them. */
+/* Dimensions for ONNX, with names for the dynamic ones. */
 static void name_dimensions(const struct builder *b, const struct onnx_tensor_facts *facts, struct onnx_dimension out[4])
 {
 	for (int i = 0; i < 4 && i < facts->rank; i++) {
@@ -106,7 +106,7 @@ static void name_dimensions(const struct builder *b, const struct onnx_tensor_fa
 	}
 }
 
-/* --- Pieces --- */
+/* --- Building blocks --- */
 
 /* A name for a value, valid until the next call. */
 static const char *name_of(struct builder *b, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -126,7 +126,7 @@ static struct onnx_value apply(struct builder *b, const char *operation, const c
 	return onnx_node(&b->graph, operation, name, inputs, count, NULL, 0);
 }
 
-/* The same with an attribute that is a number. */
+/* The same with an integer attribute. */
 static struct onnx_value apply_with(struct builder *b, const char *operation, const char *name, const char *attribute,
 				    int64_t value, const struct onnx_value *inputs, int count)
 {
@@ -143,7 +143,7 @@ static struct onnx_value transpose(struct builder *b, const char *name, struct o
 	return onnx_node(&b->graph, "Transpose", name, &x, 1, &attribute, 1);
 }
 
-/* The weight "PREFIX.SUFFIX"; a matrix that is multiplied is turned, since MatMul computes x w. */
+/* The weight "PREFIX.SUFFIX"; matrices for MatMul, which computes x w, are transposed (`turned`). */
 static struct onnx_value parameter(struct builder *b, const char *prefix, const char *suffix, bool turned)
 {
 	char name[128];
@@ -159,7 +159,7 @@ static struct onnx_value parameter(struct builder *b, const char *prefix, const 
 							    .numbers = b->content->slab + p->offset});
 }
 
-/* x w' + b of the linear layer `layer`. */
+/* The linear layer `layer`: x w' + b. */
 static struct onnx_value linear(struct builder *b, const char *layer, struct onnx_value x)
 {
 	struct onnx_value w = parameter(b, layer, "weight", true), bias = parameter(b, layer, "bias", false);
@@ -201,7 +201,7 @@ static struct onnx_value gelu(struct builder *b, const char *place, struct onnx_
 
 /* --- The encoder --- */
 
-/* input_ids, attention_mask and token_type_ids; of choices each is a sequence of its own. */
+/* Adds input_ids, attention_mask, and token_type_ids; choices are flattened into a batch of sequences. */
 static void add_inputs(struct builder *b, const struct onnx_model_facts *facts)
 {
 	struct onnx_value *inputs[] = {&b->input_ids, &b->attention_mask, &b->token_type_ids};
@@ -233,7 +233,7 @@ static void add_constants(struct builder *b)
 		b->root_half = onnx_number(&b->graph, "/root_half", (float)sqrt(0.5));
 }
 
-/* The number 0, which selects the first row; made with its first use, since readers warn of constants without one. */
+/* The constant 0, which selects the first row; added when first used, since runtimes warn about unused constants. */
 static struct onnx_value first(struct builder *b)
 {
 	if (!b->first.name[0])
@@ -257,7 +257,7 @@ static struct onnx_value embeddings(struct builder *b)
 	return normalized(b, "bert.embeddings.LayerNorm", "/embeddings/LayerNorm", sum);
 }
 
-/* What is added to scores: 0 for tokens, the lowest number for padding. */
+/* The mask to add to scores: 0 for tokens, the lowest float for padding. */
 static struct onnx_value score_mask(struct builder *b)
 {
 	struct onnx_value axes = onnx_integers(&b->graph, "/mask/axes", (const int64_t[]){1, 2}, 2, 1);
@@ -268,7 +268,7 @@ static struct onnx_value score_mask(struct builder *b)
 	return apply(b, "Mul", "/mask", VALUES(mask, lowest));
 }
 
-/* Query, key or value of a layer, each head's rows together; `order` turns (batch, row, head, column). */
+/* The query, key, or value of a layer, grouped by head; `order` permutes (batch, row, head, column). */
 static struct onnx_value projection(struct builder *b, const char *layer, const char *which, struct onnx_value x,
 				    const int64_t order[4])
 {
@@ -331,7 +331,7 @@ static struct onnx_value encoder(struct builder *b)
 
 /* --- Heads --- */
 
-/* A value under the name that an output has. */
+/* Gives a value the name of an output. */
 static struct onnx_value named(struct builder *b, const char *name, struct onnx_value x)
 {
 	return apply(b, "Identity", name, VALUES(x));
@@ -344,7 +344,7 @@ static struct onnx_value pooler(struct builder *b, struct onnx_value hidden)
 	return apply(b, "Tanh", "/pooler", VALUES(row));
 }
 
-/* Scores of every entry of the vocabulary for every row; the matrix is the table of word embeddings. */
+/* Scores for every vocabulary entry in every row; the matrix is tied to the word embeddings. */
 static void word_head(struct builder *b, struct onnx_value hidden)
 {
 	static const int64_t turned[] = {1, 0};
@@ -365,7 +365,7 @@ static void span_head(struct builder *b, const struct head *head, struct onnx_va
 	apply_with(b, "Gather", "end_logits", "axis", 2, VALUES(x, second));
 }
 
-/* The rows at entity_positions, side by side. */
+/* The rows at entity_positions, concatenated. */
 static struct onnx_value joined_rows(struct builder *b, const struct head *head, const struct onnx_model_facts *facts,
 				     struct onnx_value hidden)
 {
@@ -380,7 +380,7 @@ static struct onnx_value joined_rows(struct builder *b, const struct head *head,
 	return apply(b, "Reshape", "/entities", VALUES(rows, shape));
 }
 
-/* One score a sequence becomes one row of scores an example. */
+/* Turns one score per sequence into one row of scores per example. */
 static struct onnx_value scores_of_choices(struct builder *b, struct onnx_value x)
 {
 	const struct onnx_attribute both[] = {{.name = "start", .kind = ONNX_ATTRIBUTE_INT, .integer = 0},
@@ -425,11 +425,11 @@ static void add_heads(struct builder *b, const struct onnx_model_facts *facts, s
 	}
 }
 
-/* --- One vector a text --- */
+/* --- Pooling into one vector per text --- */
 
 struct pooling {
 	struct onnx_value hidden, mask; /* mask (batch, sequence, 1) */
-	struct onnx_value rows;         /* axis of the sequence, as a list */
+	struct onnx_value rows;         /* the sequence axis, as a list */
 	struct onnx_value numbers;      /* see token_numbers() */
 };
 
@@ -450,7 +450,7 @@ static struct onnx_value pooled_max(struct builder *b, const struct pooling *p)
 	return onnx_node(&b->graph, "ReduceMax", "/pooling/max", &x, 1, attributes, 2);
 }
 
-/* The number of each token of a text, from 1, and 0 at padding: (batch, sequence, 1). */
+/* Numbers the tokens of each text from 1, with 0 for padding: (batch, sequence, 1). */
 static struct onnx_value token_numbers(struct builder *b, struct pooling *p)
 {
 	if (!p->numbers.name[0]) {
@@ -472,7 +472,7 @@ static struct onnx_value pooled_last(struct builder *b, struct pooling *p)
 	return apply_with(b, "GatherND", "/pooling/last", "batch_dims", 1, VALUES(p->hidden, last));
 }
 
-/* sum(w x) / sum(w), w being the mask or the numbers of tokens; or with the root below. */
+/* sum(w x) / sum(w), where w is the mask or the token numbers; `root`: divided by sqrt(sum(w)) instead. */
 static struct onnx_value pooled_mean(struct builder *b, const struct pooling *p, const char *place, struct onnx_value weights,
 				     bool root)
 {

@@ -1,4 +1,4 @@
-/* A model as an ONNX graph: encoder, the heads it has, and pooling into one vector a text. */
+/* Writes a model as an ONNX graph: the encoder, its heads, and pooling into one vector per text. */
 #ifndef WEIGHTS_ONNX_MODEL_H
 #define WEIGHTS_ONNX_MODEL_H
 
@@ -11,21 +11,24 @@
 struct onnx_model_content {
 	const struct model *model;
 	const float *slab;      /* [model->slab_count] in host memory */
-	bool has_pooler;        /* the pooler's weights are known: an encoder without heads has its output, too */
-	bool has_next_sentence; /* the same of the head for the next sentence */
-	unsigned pooling;       /* a set of enum pooling_mode; 0: not known */
-	bool normalize;         /* the vector is made one of length 1 */
+	bool has_pooler;        /* the pooler's weights are known: an encoder without heads also outputs it */
+	bool has_next_sentence; /* the weights of the next-sentence head are known */
+	unsigned pooling;       /* a set of enum pooling_mode; 0: none */
+	bool normalize;         /* scale the vector to length 1 */
 };
 
-/* Writes the graph to `path`, in files of at most `limit` bytes (formats/onnx_file.h). Inputs are input_ids, attention_mask and
- * token_type_ids (int64, batch x sequence; of a choice batch x choices x sequence; relations also take entity_positions, batch
- * x entities: the rows that the head joins). Outputs, all F32: last_hidden_state (batch x sequence x H) and pooler_output
- * without a head; logits, for masked words of every row, with seq_relationship_logits behind them; start_logits and
- * end_logits; and with pooling sentence_embedding last. */
+/* Writes the graph to `path`, in files of at most `limit` bytes (formats/onnx_file.h).
+ *
+ * Inputs: input_ids, attention_mask, and token_type_ids (int64, batch x sequence; for multiple choice, batch x choices x
+ * sequence); relations also need entity_positions (batch x entities), the rows that the head joins.
+ *
+ * Outputs, all F32: without a head, last_hidden_state (batch x sequence x H) and pooler_output; with a head, logits, which for
+ * masked words cover every row and are followed by seq_relationship_logits, or start_logits and end_logits; with pooling,
+ * sentence_embedding comes last. */
 MUST_USE enum status onnx_model_write(const char *path, const struct onnx_model_content *content, int64_t limit);
 
-/* What the graph takes and gives, in its order: for descriptions of it (Triton's config.pbtxt). A dimension of -1 differs from
- * call to call; the first is the batch. */
+/* The graph's inputs and outputs in order, for descriptions of it (Triton's config.pbtxt). Dimensions of -1 are dynamic; the
+ * first one is the batch. */
 struct onnx_tensor_facts {
 	char name[32];
 	bool is_integer;

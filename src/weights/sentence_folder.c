@@ -17,7 +17,7 @@
 #define PROMPT_FILE "config_sentence_transformers.json"
 
 static const char *const mode_names[POOLING_MODES] = {"cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"};
-/* Keys of the old form. */
+/* Keys of the old format. */
 static const char *const mode_keys[POOLING_MODES] = {"pooling_mode_cls_token",           "pooling_mode_max_tokens",
 						     "pooling_mode_mean_tokens",         "pooling_mode_mean_sqrt_len_tokens",
 						     "pooling_mode_weightedmean_tokens", "pooling_mode_lasttoken"};
@@ -29,7 +29,7 @@ static enum status unsupported(const char *path, const char *what, const char *h
 	return status;
 }
 
-/* Reads "folder/name" if it is there; then *out has a root. */
+/* Reads "folder/name" if it exists; otherwise out->root is NULL. */
 static enum status read_optional(struct json_document *out, char path[PATH_BYTES], const char *folder, const char *name)
 {
 	*out = (struct json_document){0};
@@ -93,14 +93,14 @@ done:
 	return status;
 }
 
-/* "sentence_transformers.models.Transformer" and all its later homes end in the class. */
+/* Class names are compared without their module path, which differs between versions of sentence-transformers. */
 static bool is_class(const char *type, const char *name)
 {
 	const char *dot = strrchr(type, '.');
 	return strcmp(dot ? dot + 1 : type, name) == 0;
 }
 
-/* A folder beside modules.json, and nothing that leads out of it. */
+/* Whether a path stays inside the folder of modules.json. */
 static bool is_plain_name(const char *path)
 {
 	return path[0] != '/' && path[0] != '.' && !strstr(path, "/.");
@@ -137,7 +137,7 @@ static enum status read_module(struct sentence_folder *out, const struct json *m
 		return OK;
 	}
 	if (is_class(type, "Dropout"))
-		return OK; /* without effect outside training */
+		return OK; /* no effect outside training */
 	return error_set(ERR_USAGE, "'%s': bertc does not compute module %lld, '%.80s'", path, (long long)number, type);
 }
 
@@ -151,7 +151,7 @@ static enum status read_modules(struct sentence_folder *out, const struct json *
 	return OK;
 }
 
-/* Beside the BERT; early folders have it under the names of other kinds of models, too. */
+/* Reads the maximum length from the BERT's folder; in early folders, the file may be named after other kinds of models. */
 static enum status read_length(struct sentence_folder *out)
 {
 	static const char *const names[] = {LENGTH_FILE, "sentence_roberta_config.json", "sentence_distilbert_config.json"};
@@ -232,7 +232,7 @@ done:
 	return status;
 }
 
-/* The folder of the weights that `model` means, if it is another. */
+/* Finds the folder of the weights that `model` means. False: it is `model` itself, or there are no weights. */
 static bool find_weights(const char *model, char folder[PATH_BYTES])
 {
 	struct model_source source;
@@ -254,7 +254,7 @@ enum status sentence_folder_read(struct sentence_folder *out, const char *model)
 	if (!file_is_folder(model))
 		return OK;
 	TRY(read_optional(&document, path, model, MODULES));
-	if (!document.root && find_weights(model, folder)) { /* a run: its finished model */
+	if (!document.root && find_weights(model, folder)) { /* a run: use its model */
 		model = folder;
 		TRY(read_optional(&document, path, model, MODULES));
 	}
@@ -293,7 +293,7 @@ int32_t sentence_folder_prompt(const struct sentence_folder *folder, const char 
 static const char *const query_names[] = {"query"};
 static const char *const document_names[] = {"document", "passage", "corpus"};
 
-/* Number of the first of these prompts that the folder has; -1: none. */
+/* The index of the first of these prompts that the folder has; -1: none. */
 static int32_t first_prompt(const struct sentence_folder *folder, const char *const *names, size_t count)
 {
 	int32_t prompt = -1;
@@ -317,7 +317,7 @@ const char *sentence_folder_document_prompt(const struct sentence_folder *folder
 	return prompt_text(folder, first_prompt(folder, document_names, COUNT(document_names)));
 }
 
-/* Changes the first of these prompts that the folder has, or adds one of the first name. */
+/* Changes the first of these prompts that the folder has, or adds one with the first name. */
 static enum status set_prompt(struct sentence_folder *folder, const char *const *names, size_t count, const char *text)
 {
 	int32_t prompt = first_prompt(folder, names, count);
@@ -352,7 +352,7 @@ enum status sentence_folder_set_prompts(struct sentence_folder *folder, const ch
 	return set_prompt(folder, document_names, COUNT(document_names), document);
 }
 
-/* --- writing --- */
+/* --- Writing --- */
 
 static void put_module(struct json_writer *writer, int64_t number, const char *path, const char *class)
 {

@@ -45,8 +45,8 @@ done:
 	return status;
 }
 
-/* Google's members. Its code has the tanh form of GELU alone, and calls it "gelu". A model with the erf form says "model_type" as
- * well, which Google's code passes over: readers that know both forms see by it which one is meant. */
+/* Writes Google's members. Google's code has only the tanh form of GELU, and calls it "gelu". For a model with the erf form,
+ * "model_type" is added, which Google's code ignores; readers that know both forms recognize by it which one is meant. */
 static void put_config(struct json_writer *writer, const struct model_config *config)
 {
 	json_open(writer, NULL, '{');

@@ -1,4 +1,4 @@
-/* A model as Google's code reads it: bert_model.ckpt, bert_config.json, vocab.txt. */
+/* Writes a model in the format of Google's code: bert_model.ckpt, bert_config.json, and vocab.txt. */
 #ifndef WEIGHTS_TENSORFLOW_FOLDER_H
 #define WEIGHTS_TENSORFLOW_FOLDER_H
 
@@ -6,8 +6,9 @@
 #include "base/error.h"
 #include "weights/model_folder.h"
 
-/* Writes the files into `folder`, which exists: the checkpoint with Google's names and `step` as its global_step, the file
- * `checkpoint` that names it, configuration and vocabulary. A weight for which Google's code has no name is ERR_USAGE. */
+/* Writes these files into the existing `folder`: the checkpoint, with Google's names and `step` as its global_step; the file
+ * `checkpoint`, which refers to it; the configuration; and the vocabulary. Returns ERR_USAGE if Google's code has no name for a
+ * weight. */
 MUST_USE enum status tensorflow_folder_save(const char *folder, const struct model_folder_content *content, int64_t step);
 
 #endif

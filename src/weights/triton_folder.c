@@ -7,11 +7,11 @@
 #include "weights/model_folder.h"
 
 #define LABELS_FILE "labels.txt"
-/* Texts of a batch at most; it is made of requests that wait and have the same shape, for so long at most. */
+/* Maximum texts in a batch, and how long Triton may delay requests to form one of the same shape. */
 #define BATCH_MOST 64
 #define QUEUE_MICROSECONDS 1000
 
-/* A quoted string of protobuf's text form. */
+/* A quoted string in protobuf's text format. */
 static void put_quoted(struct buffer *out, const char *text)
 {
 	buffer_char(out, '"');
@@ -26,7 +26,7 @@ static void put_quoted(struct buffer *out, const char *text)
 	buffer_char(out, '"');
 }
 
-/* Inputs or outputs. The batch is not among the dimensions. */
+/* Inputs or outputs. The batch dimension is left out. */
 static void put_tensors(struct buffer *out, const char *which, const struct onnx_tensor_facts *tensors, int count,
 			bool has_labels)
 {
@@ -67,7 +67,7 @@ static enum status save_buffer(const char *folder, const char *name, struct buff
 	return status;
 }
 
-/* A label a line, in the order of the classes. */
+/* Writes one label per line, in the order of the classes. */
 static enum status save_labels(const char *folder, const struct task_config *task)
 {
 	struct buffer text = {0};
@@ -79,7 +79,7 @@ static enum status save_labels(const char *folder, const struct task_config *tas
 	return save_buffer(folder, LABELS_FILE, &text);
 }
 
-/* Triton's classes are those of an output with a number for each: one row a text. */
+/* Whether the logits are one row per text with a number for each class, as Triton's labels require. */
 static bool has_class_scores(const struct onnx_model_content *content, const struct task_config *task)
 {
 	const struct model_heads *heads = &content->model->heads;
@@ -98,7 +98,7 @@ enum status triton_folder_save(const char *folder, const char *name, const struc
 	TRY(path_join(version, folder, "1"));
 	TRY(folder_make(version));
 	TRY(path_join(graph, version, "model.onnx"));
-	/* The graph without its weights has some hundred kilobytes. */
+	/* The graph without its weights takes a few hundred kilobytes. */
 	if (content->model->element_count * (int64_t)sizeof(float) + (1 << 22) > limit) {
 		TRY(folder_make(graph));
 		memcpy(version, graph, sizeof(version));

@@ -10,8 +10,7 @@ struct google_row {
 	bool transposed;
 };
 
-/* Google's names (google-research/bert, modeling.py and run_pretraining.py); kernels are (inputs, outputs).
- */
+/* Google's names (google-research/bert, modeling.py and run_pretraining.py); kernels are (inputs, outputs). */
 static const struct google_row google_rows[] = {
 	{"bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight", false},
 	{"bert/embeddings/position_embeddings", "bert.embeddings.position_embeddings.weight", false},
@@ -28,14 +27,14 @@ static const struct google_row google_rows[] = {
 	{"cls/predictions/output_weights", "cls.predictions.decoder.weight", false}, /* forks that untie it */
 	{"cls/seq_relationship/output_weights", "cls.seq_relationship.weight", false},
 	{"cls/seq_relationship/output_bias", "cls.seq_relationship.bias", false},
-	/* run_classifier.py and what was made of it for tagging; run_squad.py. */
+	/* run_classifier.py and its variants for tagging; run_squad.py. */
 	{"output_weights", CLASSIFIER_WEIGHT, false},
 	{"output_bias", CLASSIFIER_BIAS, false},
 	{"cls/squad/output_weights", SPAN_WEIGHT, false},
 	{"cls/squad/output_bias", SPAN_BIAS, false},
 };
 
-/* Those of a layer, behind "bert/encoder/layer_<number>/" and "bert.encoder.layer.<number>.". */
+/* Names within a layer, after "bert/encoder/layer_<number>/" and "bert.encoder.layer.<number>.". */
 static const struct google_row google_layer_rows[] = {
 	{"attention/self/query/kernel", "attention.self.query.weight", true},
 	{"attention/self/query/bias", "attention.self.query.bias", false},
@@ -55,13 +54,13 @@ static const struct google_row google_layer_rows[] = {
 	{"output/LayerNorm/beta", "output.LayerNorm.bias", false},
 };
 
-/* What programs put in front of all names: PyTorch's data parallelism and compiler, Lightning. */
+/* Prefixes that programs add to all names: PyTorch's data parallelism and compiler, Lightning. */
 static const char *const wrappers[] = {"module.", "_orig_mod.", "model."};
 
-/* The encoder's names as an encoder without heads is saved; "bert" belongs in front. */
+/* How names begin if an encoder is saved without heads; "bert" is missing in front. */
 static const char *const bare_beginnings[] = {"embeddings", "encoder", "pooler"};
 
-/* Other spellings of parts of Hugging Face's names. */
+/* Variants of parts of Hugging Face's names. */
 static const struct {
 	const char *other, *ours;
 } spellings[] = {
@@ -73,10 +72,10 @@ static const struct {
 	{"cls.predictions.decoder.bias", PREDICTION_BIAS},
 };
 
-/* Ends of names: position_ids and the like hold 0, 1, 2, … */
+/* Ends of names of constants; position_ids, for instance, holds 0, 1, 2, ... */
 static const char *const buffers[] = {"embeddings.position_ids", "embeddings.token_type_ids"};
 
-/* Last parts of names of TensorFlow's optimisers, behind the variable's own. */
+/* What TensorFlow's optimizers append to a variable's name. */
 static const char *const optimizer_parts[] = {
 	"adam_m",
 	"adam_v",
@@ -100,7 +99,7 @@ static const char *const optimizer_parts[] = {
 	"ExponentialMovingAverage",
 };
 
-/* Last parts of names of counters. */
+/* Last parts of the names of counters and the like. */
 static const char *const bookkeeping_parts[] = {
 	"global_step", "good_steps",   "loss_scale",   "beta1_power",        "beta2_power",
 	"local_step",  "batch_finite", "save_counter", "current_loss_scale", "learning_rate",
@@ -119,7 +118,7 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Takes what wraps the model off the front of a name. */
+/* Strips the prefixes of wrappers from a name. */
 static const char *unwrapped(const char *name)
 {
 	for (size_t i = 0; i < COUNT(wrappers); i++)
@@ -128,7 +127,7 @@ static const char *unwrapped(const char *name)
 	return name;
 }
 
-/* Writes the name with "bert" in front where it is left out. */
+/* Copies the name, with "bert" in front if it is missing. */
 static void with_bert(char *out, size_t size, const char *name, char separator)
 {
 	size_t first = strcspn(name, "./");
@@ -154,7 +153,7 @@ static bool find_row(const struct google_row *rows, size_t count, const char *go
 	return false;
 }
 
-/* Names with '/' between their parts, and the bookkeeping of TensorFlow, which has no parts. */
+/* Names with '/' between their parts, and TensorFlow's bookkeeping, whose names have no parts. */
 static void from_google(const char *stored, struct tensor_name *out)
 {
 	static const char layer_prefix[] = "bert/encoder/layer_";
@@ -179,13 +178,12 @@ static void from_google(const char *stored, struct tensor_name *out)
 	} else {
 		find_row(google_rows, COUNT(google_rows), name, "", out);
 	}
-	/* Not a weight of the encoder that we know: our name for it must not be found, and must not look like
-	 * ours. */
+	/* Not a weight that we know: the name is kept, and must not match any of ours. */
 	if (!out->name[0])
 		snprintf(out->name, sizeof(out->name), "%s", name);
 }
 
-/* Replaces the first `other` in `name`. */
+/* Replaces the first occurrence of `other` in `name` by `ours`. */
 static void respell(char *name, size_t size, const char *other, const char *ours)
 {
 	char *at = strstr(name, other), rest[256];
@@ -199,7 +197,7 @@ struct tensor_name tensor_name_from(const char *stored)
 {
 	struct tensor_name out = {.meaning = MEANS_PARAMETER};
 	const char *name = unwrapped(stored);
-	if (strlen(name) > sizeof(out.name) - 64) { /* too long for any weight; as it is */
+	if (strlen(name) > sizeof(out.name) - 64) { /* too long for any weight: kept unchanged */
 		snprintf(out.name, sizeof(out.name), "%.*s", (int)sizeof(out.name) - 1, stored);
 		return out;
 	}
@@ -215,7 +213,7 @@ struct tensor_name tensor_name_from(const char *stored)
 	return out;
 }
 
-/* The row of a table that has our name, the first of several. */
+/* The first row of a table with this name of ours, or NULL. */
 static const struct google_row *row_of(const struct google_row *rows, size_t count, const char *ours)
 {
 	for (size_t i = 0; i < count; i++)

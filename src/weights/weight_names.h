@@ -1,25 +1,25 @@
-/* What tensors are called in the files of Hugging Face, Google and NVIDIA: the tables of weight_names.c. Ours are Hugging
- * Face's present names (parameters.c). */
+/* The names of tensors in the files of Hugging Face, Google, and NVIDIA, from the tables in weight_names.c. Our names are Hugging
+ * Face's current ones (model/parameters.c). */
 #ifndef WEIGHTS_WEIGHT_NAMES_H
 #define WEIGHTS_WEIGHT_NAMES_H
 
 #include <stdbool.h>
 
-/* Names of parameters whose rows depend on vocabulary and positions. */
+/* Parameters whose rows are vocabulary entries or positions. */
 #define WORD_EMBEDDINGS "bert.embeddings.word_embeddings.weight"
 #define POSITION_EMBEDDINGS "bert.embeddings.position_embeddings.weight"
 #define PREDICTION_BIAS "cls.predictions.bias"
-/* Those whose rows are the classes of a task. */
+/* Parameters whose rows are the classes of a task. */
 #define CLASSIFIER_WEIGHT "classifier.weight"
 #define CLASSIFIER_BIAS "classifier.bias"
-/* The matrix whose two rows score the beginning and the end of an answer. */
+/* Parameters whose two rows score the beginning and the end of an answer. */
 #define SPAN_WEIGHT "qa_outputs.weight"
 #define SPAN_BIAS "qa_outputs.bias"
 
 enum tensor_meaning {
-	MEANS_PARAMETER,   /* perhaps of a BERT: `name` is what we would call it */
+	MEANS_PARAMETER,   /* possibly of a BERT: `name` is our name for it */
 	MEANS_BUFFER,      /* constants that PyTorch modules carry along */
-	MEANS_OPTIMIZER,   /* moments and other state of an optimiser */
+	MEANS_OPTIMIZER,   /* moments and other optimizer state */
 	MEANS_BOOKKEEPING, /* counters of a training run */
 };
 
@@ -29,8 +29,9 @@ struct tensor_name {
 	bool transposed; /* a matrix stored as (inputs, outputs) */
 };
 
+/* What a tensor stored under this name is. */
 struct tensor_name tensor_name_from(const char *stored);
-/* The other way round: what Google's code calls a parameter of ours. False: nothing. */
+/* The reverse: what Google's code calls one of our parameters. False: it has no name for it. */
 bool tensor_name_to_google(const char *ours, struct tensor_name *out);
 
 #endif

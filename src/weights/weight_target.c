@@ -99,7 +99,7 @@ enum status weight_target_take(struct weight_target *target, int64_t parameter, 
 	enum dtype dtype = DTYPE_F32;
 	float *scales = NULL;
 	BUG_IF(!dtype_of(tensor, &dtype));
-	if (tensor->row_scales) { /* they may lie at any alignment */
+	if (tensor->row_scales) { /* they may be unaligned */
 		TRY(memory_new(&scales, tensor->shape[0], sizeof(*scales), "scales of a weight"));
 		memcpy(scales, tensor->row_scales, (size_t)tensor->shape[0] * sizeof(*scales));
 	}
@@ -108,7 +108,7 @@ enum status weight_target_take(struct weight_target *target, int64_t parameter, 
 	return OK;
 }
 
-/* A weight may be several parameters side by side. */
+/* A weight may consist of several consecutive parameters. */
 static void pack_vectors(struct weight_target *target)
 {
 	struct backend *be = target->model->backend;

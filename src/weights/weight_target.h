@@ -1,6 +1,6 @@
-/* Where the weights of a file go while they are read: into a slab of floats, or packed at once into the compute copies of a model
- * that has no masters (backend_functions.weight_pack), matrices straight from the mapped file where its numbers lie as the model
- * has them. */
+/* Where the weights of a file go as they are read: into a slab of floats, or packed directly into the compute copies of a model
+ * without masters (backend_functions.weight_pack). Matrices are packed straight from the mapped file if they are stored in the
+ * model's layout. */
 #ifndef WEIGHTS_WEIGHT_TARGET_H
 #define WEIGHTS_WEIGHT_TARGET_H
 
@@ -12,27 +12,27 @@
 
 struct weight_target {
 	const struct model *model;
-	float *slab; /* [model->slab_count]; NULL: weights are packed */
-	/* Of packing: */
+	float *slab; /* [model->slab_count] NULL: weights are packed */
+	/* For packing: */
 	struct parameter_place *places; /* [parameter_count] */
 	float *vectors;                 /* all vectors, in the order of the parameters */
 	int64_t *vector_starts;         /* [parameter_count] */
-	float *matrix;                  /* one that has to be put together */
+	float *matrix;                  /* room for a matrix that must be converted first */
 	int64_t matrix_capacity;
-	bool *packed; /* [parameter_count] */
+	bool *packed; /* [parameter_count] matrices packed so far */
 };
 
-/* `slab` NULL: the model's weights are packed, whose memory model_allocate_copies() has made. */
+/* `slab` NULL: packs the weights into the memory that model_allocate_copies() has allocated. */
 MUST_USE enum status weight_target_open(struct weight_target *out, const struct model *model, float *slab);
 void weight_target_close(struct weight_target *target);
-/* Room for a parameter's values, which hold what the model had before (zeros where weights are packed). */
+/* Gets room for a parameter's values, holding the model's previous ones (zeros if weights are packed). */
 MUST_USE enum status weight_target_values(struct weight_target *target, int64_t parameter, float **out);
-/* The values are there. */
+/* Call when the values have been written there. */
 void weight_target_put(struct weight_target *target, int64_t parameter, const float *values);
-/* Can a matrix be taken from the file as it lies there? Then weight_target_take() does so. */
+/* Whether a parameter is a matrix that weight_target_take() can pack directly from the file. */
 bool weight_target_takes(const struct weight_target *target, int64_t parameter, const struct stored_tensor *tensor);
 MUST_USE enum status weight_target_take(struct weight_target *target, int64_t parameter, const struct stored_tensor *tensor);
-/* All weights of the file have been put: vectors are packed, and what the file lacked becomes zeros. */
+/* Call after all weights of the file: packs vectors, and sets what the file lacked to zeros. */
 MUST_USE enum status weight_target_finish(struct weight_target *target);
 
 #endif
