@@ -1,4 +1,4 @@
-/* Packed rows: the arrays of a micro-batch. */
+/* Layout and capacity of a micro-batch's arrays. */
 #include "data/batch.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static int64_t rounded(int64_t count)
 	return (count + ROUNDING - 1) / ROUNDING * ROUNDING;
 }
 
-/* Hands out arrays of 32-bit numbers; without a base only counts them. */
+/* Hands out arrays of 32-bit numbers; with base == NULL it only counts. */
 struct arrays {
 	int32_t *base;
 	int64_t used;

@@ -19,7 +19,7 @@ static int by_hash_then_index(const void *left, const void *right)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Hashes of which `range` of `ranges` equal parts of all values, with their places. */
+/* Collects the hashes, with their indices, that lie in part `range` of `ranges` equal parts of the value space. */
 static enum status collect(FILE *file, const char *path, int64_t count, int64_t range, int64_t ranges, struct place **places,
 			   int64_t *capacity, int64_t *out_count)
 {

@@ -20,10 +20,10 @@ struct encoded {
 	uint64_t *sentence_hashes;
 	int64_t id_count, id_capacity, count, capacity, hash_capacity; /* `count`: sentences */
 	uint64_t hash;
-	char sample[PREPARE_SAMPLE_BYTES]; /* how it begins */
+	char sample[PREPARE_SAMPLE_BYTES]; /* how its text begins */
 };
 
-/* A shard under construction, and the hashes of what is in it. */
+/* A shard under construction, and the hashes of its contents. */
 struct output {
 	const char *prefix;
 	struct shard_writer *writer;
@@ -36,11 +36,11 @@ struct document_sink {
 	const struct vocab *vocab;
 	struct prepare_report *report;
 	uint64_t identity;
-	bool saved;               /* a state lies on the disk */
+	bool saved;               /* there is a saved state on disk */
 	struct output outputs[2]; /* for training; held out */
 	int output_count;
-	bool held_out_found; /* one document was below the fraction */
-	/* Until then: the document with the smallest hash so far, and how often it came (equal hashes are copies). */
+	bool held_out_found; /* a document has fallen below the fraction */
+	/* `smallest`: until one has, the document with the smallest hash so far, and its number of copies (equal hashes). */
 	struct encoded current, smallest;
 	int64_t smallest_copies;
 };
@@ -53,7 +53,7 @@ static enum status state_path(char *out, const char *prefix)
 	return length < PATH_BYTES ? OK : error_set(ERR_USAGE, "'%.100s...': the path is too long", prefix);
 }
 
-/* The numbers of a state that are plain counts, for writing and reading alike. */
+/* The plain counts of a state, listed once for both writing and reading. */
 struct count_field {
 	const char *name;
 	int64_t *value;
@@ -87,7 +87,7 @@ static int output_fields(struct shard_writer_state *state, struct shard_descript
 	return count;
 }
 
-/* Of the bytes that each of an output's files has. */
+/* Checksum of the bytes that one of an output's files holds so far. */
 struct checksum_field {
 	const char *name;
 	uint32_t *crc32c;
@@ -159,7 +159,7 @@ enum status document_sink_save(struct document_sink *sink, int64_t documents)
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text, .indent = 1};
 	struct count_field fields[COUNT_FIELDS];
-	/* A document that waits in memory for its place cannot be saved; with the usual fractions that ends soon. */
+	/* Nothing can be saved while a document waits in memory for its shard to be decided; at usual fractions that is brief. */
 	if (sink->identity == 0 || (sink->output_count > 1 && !sink->held_out_found))
 		return OK;
 	TRY(state_path(path, sink->settings->prefix));
@@ -233,7 +233,8 @@ static void close_outputs(struct document_sink *sink, bool keep)
 	}
 }
 
-/* Goes on where the state says; what does not fit it is ERR_DATA or ERR_STATE, and the caller begins anew. */
+/* Continues where the saved state left off. If state and parts do not fit together: ERR_DATA or ERR_STATE, and the caller
+ * starts afresh. */
 static enum status resume(struct document_sink *sink, const char *path, int64_t *out_documents)
 {
 	struct json_document document;
@@ -332,7 +333,7 @@ void document_sink_begin(struct document_sink *sink, uint64_t hash)
 	current->sample[0] = 0;
 }
 
-/* Cut to the sample's size between characters. */
+/* Cuts the text to the size of a sample, at a character boundary. */
 static void set_sample(char sample[PREPARE_SAMPLE_BYTES], const char *text, size_t size)
 {
 	if (size > PREPARE_SAMPLE_BYTES - 1) {
@@ -396,7 +397,7 @@ static enum status write_smallest(struct document_sink *sink, struct output *out
 	return OK;
 }
 
-/* Sends the current document where it belongs. */
+/* Sends the current document to its shard, or keeps it as the smallest. */
 static enum status route_document(struct document_sink *sink)
 {
 	struct encoded *current = &sink->current, *smallest = &sink->smallest;
@@ -456,8 +457,8 @@ enum status document_sink_end(struct document_sink *sink)
 
 /* ---- The end ---- */
 
-/* If no document fell below the fraction, the one with the smallest hash is held out, with its copies unless nothing
- * else would be left to train on. */
+/* If no document fell below the fraction, the one with the smallest hash is held out with all its copies; if there is nothing
+ * else to train on, only one of the copies is held out. */
 static enum status route_smallest(struct document_sink *sink)
 {
 	struct shard_writer_state state;
@@ -478,15 +479,15 @@ static bool marked(const uint8_t *map, int64_t index)
 	return map[index / 8] >> (index % 8) & 1;
 }
 
-/* What a second look at the sentences collects. */
+/* State of the second pass over the sentences. */
 struct look {
 	struct document_sink *sink;
-	const uint8_t *documents, *sentences; /* copies */
+	const uint8_t *documents, *sentences; /* bitmaps of duplicates */
 	int64_t documents_left, sentences_left;
 	int64_t sampled_document;
 };
 
-/* The text of ids, as far as it fits. */
+/* The text of the ids, as much as fits. */
 static void spell(const struct vocab *vocab, const int32_t *ids, int32_t count, char sample[PREPARE_SAMPLE_BYTES])
 {
 	struct buffer text = {0};
@@ -525,8 +526,7 @@ static enum status copies_of(struct file_writer *hashes, uint8_t **out_map, int6
 	return copies_find(file_writer_part(hashes), state.offset / (int64_t)sizeof(uint64_t), COPIES_MEMORY, out_map, out_found);
 }
 
-/* A sentence counts as copied if it stood in an earlier place of this shard; those of copied documents are not
- * counted again. */
+/* A sentence counts as copied if it occurs earlier in this shard; sentences of copied documents are not counted separately. */
 static enum status find_copies(struct document_sink *sink, struct output *output)
 {
 	const struct prepare_filters *filters = &sink->settings->filters;
@@ -577,15 +577,15 @@ enum status document_sink_commit(struct document_sink *sink)
 {
 	char path[PATH_BYTES];
 	TRY(state_path(path, sink->settings->prefix));
-	sink->saved = false; /* from here on the parts change their names */
+	sink->saved = false; /* from here on the parts are renamed */
 	if (file_exists(path) && file_operations.unlink(path) != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
-	/* Held-out documents first: where training finds its shard, the other one is there too. */
+	/* Held-out documents first: once the training shard exists, the held-out one does, too. */
 	for (int i = sink->output_count - 1; i >= 0; i--) {
 		struct output *output = &sink->outputs[i];
 		struct shard_writer *writer = output->writer;
 		if (i == 1 && output->description->documents == 0) {
-			TRY(shard_remove(output->prefix)); /* an older run's would hold other documents */
+			TRY(shard_remove(output->prefix)); /* one left by an older run would hold other documents */
 			continue;
 		}
 		output->writer = NULL;

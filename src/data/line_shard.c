@@ -14,10 +14,10 @@ struct lines {
 	struct shard_writer *writer;
 	struct tokens tokens;
 	int32_t vocab_size, unknown;
-	bool open; /* the present document has a sentence */
+	bool open; /* the current document has a sentence */
 	struct line_shard_counts *counts;
 	struct progress progress;
-	int64_t bytes_before; /* of files read to their end */
+	int64_t bytes_before; /* of files already read */
 };
 
 /* Python's str.isspace(). */
@@ -38,7 +38,7 @@ static bool is_blank(const char *line, size_t size)
 	return true;
 }
 
-/* Marks tokens before which there is no white space. */
+/* Marks tokens that are not preceded by white space. */
 static void mark_continuations(struct lines *lines, const char *line)
 {
 	struct tokens *tokens = &lines->tokens;

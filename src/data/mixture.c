@@ -1,6 +1,6 @@
-/* Several sources mixed by weight. Samples go in blocks, of which each holds as many of a source as its weight says, at
- * places that a permutation gives. So sample n, and how many samples each source has given before it, are known
- * without looking at those before. */
+/* Several sources mixed by weight. Samples are grouped into blocks; each block takes from a source the share that its weight
+ * gives it, at positions that a permutation determines. So the source of sample n, and how many samples each source has given
+ * before it, are known without visiting the samples before n. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,19 +8,19 @@
 #include "base/rng.h"
 #include "data/source.h"
 
-/* Weights are rounded to one part in so many. */
+/* Samples per block: weights are rounded to multiples of 1 / BLOCK. */
 #define BLOCK 4096
 
 struct mixture {
 	struct instances base;
 	uint64_t seed;
 	struct instances **sources;
-	int32_t *share; /* [count] samples of a block */
+	int32_t *share; /* [count] samples per block */
 	int64_t count;
 	int64_t epoch_count;
-	int64_t base_epoch, base_first; /* a hint: all sources begin this epoch with this sample */
+	int64_t base_epoch, base_first; /* from a hint: all sources begin this epoch at this sample */
 
-	pthread_mutex_t lock; /* of the block laid out last */
+	pthread_mutex_t lock; /* guards the fields below: the block laid out last */
 	int64_t block;
 	int32_t member[BLOCK];
 	int64_t sample[BLOCK]; /* within the member */
@@ -31,7 +31,7 @@ static struct mixture *self(struct instances *instances)
 	return (struct mixture *)(void *)instances;
 }
 
-/* Which source each place of a block belongs to. Sources give their samples in order. */
+/* Assigns each place of a block to a source and a sample of it. Sources give their samples in order. */
 static void lay_out(struct mixture *mixture, int64_t block)
 {
 	uint64_t begin = 0;
@@ -55,7 +55,7 @@ static int64_t mixture_per_epoch(const struct instances *base)
 	return ((const struct mixture *)(const void *)base)->epoch_count;
 }
 
-/* The sources' epochs have their own lengths: the last place where all began one together is reported. */
+/* Epoch lengths differ between sources: this reports the last sample at which all of them began an epoch together. */
 static enum status mixture_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
 {
 	struct mixture *mixture = self(base);
@@ -123,7 +123,7 @@ static const struct source_functions mixture_functions = {
 	.make = mixture_make,
 };
 
-/* Shares of a block that come nearest to the weights; each source has at least one sample of it. */
+/* Chooses the shares of a block that come closest to the weights; each source gets at least one sample. */
 static enum status choose_shares(struct mixture *mixture, const double *weights)
 {
 	double sum = 0;
@@ -147,7 +147,8 @@ static enum status choose_shares(struct mixture *mixture, const double *weights)
 		mixture->share[i] = wanted < 1 ? 1 : (int32_t)wanted;
 		given += mixture->share[i];
 	}
-	/* The rest goes, one by one, to whoever is furthest below its weight (or above it, if too much was given). */
+	/* Hands out the remaining samples one by one, each to the source furthest below its weight; if too many were handed out,
+	 * takes them back from the sources furthest above theirs. */
 	for (; given != BLOCK; given += given < BLOCK ? 1 : -1) {
 		int64_t best = -1;
 		double furthest = 0;

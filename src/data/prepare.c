@@ -1,8 +1,8 @@
-/* A corpus to token shards.
+/* Converts a corpus to token shards.
  *
- * Rounds of a pipeline of three text batches: while batch k + 1 is read and batch k - 1 is written, the
- * pieces of batch k are encoded. Each is a task of one pool_run, so all cores work without a queue or a lock;
- * the order of documents is kept because a whole batch is written at a time.
+ * The pipeline runs in rounds on three text batches: while batch k + 1 is read and batch k - 1 is written, the
+ * pieces of batch k are encoded. All of these are tasks of one pool_run, so all cores work without a queue or a lock;
+ * documents stay in order because a single task writes a whole batch.
  */
 #include "data/prepare.h"
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct sentence {
 /* Consecutive sentences that one task encodes. */
 struct piece {
 	int64_t first, count;
-	int32_t *ids; /* of all its sentences, end to end */
+	int32_t *ids; /* ids of all its sentences, end to end */
 	int64_t id_capacity;
 	int64_t invalid_bytes; /* not UTF-8 */
 	struct error error;
@@ -43,7 +43,7 @@ struct text_batch {
 	} * documents;
 	int64_t document_count, document_capacity;
 	struct piece *pieces;
-	int64_t piece_count, piece_capacity, piece_ready; /* piece_ready: initialised so far */
+	int64_t piece_count, piece_capacity, piece_ready; /* piece_ready: pieces initialized so far */
 };
 
 struct pipeline {
@@ -57,7 +57,7 @@ struct pipeline {
 	struct error read_error, write_error;
 
 	struct document_sink *sink;
-	int64_t documents_written; /* of the corpus, sent to the sink */
+	int64_t documents_written; /* documents of the corpus passed to the sink so far */
 	double saved;              /* time of the last save */
 
 	int64_t form_documents[FORM_COUNT];
@@ -134,7 +134,7 @@ static enum status read_batch(struct pipeline *pipeline, struct text_batch *batc
 
 /* ---- Encoding ---- */
 
-/* Encoders belong to workers: each keeps a cache of words. */
+/* Each worker has its own encoder, since an encoder caches words. */
 static enum status encode_piece(const struct pipeline *pipeline, struct text_batch *batch, struct piece *piece,
 				struct tokens *tokens)
 {
@@ -231,7 +231,7 @@ static enum status stopped(struct pipeline *pipeline)
 	return status;
 }
 
-/* Reads past what an earlier run has done. */
+/* Skips the documents that an earlier run has already prepared. */
 static enum status skip_documents(struct pipeline *pipeline, int64_t count, struct progress *progress)
 {
 	if (count > 0)
@@ -318,7 +318,8 @@ static void describe_shards(const struct pipeline *pipeline, struct prepare_repo
 	}
 }
 
-/* Everything that decides the result: parts of another identity are not resumed. 0: cannot be read again. */
+/* A hash of everything that determines the result: parts with another identity are not resumed. 0: the corpus cannot be read
+ * again. */
 static uint64_t identity_of(const struct pipeline *pipeline, const struct prepare_settings *settings)
 {
 	const struct tokenizer_settings *tokenizer = tokenizer_settings_of(pipeline->tokenizer);
@@ -345,7 +346,7 @@ static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool, co
 	struct prepare_report *report = pipeline->report;
 	struct progress progress;
 	int64_t total = corpus_total_bytes(pipeline->corpus);
-	/* The sink first: a place that cannot be written is found before the corpus is read. */
+	/* The sink comes first, so that an unwritable output is reported before the corpus is read. */
 	TRY(document_sink_open(&pipeline->sink, settings, identity_of(pipeline, settings), tokenizer_vocab(pipeline->tokenizer),
 			       report, &report->resumed_documents));
 	pipeline->documents_written = report->resumed_documents;

@@ -1,4 +1,4 @@
-/* PREFIX.html: what was prepared, in pictures, for a person. */
+/* PREFIX.html: what was prepared, in tables and charts, for people to read. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Reading of token shards: the index is verified once, then trusted. */
+/* Reading token shards: the index is verified once, then trusted. */
 #include "data/shard.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int64_t id_bytes(const struct shard *shard)
 	return shard->wide ? 4 : 2;
 }
 
-/* Header and sizes: sets the array pointers and counts. */
+/* Checks header and sizes, and sets the array pointers and counts. */
 static enum status read_header(struct shard *shard)
 {
 	const unsigned char *idx = shard->idx.data;
@@ -64,7 +64,7 @@ static enum status read_header(struct shard *shard)
 	return OK;
 }
 
-/* Every entry of the index lies within the files and follows from its neighbours. */
+/* Verifies that every entry of the index lies within the files and that document ends are in order. */
 static enum status verify_index(struct shard *shard)
 {
 	int64_t bin_bytes = (int64_t)shard->bin.size, unit = id_bytes(shard);
@@ -196,7 +196,7 @@ static enum status open_files(struct shard *shard)
 		json_release(&document);
 		TRY(status);
 	} else {
-		/* Its ids will be read anyway, to be compared with the vocabulary. */
+		/* No extra cost: its ids will be read anyway, to be checked against the vocabulary. */
 		shard->bin_crc32c = crc32c(0, shard->bin.data, shard->bin.size);
 	}
 	shard->content_hash = hash64_combine(shard->index_hash, shard->bin_crc32c);
@@ -245,8 +245,8 @@ bool shard_exists(const char *prefix)
 	return true;
 }
 
-/* Largest id of a sentence's range as unsigned, so that a negative one counts as huge; plain loops over one
- * type, which the compiler turns into vector code. */
+/* The largest id of a range, taken as unsigned so that a negative one counts as huge. One plain loop per type, so
+ * that the compiler vectorizes it. */
 static uint32_t largest_narrow(const uint16_t *ids, int64_t count)
 {
 	uint16_t largest = 0;

@@ -12,7 +12,7 @@ struct shard_check {
 	int64_t count;
 	pthread_t thread;
 	bool started;
-	atomic_bool cancelled, done; /* `error` is set before `done` */
+	atomic_bool cancelled, done; /* `done` is set after `error` */
 	struct error error;
 };
 

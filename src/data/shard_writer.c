@@ -1,4 +1,4 @@
-/* Writing of token shards: everything goes to the disk as it comes, the index is made at the end. */
+/* Writing token shards: everything goes to disk as it comes; the index is built at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/json.h"
@@ -15,7 +15,7 @@ struct shard_writer {
 	int32_t vocab_size;
 	bool wide;
 	struct file_writer *bin, *idx;
-	/* Parts that never get a name: int32 of each sentence; int64 of each document, the sentences up to its end. */
+	/* Parts that are never committed: int32 per sentence, its tokens; int64 per document, the sentences up to its end. */
 	struct file_writer *lengths, *ends;
 	int64_t sentence_count, document_count, token_count;
 	int64_t last_end;
@@ -70,7 +70,7 @@ enum status shard_writer_open(struct shard_writer **out, const char *prefix, int
 
 enum status shard_writer_save(struct shard_writer *writer, struct shard_writer_state *out)
 {
-	BUG_IF(writer->last_end != writer->sentence_count); /* between documents */
+	BUG_IF(writer->last_end != writer->sentence_count); /* only between documents */
 	*out = (struct shard_writer_state){
 		.sentences = writer->sentence_count, .documents = writer->document_count, .tokens = writer->token_count};
 	TRY(file_writer_save(writer->bin, &out->bin));
@@ -125,7 +125,7 @@ enum status shard_writer_end_document(struct shard_writer *writer)
 	return file_writer_write(writer->ends, &writer->last_end, sizeof(writer->last_end));
 }
 
-/* The bytes of a part so far, to be read from its beginning. */
+/* Opens what a part holds so far, for reading from its beginning. */
 static enum status open_part(struct file_writer *part, FILE **out)
 {
 	struct file_writer_state state;
@@ -143,7 +143,8 @@ static enum status read_part(FILE *file, const struct file_writer *part, void *o
 	return OK;
 }
 
-/* Appends a part to the index: its lengths as they are (`unit` 0), the byte offsets that follow from them, or ends. */
+/* Appends a part to the index: lengths or ends as they are (`unit` 0), or the byte offsets computed from lengths (`unit`: bytes
+ * per id). */
 static enum status append_part(struct shard_writer *writer, struct file_writer *part, int64_t count, size_t size, int64_t unit)
 {
 	union {
@@ -188,7 +189,7 @@ static enum status write_index(struct shard_writer *writer)
 	return append_part(writer, writer->ends, writer->document_count, sizeof(int64_t), 0);
 }
 
-/* What a second look reads: the three parts side by side. */
+/* Reads the three parts side by side, for a second pass. */
 struct part_reader {
 	FILE *bin, *lengths, *ends;
 	int32_t *ids;
@@ -264,7 +265,7 @@ struct drop {
 	struct shard_writer *kept;
 	const uint8_t *sentences, *documents;
 	int32_t unknown_id;
-	int64_t unknown, document; /* `document`: the one whose sentences come now */
+	int64_t unknown, document; /* `document`: the one being visited */
 };
 
 static bool marked(const uint8_t *map, int64_t index)

@@ -1,4 +1,4 @@
-/* Sources of examples, by their functions. */
+/* Sources of examples: dispatch to the functions of a source. */
 #include "data/source.h"
 
 void instances_close(struct instances *instances)

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-/* A part with the work and the examples it has so far. */
+/* A part, with the work and the number of examples assigned to it so far. */
 struct part_load {
 	int64_t work, examples;
 	int32_t part;
@@ -49,7 +49,7 @@ void step_cut_release(struct step_cut *cut)
 	*cut = (struct step_cut){0};
 }
 
-/* Indices by falling length; equal lengths in their order. */
+/* Sorts indices by decreasing length; examples of equal length keep their order. */
 static void sort_by_length(struct step_cut *cut, const struct example_plan *plans, int64_t count)
 {
 	int32_t *starts = cut->counts, sum = 0;
@@ -72,7 +72,7 @@ static bool is_lighter(const struct part_load *a, const struct part_load *b)
 	return a->work != b->work ? a->work < b->work : a->part < b->part;
 }
 
-/* Moves the top of a heap of `count`, whose lightest part is on top, to where it belongs. */
+/* Restores the heap of `count` parts, lightest on top, after its top has changed. */
 static void sift(struct part_load *heap, int32_t count)
 {
 	struct part_load moved = heap[0];
@@ -143,7 +143,7 @@ static int32_t cut_equally(int32_t pieces, int64_t begin, int64_t end, int32_t *
 	return pieces;
 }
 
-/* Does the example fit behind what the micro-batch holds? */
+/* True if the example still fits the micro-batch after what is in it. */
 static bool fits_behind(const struct batch_capacity *used, const struct example_plan *plan, const struct batch_capacity *capacity)
 {
 	bool fits = plan->sequences <= capacity->sequences - used->sequences && used->examples < capacity->examples &&
@@ -186,8 +186,8 @@ static int64_t smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* A capacity given in tokens is shared by sequences of at least this many tokens on average; shorter ones
- * fill the sequence capacity first. */
+/* Mean tokens per sequence that a capacity given in tokens is laid out for; shorter sequences exhaust the sequence
+ * capacity first. */
 #define TOKENS_PER_SEQUENCE 16
 
 struct batch_capacity batch_capacity_for(const struct example_bounds *bounds, int64_t batch_size, int32_t accumulation_steps,

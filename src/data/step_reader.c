@@ -1,4 +1,4 @@
-/* Whole steps, made ahead in a thread: a list of plans, its cut into micro-batches, and the packed rows. */
+/* Whole steps, made ahead in a thread: the plans of the examples, the cut into micro-batches, and the packed rows. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -7,33 +7,33 @@
 #include "base/memory.h"
 #include "data/step_cut.h"
 
-/* Two steps in the caller's hands (the last two given out), two being made ahead. */
+/* Two steps in use by the caller (the last two given out), two being made ahead. */
 #define SLOTS 4
 #define AHEAD 2
-/* The batches of so many steps lie ready where they take no more than this. Larger steps, of a thousand micro-batches,
- * are counted ahead and remembered as plans; a micro-batch is spelled out when it is asked for. */
+/* If the batches of SLOTS steps take no more than this, they are made ahead. For larger steps (a thousand micro-batches, say)
+ * only the counts and plans are made ahead; a micro-batch is spelled out on request. */
 #define READY_BYTES ((size_t)256 << 20)
-/* Micro-batches spelled out of such steps: what is on its way to the device, and the next. */
+/* Micro-batches of such steps that are spelled out at a time: the one on its way to the device, and the next. */
 #define SPELLED 2
 
 /* id_order: a stable radix sort by id, eleven bits per pass. */
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
 
-/* Fills batches; one for each thread that does. */
+/* State for filling batches; one per thread that does so. */
 struct batch_maker {
 	struct instances *instances;
 	int32_t *sorted; /* [tokens] */
 	int32_t counts[DIGITS];
 };
 
-/* What is remembered of a step whose batches are not ready. */
+/* What is kept of a step whose batches are not made ahead. */
 struct outline {
 	struct step_reader *reader;
 	struct example_plan *plans; /* [batch_size] */
-	int32_t *order;             /* [batch_size] indices of plans, rank after rank */
-	int64_t first;              /* of this rank's in it */
-	int32_t *ends;              /* [batch_limit] places in it up to the end of each micro-batch */
+	int32_t *order;             /* [batch_size] indices of plans, grouped by rank */
+	int64_t first;              /* start of this rank's examples in `order` */
+	int32_t *ends;              /* [batch_limit] end of each micro-batch in `order` */
 };
 
 struct step_reader {
@@ -41,24 +41,24 @@ struct step_reader {
 	const struct example_bounds *bounds;
 	struct step_settings settings;
 	int64_t step_count;  /* steps to deliver; INT64_MAX = endless */
-	int32_t batch_limit; /* micro-batches a slot has room for */
-	bool ready;          /* batches are made ahead; otherwise outlines */
+	int32_t batch_limit; /* most micro-batches of a step for this rank */
+	bool ready;          /* batches are made ahead; otherwise only outlines */
 	struct step slots[SLOTS];
-	struct outline outlines[SLOTS];  /* where batches are ready, the first serves all */
-	struct step_cut cut;             /* the thread's own */
-	int64_t *part_ends;              /* [parts] the thread's own */
-	struct batch_maker ahead, asked; /* the thread's own; the caller's */
-	struct batch spelled[SPELLED];   /* the caller's, in turn */
+	struct outline outlines[SLOTS];  /* if batches are ready, only the first is used */
+	struct step_cut cut;             /* used by the thread only */
+	int64_t *part_ends;              /* [parts] used by the thread only */
+	struct batch_maker ahead, asked; /* for the thread; for the caller */
+	struct batch spelled[SPELLED];   /* for the caller, used in turn */
 	int64_t spelled_count;
-	struct batch scratch; /* the thread's own: one example, to count its labels */
+	struct batch scratch; /* used by the thread only: one example, to count its labels */
 
 	pthread_t thread;
 	bool thread_runs;
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* guards all fields below */
 	pthread_cond_t changed;
-	int64_t made, taken; /* steps made, steps given out */
+	int64_t made, taken; /* steps made; steps given out */
 	bool closing;
-	struct error error; /* its status is OK while all goes well */
+	struct error error; /* status OK while nothing has failed */
 	double waited;
 };
 
@@ -88,7 +88,7 @@ static void sort_by_id(struct batch_maker *maker, struct batch *batch)
 		memcpy(batch->id_order, from, (size_t)count * sizeof(*from));
 }
 
-/* Zeroes what an earlier, larger batch left behind the used part of an array. */
+/* Zeroes what an earlier, larger batch left after the used part of an array. */
 #define CLEAR_TAIL(array, used, before)                                                                                          \
 	do {                                                                                                                     \
 		if ((used) < (before))                                                                                           \
@@ -107,7 +107,7 @@ static void clear_labels(const struct batch_labels *labels, int32_t before)
 		CLEAR_TAIL(labels->values, labels->count * labels->width, before * labels->width);
 }
 
-/* `before`: the counts of what the batch held. */
+/* `before`: the previous contents of the batch, for their counts. */
 static void clear_tails(struct batch *batch, const struct batch *before)
 {
 	CLEAR_TAIL(batch->ids, batch->token_count, before->token_count);
@@ -122,7 +122,7 @@ static void clear_tails(struct batch *batch, const struct batch *before)
 		clear_labels(&batch->labels[h], before->labels[h].count);
 }
 
-/* Where the next example's labels go in the batch's arrays. */
+/* Pointers to where the next example's labels go in the batch's arrays. */
 static struct batch_labels labels_behind(const struct batch_labels *labels)
 {
 	struct batch_labels behind = {.width = labels->width, .row_width = labels->row_width};
@@ -134,7 +134,7 @@ static struct batch_labels labels_behind(const struct batch_labels *labels)
 	return behind;
 }
 
-/* Appends one example, made in place in the batch's arrays. */
+/* Appends one example, building it in place in the batch's arrays. */
 static enum status append_example(struct batch_maker *maker, struct batch *batch, int64_t sample, const struct example_plan *plan)
 {
 	int32_t start = batch->token_count, sequences = batch->sequence_count;
@@ -176,7 +176,7 @@ static void empty_batch(struct batch *batch)
 		batch->labels[h].count = 0;
 }
 
-/* Micro-batch `number` of a step. */
+/* Makes micro-batch `number` of a step. */
 static enum status fill_batch(struct batch_maker *maker, const struct outline *outline, int64_t first_sample, int32_t number,
 			      struct batch *batch)
 {
@@ -203,7 +203,7 @@ static void add_counts(struct step *step, const struct batch *batch)
 	}
 }
 
-/* All batches of a step, and its counts. */
+/* Makes all batches of a step, and its counts. */
 static enum status make_batches(struct step_reader *reader, const struct outline *outline, struct step *step)
 {
 	for (int32_t i = 0; i < step->batch_count; i++) {
@@ -214,7 +214,7 @@ static enum status make_batches(struct step_reader *reader, const struct outline
 	return OK;
 }
 
-/* The counts alone: every example is made, and forgotten. Weights add up in the same order as in make_batches. */
+/* Makes the counts only: each example is built and discarded. Weights are summed in the same order as in make_batches. */
 static enum status count_step(struct step_reader *reader, const struct outline *outline, struct step *step)
 {
 	int64_t end = step->batch_count > 0 ? outline->ends[step->batch_count - 1] : outline->first;
@@ -226,7 +226,7 @@ static enum status count_step(struct step_reader *reader, const struct outline *
 	return OK;
 }
 
-/* Cuts a step for all ranks: what is this one's, and how many micro-batches the busiest has. */
+/* Cuts a step for all ranks: finds this rank's micro-batches, and the largest and smallest number that any rank has. */
 static void cut_step(struct step_reader *reader, struct outline *outline, struct step *step)
 {
 	const struct step_settings *settings = &reader->settings;
@@ -254,7 +254,7 @@ static void cut_step(struct step_reader *reader, struct outline *outline, struct
 	}
 }
 
-/* `index` counts the delivered steps from 0. */
+/* `index`: number of the step among those to deliver, from 0. */
 static enum status make_step(struct step_reader *reader, int64_t index)
 {
 	const struct step_settings *settings = &reader->settings;
@@ -318,7 +318,7 @@ static void *run_reader(void *context)
 	return NULL;
 }
 
-/* Examples that a micro-batch has room for, however long they are. */
+/* Number of examples that fit a micro-batch however long they are. */
 static int64_t examples_that_fit(const struct example_bounds *bounds, const struct batch_capacity *capacity)
 {
 	int64_t fits = capacity->tokens / example_tokens(bounds);
@@ -332,8 +332,8 @@ static int64_t examples_that_fit(const struct example_bounds *bounds, const stru
 	return fits;
 }
 
-/* Most micro-batches a step can have: with accumulation the given number for each replica; otherwise every one but a
- * replica's last holds at least as many examples as full ones fit. */
+/* Most micro-batches that a step can have: with accumulation, the given number for each replica; otherwise it follows from the
+ * fact that every micro-batch but a replica's last holds at least as many examples as fit at full length. */
 static enum status count_batches(struct step_reader *reader)
 {
 	const struct step_settings *settings = &reader->settings;
@@ -366,7 +366,7 @@ static bool batches_are_ready(const struct step_reader *reader)
 	return SLOTS * (size_t)reader->batch_limit <= READY_BYTES / one;
 }
 
-/* What a step is remembered by. */
+/* Allocates an outline. */
 static enum status take_outline(struct step_reader *reader, struct outline *outline)
 {
 	outline->reader = reader;
@@ -408,12 +408,12 @@ static enum status take_memory(struct step_reader *reader)
 	return batch_create(&reader->scratch, &one);
 }
 
-/* Signals are for the main thread. */
+/* Only the main thread handles signals. */
 static enum status start_thread(struct step_reader *reader)
 {
 	sigset_t all, before;
 	sigfillset(&all);
-	sigdelset(&all, SIGBUS); /* a mapped file cut short: its handler runs in the thread that reads it */
+	sigdelset(&all, SIGBUS); /* a mapped file was truncated: the handler runs in the thread that reads it */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int failure = pthread_create(&reader->thread, NULL, run_reader, reader);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -518,7 +518,7 @@ size_t step_reader_bytes(const struct example_bounds *bounds, const struct step_
 {
 	struct step_reader reader = {.bounds = bounds, .settings = *settings};
 	if (count_batches(&reader) != OK)
-		return 0; /* said when it is opened */
+		return 0; /* step_reader_open reports it */
 	size_t batch = batch_bytes(&settings->capacity), lengths = SLOTS * (size_t)settings->batch_size * sizeof(int32_t);
 	size_t outline = (size_t)settings->batch_size * (sizeof(struct example_plan) + sizeof(int32_t)) +
 			 (size_t)reader.batch_limit * sizeof(int32_t);

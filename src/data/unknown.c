@@ -3,7 +3,7 @@
 #include "base/log.h"
 
 #define WARNING 0.05
-#define LIMIT 0.9 /* nothing is left to learn: every word is the same */
+#define LIMIT 0.9 /* nothing to learn: nearly every word is the same */
 
 static const char advice[] = "the vocabulary does not fit this text (another language, or cased against uncased)";
 

@@ -1,7 +1,7 @@
-/* Files, one after the other, to documents. See corpus.h for what a document is, text_form.c for the forms.
+/* Converts files, one after the other, to documents. See document.h for what a document is, text_form.c for the forms.
  *
  * Files are read ahead into batches of lines or records (dumps, JSON, WARC), which helper threads convert while earlier
- * ones are given out (base/work_line.h). A document of lines that goes over several batches is put together here.
+ * ones are given out (base/work_line.h). A document of lines that spans several batches is joined here.
  */
 #include "text/corpus.h"
 
@@ -26,65 +26,65 @@
 #include "text/text_notice.h"
 #include "text/utf8.h"
 
-#define BEGINNING_BYTES ((size_t)1 << 20)  /* looked at to find form and encoding */
-#define AHEAD_BYTES ((int64_t)256 << 20)   /* of records read and not yet given out */
-#define LINES_LIMIT (4 * TEXT_BATCH_BYTES) /* of a batch of lines without a good place to cut */
-#define BLANK_LINES 3                      /* in a row say all: more are left out */
+#define BEGINNING_BYTES ((size_t)1 << 20)  /* examined to find form and encoding */
+#define AHEAD_BYTES ((int64_t)256 << 20)   /* of lines or records read and not yet given out */
+#define LINES_LIMIT (4 * TEXT_BATCH_BYTES) /* most bytes of a batch of lines if there is no good place to cut */
+#define BLANK_LINES 3                      /* most blank lines kept in a row; further ones carry no information */
 #ifndef DOCUMENT_LIMIT
-#define DOCUMENT_LIMIT ((size_t)16 << 20) /* a longer record becomes several */
+#define DOCUMENT_LIMIT ((size_t)16 << 20) /* a longer record is divided into several */
 #endif
-#define DAMAGE_SAID 5   /* places reported one by one */
-#define FILES_LISTED 20 /* whose form is said one by one */
-#define NOTICES_MOST 5  /* warnings about files that are more than text */
+#define DAMAGE_SAID 5   /* damaged places reported one by one */
+#define FILES_LISTED 20 /* files whose forms are reported one by one */
+#define NOTICES_MOST 5  /* warnings about files that are not just text */
 
 struct corpus {
 	struct name_list files;
-	struct file_stamp *stamps; /* [files.count] when the corpus was opened */
+	struct file_stamp *stamps; /* [files.count] as of when the corpus was opened */
 	int64_t next_file;
 	struct corpus_settings settings;
 	bool form_listed[TEXT_FORM_COUNT];
 	int notices;
-	int64_t files_listed, files_unlisted[TEXT_FORM_COUNT]; /* whose form was said; the others, by form */
+	int64_t files_listed, files_unlisted[TEXT_FORM_COUNT]; /* files whose form was reported; the others, by form */
 	struct corpus_counts counts;
-	int64_t total_bytes, done_bytes; /* of all files; of those already closed */
+	int64_t total_bytes, done_bytes; /* of all files; of files already closed */
 	uint64_t fingerprint;
 
 	/* The open file, at next_file - 1. */
 	const char *path;
 	struct line_reader *reader; /* NULL between files */
 	enum input_form input;
-	enum text_form form; /* found or asked for, of files of text */
+	enum text_form form; /* of files of text: detected or requested */
 	char reason[TEXT_FORM_REASON_BYTES];
 	struct gutenberg gutenberg;
 	int64_t file_offset; /* bytes of its text taken so far */
-	bool file_begins;    /* nothing was taken from it yet */
+	bool file_begins;    /* nothing has been taken from it yet */
 	struct records *records;
 	struct wiki_names names;
 	const char *text_key;
-	struct buffer keys; /* of strings in the first records of an open JSON file, for the message that none is the text's */
+	struct buffer keys; /* keys of strings in the first records of an open JSON file, for an error message */
 
-	bool within_line, goes_on; /* of lines being read: the next piece, the next batch goes on */
-	int64_t blank_lines;       /* in a row, so far */
+	bool within_line, goes_on; /* the next piece continues the line being read; the next batch continues this one */
+	int64_t blank_lines;       /* blank lines in a row so far */
 
 	struct text_batch *batches;
 	int batch_count;
 	struct work_line *line;
-	struct text_batch *filling, *given; /* being filled; whose documents are given out */
-	struct line_state lines;            /* that the last batch of lines left */
-	struct document_builder joined;     /* of the document that continues, then returned */
+	struct text_batch *filling, *given; /* the batch being filled; the one whose documents are given out */
+	struct line_state lines;            /* left by the last batch of lines */
+	struct document_builder joined;     /* collects a document that continues in the next batch, until it is given out */
 	bool joined_given;
 	const char *joined_path;
 	struct buffer open_record;
-	int64_t file_records, file_used; /* of the open file: all; those with text */
-	int64_t given_sentences;         /* of the file whose batches are given out */
+	int64_t file_records, file_used; /* records of the open file: all; those with text */
+	int64_t given_sentences;         /* sentences of the file whose batches are being given out */
 	enum text_form given_form;
 	char given_reason[TEXT_FORM_REASON_BYTES];
 	int64_t ahead_bytes;
-	enum status pending; /* an error met while reading ahead, for its turn */
+	enum status pending; /* an error met while reading ahead, to be returned in its turn */
 	struct error pending_error;
 
 	struct document document;
-	int64_t next_document; /* of the batch given out */
+	int64_t next_document; /* in the batch being given out */
 };
 
 static enum text_form found_form(enum input_form input, enum text_form form)
@@ -162,7 +162,7 @@ void corpus_note_oddities(const struct corpus *corpus)
 	buffer_release(&oddities);
 }
 
-/* A folder or pattern may hold what an earlier call has written: it is no text of the user's. */
+/* A folder or pattern may include what an earlier call wrote there, which is not the user's text. */
 static enum status check_outputs(const struct corpus *corpus, int64_t index)
 {
 	const struct file_stamp *read = &corpus->stamps[index];
@@ -178,7 +178,7 @@ static enum status check_outputs(const struct corpus *corpus, int64_t index)
 	return OK;
 }
 
-/* Looks at every file before the first is read: what cannot be read is said now, not after an hour. */
+/* Checks every file before the first is read, so that an unreadable one is reported now and not after an hour. */
 static enum status inspect_files(struct corpus *corpus)
 {
 	TRY(memory_new(&corpus->stamps, corpus->files.count, sizeof *corpus->stamps, "files of the corpus"));
@@ -214,7 +214,7 @@ static int corpus_threads(const struct corpus *corpus)
 	return corpus->settings.threads ? corpus->settings.threads : pool_available_cores();
 }
 
-/* Batches and the threads that work on them; made when the first file is met. */
+/* Creates the batches and the threads that work on them, when the first file is opened. */
 static enum status open_line(struct corpus *corpus)
 {
 	int threads = corpus_threads(corpus);
@@ -272,7 +272,7 @@ void corpus_close(struct corpus *corpus)
 	free(corpus);
 }
 
-/* Damage at some place, described by error_last(): counted, or the error it is. */
+/* Handles damage described by error_last(): counts it if bad records are skipped, otherwise returns the error. */
 static enum status meet_damage(void *context)
 {
 	struct corpus *corpus = context;
@@ -284,7 +284,7 @@ static enum status meet_damage(void *context)
 	return OK;
 }
 
-/* Files of records: what their reader calls. */
+/* Callbacks of the reader of records. */
 
 static enum status begin_record(void *context)
 {
@@ -293,7 +293,7 @@ static enum status begin_record(void *context)
 	return OK;
 }
 
-/* Puts what there is of the record into the batch being filled. */
+/* Adds the first `size` bytes of the open record to the batch being filled. */
 static enum status add_record(struct corpus *corpus, size_t size, const char *title)
 {
 	corpus->file_used++;
@@ -309,7 +309,7 @@ static enum status take_text(void *context, const char *bytes, size_t size)
 	TRY(buffer_status(record));
 	if (record->size < DOCUMENT_LIMIT)
 		return OK;
-	/* Cut behind a line, else a word, else anywhere. */
+	/* Cut after a line, else after a word, else between characters. */
 	size_t cut = record->size;
 	while (cut > record->size / 2 && record->data[cut - 1] != '\n')
 		cut--;
@@ -379,7 +379,7 @@ static const char *const input_reasons[] = {
 	[INPUT_WARC] = "a WARC file; its plain text, and of that lines that are prose",
 };
 
-/* Finds or takes the form of lines of text. */
+/* Sets the form of lines of text: the one requested, or else detected. */
 static enum status find_text_form(struct corpus *corpus, const char *beginning, size_t size)
 {
 	bool whole = size < BEGINNING_BYTES;
@@ -400,7 +400,7 @@ static enum status find_text_form(struct corpus *corpus, const char *beginning, 
 	return OK;
 }
 
-/* Says what the open file was read as: each of the first files, and any that is the first of its form. */
+/* Reports what the open file is read as, for each of the first files and for the first one of each form. */
 static void list_file(struct corpus *corpus, size_t size)
 {
 	enum text_form found = found_form(corpus->input, corpus->form);
@@ -417,7 +417,7 @@ static void list_file(struct corpus *corpus, size_t size)
 	}
 }
 
-/* Tables and headings among files of text, which --text_form and --input_form do not say. */
+/* Warns about tables and headings in files of text, unless --input_form says what they are. */
 static enum status notice_file(struct corpus *corpus, const char *beginning, size_t size)
 {
 	char notice[TEXT_NOTICE_BYTES] = "";
@@ -452,7 +452,7 @@ static enum status open_next_file(struct corpus *corpus)
 		TRY(input_refuse_markup(corpus->path, beginning, size));
 		corpus->input = input_form_find(beginning, size);
 	}
-	if (corpus->input != INPUT_WARC) /* which holds pictures, too */
+	if (corpus->input != INPUT_WARC) /* WARC files may contain binary data */
 		TRY(input_check_encoding(corpus->path, beginning, size));
 	corpus->gutenberg = (struct gutenberg){0};
 	if (corpus->input <= INPUT_GUTENBERG) {
@@ -477,7 +477,7 @@ static void close_file(struct corpus *corpus)
 	corpus->records = NULL;
 }
 
-/* The file of that name must still be the one that the corpus was opened with: its fingerprint says so. */
+/* The file must still be the one that was there when the corpus was opened, as the fingerprint covers it. */
 static enum status check_file(const struct corpus *corpus, int64_t file)
 {
 	if (corpus->stamps[file].inode == 0)
@@ -493,7 +493,7 @@ static enum status check_files(const struct corpus *corpus)
 	return OK;
 }
 
-/* A file that cannot be read on: passed over from there, if that is wanted. */
+/* Called when a file cannot be read any further: skips the rest of it, if bad records are to be skipped. */
 static enum status give_up_file(struct corpus *corpus, enum status status)
 {
 	if (status != ERR_DATA)
@@ -543,7 +543,7 @@ static void count_line(struct corpus *corpus, bool continues)
 	corpus->counts.lines += !continues;
 }
 
-/* Puts a line, or a piece of a long one, into the batch being filled; *out_full: that ends with it. */
+/* Adds a line, or a piece of a long one, to the batch being filled; *out_full: the batch ends with it. */
 static enum status add_line(struct corpus *corpus, const char *line, size_t size, bool continues, bool *out_full)
 {
 	struct buffer *raw = &corpus->filling->raw;
@@ -562,14 +562,14 @@ static enum status add_line(struct corpus *corpus, const char *line, size_t size
 	if (!continues)
 		buffer_char(raw, '\n');
 	TRY(buffer_status(raw));
-	/* Between the lines of a paragraph a batch is cut only if there is no better place. */
+	/* A batch ends between the lines of a paragraph only if there is no better place. */
 	bool good = !continues && (corpus->form != TEXT_FORM_WRAPPED || corpus->blank_lines > 0);
 	*out_full = continues || (good && raw->size >= TEXT_BATCH_BYTES) || raw->size >= LINES_LIMIT;
 	corpus->goes_on = *out_full && !good;
 	return OK;
 }
 
-/* Takes lines of the open file until a batch is full or the file ends. */
+/* Reads lines of the open file until a batch is full or the file ends. */
 static enum status read_lines(struct corpus *corpus)
 {
 	for (bool full = false; !full;) {
@@ -592,7 +592,7 @@ static enum status read_lines(struct corpus *corpus)
 	return OK;
 }
 
-/* A file of records without one that could be used is a mistake of whoever gave it. */
+/* A file with records, but none of them usable, must be a mistake of the user. */
 static enum status check_records(struct corpus *corpus)
 {
 	if (corpus->file_used > 0 || corpus->file_records == 0)
@@ -615,7 +615,7 @@ static enum status check_records(struct corpus *corpus)
 	return OK;
 }
 
-/* Feeds the open file of records until a batch is full or the file ends. */
+/* Feeds bytes of the open file to the reader of records until a batch is full or the file ends. */
 static enum status read_records(struct corpus *corpus)
 {
 	while (corpus->filling->raw.size < TEXT_BATCH_BYTES) {
@@ -637,7 +637,7 @@ static enum status read_records(struct corpus *corpus)
 	return OK;
 }
 
-/* Reads as far ahead as there is room: batches of the open file, and of those that follow. */
+/* Reads as far ahead as there is room, from the open file and those that follow. */
 static enum status read_ahead(struct corpus *corpus)
 {
 	for (;;) {
@@ -659,7 +659,7 @@ static enum status read_ahead(struct corpus *corpus)
 	}
 }
 
-/* The document that the last batch left open continues in this one, or ends before it. */
+/* Continues the document that the last batch left open with this batch, or ends it. */
 static enum status join_document(struct corpus *corpus)
 {
 	struct document_builder *joined = &corpus->joined;
@@ -680,7 +680,7 @@ static enum status join_document(struct corpus *corpus)
 	return builder_end(joined);
 }
 
-/* The next batch that is done is the one to give out. */
+/* Takes the next converted batch, whose documents are then given out. */
 static enum status take_batch(struct corpus *corpus)
 {
 	struct text_batch *batch = corpus->given = work_line_take(corpus->line);
@@ -731,7 +731,7 @@ static void give_document(struct corpus *corpus, const struct document_builder *
 	corpus->counts.documents++;
 }
 
-/* Returns a document of the current batch, if there is one; one that continues beyond it is kept. */
+/* Gives out the next document of the current batch, if there is one; one that continues beyond the batch is kept. */
 static enum status next_of_batch(struct corpus *corpus, bool *out_given)
 {
 	const struct document_builder *from = &corpus->given->builder;

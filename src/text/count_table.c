@@ -50,7 +50,7 @@ enum status count_table_double(struct count_table *table)
 	return OK;
 }
 
-/* The slot of a string, or the free one where it belongs. */
+/* The slot of a string, or the free slot where it belongs. */
 static struct count_slot *find(const struct count_table *table, uint64_t hash, const char *string, size_t size)
 {
 	uint64_t mask = (uint64_t)table->slot_count - 1;

@@ -17,7 +17,7 @@ void vocab_decode(const struct vocab *vocab, const int32_t *ids, int64_t count, 
 	for (int64_t i = 0; i < count; i++) {
 		const char *text = vocab->text[ids[i]];
 		size_t size = vocab->size[ids[i]];
-		if (i == 0) { /* a piece at the beginning keeps its ## */
+		if (i == 0) { /* a continuation at the very beginning keeps its ## */
 			buffer_append(out, text, size);
 		} else if (vocab->is_continuation[ids[i]]) {
 			buffer_append(out, text + 2, size - 2);

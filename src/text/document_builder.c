@@ -7,7 +7,7 @@
 #include "text/utf8.h"
 
 #define SENTENCE_LIMIT ((size_t)64 << 10)
-#define CHAPTER_LINES 3 /* blank lines in a row that end a document of wrapped text */
+#define CHAPTER_LINES 3 /* consecutive blank lines that end a document of wrapped text */
 
 void builder_reset(struct document_builder *builder)
 {
@@ -30,8 +30,8 @@ void builder_release(struct document_builder *builder)
 	*builder = (struct document_builder){0};
 }
 
-/* Where to cut a sentence of more than SENTENCE_LIMIT bytes: after a space if there is one, else at a
- * character. */
+/* Where to cut a sentence of more than SENTENCE_LIMIT bytes: after a space if there is one, else between
+ * characters. */
 static size_t cut_point(const char *text)
 {
 	for (size_t at = SENTENCE_LIMIT; at > SENTENCE_LIMIT / 2; at--)
@@ -45,7 +45,7 @@ static size_t cut_point(const char *text)
 
 static enum status append_sentence(struct document_builder *builder, const char *text, size_t size);
 
-/* Appends pieces of [*begin, end) and moves *begin until no more than SENTENCE_LIMIT bytes are left. */
+/* Appends pieces of [*begin, end), advancing *begin, until at most SENTENCE_LIMIT bytes are left. */
 static enum status append_pieces(struct document_builder *builder, const char *text, size_t *begin, size_t end)
 {
 	while (end - *begin > SENTENCE_LIMIT) {
@@ -83,11 +83,11 @@ static enum status append_sentence(struct document_builder *builder, const char 
 	return OK;
 }
 
-/* Appends the sentences of a running text as they are found, each when the next begins. */
+/* Appends the sentences of running text as they are found, each when the next one begins. */
 struct sentence_sink {
 	struct document_builder *builder;
 	const char *text;
-	size_t begin, end; /* of the sentence that waits */
+	size_t begin, end; /* of the sentence found last, not appended yet */
 };
 
 static enum status take_sentence(void *context, size_t begin, size_t end)
@@ -107,7 +107,7 @@ static enum status append_running_text(struct document_builder *builder, const c
 	return take_sentence(&sink, 0, 0);
 }
 
-/* Ends the paragraph (`finished`), or makes room in one that has grown large. */
+/* Appends the sentences of the paragraph: all of them if it is `finished`; otherwise all but the last, to make room. */
 static enum status flush_paragraph(struct document_builder *builder, bool finished)
 {
 	struct buffer *paragraph = &builder->paragraph;
@@ -120,7 +120,7 @@ static enum status flush_paragraph(struct document_builder *builder, bool finish
 		return OK;
 	}
 	TRY(sentences_split(sink.text, paragraph->size, take_sentence, &sink));
-	/* The last sentence may go on; where there are no sentences, text passes in sentences of the largest
+	/* The last sentence may continue. If the text cannot be split, it is passed on in sentences of the largest
 	 * size. */
 	size_t keep = sink.begin;
 	TRY(append_pieces(builder, sink.text, &keep, paragraph->size));
@@ -161,7 +161,7 @@ static enum status finish_document(struct document_builder *builder)
 	return OK;
 }
 
-/* Takes one line (or piece of a long one); *out_ended: it ended the document. */
+/* Takes one line, or a piece of a long one; *out_ended: it ended the document. */
 static enum status take_line(struct document_builder *builder, const char *line, size_t size, bool continues, bool *out_ended)
 {
 	struct buffer *paragraph = &builder->paragraph;
@@ -173,7 +173,7 @@ static enum status take_line(struct document_builder *builder, const char *line,
 	*out_ended = false;
 	builder->within_line = continues;
 	if (long_line) {
-		/* Running text whatever the form: no sentence fills a megabyte. */
+		/* Treated as running text whatever the form: no sentence is a megabyte long. */
 		if (first_piece && paragraph->size > 0)
 			buffer_char(paragraph, ' ');
 		buffer_append(paragraph, line, size);

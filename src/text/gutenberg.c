@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define LOOK ((size_t)64 << 10) /* the mark stands in the first pages */
+#define LOOK ((size_t)64 << 10) /* the start mark is in the first pages */
 
 static bool has(const char *line, size_t size, const char *words)
 {
@@ -16,8 +16,7 @@ static bool starts(const char *line, size_t size, const char *prefix)
 	return size >= strlen(prefix) && strncasecmp(line, prefix, strlen(prefix)) == 0;
 }
 
-/* "*** START OF THE PROJECT GUTENBERG EBOOK ... ***"; books of the nineties have the end of the small print.
- */
+/* "*** START OF THE PROJECT GUTENBERG EBOOK ... ***"; books from the nineties have the end of the small print instead. */
 static bool is_begin(const char *line, size_t size)
 {
 	if (size < 3 || line[0] != '*')
@@ -61,7 +60,7 @@ static bool is_blank(const char *line, size_t size)
 	return true;
 }
 
-/* Who made the file, in the paragraphs before the book. */
+/* A line that credits who made the file, in the paragraphs before the book. */
 static bool is_credit(const char *line, size_t size)
 {
 	return starts(line, size, "Produced by") || starts(line, size, "E-text prepared by") ||
@@ -71,7 +70,7 @@ static bool is_credit(const char *line, size_t size)
 	       starts(line, size, "Note: Project Gutenberg") || starts(line, size, "Note: Images of");
 }
 
-/* _words_ were in italics, =words= in bold: the marks go. A '_' within a word stays. */
+/* Removes the marks of _italics_ and =bold=. A '_' or '=' within a word stays. */
 static size_t drop_marks(const char *line, size_t size, char *out)
 {
 	size_t count = 0;

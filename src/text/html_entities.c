@@ -1,4 +1,4 @@
-/* The named ones are those of HTML 4, sorted by name. */
+/* The named character references are those of HTML 4 and &apos;, sorted by name. */
 #include "text/html_entities.h"
 
 #include <stdbool.h>
@@ -55,7 +55,7 @@ static const struct {
 	{"zwnj", 8204},
 };
 
-/* Compares the name of `size` bytes with that of an entry. */
+/* Compares a name of `size` bytes with the name of an entry. */
 static int compare(const char *name, size_t size, const char *entry)
 {
 	int order = strncmp(name, entry, size);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads the reference that begins at text[0] = '&' into *out. Returns its bytes with the ';', 0 if there is
+/* Reads the reference that begins at text[0] = '&' into *out. Returns its size including the ';', or 0 if there is
  * none. */
 size_t html_entity(const char *text, size_t size, uint32_t *out);
 

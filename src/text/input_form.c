@@ -6,8 +6,8 @@
 #include "text/gutenberg.h"
 #include "text/utf8.h"
 
-#define NUL_SHARE 1000   /* a binary file: more than one NUL in so many bytes */
-#define INVALID_SHARE 10 /* not UTF-8: more than one invalid byte in so many */
+#define NUL_SHARE 1000   /* a file with more than one NUL per this many bytes is binary */
+#define INVALID_SHARE 10 /* a file with more than one invalid byte per this many is not UTF-8 */
 
 const char *const input_form_names[] = {"auto", "text", "gutenberg", "wiki_xml", "cirrus", "wikiextractor", "json", "warc", NULL};
 
@@ -22,7 +22,7 @@ enum input_form input_form_named(const char *name)
 
 struct nuls {
 	size_t count, first;
-	bool utf16; /* a mark, or as UTF-16 of Western text has them: every other byte, always the same one */
+	bool utf16; /* byte order mark, or NULs as in Western text: many, all at even or all at odd offsets */
 };
 
 static struct nuls find_nuls(const char *text, size_t size)
@@ -44,7 +44,7 @@ static struct nuls find_nuls(const char *text, size_t size)
 enum status input_refuse_utf16(const char *path, const char *text, size_t size)
 {
 	struct nuls nuls = find_nuls(text, size);
-	if (!nuls.utf16 || nuls.count < 8) /* single ones may stand anywhere */
+	if (!nuls.utf16 || nuls.count < 8) /* a few may occur anywhere */
 		return OK;
 	enum status status =
 		error_set(ERR_DATA, "'%s': not UTF-8 text: %zu of its first %zu bytes are NUL", path, nuls.count, size);
@@ -66,7 +66,7 @@ enum status input_check_encoding(const char *path, const char *text, size_t size
 			error_hint("leave it out, or extract its text first (a tar archive must be unpacked)");
 		return status;
 	}
-	/* The look may have ended within a character. */
+	/* The sample may end within a character. */
 	int64_t invalid = utf8_count_invalid(text, size);
 	if (invalid > 3 && (size_t)invalid * INVALID_SHARE > size) {
 		size_t at = 0;

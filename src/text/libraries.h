@@ -1,4 +1,4 @@
-/* The library that knows Unicode. */
+/* The Unicode library in use. */
 #ifndef TEXT_LIBRARIES_H
 #define TEXT_LIBRARIES_H
 

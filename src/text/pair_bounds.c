@@ -6,7 +6,7 @@
 enum status pair_bounds_create(struct pair_bounds *bounds, int64_t bytes)
 {
 	*bounds = (struct pair_bounds){.row = 16};
-	/* 2^28: what the upper bits of a hash can tell apart */
+	/* at most 2^28: the second row is indexed by the upper 28 bits of the hash */
 	while (bounds->row < 1 << 28 && bounds->row * 2 * 2 * (int64_t)sizeof *bounds->sums <= bytes)
 		bounds->row *= 2;
 	return memory_new(&bounds->sums, 2 * bounds->row, sizeof *bounds->sums, "pair counts");

@@ -1,6 +1,6 @@
-/* How often pairs of symbols stand beside each other, at most: for texts with more different pairs than memory holds (a
- * count-min sketch, Cormode and Muthukrishnan 2005). A pair adds its count to one sum of each of two rows; it is seen no more
- * often than the lesser of the two, and hardly less often unless it is rare. */
+/* Upper bounds on how often pairs of symbols are adjacent, for texts with more distinct pairs than fit in memory (a
+ * count-min sketch, Cormode and Muthukrishnan 2005). A pair adds its count to one sum in each of two rows; the lesser of the two
+ * is an upper bound on its count, and a close one unless the pair is rare. */
 #ifndef TEXT_PAIR_BOUNDS_H
 #define TEXT_PAIR_BOUNDS_H
 
@@ -12,9 +12,9 @@ struct pair_bounds {
 	int64_t row;
 };
 
-/* As many sums as fit `bytes`, 32 at least. */
+/* Creates as many sums as fit `bytes`, but at least 32. */
 MUST_USE enum status pair_bounds_create(struct pair_bounds *bounds, int64_t bytes);
-/* No pair is seen more often. */
+/* An upper bound on the count of any pair. */
 int64_t pair_bounds_highest(const struct pair_bounds *bounds);
 void pair_bounds_release(struct pair_bounds *bounds); /* zeroed is fine */
 

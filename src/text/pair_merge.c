@@ -1,8 +1,8 @@
-/* The work of one merge is proportional to the words that hold the pair: each pair knows them (a superset: a
- * word stays listed when another merge has taken the pair out of it), and counts are corrected for the
- * neighbours of each place that changes. The best pair comes from a heap whose entries may be out of date: a
- * count mostly falls, which is noticed when the entry reaches the top; when it rises, a new entry is made and
- * the old one is dropped on sight.
+/* The work of one merge is proportional to the number of words that contain the pair: each pair lists them (a superset: a
+ * word stays listed when another merge has removed the pair from it), and counts are corrected for the
+ * neighbors of each place that changes. The best pair comes from a heap whose entries may be out of date: usually a
+ * count has fallen, which is noticed when the entry reaches the top; if it rises, a new entry is added and
+ * the old one is discarded when it reaches the top.
  */
 #include "text/pair_merge.h"
 
@@ -22,7 +22,7 @@ struct symbol {
 };
 
 struct word {
-	int64_t first; /* of its symbols */
+	int64_t first; /* index of its first symbol */
 	int64_t count;
 	uint16_t symbol_count;
 };
@@ -30,13 +30,13 @@ struct word {
 struct pair {
 	int32_t left, right;
 	int64_t count;
-	int64_t queued;    /* count of its valid entry in the heap; 0: none */
+	int64_t queued;    /* count in its valid heap entry; 0: none */
 	uint32_t block;    /* its words: the newest block of a chain, or NONE */
 	uint32_t in_block; /* words in that block */
 	bool touched;      /* listed in `touched` */
 };
 
-/* Words of a pair; chained, so that lists grow without being moved. 32 bytes. */
+/* Words of a pair, chained so that lists grow without being moved. 32 bytes. */
 struct block {
 	uint32_t next;
 	uint32_t words[BLOCK_WORDS];
@@ -52,7 +52,7 @@ struct pair_merger {
 	int64_t symbol_count, symbol_capacity;
 	char *text;
 	int64_t text_size, text_capacity;
-	uint32_t *symbol_slots; /* hash of texts: id + 1, 0 free; at most half full */
+	uint32_t *symbol_slots; /* hash table of texts: id + 1, 0 = free; at most half full */
 	int64_t symbol_slot_count;
 
 	struct word *words;
@@ -62,7 +62,7 @@ struct pair_merger {
 
 	struct pair *pairs;
 	int64_t pair_count, pair_capacity;
-	uint32_t *pair_slots; /* hash of (left, right): index + 1 */
+	uint32_t *pair_slots; /* hash table of (left, right): index + 1, 0 = free */
 	int64_t pair_slot_count;
 
 	struct block *blocks;
@@ -76,9 +76,9 @@ struct pair_merger {
 	uint32_t *touched; /* pairs whose count rose during this merge */
 	int64_t touched_count, touched_capacity;
 
-	struct pair_merge *merges; /* of this run */
+	struct pair_merge *merges; /* merges of this run */
 	int64_t merge_count, merge_capacity;
-	int64_t highest; /* count of a pair when it ended */
+	int64_t highest; /* highest count of a pair at the end of the run */
 };
 
 enum status pair_merger_create(struct pair_merger **out)
@@ -118,7 +118,7 @@ const char *pair_merger_text(const struct pair_merger *merger, int32_t symbol)
 	return merger->text + merger->symbols[symbol].text;
 }
 
-/* The slot of a text, or the free one where it belongs. */
+/* The slot of a text, or the free slot where it belongs. */
 static uint32_t *symbol_slot(const struct pair_merger *merger, const char *text, size_t size)
 {
 	uint64_t mask = (uint64_t)merger->symbol_slot_count - 1;
@@ -157,7 +157,7 @@ enum status pair_merger_add_symbol(struct pair_merger *merger, const char *text,
 	return OK;
 }
 
-/* The symbol that left and right make: an existing one if two pairs give the same text ("a" "##bc", "ab"
+/* The symbol made from left and right: an existing one if another pair has made the same text ("a" "##bc", "ab"
  * "##c"). */
 static enum status merged_symbol(struct pair_merger *merger, const struct pair *pair, int32_t *out)
 {
@@ -227,7 +227,7 @@ static enum status find_pair(struct pair_merger *merger, int32_t left, int32_t r
 	return OK;
 }
 
-/* Adds a word to the words of a pair. Words come in order, so only the last can be the same. */
+/* Adds a word to the words of a pair. All places of a word come in succession, so only the last one can be the same. */
 static enum status pair_add_word(struct pair_merger *merger, struct pair *pair, uint32_t word)
 {
 	if (pair->block != NONE && merger->blocks[pair->block].words[pair->in_block - 1] == word)
@@ -251,7 +251,7 @@ static enum status pair_add_word(struct pair_merger *merger, struct pair *pair, 
 	return OK;
 }
 
-/* One more place (of a word seen `count` times) where the pair stands. */
+/* Records one more place of the pair, in a word seen `count` times. */
 static enum status pair_gain(struct pair_merger *merger, int32_t left, int32_t right, int64_t count, uint32_t word)
 {
 	uint32_t index = NONE;
@@ -274,7 +274,7 @@ static void pair_lose(struct pair_merger *merger, int32_t left, int32_t right, i
 	merger->pairs[slot - 1].count -= count;
 }
 
-/* The heap: highest count first, ties by the bytes of left, then right. */
+/* The heap: highest count first, ties by the bytes of the left text, then the right text. */
 
 static int compare_text(const struct pair_merger *merger, int32_t a, int32_t b)
 {
@@ -331,7 +331,7 @@ static enum status queue_touched(struct pair_merger *merger)
 	return OK;
 }
 
-/* The best pair that is up to date; *out = NONE when all are below the least count. */
+/* Takes the best pair from the heap, discarding outdated entries; *out = NONE if all are below min_count. */
 static enum status best_pair(struct pair_merger *merger, uint32_t *out)
 {
 	*out = NONE;
@@ -339,7 +339,7 @@ static enum status best_pair(struct pair_merger *merger, uint32_t *out)
 		struct entry top = heap_pop(merger);
 		struct pair *pair = &merger->pairs[top.pair];
 		if (top.count != pair->queued)
-			continue; /* a newer entry stands for it */
+			continue; /* superseded by a newer entry */
 		pair->queued = 0;
 		if (pair->count < merger->min_count)
 			continue;
@@ -390,14 +390,14 @@ static enum status merge_pair(struct pair_merger *merger, uint32_t index)
 	merger->merges[merger->merge_count++] = (struct pair_merge){pair.left, pair.right, merged};
 	merger->pairs[index].block = NONE;
 	for (uint32_t at = pair.block, in_block = pair.in_block; at != NONE; in_block = BLOCK_WORDS) {
-		struct block block = merger->blocks[at]; /* a copy: new lists may move the array */
+		struct block block = merger->blocks[at]; /* a copy, since new lists may move the array */
 		for (uint32_t i = 0; i < in_block; i++)
 			TRY(merge_in_word(merger, block.words[i], pair.left, pair.right, merged));
 		merger->blocks[at].next = merger->free_block;
 		merger->free_block = at;
 		at = block.next;
 	}
-	/* In "aaa" the pair (a, a) is counted twice and merged once: what is left of the count is of no
+	/* In "aaa", the pair (a, a) is counted twice but merged once: what remains of the count belongs to no
 	 * place. */
 	merger->pairs[index].count = 0;
 	return queue_touched(merger);
@@ -413,7 +413,7 @@ static enum status count_pairs(struct pair_merger *merger)
 	return queue_touched(merger);
 }
 
-/* Forgets words and pairs, and keeps the memory. */
+/* Forgets words and pairs but keeps the memory. */
 static void forget_words(struct pair_merger *merger)
 {
 	merger->highest = 0;

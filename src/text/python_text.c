@@ -35,7 +35,7 @@ static void put(struct buffer *out, uint32_t c)
 	buffer_append(out, bytes, utf8_encode(c, bytes));
 }
 
-/* Is the nearest character that case does not ignore a cased one, going back from `at`, or on from it? */
+/* True if the nearest character before `at` (cased_after: from `at` on) that is not case-ignorable is cased. */
 static bool cased_before(const char *text, size_t at)
 {
 	while (at > 0) {

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-/* An entry in lower case stands for its capitalised form too; one with capitals is matched as it is. No entry is a word
- * that ends English sentences. */
+/* An entry in lower case also matches its capitalized form; one with capitals matches only as it is. No entry is a word
+ * that commonly ends English sentences. */
 static const struct {
 	enum abbreviation kind;
-	const char *words; /* each between spaces */
+	const char *words; /* each with a space on both sides */
 } abbreviations[] = {
 	{ABBREVIATION_NEVER,
 	 " mr mrs ms dr messrs mme mlle prof Profs St Sts Gen Col Lt Capt Cpl Sgt Maj Adm Cdr Cmdr Pfc Spc Rev "
@@ -31,7 +31,7 @@ static const struct {
 			     "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo "},
 };
 
-/* Words that start sentences far more often than they follow an abbreviation or an initial, in lower case. */
+/* Words, in lower case, that start sentences far more often than they follow an abbreviation or an initial. */
 static const char sentence_starters[] =
 	" a about after all also although an and another any are as at be because before both but by can "
 	"could did "
@@ -47,11 +47,12 @@ static const char sentence_starters[] =
 	"whatever when "
 	"where whereas whether which while who whose why will with within without would yes yet you your ";
 
-/* What follows a German ordinal number. */
+/* Words that follow a German ordinal number. */
 static const char ordinal_nouns[] = " januar jänner jän februar märz april mai juni juli august september oktober november "
 				    "dezember jahrhundert jahrhunderts jh jhd ";
 
-/* Words of at most three letters that end English sentences; others before a number are abbreviations of some language. */
+/* Words of at most three letters that end English sentences; others that short, before a number, are abbreviations in some
+ * language. */
 static const char short_words[] =
 	" act add age ago aid aim air all art ask bad bag bar bay bed big bit box boy bus but buy bye can car cat cup cut day "
 	"did die do dog dry due ear eat egg end era eye far fat few fit fly for fun gap gas get go god got gun guy had hat her "
@@ -60,7 +61,7 @@ static const char short_words[] =
 	"sea see set sex she shy sir sit six sky so son sum sun tax tea ten the them tie tip to too top toy try two up us use "
 	"war was way web wet who why win won yes yet you zoo ";
 
-/* Is `word` (of `size` bytes) one of the words of `list`, which stand between spaces? */
+/* True if `word` is one of the words of `list`, each of which has a space on both sides. */
 static bool list_has(const char *list, const char *word, size_t size)
 {
 	char pattern[SENTENCE_WORD_BYTES + 3];
@@ -99,7 +100,7 @@ enum abbreviation sentence_abbreviation(const char *word, size_t size)
 	return ABBREVIATION_NONE;
 }
 
-/* Is the word, whatever its case, one of a list? */
+/* True if the word is in a list of lower-case words, whatever its own case. */
 static bool has_lower(const char *list, const char *word, size_t size)
 {
 	char lower[SENTENCE_WORD_BYTES];

@@ -1,12 +1,12 @@
-/* Running text to sentences, by rules.
+/* Splits running text into sentences, by rules.
  *
  * A sentence ends at a mark (".", "!", "?", "。", "।", ...) with the closing quotes, brackets and note
- * numbers that stick to it, unless something speaks against it: no space follows, the next word goes on in
- * lower case, or the word before a full stop is an abbreviation, an initial or a list number. Marks that
+ * numbers attached to it, unless there is evidence against it: no space follows, the next word begins in
+ * lower case, or the word before a period is an abbreviation, an initial or a list number. Marks that
  * cannot be anything else (Chinese, Japanese, Devanagari, Arabic, ...) end a sentence without a space.
  *
- * Rules err on the side of not cutting: two sentences in one cost pre-training little, halves of one mislead
- * next-sentence prediction.
+ * The rules err on the side of not splitting: two sentences taken as one cost pre-training little, whereas halves of one
+ * mislead next-sentence prediction.
  */
 #include "text/sentences.h"
 
@@ -15,19 +15,19 @@
 #include "text/sentence_words.h"
 #include "text/utf8.h"
 
-#define END_OF_TEXT 0 /* a character that never stands in front of a sentence */
+#define END_OF_TEXT 0 /* a character that never precedes a sentence */
 
 enum mark {
 	MARK_NONE,
-	MARK_FULL,     /* ends a sentence wherever it stands */
-	MARK_CLAUSE,   /* Chinese semicolon: ends one outside of brackets */
+	MARK_FULL,     /* always ends a sentence */
+	MARK_CLAUSE,   /* Chinese semicolon: ends a sentence outside of parentheses */
 	MARK_STRONG,   /* ! ? */
-	MARK_PERIOD,   /* . and the full-width form, which stand in numbers and abbreviations too */
+	MARK_PERIOD,   /* . and its full-width form, which also occur in numbers and abbreviations */
 	MARK_ELLIPSIS, /* … */
 };
 
-/* Marks of other scripts that end a sentence, sorted: Unicode's property Sentence_Terminal less those above,
- * and Khmer's and two vertical forms. UAX 29, which uses it, ends a sentence at them wherever they stand; so
+/* Marks of other scripts that end a sentence, sorted: Unicode's property Sentence_Terminal without those above,
+ * plus Khmer's and two vertical forms. UAX 29, which uses the property, always ends a sentence at them; so
  * do we. */
 static const uint32_t full_marks[] = {
 	0x0589,  0x061D,  0x061E,  0x061F,  0x06D4,  0x0700,  0x0701,  0x0702,  0x07F9,  0x0837,  0x0839,  0x083D,  0x083E,
@@ -73,7 +73,7 @@ static enum mark mark_of(uint32_t c)
 	return low < sizeof full_marks / sizeof *full_marks && full_marks[low] == c ? MARK_FULL : MARK_NONE;
 }
 
-/* What may stand between a mark and the end of its sentence. */
+/* Characters that may come between a mark and the end of its sentence. */
 static bool is_closing(uint32_t c)
 {
 	switch (c) {
@@ -99,13 +99,13 @@ static bool is_closing(uint32_t c)
 	return false;
 }
 
-/* What closes only where it sticks to the mark, for elsewhere it opens: „Ja.“, »Ja.« */
+/* Characters that close only directly after the mark, since elsewhere they open: „Ja.“, »Ja.« */
 static bool is_closing_here(uint32_t c)
 {
 	return c == 0x00AB || c == 0x2018 || c == 0x2039 || c == 0x201C;
 }
 
-/* What may stand before the first letter of a sentence. */
+/* Characters that may precede the first letter of a sentence. */
 static bool is_opening(uint32_t c)
 {
 	switch (c) {
@@ -150,7 +150,7 @@ static bool is_lower(uint32_t c)
 	return utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_LL;
 }
 
-/* Ideographs, kana and hangul: scripts that put no space after a mark. */
+/* Ideographs, kana and hangul, treated as scripts without a space after a mark. */
 static bool is_east_asian(uint32_t c)
 {
 	return (c >= 0x3040 && c <= 0x30FF) || (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xAC00 && c <= 0xD7A3) ||
@@ -173,15 +173,15 @@ static bool is_letter_or_digit(uint32_t c)
 	       (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO);
 }
 
-/* The text and what has been found out about it. */
+/* The text and what is known about it. */
 struct splitter {
 	const char *text;
 	size_t size;
-	int caseless; /* -1 not yet looked; 1: letters have case, yet none is upper: lower case starts
-			 sentences too */
+	int caseless; /* -1: not known yet; 1: no letter is upper case, so lower case starts sentences,
+			 too */
 };
 
-/* The character at `at`, and the offset behind it. */
+/* The character at `at`, and the offset after it. */
 static uint32_t character_at(const struct splitter *s, size_t at, size_t *out_after)
 {
 	uint32_t c = END_OF_TEXT;
@@ -219,7 +219,7 @@ static bool text_is_caseless(struct splitter *s)
 	return s->caseless;
 }
 
-/* Numbers as they follow "No.": 12, 3a, S1, IV, (2). */
+/* True for a number as it may follow "No.": 12, 3a, S1, IV, (2). */
 static bool is_number_word(const struct splitter *s, size_t at)
 {
 	bool roman = true, digit = false;
@@ -237,7 +237,7 @@ static bool is_number_word(const struct splitter *s, size_t at)
 	return digit || (roman && length > 0);
 }
 
-/* The word at `at`: ASCII letters, and bytes of others. */
+/* Size of the word at `at`: ASCII letters and, unless `ascii`, bytes of other characters. */
 static size_t word_size(const struct splitter *s, size_t at, bool ascii)
 {
 	size_t size = 0;
@@ -253,7 +253,7 @@ static size_t word_size(const struct splitter *s, size_t at, bool ascii)
 static bool is_starter(const struct splitter *s, size_t at)
 {
 	size_t size = word_size(s, at, true);
-	/* A capital alone may be an initial: "A. B. Smith" */
+	/* A single capital may be an initial: "A. B. Smith" */
 	if (size == 1 && at + 1 < s->size && s->text[at + 1] == '.')
 		return false;
 	return sentence_starter(s->text + at, size);
@@ -264,11 +264,11 @@ static bool is_ordinal_noun(const struct splitter *s, size_t at)
 	return sentence_ordinal_noun(s->text + at, word_size(s, at, false));
 }
 
-/* Does the full stop after the word [word, period) end the sentence that began at `begin`? `next` is where
- * the first word after it begins. */
+/* True if the period at `period` ends the sentence that began at `begin`. `next` is where the first word after it
+ * begins. */
 static bool period_ends(const struct splitter *s, size_t begin, size_t period, size_t next)
 {
-	/* The word reaches back to a space, an opening or a dash. */
+	/* The word before it reaches back to a space, an opening character or a slash. */
 	size_t word = period;
 	if (is_closing(character_before(s, begin, period)))
 		return true; /* "(vitamin D). Then" */
@@ -289,7 +289,7 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 		longest = segment > longest ? segment : longest;
 	}
 	if (letters + digits == 0)
-		return true; /* an ellipsis, or a mark between spaces */
+		return true; /* an ellipsis, or a mark by itself */
 
 	/* The number of a list item or heading: "1. ", "2.3. ", "IV. ", "B. " at the very beginning. */
 	size_t first, after;
@@ -306,7 +306,7 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 	    !sentence_short_word(s->text + word, size))
 		return false; /* c. 650, ur. 12, nr. 5 */
 	if (letters == 1 && digits == 0 && dots == 0) {
-		/* an initial, or "vitamin C."; z. B., d. h., yet not "John's." */
+		/* an initial, or "vitamin C."; z. B., d. h., but not "John's." */
 		bool alone = word == begin || utf8_is_space(character_before(s, begin, word));
 		if (is_upper(character_at(s, word, &after)) || (alone && !number_next))
 			return starter;
@@ -330,14 +330,14 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 			return true; /* "No. I did not." */
 		return !is_number_word(s, next);
 	case ABBREVIATION_MAYBE: return starter;
-	case ABBREVIATION_STATE: /* "in Salem, Mass. Police said", yet "in Salem, Mass., police said" */
+	case ABBREVIATION_STATE: /* "in Salem, Mass. Police said", but "in Salem, Mass., police said" */
 		return starter || (word - begin > 2 && s->text[word - 2] == ',' && is_upper(character_at(s, next, &after)));
 	case ABBREVIATION_NONE: break;
 	}
 	return true;
 }
 
-/* Past the quotes and brackets that close a sentence behind its mark. */
+/* Skips the quotes and brackets that close a sentence after its mark. */
 static size_t skip_closing(const struct splitter *s, size_t at)
 {
 	size_t after, end;
@@ -348,10 +348,10 @@ static size_t skip_closing(const struct splitter *s, size_t at)
 		end = after;
 		c = character_at(s, end, &after);
 	}
-	/* 他走了。“好”: followed by a letter it opens. */
+	/* 他走了。“好”: a quote followed by a letter opens. */
 	if (c == END_OF_TEXT || utf8_is_space(c) || c == ',')
 		at = end;
-	/* « Oui. » has spaces within; »Ja« has none. */
+	/* « Oui. » has spaces inside; »Ja« does not. */
 	size_t next = skip_spaces(s, at);
 	c = character_at(s, next, &after);
 	if (next > at && (c == 0x00BB || c == 0x203A)) {
@@ -362,7 +362,7 @@ static size_t skip_closing(const struct splitter *s, size_t at)
 	return at;
 }
 
-/* Notes that stick to the mark: "data.2 We", "cells.[12,13] We". Returns the offset behind them, or `at`. */
+/* Skips note numbers attached to the mark: "data.2 We", "cells.[12,13] We". Returns the offset after them, or `at`. */
 static size_t skip_note(const struct splitter *s, size_t begin, size_t mark, size_t at)
 {
 	uint32_t before = character_before(s, begin, mark);
@@ -388,7 +388,7 @@ static size_t skip_note(const struct splitter *s, size_t begin, size_t mark, siz
 	return utf8_is_space(c) || c == END_OF_TEXT ? end : at;
 }
 
-/* Does a number with a decimal point end at `end`? */
+/* True if a number with a decimal point ends at `end`. */
 static bool word_is_decimal(const struct splitter *s, size_t begin, size_t end)
 {
 	size_t at = end;
@@ -397,7 +397,7 @@ static bool word_is_decimal(const struct splitter *s, size_t begin, size_t end)
 	return at > begin + 1 && s->text[at - 1] == '.' && is_digit((unsigned char)s->text[at - 2]);
 }
 
-/* Decides about the marks [mark, end), closed by [end, close), in the sentence that began at `begin`. */
+/* True if the sentence that began at `begin` ends with the marks at `mark`, which with what closes them reach to `close`. */
 static bool sentence_ends(struct splitter *s, size_t begin, size_t mark, size_t close, enum mark kind, bool quoted, int depth)
 {
 	size_t after, next = skip_spaces(s, close);
@@ -415,11 +415,11 @@ static bool sentence_ends(struct splitter *s, size_t begin, size_t mark, size_t 
 	if (touching && (!east_asian || kind == MARK_ELLIPSIS))
 		return false; /* 3.14, example.com, U.S.A. */
 	if (touching && is_digit(before) && kind == MARK_PERIOD)
-		return word_is_decimal(s, begin, mark); /* 0.05.结果, yet not 1.总则 */
+		return word_is_decimal(s, begin, mark); /* 0.05.结果, but not 1.总则 */
 	if (touching)
 		return !is_lower(c) && !(c < 0x80 && !is_letter_or_digit(c));
 
-	/* To the first letter, past what opens a sentence. Quotes that only close one are no opening. */
+	/* To the first letter, past characters that open a sentence. */
 	while (is_opening(c) || c == 0x00BB || c == 0x203A) {
 		next = after;
 		c = character_at(s, next, &after);
@@ -447,11 +447,11 @@ enum status sentences_split(const char *text, size_t size, enum status (*emit)(v
 			    void *context)
 {
 	struct splitter s = {text, size, -1};
-	size_t begin = skip_spaces(&s, 0), at = begin, last = begin; /* `last`: behind the last character not a space */
+	size_t begin = skip_spaces(&s, 0), at = begin, last = begin; /* `last`: after the last character that is not a space */
 	int depth = 0;
 
 	while (at < size) {
-		if (is_ascii_word((unsigned char)text[at])) { /* most of most texts */
+		if (is_ascii_word((unsigned char)text[at])) { /* the common case */
 			last = ++at;
 			continue;
 		}
@@ -467,7 +467,7 @@ enum status sentences_split(const char *text, size_t size, enum status (*emit)(v
 		if (kind == MARK_NONE)
 			continue;
 
-		/* A run of marks counts as its strongest: "?!", "...", "。。。" */
+		/* A run of marks counts as its strongest one: "?!", "...", "。。。" */
 		int marks = 1;
 		bool goes_on = false;
 		for (enum mark more; (more = mark_of(c = character_at(&s, at, &after))) != MARK_NONE; at = after) {

@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "text/utf8.h"
 
-#define SHORT_LINE 100          /* bytes; shorter lines of web pages that end no sentence are menus and captions */
-#define LOOK ((size_t)64 << 10) /* of a text, to find out whether its lines are broken */
+#define SHORT_LINE 100          /* in bytes; shorter lines of web pages that do not end a sentence are menus and captions */
+#define LOOK ((size_t)64 << 10) /* how much of a text is examined to find out whether it is wrapped */
 
 void text_batch_reset(struct text_batch *batch)
 {
@@ -41,7 +41,7 @@ enum status text_batch_add(struct text_batch *batch, const char *text, size_t si
 	return buffer_status(&batch->raw);
 }
 
-/* Past a first line that is the title. */
+/* Skips the first line if it is the title. */
 static size_t skip_title(const char *text, size_t size, const char *title, size_t title_size)
 {
 	size_t begin = 0;
@@ -71,7 +71,7 @@ static bool line_is_prose(const char *line, size_t size)
 	return false;
 }
 
-/* The lines of a web page that are prose. */
+/* Appends the lines of a web page that are prose. */
 static void keep_prose(const char *text, size_t size, struct buffer *out)
 {
 	for (size_t at = 0; at < size;) {
@@ -119,7 +119,7 @@ static enum status convert(struct text_batch *batch, const struct raw_record *re
 	return builder_end(builder);
 }
 
-/* Lines to documents. The last one stays open unless the file ends. */
+/* Makes documents from lines. The last one stays open unless the file ends. */
 static enum status convert_lines(struct text_batch *batch)
 {
 	struct document_builder *builder = &batch->builder;

@@ -1,10 +1,10 @@
-/* A megabyte or so of lines or records of one file, and the documents made of them. Batches are filled by the reader,
- * converted by any thread, and given out in order. Inside src/text.
+/* About a megabyte of lines or records of one file, and the documents made from them. Batches are filled by the reader,
+ * converted by any thread, and given out in order. Internal to src/text.
  *
- * Documents made of records end with their batch; one made of lines may continue in the next batch. Lines are cut into batches
- * where nothing but the open document passes from one to the next. Where there is no such place for a long time (a
- * line of megabytes, wrapped text without a blank line), the next batch `goes_on`: it waits for the state that the one
- * before leaves. Where batches are cut depends on the text alone, so documents do not depend on the threads. */
+ * Documents made from records end within their batch; one made from lines may continue in the next batch. Lines are divided
+ * into batches where only the open document carries over to the next. If there is no such place for a long time (a
+ * line of megabytes, wrapped text without a blank line), the next batch `goes_on`: it waits for the state that the previous
+ * one leaves. The division depends on the text alone, so documents do not depend on the number of threads. */
 #ifndef TEXT_TEXT_BATCH_H
 #define TEXT_TEXT_BATCH_H
 
@@ -12,7 +12,7 @@
 #include "text/input_form.h"
 #include "text/wiki_markup.h"
 
-#ifndef TEXT_BATCH_BYTES /* fuzzing makes it small, and the limits of lines and records */
+#ifndef TEXT_BATCH_BYTES /* fuzzing makes this small, as well as the limits of lines and records */
 #define TEXT_BATCH_BYTES ((size_t)1 << 20)
 #endif
 
@@ -24,16 +24,16 @@ struct raw_record {
 struct text_batch {
 	const char *path;
 	enum input_form input;
-	enum text_form form;  /* of lines */
-	enum text_form asked; /* of records: what the user says a line is */
+	enum text_form form;  /* form of the lines */
+	enum text_form asked; /* for records: the form that the user gave for their lines */
 	char reason[TEXT_FORM_REASON_BYTES];
 	struct wiki_names names;
-	bool first, last; /* of its file */
+	bool first, last; /* whether it is the first or last batch of its file */
 	bool goes_on;
-	struct buffer raw; /* lines, each with its '\n' but a piece of a longer one; or records */
+	struct buffer raw; /* lines, each with its '\n' unless it is a piece of a longer one; or records */
 	struct raw_record *records;
 	int64_t record_count, record_capacity;
-	int64_t ahead_bytes; /* counted as read ahead */
+	int64_t ahead_bytes; /* bytes counted as read ahead */
 	/* Results. */
 	struct document_builder builder;
 	struct corpus_counts counts;
@@ -44,20 +44,21 @@ struct text_batch {
 	struct buffer text;
 };
 
-/* Empties it for records of another file or the next of the same. */
+/* Empties the batch for more lines or records. */
 void text_batch_reset(struct text_batch *batch);
+/* Adds a record; `title` may be NULL. */
 MUST_USE enum status text_batch_add(struct text_batch *batch, const char *text, size_t size, const char *title);
-/* Makes documents of all records, or of all lines unless the batch is continued; `context` is the batch. Errors are left
+/* Makes documents from all records or lines; does nothing if the batch `goes_on`. `context` is the batch; errors are left
  * in it. */
 void text_batch_convert(void *context);
-/* The same for a batch that continues the one before it, from where that stopped. */
+/* The same for a batch that `goes_on`, continuing from the state that the previous batch left. */
 struct line_state {
 	struct buffer paragraph;
 	bool within_line;
 	int blank_lines;
 };
 void text_batch_go_on(struct text_batch *batch, struct line_state *state);
-/* Takes the state that a batch of lines leaves. */
+/* Moves the state that a batch of lines leaves to *state. */
 void text_batch_stop(struct text_batch *batch, struct line_state *state);
 void text_batch_release(struct text_batch *batch);
 

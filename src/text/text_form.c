@@ -1,14 +1,16 @@
-/* What form a text has, judged from its beginning.
+/* Determines the form of a text from its beginning.
  *
- *   wrapped      most lines that are followed by another end within a sentence, and three in five reach three
- *                quarters of one width: text wrapped by hand or machine gives nine in ten, sentences or
- * paragraphs a line give one or two sentences    fewer than 1.2 sentences per line paragraphs   more, with
- * blank lines documents    more, without a blank line
+ * - wrapped: of the lines that are followed by another line, at least half end within a sentence, and at least three in
+ *   five reach three quarters of a common width. (Text wrapped by hand or machine gives nine in ten; a sentence or
+ *   paragraph per line gives one or two.)
+ * - sentences: fewer than 1.2 sentences per line.
+ * - paragraphs: more, with blank lines.
+ * - documents: more, without any blank lines.
  *
- * Taking one sentence per line for paragraphs does little harm (a sentence splits into itself), the other way
- * round makes "sentences" of whole paragraphs: hence 1.2 and not 2. Blank lines that stand after every line
- * say little by themselves: in one of many small files (8 or more) they part the paragraphs of one document,
- * else documents. Likewise lines of several sentences without any blank line.
+ * Taking a file of one sentence per line for paragraphs does little harm (a sentence splits into itself), but the reverse
+ * makes "sentences" of whole paragraphs: hence 1.2 and not 2. Blank lines after every single line say little by
+ * themselves: in one of many small files (8 or more) they separate the paragraphs of one document, otherwise documents.
+ * The same goes for lines of several sentences without any blank lines.
  */
 #include "text/text_form.h"
 
@@ -21,7 +23,7 @@
 
 #define SENTENCES_A_LINE 1.2
 #define MANY_FILES 8
-#define NARROWEST 40 /* columns of wrapped text; narrower lines are lists or verse */
+#define NARROWEST 40 /* in columns; text with narrower lines is lists or verse */
 #define WIDEST 250
 
 const char *const text_form_names[] = {"auto",     "sentences", "paragraphs",    "wrapped", "documents", "gutenberg",
@@ -37,7 +39,7 @@ enum text_form text_form_named(const char *name)
 }
 
 struct line {
-	int32_t columns; /* an East Asian character has two */
+	int32_t columns; /* an East Asian character takes two */
 	bool ends_sentence;
 	bool inner; /* followed by a line of the same block */
 };
@@ -45,9 +47,9 @@ struct line {
 struct survey {
 	struct line *lines;
 	int64_t count, capacity;
-	int64_t blocks; /* groups of lines without a blank line between */
+	int64_t blocks; /* groups of lines with no blank line between them */
 	int64_t sentences;
-	bool lines_only; /* sentences are not counted */
+	bool lines_only; /* do not count sentences */
 };
 
 static bool is_wide(uint32_t c)
@@ -71,7 +73,7 @@ static bool ends_sentence(const char *text, size_t size)
 	uint32_t c = 0;
 	while (size > 0) {
 		size -= utf8_decode_last(text, size, &c);
-		/* Back over closing quotes and brackets. */
+		/* Skip closing quotes and brackets. */
 		if (c != '"' && c != '\'' && c != ')' && c != ']' && c != 0x2019 && c != 0x201D && c != 0x300D && c != 0xFF09)
 			break;
 	}
@@ -101,7 +103,7 @@ static enum status survey_text(struct survey *survey, const char *text, size_t s
 		size_t end = at;
 		while (end < size && text[end] != '\n')
 			end++;
-		/* The last line may be cut off; it counts only where there is no other. */
+		/* The last line may be cut off; it counts only if there is no other. */
 		if (end == size && !whole && survey->count > 0)
 			break;
 		size_t first = at, last = end;
@@ -127,7 +129,7 @@ static int compare_columns(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The column at which the text is broken, or 0 if it is not. */
+/* Finds the column at which the text is wrapped; 0 if it is not. */
 static enum status find_wrap_column(const struct survey *survey, int32_t *out)
 {
 	int32_t *columns;
@@ -139,7 +141,7 @@ static enum status find_wrap_column(const struct survey *survey, int32_t *out)
 		if (survey->lines[i].inner)
 			columns[inner++] = survey->lines[i].columns;
 	if (inner >= 2 && inner * 3 >= survey->count) {
-		/* Not the widest line: a stray one (an address, a table) must not decide. */
+		/* Not the widest line, which may be an exception (an address, a table). */
 		qsort(columns, (size_t)inner, sizeof *columns, compare_columns);
 		int32_t width = columns[(inner - 1) * 95 / 100];
 		for (int64_t i = 0; i < survey->count; i++) {

@@ -7,15 +7,15 @@
 #include <stdint.h>
 #include "base/error.h"
 
-/* What a line of text is; the last ones are found forms of files that are not lines of text (enum
- * input_form). */
+/* What a line of text is. The forms from TEXT_FORM_GUTENBERG on are not for lines; they name the detected format of a file
+ * (enum input_form). */
 enum text_form {
 	TEXT_FORM_AUTO,
 	TEXT_FORM_SENTENCES,  /* one sentence per line, a blank line between documents */
-	TEXT_FORM_PARAGRAPHS, /* running text, a paragraph a line, a blank line between documents */
-	TEXT_FORM_WRAPPED,    /* running text broken at a column; a blank line between paragraphs; a file is a
-				 document, or each part of it that ends with three blank lines or more (the
-				 chapters of a book) */
+	TEXT_FORM_PARAGRAPHS, /* running text, one paragraph per line, a blank line between documents */
+	TEXT_FORM_WRAPPED,    /* running text wrapped at a column, a blank line between paragraphs; a file is one
+				 document, or several if separated by three or more blank lines (the chapters of
+				 a book) */
 	TEXT_FORM_DOCUMENTS,  /* one document per line */
 	TEXT_FORM_GUTENBERG,
 	TEXT_FORM_WIKI_XML,
@@ -26,12 +26,12 @@ enum text_form {
 	TEXT_FORM_COUNT
 };
 extern const char *const text_form_names[];       /* "auto", "sentences", …; index = enum; ends with NULL */
-enum text_form text_form_named(const char *name); /* the name is one of them */
+enum text_form text_form_named(const char *name); /* `name` must be one of them */
 
-/* Are the lines of this text broken at a column? */
+/* *out: whether the lines of this text are wrapped at a column. */
 MUST_USE enum status text_is_wrapped(const char *text, size_t size, bool *out);
-/* Finds the form of a text from its beginning. `whole`: the text ends there; `file_count`: files of the
- * corpus (a small file among many is taken for one document). The reason goes into `reason`. The rules stand
+/* Detects the form of a text from its beginning. `whole`: this is the entire text; `file_count`: number of files in the
+ * corpus (a small file among many is taken as one document). `reason` receives the reason. The rules are
  * in text_form.c. */
 #define TEXT_FORM_REASON_BYTES 160
 MUST_USE enum status text_form_detect(const char *text, size_t size, bool whole, int64_t file_count, enum text_form *out,

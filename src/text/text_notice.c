@@ -5,12 +5,12 @@
 #include "formats/table.h"
 #include "text/utf8.h"
 
-#define TABLE_BYTES ((size_t)64 << 10) /* of the beginning that are tried as a table */
-#define TABLE_ROWS 3                   /* fewer say nothing */
+#define TABLE_BYTES ((size_t)64 << 10) /* of the beginning are tried as a table */
+#define TABLE_ROWS 3                   /* fewer are not enough to tell */
 #define HEADINGS 2
 #define NAMES_SHOWN 160
 
-/* Is it a table with several columns? Rows that break the form (the sample may end within a quoted field) are passed over. */
+/* Reports a table with several columns. Malformed rows (the sample may end within a quoted field) are skipped. */
 static enum status notice_table(const char *path, const char *beginning, size_t size, char out[TEXT_NOTICE_BYTES])
 {
 	struct bad_records bad = {.skip = true};
@@ -41,7 +41,7 @@ static enum status notice_table(const char *path, const char *beginning, size_t 
 	return status;
 }
 
-/* "= Title =", "= = Section = =" on lines of their own. */
+/* Reports headings such as "= Title =" or "= = Section = =" on lines of their own. */
 static void notice_headings(const char *path, const char *beginning, size_t size, char out[TEXT_NOTICE_BYTES])
 {
 	int count = 0;

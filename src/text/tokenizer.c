@@ -8,15 +8,15 @@
 #include "text/tokenizer_walk.h"
 #include "text/tokenizer_wordpiece.h"
 
-/* The pieces of a word of at most 16 bytes and 3 pieces. Text repeats its words: most are found here. */
-#ifndef TOKENIZER_CACHE_BITS /* fuzzing makes it small, so that words take each other's place */
+/* The pieces of a word of at most 16 bytes and 3 pieces. Text repeats its words, so most of them are found here. */
+#ifndef TOKENIZER_CACHE_BITS /* fuzzing makes this small, so that words evict each other */
 #define TOKENIZER_CACHE_BITS 15
 #endif
 #define CACHE_PIECES 3
 struct cached_word {
-	uint64_t key[2]; /* the word's bytes, zeros behind (a word holds no NUL); all zero: unused */
+	uint64_t key[2]; /* the bytes of the word, then zeros (a word contains no NUL); all zero: unused */
 	int32_t ids[CACHE_PIECES];
-	uint8_t ends[CACHE_PIECES]; /* of each piece, in bytes of the word */
+	uint8_t ends[CACHE_PIECES]; /* end of each piece, in bytes of the word */
 	uint8_t count;
 };
 
@@ -26,15 +26,15 @@ struct tokenizer {
 	struct normalizer normalizer;
 	struct wordpiece wordpiece;
 	int32_t *character_ids; /* [UNICODE_LIMIT] id + 1 of the entry that is this one character, 0 = none */
-	uint64_t serial;        /* differs between any two tokenizers of a process: whose words a cache holds */
+	uint64_t serial;        /* unique in the process: tells which tokenizer's words a cache holds */
 };
 
-/* Memory of one caller, in tokens->scratch. */
+/* Working memory of one caller, in tokens->scratch. */
 struct scratch {
 	struct word_buffer word;
 	struct cached_word *cache;    /* [1 << TOKENIZER_CACHE_BITS] */
 	uint64_t cache_owner;         /* serial of the tokenizer that filled it */
-	struct normalizer normalizer; /* of tokenizer_words */
+	struct normalizer normalizer; /* for tokenizer_words */
 	bool has_normalizer;
 };
 
@@ -158,7 +158,7 @@ static inline enum status push(struct tokens *tokens, int32_t id, uint32_t begin
 	return OK;
 }
 
-/* Where the piece of bytes [begin, end) of a word lies in the source. */
+/* Appends the piece of a word that consists of its bytes [begin, end), with its place in the source. */
 static inline enum status push_piece(struct tokens *tokens, const struct word *word, int32_t id, size_t begin, size_t end)
 {
 	if (word->begins)
@@ -166,8 +166,8 @@ static inline enum status push_piece(struct tokens *tokens, const struct word *w
 	return push(tokens, id, word->begin + (uint32_t)begin, word->begin + (uint32_t)end);
 }
 
-/* Greedy longest match; the whole word is [UNK] if some part matches nothing, or if it is too long. If the
- * result fits, it is also put into `cached`. */
+/* Greedy longest match; the whole word becomes [UNK] if some part matches nothing, or if it is too long. If the
+ * result fits, it is also stored in `cached`. */
 static enum status split_word(struct encoding *e, const struct word *word, struct cached_word *cached)
 {
 	const struct tokenizer *t = e->tokenizer;
@@ -206,7 +206,7 @@ static enum status split_word(struct encoding *e, const struct word *word, struc
 	return OK;
 }
 
-/* A word of at most 16 bytes, which are also given as numbers. */
+/* Encodes a word of at most 16 bytes, which are also given as numbers. */
 static inline enum status encode_cached(struct encoding *e, const struct word *word, uint64_t low, uint64_t high)
 {
 	uint64_t hash = (low ^ (high * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
@@ -271,7 +271,7 @@ static enum status encode_special(void *context, int which, uint32_t begin, uint
 	return push(e->tokens, ids[which], begin, end);
 }
 
-/* Words of another tokenizer are forgotten. */
+/* Makes sure that the cache holds only words of this tokenizer. */
 static enum status take_cache(struct scratch *scratch, const struct tokenizer *tokenizer)
 {
 	if (scratch->cache_owner == tokenizer->serial)
@@ -329,7 +329,7 @@ static enum status collect_character(void *context, uint32_t code_point, const c
 	return collection->visit(collection->context, text, size);
 }
 
-/* A control token is no word. */
+/* A special token is not a word. */
 static enum status collect_special(void *context, int which, uint32_t begin, uint32_t end)
 {
 	(void)context;

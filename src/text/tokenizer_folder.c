@@ -4,12 +4,12 @@
 #include "base/json.h"
 #include "text/tokenizer.h"
 
-#define CONFIG_LIMIT ((size_t)256 << 20) /* tokenizer.json has the vocabulary */
+#define CONFIG_LIMIT ((size_t)256 << 20) /* tokenizer.json includes the vocabulary */
 
 static const char *const special_names[] = {"pad_token", "unk_token", "cls_token", "sep_token", "mask_token"};
 static const char *const special_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-/* Writes the path of a file beside the vocabulary. */
+/* The path of a file in the folder of the vocabulary. */
 static enum status path_beside(const char *vocab_path, const char *name, struct buffer *out)
 {
 	const char *slash = strrchr(vocab_path, '/');
@@ -21,7 +21,7 @@ static enum status path_beside(const char *vocab_path, const char *name, struct 
 	return buffer_status(out);
 }
 
-/* The three settings of `object` under their names in tokenizer_config.json and in tokenizer.json's normalizer. */
+/* Reads the three settings from `object`; two have different names in tokenizer_config.json and tokenizer.json. */
 static enum status read_settings(const struct json *object, const char *path, const char *lowercase, const char *split_chinese,
 				 struct tokenizer_settings *settings)
 {
@@ -29,7 +29,7 @@ static enum status read_settings(const struct json *object, const char *path, co
 
 	TRY(json_get_bool(object, path, lowercase, &settings->lowercase));
 	TRY(json_get_bool(object, path, split_chinese, &settings->split_chinese));
-	/* null, and no word about it, mean "the same as lower-casing". */
+	/* null, or no such key, means "same as lower-casing". */
 	settings->strip_accents = settings->lowercase;
 	if (strip_accents && strip_accents->kind != JSON_NULL)
 		TRY(json_get_bool(object, path, "strip_accents", &settings->strip_accents));
@@ -53,7 +53,7 @@ static enum status read_settings_file(const char *path, struct tokenizer_setting
 	} else if (json_member(normalizer, "lowercase")) {
 		status = read_settings(normalizer, path, "lowercase", "handle_chinese_chars", &found);
 		*out_found = true;
-	} else if (!json_member(document.root, "model")) { /* a tokenizer_config.json that is silent on the case */
+	} else if (!json_member(document.root, "model")) { /* a tokenizer_config.json that does not say anything about case */
 		status = read_settings(document.root, path, "do_lower_case", "tokenize_chinese_chars", &found);
 	}
 	if (status == OK)
@@ -83,7 +83,7 @@ out:
 	return status;
 }
 
-/* null where it only follows the case, as in Hugging Face's files. */
+/* Writes null if it equals the default, which follows the case, as Hugging Face's files do. */
 static void put_strip_accents(struct json_writer *json, const struct tokenizer_settings *settings)
 {
 	if (settings->strip_accents == settings->lowercase)
@@ -135,7 +135,7 @@ static void put_post_processor(struct json_writer *json, const struct vocab *voc
 	json_close(json);
 }
 
-/* An entry that stands for itself wherever it is in a text. */
+/* An entry that is a token wherever it occurs in a text. */
 static void put_added_token(struct json_writer *json, int32_t id, const char *text)
 {
 	json_open(json, NULL, '{');
@@ -186,7 +186,7 @@ static void put_tokenizer(struct json_writer *json, const struct vocab *vocab, c
 	json_put_integer(json, "max_input_chars_per_word", settings->max_word_characters);
 	json_open(json, "vocab", '{');
 	for (int32_t id = 0; id < vocab->count; id++)
-		/* Of two that are the same, the later one counts; JSON allows a key once. */
+		/* Of duplicates, the last one is valid; JSON allows a key only once. */
 		if (vocab_find(vocab, vocab->text[id], vocab->size[id]) == id)
 			json_put_integer(json, vocab->text[id], id);
 	json_close(json);

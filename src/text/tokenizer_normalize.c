@@ -7,10 +7,10 @@
 #define CAPITAL_SIGMA 0x3A3
 #define SMALL_SIGMA 0x3C3
 #define FINAL_SIGMA 0x3C2
-#define CAPITAL_I_WITH_DOT 0x130 /* the only code point whose lower case is two: i and U+0307 */
+#define CAPITAL_I_WITH_DOT 0x130 /* the only code point whose lower case is two code points: i and U+0307 */
 #define COMBINING_DOT 0x307
 
-/* BERT's idea of a Chinese character. Hugging Face's list has 2B920 where Google's has 2B820. */
+/* What BERT takes as a Chinese character. Hugging Face's list has 2B920 where Google's has 2B820. */
 static const struct ideograph_range {
 	uint32_t first, last;
 	uint32_t columns;
@@ -36,8 +36,8 @@ static int lowercase(enum unicode_column column, uint32_t code_point, uint32_t o
 	return 1;
 }
 
-/* What a code point that cleaning keeps becomes by itself: 0 to 8 code points, or -1 where that depends on
- * its neighbours. */
+/* What a code point that cleaning keeps becomes regardless of its neighbors: 0 to 8 code points. -1: that depends on
+ * its neighbors. */
 static int normalize_alone(const struct normalizer *n, uint32_t code_point, uint32_t out[8])
 {
 	const struct tokenizer_settings *settings = &n->settings;
@@ -45,7 +45,7 @@ static int normalize_alone(const struct normalizer *n, uint32_t code_point, uint
 	uint32_t lowered[2] = {code_point};
 	int lowered_count = 1, parts = 0, count = 0;
 
-	/* Google lowers the case before it strips accents, Hugging Face after. */
+	/* Google lower-cases before stripping accents, Hugging Face after. */
 	if (settings->lowercase && is_google) {
 		if (code_point == CAPITAL_SIGMA)
 			return -1;
@@ -64,15 +64,15 @@ static int normalize_alone(const struct normalizer *n, uint32_t code_point, uint
 			if (settings->strip_accents && unicode_flags(n->column, part) & UNICODE_MARK)
 				continue;
 			if (settings->strip_accents && unicode_combining_class(n->column, part) != 0)
-				return -1; /* a mark that stays: it may have to change places with others */
+				return -1; /* a mark that is kept may have to be reordered */
 			if (settings->lowercase && !is_google)
 				count += lowercase(n->column, part, out + count);
 			else
 				out[count++] = part;
 		}
 	}
-	/* Punctuation that loses an accent (U+2260 becomes '=') is left to the long way, so that here a word
-	 * of punctuation is always one character. */
+	/* Punctuation that loses an accent (U+2260 becomes '=') is left to normalize_stretch(), so that here a
+	 * punctuation word is always a single character. */
 	for (int i = 0; i < count; i++)
 		if (parts > 1 && unicode_flags(n->column, out[i]) & UNICODE_PUNCTUATION)
 			return -1;
@@ -118,7 +118,7 @@ static void fill(struct normalizer *n, uint32_t first, uint32_t last, enum code_
 		n->entries[c] = make_entry(kind, 0, 0);
 }
 
-/* A code point without a row in any table is kept as it is: entry 0. */
+/* A code point without a row in any table is kept unchanged: entry 0. */
 static enum status fill_table(struct normalizer *n)
 {
 	const uint32_t column_bit = 1u << n->column;
@@ -181,7 +181,7 @@ static enum status append(struct stretch *out, struct character character)
 	return OK;
 }
 
-/* Each step of the long way reads `work` and appends to `characters`. */
+/* Makes the result of the last step the input of the next: each reads `work` and appends to `characters`. */
 static void next_step(struct stretch *stretch, int64_t *out_count)
 {
 	struct character *characters = stretch->work;
@@ -214,7 +214,7 @@ static enum status clean_step(const struct normalizer *n, const char *text, size
 	return OK;
 }
 
-/* Python's rule: a cased letter before, none after; case-ignorable characters between do not count. */
+/* Python's rule: preceded by a cased letter and not followed by one, disregarding case-ignorable characters. */
 static bool sigma_is_final(const struct normalizer *n, const struct character *characters, int64_t count, int64_t index)
 {
 	int64_t i = index - 1;
@@ -259,7 +259,7 @@ static int compare_marks(const void *left, const void *right)
 	return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Canonical ordering: each run of non-starters is sorted by class; equal ones keep their order. */
+/* Canonical ordering: sorts each run of non-starters by combining class; equal ones keep their order. */
 static void sort_marks(struct character *characters, int64_t count)
 {
 	for (int64_t begin = 0; begin < count;) {
@@ -296,8 +296,8 @@ static enum status strip_accents_step(const struct normalizer *n, struct stretch
 		}
 	}
 	sort_marks(out->characters, out->count);
-	/* Sorted characters take the places of the originals one after the other, as Hugging Face counts
-	 * them, not each its own. */
+	/* As in Hugging Face's offsets, the sorted characters take the places of the originals in succession, instead of
+	 * each keeping its own. */
 	for (int64_t i = 0; i < out->count; i++) {
 		struct character *character = &out->characters[i];
 

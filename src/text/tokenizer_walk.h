@@ -1,10 +1,10 @@
-/* From text to normalised words: the loop that all time goes into.
+/* From text to normalized words: the loop that takes nearly all the time.
  *
- * One walker serves encoding and the collection of words; it is included where it is used and the visitor is
+ * The same code serves encoding and the collection of words; it is included where it is used and the visitor is
  * a constant there, so that the compiler inlines its calls. Nearly all words of English text are short runs
- * of ASCII letters, which are found, cut and lower-cased as two numbers; other words go character by
- * character through the normalisation table; the few whose characters depend on their neighbours take the
- * long way.
+ * of ASCII letters, which are found, cut and lower-cased as two numbers; other words go through the normalization
+ * table character by character; the few words with characters that depend on their neighbors go through
+ * normalize_stretch().
  */
 #ifndef TEXT_TOKENIZER_WALK_H
 #define TEXT_TOKENIZER_WALK_H
@@ -16,25 +16,25 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* A normalised word, and where its bytes come from. */
+/* A normalized word, and where its bytes come from. */
 struct word {
 	const char *text;
 	size_t size;
 	uint32_t begin, end;           /* in the source */
-	const uint32_t *begins, *ends; /* of each byte; NULL where byte i is source byte begin + i */
+	const uint32_t *begins, *ends; /* of each byte; NULL if byte i is source byte begin + i */
 };
 
-/* What a walk meets, in order. */
+/* Called for everything that a walk encounters, in order. */
 struct visitor {
-	/* A word of 1 to 15 ASCII letters and digits, as two little-endian numbers with zeros behind. */
+	/* A word of 1 to 15 ASCII letters and digits, as two little-endian numbers padded with zeros. */
 	enum status (*short_word)(void *context, uint64_t low, uint64_t high, size_t size, uint32_t begin);
 	enum status (*word)(void *context, const struct word *word);
-	/* A word of one character that normalisation leaves alone. */
+	/* A word of one character that normalization does not change. */
 	enum status (*character)(void *context, uint32_t code_point, const char *text, size_t size, uint32_t begin);
 	enum status (*special)(void *context, int which, uint32_t begin, uint32_t end);
 };
 
-/* The word under construction, and for each of its bytes where the source has it. */
+/* The word under construction, and for each of its bytes the place in the source. */
 struct word_buffer {
 	char *text;
 	uint32_t *begins, *ends;
@@ -49,14 +49,14 @@ struct walk {
 	struct word_buffer *buffer;
 	const char *text;
 	size_t size;
-	size_t at;             /* bytes done */
-	size_t run_begin;      /* where the present run without spaces and ideographs began */
-	int64_t invalid_bytes; /* counted so far */
+	size_t at;             /* bytes processed */
+	size_t run_begin;      /* beginning of the current run without spaces and ideographs */
+	int64_t invalid_bytes; /* found so far */
 };
 
 static const char *const special_token_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-/* The 16 bytes from text[at] as little-endian numbers; zeros behind the end of the text. */
+/* The 16 bytes at text[at] as little-endian numbers, with zeros after the end of the text. */
 static inline void load_16(const char *text, size_t size, size_t at, uint64_t *low, uint64_t *high)
 {
 	size_t rest = size - at;
@@ -67,7 +67,7 @@ static inline void load_16(const char *text, size_t size, size_t at, uint64_t *l
 		*low = le64toh(*low);
 		*high = le64toh(*high);
 	} else if (size >= 16) {
-		/* The last 16 bytes, shifted, so that nothing behind the end is touched. */
+		/* The last 16 bytes, shifted, so that nothing after the end is read. */
 		unsigned shift = 8 * (16 - (unsigned)rest);
 		uint64_t a, b;
 
@@ -86,8 +86,8 @@ static inline void load_16(const char *text, size_t size, size_t at, uint64_t *l
 	}
 }
 
-/* 0x80 in each byte of x that is no ASCII letter or digit. All bytes at once: adding 0x80 - c to a byte below
- * 0x80 sets its high bit exactly if it is at least c, and never carries into the next. */
+/* 0x80 in each byte of x that is not an ASCII letter or digit. Works on all bytes at once: adding 0x80 - c to a byte below
+ * 0x80 sets its high bit exactly if the byte is at least c, and never carries into the next byte. */
 static inline uint64_t other_bytes(uint64_t x)
 {
 	const uint64_t ones = 0x0101010101010101u, high = 0x80 * ones;
@@ -98,9 +98,8 @@ static inline uint64_t other_bytes(uint64_t x)
 	return (~(letter | digit) | x) & high;
 }
 
-/* Cuts 16 bytes of text, as numbers, behind the ASCII letters and digits that they begin with, and
- * lower-cases these if asked: `fold` has 0x20 in each byte then, which digits have already. Returns how many
- * they are. */
+/* Cuts 16 bytes of text, given as numbers, after the ASCII letters and digits that they begin with. Lower-cases these
+ * if `fold` has 0x20 in each byte (a bit that digits have anyway). Returns their number. */
 static inline size_t cut_ascii_word(uint64_t fold, uint64_t *low, uint64_t *high)
 {
 	uint64_t others = other_bytes(*low);
@@ -135,9 +134,9 @@ static inline int find_special(const struct walk *w, size_t at)
 	return -1;
 }
 
-/* What stands at text[at]; invalid bytes are dropped like other characters. */
+/* The character at text[at]; invalid bytes are dropped like some valid characters. */
 struct source_character {
-	uint32_t code_point; /* UTF8_INVALID if none */
+	uint32_t code_point; /* UTF8_INVALID if it is not valid */
 	size_t length;       /* bytes */
 	uint32_t entry;
 	enum code_point_kind kind;
@@ -176,7 +175,7 @@ static inline enum status append_to_word(struct word_buffer *word, const char *t
 	return OK;
 }
 
-/* Shows the word under construction, if there is one, and begins the next. */
+/* Passes on the word under construction, if there is one, and begins the next. */
 static ALWAYS_INLINE enum status finish_word(const struct visitor *visitor, struct walk *w)
 {
 	struct word_buffer *buffer = w->buffer;
@@ -192,7 +191,7 @@ static ALWAYS_INLINE enum status finish_word(const struct visitor *visitor, stru
 	return visitor->word(w->context, &word);
 }
 
-/* The long way for the text from here to the next space, ideograph or special token. */
+/* Takes the text from here to the next space, ideograph or special token through normalize_stretch(). */
 static ALWAYS_INLINE enum status walk_stretch(const struct visitor *visitor, struct walk *w)
 {
 	struct stretch *stretch = &w->buffer->stretch;
@@ -224,7 +223,7 @@ static ALWAYS_INLINE enum status walk_stretch(const struct visitor *visitor, str
 	return finish_word(visitor, w);
 }
 
-/* A word of any characters, from here to what ends it. */
+/* A word of any characters, from here to its end. */
 static ALWAYS_INLINE enum status walk_word(const struct visitor *visitor, struct walk *w)
 {
 	size_t end = w->at;
@@ -256,7 +255,7 @@ static ALWAYS_INLINE enum status walk_word(const struct visitor *visitor, struct
 	return finish_word(visitor, w);
 }
 
-/* A character that is no ASCII letter or digit: a space, a word of its own, or the beginning of a word. */
+/* A character that is not an ASCII letter or digit: a space, a word of its own, or the beginning of a word. */
 static ALWAYS_INLINE enum status walk_other(const struct visitor *visitor, struct walk *w)
 {
 	struct source_character c = look_up(w, w->at);
@@ -290,8 +289,8 @@ static ALWAYS_INLINE enum status walk_text(const struct visitor *visitor, struct
 
 	if (w->size > UINT32_MAX)
 		return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenised in one piece", w->size);
-	/* The place is kept here while it moves from word to word: through memory each step would wait for
-	 * the last. */
+	/* The position is kept in a local variable from word to word: in memory, each step would wait for
+	 * the previous one. */
 	for (size_t at = w->at; at < w->size;) {
 		uint64_t low, high;
 		size_t length, end;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/memory.h"
 
-/* Entries with a common beginning while the trie is built: sorted[first .. last). */
+/* Used to build the trie: entries with a common beginning, sorted[first, last). */
 struct node_range {
 	int32_t first, last;
 	uint32_t depth;
@@ -38,7 +38,7 @@ static void build_nodes(struct wordpiece *w, struct node_range *ranges, const st
 
 		w->id[node] = -1;
 		while (i < range.last && sorted[i].size == range.depth)
-			w->id[node] = sorted[i++].id; /* the last of equal ones stays */
+			w->id[node] = sorted[i++].id; /* of duplicates, the last one is used */
 		w->first_child[node] = w->node_count;
 		while (i < range.last) {
 			uint8_t byte = (uint8_t)sorted[i].text[range.depth];
@@ -53,7 +53,7 @@ static void build_nodes(struct wordpiece *w, struct node_range *ranges, const st
 	w->first_child[w->node_count] = w->node_count;
 }
 
-/* The child of a node by its byte; 0 (the root, nobody's child) if there is none. */
+/* The child of a node for a byte; 0 (the root, which is never a child) if there is none. */
 static uint32_t find_child(const struct wordpiece *w, uint32_t node, uint8_t byte)
 {
 	uint32_t low = w->first_child[node], end = w->first_child[node + 1], high = end;
@@ -76,7 +76,7 @@ enum status wordpiece_init(struct wordpiece *wordpiece, const struct vocab *voca
 	struct node_range *ranges = NULL;
 	enum status status;
 	uint32_t continuation;
-	int64_t nodes = 2; /* at most: the root, the end of first_child, and one for each byte */
+	int64_t nodes = 2; /* upper bound: the root, the end of first_child, and one for each byte */
 
 	*w = (struct wordpiece){.node_count = 0};
 	for (int32_t i = 0; i < vocab->count; i++)

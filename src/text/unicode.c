@@ -60,7 +60,7 @@ int unicode_decompose(enum unicode_column column, uint32_t code_point, uint32_t 
 	if (code_point >= HANGUL_FIRST && code_point <= HANGUL_LAST) {
 		uint32_t index = code_point - HANGUL_FIRST;
 
-		out[0] = 0x1100 + index / (21 * 28); /* leading consonant, vowel, perhaps a trailing consonant */
+		out[0] = 0x1100 + index / (21 * 28); /* leading consonant, vowel, possibly trailing consonant */
 		out[1] = 0x1161 + index % (21 * 28) / 28;
 		out[2] = 0x11A7 + index % 28;
 		return index % 28 ? 3 : 2;

@@ -1,8 +1,8 @@
 /* What BERT's tokenizers know about each code point.
  *
- * The facts are baked into unicode_tables.c (made by dev/unicode_tables.py), so that ids never change with a
- * library of the machine. There are two columns, because the two tokenizers that we equal carry different
- * Unicode versions: Hugging Face's Rust crates (mixed, partly as old as Unicode 8) and Google's Python
+ * The data is compiled in (unicode_tables.c, made by dev/unicode_tables.py), so that ids never depend on a
+ * library of the machine. There are two columns, because the two tokenizers that we reproduce use different
+ * Unicode versions: Hugging Face's Rust crates (mixed, some as old as Unicode 8) and Google's Python
  * (Unicode 14).
  */
 #ifndef TEXT_UNICODE_H
@@ -16,12 +16,12 @@
 
 enum unicode_column { UNICODE_HUGGINGFACE, UNICODE_GOOGLE, UNICODE_COLUMNS };
 
-/* Flags of a code point. The last two stand in Google's column only: Python's str.lower() asks for them to
- * tell a final sigma; a code point that is both is listed as ignorable. */
+/* Flags of a code point. The last two are set in Google's column only: Python's str.lower() uses them to
+ * recognize a final sigma; a code point that is both is listed as ignorable. */
 enum {
-	UNICODE_DROPPED = 1,     /* cleaning drops it: control, format, U+FFFD; Hugging Face: private use, too */
-	UNICODE_SPACE = 2,       /* parts words */
-	UNICODE_MARK = 4,        /* nonspacing mark (Mn): goes when accents are stripped */
+	UNICODE_DROPPED = 1,     /* cleaning drops it: control, format, U+FFFD; for Hugging Face also private use */
+	UNICODE_SPACE = 2,       /* separates words */
+	UNICODE_MARK = 4,        /* nonspacing mark (Mn): removed when accents are stripped */
 	UNICODE_PUNCTUATION = 8, /* a word of its own */
 	UNICODE_CASED = 16,
 	UNICODE_IGNORABLE = 32,
@@ -36,12 +36,12 @@ struct unicode_property_row {
 struct unicode_lowercase_row {
 	uint32_t first, last; /* every `step`-th code point from first to last becomes itself + delta */
 	int32_t step, delta;
-	uint32_t columns; /* bit set of the columns that know it */
+	uint32_t columns; /* bit mask of the columns that have it */
 };
 struct unicode_decomposition_row {
 	uint32_t code_point;
 	uint32_t columns;
-	uint32_t parts[4]; /* complete canonical decomposition, 0 after its end */
+	uint32_t parts[4]; /* full canonical decomposition, 0 after its end */
 };
 extern const struct unicode_property_row unicode_property_rows[];
 extern const struct unicode_lowercase_row unicode_lowercase_rows[];
@@ -55,9 +55,9 @@ extern const int unicode_property_row_count, unicode_lowercase_row_count, unicod
 uint8_t unicode_flags(enum unicode_column column, uint32_t code_point);
 /* Canonical combining class; 0 = a starter. */
 uint8_t unicode_combining_class(enum unicode_column column, uint32_t code_point);
-/* Simple lower case; itself if it has none. U+0130, the only one that becomes two, is left to the caller. */
+/* Simple lower case; the code point itself if it has none. U+0130, the only one that becomes two, is left to the caller. */
 uint32_t unicode_lowercase(enum unicode_column column, uint32_t code_point);
-/* Complete canonical decomposition; returns the number of parts, 1 (itself) if it has none. */
+/* Full canonical decomposition; returns the number of parts, 1 (the code point itself) if it has none. */
 int unicode_decompose(enum unicode_column column, uint32_t code_point, uint32_t out[4]);
 
 #endif

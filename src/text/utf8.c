@@ -25,7 +25,7 @@ int64_t utf8_count_invalid(const char *text, size_t size)
 	size_t i = 0;
 
 	while (i < size) {
-		/* Most text is ASCII: eight bytes at a time where their top bits are clear. */
+		/* Most text is ASCII: skip eight bytes at a time while their top bits are clear. */
 		uint64_t eight;
 		while (size - i >= sizeof eight) {
 			memcpy(&eight, text + i, sizeof eight);

@@ -8,9 +8,9 @@
 
 #define UTF8_INVALID UINT32_MAX
 
-/* Reads the character at the start of `text` (size > 0) into *out and returns its bytes. What is not UTF-8
- * gives UTF8_INVALID and the bytes of the maximal invalid part (WHATWG: the longest prefix of a character
- * that could have been, else one byte), so that one such part becomes one U+FFFD. Surrogates, overlong forms
+/* Reads the character at the start of `text` (size > 0) into *out and returns its size in bytes. Invalid UTF-8
+ * gives UTF8_INVALID and the size of the maximal invalid part (WHATWG: the longest prefix of a valid character,
+ * else one byte), so that each such part becomes one U+FFFD. Surrogates, overlong forms
  * and anything above U+10FFFF are invalid. */
 static inline size_t utf8_decode(const char *text, size_t size, uint32_t *out)
 {
@@ -48,7 +48,7 @@ static inline size_t utf8_decode(const char *text, size_t size, uint32_t *out)
 	return length;
 }
 
-/* The same for the last character of `text` (size > 0): returns its bytes. */
+/* The same for the last character of `text` (size > 0); an invalid byte counts by itself. */
 static inline size_t utf8_decode_last(const char *text, size_t size, uint32_t *out)
 {
 	for (size_t length = 1; length <= 4 && length <= size; length++) {
@@ -66,14 +66,14 @@ static inline size_t utf8_decode_last(const char *text, size_t size, uint32_t *o
 /* Writes a code point as 1 to 4 bytes and returns their number. */
 size_t utf8_encode(uint32_t code_point, char out[4]);
 
-/* Characters of valid UTF-8. */
+/* Number of characters in valid UTF-8. */
 size_t utf8_length(const char *text, size_t size);
 
-/* The byte at which character number `index` (from 0) begins: the size for the one behind the last, -1 beyond. */
+/* Offset of the byte at which character number `index` (from 0) begins: `size` for the one after the last, -1 beyond that. */
 int64_t utf8_offset(const char *text, size_t size, int64_t index);
 
-/* White space at which text is trimmed: Unicode's, and the byte order mark and zero-width space that editors
- * leave. */
+/* White space that is trimmed: Unicode's, and the byte order mark and zero-width space that editors
+ * leave behind. */
 static inline bool utf8_is_space(uint32_t c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200B) ||
@@ -83,7 +83,7 @@ static inline bool utf8_is_space(uint32_t c)
 /* Moves begin and end inwards past white space. */
 void utf8_trim(const char *text, size_t *begin, size_t *end);
 
-/* Bytes of the text that belong to no valid character. */
+/* Number of bytes that do not belong to any valid character. */
 int64_t utf8_count_invalid(const char *text, size_t size);
 
 #endif

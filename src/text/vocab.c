@@ -10,9 +10,9 @@
 #include "base/memory.h"
 #include "text/unicode.h"
 
-#define VOCAB_FILE_LIMIT ((size_t)1 << 28) /* the largest published vocabulary has 5 MB */
+#define VOCAB_FILE_LIMIT ((size_t)1 << 28) /* the largest published vocabulary takes 5 MB */
 
-/* What vocab->memory points to. `slots` is an open-addressing hash table of ids, -1 where free; its size is a
+/* What vocab->memory points to. `slots` is an open-addressing hash table of ids, with -1 in free slots; its size is a
  * power of two and at least twice the number of entries. */
 struct vocab_memory {
 	char *bytes; /* all entries, each NUL-terminated */
@@ -20,7 +20,7 @@ struct vocab_memory {
 	uint64_t slot_mask;
 };
 
-/* Lines that share a peculiarity, for one warning about all of them. */
+/* Lines with the same oddity, for one warning about all of them. */
 struct noted_lines {
 	int64_t count;
 	int64_t first[3];
@@ -51,7 +51,7 @@ static bool is_white_space(uint32_t code_point)
 	       (code_point != UTF8_INVALID && unicode_flags(UNICODE_GOOGLE, code_point) & UNICODE_SPACE);
 }
 
-/* Size of an entry without the white space at its end. */
+/* Size of an entry without trailing white space. */
 static size_t trimmed_size(const char *text, size_t size)
 {
 	while (size > 0) {
@@ -65,7 +65,7 @@ static size_t trimmed_size(const char *text, size_t size)
 	return size;
 }
 
-/* The slot that holds an entry of these bytes, or the free one where it belongs. */
+/* The slot that holds an entry with these bytes, or the free slot where it belongs. */
 static uint64_t find_slot(const struct vocab *vocab, const char *text, size_t size)
 {
 	const struct vocab_memory *memory = vocab->memory;
@@ -79,7 +79,7 @@ static uint64_t find_slot(const struct vocab *vocab, const char *text, size_t si
 	}
 }
 
-/* Makes room for `count` entries of `bytes` bytes together, with their NULs. */
+/* Allocates room for `count` entries with `bytes` bytes in total, including their NULs. */
 static enum status vocab_allocate(struct vocab *vocab, int64_t count, int64_t bytes)
 {
 	struct vocab_memory *memory;
@@ -100,7 +100,7 @@ static enum status vocab_allocate(struct vocab *vocab, int64_t count, int64_t by
 	return OK;
 }
 
-/* Adds the next entry. Of two that are the same, the later one is found from now on. */
+/* Adds the next entry. If it is a duplicate, vocab_find() finds this one from now on. */
 static void vocab_add(struct vocab *vocab, char **bytes, const char *text, size_t size)
 {
 	struct vocab_memory *memory = vocab->memory;
@@ -117,7 +117,7 @@ static void vocab_add(struct vocab *vocab, char **bytes, const char *text, size_
 	memory->slots[slot] = id;
 }
 
-/* Finds the special tokens and takes the hash. `name` is the file, or NULL. */
+/* Finds the special tokens and computes the hash. `name` is the file, or NULL. */
 static enum status vocab_complete(struct vocab *vocab, const char *name)
 {
 	static const char *const texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
@@ -149,7 +149,7 @@ out:
 	return status;
 }
 
-/* Takes the lines of a file apart. */
+/* Makes a vocabulary from the lines of a file. */
 static enum status vocab_parse(struct vocab *out, const char *path, const char *text, size_t size)
 {
 	struct noted_lines blank = {0}, duplicate = {0}, carriage_return = {0}, space = {0};
@@ -229,7 +229,7 @@ enum status vocab_from_entries(struct vocab *out, const char *const *entries, in
 	for (int32_t i = 0; i < count; i++) {
 		size_t size = strlen(entries[i]);
 
-		/* What a vocab.txt could not hold would get other ids when read again. */
+		/* An entry that does not fit a line of vocab.txt would change the ids when that is read again. */
 		if (memchr(entries[i], '\n', size) || trimmed_size(entries[i], size) != size ||
 		    utf8_count_invalid(entries[i], size) > 0) {
 			status = error_set(ERR_DATA, "vocabulary entry %d does not fit a line of vocab.txt: '%s'", i, entries[i]);
@@ -267,7 +267,7 @@ int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size)
 	return memory->slots[find_slot(vocab, text, size)];
 }
 
-/* The next row that no text means, if its name is as long as `size`; -1: there is none. */
+/* The first unused row whose name has at least `size` bytes; -1 if there is none. */
 static int32_t find_unused(const struct vocab *vocab, size_t size)
 {
 	static const char name[] = "[unused";
@@ -277,7 +277,7 @@ static int32_t find_unused(const struct vocab *vocab, size_t size)
 	return -1;
 }
 
-/* An entry's name, not longer than the one before. */
+/* Renames an entry; the new name must not be longer than the old one. */
 static enum status rename_entry(struct vocab *vocab, int32_t id, const char *text)
 {
 	struct vocab_memory *memory = vocab->memory;

@@ -1,4 +1,4 @@
-/* A WordPiece vocabulary: vocab.txt, an entry a line, the id is the zero-based line number. */
+/* A WordPiece vocabulary: vocab.txt has one entry per line, whose id is the zero-based line number. */
 #ifndef TEXT_VOCAB_H
 #define TEXT_VOCAB_H
 
@@ -15,31 +15,32 @@ struct vocab {
 	uint32_t *size;                               /* [count] bytes */
 	bool *is_continuation;                        /* [count] starts with "##" */
 	int32_t pad, unk, cls, sep, mask;             /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
-	int32_t added[VOCAB_ADDED_MOST], added_count; /* entries that stand for themselves wherever a text has them, as the
-							 special ones do: a tokenizer.json lists them */
+	int32_t added[VOCAB_ADDED_MOST], added_count; /* entries written to tokenizer.json as added tokens: like the special
+							 ones, tokens wherever they occur in a text */
 	uint64_t hash;                                /* of all entries in order; shards and checkpoints record it */
 	void *memory;
 };
 
-/* Reads vocab.txt. Trailing white space of a line is cut; a byte order mark, CR line ends, a blank entry in
- * the middle, a duplicate or a missing special token is reported: missing special tokens and an empty file
- * are ERR_DATA, the rest a warning naming the lines (published vocabularies have some; the later duplicate
- * wins, as in Hugging Face). A path that ends in ".json" is a tokenizer.json, the only place of the vocabulary in many
- * folders of today: its WordPiece model's entries, and its added tokens, whose ids must follow one another from 0. */
+/* Reads vocab.txt. Trailing white space of a line is cut. Missing special tokens, an empty file and invalid UTF-8 are ERR_DATA. A
+ * byte order mark, CR line ends, trailing white space, blank entries and duplicates cause a warning naming the lines (published
+ * vocabularies have some; the later duplicate wins, as in Hugging Face). A path that ends in ".json" is a tokenizer.json, which
+ * in many folders is the only file with the vocabulary: reads the entries of its WordPiece model and its added tokens, whose ids
+ * must together be consecutive from 0. */
 MUST_USE enum status vocab_read(struct vocab *out, const char *path);
-/* Makes a vocabulary from entries in order (copied). */
+/* Makes a vocabulary from entries in order; they are copied. */
 MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count);
 MUST_USE enum status vocab_write(const struct vocab *vocab, const char *path);
 /* Id of an entry, or -1. */
 int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size);
-/* Makes `text` an entry that stands for itself (vocab.added): the one that is there, else the next free row of those called
- * [unused0], [unused1], ..., which takes the name. *out: its id. ERR_USAGE: there is no free row, or the text is longer than
- * the row's name. Tokenizers that are open do not find the entry in texts. */
+/* Lists `text` in vocab.added: the entry of that name if there is one, otherwise the first free row ([unused0], [unused1], ...),
+ * which is renamed. *out: its id. ERR_USAGE if there is no free row whose name is at least as long as the text. Tokenizers that
+ * are already open do not find the entry in texts. */
 MUST_USE enum status vocab_add_token(struct vocab *vocab, const char *text, int32_t *out);
+/* True for [PAD], [UNK], [CLS], [SEP] and [MASK]. */
 bool vocab_is_special(const struct vocab *vocab, int32_t id);
-/* Whether the vocabulary was made from text with its upper case kept: more than one in a hundred of its entries has a letter A to
- * Z, special and [unused…] entries aside. Vocabularies of lower-cased text can have a few: SciBERT's has 37 of 31,090, Chinese
- * BERT's 2 of 21,128; BERT's cased vocabulary has 28 %. */
+/* True if the vocabulary seems to be made from cased text: more than 1 % of its entries, special and [unused...] entries aside,
+ * contain a letter A to Z. Vocabularies of lower-cased text can have a few: SciBERT's has 37 of 31,090, Chinese
+ * BERT's 2 of 21,128; in BERT's cased vocabulary, it is 28 %. */
 bool vocab_looks_cased(const struct vocab *vocab);
 void vocab_release(struct vocab *vocab);
 

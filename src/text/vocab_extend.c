@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "text/tokenizer_wordpiece.h"
 
-/* Pieces of a word at most: as many as the longest word that is counted has bytes. */
+/* Most pieces of a word: as many as the longest word that is counted has bytes. */
 #define MOST_PIECES 4096
 
 struct candidate {
@@ -16,14 +16,14 @@ struct candidate {
 
 struct extension {
 	struct wordpiece wordpiece;
-	struct candidate *heap; /* [count] the best so far, the worst of them first */
+	struct candidate *heap; /* [count] a heap of the best so far, with the worst of them on top */
 	int64_t count, most, min_frequency;
-	int64_t words, tokens, unknown; /* seen under this vocabulary */
+	int64_t words, tokens, unknown; /* counts under this vocabulary */
 	int64_t distinct;
 	int32_t pieces[MOST_PIECES];
 };
 
-/* Is a before b in the new vocabulary? */
+/* True if a comes before b in the new vocabulary. */
 static bool is_better(const struct candidate *a, const struct candidate *b)
 {
 	return a->saved != b->saved ? a->saved > b->saved : strcmp(a->word, b->word) < 0;
@@ -54,7 +54,7 @@ static void sift_up(struct candidate *heap, int64_t at)
 	}
 }
 
-/* Takes a copy of the word if it is among the best. */
+/* Keeps a copy of the word if it is among the best so far. */
 static enum status consider(struct extension *extension, const char *word, size_t size, int64_t saved, int64_t count)
 {
 	struct candidate candidate = {.saved = saved, .count = count};
@@ -96,7 +96,7 @@ static int compare(const void *a, const void *b)
 	return is_better(a, b) ? -1 : 1;
 }
 
-/* The old entries and the new words. */
+/* Makes a vocabulary of the old entries and the new words. */
 static enum status join(const struct vocab *vocab, const struct extension *extension, struct vocab *out)
 {
 	const char **entries;
@@ -110,7 +110,7 @@ static enum status join(const struct vocab *vocab, const struct extension *exten
 	return status;
 }
 
-/* How a vocabulary cuts the words counted; with `most` > 0 also which of them it should have. */
+/* Measures how a vocabulary cuts the counted words; if extension->most > 0, also collects the words to add. */
 static enum status measure(struct vocab_learner *learner, const struct vocab *vocab, struct extension *extension)
 {
 	TRY(wordpiece_init(&extension->wordpiece, vocab));

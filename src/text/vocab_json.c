@@ -6,7 +6,7 @@
 
 #define FILE_LIMIT ((size_t)256 << 20)
 
-/* Entries by their ids, of which there may be as many as the file names. */
+/* Entries by id; the capacity is the number of entries in the file, so that larger ids must leave a gap. */
 struct entries {
 	const char *path;
 	const char **text;

@@ -1,8 +1,8 @@
 /* Corpus -> word counts -> alphabet -> merges -> vocabulary.
  *
  * Counting: while the workers of the pool count the words of one batch of text, one of them reads the next.
- * Merging runs on one core: it touches few words at a time and takes a second or two, a minute where the words do not
- * fit into memory.
+ * Merging runs on one core: it touches few words at a time and takes a second or two, or a minute if the words do not
+ * fit in memory.
  */
 #include "text/vocab_learn.h"
 
@@ -17,13 +17,13 @@
 #include "text/word_counts.h"
 #include "text/word_merge.h"
 
-#define BATCH_BYTES ((size_t)4 << 20) /* of text read ahead, and a document more */
+#define BATCH_BYTES ((size_t)4 << 20) /* of text are read ahead, plus up to one document */
 #define CHUNK_BYTES ((size_t)128 << 10)
 #define CODE_POINTS 0x110000
 
 static const char *const special_entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 #define SPECIALS 5
-#define UNUSED_BYTES 24 /* of "[unusedN]" */
+#define UNUSED_BYTES 24 /* for "[unusedN]" */
 
 struct vocab_learner {
 	struct tokenizer_settings settings;
@@ -41,7 +41,7 @@ enum status vocab_learner_create(struct vocab_learner **out, const struct tokeni
 	TRY(memory_new(&learner, 1, sizeof *learner, "vocabulary learning"));
 	learner->settings = *settings;
 	learner->settings.special_tokens = false; /* "[MASK]" in a corpus is text */
-	/* Half each: merging begins while the words are still held. */
+	/* Half for each, since merging begins while the word counts are still in memory. */
 	learner->counts_spill = spill ? *spill : (struct spill_settings){0};
 	learner->counts_spill.memory_limit = (learner->counts_spill.memory_limit + 1) / 2;
 	learner->merging_spill = learner->counts_spill;
@@ -68,7 +68,7 @@ struct worker {
 	struct word_counter *counter;
 	struct tokens scratch;
 	int64_t words, long_words;
-	int longest; /* characters of a word */
+	int longest; /* most characters of a word that is counted */
 	struct error error;
 };
 
@@ -76,8 +76,8 @@ struct counting {
 	struct vocab_learner *learner;
 	struct corpus *corpus;
 	struct worker *workers;
-	struct buffer batches[2]; /* one is counted while the other is filled: sentences, each followed by '\n' */
-	int full;                 /* the one that is counted */
+	struct buffer batches[2]; /* one is counted while the other is filled; sentences, each followed by '\n' */
+	int full;                 /* index of the one being counted */
 	bool corpus_ended;
 	struct error reading_error;
 };
@@ -112,7 +112,7 @@ static enum status read_batch(struct counting *counting)
 	return buffer_status(batch);
 }
 
-/* A chunk begins behind the first '\n' at or after its nominal place: words are never cut. */
+/* A chunk begins after the first '\n' at or after its nominal place, so that no word is cut. */
 static size_t chunk_begin(const struct buffer *batch, size_t index)
 {
 	size_t at = index * CHUNK_BYTES;
@@ -242,7 +242,7 @@ static enum status count_alphabet(void *context, const char *word, size_t size, 
 	return OK;
 }
 
-/* Most frequent first, among equals the smaller item. */
+/* Sorted by decreasing count, ties by item. */
 struct ranked {
 	int64_t count;
 	uint32_t item;
@@ -273,7 +273,7 @@ static enum status alphabet_create(struct alphabet *alphabet, const struct vocab
 	return OK;
 }
 
-/* Entries that a character takes: alone or at the start of a word, and within words. */
+/* Number of entries for a character: one for the start of a word, one more if it occurs within words. */
 static int alphabet_entries(const struct alphabet *alphabet, uint32_t c)
 {
 	return 1 + alphabet->inner[c];
@@ -326,7 +326,7 @@ int32_t vocab_default_size(const struct vocab_learner *learner)
 
 /* Merging */
 
-/* The id of a character's symbol, -1 if the alphabet has none: [0] at the start of a word, [1] within. */
+/* The id of a character's symbol, -1 if it is not in the alphabet: [0] at the start of a word, [1] within a word. */
 struct symbol_ids {
 	int32_t *ids[2]; /* [CODE_POINTS] */
 };
@@ -359,7 +359,7 @@ struct word_adder {
 	int32_t row[WORD_COUNTS_LONGEST];
 };
 
-/* A word with a character outside the alphabet becomes [UNK]: it teaches nothing. */
+/* A word with a character outside the alphabet would be [UNK], so it is left out. */
 static enum status add_word(void *context, const char *word, size_t size, int64_t count)
 {
 	struct word_adder *adder = context;
@@ -411,23 +411,23 @@ done:
 
 /* The result
  *
- * Pair merging makes entries on the way to longer ones ("georgino" to "georginow") that WordPiece, which
- * takes the longest match, then never uses: rows of the embedding that no text trains. So more are merged
- * than asked for, and those that the text uses least make way, in a few rounds because each changes the use
- * of the others.
+ * On the way to longer entries, pair merging makes shorter ones ("georgino" before "georginow") that WordPiece, which
+ * takes the longest match, then never uses: rows of the embedding that no text trains. So more pairs are merged
+ * than requested, and the entries that the text uses least are dropped, in a few rounds, because each drop changes how
+ * often others are used.
  */
 
 #define OVERSHOOT(size) ((size) / 4)
 #define ROUNDS 3
 
 struct entries {
-	const char **head; /* [head_count] special, unused and the user's entries, which stay */
+	const char **head; /* [head_count] special, unused and the user's entries, which are always kept */
 	int32_t head_count;
 	char *head_text;
 	const struct pair_merger *merger;
-	int32_t *symbols; /* [count] ascending; the first `fixed` are the alphabet's and stay */
+	int32_t *symbols; /* [count] ascending; the first `fixed` are the alphabet, which is always kept */
 	int32_t count, fixed;
-	int64_t *uses; /* [head_count + count] how often the counted text uses each */
+	int64_t *uses; /* [head_count + count] how often each is used by the counted words */
 };
 
 static enum status make_vocab(const struct entries *entries, struct vocab *out)
@@ -466,7 +466,7 @@ static enum status try_word(void *context, const char *word, size_t size, int64_
 	return OK;
 }
 
-/* Encodes what was counted with the vocabulary. */
+/* Encodes the counted words with the vocabulary, counting how often each entry is used. */
 static enum status measure(const struct vocab_learner *learner, const struct vocab *vocab, int64_t *uses,
 			   struct vocab_learn_report *report)
 {
@@ -486,7 +486,7 @@ done:
 	return status;
 }
 
-/* Drops the `drop` least used entries, among equals the later merged. */
+/* Drops the `drop` least used entries; among equals, those merged later. */
 static enum status drop_least_used(struct entries *entries, int32_t drop)
 {
 	struct ranked *ranked;
@@ -507,11 +507,11 @@ static enum status drop_least_used(struct entries *entries, int32_t drop)
 	return OK;
 }
 
-/* Chooses at most `size` of all symbols and makes the vocabulary of them. */
+/* Chooses at most `size` of all symbols and makes the vocabulary from them. */
 static enum status choose_entries(const struct vocab_learner *learner, struct entries *entries, int32_t size, struct vocab *out,
 				  struct vocab_learn_report *report)
 {
-	bool scarce = entries->count < size + OVERSHOOT(size); /* merging ended for want of pairs */
+	bool scarce = entries->count < size + OVERSHOOT(size); /* merging ran out of pairs */
 
 	for (int round = 1;; round++) {
 		TRY(make_vocab(entries, out));
@@ -530,7 +530,7 @@ static enum status choose_entries(const struct vocab_learner *learner, struct en
 	}
 }
 
-/* A user's word as the tokenizer leaves it. */
+/* Checks what the tokenizer makes of a user's word: parts == 1 if it is unchanged. */
 struct user_word {
 	const char *text;
 	size_t size;
@@ -566,7 +566,7 @@ static int compare_texts(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Special entries, [unusedN], the user's words. */
+/* The first entries: special, [unusedN], the user's words. */
 static enum status make_head(const struct vocab_learner *learner, const struct vocab_learn_settings *settings,
 			     struct entries *entries)
 {
@@ -592,7 +592,8 @@ static enum status make_head(const struct vocab_learner *learner, const struct v
 	return OK;
 }
 
-/* Symbols of the merger, less those that the head has already. A user's word of one character is in the alphabet. */
+/* Takes the merger's symbols, except those that are user's words and so in the head already. (A word of one character is also in
+ * the alphabet.) */
 static enum status take_symbols(struct entries *entries, const struct vocab_learn_settings *settings, int32_t fixed)
 {
 	const char **words;
@@ -626,7 +627,7 @@ enum status vocab_learner_finish(struct vocab_learner *learner, const struct voc
 	*report = (struct vocab_learn_report){.words = learner->words, .long_words = learner->long_words};
 	TRY(word_counts_distinct(learner->counts, &report->distinct_words));
 	if (word_counts_spilled(learner->counts) > 0)
-		learner->merging_spill.memory_limit = 2 * learner->counts_spill.memory_limit; /* no word is held */
+		learner->merging_spill.memory_limit = 2 * learner->counts_spill.memory_limit; /* no words are in memory */
 	if (report->distinct_words == 0 && learner->long_words > 0)
 		return error_set(ERR_DATA,
 				 "the corpus has no words to learn a vocabulary from: all %" PRId64

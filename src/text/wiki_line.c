@@ -9,7 +9,7 @@
 #include "text/utf8.h"
 #include "text/wiki_markup.h"
 
-#define SHORT_LINE 100 /* bytes; a shorter one that ends no sentence is a caption or a heading */
+#define SHORT_LINE 100 /* in bytes; a shorter paragraph that does not end a sentence is a caption or a heading */
 
 static bool is_letter(uint32_t c)
 {
@@ -19,7 +19,7 @@ static bool is_letter(uint32_t c)
 	return c != UTF8_INVALID && category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
 }
 
-/* The last character of `out` from `begin` on, 0 if there is none. */
+/* The last byte of `out` from `begin` on, 0 if there is none. */
 static char last(const struct buffer *out, size_t begin)
 {
 	return out->size > begin ? out->data[out->size - 1] : '\0';
@@ -37,7 +37,7 @@ static bool ends_with(const struct buffer *out, size_t begin, const char *text)
 	return out->size - begin >= size && memcmp(out->data + out->size - size, text, size) == 0;
 }
 
-/* Before ')': what a dropped template has left behind, "( ; 1769)" and "()". */
+/* Closes a parenthesis, cleaning up what a dropped template has left behind: separators before it, and "()". */
 static void close_parenthesis(struct buffer *out, size_t begin, const char *opening, const char *closing)
 {
 	while (last(out, begin) && strchr(" ,;:", last(out, begin)))
@@ -56,7 +56,7 @@ static void close_parenthesis(struct buffer *out, size_t begin, const char *open
 	drop_last(out, strlen(opening));
 }
 
-/* Appends one character of a paragraph that began at `begin`, with the spacing of prose. */
+/* Appends one character of a paragraph that begins at `begin`, with the spacing of prose. */
 static void put(struct buffer *out, size_t begin, uint32_t c)
 {
 	char bytes[4];
@@ -90,11 +90,11 @@ static void put(struct buffer *out, size_t begin, uint32_t c)
 	buffer_append(out, bytes, utf8_encode(c, bytes));
 }
 
-/* Text between two places of a line. */
+/* The rest of a line. */
 struct span {
 	const char *text;
 	size_t at, end;
-	bool no_bracket; /* no ']' stands in the rest */
+	bool no_bracket; /* there is no ']' in the rest */
 };
 
 static bool begins(const struct span *s, const char *prefix)
@@ -103,7 +103,7 @@ static bool begins(const struct span *s, const char *prefix)
 	return s->end - s->at >= size && strncasecmp(s->text + s->at, prefix, size) == 0;
 }
 
-/* [http://... words]: past the address; the words follow, *out_close is where their ']' stands. False: no
+/* [http://... words]: skips the address; the words follow, and *out_close is the place of their ']'. False: no
  * such link. */
 static bool external_link(struct span *s, size_t *out_close)
 {
@@ -114,7 +114,7 @@ static bool external_link(struct span *s, size_t *out_close)
 		link = link || begins(s, schemes[i]);
 	if (!link || s->no_bracket)
 		return false;
-	if (*out_close >= s->end || *out_close < s->at) { /* else this one lies within another */
+	if (*out_close >= s->end || *out_close < s->at) { /* otherwise this link is within another */
 		const char *close = memchr(s->text + s->at, ']', s->end - s->at);
 		s->no_bracket = !close;
 		if (!close)
@@ -126,8 +126,8 @@ static bool external_link(struct span *s, size_t *out_close)
 	return true;
 }
 
-/* -{zh-hans:计算机; zh-hant:電腦}- and -{words}-: of the variants of Chinese the first that is simplified,
- * else the first. Rules for the page (-{H|...}-) are no text. False: none begins here. */
+/* -{zh-hans:计算机; zh-hant:電腦}- and -{words}-: takes a simplified variant of Chinese if there is one,
+ * else the first variant. Rules for the page (-{H|...}-) are dropped. False: none begins here. */
 static bool chinese_variants(struct span *s, struct buffer *out, size_t begin)
 {
 	const char *text = s->text + s->at + 2, *end = memmem(text, s->end - s->at - 2, "}-", 2);
@@ -161,7 +161,7 @@ static bool chinese_variants(struct span *s, struct buffer *out, size_t begin)
 	return true;
 }
 
-/* Apostrophes: two are italic, three bold, five both; a single one is itself. */
+/* Apostrophes: two mean italics, three bold, five both; a single one is an apostrophe. */
 static void quotes(struct span *s, struct buffer *out, size_t begin)
 {
 	size_t count = 0;
@@ -174,7 +174,7 @@ static void quotes(struct span *s, struct buffer *out, size_t begin)
 		put(out, begin, '\'');
 }
 
-/* __NOTOC__ and the like: behind it, or 0. */
+/* The end of __NOTOC__ and the like, or 0. */
 static size_t magic_word(const struct span *s)
 {
 	size_t at = s->at + 2;
@@ -183,7 +183,7 @@ static size_t magic_word(const struct span *s)
 	return at > s->at + 2 && at + 1 < s->end && s->text[at] == '_' && s->text[at + 1] == '_' ? at + 2 : 0;
 }
 
-/* Appends the words of one line of a paragraph. */
+/* Appends the text of one line of a paragraph. */
 static void put_line(struct buffer *out, const char *text, size_t size)
 {
 	struct span s = {text, 0, size, false};
@@ -221,7 +221,7 @@ static void put_line(struct buffer *out, const char *text, size_t size)
 		drop_last(out, 1);
 }
 
-/* A line end within a paragraph is a space, but for East Asian text. */
+/* A line end within a paragraph becomes a space, except in East Asian text. */
 static void put_line_end(struct buffer *out)
 {
 	uint32_t c;
@@ -243,7 +243,7 @@ static bool has_letter(const char *text, size_t size)
 	return false;
 }
 
-/* Does the line end as a sentence does: with its mark, and quotes or brackets that close around it? */
+/* True if the line ends like a sentence: with a mark, and possibly closing quotes or brackets. */
 static bool ends_sentence(const char *text, size_t size)
 {
 	while (size > 0) {
@@ -265,7 +265,7 @@ static enum status take_begin(void *context, size_t begin, size_t end)
 	return OK;
 }
 
-/* A list, a picture or a formula came after "These are:": the last sentence goes with it. */
+/* Drops the last sentence ("These are:"), which leads in to a list, a picture or a formula. */
 static enum status drop_lead_in(struct buffer *out)
 {
 	size_t keep = 0;
@@ -276,14 +276,14 @@ static enum status drop_lead_in(struct buffer *out)
 	return OK;
 }
 
-/* Is the line part of a list, a heading or a table, or a formula? */
+/* True if the line is part of a list, a heading, a table or a formula. */
 static bool is_structure(const char *line, size_t size)
 {
 	return strchr("=*#:;|!", *line) || (size >= 4 && memcmp(line, "----", 4) == 0) ||
 	       (size >= 2 && memcmp(line, "{|", 2) == 0) || (size >= 3 && memcmp(line, WIKI_HOLE, 3) == 0);
 }
 
-/* Sentences with a hole go, the others are closed up. */
+/* Keeps the sentences without a hole, separated by spaces. */
 struct whole_sentences {
 	const char *text;
 	struct buffer *out;
@@ -302,7 +302,7 @@ static enum status keep_if_whole(void *context, size_t begin, size_t end)
 	return OK;
 }
 
-/* Appends the paragraph to `out` if it is running text. `indented`: its first line was. */
+/* Appends the paragraph to `out` if it is running text. `indented`: its first line was indented. */
 static enum status put_paragraph(const struct buffer *line, bool indented, struct buffer *out)
 {
 	bool sentence = ends_sentence(line->data, line->size);
@@ -326,7 +326,7 @@ enum status wiki_lines(const char *text, size_t size, struct buffer *line, struc
 	bool indented = false;
 
 	buffer_clear(line);
-	/* Behind the last line there is one more, blank. */
+	/* After the last line, an additional blank one is processed. */
 	for (size_t at = 0; at <= size + 1;) {
 		const char *newline = at < size ? memchr(text + at, '\n', size - at) : NULL;
 		size_t end = newline ? (size_t)(newline - text) : at > size ? at : size, first = at, stop = end;
@@ -345,7 +345,7 @@ enum status wiki_lines(const char *text, size_t size, struct buffer *line, struc
 		if (line->size == 0)
 			continue;
 		if (!ends_sentence(line->data, line->size)) {
-			/* Only what is a paragraph may follow. */
+			/* Without a mark at its end, it may only lead in to what follows, unless that is a paragraph. */
 			bool colon = ends_with(line, 0, ":") || ends_with(line, 0, "：");
 			size_t next = structure ? first : at;
 			while (next < size && (text[next] == '\n' || text[next] == ' '))

@@ -1,6 +1,6 @@
-/* Wiki markup to text in three steps: tags go (wiki_tags.c); brackets are paired once, then templates, tables
- * and links are dropped or become their text; at last, line by line, what is no paragraph goes and the rest
- * is tidied. */
+/* Converts wiki markup to text in three steps: tags are stripped (wiki_tags.c); brackets are paired once, then templates, tables
+ * and links are dropped or replaced by their text; finally, line by line, anything that is not a paragraph is dropped and the
+ * rest is tidied (wiki_line.c). */
 #include "text/wiki_markup.h"
 
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 #include "text/utf8.h"
 #include "text/wiki_line.h"
 
-#define NESTING_LIMIT 40 /* of links and templates whose text is kept */
+#define NESTING_LIMIT 40 /* deepest links and templates whose text is kept */
 #define ARGUMENTS 9
 
-/* A pair of brackets, or what has no partner. */
+/* An opening or closing bracket. */
 struct wiki_token {
 	uint32_t begin;
-	int32_t partner; /* index of the other one; -1: this is text */
-	char kind;       /* '{' template, '[' link, '|' table; their ends are '}', ']', '!' */
+	int32_t partner; /* index of the other bracket of the pair; -1: none, this is text */
+	char kind;       /* '{' template, '[' link, '|' table; closing: '}', ']', '!' */
 };
 
 void wiki_scratch_release(struct wiki_scratch *scratch)
@@ -74,7 +74,7 @@ static void pop(struct pairing *p)
 	--*open_count(p, p->scratch->tokens[p->scratch->stack[--p->depth]].kind);
 }
 
-/* The end of a `kind`; what was opened within and never closed is text. A link ends only where it is the
+/* Closes a `kind`; anything opened within it and not closed is text. A link is closed only if it is the
  * innermost. */
 static enum status close_token(struct pairing *p, size_t begin, char kind, char end)
 {
@@ -93,7 +93,7 @@ static enum status close_token(struct pairing *p, size_t begin, char kind, char 
 	return OK;
 }
 
-/* A new paragraph or section: no link reaches so far. */
+/* At a new paragraph or section, since no link extends beyond it. */
 static void drop_links(struct pairing *p)
 {
 	while (p->depth > 0 && p->scratch->tokens[p->scratch->stack[p->depth - 1]].kind == '[')
@@ -103,7 +103,7 @@ static void drop_links(struct pairing *p)
 static enum status pair_brackets(struct wiki_scratch *scratch, const char *text, size_t size, int64_t *out_count)
 {
 	struct pairing p = {.scratch = scratch};
-	bool line_start = true; /* but for spaces and colons */
+	bool line_start = true; /* only spaces and colons so far */
 
 	for (size_t at = 0; at < size; at++) {
 		char c = text[at], next = at + 1 < size ? text[at + 1] : '\0';
@@ -142,7 +142,7 @@ struct expansion {
 	struct buffer *out;
 };
 
-/* Names of namespaces whose links are no text, in the languages of large wikis. */
+/* Names of namespaces whose links are not text, in the languages of large wikis. */
 static const char *const dropped_namespaces[] = {
 	"file",      "image",      "media",     "category",  "datei",    "bild",      "kategorie", "fichier",     "catégorie",
 	"archivo",   "imagen",     "categoría", "file",      "immagine", "categoria", "ficheiro",  "imagem",      "arquivo",
@@ -156,7 +156,7 @@ static const char *const dropped_namespaces[] = {
 	"चित्र",      "श्रेणी",       "ไฟล์",       "หมวดหมู่",
 };
 
-/* Equal but for case? */
+/* True if the names are equal except for case, with '_' for ' '. */
 static bool same_name(const char *name, size_t size, const char *other)
 {
 	size_t other_size = strlen(other), at = 0, other_at = 0;
@@ -192,7 +192,7 @@ static bool ends_as_picture(const char *name, size_t size)
 	return false;
 }
 
-/* "de", "zh-min-nan": a page in another language, listed, not said. */
+/* "de", "zh-min-nan": a link to the page in another language, which is not part of the text. */
 static bool is_language(const char *name, size_t size)
 {
 	size_t first = 0;
@@ -206,8 +206,8 @@ static bool is_language(const char *name, size_t size)
 
 static enum status expand(const struct expansion *e, size_t begin, size_t end, int64_t token, int64_t token_end, int depth);
 
-/* The first '|' in [begin, end) outside of the pairs among the tokens; `end` if there is none. *token moves
- * to the first token behind it. */
+/* The first '|' in [begin, end) that is not inside a pair of brackets; `end` if there is none. *token advances
+ * to the first token after it. */
 static size_t find_bar(const struct expansion *e, size_t begin, size_t end, int64_t *token, int64_t token_end)
 {
 	for (;;) {
@@ -225,7 +225,7 @@ static size_t find_bar(const struct expansion *e, size_t begin, size_t end, int6
 	}
 }
 
-/* The tokens of a link are (open, close), its bytes [begin, end). */
+/* The tokens within a link are those between `open` and `close`, its bytes [begin, end). */
 static enum status expand_link(const struct expansion *e, size_t begin, size_t end, int64_t open, int64_t close, int depth)
 {
 	int64_t token = open + 1;
@@ -265,8 +265,8 @@ struct argument {
 	int64_t token, token_end;
 };
 
-/* Where the value of "name = value" begins; `begin` if the argument has no name. *out_index is the name as a
- * number. */
+/* Where the value of "name = value" begins; `begin` if the argument has no name. *out_index: the name if it is a
+ * number, 0 if there is none, -1 for another name. */
 static size_t argument_value(const struct expansion *e, const struct argument *argument, int *out_index)
 {
 	size_t stop = argument->token < argument->token_end ? e->tokens[argument->token].begin : argument->end;
@@ -282,11 +282,11 @@ static size_t argument_value(const struct expansion *e, const struct argument *a
 	if (*name >= '1' && *name <= '9' && (name + 1 == equals || name[1] == ' '))
 		*out_index = *name - '0';
 	else if (memchr(name, '/', (size_t)(equals - name)) || memchr(name, '?', (size_t)(equals - name)))
-		*out_index = 0; /* a web address, no name */
+		*out_index = 0; /* a web address, not a name */
 	return *out_index == 0 ? argument->begin : (size_t)(equals + 1 - e->text);
 }
 
-/* Reads the arguments of a template by their place; returns how many there are. */
+/* Reads the arguments of a template by position; returns how many there are. */
 static int read_arguments(const struct expansion *e, size_t begin, size_t end, int64_t token, int64_t token_end,
 			  struct argument arguments[ARGUMENTS])
 {
@@ -320,7 +320,7 @@ static enum status expand_argument(const struct expansion *e, struct argument ar
 	return expand(e, argument.begin, argument.end, argument.token, argument.token_end, depth);
 }
 
-/* A template that is dropped and stands on lines of its own was a picture, a table, a tree. */
+/* A dropped template on lines of its own was a picture, a table or a tree: leaves a hole. */
 static void leave_hole(const struct expansion *e, size_t end)
 {
 	struct buffer *out = e->out;
@@ -360,7 +360,7 @@ static enum status expand_template(const struct expansion *e, size_t begin, size
 	return OK;
 }
 
-/* Appends the text of [begin, end), whose tokens are [token, token_end). */
+/* Appends the text of [begin, end), which contains the tokens [token, token_end). */
 static enum status expand(const struct expansion *e, size_t begin, size_t end, int64_t token, int64_t token_end, int depth)
 {
 	while (begin < end) {
@@ -378,7 +378,7 @@ static enum status expand(const struct expansion *e, size_t begin, size_t end, i
 			TRY(expand_link(e, inner, inner_end, token, partner, depth + 1));
 		else if (depth < NESTING_LIMIT && e->tokens[token].kind == '{')
 			TRY(expand_template(e, inner, inner_end, token, partner, depth + 1));
-		/* {{{parameter}}}: the third brace goes with the others. */
+		/* {{{parameter}}}: the third brace is dropped with the others. */
 		if (e->tokens[token].kind == '{' && inner < inner_end && e->text[inner] == '{' && begin < end &&
 		    e->text[begin] == '}')
 			begin++;

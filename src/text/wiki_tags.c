@@ -1,26 +1,26 @@
-/* First step through wiki markup: comments and tags. What readers do not see as running text goes with its
- * tags (references, formulas, galleries, tables, code); other tags leave their content. What <nowiki> shields
+/* The first step of converting wiki markup: comments and tags. What readers do not see as running text is dropped with its
+ * tags (references, formulas, galleries, tables, code); for other tags, the content stays. What <nowiki> protects
  * from interpretation becomes character references. */
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 #include "text/wiki_markup.h"
 
-#define TAG_LIMIT 4096 /* bytes within < >; what is longer is no tag */
+#define TAG_LIMIT 4096 /* bytes within < >; anything longer is not a tag */
 #define NAME_LIMIT 24
 
 enum tag_use {
-	TAG_UNKNOWN, /* is text: "a < b" */
-	TAG_DROP,    /* with its content */
-	TAG_NEST,    /* with its content, which may hold more of the same */
-	TAG_BREAK,   /* a paragraph ends here */
+	TAG_UNKNOWN, /* not a tag but text: "a < b" */
+	TAG_DROP,    /* dropped with its content */
+	TAG_NEST,    /* dropped with its content, which may contain the same tag */
+	TAG_BREAK,   /* ends the paragraph */
 	TAG_SPACE,
-	TAG_PLAIN, /* leaves its content */
+	TAG_PLAIN, /* only the content stays */
 	TAG_NOWIKI,
-	TAG_FORMULA, /* its content is kept if it is simple */
+	TAG_FORMULA, /* the content is kept if it is simple */
 };
 
-/* In the order of `tags`, one bit each: no closing tag comes any more. */
+/* The tags that are recognized; read_tag() returns a row number. */
 static const struct {
 	const char *name;
 	enum tag_use use;
@@ -116,10 +116,10 @@ struct stripper {
 	const char *text;
 	size_t size;
 	struct buffer *out;
-	bool unclosed[TAG_COUNT]; /* no closing tag stands in the rest of the text */
+	bool unclosed[TAG_COUNT]; /* by row of `tags`: no closing tag was found in the rest of the text */
 };
 
-/* The tag that begins at text[at] = '<': its row, -1 if it is none; *out_end is behind its '>'. */
+/* The tag that begins at text[at] = '<': its row, or -1 if it is not a tag; *out_end: the offset after its '>'. */
 static int read_tag(const struct stripper *s, size_t at, bool *out_closing, bool *out_empty, size_t *out_end)
 {
 	size_t begin = at + 1, limit = s->size - at > TAG_LIMIT ? at + TAG_LIMIT : s->size, size = 0;
@@ -143,7 +143,7 @@ static int read_tag(const struct stripper *s, size_t at, bool *out_closing, bool
 	return -1;
 }
 
-/* Finds the tag that closes the one before `at`; *out_begin and *out_end are its bounds. */
+/* Finds the tag that closes the one before `at`; *out_begin and *out_end: its bounds. */
 static bool find_closing(struct stripper *s, int tag, size_t at, size_t *out_begin, size_t *out_end)
 {
 	int depth = 1;
@@ -171,7 +171,7 @@ static bool find_closing(struct stripper *s, int tag, size_t at, size_t *out_beg
 	return false;
 }
 
-/* Letters, digits and simple signs are kept of formulas: "x", "n + 1"; with more in them they are no text. */
+/* True if a formula has only letters, digits and simple signs, like "x" and "n + 1"; others are not text. */
 static bool formula_is_simple(const char *text, size_t size)
 {
 	if (size > 40)
@@ -192,7 +192,7 @@ static void shield(struct buffer *out, const char *text, size_t size)
 	}
 }
 
-/* Takes the tag at `at`, and its content if that goes with it; returns where to go on. */
+/* Processes the tag at `at`, with its content if that is dropped or protected; returns where to continue. */
 static size_t take_tag(struct stripper *s, size_t at)
 {
 	bool closing, empty;
@@ -234,7 +234,7 @@ static size_t take_tag(struct stripper *s, size_t at)
 	return end;
 }
 
-/* Behind the comment that begins at `at`; one that is never closed reaches to the end. */
+/* The offset after the comment that begins at `at`; one that is never closed extends to the end. */
 static size_t skip_comment(const struct stripper *s, size_t at)
 {
 	const char *end = memmem(s->text + at + 4, s->size - at - 4, "-->", 3);

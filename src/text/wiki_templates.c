@@ -1,11 +1,11 @@
-/* Templates that stand for words of a sentence, in the wikis of several languages. All others are boxes,
- * references, notes to editors: dropped. */
+/* Templates that stand for words of a sentence, in the wikis of several languages. All others (boxes,
+ * references, notes to editors) are dropped. */
 #include <stdbool.h>
 #include <string.h>
 #include "text/wiki_markup.h"
 
-/* Names in lower case; '*' at the end of a name stands for any rest. In a pattern $1 is the first argument; a
- * part in [ ] is left out if an argument in it is missing. */
+/* Names in lower case; '*' at the end of a name stands for any ending. In a pattern, $1 is the first argument; a
+ * part in [ ] is left out if the first argument in it is missing. */
 static const struct {
 	const char *names; /* separated by '/' */
 	const char *pattern;
@@ -72,7 +72,7 @@ static const struct {
 	{"ellipsis/...", "…"},
 };
 
-/* A name as templates are compared: without surrounding space, in lower case (ASCII), '_' as ' '. */
+/* The form in which names are compared: without surrounding space, in lower case (ASCII), with ' ' for '_'. */
 static size_t normalise(const char *name, size_t size, char out[64])
 {
 	while (size && strchr(" \t\n\r", *name) && *name) {
@@ -88,7 +88,7 @@ static size_t normalise(const char *name, size_t size, char out[64])
 	return size;
 }
 
-/* Is `name` one of `names`? One with '*' matches by its beginning. */
+/* True if `name` is one of `names`. One with '*' matches any name that begins with it. */
 static bool list_has(const char *names, const char *name, size_t size)
 {
 	while (*names) {

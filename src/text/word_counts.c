@@ -11,16 +11,16 @@
 #include "text/count_table.h"
 
 #define PARTS 64              /* of the shared table; a power of two */
-#define LOCAL_SLOTS (1 << 16) /* 1.5 MiB: within a second-level cache */
+#define LOCAL_SLOTS (1 << 16) /* 1.5 MiB, which fits a second-level cache */
 #define LOCAL_TEXT_BYTES (1 << 20)
 #define FIRST_SLOTS 256
 
-/* Sorted words of one part in the file: uint16 size, int64 count, bytes of each. A table makes a run of level 0; as soon
- * as a part has FAN_IN runs of one level they become one of the next, so that a part has few of them and a frequent
- * word stands in few. */
+/* Sorted words of one part in the file, each as uint16 size, int64 count, bytes. A table is written as a run of level 0; as soon
+ * as a part has FAN_IN runs of one level, they are merged into one of the next level, so that a part has few runs and a frequent
+ * word occurs in few of them. */
 struct run {
 	int64_t offset, end;
-	int level; /* never more than that of the run before */
+	int level; /* never higher than that of the previous run */
 };
 #define FAN_IN 16
 #define RECORD_HEAD (sizeof(uint16_t) + sizeof(int64_t))
@@ -29,7 +29,7 @@ _Static_assert(WORD_COUNTS_LONGEST <= COUNT_TABLE_LONGEST, "a word fits a table"
 
 struct word_counts {
 	const struct spill_settings *spill; /* NULL: all in memory */
-	int descriptor;                     /* -1: nothing has gone to a file */
+	int descriptor;                     /* -1: nothing has been written to a file */
 	pthread_mutex_t file_lock;
 	atomic_llong file_size;
 	struct part {
@@ -85,7 +85,7 @@ int64_t word_counts_spilled(const struct word_counts *counts)
 	return atomic_load(&counts->file_size);
 }
 
-/* Words to the file */
+/* Writing words to the file */
 
 static enum status open_file(struct word_counts *counts)
 {
@@ -99,11 +99,11 @@ static enum status open_file(struct word_counts *counts)
 
 struct run_writer {
 	struct word_counts *counts;
-	struct run run; /* its end: of what has been written */
+	struct run run; /* run.end: end of what has been written so far */
 	struct buffer buffer;
 };
 
-/* `room`: bytes, not fewer than will be written. */
+/* `room`: bytes to reserve, at least as many as will be written. */
 static void run_begin(struct run_writer *writer, struct word_counts *counts, int64_t room, int level)
 {
 	int64_t offset = atomic_fetch_add(&counts->file_size, (long long)room);
@@ -129,7 +129,7 @@ static enum status run_add(void *context, const char *word, size_t size, int64_t
 	return writer->buffer.size >= SPILL_BUFFER ? run_flush(writer) : OK;
 }
 
-/* The run becomes the last of the part. */
+/* Finishes the run and makes it the last one of the part. */
 static enum status run_end(struct run_writer *writer, struct part *part)
 {
 	TRY(run_flush(writer));
@@ -138,7 +138,7 @@ static enum status run_end(struct run_writer *writer, struct part *part)
 	return OK;
 }
 
-/* Words of one table, to be sorted by their bytes. */
+/* A word of a table, for sorting by bytes. */
 struct sorted {
 	const char *word;
 	int64_t count;
@@ -157,7 +157,7 @@ static int compare_sorted(const void *a, const void *b)
 	return compare_words(x->word, x->size, y->word, y->size);
 }
 
-/* Sorts the table of a part into the file and empties it. The part is locked, or nobody else counts. */
+/* Writes the table of a part to the file, sorted, and empties it. The part must be locked, or no other thread counting. */
 static enum status spill_table(struct word_counts *counts, struct part *part)
 {
 	struct count_table *table = &part->table;
@@ -188,9 +188,9 @@ done:
 	return status;
 }
 
-/* Words from the file */
+/* Reading words from the file */
 
-/* One run being read. */
+/* A run being read. */
 struct run_reader {
 	struct spill_reader file;
 	const char *word; /* the current record; NULL: at the end */
@@ -222,7 +222,7 @@ static bool comes_before(const struct run_reader *a, const struct run_reader *b)
 	return compare_words(a->word, a->size, b->word, b->size) < 0;
 }
 
-/* Puts heap[at] where it belongs among those below it: no reader's word comes before its parent's. */
+/* Moves heap[at] down to where it belongs: no reader's word may come before that of its parent. */
 static void heap_sink(struct run_reader **heap, int64_t count, int64_t at)
 {
 	struct run_reader *reader = heap[at];
@@ -283,7 +283,7 @@ done:
 	return status;
 }
 
-/* Makes one of the last `count` runs of a part. */
+/* Merges the last `count` runs of a part into one. */
 static enum status merge_last_runs(struct word_counts *counts, struct part *part, int64_t count)
 {
 	struct run *runs = part->runs + part->run_count - count;
@@ -316,7 +316,7 @@ static enum status spill_part(struct word_counts *counts, struct part *part)
 
 static bool outgrows(const struct word_counts *counts, const struct count_table *table)
 {
-	/* Doubling holds the old slots and the new ones at once. */
+	/* While a table is doubled, the old and new slots are in memory together. */
 	return counts->spill && counts->spill->memory_limit > 0 &&
 	       (3 * table->slot_count * (int64_t)sizeof(struct count_slot) + table->text_capacity) >
 		       counts->spill->memory_limit / PARTS;
@@ -397,7 +397,7 @@ enum status word_counts_visit(struct word_counts *counts, word_counts_visitor *v
 			TRY(visit_table(&part->table, visit, context));
 			continue;
 		}
-		/* The first visit leaves one run, which the next ones read. */
+		/* The first visit leaves a single run, which later visits read. */
 		if (part->table.used > 0)
 			TRY(spill_part(counts, part));
 		if (part->run_count > 1)

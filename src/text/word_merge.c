@@ -1,15 +1,15 @@
-/* The words lie in a file. A round finds the next merges in two passes over it:
+/* The words are in a file. A round finds the next merges in two passes over it:
  *
- *   cut      takes from each word the stretches in which every pair of neighbours is open, that is, may be seen `least` times or
- *            more. These excerpts go to a table, where equal ones are one with the sum of their counts: there
- *            are far fewer of them than words. When the table is full, `least` rises and what it has is cut anew.
- *            Then pairs of the excerpts are merged in memory as long as one is seen `least` times.
+ *   cut      takes from each word the stretches in which every pair of neighbors is open, that is, may be seen `least` times or
+ *            more. These excerpts go into a table, where equal ones become one with the sum of their counts: there
+ *            are far fewer of them than words. When the table is full, `least` is raised and its contents are cut again.
+ *            Then pairs in the excerpts are merged in memory as long as one is seen `least` times.
  *   rewrite  applies these merges to the words, and to the bounds of pairs.
  *
- * The merges are those of all words in memory. A pair that is not open is seen less than `least` times. All places of an open one
- * are in excerpts. A pair (x, y) that a merge makes across the edge of an excerpt, x staying outside, was (x, y') before, where
- * y' is the first symbol of what became y, always the same one as long as no text is made in two ways; it was not open, so (x, y)
- * is seen less than `least` times too. No text that is made in two ways has been seen; merging would end behind it. */
+ * The merges are the same as with all words in memory. A pair that is not open is seen less than `least` times. All places of an
+ * open pair are in excerpts. A pair (x, y) that a merge makes across the edge of an excerpt, with x outside, was (x, y') before,
+ * where y' is the first symbol of what became y, always the same one as long as no text is made in two ways; (x, y') was not
+ * open, so (x, y) is seen less than `least` times, too. No text is made in two ways within a run: merging would stop after it. */
 #include "text/word_merge.h"
 
 #include <stdlib.h>
@@ -22,17 +22,17 @@
 #include "text/count_table.h"
 #include "text/pair_bounds.h"
 
-#define WORD_BYTES 256 /* of a word or an excerpt, with all that merging knows of it, about */
+#define WORD_BYTES 256 /* memory for merging per word or excerpt, about */
 #define WRITE_BYTES ((size_t)1 << 20)
-#define ROW_LONGEST (5 * WORD_MERGER_LONGEST) /* bytes of a row of symbols */
+#define ROW_LONGEST (5 * WORD_MERGER_LONGEST) /* bytes of an encoded row of symbols */
 _Static_assert(ROW_LONGEST <= COUNT_TABLE_LONGEST, "an excerpt fits a table");
 _Static_assert(2 * VARINT_BYTES + ROW_LONGEST <= SPILL_BUFFER, "a word fits a buffer");
 
-/* Words one after the other: count, bytes of the row, row. */
+/* Words one after the other, each as count, bytes of the row, row. */
 struct words {
-	struct buffer held; /* the last of them */
-	int descriptor;     /* -1: all are held */
-	int64_t size;       /* bytes in the file, before those held */
+	struct buffer held; /* the last of them, in memory */
+	int descriptor;     /* -1: all are in memory */
+	int64_t size;       /* bytes in the file, which precede those in memory */
 	int64_t count;
 };
 
@@ -40,10 +40,10 @@ struct words {
 struct row {
 	int32_t symbols[WORD_MERGER_LONGEST];
 	int32_t size;
-	int64_t count; /* of its word */
+	int64_t count; /* how often its word was seen */
 };
 
-/* What the last round merged: a hash table from pairs to their merge. */
+/* The merges of the last round: a hash table from pairs to merges. */
 struct replacements {
 	const struct pair_merge *merges;
 	uint32_t *slots; /* index + 1; at most half full */
@@ -53,15 +53,15 @@ struct replacements {
 struct word_merger {
 	struct pair_merger *pairs;
 	const struct spill_settings *spill;
-	int64_t memory_limit; /* 0: any */
+	int64_t memory_limit; /* 0: no limit */
 	int64_t rounds;
 	struct words words, rewritten;
 	struct pair_bounds bounds;
-	int64_t least; /* pairs are open whose bound is not below it */
-	bool fixed;    /* `least` stays, whatever memory that takes */
+	int64_t least; /* pairs with a bound of at least this are open */
+	bool fixed;    /* `least` is not raised any more, whatever memory that takes */
 	struct replacements replacements;
 	struct count_table excerpts;
-	struct buffer open_bounds; /* int64 each: of their pairs */
+	struct buffer open_bounds; /* int64 bounds of the pairs in the excerpts */
 	struct row row;
 	char encoded[ROW_LONGEST];
 };
@@ -107,7 +107,7 @@ int64_t word_merger_rounds(const struct word_merger *merger)
 	return merger->rounds;
 }
 
-/* Encoding: numbers of seven bits a byte, the lowest first. */
+/* Encoding: numbers with seven bits per byte, lowest first. */
 
 static size_t get_varint(const char *at, uint64_t *out)
 {
@@ -170,7 +170,7 @@ enum status word_merger_add(struct word_merger *merger, const int32_t *symbols, 
 	return words_add(merger, &merger->words, held, symbols, symbol_count, count);
 }
 
-/* Calls `take` for each word, which is merger->row. */
+/* Calls `take` for each word, with the word in merger->row. */
 static enum status for_each_word(struct word_merger *merger, enum status (*take)(struct word_merger *merger))
 {
 	struct words *words = &merger->words;
@@ -224,7 +224,7 @@ static enum status cut(struct word_merger *merger, const struct row *row)
 	return OK;
 }
 
-/* Calls `take` for each excerpt of a table, which is merger->row. */
+/* Calls `take` for each excerpt of a table, with the excerpt in merger->row. */
 static enum status for_each_excerpt(struct word_merger *merger, const struct count_table *table,
 				    enum status (*take)(struct word_merger *merger))
 {
@@ -255,7 +255,7 @@ static int compare_bounds(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Raises `least` above the lower half of the excerpts' pairs. If all have the same bound, it stays. */
+/* Raises `least` above the lower half of the bounds of the excerpts' pairs; if none of the upper half is higher, fixes it. */
 static enum status raise_least(struct word_merger *merger)
 {
 	buffer_clear(&merger->open_bounds);
@@ -334,14 +334,14 @@ static enum status replacements_set(struct replacements *replacements, const str
 	return OK;
 }
 
-/* Adds the pairs of a row to the bounds, or with -1 takes them out. */
+/* Adds the pairs of a row to the bounds or, if `sign` is -1, subtracts them. */
 static void bound_pairs(struct word_merger *merger, const struct row *row, int sign)
 {
 	for (int32_t i = 0; i + 1 < row->size; i++)
 		pair_bounds_add(&merger->bounds, row->symbols[i], row->symbols[i + 1], sign * row->count);
 }
 
-/* The first merge, from merge `from` on, that a row has a place for; NULL: none. */
+/* The first merge, from number `from` on, that applies to a row; NULL if there is none. */
 static const struct pair_merge *first_merge(const struct replacements *replacements, const struct row *row, int64_t from)
 {
 	int64_t first = INT64_MAX;
@@ -377,7 +377,7 @@ static enum status rewrite_word(struct word_merger *merger)
 		bound_pairs(merger, row, 1);
 	}
 	if (row->size < 2)
-		return OK; /* nothing is left to be merged */
+		return OK; /* nothing left to merge */
 	return words_add(merger, &merger->rewritten, WRITE_BYTES, row->symbols, row->size, row->count);
 }
 
@@ -405,8 +405,8 @@ static enum status bound_word(struct word_merger *merger)
 	return OK;
 }
 
-/* A round begins at half the count where the last one ended, since counts fall all the time. Where the bounds are too
- * coarse to tell the first pair from more of them than memory is for, all of these are opened. */
+/* A round begins at half the count at which the last one ended, since counts keep falling. If the bounds are too
+ * coarse to separate the top pair from more pairs than fit in memory, all of those are opened anyway. */
 static enum status run_in_rounds(struct word_merger *merger, int32_t size, int64_t min_count,
 				 void (*progress)(void *context, int32_t symbols), void *context)
 {

@@ -1,5 +1,5 @@
-/* The instances of an epoch by number. Documents are cut into ranges of about as many sentences; each is walked by
- * whichever thread is free and keeps its own marks. */
+/* Finds the instances of an epoch by number. Documents are divided into ranges with about equal numbers of sentences; each range
+ * is walked by whichever thread is free and has its own marks. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -62,9 +62,9 @@ struct walking {
 	struct epoch_map *map;
 	const struct text_set *set;
 	int64_t epoch;
-	atomic_llong next; /* range */
+	atomic_llong next; /* next range to walk */
 	pthread_mutex_t lock;
-	struct error error; /* the first; its status is OK while all goes well */
+	struct error error; /* the first one; status OK while nothing has failed */
 };
 
 static enum status walk_range(const struct walking *walking, struct epoch_range *range)
@@ -116,10 +116,10 @@ enum status epoch_map_walk(struct epoch_map *map, const struct text_set *set, in
 		threads = THREADS_MAX;
 	map->epoch = -1;
 	pthread_mutex_init(&walking.lock, NULL);
-	/* Signals are for the main thread; a helper that cannot be started is not needed. */
+	/* Only the main thread handles signals. Helpers that cannot be started are not needed. */
 	sigset_t all, before;
 	sigfillset(&all);
-	sigdelset(&all, SIGBUS); /* a mapped file cut short: its handler runs in the thread that reads it */
+	sigdelset(&all, SIGBUS); /* a mapped file was truncated: the handler runs in the thread that reads it */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (helper_count < threads - 1 && pthread_create(&helpers[helper_count], NULL, walk_ranges, &walking) == 0)
 		helper_count++;

@@ -7,10 +7,10 @@
 #include "base/stop.h"
 #include "data/pretraining/python_random.h"
 
-/* Random documents tried for one that is not the present one. */
+/* How often a random document is drawn until it is not the current one. */
 #define DOCUMENT_TRIES 10
 
-/* Positions masked together: a word's pieces lie one behind the other but for separators. */
+/* Positions masked together: the pieces of a word are contiguous except for separators. */
 struct word {
 	int32_t begin, count;
 };
@@ -34,7 +34,7 @@ struct maker {
 	int64_t documents_done;
 };
 
-/* A dictionary keeps the place of an entry's first line and the number of its last. */
+/* For a duplicate entry, a Python dictionary keeps the position of its first line and the id of its last. */
 static enum status list_words(struct maker *maker)
 {
 	const struct vocab *vocab = maker->settings->vocab;
@@ -73,7 +73,7 @@ static enum status extend(struct maker *maker, int32_t **tokens, int64_t *count,
 	return OK;
 }
 
-/* truncate_seq_pair: the longer one (B if equal) loses a token at its front or back, by the toss of a coin. */
+/* truncate_seq_pair: the longer one (B if equal) loses a token, at its front or back with equal probability. */
 static void truncate_pair(struct maker *maker, int32_t **a, int64_t *a_count, int32_t **b, int64_t *b_count, int64_t room)
 {
 	while (*a_count + *b_count > room) {
@@ -173,7 +173,7 @@ static enum status put_instance(struct maker *maker, int64_t a_count, int64_t b_
 	return static_writer_add(maker->writer, instance);
 }
 
-/* B from a random document, from a random sentence on. */
+/* Takes B from a random document, starting at a random sentence. */
 static enum status random_segment(struct maker *maker, int64_t current, int64_t wanted, int64_t *b_count)
 {
 	int64_t place = current;
@@ -193,7 +193,7 @@ static enum status random_segment(struct maker *maker, int64_t current, int64_t 
 	return OK;
 }
 
-/* create_instances_from_document. `place` is the document's in the shuffled list. */
+/* create_instances_from_document. `place`: index of the document in the shuffled list. */
 static enum status walk_document(struct maker *maker, int64_t place)
 {
 	const struct google_settings *settings = maker->settings;
@@ -215,7 +215,7 @@ static enum status walk_document(struct maker *maker, int64_t place)
 		bool random_next = count == 1 || python_random_double(&maker->random) < 0.5;
 		if (random_next) {
 			TRY(random_segment(maker, place, target - a_count, &b_count));
-			i -= count - a_end; /* what was not used is walked again */
+			i -= count - a_end; /* sentences not used are walked again */
 		} else {
 			for (int64_t j = a_end; j < count; j++)
 				TRY(extend(maker, &maker->b, &b_count, &maker->b_capacity, chunk + j));

@@ -1,6 +1,6 @@
 /* Instances exactly as Google's create_pretraining_data.py makes them (google-research/bert; the algorithm is in
- * docs/math.md, "Instances"): one generator of random numbers, CPython's, drives the order of documents, the walk, the
- * masks and the final shuffle, so every draw must come in the script's order. */
+ * docs/math.md, "Instances"): a single random number generator, CPython's, drives the order of documents, the walk, the
+ * masks and the final shuffle, so every draw must be made in the same order as in the script. */
 #ifndef DATA_PRETRAINING_GOOGLE_INSTANCES_H
 #define DATA_PRETRAINING_GOOGLE_INSTANCES_H
 
@@ -16,8 +16,8 @@ struct google_settings {
 	const struct vocab *vocab;
 };
 
-/* Walks the documents of `shard` and adds every instance to `writer`, before the final shuffle. *out_order [count],
- * allocated here, is that shuffle: instance out_order[i] of the writer is the i-th. */
+/* Walks the documents of `shard` and adds every instance to `writer`, not yet shuffled. *out_order [count], allocated
+ * here, is the final shuffle: place i belongs to instance (*out_order)[i] of the writer. */
 MUST_USE enum status google_instances(const struct shard *shard, const struct google_settings *settings,
 				      struct static_writer *writer, int64_t **out_order);
 

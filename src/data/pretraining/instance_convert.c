@@ -1,4 +1,4 @@
-/* Files of instances of the world to our own form. */
+/* Converts instance files made by others to our own form. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,9 +19,9 @@
 #include "formats/hdf5_rows.h"
 
 #define HDF5_MAGIC "\211HDF\r\n\032\n"
-/* Elements of a dataset that are read at a time. */
+/* Elements of a dataset that are read at a time, about. */
 #define SLAB_ELEMENTS ((int64_t)1 << 20)
-/* Memory the child may take beyond what it begins with. */
+/* Memory that the child may allocate in addition to what it starts with. */
 #define CHILD_BYTES ((rlim_t)4 << 30)
 
 enum status instance_file_format(const char *path, enum instance_format *out)
@@ -49,14 +49,14 @@ enum status instance_file_fingerprint(const char *path, uint64_t *out)
 	if (stat(path, &facts) != 0)
 		return error_set_errno(errno == ENOENT || errno == ENOTDIR ? ERR_USAGE : ERR_RESOURCE, "'%s'", path);
 	int64_t numbers[] = {facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec};
-	char *whole = realpath(path, NULL); /* the same file, however it is named */
+	char *whole = realpath(path, NULL); /* the same for every name of the file */
 	const char *name = whole ? whole : path;
 	*out = hash64_combine(hash64(name, strlen(name)), hash64(numbers, sizeof(numbers)));
 	free(whole);
 	return OK;
 }
 
-/* The name of the conversion says which file it was made of. */
+/* The fingerprint identifies the source of the conversion, so the file must not have changed meanwhile. */
 static enum status check_unchanged(const char *path, uint64_t fingerprint)
 {
 	uint64_t now;
@@ -132,7 +132,7 @@ done:
 	return status;
 }
 
-/* ---- NVIDIA's HDF5, in a process of its own ---- */
+/* ---- NVIDIA's HDF5, read by a separate process ---- */
 
 enum { IDS, MASK, SEGMENTS, POSITIONS, LABELS, NEXT, DATASETS };
 static const char *const dataset_names[DATASETS] = {
@@ -180,11 +180,11 @@ static enum status open_datasets(struct hdf5_table *table)
 	return instance_create(&table->instance, table->columns[IDS], table->columns[POSITIONS]);
 }
 
-/* What a child tells its parent at its end. */
+/* What the child reports to its parent when it is done. */
 struct child_result {
-	struct error error; /* status OK: all went well */
+	struct error error; /* status OK: nothing failed */
 	struct instance_counts counts;
-	struct error first_bad; /* of the rows passed over */
+	struct error first_bad; /* of the skipped rows */
 };
 
 static enum status add_row(struct hdf5_table *table, int64_t row, int64_t within, const struct instance_demands *demands,
@@ -216,7 +216,7 @@ static enum status add_row(struct hdf5_table *table, int64_t row, int64_t within
 	return OK;
 }
 
-/* Will the rest fit the disk, if it is like what has been written? A disk is not filled to find out. */
+/* Estimates from what has been written whether the rest will fit on the disk, so as not to fill it only to find out. */
 static enum status check_room(const struct hdf5_table *table, int64_t done, const struct static_writer *writer,
 			      const char *static_path)
 {
@@ -269,7 +269,7 @@ done:
 	return status;
 }
 
-/* What is wrong with the file must not cost the machine its memory. Sanitizers reserve too much for a limit. */
+/* A damaged file must not exhaust the machine's memory. Not under sanitizers, which reserve too much for a limit. */
 static void limit_child(void)
 {
 	struct rlimit no_core = {0, 0};
@@ -307,7 +307,7 @@ _Noreturn static void run_child(int output, const char *path, const struct insta
 	_exit(0);
 }
 
-/* Waits for the child's result; a request to stop ends the child. True if all of it came. */
+/* Waits for the child's result; kills the child on a request to stop. True if the whole result was received. */
 static bool receive(int input, pid_t child, struct child_result *result)
 {
 	char *next = (char *)result;
@@ -328,7 +328,7 @@ static bool receive(int input, pid_t child, struct child_result *result)
 	return true;
 }
 
-/* A killed child leaves its half-made file under a temporary name, which holds its number. */
+/* A killed child leaves its unfinished file under a temporary name that contains its process id. */
 static void remove_leftovers(const char *static_path, pid_t child)
 {
 	char folder[PATH_BYTES], name[PATH_BYTES], mark[32];

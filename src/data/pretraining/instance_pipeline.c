@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/stop.h"
 
-/* Instances made at a time, and by one task. */
+/* Instances made per round, and per task. */
 #define SLOTS 4096
 #define TASK_SLOTS 64
 
@@ -21,7 +21,7 @@ struct instance_pipeline {
 	struct slot *slots; /* [SLOTS] */
 	struct error errors[SLOTS / TASK_SLOTS];
 	struct instance_totals totals;
-	/* Of the present round: */
+	/* Of the current round: */
 	instance_maker *make;
 	void *context;
 	int64_t first, count;

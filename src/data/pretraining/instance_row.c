@@ -1,4 +1,4 @@
-/* Padded rows to instances and back. */
+/* Instances in memory, and their conversion from padded rows. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
@@ -41,7 +41,7 @@ static enum status check_ids(const char *name, const int32_t *ids, int64_t count
 	return OK;
 }
 
-/* Tokens before the padding: the mask is ones, then zeros. */
+/* Number of tokens before the padding; the mask must be ones, then zeros. */
 static enum status find_length(const struct padded_row *row, int64_t *out)
 {
 	int64_t length = 0;
@@ -56,7 +56,7 @@ static enum status find_length(const struct padded_row *row, int64_t *out)
 	return OK;
 }
 
-/* In ascending order of position: what comes too early is moved to its place. */
+/* Inserts a prediction so that positions are in ascending order. */
 static enum status add_prediction(struct instance *out, int32_t position, int32_t label, float weight)
 {
 	int32_t at = out->prediction_count++;

@@ -1,4 +1,4 @@
-/* Proof of files of instances that others made. */
+/* Verification of instance files. */
 #include <stdio.h>
 #include "base/stop.h"
 #include "base/temporary.h"
@@ -6,7 +6,7 @@
 #include "formats/example.h"
 #include "formats/tfrecord.h"
 
-/* Frames and checksums of all records; *out_instances: the first one has the features of pre-training. */
+/* Checks the frames and checksums of all records. *out_instances: whether the first one has the features of pre-training data. */
 static enum status verify_frames(const char *path, bool *out_instances)
 {
 	struct tfrecord_reader *reader;
@@ -57,7 +57,7 @@ enum status instance_file_verify(const char *path, struct instance_counts *out)
 		return static_file_verify(path);
 	if (format == INSTANCE_TFRECORD)
 		return verify_records(path, out);
-	stop_install(); /* so that the folder goes, however this ends */
+	stop_install(); /* so that the folder is removed even if this is interrupted */
 	TRY(temporary_folder_make(&folder, "verify"));
 	enum status status = path_join(own, folder.path, "converted");
 	if (status == OK)

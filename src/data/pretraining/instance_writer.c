@@ -1,4 +1,4 @@
-/* Files of static instances in the formats of the world. */
+/* Writing files of static instances, in our own format and those of other programs. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
@@ -7,7 +7,7 @@
 #include "formats/hdf5_rows.h"
 #include "formats/tfrecord.h"
 
-/* Rows that are gathered before HDF5's library is called. */
+/* Rows collected before the HDF5 library is called. */
 #define SLAB_ROWS 1024
 
 enum { HDF5_IDS, HDF5_MASK, HDF5_SEGMENTS, HDF5_POSITIONS, HDF5_LABELS, HDF5_NEXT, HDF5_DATASETS };
@@ -65,7 +65,7 @@ enum status instance_writer_open(struct instance_writer **out, const char *path,
 		break;
 	case INSTANCE_STATIC: status = static_writer_open(&writer->own, path); break;
 	case INSTANCE_HDF5: status = open_hdf5(writer, path); break;
-	case INSTANCE_PAIRS: BUG_IF(true); break; /* only read */
+	case INSTANCE_PAIRS: BUG_IF(true); break; /* pairs are only read */
 	}
 	if (status != OK)
 		instance_writer_abandon(writer);
@@ -86,7 +86,7 @@ enum status instance_encoder_create(struct instance_encoder *out, const struct i
 	if (!has_records(settings))
 		return OK;
 	TRY(memory_new(&out->lists, 3 * length + 3 * predictions, sizeof(int32_t), "record"));
-	/* A number takes at most five bytes; 1024 for names and frames. */
+	/* An integer takes at most five bytes, a weight four; 1024 bytes are for names and framing. */
 	return memory_new(&out->record, 15 * length + 14 * predictions + 1024, 1, "record");
 }
 
@@ -97,7 +97,7 @@ void instance_encoder_release(struct instance_encoder *encoder)
 	*encoder = (struct instance_encoder){0};
 }
 
-/* A list of the instance with zeros behind it, in `row`. */
+/* Copies a list of the instance to `row` and fills it up with zeros. */
 static const int32_t *pad(int32_t *row, const int32_t *values, int64_t count, int64_t length)
 {
 	memcpy(row, values, (size_t)count * sizeof(*row));

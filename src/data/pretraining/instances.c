@@ -1,4 +1,4 @@
-/* Instances of token shards: an epoch's walk, its permutation, and the spelling out of one instance. */
+/* Instances from token shards: the walk of an epoch, its permutation, and how one instance is spelled out. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,22 +7,23 @@
 #include "data/pretraining/masking.h"
 #include "data/pretraining/walk.h"
 
-/* Room to begin with for the first samples of epochs. */
+/* Initial capacity for the first samples of epochs. */
 #define EPOCHS_KNOWN 4096
-/* Masking scratches kept for the next call. */
+/* Most masking scratches kept for later calls. */
 #define SCRATCHES 64
 
 struct shard_instances {
 	struct instances base;
 	struct text_set set;
 
-	pthread_rwlock_t lock; /* of the map and of what is known of epochs; a walk writes them */
+	pthread_rwlock_t lock; /* guards the map and the known epochs; a walk changes them */
 	struct epoch_map map;
 	int64_t first_epoch_count;
 	/* known[i]: first sample of epoch known_base + i. */
 	int64_t *known;
 	int64_t known_base, known_count, known_capacity;
-	int64_t even; /* samples of every epoch, whatever it holds; 0: as many as it holds. known[0] then tells all */
+	int64_t even; /* samples of every epoch regardless of its instances, so that known[0] is enough; 0: each as many as its
+			 instances */
 
 	pthread_mutex_t scratch_lock;
 	struct masking *scratches[SCRATCHES];
@@ -41,7 +42,7 @@ static enum status walk_epoch(struct shard_instances *instances, int64_t epoch)
 	return epoch_map_walk(&instances->map, &instances->set, epoch, 0);
 }
 
-/* Index into known[] of a sample's epoch, or -1 when that needs a walk. */
+/* Index of a sample's epoch in known[] (beyond its end if `even`), or -1 if finding it takes a walk. */
 static int64_t known_epoch(const struct shard_instances *instances, int64_t sample)
 {
 	int64_t count = instances->known_count, low = 0, high = count;
@@ -79,7 +80,7 @@ static enum status check_epoch(const struct shard_instances *instances, int64_t 
 	return error_set(ERR_USAGE, "sample %lld is beyond 2^32 epochs", (long long)sample);
 }
 
-/* The same, walking on as far as needed. */
+/* As known_epoch(), but walks as many epochs as needed. */
 static enum status find_epoch(struct shard_instances *instances, int64_t sample, int64_t *out_index)
 {
 	BUG_IF(sample < 0);
@@ -138,17 +139,17 @@ static enum status shards_hint(struct instances *base, int64_t epoch, int64_t fi
 	return status;
 }
 
-/* With the epoch's map at hand. */
+/* The plan of a sample; the map is that of its epoch. */
 static enum status find_plan(const struct shard_instances *instances, int64_t sample, int64_t index, struct example_plan *out,
 			     int64_t *epoch, int64_t *first)
 {
 	*epoch = instances->known_base + index;
 	*first = epoch_begin(instances, index);
 	uint64_t offset = (uint64_t)(sample - *first), count = (uint64_t)instances->map.count;
-	/* A smaller epoch begins again for the few that are missing, with other masks. */
+	/* An epoch that is too small repeats its first few instances, with different masks. */
 	if (instances->even > 0 && count > 0)
 		offset %= count;
-	/* A false hint is noticed here, at the latest. */
+	/* A wrong hint is detected here at the latest. */
 	if (offset >= count)
 		return error_set(ERR_STATE, "sample %lld: epoch %lld begins with sample %lld and has %lld instances",
 				 (long long)sample, (long long)*epoch, (long long)*first, (long long)count);
@@ -204,7 +205,7 @@ static void shards_even_epochs(struct instances *base)
 	self(base)->even = self(base)->first_epoch_count;
 }
 
-/* Copies `count` tokens of the text that begins `skip` tokens into a sentence. */
+/* Copies `count` tokens of the text, starting `skip` tokens into a sentence. */
 static enum status copy_text(const struct text_set *set, int64_t sentence, int64_t skip, int64_t count, int32_t *out)
 {
 	const struct shard *shard = text_set_sentence(set, &sentence);
@@ -224,7 +225,7 @@ static enum status copy_text(const struct text_set *set, int64_t sentence, int64
 	return OK;
 }
 
-/* How many of `cut` tokens go at the front: each with probability one half. */
+/* How many of `cut` tokens are cut at the front: each with probability one half. */
 static int64_t front_cuts(struct rng *rng, int64_t cut)
 {
 	int64_t front = 0;
@@ -235,7 +236,7 @@ static int64_t front_cuts(struct rng *rng, int64_t cut)
 	return front;
 }
 
-/* Text into ids and types. While A and B are too long, the longer one (B if equal) loses a token at its front
+/* Fills in ids and types. As long as A and B are too long together, the longer one (B if equal) loses a token at its front
  * or back; how many each loses is known beforehand, so only the sides are drawn. */
 static enum status spell_out(const struct shard_instances *instances, const struct example_plan *plan, struct rng *rng,
 			     struct instance *out)

@@ -1,19 +1,18 @@
 /* Masking (Devlin et al., "BERT", 2019, section 3.1 and appendix A.1): n tokens are drawn, of which 80 %
- * become [MASK], 10 % a random entry of the vocabulary and 10 % stay. */
+ * become [MASK], 10 % become a random entry of the vocabulary and 10 % stay unchanged. */
 #include "data/pretraining/masking.h"
 #include <math.h>
 #include <stdlib.h>
 #include "base/memory.h"
 
-/* Tokens that are masked together: one token, or the pieces of a word (separators between them do not count).
- */
+/* Tokens that are masked together: one token, or the pieces of a word (separators between them do not count). */
 struct word {
 	int32_t begin, count;
 };
 
 struct masking {
 	struct word *words; /* [max_seq_length] */
-	int32_t *order;     /* [max_seq_length] words in the order in which they are tried; n-grams only */
+	int32_t *order;     /* [max_seq_length] words in the order in which they are tried; only for n-grams */
 	int32_t *labels;    /* [max_seq_length] original id of a chosen position, -1 elsewhere */
 };
 
@@ -46,7 +45,7 @@ void masking_free(struct masking *masking)
 	free(masking);
 }
 
-/* min(cap, max(1, length * probability)), halves rounded to even as Python's round() does. */
+/* min(limit, max(1, length * probability)), with halves rounded to even as in Python's round(). */
 int32_t instance_predictions(const struct instance_settings *settings, int32_t length)
 {
 	int32_t count = (int32_t)lrint(length * settings->masked_lm_prob);
@@ -62,14 +61,14 @@ static bool is_separator(const struct instance_settings *settings, int32_t id)
 	return id == settings->cls || id == settings->sep;
 }
 
-/* Goes on with the word before it. */
+/* True if the token continues the word before it. */
 static bool is_continuation(const struct instance_settings *settings, int32_t id)
 {
 	return settings->whole_word_mask && (id >= settings->vocab_size || settings->is_continuation[id]);
 }
 
-/* Everything but [CLS] and [SEP]. With whole words a continuation joins the word before it, as in Google's
- * code even across the [SEP] when cutting has left a continuation at the front of B. */
+/* Lists everything except [CLS] and [SEP]. With whole-word masking, a continuation joins the word before it; as in Google's
+ * code, even across the [SEP] if truncation has left a continuation at the front of B. */
 static int32_t find_words(const struct instance_settings *settings, const struct instance *instance, struct word *words)
 {
 	int32_t count = 0;
@@ -85,7 +84,7 @@ static int32_t find_words(const struct instance_settings *settings, const struct
 	return count;
 }
 
-/* The marks of segmented words have served once the words are found. */
+/* Removes the marks of segmented words, which are not needed once the words are found. */
 static void drop_marks(const struct instance_settings *settings, struct instance *instance)
 {
 	for (int32_t i = 0; settings->segmented_words && i < instance->length; i++)
@@ -115,8 +114,8 @@ static void mask_word(struct masking *masking, const struct instance_settings *s
 	}
 }
 
-/* A shuffle of the words, drawn only as far as it is needed. A word that would exceed the wanted number is passed
- * over. Returns the number of masked tokens. */
+/* Masks words in shuffled order; the shuffle is drawn only as far as needed. A word that would exceed the wanted number is
+ * skipped. Returns the number of masked tokens. */
 static int32_t mask_words(struct masking *masking, const struct instance_settings *settings, struct rng *rng, int32_t word_count,
 			  int32_t wanted, struct instance *out)
 {
@@ -134,7 +133,7 @@ static int32_t mask_words(struct masking *masking, const struct instance_setting
 	return chosen;
 }
 
-/* Words from `first` on that stand side by side, at most `most`. */
+/* Number of adjacent words starting with `first`, at most `most`. */
 static int32_t adjacent_words(const struct word *words, int32_t word_count, int32_t first, int32_t most)
 {
 	int32_t n = 1;
@@ -144,7 +143,7 @@ static int32_t adjacent_words(const struct word *words, int32_t word_count, int3
 	return n;
 }
 
-/* 1 to `most` words, n of them with a weight of 1/n. */
+/* Draws a number of words from 1 to `most`, n with weight 1/n. */
 static int32_t draw_length(struct rng *rng, int32_t most)
 {
 	double sum = 0, at;
@@ -159,8 +158,8 @@ static int32_t draw_length(struct rng *rng, int32_t most)
 	return most;
 }
 
-/* Megatron-LM's masking of n-grams: from each word, in random order, a run of words of random length; made shorter
- * when it would exceed the wanted number, passed over when it meets a masked word or is still too long. */
+/* Megatron-LM's masking of n-grams: starting from each word, in random order, takes a run of words of random length; the run
+ * is shortened if it would exceed the wanted number, and skipped if it includes a masked word or is still too long. */
 static int32_t mask_ngrams(struct masking *masking, const struct instance_settings *settings, struct rng *rng, int32_t word_count,
 			   int32_t wanted, struct instance *out)
 {

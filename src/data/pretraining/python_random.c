@@ -10,7 +10,7 @@ static void seed_word(struct python_random *random, uint32_t seed)
 		words[i] = 1812433253u * (words[i - 1] ^ words[i - 1] >> 30) + i;
 }
 
-/* The reference implementation's init_by_array with the magnitude of the seed as one or two words. */
+/* The reference implementation's init_by_array, with the absolute value of the seed as one or two words. */
 void python_random_seed(struct python_random *random, int64_t seed)
 {
 	uint64_t magnitude = seed < 0 ? 0 - (uint64_t)seed : (uint64_t)seed;
@@ -79,7 +79,7 @@ double python_random_double(struct python_random *random)
 	return (high * 67108864.0 + low) / 9007199254740992.0;
 }
 
-/* As many bits as the bound has (not as the largest value has), until the number is below it. */
+/* Draws as many bits as the bound (not the largest value) has, until the number is below the bound. */
 uint64_t python_random_below(struct python_random *random, uint64_t bound)
 {
 	int bits = 64 - __builtin_clzll(bound);
@@ -100,8 +100,8 @@ int64_t python_random_int(struct python_random *random, int64_t low, int64_t hig
 	return low + (int64_t)python_random_below(random, (uint64_t)(high - low) + 1);
 }
 
-/* Whether a number is below its bound is a coin toss that no processor predicts: one that is not swaps an element with
- * itself, and the next is drawn for the same element. */
+/* Whether a drawn number is below its bound cannot be predicted, so this avoids branching on it: a number that is not below
+ * swaps the element with itself, and the next number is drawn for the same element. */
 void python_random_shuffle(struct python_random *random, int64_t *list, int64_t count)
 {
 	for (int64_t i = count - 1; i >= 1;) {

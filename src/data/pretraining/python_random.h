@@ -1,5 +1,5 @@
-/* The random numbers of CPython 3's `random.Random(seed)` for an int seed, draw by draw: Google's data script is
- * reproduced with them, nothing else uses them. Mersenne Twister MT19937 (Matsumoto and Nishimura, 1998). */
+/* The random numbers of CPython 3's `random.Random(seed)` for an int seed, draw by draw; used only to reproduce
+ * Google's data script. Mersenne Twister MT19937 (Matsumoto and Nishimura, 1998). */
 #ifndef DATA_PRETRAINING_PYTHON_RANDOM_H
 #define DATA_PRETRAINING_PYTHON_RANDOM_H
 
@@ -9,7 +9,7 @@
 
 struct python_random {
 	uint32_t words[MERSENNE_WORDS];
-	uint32_t numbers[MERSENNE_WORDS]; /* drawn from them, of which `used` are used */
+	uint32_t numbers[MERSENNE_WORDS]; /* drawn from them; `used` have been given out */
 	int used;
 };
 
@@ -17,9 +17,9 @@ void python_random_seed(struct python_random *random, int64_t seed);
 uint32_t python_random_u32(struct python_random *random);
 /* random.random(): uniform in [0, 1). */
 double python_random_double(struct python_random *random);
-/* What random.randrange(bound), choice and shuffle draw: uniform in [0, bound), bound > 0. */
+/* What random.randrange(bound), random.choice and random.shuffle draw: uniform in [0, bound), bound > 0. */
 uint64_t python_random_below(struct python_random *random, uint64_t bound);
-/* random.randint(low, high), both included. */
+/* random.randint(low, high): both ends included. */
 int64_t python_random_int(struct python_random *random, int64_t low, int64_t high);
 /* random.shuffle of a list of indices. */
 void python_random_shuffle(struct python_random *random, int64_t *list, int64_t count);

@@ -1,4 +1,4 @@
-/* TFRecord files of Google's training data: tf.Example messages with fixed features. */
+/* Reading TFRecord files of Google's training data: tf.Example messages with features of fixed size. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "formats/example.h"
 #include "formats/tfrecord.h"
 
-/* Bad records reported one by one; more are only counted. */
+/* Bad records reported individually; further ones are only counted. */
 #define BAD_TOLD 5
 
 struct record_reader {
@@ -16,7 +16,7 @@ struct record_reader {
 	struct instance_demands demands;
 	char *path;
 	struct tf_example example;
-	int64_t length, predictions;                         /* of every record; 0 until the first */
+	int64_t length, predictions;                         /* of every record; 0 before the first */
 	int32_t *ids, *mask, *segments, *positions, *labels; /* [length], [predictions] */
 	float *weights;
 	struct instance instance;
@@ -76,7 +76,7 @@ static enum status lacks(const struct tf_example *example, const char *name)
 	return status;
 }
 
-/* The first record says how long all are. */
+/* The first record determines the sizes of all records. */
 static enum status learn_shape(struct record_reader *reader)
 {
 	const struct tf_example *example = &reader->example;
@@ -121,7 +121,7 @@ static enum status get_integers(const struct tf_example *example, const char *na
 	return OK;
 }
 
-/* Absent weights: the first position 0 ends the list. */
+/* Without weights, the list ends before the first position 0. */
 static enum status get_weights(struct record_reader *reader, struct padded_row *row)
 {
 	const struct example_feature *feature = example_find(&reader->example, "masked_lm_weights");
@@ -175,7 +175,7 @@ static enum status read_example(struct record_reader *reader, const unsigned cha
 	return instance_from_row(&row, &reader->demands, &reader->instance);
 }
 
-/* Places the reason of a record that is no instance. */
+/* Adds the place of the bad record to the last error. */
 static enum status refuse_record(const struct record_reader *reader)
 {
 	struct error reason = *error_last();
@@ -208,7 +208,7 @@ enum status record_reader_next(struct record_reader *reader, const struct instan
 			}
 			status = refuse_record(reader);
 			if (reader->counts.instances == 0)
-				reader->length = 0; /* a bad record sets no example */
+				reader->length = 0; /* a bad record must not determine the sizes */
 		}
 		if (status != ERR_DATA || !reader->demands.skip_bad)
 			return status;

@@ -23,7 +23,7 @@ struct field {
 	size_t size;
 };
 
-/* The first three tabs separate; false if there are fewer. */
+/* Splits at the first three tabs; false if there are fewer. */
 static bool split(const char *line, size_t size, struct field fields[FIELDS])
 {
 	for (int i = 0; i < FIELDS; i++) {
@@ -39,7 +39,7 @@ static bool split(const char *line, size_t size, struct field fields[FIELDS])
 	return true;
 }
 
-/* A whole number, with spaces around it. */
+/* Reads a whole number, which may have spaces around it; *out: it is not zero. */
 static bool read_label(struct field field, bool *out)
 {
 	char text[32], *end;
@@ -55,7 +55,7 @@ static bool read_label(struct field field, bool *out)
 	return any && *end == 0;
 }
 
-/* What reads one file. */
+/* State while one file is read. */
 struct pair_reader {
 	bool strict;
 	const struct tokenizer *tokenizer;
@@ -144,7 +144,7 @@ enum status rewriting_read(const char *path, bool strict, const struct tokenizer
 	return status;
 }
 
-/* Binary files of instances have NULs, or no tabs. */
+/* Binary instance files have NULs, or too few tabs. */
 bool rewriting_is_file(const char *path)
 {
 	struct line_reader *reader;

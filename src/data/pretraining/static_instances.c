@@ -9,20 +9,20 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "static instances are mapped as little-endian numbers");
 
 #define MAGIC "bertcins"
-#define FORMAT_VERSION 2       /* of files with pairs; all others are of version 1, which earlier programs read */
-#define SAMPLED_INSTANCES 1000 /* in which words are counted */
+#define FORMAT_VERSION 2       /* of files with pairs; all others have version 1, which older versions of bertc can read */
+#define SAMPLED_INSTANCES 1000 /* in which [UNK] is counted */
 #define HEAD_BYTES 16          /* magic, u32 version, u32 zero */
 
-/* Before each instance; then ids [length], positions and labels [predictions], all u16 or (WIDE) u32; TYPES: u8 types
- * [length]; zeros up to a multiple of four; WEIGHTS: f32 [predictions]. */
+/* Header of an instance. It is followed by ids [length], positions and labels [predictions], all u16 or, if WIDE, u32; if TYPES,
+ * u8 types [length]; zeros up to a multiple of four; if WEIGHTS, f32 weights [predictions]. */
 struct record {
-	uint32_t length, first_b, predictions; /* first_b: tokens of segment 0, when no TYPES */
+	uint32_t length, first_b, predictions; /* first_b: number of tokens in segment 0, unless TYPES */
 	int16_t next_label;
 	uint16_t flags;
 };
 enum { WIDE = 1, TYPES = 2, WEIGHTS = 4, SPAN = 8 }; /* SPAN: a pair whose masked run is drawn when it is used */
 
-/* At the end of the file, behind u64 places [count + 1]: where each instance begins, and where the last one ends. */
+/* At the end of the file, after u64 places [count + 1]: the offset of each instance, and the end of the last one. */
 struct tail {
 	int64_t count, token_count, prediction_count, labelled_count;
 	int32_t max_length, max_predictions, largest_id, zero;
@@ -45,7 +45,7 @@ enum status static_writer_open(struct static_writer **out, const char *path)
 {
 	enum status status;
 	struct static_writer *writer = NULL;
-	uint32_t version[2] = {1, 0}; /* the end says more */
+	uint32_t version[2] = {1, 0}; /* the tail has the actual version */
 	*out = NULL;
 	TRY(memory_new(&writer, 1, sizeof(*writer), "writer of instances"));
 	writer->summary.largest_id = -1;
@@ -82,7 +82,7 @@ static int32_t largest(const int32_t *ids, int32_t count, int32_t most)
 	return most;
 }
 
-/* True if types are zeros, then ones; *out_first_b = how many zeros. */
+/* True if the types are zeros, then ones; *out_first_b: number of zeros. */
 static bool two_segments(const struct instance *instance, uint32_t *out_first_b)
 {
 	int32_t i = 0, first;
@@ -285,7 +285,7 @@ void static_file_close(struct static_file *file)
 	memset(file, 0, sizeof(*file));
 }
 
-/* The parts of one instance, or false when they do not fill its bytes exactly. */
+/* The parts of one instance; find_parts() returns false if they do not fill its bytes exactly. */
 struct parts {
 	struct record record;
 	const unsigned char *ids, *positions, *labels, *types, *weights;
@@ -300,7 +300,7 @@ static bool find_parts(const struct static_file *file, int64_t index, struct par
 	if (record->length > (uint32_t)file->summary.max_length || record->first_b > record->length ||
 	    record->predictions > (uint32_t)file->summary.max_predictions || record->flags >= 16)
 		return false;
-	/* A run that is drawn must fit B, before its [SEP]. */
+	/* The run to be drawn must fit into B, before the last [SEP]. */
 	if (record->flags & SPAN && (record->flags & TYPES || record->first_b < 3 || record->predictions < 1 ||
 				     (uint64_t)record->first_b + record->predictions + 1 > record->length))
 		return false;
@@ -407,7 +407,7 @@ struct shard_contents static_contents(const struct static_file *file)
 	return (struct shard_contents){.verify = verify, .file = file, .bytes = (int64_t)file->map.size};
 }
 
-/* Reads instances at even distances, `count` of them, and shows each to `look` (NULL: they are only read). */
+/* Reads `count` evenly spaced instances and passes each to `look` (NULL: they are only read). */
 static enum status read_some(const struct static_file *file, int64_t count, int32_t vocab_size,
 			     void (*look)(void *context, const struct instance *instance), void *context)
 {

@@ -1,4 +1,4 @@
-/* Static instances as a source of training: file order or a permutation, epoch after epoch. */
+/* Static instances as a source of examples: in file order or permuted, epoch after epoch. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
@@ -14,7 +14,7 @@ struct static_source {
 	const struct static_file *files;
 	int64_t file_count;
 	int64_t *first;           /* [file_count + 1] number of each file's first instance */
-	struct epoch_start known; /* where an epoch begins */
+	struct epoch_start known; /* the start of some epoch */
 };
 
 static struct static_source *self(struct instances *instances)
@@ -81,7 +81,7 @@ static enum status static_make(struct instances *base, const struct example_plan
 	struct instance instance = instance_in(out);
 	const struct static_file *file = find_file(self(base), &within);
 	TRY(static_file_read(file, within, base->bounds.vocab_size, &instance));
-	/* Each use of a pair has a run of its own. */
+	/* Each use of a pair masks its own run. */
 	if (instance.draws_span)
 		rewriting_mask_run(&instance, &(struct rewriting_mask){.span = instance.prediction_count,
 								       .seed = self(base)->seed,

@@ -7,9 +7,9 @@
 
 #define TOKENS_COUNTED ((int64_t)32 << 20)
 #define INSTANCES_COUNTED ((int64_t)256 << 10)
-#define BLOCK 4096 /* sentences: pages are read whole anyway */
+#define BLOCK 4096 /* sentences per block; whole memory pages are read anyway */
 
-/* Adds the tokens of a block of sentences, through a buffer that grows to the longest. */
+/* Counts the tokens of a block of sentences, using a buffer that grows to the longest sentence. */
 static enum status count_block(const struct shard *shard, int64_t first, int64_t end, int32_t vocab_size, int64_t *counts,
 			       int32_t **ids, int64_t *capacity)
 {
@@ -66,7 +66,7 @@ done:
 	return status;
 }
 
-/* Adds the labels of every `stride`th instance of a file. */
+/* Counts the labels of every `stride`-th instance of a file. */
 static enum status count_labels(const struct static_file *file, int64_t stride, int32_t vocab_size, int64_t *counts)
 {
 	struct instance instance = {0};

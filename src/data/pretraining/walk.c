@@ -1,11 +1,11 @@
-/* The walk of a document, one instance at a time, so that it can go on from any place of it. */
+/* The walk of a document, one instance at a time, so that it can be resumed anywhere. */
 #include "data/pretraining/walk.h"
 #include <stdlib.h>
 #include "base/log.h"
 #include "base/memory.h"
 
 #define SEQUENCE_LENGTH_MAX (1 << 20)
-/* How often another document is tried for a random second segment. */
+/* How often a document is drawn for a random second segment until it is a different one. */
 #define DOCUMENT_TRIES 10
 
 static bool has_pairs(const struct instance_settings *settings)
@@ -13,7 +13,7 @@ static bool has_pairs(const struct instance_settings *settings)
 	return settings->next_sentence == NEXT_SENTENCE_PAIRS || settings->next_sentence == NEXT_SENTENCE_ORDER;
 }
 
-/* The shard that holds the global number `index`, given each shard's first number. */
+/* The shard that holds global number `index`, given the first number of each shard. */
 static int64_t find_shard(const int64_t *base, int64_t shard_count, int64_t index)
 {
 	int64_t low = 0, high = shard_count;
@@ -54,7 +54,7 @@ static enum status check_settings(const struct instance_settings *settings)
 	return OK;
 }
 
-/* Numbers documents and sentences through all shards. */
+/* Numbers documents and sentences across all shards. */
 static enum status number_shards(struct text_set *set)
 {
 	int64_t shard_count = set->shard_count, usable = 0;
@@ -131,8 +131,8 @@ static struct extent document_extent(const struct text_set *set, int64_t documen
 			       .end = shard_document(shard, local + 1)};
 }
 
-/* B from another document, from a random sentence on until it has `wanted` tokens. When every try gives the
- * current document, that one is taken, and B still counts as random. */
+/* Takes B from another document: from a random sentence until it has `wanted` tokens. If every try gives the
+ * current document, that one is used, and B still counts as random. */
 static void random_segment(struct walker *walker, int64_t wanted, struct example_plan *plan)
 {
 	const struct text_set *set = walker->set;
@@ -141,7 +141,7 @@ static void random_segment(struct walker *walker, int64_t wanted, struct example
 	for (int i = 0; i < DOCUMENT_TRIES; i++) {
 		int64_t document = rng_below(&walker->rng, (uint32_t)documents);
 		other = document_extent(set, document);
-		while (other.begin == other.end) { /* an empty document stands for the next one with text */
+		while (other.begin == other.end) { /* in place of an empty document, take the next one with text */
 			document = document + 1 < documents ? document + 1 : 0;
 			other = document_extent(set, document);
 		}
@@ -160,8 +160,8 @@ static void random_segment(struct walker *walker, int64_t wanted, struct example
 	plan->random = true;
 }
 
-/* Sentences are collected until they reach the target; the collection is cut in two, and half of the time the
- * second part is replaced by a random one and goes back to be walked again. */
+/* Collects sentences until they reach the target length and divides them in two; half of the time, the second part is
+ * replaced by a random segment and its sentences are walked again. */
 static bool next_pair(struct walker *walker, struct example_plan *plan)
 {
 	int64_t chunk = walker->next, tokens = 0;
@@ -190,8 +190,8 @@ static bool next_pair(struct walker *walker, struct example_plan *plan)
 	return true;
 }
 
-/* The same for sentence order: at least two sentences, both parts of the document, in this order or swapped. A lone
- * sentence at the end has no order and is left out. */
+/* The same for sentence order: collects at least two sentences; both parts come from the document, in order or swapped. A
+ * single sentence left at the end has no order and is left out. */
 static bool next_order(struct walker *walker, struct example_plan *plan)
 {
 	int64_t chunk = walker->next, tokens = 0, i = chunk;
@@ -221,7 +221,7 @@ static bool next_order(struct walker *walker, struct example_plan *plan)
 	return true;
 }
 
-/* Contiguous text: as many whole sentences as fit the target. A sentence longer than the target is cut at it
+/* Contiguous text: as many whole sentences as fit the target length. A sentence longer than the target is cut there
  * and continues in the next instance, so no token of the document is left out. */
 static bool next_text(struct walker *walker, struct example_plan *plan)
 {
@@ -246,7 +246,7 @@ static bool next_text(struct walker *walker, struct example_plan *plan)
 	return true;
 }
 
-/* A sentence by itself, cut at the room there is. */
+/* A sentence by itself, cut to the available room. */
 static bool next_single(struct walker *walker, struct example_plan *plan)
 {
 	if (walker->next == walker->last)
@@ -257,7 +257,7 @@ static bool next_single(struct walker *walker, struct example_plan *plan)
 	return true;
 }
 
-/* Opens the walker's document: its sentences and the length to aim at. */
+/* Starts the walker's current document: finds its sentences and draws the target length. */
 static void open_document(struct walker *walker)
 {
 	const struct text_set *set = walker->set;
