@@ -13,7 +13,7 @@ struct cpu_place {
 	int node, package, core, cpu;
 };
 
-/* Calls for each number of a list such as "0-3,8,10-11". */
+/* Calls `call` for each number in a list such as "0-3,8,10-11". */
 static void for_each_cpu(const char *list, void (*call)(void *context, int cpu, int value), void *context, int value)
 {
 	while (*list) {
@@ -85,7 +85,7 @@ enum status affinity_read(struct affinity *out, const char *root)
 	*out = (struct affinity){.cores = pool_available_cores()};
 	cpu_set_t *set = CPU_ALLOC(AFFINITY_CPUS);
 	if (!set || sched_getaffinity(0, AFFINITY_BYTES, set) != 0)
-		CPU_FREE(set), set = NULL; /* unknown: nobody is bound */
+		CPU_FREE(set), set = NULL; /* unknown: no rank is bound */
 	TRY_GOTO(memory_new(&places, AFFINITY_CPUS, sizeof(*places), "a list of cores"), done);
 	TRY_GOTO(memory_new(&out->cpus, AFFINITY_CPUS, sizeof(*out->cpus), "a list of cores"), done);
 	read_nodes(root, places);

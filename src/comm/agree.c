@@ -1,4 +1,4 @@
-/* Ranks verify that they all have the same text. */
+/* Verifies that all ranks have the same text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "comm/transport.h"
 
-/* What ranks compare first: texts themselves travel only where they differ. */
+/* What ranks compare first: the texts themselves are sent only if they differ. */
 struct fingerprint {
 	uint64_t hash;
 	int64_t length;
@@ -19,7 +19,7 @@ static bool same(const struct fingerprint *a, const struct fingerprint *b)
 	return a->hash == b->hash && a->length == b->length;
 }
 
-/* The rank whose text most ranks have, the lowest of them: if one rank of eight is wrong, it is that one. */
+/* The lowest of the ranks that have the most common text: if one rank of eight is wrong, that one is reported as different. */
 static int32_t find_reference(const struct fingerprint *all, int32_t size)
 {
 	int32_t best = 0, most = 0;
@@ -35,7 +35,7 @@ static int32_t find_reference(const struct fingerprint *all, int32_t size)
 	return best;
 }
 
-/* The first lines in which two texts differ; what fits into a message. */
+/* The first lines in which two texts differ, cut to what fits into a message. */
 static void first_difference(const char *a, const char *b, int lengths[2], const char *starts[2])
 {
 	size_t same_bytes = 0, line = 0;

@@ -1,4 +1,4 @@
-/* One rank: everything is a copy or nothing. */
+/* A single rank: every operation is a copy or does nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static enum status alone_broadcast(struct comm *comm, void *data, size_t bytes, 
 	return OK;
 }
 
-/* An arena of its own, for its alignment and huge pages; what must be given back stands before the block. */
+/* A separate arena, for its alignment and huge pages; the struct arena to release is stored before the block. */
 enum status alone_allocate(struct comm *comm, void **out, size_t bytes, const char *what)
 {
 	(void)comm;

@@ -1,4 +1,4 @@
-/* Memory for ranges that no other process maps. */
+/* Memory for ranges, not mapped by any other process. */
 #ifndef COMM_ALONE_H
 #define COMM_ALONE_H
 

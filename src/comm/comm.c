@@ -48,7 +48,7 @@ enum status comm_allocate(struct comm *comm, void **out, size_t bytes, const cha
 {
 	if (comm->device)
 		return comm->device->allocate(comm, out, bytes, what);
-	/* The thread of large operations looks into the list of allocations. */
+	/* The thread for large operations reads the list of allocations. */
 	TRY(queue_wait(comm, comm->queue.begun));
 	return comm->transport->allocate(comm, out, bytes, what);
 }
@@ -62,7 +62,7 @@ void comm_release(struct comm *comm, void *memory)
 		return;
 	}
 	enum status status = queue_wait(comm, comm->queue.begun);
-	(void)status; /* whatever went wrong, the memory goes */
+	(void)status; /* the memory is released whatever went wrong */
 	comm->transport->release(comm, memory);
 }
 
@@ -72,7 +72,7 @@ void comm_alive(struct comm *comm)
 		comm->transport->alive(comm);
 }
 
-/* What has ended shows that this rank makes progress: an evaluation may have thousands of parts. */
+/* A completed operation shows that this rank makes progress: an evaluation may have thousands of parts. */
 static enum status going_on(struct comm *comm, enum status status)
 {
 	if (status == OK)
@@ -116,7 +116,7 @@ enum status comm_gather(struct comm *comm, const void *data, size_t bytes, void 
 	return OK;
 }
 
-/* Sums, or takes the largest, in the order of the ranks. */
+/* Takes the sum or the maximum, in rank order. */
 static enum status combine(struct comm *comm, double *values, int64_t count, bool is_sum)
 {
 	int64_t most = SEGMENT_SMALL_BYTES / (int64_t)sizeof(double);
@@ -136,7 +136,7 @@ static enum status combine(struct comm *comm, double *values, int64_t count, boo
 			double result = all[i];
 			for (int32_t rank = 1; rank < size; rank++) {
 				double other = all[rank * now + i];
-				/* A value that is not a number wins. */
+				/* NaN wins. */
 				result = is_sum ? result + other : other > result || other != other ? other : result;
 			}
 			values[done + i] = result;
@@ -168,7 +168,7 @@ enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, int32_t 
 
 int64_t comm_share(const struct comm *comm, int64_t count, int32_t rank)
 {
-	/* Equal shares are what NCCL's collectives take. */
+	/* NCCL's collectives need equal shares. */
 	return rank == comm->place.size ? count : count / (64 * (int64_t)comm->place.size) * 64 * rank;
 }
 
@@ -215,7 +215,7 @@ void comm_fail(struct comm *comm, enum status status)
 	comm->transport->fail(comm, &own);
 	if (comm->device)
 		comm->device->abandon(comm);
-	/* Which machine it is that has no room, or a broken device. */
+	/* Names the machine that lacks room or whose device is broken. */
 	if (status != ERR_RESOURCE || comm->place.size == 1 || strcmp(own.message, comm->agreed.message) == 0)
 		return;
 	char message[sizeof(own.message)];
@@ -239,7 +239,7 @@ void comm_section(struct comm *comm, const char *section, int64_t step)
 		comm->transport->section(comm, section, step);
 }
 
-/* What each rank says of itself when all agree on a status. */
+/* What each rank contributes when all agree on a status. */
 struct rank_report {
 	struct error error;
 	char host[64];
@@ -249,7 +249,7 @@ enum status comm_agree_status(struct comm *comm, enum status own_status)
 {
 	struct rank_report own = {0}, *all;
 	int32_t size = comm->place.size, first = -1;
-	/* A failing peer is known to all already, and nobody waits here any more. */
+	/* All ranks already know of a failing peer, and none waits here anymore. */
 	if (size == 1 || own_status == ERR_PEER)
 		return own_status;
 	if (own_status != OK)

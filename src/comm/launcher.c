@@ -22,7 +22,7 @@
 struct child {
 	pid_t pid;
 	bool running;
-	int status; /* of waitpid */
+	int status; /* from waitpid */
 };
 
 struct launcher {
@@ -30,14 +30,14 @@ struct launcher {
 	struct segment segment;
 	struct affinity affinity;
 	struct watcher watcher;
-	struct buffer arguments; /* one after the other, each with its NUL */
+	struct buffer arguments; /* NUL-terminated, one after another */
 	char **argv;
 	struct child *children;
 	int32_t running;
 	pid_t group;
-	int64_t restarts, failed, killed; /* when, in ns; 0: not */
-	int stop_signal;                  /* the last one passed on */
-	bool left_by_signal;              /* a rank that did not handle it, or got it twice */
+	int64_t restarts, failed, killed; /* number of restarts; times of failing and killing in ns, 0: not yet */
+	int stop_signal;                  /* the last one passed on; 0: none */
+	bool left_by_signal;              /* a stop signal killed a rank, which did not handle it or got it twice */
 	sigset_t signals, before;
 };
 
@@ -66,12 +66,12 @@ static void set_variable(const char *name, int64_t value)
 	setenv(name, text, 1);
 }
 
-/* In the child: becomes rank `rank`. Only returns if it cannot. */
+/* In the child process: becomes rank `rank`. Returns only if that fails. */
 static void become_rank(struct launcher *launcher, int32_t rank, pid_t parent)
 {
 	char path[PATH_BYTES];
-	/* A group of their own: what the terminal sends at Ctrl-C reaches the ranks once, through the launcher. Writing
-	 * to the terminal must not stop them for it. */
+	/* A process group of their own, so that the terminal's Ctrl-C reaches the ranks once, through the launcher. Writing to
+	 * the terminal must not stop them because of it. */
 	setpgid(0, launcher->group);
 	signal(SIGTTOU, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -127,7 +127,7 @@ static enum status start(struct launcher *launcher)
 			error_hint("use fewer --ranks, or raise the process limit (ulimit -u)");
 			return status;
 		}
-		/* Here as well as there: whichever comes first. */
+		/* In parent and child: whichever runs first. */
 		launcher->group = launcher->group ? launcher->group : child;
 		setpgid(child, launcher->group);
 		launcher->children[rank] = (struct child){.pid = child, .running = true};
@@ -143,14 +143,14 @@ static void send_all(struct launcher *launcher, int number)
 			kill(launcher->children[rank].pid, number);
 }
 
-/* A failure is everyone's from now on. */
+/* Makes a failure everyone's. */
 static void fail(struct launcher *launcher, int32_t rank, const struct error *error)
 {
 	segment_fail(&launcher->segment, rank, error);
 	launcher->failed = launcher->failed ? launcher->failed : segment_now();
 }
 
-/* What the end of a rank means. */
+/* Decides what the end of a rank means. */
 static void judge_end(struct launcher *launcher, int32_t rank)
 {
 	const struct segment_rank *facts = &launcher->segment.header->ranks[rank];
@@ -163,7 +163,7 @@ static void judge_end(struct launcher *launcher, int32_t rank)
 	if (WIFSIGNALED(status)) {
 		int number = WTERMSIG(status);
 		const char *name = sigabbrev_np(number);
-		launcher->left_by_signal |= launcher->stop_signal == number; /* as it was asked to */
+		launcher->left_by_signal |= launcher->stop_signal == number; /* as requested */
 		snprintf(error.message, sizeof(error.message),
 			 "rank %d on %s (process %d) was killed by SIG%s in '%s' of step %lld", rank, facts->host,
 			 launcher->children[rank].pid, name ? name : "?", SECTION_OF(facts),
@@ -198,7 +198,7 @@ static void reap(struct launcher *launcher)
 static void pass_on(struct launcher *launcher, int number)
 {
 	if (number == SIGTSTP) {
-		/* Ctrl-Z: all stop, and go on with this process. */
+		/* Ctrl-Z: all ranks stop, and continue when this process does. */
 		send_all(launcher, SIGSTOP);
 		raise(SIGSTOP);
 		send_all(launcher, SIGCONT);
@@ -208,7 +208,7 @@ static void pass_on(struct launcher *launcher, int number)
 	send_all(launcher, number);
 }
 
-/* Says where it hangs, in its log, if it can. */
+/* Makes the rank write its stack to its log, if it still can, and kills it. */
 static void end_hanging(const struct child *child)
 {
 	kill(child->pid, SIGUSR2);
@@ -216,7 +216,7 @@ static void end_hanging(const struct child *child)
 	kill(child->pid, SIGKILL);
 }
 
-/* Until the last rank has ended. */
+/* Watches the ranks until the last one has ended. */
 static void watch(struct launcher *launcher)
 {
 	while (launcher->running > 0) {
@@ -243,20 +243,20 @@ static void watch(struct launcher *launcher)
 	}
 }
 
-/* What became of them together. */
+/* The outcome of all ranks together. */
 static enum status conclude(struct launcher *launcher)
 {
 	struct segment_header *header = launcher->segment.header;
 	const struct child *first = &launcher->children[0];
 	if (launcher->left_by_signal && launcher->stop_signal != SIGUSR1) {
-		/* As if there were no launcher: the parent sees the signal. */
+		/* As without a launcher: the parent process sees the signal. */
 		signal(launcher->stop_signal, SIG_DFL);
 		sigprocmask(SIG_SETMASK, &launcher->before, NULL);
 		raise(launcher->stop_signal);
 	}
 	if (launcher->left_by_signal)
 		return error_set(STOPPED, "stopped by SIGUSR1");
-	/* Rank 0 says why it leaves, if it leaves in good order or before it has met the others. */
+	/* Rank 0 reports why it leaves if it leaves in good order, or before it has joined the others. */
 	bool orderly = atomic_load(&header->ranks[0].left) || atomic_load(&header->ranks[0].pid) == 0;
 	int code = WIFEXITED(first->status) ? WEXITSTATUS(first->status) : OK;
 	bool said = orderly && code != OK && code != STOPPED;
@@ -283,12 +283,12 @@ static void block_signals(struct launcher *launcher)
 	sigemptyset(&launcher->signals);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		struct sigaction old;
-		/* What the parent wants ignored (nohup, background jobs) stays ignored. */
+		/* Signals that the parent process ignores (nohup, background jobs) stay ignored. */
 		if (numbers[i] != SIGCHLD && sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
 			continue;
 		sigaddset(&launcher->signals, numbers[i]);
 	}
-	signal(SIGCHLD, SIG_DFL); /* ignored children would leave no status */
+	signal(SIGCHLD, SIG_DFL); /* if it were ignored, children would leave no exit status */
 	sigprocmask(SIG_BLOCK, &launcher->signals, &launcher->before);
 }
 

@@ -21,7 +21,7 @@ const struct link_kind link_kinds[] = {
 	{"pcie3", WIRE_PCI, 10 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 15.8 GB/s on paper", 0},
 	{"shared", WIRE_MEMORY, 5 * GB, 0, FIGURE_ESTIMATE, "memory shared by processes; measured here where it is planned for",
 	 0},
-	/* one card of a network between hosts */
+	/* one network card between hosts */
 	{"ndr", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_PUBLISHED, "NDR InfiniBand, 400 Gbit/s, nccl-tests issue 290", 0},
 	{"hdr", WIRE_INFINIBAND, 23.5 * GB, 0, FIGURE_ESTIMATE, "HDR InfiniBand, 200 Gbit/s at NDR's share", 0},
 	{"edr", WIRE_INFINIBAND, 11.7 * GB, 0, FIGURE_ESTIMATE, "EDR InfiniBand, 100 Gbit/s at NDR's share", 0},
@@ -41,10 +41,10 @@ const struct link_kind *link_find(const char *name)
 	return NULL;
 }
 
-/* NCCL's protocols: flags between small words, between lines of 128 bytes, or after whole blocks. */
+/* NCCL's protocols: flags between small words, between lines of 128 bytes, or after whole blocks of data. */
 enum protocol { LL, LL128, SIMPLE, PROTOCOL_COUNT };
 
-/* Seconds, from NCCL's table: an operation at all; one step over a wire. */
+/* From NCCL's table: seconds for starting an operation, and for one step over a wire. */
 static const double ring_base[PROTOCOL_COUNT] = {6.6 * US, 14.0 * US, 8.4 * US};
 static const double tree_base[PROTOCOL_COUNT] = {6.8 * US, 14.0 * US, 8.4 * US};
 static const double ring_step[][PROTOCOL_COUNT] = {
@@ -59,12 +59,13 @@ static const double tree_step[][PROTOCOL_COUNT] = {
 };
 #define SWITCH_LATENCY (25 * US)
 #define SWITCH_TREE_STEP (20.9 * US)
-/* Share of the bandwidth that carries data. */
+/* The share of the bandwidth that carries data. */
 static const double ring_share[PROTOCOL_COUNT] = {0.5, 120.0 / 128, 1};
-/* Between hosts the words of LL take longer within them, too. */
+/* With several hosts, LL's steps within a host take longer, too. */
 #define LL_BETWEEN_HOSTS 1.8
 
-/* Without NCCL: a round through the kernel's sockets, and a meeting of processes in shared memory. */
+/* Without NCCL: a round trip through the kernel's sockets, one through a fast network, and a meeting of processes in shared
+ * memory. */
 #define TCP_STEP (30 * US)
 #define FAST_NETWORK_STEP (3 * US)
 #define MEMORY_BASE (20 * US)
@@ -94,7 +95,7 @@ static int log2_ceiling(int64_t n)
 	return log;
 }
 
-/* What the slowest link of a ring through all ranks carries a second. */
+/* Bytes/s of the slowest link of a ring through all ranks. */
 static double ring_bandwidth(const struct topology *t)
 {
 	int64_t hosts = topology_hosts(t);
@@ -135,7 +136,7 @@ static void consider_trees(struct collective_time *best, const struct topology *
 	}
 }
 
-/* Sums in the switch of a host, and a tree between hosts. */
+/* Sums computed in a host's switch, and a tree between hosts. */
 static void consider_switch(struct collective_time *best, const struct topology *t, double bytes)
 {
 	int64_t hosts = topology_hosts(t);
@@ -154,8 +155,8 @@ static double copy_rate(const struct topology *t)
 	return t->local.copies > 0 ? t->local.copies : t->local.bandwidth;
 }
 
-/* bertc's ranks of one machine read each other's memory: to add up its share of a sum, a rank reads that share of all, as
- * many bytes as the whole has; to gather, what it has not. */
+/* bertc's ranks on one machine read each other's memory: to sum its share, a rank reads that share from all ranks, which is as
+ * many bytes as the whole range; to gather, it reads the shares it does not have. */
 static struct collective_time memory_time(const struct topology *t, enum collective collective, double bytes)
 {
 	double rest = bytes * (double)(t->ranks - 1) / (double)t->ranks;
@@ -167,8 +168,8 @@ static struct collective_time memory_time(const struct topology *t, enum collect
 	return (struct collective_time){latency + seconds, latency, t->local.bandwidth, "shared memory"};
 }
 
-/* bertc's ranks on CPUs of many machines send every other rank its share directly, in rounds of so many bytes. All that
- * leaves a host goes through its cards; all that is summed or copied passes through memory. */
+/* bertc's CPU ranks on several machines send every other rank its share directly, in rounds of this many bytes. All traffic
+ * that leaves a host goes through its network cards; everything that is summed or copied passes through memory. */
 #define SUM_ROUND (4.0 * (1 << 20))
 #define GATHER_ROUND (16.0 * (1 << 20))
 
@@ -223,7 +224,7 @@ struct collective_time hierarchical_reduce(const struct topology *t, double byte
 		return scatter;
 	between.ranks = hosts;
 	between.per_host = 1;
-	/* Every device of a host reduces its share with its fellows of the others, all at once. */
+	/* Every device of a host reduces its share with its counterparts on the other hosts, all at the same time. */
 	between.network.bandwidth *= (double)t->cards / (double)t->per_host;
 	between.cards = 1;
 	struct collective_time reduce = collective_time(&between, COLLECTIVE_ALL_REDUCE, bytes / (double)t->per_host);

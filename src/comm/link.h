@@ -1,9 +1,8 @@
-/* How long collective operations take over given links: what a plan of a run on many devices is computed with.
+/* Estimates how long collective operations take over given links, for plans of runs on many devices.
  *
- * The formulas are those by which NCCL itself chooses among its algorithms and protocols (2.x, src/graph/tuning.cc, and
- * nccl-tests' doc/PERFORMANCE.md): a latency that grows with the steps of the algorithm, and the bytes that each link
- * carries over its bandwidth. docs/parallel.md has them. Nothing here communicates.
- */
+ * The formulas are those by which NCCL chooses among its algorithms and protocols (2.x, src/graph/tuning.cc, and nccl-tests'
+ * doc/PERFORMANCE.md): a latency that grows with the number of steps of the algorithm, plus the bytes that each link carries
+ * divided by its bandwidth. docs/parallel.md lists them. Nothing here communicates. */
 #ifndef COMM_LINK_H
 #define COMM_LINK_H
 
@@ -19,38 +18,38 @@ enum provenance {
 };
 extern const char *const provenance_names[]; /* "given", "measured", ... */
 
-/* What a link is made of decides the latencies. */
+/* The medium of a link, which determines its latencies. */
 enum link_wire {
 	WIRE_NVLINK,
 	WIRE_PCI,
-	WIRE_INFINIBAND, /* or another network that reads device memory */
-	WIRE_TCP,        /* a network through the kernel's sockets */
-	WIRE_MEMORY,     /* processes of one machine through memory they share: bertc's own */
+	WIRE_INFINIBAND, /* or another network with direct access to device memory */
+	WIRE_TCP,        /* a network, through the kernel's sockets */
+	WIRE_MEMORY,     /* processes of one machine, through memory shared by bertc's ranks */
 };
 
 struct link_kind {
 	const char *name; /* "nvlink4" */
 	enum link_wire wire;
-	/* Bytes/s. Within a host: bus bandwidth of a ring over all its devices, what nccl-tests call busbw. Between hosts: of
-	 * one network card. */
+	/* Bytes/s. Within a host: the bus bandwidth of a ring over all its devices, which nccl-tests call busbw. Between
+	 * hosts: the bandwidth of one network card. */
 	double bandwidth;
-	double switched; /* bytes/s of all-reduce where the switch itself adds (NVLS); 0: it does not */
+	double switched; /* bytes/s of an all-reduce that the switch sums itself (NVLS); 0: it cannot */
 	enum provenance provenance;
-	const char *source; /* of the bandwidth, in words */
-	double copies;      /* WIRE_MEMORY: bytes/s of copies, where `bandwidth` is that of sums; 0: the same */
+	const char *source; /* where the bandwidth comes from, in words */
+	double copies;      /* WIRE_MEMORY: bytes/s of copies, `bandwidth` being that of sums; 0: the same */
 };
-/* Ends with a row whose name is NULL. Wires WIRE_INFINIBAND and WIRE_TCP lie between hosts, the others within one. */
+/* Ends with an entry whose name is NULL. WIRE_INFINIBAND and WIRE_TCP links connect hosts; the others are within one. */
 extern const struct link_kind link_kinds[];
-/* NULL if there is none. */
+/* Returns NULL if no link has this name. */
 const struct link_kind *link_find(const char *name);
-/* Memory that ranks share, on this machine: sums and copies by one thread as comm/shared.c makes them, measured now. */
+/* Measures now the shared memory of this machine: sums and copies by one thread, as comm/shared.c makes them. */
 MUST_USE enum status link_measure_memory(struct link_kind *out);
 
-/* Ranks in hosts of `per_host` (the last may have fewer). */
+/* Ranks on hosts with `per_host` ranks each (the last may have fewer). */
 struct topology {
 	int64_t ranks, per_host;
 	struct link_kind local, network;
-	int64_t cards; /* network cards of a host */
+	int64_t cards; /* network cards per host */
 };
 int64_t topology_hosts(const struct topology *topology);
 
@@ -61,12 +60,12 @@ struct collective_time {
 	double bus_bandwidth;    /* bytes/s of the slowest link */
 	const char *algorithm;   /* "ring, LL128"; "" for one rank */
 };
-/* The fastest of the algorithms that apply, for a buffer of `bytes` in every rank. One rank takes no time. */
+/* The time of the fastest applicable algorithm for a buffer of `bytes` in every rank. A single rank takes no time. */
 struct collective_time collective_time(const struct topology *topology, enum collective collective, double bytes);
-/* Reduction in two stages, as NVIDIA's DistributedFusedLAMB has it: reduce-scatter within each host, then all-reduce of each
- * share between the hosts. Afterwards every host has the sum, a share in each of its ranks. */
+/* A two-stage reduction, as in NVIDIA's DistributedFusedLAMB: reduce-scatter within each host, then all-reduce of each share
+ * across the hosts. Afterwards every host has the sum, with a share in each of its ranks. */
 struct collective_time hierarchical_reduce(const struct topology *topology, double bytes);
-/* The ranks of one host alone. */
+/* The topology of a single host. */
 struct topology topology_within_host(const struct topology *topology);
 
 #endif

@@ -6,7 +6,7 @@
 #include "comm/link.h"
 #include "comm/wire.h"
 
-/* Larger than caches; summed in pieces as comm/shared.c does. */
+/* Larger than the caches; summed in pieces, as comm/shared.c does. */
 #define NUMBERS ((int64_t)8 << 20)
 #define PIECE 4096
 #define ROUNDS 3

@@ -13,9 +13,9 @@
 
 #define SECOND ((int64_t)1000000000)
 #define TICK (SECOND / 20)
-#define ROOM_BYTES ((int64_t)4 << 20)    /* of numbers on their way at a time, each way */
-#define GATHER_BYTES ((int64_t)16 << 20) /* of a share sent to each at a time */
-#define GONE_SECONDS 2                   /* what a rank that has left may still have on its way */
+#define ROOM_BYTES ((int64_t)4 << 20)    /* buffer for numbers under way, in each direction */
+#define GATHER_BYTES ((int64_t)16 << 20) /* part of a share sent to each rank at a time */
+#define GONE_SECONDS 2                   /* messages from a rank that has left may still arrive for this long */
 
 static struct segment_rank *entry(struct messages *messages, int32_t rank)
 {
@@ -39,7 +39,7 @@ static void tell_failure(struct messages *messages)
 	tell_all(messages, &note);
 }
 
-/* A sign of life, to the rank that watches this one. */
+/* Sends a sign of life to the rank that watches this one. */
 static void tell_beat(struct messages *messages, int64_t now)
 {
 	const struct segment_rank *own = entry(messages, messages->comm->place.rank);
@@ -55,7 +55,8 @@ static void tell_beat(struct messages *messages, int64_t now)
 	messages->reported = now;
 }
 
-/* A note is what a process on another machine says: its texts end, its numbers are such as times and statuses are. */
+/* A note comes from a process on another machine, so it is checked: its strings must be terminated, and its times and statuses
+ * must be possible values. */
 static bool note_is_sound(struct note *note, int32_t size, int64_t now)
 {
 	const int64_t longest = INT64_MAX / 4;
@@ -69,12 +70,12 @@ static bool note_is_sound(struct note *note, int32_t size, int64_t now)
 		return false;
 	if (news && (note->error.status <= OK || note->error.status > STOPPED))
 		return false;
-	/* The clock may have begun after the section did. */
+	/* This machine's clock may have started after the section did. */
 	note->age = note->age < now ? note->age : now;
 	return true;
 }
 
-/* Text of another process, which is going to be shown. */
+/* Escapes text from another process, which is going to be displayed. */
 static void escape(char *text, size_t size)
 {
 	char copy[sizeof(((struct error *)0)->message)];
@@ -109,13 +110,13 @@ static void take_note(struct messages *messages, int32_t from, struct note *note
 		break;
 	case NOTE_FAILURE:
 		segment_fail(&messages->table, note->rank, &note->error);
-		messages->failure_told = true; /* by the one it comes from */
+		messages->failure_told = true; /* by the rank it comes from */
 		break;
 	case NOTE_LEAVE: messages->left[from] = now; break;
 	}
 }
 
-/* Every now and then: signs of life out and in, and a look at the rank before this one. */
+/* At intervals: exchanges signs of life and checks the rank before this one. */
 static enum status tick(struct messages *messages)
 {
 	int64_t now = segment_now();
@@ -133,11 +134,11 @@ static enum status tick(struct messages *messages)
 		segment_fail(&messages->table, before, &error);
 	tell_failure(messages);
 	TRY(segment_check(&messages->table));
-	/* Also where nothing is waited for: this rank may compute for long. */
+	/* Even if this rank waits for nothing: it may compute for a long time. */
 	return messages->lost < 0 ? OK : error_set(ERR_PEER, "the connection to rank %d has ended", messages->lost);
 }
 
-/* Whether someone will not send what is waited for. */
+/* Fails if a rank that is waited for will not send anymore. */
 static enum status check_left(struct messages *messages, int64_t started)
 {
 	int64_t now = segment_now();
@@ -153,7 +154,7 @@ static enum status check_left(struct messages *messages, int64_t started)
 		segment_fail(&messages->table, rank, &error);
 		return segment_check(&messages->table);
 	}
-	/* Before the first step others may read texts for hours. */
+	/* Before the first step, other ranks may read texts for hours. */
 	if (atomic_load(&own->step) == 0 || now - started < 20 * messages->limit)
 		return OK;
 	snprintf(error.message, sizeof(error.message), "ranks wait for each other: rank %d on %s in '%s' of step %lld",
@@ -163,7 +164,7 @@ static enum status check_left(struct messages *messages, int64_t started)
 	return segment_check(&messages->table);
 }
 
-/* A rank that is gone may have said why: its message may arrive a moment after its end. */
+/* A rank that is gone may have said why: its note may arrive a moment after its connection ends. */
 static enum status explain_loss(struct messages *messages)
 {
 	const struct comm_place *place = &messages->comm->place;
@@ -182,13 +183,13 @@ static enum status explain_loss(struct messages *messages)
 	return status;
 }
 
-/* Sends and receives what the lists say. */
+/* Sends and receives the messages in the lists. */
 static enum status exchange(struct messages *messages)
 {
 	struct segment_rank *own = entry(messages, messages->comm->place.rank);
 	bool done = false;
 	int64_t started = segment_now();
-	/* Where this rank is, should it hang in what now comes. */
+	/* Reports where this rank is, in case it hangs in this exchange. */
 	if (started - messages->reported > SECOND / 50)
 		tell_beat(messages, started);
 	TRY(messages->messenger->start(messages, messages->sends, messages->receives));
@@ -238,7 +239,7 @@ static enum status do_gather(struct comm *comm, void *context)
 	for (int32_t rank = 0; rank < comm->place.size; rank++) {
 		if (rank == comm->place.rank)
 			continue;
-		/* A meeting without content still needs a byte. */
+		/* A meeting without data still needs a byte. */
 		messages->sends[rank] =
 			(struct message){call->bytes ? (void *)(uintptr_t)call->data : &nothing, call->bytes ? call->bytes : 1};
 		messages->receives[rank] =
@@ -278,7 +279,8 @@ static enum status messages_broadcast(struct comm *comm, void *data, size_t byte
 	return call_and_wait(comm, do_broadcast, &(struct call){.out = data, .bytes = bytes, .root = root});
 }
 
-/* Everyone sends every other its share, and sums its own in the order of the ranks: the same bits whatever comes first. */
+/* Every rank sends every other rank its share, and sums its own share in rank order: the bits do not depend on which message
+ * arrives first. */
 static enum status reduce_scatter(struct comm *comm, const struct operation *operation)
 {
 	struct messages *messages = comm->own;
@@ -294,7 +296,7 @@ static enum status reduce_scatter(struct comm *comm, const struct operation *ope
 			int64_t first = comm_share(comm, operation->count, rank) + done;
 			int64_t count = comm_share(comm, operation->count, rank + 1) - first;
 			count = count < 0 ? 0 : count > piece ? piece : count;
-			/* Its own is rounded, too. */
+			/* This rank's own numbers are rounded, too. */
 			unsigned char *to = rank == own ? messages->incoming : messages->room;
 			wire_pack(to + rank * piece * wire, data + first * size, count, operation->type, operation->wire);
 			if (rank == own)
@@ -377,7 +379,7 @@ static void messages_alive(struct comm *comm)
 	watchdog_alive(messages->watchdog);
 }
 
-/* The messages must have left before this process does. */
+/* The notes must be sent before this process ends. */
 static enum status do_fail(struct comm *comm, void *context)
 {
 	struct messages *messages = comm->own;
@@ -397,12 +399,12 @@ static void messages_fail(struct comm *comm, const struct error *error)
 	struct error reported = *error;
 	snprintf(reported.message, sizeof(reported.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
 		 error->message);
-	/* First, so that an operation under way ends. */
+	/* First of all, so that an operation under way ends. */
 	if (!segment_fail(&messages->table, comm->place.rank, &reported))
 		return;
 	struct operation operation = {.kind = OPERATION_CALL, .call = do_fail, .always = true};
 	enum status status = queue_wait(comm, queue_push(comm, &operation));
-	(void)status; /* what was to be reported has been reported */
+	(void)status; /* the failure has been reported as far as possible */
 }
 
 static enum status do_close(struct comm *comm, void *context)
@@ -467,7 +469,7 @@ static enum status allocate(struct messages *messages)
 	return memory_new(&messages->incoming, ROOM_BYTES, 1, "messages between ranks");
 }
 
-/* The table: a segment that no other process maps. */
+/* The table is a segment that no other process maps. */
 static enum status make_table(struct messages *messages)
 {
 	struct segment maker;

@@ -1,5 +1,5 @@
-/* Messages through MPI: its library and the module that belongs to it (mpi_module.h) are loaded here. All calls of them come from
- * one thread, which also begins and ends MPI. */
+/* Messages over MPI: this file loads MPI's library and the module that belongs to it (mpi_module.h). One thread makes all
+ * calls to them, and also starts and ends MPI. */
 #include "comm/messages.h"
 
 #include <sched.h>
@@ -12,14 +12,14 @@
 #include "base/shared_library.h"
 #include "comm/mpi_module.h"
 
-#define YIELDS 200 /* before it sleeps between looks: a core may be shared with the rank that is waited for */
+#define YIELDS 200 /* yields before it sleeps between polls: it may share a core with the rank it waits for */
 #define PAUSE_NANOSECONDS 20000
 
 _Static_assert(sizeof(struct note) <= MPI_NOTE_BYTES, "a note fits");
 
-/* Implementations of MPI that have an ABI in common. */
+/* MPI implementations, one entry for each ABI. */
 static const struct mpi_kind {
-	const char *name;    /* BERTC_MPI */
+	const char *name;    /* its name in BERTC_MPI */
 	const char *started; /* a variable that its mpirun sets */
 	struct shared_library library, module;
 } kinds[] = {
@@ -39,7 +39,7 @@ static const struct mpi_kind {
 	{
 		"mpich",
 		"PMI_SIZE",
-		/* Intel MPI, MVAPICH and Cray MPICH have the same ABI; Debian gives the library another name. */
+		/* Intel MPI, MVAPICH, and Cray MPICH have the same ABI; Debian gives the library another name. */
 		{.name = "MPICH",
 		 .files = {"libmpi.so.12", "libmpich.so.12"},
 		 .package = "MPICH 3.1 or later, Intel MPI or MVAPICH (Debian's packages libmpich12 and mpich)",
@@ -59,8 +59,8 @@ struct mpi {
 	int looks;
 };
 
-/* For as long as the process lives: MPI's library cleans up at exit. `*chosen`: it is loaded, and no other may be from here on,
- * since modules find the functions of the one that came first. */
+/* Loaded for the lifetime of the process, since MPI's library cleans up at exit. `*chosen`: the library is loaded, and no
+ * other may be loaded from then on, since modules find the functions of the one that was loaded first. */
 static enum status load_kind(const struct mpi_kind *kind, const struct mpi_module **out, bool *chosen)
 {
 	void *library, *handle;
@@ -75,7 +75,7 @@ static enum status load_kind(const struct mpi_kind *kind, const struct mpi_modul
 	return status;
 }
 
-/* That which started this process, else the first that is here; BERTC_MPI decides otherwise. */
+/* The MPI that started this process, otherwise the first one installed; BERTC_MPI overrides this. */
 static enum status load_module(const struct mpi_module **out)
 {
 	const char *wish = getenv("BERTC_MPI");
@@ -102,7 +102,7 @@ enum status mpi_describe(char *out, size_t size)
 	out[0] = '\0';
 	TRY(load_module(&module));
 	module->describe(text, sizeof(text));
-	/* "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..."; MPICH says it in lines and tabs. */
+	/* Open MPI's is "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..."; MPICH's has lines and tabs. */
 	text[strcspn(text, ",\n")] = '\0';
 	for (char *at = text; *at; at++)
 		*at = *at == '\t' ? ' ' : *at;
@@ -110,7 +110,7 @@ enum status mpi_describe(char *out, size_t size)
 	return OK;
 }
 
-/* False where a failure came first. */
+/* False if opening failed. */
 static bool is_open(const struct mpi *mpi)
 {
 	return mpi && mpi->world;
@@ -185,7 +185,7 @@ static bool mpi_hear(struct messages *messages, int32_t *from, struct note *note
 	return is_open(mpi) && mpi->module->hear(mpi->world, from, note, sizeof(*note));
 }
 
-/* Until all leave: notes on their way are taken. */
+/* Waits until all ranks leave, receiving the notes under way. */
 static void leave(struct messages *messages)
 {
 	struct mpi *mpi = messages->own;
@@ -207,7 +207,7 @@ static void leave(struct messages *messages)
 static void mpi_end(struct messages *messages, bool orderly)
 {
 	struct mpi *mpi = messages->own;
-	/* After a failure the others do not come to the end: this would wait for them. mpirun sees how the process
+	/* After a failure, the other ranks do not get this far, and leaving would wait for them. mpirun sees how the process
 	 * ends. */
 	if (is_open(mpi)) {
 		if (orderly)

@@ -1,9 +1,9 @@
-/* Large operations of ranks on GPUs, through NCCL on a stream of their own. A begun operation waits for what the back end's
- * stream has been given so far; comm_wait makes that stream wait for the operation, not the host. Small things, and who is
- * there, remain with the transport that the ranks met through.
+/* Large operations of GPU ranks, with NCCL on a separate stream. An operation starts after the work that the back end's stream
+ * has been given so far; comm_wait makes that stream wait for the operation, not the host. Small messages, and the state of
+ * the ranks, stay with the transport through which the ranks met.
  *
- * A rank that dies leaves the others' devices waiting for it without end. So the host waits for the device in nccl_settle(),
- * with an eye on the others, and lets go of NCCL's operations when one of them has failed. */
+ * If a rank dies, the other ranks' devices wait for it forever. So the host waits for the device in nccl_settle(), watches the
+ * other ranks meanwhile, and aborts NCCL's operations if one of them has failed. */
 #include "comm/device.h"
 
 #include <stdatomic.h>
@@ -18,16 +18,16 @@
 #include "comm/wire.h"
 
 #define PATIENCE_SECONDS 600
-#define TIMES 256           /* operations whose times are remembered until they are read */
-#define EAGER_SECONDS 0.002 /* so long the host asks for the end without a pause, then every ... */
+#define TIMES 256           /* number of operations whose times are kept until they are read */
+#define EAGER_SECONDS 0.002 /* the host polls without pausing for this long, then at intervals of ... */
 #define PAUSE_SECONDS 0.00005
 
-/* When an operation began and ended on its stream; when the back end's stream came to wait for it and went on. */
+/* When an operation began and ended on its stream; when the back end's stream began to wait for it, and when it continued. */
 enum { BEGUN, ENDED, WAITING, GOING_ON, MARKS };
 
 struct times {
 	cudaEvent_t marks[MARKS];
-	bool ran, waited; /* marked and not yet read */
+	bool ran, waited; /* recorded and not yet read */
 };
 
 struct nccl {
@@ -35,33 +35,33 @@ struct nccl {
 	ncclComm_t ranks;
 	struct comm_device device;
 	cudaStream_t stream;
-	cudaEvent_t ready; /* of the back end's stream */
+	cudaEvent_t ready; /* everything before it on the back end's stream is done */
 	struct times times[TIMES];
 	comm_ticket begun;
-	void *room; /* for numbers as they travel */
+	void *room; /* for numbers in their wire type */
 	size_t room_bytes;
 	double busy, exposed; /* seconds */
-	struct error error;   /* the first */
+	struct error error;   /* the first error */
 	struct allocation {
 		void *memory, *handle;
 	} * allocations;
 	int64_t count, capacity;
 };
 
-/* What the back end makes of an error of its device. */
+/* Turns an error of the device into the back end's. */
 static enum status check_cuda(const struct nccl *nccl, cudaError_t code, const char *what)
 {
 	return code == cudaSuccess ? OK : nccl->device.explain(code, what);
 }
 
-/* What another rank failed at, as far as this one knows. */
+/* Another rank's failure, if this rank knows of one. */
 static enum status check_others(struct comm *comm)
 {
 	TRY(queue_check(comm));
 	return comm->segment ? segment_check(comm->segment) : OK;
 }
 
-/* The communicator does not block: what is under way is waited for here, while the others are there, and not for ever. */
+/* The communicator is nonblocking: operations under way are awaited here, while the other ranks are there, and not forever. */
 static enum status check_nccl(struct comm *comm, ncclResult_t code, const char *what)
 {
 	struct nccl *nccl = comm->device_own;
@@ -76,7 +76,7 @@ static enum status check_nccl(struct comm *comm, ncclResult_t code, const char *
 	}
 	if (code == ncclSuccess)
 		return OK;
-	/* This rank's own device has failed, of which NCCL only says that something has. */
+	/* If this rank's own device has failed, NCCL only says that something has. */
 	cudaError_t own = cudaStreamQuery(nccl->stream);
 	if (own != cudaSuccess && own != cudaErrorNotReady)
 		return check_cuda(nccl, own, "an operation between ranks");
@@ -93,11 +93,11 @@ static ncclDataType_t type_of(enum comm_type type)
 	return type == COMM_F64 ? ncclFloat64 : type == COMM_F32 ? ncclFloat32 : type == COMM_BF16 ? ncclBfloat16 : ncclFloat16;
 }
 
-/* The equal shares of a range in bytes, and what lies behind them: the last rank's, too. */
+/* A range's equal shares in bytes, and the remainder behind them, which belongs to the last rank, too. */
 struct shares {
-	char *own, *rest; /* this rank's share; the rest */
+	char *own, *rest; /* this rank's share; the remainder */
 	size_t count, rest_count;
-	int32_t last; /* rank */
+	int32_t last; /* the last rank */
 };
 
 static struct shares shares_of(const struct comm *comm, void *data, int64_t count, enum comm_type type)
@@ -114,7 +114,7 @@ static struct shares shares_of(const struct comm *comm, void *data, int64_t coun
 	};
 }
 
-/* Sums each share in the rank it belongs to. */
+/* Sums each share in its rank. */
 static enum status sum(struct comm *comm, void *data, int64_t count, enum comm_type type)
 {
 	struct nccl *nccl = comm->device_own;
@@ -150,7 +150,8 @@ static enum status gather(struct comm *comm, void *data, int64_t count, enum com
 	return check_nccl(comm, nccl->library.group_end(), "cannot gather");
 }
 
-/* As 16-bit numbers: rounded, summed by NCCL, which rounds again as the sum goes from rank to rank, and made wide. */
+/* Sums 16-bit numbers: they are rounded, summed by NCCL, which rounds again as the sum passes from rank to rank, and widened
+ * again. */
 static enum status sum_narrow(struct comm *comm, const struct operation *operation)
 {
 	struct nccl *nccl = comm->device_own;
@@ -165,7 +166,7 @@ static enum status sum_narrow(struct comm *comm, const struct operation *operati
 		operation->type, (char *)nccl->room + (size_t)first * comm_type_bytes(operation->wire), operation->wire, count);
 }
 
-/* Adds the times of an entry whose marks have all passed; false if they have not. */
+/* Adds up the times of an entry if all its marks have passed; false if they have not. */
 static bool read_times(struct nccl *nccl, struct times *times)
 {
 	float milliseconds;
@@ -202,7 +203,7 @@ static comm_ticket nccl_begin(struct comm *comm, const struct operation *operati
 	struct nccl *nccl = comm->device_own;
 	comm_ticket ticket = ++nccl->begun;
 	struct times *times = &nccl->times[ticket % TIMES];
-	/* The entry of long ago: its times are lost if nobody has waited for it. */
+	/* The slot's previous entry: its times are lost if nobody has waited for it. */
 	read_times(nccl, times);
 	times->ran = times->waited = false;
 	if (nccl->error.status == OK && start(comm, operation, times) != OK)
@@ -220,7 +221,7 @@ static enum status nccl_wait(struct comm *comm, comm_ticket ticket)
 		return error_restore(&nccl->error);
 	TRY(check_nccl(comm, nccl->library.async_error(nccl->ranks, &now), "an operation failed"));
 	TRY(check_nccl(comm, now, "an operation failed"));
-	/* Entries are used again in order: an older one has ended before the one that took its place began. */
+	/* Slots are reused in order: an older operation ended before the one that took its slot began. */
 	bool is_timed = times->ran && !times->waited && nccl->begun - ticket < TIMES;
 	cudaStream_t stream = nccl->device.stream;
 	if (is_timed)
@@ -232,7 +233,7 @@ static enum status nccl_wait(struct comm *comm, comm_ticket ticket)
 	return OK;
 }
 
-/* The host's wait. What the device itself failed at, its back end says. */
+/* Makes the host wait. If the device itself failed, the back end reports it. */
 static enum status nccl_settle(struct comm *comm)
 {
 	struct nccl *nccl = comm->device_own;
@@ -248,7 +249,7 @@ static enum status nccl_settle(struct comm *comm)
 		atomic_fetch_add(waiting, 1);
 	while (status == OK && cudaEventQuery(last) == cudaErrorNotReady) {
 		ncclResult_t now = ncclSuccess;
-		cudaGetLastError(); /* it is none */
+		cudaGetLastError(); /* not ready is not an error */
 		status = check_nccl(comm, nccl->library.async_error(nccl->ranks, &now), "an operation failed");
 		if (status == OK)
 			status = check_nccl(comm, now, "an operation failed");
@@ -264,7 +265,7 @@ static enum status nccl_settle(struct comm *comm)
 	return status;
 }
 
-/* What waits for it on the device continues, with numbers that nobody will use. */
+/* Work that waits for it on the device continues, with numbers that nobody will use. */
 static void nccl_abandon(struct comm *comm)
 {
 	struct nccl *nccl = comm->device_own;
@@ -287,7 +288,7 @@ static enum status out_of_memory(const char *what, size_t bytes)
 	return status;
 }
 
-/* Memory that NCCL registers, so that switches and network cards reach it without a copy. */
+/* Memory registered with NCCL, so that switches and network cards can access it without a copy. */
 static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, const char *what)
 {
 	struct nccl *nccl = comm->device_own;
@@ -304,7 +305,7 @@ static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, co
 		return status;
 	}
 	struct allocation allocation = {.memory = memory};
-	/* Only faster: without it all still works. */
+	/* Registration only makes it faster; everything works without it. */
 	if (nccl->library.enrol(nccl->ranks, memory, bytes, &allocation.handle) != ncclSuccess)
 		allocation.handle = NULL;
 	nccl->allocations[nccl->count++] = allocation;
@@ -357,7 +358,7 @@ static void nccl_seconds(const struct comm *comm, double *out_busy, double *out_
 static void nccl_close(struct comm *comm)
 {
 	struct nccl *nccl = comm->device_own;
-	/* Operations may be under way that never end. */
+	/* Some operations under way may never end. */
 	bool idle = nccl->error.status == OK &&
 		    (nccl->begun == 0 || cudaEventQuery(nccl->times[nccl->begun % TIMES].marks[ENDED]) == cudaSuccess);
 	if (nccl->ranks && idle)
@@ -402,7 +403,7 @@ static enum status prepare(struct nccl *nccl)
 	int low, high;
 	TRY(nccl_load(&nccl->library));
 	TRY(check_cuda(nccl, cudaDeviceGetStreamPriorityRange(&low, &high), "the stream of NCCL"));
-	/* First: what waits for a sum waits longer than what computes beside it. */
+	/* Highest priority: waiting for a sum costs more than delaying the work that runs beside it. */
 	TRY(check_cuda(nccl, cudaStreamCreateWithPriority(&nccl->stream, cudaStreamNonBlocking, high), "the stream of NCCL"));
 	TRY(check_cuda(nccl, cudaEventCreateWithFlags(&nccl->ready, cudaEventDisableTiming), "the stream of NCCL"));
 	for (int i = 0; i < TIMES; i++)

@@ -2,7 +2,7 @@
 
 #include "base/shared_library.h"
 
-#ifndef NCCL_FILE /* the emulated device's */
+#ifndef NCCL_FILE /* set for the emulated device */
 #define NCCL_FILE "libnccl.so.2"
 #endif
 

@@ -1,11 +1,11 @@
-/* NCCL's functions that we call: the library is loaded when ranks meet on GPUs, not when the program starts. */
+/* The NCCL functions that we call: the library is loaded when ranks meet on GPUs, not at program start. */
 #ifndef COMM_NCCL_LIBRARY_H
 #define COMM_NCCL_LIBRARY_H
 
 #include <nccl.h>
 #include "base/error.h"
 
-/* Each as nccl.h declares it. */
+/* Types as nccl.h declares them. */
 struct nccl_library {
 	__typeof__(ncclGetVersion) *version;
 	__typeof__(ncclGetErrorString) *error_string;
@@ -27,7 +27,7 @@ struct nccl_library {
 	__typeof__(ncclBroadcast) *broadcast;
 };
 
-/* Loads it for as long as the process lives: the library has threads of its own. ERR_RESOURCE: it is not here. */
+/* Loads NCCL for the lifetime of the process, since it has threads of its own. ERR_RESOURCE if it is not installed. */
 MUST_USE enum status nccl_load(struct nccl_library *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* How ranks come together: by the transport of the place where they meet, and only if they run the same program. */
+/* How ranks come together: over the transport of their meeting place, and only if they all run the same program. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #include "comm/rendezvous.h"
 #include "comm/transport.h"
 
-/* Version and content of the program: ranks of two builds would not compute the same. */
+/* Version and contents of the program: ranks running two different builds would not compute the same. */
 static void describe_program(char *out, size_t size)
 {
 	struct buffer program = {0};

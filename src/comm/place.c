@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A number of the environment; *found false where there is none. */
+/* Reads a number from the environment; *found is false if it is not set. */
 static enum status read_number(const char *name, int64_t low, int64_t high, bool *found, int32_t *out)
 {
 	const char *text = getenv(name);
@@ -23,7 +23,7 @@ static enum status read_number(const char *name, int64_t low, int64_t high, bool
 	return OK;
 }
 
-/* What our launcher says. */
+/* Reads what our launcher has set. */
 static enum status find_launched(struct place *out)
 {
 	bool found;
@@ -41,11 +41,11 @@ static enum status find_launched(struct place *out)
 	return OK;
 }
 
-/* The variables in which others say the same, and what names the job among those of this machine. torchrun's come first:
- * it may itself run under one of the others. */
+/* The variables in which other launchers say the same, and those that identify the job on this machine. torchrun's come first,
+ * since torchrun itself may run under one of the others. */
 static const struct starter {
 	const char *name, *rank, *size, *local_rank, *local_size;
-	const char *job[2]; /* the first that is set */
+	const char *job[2]; /* the first one that is set is used */
 } starters[] = {
 	{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", {"MASTER_PORT"}},
 	{"Open MPI's mpirun",
@@ -55,11 +55,11 @@ static const struct starter {
 	 "OMPI_COMM_WORLD_LOCAL_SIZE",
 	 {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
 	{"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {"PMI_KVSNAME", "SLURM_JOB_ID"}},
-	/* Of a step: the batch script itself has SLURM_PROCID, too. */
+	/* Variables of a job step: the batch script itself also has SLURM_PROCID. */
 	{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, {"SLURM_JOB_ID"}},
 };
 
-/* "4(x2),3": tasks of each node, in order; those of node `node`. 0: unknown. */
+/* In a list such as "4(x2),3", the number of tasks of each node in order: returns that of node `node`, or 0 if it is unknown. */
 static int32_t tasks_of_node(const char *list, int32_t node)
 {
 	while (list && *list) {
@@ -102,7 +102,7 @@ static enum status find_started(const struct starter *starter, struct place *out
 		ranks->local_size = tasks_of_node(getenv("SLURM_STEP_TASKS_PER_NODE"), node);
 		has_local_size = ranks->local_size > 0;
 	}
-	/* Who says nothing of machines means one. */
+	/* A launcher that says nothing about machines is taken to use only one. */
 	if (!has_local)
 		ranks->local_rank = ranks->rank;
 	if (!has_local_size)
@@ -119,7 +119,7 @@ static enum status choose_transport(struct place *out)
 	bool has_port, is_local = out->ranks.local_size == out->ranks.size;
 	TRY(read_number("MASTER_PORT", 1, 65534, &has_port, &out->port));
 	snprintf(out->address, sizeof(out->address), "%s", address ? address : "");
-	/* torchrun itself listens at its port. */
+	/* torchrun itself listens at MASTER_PORT. */
 	const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
 	out->port += store && strcmp(store, "True") == 0;
 	bool has_address = address && *address && has_port;
@@ -141,7 +141,7 @@ static enum status choose_transport(struct place *out)
 	return OK;
 }
 
-/* What the ranks of a job have in common, and how they reach each other. */
+/* Determines what the ranks of a job have in common, and how they reach each other. */
 static enum status choose_meeting(const struct starter *starter, struct place *out)
 {
 	const char *job = NULL, *step = getenv("SLURM_STEP_ID"), *restart = getenv("TORCHELASTIC_RESTART_COUNT");

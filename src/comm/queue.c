@@ -5,7 +5,7 @@
 
 #define IDLE_NANOSECONDS 200000000
 
-/* Under the lock. A transport without a thread of its own for it uses this one to show life. */
+/* Called with the lock held. A transport without a thread of its own for signs of life sends them from this one. */
 static void wait_for_work(struct comm *comm)
 {
 	struct queue *queue = &comm->queue;
@@ -104,7 +104,7 @@ void queue_seconds(struct comm *comm, double *out_busy, double *out_exposed)
 	*out_busy = *out_exposed = 0;
 	if (!queue->started)
 		return;
-	pthread_mutex_lock(&queue->lock); /* weights may be on their way */
+	pthread_mutex_lock(&queue->lock); /* weights may still be under way */
 	*out_busy = queue->busy;
 	*out_exposed = queue->exposed;
 	pthread_mutex_unlock(&queue->lock);

@@ -1,4 +1,4 @@
-/* Faults on order, for tests. */
+/* Deliberate faults, for tests. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "comm/place.h"
 #include "comm/watchdog.h"
 
-/* The part of `text` up to the next colon is `value`, or "*"; *text moves behind it. */
+/* Is the part of `text` up to the next colon `value`, or "*"? Moves *text past it. */
 static bool next_is(const char **text, const char *value)
 {
 	size_t length = strcspn(*text, ":");
@@ -38,7 +38,7 @@ void rank_fault(int32_t rank, const char *section, int64_t step)
 		return;
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		if (strcmp(text, signals[i].name) == 0) {
-			signal(signals[i].number, SIG_DFL); /* sanitizers have handlers */
+			signal(signals[i].number, SIG_DFL); /* sanitizers install handlers */
 			kill(getpid(), signals[i].number);
 		}
 	if (strcmp(text, "exit") == 0)

@@ -1,4 +1,4 @@
-/* Where a rank that hangs is. */
+/* Shows where a hanging rank is. */
 #include <execinfo.h>
 #include <signal.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 
 #define DEPTH 64
 
-/* Only calls that a signal handler may make; backtrace() has been called before, since its first call loads a library. */
+/* Makes only calls that are allowed in a signal handler; rank_stack_install() has already called backtrace(), whose first call
+ * loads a library. */
 static void write_stack(int number)
 {
 	static const char head[] = "stack of a rank that hangs (addr2line -e bertc names the places):\n";

@@ -13,7 +13,7 @@
 #define PATIENCE_SECONDS 600
 #define NOTE_SECONDS 10
 #define SIBLING_SECONDS 2
-#define DEAD_SECONDS 60 /* so long after a name whose process is dead, no other rank 0 is to be expected */
+#define DEAD_SECONDS 60 /* if a name's process is dead for this long, no other rank 0 is expected */
 #define FOLDER "/dev/shm"
 #define START "bertc-"
 
@@ -22,7 +22,8 @@ static void name_path(char out[PATH_BYTES], const struct place *place)
 	snprintf(out, PATH_BYTES, FOLDER "/" START "%u-%.90s", (unsigned)getuid(), place->name);
 }
 
-/* When a process began, in the system's own count: with its number it names a process for ever. 0: there is none. */
+/* When a process began, in clock ticks since boot: together with its ID, this identifies a process uniquely. 0: there is no
+ * such process. */
 static uint64_t process_start(int pid)
 {
 	char path[64];
@@ -30,7 +31,7 @@ static uint64_t process_start(int pid)
 	uint64_t start = 0;
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (file_read(path, 1 << 16, &text) == OK) {
-		/* Field 22; the name, field 2, may hold anything but ends with the last parenthesis. */
+		/* Field 22. Field 2, the name, may contain anything, but ends with the last parenthesis. */
 		const char *at = strrchr(buffer_string(&text), ')');
 		for (int field = 2; at && field < 22; field++)
 			at = strchr(at + 1, ' ');
@@ -41,11 +42,11 @@ static uint64_t process_start(int pid)
 	return start;
 }
 
-/* What a name says: whose descriptor it is. */
+/* The content of a name's file: which process has the descriptor. */
 struct note {
 	int pid, descriptor;
 	uint64_t start;
-	bool alive; /* its process is */
+	bool alive; /* its process is alive */
 };
 
 static bool note_read(const char *path, struct note *out)
@@ -59,7 +60,7 @@ static bool note_read(const char *path, struct note *out)
 	return found;
 }
 
-/* Names that ranks of ours left who were killed before they could take them back. */
+/* Removes the names of ranks that were killed before they could remove them. */
 static void remove_dead_names(void)
 {
 	struct name_list names = {0};
@@ -94,7 +95,8 @@ static enum status make(const struct place *place, int *out_file)
 	return status;
 }
 
-/* *dead: there is a name, but its process is no more; *sibling: and that process began with this one, so it was of this job. */
+/* `dead`: the name exists, but its process does not. `sibling`: that process also began when this one did, so it belonged to
+ * this job. */
 static bool find(const struct place *place, int *out_file, bool *dead, bool *sibling)
 {
 	char path[PATH_BYTES];

@@ -14,8 +14,8 @@
 #include "base/pool.h"
 
 #define MAGIC 0x32676573626d6f63   /* changes with the layout */
-#define SPINS 1000                 /* some 20 to 60 microseconds: about what a sleep and a wake cost */
-#define LOOK_NANOSECONDS 100000000 /* those who wait look this often whether someone failed */
+#define SPINS 1000                 /* 20 to 60 microseconds: about the cost of sleeping and waking up */
+#define LOOK_NANOSECONDS 100000000 /* ranks that wait check for failures this often */
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static size_t round_up(size_t bytes, size_t unit)
@@ -45,7 +45,7 @@ static enum status map(struct segment *segment, int32_t size)
 	segment->mapped = total_bytes(size);
 	segment->end = (int64_t)segment->mapped;
 	segment->header = mmap(NULL, segment->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, segment->file, 0);
-	/* More ranks than cores: the one waited for may need the core of the one that waits. */
+	/* With more ranks than cores, the rank waited for may need the core of the one that waits. */
 	segment->spins = size > pool_available_cores() ? 0 : SPINS;
 	if (segment->header != MAP_FAILED)
 		return OK;
@@ -161,13 +161,13 @@ enum status segment_check(const struct segment *segment)
 	if (atomic_load_explicit(&segment->header->failed, memory_order_acquire) != 2)
 		return OK;
 	struct error error = segment->header->failure;
-	/* In the rank that failed it is its own error; in all others it is a peer's. */
+	/* In the rank that failed, it is its own error; in all others, a peer's. */
 	if (segment->header->failed_rank != segment->rank)
 		error.status = ERR_PEER;
 	return error_restore(&error);
 }
 
-/* Whether a rank that has not come will never come. */
+/* Fails if a rank that has not come will never come. */
 static enum status check_left(struct segment *segment, int meeting)
 {
 	struct segment_header *header = segment->header;
@@ -200,7 +200,7 @@ static enum status wait_for_others(struct segment *segment, int meeting, uint32_
 		enum status status = segment_check(segment);
 		if (status == OK)
 			status = check_left(segment, meeting);
-		/* What came together before it failed has come together. */
+		/* A meeting that was complete before the failure counts as complete. */
 		if (status != OK)
 			return atomic_load(&barrier->generation) == generation ? status : OK;
 		struct timespec look = {.tv_nsec = LOOK_NANOSECONDS};

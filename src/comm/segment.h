@@ -1,6 +1,6 @@
-/* The memory that ranks of one machine share: who is there and what each is doing, meetings (barriers), small messages,
- * the first failure, and after these whatever large ranges the ranks allocate. All ranks see the same file, a memfd: it
- * goes when the last process has gone, however that ended. */
+/* The memory that the ranks of one machine share: who is there and what each rank is doing, meetings (barriers), small
+ * messages, the first failure, and behind these all large ranges that the ranks allocate. All ranks map the same file, a
+ * memfd, which disappears with the last process that uses it, however that process ends. */
 #ifndef COMM_SEGMENT_H
 #define COMM_SEGMENT_H
 
@@ -10,30 +10,30 @@
 #include <stdint.h>
 #include "base/error.h"
 
-/* Two meetings run independently: of the callers of small operations and of the threads of large ones. */
+/* Two independent meetings: one for the callers of small operations, one for the threads that carry out large ones. */
 enum { MEETING_SMALL, MEETING_LARGE, MEETING_COUNT };
 
-#define SEGMENT_SMALL_BYTES 16384   /* of a small message of one rank */
-#define SEGMENT_LARGE_BYTES 1048576 /* of a rank, for ranges that lie in memory that is not shared */
+#define SEGMENT_SMALL_BYTES 16384   /* maximum size of one rank's small message */
+#define SEGMENT_LARGE_BYTES 1048576 /* one rank's room for copies of ranges that are not in shared memory */
 #define SECTION_BYTES 32
 
-/* What a large operation is: all ranks must be at the same. */
+/* Identifies a large operation: all ranks must be at the same one. */
 struct segment_operation {
-	int64_t count, offset;            /* offset of the data in the allocation; -1: not in shared memory */
-	int32_t kind, type, wire, unused; /* no bytes between: they are compared as bytes */
+	int64_t count, offset;            /* where the data lies in the file; -1: not in shared memory */
+	int32_t kind, type, wire, unused; /* no padding: they are compared as bytes */
 };
 
-/* One rank, written by itself alone. */
+/* One rank's entry, written by that rank only. */
 struct segment_rank {
-	_Alignas(64) _Atomic int32_t pid;        /* 0: not there yet */
-	_Atomic uint32_t left;                   /* it has closed, in good order or not */
-	_Atomic uint32_t arrived[MEETING_COUNT]; /* meetings it has come to */
-	_Atomic uint32_t waiting;                /* threads of it that wait for others */
-	_Atomic int64_t beat;                    /* when it last showed life, its section began (ns, CLOCK_MONOTONIC) */
+	_Alignas(64) _Atomic int32_t pid;        /* 0: it has not joined yet */
+	_Atomic uint32_t left;                   /* it has left, in good order or not */
+	_Atomic uint32_t arrived[MEETING_COUNT]; /* number of meetings it has come to */
+	_Atomic uint32_t waiting;                /* number of its threads that wait for other ranks */
+	_Atomic int64_t beat;                    /* last sign of life, start of its section (ns, CLOCK_MONOTONIC) */
 	_Atomic int64_t since;
-	_Atomic int64_t limit; /* how long the section may take (ns); 0: without end */
+	_Atomic int64_t limit; /* time limit of the section (ns); 0: unlimited */
 	_Atomic int64_t step;
-	_Atomic uint64_t section[SECTION_BYTES / 8]; /* a text: segment_section() */
+	_Atomic uint64_t section[SECTION_BYTES / 8]; /* a string: see segment_section() */
 	char host[64];
 	struct segment_operation operation;
 };
@@ -46,9 +46,9 @@ struct segment_barrier {
 struct segment_header {
 	uint64_t magic;
 	int32_t size;
-	bool watched;            /* by a launcher, or through messages: the watchdogs of the ranks need not look at each other */
+	bool watched;            /* by a launcher or through messages, so the ranks' watchdogs need not watch each other */
 	bool reported;           /* the launcher tells the user what failed */
-	_Atomic uint32_t failed; /* 0, 1 while the failure is written, 2 when it stands */
+	_Atomic uint32_t failed; /* 0: no; 1: the failure is being written; 2: it is complete */
 	int32_t failed_rank;
 	struct error failure;
 	struct segment_barrier barriers[MEETING_COUNT];
@@ -59,33 +59,33 @@ struct segment_header {
 struct segment {
 	struct segment_header *header;
 	int file;
-	int32_t rank; /* -1: the launcher */
+	int32_t rank; /* -1: the launcher's view */
 	int spins;
-	size_t mapped; /* bytes of header, small messages and room for copies */
-	int64_t end;   /* where the next allocation will lie in the file; the same in all ranks */
+	size_t mapped; /* size of the header, small messages, and room for copies */
+	int64_t end;   /* file offset of the next allocation; the same in all ranks */
 };
 
-/* Makes one for `size` ranks; the descriptor is close-on-exec. */
+/* Creates a segment for `size` ranks; the descriptor is close-on-exec. */
 MUST_USE enum status segment_create(struct segment *out, int32_t size, bool watched);
-/* Rank `rank` of `size` comes in; the descriptor is kept. A descriptor of something else is ERR_STATE. */
+/* Joins as rank `rank` of `size`; takes ownership of the descriptor. A descriptor of anything else is ERR_STATE. */
 MUST_USE enum status segment_join(struct segment *out, int file, int32_t rank, int32_t size);
-/* Unmaps and closes. A rank is marked as gone. */
+/* Unmaps and closes. If it is a rank's view, the rank is marked as having left. */
 void segment_leave(struct segment *segment);
 
-/* Waits until all ranks have come. Fails with what failed elsewhere, or if a rank has left that was waited for. */
+/* Waits until all ranks have come. Fails with another rank's failure, or if a rank that it waits for has left. */
 MUST_USE enum status segment_meet(struct segment *segment, int meeting);
-/* This rank's place for small messages, and others': two of each, which take turns. */
+/* A rank's buffers for small messages: two, which are used in turn. */
 unsigned char *segment_small(const struct segment *segment, int32_t rank, int turn);
-/* Room for copies of a rank. */
+/* A rank's room for copies. */
 unsigned char *segment_large(const struct segment *segment, int32_t rank);
 
-/* The first failure is everyone's; later ones are not recorded (false). Everyone who waits is woken. `rank` -1: of none
- * in particular. */
+/* Records a failure for all ranks and wakes everyone who waits. Only the first one counts; later ones are not recorded
+ * (false). `rank` is -1 if no rank in particular is to blame. */
 bool segment_fail(struct segment *segment, int32_t rank, const struct error *error);
-/* OK, or the failure as an error of this thread. */
+/* Returns OK, or the recorded failure as this thread's error. */
 MUST_USE enum status segment_check(const struct segment *segment);
 
-/* The name of a rank's section, which it may be changing: into `out`, which is returned. "start" where it has none yet. */
+/* Copies the name of a rank's section, which that rank may be changing, into `out` and returns it; "start" if it has none yet. */
 const char *segment_section(const struct segment_rank *rank, char out[SECTION_BYTES]);
 #define SECTION_OF(rank) segment_section(rank, (char[SECTION_BYTES]){0})
 void segment_set_section(struct segment_rank *rank, const char *name);

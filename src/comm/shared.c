@@ -1,5 +1,5 @@
-/* Ranks of one machine. Large ranges lie in a file that all of them map, so a rank sums its share reading the others'
- * numbers where they lie: what is read is what any way of summing must read, and nothing is copied first. */
+/* Ranks of one machine. Large ranges lie in a file that all ranks map, so a rank sums its share by reading the other ranks'
+ * numbers in place: it reads only what any method must read, and nothing is copied first. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 #include "comm/wire.h"
 
 #define HUGE_PAGE ((int64_t)2 << 20)
-#define BLOCK 4096 /* numbers summed at a time: they stay in the first cache */
+#define BLOCK 4096 /* numbers summed at a time; they stay in the L1 cache */
 
 struct allocation {
-	unsigned char *base;    /* rank r's part lies at r * stride */
-	int64_t stride, offset; /* in the file */
+	unsigned char *base;    /* rank r's part is at r * stride */
+	int64_t stride, offset; /* offset: in the file */
 };
 
 struct shared {
@@ -34,10 +34,10 @@ static enum status shared_gather(struct comm *comm, const void *data, size_t byt
 {
 	struct shared *shared = comm->own;
 	int turn = shared->small_turn;
-	/* Two turns, so that one meeting is enough: who writes the next message of this turn has been through another
-	 * meeting, to which all came after reading this one. */
+	/* Two buffers used in turn, so that one meeting is enough: a rank that writes this buffer's next message has been
+	 * through another meeting since, to which all ranks came after reading this message. */
 	shared->small_turn = !turn;
-	TRY(segment_check(&shared->segment)); /* unless that meeting failed */
+	TRY(segment_check(&shared->segment)); /* that meeting may have failed */
 	if (bytes > 0)
 		memcpy(segment_small(&shared->segment, comm->place.rank, turn), data, bytes);
 	TRY(segment_meet(&shared->segment, MEETING_SMALL));
@@ -60,7 +60,7 @@ static enum status shared_broadcast(struct comm *comm, void *data, size_t bytes,
 	return OK;
 }
 
-/* Makes room in the file and maps it. */
+/* Extends the file and maps the new part. */
 static enum status map_allocation(struct shared *shared, struct comm *comm, size_t bytes, const char *what)
 {
 	struct segment *segment = &shared->segment;
@@ -75,11 +75,12 @@ static enum status map_allocation(struct shared *shared, struct comm *comm, size
 			"a list of allocations"));
 	if (comm->place.rank == 0 && ftruncate(segment->file, segment->end + stride * size) != 0)
 		return error_set_errno(ERR_RESOURCE, "cannot make room for %s of %d ranks", what, comm->place.size);
-	/* Mapped before the file may be long enough: that is allowed, and nobody touches it before all have agreed. */
+	/* This may map the file before it is long enough: that is allowed, and no rank accesses the memory before all have
+	 * agreed. */
 	void *base = mmap(NULL, (size_t)(stride * size), PROT_READ | PROT_WRITE, MAP_SHARED, segment->file, segment->end);
 	if (base == MAP_FAILED)
 		return error_set_errno(ERR_RESOURCE, "cannot map %s of %d ranks", what, comm->place.size);
-	madvise(base, (size_t)(stride * size), MADV_HUGEPAGE); /* advice */
+	madvise(base, (size_t)(stride * size), MADV_HUGEPAGE); /* only advice */
 	shared->allocations[shared->count++] = (struct allocation){base, stride, segment->end};
 	return OK;
 }
@@ -92,7 +93,7 @@ static enum status shared_allocate(struct comm *comm, void **out, size_t bytes, 
 	if (status == OK) {
 		const struct allocation *allocation = &shared->allocations[before];
 		*out = allocation->base + allocation->stride * comm->place.rank;
-		shared->segment.end += allocation->stride * comm->place.size; /* here, where it is the same in all ranks */
+		shared->segment.end += allocation->stride * comm->place.size; /* only here is it the same in all ranks */
 	} else if (shared->count > before) {
 		struct allocation *allocation = &shared->allocations[--shared->count];
 		munmap(allocation->base, (size_t)(allocation->stride * comm->place.size));
@@ -100,7 +101,7 @@ static enum status shared_allocate(struct comm *comm, void **out, size_t bytes, 
 	return status;
 }
 
-/* The allocation that a range of this rank lies in, or NULL. */
+/* The allocation in which a range of this rank lies, or NULL. */
 static struct allocation *find_allocation(struct shared *shared, int32_t rank, const void *data)
 {
 	for (int64_t i = 0; i < shared->count; i++) {
@@ -117,14 +118,14 @@ static void shared_release(struct comm *comm, void *memory)
 	struct shared *shared = comm->own;
 	struct allocation *allocation = find_allocation(shared, comm->place.rank, memory);
 	BUG_IF(!allocation);
-	/* The system gets this rank's pages back at once, the others' when they release theirs. */
+	/* The system gets back this rank's pages at once, and the other ranks' when they release theirs. */
 	fallocate(shared->segment.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		  allocation->offset + allocation->stride * comm->place.rank, allocation->stride);
 	munmap(allocation->base, (size_t)(allocation->stride * comm->place.size));
 	*allocation = shared->allocations[--shared->count];
 }
 
-/* Every rank must have come with the same operation. */
+/* Waits for all ranks, which must have come for the same operation. */
 static enum status meet_for(struct comm *comm, const struct operation *operation, int64_t offset)
 {
 	struct shared *shared = comm->own;
@@ -151,7 +152,7 @@ static enum status meet_for(struct comm *comm, const struct operation *operation
 	return OK;
 }
 
-/* Sums numbers [first, first + count) of all ranks, which lie `stride` bytes apart from rank to rank, into `out`. */
+/* Sums `count` numbers of all ranks, which lie `stride` bytes apart from rank to rank, into `out`. */
 static void sum_ranks(const struct comm *comm, void *out, const unsigned char *from, int64_t stride, int64_t count,
 		      const struct operation *operation)
 {
@@ -184,7 +185,7 @@ static enum status run_in_place(struct comm *comm, const struct operation *opera
 	return segment_meet(&shared->segment, MEETING_LARGE);
 }
 
-/* Data elsewhere: through the ranks' room for copies, a piece of every share at a time. */
+/* For data elsewhere: goes through the ranks' room for copies, one piece of every share at a time. */
 static enum status run_copied(struct comm *comm, const struct operation *operation)
 {
 	struct shared *shared = comm->own;

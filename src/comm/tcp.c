@@ -1,4 +1,4 @@
-/* Messages over TCP: ranks of many machines without MPI. */
+/* Messages over TCP, between ranks of several machines without MPI. */
 #include "comm/tcp.h"
 
 #include <errno.h>
@@ -14,17 +14,17 @@
 
 #define WAIT_MILLISECONDS 20
 
-/* A message on its way: eight bytes that say how long it is, then itself. */
+/* A message under way: eight bytes with its length, then the message itself. */
 struct transfer {
 	uint64_t length;
-	size_t done, bytes; /* of both */
+	size_t done, bytes; /* of length and message together */
 	unsigned char *data;
 };
 
-/* News on their way to or from a rank. */
+/* Notes under way to and from a rank. */
 struct news {
 	struct note out, in;
-	size_t out_done, in_done; /* out_done == sizeof(note): nothing to send */
+	size_t out_done, in_done; /* out_done == sizeof(struct note): nothing to send */
 };
 
 struct tcp {
@@ -32,7 +32,7 @@ struct tcp {
 	struct transfer *sends, *receives;
 	struct news *news;
 	struct pollfd *polls;
-	bool *gone; /* its notes have ended */
+	bool *gone; /* [size] its connection for notes has ended */
 };
 
 static enum status tcp_begin(struct messages *messages)
@@ -77,7 +77,7 @@ static enum status lost(struct messages *messages, int32_t rank)
 	return error_set(ERR_PEER, "the connection to rank %d on %s has ended", rank, messages->table.header->ranks[rank].host);
 }
 
-/* As far as it goes without waiting. */
+/* Sends as much as possible without waiting. */
 static enum status send_some(struct messages *messages, int32_t rank)
 {
 	struct tcp *tcp = messages->own;
@@ -151,7 +151,7 @@ static void push_news(struct tcp *tcp, int32_t rank)
 		ssize_t sent = send(tcp->sockets[TCP_NEWS][rank], (const char *)&news->out + news->out_done,
 				    sizeof(news->out) - news->out_done, MSG_NOSIGNAL);
 		if (sent <= 0)
-			return; /* later, or never: its end is heard of */
+			return; /* retried later; if the connection has ended, tcp_hear() notices */
 		news->out_done += (size_t)sent;
 	}
 }
@@ -161,7 +161,8 @@ static void tcp_tell(struct messages *messages, int32_t rank, const struct note 
 	struct tcp *tcp = messages->own;
 	struct news *news = &tcp->news[rank];
 	push_news(tcp, rank);
-	/* A sign of life that has not left yet says the same; what else there is to tell takes its place. */
+	/* A note that has not begun to leave is replaced: the new one says what is true now. One that has left in part keeps
+	 * its place, and the new one is lost. */
 	if (news->out_done > 0 && news->out_done < sizeof(*note))
 		return;
 	news->out = *note;

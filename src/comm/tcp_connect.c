@@ -21,18 +21,18 @@
 #define MAGIC 0x73706b6e61726362
 #define PATIENCE_SECONDS 600
 #define NOTE_SECONDS 10
-#define HELLO_SECONDS 10   /* for someone who has connected to say who it is, in all */
-#define CONNECT_SECONDS 10 /* for one attempt to reach an address */
-#define PENDING 64         /* connections that have not said yet who they are */
+#define HELLO_SECONDS 10   /* time limit for a peer that has connected to say who it is, in total */
+#define CONNECT_SECONDS 10 /* time limit of one attempt to reach an address */
+#define PENDING 64         /* maximum number of connections that have not yet said who they are */
 #define NONCE_BYTES 16
 
-/* Who accepts says this first. */
+/* Sent first, by the side that accepts. */
 struct greeting {
 	uint64_t magic;
 	unsigned char nonce[NONCE_BYTES];
 };
 
-/* The answer: who connects, and that it knows the secret. */
+/* The answer: who is connecting, and proof that it knows the secret. */
 struct hello {
 	uint64_t magic;
 	int32_t rank, size, kind, port;
@@ -40,15 +40,15 @@ struct hello {
 	unsigned char proof[CHECKSUM_HMAC_BYTES];
 };
 
-/* And that who accepted knows it, too. */
+/* Proof that the accepting side knows it, too. */
 struct welcome {
 	unsigned char proof[CHECKSUM_HMAC_BYTES];
 };
 
-/* What the proof covers: both nonces, so that nothing overheard can be said again, and all that the hello says. */
+/* What the proof covers: both nonces, so that nothing overheard can be replayed, and everything the hello says. */
 struct proof_text {
 	struct greeting greeting;
-	struct hello hello; /* proof zero */
+	struct hello hello; /* with `proof` zeroed */
 	char side[8];
 };
 
@@ -119,7 +119,7 @@ static bool is_loopback(const struct sockaddr_storage *address)
 	       (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127);
 }
 
-/* Is the name one of this machine for itself, for all ranks? */
+/* Is this a name that every machine uses for itself? */
 static bool is_local_name(const char *name)
 {
 	return strcmp(name, "localhost") == 0 || strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0;
@@ -133,7 +133,7 @@ static void set_port(struct sockaddr_storage *address, int32_t port)
 		((struct sockaddr_in *)(void *)address)->sin_port = htons((uint16_t)port);
 }
 
-/* All addresses of the machine, of both families where it has both. */
+/* All addresses of this machine, of both families if it has both. */
 static struct sockaddr_storage any_address(void)
 {
 	struct sockaddr_storage address = {.ss_family = AF_INET6};
@@ -145,8 +145,8 @@ static struct sockaddr_storage any_address(void)
 	return address;
 }
 
-/* Where rank 0 listens: at MASTER_ADDR alone. Not where its name means this machine to itself only (as Debian's /etc/hosts has
- * it) while others are to find it by that name. */
+/* Where rank 0 listens: at MASTER_ADDR only. An exception is a name that resolves to a loopback address on this machine (as in
+ * Debian's /etc/hosts) while other machines find it by that name: then at all addresses. */
 static struct sockaddr_storage master_address(const struct place *place)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -162,7 +162,8 @@ static struct sockaddr_storage master_address(const struct place *place)
 	return address;
 }
 
-/* Port 0: any; *port is the one it got. Where the address is not this machine's (it is behind another), at all of its own. */
+/* Port 0 means any free port; *port becomes the actual one. If the address does not belong to this machine (it is behind
+ * another one), listens at all of its own. */
 static enum status listen_at(const struct sockaddr_storage *where, int32_t *port, int *out)
 {
 	struct sockaddr_storage address = *where;
@@ -199,7 +200,7 @@ static enum status listen_at(const struct sockaddr_storage *where, int32_t *port
 	return OK;
 }
 
-/* Says who this is to who has accepted, and hears that it is a rank of the same run. */
+/* Tells the accepting side who this is, and checks that it is a rank of the same run. */
 static enum status introduce(int socket, struct hello *hello, double deadline)
 {
 	struct greeting greeting;
@@ -231,7 +232,7 @@ static enum status connect_once(const struct addrinfo *one, int *out)
 	int number = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (number < 0)
 		return ERR_PEER;
-	setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* of connect(), too */
+	setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* also limits connect() */
 	if (connect(number, one->ai_addr, one->ai_addrlen) == 0) {
 		*out = number;
 		return OK;
@@ -242,7 +243,7 @@ static enum status connect_once(const struct addrinfo *one, int *out)
 	return ERR_PEER;
 }
 
-/* Until `deadline`, since the other may not listen yet. */
+/* Retries until `deadline`, since the other rank may not be listening yet. */
 static enum status connect_to(const struct address *to, int32_t rank, double deadline, int *out)
 {
 	char service[16];
@@ -274,13 +275,13 @@ static enum status connect_to(const struct address *to, int32_t rank, double dea
 	}
 }
 
-/* Someone who has connected and not said yet, or not wholly, who it is. */
+/* A peer that has connected but not yet completely said who it is. */
 struct pending {
-	int socket; /* -1: a free place */
+	int socket; /* -1: a free slot */
 	double since;
 	struct greeting greeting;
 	struct hello hello;
-	size_t done; /* bytes of the hello that have come */
+	size_t done; /* bytes of the hello received so far */
 	struct sockaddr_storage address;
 };
 
@@ -288,9 +289,9 @@ struct door {
 	int listener;
 	const struct place *place;
 	int *const *sockets;       /* [TCP_KINDS][size] */
-	struct address *addresses; /* NULL: nobody asks */
+	struct address *addresses; /* [size]; NULL: not needed */
 	struct pending pending[PENDING];
-	char refused[160]; /* the newest hello of a rank that knows the secret and does not fit */
+	char refused[160]; /* about the latest rank that knew the secret but did not fit */
 };
 
 static void shut_out(struct pending *pending)
@@ -307,7 +308,7 @@ static void let_in(struct door *door)
 	int number = accept4(door->listener, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (number < 0)
 		return;
-	/* A free place, else that of who has said nothing for longest. */
+	/* A free slot, otherwise that of the connection that has been pending longest. */
 	for (int i = 0; i < PENDING && place->socket >= 0; i++)
 		if (door->pending[i].socket < 0 || door->pending[i].since < place->since)
 			place = &door->pending[i];
@@ -319,13 +320,13 @@ static void let_in(struct door *door)
 		shut_out(place);
 }
 
-/* Where others reach the rank that has come. */
+/* Records where other ranks can reach the rank that has connected. */
 static void note_address(const struct door *door, const struct pending *pending)
 {
 	struct address *other = &door->addresses[pending->hello.rank];
 	socklen_t length = pending->address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	other->port = pending->hello.port;
-	/* From this very machine: others know it by the name they know rank 0 by. */
+	/* It is on this machine: other ranks know it by the name by which they know rank 0. */
 	if (is_loopback(&pending->address)) {
 		snprintf(other->name, sizeof(other->name), "%.63s", door->place->address);
 		return;
@@ -337,8 +338,8 @@ static void note_address(const struct door *door, const struct pending *pending)
 		memmove(other->name, other->name + 7, strlen(other->name + 7) + 1);
 }
 
-/* A whole hello. Who does not know the secret is a stranger and closed without a word; a rank that does and does not fit is
- * said, and closed: neither ends the run. */
+/* Judges a complete hello. A peer that does not know the secret is a stranger, and is disconnected without a message; a rank
+ * that knows it but does not fit is reported and disconnected. Neither ends the run. */
 static void judge(struct door *door, struct pending *pending)
 {
 	const struct hello *hello = &pending->hello;
@@ -385,7 +386,7 @@ static void hear(struct door *door, struct pending *pending)
 		judge(door, pending);
 }
 
-/* Waits a little for whoever comes or speaks. Nobody has to wait for another who does not. */
+/* Waits briefly for peers to connect or to send something. No peer has to wait for another one that is silent. */
 static void attend(struct door *door)
 {
 	struct pollfd polls[PENDING + 1];
@@ -413,7 +414,7 @@ static int32_t count_missing(const struct place *place, int *const sockets[TCP_K
 	return missing;
 }
 
-/* All ranks above this one. */
+/* Accepts the connections of all ranks above this one. */
 static enum status accept_all(const struct place *place, int *const sockets[TCP_KINDS], struct address *addresses, int listener,
 			      double deadline)
 {
@@ -443,7 +444,7 @@ static enum status accept_all(const struct place *place, int *const sockets[TCP_
 	return status;
 }
 
-/* Where a rank other than 0 listens: at the address by which it reaches rank 0, which is how the others reach it. */
+/* Where a rank other than 0 listens: at the address from which it reaches rank 0, at which the other ranks can reach it, too. */
 static struct sockaddr_storage own_address(const struct place *place, int to_first)
 {
 	struct sockaddr_storage address = {0};
@@ -482,7 +483,7 @@ static enum status connect_all(const struct place *place, int *const sockets[TCP
 			}
 			TRY(introduce(*socket, &hello, deadline));
 		}
-		/* Rank 0 says where the rest listen, once all have come. */
+		/* Rank 0 says where the other ranks listen, once all have connected. */
 		if (other == 0)
 			TRY(receive_all(sockets[TCP_DATA][0], addresses, (size_t)size * sizeof(*addresses), deadline));
 	}

@@ -19,19 +19,19 @@
 
 struct known_section {
 	char name[SECTION_BYTES];
-	int64_t longest; /* ns; 0: not seen to its end */
+	int64_t longest; /* ns; 0: it has never ended yet */
 };
 
 struct watchdog {
 	struct segment *segment;
-	int64_t least; /* limit of a section, ns */
+	int64_t least; /* minimum limit of a section, ns */
 	struct known_section known[KNOWN_SECTIONS];
 	int32_t known_count, current;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool started, quit;
-	int *peers; /* a descriptor of each other process, or -1 */
+	int *peers; /* [size] a descriptor (pidfd) of each other process, or -1 */
 };
 
 static struct known_section *find_section(struct watchdog *watchdog, const char *name)
@@ -46,7 +46,7 @@ static struct known_section *find_section(struct watchdog *watchdog, const char 
 	return section;
 }
 
-/* Time that the section has taken since it last showed progress. */
+/* Ends a stretch of the current section: the time since it last showed progress. */
 static void end_stretch(struct watchdog *watchdog, int64_t now)
 {
 	struct segment_rank *own = &watchdog->segment->header->ranks[watchdog->segment->rank];
@@ -78,7 +78,7 @@ void watchdog_section(struct watchdog *watchdog, const char *name, int64_t step)
 	rank_fault(watchdog->segment->rank, name, step);
 }
 
-/* 'T' for a process that a signal stopped, and so on; '?' if it is unknown. */
+/* 'T' for a process that a signal has stopped, etc.; '?' if unknown. */
 static char process_state(int32_t pid)
 {
 	char path[64], line[512] = "";
@@ -101,7 +101,7 @@ static const char *state_words(char state)
 			      : "";
 }
 
-/* On this machine, where processes can be looked at? */
+/* Is the rank on this machine, where processes can be inspected? */
 static bool is_here(const struct segment_rank *rank)
 {
 	char host[sizeof(rank->host)] = "";
@@ -126,7 +126,7 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 	if (pid == 0 || atomic_load(&other->left))
 		return false;
 	bool is_late = limit > 0 && now - since > limit && atomic_load(&other->waiting) == 0;
-	/* Of a rank that is silent as well, silence is what is known. */
+	/* If the rank is silent as well, report the silence: it is all that is known. */
 	if (now - beat > watcher->limit || (is_late && now - beat > watcher->limit / 2))
 		snprintf(out->message, sizeof(out->message),
 			 "rank %d on %s (process %d) has given no sign of life for %s, in '%s' of step %lld%s", rank, other->host,
@@ -144,7 +144,7 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 	return true;
 }
 
-/* Everyone waits, for longer than any may: they wait for different things. */
+/* Do all ranks wait, for longer than their limits? Then they wait for different things. */
 static bool all_wait(const struct watcher *watcher, const struct segment *segment, int64_t now, struct error *out)
 {
 	size_t used = 0;
@@ -166,7 +166,7 @@ static bool all_wait(const struct watcher *watcher, const struct segment *segmen
 	return true;
 }
 
-/* Who did not run itself cannot say that others did not. */
+/* A watcher that was not running itself cannot tell whether others were. */
 static int64_t begin_to_look(struct watcher *watcher)
 {
 	int64_t now = segment_now();
@@ -193,7 +193,7 @@ bool watcher_look(struct watcher *watcher, const struct segment *segment, int32_
 	return all_wait(watcher, segment, now, out);
 }
 
-/* Whether a process has died that did not say it would leave. Its descriptor is readable from then on. */
+/* Finds a process that died without announcing that it leaves. Its descriptor is then readable. */
 static bool find_dead(struct watchdog *watchdog, int32_t *out_rank, struct error *out)
 {
 	struct segment_header *header = watchdog->segment->header;
@@ -218,14 +218,14 @@ static bool find_dead(struct watchdog *watchdog, int32_t *out_rank, struct error
 	return false;
 }
 
-/* The process does not end by itself: its other threads wait for something, or compute. */
+/* Called if the process does not end by itself: its other threads wait for something, or compute. */
 static void leave_now(struct watchdog *watchdog)
 {
 	char text[sizeof(struct error) + 64];
 	enum status status = segment_check(watchdog->segment);
 	int length = snprintf(text, sizeof(text), "bertc: %s\nhint: %s\n", error_last()->message, error_last()->hint);
 	if (!watchdog->segment->header->reported && write(STDERR_FILENO, text, (size_t)length) < 0)
-		_exit((int)status); /* there is nobody to tell */
+		_exit((int)status); /* nobody can be told */
 	_exit((int)status);
 }
 
@@ -256,7 +256,7 @@ static void *watchdog_main(void *argument)
 			   (find_dead(watchdog, &rank, &error) || watcher_look(&watcher, segment, &rank, &error))) {
 			segment_fail(segment, rank, &error);
 		} else if (header->watched && !header->reported && watcher_look_at(&watcher, segment, segment->rank, &error)) {
-			/* Its own messages may hang, too: then nobody could tell it. */
+			/* This rank's own messages may hang, too, and then no other rank could tell it. */
 			segment_fail(segment, segment->rank, &error);
 			kill(getpid(), SIGUSR2);
 		}

@@ -1,4 +1,4 @@
-/* Loops of plain integer and float arithmetic without branches, which the compiler turns into vectors. */
+/* Loops of plain integer and floating-point arithmetic without branches, which the compiler vectorizes. */
 #include "comm/wire.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static inline float float_of(uint32_t bits)
 	return value.f;
 }
 
-/* a where x < y, else b, without a branch: x and y are not negative. */
+/* a where x < y, otherwise b, without a branch; x and y must not be negative. */
 static inline int32_t where_less(int32_t x, int32_t y, int32_t a, int32_t b)
 {
 	int32_t mask = (x - y) >> 31;
@@ -37,13 +37,13 @@ static inline int32_t where_less(int32_t x, int32_t y, int32_t a, int32_t b)
 
 #define INFINITE 0x7f800000
 
-/* The half-precision number next to x, as a float. */
+/* The half-precision number nearest to x, as a float. */
 static inline float round_f16(float x)
 {
 	int32_t bits = (int32_t)bits_of(x), size = bits & 0x7fffffff;
 	int32_t normal = (int32_t)(((uint32_t)size + 0xfffu + (((uint32_t)size >> 13) & 1u)) & ~0x1fffu);
 	normal = where_less(normal, 0x47800000, normal, INFINITE); /* 65536 and above */
-	/* Below 2^-14 the step is 2^-24: that of a float between a half and one. */
+	/* Below 2^-14, the spacing is 2^-24: that of floats between 0.5 and 1. */
 	int32_t tiny = (int32_t)bits_of((float_of((uint32_t)size) + 0.5f) - 0.5f);
 	int32_t rounded = where_less(size, 0x38800000, tiny, normal);
 	rounded = where_less(INFINITE, size, 0x7fc00000, rounded);
@@ -56,18 +56,18 @@ static inline float round_bf16(float x)
 	return float_of((int32_t)(bits & 0x7fffffffu) > 0x7f800000 ? (bits | 0x400000u) & 0xffff0000u : rounded);
 }
 
-/* Of a float that round_bf16() gave. */
+/* Takes a float from round_bf16(). */
 static inline uint16_t bf16_pack(float x)
 {
 	return (uint16_t)(bits_of(x) >> 16);
 }
 
-/* Of a float that round_f16() gave. */
+/* Takes a float from round_f16(). */
 static inline uint16_t f16_pack(float x)
 {
 	int32_t bits = (int32_t)bits_of(x), size = bits & 0x7fffffff;
 	int32_t normal = (size - 0x38000000) >> 13;
-	/* A multiple of 2^-24 below 2^-14, in such steps: the last bits of its sum with a half. */
+	/* Below 2^-14, the number is a multiple of 2^-24: how many times is in the last bits of its sum with 0.5. */
 	int32_t tiny = (int32_t)bits_of(float_of((uint32_t)size) + 0.5f) - 0x3f000000;
 	int32_t packed = where_less(size, 0x38800000, tiny, normal);
 	packed = where_less(size, INFINITE, packed, 0x7c00);

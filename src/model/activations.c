@@ -2,14 +2,14 @@
 #include "model/activations.h"
 #include "backend/open.h"
 
-/* Hands out tensors. The same code measures (arena without base), places, and later gives the shapes of a
- * batch: the addresses depend on the capacity alone. */
+/* Hands out tensors. The same code measures (arena without a base), places tensors, and later gives them the shapes of a
+ * batch: the addresses depend on the capacity only. */
 struct layout {
 	struct arena arena;
 	struct backend *backend;
-	bool twins;             /* for what the encoder's products multiply */
-	size_t kept;            /* bytes of lse's twin; 0: it has none */
-	int64_t capacity, rows; /* of the kind of rows being laid out: tokens, predictions or sequences */
+	bool twins;             /* for the operands of the encoder's products */
+	size_t kept;            /* bytes of lse's twin; 0: none */
+	int64_t capacity, rows; /* for the kind of rows being laid out: tokens, predictions, or sequences */
 };
 
 static void *take(struct layout *layout, int64_t columns, enum dtype dtype)
@@ -18,7 +18,7 @@ static void *take(struct layout *layout, int64_t columns, enum dtype dtype)
 	return arena_take(&layout->arena, (size_t)rows * (size_t)columns * dtype_bytes(dtype));
 }
 
-/* The tensor with a twin, if products of the encoder read those: an x, or a gradient dy. */
+/* Adds a twin to the tensor if the encoder's products have twins: for an input x, or for a gradient dy. */
 static struct tensor with_twin(struct layout *layout, struct tensor tensor, bool gradient)
 {
 	if (layout->twins)
@@ -27,7 +27,7 @@ static struct tensor with_twin(struct layout *layout, struct tensor tensor, bool
 	return tensor;
 }
 
-/* (rows, columns) in the activations' type. */
+/* (rows, columns), in the activations' type. */
 static struct tensor matrix(struct layout *layout, int64_t columns)
 {
 	return (struct tensor){.data = take(layout, columns, layout->backend->dtype),
@@ -36,7 +36,7 @@ static struct tensor matrix(struct layout *layout, int64_t columns)
 			       .columns = columns};
 }
 
-/* (lines, rows): numbers about rows, in the masters' type. */
+/* (lines, rows): numbers per row, in the masters' type. */
 static struct tensor statistic(struct layout *layout, int64_t lines)
 {
 	return (struct tensor){.data = take(layout, lines, layout->backend->master_dtype),
@@ -45,7 +45,7 @@ static struct tensor statistic(struct layout *layout, int64_t lines)
 			       .columns = layout->rows};
 }
 
-/* (rows, columns) in the masters' type: vectors, of whose products a loss is made. */
+/* (rows, columns), in the masters' type: vectors whose products enter a loss. */
 static struct tensor vectors(struct layout *layout, int64_t columns)
 {
 	return (struct tensor){.data = take(layout, columns, layout->backend->master_dtype),
@@ -54,7 +54,7 @@ static struct tensor vectors(struct layout *layout, int64_t columns)
 			       .columns = columns};
 }
 
-/* The same memory seen with another width. */
+/* The same memory with another width. */
 static struct tensor with_columns(struct tensor tensor, int64_t columns)
 {
 	tensor.columns = columns;
@@ -67,14 +67,14 @@ static struct tensor without_data(struct tensor tensor)
 	return tensor;
 }
 
-/* What a product multiplies and backward reads again: with a twin, which is then all that backward reads, in a place that
- * serves all layers. */
+/* An input of a product that backward reads again: with a twin, which is then all that backward reads, it is in a place shared
+ * by all layers. */
 static struct tensor saved_input(struct layout *layout, int64_t columns, struct tensor shared)
 {
 	return layout->twins ? with_twin(layout, shared, false) : matrix(layout, columns);
 }
 
-/* `shared`: the places that serve all layers. */
+/* `shared`: the places shared by all layers. */
 static void lay_out_layer(struct layer_activations *layer, struct layout *layout, const struct model_config *config,
 			  const struct layer_activations *shared)
 {
@@ -95,7 +95,7 @@ static void lay_out_layer(struct layer_activations *layer, struct layout *layout
 	layer->y = saved_input(layout, config->hidden_size, shared->y);
 }
 
-/* One layer's buffers for all layers of an evaluation; what backward would read is left out. */
+/* One layer's buffers, used by all layers of an evaluation; tensors that only backward would read are left out. */
 static void lay_out_shared_layer(struct layer_activations *layer, struct layout *layout, const struct model_config *config,
 				 struct tensor embedded)
 {
@@ -131,7 +131,7 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 		if (a->layers)
 			a->layers[l] = layer;
 	}
-	a->embedding_sum = a->training ? matrix(layout, config->hidden_size) : layer.attention; /* its twin is not written */
+	a->embedding_sum = a->training ? matrix(layout, config->hidden_size) : layer.attention; /* nothing writes its twin */
 	if (!a->training)
 		return;
 	int64_t wide = 3 * config->hidden_size;
@@ -162,7 +162,7 @@ static void lay_out_mlm_head(struct activations *a, struct layout *layout, int64
 	a->transform_gradient = matrix(layout, hidden);
 }
 
-/* Items of a head in a batch of these sizes: chosen, or one of each sequence, or of each token. */
+/* Number of items of a head in a batch of these sizes: as many as chosen, sequences, or tokens. */
 static int64_t head_items(const struct head *head, int64_t tokens, int64_t sequences, int64_t labels)
 {
 	bool each = head->input == INPUT_FIRST_ROW || head->input == INPUT_POOLED_ROWS;
@@ -191,7 +191,7 @@ static void lay_out_head(struct head_activations *head, struct layout *layout, c
 	head->rows_gradient = what->pooled ? matrix(layout, width) : head->input_gradient;
 }
 
-/* Lays out everything from `base` (NULL measures) with shapes for T tokens, B sequences, P predictions;
+/* Lays out everything from `base` on (NULL: only measures), with shapes for these numbers of tokens, sequences, and labels;
  * returns the bytes used. */
 static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t sequences, const int64_t labels[BATCH_HEADS])
 {

@@ -1,14 +1,14 @@
-/* Where numbers first stop being finite: the weights, then the forward pass in its order, then the gradients in the
- * order in which backward makes them. */
+/* Finds where numbers first become non-finite: in the weights, then in the forward pass in its order, then in the gradients in
+ * the order in which backward computes them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "model/activations.h"
 
-/* Bytes looked at on the host at a time. */
+/* Bytes examined on the host at a time. */
 #define PIECE ((size_t)1 << 20)
 
-/* An IEEE number is not finite when all bits of its exponent are set. */
+/* A floating-point number is not finite if all bits of its exponent are set. */
 static bool is_finite(const unsigned char *at, enum dtype dtype)
 {
 	static const uint64_t exponents[DTYPE_COUNT] = {
@@ -18,11 +18,11 @@ static bool is_finite(const unsigned char *at, enum dtype dtype)
 		[DTYPE_F16] = 0x7c00,
 	};
 	uint64_t bits = 0;
-	memcpy(&bits, at, dtype_bytes(dtype)); /* little-endian, as all of bertc */
+	memcpy(&bits, at, dtype_bytes(dtype)); /* little-endian, like all of bertc */
 	return (bits & exponents[dtype]) != exponents[dtype];
 }
 
-/* The first of `count` elements on the device that is not finite, or -1. */
+/* Index of the first of `count` elements on the device that is not finite, or -1. */
 static int64_t first_not_finite(struct backend *be, const void *device, enum dtype dtype, int64_t count, unsigned char *piece)
 {
 	size_t element = dtype_bytes(dtype);
@@ -69,8 +69,8 @@ static bool search_weights(const struct search *search)
 	return false;
 }
 
-/* Without data where a later layer has written to the same place: nothing is left to look at, and what was wrong there is
- * found where it went on to. */
+/* Without data if a later layer has written to the same place: there is nothing left to examine, and non-finite numbers show
+ * up where they went next. */
 static struct tensor kept(struct tensor tensor, struct tensor later)
 {
 	if (tensor.data == later.data)
@@ -129,7 +129,7 @@ static bool search_forward(const struct search *search, const struct activations
 	return false;
 }
 
-/* The slab is in the order of the forward pass. */
+/* The slab is in the order of the forward pass, so this goes backward through it. */
 static bool search_gradients(const struct search *search)
 {
 	for (int64_t i = search->model->parameter_count - 1; i >= 0; i--) {

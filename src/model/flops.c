@@ -1,6 +1,6 @@
 #include "model/flops.h"
 
-/* The usual share of tokens that are masked (Devlin et al. 2019). */
+/* The usual share of masked tokens (Devlin et al. 2019). */
 #define PREDICTED_SHARE 0.15
 
 struct model_work model_work_of(const struct batch *batch)

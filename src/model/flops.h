@@ -1,15 +1,15 @@
-/* The work of training a model, in floating-point operations of its matrix products and attention, forward and backward, for
- * real tokens only. The formula stands in docs/math.md, and in code only here. */
+/* The work of training a model: the floating-point operations of its matrix products and attention, forward and backward, for
+ * real tokens only. The formula is in docs/math.md, and in the code only here. */
 #ifndef MODEL_FLOPS_H
 #define MODEL_FLOPS_H
 
 #include "model/model.h"
 
-/* The rows of a batch, as far as they decide its work. Not always whole numbers: forecasts compute with averages. */
+/* The row counts of a batch that determine its work. They need not be integers: forecasts compute with averages. */
 struct model_work {
 	double tokens, sequences;
-	double predictions; /* rows that the labels of heads name */
-	double squares;     /* sum of the squares of the sequences' lengths */
+	double predictions; /* rows that the heads' labels refer to */
+	double squares;     /* sum of the squared lengths of the sequences */
 };
 
 struct model_work model_work_of(const struct batch *batch);
@@ -17,17 +17,17 @@ struct model_work model_work_of(const struct batch *batch);
 struct model_work model_work_of_full(double sequences, double length);
 
 double model_flops_of(const struct model_config *config, const struct model_heads *heads, const struct model_work *work);
-/* The part of it that the heads take. */
+/* The heads' part of model_flops_of(). */
 double model_head_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work);
 
-/* Of a forward pass alone, which is a third of it. */
+/* The FLOPs of a forward pass alone, which are a third of the total. */
 double model_forward_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work);
 
-/* model_flops_of() a batch. */
+/* model_flops_of() for a batch. */
 double model_training_flops(const struct model *model, const struct batch *batch);
 
-/* An instance of l tokens is l * (this + l) of work, in units of the attention's square: by this, steps are cut into even
- * parts. If it changes, resumed runs are cut differently than when they began. */
+/* An instance of l tokens takes l * (this + l) units of work, in units of attention's square term. Steps are divided into
+ * equal parts by this measure. If it changes, resumed runs are divided differently than before. */
 int64_t model_linear_work(const struct model_config *config, const struct model_heads *heads);
 
 #endif

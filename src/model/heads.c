@@ -1,5 +1,5 @@
-/* What stands behind the encoder: the masked-word head (transform, output layer tied to the word embeddings), and heads of a
- * linear layer over some of its rows, with or without the pooler. */
+/* What follows the encoder: the masked-word head (transform, output layer tied to the word embeddings), and heads with a
+ * linear layer over some of the encoder's rows, with or without the pooler. */
 #include "model/activations.h"
 
 #include <math.h>
@@ -112,7 +112,7 @@ static struct head_rows rows_of(const struct head *head, const struct batch *bat
 	return (struct head_rows){labels->rows, labels->count * (head->joined > 1 ? head->joined : 1)};
 }
 
-/* Rows of an item side by side, as one row each. */
+/* Separates the concatenated rows of each item into rows of their own. */
 static struct tensor apart(struct tensor joined, int64_t width)
 {
 	joined.rows *= joined.columns / width;
@@ -128,7 +128,7 @@ static struct dropout head_dropout(const struct model *model, const struct activ
 				.site = (uint32_t)(config->num_hidden_layers + 1) * 4 + (uint32_t)number};
 }
 
-/* A vector for each sequence: no linear layer follows. */
+/* Computes a vector for each sequence; no linear layer follows. */
 static void pool_rows(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 		      int number)
 {
@@ -155,7 +155,7 @@ void model_vectors_backward(const struct model *model, struct activations *a, st
 						   .dx = a->gradient});
 }
 
-/* What the linear layer reads: behind dropout, where there is some. */
+/* The input of the linear layer: after dropout, if there is any. */
 static struct tensor linear_input(const struct head_activations *own, struct dropout dropout)
 {
 	return dropout.p > 0 ? own->dropped : own->pooled;
@@ -267,7 +267,7 @@ static void head_loss(const struct model *model, struct activations *a, struct r
 							     .lse = own->lse,
 							     .dlogits = gradients});
 		return;
-	case LOSS_VECTORS: BUG_IF(training); return; /* known when all vectors of a step are */
+	case LOSS_VECTORS: BUG_IF(training); return; /* known only once all vectors of a step are */
 	case LOSS_WORDS:
 	case LOSS_NONE: break;
 	}
@@ -343,7 +343,7 @@ static void head_backward(const struct model *model, struct activations *a, stru
 							 .dx = own->rows_gradient});
 }
 
-/* The vocabulary's logits live only inside this operation, so it computes the gradients at once. */
+/* The vocabulary's logits exist only within this operation, so it computes the gradients, too. */
 static void words_loss(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 		       struct tensor rows, bool training, bool overwrite)
 {
@@ -361,14 +361,14 @@ static void words_loss(const struct model *model, struct activations *a, struct 
 						 .dx = training ? a->transformed_gradient : (struct tensor){0}});
 }
 
-/* Adds what the heads give to the gradient of the encoder's output, the last head's first. Their sum begins with it. */
+/* Sums the heads' contributions to the gradient of the encoder's output, starting with the last head's, which overwrites. */
 static void gather_gradients(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch)
 {
 	bool first = true;
 	for (int h = model->heads.count - 1; h >= 0; h--) {
 		const struct head *head = &model->heads.head[h];
 		struct head_rows rows = rows_of(head, batch, &batch->labels[h]);
-		if (head->input == INPUT_ALL_ROWS) /* alone: it has written the gradient itself */
+		if (head->input == INPUT_ALL_ROWS) /* the only head: it has written the gradient itself */
 			return;
 		struct tensor gradient = head->loss == LOSS_WORDS ? a->transformed_gradient
 								  : apart(a->heads[h].rows_gradient, model->config.hidden_size);

@@ -1,8 +1,8 @@
-/* BERT's encoder, forward and backward side by side (Devlin et al. 2019; post-LN as Vaswani et al. 2017). The
- * heads are in heads.c; where weights lie in parameters.c; what forward saves in activations.c. */
+/* BERT's encoder, forward and backward side by side (Devlin et al. 2019; post-LN as in Vaswani et al. 2017). The heads are in
+ * heads.c, the places of weights in parameters.c, and what forward saves in activations.c. */
 #include "model/activations.h"
 
-/* Dropout's places, each with masks of its own. Layer -1 is the embeddings. */
+/* The places with dropout, each with masks of its own. Layer -1 is the embeddings. */
 enum dropout_place { DROPOUT_EMBEDDINGS = 0, DROPOUT_PROBABILITIES = 0, DROPOUT_ATTENTION = 1, DROPOUT_OUTPUT = 2 };
 
 static struct dropout dropout_at(const struct activations *a, int32_t layer, enum dropout_place place)
@@ -73,9 +73,9 @@ static void layer_forward(const struct model *model, struct activations *a, stru
 							   .y = layer->y});
 }
 
-/* The same in reverse. a->gradient comes in as the gradient of the layer's y and leaves as that of its x:
- * each norm turns it into the gradient of the residual sum, whose other summand (the branch) has it behind
- * the dropout mask; the branch's first product adds its own share to it. */
+/* The same in reverse. a->gradient comes in as the gradient of the layer's y and leaves as that of its x. Each norm turns it
+ * into the gradient of the residual sum; the sum's other term, the branch, gets this gradient through the dropout mask, and
+ * the branch's first product adds its own contribution. */
 static void layer_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
 			   int32_t number, bool overwrite)
 {
@@ -85,7 +85,7 @@ static void layer_backward(const struct model *model, struct activations *a, str
 	struct dropout output_dropout = dropout_at(a, number, DROPOUT_OUTPUT);
 	struct dropout attention_dropout = dropout_at(a, number, DROPOUT_ATTENTION);
 	struct tensor branch = a->branch_gradient;
-	if (output_dropout.p == 0) /* without a mask the branch's gradient is the residual's: one buffer */
+	if (output_dropout.p == 0) /* without a mask, the branch's gradient equals the residual's: one buffer */
 		branch.data = a->gradient.data;
 
 	norm_bwd(replica, &(struct norm_bwd){.batch = batch,
@@ -210,7 +210,7 @@ void model_forward(const struct model *model, struct activations *a, struct repl
 	int32_t layers = model->config.num_hidden_layers;
 	embed(model, a, replica, batch, dropout);
 	layers_forward(model, a, replica, batch, 0, layers);
-	await_layer(model, layers); /* whichever heads follow */
+	await_layer(model, layers); /* for the heads that follow */
 }
 
 void model_embed(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch)
@@ -247,7 +247,7 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 					       .beta = &model->embedding_beta,
 					       .dropout = dropout_at(a, -1, DROPOUT_EMBEDDINGS),
 					       .overwrite = overwrite,
-					       /* a tied output layer has written the table's gradient already */
+					       /* a tied output layer has already written the table's gradient */
 					       .overwrite_word = overwrite && model->word.use != WEIGHT_TIED,
 					       .dy = a->gradient,
 					       .sum = a->embedding_sum,

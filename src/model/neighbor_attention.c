@@ -3,17 +3,17 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Deviation of the positions as a multiple of the other embeddings': in the sum that the embeddings' LayerNorm scales, two thirds
- * of the variance are then the position. */
+/* Standard deviation of the positions as a multiple of the other embeddings': in the sum that the embeddings' LayerNorm
+ * scales, positions then make up two thirds of the variance. */
 #define POSITION_SCALE 2.0
-/* The score of the position that a head looks at, where those of others are about 0: of 128 tokens it gets some 90 % of the
- * attention, of 512 some 75 %. */
+/* The score of the position that a head looks at, while the other scores are about 0: among 128 tokens it gets some 90 % of
+ * the attention, among 512 some 75 %. */
 #define PEAK_SCORE 8.0
 #define POSITION_SHARE (2 / 3.0)
 #define FREQUENCY_POWER 1.5
 
-/* Radians per position of a pair of sine and cosine. The pairs cover all frequencies up to pi, so that the product of two
- * positions is large only for the same position; they are not evenly spaced, since equal steps would make distant positions alike
+/* Radians per position of a sine-cosine pair. The pairs cover all frequencies up to pi, so the product of two positions is
+ * large only if they are the same. They are not evenly spaced, since with equal steps, distant positions would become similar
  * again. */
 static double frequency(int64_t pair, int64_t pairs)
 {
@@ -47,11 +47,11 @@ int32_t neighbor_offset(int32_t layer, int32_t head, int32_t heads)
 	return number % 2 ? distance : -distance;
 }
 
-/* A head takes every heads-th pair: key = the pair, query = the pair rotated by the head's offset. */
+/* Each head uses every heads-th pair: the key extracts the pair, the query the pair rotated by the head's offset. */
 static void set_layer(const struct model_config *config, int32_t layer, float *query, float *key)
 {
 	int64_t hidden = config->hidden_size, heads = config->num_attention_heads, width = hidden / heads, pairs = hidden / 2;
-	/* width products of pairs' halves, each POSITION_SHARE on average, divided by sqrt(width) as attention does */
+	/* the sum of `width` products of pairs' halves, each POSITION_SHARE on average, divided by sqrt(width) as in attention */
 	double scale = sqrt(PEAK_SCORE / (POSITION_SHARE * sqrt((double)width)));
 	for (int64_t head = 0; head < heads / 2; head++)
 		for (int64_t i = 0; i < width / 2; i++) {

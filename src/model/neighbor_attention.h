@@ -1,20 +1,21 @@
-/* Initial weights with which attention heads begin by looking at a neighboring token. With BERT's draw, scores are all but equal
- * and every head averages over the whole text, from which there is next to nothing to learn: that is the long plateau at the
- * start of pre-training. That attention with suitable weights is a convolution: Cordonnier, Loukas, and Jaggi 2020, "On the
- * relationship between self-attention and convolutional layers"; as initial weights: d'Ascoli et al. 2021 (ConViT), Trockman and
- * Kolter 2023, "Mimetic initialization of self-attention layers". The form of the model is unchanged. */
+/* Initial weights with which attention heads start by looking at a neighboring token. With BERT's random weights, all scores
+ * are nearly equal and every head averages over the whole text, from which there is next to nothing to learn: this causes the
+ * long plateau at the start of pre-training. For attention as a convolution with suitable weights, see Cordonnier, Loukas, and
+ * Jaggi 2020, "On the relationship between self-attention and convolutional layers"; for such initial weights, d'Ascoli et al.
+ * 2021 (ConViT), and Trockman and Kolter 2023, "Mimetic initialization of self-attention layers". The form of the model is
+ * unchanged. */
 #ifndef MODEL_NEIGHBOR_ATTENTION_H
 #define MODEL_NEIGHBOR_ATTENTION_H
 
 #include "model/model.h"
 
-/* The position, relative to its own, at which a head begins to look: -1, 1, -2, 2, ...; with one such head per layer, -1 and 1 in
- * alternation. The second half of a layer's heads has none, 0: they begin as BERT's, looking everywhere alike, without which
- * [CLS] would see nothing but the beginning of its text. */
+/* The relative position at which a head starts to look: -1, 1, -2, 2, ...; if there is only one such head per layer, -1 and 1
+ * alternate from layer to layer. The second half of a layer's heads have no offset (0): they start like BERT's, looking
+ * everywhere equally. Without them, [CLS] would see nothing but the beginning of its text. */
 int32_t neighbor_offset(int32_t layer, int32_t head, int32_t heads);
 
-/* Changes initial weights, slab [slab_count] as model_initialize() draws them: positions become sinusoids, and the query and key
- * weights of heads with an offset pick them out again, those of the query shifted by the offset. */
+/* Changes the initial weights, slab [slab_count] as drawn by model_initialize(): positions become sinusoids, which the query
+ * and key weights of heads with an offset extract again, the query's being shifted by the offset. */
 void neighbor_attention_set(const struct model *model, float *slab);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where every weight of the model lies, what it is called and how it begins: one table for each part. */
+/* The place, name, and initialization of every weight of the model: one table for each part. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "model/model.h"
 
-/* The sizes that shapes are made of. */
+/* The sizes of which shapes are made. */
 enum size { ONE, VOCAB, POSITIONS, TYPES, HIDDEN, INTERMEDIATE };
 
 static int64_t size_of(const struct model_config *config, enum size size)
@@ -22,11 +22,11 @@ static int64_t size_of(const struct model_config *config, enum size size)
 	return 1;
 }
 
-/* A row makes one named tensor. Rows with the same weight are one weight without gaps: key and value continue
- * query, so that one product computes all three. */
+/* Each row describes one named tensor. Rows with the same weight form one weight without gaps: key and value follow query, so
+ * one product computes all three. */
 struct parameter_row {
 	const char *name;
-	size_t weight; /* offset of its struct weight in the part's struct */
+	size_t weight; /* offset of its struct weight in the struct of the part */
 	enum size rows, columns;
 	enum weight_use use;
 	enum parameter_init init;
@@ -44,7 +44,7 @@ static const struct parameter_row embedding_rows[] = {
 	{"bert.embeddings.LayerNorm.bias", IN_MODEL(embedding_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 };
 
-/* Names follow "bert.encoder.layer.<number>.". */
+/* Names are preceded by "bert.encoder.layer.<number>.". */
 static const struct parameter_row layer_rows[] = {
 	{"attention.self.query.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
 	{"attention.self.key.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
@@ -81,11 +81,11 @@ static const struct parameter_row word_rows[] = {
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* A tensor begins at a multiple of 256 bytes in fp32 (512 in float64: offsets are the same on every back
+/* Each tensor begins at a multiple of 256 bytes in fp32 (512 in float64, since offsets in elements are the same on every back
  * end). */
 #define ALIGNMENT_ELEMENTS 64
 
-/* Appends a tensor. One that joins continues the weight before it. */
+/* Appends a tensor. If it joins, it continues the weight before it. */
 static void add_parameter(struct model *model, const struct parameter *like, struct weight *weight, enum weight_use use,
 			  bool joins)
 {
@@ -97,7 +97,7 @@ static void add_parameter(struct model *model, const struct parameter *like, str
 	model->slab_count = parameter->offset + parameter->count;
 	model->element_count += parameter->count;
 
-	/* Masters get their addresses when memory is there; until then shapes do for planning. */
+	/* Masters get their addresses once memory is allocated; until then, shapes are enough for planning. */
 	struct tensor shape = {.dtype = model->backend->master_dtype};
 	if (joins)
 		shape = weight->master;
@@ -110,7 +110,7 @@ static void add_parameter(struct model *model, const struct parameter *like, str
 	weight->master = weight->gradient = shape;
 }
 
-/* Appends the tensors of one part; `owner` is the struct that its weights lie in. */
+/* Appends the tensors of one part; `owner` is the struct that contains its weights. */
 static void add_rows(struct model *model, const struct parameter_row *rows, int count, const char *prefix, int32_t layer,
 		     void *owner)
 {
@@ -128,7 +128,7 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 	}
 }
 
-/* The linear layer of a head. */
+/* Appends the linear layer of a head. */
 static void add_head(struct model *model, const struct head *head, struct head_weights *weights)
 {
 	int64_t inputs = (int64_t)(head->joined > 1 ? head->joined : 1) * model->config.hidden_size;
@@ -141,7 +141,7 @@ static void add_head(struct model *model, const struct head *head, struct head_w
 	add_parameter(model, &b, &weights->b, WEIGHT_VECTOR, false);
 }
 
-/* The linear layer that takes hidden states to a teacher's width. */
+/* Appends the linear layer that maps hidden states to a teacher's width. */
 static void add_projection(struct model *model)
 {
 	int64_t first = model->parameter_count;
@@ -151,7 +151,7 @@ static void add_projection(struct model *model)
 		model->parameters[i].training = true;
 }
 
-/* In FP8 all linear layers of the encoder must fit its products. */
+/* In FP8, all linear layers of the encoder must have sizes that fit FP8 products. */
 static enum status check_multiples(const struct model_config *config)
 {
 	bool is_hidden = config->hidden_size % FP8_MULTIPLE != 0;
@@ -234,7 +234,7 @@ void parameter_places(const struct model *model, struct parameter_place *places)
 	BUG_IF(p != model->parameter_count);
 }
 
-/* Lays the compute copies into `arena`, or measures them. */
+/* Lays out the compute copies in `arena`, or measures them. */
 static void lay_out_copies(const struct model *model, struct arena *arena)
 {
 	for (int64_t i = 0; i < model->weight_count; i++) {
@@ -272,7 +272,7 @@ size_t model_bytes(const struct model *model, bool training)
 	return bytes + copies_bytes(model);
 }
 
-/* The gaps between tensors must be zero: norms of whole ranges run over them. */
+/* Gaps between tensors must be zero: norms of whole ranges include them. */
 static void zero(struct backend *be, void *device, size_t bytes)
 {
 	static const unsigned char zeros[1 << 16];
@@ -303,7 +303,7 @@ void model_clear_unused_gradients(const struct model *model)
 	     (size_t)(end->offset + end->count - offset) * element);
 }
 
-/* Compute copies in memory of their own, beside a slab or without one. */
+/* Allocates compute copies in separate memory, with or without a slab. */
 static enum status allocate_copies(struct model *model)
 {
 	struct arena copies = {0};
@@ -318,7 +318,7 @@ static enum status allocate_copies(struct model *model)
 	return OK;
 }
 
-/* Compute copies, and where each weight lies in the slabs. */
+/* Allocates compute copies, and sets where each weight lies in the slabs. */
 static enum status place_weights(struct model *model)
 {
 	struct backend *be = model->backend;
@@ -335,8 +335,7 @@ static enum status place_weights(struct model *model)
 		TRY(allocate_copies(model));
 	}
 
-	/* Weights and parameters are in the same order; a joined parameter lies within the weight before it.
-	 */
+	/* Weights and parameters are in the same order; a joined parameter lies within the weight before it. */
 	size_t element = dtype_bytes(be->master_dtype);
 	int64_t parameter = 0;
 	for (int64_t i = 0; i < model->weight_count; i++) {
@@ -364,7 +363,7 @@ enum status model_allocate(struct model *model, bool training)
 	return place_weights(model);
 }
 
-/* Whether forward passes read a weight's compute copy alone. */
+/* Do forward passes read only the compute copy of a weight? */
 static bool is_copied(const struct model *model, const struct weight *weight)
 {
 	return weight->use == WEIGHT_LINEAR && model->backend->functions->weight_copy_bytes(model->backend, weight) > 0;
@@ -375,7 +374,7 @@ static int64_t weight_elements(const struct weight *weight)
 	return weight->master.rows * weight->master.columns;
 }
 
-/* Elements of the slab that masters of copied weights pass through: it is the first part. */
+/* Number of elements in the first part of the slab, through which the masters of copied weights pass. */
 static int64_t passage_elements(const struct model *model)
 {
 	int64_t most = 0;
@@ -385,7 +384,7 @@ static int64_t passage_elements(const struct model *model)
 	return round_up(most, ALIGNMENT_ELEMENTS);
 }
 
-/* Elements of the slab of a model for forward passes; with `place` the masters that stay get their places in it. */
+/* Number of slab elements of a model for forward passes; with `place`, also places the masters that stay. */
 static int64_t forward_elements(const struct model *model, bool place)
 {
 	int64_t elements = passage_elements(model);
@@ -444,7 +443,7 @@ void model_free(struct model *model)
 	free(model);
 }
 
-/* A stream of random numbers serves this many elements, so that any part of any tensor can be drawn alone. */
+/* Each stream of random numbers serves this many elements, so that any part of any tensor can be drawn separately. */
 #define INIT_BLOCK 1024
 
 struct init_task {
@@ -491,10 +490,10 @@ enum status model_initialize(struct model *model, struct replica *replica, uint6
 	return status;
 }
 
-/* Elements converted at a time where the masters are float64. */
+/* Elements converted at a time if the masters are float64. */
 #define CONVERT_ELEMENTS 2048
 
-/* Masters from the host's floats. */
+/* Sets masters from floats on the host. */
 static void masters_to_device(struct backend *be, void *device, const float *host, int64_t elements)
 {
 	if (be->master_dtype == DTYPE_F32) {
@@ -510,7 +509,7 @@ static void masters_to_device(struct backend *be, void *device, const float *hos
 	}
 }
 
-/* One weight after the other; a copied one's master is there only until its copy is made. */
+/* Sets one weight after another; the master of a copied weight exists only until its copy is made. */
 static enum status set_forward_weights(struct model *model, struct replica *replica, const float *slab)
 {
 	struct backend *be = model->backend;

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-/* Columns that are pooled at a time: their sums stay in registers and L1. */
+/* Columns pooled at a time: their sums stay in registers and the L1 cache. */
 #define COLUMNS 64
 
 int pooling_count(unsigned modes)
@@ -28,7 +28,8 @@ static void pool_columns(const void *numbers, enum dtype dtype, int64_t rows, in
 		out->most[c] = -INFINITY;
 	}
 	for (int64_t row = first_row; row < rows; row++) {
-		/* Weighted by the position in the whole text: what is left out has weight 0 and is counted all the same. */
+		/* Weighted by the position in the whole text: rows that are left out have weight 0 but still count as
+		 * positions. */
 		double weight = (double)(row + 1);
 		for (int c = 0; c < count; c++) {
 			float x = number_as_float(numbers, dtype, row * stride + first_column + c);

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "train/ranks.h"
 
-/* Elements moved through the host at a time. */
+/* Elements copied through the host at a time. */
 #define PIECE ((int64_t)1 << 17)
 
 size_t average_bytes(const struct model *model)
@@ -31,18 +31,18 @@ void average_release(struct average *average)
 bool average_is_due(double share, int64_t steps, double place, int64_t taken)
 {
 	double length = share * (double)steps, inside = place - ((double)steps - length);
-	/* A whole number that rounding has made a little less than one counts as whole. */
+	/* An integer that rounding has made slightly smaller still counts as that integer. */
 	return inside > 0 && floor(AVERAGE_SNAPSHOTS * inside / length + 1e-6) > (double)taken;
 }
 
-/* The mean of n = `taken` + 1 values from that of the n - 1 before, where they are double ... */
+/* Updates the mean of `taken` values to that of `taken` + 1, for doubles ... */
 static void add_doubles(double *mean, const double *values, int64_t count, int64_t taken)
 {
 	for (int64_t i = 0; i < count; i++)
 		mean[i] += (values[i] - mean[i]) / (double)(taken + 1);
 }
 
-/* ... and single, which many additions would leave behind. */
+/* ... and for floats, computed in double, since the errors of many additions in float would add up. */
 static void add_floats(float *mean, const float *values, int64_t count, int64_t taken)
 {
 	for (int64_t i = 0; i < count; i++)

@@ -9,7 +9,7 @@ static int64_t bucket_count(const struct model *model)
 	return model->config.num_hidden_layers + 2;
 }
 
-/* Ranges, tensors and weights; a bucket begins where the layer changes. */
+/* Sets the buckets' ranges, tensors, and weights; a bucket begins where the layer changes. */
 static void lay_out(struct bucket *items, const struct model *model)
 {
 	for (int64_t i = 0; i < model->parameter_count; i++) {
@@ -62,7 +62,7 @@ void buckets_release(struct buckets *buckets)
 	*buckets = (struct buckets){0};
 }
 
-/* Calls `add` with the elements of each bucket. */
+/* Calls `add` with the number of elements of each bucket. */
 static int64_t over_buckets(const struct model *model, int32_t ranks,
 			    int64_t (*add)(int64_t so_far, int64_t count, int32_t ranks))
 {
@@ -80,7 +80,7 @@ static int64_t over_buckets(const struct model *model, int32_t ranks,
 
 static int64_t add_last_share(int64_t so_far, int64_t count, int32_t ranks)
 {
-	int64_t share = count / (64 * (int64_t)ranks) * 64; /* comm_share() */
+	int64_t share = count / (64 * (int64_t)ranks) * 64; /* as in comm_share() */
 	return so_far + count - (ranks - 1) * share;
 }
 

@@ -1,4 +1,4 @@
-/* A checkpoint's record of where a run stood. Saving is in checkpoint_writer.c, loading of weights and moments in
+/* A checkpoint's record of where a run stood. Saving is in checkpoint_writer.c; loading of weights and moments in
  * checkpoint_load.c. */
 #include <float.h>
 #include <inttypes.h>
@@ -79,13 +79,13 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	return buffer_status(out);
 }
 
-/* More than any run counts, and so little that sums of such counts stay far from the end of 64 bits. */
+/* More than any run reaches, yet small enough that sums of such counts stay far from the limit of 64 bits. */
 #define COUNT_LIMIT (INT64_C(1) << 56)
 
 /* Three thousand years. */
 #define SECONDS_LIMIT 1e11
 
-/* A count from 0 to `limit`, which every record has. */
+/* Reads a count from 0 to `limit`, which every record has. */
 static enum status read_count(const struct json *object, const char *file, const char *key, int64_t limit, int64_t *out)
 {
 	*out = -1;
@@ -93,7 +93,7 @@ static enum status read_count(const struct json *object, const char *file, const
 	return *out >= 0 ? OK : error_set(ERR_DATA, "'%s': damaged: \"%s\" is missing", file, key);
 }
 
-/* A loss is a float: so many of them cannot come to more. */
+/* Each loss is a float, which limits their sum. */
 static enum status losses_read(const struct json *root, const char *file, struct train_state *state)
 {
 	state->loss_sum = json_member(root, "loss_count") ? NAN : 0; /* both, or neither */
@@ -105,7 +105,7 @@ static enum status losses_read(const struct json *root, const char *file, struct
 			 state->loss_count);
 }
 
-/* A measure by which checkpoints are compared. While that could only be a loss it was called one. */
+/* Reads a measure by which checkpoints are compared. Before it could be anything other than a loss, it had another name. */
 static enum status read_score(const struct json *object, const char *file, const char *key, const char *before, double *out)
 {
 	TRY(json_get_number(object, file, before, out));
@@ -130,7 +130,7 @@ static enum status phase_read(const struct json *root, const char *file, struct 
 	return read_score(record, file, "best_score", "best_loss", &phase->best_score);
 }
 
-/* Absent before the first evaluation. */
+/* Reads the best checkpoint, which is absent before the first evaluation. */
 static enum status best_read(const struct json *root, const char *file, struct train_state *state)
 {
 	const struct json *record = json_member(root, "best");
@@ -144,7 +144,7 @@ static enum status best_read(const struct json *root, const char *file, struct t
 	return OK;
 }
 
-/* A time that every record has (`absent` is negative), or what it is where there is none. */
+/* Reads a time: one that every record has if `absent` is negative, otherwise one that defaults to `absent`. */
 static enum status seconds_read(const struct json *root, const char *file, const char *key, double absent, double *out)
 {
 	*out = absent;
@@ -152,7 +152,7 @@ static enum status seconds_read(const struct json *root, const char *file, const
 	return *out >= 0 && *out <= SECONDS_LIMIT ? OK : error_set(ERR_DATA, "'%s': damaged: \"%s\" is not a time", file, key);
 }
 
-/* "00c3…", the 16 digits of put_hash. */
+/* Reads a hash such as "00c3…": the 16 digits of put_hash(). */
 static enum status hash_read(const struct json *root, const char *file, const char *key, bool must_be_there, uint64_t *out)
 {
 	const char *text = NULL;
@@ -165,7 +165,7 @@ static enum status hash_read(const struct json *root, const char *file, const ch
 	return OK;
 }
 
-/* Those that are compared as texts where they are needed; some are not in every checkpoint. */
+/* Checks the hashes that are compared as strings where they are needed; some are not in every checkpoint. */
 static enum status check_hashes(const struct json *root, const char *file)
 {
 	static const char *const keys[] = {"evaluation_hash", "vocab_hash", "teacher_hash"};
@@ -216,7 +216,7 @@ enum status checkpoint_update_count(const struct json *root, const char *file, i
 	return read_count(root, file, "update_count", step, out);
 }
 
-/* Name, manifest and record of a checkpoint must speak of the same step. */
+/* The name, manifest, and record of a checkpoint must agree on the step. */
 static enum status check_step(const char *path, const struct train_state *state)
 {
 	int64_t named = checkpoint_path_step(path), listed;

@@ -1,5 +1,6 @@
-/* What back ends chose by measuring (backend_functions.choices), in a checkpoint's record: a list of lines for each rank, the
- * first rank's whole, of the others' the first line, which says where they were made, and what the first rank has not. */
+/* What back ends chose by measuring (backend_functions.choices), in a checkpoint's record: one list of lines per rank. The
+ * first rank's list is complete; the other ranks' lists have their first line, which says where the choices were made, and the
+ * lines that the first rank's list lacks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static void put_lines(struct json_writer *writer, const char *lines, const char 
 	json_close(writer);
 }
 
-/* The lines of all ranks, a block of *out_each bytes for each, ended by zeros. [all] */
+/* Gathers the lines of all ranks, a zero-terminated block of *out_each bytes for each. [all] */
 static enum status gather_lines(struct comm *comm, const struct buffer *own, char **out, size_t *out_each)
 {
 	double longest = (double)own->size + 1;
@@ -84,7 +85,7 @@ done:
 	return status;
 }
 
-/* Gives the back end the lines of one rank. */
+/* Gives the back end one rank's lines. */
 static enum status use_lines(const struct json *list, const char *file, struct backend *be, bool *out_used)
 {
 	struct buffer lines = {0};

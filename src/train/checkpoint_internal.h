@@ -1,4 +1,4 @@
-/* What the files checkpoint*.c share. */
+/* Shared by the files checkpoint*.c. */
 #ifndef TRAIN_CHECKPOINT_INTERNAL_H
 #define TRAIN_CHECKPOINT_INTERNAL_H
 
@@ -8,24 +8,25 @@
 #define OPTIMIZER_NAME "optimizer.safetensors"
 #define CHECKPOINT_JSON_LIMIT ((size_t)16 << 20)
 
-/* The text of training_state.json, appended to `out`; `choices` is what checkpoint_choices_write() gave, maybe nothing. */
+/* Appends the text of training_state.json to `out`. `choices` comes from checkpoint_choices_write() and may be empty. */
 MUST_USE enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_context *context,
 					   const struct optimizer *optimizer, const struct train_state *state,
 					   const struct buffer *choices);
 
-/* Reads the members of the record: all that a record has must be there, with values that a run can come to. */
+/* Reads the members of the record: every required one must be present, and all values must be ones that a run can reach. */
 MUST_USE enum status checkpoint_state_read(const struct json *root, const char *file, struct train_state *state,
 					   uint64_t *data_hash);
-/* Member "update_count" of the record: updates since the optimiser began or began again. */
+/* Reads member "update_count" of the record: updates since the optimizer started or was restarted. */
 MUST_USE enum status checkpoint_update_count(const struct json *root, const char *file, int64_t *out);
 
-/* What the back ends of all ranks chose by measuring, as a JSON list; nothing for a back end that does not. [all] */
+/* Writes what the back ends of all ranks chose by measuring, as a JSON list; nothing for a back end that does not measure.
+ * [all] */
 MUST_USE enum status checkpoint_choices_write(struct buffer *out, struct comm *comm, struct backend *be);
-/* Member "choices" of a record, given to the back end of this rank; says so if it cannot use them. */
+/* Gives member "choices" of a record to this rank's back end; prints a note if the back end cannot use it. */
 MUST_USE enum status checkpoint_choices_use(const struct json *root, const char *file, int32_t rank, struct backend *be);
 
-/* The slabs of the device that a checkpoint holds besides the fp32 weights, in a fixed order. Masters are in model.safetensors
- * unless that rounds them. */
+/* The device slabs that a checkpoint holds besides the fp32 weights, in a fixed order. The masters are among them only if
+ * model.safetensors would round them. */
 struct slab_source {
 	const char *kind; /* "exp_avg" */
 	const struct tensor *slab;

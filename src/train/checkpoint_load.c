@@ -1,4 +1,4 @@
-/* Weights and moments of a checkpoint, into a model and optimiser of any back end and precision. */
+/* Loads a checkpoint's weights and moments into a model and optimizer of any back end and precision. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,14 +33,14 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Where values of a slab go. */
+/* Where a slab's values go. */
 struct destination {
 	const struct tensor *slab;
-	int64_t begin, end; /* elements of the model's slab that it has of a bucket ... */
-	int64_t place;      /* ... and where they begin in it */
+	int64_t begin, end; /* elements of the model's slab that it holds of a bucket ... */
+	int64_t place;      /* ... and where they begin in `slab` */
 };
 
-/* What one parameter has there. `host` holds the whole parameter. */
+/* Copies the part of one parameter that belongs there. `host` holds the whole parameter. */
 static void put_values(struct backend *be, const struct destination *to, const struct parameter *parameter, const void *host)
 {
 	int64_t first = larger(parameter->offset, to->begin);
@@ -52,7 +52,7 @@ static void put_values(struct backend *be, const struct destination *to, const s
 					 (size_t)(end - first) * element);
 }
 
-/* Numbers that no training comes to: they would go on into the weights. */
+/* Reports values that no training produces: they would end up in the weights. */
 static enum status bad_value(const char *path, const char *name, int64_t at, const char *what)
 {
 	enum status status = error_set(ERR_DATA, "'%s': value %" PRId64 " of '%s' is %s", path, at, name, what);
@@ -78,9 +78,9 @@ static enum status check_values(const char *path, const char *name, const void *
 	return OK;
 }
 
-/* A mean m of gradients and a mean v of their squares: by Cauchy and Schwarz |m| is at most (1 - b1) / sqrt((1 - b2)(1 - b1²/b2))
- * times sqrt(v), 7 times for 0.9 and 0.999. This is a thousand times as much, for other b1 and b2, and small m are let be: where
- * b1² is beyond b2, m outlives v. */
+/* For a mean m of gradients and a mean v of their squares, the Cauchy-Schwarz inequality bounds |m| by sqrt(v) times (1 - b1)
+ * / sqrt((1 - b2)(1 - b1²/b2)), which is 7 for 0.9 and 0.999. This limit is a thousand times higher, to allow for other b1 and
+ * b2, and small m are not checked: if b1² exceeds b2, m outlives v. */
 #define MEAN_MOST 1e4
 #define MEAN_LARGE 1e3
 
@@ -93,7 +93,7 @@ static enum status number_at(const struct safetensors_entry *entry, const char *
 	return safetensors_to_double(&one, path, out);
 }
 
-/* An update by a mean that its mean of squares does not bear would throw the weight to anywhere. */
+/* An update by a mean that is implausible for its mean of squares could throw the weight anywhere. */
 static enum status check_means(const char *path, const struct safetensors *file, const char *name, const void *host,
 			       enum dtype dtype, int64_t count)
 {
@@ -116,7 +116,7 @@ static enum status check_means(const char *path, const struct safetensors *file,
 	return OK;
 }
 
-/* The values of tensor `name`, which must be `count`, as `dtype`. */
+/* Reads tensor `name`, which must have `count` values, as `dtype`. */
 static enum status entry_read(const char *path, const struct safetensors *file, struct file_check *check, const char *name,
 			      enum dtype dtype, int64_t count, void *host)
 {
@@ -129,7 +129,7 @@ static enum status entry_read(const char *path, const struct safetensors *file, 
 	return check_means(path, file, name, host, dtype, count);
 }
 
-/* One "<kind>.<parameter>" set of a file into a device slab of any float type; of moments what this rank owns. */
+/* Reads one "<kind>.<parameter>" set of a file into a device slab of any float type; of moments, only what this rank owns. */
 static enum status slab_read(const char *path, const struct safetensors *file, struct file_check *check, const char *kind,
 			     const struct model *model, const struct buckets *buckets, const struct tensor *slab)
 {
@@ -155,7 +155,7 @@ done:
 	return status;
 }
 
-/* "average.<parameter>" of a file, to the host. */
+/* Reads "average.<parameter>" of a file into host memory. */
 static enum status average_read(const char *path, const struct safetensors *file, struct file_check *check,
 				const struct average *average)
 {
@@ -189,7 +189,7 @@ enum status checkpoint_load_average(const char *path, struct average *average)
 	return status;
 }
 
-/* Moments, and masters where they are not fp32. */
+/* Reads the moments, and the masters unless they are fp32. */
 static enum status moments_read(const char *path, const struct model *model, const struct optimizer *optimizer)
 {
 	struct safetensors file;
@@ -213,7 +213,7 @@ static enum status moments_read(const char *path, const struct model *model, con
 	return status;
 }
 
-/* Updates so far, and what the back end chose. */
+/* Reads the number of updates so far, and what the back end chose. */
 static enum status record_read(const char *path, struct model *model, struct optimizer *optimizer)
 {
 	struct json_document document;

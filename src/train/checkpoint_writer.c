@@ -1,5 +1,5 @@
-/* Saving without stopping the training: the step waits only while weights and moments are copied; a thread of its own
- * then writes, checks, publishes and prunes. */
+/* Saving without stopping the training: the step waits only while weights and moments are copied; a separate thread then
+ * writes, checks, publishes, and prunes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -24,13 +24,14 @@
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
 
-/* The writing thread gives way to those that compute. */
+/* The writing thread yields to those that compute. */
 #define WRITER_NICENESS 10
-/* A disk that takes so many times as long as thought, and at least so many seconds, is slow; beyond that it hangs. */
+/* A save that takes up to this many times as long as expected, or up to this many seconds, is put down to a slow disk; beyond
+ * both limits, the disk hangs. */
 #define SLOW_DISK 50
 #define SLOW_DISK_SECONDS 60
-#define JOIN_NANOSECONDS 200000000 /* between two signs of life meanwhile */
-/* Bytes a second that a disk is thought to take before a save has shown it. */
+#define JOIN_NANOSECONDS 200000000 /* between two signs of life while waiting */
+/* Disk rate in bytes/s assumed until a save has been timed. */
 #define ASSUMED_RATE 200e6
 
 struct checkpoint_writer {
@@ -38,7 +39,7 @@ struct checkpoint_writer {
 	struct model *model;
 	struct optimizer *optimizer;
 
-	/* What is being saved: host copies in the order of checkpoint_slabs(), and the weights in fp32. */
+	/* What is being saved: copies in host memory, in the order of checkpoint_slabs(), and the weights in fp32. */
 	struct arena memory;
 	int slab_count;
 	void *slabs[SLAB_SOURCES];
@@ -47,15 +48,15 @@ struct checkpoint_writer {
 	struct train_state state;
 
 	pthread_t thread;
-	double started; /* by clock_seconds() */
-	bool busy;      /* the thread runs, or has ended and was not joined yet */
+	double started; /* when the save began, by clock_seconds() */
+	bool busy;      /* the thread is running, or has ended but not been joined */
 	atomic_bool ended;
-	enum status status; /* of the thread's work, with its error */
+	enum status status; /* the result of the thread's work, with its error */
 	struct error error;
 	_Atomic double longest; /* seconds of the longest save so far */
 };
 
-/* Lays the copies out; measures with an arena that has no memory. */
+/* Lays out the copies; with an arena without memory, only measures them. */
 static void lay_out(struct checkpoint_writer *writer, const struct model *model, struct arena *arena)
 {
 	size_t bytes = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
@@ -74,13 +75,13 @@ size_t checkpoint_writer_bytes(const struct model *model)
 	return arena.used;
 }
 
-/* The tokenizer's files and JSON are the constant. */
+/* The constant covers the tokenizer's files and JSON. */
 double checkpoint_disk_bytes(const struct model *model)
 {
 	return 1.02 * (double)model->slab_count * (double)(sizeof(float) + 2 * dtype_bytes(model->slab.dtype)) + 4e6;
 }
 
-/* Refuses to begin what cannot fit. */
+/* Refuses to start what cannot fit. */
 static enum status space_check(const char *folder, double need, const char *what)
 {
 	int64_t left = folder_free_bytes(folder);
@@ -108,7 +109,7 @@ enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct 
 		*out = writer;
 		return OK;
 	}
-	/* Those kept and one being written must fit, less what is there already. */
+	/* The checkpoints that are kept and one being written must fit, minus those already there. */
 	TRY_GOTO(checkpoint_list(context->folder, &steps, &existing), failed);
 	double more = (double)(context->keep > 0 ? context->keep + 1 : 1) - (double)existing;
 	double each = checkpoint_disk_bytes(model) + (context->average ? (double)average_bytes(model) : 0);
@@ -133,7 +134,7 @@ static enum status not_finite(const char *kind, const char *name)
 	return status;
 }
 
-/* Non-finite numbers never enter files; the gaps between tensors hold zeros. */
+/* Non-finite numbers must never get into files; the gaps between tensors hold zeros. */
 static enum status verify_finite(const struct checkpoint_writer *writer)
 {
 	static const char *const kinds[SLAB_SOURCES] = {"first moments", "second moments", "weights"};
@@ -212,7 +213,7 @@ static struct model_folder_content folder_content(const struct checkpoint_contex
 	};
 }
 
-/* Every file of the checkpoint into a folder under a temporary name; the manifest last. */
+/* Writes every file of the checkpoint into a folder with a temporary name; the manifest last. */
 static enum status write_files(const struct checkpoint_writer *writer, const char *folder)
 {
 	const struct checkpoint_context *context = writer->context;
@@ -255,7 +256,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 		return checkpoint_folder_abandon(temporary);
 	log_detail("saved %s", name);
 	stop_loss("what was trained since %s is lost; the same command resumes there", name);
-	/* The checkpoint is there: what fails now costs nothing but a warning. */
+	/* The checkpoint is complete: any failure from here on only causes a warning. */
 	if (state->best_step == state->step &&
 	    checkpoint_mark_best(context->folder, state->best_step, checkpoint_decides(context), state->best_score) != OK)
 		log_warning("the best checkpoint could not be marked: %s", error_last()->message);
@@ -277,7 +278,7 @@ static void run_save(struct checkpoint_writer *writer)
 static void *writer_main(void *argument)
 {
 	struct checkpoint_writer *writer = argument;
-	setpriority(PRIO_PROCESS, (id_t)gettid(), WRITER_NICENESS); /* refused: it competes */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), WRITER_NICENESS); /* if refused, it competes */
 	run_save(writer);
 	atomic_store(&writer->ended, true);
 	return NULL;
@@ -285,7 +286,7 @@ static void *writer_main(void *argument)
 
 /* ---- In the training thread ---- */
 
-/* Until the thread has ended. A slow disk is no rank that hangs. */
+/* Waits until the thread has ended. While the disk is merely slow, the rank does not count as hanging. */
 static void join(struct checkpoint_writer *writer)
 {
 	double patience = SLOW_DISK * checkpoint_writer_longest(writer);
@@ -303,7 +304,7 @@ static void join(struct checkpoint_writer *writer)
 	}
 }
 
-/* Joins a thread that has ended, or will. */
+/* Joins the thread, if there is one, and returns the result of its save. */
 static enum status collect(struct checkpoint_writer *writer)
 {
 	if (!writer->busy)
@@ -324,10 +325,10 @@ enum status checkpoint_writer_finish(struct checkpoint_writer *writer)
 	return collect(writer);
 }
 
-/* Bytes moved through the host at a time. */
+/* Bytes copied through the host at a time. */
 #define PIECE ((size_t)1 << 20)
 
-/* This rank's share of a bucket, from the moments to its place in the slab of gradients. */
+/* Copies this rank's share of a bucket from the moments to its place in the slab of gradients. */
 static void place_share(const struct model *model, const struct bucket *bucket, const struct tensor *moments,
 			unsigned char *piece)
 {
@@ -342,7 +343,7 @@ static void place_share(const struct model *model, const struct bucket *bucket, 
 	}
 }
 
-/* The moments of all ranks, in the slab of gradients. [all] */
+/* Gathers the moments of all ranks in the slab of gradients. [all] */
 static enum status gather_moments(const struct checkpoint_writer *writer, const struct tensor *moments)
 {
 	const struct model *model = writer->model;
@@ -362,7 +363,7 @@ static enum status gather_moments(const struct checkpoint_writer *writer, const 
 	return status;
 }
 
-/* Copies weights and moments to the host; the first rank's. [all] */
+/* Copies weights and moments to the host, in the first rank. [all] */
 static enum status take_copies(struct checkpoint_writer *writer)
 {
 	struct model *model = writer->model;
@@ -383,7 +384,7 @@ static enum status take_copies(struct checkpoint_writer *writer)
 	return writes ? model_get_weights(model, writer->weights) : OK;
 }
 
-/* What can fail in the rank that writes, before all take part. */
+/* Does what can fail in the rank that writes, before all ranks take part. */
 static enum status begin_save(struct checkpoint_writer *writer, const struct train_state *state, const struct buffer *choices)
 {
 	if (!is_first_rank(writer->context->comm))
@@ -408,10 +409,10 @@ enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struc
 	writer->started = clock_seconds();
 	atomic_store(&writer->ended, false);
 
-	/* Signals are for the main thread. */
+	/* Signals must go to the main thread. */
 	sigset_t all, before;
 	sigfillset(&all);
-	sigdelset(&all, SIGBUS); /* a mapped file cut short: its handler runs in the thread that reads it */
+	sigdelset(&all, SIGBUS); /* a mapped file was truncated: handled in the thread that reads it */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int failure = pthread_create(&writer->thread, NULL, writer_main, writer);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -419,7 +420,7 @@ enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struc
 		writer->busy = true;
 		return OK;
 	}
-	/* No thread to be had: the save matters more than the time. */
+	/* No thread could be started: saving matters more than the time it takes. */
 	run_save(writer);
 	return writer->status;
 }

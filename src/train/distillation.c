@@ -9,9 +9,9 @@ struct teacher {
 	struct model *model;
 	struct activations *activations;
 	struct replica replica;
-	void *memory;             /* device: the tensors below */
+	void *memory;             /* device memory of the tensors below */
 	struct tensor *gradients; /* [layer_count] (T,H) of the student's hidden states */
-	struct tensor projected;  /* (T,H of the teacher) the student's, taken to the teacher's width */
+	struct tensor projected;  /* (T, teacher's H) the student's hidden states at the teacher's width */
 };
 
 /* ---- The teacher ---- */
@@ -42,7 +42,8 @@ static struct shape_limits own_limits(const struct teacher *teacher, const struc
 	return model_shape_limits(&teacher->model->config, student->batch, student->longest, false);
 }
 
-/* Lays out what the student learns with from `base` on; with NULL it measures. `gradients` may be NULL. */
+/* Lays out, from `base` on, the memory that the student needs for learning; with NULL, only measures it. `gradients` may be
+ * NULL. */
 static size_t lay_out(const struct teacher *teacher, void *base, const struct shape_limits *student,
 		      const struct distillation_settings *settings, struct tensor *gradients, struct tensor *projected)
 {
@@ -84,7 +85,7 @@ double teacher_flops(const struct teacher *teacher, const struct model_config *s
 	double projection = 0;
 	if (settings->layer_count > 0 && config.hidden_size != student->hidden_size)
 		projection = 6.0 * settings->layer_count * work->tokens * student->hidden_size * config.hidden_size;
-	if (settings->alpha == 0) /* the layers up to the last of a pair are enough, and no head */
+	if (settings->alpha == 0) /* the layers up to that of the last pair suffice, without a head */
 		config.num_hidden_layers = settings->layers[settings->layer_count - 1].teacher + 1;
 	return projection + model_forward_flops(&config, settings->alpha > 0 ? &model->heads : &model_heads_none, work);
 }
@@ -104,7 +105,7 @@ static void release_memory(struct teacher *teacher)
 	teacher->gradients = NULL;
 }
 
-/* The model's own memory goes with the model alone. */
+/* The model's own memory can only be freed with the model, so the model is replaced. */
 enum status teacher_give_back(struct teacher *teacher)
 {
 	struct model *old = teacher->model, *model = NULL;
@@ -156,11 +157,11 @@ struct distillation {
 	const struct model *student;
 	struct activations *activations;
 	struct layer_taps taps;
-	/* Of the micro-batch that is computed: */
+	/* Of the micro-batch being computed: */
 	struct replica *replica;
 	const struct batch *batch;
 	bool first;
-	int32_t teacher_layers; /* of the teacher that have been computed; -1: not even its embeddings */
+	int32_t teacher_layers; /* number of the teacher's layers computed so far; -1: not even its embeddings */
 };
 
 static struct distillation *self(const struct objective *objective)
@@ -170,7 +171,7 @@ static struct distillation *self(const struct objective *objective)
 
 enum { SUM_OF_HIDDEN = 3 * BATCH_HEADS };
 
-/* The teacher's first `count` layers: those that are still to be computed. */
+/* Computes those of the teacher's first `count` layers that have not been computed yet. */
 static struct tensor advance(struct distillation *d, int32_t count)
 {
 	struct teacher *teacher = d->teacher;
@@ -190,7 +191,7 @@ static struct tensor with_rows(struct tensor tensor, int64_t rows)
 	return tensor;
 }
 
-/* The pair of a layer of the student's, or -1. */
+/* The pair of a student's layer, or -1. */
 static int32_t pair_of(const struct distillation *d, int32_t layer)
 {
 	for (int32_t i = 0; i < d->settings.layer_count; i++)
@@ -199,7 +200,7 @@ static int32_t pair_of(const struct distillation *d, int32_t layer)
 	return -1;
 }
 
-/* The error of a layer's output, and its gradient, kept until backward comes by. */
+/* Computes the error of a layer's output and its gradient, which is kept until the backward pass reaches the layer. */
 static void learn_layer(void *context, int32_t layer, struct tensor y)
 {
 	struct distillation *d = context;
@@ -210,7 +211,7 @@ static void learn_layer(void *context, int32_t layer, struct tensor y)
 	struct tensor target = advance(d, d->settings.layers[pair].teacher + 1);
 	struct tensor gradient = with_rows(d->teacher->gradients[pair], y.rows), x = y, dx = gradient;
 	bool projects = d->student->heads.projection > 0;
-	target.twin = y.twin = x.twin = NULL; /* theirs are the encoder's products' */
+	target.twin = y.twin = x.twin = NULL; /* the twins belong to the encoder's products */
 	if (projects) {
 		x = dx = with_rows(d->teacher->projected, y.rows);
 		linear_fwd(d->replica, &(struct linear_fwd){.w = &projection->w, .b = &projection->b, .x = y, .y = x});
@@ -252,7 +253,7 @@ static void gradients(struct objective *objective, struct replica *replica, cons
 	d->first = first;
 	d->teacher_layers = -1;
 	activations_tap(d->activations, &d->taps);
-	if (d->student->heads.projection > 0 && d->student->before_layer) /* it is read before the layer it is updated with */
+	if (d->student->heads.projection > 0 && d->student->before_layer) /* it is read earlier than its layer */
 		d->student->before_layer(d->student->before_context, d->student->config.num_hidden_layers);
 	model_forward(d->student, d->activations, replica, batch, true);
 	if (soft.share > 0) {

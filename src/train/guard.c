@@ -5,7 +5,8 @@
 
 #include "base/log.h"
 
-/* A window that hardly moves makes a spike of anything: deviations count from this share of the mean. */
+/* In a window with hardly any variation, anything would be a spike: the deviation is taken to be at least this share of the
+ * mean. */
 #define SMALLEST_DEVIATION 1e-3
 
 void guard_start(struct guard_state *state, const struct guard_settings *settings)
@@ -17,7 +18,7 @@ void guard_start(struct guard_state *state, const struct guard_settings *setting
 	state->dynamic = settings->dynamic;
 }
 
-/* Standard deviations that `value` lies above the ring's values; 0 as long as the ring is not full. */
+/* By how many standard deviations `value` exceeds the ring's mean; 0 until the ring is full. */
 static double deviations(const double *ring, int64_t observed, double value, double *mean)
 {
 	if (observed < GUARD_WINDOW)
@@ -31,7 +32,7 @@ static double deviations(const double *ring, int64_t observed, double value, dou
 	return (value - *mean) / fmax(sqrt(squares / GUARD_WINDOW), SMALLEST_DEVIATION * fabs(*mean) + 1e-300);
 }
 
-/* Without a limit spikes are the diagnosis' to name (report/diagnosis.h): clipping takes the harm out of most. */
+/* Without a limit, spikes are left to the diagnosis to report (report/diagnosis.h): clipping makes most of them harmless. */
 static enum guard_verdict judge_spike(struct guard_state *state, const struct guard_settings *settings,
 				      const struct guard_reading *reading)
 {
@@ -49,14 +50,14 @@ static enum guard_verdict judge_spike(struct guard_state *state, const struct gu
 			verdict = GUARD_SPIKE;
 		}
 	}
-	/* A spike enters the window too: where all steps are like it, it is none. */
+	/* A spike enters the window, too: if all steps are like it, it is none. */
 	for (int i = 0; i < 2; i++)
 		series[i].ring[state->observed % GUARD_WINDOW] = series[i].value;
 	state->observed++;
 	return verdict;
 }
 
-/* Gradients overflowed while the loss is sound: the scale was too large. */
+/* Reports that gradients overflowed although the loss is finite: the scale was too large. */
 static enum status say_overflow(const struct guard_reading *reading)
 {
 	if (reading->next_loss_scale == reading->loss_scale) {
@@ -144,7 +145,7 @@ static enum status read_ring(const struct json *object, const char *file, const 
 	return OK;
 }
 
-/* The steps of the updates left out last; as many as there is room for, 0 where there have been fewer. */
+/* Reads the steps of the most recently skipped updates: a full ring, filled up with 0 if there have been fewer. */
 static enum status read_recent(const struct json *object, const char *file, int64_t steps, int64_t recent[GUARD_RECENT])
 {
 	const struct json *array = json_member(object, "recent");

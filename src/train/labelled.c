@@ -20,8 +20,8 @@ struct labelled {
 	struct labelled_settings settings;
 	struct step_reader *reader;
 	const char **evaluation_names;
-	int64_t step;                 /* the newest that was asked for: evaluations are of the weights behind it */
-	struct step_vectors *vectors; /* of a task whose loss is over those of a whole step; else NULL */
+	int64_t step;                 /* the newest step that was asked for; evaluations are of the weights after it */
+	struct step_vectors *vectors; /* for a task whose loss covers the vectors of a whole step; otherwise NULL */
 };
 
 static struct labelled *self(const struct objective *objective)
@@ -37,7 +37,8 @@ static enum status next_step(struct objective *objective, const struct step **ou
 	return OK;
 }
 
-/* The loss of the whole step: the first rank's accumulators carry it, since ranks add theirs up. */
+/* Computes the loss of the whole step. Only the first rank's accumulators receive it, since the ranks' accumulators are added
+ * up. */
 static enum status begin_step(struct objective *objective, struct replica *replica, const struct step *step)
 {
 	const struct labelled *labelled = self(objective);
@@ -50,7 +51,7 @@ static enum status begin_step(struct objective *objective, struct replica *repli
 	if (is_first_rank(settings->comm))
 		sums.value[sum_of_loss(0)] = loss * step->weights[0];
 	be->functions->to_device(be, replica->accumulators, &sums, sizeof(sums));
-	/* Work that was recorded and is queued again leaves activations without the shapes of this batch. */
+	/* Recorded work, when it is queued again, does not give the activations the shapes of this batch. */
 	objective->forwarded = step->batch_count == 1 && !be->queues;
 	return OK;
 }
@@ -62,7 +63,7 @@ static enum status begin_batch(struct objective *objective, struct replica *repl
 	return OK;
 }
 
-/* The second forward pass of the batch, unless the first has left what backward needs, and backward. */
+/* The second forward pass of the batch, unless the first one has left what backward needs; then backward. */
 static void vector_gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
 			     struct layer_hook hook)
 {
@@ -85,7 +86,7 @@ static struct measure loss_measure(double value)
 	return (struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, value};
 }
 
-/* Mean loss over the labels of a step; with several heads the sum of the means times their coefficients. */
+/* The mean loss over the labels of a step; with several heads, the sum of their means times their coefficients. */
 static void step_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
 			 struct measures *out)
 {
@@ -99,7 +100,7 @@ static void step_metrics(struct objective *objective, const struct step *step, c
 	measures_add(out, &measure);
 }
 
-/* The loss of a set, as if its examples were trained on in their order: the mean over its steps. NaN without labels. */
+/* The loss of a set as if its examples were trained on in order: the mean over its steps. NaN without labels. */
 static enum status loss_of_vectors(const struct labelled_settings *settings, struct replica *replica, const struct task_set *set,
 				   const struct task_outputs *outputs, double *out)
 {
@@ -157,7 +158,7 @@ done:
 	return status;
 }
 
-/* What the report shows of the newest evaluation: where classes are taken for one another, and the worst errors. */
+/* What the report shows about the newest evaluation: which classes are mistaken for each other, and the worst errors. */
 static enum status show_classes(const struct labelled_settings *settings, const struct task_set *set,
 				const struct task_outputs *outputs)
 {
@@ -192,7 +193,7 @@ static enum status show_classes(const struct labelled_settings *settings, const 
 	return status;
 }
 
-/* Each label by itself, and the examples where any is wrong. */
+/* Each label separately, and the examples in which any label is wrong. */
 static enum status show_labels(const struct labelled_settings *settings, const struct task_set *set,
 			       const struct task_outputs *outputs)
 {
@@ -255,7 +256,7 @@ static enum status show_numbers(const struct labelled_settings *settings, const 
 	return OK;
 }
 
-/* Each type of entity by itself. */
+/* Each entity type separately. */
 static enum status show_entities(const struct labelled_settings *settings, const struct task_set *set,
 				 const struct task_outputs *outputs)
 {
@@ -277,7 +278,7 @@ done:
 	return status;
 }
 
-/* The answers of other tasks are what they say they are. */
+/* Answers of tasks that examine their outputs themselves are taken as they are. */
 static enum status take_answer(void *context, const struct task_answer *answer)
 {
 	const struct report_error error = {.number = answer->number,
@@ -396,7 +397,7 @@ static double variance_of(const struct task_set *train)
 	return items->count > 0 ? sum / (double)items->count : NAN;
 }
 
-/* Texts that are rewritten: what leaving them as they are scores. */
+/* For tasks that rewrite texts: the scores of leaving the texts unchanged. */
 static enum status report_texts(struct report_task *report, const struct task_set *dev)
 {
 	static const char *const names[][2] = {
@@ -411,7 +412,7 @@ static enum status report_texts(struct report_task *report, const struct task_se
 	return OK;
 }
 
-/* Questions with any numbers of choices. */
+/* For questions, each with any number of choices. */
 static void report_choices(struct report_task *report, const struct task_set *train)
 {
 	double loss = 0, share = 0, count = (double)train->encoded.example_count;
@@ -423,7 +424,7 @@ static void report_choices(struct report_task *report, const struct task_set *tr
 	report_task_choices(report, loss, share);
 }
 
-/* Scores from 0 to 1: what knowing their mean gives. */
+/* For scores from 0 to 1: the loss of a model that knows only their mean. */
 static enum status report_rankings(struct report_task *report, const struct task_set *train, const struct task_set *dev)
 {
 	const struct labelled_items *items = &train->encoded.items[0];
@@ -445,7 +446,7 @@ static enum status report_rankings(struct report_task *report, const struct task
 	return OK;
 }
 
-/* Tags of words: each word is an example of its loss; entities are what counts. */
+/* For tags of words: each word is an example for the loss; but what matters is entities. */
 static void report_tags(struct report_task *report, const int64_t *counts, const char *const *names, int32_t classes)
 {
 	report_task_classes(report, counts, names, classes);
@@ -455,7 +456,7 @@ static void report_tags(struct report_task *report, const int64_t *counts, const
 	f1->meaning = "Harmonic mean of precision and recall of whole entities: both ends and the type have to be right.";
 }
 
-/* Questions that may have no answer: what always saying so scores. */
+/* For questions that may have no answer: the score of always saying that there is none. */
 static void report_questions(struct report_task *report, const struct task_set *dev)
 {
 	double share = dev ? squad_impossible_share(dev) : 0;

@@ -1,4 +1,4 @@
-/* The objective of any labelled task: what a row of the table of tasks (tasks/task.h) is to the loop. */
+/* The objective of any labeled task: it connects an entry of the task table (tasks/task.h) to the training loop. */
 #ifndef TRAIN_LABELLED_H
 #define TRAIN_LABELLED_H
 
@@ -10,28 +10,28 @@
 #include "train/objective.h"
 
 struct labelled_settings {
-	const struct task_state *task; /* borrowed, as all that follows */
+	const struct task_state *task; /* borrowed, like all pointers below */
 	const struct model *model;
 	struct activations *activations;
-	struct comm *comm; /* NULL: one rank */
+	struct comm *comm; /* NULL: a single rank */
 	struct instances *train;
-	const struct task_set *train_set; /* what `train` is made of */
+	const struct task_set *train_set; /* what `train` was made from */
 	struct step_settings steps;
-	struct task_set *evaluation; /* [evaluation_count] sets with labels */
+	struct task_set *evaluation; /* [evaluation_count] labeled sets */
 	int64_t evaluation_count;
-	struct batch_capacity evaluation_capacity; /* within that of activations */
+	struct batch_capacity evaluation_capacity; /* within that of `activations` */
 	int32_t vocab_size;
-	struct task_preview *preview; /* of the first set; NULL: none is wanted */
+	struct task_preview *preview; /* of the first evaluation set; NULL: not wanted */
 };
 
 MUST_USE enum status labelled_objective_create(struct objective **out, const struct labelled_settings *settings);
 
-/* Scores a set: its outputs (released by the caller), and measures, of which the first is "loss". [all] */
+/* Scores a set: computes its outputs (which the caller releases) and measures, the first of which is "loss". [all] */
 MUST_USE enum status labelled_score(const struct labelled_settings *settings, struct replica *replica, struct task_set *set,
 				    struct task_outputs *outputs, struct measures *out);
 
-/* What a report needs to know about the task, from the labels of its training set and of the first set that it is evaluated on
- * (NULL: none is). */
+/* What a report needs to know about the task, from the labels of the training set and of the first evaluation set (NULL: there
+ * is none). */
 MUST_USE enum status labelled_report(const struct task_state *task, const struct task_set *train, const struct task_set *dev,
 				     struct task_preview *preview, struct report_task *out);
 

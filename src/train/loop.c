@@ -1,6 +1,5 @@
-/* The loop knows a task only through its objective, a machine only through its replica. What it does, in order, is
- * train_phase() near the end of this file; everything else here is one step of it.
- */
+/* The loop knows the task only through its objective, and the machine only through its replica. train_phase(), near the end of
+ * this file, shows what it does in order; everything else here is one of its parts. */
 #include "train/loop.h"
 
 #include <math.h>
@@ -14,7 +13,7 @@ static bool due(int64_t step, int64_t every)
 	return every > 0 && step % every == 0;
 }
 
-/* Has the phase had its steps, its tokens, or its time? */
+/* Has the phase used up its steps, its tokens, or its time? */
 static bool is_full(const struct phase *phase, const struct train_state *state)
 {
 	if (phase->seconds > 0 || state->phase.time_is_up)
@@ -23,7 +22,7 @@ static bool is_full(const struct phase *phase, const struct train_state *state)
 	       (phase->tokens > 0 && state->tokens - state->phase.first_token >= phase->tokens);
 }
 
-/* Does its held-out loss no longer fall? */
+/* Has its deciding measure stopped improving? */
 static bool is_stalled(const struct phase *phase, const struct train_state *state)
 {
 	return phase->patience > 0 && state->phase.stalled >= phase->patience;
@@ -42,7 +41,7 @@ struct report_progress train_progress(const struct train_state *state)
 	};
 }
 
-/* What an evaluation says of the phase (does it still gain?) and of the checkpoint (is it the best?). */
+/* Records what an evaluation says about the phase (is it still improving?) and about the checkpoint (is it the best?). */
 static void remember_score(struct training *training, const struct measure *decides)
 {
 	struct train_state *state = &training->state;
@@ -65,7 +64,7 @@ static void remember_score(struct training *training, const struct measure *deci
 	}
 }
 
-/* The measure that says which checkpoint is best. */
+/* Finds the measure that decides which checkpoint is best. */
 static enum status deciding_measure(const struct training *training, const struct measures *measures, struct measure *decides)
 {
 	const char *name = checkpoint_decides(&training->checkpoints);
@@ -85,7 +84,7 @@ static enum status deciding_measure(const struct training *training, const struc
 	return status;
 }
 
-/* Scores every held-out set. The loss of one of them says whether the phase still gains. */
+/* Scores every held-out set. One of them decides whether the phase is still improving. */
 static enum status evaluate(struct training *training)
 {
 	struct objective *objective = training->objective;
@@ -114,7 +113,7 @@ static enum status evaluate(struct training *training)
 	return OK;
 }
 
-/* Of a run with a time to end by: how much of it has gone. The first rank's clock is everybody's. */
+/* In a run with a time limit: how much of it has been used. The first rank's clock counts for all. */
 static enum status take_time(struct training *training)
 {
 	struct train_state *state = &training->state;
@@ -124,7 +123,7 @@ static enum status take_time(struct training *training)
 	return ranks_count(training->comm) > 1 ? comm_broadcast(training->comm, &state->elapsed, sizeof(state->elapsed), 0) : OK;
 }
 
-/* Of the time, what is needed after the step that begins: a step like it, an evaluation, two saves. */
+/* Seconds needed after the step about to begin: another step like it, an evaluation, and two saves. */
 static double seconds_to_end(const struct training *training)
 {
 	const struct train_state *state = &training->state;
@@ -132,7 +131,7 @@ static double seconds_to_end(const struct training *training)
 	return 2 * a_step + training->longest_evaluation + 2 * checkpoint_writer_longest(training->writer);
 }
 
-/* How much of the time for steps has gone, and whether the step that begins is the last one in it. */
+/* Determines how much of the time for steps has been used, and whether the step about to begin is the last one that fits. */
 static enum status look_at_clock(struct training *training)
 {
 	struct train_state *state = &training->state;
@@ -154,8 +153,8 @@ static enum status look_at_clock(struct training *training)
 	return OK;
 }
 
-/* Where in its schedule update `number` of the run is: at that update of the phase, or, where the time decides, at the share of
- * it that has gone. */
+/* The place of update `number` of the run in the schedule: its number within the phase or, if the clock decides, the share of
+ * the time that has been used, scaled to the phase's steps. */
 static double place_in_schedule(const struct training *training, int64_t number)
 {
 	const struct train_state *state = &training->state;
@@ -165,7 +164,7 @@ static double place_in_schedule(const struct training *training, int64_t number)
 	return fmax(1, training->share_of_time * (double)phase->steps);
 }
 
-/* Begins to save, unless this very state is saved: a stop may be asked for right after a save. */
+/* Starts a save, unless this very state has been saved: a stop may be requested right after a save. */
 static enum status save(struct training *training)
 {
 	if (training->saved_step == training->state.step)
@@ -180,7 +179,7 @@ static enum status save(struct training *training)
 	return checkpoint_writer_save(training->writer, &training->state);
 }
 
-/* The marks of the best checkpoint in the run folder are the first rank's business; what it finds there counts for all. */
+/* The marks of the best checkpoint in the run folder are up to the first rank; what it finds there applies to all. */
 static enum status check_best(struct training *training)
 {
 	struct train_state *state = &training->state;
@@ -191,7 +190,7 @@ static enum status check_best(struct training *training)
 	return ranks_count(training->comm) > 1 ? comm_broadcast(training->comm, state, sizeof(*state), 0) : OK;
 }
 
-/* One update, reported. STOPPED: it was not made. */
+/* Makes one update and reports it. STOPPED: it was not made. */
 static enum status train_step(struct training *training)
 {
 	struct train_state *state = &training->state;
@@ -247,7 +246,7 @@ static enum status train_step(struct training *training)
 					      });
 }
 
-/* The report learns of the phase of `state`, and how long the run will be. */
+/* Tells the report about the phase of `state`, and how long the run will be. */
 static void begin_report(struct training *training)
 {
 	const struct train_state *state = &training->state;
@@ -267,7 +266,7 @@ static void begin_report(struct training *training)
 		     &progress);
 }
 
-/* After an update: the weights enter the mean, where the phase has one, and give place to it after the last. */
+/* After an update: adds the weights to the mean, if the phase has one, and replaces them with it after the last update. */
 static enum status average_weights(struct training *training, bool last)
 {
 	struct train_state *state = &training->state;
@@ -277,7 +276,7 @@ static enum status average_weights(struct training *training, bool last)
 	if (average_is_due(phase->averaged, phase->steps, place_in_schedule(training, state->step), state->phase.averaged)) {
 		TRY(optimizer_settle(training->optimizer));
 		TRY(ranks_settle(training->comm));
-		/* A save writes the mean as it is. */
+		/* A save in progress may still be reading the mean. */
 		TRY(ranks_agree(training->comm, checkpoint_writer_finish(training->writer)));
 		TRY(average_add(training->average, state->phase.averaged));
 		state->phase.averaged++;
@@ -291,7 +290,7 @@ static enum status average_weights(struct training *training, bool last)
 	return OK;
 }
 
-/* The phase of `state`, from where it stands to its end. */
+/* Runs the phase of `state`, from where it stands to its end. */
 static enum status train_phase(struct training *training)
 {
 	const struct loop_settings *settings = &training->settings;
@@ -302,7 +301,7 @@ static enum status train_phase(struct training *training)
 	TRY(ranks_agree(training->comm, training->open_phase(training->context, state, &training->objective)));
 	begin_report(training);
 
-	/* The checkpoint was saved by a request to stop, before an evaluation that was due. */
+	/* The checkpoint was saved because of a request to stop, before an evaluation that was due. */
 	bool owed = state->step > state->phase.first_step && state->evaluated_step < state->step;
 	if (owed && (due(state->step, phase->eval_steps) || is_full(phase, state))) {
 		TRY(evaluate(training));
@@ -322,7 +321,7 @@ static enum status train_phase(struct training *training)
 		if ((due(state->step, phase->eval_steps) || full) && !stop)
 			evaluated = evaluate(training);
 		stop = stop || evaluated == STOPPED;
-		/* Whatever an evaluation failed at, the training before it is kept; so is the best so far. */
+		/* Whatever made an evaluation fail, the training before it is saved, as is the best state so far. */
 		bool best = state->best_step == state->step;
 		if (due(state->step, phase->save_steps) || full || is_stalled(phase, state) || best || stop || evaluated != OK) {
 			struct error error = *error_last();
@@ -336,8 +335,8 @@ static enum status train_phase(struct training *training)
 	return OK;
 }
 
-/* However the loop ended, what it began to save is finished. Whether that failed is the news if nothing else did; that
- * the folder is gone explains whatever else did. */
+/* However the loop ended, a save that it started is finished. Its failure is reported if nothing else failed; if something
+ * did, a missing run folder is the better explanation. */
 static enum status last_save(struct training *training, enum status ended)
 {
 	struct error error = *error_last();
@@ -367,7 +366,7 @@ void train_state_next_phase(struct train_state *state)
 		.first_sample = state->samples,
 		.first_token = state->tokens,
 	};
-	/* Losses of other data and lengths do not compare. */
+	/* Losses on other data and lengths do not compare. */
 	state->best_step = 0;
 	state->guard.observed = 0;
 }
@@ -403,7 +402,7 @@ enum status train(struct training *training)
 			break;
 		log_note("phase %lld ended at step %lld: %s", (long long)state->phase.index + 1, (long long)state->step,
 			 phase_end_reason(&training->phases[state->phase.index], state));
-		/* It records the data of this phase. */
+		/* The save in progress still describes the data of this phase. */
 		TRY_GOTO(ranks_agree(training->comm, checkpoint_writer_finish(training->writer)), done);
 		train_state_next_phase(state);
 		optimizer_restart(training->optimizer);

@@ -45,8 +45,8 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* The groups of many ranks: what is this one's of each bucket. A tensor that lies across the border of shares is cut; one
- * that lies elsewhere has no element here. */
+/* The groups with several ranks: this rank's part of each bucket. A tensor that crosses the border between two shares is cut;
+ * a tensor outside this rank's share has no elements here. */
 static void groups_of_buckets(struct optimizer *optimizer, struct lamb_tensor *tensors)
 {
 	const struct model *model = optimizer->model;
@@ -73,8 +73,8 @@ static void groups_of_buckets(struct optimizer *optimizer, struct lamb_tensor *t
 	}
 }
 
-/* Cuts the slab into groups of whole weights (query, key and value are one); offsets of `tensors` become relative to
- * their group. */
+/* Divides the slab into groups of whole weights (query, key, and value are one weight); the offsets of `tensors` become
+ * relative to their group. */
 static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensors)
 {
 	const struct model *model = optimizer->model;
@@ -101,7 +101,7 @@ static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensor
 	}
 }
 
-/* The weights of a layer, once they are needed. */
+/* Waits for the weights of a layer when they are needed. */
 static void await_bucket(void *context, int32_t layer)
 {
 	struct optimizer *optimizer = context;
@@ -198,7 +198,7 @@ void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalar
 	scalars->max_grad_norm = settings->max_grad_norm;
 }
 
-/* Of an absent slab: absent. */
+/* A part of a slab; absent if the slab is. */
 static struct tensor slice(struct tensor slab, int64_t offset, int64_t count)
 {
 	if (!slab.data)
@@ -208,8 +208,8 @@ static struct tensor slice(struct tensor slab, int64_t offset, int64_t count)
 	return slab;
 }
 
-/* Neighbouring tensors that decay alike are one range: the alignment gaps between them hold zeros in weights, gradients
- * and moments, and stay zero. */
+/* Adjacent tensors with the same decay form one range: the alignment gaps between them hold zeros in weights, gradients, and
+ * moments, and stay zero. */
 static void adamw_update(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_group *group)
 {
 	const struct optimizer_settings *settings = &optimizer->settings;
@@ -223,7 +223,7 @@ static void adamw_update(const struct optimizer *optimizer, struct replica *repl
 		const struct parameter *last = &model->parameters[next - 1];
 		int64_t offset = larger(model->parameters[first].offset, group->offset);
 		int64_t count = smaller(last->offset + last->count, group->offset + group->count) - offset;
-		if (count > 0) /* else of another rank */
+		if (count > 0) /* otherwise it belongs to another rank */
 			optimizer->ranges[ranges++] = (struct decay_range){offset - group->offset, count, decay[first]};
 	}
 	adamw(replica, &(struct adamw){
@@ -311,7 +311,7 @@ static void update_alone(void *context)
 	}
 }
 
-/* Norms are of whole tensors, wherever their elements are. */
+/* The norms are those of whole tensors, whichever ranks have their elements. */
 static enum status lamb_measure_all(struct optimizer *optimizer, struct replica *replica)
 {
 	struct backend *be = optimizer->model->backend;
@@ -332,13 +332,13 @@ enum status optimizer_settle(struct optimizer *optimizer)
 	return optimizer->error.status == OK ? OK : error_restore(&optimizer->error);
 }
 
-/* While a bucket is gathered the next is updated, and then the next step's forward pass begins. */
+/* While one bucket is gathered, the next is updated; then the next step's forward pass begins. */
 static enum status update_shares(struct optimizer *optimizer, struct replica *replica)
 {
 	const struct model *model = optimizer->model;
 	const struct buckets *buckets = &optimizer->buckets;
 	bool lamb = optimizer->settings.kind == OPTIMIZER_LAMB;
-	TRY(optimizer_settle(optimizer)); /* a rank without a micro-batch has not waited for them */
+	TRY(optimizer_settle(optimizer)); /* a rank without a micro-batch has not waited for the weights */
 	if (lamb)
 		TRY(lamb_measure_all(optimizer, replica));
 	for (int64_t i = 0; i < buckets->count; i++) {

@@ -1,10 +1,10 @@
-/* AdamW in PyTorch's fashion (bias-corrected) or Google's (not), and LAMB, over the parameter slab.
+/* AdamW as in PyTorch (bias-corrected) or as in Google's code (not corrected), and LAMB, over the parameter slab.
  *
  *   AdamW    Loshchilov and Hutter 2019
- *   LAMB     You et al. 2020: AdamW's update of each tensor, scaled to the norm of the tensor. NVIDIA's code adapts decayed
- *            tensors only; NVLAMB all of them.
+ *   LAMB     You et al. 2020: AdamW's update of each tensor, scaled to the norm of the tensor. NVIDIA's code adapts only
+ *            tensors with weight decay; NVLAMB adapts all tensors.
  *
- * The formulas stand in docs/math.md, the operations in backend/ops.h. */
+ * The formulas are in docs/math.md, the operations in backend/ops.h. */
 #ifndef TRAIN_OPTIMIZER_H
 #define TRAIN_OPTIMIZER_H
 
@@ -28,20 +28,20 @@ struct optimizer_settings {
 	double beta1, beta2, epsilon, weight_decay;
 	double max_grad_norm; /* 0 = no clipping */
 	bool bias_correction;
-	bool has_undecayed; /* `undecayed` replaces the model's own rule: biases and layer norms */
+	bool has_undecayed; /* `undecayed` replaces the model's own rule (biases and layer norms) */
 	struct name_patterns undecayed;
 	/* LAMB */
-	bool adapts_all;                /* trust ratio for tensors without decay, too (NVLAMB) */
-	struct name_patterns unadapted; /* no trust ratio for these */
+	bool adapts_all;                /* trust ratio also for tensors without decay (NVLAMB) */
+	struct name_patterns unadapted; /* tensors without a trust ratio */
 	double max_trust_ratio;         /* 0 = no limit */
-	bool normalize_gradients;       /* to norm 1 always, instead of clipping to max_grad_norm */
+	bool normalize_gradients;       /* always to norm 1, instead of clipping to max_grad_norm */
 	bool no_gradient_averaging;     /* m = b1 m + g */
 };
 
-/* Neighbouring weights that are updated and refreshed together; of many ranks a bucket. */
+/* Adjacent weights that are updated and refreshed together; with several ranks, those of a bucket. */
 struct optimizer_group {
-	int64_t offset, count; /* elements of the slab that this rank updates */
-	int64_t moments;       /* where theirs begin */
+	int64_t offset, count; /* elements of the slab updated by this rank */
+	int64_t moments;       /* where their moments begin */
 	int64_t first_tensor, tensor_count;
 	int64_t first_weight, weight_count; /* of model->weights */
 };
@@ -50,44 +50,44 @@ struct optimizer {
 	struct optimizer_settings settings;
 	struct model *model;
 	struct buckets buckets; /* what this rank owns */
-	struct tensor m, v;     /* moments of it (1, own_elements), master dtype, device memory */
+	struct tensor m, v;     /* its moments (1, own_elements), master dtype, device memory */
 	struct optimizer_group *groups;
 	int64_t group_count;
 	double *weight_decay;        /* [parameter_count] */
-	struct decay_range *ranges;  /* [parameter_count]: of the group that is updated */
-	struct lamb_tensor *tensors; /* [parameter_count] device: what is this rank's of each, offsets within the group */
+	struct decay_range *ranges;  /* [parameter_count]: of the group being updated */
+	struct lamb_tensor *tensors; /* [parameter_count] device: this rank's part of each, offsets within the group */
 	double *norms;               /* [parameter_count][2] device */
-	double *norm_sums;           /* the same on the host, of many ranks */
-	/* Weights of buckets on their way from other ranks: [buckets] */
+	double *norm_sums;           /* the same on the host, for several ranks */
+	/* Weights of buckets that are being gathered from other ranks: [buckets] */
 	struct {
 		bool under_way;
 		comm_ticket ticket;
 	} * gathers;
-	struct replica *replica; /* that updates, and makes them ready */
-	struct error error;      /* what went wrong with them */
-	int64_t update_count;    /* updates applied since the start or optimizer_restart: t of the bias correction is one more */
+	struct replica *replica; /* the replica that updates the weights and refreshes gathered ones */
+	struct error error;      /* the error of a gather */
+	int64_t update_count;    /* updates applied since the start or optimizer_restart; the bias correction's t is one more */
 };
 
-/* Device memory for moments, table and norms of a rank of so many. */
+/* Bytes of device memory for moments, tensor table, and norms of a rank, one of `ranks`. */
 size_t optimizer_bytes(const struct model *model, int32_t ranks);
-/* Collective with many ranks; comm is borrowed, NULL: alone. The pattern lists are used only here. */
+/* Collective with several ranks; comm is borrowed, NULL: a single rank. The pattern lists are used only during this call. */
 MUST_USE enum status optimizer_create(struct optimizer **out, struct model *model, struct comm *comm,
 				      const struct optimizer_settings *settings);
 void optimizer_free(struct optimizer *optimizer);
 
-/* A new phase: t begins again at 1 on the moments as they are, as NVIDIA's phase 2 does. */
+/* For a new phase: t starts again at 1 while the moments stay as they are, as in NVIDIA's phase 2. */
 void optimizer_restart(struct optimizer *optimizer);
 
-/* Sets the scalars that the update reads (bias corrections, clipping), for the update after `update_count`. */
+/* Sets the scalars that the update after `update_count` reads (bias corrections, clipping). */
 void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalars);
-/* Norm of the gradients that this rank owns, and whether they and the sums of its losses are finite, into the scalars;
- * of one rank also the loss scale of the next step (backend/loss_scale.h). Queued, as all here. */
+/* Puts into the scalars the norm of the gradients that this rank owns, and whether they and the sums of its losses are finite;
+ * with a single rank also the next step's loss scale (backend/loss_scale.h). Queued, like everything here. */
 void optimizer_measure(const struct optimizer *optimizer, struct replica *replica);
-/* After optimizer_measure: update of masters and moments (skipped on the device when a gradient or a loss is not finite), refresh
- * of the compute copies. The caller counts the update. Of many ranks each updates what it owns, and all begin to gather the
- * weights; model_forward waits for those of a layer before it reads them, and refreshes them then. */
+/* After optimizer_measure: updates masters and moments (the device skips this if a gradient or a loss is not finite) and
+ * refreshes the compute copies. The caller counts the update. With several ranks, each updates what it owns, and all begin to
+ * gather the weights; model_forward waits for a layer's weights before it reads them, and refreshes them then. */
 MUST_USE enum status optimizer_update(struct optimizer *optimizer, struct replica *replica);
-/* Waits for all weights: before anything but model_forward reads them. A failing peer is ERR_PEER. */
+/* Waits for all weights. Call it before anything other than model_forward reads them. A failing peer is ERR_PEER. */
 MUST_USE enum status optimizer_settle(struct optimizer *optimizer);
 
 #endif

@@ -43,8 +43,8 @@ static double ratio(double sum, double count)
 #define ACCURACY(name, label, value) ((struct measure){(name), (label), UNIT_SHARE, DIRECTION_HIGHER, (value)})
 #define COUNT(name, value) ((struct measure){(name), NULL, UNIT_COUNT, DIRECTION_NONE, (value)})
 
-/* The losses and accuracies that sums over a set with these counts give, in the order they are shown. Of an evaluation each loss
- * is shown by itself, since a perplexity belongs to that of masked words alone. */
+/* The losses and accuracies that follow from the sums over a set with these counts, in the order in which they are shown. In
+ * an evaluation, each loss is shown separately, since the perplexity is that of the masked words alone. */
 static void losses(const struct accumulators *sums, double prediction_weight, double labelled, bool evaluation,
 		   struct measures *out)
 {
@@ -69,7 +69,7 @@ static void step_metrics(struct objective *objective, const struct step *step, c
 	losses(sums, step->weights[HEAD_MASKED_WORDS], step->weights[HEAD_NEXT_SENTENCE], false, out);
 }
 
-/* A scoring under way. */
+/* A scoring in progress. */
 struct score {
 	const struct model *model;
 	struct activations *activations;
@@ -80,7 +80,7 @@ struct score {
 	double weight, labelled, predictions;
 };
 
-/* Is there something in the way, here or in another rank? */
+/* Has this rank or another one failed, or been asked to stop? */
 static enum status agree_to_score(const struct score *score, enum status own)
 {
 	double failed = own != OK || stop_requested();
@@ -99,7 +99,7 @@ static void queue_losses(void *context)
 	model_losses(score->model, score->activations, score->replica, &score->batch, false, false);
 }
 
-/* The losses of a step, added to the replica's accumulators. */
+/* Adds the losses of a step to the replica's accumulators. */
 static enum status score_step(struct score *score, const struct step *step)
 {
 	struct replica *replica = score->replica;
@@ -131,7 +131,7 @@ static enum status score_steps(struct score *score)
 	return OK;
 }
 
-/* What all ranks have come to. */
+/* Reads the sums over all ranks. */
 static enum status read_score(const struct score *score, struct accumulators *sums, double counts[3])
 {
 	struct backend *be = score->replica->backend;

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* A run that has seen fewer tokens is not called stuck. */
+/* A run that has seen fewer tokens than this is never called stuck. */
 #define STUCK_TOKENS 1e6
 
 static const struct report_words words = {
@@ -27,8 +27,8 @@ static const struct report_side next_sentences = {
 	.nearly_perfect = "That is as good as it gets; little is left to learn from this part of the task.",
 };
 
-/* What the masked-word loss means, for this text: docs/quality.md, "Reading a curve". The plateau lies below word frequencies;
- * how far a model has to come is known from published ones, whose vocabularies have some 30,000 entries. */
+/* The meaning of masked-word losses for this text: see docs/quality.md, "Reading a curve". The plateau lies this far below
+ * word frequencies; the loss beyond it is known from published models, whose vocabularies have about 30,000 entries. */
 #define PLATEAU_DEPTH 1.2
 #define PUBLISHED_LOSS 2.0
 static void set_stages(struct report_task *task)

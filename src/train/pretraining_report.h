@@ -1,4 +1,4 @@
-/* What the report of a pre-training run shows: masked words and next sentences, compared with guessing and word frequencies. */
+/* The contents of a pre-training run's report: masked words and next sentences, compared with guessing and word frequencies. */
 #ifndef TRAIN_PRETRAINING_REPORT_H
 #define TRAIN_PRETRAINING_REPORT_H
 

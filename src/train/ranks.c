@@ -54,7 +54,7 @@ static enum status hash_weights(const struct model *model, uint64_t *out)
 	return OK;
 }
 
-/* The hash that most ranks have; of two that as many have, the lowest rank's. *count is how many have it. */
+/* The most common hash; in a tie, the lowest rank's. *count: how many ranks have it. */
 static uint64_t most_common(const uint64_t *hashes, int32_t ranks, int32_t *count)
 {
 	uint64_t best = 0;

@@ -17,9 +17,9 @@ enum schedule_shape schedule_shape_named(const char *name)
 	bug_abort("there is no such schedule", __FILE__, __LINE__);
 }
 
-/* What inverse_sqrt is measured in when there is no warm-up; fairseq's and transformers' number. */
+/* The scale of inverse_sqrt if there is no warm-up; fairseq's and transformers' number. */
 #define INVERSE_SQRT_STEPS 10000.0
-/* Peak rate over the first and last one of slanted_triangular, in its paper. */
+/* Ratio of slanted_triangular's peak to its first and last rate, in its paper. */
 #define SLANTED_RATIO 32.0
 
 static double larger(double a, double b)
@@ -71,7 +71,7 @@ double schedule_rate(const struct schedule *s, double t)
 	if (s->shape == SCHEDULE_WSD)
 		return wsd(s, t);
 
-	/* The share of the way down that is left: 1 at the end of the warm-up, 0 where update N + 1 would be. */
+	/* The remaining share of the way down: 1 at the end of the warm-up, 0 where update N + 1 would be. */
 	double last = (double)(s->total_steps + 1), left = larger(0, (last - t) / (last - warmup));
 	switch (s->shape) {
 	case SCHEDULE_LINEAR: return end + (peak - end) * left;

@@ -69,7 +69,7 @@ enum status step_next(struct training *training, const struct step **out)
 	return OK;
 }
 
-/* Forward and backward of one, to be queued. */
+/* Forward and backward of a micro-batch, to be queued. */
 struct micro_batch {
 	struct objective *objective;
 	struct replica *replica;
@@ -84,7 +84,8 @@ static void forward_and_backward(void *context)
 	m->objective->gradients(m->objective, m->replica, &m->batch, m->first, m->hook);
 }
 
-/* With `called` operations are called one by one: someone is told of layers, or looks at what they leave. */
+/* With `called`, operations are called one by one, because the hook must be told of each layer, or the caller examines the
+ * results. */
 static enum status micro_batch_gradients(struct training *training, const struct step *step, int32_t number, bool called,
 					 struct layer_hook hook, double *flops)
 {
@@ -113,7 +114,7 @@ static enum status begin_step(struct training *training, const struct step *step
 	return objective->begin_step ? objective->begin_step(objective, training->replica, step) : OK;
 }
 
-/* A rank without a micro-batch in a step. */
+/* For a rank without a micro-batch in a step. */
 static void no_gradients(struct training *training)
 {
 	model_clear_gradients(training->model, 0, training->model->slab_count);
@@ -122,8 +123,8 @@ static void no_gradients(struct training *training)
 /* Micro-batches between two agreements on whether to stop. */
 #define STOP_ROUNDS 8
 
-/* Is this step to be broken off before micro-batch `round`? A step of a thousand micro-batches is longer than the grace a
- * scheduler gives. Once a rank has begun to reduce, it is too late. */
+/* Should this step be aborted before micro-batch `round`? A step of a thousand micro-batches takes longer than the grace
+ * period of a scheduler. Once a rank has started to reduce, it is too late. */
 static enum status asked_to_stop(struct training *training, const struct step *step, int32_t round)
 {
 	if (round == 0)
@@ -173,7 +174,7 @@ enum status step_gradients(struct training *training, const struct step *step, s
 	return optimizer_settle(training->optimizer);
 }
 
-/* Waits for what is queued and reads the sums of this rank. */
+/* Waits for queued work and reads the sums of this rank. */
 static enum status read_sums(struct training *training, struct scalars *scalars, struct accumulators *sums)
 {
 	struct replica *replica = training->replica;
@@ -193,8 +194,8 @@ static bool sums_finite(const struct accumulators *sums)
 	return true;
 }
 
-/* Adds up what ranks have to tell after their gradients, which decides what one rank's device decides alone. Norm and loss scale
- * go back to the device, where the update and the next step read them. */
+/* Adds up what the ranks report after their gradients, and makes the decisions that a single rank's device makes alone. Norm
+ * and loss scale go back to the device, where the update and the next step read them. */
 static enum status add_ranks(struct training *training, struct scalars *scalars, struct accumulators *sums, double *flops)
 {
 	enum { SQUARES = ACCUMULATOR_COUNT, NOT_FINITE, FLOPS, STOP, COUNT };
@@ -282,24 +283,24 @@ bool step_stop(const struct training *training)
 
 /* ---- A step that is not finite ---- */
 
-/* Where a repetition of the step first went wrong, in one rank. */
+/* Where a repetition of the step first went wrong in one rank. */
 struct bad_place {
 	int32_t rank;
 	char host[64];
-	int32_t batch, batches;             /* batch -1: nowhere; how many there are */
+	int32_t batch, batches;             /* the micro-batch, -1: nowhere; how many there are */
 	uint32_t first_sample, last_sample; /* of that micro-batch */
 	char where[192];
-	bool same;          /* its sums are those of the first run, bit for bit */
-	bool sum_is_finite; /* the gradients' norm over all ranks */
+	bool same;          /* its sums equal those of the first run, bit for bit */
+	bool sum_is_finite; /* the gradients' norm over all ranks is finite */
 };
 
-/* NaNs differ in bits that mean nothing. */
+/* All NaNs count as equal: their bits may differ without meaning anything. */
 static bool same_number(double a, double b)
 {
 	return a == b || (isnan(a) && isnan(b));
 }
 
-/* All gradients of this rank, not its share of the sum. */
+/* Measures all gradients of this rank, not its share of the sum. */
 static void measure_own(struct training *training)
 {
 	sumsq_finite(training->replica, &(struct sumsq_finite){.range = training->model->gradients});
@@ -351,7 +352,7 @@ static enum status repeat_step(struct training *training, const struct step *ste
 		TRY(read_sums(training, &scalars, &sums));
 		TRY(comm_sum(training->comm, &scalars.gradient_square_sum, 1));
 	}
-	/* Sums that were reduced batch by batch are not these to the bit. */
+	/* Sums that were reduced batch by batch do not equal these bit for bit. */
 	bool comparable = alone || !training->settings.reduce_every_batch;
 	out->same = !comparable || same_number(scalars.gradient_square_sum, result->gradient_square_sum);
 	out->sum_is_finite = isfinite(scalars.gradient_square_sum);
@@ -360,7 +361,7 @@ static enum status repeat_step(struct training *training, const struct step *ste
 	return OK;
 }
 
-/* The first rank's place that is bad, with whether all ranks computed the same again. */
+/* Finds the bad place of the lowest rank that has one, and whether all ranks computed the same again. */
 static enum status find_bad_rank(struct comm *comm, struct bad_place *place)
 {
 	int32_t ranks = ranks_count(comm);

@@ -7,29 +7,29 @@
 #include "tasks/contrastive.h"
 #include "backend/open.h"
 
-/* What is known of a text besides its vector. */
+/* What is known about a text besides its vector. */
 struct text_facts {
-	uint64_t hash; /* of its ids */
+	uint64_t hash; /* hash of its token ids */
 	uint32_t sample;
-	float score; /* of its example */
+	float score; /* score of its example */
 };
 
 struct step_vectors {
 	struct step_vectors_settings settings;
-	int64_t width, most; /* numbers per vector; texts of a rank's share */
-	/* Of this rank: `count` texts in the order of its micro-batches, of which micro-batch i begins with firsts[i]. */
+	int64_t width, most; /* numbers per vector; maximum number of texts in a rank's share */
+	/* This rank's `count` texts, in the order of its micro-batches; those of micro-batch i begin at firsts[i]. */
 	int64_t count, *firsts, firsts_capacity;
 	struct text_facts *own_facts; /* [most] */
 	float *own;                   /* [most * width] */
-	struct text_facts *facts;     /* [ranks * most], of several ranks, as the next */
+	struct text_facts *facts;     /* [ranks * most], with several ranks, like the next */
 	float *gathered;              /* [ranks * most * width] */
-	/* Of all: in the order of samples. */
+	/* All ranks' texts, in sample order. */
 	struct contrastive_step step;
-	int64_t *starts, *places; /* [E+1]; [most] where this rank's texts are */
+	int64_t *starts, *places; /* [E+1]; [most] the places of this rank's texts */
 	float *vectors, *scores, *gradients;
 	uint64_t *texts;
 	struct contrastive_scratch scratch;
-	void *raw; /* vectors or gradients of a batch as the device has them */
+	void *raw; /* vectors or gradients of a batch, in the device's format */
 };
 
 static int32_t ranks_of(const struct comm *comm)
@@ -37,7 +37,7 @@ static int32_t ranks_of(const struct comm *comm)
 	return comm ? comm_place(comm)->size : 1;
 }
 
-/* Texts of a rank's share at most. */
+/* Maximum number of texts in a rank's share. */
 static int64_t most_texts(const struct step_settings *steps, int32_t sequences)
 {
 	return step_part_examples(steps) * sequences;
@@ -123,7 +123,7 @@ static void queue_forward(void *context)
 	model_outputs(settings->model, settings->activations, f->replica, &f->batch, 0);
 }
 
-/* Takes what the texts of a batch are known by. */
+/* Records the facts about the texts of a batch. */
 static void take_facts(struct step_vectors *v, const struct batch *host)
 {
 	for (int32_t e = 0; e < host->example_count; e++) {
@@ -182,7 +182,8 @@ static enum status gather(struct step_vectors *v, int64_t counts[])
 	return comm_gather(comm, v->own, (size_t)(v->most * v->width) * sizeof(*v->own), v->gathered);
 }
 
-/* Where in the step a text is: its example, and which of the example's texts it is. Samples count on from the step's first. */
+/* Where a text is in the step: its example, and its number among the example's texts. Samples are numbered consecutively from
+ * the step's first. */
 static int64_t example_of(const struct step_vectors *v, const struct step *step, const struct text_facts *facts,
 			  int64_t *out_number)
 {
@@ -193,7 +194,7 @@ static int64_t example_of(const struct step_vectors *v, const struct step *step,
 	return offset / sequences;
 }
 
-/* Puts the texts of all ranks into the order of samples. */
+/* Puts the texts of all ranks in sample order. */
 static void arrange(struct step_vectors *v, const struct step *step, const int64_t counts[], const struct text_facts *facts,
 		    const float *vectors)
 {

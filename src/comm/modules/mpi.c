@@ -1,5 +1,5 @@
-/* The module between the program and one MPI: see comm/mpi_module.h. It is not linked with MPI's library, which the program loads
- * first: the same library has several names. */
+/* The module that connects the program to one MPI: see comm/mpi_module.h. It is not linked with MPI's library, which has
+ * different names on different systems: the program loads the library first. */
 #include "comm/mpi_module.h"
 
 #include <mpi.h>
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTES 64 /* on their way at a time */
+#define NOTES 64 /* under way at a time */
 
 struct mpi_world {
 	MPI_Comm data, news;
 	int size;
-	bool opened;           /* both worlds: there is someone to tell */
+	bool opened;           /* both communicators exist, so notes can be sent */
 	MPI_Request *requests; /* [2 * size] */
 	int count;
 	unsigned char notes[NOTES][MPI_NOTE_BYTES];
@@ -32,7 +32,7 @@ static void explain(int code, char *out, size_t size)
 	char text[MPI_MAX_ERROR_STRING + 1] = "";
 	int length, begun = 0;
 	snprintf(out, size, "error %d", code);
-	/* Before MPI has begun it ends the process that asks. */
+	/* Before MPI has been started, asking would end the process. */
 	if (MPI_Initialized(&begun) == MPI_SUCCESS && begun && MPI_Error_string(code, text, &length) == MPI_SUCCESS)
 		snprintf(out, size, "%s", text);
 }
@@ -80,7 +80,7 @@ static void end(struct mpi_world *world)
 	free(world);
 }
 
-/* The next request; none yet, which is what stays of it if the call that is to fill it in fails. */
+/* The next request. It starts as a null request, and stays one if the call that is to fill it in fails. */
 static MPI_Request *next_request(struct mpi_world *world)
 {
 	MPI_Request *request = &world->requests[world->count++];
@@ -127,7 +127,7 @@ static void tell(struct mpi_world *world, int32_t rank, const void *note, size_t
 			continue;
 		memcpy(world->notes[i], note, bytes);
 		if (MPI_Isend(world->notes[i], (int)bytes, MPI_BYTE, rank, 0, world->news, &world->told[i]) != MPI_SUCCESS)
-			world->told[i] = MPI_REQUEST_NULL; /* lost */
+			world->told[i] = MPI_REQUEST_NULL; /* the note is lost */
 		return;
 	}
 }
