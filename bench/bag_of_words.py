@@ -80,7 +80,7 @@ def stsb(folder):
 
 
 def sentences(folder, name):
-    """Of CoNLL files: (words, tags) of each; the first column is the word, the last one the tag."""
+    """The sentences of CoNLL files as (words, tags); the first column is the word, the last one the tag."""
     out = [([], [])]
     for line in open(os.path.join(folder, name), encoding="utf-8"):
         columns = line.split()

@@ -1,16 +1,17 @@
 """BERT-GPU's claim in miniature: the same learning rate and number of steps for one rank of 100 and for four ranks of 100
-(its one and four GPUs). How far apart do the two end, and does a scaled learning rate change it?
+(where BERT-GPU has one and four GPUs). How far apart do the two end, and does a scaled learning rate change that?
 
     python bench/batch.py --corpus PATH... --work FOLDER [--steps 2000] [--seeds 1,2,3] [--layers 2] [--hidden 128] [--length 64]
                           [--vocab_size 4000] [--learning_rate 1e-3] [--per_rank 100] [--ranks 4] [--max_time MINUTES]
                           [--options "--recipe fast"] [--task NAME:MEASURE=OPTIONS]... [--task_seeds 1]
 
-A seed decides initial weights, order, masks and dropout; all runs of it begin with the same weights. --one_process computes
-the larger batch in one process: the same curve up to rounding, which is checked over the first steps of the first seed. Held-out
-text is the same for all. Results are kept: run it again, also after --max_time, to resume. Prints, at each evaluation, means
-and standard deviations over seeds, and the difference to the small batch with its standard error (pairs of the same seed),
-for the same steps and for the same text. With --task (task_scores.py), the finished models are fine-tuned too, and the last table has
-their scores, and how far those of the larger batch are from those of the small one, in per cent of these.
+A seed determines initial weights, order, masks and dropout; all runs with one seed begin with the same weights. --one_process
+computes the larger batch in one process: the same curve up to rounding, which is checked over the first steps of the first
+seed. Held-out text is the same for all. Results are kept: run it again to resume, also after --max_time. Prints, at each
+evaluation, means and standard deviations over seeds, and the difference to the small batch with its standard error (pairs of
+the same seed), for the same steps and for the same text. With --task (task_scores.py), the finished models are fine-tuned too,
+and the last table has their scores, and the differences between those of the larger and the small batch, in percent of the
+latter.
 """
 import argparse
 import json
@@ -55,7 +56,7 @@ def path(*parts):
 
 
 def bertc(*arguments):
-    """Exit status 75: stopped in time; the same command resumes."""
+    """Exit code 75: the time is up; the same command resumes."""
     left = []
     if a.max_time and arguments[0] == "pretrain":
         seconds = 60 * a.max_time - (time.monotonic() - began)
@@ -90,7 +91,7 @@ def spread(values):
 
 
 def difference(ours, theirs):
-    """Mean of the differences, and its standard error."""
+    """The mean of the differences, and its standard error."""
     d = [x - y for x, y in zip(ours, theirs)]
     return f"{statistics.mean(d):+.3f} ({statistics.stdev(d) / len(d) ** 0.5:.3f})" if len(d) > 1 else f"{d[0]:+.3f}"
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Going on from a model of general text, on text of a field: is it better there than before, and better than as many
-# steps from nothing? One vocabulary (the general text's), three runs, both held-out sets scored in each.
+# Continues training a model of general text on text of a special field: is the result better there than before, and better
+# than as many steps from scratch? One vocabulary (that of the general text), three runs, each scored on both held-out sets.
 #
 #   bench/continued.sh WORK 'general text...' 'field text...'
 #
-# WORK keeps everything, and the script resumes there when it is run again. STEPS and MORE are the lengths of the general run
-# and of the two others, OPTIONS goes to all three (--max_time cuts the work into pieces: run the script again until it
-# prints the table), RUN goes in front of each command.
+# WORK keeps everything, and the script resumes there when it is run again. STEPS and MORE are the lengths of the general
+# run and of the two others, OPTIONS is passed to all three (with --max_time the work is done in parts: run the script again
+# until it prints the table), RUN is put in front of each command.
 set -eu
 work=$1 general=$2 field=$3
 bertc=${BERTC:-build/bertc}

@@ -1,13 +1,13 @@
 #!/bin/sh
-# All that docs/results.md says of speed on the CPU, in one command; tables in Markdown on standard output.
+# Measures everything that docs/results.md says about speed on the CPU, in one command; prints tables in Markdown.
 #
 #   bench/cpu.sh [--only CASES] [--precision bf16,fp32] [--rounds N] [--modes eager,compiled] [--heads masked,all]
 #                [--corpus FILE]... [--python PATH] [--no_peer] [--no_split]
 #
-# CASES, separated by commas: base-128 base-512 small-128 4x256-128 (sequences of one length, the same padded work for
-# both) and base-natural-128 base-natural-512 (real text; these need --corpus). For each case first the split of the step
-# by operation (bertc bench, beside oneDNN's own products), then bertc against PyTorch + transformers in alternation
-# (bench/peer.py). A torch.compile costs minutes the first time; later runs find it in PyTorch's cache.
+# CASES, separated by commas: base-128 base-512 small-128 4x256-128 (sequences of one length, the same padded work for both)
+# and base-natural-128 base-natural-512 (real text; these need --corpus). For each case, first the time of the step by
+# operation (bertc bench, compared with oneDNN's own products), then bertc and PyTorch + transformers in alternation
+# (bench/peer.py). torch.compile takes minutes the first time; later runs find the result in PyTorch's cache.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
 done
 make --no-print-directory build/bertc build/bench/step build/dev/dump_batches >&2
 
-# Batches of real text: the first steps of a run, as the data side makes them.
+# Batches of real text: the first steps of a run, as training reads them.
 case "$only" in *natural*)
 	if [ -z "$corpus" ]; then
 		echo "bench/cpu.sh: cases with natural lengths need --corpus FILE" >&2

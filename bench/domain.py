@@ -47,7 +47,7 @@ def run(*command, **kw):
 
 
 def split():
-    """Documents of the text, which blank lines separate, into train.txt and held_out.txt by a hash of their content."""
+    """Divides the documents of the text, separated by blank lines, into train.txt and held_out.txt by a hash of their content."""
     if os.path.exists(path("held_out.txt")):
         return
     with open(path("train.txt"), "wb") as train, open(path("held_out.new"), "wb") as held_out:
@@ -60,7 +60,7 @@ def split():
 
 
 def vocabulary(name):
-    """The vocabulary of a run: the model's, that with new words, or one of the field."""
+    """The vocabulary of a run: the model's, the model's with new words, or one of the field."""
     given = os.path.join(a.general, "vocab.txt")
     size = sum(1 for _ in open(given, encoding="utf-8"))
     file = {"extended": path("vocab.extended.txt"), "own": path("vocab.own.txt")}.get(name, given)
@@ -108,7 +108,7 @@ def train(name):
 
 
 def curve(name):
-    """Loss of a word at every evaluation."""
+    """The loss per word at every evaluation."""
     file, scores = path("runs", name, "metrics.jsonl"), read_json(path("runs", name + ".json"))
     if not os.path.exists(file):
         return []

@@ -1,17 +1,20 @@
-"""Vectors of many sentences, from a file to a .npy file: bertc embed beside sentence-transformers on each of its back ends, in alternation.
+"""Vectors of many sentences, from a text file to a .npy file: bertc embed and sentence-transformers on each of its back ends,
+in alternation.
 
     python bench/embed.py --folder FOLDER --texts FILE --work FOLDER [--bertc build/bertc] [--count 100000] [--sample 4000]
                           [--rounds 3] [--threads 2] [--engines bertc-int8,bertc-bf16,torch-fp32,torch-bf16,onnx-fp32,onnx-int8,
                           openvino-bf16,openvino-int8] [--json FILE] [--markdown FILE] [--prepare]
 
-FOLDER is a sentence-transformers folder, FILE holds one sentence per line (plain or gzip). Needs sentence-transformers with optimum-onnx,
-optimum-intel and nncf; a back end that cannot be loaded is named and left out. In a round each engine in turn takes a sample of the
-sentences, evenly drawn so that lengths are those of the whole; bertc in int8 takes all --count of them, too. The time of bertc
-is that of the whole command; that of sentence-transformers is reading the file, encode() with its own batches sorted by length, and
-numpy.save, without starting Python and loading the model. Vectors are compared with those of PyTorch in fp32.
+FOLDER is a sentence-transformers folder, FILE holds one sentence per line (plain or gzip). Needs sentence-transformers with
+optimum-onnx, optimum-intel and nncf; a back end that cannot be loaded is named and left out. In each round the engines take
+turns with a sample of the sentences, drawn evenly so that it has the lengths of the whole; bertc in int8 also takes all --count
+of them. The time of bertc is that of the whole command; that of sentence-transformers covers reading the file, encode() with
+its own batches sorted by length, and numpy.save, without starting Python and loading the model. Vectors are compared with those
+of PyTorch in fp32.
 
-What peers convert is kept in --work; --prepare does only that. The last part: from the start of a process to the first answer, the
-folder in floats and in int8 (--rounds x 5 times, from the page cache), and the memory that the process had at most.
+Models converted for the peers are kept in --work; --prepare only converts. The last part measures the time from the start of a
+process to the first answer, with the folder in floats and in int8 (--rounds x 5 times, from the page cache), and the peak
+memory of the process.
 """
 import argparse
 import gzip
@@ -53,7 +56,7 @@ def path_of(name):
 
 
 def quantize_openvino(model, path):
-    """As sentence-transformers does it, with sentences of ours to calibrate by instead of a published data set."""
+    """As sentence-transformers does it, but calibrated with our own sentences instead of a published data set."""
     import nncf
     import openvino
 
@@ -106,7 +109,7 @@ def open_model(engine):
 
 
 def child(engine):
-    """Takes paths, answers each with seconds; the vectors lie in path + engine + .npy."""
+    """Reads paths and answers each with seconds; the vectors are written to path + engine + .npy."""
     answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
     os.dup2(2, 1)
     os.environ["OMP_NUM_THREADS"] = str(a.threads)
@@ -142,7 +145,7 @@ class Peer:
 
 
 def exported(form):
-    """The folder in a form of bertc's own, with a manifest: its checksums are part of every start."""
+    """The folder in a form of bertc's own, with a manifest: checking it is part of every start."""
     folder = path_of("bertc-" + form)
     if not os.path.exists(folder):
         subprocess.run([a.bertc, "export", "--model", a.folder, "--to", form, "--out", folder], check=True, capture_output=True)
@@ -163,7 +166,7 @@ class Bertc:
 
 
 def first_answers(folder):
-    """Seconds and the most bytes resident, for one text."""
+    """Seconds and the peak of resident bytes, for one text."""
     out = []
     for _ in range(a.rounds * 5):
         began = time.perf_counter()
@@ -217,7 +220,7 @@ def main():
         try:
             engines[name] = Bertc(name) if name.startswith("bertc") else Peer(name)
             print(f"{name} is ready", file=sys.stderr)
-        except Exception as error: # whatever a library may throw
+        except Exception as error: # any library may throw anything
             print(f"{name} is left out: {error}", file=sys.stderr)
     if a.prepare:
         return

@@ -1,17 +1,17 @@
-"""Fine-tuning and prediction: bertc beside transformers' Trainer in its best mode, the same model and texts, in alternation.
+"""Fine-tuning and prediction: bertc and transformers' Trainer in its best mode, with the same model and texts, in alternation.
 
     python bench/finetune.py --work FOLDER [--model base|4x256] [--texts short|128|squad] [--examples 512] [--rounds 3]
                              [--threads 2] [--modes eager,compiled] [--device cpu|cuda] [--wait] [--bertc build/bertc] [--json FILE]
 
-Needs torch, transformers and accelerate. The model has random weights. Texts are made of vocabulary entries: `short` ones are as
-long as English sentences (mean about 29 tokens), those of `128` have 128 tokens; `squad` is questions
-of 10 tokens about passages of lengths like SQuAD's (mean about 150, some above a window), read in windows of 384 tokens, 128 tokens
-apart. In a round each program trains an epoch in
-batches of 32 and predicts all texts, bertc in processes of its own, Trainer in one that stays and has compiled before. Trainer: bf16
-autocast, torch.compile, dynamic padding, batches grouped by length, fused AdamW, texts tokenised beforehand, best of these with
-and without compilation; its predictions are in bf16, sorted by length. bertc: bf16, tokenising included; prediction is timed as a
-whole command, from its start to its end, in bf16 and in int8, on a GPU in FP8. --modes '' leaves Trainer out. Printed: examples per second, medians of the rounds, and the median
-over rounds of the ratio within a round.
+Needs torch, transformers and accelerate. The model has random weights. Texts are made of vocabulary entries: `short` ones are
+as long as English sentences (mean about 29 tokens), those of `128` have 128 tokens; `squad` is questions of 10 tokens about
+passages of lengths like SQuAD's (mean about 150, some longer than a window), read in windows of 384 tokens, 128 tokens apart.
+In each round, each program trains an epoch in batches of 32 and predicts all texts, bertc in a new process each time, Trainer
+in one that stays and has compiled beforehand. Trainer: bf16 autocast, torch.compile, dynamic padding, batches grouped by
+length, fused AdamW, texts tokenized beforehand; the better of compiled and eager mode; its predictions are in bf16, sorted by
+length. bertc: bf16, including tokenization; prediction is timed as a whole command, from start to end, in bf16 and in int8, on
+a GPU in FP8. --modes '' leaves Trainer out. Prints examples per second, medians of the rounds, and the median over rounds of
+the ratio within a round.
 """
 import argparse
 import json
@@ -47,7 +47,8 @@ STRIDE, QUESTION = 128, 10
 
 
 def lengths():
-    """Those of `bertc bench --sentence_lengths` (src/run/benchmark.c), or 128; of passages without their questions."""
+    """The lengths of `bertc bench --sentence_lengths` (src/run/benchmark.c), or 128; those of passages without their
+    questions."""
     share = 0.5
     for _ in range(a.examples):
         spread = (share / (1 - share)) ** 0.27
@@ -92,7 +93,7 @@ def write_passages(rng, words):
 # --- Trainer ----------------------------------------------------------------------------------------------------------
 
 def windows(tokenizer):
-    """As transformers' example has them, whose stride is the overlap."""
+    """As in transformers' example, whose stride is the overlap."""
     data = []
     for paragraph in json.load(open(table))["data"][0]["paragraphs"]:
         question, answer = paragraph["qas"][0]["question"], paragraph["qas"][0]["answers"][0]
@@ -111,14 +112,14 @@ def windows(tokenizer):
 
 
 def child():
-    """Answers lines of standard input: "train" and "predict" with seconds."""
+    """Answers the lines "train" and "predict" on standard input with seconds."""
     import torch
     from transformers import (BertForQuestionAnswering, BertForSequenceClassification, BertTokenizerFast, DataCollatorWithPadding,
                               Trainer, TrainerCallback, TrainingArguments)
     kind = BertForQuestionAnswering if squad else BertForSequenceClassification
     torch.set_num_threads(a.threads)
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # stray lines
+    os.dup2(2, 1)  # for stray output
     tokenizer = BertTokenizerFast(os.path.join(folder, "vocab.txt"))
     if squad:
         data = windows(tokenizer)

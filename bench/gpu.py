@@ -1,23 +1,23 @@
-"""How fast bertc is on a GPU, and PyTorch beside it: the tables of docs/results.md, as Markdown.
+"""The speed of bertc on a GPU, compared with PyTorch: the tables of docs/results.md, as Markdown.
 
     gpu.py [--subset first|second|third] [--seconds 570]
            [--cases large-512,...] [--precision bf16,...] [--peer large-128,...] [--inference 128x1,...] [--graphs large-128,128x1,...]
            [--rounds N] [--split bf16,fp8] [--tokens N] [--device cuda] [--peer_device cuda] [--bertc PATH]
 
-Each subset takes ten minutes at most: BERT-large beside PyTorch; BERT-base, other precisions and recorded graphs; inference. The
-options of the second line say what a subset is made of, each in place of the subset's own; an empty one leaves that part out.
+Each subset takes ten minutes at most: BERT-large compared with PyTorch; BERT-base, other precisions and recorded graphs;
+inference. The options in the second line replace the corresponding parts of a subset; an empty one leaves that part out.
 
-A training case is MODEL-LENGTH, or MODEL-mlperf: the lengths of Wikipedia's instances at 512 tokens, as in MLPerf's BERT
-(bertc bench --mixed_lengths). A precision that ends in -cudnn is with cuDNN's attention. Every case runs in every precision (`bertc bench`): the rate of the whole step, and for those
-of --split the time of each operation beside its floor: its products at the rate of plain products, or its bytes at the rate
-of copies, both measured in the same minutes. An inference case is LENGTHxBATCH of BERT-base in the first precision. PyTorch
-(bench/gpu_peer.py) has its turn between two runs of bertc, in the first precision. So has bertc without recorded graphs
-(BERTC_GRAPHS=0) in the cases of --graphs, of both kinds.
+A training case is MODEL-LENGTH, or MODEL-mlperf: the lengths of Wikipedia's instances at 512 tokens, as in MLPerf's BERT (bertc
+bench --mixed_lengths). A precision that ends in -cudnn uses cuDNN's attention. Every case runs in every precision (`bertc
+bench`): the rate of the whole step and, for the precisions of --split, the time of each operation beside its lower bound: its
+products at the rate of plain products, or its bytes at the rate of copies, both measured at about the same time. An inference
+case is LENGTHxBATCH of BERT-base in the first precision. PyTorch (bench/gpu_peer.py) runs between two runs of bertc, in the
+first precision, and so does bertc without recorded graphs (BERTC_GRAPHS=0) in the cases of --graphs, of both kinds.
 
-What matters most comes first; a part that takes too long is ended and its row says so; when --seconds are up the rest is
-left out. Where there is no PyTorch it says that there is no peer. PyTorch is imported in the background from the beginning. What
-any program says on standard error is passed on. With OUT in the environment the tables are also in $OUT/gpu-SUBSET.md, all figures
-in $OUT/gpu-SUBSET.json, from the first row on. Needs nothing but Python's own library.
+The most important cases come first; a part that takes too long is ended, and its row says so; when --seconds are up, the rest
+is left out. Without PyTorch, a message says that there is no peer. PyTorch is imported in the background from the beginning.
+Standard error of all programs is passed on. With OUT in the environment, the tables are also written to $OUT/gpu-SUBSET.md and
+all figures to $OUT/gpu-SUBSET.json, from the first row on. Needs only Python's standard library.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ import tempfile
 import time
 
 SIZES = {"base": (12, 768), "large": (24, 1024), "medium": (8, 512), "small": (4, 512), "mini": (4, 256), "tiny": (2, 128)}
-TOKENS = {"base": 45056, "large": 33792}  # of a step: whole waves of 132 processors with tiles of 128 x 256
+TOKENS = {"base": 45056, "large": 33792}  # per step: whole waves of 132 processors with tiles of 128 x 256
 VOCABULARY = 30522
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -65,8 +65,8 @@ for option, value in SUBSETS[a.subset].items():
     if getattr(a, option) is None:
         setattr(a, option, value)
 started = time.monotonic()
-LIMIT = 60.0        # of a bertc bench
-PEER_LIMIT = 150.0  # of a case of PyTorch's: large models compile for a minute; and of its import, where nothing is cached yet
+LIMIT = 60.0        # for one bertc bench
+PEER_LIMIT = 150.0  # for one case of PyTorch: large models compile for a minute; also for its import when nothing is cached yet
 
 
 def names(text):
@@ -78,7 +78,7 @@ def left():
 
 
 class Lost(Exception):
-    """A row that is not there, and why."""
+    """A row that is missing, and why."""
 
 
 # --- what comes out -------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def keep(**figure):
 
 
 def end(process):
-    """The process and what it started, each of them in a session of its own."""
+    """Ends the process and everything it started; each such process has a session of its own."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -128,7 +128,7 @@ def end(process):
 # --- the work -------------------------------------------------------------------------------------------------------
 
 def lengths_of(length, sequences, mixed):
-    """run/benchmark.c has the same."""
+    """The same as in run/benchmark.c."""
     lengths, share = [], 0.5
     for _ in range(sequences):
         v = share / (1 - 0.234)
@@ -139,7 +139,7 @@ def lengths_of(length, sequences, mixed):
 
 
 def flops_of(size, lengths, training):
-    """Of the model's work: docs/math.md."""
+    """The FLOPs of the model: docs/math.md."""
     layers, hidden = SIZES[size]
     total = 0
     for l in lengths:
@@ -159,7 +159,7 @@ class Case:
             self.size, length = name.split("-")
             self.mixed = length == "mlperf"
             self.length = min(512, a.tokens or 512) if self.mixed else int(length)
-            # Half of the positions of the mix are no tokens.
+            # Half of the positions of the mix are padding.
             self.sequences = max(1, (2 if self.mixed else 1) * (a.tokens or TOKENS.get(self.size, 8192)) // self.length)
         self.lengths = lengths_of(self.length, self.sequences, self.mixed)
         self.flops = flops_of(self.size, self.lengths, self.training)
@@ -202,13 +202,13 @@ def bertc(case, graphs=True):
 
 
 class Peer:
-    """A gpu_peer.py at work; started again after a case that it did not survive."""
+    """A running gpu_peer.py, restarted after a case that it did not survive."""
     def __init__(self):
         self.process, self.ready, self.begun, self.text, self.missing, self.name = None, False, 0, b"", "", ""
         self.errors = tempfile.TemporaryFile()
 
     def begin(self):
-        """Its import takes a minute where nothing is cached: it runs beside what is measured before its turn."""
+        """Importing PyTorch takes a minute if nothing is cached, so it runs while other things are measured."""
         if self.process or self.missing:
             return
         self.ready, self.begun = False, time.monotonic()
@@ -233,7 +233,7 @@ class Peer:
             raise
 
     def read(self, seconds):
-        """A line of its answers, which are short; what libraries print beside them is passed on."""
+        """One of its answers, which are short lines; anything else that libraries print is passed on."""
         until = time.monotonic() + seconds
         while True:
             line, newline, rest = self.text.partition(b"\n")
@@ -335,13 +335,13 @@ def split(name, precision, result):
 
 
 def beside(table, peer, case, before):
-    """PyTorch between two runs of bertc."""
+    """Measures PyTorch between two runs of bertc."""
     name = f"{case.name} {case.precision}"
     try:
         if before is None:
             before = bertc(case)
         theirs = peer.run(case)
-        peer.stop()  # its memory; for the next case it is imported while bertc has its turn
+        peer.stop()  # frees its memory; for the next case it is imported while bertc is measured
         peer.begin()
         ours = [r[case.kind]["seconds"] for r in (before, bertc(case))]
     except Lost as e:
@@ -372,7 +372,7 @@ def inference(table, peer, case):
 
 
 def recorded(table, case):
-    """Without graphs between two runs with them."""
+    """Measures a run without graphs between two runs with them."""
     try:
         before, without, after = (bertc(case, graphs)[case.kind]["seconds"] for graphs in (True, False, True))
     except Lost as e:
@@ -405,7 +405,7 @@ if names(a.peer):
     table = Table("Training beside PyTorch, compiled; bertc before and after it",
                   ["case", "sequences", "bertc, sequences/s", "of products", "PyTorch", "of products", "its attention",
                    "GPU memory, GiB", "bertc is x as fast"])
-    # The two cases that matter most have their turn before other precisions, the rest after them.
+    # The two most important cases come before the other precisions, the rest after them.
     for name in names(a.peer)[:2]:
         beside(table, peer, Case(name, precisions[0]), done.get((name, precisions[0])))
 if cases and precisions[1:]:

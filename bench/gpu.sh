@@ -1,11 +1,11 @@
 #!/bin/sh
-# What docs/results.md says of speed on a GPU, in commands of at most ten minutes each (--subset first, second, third); Markdown
-# on standard output and, if OUT is set, in that folder.
+# Measures what docs/results.md says about speed on a GPU, in commands of at most ten minutes each (--subset first, second,
+# third); prints Markdown and, if OUT is set, also writes it to that folder.
 #
 #   bench/gpu.sh [--no_build] [--python PATH] [options of bench/gpu.py, whose head says what is measured]
 #
-# BUILD says where the programs are (default build), BERTC which program it is: build/emulated/bertc tries the script without
-# a GPU:
+# BUILD is the folder of the programs (default build), BERTC the program to measure: build/emulated/bertc tries the script
+# without a GPU:
 #   BERTC=build/emulated/bertc EMULATED_RACES=0 bench/gpu.sh --no_build --cases tiny-16 --tokens 32 --rounds 1 \
 #       --precision bf16 --peer tiny-16 --peer_device cpu --peer_compiled 0 --inference 16x1 --graphs 16x1
 set -eu

@@ -1,4 +1,4 @@
-"""PyTorch + transformers on a GPU at the same work as bertc bench: the other side of bench/gpu.py.
+"""PyTorch + transformers doing the same work as bertc bench on a GPU: the peer of bench/gpu.py.
 
     gpu_peer.py [--device cuda|cpu]
 
@@ -7,11 +7,11 @@ Reads cases from standard input, one JSON object per line:
      "compiled": true, "seconds": 5}
 and answers each with one: {"seconds": [...], "memory_bytes": ..., "attention": "flash", "compile_seconds": ...}.
 
-BertForPreTraining with autocast, dropout 0.1, fused AdamW and clipping, the head on masked rows only; of SDPA's kernels the
-fastest for these shapes, measured first. Sequences of one length are given as they are; different ones are padded to the
-longest, with a mask, as the originals do. An inference case is the forward pass with its loss, dropout off. Seconds are
-those of single steps, waited for, after three to warm up. Needs torch and transformers: without them, or without a GPU, it
-says so and ends with status 3.
+BertForPreTraining with autocast, dropout 0.1, fused AdamW and clipping, the head on masked rows only; the fastest of SDPA's
+kernels for these shapes, measured first. Sequences of one length are passed as they are; sequences of different lengths are
+padded to the longest, with a mask, as in the original programs. An inference case is the forward pass with its loss, without
+dropout. Seconds are those of single synchronized steps, after three warm-up steps. Needs torch and transformers: without them,
+or without a GPU, it says so and ends with exit code 3.
 """
 import argparse
 import contextlib
@@ -20,7 +20,7 @@ import os
 import sys
 import time
 
-# Answers go to what is standard output now; what libraries print goes to standard error.
+# Answers go to the current standard output; whatever libraries print goes to standard error.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
@@ -44,7 +44,7 @@ except ImportError as e:
 if device == "cuda" and not torch.cuda.is_available():
     no_peer(f"PyTorch {torch.__version__} sees no GPU")
 VOCABULARY = 30522
-# Beside FP8 PyTorch is given bf16.
+# Compared with FP8, PyTorch runs in bf16.
 TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32, "tf32": torch.float32, "fp8": torch.bfloat16}
 KERNELS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
 
@@ -55,7 +55,7 @@ def wait():
 
 
 def batch_of(lengths):
-    """Of every 20 positions three are predicted, as run/benchmark.c does it."""
+    """Three of every 20 positions are predicted, as in run/benchmark.c."""
     g = torch.Generator().manual_seed(1)
     sequences, longest = len(lengths), max(lengths)
     at = torch.arange(longest).expand(sequences, longest)
@@ -72,14 +72,14 @@ def batch_of(lengths):
 
 @contextlib.contextmanager
 def attention(name):
-    """Of SDPA's kernels this one, else what always works."""
+    """Selects this one of SDPA's kernels, otherwise the one that always works."""
     order = [getattr(SDPBackend, KERNELS[n]) for n in (name, "efficient", "math")]
     with sdpa_kernel(list(dict.fromkeys(order)), set_priority=True):
         yield
 
 
 def fastest_attention(case, dtype):
-    """Seconds of forward and backward decide, with dropout and mask as the model will have them."""
+    """Chosen by the time of forward and backward, with the model's dropout and mask."""
     if device != "cuda":
         return "math"
     longest, heads = max(case["lengths"]), case["hidden"] // 64
@@ -102,7 +102,7 @@ def fastest_attention(case, dtype):
                         y.backward(y.detach())
                     wait()
                     seconds = time.perf_counter() - started
-        except RuntimeError:  # not for these shapes
+        except RuntimeError:  # not available for these shapes
             continue
         if seconds < least:
             best, least = name, seconds
@@ -128,7 +128,7 @@ def step_of(case, dtype):
         ce = torch.nn.functional.cross_entropy
         return ce(logits.float(), labels) + ce(nsp.float(), following)
 
-    # Small batches wait for launches, which a graph spares them.
+    # Small batches are limited by kernel launches, which a graph avoids.
     compiled = torch.compile(loss, mode=None if training else "reduce-overhead") if case["compiled"] else loss
 
     def step():

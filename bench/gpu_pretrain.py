@@ -1,13 +1,13 @@
-"""A real pre-training run that fits into a lent GPU's minutes: text to a BERT-base of two phases, 128 and then 512 tokens.
+"""A real pre-training run within a few minutes on a GPU: from text to a BERT-base in two phases, with 128 and then 512 tokens.
 
     gpu_pretrain.py --corpus PATH... [--seconds 560] [--model base] [--precision bf16] [--vocab_size 30522] [--batch 256,64]
                     [--length 128,512] [--work FOLDER] [--fill TEXT...] [--device cuda] [--bertc PATH]
 
 Measures a step of each phase (`bertc bench`), gives the first phase four fifths of the time and the second the rest, so that
-each has its whole schedule, and trains by `bertc pretrain`'s own defaults. Prints the curve on held-out documents, rates, the
-final model's accuracy on the same documents at both lengths, and what it puts into blanks, as Markdown. With OUT in the
-environment metrics.jsonl, report.html and the printed text are also there. If the time is up before the last step, what there is
-is printed; run it again with the same --work to resume. Needs nothing but Python's own library.
+each has its whole schedule, and trains with `bertc pretrain`'s own defaults. Prints the curve on held-out documents, rates, the
+final model's accuracy on the same documents at both lengths, and what it fills into blanks, as Markdown. With OUT in the
+environment, metrics.jsonl, report.html and the printed text are also written there. If the time is up before the last step, the
+results so far are printed; run it again with the same --work to resume. Needs only Python's standard library.
 """
 import argparse
 import json
@@ -35,8 +35,8 @@ a = p.parse_args()
 started = time.monotonic()
 BATCHES, LENGTHS = a.batch.split(","), a.length.split(",")
 ON = ["--device", a.device, "--precision", a.precision]
-SPARE = 40            # seconds for vocabulary and shards before, and the evaluations behind
-OF_FULL_SPEED = 0.85  # what evaluations and checkpoints leave of the rate of `bench`
+SPARE = 40            # seconds for vocabulary and shards before training, and for the evaluations after it
+OF_FULL_SPEED = 0.85  # the part of `bench`'s rate that evaluations and checkpoints leave
 printed = []
 
 
@@ -50,8 +50,8 @@ def left():
 
 
 def bertc(*arguments, what):
-    """The command's standard output, None if it was interrupted: it is asked to stop when the time is up. What it says on standard
-    error is shown as it comes."""
+    """The command's standard output, or None if it was interrupted: it is asked to stop when the time is up. Its standard error
+    is shown as it comes."""
     with subprocess.Popen([a.bertc, *arguments], stdout=subprocess.PIPE, text=True) as process:
         try:
             output, _ = process.communicate(timeout=max(1, left()))
@@ -78,7 +78,7 @@ def rows_of(run):
 
 
 def keep():
-    """What there is so far, where it outlives the machine."""
+    """Copies the results so far to where they outlive the machine."""
     out = os.environ.get("OUT")
     if not out:
         return

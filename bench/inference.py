@@ -1,4 +1,4 @@
-"""One encoder, random weights, the same texts: bertc beside PyTorch, ONNX Runtime, OpenVINO and CTranslate2, in alternation.
+"""One encoder with random weights and the same texts: bertc, PyTorch, ONNX Runtime, OpenVINO and CTranslate2, in alternation.
 
     python bench/inference.py --work FOLDER [--model base|6x384] [--rounds 7] [--threads 2] [--seconds 1.0] [--nice -19] [--bertc build/bertc]
                               [--engines bertc-int8,bertc-bf16,torch-bf16,torch-fp32,onnxruntime-int8,openvino-bf16,openvino-int8,
@@ -6,15 +6,16 @@
                               [--workloads full,sentences,arrival,one20,one128] [--json FILE] [--markdown FILE] [--prepare]
 
 Needs numpy, torch, transformers, onnx, onnxscript, onnxruntime, openvino, nncf, ctranslate2; an engine that cannot be loaded is named
-and left out. What peers convert or compile is kept in --work; --prepare does only that. All compute encoder and pooler. Every engine has a process of its own, which keeps its model; in a round each
-engine in turn has every workload for about --seconds, so that a busy neighbour troubles all alike. Workloads:
+and left out. Models converted or compiled for the peers are kept in --work; --prepare only does that. All engines compute encoder
+and pooler. Every engine has a process of its own, which keeps its model; in each round the engines take turns with every workload
+for about --seconds, so that other load on the machine affects all alike. Workloads:
 
     full       32 texts of 128 tokens                        sentences  128 texts as long as English sentences, 29 tokens on
     one20      one text of 20 tokens, again and again                   average; peers get them sorted, in padded batches of 32
     one128     one text of 128 tokens                        arrival    the same, in batches of 32 as they come
 
-bertc packs its batches without padding and gets the texts as they come. Printed: texts per second (best and median of the
-rounds), for one text milliseconds (least and median), and bertc against the best of the others.
+bertc packs its batches without padding and gets the texts as they come. Prints texts per second (best and median of the rounds),
+milliseconds for a single text (minimum and median), and bertc relative to the best of the others.
 """
 import argparse
 import json
@@ -51,7 +52,7 @@ a = arguments()
 
 
 def sentence_lengths(count):
-    """Those of `bertc bench --sentence_lengths`: src/run/benchmark.c."""
+    """The lengths of `bertc bench --sentence_lengths`: src/run/benchmark.c."""
     share, out = 0.5, []
     for _ in range(count):
         out.append(min(128, max(3, round(25.65 * (share / (1 - share)) ** 0.27))))
@@ -60,7 +61,7 @@ def sentence_lengths(count):
 
 
 def batches(workload):
-    """Lists of lengths, a list for each batch."""
+    """Lists of lengths, one list per batch."""
     if workload == "full":
         return [[128] * 32]
     if workload.startswith("one"):
@@ -72,7 +73,7 @@ def batches(workload):
 
 
 def prefer(value):
-    """Of the whole session of this process, which is its own."""
+    """Sets the priority of this process's whole session, which is its own."""
     if a.nice is not None:
         with open("/proc/self/autogroup", "w") as out:
             out.write(str(value))
@@ -150,7 +151,8 @@ def open_onnxruntime(_):
 
 
 def openvino_int8_file(core):
-    """Weights and activations in int8, the latter's ranges from calibration: OpenVINO has no dynamic form of that on every CPU."""
+    """Weights and activations in int8, the latter with ranges from calibration: OpenVINO does not do this dynamically on every
+    CPU."""
     import nncf
     import openvino
 
@@ -192,7 +194,7 @@ def open_ctranslate2(_):
 
 
 def child(engine):
-    """Reads names of workloads, answers each with seconds per pass: [least, median]."""
+    """Reads names of workloads and answers each with seconds per pass: [minimum, median]."""
     name, precision = engine.split("-")
     answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
     os.dup2(2, 1)
@@ -245,7 +247,7 @@ class Bertc:
 
     def measure(self, workload):
         shape = ["--train_batch_size", str(texts(workload)), "--max_seq_length", str(max(max(b) for b in batches(workload)))]
-        if workload in ("sentences", "arrival"): # batches of 32 as they come, all alike to one that does not pad
+        if workload in ("sentences", "arrival"): # batches of 32; without padding, their order does not matter
             shape = ["--train_batch_size", "32", "--max_seq_length", "128", "--sentence_lengths"]
         scale = texts(workload) / int(shape[1])
         steps = max(3, min(300, int(a.seconds / (self.last.get(workload, 0.2) / scale))))
@@ -276,7 +278,7 @@ def main():
             for workload in a.workloads.split(","): # compile and warm up
                 engines[name].measure(workload)
             print(f"{name} is ready", file=sys.stderr)
-        except Exception as error: # whatever a library may throw
+        except Exception as error: # any library may throw anything
             print(f"{name} is left out: {error}", file=sys.stderr)
             engines.pop(name, None)
     if a.prepare:

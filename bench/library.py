@@ -40,7 +40,7 @@ def make_peer(vocab, cased):
 
 
 def tokenize_child(options):
-    """One contender on the cores that it was bound to: seconds of each round."""
+    """One contender on the cores that it is bound to: seconds of each round."""
     import bertc
 
     vocab, _, cased = options.vocab.partition(":")

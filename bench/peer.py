@@ -1,4 +1,4 @@
-"""Training steps of bertc and of PyTorch + transformers, side by side in one run: the same work, in alternation.
+"""Training steps of bertc and of PyTorch + transformers in one run: the same work, in alternation.
 
     peer.py [--only base-128,base-512,small-128,4x256-128,base-natural-128,base-natural-512]
             [--precision bf16,fp32] [--modes eager,compiled] [--heads masked,all] [--rounds N] [--threads N]
@@ -6,14 +6,14 @@
 
 A case is MODEL-LENGTH (sequences of LENGTH random words) or MODEL-natural-LENGTH: batches of real text from
 FOLDER/natural-LENGTH.safetensors (bench/cpu.sh makes them with dev/dump_batches), which bertc packs without padding and
-PyTorch gets padded, to LENGTH as the originals do ("max") and, eager, to the longest of the batch rounded up to 64
-("longest"). Its masked rows are filled up to the same number in all batches, with rows that have no label. So PyTorch
-meets one shape with "max" (one compilation) and few with "longest", all of them before the first round.
+PyTorch gets padded: to LENGTH as in the original programs ("max") and, in eager mode, to the longest of the batch rounded up
+to 64 ("longest"). Its masked rows are padded to the same number in all batches, with rows that have no label. PyTorch therefore
+sees one shape with "max" (one compilation) and few with "longest", all of them before the first round.
 
 PyTorch: BertForPreTraining, SDPA, dropout 0.1, AdamW (fused), clipping; its head on all positions, as it comes, and on
-masked rows only; eager and torch.compile. Each of its modes runs beside bertc, two processes at a time, step by step in
-turns; printed are medians of a step's seconds, the rate, the peak of resident memory, and how many times bertc is as
-fast: the median over rounds of the ratio within a round, so that a machine whose speed changes does no harm.
+masked rows only; eager and torch.compile. Each of its modes runs together with bertc, two processes at a time that take turns
+step by step. Prints medians of the seconds per step, the rate, the peak of resident memory, and the speed of bertc relative to
+PyTorch: the median over rounds of the ratio within a round, so that changes of the machine's speed do no harm.
 Needs torch, transformers and safetensors; make build/bench/step.
 """
 import argparse
@@ -26,7 +26,7 @@ import tempfile
 import time
 
 SIZES = {"base": (12, 768), "small": (4, 512), "mini": (4, 256), "4x256": (4, 256), "large": (24, 1024)}
-SEQUENCES = {("base", 128): 32, ("base", 512): 8, ("large", 128): 16}  # of a step; others: 8192 tokens
+SEQUENCES = {("base", 128): 32, ("base", 512): 8, ("large", 128): 16}  # per step; others: 8192 tokens
 VOCABULARY = 30522
 
 p = argparse.ArgumentParser()
@@ -45,7 +45,7 @@ a = p.parse_args()
 # --- a PyTorch contender ----------------------------------------------------------------------------------------------
 
 def random_batch(length, sequences):
-    """15 % of the positions are predicted: in every row the same ones, those of run/benchmark.c."""
+    """15 % of the positions are predicted: the same ones in every row, those of run/benchmark.c."""
     import torch
     g = torch.Generator().manual_seed(1)
     i = torch.arange(length) % 20
@@ -141,18 +141,18 @@ class Contender:
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
 
     def run(self, steps):
-        """Seconds of each step."""
+        """The seconds of each step."""
         self.child.stdin.write(f"{steps}\n")
         self.child.stdin.flush()
         times = [float(x) for x in self.child.stdout.readline().split()]
         if len(times) != steps:
             self.errors.seek(0)
             sys.exit(f"peer.py: {self.name} ended with {self.child.wait()} (-9: no memory?)\n{self.errors.read()}")
-        time.sleep(0.3)  # its threads come to rest
+        time.sleep(0.3)  # lets its threads come to rest
         return times
 
     def peak(self):
-        """Bytes of resident memory at most."""
+        """The peak of resident memory in bytes."""
         with open(f"/proc/{self.child.pid}/status") as f:
             return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
 
@@ -172,7 +172,7 @@ def config_file(folder, size):
 
 
 def prepare(case, precision, folder):
-    """The commands of bertc and of PyTorch's modes, and what a step holds."""
+    """The commands of bertc and of PyTorch's modes, and the contents of a step."""
     parts = case.split("-")
     size, length, natural = parts[0], int(parts[-1]), "natural" in parts
     sequences = SEQUENCES.get((size, length), 8192 // length)
@@ -203,7 +203,7 @@ def prepare(case, precision, folder):
 
 
 def warm_up(contender, steps, label):
-    """Every batch once; the next one is the first again."""
+    """Runs every batch once; the next one is the first again."""
     began = time.time()
     contender.run(max(steps, 2))
     print(f"# {label} {contender.name}: ready after {time.time() - began:.0f} s", file=sys.stderr, flush=True)

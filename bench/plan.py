@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Published runs beside what `bertc plan` says of them: a table for docs/results.md.
+"""Published runs compared with what `bertc plan` predicts for them: a table for docs/results.md.
 
     python bench/plan.py [build/bertc]
 
-Each group is given the throughput that its own authors had on one device ("alone"), or, where they give none, on one host
-(then its first row is not a prediction), and has the rest predicted, with their
-batch, accumulation and number of hosts, their 16-bit gradients and their way of reducing them. Figures are those of the
-README files of NVIDIA's DeepLearningExamples (PyTorch 21.11 and 20.06, Paddle 22.12, TensorFlow 1 20.06, TensorFlow 2
-21.02) and of the logs of MLPerf Training v3.0 to v5.0.
+For each group, `bertc plan` is given the throughput that its authors measured on one device ("alone") or, if they give none, on
+one host (then the first row is not a prediction), and predicts the rest, with their batch, accumulation and number of hosts,
+their 16-bit gradients and their way of reducing them. The figures are those of the README files of NVIDIA's
+DeepLearningExamples (PyTorch 21.11 and 20.06, Paddle 22.12, TensorFlow 1 20.06, TensorFlow 2 21.02) and of the logs of MLPerf
+Training v3.0 to v5.0.
 """
 import json
 import statistics
@@ -33,7 +33,7 @@ MLPERF = dict(model="large", optimizer="lamb", scheme="hierarchical", allreduce_
 
 
 def dle(batch, length, rate, rows, machine=A100, micro=None, **more):
-    """rows: (GPUs, sequences/s). No rate: what makes the plan of the first row, of one host, true."""
+    """rows: (GPUs, sequences/s). Without a rate: the one that makes the plan of the first row, of one host, come out right."""
     if rate is None:
         gpus, published = rows[0]
         first = list(dle(batch, length, published / gpus, rows[:1], machine, micro, **more))[0][2]
@@ -52,7 +52,7 @@ def mlperf(kind, rate, rows):
     options = {**MLPERF, "device_kind": kind, "device_rate": rate, "device_rate_batch": 96,
                "gradient_accumulation_steps": 1}
     alone = plan(**options, gpus=8, train_batch_size=8 * 96)["phases"][0]["sequences_per_second"]
-    options["device_rate"] = rate * rate * 8 / alone  # the first row, of one host, becomes true
+    options["device_rate"] = rate * rate * 8 / alone  # makes the first row, of one host, come out right
     for gpus, local, published in rows:
         yield gpus, published, {**options, "gpus": gpus, "train_batch_size": gpus * local}
 
@@ -86,7 +86,7 @@ GROUPS = [
                           (3072, 4, 599199), (3472, 4, 793320)])),
 ]
 
-# One device, from the table of kinds alone: no rate is given.
+# A single device, using the table of device kinds only: no rate is given.
 ALONE = [
     ("H200, FP8, MLPerf's lengths (NVIDIA, Supermicro: with 8 GPUs' communication)", 1031,
      {**MLPERF, "device_kind": "h200", "train_batch_size": 96, "gradient_accumulation_steps": 1}),

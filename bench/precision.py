@@ -5,8 +5,9 @@ precisions within that of the seeds, and how much faster is one than the other?
                               [--length 128] [--seeds 1,2,3] [--learning_rate 1e-3] [--threads 1]
                               [--precisions bf16,fp32] [--device cpu]
 
-The last of the precisions is what the others are compared with (fp8,bf16,fp32). Runs that are in FOLDER already are not made again. Prints held-out losses and accuracies as mean and standard deviation over
-seeds at each evaluation, the mean difference of runs of one seed beside its standard error, and processor time of training.
+The others are compared with the last of the precisions (fp8,bf16,fp32). Runs that are already in FOLDER are not repeated.
+Prints held-out losses and accuracies as mean and standard deviation over seeds at each evaluation, the mean difference between
+runs with the same seed and its standard error, and the processor time of training.
 """
 import argparse
 import json
@@ -36,7 +37,7 @@ names = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
 
 
 def train(precision, seed):
-    """{step: held-out metrics} and processor seconds of a run."""
+    """{step: held-out metrics} and the processor seconds of a run."""
     out = os.path.join(a.work, f"{precision}-{seed}")
     record = os.path.join(a.work, f"{precision}-{seed}.seconds")
     if not os.path.exists(record):

@@ -57,7 +57,7 @@ bertc = os.path.join(a.build, "bertc")
 here = os.path.dirname(os.path.abspath(__file__))
 SHAPES = {"tiny": (2, 128), "mini": (4, 256), "small": (4, 512)}
 LAYERS, HIDDEN = SHAPES[a.model]
-# What takes one change of `fast` back.
+# Options that undo a single change of `fast`.
 CHANGES = {
     "masked": "--masked_lm_prob 0.15",
     "running_text": "--next_sentence pairs",
@@ -67,7 +67,7 @@ CHANGES = {
     "warmup": "--warmup_proportion 0.1",
     "neighbors": "--init_attention random",
 }
-# What others do and `fast` does not.
+# Techniques that others use and `fast` does not.
 ADDITIONS = {
     "masked_0.3": "--masked_lm_prob 0.3",
     "masked_0.4": "--masked_lm_prob 0.4",
@@ -77,7 +77,7 @@ ADDITIONS = {
     "rate_5e-4": "--learning_rate 5e-4",
     "rate_2e-3": "--learning_rate 2e-3",
 }
-# Options with which an update costs the same: runs that differ in them alone get the same number of updates.
+# Options that do not change the cost of an update: runs that differ only in these get the same number of updates.
 SAME_WORK = ("--adam_beta2", "--warmup_proportion", "--init_attention", "--schedule", "--learning_rate", "--train_batch_size")
 
 
@@ -120,7 +120,7 @@ def prepare():
     if not os.path.exists(path("curve.tfrecord")):
         with open(path("held_out.tfrecord"), "rb") as whole, open(path("curve.part.tfrecord"), "wb") as first:
             for _ in range(400):
-                head = whole.read(12)  # length and its checksum; the record's own checksum follows it
+                head = whole.read(12)  # the length and its checksum; the record's own checksum comes after the record
                 if not head:
                     break
                 first.write(head + whole.read(struct.unpack("<Q", head[:8])[0] + 4))
@@ -143,7 +143,7 @@ def processor_seconds(command):
 
 
 def kept(key, measure):
-    """A measurement that is made once."""
+    """A measurement that is made only once."""
     costs = read_json(path("costs.json"))
     if key not in costs:
         costs[key] = measure()
@@ -152,7 +152,8 @@ def kept(key, measure):
 
 
 def update_cost(recipe, batch, options):
-    """Processor seconds of an update of bertc: what 20 more of them cost. Options that change no update's work are left out of the key."""
+    """Processor seconds of an update of bertc: the cost of 20 more of them. Options that do not change the work of an update
+    are not part of the key."""
     options = [word for option in zip(options[::2], options[1::2]) if option[0] not in SAME_WORK for word in option]
     def once():
         used = []
@@ -172,7 +173,8 @@ def peer(recipe, *options):
 
 
 def work_options(recipe, seconds, options):
-    """Batch and number of updates that use up a budget; the batch as `bertc pretrain --time` would choose it."""
+    """The batch size and number of updates that use up a budget; the batch size is the one that `bertc pretrain --time` would
+    choose."""
     budget, batch = seconds * a.threads, 64
     given = "--train_batch_size" in options
     while not given and batch > 16 and budget / (update_cost(recipe, 16, options) * batch / 16) < 4000:
@@ -183,7 +185,7 @@ def work_options(recipe, seconds, options):
 
 
 def train(name, kind, minutes, options):
-    """Folder of the finished model (None: not one that bertc loads) and its scores."""
+    """The folder of the finished model (None if bertc cannot load it) and its scores."""
     folder = path("runs", name)
     seconds = round(60 * minutes)
     if kind in ("run_mlm", "cramming"):
@@ -212,12 +214,13 @@ def metrics(name):
 
 
 def curve(name):
-    """Accuracy on the first held-out instances in per cent, at every evaluation; one that was repeated after an interruption counts once."""
+    """Accuracy in percent on the first held-out instances, at every evaluation; one that was repeated after an interruption
+    counts once."""
     return list({r["step"]: 100 * r["eval_mlm_accuracy"] for r in metrics(name) if "eval_mlm_accuracy" in r}.values())
 
 
 def goal(results, reached, slow):
-    """Does one run come to where another is?"""
+    """Whether one run reaches the score of another."""
     if reached not in results or not [s for s in slow if s in results]:
         return None
     best = max((s for s in slow if s in results), key=lambda s: results[s]["mlm_accuracy"])

@@ -4,19 +4,20 @@
                     --seconds S --out FOLDER [--threads N] [--seed N] [--curve FILE.tfrecord] [--costs UPDATE SEQUENCE]
     quality_peer.py ... --measure
 
-run_mlm   what run_mlm.py of transformers does with no option but files and a config: BertForMaskedLM, blocks of 512 tokens, batches
-          of 8, AdamW (5e-5, no weight decay, epsilon 1e-8), linear decay without warm-up, 15 % masked, dropout 0.1, fp32, logits of all
-          positions. Here the decay goes by the clock instead of three epochs. Leaves a folder that transformers and bertc load.
-cramming  Geiping and Goldstein 2022, their final recipe in the width and depth that is asked for: pre-norm, GeGLU, no biases, scaled
-          sinusoidal positions, 25 % masked, predictions at masked positions alone without a transform, dropout 0, AdamW (1e-3, beta2 0.98,
-          epsilon 1e-12, weight decay 0.01), clipping at 0.5, a rate that rises and falls over the budget, batches that grow over 60 % of it
-          (here from 16 to 256 sequences of 128; theirs, on a GPU, to 8,192), bf16 where the processor has instructions for it.
-          transformers has no class for this model, so that it is scored here, and on no task.
+run_mlm   what run_mlm.py of transformers does with no options except files and a config: BertForMaskedLM, blocks of 512
+          tokens, batches of 8, AdamW (5e-5, no weight decay, epsilon 1e-8), linear decay without warm-up, 15 % masked, dropout
+          0.1, fp32, logits of all positions. Here the decay goes by the clock instead of three epochs. Leaves a folder that
+          transformers and bertc load.
+cramming  Geiping and Goldstein 2022, their final recipe in the requested width and depth: pre-norm, GeGLU, no biases, scaled
+          sinusoidal positions, 25 % masked, predictions at masked positions only and without a transform, dropout 0, AdamW
+          (1e-3, beta2 0.98, epsilon 1e-12, weight decay 0.01), clipping at 0.5, a rate that rises and falls over the budget,
+          batches that grow over 60 % of it (here from 16 to 256 sequences of 128; theirs, on a GPU, to 8,192), bf16 if the
+          processor has instructions for it. transformers has no class for this model, so it is scored here, and not on tasks.
 
-The time is that of training, loading and saving, not of scoring. With --costs it is not taken from the clock: every update counts for so
-many seconds, and for so many more with each of its sequences. --measure prints these two, in processor seconds on one thread (the smallest
-of three measurements). FOLDER/result.json has the scores on the held-out instances; with --costs, metrics.jsonl has those on --curve
-after each tenth of the budget.
+The time includes training, loading and saving, but not scoring. With --costs it is not taken from the clock: every update
+counts as UPDATE seconds plus SEQUENCE seconds for each of its sequences. --measure prints these two, in processor seconds on
+one thread (the smallest of three measurements). FOLDER/result.json has the scores on the held-out instances; with --costs,
+metrics.jsonl has those on --curve after each tenth of the budget.
 """
 import argparse
 import json
@@ -56,7 +57,7 @@ if not a.measure and (not a.seconds or not a.out):
 if a.measure:
     a.threads = 1
 torch.set_num_threads(a.threads)
-# PyTorch emulates bf16 elsewhere, which is several times slower than fp32.
+# Elsewhere PyTorch emulates bf16, which is several times slower than fp32.
 BF16 = a.recipe == "cramming" and (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 vocabulary = open(a.vocab, encoding="utf-8").read().split("\n")
 vocabulary = vocabulary[:-1] if vocabulary[-1] == "" else vocabulary
@@ -66,7 +67,7 @@ SHARE = {"run_mlm": 0.15, "cramming": 0.25}[a.recipe]
 
 
 class Layer(torch.nn.Module):
-    """Cramming's: pre-norm, GeGLU whose halves have twice the width, no biases."""
+    """Cramming's layer: pre-norm, GeGLU with halves of twice the width, no biases."""
 
     def __init__(self, hidden):
         super().__init__()
@@ -106,7 +107,7 @@ class Crammed(torch.nn.Module):
 
 
 def blocks():
-    """Documents one after the other, [CLS] ... [SEP], cut into blocks: [n, LENGTH]."""
+    """Concatenated documents, [CLS] ... [SEP], cut into blocks: [n, LENGTH]."""
     parts = []
     for document in read_shard(a.data):
         parts += [[CLS], *document, [SEP]]
@@ -115,7 +116,8 @@ def blocks():
 
 
 def batch_at(data, first, count):
-    """Instances `first` and on of the endless shuffled epochs, masked anew: ids, rows of the masked, their ids."""
+    """Instances from `first` on out of endless shuffled epochs, newly masked: ids, rows of the masked tokens, their original
+    ids."""
     take = []
     for number in range(first, first + count):
         epoch, place = divmod(number, len(data))
@@ -168,7 +170,7 @@ def batch_size(share):
 
 
 def score(model, file):
-    """Of the held-out instances, always the same masks."""
+    """Scores on the held-out instances, always with the same masks."""
     model.eval()
     loss = correct = count = 0
     with torch.no_grad():
@@ -189,7 +191,7 @@ def score(model, file):
 
 
 def update(model, optimizer, data, first, size):
-    """One of `size` sequences; those of more than 32 in pieces, so that memory does not decide."""
+    """One update with `size` sequences; more than 32 are computed in pieces, so that memory is not a limit."""
     batches = [batch_at(data, first + begun, min(32, size - begun)) for begun in range(0, size, 32)]
     total = sum(len(labels) for _, _, labels in batches)
     loss = 0.0
@@ -205,8 +207,8 @@ def update(model, optimizer, data, first, size):
 
 
 def measure():
-    """Processor seconds of an update without sequences, and of a sequence. Costs do not grow evenly, so they are measured at the sizes
-    that occur: run_mlm has one, and cramming computes pieces of 16 to 32."""
+    """Processor seconds of an update apart from its sequences, and of a sequence. Costs are not exactly linear, so they are
+    measured at the sizes that occur: run_mlm has one, and cramming computes pieces of 16 to 32."""
     data = blocks()
     model, optimizer = make()
     sizes, updates = {"run_mlm": (8,), "cramming": (16, 32)}[a.recipe], 5

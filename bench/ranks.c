@@ -1,9 +1,11 @@
-/* What ranks take to talk: small things, and large sums and gathers, on this machine or however it was started.
+/* The cost of communication between ranks, on this machine or under another launcher: small messages, and large sums and
+ * gathers.
  *
  *   make build/bench/ranks && build/bench/ranks 2            two ranks of this machine (shared memory)
  *   BERTC_TRANSPORT=mpi mpirun -n 2 build/bench/ranks 0      through MPI
  *
- * Each figure is the median over 15 rounds of the slowest rank's time. "GB/s" is the size of the range by the time. */
+ * Each figure is the median over 15 rounds of the slowest rank's time. "GB/s" is the size of the range divided by that
+ * time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

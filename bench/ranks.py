@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Ranks on this machine beside `bertc plan`: step and communication, planned and measured, over shared memory, TCP and MPI.
+"""Ranks on this machine compared with `bertc plan`: step and communication, planned and measured, over shared memory, TCP and
+MPI.
 
     python bench/ranks.py [--bertc build/bertc] [--work FOLDER] [--rounds 3] [--steps 100] [--model CONFIG]
 
-Every round measures the rates of the device anew (`bertc bench`, one thread) and runs every case once, one thread a rank, in
-turns, so that what else the machine does meets all alike; figures are medians over the rounds. One rank of two threads stands beside them: what ranks cost where threads would do.
+Every round measures the rates of the device anew (`bertc bench`, one thread) and runs every case once, with one thread per
+rank, in turn, so that other load on the machine affects all alike; figures are medians over the rounds. One rank with two
+threads is included to show what ranks cost where threads would do.
 """
 import argparse
 import json
@@ -37,7 +39,7 @@ def run(command, **more):
 
 
 def make_text():
-    """Invented words enough for the vocabulary, in documents long enough for full sequences."""
+    """Enough invented words for the vocabulary, in documents long enough for full sequences."""
     random.seed(1)
     syllables = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
     words = ["".join(random.choices(syllables, k=random.randint(2, 4))) for _ in range(6000)]
@@ -63,7 +65,7 @@ def pretrain(name, threads=1):
 
 
 def placed(name, ranks, transport):
-    """Ranks as torchrun would start them, over a transport of one's choice."""
+    """Starts ranks as torchrun would, over the given transport."""
     processes = []
     for rank in range(ranks):
         environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
@@ -77,7 +79,8 @@ def placed(name, ranks, transport):
 
 
 def measured(name):
-    """Seconds of the middle step, without the first ten; mean seconds of communication, and what of it was waited for."""
+    """The median seconds of a step, without the first ten steps; mean seconds of communication, and the part spent waiting for
+    it."""
     lines = [json.loads(line) for line in open(f"{work}/{name}/metrics.jsonl")]
     rows = [line for line in lines if "loss" in line and line["step"] >= 10]
     seconds = [b["seconds"] - a["seconds"] for a, b in zip(rows, rows[1:])]
@@ -120,7 +123,7 @@ def main():
                 placed(transport, ranks, transport)
             result = measured("one" if ranks == 1 else transport)
             mean_length = result[3] if ranks == 1 else mean_length
-            # Without shared memory each rank is planned as a machine of its own.
+            # Without shared memory, each rank is planned as a machine of its own.
             planned = plan(ranks, mean_length, *(["--gpus_per_node", "1", "--link", arguments.loopback]
                                                  if transport in ("tcp", "mpi") else []))
             rows[title].append((result[0], planned["step_seconds"], result[1], planned["communication_seconds"], result[2],

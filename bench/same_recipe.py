@@ -1,12 +1,12 @@
 """The same recipe in both programs: the same text, model, initial weights, batches and recipe in bertc and in PyTorch + transformers,
-for several seeds; both models scored by `bertc evaluate` on the same held-out documents.
+with several seeds; both models are scored by `bertc evaluate` on the same held-out documents.
 
     same_recipe.py --corpus PATH... --out FOLDER [--layers 2 --hidden 128 --vocab_size 8192 --batch 64 --steps 1500
                --seeds 3 --precision bf16 --threads 1 --learning_rate 1e-3]
 
-A seed decides initial weights, order, masks and dropout (whose draws differ between the two programs). PyTorch gets the
-batches padded to their longest sequence, its head on masked rows only; bertc computes no padding. Runs of the two
-take turns, so that the times are of the same hours. Finished runs are kept: run it again to continue with the next one.
+A seed determines initial weights, order, masks and dropout (whose draws differ between the two programs). PyTorch gets the
+batches padded to their longest sequence and applies its head to masked rows only; bertc computes no padding. Runs of the two
+alternate, so that they are timed in the same hours. Finished runs are kept: run it again to continue with the next one.
 Needs: make, make build/dev/dump_batches, and a Python with torch, transformers and safetensors.
 """
 import argparse
@@ -62,7 +62,7 @@ def initial_weights(seed):
 
 
 def score(folder):
-    """Held-out scores of a model folder, over all instances."""
+    """The held-out scores of a model folder, over all instances."""
     done = run(bertc, "evaluate", "--model", folder, "--data", path("text.held_out"), "--precision", "fp32",
                "--max_seq_length", a.length, "--eval_instances", 0, "--json", stdout=subprocess.PIPE)
     return json.loads(done.stdout)

@@ -1,13 +1,13 @@
 /* Whole training steps, for comparison with a peer on the same shapes or the same batches.
  *
  *   step CONFIG.json|SIZE PRECISION THREADS SEQUENCES LENGTH     sequences of LENGTH random words
- *   step CONFIG.json|SIZE PRECISION THREADS BATCHES.safetensors  batches of real text (dev/dump_batches), in alternation
+ *   step CONFIG.json|SIZE PRECISION THREADS BATCHES.safetensors  batches of real text (dev/dump_batches), cycled through
  *
  * PRECISION is fp32 or bf16; on a GPU (BERTC_DEVICE=cuda) tf32 and fp16 too.
  *
- * Reads numbers from standard input; for each number N runs N steps (forward, loss, backward, clipping, AdamW, dropout
- * 0.1) and prints the seconds of each on one line. Build: make build/bench/step
- */
+ * Reads numbers from standard input; for each number N, runs N steps (forward, loss, backward, clipping, AdamW, dropout
+ * 0.1) and prints the seconds that each step took on one line.
+ * Build: make build/bench/step */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "weights/model_folder.h"
 #include "backend/open.h"
 
-/* "step7.ids" of a file; *count: elements. */
+/* Looks up a tensor such as "step7.ids"; *count receives its number of elements. */
 static enum status field(const struct safetensors *file, int64_t step, const char *name, const int32_t **out, int32_t *count)
 {
 	char full[64];

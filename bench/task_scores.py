@@ -23,7 +23,7 @@ def read_json(file):
 
 
 def tasks(given):
-    """(name, measure, options) of each."""
+    """(name, measure, options) of each task."""
     for task in given:
         name, options = task.split("=", 1)
         name, measure = name.split(":")
@@ -31,8 +31,8 @@ def tasks(given):
 
 
 def fine_tune(bertc, file, model, given, seeds, threads):
-    """Scores of tasks and seeds that FILE does not have yet are added to it: {task: {seed: score}}. Returns all of them. Fine-tunes with
-    dropout, also a model that was pre-trained without."""
+    """Adds to FILE the scores of tasks and seeds that it does not have yet: {task: {seed: score}}. Returns all of them.
+    Fine-tunes with dropout, even a model that was pre-trained without it."""
     scores = read_json(file)
     for task, measure, options in tasks(given):
         for seed in range(1, seeds + 1):
@@ -50,7 +50,7 @@ def fine_tune(bertc, file, model, given, seeds, threads):
 
 
 def spread(scores):
-    """Mean and standard deviation over seeds in per cent; empty without scores."""
+    """Mean and standard deviation over seeds in percent; empty without scores."""
     values = [100 * s for s in scores.values()]
     if not values:
         return ""

@@ -30,8 +30,8 @@ import time
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "dev"))
-PEER_BYTES = 6_000_000  # of the text for Hugging Face's tokenizer: it is slow, and a few megabytes tell its speed
-OUR_BYTES = 240_000_000  # for ours: so much that reading the vocabulary does not count
+PEER_BYTES = 6_000_000  # of the text for Hugging Face's tokenizer: it is slow, and a few megabytes are enough to measure it
+OUR_BYTES = 240_000_000  # for ours: enough to make reading the vocabulary negligible
 SIZES = (8000, 16000, 30522)
 GOOGLE_SCRIPT = 0.23
 
@@ -47,7 +47,7 @@ def read(paths):
 
 
 def timed(command, cores, **environment):
-    """Wall clock and processor seconds of a command bound to so many cores."""
+    """Wall-clock and processor seconds of a command bound to this many cores."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -62,7 +62,7 @@ def bind(cores):
 
 
 def worker(part, cores, *arguments):
-    """A measurement of a peer in a process of its own: its times leave out the start of Python and reading."""
+    """A measurement of a peer in a process of its own: its times exclude the start of Python and reading."""
     result = subprocess.run([sys.executable, os.path.abspath(__file__), "--worker", part, *arguments], check=True,
                             stdout=subprocess.PIPE, preexec_fn=lambda: bind(cores),
                             env={**os.environ, "TOKENIZERS_PARALLELISM": "true" if cores > 1 else "false",
@@ -101,7 +101,7 @@ class Table:
 
 
 def compare(options, ours, theirs, clock):
-    """Rounds in alternation: medians of (seconds, cpu) of both, and the median ratio theirs / ours of `clock`."""
+    """Alternating rounds: the medians of (seconds, cpu) of both, and the median ratio theirs / ours of `clock`."""
     a, b = [], []
     for _ in range(options.rounds):
         a.append(ours())
@@ -111,7 +111,7 @@ def compare(options, ours, theirs, clock):
 
 
 def compare_ids(bertc, vocab, path, lines):
-    """Lines whose ids differ from Hugging Face's, and how many tokens there are."""
+    """The lines whose ids differ from Hugging Face's, and the number of tokens."""
     from tokenizers import BertWordPieceTokenizer
     tokenizer = BertWordPieceTokenizer(vocab, lowercase=True)._tokenizer
     ids = subprocess.run([bertc, "tokenize", "-q", "--vocab_file", vocab, path], check=True, stdout=subprocess.PIPE,
@@ -160,7 +160,7 @@ def tokenize(options, folder):
 
 
 def hold_out(data, folder):
-    """Every fiftieth document apart: a blank line ends one."""
+    """Separates every fiftieth document; a blank line ends a document."""
     train, held = (os.path.join(folder, x) for x in ("train.txt", "held.txt"))
     documents = data.split(b"\n\n")
     for path, part in ((train, [d for i, d in enumerate(documents) if i % 50]), (held, documents[::50])):

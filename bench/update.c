@@ -1,10 +1,9 @@
-/* The update of all weights, run on demand for bench/update.py: gradient norm, optimiser, refresh of the compute copies.
+/* The update of all weights, run on demand for bench/update.py: gradient norm, optimizer, refresh of the compute copies.
  *
  *   update MODEL bf16|fp32 THREADS [cpu]    then, on standard input, lines "adamw|lamb|norm|refresh TIMES"
  *
- * Each line is answered by a line of seconds; with "cpu" these are processor time over the number of threads, which a busy
- * machine disturbs less. adamw and lamb are whole updates, norm and refresh the parts that both have.
- */
+ * Each line is answered with a line of seconds; with "cpu" these are processor time divided by the number of threads,
+ * which is less sensitive to other load. adamw and lamb are whole updates, norm and refresh the parts that both share. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +54,7 @@ static enum status bench_open(struct bench *b, char **argv)
 	settings.kind = OPTIMIZER_LAMB;
 	TRY(optimizer_create(&b->lamb, b->model, NULL, &settings));
 	TRY(model_initialize(b->model, &b->replica, 1));
-	float *gradients = b->model->gradients.data; /* the host's memory on this back end */
+	float *gradients = b->model->gradients.data; /* in host memory on this back end */
 	for (int64_t i = 0; i < b->model->slab_count; i++)
 		gradients[i] = (float)((i * 2654435761u >> 8 & 0xffff) - 32768) * 1e-9f;
 	return OK;
@@ -67,7 +66,7 @@ static void update(struct bench *b, struct optimizer *optimizer)
 	optimizer_prepare(optimizer, &scalars);
 	b->be->functions->to_device(b->be, b->replica.scalars, &scalars, sizeof(scalars));
 	optimizer_measure(optimizer, &b->replica);
-	BUG_IF(optimizer_update(optimizer, &b->replica) != OK); /* alone */
+	BUG_IF(optimizer_update(optimizer, &b->replica) != OK); /* single process: no other ranks */
 }
 
 static enum status run(struct bench *b, const char *what)

@@ -1,13 +1,13 @@
-"""The update of all weights beside PyTorch's, in alternation in one run: gradient norm, clipping and AdamW (fused) or LAMB (timm,
-foreach), on the tensors of a BERT. bertc's times contain the refresh of its compute copies, which PyTorch's bf16 autocast
-makes anew in every forward pass.
+"""The update of all weights compared with PyTorch's, in alternation in one run: gradient norm, clipping and AdamW (fused) or
+LAMB (timm, foreach), on the tensors of a BERT model. bertc's times include the refresh of its compute copies, which PyTorch's
+bf16 autocast repeats in every forward pass.
 
     make build/bench/update
     python bench/update.py [--model base] [--precision bf16,fp32] [--threads 2] [--rounds 15] [--clock wall|cpu]
 
---clock cpu is processor time over the number of threads, for machines that others use. Prints medians, and the rate at which
-weights, gradients and moments are read and written: 28 bytes per parameter for AdamW, 40 for LAMB, whose weights and moments
-are read twice, 4 for the norm, 8 for clipping apart from the update. Needs: pip install torch transformers timm
+--clock cpu is processor time divided by the number of threads, for machines with other load. Prints medians, and the rate at
+which weights, gradients and moments are read and written: 28 bytes per parameter for AdamW, 40 for LAMB, whose weights and
+moments are read twice, 4 for the norm, 8 for clipping apart from the update. Needs: pip install torch transformers timm
 """
 import argparse
 import statistics
@@ -36,7 +36,7 @@ count = sum(q.numel() for q in model.parameters())
 
 
 def peer(make):
-    """Parameters of its own with gradients, and what updates them."""
+    """New parameters with gradients, and the functions that update them."""
     decayed, plain = [], []
     for name, shape in shapes.items():
         q = torch.nn.Parameter(torch.randn(shape) * 0.02)
@@ -51,7 +51,7 @@ def now():
 
 def run(parameters, optimizer):
     started = now()
-    if not isinstance(optimizer, timm.optim.Lamb):  # which clips by itself
+    if not isinstance(optimizer, timm.optim.Lamb):  # it clips by itself
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
     optimizer.step()
     return now() - started
@@ -72,7 +72,7 @@ for turn in range(a.rounds + 1):
             child.stdin.flush()
             times.setdefault((what, precision), []).append(float(child.stdout.readline()))
 print(f"{a.model}: {count / 1e6:.1f} million parameters, {a.threads} threads, medians of {a.rounds}")
-middle = {key: statistics.median(values[1:]) for key, values in times.items()}  # the first touches the memory
+middle = {key: statistics.median(values[1:]) for key, values in times.items()}  # the first one touches new memory
 for what, size in (("adamw", 28), ("lamb", 40)):
     peer_seconds = middle[what, "PyTorch"]
     rate = (size + 4 + (8 if what == "adamw" else 0)) * count / peer_seconds / 1e9

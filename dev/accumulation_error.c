@@ -1,11 +1,11 @@
-/* What is lost by adding up the gradients of many micro-batches in fp32: the gradient of one step as training accumulates
- * it, against the sum in double of the gradients of its micro-batches, each computed alone.
+/* The error of accumulating the gradients of many micro-batches in fp32: the gradient of one step as training accumulates
+ * it, compared with the double-precision sum of the gradients of its micro-batches, each computed separately.
  *
  *   accumulation_error PREFIX VOCAB MODEL_FOLDER MAX_SEQ_LENGTH MICRO_BATCHES SEQUENCES fp32|bf16 THREADS
  *
- * SEQUENCES are those of a micro-batch. Dropout as the folder's config.json has it. Prints, at every doubling of the number
- * of micro-batches, |difference| / |sum| over all weights and of the worst tensor. Build: make build/dev/accumulation_error
- */
+ * SEQUENCES is the number of sequences in a micro-batch. Dropout is that of the folder's config.json. Prints, at every
+ * doubling of the number of micro-batches, |difference| / |sum| over all weights and for the worst tensor.
+ * Build: make build/dev/accumulation_error */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct run {
 	struct vocab vocab;
 	struct instances *instances;
 	struct step_reader *reader;
-	float *single, *total; /* gradients on the host: of one micro-batch, accumulated */
+	float *single, *total; /* gradients on the host: of one micro-batch, and accumulated */
 	double *exact;
 };
 
@@ -107,7 +107,7 @@ static void print_errors(const struct run *run, int32_t batches)
 		}
 		square += own_square;
 		whole += own_whole;
-		bool is_rounding = strstr(parameter->name, "key.bias") != NULL; /* its gradient is zero but for that */
+		bool is_rounding = strstr(parameter->name, "key.bias") != NULL; /* its exact gradient is zero */
 		if (!is_rounding && own_whole > 0 && sqrt(own_square / own_whole) > worst) {
 			worst = sqrt(own_square / own_whole);
 			where = parameter->name;
@@ -132,7 +132,7 @@ static enum status measure(struct run *run)
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		gradients(run, &step->batches[i], i == 0); /* as training does */
 		f->to_host(run->be, run->total, run->model->gradients.data, bytes);
-		gradients(run, &step->batches[i], true); /* alone */
+		gradients(run, &step->batches[i], true); /* separately */
 		f->to_host(run->be, run->single, run->model->gradients.data, bytes);
 		f->to_device(run->be, run->model->gradients.data, run->total, bytes);
 		for (int64_t j = 0; j < run->model->slab_count; j++)

@@ -1,9 +1,10 @@
-/* Rate at which one core makes batches: tokens per second of whole steps, as training reads them.
+/* The rate at which one core makes batches: tokens per second over whole steps, as training reads them.
  *
  *     make build/dev/bench_batches && taskset -c 0 build/dev/bench_batches PREFIX|FILE.instances VOCAB [STEPS]
  *
- * A shard gives pairs with masks, next-sentence labels and whole words; then n-grams; a file gives its instances. Processor
- * time counts (the reader's thread included), so that a busy machine changes little. */
+ * For a shard, measures sentence pairs with whole-word masking and next-sentence labels, then n-gram masking; for a file,
+ * its instances. Measures processor time (including the reader's thread), so that other load on the machine changes
+ * little. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

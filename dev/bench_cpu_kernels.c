@@ -1,11 +1,9 @@
-/* Own kernels against oneDNN's whole-matrix calls, interleaved in one process: medians and their ratios.
+/* Our own kernels against oneDNN's whole-matrix calls, interleaved in one process: medians and their ratios.
  *
- *   make build/dev/bench_cpu_kernels && OMP_WAIT_POLICY=passive build/dev/bench_cpu_kernels [rounds]
- * [threads]
+ *   make build/dev/bench_cpu_kernels && OMP_WAIT_POLICY=passive build/dev/bench_cpu_kernels [rounds] [threads]
  *
- * Read the ratios: on a shared machine the figures themselves move with the neighbours. With one thread
- * processor time is measured, which at least leaves out the time that other processes had the core.
- */
+ * Look at the ratios: on a shared machine the figures themselves vary with other load. With one thread, processor time is
+ * measured, which at least excludes the time during which other processes had the core. */
 #include <dnnl.h>
 #include <omp.h>
 #include <stdio.h>
@@ -143,8 +141,8 @@ static void bench_wgrad(struct pool *pool, struct arena *workspace, enum dtype d
 	arena_release(&arena);
 }
 
-/* Forward and backward of one layer's attention; FLOPs count two products per head forward and five backward.
- */
+/* Forward and backward of one layer's attention; the FLOP count covers two products per head in forward and five in
+ * backward. */
 static void bench_attention(struct pool *pool, struct arena *workspace, enum dtype dtype, int64_t sequences, int64_t length,
 			    int64_t heads, int64_t size, double p, int rounds)
 {

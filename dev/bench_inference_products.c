@@ -1,4 +1,5 @@
-/* Inference's products of one panel, from the caches: operations per second of one core, by rows and type.
+/* Inference's products with one panel of weights, from the caches: operations per second on one core, by number of rows
+ * and type.
  *
  *   make build/dev/bench_inference_products && build/dev/bench_inference_products [inputs]
  */

@@ -1,12 +1,12 @@
-"""Trains the same model on the same batches with bertc and with PyTorch under optimisers that nobody here wrote, and says
-how far losses and final weights are apart.
+"""Trains the same model on the same batches with bertc and with PyTorch, using optimizers written by others, and prints how far
+apart losses and final weights are.
 
     make build/dev/dump_batches
     python dev/compare_optimizers.py --data PREFIX --vocab_file V --work FOLDER [--optimizers adamw,lamb] [--steps 100]
                                      [--batch 32] [--layers 2] [--hidden 128] [--learning_rate 1e-3] [--torch fp32,fp64]
 
-Both begin with weights that transformers draws. No dropout, warm-up over a tenth, linear decay, clipping to norm 1. Key
-biases, whose gradient is rounding alone, are left out of the weights. The PyPI packages: timm, torch-optimizer,
+Both begin with weights drawn by transformers. No dropout, warm-up over a tenth of the steps, linear decay, clipping to norm 1.
+Key biases, whose gradient is pure rounding error, are left out of the comparison. The PyPI packages: timm, torch-optimizer,
 pytorch-pretrained-bert.
 """
 import argparse
@@ -61,7 +61,7 @@ def losses(file):
 
 
 def distance(file, other):
-    """|a - b| / |b| over all weights, and of the worst tensor."""
+    """|a - b| / |b| over all weights, and for the worst tensor."""
     x, y = load_file(file), load_file(other)
     square = whole = worst = 0.0
     where = ""

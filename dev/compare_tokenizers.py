@@ -116,7 +116,7 @@ def compare(name, ours, theirs, lines, batch=20000):
         for line, text, our_ids, our_offsets, (their_ids, their_offsets) in zip(part, texts, ids, offsets,
                                                                                 theirs.encode(texts)):
             tokens += len(their_ids)
-            # Offsets of text that had to be repaired count other bytes.
+            # In text that had to be repaired, offsets count different bytes.
             same_bytes = theirs.has_offsets and text.encode() == line
             if our_ids != their_ids or same_bytes and our_offsets != their_offsets:
                 differing += 1
@@ -138,7 +138,7 @@ def compare_jsonl(options, ours, path):
     with gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     rows = [row for row in rows if options.only in (None, row.get("vocab")) and "text_pair" not in row]
-    # A line break in a text is a space like any other.
+    # A line break in a text is white space like any other.
     ids = ours.ids([row["text"].replace("\n", " ").encode() for row in rows])
     differing = 0
     for row, our_ids in zip(rows, ids):
@@ -153,7 +153,7 @@ def compare_jsonl(options, ours, path):
 def speed(ours, theirs, path):
     data = read_bytes(path)
     texts = [line.decode("utf-8", "replace") for line in lines_of(data)]
-    small = texts[:max(1, len(texts) * 1_000_000 // len(data))]  # they are slow: a megabyte will do
+    small = texts[:max(1, len(texts) * 1_000_000 // len(data))]  # theirs is slow: a megabyte is enough
     small_bytes = sum(len(text.encode()) + 1 for text in small)
     our_times, their_times = [], []
     with tempfile.NamedTemporaryFile() as file:

@@ -2,10 +2,10 @@
 
     python dev/contrastive_golden.py tests/golden/contrastive.json
 
-For tests/tasks/test_contrastive.c and test_embedding.c: a list of steps, each with "kind", "temperature", "width", "starts" (of the examples'
-texts), "texts" (equal numbers are equal texts), "vectors", "scores", and what comes out: "loss", "gradients"; and a list of
-sets with "vectors", "texts", "starts", "scores" and their measures. Gradients are PyTorch's autograd. Where a batch has equal
-texts, sentence-transformers has no such rule, and the loss is written out here with PyTorch's own cross entropy.
+For tests/tasks/test_contrastive.c and test_embedding.c: a list of steps, each with "kind", "temperature", "width", "starts" (of
+the examples' texts), "texts" (equal numbers are equal texts), "vectors", "scores", and the results: "loss", "gradients"; and a
+list of sets with "vectors", "texts", "starts", "scores" and their measures. Gradients come from PyTorch's autograd. For batches
+with equal texts sentence-transformers has no rule, so that loss is written out here with PyTorch's own cross entropy.
 """
 import json
 import sys
@@ -42,7 +42,7 @@ def in_batch(examples, texts_each, width, temperature):
 
 
 def in_batch_with_equal_texts(temperature):
-    """Examples of two to four texts, some of which are equal."""
+    """The loss of examples of two to four texts, some of which are equal."""
     starts = [0, 2, 5, 7, 11, 13, 15]
     texts = [10, 20, 11, 21, 22, 10, 23, 12, 20, 24, 11, 13, 21, 14, 14]
     vectors = draw(len(texts), 9)
@@ -77,7 +77,7 @@ def scored(kind, examples, width, temperature, levels):
 
 
 def measured(examples, texts_each, width, repeats):
-    """Positives are near their anchors; the last `repeats` examples have the anchor of an earlier one."""
+    """Positives are close to their anchors; the last `repeats` examples have the anchor of an earlier one."""
     starts = [i * texts_each for i in range(examples + 1)]
     texts, vectors = list(range(examples * texts_each)), draw(examples * texts_each, width)
     vectors[1::texts_each] = numpy.round(vectors[::texts_each] + 1.2 * vectors[1::texts_each], 3)

@@ -1,7 +1,8 @@
-/* Rounding to FP8, bf16 and fp16 (backend/fp8.h, backend/tensor.h) against the host code of NVIDIA's headers: every float, and
- * every byte of FP8 back. Prints what differs; half a minute on a core.
- *   g++ -O3 -march=native -fopenmp -std=c++17 -I CUDA/include -Isrc -D_GNU_SOURCE -o conversions dev/conversions.cc &&
- * ./conversions */
+/* Rounding to FP8, bf16 and fp16 (backend/fp8.h, backend/tensor.h) checked against the host code of NVIDIA's headers: every
+ * float, and every FP8 byte converted back. Prints the differences; takes half a minute on one core.
+ *
+ *   g++ -O3 -march=native -fopenmp -std=c++17 -I CUDA/include -Isrc -D_GNU_SOURCE \
+ *       -o conversions dev/conversions.cc && ./conversions */
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -21,7 +22,7 @@ template <typename Bits, typename From> static Bits bits_of(const From &from)
 	return bits;
 }
 
-/* The same bits; or both NaN, whose magnitudes begin at `least_nan`. */
+/* True if the bits differ, unless both are NaN; magnitudes from `least_nan` up are NaN. */
 static bool differ(unsigned theirs, unsigned ours, unsigned magnitude, unsigned least_nan)
 {
 	return theirs != ours && ((theirs & magnitude) < least_nan || (ours & magnitude) < least_nan);

@@ -26,7 +26,7 @@ echo "deps: bertc is built and tested with these packages, which are missing her
 install="${root:-env} DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends$missing"
 update="${root:-env} apt-get update -q"
 {
-	# A fresh image has no lists of packages; old lists name packages that are no longer there.
+	# A fresh image has no package lists, and old lists name packages that are no longer available.
 	[ -n "$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)" ] || $update
 	$install || { $update && $install; }
 } >&2 || {

@@ -1,5 +1,8 @@
-/* What the rules of src/report/diagnosis.c say of a recorded run: build/dev/diagnose metrics.jsonl ENTROPY ACCURACY
- * VOCABULARY EPOCH_TOKENS STEPS PEAK. A logged line stands for the steps since the last. */
+/* Prints what the rules of src/report/diagnosis.c say about a recorded run:
+ *
+ *   build/dev/diagnose metrics.jsonl ENTROPY ACCURACY VOCABULARY EPOCH_TOKENS STEPS PEAK
+ *
+ * A logged line stands for all steps since the previous one. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

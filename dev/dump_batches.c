@@ -2,9 +2,8 @@
  *
  *   dump_batches PREFIX VOCAB SEED MAX_SEQ_LENGTH BATCH_SIZE FIRST_STEP STEPS OUT.safetensors
  *
- * Tensors (I32): step<N>.ids .types .positions .starts .rows .labels .next, packed as struct batch has them.
- * Build: make build/dev/dump_batches
- */
+ * Tensors (I32): step<N>.ids .types .positions .starts .rows .labels .next, packed as in struct batch.
+ * Build: make build/dev/dump_batches */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

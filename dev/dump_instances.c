@@ -2,8 +2,8 @@
  *
  *     gcc -std=gnu11 -O2 -Isrc -o build/dump_instances dev/dump_instances.c build/libbertc.a \
  *             -pthread -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lm
- *     build/dump_instances PREFIX VOCAB EPOCHS seed max_seq_length max_predictions masked_lm_prob
- * short_seq_prob \ whole_word_mask
+ *     build/dump_instances PREFIX VOCAB EPOCHS seed max_seq_length max_predictions masked_lm_prob \
+ *             short_seq_prob whole_word_mask
  */
 #include <stdio.h>
 #include <stdlib.h>

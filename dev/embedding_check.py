@@ -75,7 +75,7 @@ def curve(folder):
 
 
 def read(path):
-    """Rows with quotes are left out, since a file may mean them in two ways."""
+    """Rows with quotes are left out, since they can be read in two ways."""
     rows = csv.DictReader(open(path, encoding="utf-8", newline="\n"), delimiter="\t", quoting=csv.QUOTE_NONE)
     return [dict(row) for row in rows if '"' not in "".join(row.values())]
 
@@ -89,7 +89,7 @@ def write(name, rows):
 
 
 def without_repeats(rows):
-    """bertc leaves equal texts out of the negatives of a batch, sentence-transformers does not: none are left."""
+    """bertc leaves equal texts out of the negatives of a batch, sentence-transformers does not: so repeated texts are removed."""
     seen, kept = set(), []
     for row in rows:
         texts = [str(x).lower() for x in list(row.values())]
@@ -133,7 +133,7 @@ def without_dropout(model):
 
 
 def start_of(pooling):
-    """A folder of sentence-transformers with the weights that training starts from."""
+    """A sentence-transformers folder with the weights that training starts from."""
     pairs = write("two.tsv", without_repeats(read(a.pairs))[:4])
     return finetune(work / f"start_{pooling}", a.model, pairs, "--pooling", pooling, "--learning_rate", 0, steps=1) / "final"
 

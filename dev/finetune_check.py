@@ -59,7 +59,7 @@ F = torch.nn.functional
 
 # ---- Files ----
 
-# Header lines, columns of the texts and of the label, counted from 0.
+# Header lines; columns of the texts and of the label, counted from 0.
 LAYOUTS = {"sst-2": (1, [0], 1), "mrpc": (1, [3, 4], 0), "qqp": (1, [1, 2], 3), "sts-b": (0, [5, 6], 4), "cola": (0, [3], 1)}
 KINDS = {"pair": "classification", "chemprot": "classification", "sst-2": "classification", "mrpc": "classification", "qqp": "classification",
          "cola": "classification", "sts-b": "regression"}
@@ -73,7 +73,7 @@ def lines_of(path):
 
 
 def read_table(path, layout):
-    """[(texts, label)]; of multiple choice the texts are the stem and the choices."""
+    """[(texts, label)]; for multiple choice the texts are the stem and the choices."""
     lines = lines_of(path)
     if layout:
         header, texts, label = layout
@@ -91,7 +91,7 @@ def read_table(path, layout):
 
 
 def read_conll(path):
-    """[(words, tags)] with tags as IOB2: an entity begins with B-."""
+    """[(words, tags)] with tags in IOB2: an entity begins with B-."""
     sentences, words, tags = [], [], []
     for line in lines_of(path) + [""]:
         if line and not line.startswith("-DOCSTART-"):
@@ -116,14 +116,14 @@ def read_squad(path):
 # ---- Tasks: examples as ids, logits, losses. An example is (sequences, target); a sequence is (ids, segments). ----
 
 def divergence(mine, theirs, temperature):
-    """Of rows of logits, as in transformers' run_squad_w_distillation.py."""
+    """The divergence between rows of logits, as in transformers' run_squad_w_distillation.py."""
     return F.kl_div(F.log_softmax(mine / temperature, -1), F.softmax(theirs / temperature, -1),
                     reduction="batchmean") * temperature**2
 
 
 class Task:
     auto = transformers.AutoModelForSequenceClassification
-    percent = 1  # measures lie between 0 and 1; of others, between 0 and 100
+    percent = 1  # 1 for measures that lie between 0 and 1; others lie between 0 and 100
 
     def __init__(self, arguments, folder):
         self.arguments, self.length, self.cut = arguments, arguments.max_seq_length, 0
@@ -136,7 +136,8 @@ class Task:
         return self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
 
     def joined(self, parts):
-        """Google's truncation: the longer text loses its last token until both fit, the second one of equal lengths."""
+        """Google's truncation: the longer text loses its last token until both fit; if both are equally long, the second one
+        does."""
         parts = [list(part) for part in parts]
         room = self.length - 1 - len(parts)
         self.cut += sum(map(len, parts)) > room
@@ -160,7 +161,7 @@ class Task:
         return {"input_ids": ids, "token_type_ids": segments, "attention_mask": mask}
 
     def logits(self, model, examples):
-        """What the head gives for each example, as bertc orders it: a list of flat tensors."""
+        """The head's outputs for each example, in bertc's order: a list of flat tensors."""
         return list(model(**self.padded([example[0][0] for example in examples])).logits)
 
 
@@ -239,7 +240,7 @@ class Choice(Task):
         return examples
 
     def logits(self, model, examples):
-        # Examples of as many choices in one call.
+        # Examples with the same number of choices in one call.
         assert len({len(sequences) for sequences, _ in examples}) == 1
         inputs = self.padded([sequence for sequences, _ in examples for sequence in sequences])
         return list(model(**{name: x.view(len(examples), -1, x.shape[1]) for name, x in inputs.items()}).logits)
@@ -250,7 +251,7 @@ class Choice(Task):
 
 
 class Tagging(Task):
-    """Windows of long sentences overlap by half, and a word counts where it stands farthest from both ends."""
+    """Windows of long sentences overlap by half, and a word counts in the window where it is farthest from both ends."""
     auto = transformers.AutoModelForTokenClassification
 
     def read(self, path):
@@ -300,7 +301,7 @@ class Tagging(Task):
 
 
 def squad_words(text):
-    """As SQuAD's official script compares answers."""
+    """The words of an answer as SQuAD's official script compares them."""
     text = "".join(c for c in text.lower() if c not in string.punctuation)
     return re.sub(r"\b(a|an|the)\b", " ", text).split()
 
@@ -312,7 +313,8 @@ def squad_f1(found, truth):
 
 
 class Squad(Task):
-    """transformers' example of question answering: windows by the tokenizer, targets by offsets. Its stride is an overlap."""
+    """As in transformers' question answering example: windows from the tokenizer, targets from offsets. Its stride is an
+    overlap."""
     auto = transformers.AutoModelForQuestionAnswering
     percent = 100
     CHOICES, LONGEST = 20, 30
@@ -382,8 +384,8 @@ class Editor(transformers.BertPreTrainedModel):
 
 
 class Rewriting(Task):
-    """Contexts, source and target between two tabs. Edits have the least cost: 4096 for each token deleted and each run inserted, 1
-    for each token copied, 2^24 for each that cannot be made."""
+    """Contexts, source and target separated by two tabs. Edits have the lowest cost: 4096 for each token deleted and each run
+    inserted, 1 for each token copied, 2^24 for each token that cannot be produced."""
     auto = Editor
     percent = 100
     POINTER = 64
@@ -395,7 +397,7 @@ class Rewriting(Task):
 
     @staticmethod
     def edits(source, target, rows, second):
-        """[(deleted, first, last)] of each token and the end; first is None where what comes before it cannot be made."""
+        """[(deleted, first, last)] for each token and the end; first is None if what comes before it cannot be produced."""
         def key(token):
             return token and token[:2]
 
@@ -488,7 +490,8 @@ class Rewriting(Task):
         return text
 
     def score(self, logits, examples):
-        """Of texts without spaces, character by character: BLEU as sacrebleu's without smoothing, ROUGE-L as rouge-score's."""
+        """Scores of texts without spaces, character by character: BLEU like sacrebleu's without smoothing, ROUGE-L like
+        rouge-score's."""
         pairs = [(self.rewritten(x, second, rows), target.replace(" ", "")) for x, (_, (second, _, rows, target)) in zip(logits, examples)]
         right, all_ = [0] * 5, [0] * 5
         for found, truth in pairs:
@@ -577,7 +580,7 @@ def evaluations(folder):
     return rows_with(folder, "eval_loss")
 
 
-# What does not depend on the machine.
+# The parts that do not depend on the machine.
 NUMBERS = ["loss", "label_loss", "soft_loss", "hidden_loss", "learning_rate", "grad_norm", "tokens", "samples", *("eval_" + name for name in (
     "loss", "accuracy", "f1", "precision", "recall", "exact_match", "pearson", "spearmanr", "mse", "examples"))]
 
@@ -589,7 +592,7 @@ def relative(x, y):
 # ---- PyTorch's training ----
 
 class Recorded(torch.nn.Module):
-    """A model that remembers its hidden states, of tokens alone, and a student's linear layer to its teacher's width."""
+    """A model that records its hidden states, for tokens only, and a student's linear layer to its teacher's width."""
 
     def __init__(self, model, projection=None):
         super().__init__()
@@ -620,7 +623,7 @@ class Teacher:
         return Recorded(model, projection)
 
     def loss(self, model, logits, examples):
-        """All of it, then its parts."""
+        """The whole loss, then its parts."""
         a = self.a
         with torch.no_grad():
             theirs = self.task.logits(self.model, examples)
@@ -743,7 +746,7 @@ class Exact:
         self.compare_logits("after training", model, dev, self.one, 1e-3)
 
     def check_measures(self):
-        """The measures of bertc's own outputs."""
+        """Checks the measures of bertc's own outputs."""
         results, dev = json.load(open(self.one / "eval_results.json")), self.task.read(self.a.dev)
         widths = {"tagging": len(self.task.ids), "rewriting": 258}
         logits = [torch.tensor(x).view(-1, widths[self.a.task]) if self.a.task in widths else torch.tensor(x)
@@ -765,7 +768,7 @@ class Exact:
                             max(relative(many[step][name], one[step][name]) for step in one), bound)
 
     def check_resume(self):
-        """With dropout and in a random order, so that their states are resumed as well."""
+        """With dropout and in random order, so that their states are resumed as well."""
         half, last = self.a.steps // 2, self.a.steps
         files = [f"checkpoint-{last}/{name}" for name in ("model.safetensors", "optimizer.safetensors")]
         for ranks in (1, 2):

@@ -1,13 +1,13 @@
-"""What PyTorch's float8_e4m3fn and float8_e5m2 make of numbers, saturating, for tests/backend/test_fp8.c.
+"""Saturating conversions to PyTorch's float8_e4m3fn and float8_e5m2, for tests/backend/test_fp8.c.
 
     python dev/fp8_golden.py tests/golden/fp8.safetensors
 
     e4m3.bf16, e5m2.bf16      U8 (65536): the byte of every bf16 number, by its bits
-    sample                    F32 (n): numbers drawn over all exponents, the middles between neighbours of both formats and what
-                              is just beside them
+    sample                    F32 (n): numbers drawn over all exponents, the midpoints between neighbors in both formats and
+                              the numbers next to them
     e4m3.sample, e5m2.sample  U8 (n)
-    e4m3.value, e5m2.value    F32 (256): what every byte stands for
-Larger numbers and infinities become the largest: they are clamped first, since versions of PyTorch differ there. NaN is
+    e4m3.value, e5m2.value    F32 (256): the value of every byte
+Larger numbers and infinities become the largest value: they are clamped first, since versions of PyTorch differ there. NaN is
 compared as NaN, whatever its byte.
 """
 import sys

@@ -1,5 +1,9 @@
-/* Compares tests/cuda/fragment_layouts.h with CUTLASS's headers, element by element:
- *   pip download --no-deps nvidia-cutlass==4.2.0.0, unpack it, then, in the tree's root,
+/* Compares tests/cuda/fragment_layouts.h with CUTLASS's headers, element by element. Run
+ *
+ *   pip download --no-deps nvidia-cutlass==4.2.0.0
+ *
+ * unpack it, and then, in the root of the tree,
+ *
  *   nvcc -std=c++17 -arch=sm_90 -I CUTLASS/cutlass_library/source/include -I tests/cuda -o layouts dev/fragment_layouts.cu */
 #include <cstdio>
 
@@ -11,7 +15,8 @@
 
 static int failed;
 
-/* Their layouts count in elements of `bits` bits; ldmatrix's in single bits, of which the first of each element is looked at. */
+/* CUTLASS's layouts count in elements of `bits` bits; those of ldmatrix count in single bits, of which the first of each
+ * element is compared. */
 template <typename Layout> static void compare(const char *name, Layout theirs, const fragment_layout &ours, int bits)
 {
 	int values = cute::size<1>(theirs) / bits, wrong = 0;
@@ -38,7 +43,7 @@ template <typename Instruction> static void compare_load(const char *name, const
 	using traits = cute::Copy_Traits<Instruction>;
 	std::printf("%s\n", name);
 	compare("  registers", typename traits::DstLayout{}, registers, 16);
-	/* Lane i's address is that of place 8 i; lanes beyond the rows bring none. */
+	/* Lane i supplies the address of place 8 i; lanes beyond the rows supply none. */
 	const fragment_layout rows = {{8 * matrices, 4 / matrices}, {8, 0}, {8, 1, 1}, {1, 0, 0}};
 	compare("  addresses", typename traits::SrcLayout{}, rows, 16);
 }

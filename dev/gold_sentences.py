@@ -4,18 +4,18 @@ documents.
     gold_sentences.py golden english_golden_rules.py    the 48 rules of pySBD and pragmatic_segmenter (its source package,
                                                         benchmarks/)
     gold_sentences.py segtok segmenter_test.py          segtok's examples (its source package), one document
-    gold_sentences.py conll FILE...                     documents of a file of tokens (BC5CDR, CoNLL), put together again
-    gold_sentences.py tsv COLUMN FILE                   single sentences of a column, ten a document (MRPC; CoLA: column 3)
+    gold_sentences.py conll FILE...                     documents of a file of tokens (BC5CDR, CoNLL), joined to text
+    gold_sentences.py tsv COLUMN FILE                   single sentences of a column, ten per document (MRPC; CoLA: column 3)
 
-Of the last two, documents are left out in which a sentence begins in lower case or ends without a mark: what was cut off
-or is no sentence says nothing of borders.
+For the last two, documents in which a sentence begins in lower case or ends without punctuation are left out: truncated sentences
+and text that is not a sentence say nothing about boundaries.
 """
 import re
 import sys
 
 
 def put_together(tokens):
-    """Text of tokens, with spaces as people write them."""
+    """Joins tokens to a text, with spaces as people write them."""
     text = " ".join(tokens)
     text = re.sub(r" ([,.;:?!%)\]}])", r"\1", text)
     text = re.sub(r"([(\[{$]) ", r"\1", text)
@@ -24,7 +24,7 @@ def put_together(tokens):
     pieces, opens = text.split('"'), True
     text = pieces[0]
     for i, piece in enumerate(pieces[1:], 2):
-        # Of an odd number the last one closes, what it opened was said before.
+        # With an odd number, the last quote closes one that was opened in an earlier sentence.
         opens = opens and not (i == len(pieces) and not piece.strip(" .,!?'"))
         text = (text.rstrip() + ' "' if opens else text.rstrip() + '"') + (piece.lstrip() if opens else piece)
         opens = not opens

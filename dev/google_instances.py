@@ -1,11 +1,11 @@
 """Instances as google-research/bert's create_pretraining_data.py defines them, written from the algorithm's description
-(docs/math.md, "Instances") over CPython's own random module and dev/google_tokenizer.py: an oracle for `bertc instances
---compat google` on any text, vocabulary and seed.
+(docs/math.md, "Instances") on top of CPython's own random module and dev/google_tokenizer.py: an oracle for `bertc instances
+--compat google` with any text, vocabulary and seed.
 
     google_instances.py TEXT VOCAB OURS.tfrecord [--cased] [--whole_words] [--seed N] [--dupe N] [--length N]
                         [--predictions N] [--masked P] [--short P]
 
-Compares instance by instance with what bertc wrote with the same settings.
+Compares instance by instance with the output of bertc with the same settings.
 """
 import argparse
 import random

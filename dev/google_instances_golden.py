@@ -1,11 +1,11 @@
-"""Small goldens for tests/data/test_google_instances.c from runs of Google's create_pretraining_data.py.
+"""Small golden files for tests/data/test_google_instances.c from runs of Google's create_pretraining_data.py.
 
     google_instances_golden.py FOLDER VOCAB_FOLDER OUT.json NAME...
 
-FOLDER holds, for each run NAME, NAME.params.json (input, vocabulary, flags) and NAME.instances.jsonl: what the official
-program wrote, decoded. An instance becomes the CRC-32 of its numbers as int32: length, ids, positions, labels, next-sentence
-label. The vocabulary becomes those entries that the text's tokens (by Hugging Face's tokenizer) and the masks use; the test fills up the others with
-entries that match no text, which changes no result of the greedy longest match.
+FOLDER holds, for each run NAME, NAME.params.json (input, vocabulary, flags) and NAME.instances.jsonl: what the official program
+wrote, decoded. An instance is reduced to the CRC-32 of its numbers as int32: length, ids, positions, labels, next-sentence
+label. The vocabulary is reduced to the entries that the text's tokens (by Hugging Face's tokenizer) and the masks use; the test
+fills in the others with entries that match no text, which changes no result of the greedy longest match.
 """
 import json
 import sys

@@ -1,7 +1,7 @@
 """The rules of google-research/bert's tokenization.py in a few lines, as an oracle for COMPAT_GOOGLE.
 
-Written from the description of the algorithm; Unicode facts come from the running Python (3.11: Unicode 14), as they
-do there. Checked against lines tokenised by the original (compare_tokenizers.py --google_golden).
+Written from the description of the algorithm; Unicode properties come from the running Python (3.11: Unicode 14), as in
+the original. Checked against lines tokenized by the original (compare_tokenizers.py --google_golden).
 """
 import unicodedata
 

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Programs and libraries for a machine with a GPU and little else: what make test-gpu and bench/gpu.sh need, packed into one
-# folder that travels with the sources. NVIDIA's libraries, which are loaded when a device is opened, stay here (cuBLASLt alone is
-# half a gigabyte).
+# folder that travels with the sources. NVIDIA's libraries, which are loaded when a device is opened, are not included
+# (cuBLASLt alone is half a gigabyte).
 #
-#   dev/gpu_bundle.sh FOLDER      builds with CUDA=1 and fills FOLDER with programs.tar.xz and run.sh. With EMULATED=1 those of
+#   dev/gpu_bundle.sh FOLDER      builds with CUDA=1 and fills FOLDER with programs.tar.xz and run.sh. EMULATED=1 packs those of
 #                                 the emulated device (make build/emulated/bertc), to try this script without a GPU's toolkit
 #   sh FOLDER/run.sh COMMAND...   on the other machine, in the repository's root: unpacks, finds NVIDIA's libraries, and runs
 #                                 COMMAND with BUILD set: sh FOLDER/run.sh sh tests/gpu/run.sh
 #
-# The programs find the libraries through wrappers of their own: COMMAND, and the Python it may start, keep theirs.
+# The programs find the libraries through wrappers of their own; COMMAND, and any Python that it starts, keep using theirs.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:?"usage: dev/gpu_bundle.sh FOLDER"}
@@ -29,11 +29,11 @@ strip -o "$programs/tests/gpu/test_operations" "$BUILD/$operations"
 [ -n "${EMULATED:-}" ] || strip -o "$programs/tests/gpu/test_nccl" "$BUILD/tests/gpu/test_nccl"
 strip -o "$programs/bench/step" "$BUILD/bench/step"
 strip -o "$programs/demo/world" "$BUILD/demo/world"
-# What every system has in its own version stays behind.
+# Libraries that every system has in its own version are not packed.
 find "$programs" -type f -exec ldd {} + | awk '$3 ~ /^\// {print $3}' | sort -u |
 	grep -Ev '/(libc|libm|libpthread|libdl|librt|libresolv|libgcc_s|libstdc\+\+|ld-linux[^/]*)\.so' |
 	xargs -I{} cp -L {} "$work/lib/"
-# A dictionary that reaches from one program to the next, which have the kernels in common.
+# A compression window that spans several programs, which have the kernels in common.
 tar -C "$work" -c . | xz -9 -T1 >"$folder/programs.tar.xz"
 bytes=$(wc -c <"$folder/programs.tar.xz")
 [ "$bytes" -lt $((60 << 20)) ] || { echo "dev/gpu_bundle.sh: $((bytes >> 20)) MiB are too much to travel" >&2; exit 1; }

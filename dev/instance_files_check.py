@@ -1,12 +1,12 @@
-"""Files of static instances read and written by those who define them: TensorFlow, h5py.
+"""Files of static instances, read and written by the libraries that define their formats: TensorFlow, h5py.
 
     instance_files_check.py BERTC VOCAB TEXT WORK_FOLDER [GOLDEN_FOLDER]
 
 Ours to theirs: the instances of TEXT, written by bertc as TFRecord, gzip TFRecord and HDF5 (NVIDIA's layout), are read by
-TensorFlow and h5py and must agree, number for number. Theirs to ours: the same numbers written by TensorFlow (plain, gzip,
+TensorFlow and h5py, and must agree number for number. Theirs to ours: the same numbers written by TensorFlow (plain, gzip,
 zlib; shuffled map order, unpacked integers) and h5py (as NVIDIA's script does) are converted by bertc and must come back the same.
-GOLDEN_FOLDER holds NAME.params.json, NAME.instances.jsonl and inputs of runs of Google's script: --compat google must give
-each instance.
+GOLDEN_FOLDER holds NAME.params.json, NAME.instances.jsonl and the inputs of runs of Google's script: --compat google must
+reproduce each instance.
 """
 import json
 import os
@@ -87,7 +87,7 @@ for compression in ("", "GZIP", "ZLIB"):
     run("--convert", name, "--out", path("c.tfrecord"))
     equal(read_records(path("c.tfrecord")), plain, f"bertc: TensorFlow's {compression or 'plain'} TFRecord")
 
-# N21's create_pretraining_data.py: one create_dataset a feature, gzip, its types.
+# Like create_pretraining_data.py of N21: one create_dataset per feature, gzip, with its types.
 with h5py.File(path("theirs.hdf5"), "w") as f:
     for k, kind in zip(KEYS[:5], ("i4", "i1", "i1", "i4", "i4")):
         f.create_dataset(k, data=np.array([r[k] for r in plain]), dtype=kind, compression="gzip")

@@ -1,6 +1,6 @@
-"""Instances against BERT's algorithm, by statistics.
+"""Compares instances with BERT's algorithm, by statistics.
 
-The algorithm of create_pretraining_data.py stands here once more, written from its description (docs/math.md,
+The algorithm of create_pretraining_data.py is implemented here once more, written from its description (docs/math.md,
 "Instances"; Devlin et al. 2019, appendix A), with Python's random numbers instead of ours.
 
     python dev/instance_statistics.py golden tests/golden/instance_statistics.json
@@ -29,7 +29,7 @@ CLS, SEP, MASK = "cls", "sep", "mask"
 # ---- The algorithm ----
 
 def random_text(documents, current, wanted, rng):
-    """B of a random document, another one if ten tries find one."""
+    """B from a random document; from another one than A's if ten tries find one."""
     for _ in range(10):
         other = rng.randrange(len(documents))
         if other != current:
@@ -68,7 +68,7 @@ def truncate(a, b, longest, rng):
 
 
 def mask(ids, settings, vocabulary, rng):
-    """Masks in place; positions and labels, in order."""
+    """Masks in place; returns positions and labels, in order."""
     wanted = min(settings["max_predictions_per_seq"], max(1, round(len(ids) * settings["masked_lm_prob"])))
     words = []
     for position, token in enumerate(ids):
@@ -95,7 +95,7 @@ def mask(ids, settings, vocabulary, rng):
 
 
 def simulate(documents, settings, vocabulary, rng, passes=1):
-    """The instances of some passes over all documents."""
+    """The instances of several passes over all documents."""
     longest = settings["max_seq_length"] - 3
     instances = []
     for _ in range(passes):
@@ -113,7 +113,7 @@ def simulate(documents, settings, vocabulary, rng, passes=1):
 # ---- Statistics ----
 
 def statistics(instances, full, traced=None):
-    """Numbers of one list of instances; `full` is max_seq_length. `traced`: ids tell their sentence's bounds."""
+    """The statistics of a list of instances; `full` is max_seq_length. `traced`: ids identify the bounds of their sentence."""
     count = len(instances)
     lengths = [i["a"] + i["b"] + 3 for i in instances]
     result = {
@@ -154,7 +154,7 @@ def gather(rows):
 # ---- Golden expectations ----
 
 class MadeVocabulary:
-    """Every token of the corpus has its own id, first_id and up; every third is a continuation."""
+    """Every token of the corpus has its own id, from first_id on; every third is a continuation."""
     first_id = 5
 
     def __init__(self, tokens):

@@ -1,10 +1,10 @@
-"""What int8 and bf16 cost: fine-tuned models scored in fp32, in bf16, and as exported to int8.
+"""The loss in quality from int8 and bf16: fine-tuned models scored in fp32, in bf16, and after export to int8.
 
     python dev/int8_quality.py --bertc build/bertc --work FOLDER [--precisions fp32,bf16,int8] [--threads 1] ROW...
 
-A ROW is NAME=MODEL=MEASURE=TEST, for instance sst2=runs/sst2=accuracy=dev.tsv. MEASURE words scores masked words of the text TEST
-(in percent); any other is one of those that `bertc evaluate --test` prints. Prints a table in points of a hundred, and the layers that
-the export left in bf16. Exported folders are kept in --work.
+A ROW is NAME=MODEL=MEASURE=TEST, for instance sst2=runs/sst2=accuracy=dev.tsv. MEASURE words scores masked words of the text
+TEST (in percent); any other is one of those that `bertc evaluate --test` prints. Prints a table in percentage points, and the
+layers that the export left in bf16. Exported folders are kept in --work.
 """
 import argparse
 import json
@@ -22,7 +22,7 @@ def run(options, *command):
 
 
 def export(options, name, model):
-    """The int8 folder, and what was said of layers kept in bf16."""
+    """The int8 folder, and the message about layers kept in bf16."""
     folder = os.path.join(options.work, name.replace(" ", "-") + ".int8")
     said = folder + ".txt"
     if not os.path.exists(said):

@@ -43,7 +43,7 @@ def join(sentences):
 
 
 def borders(sentences):
-    """Where sentences end, counted in characters that are no spaces."""
+    """Where sentences end, counted in characters other than spaces."""
     at, ends = 0, set()
     for sentence in sentences:
         at += len(sentence.replace(" ", ""))

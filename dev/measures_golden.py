@@ -1,7 +1,7 @@
 """Scores by other people's code for random and odd inputs, for tests/tasks/test_measures.c.
 
     python dev/measures_golden.py tests/golden/measures.json            a few cases of each kind
-    python dev/measures_golden.py /tmp/many.json 2000 7                 as many of each kind, from another seed;
+    python dev/measures_golden.py /tmp/many.json 2000 7                 this many of each kind, from another seed;
     MEASURES_GOLDEN=/tmp/many.json build/tests/tasks/test_measures      the same test reads them
 
 classes, multilabel, auc, ndcg@10   scikit-learn
@@ -91,7 +91,7 @@ def multilabel(draw):
     share = draw.choice([0, 0.1, 0.5])
     gold = numpy.array([[int(draw.random() < share) for _ in range(labels)] for _ in range(count)])
     predicted = numpy.array([[v if draw.random() < 0.7 else int(draw.random() < 0.3) for v in row] for row in gold.tolist()])
-    if labels == 1:  # scikit-learn takes one column for a binary task
+    if labels == 1:  # scikit-learn expects a single column for a binary task
         scores = [[f(gold[:, 0], predicted[:, 0], zero_division=0) for f in
                    (metrics.precision_score, metrics.recall_score, metrics.f1_score)] + [int(gold.sum())]]
         expected = dict(zip(("precision", "recall", "f1"), scores[0]), f1_micro=scores[0][2])
@@ -158,7 +158,7 @@ def rankings(draw):
         count = draw.choice([2, 4, 6] if tied else [2, 5, 15, 30])
         s = [float(draw.randrange(3)) if tied else draw.random() for _ in range(count)]
         if tied and draw.random() < 0.3:
-            s = [9.0 - i for i in range(8)] + s  # the tie lies across the tenth place
+            s = [9.0 - i for i in range(8)] + s  # the tie spans the tenth place
             count = len(s)
         r = [float(draw.choice([0, 0, 0, 1, draw.choice([1, 2, 3])])) for _ in range(count)]
         lengths.append(count)

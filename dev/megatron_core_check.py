@@ -1,8 +1,8 @@
-"""megatron-core (PyPI) reads a shard of ours and writes it anew.
+"""megatron-core (PyPI) reads one of our shards and writes it again.
 
     megatron_core_check.py PREFIX OUT_PREFIX VOCAB_SIZE
 
-Prints what it read; OUT_PREFIX.bin and .idx, made by its IndexedDatasetBuilder, must equal ours byte for byte, and bertc must
+Prints what it has read; OUT_PREFIX.bin and .idx, made by its IndexedDatasetBuilder, must equal ours byte for byte, and bertc must
 train on them (cmp; bertc instances --data).
 """
 import sys

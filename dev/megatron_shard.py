@@ -46,7 +46,7 @@ def write_shard(prefix, documents, vocab_size):
 
 
 def read_sentences(path):
-    """A sentence a line, blank lines between documents."""
+    """One sentence per line, blank lines between documents."""
     documents = [[]]
     for line in open(path, encoding="utf-8", newline="\n"):
         if line.strip():
@@ -65,7 +65,7 @@ def tokenizer_of(vocab):
 
 
 def compare(prefix, vocab, paths):
-    """Ours were prepared with --text_form sentences from the same files in the same order."""
+    """Our shard must have been prepared with --text_form sentences from the same files in the same order."""
     tokenizer, _ = tokenizer_of(vocab)
     expected = []
     for path in paths:

@@ -1,13 +1,12 @@
-/* Holds a model of any size against transformers:
+/* Compares a model of any size with transformers:
  *
  *     python dev/model_golden.py base /tmp/base.safetensors
  *     make && gcc -std=gnu11 -O2 -Isrc -Itests -o build/model_compare dev/model_compare.c build/libbertc.a \
  *             -pthread -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lm
- *     build/model_compare /tmp/base.safetensors gelu cpu f32 [tensors]
+ *     build/model_compare /tmp/base.safetensors gelu cpu f32 [tensors | save FOLDER]
  *
- * Prints losses, the largest gradient error in units of the limit, and with "tensors" a line for each tensor.
- * In bf16 the limits of fp32 do not apply; the errors are printed.
- */
+ * Prints losses, the largest gradient error in units of the limit, and, with "tensors", a line for each tensor; with
+ * "save", writes a model folder. In bf16 the limits of fp32 do not apply; the errors are only printed. */
 #include "model/golden.h"
 #include "weights/model_folder.h"
 

@@ -1,9 +1,9 @@
-"""Loads a model folder of ours in transformers and computes a golden batch's loss with it.
+"""Loads one of our model folders in transformers and computes the loss of a golden batch with it.
 
     python dev/model_folder_check.py FOLDER GOLDEN.safetensors gelu|gelu_new
 
-FOLDER: what `build/model_compare GOLDEN gelu cpu f32 save FOLDER` wrote. Fails on any missing, unexpected or
-mismatched weight in BertForPreTraining, BertModel or AutoModelForMaskedLM, and on another loss.
+FOLDER: as written by `build/model_compare GOLDEN gelu cpu f32 save FOLDER`. Fails on any missing, unexpected or
+mismatched weight in BertForPreTraining, BertModel or AutoModelForMaskedLM, and on a different loss.
 """
 import sys
 

@@ -8,7 +8,7 @@ The file holds, for tests/model/golden.h:
     batch.<array>             the packed batch of src/data/batch.h (sequences of mixed lengths, no padding)
     <act>.loss                F64: MLM loss, NSP loss (means), MLM correct, NSP correct (counts)
     <act>.gradient.<name>     of the sum of both means; <act> is "gelu" (erf) or "gelu_new" (tanh)
-    <act>.error32             F64, tensors in the order of their names: |g32 - g64| of transformers' own fp32 run
+    <act>.error32             F64, in the order of the tensors' names: |g32 - g64| of transformers' own fp32 run
 and the configuration as metadata. Dropout is off. One sequence of the tiny batch has no next-sentence label.
 """
 import json
@@ -33,7 +33,7 @@ def make_model(config, seed):
     model = BertForPreTraining(BertConfig(
         **config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, attn_implementation="eager"))
     for name, parameter in model.named_parameters():
-        # Every weight away from its initial 0 or 1, and large enough to matter, so that no gradient is a special case.
+        # Moves every weight away from its initial 0 or 1, by enough to matter, so that no gradient is a special case.
         with torch.no_grad():
             spread = 0.02 if parameter.dim() == 1 else (0.3 if config["hidden_size"] < 64 else 0.02)
             parameter.normal_(1.0 if name.endswith("LayerNorm.weight") else 0.0, spread)
@@ -47,7 +47,7 @@ def make_batch(config, lengths, seed):
     batch = dict(starts=starts, ids=random.randint(5, config["vocab_size"], tokens).astype(numpy.int32),
                  types=numpy.zeros(tokens, numpy.int32), positions=numpy.zeros(tokens, numpy.int32),
                  next_labels=random.randint(0, 2, len(lengths)).astype(numpy.int32))
-    batch["ids"][-1] = batch["ids"][0]  # one id at least twice
+    batch["ids"][-1] = batch["ids"][0]  # at least one id occurs twice
     if config["hidden_size"] < 64:
         batch["next_labels"][1] = -1
     rows = []
@@ -55,7 +55,7 @@ def make_batch(config, lengths, seed):
         start = starts[sequence]
         batch["positions"][start:start + length] = numpy.arange(length)
         batch["types"][start + length // 2:start + length] = 1
-        if length > 2:  # the shortest has no prediction
+        if length > 2:  # the shortest sequence has no prediction
             rows += sorted(start + 1 + random.permutation(length - 1)[:max(1, round(0.15 * length))])
     batch["prediction_rows"] = numpy.array(rows, numpy.int32)
     batch["prediction_labels"] = random.randint(5, config["vocab_size"], len(rows)).astype(numpy.int32)
@@ -63,7 +63,7 @@ def make_batch(config, lengths, seed):
 
 
 def padded(batch, lengths):
-    """The same batch as transformers wants it."""
+    """The same batch in the form that transformers expects."""
     shape = (len(lengths), max(lengths))
     ids, types, mask = (torch.zeros(shape, dtype=torch.long) for _ in range(3))
     labels = torch.full(shape, -100)
@@ -109,7 +109,7 @@ def main():
         model = make_model(dict(config, hidden_act=activation), seed=1).eval()
         for name, parameter in model.named_parameters():
             tensors["weights." + name] = parameter.detach().numpy().copy()
-        if activation == activations[0]:  # let the model be right about every third word
+        if activation == activations[0]:  # makes the model right about every third word
             with torch.no_grad():
                 ids, types, mask, labels, _ = padded(batch, lengths)
                 logits = model(input_ids=ids, token_type_ids=types, attention_mask=mask).prediction_logits

@@ -3,9 +3,9 @@
 
     python dev/onnx_check.py build/bertc [FOLDER...]
 
-Makes small models with random weights of every architecture (and takes those of FOLDER), exports them, lets onnx.checker look at
-the graph and compares the outputs of onnxruntime and transformers. Ends with the largest difference. Needs torch, transformers,
-onnx, onnxruntime."""
+Makes small models of every architecture with random weights (and uses those of each FOLDER), exports them, runs onnx.checker on
+the graph and compares the outputs of onnxruntime and transformers. Finally prints the largest difference. Needs torch,
+transformers, onnx, onnxruntime."""
 import json
 import os
 import subprocess
@@ -69,7 +69,7 @@ def compare(bertc, folder, name, out):
         assert expected.shape == value.shape
         difference = np.abs(expected - value)
         if name != "BertForMultipleChoice" and value.ndim > 1 and value.shape[1] == encoded["input_ids"].shape[1]:
-            difference = difference[encoded["attention_mask"].numpy() > 0]  # what stands at padding is nobody's
+            difference = difference[encoded["attention_mask"].numpy() > 0]  # outputs at padding positions have no meaning
         worst = max(worst, float(difference.max()))
     print(f"{worst:.2e}  {name}  {folder}")
     return worst
@@ -112,7 +112,7 @@ def compare_pooling(bertc, folder):
 
 
 def compare_relation(bertc, folder):
-    """transformers has no class for relations: the rows of two marks, joined, before a linear layer."""
+    """transformers has no class for relations: the concatenated rows of two markers, before a linear layer."""
     make_folder(folder, "BertModel", "gelu")
     encoder = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False).eval()
     head = torch.nn.Linear(96, 3)

@@ -1,7 +1,7 @@
-"""tests/golden/small.onnx: a graph by ONNX's own library, for the reader of bertc (formats/onnx_reader.h).
+"""tests/golden/small.onnx: a graph written by ONNX's own library, for bertc's reader (formats/onnx_reader.h).
 
-It has what bertc does not write: a weight as a list of numbers, a weight that is also listed as an input, packed dimensions of rank 0,
-a second set of operators, a sub-graph that takes a value of the graph around it.
+It contains what bertc does not write: a weight as a list of numbers, a weight that is also listed as an input, packed
+dimensions of rank 0, a second set of operators, a subgraph that uses a value of the enclosing graph.
 
     python dev/onnx_golden.py tests/golden/small.onnx
 """

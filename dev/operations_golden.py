@@ -3,9 +3,9 @@
     python dev/operations_golden.py tests/golden/operations.safetensors
 
 Forward is written with PyTorch's own functions, backward is its autograd, so nothing here shares a formula with
-src/backend/ref. Dropout masks come from a Philox of our own below. For tests/backend/test_ref.c the file holds, for case k,
+src/backend/ref. Dropout masks come from the Philox implementation below. For tests/backend/test_ref.c the file holds, for case k,
     metadata "cases"             the lines of the cases (tests/backend/operations.h), from case 0 on
-    k/in/<array>, k/out/<array>  F64, with the names of the arrays there; k/in/batch.<array> the batch
+    k/in/<array>, k/out/<array>  F64, with the array names used there; k/in/batch.<array> for the batch
     k/in/seed                    dropout's key, low and high 32 bits
 """
 import sys
@@ -24,7 +24,7 @@ tensors, lines = {}, []
 
 
 def philox4x32(key, counter, rounds):
-    """Salmon et al. 2011, in Python's integers."""
+    """Salmon et al. 2011, with Python's integers."""
     k0, k1 = key & 0xFFFFFFFF, key >> 32
     c0, c1, c2, c3 = counter
     for _ in range(rounds):
@@ -120,7 +120,7 @@ def linear(rows, outer, inner, act):
 
 
 def linear_bwd(rows, outer, inner, act="none", add=0, tanh=0):
-    """With act the input is gelu(pre + producer); `add` is the gradient that pre (or x) has from elsewhere."""
+    """With act the input is gelu(pre + producer); `add` is the gradient that pre (or x) gets from elsewhere."""
     z, w, b, producer = normal(rows, inner), normal(outer, inner), normal(outer), normal(inner)
     moved = z + producer
     x = gelu(act)(moved) if act != "none" else moved
@@ -138,7 +138,7 @@ def linear_bwd(rows, outer, inner, act="none", add=0, tanh=0):
 
 
 def linear_norm(rows, width, inner, p, residual):
-    """Forward of the whole, backward of the part behind the product."""
+    """Forward of the whole, backward of the part after the product."""
     batch = make_batch([rows - 3, 3])
     x, w, b = normal(rows, inner), normal(width, inner), normal(width)
     gamma, beta, rest = normal(width, mean=1.0, spread=0.3), normal(width), normal(rows, width)
@@ -159,7 +159,7 @@ def linear_norm(rows, width, inner, p, residual):
 
 
 def transform_norm(rows, width, act):
-    """The MLM head's: LN(gelu(pre)), pre = product + bias."""
+    """The MLM head's transform: LN(gelu(pre)), pre = product + bias."""
     pre, bias = normal(rows, width), normal(width)
     gamma, beta = normal(width, mean=1.0, spread=0.3), normal(width)
     moved = pre + bias
@@ -209,7 +209,7 @@ def gather():
 
 
 def pooling(lengths, width, cls):
-    """As sentence_transformers.models.Pooling: the mean of a text's rows, or the row of [CLS]."""
+    """Like sentence_transformers.models.Pooling: the mean of a text's rows, or the row of [CLS]."""
     batch, tokens = make_batch(lengths), sum(lengths)
     x, dy = normal(tokens, width), normal(len(lengths), width)
     parts = torch.split(x, lengths)
@@ -220,10 +220,10 @@ def pooling(lengths, width, cls):
     emit(f"pooling_bwd {keys}", dict(dy=dy), dict(dx=x.grad), batch)
 
 
-# As case_create() in tests/backend/case.h sets them.
+# The same values as in case_create() in tests/backend/case.h.
 INVERSE_PREDICTIONS, INVERSE_INSTANCES, LOSS_SCALE = 1 / 37, 1 / 11, 8
 INVERSE_TOKENS = 1 / 53
-BEFORE = 0.25  # what loss and correct hold before
+BEFORE = 0.25  # what loss and correct hold beforehand
 
 
 def vocabulary(rows, vocab, width):
@@ -258,12 +258,12 @@ def classes(rows, count):
 
 
 def item_weights(items):
-    """Every fifth none, others a half: as tests/backend/operations.h declares them."""
+    """Every fifth is 0, others a half, as in tests/backend/operations.h."""
     return torch.tensor([0.0 if i % 5 == 3 else 0.5 if i % 5 == 2 else 1.0 for i in range(items)])
 
 
 def values(rows, count):
-    """Rows of outputs beside rows of values."""
+    """Rows of outputs against rows of values."""
     weights = item_weights(rows)
     outputs, numbers = normal(rows, count), torch.tensor(random.randint(-8, 20, (rows, count)) / 4.0)
     loss = (F.mse_loss(outputs, numbers, reduction="none").mean(-1) * weights).sum()
@@ -294,7 +294,7 @@ def groups(sizes):
 
 
 def segments(lengths):
-    """Starts and ends of answers, as BertForQuestionAnswering: the mean of both cross entropies."""
+    """Starts and ends of answers, as in BertForQuestionAnswering: the mean of both cross entropies."""
     batch = make_batch(lengths)
     tokens, weights = sum(lengths), item_weights(len(lengths))
     logits = normal(tokens, 2)
@@ -345,8 +345,8 @@ def pointers(lengths, classes, count, size):
          dict(logits=logits, rows=[rows], labels=labels, weights=weights),
          dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct, lse=lse), batch)
 def soft(kind, rows, columns, temperature, share, sizes=()):
-    """A teacher's outputs as targets: Kullback-Leibler divergence at a temperature, times its square, as PyTorch has it; of
-    numbers the squared error. Mixed with the gradients that labels gave."""
+    """A teacher's outputs as targets: Kullback-Leibler divergence at a temperature, times its square, as in PyTorch; for
+    numbers the squared error. Mixed with the gradients from labels."""
     teacher, logits, before = normal(rows, columns), normal(rows, columns), normal(rows, columns)
     starts = numpy.concatenate([[0], numpy.cumsum(sizes)]).astype(int)
     weights, inputs = item_weights(len(sizes) or rows), {}
@@ -411,7 +411,7 @@ def adamw_torch(count, decay, clip):
 
 
 def adamw_google(count, decay):
-    """AdamWeightDecayOptimizer.apply_gradients of google-research/bert, on what tf.clip_by_global_norm left."""
+    """AdamWeightDecayOptimizer.apply_gradients of google-research/bert, after tf.clip_by_global_norm."""
     w, m, v = (normal(count, spread=s).detach().numpy() for s in (1, 0.1, 0.1))
     v, g = v**2, normal(count, spread=3).detach().numpy()
     next_m = numpy.multiply(0.9, m) + numpy.multiply(1.0 - 0.9, g)
@@ -423,8 +423,8 @@ def adamw_google(count, decay):
 
 
 def lamb(count, tensors, decay, clip=1, everywhere=0, limited=0):
-    """The second step of timm's LAMB; tensors, their decay and who adapts as tests/backend/operations.h has them. One more
-    parameter brings the norm to sqrt(20). timm keeps no norms: they are taken of the moments it leaves."""
+    """The second step of timm's LAMB; tensors, their decay and which of them adapt as in tests/backend/operations.h. One more
+    parameter brings the norm to sqrt(20). timm keeps no norms: they are computed from the moments it leaves."""
     w, m, v = normal(count), normal(count, spread=0.1), normal(count, spread=0.1).detach() ** 2
     g = normal(count, spread=0.3)
     groups, pieces = [], []

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Shows that two builds of bertc train the same bits: dev/same_bits.py BEFORE AFTER FOLDER [pattern]
 
-BEFORE and AFTER are build folders (build/bertc and, where it is there, build/emulated/bertc with the emulated CUDA
-device). Each course is run whole by BEFORE (once: its folders are kept), whole by AFTER, and begun by BEFORE and
-resumed by AFTER. Weights, moments and metrics.jsonl (times left out) must agree to the last bit.
+BEFORE and AFTER are build folders (with bertc and, if it exists, emulated/bertc with the emulated CUDA device). Each
+training run is made completely by BEFORE (once: its folders are kept), completely by AFTER, and started by BEFORE and
+resumed by AFTER. Weights, moments and metrics.jsonl (without times) must agree to the last bit.
 """
 import json, os, pathlib, random, shutil, subprocess, sys
 
@@ -44,7 +44,7 @@ TIMES = {"seconds", "tokens_per_second", "share_of_gemm", "eval_seconds", "waite
 
 def make_inputs(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "phases.conf").exists():  # a run knows its corpus by its time, too
+    if (folder / "phases.conf").exists():  # a run identifies its corpus by its modification time, too
         return
     draw = random.Random(7)
     lines = []

@@ -24,7 +24,7 @@ def emit(shape, rates, **settings):
 
 
 def transformers_rates(make, steps, peak):
-    """The rate of step 1 … N of a schedule that has N + 1, and of one step more."""
+    """The rates of steps 1 … N of a schedule with N + 1 steps, and of one more step."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=peak)
     scheduler = make(optimizer)
     rates = []

@@ -1,7 +1,7 @@
 """Features, answers and result files of Google's run_squad.py, for tests/tasks/test_squad_answers.c.
 
     squad_golden.py FOLDER tests/golden/squad.json                    texts made up here
-    squad_golden.py FOLDER /tmp/many.json VOCAB.txt QUESTIONS DATASET.json...   the first so many questions of real files;
+    squad_golden.py FOLDER /tmp/many.json VOCAB.txt QUESTIONS DATASET.json...   the first QUESTIONS questions of real files;
     SQUAD_GOLDEN=/tmp/many.json build/tests/tasks/test_squad_answers  the same test reads them
 
 FOLDER holds run_squad.py and tokenization.py of google-research/bert. Logits are made up by a formula that the test knows,
@@ -93,7 +93,7 @@ def case_of(dataset, settings, vocab_path):
     examples, features = features_of(dataset, settings, vocab_path, False)
     results = []
     for number, feature in enumerate(features):
-        size = sum(feature.input_mask)  # rows of padding are never the best
+        size = sum(feature.input_mask)  # padding rows are never among the best
         sides = [[logit(number, row, side) if row < size else -100.0 for row in range(settings["max_seq_length"])]
                  for side in (0, 1)]
         results.append(run_squad.RawResult(feature.unique_id, *sides))

@@ -2,9 +2,8 @@
 
     squad_pipeline_golden.py tests/golden/squad_pipeline.json
 
-Needs transformers 4.50 to 4.57 (version 5 has no such pipeline), not torch: what comes before and after the model is run here, on
-logits made up by a formula that the test knows, without ties, which NumPy
-breaks as it happens.
+Needs transformers 4.50 to 4.57 (version 5 has no such pipeline), but not torch: the steps before and after the model are run
+here, on logits made up by a formula that the test knows, without ties, which NumPy would break arbitrarily.
 """
 import json
 import os
@@ -60,7 +59,7 @@ def main():
 
 
 def draw_scale(number):
-    """Flat and steep logits in turn."""
+    """Flat and steep logits alternate."""
     return (0.125, 1.0)[number % 2]
 
 

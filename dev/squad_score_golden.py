@@ -1,11 +1,11 @@
 """Scores of made-up answers by the official scripts, for tests/tasks/test_squad_score.c.
 
     squad_score_golden.py FOLDER tests/golden/squad_scores.json       a few answers made up here
-    squad_score_golden.py FOLDER /tmp/many.json 2000 DATASET.json...  that many lines for words, and every question of real files;
+    squad_score_golden.py FOLDER /tmp/many.json 2000 DATASET.json...  this many lines for words, and every question of real files;
     SQUAD_SCORE_GOLDEN=/tmp/many.json build/tests/tasks/test_squad_score   the same test reads them
 
-FOLDER holds evaluate-v1.1.py, evaluate-v2.0.py (SQuAD) and cmrc2018_evaluate.py (CMRC 2018; written for Python 2, so that a
-few words of it are replaced here). Its words are those of NLTK with preserve_line=True.
+FOLDER holds evaluate-v1.1.py, evaluate-v2.0.py (SQuAD) and cmrc2018_evaluate.py (CMRC 2018; written for Python 2, so a
+few words of it are replaced here). It splits words with NLTK and preserve_line=True.
 """
 import contextlib
 import io
@@ -42,7 +42,8 @@ PIECES = ["the", "The", "a", "An", "cat", "cats", "cat's", "\u2013", "(", ")", "
           "\u201cok\u201d", "\u2014", "\u2026", "100%", "$5", "e-mail", "--", "[x]", "x:y", "12:30", "\u3042", "\u0661", "\u00bd",
           "\u3000", "\t", "_", "*", "#1", "\u2019s", "t", "s", "`", "``", ";", "?!", "\u200b", "\ufb01", "a\u2013b", "the_end"]
 
-# NLTK's regular expressions are run by the module "regex" since 3.10, by Python's "re" before: they differ in what a letter is
+# NLTK uses the module "regex" for its regular expressions since 3.10, and Python's "re" before: they differ in what counts
+# as a letter.
 WORD_PIECES = [p for p in PIECES if p not in ("e\u0301", "\u00bd", "\u0130")]
 
 
@@ -98,7 +99,7 @@ def case_of(dataset):
                 version_2.merge_eval(result, version_2.make_eval_dict(*sides, qid_list=ids), prefix)
         case[name] = result
     version_2.find_all_best_thresh(case["version_2_null"], predictions, exact, f1, na_probs, has_answer)
-    # Over every threshold, one by one: at most this answers, more does not
+    # Over every threshold, one by one: questions with a value up to it are answered, others are not.
     best = {}
     for name, scores in (("exact", exact), ("f1", f1)):
         tried = [(sum((scores[k] if predictions[k] else not has_answer[k]) if na_probs[k] <= limit else not has_answer[k]

@@ -1,12 +1,12 @@
-/* The raw outputs of a fine-tuned model's head, for comparing every number with another program's (dev/finetune_check.py):
+/* Writes the raw outputs of a fine-tuned model's head, so that every number can be compared with another program's
+ * (dev/finetune_check.py):
  *
  *     make build/dev/task_outputs
  *     build/dev/task_outputs FOLDER FILE OUT [MAX_SEQ_LENGTH]
  *
- * FILE has labels or not. OUT gets, in the machine's byte order: the number of examples (int64), where each begins in the values
- * (int64, one more than examples), and the values (float32), which are the head's numbers for each item of each example. fp32 on
- * the CPU.
- */
+ * FILE may or may not have labels. OUT receives, in the machine's byte order: the number of examples (int64), the offset
+ * of each example in the values (int64, one more than there are examples), and the values (float32), which are the head's
+ * numbers for each item of each example. Computes in fp32 on the CPU. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-"""TensorBoard's own reader against metrics.jsonl: the same steps and values, none lost, none twice, also after kills.
+"""TensorBoard's own reader against metrics.jsonl: the same steps and values, none lost, none twice, even after kills.
 
     python dev/tensorboard_check.py RUN_FOLDER        (needs the package tensorboard)
 """

@@ -18,7 +18,7 @@ v1 = tf.compat.v1
 
 
 def google_name(name):
-    """Google's name and whether the matrix is transposed; None for what its checkpoints do not have."""
+    """Google's name, and whether the matrix is transposed; None for tensors that its checkpoints do not have."""
     if ".decoder." in name or name.endswith("position_ids"):
         return None, False
     path = name.replace("encoder.layer.", "encoder.layer_").replace(".", "/")

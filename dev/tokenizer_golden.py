@@ -5,10 +5,10 @@
     tokenizer_golden.py cases tests/golden/tokenizer_cases.json
 
 Hugging Face's answers come from the tokenizers library, Google's from google_tokenizer.py (itself checked against
-lines that the original tokenised). Prints the row for tests/golden/MANIFEST.
+lines tokenized by the original). Prints the row for tests/golden/MANIFEST.
 
-code_points: a line for each block of 4096 code points, "FIRST CRC CRC ...", a CRC-32 (zlib's) for each mode in the order
-of MODES. It is taken over the words of every code point x that is no surrogate, alone and as "axb": each word
+code_points: a line for each block of 4096 code points, "FIRST CRC CRC ...", with a CRC-32 (zlib's) for each mode in the order
+of MODES. It covers the words of every code point x other than surrogates, alone and as "axb": each word is
 followed by a space, each text by a line feed.
 
 cases: {"vocab": [...], "cases": [{"text": ..., MODE: [id, ...] or {"ids", "begin", "end"} (bytes)}, ...]}
@@ -71,7 +71,7 @@ def code_points():
     return "\n".join(lines) + "\n"
 
 
-# Marks that survive the stripping of accents and have to be sorted, marks that do not, and their bases.
+# Marks that survive the stripping of accents and have to be reordered, marks that do not survive, and their bases.
 MARKS = "\u0300\u0301\u0307\u0323\u0334\u0345\u0591\u064B\u0711\u08D4\u08E1\u093C\u0941\u0F71\u0F72\u0F73\u0F74\u1B44" \
     "\u1BAA\u1DFB\u302E\u302F\u3099\uA953\U0001D165\U0001D16D\U0001D15E\U000116B6"
 TRICKY = "aAbBzZ09\u0130\u0131\u00C5\u00E9\u1E9E\u00DF\u03A3\u03C2\u0391\u0041\u212B\u01C5\u2126\uFB01\u2260\u037E\u1FEF\uAC00" \
@@ -109,8 +109,8 @@ def case_texts():
 
 
 def case_vocab(texts):
-    """Most characters that the texts become, as words and as continuations, and a few longer entries. Entries that no
-    text can match, such as upper case for the uncased modes, do no harm; some characters are left out for [UNK]."""
+    """Most characters that the texts are turned into, as words and as continuations, and a few longer entries. Entries that no
+    text can match, such as upper case in the uncased modes, do no harm; some characters are left out to get [UNK]."""
     characters = set("abcdefghijklmnopqrstuvwxyz0123456789" + MARKS)
     for text in texts:
         for mode in MODES:

@@ -40,7 +40,7 @@ def nvidia_state(state, rows):
 
 
 def nvidia_file(model, path, dtype):
-    """What run_pretraining.py saves: model, optimiser, the rest of the run."""
+    """What run_pretraining.py saves: model, optimizer, the rest of the run."""
     state = nvidia_state(state_dict(model), model.config.vocab_size)
     parameters = [torch.nn.Parameter(torch.zeros(2, 3))]
     optimizer = torch.optim.AdamW(parameters)

@@ -1,5 +1,5 @@
 """Trains Hugging Face's BertForPreTraining on a TFRecord file of Google's pre-training data, in file order, batch after
-batch, without dropout: what `bertc pretrain --input_file X.tfrecord --shuffle false` with dropout 0 must equal.
+batch, without dropout: `bertc pretrain --input_file X.tfrecord --shuffle false` with dropout 0 must give the same.
 
     train_records_torch.py --init FOLDER --records X.tfrecord --steps N --batch N --total_steps N --warmup W
                            --learning_rate X [--metrics metrics.jsonl]

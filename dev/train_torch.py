@@ -1,11 +1,11 @@
 """Trains Hugging Face's BertForPreTraining on batches written by dump_batches: the peer that a run of bertc is
-compared with, on the same weights, batches, rates and optimiser.
+compared with, with the same weights, batches, rates and optimizer.
 
     train_torch.py --init FOLDER --batches B.safetensors --steps N --total_steps N --warmup W --learning_rate X
                    [--dropout P] [--precision fp32|fp64|bf16] [--save FOLDER] [--save_every N] [--out metrics.jsonl]
                    [--optimizer adamw|google_adamw|lamb|nvlamb|nvlamb_uncorrected]
 
-The head runs on masked rows only (the same numbers as on all rows, less work). Optimisers, none of them ours:
+The head runs on masked rows only (the same numbers as on all rows, with less work). Optimizers, none of them ours:
 
     adamw               torch.optim.AdamW
     google_adamw        BertAdam of pytorch-pretrained-bert, its own clipping and schedule off
@@ -77,7 +77,7 @@ def rate(t):
 
 
 def batch(t):
-    """Packed rows to padded ones."""
+    """Turns packed rows into padded ones."""
     g = {k: file.get_tensor(f"step{t}.{k}").long() for k in NAMES}
     lengths = g["starts"][1:] - g["starts"][:-1]
     b, s = len(lengths), int(lengths.max())

@@ -47,15 +47,15 @@ class HuggingFace:
             if words == ["a", x, "b"]:
                 flags |= PUNCTUATION
             elif words == ["a", "b"]:
-                assert flags & (DROPPED | SPACE), hex(c)  # white space that cleaning has already treated
+                assert flags & (DROPPED | SPACE), hex(c)  # white space that cleaning has already handled
             else:
                 assert words == ["a" + x + "b"], hex(c)
             self.flags[c] = flags
             lowered = lower.normalize_str(x)
             if lowered != x:
                 self.lower[c] = lowered
-        # The combining class decides only the order in which marks are sorted, so it is found by sorting: each
-        # candidate against one character of each class (assigned classes stay for ever).
+        # The combining class only decides the order in which marks are sorted, so it is found by sorting: each candidate
+        # against one character of each class (assigned classes never change).
 
         def swaps(a, b):
             return a != b and nfd.normalize_str("a" + a + b) == "a" + b + a
@@ -73,7 +73,7 @@ class HuggingFace:
 
 
 class Google:
-    """What tokenization.py sees through Python: unicodedata and str.lower()."""
+    """What tokenization.py gets from Python: unicodedata and str.lower()."""
 
     def __init__(self):
         assert unicodedata.unidata_version == "14.0.0", "needs a Python with Unicode 14 (3.11)"
@@ -87,7 +87,7 @@ class Google:
             elif c in (0, 0xFFFD) or category in ("Cc", "Cf"):
                 flags |= DROPPED
             elif x.isspace():
-                flags |= SPACE  # str.split() parts words there
+                flags |= SPACE  # str.split() separates words there
             decomposed = unicodedata.normalize("NFD", x)
             if decomposed != x:
                 self.decomposition[c] = decomposed
@@ -95,11 +95,11 @@ class Google:
                 flags |= MARK
             if 33 <= c <= 47 or 58 <= c <= 64 or 91 <= c <= 96 or 123 <= c <= 126 or category[0] == "P":
                 flags |= PUNCTUATION
-            # Final sigma: a capital sigma after a cased letter, with case-ignorable ones between.
+            # Final sigma: a capital sigma after a cased letter, with only case-ignorable characters in between.
             alone = (x + "\u03a3").lower()[-1] == "\u03c2"
             after_cased = ("A" + x + "\u03a3").lower()[-1] == "\u03c2"
             if flags & (DROPPED | SPACE):
-                pass  # gone before lower-casing
+                pass  # removed before lower-casing
             elif alone:
                 flags |= CASED
             elif after_cased:
@@ -112,7 +112,7 @@ class Google:
 
 
 def check(source):
-    """What the C code takes for granted."""
+    """Checks the assumptions of the C code."""
     for c in CODE_POINTS:
         if source.flags[c] & (SPACE | PUNCTUATION | DROPPED):
             assert c not in source.combining, hex(c)

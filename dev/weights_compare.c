@@ -2,8 +2,9 @@
  *
  *     weights_compare MODEL BATCH.safetensors OUT.safetensors
  *
- * MODEL is what --init_checkpoint takes, with its configuration beside it; the batch is that of dev/model_golden.py. Prints
- * the masked-word and next-sentence loss (fp32) and writes the encoder's output. Heads that MODEL lacks are zero. */
+ * MODEL is anything that --init_checkpoint accepts, with its configuration beside it; the batch comes from
+ * dev/model_golden.py. Prints the masked-word and next-sentence losses (fp32) and writes the encoder's output. Heads that
+ * MODEL lacks are zero. */
 #include "../tests/model/golden.h"
 #include "weights/model_folder.h"
 

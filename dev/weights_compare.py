@@ -1,11 +1,11 @@
-"""Holds bertc's reading of weights against transformers: losses and hidden states of the same batch.
+"""Compares the weights as read by bertc with transformers: losses and hidden states of the same batch.
 
     make build/dev/weights_compare
     python dev/weights_compare.py REFERENCE MODEL...
 
 REFERENCE is a Hugging Face folder, read by transformers and computed in float64; each MODEL is a form of the same weights
-that bertc reads. A reference without heads is compared by hidden states alone. A MODEL with a bert_config.json beside a
-TensorFlow checkpoint means the tanh form of GELU and is compared with that.
+that bertc reads. A reference without heads is compared by hidden states only. A bert_config.json beside a TensorFlow
+checkpoint means the tanh form of GELU, and such a MODEL is compared with that.
 """
 import json
 import os

@@ -1,11 +1,11 @@
-/* A web server for tests, in a thread of this process, with bad manners on request. The path decides:
+/* A web server for tests, in a thread of this process, that misbehaves on request. The path decides how:
  *
  *   /plain...     the file, with ETag and Range              /short...  announces half the length and sends that
- *   /cut...       half of what is left, then hangs up        /deaf...   as cut, but knows no Range: never more
- *   /stall...     half of what is left, then silence         /changed.. another version from the second request on
- *   /unsaid.. half of it by HTTP/1.0 without a length         /chunks.. in chunks
- *   /away...      302 to /plain...    /loop  302 to itself   /once503.. 503 at first, then as plain
- *   /403 /404 /410 /503  that answer  /429  asks for patience, once
+ *   /cut...       half of what is left, then hangs up        /deaf...   like cut, but ignores Range: never more
+ *   /stall...     half of what is left, then silence         /changed.. a new version from the second request on
+ *   /unsaid..     half of it, by HTTP/1.0 without a length   /chunks.. in chunks
+ *   /away...      302 to /plain...    /loop  302 to itself   /once503.. 503 at first, then like plain
+ *   /403 /404 /410 /503  that status  /429  asks to retry later, once
  *   anything else 404
  */
 #ifndef TESTS_HTTP_SERVER_H
@@ -26,9 +26,9 @@
 struct http_server {
 	int socket, port;
 	pthread_t thread;
-	const char *body; /* what every file holds */
+	const char *body; /* the content of every file */
 	size_t size;
-	const char *extra_path, *extra_body; /* one more file */
+	const char *extra_path, *extra_body; /* one additional file */
 	atomic_int requests, ranges;
 	atomic_bool closing;
 };
@@ -46,7 +46,7 @@ static inline void http_send(int client, const char *bytes, size_t size)
 	}
 }
 
-/* An answer of a status line alone. */
+/* An answer that consists of a status line alone. */
 static inline void http_send_status(int client, const char *status)
 {
 	char head[128];
@@ -188,7 +188,7 @@ static inline void http_server_stop(void)
 	close(http_server.socket);
 }
 
-/* Counts begin anew: "at first" in the list above means since then. */
+/* Resets the counters: "at first" in the list above means since then. */
 static inline void http_server_reset(void)
 {
 	atomic_store(&http_server.requests, 0);

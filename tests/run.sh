@@ -1,15 +1,15 @@
 #!/bin/sh
-# Runs test programs, each with a time limit, and adds up what cmocka says of each.
+# Runs test programs, each with a time limit, and adds up what cmocka reports for each.
 #   BUILD=folder TEST_JOBS=N sh tests/run.sh PROGRAM...
-# Two run at a time where there are two cores (TEST_JOBS: N); what they say comes in their order. A program must therefore
-# not count on being alone: it takes folders and ports that are its own, and asserts no time that a busy machine exceeds.
-# A program that crashes, hangs or runs no test counts as a failed test. The last line is "N passed, N failed, N skipped".
-# STRICT=1: a skipped test is a failed one, for machines that have everything (instruction sets, HDF5, MPI).
+# Two run at a time if there are two cores (TEST_JOBS: N); their output is printed in order. A program must therefore not
+# count on being alone: it uses folders and ports of its own, and asserts no times that a busy machine exceeds. A program
+# that crashes, hangs or runs no test counts as a failed test. The last line is "N passed, N failed, N skipped". STRICT=1: a
+# skipped test counts as failed, for machines that have everything (instruction sets, HDF5, MPI).
 limit=${TEST_SECONDS:-900}
 jobs=${TEST_JOBS:-$(($(nproc) < 2 ? 1 : 2))} # before OMP_NUM_THREADS is set, which nproc obeys
 BUILD=${BUILD:-build}
 export BUILD BERTC="$BUILD/bertc"
-# Our own threads are the only ones; sanitizers stop at the first finding.
+# The tests' own threads are the only ones; sanitizers stop at the first finding.
 export OMP_NUM_THREADS=1
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
@@ -20,7 +20,7 @@ case $BUILD in
 *-address | *-undefined | *-thread) limit=$((limit * 4)) ;; # instrumented code is several times slower
 esac
 case $BUILD in
-*-thread) run="setarch -R" ;; # the thread sanitizer wants addresses where it expects them
+*-thread) run="setarch -R" ;; # the thread sanitizer needs addresses where it expects them
 esac
 
 folder=$(mktemp -d) || exit 1
@@ -28,8 +28,8 @@ runners=
 trap '[ -z "$runners" ] || kill $runners 2>/dev/null; wait; rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
 
-# Runs each program that no other runner has taken: folder/NUMBER/log is what it says, folder/NUMBER/result its exit status and
-# its seconds.
+# Runs each program that no other runner has taken: folder/NUMBER/log receives its output, folder/NUMBER/result its exit
+# code and duration in seconds.
 runner() {
 	child=
 	trap '[ -z "$child" ] || kill "$child" 2>/dev/null; exit' TERM
@@ -37,7 +37,8 @@ runner() {
 	for program; do
 		number=$((number + 1))
 		mkdir "$folder/$number" 2>/dev/null || continue
-		# A GPU of this machine would be the default device: tests are about the CPU, or bring a device of their own.
+		# A GPU of this machine would be the default device, but tests are about the CPU or bring a device of their
+		# own.
 		case $program in */tests/cuda/*) unset CUDA_VISIBLE_DEVICES ;; *) export CUDA_VISIBLE_DEVICES= ;; esac
 		begin=$(date +%s%N)
 		$run timeout -k 10 "$limit" "$program" >"$folder/$number/log" 2>&1 </dev/null &

@@ -1,4 +1,4 @@
-/* What tests share: cmocka with what it needs before it, checks of statuses, a temporary folder. */
+/* Shared by all tests: cmocka and the headers it needs, checks of statuses, a temporary folder. */
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H
 
@@ -13,14 +13,14 @@
 #include "base/error.h"
 #include "base/file.h"
 
-/* Succeeds; otherwise the test fails with the message. */
+/* The call must succeed; otherwise the test fails with the message. */
 #define assert_ok(call)                                                                                                          \
 	do {                                                                                                                     \
 		if ((call) != OK)                                                                                                \
 			fail_msg("%s: %s", #call, error_last()->message);                                                        \
 	} while (0)
 
-/* Fails with this status, and `part` is in the message. */
+/* The call must fail with this status, with `part` in the message. */
 #define assert_error(expected, part, call)                                                                                       \
 	do {                                                                                                                     \
 		enum status got_ = (call);                                                                                       \
@@ -37,7 +37,7 @@
 			fail_msg("%s is %.17g, %s is %.17g", #a, a_, #b, b_);                                                    \
 	} while (0)
 
-/* A folder of this test's own, for group_setup and group_teardown (or a test's own). */
+/* A folder for this test alone, for group_setup and group_teardown (or a test's own). */
 static char test_folder[64];
 
 static inline int test_folder_make(void **state)
@@ -54,7 +54,7 @@ static inline int test_folder_drop(void **state)
 	return folder_remove(test_folder) == OK ? 0 : -1;
 }
 
-/* "test_folder/name", in one of eight buffers that take turns. */
+/* "test_folder/name", in one of eight buffers used in turn. */
 static inline const char *test_path(const char *name)
 {
 	static char paths[8][PATH_BYTES];

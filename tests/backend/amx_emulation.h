@@ -1,5 +1,5 @@
-/* AMX's tiles in plain C, for testing the kernels that use them on machines without (Intel, Instruction Set Extensions
- * Programming Reference, chapter 3). Included before a kernel file, in place of the intrinsics. */
+/* AMX's tiles in plain C, for testing the kernels that use them on machines without AMX (Intel, Instruction Set Extensions
+ * Programming Reference, chapter 3). Included before a kernel file, in place of the intrinsics' header. */
 #ifndef TESTS_BACKEND_AMX_EMULATION_H
 #define TESTS_BACKEND_AMX_EMULATION_H
 
@@ -17,7 +17,7 @@ static struct {
 	unsigned char data[8][16][64];
 } emulated;
 
-/* Bytes of memory that tiles may read and write; anything else ends the test. */
+/* Memory that tiles may read and write; any other access ends the test. */
 static const char *emulated_first[4], *emulated_last[4];
 
 static inline void emulated_check(bool holds, const char *what)

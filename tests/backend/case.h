@@ -1,6 +1,6 @@
-/* A case of an operation: one line of text ("linear_fwd M=5 O=3 I=7 act=tanh", as BERTC_TRACE=1 prints them),
- * the arrays it needs in float64, and the same case laid out on a back end with guards around everything
- * written. What an operation needs is in operations.h. */
+/* A test case for an operation: one line of text ("linear_fwd M=5 O=3 I=7 act=tanh", as BERTC_TRACE=1 prints it), the
+ * arrays it needs in float64, and the same case laid out on a back end with guards around everything that is written. What
+ * each operation needs is in operations.h. */
 #ifndef TESTS_BACKEND_CASE_H
 #define TESTS_BACKEND_CASE_H
 
@@ -17,10 +17,10 @@
 #include "limits.h"
 
 enum role {
-	INPUT,       /* unchanged by the operation */
+	INPUT,       /* not changed by the operation */
 	OUTPUT,      /* overwritten: pre-filled with NaN */
 	ACCUMULATED, /* a gradient: overwritten (pre-filled with NaN) or added to, as the case says */
-	UPDATED,     /* in and out */
+	UPDATED,     /* read and written */
 	SCRATCH,     /* an input that the operation may destroy */
 };
 
@@ -39,12 +39,12 @@ struct array {
 	enum role role;
 	enum kind kind;
 	enum limit_class class;
-	enum weight_use use; /* of a weight's master */
+	enum weight_use use; /* use of a weight, in its master array */
 	bool is_weight;
-	bool rounds; /* a weight that back ends copy to the activations' type: rounded to it beforehand */
+	bool rounds; /* a weight that back ends copy to the activations' type: rounded to that type beforehand */
 	int64_t rows, columns;
-	double *value;    /* before the operation, rounded to what the back end can hold */
-	double *expected; /* after it on the reference; NULL for inputs */
+	double *value;    /* before the operation, rounded to what the back end can represent */
+	double *expected; /* after the operation on the reference; NULL for inputs */
 };
 
 struct test_case {
@@ -66,9 +66,9 @@ struct bound {
 	struct replica *replica;
 	const struct test_case *c;
 	unsigned char *block[ARRAY_LIMIT]; /* guard, data, guard */
-	size_t bytes[ARRAY_LIMIT];         /* of data, tail rows included */
+	size_t bytes[ARRAY_LIMIT];         /* of the data, including tail rows */
 	struct tensor tensor[ARRAY_LIMIT]; /* what the operation is given */
-	struct weight weight[ARRAY_LIMIT]; /* by array of the master */
+	struct weight weight[ARRAY_LIMIT]; /* indexed by the array of the master */
 	struct batch batch;
 	void *kept; /* lse's twin (backend_functions.kept_bytes), or NULL */
 	size_t kept_bytes;
@@ -76,20 +76,20 @@ struct bound {
 
 struct operation_test {
 	const char *name;
-	const char *keys; /* the letters of its lines */
+	const char *keys; /* the keys allowed in its lines, one letter each */
 	void (*declare)(struct test_case *c);
-	void (*derive)(struct test_case *c, struct replica *ref); /* inputs that follow from others; or NULL */
+	void (*derive)(struct test_case *c, struct replica *ref); /* fills inputs that follow from others; may be NULL */
 	void (*call)(struct bound *b);
-	/* What the forward operation gave for these inputs, times the incoming gradient: what a backward
-	 * operation differentiates (test_ref.c); NULL for others. */
+	/* The result of the forward operation for these inputs, multiplied by the incoming gradient: what a backward
+	 * operation differentiates (test_ref.c). NULL for other operations. */
 	double (*objective)(struct test_case *c, struct replica *ref);
 };
 
 static const struct operation_test *find_operation(const char *name, size_t length); /* operations.h */
 
-/* --- the line --- */
+/* --- The line --- */
 
-/* The text behind "key=" up to a blank, or NULL. */
+/* The text after "key=" up to a blank, or NULL. */
 static inline const char *case_value(const struct test_case *c, const char *key)
 {
 	size_t length = strlen(key);
@@ -125,7 +125,7 @@ static inline enum activation case_activation(const struct test_case *c, const c
 					      : ACTIVATION_NONE;
 }
 
-/* No size above 300. */
+/* True if no size exceeds 300. */
 static inline bool is_small(const char *line)
 {
 	struct test_case c = {0};
@@ -137,7 +137,7 @@ static inline bool is_small(const char *line)
 	return true;
 }
 
-/* Aborts on a key that the operation does not know: a misspelt key would silently test something else. */
+/* Aborts on a key that the operation does not know: a misspelled key would silently test something else. */
 static inline void check_keys(const struct test_case *c)
 {
 	for (const char *at = strchr(c->line, ' '); at != NULL; at = strchr(at + 1, ' ')) {
@@ -155,7 +155,7 @@ static inline void check_keys(const struct test_case *c)
 	}
 }
 
-/* --- arrays --- */
+/* --- Arrays --- */
 
 static inline int64_t array_size(const struct array *a)
 {
@@ -200,7 +200,7 @@ static inline struct array *add_array(struct test_case *c, const char *name, enu
 	return a;
 }
 
-/* Draws for one array; the stream depends on line and array alone. */
+/* The generator for one array; the stream depends only on the line and the array. */
 static inline struct rng array_rng(const struct test_case *c, const char *name)
 {
 	uint64_t hash = 1469598103934665603u;
@@ -218,7 +218,7 @@ static inline void fill_normal(const struct test_case *c, struct array *a, doubl
 		a->value[i] = mean + deviation * rng_truncated_normal(&rng);
 }
 
-/* An activation that is read, of the given spread (times the line's scale=). */
+/* An input activation with the given standard deviation (times the line's scale=). */
 static inline struct array *add_input(struct test_case *c, const char *name, int64_t rows, int64_t columns, double deviation)
 {
 	struct array *a = add_array(c, name, INPUT, ACTIVATION, rows, columns);
@@ -234,7 +234,7 @@ static inline struct array *add_output(struct test_case *c, const char *name, en
 	return a;
 }
 
-/* A sum in double that is added to (loss, correct). */
+/* A sum in double that the operation adds to (loss, correct). */
 static inline void add_sum(struct test_case *c, const char *name, enum limit_class class)
 {
 	struct array *a = add_array(c, name, UPDATED, DOUBLE, 1, 1);
@@ -253,8 +253,8 @@ static inline struct array *add_weight(struct test_case *c, const char *name, en
 	return a;
 }
 
-/* The gradient of weight `name`; its array is called "<name>.gradient". `deviation` is of what it holds
- * before. */
+/* The gradient of weight `name`; its array is called "<name>.gradient". `deviation` is that of its contents before the
+ * operation. */
 static inline void add_gradient(struct test_case *c, const char *name, bool overwrite, double deviation, enum limit_class class)
 {
 	struct array *w = get_array(c, name);
@@ -269,7 +269,7 @@ static inline void add_gradient(struct test_case *c, const char *name, bool over
 		fill_normal(c, a, 0, deviation);
 }
 
-/* --- batches --- */
+/* --- Batches --- */
 
 static inline int32_t *new_integers(int64_t count)
 {
@@ -287,9 +287,9 @@ static inline int compare_ids(const void *a, const void *b)
 	return sort_ids[i] != sort_ids[j] ? (sort_ids[i] < sort_ids[j] ? -1 : 1) : (i > j) - (i < j);
 }
 
-/* T tokens in B sequences (default: some 37 tokens each), the first of `longest` tokens (default: all that it
- * can), the others of mixed lengths; ids below `vocab`, repeated often, since repeated ids are what the
- * embedding's gradient has to get right. */
+/* T tokens in B sequences (default: about 37 tokens each). The first has `longest` tokens (default: as many as possible),
+ * the others have mixed lengths. Ids are below `vocab` and repeat often, since repeated ids are what the embedding's
+ * gradient has to get right. */
 static inline void make_batch(struct test_case *c, int64_t tokens, int64_t vocab)
 {
 	int64_t sequences = case_integer(c, "B", tokens / 37 + 1);
@@ -308,7 +308,7 @@ static inline void make_batch(struct test_case *c, int64_t tokens, int64_t vocab
 	int32_t next = 0;
 	for (int64_t s = 0; s < sequences; s++) {
 		int64_t left = tokens - next, others = sequences - s - 1, length = longest;
-		if (s > 0) { /* what the others can neither take nor go without */
+		if (s > 0) { /* what the others cannot hold, or cannot do without */
 			int64_t least = left - others * longest, most = left - others;
 			least = least > 1 ? least : 1;
 			most = most < longest ? most : longest;
@@ -336,7 +336,7 @@ static inline void make_batch(struct test_case *c, int64_t tokens, int64_t vocab
 	c->dropout = (struct dropout){.p = case_number(c, "p", 0), .site = 7};
 }
 
-/* --- rounding --- */
+/* --- Rounding --- */
 
 static inline double round_to(enum dtype dtype, double x)
 {
@@ -363,10 +363,10 @@ static inline void round_array(const struct test_case *c, struct array *a)
 		a->value[i] = round_to(dtype, a->value[i]);
 }
 
-/* --- making and freeing --- */
+/* --- Creating and freeing --- */
 
-/* Reads the line and draws everything for a back end with activations of `dtype`; `ref` is a replica of the
- * reference that is large enough for any case. */
+/* Reads the line and draws all inputs for a back end with activations of `dtype`; `ref` is a replica of the reference that
+ * is large enough for any case. */
 static inline void case_create(struct test_case *c, const char *line, enum dtype dtype, struct replica *ref)
 {
 	*c = (struct test_case){.dtype = dtype};
@@ -398,7 +398,7 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 		for (int i = 0; i < c->count; i++)
 			round_array(c, &c->arrays[i]);
 	}
-	/* Sizes that make a workspace for these shapes and no more. */
+	/* Limits that make the workspace just large enough for these shapes. */
 	struct shape_limits *l = &c->limits;
 	*l = (struct shape_limits){.longest = c->has_batch ? c->batch.longest : 1, .training = true, .exact = true};
 	int64_t rows = c->batch.token_count > 0 ? c->batch.token_count : 1, wide = 1, vocab = 2;
@@ -434,12 +434,12 @@ static inline void case_release(struct test_case *c)
 	*c = (struct test_case){0};
 }
 
-/* --- on a back end --- */
+/* --- On a back end --- */
 
 #define GUARD_BYTES 256
 #define GUARD_FILL 0xA5
 
-/* Bytes of an array: activations have rows up to the next multiple, which operations may write. */
+/* Bytes of an array: activations have rows up to the next multiple, and operations may write to them. */
 static inline size_t array_bytes(enum dtype activations, const struct array *a)
 {
 	size_t element = a->kind == INTEGER ? sizeof(int32_t) : dtype_bytes(array_dtype(activations, a));
@@ -479,8 +479,8 @@ static inline void or_abort(enum status status)
 	}
 }
 
-/* The bytes that an array is sent to the device with: values, NaN in the tail rows (their content must reach
- * nothing) and in outputs. */
+/* The bytes that an array is sent to the device with: its values, and NaN in outputs and in tail rows, whose content must
+ * not influence anything. */
 static inline unsigned char *host_image(const struct bound *b, int i)
 {
 	const struct array *a = &b->c->arrays[i];
@@ -494,8 +494,8 @@ static inline unsigned char *host_image(const struct bound *b, int i)
 	return image;
 }
 
-/* The bits that attention's dropout keeps, as forward leaves them; those of queries and keys that do not exist are those of
- * `others`. The caller frees them. */
+/* The bits of attention's dropout mask as forward leaves them; bits for queries and keys that do not exist are copied from
+ * `others`. The caller frees the result. */
 static inline uint16_t *kept_image(const struct bound *b, const uint16_t *others)
 {
 	const struct batch *batch = &b->c->batch;
@@ -522,7 +522,7 @@ static inline uint16_t *kept_image(const struct bound *b, const uint16_t *others
 	return image;
 }
 
-/* Gives lse its twin; backward's holds what forward leaves there. */
+/* Gives lse its twin; for backward it holds what forward leaves there. */
 static inline void bound_create_kept(struct bound *b)
 {
 	const struct test_case *c = b->c;
@@ -543,7 +543,7 @@ static inline void bound_create_kept(struct bound *b)
 	free(image);
 }
 
-/* Has forward left there what it should? */
+/* True if forward left the right bits there. */
 static inline bool bound_kept_is_right(const struct bound *b)
 {
 	if (b->kept == NULL || dropout_threshold(b->c->dropout.p) == 0)
@@ -559,7 +559,7 @@ static inline bool bound_kept_is_right(const struct bound *b)
 	return right;
 }
 
-/* Writes inputs and NaN into every array: the state before the operation. */
+/* Writes the inputs, and NaN into everything else: the state before the operation. */
 static inline void bound_reset(struct bound *b)
 {
 	for (int i = 0; i < b->c->count; i++) {
@@ -624,7 +624,7 @@ static inline void bound_release(struct bound *b)
 	*b = (struct bound){0};
 }
 
-/* What an operation's struct is filled with: absent (data NULL) if the case has no such array. */
+/* The tensor for a field of an operation's struct; absent (data NULL) if the case has no such array. */
 static inline struct tensor bound_tensor(struct bound *b, const char *name)
 {
 	int i = find_array(b->c, name);
@@ -647,14 +647,14 @@ static inline const struct batch *bound_batch(struct bound *b)
 	return b->c->has_batch ? &b->batch : NULL;
 }
 
-/* Runs the operation and waits for it. */
+/* Runs the operation and waits for it to finish. */
 static inline void bound_run(struct bound *b)
 {
 	b->c->operation->call(b);
 	or_abort(b->backend->functions->synchronize(b->replica));
 }
 
-/* All bytes of array i with its guards; the caller frees them. */
+/* All bytes of array i including its guards; the caller frees them. */
 static inline unsigned char *bound_bytes(struct bound *b, int i)
 {
 	size_t bytes = b->bytes[i] + 2 * GUARD_BYTES;
@@ -670,7 +670,7 @@ static inline void bound_scalars(struct bound *b, struct scalars *out)
 	b->backend->functions->to_host(b->backend, out, b->replica->scalars, sizeof(*out));
 }
 
-/* Runs the case on the reference and keeps what it gives. */
+/* Runs the case on the reference and keeps the results. */
 static inline void case_expect(struct test_case *c, struct backend *ref)
 {
 	struct replica replica;

@@ -1,12 +1,11 @@
-/* The cases: sizes 1 and primes, multiples of 128, 64, 32 and 16 and both sides of them, rows of BERT-base,
- * head sizes 16 to 128, sequences of 1 to 512 tokens, dropout and none, gradients overwritten and added to,
- * nothing at all. */
+/* The cases: sizes of 1 and primes, multiples of 128, 64, 32 and 16 and sizes just below and above them, rows of
+ * BERT-base, head sizes from 16 to 128, sequences of 1 to 512 tokens, with and without dropout, gradients overwritten and
+ * added to, and empty inputs. */
 #ifndef TESTS_BACKEND_CASES_H
 #define TESTS_BACKEND_CASES_H
 
 static const char *const case_lines[] = {
-	/* A table's row that no token uses has a zero gradient; S > longest. scale: variance of the order of
-	   epsilon. */
+	/* A table row that no token uses has a zero gradient; S > longest. scale: variance on the order of epsilon. */
 	"embed_fwd T=1 H=1 V=2 S=1",
 	"embed_fwd T=5 H=7 V=11 S=9",
 	"embed_fwd T=130 H=64 V=40 S=128 B=3 longest=127",
@@ -26,7 +25,7 @@ static const char *const case_lines[] = {
 	"embed_bwd T=600 H=128 V=500 S=512 B=2 longest=512 p=0.1 overwrite=1 overwrite_word=0",
 	"embed_bwd T=13 H=768 V=300 S=64 p=0.1",
 	"embed_bwd T=257 H=32 V=3 S=64 overwrite=0",
-	/* more positions than a GPU's grid takes along y */
+	/* more positions than a GPU's grid has in its y dimension */
 	"embed_bwd T=65600 H=8 V=2 S=65600 B=1 longest=65600",
 
 	"linear_fwd M=1 O=1 I=1 act=none",

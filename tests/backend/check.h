@@ -1,6 +1,5 @@
-/* Runs a case on a back end and holds everything it did against the reference: values within the limits,
- * nothing written outside the outputs, inputs as they were, the same bits again and with another number of
- * threads. */
+/* Runs a case on a back end and checks everything it did against the reference: values within the limits, nothing written
+ * outside the outputs, inputs unchanged, and the same bits when run again and with another number of threads. */
 #ifndef TESTS_BACKEND_CHECK_H
 #define TESTS_BACKEND_CHECK_H
 
@@ -8,7 +7,7 @@
 #include "case.h"
 #include "backend/open.h"
 
-/* The largest errors seen, to choose limits by. */
+/* The largest errors seen, as a basis for choosing limits. */
 struct margin {
 	struct limit seen;
 	char largest_line[288], rms_line[288];
@@ -17,10 +16,10 @@ struct margin {
 struct checker {
 	struct backend *backend;    /* under test */
 	struct backend *other;      /* the same with another number of threads, or NULL */
-	bool quiet;                 /* count failures, print none */
-	bool tf32;                  /* products of fp32 are made in TF32 */
-	bool tensor_fp8;            /* products are made in FP8 by tensor cores */
-	void (*before_again)(void); /* each case is run a second time, or NULL */
+	bool quiet;                 /* count failures, but print none */
+	bool tf32;                  /* products of fp32 are computed in TF32 */
+	bool tensor_fp8;            /* products are computed in FP8 by tensor cores */
+	void (*before_again)(void); /* called before each case is run a second time; may be NULL */
 	int failures;
 	struct margin margins[LIMIT_CLASS_COUNT];
 };
@@ -53,7 +52,7 @@ static inline struct limit limit_of(const struct checker *k, enum limit_class cl
 				    : row->bf16;
 }
 
-/* Of what is not zero: most rows of an embedding's gradient are. */
+/* Over the nonzero elements only: most rows of an embedding's gradient are zero. */
 static inline double root_mean_square(const double *x, int64_t count)
 {
 	double sum = 0;
@@ -65,7 +64,7 @@ static inline double root_mean_square(const double *x, int64_t count)
 	return used > 0 ? sqrt(sum / (double)used) : 0;
 }
 
-/* An output against the reference (limits.h says what the errors are relative to). */
+/* Checks an output against the reference (limits.h says what the errors are relative to). */
 static inline void check_values(struct checker *k, const struct test_case *c, const struct array *a, const double *actual)
 {
 	struct limit limit = limit_of(k, a->class);
@@ -104,7 +103,7 @@ static inline void check_values(struct checker *k, const struct test_case *c, co
 		complain(k, c, "'%s': root mean square error %.3g, limit %.3g", a->name, rms, limit.rms);
 }
 
-/* Bytes that count: without tail rows. */
+/* Bytes that are compared: without tail rows. */
 static inline size_t valid_bytes(const struct bound *b, int i)
 {
 	const struct array *a = &b->c->arrays[i];
@@ -163,7 +162,7 @@ static inline void check_scalars(struct checker *k, struct bound *b)
 		complain(k, c, "a scalar of the step was changed");
 }
 
-/* Runs again from the same state and compares bits with `first`. */
+/* Runs again from the same state and compares the bits with `first`. */
 static inline void check_again(struct checker *k, struct bound *b, unsigned char **first, const char *how)
 {
 	bound_reset(b);
@@ -179,7 +178,7 @@ static inline void check_again(struct checker *k, struct bound *b, unsigned char
 	}
 }
 
-/* Returns true if nothing was wrong. */
+/* Returns true if everything was right. */
 static inline bool check_case(struct checker *k, struct test_case *c)
 {
 	int before = k->failures;
@@ -213,7 +212,7 @@ static inline bool check_case(struct checker *k, struct test_case *c)
 	return k->failures == before;
 }
 
-/* With BERTC_TEST_MARGINS=1: the largest error of each class beside its limit. */
+/* With BERTC_TEST_MARGINS=1, prints the largest error of each class beside its limit. */
 static inline void print_margins(const struct checker *k, const char *title)
 {
 	if (getenv("BERTC_TEST_MARGINS") == NULL)
@@ -227,7 +226,7 @@ static inline void print_margins(const struct checker *k, const char *title)
 	}
 }
 
-/* A back end of `threads` threads; aborts if it cannot be had. */
+/* A back end with `threads` threads; aborts if it cannot be opened. */
 static inline struct backend *open_backend_as(struct backend_settings settings, int threads, struct pool **pool)
 {
 	struct backend *be;

@@ -1,5 +1,5 @@
-/* Whether the CPU back end computes in bf16 here: it needs AVX-512, though not its bf16
- * instructions. Elsewhere tests of bf16 are skipped. */
+/* Whether the CPU back end computes in bf16 on this machine: it needs AVX-512, though not its bf16 instructions. Elsewhere
+ * the tests of bf16 are skipped. */
 #ifndef TESTS_BACKEND_CPU_BF16_H
 #define TESTS_BACKEND_CPU_BF16_H
 

@@ -1,4 +1,4 @@
-/* Running a check at one instruction set level: the level is decided once in a process, so each needs its
+/* Runs a check at one instruction set level. The level is decided once per process, so each level needs a process of its
  * own. */
 #ifndef TESTS_BACKEND_EACH_ISA_H
 #define TESTS_BACKEND_EACH_ISA_H
@@ -8,11 +8,11 @@
 #include "backend/cpu/isa.h"
 #include "test.h"
 
-/* What a body returns: 0 = passed, 1 = failed, or that the machine lacks the level. */
+/* What a body returns: 0 = passed, 1 = failed, LACKING = the machine lacks the level. */
 enum { LACKING = 77 };
 
-/* Runs `body` in a child with BERTC_ISA=name and gives what it returns. No pool may live across the call:
- * threads do not survive a fork. */
+/* Runs `body` in a child with BERTC_ISA=name and returns its result. No pool may be alive across the call: threads do not
+ * survive a fork. */
 static inline int in_child(const char *name, int (*body)(void))
 {
 	fflush(NULL);

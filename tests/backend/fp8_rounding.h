@@ -1,5 +1,5 @@
-/* That a back end rounds the operands of its products to FP8 as backend/fp8.h says: through a weight that is the identity, a
- * product is what its operand was rounded to. Every finite bf16 number within the range of the format. */
+/* Checks that a back end rounds the operands of its products to FP8 as backend/fp8.h says: with the identity as the
+ * weight, a product is its rounded operand. Covers every finite bf16 number within the range of the format. */
 #ifndef TESTS_BACKEND_FP8_ROUNDING_H
 #define TESTS_BACKEND_FP8_ROUNDING_H
 
@@ -57,7 +57,7 @@ static inline void expect_fp8_rounding(struct backend *be, struct replica *r, en
 	free(host);
 }
 
-/* `be` was opened with fp8. */
+/* `be` must have been opened with fp8. */
 static inline void check_fp8_rounding(struct backend *be)
 {
 	static float values[FP8_VALUES], identity[FP8_WIDTH * FP8_WIDTH];
@@ -83,8 +83,8 @@ static inline void check_fp8_rounding(struct backend *be)
 		float largest = fp8_largest(format);
 		for (uint32_t i = 0; i < FP8_VALUES; i++) {
 			float x = fp8_float_of(i << 16);
-			/* The largest is among them, so that the scale is 1; below fp32's normal numbers GPUs and CPUs may see 0.
-			 */
+			/* The largest value is included, so that the scale is 1. Below fp32's normal range, GPUs and CPUs
+			 * may treat values as 0. */
 			values[i] = x >= -largest && x <= largest ? x : largest;
 		}
 		struct tensor in = fp8_tensor(be, be->dtype, FP8_ROWS, values), out = fp8_tensor(be, be->dtype, FP8_ROWS, NULL);

@@ -1,22 +1,23 @@
-/* How far an operation may be from the reference: one table, by class of result and type of the activations.
+/* How far the results of an operation may be from the reference: one table, by class of result and type of the
+ * activations.
  *
- * Both sides get the same inputs, rounded to the type beforehand, so what remains is the back end's own
- * rounding. The error of an element is divided by the larger of its expected value and the root mean square
- * of its row (its token, or its output of a weight; at least a sixteenth of the whole tensor's, so that rows
- * that cancel to nothing are not held against themselves). `largest` bounds every element, `rms` the root
- * mean square of the errors, which sees a slight but general error (a factor 1.02) far below `largest`.
+ * Both sides get the same inputs, rounded to the type beforehand, so what remains is the back end's own rounding. The
+ * error of an element is divided by the larger of its expected value and the root mean square of its row (a token's row,
+ * or a weight's output row; but at least a sixteenth of the whole tensor's, so that rows that cancel out are not compared
+ * with themselves). `largest` bounds every element, `rms` the root mean square of the errors, which sees a slight but
+ * general error (a factor 1.02) far below `largest`.
  *
- * fp16 has eight times bf16's precision, but not its range. TF32 rounds both factors of a product to eleven bits, which
- * inputs are not rounded to beforehand: 3e-4 of a sum of many terms in root mean square, twice that where a chip cuts
- * instead of rounding; nothing else is rounded.
+ * fp16 has eight times bf16's precision, but not its range. TF32 rounds both factors of a product to eleven bits, and
+ * inputs are not rounded to that beforehand: this gives a root mean square error of 3e-4 of a sum of many terms, twice
+ * that where a chip truncates instead of rounding. Nothing else is rounded.
  *
- * FP8's column is for tensor cores: Hopper's add 32 products and what there is of a sum with 13 binary places, 1.2e-4 of
- * it, and cut what lies below; in forward all additions do so: sums of 4096 terms lose up to a hundredth. The CPU adds in
- * fp32: its products of FP8 have bf16's limits.
+ * FP8's column is for tensor cores: Hopper's add 32 products and the running sum with 13 binary places (1.2e-4 of it) and
+ * truncate the rest. In forward this applies to all additions, so sums of 4096 terms lose up to a hundredth. The CPU adds
+ * in fp32: its FP8 products have bf16's limits.
  *
- * A limit is two to four times what the CPU back end shows on its instruction sets (BERTC_TEST_MARGINS=1
- * prints that): enough for other orders of summation, too little for a missing term. One rounding to bf16 is
- * off by up to 2^-8 = 3.9e-3 of the element, 1.2e-3 in root mean square over a row. */
+ * A limit is two to four times what the CPU back end shows on its instruction sets (BERTC_TEST_MARGINS=1 prints that):
+ * enough for other orders of summation, too small to hide a missing term. One rounding to bf16 is off by up to 2^-8 =
+ * 3.9e-3 of the element, 1.2e-3 in root mean square over a row. */
 #ifndef TESTS_BACKEND_LIMITS_H
 #define TESTS_BACKEND_LIMITS_H
 
@@ -39,7 +40,7 @@ struct limit {
 	double largest, rms;
 };
 
-/* A root mean square says something from this size on. */
+/* A root mean square is meaningful from this many elements on. */
 #define RMS_ELEMENTS 64
 
 static const struct limits_row {
@@ -48,29 +49,29 @@ static const struct limits_row {
 } limits_table[LIMIT_CLASS_COUNT] = {
 	/* Copies, counts and ids. */
 	[EXACT] = {"exact", {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}},
-	/* x w' and what follows it: fp32 sums of up to 3072 terms (a few 1e-7, seen 4e-6 at most); bf16 is
-	 * rounded once or, where gelu works on the rounded product, twice. */
+	/* x w' and operations built on it: fp32 sums of up to 3072 terms (a few 1e-7, at most 4e-6 seen); bf16 is rounded
+	 * once, or twice where gelu works on the rounded product. */
 	[PRODUCT] = {"product", {1e-5, 1.2e-6}, {1.2e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
-	/* Layer normalisation and its gradient: sum and y are rounded. */
+	/* Layer normalization and its gradient: sum and y are rounded. */
 	[NORM] = {"norm", {6e-6, 8e-7}, {1.3e-2, 2.8e-3}, {3.3e-3, 7e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
-	/* mean, rstd: fp32, but of a sum that may have been rounded to bf16. A mean is a tenth of the row it
-	 * is taken from. */
+	/* mean and rstd: fp32, but of a sum that may have been rounded to bf16. Means are about a tenth of the row that
+	 * they are taken from. */
 	[STATISTIC] = {"statistic", {3e-6, 6e-7}, {1.2e-2, 3e-3}, {3e-3, 7.5e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
-	/* Sums over rows of what was given: fp32 whatever the type. */
+	/* Sums over rows of the inputs: in fp32 whatever the type. */
 	[SUM] = {"sum", {1e-5, 1e-6}, {1e-5, 1e-6}, {1e-5, 1e-6}, {6e-3, 1.2e-3}, {2e-3, 3e-4}},
 	/* Sums over rows of what the operation itself has rounded. */
 	[GRADIENT] = {"gradient", {1.2e-5, 1.2e-6}, {1.6e-2, 3e-3}, {4e-3, 7.5e-4}, {1.5e-2, 3.5e-3}, {3e-2, 5e-3}},
 	/* Probabilities and y are rounded. */
 	[ATTENTION] = {"attention", {8e-6, 1e-6}, {1.2e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {1.2e-2, 2.8e-3}},
-	/* p (dp - D) cancels where a row puts its weight on one key; the rounding of y, of which D is made,
-	 * remains. */
+	/* p (dp - D) cancels where a row puts its weight on one key; what remains is the rounding of y, from which D is
+	 * computed. */
 	[ATTENTION_GRADIENT] =
 		{"attention gradient", {2e-5, 2e-6}, {6e-2, 5e-3}, {1.5e-2, 1.3e-3}, {1.5e-2, 1.3e-3}, {6e-2, 5e-3}},
 	/* Logits of 30 have an error of 2e-6, and exp makes it relative; bf16 rounds dlogits and dx. */
 	[SOFTMAX] = {"softmax", {8e-6, 1e-6}, {1.3e-2, 2.8e-3}, {3.3e-3, 7e-4}, {1e-2, 1.6e-3}, {1.3e-2, 2.8e-3}},
 	/* Losses, probabilities and the log of the sum of exp never pass through bf16. */
 	[LOSS] = {"loss", {6e-6, 1.2e-6}, {6e-6, 1.2e-6}, {6e-6, 1.2e-6}, {4e-3, 1e-3}, {6e-6, 1.2e-6}},
-	/* Each element for itself, in fp32. */
+	/* Element by element, in fp32. */
 	[OPTIMIZER] = {"optimizer", {1.5e-6, 2e-7}, {1.5e-6, 2e-7}, {1.5e-6, 2e-7}, {1.5e-6, 2e-7}, {1.5e-6, 2e-7}},
 };
 

@@ -1,17 +1,15 @@
-/* Every operation as the tests see it: the arrays of a case, the call, and what a backward operation is the
- * gradient of. A row of `operation_tests` and its functions are all that a new operation needs here; its
- * cases are lines in cases.h.
- *
- * An objective is the scalar that a backward operation differentiates, computed by the forward operation on
- * the reference. Its variables are displacements from the case's inputs, and lie in the arrays of the
- * gradients: adding h to "dx"[3] moves x[3] by h, adding it to "w.gradient"[3] moves w[3]. */
+/* Every operation as the tests see it: the arrays of a case, the call, and the function whose gradient a backward
+ * operation computes. A new operation needs only a row of `operation_tests` and its functions here; its cases are lines in
+ * cases.h. An objective is the scalar that a backward operation differentiates, computed by the forward operation on the
+ * reference. Its variables are displacements from the case's inputs and lie in the arrays of the gradients: adding h to
+ * "dx"[3] moves x[3] by h, adding it to "w.gradient"[3] moves w[3]. */
 #ifndef TESTS_BACKEND_OPERATIONS_H
 #define TESTS_BACKEND_OPERATIONS_H
 
 #include "backend/ref/ref.h"
 #include "case.h"
 
-/* --- calling the reference on a case's own arrays --- */
+/* --- Calling the reference on a case's own arrays --- */
 
 static double *temporaries[64];
 static int temporary_count;
@@ -46,7 +44,8 @@ static inline struct tensor host_tensor(struct test_case *c, const char *name)
 	return f64_tensor(a->value, a->rows, a->columns);
 }
 
-/* A copy of `name` moved by the displacement, if there is one: of its shape, or a row that moves all rows. */
+/* A copy of `name`, moved by the displacement if there is one: an array of the same shape, or a single row that moves all
+ * rows. */
 static inline struct tensor displaced(struct test_case *c, const char *name, const char *displacement)
 {
 	struct array *a = get_array(c, name);
@@ -162,10 +161,11 @@ static void declare_embed_bwd(struct test_case *c)
 	add_array(c, "rstd", INPUT, MASTER, 1, tokens);
 }
 
-/* sum, mean and rstd are what forward gives. Displacements are still unset: of NaN or something to add to. */
+/* sum, mean and rstd are what forward computes. Displacements are not set yet: their arrays hold NaN, or the values to be
+ * added to. */
 static void derive_embed_bwd(struct test_case *c, struct replica *ref)
 {
-	struct test_case plain = *c; /* without the gradients' arrays: nothing is displaced */
+	struct test_case plain = *c; /* without the gradients' arrays, so that nothing is displaced */
 	plain.count = 5;
 	embed_on_reference(&plain, ref, host_tensor(c, "sum"), host_tensor(c, "mean"), host_tensor(c, "rstd"));
 	free_temporaries();
@@ -203,7 +203,7 @@ static inline void declare_product(struct test_case *c)
 {
 	int64_t rows = case_integer(c, "M", 8), outer = case_integer(c, "O", 8), inner = case_integer(c, "I", 8);
 	add_input(c, "x", rows, inner, 1);
-	/* tanh is of heads only. */
+	/* Only heads have tanh. */
 	bool is_head = case_integer(c, "tanh", 0) || case_activation(c, "act") == ACTIVATION_TANH;
 	add_weight(c, "w", is_head ? WEIGHT_HEAD : WEIGHT_LINEAR, outer, inner, 0, 1 / sqrt((double)inner));
 	if (case_integer(c, "b", 1))
@@ -264,7 +264,7 @@ static void declare_linear_bwd(struct test_case *c)
 		add_input(c, "tanh_y", rows, outer, 1);
 		get_array(c, "dy")->role = SCRATCH;
 	}
-	int64_t add = case_integer(c, "add", 0); /* 2: the sum is made in place */
+	int64_t add = case_integer(c, "add", 0); /* 2: the sum is computed in place */
 	if (add == 1)
 		add_input(c, "add", rows, inner, 1);
 	if (add == 2) {
@@ -309,7 +309,7 @@ static void call_linear_bwd(struct bound *b)
 						    .dx = bound_tensor(b, "dx")});
 }
 
-/* sum(dy act(x w' + b)) + sum(add z), where z = x, or pre if x = gelu(pre); the producer's bias moves z. */
+/* sum(dy act(x w' + b)) + sum(add z), where z = x, or pre if x = gelu(pre); the bias of the preceding layer moves z. */
 static double objective_linear_bwd(struct test_case *c, struct replica *ref)
 {
 	const char *name = find_array(c, "pre") >= 0 ? "pre" : "x";
@@ -339,7 +339,7 @@ static double objective_linear_bwd(struct test_case *c, struct replica *ref)
 
 /* --- norm --- */
 
-/* The batch where rows are tokens: always with dropout, else on request, since it may be absent. */
+/* The batch, where rows are tokens: always with dropout, otherwise on request, since it may be absent. */
 static inline void declare_norm(struct test_case *c, int64_t rows, int64_t width)
 {
 	if (case_number(c, "p", 0) > 0)
@@ -450,8 +450,8 @@ static void call_norm_bwd(struct bound *b)
 						.dx = dx == 2 ? bound_tensor(b, dresidual) : bound_tensor(b, "dx")});
 }
 
-/* sum(dy LN(r + dropout(x))), where x = gelu(pre) or a plain x; r is moved by dresidual, x (or pre) by dx and
- * by the bias. At rest r + dropout(x) is the case's sum. */
+/* sum(dy LN(r + dropout(x))), where x = gelu(pre) or a plain x; r is moved by dresidual, x (or pre) by dx and by the bias.
+ * Without displacements, r + dropout(x) is the case's sum. */
 static double objective_norm_bwd(struct test_case *c, struct replica *ref)
 {
 	struct tensor dy = host_tensor(c, "dy");
@@ -562,12 +562,12 @@ static double objective_attention_bwd(struct test_case *c, struct replica *ref)
 
 /* --- gather --- */
 
-/* P of T rows, ascending and distinct. */
+/* `count` of the rows, ascending and distinct. */
 static inline void declare_rows(struct test_case *c, int64_t count, int64_t from)
 {
 	struct array *rows = add_array(c, "rows", INPUT, INTEGER, 1, count);
 	struct rng rng = array_rng(c, "rows");
-	for (int64_t i = 0, row = 0; i < count; i++) { /* choose from those left, so that enough remain */
+	for (int64_t i = 0, row = 0; i < count; i++) { /* choose so that enough rows are left for the rest */
 		int64_t spare = from - row - (count - i);
 		row += rng_below(&rng, (uint32_t)(2 * spare / (count - i) + 1));
 		row = row <= from - (count - i) ? row : from - (count - i);
@@ -591,7 +591,7 @@ static void call_gather_fwd(struct bound *b)
 						    .y = bound_tensor(b, "y")});
 }
 
-/* Without rows=0 so many; else all. */
+/* The number of rows gathered; all of them with rows=0. */
 static int32_t gather_count(const struct test_case *c)
 {
 	return (int32_t)(case_integer(c, "rows", 1) ? case_integer(c, "P", 3) : case_integer(c, "T", 8));
@@ -676,7 +676,7 @@ static double objective_pooling_bwd(struct test_case *c, struct replica *ref)
 
 /* --- vocabulary --- */
 
-/* ties=1: every second word is a copy of the word before it. */
+/* ties=1: every second word is a copy of the preceding word. */
 static inline void declare_vocabulary(struct test_case *c)
 {
 	int64_t rows = case_integer(c, "P", 3), vocab = case_integer(c, "V", 50), width = case_integer(c, "H", 8);
@@ -696,7 +696,7 @@ static inline void declare_vocabulary(struct test_case *c)
 	}
 }
 
-/* Every `unlabelled`-th row has no label (0: all have one). */
+/* Every `unlabelled`-th row has no label (0: all rows have one). */
 static inline struct array *declare_labels(struct test_case *c, int64_t rows, int64_t classes, int64_t unlabelled)
 {
 	struct array *labels = add_array(c, "labels", INPUT, INTEGER, 1, rows);
@@ -717,7 +717,7 @@ static void declare_vocab_xent(struct test_case *c)
 		weights->value[i] = i % 5 == 1 ? 0 : i % 5 == 2 ? 0.5 : 1;
 		if (i % 4 != 0)
 			continue;
-		/* Every fourth row is labelled with its best word, so that `correct` counts something. */
+		/* Every fourth row is labeled with its best word, so that `correct` counts something. */
 		const double *x = get_array(c, "x")->value + i * width;
 		double best = -INFINITY;
 		for (int64_t v = 0; v < vocab; v++) {
@@ -798,7 +798,7 @@ static void call_vocab_topk(struct bound *b)
 
 /* --- classes --- */
 
-/* Every fifth item has no weight, others a half. */
+/* Every fifth item has weight 0, others a half. */
 static void declare_weights(struct test_case *c, int64_t items)
 {
 	struct array *weights = add_array(c, "weights", INPUT, FLOAT, 1, items);
@@ -806,7 +806,7 @@ static void declare_weights(struct test_case *c, int64_t items)
 		weights->value[i] = i % 5 == 3 ? 0 : i % 5 == 2 ? 0.5 : 1;
 }
 
-/* An INTEGER or FLOAT array as it is on every back end; the caller frees. */
+/* The values of an INTEGER or FLOAT array in the type that every back end uses; the caller frees them. */
 static int32_t *integers_of(struct test_case *c, const char *name)
 {
 	const struct array *a = get_array(c, name);
@@ -825,7 +825,7 @@ static float *floats_of(struct test_case *c, const char *name)
 	return out;
 }
 
-/* Losses of a head that is not the first. */
+/* The losses of a head other than the first. */
 enum { TESTED_HEAD = 1 };
 
 static double scaled_loss(const struct test_case *c, double loss)
@@ -878,7 +878,7 @@ static double objective_xent(struct test_case *c, struct replica *ref)
 	return scaled_loss(c, loss);
 }
 
-/* Values from 0 to 1, or, of a regression, of any size. */
+/* Values from 0 to 1, or of any size for a regression. */
 static void declare_values(struct test_case *c, double low, double high)
 {
 	int64_t rows = case_integer(c, "N", 8), columns = case_integer(c, "C", 2);
@@ -952,7 +952,7 @@ static double objective_binary_xent(struct test_case *c, struct replica *ref)
 	return scaled_loss(c, loss);
 }
 
-/* E groups of B rows in all, the first with what the others leave; every `unlabelled`-th has no label. */
+/* E groups with B rows in total; the first takes the rows that the others leave. Every `unlabelled`-th has no label. */
 static void declare_group_xent(struct test_case *c)
 {
 	int64_t groups = case_integer(c, "E", 3), rows = case_integer(c, "B", 10), unlabelled = case_integer(c, "unlabelled", 4);
@@ -1047,7 +1047,7 @@ static double objective_segment_xent(struct test_case *c, struct replica *ref)
 	return scaled_loss(c, loss);
 }
 
-/* Every third row is asked, and every seventh label is missing. */
+/* Every third row is queried, and every seventh label is missing. */
 static void declare_pointer_xent(struct test_case *c)
 {
 	int64_t tokens = case_integer(c, "T", 12), classes = case_integer(c, "C", 2), pointers = case_integer(c, "K", 2);
@@ -1129,7 +1129,8 @@ static int64_t soft_items(const struct test_case *c)
 	return soft_kind_of(c) == SOFT_ROWS ? case_integer(c, "N", 3) : case_integer(c, "M", 8);
 }
 
-/* M rows, in N groups of kind=rows, the first with what the others leave. With share=1 nothing is kept of what dlogits held. */
+/* M rows in N groups of kind=rows; the first takes the rows that the others leave. With share=1 nothing that dlogits held
+ * is kept. */
 static void declare_soft_loss(struct test_case *c)
 {
 	int64_t rows = case_integer(c, "M", 8), columns = case_integer(c, "C", 2), items = soft_items(c);
@@ -1224,7 +1225,7 @@ static double objective_hidden_error(struct test_case *c, struct replica *ref)
 	return loss * case_number(c, "factor", 1) * c->scalars.inverse_tokens * c->scalars.loss_scale;
 }
 
-/* N rows of T tokens, or with rows=0 all of them. */
+/* N of the rows of T tokens, or all of them with rows=0. */
 static void declare_row_dropout(struct test_case *c)
 {
 	int64_t tokens = case_integer(c, "T", 12), width = case_integer(c, "H", 8), rows = case_integer(c, "N", tokens);
@@ -1249,8 +1250,8 @@ static void call_row_dropout(struct bound *b)
 
 /* --- optimizer --- */
 
-/* bad=1: one element is infinite, bad=2: NaN; sums=1: losses are looked at, 2: one is infinite, 3: NaN; decides=1: the loss scale
- * moves on, if it is dynamic. */
+/* bad=1: one element is infinite; bad=2: NaN. sums=1: the losses are checked as well; 2: one of them is infinite; 3: NaN.
+ * decides=1: the loss scale is updated, if it is dynamic. */
 static void declare_sumsq_finite(struct test_case *c)
 {
 	int64_t count = case_integer(c, "n", 8), bad = case_integer(c, "bad", 0);
@@ -1278,7 +1279,7 @@ static void call_sumsq_finite(struct bound *b)
 						     .decides = case_integer(b->c, "decides", 0)});
 }
 
-/* google=1: no bias correction; clip=0: no clipping; finite=0: a step to be left out. */
+/* google=1: no bias correction; clip=0: no clipping; finite=0: a step that must be skipped. */
 static inline void declare_moments(struct test_case *c)
 {
 	int64_t count = case_integer(c, "n", 8);
@@ -1306,7 +1307,7 @@ static void declare_adamw(struct test_case *c)
 	fill_normal(c, add_array(c, "g", INPUT, MASTER, 1, case_integer(c, "n", 8)), 0, 3);
 }
 
-/* ranges=k: so many, every second without decay, with a gap behind each third. */
+/* ranges=k: k ranges, every second one without decay, with a gap after every third. */
 static void call_adamw(struct bound *b)
 {
 	struct decay_range ranges[256];
@@ -1327,8 +1328,8 @@ static void call_adamw(struct bound *b)
 					  .g = bound_tensor(b, "g")});
 }
 
-/* `tensors` pieces of n elements, some with a gap behind; every third without decay, every second adapts, or all of
- * them (all=1), or none (plain=1). zero=1: the first tensor has weights of 0, so no trust ratio. */
+/* `tensors` pieces of n elements, some followed by a gap; every third without decay; every second one adapts, or all of
+ * them (all=1), or none (plain=1). zero=1: the weights of the first tensor are 0, so it has no trust ratio. */
 static inline void declare_lamb(struct test_case *c)
 {
 	declare_moments(c);
@@ -1356,7 +1357,7 @@ static void declare_lamb_apply(struct test_case *c)
 		norms->value[0] = 0;
 }
 
-/* The table on the device; release it after the call. */
+/* The table on the device; the caller releases it after the call. */
 static struct lamb_tensor *bound_lamb_tensors(struct bound *b)
 {
 	int64_t count = case_integer(b->c, "tensors", 1), n = case_integer(b->c, "n", 8);

@@ -1,4 +1,4 @@
-/* Products with packed weights against double loops, at each instruction set level that has its own. */
+/* Products with packed weights against loops in double, at each instruction set level that has kernels of its own. */
 #include <math.h>
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/kernels.h"
@@ -54,7 +54,7 @@ static float *random_rows(struct rng *rng, enum dtype dtype, int64_t rows, int64
 	return x;
 }
 
-/* Calls of `finish` must come in order, each when its group is complete. */
+/* Checks that `finish` is called in order, each time when its group is complete. */
 struct groups {
 	int64_t next;
 	int wrong;

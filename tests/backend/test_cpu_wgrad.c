@@ -1,5 +1,5 @@
-/* The weight gradient and the choice of instruction sets, for each set that this machine has, in a process of
- * its own (the choice is made once in a process). */
+/* The weight gradient and the choice of instruction sets, for each instruction set of this machine, each in a process of
+ * its own (the choice is made once per process). */
 #include <math.h>
 #include "backend/cpu/wgrad.h"
 #include "base/pool.h"
@@ -20,7 +20,7 @@ static int detect_unknown(void)
 	return cpu_isa_detect(&isa) != ERR_USAGE || !strstr(error_last()->message, "BERTC_ISA=sse9");
 }
 
-/* Levels are ordered: where one is there, so are those below. */
+/* Levels are ordered: if one is available, so are those below it. */
 static void names_lower_the_level(void **state)
 {
 	(void)state;
@@ -57,7 +57,7 @@ static void *allocate(size_t bytes)
 	return memory;
 }
 
-/* Random numbers, followed by NaN up to the next multiple of 128 rows: what must not be read. */
+/* Random numbers, followed by NaN up to the next multiple of 128 rows, which must not be read. */
 static struct tensor random_matrix(struct rng *rng, enum dtype dtype, int64_t rows, int64_t columns)
 {
 	int64_t count = rows * columns, full = round_up(rows + 1, ROW_MULTIPLE) * columns;
@@ -90,7 +90,7 @@ static int compare_with_loops(const struct cpu_wgrad *a, const float *start, con
 	int64_t outputs = a->dy.columns, inputs = a->x.columns;
 	double *sums = allocate((size_t)inputs * 2 * sizeof(double)), *sizes = sums + inputs;
 	int wrong = 0;
-	int64_t stride = outputs > 1000 ? 13 : 1; /* samples do where there are many */
+	int64_t stride = outputs > 1000 ? 13 : 1; /* where there are many, a sample is enough */
 	for (int64_t o = 0; o < outputs; o += stride) {
 		double column = 0, column_size = 0;
 		memset(sums, 0, (size_t)inputs * 2 * sizeof(double));
@@ -113,7 +113,7 @@ static int compare_with_loops(const struct cpu_wgrad *a, const float *start, con
 	return wrong;
 }
 
-/* Hands dy over in pieces, the last first. */
+/* Hands dy over in pieces, last piece first. */
 static void hand_over(struct replica *replica, const struct cpu_wgrad *a)
 {
 	enum { ROWS = 96, COLUMNS = 64 };
@@ -123,7 +123,7 @@ static void hand_over(struct replica *replica, const struct cpu_wgrad *a)
 					  a->dy.columns - column < COLUMNS ? a->dy.columns - column : COLUMNS);
 }
 
-/* With dy handed over beforehand, if that can be, and the workspace's first `offset` bytes left alone. */
+/* Hands dy over beforehand where that is possible, and leaves the workspace's first `offset` bytes alone. */
 static void run_with(const struct cpu_wgrad *plain, int threads, bool beforehand, size_t offset)
 {
 	struct cpu_wgrad copy = *plain, *a = &copy;
@@ -180,7 +180,7 @@ static int check_shape(struct rng *rng, enum dtype dtype, struct shape shape, bo
 			(long)shape.inputs);
 		wrong++;
 	}
-	/* Nor does it matter who lays out dy. */
+	/* It does not matter who lays out dy, either. */
 	memcpy(dw[1], start, bytes);
 	memcpy(sums[1], start_sums, sum_bytes);
 	run_with(&a, 2, true, 512);

@@ -1,5 +1,5 @@
-/* FP8's arithmetic (backend/fp8.h) against PyTorch's: every bf16 number, many of fp32, every byte; its scales;
- * and what back ends make of operands with it. */
+/* FP8's arithmetic (backend/fp8.h) against PyTorch's: every bf16 number, many fp32 numbers, every byte; its scales; and
+ * how back ends apply it to operands. */
 #include <math.h>
 #include "test.h"
 #include "fp8_rounding.h"
@@ -41,7 +41,7 @@ static float float_at(const struct safetensors_entry *entry, int64_t i)
 	return x;
 }
 
-/* x encodes to `byte`, and without encoding rounds to what the byte stands for. */
+/* x encodes to `byte`; rounding without encoding gives the value that the byte stands for. */
 static void check(int f, float x, uint8_t byte)
 {
 	enum dtype format = formats[f];
@@ -120,7 +120,7 @@ static void scales(void **state)
 	}
 }
 
-/* Where FP8 is simulated. */
+/* On the back ends that simulate FP8. */
 static void operands_of_products(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Inference on the CPU: its operations against the reference on every instruction set, types and int8; rows that are computed
- * alone against the same rows in batches, bit by bit; weights packed piece by piece, without masters. */
+/* Inference on the CPU: its operations against the reference on every instruction set, in every type and int8; rows
+ * computed alone against the same rows in batches, bit by bit; weights packed piece by piece, without masters. */
 #include <sys/wait.h>
 #include <unistd.h>
 #include "test.h"
@@ -11,7 +11,7 @@
 #include "operations.h"
 #include "backend/open.h"
 
-/* Shapes that the cases of training lack: many rows and many tasks, several tiles and panels. */
+/* Shapes that the cases for training do not cover: many rows and many tasks, several tiles and panels. */
 static const char *const more_lines[] = {
 	"linear_fwd M=11 O=65 I=1536 act=none",
 	"linear_fwd M=13 O=48 I=5 act=none",
@@ -34,7 +34,7 @@ enum { MORE = sizeof(more_lines) / sizeof(more_lines[0]) };
 static struct test_case cases[CASE_COUNT + MORE];
 static int case_count;
 
-/* The line as a forward pass has it: nothing saved for backward, no dropout. False: inference has no such operation. */
+/* The line as a forward pass uses it: nothing saved for backward, no dropout. False if inference has no such operation. */
 static bool inference_line(const char *line, char out[256])
 {
 	static const struct {
@@ -111,7 +111,7 @@ static int run_cases(void)
 	return k.failures > 0;
 }
 
-/* On each instruction set; at least one must be there. */
+/* On each instruction set; at least one must be available. */
 static void check_each_isa(int (*body)(void))
 {
 	int passed = 0;
@@ -154,7 +154,7 @@ static void int8_as_the_reference(void **state)
 	check_against_reference(DTYPE_BF16, true);
 }
 
-/* --- alone and in company ---------------------------------------------------------------------------------------- */
+/* --- alone and among others --------------------------------------------------------------------------------------- */
 
 enum { WIDE = 96, INPUTS = 160, MOST_ROWS = 700 };
 
@@ -244,7 +244,7 @@ static void set(struct tensor *x, int64_t i, float value)
 		((float *)x->data)[i] = value;
 }
 
-/* A layer's operations on sequences of the given lengths, whose numbers are those of `first` on: y, (T, WIDE). */
+/* A layer's operations on sequences of the given lengths, whose values are numbered from `first` on; returns y, (T, WIDE). */
 static struct tensor layer(struct bench *t, const int32_t *lengths, int32_t count, uint64_t first, bool twins)
 {
 	int32_t starts[MOST_ROWS + 1] = {0}, longest = 1;
@@ -274,7 +274,7 @@ static struct tensor layer(struct bench *t, const int32_t *lengths, int32_t coun
 							       .x = wide,
 							       .residual = x,
 							       .y = norm});
-	/* Its width is three times a head's: one head of 32. */
+	/* Its width is three times that of a head: a single head of 32. */
 	attention_fwd(&t->replica, &(struct attention_fwd){.batch = &batch,
 							   .heads = 1,
 							   .qkv = norm,
@@ -284,7 +284,7 @@ static struct tensor layer(struct bench *t, const int32_t *lengths, int32_t coun
 			&(struct linear_norm_fwd){
 				.gamma = &t->gamma, .beta = &t->beta, .epsilon = 1e-12, .x = norm, .residual = x, .y = again});
 	linear_fwd(&t->replica, &(struct linear_fwd){.w = &t->w, .b = &t->b, .x = again, .y = y});
-	/* y ends with what attention gave. */
+	/* y ends with the result of attention. */
 	for (int32_t i = 0; i < tokens; i++)
 		memcpy((char *)y.data + ((int64_t)i * INPUTS) * (int64_t)dtype_bytes(y.dtype),
 		       (char *)attention.data + ((int64_t)i * WIDE / 3) * (int64_t)dtype_bytes(y.dtype),
@@ -297,7 +297,7 @@ static struct tensor layer(struct bench *t, const int32_t *lengths, int32_t coun
 	return y;
 }
 
-/* Rows of a sequence alone and among others are the same bits. */
+/* Checks that a sequence's rows have the same bits alone and among others. */
 static void compare(struct bench *t, const struct tensor *company, int32_t row, const struct tensor *alone, const char *what)
 {
 	size_t row_bytes = (size_t)INPUTS * dtype_bytes(company->dtype);
@@ -399,7 +399,7 @@ static void a_row_that_is_not_finite_spoils_no_other(void **state)
 
 /* --- packing ------------------------------------------------------------------------------------------------------ */
 
-/* Packs `w` as it was refreshed, but in pieces of other types and without its master: the same bits. */
+/* Packs `w` again, in pieces of other types and without its master: must give the same bits as the refreshed weight. */
 static void check_pieces(struct bench *t, struct weight *w, enum dtype dtype)
 {
 	int64_t rows = w->master.rows, columns = w->master.columns, piece = rows > 1 ? rows / 3 + 1 : 1;
@@ -438,7 +438,7 @@ static void check_pieces(struct bench *t, struct weight *w, enum dtype dtype)
 	free(converted);
 }
 
-/* Rounded on the host by the shared arithmetic, the same bits as rounded while packing. */
+/* Rounding on the host with the shared arithmetic gives the same bits as rounding while packing. */
 static void check_int8_source(struct bench *t, struct weight *w)
 {
 	int64_t rows = w->master.rows, columns = w->master.columns;
@@ -516,7 +516,7 @@ static void int8_rows_are_rounded_as_defined(void **state)
 	static const float zeros[3] = {0}, odd[] = {1, INFINITY}, worse[] = {NAN, 1};
 	assert_true(int8_scale_of_row(zeros, 3).scale == 0);
 	assert_true(isnan(int8_scale_of_row(odd, 2).scale) && isnan(int8_scale_of_row(worse, 2).scale));
-	/* No row's largest number leaves the range. */
+	/* The largest number of each row stays in range. */
 	struct rng rng = rng_start(3, RNG_TEST, 0);
 	for (int i = 0; i < 100000; i++) {
 		float x = ldexpf(1 + (float)rng_below(&rng, 1 << 23) * 0x1p-23f, (int)rng_below(&rng, 150) - 75);
@@ -537,7 +537,8 @@ static void int8_is_for_inference_alone(void **state)
 	pool_free(pool);
 }
 
-/* A weight that stays out of int8 is packed in it to try how it does there. Where inputs are few, int8 takes more than fp32. */
+/* A weight that is kept out of int8 is still packed in it to measure the effect. With few inputs, int8 takes more room
+ * than fp32. */
 static void weights_have_room_for_both_forms(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
-/* Inference's products with AMX's tiles, whose instructions are emulated, against those with VNNI: the same sums in int8, the
- * same numbers but for rounding in bf16, and nothing touched outside the operands. Needs a processor with AVX-512 VNNI and
- * BF16. */
+/* Inference's products with AMX's tiles, whose instructions are emulated, against those with VNNI: the same sums in int8,
+ * the same numbers up to rounding in bf16, and nothing touched outside the operands. Needs a processor with AVX-512 VNNI
+ * and BF16. */
 #include <immintrin.h>
 #include <math.h>
 #include "amx_emulation.h"
@@ -40,7 +40,7 @@ static void allow(int i, const void *memory, size_t bytes)
 	emulated_last[i] = (const char *)memory + bytes;
 }
 
-/* Exact sizes, so that a step too far is outside. */
+/* Buffers have their exact sizes, so that an access one step too far is out of bounds. */
 static void check_shape(enum dtype type, int64_t rows, int64_t inputs, struct rng *rng)
 {
 	const struct inference_kernels *tiles = &inference_kernels_amx_emulated, *plain = &inference_kernels_avx512_bf16;

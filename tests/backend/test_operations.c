@@ -1,6 +1,6 @@
-/* Every operation of the CPU back end against the reference: each type of activations and each instruction
- * set that this machine has. The instruction set is decided once in a process, so each runs in a child; the
- * parent computes what the reference gives once for all that follow each other with the same type. */
+/* Every operation of the CPU back end against the reference: each type of activations and each instruction set that this
+ * machine has. The instruction set is decided once per process, so each runs in a child; the parent computes the reference
+ * results once for all consecutive runs of the same type. */
 #include <sys/wait.h>
 #include <unistd.h>
 #include "test.h"
@@ -12,8 +12,7 @@
 
 #ifdef __SANITIZE_THREAD__
 #define SMALL_ONLY                                                                                                               \
-	true /* the thread sanitizer is 20 times as slow, and races do not wait for large sizes                                  \
-	      */
+	true /* the thread sanitizer is 20 times slower, and races do not need large sizes to show up */
 #else
 #define SMALL_ONLY false
 #endif
@@ -41,7 +40,7 @@ static void prepare(enum dtype dtype, bool fp8)
 
 enum outcome { PASSED, FAILED, NOT_HERE };
 
-/* In a child: whether this machine has the instruction set, and it the type. */
+/* In a child: whether this machine has the instruction set, and the instruction set supports the type. */
 static enum outcome look(const char *isa, enum dtype dtype, bool fp8)
 {
 	setenv("BERTC_ISA", isa, 1);
@@ -51,7 +50,7 @@ static enum outcome look(const char *isa, enum dtype dtype, bool fp8)
 	struct backend_settings settings = {.device = "cpu", .dtype = dtype, .fp8 = fp8, .pool = pool};
 	if (backend_open(&be, &settings) != OK)
 		return NOT_HERE;
-	return be->dtype == dtype ? PASSED : NOT_HERE; /* else FP8 is simulated with the other type here */
+	return be->dtype == dtype ? PASSED : NOT_HERE; /* otherwise FP8 is simulated with the other type here */
 }
 
 /* In a child: all cases on one instruction set. */
@@ -90,13 +89,13 @@ static enum outcome in_child(enum outcome (*run)(const char *isa, enum dtype dty
 	return WIFEXITED(status) ? (enum outcome)WEXITSTATUS(status) : FAILED;
 }
 
-/* What the cases at hand were prepared for. */
+/* What the current cases were prepared for. */
 static struct {
 	bool prepared, fp8;
 	enum dtype dtype;
 } at_hand;
 
-/* All cases in a process of its own. */
+/* Runs all cases in a process of its own. */
 static enum outcome run_apart(enum cpu_isa isa, enum dtype dtype, bool fp8)
 {
 	if (in_child(look, isa, dtype, fp8) != PASSED)

@@ -1,5 +1,5 @@
-/* What stands before every operation: what does not fit aborts with the operation, the field and both sizes;
- * a trace is a list of test cases; a device that is not there is an error of the user's. */
+/* The checks before every operation: arguments that do not fit abort, naming the operation, the field and both sizes; a
+ * trace is a list of test cases; a device that is not available is a user error. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include "operations.h"
 #include "backend/open.h"
 
-/* Runs body(argument) in a child and returns what it wrote to standard error; *out_status is how it ended. */
+/* Runs body(argument) in a child and returns what it wrote to standard error; *out_status tells how it ended. */
 static char *stderr_of(void (*body)(const void *argument), const void *argument, int *out_status)
 {
 	int ends[2];
@@ -20,7 +20,7 @@ static char *stderr_of(void (*body)(const void *argument), const void *argument,
 	if (child == 0) {
 		struct rlimit none = {0, 0};
 		setrlimit(RLIMIT_CORE, &none);
-		signal(SIGABRT, SIG_DFL); /* cmocka's handler would go on with the next test */
+		signal(SIGABRT, SIG_DFL); /* cmocka's handler would continue with the next test */
 		dup2(ends[1], STDERR_FILENO);
 		close(ends[0]);
 		body(argument);
@@ -39,12 +39,12 @@ static char *stderr_of(void (*body)(const void *argument), const void *argument,
 	return text;
 }
 
-/* A good case, spoiled in one place before the call. */
+/* A valid case, spoiled in one place before the call. */
 struct bad_call {
 	const char *line;
-	const char *field; /* an array of the case; the change is made to it */
+	const char *field; /* an array of the case, to which the change is made */
 	enum { NONE, ROWS, COLUMNS, TYPE, MISSING, SAME_AS, SHIFTED } change;
-	const char *other; /* SAME_AS: takes the place of this one; SHIFTED: a row behind this one's beginning */
+	const char *other; /* SAME_AS: takes this one's place; SHIFTED: one row past its beginning */
 	const char *message;
 };
 
@@ -94,7 +94,7 @@ static struct replica tiny_replica(struct backend *be, struct scalars *scalars)
 	return (struct replica){.backend = be, .operations = be->operations, .scalars = scalars};
 }
 
-/* The change is made after everything was laid out. */
+/* The change is made after everything has been laid out. */
 static void call_badly(const void *argument)
 {
 	const struct bad_call *bad = argument;
@@ -162,7 +162,7 @@ static void trace_all(const void *argument)
 			struct test_case c;
 			struct bound b;
 			case_create(&c, case_lines[i], DTYPE_F64, &replica);
-			fputs("--\n", stderr); /* what comes before made the inputs */
+			fputs("--\n", stderr); /* what comes before only made the inputs */
 			bound_create(&b, &c, be, &replica);
 			bound_run(&b);
 			break;
@@ -202,7 +202,7 @@ static void test_trace(void **state)
 	pool_free(pool);
 }
 
-/* Letters are those of the call, not of the line that made it. */
+/* The letters are those of the call, not of the line that produced it. */
 static void trace_one(const void *argument)
 {
 	(void)argument;
@@ -249,8 +249,8 @@ static void test_unknown_device(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* A process decides at its first operation whether it traces: these children come before our
-		   own. */
+		/* A process decides at its first operation whether it traces, so these children must come before our own
+		 * first operation. */
 		cmocka_unit_test(test_what_does_not_fit),
 		cmocka_unit_test(test_trace_letters),
 		cmocka_unit_test(test_trace),

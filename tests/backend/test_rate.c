@@ -1,4 +1,4 @@
-/* The measured speed of an operation is that of the processor's time: what else runs on the machine does not make it slower. */
+/* The measured speed of an operation is based on processor time: other load on the machine does not lower it. */
 #include "backend/cpu/rate.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #define THREADS 2
 #define FLOPS 1e6
-/* Of each call: computing for one millisecond, and without the processor for ten. */
+/* Each call computes for one millisecond and is without the processor for ten. */
 #define BUSY 1e-3
 #define AWAY 10e-3
 

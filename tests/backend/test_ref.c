@@ -1,6 +1,5 @@
-/* The reference back end, which everything else is tested against: its backward operations against finite
- * differences of its forward operations, all of it against PyTorch in float64, dropout against Philox's known
- * answers and its rate. */
+/* The reference back end, against which everything else is tested: its backward operations against finite differences of
+ * its forward operations, all of it against PyTorch in float64, dropout against Philox's known answers and its rate. */
 #include "test.h"
 #include "cases.h"
 #include "check.h"
@@ -29,7 +28,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* --- finite differences --- */
+/* --- Finite differences --- */
 
 /* Every backward operation with every option that changes the formula. */
 static const char *const gradient_lines[] = {
@@ -74,7 +73,7 @@ static double objective_at(struct test_case *c, double *variable, double value)
 	return result;
 }
 
-/* Five-point central difference: error h^4. */
+/* Five-point central difference: error of order h^4. */
 static double difference(struct test_case *c, double *variable)
 {
 	const double h = 1e-3;
@@ -91,7 +90,7 @@ static void check_gradient_array(struct test_case *c, struct array *a)
 	double scale = root_mean_square(a->expected, array_size(a));
 	for (int64_t i = 0; i < array_size(a); i++) {
 		double expected = difference(c, &a->value[i]), error = fabs(a->expected[i] - expected);
-		/* An array of zeros (scores of a single key have no gradient) must be so to rounding. */
+		/* An array of zeros (scores of a single key have no gradient) must be zero up to rounding. */
 		error /= fmax(scale, 1e-3);
 		worst_difference = fmax(worst_difference, error);
 		if (!(error < 1e-8))
@@ -107,12 +106,12 @@ static void test_finite_differences(void **state)
 		struct test_case c;
 		case_create(&c, gradient_lines[l], DTYPE_F64, &replica);
 		case_expect(&c, ref);
-		for (int i = 0; i < c.count; i++) /* displacements: none yet */
+		for (int i = 0; i < c.count; i++) /* no displacements yet */
 			if (c.arrays[i].role == OUTPUT || c.arrays[i].role == ACCUMULATED)
 				memset(c.arrays[i].value, 0, (size_t)array_size(&c.arrays[i]) * sizeof(double));
 		int checked = 0;
 		for (int i = 0; i < c.count; i++) {
-			/* What is in double is a loss, not a gradient; nor is a softmax's sum one. */
+			/* Arrays in double hold losses, not gradients; a softmax's sum is not a gradient, either. */
 			if ((c.arrays[i].role != OUTPUT && c.arrays[i].role != ACCUMULATED) || c.arrays[i].kind == DOUBLE ||
 			    strcmp(c.arrays[i].name, "lse") == 0)
 				continue;
@@ -131,7 +130,7 @@ static void test_finite_differences(void **state)
 static const char golden_path[] = "tests/golden/operations.safetensors";
 static struct safetensors golden;
 
-/* "k/in/x" as doubles, or NULL; must have `count` of them. */
+/* "k/in/x" as doubles, or NULL; must have `count` elements. */
 static double *golden_values(const char *k, const char *way, const char *name, int64_t count)
 {
 	char full[64];
@@ -169,8 +168,7 @@ static void golden_batch(const char *k, struct batch *b)
 	qsort(b->id_order, (size_t)b->token_count, sizeof(*b->id_order), compare_ids);
 }
 
-/* Puts the golden inputs into the case, runs it, and puts the golden outputs in the place of what it expects.
- */
+/* Puts the golden inputs into the case, runs it, and replaces its expected values by the golden outputs. */
 static void golden_case(struct checker *k, const char *number, const char *line)
 {
 	struct test_case c;
@@ -193,7 +191,7 @@ static void golden_case(struct checker *k, const char *number, const char *line)
 		free(a->value);
 		a->value = in;
 	}
-	case_expect(&c, ref); /* for the scalars, which no golden holds */
+	case_expect(&c, ref); /* for the scalars, which are not in the golden file */
 	for (int i = 0; i < c.count; i++) {
 		struct array *a = &c.arrays[i];
 		if (a->role == INPUT || a->role == SCRATCH)
@@ -233,7 +231,7 @@ static void test_pytorch(void **state)
 	safetensors_close(&golden);
 }
 
-/* --- all cases on the reference itself --- */
+/* --- All cases on the reference itself --- */
 
 static void test_same_bits(void **state)
 {
@@ -255,7 +253,7 @@ static void test_same_bits(void **state)
 	assert_int_equal(k.failures, 0);
 }
 
-/* Random sums add up: what no golden covers. */
+/* The sum of squares of random values: not covered by the golden files. */
 static void test_square_sum(void **state)
 {
 	(void)state;
@@ -271,7 +269,7 @@ static void test_square_sum(void **state)
 	assert_int_equal(replica.scalars->finite, 0);
 }
 
-/* The loss scale, step after step: how many steps of a kind, and where it is then. */
+/* The loss scale, step after step: how many steps of one kind, and the scale after them. */
 static void test_loss_scale(void **state)
 {
 	(void)state;
@@ -304,7 +302,7 @@ static void test_loss_scale(void **state)
 	}
 }
 
-/* The lowest index wins. */
+/* Ties: the lowest index wins. */
 static void test_ties(void **state)
 {
 	(void)state;
@@ -342,9 +340,9 @@ static void test_ties(void **state)
 	assert_true(correct == 1);
 }
 
-/* --- dropout --- */
+/* --- Dropout --- */
 
-/* philox4x32-7 of Random123's kat_vectors (Salmon et al.), and our use of its words. */
+/* philox4x32-7 from Random123's kat_vectors (Salmon et al.), and how we use its words. */
 static void test_philox_known_answers(void **state)
 {
 	(void)state;
@@ -371,7 +369,7 @@ static void test_philox_known_answers(void **state)
 	}
 }
 
-/* Rows of ones through dropout. */
+/* Applies dropout to rows of ones. */
 static void ones_through_dropout(struct test_case *c, struct dropout dropout, double *out, int64_t rows, int64_t width)
 {
 	for (int64_t i = 0; i < rows * width; i++)
@@ -399,14 +397,15 @@ static void test_dropout_rate(void **state)
 			neighbours += first[i] != 0 && i % WIDTH > 0 && first[i - 1] != 0;
 			below += first[i] != 0 && i >= WIDTH && first[i - WIDTH] != 0;
 		}
-		/* The mean stays 1, and two neighbours are kept independently: within five deviations. */
+		/* The mean stays 1, and two neighbors are kept independently of each other: within five standard
+		 * deviations. */
 		double count = TOKENS * WIDTH, keep = 1 - p;
 		assert_true(fabs(sum / count - 1) < 5 * sqrt(p / keep / count));
 		double pair = 5 * sqrt(keep * keep * (1 - keep * keep) * 3 / count);
 		assert_true(fabs(neighbours / (count - TOKENS) - keep * keep) < pair);
 		assert_true(fabs(below / (count - WIDTH) - keep * keep) < pair);
 
-		/* Another site, sample or seed has another mask: as many agreements as by chance. */
+		/* Another site, sample or seed gives another mask: as many agreements as by chance. */
 		for (int change = 0; change < 3; change++) {
 			replica.scalars->seed = change == 0 ? 78 : 77;
 			if (change == 1)
@@ -437,7 +436,7 @@ static void test_dropout_packing(void **state)
 	double together[50 * WIDTH], alone[20 * WIDTH];
 	struct dropout dropout = {.p = 0.3, .site = 2};
 	ones_through_dropout(&c, dropout, together, 50, WIDTH);
-	struct test_case second = c; /* its second sequence alone */
+	struct test_case second = c; /* its second sequence, alone */
 	second.batch.positions += 30;
 	second.batch.token_samples += 30;
 	ones_through_dropout(&second, dropout, alone, 20, WIDTH);

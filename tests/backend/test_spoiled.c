@@ -1,16 +1,15 @@
-/* A back end with one thing wrong must fail: the CPU back end is run on cases that have been changed behind
- * its back (a site of dropout that is one off, a forgotten term, sums overwritten that should be added to),
- * and its outputs are changed behind its back. What goes unnoticed here would go unnoticed in
- * test_operations.c. */
+/* A back end with a single error must fail: the CPU back end runs cases that have been changed behind its back (a dropout
+ * site that is off by one, a forgotten term, sums overwritten that should be added to), and its outputs are changed behind
+ * its back. Whatever goes unnoticed here would go unnoticed in test_operations.c. */
 #include "test.h"
 #include "cases.h"
 #include "check.h"
 #include "operations.h"
 #include "backend/open.h"
 
-/* --- changes of what the back end is asked for --- */
+/* --- Changes of the request --- */
 
-/* All return false where the change would change nothing. */
+/* All of these return false where the change would have no effect. */
 static bool operation_is(const struct test_case *c, const char *name)
 {
 	return strncmp(c->operation->name, name, strlen(name)) == 0;
@@ -71,7 +70,7 @@ static bool has_dropout(const struct test_case *c)
 
 static bool forgets_dropout(struct test_case *c)
 {
-	if (!has_dropout(c) || operation_is(c, "row_dropout")) /* which is not called without */
+	if (!has_dropout(c) || operation_is(c, "row_dropout")) /* which is not called without dropout */
 		return false;
 	c->dropout.p = 0;
 	return true;
@@ -153,7 +152,7 @@ static bool forgets_beta(struct test_case *c)
 
 static bool forgets_gamma(struct test_case *c)
 {
-	/* Of a single column the gradient vanishes, and y is beta. */
+	/* With a single column the gradient vanishes, and y is beta. */
 	return fill_array(c, "gamma", 1) && case_integer(c, "H", 8) > 1;
 }
 
@@ -207,7 +206,7 @@ static bool takes_next_row(struct test_case *c)
 	return *last >= 0;
 }
 
-/* The choices that the first label is one of; 0 of an operation that has no such labels. */
+/* The number of choices that the first label is one of; 0 for an operation without such labels. */
 static int64_t choices_of_first(const struct test_case *c)
 {
 	if (operation_is(c, "xent") || operation_is(c, "pointer_xent"))
@@ -229,7 +228,7 @@ static bool takes_another_label(struct test_case *c)
 	int64_t choices = choices_of_first(c);
 	if (i < 0 || choices < 2 || c->arrays[i].columns == 0 || c->arrays[i].value[0] < 0)
 		return false;
-	double step = choices > 3 ? 2 : 1; /* words with ties come in pairs */
+	double step = choices > 3 ? 2 : 1; /* with ties, words come in pairs */
 	c->arrays[i].value[0] = fmod(c->arrays[i].value[0] + step, (double)choices);
 	return true;
 }
@@ -367,7 +366,7 @@ static bool steps_on_infinite_gradients(struct test_case *c)
 static bool forgets_to_normalize(struct test_case *c)
 {
 	bool applies = case_integer(c, "normalize", 0) && case_number(c, "square_sum", 20) < 1;
-	set_value(c, "normalize", "0"); /* what clipping to norm 1 does to large gradients is the same */
+	set_value(c, "normalize", "0"); /* clipping to norm 1 has the same effect on large gradients */
 	return applies;
 }
 
@@ -431,7 +430,7 @@ static bool keeps_the_loss_scale(struct test_case *c)
 static const struct change {
 	const char *what;
 	bool (*apply)(struct test_case *c);
-	bool f32_only; /* too slight for bf16 */
+	bool f32_only; /* too small to show in bf16 */
 } changes[] = {
 	{"overwrites sums instead of adding", overwrites_sums, false},
 	{"adds to sums instead of overwriting", adds_to_old_sums, false},
@@ -478,7 +477,7 @@ static const struct change {
 };
 #define CHANGE_COUNT (sizeof(changes) / sizeof(changes[0]))
 
-/* --- changes of what it gives --- */
+/* --- Changes of the results --- */
 
 static bool last_element_off(const struct array *a, double *actual)
 {
@@ -551,7 +550,7 @@ static const struct output_change {
 };
 #define OUTPUT_CHANGE_COUNT (sizeof(output_changes) / sizeof(output_changes[0]))
 
-/* --- the test --- */
+/* --- The test --- */
 
 static struct pool *pool;
 static struct backend *ref;
@@ -589,7 +588,7 @@ static void count(struct tally *tally, int *by, bool noticed, const struct check
 		fprintf(stderr, "not noticed in %s: %s: %s%s\n", dtype_names[k->backend->dtype], c->line, array, what);
 }
 
-/* Failures of the outputs alone: changed inputs are no news. */
+/* Counts failures of the outputs only: the inputs were changed on purpose. */
 static void check_outputs(struct checker *k, struct bound *b)
 {
 	for (int i = 0; i < b->c->count; i++) {
@@ -608,7 +607,7 @@ static void check_outputs(struct checker *k, struct bound *b)
 	k->failures += expected->finite && !(fabs(off) <= 1e-6 * expected->gradient_square_sum);
 }
 
-/* What the reference gives is copied from `good`, the case as it is. */
+/* The reference results are copied from `good`, the original case. */
 static void spoil_case(struct checker *k, struct tally *tally, const struct test_case *good)
 {
 	for (size_t i = 0; i < CHANGE_COUNT; i++) {
@@ -655,7 +654,7 @@ static void spoil_array(struct checker *k, struct tally *tally, struct bound *b,
 		free(actual);
 		free(spoiled);
 	}
-	/* A byte before and behind everything, and of every input. */
+	/* One byte before and one after everything, and one of every input. */
 	size_t places[] = {GUARD_BYTES - 1, GUARD_BYTES + b->bytes[i], GUARD_BYTES};
 	for (int place = 0; place < 3; place++) {
 		if (place == 2 && (a->role != INPUT || valid_bytes(b, i) == 0))
@@ -667,7 +666,7 @@ static void spoil_array(struct checker *k, struct tally *tally, struct bound *b,
 		int ignored = 0;
 		count(tally, &ignored, k->failures > 0, k, b->c, a->name, place == 2 ? "an input changed" : "a guard changed");
 	}
-	/* Other bits in another run. */
+	/* Different bits in another run. */
 	unsigned char *all[ARRAY_LIMIT];
 	if (a->role != INPUT && a->role != SCRATCH && valid_bytes(b, i) > 0) {
 		for (int j = 0; j < b->c->count; j++)
@@ -692,7 +691,7 @@ static void spoil_outputs(struct checker *k, struct tally *tally, const struct t
 	bound_run(&b);
 	k->failures = 0;
 	check_outputs(k, &b);
-	assert_int_equal(k->failures, 0); /* as it should be, unspoiled */
+	assert_int_equal(k->failures, 0); /* unspoiled, it passes */
 	for (int i = 0; i < c->count; i++)
 		spoil_array(k, tally, &b, i);
 	bound_release(&b);
@@ -710,7 +709,7 @@ static void test_dtype(enum dtype dtype)
 	struct tally tally = {0};
 	for (int line = 0; line < CASE_COUNT; line++) {
 		if (!is_small(case_lines[line]))
-			continue; /* large cases add time here, nothing else */
+			continue; /* large cases would only take more time here */
 		struct test_case c;
 		case_create(&c, case_lines[line], dtype, &reference);
 		case_expect(&c, ref);
@@ -723,7 +722,7 @@ static void test_dtype(enum dtype dtype)
 		fprintf(stderr, "%s: %d spoiled, %d not noticed\n", dtype_names[dtype], tally.noticed + tally.missed,
 			tally.missed);
 	assert_int_equal(tally.missed, 0);
-	for (size_t i = 0; i < CHANGE_COUNT; i++) /* each has been tried */
+	for (size_t i = 0; i < CHANGE_COUNT; i++) /* each change has been tried */
 		if (tally.by_change[i] == 0 && !(changes[i].f32_only && dtype != DTYPE_F32))
 			fail_msg("no case for: %s", changes[i].what);
 	for (size_t i = 0; i < OUTPUT_CHANGE_COUNT; i++)

@@ -34,12 +34,12 @@ static void appends_grow(void **state)
 	buffer_release(&buffer);
 }
 
-/* Room that nothing has been written to yet, in memory that held something else. */
+/* Room that has not been written to yet, in memory that held something else before. */
 static void test_unused_room(void **state)
 {
 	(void)state;
 	for (size_t size = 128; size < 4000; size *= 2) {
-		volatile char *before = malloc(size); /* or these stores are none to the compiler */
+		volatile char *before = malloc(size); /* without volatile, the compiler would drop these stores */
 		assert_non_null(before);
 		for (size_t i = 0; i < size; i++)
 			before[i] = 'x';
@@ -82,7 +82,7 @@ static void formats_of_any_length(void **state)
 	buffer_release(&buffer);
 }
 
-/* As CPython 3.11's repr(). */
+/* Like repr() of CPython 3.11. */
 static void numbers_as_python_writes_them(void **state)
 {
 	(void)state;

@@ -12,7 +12,7 @@ static void message_and_hint(void **state)
 	error_hint("give %s", "another");
 	assert_string_equal(error_last()->message, "'x': bad byte 7");
 	assert_string_equal(error_last()->hint, "give another");
-	/* A new error has no hint left over, and may quote the old message. */
+	/* A new error starts without a hint, and may quote the old message. */
 	assert_int_equal(error_set(ERR_STATE, "while reading: %s", error_last()->message), ERR_STATE);
 	assert_string_equal(error_last()->message, "while reading: 'x': bad byte 7");
 	assert_string_equal(error_last()->hint, "");

@@ -39,7 +39,7 @@ static void reads_are_bounded(void **state)
 	assert_error(ERR_USAGE, "absent': cannot open: No such", file_read(test_path("absent"), 4, &text));
 	assert_error(ERR_USAGE, "Is a directory", file_read(test_folder, 4, &text));
 	assert_error(ERR_USAGE, "Not a directory", file_read(test_path("read/x"), 4, &text));
-	assert_error(ERR_DATA, "/dev/zero", file_read("/dev/zero", 1 << 20, &text)); /* ends all the same */
+	assert_error(ERR_DATA, "/dev/zero", file_read("/dev/zero", 1 << 20, &text)); /* endless, but reading stops at the limit */
 	assert_ok(file_write(path, "", 0));
 	assert_ok(file_read(path, 0, &text));
 	assert_int_equal(text.size, 0);
@@ -50,7 +50,7 @@ static void reads_are_bounded(void **state)
 	buffer_release(&text);
 }
 
-/* A pipe in the place of a file, which nobody writes to: nothing waits for it. What somebody writes to is waited for. */
+/* A pipe in place of a file: without a writer, nothing waits for it; with a writer, reading waits for the data. */
 static void pipes_do_not_hang(void **state)
 {
 	(void)state;
@@ -68,7 +68,7 @@ static void pipes_do_not_hang(void **state)
 		int fd = open(path, O_WRONLY);
 		_exit(usleep(200000) != 0 || write(fd, "late", 4) != 4);
 	}
-	usleep(100000); /* it waits for a reader */
+	usleep(100000); /* meanwhile it waits for a reader */
 	assert_ok(file_read(path, 10, &text));
 	alarm(0);
 	assert_string_equal(buffer_string(&text), "late");
@@ -93,7 +93,7 @@ static void maps(void **state)
 	assert_error(ERR_USAGE, "absent", file_map_open(&map, test_path("absent")));
 }
 
-/* Pages of this process in memory. */
+/* The resident pages of this process. */
 static long resident_pages(void)
 {
 	long total = 0, resident = 0;
@@ -131,7 +131,7 @@ static void dropped_pages_of_a_map_are_read_again(void **state)
 	assert_true(before - resident_pages() > PAGES / 2);
 	assert_int_equal(sum_of(&map), sum);
 	file_map_drop(&map, map.data + bytes - 10, 10);  /* less than a page: nothing to drop */
-	file_map_drop(&map, map.data + page, 2 * bytes); /* not of this map */
+	file_map_drop(&map, map.data + page, 2 * bytes); /* not part of this map */
 	assert_int_equal(sum_of(&map), sum);
 	file_map_close(&map);
 }
@@ -155,7 +155,7 @@ static void writer_buffers_and_counts(void **state)
 		assert_int_equal(file_writer_offset(writer), done);
 	}
 	assert_int_equal(file_writer_crc32c(writer), crc32c(0, bytes, SIZE));
-	assert_false(file_exists(path)); /* nothing to be seen before it is whole */
+	assert_false(file_exists(path)); /* nothing is visible before it is complete */
 	assert_ok(file_writer_commit(writer));
 	assert_true(file_holds(path, bytes, SIZE));
 
@@ -202,7 +202,7 @@ static void full_disk_says_how_much(void **state)
 	assert_non_null(strstr(error_last()->hint, "free some space"));
 }
 
-/* The calls of an atomic write, as "open write fsync close rename open fsync close": recorded by a table of
+/* Records the calls of an atomic write, such as "open write fsync close rename open fsync close", with a table of
  * operations that passes them on. */
 static struct file_operations real;
 static char calls[256];
@@ -238,7 +238,7 @@ static int record_rename(const char *from, const char *to)
 	return record("rename", real.rename(from, to));
 }
 
-/* What a power failure leaves is decided by this order: bytes before name, name before "done". */
+/* What a power failure leaves depends on this order: data before the name, the name before "done". */
 static void bytes_are_durable_before_the_name(void **state)
 {
 	(void)state;
@@ -295,7 +295,7 @@ static void a_failed_commit_leaves_what_can_be_resumed(void **state)
 	}
 }
 
-/* Bytes of a part that are not what was written. */
+/* A saved part whose bytes are not what was written. */
 static void a_changed_part_is_not_gone_on_with(void **state)
 {
 	(void)state;
@@ -309,7 +309,7 @@ static void a_changed_part_is_not_gone_on_with(void **state)
 	assert_error(ERR_DATA, "has changed since it was written", file_writer_resume(&writer, test_path("changed"), written));
 	assert_ok(file_write(test_path("changed.part"), "abcdef and more", 15));
 	assert_ok(file_writer_resume(&writer, test_path("changed"), written));
-	/* What was written over in the middle has no checksum that is known, and is believed. */
+	/* Bytes overwritten in the middle have no known checksum and are accepted as they are. */
 	assert_ok(file_writer_patch(writer, 0, "A", 1));
 	assert_ok(file_writer_save(writer, &written));
 	file_writer_suspend(writer);
@@ -318,7 +318,7 @@ static void a_changed_part_is_not_gone_on_with(void **state)
 	assert_true(file_holds(test_path("changed"), "Abcdef", 6));
 }
 
-/* Names that others have taken, as links that lead elsewhere, are left alone. */
+/* Temporary names that already exist, such as links that lead elsewhere, are left alone. */
 static void temporary_names_are_new(void **state)
 {
 	(void)state;
@@ -333,8 +333,8 @@ static void temporary_names_are_new(void **state)
 	assert_true(file_holds(test_path("victim"), "safe", 4));
 }
 
-/* Every operation of an atomic write fails at every call in turn, once and from then on: the older file or
- * the new one is there whole, a failure is reported, nothing else stays behind. */
+/* Every operation of an atomic write fails at every call in turn, once and then permanently: either the old file or the
+ * new one is complete, the failure is reported, and nothing else is left behind. */
 static void faults_never_damage(void **state)
 {
 	(void)state;
@@ -352,7 +352,7 @@ static void faults_never_damage(void **state)
 		for (int m = 0; m < 4; m++) {
 			for (int repeated = 0; repeated < 2; repeated++) {
 				if (repeated && !strcmp(modes[m], "EINTR"))
-					continue; /* for ever interrupted is to try for ever */
+					continue; /* permanently interrupted calls would be retried forever */
 				for (int call = 1;; call++) {
 					char fault[64];
 					assert_ok(file_fault_set(NULL));
@@ -375,8 +375,8 @@ static void faults_never_damage(void **state)
 					assert_ok(file_fault_set(NULL));
 					bool is_new = file_holds(path, new, SIZE);
 					assert_true(is_new || file_holds(path, old, SIZE));
-					/* EINTR and short writes are mended; the second close is the
-					 * folder's, which was only read. */
+					/* EINTR and short writes are recovered from; the second close is that of the
+					 * folder, which was only read. */
 					bool harmless = m >= 2 || (!strcmp(operations[o], "close") && call > 1);
 					if (harmless || !hit)
 						assert_true(status == OK && is_new);
@@ -395,7 +395,7 @@ static void faults_never_damage(void **state)
 	free(new);
 }
 
-/* A process killed at any call: the older file or the new one, and the next write works. */
+/* A process killed at any call: either the old file or the new one is complete, and the next write works. */
 static void kills_never_damage(void **state)
 {
 	(void)state;

@@ -45,7 +45,7 @@ static void folders_are_made_and_removed(void **state)
 	assert_ok(folder_sync(test_path("made")));
 	assert_error(ERR_USAGE, "absent", folder_sync(test_path("absent")));
 
-	/* What a link points at stays. */
+	/* The target of a link is not removed. */
 	assert_ok(folder_make(test_path("outside")));
 	touch("outside/file");
 	assert_int_equal(symlink("../../outside/file", test_path("made/a/link")), 0);
@@ -105,8 +105,8 @@ static void patterns_expand(void **state)
 					    "t/sub/deep/d.txt", "t/.dot",  "t/.hidden/e.txt", "t/odd[1].txt", "t/\xC3\xA9.txt"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		touch(names[i]);
-	assert_int_equal(symlink("..", test_path("t/sub/deep/loop")), 0); /* must not go round for ever */
-	assert_ok(folder_make(test_path("t/sub/run/data")));              /* a run's, which is not text */
+	assert_int_equal(symlink("..", test_path("t/sub/deep/loop")), 0); /* must not loop forever */
+	assert_ok(folder_make(test_path("t/sub/run/data")));              /* belongs to a run and is not text */
 	touch("t/sub/run/data/.bertc");
 	touch("t/sub/run/data/vocab.txt");
 	touch("t/sub/run/metrics.jsonl");
@@ -172,7 +172,7 @@ static void one_run_in_a_folder(void **state)
 	assert_ok(folder_lock(test_folder, &second));
 	folder_unlock(second);
 
-	/* The lock of a process that was killed is free. */
+	/* The lock of a killed process is released. */
 	int pipes[2];
 	assert_int_equal(pipe(pipes), 0);
 	pid_t child = fork();

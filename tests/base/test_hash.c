@@ -17,12 +17,12 @@ static void crc32c_known_answers(void **state)
 		bytes[i] = (unsigned char)i;
 	assert_int_equal(crc32c(0, bytes, 32), 0x46DD794E);
 	assert_int_equal(crc32c_portable(0, bytes, 32), 0x46DD794E);
-	/* "foo" in the tests of LevelDB, from which TFRecord has its masking */
+	/* "foo" in LevelDB's tests; TFRecord's masking comes from LevelDB */
 	assert_int_equal(crc32c_masked(0), 0xA282EAD8);
 	assert_int_equal(crc32c_masked(crc32c(0, "foo", 3)), (uint32_t)((0xCFC4AE1D >> 15 | 0xCFC4AE1Du << 17) + 0xA282EAD8));
 }
 
-/* Instruction and tables agree at every length, alignment and cut. */
+/* The instruction and the tables agree for every length, alignment and split. */
 static void crc32c_ways_agree(void **state)
 {
 	(void)state;
@@ -40,11 +40,11 @@ static void crc32c_ways_agree(void **state)
 	}
 }
 
-/* Hashes are written into files: they must never change. */
+/* Hashes are stored in files: they must never change. */
 static void hash64_is_stable(void **state)
 {
 	(void)state;
-	assert_true(hash64("", 0) == 0x2D06800538D394C2); /* of the specification of XXH3 */
+	assert_true(hash64("", 0) == 0x2D06800538D394C2); /* from the specification of XXH3 */
 	assert_true(hash64("a", 1) == 0xE6C632B61E964E1F);
 	assert_true(hash64_combine(1, 2) != hash64_combine(2, 1));
 	uint64_t pair[2] = {1, 2};

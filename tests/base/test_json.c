@@ -147,7 +147,7 @@ static void attacks_are_refused(void **state)
 			fail_msg("%s: status %d '%s'", attacks[i].text, status, status == OK ? "" : message);
 		assert_null(document.memory);
 	}
-	/* A NUL is no end. */
+	/* A NUL does not end the text. */
 	struct json_document document;
 	assert_error(ERR_DATA, "more text", json_parse(&document, "t", "1\0", 2));
 	assert_error(ERR_DATA, "control character", json_parse(&document, "t", "\"\0\"", 3));
@@ -234,7 +234,7 @@ static void typed_members(void **state)
 	assert_ok(json_get_string(root, "t", "s", &s));
 	assert_string_equal(s, "x");
 	assert_error(ERR_DATA, "string", json_get_string(root, "t", "i", &s));
-	assert_error(ERR_DATA, "string", json_get_string(root, "t", "z", &s)); /* would end early */
+	assert_error(ERR_DATA, "string", json_get_string(root, "t", "z", &s)); /* it would end early */
 	json_release(&document);
 }
 
@@ -315,8 +315,7 @@ static void writer_makes_what_reader_reads(void **state)
 	buffer_release(&out);
 }
 
-/* Every finite number comes back as the same bits, in the fewest digits, in a locale with a decimal comma
- * too. */
+/* Every finite number is read back as the same bits, from the fewest digits, even in a locale with a decimal comma. */
 static void numbers_come_back(void **state)
 {
 	(void)state;
@@ -344,7 +343,7 @@ static void numbers_come_back(void **state)
 		const struct json *wide = document.root->first_child;
 		assert_memory_equal(&wide->number, &value, sizeof value);
 		assert_true(!isfinite(narrow) || (float)wide->next->number == narrow);
-		assert_true(wide->next->text_size <= 19); /* nine digits, filled up with zeros below 1e16 */
+		assert_true(wide->next->text_size <= 19); /* nine digits, padded with zeros below 1e16 */
 		json_release(&document);
 	}
 	if (comma)
@@ -356,7 +355,8 @@ static void numbers_come_back(void **state)
 	buffer_release(&out);
 }
 
-/* The definition, as slow as it is: the first number of digits that reads back; without an exponent from 1e-4 to 1e16. */
+/* By the definition, slowly: the smallest number of digits that reads back as the same value; without an exponent from
+ * 1e-4 to 1e16. */
 static void assert_fewest_digits(float value, struct buffer *out)
 {
 	struct json_writer writer = {.out = out};
@@ -394,9 +394,9 @@ static void floats_have_the_fewest_digits(void **state)
 		float value;
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		uint32_t bits = (uint32_t)(random >> 32);
-		if (i % 4 == 0) /* powers of two, whose neighbours are not equally far */
+		if (i % 4 == 0) /* powers of two, whose two neighbors are not equally far away */
 			bits &= 0xff800000u;
-		if (i % 2 == 0) /* of usual sizes */
+		if (i % 2 == 0) /* of common magnitudes */
 			bits = (bits & 0x807fffffu) | (90 + (bits >> 23) % 70) << 23;
 		memcpy(&value, &bits, sizeof value);
 		if (isfinite(value))

@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/log.h"
 
-/* Runs `show` in a child whose standard error is a terminal of `columns` (0: a pipe), and returns all it
+/* Runs `show` in a child whose standard error is a terminal with `columns` columns (0: a pipe), and returns everything it
  * wrote. */
 static void capture(void (*show)(void), int columns, struct buffer *out)
 {
@@ -30,7 +30,7 @@ static void capture(void (*show)(void), int columns, struct buffer *out)
 		show();
 		_exit(0);
 	}
-	/* This side keeps the other end open: a terminal that nobody has open may drop what was not read yet. */
+	/* This side keeps the other end open: a terminal that nobody has open may drop data that has not been read yet. */
 	char piece[4096];
 	int result;
 	bool ended = false;
@@ -107,7 +107,7 @@ static void show_hostile(void)
 	progress_finish(&progress);
 }
 
-/* What a name from a file could do to the terminal is written out. */
+/* Characters in a file's name that would control the terminal are escaped. */
 static void names_cannot_steer_the_terminal(void **state)
 {
 	struct buffer out = {0};
@@ -135,7 +135,7 @@ static void show_progress(void)
 	for (int i = 500; i <= 1000; i++) {
 		progress_update(&progress, i, "loss %.3f", 5.0 - i / 500.0);
 		if (i % 50 == 0)
-			progress.drawn = 0; /* as if the time to draw had come */
+			progress.drawn = 0; /* as if it were time to draw */
 		if (i % 100 == 0) {
 			log_note("note at %d", i);
 		}
@@ -143,8 +143,7 @@ static void show_progress(void)
 	progress_finish(&progress);
 }
 
-/* The text of a terminal's screen line: what stands after the last "wipe", escapes removed; its width in
- * columns. */
+/* The width in columns of the widest line of `text`; escapes do not count. */
 static int widest_line(const char *text)
 {
 	int widest = 0, width = 0;
@@ -169,17 +168,17 @@ static void bar_on_a_terminal(void **state)
 	static const int widths[] = {5, 12, 20, 30, 40, 60, 80, 100, 120, 200};
 	for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
 		capture(show_progress, widths[i], &out);
-		char *end = strstr(out.data, "training: 500 steps in "); /* those before were another process's */
+		char *end = strstr(out.data, "training: 500 steps in "); /* the steps before were those of another process */
 		assert_non_null(end);
-		*end = '\0'; /* the last line is for the scroll-back, where a terminal wraps as it likes */
+		*end = '\0'; /* the last line goes into the scroll-back, where the terminal may wrap it */
 		assert_true(widest_line(strstr(out.data, "\033[K")) <= widths[i] || widths[i] < 12);
 		if (widths[i] >= 60)
 			assert_true(strstr(out.data, "█") && strstr(out.data, "training") && strstr(out.data, "% "));
 		if (widths[i] >= 80)
-			assert_true(strstr(out.data, "loss 3.898") && strstr(out.data, "ETA ")); /* the update after 550 */
+			assert_true(strstr(out.data, "loss 3.898") && strstr(out.data, "ETA ")); /* the update after step 550 */
 		if (widths[i] >= 120)
 			assert_true(strstr(out.data, "1,000/1,000 steps") && strstr(out.data, "steps/s"));
-		/* A line that is longer than what it writes over wipes it first. */
+		/* A line that replaces a progress line wipes it first. */
 		assert_non_null(strstr(out.data, "\r\033[Knote at 600\r\n"));
 	}
 	use_terminal("xterm", NULL, "de_DE.ISO-8859-1");
@@ -192,7 +191,7 @@ static void bar_on_a_terminal(void **state)
 	buffer_release(&out);
 }
 
-/* A run's text, on terminals of common widths: loss, speed and time left stay, the bar narrows. */
+/* A run's text on terminals of common widths: loss, speed and time left stay, the bar narrows. */
 static void show_training(void)
 {
 	struct progress progress;
@@ -220,7 +219,7 @@ static void loss_and_speed_stay(void **state)
 		char *end = strstr(out.data, "training: 4,000 steps in ");
 		assert_non_null(end);
 		*end = '\0';
-		const char *bar = NULL; /* the last */
+		const char *bar = NULL; /* the last one */
 		for (const char *next = out.data; (next = strstr(next, "\r\033[K")) && strstr(next, "training"); next += 4)
 			bar = next;
 		assert_non_null(bar);
@@ -296,7 +295,7 @@ static void progress_within_progress(void **state)
 	char *inner_end = strstr(out.data, "evaluating: ");
 	assert_non_null(strstr(inner_end, "seen"));
 	assert_non_null(strstr(inner_end, "training: 9 steps in "));
-	assert_null(strstr(out.data, "note at")); /* quiet is quiet */
+	assert_null(strstr(out.data, "note at")); /* quiet means quiet */
 	buffer_release(&out);
 }
 
@@ -322,7 +321,7 @@ static void show_threads(void)
 	progress_finish(&progress);
 }
 
-/* Lines of several threads come out whole. */
+/* Lines from several threads are not interleaved. */
 static void threads_do_not_mix(void **state)
 {
 	(void)state;

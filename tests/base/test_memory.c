@@ -46,7 +46,7 @@ static void arrays_grow_by_doubling(void **state)
 	free(array);
 }
 
-/* Small and large arenas, with the plan made by the same takes. */
+/* Small and large arenas, planned with the same takes that fill them. */
 static void arena_is_planned_then_filled(void **state)
 {
 	(void)state;
@@ -61,7 +61,7 @@ static void arena_is_planned_then_filled(void **state)
 			assert_int_equal((uintptr_t)block % ARENA_ALIGNMENT, 0);
 			for (size_t k = 0; k < sizes[i]; k++)
 				assert_int_equal(block[k], 0);
-			memset(block, 0xFF, sizes[i]); /* an overlap would be found as not zero */
+			memset(block, 0xFF, sizes[i]); /* an overlap would show as a byte that is not zero */
 		}
 		assert_int_equal(arena.used, plan.used);
 		arena_release(&arena);

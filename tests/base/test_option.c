@@ -198,7 +198,7 @@ static void every_way_to_write_an_option(void **state)
 		     {"--shuffle false --cased", true, false, 0},
 		     {"--shuffle=0", false, false, 0},
 		     {"--cased --no_cased", false, true, 0},
-		     {"--cased maybe", true, true, 1}}; /* a flag takes true and false, not any word */
+		     {"--cased maybe", true, true, 1}}; /* a flag takes true and false, not just any word */
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
 		again();
 		assert_ok(parse(flags[i].words));
@@ -212,7 +212,7 @@ static void lists_and_arguments(void **state)
 {
 	(void)state;
 	struct buffer scratch = {0};
-	assert_error(ERR_USAGE, "--seed must lie in 0..", parse("--seed -5")); /* -5 is a value, though a wrong one */
+	assert_error(ERR_USAGE, "--seed must lie in 0..", parse("--seed -5")); /* -5 is a value, though an invalid one */
 	again();
 	assert_ok(parse("first --corpus a - b --seed 5 --corpus=c second -- --corpus -x"));
 	assert_int_equal(settings.corpus.count, 4);
@@ -264,7 +264,7 @@ static void wrong_words_are_explained(void **state)
 		{"--Learning-Rate 1", "unknown option '--Learning-Rate'", "did you mean --learning_rate?"},
 		{"--train_steps 1", "unknown option '--train_steps'", "did you mean --num_train_steps?"},
 		{"--print_confg", "unknown option", "did you mean --print_config?"},
-		{"--bach 1", "unknown option '--bach'", "did you mean --batch?"}, /* another name of train_batch_size */
+		{"--bach 1", "unknown option '--bach'", "did you mean --batch?"}, /* another name for train_batch_size */
 		{"--xyzzy", "unknown option '--xyzzy'", "--help"},
 		{"--no_seed", "unknown option '--no_seed'", ""},
 		{"--no_cased=true", "unknown option", ""},
@@ -280,7 +280,7 @@ static void wrong_words_are_explained(void **state)
 	}
 }
 
-/* Whatever is wrong with a word, the others are read. */
+/* Whatever is wrong with one word, the others are still read. */
 static void all_problems_are_found(void **state)
 {
 	(void)state;
@@ -291,7 +291,7 @@ static void all_problems_are_found(void **state)
 	assert_string_equal(options.problems[2].message, "--out needs a value");
 	assert_int_equal(settings.batch, 8);
 	assert_int_equal(options.positional.count, 0);
-	/* They were given, if wrongly. */
+	/* They were given, though incorrectly. */
 	assert_ok(options_require(&options, "model", NULL));
 	assert_ok(options_require(&options, "out", NULL));
 	assert_int_equal(options.problem_count, 3);
@@ -300,7 +300,7 @@ static void all_problems_are_found(void **state)
 	assert_string_equal(options.problems[3].hint, "say how many");
 }
 
-/* Whole numbers may be shorter than their digits; the record has all digits. */
+/* Whole numbers may be abbreviated; the record has all digits. */
 static void short_numbers(void **state)
 {
 	(void)state;
@@ -365,14 +365,14 @@ static void config_files(void **state)
 		assert_int_equal(options_origin(&options, "seed"), ORIGIN_FILE);
 		buffer_release(&scratch);
 	}
-	/* A byte order mark is no part of the first name. */
+	/* A byte order mark is not part of the first name. */
 	again();
 	assert_ok(parse_with_config("\xEF\xBB\xBFseed = 4\r\n", ""));
 	assert_int_equal(settings.seed, 4);
 	again();
 	assert_ok(parse_with_config("\xEF\xBB\xBF{\"seed\": 5}", ""));
 	assert_int_equal(settings.seed, 5);
-	/* The command line wins on either side of --config, lists are replaced and not joined. */
+	/* The command line takes precedence on either side of --config; lists are replaced, not joined. */
 	again();
 	assert_ok(parse_with_config("seed = 7\ncorpus = x\ncorpus = y\ntrain_batch_size = 5\n", "--seed 8 --corpus z"));
 	assert_int_equal(settings.seed, 8);
@@ -385,7 +385,7 @@ static void config_files(void **state)
 	assert_int_equal(settings.seed, 8);
 	assert_int_equal(settings.corpus.count, 1);
 	assert_int_equal(settings.batch, 5);
-	/* Of two files the later counts. */
+	/* Of two files the later one counts. */
 	again();
 	write_file("second", "seed = 9\ncorpus = s\n");
 	snprintf(words, sizeof words, "--config %s --config %s", test_path("config"), test_path("second"));
@@ -431,7 +431,7 @@ static void wrong_config_files_are_explained(void **state)
 	assert_error(ERR_DATA, "NUL", parse(words));
 }
 
-/* What --print-config prints gives the same settings when read. */
+/* The output of --print-config gives the same settings when it is read back. */
 static void printed_config_is_read_back(void **state)
 {
 	(void)state;
@@ -490,7 +490,8 @@ static enum status resume(const char *record)
 	return status;
 }
 
-/* A recipe's values give way to whatever is given or recorded; what no record has was no recipe's then. */
+/* A recipe's values give way to anything given or recorded. An option that is missing from the record was not set by the
+ * recipe at the time. */
 static void recipes(void **state)
 {
 	(void)state;
@@ -527,7 +528,7 @@ static const struct option start_table[] = {
 	{.name = NULL},
 };
 
-/* A command with one option, or none, for a run with this record, which is trained or not yet. */
+/* A command with one option, or none, for a run with this record that has or has not been trained yet. */
 static enum status start_again(const char *record, bool trained, const char *name, const char *value)
 {
 	struct json_document document;
@@ -542,7 +543,7 @@ static enum status start_again(const char *record, bool trained, const char *nam
 	return status;
 }
 
-/* What a run begins with is taken by one that begins again, and compared in any case. */
+/* Options for the beginning of a run are taken by a run that begins again, and are compared in any case. */
 static void beginnings(void **state)
 {
 	(void)state;
@@ -556,14 +557,14 @@ static void beginnings(void **state)
 		assert_error(ERR_STATE, "--vocab_size is '600', but 'run/settings.json' was made with '500'",
 			     start_again(record, trained, "vocab_size", "600"));
 		assert_error(ERR_STATE, "was made without it", start_again("{\"initial\":\"/\"}", trained, "vocab_size", "600"));
-		assert_ok(start_again(record, trained, "initial", "/c")); /* a way in, not a part of the result */
+		assert_ok(start_again(record, trained, "initial", "/c")); /* only the way in, not part of the result */
 		assert_ok(start_again(old, trained, "vocab_size", "600"));
 	}
 	struct buffer written = {0};
 	struct json_writer writer = {.out = &written};
 	assert_ok(start_again(old, false, "initial", "here"));
 	options_write_json(&options, &writer, NULL, SCOPE_ALL);
-	assert_non_null(strstr(buffer_string(&written), "\"initial\":\"/")); /* for whatever folder it is begun again in */
+	assert_non_null(strstr(buffer_string(&written), "\"initial\":\"/")); /* for whatever folder the run begins again in */
 	buffer_release(&written);
 	again();
 }
@@ -576,12 +577,12 @@ static void resumed_runs(void **state)
 	assert_ok(parse("--learning_rate 3e-4 --weight_decay 0.02 --out here --corpus x --batch 32"));
 	assert_ok(options_set(&options, "num_train_steps", "1000", ORIGIN_CHOSEN));
 	options_write_json(&options, &writer, NULL, SCOPE_ALL);
-	/* Paths are not recorded, nor what the program chose about how to run. */
+	/* Neither paths nor choices of the program about how to run are recorded. */
 	assert_string_equal(buffer_string(&record), "{\"cased\":\"false\",\"shuffle\":\"true\",\"train_batch_size\":\"32\","
 						    "\"num_train_steps\":\"1000\",\"seed\":\"1\",\"learning_rate\":\"3e-4\","
 						    "\"weight_decay\":\"0.02\",\"optimizer\":\"adamw\"}");
 
-	again(); /* nothing given: all comes from the record */
+	again(); /* nothing given: everything comes from the record */
 	assert_ok(resume(record.data));
 	assert_true(settings.batch == 32 && settings.steps == 1000 && settings.rate == 3e-4 && settings.decay == 0.02);
 	assert_int_equal(options_origin(&options, "num_train_steps"), ORIGIN_RESUMED);
@@ -589,7 +590,7 @@ static void resumed_runs(void **state)
 	assert_ok(options_set(&options, "num_train_steps", "5", ORIGIN_CHOSEN));
 	assert_int_equal(settings.steps, 1000);
 
-	again(); /* the same in other words; how to run may differ */
+	again(); /* the same values written differently; options about how to run may differ */
 	assert_ok(parse("--learning_rate 0.0003 --batch 032 --weight_decay 0.5 --no_cased --out there"));
 	assert_ok(resume(record.data));
 	assert_true(settings.decay == 0.5 && settings.steps == 1000);
@@ -608,7 +609,7 @@ static void resumed_runs(void **state)
 		assert_error(ERR_STATE, rows[i].message, resume(record.data));
 		assert_non_null(strstr(error_last()->hint, "leave --"));
 	}
-	again(); /* an option that came after the record was written had its default */
+	again(); /* an option that was introduced after the record was written had its default value */
 	assert_ok(parse("--optimizer adamw --seed 1"));
 	assert_ok(resume("{}"));
 	again();
@@ -674,7 +675,8 @@ static void help_has_every_option_and_fits(void **state)
 	}
 }
 
-/* The options that most people need stand first and once, in their own order; a group with nothing left has no heading. */
+/* The options that most people need come first and only once, in their own order; a group with nothing left has no
+ * heading. */
 static void common_options_come_first(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Sections of a run with settings of their own, and names from other programs. */
+/* Sections of a run with settings of their own, and option names from other programs. */
 #include "test.h"
 #include <unistd.h>
 #include "base/json.h"
@@ -112,7 +112,7 @@ static enum status parse_with_config(const char *text, const char *line)
 	return parse(words);
 }
 
-/* The settings of a section into `own`. */
+/* Derives the settings of a section into `own`. */
 static void derive(int64_t section)
 {
 	own = (struct settings){0};
@@ -152,7 +152,7 @@ static void both_forms_of_a_file(void **state)
 		assert_int_equal(own.steps, 10);
 		assert_near(own.rate, 1e-5, 0);
 		drop();
-		derive(2); /* beyond the last: the general values */
+		derive(2); /* beyond the last section: the general values */
 		assert_int_equal(own.length, 128);
 		assert_int_equal(own.steps, 0);
 		drop();
@@ -162,7 +162,8 @@ static void both_forms_of_a_file(void **state)
 static void the_stronger_wins(void **state)
 {
 	(void)state;
-	/* The command line's general value beats the file's own; the section's own of the command line beats both. */
+	/* A general value on the command line overrides the file's own general value; the command line's value for a
+	 * section overrides both. */
 	assert_ok(parse_with_config(two[0], "--num_train_steps 5 --phase2.max_steps=3 --phase1.learning_rate 0.5 --cased"));
 	derive(0);
 	assert_int_equal(own.steps, 5);
@@ -173,7 +174,7 @@ static void the_stronger_wins(void **state)
 	assert_int_equal(own.steps, 3);
 	assert_near(own.rate, 1e-5, 0);
 	drop();
-	/* A later file's sections replace an earlier one's, not the command line's. */
+	/* A later file's sections replace those of an earlier file, but not those of the command line. */
 	again();
 	char line[2 * PATH_BYTES + 100];
 	assert_ok(file_write(test_path("a"), two[0], strlen(two[0])));
@@ -185,7 +186,7 @@ static void the_stronger_wins(void **state)
 	assert_int_equal(own.steps, 7);
 	assert_int_equal(own.length, 64);
 	drop();
-	/* From the command line alone; lists replace the general one. */
+	/* From the command line alone; lists replace the general list. */
 	again();
 	assert_ok(parse("--files a b --phase1.files c d --phase1.files e --phase2.learning_rate 1"));
 	assert_int_equal(options.section_count, 2);
@@ -233,7 +234,7 @@ static void what_is_wrong_is_said(void **state)
 	assert_error(ERR_USAGE, "needs a value", parse("--phase1.max_steps"));
 }
 
-/* What is printed reads back as the same. */
+/* What is printed reads back the same. */
 static void printed_config_reads_back(void **state)
 {
 	(void)state;
@@ -277,7 +278,7 @@ static void records_by_scope(void **state)
 	assert_null(json_member(document.root, "num_train_steps"));
 	assert_null(json_member(section, "model"));
 	assert_string_equal(json_member(section, "num_train_steps")->text, "4");
-	/* Paths are from the root. */
+	/* Paths are relative to the root. */
 	char folder[PATH_BYTES], wanted[PATH_BYTES + 32];
 	assert_non_null(getcwd(folder, sizeof folder));
 	snprintf(wanted, sizeof wanted, "%s/some/file", folder);

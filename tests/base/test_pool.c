@@ -17,7 +17,7 @@ struct visits {
 static void visit(void *context, int64_t index, int worker)
 {
 	struct visits *visits = context;
-	visits->seen[index]++; /* not atomic: an index is one worker's alone */
+	visits->seen[index]++; /* not atomic: only one worker has an index */
 	if (worker < 0 || worker >= visits->workers)
 		visits->seen[index] = 1000;
 }
@@ -44,7 +44,7 @@ static void every_index_once(void **state)
 	}
 }
 
-/* Many short jobs one after the other, with pauses in which the workers fall asleep. */
+/* Many short jobs one after another, with pauses in which the workers fall asleep. */
 static void many_jobs(void **state)
 {
 	(void)state;
@@ -69,7 +69,7 @@ static void work_slowly(void *context, int64_t index, int worker)
 	((int *)context)[index] = 1;
 }
 
-/* The run ends when the slowest worker does, asleep or not. */
+/* A run ends when the slowest worker does, asleep or not. */
 static void the_last_is_waited_for(void **state)
 {
 	(void)state;
@@ -129,7 +129,7 @@ static void add_part(void *context, int64_t index, int worker)
 	sums->parts[index] = sum;
 }
 
-/* Fixed parts added in their order: the same bits for any number of threads. */
+/* Fixed parts added in a fixed order: the same bits for any number of threads. */
 static void results_do_not_depend_on_threads(void **state)
 {
 	(void)state;
@@ -159,7 +159,7 @@ static void divide_smallest(void *context, int64_t index, int worker)
 	((float *)context)[index] = small / 16;
 }
 
-/* Denormals are zero in every worker, the caller's own arithmetic is as before. */
+/* Denormals are flushed to zero in every worker; the caller's own arithmetic is unchanged. */
 static void denormals_are_flushed_inside_only(void **state)
 {
 	(void)state;
@@ -221,7 +221,7 @@ static void cores_follow_affinity(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 	assert_int_equal(pool_available_cores(), cores);
 
-	/* A pool leaves its caller's affinity as it was, also when it has to move it off a worker's CPU. */
+	/* A pool leaves its caller's affinity unchanged, even when it has to move the caller off a worker's CPU. */
 	struct pool *pool;
 	static struct visits visits = {.workers = 1024};
 	assert_ok(pool_create(&pool, 0));

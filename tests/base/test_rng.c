@@ -2,7 +2,7 @@
 #include <math.h>
 #include "base/rng.h"
 
-/* Vectors of the authors' Random123 distribution (kat_vectors). */
+/* Known-answer vectors of the authors' Random123 distribution (kat_vectors). */
 static void philox_known_answers(void **state)
 {
 	(void)state;
@@ -38,7 +38,7 @@ static void philox_known_answers(void **state)
 	}
 }
 
-/* A stream is the blocks (n, purpose, index) in order, and shares nothing with streams beside it. */
+/* A stream is the blocks (n, purpose, index) in order, and shares nothing with neighboring streams. */
 static void streams_are_functions_of_their_index(void **state)
 {
 	(void)state;
@@ -85,7 +85,7 @@ static void uniform_draws(void **state)
 	assert_int_equal(rng_below(&rng, 1), 0);
 }
 
-/* A normal cut at +-2 has the variance 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.774. */
+/* A normal distribution truncated at +-2 has the variance 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.774. */
 static void truncated_normal_draws(void **state)
 {
 	(void)state;
@@ -104,7 +104,7 @@ static void truncated_normal_draws(void **state)
 	assert_true(fabs(inner / N - 0.68269 / 0.9545) < 0.006);
 }
 
-/* Many at once are the draws one by one, and both are what the C library's functions give. */
+/* Bulk draws are the same as single draws, and both are what the C library's functions give. */
 static void truncated_normals_in_bulk(void **state)
 {
 	(void)state;
@@ -149,14 +149,14 @@ static void permutations_hit_each_once(void **state)
 		assert_true(count < 100 || fixed < 10);
 		free(seen);
 	}
-	/* Large counts, where a list would not fit. */
+	/* Large counts, for which a list would not fit in memory. */
 	uint64_t huge = ((uint64_t)1 << 40) + 12345;
 	for (uint64_t i = 0; i < 100; i++)
 		assert_true(rng_permute(7, RNG_SHUFFLE, 0, huge, i * 1000003) < huge);
 }
 
-/* Over many rounds each of 5 values stands at each place equally often (chi-square, 16 degrees of freedom),
- * and neighbours are parted. */
+/* Over many rounds each of 5 values occurs equally often at each place (chi-square, 16 degrees of freedom), and neighbors
+ * are separated. */
 static void permutations_are_even(void **state)
 {
 	(void)state;

@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include "base/stop.h"
 
-/* In a child: sends itself signals; ends with 0 if what is asked for is seen, or by a signal. */
+/* Sends signals to itself in a child; exits with 0 if the expected request is seen, or is ended by a signal. */
 static int child_result(const int *signals, int count, const char *reason)
 {
 	pid_t child = fork();
@@ -27,7 +27,7 @@ static void signals_ask_to_stop(void **state)
 	assert_int_equal(child_result((int[]){SIGINT}, 1, "SIGINT"), 0);
 	assert_int_equal(child_result((int[]){SIGTERM}, 1, "SIGTERM"), 0);
 	assert_int_equal(child_result((int[]){SIGUSR1}, 1, "SIGUSR1"), 0);
-	/* A terminal that closes; its shell may say so once more. */
+	/* A terminal that closes; its shell may send the signal again. */
 	assert_int_equal(child_result((int[]){SIGHUP, SIGHUP, SIGTERM}, 3, "SIGHUP"), 0);
 	/* A scheduler may repeat SIGUSR1, or follow it with SIGTERM: still one request. */
 	assert_int_equal(child_result((int[]){SIGUSR1, SIGUSR1, SIGTERM}, 3, "SIGUSR1"), 0);
@@ -43,7 +43,7 @@ static void a_second_order_leaves_at_once(void **state)
 	assert_true(WIFSIGNALED(result) && WTERMSIG(result) == SIGTERM);
 }
 
-/* What the signal handler itself writes, from a child that gets `signals`. */
+/* What the signal handler itself writes, from a child that receives `signals`. */
 static void said_at(const int *signals, int count, char *out, size_t size)
 {
 	int ends[2];

@@ -1,4 +1,4 @@
-/* Stores of strings and tables from strings to numbers. */
+/* String stores, and tables that map strings to numbers. */
 #include "base/string_index.h"
 #include "base/string_store.h"
 #include "test.h"

@@ -1,4 +1,4 @@
-/* Folders for as long as a command runs. */
+/* Folders that exist only while a command runs. */
 #include "base/temporary.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void made_and_removed(void **state)
 	setenv("TMPDIR", test_folder, 1);
 }
 
-/* Of folders that others left only those go that are of this use, old and not in use. */
+/* Of the folders left behind by others, only those for this purpose that are old and not in use are removed. */
 static void left_behind(void **state)
 {
 	(void)state;
@@ -50,7 +50,7 @@ static void left_behind(void **state)
 		if (cases[i].old)
 			assert_int_equal(utimes(test_path(cases[i].name), (struct timeval[]){{1000, 0}, {1000, 0}}), 0);
 	}
-	/* Nobody locked these: one may be of a process that was killed at once, the other holds somebody's file. */
+	/* Neither is locked: one may belong to a process that was killed right away, the other holds somebody's file. */
 	assert_ok(folder_make(test_path("bertc-test-silent")));
 	assert_ok(folder_make(test_path("bertc-test-filled")));
 	assert_ok(file_write(test_path("bertc-test-filled/x"), "x", 1));

@@ -1,4 +1,4 @@
-/* Ends of text. */
+/* Endings of names, and escapes. */
 #include "base/text.h"
 #include "test.h"
 
@@ -13,10 +13,10 @@ static void test_ends(void **state)
 	assert_false(text_ends_with("a.bin ", ".bin"));
 	assert_true(text_has_ending("a.index.json", ends, 2));
 	assert_false(text_has_ending("a.json", ends, 2));
-	assert_false(text_has_ending(".bin", ends, 2)); /* an ending alone is no name */
+	assert_false(text_has_ending(".bin", ends, 2)); /* an ending alone is not a name */
 }
 
-/* What would steer a terminal is written out; other text, of any script, stays. */
+/* Characters that would control a terminal are escaped; other text, in any script, stays. */
 static void test_escapes(void **state)
 {
 	(void)state;
@@ -30,7 +30,7 @@ static void test_escapes(void **state)
 		{"\xC2\x9B"
 		 "31m",
 		 "\\u009b31m"},                                   /* CSI in one character */
-		{"\xE2\x80\xAEtxt.exe", "\\u202etxt.exe"},        /* right to left */
+		{"\xE2\x80\xAEtxt.exe", "\\u202etxt.exe"},        /* right-to-left override */
 		{"\xE2\x81\xA6|\xE2\x80\xA8", "\\u2066|\\u2028"}, /* isolate, line separator */
 		{"\xD8\x9C", "\\u061c"},
 		{"\xff\xC3", "\\xff\\xc3"},
@@ -48,7 +48,7 @@ static void test_escapes(void **state)
 	assert_string_equal(text_escape(out, 4, "ab\xC3\xA9", false), "ab");
 	assert_string_equal(text_escape(out, 5, "ab\xC3\xA9", false), "ab\xC3\xA9");
 	assert_string_equal(text_escape(out, 1, "ab", false), "");
-	/* Every error message is made so. */
+	/* Every error message is made this way. */
 	assert_int_equal(error_set(ERR_DATA, "'%s': bad", "x\033[31m"), ERR_DATA);
 	assert_string_equal(error_last()->message, "'x\\x1b[31m': bad");
 	error_hint("see '%s'", "\a");

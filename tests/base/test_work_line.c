@@ -1,4 +1,4 @@
-/* Work in parallel, results in order, whatever the number of helpers and slots. */
+/* Work in parallel with results in order, whatever the number of helpers and slots. */
 #include <stdatomic.h>
 #include <unistd.h>
 #include "base/work_line.h"
@@ -14,7 +14,7 @@ static void square(void *context)
 {
 	struct slot *slot = context;
 	if (slot->number % 7 == 0)
-		usleep(100); /* so that later ones are done first */
+		usleep(100); /* so that later ones finish first */
 	slot->square = slot->number * slot->number;
 	atomic_fetch_add(&works, 1);
 }
@@ -37,14 +37,14 @@ static void run(int helpers, int slot_count, int64_t total)
 		assert_true(filled - taken <= slot_count && (filled == total || filled - taken == slot_count));
 		slot = work_line_take(line);
 		assert_non_null(slot);
-		assert_ptr_equal(slot, work_line_take(line)); /* the same until it is released */
+		assert_ptr_equal(slot, work_line_take(line)); /* the same slot until it is released */
 		assert_int_equal(slot->number, taken);
 		assert_int_equal(slot->square, taken * taken);
 		work_line_release(line);
 		taken++;
 	}
 	assert_null(work_line_take(line));
-	assert_int_equal(works, total); /* each once */
+	assert_int_equal(works, total); /* each one once */
 	work_line_close(line);
 }
 
@@ -57,7 +57,7 @@ static void test_in_order(void **state)
 			run(helpers[h], counts[c], 1000);
 }
 
-/* Closing does not wait for what nobody took. */
+/* Closing does not wait for work that nobody took. */
 static void test_closed_early(void **state)
 {
 	(void)state;

@@ -1,14 +1,16 @@
-/* Students and teachers of the tasks of labelled_files.h: teachers are wider and deeper than the model in the folder base. */
+/* Students and teachers for the tasks of labelled_files.h: the teachers are wider and deeper than the model in the folder
+ * base. */
 #ifndef TESTS_CMD_DISTILLED_RUN_H
 #define TESTS_CMD_DISTILLED_RUN_H
 
 #include "cmd/labelled_files.h"
 
-/* Tasks that can be distilled: all but rewriting, whose pointers have no soft loss. */
+/* Tasks that can be distilled: all except rewriting, whose pointers have no soft loss. */
 static const char *const distilled_tasks[] = {"classification", "tagging", "squad", "multiple_choice", "multilabel"};
 enum { DISTILLED_TASKS = 5 };
 
-/* Base, the files, a larger model in the folder large with base's vocabulary, and a teacher for each task: TASK-teacher. */
+/* Makes base, the files, a larger model with base's vocabulary in the folder large, and a teacher for each task:
+ * TASK-teacher. */
 static inline int distilled_run_make(const char *device)
 {
 	static const char large[] = "{\"model_type\": \"bert\", \"hidden_size\": 48, \"num_hidden_layers\": 3, "
@@ -34,7 +36,7 @@ static inline int distilled_run_make(const char *device)
 	return 0;
 }
 
-/* finetune() with the task's teacher, from all of whose layers is learned. */
+/* Like finetune(), but distilled from all layers of the task's teacher. */
 static inline int distil(const char *task, const char *name, const char *options)
 {
 	char all[512];

@@ -1,10 +1,10 @@
-/* Small files of examples for tasks of different shapes, made of the sentences of small_run.h, and the runs on them. */
+/* Small files of examples for tasks of different shapes, made from the sentences of small_run.h, and runs on them. */
 #ifndef TESTS_CMD_LABELLED_FILES_H
 #define TESTS_CMD_LABELLED_FILES_H
 
 #include "cmd/small_run.h"
 
-/* The last one only where all are meant: to a run it is a classification. */
+/* The last one is only for loops over all shapes: to a run, it is a classification. */
 static const char *const labelled_tasks[] = {"classification", "tagging", "squad", "multiple_choice", "rewriting", "multilabel"};
 enum { LABELLED_TASKS = 5, ALL_LABELLED_TASKS };
 
@@ -30,7 +30,7 @@ static inline void put_words(struct buffer *out, const char *words, const char *
 		buffer_format(out, "%s\tI-%s\n", space + 1, type);
 }
 
-/* What is done, out of a paragraph that is longer than a window of 24 tokens. */
+/* A question about what somebody does, with a paragraph longer than a window of 24 tokens. */
 static inline void put_question(struct buffer *out, struct rng *rng, int number)
 {
 	struct buffer context = {0};
@@ -53,7 +53,7 @@ static inline void put_question(struct buffer *out, struct rng *rng, int number)
 	buffer_release(&context);
 }
 
-/* The right choice does what the context does. Two to four choices. */
+/* The right choice repeats the action of the context. Two to four choices. */
 static inline void put_choices(struct buffer *out, struct rng *rng)
 {
 	struct said said = draw_sentence(rng);
@@ -78,7 +78,7 @@ static inline void put_labels(struct buffer *out, struct rng *rng)
 		      article ? "\"article\"" : "", article && met ? ", " : "", met ? "\"met\"" : "");
 }
 
-/* Who it was stands before. */
+/* A dialogue whose subject is named only in an earlier turn. */
 static inline void put_dialogue(struct buffer *out, struct rng *rng)
 {
 	struct said before = draw_sentence(rng), said = draw_sentence(rng);
@@ -123,7 +123,7 @@ static inline void put_labelled(const char *task, const char *name, int count, u
 	buffer_release(&text);
 }
 
-/* The files TASK.train and TASK.dev of every task, and a small pre-trained model in the folder base. */
+/* Makes the files TASK.train and TASK.dev of every task, and a small pre-trained model in the folder base. */
 static inline int labelled_files_make(const char *device)
 {
 	if (program("pretrain -q --corpus %s --model %s --out %s/base --vocab_size 80 --train_batch_size 16 --max_seq_length 32 "
@@ -140,7 +140,7 @@ static inline int labelled_files_make(const char *device)
 	return 0;
 }
 
-/* Fine-tunes base for a task into the folder TASK-NAME, six steps unless `options` say otherwise; returns the exit status. */
+/* Fine-tunes base for a task into the folder TASK-NAME, six steps unless `options` say otherwise; returns the exit code. */
 static inline int finetune(const char *task, const char *name, const char *options)
 {
 	return program(
@@ -150,7 +150,7 @@ static inline int finetune(const char *task, const char *name, const char *optio
 		task, test_folder, test_folder, task, test_folder, task, test_folder, task, name, options);
 }
 
-/* Largest relative difference of a number of the first `steps` steps between the runs TASK-a and TASK-b. */
+/* The largest relative difference of a number over the first `steps` steps between the runs TASK-a and TASK-b. */
 static inline double curve_distance(const char *task, const char *a, const char *b, const char *measure, int64_t steps)
 {
 	char left[PATH_BYTES], right[PATH_BYTES];

@@ -1,4 +1,4 @@
-/* Running the program as a user does: a shell command line, its exit status, what it printed. */
+/* Runs the program as a user does: a shell command line, its exit code, and what it printed. */
 #ifndef TESTS_CMD_PROGRAM_H
 #define TESTS_CMD_PROGRAM_H
 
@@ -11,8 +11,8 @@
 
 static struct buffer program_output, program_errors;
 
-/* Runs "bertc <arguments>" (a printf format; %s of paths without spaces) and returns its exit status, 128 + n for a
- * signal. Output and errors are left in the buffers; standard input is empty unless the arguments redirect it. */
+/* Runs "bertc <arguments>" (a printf format; %s for paths without spaces) and returns its exit code, 128 + n for a signal.
+ * Output and errors are left in the buffers; standard input is empty unless the arguments redirect it. */
 static inline int program(const char *format, ...) PRINTF_LIKE(1, 2);
 static inline int program(const char *format, ...)
 {
@@ -34,8 +34,9 @@ static inline int program(const char *format, ...)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* As program(), but `change` is called in the middle: after the log's line with `said` was read, and at the latest two lines
- * later. The log goes through a pipe that holds one line, so the program waits with each until the one before has been read. */
+/* Like program(), but calls `change` during the run: after the log line containing `said` has been read, and at most two
+ * lines later. The log goes through a pipe that holds one line, so that the program waits with each line until the one
+ * before has been read. */
 static inline int program_changed_at(const char *said, void (*change)(void), const char *format, ...) PRINTF_LIKE(3, 4);
 static inline int program_changed_at(const char *said, void (*change)(void), const char *format, ...)
 {
@@ -75,7 +76,7 @@ static inline int program_changed_at(const char *said, void (*change)(void), con
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* The command ends with this status and says `part` on standard error. */
+/* Checks that the command ends with this exit code and says `part` on standard error. */
 #define assert_program(expected, part, ...)                                                                                      \
 	do {                                                                                                                     \
 		int got_ = program(__VA_ARGS__);                                                                                 \
@@ -84,15 +85,15 @@ static inline int program_changed_at(const char *said, void (*change)(void), con
 				 buffer_string(&program_errors));                                                                \
 	} while (0)
 
-/* The last command said it on standard error. */
+/* Checks that the last command said it on standard error. */
 static inline void assert_said(const char *part)
 {
 	if (!strstr(buffer_string(&program_errors), part))
 		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_errors));
 }
 
-/* From here on programs run as on a machine without these libraries (a list that ends with NULL): the loader finds damaged files
- * under their names. libraries_shown() ends that. */
+/* From here on programs run as on a machine without these libraries (a list that ends with NULL): the loader finds damaged
+ * files under their names. libraries_shown() undoes it. */
 static inline void libraries_hidden(const char *const *files)
 {
 	for (; *files; files++) {
@@ -108,7 +109,7 @@ static inline void libraries_shown(void)
 	assert_int_equal(unsetenv("LD_LIBRARY_PATH"), 0);
 }
 
-/* Group teardown: the test folder goes, and what the last run printed. */
+/* Group teardown: removes the test folder, and frees what the last run printed. */
 static inline int program_teardown(void **state)
 {
 	buffer_release(&program_output);

@@ -1,4 +1,4 @@
-/* A run of several ranks in which one fails: what the tests of it share. */
+/* A run of several ranks in which one fails: shared by the tests of such failures. */
 #ifndef TESTS_CMD_RANK_FAULTS_H
 #define TESTS_CMD_RANK_FAULTS_H
 
@@ -24,7 +24,7 @@ static inline int rank_faults_teardown(void **state)
 	return program_teardown(state);
 }
 
-/* Runs with a fault (NULL: none); the exit status, seconds into *out_seconds if not NULL. */
+/* Runs with a fault (NULL: none); returns the exit code, and the time in *out_seconds if it is not NULL. */
 static inline int fault_run(const char *name, int ranks, const char *fault, const char *more, double *out_seconds)
 {
 	double started = clock_seconds();
@@ -37,7 +37,7 @@ static inline int fault_run(const char *name, int ranks, const char *fault, cons
 	return status;
 }
 
-/* The run `name` has ended with the weights of `straight`. */
+/* The run `name` must have ended with the weights of `straight`. */
 static inline void assert_same_end(const char *straight, const char *name)
 {
 	char a[128], b[128];

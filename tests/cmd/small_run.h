@@ -1,5 +1,5 @@
-/* What tests of small training runs share: a corpus of sentences that follow a pattern, a small model's configuration, a
- * number of metrics.jsonl. */
+/* Shared by the tests of small training runs: a corpus of sentences that follow a pattern, a small model's configuration,
+ * and access to the numbers of metrics.jsonl. */
 #ifndef TESTS_CMD_SMALL_RUN_H
 #define TESTS_CMD_SMALL_RUN_H
 
@@ -10,7 +10,7 @@
 
 static char corpus[128], config[128]; /* their paths */
 
-/* Makes the test folder and both files in it. */
+/* Makes the test folder with both files in it. */
 static inline int small_run_make(void **state, uint64_t seed)
 {
 	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "nobody", "the sailor"};
@@ -37,7 +37,7 @@ static inline int small_run_make(void **state, uint64_t seed)
 	return 0;
 }
 
-/* The number `name` of a step in a metrics.jsonl; the last line that has it counts. */
+/* The number `name` of a step in a metrics.jsonl; the last line for the step counts. */
 static inline double metric_at(const char *path, int64_t step, const char *name)
 {
 	struct buffer text = {0};

@@ -1,5 +1,5 @@
-/* What people see of the answers of small models: the report's list of wrong ones, and `bertc predict` in both formats. The
- * answers themselves are compared with transformers' elsewhere (tests/tasks). */
+/* What people see of the answers of small models: the report's list of wrong ones, and `bertc predict` in both formats.
+ * The answers themselves are compared with those of transformers elsewhere (tests/tasks). */
 #include "cmd/small_run.h"
 
 static void put_file(const char *name, const char *text)
@@ -30,7 +30,7 @@ static int setup(void **state)
 		       corpus, config, test_folder);
 }
 
-/* Trains a task for `steps` updates on a file that is its dev set as well, into test_folder/<task>. */
+/* Trains a task for `steps` updates on a file that also serves as its dev set, into test_folder/<task>. */
 #define TRAIN(task, file, more)                                                                                                  \
 	program("finetune --task " task " --model %s/base --train %s/" file " --dev %s/" file " --out %s/" task                  \
 		" --max_seq_length 32 --precision fp32 --threads 1 --no_progress --train_batch_size 2 " more,                    \
@@ -48,7 +48,7 @@ static void assert_holds(const char *name, const char *part)
 static void reports_list_wrong_answers(void **state)
 {
 	(void)state;
-	/* Untrained, and so wrong somewhere. */
+	/* Untrained, and therefore wrong somewhere. */
 	assert_int_equal(TRAIN("tagging", "tags.txt", "--num_train_steps 1 --learning_rate 0"), 0);
 	assert_holds("tagging/report.html", "Answers at step 1<");
 	assert_holds("tagging/report.html", "the cat sees the moon");
@@ -66,7 +66,7 @@ static void a_report_keeps_its_answers_over_a_resume(void **state)
 	assert_int_equal(TRAIN("classification", "classes.tsv", "--num_train_steps 3 --eval_steps 2 --save_checkpoints_steps 1"),
 			 0);
 	assert_holds("classification/report.html", "Answers at step 3<");
-	/* Nothing is left to train; the page is written once more. */
+	/* There is nothing left to train; the page is written once more. */
 	assert_int_equal(TRAIN("classification", "classes.tsv", "--num_train_steps 3 --eval_steps 2 --save_checkpoints_steps 1"),
 			 0);
 	assert_holds("classification/report.html", "Answers at step 3<");
@@ -94,7 +94,7 @@ static void assert_members(const struct json *object, const char *expected)
 	assert_string_equal(names, expected);
 }
 
-/* The first line of what a model answers to a file in the format of pipelines. */
+/* The first line that a model answers for a file, in the format of transformers' pipelines. */
 static struct json_document answer_to(const char *task, const char *file)
 {
 	struct buffer text = {0};
@@ -123,7 +123,7 @@ static void pipelines_are_imitated(void **state)
 	answer = answer_to("squad", "questions.json");
 	assert_members(answer.root, "score start end answer");
 	json_release(&answer);
-	/* Of random tags some are entities. */
+	/* Some of the random tags are entities. */
 	answer = answer_to("tagging", "tags.txt");
 	assert_int_equal(answer.root->kind, JSON_ARRAY);
 	for (const struct json *entity = answer.root->first_child; entity; entity = entity->next)

@@ -1,5 +1,6 @@
-/* A run's settings hold from its beginning: one that is killed before its first checkpoint begins again as it began, and what is
- * given later and would change the result is refused. Scores of another evaluation text are not compared with earlier ones. */
+/* A run's settings hold from its beginning: a run that is killed before its first checkpoint begins again as it began, and
+ * options that are given later and would change the result are refused. Scores on another evaluation text are not compared
+ * with earlier ones. */
 #include <unistd.h>
 #include "cmd/small_run.h"
 
@@ -19,7 +20,7 @@ static int setup(void **state)
 	       "7 "
 #define RUN(out, more) "pretrain --corpus %s --model %s --out %s/" out " " OPTIONS more, corpus, config, folder
 
-/* The command is killed as it makes its third folder, after its own and `data`: that of its first checkpoint. */
+/* The command is killed as it makes its third folder, after its own and `data`: the folder of its first checkpoint. */
 #define assert_killed(...)                                                                                                       \
 	do {                                                                                                                     \
 		setenv("BERTC_FAULT", "mkdir:3:kill", 1);                                                                        \
@@ -57,7 +58,7 @@ static void killed_before_the_first_checkpoint(void **state)
 	assert_program(0, "finished", RUN("whole", ""));
 }
 
-/* What is trained on says nothing when it is evaluated on. */
+/* Evaluating on training texts says nothing about other texts, and a warning says so. */
 static void evaluated_on_what_is_trained_on(void **state)
 {
 	(void)state;
@@ -91,15 +92,14 @@ static void rewrite(const char *name, const char *from, const char *to)
 	buffer_release(&out);
 }
 
-/* settings.json of a run with checkpoints is a copy for people: what is changed there is not obeyed, and that is said. */
+/* settings.json of a run with checkpoints is a copy for people: changes there have no effect, and a message says so. */
 static void edited_settings(void **state)
 {
 	(void)state;
 	assert_program(STOPPED, "", RUN("edited", "--stop_at_step 3"));
 	rewrite("edited/settings.json", "\"learning_rate\": \"3e-3\"", "\"learning_rate\": 0.5");
 	rewrite("edited/settings.json", "\"seed\": \"7\"", "\"seed\": \"007\""); /* the same number */
-	assert_program(STOPPED, "--learning_rate stays '3e-3'",
-		       "pretrain --out %s/edited --stop_at_step 4", folder);
+	assert_program(STOPPED, "--learning_rate stays '3e-3'", "pretrain --out %s/edited --stop_at_step 4", folder);
 	assert_null(strstr(buffer_string(&program_errors), "another seed"));
 	assert_program(STOPPED, "", "pretrain --out %s/edited --stop_at_step 5", folder);
 	assert_null(strstr(buffer_string(&program_errors), "settings.json"));
@@ -109,7 +109,7 @@ static void edited_settings(void **state)
 	assert_same_weights("edited", "unedited");
 }
 
-/* What only the beginning needs: initial weights, given from another folder. */
+/* What only the beginning of a run needs: initial weights, given from another folder. */
 static void killed_with_initial_weights(void **state)
 {
 	(void)state;
@@ -157,8 +157,8 @@ static void killed_fine_tuning(void **state)
 	assert_same_weights("tuned", "untuned");
 }
 
-/* The model that a fine-tuning run began with: another one is refused, whether there is a checkpoint or not, and what it was
- * given beside the model's folder is taken again. */
+/* The model that a fine-tuning run began with: another one is refused, whether there is a checkpoint or not, and files
+ * given separately from the model's folder are used again. */
 static void fine_tuning_keeps_to_its_model(void **state)
 {
 	(void)state;
@@ -187,7 +187,8 @@ static void fine_tuning_keeps_to_its_model(void **state)
 	assert_program(4, "--model is '", KEPT("tuned", ""));
 }
 
-/* Examples that are changed between two starts: those that are trained on are refused, those that are scored begin anew. */
+/* Examples that change between two starts: changed training examples are refused, changed dev examples start a new score
+ * history. */
 static void changed_examples(void **state)
 {
 	(void)state;
@@ -215,7 +216,7 @@ static void changed_examples(void **state)
 	buffer_release(&table);
 }
 
-/* A run that could not begin binds nobody. */
+/* The settings of a run that failed before it began are not binding. */
 static void failed_before_the_first_step(void **state)
 {
 	(void)state;
@@ -232,7 +233,7 @@ static void failed_before_the_first_step(void **state)
 	assert_program(0, "finished", RUN("failed", "--num_train_steps 3"));
 }
 
-/* Nothing is removed before it is sure that it can be made again. */
+/* Nothing is removed before it is certain that it can be made again. */
 static void prepared_data_stay(void **state)
 {
 	(void)state;
@@ -244,8 +245,8 @@ static void prepared_data_stay(void **state)
 	assert_true(file_exists(test_path("planned/data/vocab.txt")));
 }
 
-/* What a plan prepared is no run: other text, and another evaluation text, may follow. A plan that prepares nothing leaves
- * nothing. */
+/* What a plan has prepared is not a run: another text, and another evaluation text, may follow. A plan that prepares
+ * nothing leaves nothing. */
 static void plans_bind_nobody(void **state)
 {
 	(void)state;
@@ -264,7 +265,7 @@ static void plans_bind_nobody(void **state)
 	assert_ok(file_write(test_path("grows.txt"), text.data, text.size));
 	assert_program(0, "from other text: making it again", GROWN(""));
 	assert_said("finished");
-	/* A finished run that is started again says so, and shows no plan. */
+	/* A finished run that is started again says so, and prints no plan. */
 	assert_program(0, "finished", GROWN(""));
 	assert_null(strstr(buffer_string(&program_errors), "memory plan"));
 	assert_null(strstr(buffer_string(&program_errors), "settings"));
@@ -277,7 +278,7 @@ static void plans_bind_nobody(void **state)
 	buffer_release(&text);
 }
 
-/* The held-out text is another one after the interruption. */
+/* The held-out text is a different one after the interruption. */
 static void another_evaluation_text(void **state)
 {
 	(void)state;
@@ -299,11 +300,11 @@ static void another_evaluation_text(void **state)
 	assert_null(strstr(buffer_string(&program_errors), "the evaluation data have changed"));
 	assert_program(0, "the evaluation data have changed", JUDGED("hard.txt", ""));
 	assert_ok(file_read(test_path("judged/best.json"), 1000, &best));
-	assert_non_null(strstr(buffer_string(&best), "\"step\": 8")); /* the only one that this text judged */
+	assert_non_null(strstr(buffer_string(&best), "\"step\": 8")); /* the only one that was evaluated on this text */
 	buffer_release(&best);
 }
 
-/* Text of which the vocabulary knows no word looks as if it were learned at once. */
+/* Text in which the vocabulary knows no word looks as if it were learned at once. */
 static void unknown_words(void **state)
 {
 	(void)state;
@@ -317,7 +318,7 @@ static void unknown_words(void **state)
 		       "finetune --task classification --model %s/whole --train %s/chinese.tsv --out %s/chinese " COMMON, folder,
 		       folder, folder);
 	assert_said("100.0 % of the tokens");
-	/* A model that is there answers all the same, and the odd thing is said. */
+	/* An existing model answers anyway, and the oddity is reported. */
 	assert_program(0, "",
 		       "finetune --task classification --model %s/whole --train %s/few.tsv --out %s/asked --num_train_steps 1 "
 		       "--train_batch_size 2 --max_seq_length 32 --precision fp32",
@@ -330,7 +331,7 @@ static void unknown_words(void **state)
 	assert_program(0, "of the tokens of the texts are [UNK]", "embed --model %s/asked %s/chinese.tsv", folder, folder);
 }
 
-/* Wherever a corpus is read, what is odd in it is said. */
+/* Wherever a corpus is read, oddities in it are reported. */
 static void bytes_that_are_no_text(void **state)
 {
 	(void)state;
@@ -350,7 +351,7 @@ static void bytes_that_are_no_text(void **state)
 		       folder);
 }
 
-/* Standard input cannot be compared with what was read. */
+/* Standard input cannot be compared with what was read before. */
 static void standard_input_is_not_read_again(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* bertc bench: what it measures is there and adds up; what it cannot measure is refused. */
+/* bertc bench: its measurements are complete and add up; what it cannot measure is refused. */
 #include <math.h>
 #include <string.h>
 #include "base/json.h"
@@ -31,7 +31,7 @@ static void check_run(const struct json *run, int64_t tokens, const char *presen
 		found |= strcmp(json_member(o, "operation")->text, present) == 0;
 	}
 	assert_true(found);
-	/* Operations are timed in another pass than the one of `seconds`: on a busy machine the two may be far apart. */
+	/* Operations are timed in a pass separate from the one for `seconds`: on a busy machine the two may be far apart. */
 	assert_true(sum > 0);
 }
 
@@ -60,7 +60,7 @@ static void test_json(void **state)
 	json_release(&document);
 }
 
-/* Inference alone, in int8, on texts as long as sentences are. */
+/* Inference alone, in int8, on texts of the length of sentences. */
 static void test_int8(void **state)
 {
 	(void)state;

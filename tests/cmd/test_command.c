@@ -1,11 +1,11 @@
-/* What every command owes, by a loop over the table; and the program's own behaviour, by running it. */
+/* Requirements for every command, by a loop over the table; and the program's own behavior, by running it. */
 #include "test.h"
 #include <ctype.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "cmd/command.h"
 
-/* Runs a shell command in which $B is the program; its outputs, and its exit code. */
+/* Runs a shell command in which $B is the program; keeps its outputs, and its exit code. */
 static struct buffer out, err;
 
 static int run(const char *command)
@@ -49,7 +49,7 @@ static void tables_are_in_order(void **state)
 		assert_ptr_equal(command_find(text->name), command);
 		assert_true(text->summary && text->synopsis && text->description && text->examples);
 		assert_true(islower((unsigned char)text->summary[0]) && text->summary[strlen(text->summary) - 1] != '.');
-		/* The longest tables open with what most people need. */
+		/* The longest tables start with what most people need. */
 		int count = 0, rows = 0;
 		for (const char *p = text->common; p && *p; p += strcspn(p, " "), p += strspn(p, " "))
 			count++;
@@ -76,7 +76,7 @@ static void tables_are_in_order(void **state)
 						 other->name);
 			}
 		}
-		/* Every default passes its own row. */
+		/* Every default is accepted by its own row. */
 		void *settings = calloc(1, command->settings_bytes);
 		struct options options;
 		assert_ok(options_init(&options, command->options, settings));
@@ -131,7 +131,7 @@ static void every_command_refuses_what_it_does_not_know(void **state)
 	}
 }
 
-/* What --print-config prints is a config file with the same meaning. */
+/* The output of --print-config is a config file with the same meaning. */
 static void every_config_is_read_back(void **state)
 {
 	(void)state;
@@ -148,7 +148,7 @@ static void completions_work_in_bash(void **state)
 {
 	(void)state;
 	assert_int_equal(run("$B completion bash >$T/completion && bash -n $T/completion"), 0);
-	/* What bash would do at TAB: words, then what is offered. */
+	/* What bash does when TAB is pressed: the words, then the suggestions. */
 	static const char *const complete = "bash -c '. $0/completion; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); "
 					    "_bertc; echo \"${COMPREPLY[*]}\"' $T bertc";
 	char line[1024];
@@ -180,7 +180,7 @@ static void completions_work_in_bash(void **state)
 		}
 		buffer_release(&offered);
 	}
-	/* What has a name: sizes, tasks of ours and published ones, downloads and groups of them. */
+	/* Everything that has a name: sizes, our own and published tasks, downloads and groups of them. */
 	static const char *const named[][2] = {{"pretrain --model ta", ""},        {"pretrain --model ti", "tiny\n"},
 					       {"plan --model b", "base\n"},       {"finetune --task tagg", "tagging\n"},
 					       {"finetune --task sst", "sst-2\n"}, {"download squa", "squad\n"},
@@ -217,7 +217,7 @@ static void the_program_itself(void **state)
 	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
 		if (!strstr(out.data, named[i]))
 			fail_msg("no '%s' in:\n%s", named[i], out.data);
-	/* The newest entry of the changes is the version, "## 0.1.0 (2026-11-22)". */
+	/* The newest entry of the change log gives the version, "## 0.1.0 (2026-11-22)". */
 	assert_int_equal(run("$B version | sed -n 's/^bertc //p' >$T/version; grep -m 1 '^## ' CHANGELOG.md | "
 			     "grep -qE \"^## $(cat $T/version) \\([0-9]{4}-[0-9]{2}-[0-9]{2}\\)$\""),
 			 0);
@@ -229,7 +229,7 @@ static void the_program_itself(void **state)
 	assert_int_equal(run("LC_ALL=tr_TR.UTF-8 $B help"), 0);
 }
 
-/* What only some people need is loaded when it is needed: the program starts without. */
+/* Libraries that only some people need are loaded when they are needed: the program starts without them. */
 static void libraries_that_a_machine_may_lack_are_not_linked(void **state)
 {
 	(void)state;

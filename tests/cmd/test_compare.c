@@ -1,4 +1,4 @@
-/* bertc compare: models and runs made by hand, and what a program in a script sees of them. */
+/* bertc compare: hand-made models and runs, and what a calling script sees. */
 #include "base/json.h"
 #include "cmd/program.h"
 #include "formats/safetensors.h"
@@ -8,7 +8,7 @@ static void write_text(const char *path, const char *text)
 	assert_ok(file_write(path, text, strlen(text)));
 }
 
-/* A model folder with three tensors; `spoiled` elements of the query weight are another value. */
+/* A model folder with three tensors; `spoiled` elements of the query weight have another value. */
 static void write_model(const char *name, int spoiled, const char *config, bool pooler)
 {
 	float query[6] = {1, 2, 3, 4, 5, 6}, word[4] = {0.5f, 0.25f, 0, -1}, pooled[2] = {7, 8};
@@ -66,7 +66,7 @@ static void test_models(void **state)
 	struct json_document document;
 	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
 	const struct json *tensors = json_member(document.root, "tensors");
-	/* In the order of the data flow, not of names. */
+	/* In the order of the data flow, not in alphabetical order. */
 	assert_string_equal(json_member(tensors->first_child, "name")->text, "bert.embeddings.word_embeddings.weight");
 	const struct json *query = tensors->first_child->next;
 	assert_near(json_member(query, "max")->number, 0.5, 0);
@@ -80,7 +80,7 @@ static void test_models(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "only in B"));
 }
 
-/* A run of `steps` logged steps whose loss falls from 8 by `slope` a step, evaluated at every tenth. */
+/* A run of `steps` logged steps whose loss falls from 8 by `slope` a step, evaluated at every tenth step. */
 static void write_run(const char *name, int steps, double slope, double speed)
 {
 	struct buffer text = {0};
@@ -110,7 +110,7 @@ static void test_runs(void **state)
 	write_run("run", 40, 0.05, 2);
 	write_run("slower", 40, 0.05, 1);
 	write_run("better", 40, 0.1, 2);
-	/* Another speed is no difference. */
+	/* A different speed is not a difference. */
 	assert_program(0, "", "compare %s/run %s/slower", test_folder, test_folder);
 	assert_non_null(strstr(buffer_string(&program_output), "every logged figure is equal"));
 
@@ -119,7 +119,7 @@ static void test_runs(void **state)
 	struct json_document document;
 	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
 	assert_int_equal(json_member(document.root, "first_different_step")->integer, 1);
-	const struct json *point = json_member(document.root, "points")->first_child->next; /* half way */
+	const struct json *point = json_member(document.root, "points")->first_child->next; /* halfway */
 	assert_near(json_member(point, "at")->number, 2000, 1e-9);
 	assert_near(json_member(json_member(point, "a"), "eval_mlm_loss")->number, 7.1, 1e-9);
 	assert_near(json_member(json_member(point, "b"), "eval_mlm_loss")->number, 6.1, 1e-9);
@@ -132,7 +132,7 @@ static void test_runs(void **state)
 
 	assert_program(1, "", "compare %s/run %s/better", test_folder, test_folder);
 	assert_non_null(strstr(buffer_string(&program_output), "B reaches A's last held-out loss, 6.1000, after 20 steps: 0.50"));
-	/* Between two evaluations a straight line, behind the last nothing. */
+	/* Linear interpolation between two evaluations, nothing after the last one. */
 	assert_program(1, "", "compare %s/run %s/better --points 8 --json", test_folder, test_folder);
 	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
 	point = json_member(document.root, "points")->first_child->next->next; /* step 15 */
@@ -151,7 +151,7 @@ static void write_vocab(const char *run, const char *word)
 	write_text(path, text);
 }
 
-/* Losses over other tokens, and figures of other things, are not set side by side without a word. */
+/* Losses over different tokens, and numbers that measure different things, are not compared without a warning. */
 static void test_runs_of_different_things(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Damaged files of a run, given to every command that reads them: none computes with them, and each says which file it is.
- * Records of checkpoints that cannot be true are refused although their manifest agrees with them. */
+/* Damaged files of a run, given to every command that reads them: none of the commands computes with them, and each names
+ * the file. Checkpoint records that cannot be true are refused even if their manifest agrees with them. */
 #include "base/hash.h"
 #include "cmd/small_run.h"
 #include "formats/safetensors.h"
@@ -52,7 +52,7 @@ static void replace(const char *name, const char *from, const char *to)
 	buffer_release(&out);
 }
 
-/* Every command that reads a model is given it by a path below the folder of the run. */
+/* Every command that reads a model is given this one, by its path relative to the run's folder. */
 static void assert_all_refuse(const char *model, const char *file)
 {
 	assert_program(3, "damaged", "fill --model %s 'the [MASK] sees'", test_path(model));
@@ -104,7 +104,7 @@ static void swapped_vocabularies_are_refused(void **state)
 	assert_program(0, "", "fill --model %s/run/final 'the [MASK] sees'", test_folder);
 }
 
-/* The folder of somebody else, or one that was changed on purpose: no manifest, nothing to compare with. */
+/* A folder from somebody else, or one that was changed on purpose: without a manifest there is nothing to compare with. */
 static void folders_without_a_manifest_are_read(void **state)
 {
 	(void)state;
@@ -120,7 +120,8 @@ static void folders_without_a_manifest_are_read(void **state)
 	assert_program(0, "", "fill --model %s/theirs 'the [MASK] sees'", test_folder);
 }
 
-/* What a folder says of its tokenizer and of how texts become vectors: changed, or not there though the manifest lists it. */
+/* What a folder says about its tokenizer and about how texts become vectors: changed, or missing though the manifest lists
+ * it. */
 static void flipped_modules_are_refused(void **state)
 {
 	(void)state;
@@ -146,7 +147,7 @@ static void flipped_modules_are_refused(void **state)
 
 /* ---- Checkpoints whose manifest is right ---- */
 
-/* A copy of a checkpoint of the run, under a run of its own, with what a resumed run needs. */
+/* Copies a checkpoint of the run into a run of its own, with everything that a resumed run needs. */
 static void make_run(const char *run, const char *checkpoint)
 {
 	char command[1024];
@@ -156,7 +157,7 @@ static void make_run(const char *run, const char *checkpoint)
 	assert_int_equal(system(command), 0);
 }
 
-/* Writes the manifest of a changed checkpoint anew. */
+/* Rewrites the manifest of a changed checkpoint. */
 static void seal(const char *checkpoint, int64_t step)
 {
 	struct folder_files files = {0};
@@ -221,7 +222,7 @@ static void numbers_that_no_training_makes_are_refused(void **state)
 	}
 }
 
-/* A weight that is a number, under checksums that are right, and with which nothing that is computed is one. */
+/* Weights that are numbers, with correct checksums, but for which every computed result is NaN or infinite. */
 static void answers_that_are_no_numbers_are_errors(void **state)
 {
 	(void)state;
@@ -300,7 +301,7 @@ static void records_that_cannot_be_true_are_refused(void **state)
 	}
 }
 
-/* The name, the manifest and the record speak of one step. */
+/* The name, the manifest and the record must refer to the same step. */
 static void steps_agree(void **state)
 {
 	(void)state;
@@ -309,7 +310,7 @@ static void steps_agree(void **state)
 	assert_said("is of step 2");
 	assert_program(3, "is of step 2", RUN("elsewhere", "--resume_from %s/named/checkpoint-3"), test_folder);
 	assert_ok(folder_remove(test_path("named")));
-	make_run("named", "copy"); /* not a name that says a step */
+	make_run("named", "copy"); /* a name that does not contain a step */
 	assert_program(0, "finished", RUN("elsewhere", "--resume_from %s/named/copy"), test_folder);
 }
 

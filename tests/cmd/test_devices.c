@@ -1,4 +1,4 @@
-/* A program that can compute on GPUs starts on a machine without any of NVIDIA's libraries, and says what is missing. */
+/* A program that can compute on GPUs starts on a machine without any of NVIDIA's libraries, and names what is missing. */
 #include "small_run.h"
 
 static void the_program_needs_no_library_of_nvidias(void **state)

@@ -1,5 +1,5 @@
-/* Distillation as a user does it: a student of every shape of task beside its teacher, ranks, micro-batches and interruptions,
- * labels in another order, smaller models of some layers, and teachers that do not fit. */
+/* Distillation as a user runs it: a student of every task shape beside its teacher, ranks, micro-batches and
+ * interruptions, labels in another order, smaller models with some of the layers, and teachers that do not fit. */
 #include "cmd/distilled_run.h"
 #include "formats/safetensors.h"
 
@@ -28,7 +28,7 @@ static void ranks_and_micro_batches_learn_the_same(void **state)
 	}
 }
 
-/* In the middle, with dropout. The projection is in checkpoints, and not in the finished model. */
+/* In the middle of the run, with dropout. The projection is part of the checkpoints, but not of the finished model. */
 static void an_interruption_changes_nothing(void **state)
 {
 	static const char *const files[] = {"final/model.safetensors", "checkpoint-6/model.safetensors",
@@ -55,7 +55,7 @@ static void an_interruption_changes_nothing(void **state)
 	assert_int_equal(program("verify -q %s/tagging-one", test_folder), 0);
 }
 
-/* Any other weights: those of the same task in another run. */
+/* Any other weights: here, those of the same task from another run. */
 static void another_teacher_is_noticed(void **state)
 {
 	(void)state;
@@ -68,7 +68,7 @@ static void another_teacher_is_noticed(void **state)
 	assert_said("--fresh");
 }
 
-/* The same weights in another number of heads answer otherwise. */
+/* The same weights with another number of heads give other answers. */
 static void another_configuration_is_noticed(void **state)
 {
 	(void)state;
@@ -99,7 +99,8 @@ static void replace_teacher(void)
 	buffer_release(&text);
 }
 
-/* Its configuration is read long before its weights: the one of another teacher would give these weights another meaning. */
+/* The configuration is read long before the weights: another teacher's configuration would give these weights another
+ * meaning. */
 static void files_of_a_teacher_are_of_one_moment(void **state)
 {
 	(void)state;
@@ -113,7 +114,7 @@ static void files_of_a_teacher_are_of_one_moment(void **state)
 	assert_false(file_exists(test_path("moment/final")));
 }
 
-/* A teacher that knows, and a student that learns from its answers alone, with the classes in another order. */
+/* A teacher with good answers, and a student that learns from these alone, with the classes in another order. */
 static void classes_are_matched_by_name(void **state)
 {
 	struct json_document document;
@@ -164,7 +165,7 @@ static void a_smaller_model_has_some_of_the_layers(void **state)
 	assert_null(safetensors_find(&small, "bert.encoder.layer.2.attention.output.dense.weight"));
 	safetensors_close(&large);
 	safetensors_close(&small);
-	/* Of its own layers, and of the teacher's, which it has the head of. */
+	/* Some of its own layers, and of the teacher's, from which it also takes the head. */
 	assert_program(
 		0, "the model has a head for this task",
 		"finetune --no_progress --task classification --model %s/small --teacher %s/classification-teacher --train "

@@ -38,7 +38,7 @@ static void test_wikipedia(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "xxwiki-latest-pages-articles-multistream.xml.bz2\n"));
 	assert_same_file(test_path("text"), test_path("got/wikipedia/xxwiki-latest-pages-articles-multistream.xml.bz2"));
 	assert_program(0, "was there", DOWNLOAD("wikipedia --language xx"));
-	sums[0] = sums[0] == '0' ? '1' : '0'; /* the dump has become another one */
+	sums[0] = sums[0] == '0' ? '1' : '0'; /* the dump has changed */
 	assert_program(5, "published is", DOWNLOAD("wikipedia --language xx"));
 	assert_program(2, "--date", DOWNLOAD("wikipedia --date ../x"));
 }
@@ -55,10 +55,10 @@ static void test_what_is_gone_is_listed(void **state)
 		       test_path("got"), http_server.port, http_server.port);
 	assert_non_null(strstr(buffer_string(&program_errors), "the server answers 404"));
 	assert_same_file(test_path("text"), test_path("got/b.txt")); /* the rest was fetched */
-	assert_program(5, "4 of 4 files", DOWNLOAD("squad"));        /* not what SQuAD's checksums say */
+	assert_program(5, "4 of 4 files", DOWNLOAD("squad"));        /* does not match SQuAD's checksums */
 }
 
-/* As written by a stranger: an archive of one file whose name a user's file has. */
+/* As a stranger might make it: an archive with a single file, which has the same name as a user's file. */
 static void test_archives_keep_to_themselves(void **state)
 {
 	(void)state;
@@ -81,7 +81,7 @@ static void test_archives_keep_to_themselves(void **state)
 	assert_program(0, "unpacked in", HOME(""));
 	assert_int_equal(file_size(test_path("home/file.txt")), 4);
 	assert_int_equal(file_size(test_path("home/set/file.txt")), 8);
-	assert_ok(folder_remove(test_path("home/set"))); /* as if killed before it was unpacked */
+	assert_ok(folder_remove(test_path("home/set"))); /* as if killed before unpacking */
 	assert_program(0, "unpacked in", HOME(""));
 	assert_ok(file_write(test_path("home/set/file.txt"), "mine", 4));
 	assert_program(0, "was there", HOME(""));
@@ -122,7 +122,7 @@ static void test_wrong_commands(void **state)
 	assert_program(2, "belongs to one address", DOWNLOAD("squad --checksum 12"));
 }
 
-/* libcurl is loaded with the first download; a machine without it is told what to install. */
+/* libcurl is loaded with the first download; without it, the message says what to install. */
 static void test_without_libcurl(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Texts as vectors, as a user asks for them: formats that agree with each other, order, long and odd texts, pairs, prompts, going
- * on after an interruption, and what bad input gives. */
+/* Texts as vectors, as a user asks for them: formats that agree with each other, order, long and odd texts, pairs,
+ * prompts, resuming after an interruption, and bad input. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <math.h>
@@ -35,7 +35,7 @@ static int setup(void **state)
 
 #define EMBED "embed --model %s/model --precision fp32 --threads 2 --no_progress "
 
-/* The vectors of a JSON lines file, end to end; the caller frees them. */
+/* The vectors of a JSON lines file, concatenated; the caller frees them. */
 static double *read_vectors(const char *path, int64_t *out_rows, int64_t *out_columns)
 {
 	struct buffer text = {0};
@@ -60,7 +60,7 @@ static double *read_vectors(const char *path, int64_t *out_rows, int64_t *out_co
 	return values;
 }
 
-/* The vectors of what the last program printed. */
+/* The vectors that the last program printed. */
 static double *printed_vectors(int64_t *out_rows, int64_t *out_columns)
 {
 	return read_vectors(test_path("output"), out_rows, out_columns);
@@ -115,7 +115,8 @@ static void odd_texts_are_defined_and_said(void **state)
 	(void)state;
 	int64_t rows, columns;
 	struct buffer text = {0};
-	/* Empty; a NUL and a bad byte that vanish; one of 100 words; one of 9 MB; a line end of Windows; no last line end. */
+	/* Empty; a NUL and an invalid byte, which are dropped; 100 words; 9 MB; a Windows line end; no line end at the
+	 * end. */
 	buffer_text(&text, "\n");
 	buffer_append(&text, "wai\0 \xff waj\n", 11);
 	for (int i = 0; i < 100; i++)
@@ -142,7 +143,7 @@ static void odd_texts_are_defined_and_said(void **state)
 	buffer_release(&text);
 }
 
-/* 100 words in windows of 46: two full ones and one of 8; the mean weighs them by their tokens. */
+/* 100 words in windows of 46: two full ones and one of 8; the mean weights them by their number of tokens. */
 static void windows_are_averaged(void **state)
 {
 	(void)state;
@@ -191,7 +192,7 @@ static void json_lines_and_pairs_are_read(void **state)
 	assert_program(0, "", EMBED "%s/wrong.jsonl --input text", test_folder, test_folder);
 }
 
-/* The folder decides pooling, normalisation, prompt and length; options are stronger. */
+/* The folder decides pooling, normalization, prompt and length; options override it. */
 static void sentence_folders_decide(void **state)
 {
 	(void)state;
@@ -241,7 +242,7 @@ static void sentence_folders_decide(void **state)
 	assert_said("it has: query");
 }
 
-/* A prompt that is not pooled is in the first window alone, and is not pooled there either. */
+/* A prompt that is excluded from pooling is in the first window only, and is not pooled there, either. */
 static void prompts_are_left_out_of_windows(void **state)
 {
 	(void)state;
@@ -274,7 +275,7 @@ static void prompts_are_left_out_of_windows(void **state)
 	free(both);
 }
 
-/* What extract_features.py prints, by its form; its numbers are those of --format jsonl before pooling. */
+/* The same form as the output of extract_features.py; the numbers are those of --format jsonl before pooling. */
 static void google_features_have_their_form(void **state)
 {
 	(void)state;
@@ -296,7 +297,7 @@ static void google_features_have_their_form(void **state)
 	assert_program(2, "nothing is pooled", EMBED "%s/google.txt --format google --pooling cls", test_folder, test_folder);
 }
 
-/* The number of texts that a note says are answered. */
+/* The number of answered texts according to a note. */
 static int64_t noted_texts(const char *name)
 {
 	struct json_document document;
@@ -309,7 +310,7 @@ static int64_t noted_texts(const char *name)
 
 #define INTERRUPTED EMBED "%s/texts.txt --format %s --out %s/cut "
 
-/* A file of the model that was written again, be it the smallest. */
+/* A file of the model that was written again, even the smallest one. */
 static void refuse_changed_model(const char *format)
 {
 	const char *path = test_path("model/tokenizer_config.json");
@@ -335,7 +336,7 @@ static void turn_byte(const char *name)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* Answers that were changed after they were written. */
+/* Answers that were changed after they had been written. */
 static void refuse_changed_part(const char *format)
 {
 	turn_byte("cut.part");
@@ -358,7 +359,7 @@ static void an_interrupted_command_goes_on(void **state)
 		assert_false(file_exists(test_path("cut")));
 		int64_t done = noted_texts("cut.progress");
 		assert_true(done > 0 && done < TEXTS);
-		/* Not with other options, nor from another file. */
+		/* Not with other options, nor for another file. */
 		assert_program(4, "other settings: '--pooling: ' then, '--pooling: cls' now", INTERRUPTED "--pooling cls",
 			       test_folder, test_folder, formats[f], test_folder);
 		refuse_changed_model(formats[f]);
@@ -370,7 +371,8 @@ static void an_interrupted_command_goes_on(void **state)
 	}
 }
 
-/* The number of rows is written over the beginning of the file at its end: what fails there can still be gone on with. */
+/* At the end, the number of rows is written over the beginning of the file; after a failure there, the command can still
+ * be resumed. */
 static void a_failure_at_the_end_can_be_gone_on_with(void **state)
 {
 	(void)state;

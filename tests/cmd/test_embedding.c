@@ -1,5 +1,5 @@
-/* Embeddings and rerankers as a user trains them: every form of file, the same step however it is cut, what the folder holds, and
- * what bad files and commands give. */
+/* Embeddings and rerankers as a user trains them: every form of file, the same step however it is split, what the folder
+ * holds, and bad files and commands. */
 #include "cmd/small_run.h"
 
 static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "nobody", "the sailor"};
@@ -11,8 +11,8 @@ static void put_file(const char *name, const char *text)
 	assert_ok(file_write(test_path(name), text, strlen(text)));
 }
 
-/* Rows that tell of one event in two ways. `kind`: 'p' pairs, 't' with another event as the negative, 's' pairs with a score, 'u'
- * one text, 'l' JSON lists of a right and two wrong ones. */
+/* Rows that tell of one event in two ways. `kind`: 'p' pairs, 't' with another event as the negative, 's' pairs with a
+ * score, 'u' a single text, 'l' JSON lists of one right and two wrong texts. */
 static void put_table(const char *name, char kind, int rows, uint32_t first)
 {
 	struct buffer text = {0};
@@ -94,14 +94,14 @@ static void assert_holds(const char *path, const char *part)
 	buffer_release(&text);
 }
 
-/* On standard output. */
+/* Checks for `part` on standard output. */
 static void assert_printed(const char *part)
 {
 	if (!strstr(buffer_string(&program_output), part))
 		fail_msg("'%s' is not in:\n%.500s", part, buffer_string(&program_output));
 }
 
-/* Of the first vector on standard output. */
+/* The length of the first vector on standard output. */
 static double first_length(void)
 {
 	struct json_document document;
@@ -146,7 +146,7 @@ static void pairs_are_learned(void **state)
 	assert_said("bertc embed");
 }
 
-/* Training with prompts is training on files that have them in their texts, and the folder says which they are. */
+/* Training with prompts equals training on files whose texts contain them, and the folder records the prompts. */
 static void prompts_stand_before_texts(void **state)
 {
 	static const char shared[] = "--precision fp32 --num_train_steps 4 ";
@@ -176,7 +176,7 @@ static void prompts_stand_before_texts(void **state)
 	assert_holds(test_path("with/final/config_sentence_transformers.json"), "\"query\": \"the moon: \"");
 	assert_holds(test_path("with/final/config_sentence_transformers.json"), "\"document\": \"a river: \"");
 
-	/* They are used later. */
+	/* They are used later on. */
 	assert_program(0, "", "evaluate --model %s/with --test %s/triplets.tsv --precision fp32 --json", test_folder,
 		       test_folder);
 	struct json_document printed;
@@ -184,11 +184,11 @@ static void prompts_stand_before_texts(void **state)
 	assert_ok(json_parse(&printed, "output", buffer_string(&program_output), program_output.size));
 	assert_ok(json_get_number(printed.root, "output", "ndcg@10", &ndcg));
 	json_release(&printed);
-	assert_null(strstr(buffer_string(&program_output), "loss")); /* it is over the batches of training */
+	assert_null(strstr(buffer_string(&program_output), "loss")); /* it is computed over the batches of training */
 	assert_near(ndcg, result(test_path("with/eval_results.json"), "eval_ndcg@10"), 1e-9);
 	assert_program(0, "", "embed --model %s/with --prompt_name query %s/texts.tsv", test_folder, test_folder);
 
-	/* And when one goes on: with the folder's, or with others. */
+	/* And in further training: with the folder's prompts, or with others. */
 	static const char on[] = "finetune --task embedding --model %s/with --train %s/pairs.tsv --out %s/on --num_train_steps 1 "
 				 "--threads 1 --train_batch_size 8 --max_seq_length 32 --fresh %s";
 	assert_program(0, "has prompts, which are used with pairs and triplets", on, test_folder, test_folder, test_folder, "");
@@ -197,7 +197,7 @@ static void prompts_stand_before_texts(void **state)
 	assert_holds(test_path("on/final/config_sentence_transformers.json"), "\"document\": \"\"");
 }
 
-/* What prompts are not for. */
+/* Where prompts do not apply. */
 static void prompts_are_refused(void **state)
 {
 	(void)state;
@@ -205,7 +205,7 @@ static void prompts_are_refused(void **state)
 		       RUN("reranking", "none", "scored.tsv", "--query_prompt 'query: '"));
 }
 
-/* Losses of 6 steps beside those of `out`. */
+/* Compares the losses of 6 steps with those of `out`. */
 static void same_curve(const char *out, const char *other)
 {
 	char a[64], b[64];
@@ -294,7 +294,7 @@ static void rerankers_score_pairs(void **state)
 		       test_folder, test_folder);
 	double ndcg = result(test_path("rank/eval_results.json"), "eval_ndcg@10");
 	assert_true(ndcg > 0 && ndcg <= 1);
-	/* Answering 1/2 to everything costs ln 2. */
+	/* Answering 1/2 to everything would cost ln 2. */
 	assert_true(result(test_path("rank/eval_results.json"), "eval_loss") < log(2));
 	assert_int_equal(result(test_path("rank/eval_results.json"), "eval_examples"), 3 * 64);
 	assert_holds(test_path("rank/final/config.json"), "BertForSequenceClassification");
@@ -304,14 +304,14 @@ static void rerankers_score_pairs(void **state)
 	assert_program(0, "", "predict --model %s/rank %s/asked.jsonl", test_folder, test_folder);
 	assert_printed("{\"id\":\"q7\",\"score\":0.");
 	char command[512];
-	/* A list has a score for each of its texts; a text that looks like a list has one. */
+	/* A list has a score for each of its texts; a text that only looks like a list has one score. */
 	put_file("looks.jsonl",
 		 "{\"query\": \"a\", \"passage\": [\"b\", \"c\"]}\n{\"query\": \"a\", \"passage\": \"[1, 2, 3]\"}\n");
 	assert_program(0, "", "predict --model %s/rank %s/looks.jsonl --out %s/looks.answers", test_folder, test_folder,
 		       test_folder);
 	snprintf(command, sizeof(command), "[ $(wc -l <%s/looks.answers) -eq 3 ]", test_folder);
 	assert_int_equal(system(command), 0);
-	/* A file of more lines than a chunk has is answered once. */
+	/* In a file with more lines than a chunk holds, each line is answered once. */
 	snprintf(command, sizeof(command), "for i in $(seq 1100); do cat %s/asked.jsonl; done >%s/long.jsonl", test_folder,
 		 test_folder);
 	assert_int_equal(system(command), 0);
@@ -321,8 +321,8 @@ static void rerankers_score_pairs(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* Rows that are read piece by piece are answered as those of a list, which is read whole. The last have a key that the first do
- * not have. `list`: all rows as one list. */
+/* Rows that are read piece by piece get the same answers as those of a list, which is read whole. The last rows have a key
+ * that the first ones lack. `list`: all rows as one list. */
 static void put_many(const char *name, bool list)
 {
 	struct buffer text = {0};
@@ -352,8 +352,8 @@ static void rerankers_read_piece_by_piece(void **state)
 	snprintf(command, sizeof(command), "cmp %s/many.pieces %s/many.whole && [ $(wc -l <%s/many.whole) -eq 3100 ]",
 		 test_folder, test_folder, test_folder);
 	assert_int_equal(system(command), 0);
-	/* Columns without names mean in every piece what they mean in the first: triplets stay triplets where only numbers
-	 * follow. */
+	/* Columns without names mean in every piece what they mean in the first one: triplets stay triplets even if only
+	 * numbers follow. */
 	snprintf(command, sizeof(command),
 		 "for i in $(seq 1100); do printf 'the cat\\ta dog\\tbread\\n'; done >%s/names.tsv; for i in $(seq 1100); do "
 		 "printf "
@@ -364,7 +364,7 @@ static void rerankers_read_piece_by_piece(void **state)
 		       test_folder, test_folder);
 	snprintf(command, sizeof(command), "[ $(wc -l <%s/names.answers) -eq 4400 ]", test_folder);
 	assert_int_equal(system(command), 0);
-	/* Which text is meant is not changed in the middle of a file. */
+	/* The choice of the text column does not change in the middle of a file. */
 	snprintf(command, sizeof(command),
 		 "for i in $(seq 1100); do echo '{\"text\": \"a\", \"passage\": \"b\"}'; done >%s/late.jsonl; echo '{\"query\": "
 		 "\"c\", "
@@ -417,7 +417,8 @@ static void bad_input_is_explained(void **state)
 		       test_folder);
 }
 
-/* The best run's folder is published whole, with the folder in it that tells the pooling; damage there is found. */
+/* The best run's folder is published completely, including the subfolder that describes the pooling; damage there is
+ * found. */
 static void a_sweep_publishes_the_whole_folder(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* bertc evaluate --predictions: what it prints, and options that do not go together. */
+/* bertc evaluate --predictions: what it prints, and options that cannot be combined. */
 #include "program.h"
 #include "base/json.h"
 

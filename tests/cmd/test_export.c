@@ -31,7 +31,7 @@ static void onnx_folder_and_file(void **state)
 	assert_program(OK, "written: ", "export --model %s/base --no_head --to onnx --out %s/encoder.onnx", test_folder,
 		       test_folder);
 	assert_true(file_size(test_path("encoder.onnx")) < file_size(test_path("model.onnx")));
-	/* Nothing half made is left, and the model is as it was. */
+	/* Nothing half-made is left, and the model is unchanged. */
 	assert_false(file_exists(test_path(".tmp-onnx")));
 	assert_int_equal(program("verify %s/base/final", test_folder), OK);
 }
@@ -49,8 +49,8 @@ static double first_probability(const char *arguments, const char *folder)
 	return probability;
 }
 
-/* The folder computes in int8 by itself, and gives what --precision int8 makes of the model it comes from: only the embeddings
- * are rounded otherwise where activations are fp32. */
+/* The folder computes in int8 by default, and gives the same results as --precision int8 on the original model, except
+ * that the embeddings are rounded differently where activations are fp32. */
 static void int8_folder(void **state)
 {
 	(void)state;
@@ -65,7 +65,7 @@ static void int8_folder(void **state)
 	assert_near(in_int8, expected, 1e-3 * expected);
 	assert_near(in_fp32, expected, 0.05 * expected);
 	assert_true(in_fp32 != in_int8);
-	/* The reference back end takes it, too. */
+	/* The reference back end accepts it, too. */
 	assert_near(first_probability("--device ref", test_path("int8")), expected, 0.01 * expected);
 	char command[PATH_BYTES];
 	snprintf(command, sizeof(command),
@@ -85,7 +85,7 @@ static void tensorflow_folder(void **state)
 		    first_probability("--precision fp32", test_path("base")), 0);
 }
 
-/* A folder with pooling: its own ways are kept in every form that can say them. */
+/* A folder with pooling: its settings are kept in every form that can express them. */
 static void sentence_folders(void **state)
 {
 	(void)state;
@@ -133,8 +133,8 @@ static void refused(void **state)
 		       test_folder);
 	assert_program(ERR_USAGE, "which is never written to", "export --model %s/base --to onnx --out %s/base/final/onnx",
 		       test_folder, test_folder);
-	assert_program(ERR_USAGE, "which is never written to",
-		       "export --model %s/base --to onnx --out %s/base/final/a/b.onnx", test_folder, test_folder);
+	assert_program(ERR_USAGE, "which is never written to", "export --model %s/base --to onnx --out %s/base/final/a/b.onnx",
+		       test_folder, test_folder);
 	assert_int_equal(program("verify %s/base/final", test_folder), OK);
 	/* Options that would have no effect. */
 	assert_program(ERR_USAGE, "--calibrate has no effect with --to onnx",
@@ -150,7 +150,7 @@ static void refused(void **state)
 	assert_there("empty/onnx/model.onnx");
 }
 
-/* Damage and a full disk leave nothing under the name asked for. */
+/* Damage and a full disk leave nothing under the requested name. */
 static void failures_leave_nothing(void **state)
 {
 	(void)state;

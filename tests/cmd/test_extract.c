@@ -1,4 +1,4 @@
-/* bertc extract as scripts see it: every kind of file, in and out, and every kind of damage. */
+/* bertc extract as scripts see it: every kind of input and output file, and every kind of damage. */
 #include <bzlib.h>
 #include <unistd.h>
 #include "cmd/program.h"
@@ -20,7 +20,7 @@ static const char *put(const char *name, const char *bytes)
 	return path;
 }
 
-/* The file gives this text, whatever the number of threads. */
+/* The file must give this text, whatever the number of threads. */
 static void gives(const char *path, const char *options, const char *text)
 {
 	for (int threads = 1; threads <= 3; threads += 2) {
@@ -91,7 +91,7 @@ static void test_gutenberg(void **state)
 				   "season of Light, it was the season of Darkness.\n";
 	gives(put("book.txt", book), "", text);
 	assert_non_null(strstr(buffer_string(&program_errors), "read as gutenberg"));
-	/* Told otherwise, the licence is text. */
+	/* Read as plain text, the license is text. */
 	gives(test_path("book.txt"), "--input_form text --text_form documents -q",
 	      "The Project Gutenberg eBook of A Book\n\nThis eBook is for the use of anyone anywhere in the "
 	      "United\n\nStates.\n\n*** START OF THE PROJECT GUTENBERG EBOOK A BOOK ***\n\nProduced by A. "
@@ -102,7 +102,7 @@ static void test_gutenberg(void **state)
 	      "***\n\nUpdated editions will replace the previous one.\n");
 }
 
-/* Many pages, many streams of bzip2: the same text on any number of threads, in order. */
+/* Many pages, many bzip2 streams: the same text in order on any number of threads. */
 static void test_large_dump(void **state)
 {
 	(void)state;
@@ -179,7 +179,7 @@ static void test_damage(void **state)
 			       test_path(files[i].name));
 		assert_string_equal(buffer_string(&program_output), files[i].kept);
 	}
-	/* Nothing half-written on a full disk, and nothing left behind. */
+	/* On a full disk, nothing half-written is left behind. */
 	put("good.jsonl", "{\"text\": \"One.\"}\n");
 	assert_program(ERR_RESOURCE, "No space left", "extract %s --out /dev/full", test_path("good.jsonl"));
 	assert_int_equal(setenv("BERTC_FAULT", "write:1:ENOSPC", 1), 0);
@@ -188,7 +188,7 @@ static void test_damage(void **state)
 	assert_false(file_exists(out));
 }
 
-/* What each file was read as is said, of many files for the first and for each new form; the rest is counted. */
+/* The log says how each file was read: for the first of many files and for each new form; the rest are counted. */
 static void test_files_are_listed(void **state)
 {
 	(void)state;
@@ -206,7 +206,7 @@ static void test_files_are_listed(void **state)
 	assert_said("5 more files read as sentences (--verbose lists each)");
 	assert_null(strstr(buffer_string(&program_errors), "/listed/20.txt'"));
 	assert_program(OK, "/listed/20.txt' read as sentences", "extract --verbose %s/listed --out -", test_folder);
-	/* Tables and headings of WikiText are text only if that is meant. */
+	/* Tables, and WikiText's headings, are text only if that is requested. */
 	put("listed/table.csv", "id,text\n1,One sentence.\n2,\"Another, longer one.\"\n3,Three.\n");
 	assert_program(OK, "table.csv' looks like a table (CSV, columns 1 id, 2 text)", "extract %s/listed/table.csv --out -",
 		       test_folder);
@@ -233,7 +233,7 @@ static void test_refused(void **state)
 	assert_program(ERR_USAGE, "input_form", "extract x --out - --input_form pdf");
 }
 
-/* The commands that learn read the same files. */
+/* The commands that train read the same files. */
 static void test_other_commands(void **state)
 {
 	(void)state;
@@ -248,7 +248,7 @@ static void test_other_commands(void **state)
 	buffer_release(&json);
 }
 
-/* `bertc extract ... | head` has what it wants: that is no failure to report. */
+/* `bertc extract ... | head` gets what it wants: that is not a failure to report. */
 static void test_a_reader_that_leaves(void **state)
 {
 	(void)state;
@@ -265,7 +265,7 @@ static void test_a_reader_that_leaves(void **state)
 	buffer_release(&said);
 }
 
-/* What is written would take the place of what is read, or be read by the next call. */
+/* Output that would replace the input, or would be read by the next call. */
 static void test_input_is_not_overwritten(void **state)
 {
 	(void)state;
@@ -287,7 +287,7 @@ static void test_input_is_not_overwritten(void **state)
 		       "vocab --overwrite --corpus '%s/texts/*.txt' --out %s/texts/all.txt", test_folder, test_folder);
 	assert_ok(file_read(test_path("texts/one.txt"), 4096, &text));
 	assert_string_equal(buffer_string(&text), sentence);
-	/* Shards have names of their own, with the ending of what they are made of. */
+	/* Shards have names of their own, with the ending of the files that they are made from. */
 	static const char *const names[] = {"named.json", "named.held_out.bin"};
 	for (int i = 0; i < 2; i++) {
 		put(names[i], sentence);

@@ -1,5 +1,5 @@
-/* Fine-tuning as a user does it: a small pre-trained model, tables whose label follows from a word, what the run leaves, going on
- * after an interruption, ranks, and what bad files and commands give. */
+/* Fine-tuning as a user runs it: a small pre-trained model, tables whose label follows from a word, what the run leaves,
+ * resuming after an interruption, ranks, and bad files and commands. */
 #include <unistd.h>
 #include "cmd/small_run.h"
 
@@ -86,14 +86,14 @@ static void assert_holds(const char *path, const char *part)
 	buffer_release(&text);
 }
 
-/* A run's folder away, for the next. */
+/* Removes a run's folder to make room for the next. */
 static void forget(const char *name)
 {
 	if (file_exists(test_path(name)))
 		assert_ok(folder_remove(test_path(name)));
 }
 
-/* The file has so many lines, each of `columns` numbers. */
+/* The file must have `rows` lines of `columns` numbers each. */
 static void assert_rows(const char *path, int64_t rows, int columns)
 {
 	struct buffer text = {0};
@@ -167,8 +167,9 @@ static void ranks_train_as_one(void **state)
 	assert_rows(test_path("ranks/predict.txt"), TEST, 1);
 }
 
-/* A checkpoint knows its task as the finished model does, and an altered record is refused. */
-/* Rows of a kind of file that is read piece by piece, and as a list of JSON objects, which is read whole: the same answers. */
+/* - */
+/* Rows of a file that is read piece by piece, and the same rows as a list of JSON objects, which is read whole, get the
+ * same answers. */
 static void predictions_stream(void **state)
 {
 	(void)state;
@@ -198,7 +199,7 @@ static void predictions_stream(void **state)
 		snprintf(path, sizeof path, "answers%d", f);
 		assert_true(f == 0 || files_are_same(test_path("answers0"), test_path(path)));
 	}
-	/* A bad row far behind names its line, or is left out; a killed command goes on. */
+	/* A bad row far into the file is reported with its line number, or skipped; a killed command resumes. */
 	char command[512];
 	snprintf(command, sizeof command, "{ cat %s/rows.tsv; printf 'a\\tb\\tc\\n'; } >%s/bad.tsv", test_folder, test_folder);
 	assert_int_equal(system(command), 0);
@@ -249,7 +250,7 @@ static void a_folder_is_watched(void **state)
 	assert_holds(test_path("watch.log"), "stopped by SIGTERM");
 	assert_program(2, "the same folder", "predict --model %s/whole --watch %s/in --out %s/in", test_folder, test_folder,
 		       test_folder);
-	/* Between two runs a file is replaced by another that was written before the answers. */
+	/* Between two runs a file is replaced by another that is older than the answers. */
 	run_script(
 		"head -n 3 rows.tsv >older && touch -d 2020-01-01 older && mv older in/a.tsv && "
 		"{ $BERTC predict --model whole --precision fp32 --watch in --out out --threads 1 2>watch.log & } && pid=$! && "
@@ -257,6 +258,7 @@ static void a_folder_is_watched(void **state)
 		"kill -TERM $pid; wait $pid && [ $(wc -l <out/a.tsv.jsonl) = 2 ]");
 }
 
+/* A checkpoint knows its task like the finished model, and an altered record is refused. */
 static void predictions_come_from_any_folder(void **state)
 {
 	static const char words[] = "\"max_seq_length\": 32";
@@ -301,7 +303,7 @@ static void other_data_are_not_resumed_on(void **state)
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("changed/final/model.safetensors"));
 }
 
-/* The record of the run, or of its checkpoint, has everything else. */
+/* Everything else is in the record of the run, or of its checkpoint. */
 static void a_run_is_resumed_by_its_folder_alone(void **state)
 {
 	(void)state;
@@ -315,7 +317,7 @@ static void a_run_is_resumed_by_its_folder_alone(void **state)
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("alone/final/model.safetensors"));
 	assert_same_file(test_path("whole/predict.txt"), test_path("alone/predict.txt"));
 	assert_holds(test_path("alone/eval_results.json"), "selected_on");
-	/* Nothing is there to resume. */
+	/* There is nothing to resume. */
 	forget("alone");
 	assert_program(ERR_USAGE, "--task is missing", "finetune --out %s/alone", test_folder);
 	assert_ok(folder_make(test_path("alone")));
@@ -331,7 +333,7 @@ static void numbers_are_learned(void **state)
 	assert_program(0, "finished",
 		       SHORT("regression", "numbers.tsv", "--num_train_epochs 20 --dev %s/numbers-dev.tsv --test %s/test.tsv"),
 		       test_folder, test_folder);
-	/* Without reading the text: the variance, 9 * 1/5 * 4/5 = 1.44. */
+	/* Predicting without reading the text gives the variance, 9 * 1/5 * 4/5 = 1.44. */
 	double error = result(test_path("short/eval_results.json"), "eval_mse");
 	if (!(error < 0.7))
 		fail_msg("mean squared error %g", error);
@@ -348,10 +350,10 @@ static void pairs_run(void **state)
 	assert_program(0, "second text: sentence2", SHORT("pair", "pairs.tsv", "--dev %s/pairs.tsv"), test_folder);
 	assert_int_equal(result(test_path("short/eval_results.json"), "eval_examples"), 64);
 	assert_holds(test_path("short/final/config.json"), "\"0\": \"other\"");
-	/* A text alone is no pair, nor the other way round. */
+	/* A single text is not a pair, nor the other way round. */
 	forget("short");
 	assert_program(ERR_DATA, "which column has the first texts", SHORT("pair", "train.tsv", ""));
-	/* Nor does a published task of pairs take it for one. */
+	/* A published task for pairs does not accept it as one, either. */
 	assert_program(ERR_DATA, "has no column of the first texts as the files of mrpc have", SHORT("mrpc", "train.tsv", ""));
 	forget("short");
 	assert_program(ERR_DATA, "which column has the second texts", SHORT("classification", "pairs.tsv", "--dev %s/dev.tsv"),
@@ -404,7 +406,7 @@ static void bad_rows_are_counted(void **state)
 	forget("short");
 	assert_program(0, "low.tsv': 1 bad record left out", SHORT("regression", "low.tsv", "--on_bad_record skip"));
 	assert_said("low.tsv', line 3: the label 'low' is not a number");
-	/* Of each set by itself. */
+	/* For each set separately. */
 	put_file("strange.tsv", "sentence\tlabel\nthe cat sees it.\tsee\na dog likes it.\tlike\na dog finds it.\tact\n");
 	forget("short");
 	assert_program(0, "strange.tsv': 1 bad record left out",
@@ -414,7 +416,7 @@ static void bad_rows_are_counted(void **state)
 	forget("short");
 	assert_program(ERR_DATA, "few.tsv', line 4",
 		       SHORT("classification", "train.tsv", "--on_bad_record skip --test %s/few.tsv"), test_folder);
-	/* Also those of a model that is trained already. */
+	/* The same for a model that is trained already. */
 	forget("short");
 	assert_program(0, "", SHORT("classification", "train.tsv", ""));
 	assert_program(ERR_DATA, "few.tsv', line 4",
@@ -453,7 +455,7 @@ static void bad_commands_are_explained(void **state)
 	assert_program(ERR_USAGE, "`bertc download --list` shows",
 		       "finetune --task classification --model bert-base-uncased --train %s/train.tsv --out %s/none", test_folder,
 		       test_folder);
-	/* What every command that trains is told alike (cmd/training_options.h). */
+	/* The same for every command that trains (cmd/training_options.h). */
 	assert_program(ERR_USAGE, "give either --num_train_steps or --num_train_epochs",
 		       SHORT("classification", "train.tsv", "--num_train_steps 5"));
 	assert_program(
@@ -461,12 +463,12 @@ static void bad_commands_are_explained(void **state)
 		"finetune --task classification --model %s/base --max_seq_length 32 --precision fp32 --threads 1 --plan "
 		"--out %s/short --train %s/train.tsv --optimizer lamb --per_device_train_batch_size 4 --replicas_per_gpu 2",
 		test_folder, test_folder, test_folder);
-	assert_said("poly  "); /* as LAMB has it */
+	assert_said("poly  "); /* like LAMB's */
 	forget("short");
 	assert_false(file_exists(test_path("none/final")));
 }
 
-/* A size's name as the name of a folder in the working directory: the folder's configuration counts. */
+/* A folder in the working directory with the name of a size: the folder's configuration counts. */
 static void a_folder_may_be_called_as_a_size(void **state)
 {
 	char folder[PATH_BYTES], *before = getcwd(folder, sizeof(folder)), program_path[PATH_BYTES + 32];

@@ -1,5 +1,6 @@
-/* Command lines of other fine-tuning programs, pasted: Google's run_classifier.py and run_squad.py, NVIDIA's run_glue.py and
- * run_squad.py, transformers' run_glue.py, run_qa.py, run_ner.py and run_swag.py. What each asks for is done, or refused. */
+/* Command lines of other fine-tuning programs, pasted: Google's run_classifier.py and run_squad.py, NVIDIA's run_glue.py
+ * and run_squad.py, transformers' run_glue.py, run_qa.py, run_ner.py and run_swag.py. Whatever they request is either done
+ * or refused. */
 #include <unistd.h>
 #include "cmd/small_run.h"
 
@@ -8,7 +9,7 @@ static void put_file(const char *name, const char *text)
 	assert_ok(file_write(test_path(name), text, strlen(text)));
 }
 
-/* GLUE's folders with their true headers, some rows each. */
+/* GLUE's folders with their real headers and some rows each. */
 static void put_glue(void)
 {
 	struct buffer mrpc = {0}, mnli = {0}, mnli_dev = {0}, cola = {0};
@@ -67,7 +68,7 @@ static int setup(void **state)
 		    "--num_train_steps 2 --precision fp32 --threads 1",
 		    corpus, config, test_folder) != 0)
 		return -1;
-	/* As Google gives models: weights, configuration and vocabulary by themselves. */
+	/* In the form of Google's models: weights, configuration and vocabulary as separate files. */
 	if (folder_make(test_path("google")) != OK || rename(test_path("base/final/vocab.txt"), test_path("google/v.txt")) != 0 ||
 	    rename(test_path("base/final/config.json"), test_path("google/bert_config.json")) != 0 ||
 	    rename(test_path("base/final/model.safetensors"), test_path("google/model.safetensors")) != 0)
@@ -123,7 +124,7 @@ static void run_classifier_py(void **state)
 	assert_holds("mrpc/eval_results.txt", "global_step = 2\n");
 	assert_holds("mrpc/MRPC.tsv", "index\tprediction\n7\t");
 	assert_holds("mrpc/final/bertc_task.json", "\"layout\": \"mrpc\"");
-	/* The prediction command of its README: another folder, no training. */
+	/* The prediction command of Google's README: another folder, no training. */
 	forget("asked");
 	assert_program(0, "nothing is trained",
 		       "finetune " QUICK "--task_name=MRPC --do_predict=true --data_dir=%s/MRPC --init_checkpoint=%s/mrpc "
@@ -163,12 +164,15 @@ static void what_is_not_wanted_is_not_done(void **state)
 		test_folder, FOLDERS, test_folder);
 	assert_said("--fp16 is ignored");
 	assert_false(file_exists(test_path("cola/eval_results.json")));
-	assert_program(2, "there is nothing to do", "finetune --task mrpc --model m --do_train=false --data_dir %s/MRPC --output_dir %s/x",
-		       test_folder, test_folder);
+	assert_program(2, "there is nothing to do",
+		       "finetune --task mrpc --model m --do_train=false --data_dir %s/MRPC --output_dir %s/x", test_folder,
+		       test_folder);
 	assert_program(2, "--do_predict is given, but there is no test set",
-		       "finetune --task mnli --model m --do_predict --data_dir %s/MNLI --output_dir %s/x", test_folder, test_folder);
+		       "finetune --task mnli --model m --do_predict --data_dir %s/MNLI --output_dir %s/x", test_folder,
+		       test_folder);
 	assert_program(2, "there are no files of the task in the folder",
-		       "finetune --task mnli --model m --do_train --data_dir %s/MRPC/.. --output_dir %s/x", test_folder, test_folder);
+		       "finetune --task mnli --model m --do_train --data_dir %s/MRPC/.. --output_dir %s/x", test_folder,
+		       test_folder);
 	assert_program(2, "is a model for classification",
 		       "finetune --task squad --do_predict --test %s/squad1.json --model %s/cola --out %s/x", FOLDERS);
 	assert_program(2, "--task is missing", "finetune --train %s/ner.jsonl --out %s/x", test_folder, test_folder);
@@ -190,7 +194,7 @@ static void run_squad_py(void **state)
 	assert_holds("squad/null_odds.json", "\"q2\": ");
 	assert_holds("squad/final/bertc_task.json", "\"null_score_diff_threshold\": -2.5");
 	assert_holds("squad/final/bertc_task.json", "\"doc_stride\": 16");
-	/* NVIDIA's: the predictions are scored; its switches. */
+	/* NVIDIA's command line: the predictions are scored; its switches. */
 	forget("nvidia");
 	assert_program(
 		0, "the answers to the test set are scored",
@@ -226,7 +230,7 @@ static void transformers_examples(void **state)
 		       "--validation_file %s/MRPC/dev.tsv --output_dir %s/hf",
 		       test_folder, FOLDERS);
 	assert_said("--overwrite_output_dir means --fresh true");
-	/* Into the folder of that run, and with sets that have names. */
+	/* Into the folder of that run, and with named sets. */
 	assert_program(0, "finished",
 		       "finetune " QUICK HUGGING_FACE
 		       "--task_name mnli --do_train --do_eval --train_file %s/MNLI/train.tsv --dev "

@@ -1,11 +1,12 @@
-/* Published fine-tuning settings in recipes/: each is read, says what its source says, and plans a run on a file of its task. */
+/* Published fine-tuning settings in recipes/: each file is read, has the settings that its source states, and plans a run
+ * on a file of its task. */
 #include <glob.h>
 #include "cmd/small_run.h"
 
 /* Files of each task, two examples. */
 static const struct {
 	const char *recipe, *text;
-	const char *published[6]; /* lines of --print_config */
+	const char *published[6]; /* lines that --print_config must print */
 } recipes[] = {
 	{"mrpc",
 	 "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tthe cat\ta dog\n0\t3\t4\tthe cat\ta dog\n",

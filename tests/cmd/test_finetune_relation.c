@@ -1,11 +1,11 @@
-/* Relations as a user trains them: markers that become entries of the vocabulary, the head on both markers' rows, going on after
- * an interruption with the changed vocabulary, ranks, predictions and scores from the folder. */
+/* Relation classification as a user trains it: markers that become entries of the vocabulary, the head on the rows of both
+ * markers, resuming after an interruption with the changed vocabulary, ranks, predictions and scores from the folder. */
 #include <stdio.h>
 #include "base/memory.h"
 #include "cmd/small_run.h"
 #include "text/vocab.h"
 
-/* Who does something to what: the verb tells. */
+/* Who does something to what: the verb decides the relation. */
 static void put_relations(const char *name, int rows, uint64_t seed)
 {
 	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister"};
@@ -23,7 +23,7 @@ static void put_relations(const char *name, int rows, uint64_t seed)
 	buffer_release(&text);
 }
 
-/* A small model, four rows of whose vocabulary are called as free rows are. */
+/* A small model in which four rows of the vocabulary have the names of unused entries. */
 static int make_model(void)
 {
 	struct vocab vocab;
@@ -122,7 +122,7 @@ static void the_folder_answers(void **state)
 	assert_int_equal(
 		program("evaluate --model %s/whole --test %s/dev.jsonl --json --precision fp32", test_folder, test_folder), 0);
 	assert_non_null(strstr(buffer_string(&program_output), "\"precision_micro\":"));
-	/* Places in JSON instead of markers; and a text without. */
+	/* Positions in JSON instead of markers; and a text without either. */
 	static const char places[] =
 		"{\"text\": \"the cat sees a river.\", \"h\": {\"pos\": [0, 7]}, \"t\": {\"pos\": [13, 20]}}\n";
 	assert_ok(file_write(test_path("places.jsonl"), places, strlen(places)));

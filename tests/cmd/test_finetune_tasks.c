@@ -1,5 +1,5 @@
-/* What holds for fine-tuning whatever the task's shape (one class a text, a tag a word, windows of a question, several sequences
- * an example): ranks train as one, and an interruption changes nothing. */
+/* What holds for fine-tuning whatever the task's shape (one class per text, one tag per word, windows of a question,
+ * several sequences per example): several ranks train like one, and an interruption changes nothing. */
 #include "cmd/labelled_files.h"
 
 static int setup(void **state)
@@ -59,7 +59,7 @@ static void an_interruption_changes_nothing(void **state)
 	}
 }
 
-/* What a report says of each task beside the curves, in the order of labelled_tasks. */
+/* What a report shows for each task besides the curves, in the order of labelled_tasks. */
 static void assert_reported(int task)
 {
 	static const char *const parts[] = {"Confusion matrix",
@@ -82,7 +82,7 @@ static void assert_reported(int task)
 	buffer_release(&page);
 }
 
-/* What the folder keeps of the task suffices to read the dev set as training did. */
+/* What the folder records about the task is enough to read the dev set as training did. */
 static void a_finished_model_scores_as_its_run_did(void **state)
 {
 	(void)state;

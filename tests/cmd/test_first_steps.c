@@ -1,5 +1,5 @@
-/* What people meet first who have never used the program: a text where a file belongs, options of other servers, models that are
- * not there, labels with a slip of the pen, sets too small to tell anything, and how results are printed. */
+/* What newcomers meet first: a text where a file belongs, options of other servers, models that do not exist, misspelled
+ * labels, sets too small to tell anything, and how results are printed. */
 #include "cmd/small_run.h"
 
 static int setup(void **state)
@@ -26,11 +26,11 @@ static void texts_are_no_files(void **state)
 	assert_program(2, "bertc: 'I love it' is not a file\nhint: ", "predict --model %s/base \"I love it\"", test_folder);
 	assert_said("echo \"TEXT\" | bertc predict --model FOLDER");
 	assert_program(2, "'I love it' is not a file", "embed --model %s/base \"I love it\"", test_folder);
-	/* A name that is merely mistyped is a file that is not there. */
+	/* A name with a typo is a file that does not exist. */
 	assert_program(2, "cannot open", "embed --model %s/base nothing.txt", test_folder);
 }
 
-/* Only what trains takes the names of sizes. */
+/* Only commands that train accept the names of sizes. */
 static void models_that_are_not_there(void **state)
 {
 	(void)state;
@@ -64,9 +64,9 @@ static void small_sets_slips_and_ties(void **state)
 	assert_said("the dev set has only 40 examples: small differences");
 	assert_said("2 runs did equally well: the sweep does not tell which is best");
 	assert_null(strstr(program_errors.data, "the best run is"));
-	/* A small model's usual rates, not those of large ones. */
+	/* The usual rates of a small model, not those of large ones. */
 	assert_said("5e-5 to 5e-4 is usual");
-	/* Results in one style, here and in evaluate: a fraction with four digits, a count without any. */
+	/* The same style of results here and in evaluate: a fraction with four digits, a count with none. */
 	assert_said("\naccuracy               0.5000\n");
 	assert_said("\nexamples                   40\n");
 	assert_int_equal(program("evaluate -q --model %s/sweep/final --test %s/dev.tsv --threads 1", test_folder, test_folder),
@@ -75,7 +75,7 @@ static void small_sets_slips_and_ties(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "\nexamples                   40\n"));
 }
 
-/* One word for one thing in all commands; older command lines and runs have another. */
+/* One term for one thing in all commands; older command lines and runs use another. */
 static void bad_records(void **state)
 {
 	(void)state;

@@ -1,11 +1,11 @@
-/* Every flag of the programs that people come from is known to `bertc pretrain` and `bertc finetune`: as an option, or with a
- * line that says what becomes of it. */
+/* Every flag of the programs that people migrate from is known to `bertc pretrain` and `bertc finetune`: as an option, or
+ * with a line that says what becomes of it. */
 #include "base/option.h"
 #include "cmd/finetune_options.h"
 #include "cmd/pretrain_options.h"
 #include "cmd/program.h"
 
-/* By program, as their parsers declare them. */
+/* By program, as their parsers declare the flags. */
 static const char *const google[] = {"bert_config_file",
 				     "input_file",
 				     "output_dir",
@@ -328,7 +328,7 @@ static struct {
 	struct finetune_settings finetune;
 } settings;
 
-/* What is tested of a command. */
+/* What is tested for a command. */
 static const struct {
 	const struct option *options;
 	const struct option_foreign *foreign;
@@ -338,7 +338,7 @@ static const struct {
 	   {finetune_options, finetune_foreign, &settings.finetune, finetune_programs}};
 #define COMMANDS (sizeof all / sizeof *all)
 
-/* Options of every command are not in its table. */
+/* Options that every command has are not in its table. */
 static bool is_common(const char *name)
 {
 	return !strcmp(name, "disable_progress_bar");
@@ -393,7 +393,7 @@ static void check_row(const struct options *options, const struct option_foreign
 	assert_true(row->answer == FOREIGN_MEANS || (row->why && strlen(row->why) > 10));
 	if (row->option)
 		assert_true(options_find(options, row->option) >= 0);
-	/* A name of ours in an explanation exists. */
+	/* Every option of ours that an explanation names exists. */
 	for (const char *at = row->why; at && (at = strstr(at, "--")) != NULL; at += 2) {
 		char named[64] = "";
 		size_t length = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz_0123456789");
@@ -415,7 +415,7 @@ static void no_row_is_dead_and_each_says_why(void **state)
 	}
 }
 
-/* The program itself, with whole command lines of the others. */
+/* Whole command lines of the other programs, given to bertc itself. */
 static void command_lines_of_others(void **state)
 {
 	(void)state;
@@ -443,7 +443,7 @@ static void command_lines_of_others(void **state)
 	assert_non_null(strstr(buffer_string(&program_errors), "--save_checkpoints_steps 0"));
 }
 
-/* What an answer says is what the flag asks for, under the name that it has here. */
+/* The answer says what the flag requests, under its name here. */
 static void answers_name_what_was_asked_for(void **state)
 {
 	static const struct {
@@ -477,7 +477,8 @@ static void answers_name_what_was_asked_for(void **state)
 	}
 }
 
-/* With --quiet, what is left out is still said, wherever the flag stands; what only has another name here is not. */
+/* With --quiet, warnings about ignored flags are still printed, wherever the flag stands; notes about flags that only have
+ * another name here are not. */
 static void answers_are_warnings(void **state)
 {
 	(void)state;
@@ -489,7 +490,8 @@ static void answers_are_warnings(void **state)
 	assert_said("--do_lower_case means --cased false");
 }
 
-/* A name that only NVIDIA's scripts have makes the batch that of one GPU; the same batch without it is that of all. */
+/* With a name that only NVIDIA's scripts use, the batch is that of one GPU; without it, the same number is the batch of
+ * all GPUs. */
 static void a_batch_means_what_it_does_there(void **state)
 {
 	static const struct {
@@ -497,7 +499,7 @@ static void a_batch_means_what_it_does_there(void **state)
 	} rows[] = {
 		{"", "batch: 8 instances"},
 		{"--json-summary x.json", "batch: 16 instances"},
-		{"--allreduce_post_accumulation", "batch: 8 instances"}, /* ours as well */
+		{"--allreduce_post_accumulation", "batch: 8 instances"}, /* one of our own options as well */
 		{"--bert_model bert-large --gradient_accumulation_steps 2", "batch: 16 instances"},
 		{"--horovod --num_accumulation_steps 2", "batch: 32 instances"},
 		{"--train_batch_size_per_gpu 8 --json-summary x.json", "not both"},
@@ -538,15 +540,15 @@ static void all_problems_at_once(void **state)
 	assert_program(2, "2 problems", "pretrain --corpus a --out %s/x --num_train_steps 5 --num_train_epochs 2 --seed -1",
 		       test_folder);
 	assert_said("give either --num_train_steps or --num_train_epochs, not both");
-	/* One problem is said as any other error is. */
+	/* A single problem is reported like any other error. */
 	assert_program(2, "bertc: unknown option '--epochss'\nhint: ", "pretrain --corpus a --out %s/x --epochss 3", test_folder);
-	/* What was given in a wrong way is not called missing. */
+	/* An option given incorrectly is not reported as missing. */
 	assert_program(2, "2 problems", "finetune --taks mrpc --model m --train t --out");
 	assert_said("--out needs a value");
 	assert_program(2, "4 problems", "finetune");
 	assert_said("--train is missing");
 	assert_program(2, "3 problems", "export");
-	/* Those of a config file, too, with their lines. */
+	/* Problems in a config file are reported, too, with their lines. */
 	assert_ok(file_write(test_path("wrong.conf"), "seed = x\nmodle = tiny\n", 22));
 	assert_program(2, "wrong.conf' line 1: --seed must be a whole number", "pretrain --config %s --corpus a --out %s/x",
 		       test_path("wrong.conf"), test_folder);

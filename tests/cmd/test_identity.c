@@ -1,4 +1,4 @@
-/* Training data are what they are said to be: tokens by their checksums, text by its casing; and a run folder belongs to the
+/* Training data are what they claim to be: tokens by their checksums, text by its casing; and a run folder belongs to the
  * run that locked it. */
 #include <unistd.h>
 #include "cmd/small_run.h"
@@ -21,7 +21,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Turns one bit of a file round. */
+/* Flips one bit of a file. */
 static void flip(const char *name, long offset)
 {
 	FILE *file = fopen(test_path(name), "r+b");
@@ -63,8 +63,8 @@ static void own_tokens_are_verified(void **state)
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/own --vocab_size 80 " SMALL, corpus, config, f);
 }
 
-/* Instances made with another vocabulary of the same size, so that no id is out of its range: what is 'the' to the one is [UNK]
- * to the other. */
+/* Instances made with another vocabulary of the same size, so that no id is out of range: the id of 'the' in one is that
+ * of [UNK] in the other. */
 static void instances_have_words(void **state)
 {
 	(void)state;
@@ -120,7 +120,7 @@ static void instances_are_verified(void **state)
 	assert_program(3, "its checksum is wrong", INSTANCES("their.tfrecord", "converted", ""));
 }
 
-/* Other tokens of the same lengths, prepared in good order under the same name; and damaged ones. */
+/* Other tokens of the same lengths, properly prepared under the same name; and damaged ones. */
 static void given_tokens_are_verified(void **state)
 {
 	(void)state;
@@ -145,7 +145,7 @@ static void given_tokens_are_verified(void **state)
 	assert_program(0, "", "evaluate --model %s/data --data %s/x --max_seq_length 16", f, f);
 }
 
-/* The casing that shards were prepared with is the model's, or the run is refused. */
+/* The shards' casing must be the model's, or the run is refused. */
 static void casing_of_shards_decides(void **state)
 {
 	(void)state;
@@ -167,7 +167,7 @@ static void casing_of_shards_decides(void **state)
 	assert_program(4, "/uncased' was tokenized in lower case, but",
 		       "pretrain --data %s/cased --eval_data %s/uncased " WORDS " --model %s --out %s/d " SMALL, f, f, f, config,
 		       f);
-	/* What stands beside the vocabulary. */
+	/* A file beside the vocabulary. */
 	static const char lower[] = "{\"do_lower_case\": true}";
 	assert_ok(file_write(test_path("words/tokenizer_config.json"), lower, sizeof lower - 1));
 	assert_program(4, "/cased' was tokenized with upper case kept, but this run's tokenizer takes text in lower case",
@@ -177,7 +177,7 @@ static void casing_of_shards_decides(void **state)
 	assert_int_equal(unlink(test_path("words/tokenizer_config.json")), 0);
 }
 
-/* A vocabulary that was learned from other text than what is cut by it. */
+/* A vocabulary learned from text other than the one that it tokenizes. */
 static void text_of_the_vocabulary(void **state)
 {
 	(void)state;
@@ -196,8 +196,8 @@ static void text_of_the_vocabulary(void **state)
 		       config, f);
 }
 
-/* The lock's file is removed under a run, as a person does who thinks it was left behind. The first checkpoint may be gone
- * again before anyone looks, so any will do. */
+/* The lock's file is removed during a run, as a person might do who thinks that it was left behind. The first checkpoint
+ * may have been removed again before anyone looks, so any checkpoint will do. */
 static void lost_lock_ends_the_run(void **state)
 {
 	(void)state;

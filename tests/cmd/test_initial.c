@@ -1,5 +1,5 @@
-/* Going on from another's weights: a checkpoint of TensorFlow and a file of PyTorch, tests/golden/bert_tiny*, as a user gives
- * them to pretrain, evaluate, fill and inspect. */
+/* Starting from foreign weights: a TensorFlow checkpoint and a PyTorch file, tests/golden/bert_tiny*, as a user gives them
+ * to pretrain, evaluate, fill and inspect. */
 #include "base/rng.h"
 #include "cmd/program.h"
 
@@ -68,7 +68,7 @@ static void a_checkpoint_alone_is_enough(void **state)
 {
 	(void)state;
 	struct buffer before = {0}, after = {0};
-	/* With a rate of 0 the run ends with the weights it began with. */
+	/* With a learning rate of 0 the run ends with the weights it began with. */
 	assert_program(0, "30 of the model's 30 tensors", RUN("google", "still", "--learning_rate 0 --max_seq_length 10"));
 	assert_non_null(strstr(buffer_string(&program_errors), "TensorFlow checkpoint, F32"));
 	assert_non_null(strstr(buffer_string(&program_errors), "optimizer state, ignored: 60"));
@@ -79,11 +79,11 @@ static void a_checkpoint_alone_is_enough(void **state)
 	assert_string_equal(buffer_string(&before), buffer_string(&after));
 	evaluate(test_path("google/bert_model.ckpt"), &after);
 	assert_string_equal(buffer_string(&before), buffer_string(&after));
-	/* Its configuration and a rate for trained weights are chosen. */
+	/* Its configuration, and a learning rate for trained weights, are chosen automatically. */
 	assert_program(0, "a quarter", RUN("google/bert_model.ckpt", "moved", "--max_seq_length 10"));
 	evaluate(test_path("moved"), &after);
 	assert_string_not_equal(buffer_string(&before), buffer_string(&after));
-	/* Run again without the source: the run has all it needs. */
+	/* Run again without the source: the run has everything it needs. */
 	assert_program(0, "finished", "pretrain --out %s/moved --corpus %s/corpus.txt", test_folder, test_folder);
 	buffer_release(&before);
 	buffer_release(&after);
@@ -102,7 +102,7 @@ static void what_is_missing_is_asked_for(void **state)
 		       test_folder, test_folder);
 }
 
-/* Four heads instead of two would load, and compute something else. */
+/* Four heads instead of two would load, but compute something else. */
 static void another_shape_is_refused_at_once(void **state)
 {
 	(void)state;
@@ -170,7 +170,7 @@ static void new_models_may_begin_with_neighbors(void **state)
 	assert_program(0, "look at a neighboring token", NEW("a3", "--init_attention neighbors --ranks 2"));
 	evaluate(test_path("a3"), &after);
 	assert_string_equal(buffer_string(&neighbors), buffer_string(&after));
-	/* Part of a recipe it is for new models alone; asked for, it must not be ignored. */
+	/* As part of a recipe the option applies to new models only; given explicitly, it must not be ignored. */
 	assert_program(0, "30 of the model's 30 tensors", RUN("google", "a4", "--max_seq_length 10 --recipe fast"));
 	assert_null(strstr(buffer_string(&program_errors), "neighboring token"));
 	assert_program(2, "is for new models", RUN("google", "a5", "--max_seq_length 10 --init_attention neighbors"));

@@ -1,4 +1,5 @@
-/* bertc inspect and verify know everything that bertc writes: each kind by its name, whole and damaged, finished and not. */
+/* bertc inspect and verify know everything that bertc writes: each kind by its name, whole and damaged, finished and
+ * unfinished. */
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ static void each_kind_is_known(void **state)
 {
 	(void)state;
 	static const struct {
-		const char *path, *kind, *also, *proof; /* proof: what verify says of it; NULL: nothing to verify */
+		const char *path, *kind, *also, *proof; /* proof: what verify reports; NULL: nothing to verify */
 	} cases[] = {
 		{"run", "run folder", "finished after 4 steps", "checkpoint-2"},
 		{"run/data", "data folder of a run", "vocab_size 80", "both files have checksums"},
@@ -92,7 +93,7 @@ static void what_embed_leaves(void **state)
 	}
 }
 
-/* What an interrupted command leaves can be inspected and verified as far as it is saved. */
+/* What an interrupted command leaves can be inspected, and verified as far as it was saved. */
 static void unfinished_outputs(void **state)
 {
 	(void)state;
@@ -117,7 +118,7 @@ static void unfinished_outputs(void **state)
 	assert_printed("part", "40 bytes");
 	assert_ok(file_write(test_path("v.jsonl.part"), "{\"embedding\":[3.0]}\n{\"embedding\":[2.0]}\n", 40));
 	assert_program(ERR_DATA, "not those that were saved", "verify %s/v.jsonl.part", test_folder);
-	/* A folder under its temporary name. */
+	/* A folder that still has its temporary name. */
 	assert_ok(folder_make(test_path(".tmp-model")));
 	assert_ok(file_copy(config, test_path(".tmp-model/config.json")));
 	assert_program(OK, "", "inspect %s/.tmp-model", test_folder);
@@ -125,7 +126,7 @@ static void unfinished_outputs(void **state)
 	assert_program(ERR_USAGE, "unfinished", "verify %s/.tmp-model", test_folder);
 }
 
-/* A run says where it stands. */
+/* The report of a run says how far it has come. */
 static void runs_as_they_stand(void **state)
 {
 	(void)state;
@@ -136,7 +137,7 @@ static void runs_as_they_stand(void **state)
 		STOPPED);
 	assert_program(OK, "", "inspect %s/stopped", test_folder);
 	assert_printed("stopped", "stopped at step 3 of 50; the newest checkpoint is checkpoint-3: run the same command again");
-	/* Somebody works in it. */
+	/* Another process works in it. */
 	int lock = open(test_path("stopped/.lock"), O_RDWR | O_CLOEXEC);
 	assert_true(lock >= 0);
 	assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
@@ -162,7 +163,7 @@ static void sweeps_as_they_stand(void **state)
 	assert_ok(file_write(test_path("sweep/sweep.json"), text, strlen(text)));
 	assert_program(OK, "", "inspect %s/sweep", test_folder);
 	assert_printed("sweep", "unfinished: 2 of 3 runs are done, 1 failed; run the same command again");
-	/* Its runs are verified with it. */
+	/* The runs of a sweep are verified with it. */
 	char from[PATH_BYTES];
 	snprintf(from, sizeof(from), "%s", test_path("run/final"));
 	assert_int_equal(rename(from, test_path("sweep/seed=1/final")), 0);
@@ -172,7 +173,7 @@ static void sweeps_as_they_stand(void **state)
 	assert_int_equal(rename(test_path("sweep/seed=1/final"), from), 0);
 }
 
-/* Damage in exports, which have no checksums: what their forms tell. */
+/* Damage in exports, which have no checksums: found from the formats themselves. */
 static void damaged_exports(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* bertc instances as a user runs it, and training, evaluation and inspection of what it writes. */
+/* bertc instances as a user runs it, and training, evaluation and inspection of its output. */
 #include <math.h>
 #include "program.h"
 #include "base/json.h"
@@ -7,7 +7,7 @@
 
 #define SMALL "--vocab_file %s/vocab.txt --max_seq_length 32 --max_predictions_per_seq 5 --dupe_factor 2"
 
-/* Sentences of a few invented words, a blank line after each tenth. */
+/* Sentences of a few invented words, with a blank line after every tenth. */
 static int make_text(void **state)
 {
 	static const char *const words[] = {"river", "stone",  "cloud", "walked",  "seldom", "under",
@@ -27,7 +27,7 @@ static int make_text(void **state)
 	return good && program("vocab --corpus %s/text --out %s/vocab.txt", test_folder, test_folder) == 0 ? 0 : -1;
 }
 
-/* The number behind a key of a JSON object on standard output. */
+/* The number of a key in a JSON object on standard output. */
 static double number(const char *key)
 {
 	struct json_document document;
@@ -53,16 +53,16 @@ static void test_deterministic(void **state)
 		snprintf(three, sizeof(three), "%s/three.%s", f, names[i]);
 		assert_same_file(one, three);
 	}
-	/* By Google's flag names and order; a seed of its own gives another file. */
+	/* With Google's flag names and order; another seed gives another file. */
 	assert_program(0, "instances in", "instances --compat google --input_file %s/text --output_file %s/g1.tfrecord " SMALL, f,
 		       f, f);
 	assert_program(0, "", "instances --compat google --input_file %s/text --output_file %s/g2.tfrecord " SMALL, f, f, f);
 	assert_same_file(test_path("g1.tfrecord"), test_path("g2.tfrecord"));
-	/* Shards give what their text gives. */
+	/* Shards give the same instances as the text that they were made from. */
 	assert_int_equal(program("prepare --corpus %s/text --vocab_file %s/vocab.txt --out %s/shard", f, f, f), 0);
 	assert_int_equal(program("instances --data %s/shard " SMALL " --out %s/shard.tfrecord", f, f, f), 0);
 	assert_same_file(test_path("one.tfrecord"), test_path("shard.tfrecord"));
-	/* Nothing of the work is left behind. */
+	/* No temporary files are left behind. */
 	struct name_list list = {0};
 	assert_ok(folder_list(f, &list));
 	for (int64_t i = 0; i < list.count; i++)
@@ -70,7 +70,7 @@ static void test_deterministic(void **state)
 	name_list_release(&list);
 }
 
-/* Several files take turns; together they hold what one holds. */
+/* Several output files are filled in turns; together they hold what a single one holds. */
 static void test_outputs(void **state)
 {
 	(void)state;
@@ -130,8 +130,8 @@ static void test_usage(void **state)
 	assert_false(file_exists(test_path("q.tfrecord")));
 }
 
-/* HDF5's library is loaded when it is needed. On a machine without it, here one whose loader finds only damaged files under its
- * names, everything else works, and what is missing is said before work goes into it. */
+/* HDF5's library is loaded when it is needed. On a machine without it (here: one whose loader finds only damaged files
+ * under its names), everything else works, and the missing library is reported before any work is done. */
 static void test_without_hdf5(void **state)
 {
 	(void)state;
@@ -150,7 +150,7 @@ static void test_without_hdf5(void **state)
 	libraries_shown();
 }
 
-/* A cut-off file stops; with skip what is whole is used. */
+/* A truncated file is an error; when damage is skipped, its complete part is used. */
 static void test_bad_input(void **state)
 {
 	(void)state;
@@ -176,7 +176,8 @@ static void test_bad_input(void **state)
 	"pretrain --vocab_file %s/vocab.txt --model %s/config.json --train_batch_size 4 --learning_rate 1e-3 --log_steps 1 "     \
 	"--threads 1 --precision fp32 --hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --eval_steps 4 "
 
-/* Training on static instances: named evaluation files, an exact resume in the middle, evaluation of all once. */
+/* Training on static instances: named evaluation files, an exact resume in the middle, and evaluation of every instance
+ * once. */
 static void test_training(void **state)
 {
 	(void)state;
@@ -209,7 +210,7 @@ static void test_training(void **state)
 	double count = number("instances"), predictions = number("predictions");
 	assert_int_equal(program("evaluate --model %s/run --input_file %s/e.instances --json --precision fp32", f, f), 0);
 	assert_true(number("instances") == count && number("predictions") == predictions);
-	/* Other instances under the same name are noticed; shards mixed by weight train, too. */
+	/* Other instances under the same name are noticed; a weighted mixture of shards trains, too. */
 	assert_int_equal(program("instances --corpus %s/text " SMALL " --seed 9 --out %s/t.tfrecord.gz", f, f, f), 0);
 	assert_program(4, "training data have changed",
 		       "pretrain --out %s/halves --num_train_steps 8 --threads 1 --input_file %s/t.tfrecord.gz", f, f);
@@ -242,7 +243,8 @@ static double last_evaluated(const char *name)
 	return loss;
 }
 
-/* Pairs for rewriting are trained on as their lines stand: whole, in two halves, and scored as the run scored them. */
+/* Pairs for rewriting are trained on in the order of their lines: in one go, in two halves, and scored as the run scored
+ * them. */
 static void test_pairs(void **state)
 {
 	(void)state;
@@ -253,7 +255,7 @@ static void test_pairs(void **state)
 	buffer_text(&lines, "label\tid\ttext_a\ttext_b\n");
 	for (int i = 0; i < 120; i++) {
 		buffer_format(&lines, "%d\t%d\t", i % 2, i);
-		for (int k = 0; k < 12; k++) /* three words and eight, the label is the first of B */
+		for (int k = 0; k < 12; k++) /* three words and eight; the label is the first word of B */
 			buffer_format(&lines, "%s%s", words[k == 4 ? (uint32_t)i % 2 : rng_below(&rng, 8)],
 				      k == 3   ? "\t"
 				      : k < 11 ? " "

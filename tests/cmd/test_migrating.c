@@ -1,4 +1,4 @@
-/* docs/migrating.md, read by this test: every command on the page is run in a folder that has what it names, the foreign ones
+/* Tests docs/migrating.md: every command on the page is run in a folder that contains the files it names, the foreign ones
  * with bertc's command in place of their script, as the page's table says. Those that train run with --plan. */
 #include <limits.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int shell(const char *command)
 	return status;
 }
 
-/* ---- What the commands name ---- */
+/* ---- The files that the commands name ---- */
 
 #define MRPC_HEADER "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
 #define MRPC_ROWS "1\t1\t2\tthe cat sees a river .\tthe cat sees it .\n0\t3\t4\tthe cat sees a river .\ta dog likes it .\n"
@@ -59,7 +59,7 @@ static int setup(void **state)
 	put_file("squad/dev-v1.1.json", SQUAD_FILE);
 	put_file("swag/train.csv", SWAG);
 	put_file("swag/val.csv", SWAG);
-	/* A model of Google's form and one of transformers', Megatron-LM's data, and instances for a folder of them. */
+	/* A model in Google's format and one in transformers' format, Megatron-LM's data, and a folder of instances. */
 	struct buffer made = {0};
 	char here[PATH_MAX];
 	if (!getcwd(here, sizeof here))
@@ -88,7 +88,7 @@ static int teardown(void **state)
 
 /* ---- The page ---- */
 
-/* The command of bertc that the page's table puts in place of a script. */
+/* The bertc command that the page's table puts in place of a script. */
 static void find_command(const char *script, char out[32])
 {
 	char name[128];
@@ -104,8 +104,8 @@ static void find_command(const char *script, char out[32])
 	fail_msg("the table has no command for %s", script);
 }
 
-/* The next block of indented lines at or behind *at, which are one command, its backslashes removed; and the paragraph that
- * follows it. False: there is none. */
+/* The next block of indented lines at or after *at, joined into one command without its backslashes; and the paragraph
+ * that follows it. False if there is none. */
 static bool next_command(const char **at, struct buffer *command, char *after, size_t size)
 {
 	const char *line = *at;
@@ -129,7 +129,7 @@ static bool next_command(const char **at, struct buffer *command, char *after, s
 	return true;
 }
 
-/* GPUs and launchers are another machine's. */
+/* Removes GPUs and launchers, which this machine may lack. */
 static void leave_out_machines(char *command)
 {
 	static const char *const names[] = {"--n_gpus=", "--n_gpus "};
@@ -141,7 +141,7 @@ static void leave_out_machines(char *command)
 	}
 }
 
-/* "bertc COMMAND arguments" of a line that begins with another program. */
+/* "bertc COMMAND arguments" for a line that begins with another program. */
 static void translate(const char *line, char *out, size_t size)
 {
 	char script[128] = "", command[32] = "";

@@ -1,4 +1,4 @@
-/* Runs of several phases as a user does them: one config file, or one command after the other; interrupted anywhere. */
+/* Runs of several phases as users run them: from one config file, or one command after another; interrupted anywhere. */
 #include <math.h>
 #include "base/json.h"
 #include "base/rng.h"
@@ -27,7 +27,7 @@ static const char two_phases[] = "vocab_size = 80\n"
 				 "warmup_proportion = 0.4\n"
 				 "eval_steps = 2\n";
 
-/* The same as two invocations. */
+/* The same as two separate invocations. */
 #define FIRST                                                                                                                    \
 	"--vocab_size 80 --precision fp32 --log_steps 1 --save_checkpoints_steps 20 --no_save_best --max_seq_length 16 "         \
 	"--train_batch_size 8 --num_train_steps 6 --learning_rate 1e-2 --num_warmup_steps 2 --eval_steps 3"
@@ -47,11 +47,11 @@ static int setup(void **state)
 	return 0;
 }
 
-/* A run of the list of phases into test_folder/<out>. */
+/* A run of the listed phases into test_folder/<out>. */
 #define LISTED(out, more)                                                                                                        \
 	"pretrain --config %s --corpus %s --model %s --out %s/" out " " more, phases, corpus, config, test_folder
 
-/* The member of the metrics line of a step; of its evaluation when the name begins with "eval_". Counts such lines. */
+/* A member of the metrics line of a step, or of its evaluation if the name begins with "eval_". Counts such lines. */
 static double metric(const char *run, int64_t step, const char *name, int *out_count)
 {
 	struct buffer text = {0};
@@ -102,7 +102,7 @@ static void one_command(void **state)
 		assert_int_equal(lines, 1);
 		assert_near(metric("whole", step, "samples", NULL), second ? 48 + 4 * (step - 6) : 8 * step, 0);
 	}
-	/* Each schedule from its own beginning; tokens run on. */
+	/* Each schedule starts from its own beginning; the token count continues. */
 	assert_near(metric("whole", 1, "learning_rate", NULL), 5e-3, 1e-12);
 	assert_near(metric("whole", 2, "learning_rate", NULL), 1e-2, 1e-12);
 	assert_near(metric("whole", 7, "learning_rate", NULL), 2.5e-3, 1e-12);
@@ -118,7 +118,7 @@ static void one_command(void **state)
 static void interrupted_anywhere_the_same_bits(void **state)
 {
 	(void)state;
-	/* In both phases, at evaluations, at the boundary, and just behind it. */
+	/* In both phases, at evaluations, at the boundary, and just after it. */
 	static const int steps[] = {3, 6, 7, 9};
 	for (int k = 0; k < 4; k++) {
 		int step = steps[k];
@@ -129,7 +129,7 @@ static void interrupted_anywhere_the_same_bits(void **state)
 		assert_program(75, "run the same command again",
 			       "pretrain --config %s --corpus %s --model %s --out %s/%s --stop_at_step %d", phases, corpus,
 			       config, test_folder, out, step);
-		assert_program(0, "finished", "pretrain --out %s/%s", test_folder, out); /* the folder has it all */
+		assert_program(0, "finished", "pretrain --out %s/%s", test_folder, out); /* the folder has everything */
 		assert_same_checkpoint("whole/checkpoint-11", left);
 		static const int evaluated[] = {3, 6, 8, 10, 11};
 		for (int i = 0; i < 5; i++) {
@@ -143,14 +143,14 @@ static void interrupted_anywhere_the_same_bits(void **state)
 static void two_invocations_are_the_list(void **state)
 {
 	(void)state;
-	/* One folder. */
+	/* In the same folder. */
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/same " FIRST, corpus, config, test_folder);
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/first " FIRST, corpus, config, test_folder);
 	assert_program(75, "saved", "pretrain --out %s/same " SECOND " --phase2 --phase1_end_step 6 --stop_at_step 9",
 		       test_folder);
 	assert_program(0, "finished", "pretrain --out %s/same " SECOND " --phase2 --phase1_end_step 6", test_folder);
 	assert_same_checkpoint("whole/checkpoint-11", "same/checkpoint-11");
-	/* A folder of its own; the second part of it goes on by itself. */
+	/* In a folder of its own; its second part resumes by itself. */
 	assert_program(75, "saved",
 		       "pretrain --corpus %s --out %s/other " SECOND
 		       " --phase2 --init_checkpoint %s/first/checkpoint-6 --steps_this_run 2",
@@ -169,11 +169,11 @@ static void a_list_grows_at_its_end(void **state)
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/grown " FIRST, corpus, config, test_folder);
 	assert_program(0, "finished", LISTED("grown", ""));
 	assert_same_checkpoint("whole/checkpoint-11", "grown/checkpoint-11");
-	/* And does not shrink or change behind one's back. */
+	/* The list may not become shorter or change unnoticed. */
 	assert_program(4, "1 phases are listed", "pretrain --phase1.max_seq_length 16 --out %s/whole", test_folder);
 	assert_program(75, "saved", LISTED("changed", "--stop_at_step 8"));
 	assert_program(4, "--num_train_steps is '9'", LISTED("changed", "--phase2.num_train_steps 9"));
-	assert_program(0, "finished", LISTED("changed", "--phase1.num_train_steps 9")); /* that one is over */
+	assert_program(0, "finished", LISTED("changed", "--phase1.num_train_steps 9")); /* phase 1 is over */
 }
 
 static void what_does_not_fit(void **state)
@@ -216,7 +216,7 @@ static void positions(const char *path, float out[64 * 32])
 	safetensors_close(&file);
 }
 
-/* Positions that only the second phase has are drawn, decay in the first, and are trained in the second. */
+/* Positions that only the second phase uses are drawn, decay during the first, and are trained in the second. */
 static void later_positions_are_trained(void **state)
 {
 	(void)state;
@@ -251,7 +251,7 @@ static void ends_by_tokens(void **state)
 	assert_true(last > 0 && last < 6);
 	assert_true(metric("tokens", last, "tokens", NULL) >= 300);
 	assert_true(last == 1 || metric("tokens", last - 1, "tokens", NULL) < 300);
-	/* Alone it says how many steps there will be about. */
+	/* With tokens alone, the message gives the approximate number of steps. */
 	assert_program(0, "finished",
 		       "pretrain --corpus %s --model %s --vocab_size 80 --out %s/tokens2 --max_seq_length 32 "
 		       "--num_train_tokens 2000 --train_batch_size 8 --precision fp32 --log_steps 1",
@@ -261,19 +261,20 @@ static void ends_by_tokens(void **state)
 		step++;
 	assert_true(metric("tokens2", step, "tokens", NULL) >= 2000);
 	assert_true(isnan(metric("tokens2", step + 1, "tokens", NULL)));
-	/* The rate is almost 0 there. */
+	/* The rate is almost 0 by then. */
 	assert_true(metric("tokens2", step, "learning_rate", NULL) < 0.2 * metric("tokens2", 2, "learning_rate", NULL));
 }
 
 static void ends_when_it_no_longer_gains(void **state)
 {
 	(void)state;
-	/* No loss is lower by 100 nats: the first evaluation is the best, two more end the phase. */
+	/* The loss cannot fall by 100 nats: the first evaluation is the best one, and two more end the phase. */
 	assert_program(75, "saved",
 		       LISTED("stalled",
 			      "--phase1.num_train_steps 100 --phase1.eval_steps 2 "
 			      "--phase1.early_stopping_patience 2 --phase1.early_stopping_threshold 100 --stop_at_step 5"));
-	assert_program(0, "phase 1 ended at step 6: its held-out loss no longer improves", "pretrain --out %s/stalled", test_folder);
+	assert_program(0, "phase 1 ended at step 6: its held-out loss no longer improves", "pretrain --out %s/stalled",
+		       test_folder);
 	assert_near(metric("stalled", 6, "phase", NULL), 1, 0);
 	assert_near(metric("stalled", 7, "phase", NULL), 2, 0);
 	assert_near(metric("stalled", 7, "learning_rate", NULL), 2.5e-3, 1e-12);
@@ -299,7 +300,7 @@ static void named_evaluation_sets(void **state)
 	assert_program(0, "finished", "pretrain --out %s/named", test_folder);
 	double easy = metric("named", 11, "eval_easy_mlm_loss", NULL), hard = metric("named", 11, "eval_hard_mlm_loss", NULL);
 	assert_true(isfinite(easy) && isfinite(hard) && easy != hard);
-	/* The best is by the set that was named. */
+	/* The best model is chosen by the named set. */
 	struct json_document best;
 	double loss = NAN;
 	int64_t step = 0;
@@ -308,7 +309,7 @@ static void named_evaluation_sets(void **state)
 	assert_ok(json_get_number(best.root, "best.json", "loss", &loss));
 	assert_near(loss, metric("named", step, "eval_hard_loss", NULL), 1e-12);
 	json_release(&best);
-	/* Shards as a set, beside text; a name that is none; one name twice. */
+	/* Shards as a set, beside text; an invalid name; a name used twice. */
 	assert_program(0, "finished",
 		       LISTED("shards", "--eval_data held=%s/whole/data/train.held_out --eval_corpus easy=%s/easy.txt"),
 		       test_folder, test_folder);
@@ -319,7 +320,7 @@ static void named_evaluation_sets(void **state)
 		       test_folder, test_folder);
 }
 
-/* --out alone goes on with a run of shards, from another folder. */
+/* --out alone resumes a run on shards, from another working directory. */
 static void the_folder_knows_its_text(void **state)
 {
 	(void)state;
@@ -334,7 +335,7 @@ static void the_folder_knows_its_text(void **state)
 	assert_int_equal(WEXITSTATUS(system(line)), 75);
 	assert_program(0, "finished", "pretrain --out %s/shard_run", test_folder);
 	assert_true(isfinite(metric("shard_run", 6, "eval_loss", NULL)));
-	/* The text of a run may move: its shards are in the folder. */
+	/* The text of a run may move: its shards are in the run's folder. */
 	char moved[160], back[160];
 	snprintf(moved, sizeof moved, "%s.moved", corpus);
 	snprintf(back, sizeof back, "%s", corpus);
@@ -343,14 +344,14 @@ static void the_folder_knows_its_text(void **state)
 	int status = program("pretrain --out %s/mobile", test_folder);
 	assert_int_equal(rename(moved, back), 0);
 	assert_int_equal(status, 0);
-	/* And where they are gone, they are made again from the text that is recorded. */
+	/* If the shards are gone, they are made again from the recorded text. */
 	assert_program(75, "saved", LISTED("remade", "--stop_at_step 2"));
 	assert_ok(folder_remove(test_path("remade/data")));
 	assert_program(0, "finished", "pretrain --out %s/remade", test_folder);
 	assert_same_checkpoint("whole/checkpoint-11", "remade/checkpoint-11");
 }
 
-/* Static instances have a length: each phase has files of its own, in a list and as two commands. */
+/* Static instances have a length: each phase has files of its own, in a list or as two commands. */
 static void static_instances_of_each_phase(void **state)
 {
 	(void)state;
@@ -365,7 +366,7 @@ static void static_instances_of_each_phase(void **state)
 	assert_program(0, "finished", first, test_folder, config, test_folder, "static", test_folder);
 	assert_program(0, "finished", "pretrain --out %s/static " SECOND " --phase2 --input_file %s/static48.tfrecord",
 		       test_folder, test_folder);
-	/* The list, and where it goes on the files are known by themselves. */
+	/* The list; and when the run resumes, the files are known. */
 	static const char list[] = "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s "
 				   "--out %s/listed --phase1.input_file %s/static16.tfrecord --phase2.input_file "
 				   "%s/static48.tfrecord --stop_at_step %d";
@@ -384,7 +385,7 @@ static void static_instances_of_each_phase(void **state)
 		       phases, test_folder, config, test_folder, test_folder);
 }
 
-/* One that knows every word of the small corpus, letter by letter. */
+/* Adds a vocabulary that covers every word of the small corpus, letter by letter. */
 static int add_vocabulary(void **state)
 {
 	(void)state;

@@ -1,9 +1,9 @@
-/* bertc plan: figures that add up, names and files of pretrain, and what cannot be planned. */
+/* bertc plan: figures that add up, the option names and files of pretrain, and what cannot be planned. */
 #include "cmd/small_run.h"
 
 static struct json_document document;
 
-/* Runs it with --json; the phase's object. */
+/* Runs it with --json; returns the phase's object. */
 static const struct json *plan(const char *arguments, int64_t phase)
 {
 	json_release(&document);
@@ -51,8 +51,8 @@ static void test_recipe(void **state)
 		assert_true(number(memory, "device") < 0.94 * 79 * 1073741824.0);
 	}
 	assert_near(number(document.root, "seconds"), seconds, 1e-3);
-	/* Moments are shared out: 2 x 4 bytes of 336 million parameters over 256 devices. */
-	/* The last rank also has what is left over of each of 26 buckets, fewer than 64 * 256 numbers. */
+	/* The optimizer's moments are divided among the devices: 2 x 4 bytes for 336 million parameters over 256 devices.
+	 * The last rank also has the remainders of the 26 buckets, fewer than 64 * 256 numbers each. */
 	double share = 8 * 336226108.0 / 256, moments = number(json_member(first, "memory"), "moments");
 	assert_true(moments > share && moments < share + 8.0 * 26 * 64 * 256 + 100000);
 	bool published = false;
@@ -61,7 +61,7 @@ static void test_recipe(void **state)
 	assert_true(published);
 }
 
-/* A known rate of one device is what one device then has, and what the efficiency is measured by. */
+/* A known rate of one device is then the rate of that device, and the base of the efficiency. */
 static void test_device_rate(void **state)
 {
 	(void)state;
@@ -71,14 +71,14 @@ static void test_device_rate(void **state)
 	snprintf(all, sizeof all, "%s --gpus 8 --allreduce_post_accumulation_fp16", arguments);
 	const struct json *eight = plan(all, 0);
 	assert_near(number(eight, "sequences_per_second"), 8 * 580 * number(eight, "efficiency"), 50);
-	/* Memory cuts the step of one device and that of eight into micro-batches of slightly different sizes. */
+	/* Memory limits split the step of one device and that of eight into micro-batches of slightly different sizes. */
 	assert_true(number(eight, "efficiency") > 0.97 && number(eight, "efficiency") <= 1.005);
 	double exposed = number(eight, "exposed_seconds");
 	snprintf(all, sizeof all, "%s --gpus 8 --local_link 1", arguments);
 	assert_true(number(plan(all, 0), "exposed_seconds") > exposed + 0.1);
 }
 
-/* A batch of each device, and of each replica of it. */
+/* Batch sizes per device, and per replica. */
 static void test_batch_of_each(void **state)
 {
 	(void)state;
@@ -109,7 +109,7 @@ static void test_within(void **state)
 	assert_program(2, "how long", "plan --model base --gpu h200 --within 1d");
 }
 
-/* The rows "weights  3.4 GB ..." of a plan in text. */
+/* Reads a row such as "weights  3.4 GB ..." of a plan in text form. */
 static void size_of_row(const char *text, const char *name, char out[32])
 {
 	char value[16], unit[16];
@@ -120,7 +120,7 @@ static void size_of_row(const char *text, const char *name, char out[32])
 		snprintf(out, 32, "%s %s", value, unit);
 }
 
-/* The same code adds up memory for both. */
+/* Both commands use the same code to add up memory. */
 static void test_memory_of_pretrain(void **state)
 {
 	(void)state;
@@ -150,7 +150,7 @@ static void test_memory_of_pretrain(void **state)
 	}
 }
 
-/* bench's figures of a step give that step. */
+/* A plan from bench's figures of a step reproduces that step. */
 static void test_profile(void **state)
 {
 	(void)state;
@@ -188,7 +188,7 @@ static void test_refused(void **state)
 	assert_program(2, "above", "plan --gpus 8 --mean_seq_length 200");
 	assert_program(2, "CPUs", "plan --gpus 8 --measure");
 	assert_program(2, "did you mean", "plan --train_batchsize 8");
-	/* What pretrain knows is taken, and its values are checked. */
+	/* pretrain's options are accepted, and their values are checked. */
 	assert_int_equal(program("plan --gpus 8 --learning_rate 1e-4 --corpus a b --no_shuffle --phase2.seed 3"), 2);
 	assert_int_equal(program("plan --gpus 8 --learning_rate 1e-4 --corpus a b --shuffle false --weight_decay 0.01"), 0);
 	assert_program(2, "learning_rate", "plan --gpus 8 --learning_rate much");

@@ -19,7 +19,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* Runs "cd folder; bertc prepare ..."; nothing may come on standard output, errors come to log_text. */
+/* Runs "cd folder; bertc prepare ..."; standard output must stay empty, errors are left in log_text. */
 static int run(const char *arguments)
 {
 	const char *bertc = getenv("BERTC");
@@ -60,7 +60,7 @@ static void test_report(void **state)
 	assert_int_equal(first_id(test_path("y")), 5);
 }
 
-/* --cased, what stands beside the vocabulary, and both. */
+/* --cased, the configuration beside the vocabulary, and both. */
 static void test_case(void **state)
 {
 	(void)state;
@@ -110,8 +110,8 @@ static void test_refusals(void **state)
 	}
 }
 
-/* The first file is changed when it has been read and the second, a pipe, has not. Nothing is published, for any command
- * that reads text. */
+/* The first file is changed after it has been read, while the second, a pipe, is still being read. Nothing is published,
+ * whichever command reads the text. */
 static void test_changed_while_read(void **state)
 {
 	(void)state;
@@ -129,7 +129,7 @@ static void test_changed_while_read(void **state)
 	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		struct buffer text = {0};
-		/* Opening the pipe waits for its reader. */
+		/* Opening the pipe for writing waits until the command reads it. */
 		snprintf(command, sizeof(command),
 			 "cd %s; rm -rf moved pipe; cp text/1.txt moving; mkfifo pipe; %s %s >results 2>log & "
 			 "timeout 30 sh -c 'exec 3>pipe; %s; echo b. >&3'; wait $!",
@@ -157,7 +157,7 @@ static void same_files(const char *a, const char *b)
 	buffer_release(&y);
 }
 
-/* Killed again and again, a run still ends with the same bytes, and goes on rather than beginning anew. */
+/* Killed again and again, a run still ends with the same bytes, and continues instead of starting over. */
 static void test_goes_on_after_kills(void **state)
 {
 	(void)state;
@@ -197,7 +197,7 @@ static void test_goes_on_after_kills(void **state)
 	assert_false(file_exists(test_path("killed.part.json")));
 	assert_false(file_exists(test_path("killed.bin.part")));
 	assert_false(file_exists(test_path("killed.sentence_hashes.part")));
-	/* Another setting: the half-made shards are of no use. */
+	/* Another setting: the half-made shards are unusable. */
 	setenv("BERTC_FAULT", "write:60:kill", 1);
 	assert_int_not_equal(run(RUN("other")), 0);
 	unsetenv("BERTC_FAULT");

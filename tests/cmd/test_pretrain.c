@@ -1,4 +1,4 @@
-/* The main job as a user runs it: train, stop, go on, evaluate, ask; and what bad input gives. */
+/* The main job as a user runs it: train, stop, resume, evaluate, predict; and bad input. */
 #include <math.h>
 #include <signal.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ static void test_run_leaves_a_model(void **state)
 		assert_true(file_exists(test_path(name)));
 	}
 	assert_false(file_exists(test_path("whole/final/optimizer.safetensors")));
-	/* What a person sees: the page, whole, with this run's end; TensorBoard's file. */
+	/* What a person sees: the complete page with this run's end, and TensorBoard's file. */
 	struct buffer html = {0};
 	struct name_list names_found = {0};
 	assert_ok(file_read(test_path("whole/report.html"), 1 << 24, &html));
@@ -45,7 +45,7 @@ static void test_run_leaves_a_model(void **state)
 	double last = metric_at(test_path("whole/metrics.jsonl"), 8, "loss");
 	assert_true(last < first);
 	assert_true(isfinite(metric_at(test_path("whole/metrics.jsonl"), 4, "eval_mlm_accuracy")));
-	/* Again: nothing left to do. */
+	/* Again: nothing is left to do. */
 	struct buffer page[2] = {{0}, {0}};
 	assert_ok(file_read(test_path("whole/report.html"), 1 << 24, &page[0]));
 	assert_program(0, "nothing was left to train", RUN("whole", ""));
@@ -95,7 +95,7 @@ static void test_reference_agrees(void **state)
 	for (int step = 1; step <= 8; step++)
 		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
 			    metric_at(test_path("reference/metrics.jsonl"), step, "loss"), 2e-4);
-	/* float64 masters come back exactly, too. */
+	/* float64 masters are restored exactly, too. */
 	assert_program(75, "", RUN("reference2", "--device ref --stop_at_step 5"));
 	assert_program(0, "finished", RUN("reference2", "--device ref"));
 	assert_same_file(test_path("reference/checkpoint-8/optimizer.safetensors"),
@@ -106,7 +106,7 @@ static void test_signal_saves(void **state)
 {
 	(void)state;
 	static char command[4096];
-	/* The program replaces the shell's child, so the signal reaches it alone. */
+	/* The program replaces the shell's child, so that only the program receives the signal. */
 	snprintf(command, sizeof command, RUN("signal", "--num_train_steps 100000 --log_steps 1 --eval_steps 0"));
 	const char *bertc = getenv("BERTC");
 	static char line[8192];
@@ -132,7 +132,7 @@ static void test_failed_save_keeps_the_older(void **state)
 		setenv("BERTC_FAULT", fault, 1);
 		int status = program(RUN("full", ""));
 		unsetenv("BERTC_FAULT");
-		/* Pictures of a run are no reason to end it. */
+		/* Failing to write the pictures of a run does not end it. */
 		bool without = strstr(buffer_string(&program_errors), "training continues without") != NULL;
 		if (status == 0 && !without)
 			break;
@@ -140,7 +140,8 @@ static void test_failed_save_keeps_the_older(void **state)
 		if (!without)
 			assert_int_equal(status, ERR_RESOURCE);
 		assert_true(file_exists(test_path("full/checkpoint-4/MANIFEST.json")));
-		/* What fails after the training, as an evaluation does, keeps it: taken away, to begin as before. */
+		/* A failure after the training, as in an evaluation, keeps the checkpoint: removed here, so that the next
+		 * run starts as before. */
 		if (file_exists(test_path("full/checkpoint-8")))
 			assert_ok(folder_remove(test_path("full/checkpoint-8")));
 	}
@@ -163,7 +164,7 @@ static void test_damaged_checkpoint(void **state)
 	(void)state;
 	assert_program(0, "finished", RUN("damaged", ""));
 	damage(test_path("damaged/checkpoint-8/model.safetensors"));
-	/* The one before is taken, and the run ends where it did. */
+	/* The checkpoint before it is used, and the run ends where it did. */
 	assert_program(0, "wrong checksum", RUN("damaged", ""));
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("damaged/final/model.safetensors"));
 	damage(test_path("damaged/checkpoint-8/optimizer.safetensors"));
@@ -187,12 +188,12 @@ static void test_what_does_not_fit(void **state)
 	assert_program(2, "only one of", "pretrain --corpus %s --data x --out %s/new6", corpus, test_folder);
 	assert_false(file_exists(test_path("new6")));
 	assert_program(2, "tiny", "pretrain --corpus %s --model huge --out %s/new4", corpus, test_folder);
-	/* Data made for other settings, without a checkpoint, are made again, not silently used. */
+	/* Without a checkpoint, data made for other settings are made again, not silently used. */
 	assert_program(0, "memory plan", RUN("planned", "--plan"));
 	assert_said("nothing was trained; the prepared text stays in");
 	assert_program(0, "making it again", RUN("planned", "--plan --held_out_fraction 0"));
 	assert_false(file_exists(test_path("planned/data/train.held_out.bin")));
-	/* The text changes under a run. */
+	/* The text changes between two starts of a run. */
 	static char changed[128];
 	snprintf(changed, sizeof changed, "%s/changed.txt", test_folder);
 	assert_ok(file_write(changed, "one line.\nanother line.\n\nmore.\nand more of it.\n", 47));
@@ -211,7 +212,7 @@ static void test_what_does_not_fit(void **state)
 		test_folder, test_folder, config, test_folder);
 }
 
-/* What is not a run's own is never removed, whatever its name. */
+/* Files that are not the run's own are never removed, whatever their names. */
 static void test_files_of_the_user_stay(void **state)
 {
 	(void)state;
@@ -228,7 +229,7 @@ static void test_files_of_the_user_stay(void **state)
 	assert_true(file_exists(test_path("whole/data/train.bin")));
 }
 
-/* A damaged checkpoint of a later step does not crowd out the one that was just saved. */
+/* A damaged checkpoint of a later step does not displace the one that was just saved. */
 static void test_pruning_keeps_a_whole_one(void **state)
 {
 	(void)state;
@@ -253,13 +254,13 @@ static void test_bad_text(void **state)
 	assert_program(3, "binary", "pretrain --corpus %s/binary.txt --out %s/bad3", test_folder, test_folder);
 	assert_ok(file_write(test_path("file"), "x", 1));
 	assert_program(2, "is not a folder", "pretrain --corpus %s --out %s/file/below", corpus, test_folder);
-	/* A folder made for nothing goes again; one that was there stays. */
+	/* A folder that was made in vain is removed again; one that existed before stays. */
 	assert_false(file_exists(test_path("bad2")));
 	assert_false(file_exists(test_path("bad3")));
 	assert_ok(folder_make(test_path("there")));
 	assert_program(2, "nowhere", "pretrain --corpus %s/nowhere.txt --out %s/there", test_folder, test_folder);
 	assert_true(file_is_folder(test_path("there")));
-	/* What is wrong is said before the text is prepared, so that nothing is left of it. */
+	/* Errors are reported before the text is prepared, so that nothing of it is left. */
 	assert_program(2, "nowhere", "pretrain --corpus %s --eval_corpus %s/nowhere.txt --out %s/bad5", corpus, test_folder,
 		       test_folder);
 	assert_program(2, "nowhere", "pretrain --corpus %s --model %s/nowhere.json --out %s/bad5", corpus, test_folder,
@@ -267,18 +268,19 @@ static void test_bad_text(void **state)
 	assert_program(2, "no token shards", "pretrain --data %s/nowhere --out %s/bad5", test_folder, test_folder);
 	assert_program(2, "--corpus is missing", "pretrain --out %s/bad5", test_folder);
 	assert_false(file_exists(test_path("bad5")));
-	/* A line is no text to train on, whatever was meant. */
+	/* A single line is not text to train on, whatever was meant. */
 	assert_ok(file_write(test_path("line.txt"), "corpus/part-1.txt\n", 18));
 	assert_program(3, "less than one sequence of 128", "pretrain --corpus %s/line.txt --out %s/bad4", test_folder,
 		       test_folder);
-	/* One document trains, and says what is missing. */
+	/* Training works with a single document, and the message says what is missing. */
 	assert_ok(file_write(test_path("one.txt"), "the only text.\nit is short.\nit is here.\n", 40));
 	assert_program(0, "held-out",
 		       "pretrain --corpus %s/one.txt --model %s --out %s/one --max_seq_length 32 "
 		       "--num_train_steps 2",
 		       test_folder, config, test_folder);
 	assert_non_null(strstr(buffer_string(&program_errors), "only one document to train on"));
-	/* The run folder may lie in the folder of the text: what it holds is not text, now and when it goes on. */
+	/* The run folder may lie in the folder of the text: its contents are not taken for text, now or when the run
+	 * resumes. */
 	assert_ok(folder_make(test_path("project")));
 	assert_int_equal(rename(test_path("one.txt"), test_path("project/one.txt")), 0);
 	for (int i = 0; i < 2; i++)
@@ -287,7 +289,7 @@ static void test_bad_text(void **state)
 			       "--num_train_steps 2 %s",
 			       test_folder, config, test_folder, i ? "" : "--stop_at_step 1");
 	assert_int_equal(rename(test_path("project/one.txt"), test_path("one.txt")), 0);
-	/* Standard input is there once. */
+	/* Standard input can be read only once. */
 	assert_program(2, "read only once", "pretrain --corpus - --model %s --out %s/piped --max_seq_length 32 <%s", config,
 		       test_folder, corpus);
 	assert_program(0, "finished",
@@ -298,7 +300,7 @@ static void test_bad_text(void **state)
 		       "pretrain --corpus %s --model %s --out %s/endless --max_seq_length 32 "
 		       "--num_train_epochs 1e300",
 		       corpus, config, test_folder);
-	/* One document to evaluate on is nothing to warn of. */
+	/* A single document for evaluation is no reason for a warning. */
 	assert_program(0, "finished", RUN("one_held_out", "--eval_corpus %s/one.txt --num_train_steps 2"), test_folder);
 	assert_null(strstr(buffer_string(&program_errors), "only one document"));
 }
@@ -313,7 +315,8 @@ static void test_two_runs_one_folder(void **state)
 	folder_unlock(lock);
 }
 
-/* Many lines of standard input are answered in pieces, each as if it were alone; a line that cannot be is named. */
+/* Many lines of standard input are answered in chunks, each line as if it were alone; a line that cannot be answered is
+ * named. */
 static void fill_answers_lines_as_they_come(void)
 {
 	struct buffer text = {0}, alone = {0};
@@ -362,7 +365,7 @@ static void test_evaluate_fill_inspect(void **state)
 	assert_int_equal(blanks->first_child->child_count, 3);
 	json_release(&document);
 	assert_program(2, "[MASK]", "fill --model %s/whole 'no blank here'", test_folder);
-	/* Texts from a file with Windows' line ends, an empty line and no line end at its end. */
+	/* Texts from a file with Windows line ends, an empty line, and no line end at the end. */
 	assert_ok(file_write(test_path("blanks.txt"), "a [MASK].\r\n\r\nthe [MASK] sees", 28));
 	assert_int_equal(program("fill --model %s/whole --top_k 1 - <%s", test_folder, test_path("blanks.txt")), 0);
 	assert_null(strchr(buffer_string(&program_output), '\r'));

@@ -1,4 +1,4 @@
-/* Optimisers and schedules as a user asks for them: what is chosen, what a run does with it, what is refused. */
+/* Optimizers and schedules as a user requests them: what is chosen, what a run does with it, what is refused. */
 #include <math.h>
 #include "base/json.h"
 #include "cmd/small_run.h"
@@ -28,7 +28,7 @@ static int setup(void **state)
 	"--max_seq_length 24 --num_train_steps 10 --log_steps 1 --precision fp32 " more,                                         \
 		corpus, config, test_folder
 
-/* LAMB stopped and gone on ends with the bits of a whole run; its defaults are NVIDIA's. */
+/* A stopped and resumed LAMB run ends with the bits of an uninterrupted one; the defaults are NVIDIA's. */
 static void test_lamb(void **state)
 {
 	(void)state;
@@ -42,7 +42,7 @@ static void test_lamb(void **state)
 	assert_program(4, "optimizer", RUN("parts", "--optimizer nvlamb"));
 }
 
-/* NVLAMB at You et al.'s batch has their rate. */
+/* NVLAMB with the batch size of You et al. uses their rate. */
 static void test_choices(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* A rank that dies, hangs or is not like the others ends the run; the same command goes on to the same bits. */
+/* A rank that dies, hangs or differs from the others ends the run; the same command resumes and gives the same bits. */
 #include <sys/stat.h>
 #include "cmd/rank_faults.h"
 #include "comm/ranks.h"
@@ -15,12 +15,12 @@ static void goes_on_after_a_death(void **state)
 	assert_said("of step 5");
 	assert_said("run the same command again");
 	assert_true(file_exists(test_path("killed/checkpoint-4")));
-	/* On the terminal it stands once. */
+	/* The terminal shows it only once. */
 	const char *first = strstr(buffer_string(&program_errors), "was killed by");
 	assert_null(strstr(first + 1, "was killed by"));
 	assert_int_equal(fault_run("killed", 2, NULL, "", NULL), 0);
 	assert_same_end("straight", "killed");
-	/* By itself, with the first start's --fresh not done again. */
+	/* Restarts by itself, without repeating the --fresh of the first start. */
 	assert_int_equal(fault_run("killed", 2, "0:forward and backward:5:SIGSEGV", "--fresh --max_restarts 1", NULL), 0);
 	assert_said("restarting all ranks (1 of 1)");
 	assert_said("resuming from ");
@@ -39,7 +39,7 @@ static void a_stopped_rank_is_found(void **state)
 	assert_int_equal(fault_run("stopped", 2, NULL, "", NULL), 0);
 }
 
-/* Ranks that others started, each with options of its own; the exit status of both. */
+/* Ranks started by something else, each with options of its own; returns the exit code of both. */
 static int run_apart(const char *name, const char *environment, const char *first, const char *second)
 {
 	char command[8192], output[2][128];
@@ -85,7 +85,7 @@ static void ranks_that_differ(void **state)
 	assert_int_equal(run_apart("apart-3", "", "--weight_decay 0.01", "--weight_decay 0.02"), ERR_STATE);
 }
 
-/* One has another vocabulary, or other text. */
+/* One rank has another vocabulary, or other text. */
 static void ranks_with_other_data(void **state)
 {
 	struct buffer words = {0}, text = {0};
@@ -111,7 +111,7 @@ static void ranks_with_other_data(void **state)
 	buffer_release(&text);
 }
 
-/* Whoever started the ranks and however they reach each other: the same bits. */
+/* Whatever started the ranks, and however they communicate: the same bits. */
 static void the_way_does_not_matter(void **state)
 {
 	char command[8192];
@@ -131,7 +131,7 @@ static void the_way_does_not_matter(void **state)
 	assert_same_end("shared", "mpi");
 }
 
-/* Begins a run, waits for its first steps, then does `then`, which knows its process as $run. */
+/* Begins a run, waits for its first steps, then runs `then`, in which $run is the run's process id. */
 static int meanwhile(const char *name, const char *then)
 {
 	static char run[8192], command[20000];
@@ -150,7 +150,7 @@ static int meanwhile(const char *name, const char *then)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* A save waits for the one before, longer than any section may take. */
+/* A save that waits for the previous one for longer than a section may take is not a hang. */
 static void a_slow_disk_is_no_hang(void **state)
 {
 	(void)state;
@@ -177,7 +177,7 @@ static void two_launchers(void **state)
 {
 	(void)state;
 	assert_int_equal(meanwhile("owned", "again; status=$?; kill -KILL $run; wait $run; exit $status"), ERR_LOCKED);
-	/* The lock went with the launcher, and its ranks, too. */
+	/* The lock and the ranks are gone with the launcher. */
 	assert_int_equal(meanwhile("owned", "kill -USR1 $run; wait $run"), STOPPED);
 }
 

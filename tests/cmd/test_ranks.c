@@ -1,5 +1,6 @@
-/* Training on several ranks as a user does it: one flag. The curve is that of one rank, a run goes on on another number of
- * them, batches are counted as each flag's origin counts them, and what differs or fails in one ends all. */
+/* Training on several ranks as a user runs it: with one flag. The curve is that of one rank; a run resumes with another
+ * number of ranks; batch sizes are counted the way each flag's program of origin counts them; a difference or failure in
+ * one rank ends all of them. */
 #include <unistd.h>
 #include "backend/backend.h"
 #include "cmd/small_run.h"
@@ -45,13 +46,13 @@ static void ranks_train_as_one(void **state)
 	assert_same_file(test_path("three/final/model.safetensors"), test_path("again/final/model.safetensors"));
 	assert_same_file(test_path("three/checkpoint-8/optimizer.safetensors"),
 			 test_path("again/checkpoint-8/optimizer.safetensors"));
-	/* What the first rank alone makes is there, and once. */
+	/* Files that only the first rank writes exist, and only once. */
 	assert_true(file_exists(test_path("three/report.html")));
 	assert_true(file_exists(test_path("three/logs/rank-2.log")));
 	assert_int_equal(program("verify %s/three", test_folder), 0);
 }
 
-/* More seconds than 64 bits of nanoseconds hold are a watchdog that never strikes. */
+/* A timeout with more seconds than 64 bits of nanoseconds hold means that the watchdog never triggers. */
 static void a_watchdog_may_wait_for_ever(void **state)
 {
 	(void)state;
@@ -67,15 +68,15 @@ static void batches_of_devices(void **state)
 	same_curve("one", "replicas");
 	assert_program(2, "give either --train_batch_size or --train_batch_size_per_gpu",
 		       RUN("both", "--train_batch_size 12 --train_batch_size_per_gpu 3"));
-	/* What is said of other programs' options is said once, not by each rank. */
+	/* Notes about other programs' options are printed once, not by each rank. */
 	assert_program(75, "--fp16 is ignored", RUN("said", "--fp16 --ranks 2 --stop_at_step 1"));
 	assert_null(strstr(strstr(program_errors.data, "--fp16 is ignored") + 1, "--fp16 is ignored"));
-	/* In transformers' terms: each of two ranks has two micro-batches of three in an update. */
+	/* As transformers counts: each of two ranks has two micro-batches of three per update. */
 	assert_program(0, "batch: 12 instances an update = 2 ranks x 6;",
 		       RUN("foreign", "--per_device_train_batch_size 3 --gradient_accumulation_steps 2 --ranks 2"));
 }
 
-/* Whether the program has CUDA or not: what to do instead. */
+/* Whether or not the program has CUDA, the message says what to do instead. */
 static void gpus_where_there_are_none(void **state)
 {
 	(void)state;
@@ -95,7 +96,7 @@ static void gpus_where_there_are_none(void **state)
 	assert_false(file_exists(test_path("gpus")));
 }
 
-/* A rank of a run on two machines that set no address, where the loader finds only damaged libraries of MPI. */
+/* A rank of a run on two machines without an address, where the loader finds only damaged MPI libraries. */
 static void mpi_that_is_not_here_is_named(void **state)
 {
 	(void)state;
@@ -107,7 +108,7 @@ static void mpi_that_is_not_here_is_named(void **state)
 	assert_program(5, "Open MPI is not installed on this machine", RUN("mpi", "--train_batch_size 12"));
 	assert_said("packages libopenmpi3 and openmpi-bin");
 	assert_said("or set MASTER_ADDR and MASTER_PORT");
-	/* What MPICH's mpirun sets, and what the user says. */
+	/* What MPICH's mpirun sets, and what the user sets. */
 	setenv("PMI_SIZE", "2", 1);
 	assert_program(5, "MPICH is not installed on this machine", RUN("mpi", "--train_batch_size 12"));
 	setenv("BERTC_MPI", "openmpi", 1);
@@ -145,7 +146,7 @@ static void gradients_travel_narrow(void **state)
 		assert_near(at("one", step, "loss"), at("narrow", step, "loss"), 2e-2);
 		assert_near(at("one", step, "loss"), at("half", step, "loss"), 5e-3);
 	}
-	/* The loss scale made its way out of the gradients again. */
+	/* The loss scale has been divided out of the gradients again. */
 	assert_near(at("one", 1, "grad_norm"), at("half", 1, "grad_norm"), 1e-3 * at("one", 1, "grad_norm"));
 	assert_program(2, "allreduce_post_accumulation_bf16",
 		       RUN("none", "--ranks 2 --allreduce_post_accumulation_fp16 --allreduce_post_accumulation_bf16"));
@@ -161,12 +162,12 @@ static void goes_on_on_other_ranks(void **state)
 			       "pretrain --corpus %s --model %s --out %s/parts " SETTINGS " --train_batch_size 12 %s", corpus,
 			       config, test_folder, commands[i]);
 	same_curve("one", "parts");
-	/* The batch stays what it was, whatever a device's share was said to be. */
+	/* The batch stays the same, however large a device's share was said to be. */
 	assert_program(75, "", RUN("shares", "--train_batch_size_per_gpu 6 --ranks 2 --stop_at_step 4"));
 	assert_program(0, "12 instances an update, as this run began, not 18",
 		       RUN("shares", "--train_batch_size_per_gpu 6 --ranks 3"));
 	same_curve("one", "shares");
-	/* On the same number the bits are those of an uninterrupted run. */
+	/* With the same number of ranks, the bits are those of an uninterrupted run. */
 	assert_program(75, "", RUN("twice", "--train_batch_size 12 --ranks 3 --stop_at_step 3"));
 	assert_program(0, "", RUN("twice", "--train_batch_size 12 --ranks 3"));
 	assert_same_file(test_path("three/final/model.safetensors"), test_path("twice/final/model.safetensors"));

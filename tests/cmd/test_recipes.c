@@ -1,5 +1,5 @@
-/* --recipe: sets of settings between the defaults and what is given; shown, recorded, kept by a resumed run, known to the plan.
- */
+/* --recipe: sets of settings between the defaults and the given options; shown, recorded, kept by a resumed run, known to
+ * the plan. */
 #include "cmd/small_run.h"
 
 #define SMALL                                                                                                                    \
@@ -19,7 +19,7 @@ static void assert_printed(const char *line)
 		fail_msg("'%s' is not in:\n%s", line, buffer_string(&program_output));
 }
 
-/* The published recipe is what a run has without any. */
+/* Without --recipe, a run uses the published recipe. */
 static void original_is_the_default(void **state)
 {
 	(void)state;
@@ -62,7 +62,7 @@ static void origins(void **state)
 	assert_program(2, "--recipe must be one of original|fast, not 'quick'", "pretrain --recipe quick --print_config");
 }
 
-/* Who asks for the best model in a time has not asked for BERT's recipe. */
+/* Asking for the best model within a given time is not asking for BERT's recipe. */
 static void a_given_time_takes_the_better_one(void **state)
 {
 	(void)state;
@@ -76,7 +76,7 @@ static void a_given_time_takes_the_better_one(void **state)
 	assert_printed("adam_beta2 = 0.98  # recipe\n");
 }
 
-/* A warm-up in steps replaces the recipe's share of the run. */
+/* A warm-up in steps replaces the recipe's fraction of the run. */
 static void other_words_for_the_same(void **state)
 {
 	(void)state;
@@ -88,7 +88,7 @@ static void other_words_for_the_same(void **state)
 	assert_null(strstr(buffer_string(&program_errors), "0.06"));
 }
 
-/* Interrupted and gone on with, with the recipe named again or not, it is one run; another recipe is refused. */
+/* An interrupted and resumed run is one run, whether or not the recipe is named again; another recipe is refused. */
 static void resumed(void **state)
 {
 	(void)state;
@@ -111,7 +111,7 @@ static void resumed(void **state)
 	buffer_release(&text);
 }
 
-/* --time chooses a recipe, but not for a run that began with another one: its record says what it began with. */
+/* --time chooses a recipe, but not for a run that began with another one, as its record says. */
 static void a_recipe_chosen_later(void **state)
 {
 	(void)state;
@@ -129,7 +129,7 @@ static void a_recipe_chosen_later(void **state)
 	buffer_release(&text);
 }
 
-/* Weights that are trained keep their attention, and the settings say so. */
+/* Trained weights keep their attention, and the settings say so. */
 static void not_for_trained_weights(void **state)
 {
 	(void)state;
@@ -144,7 +144,7 @@ static void not_for_trained_weights(void **state)
 	assert_printed("init_attention = neighbors  # recipe\n");
 }
 
-/* Whatever share is masked in training, evaluations mask the same words. */
+/* Whatever fraction is masked in training, evaluations mask the same words. */
 static void evaluations_compare(void **state)
 {
 	(void)state;
@@ -160,7 +160,7 @@ static void evaluations_compare(void **state)
 	assert_true(predictions[0] > 0 && predictions[0] == predictions[1]);
 }
 
-/* A text whose every document stands there twice is trained on once; the same folder without the recipe is not taken for it. */
+/* A text in which every document occurs twice is trained on once; its folder is not accepted for a run without the recipe. */
 static void copies_are_left_out(void **state)
 {
 	(void)state;

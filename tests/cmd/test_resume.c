@@ -1,5 +1,5 @@
-/* Going on with a run: on other threads, in another precision, on another device, from an older checkpoint, in another
- * folder, after a kill, within a time limit. */
+/* Resuming a run: on another number of threads, in another precision, on another device, from an older checkpoint, in
+ * another folder, after a kill, within a time limit. */
 #include <math.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ static double loss_at(const char *path, int64_t step)
 	return metric_at(path, step, "loss");
 }
 
-/* Each step's loss is that of the run in one go, as nearly as numbers of that kind allow. */
+/* Each step's loss is that of an uninterrupted run, within the tolerance of the number format. */
 static void assert_same_course(const char *run, double tolerance)
 {
 	char path[160];
@@ -40,7 +40,7 @@ static void expect_said(const char *part, bool expected)
 		fail_msg("'%s' was %ssaid:\n%s", part, said ? "" : "not ", buffer_string(&program_errors));
 }
 
-/* A model that FP8 does not take. */
+/* A model with sizes that FP8 does not accept. */
 static const char *narrow_config(void)
 {
 	static char path[160];
@@ -80,21 +80,21 @@ static void test_other_precisions_go_on(void **state)
 	assert_program(75, "", RUN("precision", "--precision fp32 --stop_at_step 4"));
 	int status = program(RUN("precision", "--precision bf16 --stop_at_step 8"));
 	if (status == 2) {
-		expect_said("bf16", true); /* this processor has none */
+		expect_said("bf16", true); /* this processor does not support it */
 		skip();
 	}
 	assert_int_equal(status, 75);
 	expect_said("to rounding, not bit for bit", true);
 	assert_program(0, "to rounding, not bit for bit", RUN("precision", "--precision fp32"));
 	assert_same_course("precision", 0.1);
-	/* What the first start asked for is what a start without the option takes. */
+	/* A start without the option uses what the first start requested. */
 	assert_program(75, "", RUN("recorded", "--precision fp32 --stop_at_step 4"));
 	assert_program(0, "resuming from", RUN("recorded", ""));
 	expect_said("to rounding", false);
 	assert_same_course("recorded", 0);
 }
 
-/* Scales come from what is scaled: there is nothing to go on with but the weights. */
+/* Scales are computed from the values that they scale: a resumed run needs nothing but the weights. */
 static void test_fp8_is_exact(void **state)
 {
 	(void)state;
@@ -104,7 +104,7 @@ static void test_fp8_is_exact(void **state)
 	expect_said("to rounding", false);
 	assert_same_file(test_path("fp8/checkpoint-12/model.safetensors"),
 			 test_path("fp8-halves/checkpoint-12/model.safetensors"));
-	/* It is not fp32. */
+	/* It differs from fp32. */
 	assert_same_course("fp8", 0.2);
 	assert_true(loss_at(test_path("straight/metrics.jsonl"), 12) != loss_at(test_path("fp8/metrics.jsonl"), 12));
 	assert_program(2, "multiples of 16, but 'hidden_size' is 24",
@@ -119,12 +119,12 @@ static void test_from_an_older_checkpoint(void **state)
 	assert_program(75, "superseded-checkpoint-12", RUN("older", "--resume_from %s/older/checkpoint-8 --stop_at_step 10"),
 		       test_folder);
 	assert_true(file_exists(test_path("older/superseded-checkpoint-12/MANIFEST.json")));
-	/* The same command again goes on where it was, not back to step 8 once more. */
+	/* The same command again resumes where the run stopped, not from step 8 again. */
 	assert_program(0, "checkpoint-10", RUN("older", "--resume_from %s/older/checkpoint-8"), test_folder);
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
 			 test_path("older/checkpoint-12/model.safetensors"));
 	assert_same_course("older", 0);
-	/* Also when what it began from has been pruned since. */
+	/* Even if the checkpoint that it began from has been removed since. */
 	assert_ok(folder_remove(test_path("older/checkpoint-8")));
 	assert_program(0, "finished", RUN("older", "--resume_from %s/older/checkpoint-8"), test_folder);
 }
@@ -140,13 +140,13 @@ static void test_from_another_folder(void **state)
 	assert_true(file_exists(test_path("straight/checkpoint-12/MANIFEST.json")));
 	/* A run folder stands for its newest checkpoint. */
 	assert_program(0, "straight/checkpoint-12", RUN("newest", "--resume_from %s/straight"), test_folder);
-	/* A folder with a run of its own is not mixed with another's. */
+	/* A folder that has a run of its own is not mixed with another run. */
 	assert_program(4, "another run", RUN("threads", "--resume_from %s/straight/checkpoint-8"), test_folder);
 	assert_program(2, "neither a checkpoint", RUN("nothing", "--resume_from %s/corpus.txt"), test_folder);
 	assert_program(2, "the run has no checkpoint-9999", RUN("straight", "--resume_step 9999"));
 	assert_said("has checkpoint-");
 	assert_program(2, "is inside the folder", RUN("straight", "--fresh --resume_from %s/straight/checkpoint-8"), test_folder);
-	/* Settings that make another run are refused as ever. */
+	/* Settings that would make it another run are refused as always. */
 	assert_program(4, "seed", RUN("seed", "--seed 9 --resume_from %s/straight/checkpoint-8"), test_folder);
 }
 
@@ -171,7 +171,7 @@ static void test_a_killed_run_leaves_no_lock(void **state)
 	assert_program(75, "resuming from", RUN("killed", "--num_train_steps 100000 --eval_steps 0 --max_time 0.01"));
 }
 
-/* Lines that begin with this in a file of text. */
+/* The number of lines in a text file that start with `beginning`. */
 static int count_lines(const char *path, const char *beginning)
 {
 	struct buffer text = {0};
@@ -183,8 +183,8 @@ static int count_lines(const char *path, const char *beginning)
 	return count;
 }
 
-/* What a run logged after its newest checkpoint before it was killed, in the middle of a line: no step appears twice, or from the
- * course that was given up. */
+/* Lines logged after the newest checkpoint by a run that was killed in the middle of a line: no step appears twice, or
+ * from the abandoned course. */
 static void test_lines_beyond_the_checkpoint_go(void **state)
 {
 	(void)state;
@@ -204,7 +204,7 @@ static void test_lines_beyond_the_checkpoint_go(void **state)
 	}
 }
 
-/* What kills leave, wherever they strike: gone with the next start. What merely looks like it stays. */
+/* Files left by kills, wherever they strike, are removed at the next start. Files that only look similar stay. */
 static void test_leftovers_go(void **state)
 {
 	(void)state;
@@ -230,7 +230,8 @@ static void test_leftovers_go(void **state)
 		assert_int_equal(unlink(test_path(others[i])), 0);
 	}
 
-	/* A killed evaluation's folder, once it is a minute old; not a younger one, nor one that is in use. */
+	/* The folder of a killed evaluation is removed once it is a minute old, but not a younger one, nor one that is in
+	 * use. */
 	static const char *const folders[] = {"bertc-evaluate-killed", "bertc-evaluate-recent", "bertc-evaluate-in_use"};
 	int lock;
 	for (int i = 0; i < 3; i++)
@@ -246,7 +247,7 @@ static void test_leftovers_go(void **state)
 	folder_unlock(lock);
 }
 
-/* Data cut short under a run: a message with the file's name and exit 3, not a bare signal. */
+/* Data truncated during a run: a message with the file's name and exit code 3, not a bare signal. */
 static void test_mapped_file_cut_short(void **state)
 {
 	(void)state;
@@ -272,8 +273,8 @@ static void test_mapped_file_cut_short(void **state)
 	buffer_release(&said);
 }
 
-/* While text is still being read (here from a pipe that nobody writes) there is nothing to save, but 75 asks to be run
- * again. */
+/* While text is still being read (here from a pipe that nobody writes to) there is nothing to save, but exit code 75 asks
+ * to be run again. */
 static void test_signal_before_training(void **state)
 {
 	(void)state;
@@ -285,7 +286,7 @@ static void test_signal_before_training(void **state)
 		 "while [ ! -e %s/early/.lock ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; kill -USR1 $pid; wait $pid",
 		 test_folder, bertc ? bertc : "build/bertc", test_folder, test_folder, test_folder, test_folder, test_folder);
 	assert_int_equal(WEXITSTATUS(system(line)), 75);
-	/* It would have to be read a second time for what the vocabulary is learned from. */
+	/* To learn the vocabulary, it would have to be read a second time. */
 	assert_program(2, "a pipe can be read only once", "pretrain --corpus %s/pipe --out %s/learned", test_folder, test_folder);
 	assert_program(2, "standard input can be read only once", "pretrain --corpus - --out %s/learned", test_folder);
 }
@@ -303,7 +304,7 @@ static void test_loss_scale_changes_nothing_else(void **state)
 	assert_program(0, "finished", RUN("scaled", "--precision fp32 --loss_scale 0"));
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
 			 test_path("scaled/checkpoint-12/model.safetensors"));
-	/* A first scale far too large: halved until the gradients fit, and the run goes well from there. */
+	/* A first scale that is far too large is halved until the gradients fit; from then on the run proceeds normally. */
 	assert_program(0, "finished",
 		       RUN("overflow", "--precision fp32 --loss_scale 0 --init_loss_scale 1e40 --num_train_steps 60"));
 	double skipped = metric_at(test_path("overflow/metrics.jsonl"), 60, "skipped_steps");

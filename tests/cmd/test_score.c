@@ -1,4 +1,4 @@
-/* bertc score as a user runs it: what it prints, and what it refuses. Its numbers are those of infer/test_word_losses.c. */
+/* bertc score as a user runs it: what it prints, and what it refuses. Its numbers are tested in infer/test_word_losses.c. */
 #include <math.h>
 #include "base/json.h"
 #include "cmd/program.h"
@@ -15,7 +15,7 @@ static int setup(void **state)
 
 #define SCORE "score --model %s/model --precision fp32 --no_progress "
 
-/* Line `number` of what was printed; to be released. */
+/* Line `number` of the output; the caller releases it. */
 static void printed_line(int number, struct json_document *out)
 {
 	const char *line = buffer_string(&program_output);
@@ -63,7 +63,7 @@ static void what_cannot_be_scored_is_refused(void **state)
 		       SCORE "%s/pair.txt --pair_separator ' ||| '", test_folder, test_folder);
 	assert_program(0, "taken in windows", SCORE "%s/pair.txt", test_folder, test_folder);
 	assert_program(2, "--model is missing", "score %s/pair.txt", test_folder);
-	/* An encoder has nothing that foretells words. */
+	/* An encoder has no head that predicts words. */
 	assert_program(4, "cls.predictions", "score --model %s/encoder %s/pair.txt", test_folder, test_folder);
 }
 

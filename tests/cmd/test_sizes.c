@@ -1,4 +1,4 @@
-/* Single sizes beside --model: what they make of it, and what they cannot change. */
+/* Single sizes besides --model: their effect, and what they cannot change. */
 #include "cmd/small_run.h"
 #include "model/model.h"
 
@@ -15,7 +15,7 @@ static void sizes_that_follow(void **state)
 	assert_ok(model_config_resize(&model, &(struct model_sizes){.num_hidden_layers = 6}));
 	assert_int_equal(model.num_hidden_layers, 6);
 	assert_int_equal(model.hidden_size, 768);
-	/* Of another width heads and the feed-forward part follow, unless they are given. */
+	/* With another width, the heads and the feed-forward part follow unless they are given. */
 	assert_ok(model_config_resize(&model, &(struct model_sizes){.hidden_size = 384}));
 	assert_int_equal(model.num_attention_heads, 6);
 	assert_int_equal(model.intermediate_size, 1536);
@@ -52,10 +52,10 @@ static void a_run_of_chosen_sizes(void **state)
 	assert_int_equal(size_in(made, "num_attention_heads"), 1);
 	assert_int_equal(size_in(made, "intermediate_size"), 256);
 	assert_int_equal(size_in(made, "max_position_embeddings"), 48);
-	/* A resumed run keeps them; other ones are refused. */
+	/* A resumed run keeps them; other sizes are refused. */
 	assert_program(OK, "", "pretrain --out %s/run", test_folder);
 	assert_program(ERR_STATE, "hidden_size", "pretrain --out %s/run --hidden_size 128", test_folder);
-	/* Trained weights have the sizes they have. */
+	/* The sizes of trained weights are fixed. */
 	assert_program(OK, "", "pretrain --corpus %s --init_checkpoint %s/run --hidden_size 64 %s --out %s/same --plan", corpus,
 		       test_folder, common, test_folder);
 	assert_program(ERR_USAGE, "cannot change the sizes of trained weights",
@@ -64,7 +64,7 @@ static void a_run_of_chosen_sizes(void **state)
 	assert_program(ERR_USAGE, "beyond the model's 16 positions",
 		       "pretrain --corpus %s --model tiny --max_position_embeddings 16 %s --out %s/short", corpus, common,
 		       test_folder);
-	/* Other commands that make a model take them, too. */
+	/* Other commands that create a model accept them, too. */
 	assert_program(OK, "", "plan --model base --num_layers 3 --hidden_size 256 --vocab_size 80 --gpus 1 --gpu a100");
 	assert_non_null(strstr(buffer_string(&program_output), "3 layers"));
 }

@@ -1,5 +1,5 @@
-/* `bertc finetune --sweep` as a user does it: all runs, the best of them, a sweep that is interrupted, changed, run on ranks, and
- * what wrong commands give. */
+/* `bertc finetune --sweep` as a user runs it: all runs, the best of them, a sweep that is interrupted, changed, or run on
+ * ranks, and wrong commands. */
 #include <unistd.h>
 #include "cmd/small_run.h"
 
@@ -28,7 +28,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Two epochs of two steps a run. */
+/* Two epochs of two steps per run. */
 #define BASE                                                                                                                     \
 	"finetune --task classification --model %s/base --train %s/train.tsv --max_seq_length 32 --precision fp32 --threads 1 "  \
 	"--train_batch_size 16 --num_train_epochs 2 --log_steps 1 --no_progress "
@@ -95,7 +95,7 @@ static void every_setting_is_tried_and_the_best_kept(void **state)
 	(void)state;
 	assert_program(0, "run 4 of 4: learning_rate=1e-5,seed=2", SWEEP("whole", LISTS, "--metric loss"));
 	assert_said(": its model is in ");
-	/* By the mean of the dev loss over seeds, then the better seed; worked out from the runs' own results. */
+	/* By the mean dev loss over the seeds, then the better seed; computed from the runs' own results. */
 	double scores[4];
 	for (int i = 0; i < 4; i++)
 		scores[i] = score_of("whole", names[i], "eval_loss");
@@ -121,14 +121,14 @@ static void every_setting_is_tried_and_the_best_kept(void **state)
 	buffer_release(&page);
 	/* Again: nothing is trained. */
 	assert_program(0, "4 of 4 runs are done", SWEEP("whole", LISTS, ""));
-	/* A run of a sweep is that run alone. */
+	/* A run of a sweep equals the same run alone. */
 	assert_program(0, "", BASE "--dev %s/dev.tsv --out %s/alone --learning_rate 1e-5 --seed 2", test_folder, test_folder,
 		       test_folder, test_folder);
 	snprintf(other, sizeof(other), "whole/%s/final/model.safetensors", names[3]);
 	assert_same_files("alone/final/model.safetensors", other);
 }
 
-/* A file of the best run's model that cannot be copied. */
+/* A file of the best run's model cannot be copied. */
 static void a_failed_end_leaves_nothing(void **state)
 {
 	char best[200], link[PATH_BYTES];
@@ -149,7 +149,7 @@ static void an_interrupted_sweep_goes_on(void **state)
 {
 	char path[PATH_BYTES];
 	(void)state;
-	/* Three steps at a time: within a run, and in the next one. */
+	/* Three steps at a time: stops within a run, and in the next one. */
 	for (int i = 0; i < 4; i++) {
 		assert_program(75, "saved", SWEEP("parts", LISTS, "--metric loss --steps_this_run 3"));
 		assert_true(holds("parts", names[i], "checkpoint-3"));
@@ -170,7 +170,7 @@ static void a_changed_sweep_keeps_what_it_can(void **state)
 	assert_program(0, "run 2 of 2: learning_rate=1e-5,seed=3", SWEEP("whole", "learning_rate=0.00001 seed=2,3", ""));
 	assert_said("1 of 2 runs are done");
 	assert_said("3 earlier runs are no longer part of it");
-	/* And back: all four are known. */
+	/* And back: all four runs are known. */
 	assert_program(0, "4 of 4 runs are done", SWEEP("whole", LISTS, ""));
 	assert_program(ERR_STATE, "--weight_decay is '0.5'", SWEEP("whole", LISTS, "--weight_decay 0.5"));
 	assert_program(ERR_STATE, "--metric is 'accuracy'", SWEEP("whole", LISTS, "--metric accuracy"));
@@ -181,7 +181,7 @@ static void a_changed_sweep_keeps_what_it_can(void **state)
 	assert_program(ERR_STATE, "holds a sweep", BASE "--dev %s/dev.tsv --out %s/whole", test_folder, test_folder, test_folder,
 		       test_folder);
 	assert_program(ERR_STATE, "holds another run", SWEEP("alone", LISTS, ""));
-	/* --fresh takes the sweep away, and what it published. */
+	/* --fresh removes the sweep and what it published. */
 	assert_program(75, "", BASE "--dev %s/dev.tsv --out %s/whole --fresh --stop_at_step 1", test_folder, test_folder,
 		       test_folder, test_folder);
 	assert_false(file_exists(test_path("whole/sweep.json")));
@@ -190,7 +190,7 @@ static void a_changed_sweep_keeps_what_it_can(void **state)
 	assert_false(file_exists(test_path("whole/final")));
 }
 
-/* A model that is replaced between the runs: what they came to could not be compared. */
+/* A model that is replaced between the runs: their results could not be compared. */
 static void a_sweep_keeps_to_its_model(void **state)
 {
 	(void)state;
@@ -205,7 +205,7 @@ static void a_sweep_keeps_to_its_model(void **state)
 	assert_int_equal(rename(test_path("base"), test_path("other")), 0);
 	assert_int_equal(rename(test_path("kept"), test_path("base")), 0);
 	assert_program(75, "saved", SWEEP("model", LISTS, "--steps_this_run 3"));
-	/* Nor other test examples; the dev set is in a_changed_sweep_keeps_what_it_can. */
+	/* The same for other test examples; the dev set is covered by a_changed_sweep_keeps_what_it_can. */
 	put_table("test.tsv", 9, 1);
 	assert_program(ERR_STATE, "files that the runs read", SWEEP("model", LISTS, ""));
 	put_table("test.tsv", 8, 1);
@@ -225,7 +225,7 @@ static void a_sweep_keeps_to_its_teacher(void **state)
 	assert_program(ERR_STATE, "files that the runs read", TAUGHT(""));
 }
 
-/* The models that are compared are named in --sweep alone. */
+/* Models to be compared are named in --sweep only. */
 static void models_are_compared(void **state)
 {
 	(void)state;
@@ -250,7 +250,7 @@ static void ranks_sweep_together(void **state)
 	assert_program(0, "2 of 2 runs are done", SWEEP("ranks", "seed=1,2", "--ranks 2"));
 }
 
-/* Gradients that are no numbers end a run; the others are tried all the same, and it is not tried again. */
+/* Gradients that are not finite end a run; the others are still tried, and the failed run is not repeated. */
 static void failed_runs_are_remembered(void **state)
 {
 	(void)state;
@@ -262,7 +262,7 @@ static void failed_runs_are_remembered(void **state)
 	assert_said("1 of 2 runs are done");
 }
 
-/* A file whose own name has an equals sign is that file, as without --sweep. */
+/* A file whose own name contains an equals sign is that file, as it is without --sweep. */
 static void file_names_may_have_equals_signs(void **state)
 {
 	(void)state;
@@ -301,7 +301,7 @@ static void mistakes_are_found_before_the_first_run(void **state)
 	assert_program(ERR_USAGE, "--sweep and --resume_step cannot be combined", SWEEP("none", "seed=1,2", "--resume_step 2"));
 	WRONG("train_batch_size=8,16", "--train_batch_size is given twice");
 	WRONG("num_train_steps=3,4", "--num_train_steps or --num_train_epochs");
-	/* What only the files and the model tell. */
+	/* Errors that only the files and the model reveal. */
 	WRONG("num_warmup_steps=0,500", "the run num_warmup_steps=500: --num_warmup_steps 500 is more than the 4 steps");
 	assert_program(ERR_USAGE, "--sweep needs a dev set", BASE "--out %s/none --sweep seed=1,2", test_folder, test_folder,
 		       test_folder);

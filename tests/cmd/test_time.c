@@ -1,5 +1,5 @@
-/* --time: a run that ends with its time, its schedule with it, also after interruptions and on several ranks; what is chosen for
- * it. */
+/* --time: a run that ends when its time is up, with a schedule that follows the time, even after interruptions and on
+ * several ranks; and the choices made for it. */
 #include "cmd/small_run.h"
 #include "run/budget.h"
 #include "weights/checkpoint_folder.h"
@@ -11,7 +11,7 @@ static int setup(void **state)
 	return small_run_make(state, 5);
 }
 
-/* Of the newest checkpoint. */
+/* A number in the record of the newest checkpoint. */
 static double recorded(const char *run, const char *key)
 {
 	char folder[PATH_BYTES], path[PATH_BYTES];
@@ -34,7 +34,7 @@ static double last_rate(const char *run)
 	return metric_at(test_path(metrics), (int64_t)recorded(run, "step"), "learning_rate");
 }
 
-/* Whatever the speed: it has used its time, and the rate has come down to nothing. */
+/* Whatever the speed, the run has used up its time, and the rate has decayed to zero. */
 static void assert_ended_by_time(const char *run, double seconds)
 {
 	double elapsed = recorded(run, "elapsed");
@@ -56,7 +56,7 @@ static void ends_with_the_time(void **state)
 	assert_program(4, "--time is '20s'", "pretrain --out %s/whole --time 20s", test_folder);
 }
 
-/* What an earlier process used of the time is gone, what lies between them is not. */
+/* The time used by an earlier process counts, the time between two processes does not. */
 static void goes_on_with_the_rest(void **state)
 {
 	(void)state;
@@ -65,7 +65,7 @@ static void goes_on_with_the_rest(void **state)
 	double before = recorded("parts", "elapsed"), rate = last_rate("parts");
 	assert_true(before > 0 && rate > 0);
 	assert_program(0, "finished", "pretrain --out %s/parts", test_folder);
-	/* Were the first part forgotten, it would have trained for longer than there was time. */
+	/* If the first part were forgotten, it would have trained for longer than the time allowed. */
 	assert_true(recorded("parts", "elapsed") >= before && recorded("parts", "seconds") < recorded("parts", "elapsed"));
 	assert_ended_by_time("parts", 6);
 }
@@ -89,7 +89,7 @@ static void does_not_go_with_a_length(void **state)
 	assert_program(2, "--time 3 means seconds", "pretrain --corpus %s --out %s/no --time 3", corpus, test_folder);
 }
 
-/* About 20 tokens per parameter: a minute and a day of two cores, and days of GPUs. */
+/* About 20 tokens per parameter: a minute and a day on two cores, and days on GPUs. */
 static void more_buys_a_larger_model(void **state)
 {
 	(void)state;

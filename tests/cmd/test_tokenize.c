@@ -92,7 +92,7 @@ static void test_formats(void **state)
 	assert_out("un ##aff ##able .\n\n[ mask ] [UNK] [UNK]\n");
 }
 
-/* Its NULs would vanish as control characters do, and what is left could be read. */
+/* Its NULs would be dropped as control characters are, and the rest could look like text. */
 static void test_utf16(void **state)
 {
 	(void)state;
@@ -104,7 +104,7 @@ static void test_utf16(void **state)
 	assert_out("un un\n");
 }
 
-/* A line ends at \n alone, the last one needs none, and nothing gives nothing. */
+/* A line ends at \n only, the last one needs none, and empty input gives empty output. */
 static void test_lines(void **state)
 {
 	(void)state;
@@ -121,7 +121,7 @@ static void test_lines(void **state)
 	assert_out("1\n");
 	assert_log_has("not UTF-8 were left out: 2");
 
-	/* What is not there is said before anything is printed. */
+	/* A missing file is reported before anything is printed. */
 	for (int decode = 0; decode < 2; decode++) {
 		assert_int_equal(
 			run(NULL, decode ? "--vocab_file vocab.txt --decode text none" : "--vocab_file vocab.txt text none"), 2);
@@ -130,7 +130,7 @@ static void test_lines(void **state)
 	}
 }
 
-/* A line of any length takes little memory: it is cut where no token is. */
+/* A line of any length takes little memory: it is cut where no token is split. */
 static void test_endless_lines(void **state)
 {
 	(void)state;
@@ -172,7 +172,7 @@ static void test_endless_lines(void **state)
 	buffer_release(&text);
 }
 
-/* Text of more than one block, with lines longer than a part and longer than a block; also packed. */
+/* Text of more than one block, with lines longer than a part and longer than a block; also compressed. */
 static void test_long_text(void **state)
 {
 	(void)state;
@@ -201,7 +201,7 @@ static void test_long_text(void **state)
 	assert_int_equal(run("cat text", "--vocab_file vocab.txt"), 0);
 	assert_true(out.size == ids.size && memcmp(out.data, ids.data, ids.size) == 0);
 
-	/* Offsets count from the line's beginning, however it was cut. */
+	/* Offsets count from the beginning of the line, however it was cut. */
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt --format offsets text"), 0);
 	size_t end = 0;
 	char *p = out.data;
@@ -255,7 +255,7 @@ static void test_decode(void **state)
 	assert_int_equal(run("echo un", "--vocab_file vocab.txt --decode"), ERR_DATA);
 }
 
-/* Whoever writes a short line and waits for its ids gets them: the second line is written after the first answer. */
+/* A writer that waits for the ids of a short line gets them: the second line is written after the first answer. */
 static void test_waiting_writer(void **state)
 {
 	(void)state;

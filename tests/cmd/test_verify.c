@@ -1,4 +1,4 @@
-/* bertc verify: what is sound is said to be, and every sort of damage is found and named. */
+/* bertc verify: sound files are reported as sound, and every kind of damage is found and named. */
 #include <fcntl.h>
 #include <math.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ static void assert_printed(const char *part)
 static void a_run_is_sound(void **state)
 {
 	(void)state;
-	/* What is not there is said before anything is read. */
+	/* Missing paths are reported before anything is read. */
 	assert_program(2, "no such file or folder", "verify %s/run %s/none", test_folder, test_folder);
 	assert_int_equal(program_output.size, 0);
 	assert_program(0, "", "verify %s/run", test_folder);
@@ -55,7 +55,7 @@ static void a_run_is_sound(void **state)
 	for (int i = 0; i < 5; i++)
 		assert_printed(parts[i]);
 	assert_null(strstr(buffer_string(&program_output), "DAMAGED"));
-	/* One by one, and as a program reads it. */
+	/* One by one, in the form that programs read. */
 	static const char *const things[] = {"run/checkpoint-4", "run/final",          "run/final/model.safetensors",
 					     "run/data/train",   "run/data/train.bin", "run/data/train.json",
 					     "run/best"};
@@ -78,13 +78,13 @@ static void damage_is_named(void **state)
 	for (int i = 0; i < 3; i++) {
 		char path[PATH_BYTES];
 		snprintf(path, sizeof path, "%s/run/data/%s", test_folder, files[i]);
-		int64_t at = i == 2 ? 3 : file_size(path) / 2; /* in "format", which says what it is */
+		int64_t at = i == 2 ? 3 : file_size(path) / 2; /* in "format", which states the kind of file */
 		flip(path, at);
 		assert_program(3, "train", "verify %s/run/data/train", test_folder);
 		assert_printed("DAMAGED");
 		flip(path, at);
 	}
-	/* One damaged checkpoint: the rest is looked at all the same. */
+	/* One damaged checkpoint: the rest is still checked. */
 	flip(test_path("run/checkpoint-4/optimizer.safetensors"), 999);
 	assert_program(3, "'optimizer.safetensors' has the wrong checksum", "verify %s/run", test_folder);
 	assert_printed("DAMAGED  ");
@@ -103,7 +103,7 @@ static void folders_without_checksums(void **state)
 	assert_int_equal(unlink(test_path("run/final/MANIFEST.json")), 0);
 	assert_program(0, "", "verify %s/run/final", test_folder);
 	assert_printed("no checksums");
-	/* A number that is none, a file that is cut short, weights of another model. */
+	/* A NaN, a truncated file, and weights of another model. */
 	char path[PATH_BYTES];
 	snprintf(path, sizeof path, "%s", test_path("run/final/model.safetensors"));
 	struct buffer before = {0}, spoilt = {0};
@@ -135,7 +135,7 @@ static void what_cannot_be_verified(void **state)
 	assert_program(2, "nothing that bertc can verify", "verify %s/corpus.txt", test_folder);
 }
 
-/* Names that would steer a terminal are written out, for a person and in JSON. */
+/* Control characters in names are escaped, both for people and in JSON. */
 static void names_are_shown(void **state)
 {
 	(void)state;
@@ -150,7 +150,7 @@ static void names_are_shown(void **state)
 	assert_int_equal(unlink(test_path("odd\033[31m\xE2\x80\xAE")), 0);
 }
 
-/* SIGTERM while a file is converted in the temporary folder: nothing stays there, and nothing is called a problem. */
+/* SIGTERM while a file is being converted in the temporary folder: nothing stays there, and no problem is reported. */
 static void a_stopped_verification(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* bertc vocab as a user runs it: the file it writes, what it says, and every bad input with its exit code. */
+/* bertc vocab as a user runs it: the file it writes, its messages, and every bad input with its exit code. */
 #include <unistd.h>
 #include "cmd/command.h"
 #include "test.h"
@@ -29,7 +29,7 @@ static void put(const char *path, const char *bytes, size_t size)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* Runs a command line, words separated by single spaces; what it says on standard error is in `said`. */
+/* Runs a command line, with words separated by single spaces; its standard error is left in `said`. */
 static int run(const char *line)
 {
 	char words[512], *argv[32];
@@ -131,8 +131,8 @@ static void test_bad_text(void **state)
 
 #define BASE "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\ngene\nkin\n##ase\n##s\n"
 
-/* Words in the order of what they save: their count times their pieces less one. "kinases" has three, the others two; two of them
- * save as much, and go by their bytes; \xce\xb2 (beta) was unknown. */
+/* Words are ordered by what they save: their count times one less than their number of pieces. "kinases" has three pieces,
+ * the others two; two words save the same amount and are ordered by their bytes; \xce\xb2 (beta) was unknown. */
 static void test_extend(void **state)
 {
 	(void)state;
@@ -149,7 +149,7 @@ static void test_extend(void **state)
 	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
 	assert_string_equal(buffer_string(&vocab), BASE "kinases\nkinase\ncats\ngenes\n\xce\xb2\n");
 	assert_non_null(strstr(buffer_string(&said), "16 entries, of which 5 are new"));
-	/* 23 words of 43 tokens with an unknown one counted as one; then only "thes" has two. */
+	/* 23 words with 43 tokens, the one with an unknown token counted as one; afterwards only "thes" has two tokens. */
 	assert_non_null(strstr(buffer_string(&said), "a word is  1.043 tokens, before 1.870; [UNK] in 0 %, before 8.7 %"));
 
 	snprintf(line, sizeof line, "vocab --overwrite --corpus %s --extend %s --vocab_size 13 --min_frequency 2 --out %s",

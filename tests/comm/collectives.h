@@ -1,4 +1,4 @@
-/* What ranks of every transport must do alike, against plain loops: bodies for run_ranks(). */
+/* What ranks must compute alike on every transport, checked against plain loops: bodies for run_ranks(). */
 #ifndef TESTS_COMM_COLLECTIVES_H
 #define TESTS_COMM_COLLECTIVES_H
 
@@ -9,7 +9,7 @@
 #include "comm/affinity.h"
 #include "comm/ranks.h"
 
-/* Number `i` of rank `rank` in trial `trial`: of very different sizes, so that the order of a sum shows. */
+/* Number `i` of rank `rank` in trial `trial`: magnitudes vary widely, so that the order of summation shows. */
 static inline double number(int32_t rank, int64_t i, int trial)
 {
 	struct rng rng = rng_start(7, RNG_TEST, (uint64_t)(trial * 1000003 + i * 131 + rank));
@@ -55,7 +55,7 @@ static inline enum status small_things(struct comm *comm, void *context)
 	return OK;
 }
 
-/* By the definition of the format, in double arithmetic: 11 or 8 significant bits, the smallest exponent, ties to even. */
+/* By the definition of the format, in double precision: 11 or 8 significant bits, the smallest exponent, ties to even. */
 static inline double round_to(double x, enum comm_type wire)
 {
 	int digits = wire == COMM_F16 ? 11 : 8, lowest = wire == COMM_F16 ? -24 : -133, exponent;
@@ -72,7 +72,7 @@ static inline double round_to(double x, enum comm_type wire)
 struct large_case {
 	int64_t count;
 	enum comm_type type, wire;
-	bool allocated; /* from comm_allocate, not in the middle of other memory */
+	bool allocated; /* by comm_allocate; otherwise the block lies in the middle of other memory */
 	int trial;
 };
 
@@ -132,7 +132,7 @@ static inline enum status large_sum(struct comm *comm, void *context)
 	return OK;
 }
 
-/* Many operations under way at once, on ranges of one block, as in a backward pass; the same bits each time. */
+/* Many operations in flight at once, on ranges of one block, as in a backward pass; the same bits each time. */
 static inline enum status many_at_once(struct comm *comm, void *context)
 {
 	enum { BUCKETS = 300, LENGTH = 1000 };
@@ -160,7 +160,7 @@ static inline enum status many_at_once(struct comm *comm, void *context)
 	return OK;
 }
 
-/* Ranks that may use the same cores divide them. */
+/* Ranks that may use the same cores divide them among themselves. */
 static inline enum status threads(struct comm *comm, void *context)
 {
 	int own, cores = pool_available_cores(), size = comm_place(comm)->size;
@@ -215,7 +215,7 @@ static inline enum status shares_cover(struct comm *comm, void *context)
 	return OK;
 }
 
-/* One rank of four has another text; all name it, and the line. */
+/* One rank of four has another text; all ranks name it, and the line. */
 static inline enum status disagree(struct comm *comm, void *context)
 {
 	int32_t odd = *(int32_t *)context;
@@ -247,7 +247,7 @@ static inline enum status failing(struct comm *comm, void *context)
 	return OK;
 }
 
-/* A rank that returns early is named by those who wait, in both kinds of operations. */
+/* A rank that returns early is named by the ranks that wait, in both kinds of operations. */
 static inline enum status leave_early(struct comm *comm, void *context)
 {
 	static float data[1000];
@@ -258,13 +258,13 @@ static inline enum status leave_early(struct comm *comm, void *context)
 					      : comm_barrier(comm);
 	RANK_CHECK(status == ERR_PEER);
 	RANK_CHECK(strstr(error_last()->message, "rank 1 ") && strstr(error_last()->message, "'forward' of step 17"));
-	/* And so is everything after it. */
+	/* And so does everything after it. */
 	RANK_CHECK(comm_barrier(comm) == ERR_PEER);
 	RANK_CHECK(comm_sum(comm, (double[]){1}, 1) == ERR_PEER);
 	return OK;
 }
 
-/* Ranks that do not do the same. */
+/* Ranks that call different operations. */
 static inline enum status different_operations(struct comm *comm, void *context)
 {
 	static float data[1000];

@@ -1,4 +1,4 @@
-/* Tests of several ranks: each is a process of its own, forked from the test, with an open comm. */
+/* Tests with several ranks: each is a process of its own, forked from the test, with an open comm. */
 #ifndef TESTS_COMM_RANKS_H
 #define TESTS_COMM_RANKS_H
 
@@ -10,8 +10,8 @@
 #include "comm/segment.h"
 #include "test.h"
 
-/* Open MPI's library is not instrumented: the thread sanitizer does not see what orders its threads, and it leaves memory
- * to the end of the process. */
+/* Open MPI's library is not instrumented: the thread sanitizer does not see what synchronizes its threads, and the library
+ * leaves memory to be freed at the end of the process. */
 #ifdef __SANITIZE_THREAD__
 #define MPI_CAN_BE_TESTED false
 #else
@@ -25,10 +25,10 @@ static inline bool mpi_can_be_tested(void)
 	return mpi_describe(name, sizeof name) == OK;
 }
 
-/* What a rank does; its result is the process's exit status. */
+/* The body of a rank; its result is the process's exit code. */
 typedef enum status rank_body(struct comm *comm, void *context);
 
-/* In a rank: a condition that must hold. */
+/* In a rank: checks a condition that must hold. */
 #define RANK_CHECK(condition)                                                                                                    \
 	do {                                                                                                                     \
 		if (!(condition)) {                                                                                              \
@@ -37,9 +37,9 @@ typedef enum status rank_body(struct comm *comm, void *context);
 		}                                                                                                                \
 	} while (0)
 
-/* Port of rank 0; 0: they share memory. */
+/* The port of rank 0; 0: shared memory. */
 static int32_t ranks_port;
-static double ranks_watchdog; /* seconds; 0: as usual */
+static double ranks_watchdog; /* seconds; 0: the default */
 
 static inline int rank_main(int segment, int32_t rank, int32_t size, rank_body *body, void *context)
 {
@@ -61,7 +61,8 @@ static inline int rank_main(int segment, int32_t rank, int32_t size, rank_body *
 	return (int)status;
 }
 
-/* Runs `body` in `size` ranks; their exit statuses (128 + signal) into `statuses`, if not NULL; otherwise all must be OK. */
+/* Runs `body` in `size` ranks; stores their exit statuses (128 + signal) in `statuses` if it is not NULL; otherwise all
+ * must be OK. */
 static inline void run_ranks(int32_t size, rank_body *body, void *context, int *statuses)
 {
 	struct segment segment;

@@ -1,4 +1,4 @@
-/* What ranks of one machine do together, for 1, 2, 3, 4 and 8 of them. */
+/* Collective operations of ranks on one machine, for 1, 2, 3, 4 and 8 ranks. */
 #include <sys/resource.h>
 #include "base/file.h"
 #include "base/log.h"
@@ -29,7 +29,7 @@ static void test_large_sums(void **state)
 				  NULL);
 			trial++;
 		}
-	/* More than the room for copies holds. */
+	/* More than the copy area holds. */
 	run_ranks(3, large_sum, &(struct large_case){900001, COMM_F32, COMM_BF16, false, 77}, NULL);
 	run_ranks(2, large_sum, &(struct large_case){900001, COMM_F32, COMM_F32, true, 78}, NULL);
 }
@@ -49,7 +49,7 @@ static void test_allocations(void **state)
 	run_ranks(2, threads, NULL, NULL);
 }
 
-/* A block that one rank alone has no room for is nobody's, and the next lies at the same place for all. */
+/* If one rank has no room for a block, no rank gets it, and the next block has the same position in all ranks. */
 static enum status one_has_no_room(struct comm *comm, void *context)
 {
 	enum { COUNT = 32 << 20, ROOM = 32 << 20 };
@@ -131,7 +131,7 @@ static void test_different_operations(void **state)
 	run_ranks(3, different_operations, NULL, NULL);
 }
 
-/* Rank 0 is killed between writing its name and meeting the others: rank 1 does not wait for it, and the name goes. */
+/* Rank 0 is killed between creating its name and meeting the others: rank 1 does not wait for it, and the name is removed. */
 static void test_dead_rendezvous(void **state)
 {
 	(void)state;
@@ -153,7 +153,7 @@ static void test_dead_rendezvous(void **state)
 		assert_true(file_exists(name));
 		struct place other = place;
 		other.ranks.rank = other.ranks.local_rank = 1;
-		if (again) { /* another job's rank 0 clears up */
+		if (again) { /* rank 0 of another job cleans up */
 			other.ranks.rank = other.ranks.local_rank = 0;
 			snprintf(other.name, sizeof other.name, "other-%d", (int)getpid());
 			assert_ok(rendezvous_find(&other, &file));

@@ -1,5 +1,5 @@
-/* The launcher and what it watches: this program starts itself as several ranks, in which things go wrong. A rank's part
- * is named by BERTC_TEST_PART. */
+/* The launcher and what it supervises: this program starts itself as several ranks, in which things go wrong.
+ * BERTC_TEST_PART names the part that a rank plays. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,11 +10,11 @@
 #include "comm/watchdog.h"
 #include "test.h"
 
-/* ---- What a rank does ---- */
+/* ---- The ranks ---- */
 
 enum { STEPS = 12, COUNT = 50000 };
 
-/* A loop as that of training: sections, a reduction, a sum; `save` now and then. */
+/* A loop like that of training: sections, a reduction, a sum, and sometimes `save`. */
 static enum status train(struct comm *comm, double pause)
 {
 	float *data;
@@ -44,7 +44,7 @@ static void remember(int number)
 	asked = number;
 }
 
-/* Until it is asked to stop; all agree on the step. */
+/* Runs until a stop is requested; all ranks agree on the step. */
 static enum status until_asked(struct comm *comm)
 {
 	for (int64_t step = 1; step < 10000; step++) {
@@ -116,12 +116,12 @@ static int rank_main(const char *part)
 	return (int)status;
 }
 
-/* ---- The launcher's side, in a process of its own ---- */
+/* ---- The launcher, in a process of its own ---- */
 
 static struct buffer said;
 
-/* Starts ranks; their launcher's exit status (128 + signal), what all printed in `said`, seconds in *out_seconds. A signal
- * is sent to the launcher after a while, if not 0. */
+/* Starts ranks; returns their launcher's exit status (128 + signal), leaves everyone's output in `said`, and the time in
+ * *out_seconds. If `number` is not 0, sends that signal to the launcher after a while. */
 static int launch(const char *part, int32_t ranks, double watchdog, int64_t restarts, const char *fault, int number,
 		  double *out_seconds)
 {
@@ -205,7 +205,7 @@ static void test_death(void **state)
 	}
 }
 
-/* One that is stopped, and one that hangs by itself. */
+/* A rank that is stopped, and one that hangs by itself. */
 static void test_hang(void **state)
 {
 	double seconds;
@@ -236,7 +236,7 @@ static void test_deadlock(void **state)
 	assert_said("all ranks wait for each other: rank 0 in 'forward' of step 2, rank 1 in 'forward' of step 2");
 }
 
-/* A slow rank is none that hangs. */
+/* A slow rank is not a hanging rank. */
 static void test_slow(void **state)
 {
 	(void)state;
@@ -273,18 +273,18 @@ static void test_signals(void **state)
 	assert_int_equal(launch("until_asked", 3, 0, 0, NULL, SIGUSR1, NULL), STOPPED);
 	assert_said("said by rank 0: stopped at step ");
 	assert_int_equal(launch("until_asked", 3, 0, 0, NULL, SIGTERM, NULL), STOPPED);
-	/* Ranks that do not handle it: as if there were no launcher. */
+	/* Ranks that do not handle the signal: as if there were no launcher. */
 	assert_int_equal(launch("slowly", 3, 0, 0, NULL, SIGINT, NULL), 128 + SIGINT);
 	assert_int_equal(launch("slowly", 3, 0, 0, NULL, SIGTERM, NULL), 128 + SIGTERM);
 }
 
-/* The launcher killed: its ranks go, too. Each holds a lock of the test that is free once they have gone. */
+/* If the launcher is killed, its ranks end, too. Each holds a lock of the test, which is free once they are gone. */
 static void test_launcher_killed(void **state)
 {
 	(void)state;
 	int ends[2];
 	char byte;
-	assert_int_equal(pipe(ends), 0); /* inherited by all: its end is seen when the last has gone */
+	assert_int_equal(pipe(ends), 0); /* inherited by all ranks: reaches its end when the last of them is gone */
 	assert_int_equal(launch("until_asked", 3, 0, 0, NULL, SIGKILL, NULL), 128 + SIGKILL);
 	close(ends[1]);
 	alarm(10);
@@ -293,7 +293,7 @@ static void test_launcher_killed(void **state)
 	close(ends[0]);
 }
 
-/* ---- Ranks that others started ---- */
+/* ---- Ranks started by something else ---- */
 
 static pid_t start_placed(const char *part, int rank, int size, const char *fault, const char *job)
 {
@@ -326,12 +326,12 @@ static int placed_port(void)
 	return 1 + (getpid() + 17 * count++) % 65000;
 }
 
-/* Starts them the last first; statuses as run_ranks has them. */
+/* Starts the ranks, last one first; `statuses` as in run_ranks(). */
 static void run_placed(const char *part, int size, const char *fault, int *statuses)
 {
 	pid_t children[8];
 	char job[32];
-	/* A port that nobody uses: it only gives the name. */
+	/* A free port, which only serves as a name. */
 	snprintf(job, sizeof job, "%d", placed_port());
 	remove(test_path("said"));
 	for (int rank = size - 1; rank >= 0; rank--)
@@ -340,7 +340,7 @@ static void run_placed(const char *part, int size, const char *fault, int *statu
 		int status, stopped;
 		do {
 			stopped = waitpid(children[rank], &status, WUNTRACED) == children[rank] && WIFSTOPPED(status);
-			if (stopped) { /* by the fault: it is killed once the others have noticed */
+			if (stopped) { /* by the fault: it is killed after the others have noticed */
 				statuses[rank] = 128 + SIGSTOP;
 				break;
 			}
@@ -379,7 +379,7 @@ static void test_placed(void **state)
 	run_placed("disagree", 3, NULL, statuses);
 	for (int rank = 0; rank < 3; rank++)
 		assert_int_equal(statuses[rank], ERR_STATE);
-	/* The name is gone as soon as all have come. */
+	/* The name is removed as soon as all ranks have arrived. */
 	char path[128], job[32];
 	snprintf(job, sizeof job, "%d", placed_port());
 	snprintf(path, sizeof path, "/dev/shm/bertc-%u-%s--", (unsigned)getuid(), job);
@@ -395,7 +395,7 @@ static void test_placed(void **state)
 	assert_int_equal(waitpid(second, NULL, 0), second);
 }
 
-/* What the environment says. */
+/* Ranks as described by the environment. */
 static void test_places(void **state)
 {
 	static const struct {
@@ -414,7 +414,7 @@ static void test_places(void **state)
 		{"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=2 "
 		 "OMPI_COMM_WORLD_LOCAL_SIZE=3",
 		 2, 3, 2, 3, MEETING_NAME, OK},
-		/* In the batch script itself: no step. */
+		/* In the batch script itself: not in a step. */
 		{"SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0", 0, 1, 0, 1, MEETING_ALONE, OK},
 		{"SLURM_PROCID=7 SLURM_STEP_NUM_TASKS=11 SLURM_LOCALID=1 SLURM_NODEID=2 "
 		 "SLURM_STEP_TASKS_PER_NODE=3(x2),2,3",
@@ -450,7 +450,7 @@ static void test_places(void **state)
 	}
 }
 
-/* Every core belongs to one rank; a memory node's cores stay together. */
+/* Every core belongs to one rank; the cores of a memory node stay together. */
 static void test_affinity(void **state)
 {
 	struct affinity affinity;
@@ -471,7 +471,8 @@ static void test_affinity(void **state)
 		assert_int_equal(threads, 8);
 		assert_int_equal(CPU_COUNT_S(AFFINITY_BYTES, all), 8);
 	}
-	/* More ranks than cores share all of them; a quota limits threads, not places. */
+	/* If there are more ranks than cores, all ranks share all cores; a quota limits the number of threads, not the
+	 * cores. */
 	assert_int_equal(affinity_share(&affinity, 8, 9, set), 1);
 	assert_int_equal(CPU_COUNT_S(AFFINITY_BYTES, set), 8);
 	affinity.cores = 2;

@@ -1,10 +1,10 @@
-/* Times of collectives, against values computed by hand from the formulas of docs/parallel.md. */
+/* Times of collectives, against values computed by hand from the formulas in docs/parallel.md. */
 #include "comm/link.h"
 #include "test.h"
 
 #define US 1e-6
 
-/* `ranks` in hosts of `per_host` with these links. */
+/* `ranks` ranks in hosts of `per_host` ranks, with these links. */
 static struct topology hosts_of(int64_t ranks, int64_t per_host, const char *local, const char *network, int64_t cards)
 {
 	return (struct topology){ranks, per_host, *link_find(local), *link_find(network), cards};
@@ -18,8 +18,8 @@ static void assert_time(const struct topology *topology, enum collective collect
 	assert_string_equal(time.algorithm, algorithm);
 }
 
-/* 8.4 + 7 x 3.4 us and 672 MB x 7/8 over 369 GB/s; twice the steps for all-reduce, which the switch does in 25 us and
- * 672 MB x 14/8 over 475 GB/s. */
+/* 8.4 + 7 x 3.4 us and 672 MB x 7/8 over 369 GB/s; twice the steps for a ring all-reduce, which the switch performs in 25
+ * us plus 672 MB x 14/8 over 475 GB/s. */
 static void test_one_host(void **state)
 {
 	(void)state;
@@ -27,10 +27,10 @@ static void test_one_host(void **state)
 	assert_time(&eight, COLLECTIVE_REDUCE_SCATTER, 672e6, 32.2 * US + 588e6 / 369e9, "ring, Simple");
 	assert_time(&eight, COLLECTIVE_ALL_GATHER, 672e6, 32.2 * US + 588e6 / 369e9, "ring, Simple");
 	assert_time(&eight, COLLECTIVE_ALL_REDUCE, 672e6, 2.50079e-3, "NVLS");
-	/* Without a switch that adds: 8.4 + 14 x 3.4 us, 1,176 MB over 235 GB/s. */
+	/* Without in-switch reduction: 8.4 + 14 x 3.4 us, 1,176 MB over 235 GB/s. */
 	struct topology a100 = hosts_of(8, 8, "nvlink3", "hdr", 8);
 	assert_time(&a100, COLLECTIVE_ALL_REDUCE, 672e6, 56 * US + 1176e6 / 235e9, "ring, Simple");
-	/* Small: 6.6 + 14 x 0.6 us in words with flags. */
+	/* Small messages: 6.6 + 14 x 0.6 us in words with flags. */
 	assert_time(&a100, COLLECTIVE_ALL_REDUCE, 16, 15.0 * US, "ring, LL");
 	/* 1 MB: 14 + 7 x 1.9 us, 875 kB over 235 x 120/128 GB/s; Simple would be 32.2 + 3.7 us, LL 10.8 + 7.4. */
 	assert_time(&a100, COLLECTIVE_REDUCE_SCATTER, 1e6, 10.8 * US + 875e3 / 117.5e9, "ring, LL");
@@ -40,7 +40,7 @@ static void test_one_host(void **state)
 static void test_many_hosts(void **state)
 {
 	(void)state;
-	/* Eight rails of 46.9 GB/s are 375.2; the ring within hosts has 369. 63 steps, 7 of them between hosts. */
+	/* Eight rails of 46.9 GB/s are 375.2 GB/s; the ring within hosts has 369. 63 steps, 7 of them between hosts. */
 	struct topology t = hosts_of(64, 8, "nvlink4", "ndr", 8);
 	assert_int_equal(topology_hosts(&t), 8);
 	double lines = 14 * US + 56 * 1.9 * US + 7 * 4 * US + 672e6 * 63 / 64 / (369e9 * 120 / 128);
@@ -61,14 +61,14 @@ static void test_many_hosts(void **state)
 static void test_without_nccl(void **state)
 {
 	(void)state;
-	/* Memory: a rank reads a quarter of each of four; to gather, three quarters. */
+	/* Shared memory: a rank reads a quarter of each of four blocks; for a gather, three quarters. */
 	struct topology four = hosts_of(4, 4, "shared", "10gbe", 1);
 	double rate = link_find("shared")->bandwidth;
 	assert_time(&four, COLLECTIVE_REDUCE_SCATTER, 100e6, 20 * US + 100e6 / rate, "shared memory");
 	assert_time(&four, COLLECTIVE_ALL_GATHER, 100e6, 20 * US + 75e6 / rate, "shared memory");
 	assert_time(&four, COLLECTIVE_ALL_REDUCE, 100e6, 40 * US + 175e6 / rate, "shared memory");
-	/* Two hosts of two: half of what each of two ranks has leaves a host, 100 MB over 1.15 GB/s; 24 rounds of 4 MiB, and
-	 * all of it is added up. To gather, two rounds of 16 MiB, and half of it is copied. */
+	/* Two hosts of two: half of the data of each of two ranks leaves a host, 100 MB over 1.15 GB/s; 24 rounds of 4
+	 * MiB, and all of it is added up. For a gather, two rounds of 16 MiB, and half of it is copied. */
 	struct topology two = hosts_of(4, 2, "shared", "10gbe", 1);
 	assert_time(&two, COLLECTIVE_REDUCE_SCATTER, 100e6, 720 * US + 100e6 / 1.15e9 + 100e6 / rate, "exchange");
 	assert_time(&two, COLLECTIVE_ALL_GATHER, 100e6, 60 * US + 100e6 / 1.15e9 + 50e6 / rate, "exchange");
@@ -76,7 +76,7 @@ static void test_without_nccl(void **state)
 	assert_time(&one, COLLECTIVE_ALL_REDUCE, 100e6, 0, "");
 }
 
-/* What memory does is between a slow bus and a cache. */
+/* Measured memory speed lies between that of a slow bus and that of a cache. */
 static void test_measured(void **state)
 {
 	(void)state;

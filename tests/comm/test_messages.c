@@ -1,4 +1,4 @@
-/* Ranks that send each other messages: over TCP on this machine, and through MPI where it is built in. */
+/* Ranks that exchange messages: over TCP on this machine, and through MPI where it is built in. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include "comm/messages.h"
 #include "comm/tcp.h"
 
-/* A port that is free now. */
+/* A port that is currently free. */
 static int32_t free_port(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -26,7 +26,7 @@ static struct large_case large_cases[] = {
 static bool no = false, yes = true;
 static int32_t one = 1;
 
-/* All that every transport must do, one after the other. */
+/* Everything that each transport must support, one test after another. */
 static inline enum status everything(struct comm *comm, void *context)
 {
 	(void)context;
@@ -66,7 +66,7 @@ static enum status meet(struct comm *comm, void *context)
 	return OK;
 }
 
-/* Connects to the port once somebody listens there. */
+/* Connects to the port as soon as somebody listens there. */
 static int reach(int32_t port)
 {
 	struct sockaddr_in address = {
@@ -80,7 +80,7 @@ static int reach(int32_t port)
 	}
 }
 
-/* A process of its own, until it is killed: idle connections, and some that say what no rank says. */
+/* A process that runs until it is killed: opens idle connections, and some that send what no rank would send. */
 static pid_t send_strangers(void)
 {
 	fflush(NULL);
@@ -102,7 +102,7 @@ static pid_t send_strangers(void)
 	return child;
 }
 
-/* A process that takes itself for a rank of this run; its exit status. */
+/* A process that claims to be a rank of this run; returns its exit code. */
 static int pretender(int32_t rank, int32_t size, const char *secret)
 {
 	int status;
@@ -117,7 +117,7 @@ static int pretender(int32_t rank, int32_t size, const char *secret)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Ranks meet within seconds whoever else connects, and none of these ends the run. */
+/* Ranks meet within seconds whoever else connects, and no stranger ends the run. */
 static void test_tcp_strangers(void **state)
 {
 	(void)state;
@@ -125,7 +125,7 @@ static void test_tcp_strangers(void **state)
 	for (int round = 0; round < 2; round++) {
 		ranks_port = free_port();
 		pid_t strangers = send_strangers();
-		/* The first rank listens; the others come when strangers and pretenders have been. */
+		/* The first rank listens; the others start after the strangers and the pretenders. */
 		pid_t ranks[3];
 		double started = clock_seconds();
 		for (int32_t rank = 0; rank < 3; rank++) {
@@ -153,7 +153,7 @@ static void test_tcp_strangers(void **state)
 	ranks_port = 0;
 }
 
-/* Someone who listens where rank 0 should is not believed either. */
+/* A stranger that listens in place of rank 0 is not believed, either. */
 static void test_tcp_false_master(void **state)
 {
 	(void)state;
@@ -167,7 +167,7 @@ static void test_tcp_false_master(void **state)
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
-		/* The right first words and a wrong proof. */
+		/* The right opening and a wrong proof. */
 		static unsigned char answer[24] = {'b', 'c', 'r', 'a', 'n', 'k', 'p', 's'}, proof[32];
 		char hello[1024];
 		int number = accept(listener, NULL, NULL);
@@ -183,7 +183,7 @@ static void test_tcp_false_master(void **state)
 	ranks_port = 0;
 }
 
-/* What another process may say in the place of news. */
+/* What another process may send in place of status messages. */
 static enum status say_nonsense(struct comm *comm, void *context)
 {
 	struct messages *messages = comm->own;
@@ -217,7 +217,7 @@ static enum status nonsense(struct comm *comm, void *context)
 			TRY(queue_wait(comm, queue_push(comm, &operation)));
 		for (int i = 0; i < 2; i++) {
 			TRY(comm_barrier(comm));
-			usleep(300000); /* news are heard when nothing else is to be done */
+			usleep(300000); /* status messages are read when there is nothing else to do */
 		}
 	}
 	return OK;
@@ -227,7 +227,7 @@ static enum status say_escape(struct comm *comm, void *context)
 {
 	struct messages *messages = comm->own;
 	struct note note = {.kind = NOTE_FAILURE, .rank = 1, .error = {.status = ERR_PEER, .message = "gone \033[2J\a"}};
-	if (*(bool *)context) /* or that it hangs, on a machine of that name */
+	if (*(bool *)context) /* or reports a hang, on a machine of that name */
 		note = (struct note){.kind = NOTE_BEAT,
 				     .pid = getpid(),
 				     .age = INT64_MAX / 4,
@@ -256,7 +256,7 @@ static enum status escape(struct comm *comm, void *context)
 	return ERR_INTERNAL;
 }
 
-/* News that make no sense are passed over; what is to be shown is written out. */
+/* Status messages that make no sense are ignored; text that will be shown is escaped. */
 static void test_tcp_nonsense(void **state)
 {
 	(void)state;
@@ -306,7 +306,7 @@ static void test_tcp_faults(void **state)
 	assert_int_equal(statuses[0], ERR_PEER);
 	assert_int_equal(statuses[1], 128 + SIGKILL);
 	assert_int_equal(statuses[2], ERR_PEER);
-	/* Wherever a rank hangs, all others hear of it. */
+	/* Whichever rank hangs, all others learn of it. */
 	for (int rank = 0; rank < 3; rank++) {
 		char fault[64], expected[64];
 		snprintf(fault, sizeof fault, "%d:reduction:5:hang", rank);
@@ -323,7 +323,7 @@ static void test_tcp_faults(void **state)
 	unsetenv("BERTC_RANK_FAULT");
 }
 
-/* ---- Through mpirun: this program again, with the name of what to do ---- */
+/* ---- Through mpirun: this program again, with the name of the part to play ---- */
 
 static int mpi_rank_main(const char *body)
 {

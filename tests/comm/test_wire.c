@@ -1,4 +1,4 @@
-/* Numbers as they travel: every 16-bit pattern, every rounding case, by the formats' definitions. */
+/* Numbers in their transfer formats: every 16-bit pattern and every rounding case, by the formats' definitions. */
 #include <math.h>
 #include "base/rng.h"
 #include "comm/wire.h"
@@ -24,7 +24,7 @@ static double value_of(uint16_t bits, enum comm_type wire)
 	return sign * ldexp((1 << digits) + fraction, exponent - bias - digits);
 }
 
-/* The nearest, ties to even: found among the neighbours of a first guess by halving. */
+/* The nearest number, ties to even: found by bisection around a first guess. */
 static double nearest(double x, enum comm_type wire)
 {
 	int lowest = wire == COMM_F16 ? -24 : -133, digits = wire == COMM_F16 ? 11 : 8, exponent;
@@ -84,7 +84,7 @@ static void test_round(void **state)
 	static float x[70000];
 	int64_t count = 0;
 	(void)state;
-	/* Around every place where rounding changes: all exponents, the bits beside the last one kept. */
+	/* Around every point where rounding changes: all exponents, and the bits next to the last one kept. */
 	for (uint32_t exponent = 0; exponent < 256; exponent++)
 		for (uint32_t low = 0; low < 16; low++)
 			for (int which = 0; which < 4; which++) {

@@ -1,4 +1,4 @@
-/* The emulated device open beside the reference, for tests that run operations on both. */
+/* Opens the emulated device together with the reference, for tests that run operations on both. */
 #ifndef TESTS_CUDA_BESIDE_REFERENCE_H
 #define TESTS_CUDA_BESIDE_REFERENCE_H
 

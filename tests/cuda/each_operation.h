@@ -10,7 +10,7 @@
 #include "operations.h"
 #include "backend/open.h"
 
-/* What a test program computes in, one after the other. */
+/* The arithmetic that a test program uses, one after another. */
 struct arithmetic {
 	enum dtype dtype;
 	bool tf32, fp8;
@@ -21,23 +21,23 @@ struct operation_run {
 	const char *const *lines;
 	int count;
 	bool (*wanted)(const struct arithmetic *in, const char *line); /* or NULL: every line */
-	void (*before)(int number);                                    /* each case, or NULL */
-	void (*before_again)(void);                                    /* its second run, or NULL */
+	void (*before)(int number);                                    /* called before each case; may be NULL */
+	void (*before_again)(void);                                    /* called before its second run; may be NULL */
 };
 
-/* A norm over one column multiplies what its rounded sum is off by with 1e12: fp16 has no such numbers. */
+/* A norm over one column multiplies the rounding error of its sum by 1e12: fp16 cannot represent such numbers. */
 static inline bool leaves_range(const char *line, enum dtype dtype)
 {
 	return dtype == DTYPE_F16 && strcmp(line, "embed_bwd T=1 H=1 V=2 S=1") == 0;
 }
 
-/* TF32 rounds the inputs once more, so that words of nearly the same probability change places. */
+/* TF32 rounds the inputs once more, so that words with nearly the same probability swap places. */
 static inline bool has_ties(const char *line, bool tf32)
 {
 	return tf32 && strncmp(line, "vocab_topk", strlen("vocab_topk")) == 0;
 }
 
-/* FP8: only linear layers, since all else is that of bf16. */
+/* FP8: only linear layers, since everything else is the same as in bf16. */
 static inline bool is_left_out(const struct arithmetic *in, const char *line)
 {
 	return (in->fp8 && strncmp(line, "linear_", strlen("linear_")) != 0) || leaves_range(line, in->dtype) ||
@@ -50,8 +50,8 @@ static inline bool same_operation(const char *a, const char *b)
 	return strcspn(b, " ") == length && strncmp(a, b, length) == 0;
 }
 
-/* Fails the test if any result is beyond its limit, or other when run again; or if no line of an operation is wanted.
- * BERTC_TEST_CASES=norm_bwd: only lines that begin so. */
+/* Fails the test if any result exceeds its limit or differs when run again, or if no line of an operation is wanted. With
+ * BERTC_TEST_CASES=norm_bwd, only lines that begin with that run. */
 static inline void run_operations(const struct operation_run *run)
 {
 	struct pool *pool, *ref_pool;
@@ -97,7 +97,7 @@ static inline void run_operations(const struct operation_run *run)
 	assert_true(done > 0 || only);
 }
 
-/* All of a test program: `test` once for each arithmetic, to which *state points. */
+/* The whole main() of a test program: runs `test` once for each arithmetic, to which *state points. */
 static inline int run_each_arithmetic(CMUnitTestFunction test)
 {
 	static struct arithmetic f32 = {.dtype = DTYPE_F32}, tf32 = {.dtype = DTYPE_F32, .tf32 = true},
@@ -107,7 +107,7 @@ static inline int run_each_arithmetic(CMUnitTestFunction test)
 		{"f32", test, NULL, NULL, &f32}, {"tf32", test, NULL, NULL, &tf32}, {"bf16", test, NULL, NULL, &bf16},
 		{"f16", test, NULL, NULL, &f16}, {"fp8", test, NULL, NULL, &fp8},
 	};
-	setenv("BERTC_CACHE", "", 1); /* no file */
+	setenv("BERTC_CACHE", "", 1); /* no cache file */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

@@ -1,11 +1,12 @@
-/* What tests of whole runs on the emulated device share: the program to run, courses of runs, what the device reports. */
+/* Shared by the tests of whole runs on the emulated device: the program to run, the curves of runs, and the device's
+ * report. */
 #ifndef TESTS_CUDA_EMULATED_RUN_H
 #define TESTS_CUDA_EMULATED_RUN_H
 
 #include <inttypes.h>
 #include "../cmd/small_run.h"
 
-/* From now on program() runs the one with the emulated device, which remembers no choices; then small_run_make(). */
+/* From now on program() runs the program with the emulated device, which keeps no cache of choices; then small_run_make(). */
 static inline int emulated_run_setup(void **state)
 {
 	static char program_path[256];
@@ -17,7 +18,7 @@ static inline int emulated_run_setup(void **state)
 	return small_run_make(state, 5);
 }
 
-/* Largest relative difference of the losses of the runs' first `steps` steps. */
+/* The largest relative difference between the losses of the runs' first `steps` steps. */
 static inline double distance(const char *a, const char *b, int64_t steps)
 {
 	char left[PATH_BYTES], right[PATH_BYTES];
@@ -40,9 +41,9 @@ static inline void assert_same_end(const char *a, const char *b)
 	assert_same_file(left, right);
 }
 
-/* What a device said at the end of the last run between report_begin() and report_read() (EMULATED_REPORT). */
+/* What the device reported at the end of the last run between report_begin() and report_read() (EMULATED_REPORT). */
 struct device_report {
-	size_t most, pinned; /* bytes in use at a time */
+	size_t most, pinned; /* peak bytes in use */
 	int64_t launches, allocations;
 };
 

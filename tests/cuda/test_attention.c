@@ -1,6 +1,6 @@
-/* Attention on the emulated device, beyond the lines of all back ends (test_operations.c): lengths on both sides of every
- * tile, several blocks of keys, heads of every size that has a kernel, a device of little shared memory, where a sequence
- * takes two kernels. */
+/* Attention on the emulated device, beyond the cases shared by all back ends (test_operations.c): lengths on both sides of
+ * every tile size, several blocks of keys, heads of every size that has a kernel, and a device with little shared memory,
+ * where a sequence takes two kernels. */
 #include "test.h"
 #include "backend/cuda/state.h"
 #include "check.h"
@@ -15,19 +15,19 @@ static const char *const lines[] = {
 	"attention_bwd T=129 H=64 heads=1 B=2 longest=128 p=0.1 bias=1",
 	"attention_bwd T=400 H=128 heads=2 B=9 longest=64 p=0.1 bias=1 overwrite=0",
 	"attention_bwd T=97 H=64 heads=1 B=3 longest=33 p=0.5 bias=1",
-	/* Several, of mixed lengths. */
+	/* Several blocks, of mixed lengths. */
 	"attention_fwd T=900 H=64 heads=1 B=6 longest=512 p=0.1",
 	"attention_bwd T=900 H=64 heads=1 B=6 longest=512 p=0.1 bias=1",
 	"attention_fwd T=385 H=128 heads=2 B=1 longest=385",
 	"attention_bwd T=385 H=128 heads=2 B=1 longest=385 bias=1",
-	/* Heads of 32 and 128 columns; of 24, which have no matrix kernel. */
+	/* Heads of 32 and 128 columns; and of 24, for which there is no matrix kernel. */
 	"attention_fwd T=333 H=96 heads=3 B=3 longest=200 p=0.1",
 	"attention_bwd T=333 H=96 heads=3 B=3 longest=200 p=0.1 bias=1",
 	"attention_fwd T=300 H=256 heads=2 B=4 longest=129 p=0.1",
 	"attention_bwd T=300 H=256 heads=2 B=4 longest=129 p=0.1 bias=1",
 	"attention_bwd T=150 H=128 heads=1 B=2 longest=128 bias=1",
 	"attention_bwd T=75 H=72 heads=3 B=3 longest=50 p=0.1 bias=1 overwrite=0",
-	/* Scores so large that a row is one key's alone. */
+	/* Scores so large that a single key takes a whole row. */
 	"attention_fwd T=200 H=64 heads=1 B=2 longest=150 scale=2",
 	"attention_bwd T=200 H=64 heads=1 B=2 longest=150 scale=2",
 };
@@ -54,7 +54,7 @@ static void test_device(int major, int minor, enum dtype dtype, size_t step)
 	open_reference_replica(ref, &replica);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i += step) {
 		emulated_order = i;
-		emulated_race_check = strtol(strstr(lines[i], "T=") + 2, NULL, 10) < 350; /* no new barrier in longer ones */
+		emulated_race_check = strtol(strstr(lines[i], "T=") + 2, NULL, 10) < 350; /* longer ones add no barriers */
 		run_line(&k, ref, &replica, lines[i]);
 	}
 	emulated_order = 0;
@@ -89,7 +89,7 @@ static void test_f16(void **state)
 	test_device(9, 0, DTYPE_F16, 3);
 }
 
-/* 64 KiB of shared memory: no block holds a head, every backward pass is two kernels. */
+/* 64 KiB of shared memory: no block can hold a head, so every backward pass takes two kernels. */
 static void test_f16_of_little_shared_memory(void **state)
 {
 	(void)state;
@@ -123,7 +123,7 @@ static void test_large_heads(void **state)
 	emulated_device = before;
 }
 
-/* Backward of one head without a token, which does nothing but need the shared memory of `longest` tokens. */
+/* Backward of one head without tokens, which does nothing but requires the shared memory for `longest` tokens. */
 static void queue_backward(const struct cuda_state *state, int32_t *zeros, int32_t longest)
 {
 	struct kernel_attention a = {
@@ -131,7 +131,7 @@ static void queue_backward(const struct cuda_state *state, int32_t *zeros, int32
 	assert_int_equal(kernel_attention_bwd(state->stream, DTYPE_BF16, &a), cudaSuccess);
 }
 
-/* The limit of a kernel's shared memory counts for recorded launches, too: a shorter batch must not lower it. */
+/* A kernel's limit of shared memory applies to recorded launches, too: a shorter batch must not lower it. */
 static void a_shorter_batch_leaves_recorded_graphs_alone(void **state)
 {
 	(void)state;

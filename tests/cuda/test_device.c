@@ -1,5 +1,5 @@
-/* The CUDA back end's device on the emulated one: what it says when there is none or it fails, copies, batches, the choice
- * of products. */
+/* The CUDA back end's device, emulated: its messages when there is none or it fails, copies, batches, the choice of
+ * products. */
 #include <string.h>
 #include <unistd.h>
 #include "data/pretraining/instances.h"
@@ -108,12 +108,12 @@ static void a_failing_device_is_reported_once_it_is_waited_for(void **state)
 	assert_non_null(strstr(error_last()->message, "ECC"));
 	assert_non_null(strstr(error_last()->hint, "checkpoint"));
 	emulated_fail_after(-1, cudaSuccess);
-	assert_int_equal(be->functions->synchronize(&replica), ERR_RESOURCE); /* for good */
+	assert_int_equal(be->functions->synchronize(&replica), ERR_RESOURCE); /* permanently */
 	be->functions->replica_release(&replica);
 	backend_close(be);
 }
 
-/* Sizes on both sides of the pinned blocks. */
+/* Sizes on both sides of the size of the pinned blocks. */
 static void copies_arrive(void **state)
 {
 	(void)state;
@@ -128,7 +128,7 @@ static void copies_arrive(void **state)
 		assert_ok(be->functions->allocate(be, &device, sizes[s], "a test"));
 		be->functions->to_device(be, device, host, sizes[s]);
 		memcpy(back, host, sizes[s]);
-		memset(host, 0, sizes[s]); /* it may be used again at once */
+		memset(host, 0, sizes[s]); /* it may be reused at once */
 		unsigned char *expected = back;
 		unsigned char *got = malloc(sizes[s]);
 		be->functions->to_host(be, got, device, sizes[s]);
@@ -141,7 +141,7 @@ static void copies_arrive(void **state)
 	backend_close(be);
 }
 
-/* Of a batch numbered `number`: T, B, P and contents follow from it. */
+/* The batch numbered `number`, which determines T, B, P and the contents. */
 static void make_batch(struct batch *batch, int number)
 {
 	struct batch_capacity capacity = small.batch;
@@ -161,7 +161,7 @@ static void make_batch(struct batch *batch, int number)
 	batch->starts[batch->sequence_count] = batch->token_count;
 }
 
-/* Batches are uploaded without waiting; each is whole for what is queued behind its upload. */
+/* Batches are uploaded without waiting; each is complete for everything queued after its upload. */
 static void batches_arrive_in_order(void **state)
 {
 	(void)state;
@@ -178,7 +178,8 @@ static void batches_arrive_in_order(void **state)
 		make_batch(&host[n], n);
 		be->functions->upload(&replica, &host[n], &device);
 		assert_int_equal(device.token_count, host[n].token_count);
-		/* Something that reads it later: weights of predictions as rows of one column, picked by their rows / 2. */
+		/* Something that reads the batch later: prediction weights as rows of one column, gathered by row index /
+		 * 2. */
 		gather_fwd(&replica, &(struct gather_fwd){
 					     .rows = device.labels[HEAD_MASKED_WORDS].rows,
 					     .count = 20,
@@ -188,9 +189,9 @@ static void batches_arrive_in_order(void **state)
 						   .columns = 1},
 					     .y = {.data = copy[n], .dtype = DTYPE_F32, .rows = 20, .columns = 1},
 				     });
-		host[n].labels[HEAD_MASKED_WORDS].weights[0] = -1; /* the host's may change at once */
+		host[n].labels[HEAD_MASKED_WORDS].weights[0] = -1; /* the host's copy may change at once */
 		if (n % 2)
-			cuda_batches_clear_next(&replica); /* while the copy may not be done */
+			cuda_batches_clear_next(&replica); /* while the copy may still be pending */
 	}
 	assert_ok(be->functions->synchronize(&replica));
 	for (int n = 0; n < BATCHES; n++) {
@@ -216,7 +217,7 @@ static double stopped_clock(void)
 	return 1;
 }
 
-/* The first run measures, the next reads what it found. */
+/* The first run measures, the next one reads the results. */
 static void products_are_chosen_once(void **state)
 {
 	(void)state;
@@ -241,7 +242,7 @@ static void products_are_chosen_once(void **state)
 		struct name_list files = {0};
 		assert_ok(folder_list(folder, &files));
 		assert_int_equal(files.count, 1);
-		/* Damage costs the choice only, here that of no shape: the file is read line by line. */
+		/* Damage costs only the affected choice, here that of no shape at all: the file is read line by line. */
 		char path[PATH_BYTES];
 		assert_ok(path_join(path, folder, files.names[0]));
 		if (run == 1)
@@ -261,7 +262,7 @@ static void run_products(struct backend *be, int64_t *out_measured)
 	gemm_counts(((struct cuda_state *)be->state)->gemm, &plans, out_measured);
 }
 
-/* What one run chose another takes over and hands on, once each; what it cannot use is chosen anew. */
+/* Choices made by one run are adopted and passed on by another, once each; unusable ones are made again. */
 static void choices_are_handed_on(void **state)
 {
 	(void)state;
@@ -276,7 +277,7 @@ static void choices_are_handed_on(void **state)
 	be = open_device(DTYPE_BF16);
 	assert_true(be->functions->use_choices(be, buffer_string(&first)));
 	assert_true(be->functions->use_choices(be, buffer_string(&first)));
-	be->functions->choices(be, &second); /* before any has come */
+	be->functions->choices(be, &second); /* before any choice has been made */
 	assert_string_equal(buffer_string(&first), buffer_string(&second));
 	run_products(be, &measured);
 	assert_int_equal(measured, 0);
@@ -285,7 +286,7 @@ static void choices_are_handed_on(void **state)
 	assert_string_equal(buffer_string(&first), buffer_string(&second));
 	backend_close(be);
 
-	/* An algorithm that the library does not know, and a line that is none. */
+	/* An algorithm that the library does not know, and an invalid line. */
 	be = open_device(DTYPE_BF16);
 	char *mark = strstr(first.data, "656d756c61746564");
 	mark[0] = '7';
@@ -304,7 +305,7 @@ static void choices_are_handed_on(void **state)
 	buffer_release(&third);
 }
 
-/* An algorithm for operands aligned to 256 bytes is not used for others, which have a choice of their own. */
+/* An algorithm for operands aligned to 256 bytes is not used for other operands, for which a separate choice is made. */
 static void products_know_how_their_operands_are_aligned(void **state)
 {
 	(void)state;
@@ -325,7 +326,7 @@ static void products_know_how_their_operands_are_aligned(void **state)
 			    .b_stride = 16,
 			    .b_transposed = true,
 			    .y_stride = 32};
-	for (int offset = 0; offset < 4; offset++) { /* none, then that of each operand */
+	for (int offset = 0; offset < 4; offset++) { /* none, then that of each operand in turn */
 		p.a = (char *)memory[0] + 16 * (offset == 1);
 		p.b = (char *)memory[1] + 16 * (offset == 2);
 		p.y = (char *)memory[2] + 16 * (offset == 3);
@@ -346,7 +347,8 @@ static void products_know_how_their_operands_are_aligned(void **state)
 	backend_close(be);
 }
 
-/* Sums of 16-bit numbers lose what lies 23 binary places below the largest addend, as in tensor cores; those of fp32 do not. */
+/* Sums of 16-bit numbers lose what lies more than 23 binary places below the largest addend, as in tensor cores; those of
+ * fp32 do not. */
 static void sums_are_cut_as_tensor_cores_cut_them(void **state)
 {
 	(void)state;
@@ -407,7 +409,7 @@ static void products_can_be_taken_unmeasured(void **state)
 	unsetenv("BERTC_PRODUCT_CANDIDATES");
 }
 
-/* Where HOME is not set or may not be written, as in many containers, choices are kept all the same. */
+/* Where HOME is unset or not writable, as in many containers, choices are still cached. */
 static void choices_are_kept_without_a_home(void **state)
 {
 	(void)state;
@@ -426,7 +428,7 @@ static void choices_are_kept_without_a_home(void **state)
 	assert_memory_equal(cache.path, folder, strlen(folder));
 	gemm_cache_close(&cache);
 	rmdir(folder);
-	/* What others could have put there is not read. */
+	/* A folder that others could have put there is not read. */
 	assert_int_equal(symlink("/tmp", folder), 0);
 	gemm_cache_open(&cache, "a test");
 	assert_string_equal(cache.path, "");
@@ -445,8 +447,8 @@ static void errors_say_what_to_do(void **state)
 	assert_non_null(strstr(error_last()->hint, "nvidia-fabricmanager"));
 }
 
-/* Kernels that a linear layer with GELU, forward and backward, queues, on a device that knows `lines`; what it chose is added to
- * `out`. */
+/* The number of kernels that a linear layer with GELU queues, forward and backward, on a device that has cached `lines`;
+ * its choices are appended to `out`. */
 static int64_t kernels_of_gelu(enum activation activation, const char *lines, struct buffer *out)
 {
 	struct backend *be = open_device(DTYPE_BF16);
@@ -467,7 +469,7 @@ static int64_t kernels_of_gelu(enum activation activation, const char *lines, st
 	struct tensor x = fp8_tensor(be, DTYPE_BF16, 16, values), pre = fp8_tensor(be, DTYPE_BF16, 16, NULL),
 		      y = fp8_tensor(be, DTYPE_BF16, 16, NULL), dx = fp8_tensor(be, DTYPE_BF16, 16, NULL);
 	int64_t before = 0;
-	for (int i = 0; i < 2; i++) { /* once to choose */
+	for (int i = 0; i < 2; i++) { /* the first time, it chooses */
 		assert_ok(be->functions->synchronize(&r));
 		before = emulated_launches;
 		linear_gelu_fwd(
@@ -485,8 +487,8 @@ static int64_t kernels_of_gelu(enum activation activation, const char *lines, st
 	return kernels;
 }
 
-/* The tanh form goes into the library's epilogue if that is faster, which on this device it is; a choice that says otherwise
- * holds; the erf form never does. */
+/* The tanh form uses the library's epilogue if that is faster, which it is on this device; a cached choice to the contrary
+ * is kept; the erf form never uses it. */
 static void epilogues_are_a_choice(void **state)
 {
 	(void)state;
@@ -506,7 +508,7 @@ static void epilogues_are_a_choice(void **state)
 	buffer_release(&erf);
 }
 
-/* All three products of a linear layer, none by our own plain kernel, and every number rounded as fp8.h says. */
+/* All three products of a linear layer: none uses our own plain kernel, and every number is rounded as fp8.h says. */
 static void products_in_fp8_are_the_librarys(void **state)
 {
 	(void)state;
@@ -521,8 +523,8 @@ static void products_in_fp8_are_the_librarys(void **state)
 	assert_int_equal(emulated_blocks(), 0);
 }
 
-/* What cuDNN is told of a batch: sequences that are not there are empty and lie at the end; every micro-batch, layer and
- * step's seed has random numbers of its own. */
+/* What cuDNN is told about a batch: missing sequences are empty and come last; every micro-batch, layer and step seed has
+ * random numbers of its own. */
 static void cudnn_is_told_where_sequences_lie(void **state)
 {
 	(void)state;
@@ -555,7 +557,7 @@ static void cudnn_is_told_where_sequences_lie(void **state)
 					 .site = 5,
 					 .numbers = memory[3],
 					 .seed = memory[4]};
-	for (int run = 0; run < 5; run++) { /* the same, again, another sample, site, seed */
+	for (int run = 0; run < 5; run++) { /* the same, again, another sample, another site, another seed */
 		host.samples[0] = run == 2 ? 73 : 70;
 		a.site = run == 3 ? 6 : 5;
 		host.scalars.seed = run == 4 ? 10 : 9;
@@ -577,7 +579,7 @@ static void cudnn_is_told_where_sequences_lie(void **state)
 	backend_close(be);
 }
 
-/* A GPU without cuDNN in the program, and devices that are none. */
+/* A GPU in a program without cuDNN, and devices that are not GPUs. */
 static void cudnn_is_refused_where_it_is_not(void **state)
 {
 	(void)state;
@@ -597,7 +599,7 @@ static void cudnn_is_refused_where_it_is_not(void **state)
 
 int main(void)
 {
-	setenv("BERTC_CACHE", "", 1); /* no file */
+	setenv("BERTC_CACHE", "", 1); /* no cache file */
 	assert_ok(pool_create(&pool, 1));
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_there_is_said),

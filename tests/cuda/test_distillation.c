@@ -1,5 +1,5 @@
-/* A student and its teacher on the emulated device beside the CPU: batches there are filled up with tokens that must not count.
- */
+/* A student and its teacher on the emulated device compared with the CPU: batches on the device are padded with tokens
+ * that must not count. */
 #include "emulated_run.h"
 #include "../cmd/distilled_run.h"
 
@@ -24,12 +24,12 @@ static void curves_are_those_of_the_cpu(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++) {
 		assert_int_equal(distil(tasks[i], "cpu", SHORT "--device cpu --precision fp32"), 0);
-		/* Of the second task the two that matter most. */
+		/* For the second task, only the two most important runs. */
 		for (size_t r = 0; r < (i == 0 ? sizeof(runs) / sizeof(runs[0]) : 2); r++) {
 			assert_int_equal(distil(tasks[i], runs[r].name, runs[r].options), 0);
 			for (int m = 0; m < DISTILLED_MEASURES; m++) {
 				double off = curve_distance(tasks[i], "cpu", runs[r].name, distilled_measures[m], 3);
-				/* The divergence itself is small: of models that have learned little. */
+				/* The divergence itself is small: the models have learned little. */
 				double bound =
 					strcmp(distilled_measures[m], "soft_loss") == 0 ? 10 * runs[r].bound : runs[r].bound;
 				if (!(off <= bound))

@@ -1,4 +1,4 @@
-/* The emulated device: it notices what a GPU would punish, and keeps queues, events and graphs as CUDA does. */
+/* The emulated device: it notices errors that would fail on a GPU, and treats queues, events and graphs as CUDA does. */
 #include <sys/wait.h>
 #include <unistd.h>
 #include "test.h"
@@ -36,7 +36,7 @@ static void end(void)
 	cudaStreamDestroy(stream);
 }
 
-/* In a child: 0 if the kernel ran and gave what it should, 1 if it gave something else; it aborts if noticed. */
+/* In a child: 0 if the kernel ran with the right result, 1 with another result; the child aborts if the error is noticed. */
 static int outcome(enum fault fault)
 {
 	fflush(NULL);
@@ -73,7 +73,7 @@ static void faults_are_noticed(void **state)
 	end();
 }
 
-/* Work waits in its stream; a graph runs what was recorded, as often as it is launched. */
+/* Work waits in its stream; a graph runs what was recorded, each time it is launched. */
 static void streams_and_graphs(void **state)
 {
 	(void)state;
@@ -104,7 +104,7 @@ static void streams_and_graphs(void **state)
 	assert_int_equal(emulated_launches, before + 3);
 	cudaGraphExecDestroy(run);
 
-	/* Nothing may wait or allocate meanwhile; what forks off must come back. */
+	/* Meanwhile nothing may wait or allocate; a forked stream must rejoin. */
 	void *memory;
 	cudaStream_t other;
 	cudaEvent_t event;
@@ -154,7 +154,7 @@ static cudaError_t do_forbidden(enum forbidden what, cudaEvent_t event, cudaGrap
 	}
 }
 
-/* What CUDA forbids while a stream is captured spoils the capture; other threads may do most of it. */
+/* Calls that CUDA forbids while a stream is captured invalidate the capture; other threads may make most of them. */
 static void captures_are_spoiled(void **state)
 {
 	(void)state;
@@ -188,7 +188,7 @@ static void captures_are_spoiled(void **state)
 	end();
 }
 
-/* A graph that names memory which has been released meanwhile, in a kernel or in a fill. */
+/* A graph that refers to memory freed in the meantime, in a kernel or in a memset. */
 static void graphs_know_what_is_gone(void **state)
 {
 	(void)state;
@@ -224,7 +224,7 @@ static void launches_have_limits(void **state)
 {
 	(void)state;
 	begin();
-	assert_int_equal(fault_launch(stream, FAULT_NONE, data, COUNT, out, 0), cudaSuccess); /* no blocks: nothing */
+	assert_int_equal(fault_launch(stream, FAULT_NONE, data, COUNT, out, 0), cudaSuccess); /* no blocks: nothing happens */
 	assert_int_equal(cudaFuncSetAttribute((const void *)data, cudaFuncAttributeMaxDynamicSharedMemorySize, 300 << 10),
 			 cudaErrorInvalidValue);
 	emulated_fail_after(0, cudaErrorECCUncorrectable);

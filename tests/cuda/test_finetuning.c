@@ -1,4 +1,4 @@
-/* Fine-tuning on the emulated device beside the CPU, for tasks of every shape. */
+/* Fine-tuning on the emulated device compared with the CPU, for tasks of every shape. */
 #include "emulated_run.h"
 #include "../cmd/labelled_files.h"
 

@@ -1,6 +1,6 @@
-/* What lies beside tensors that FP8 multiplies (backend_functions.twin_bytes), on the emulated device: every operation that
- * writes one notes the largest magnitude of exactly what it wrote, and products take it, forget it, and give the bits that
- * they give without a twin. */
+/* The twins of tensors that FP8 multiplies (backend_functions.twin_bytes), on the emulated device: every operation that
+ * writes such a tensor records the largest magnitude of exactly what it wrote; products use and then clear it, and give
+ * the same bits as without a twin. */
 #include "beside_reference.h"
 #include "backend/cuda/state.h"
 #include "data/pretraining/instances.h"
@@ -28,7 +28,7 @@ static void place_create(struct place *p, const char *line)
 static void place_release(struct place *p)
 {
 	for (int i = 0; i < p->c.count; i++)
-		if (p->b.tensor[i].twin != p->b.kept) /* which bound_release() releases */
+		if (p->b.tensor[i].twin != p->b.kept) /* which bound_release() frees */
 			be->functions->release(be, p->b.tensor[i].twin);
 	bound_release(&p->b);
 	be->functions->replica_release(&p->replica);
@@ -67,7 +67,7 @@ static uint32_t largest_noted(const struct tensor *tensor)
 	return most;
 }
 
-/* As an operation that writes the tensor would. */
+/* Like an operation that writes the tensor. */
 static void note(const struct tensor *tensor)
 {
 	uint32_t most = largest_in(tensor);
@@ -100,16 +100,16 @@ static const struct {
 	{"linear_norm_fwd M=3 H=2048 I=16", "y"},
 	{"linear_gelu_fwd M=33 O=64 I=32 act=gelu_erf", "y"},
 	{"linear_gelu_fwd M=3 O=48 I=32 act=gelu_erf scale=4", "y"}, /* a warp that is not full */
-	{"linear_gelu_fwd M=130 O=256 I=64 act=gelu_tanh", "y"},     /* by the library */
+	{"linear_gelu_fwd M=130 O=256 I=64 act=gelu_tanh", "y"},     /* computed by the library */
 	{"attention_fwd T=400 H=128 heads=2 B=9 longest=64 p=0.1", "y"},
 	{"attention_fwd T=333 H=96 heads=3 B=3 longest=200 p=0.1", "y"},
 	{"attention_fwd T=150 H=128 heads=1 B=2 longest=128", "y"},
-	{"attention_fwd T=1 H=64 heads=2 B=1 longest=1 p=0.9", "y"},   /* the only row is dropped, not those beyond it */
+	{"attention_fwd T=1 H=64 heads=2 B=1 longest=1 p=0.9", "y"}, /* the only row is dropped, not the padding rows after it */
 	{"attention_fwd T=75 H=72 heads=3 B=3 longest=50 p=0.1", "y"}, /* no matrix kernel */
 	{"norm_bwd M=61 H=64 p=0.1 bias=1 in_place=1", "dx"},
 	{"norm_bwd M=11 H=768 p=0.1 bias=1", "dx"},
 	{"norm_bwd M=300 H=1024 p=0.1 bias=1", "dx"},
-	{"norm_bwd M=33 H=64 bias=1 dx=2 in_place=1", "dy"}, /* one output */
+	{"norm_bwd M=33 H=64 bias=1 dx=2 in_place=1", "dy"}, /* a single output */
 	{"norm_bwd M=64 H=96 bias=1 dx=2", "dresidual"},
 	{"linear_bwd M=130 O=64 I=272 producer=1 pre=gelu_erf", "dx"},
 	{"linear_bwd M=40 O=32 I=64 producer=1 pre=gelu_tanh", "dx"},
@@ -132,7 +132,7 @@ static void producers_note_what_they_write(void **state)
 	close_both();
 }
 
-/* Backward of long sequences in two kernels: with shared memory for 256 tokens. */
+/* Backward of long sequences in two kernels: there is shared memory for 256 tokens. */
 static void two_kernels_note_together(void **state)
 {
 	(void)state;
@@ -203,7 +203,7 @@ static void products_have_the_bits_of_those_without(void **state)
 		place_create(&before, backward[i]);
 		const struct tensor *x = give_twin(&with, "x", false), *dy = give_twin(&with, "dy", true);
 		bound_run(&without.b);
-		/* Forward leaves x' in the twin; nothing else is read of x. */
+		/* Forward leaves x' in the twin; backward reads nothing else of x. */
 		note(x);
 		linear_fwd(&before.replica,
 			   &(struct linear_fwd){.w = bound_weight(&before.b, "w"), .x = *x, .y = bound_tensor(&before.b, "dy")});
@@ -220,7 +220,7 @@ static void products_have_the_bits_of_those_without(void **state)
 	close_both();
 }
 
-/* Norms and GELUs of all layers are in the same places, where the last layer's numbers are in the end. */
+/* The norms and GELUs of all layers share their places, which hold the last layer's numbers at the end. */
 static void what_layers_share_is_not_searched(void **state)
 {
 	(void)state;
@@ -304,6 +304,6 @@ int main(void)
 		cmocka_unit_test(products_have_the_bits_of_those_without),
 		cmocka_unit_test(what_layers_share_is_not_searched),
 	};
-	setenv("BERTC_CACHE", "", 1); /* no file */
+	setenv("BERTC_CACHE", "", 1); /* no cache file */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,8 +38,7 @@ static int tear_down(void **state)
 	return cudaStreamDestroy(stream) != cudaSuccess;
 }
 
-/* Element `value` of a lane whose registers begin at `at`. tf32 has 13 more bits, which the instruction
- * ignores. */
+/* Stores element `value` of a lane whose registers begin at `at`. tf32 gets 13 more bits, which the instruction ignores. */
 static void put(uint32_t *at, enum fragment_type type, int value, float number)
 {
 	uint32_t bits;
@@ -51,7 +50,7 @@ static void put(uint32_t *at, enum fragment_type type, int value, float number)
 				 << 16 * (value % 2);
 }
 
-/* Whole numbers of which no two rows or columns are alike: products and sums are exact. */
+/* Whole numbers, with no two rows or columns alike: products and sums are exact. */
 static float number(int i, int j)
 {
 	return (float)((i * 7 + j * j * 5 + i * j * 3) % 31 - 15);
@@ -103,7 +102,7 @@ static void mma_multiplies_where_cutlass_says(void **state)
 	}
 }
 
-/* mma16 of f16 before sm_80 is two instructions of half the depth, on halves of the same registers. */
+/* For f16 before sm_80, mma16 consists of two instructions of half the depth, on halves of the same registers. */
 static void two_halves_are_one(void **state)
 {
 	(void)state;
@@ -139,8 +138,8 @@ static void ldmatrix_loads_what_cutlass_says(void **state)
 	}
 }
 
-/* What was measured: V100 cuts at once what 1 has no place for, however often it comes; Hopper's FP8 leaves 13 binary places of
- * a sum. */
+/* As measured: V100 truncates at once what does not fit beside 1, however often it occurs; Hopper's FP8 keeps 13 binary
+ * places of a sum. */
 static void additions_are_cut(void **state)
 {
 	(void)state;

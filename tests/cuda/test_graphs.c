@@ -1,5 +1,5 @@
-/* Recorded graphs on the emulated device: the same bits as without, whatever comes; and the batches that are filled up so that
- * their shapes come again. */
+/* Recorded graphs on the emulated device: the same bits as without graphs, whatever happens; and batches padded so that
+ * their shapes repeat. */
 #include <math.h>
 #include <string.h>
 #include "data/pretraining/instances.h"
@@ -26,11 +26,12 @@ static struct cuda_state *state_of(const struct backend *be)
 	return be->state;
 }
 
-/* ---- Filling up ---- */
+/* ---- Padding ---- */
 
-static int32_t even_rows[1]; /* there are some; nothing reads them here */
+static int32_t even_rows[1]; /* not empty, but not read here */
 
-/* Whatever a batch is, it finds room, every inert sequence has a token and is not too long, and once is enough. */
+/* Every batch finds room when it is padded; each inert sequence has a token and is not too long; padding again changes
+ * nothing. */
 static void shapes_are_filled_up(void **state)
 {
 	(void)state;
@@ -70,7 +71,7 @@ static void shapes_are_filled_up(void **state)
 				 own.sequence_count, own.labels[HEAD_MASKED_WORDS].count, own.longest, limit, filled.token_count,
 				 filled.sequence_count, filled.labels[HEAD_MASKED_WORDS].count, filled.longest, room.tokens,
 				 room.sequences, room.labels[HEAD_MASKED_WORDS].count);
-		/* Of large batches next to nothing is added. */
+		/* Large batches get almost no padding. */
 		if (tokens >= 8192 && limit >= 128 && own.sequence_count < tokens / 64)
 			assert_true(inert < tokens / 40);
 	}
@@ -82,7 +83,7 @@ static void shapes_are_filled_up(void **state)
 	assert_int_equal(even.labels[HEAD_MASKED_WORDS].count, 5312);
 }
 
-/* A capacity chosen for the waves of its filled shape: no micro-batch below it is filled up beyond. */
+/* A capacity chosen for the waves of its padded shape: no micro-batch below the limit is padded beyond it. */
 static void filling_pushes_nothing_over_a_wave(void **state)
 {
 	(void)state;
@@ -137,7 +138,7 @@ struct outcome {
 	int64_t recorded, launched;
 };
 
-/* Steps of two micro-batches, whose shapes come again. */
+/* Steps of two micro-batches, whose shapes repeat. */
 static struct outcome train_steps(const char *device, enum dtype dtype, int steps, bool graphs)
 {
 	struct outcome out = {.weights = NULL};
@@ -199,7 +200,7 @@ static void recorded_steps_have_the_same_bits(void **state)
 	}
 }
 
-/* What a batch is filled up with changes no gradient: the CPU has none of it. */
+/* Padding changes no gradient: the CPU uses none. */
 static void inert_rows_change_nothing(void **state)
 {
 	(void)state;
@@ -215,7 +216,7 @@ static void inert_rows_change_nothing(void **state)
 	release(&cpu);
 }
 
-/* Without memory for graphs everything is as it was. */
+/* If there is no memory for graphs, everything still works. */
 static void graphs_that_find_no_memory_are_not_missed(void **state)
 {
 	(void)state;
@@ -320,7 +321,7 @@ static void recordings_are_kept_and_forgotten(void **state)
 	assert_ok(be->functions->allocate(be, &memory, NUMBERS * sizeof(float), "a test"));
 	struct numbers n = {.replica = &replica, .out = memory};
 	int64_t recorded, launched;
-	/* More kinds of work than are remembered, in several rounds. */
+	/* More kinds of work than are kept, in several rounds. */
 	for (int round = 0; round < 4; round++) {
 		for (int32_t kind = 0; kind < 100; kind++) {
 			struct work_key key = {.owner = &n, .tokens = kind / 3, .longest = kind % 3};
@@ -336,7 +337,7 @@ static void recordings_are_kept_and_forgotten(void **state)
 	graphs_counts(state_of(be), &recorded, &launched);
 	assert_int_equal(recorded, 400);
 
-	/* Memory that a graph may name has gone. */
+	/* Memory that a graph may refer to has been freed. */
 	struct work_key key = {.owner = &n, .part = WORK_UPDATE};
 	for (int i = 0; i < 3; i++)
 		work_queue(&replica, &key, draw, &n);
@@ -348,7 +349,7 @@ static void recordings_are_kept_and_forgotten(void **state)
 	assert_int_equal(n.calls, calls + 1);
 	expect_numbers(be, &n);
 
-	/* What cannot be recorded is queued, and not tried again. */
+	/* Work that cannot be recorded is queued, and recording is not tried again. */
 	key.part = WORK_LOSS;
 	n.allocates = true;
 	graphs_counts(state_of(be), &recorded, &launched);
@@ -369,7 +370,7 @@ static void recordings_are_kept_and_forgotten(void **state)
 
 int main(void)
 {
-	setenv("BERTC_CACHE", "", 1); /* no file */
+	setenv("BERTC_CACHE", "", 1); /* no cache file */
 	assert_ok(pool_create(&pool, 1));
 	make_batches();
 	const struct CMUnitTest tests[] = {

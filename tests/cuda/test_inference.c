@@ -1,8 +1,8 @@
-/* Commands that answer, on the emulated device in bf16 and FP8: what they print beside the CPU's in fp32. */
+/* Commands that use models, on the emulated device in bf16 and FP8: their output compared with the CPU's in fp32. */
 #include "emulated_run.h"
 #include "../serve/server.h"
 
-static char texts[128], labelled[128], words[128], classes[128]; /* files; models with and without a task */
+static char texts[128], labelled[128], words[128], classes[128]; /* files; and models with and without a task */
 
 /* Two models with heads of 32 columns, for which there are matrix kernels. */
 static int setup(void **state)
@@ -33,7 +33,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* The numbers in a text; the caller releases the buffer of doubles. */
+/* Collects the numbers in a text; the caller releases the buffer of doubles. */
 static int64_t read_numbers(const char *text, struct buffer *out)
 {
 	for (char *end; *text; text = end) {
@@ -49,7 +49,7 @@ static int64_t read_numbers(const char *text, struct buffer *out)
 	return (int64_t)(out->size / sizeof(double));
 }
 
-/* The answers' distance, relative to the size of what is expected. */
+/* Checks the distance of the answers, relative to the size of the expected ones. */
 static void expect_answers_near(const char *what, const char *answers, const char *expected, double limit)
 {
 	struct buffer a = {0}, b = {0};
@@ -77,7 +77,7 @@ static const struct {
 } precisions[] = {{"bf16", 1e-2, 1e-3}, {"fp8", 3e-2, 3e-3}};
 enum { PRECISIONS = sizeof precisions / sizeof *precisions };
 
-/* Without the measures behind an evaluation's loss: so few examples change them by jumps. */
+/* Removes the measures after an evaluation's loss: with so few examples they change in jumps. */
 static void keep_loss(char *text)
 {
 	char *loss = strstr(text, "loss\":");

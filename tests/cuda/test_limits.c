@@ -1,5 +1,5 @@
-/* What the program says when the device has no room, fails, or is none; that its last checkpoint stands; and that its plan of the
- * memory is what the device is asked for. */
+/* The program's messages when the device has no room, fails, or does not exist; its last checkpoint is kept; and its
+ * memory plan is what it requests from the device. */
 #include "cuda_runtime_api.h"
 #include "emulated_run.h"
 
@@ -41,7 +41,7 @@ static void devices_that_cannot_be_used(void **state)
 	unsetenv("EMULATED_DEVICE");
 }
 
-/* The program starts without NVIDIA's libraries, and names what it needs of them where it needs it. */
+/* The program starts without NVIDIA's libraries, and names those that it needs when it needs them. */
 static void libraries_that_are_not_here(void **state)
 {
 	(void)state;
@@ -51,7 +51,7 @@ static void libraries_that_are_not_here(void **state)
 	setenv("EMULATED_LACKS", "libnccl.so.2", 1);
 	assert_int_equal(run("one", "--train_batch_size 8 --steps_this_run 1"), STOPPED);
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
-	setenv("EMULATED_FAULTY", "1", 1); /* the second rank's machine */
+	setenv("EMULATED_FAULTY", "1", 1); /* the device of the second rank */
 	assert_int_equal(run("two", "--train_batch_size 8 --n_gpus 2"), ERR_RESOURCE);
 	assert_said("NCCL is not installed on this machine: /nowhere/libnccl.so.2: cannot open");
 	assert_said("install NVIDIA's package libnccl2");
@@ -60,7 +60,7 @@ static void libraries_that_are_not_here(void **state)
 	unsetenv("EMULATED_LACKS");
 }
 
-/* In the middle of the run: what was saved stands, and the same command goes on to the same bits. */
+/* In the middle of the run: saved checkpoints are kept, and the same command resumes and gives the same bits. */
 static void devices_that_fail(void **state)
 {
 	(void)state;
@@ -109,13 +109,13 @@ static void a_bench_on_a_device_that_fails(void **state)
 		assert_program(ERR_RESOURCE, "the GPU failed: unspecified launch failure", "%s", bench);
 		assert_int_equal(program_output.size, 0);
 	}
-	snprintf(fault, sizeof fault, "%" PRId64 ":%d", launches - 1, cudaErrorECCUncorrectable); /* the last of all */
+	snprintf(fault, sizeof fault, "%" PRId64 ":%d", launches - 1, cudaErrorECCUncorrectable); /* the very last launch */
 	setenv("EMULATED_FAIL", fault, 1);
 	assert_program(ERR_RESOURCE, "the GPU failed: uncorrectable ECC error", "%s", bench);
 	unsetenv("EMULATED_FAIL");
 }
 
-/* Products are computed all the same, and it is said once. */
+/* Products are still computed, and a single message says so. */
 static void a_library_that_refuses(void **state)
 {
 	(void)state;
@@ -156,7 +156,7 @@ static void the_plan_is_what_is_asked_for(void **state)
 	assert_int_equal(run("alone", "--train_batch_size 128 --steps_this_run 1 --optimizer lamb"), STOPPED);
 	struct device_report used = report_read();
 	expect_near("one rank", planned("  on the GPU"), (double)used.most);
-	assert_null(strstr(buffer_string(&program_errors), "gelu_new")); /* nothing to be saved in fp32 */
+	assert_null(strstr(buffer_string(&program_errors), "gelu_new")); /* it would save no memory in fp32 */
 	expect_near("its pinned memory", planned("  pinned"), (double)used.pinned);
 	report_begin();
 	assert_int_equal(
@@ -174,7 +174,7 @@ static void the_plan_is_what_is_asked_for(void **state)
 			 STOPPED);
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	used = report_read();
-	/* NCCL's allowance is more than the emulated one takes. */
+	/* NCCL's allowance is larger than what the emulated one takes. */
 	assert_true(planned("  communication") > (double)((size_t)512 << 20));
 	expect_near("two ranks", planned("  on the GPU") - (double)((size_t)512 << 20), (double)used.most);
 }
@@ -186,7 +186,7 @@ static int64_t chosen_tokens(void)
 	return strtoll(line + strlen("micro_batch_tokens"), NULL, 10);
 }
 
-/* --micro_batch auto: the whole batch where there is room for it, else what fits; the run then does. */
+/* --micro_batch auto: the whole batch if there is room for it, otherwise what fits; and the run then succeeds. */
 static void micro_batches_fit_the_memory(void **state)
 {
 	(void)state;
@@ -200,7 +200,7 @@ static void micro_batches_fit_the_memory(void **state)
 	assert_said(
 		"with padding: a layer's products fill 100 % of their waves on 4 multiprocessors; memory has room for ");
 	assert_int_equal(run("tight", "--train_batch_size 128 --steps_this_run 1"), STOPPED);
-	/* Its checkpoint says so, whatever memory it goes on with. */
+	/* Its checkpoint records it, whatever the memory when it resumes. */
 	setenv("EMULATED_DEVICE", "1,13000,90,4000000000", 1);
 	assert_int_equal(run("tight", "--train_batch_size 128 --micro_batch auto --steps_this_run 1"), STOPPED);
 	assert_int_equal(chosen_tokens(), tokens);
@@ -208,7 +208,7 @@ static void micro_batches_fit_the_memory(void **state)
 	assert_int_equal(run("wrong", "--train_batch_size 128 --micro_batch most"), ERR_USAGE);
 }
 
-/* What two runs have saved after a step is the same. */
+/* Two runs have saved the same after a step. */
 static void assert_same_checkpoint(const char *a, const char *b, int step)
 {
 	char left[PATH_BYTES], right[PATH_BYTES];
@@ -217,8 +217,8 @@ static void assert_same_checkpoint(const char *a, const char *b, int step)
 	assert_same_file(left, right);
 }
 
-/* Behind so many allocations another program takes memory: the first of the run, which follow the six that the rate of
- * products is measured with, and one of the last. */
+/* After this many allocations another program takes memory: at the run's first one, which follows the six that measuring
+ * the rate of products takes, and at one of the last. */
 enum { FIRST_ALLOCATION = 7 };
 static const int taken_after[] = {FIRST_ALLOCATION, 14};
 
@@ -232,7 +232,7 @@ static int run_taken(int after, int64_t bytes, const char *name, const char *opt
 	return status;
 }
 
-/* Memory that is gone when it is allocated: again with less, as if that had been chosen. */
+/* Memory that is gone when it is to be allocated: tries again with less, as if that had been chosen. */
 static void memory_that_is_taken_is_done_without(void **state)
 {
 	(void)state;
@@ -255,7 +255,7 @@ static void memory_that_is_taken_is_done_without(void **state)
 		assert_same_checkpoint("given", name, 2);
 		assert_ok(folder_remove(test_path("given")));
 	}
-	/* Nothing is cut of what the user asked for; nor does it go on without end. */
+	/* Settings given by the user are not reduced; nor does it retry forever. */
 	snprintf(options, sizeof options, "--train_batch_size 64 --micro_batch_tokens %" PRId64, tokens);
 	assert_int_equal(run_taken(FIRST_ALLOCATION, 15000000, "asked", options), ERR_RESOURCE);
 	assert_said("give a smaller --micro_batch_tokens");
@@ -265,7 +265,7 @@ static void memory_that_is_taken_is_done_without(void **state)
 	unsetenv("EMULATED_DEVICE");
 }
 
-/* In one of two ranks: both take the same, and both end where there is nothing to take. */
+/* In one of two ranks: both reduce alike, and both end when nothing can be reduced. */
 static void memory_is_taken_from_one_rank(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Logits that are not finite, on the emulated device: a word that cannot be has no share in the sum, a NaN anywhere makes the
- * loss NaN, whichever thread meets it. */
+/* Logits that are not finite, on the emulated device: a word with logit -inf has no share in the sum, and a NaN anywhere
+ * makes the loss NaN, whichever thread reads it. */
 #include "beside_reference.h"
 
 static int open_device(void **state)
@@ -16,7 +16,7 @@ static int close_device(void **state)
 	return 0;
 }
 
-/* Not one of a label: its loss would be infinite. */
+/* Not the word of a label: its loss would be infinite. */
 static void forbid_word(struct test_case *c, int word)
 {
 	const struct array *labels = get_array(c, "labels");
@@ -77,6 +77,6 @@ int main(void)
 		cmocka_unit_test(words_that_cannot_be_have_no_share),
 		cmocka_unit_test(one_nan_makes_the_loss_nan),
 	};
-	setenv("BERTC_CACHE", "", 1); /* no file */
+	setenv("BERTC_CACHE", "", 1); /* no cache file */
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }

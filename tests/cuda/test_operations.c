@@ -1,15 +1,15 @@
 /* Every operation of the CUDA back end on the emulated device against the reference, in every type; the emulation stops at
- * any access that a GPU would punish (docs/cuda.md). */
+ * any access that would fail on a GPU (docs/cuda.md). */
 #include "each_operation.h"
 #include "emulation.h"
 
 /* Looking for races takes most of the time: fp16 and TF32 run the kernels of bf16 and fp32, and test_attention.c looks for
- * those of attention, whose lines are the longest. */
+ * races in those of attention, whose lines are the longest. */
 static bool looks_for_races;
 
-/* Large sizes take most of the rest: they run in bf16, and attention's in fp32 too, whose kernels are others. Which elements a
- * kernel takes does not depend on the type, and tests/gpu runs every line in every type. FP8 keeps the longest sums, which its
- * limits are about. */
+/* Large sizes take most of the rest: they run in bf16, and attention's in fp32 too, which has other kernels. Which
+ * elements a kernel processes does not depend on the type, and tests/gpu runs every line in every type. FP8 keeps the
+ * longest sums, which determine its limits. */
 static bool is_wanted(const struct arithmetic *in, const char *line)
 {
 	bool is_bf16 = in->dtype == DTYPE_BF16 && !in->fp8, is_f32 = in->dtype == DTYPE_F32 && !in->tf32;
@@ -17,14 +17,14 @@ static bool is_wanted(const struct arithmetic *in, const char *line)
 	       (in->fp8 && strncmp(line, "linear_fwd", strlen("linear_fwd")) == 0);
 }
 
-/* Two of three cases run their blocks and warps in another order. */
+/* Two out of three cases run their blocks and warps in another order. */
 static void shuffle(int number)
 {
 	emulated_order = number % 3 == 0 ? 0 : (uint64_t)number;
 	emulated_race_check = looks_for_races && strncmp(case_lines[number], "attention_", 10) != 0;
 }
 
-/* The second run is there for its bits. */
+/* The second run only compares bits. */
 static void look_no_more(void)
 {
 	emulated_race_check = false;
@@ -40,7 +40,7 @@ static void test_operations(void **state)
 					       .wanted = is_wanted,
 					       .before = shuffle,
 					       .before_again = look_no_more});
-	assert_int_equal(emulated_blocks(), 0); /* all memory is given back */
+	assert_int_equal(emulated_blocks(), 0); /* all memory has been freed */
 }
 
 int main(void)

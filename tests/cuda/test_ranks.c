@@ -1,5 +1,5 @@
-/* Runs of several ranks, each with an emulated device of its own, joined by the emulated NCCL: curves beside one rank's, the
- * same bits again, ranks that fail. */
+/* Runs of several ranks, each with an emulated device of its own, connected by the emulated NCCL: their curves compared
+ * with those of one rank, the same bits again, ranks that fail. */
 #include <unistd.h>
 #include "base/log.h"
 #include "cuda_runtime_api.h"
@@ -22,8 +22,8 @@ static void train(const char *name, const char *options)
 	assert_program(0, "", RUN, corpus, config, test_folder, name, options);
 }
 
-/* The moments of all ranks are gathered for the checkpoint: they are those of one rank, to rounding, and a run goes on from
- * them on any number of ranks. */
+/* The moments of all ranks are gathered for the checkpoint: they equal those of one rank up to rounding, and a run resumes
+ * from them on any number of ranks. */
 static void ranks_have_the_curve_of_one(void **state)
 {
 	(void)state;
@@ -32,7 +32,7 @@ static void ranks_have_the_curve_of_one(void **state)
 		double limit;
 	} runs[] = {
 		{"two", "--precision fp32 --n_gpus 2", "one", 1e-7},
-		{"three", "--precision fp32 --n_gpus 3", "one", 1e-7}, /* shares that are not equal */
+		{"three", "--precision fp32 --n_gpus 3", "one", 1e-7}, /* unequal shares */
 		{"four", "--precision fp32 --n_gpus 4", "one", 1e-7},
 		{"replicas", "--precision fp32 --n_gpus 2 --replicas_per_gpu 2", "one", 1e-7},
 		{"each", "--precision fp32 --n_gpus 2 --gradient_accumulation_steps 2 --allreduce_post_accumulation false", "one",
@@ -54,7 +54,7 @@ static void ranks_have_the_curve_of_one(void **state)
 	}
 }
 
-/* More GPUs than there are: replicas on them. */
+/* More GPUs than there are: replicas on the existing ones. */
 static void more_gpus_than_there_are(void **state)
 {
 	(void)state;
@@ -62,7 +62,7 @@ static void more_gpus_than_there_are(void **state)
 	train("shared", "--precision fp32 --n_gpus 4");
 	assert_same_end("replicas", "shared");
 	assert_program(ERR_USAGE, "--n_gpus 3: this process sees 2 GPUs", RUN, corpus, config, test_folder, "odd", "--n_gpus 3");
-	/* Ranks of another launcher are as many as it says. */
+	/* The number of ranks from another launcher is what that launcher says. */
 	static const char *const started[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"};
 	for (int i = 0; i < 4; i++)
 		setenv(started[i], i < 2 ? "0" : "2", 1);
@@ -87,7 +87,7 @@ static void the_same_ranks_give_the_same_bits(void **state)
 	assert_same_end("narrow", "narrow-again");
 }
 
-/* In two parts, the second on another number of ranks. */
+/* In two parts, the second one with another number of ranks. */
 static void goes_on_with_other_ranks(void **state)
 {
 	(void)state;
@@ -109,7 +109,7 @@ static int faulty_run(const char *fault, const char *name, const char *options, 
 	return status;
 }
 
-/* The others' devices wait for what it does not bring; they are let go. */
+/* The others' devices wait for its contribution, which never comes; the wait is aborted. */
 static void a_rank_that_dies_in_a_reduction_ends_all(void **state)
 {
 	(void)state;
@@ -140,8 +140,8 @@ static void a_rank_that_hangs_in_a_reduction_is_named(void **state)
 	assert_said("hangs in 'forward and backward' of step 5");
 }
 
-/* A device that fails in one rank: all end with its status, and its rank, host and reason are said; what was saved stands, and
- * the same command goes on to the same bits. */
+/* A device that fails in one rank: all ranks end with its exit code, and its rank, host and reason are named; saved
+ * checkpoints are kept, and the same command resumes and gives the same bits. */
 static void devices_that_fail_in_one_rank(void **state)
 {
 	(void)state;

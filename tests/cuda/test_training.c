@@ -1,10 +1,10 @@
-/* Whole runs of the program on the emulated device: curves beside the CPU's, a resume, evaluation and predictions. */
+/* Whole runs of the program on the emulated device: curves compared with the CPU's, a resume, evaluation and predictions. */
 #include "emulated_run.h"
 
 #define STEPS 8
 #define RUN "pretrain -q " OPTIONS
 #define OPTIONS                                                                                                                  \
-	"--corpus %s --model %s --vocab_size 100 --num_train_steps 8 --train_batch_size 8 "                                     \
+	"--corpus %s --model %s --vocab_size 100 --num_train_steps 8 --train_batch_size 8 "                                      \
 	"--max_seq_length 32 --learning_rate 2e-3 --num_warmup_steps 4 --log_steps 1 --eval_steps 0 --seed 3 "
 
 static void train(const char *name, const char *options)
@@ -29,7 +29,7 @@ static void curves_are_those_of_the_cpu(void **state)
 		{"bf16", "--device cuda --precision bf16", 5e-4, "cpu"},
 		{"fp16", "--device cuda --precision fp16", 2e-4, "cpu"},
 		{"lamb", "--device cuda --precision fp32 --optimizer lamb", 1e-6, "cpu-lamb"},
-		/* The CPU's simulation rounds the same operands, where bf16 activations have not moved them. */
+		/* The CPU's simulation rounds the same operands, except where bf16 activations have shifted them. */
 		{"fp8", "--device cuda --precision fp8", 5e-4, "cpu-fp8"},
 	};
 	train("cpu", "--device cpu --precision fp32");
@@ -63,7 +63,7 @@ static void a_resumed_run_has_the_same_bits(void **state)
 	}
 }
 
-/* The file of choices in `folder`, with every algorithm replaced by the other of the two that there are. */
+/* Replaces every algorithm in the cached choices in `folder` by the other of the two. */
 static void make_other_choices(const char *folder)
 {
 	static const char mark[] = "656d756c61746564 000000000000000";
@@ -85,8 +85,8 @@ static void make_other_choices(const char *folder)
 	name_list_release(&files);
 }
 
-/* A run whose choices are the opposite of what this machine would measure, stopped, goes on with them where nobody knows
- * them any more; on another kind of device it says that it cannot. Step 7 has no sizes that steps 1 to 6 did not have. */
+/* A run whose choices are the opposite of what this machine would measure, stopped, resumes with them after the cache is
+ * gone; on another kind of device it reports that it cannot. Step 7 has no sizes that steps 1 to 6 did not have. */
 static void a_resumed_run_keeps_its_products(void **state)
 {
 	(void)state;
@@ -112,7 +112,7 @@ static void a_resumed_run_keeps_its_products(void **state)
 	unsetenv("EMULATED_NAME");
 }
 
-/* Appends the lines of what the program said that have `part`. */
+/* Appends those lines of the program's messages that contain `part`. */
 static void append_lines_with(const char *part, struct buffer *out)
 {
 	char *text = strdup(buffer_string(&program_errors));
@@ -123,7 +123,7 @@ static void append_lines_with(const char *part, struct buffer *out)
 	free(text);
 }
 
-/* A number of the guard in the last checkpoint. */
+/* A number of the guard's state in the last checkpoint. */
 static double guard_number(const char *name, const char *key)
 {
 	char path[PATH_BYTES];
@@ -136,9 +136,9 @@ static double guard_number(const char *name, const char *key)
 	return number;
 }
 
-/* From a first scale far too large: the same steps are left out, with the same scales, on CPUs and GPUs, also where the run is
- * stopped among them and goes on, there or elsewhere. (The curves do not compare: the inverse of such a scale is a denormal
- * number, which the CPU's threads take for 0.) */
+/* Starting from a scale that is far too large, the same steps are skipped, with the same scales, on CPUs and GPUs, even if
+ * the run is stopped in between and resumes there or elsewhere. (The curves are not comparable: the inverse of such a
+ * scale is a denormal number, which the CPU's threads flush to 0.) */
 static void the_loss_scale_follows(void **state)
 {
 	(void)state;
@@ -150,7 +150,7 @@ static void the_loss_scale_follows(void **state)
 		{"scale-cuda", "--device cuda --n_gpus 1", NULL, 0},
 		{"scale-halves", "--device cuda --n_gpus 1", "--device cuda --n_gpus 1", 0},
 		{"scale-moved", "--device cuda --n_gpus 1", "--device cpu --ranks 1", 0},
-		/* Halves of sums overflow later than sums. */
+		/* Half sums overflow later than sums. */
 		{"scale-cpus", "--device cpu --ranks 2", NULL, 4},
 		{"scale-cudas", "--device cuda --n_gpus 2", NULL, 4},
 		{"scale-parts", "--device cuda --n_gpus 2", "--device cuda --n_gpus 2", 4},
@@ -186,7 +186,7 @@ static void the_loss_scale_follows(void **state)
 	buffer_release(&said);
 }
 
-/* Whose small ones vanish: the scale of the loss is dynamic unless it is given. */
+/* Its small gradients vanish: the loss scale is dynamic unless it is given. */
 static void fp16_scales_its_loss(void **state)
 {
 	(void)state;
@@ -197,7 +197,7 @@ static void fp16_scales_its_loss(void **state)
 	assert_near(guard_number("unscaled", "loss_scale"), 1, 0);
 }
 
-/* Recorded graphs are what they were recorded from. */
+/* Recorded graphs compute the same as the work they were recorded from. */
 static void graphs_change_no_bit(void **state)
 {
 	(void)state;

@@ -1,11 +1,11 @@
-/* cuDNN's attention without a GPU: its graphs are made and finalised, and its heuristics find engines for an H200, which they
- * only do for graphs that an engine takes, code generation included. What is left to a GPU is loading the code and running
- * it. Skipped where the library is not. */
+/* cuDNN's attention without a GPU: its graphs are built and finalized, and its heuristics find engines for an H200, which
+ * they do only for graphs that an engine supports, including code generation. Only loading and running the code is left
+ * for a GPU. Skipped where the library is missing. */
 #include <unistd.h>
 #include "test.h"
 #include "backend/cuda/cudnn_graph.h"
 
-#ifndef CUDA_HOME /* the Makefile's */
+#ifndef CUDA_HOME /* defined by the Makefile */
 #define CUDA_HOME "/usr/local/cuda"
 #endif
 
@@ -60,7 +60,7 @@ static void an_h200_has_engines_for_every_graph(void **state)
 	assert_ok(try_plan(&inference, CUDNN_ENGINE_FOUND));
 }
 
-/* What no engine takes is refused with what cuDNN says, and what to do. */
+/* A graph that no engine supports is refused with cuDNN's message and what to do. */
 static void what_no_engine_takes_is_refused(void **state)
 {
 	(void)state;
@@ -74,8 +74,8 @@ static void what_no_engine_takes_is_refused(void **state)
 	assert_non_null(strstr(error_last()->hint, "--attention own"));
 }
 
-/* The graphs need cuDNN's libraries, its support checks a libcuda: the toolkit's stub, where there is no driver. The loader
- * reads its path when a program begins. */
+/* The graphs need cuDNN's libraries, whose support checks need a libcuda: the toolkit's stub, where there is no driver.
+ * The loader reads its path when a program starts. */
 static void begin_again_with_libraries(char **argv)
 {
 	char stubs[64] = "/tmp/bertc-test-XXXXXX", link[128], path[1024];

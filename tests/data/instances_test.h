@@ -11,12 +11,12 @@
 enum { CLS = 1, SEP = 2, MASK = 3, FIRST_ID = 5, TRACED_VOCAB = 60000 };
 
 struct corpus_map {
-	int document[TRACED_VOCAB]; /* of each id; -1 = no token has it */
+	int document[TRACED_VOCAB]; /* of each id; -1: no token has it */
 	bool sentence_begins[TRACED_VOCAB];
 	int32_t end; /* ids used: FIRST_ID .. end - 1 */
 };
 
-/* Writes documents [first_document, last_document) of the corpus that `seed` stands for. */
+/* Writes documents [first_document, last_document) of the corpus that belongs to `seed`. */
 static inline void write_traced_shard(const char *prefix, uint64_t seed, int documents, int most_sentences, int longest,
 				      int first_document, int last_document, struct corpus_map *map)
 {
@@ -62,7 +62,7 @@ static inline struct instance_settings usual_settings(void)
 					  .mask = MASK};
 }
 
-/* An instance with room for any test's length. */
+/* An instance with enough room for any test. */
 struct instance_room {
 	int32_t ids[512], types[512], positions[512], labels[512];
 	struct instance instance;

@@ -1,4 +1,4 @@
-/* Instances of a traced corpus to make steps of, open for all of a test program. */
+/* Instances of a traced corpus from which tests make steps, open for the whole test program. */
 #ifndef TESTS_DATA_STEPS_TEST_H
 #define TESTS_DATA_STEPS_TEST_H
 

@@ -1,4 +1,4 @@
-/* Copies in a list of hashes, against a plain search, with memory for all and for a few. */
+/* Finding copies in a list of hashes, against a plain search, with memory for all hashes and for only a few. */
 #include "test.h"
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@ static void test_find(void **state)
 	(void)state;
 	static uint64_t hashes[COUNT];
 	for (uint64_t i = 0; i < COUNT; i++) {
-		uint64_t value = i * i % 9001; /* many come more than once */
+		uint64_t value = i * i % 9001; /* many occur more than once */
 		hashes[i] = hash64(&value, sizeof value);
 	}
 	assert_ok(file_write(test_path("hashes"), hashes, sizeof hashes));
@@ -40,7 +40,7 @@ static void test_find(void **state)
 	free(map);
 	assert_error(ERR_RESOURCE, "read it back", copies_find(test_path("hashes"), COUNT + 1, COPIES_MEMORY, &map, &found));
 	assert_null(map);
-	map = (uint8_t *)hashes; /* nothing of the caller's to be released */
+	map = (uint8_t *)hashes; /* a pointer that the function must not free */
 	assert_error(ERR_RESOURCE, "cannot read", copies_find(test_path("none"), 1, COPIES_MEMORY, &map, &found));
 	assert_null(map);
 }

@@ -1,4 +1,4 @@
-/* Google's instances, draw by draw: CPython's random numbers, and runs of the official program. */
+/* Google's instances, draw by draw: CPython's random numbers, and runs of the original program. */
 #include "test.h"
 #include <zlib.h>
 #include "base/json.h"
@@ -8,7 +8,7 @@
 #include "data/line_shard.h"
 #include "data/pretraining/python_random.h"
 
-/* Values from CPython 3.11. */
+/* Values computed with CPython 3.11. */
 static void test_python_random(void **state)
 {
 	(void)state;
@@ -33,7 +33,7 @@ static void test_python_random(void **state)
 	assert_int_equal(python_random_int(&random, 0, (int64_t)1 << 33), 3976222944);
 }
 
-/* Entries that the golden file knows; the others match no text. */
+/* Entries that occur in the golden file; the others match no text. */
 static void make_vocab(const struct json *root, struct vocab *out)
 {
 	int64_t size = json_member(root, "vocab_size")->integer;
@@ -134,7 +134,7 @@ static void test_official(void **state)
 	json_release(&document);
 }
 
-/* A document ends with a line that Python's strip() empties, not with its file. */
+/* A document ends at a line that Python's strip() makes empty, not at the end of its file. */
 static void test_documents(void **state)
 {
 	(void)state;
@@ -159,9 +159,9 @@ static void test_documents(void **state)
 	assert_ok(shard_open(&shard, test_path("lines")));
 	assert_int_equal(shard.document_count, 2);
 	assert_int_equal(shard_document(&shard, 1), 1);
-	assert_int_equal(shard.sentence_count, 4); /* the zero-width space is no blank, but no token either */
+	assert_int_equal(shard.sentence_count, 4); /* the zero-width space is not white space, but not a token, either */
 	shard_close(&shard);
-	/* Words of segmented text: what goes on with one is marked. */
+	/* Words of segmented text: entries that continue a word are marked. */
 	static const char *const pieces[] = {"[PAD]",        "[UNK]",        "[CLS]",        "[SEP]", "[MASK]",
 					     "\xe4\xb8\x80", "\xe4\xba\x8c", "\xe4\xb8\x89", "!"};
 	tokenizer_close(tokenizer);

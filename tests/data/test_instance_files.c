@@ -24,7 +24,7 @@ static void put_bytes(const char *path, const void *bytes, size_t size)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* An instance that `number` stands for; every third has a weight other than 1 where weights are wanted. */
+/* The instance for `number`; every third one has a weight other than 1 if weights are wanted. */
 static void fill(int64_t number, bool weighted, struct instance *out)
 {
 	struct rng rng = rng_start(3, RNG_TEST, (uint64_t)number);
@@ -104,7 +104,7 @@ static void test_formats(void **state)
 	static const enum instance_format formats[] = {INSTANCE_TFRECORD, INSTANCE_TFRECORD_GZIP, INSTANCE_STATIC, INSTANCE_HDF5};
 	for (int i = 0; i < (hdf5_require() == OK ? 4 : 3); i++) {
 		const char *path = test_path("file"), *own = test_path("own");
-		bool weighted = formats[i] != INSTANCE_HDF5; /* it has no place for weights */
+		bool weighted = formats[i] != INSTANCE_HDF5; /* the format has no weights */
 		enum instance_format found;
 		struct instance_counts counts;
 		write_file(path, formats[i], weighted);
@@ -166,7 +166,7 @@ static void test_wide(void **state)
 	instance_release(&found);
 }
 
-/* Whatever byte of our own form is changed, or wherever it is cut: verify says so, and reading never goes astray. */
+/* Whichever byte of our own format is changed, or wherever it is cut: verify reports it, and reading does no harm. */
 static void test_damaged_static(void **state)
 {
 	(void)state;
@@ -185,7 +185,7 @@ static void test_damaged_static(void **state)
 				(void)!static_file_read(&file, k, VOCAB, &instance);
 			static_file_close(&file);
 		}
-		/* The last bytes say nothing that another does not: source, version, magic are checked or free. */
+		/* The last bytes carry no additional information: source, version and magic are either checked or free. */
 		if (i < bytes.size - 72)
 			assert_int_equal(static_file_verify(test_path("bad")), ERR_DATA);
 	}
@@ -198,7 +198,7 @@ static void test_damaged_static(void **state)
 	buffer_release(&bytes);
 }
 
-/* ---- Rows that cannot be ---- */
+/* ---- Impossible rows ---- */
 
 struct row {
 	int32_t ids[LENGTH], mask[LENGTH], segments[LENGTH], positions[PREDICTIONS], labels[PREDICTIONS], next;
@@ -243,7 +243,7 @@ static void test_rows(void **state)
 		assert_int_equal(out.prediction_positions[1], 3);
 		assert_true(out.prediction_weights[1] == (weights ? 0.5f : 1.0f));
 	}
-	/* Out of order, and with padding in between: sorted. */
+	/* Out of order, with padding in between: sorted. */
 	row = good_row();
 	row.positions[0] = 3;
 	row.positions[1] = 0;
@@ -276,7 +276,7 @@ static void test_rows(void **state)
 	instance_release(&out);
 }
 
-/* ---- Records that cannot be ---- */
+/* ---- Impossible records ---- */
 
 static void add_record(struct tfrecord_writer *writer, const struct row *row, int64_t length, const char *renamed, bool labelled)
 {
@@ -319,9 +319,9 @@ static void test_records(void **state)
 	assert_int_equal(counts.instances, 3);
 	assert_int_equal(counts.bad, 4);
 	assert_ok(static_file_open(&file, test_path("own")));
-	assert_int_equal(file.summary.labelled_count, 2); /* one came without */
+	assert_int_equal(file.summary.labelled_count, 2); /* one record has no label */
 	static_file_close(&file);
-	/* What is no training data at all says what it is. */
+	/* For a file that is not training data, the message says what it is. */
 	assert_ok(tfrecord_writer_open(&writer, test_path("other"), false));
 	int32_t label = 1;
 	struct example_value values[] = {{"label_ids", &label, NULL, 1}};
@@ -333,7 +333,7 @@ static void test_records(void **state)
 		     instance_file_convert(test_path("other"), &demands, test_path("own"), &counts));
 }
 
-/* A damaged HDF5 file is an error, or gives what it gives; it harms nobody. */
+/* A damaged HDF5 file either is an error or gives some data; it does no harm. */
 static void test_damaged_hdf5(void **state)
 {
 	(void)state;
@@ -377,7 +377,7 @@ static void test_damaged_hdf5(void **state)
 	assert_true(counts.bad > 0);
 }
 
-/* A header that speaks of more rows than were ever written: the library would make them up, until the disk is full. */
+/* A header that claims more rows than were ever written: the library would invent them until the disk is full. */
 static void test_hdf5_of_nothing(void **state)
 {
 	(void)state;
@@ -387,7 +387,7 @@ static void test_hdf5_of_nothing(void **state)
 		skip();
 	write_file(test_path("good.hdf5"), INSTANCE_HDF5, false);
 	assert_ok(file_read(test_path("good.hdf5"), 1 << 20, &bytes));
-	/* The sizes of a dataset: 64-bit numbers, rows first, then what it may grow to, which is no limit. */
+	/* The sizes of a dataset, as 64-bit numbers: first its rows, then its maximum, which is unlimited. */
 	const int64_t rows = COUNT, more = (int64_t)1 << 36;
 	int patched = 0;
 	for (size_t at = 0; at + 24 <= bytes.size; at++) {
@@ -408,7 +408,7 @@ static void test_hdf5_of_nothing(void **state)
 
 static atomic_bool touching;
 
-/* Changes the time of a file again and again. */
+/* Changes the time stamp of a file again and again. */
 static void *keep_touching(void *file)
 {
 	for (long i = 1; touching; i++) {
@@ -418,7 +418,7 @@ static void *keep_touching(void *file)
 	return NULL;
 }
 
-/* Of a file that is written to while it is converted nothing is left. */
+/* Nothing is left of a file that is written to while it is being converted. */
 static void test_changed_while_read(void **state)
 {
 	(void)state;
@@ -432,7 +432,7 @@ static void test_changed_while_read(void **state)
 		assert_ok(instance_file_convert(path, &demands, test_path("quiet"), &counts));
 		touching = true;
 		assert_int_equal(pthread_create(&thread, NULL, keep_touching, path), 0);
-		/* The other thread may sleep for a while. */
+		/* The other thread may be asleep for a while. */
 		enum status status = OK;
 		for (int attempt = 0; attempt < 1000 && status == OK; attempt++) {
 			unlink(test_path("busy"));

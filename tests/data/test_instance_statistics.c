@@ -1,13 +1,13 @@
-/* Statistics of our instances over many epochs against BERT's algorithm as dev/instance_statistics.py runs
- * it: same documents, other random numbers. The golden file holds means and deviations of one pass over the
+/* Statistics of our instances over many epochs against those of BERT's algorithm as run by dev/instance_statistics.py: the
+ * same documents, other random numbers. The golden file holds means and standard deviations of one pass over the
  * documents. */
 #include "instances_test.h"
 #include <math.h>
 #include "base/json.h"
 
 #define GOLDEN "tests/golden/instance_statistics.json"
-/* About 80 comparisons: by chance one in 3,500 runs would have a z beyond this, and ours are always the same.
- */
+/* About 80 comparisons: by chance one in 3,500 runs would have a z beyond this, but our random numbers are always the
+ * same. */
 #define Z_LIMIT 4.5
 #define EPOCHS 1500
 
@@ -43,7 +43,7 @@ static const char *const names[STATISTICS] = {
 static struct corpus_map map;
 static bool continuation[TRACED_VOCAB];
 
-/* Sums over the instances of one epoch; turned into the statistics at its end. */
+/* Sums over the instances of one epoch, turned into statistics at its end. */
 struct sums {
 	double value[STATISTICS];
 };
@@ -73,7 +73,7 @@ static void add_instance(struct sums *sums, const struct instance *instance, int
 	value[TINY] += length <= full / 4;
 	value[HALF] += length <= full / 2;
 	value[THREE_QUARTERS] += length <= full * 3 / 4;
-	/* map.sentence_begins holds for one id beyond the last, too. */
+	/* map.sentence_begins is valid for one id past the last, too. */
 	value[A_BEGINS] += map.sentence_begins[original[1]];
 	value[A_ENDS] += map.sentence_begins[original[middle - 1] + 1];
 	value[B_BEGINS] += map.sentence_begins[original[middle + 1]];
@@ -175,7 +175,7 @@ static void compare_case(const struct json *golden)
 		double deviation = number(expected, "deviation"), variance = fmax(square[i] - mean[i] * mean[i], 0);
 		double error = sqrt(variance / EPOCHS + deviation * deviation / number(golden, "runs"));
 		double difference = mean[i] - number(expected, "mean");
-		/* What never varies must agree to rounding. */
+		/* Quantities that never vary must agree up to rounding. */
 		double z = fabs(difference) < 1e-9 ? 0 : difference / error;
 		if (!(fabs(z) <= Z_LIMIT))
 			fail_msg("%s: %s is %.5f, BERT's %.5f: z = %.1f", name, names[i], mean[i], number(expected, "mean"), z);

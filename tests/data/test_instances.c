@@ -1,5 +1,5 @@
-/* Instances lead back to the text they came from, whatever the settings; epochs are complete; the same sample
- * is the same instance, however it is reached. */
+/* Instances can be traced back to the text they came from, whatever the settings; epochs are complete; a sample is the
+ * same instance however it is reached. */
 #include "instances_test.h"
 #include "data/source.h"
 
@@ -14,7 +14,7 @@ static void restore(const struct instance *instance, int32_t *ids)
 		ids[instance->prediction_positions[i]] = instance->prediction_labels[i];
 }
 
-/* Ids rise by one from begin to end, within one document. */
+/* The ids increase by one from begin to end, within one document. */
 static void check_run(const int32_t *ids, int32_t begin, int32_t end)
 {
 	assert_true(end > begin);
@@ -43,8 +43,8 @@ static void check_predictions(const struct instance_settings *settings, const st
 		assert_true(instance->ids[at] >= 0 && instance->ids[at] < settings->vocab_size);
 		before = at;
 	}
-	/* Whole words: a piece is chosen with the piece before it, which at the front of B is the end of A.
-	 */
+	/* Whole words: a piece is chosen together with the piece before it; for the first piece of B, that is the end of
+	 * A. */
 	for (int32_t i = 2; settings->whole_word_mask && i < instance->length; i++) {
 		int32_t joined = original[i - 1] == SEP ? i - 2 : i - 1;
 		bool here = false, left = false;
@@ -80,7 +80,7 @@ static void check_instance(const struct instance_settings *settings, const struc
 	check_run(original, middle + 1, instance->length - 1);
 	int32_t a_last = original[middle - 1], b_first = original[middle + 1];
 	if (instance->next_label == 0) {
-		/* B comes later in the same document, at once unless tokens were cut. */
+		/* B comes later in the same document, and follows A directly unless tokens were cut. */
 		assert_true(b_first > a_last);
 		assert_int_equal(map.document[b_first], map.document[a_last]);
 		if (instance->length < settings->max_seq_length)
@@ -124,7 +124,7 @@ static void test_any_settings(void **state)
 		int64_t count = instances_per_epoch(instances);
 		for (int64_t sample = 0; sample < 2 * count && sample < 400; sample++) {
 			assert_ok(instances_get(instances, sample, room_for(&room)));
-			/* With few documents the ten draws may all give the current one. */
+			/* With few documents, all ten draws may give the current one. */
 			check_instance(&settings, &room.instance, documents <= 4);
 		}
 		instances_close(instances);
@@ -144,8 +144,8 @@ static int compare_plans(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct example_plan));
 }
 
-/* Every plan of the walk comes once an epoch, in another order each epoch; without shuffling in the walk's
- * order. */
+/* Every plan of the walk occurs once per epoch, in another order in each epoch; without shuffling, in the order of the
+ * walk. */
 static void test_epochs_are_complete(void **state)
 {
 	(void)state;
@@ -231,7 +231,7 @@ static void check_same(const struct instance *a, const struct instance *b)
 	assert_memory_equal(a->prediction_labels, b->prediction_labels, predictions);
 }
 
-/* A sample is the same from the front, from the back, after a hint, and from shards cut elsewhere. */
+/* A sample is the same when read forward, backward, after a hint, and from shards split differently. */
 static void test_same_sample(void **state)
 {
 	(void)state;
@@ -263,13 +263,13 @@ static void test_same_sample(void **state)
 			check_same(&a.instance, &b.instance);
 		}
 	}
-	/* A false hint is refused where it can be known. */
+	/* A false hint is refused if it can be recognized. */
 	assert_error(ERR_STATE, "does not begin with sample", instances_hint(instances, epoch, first + 1));
 	assert_error(ERR_STATE, "epoch 0", instances_hint(others[1], 0, 5));
 	assert_error(ERR_STATE, "epoch -1", instances_hint(others[1], -1, 0));
 	instances_close(others[2]);
 	assert_ok(instances_open(&others[2], &shard, 1, &settings));
-	assert_ok(instances_hint(others[2], 1, 1)); /* not known to be false yet */
+	assert_ok(instances_hint(others[2], 1, 1)); /* not yet known to be false */
 	assert_ok(instances_get(others[2], 1, room_for(&a)));
 	for (int i = 0; i < 3; i++)
 		instances_close(others[i]);
@@ -308,14 +308,14 @@ static void test_draws_differ(void **state)
 			same_mask += memcmp(a.ids, compared[i]->ids, (size_t)a.instance.length * 4) == 0;
 		}
 	}
-	assert_int_equal(same_text, 2 * count); /* without pairs and short sequences the cut is always the same */
+	assert_int_equal(same_text, 2 * count); /* without pairs and short sequences, the text is always cut in the same way */
 	assert_true(same_mask < count / 10);
 	instances_close(instances);
 	instances_close(other);
 	shard_close(&shard);
 }
 
-/* As BERT does: a single document, and even a single sentence, gives pairs from itself. */
+/* As in BERT: a single document, and even a single sentence, gives pairs with itself. */
 static void test_one_document(void **state)
 {
 	(void)state;
@@ -337,7 +337,7 @@ static void test_one_document(void **state)
 	shard_close(&shard);
 }
 
-/* Sentences of any length are cut to what fits. */
+/* Sentences of any length are cut to fit. */
 static void test_long_sentence(void **state)
 {
 	(void)state;
@@ -364,7 +364,7 @@ static void test_long_sentence(void **state)
 		assert_ok(instances_get(instances, sample, room_for(&room)));
 		assert_int_equal(room.instance.length, 64);
 		restore(&room.instance, original);
-		/* About half of the 299,970 cut tokens went at the front. */
+		/* About half of the 299,970 cut tokens were cut at the front. */
 		double place = original[1] - FIRST_ID;
 		assert_true(place > 48000 || place < 2000);
 	}
@@ -392,7 +392,7 @@ static void test_refusals(void **state)
 	wrong = settings;
 	wrong.masked_lm_prob = 1.5;
 	assert_error(ERR_USAGE, "masked_lm_prob", instances_open(&instances, &shard, 1, &wrong));
-	/* Ids that the vocabulary does not have are noticed in the instance that holds them. */
+	/* Ids that are not in the vocabulary are noticed in the instance that contains them. */
 	wrong = settings;
 	wrong.vocab_size = 100;
 	assert_ok(instances_open(&instances, &shard, 1, &wrong));
@@ -415,7 +415,7 @@ static void test_refusals(void **state)
 	shard_close(&shard);
 }
 
-/* Empty documents of other programs are never chosen. */
+/* Empty documents in other programs' files are never chosen. */
 static void test_empty_documents(void **state)
 {
 	(void)state;

@@ -1,5 +1,6 @@
-/* Labelled examples as a source of steps: each comes once an epoch, in an order that (seed, epoch) gives; an example of several
- * sequences stays whole however a step is cut; labels arrive with their own example; the hash notices any change. */
+/* Labeled examples as a source of steps: each example occurs once per epoch, in an order determined by (seed, epoch); an
+ * example of several sequences stays whole however a step is cut; labels arrive with their own example; the hash changes
+ * with any change. */
 #include "base/rng.h"
 #include "data/labelled.h"
 #include "data/step_reader.h"
@@ -7,7 +8,7 @@
 
 enum { EXAMPLES = 53, VOCAB = 1 << 15, ROW_WIDTH = 2, WIDTH = 3 };
 
-/* What went into the set, kept apart from it. Ids are all distinct and ascend, so that a token tells its example. */
+/* What the set was made from, kept separately. Ids are all distinct and ascending, so that a token identifies its example. */
 struct truth {
 	int sequences, tokens;
 	int lengths[4], seconds[4], first_id;
@@ -77,7 +78,7 @@ static struct instances *open_source(uint64_t seed, bool shuffle)
 	return instances;
 }
 
-/* The examples of an epoch in their order. */
+/* Reads the examples of an epoch in their order. */
 static void read_epoch(struct instances *instances, int64_t number, int64_t *order)
 {
 	for (int64_t i = 0; i < EXAMPLES; i++) {
@@ -136,7 +137,7 @@ static void a_hint_says_where_an_epoch_begins(void **state)
 	struct instances *instances = open_source(9, true), *hinted = open_source(9, true);
 	int64_t epoch, first;
 	(void)state;
-	/* As after a resume: the hint is right, so nothing changes, on either side of it. */
+	/* As after a resume: the hint is right, so nothing changes, before or after it. */
 	assert_ok(instances_hint(hinted, 2, 2 * EXAMPLES));
 	for (int64_t sample = 4 * EXAMPLES - 1; sample >= 0; sample -= 5) {
 		struct example_plan a, b;
@@ -152,7 +153,8 @@ static void a_hint_says_where_an_epoch_begins(void **state)
 	instances_close(hinted);
 }
 
-/* Example number `at` of a batch is what it was when it was added; returns which it is. `items`: of head 1 so far. */
+/* Example number `at` of a batch is the same as when it was added; returns which example it is. `items`: those of head 1
+ * so far. */
 static int check_example(const struct batch *batch, int32_t at, int32_t *items)
 {
 	int32_t b = batch->example_starts[at], token = batch->starts[b], start = token;
@@ -183,7 +185,7 @@ static int check_example(const struct batch *batch, int32_t at, int32_t *items)
 	return e;
 }
 
-/* What one rank gets of a step: adds to `counts` how often each example came. */
+/* Checks the part of a step that one rank gets; adds to `counts` how often each example occurred. */
 static void check_share(const struct step *step, const struct step_settings *settings, int *counts, double *weights)
 {
 	for (int32_t m = 0; m < step->batch_count; m++) {
@@ -203,7 +205,7 @@ static void check_share(const struct step *step, const struct step_settings *set
 	}
 }
 
-/* Two epochs in steps of 7, over all ranks: each example twice, whatever the cut. */
+/* Two epochs in steps of 7, over all ranks: each example occurs twice, however the steps are cut. */
 static void check_cut(int32_t ranks, int32_t replicas, int32_t accumulation_steps, int64_t token_limit)
 {
 	struct instances *instances = open_source(9, true);
@@ -253,7 +255,7 @@ static void examples_stay_whole_in_every_cut(void **state)
 	}
 }
 
-/* Every word of an array in turn, one bit of it. */
+/* Flips one bit in each word of an array, one after another; each flip must change the hash. */
 static void check_bits(void *array, int64_t bytes, uint64_t hash)
 {
 	unsigned char *at = array;
@@ -282,7 +284,7 @@ static void the_hash_notices_any_change(void **state)
 	check_bits(items[1].weights, items[1].count * 4, hash);
 }
 
-/* Classes of a head and the same bits as another head's are other data. */
+/* Labels of another head or kind are other data, even if they have the same bits. */
 static void the_hash_knows_heads_and_kinds(void **state)
 {
 	uint64_t hashes[3];

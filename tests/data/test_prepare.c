@@ -1,5 +1,4 @@
-/* Shards against the tokenizer called sentence by sentence; the choice of held-out documents; what cannot be
- * used. */
+/* Shards against the tokenizer called sentence by sentence; the choice of held-out documents; unusable text. */
 #include <unistd.h>
 #include "base/rng.h"
 #include "test.h"
@@ -66,14 +65,14 @@ static void remove_outputs(void)
 		unlink(test_path(names[i]));
 }
 
-/* Sentences of random words over the alphabet, some of them without any token. */
+/* Sentences of random words over the alphabet, some of them without tokens. */
 static void random_text(struct buffer *out, struct rng *rng, int documents, int sentences)
 {
 	for (int d = 0; d < documents; d++) {
 		for (int s = 0; s < sentences; s++) {
 			int words = 1 + (int)rng_below(rng, 12);
 			if (rng_below(rng, 10) == 0) {
-				buffer_text(out, "\u200d\n"); /* a format character, which cleaning drops */
+				buffer_text(out, "\u200d\n"); /* a format character, which cleaning removes */
 				continue;
 			}
 			for (int w = 0; w < words; w++)
@@ -142,7 +141,7 @@ static void check_against_tokenizer(const char *path, const struct prepare_repor
 	shard_close(&shard);
 }
 
-/* Several rounds of the pipeline, one large document, and the same bytes on any number of threads. */
+/* Several rounds of the pipeline, including one large document, and the same bytes on any number of threads. */
 static void test_ids_and_threads(void **state)
 {
 	(void)state;
@@ -181,8 +180,7 @@ static void test_ids_and_threads(void **state)
 	buffer_release(&other);
 }
 
-/* The one id of each document of a shard, counted: documents are "a b", "a a b", … with their number of
- * words. */
+/* Counts the documents of a shard: they are "a b", "a a b", ..., identified by their number of words. */
 static int64_t count_documents(const char *prefix, int *seen, int limit)
 {
 	struct shard shard;
@@ -208,7 +206,7 @@ static void numbered_document(struct buffer *out, int number)
 	buffer_text(out, "\n\n");
 }
 
-/* The number of the document with the smallest hash, of those made by numbered_document(1 .. count). */
+/* The number of the document with the smallest hash among those made by numbered_document(1 .. count). */
 static int smallest_document(const char *path)
 {
 	struct corpus *corpus;
@@ -251,7 +249,7 @@ static void test_held_out(void **state)
 	for (int i = 1; i <= COUNT; i++)
 		assert_int_equal(train[i] + held_before[i], 1);
 
-	/* In another order and with copies: the same documents, copies on the same side. */
+	/* In another order and with copies: the same documents, with copies on the same side. */
 	remove_outputs();
 	assert_ok(prepare_text(buffer_string(&backward), 0.2, &report));
 	count_documents(test_path("out.held_out"), held, COUNT + 1);
@@ -262,7 +260,7 @@ static void test_held_out(void **state)
 		assert_int_equal(train[i], (1 - held_before[i]) * copies);
 	}
 
-	/* No hash is that small: the smallest is held out, with its copies. */
+	/* No hash is that small: the smallest one is held out, together with its copies. */
 	for (int order = 0; order < 2; order++) {
 		remove_outputs();
 		assert_ok(prepare_text(buffer_string(order ? &backward : &forward), 1e-18, &report));
@@ -282,17 +280,17 @@ static void test_held_out_of_few(void **state)
 {
 	(void)state;
 	struct prepare_report report;
-	/* One document stays; an older held-out shard must not survive beside it. */
+	/* A single document stays in the training set; an older held-out shard must not survive beside it. */
 	assert_true(shard_exists(test_path("out.held_out")));
 	assert_ok(prepare_text("a b\n", 0.1, &report));
 	assert_int_equal(report.train.documents, 1);
 	assert_int_equal(report.held_out.documents, 0);
 	assert_false(shard_exists(test_path("out.held_out")));
-	/* Copies of one document: something is held out, something is left. */
+	/* Copies of one document: some are held out, some stay. */
 	assert_ok(prepare_text("a b\n\na b\n\na b\n", 1e-18, &report));
 	assert_int_equal(report.train.documents, 2);
 	assert_int_equal(report.held_out.documents, 1);
-	/* Copies of the smallest among others. */
+	/* Copies of the smallest among other documents. */
 	assert_ok(prepare_text("a b\n\na b\n\nb\n\na b\n\nb\n", 1e-18, &report));
 	assert_int_equal(report.train.documents + report.held_out.documents, 5);
 	assert_true(report.held_out.documents == 2 || report.held_out.documents == 3);
@@ -316,7 +314,7 @@ static void test_unusable(void **state)
 	assert_ok(file_write(test_path("good"), "a b\n", 4));
 	const char *paths[] = {test_path("good"), test_path("binary")};
 	assert_error(ERR_DATA, "binary", prepare_files(paths, 2, 2, 0.1, &report));
-	/* Nothing was written, nothing is left behind. */
+	/* Nothing was written, and nothing is left behind. */
 	struct name_list names = {0};
 	assert_ok(folder_list(test_folder, &names));
 	for (int64_t i = 0; i < names.count; i++)
@@ -324,7 +322,7 @@ static void test_unusable(void **state)
 	name_list_release(&names);
 }
 
-/* Lengths of the documents of the shard, in tokens. */
+/* Checks the lengths in tokens of the shard's documents. */
 static void assert_lengths(const int *expected, int count)
 {
 	struct shard shard;
@@ -345,13 +343,13 @@ static void test_filters(void **state)
 	struct prepare_report report;
 	static const char text[] = "a b c\nb\n\na\n\nx y z b\n\na b c\nb\n\nc c c c c c c\n\nb\nc b a\nb\n";
 	remove_outputs();
-	assert_ok(prepare_text(text, 0, &report)); /* all are kept, copies are counted */
+	assert_ok(prepare_text(text, 0, &report)); /* all are kept; copies are only counted */
 	assert_lengths((int[]){4, 1, 4, 4, 7, 5}, 6);
 	assert_int_equal(report.dropped[PREPARE_COPIED_DOCUMENT].count, 1);
 	assert_int_equal(report.dropped[PREPARE_COPIED_DOCUMENT].tokens, 4);
 	assert_false(report.dropped[PREPARE_COPIED_DOCUMENT].left_out);
 	assert_string_equal(report.dropped[PREPARE_COPIED_DOCUMENT].samples[0], "a b c");
-	assert_int_equal(report.dropped[PREPARE_COPIED_SENTENCE].count, 2); /* b, b: those of the copy are not counted */
+	assert_int_equal(report.dropped[PREPARE_COPIED_SENTENCE].count, 2); /* b, b: those in the copy are not counted */
 	assert_int_equal(report.train.unknown_tokens, 3);
 
 	filters = (struct prepare_filters){.min_document_tokens = 2, .max_document_tokens = 6, .max_unknown_share = 0.5};

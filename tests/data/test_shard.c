@@ -1,4 +1,4 @@
-/* The bytes of a shard, spelled out by hand; every number of the index spoiled once; faults while writing. */
+/* The bytes of a shard, spelled out by hand; every number of the index corrupted once; faults while writing. */
 #include <errno.h>
 #include "base/rng.h"
 #include <unistd.h>
@@ -6,13 +6,13 @@
 #include "data/shard_check.h"
 #include "test.h"
 
-/* Three documents: {7 8 9} {10}; none; {300 2}. */
+/* Three documents: {7 8 9} {10}; an empty one; {300 2}. */
 static const unsigned char index_bytes[] = {
 	'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0,          /* magic */
 	1,   0,   0,   0,   0,   0,   0,   0,             /* version */
 	8,                                                /* uint16 */
 	3,   0,   0,   0,   0,   0,   0,   0,             /* sentences */
-	4,   0,   0,   0,   0,   0,   0,   0,             /* document ends, with the leading 0 */
+	4,   0,   0,   0,   0,   0,   0,   0,             /* document ends, including the leading 0 */
 	3,   0,   0,   0,   1,   0,   0,   0, 2, 0, 0, 0, /* lengths */
 	0,   0,   0,   0,   0,   0,   0,   0,             /* byte offsets */
 	6,   0,   0,   0,   0,   0,   0,   0,             /* */
@@ -46,7 +46,7 @@ static void write_sample(const char *prefix, int32_t vocab_size)
 
 static void put_file(const char *path, const void *bytes, size_t count)
 {
-	FILE *file = fopen(path, "wb"); /* many small files: without file_write()'s fsync */
+	FILE *file = fopen(path, "wb"); /* many small files: avoids the fsync of file_write() */
 	assert_non_null(file);
 	assert_int_equal(fwrite(bytes, 1, count, file), count);
 	assert_int_equal(fclose(file), 0);
@@ -110,7 +110,7 @@ static void test_bytes(void **state)
 	shard_close(&shard);
 }
 
-/* From 65,500 entries on ids have four bytes. */
+/* From 65,500 entries on, ids have four bytes. */
 static void test_wide(void **state)
 {
 	(void)state;
@@ -119,7 +119,7 @@ static void test_wide(void **state)
 	check_sample(test_path("wide"), true, true);
 }
 
-/* Files of other programs: no description. */
+/* Files of other programs have no description. */
 static void test_foreign(void **state)
 {
 	(void)state;
@@ -179,10 +179,10 @@ static const struct {
 	{18, 4, "header promises"},
 	{25, 0x80, "header promises"},
 	{26, 0, "header promises"},
-	{33, 0x20, "header promises"}, /* times 8 it is 0 modulo 2^64 */
+	{33, 0x20, "header promises"}, /* multiplied by 8 it is 0 modulo 2^64 */
 	{34, 0, "sentence 0 has 0 tokens"},
 	{37, 0x80, "sentence 0 has -"},
-	{37, 0x7f, "sentence 0 has 21"}, /* over the limit */
+	{37, 0x7f, "sentence 0 has 21"}, /* above the limit */
 	{42, 3, "sentence 2 (3 tokens at byte 8)"},
 	{46, 1, "sentence 0 (3 tokens at byte 1)"},
 	{53, 0x80, "sentence 0 (3 tokens at byte -"},
@@ -224,7 +224,7 @@ static void test_damage(void **state)
 	assert_error(ERR_USAGE, "no such token shard", shard_open(&shard, test_path("absent")));
 }
 
-/* With a description every flipped bit of the index is noticed, and files of different runs do not mix. */
+/* With a description, every flipped bit of the index is noticed, and files from different runs cannot be mixed. */
 static void test_description_guards(void **state)
 {
 	(void)state;
@@ -311,8 +311,8 @@ static enum status try_sample(const char *prefix, int32_t id)
 	return status;
 }
 
-/* Whatever call fails while a shard is made anew over an older one: what can be opened as complete is one of
- * the two, never a mixture; no temporary file stays. */
+/* Whichever call fails while a shard replaces an older one: what can be opened as complete is one of the two, never a
+ * mixture; no temporary file is left. */
 static void test_faults(void **state)
 {
 	(void)state;
@@ -350,12 +350,12 @@ static void test_faults(void **state)
 		}
 		failures += status != OK;
 	}
-	assert_true(failures >= 9); /* an open, a write and an fsync of three files, at least */
+	assert_true(failures >= 9); /* at least an open, a write and an fsync of three files */
 }
 
 static enum status write_numbers(struct shard_writer *writer, int32_t first, int32_t last)
 {
-	for (int32_t i = first; i < last; i++) { /* sentence i: i % 5 + 1 times i; three a document */
+	for (int32_t i = first; i < last; i++) { /* sentence i: i % 5 + 1 times i; three sentences per document */
 		int32_t ids[5] = {i, i, i, i, i};
 		TRY(shard_writer_sentence(writer, ids, i % 5 + 1));
 		if (i % 3 == 2)
@@ -381,7 +381,7 @@ static void same_shards(const char *a, const char *b)
 	}
 }
 
-/* Saved, written on, killed, resumed: as if nothing had happened. */
+/* Saved, written further, killed, resumed: as if nothing had happened. */
 static void test_resume(void **state)
 {
 	(void)state;
@@ -403,7 +403,7 @@ static void test_resume(void **state)
 		assert_ok(shard_writer_commit(writer, &d));
 		same_shards(test_path("whole"), test_path("cut"));
 	}
-	/* A part that has lost bytes is not gone on with. */
+	/* A part that has lost bytes cannot be resumed. */
 	assert_ok(shard_writer_open(&writer, test_path("lost"), 1000));
 	assert_ok(write_numbers(writer, 0, 300));
 	assert_ok(shard_writer_save(writer, &saved));
@@ -424,7 +424,7 @@ static void test_drop(void **state)
 	for (int32_t vocab = 1000; vocab <= 100000; vocab *= 100) {
 		assert_ok(shard_writer_open(&writer, test_path("drop"), vocab));
 		assert_ok(write_numbers(writer, 0, 15));
-		assert_ok(shard_writer_sentence(writer, (int32_t[]){15}, 1)); /* all of its document goes */
+		assert_ok(shard_writer_sentence(writer, (int32_t[]){15}, 1)); /* all of its document is dropped */
 		assert_ok(shard_writer_end_document(writer));
 		assert_ok(shard_writer_drop(&writer, sentences, documents, 12, &sevens));
 		assert_int_equal(sevens, 3);
@@ -443,7 +443,7 @@ static void test_drop(void **state)
 	}
 }
 
-/* Ids belong to the identity of a shard and are compared with their checksum, at once or in the background. */
+/* Ids belong to a shard's identity and are compared with their checksum, immediately or in the background. */
 static void test_contents(void **state)
 {
 	(void)state;
@@ -457,13 +457,13 @@ static void test_contents(void **state)
 	memcpy(changed, id_bytes, sizeof(changed));
 	changed[2] ^= 1;
 	put_file(test_path("other.bin"), changed, sizeof(changed));
-	assert_ok(shard_open(&bad, test_path("other"))); /* its index is good, and so is every id */
+	assert_ok(shard_open(&bad, test_path("other"))); /* its index is right, and every id is valid */
 	assert_error(ERR_DATA, "other.bin': its checksum is", shard_check_contents(&bad, NULL, NULL));
 	const struct shard_contents both[] = {shard_contents(&good), shard_contents(&bad)};
 	assert_error(ERR_DATA, "other.bin': its checksum is", shard_check_start(&check, both, 2, 1 << 20));
 	assert_null(check);
 	assert_ok(shard_check_start(&check, both, 1, 1 << 20));
-	assert_null(check); /* nothing is left to do */
+	assert_null(check); /* nothing is left to check */
 	assert_ok(shard_check_wait(check));
 	assert_ok(shard_check_start(&check, both, 2, 0));
 	assert_non_null(check);
@@ -473,7 +473,7 @@ static void test_contents(void **state)
 	assert_ok(shard_check_start(&check, both, 1, 0));
 	assert_ok(shard_check_wait(check));
 	shard_check_close(check);
-	/* Without a description the ids themselves are the identity. */
+	/* Without a description, the ids themselves are the identity. */
 	uint64_t before = good.content_hash, index = good.index_hash;
 	shard_close(&good);
 	shard_close(&bad);

@@ -1,5 +1,5 @@
-/* Sources of instances other than the usual: static files, mixtures, sentence order, single sentences, n-grams, segmented
- * words, a length band, pairs for rewriting. And the walk of an epoch on several threads. */
+/* The less common sources of instances: static files, mixtures, sentence order, single sentences, n-grams, segmented
+ * words, a length band, pairs for rewriting. Also the walk of an epoch on several threads. */
 #include "data/pretraining/instances.h"
 #include "instances_test.h"
 #include "data/pretraining/instance_files.h"
@@ -30,7 +30,7 @@ static void unmask(struct instance *instance)
 		instance->ids[instance->prediction_positions[i]] = instance->prediction_labels[i];
 }
 
-/* Any number of threads finds the same instances, and a place in the middle is found as the walk passes it. */
+/* Any number of threads finds the same instances, and a position in the middle is found as the walk passes it. */
 static void test_walk(void **state)
 {
 	(void)state;
@@ -45,7 +45,7 @@ static void test_walk(void **state)
 		assert_ok(text_set_open(&set, &shard, 1, &settings));
 		assert_ok(epoch_map_open(&whole, &set));
 		assert_int_equal(whole.range_count, 1);
-		/* The same with a range for each ten documents, on three threads. */
+		/* The same with one range per ten documents, on three threads. */
 		assert_ok(epoch_map_open(&cut, &set));
 		free(cut.ranges);
 		cut.range_count = 6;
@@ -75,7 +75,7 @@ static void test_walk(void **state)
 	}
 }
 
-/* Both parts stand side by side in one document, swapped half of the time; the label says so. */
+/* Both parts are adjacent in one document, and swapped half of the time; the label says so. */
 static void test_order(void **state)
 {
 	(void)state;
@@ -83,7 +83,7 @@ static void test_order(void **state)
 	struct instances *instances;
 	struct instance_room room;
 	settings.next_sentence = NEXT_SENTENCE_ORDER;
-	settings.max_seq_length = 500; /* what is shorter was not cut */
+	settings.max_seq_length = 500; /* instances shorter than this were not cut */
 	settings.max_predictions_per_seq = 0;
 	settings.short_seq_prob = 0.5;
 	assert_ok(instances_open(&instances, &shard, 1, &settings));
@@ -114,7 +114,7 @@ static void test_order(void **state)
 	instances_close(instances);
 }
 
-/* Each sentence once an epoch, cut at the room, without a label. */
+/* Each sentence once per epoch, cut to fit, without a label. */
 static void test_single(void **state)
 {
 	(void)state;
@@ -172,7 +172,7 @@ static void test_length_band(void **state)
 	instances_close(band);
 }
 
-/* Runs of masked words: as many of each length as weights 1, 1/2, 1/3 and the room give; never more than wanted. */
+/* Runs of masked words: as many of each length as the weights 1, 1/2, 1/3 and the room allow; never more than wanted. */
 static void test_ngrams(void **state)
 {
 	(void)state;
@@ -181,7 +181,7 @@ static void test_ngrams(void **state)
 	struct instance_room room;
 	int64_t runs[4] = {0}, predictions = 0, wanted = 0;
 	settings.max_ngram = 3;
-	settings.masked_lm_prob = 0.06; /* neighbouring runs that meet are rare then */
+	settings.masked_lm_prob = 0.06; /* then adjacent runs are rare */
 	settings.next_sentence = NEXT_SENTENCE_NONE;
 	settings.max_seq_length = 256;
 	settings.max_predictions_per_seq = 0;
@@ -205,7 +205,7 @@ static void test_ngrams(void **state)
 			run = 1;
 		}
 	}
-	assert_int_equal(predictions, wanted); /* single words fill up what is left */
+	assert_int_equal(predictions, wanted); /* single words fill the remainder */
 	double all = (double)(runs[0] + runs[1] + runs[2] + runs[3]);
 	assert_true((double)runs[2] / all > 0.2 && (double)runs[2] / all < 0.3);
 	assert_true((double)runs[3] / all > 0.12 && (double)runs[3] / all < 0.2);
@@ -213,7 +213,7 @@ static void test_ngrams(void **state)
 	instances_close(instances);
 }
 
-/* Marked tokens go on with the word before: masked with it, and the marks are gone afterwards. */
+/* Marked tokens continue the word before them: they are masked with it, and the marks are removed afterwards. */
 static void test_segmented(void **state)
 {
 	(void)state;
@@ -226,7 +226,7 @@ static void test_segmented(void **state)
 	struct instance_room room;
 	struct instance_settings settings = usual_settings();
 	assert_ok(shard_writer_open(&writer, test_path("words"), 2 * SIZE));
-	for (int32_t s = 0; s < 40; s++) /* words of three: 10 k, 10 k + 1, 10 k + 2 */
+	for (int32_t s = 0; s < 40; s++) /* words of three tokens: 10 k, 10 k + 1, 10 k + 2 */
 		assert_ok(shard_writer_sentence(writer, (int32_t[]){10 + 10 * s, 11 + 10 * s + SIZE, 12 + 10 * s + SIZE}, 3));
 	assert_ok(shard_writer_commit(writer, &description));
 	assert_ok(shard_open(&words, test_path("words")));
@@ -259,7 +259,7 @@ static void test_segmented(void **state)
 
 /* ---- Static files ---- */
 
-/* Instance `number`: its id says so. */
+/* Instance `number`, identified by its id. */
 static void write_static(const char *name, int32_t first, int32_t count)
 {
 	struct static_writer *writer;
@@ -327,7 +327,7 @@ static void test_static(void **state)
 		assert_int_equal(first, 83);
 		instances_close(instances);
 	}
-	/* Through the reader of steps: file order, batch after batch, weights summed. */
+	/* Through the step reader: in file order, batch after batch, with summed weights. */
 	struct step_reader *reader;
 	const struct step *step;
 	settings.shuffle = false;
@@ -366,8 +366,8 @@ static struct instances *mixture_of_shards(struct shard shards[2], struct instan
 	return mixture;
 }
 
-/* A late sample is the same whether all before it were looked at or none, and is found without walking millions of
- * epochs. An epoch still gives nearly all of what it holds. */
+/* A late sample is the same whether all or none of the samples before it were read, and is found without walking through
+ * millions of epochs. An epoch still yields nearly everything it contains. */
 static void test_mixture_of_shards(void **state)
 {
 	(void)state;
@@ -380,7 +380,7 @@ static void test_mixture_of_shards(void **state)
 	assert_ok(shard_open(&shards[0], test_path("one")));
 	assert_ok(shard_open(&shards[1], test_path("two")));
 
-	/* A weight that would be raised is refused; one that is only rounded is not. */
+	/* A weight that would have to be raised is refused; one that is merely rounded is not. */
 	struct instance_settings settings = usual_settings();
 	for (int i = 0; i < 2; i++)
 		assert_ok(instances_open(&sources[i], &shards[i], 1, &settings));
@@ -409,7 +409,7 @@ static void test_mixture_of_shards(void **state)
 	shard_close(&shards[1]);
 }
 
-/* Shares by weight, each source's samples in order and without a gap, whatever was looked at before. */
+/* Shares by weight, with each source's samples in order and without gaps, whatever was read before. */
 static void test_mixture(void **state)
 {
 	(void)state;
@@ -436,7 +436,7 @@ static void test_mixture(void **state)
 		assert_int_equal(number, source ? 10000 + next[1] % 300 : next[0] % 5000);
 		next[source]++;
 		given[i] = number;
-		if (i % 100 == 99) /* not in runs: within sixteen of a binomial's five deviations */
+		if (i % 100 == 99) /* no runs: the counts follow the shares throughout */
 			assert_true(next[0] > i * 7 / 10 - 120 && next[0] < i * 7 / 10 + 120);
 	}
 	assert_near((double)next[0] / 20000, 0.7, 0.002);
@@ -445,7 +445,7 @@ static void test_mixture(void **state)
 		assert_ok(instances_get(mixture, i, instance));
 		assert_int_equal(instance->prediction_labels[0], given[i]);
 	}
-	/* A phase that begins at sample 5000 starts every source anew there. */
+	/* A phase that begins at sample 5000 starts every source from its beginning there. */
 	assert_ok(instances_hint(mixture, 1, 5000));
 	struct instance *instance = room_for(&room);
 	int64_t epoch, first;
@@ -461,14 +461,14 @@ static void test_mixture(void **state)
 	assert_ok(instances_locate(mixture, 9000, &epoch, &first));
 	assert_int_equal(epoch, 1);
 	assert_int_equal(first, 5000);
-	instances_close(mixture); /* and the sources */
+	instances_close(mixture); /* including the sources */
 	static_file_close(&files[0]);
 	static_file_close(&files[1]);
 }
 
 /* ---- Pairs for rewriting ---- */
 
-/* The same pairs as a source of training: a sample always has the same run, another sample of the pair another one. */
+/* The same pairs as a training source: a sample always has the same run, another sample of the pair has another one. */
 static void pairs_are_masked_as_they_are_used(const char *path, const struct tokenizer *tokenizer)
 {
 	static const int32_t b_of_first[] = {7, 8, 9, 10}; /* cut to the room */
@@ -538,7 +538,7 @@ static void test_rewriting(void **state)
 				    "no label\t20\ta b\tc d e\n"
 				    "1\t21\ta b\n"
 				    "\n"
-				    "0\t22\tg f\te d c\tb\n"; /* the fourth field goes on to the end */
+				    "0\t22\tg f\te d c\tb\n"; /* the fourth field extends to the end of the line */
 	struct vocab vocab;
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings settings = tokenizer_defaults(false);

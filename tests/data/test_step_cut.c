@@ -1,5 +1,5 @@
-/* A step cut among ranks: every instance is used once whatever the cut, shares have the same work, and everybody knows the
- * whole of it. */
+/* A step cut among ranks: every instance is used once however it is cut, shares have equal work, and every rank knows the
+ * whole step. */
 #include "data/pretraining/instances.h"
 #include "data/step_cut.h"
 #include "steps_test.h"
@@ -15,7 +15,7 @@ static int32_t random_length(struct rng *rng, int kind, int32_t longest)
 	return rng_below(rng, 10) == 0 ? 5 + (int32_t)rng_below(rng, (uint32_t)longest - 4) : longest;
 }
 
-/* The heaviest and the mean share, of the plans' own work. */
+/* The heaviest and the mean share, measured in the plans' own work. */
 static void measure(const struct step_settings *settings, const struct example_plan *plans, const int32_t *order,
 		    const int64_t *ends, int32_t parts, double *heaviest, double *mean, double *largest)
 {
@@ -64,7 +64,7 @@ static void every_instance_has_one_part(void **state)
 			begin = ends[part];
 		}
 		assert_int_equal(begin, count);
-		/* Longest first, to the lightest: no share is above the mean by more than an instance. */
+		/* Longest first, to the lightest share: no share exceeds the mean by more than one instance. */
 		double heaviest, mean, largest;
 		measure(&settings, plans, order, ends, parts, &heaviest, &mean, &largest);
 		assert_true(heaviest <= mean + largest);
@@ -72,7 +72,7 @@ static void every_instance_has_one_part(void **state)
 	}
 }
 
-/* Of real lengths, shares are as good as equal. */
+/* With realistic lengths, shares are nearly equal. */
 static void shares_are_balanced(void **state)
 {
 	(void)state;
@@ -110,7 +110,8 @@ static struct step_settings settings_of(int64_t batch, int32_t rank, int32_t ran
 	return settings;
 }
 
-/* Random ranks, batch sizes and capacities: over the ranks a step is its instances, each once; all know the same of it. */
+/* Random ranks, batch sizes and capacities: over all ranks, a step consists of its instances, each once; all ranks agree
+ * on the step. */
 static void ranks_read_one_step(void **state)
 {
 	(void)state;
@@ -163,7 +164,7 @@ static void ranks_read_one_step(void **state)
 	}
 }
 
-/* Two replicas on each of two ranks compute what four ranks do. */
+/* Two replicas on each of two ranks compute the same as four ranks. */
 static void replicas_are_ranks(void **state)
 {
 	(void)state;

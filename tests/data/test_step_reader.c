@@ -1,4 +1,4 @@
-/* A step holds the instances of its samples whatever its cut, and is the same whenever it is read. */
+/* A step holds the instances of its samples however it is cut, and is the same whenever it is read. */
 #include <malloc.h>
 #include <unistd.h>
 #include "data/pretraining/instances.h"
@@ -42,8 +42,7 @@ static void check_tails(const struct batch *batch, struct batch_capacity capacit
 	check_zero(batch->labels[HEAD_NEXT_SENTENCE].classes, batch->sequence_count, sequences);
 }
 
-/* The b-th sequence of a batch is the instance of this sample. Returns the index of its last prediction + 1.
- */
+/* Checks that the b-th sequence of a batch is the instance of this sample. Returns the index of its last prediction + 1. */
 static int32_t check_sequence(const struct batch *batch, int32_t b, int64_t sample, int32_t first_prediction)
 {
 	struct instance_room room;
@@ -132,7 +131,7 @@ static void check_steps(const struct step_settings *settings, int64_t steps, int
 	step_reader_close(reader);
 }
 
-/* The same 32 instances as 1 x 32, 4 x 8, 5 parts, and as the capacity allows; several epochs long. */
+/* The same 32 instances as 1 x 32, 4 x 8, 5 parts, and as the capacity allows; for several epochs. */
 static void test_cuts(void **state)
 {
 	(void)state;
@@ -156,7 +155,7 @@ static void test_cuts(void **state)
 		check_steps(&settings, 10, batches);
 	}
 	assert_int_equal(batches[0], 1);
-	/* Each capacity alone decides. */
+	/* Each limit on its own. */
 	settings = usual_step(32, 0, 0);
 	settings.capacity.sequences = 7;
 	check_steps(&settings, 10, batches);
@@ -167,7 +166,7 @@ static void test_cuts(void **state)
 	assert_true(batches[0] > 5);
 }
 
-/* As few as the capacity allows: no micro-batch but the last would take the next one's first sequence. */
+/* As few micro-batches as the capacity allows: none but the last could also hold the first sequence of the next one. */
 static void test_greedy(void **state)
 {
 	(void)state;
@@ -206,7 +205,7 @@ static uint64_t step_hash(const struct step *step)
 	return hash;
 }
 
-/* Steps k.. read from the start, by a reader that begins at k, and by one that was told the epoch. */
+/* Steps from k on, read from the start, by a reader that begins at k, and by one that was given the epoch as a hint. */
 static void test_resume(void **state)
 {
 	(void)state;
@@ -276,7 +275,7 @@ static void test_evaluation_set(void **state)
 		step_reader_close(reader);
 	}
 	assert_true(sums[0] == sums[1]);
-	settings.first_step = 1000; /* beyond the end */
+	settings.first_step = 1000; /* past the end */
 	struct step_reader *reader;
 	const struct step *step;
 	assert_ok(step_reader_open(&reader, instances, &settings));
@@ -285,7 +284,7 @@ static void test_evaluation_set(void **state)
 	step_reader_close(reader);
 }
 
-/* A step stays as it is until the call after the next, while others are made. */
+/* A step stays unchanged until the call after the next, while others are being made. */
 static void test_lifetime(void **state)
 {
 	(void)state;
@@ -306,7 +305,7 @@ static void test_lifetime(void **state)
 		before = step;
 	}
 	step_reader_close(reader);
-	for (int i = 0; i < 50; i++) { /* closed at any moment */
+	for (int i = 0; i < 50; i++) { /* closed at arbitrary moments */
 		assert_ok(step_reader_open(&reader, instances, &settings));
 		if (i % 2)
 			assert_ok(step_reader_next(reader, &step));
@@ -315,7 +314,7 @@ static void test_lifetime(void **state)
 	step_reader_close(NULL);
 }
 
-/* Many epochs take no more memory than the first step did. */
+/* Many epochs take no more memory than the first step. */
 static void test_memory(void **state)
 {
 	(void)state;
@@ -324,7 +323,7 @@ static void test_memory(void **state)
 	const struct step *step;
 	assert_ok(step_reader_open(&reader, instances, &settings));
 	assert_ok(step_reader_next(reader, &step));
-	struct mallinfo2 before = mallinfo2(); /* of all threads; zeros under the sanitizers */
+	struct mallinfo2 before = mallinfo2(); /* over all threads; zeros under the sanitizers */
 	for (int s = 0; s < 200; s++)
 		assert_ok(step_reader_next(reader, &step));
 	assert_true(step->epoch > 4);
@@ -333,7 +332,7 @@ static void test_memory(void **state)
 	step_reader_close(reader);
 }
 
-/* An id that the vocabulary lacks stops the stream there, not before, with the reason. */
+/* An id that is not in the vocabulary stops the stream there, not earlier, and the error says why. */
 static void test_error(void **state)
 {
 	(void)state;
@@ -368,7 +367,7 @@ static void test_error(void **state)
 		assert_int_equal(step->batches[0].labels[HEAD_NEXT_SENTENCE].classes[0], -1);
 		delivered++;
 	}
-	assert_int_equal(delivered, 7); /* 30 good documents of one instance each, four a step */
+	assert_int_equal(delivered, 7); /* 30 good documents with one instance each, four per step */
 	for (int again = 0; again < 2; again++) {
 		assert_int_equal(status, ERR_DATA);
 		assert_non_null(strstr(error_last()->message, "sentence 240 holds id 50000"));
@@ -415,7 +414,7 @@ static void test_capacity(void **state)
 	batch_release(&batch);
 }
 
-/* Bytes that malloc and mmap have given out. */
+/* Bytes that malloc and mmap have handed out. */
 static size_t in_use(void)
 {
 	struct mallinfo2 info = mallinfo2();
@@ -445,12 +444,12 @@ static void assert_same_batch(const struct batch *a, const struct batch *b)
 			    (size_t)a->labels[HEAD_MASKED_WORDS].count * 4);
 }
 
-/* A step too large to lie ready has the same micro-batches, asked for in any order, and little memory. */
+/* A step too large to be kept ready has the same micro-batches, requested in any order, and takes little memory. */
 static void test_large_steps(void **state)
 {
 	(void)state;
 	struct step_settings small = usual_step(64, 16, 0), large = small;
-	large.capacity.tokens = 1 << 20; /* room that nobody needs: 16 such batches are 350 MB */
+	large.capacity.tokens = 1 << 20; /* room that is not needed: 16 such batches are 350 MB */
 	struct step_reader *readers[2];
 	const struct step *steps[2];
 	const struct batch *batches[2];
@@ -480,7 +479,7 @@ static void test_large_steps(void **state)
 			if (s == 29 && k == 19)
 				check_tails(batches[1], large.capacity);
 		}
-		/* The one before stays. */
+		/* The previous one stays. */
 		assert_ok(step_batch(steps[1], 3, &batches[0]));
 		assert_ok(step_batch(steps[1], 4, &batches[1]));
 		assert_int_equal(batches[0]->samples[0], (uint32_t)steps[1]->first_sample + 12);

@@ -1,4 +1,4 @@
-/* Ticks and numbers against what a reader would write; drawings for any numbers are sound and within their frame. */
+/* Ticks and numbers as a person would choose them; drawings of any numbers are well-formed and stay within their frame. */
 #include <ctype.h>
 #include <math.h>
 #include "formats/chart.h"
@@ -41,7 +41,7 @@ static void test_ticks(void **state)
 	assert_ticks(0, 0.021, &power, "0|5e-3|1e-2|1.5e-2|2e-2");
 	assert_ticks(0.8, 11, &logarithmic, "1|2|5|10");
 	assert_ticks(1e-3, 1e4, &logarithmic, "1e-3|0.1|10|1000");
-	/* What is no range has no ticks. */
+	/* An empty range has no ticks. */
 	assert_ticks(1, 1, &plain, "");
 	assert_ticks(NAN, 1, &plain, "");
 	assert_ticks(-1, 1, &logarithmic, "");
@@ -74,7 +74,7 @@ static void test_text(void **state)
 	buffer_release(&out);
 }
 
-/* Every element is closed, in order; no number of the drawing is NaN or infinite. */
+/* Every element is closed, in order; no number in the drawing is NaN or infinite. */
 static void assert_sound(struct buffer *html)
 {
 	char open[64][16];
@@ -164,7 +164,7 @@ static void test_curve_lies_in_the_frame(void **state)
 		assert_true(py <= bottom && py >= top);
 		path += used;
 	}
-	/* A name at the end of each curve, apart from one another, and dots where asked. */
+	/* A name at the end of each curve, without overlaps, and dots where requested. */
 	assert_non_null(strstr(buffer_string(&out), ">training</text>"));
 	const char *circle = buffer_string(&out);
 	int circles = 0;
@@ -202,7 +202,7 @@ static void test_page(void **state)
 	html_end(&out);
 	const char *text = buffer_string(&out);
 	assert_non_null(strstr(text, "<title>a &lt;run&gt;</title>"));
-	/* Nothing from a network. */
+	/* Nothing is loaded from a network. */
 	assert_null(strstr(text, "src="));
 	assert_null(strstr(text, "href="));
 	assert_null(strstr(text, "url("));

@@ -1,4 +1,4 @@
-/* Columns of tagged words: what is read, and what is refused. */
+/* Columns of tagged words: what is accepted, and what is refused. */
 #include "formats/conll.h"
 #include "base/log.h"
 #include "test.h"
@@ -14,7 +14,7 @@ static enum status read_with(struct conll *conll, const char *text, size_t size,
 	return conll_read(conll, path, &options);
 }
 
-/* Description, '|', then the words with '_' and the tag, sentences between '/'. */
+/* Expected: the description, '|', then each word with '_' and its tag, sentences separated by '/'. */
 static void expect_with(const char *text, size_t size, struct conll_options options, const char *expected)
 {
 	struct conll conll;
@@ -94,7 +94,7 @@ static void damage_is_named_by_its_line(void **state)
 		CASE("a\tO\n\nc\t\nb\tO\n", "line 3: the tag is empty", 1),
 		CASE("a O\nb\xFF O\n\nc O\n", "line 2: invalid UTF-8 at byte 2", 1),
 		CASE("a O\nb\0c O\n\nc O\n", "line 2: a NUL byte at byte 2", 1),
-		CASE("a O\n# b\n\nc O\nd x O\n\ne O\n", "line 5: 3 columns", 2), /* "# b" is a word with the tag b */
+		CASE("a O\n# b\n\nc O\nd x O\n\ne O\n", "line 5: 3 columns", 2), /* "# b" is the word "#" with the tag b */
 		CASE("a O\n\nb O\n# no comment here\nc O\n", "line 4: 4 columns", 1),
 		CASE("\n\n-DOCSTART-\n\n", "there is no sentence in it", -1),
 		CASE("", "there is no sentence in it", -1),

@@ -1,5 +1,4 @@
-/* Records against bytes that TensorBoard's own protobuf classes wrote back the same; files against a reader of the
- * framing. */
+/* Records against bytes that TensorBoard's own protobuf classes wrote identically; files against a reader of the framing. */
 #include "base/hash.h"
 #include "formats/event_file.h"
 #include "test.h"
@@ -32,7 +31,7 @@ static void test_records(void **state)
 	assert_hex("0f000000000000006d532b090900002040fc54d94110073a0208019beb06a7", &out);
 }
 
-/* Sizes and checksums of all records are right, up to the end; returns their number. */
+/* Checks the sizes and checksums of all records up to the end; returns their number. */
 static int count_records(const char *path)
 {
 	struct buffer bytes = {0};
@@ -57,7 +56,7 @@ static void test_files_follow_each_other(void **state)
 {
 	(void)state;
 	struct name_list names = {0};
-	/* A file from a clock that was ahead. */
+	/* A file written with a clock that was ahead. */
 	assert_ok(file_write(test_path("events.out.tfevents.5000000000.host.1.0"), "", 0));
 	for (int i = 0; i < 3; i++) {
 		struct event_file *file;

@@ -1,4 +1,4 @@
-/* Fetching from a server that cuts, stalls, redirects, lies about lengths and refuses. */
+/* Fetching from a server that disconnects, stalls, redirects, lies about lengths and refuses. */
 #include "test.h"
 
 #include <sys/stat.h>
@@ -68,7 +68,7 @@ static void test_plain(void **state)
 	assert_ok(get("plain", body_sum, &result)); /* there already */
 	assert_int_equal(result.outcome, FETCH_PRESENT);
 	assert_int_equal(http_server.requests, 1);
-	/* As long as it was, but with another byte: the one that was downloaded, damaged or outdated. */
+	/* The same length, but another byte: the downloaded file, damaged or outdated. */
 	body[0]++;
 	assert_ok(file_write(test_path("plain"), body, sizeof body));
 	body[0]--;
@@ -87,7 +87,7 @@ static void assert_refused(const char *part, const char *name, const char *check
 	buffer_release(&text);
 }
 
-/* A file that is there is the one that is wanted only if its checksum or the record beside it says so. */
+/* An existing file is the requested one only if its checksum or the record beside it says so. */
 static void test_what_is_there(void **state)
 {
 	(void)state;
@@ -100,7 +100,7 @@ static void test_what_is_there(void **state)
 	struct fetch_request other = {.url = url, .path = test_path("plain-known")};
 	assert_error(ERR_STATE, "was downloaded from", fetch(&settings, &other, &result));
 	assert_error(ERR_STATE, "plain-known, not from ", fetch_check(&other));
-	other.checksum = body_sum; /* then it does not matter */
+	other.checksum = body_sum; /* then the address does not matter */
 	assert_ok(fetch(&settings, &other, &result));
 	assert_int_equal(result.outcome, FETCH_PRESENT);
 
@@ -113,7 +113,7 @@ static void test_what_is_there(void **state)
 	assert_refused("has changed since", "plain-edited", body_sum);
 }
 
-/* Where only the end of the connection ends a file, half of one looks like a whole one. */
+/* If only the end of the connection marks the end of a file, half a file looks like a whole one. */
 static void test_length_unknown(void **state)
 {
 	(void)state;
@@ -140,11 +140,11 @@ static void test_broken_lines(void **state)
 		http_server_reset();
 		assert_ok(get(names[i], body_sum, &result));
 		assert_int_equal(result.outcome, FETCH_DONE);
-		assert_in_range(http_server.ranges, 5, 30); /* each request brought half of what was left */
+		assert_in_range(http_server.ranges, 5, 30); /* each request brought half of the remainder */
 		assert_whole(names[i]);
 	}
 	http_server_reset();
-	assert_ok(get("deaf", NULL, &result)); /* the same half again and again is no progress */
+	assert_ok(get("deaf", NULL, &result)); /* receiving the same half again and again is no progress */
 	assert_int_equal(result.outcome, FETCH_FAILED);
 	assert_int_equal(result.attempts, 1 + 1 + settings.retries);
 	assert_none("deaf");
@@ -166,7 +166,7 @@ static void test_goes_on_after_a_kill(void **state)
 	assert_int_equal(http_server.ranges, 1);
 	assert_whole("plain-half");
 
-	/* A piece whose bytes are all there, a piece of nobody knows what, and a piece of another version. */
+	/* A part that is complete, a part without any record, and a part of another version. */
 	snprintf(note, sizeof note, "{\"url\":\"http://127.0.0.1:%d/plain-all\",\"validator\":\"\\\"one\\\"\",\"total\":%d}",
 		 http_server.port, BODY_BYTES);
 	assert_ok(file_write(test_path("plain-all.part"), body, BODY_BYTES));
@@ -180,7 +180,7 @@ static void test_goes_on_after_a_kill(void **state)
 	http_server_reset();
 	assert_ok(get("changed", NULL, &result));
 	assert_int_equal(result.outcome, FETCH_DONE);
-	assert_int_equal(http_server.ranges, 0); /* If-Range made the server send all of the new one */
+	assert_int_equal(http_server.ranges, 0); /* because of If-Range the server sent the whole new version */
 	assert_whole("changed");
 }
 
@@ -204,7 +204,7 @@ static void test_refusals(void **state)
 	assert_int_equal(result.outcome, FETCH_DONE);
 	assert_int_equal(result.attempts, 2);
 	http_server_reset();
-	assert_ok(get("429", NULL, &result)); /* patience was asked for, and had */
+	assert_ok(get("429", NULL, &result)); /* the server asked for a delay, and got it */
 	assert_int_equal(result.outcome, FETCH_DONE);
 }
 
@@ -244,7 +244,7 @@ static void test_disk(void **state)
 	assert_true(file_fault_hit());
 	assert_ok(file_fault_set(NULL));
 	assert_none("plain-disk");
-	assert_ok(get("plain-disk", body_sum, &result)); /* room again: it goes on */
+	assert_ok(get("plain-disk", body_sum, &result)); /* there is room again, so the download resumes */
 	assert_whole("plain-disk");
 	assert_error(ERR_RESOURCE, "cannot write", get("plain/below-a-file", NULL, &result));
 }
@@ -272,7 +272,7 @@ static void test_checksums(void **state)
 	assert_false(checksum_in_list(list, "z.bz2", sum));
 }
 
-/* A tar of one entry, whose name and type the caller chooses. */
+/* A tar archive of one entry, with the caller's name and type. */
 static void write_tar(const char *path, const char *name, char type)
 {
 	char block[2048] = {0};
@@ -307,7 +307,7 @@ static void test_unpack(void **state)
 	(void)state;
 	write_tar(test_path("good.tar"), "inner/file.txt", '0');
 	assert_ok(unpack(test_path("good.tar"), test_path("good"), &limits));
-	assert_text(test_path("good/file.txt"), "hello"); /* the only folder of the archive has become this one */
+	assert_text(test_path("good/file.txt"), "hello"); /* the archive's only folder has become this one */
 	write_tar(test_path("flat.tar"), "file.txt", '0');
 	assert_ok(unpack(test_path("flat.tar"), test_path("flat"), &limits));
 	assert_text(test_path("flat/file.txt"), "hello");
@@ -336,12 +336,13 @@ static void test_names_of_archives(void **state)
 	char folder[PATH_BYTES];
 	assert_true(unpack_is_archive("x.tar.gz"));
 	assert_false(unpack_is_archive("x.txt.gz"));
-	assert_false(unpack_is_archive("a/.zip")); /* which folder would that be? */
+	assert_false(unpack_is_archive("a/.zip")); /* there is no name for the folder */
 	unpack_folder("a/x.y.tar.gz", folder);
 	assert_string_equal(folder, "a/x.y");
 }
 
-/* What `tar -S` makes of a file with holes: its sparse map in the header, its size at 483 and only its data behind. */
+/* What `tar -S` makes of a file with holes: a sparse map in the header, the file's size at offset 483, and only the data
+ * after it. */
 static void write_sparse_tar(const char *path, long offset, long data, long size)
 {
 	static char block[2048];
@@ -377,7 +378,7 @@ static void test_unpack_holes(void **state)
 	buffer_release(&text);
 }
 
-/* 2 KiB that say they hold 8 GiB of zeros, and more files than are wanted. */
+/* 2 KiB that claim to hold 8 GiB of zeros, and more files than allowed. */
 static void test_unpack_limits(void **state)
 {
 	(void)state;
@@ -394,7 +395,7 @@ static void test_unpack_limits(void **state)
 	assert_none(".unpacking-box");
 }
 
-/* libarchive would hand a file that begins so to the program lrzip. */
+/* libarchive would pass a file that begins like this to the program lrzip. */
 static void test_unpack_starts_no_program(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* ONNX models read: one by ONNX's own library, those that bertc writes, and broken ones of every sort. */
+/* Reading ONNX models: one written by ONNX's own library, those that bertc writes, and broken ones of every kind. */
 #include "base/buffer.h"
 #include "formats/onnx_file.h"
 #include "formats/onnx_reader.h"
@@ -24,7 +24,7 @@ static void onnx_s_own_model(void **state)
 	assert_int_equal(file.ir_version, 8);
 	assert_int_equal(file.opset, 17); /* not that of com.microsoft */
 	assert_int_equal(file.node_count, 3);
-	/* A weight that is listed as an input is none. */
+	/* A weight that is listed as an input is not an input. */
 	assert_int_equal(file.input_count, 2);
 	assert_string_equal(file.inputs[0].name, "x");
 	assert_string_equal(file.inputs[0].shape, "batch x 2");
@@ -50,7 +50,7 @@ static void onnx_s_own_model(void **state)
 	assert_string_equal(onnx_type_name(type, 22), "type 22");
 }
 
-/* y = x w, with the weight in the model or beside it. */
+/* y = x w, with the weight in the model or in a file beside it. */
 static void write_graph(const char *path, int64_t limit, const char *taken, const char *made, const char *given)
 {
 	static const float numbers[2048] = {1, 2, 3};
@@ -80,7 +80,7 @@ static void weights_beside_the_model(void **state)
 	assert_string_equal(tensor_named(&file, "w")->path, data);
 	assert_int_equal(file.bytes, file_size(path) + file_size(data));
 	onnx_file_close(&file);
-	/* Cut, and gone. */
+	/* Truncated, and missing. */
 	struct buffer bytes = {0};
 	assert_ok(file_read(data, 1 << 20, &bytes));
 	assert_ok(file_write(data, bytes.data, bytes.size - 1));
@@ -120,7 +120,7 @@ static void graphs_that_do_not_hang_together(void **state)
 	assert_error(ERR_USAGE, "none.onnx", onnx_file_open(&file, test_path("none.onnx")));
 }
 
-/* Without the fsync of file_write(): there are many. */
+/* Without the fsync of file_write(), because there are many. */
 static void put_bytes(const char *path, const char *bytes, size_t size)
 {
 	FILE *file = fopen(path, "wb");
@@ -129,7 +129,7 @@ static void put_bytes(const char *path, const char *bytes, size_t size)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* Cut anywhere, or with any bit flipped, a model is read or refused, and nothing else happens. */
+/* Truncated anywhere, or with any bit flipped, a model is either read or refused, and nothing else happens. */
 static void damaged_bytes(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Pickles as data: values come out, code never runs, and nothing written with malice does more than fail. */
+/* Pickles as data: values are read, code never runs, and malicious input can only fail. */
 #include "test.h"
 #include "formats/pickle.h"
 
@@ -69,7 +69,7 @@ static void tensors_stay_within_their_storage(void **state)
 			     "J\0\0\0\x40"
 			     "\x85",
 			     "K\0\x85")),
-		beyond); /* one number, a billion times */
+		beyond); /* the same number a billion times */
 	refused(BYTES(TENSOR("K\6", "K\0",
 			     "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"
 			     "K\3\x86",
@@ -80,7 +80,7 @@ static void tensors_stay_within_their_storage(void **state)
 	refused(BYTES(TENSOR("J\xff\xff\xff\xff", "K\0", "K\2\x85", "K\1\x85")), "elements");
 }
 
-/* As torch.save writes a tensor with what it calls metadata. */
+/* Like torch.save with a tensor that has what it calls metadata. */
 #define VIEW(facts)                                                                                                              \
 	"\x80\2ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE("K\6") "K\0K\2K\3\x86K\3K\1\x86\x89"                                \
 								    "ccollections\nOrderedDict\n)R" facts "tR."
@@ -141,8 +141,7 @@ static void broken_pickles(void **state)
 	refused(BYTES("\x80\2X\xff\xff\xff\x7fN."), "truncated");
 }
 
-/* A million values in the space of a megabyte are a few dozen megabytes, not more; deep nesting is no
- * recursion. */
+/* A million values encoded in a megabyte take a few dozen megabytes, not more; deep nesting causes no recursion. */
 static void many_values(void **state)
 {
 	(void)state;

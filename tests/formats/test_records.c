@@ -1,10 +1,9 @@
-/* Files of records: what is read of each form, however its bytes are cut, and what is said about damaged
- * ones. */
+/* Files of records: what is read in each format, however its bytes are split, and what is reported about damaged ones. */
 #include "base/buffer.h"
 #include "formats/records.h"
 #include "test.h"
 
-/* Records as text: [title] text, '-' before those not wanted, '#' where damage was passed over. */
+/* Records as text: [title] text, with '-' before unwanted ones and '#' where damage was skipped. */
 struct reading {
 	struct buffer out, text;
 	bool skip;
@@ -64,7 +63,7 @@ static enum status read_all(struct reading *reading, enum record_form form, cons
 	return status;
 }
 
-/* The records are these, in pieces of any size. */
+/* The records must be these, reading in pieces of any size. */
 static void reads(enum record_form form, const char *key, const char *bytes, const char *expected)
 {
 	struct reading reading = {.skip = true};
@@ -101,7 +100,7 @@ static void test_json(void **state)
 	      "[] a\nb|-[] |-[] |-[] |");
 	reads(RECORDS_JSON, "text", "{\"meta\": {\"text\": \"no\", \"a\": [true, false, null, -1.5e+3]}, \"text\": \"\"}",
 	      "[] |");
-	/* A damaged line does not take the next one with it. */
+	/* A damaged line does not affect the next one. */
 	reads(RECORDS_JSON, "text", "{\"text\": \"a\"}\n{\"text\": \"b\n{\"text\": \"c\"}\n{\"text\" \"d\"}\n{\"text\": \"e\"}",
 	      "[] a|-[] |#[] c|-[] |#[] e|");
 	refuses(RECORDS_JSON, "{\"text\": \"a\"}\n{\"text\": tru}\n", "line 2, at byte 26");
@@ -139,7 +138,8 @@ static void test_text_key(void **state)
 	const char *other = "{\"paragraph\": \"a\", \"n\": {\"text\": \"b\"}}";
 	assert_error(ERR_DATA, "text under", records_find_text_key("file", other, strlen(other), &key));
 	assert_string_equal(error_last()->hint, "give the key with --text_key; the keys with text are \"paragraph\", \"n.text\"");
-	/* Each once, nested ones by their path; what --text_key cannot reach, within a list of objects, is not listed. */
+	/* Each key once, nested ones by their path; keys that --text_key cannot reach, in a list of objects, are not
+	 * listed. */
 	struct buffer keys = {0};
 	const char *nested = "[{\"id\": \"1\", \"a\": {\"b\": \"x\", \"c\": {\"d\": \"y\"}}, \"o\": [{\"z\": \"no\"}]},\n"
 			     "{\"id\": \"2\", \"a\": {\"b\": \"x\"}, \"list\": [\"p\", \"q\"], \"n\": 1}";
@@ -169,7 +169,7 @@ static void test_wiki_xml(void **state)
 		      PAGE("Talk:A", "<ns>1</ns>", "x") PAGE("R", "<ns>0</ns><redirect title=\"A\"/>", "#REDIRECT [[A]]")
 			      PAGE("M", "<ns>0</ns>", "<!-- c -->m") "</mediawiki>\n",
 	      "{6 Datei}[A] a <b> & é|-[Talk:A] |-[R] |[M] m|");
-	/* Cut out of a dump, an old one without <ns>; the last of several revisions; other models. */
+	/* Part of a dump, and an old one without <ns>; the last of several revisions; other content models. */
 	reads(RECORDS_WIKI_XML, NULL,
 	      "  " PAGE("A", "", "a") PAGE("Category:A", "", "x") "<page><title>B</title><revision><text>old</text></"
 								  "revision><revision><text>new</text></revision></page>"
@@ -180,13 +180,13 @@ static void test_wiki_xml(void **state)
 	refuses(RECORDS_WIKI_XML, "<mediawiki>" PAGE("A", "", "a") "<page><title>B</title><revision><text>b", "truncated XML");
 	refuses(RECORDS_WIKI_XML, "<mediawiki>" PAGE("A", "", "a"), "within the dump");
 	refuses(RECORDS_WIKI_XML, "<mediawiki>" PAGE("A", "", "&bomb;"), "undefined entity");
-	/* Damage costs the page it is in. Bytes before it may or may not have been seen: so in one piece
-	 * only. */
+	/* Damage costs only the page that contains it. What precedes it may or may not have been seen, depending on the
+	 * pieces: so in one piece only. */
 	struct reading reading = {.skip = true};
 	const char *bytes = "<mediawiki>" PAGE("A", "", "a") PAGE("B", "", "b <x> c") PAGE("C", "", "c") "</mediawiki>";
 	assert_ok(read_all(&reading, RECORDS_WIKI_XML, NULL, bytes, strlen(bytes), 1));
 	assert_string_equal(buffer_string(&reading.out), "[A] a|-[] |#[C] c|");
-	/* Entities that grow are cut short by expat. */
+	/* expat limits the expansion of entities. */
 	struct buffer bomb = {0};
 	buffer_text(&bomb, "<!DOCTYPE x [<!ENTITY a0 "
 			   "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\">");

@@ -1,4 +1,4 @@
-/* Reading back what was written; every rule of the format broken once; sizes that lie. */
+/* Reading back what was written; every rule of the format violated once; false sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -144,7 +144,7 @@ static void lengths_are_refused(void **state)
 	refuses("empty file", "0 bytes");
 }
 
-/* Headers of megabytes that would become a tree of gigabytes. */
+/* Headers of megabytes that would turn into a tree of gigabytes. */
 static void bombs_are_refused(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Every format read back in pieces of every size; members joined, padded, cut at each byte and damaged at
- * each; lines around the limit. */
+/* Every format read in pieces of every size; members concatenated, padded, truncated at each byte and damaged at each
+ * byte; lines around the limit. */
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ static void put(const struct buffer *bytes)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* One compressed member each, appended. */
+/* Each appends one compressed member. */
 
 static void pack_plain(struct buffer *out, const char *text, size_t size)
 {
@@ -87,7 +87,7 @@ static void pack_xz(struct buffer *out, const char *text, size_t size)
 static const struct format {
 	const char *name;
 	void (*pack)(struct buffer *out, const char *text, size_t size);
-	int threads; /* that decode ahead; 0: none asked for */
+	int threads; /* for decoding ahead; 0: not requested */
 } formats[] = {
 	{"plain", pack_plain, 0}, {"gzip", pack_gzip, 0}, {"bzip2", pack_bzip2, 0}, {"bzip2", pack_bzip2, 1},
 	{"bzip2", pack_bzip2, 3}, {"zstd", pack_zstd, 0}, {"xz", pack_xz, 0},
@@ -129,7 +129,7 @@ static void assert_same(const struct buffer *got, const struct buffer *expected)
 		assert_memory_equal(got->data, expected->data, got->size);
 }
 
-/* Text that neither compresses to nothing nor stays as it is. */
+/* Text that compresses, but not to nothing. */
 static void make_text(struct buffer *out, size_t words)
 {
 	uint32_t random = 12345;
@@ -170,7 +170,7 @@ static void test_members_and_padding(void **state)
 		threads = formats[f].threads;
 		buffer_clear(&packed);
 		buffer_clear(&expected);
-		for (int i = 0; i < 2000; i++) { /* so many that heads straddle blocks of input */
+		for (int i = 0; i < 2000; i++) { /* so many that headers straddle blocks of input */
 			char text[256];
 			int size = snprintf(text, sizeof text, "member %d, no %x, %s\n", i, i * 2654435761u,
 					    i % 3 ? "" : "with some more text in it to vary its length");
@@ -244,7 +244,7 @@ static void test_damaged_anywhere(void **state)
 			put(&packed);
 			enum status status = read_all(&got, 4096);
 			packed.data[at] ^= 0x10;
-			/* A few bits carry nothing (padding); where they are taken the text must be right. */
+			/* A few bits carry no information (padding); if they are accepted, the text must be right. */
 			if (status == OK)
 				assert_same(&got, &text);
 			else
@@ -292,9 +292,8 @@ static void test_cannot_open(void **state)
 	stream_close(NULL);
 }
 
-/* A pipe gives its bytes in small pieces and has no size. */
-/* A file that changes under the reader's eyes is an error at its end, in every format. The open file stays what it was when
- * another takes its name. */
+/* A file that changes while it is being read is an error at its end, in every format. An open file stays the same when
+ * another one takes its name. */
 static void test_changed_while_read(void **state)
 {
 	static const struct {
@@ -304,7 +303,7 @@ static void test_changed_while_read(void **state)
 		{"true", NULL},
 		{"truncate -s 300000 x", "x' was cut short while it was read"},
 		{": >x", "x' was cut short while it was read"},
-		{"head -c 8 /dev/zero >>x", "x' grew while it was read"}, /* no data of any format */
+		{"head -c 8 /dev/zero >>x", "x' grew while it was read"}, /* not data of any format */
 		{"touch -d 2001-02-03 x", "x' was written to while it was read"},
 		{"cp x y && mv y x", NULL},
 	};
@@ -314,7 +313,7 @@ static void test_changed_while_read(void **state)
 	for (size_t f = 0; f < FORMATS; f++) {
 		buffer_clear(&packed);
 		formats[f].pack(&packed, text.data, text.size);
-		assert_true(packed.size > 400000); /* beyond what is read at a time */
+		assert_true(packed.size > 400000); /* more than is read at a time */
 		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 			struct stream *stream;
 			char bytes[4096], command[256];
@@ -340,6 +339,7 @@ static void test_changed_while_read(void **state)
 	buffer_release(&packed);
 }
 
+/* A pipe delivers its bytes in small pieces and has no size. */
 static void test_standard_input(void **state)
 {
 	(void)state;
@@ -374,7 +374,7 @@ static void test_standard_input(void **state)
 	buffer_release(&got);
 }
 
-/* Lines joined again with '|' between lines and '~' after a piece that goes on. */
+/* Joins the lines again, with '|' after each line and '~' after a piece that is continued. */
 static void read_lines(struct buffer *out, size_t limit)
 {
 	struct line_reader *reader;
@@ -413,11 +413,11 @@ static void test_lines(void **state)
 		{"0123456789abcdef", "0123456789abcdef|"},
 		{"0123456789abcdefg\nx", "0123456789abcdef~g|x|"},
 		{"0123456789abcdef0123456789abcdefg", "0123456789abcdef~0123456789abcdef~g|"},
-		/* no character is cut */
+		/* no character is split */
 		{"0123456789abcde\xc3\xa9\n", "0123456789abcde~\xc3\xa9|"},
 		{"0123456789abcd\xe4\xb8\xad\n", "0123456789abcd~\xe4\xb8\xad|"},
 		{"0123456789abc\xf0\x9f\x98\x80\n", "0123456789abc~\xf0\x9f\x98\x80|"},
-		/* what is no UTF-8 is cut at the limit */
+		/* invalid UTF-8 is cut at the limit */
 		{"0123456789ab\x80\x80\x80\x80\x80\n", "0123456789ab\x80\x80\x80\x80~\x80|"},
 	};
 	struct buffer got = {0};
@@ -459,7 +459,7 @@ static void test_peek_consumes_nothing(void **state)
 	buffer_release(&text);
 }
 
-/* 256 MB of one letter, no newline, packed to a fraction of it: memory must not follow. */
+/* 256 MB of one letter without a newline, compressed to a fraction of that: memory must not grow with it. */
 static void test_huge_line_in_little_memory(void **state)
 {
 	(void)state;

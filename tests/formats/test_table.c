@@ -1,4 +1,4 @@
-/* Tables in text files: what is detected, what is read, what is refused. */
+/* Tables in text files: what is detected, what is read, and what is refused. */
 #include "formats/table.h"
 #include "base/log.h"
 #include "test.h"
@@ -16,8 +16,8 @@ static enum status read_with(struct table *table, const char *name, const char *
 	return table_read(table, path, &options);
 }
 
-/* Reads under a name; the table's description, a '|', and its fields, rows between '/' and columns between ',', are what is
- * expected. "-" stands for a field that is not there. */
+/* Reads a table of the given name. Expected: the table's description, '|', and its fields, with rows separated by '/' and
+ * columns by ','. "-" stands for a missing field. */
 static void expect_as(const char *name, const char *text, size_t size, struct table_options options, const char *expected)
 {
 	struct table table;
@@ -46,14 +46,15 @@ static void quotes_are_characters_where_nothing_shows_quoting(void **state)
 	(void)state;
 	EXPECT("a.tsv", "label\tsentence\n1\t\"Stop\n0\t5\" disk\n1\t\"all\" of it\n",
 	       "TSV with a header, 2 columns (label, sentence), 3 rows|1,\"Stop/0,5\" disk/1,\"all\" of it/");
-	/* A quote that opens on one line and closes on another is no quoted field where every line is whole without it. */
+	/* A quote that opens on one line and closes on another does not make a quoted field if every line is complete
+	 * without it. */
 	EXPECT("a.tsv", "label\tsentence\n1\t\"Go on\n0\tuntil you stop.\"\n",
 	       "TSV with a header, 2 columns (label, sentence), 2 rows|1,\"Go on/0,until you stop.\"/");
 	EXPECT("a.tsv", "label\tsentence\n1\t\"Go on\n0\tthen stop.\"\n1\t\"say \"\"no\"\"\"\n",
 	       "TSV with a header, 2 columns (label, sentence), 3 rows|1,\"Go on/0,then stop.\"/1,\"say \"\"no\"\"\"/");
 	EXPECT("a.tsv", "label\tsentence\n1\t\"Stop!\"\n0\tgo\n1\tno\n",
 	       "TSV with a header, 2 columns (label, sentence), 3 rows|1,\"Stop!\"/0,go/1,no/");
-	/* These do show it. */
+	/* Here, the quotes do show quoting. */
 	EXPECT("a.tsv", "label\tsentence\n1\t\"say \"\"no\"\"\"\n0\tgo\n",
 	       "TSV with a header, fields quoted, 2 columns (label, sentence), 2 rows|1,say \"no\"/0,go/");
 	EXPECT("a.tsv", "label\tsentence\n1\t\"a\tb\"\n0\tgo\n",
@@ -64,7 +65,7 @@ static void quotes_are_characters_where_nothing_shows_quoting(void **state)
 	       "TSV with a header, fields quoted, 2 columns (label, sentence), 1 row|1,a/");
 	EXPECT("a.tsv", "label\tsentence\n1\t\"a\"\n0\t\"b\"\n1\t\"c\"\n",
 	       "TSV with a header, fields quoted, 2 columns (label, sentence), 3 rows|1,a/0,b/1,c/");
-	/* But not beside an unquoted field that has a quote. */
+	/* But not together with an unquoted field that contains a quote. */
 	EXPECT("a.tsv", "label\tsentence\n1\t\"say \"\"no\"\"\"\n0\t5\" disk\n",
 	       "TSV with a header, 2 columns (label, sentence), 2 rows|1,\"say \"\"no\"\"\"/0,5\" disk/");
 	EXPECT_WITH(.quotes = TABLE_YES, "1\t\"a\"\n", "TSV without a header, fields quoted, 2 columns, 1 row|1,a/");
@@ -79,9 +80,9 @@ static void commas_go_with_quotes(void **state)
 	       "CSV with a header, 1 column (text)"
 	       ", 2 rows|a, b/c/");
 	EXPECT("a.csv", "x;y\n1,5;2\n3;4\n", "fields between ';' with a header, 2 columns (x, y), 2 rows|1,5,2/3,4/");
-	/* Found without a name that says so, if it begins with names. */
+	/* Detected without a telling name if the first row holds names. */
 	EXPECT("a.txt", "text,label\na b,1\n\"c, d\",0\n", "CSV with a header, 2 columns (text, label), 2 rows|a b,1/c, d,0/");
-	/* Prose with one comma a line is not a table of two columns. */
+	/* Prose with one comma per line is not a table of two columns. */
 	EXPECT("a.txt", "Hello, world\nBye, all\n", "one text a line without a header, 1 column, 2 rows|Hello, world/Bye, all/");
 	/* ',NAME,...' as spreadsheets write it. */
 	EXPECT("a.csv", ",sent1,label\n0,a,1\n1,b,2\n", "CSV with a header, 3 columns (, sent1, label), 2 rows|0,a,1/1,b,2/");
@@ -96,7 +97,7 @@ static void lines_end_in_several_ways(void **state)
 	EXPECT("a.tsv", "1\ta\r0\tb", "TSV without a header, 2 columns, 2 rows|1,a/0,b/");
 	EXPECT("a.tsv", "1\ta\n0\tb\r", "TSV without a header, 2 columns, 2 rows|1,a/0,b/");
 	EXPECT("a.tsv", "1\ta\rb\n0\tc", "TSV without a header, 2 columns, 2 rows|1,a\rb/0,c/");
-	/* Of texts alone an empty line is an empty text, so that answers stay beside their lines. */
+	/* In a file of texts alone, an empty line is an empty text, so that answers stay aligned with their lines. */
 	EXPECT("a.txt", "a\n\nb\n", "one text a line without a header, 1 column, 3 rows|a//b/");
 	EXPECT("a.txt", "", "one text a line without a header, 0 columns, 0 rows|");
 }
@@ -161,7 +162,7 @@ static void damage_is_named_by_its_line(void **state)
 		CASE("a.tsv", "label\ttext\n1\ta\n0\tb\tc\td\n1\tb\n", "line 3: 4 fields where the other rows have 2", 2, 1),
 		CASE("a.tsv", "label\ttext\tx\n1\ta\n0\tb\n1\tb\n", "line 1: 3 fields where the other rows have 2", 3, 1),
 		CASE("a.tsv", "x\ty\tz\n1\ta\n", "line 2: 2 fields where the other rows have 3", 1,
-		     1), /* the first of two is right */
+		     1), /* the first of the two is right */
 		CASE("a.csv", "label,text\n1,a\n0,\"b\n1,c\n0,d\n", "line 3: the quote that opens field 2 never ends", 3, 1),
 		CASE("a.csv", "label,text\n1,a\n0,\"b\" c\n1,c\n", "line 3: text after the quote that closes field 2", 2, 1),
 		CASE("a.csv", "label,text\n1,\"a\n0,\"b\"\n1,c\n", "line 2: text after the quote that closes field 2", 2, 1),
@@ -202,7 +203,7 @@ static void damage_is_named_by_its_line(void **state)
 	bad.skip = false;
 }
 
-/* What follows a quote that never ends is read from the next line on, and its lines keep their numbers. */
+/* After a quote that never ends, reading continues with the next line, and the lines keep their numbers. */
 static void rows_behind_a_bad_one_keep_their_lines(void **state)
 {
 	(void)state;
@@ -230,7 +231,7 @@ static void columns_are_chosen_by_name_or_number(void **state)
 	assert_int_equal(column, 1);
 	assert_ok(table_choose_column(&table, "label", &column));
 	assert_int_equal(column, 0);
-	assert_ok(table_choose_column(&table, "2", &column)); /* a name before a number */
+	assert_ok(table_choose_column(&table, "2", &column)); /* names take precedence over numbers */
 	assert_int_equal(column, 2);
 	assert_ok(table_choose_column(&table, "1", &column));
 	assert_int_equal(column, 0);

@@ -1,4 +1,4 @@
-/* Text files read whole. */
+/* Text files that are read whole. */
 #include "formats/text_file.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -69,7 +69,7 @@ static void other_encodings_are_refused(void **state)
 
 static atomic_bool stop, begun;
 
-/* Gives the file one time of change after the other. */
+/* Keeps changing the file's modification time. */
 static void *touch(void *path)
 {
 	for (long i = 1; !atomic_load(&stop); i++) {

@@ -1,5 +1,5 @@
-/* Indices of TensorFlow checkpoints, made by hand with one thing wrong at a time. One that TensorFlow wrote
- * is in tests/train/test_model_weights.c. */
+/* Indices of TensorFlow checkpoints, made by hand with one error at a time. An index written by TensorFlow is in
+ * tests/weights/test_model_weights.c. */
 #include "test.h"
 #include "base/buffer.h"
 #include "base/hash.h"
@@ -91,7 +91,7 @@ static void names_share_beginnings(void **state)
 	struct tf_bundle bundle;
 	make_entries(&entries, HEADER, 2, "bert/a", 6, ENTRY, sizeof(ENTRY) - 1);
 	put_entry(&entries, 5, "bert/b", 6, ENTRY, sizeof(ENTRY) - 1);
-	put_entry(&entries, 6, "bert/b/adam_m", 13, "\x08\7", 2); /* of texts */
+	put_entry(&entries, 6, "bert/b/adam_m", 13, "\x08\7", 2); /* a tensor of strings */
 	make_table(&table, &entries, 0);
 	assert_ok(parse(&bundle, &table));
 	assert_int_equal(bundle.count, 2);
@@ -115,7 +115,7 @@ static void names_share_beginnings(void **state)
 			tf_bundle_close(&bundle);
 		table.data[at] ^= 1;
 	}
-	assert_true(refused > (int)table.size - 60); /* all but the empty block and the footer's padding */
+	assert_true(refused > (int)table.size - 60); /* all but those in the empty block and the footer's padding */
 	buffer_release(&entries);
 	buffer_release(&table);
 }
@@ -158,7 +158,7 @@ static void malice_is_refused(void **state)
 		make_table(&table, &entries, 0);
 		assert_error(ERR_DATA, cases[i].part, parse(&bundle, &table));
 	}
-	/* Keys that repeat, and one that shares more than there is. */
+	/* Repeated keys, and one that claims to share more than there is. */
 	make_entries(&entries, HEADER, 2, "b", 1, ENTRY, sizeof(ENTRY) - 1);
 	put_entry(&entries, 0, "a", 1, ENTRY, sizeof(ENTRY) - 1);
 	make_table(&table, &entries, 0);
@@ -175,7 +175,7 @@ static void malice_is_refused(void **state)
 	buffer_release(&table);
 }
 
-/* Two entries of one place in the data file. */
+/* Two entries with the same place in the data file. */
 static void overlaps_are_refused(void **state)
 {
 	(void)state;
@@ -212,7 +212,7 @@ static enum status check_key(void *context, const char *key, size_t key_size, st
 	return OK;
 }
 
-/* Several blocks, each with many restart points: what stands at them is a key in full. */
+/* Several blocks, each with many restart points: the entries at these have complete keys. */
 static void tables_of_many_blocks(void **state)
 {
 	(void)state;
@@ -229,7 +229,7 @@ static void tables_of_many_blocks(void **state)
 	assert_true(writer.out.size > 300000);
 	assert_ok(sorted_table_read("x", (unsigned char *)writer.out.data, writer.out.size, check_key, &count));
 	assert_int_equal(count, MANY);
-	/* The first block: as many restart points as it has sixteens of entries, where nothing is shared. */
+	/* The first block: one restart point per sixteen entries, at which nothing is shared. */
 	const unsigned char *bytes = (unsigned char *)writer.out.data;
 	struct byte_range footer = {bytes + writer.out.size - 48, bytes + writer.out.size}, index;
 	uint64_t number = 0, offset = 0, size = 0;
@@ -240,7 +240,7 @@ static void tables_of_many_blocks(void **state)
 	assert_true(range_varint(&index, &number)); /* shared */
 	assert_int_equal(number, 0);
 	assert_true(range_varint(&index, &number)); /* own */
-	index.at += 1 + number;                     /* the size of a handle takes one byte */
+	index.at += 1 + number;                     /* the size in a handle takes one byte */
 	assert_true(range_varint(&index, &offset) && range_varint(&index, &size));
 	assert_int_equal(offset, 0);
 	const unsigned char *end = bytes + size;
@@ -287,7 +287,7 @@ static void written_comes_back(void **state)
 	assert_int_equal(bundle.tensors[2].data[0], 77);
 	tf_bundle_close(&bundle);
 
-	/* A full disk leaves no index, which would be taken for a checkpoint. */
+	/* A full disk leaves no index, which could be mistaken for a checkpoint. */
 	assert_ok(file_fault_set("write:1:ENOSPC"));
 	assert_int_equal(tf_bundle_write(test_path("full.ckpt"), entries, 3), ERR_RESOURCE);
 	assert_ok(file_fault_set(NULL));

@@ -43,7 +43,7 @@ static void expect_payloads(const char *path)
 	tfrecord_close(reader);
 }
 
-/* Plain, gzip and zlib; the plain file has the bytes that the format says. */
+/* Plain, gzip and zlib; the plain file has the bytes that the format prescribes. */
 static void test_round_trip(void **state)
 {
 	(void)state;
@@ -63,7 +63,7 @@ static void test_round_trip(void **state)
 	assert_int_equal(compress(packed, &packed_size, (unsigned char *)bytes.data, bytes.size), Z_OK);
 	assert_ok(file_write(test_path("zlib"), packed, packed_size));
 	expect_payloads(test_path("zlib"));
-	/* Cut off, the compressed stream is an error, not an end. */
+	/* A truncated compressed stream is an error, not an end. */
 	assert_ok(file_write(test_path("zlib"), packed, packed_size - 6));
 	struct tfrecord_reader *reader;
 	const unsigned char *payload = (const unsigned char *)"";
@@ -76,7 +76,7 @@ static void test_round_trip(void **state)
 	buffer_release(&bytes);
 }
 
-/* Every cut and every changed byte is noticed; after a wrong payload the next record is read. */
+/* Every truncation and every changed byte is noticed; after a wrong payload the next record is read. */
 static void test_damage(void **state)
 {
 	(void)state;
@@ -97,7 +97,7 @@ static void test_damage(void **state)
 		assert_int_equal(status, whole ? OK : ERR_DATA);
 		if (!whole)
 			assert_non_null(strstr(error_last()->message, "cut off"));
-		/* It is over, and stays so. */
+		/* The end stays the end. */
 		assert_ok(tfrecord_next(reader, &payload, &size));
 		assert_null(payload);
 		tfrecord_close(reader);
@@ -169,11 +169,11 @@ static void test_example(void **state)
 	assert_null(example_find(&example, "idss"));
 	assert_error(ERR_DATA, "more than 5", feature_integers(example_find(&example, "ids"), out, 5, &count));
 	assert_error(ERR_DATA, "holds no floats", feature_floats(example_find(&example, "ids"), floats, 8, &count));
-	for (size_t cut = 1; cut < size; cut++) /* each cut within the one outer field */
+	for (size_t cut = 1; cut < size; cut++) /* each cut lies within the single outer field */
 		assert_error(ERR_DATA, "no well-formed", example_parse(&example, message, cut));
 }
 
-/* Integers one by one, a negative one, a field that is not known. Bytes as protocol buffers define them. */
+/* Unpacked integers, a negative one, and an unknown field. The bytes follow the definition of protocol buffers. */
 static void test_foreign_message(void **state)
 {
 	(void)state;

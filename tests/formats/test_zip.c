@@ -1,5 +1,5 @@
-/* Zip archives, made by hand with one thing wrong at a time. The archives of torch.save itself are in
- * tests/train/test_model_weights.c. */
+/* Zip archives, made by hand with one error at a time. The archives of torch.save itself are in
+ * tests/weights/test_model_weights.c. */
 #include <sys/mman.h>
 #include "test.h"
 #include "base/buffer.h"
@@ -7,9 +7,9 @@
 
 struct entry {
 	const char *name, *data;
-	uint32_t crc, size, stored; /* as the directory says; `stored` is the compressed size */
+	uint32_t crc, size, stored; /* as in the directory; `stored` is the compressed size */
 	int method, flags;
-	int64_t offset; /* of the local header; -1: where it is */
+	int64_t offset; /* of the local header; -1: the actual one */
 };
 
 static void put(struct buffer *out, uint64_t value, int width)
@@ -44,7 +44,7 @@ static void put_central(struct buffer *out, const struct entry *entry, uint64_t 
 	buffer_text(out, entry->name);
 }
 
-/* The record with which an archive ends: the number of its entries, and the bytes and the place of its directory. */
+/* The record at the end of an archive: the number of entries, and the size and position of the directory. */
 static void put_end(struct buffer *out, uint64_t count, uint64_t size, uint64_t directory)
 {
 	put(out, 0x06054b50, 4);
@@ -126,7 +126,7 @@ static void put_central64(struct buffer *out, const char *name, uint32_t crc, ui
 	put(out, offset, 8);
 }
 
-/* An archive of more than 4 GiB, as torch.save writes of large models: sizes and places of 64 bits. Most of it is a hole. */
+/* An archive of more than 4 GiB, as torch.save writes for large models: 64-bit sizes and positions. Most of it is a hole. */
 static void large_archives(void **state)
 {
 	(void)state;
@@ -168,14 +168,14 @@ static void large_archives(void **state)
 	assert_true(entry->size == 3 && memcmp(entry->data, "abc", 3) == 0);
 	assert_ok(zip_entry_check(entry, "x.zip"));
 	zip_close(&zip);
-	/* Without the locator the plain end says what cannot be. */
+	/* Without the locator, the plain end record is impossible. */
 	memset(bytes + end64 + 56, 0, 4);
 	assert_error(ERR_DATA, "is outside the file", zip_open(&zip, "x.zip", bytes, at + part.size));
 	assert_int_equal(munmap(bytes, total), 0);
 	buffer_release(&part);
 }
 
-/* Places and sizes of 64 bits that no file can have: nothing points there, not even to look. */
+/* 64-bit positions and sizes that no file can have: nothing may access them, not even to check. */
 static void forged_places_are_refused(void **state)
 {
 	(void)state;
@@ -221,7 +221,7 @@ static void malice_is_refused(void **state)
 		make(&bytes, entries, 2);
 		assert_error(ERR_DATA, cases[i].part, open_bytes(&zip, &bytes));
 	}
-	/* One entry within the other's data: a header hidden in them. */
+	/* An entry within another entry's data: a header hidden there. */
 	struct buffer inner = {0};
 	struct entry nested = {"n", "xx", 0, 2, 2, 0, 0, -1};
 	put_local(&inner, &nested);

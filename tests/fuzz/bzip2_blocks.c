@@ -1,5 +1,5 @@
-/* bzip2 by blocks against libbz2 itself: packed files as they come (first byte even), or the bytes behind it packed
- * first, a block up to each 0xFF and a stream up to each 0xFE, with zeros between streams. */
+/* Block-wise bzip2 decoding against libbz2 itself: packed files as they come (first byte even), or the bytes that follow,
+ * first packed by the target: a block ends at each 0xFF and a stream at each 0xFE, with zeros between streams. */
 #include <bzlib.h>
 #include "base/buffer.h"
 #include "formats/bzip2_blocks.h"
@@ -50,7 +50,7 @@ static enum status unpack_by_blocks(const char *bytes, size_t size, size_t piece
 	return status;
 }
 
-/* Streams one after the other by libbz2; between them zeros may stand. */
+/* Unpacks concatenated streams with libbz2; there may be zeros between them. */
 static bool unpack_by_library(const char *bytes, size_t size, struct buffer *out)
 {
 	size_t at = 0;

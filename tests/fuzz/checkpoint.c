@@ -1,5 +1,5 @@
-/* What a checkpoint says of itself: the first byte tells MANIFEST.json, whose own checksum is put right first,
- * training_state.json and config.json apart. */
+/* A checkpoint's records: the first byte selects MANIFEST.json, whose own checksum is corrected first, training_state.json
+ * or config.json. */
 #include <inttypes.h>
 #include "backend/ops.h"
 #include "base/hash.h"
@@ -49,7 +49,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Nothing here has weights; without this all back ends would have to be linked. */
+/* No target here has weights; without this stub, all back ends would have to be linked. */
 void weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)
 {
 	(void)replica;
@@ -57,7 +57,7 @@ void weights_refresh(struct replica *replica, struct weight *const *weights, int
 	BUG_IF(count >= 0);
 }
 
-/* The manifest with the checksum that its bytes have. */
+/* The manifest with the correct checksum of its bytes. */
 static const char *verified(const uint8_t *bytes, size_t count)
 {
 	static char text[1 << 16];

@@ -1,4 +1,4 @@
-/* Published checksums: one, or a list of them with names. */
+/* Published checksums: a single one, or a list of them with names. */
 #include "formats/checksum.h"
 #include "fuzz.h"
 

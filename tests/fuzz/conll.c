@@ -1,4 +1,4 @@
-/* Columns of tagged words. Words and tags are never empty, sentences never without words. */
+/* Columns of tagged words. Words and tags are never empty, and sentences never have no words. */
 #include "formats/conll.h"
 #include "fuzz.h"
 

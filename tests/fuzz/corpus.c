@@ -1,5 +1,5 @@
-/* Files of text to documents: the first byte chooses what the file is said to be, the second what a line is, and whether
- * damage is passed over. Lines, which are read in batches, must give the documents of the whole text at once. */
+/* Files of text to documents: the first byte chooses the declared form of the file, the second the meaning of a line and
+ * whether damage is skipped. Lines, which are read in batches, must give the same documents as the whole text at once. */
 #include "fuzz.h"
 #include "text/corpus.h"
 #include "text/document_builder.h"
@@ -45,7 +45,7 @@ static void check(const struct document *document)
 	BUG_IF(end != document->text_size);
 }
 
-/* The lines of a text at once, without files and batches. */
+/* The documents from all lines at once, without files and batches. */
 static struct document_builder whole;
 static struct corpus_counts whole_counts;
 

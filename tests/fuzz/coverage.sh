@@ -1,6 +1,6 @@
 #!/bin/sh
-# Which lines and branches of each parser the inputs in $FUZZ_OUT/corpus reach: runs the targets, built for that, over
-# them. $FUZZ_OUT/coverage/NAME has the sources with the count of each line.
+# Shows which lines and branches of each parser the inputs in $FUZZ_OUT/corpus reach: runs the targets, built with coverage,
+# on them. $FUZZ_OUT/coverage/NAME has the sources with a count for each line.
 cd "$(dirname "$0")/../.." || exit 1
 mkdir -p "$FUZZ_OUT/coverage" || exit 1
 FUZZ_SCRATCH=$(mktemp -d /dev/shm/bertc-fuzz-XXXXXX) || exit 1

@@ -1,4 +1,4 @@
-/* tf.Example messages, and what is made of their features. */
+/* tf.Example messages, and the rows made from their features. */
 #include "formats/example.h"
 #include "data/pretraining/instance_files.h"
 #include "fuzz.h"
@@ -10,7 +10,7 @@ FUZZ_SEEDS(FUZZ_SEED("\x0a\x1f\x78\x05\x0a\x0b\x0a\x01\x61\x12\x06\x1a\x04\x08\x
 	   FUZZ_SEED("\x0a\x14\x0a\x12\x0a\x09input_ids\x12\x05\x1a\x03\x0a\x01\x05"),
 	   FUZZ_SEED("\x0a\x12\x0a\x10\x0a\x01w\x12\x0b\x12\x09\x0d\x00\x00\x80\x3f\x0a\x02\x00\x00"))
 
-/* The values as a row of an instance: whatever they are, it is taken or refused. */
+/* Uses the values as a row of an instance: whatever they are, it is accepted or refused. */
 static void try_row(const int32_t *values, int64_t count, const float *weights)
 {
 	static struct instance instance;

@@ -1,7 +1,7 @@
-/* What servers answer to `bertc download`. libcurl's functions are replaced by a few of our own, which hand the bytes of
- * the input on as libcurl would: an answer is "HTTP/1.1 CODE", header lines, a blank line and a body up to 0xFF; where
- * 0xFE stands instead, the line breaks there. The first byte chooses whether the file has a known checksum, whether an earlier
- * process left a part (then the note beside it comes first, up to 0xFF), and how large the pieces are that come. */
+/* What servers answer to `bertc download`. libcurl's functions are replaced by our own, which deliver the bytes of the
+ * input as libcurl would: an answer is "HTTP/1.1 CODE", header lines, a blank line, and a body up to 0xFF; with 0xFE
+ * instead, the connection breaks there. The first byte chooses whether the file has a known checksum, whether an earlier
+ * process left a part (in which case the note beside it comes first, up to 0xFF), and the size of the pieces that arrive. */
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ FUZZ_SEEDS(
 	FUZZ_SEED("\0HTTP/1.1 503\nRetry-After: 3\n\nlater\xff"), FUZZ_SEED("\0HTTP/1.1 404\n\nnone\xff"),
 	FUZZ_SEED("\0HTTP/1.1 302\nETag: e\n\n\xff"))
 
-/* A file of the folder with these bytes, written as any program would. */
+/* Leaves a file with these bytes in the folder, written as by any program. */
 static void leave(const char *name, const char *bytes, size_t size)
 {
 	char path[320];
@@ -32,7 +32,7 @@ static void leave(const char *name, const char *bytes, size_t size)
 	BUG_IF(!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0);
 }
 
-/* What is left of the input. */
+/* The rest of the input. */
 static const char *answers, *answers_end;
 
 static struct {
@@ -106,7 +106,7 @@ CURLcode curl_easy_getinfo(CURL *curl, CURLINFO info, ...)
 	return CURLE_OK;
 }
 
-/* The header lines, each in a block of its own without a NUL behind it; false where the answer ends before they do. */
+/* Delivers the header lines, each in a block of its own without a NUL after it; false if the answer ends before they do. */
 static bool give_headers(bool *out_later)
 {
 	for (;;) {
@@ -148,7 +148,7 @@ CURLcode curl_easy_perform(CURL *curl)
 	bool broken = size < left && (unsigned char)answers[size] == 0xfe;
 	const char *body = answers;
 	answers += size + (size < left);
-	/* Who says "later" sends nothing, or the target would sleep until then. */
+	/* An answer that asks for a later retry sends no data, or the target would sleep until then. */
 	if (later)
 		return CURLE_RECV_ERROR;
 	for (size_t at = 0; at < size; at += transfer.piece) {
@@ -182,7 +182,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		snprintf(path, sizeof path, "%s/got", fuzz_folder);
 		file_operations.fsync = sync_nothing;
 	}
-	char *copy = malloc(count); /* the last byte ends numbers that would go on */
+	char *copy = malloc(count); /* the last byte ends numbers that would otherwise continue */
 	BUG_IF(!copy);
 	memcpy(copy, bytes + 1, count - 1);
 	copy[count - 1] = 0;

@@ -1,6 +1,6 @@
-/* What fuzz targets share. A target is one file: the function libFuzzer calls with bytes, and a few seeds,
- * small inputs of the right shape from which it begins. `make fuzz` builds and runs them all;
- * tests/fuzz/run.sh says where things go, which words inputs are made of (*.dict) and how long they are. */
+/* Shared by all fuzz targets. A target is one file: the function that libFuzzer calls with bytes, and a few seeds, small
+ * well-formed inputs from which it starts. `make fuzz` builds and runs all targets; tests/fuzz/run.sh says where things
+ * go, which words inputs are composed of (*.dict) and how long inputs are. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
@@ -26,7 +26,7 @@ struct fuzz_seed {
 		literal, sizeof(literal) - 1                                                                                     \
 	}
 
-/* Writes one more seed into the first folder among the program's arguments, from which libFuzzer then reads. */
+/* Writes one more seed into the first folder among the program's arguments, which libFuzzer then reads. */
 static inline void fuzz_add_seed(char **arguments, const void *bytes, size_t size)
 {
 	static int number;
@@ -49,7 +49,7 @@ static inline void fuzz_write_seeds(char **arguments, const struct fuzz_seed *se
 		fuzz_add_seed(arguments, seeds[i].bytes, seeds[i].size);
 }
 
-/* A file of the repository as one more seed, cut at 64 KiB, for inputs too long for a literal. */
+/* Adds a file of the repository as a seed, truncated to 64 KiB, for inputs too long for a literal. */
 static inline void fuzz_seed_file(char **arguments, const char *path)
 {
 	static char bytes[1 << 16];
@@ -60,7 +60,7 @@ static inline void fuzz_seed_file(char **arguments, const char *path)
 	fclose(file);
 }
 
-/* The seeds of a target that needs no more than literals. */
+/* The seeds of a target that needs only literals. */
 #define FUZZ_SEEDS(...)                                                                                                          \
 	static const struct fuzz_seed fuzz_seeds[] = {__VA_ARGS__};                                                              \
 	int LLVMFuzzerInitialize(int *argc, char ***argv)                                                                        \
@@ -70,7 +70,7 @@ static inline void fuzz_seed_file(char **arguments, const char *path)
 		return 0;                                                                                                        \
 	}
 
-/* A copy of exactly this size in a block of its own, so that reading one byte too many is seen. */
+/* A copy in a block of exactly this size, so that reading one byte too many is noticed. */
 static inline char *fuzz_copy(const uint8_t *bytes, size_t count)
 {
 	char *copy = malloc(count ? count : 1);
@@ -79,8 +79,8 @@ static inline char *fuzz_copy(const uint8_t *bytes, size_t count)
 	return copy;
 }
 
-/* Files in memory, for readers that take paths. They lie in a folder of this process and stay open, so that new bytes
- * cost two system calls; the folder goes at the exit, and run.sh removes what a target leaves that broke. */
+/* Files in memory, for readers that take paths. They lie in a folder of this process and stay open, so that replacing
+ * their bytes takes only two system calls; the folder is removed at exit, and run.sh removes what a crashed target leaves. */
 #define FUZZ_FILES_MAX 8
 
 struct fuzz_open_file {

@@ -1,4 +1,4 @@
-/* The JSON reader. What is accepted is also written again, and must be accepted again. */
+/* The JSON reader. Accepted input is also written out again, and must be accepted again. */
 #include "base/json.h"
 #include "fuzz.h"
 

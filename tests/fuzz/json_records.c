@@ -1,4 +1,4 @@
-/* JSON lines and arrays; CirrusSearch dumps where the second bit of the first byte is set. */
+/* JSON lines and arrays; CirrusSearch dumps if the second bit of the first byte is set. */
 #include "records.h"
 
 FUZZ_SEEDS(FUZZ_SEED("\1{\"title\": \"A\", \"text\": \"b\\n\\u00e9\\ud83d\\ude00\", \"n\": [1, {\"text\": "

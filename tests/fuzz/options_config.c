@@ -1,4 +1,4 @@
-/* The command line (words end with NUL) and, for inputs that start with '#', config files. */
+/* The command line (each word ends with a NUL) and, for inputs that start with '#', config files. */
 #include "base/file.h"
 #include "base/option.h"
 #include "fuzz.h"
@@ -39,7 +39,7 @@ static const struct option_foreign foreign[] = {
 	{0},
 };
 
-/* The options of each section, and one beyond the last. */
+/* Derives the options of each section, and of one past the last. */
 static void derive_all(const struct options *options)
 {
 	for (int64_t i = 0; i <= options->section_count; i++) {
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		words[word_count++] = config;
 	} else {
 		for (char *p = copy; word_count < 16 && p < end; p += strlen(p) + 1) {
-			if (!strstr(p, "config")) /* no file but ours is read */
+			if (!strstr(p, "config")) /* only our own file is read */
 				words[word_count++] = p;
 		}
 	}

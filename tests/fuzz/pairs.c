@@ -1,5 +1,5 @@
-/* Text that is read line by line: pairs for learning to rewrite (first byte even), and sentences as Google's script reads
- * them, with words marked if the second bit is set. */
+/* Text that is read line by line: pairs for learning to rewrite (first byte even), or sentences as Google's script reads
+ * them, with marked words if the second bit is set. */
 #include "base/file.h"
 #include "data/pretraining/instance_files.h"
 #include "data/line_shard.h"

@@ -1,6 +1,6 @@
-/* Memory for the libraries of packed data. The sanitizer maps large blocks anew each time, which would take most of a
- * target's time; here those that were freed are kept for the next. The libraries themselves are not instrumented: nothing
- * is lost. A target that includes this defines POOL_BZIP2, POOL_ZSTD or POOL_XZ for what it links. */
+/* Memory for the compression libraries. The sanitizer maps large blocks anew each time, which would take most of a
+ * target's time; here freed blocks are kept for reuse. The libraries themselves are not instrumented, so no checks are
+ * lost. A target that includes this header defines POOL_BZIP2, POOL_ZSTD or POOL_XZ for the libraries that it links. */
 #ifndef TESTS_FUZZ_POOL_H
 #define TESTS_FUZZ_POOL_H
 

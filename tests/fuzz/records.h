@@ -1,5 +1,5 @@
-/* What the targets of record files share: reads the bytes twice, in one piece and in pieces of odd sizes,
- * which must give the same records. */
+/* Shared by the targets for record files: reads the bytes twice, in one piece and in pieces of odd sizes, which must give
+ * the same records. */
 #ifndef TESTS_FUZZ_RECORDS_H
 #define TESTS_FUZZ_RECORDS_H
 
@@ -71,7 +71,7 @@ static enum status fuzz_read_records(struct fuzz_read *read, enum record_form fo
 	return status;
 }
 
-/* The first byte chooses whether damage is passed over, and the size of the pieces. */
+/* The first byte chooses whether damage is skipped, and the size of the pieces. */
 static void fuzz_records(enum record_form form, const char *text_key, const uint8_t *bytes, size_t count)
 {
 	static struct fuzz_read whole, pieces;
@@ -89,7 +89,7 @@ static void fuzz_records(enum record_form form, const char *text_key, const uint
 	enum status second = fuzz_read_records(&pieces, form, text_key, text, count, piece);
 	BUG_IF(first != second);
 	BUG_IF(skip && first != OK);
-	if (form != RECORDS_WIKI_XML || !whole.damaged) /* what expat has seen before damage depends on the pieces */
+	if (form != RECORDS_WIKI_XML || !whole.damaged) /* what expat sees before damage depends on the pieces */
 		BUG_IF(whole.text.size != pieces.text.size ||
 		       memcmp(buffer_string(&whole.text), buffer_string(&pieces.text), whole.text.size) != 0 ||
 		       whole.kept != pieces.kept);

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs fuzz targets one after the other: FUZZ_SECONDS each, or FUZZ_RUNS executions each. What a target has learned
-# stays in $FUZZ_OUT/corpus/NAME for the next time; an input that breaks it is put into $FUZZ_OUT/found, and
-# `PROGRAM FILE` breaks it again.
+# Runs fuzz targets one after another: FUZZ_SECONDS each, or FUZZ_RUNS executions each. The inputs that a target has found
+# interesting stay in $FUZZ_OUT/corpus/NAME for the next time; an input that crashes it is put into $FUZZ_OUT/found, and
+# `PROGRAM FILE` reproduces the crash.
 cd "$(dirname "$0")/../.." || exit 1
 mkdir -p "$FUZZ_OUT/found" "$FUZZ_OUT/log" || exit 1
-# Speed: freed blocks are kept from use for a while, but not 256 MB of them, and without the stacks that freed them;
-# large blocks, such as the gigabytes of window that a packed stream may ask for, are refused.
+# For speed, the quarantine of freed blocks is smaller than the default of 256 MB and keeps no stack traces; large blocks,
+# such as the gigabytes of window that a compressed stream may request, are refused.
 export ASAN_OPTIONS=detect_leaks=1:handle_abort=1:quarantine_size_mb=1:malloc_context_size=0:\
 allocator_may_return_null=1:max_allocation_size_mb=64
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
@@ -13,7 +13,7 @@ FUZZ_SCRATCH=$(mktemp -d /dev/shm/bertc-fuzz-XXXXXX) || exit 1
 export FUZZ_SCRATCH
 trap 'rm -rf "$FUZZ_SCRATCH"' EXIT
 
-# The longest input: a little more than the smallest that holds all of a format.
+# The longest input: a little more than the shortest one that contains everything in the format.
 longest() {
 	case $1 in
 	safetensors | tf_bundle | tfrecord) echo 768 ;;
@@ -23,7 +23,7 @@ longest() {
 	esac
 }
 
-# Words that inputs are made of.
+# Words that inputs are composed of.
 dictionary() {
 	case $1 in
 	json | json_records | tokenizer_json | metrics | checkpoint | shard_json | safetensors | options_config | squad_file | serve_request) echo json ;;

@@ -1,4 +1,4 @@
-/* The sentence splitter: slices in order, trimmed, not empty, and between them nothing but white space. */
+/* The sentence splitter: its slices are in order, trimmed and not empty, with nothing but white space between them. */
 #include "fuzz.h"
 #include "text/sentences.h"
 #include "text/utf8.h"

@@ -1,5 +1,5 @@
-/* Bodies of requests to bertc serve, in every form. What is accepted keeps to the limits and to what the forms promise; what is
- * refused says why, and the error is JSON in both styles. */
+/* Bodies of requests to bertc serve, in every form. Accepted requests keep to the limits and to what the forms promise;
+ * refusals say why, and the error is JSON in both styles. */
 #include "fuzz.h"
 #include "serve/api.h"
 

@@ -1,4 +1,4 @@
-/* SQuAD's JSON files. Answers that were found are where they are said to be, and indices fit. */
+/* SQuAD's JSON files. Answers that were found are at their stated positions, and indices are valid. */
 #include "tasks/squad_file.h"
 #include "fuzz.h"
 

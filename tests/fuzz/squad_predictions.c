@@ -1,5 +1,5 @@
-/* Files of answers, n-best lists and null scores: what is accepted can be scored, and shares stay shares. The first byte tells
- * which file the rest is. */
+/* Files of answers, n-best lists and null scores: accepted files can be scored, and fractions stay between 0 and 1. The
+ * first byte tells which of these the rest is. */
 #include "tasks/squad_score.h"
 #include "fuzz.h"
 

@@ -5,7 +5,7 @@
 
 #define MOST (1 << 16)
 
-/* A good file of three instances to begin with. */
+/* A valid file of three instances as a seed. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;

@@ -1,4 +1,4 @@
-/* Compressed streams and lines of them. The first byte chooses the size of the reads and, if it is odd, reading ahead. */
+/* Compressed streams, and their lines. The first byte chooses the size of the reads and, if it is odd, reading ahead. */
 #include <zlib.h>
 #include "base/buffer.h"
 #include "base/path.h"
@@ -8,12 +8,12 @@
 #define POOL_XZ
 #include "pool.h"
 
-#define MOST ((size_t)1 << 15) /* of the text: a packed kilobyte can hold a gigabyte */
+#define MOST ((size_t)1 << 15) /* limit on the text: a compressed kilobyte can hold a gigabyte */
 
 static const char text[] =
 	"One line.\nAnother, another, another, another line\n\n\xe4\xbb\x96\xe6\x9d\xa5\xe4\xba\x86.\nThe last";
 
-/* A seed of `copies` members, with zeros behind them. */
+/* A seed of `copies` members, followed by zeros. */
 static void add(char **arguments, unsigned char mode, const unsigned char *packed, size_t size, int copies)
 {
 	unsigned char seed[2048];
@@ -80,7 +80,7 @@ static enum status read_all(const char *path, bool ahead, size_t piece, struct b
 	return status;
 }
 
-/* The same text from its lines, put together again. */
+/* Reassembles the same text from its lines. */
 static enum status read_lines(const char *path, size_t limit, struct buffer *out)
 {
 	struct line_reader *reader;

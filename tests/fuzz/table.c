@@ -1,4 +1,4 @@
-/* Tables. Rows come in order and have fields; what was read as delimited text reads back the same. */
+/* Tables. Rows come in order and have fields; delimited text that was read and written reads back the same. */
 #include "formats/table.h"
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
-/* Indices of TensorFlow checkpoints beside a data file. The checksums of blocks are put right first, so that what lies behind
- * them is reached. */
+/* Indices of TensorFlow checkpoints beside a data file. The checksums of blocks are corrected first, so that the code
+ * behind them is reached. */
 #include "fuzz.h"
 #include "base/hash.h"
 #include "formats/little_endian.h"
@@ -8,10 +8,11 @@
 
 #define FOOTER_BYTES 48
 
-/* What all data files hold: 1.0 and zeros. */
+/* The content of all data files: 1.0 and zeros. */
 static const uint8_t data[64] = {0, 0, 128, 63};
 
-/* Entries of a block: the key's bytes shared with the one before, its others, the value's, and both. */
+/* Entries of a block: the number of key bytes shared with the previous entry, of the other key bytes, of the value's
+ * bytes, and then those bytes. */
 static size_t put_entry(unsigned char *out, const char *key, size_t shared, const void *value, size_t size)
 {
 	size_t own = strlen(key) - shared;
@@ -23,7 +24,7 @@ static size_t put_entry(unsigned char *out, const char *key, size_t shared, cons
 	return 3 + own + size;
 }
 
-/* The end of a block: one restart, at 0; then kind and checksum, which is put right for every input. */
+/* The end of a block: one restart point, at 0; then the type and a checksum, which is corrected for every input. */
 static size_t put_end(unsigned char *out)
 {
 	memcpy(out, "\0\0\0\0\1\0\0\0\0\0\0\0", 13);
@@ -76,7 +77,7 @@ static void put_crc(unsigned char *bytes, size_t size, uint64_t offset, uint64_t
 		bytes[offset + length + 1 + (size_t)i] = (unsigned char)(crc >> (8 * i));
 }
 
-/* The index block's checksum, and that of each raw data block that a plain reading of the index finds. */
+/* Corrects the checksum of the index block, and of each uncompressed data block that a simple reading of the index finds. */
 static void put_checksums(unsigned char *bytes, size_t size)
 {
 	if (size < FOOTER_BYTES)

@@ -1,4 +1,4 @@
-/* TensorFlow's text file `checkpoint`, which names the newest of a folder. */
+/* TensorFlow's text file `checkpoint`, which names the newest checkpoint of a folder. */
 #include "formats/weights_file.h"
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
-/* TFRecord files of training data: as they come (first byte even), or the bytes behind it cut at each 0xFF into payloads
- * with right frames, so that what lies within is reached. The second bit passes over bad records. */
+/* TFRecord files of training data: as they come (first byte even), or the bytes that follow, split at each 0xFF into
+ * payloads with valid frames, so that the code behind them is reached. With the second bit, bad records are skipped. */
 #include "data/pretraining/instance_files.h"
 #include "formats/tfrecord.h"
 #include "fuzz.h"

@@ -1,5 +1,5 @@
-/* The tokenizer, in each of its modes: ids of the vocabulary, offsets that rise and lie in the text. The
- * first byte chooses the mode. */
+/* The tokenizer in each of its modes: ids are in the vocabulary, offsets ascend and lie within the text. The first byte
+ * chooses the mode. */
 #include "fuzz.h"
 #include "text/tokenizer.h"
 

@@ -1,6 +1,6 @@
-/* The tokenizer against a plain one: the steps of the original programs one after the other, each over all characters, as
- * docs/tokenizer.md lists them. Both know the same of a single code point (text/unicode.h). The first byte chooses the
- * mode, as in tokenizer.c. */
+/* The tokenizer against a simple one: the steps of the original programs one after another, each over all characters, as
+ * docs/tokenizer.md lists them. Both use the same properties of single code points (text/unicode.h). The first byte
+ * chooses the mode, as in tokenizer.c. */
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "fuzz.h"
@@ -80,7 +80,7 @@ static bool is_ideograph(enum unicode_column column, uint32_t c)
 	       (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-/* Cleaning: what is no text goes, white space becomes a space; and spaces around ideographs. */
+/* Cleaning: removes invalid characters, turns white space into spaces, and puts spaces around ideographs. */
 static void clean(const struct tokenizer_settings *settings, enum unicode_column column, const char *text, size_t size,
 		  struct row *out)
 {
@@ -99,7 +99,7 @@ static void clean(const struct tokenizer_settings *settings, enum unicode_column
 	}
 }
 
-/* A capital sigma at the end of a word: behind a letter with case, and none before the next space. */
+/* A capital sigma at the end of a word: preceded by a cased letter, and followed by none before the next space. */
 static bool is_final_sigma(enum unicode_column column, const struct row *row, int64_t at)
 {
 	int64_t i = at - 1;
@@ -128,7 +128,7 @@ static void lower(enum unicode_column column, const struct row *in, struct row *
 	}
 }
 
-/* Canonical decomposition, marks sorted by their classes, then without nonspacing marks. */
+/* Canonical decomposition, marks ordered by their combining classes, then nonspacing marks removed. */
 static void strip(enum unicode_column column, const struct row *in, struct row *out)
 {
 	out->count = 0;
@@ -155,7 +155,7 @@ static void strip(enum unicode_column column, const struct row *in, struct row *
 	out->count = kept;
 }
 
-/* The longest entry from each place on; a word that is not made of entries is unknown. */
+/* The longest entry at each position; a word that is not composed of entries is unknown. */
 static void pieces(const struct row *row, int64_t begin, int64_t end, int most, struct row *ids)
 {
 	int64_t first = ids->count, at = begin;

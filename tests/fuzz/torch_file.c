@@ -1,5 +1,5 @@
-/* PyTorch's files: zip archives and the older form, both with the pickle in them. Inputs that begin with 'P'
- * are taken for a pickle alone; in archives checksums are put right first, so that what lies behind them is reached. */
+/* PyTorch's files: zip archives and the older format, both containing the pickle. Inputs that begin with 'P' are treated
+ * as a pickle alone; in archives, checksums are corrected first, so that the code behind them is reached. */
 #include <zlib.h>
 #include "fuzz.h"
 #include "formats/torch_file.h"
@@ -26,7 +26,7 @@ static const struct fuzz_seed seeds[] = {
 	"0X\3\0\0\0cpuK\6" persistent_end "tQK\0K\2K\3\x86K\3K\1\x86\x89"                                                        \
 	"ccollections\nOrderedDict\n)RtRu."
 #define NUMBERS "abcdefghijklmnopqrstuvwx"
-/* As torch.save wrote before it wrote archives. */
+/* As torch.save wrote before it used archives. */
 #define OLD_HEAD                                                                                                                 \
 	"\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\2M\xe9\3.\x80\2}q\0(X\x10\0\0\0protocol_versionq\1M\xe9\3X\r\0\0\0"       \
 	"little_endianq\2\x88u."
@@ -38,7 +38,7 @@ static size_t put_number(unsigned char *out, uint32_t value, int bytes)
 	return (size_t)bytes;
 }
 
-/* What a local header and one of the directory share, without checksums: those are put right for every input. */
+/* The fields shared by a local header and one in the directory, without checksums: those are corrected for every input. */
 static size_t put_entry(unsigned char *out, bool local, const char *name, uint32_t size, uint32_t offset)
 {
 	unsigned char *at = out;
@@ -100,7 +100,7 @@ static uint32_t number_at(const unsigned char *bytes, int count)
 	return value;
 }
 
-/* Checksums of the entries that a plain look for headers of a zip archive finds. */
+/* Corrects the checksums of the entries that a simple search for a zip archive's headers finds. */
 static void put_checksums(unsigned char *bytes, size_t count)
 {
 	for (size_t at = 0; at + 46 <= count; at++) {
@@ -118,7 +118,7 @@ static void put_checksums(unsigned char *bytes, size_t count)
 	}
 }
 
-/* Everything that a reader would use of a file that was accepted. */
+/* Uses everything that a reader would use of an accepted file. */
 static void use(const struct torch_file *file)
 {
 	for (int64_t i = 0; i < file->count; i++) {

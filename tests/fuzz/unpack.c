@@ -1,11 +1,12 @@
-/* Archives that `bertc download` unpacks: all that is left behind lies below the folder, and nothing of what is damaged. */
+/* Archives that `bertc download` unpacks: everything that is left lies below the folder, and nothing is left of damaged
+ * archives. */
 #include <archive.h>
 #include <archive_entry.h>
 #include "base/file.h"
 #include "formats/unpack.h"
 #include "fuzz.h"
 
-/* An archive of a folder, a file in it, and one more entry. */
+/* An archive of a folder, a file in that folder, and one more entry. */
 static void add(char **arguments, bool zip, const char *name, mode_t type)
 {
 	static char bytes[1 << 15];

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	if (vocab_read(&vocab, fuzz_file("vocab", bytes, count)) == OK) {
 		for (int32_t id = 0; id < vocab.count; id++) {
 			int32_t found = vocab_find(&vocab, vocab.text[id], vocab.size[id]);
-			BUG_IF(found < id && vocab.size[id] > 0); /* of equal entries the last counts */
+			BUG_IF(found < id && vocab.size[id] > 0); /* of identical entries the last one counts */
 		}
 		BUG_IF(vocab.mask < 0 || vocab.mask >= vocab.count);
 	}

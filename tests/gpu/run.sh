@@ -1,14 +1,15 @@
 #!/bin/sh
-# What only a GPU can show (make test-gpu): every operation against float64 at small and at BERT-large's sizes, training
-# curves beside the CPU's, the same bits twice, answers and fine-tuning beside the CPU's, compute-sanitizer. Ends with "N passed, N failed, N left out"; ten minutes at most:
-# a test that takes too long by itself is ended and has failed; what there is no time for is left out, which is no failure, and named
-# with the command that does the rest. With OUT in the environment results are in $OUT/tests.log as they come.
-#   BUILD       where the programs are (default build): bertc, tests/gpu/test_operations, demo/world
+# What only a GPU can show (make test-gpu): every operation against float64 at small sizes and those of BERT-large, training
+# curves compared with the CPU's, the same bits twice, answers and fine-tuning compared with the CPU's, compute-sanitizer. Ends
+# with "N passed, N failed, N left out" and takes ten minutes at most: a test that takes too long is ended and counts as failed;
+# tests for which no time remains are left out, which is not a failure, and listed with the command that runs them. With OUT in
+# the environment, results are added to $OUT/tests.log as they come.
+#   BUILD       folder of the programs (default build): bertc, tests/gpu/test_operations, demo/world
 #   STEPS       of the training curves (default 100)
-#   ONLY        some of, in this order: steps operations curves repeat answers finetuning ranks sanitizer (default all)
+#   ONLY        a selection, in this order: steps operations curves repeat answers finetuning ranks sanitizer (default all)
 #   SECONDS_IN_ALL   (default 570)
-#   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH, LINES   other programs than BUILD's, fewer precisions than all,
-#               another model than mini, another batch than 32, fewer texts to answer than 200: without a GPU the script itself is tried by
+#   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH, LINES   programs other than BUILD's, fewer precisions than all, a model
+#               other than mini, a batch other than 32, fewer texts to answer than 200. To try the script itself without a GPU:
 #                 BERTC=build/emulated/bertc OPERATIONS=build/tests/cuda/test_operations BERTC_TEST_CASES=norm_bwd \
 #                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 MODEL=tiny BATCH=4 LINES=8 sh tests/gpu/run.sh
 set -u
@@ -21,7 +22,8 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 left=0 rest=
 
-# limited SECONDS COMMAND...: no longer than that, nor than there is time; 77 if there was too little
+# limited SECONDS COMMAND...: runs COMMAND for at most SECONDS, and no longer than the time that remains; 77 if that is too
+# little
 limited() {
 	seconds=$((until - $(date +%s))) wanted=$1
 	[ $seconds -le "$wanted" ] || seconds=$wanted
@@ -40,7 +42,7 @@ say() {
 	if [ -n "${OUT:-}" ]; then echo "$@" >>"$OUT/tests.log"; fi
 }
 
-# result NAME COMMAND...: runs it and counts
+# result NAME COMMAND...: runs COMMAND and counts its result
 result() {
 	name=$1
 	shift
@@ -66,7 +68,7 @@ wanted() {
 	return 1
 }
 
-# train NAME DEVICE PRECISION [OPTION...]: a small run on the demo's world, every step logged
+# train NAME DEVICE PRECISION [OPTION...]: a small run on the demo's world, with every step logged
 train() {
 	run=$work/$1 device=$2 precision=$3
 	shift 3
@@ -79,7 +81,7 @@ losses() {
 	sed -n 's/.*"step": *\([0-9]*\),.*"loss": *\([0-9.e+-]*\),.*/\1 \2/p' "$work/$1/metrics.jsonl"
 }
 
-# beside NAME OTHER LIMIT: no step's loss of the first may be further from the other's than LIMIT
+# beside NAME OTHER LIMIT: the loss of every step of NAME must be within LIMIT of that of OTHER
 beside() {
 	losses "$2" >"$work/a"
 	losses "$1" >"$work/b"
@@ -90,19 +92,19 @@ beside() {
 			other, most, at, sum / NR, last, its; exit !(most <= limit)}'
 }
 
-# curve NAME PRECISION LIMIT: trains on the GPU, beside the CPU's fp32
+# curve NAME PRECISION LIMIT: trains on the GPU, compared with the CPU's fp32
 curve() {
 	train "$1" cuda "$2" && beside "$1" cpu "$3"
 }
 
-# ranked NAME LIMIT OPTION...: the same in fp32, of many ranks or replicas
+# ranked NAME LIMIT OPTION...: the same in fp32, with several ranks or replicas
 ranked() {
 	name_of_run=$1 most_off=$2
 	shift 2
 	train "$name_of_run" cuda fp32 "$@" && beside "$name_of_run" cpu "$most_off"
 }
 
-# Our attention and cuDNN's, without dropout in it, which are other random numbers there; then with it, roughly.
+# Our attention and cuDNN's, first without attention dropout, whose random numbers differ there; then with it, roughly.
 cudnn() {
 	train own cuda bf16 --attention_probs_dropout_prob 0 &&
 		train cudnn cuda bf16 --attention_probs_dropout_prob 0 --attention cudnn && beside cudnn own 2e-2 &&
@@ -117,12 +119,12 @@ same() {
 	rm -rf "$work/twice"
 }
 
-# without_graphs PRECISION: the same bits with every kernel launched by itself
+# without_graphs PRECISION: the same bits with every kernel launched individually
 without_graphs() {
 	BERTC_GRAPHS=0 same "$1"
 }
 
-# answered PRECISION LIMIT COMMAND...: the numbers that the command prints, beside those of the CPU's fp32
+# answered PRECISION LIMIT COMMAND...: the numbers that the command prints, compared with those of the CPU's fp32
 answered() {
 	precision=$1 most_off=$2
 	shift 2
@@ -138,7 +140,8 @@ answered() {
 		END {off = sqrt(sum / all); printf "= %d numbers, %.2g off\n", NR, off; exit !(NR > 0 && off <= limit)}'
 }
 
-# tune NAME DEVICE PRECISION: a classifier of whether lines of the world have an odd number of bytes, from the model that the CPU trained
+# tune NAME DEVICE PRECISION: a classifier that tells whether lines of the world have an odd number of bytes, from the model
+# trained on the CPU
 tune() {
 	limited 60 "$BERTC" finetune -q --task classification --model "$work/cpu/final" --train "$work/lines.tsv" --dev "$work/lines.tsv" \
 		--out "$work/$1" --device "$2" --precision "$3" --max_seq_length 64 --train_batch_size 16 --num_train_steps "$STEPS" \
@@ -149,7 +152,7 @@ tuned() {
 	tune "tuned-$1" cuda "$1" && beside "tuned-$1" tuned-cpu "$2"
 }
 
-# The CPU's small model and lines of text, which answers and fine-tuning begin with.
+# The CPU's small model and lines of text, with which answers and fine-tuning start.
 small_model() {
 	[ -d "$work/world" ] || "$WORLD" write "$work/world" >/dev/null
 	[ -e "$work/cpu/metrics.jsonl" ] || result "$STEPS steps on the CPU" train cpu cpu fp32
@@ -157,14 +160,14 @@ small_model() {
 	awk 'BEGIN {print "text\tlabel"} {print $0 "\t" (length($0) % 2 ? "odd" : "even")}' "$work/lines" >"$work/lines.tsv"
 }
 
-# sanitizer TOOL CASES: the operations whose lines begin with CASES. cuBLASLt's first guess is taken: measuring others takes minutes
-# here, and what it tries in vain is none of our errors.
+# sanitizer TOOL CASES: the operations whose lines begin with CASES. Uses cuBLASLt's first suggestion: measuring others
+# takes minutes here, and its failed attempts are not our errors.
 sanitizer() {
 	limited 60 env BERTC_TEST_CASES="$2" BERTC_PRODUCT_CANDIDATES=1 compute-sanitizer --tool "$1" --target-processes all \
 		--report-api-errors no --error-exitcode 9 --print-limit 5 "$OPERATIONS"
 }
 
-# steps PRECISION GRAPHS: whole steps of a small model; all else is in vain where they fail
+# steps PRECISION GRAPHS: whole steps of a small model; if they fail, everything else would fail, too
 steps() {
 	limited 60 env BERTC_GRAPHS="$2" "$BERTC" bench -q --json --device cuda --precision "$1" --model tiny --max_seq_length 64 \
 		--train_batch_size 4 --steps 2

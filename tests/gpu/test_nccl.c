@@ -1,5 +1,5 @@
-/* NCCL with one rank, on a real GPU: large operations of every type on a stream of their own, in order with the back end's.
- * With several GPUs tests/gpu/run.sh trains on two of them as well. */
+/* NCCL with one rank on a real GPU: large operations of every type on a stream of their own, ordered with respect to the
+ * back end's stream. With several GPUs, tests/gpu/run.sh also trains on two of them. */
 #include <math.h>
 #include <string.h>
 #include "test.h"
@@ -8,7 +8,7 @@
 #include "base/pool.h"
 #include "comm/device.h"
 
-#define COUNT 1000003 /* no multiple of 64 */
+#define COUNT 1000003 /* not a multiple of 64 */
 
 static struct pool *pool;
 static struct backend *be;
@@ -26,7 +26,7 @@ static enum status convert(void *context, void *stream, void *out, enum comm_typ
 	return be->functions->convert(be, stream, out, dtype_of(out_type), in, dtype_of(in_type), count);
 }
 
-/* comm_use_device() does nothing for one rank: a run of one has no use for NCCL. */
+/* comm_use_device() does nothing for one rank, since such a run does not need NCCL. */
 static int setup(void **state)
 {
 	(void)state;
@@ -86,7 +86,7 @@ static void numbers_come_back(void **state)
 	free(back);
 }
 
-/* What waits for NCCL's operations goes on when they are abandoned, and all later ones fail. */
+/* Work that waits for NCCL's operations continues when they are aborted, and all later operations fail. */
 static void abandoned_operations_fail(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Every operation on a real GPU against the reference, in every type that it has: the cases of tests/backend, and the
- * shapes of BERT-large, which the emulated device would take hours for. */
+/* Every operation on a real GPU against the reference, in every type that the GPU has: the cases of tests/backend, and the
+ * shapes of BERT-large, which would take the emulated device hours. */
 #include "../cuda/each_operation.h"
 
 static const char *const large_lines[] = {

@@ -1,4 +1,4 @@
-/* A model folder of made-up weights and words, for tests of inference. */
+/* A model folder with made-up weights and words, for tests of inference. */
 #ifndef TESTS_INFER_SMALL_MODEL_H
 #define TESTS_INFER_SMALL_MODEL_H
 
@@ -9,7 +9,7 @@
 
 enum { SMALL_VOCAB = 60, SMALL_HIDDEN = 32, SMALL_LAYERS = 2, SMALL_POSITIONS = 48 };
 
-/* Weights of a parameter as they are drawn: norms stay, the rest is large enough that answers differ. */
+/* Random weights of a parameter: norms stay near 1, the rest is large enough for answers to differ. */
 static inline void small_weights(const struct model *model, float *slab)
 {
 	for (int64_t i = 0; i < model->parameter_count; i++) {
@@ -22,8 +22,8 @@ static inline void small_weights(const struct model *model, float *slab)
 	}
 }
 
-/* Writes the folder `path` with its manifest, and the weights into *out_slab (may be NULL; the caller frees it), laid out as
- * those of a model with these heads. `task` NULL: a model from pre-training. */
+/* Writes the folder `path` with its manifest, and stores the weights in *out_slab (may be NULL; the caller frees it), laid
+ * out as in a model with these heads. `task` NULL: a pre-trained model. */
 static inline void small_model_write(const char *path, const struct model_heads *heads, const struct task_config *task,
 				     struct model **out_model, float **out_slab)
 {

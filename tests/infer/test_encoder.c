@@ -1,5 +1,5 @@
-/* The core of inference: answers do not depend on their batch; vectors, rows, heads and losses agree with each other and with the
- * reference. */
+/* The core of inference: answers do not depend on the batch; vectors, rows, heads and losses agree with each other and
+ * with the reference. */
 #include <math.h>
 #include "infer/encoder.h"
 #include "backend/cpu_bf16.h"
@@ -8,7 +8,7 @@
 
 enum { TEXTS = 41, ROWS = 3 };
 
-static struct model *model; /* the folder's, without a device */
+static struct model *model; /* the model of the folder, without a device */
 static float *slab;
 static struct encoder_text texts[TEXTS];
 
@@ -65,7 +65,7 @@ static bool has_int8(void)
 	return status == OK;
 }
 
-/* What a device cannot compute with is refused, not replaced by something else. */
+/* Precisions that a device cannot compute in are refused, not replaced by something else. */
 static void unknown_precisions_are_refused(void **state)
 {
 	(void)state;
@@ -97,7 +97,7 @@ static const struct encoder_wish wishes[] = {
 	{.answer = ENCODER_WORDS, .k = 7},
 };
 
-/* Each text alone, and all at once in batches that hold a few of them: the same bits. */
+/* Each text alone, and all texts together in batches of a few: the same bits. */
 static void check_alone(const char *precision)
 {
 	struct session session;
@@ -147,7 +147,7 @@ static const float *parameter(const char *name)
 	return slab + model->parameters[i].offset;
 }
 
-/* What a linear layer with tanh makes of the first row: the pooler, as its definition says. */
+/* The first row after a linear layer with tanh: the pooler, by its definition. */
 static double pooled_number(const float *row, int column)
 {
 	const float *w = parameter("bert.pooler.dense.weight"), *b = parameter("bert.pooler.dense.bias");
@@ -287,7 +287,7 @@ static void texts_that_do_not_fit_are_refused(void **state)
 	session_close(&session);
 }
 
-/* Four rows of two numbers; values by the definitions. */
+/* Four rows of two numbers; expected values by the definitions. */
 static void rows_are_pooled_as_defined(void **state)
 {
 	(void)state;

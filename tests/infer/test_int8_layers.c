@@ -1,12 +1,13 @@
-/* Layers that do not bear int8 are found: one number of a row that dwarfs the others leaves them few steps. */
+/* Layers that do not tolerate int8 are found: one number that dwarfs the others of its row leaves them few quantization
+ * steps. */
 #include <math.h>
 #include <unistd.h>
 #include "formats/safetensors.h"
 #include "infer/int8_layers.h"
 #include "infer/small_model.h"
 
-/* Multiplies channels of the values of layer 1 by `factor`, and divides the weights that read them by it: the model computes the
- * same. */
+/* Multiplies channels of layer 1's values by `factor`, and divides the weights that read them by it: the model still
+ * computes the same function. */
 static void spread(const struct model *model, float *slab, float factor)
 {
 	const struct parameter *value =
@@ -67,7 +68,7 @@ static void an_even_model_is_all_int8(void **state)
 	choose(test_path("even"), NULL, &saved, &drawn);
 	assert_int_equal(drawn.kept_count, 0);
 	assert_true(drawn.tokens > 400 && drawn.tokens <= 512);
-	/* Errors add up as squares, nearly; each is there, and small. */
+	/* The squares of the errors nearly add up; each error is nonzero and small. */
 	double squares = 0;
 	for (int64_t i = 0; i < drawn.count; i++) {
 		if (!drawn.fits[i])
@@ -76,7 +77,7 @@ static void an_even_model_is_all_int8(void **state)
 		squares += drawn.errors[i] * drawn.errors[i];
 	}
 	assert_near(drawn.error, sqrt(squares), 0.3 * drawn.error);
-	/* On texts of one's own it is much the same. */
+	/* With the user's own texts the result is much the same. */
 	for (int i = 8; i < SMALL_VOCAB; i++)
 		buffer_format(&text, "%sw%c%c", i % 9 ? " " : "\n\n", 'a' + i / 26, 'a' + i % 26);
 	assert_ok(file_write(test_path("texts"), text.data, text.size));

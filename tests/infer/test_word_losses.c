@@ -1,5 +1,5 @@
-/* Losses of hidden tokens: each is -log of the probability that the model gives to the token when it, or its whole word, is
- * hidden; in windows every token counts once, where it has most context. */
+/* Losses of hidden tokens: each is -log of the probability that the model gives to the token when it, or its whole word,
+ * is hidden; with several windows, every token counts once, where it has the most context. */
 #include <math.h>
 #include "base/memory.h"
 #include "infer/small_model.h"
@@ -28,7 +28,7 @@ static int teardown(void **state)
 	return test_folder_drop(state);
 }
 
-/* The chunk of these lines. */
+/* Makes a chunk of these lines. */
 static void make_chunk(struct text_chunk *texts, const char *lines, const struct text_settings *settings)
 {
 	struct line_chunk chunk = {.path = "test", .first_line = 1};
@@ -42,7 +42,7 @@ static void make_chunk(struct text_chunk *texts, const char *lines, const struct
 	free(chunk.lines);
 }
 
-/* -log p of token `at` of a sequence whose tokens [begin, end) are hidden, by the list of all words. */
+/* -log p of token `at` of a sequence in which tokens [begin, end) are hidden, from the list of all words. */
 static double expected(const struct encoder_text *sequence, int32_t begin, int32_t end, int32_t at)
 {
 	struct encoder_answers answers = {0};
@@ -112,7 +112,7 @@ static void words_are_hidden_whole(void **state)
 	check_short(true);
 }
 
-/* 26 tokens in windows of 10 that begin 5 apart. */
+/* 26 tokens in windows of 10 that start 5 tokens apart. */
 static void a_token_counts_in_its_best_window(void **state)
 {
 	(void)state;

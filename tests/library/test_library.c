@@ -1,4 +1,4 @@
-/* libbertc as programs meet it: through its header and what the shared object shows. */
+/* libbertc as programs use it: through its header and the symbols that the shared object exports. */
 #include <math.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -81,7 +81,7 @@ static int teardown(void **state)
 		assert_int_equal(e_.status, BERTC_OK);                                                                           \
 	} while (0)
 
-/* The call fails so, with these words in its message. */
+/* The call must fail with this status, and with these words in its message. */
 #define assert_refused(wanted, words, call)                                                                                      \
 	do {                                                                                                                     \
 		bertc_error e_ = {0};                                                                                            \
@@ -99,7 +99,7 @@ static bertc_tokenizer *open_tokenizer(int threads)
 	return tokenizer;
 }
 
-/* fp32, so that any machine runs it. */
+/* In fp32, so that it runs on any machine. */
 static bertc_model *open_model(const char *name)
 {
 	bertc_model *model;
@@ -182,7 +182,7 @@ static void offsets_count_bytes_or_characters(void **state)
 	bertc_tokenizer_close(tokenizer);
 }
 
-/* Many texts, a text at a time: the same tokens as on several threads at once. */
+/* Many texts, one at a time: the same tokens as on several threads at once. */
 static bertc_tokens *encode_many(const bertc_tokenizer *tokenizer, const char *const *pairs)
 {
 	bertc_tokens *tokens;
@@ -271,8 +271,8 @@ static float *embed_many(bertc_model *model, const bertc_embed_options *options,
 	return out;
 }
 
-/* The default embedding is the mean over the hidden states, which another function computes; and the same bits for a text alone.
- */
+/* The default embedding is the mean of the hidden states, which another function returns; and a text alone gives the same
+ * bits. */
 static void embeddings_are_pooled_states(void **state)
 {
 	(void)state;
@@ -320,7 +320,7 @@ static void embed_options_are_obeyed(void **state)
 	}
 	free(cut);
 	free(whole);
-	/* The text of a prompt and a text is the text of both. */
+	/* A prompt and a text together form one text. */
 	const char *const text = "waj wak", *const both = "wai, waj wak";
 	float with[SMALL_HIDDEN], wanted[SMALL_HIDDEN];
 	options = (bertc_embed_options){.size = sizeof(options), .prompt = "wai, "};
@@ -431,7 +431,7 @@ static void the_tokenizer_refuses_what_is_wrong(void **state)
 	assert_refused(BERTC_ERROR_USAGE, "offsets is 3",
 		       bertc_tokenizer_encode(tokenizer, texts, NULL, 1, &options, &tokens, error));
 	assert_int_equal(bertc_tokenizer_encode(tokenizer, NULL, NULL, 2, NULL, &tokens, NULL), BERTC_ERROR_USAGE);
-	/* A caller compiled with an earlier header, and one with a later header. */
+	/* A caller compiled with an earlier header, and one compiled with a later header. */
 	struct {
 		bertc_encode_options known;
 		int64_t unknown;
@@ -482,7 +482,7 @@ static void a_model_refuses_what_is_wrong(void **state)
 		       bertc_model_embed(words, &text, 1, &embed, room, SMALL_HIDDEN, error));
 	embed = (bertc_embed_options){.size = sizeof(embed), .dimensions = 33};
 	assert_refused(BERTC_ERROR_USAGE, "dimensions is 33", bertc_model_embed(words, &text, 1, &embed, room, 33, error));
-	/* A text that is too long is cut, unless that is refused. */
+	/* A text that is too long is truncated, unless truncation is disabled. */
 	for (int i = 0; i < 100; i++)
 		buffer_text(&large, "wai ");
 	const char *const texts[] = {text, buffer_string(&large)};
@@ -577,7 +577,7 @@ static void threads_share_handles(void **state)
 	bertc_model_close(shared.mood);
 }
 
-/* In the child: 0 where all is as it should be. */
+/* In the child: 0 if everything is as it should be. */
 static int child(bertc_tokenizer *tokenizer, bertc_model *model, const bertc_tokens *expected)
 {
 	bertc_tokens *tokens;
@@ -637,7 +637,7 @@ static void it_shows_its_own_functions_alone(void **state)
 	const char *build = getenv("BUILD");
 	assert_string_equal(bertc_version(), VERSION);
 	assert_int_equal(bertc_abi(), BERTC_ABI);
-	/* Every symbol is one that the header declares, and the other way round. */
+	/* Every symbol is declared in the header, and the other way round. */
 	assert_int_equal(
 		run_shell("nm -D --defined-only %s/libbertc.so.%d | sed 's/@.*//' | awk '$2 == \"T\" {print $3}' | sort >%s",
 			  build ? build : "build", BERTC_ABI, test_path("shown")),
@@ -664,13 +664,13 @@ static void the_header_is_c_and_cpp(void **state)
 			 0);
 }
 
-/* The program in docs/library.md, as it stands there but for its model, compiled and run. */
+/* The program in docs/library.md, unchanged except for its model, compiled and run. */
 static void the_example_of_the_docs_runs(void **state)
 {
 	(void)state;
 	const char *build = getenv("BUILD");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* a program without the sanitizer cannot load a library with it */
+	skip(); /* a program without the sanitizer cannot load a library built with it */
 #endif
 	build = build ? build : "build";
 	assert_int_equal(

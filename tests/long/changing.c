@@ -1,7 +1,7 @@
-/* What a command reads is replaced while it reads: at its open number N of anything below one path, that path and another change
- * places. Loaded with LD_PRELOAD (tests/long/changing.sh).
+/* Replaces what a command reads while it is reading: at the N-th open of anything below one path, that path and another one
+ * are exchanged. Loaded with LD_PRELOAD (tests/long/changing.sh).
  *   CHANGE_PATH=path CHANGE_OTHER=path CHANGE_AT=N
- *   CHANGE_HIT=path      a file that appears when it has happened */
+ *   CHANGE_HIT=path      a file that is created when this has happened */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Everything that commands read is replaced by something else of its kind while they read it, at each of their opens in turn: a model
-# by one with other weights and another order of words, a file of examples by others, a vocabulary, shards, a text. Each time the
-# command refuses, or gives what it gives for the one or for the other; never a mixture of both.
-#   OPENS=40 FILTER=export sh tests/long/changing.sh        the first so many opens; BERTC names the program
+# Everything that commands read is replaced by something else of its kind while they read it, at each of their opens in
+# turn: a model by one with other weights and another order of words, a file of examples by another, a vocabulary, shards, a
+# text. Each time the command must refuse, or give the result for one or the other, never a mixture of both.
+#   OPENS=40 FILTER=export sh tests/long/changing.sh        number of opens to try; BERTC names the program
 set -u
 . "$(dirname "$0")/world.inc"
 begin
@@ -25,7 +25,7 @@ for each in a b; do
 		for file in text train.tsv dev.tsv lines questions.json tags.conll pairs.jsonl; do
 			sed 's/cat/DOG/g; s/dog/cat/g; s/DOG/dog/g' "$work/$file" >"$work/new" && mv "$work/new" "$work/$file"
 		done
-		# The same words in another order: every two after the fortieth change places.
+		# The same words in another order: after the fortieth, every two are swapped.
 		awk 'NR > 40 && NR % 2 == 1 { held = $0; next } { print } NR > 40 { print held; held = "" } END { if (held) print held }' \
 			"$home/a/vocab.txt" >"$work/vocab.txt"
 	fi
@@ -44,7 +44,7 @@ for each in a b; do
 		mkdir "$work/shards" && "$bertc" prepare --quiet --corpus "$work/text" --vocab_file "$home/a/vocab.txt" --out "$work/shards/x" || exit 1
 done 2>"$home/error" || { cat "$home/error"; exit 1; }
 
-# look: what the command gave, as one number. Files that hold times and paths are left out.
+# look: the command's results as one number. Files that contain times and paths are left out.
 look() {
 	(
 		cat "$home/printed"
@@ -54,7 +54,8 @@ look() {
 }
 
 changes=0 refused=0
-# check NAME WHAT COMMAND...: WHAT is replaced, below $home/in; the command names it there and writes to $home/out
+# check NAME WHAT COMMAND...: WHAT, a path below $home/in that the command reads, is replaced; the command writes to
+# $home/out
 check() {
 	name=$1 what=$2
 	shift 2

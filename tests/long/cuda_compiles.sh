@@ -1,5 +1,6 @@
 #!/bin/sh
-# The programs for a machine with a GPU compile and link where the toolkit is: for every generation, without a warning.
+# Where the toolkit is installed, the programs for machines with a GPU must compile and link for every generation, without
+# warnings.
 set -eu
 cd "$(dirname "$0")/../.."
 CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}

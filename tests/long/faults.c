@@ -1,11 +1,12 @@
-/* One call of reading or writing fails, wherever it is made: in bertc, in a library, in a process that it starts. Loaded with
- * LD_PRELOAD (tests/long/faults.inc); only files below one folder count.
+/* Makes one reading or writing call fail, wherever it is made: in bertc, in a library, in a process that bertc starts. Loaded
+ * with LD_PRELOAD (tests/long/io_faults.sh); only files below one folder count.
  *   IO_FAULT=operation:number:mode   operations: open read write fsync close rename unlink mkdir mmap; modes: EIO ENOSPC ENOMEM
- *                                    EMFILE EACCES; EINTR; short (half of the bytes, and said so); kill (the process, after half)
- *   IO_FAULT_BELOW=folder            whose files count
- *   IO_FAULT_HIT=path                a file that appears when the fault has happened; of number 0, which never comes, a line with
- * the number of these calls for each process that ends Each process counts its own calls. Standard C's streams are counted by
- * their calls (fopen, fread, fgets, fwrite, fflush). */
+ *                                    EMFILE EACCES; EINTR; short (half of the bytes, reported as such); kill (the
+ *                                    process, after half)
+ *   IO_FAULT_BELOW=folder            the folder whose files count
+ *   IO_FAULT_HIT=path                a file that is created when the fault has happened; for number 0, which never happens, a
+ *                                    line with the number of these calls for each process that ends
+ * Each process counts its own calls. C's standard streams are counted by their calls (fopen, fread, fgets, fwrite, fflush). */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -50,7 +51,7 @@ static void say_hit(void)
 		NEXT(close)(fd);
 }
 
-/* Of number 0: how many calls there were. */
+/* For number 0: reports how many calls there were. */
 __attribute__((destructor)) static void say_count(void)
 {
 	const char *fault = getenv("IO_FAULT"), *path = getenv("IO_FAULT_HIT"), *number = fault ? strchr(fault, ':') : NULL;
@@ -64,7 +65,7 @@ __attribute__((destructor)) static void say_count(void)
 		NEXT(close)(fd);
 }
 
-/* What becomes of this call. */
+/* The fault for this call. */
 static enum fault fault_at(const char *operation)
 {
 	static const struct {
@@ -93,7 +94,7 @@ static enum fault fault_at(const char *operation)
 	abort();
 }
 
-/* For calls that move no bytes: true if it is to fail. */
+/* For calls that transfer no bytes: true if the call must fail. */
 static bool fails(const char *operation)
 {
 	enum fault fault = fault_at(operation);
@@ -158,7 +159,7 @@ int close(int fd)
 
 /* ---- Reading ---- */
 
-/* Bytes to ask for; -1: the call fails. A short read of one byte is a whole one. */
+/* The number of bytes to request; -1: the call fails. A short read of one byte is a full one. */
 static ssize_t readable(int fd, size_t count)
 {
 	switch (is_watched(fd) ? fault_at("read") : NONE) {
@@ -208,7 +209,7 @@ ssize_t __pread64_chk(int fd, void *bytes, size_t count, off_t offset, size_t ro
 	return __pread_chk(fd, bytes, count, offset, room);
 }
 
-/* A stream that cannot be read or written says so in its flags. glibc's own bit: there is no call that sets it. */
+/* A stream that cannot be read or written says so in its flags. This is glibc's own bit: there is no call that sets it. */
 static bool stream_fails(FILE *file, const char *operation)
 {
 	if (!is_watched(fileno(file)) || !fails(operation))

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Two hosts of one, two and four ranks each, as network namespaces joined by a cable: the bits of as many ranks of one machine
-# and the curve of a rank alone, over TCP and over MPI; a host that dies or loses its cable ends the run on the other; the same
-# command resumes.
+# Two hosts of one, two and four ranks each, as network namespaces joined by a cable: the same bits as the same number of
+# ranks on one machine, and the curve of a single rank, over TCP and over MPI; a host that dies or loses its cable ends the
+# run on the other host; the same command resumes.
 #   sh tests/long/hosts.sh      from the repository's root, as root; BERTC names the program, STEPS the length of the runs
-# Exit status 77: skipped, this machine does not allow namespaces.
+# Exit code 77: skipped, this machine does not allow namespaces.
 set -u
 bertc=$(realpath "${BERTC:-build/bertc}")
 here=$(dirname "$0")
@@ -11,7 +11,7 @@ work=$(mktemp -d) || exit 1
 a=bertc-a-$$ b=bertc-b-$$ net=10.$((200 + $$ % 50)).$(($$ / 50 % 250))
 failed=0
 
-# hosts_end: every process of both
+# hosts_end: ends every process of both hosts
 hosts_end() {
 	for host in $a $b; do
 		for pid in $(ip netns pids $host 2>/dev/null); do kill -9 "$pid" 2>/dev/null; done
@@ -33,7 +33,7 @@ skip() {
 }
 command -v ip >/dev/null || skip "there is no 'ip' (package iproute2)"
 ip netns add $a 2>"$work/error" && ip netns add $b 2>>"$work/error" || skip "no network namespaces here: $(tail -1 "$work/error")"
-# Names of interfaces have at most 15 characters.
+# Names of network interfaces have at most 15 characters.
 ip link add ba$$ netns $a type veth peer name bb$$ netns $b 2>"$work/error" || skip "no pair of interfaces: $(tail -1 "$work/error")"
 ip -n $a link set lo up && ip -n $b link set lo up && ip -n $a addr add $net.1/24 dev ba$$ && ip -n $b addr add $net.2/24 dev bb$$ &&
 	ip -n $a link set ba$$ up && ip -n $b link set bb$$ up || exit 1
@@ -43,16 +43,16 @@ small_world || exit 1
 
 say() { echo "$1"; }
 
-# on HOST COMMAND...: in its namespace, under a name of its own
+# on HOST COMMAND...: runs COMMAND in the host's namespace, under a host name of its own
 on() {
 	host=$1
 	shift
 	ip netns exec "$host" unshare --uts sh -c 'hostname $0; exec "$@"' "host-${host#bertc-}" "$@"
 }
 
-each=2 # ranks of a host
+each=2 # ranks per host
 
-# start RUN [MORE...]: two hosts' ranks, as a launcher such as torchrun would. Process ids into $pids.
+# start RUN [MORE...]: starts the ranks of both hosts, as a launcher such as torchrun would. Process ids go into $pids.
 start() {
 	pids=
 	for rank in $(seq 0 $((2 * each - 1))); do
@@ -64,7 +64,7 @@ start() {
 	done
 }
 
-# finish: waits for all; statuses into $statuses
+# finish: waits for all ranks; exit codes go into $statuses
 finish() {
 	statuses=
 	for pid in $pids; do
@@ -138,7 +138,7 @@ start cut --watchdog_seconds 5; finish
 expect " 0 0 0 0" "going on with the cable" && { same_curve tcp-4 cut 0 || bad "going on after the cable has other bits"; }
 
 if command -v mpirun >/dev/null && "$bertc" version | grep -q "MPI:.*[0-9]$"; then
-	# What starts mpirun's daemon on the other host, in place of ssh: HOST COMMAND...
+	# Starts mpirun's daemon on the other host, in place of ssh: HOST COMMAND...
 	cat >"$work/agent" <<-SH
 		#!/bin/sh
 		while [ "\${1#-}" != "\$1" ]; do shift; done

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Every call of reading and writing fails in turn, for every command: I/O error, full disk, too many files, no memory for a map, a
-# short read or write, an interrupted one, a kill (faults.c makes them, whichever library calls). Each time the command ends with one
-# of its own exit statuses; where that is 0 the results are those of an undisturbed one; it leaves no temporary file (but after a
-# kill); and the same command without the fault, run after it, gives the same bytes.
-#   FAULTS=60 FILTER=predict sh tests/long/io_faults.sh        the first so many calls of each kind; BERTC names the program
-#   SPREAD=20 FILTER=pretrain sh tests/long/io_faults.sh       so many calls of each kind, evenly over all that the command makes
+# Every reading and writing call fails in turn, for every command: I/O error, full disk, too many files, no memory for a
+# map, a short read or write, an interrupted one, a kill (faults.c makes them, whichever library calls). Each time the
+# command must end with one of its own exit codes; if that is 0, the results are those of an undisturbed command; it leaves
+# no temporary file (except after a kill); and the same command without the fault, run afterwards, gives the same bytes.
+#   FAULTS=60 FILTER=predict sh tests/long/io_faults.sh        number of calls of each kind; BERTC names the program
+#   SPREAD=20 FILTER=pretrain sh tests/long/io_faults.sh       the same, spread evenly over all calls that the command makes
 set -u
 . "$(dirname "$0")/world.inc"
 begin
@@ -17,7 +17,7 @@ preload="$(ldd "$bertc" | awk '/libasan/ {print $3}') $work/faults.so"
 hit=$work/hit kinds=${KINDS:-"open:EIO open:EMFILE read:EIO read:short read:EINTR write:ENOSPC write:EIO write:short write:kill fsync:EIO
 	fsync:kill close:EIO rename:EIO rename:kill unlink:EIO unlink:kill mkdir:ENOSPC mmap:ENOMEM"}
 
-# Files that count lie in a folder of their own: what the scripts keeps stands beside it.
+# Only files in a folder of their own are subject to faults: what the script itself keeps lies beside it.
 home=$work
 work=$home/world
 mkdir "$work"
@@ -34,13 +34,13 @@ part "HDF5" $bertc instances --quiet --corpus "$work/text" --vocab_file "$work/v
 
 faults=0 hits=0 ended=0
 
-# run COMMAND...: status and standard output, "$home/said" is what it says
+# run COMMAND...: sets $status, writes standard output to $home/output and standard error to $home/said
 run() {
 	$bertc "$@" >"$home/output" 2>"$home/said" </dev/null
 	status=$?
 }
 
-# same KEPT WHEN: the files of `KEPT` and standard output are those of the undisturbed command
+# same KEPT WHEN: the files KEPT and standard output must be those of the undisturbed command
 same() {
 	cmp "$home/whole.output" "$home/output" || bad "$name $2: another output"
 	for file in $(echo "$1" | tr , ' '); do
@@ -48,7 +48,7 @@ same() {
 	done
 }
 
-# fault KIND NUMBER KEPT COMMAND...: one fault; 1 if there is no such call any more
+# fault KIND NUMBER KEPT COMMAND...: one fault; returns 1 if there is no such call any more
 fault() {
 	operation=${1%:*} mode=${1#*:} what=${1%:*}:$2:${1#*:} kept=$3
 	shift 3
@@ -65,20 +65,20 @@ fault() {
 	elif [ ! -s "$home/said" ] && [ $mode != kill ]; then
 		bad "$name, $what: exit status $status without a word"
 	fi
-	if [ $mode != kill ] && [ $operation != unlink ]; then # what cannot be removed cannot be removed
+	if [ $mode != kill ] && [ $operation != unlink ]; then # a file that cannot be removed stays
 		left=$(find "$work/out" "$TMPDIR" -name '*.tmp-*' -o -name '.tmp-*' -o -name '.unpacking-*' -o -name 'bertc-*' | head -3)
 		[ -z "$left" ] || bad "$name, $what: left: $left"
 	fi
 	find "$TMPDIR" -mindepth 1 -delete
-	[ $status -ne 0 ] && [ -n "$(ls -A "$work/out")" ] || return 0 # nothing to go on with
+	[ $status -ne 0 ] && [ -n "$(ls -A "$work/out")" ] || return 0 # nothing to resume
 	run "$@"
-	# What failed or was killed after its file or folder had got its name is done.
+	# If the failure or kill came after the file or folder had got its final name, the work is done.
 	[ $status != 2 ] || ! grep -q "' exists" "$home/said" || { cp "$home/whole.output" "$home/output"; status=0; }
 	[ $status -eq 0 ] || { bad "$name after $what: exit status $status: $(tail -3 "$home/said")"; return 0; }
 	[ "$mode" = kill ] || [ -z "$kept" ] || same "$kept" "after $what"
 }
 
-# numbers KIND COMMAND...: the calls that are to fail, one after the other
+# numbers KIND COMMAND...: prints the numbers of the calls that must fail, one per line
 numbers() {
 	kind=$1
 	shift
@@ -95,8 +95,8 @@ numbers() {
 	}'
 }
 
-# check NAME KEPT COMMAND...: `KEPT` (files below $work/out, separated by commas) is what must be the same, with the standard
-# output; the command writes into $work/out
+# check NAME KEPT COMMAND...: KEPT (files below $work/out, separated by commas) and standard output must be the same; the
+# command writes into $work/out
 check() {
 	name=$1 whole=$2
 	shift 2

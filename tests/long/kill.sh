@@ -1,10 +1,11 @@
 #!/bin/sh
-# Runs killed by kill -9 at random instants, from the first write to the end, and started again each time, saves and evaluations
-# included: weights, moments, the best checkpoint, metrics.jsonl (times left out) and of fine-tuning the results must be those of a
-# run that nobody touched, bit for bit. Of several ranks any process is killed: one of them, or their launcher; of two that mpirun
-# started (mpi2), one of them: without mpirun they would go on.
+# Runs killed by kill -9 at random moments, from the first write to the end and also during saves and evaluations, and
+# started again each time: weights, moments, the best checkpoint, metrics.jsonl (without times) and, for fine-tuning, the
+# results must be those of an undisturbed run, bit for bit. With several ranks, any process may be killed: one of them, or
+# their launcher; with two started by mpirun (mpi2), one of them: without mpirun they would continue.
 #   KILLS=200 SEED=1 RUNS="pretrain:1 finetune:2" sh tests/long/kill.sh        from the repository's root; BERTC names the program
-# EVERY: steps between saves; LONGEST: seconds that a start lives at most (half as long again as the first checkpoint took, and more).
+# EVERY: steps between saves; LONGEST: maximum lifetime of a start in seconds (at least half as long again as the first
+# checkpoint took).
 set -u
 . "$(dirname "$0")/world.inc"
 begin
@@ -18,7 +19,7 @@ small_config 64 2 128
 "$bertc" pretrain --quiet --corpus "$work/text" --model "$work/config.json" --out "$work/base" --vocab_size 300 --train_batch_size 4 \
 	--max_seq_length 32 --num_train_steps 20 --precision fp32 2>"$work/base.log" || { cat "$work/base.log"; exit 1; }
 
-# run FOLDER: in the place of this shell, so that a signal reaches the program itself
+# run FOLDER: replaces this shell, so that a signal reaches the program itself
 run() {
 	case $command in
 	pretrain) set -- "$1" --corpus "$work/text" --model "$work/config.json" --vocab_size 300 --eval_instances 32 ;;
@@ -33,7 +34,7 @@ run() {
 		--precision fp32 2>>"$work/$folder.log"
 }
 
-# kill_one PID RANDOM: the process or one of its children; of mpirun always one of them. What has ended is not there.
+# kill_one PID RANDOM: kills the process or one of its children; with mpirun always a child. Fails if the process has ended.
 kill_one() {
 	kill -0 "$1" 2>/dev/null || return 1
 	set -- "$1" "$2" $(ps -o pid= --ppid "$1" 2>/dev/null)
@@ -63,7 +64,7 @@ one() {
 	straight=$(($(date +%s) - began))
 	echo "$command, ranks $ranks: $steps steps in $straight s, at most $start s to the first checkpoint"
 
-	# Random numbers between 0 and 1, one a line, drawn once.
+	# Random numbers between 0 and 1, one per line, drawn once.
 	awk -v seed="$seed" -v n="$kills" 'BEGIN { srand(seed); for (i = 0; i < n; i++) print rand() }' >"$work/random"
 	killed=0 saving=0 starting=0 most=0 finished=0
 	while read -r random <&3; do
@@ -80,8 +81,8 @@ one() {
 		fi
 		wait $pid 2>/dev/null
 		status=$?
-		# Of several ranks those that are left end by themselves: 6. One that had finished is over in good order. mpirun ends with
-		# the status of one of them, or with its own 1 where they had not met yet.
+		# With several ranks, those that are left end by themselves, with 6. One that had finished ends normally.
+		# mpirun ends with the exit code of one of them, or with its own 1 if they had not met yet.
 		case $ranks:$status in *:137 | *:6 | *:0 | mpi2:1) ;; *) echo "ended with status $status"; tail -5 "$work/killed.log"; return 1 ;; esac
 		killed=$((killed + 1))
 		[ -n "$(ls -d "$work"/killed/.tmp-* "$work"/killed/.trash-* 2>/dev/null)" ] && saving=$((saving + 1))
@@ -106,7 +107,7 @@ one() {
 	same best/model.safetensors
 	[ "$command" = pretrain ] || same eval_results.json
 	for name in straight killed; do
-		# What depends on the clock is left out: times and rates, and remarks on how the machine is doing.
+		# Leaves out what depends on the clock: times and rates, and remarks on the machine's performance.
 		grep -Ev '"event"|"step_data_seconds"' "$work/$name/metrics.jsonl" |
 			sed -E 's/"(seconds|eval_seconds|tokens_per_second|share_of_gemm)": ?[0-9.e+-]+,? ?//g' >"$work/$name.metrics"
 	done

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The same commands under locales that write numbers with a comma (de_DE) and know other small letters (tr_TR) give the same bytes.
-#   sh tests/long/locales.sh        BERTC names the program; 77 where the locales cannot be made
+# The same commands give the same bytes in locales with a decimal comma (de_DE) and with other lower-case letters (tr_TR).
+#   sh tests/long/locales.sh        BERTC names the program; exit code 77 if the locales cannot be made
 set -u
 bertc=${BERTC:-build/bertc}
 work=$(mktemp -d) || exit 1

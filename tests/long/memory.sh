@@ -1,9 +1,9 @@
 #!/bin/sh
-# Every command with too little memory: under many limits of its address space it ends well or says that memory is lacking (exit
-# status 5), and never of a signal. Below some 120 MB the loader itself fails, which is passed over. Under limits of a control group
-# (where this user may make one) the system may kill it, or one of its ranks; nothing else may happen, and what it was doing is gone
-# on with under no limit, to the same bytes.
-#   STEP=6000 sh tests/long/memory.sh        kB from limit to limit; BERTC names the program
+# Every command with too little memory: under many limits of its address space it succeeds or reports that memory is lacking
+# (exit code 5), and never ends by a signal. Below about 120 MB the loader itself fails, so such limits are skipped. Under
+# the limits of a control group (if this user may make one) the system may kill it, or one of its ranks; nothing else may
+# happen, and without a limit the command resumes and gives the same bytes.
+#   STEP=6000 sh tests/long/memory.sh        step between limits in kB; BERTC names the program
 set -u
 . "$(dirname "$0")/world.inc"
 begin
@@ -15,7 +15,7 @@ small_text 1500
 small_config 32 2 64
 small_models 2
 
-# Version 1 or 2 of the controller.
+# Version 1 or 2 of control groups.
 group=
 for place in /sys/fs/cgroup/memory /sys/fs/cgroup; do
 	mkdir "$place/bertc-$$" 2>/dev/null || continue
@@ -31,7 +31,7 @@ trap 'rm -rf "$work"; [ -z "$group" ] || rmdir "$group"' EXIT
 runs=0 lacking=0 killed=0
 
 
-# check NAME KEPT COMMAND...: `KEPT` (a file below $work/out; "": none) has the same bytes in the end
+# check NAME KEPT COMMAND...: KEPT (a file below $work/out; "": none) must have the same bytes in the end
 check() {
 	name=$1 kept=$2
 	shift 2

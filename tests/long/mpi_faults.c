@@ -1,6 +1,6 @@
-/* One call of MPI fails, in one rank, before it has done anything. Loaded with LD_PRELOAD (tests/long/mpi_faults.sh).
+/* Makes one MPI call fail, in one rank, before it has done anything. Loaded with LD_PRELOAD (tests/long/mpi_faults.sh).
  *   MPI_FAULT=function:number:rank   the rank's call number `number` of MPI_<function> returns MPI_ERR_OTHER
- *   MPI_FAULT_HIT=path               a file that appears when the fault has happened */
+ *   MPI_FAULT_HIT=path               a file that is created when the fault has happened */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdatomic.h>

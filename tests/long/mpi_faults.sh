@@ -1,8 +1,8 @@
 #!/bin/sh
-# Calls of MPI that fail (mpi_faults.c): two ranks under mpirun, whose messages go through MPI. Both end within a minute with a message
-# and a status of their own (or their run finishes with the right bits), and the same command without the fault resumes to the right
-# bits.
-#   sh tests/long/mpi_faults.sh        FUNCTIONS="Isend Irecv" NUMBERS="1 7" RANKS="0 1" for some; BERTC names the program
+# MPI calls that fail (mpi_faults.c): two ranks under mpirun, whose messages go through MPI. Both must end within a minute
+# with a message and one of bertc's own exit codes (or their run finishes with the right bits), and the same command without
+# the fault must resume and give the right bits.
+#   sh tests/long/mpi_faults.sh        FUNCTIONS="Isend Irecv" NUMBERS="1 7" RANKS="0 1" for a selection; BERTC names the program
 set -u
 . "$(dirname "$0")/world.inc"
 begin
@@ -38,7 +38,7 @@ for function in ${FUNCTIONS:-Init_thread Comm_dup Comm_rank Comm_size Isend Irec
 			case $status in
 			0) same "finished in spite of it" && continue ;;
 			124) bad "$fault: it did not end" ;;
-			# mpirun's own, of a rank that left without MPI_Finalize; the run was over by then.
+			# mpirun's own exit code for a rank that left without MPI_Finalize; the run was over by then.
 			1) same "exit status 1: $(tail -3 "$work/said")" ;;
 			*) grep -q '^bertc: ' "$work/said" || bad "$fault: exit status $status without a word" ;;
 			esac

@@ -1,4 +1,4 @@
-/* What libraries have in common that stand in front of open() (LD_PRELOAD). */
+/* Shared by the LD_PRELOAD libraries that intercept open(). */
 #ifndef TESTS_LONG_OPEN_CALLS_H
 #define TESTS_LONG_OPEN_CALLS_H
 
@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <stdarg.h>
 
-/* The C library's own. */
+/* The C library's own function. */
 #define NEXT(name) ((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
 
-/* The mode behind the last named argument `flags` of the function that this stands in; 0 where the flags ask for none. */
+/* The mode argument after `flags`, the last named argument of the enclosing function; 0 if the flags need none. */
 #define MODE_AFTER(flags)                                                                                                        \
 	({                                                                                                                       \
 		mode_t mode_after = 0;                                                                                           \

@@ -1,10 +1,11 @@
 #!/bin/sh
-# The Debian package, the archive, and the wheel, in systems that have nothing else. Each is made (whatever is not built yet is built
-# first) and unpacked or installed in a bare root. Package and archive train and predict there; what such a system lacks is named with
-# its package, and works once that is installed. The package is installed by apt in a Debian made by debootstrap (DEBIAN=bookworm from
-# MIRROR), the archive runs in a root that has glibc and a shell and nothing more, and the wheel is installed by pip in a newer Debian
-# (WHEEL_DEBIAN=trixie), with NumPy from the package index, where it answers and runs the package's tests. Needs root, chroot and
-# unshare, debootstrap, and Debian's mirror; says what it left out.
+# The Debian package, the archive, and the wheel, in systems that have nothing else. Each is made (whatever is not built yet
+# is built first) and unpacked or installed in a bare root. The package and the archive train and predict there; a missing
+# library is reported with the name of its package, and works once that is installed. The package is installed by apt in a
+# Debian made by debootstrap (DEBIAN=bookworm from MIRROR), the archive runs in a root that has glibc and a shell and
+# nothing more, and the wheel is installed by pip in a newer Debian (WHEEL_DEBIAN=trixie), with NumPy from the package
+# index, where it answers and runs the package's tests. Needs root, chroot and unshare, debootstrap, and Debian's mirror;
+# says what it left out.
 #
 #   BUILD=build sh tests/long/packages.sh        WORK=folder keeps the roots; CUDA=0 leaves the kernels for GPUs out
 set -u
@@ -33,7 +34,8 @@ mkdir -p "$work/text"
 awk 'BEGIN {srand(1); split("the a harbour ship sails north wind carries old captain reads map stars shine over dark sea", w, " ");
 	for (d = 0; d < 400; d++) {for (s = 0; s < 5; s++) {line = ""; for (i = 0; i < 9; i++) line = line w[1 + int(rand() * 16)] " "; print line "."} print ""}}' >"$work/text/world.txt"
 
-# The same in each root: PROGRAM version, a model from text, its words, what lacks. $1 names the root, $2 runs a command in it.
+# The same in each root: the version, a model from text, its words, what is missing. $1 names the root, $2 runs a command in
+# it.
 try() {
 	name=$1 inside=$2
 	begin=$(seconds)
@@ -58,7 +60,7 @@ try() {
 	[ $? -eq 5 ] && grep -q 'libopenmpi3' "$work/$name.mpi" || { bad "$name: MPI is said to be"; tail -n 3 "$work/$name.mpi"; }
 }
 
-# ---- The archive, where there is glibc and a shell ----
+# ---- The archive, in a root with glibc and a shell ----
 root=$work/bare
 rm -rf "$root" && mkdir -p "$root/tmp" "$root/proc" "$root/dev" "$root/bin" "$root/text" "$root/opt"
 for file in /bin/sh /usr/bin/env; do
@@ -98,7 +100,7 @@ for page in bertc bertc-pretrain; do [ -f "$root/usr/share/man/man1/$page.1.gz" 
 for file in bash-completion/completions/bertc bertc/recipes/bert_base.conf doc/bertc/README.md doc/bertc/changelog.gz doc/bertc/copyright; do
 	[ -f "$root/usr/share/$file" ] || bad "no /usr/share/$file"
 done
-# What was named is installed, and then works.
+# The packages that were named are installed, and then everything works.
 in_debian apt-get install -q -y --no-install-recommends libhdf5-103-1 openmpi-bin >"$work/apt" 2>&1 || bad "apt-get install what was named"
 in_debian bertc instances --quiet --corpus /text --vocab_file /tmp/run/final/vocab.txt --max_seq_length 32 --out /tmp/x.hdf5 || bad "HDF5 once its library is there"
 in_debian mpirun --oversubscribe -n 2 env BERTC_TRANSPORT=mpi bertc pretrain --quiet --corpus /text --model tiny --vocab_size 200 --max_seq_length 32 \

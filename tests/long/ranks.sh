@@ -1,7 +1,7 @@
 #!/bin/sh
-# One run on 1, 2, 4 and 8 ranks, through shared memory and through MPI, on replicas, with gradients in bf16, and gone on with
-# from 4 to 2 to 1 to 8 ranks; one rank of 400 beside four of 100: the same curve up to rounding, the same bits where the split is
-# the same. Prints the largest differences.
+# One run on 1, 2, 4 and 8 ranks, through shared memory and through MPI, on replicas, with gradients in bf16, and resumed
+# from 4 to 2 to 1 to 8 ranks; one rank with a batch of 400 compared with four of 100: the same curve up to rounding, the
+# same bits where the split is the same. Prints the largest differences.
 #   STEPS=150 sh tests/long/ranks.sh        from the repository's root; BERTC names the program
 set -u
 bertc=${BERTC:-build/bertc}

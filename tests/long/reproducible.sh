@@ -1,10 +1,11 @@
 #!/bin/sh
-# A release is the same bytes wherever and whenever it is built: two clones of the last commit, in folders of different names, with
-# another umask, language, and time zone, and without a compiler cache, are made into packages and compared byte for byte.
+# A release has the same bytes wherever and whenever it is built: two clones of the last commit, in folders with different
+# names, with different umasks, languages and time zones, and without a compiler cache, are made into packages that are
+# compared byte for byte.
 #
 #   CUDA=0 sh tests/long/reproducible.sh      without the back end for GPUs, whose kernels take most of the time
 #   WORK=folder                               keeps both clones
-#   FIRST=folder                              a clone that is built already takes the place of the first
+#   FIRST=folder                              a clone that is already built, used as the first one
 set -u
 cd "$(dirname "$0")/../.."
 command -v git >/dev/null && git rev-parse -q --verify HEAD >/dev/null 2>&1 || { echo "no git repository here: left out"; exit 77; }

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The service among clients that hang up, send garbage, send slowly, read slowly or ask for too much: every right request gets the
-# same bytes as before they came, memory does not grow, and SIGTERM ends the service with status 0.
-#   sh tests/long/rude_clients.sh        BERTC names the program, SECONDS_LONG how long (600), MODEL a folder to serve instead of a
-#   tiny new one; 77 without Python
+# The service among clients that hang up, send garbage, send slowly, read slowly or ask for too much: every valid request gets
+# the same bytes as before they came, memory does not grow, and SIGTERM ends the service with exit code 0.
+#   sh tests/long/rude_clients.sh        BERTC names the program, SECONDS_LONG is the duration (600), MODEL a folder to serve
+#                                        instead of a tiny new one; exit code 77 without Python
 set -u
 bertc=${BERTC:-build/bertc}
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }

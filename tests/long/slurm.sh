@@ -1,8 +1,8 @@
 #!/bin/sh
-# A Slurm of its own on this machine, with two nodes that are both this machine: four tasks on one node, recipes/slurm.sbatch
+# A private Slurm on this machine, with two nodes that are both this machine: four tasks on one node, recipes/slurm.sbatch
 # on two, jobs that are asked to stop, or lose a task, and resume automatically.
 #   sh tests/long/slurm.sh      from the repository's root, as root; BERTC names the program
-# Exit status 77: skipped, there is no Slurm to be had (packages slurm-wlm and munge).
+# Exit code 77: skipped, Slurm is not installed (packages slurm-wlm and munge).
 set -u
 bertc=$(realpath "${BERTC:-build/bertc}")
 here=$(dirname "$0")

@@ -1,7 +1,10 @@
-/* Real files of every form, damaged at random and read through the command line: the program ends with one of its own exit codes,
- * in time, and never of a signal. Checksums are made right again where a form has them (TFRecord, manifests), so that what lies
- * behind them is reached. What it does not refuse it may read; that what it reads is what stands there is for other tests.
- *   MUTATIONS=300 SEED=1 FILTER=instances build/tests/long/test_mutations        of each file; BERTC names the program */
+/* Real files of every format, damaged at random and read through the command line: the program ends with one of its own exit
+ * codes, in time, and never by a signal. Checksums are corrected where a format has them (TFRecord, manifests), so that the code
+ * behind them is reached. The program may read what it does not refuse; whether it reads it correctly is for other tests.
+ *
+ *   MUTATIONS=300 SEED=1 FILTER=instances build/tests/long/test_mutations
+ *
+ * MUTATIONS is per file; BERTC names the program. */
 #include "base/hash.h"
 #include "base/rng.h"
 #include "cmd/small_run.h"
@@ -16,7 +19,7 @@ static int64_t number_from(const char *name, int64_t usual)
 	return text ? strtoll(text, NULL, 10) : usual;
 }
 
-/* Shell command lines that make seeds: what they need may be missing. */
+/* Runs a shell command line that makes a seed; false if something that it needs is missing. */
 static bool make(const char *format, ...) PRINTF_LIKE(1, 2);
 static bool make(const char *format, ...)
 {
@@ -41,7 +44,7 @@ static int setup(void **state)
 	snprintf(folder, sizeof folder, "%.120s", test_folder);
 	static char bertc[512];
 	snprintf(bertc, sizeof bertc, "timeout 600 %s", getenv("BERTC") ? getenv("BERTC") : "build/bertc");
-	setenv("BERTC", bertc, 1); /* what hangs ends with 124 */
+	setenv("BERTC", bertc, 1); /* a timeout ends with 124 */
 	mutations = number_from("MUTATIONS", 300);
 	seed = number_from("SEED", 1);
 	struct buffer text = {0};
@@ -125,7 +128,7 @@ static int setup(void **state)
 	    program("instances --corpus %s --vocab_file %s/run/final/vocab.txt --max_seq_length 32 --out %s/x.tfrecord", corpus,
 		    folder, folder) != 0)
 		return -1;
-	/* Where HDF5 is built in. */
+	/* If HDF5 is built in. */
 	if (program("instances --corpus %s --vocab_file %s/run/final/vocab.txt --max_seq_length 32 --out %s/x.hdf5", corpus,
 		    folder, folder) == 0)
 		assert_true(file_exists(test_path("x.hdf5")));
@@ -144,7 +147,7 @@ static void put_at(struct buffer *bytes, size_t at, size_t removed, const char *
 	*bytes = out;
 }
 
-/* A number of the text becomes another one that may be too large, too small or none at all. */
+/* Replaces a number in the text by one that may be too large, too small or not a number at all. */
 static void damage_number(struct buffer *bytes, struct rng *rng)
 {
 	static const char *const numbers[] = {"-1",    "0",   "1e308", "9223372036854775807", "18446744073709551616",
@@ -163,7 +166,7 @@ static void damage_number(struct buffer *bytes, struct rng *rng)
 static void damage(struct buffer *bytes, struct rng *rng)
 {
 	uint32_t size = (uint32_t)bytes->size;
-	/* Heads hold what decides: half of the damage goes there. */
+	/* Headers hold what matters most: half of the damage goes there. */
 	uint32_t reach = rng_below(rng, 2) && size > 512 ? 512 : size;
 	size_t at = rng_below(rng, reach), length = 1 + rng_below(rng, 64);
 	length = length < size - at ? length : size - at;
@@ -186,7 +189,7 @@ static void damage(struct buffer *bytes, struct rng *rng)
 		buffer_char(bytes, 'x');
 }
 
-/* Lengths and payloads of a TFRecord get the checksums that belong to them. */
+/* Corrects the checksums of a TFRecord file's lengths and payloads. */
 static void mend_records(struct buffer *bytes)
 {
 	for (size_t at = 0; at + 12 <= bytes->size;) {
@@ -202,7 +205,7 @@ static void mend_records(struct buffer *bytes)
 	}
 }
 
-/* A folder's manifest for its files as they are now. */
+/* Rewrites a folder's manifest for its current files. */
 static void mend_manifest(const char *path)
 {
 	struct name_list names = {0};
@@ -222,7 +225,7 @@ static void mend_manifest(const char *path)
 
 /* ---- The readers ---- */
 
-/* Ends the program as it should? `what` is for the message. */
+/* Checks that the program ended as it should. `what` is for the message. */
 static void assert_good_end(int status, const char *what, int64_t number)
 {
 	static const int good[] = {0, 2, 3, 4, 5, 7};
@@ -241,8 +244,8 @@ static void assert_good_end(int status, const char *what, int64_t number)
 
 enum mend { MEND_NOTHING, MEND_RECORDS, MEND_MANIFEST, MEND_NO_MANIFEST };
 
-/* `original` (below the test folder) is damaged into `target`, which the command reads; of a file within a folder the folder is
- * copied to "victim" each time. */
+/* Damages `original` (below the test folder) into `target`, which the command reads; for a file within a folder, the
+ * folder is copied to "victim" each time. */
 static void attack(const char *original, enum mend mend, const char *format, ...) PRINTF_LIKE(3, 4);
 static void attack(const char *original, enum mend mend, const char *format, ...)
 {
@@ -314,7 +317,7 @@ static void instances(void **state)
 		attack("x.hdf5", MEND_NOTHING, CONVERT(".hdf5"));
 }
 
-/* Token shards: each of the three files, beside the two others. */
+/* Token shards: each of the three files together with the two others. */
 static void shards(void **state)
 {
 	(void)state;
@@ -330,7 +333,7 @@ static void shards(void **state)
 	}
 }
 
-/* A model folder, whose manifest is made right again, or is not there. */
+/* A model folder whose manifest is corrected, or missing. */
 static void models(void **state)
 {
 	(void)state;
@@ -355,7 +358,7 @@ static void models(void **state)
 	attack("tuned/final/config.json", MEND_MANIFEST, "predict --threads 1 --model %s/victim %s/texts", folder, folder);
 }
 
-/* A checkpoint made by somebody who knows how: its manifest is right, its contents are not. */
+/* A skillful forgery of a checkpoint: its manifest is right, its contents are not. */
 static void checkpoints(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Every fault in every section of a step, of 2 and 4 ranks: the run ends in time and says who, where and why; the same
- * command goes on to the bits of a run without faults. */
+/* Every fault in every section of a step, with 2 and 4 ranks: the run ends in time and says who, where and why; the same
+ * command resumes and gives the bits of a run without faults. */
 #include "cmd/rank_faults.h"
 
 #define WATCHDOG "--watchdog_seconds 3"
@@ -22,11 +22,11 @@ static void one_case(const char *straight, int ranks, int rank, const char *sect
 {
 	char fault[128], who[32];
 	double seconds;
-	/* A rank that has begun shows life before its first step, but no more is expected of it. */
+	/* A rank that has started shows signs of life before its first step, but no more can be expected of it. */
 	bool at_start = strcmp(section, "start") == 0;
 	if (at_start && strcmp(faults[which].name, "hang") == 0)
 		return;
-	/* From nothing: the end of an earlier case would do for one that never begins. */
+	/* Starts from nothing: a run that never begins could otherwise pass with the result of an earlier case. */
 	if (file_exists(test_path("faulty")))
 		assert_ok(folder_remove(test_path("faulty")));
 	snprintf(fault, sizeof fault, "%d:%s:%s:%s", rank, section,
@@ -67,7 +67,7 @@ static void test_matrix(void **state)
 	}
 }
 
-/* All of them, one after the other, in one run that restarts by itself until there are no more. */
+/* All faults, one after another, in one run that restarts itself until there are no more. */
 static void test_restarts(void **state)
 {
 	(void)state;

@@ -1,12 +1,12 @@
-/* The recipes that are shipped: each has the published settings, and each, as the file is, trains both of its phases,
- * scaled down on the command line. */
+/* The recipes that we ship: each has the published settings, and each, as it is, trains both of its phases, scaled down on
+ * the command line. */
 #include <glob.h>
 #include <math.h>
 #include "base/json.h"
 #include "base/rng.h"
 #include "cmd/program.h"
 
-/* 512 positions, for the recipes' own lengths. */
+/* 512 positions, for the lengths in the recipes. */
 #define CONFIG                                                                                                                   \
 	"{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "                                             \
 	"\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_act\": \"gelu\", "                                      \
@@ -39,7 +39,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* The published settings: of the run, and of each phase. */
+/* The published settings of the run, and of each phase. */
 static const struct {
 	const char *recipe, *section, *line;
 } published[] = {
@@ -103,7 +103,7 @@ static void settings_are_the_published_ones(void **state)
 	}
 }
 
-/* Lines of metrics.jsonl that are steps of a phase, and whether all their numbers are finite. */
+/* The number of lines in metrics.jsonl that are steps of a phase; all their numbers must be finite. */
 static int steps_of_phase(const char *run, int64_t phase)
 {
 	struct buffer text = {0};
@@ -133,7 +133,8 @@ static void each_trains_both_phases(void **state)
 {
 	(void)state;
 	glob_t files;
-	/* Those of finetune: tests/cmd/test_finetune_recipes.c; those of --recipe: tests/cmd/test_recipes.c. */
+	/* The recipes of finetune are tested in tests/cmd/test_finetune_recipes.c, those of --recipe in
+	 * tests/cmd/test_recipes.c. */
 	assert_int_equal(glob("recipes/[!fo]*.conf", 0, NULL, &files), 0);
 	assert_true(files.gl_pathc >= 4);
 	for (size_t i = 0; i < files.gl_pathc; i++) {

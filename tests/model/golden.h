@@ -1,5 +1,5 @@
-/* Runs a whole model on a batch and holds loss and gradients against a file of dev/model_golden.py. Shared by
- * test_model.c and dev/model_compare.c. What cannot be opened ends the program. */
+/* Runs a whole model on a batch and compares loss and gradients with a file from dev/model_golden.py. Shared by
+ * test_model.c and dev/model_compare.c. A failure to open anything ends the program. */
 #ifndef TESTS_MODEL_GOLDEN_H
 #define TESTS_MODEL_GOLDEN_H
 
@@ -24,7 +24,7 @@
 struct golden {
 	const char *path;
 	struct safetensors file;
-	struct model_config config; /* hidden_act is the run's business */
+	struct model_config config; /* hidden_act is chosen by the run */
 	struct batch batch;
 };
 
@@ -37,7 +37,7 @@ static inline void *golden_array(const struct golden *golden, const char *name, 
 	}
 	if (out_count)
 		*out_count = entry->count;
-	/* As data/batch.h has it: room up to a multiple of 128, zeros behind the content. */
+	/* As in data/batch.h: room up to a multiple of 128, zeros after the content. */
 	void *copy = calloc((size_t)round_up(entry->count + 1, 128), entry->bytes / (size_t)entry->count);
 	if (!copy)
 		exit(1);
@@ -56,7 +56,7 @@ static inline double *golden_doubles(const struct golden *golden, const char *na
 	return values;
 }
 
-/* Token indices sorted by (id, index), by insertion: batches of tests are short. */
+/* Token indices sorted by (id, index), with an insertion sort: the batches of tests are short. */
 static inline int32_t *sorted_by_id(const int32_t *ids, int64_t count)
 {
 	int32_t *order = calloc((size_t)round_up(count + 1, 128), sizeof(*order));
@@ -71,7 +71,7 @@ static inline int32_t *sorted_by_id(const int32_t *ids, int64_t count)
 	return order;
 }
 
-/* What can be derived from starts and ids. */
+/* Fills in the fields that can be derived from starts and ids. */
 static inline void complete_batch(struct batch *batch)
 {
 	size_t tokens = (size_t)round_up(batch->token_count, 128),
@@ -204,7 +204,7 @@ static inline void run_close(struct run *run)
 	pool_free(run->pool);
 }
 
-/* Takes the weights of a golden file, and small ones for tensors that it lacks, if it may lack any. */
+/* Copies the weights of a golden file, and small values for tensors that it lacks, unless `all` must be there. */
 static inline void run_load_what_is_there(struct run *run, const struct golden *golden, bool all)
 {
 	float *slab = calloc((size_t)run->model->slab_count, sizeof(*slab));
@@ -237,7 +237,7 @@ static inline void run_load_encoder(struct run *run, const struct golden *golden
 	run_load_what_is_there(run, golden, false);
 }
 
-/* Clears the sums and sets the normalisers of a step that consists of `batch`. */
+/* Clears the sums and sets the normalizers of a step that consists of `step` alone. */
 static inline void run_begin(struct run *run, const struct batch *step)
 {
 	const struct backend_functions *functions = run->backend->functions;
@@ -304,8 +304,8 @@ static inline double norm_of(const double *values, int64_t count)
 	return sqrt(sum);
 }
 
-/* How far gradients may be from float64: `relative` |g| + `global` |G| sqrt(n/N), or `times32` times the
- * error of transformers' own fp32 run, whichever is more. */
+/* How far gradients may be from float64: `relative` |g| + `global` |G| sqrt(n/N), or `times32` times the error of
+ * transformers' own fp32 run, whichever is larger. */
 struct limit {
 	double relative, global, times32;
 };
@@ -315,8 +315,8 @@ static inline int compare_parameter_names(const void *a, const void *b)
 	return strcmp((*(const struct parameter *const *)a)->name, (*(const struct parameter *const *)b)->name);
 }
 
-/* Compares every gradient with "<act>.gradient.<name>"; returns the largest error in units of its limit.
- * `table`, if any, gets a line for each tensor. */
+/* Compares every gradient with "<act>.gradient.<name>"; returns the largest error in units of its limit. `table`, if not
+ * NULL, receives a line for each tensor. */
 static inline double golden_compare(const struct golden *golden, const char *act, const struct model *model,
 				    const double *gradients, struct limit limit, FILE *table)
 {
@@ -347,7 +347,7 @@ static inline double golden_compare(const struct golden *golden, const char *act
 		double allowed = limit.relative * size + limit.global * all * sqrt((double)n / (double)model->element_count);
 		allowed = fmax(allowed, limit.times32 * error32[i]);
 		double units = error / allowed;
-		if (!(units <= worst)) /* NaN is the worst */
+		if (!(units <= worst)) /* NaN counts as the worst */
 			worst = units;
 		if (table)
 			fprintf(table,

@@ -1,4 +1,4 @@
-/* Where numbers first stop being finite is named: weights, the place of the forward pass, gradients. */
+/* The first place where numbers stop being finite is named: weights, the place in the forward pass, gradients. */
 #include <math.h>
 #include "data/pretraining/instances.h"
 #include "model/model.h"
@@ -80,7 +80,7 @@ static void begin(void)
 	be->functions->to_device(be, replica.scalars, &scalars, sizeof scalars);
 }
 
-/* One element of a weight, or of its gradient. */
+/* Sets one element of a weight, or of its gradient. */
 static void spoil(const struct tensor *slab, const char *name, double value)
 {
 	int64_t number = model_find_parameter(model, name);
@@ -125,7 +125,7 @@ static void weights_come_first(void **state)
 	assert_place("the weights of 'bert.encoder.layer.1.output.dense.weight'", false);
 }
 
-/* Weights so large that the place they are used in overflows. */
+/* Weights so large that the place where they are used overflows. */
 static void the_first_place_of_the_forward_pass(void **state)
 {
 	(void)state;
@@ -140,7 +140,8 @@ static void the_first_place_of_the_forward_pass(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		begin();
-		/* A row of the largest number: its products with anything above 1 in size, or sums of them, overflow. */
+		/* A row of the largest finite number: its products with anything larger than 1 in magnitude, or sums of
+		 * them, overflow. */
 		const struct parameter *parameter = &model->parameters[model_find_parameter(model, cases[i].weight)];
 		double *large = calloc((size_t)parameter->count, sizeof *large);
 		for (int64_t k = 0; k < parameter->count; k++)
@@ -154,7 +155,7 @@ static void the_first_place_of_the_forward_pass(void **state)
 	}
 }
 
-/* The last layer's gradients are made first. */
+/* The last layer's gradients are computed first. */
 static void gradients_come_last(void **state)
 {
 	(void)state;

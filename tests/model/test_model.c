@@ -1,5 +1,5 @@
-/* The model against transformers (tests/golden/model_tiny.safetensors), against finite differences with
- * dropout, and against itself: packing, accumulation, threads, evaluation. */
+/* The model against transformers (tests/golden/model_tiny.safetensors), against finite differences with dropout, and
+ * against itself: packing, accumulation, threads, evaluation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static struct model_config config_of_tiny(enum activation activation, double dro
 	return config;
 }
 
-/* Loss and every gradient, erf and tanh. */
+/* Loss and every gradient, with both the erf and the tanh form of GELU. */
 static void check_golden(const char *device, enum dtype dtype, double loss_limit, struct limit limit)
 {
 	static const struct {
@@ -56,7 +56,7 @@ static void check_golden(const char *device, enum dtype dtype, double loss_limit
 		double nsp = sums.value[sum_of_loss(HEAD_NEXT_SENTENCE)] * run.scalars.inverse_weight[HEAD_NEXT_SENTENCE];
 		assert_true(fabs(mlm - wanted[0]) <= loss_limit * wanted[0]);
 		assert_true(fabs(nsp - wanted[1]) <= loss_limit * wanted[1]);
-		if (dtype != DTYPE_BF16) { /* whose rounding may decide between close logits */
+		if (dtype != DTYPE_BF16) { /* its rounding may decide between close logits */
 			assert_true(sums.value[sum_of_correct(HEAD_MASKED_WORDS)] == wanted[2]);
 			assert_true(sums.value[sum_of_correct(HEAD_NEXT_SENTENCE)] == wanted[3]);
 		}
@@ -84,7 +84,7 @@ static void cpu_equals_transformers(void **state)
 	check_golden("cpu", DTYPE_F32, 1e-6, (struct limit){1e-5, 1e-6, 3});
 }
 
-/* Activations have 8 significant bits; measured are 2e-2 of all gradients, 4e-2 of the worst tensor. */
+/* Activations have 8 significant bits; the measured errors are 2e-2 over all gradients and 4e-2 for the worst tensor. */
 static void cpu_in_bf16_is_near(void **state)
 {
 	(void)state;
@@ -93,8 +93,8 @@ static void cpu_in_bf16_is_near(void **state)
 	check_golden("cpu", DTYPE_BF16, 5e-3, (struct limit){0.08, 0.01, 0});
 }
 
-/* The gradient along a direction against the slope of the loss, with dropout, so that forward and backward
- * must draw the same masks; each parameter on its own. */
+/* The gradient along a direction against the slope of the loss, with dropout, so that forward and backward must draw the
+ * same masks; for each parameter separately. */
 static void gradients_are_slopes(void **state)
 {
 	(void)state;
@@ -135,7 +135,7 @@ static void gradients_are_slopes(void **state)
 	run_begin(&run, &tiny.batch);
 	run_batch(&run, &tiny.batch, false, false, true);
 	without = run_loss(&run);
-	assert_true(fabs(with - without) > 1e-3); /* there was dropout */
+	assert_true(fabs(with - without) > 1e-3); /* dropout had an effect */
 	free(gradients);
 	run_close(&run);
 }
@@ -186,7 +186,7 @@ static double distance(const double *a, const double *b, int64_t count)
 	return sqrt(sum);
 }
 
-/* Four sequences at once, or as 1 + 2 + 1 (the last without predictions), with dropout: the same step. */
+/* Four sequences at once, or as 1 + 2 + 1 (the last one without predictions), with dropout: the same step. */
 static void micro_batches_add_up(const char *device, enum dtype dtype, double limit)
 {
 	struct model_config config = config_of_tiny(ACTIVATION_GELU_TANH, 0.1);
@@ -225,7 +225,7 @@ static void micro_batches_add_up_on_cpu(void **state)
 	micro_batches_add_up("cpu", DTYPE_F32, 1e-6);
 }
 
-/* Evaluation shares buffers between layers, takes less memory and sees the same numbers. */
+/* Evaluation shares buffers between layers, takes less memory and gives the same numbers. */
 static void evaluation_is_the_same(void **state)
 {
 	(void)state;
@@ -249,8 +249,7 @@ static void evaluation_is_the_same(void **state)
 	run_close(&evaluation);
 }
 
-/* A batch without a masked word and without a label has loss 0 and leaves zeros, not what was there before.
- */
+/* A batch without masked words and labels has loss 0 and leaves zeros, not what was there before. */
 static void nothing_to_learn(const char *device, enum dtype dtype)
 {
 	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
@@ -284,8 +283,8 @@ static void nothing_to_learn_on_cpu(void **state)
 	nothing_to_learn("cpu", DTYPE_F32);
 }
 
-/* Without a head that multiplies with the word embeddings, two equal steps give equal gradients: those of the word embeddings
- * are not added to what the step before has left. */
+/* Without a head that multiplies by the word embeddings, two equal steps give equal gradients: those of the word
+ * embeddings are not added to what the step before left. */
 static void headless_steps_are_equal(const char *device, enum dtype dtype)
 {
 	static const struct head inputs[] = {
@@ -406,7 +405,7 @@ static void layers_are_done_from_the_top(void **state)
 	run_close(&run);
 }
 
-/* Every place of dropout that an operation is given, in the order of the calls. */
+/* Records every dropout site that an operation is given, in the order of the calls. */
 static const struct operations *true_operations;
 static struct dropout places[32];
 static int place_count;
@@ -453,7 +452,7 @@ static void spy_norm_bwd(struct replica *r, const struct norm_bwd *a)
 	true_operations->norm_bwd(r, a);
 }
 
-/* Embeddings, and three places in each layer, all with masks of their own; backward meets them in reverse. */
+/* The embeddings and three sites in each layer all have masks of their own; backward visits them in reverse. */
 static void dropout_has_its_places(void **state)
 {
 	(void)state;
@@ -488,7 +487,7 @@ static void dropout_has_its_places(void **state)
 	run_close(&run);
 }
 
-/* A model for forward passes alone, which keeps no masters that it does not read, gives what any other gives. */
+/* A model for forward passes only, which keeps no masters that it does not read, gives the same results as any other. */
 static void forward_needs_few_masters(void **state)
 {
 	static const struct {

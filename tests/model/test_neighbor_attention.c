@@ -1,4 +1,4 @@
-/* Initial weights with which heads look at neighbors: attention is computed here as the paper on BERT has it. */
+/* Initial weights that make heads attend to neighbors: attention is computed here as in the BERT paper. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static struct model *new_model(int32_t hidden, int32_t heads, int32_t positions)
 	return model;
 }
 
-/* As model_initialize() draws: a truncated normal of 0.02 everywhere serves here. */
+/* Like model_initialize(), but a truncated normal of 0.02 everywhere is enough here. */
 static float *drawn_slab(const struct model *model)
 {
 	float *slab = malloc((size_t)model->slab_count * sizeof(*slab));
@@ -79,7 +79,7 @@ static void project(const double *row, const float *weight, int32_t hidden, int3
 	}
 }
 
-/* The attention that a head of the first layer gives to the token at its offset, mean over those that have one. */
+/* The attention that a head of the first layer gives to the token at its offset, averaged over the tokens that have one. */
 static double attention_to_neighbor(const struct model *model, const float *slab, int32_t head, int32_t length)
 {
 	int32_t hidden = model->config.hidden_size, width = hidden / model->config.num_attention_heads, counted = 0;
@@ -144,7 +144,7 @@ static void heads_look_at_their_neighbors(void **state)
 	assert_int_equal(neighbor_offset(0, 0, 1), 0);
 }
 
-/* Widths and heads of any kind, and nothing else than positions, queries and keys. */
+/* Widths and numbers of heads of any kind; nothing but positions, queries and keys is changed. */
 static void other_weights_stay(void **state)
 {
 	(void)state;

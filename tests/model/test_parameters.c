@@ -41,7 +41,7 @@ static void configurations_are_read(void **state)
 {
 	(void)state;
 	struct model_config config;
-	/* Hugging Face's "gelu" is erf, Google's is tanh. */
+	/* Hugging Face's "gelu" is the erf form, Google's is the tanh form. */
 	assert_int_equal(parse("{\"model_type\": \"bert\", \"hidden_act\": \"gelu\", \"vocab_size\": 100}", &config), OK);
 	assert_int_equal(config.hidden_act, ACTIVATION_GELU_ERF);
 	assert_int_equal(config.vocab_size, 100);
@@ -139,7 +139,7 @@ static void base_has_110_million(void **state)
 	model_free(model);
 }
 
-/* In FP8 the linear layers of the encoder must fit its products; heads are not in FP8. */
+/* In FP8, the encoder's linear layers must fit FP8 products; heads are not computed in FP8. */
 static void sizes_for_fp8(void **state)
 {
 	(void)state;
@@ -163,7 +163,7 @@ static void sizes_for_fp8(void **state)
 	model_free(model);
 }
 
-/* A width that is no multiple of the alignment: weights still lie where the rows say. */
+/* A width that is not a multiple of the alignment: weights still lie where their rows say. */
 static void odd_widths_are_aligned(void **state)
 {
 	(void)state;
@@ -195,7 +195,7 @@ static void odd_widths_are_aligned(void **state)
 	pool_free(pool);
 }
 
-/* Weights of a model begun with `seed`; the caller frees them. */
+/* The initial weights of a model with `seed`; the caller frees them. */
 static float *initial_weights(const char *device, enum dtype dtype, int threads, uint64_t seed, struct model_config *config)
 {
 	struct batch one = {.token_count = 8, .sequence_count = 1, .longest = 8};
@@ -245,11 +245,11 @@ static void initial_weights_follow_the_seed(void **state)
 			assert_true(a[covered] == 0);
 		covered = p->offset + p->count;
 	}
-	/* A normal cut at two deviations has 0.8796 of the deviation. */
+	/* A normal distribution truncated at two standard deviations has 0.8796 of the standard deviation. */
 	assert_true(fabs(sum / (double)drawn) < 1e-4);
 	assert_true(fabs(sqrt(squares / (double)drawn) / 0.02 - 0.8796) < 0.005);
 	assert_true(extreme <= 0.04 && extreme > 0.0399);
-	/* Two matrices of one shape do not begin alike. */
+	/* Two matrices of the same shape start differently. */
 	const struct parameter *query = parameter_named(model, "bert.encoder.layer.0.attention.self.query.weight");
 	const struct parameter *key = parameter_named(model, "bert.encoder.layer.0.attention.self.key.weight");
 	assert_memory_not_equal(a + query->offset, a + key->offset, (size_t)query->count * sizeof(float));

@@ -1,5 +1,5 @@
-/* Each rule on a series that it is for, and all of them on healthy ones. A series is a made-up run: loss and accuracy as
- * functions of the step, with the noise of real batches. */
+/* Each rule on a series that it is made for, and all rules on healthy series. A series is a made-up run: loss and accuracy
+ * as functions of the step, with the noise of real batches. */
 #include <math.h>
 #include "base/rng.h"
 #include "test.h"
@@ -8,9 +8,9 @@
 
 #define ENTROPY 6.9
 #define GUESSING 9.68 /* ln 16,000 */
-#define TOKENS 8192   /* a step */
+#define TOKENS 8192   /* per step */
 
-/* The task of the series: masked words, judged as pre-training judges them. */
+/* The task of the series: masked words, judged as in pre-training. */
 static struct report_task task_of(double entropy, double frequent)
 {
 	struct report_task task = {
@@ -46,7 +46,7 @@ struct series {
 	double (*norm)(int64_t step);     /* NULL: 2 */
 	double (*held_out)(int64_t step); /* every 100 steps; NULL: none */
 	double epoch_tokens;
-	double seconds, waited; /* of a step */
+	double seconds, waited; /* per step */
 	uint64_t seed;
 };
 
@@ -54,7 +54,7 @@ struct series {
 struct outcome {
 	int found[FINDING_KINDS], over[FINDING_KINDS];
 	int64_t first[FINDING_KINDS];
-	int gravest; /* finding */
+	int gravest; /* of the findings */
 };
 
 /* A text that did not fit would stop in the middle of a word. */
@@ -80,7 +80,7 @@ static void take(struct outcome *outcome, const struct findings *findings, int64
 	}
 }
 
-/* A draw with the deviation 1, near enough to a normal one. */
+/* A draw with standard deviation 1, close enough to a normal one. */
 static double noise(struct rng *rng)
 {
 	double sum = 0;
@@ -140,7 +140,7 @@ static void assert_only(const struct outcome *outcome, enum finding_kind kind, i
 				 (long long)outcome->first[k]);
 }
 
-/* From guessing over word frequencies to 1.5 below them: what a real run of a small model did. */
+/* From guessing by word frequencies to 1.5 below that: as in a real run of a small model. */
 static double healthy_loss(int64_t step)
 {
 	double s = (double)step;
@@ -177,14 +177,15 @@ static void test_healthy(void **state)
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		struct series series = healthy;
 		series.seed = 1000 * seed;
-		series.noise = seed % 2 ? 0.1 : 0.4; /* also of tiny batches */
+		series.noise = seed % 2 ? 0.1 : 0.4; /* also with the noise of tiny batches */
 		struct outcome outcome = run(&series);
 		assert_only(&outcome, FINDING_KINDS, -1);
 		assert_int_equal(outcome.gravest, -1);
 	}
 }
 
-/* At the small rates of a long warm-up word frequencies may take thousands of steps; that is no plateau. */
+/* At the small rates of a long warm-up, a model may take thousands of steps to learn the word frequencies; that is not a
+ * plateau. */
 static double slow_start_loss(int64_t step)
 {
 	double s = (double)step;
@@ -232,7 +233,7 @@ static void test_stuck(void **state)
 	assert_int_equal(outcome.gravest, FINDING_STUCK);
 }
 
-/* At far too high a rate the level wanders above word frequencies: stuck all the same. */
+/* At a rate that is far too high the loss wanders above the level of word frequencies, and is stuck all the same. */
 static double wandering_loss(int64_t step)
 {
 	return step < 200 ? healthy_loss(step) : ENTROPY + 0.35 + 0.25 * sin((double)step / 90);
@@ -250,7 +251,7 @@ static void test_stuck_and_wandering(void **state)
 	assert_true(outcome.first[FINDING_STUCK] < 1200);
 }
 
-/* Stuck for a time, then on its way: the finding is taken back. */
+/* Stuck for a while, then improving: the finding is withdrawn. */
 static double late_loss(int64_t step)
 {
 	return step < 1500 ? stuck_loss(step) : ENTROPY - 1.5 * (1 - exp(-(double)(step - 1500) / 600));
@@ -315,15 +316,15 @@ static void test_diverged(void **state)
 	assert_int_equal(outcome.found[FINDING_DIVERGED], 1);
 	assert_int_equal(outcome.found[FINDING_RISING], 1);
 	assert_int_equal(outcome.found[FINDING_UNSTABLE], 1);
-	/* First the warnings, then the worst. */
+	/* First the warning, then the worse finding. */
 	assert_true(outcome.first[FINDING_RISING] < outcome.first[FINDING_DIVERGED]);
 	assert_true(outcome.first[FINDING_UNSTABLE] < outcome.first[FINDING_DIVERGED]);
 	assert_true(outcome.first[FINDING_DIVERGED] < 1200);
 	assert_int_equal(outcome.gravest, FINDING_DIVERGED);
 }
 
-/* As fine-tuning begins: the loss falls and gradients grow with it; then both stay where they are, the loss a little above its
- * best. */
+/* The beginning of fine-tuning: the loss falls while gradients grow; then both stay level, with the loss a little above
+ * its minimum. */
 static double settling_loss(int64_t step)
 {
 	return healthy_loss(step < 1000 ? step : 1000) + (step < 1100 ? 0 : 0.15);
@@ -396,7 +397,7 @@ static void test_overfitting(void **state)
 	struct outcome outcome = run(&series);
 	assert_only(&outcome, FINDING_OVERFITTING, FINDING_REPEATED);
 	assert_true(outcome.first[FINDING_OVERFITTING] <= 2100);
-	/* Five hundredths of the loss must be at stake, and the text read four times. */
+	/* At least five hundredths of the loss must be at stake, and the text must have been read four times. */
 	assert_int_equal(outcome.found[FINDING_REPEATED], 1);
 	assert_int_equal(outcome.gravest, FINDING_OVERFITTING);
 }
@@ -464,7 +465,7 @@ static void test_not_finite(void **state)
 	assert_int_equal(diagnosis_gravest(&diagnosis, false), -1);
 }
 
-/* A longer phase begins with a higher loss, and that is no alarm. */
+/* A longer phase begins with a higher loss, and that is not alarming. */
 static double second_phase_loss(int64_t step)
 {
 	return step <= 2000 ? healthy_loss(step) : healthy_loss(2000) + 0.8 - 0.0005 * (double)(step - 2000);
@@ -487,7 +488,7 @@ static void test_phase(void **state)
 	assert_only(&outcome, FINDING_KINDS, -1);
 }
 
-/* What was said before a stop is not said again after it. */
+/* What was reported before a stop is not reported again after it. */
 static void test_resumed(void **state)
 {
 	(void)state;
@@ -515,7 +516,7 @@ static void test_resumed(void **state)
 	assert_int_equal(outcome.gravest, FINDING_STUCK);
 }
 
-/* Without knowledge of the text the rules about it are silent. */
+/* Without knowledge of the text, the rules about it stay silent. */
 static void test_unknown_text(void **state)
 {
 	(void)state;
@@ -532,7 +533,8 @@ static void test_unknown_text(void **state)
 	assert_only(&outcome, FINDING_KINDS, -1);
 }
 
-/* All of the dev set gets one label: found at once, taken back when it is over, with advice that fits the learning rate. */
+/* The whole dev set gets a single label: found at once, withdrawn when it is over, with advice that fits the learning
+ * rate. */
 static void test_collapsed(void **state)
 {
 	(void)state;
@@ -585,7 +587,7 @@ static void test_collapsed(void **state)
 	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
 	assert_non_null(strstr(findings.item[0].advice, "Raise --learning_rate"));
 
-	/* From the beginning, after a few steps: nothing was lost that had been there. */
+	/* After only a few steps: nothing has been lost that was there before. */
 	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
 	diagnosis_plan(&diagnosis, 300, 1e-4);
 	findings.count = 0;
@@ -595,9 +597,9 @@ static void test_collapsed(void **state)
 	assert_true(ends_with_a_sentence(findings.item[0].advice));
 }
 
-/* A fine-tuning run of a few epochs, judged by a measure: its values at five evaluations of 1000 examples, 200 steps apart, while
- * the training loss falls from 0.7 to 0.1. DIRECTION_NONE: what the table of columns knows of the measure is all that is known.
- */
+/* A fine-tuning run of a few epochs, judged by a measure: its values at five evaluations of 1000 examples, 200 steps
+ * apart, while the training loss falls from 0.7 to 0.1. DIRECTION_NONE: only what the table of columns knows about the
+ * measure is known. */
 static struct outcome fine_tune_by(const char *measure, enum measure_direction direction, const double values[5],
 				   double noise_of_loss, double odd_loss)
 {
@@ -640,7 +642,7 @@ static struct outcome fine_tune(const double accuracy[5], double noise_of_loss, 
 	return fine_tune_by("accuracy", DIRECTION_NONE, accuracy, noise_of_loss, odd_loss);
 }
 
-/* A measure that the table of columns does not know is judged in the direction that it has, or not at all. */
+/* A measure that is not in the table of columns is judged by its own direction, or not at all. */
 static void test_unknown_measure(void **state)
 {
 	(void)state;
@@ -657,7 +659,8 @@ static void test_unknown_measure(void **state)
 	assert_only(&outcome, FINDING_OVERFITTING, -1);
 }
 
-/* The dev loss may rise while the accuracy does not fall: that is no overfitting of what counts, nor are changes by chance. */
+/* The dev loss may rise while the accuracy does not fall: this is not overfitting of what counts, and neither are random
+ * changes. */
 static void test_fine_tuning(void **state)
 {
 	(void)state;
@@ -670,8 +673,8 @@ static void test_fine_tuning(void **state)
 	outcome = fine_tune(falling, 0.15, 0.1);
 	assert_only(&outcome, FINDING_OVERFITTING, -1);
 	assert_int_equal(outcome.first[FINDING_OVERFITTING], 1000);
-	/* Late in fine-tuning one mislabelled example makes a batch stand out. Only what is worse than knowing nothing is a
-	 * spike. */
+	/* Late in fine-tuning a single mislabeled example makes a batch stand out. Only a loss worse than that of knowing
+	 * nothing is a spike. */
 	outcome = fine_tune(rising, 0.01, 0.65);
 	assert_only(&outcome, FINDING_KINDS, -1);
 	outcome = fine_tune(rising, 0.01, 2);

@@ -1,4 +1,5 @@
-/* The pieces of a page about a labelled task: their figures against ones worked out by hand, and text that would break a page. */
+/* The parts of a report about a labeled task: their figures against ones worked out by hand, and text that could break a
+ * page. */
 #include "report/preview.h"
 #include <math.h>
 #include "test.h"
@@ -63,7 +64,7 @@ static void test_undefined_shares(void **state)
 	assert_non_null(strstr(text_of(), "<td class=\"n\">0.0 %</td><td class=\"n\">\xE2\x80\x93</td>"));
 }
 
-/* Of many classes the pairs that are confused most, largest first, and the classes with the lowest F1 first. */
+/* With many classes: the pairs confused most often, most frequent first, and the classes with the lowest F1 first. */
 static void test_many_classes(void **state)
 {
 	(void)state;
@@ -93,7 +94,7 @@ static void test_many_classes(void **state)
 	assert_int_equal(count_of("class=\"meter\""), MANY);
 }
 
-/* A file may hold anything: markup, control characters, bytes that are no UTF-8, writing from right to left, endless lines. */
+/* A file may hold anything: markup, control characters, invalid UTF-8, right-to-left text, endless lines. */
 static void test_errors_are_escaped(void **state)
 {
 	(void)state;
@@ -116,7 +117,7 @@ static void test_errors_are_escaped(void **state)
 	assert_non_null(strstr(text, "loss 3.250"));
 	assert_true(html.size < 4000);
 	assert_non_null(strstr(text, "xxx\xE2\x80\xA6</bdi>"));
-	assert_non_null(strstr(text, "<bdi>\xc3\xa4\xc3\xa4</bdi>")); /* not cut within a letter */
+	assert_non_null(strstr(text, "<bdi>\xc3\xa4\xc3\xa4</bdi>")); /* not cut inside a character */
 	assert_null(strstr(text, "nan"));
 	assert_int_equal(count_of("<div"), count_of("</div>"));
 	assert_int_equal(count_of("<bdi>"), count_of("</bdi>"));
@@ -155,15 +156,15 @@ static void test_sweep(void **state)
 	assert_int_equal(report_sweep_best(&sweep), 3);
 	report_sweep_page(&sweep, "A <sweep>", &html);
 	const char *text = text_of();
-	/* Pictures of the two settings that vary, with five points each, of which one is marked. */
+	/* Plots of the two settings that vary, with five points each, one of them marked. */
 	assert_int_equal(count_of("<svg"), 2);
 	assert_int_equal(count_of("class=\"dot f1\""), 8);
 	assert_int_equal(count_of("class=\"dot f2\""), 2);
 	assert_non_null(strstr(text, "The best is r4: accuracy 87.0 % on the dev set, the best seed of the setting"));
-	/* Values by size, not by spelling. */
+	/* Values in numeric, not alphabetical order. */
 	const char *low = strstr(text, ">2e-5</text>"), *high = strstr(text, ">1e-4</text>");
 	assert_true(low && high && low < high);
-	/* The better setting wins: 3e-5 has 0.86, deviation 0.0141. */
+	/* The better setting wins: 3e-5 has mean 0.86, deviation 0.0141. */
 	const char *means = strstr(text, "Means over the seeds");
 	assert_non_null(means);
 	assert_int_equal(count_of("class=\"best\""), 2);
@@ -173,10 +174,10 @@ static void test_sweep(void **state)
 	assert_null(strstr(text, "<r6>"));
 	assert_null(strstr(text, "<disk>"));
 	assert_null(strstr(text, "nan"));
-	/* Where less is better the lowest wins. */
+	/* If less is better, the lowest value wins. */
 	sweep.measure = report_column("mse");
 	assert_int_equal(report_sweep_best(&sweep), 0);
-	/* A setting with a failed run comes last, however good its others are; one whose runs are still to come does not. */
+	/* A setting with a failed run comes last, however good its other runs are; one with runs still to come does not. */
 	sweep.measure = report_column("accuracy");
 	runs[4].score = 0.99;
 	assert_int_equal(report_sweep_best(&sweep), 3);
@@ -192,7 +193,7 @@ static void test_sweep(void **state)
 	assert_near(groups[1].mean, 0.86, 1e-12);
 	assert_near(groups[1].deviation, 0.0141421356, 1e-9);
 	free(groups);
-	/* Without seeds the best run is the best. */
+	/* Without seeds the best single run is the best. */
 	sweep.setting_count = 2;
 	assert_int_equal(report_sweep_best(&sweep), 4);
 }

@@ -1,4 +1,4 @@
-/* The history of a run, the word frequencies of its text, the sample sentences, and the page: small ones made by hand. */
+/* The history of a run, the word frequencies of its text, the sample sentences, and the page, with small hand-made inputs. */
 #include <math.h>
 #include <stdarg.h>
 #include "data/pretraining/unigram.h"
@@ -39,7 +39,7 @@ static void test_history(void **state)
 	assert_near(history_value(&history.steps, 0, HISTORY_LOSS), 9.5, 0);
 	assert_true(isnan(history_value(&history.steps, 0, HISTORY_GRAD_NORM)));
 	assert_true(isnan(history_value(&history.steps, 0, history_column(&history, "no such column"))));
-	/* The evaluation of step 20 was made again after a resume: the later one counts. */
+	/* The evaluation of step 20 was repeated after a resume: the later one counts. */
 	assert_int_equal(evaluations->count, 3);
 	assert_int_equal(history.set_count, 2);
 	assert_string_equal(history.sets[history.evaluation_sets[1]], "old");
@@ -53,7 +53,7 @@ static void test_history(void **state)
 	history_release(&history);
 }
 
-/* Columns are those that the lines have: any task's, with a set whose name looks like a measure's. */
+/* The columns are those found in the lines: of any task, including a set whose name looks like a measure's. */
 static void test_history_of_any_task(void **state)
 {
 	(void)state;
@@ -120,7 +120,7 @@ static void test_long_history_is_thinned(void **state)
 	history_release(&history);
 }
 
-/* Names without end do not fill the memory. */
+/* An endless number of names does not fill the memory. */
 static void test_columns_are_bounded(void **state)
 {
 	(void)state;
@@ -217,7 +217,7 @@ static void test_spelling(void **state)
 	vocab_release(&vocab);
 }
 
-/* Places of the right word are written as English writes them. */
+/* The place of the right word is written as in English: 21st, 22nd, 23rd. */
 static void test_places(void **state)
 {
 	(void)state;
@@ -258,7 +258,7 @@ static void test_places(void **state)
 	vocab_release(&vocab);
 }
 
-/* A page of a run with everything in it, and one of a run that has only begun: no hostile name gets through as markup. */
+/* The page of a complete run, and that of a run that has only begun: no hostile name gets through as markup. */
 static void test_page(void **state)
 {
 	(void)state;
@@ -313,7 +313,7 @@ static void test_page(void **state)
 	assert_null(strstr(text, "nan"));
 	assert_non_null(strstr(text, "Loss of next sentences"));
 	assert_null(strstr(text, "peak matmul speed\""));
-	/* Next sentences are judged, and the resume is marked on each chart's three axes. */
+	/* Next-sentence prediction is reported, and the resume is marked on each chart's three axes. */
 	assert_non_null(strstr(text, "Next sentences: 51.0 % right"));
 	assert_non_null(strstr(text, "It cannot yet tell"));
 	assert_non_null(strstr(text, "class=\"resumed\""));

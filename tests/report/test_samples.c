@@ -1,4 +1,4 @@
-/* Sample sentences: chosen from the shards alone, asked at each evaluation, cut back on a resume. */
+/* Sample sentences: chosen from the shards alone, predicted at each evaluation, truncated on a resume. */
 #include "base/rng.h"
 #include "test.h"
 #include "report/samples.h"
@@ -111,7 +111,7 @@ static void test_choice(void **state)
 		assert_true(masks > 0);
 		assert_int_equal(masks, sentence->blanks);
 		for (int32_t k = 0; k < sentence->blanks; k++)
-			assert_true(sentence->answers[k] >= 8); /* a word, no sign, piece or number */
+			assert_true(sentence->answers[k] >= 8); /* a word, not a punctuation mark, piece or number */
 		for (int other = 0; other < s; other++)
 			assert_memory_not_equal(sentence->ids, a->sentences[other].ids, sizeof sentence->ids);
 	}
@@ -131,7 +131,7 @@ static void test_evaluations_and_resume(void **state)
 	for (int s = 0; s < samples->count; s++)
 		for (int b = 0; b < samples->sentences[s].blanks; b++) {
 			const struct sample_blank *blank = &second.blanks[s][b];
-			/* All 40 entries are within the places that are known; probabilities descend. */
+			/* With 40 entries, every place is within the known ones; probabilities descend. */
 			assert_true(blank->place >= 1 && blank->place <= VOCAB);
 			assert_true(blank->probability > 0);
 			assert_true(blank->probabilities[0] >= blank->probabilities[1]);
@@ -140,7 +140,7 @@ static void test_evaluations_and_resume(void **state)
 	close_samples(samples);
 	assert_ok(file_read(test_path("run/samples.jsonl"), 1 << 20, &before));
 
-	/* Killed behind the second evaluation's checkpoint, with a torn line. */
+	/* Killed after the second evaluation's checkpoint, with a torn line. */
 	assert_ok(file_append_line(test_path("run/samples.jsonl"), "{\"step\":40,\"sen"));
 	samples = open_samples(test_path("run"), 20);
 	assert_int_equal(samples->evaluation_count, 2);

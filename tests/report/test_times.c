@@ -1,8 +1,8 @@
-/* The ranks' times: which rank is said to keep the others waiting. */
+/* The ranks' times: which rank is reported to keep the others waiting. */
 #include "report/times.h"
 #include "test.h"
 
-/* Of measured seconds. */
+/* From measured seconds. */
 static void a_straggler_is_named(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* What the head of a report says: each grade on a run made for it, of pre-training and of labelled tasks; and a run that was
- * resumed, which is judged as a whole. */
+/* The head of a report: each grade on a run made for it, for pre-training and for labeled tasks; and a resumed run, which
+ * is judged as a whole. */
 #include "report/verdict.h"
 #include <math.h>
 #include <stdarg.h>
@@ -46,11 +46,11 @@ static void add_line(struct history *history, const char *format, ...)
 	json_release(&line);
 }
 
-/* A run of `steps` steps of 1000 tokens; loss and share by the logarithm of the step, to base 2. */
+/* A run of `steps` steps of 1000 tokens; loss and accuracy depend on the base-2 logarithm of the step. */
 struct made {
 	int steps, evaluate_every; /* 0: never */
 	double first, doubling;    /* loss = first - doubling * log2(step), at least 0.01 */
-	double held_out;           /* above it */
+	double held_out;           /* difference from the training loss */
 	double share;              /* of right answers on held-out examples */
 	double nsp;
 	double epoch_tokens;
@@ -148,7 +148,7 @@ static void test_grades(void **state)
 	assert_string_equal(verdict.headline, "It is no longer improving");
 	assert_non_null(strstr(verdict.more, "next to nothing"));
 
-	/* Learned by heart: the two losses lie far apart. */
+	/* Memorized: the two losses are far apart. */
 	made.held_out = 1.5;
 	verdict = judge(&task, &made);
 	assert_non_null(strstr(verdict.more, "more text would help more than more steps"));
@@ -179,7 +179,7 @@ static void test_labelled_tasks(void **state)
 		.steps = 200, .evaluate_every = 100, .first = 0.56, .doubling = 0.06, .held_out = 0.1, .share = 0.93};
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_LEARNED);
-	/* A short run with an evaluation is judged by it. */
+	/* A short run is judged by its evaluation, if there is one. */
 	made.steps = 20;
 	made.evaluate_every = 20;
 	verdict = judge(&task, &made);
@@ -193,7 +193,7 @@ static void test_labelled_tasks(void **state)
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_LEARNED);
 
-	/* Of a task without anything to compare with, the curve alone speaks. */
+	/* For a task without a baseline, only the curve counts. */
 	report_task_plain(&task, NAN);
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_BEGUN);
@@ -208,7 +208,7 @@ static void test_labelled_tasks(void **state)
 	assert_int_equal(verdict.grade, GRADE_LEVEL);
 }
 
-/* A loss that falls is not enough where what counts is no better than doing nothing. */
+/* A falling loss is not enough if what counts is no better than doing nothing. */
 static void test_baselines(void **state)
 {
 	(void)state;
@@ -217,7 +217,7 @@ static void test_baselines(void **state)
 	report_task_labels(&task, counts, 2, 100);
 	/* Half have the first label, a quarter the second: (0.6931 + 0.5623) / 2. */
 	assert_near(task.prior_loss, (log(2) + 0.75 * log(4.0 / 3) + 0.25 * log(4)) / 2, 1e-12);
-	task.columns[1].name = task.decides = "accuracy"; /* which the runs made here have */
+	task.columns[1].name = task.decides = "accuracy"; /* the runs made here have this column */
 	struct made made = {.steps = 200, .evaluate_every = 100, .first = 0.6, .doubling = 0.06, .share = 0};
 	struct verdict verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_NOT_YET);
@@ -247,7 +247,7 @@ static void test_baselines(void **state)
 	assert_int_equal(verdict.grade, GRADE_LEARNED);
 }
 
-/* Only the second half counts, and only the present phase. */
+/* Only the second half counts, and only the current phase. */
 static void test_trend(void **state)
 {
 	(void)state;
@@ -266,7 +266,7 @@ static void test_trend(void **state)
 	history_release(&history);
 }
 
-/* A process of a run: steps after `first` up to `last`, of which every tenth is logged. Leaves the page. */
+/* One process of a run: steps from `first` + 1 to `last`, of which every tenth is logged. Writes the page. */
 static void train(const char *folder, int first, int last)
 {
 	char metrics[PATH_BYTES];
@@ -275,7 +275,7 @@ static void train(const char *folder, int first, int last)
 		.folder = folder, .metrics_path = metrics, .task = masked_words(), .facts = {.epoch_tokens = 1e6}};
 	struct report_progress progress = {.step = first, .tokens = 1000 * first, .seconds = first, .phase = 1};
 	assert_ok(report_start(&report, &progress));
-	assert_int_equal(report.diagnosis.step, first); /* what was logged before has been taken in */
+	assert_int_equal(report.diagnosis.step, first); /* what was logged before has been read */
 	report_phase(&report, &(struct report_phase){.count = 1, .log_steps = 10, .total_steps = 200, .peak_rate = 1e-3},
 		     &progress);
 	for (int step = first + 1; step <= last; step++) {
@@ -304,7 +304,7 @@ static int count_of(const char *text, const char *what)
 	return count;
 }
 
-/* Means are over the last steps; where few of them are logged, over the last rows. */
+/* Means are over the last steps, or over the last rows where few steps are logged. */
 static void test_recent(void **state)
 {
 	(void)state;
@@ -319,7 +319,7 @@ static void test_recent(void **state)
 	history_release(&sparse);
 }
 
-/* Stopped at step 190 and gone on with: what is said is about 200 steps, not about ten, and the break is marked. */
+/* Stopped at step 190 and resumed: the verdict is about 200 steps, not about ten, and the break is marked. */
 static void test_a_resumed_run_is_judged_whole(void **state)
 {
 	(void)state;
@@ -330,7 +330,7 @@ static void test_a_resumed_run_is_judged_whole(void **state)
 	assert_ok(folder_make(own));
 	train(own, 0, 195);
 	train(own, 190, 200);
-	train(own, 200, 200); /* run again when it is finished: nothing is logged, the page stays */
+	train(own, 200, 200); /* the finished run is started again: nothing is logged, the page stays */
 	assert_ok(file_read(test_path("run/report.html"), 1 << 24, &page));
 	const char *text = buffer_string(&page);
 	assert_non_null(strstr(text, "Finished: it has begun to learn"));
@@ -346,7 +346,8 @@ static void test_a_resumed_run_is_judged_whole(void **state)
 	buffer_release(&metrics);
 }
 
-/* Each part of the way has its sentences, which follow the text's own frequencies; a sick run and an early one have none. */
+/* Each stage of training has its own sentences, which depend on the text's frequencies; a run in trouble and an early one
+ * have none. */
 static void what_is_normal(void **state)
 {
 	(void)state;
@@ -371,7 +372,7 @@ static void what_is_normal(void **state)
 	assert_string_equal(early.stage, "");
 }
 
-/* A score of few examples proves little, and the page says so. */
+/* A score on few examples proves little, and the page says so. */
 static void test_small_held_out_sets(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
-/* The rules that keep the source in order, read from the source itself: which folder may include which, where
- * vendor headers may stand, which functions are not used, whether each header compiles alone, whether
- * documents name what is there. Runs from the repository's root. */
+/* The rules that keep the source in order, checked against the source itself: which folder may include which, where vendor
+ * headers may be used, which functions must not be used, whether each header compiles alone, whether documents name files
+ * that exist. Runs from the repository's root. */
 #include "test.h"
 #include <ctype.h>
 #include <glob.h>
@@ -10,7 +10,7 @@ static const char *const folders[] = {"base",  "formats", "text",    "data",  "b
 				      "tasks", "infer",   "library", "serve", "report",  "train", "run",     "cmd"};
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
-/* A vendor's header, by the beginning of its name, and the only place for it. */
+/* The beginning of a vendor header's name, and the only place where it may be used. */
 static const struct {
 	const char *header, *place;
 } vendors[] = {
@@ -28,7 +28,7 @@ static const struct {
 	{"cmocka", "tests/"},           {"assert.h", "nowhere: BUG_IF stays in release builds"},
 };
 
-/* What is not written, and why. "stdout" and the like are for src/cmd. */
+/* What must not be used, and why. "stdout" and the like are allowed in src/cmd only. */
 static const struct {
 	const char *word, *allowed, *reason;
 } words[] = {
@@ -51,7 +51,7 @@ static const struct {
 
 static int problems;
 
-/* All source files, tests left out. */
+/* All source files except tests. */
 static void for_each_source(void (*check)(const char *path, char *text))
 {
 	glob_t files;
@@ -164,7 +164,7 @@ static void check_words(const char *path, char *text)
 	}
 }
 
-/* BASE_FILE_H for src/base/file.h, so that no two headers shut each other out. */
+/* BASE_FILE_H for src/base/file.h, so that no two headers exclude each other. */
 static void check_guard(const char *path, char *text)
 {
 	char guard[256] = "#ifndef ";
@@ -197,8 +197,8 @@ static void headers_are_guarded_by_their_name(void **state)
 	for_each_source(check_guard);
 }
 
-/* The compiler is there, since it built this test. The kernels' own headers need an instruction set, CUDA's are those of
- * the emulation; those of cuDNN and HDF5 are the libraries' own, where they are. */
+/* There is a compiler, since it built this test. The kernels' own headers need an instruction set; the CUDA headers are
+ * those of the emulation; cuDNN's and HDF5's are the libraries' own, where they are installed. */
 static void headers_compile_alone(void **state)
 {
 	(void)state;
@@ -217,7 +217,7 @@ static void headers_compile_alone(void **state)
 
 /* --- The documents --- */
 
-/* The files of the source tree, by path; a name without a folder is looked for among their last parts. */
+/* The files of the source tree, by path; a name without a folder is compared with the last part of each path. */
 static struct name_list tree;
 
 static bool is_in_tree(const char *name)
@@ -257,8 +257,8 @@ static bool is_source_name(const char *name)
 	return false;
 }
 
-/* A name in back quotes: a path of ours must be there, and so must a source file, however much of its path is given (`loop.c`,
- * `train/loop.c`). Names of other programs' files, scripts and data are theirs. */
+/* A name in back quotes: a path of ours must exist, and so must a source file, however much of its path is given
+ * (`loop.c`, `train/loop.c`). Other programs' files, scripts and data are not checked. */
 static void check_quoted(const char *page, const char *name)
 {
 	static const char *const roots[] = {"src/", "tests/", "dev/", "docs/", "demo/", "bench/", "recipes/", "include/"};
@@ -273,7 +273,7 @@ static void check_quoted(const char *page, const char *name)
 		problem(page, 0, name, "is not there");
 }
 
-/* The anchor that a heading gets: lower case, words joined by '-', other marks left out. */
+/* The anchor of a heading: lower case, words joined by '-', other characters left out. */
 static void anchor_of(const char *heading, size_t size, char out[256])
 {
 	size_t used = 0;
@@ -322,7 +322,7 @@ static void check_link(const char *page, const char *link)
 		problem(page, 0, link, "names no heading of that page");
 }
 
-/* The names in back quotes and the links of a page; how many there were. */
+/* Checks the names in back quotes and the links of a page; returns the number of names. */
 static int check_page(const char *page)
 {
 	struct buffer text = {0};
@@ -349,7 +349,7 @@ static int check_page(const char *page)
 	return found;
 }
 
-/* Files, source files by any part of their path, and links with their headings. */
+/* Checks files, source files by any part of their path, and links with their headings. */
 static void documents_name_what_is_there(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* The folder `data` of a run: whose it is, and when it is made again. */
+/* The folder `data` of a run: who it belongs to, and when it is made again. */
 #include "test.h"
 #include "run/data_folder.h"
 
@@ -17,7 +17,7 @@ static void a_folder_of_the_same_settings_stays(void **state)
 	write_in("same/data/vocab.txt");
 	assert_ok(data_folder_claim(folder, "vocab_size 100\n", false));
 	assert_true(file_exists(test_path("same/data/vocab.txt")));
-	/* Of other settings it goes, unless a checkpoint goes on with it. */
+	/* Made for other settings, it is removed unless a checkpoint depends on it. */
 	assert_ok(data_folder_claim(folder, "vocab_size 200\n", true));
 	assert_true(file_exists(test_path("same/data/vocab.txt")));
 	assert_ok(data_folder_claim(folder, "vocab_size 200\n", false));
@@ -37,7 +37,7 @@ static void what_is_the_users_stays(void **state)
 	assert_error(ERR_USAGE, "was not made by bertc", data_folder_claim(test_path("users/data"), "", true));
 	assert_true(file_exists(test_path("users/data/thesis.txt")));
 	assert_false(file_exists(test_path("users/data/" DATA_FOLDER_MARK)));
-	/* An empty one can be taken. */
+	/* An empty one can be used. */
 	assert_ok(folder_make(test_path("empty")));
 	assert_ok(data_folder_claim(test_path("empty"), "", false));
 	assert_true(file_exists(test_path("empty/" DATA_FOLDER_MARK)));

@@ -1,4 +1,4 @@
-/* Named evaluation sets as they are written on a command line. */
+/* Named evaluation sets as they are written on the command line. */
 #include "test.h"
 #include <unistd.h>
 #include "run/evaluation_groups.h"

@@ -1,10 +1,10 @@
-/* Forecasts: two queues side by side, work and rates to seconds, and what must hold for any forecast. */
+/* Forecasts: two queues in parallel, work and rates converted to seconds, and what must hold for any forecast. */
 #include "backend/described.h"
 #include "test.h"
 #include "run/forecast.h"
 #include "run/timeline.h"
 
-/* A: 2 s. B: 3 s. C: 1 s, after the transfer of 4 s that follows A. */
+/* A: 2 s. B: 3 s. C: 1 s, after the 4 s transfer that follows A. */
 static void test_timeline(void **state)
 {
 	(void)state;
@@ -15,11 +15,11 @@ static void test_timeline(void **state)
 	assert_near(done[1], 5, 1e-12);
 	assert_near(transfers[0].begin, 2, 1e-12);
 	assert_near(transfers[0].end, 6, 1e-12);
-	/* Half as fast while the transfer is under way: at 6 s two thirds of B are done. */
+	/* Work is half as fast during the transfer: at 6 s two thirds of B are done. */
 	assert_near(timeline_run(work, 3, transfers, 1, 0.5, done), 8, 1e-12);
 	assert_near(done[1], 7, 1e-12);
 	assert_near(transfers[0].end, 6, 1e-12);
-	/* Transfers one after the other, each after its work; the second waits for the first. */
+	/* Transfers run one after another, each after its work; the second waits for the first. */
 	const struct timeline_work two[] = {{1, -1}, {1, -1}, {1, 1}};
 	struct timeline_transfer queue[] = {{.seconds = 3, .after = 0}, {.seconds = 3, .after = 1}};
 	assert_near(timeline_run(two, 3, queue, 2, 0, done), 8, 1e-12);
@@ -58,8 +58,8 @@ static struct forecast_setup setup_of(const struct model *model, const char *kin
 	};
 }
 
-/* What was computed by hand for one H200 from the same rates, with whole waves of tiles and the optimiser's part within 4 %
- * (sequences/s): the forecast pays for the last wave and for every operation, so it is a little below. */
+/* Computed by hand for one H200 from the same rates, assuming whole waves of tiles and an update that takes at most 4 %
+ * (sequences/s): the forecast includes the last wave and every operation, so it is a little lower. */
 static void test_one_device(void **state)
 {
 	(void)state;
@@ -86,7 +86,7 @@ static void test_one_device(void **state)
 	}
 }
 
-/* 240.6 GFLOP a sequence of 128 with 20 predictions; products alone at a rate. */
+/* 240.6 GFLOP per sequence of 128 tokens with 20 predictions; products alone at a given rate. */
 static void test_work(void **state)
 {
 	(void)state;
@@ -105,7 +105,7 @@ static void test_work(void **state)
 	setup.rates.head = 1e12;
 	assert_ok(forecast_compute(&setup, &f));
 	assert_near(f.heads, 8 * 3.88e-3, 8 * 0.01e-3);
-	/* The update: 48 bytes an element; a rank's share of it. */
+	/* The update: 48 bytes per element; a rank updates its share. */
 	setup.rates.head = never;
 	setup.rates.update = 1e12;
 	assert_ok(forecast_compute(&setup, &f));
@@ -126,13 +126,13 @@ static void test_ranks(void **state)
 	assert_near(one.step, one.computing, 1e-9);
 	assert_near(one.efficiency, 1, 1e-9);
 	assert_true(one.exposed == 0 && one.communication == 0);
-	/* Links without cost: nothing is lost. */
+	/* With free links, nothing is lost. */
 	setup.topology.ranks = 8;
 	setup.topology.local = (struct link_kind){.name = "free", .wire = WIRE_MEMORY, .bandwidth = 1e30};
 	setup.rates.slowed = 0;
 	assert_ok(forecast_compute(&setup, &f));
 	assert_near(f.efficiency, 1, 2e-3);
-	/* A step is no shorter than its computing, and no longer than computing and communicating one after the other. */
+	/* A step is no shorter than its computation, and no longer than computation and communication one after the other. */
 	for (int scheme = SCHEME_SHARDED; scheme <= SCHEME_HIERARCHICAL; scheme++) {
 		for (int64_t ranks = 8; ranks <= 512; ranks *= 8) {
 			setup = setup_of(model, "h200", DEVICE_BF16, ranks, 2048, 128, 20);
@@ -141,15 +141,15 @@ static void test_ranks(void **state)
 			assert_ok(forecast_compute(&setup, &f));
 			assert_true(f.step >= (f.computing + f.uneven) * (1 - 1e-9));
 			assert_true(f.step <= (f.computing + f.uneven + f.communication) * (1 + 1e-9));
-			/* 8 hosts: sqrt(2 ln 8) = 2.039 deviations of 2 %. */
+			/* 8 hosts: sqrt(2 ln 8) = 2.039 standard deviations of 2 %. */
 			if (ranks == 64)
 				assert_near(f.uneven, 0.04079 * (f.computing - f.update), 1e-4 * f.computing);
 			setup.reduce_every_batch = true;
-			setup.micro_sequences = 2; /* of 4 a rank at the least */
+			setup.micro_sequences = 2; /* of at least 4 per rank */
 			assert_ok(forecast_compute(&setup, &slow));
 			assert_true(slow.accumulation >= 2 && slow.exposed >= f.exposed * (1 - 1e-9));
 			assert_true(slow.communication > 1.4 * f.communication);
-			/* The gradients of all layers travel once. */
+			/* The gradients of all layers are sent once. */
 			double bytes = 0;
 			for (int b = 0; b < f.bucket_count; b++)
 				bytes += f.buckets[b].bytes;
@@ -158,7 +158,7 @@ static void test_ranks(void **state)
 			assert_int_equal(f.buckets[f.bucket_count - 1].last_layer, -1);
 		}
 	}
-	/* Two parts one after the other are two micro-batches. */
+	/* Two parts one after another are two micro-batches. */
 	setup = setup_of(model, "h200", DEVICE_BF16, 8, 2048, 128, 20);
 	setup.replicas = 2;
 	assert_ok(forecast_compute(&setup, &f));

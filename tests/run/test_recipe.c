@@ -1,4 +1,4 @@
-/* Optimiser and schedule of a run: what is chosen where it was left open, and what the choices are recorded as. */
+/* The optimizer and schedule of a run: what is chosen for options that are left open, and how the choices are recorded. */
 #include "test.h"
 #include "run/recipe.h"
 
@@ -58,7 +58,7 @@ static void optimizers_differ_in_what_is_chosen(void **state)
 		assert_int_equal(settings.bias_correction, strcmp(cases[i].bias_correction, "true") == 0);
 		assert_int_equal(settings.kind, cases[i].trust_ratio[0] ? OPTIMIZER_LAMB : OPTIMIZER_ADAMW);
 		assert_int_equal(settings.adapts_all, strcmp(cases[i].trust_ratio, "all") == 0);
-		assert_true(settings.max_trust_ratio == 0); /* open: no limit */
+		assert_true(settings.max_trust_ratio == 0); /* left open: no limit */
 		assert_false(settings.no_gradient_averaging);
 		assert_false(settings.has_undecayed);
 		choices_release(&choices);
@@ -83,7 +83,7 @@ static void what_was_given_stays(void **state)
 	assert_false(settings.bias_correction);
 	assert_true(settings.adapts_all && settings.normalize_gradients && settings.no_gradient_averaging);
 	assert_true(settings.max_trust_ratio == 10);
-	assert_true(settings.has_undecayed); /* "none": all decay */
+	assert_true(settings.has_undecayed); /* "none": all weights decay */
 	assert_int_equal(settings.undecayed.count, 0);
 	choices_release(&choices);
 }
@@ -109,7 +109,7 @@ static void adamw_refuses_what_is_lambs(void **state)
 	}
 }
 
-/* A run reads its record when it goes on: the rate is what the record says, not what was computed before. */
+/* A resumed run reads its record: the rate is what the record says, not what was computed before. */
 static void a_chosen_rate_is_what_is_recorded(void **state)
 {
 	(void)state;
@@ -133,7 +133,7 @@ static void a_chosen_rate_is_what_is_recorded(void **state)
 	assert_string_equal(chosen(&choices, "learning_rate"), "");
 	assert_string_equal(chosen(&choices, "schedule"), "poly");
 	assert_string_equal(chosen(&choices, "poly_degree"), "0.5");
-	assert_string_equal(chosen(&choices, "num_warmup_steps"), "10000"); /* a tenth, at most this */
+	assert_string_equal(chosen(&choices, "num_warmup_steps"), "10000"); /* a tenth, but at most this */
 	choices_release(&choices);
 }
 
@@ -157,8 +157,8 @@ static void warmup_as_a_share(void **state)
 	rate.warmup_steps = -1;
 	rate.min_warmup_steps = 50;
 	assert_ok(rate_choose(&rate, &recipe, 95, batch, &choices));
-	assert_int_equal(rate.warmup_steps, 31); /* a third */
-	assert_near(rate_schedule(&rate, 95, 32).warmup_steps, 31, 1e-12); /* of nvidia_poly, too */
+	assert_int_equal(rate.warmup_steps, 31);                           /* a third */
+	assert_near(rate_schedule(&rate, 95, 32).warmup_steps, 31, 1e-12); /* the same with nvidia_poly */
 	rate.warmup_steps = -1;
 	rate.warmup_proportion = -1;
 	rate.min_warmup_steps = 12;
@@ -205,7 +205,7 @@ static void rates_follow_the_batch(void **state)
 	choices_release(&choices);
 }
 
-/* The last of a name counts, and stands once. */
+/* The last value of a name counts, and is listed once. */
 static void choices_replace_each_other(void **state)
 {
 	(void)state;

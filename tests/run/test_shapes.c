@@ -1,4 +1,4 @@
-/* Micro-batches that fit a device's memory, on a device that is not here. */
+/* Micro-batches that fit a device's memory, for a device that this machine does not have. */
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #define LENGTH 128
 
-static size_t memory; /* that the device has left */
+static size_t memory; /* left on the device */
 
 static enum status memory_left(struct backend *be, size_t *out_left, size_t *out_all)
 {
@@ -103,7 +103,7 @@ static void a_share_of_the_batch_that_fits_is_one(void **state)
 	assert_int_equal(world.phase.settings.micro_batch_tokens, 256 * LENGTH);
 	assert_int_equal(world.shapes.limits.batch.tokens, 256 * LENGTH);
 	assert_int_equal(world.shapes.limits.longest, LENGTH);
-	/* Of two ranks each has half. */
+	/* With two ranks, each has half. */
 	world.phase.settings.micro_batch_tokens = 0;
 	world.machine.ranks = 2;
 	assert_ok(shapes_choose(&world.shapes));
@@ -130,7 +130,7 @@ static void micro_batches_fit_into_what_is_left(void **state)
 		assert_true(tokens > before || tokens == 256 * LENGTH);
 		before = tokens;
 	}
-	/* A failed allocation: less each time, and what is planned with falls with it. */
+	/* A failed allocation: less each time, and the planned amount falls with it. */
 	memory = (size_t)6 << 30;
 	world.phase.settings.micro_batch_tokens = 0;
 	assert_ok(shapes_choose(&world.shapes));
@@ -148,7 +148,7 @@ static void micro_batches_fit_into_what_is_left(void **state)
 	close_world(&world);
 }
 
-/* What a person asked for is taken, or is an error later; it is not changed behind their back. */
+/* What the user requested is used, or is an error later; it is not changed silently. */
 static void given_sizes_stay(void **state)
 {
 	(void)state;
@@ -164,7 +164,7 @@ static void given_sizes_stay(void **state)
 	assert_int_equal(world.phase.choices.count, 0);
 	close_world(&world);
 
-	/* On the host there is a usual size. */
+	/* On the host there is a default size. */
 	open_world(&world, false);
 	assert_ok(shapes_choose(&world.shapes));
 	assert_int_equal(world.phase.settings.micro_batch_tokens, 8192);
@@ -174,7 +174,7 @@ static void given_sizes_stay(void **state)
 	close_world(&world);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadow memory is larger than any limit */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadow memory exceeds any limit */
 static size_t host_bytes(struct world *world, int64_t tokens)
 {
 	world->phase.settings.micro_batch_tokens = tokens;
@@ -193,7 +193,7 @@ static size_t address_space_used(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The usual size is halved until the machine has room for it. */
+/* The default size is halved until the machine has room for it. */
 static void the_host_has_room_for_them(void **state)
 {
 	(void)state;
@@ -208,13 +208,13 @@ static void the_host_has_room_for_them(void **state)
 	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
 	assert_int_equal(host_bytes(&world, 0), half);
 	assert_int_equal(world.phase.settings.micro_batch_tokens, 4096);
-	assert_int_equal(host_bytes(&world, 8192), usual); /* what was asked for */
+	assert_int_equal(host_bytes(&world, 8192), usual); /* as requested */
 	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
 	close_world(&world);
 }
 #endif
 
-/* The room for all phases is that of the largest that is still to come. */
+/* The room is that of the largest phase that is still to come. */
 static void phases_that_are_over_need_no_room(void **state)
 {
 	(void)state;

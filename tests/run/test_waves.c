@@ -1,4 +1,4 @@
-/* Waves of tiles, and the capacity chosen by them. */
+/* Waves of tiles, and the capacity chosen from them. */
 #include "test.h"
 #include "run/waves.h"
 
@@ -9,8 +9,8 @@ static struct wave_model model_of(int32_t processors, const int64_t widths[2])
 	return (struct wave_model){.processors = processors, .hidden = widths[0], .intermediate = widths[1]};
 }
 
-/* By hand: columns of tiles are 3H / 256, H / 256, F / 256 (large 12, 4, 16; base 9, 3, 12); rows of tiles must make each of them
- * a multiple of the multiprocessors. */
+/* By hand: the columns of tiles are 3H / 256, H / 256, F / 256 (large 12, 4, 16; base 9, 3, 12); the rows of tiles must
+ * make each product a multiple of the number of multiprocessors. */
 static void whole_waves_by_hand(void **state)
 {
 	(void)state;
@@ -33,13 +33,14 @@ static void whole_waves_by_hand(void **state)
 		assert_int_equal(quantum, 128 * cases[i].rows);
 		for (int64_t k = 1; k <= 3; k++)
 			assert_true(waves_filled(&model, k * quantum) == 1);
-		/* None that is smaller does. */
+		/* No smaller number does. */
 		for (int64_t tokens = 128; tokens < quantum; tokens += 128)
 			assert_true(waves_filled(&model, tokens) < 1);
 	}
 }
 
-/* A row of tiles more than whole waves is a wave more of every product; the products of weights go on evenly. */
+/* One row of tiles more than whole waves costs every product another wave, except that the products for the weight
+ * gradients grow evenly. */
 static void the_last_wave_is_a_whole_one(void **state)
 {
 	(void)state;
@@ -57,7 +58,7 @@ static void the_last_wave_is_a_whole_one(void **state)
 	assert_near(waves_filled(&model, 8192), 64 / 66.0, 1e-12);
 }
 
-/* Like the GPU's back end: up to a multiple of 128, with a token for an added sequence. */
+/* Like the GPU's back end: up to a multiple of 128, with at least one token for an added sequence. */
 static int32_t to_128(int32_t tokens, int32_t sequences, int32_t longest)
 {
 	(void)sequences, (void)longest;
@@ -70,7 +71,7 @@ static int64_t chosen(int32_t processors, const int64_t widths[2], int64_t insta
 	struct wave_work work = {.instances = instances, .longest = 128, .mean = mean, .most = most, .filled = to_128};
 	int64_t capacity = waves_choose(&model, &work);
 	assert_true(capacity >= 128 && capacity <= most);
-	/* A micro-batch below the capacity is never filled beyond the shape. */
+	/* A micro-batch below the capacity is never padded beyond the shape. */
 	for (int64_t tokens = capacity - 128; tokens <= capacity; tokens++)
 		assert_true(mean == 128 || to_128((int32_t)tokens, 1, 128) <= waves_shape(&work, capacity));
 	return capacity;
@@ -79,12 +80,12 @@ static int64_t chosen(int32_t processors, const int64_t widths[2], int64_t insta
 static void capacities_fill_whole_waves(void **state)
 {
 	(void)state;
-	/* All of 128 tokens: no lengths to be lost, as many as there are. */
+	/* All sequences have 128 tokens: nothing is lost to varying lengths, so the most that fit. */
 	assert_int_equal(chosen(132, large, 4096, 128, 16000), 3 * 4224);
 	assert_int_equal(chosen(132, base, 4096, 128, 16000), 2 * 5632);
 	assert_int_equal(chosen(108, large, 4096, 128, 16000), 4 * 3456);
 	assert_int_equal(chosen(114, base, 4096, 128, 16000), 3 * 4864);
-	/* Lengths vary: what is filled up has whole waves. */
+	/* Lengths vary: the padded shape has whole waves. */
 	struct wave_work work = {.instances = 4096, .longest = 128, .mean = 64, .most = 16000, .filled = to_128};
 	struct wave_model model = model_of(132, large);
 	int64_t capacity = waves_choose(&model, &work);
@@ -92,20 +93,20 @@ static void capacities_fill_whole_waves(void **state)
 	assert_in_range(capacity, 3 * 4224 - 64, 3 * 4224);
 }
 
-/* What waves save is weighed against what else it costs. */
+/* The gain from whole waves is weighed against its cost. */
 static void whole_waves_are_not_all(void **state)
 {
 	(void)state;
-	/* 2 x 4,096 are 64 rows of the 66 that waves have room for; 4,224 and the rest would be a micro-batch more for 12 waves
-	 * less. */
+	/* 2 x 4,096 tokens are 64 rows of the 66 for which the waves have room; 4,224 and the remainder would take one
+	 * more micro-batch to save 12 waves. */
 	struct wave_model model = model_of(132, large);
 	assert_int_equal(chosen(132, large, 128, 128, 8192), 8192);
 	assert_true(waves_cost(&model, 8192) + waves_cost(&model, 8192) <
 		    3 * waves_cost(&model, 4224) + waves_cost(&model, 3712));
 	assert_int_equal(chosen(132, large, 128, 128, 8320), 8192);
-	/* Where a wave is most of a micro-batch, fewer of them are worth another micro-batch. */
+	/* If a wave is most of a micro-batch, saving waves is worth another micro-batch. */
 	assert_int_equal(chosen(132, base, 4096, 128, 8192), 5632);
-	/* One multiprocessor: all are whole, and the fewest micro-batches win. */
+	/* One multiprocessor: all waves are whole, and the smallest number of micro-batches wins. */
 	assert_int_equal(chosen(1, base, 96, 128, 8192), 6144);
 	/* No room for a choice. */
 	assert_int_equal(chosen(132, base, 96, 128, 128), 128);

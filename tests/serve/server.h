@@ -1,4 +1,4 @@
-/* The program as a server, and clients of it with good and bad manners. */
+/* The program as a server, and its well-behaved and badly behaved clients. */
 #ifndef TESTS_SERVE_SERVER_H
 #define TESTS_SERVE_SERVER_H
 
@@ -17,10 +17,10 @@
 struct server {
 	pid_t process;
 	int port;
-	char log[100]; /* what it says on standard error */
+	char log[100]; /* its standard error */
 };
 
-/* The whole of what the server has said so far. */
+/* Everything that the server has written to its log so far. */
 static inline const char *server_said(const struct server *server)
 {
 	static struct buffer text;
@@ -57,7 +57,7 @@ static inline void server_start(struct server *server, const char *arguments)
 	fail_msg("the server did not start: %s", server_said(server));
 }
 
-/* Waits for its end; the exit status. */
+/* Waits for its end; returns the exit code. */
 static inline int server_wait(struct server *server)
 {
 	int status;
@@ -66,7 +66,7 @@ static inline int server_wait(struct server *server)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* It ends well when it is told to. */
+/* Checks that it ends normally when told to. */
 static inline void server_stop(struct server *server)
 {
 	assert_int_equal(kill(server->process, SIGTERM), 0);
@@ -87,7 +87,7 @@ static inline int client_open(const struct server *server)
 	return client;
 }
 
-/* False: the server has hung up. */
+/* False if the server has hung up. */
 static inline bool client_send(int client, const void *bytes, size_t size)
 {
 	const char *from = bytes;
@@ -102,7 +102,7 @@ static inline bool client_send(int client, const void *bytes, size_t size)
 }
 
 struct answer {
-	int status; /* 0: the server has hung up without an answer */
+	int status; /* 0: the server hung up without an answer */
 	struct buffer head, body;
 };
 
@@ -112,7 +112,7 @@ static inline void answer_release(struct answer *answer)
 	buffer_release(&answer->body);
 }
 
-/* One answer, by its Content-Length. */
+/* Reads one answer, by its Content-Length. */
 static inline void client_read(int client, struct answer *out)
 {
 	struct buffer all = {0};
@@ -128,7 +128,7 @@ static inline void client_read(int client, struct answer *out)
 			if (length && length < end)
 				size += strtoul(length + 17, NULL, 10);
 			out->status = (int)strtol(all.data + strlen("HTTP/1.1 "), NULL, 10);
-			if (out->status == 100) { /* go on */
+			if (out->status == 100) { /* Continue */
 				end = NULL;
 				memmove(all.data, all.data + size, all.size - size + 1);
 				all.size -= size;
@@ -151,8 +151,8 @@ static inline void client_read(int client, struct answer *out)
 	buffer_release(&all);
 }
 
-/* "POST path" with a body in JSON, or "GET path" without one, on a connection that is there. `headers` are lines that end in
- * "\r\n". */
+/* Sends "POST path" with a JSON body, or "GET path" without one, on an existing connection. `headers` are lines that end
+ * in "\r\n". */
 static inline bool client_ask(int client, const char *path, const char *headers, const char *body)
 {
 	struct buffer text = {0};
@@ -168,7 +168,7 @@ static inline bool client_ask(int client, const char *path, const char *headers,
 	return sent;
 }
 
-/* The same on a connection of its own; the answer's body. */
+/* The same on a connection of its own; returns the answer's body. */
 static inline const char *ask_with(const struct server *server, const char *path, const char *headers, const char *body,
 				   int *out_status)
 {
@@ -181,7 +181,7 @@ static inline const char *ask_with(const struct server *server, const char *path
 	return buffer_string(&answer.body);
 }
 
-/* With an expected status. */
+/* The same with an expected status. */
 static inline const char *ask(const struct server *server, int expected, const char *path, const char *body)
 {
 	int status;
@@ -191,7 +191,7 @@ static inline const char *ask(const struct server *server, int expected, const c
 	return answer;
 }
 
-/* With an expected part of the answer. */
+/* The same with an expected part of the answer. */
 static inline void assert_answer(const struct server *server, int expected, const char *path, const char *body, const char *part)
 {
 	const char *answer = ask(server, expected, path, body);

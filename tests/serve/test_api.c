@@ -1,4 +1,4 @@
-/* The forms of requests and answers, bytes in and bytes out. */
+/* The formats of requests and answers, as bytes in and out. */
 #include "serve/api.h"
 #include "test.h"
 
@@ -24,7 +24,7 @@ static bool own(enum api_task task, const char *body)
 	return api_read_own(&request, task, body, strlen(body), &limits, &error);
 }
 
-/* The last request was refused for this reason, and the message says so. */
+/* The last request must have been refused for this reason, with `part` in the message. */
 static void assert_refused(bool accepted, enum api_fault fault, const char *part)
 {
 	if (accepted || error.fault != fault || !strstr(error.message, part))
@@ -97,7 +97,7 @@ static void what_is_wrong_with_a_request_is_named(void **state)
 	assert_refused(openai("{\"input\": \"a\\u0000b\"}"), FAULT_INPUT, "NUL");
 	assert_refused(openai("{\"input\": \"a\", \"model\": \"a\\u0000b\"}"), FAULT_FIELD, "NUL");
 	assert_refused(openai("{\"input\": [\"a\", \"b\", \"c\", \"d\"]}"), FAULT_INPUT, "4 texts, and 3 are allowed");
-	/* Control characters of a client are not passed on to who reads the message. */
+	/* A client's control characters are not passed on to readers of the message. */
 	assert_refused(openai("{\"\\u001b[2J\": 1}"), FAULT_FIELD, "unknown field '\\x1b[2J'");
 	char deep[400];
 	memset(deep, '[', sizeof deep);

@@ -1,4 +1,4 @@
-/* API keys: what a file of them may hold, and which Authorization headers they let in. */
+/* API keys: what a key file may hold, and which Authorization headers it accepts. */
 #include "serve/api_keys.h"
 #include "base/log.h"
 #include "test.h"

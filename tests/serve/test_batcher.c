@@ -1,20 +1,20 @@
-/* The queue: what is put together into a batch, in which order, and what clients hear of it. */
+/* The queue: what is combined into a batch, in which order, and what clients are told. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include "base/log.h"
 #include "serve/batcher.h"
 #include "test.h"
 
-/* A model that writes down its batches and waits to be let on. */
+/* A model that records its batches and waits for permission to proceed. */
 #define BATCHES 64
 struct model {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	int64_t allowed; /* batches that may still be computed; -1: all */
+	int64_t allowed; /* batches that may still be computed; -1: any number */
 	int entered, batches;
 	int models[BATCHES];
 	int64_t parts[BATCHES], items[BATCHES], tokens[BATCHES];
-	int fail; /* the batch that fails, from 1; 0: none */
+	int fail; /* the batch that fails, counted from 1; 0: none */
 };
 
 static struct model model;
@@ -101,7 +101,7 @@ static int batches_so_far(void)
 	return batches;
 }
 
-/* Holds the model in a first batch, so that what follows waits in the queue. */
+/* Occupies the model with a first batch, so that what follows waits in the queue. */
 static void hold(struct batcher *batcher, struct job *first)
 {
 	make_job(first, 0, 1, 1);
@@ -125,7 +125,7 @@ static void requests_share_batches(void **state)
 	assert_int_equal(batcher_waiting(batcher), 361);
 	allow(-1);
 	wait_for(&large);
-	/* Half of the first batch is the small one's, though it came later; no batch is larger than allowed. */
+	/* Half of the first batch belongs to the small job, though it came later; no batch is larger than allowed. */
 	assert_int_equal(model.batches, 5);
 	assert_int_equal(model.parts[1], 2);
 	assert_int_equal(model.items[1], 5);
@@ -172,7 +172,7 @@ static void models_take_turns(void **state)
 	allow(-1);
 	wait_for(&one);
 	wait_for(&other);
-	/* No batch mixes models; as long as both wait, they alternate. */
+	/* No batch mixes models; while both have jobs waiting, they alternate. */
 	assert_int_equal(model.models[1], 1);
 	assert_int_equal(model.models[2], 0);
 	assert_int_equal(model.models[3], 1);
@@ -213,7 +213,7 @@ static void a_failed_batch_fails_its_requests_alone(void **state)
 	wait_for(&one);
 	assert_int_equal(one.job.error.status, ERR_RESOURCE);
 	assert_string_equal(one.job.error.message, "the device is on fire");
-	assert_int_equal(one.computed, 10); /* the rest is not tried */
+	assert_int_equal(one.computed, 10); /* the rest is not attempted */
 	assert_int_equal(first.job.error.status, OK);
 	assert_int_equal(batcher_waiting(batcher), 0);
 	make_job(&later, 0, 1, 1);
@@ -239,7 +239,7 @@ static void a_batch_may_wait_for_more(void **state)
 	wait_for(&other);
 	assert_int_equal(model.batches, 1);
 	assert_true(one.job.begun - one.job.added >= 0.299);
-	/* A full one does not wait, and neither does the last. */
+	/* A full batch does not wait, and neither does the last one. */
 	make_job(&one, 0, 5, 20);
 	double before = clock_seconds();
 	assert_true(batcher_add(batcher, &one.job));
@@ -268,7 +268,7 @@ static void closing_computes_what_waits(void **state)
 	}
 }
 
-/* Many clients at a time: every item of every job is computed once, in order. */
+/* Many clients at once: every item of every job is computed once, in order. */
 static void *ask(void *context)
 {
 	struct batcher *batcher = context;

@@ -1,5 +1,5 @@
-/* bertc serve as clients meet it: models of every kind on one server, equal answers in any company, refusals, keys, deadlines,
- * limits, damage, and its end. */
+/* bertc serve as clients use it: models of every kind on one server, the same answers whatever else is being served,
+ * refusals, keys, deadlines, limits, damage, and its end. */
 #include <pthread.h>
 #include <sys/stat.h>
 #include "cmd/program.h"
@@ -46,7 +46,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* A server of all models, fp32 so that any machine runs it. */
+/* A server for all models, in fp32 so that it runs on any machine. */
 static void start(struct server *server, const char *more)
 {
 	char arguments[2000];
@@ -85,7 +85,7 @@ static void every_model_answers(void **state)
 	server_stop(&server);
 }
 
-/* The same request alone and in the company of others: the same bytes. */
+/* The same request alone and together with others: the same bytes. */
 struct crowd {
 	const struct server *server;
 	struct buffer *expected;
@@ -150,7 +150,7 @@ static void answers_do_not_depend_on_company(void **state)
 	buffer_release(&request);
 }
 
-/* The number behind `name` in JSON, as it is written there. */
+/* The number after `name` in JSON, in its original spelling. */
 static void number_of(const char *json, const char *name, char out[40])
 {
 	const char *at = strstr(json, name);
@@ -199,7 +199,7 @@ static void answers_are_those_of_predict(void **state)
 	server_stop(&server);
 }
 
-/* The line about a request may come a moment after its answer. */
+/* The log line of a request may be written a moment after its answer. */
 static void assert_says(const struct server *server, const char *text)
 {
 	for (int i = 0; i < 250 && !strstr(server_said(server), text); i++)
@@ -245,7 +245,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 	start(&server, "--max_client_batch_size 4 --max_body_bytes 5000 -v");
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_answer(&server, cases[i].status, cases[i].path, cases[i].body, cases[i].part);
-	/* A text beyond the 48 positions of the model. */
+	/* A text longer than the model's 48 positions. */
 	buffer_text(&large, "{\"truncate\": false, \"inputs\": \"");
 	for (int i = 0; i < 60; i++)
 		buffer_text(&large, "waa ");
@@ -253,7 +253,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 	assert_answer(&server, 422, "/embed", large.data, "has 62 tokens, and the model takes 48");
 	memcpy(large.data + 13, "true ", 5);
 	assert_answer(&server, 200, "/embed", large.data, "[[");
-	/* A question that leaves no room for its text. */
+	/* A question that leaves no room for the text. */
 	struct buffer question = {0};
 	buffer_text(&question, "{\"context\": \"waa\", \"question\": \"");
 	for (int i = 0; i < 60; i++)
@@ -261,7 +261,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 	buffer_text(&question, "\"}");
 	assert_answer(&server, 422, "/answer", question.data, "leaves no room");
 	buffer_release(&question);
-	/* Too large by its length, and by what comes. */
+	/* Too large by its declared length, and by what is actually sent. */
 	while (large.size < 6000)
 		buffer_text(&large, "  ");
 	assert_answer(&server, 413, "/embed", large.data, "larger than 5000 bytes");
@@ -274,7 +274,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 	client_read(client, &answer);
 	assert_int_equal(answer.status, 413);
 	close(client);
-	/* Of another type than JSON; what a form on another site could send. */
+	/* Of another type than JSON, as a form on another site could send it. */
 	client = client_open(&server);
 	const char *form =
 		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 15\r\n\r\n{\"inputs\": \"a\"}";
@@ -282,7 +282,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 	client_read(client, &answer);
 	assert_int_equal(answer.status, 415);
 	close(client);
-	/* Of none: from a page of another site, which a browser names, or from a program. */
+	/* Without a type: from a page of another site, which the browser names, or from a program. */
 	static const char *const origins[] = {"Origin: http://elsewhere.example\r\n", ""};
 	for (int i = 0; i < 2; i++) {
 		char untyped[256];
@@ -346,7 +346,7 @@ static void slow_clients_are_cut_off(void **state)
 	assert_true(client_ask(used, "/embed", "", "{\"inputs\": \"waa\"}"));
 	client_read(used, &answer);
 	assert_int_equal(answer.status, 200);
-	/* A byte now and then does not help. */
+	/* Sending a byte now and then does not help. */
 	for (int i = 0; i < 4; i++) {
 		clock_pause(0.1);
 		assert_true(client_send(head, "x", 1) && client_send(body, "x", 1));
@@ -391,7 +391,8 @@ static void rude_clients_do_no_harm(void **state)
 	server_stop(&server);
 }
 
-/* The service is stopped meanwhile, so that it finds the beginning of each request and the end of its connection together. */
+/* The server is suspended meanwhile, so that it finds the beginning of each request and the end of its connection at the
+ * same time. */
 static void who_hangs_up_leaves_room_for_others(void **state)
 {
 	const char *begun = "POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{\"inp";
@@ -436,7 +437,7 @@ static void a_full_service_says_when_to_come_back(void **state)
 	answer_release(&answer);
 }
 
-/* A request that is too large is refused by its length, and while the queue is full none is looked into. */
+/* A request that is too large is refused by its length, and while the queue is full requests are not examined. */
 static void large_requests_cost_nothing(void **state)
 {
 	struct server server;
@@ -447,7 +448,7 @@ static void large_requests_cost_nothing(void **state)
 	buffer_text(&words, "waa");
 	for (int i = 0; i < 99; i++)
 		buffer_text(&words, " waa");
-	/* A text that is cut counts with what is left of it, a passage that is read in windows with all its words. */
+	/* A truncated text counts as what is left of it, a passage read in windows with all its words. */
 	buffer_format(&body, "{\"inputs\": \"%s\", \"model\": \"tagger\"}", buffer_string(&words));
 	assert_answer(&server, 422, "/predict", buffer_string(&body),
 		      "comes to at least 100 tokens, and this service takes 64 at a time");
@@ -458,7 +459,7 @@ static void large_requests_cost_nothing(void **state)
 	buffer_text(&body, "]}");
 	assert_answer(&server, 422, "/rerank", buffer_string(&body),
 		      "more than 4096 bytes, a query counted with each of its texts");
-	/* What its words do not tell, its tokens do: 32 words of 3 pieces. */
+	/* Where words do not show the length, tokens do: 32 words of 3 pieces. */
 	buffer_clear(&words);
 	for (int i = 0; i < 32; i++)
 		buffer_text(&words, " a,a");
@@ -500,7 +501,7 @@ static void what_was_taken_is_answered_before_the_end(void **state)
 	clock_pause(0.3);
 	assert_int_equal(kill(server.process, SIGTERM), 0);
 	clock_pause(0.3);
-	/* Who is still connected hears that it is over. */
+	/* Clients that are still connected are told that the server is stopping. */
 	assert_true(client_ask(second, "/embed", "", "{\"inputs\": \"waa\"}"));
 	client_read(second, &answer);
 	assert_int_equal(answer.status, 503);
@@ -543,7 +544,7 @@ static void make_sentences(const char *name, const struct sentence_folder *about
 	free(files.files);
 }
 
-/* The width of vectors, what is left of a prompt that is cut on the left, and a folder without vectors. */
+/* The width of vectors, what is left of a prompt truncated on the left, and a folder without vectors. */
 static void sentence_folders_decide(void **state)
 {
 	static const char transformer[] = "[{\"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"}]";
@@ -568,7 +569,7 @@ static void sentence_folders_decide(void **state)
 		numbers += *at == ',';
 	assert_int_equal(numbers, 3);
 	assert_answer(&server, 200, "/embed", "{\"inputs\": \"waa\", \"dimensions\": 5}", "[[");
-	/* The prompt is cut away but for its last word, as if it had no others. */
+	/* The prompt is truncated to its last word, as if it had no others. */
 	buffer_text(&longer, ask(&server, 200, "/embed",
 				 "{\"inputs\": \"waa wab wac wad wae waf wag\", \"prompt_name\": \"query\", \"truncate\": true, "
 				 "\"truncation_direction\": \"left\"}"));
@@ -585,7 +586,7 @@ static void sentence_folders_decide(void **state)
 	buffer_release(&longer);
 }
 
-/* A text to be rewritten comes with what was said before it, or alone. */
+/* A text to be rewritten comes with the preceding context, or alone. */
 static void texts_are_rewritten(void **state)
 {
 	const struct head edits = {.input = INPUT_ALL_ROWS,
@@ -604,7 +605,7 @@ static void texts_are_rewritten(void **state)
 	server_stop(&server);
 }
 
-/* transformers leaves the names of two classes out that nobody has named. */
+/* transformers leaves out the names of two classes that nobody has named. */
 static void classes_without_names_are_numbered(void **state)
 {
 	static const char *const names[] = {"LABEL_0", "LABEL_1"};
@@ -627,7 +628,7 @@ static void classes_without_names_are_numbered(void **state)
 	buffer_release(&config);
 }
 
-/* A folder that is written anew while it is served. */
+/* A folder that is rewritten while it is served. */
 static void a_served_model_stays_as_it_was_loaded(void **state)
 {
 	struct server server;
@@ -649,7 +650,7 @@ static void a_served_model_stays_as_it_was_loaded(void **state)
 	buffer_release(&about);
 }
 
-/* A word whose embedding leaves the range of numbers: texts with it have no answer, those beside them do. */
+/* A word whose embedding leaves the range of numbers: texts with it get no answer, other texts in the batch do. */
 static void an_answer_that_is_no_number_fails_its_request_alone(void **state)
 {
 	static const char bad[] = "{\"inputs\": \"waz\"}", good[] = "{\"inputs\": \"wab\"}";
@@ -665,7 +666,7 @@ static void an_answer_that_is_no_number_fails_its_request_alone(void **state)
 	snprintf(path, sizeof path, "%s", test_path("huge/model.safetensors"));
 	assert_ok(safetensors_open(&weights, path));
 	const struct safetensors_entry *words = safetensors_find(&weights, "bert.embeddings.word_embeddings.weight");
-	long offset = (long)((const unsigned char *)words->data - weights.map.data) + 25 * (long)sizeof row; /* of waz */
+	long offset = (long)((const unsigned char *)words->data - weights.map.data) + 25 * (long)sizeof row; /* waz */
 	safetensors_close(&weights);
 	for (int i = 0; i < SMALL_HIDDEN; i++)
 		row[i] = 3e38f;

@@ -82,7 +82,7 @@ static void scores_and_results(void **state)
 	struct task_outputs outputs;
 	struct measures measures = {0};
 	struct buffer text = {0}, expected = {0};
-	const float logits[] = {1, 0, 3, 2, 1}; /* the first is right */
+	const float logits[] = {1, 0, 3, 2, 1}; /* the first is correct */
 	assert_ok(open_set(&task, &set, TASK_SCORE, FILE_TEXT));
 	outputs_of(&task, &set, logits, &outputs);
 	assert_ok(task_choice.score(&task, &set, &outputs, &measures));
@@ -102,7 +102,7 @@ static void scores_and_results(void **state)
 	task_state_release(&task);
 }
 
-/* Questions without context: what training took as the text is found in later files, too. */
+/* Questions without context: the column that training used as the text is found in later files, too. */
 static void questions_may_stand_alone(void **state)
 {
 	static const char file[] = "{\"question\": \"we eat\", \"choices\": [\"bread\", \"stone\"], \"label\": 0}\n";

@@ -1,4 +1,5 @@
-/* Losses over the vectors of a step, and the measures of embeddings, beside sentence-transformers (dev/contrastive_golden.py). */
+/* Losses over the vectors of a step, and the measures of embeddings, compared with sentence-transformers
+ * (dev/contrastive_golden.py). */
 #include <math.h>
 #include <stdlib.h>
 #include "base/json.h"
@@ -28,7 +29,7 @@ static double number(const struct json *object, const char *key)
 	return member->number;
 }
 
-/* A list of numbers; freed by the caller. */
+/* Reads a list of numbers; the caller frees it. */
 static double *list(const struct json *object, const char *key)
 {
 	const struct json *member = json_member(object, key);
@@ -97,7 +98,7 @@ static enum contrastive_kind kind_of(const struct json *row)
 					     : CONTRASTIVE_IN_BATCH;
 }
 
-/* Vectors are float32, so are sums of products of units: an error of some 1e-7, times 1 / temperature. */
+/* Vectors are float32, and so are sums of products of unit vectors: an error of about 1e-7, times 1 / temperature. */
 static void losses_are_those_of_sentence_transformers(void **state)
 {
 	(void)state;
@@ -151,7 +152,7 @@ static void threads_change_nothing(void **state)
 	pool_free(pool);
 }
 
-/* Two anchors with the same positive: neither is told to keep away from it. */
+/* Two anchors with the same positive: neither is pushed away from it. */
 static void equal_texts_are_no_negatives(void **state)
 {
 	(void)state;
@@ -170,7 +171,7 @@ static void equal_texts_are_no_negatives(void **state)
 	contrastive_scratch_release(&scratch);
 }
 
-/* What is not a number comes out, and is not taken for a good loss. */
+/* A NaN stays a NaN, and is not taken for a good loss. */
 static void nan_is_kept(void **state)
 {
 	(void)state;
@@ -196,7 +197,7 @@ static void nan_is_kept(void **state)
 
 /* ---- Measures ---- */
 
-/* A set whose texts are their numbers, with the vectors as outputs. */
+/* A set whose texts are numbers, with the vectors as outputs. */
 struct measured {
 	struct task_set set;
 	struct task_outputs outputs;

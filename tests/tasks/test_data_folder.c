@@ -92,7 +92,7 @@ static void named_sets(void **state)
 	set_list_release(&sets);
 	parse(NULL, 0, &sets);
 	assert_int_equal(sets.count, 0);
-	/* A file whose own name has an equals sign. */
+	/* A file whose own name contains an equals sign. */
 	char odd[PATH_BYTES];
 	snprintf(odd, sizeof(odd), "%s", "odd=name.tsv");
 	assert_int_equal(chdir(test_folder), 0);

@@ -1,11 +1,11 @@
-/* Edits against all edits there are, and the texts that they make. */
+/* Edits against all possible edits, and the texts that they produce. */
 #include "base/rng.h"
 #include "tasks/edits.h"
 #include "test.h"
 
 enum { SOURCE_MOST = 3, COPIED_MOST = 4, MADE_MOST = 32 };
 
-/* What edits make of keys, by their definition. */
+/* Applies edits to keys, by their definition. */
 static int64_t make(const struct edit_texts *texts, const struct edit *edits, int64_t made[MADE_MOST])
 {
 	int64_t count = 0;
@@ -26,8 +26,8 @@ static int64_t cost_of(const struct edit_texts *texts, const struct edit *edits)
 	return cost;
 }
 
-/* The fewest deletions and insertions that make the target, over everything that can be done from place `i` on; -1: nothing
- * makes it. */
+/* The smallest number of deletions and insertions that give the target, over all possibilities from position `i` on; -1:
+ * impossible. */
 static int64_t fewest(const struct edit_texts *texts, struct edit *edits, int64_t i)
 {
 	int64_t best = -1, made[MADE_MOST];
@@ -40,7 +40,7 @@ static int64_t fewest(const struct edit_texts *texts, struct edit *edits, int64_
 		for (int32_t first = -1; first < texts->copied_count; first++) {
 			for (int32_t last = first; last < (first < 0 ? 0 : texts->copied_count); last++) {
 				if (first >= 0 && texts->copied[last] < 0)
-					break; /* runs end there */
+					break; /* a run cannot cross a separator */
 				edits[i] = (struct edit){.deleted = deleted, .first = first, .last = last};
 				int64_t cost = fewest(texts, edits, i + 1);
 				if (cost >= 0 && (best < 0 || cost < best))
@@ -116,7 +116,7 @@ static void copies_come_from_the_last_preferred_place(void **state)
 	assert_int_equal(edits[1].first, -1);
 }
 
-/* Tokens of a text as white space and single characters part it: words, and each character that is not ASCII. */
+/* Splits a text at white space and single characters: words, and each character that is not ASCII. */
 static int64_t cut(const char *text, struct edit_token out[32])
 {
 	int64_t count = 0;
@@ -137,7 +137,7 @@ static int64_t cut(const char *text, struct edit_token out[32])
 	return count;
 }
 
-/* Words are parted by spaces, ideographs are not. */
+/* Words are separated by spaces, ideographs are not. */
 static void texts_are_put_together(void **state)
 {
 	(void)state;

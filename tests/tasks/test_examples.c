@@ -1,5 +1,5 @@
-/* Examples out of tables: columns by option, by published layout, by usual names, by what the columns hold. The files of the
- * published layouts are made up with the true headers: layouts are tested here, scores are not. */
+/* Examples from tables: columns chosen by option, by published layout, by usual names, by the contents of the columns. The
+ * files of the published layouts are made up with the real headers: layouts are tested here, scores are not. */
 #include "tasks/examples.h"
 #include "base/log.h"
 #include "test.h"
@@ -19,7 +19,7 @@ static enum status read_file(struct example_set *set, const char *name, const ch
 	return example_set_read(set, path, &options);
 }
 
-/* "text|pair|label|id" of each example, '/' between; choices after the text, '+' in front of each. */
+/* "text|pair|label|id" of each example, separated by '/'; choices follow the text, each after a '+'. */
 static void describe(const struct example_set *set, struct buffer *out)
 {
 	for (int64_t i = 0; i < set->count; i++) {
@@ -138,7 +138,7 @@ static void usual_names_are_known(void **state)
 	(void)state;
 	expect("a.tsv", "label\ttext\n1\ta\n", plain, "a|-|1|-");
 	expect("a.tsv", "Text\tx\tLabel\tid\na\tb\t1\t7\n", plain, "a|-|1|7");
-	expect("a.tsv", "label\tsentence1\tsentence2\n1\ta\tb\n", plain, "a|b|1|-"); /* both are used, and that is said */
+	expect("a.tsv", "label\tsentence1\tsentence2\n1\ta\tb\n", plain, "a|b|1|-"); /* both are used, and a message says so */
 	expect("a.tsv", "label\tsentence1\tsentence2\n1\ta\tb\n", pairs, "a|b|1|-");
 	expect("a.tsv", "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n3\ta\tb\t4.5\tNEUTRAL\n", pairs,
 	       "a|b|NEUTRAL|3");
@@ -195,7 +195,7 @@ static void columns_without_names_are_guessed_with_care(void **state)
 	refuse(ERR_DATA, "which column has the texts?", "a.tsv", "a b\tc d\ne f\tg h\n", plain);
 	refuse(ERR_DATA, "which column has the texts?", "a.tsv", "1\ta\tx\n0\tb\ty\n", plain);
 	refuse(ERR_DATA, "which column has the texts?", "a.txt", "one text\nanother\n", plain);
-	/* A second file takes the columns of the first. */
+	/* A second file uses the columns of the first. */
 	struct example_set set = {0};
 	struct buffer got = {0};
 	struct example_options options = plain;
@@ -239,7 +239,7 @@ static void bad_rows_are_refused_or_counted(void **state)
 	bad.skip = false;
 	refuse(ERR_DATA, "there are no rows in it", "a.tsv", "label\ttext\n", plain);
 	expect("a.tsv", "label\ttext\n1\t\n", (struct example_options){.allows_empty = true}, "|-|1|-");
-	/* An empty text is a text; a row without one is not. */
+	/* An empty text is a text; a row without a text is not an example. */
 	expect("a.jsonl", "{\"text\": \"\"}\n", (struct example_options){.allows_empty = true}, "|-|-|-");
 	refuse(ERR_DATA, "line 2: the row has no 'text'", "a.jsonl", "{\"text\": \"a\"}\n{\"body\": \"b\"}\n",
 	       (struct example_options){.allows_empty = true});
@@ -260,7 +260,7 @@ static void choices_are_columns_or_lists(void **state)
 	expect("a.csv", "premise,choice1,choice2,question,label\np,x,y,cause,1\n", choices, "p+cause x+cause y|-|1|-");
 	expect("a.csv", "question,A,B,C,answer\np,x,y,z,B\n", choices, "p+x+y+z|-|B|-");
 	expect("a.csv", "question,Option 1,Option 2,answer\np,x,y,1\n", choices, "p+x+y|-|1|-");
-	/* Hugging Face's ARC and CommonsenseQA, HellaSwag, PIQA; choices that the file itself calls 1 to 4. */
+	/* Hugging Face's ARC and CommonsenseQA, HellaSwag, PIQA; choices that the file itself numbers 1 to 4. */
 	expect("a.jsonl",
 	       "{\"id\": \"x\", \"question\": \"q\", \"choices\": {\"text\": [\"u\", \"v\"], \"label\": [\"1\", \"2\"]}, "
 	       "\"answerKey\": "
@@ -291,7 +291,7 @@ static void choices_are_columns_or_lists(void **state)
 			    "{\"context\": \"c\", \"choices\": [\"x\", \"y\"], \"label\": 1}\n",
 			    choices));
 	bad.skip = false;
-	assert_int_equal(set.choice_count, 2); /* none of a row that was left out */
+	assert_int_equal(set.choice_count, 2); /* none from a skipped row */
 	assert_int_equal(set.examples[0].first_choice, 0);
 	example_set_release(&set);
 	assert_ok(read_file(&set, "a.jsonl",
@@ -324,7 +324,7 @@ static void choices_are_columns_or_lists(void **state)
 	example_set_release(&set);
 }
 
-/* Several labels in a column each. */
+/* Several labels, with one column each. */
 static void labels_may_be_columns_of_flags(void **state)
 {
 	(void)state;
@@ -338,14 +338,14 @@ static void labels_may_be_columns_of_flags(void **state)
 	several.given.label = "insult,year";
 	refuse(ERR_DATA, "line 2: column 'year' has '2019', neither 0 nor 1", "a.tsv", text, several);
 	several.given.label = NULL;
-	several.trained.label = "toxic,insult"; /* as recorded of training */
+	several.trained.label = "toxic,insult"; /* as recorded in training */
 	several.trained.text = "comment";
 	expect("a.tsv", text, several, "a b|-|[\"toxic\"]|7/c|-|[\"toxic\",\"insult\"]|8/d|-|[]|9");
 	several.needs_labels = false;
 	expect("a.tsv", "comment\na\nb\n", several, "a|-|-|-/b|-|-|-");
 }
 
-/* CFIMDB's, and utterance rewriting's. */
+/* CFIMDB's separator, and that of utterance rewriting. */
 static void separators_of_several_characters(void **state)
 {
 	(void)state;
@@ -356,7 +356,7 @@ static void separators_of_several_characters(void **state)
 	struct example_options twice = pairs;
 	twice.given = (struct column_choice){.text = "1", .pair = "3", .label = "2"};
 	expect("a.txt", "a\t\tx\t\tc\nb\t\ty\t\td e\n", twice, "a|c|x|-/b|d e|y|-");
-	/* An empty column is no second tab. */
+	/* An empty column is not a second tab. */
 	twice.given = (struct column_choice){.text = "1", .pair = "4", .label = "3"};
 	expect("a.tsv", "a\t\tx\tc\nb\t\ty\td e\n", twice, "a|c|x|-/b|d e|y|-");
 }
@@ -376,7 +376,7 @@ static void files_of_a_task_are_found(void **state)
 	assert_string_equal(path, test_path("data/xnli.dev.tsv.gz"));
 }
 
-/* What holds of every row of the table. */
+/* Conditions that every row of the table must meet. */
 static void layouts_are_whole(void **state)
 {
 	(void)state;
@@ -390,7 +390,7 @@ static void layouts_are_whole(void **state)
 			    layout->measures[0]);
 		assert_true((layout->pair[0] != NULL) == (layout->input != TASK_INPUT_TEXT));
 		assert_true(layout->target != TARGET_NUMBER || !layout->labels[0]);
-		/* Each name tells a header. */
+		/* Each name identifies a header. */
 		bool known = false;
 		for (const char *const *name = header_names; *name; name++)
 			known |= strcmp(*name, layout->label[0]) == 0;

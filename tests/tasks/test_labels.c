@@ -1,4 +1,4 @@
-/* Labels: their order, what is refused, cells with several of them, numbers. */
+/* Labels: their order, what is refused, cells with several labels, numbers. */
 #include "tasks/labels.h"
 #include <math.h>
 #include "base/log.h"
@@ -109,7 +109,7 @@ static void bad_sets_are_refused(void **state)
 		     label_set_order(&set, &(struct label_rules){.task = LIST("x", "y"), .task_name = "rte"}));
 	label_set_release(&set);
 	ADD(&set, "a", "A");
-	assert_ok(label_set_order(&set, &(struct label_rules){0})); /* a warning only */
+	assert_ok(label_set_order(&set, &(struct label_rules){0})); /* only a warning */
 	label_set_release(&set);
 	ADD(&set, "O");
 	assert_ok(label_set_order(&set, &(struct label_rules){.allow_one = true}));
@@ -130,7 +130,7 @@ static void numbers_are_strict(void **state)
 		assert_error(ERR_DATA, "'f', line 9: the label", label_number(wrong[i], "f", 9, &value));
 }
 
-/* The labels with '/' between. */
+/* Expects the labels, separated by '/'. */
 static void expect_cell(const char *cell, enum label_cells form, const char *expected)
 {
 	struct string_store store = {0};

@@ -4,14 +4,14 @@
 #include "test.h"
 #include <math.h>
 
-/* Another, larger file of the same form can be named in the environment. */
+/* Another, larger file of the same format can be named in the environment. */
 static const char *golden_path(void)
 {
 	const char *named = getenv("MEASURES_GOLDEN");
 	return named ? named : "tests/golden/measures.json";
 }
 
-/* An array member as numbers; freed by the caller. */
+/* An array member as numbers; the caller frees them. */
 static double *numbers_of(const struct json *row, const char *key, int64_t *out_count)
 {
 	const struct json *array = json_member(row, key);
@@ -65,7 +65,7 @@ static int64_t integer_of(const struct json *row, const char *key)
 	return member->integer;
 }
 
-/* Starts of groups from their lengths. */
+/* The starts of groups, from their lengths. */
 static int64_t *starts_of(const struct json *row, const char *key, int64_t *out_groups)
 {
 	double *lengths = numbers_of(row, key, out_groups);
@@ -84,7 +84,7 @@ static void expect_near(const char *name, double got, double expected, int64_t n
 		fail_msg("case %lld: %s is %.17g, expected %.17g", (long long)number, name, got, expected);
 }
 
-/* Every expected measure is there and equal; none stands there twice. */
+/* Every expected measure is there and equal; none is listed twice. */
 static void expect_measures(const struct json *row, const struct measures *measures, int64_t number)
 {
 	const struct json *expected = json_member(row, "expected");
@@ -98,7 +98,7 @@ static void expect_measures(const struct json *row, const struct measures *measu
 	}
 }
 
-/* Precision, recall, F1 and support as scikit-learn and seqeval list them. */
+/* Precision, recall, F1 and support as listed by scikit-learn and seqeval. */
 static void expect_score(const struct json *row, const struct class_score *score, int64_t number)
 {
 	const double got[] = {score->precision, score->recall, score->f1, (double)score->support};
@@ -237,7 +237,7 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Every measure of every case, as other people's code has it (dev/measures_golden.py). */
+/* Every measure of every case, as computed by other people's code (dev/measures_golden.py). */
 static void test_golden(void **state)
 {
 	(void)state;
@@ -260,7 +260,7 @@ static void test_golden(void **state)
 	json_release(&document);
 }
 
-/* Where other programs stop or warn: nothing to score, unlabelled examples, numbers that are none. */
+/* Where other programs stop or warn: nothing to score, unlabeled examples, NaN and infinity. */
 static void test_edges(void **state)
 {
 	(void)state;

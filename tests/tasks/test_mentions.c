@@ -1,4 +1,5 @@
-/* Two marked mentions of a text: the forms of published data sets, chemical names that look like markers, places in JSON. */
+/* Two marked mentions in a text: the formats of published data sets, chemical names that look like markers, positions in
+ * JSON. */
 #include "tasks/mentions.h"
 #include "tasks/task.h"
 #include "test.h"
@@ -126,7 +127,7 @@ static void places_in_json(void **state)
 		{"{\"text\": \"ab\", \"spans\": [[0, 1], [1, 2]]}", "{a}(b)"},
 		{"{\"text\": \"anna likes bo\", \"subj_start\": 0, \"subj_end\": 4, \"obj_start\": 11, \"obj_end\": 13}",
 		 "{anna} likes (bo)"},
-		/* OpenNRE's and TACRED's lists of words: the end exclusive, and the last word. */
+		/* OpenNRE's and TACRED's word positions: an exclusive end, and the last word. */
 		{"{\"token\": [\"anna\", \"bell\", \"likes\", \"bo\"], \"h\": {\"pos\": [0, 2]}, \"t\": {\"pos\": [3, 4]}}",
 		 "{anna bell} likes (bo)"},
 		{"{\"token\": [\"anna\", \"bell\", \"likes\", \"bo\"], \"subj_start\": 3, \"subj_end\": 3, \"obj_start\": 0, "

@@ -1,5 +1,5 @@
-/* Relations from files to results: markers as text and as entries of the vocabulary, texts that are too long, both heads, what
- * is recorded. */
+/* Relation classification from files to results: markers as text and as entries of the vocabulary, texts that are too
+ * long, both heads, what is recorded. */
 #include "base/json.h"
 #include "tasks/record.h"
 #include "tasks/task.h"
@@ -65,7 +65,7 @@ static void markers_are_text(void **state)
 	assert_ok(open_set(&task, &set, TASK_TRAIN, TRAIN_TEXT));
 	static const int32_t ids[] = {4, 10, 16, 16, 11, 17, 17, 12, 18, 18, 13, 19, 19, 14,
 				      5, 4,  18, 18, 11, 19, 19, 12, 16, 16, 10, 17, 17, 5};
-	static const int32_t rows[] = {2, 8, 7, 1}; /* of << and [[, whichever stands first */
+	static const int32_t rows[] = {2, 8, 7, 1}; /* the rows of << and [[, whichever comes first */
 	expect_ids(&set, ids, 28);
 	assert_memory_equal(set.encoded.items[0].rows, rows, sizeof(rows));
 	assert_int_equal(set.encoded.items[0].classes[1], 1);
@@ -75,7 +75,7 @@ static void markers_are_text(void **state)
 	assert_string_equal(heads.architecture, "BertForRelationExtraction");
 	task_set_release(&task, &set);
 	task_state_release(&task);
-	/* The head on [CLS] is that of a classification. */
+	/* The head on [CLS] is that of a text classification. */
 	task = open_state(32, false);
 	assert_ok(open_set(&task, &set, TASK_TRAIN, TRAIN_TEXT));
 	task_relation.heads(&task, &heads);
@@ -86,7 +86,7 @@ static void markers_are_text(void **state)
 	task_state_release(&task);
 }
 
-/* What is left of "a a a << b >> c c c c [[ d ]] e e e" in so many tokens; the markers' rows. */
+/* What is left of "a a a << b >> c c c c [[ d ]] e e e" in `most` tokens; the rows of the markers. */
 static void expect_cut(int32_t most, const char *expected, int32_t first, int32_t second)
 {
 	static const char letters[] = "......-..xabcdef<>[]";
@@ -142,7 +142,7 @@ static void markers_become_entries(void **state)
 	assert_true(own.hash != vocab.hash);
 	task_set_release(&task, &set);
 	task_state_release(&task);
-	/* The vocabulary has them now: so they are entries without a word from anyone, and no other rows are taken. */
+	/* The vocabulary has them now: they are used as entries without being requested, and no other rows are taken. */
 	task = open_state(32, false);
 	task.settings.tokenizer = encoder;
 	task.settings.vocab = &own;
@@ -151,7 +151,7 @@ static void markers_become_entries(void **state)
 	assert_int_equal(own.added_count, 4);
 	task_set_release(&task, &set);
 	task_state_release(&task);
-	/* No rows are left for others. */
+	/* No rows are left for other markers. */
 	task = open_state(32, false);
 	task.settings.tokenizer = encoder;
 	task.settings.vocab = &own;
@@ -177,11 +177,11 @@ static void scores_leave_the_negative_class_out(void **state)
 				   ROW("<< a >> [[ b ]]", "hates")));
 	task_relation.heads(&task, &heads);
 	assert_ok(task_outputs_create(&outputs, &set.encoded, &heads.head[0]));
-	/* hates likes none; gold: likes, none, none, likes, hates */
+	/* columns: hates, likes, none; gold: likes, none, none, likes, hates */
 	static const float logits[] = {0, 2, 1, 0, 1, 2, 0, 2, 1, 0, 1, 2, 2, 1, 0};
 	memcpy(outputs.values, logits, sizeof(logits));
 	assert_ok(task_relation.score(&task, &set, &outputs, &measures));
-	/* likes: 1 right of 2 predicted and 2 there; hates: 1, 1, 1. */
+	/* likes: 1 right, 2 predicted, 2 in the gold labels; hates: 1, 1, 1. */
 	assert_near(measures_get(&measures, "f1_micro"), 2.0 * 2 / (3 + 3), 1e-12);
 	assert_near(measures_get(&measures, "precision_micro"), 2.0 / 3, 1e-12);
 	assert_near(measures_get(&measures, "accuracy"), 0.6, 1e-12);
@@ -204,7 +204,7 @@ static void bad_rows_and_the_record(void **state)
 {
 	(void)state;
 	struct task_state task = open_state(32, true), other = open_state(32, false);
-	struct task_set set, train; /* the names of its columns are those that were trained with */
+	struct task_set set, train; /* its columns have the names that were used in training */
 	struct buffer text = {0};
 	struct json_document document;
 	assert_error(ERR_DATA, "its texts have no marked mentions",
@@ -221,7 +221,7 @@ static void bad_rows_and_the_record(void **state)
 	assert_int_equal(other.settings.relation.tokens, MARKERS_TEXT);
 	assert_memory_equal(&other.settings.relation.form, &task.settings.relation.form, sizeof(struct mention_form));
 	assert_string_equal(other.settings.negative_label, "none");
-	/* Predictions are never left out; training's rows are, under --on_bad_record skip. */
+	/* Rows are never left out of predictions; training leaves bad ones out with --on_bad_record skip. */
 	bad.skip = true;
 	assert_error(ERR_DATA, "relations.jsonl', line 2: the text has no marker '[['",
 		     open_set(&task, &set, TASK_PREDICT, ROW("<< a >> [[ b ]]", "none") ROW("<< a >>", "none")));
@@ -230,7 +230,7 @@ static void bad_rows_and_the_record(void **state)
 	assert_int_equal(set.examples.count, 1);
 	assert_int_equal(bad.count, 1);
 	task_set_release(&task, &set);
-	/* A folder that bertc did not make. */
+	/* A folder that was not made by bertc. */
 	struct task_state foreign = open_state(32, false);
 	assert_error(ERR_STATE, "does not say how mentions are marked", open_set(&foreign, &set, TASK_PREDICT, TRAIN_TEXT));
 	task_set_release(&foreign, &set);

@@ -1,4 +1,4 @@
-/* Files of results, byte for byte as the programs write them that people come from. */
+/* Result files, byte for byte as the programs that people migrate from write them. */
 #include "tasks/results.h"
 #include <float.h>
 #include <math.h>
@@ -13,7 +13,7 @@ static void expect_file(const char *name, const char *expected)
 	buffer_release(&text);
 }
 
-/* Expected texts: str(numpy.float32(x)) of NumPy 1.26. */
+/* Expected texts: str(numpy.float32(x)) in NumPy 1.26. */
 static void floats_are_printed_as_numpy_prints_them(void **state)
 {
 	(void)state;
@@ -105,7 +105,7 @@ static void tags_stand_behind_the_columns_of_the_file(void **state)
 	conll_release(&conll);
 }
 
-/* The files of all tasks by their names, and nothing else of a run's folder. */
+/* The files of all tasks are known by their names, and nothing else in a run's folder is. */
 static void files_of_results_are_known(void **state)
 {
 	static const char *const results[] = {

@@ -1,4 +1,4 @@
-/* Texts that are rewritten, from files to results, with made-up logits. */
+/* Text rewriting from files to results, with made-up logits. */
 #include <math.h>
 #include "base/memory.h"
 #include "tasks/record.h"
@@ -9,7 +9,7 @@ static struct vocab vocab;
 static struct tokenizer *tokenizer;
 static struct bad_records bad;
 
-/* Of the head's outputs (tasks/rewriting.c): two classes, and a query and a key of 64 numbers for each pointer. */
+/* The head's outputs (tasks/rewriting.c): two classes, and a query and a key of 64 numbers for each pointer. */
 enum { OUTPUTS = 2 + 4 * 64, FIRST_QUERY = 2, FIRST_KEY = 66, LAST_QUERY = 130, LAST_KEY = 194 };
 
 static int setup(void **state)
@@ -61,8 +61,8 @@ static void targets_become_edits(void **state)
 	assert_int_equal(set.encoded.seconds[0], 9);
 	const struct labelled_items *items = &set.encoded.items[0];
 	static const int32_t rows[] = {9, 10, 11, 12, 13, 9, 10, 11, 12};
-	/* kept, kept, kept, deleted with rows 6 and 7 before it, the end; then: kept, "it" deleted, and what must come before it
-	   stands nowhere, ... */
+	/* kept, kept, kept, deleted with rows 6 and 7 before it, the end; then: kept, "it" deleted, and what must be
+	 * inserted before it occurs nowhere, ... */
 	static const int32_t labels[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 6, 7, 0, 0, 0};
 	assert_int_equal(items->count, 9);
 	assert_memory_equal(items->rows, rows, sizeof(rows));
@@ -76,7 +76,7 @@ static void targets_become_edits(void **state)
 	task_state_release(&task);
 }
 
-/* Row `row` of an example points at `first` and `last`: its queries agree with their keys. */
+/* Makes row `row` of an example point at `first` and `last`: its queries match their keys. */
 static void point(float *logits, int32_t row, int32_t first, int32_t last, bool deleted)
 {
 	float *own = logits + (int64_t)row * OUTPUTS;
@@ -84,7 +84,7 @@ static void point(float *logits, int32_t row, int32_t first, int32_t last, bool 
 	own[FIRST_QUERY + first] = own[LAST_QUERY + last] = 100;
 }
 
-/* Each row's keys are a direction of their own. */
+/* Each row's keys have a direction of their own. */
 static void number_rows(float *logits, int32_t count)
 {
 	for (int32_t row = 0; row < count; row++)
@@ -106,7 +106,7 @@ static enum status note_answer(void *context, const struct task_answer *answer)
 {
 	buffer_format(context, "%lld %s | %s -> %s (%s)%s; ", (long long)answer->number, answer->pair, answer->text,
 		      answer->predicted, answer->right, answer->wrong ? " wrong" : "");
-	assert_true(answer->loss > 0 && answer->loss < 0.2); /* what can be told of the second answer is right */
+	assert_true(answer->loss > 0 && answer->loss < 0.2); /* the part of the second answer that can be expressed is right */
 	return buffer_status(context);
 }
 
@@ -122,7 +122,7 @@ static void outputs_become_texts(void **state)
 	open_outputs(&task, &set, &outputs);
 	for (int32_t row = 9; row < 14; row++)
 		point(outputs.values, row, row == 12 ? 6 : 0, row == 12 ? 7 : 0, row == 12);
-	for (int32_t row = 9; row < 13; row++) /* "swim" is not to be had */
+	for (int32_t row = 9; row < 13; row++) /* "swim" cannot be copied from anywhere */
 		point(outputs.values + outputs.starts[1], row, row == 10 ? 3 : 0, row == 10 ? 3 : 0, row == 10);
 	assert_ok(task_rewriting.score(&task, &set, &outputs, &measures));
 	assert_near(measures_get(&measures, "exact_match"), 50, 1e-12);
@@ -153,7 +153,7 @@ static void outputs_become_texts(void **state)
 	task_state_release(&task);
 }
 
-/* A run ends with its text, and does not end before it begins. */
+/* A run ends within its text, and does not end before it begins. */
 static void runs_stay_within_a_text(void **state)
 {
 	(void)state;
@@ -166,9 +166,9 @@ static void runs_stay_within_a_text(void **state)
 	assert_int_equal(set.encoded.token_count, 9);
 	open_outputs(&task, &set, &outputs);
 	float *logits = outputs.values;
-	point(logits, 7, 5, 4, false); /* austen ... jane: neither; the best is one of them */
+	point(logits, 7, 5, 4, false); /* austen ... jane: in the wrong order; the best choice is one of them */
 	logits[7 * OUTPUTS + FIRST_QUERY + 4] = 99;
-	point(logits, 8, 1, 5, false); /* emma ... austen is no text: rather from jane, which is better than nothing */
+	point(logits, 8, 1, 5, false); /* emma ... austen spans two texts: rather from jane, which is better than nothing */
 	logits[8 * OUTPUTS + FIRST_QUERY + 4] = 1;
 	assert_ok(task_rewriting.put(&task, &set, &outputs, 0, &text));
 	assert_string_equal(buffer_string(&text), "{\"text\":\"jane who jane austen\",\"edits\":[{\"start\":0,\"end\":0,\"text\":"
@@ -179,7 +179,7 @@ static void runs_stay_within_a_text(void **state)
 	task_state_release(&task);
 }
 
-/* The oldest context goes first; of a text that is too long itself the end stays as it is. */
+/* The oldest context is dropped first; of a text that is too long itself, the end stays unchanged. */
 static void long_texts_lose_context_first(void **state)
 {
 	(void)state;
@@ -233,7 +233,7 @@ static void columns_are_found(void **state)
 		task_set_release(&task, &set);
 		task_state_release(&task);
 	}
-	/* Without the target, as training had it. */
+	/* Without the target that training had. */
 	struct task_state task = open_state(16);
 	struct task_set set;
 	task.settings.trained = (struct column_choice){.text = "column 3", .pair = "column 1,column 2", .label = "column 4"};
@@ -242,7 +242,7 @@ static void columns_are_found(void **state)
 	assert_int_equal(set.examples.examples[0].choice_count, 2);
 	assert_false(set.has_labels);
 	task_set_release(&task, &set);
-	/* One context instead of two. */
+	/* One context where training had two. */
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "jane\twho\n"));
 	assert_string_equal(set.examples.examples[0].text, "who");
 	assert_int_equal(set.examples.examples[0].choice_count, 1);

@@ -12,7 +12,7 @@ static void names_are_told_from_paths(void **state)
 	assert_int_equal(set_name_size("easy=dev.tsv"), 4);
 	assert_string_equal(set_path("easy=dev.tsv"), "dev.tsv");
 	assert_string_equal(set_path("easy=a=b.tsv"), "a=b.tsv");
-	/* A path may have the sign in one of its folders, or in its name. */
+	/* A path may contain the sign in one of its folders, or in its file name. */
 	assert_int_equal(set_name_size("runs/seed=1/dev.tsv"), 0);
 	assert_string_equal(set_path("runs/seed=1/dev.tsv"), "runs/seed=1/dev.tsv");
 	assert_ok(file_write(test_path("a=b.tsv"), "x", 1));

@@ -1,12 +1,12 @@
-/* Questions about paragraphs from files to results, with made-up logits; windows and answers themselves are compared with
- * Google's code in test_squad_answers.c. */
+/* Questions about paragraphs from files to results, with made-up logits; windows and answers are compared with Google's
+ * code in test_squad_answers.c. */
 #include <math.h>
 #include "base/json.h"
 #include "tasks/record.h"
 #include "tasks/task.h"
 #include "test.h"
 
-/* "anna likes red tea": the answer "tea" stands at 15. */
+/* "anna likes red tea": the answer "tea" starts at 15. */
 #define PARAGRAPH "anna likes red tea"
 #define ANSWER(id, question, text, start)                                                                                        \
 	"{\"id\": \"" id "\", \"question\": \"" question "\", \"answers\": [{\"text\": \"" text "\", \"answer_start\": " start   \
@@ -36,7 +36,7 @@ static int teardown(void **state)
 	return test_folder_drop(state);
 }
 
-/* A window of seven tokens holds three of the paragraph behind a question of one; the next begins one later. */
+/* A window of seven tokens holds three of the paragraph after a question of one; the next window begins one later. */
 static struct task_state open_state(bool version_2)
 {
 	bad = (struct bad_records){0};
@@ -75,7 +75,7 @@ static void windows_have_targets(void **state)
 	task_state_release(&task);
 }
 
-/* Room for the outputs of a set: 0, but for [window][row] of starts and ends. */
+/* Room for the outputs of a set: all 0 except [window][row] of starts and ends. */
 static void outputs_of(const struct task_state *task, const struct task_set *set, struct task_outputs *out)
 {
 	struct model_heads heads;
@@ -111,7 +111,7 @@ static void windows_of_a_question_answer_together(void **state)
 	assert_ok(open_set(&task, &set, TASK_SCORE,
 			   FILE_OF(ANSWER("a", "what", "red tea", "11") "," ANSWER("b", "tea", "anna likes", "0"))));
 	outputs_of(&task, &set, &outputs);
-	set_answer(&outputs, 0, 3, 4, 3); /* "anna likes", less than what the other window says */
+	set_answer(&outputs, 0, 3, 4, 3); /* "anna likes", scored lower than the answer of another window */
 	set_answer(&outputs, 1, 4, 5, 5); /* "red tea" */
 	set_answer(&outputs, 2, 3, 3, 6); /* "anna" */
 	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
@@ -163,7 +163,7 @@ static void no_answer_is_an_answer(void **state)
 	task_state_release(&task);
 }
 
-/* The threshold between an answer and none is chosen on a set, recorded, and read back; options stand over the record. */
+/* The threshold between an answer and none is chosen on a set, recorded, and read back; options override the record. */
 static void a_threshold_is_chosen_and_recorded(void **state)
 {
 	(void)state;
@@ -180,7 +180,7 @@ static void a_threshold_is_chosen_and_recorded(void **state)
 	set_answer(&outputs, 1, 5, 5, 5); /* 10 against 12: null odds 2 */
 	set_answer(&outputs, 2, 3, 3, 3); /* 6 against 12: 6 */
 	assert_ok(task_squad.tune(&task, &set, &outputs));
-	assert_near(task.settings.squad.null_score_diff_threshold, 0, 0); /* nobody has asked */
+	assert_near(task.settings.squad.null_score_diff_threshold, 0, 0); /* not requested */
 	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
 	assert_near(measures_get(&measures, "f1"), 50, 1e-12);
 	task.settings.squad.find_threshold = true;
@@ -216,7 +216,7 @@ static void a_threshold_is_chosen_and_recorded(void **state)
 	task_state_release(&later);
 }
 
-/* CMRC 2018's measures where the answers are Chinese, or where they are asked for. */
+/* CMRC 2018's measures if the answers are Chinese, or if they are requested. */
 static void the_scorer_follows_the_answers(void **state)
 {
 	(void)state;

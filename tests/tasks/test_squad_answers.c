@@ -1,11 +1,12 @@
-/* SQuAD's windows and answers beside Google's code (dev/squad_golden.py), and what that code dies of or never saw. */
+/* SQuAD's windows and answers compared with Google's code (dev/squad_golden.py), and input that makes that code fail or
+ * that it never saw. */
 #include "tasks/squad_answers.h"
 #include <math.h>
 #include "base/json.h"
 #include "base/memory.h"
 #include "test.h"
 
-/* Another, larger file of the same form can be named in the environment. */
+/* Another, larger file of the same format can be named in the environment. */
 static const char *golden_path(void)
 {
 	const char *named = getenv("SQUAD_GOLDEN");
@@ -56,7 +57,7 @@ static void read_set(const char *text, size_t size, enum squad_use use, struct s
 	assert_ok(squad_read(out, path, &(struct squad_options){.use = use, .allow_impossible = true, .bad = &bad}));
 }
 
-/* The logits of the script's formula. */
+/* The logits by the formula of the script. */
 static double logit(int64_t window, int64_t row, int64_t side)
 {
 	return (double)((window * 7919 + row * row * 31 + row * 104729 + side * 1299709) % 97) / 8 - 6;
@@ -87,8 +88,8 @@ static void expect_window(const struct squad_features *f, int64_t w, const struc
 	}
 }
 
-/* Answers with a no-break space are equal to their text, and kept; Google's code makes it a space first and then finds no such
- * answer. */
+/* Answers with a no-break space are equal to their text and are kept; Google's code first turns it into a space and then
+ * cannot find the answer. */
 static void expect_targets(const struct json *row, const struct squad_set *set, const struct tokenizer *tokenizer,
 			   struct squad_feature_settings settings)
 {
@@ -138,7 +139,7 @@ static void decode_all(const struct squad_features *f, const struct squad_answer
 	squad_decoder_close(decoder);
 }
 
-/* The file is the text, but for the last digit of a probability: another C library may round exp() otherwise. */
+/* The file is the text, except for the last digit of a probability: another C library may round exp() differently. */
 static void expect_file(const char *name, const struct json *expected)
 {
 	struct buffer text = {0};
@@ -212,7 +213,7 @@ static void equal_to_google(void **state)
 	json_release(&document);
 }
 
-/* ---- What Google's code dies of, or never saw ---- */
+/* ---- Input that makes Google's code fail, or that it never saw ---- */
 
 struct world {
 	struct vocab vocab;
@@ -260,7 +261,7 @@ static struct squad_result decode_one(struct world *world, struct squad_decoder 
 	return result;
 }
 
-/* A paragraph without a token: no window, so nothing to choose from. */
+/* A paragraph without tokens: no window, so nothing to choose from. */
 static void nothing_to_choose_from(void **state)
 {
 	(void)state;
@@ -282,7 +283,7 @@ static void nothing_to_choose_from(void **state)
 	world_release(&world);
 }
 
-/* All of the best rows lie in the question: only "no answer" is left, and version 1 has Google's word for it. */
+/* All of the best rows lie in the question: only "no answer" is left, for which version 1 uses Google's word. */
 static void only_the_question_scores(void **state)
 {
 	(void)state;
@@ -306,8 +307,8 @@ static void only_the_question_scores(void **state)
 	world_release(&world);
 }
 
-/* Without spaces between words, Google's code takes the first place where the text is equal; ideographs as words take the
- * place that is meant, in training and in answers. */
+/* Without spaces between words, Google's code takes the first position with equal text; with ideographs as words, the
+ * right position is taken, in training and in answers. */
 static void chinese_answers_stay_in_their_place(void **state)
 {
 	(void)state;
@@ -341,7 +342,7 @@ static void chinese_answers_stay_in_their_place(void **state)
 	world_release(&world);
 }
 
-/* Each choice's bytes are its text, white space apart. */
+/* The bytes of each choice are its text, up to white space. */
 static void places_are_those_of_the_text(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* SQuAD's JSON files: what is read of them, and what is refused. */
+/* SQuAD's JSON files: what is read from them, and what is refused. */
 #include "tasks/squad_file.h"
 #include "base/log.h"
 #include "test.h"
@@ -91,7 +91,7 @@ static void answers_elsewhere_are_told_from_absent_ones(void **state)
 	squad_release(&set);
 }
 
-/* By Google's rule: whole words around the characters, white space apart. */
+/* By Google's rule: whole words around the characters, ignoring white space. */
 static void answers_may_be_a_little_beside_their_place(void **state)
 {
 	(void)state;
@@ -105,9 +105,9 @@ static void answers_may_be_a_little_beside_their_place(void **state)
 		{"see Ann and Bob", "nn", "4", SQUAD_NEAR},
 		{"see Ann and Bob", " and Bob", "7", SQUAD_FOUND},
 		{"see Ann and Bob", "and  Bob ", "6", SQUAD_NEAR},
-		{"see Ann and Bob", "Bob", "13", SQUAD_SHIFTED}, /* beyond the end */
+		{"see Ann and Bob", "Bob", "13", SQUAD_SHIFTED}, /* past the end */
 		{"see Ann\\u202fand Bob", "see", "4", SQUAD_ELSEWHERE},
-		{"see Ann\\u202fand Bob", "nn\\u202Fa", "4", SQUAD_SHIFTED}, /* its last character counts to "Ann" */
+		{"see Ann\\u202fand Bob", "nn\\u202Fa", "4", SQUAD_SHIFTED}, /* its last character belongs to "Ann" */
 		{"see Ann\\u202fand Bob", "nn\\u202Fa", "5", SQUAD_FOUND},
 		{"see Ann\\u202fand Bob", "Ann a", "5", SQUAD_NEAR},
 		{"\xE4\xB8\xAD\xE6\x96\x87", "\xE6\x96\x87", "0", SQUAD_NEAR}, /* a run of ideographs is one word */
@@ -125,8 +125,8 @@ static void answers_may_be_a_little_beside_their_place(void **state)
 	}
 }
 
-/* An answer a few characters off is taken from where it stands, the nearest place before others; one elsewhere is told from
- * offsets that count bytes or units of UTF-16. */
+/* An answer that is a few characters off is taken from its actual position, the nearest one first; answers elsewhere are
+ * distinguished from offsets that count bytes or UTF-16 units. */
 static void shifted_answers_are_mended(void **state)
 {
 	(void)state;
@@ -175,7 +175,7 @@ static void flat_records(void **state)
 		squad_release(&set);
 	}
 	struct squad_set set;
-	/* One record, its line not ended. */
+	/* A single record on a line without an end. */
 	assert_ok(read_text(&set, FLAT("x", "Ann", "who", "\"Ann\"", "0"), SQUAD_TRAIN, true, false));
 	assert_int_equal(set.question_count, 1);
 	squad_release(&set);

@@ -1,4 +1,4 @@
-/* Answers beside transformers' pipeline (dev/squad_pipeline_golden.py), with its overlapping windows. */
+/* Answers compared with transformers' pipeline (dev/squad_pipeline_golden.py), with its overlapping windows. */
 #include <math.h>
 #include "base/json.h"
 #include "tasks/squad_answers.h"
@@ -13,7 +13,7 @@ static int64_t integer_of(const struct json *object, const char *key)
 	return member->integer;
 }
 
-/* The logits of the script's formula. */
+/* The logits by the formula of the script. */
 static double logit(int64_t window, int64_t row, int64_t side)
 {
 	return (double)((window * 7919 + row * row * 31 + row * 104729 + side * 1299709) % 97) / 8 - 6 +

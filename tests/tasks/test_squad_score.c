@@ -1,4 +1,4 @@
-/* Scores beside the official scripts (dev/squad_score_golden.py), and what those die of. */
+/* Scores compared with the official scripts (dev/squad_score_golden.py), and input that makes those fail. */
 #include "tasks/squad_score.h"
 #include <math.h>
 #include "base/log.h"
@@ -6,7 +6,7 @@
 #include "tasks/word_tokenize.h"
 #include "test.h"
 
-/* Another, larger file of the same form can be named in the environment. */
+/* Another, larger file of the same format can be named in the environment. */
 static const char *golden_path(void)
 {
 	const char *named = getenv("SQUAD_SCORE_GOLDEN");
@@ -29,7 +29,7 @@ static void put_again(struct json_writer *writer, const struct json *value)
 		json_put_double(writer, value->key, value->number);
 }
 
-/* An object of the golden file as a file of its own. */
+/* Writes an object of the golden file to a file of its own. */
 static const char *object_file(const struct json *object)
 {
 	struct buffer text = {0};
@@ -44,7 +44,7 @@ static const char *object_file(const struct json *object)
 	return path;
 }
 
-/* All measures, in this order. */
+/* Expects exactly these measures, in this order. */
 static void expect_measures(const struct json *expected, const struct measures *measures, const char *what)
 {
 	int i = 0;
@@ -88,7 +88,7 @@ static void check_all(const struct json *row)
 	assert_ok(squad_score_2(&set, predictions.texts, &null_scores, json_member(row, "threshold")->number, &with_null));
 	expect_measures(json_member(row, "version_2_null"), &with_null, "version 2 with null scores");
 
-	/* The threshold is the best of all, and gives what it promises. */
+	/* The threshold is the best possible, and gives the score that it promises. */
 	assert_ok(squad_find_thresholds(&set, predictions.texts, null_scores.by_question, &thresholds));
 	assert_near(thresholds.exact, json_member(json_member(row, "best"), "exact")->number, 1e-9);
 	assert_near(thresholds.f1, json_member(json_member(row, "best"), "f1")->number, 1e-9);
@@ -159,7 +159,7 @@ static enum status read_null_scores(struct squad_null_scores *out, const char *t
 	return squad_null_scores_read(out, path, set);
 }
 
-/* Where the official scripts die or answer 0 in silence. */
+/* Where the official scripts fail, or silently answer 0. */
 static void what_is_missing_is_named(void **state)
 {
 	(void)state;
@@ -200,7 +200,7 @@ static void best_answers_come_from_n_best_lists(void **state)
 	squad_release(&set);
 }
 
-/* Odds may be negative, where the official search stays at 0; and "" cannot be brought back. */
+/* Odds may be negative, where the official search stays at 0; and "" cannot be turned back into an answer. */
 static void thresholds_of_odds(void **state)
 {
 	(void)state;

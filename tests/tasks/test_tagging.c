@@ -1,4 +1,4 @@
-/* Tagged words from files to results, with made-up logits. What scores are is compared with seqeval in test_measures.c. */
+/* Tagged words from files to results, with made-up logits. Scores are compared with those of seqeval in test_measures.c. */
 #include <math.h>
 #include "base/json.h"
 #include "tasks/record.h"
@@ -43,7 +43,7 @@ static enum status open_set(struct task_state *task, struct task_set *set, enum 
 	return task_tagging.encode(task, set);
 }
 
-/* Outputs whose largest logit, 2 above the others, is that of labels[item]. */
+/* Outputs in which the largest logit, 2 above the others, is that of labels[item]. */
 static void outputs_of(const struct task_state *task, const struct task_set *set, const char *const *labels,
 		       struct task_outputs *out)
 {
@@ -67,7 +67,7 @@ static void expect_file(const char *name, const char *text)
 	buffer_release(&got);
 }
 
-/* An entity's score is that of the only answer there is here: '?' in `expected`. */
+/* Each entity's score must be that of the only possible answer here; it is written as '?' in `expected`. */
 static void expect_put(const struct task_state *task, const struct task_set *set, const struct task_outputs *outputs,
 		       int64_t sentence, const char *expected)
 {
@@ -86,7 +86,7 @@ static void expect_put(const struct task_state *task, const struct task_set *set
 	buffer_release(&got);
 }
 
-/* Two sentences in BIOES; the soft hyphen has no piece. */
+/* Two sentences in BIOES; the soft hyphen has no tokens. */
 #define BIOES_TEXT "Annas S-PER\nlives O\nin O\n\xC2\xAD O\nNew B-LOC\nYork E-LOC\n\nAnna S-PER\n"
 
 static void words_are_read_off_their_first_pieces(void **state)
@@ -124,7 +124,7 @@ static void results_are_in_the_scheme_of_the_file(void **state)
 	struct entity_scores types;
 	assert_ok(open_set(&task, &train, TASK_TRAIN, BIOES_TEXT));
 	assert_ok(open_set(&task, &set, TASK_SCORE, BIOES_TEXT));
-	static const char *const predicted[] = {"B-PER", "O", "O", "B-LOC", "B-LOC", "B-PER"}; /* York by itself: wrong */
+	static const char *const predicted[] = {"B-PER", "O", "O", "B-LOC", "B-LOC", "B-PER"}; /* York on its own: wrong */
 	outputs_of(&task, &set, predicted, &outputs);
 	assert_ok(task_tagging.score(&task, &set, &outputs, &measures));
 	assert_near(measures_get(&measures, "accuracy"), 6.0 / 7, 1e-12);
@@ -205,7 +205,7 @@ static void lines_of_text_are_tagged(void **state)
 	expect_file("predictions.txt", "\xC3\x84nna\tO\nlives\tO\nin\tO\nNew\tI-LOC\nYork\tI-LOC\n\n\nin\tO\n\xC2\xAD\tO\n\n");
 	task_outputs_release(&outputs);
 	task_set_release(&task, &set);
-	/* A word a line, with and without tags, is no text. */
+	/* One word per line, with or without tags, is not plain text. */
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "Anna\nlives\n\nin\nNew\nYork\n"));
 	assert_int_equal(task_answers(&set), 2);
 	assert_false(set.has_labels);
@@ -226,7 +226,7 @@ static void tags_that_training_never_had(void **state)
 	struct task_outputs outputs;
 	struct measures measures = {0};
 	assert_ok(open_set(&task, &train, TASK_TRAIN, "Anna B-PER\nlives O\nin O\nNew B-LOC\nYork I-LOC\n"));
-	/* Another prefix counts as an error, and is no part of the loss. */
+	/* Another prefix counts as an error, and is not part of the loss. */
 	assert_ok(open_set(&task, &set, TASK_SCORE, "Anna B-PER\nYork I-PER\nlives O\n"));
 	static const int32_t classes[] = {1, -1, 3};
 	static const float weights[] = {1, 0, 1};
@@ -265,7 +265,7 @@ static void mistakes_have_their_line(void **state)
 	task_state_release(&task);
 }
 
-/* Columns by number; weights of labels; a model from elsewhere, of which nothing is recorded but its labels. */
+/* Columns by number; label weights; a model from elsewhere, of which only its labels are recorded. */
 static void settings_decide(void **state)
 {
 	(void)state;
@@ -303,7 +303,7 @@ static void settings_decide(void **state)
 
 #define SENTENCES "{\"id\": \"1\", \"tokens\": [\"anna\", \"lives\"], \"ner_tags\": [\"B-PER\", \"O\"]}"
 
-/* An object for each sentence, as run_ner.py reads them. */
+/* One object per sentence, as run_ner.py reads them. */
 static void json_lines_have_words_and_tags(void **state)
 {
 	(void)state;
@@ -349,7 +349,7 @@ static void json_lines_have_words_and_tags(void **state)
 	}
 }
 
-/* Words of plain text are what training's were: ideographs by themselves where those were. */
+/* Plain text is split into words like the words of training: ideographs separately if they were separate there. */
 static void plain_text_is_cut_as_training_was(void **state)
 {
 	(void)state;
@@ -383,7 +383,7 @@ static void plain_text_is_cut_as_training_was(void **state)
 	}
 }
 
-/* The columns of training are those of the files that follow. */
+/* Later files use the columns of training. */
 static void columns_are_recorded(void **state)
 {
 	(void)state;
@@ -400,7 +400,7 @@ static void columns_are_recorded(void **state)
 	static const int32_t ids[] = {2, 5, 6, 3};
 	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
 	task_set_release(&task, &set);
-	/* Words alone are another kind of file. */
+	/* A file of words alone is another kind of file. */
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "anna lives\n"));
 	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
 	task_set_release(&task, &set);

@@ -1,5 +1,5 @@
-/* Schemes of tags: which one, its entities, and from one into another. Entities and conversions were compared with seqeval's
- * get_entities on random tags; the cases here are those that tell its rules apart. */
+/* Tagging schemes: recognizing the scheme, its entities, and conversion between schemes. Entities and conversions have
+ * been compared with seqeval's get_entities on random tags; the cases here are those that tell its rules apart. */
 #include "tasks/tags.h"
 #include "test.h"
 
@@ -135,11 +135,11 @@ static void one_scheme_becomes_another(void **state)
 	for (int from = 0; from < SCHEMES; from++) {
 		for (int to = 0; to < SCHEMES; to++)
 			expect_converted(same[from].tags, same[from].scheme, same[to].scheme, same[to].tags);
-		/* IO cannot keep those apart that touch. */
+		/* IO cannot separate entities that touch. */
 		expect_converted(same[from].tags, same[from].scheme, TAGS_IO, "I-X I-X I-X I-Y I-Y I-Y O I-X");
 	}
 	expect_converted("I-X I-X I-Y O I-X", TAGS_IO, TAGS_IOB2, "B-X I-X B-Y O B-X");
-	expect_converted("I-X O I-Y I-X", TAGS_IOB2, TAGS_IOB2, "B-X O B-Y B-X"); /* what has no beginning begins */
+	expect_converted("I-X O I-Y I-X", TAGS_IOB2, TAGS_IOB2, "B-X O B-Y B-X"); /* an entity without a beginning gets one */
 	expect_converted("B-X I-Y E-Y I-Y", TAGS_BIOES, TAGS_BIOES, "S-X B-Y E-Y S-Y");
 	expect_converted("B I O B B", TAGS_IOB2, TAGS_BIOES, "B E O S S");
 }

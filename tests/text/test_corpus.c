@@ -1,4 +1,4 @@
-/* Forms found and read, documents and their hashes, odd bytes, and every kind of input that is refused. */
+/* Formats recognized and read, documents and their hashes, odd bytes, and every kind of input that is refused. */
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ static int set_up(void **state)
 	return test_folder_make(state);
 }
 
-/* The path of a file in the folder, newly written. */
+/* Writes a file in the folder; returns its path. */
 static const char *put(const char *name, const char *bytes, size_t size)
 {
 	static char path[256];
@@ -106,7 +106,7 @@ static void test_line_ends_and_odd_bytes(void **state)
 			    "One.\xc2\xa0\n\xe3\x80\x80\nTwo.\n"),
 	      TEXT_FORM_SENTENCES, "One.|\nTwo.|\n");
 
-	/* A stray NUL and bytes that are no UTF-8 among enough text are counted and kept. */
+	/* A stray NUL and invalid UTF-8 are counted and kept if there is enough text around them. */
 	struct buffer text = {0};
 	for (int i = 0; i < 1000; i++)
 		buffer_text(&text, "A line of text.\n");
@@ -211,7 +211,7 @@ static void test_files_folders_and_documents(void **state)
 	buffer_release(&got);
 }
 
-/* A crawl holds pictures beside its texts. */
+/* A crawl contains pictures among its texts. */
 static void test_binary_records(void **state)
 {
 	(void)state;
@@ -269,7 +269,8 @@ static void test_fingerprint_follows_files(void **state)
 	corpus_close(corpus);
 }
 
-/* Files are what they were when the corpus was opened until its last document is given out, or there is no end. */
+/* Files must not change from when the corpus is opened until its last document has been delivered; otherwise there is an
+ * error instead of an end. */
 static void test_changed_while_read(void **state)
 {
 	static const struct {
@@ -299,7 +300,7 @@ static void test_changed_while_read(void **state)
 			snprintf(b, sizeof b, "%s", put("b", text.data, text.size));
 			assert_ok(corpus_open(&corpus, patterns, 2,
 					      &(struct corpus_settings){.text_form = TEXT_FORM_SENTENCES, .threads = threads}));
-			for (int k = 0; k < 2; k++) /* the second is of the second file */
+			for (int k = 0; k < 2; k++) /* the second document is from the second file */
 				assert_ok(corpus_next(corpus, &document));
 			snprintf(command, sizeof command, "cd %s && %s", test_folder, cases[i].change);
 			assert_int_equal(system(command), 0);
@@ -359,7 +360,7 @@ static void test_refused(void **state)
 	buffer_release(&bytes);
 }
 
-/* The super-user may read anything, so a child gives up that right first. */
+/* The superuser may read anything, so a child gives up that privilege first. */
 static void test_unreadable_file(void **state)
 {
 	(void)state;
@@ -380,7 +381,7 @@ static void test_unreadable_file(void **state)
 	assert_int_equal(WEXITSTATUS(result), 0);
 }
 
-/* Writes `megabytes` of `text` over and over, without a newline. */
+/* Writes `megabytes` of repeated `text`, without a newline. */
 static const char *put_large(const char *name, const char *text, int megabytes)
 {
 	struct buffer block = {0};
@@ -402,7 +403,7 @@ static void test_huge_lines(void **state)
 	struct corpus *corpus;
 	const struct document *document;
 
-	/* Running text: no sentence is cut, the document is, after 16 MiB. */
+	/* Running text: no sentence is cut, but the document is, after 16 MiB. */
 	const char *path = put_large("huge", "Every sentence of this line is whole. ", 100);
 	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
 	int64_t documents = 0;
@@ -418,7 +419,7 @@ static void test_huge_lines(void **state)
 	assert_int_equal(corpus_counts(corpus)->lines, 1);
 	corpus_close(corpus);
 
-	/* Without any mark: pieces of at most 64 KiB, and no character is cut. */
+	/* Without any punctuation: pieces of at most 64 KiB, and no character is cut. */
 	path = put_large("letters", "\xe4\xb8\xad", 3);
 	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
 	size_t total = 0;
@@ -439,7 +440,7 @@ static void test_huge_lines(void **state)
 	corpus_close(NULL);
 }
 
-/* A sentence with what parts it from the one before: a space or line end, a blank line (`paragraph`), or the end of
+/* A sentence with what separates it from the one before: a space or line end, a blank line (`paragraph`), or the end of
  * its document. */
 static void add_sentence(enum text_form form, int64_t number, bool paragraph, bool document, struct buffer *text,
 			 struct buffer *expected)
@@ -457,8 +458,8 @@ static void add_sentence(enum text_form form, int64_t number, bool paragraph, bo
 	buffer_format(expected, "This is sentence number %lld.|", (long long)number);
 }
 
-/* Megabytes, of which documents, paragraphs and lines of all sizes lie across the places where text is cut for
- * threads; then a document longer than several of these. */
+/* Megabytes in which documents, paragraphs and lines of all sizes lie across the places where text is split for threads;
+ * then a document longer than several of these parts. */
 static void test_long_text(void **state)
 {
 	(void)state;

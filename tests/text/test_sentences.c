@@ -1,4 +1,4 @@
-/* Sentence borders: each case is a text with '|' where a sentence must end; no other border may appear. */
+/* Sentence boundaries: each case is a text with '|' where a sentence must end; there must be no other boundary. */
 #include "base/buffer.h"
 #include "text/sentences.h"
 #include "test.h"
@@ -9,7 +9,7 @@ static const char *const cases[] = {
 	"Hello!!! |What?! |Well... |Then",
 	"He came.\t |She left. \n |It rained",
 	"Über alles. |Élan. |Zwei",
-	/* quotes and brackets that close a sentence belong to it */
+	/* quotes and brackets that close a sentence are part of it */
 	"\"Come in.\" |He sat (on a chair.) |They left.) |Done",
 	"“Yes.” |‘No!’ |«Oui.» |End",
 	"\"Where are you?\" he asked. |\"Here!\" she said. |\"Come.\" |So he came",
@@ -17,11 +17,11 @@ static const char *const cases[] = {
 	"Mr. Smith and Mrs. Jones met Dr. Brown and Prof. Black at St. John's. |Gen. Lee came",
 	"MR. SMITH met DR. JONES. |He smiled",
 	"Some, e.g. Peter, i.e. The one, differ, cf. Smith. |Roe v. Wade vs. Others. |Done",
-	/* with a number or not */
+	/* with and without a number */
 	"See Fig. 3 and Figs. S1 to S4, Vol. II, pp. 12-14, No. 5 and Eq. (3). |Then go",
 	"Did he? |No. |He did not. |No. |I know",
 	"In Sec. IV we say. |It is so",
-	/* may end one */
+	/* abbreviations that may end a sentence */
 	"At 5 p.m. Monday in the U.S. Army of Smith Inc. Ltd. people",
 	"He lives in the U.S. |The law. |Up at 5 a.m. |However late, etc. |But no",
 	"Smith et al. (1999) say. |So do Jones et al. |They agree",
@@ -37,10 +37,10 @@ static const char *const cases[] = {
 	"IV. The Return. |(B) More",
 	"A. The first part. |It is long",
 	"2.3. Results are good. |They are",
-	/* lower case goes on, except in texts without any upper case */
+	/* lower case continues the sentence, except in texts without upper case */
 	"He said hm. and left... or so. |But no",
 	"i went home. |he did too. |e.g. that one. |ok",
-	/* notes that stick to the mark */
+	/* notes attached to the mark */
 	"the training data.2 |Specifically, cells.[12, 13] |We saw.3,4 |It is",
 	/* ellipses and spaced marks */
 	"Well . . . and then . . . he went . |So",
@@ -71,13 +71,13 @@ static const char *const cases[] = {
 	"El Sr. Vega y la Srta. Luz fueron con el Lic. Mora. |Hoy no",
 	"Pan Kowal mieszka przy ul. Leśnej w woj. śląskim. |Koniec",
 	"Он жил на ул. Лесной в г. Орле, см. рис. 4. |А. И. Петров и проф. Седов. |Конец",
-	/* a number begins a sentence after a short word, and goes on after an abbreviation */
+	/* a number begins a sentence after a short word, but continues it after an abbreviation */
 	"It was hot. |30 degrees. |We let him in. |12 came too. |See c. 650 and ca. 20",
 	"This is one. |2. And that is two. |3. Last",
 	"She gave 10 mg i.p.; 48 h later Pfc. Dale of Miller/J.D. Ross left. |Then",
 	"They got 5 mg/kg i.v. |Blood was drawn at 6 p.m. Monday. |Others i.p. MK-801. |End",
 	"他走了。|“好吗？”|她问。",
-	/* nothing that is no sentence */
+	/* text without a proper sentence */
 	"... Then",
 	"* * *",
 };
@@ -92,7 +92,7 @@ static enum status emit(void *context, size_t begin, size_t end)
 {
 	struct sink *sink = context;
 	assert_true(begin >= sink->last && begin < end);
-	/* What lies between sentences is white space alone. */
+	/* Only white space lies between sentences. */
 	for (size_t at = sink->last; at < begin; at++)
 		assert_non_null(strchr(" \t\n", sink->text[at]));
 	if (sink->last > 0)
@@ -146,7 +146,7 @@ static void test_nothing_and_noise(void **state)
 	assert_int_equal(sentences_split(" \n\t\xe3\x80\x80 ", 7, count, &found), OK);
 	assert_int_equal(found, 0);
 
-	/* Any bytes: each one is in at most one sentence, and nothing is read beyond the end. */
+	/* Arbitrary bytes: each one is in at most one sentence, and nothing is read beyond the end. */
 	uint32_t random = 1;
 	char *noise = test_malloc(200);
 	for (int round = 0; round < 20000; round++) {

@@ -31,7 +31,7 @@ static void tables_and_headings(void **state)
 	}
 }
 
-/* The sample may end within a row. */
+/* The sample may end inside a row. */
 static void a_long_table(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Ids, offsets and words equal to Hugging Face's and Google's (goldens of dev/tokenizer_golden.py), and what
- * goes beyond them: invalid UTF-8, reuse, threads, settings, the files of a model folder. */
+/* Ids, offsets and words equal to Hugging Face's and Google's (golden files from dev/tokenizer_golden.py), and what goes
+ * beyond them: invalid UTF-8, reuse, threads, settings, the files of a model folder. */
 #include "test.h"
 #include <zlib.h>
 #include "base/json.h"
@@ -38,7 +38,7 @@ static enum status append_word(void *context, const char *word, size_t size)
 	return OK;
 }
 
-/* Appends the words of a text as the golden has them. */
+/* Appends the words of a text in the format of the golden file. */
 static void append_words(const struct tokenizer_settings *settings, const char *text, size_t size, struct tokens *scratch,
 			 struct buffer *out)
 {
@@ -86,7 +86,7 @@ static void test_every_code_point(void **state)
 		tokens_release(&scratch[m]);
 }
 
-/* The long way through all steps gives for every code point what the table gives. */
+/* For every code point, the slow path through all steps gives the same as the table. */
 static void test_long_way_agrees(void **state)
 {
 	(void)state;
@@ -131,7 +131,7 @@ static void test_long_way_agrees(void **state)
 	}
 }
 
-/* The golden cases and a tokenizer of each mode over their vocabulary. */
+/* The golden cases, and a tokenizer over their vocabulary for each mode. */
 struct cases {
 	struct json_document document;
 	struct vocab vocab;
@@ -175,7 +175,7 @@ static void check_numbers(const char *mode, const struct json *text, const char 
 		fail_msg("%s of '%s' (%s): %lld instead of %lld", what, text->text, mode, (long long)count, (long long)i);
 }
 
-/* Encodes a block of just these bytes, so that a sanitizer sees a look behind its end. */
+/* Encodes from a block of exactly these bytes, so that a sanitizer notices reading past its end. */
 static void encode_exactly(const struct tokenizer *tokenizer, const char *text, size_t size, struct tokens *out)
 {
 	char *copy = malloc(size ? size : 1);
@@ -280,7 +280,7 @@ static void test_invalid_utf8(void **state)
 	      "12:0:1 13:5:6", 4, 0); /* above U+10FFFF */
 	CHECK("\xFF\xFE\xFD", "", 3, 0);
 	CHECK("zz \xFF zz", "1:0:2 1:5:7", 1, 2);
-	/* Within a stretch that goes the long way (the tone mark U+302E), too. */
+	/* Also within a stretch that takes the slow path (because of the tone mark U+302E). */
 	CHECK("z\xFF\xE3\x80\xAE\xFF", "1:0:5", 2, 1);
 	tokenizer_close(tokenizer);
 
@@ -312,7 +312,7 @@ static void test_special_tokens_are_text_unless_asked(void **state)
 	vocab_release(&vocab);
 }
 
-/* Of two equal entries the later one counts, as in Hugging Face: for words, parts and characters. */
+/* Of two identical entries the later one counts, as in Hugging Face: for words, parts and characters. */
 static void test_later_duplicate_wins(void **state)
 {
 	(void)state;
@@ -329,7 +329,7 @@ static void test_later_duplicate_wins(void **state)
 	vocab_release(&vocab);
 }
 
-/* One struct tokens between tokenizers that differ: the words of one must not be given to the other. */
+/* One struct tokens used with different tokenizers: the cached words of one must not be used for the other. */
 static void test_one_scratch_for_many(void **state)
 {
 	(void)state;
@@ -359,7 +359,7 @@ static void test_one_scratch_for_many(void **state)
 		vocab_release(&vocab);
 	}
 	tokens_release(&tokens);
-	tokens_release(&tokens); /* fine again */
+	tokens_release(&tokens); /* usable again */
 }
 
 struct shared {
@@ -416,7 +416,7 @@ static void test_threads_share_a_tokenizer(void **state)
 	free(text);
 }
 
-/* Texts made to be slow: time must grow with their length alone. */
+/* Texts designed to be slow: time must grow only with their length. */
 static void test_huge_words(void **state)
 {
 	(void)state;
@@ -471,7 +471,7 @@ static void test_words_stop_at_an_error(void **state)
 
 	assert_int_equal(tokenizer_words(&settings, "a \xC3\xA9 b c d", 10, &scratch, refuse_third, &count), ERR_STATE);
 	assert_int_equal(count, 3);
-	/* Another set of settings with the same scratch. */
+	/* Other settings with the same scratch. */
 	append_words(&settings,
 		     "\xC3\x89"
 		     "A[MASK]",
@@ -530,7 +530,7 @@ static void test_settings_beside_the_vocabulary(void **state)
 	assert_int_equal(settings_from("[]", &s, &found), ERR_DATA);
 	assert_int_equal(settings_from("{", &s, &found), ERR_DATA);
 	assert_false(found);
-	assert_true(s.lowercase && s.strip_accents); /* untouched by what failed */
+	assert_true(s.lowercase && s.strip_accents); /* unchanged by the failure */
 }
 
 static const char *text_of(const struct json *object, const char *first, const char *second)
@@ -602,7 +602,7 @@ static void check_folder(const struct vocab *vocab, const struct tokenizer_setti
 static void test_written_folder(void **state)
 {
 	(void)state;
-	/* An entry twice, a blank one, and what JSON has to escape. */
+	/* A repeated entry, an empty one, and characters that JSON has to escape. */
 	const char *const entries[] = {"[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "a", "\"", "\\", "##\xE4\xB8\xAD", "", "a"};
 	struct vocab vocab;
 

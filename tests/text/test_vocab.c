@@ -1,4 +1,4 @@
-/* Vocabularies as they are found in the wild: read, found, written, and refused with a reason. */
+/* Vocabularies as they occur in practice: read, searched, written, and refused with a reason. */
 #include "test.h"
 #include "base/buffer.h"
 #include "base/log.h"
@@ -19,7 +19,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* Reads a vocabulary of these bytes; `log` (may be NULL) gets the warnings. */
+/* Reads a vocabulary of these bytes; `log` (may be NULL) receives the warnings. */
 static enum status read_bytes(struct vocab *vocab, const char *bytes, size_t size, struct buffer *log)
 {
 	assert_ok(file_write(path, bytes, size));
@@ -154,8 +154,7 @@ static void test_from_entries_and_back(void **state)
 	assert_int_equal(vocab_from_entries(&again, entries, 0), ERR_DATA);
 }
 
-/* Every entry is found and nothing else, in a table of many. */
-/* Free rows become entries that stand for themselves, which a tokenizer.json lists. */
+/* Unused rows become entries that stand for themselves, which a tokenizer.json lists. */
 static void test_added(void **state)
 {
 	(void)state;
@@ -192,6 +191,7 @@ static void test_added(void **state)
 	buffer_release(&text);
 }
 
+/* In a large table, every entry is found and nothing else. */
 static void test_many(void **state)
 {
 	(void)state;
@@ -219,7 +219,7 @@ static void test_many(void **state)
 	free(texts);
 }
 
-/* A few entries in upper case do not make a vocabulary cased: SciBERT's uncased one has 37 of 31,090. */
+/* A few upper-case entries do not make a vocabulary cased: SciBERT's uncased one has 37 among 31,090. */
 static void test_casing(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Merging against a plain implementation of the definition; counting by many threads; the vocabulary as a
- * whole: order, alphabet, sizes, and the same bits for any threads and any order of files. */
+/* Merging against a simple implementation of the definition; counting on many threads; the vocabulary as a whole: order,
+ * alphabet, sizes, and the same bytes for any number of threads and any order of files. */
 #include <unistd.h>
 #include "base/buffer.h"
 #include "base/log.h"
@@ -21,8 +21,7 @@ static uint32_t draw(uint32_t *random, uint32_t below)
 	return (*random >> 8) % below;
 }
 
-/* The definition, in plain loops: words as lists of texts; count every pair, take the best, replace it
- * everywhere. */
+/* The definition, in plain loops: words as lists of texts; count every pair, choose the best, replace it everywhere. */
 
 #define PLAIN_WORDS 60
 #define PLAIN_LENGTH 9
@@ -85,7 +84,7 @@ struct rows {
 	int64_t counts[PLAIN_WORDS];
 };
 
-/* Merges the rows and compares what comes out with `plain`; returns the rounds over a file that it took. */
+/* Merges the rows and compares the result with `plain`; returns the number of passes over a file that it took. */
 static int64_t merge_rows(const struct rows *rows, int letters, int64_t min_count, const struct spill_settings *spill,
 			  const struct plain *plain)
 {
@@ -110,8 +109,8 @@ static int64_t merge_rows(const struct rows *rows, int letters, int64_t min_coun
 
 static void test_merging_is_as_defined(void **state)
 {
-	/* Any memory; room for all words; for some, so that excerpts of the others are merged, whose pairs share the few sums
-	 * that bound them. */
+	/* Any amount of memory; room for all words; or for some of them, so that excerpts of the others are merged, whose
+	 * pairs share the few sums that bound them. */
 	static const int64_t limits[] = {0, 20000, 8000, 4096, 1024};
 	enum { LIMITS = sizeof limits / sizeof *limits };
 	int64_t rounds[LIMITS] = {0};
@@ -121,7 +120,7 @@ static void test_merging_is_as_defined(void **state)
 	for (int round = 0; round < 60; round++) {
 		struct plain plain = {0};
 		struct rows rows;
-		/* few letters: runs of the same one, and the same text by several ways */
+		/* few letters: runs of the same one, and the same text by several paths */
 		int letters = 1 + round % 4;
 		int64_t min_count = 1 + round % 4;
 
@@ -152,7 +151,7 @@ static void test_merging_is_as_defined(void **state)
 
 /* Counting */
 
-#define COUNTED_WORDS 200000 /* several times a local table */
+#define COUNTED_WORDS 200000 /* several times the size of a local table */
 
 struct shared_count {
 	struct word_counts *counts;
@@ -165,7 +164,7 @@ static void count_task(void *context, int64_t index, int worker)
 	struct shared_count *shared = context;
 	char word[32];
 	for (int i = 0; i < COUNTED_WORDS; i++) {
-		/* Word k is counted k % 5 + 1 times in each task; 'the' often. */
+		/* Word k is counted k % 5 + 1 times in each task; 'the' is frequent. */
 		for (int times = i % 5; times >= 0; times--) {
 			int size = snprintf(word, sizeof word, "word%d", i);
 			shared->failures[worker] += word_counter_add(shared->counters[worker], word, (size_t)size) != OK;
@@ -299,8 +298,8 @@ static void test_small_vocabularies(void **state)
 	(void)state;
 	struct learned learned;
 
-	/* The example of the BPE paper, more or less. Every merge is made; those never used then go: "##es"
-	 * once there is "##est", "lo", "n", "ne" and so on once there are whole words. */
+	/* The example of the BPE paper, approximately. Every merge is made; entries that are then unused are removed:
+	 * "##es" once there is "##est"; "lo", "n", "ne" and so on once there are whole words. */
 	learn_text(&learned,
 		   "low low low low low lower lower newest newest newest newest newest newest widest widest "
 		   "widest",
@@ -315,7 +314,7 @@ static void test_small_vocabularies(void **state)
 	assert_true(learned.report.tokens_per_word == 1.0 && learned.report.coverage == 1.0);
 	vocab_release(&learned.vocab);
 
-	/* Fewer: only the best pairs. */
+	/* A smaller vocabulary: only the best pairs. */
 	learn_text(&learned,
 		   "low low low low low lower lower newest newest newest newest newest newest widest widest "
 		   "widest",
@@ -324,17 +323,17 @@ static void test_small_vocabularies(void **state)
 	assert_true(vocab_find(&learned.vocab, "##est", 5) >= 0);
 	vocab_release(&learned.vocab);
 
-	/* No merge below the least frequency. */
+	/* No merge below the minimum frequency. */
 	learn_text(&learned, "ab ab ab cd cd", 100, 3);
 	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] a b c d ##b ##d ab");
 	vocab_release(&learned.vocab);
 
-	/* What looks like a special token is text; marks are words; case and accents go. */
+	/* What looks like a special token is text; punctuation marks are words; case and accents are removed. */
 	learn_text(&learned, "[MASK] [MASK] [mask] Café", 100, 3);
 	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] [ ] a c e f k m s ##a ##e ##f ##k ##s mask");
 	vocab_release(&learned.vocab);
 
-	/* Every Chinese character is a word: no "##" form, no merge, no cap. */
+	/* Every Chinese character is a word: no "##" form, no merge, no limit. */
 	learn_text(&learned, "中国中国 abc中国", 100, 1);
 	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] a b c 中 国 ##b ##c abc");
 	vocab_release(&learned.vocab);
@@ -355,7 +354,7 @@ static void test_alphabet_that_does_not_fit(void **state)
 	(void)state;
 	struct learned learned;
 
-	/* Six characters, room for four entries: the most frequent, with both forms where both are seen. */
+	/* Six characters, room for four entries: the most frequent ones, in both forms if both occur. */
 	learn_text(&learned, "aaaa aaaa bb bb cc d e", 9, 2);
 	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] a b ##a ##b");
 	assert_int_equal(learned.report.alphabet, 2);
@@ -392,7 +391,7 @@ static void test_no_words_and_long_words(void **state)
 	buffer_release(&text);
 }
 
-/* Text of made-up words whose frequencies fall as those of real ones do. */
+/* Text of made-up words whose frequencies fall off like those of real ones. */
 static void make_text(struct buffer *out, uint32_t seed, int words)
 {
 	static const char *const syllables[] = {"ka", "lo", "mi", "ter", "an", "sch", "o", "é", "пр", "中", "ing", "s", "un"};
@@ -438,7 +437,7 @@ static void test_same_for_any_threads_and_order(void **state)
 		vocab_release(&other.vocab);
 	}
 
-	/* The report is what a tokenizer finds. */
+	/* The report must equal what a tokenizer finds. */
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	struct tokenizer *tokenizer;
 	struct tokens tokens = {0};
@@ -456,8 +455,8 @@ static void test_same_for_any_threads_and_order(void **state)
 	vocab_release(&one.vocab);
 }
 
-/* Where the vocabulary has less room than pair merging would like, the entries that it made on the way to
- * longer ones must not fill it. */
+/* If the vocabulary has less room than pair merging would like, the entries made on the way to longer ones must not fill
+ * it. */
 static void test_hardly_an_entry_is_unused(void **state)
 {
 	(void)state;
@@ -487,7 +486,7 @@ static void test_default_size(void **state)
 	assert_int_equal(learned.default_size, 8000);
 	vocab_release(&learned.vocab);
 
-	/* A large alphabet: twice its entries, at most BERT's size. */
+	/* A large alphabet: twice the number of its entries, at most BERT's size. */
 	buffer_clear(&text);
 	for (uint32_t c = 0x4E00; c < 0x4E00 + 3000; c++)
 		buffer_append(&text,
@@ -498,7 +497,7 @@ static void test_default_size(void **state)
 	buffer_release(&text);
 }
 
-/* Counts and words of merging in temporary files: the same vocabulary. */
+/* Counting and merging in temporary files: the same vocabulary. */
 static void test_same_with_little_memory(void **state)
 {
 	(void)state;
@@ -541,12 +540,12 @@ static void test_given_entries(void **state)
 	assert_int_equal(vocab_find(&learned.vocab, "ab", 2), 9);
 	assert_int_equal(vocab_find(&learned.vocab, "x", 1), 10);
 	assert_true(learned.vocab.count <= 24);
-	for (int32_t i = 0; i < learned.vocab.count; i++) /* none of them twice */
+	for (int32_t i = 0; i < learned.vocab.count; i++) /* no entry occurs twice */
 		assert_int_equal(vocab_find(&learned.vocab, learned.vocab.text[i], learned.vocab.size[i]), i);
 	vocab_release(&learned.vocab);
 
 	const char *path = put("given", text);
-	learn_word_count = 4; /* the tokenizer would take the accent off */
+	learn_word_count = 4; /* the tokenizer would remove the accent */
 	assert_error(ERR_USAGE, "never makes the word", learn(&learned, &path, 1, 1, 100, 1, false));
 	learn_words = (const char *const[]){"covid-19"};
 	learn_word_count = 1;

@@ -1,4 +1,4 @@
-/* Wiki markup to text: each case is markup and what a reader gets of it, paragraphs one a line. */
+/* Wiki markup to text: each case is markup and what a reader sees of it, with one paragraph per line. */
 #include <time.h>
 #include "base/buffer.h"
 #include "text/html_entities.h"
@@ -40,7 +40,7 @@ static const struct {
 	{"Let <math>x</math> be. So <math>\\frac{a}{b}</math> holds. Then this.", "Let x be. Then this.\n"},
 	{"<gallery>\nA.jpg|b\n</gallery>\n<div>Text is here.</div><table><tr><td>A cell.</td></tr></table>", "Text is here.\n"},
 	{"Never closed <ref>goes on.", "Never closed goes on.\n"},
-	/* what is no running text */
+	/* markup that is not running text */
 	{"== Head ==\nText.\n* item one.\n# item two.\n: indented.\n; term\n----\n", "Text.\n"},
 	{"{| class=\"x\"\n! head\n|-\n| A cell. || {{b}}\n{|\n| inner.\n|}\n|}\nAfter it.", "After it.\n"},
 	{"These are known facts. They include:\n* one\n* two\n\nThe end.", "These are known facts.\nThe end.\n"},
@@ -78,7 +78,7 @@ static void test_cases(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* Markup that would take for ever if anything were looked for twice. */
+/* Markup that would take forever if anything were searched twice. */
 static void test_time_is_linear(void **state)
 {
 	(void)state;
@@ -93,7 +93,7 @@ static void test_time_is_linear(void **state)
 		clock_t start = clock();
 		convert(markup.data, markup.size, &out);
 		double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-		if (seconds > 10) /* linear: some hundredths, sanitizers a second */
+		if (seconds > 10) /* linear: a few hundredths of a second; with sanitizers, a second */
 			fail_msg("a megabyte of '%s' took %.1f s", pieces[i], seconds);
 	}
 	buffer_release(&markup);

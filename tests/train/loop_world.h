@@ -1,5 +1,5 @@
-/* A training whose numbers the test makes up: a tiny model on the reference back end, real optimiser, checkpoints and
- * loop, and an objective that says whatever loss and gradients it is told to. */
+/* A training run whose numbers the test makes up: a tiny model on the reference back end with the real optimizer,
+ * checkpoints and loop, and an objective that returns the loss and gradients that it is told to. */
 #ifndef TESTS_TRAIN_LOOP_WORLD_H
 #define TESTS_TRAIN_LOOP_WORLD_H
 
@@ -25,13 +25,14 @@ struct world {
 	struct phase phase;
 	struct training training;
 
-	/* What the objective says; NULL: a gentle run. `run` counts the times this step is computed, from 1. */
+	/* The numbers of the objective; NULL: an uneventful run. `run` counts how often this step has been computed, from
+	 * 1. */
 	double (*loss)(int64_t step, int run);
-	double (*gradient)(int64_t step, int32_t batch, int run, double loss_scale); /* factor of the usual gradients */
+	double (*gradient)(int64_t step, int32_t batch, int run, double loss_scale); /* factor for the usual gradients */
 	double (*evaluation)(int64_t step);
 	void (*before_step)(struct world *w, int64_t step);
 
-	/* The current step */
+	/* The current step. */
 	struct step step;
 	struct batch batches[MICRO_BATCHES];
 	int32_t starts[2];
@@ -70,7 +71,7 @@ static inline enum status world_next_step(struct objective *objective, const str
 	return OK;
 }
 
-/* The loss. */
+/* Adds the loss. */
 static inline void world_forward(struct world *w, struct replica *replica, bool first)
 {
 	struct accumulators sums;
@@ -140,8 +141,8 @@ static inline enum status world_locate(void *context, struct train_state *state)
 	return OK;
 }
 
-/* A run into test_folder/<name> of `steps` steps, a checkpoint every `save_steps`. What a test changes, it changes
- * before train(). */
+/* A run into test_folder/<name> of `steps` steps, with a checkpoint every `save_steps`. Tests make their changes before
+ * train(). */
 static inline void world_open(struct world *w, const char *name, int64_t steps, int64_t save_steps)
 {
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c"};
@@ -228,7 +229,7 @@ static inline void world_close(struct world *w)
 	pool_free(w->pool);
 }
 
-/* Goes on from the newest checkpoint of the folder, as the command does. */
+/* Resumes from the newest checkpoint of the folder, as the command does. */
 static inline void world_resume(struct world *w)
 {
 	char path[PATH_BYTES];
@@ -247,7 +248,7 @@ static inline void world_resume(struct world *w)
 	w->training.saved_step = w->training.state.step;
 }
 
-/* All weights, to be freed. */
+/* Copies all weights; the caller frees them. */
 static inline float *world_weights(struct world *w)
 {
 	float *weights = calloc((size_t)w->model->slab_count, sizeof(float));

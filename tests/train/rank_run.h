@@ -1,5 +1,5 @@
-/* A small training in several ranks, each a process forked from the test: real instances, model, optimiser, loop and
- * checkpoints. What it leaves is read afterwards: metrics.jsonl, checkpoints, final weights. */
+/* A small training run on several ranks, each a process forked from the test: real instances, model, optimizer, loop and
+ * checkpoints. Its output is read afterwards: metrics.jsonl, checkpoints, final weights. */
 #ifndef TESTS_TRAIN_RANK_RUN_H
 #define TESTS_TRAIN_RANK_RUN_H
 
@@ -14,7 +14,7 @@
 #include "backend/open.h"
 
 struct rank_run {
-	const char *name; /* of the folder in the test folder */
+	const char *name; /* of the run's folder in the test folder */
 	int32_t ranks, replicas;
 	const char *device;
 	enum dtype dtype;
@@ -22,12 +22,12 @@ struct rank_run {
 	bool adapts_all;
 	int64_t batch_size, steps, stop_at_step, save_steps, eval_steps;
 	int32_t accumulation_steps;
-	int64_t token_limit; /* of a micro-batch */
+	int64_t token_limit; /* per micro-batch */
 	bool reduce_every_batch;
 	enum comm_type wire;
 	int64_t compare_weights_steps;
 	double dropout;
-	/* Called in every rank before the gradients of a step, after those of each micro-batch; NULL: nothing. */
+	/* Called in every rank: before a step, and after the gradients of each micro-batch; NULL: nothing. */
 	void (*before_step)(struct training *training, int64_t step);
 	void (*after_batch)(struct training *training, int64_t step);
 };
@@ -52,7 +52,7 @@ static inline void rank_run_corpus(void)
 	assert_ok(shard_writer_commit(writer, &description));
 }
 
-/* One rank's. */
+/* State of one rank. */
 struct rank_state {
 	const struct rank_run *run;
 	struct pool *pool;
@@ -70,7 +70,7 @@ struct rank_state {
 	struct phase phase;
 	struct step_settings steps;
 	struct objective *objective;
-	struct objective wrapped; /* it, with the run's hooks */
+	struct objective wrapped; /* the objective with the run's hooks */
 	struct training training;
 };
 
@@ -82,7 +82,7 @@ static inline enum status rank_next_step(struct objective *objective, const stru
 	return s->objective->next_step(s->objective, out);
 }
 
-/* The hook is called when all of backward is done, so that a test can change the gradients before. */
+/* The hook is called when backward is complete, so that a test can change the gradients first. */
 static inline void rank_gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
 				  struct layer_hook hook)
 {
@@ -296,7 +296,7 @@ static inline void rank_close(struct rank_state *s, struct comm *comm)
 	pool_free(s->pool);
 }
 
-/* The first rank leaves its weights, and where it stopped, in the folder. */
+/* The first rank writes its weights, and the step where it stopped, into the folder. */
 static inline enum status rank_leave(const struct rank_state *s, const char *folder)
 {
 	char path[PATH_BYTES];
@@ -332,7 +332,7 @@ static inline enum status rank_run_body(struct comm *comm, void *context)
 	return status;
 }
 
-/* Runs it; `statuses` as in run_ranks. */
+/* Runs all ranks; `statuses` as in run_ranks(). */
 static inline void rank_run(const struct rank_run *run, int *statuses)
 {
 	struct rank_run own = *run;
@@ -360,7 +360,7 @@ static inline double rank_metric(const char *run, int64_t step, const char *name
 	return found;
 }
 
-/* The first rank's final weights; to be freed. */
+/* The first rank's final weights; the caller frees them. */
 static inline float *rank_weights(const char *run, int64_t *count)
 {
 	char path[PATH_BYTES];

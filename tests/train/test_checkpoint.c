@@ -1,5 +1,5 @@
-/* Checkpoints: what is damaged is found, whatever bit it is, and the one before is taken; what fails while saving costs
- * no older checkpoint; what is saved is what the weights were, however long the disk takes. */
+/* Checkpoints: any flipped bit is found, and the previous checkpoint is used; a failure while saving costs no older
+ * checkpoint; what is saved is the weights at that moment, however slow the disk is. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -55,7 +55,7 @@ static void every_bit_counts(void **state)
 	for (int64_t i = 0; i < files.count; i++) {
 		assert_ok(path_join(path, checkpoint, files.names[i]));
 		int64_t bits = 8 * file_size(path), some = 400;
-		/* The manifest is what all else is held against: each of its bits. */
+		/* Everything else is checked against the manifest: each of its bits. */
 		bool all = strcmp(files.names[i], MANIFEST_NAME) == 0;
 		for (int64_t k = 0; k < (all ? bits : some); k++) {
 			int64_t bit = all ? k : k < 100 ? k : (int64_t)rng_below(&rng, (uint32_t)bits);
@@ -98,7 +98,7 @@ static void every_length_counts(void **state)
 			close(fd);
 			tried++;
 		}
-		/* Gone, a folder, a pipe that nobody writes, a link in a circle. */
+		/* Missing, a folder, a pipe that nobody writes to, a circular link. */
 		assert_int_equal(unlink(path), 0);
 		assert_damaged(checkpoint, path, -1);
 		assert_int_equal(mkdir(path, 0777), 0);
@@ -118,7 +118,7 @@ static void every_length_counts(void **state)
 	name_list_release(&files);
 }
 
-/* Whichever file is damaged: the run goes on from the checkpoint before, says so, and ends where it did. */
+/* Whichever file is damaged: the run resumes from the previous checkpoint, says so, and ends where it did. */
 static void the_older_one_is_taken(void **state)
 {
 	(void)state;
@@ -149,7 +149,7 @@ static void the_older_one_is_taken(void **state)
 		buffer_release(&said);
 	}
 	log_to_file(NULL);
-	/* None whole: no silent beginning anew. */
+	/* None is sound: the run must not silently start over. */
 	bool found;
 	flip(test_path("older/checkpoint-2/model.safetensors"), 999);
 	flip(test_path("older/checkpoint-4/model.safetensors"), 999);
@@ -158,7 +158,7 @@ static void the_older_one_is_taken(void **state)
 	name_list_release(&files);
 }
 
-/* Trains the folder to step 4, from its newest checkpoint, saving each step, all kept. */
+/* Trains the folder to step 4 from its newest checkpoint, saving each step and keeping all checkpoints. */
 static enum status go_on(const char *name)
 {
 	world_open(&w, name, 4, 1);
@@ -214,8 +214,8 @@ static void set_up_faults(void)
 
 static const char *const operations[] = {"open", "write", "fsync", "close", "rename", "unlink", "mkdir"};
 
-/* Every writing call of two saves and the log fails once, and from then on: an error that says so, the checkpoint of step
- * 2 untouched, and the next start ends with the right weights. */
+/* Every write call of two saves and of the log fails once, and then permanently: an error that says so, the checkpoint of
+ * step 2 is untouched, and the next start ends with the right weights. */
 static void no_fault_costs_a_checkpoint(void **state)
 {
 	(void)state;
@@ -291,10 +291,10 @@ static void no_kill_costs_a_checkpoint(void **state)
 	assert_true(kills > 100);
 }
 
-/* ---- A slow disk, a folder that goes away ---- */
+/* ---- A slow disk, a folder that disappears ---- */
 
 static struct file_operations usual;
-static _Atomic(const char *) awaited; /* seen by the thread that saves */
+static _Atomic(const char *) awaited; /* read by the thread that saves */
 
 static int slow_open(const char *path, int flags, mode_t mode)
 {
@@ -314,7 +314,7 @@ static int moving_open(const char *path, int flags, mode_t mode)
 	return usual.open(path, flags, mode);
 }
 
-/* Ten steps pass while a checkpoint is written: what it holds is the state of its own step. */
+/* Ten steps pass while a checkpoint is written: it holds the state of its own step. */
 static void saves_what_was(void **state)
 {
 	(void)state;
@@ -375,7 +375,7 @@ static void spoil_weights(struct world *world, int64_t step)
 		spoil(world, world->model->slab);
 }
 
-/* In a step whose update is left out, so that it does not reach a weight. */
+/* In a step whose update is skipped, so that no weight is affected. */
 static void spoil_moments(struct world *world, int64_t step)
 {
 	if (step == 6)
@@ -409,7 +409,7 @@ static void what_is_not_finite_is_not_saved(void **state)
 
 /* ---- Records that no run writes ---- */
 
-/* A record with all that one can have. */
+/* A record with everything that a record can contain. */
 static const char record[] =
 	"{\"format\": 1, \"step\": 5, \"samples\": 40, \"tokens\": 400, \"seconds\": 1.5, \"elapsed\": 2.5, \"loss_sum\": 30.5, "
 	"\"loss_count\": 4, \"epoch\": 1, \"epoch_first_sample\": 20, \"skipped_steps\": 1, \"update_count\": 4, \"phase\": "
@@ -420,7 +420,8 @@ static const char record[] =
 	"\"data_hash\": \"00000000000000ff\", \"evaluation_hash\": \"00000000000000fe\", \"vocab_hash\": \"00000000000000fd\", "
 	"\"teacher_hash\": \"00000000000000fc\"}";
 
-/* The record with its value number `target` replaced, or left out: `with` NULL. Values are counted down to -1. */
+/* Writes the record with its value number `target` replaced by `with`, or left out (`with` NULL). `target` is counted down
+ * to -1. */
 static void put_changed(struct json_writer *writer, const struct json *value, int64_t *target, const char *with,
 			const char **out_key)
 {
@@ -437,7 +438,7 @@ static void put_changed(struct json_writer *writer, const struct json *value, in
 		for (const struct json *child = value->first_child; child; child = child->next) {
 			int64_t before = *target;
 			put_changed(writer, child, target, with, out_key);
-			if (before >= 0 && *target < 0 && !child->key) /* in an array */
+			if (before >= 0 && *target < 0 && !child->key) /* an element of an array */
 				*out_key = key;
 		}
 		json_close(writer);
@@ -457,13 +458,12 @@ static bool is_one_of(const char *key, const char *list)
 	return strstr(list, word) != NULL;
 }
 
-/* What such a value may be in a sound record. */
+/* Whether a valid record may contain this value. */
 static bool may_be(const char *key, const char *with)
 {
 	if (!with)
-		return is_one_of(key,
-				 " elapsed time_is_up averaged best_score evaluated_score best dynamic teacher_hash "
-				 "evaluation_hash vocab_hash ");
+		return is_one_of(key, " elapsed time_is_up averaged best_score evaluated_score best dynamic teacher_hash "
+				      "evaluation_hash vocab_hash ");
 	if (strcmp(with, "true") == 0 || strcmp(with, "false") == 0)
 		return is_one_of(key, " time_is_up dynamic ");
 	bool number = with[0] == '-' || (with[0] >= '0' && with[0] <= '9');
@@ -511,14 +511,14 @@ static void every_field_of_a_record_counts(void **state)
 				buffer_release(&text);
 				break;
 			}
-			/* update_count is read with the moments. */
+			/* update_count is read along with the moments. */
 			int64_t updates;
 			assert_ok(json_parse(&changed, "record", buffer_string(&text), text.size));
 			enum status status = checkpoint_state_read(changed.root, "record", &read, &hash);
 			if (status == OK)
 				status = checkpoint_update_count(changed.root, "record", &updates);
 			bool fine = status == ERR_DATA || (status == OK && may_be(key, values[i]));
-			fine |= status == ERR_STATE && is_one_of(key, " format "); /* a newer one */
+			fine |= status == ERR_STATE && is_one_of(key, " format "); /* a newer format */
 			if (!fine)
 				fail_msg("\"%s\" as %s: status %d", key, values[i] ? values[i] : "nothing", status);
 			tried++;
@@ -555,7 +555,7 @@ static void an_unfinished_model_goes(void **state)
 int main(void)
 {
 	log_level = LOG_QUIET;
-	/* Thousands of files: in memory, where there is a folder for that. */
+	/* Thousands of files: in memory, if there is a folder for that. */
 	if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0)
 		setenv("TMPDIR", "/dev/shm", 1);
 	const struct CMUnitTest tests[] = {

@@ -1,4 +1,4 @@
-/* What back ends chose, in a checkpoint's record: a made-up back end gives lines and takes them. */
+/* The choices of back ends in a checkpoint's record: a made-up back end supplies lines and accepts them. */
 #include "test.h"
 #include "train/checkpoint_internal.h"
 
@@ -11,7 +11,7 @@ static void give(struct backend *be, struct buffer *out)
 	buffer_text(out, own_lines);
 }
 
-/* As on "device A". */
+/* Like a back end on "device A". */
 static bool take(struct backend *be, const char *lines)
 {
 	(void)be;

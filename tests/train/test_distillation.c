@@ -1,5 +1,5 @@
-/* A student's gradients beside finite differences of the loss that it reports: labels, a teacher's outputs and hidden states, of
- * every kind of head, with a projection and without. */
+/* A student's gradients compared with finite differences of the loss that it reports: labels, a teacher's outputs and
+ * hidden states, for every kind of head, with and without a projection. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static const struct model_config student_config = {.vocab_size = VOCABULARY,
 						   .layer_norm_eps = 1e-12,
 						   .classifier_dropout = NAN};
 
-/* Two examples of two sequences each; what each kind of head reads of them. */
+/* Two examples of two sequences each, and what each kind of head reads of them. */
 static int32_t ids[TOKENS], types[TOKENS], positions[TOKENS], order[TOKENS];
 static uint32_t token_samples[TOKENS], samples[SEQUENCES] = {3, 4, 5, 6};
 static int32_t starts[SEQUENCES + 1] = {0, 5, 8, 14, 17}, example_starts[EXAMPLES + 1] = {0, 2, 4};
@@ -112,7 +112,7 @@ static struct model_heads make_heads(enum head_loss loss, int32_t projection)
 	return heads;
 }
 
-/* What a student of one head learns with. */
+/* What a student with one head learns from. */
 struct pupil {
 	struct model *model;
 	struct replica replica;
@@ -248,7 +248,7 @@ static void gradients_are_those_of_the_loss(void **state)
 	}
 }
 
-/* Each part, and their sum; what is not wanted is not said. */
+/* Each part, and their sum; parts that are not requested are not reported. */
 static void parts_add_up(void **state)
 {
 	struct distillation_settings settings = {
@@ -263,7 +263,7 @@ static void parts_add_up(void **state)
 	       states = measures_get(&all, "hidden_loss");
 	assert_true(labels > 0 && outputs > 0 && states > 0);
 	assert_true(fabs(measures_get(&all, "loss") - (0.7 * labels + 0.3 * outputs + 0.6 * states)) < 1e-12);
-	/* A second micro-batch of the same: gradients are added to. */
+	/* A second, identical micro-batch: gradients are accumulated. */
 	double first = ((double *)p.model->projection.w.gradient.data)[0];
 	p.objective->gradients(p.objective, &p.replica, &p.batch, false, (struct layer_hook){0});
 	assert_true(fabs(((double *)p.model->projection.w.gradient.data)[0] - 2 * first) < 1e-12 * fabs(first));
@@ -282,7 +282,7 @@ static void parts_add_up(void **state)
 	assert_true(measures_get(&soft, "loss") == measures_get(&soft, "soft_loss"));
 }
 
-/* A teacher's forward pass is a third of what training it would be; of its layers only those that are asked. */
+/* A teacher's forward pass costs a third of training it; only the layers that are used count. */
 static void flops_are_counted(void **state)
 {
 	static const struct layer_pair first[] = {{0, 1}};

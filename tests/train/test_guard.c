@@ -1,4 +1,4 @@
-/* The loss scale that a run goes on with. What the guard makes of numbers is in test_loop.c. */
+/* The loss scale that a resumed run uses. The guard's reaction to the numbers of a run is tested in test_loop.c. */
 #include <string.h>
 
 #include "test.h"
@@ -6,7 +6,7 @@
 
 static const struct guard_settings dynamic_scale = {.loss_scale = 65536, .dynamic = true}, fixed_scale = {.loss_scale = 1};
 
-/* The state as a checkpoint brings it back; `without`: a member that an earlier version did not write. */
+/* The state as restored from a checkpoint; `without`: a member that an earlier version did not write. */
 static struct guard_state gone_on_with(const struct guard_state *state, const char *without)
 {
 	struct buffer text = {0};
@@ -41,7 +41,7 @@ static void test_dynamic_scale_goes_on(void **state)
 	assert_true(guard.loss_scale == 1 && guard.clean_steps == 7);
 }
 
-/* fp32 or bf16 until now, then fp16: from 1 it would take 32,000 steps to 65536, with gradients that vanish. */
+/* fp32 or bf16 so far, then fp16: from 1 it would take 32,000 steps to reach 65536, with vanishing gradients. */
 static void test_scale_becomes_dynamic(void **state)
 {
 	(void)state;

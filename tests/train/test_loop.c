@@ -1,5 +1,5 @@
-/* The loop and its guard: what is not finite never reaches a weight, and is explained; spikes; the loss scale; all of it
- * goes on from a checkpoint as if nothing had been. */
+/* The loop and its guard: values that are not finite never reach a weight, and are explained; spikes; the loss scale; all
+ * of this resumes from a checkpoint as if nothing had happened. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@ static struct world w;
 static float *seen[8];
 static char log_path[128];
 
-/* What was said since the last log_start(). */
+/* The log messages since the last log_start(). */
 static void log_start(void)
 {
 	log_to_file(NULL);
@@ -33,7 +33,7 @@ static int log_count(const char *part)
 	return count;
 }
 
-/* Weights at the beginning of eight steps. */
+/* The weights at the beginning of eight steps. */
 static int64_t first_seen;
 
 static void remember(struct world *world, int64_t step)
@@ -98,7 +98,7 @@ static void three_in_a_row_end_the_run(void **state)
 	assert_non_null(strstr(error_last()->hint, "--learning_rate"));
 	assert_ok(checkpoint_verify(test_path("row/checkpoint-6")));
 	assert_false(file_exists(test_path("row/checkpoint-7")));
-	/* The row is part of the checkpoint: run again, it ends at the same step. */
+	/* The row of skipped steps is part of the checkpoint: run again, training ends at the same step. */
 	world_close(&w);
 	world_open(&w, "row", 100, 2);
 	w.gradient = nan_from_step_5;
@@ -125,14 +125,14 @@ static void ten_in_a_thousand_end_the_run(void **state)
 	assert_error(ERR_NUMERIC, "number 10 within 1000", train(&w.training));
 	assert_non_null(strstr(error_last()->message, "step 200"));
 	world_close(&w);
-	/* ... counted across a resume ... */
+	/* ... including those before a resume ... */
 	world_open(&w, "ten", 2000, 0);
 	w.gradient = nan_now_and_then;
 	world_resume(&w);
 	assert_int_equal(w.training.state.step, 150);
 	assert_error(ERR_NUMERIC, "step 200", train(&w.training));
 	world_close(&w);
-	/* ... and not when they are further apart. */
+	/* ... but not when they are further apart. */
 	bad_every = 112;
 	world_open(&w, "few", 1200, 0);
 	w.gradient = nan_now_and_then;
@@ -164,7 +164,7 @@ static void a_fault_of_the_machine_is_told_apart(void **state)
 	assert_int_equal(log_count("first in the gradient; repeating it gave other numbers"), 1);
 	assert_true(same_weights(&w, seen[2], seen[3]));
 	world_close(&w);
-	/* The loss alone may be what is not finite: nothing of that step is taken. */
+	/* If only the loss is not finite, nothing of that step is used, either. */
 	log_start();
 	world_open(&w, "loss", 6, 0);
 	w.loss = other_each_time;
@@ -226,7 +226,7 @@ static void spikes_are_left_out_on_request(void **state)
 	assert_false(same_weights(&w, with, without));
 	world_close(&w);
 
-	/* The window goes through a checkpoint: the spike right after it is seen, and the weights end the same. */
+	/* The window is part of the checkpoint: a spike right after it is noticed, and the weights end the same. */
 	world_open(&w, "window", 160, 0);
 	w.loss = loss_with_a_spike;
 	w.gradient = norm_with_a_spike;
@@ -271,7 +271,7 @@ static double nan_from_then_on(int64_t step, int run)
 static void the_loss_scale_follows(void **state)
 {
 	(void)state;
-	/* 65536 overflows six times down to 1024; 2000 clean steps later 2048 is tried once, and so on. */
+	/* 65536 overflows six times, down to 1024; 2000 clean steps later 2048 is tried once, and so on. */
 	world_open(&w, "scale", 4020, 0);
 	w.gradient = overflow_above_1024;
 	w.training.guard = (struct guard_settings){.dynamic = true, .loss_scale = 65536};
@@ -281,7 +281,7 @@ static void the_loss_scale_follows(void **state)
 	assert_int_equal(w.training.state.guard.clean_steps, 4020 - 8 - 4000);
 	world_close(&w);
 
-	/* A scale changes nothing but the range: the same weights as without, where nothing overflows. */
+	/* A scale changes only the range: the same weights as without one, where nothing overflows. */
 	world_open(&w, "scaled", 30, 0);
 	w.training.guard = (struct guard_settings){.dynamic = true, .loss_scale = 1024};
 	w.training.settings.stop_at_step = 11;
@@ -290,7 +290,7 @@ static void the_loss_scale_follows(void **state)
 	world_open(&w, "scaled", 30, 0);
 	w.training.guard = (struct guard_settings){.dynamic = true, .loss_scale = 65536};
 	world_resume(&w);
-	assert_near(w.training.state.guard.loss_scale, 1024, 0); /* the checkpoint's, not the first value again */
+	assert_near(w.training.state.guard.loss_scale, 1024, 0); /* from the checkpoint, not the initial value again */
 	assert_ok(train(&w.training));
 	assert_int_equal(w.training.state.guard.clean_steps, 30);
 	float *scaled = world_weights(&w);
@@ -303,7 +303,7 @@ static void the_loss_scale_follows(void **state)
 	free(unscaled);
 	world_close(&w);
 
-	/* What overflows at any scale ends the run at the floor, 2^-14, instead of looping for ever. */
+	/* What overflows at any scale ends the run at the minimum, 2^-14, instead of looping forever. */
 	world_open(&w, "floor", 1000, 0);
 	w.gradient = overflow_always;
 	w.training.guard = (struct guard_settings){.dynamic = true, .loss_scale = 65536};
@@ -311,7 +311,7 @@ static void the_loss_scale_follows(void **state)
 	assert_int_equal(w.training.state.step, 33); /* 3 good, 30 halvings, and the one that cannot be halved */
 	world_close(&w);
 
-	/* A loss that is not finite is no matter of the scale: it ends the run after three. */
+	/* A loss that is not finite has nothing to do with the scale: it ends the run after three steps. */
 	world_open(&w, "nan", 1000, 0);
 	w.loss = nan_from_then_on;
 	w.gradient = nan_from_step_5;
@@ -355,7 +355,7 @@ static void the_best_is_kept(void **state)
 	assert_link("best/best", "checkpoint-4");
 	world_close(&w);
 
-	/* A mark that a kill left out is put right; a best checkpoint that is gone is forgotten. */
+	/* A mark that is missing because of a kill is restored; a best checkpoint that is gone is forgotten. */
 	assert_int_equal(unlink(test_path("best/best")), 0);
 	assert_int_equal(unlink(test_path("best/best.json")), 0);
 	world_open(&w, "best", 20, 5);
@@ -373,7 +373,7 @@ static void the_best_is_kept(void **state)
 	assert_false(file_exists(test_path("best/best.json")));
 	world_close(&w);
 
-	/* Without save_best only what is saved anyway can be the best. */
+	/* Without save_best, only checkpoints that are saved anyway can be the best. */
 	world_open(&w, "due", 20, 5);
 	w.phase.eval_steps = 1;
 	w.objective.evaluation_count = 1;
@@ -394,7 +394,7 @@ static double ask_to_stop(int64_t step, int run)
 	return 5;
 }
 
-/* Between two micro-batches: the step is not made, and made after the resume. */
+/* Between two micro-batches: the step is abandoned, and computed after the resume. */
 static void stops_between_micro_batches(void **state)
 {
 	(void)state;
@@ -455,7 +455,8 @@ static int teardown(void **state)
 	return test_folder_drop(state);
 }
 
-/* Weights after 20 steps, the last `share` of which is averaged; interrupted after `stop`, if not 0. To be freed. */
+/* The weights after 20 steps, averaged over the last `share` of them; interrupted after `stop`, if not 0. The caller frees
+ * them. */
 static float *averaged_run(const char *name, double share, int64_t stop)
 {
 	world_open(&w, name, 20, 0);
@@ -476,7 +477,8 @@ static float *averaged_run(const char *name, double share, int64_t stop)
 	return weights;
 }
 
-/* Of a quarter of 20 steps: after the steps 16 to 20. The states are those of a run that does not average. */
+/* The last quarter of 20 steps: the mean of the weights after steps 16 to 20. The optimizer's states are those of a run
+ * that does not average. */
 static void weights_end_as_their_mean(void **state)
 {
 	(void)state;
@@ -515,7 +517,8 @@ static void a_mean_goes_on_from_a_checkpoint(void **state)
 	free(whole);
 }
 
-/* A thousand updates, the last tenth: every second of them, the last one too. Few updates: all of them. */
+/* A thousand updates, averaging over the last tenth: every second of them, including the last. With few updates: all of
+ * them. */
 static void snapshots_stand_at_equal_distances(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Optimisers over a whole model's slab, held against plain loops over its tensors written here: which tensors decay and
- * adapt, what the norms are of, counting, phases. (The operations themselves: tests/backend.) */
+/* Optimizers over a whole model's slab, compared with plain loops over its tensors: which tensors decay and adapt, what
+ * the norms cover, counting, phases. (The operations themselves: tests/backend.) */
 #include <math.h>
 #include "base/rng.h"
 #include "data/pretraining/instances.h"
@@ -7,7 +7,7 @@
 #include "train/optimizer.h"
 #include "backend/open.h"
 
-/* The table in some tests: several parts of a task, and a group of its own. */
+/* The size of the word table in some tests: several parts of a task, and a group of its own. */
 #define LARGE_VOCABULARY 8600
 
 static struct model_config config = {
@@ -22,7 +22,7 @@ static struct model_config config = {
 	.layer_norm_eps = 1e-12,
 };
 
-/* A model on a back end with an optimiser. */
+/* A model on a back end with an optimizer. */
 struct world {
 	struct pool *pool;
 	struct backend *be;
@@ -80,7 +80,7 @@ static double *fetch(struct world *w, const struct tensor *t)
 	return out;
 }
 
-/* Gradients of update t: of the size that real ones have, rounded to fp32, none in the gaps. */
+/* The gradients of update t: of realistic magnitude, rounded to fp32, none in the gaps. */
 static double *make_gradients(struct world *w, int64_t t, double scale)
 {
 	double *g = doubles(w->model->slab_count);
@@ -116,7 +116,7 @@ static void update(struct world *w, double rate)
 		w->optimizer->update_count++;
 }
 
-/* The same in plain loops. Every rule that the settings stand for is spelled out by tensor name. */
+/* The same in plain loops. Every rule that the settings imply is spelled out by tensor name. */
 struct expected {
 	double *w, *m, *v;
 };
@@ -136,7 +136,7 @@ static void expect_update(struct expected *x, const struct world *w, const struc
 	double square = 0;
 	for (int64_t i = 0; i < model->slab_count; i++)
 		square += gradients[i] * gradients[i];
-	double norm = sqrt(square), safe = s->kind == OPTIMIZER_ADAMW ? norm + 1e-6 : norm; /* as PyTorch clips */
+	double norm = sqrt(square), safe = s->kind == OPTIMIZER_ADAMW ? norm + 1e-6 : norm; /* clipped like PyTorch does */
 	double c = s->max_grad_norm > 0 && safe > s->max_grad_norm ? s->max_grad_norm / safe : 1;
 	if (s->normalize_gradients)
 		c = 1 / norm;
@@ -168,7 +168,7 @@ static void expect_update(struct expected *x, const struct world *w, const struc
 	}
 }
 
-/* Difference over the norm of the whole. */
+/* The norm of the difference, relative to that of the whole. */
 static double difference(const double *a, const double *b, int64_t count)
 {
 	double square = 0, whole = 0;
@@ -179,7 +179,7 @@ static double difference(const double *a, const double *b, int64_t count)
 	return sqrt(square / whole);
 }
 
-/* The compute copies are those of the weights as they are now. */
+/* The compute copies must match the current weights. */
 static void check_copies(struct world *w)
 {
 	int64_t count = w->model->weight_count;
@@ -295,7 +295,7 @@ static void test_threads(void **state)
 	config.vocab_size = 300;
 }
 
-/* A gradient that is not finite leaves all as it was and is not counted. */
+/* A gradient that is not finite leaves everything unchanged and is not counted. */
 static void test_not_finite(void **state)
 {
 	(void)state;
@@ -323,7 +323,7 @@ static void test_not_finite(void **state)
 	}
 }
 
-/* A new phase keeps the moments, and t begins again. */
+/* A new phase keeps the moments, and t starts over. */
 static void test_restart(void **state)
 {
 	(void)state;
@@ -350,7 +350,7 @@ static void test_restart(void **state)
 	world_close(&w);
 }
 
-/* The plan counts on it. */
+/* The memory plan depends on it. */
 static size_t allocated;
 static enum status (*allocate)(struct backend *be, void **out, size_t bytes, const char *what);
 

@@ -1,5 +1,5 @@
-/* Many ranks train as one: the same curve up to rounding whatever the split, the same bits for the same split, and what goes
- * wrong in one of them ends or is left out in all. */
+/* Many ranks train as one: the same curve up to rounding however the batch is split, the same bits for the same split, and
+ * a failure in one rank ends all of them, or a bad step is skipped in all. */
 #include <signal.h>
 #include "base/stop.h"
 #include "train/rank_run.h"
@@ -12,7 +12,7 @@ static int open_corpus(void **state)
 	return 0;
 }
 
-/* float64, so that rounding is far below any mistake. */
+/* float64, so that rounding errors are far smaller than any mistake. */
 static const struct rank_run usual = {.name = "one",
 				      .ranks = 1,
 				      .device = "ref",
@@ -24,7 +24,7 @@ static const struct rank_run usual = {.name = "one",
 				      .compare_weights_steps = 3,
 				      .dropout = 0.1};
 
-/* Losses, norms and evaluations of two runs, and their weights. */
+/* Compares losses, norms and evaluations of two runs, and their weights. */
 static void check_curves(const char *a, const char *b, int64_t steps, double tolerance)
 {
 	static const char *const names[] = {"loss", "mlm_accuracy", "nsp_loss", "grad_norm", "tokens", "samples"};
@@ -98,7 +98,7 @@ static void any_split_gives_the_same_curve(void **state)
 	}
 }
 
-/* More ranks than instances: some have nothing to do, and nobody waits for them. */
+/* More ranks than instances: some ranks have nothing to do, and nobody waits for them. */
 static void ranks_without_data(void **state)
 {
 	(void)state;
@@ -129,7 +129,7 @@ static void reduced_once_or_every_batch(void **state)
 	rank_run(&once, NULL);
 	rank_run(&each, NULL);
 	check_curves("once", "each", once.steps, 1e-10);
-	assert_false(same_weights("once", "each")); /* another order of sums: it did something else */
+	assert_false(same_weights("once", "each")); /* another order of summation, so a different computation */
 }
 
 static void gradients_travel_in_16_bits(void **state)
@@ -166,7 +166,7 @@ static void the_same_split_gives_the_same_bits(void **state)
 	rank_run(&first, NULL);
 	rank_run(&second, NULL);
 	assert_true(same_weights("first", "second"));
-	/* ... interrupted and gone on with, too. */
+	/* ... when interrupted and resumed, too. */
 	second.name = "interrupted";
 	second.stop_at_step = 5;
 	int statuses[3];
@@ -204,7 +204,7 @@ static void a_run_goes_on_on_other_ranks(void **state)
 	}
 }
 
-/* The weights of one rank in the middle of a step. */
+/* Flips a bit in the weights of one rank in the middle of a step. */
 static void flip_a_bit(struct training *training, int64_t step)
 {
 	static bool done;
@@ -287,7 +287,7 @@ static void all_stop_at_the_same_step(void **state)
 	assert_ok(checkpoint_verify(test_path("stopped/checkpoint-4")));
 }
 
-/* The plan's bytes of moments are those that are taken. */
+/* The bytes planned for moments must equal those allocated. */
 static enum status measure_moments(struct comm *comm, void *context)
 {
 	const struct rank_run *run = context;

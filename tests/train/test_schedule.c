@@ -11,7 +11,7 @@ static double number_of(const struct json *row, const char *key)
 	return value;
 }
 
-/* Every rate of every schedule, as other people's code has it (dev/schedule_golden.py). */
+/* Every rate of every schedule, as computed by other people's code (dev/schedule_golden.py). */
 static void test_tables(void **state)
 {
 	(void)state;
@@ -43,7 +43,8 @@ static void test_tables(void **state)
 	json_release(&document);
 }
 
-/* The shapes of our own: never 0 during the run, highest at the end of the warm-up, no jump; beyond the run at the end. */
+/* The shapes of our own schedules: never 0 during the run, highest at the end of the warm-up, no jumps; past the end of
+ * the run, the final value. */
 static void test_shapes(void **state)
 {
 	(void)state;
@@ -86,14 +87,14 @@ static void test_edges(void **state)
 	assert_near(schedule_rate(&poly, 1), 0.8, 1e-15);
 	struct schedule nvidia = {
 		.shape = SCHEDULE_NVIDIA_POLY, .peak = 6e-3, .warmup_steps = 0.2843 * 7038, .total_steps = 7038, .degree = 0.5};
-	/* The jump at the end of the warm-up that seed runs have: from 6e-3 to 0.846 of it. */
+	/* The jump at the end of the warm-up that the original runs have: from 6e-3 to 0.846 of it. */
 	assert_near(schedule_rate(&nvidia, 2000), 6e-3, 3e-6);
 	assert_near(schedule_rate(&nvidia, 2001), 0.846 * 6e-3, 3e-6);
 	assert_near(schedule_rate(&nvidia, 7038), 0, 0);
 	struct schedule google = {.shape = SCHEDULE_GOOGLE_LINEAR, .peak = 1, .warmup_steps = 10, .total_steps = 100};
 	assert_near(schedule_rate(&google, 1), 0, 0);
 	assert_near(schedule_rate(&google, 10), 0.9, 1e-15);
-	assert_near(schedule_rate(&google, 11), 0.9, 1e-15); /* of a peak that is never reached */
+	assert_near(schedule_rate(&google, 11), 0.9, 1e-15); /* relative to a peak that is never reached */
 	assert_near(schedule_rate(&google, 200), 0, 0);
 }
 

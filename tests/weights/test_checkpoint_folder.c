@@ -1,4 +1,4 @@
-/* The folders of checkpoints, on plain values: their names, which one is the newest whole one, what is kept. */
+/* The folders of checkpoints, with simple values: their names, which one is the newest sound one, which ones are kept. */
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/json.h"
@@ -7,7 +7,7 @@
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 
-/* A run folder with a checkpoint of one file; the manifest says `listed`. */
+/* A run folder with a checkpoint of one file; its manifest says step `listed`. */
 static void make(const char *run, int64_t step, int64_t listed)
 {
 	char name[64], folder[160];
@@ -71,7 +71,7 @@ static void the_newest_whole_one_is_found(void **state)
 	assert_false(found);
 	make("run", 9, 9);
 	make("run", 10, 10);
-	make("run", 11, 12); /* a copy under another step's name */
+	make("run", 11, 12); /* a copy under the name of another step */
 	make("run", 100, 100);
 	assert_ok(file_write(test_path("run/checkpoint-100/a.txt"), "next", 4));
 	assert_steps("run", (int64_t[]){100, 11, 10, 9}, 4);
@@ -92,7 +92,7 @@ static void the_newest_and_the_best_are_kept(void **state)
 		make("kept", step, step);
 	assert_ok(checkpoint_prune(test_path("kept"), 0, 5, 0));
 	assert_steps("kept", (int64_t[]){6, 5, 4, 3, 2, 1}, 6);
-	/* Of step 6 nothing is known when step 5 has just been saved: it does not count. */
+	/* Nothing is known about step 6 when step 5 has just been saved: it does not count. */
 	assert_ok(checkpoint_prune(test_path("kept"), 2, 5, 1));
 	assert_steps("kept", (int64_t[]){6, 5, 4, 1}, 4);
 	assert_ok(checkpoint_supersede(test_path("kept"), 4));
@@ -114,7 +114,7 @@ static void the_best_is_marked(void **state)
 	json_release(&document);
 	assert_int_equal(readlink(test_path("marked/best"), link, sizeof(link) - 1), 12);
 	assert_string_equal(link, "checkpoint-3");
-	/* A link that cannot take its name leaves nothing; the record counts. */
+	/* If the link cannot be renamed into place, nothing of it is left; the record counts. */
 	assert_ok(file_fault_set("rename:2:EIO"));
 	assert_ok(checkpoint_mark_best(test_path("marked"), 2, "loss", 1));
 	assert_true(file_fault_hit());
@@ -127,7 +127,7 @@ static void the_best_is_marked(void **state)
 	assert_ok(checkpoint_unmark_best(test_path("marked")));
 }
 
-/* What a killed save leaves goes; what is somebody else's stays. */
+/* Files left by a killed save are removed; other people's files stay. */
 static void leftovers_go(void **state)
 {
 	(void)state;
@@ -181,7 +181,7 @@ static void a_missing_checkpoint_names_the_others(void **state)
 		if (cases[i].hint[0] ? !strstr(error_last()->hint, cases[i].hint) : error_last()->hint[0] != 0)
 			fail_msg("%s: hint '%s'", cases[i].path, error_last()->hint);
 	}
-	/* A long run is not listed to its beginning. */
+	/* A long run is not listed back to its beginning. */
 	for (int64_t step = 1000; step < 1014; step++)
 		make("missing", step, step);
 	assert_int_equal(checkpoint_missing(test_path("missing/checkpoint-50")), ERR_USAGE);

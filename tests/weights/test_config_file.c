@@ -1,4 +1,4 @@
-/* config.json: what a head needs is written as transformers reads it and read as transformers writes it. */
+/* config.json: everything a head needs is written as transformers reads it, and read as transformers writes it. */
 #include "test.h"
 #include "weights/config_file.h"
 #include "weights/model_folder.h"
@@ -49,7 +49,7 @@ static void sizes_come_back(void **state)
 	buffer_release(&text);
 }
 
-/* As transformers 5.x saves a BertForTokenClassification with labels of its own, and a regression. */
+/* As transformers 5.x saves a BertForTokenClassification with custom labels, and a regression. */
 static void tasks_are_read(void **state)
 {
 	(void)state;
@@ -158,7 +158,7 @@ static void tasks_come_back(void **state)
 	task_config_release(&task);
 	task_config_release(&again);
 
-	/* Classes without names, as of a regression. */
+	/* Classes without names, as in a regression. */
 	assert_ok(task_config_make(&task, "BertForSequenceClassification", "regression", NULL, 1));
 	put(&text, &config, &task);
 	assert_non_null(strstr(buffer_string(&text), "\"id2label\":{\"0\":\"LABEL_0\"}"));
@@ -166,7 +166,7 @@ static void tasks_come_back(void **state)
 	assert_non_null(strstr(buffer_string(&text), "\"problem_type\":\"regression\""));
 	task_config_release(&task);
 
-	/* Many outputs that are no classes have no names. */
+	/* Many outputs that are not classes have no names. */
 	assert_ok(task_config_make(&task, "BertForTextRewriting", NULL, NULL, 258));
 	put(&text, &config, &task);
 	assert_non_null(strstr(buffer_string(&text), "\"num_labels\":258"));
@@ -199,7 +199,7 @@ static void heads_are_matched_by_their_classes(void **state)
 	task_config_release(&task);
 }
 
-/* A folder says what it is. */
+/* A folder states its task. */
 static void folders_say_their_task(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Weights in int8: what is written is what the products of inference make of the same weights; read back as numbers, or packed
- * without masters by a back end of the test's own, they are the same; broken scales are refused. */
+/* Weights in int8: what is written equals what the products of inference make of the same weights; read back as numbers,
+ * or packed without masters by a back end of the test's own, they are the same; invalid scales are refused. */
 #include <math.h>
 #include "test.h"
 #include "backend/int8.h"
@@ -7,7 +7,7 @@
 #include "formats/weights_file.h"
 #include "weights/int8_weights.h"
 
-/* A back end whose compute copies are floats: what was packed can be looked at. */
+/* A back end whose compute copies are floats, so that the packed values can be examined. */
 static size_t copy_bytes(struct backend *be, const struct weight *weight)
 {
 	(void)be;
@@ -37,7 +37,7 @@ static enum status allocate(struct backend *be, void **out, size_t bytes, const 
 	(void)what;
 	*out = malloc(bytes);
 	if (*out)
-		memset(*out, 0x55, bytes); /* what nobody packs is noticed */
+		memset(*out, 0x55, bytes); /* bytes that nobody packs are noticed */
 	return *out ? OK : ERR_RESOURCE;
 }
 
@@ -106,7 +106,7 @@ static bool is_linear(const char *name)
 	return strstr(name, "encoder") && strstr(name, ".weight") && !strstr(name, "LayerNorm");
 }
 
-/* Bytes and scales are those of backend/int8.h; all else has the type that formats.md names. */
+/* Bytes and scales are those of backend/int8.h; everything else has the type that formats.md states. */
 static void form_of_the_file(void **state)
 {
 	(void)state;
@@ -150,7 +150,7 @@ static void form_of_the_file(void **state)
 	safetensors_close(&file);
 }
 
-/* What the model's weights are after rounding. */
+/* The model's weights after rounding. */
 static float expected_value(const struct parameter *p, int64_t k, bool kept)
 {
 	const float *row = weights + p->offset + k / p->columns * p->columns;
@@ -163,7 +163,7 @@ static float expected_value(const struct parameter *p, int64_t k, bool kept)
 	return value;
 }
 
-/* Into a slab and packed, with one weight that stays in BF16: the query, key and value of the second layer. */
+/* Read into a slab and packed, with one weight that stays in BF16: the query, key and value of the second layer. */
 static void read_back(void **state)
 {
 	(void)state;
@@ -183,7 +183,7 @@ static void read_back(void **state)
 	assert_true(any);
 	assert_ok(model_folder_load(folder, model, MISSING_NOTHING, slab, &report));
 	assert_int_equal(report.loaded, model->parameter_count);
-	assert_int_equal(report.unused.count, 0); /* scales belong to their matrices */
+	assert_int_equal(report.unused.count, 0); /* scales go with their matrices */
 	model_folder_report_release(&report);
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *p = &model->parameters[i];
@@ -212,7 +212,7 @@ static void read_back(void **state)
 	free(slab);
 }
 
-/* What a file lacks is zeros in the packed copies, not what lay in memory. */
+/* Tensors missing from the file are zeros in the packed copies, not whatever was in memory. */
 static void missing_becomes_zeros(void **state)
 {
 	(void)state;
@@ -248,7 +248,7 @@ static void missing_becomes_zeros(void **state)
 	model_free(other);
 }
 
-/* A file of one matrix with scales, as a test wants it. */
+/* Opens a file of one matrix with the given scale. */
 static enum status open_scaled(enum safetensors_dtype type, int64_t rows, float scale)
 {
 	static const int8_t bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};

@@ -1,5 +1,5 @@
-/* The manifest of a folder of ours decides: whoever reads a file of it, by whatever name, is told of every flipped bit, and
- * folders without a manifest are read as they are. */
+/* The manifest of our own folders decides: whoever reads one of their files, under whatever name, is told of every flipped
+ * bit; folders without a manifest are read as they are. */
 #include "test.h"
 #include "base/hash.h"
 #include "formats/safetensors.h"
@@ -43,7 +43,7 @@ static int tear_down(void **state)
 	return test_folder_drop(state);
 }
 
-/* A model folder as the program leaves it, with or without its manifest. */
+/* A model folder as written by the program, with or without its manifest. */
 static void make_folder(const char *name, bool manifest)
 {
 	struct folder_files files = {0};
@@ -94,9 +94,9 @@ static enum status read_settings(const char *path)
 	return tokenizer_file_settings(path, &settings, &found);
 }
 
-/* How the files of a folder are read, each by its own path. */
+/* The ways in which the files of a folder are read, each by its own path. */
 static const struct {
-	const char *file, *read; /* the file, and what is given to the reader */
+	const char *file, *read; /* the file, and what the reader is given */
 	enum status (*reader)(const char *path);
 } readers[] = {
 	{"ours/model.safetensors", "ours/model.safetensors", load},
@@ -111,7 +111,7 @@ static const struct {
 };
 #define READERS ((int)(sizeof(readers) / sizeof(*readers)))
 
-/* Every sixth bit or so of every file, the header of the weights included. */
+/* About every sixth bit of every file, including the header of the weights. */
 static void flipped_bits_are_found(void **state)
 {
 	(void)state;
@@ -134,7 +134,7 @@ static void flipped_bits_are_found(void **state)
 	assert_memory_equal(loaded, slab, sizeof(float) * (size_t)model->parameters[0].count);
 }
 
-/* A bit of the manifest, and files that are longer or gone. */
+/* A bit of the manifest, and files that are longer or missing. */
 static void a_damaged_manifest_is_found(void **state)
 {
 	(void)state;
@@ -155,7 +155,7 @@ static void a_damaged_manifest_is_found(void **state)
 	assert_error(ERR_DATA, "bytes, not", manifest_verify(test_path("ours"), NULL));
 }
 
-/* Two entries of the vocabulary exchanged: another tokenizer for the same weights. */
+/* Two entries of the vocabulary swapped: another tokenizer for the same weights. */
 static void swapped_entries_are_found(void **state)
 {
 	(void)state;
@@ -166,14 +166,14 @@ static void swapped_entries_are_found(void **state)
 	assert_ok(file_write(test_path("swapped/vocab.txt"), swapped, strlen(swapped)));
 	assert_ok(model_source_find(test_path("swapped/model.safetensors"), &source));
 	assert_error(ERR_DATA, "damaged", folder_tokenizer_read(&found, &source));
-	/* On purpose: as the hint says. */
+	/* Removed on purpose, as the hint says. */
 	assert_int_equal(remove(test_path("swapped/MANIFEST.json")), 0);
 	assert_ok(folder_tokenizer_read(&found, &source));
 	assert_string_equal(found.vocab.text[5], "b");
 	folder_tokenizer_release(&found);
 }
 
-/* The folder of another program, and files that were added to ours. */
+/* The folder of another program, and files that were added to one of ours. */
 static void what_has_no_manifest_is_read(void **state)
 {
 	(void)state;
@@ -187,7 +187,7 @@ static void what_has_no_manifest_is_read(void **state)
 	assert_ok(read_vocab(test_path("added/other.txt")));
 }
 
-/* A misfit is said as before where the file is what it was. */
+/* An error in a file that is unchanged is reported as before. */
 static void other_errors_stay(void **state)
 {
 	(void)state;
@@ -206,7 +206,7 @@ static void other_errors_stay(void **state)
 	model_free(larger);
 }
 
-/* The manifest with another format, and the checksum that belongs to it. */
+/* Writes the manifest with another format, and the right checksum for it. */
 static void write_format(const char *format)
 {
 	struct buffer text = {0};
@@ -234,7 +234,7 @@ static void a_newer_format_is_refused(void **state)
 	assert_error(ERR_DATA, "incomplete row", load(test_path("format")));
 }
 
-/* A name that leads out of the folder is no file of it. */
+/* A name that leads out of the folder is not one of its files. */
 static void names_stay_in_the_folder(void **state)
 {
 	(void)state;
@@ -250,8 +250,8 @@ static void names_stay_in_the_folder(void **state)
 	}
 }
 
-/* A file put into a finished folder is listed; replaced, too; and a full disk at any write leaves a folder that verifies itself.
- */
+/* A file put into a finished folder is listed, even when it replaces another one; and a full disk at any write leaves a
+ * folder that verifies. */
 static void files_are_put(void **state)
 {
 	(void)state;

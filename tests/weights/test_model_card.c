@@ -1,5 +1,5 @@
-/* The model card word for word, and names that would change its meaning. (That the hub's library reads the front matter was
- * checked with huggingface_hub.) */
+/* The model card word for word, and names that would change its meaning. (huggingface_hub was used to check that the hub's
+ * library reads the front matter.) */
 #include <math.h>
 #include "test.h"
 #include "weights/model_card.h"
@@ -77,7 +77,7 @@ static void a_classifier(void **state)
 	model_free(model);
 }
 
-/* Without metrics and settings; a name that would end the front matter or begin a page of its own. */
+/* Without metrics and settings; with a name that would end the front matter or start a page of its own. */
 static void little_is_known(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Files of a model that change between two looks, in every way and of every kind of folder. */
+/* Files of a model that change between two looks, in every way and in every kind of folder. */
 #include <unistd.h>
 #include "infer/small_model.h"
 #include "infer/task_session.h"
@@ -82,7 +82,7 @@ static void every_change_is_found(void **state)
 	assert_changed("model", add_record, "bertc_task.json' appeared while the model was read");
 	assert_changed("model", add_part, "model-00002-of-00002.safetensors' appeared");
 	assert_changed("model", replace_folder, "bertc_task.json' was removed while the model was read");
-	/* What does not belong to the model may come and go. */
+	/* Files that are not part of the model may come and go. */
 	struct model_files files;
 	assert_ok(model_files_look(&files, test_path("model")));
 	add_notes();
@@ -104,7 +104,7 @@ static void modules_belong_to_the_model(void **state)
 	assert_changed("sentences", write_pooling, "1_Pooling/config.json' was replaced by another file while");
 }
 
-/* A task's model is opened for the first set: the words of one model with the weights of another would give answers. */
+/* A task's model is opened for the first set: the words of one model with the weights of another would still give answers. */
 static void a_task_folder_is_read_whole(void **state)
 {
 	(void)state;

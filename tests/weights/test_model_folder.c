@@ -1,5 +1,4 @@
-/* Model folders: what is saved comes back; the spellings of other programs are understood; what does not fit
- * is named. */
+/* Model folders: what is saved is read back; the spellings of other programs are understood; what does not fit is named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +52,7 @@ static int tear_down(void **state)
 	return folder_remove(folder) == OK ? 0 : -1;
 }
 
-/* The path of "name" in the test's folder, valid until the next call. */
+/* The path of `name` in the test's folder, valid until the next call. */
 static const char *in_folder(const char *name)
 {
 	static char path[PATH_BYTES];
@@ -61,7 +60,7 @@ static const char *in_folder(const char *name)
 	return path;
 }
 
-/* A file under construction: the model's weights as entries, to be changed by a test. */
+/* A file under construction: the model's weights as entries, which a test can change. */
 struct draft {
 	struct safetensors_entry entries[80];
 	char names[80][128];
@@ -94,7 +93,7 @@ static struct draft *new_draft(void)
 	return draft;
 }
 
-/* Takes the entries that contain `part` out of the draft; returns how many. */
+/* Removes the entries whose names contain `part` from the draft; returns their number. */
 static int remove_entries(struct draft *draft, const char *part)
 {
 	int64_t kept = 0;
@@ -117,7 +116,7 @@ static void replace_in_names(struct draft *draft, const char *from, const char *
 	}
 }
 
-/* Writes the draft as model.safetensors and loads it; `slab` begins as -1. */
+/* Writes the draft as model.safetensors and loads it; `slab` is filled with -1 first. */
 static enum status load_draft(const struct draft *draft, enum missing_weights missing, float *slab,
 			      struct model_folder_report *report)
 {
@@ -265,7 +264,7 @@ static void configurations_are_found(void **state)
 	assert_int_equal(config.hidden_size, 512);
 	assert_int_equal(model_size_or_folder_config("smal", &config), ERR_USAGE);
 	assert_int_equal(model_size_or_folder_config("small|medium", &config), ERR_USAGE);
-	/* Where a model is there already, "small" is a folder's name like any other. */
+	/* "small" is also a folder's name like any other if it contains a model. */
 	assert_int_equal(model_folder_config("small", &config), ERR_USAGE);
 	assert_int_equal(model_folder_config(folder, &config), ERR_USAGE);
 	assert_non_null(strstr(error_last()->message, "config.json"));
@@ -343,8 +342,8 @@ static void saved_comes_back(void **state)
 	vocab_release(&vocab);
 }
 
-/* As transformers saves an encoder alone: no "bert." in front, and it comes back. */
-/* Every weight has Google's name and the form that its reader expects: what comes back is the same to the last bit. */
+/* Every weight has Google's name and the layout that Google's reader expects: what is read back is the same to the last
+ * bit. */
 static void tensorflow_folder_comes_back(void **state)
 {
 	(void)state;
@@ -383,6 +382,7 @@ static void tensorflow_folder_comes_back(void **state)
 	vocab_release(&vocab);
 }
 
+/* As transformers saves an encoder alone: without "bert." in front of the names, and it can be read back. */
 static void an_encoder_is_saved_under_bare_names(void **state)
 {
 	(void)state;
@@ -421,7 +421,8 @@ static void an_encoder_is_saved_under_bare_names(void **state)
 	vocab_release(&vocab);
 }
 
-/* Transformers 5 writes tokenizer.json and tokenizer_config.json alone; without any tokenizer there is nothing to go by. */
+/* Transformers 5 writes only tokenizer.json and tokenizer_config.json; without any tokenizer file there is nothing to go
+ * by. */
 static void tokenizers_are_read(void **state)
 {
 	(void)state;
@@ -448,7 +449,7 @@ static void tokenizers_are_read(void **state)
 	REQUIRE(file_write(in_folder("five/tokenizer_config.json"), bounded, strlen(bounded)));
 	REQUIRE(folder_tokenizer_read(&found, &source));
 	assert_int_equal(found.max_length, 512);
-	assert_false(found.settings.lowercase); /* what tokenizer.json says, since the other is silent */
+	assert_false(found.settings.lowercase); /* from tokenizer.json, since the other file does not say */
 	folder_tokenizer_release(&found);
 	REQUIRE(file_write(in_folder("five/tokenizer_config.json"), unbounded, strlen(unbounded)));
 	REQUIRE(folder_tokenizer_read(&found, &source));
@@ -458,7 +459,7 @@ static void tokenizers_are_read(void **state)
 	REQUIRE(folder_tokenizer_read(&found, &source));
 	assert_int_equal(found.max_length, 0);
 	folder_tokenizer_release(&found);
-	/* A vocab.txt beside it that says something else. */
+	/* A vocab.txt beside it with other contents. */
 	static const char changed[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nmine\n";
 	REQUIRE(file_write(in_folder("five/vocab.txt"), changed, strlen(changed)));
 	REQUIRE(path_join(source.vocab, folder, "five/vocab.txt"));
@@ -478,7 +479,7 @@ static void take_warning(void *context, const char *message)
 	snprintf(context, 512, "%s", message);
 }
 
-/* Rows beyond the vocabulary are padding; so many that none is are what a file cut short looks like. */
+/* Rows beyond the vocabulary are padding, up to a limit; more than that looks like a truncated file. */
 static void vocabularies_and_rows(void **state)
 {
 	(void)state;

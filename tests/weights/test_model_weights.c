@@ -1,6 +1,6 @@
-/* Weights of other programs: files that PyTorch and TensorFlow wrote (dev/torch_checkpoints.py,
- * dev/tf_checkpoint.py) give the same numbers as the safetensors of the same model; rows go to other
- * vocabularies and positions; what does not fit is named. */
+/* Weights of other programs: files written by PyTorch and TensorFlow (dev/torch_checkpoints.py, dev/tf_checkpoint.py) give
+ * the same numbers as the safetensors file of the same model; rows move to other vocabularies and positions; what does not
+ * fit is named. */
 #include "test.h"
 #include "formats/safetensors.h"
 #include "weights/weight_names.h"
@@ -24,7 +24,7 @@ static struct model_config golden_config(void)
 	return config;
 }
 
-/* A model and what is loaded into it from `path`; every number begins as -7. */
+/* A model and what is loaded into it from `path`; every number starts as -7. */
 struct loaded {
 	struct model *model;
 	float *slab;
@@ -99,7 +99,7 @@ static void files_of_other_programs(void **state)
 	drop(&reference);
 }
 
-/* Writes words as a vocabulary: the five special ones first. */
+/* Makes a vocabulary of words, with the five special tokens first. */
 static void make_vocab(struct vocab *out, const char *const *words, int count)
 {
 	const char *entries[32] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
@@ -107,13 +107,13 @@ static void make_vocab(struct vocab *out, const char *const *words, int count)
 	assert_ok(vocab_from_entries(out, entries, count + 5));
 }
 
-/* New words begin as the mean of the pieces that they were before: embedding and output bias. */
+/* The embedding and output bias of a new word start as the mean over the pieces that it used to be split into. */
 static void new_words_begin_as_their_pieces(void **state)
 {
 	(void)state;
 	static const char *const theirs[] = {"a", "b", "##b", "##c", "e", "f", "##g", "##h"};
 	static const char *const ours[] = {"f", "abc", "##gh", "axb", "[unused0]"};
-	/* Rows of the file: [PAD] ... [MASK], f as they are; "abc" = a ##b ##c, "##gh" = ##g ##h; the others are drawn. */
+	/* Rows of the file: [PAD] ... [MASK], f unchanged; "abc" = a ##b ##c, "##gh" = ##g ##h; the others are drawn. */
 	static const int rows[10][3] = {{0}, {1}, {2}, {3}, {4}, {10}, {5, 7, 8}, {11, 12}, {-1}, {-1}};
 	static const int counts[10] = {1, 1, 1, 1, 1, 1, 3, 2, 0, 0};
 	struct vocab source, vocab;
@@ -181,7 +181,7 @@ static void rows_go_to_another_vocabulary(void **state)
 	}
 	drop(&reference);
 
-	/* Fewer rows than the vocabulary that is said to be theirs. */
+	/* Fewer rows than the vocabulary claimed for them. */
 	static const char *const many[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
 	vocab_release(&source);
 	make_vocab(&source, many, 9);
@@ -219,7 +219,7 @@ static void wrong_sizes_are_named(void **state)
 {
 	(void)state;
 	struct model_config config = golden_config();
-	config.vocab_size = 12; /* 13 rows are no padding of 12, 16 are */
+	config.vocab_size = 12; /* 13 rows cannot be a padding of 12, 16 can */
 	struct loaded loaded = load(GOLDEN "bert_tiny.ckpt", &config, &as_it_is);
 	assert_error(ERR_STATE, "bert/embeddings/word_embeddings", loaded.status);
 	assert_non_null(strstr(error_last()->message, "(13, 8)"));
@@ -231,7 +231,7 @@ static void wrong_sizes_are_named(void **state)
 	assert_int_equal(loaded.report.padding_rows, 4);
 	drop(&loaded);
 	config = golden_config();
-	config.intermediate_size = 16; /* kernels are stored the other way round */
+	config.intermediate_size = 16; /* kernels are stored transposed */
 	loaded = load(GOLDEN "bert_tiny.ckpt", &config, &as_it_is);
 	assert_error(ERR_STATE, "intermediate", loaded.status);
 	drop(&loaded);
@@ -242,7 +242,7 @@ static void wrong_sizes_are_named(void **state)
 	drop(&loaded);
 }
 
-/* Without the fsync of file_write, which a thousand files would wait for. */
+/* Without the fsync of file_write(), which would take too long for a thousand files. */
 static void put_file(const char *path, const char *bytes, size_t size)
 {
 	FILE *file = fopen(path, "wb");
@@ -251,8 +251,7 @@ static void put_file(const char *path, const char *bytes, size_t size)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* The golden checkpoint of TensorFlow and of PyTorch, changed at one byte and cut at one place after another.
- */
+/* The golden checkpoints of TensorFlow and PyTorch, changed at one byte and truncated, at one place after another. */
 static void damage_is_found(void **state)
 {
 	(void)state;
@@ -287,7 +286,7 @@ static void damage_is_found(void **state)
 			assert_int_not_equal(loaded.status, OK);
 			drop(&loaded);
 		}
-		/* No change went into the weights unseen. Padding, the adam slots and dates are not read. */
+		/* No change affected the weights unnoticed. Padding, Adam's slots and dates are not read. */
 		int64_t all = (int64_t)((good.size + good.size / 150) / (1 + good.size / 150));
 		assert_int_equal(refused + harmless, all);
 		assert_true(refused > all / 4);
@@ -347,7 +346,7 @@ static void folders_are_searched(void **state)
 	assert_ok(file_write(test_path("google/checkpoint"), newest, strlen(newest)));
 	assert_ok(weights_file_find(test_path("google"), found));
 	assert_non_null(strstr(found, "/model.ckpt-20.index"));
-	/* Beside TensorFlow's weights Google's "gelu" is the tanh form, beside PyTorch's the erf form. */
+	/* Together with TensorFlow's weights, Google's "gelu" is the tanh form; with PyTorch's, the erf form. */
 	assert_ok(file_write(test_path("google/bert_config.json"), config, strlen(config)));
 	assert_ok(file_write(test_path("google/vocab.txt"), "x\n", 2));
 	assert_ok(model_folder_config(test_path("google"), &read));

@@ -1,6 +1,6 @@
-/* The graphs of bertc export --to onnx, read back by a reader of the test's own: a checker's rules (values are made before they
- * are used, names are made once), the weights' numbers, and the shapes of what goes in and comes out. That onnxruntime computes
- * what transformers does is checked by dev/onnx_check.py. */
+/* The graphs of bertc export --to onnx, read back by a reader of the test's own: a checker's rules (values are produced
+ * before they are used, names are defined once), the weights' numbers, and the shapes of inputs and outputs.
+ * dev/onnx_check.py checks that onnxruntime computes the same as transformers. */
 #include <math.h>
 #include "test.h"
 #include "base/buffer.h"
@@ -49,7 +49,7 @@ static const char *text_of(struct byte_range bytes)
 	return text;
 }
 
-/* --- What a file holds --- */
+/* --- The contents of a file --- */
 
 struct stored {
 	char name[128], location[64];
@@ -67,7 +67,7 @@ struct facts {
 	int64_t ir_version, opset;
 	struct stored tensors[200];
 	struct value inputs[8], outputs[8];
-	char made[800][128]; /* names of values, in the order in which they are made */
+	char made[800][128]; /* names of values, in the order in which they are produced */
 	int tensor_count, input_count, output_count, made_count, node_count;
 	int erf, tanh, used[200];
 };
@@ -255,7 +255,7 @@ static void drop_content(struct onnx_model_content *content)
 	model_free((struct model *)(uintptr_t)content->model);
 }
 
-/* Every parameter is in the file, once; a matrix that is multiplied lies turned. */
+/* Every parameter is in the file, once; matrices for products are stored transposed. */
 static void check_weights(const struct facts *facts, const struct onnx_model_content *content, const struct buffer *data)
 {
 	const struct model *model = content->model;
@@ -414,7 +414,7 @@ static void heads_of_tasks(void **state)
 	drop_content(&content);
 }
 
-/* A model too large for one file, made small by the limit. */
+/* A model too large for one file, simulated with a small limit. */
 static void weights_apart(void **state)
 {
 	(void)state;

@@ -1,10 +1,10 @@
-/* sentence-transformers folders: the forms that its versions have written are read, ours is the old one and comes back. */
+/* sentence-transformers folders: the formats written by its versions are read; ours is the old one, and can be read back. */
 #include "base/json.h"
 #include "test.h"
 #include "weights/manifest.h"
 #include "weights/sentence_folder.h"
 
-/* The folders as versions 2 and 6.2 of sentence-transformers write them. */
+/* The folders as written by versions 2 and 6.2 of sentence-transformers. */
 #define OLD "sentence_transformers.models."
 #define OLD_MODULES                                                                                                              \
 	"[{\"idx\": 0, \"name\": \"0\", \"path\": \"\", \"type\": \"" OLD "Transformer\"}, {\"idx\": 1, \"name\": \"1\", "       \
@@ -82,7 +82,7 @@ static void the_new_form_is_read(void **state)
 	sentence_folder_release(&folder);
 }
 
-/* The BERT in a folder of its own, as the first versions wrote it; and a cross-encoder, which pools nothing. */
+/* The BERT model in a folder of its own, as the first versions wrote it; and a cross-encoder, which pools nothing. */
 static void other_layouts_are_read(void **state)
 {
 	(void)state;
@@ -178,7 +178,7 @@ static void what_is_written_comes_back(void **state)
 	assert_int_equal(folder.default_prompt, 1);
 	assert_string_equal(folder.prompts[0].text, "Query: ");
 	assert_string_equal(folder.similarity, "dot");
-	/* Readers of the old form insist on these. */
+	/* Readers of the old format insist on these. */
 	assert_ok(json_read(&document, test_path("ours/1_Pooling/config.json"), 1 << 20));
 	assert_non_null(json_member(document.root, "pooling_mode_mean_tokens"));
 	assert_ok(json_get_bool(document.root, "", "pooling_mode_cls_token", &is_on));

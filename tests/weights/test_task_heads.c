@@ -1,5 +1,5 @@
-/* Weights with the heads of tasks: what a folder of Hugging Face or a checkpoint of Google holds for a task goes into a
- * model of that task, and into one of another task without its head; values that are not finite are refused. */
+/* Weights with task heads: what a Hugging Face folder or a Google checkpoint holds for a task goes into a model of that
+ * task, and into one of another task without the head; values that are not finite are refused. */
 #include <math.h>
 #include "test.h"
 #include "formats/safetensors.h"
@@ -11,7 +11,7 @@
 
 static struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32}; /* names and shapes need no device */
 
-/* An encoder with a head of these names; without a pooler, its two parameters are taken out. */
+/* An encoder with a head of these names; without a pooler, its two parameters are removed. */
 static struct model *make_model(const char *weight, const char *bias, int32_t rows, bool pooler)
 {
 	struct model_config config;
@@ -44,13 +44,13 @@ static struct model *make_model(const char *weight, const char *bias, int32_t ro
 	return model;
 }
 
-/* The values that a file has: another number everywhere. */
+/* The values in a file: a different number everywhere. */
 static float value(int64_t tensor, int64_t i)
 {
 	return (float)(tensor + 1) + (float)i / 4096;
 }
 
-/* Writes the parameters of a model under the names that `rename` makes of theirs. */
+/* Writes the parameters of a model under the names that `rename` makes from theirs. */
 static void write_file(const char *path, const struct model *model, void (*rename)(char *name, size_t size))
 {
 	struct safetensors_entry entries[64] = {{0}};
@@ -120,7 +120,7 @@ static void google_span(char *name, size_t size)
 		snprintf(name, size, "%s", strstr(name, "weight") ? "cls/squad/output_weights" : "cls/squad/output_bias");
 }
 
-/* As transformers saves a BertModel, and a run under data parallelism. */
+/* As transformers saves a BertModel, and a run with data parallelism. */
 static void bare(char *name, size_t size)
 {
 	char rest[128];
@@ -168,8 +168,8 @@ static void heads_are_found(void **state)
 	}
 }
 
-/* From a task to another one: the encoder goes over, the head and a pooler without a place stay behind, what is missing is
- * named and keeps what the slab holds. */
+/* From one task to another: the encoder is transferred, the head and an unneeded pooler are left behind, missing tensors
+ * are named and keep the slab's values. */
 static void heads_of_other_tasks_stay_behind(void **state)
 {
 	(void)state;
@@ -191,7 +191,7 @@ static void heads_of_other_tasks_stay_behind(void **state)
 	assert_string_equal(result.report.missing.names[0], SPAN_WEIGHT);
 	assert_true(at(&result, spans, SPAN_WEIGHT, 0) == -7);
 	drop(&result);
-	/* The other way round the pooler is missing, too. */
+	/* In the other direction the pooler is missing, too. */
 	result = load(test_path("spans.safetensors"), classifier, &how);
 	assert_ok(result.status);
 	assert_int_equal(result.report.missing.count, 4);
@@ -202,7 +202,7 @@ static void heads_of_other_tasks_stay_behind(void **state)
 	model_free(spans);
 }
 
-/* The same names, but of another task: drawn anew although the file has them. */
+/* The same names, but from another task: drawn anew although the file has them. */
 static void heads_are_left_out_on_request(void **state)
 {
 	(void)state;

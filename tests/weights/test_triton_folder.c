@@ -1,4 +1,5 @@
-/* Triton's config.pbtxt, word for word (its form was read with Triton's own model_config.proto), and where the graph lies. */
+/* Triton's config.pbtxt, word for word (its format was checked with Triton's own model_config.proto), and the location of
+ * the graph. */
 #include "test.h"
 #include "weights/triton_folder.h"
 
@@ -63,7 +64,7 @@ static void files_and_labels(void **state)
 	assert_ok(file_read(test_path("small/config.pbtxt"), 1 << 16, &text));
 	assert_non_null(strstr(buffer_string(&text), "label_filename"));
 
-	/* Without names of classes; and a graph that does not fit one file. */
+	/* Without class names; and a graph that does not fit into one file. */
 	task_config_release(&task);
 	assert_ok(task_config_make(&task, "BertForSequenceClassification", NULL, NULL, 3));
 	assert_ok(folder_make(test_path("large")));

@@ -74,7 +74,7 @@ static void what_is_no_weight(void **state)
 	tensor_name_from(longest);
 }
 
-/* Every parameter of a model goes by its own name. */
+/* Every parameter of a model keeps its own name. */
 static void ours_stay(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
-/* Every memory access of a kernel: kernels are compiled with the hooks of -fsanitize=thread, which are defined here
- * instead of in that sanitizer's library. An access must lie in device memory, the block's shared memory, the thread's
- * own variables, the parameters or constants; and of two accesses to the same place, one of them a write, something
- * must lie between: a barrier for threads of a block, a meeting of the warp for lanes of a warp, the end of the kernel
+/* Checks every memory access of a kernel: kernels are compiled with the hooks of -fsanitize=thread, which are defined here
+ * instead of in that sanitizer's library. An access must lie in device memory, the block's shared memory, the thread's own
+ * variables, the parameters or constants; and between two accesses to the same place, at least one of them a write, there
+ * must be a synchronization: a barrier for threads of a block, a warp-level one for lanes of a warp, the end of the kernel
  * for blocks. */
 #include "access.h"
 #include "emulation.h"
@@ -21,7 +21,7 @@ extern "C" __attribute__((weak)) unsigned char __start_emulated_constant[], __st
 namespace
 {
 
-/* The block of device memory that was touched last: most accesses are to that of the one before. */
+/* The block of device memory that was accessed last: most accesses go to the same block as the one before. */
 const unsigned char *last_block, *last_block_end;
 const unsigned char *parameters, *parameters_end, *shared, *shared_end, *stack, *stack_end;
 int thread = -1;
@@ -29,7 +29,7 @@ unsigned block_number, launch_number, block_epoch;
 unsigned warp_epochs[32];
 bool paused;
 
-/* Who touched two bytes last: launch 16 bits, block 20, thread 10, epochs of block and warp 9 each. 0: nobody. */
+/* Who accessed two bytes last: launch 16 bits, block 20, thread 10, epochs of block and warp 9 each. 0: nobody. */
 typedef uint64_t stamp;
 struct place {
 	stamp written, read;
@@ -46,14 +46,15 @@ bool races(stamp before, stamp now, bool of_block)
 	if (before == 0 || (before >> 48) != (now >> 48) || before == now)
 		return false;
 	if ((before >> 28) != (now >> 28))
-		return !of_block; /* another block of the same launch; shared memory is each block's own */
+		return !of_block; /* another block of the same launch; each block has its own shared memory */
 	unsigned a = before >> 18 & 1023, b = now >> 18 & 1023;
 	if (a == b || (before >> 9 & 0x1ff) != (now >> 9 & 0x1ff))
 		return false;
 	return a / 32 != b / 32 || (before & 0x1ff) == (now & 0x1ff);
 }
 
-/* Shadow of all addresses that are asked about, in a region of its own: pages of it exist where they are touched. */
+/* Shadow memory for all addresses that are asked about, in a region of its own: its pages are allocated when they are
+ * touched. */
 constexpr uintptr_t SHADOWED = (uintptr_t)64 << 30;
 struct shadow {
 	uintptr_t first;
@@ -153,7 +154,7 @@ void access_pause(bool pause)
 	paused = pause;
 }
 
-/* The name is in the debug information; binutils find it. */
+/* The name is in the debug information; binutils can find it. */
 const char *access_kernel_name(const void *kernel)
 {
 	static char name[512];
@@ -215,7 +216,7 @@ void emulation_access_atomic(const void *memory, size_t bytes)
 	emulated_race_check = checked;
 }
 
-/* What the compiler calls. */
+/* The functions that the compiler calls. */
 extern "C" {
 #define HOOKS(bytes)                                                                                                             \
 	void __tsan_read##bytes(void *at)                                                                                        \
@@ -239,7 +240,7 @@ HOOKS(2)
 HOOKS(4)
 HOOKS(8)
 HOOKS(16)
-/* device_emulated.h has looked at the memory. */
+/* device_emulated.h has already checked the memory. */
 uint32_t __tsan_atomic32_load(const uint32_t *at, int)
 {
 	return *at;

@@ -1,10 +1,10 @@
-/* What the block runner tells the checks of memory accesses (access.cc). */
+/* What the block runner tells the memory checks (access.cc). */
 #ifndef EMULATION_ACCESS_H
 #define EMULATION_ACCESS_H
 
 #include <stddef.h>
 
-/* Device memory has been given back. */
+/* Device memory has been freed. */
 void access_forget(const void *memory, size_t bytes);
 void access_launch(const void *parameters, size_t bytes);
 void access_block(unsigned block, const void *shared, size_t bytes);

@@ -1,5 +1,5 @@
-/* Blocks of threads on the host: every thread is a fibre that runs until it waits for others. Blocks run one after the
- * other, warps of a block by turns, both in an order that tests can shuffle. */
+/* Runs blocks of threads on the host: every thread is a fiber that runs until it waits for others. Blocks run one after
+ * another, the warps of a block in turns, both in an order that tests can shuffle. */
 #include "cuda_runtime.h"
 
 #include <vector>
@@ -38,7 +38,7 @@ struct fibre {
 #endif
 	enum state state;
 	int barrier;
-	void *brought; /* to a meeting of the warp */
+	void *brought; /* passed to a warp-level operation */
 	const char *site;
 	uint3 index;
 	void *sanitizer;
@@ -65,7 +65,7 @@ const emulated_launch *running;
 #ifdef __x86_64__
 void *scheduler_stack_pointer;
 
-/* Saves what a call keeps, changes stacks, takes back what the other had saved. */
+/* Saves the callee-saved registers, switches stacks, restores what the other fiber had saved. */
 extern "C" void emulation_switch(void **save, void *load);
 asm(".text\n.globl emulation_switch\n.type emulation_switch,@function\nemulation_switch:\n"
     "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
@@ -124,7 +124,7 @@ void thread_main()
 	copies_check_done();
 	fibres[current].state = DONE;
 	live_count--;
-	/* Threads that have left count as arrived at the barrier of the whole block. */
+	/* Threads that have exited count as arrived at the barrier of the whole block. */
 	if (barriers[0].arrived > 0 && barriers[0].arrived == live_count)
 		release_barrier(0);
 	to_scheduler(true);
@@ -138,7 +138,7 @@ void start(int thread)
 	f->index = {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
 #ifdef __x86_64__
 	void **top = reinterpret_cast<void **>(stack_of(thread) + STACK_BYTES);
-	*--top = nullptr; /* as if thread_main had been called: the stack is off by eight from 16 */
+	*--top = nullptr; /* as if thread_main had been called: the stack is eight bytes off a multiple of 16 */
 	*--top = reinterpret_cast<void *>(thread_main);
 	top -= 6;
 	f->stack_pointer = top;
@@ -172,7 +172,7 @@ void resume(int thread)
 	current = -1;
 }
 
-/* Runs a warp until all its threads wait for others or are done. */
+/* Runs a warp until all of its threads wait for others or have finished. */
 bool run_warp(int warp)
 {
 	bool any = false, again = true;
@@ -228,7 +228,7 @@ void run_block(unsigned block)
 	thread_count = live_count = (int)(blockDim.x * blockDim.y * blockDim.z);
 	memset(meetings, 0, sizeof(meetings));
 	memset(barriers, 0, sizeof(barriers));
-	memset(shared_region, 0xff, running->shared); /* NaN: what is read before it is written shows */
+	memset(shared_region, 0xff, running->shared); /* NaN: reading before writing shows up */
 	access_block(block, shared_region, running->shared);
 	for (int i = 0; i < thread_count; i++)
 		start(i);
@@ -340,7 +340,7 @@ void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32]
 			other->state = READY;
 	}
 	m->arrived = 0;
-	access_pause(true); /* other threads' variables are looked at */
+	access_pause(true); /* looks at other threads' variables */
 	if (run != nullptr)
 		run(lanes, mask, context);
 	access_pause(false);

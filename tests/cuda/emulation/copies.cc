@@ -1,4 +1,4 @@
-/* cp.async: what a thread has asked for arrives in shared memory when the thread waits for its group. */
+/* cp.async: the data that a thread has requested arrive in shared memory when the thread waits for its group. */
 #include "device_emulated.h"
 
 #include <deque>
@@ -61,7 +61,7 @@ void emulation_copy_wait(int groups_left)
 	}
 }
 
-/* At the end of a thread: nothing may be on its way, or it would land in the shared memory of another block. */
+/* At the end of a thread no copy may be pending, or it would land in the shared memory of another block. */
 void copies_check_done(void)
 {
 	if (!mine()->open.empty())

@@ -1,5 +1,5 @@
-/* cuBLASLt on the emulated device: the documented combinations of types only, operands inside device memory and aligned to
- * 16 bytes, rows too; two "algorithms", which differ in how their sums are ordered. */
+/* cuBLASLt on the emulated device: only the documented combinations of types; operands must lie in device memory, aligned
+ * to 16 bytes, and so must their rows; two "algorithms" that differ in their order of summation. */
 #include "cublasLt.h"
 #include "emulation.h"
 
@@ -30,7 +30,7 @@ struct emulated_layout {
 
 struct emulated_preference {
 	uint64_t workspace;
-	uint32_t alignments[4]; /* that the caller promises of A, B, C and D */
+	uint32_t alignments[4]; /* promised by the caller for A, B, C and D */
 };
 
 namespace
@@ -39,7 +39,7 @@ namespace
 constexpr int ALGORITHMS = 2;
 constexpr int GELU = 32, AUX = 128; /* bits of the epilogue; AUX without GELU is DGELU */
 
-/* The only form that the library has. */
+/* The only GELU form that the library has. */
 float gelu(float x)
 {
 	return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
@@ -56,7 +56,7 @@ size_t bytes_of(cudaDataType_t type)
 	return type == CUDA_R_32F ? 4 : type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2 ? 1 : 2;
 }
 
-/* OCP's 8-bit floats. */
+/* The 8-bit floats defined by OCP. */
 float fp8_value(uint8_t bits, int exponent_bits, int mantissa_bits)
 {
 	int exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1), mantissa = bits & ((1 << mantissa_bits) - 1);
@@ -89,7 +89,7 @@ void put_element(void *at, cudaDataType_t type, size_t i, float x)
 		static_cast<uint16_t *>(at)[i] = type == CUDA_R_16BF ? float_to_bf16(x) : float_to_f16(x);
 }
 
-/* fp32 without its low 13 bits: tensor cores ignore them, and no manual says that the library rounds them away before. */
+/* fp32 without its low 13 bits: tensor cores ignore them, and no manual says that the library rounds before that. */
 float to_tf32(float x)
 {
 	uint32_t bits;
@@ -114,9 +114,9 @@ bool supported(const emulated_matmul *m, const emulated_layout *a, const emulate
 			return false;
 		if (a->rows % 16 != 0 || a->columns % 16 != 0 || b->rows % 16 != 0 || b->columns % 16 != 0)
 			return false;
-		if (is_fp8(d->type)) /* what the manual allows with a C of another type, which is not here */
+		if (is_fp8(d->type)) /* the manual allows it with a C of another type, which is not emulated */
 			return false;
-		if (m->scale[0] == nullptr || m->scale[1] == nullptr) /* allowed, but never meant */
+		if (m->scale[0] == nullptr || m->scale[1] == nullptr) /* allowed, but never intended */
 			emulation_fault("cublasLtMatmul: FP8 without scales");
 	} else if (a->type != b->type || m->scale[0] != nullptr || m->scale[1] != nullptr) {
 		return false;
@@ -136,7 +136,7 @@ bool fits(const emulated_matmul *m, const emulated_layout *a, const emulated_lay
 	       a->stride >= (int64_t)a->rows && b->stride >= (int64_t)b->rows && d->stride >= (int64_t)d->rows;
 }
 
-/* `promised`: the low 16 bits are what the algorithm was proposed for; 0: nothing. */
+/* `promised`: the low 16 bits are the alignment that the algorithm was proposed for; 0: none. */
 void check_operand(const char *name, const void *at, const emulated_layout *l, uint64_t promised)
 {
 	size_t bytes = ((size_t)l->stride * (l->columns - 1) + l->rows) * bytes_of(l->type);
@@ -187,7 +187,8 @@ float dot(const float *a, const float *b, uint64_t depth, uint64_t algorithm)
 
 constexpr int BLOCK = 16, PLACES = 23;
 
-/* tensor_core_sum() of c and BLOCK products at 23 places, a lane a product: all as integers of the last place that is kept. */
+/* tensor_core_sum() of c and BLOCK products with 23 places, one SIMD lane per product: everything as integers in units of
+ * the last place that is kept. */
 float add_block(float c, const float *a, const float *b)
 {
 	float products[BLOCK], most = __builtin_fabsf(c);
@@ -203,7 +204,7 @@ float add_block(float c, const float *a, const float *b)
 #pragma omp simd reduction(& : finite)
 	for (int k = 0; k < BLOCK; k++)
 		finite &= products[k] - products[k] == 0;
-	if (!finite || top < PLACES + 8 || top > 240) /* not a number, or at the ends of fp32's range */
+	if (!finite || top < PLACES + 8 || top > 240) /* not finite, or at the ends of fp32's range */
 		return tensor_core_sum(c, products, BLOCK, PLACES);
 	uint32_t up = (uint32_t)(127 + 127 + PLACES - top) << 23;
 	float scale;
@@ -221,8 +222,8 @@ float add_block(float c, const float *a, const float *b)
 	return total < 0 ? -sum : sum;
 }
 
-/* 16-bit types and TF32, as tensor cores add them: one running sum, or (the other algorithm) one for each 128 products, which are
- * added in fp32. */
+/* 16-bit types and TF32, added as tensor cores do: one running sum, or (in the other algorithm) one sum per 128 products,
+ * added up in fp32. */
 float dot_tensor(const float *a, const float *b, uint64_t depth, uint64_t algorithm)
 {
 	float total = 0, sum = 0;
@@ -243,8 +244,8 @@ float dot_tensor(const float *a, const float *b, uint64_t depth, uint64_t algori
 	return total + sum;
 }
 
-/* FP8 as an H100 adds it (tensor_core.h): 32 products at a time, 13 binary places. With fast accumulation the running sum goes
- * through all additions, else it is added to others in fp32, here after 128 products. */
+/* FP8 as an H100 adds it (tensor_core.h): 32 products at a time, 13 binary places. With fast accumulation the running sum
+ * takes part in every addition; otherwise partial sums, here of 128 products, are added in fp32. */
 float dot_fp8(const float *a, const float *b, uint64_t depth, bool fast)
 {
 	float total = 0, sum = 0, products[32];

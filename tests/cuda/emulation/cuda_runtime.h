@@ -1,4 +1,4 @@
-/* The C++ side of the emulated runtime: qualifiers, vector types, built-in variables and the launch of a kernel. */
+/* The C++ side of the emulated runtime: qualifiers, vector types, built-in variables and kernel launches. */
 #ifndef EMULATION_CUDA_RUNTIME_H
 #define EMULATION_CUDA_RUNTIME_H
 
@@ -16,7 +16,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
-/* What kernels may read without a pointer: kept where the emulation finds it. */
+/* Memory that kernels may read without a pointer: placed where the emulation finds it. */
 #define __constant__ __attribute__((section("emulated_constant")))
 
 struct alignas(8) float2 {
@@ -44,7 +44,7 @@ struct uint3 {
 	unsigned x, y, z;
 };
 
-/* Of the thread that runs. */
+/* Of the current thread. */
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 

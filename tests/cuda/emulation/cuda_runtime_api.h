@@ -1,6 +1,6 @@
-/* The part of CUDA's runtime interface that the CUDA back end uses, on the host: tests compile src/backend/cuda against
- * this header instead of the real one, so that every kernel runs on machines without a GPU. Names and meanings are
- * CUDA's; docs/cuda.md says what the emulation checks on the way. */
+/* The part of CUDA's runtime API that the CUDA back end uses, on the host: tests compile src/backend/cuda against this
+ * header instead of the real one, so that every kernel runs on machines without a GPU. Names and meanings are CUDA's;
+ * docs/cuda.md says what the emulation checks along the way. */
 #ifndef EMULATION_CUDA_RUNTIME_API_H
 #define EMULATION_CUDA_RUNTIME_API_H
 
@@ -90,7 +90,8 @@ enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureSta
 #define cudaEventDisableTiming 2u
 #define cudaHostAllocDefault 0u
 
-/* Where the functions of a library are: NULL is the program itself. EMULATED_LACKS names one that this machine does not have. */
+/* Where the functions of a library are found: NULL is the program itself. EMULATED_LACKS names a library that this machine
+ * does not have. */
 const char *emulated_library(const char *file);
 
 const char *cudaGetErrorString(cudaError_t error);

@@ -1,6 +1,6 @@
-/* What kernels call, on the host: the functions of CUDA C++ that they use by their own names, and the instructions behind
- * src/backend/cuda/kernels/device.cuh, exactly as the PTX manual describes what they compute (tests/cuda/test_fragments.c
- * holds fragments against CUTLASS). */
+/* What kernels call, on the host: the functions of CUDA C++ under their own names, and the instructions behind
+ * src/backend/cuda/kernels/device.cuh, computing exactly what the PTX manual describes (tests/cuda/test_fragments.c checks
+ * fragments against CUTLASS). */
 #ifndef EMULATION_DEVICE_EMULATED_H
 #define EMULATION_DEVICE_EMULATED_H
 
@@ -9,7 +9,7 @@
 #include "backend/tensor.h"
 #include "tensor_core.h"
 
-/* Multi-processor version that kernels are compiled for. */
+/* The compute capability that kernels are compiled for. */
 #ifndef EMULATED_ARCH
 #define EMULATED_ARCH 900
 #endif
@@ -94,9 +94,9 @@ inline unsigned __float_as_uint(float x)
 	return bits;
 }
 
-/* Functions of the GPU's library and of its special function unit are not those of the host: their results may be two units in
- * the last place off (CUDA programming guide, mathematical functions). Here they are, up or down by the argument's bits; results
- * that are too small for that stay as they are. */
+/* The functions of the GPU's math library and of its special function unit differ from the host's: results may be two
+ * units in the last place off (CUDA programming guide, mathematical functions). Here they are, up or down depending on the
+ * argument's bits; results that are too small for that are unchanged. */
 inline float inexact(float x, float y)
 {
 	uint32_t bits;
@@ -161,7 +161,7 @@ template <typename T> inline T __ldg(const T *p)
 	return *p;
 }
 
-/* Integers only: sums of floats must not depend on an order. */
+/* Integers only: sums of floats must not depend on the order. */
 template <typename T> inline T atomicAdd(T *at, T value)
 {
 	static_assert(!(T(0.5) > T(0)), "no atomic addition of floats");
@@ -204,7 +204,7 @@ template <typename T> inline T atomicOr(T *at, T bits)
 namespace emulation
 {
 
-/* ---- Matrix instructions: c (16,8) += a (16,K) b (K,8), fragments spread over the warp ---- */
+/* ---- Matrix instructions: c (16,8) += a (16,K) b (K,8), fragments distributed over the warp ---- */
 
 enum element { BF16, F16, TF32 };
 
@@ -221,7 +221,7 @@ struct fragments {
 	const uint32_t *a, *b;
 };
 
-/* Where element i of a lane's fragment lies. For the 16-bit types elements come in pairs along k. */
+/* The position of element i of a lane's fragment. For the 16-bit types elements come in pairs along k. */
 inline void place_of_a(element type, int lane, int i, int *row, int *k)
 {
 	int group = lane / 4, member = lane % 4, part = type == TF32 ? i : i / 2;
@@ -256,7 +256,7 @@ template <element TYPE, int K> inline void multiply(void *const lanes[32], unsig
 		for (int i = 0; i < 4; i++) {
 			row = lane / 4 + 8 * (i / 2);
 			column = lane % 4 * 2 + i % 2;
-			/* As many products in one addition as an A100 takes: 8, of TF32 4. */
+			/* As many products in one addition as on an A100: 8, or 4 for TF32. */
 			constexpr int BLOCK_PRODUCTS = TYPE == TF32 ? 4 : 8;
 			for (int first = 0; first < K; first += BLOCK_PRODUCTS) {
 				float products[BLOCK_PRODUCTS];
@@ -274,7 +274,7 @@ template <element TYPE, int K> inline void mma(float c[4], const uint32_t *a, co
 	emulation_warp(0xffffffffu, &mine, multiply<TYPE, K>, nullptr, site);
 }
 
-/* ---- ldmatrix: COUNT matrices of 8 rows of 8 16-bit elements; lane i brings the address of row i ---- */
+/* ---- ldmatrix: COUNT matrices of 8 rows of 8 16-bit elements; lane i supplies the address of row i ---- */
 
 struct matrix_rows {
 	const uint16_t *row;

@@ -20,7 +20,7 @@ __global__ void faulty(int fault, const float *data, int count, float *out)
 	case FAULT_MISALIGNED: load_vector(data + 1, own); break;
 	case FAULT_BEYOND_SHARED: shared[THREADS + (i == 63)] = x; break;
 	case FAULT_OTHERS_VARIABLE: {
-		/* Addresses of lane 0's array reach the others by a shuffle. */
+		/* The address of lane 0's array reaches the other lanes by a shuffle. */
 		uint64_t address = (uint64_t)(uintptr_t)own;
 		address = __shfl_sync(ALL_LANES, address, 0);
 		x += *reinterpret_cast<volatile float *>((uintptr_t)address);

@@ -1,5 +1,5 @@
-/* One matrix instruction of kernels/device.cuh on registers that a test made (tests/cuda/test_fragments.c):
- * lane after lane, all in device memory. */
+/* A single matrix instruction of kernels/device.cuh on registers prepared by a test (tests/cuda/test_fragments.c): lane
+ * after lane, all in device memory. */
 #ifndef EMULATION_FRAGMENTS_H
 #define EMULATION_FRAGMENTS_H
 
@@ -12,10 +12,10 @@ extern "C" {
 
 enum fragment_type { FRAGMENT_BF16, FRAGMENT_F16, FRAGMENT_TF32 };
 
-/* c (32,4) += by the registers a (32,4) and b (32,2). */
+/* c (32,4) += the product of the registers a (32,4) and b (32,2). */
 cudaError_t fragment_mma(cudaStream_t stream, enum fragment_type type, const uint32_t *a, const uint32_t *b, float *c);
 
-/* The registers out (32,count) of 2 or 4 matrices (count,8,8), one behind the other in shared memory. */
+/* Loads 2 or 4 matrices (count,8,8), one after another in shared memory, into the registers out (32,count). */
 cudaError_t fragment_load(cudaStream_t stream, int count, int transposed, const uint16_t *matrices, uint32_t *out);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* Collectives between processes of one machine. Every rank has an area of memory that all map; of each operation it copies
- * there what it brings, waits until all have, and takes what it needs. Nothing of an operation happens before it is its
- * stream's turn, and a rank that is gone is waited for without end, as on GPUs. Sums go round the ring, rounded from rank to
+/* Collectives between processes of one machine. Every rank has an area of memory that all map; in each operation it copies
+ * its contribution there, waits until all have done so, and takes what it needs. An operation does nothing before its
+ * stream reaches it, and a dead rank is waited for indefinitely, as on GPUs. Sums go around the ring, rounded at each
  * rank. */
 #include "nccl.h"
 
@@ -23,14 +23,14 @@ constexpr int MOST_RANKS = 64;
 
 enum kind { ALL_REDUCE = 1, REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST };
 
-/* What an operation is: all ranks must be at the same. */
+/* The description of an operation, which must be the same in all ranks. */
 struct description {
 	int kind, type, root;
 	size_t count;
 };
 
 struct rank_facts {
-	std::atomic<uint64_t> posted, read; /* operations whose numbers lie in the area; ... that it has read of all areas */
+	std::atomic<uint64_t> posted, read; /* operations whose data lie in the area; up to which all areas were read */
 	std::atomic<int> joined;
 	description now;
 };
@@ -39,7 +39,7 @@ struct header {
 	rank_facts ranks[MOST_RANKS];
 };
 
-/* An id says where to find the memory. */
+/* An id tells where to find the shared memory. */
 struct where {
 	int pid, file;
 };
@@ -133,7 +133,7 @@ struct ncclComm {
 namespace
 {
 
-/* Aborted communicators stay: queued operations look whether they still count. */
+/* Aborted communicators are kept: queued operations check whether they are still valid. */
 struct operation {
 	std::shared_ptr<ncclComm> comm;
 	description what;
@@ -156,7 +156,7 @@ std::shared_ptr<ncclComm> find(ncclComm_t comm)
 	emulation_fault("NCCL: %p is no communicator, or one that has been destroyed", (void *)comm);
 }
 
-/* Numbers that each rank brings. */
+/* The number of elements that each rank contributes. */
 size_t brought(const operation *o)
 {
 	return o->what.kind == REDUCE_SCATTER ? o->what.count * (size_t)o->comm->size : o->what.count;
@@ -169,7 +169,7 @@ size_t taken(const operation *o)
 	return o->what.kind == ALL_GATHER ? o->what.count * (size_t)o->comm->size : o->what.count;
 }
 
-/* Copies what this rank brings once all have read what it brought before. */
+/* Copies this rank's contribution once all ranks have read its previous one. */
 bool post(operation *o)
 {
 	ncclComm *comm = o->comm.get();
@@ -186,7 +186,7 @@ bool post(operation *o)
 	return true;
 }
 
-/* The sum of element i, which the ring ends in rank `last`. */
+/* The sum of element i, for which the ring ends at rank `last`. */
 double ring_sum(const operation *o, size_t i, int last)
 {
 	int size = o->comm->size;
@@ -300,7 +300,7 @@ const char *ncclGetLastError(ncclComm_t)
 	return "";
 }
 
-/* Whole pages of the device, as NCCL's. */
+/* Whole pages of the device, as in NCCL. */
 ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
 {
 	size_t whole = (bytes + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
@@ -385,7 +385,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle)
 	return ncclSuccess;
 }
 
-/* Waits for what is under way. */
+/* Waits for pending operations. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
 	find(comm);

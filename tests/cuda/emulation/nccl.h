@@ -1,5 +1,5 @@
-/* The part of NCCL's interface that comm/nccl.c uses, between processes of one machine whose devices are emulated ones.
- * Names, numbers and meanings are NCCL's. */
+/* The part of NCCL's API that comm/nccl.c uses, between processes of one machine with emulated devices. Names, numbers and
+ * meanings are NCCL's. */
 #ifndef EMULATION_NCCL_H
 #define EMULATION_NCCL_H
 

@@ -1,10 +1,8 @@
-/* The emulated runtime: device memory, streams whose work runs only when something waits for it, events, graphs.
- *
- * Work is left in its queue as long as CUDA would allow it, so that a host buffer that is used again too early, or a
- * result that is read without waiting, is seen. Streams of high priority are the opposite: their work runs as soon as what
- * it waits for has run, so that work on them that should have waited for another stream is seen, too. Asking for an event
- * makes a piece of progress; so does time, where other processes wait for the device. All calls are serialised by one
- * lock. */
+/* The emulated runtime: device memory, streams whose work runs only when something waits for it, events, graphs. Work
+ * stays queued for as long as CUDA would allow, so that reusing a host buffer too early, or reading a result without
+ * waiting, shows up. High-priority streams are the opposite: their work runs as soon as everything that it waits for has
+ * run, so that work on them that should have waited for another stream shows up, too. Querying an event makes some
+ * progress; so does the passage of time where other processes wait for the device. All calls are serialized by one lock. */
 #include "cuda_runtime.h"
 
 #include <deque>
@@ -33,9 +31,9 @@ namespace
 std::recursive_mutex lock;
 #define LOCKED std::lock_guard<std::recursive_mutex> guard(lock)
 
-/* ---- errors ---- */
+/* ---- Errors ---- */
 
-cudaError_t sticky = cudaSuccess; /* a device that has failed stays so */
+cudaError_t sticky = cudaSuccess; /* once a device has failed, every call fails */
 cudaError_t last = cudaSuccess;
 cudaError_t failing_error = cudaSuccess;
 int64_t failing_launch = -1;
@@ -49,13 +47,13 @@ cudaError_t result(cudaError_t error)
 	return error;
 }
 
-/* ---- memory ---- */
+/* ---- Memory ---- */
 
 constexpr size_t ARENA_BYTES = (size_t)160 << 30, GUARD = 512;
 
 struct memory {
 	unsigned char *base = nullptr, *next = nullptr;
-	std::map<const unsigned char *, size_t> blocks; /* device */
+	std::map<const unsigned char *, size_t> blocks; /* on the device */
 	std::map<const unsigned char *, size_t> pinned;
 	size_t used = 0, most = 0;
 	size_t pinned_used = 0, pinned_most = 0;
@@ -81,14 +79,14 @@ bool in_arena(const void *at)
 	return memory.base != nullptr && bytes_of(at) >= memory.base && bytes_of(at) < memory.base + ARENA_BYTES;
 }
 
-/* ---- streams ---- */
+/* ---- Streams ---- */
 
-/* What a queued piece of work needs; graphs share it. */
+/* The data of a queued piece of work; graphs share it. */
 struct work {
 	void (*run)(void *);
 	void *context;
 	void (*drop)(void *);
-	bool (*ready)(void *); /* may be NULL: always */
+	bool (*ready)(void *); /* may be NULL: always ready */
 	work(void (*run)(void *), void *context, void (*drop)(void *), bool (*ready)(void *))
 	    : run(run), context(context), drop(drop), ready(ready)
 	{
@@ -108,7 +106,7 @@ struct emulated_graph {
 	std::set<emulated_stream *> streams; /* that have joined the capture */
 	bool broken = false;
 	cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-	std::thread::id thread = std::this_thread::get_id(); /* that began it */
+	std::thread::id thread = std::this_thread::get_id(); /* the thread that began it */
 };
 
 struct emulated_graph_exec {
@@ -117,14 +115,14 @@ struct emulated_graph_exec {
 
 struct emulated_stream {
 	std::deque<std::shared_ptr<work>> queue;
-	bool eager = false; /* of high priority */
+	bool eager = false; /* has high priority */
 	emulated_graph *capture = nullptr;
 	emulated_stream *origin = nullptr; /* of the capture */
-	bool joined = true;                /* an event recorded behind its last captured work was waited for by the origin */
+	bool joined = true;                /* the origin has waited for an event recorded after its last captured work */
 };
 
 struct emulated_event {
-	uint64_t recorded = 0, reached = 0; /* numbers of records, queued and run */
+	uint64_t recorded = 0, reached = 0; /* numbers of records, queued and executed */
 	emulated_stream *stream = nullptr;
 	emulated_stream *captured = nullptr;
 	double time = 0;
@@ -149,7 +147,7 @@ double emulated_now;
 
 void run_one(emulated_stream *stream)
 {
-	emulated_now += 1e-6; /* what a device does takes time: the same for all */
+	emulated_now += 1e-6; /* device work takes time, always the same amount */
 	std::shared_ptr<work> first = stream->queue.front();
 	stream->queue.pop_front();
 	first->run(first->context);
@@ -187,7 +185,7 @@ void run_record(void *context)
 	w->event->time = emulated_now += 0.001;
 }
 
-/* Runs the first piece of a stream's work, if that needs to wait for nothing; or, if it may, a piece of what it waits for. */
+/* Runs the first piece of a stream's work if it need not wait; or, if allowed to help, a piece of what it waits for. */
 bool run_ready(emulated_stream *stream, bool helps)
 {
 	if (stream->queue.empty())
@@ -211,9 +209,10 @@ void run_eager()
 			;
 }
 
-/* A host that no longer calls leaves the device to itself: other processes may wait for its part of what they do together. */
+/* If the host makes no calls for this long, the device runs by itself: other processes may wait for its part of a common
+ * operation. */
 constexpr unsigned IDLE_MICROSECONDS = 3000;
-uint64_t calls; /* that queued work */
+uint64_t calls; /* calls that queued work */
 std::thread own_time;
 bool quit;
 
@@ -267,8 +266,8 @@ cudaError_t put(emulated_stream *stream, void (*run)(void *), void *context, voi
 	return result(cudaSuccess);
 }
 
-/* During a capture nothing may wait or allocate, in any thread or in the one that captures: the capture is spoiled, as on the
- * device. */
+/* During a capture nothing may wait or allocate, either in any thread or in the capturing thread: this invalidates the
+ * capture, as on the device. */
 bool spoils_capture()
 {
 	bool any = false;
@@ -283,23 +282,23 @@ bool spoils_capture()
 	return any;
 }
 
-/* What no stream may be asked while it captures. */
+/* Calls that are not allowed on a stream while it captures. */
 cudaError_t refuse(emulated_stream *stream, cudaError_t error)
 {
 	stream->capture->broken = true;
 	return result(error);
 }
 
-/* ---- copies ---- */
+/* ---- Copies ---- */
 
 struct copy {
 	void *to;
-	const void *from; /* NULL: a value is set */
+	const void *from; /* NULL: the memory is set to a value */
 	size_t bytes;
 	int value;
 };
 
-/* A graph may be launched when memory that it names is gone. */
+/* A graph may be launched after memory that it refers to has been freed. */
 void check_place(const void *at, size_t bytes)
 {
 	if (bytes > 0 && !(in_arena(at) ? inside(memory.blocks, at, bytes) : inside(memory.pinned, at, bytes)))
@@ -354,14 +353,14 @@ void check_copy(const void *to, const void *from, size_t bytes, cudaMemcpyKind k
 		check_host(from, "copy from the host");
 }
 
-/* Is this the process whose device has the faults that the environment speaks of? */
+/* Whether this is the process whose device has the faults set in the environment. */
 bool is_faulty()
 {
 	const char *faulty = getenv("EMULATED_FAULTY"), *visible = getenv("CUDA_VISIBLE_DEVICES");
 	return faulty == nullptr || (visible != nullptr && strcmp(faulty, visible) == 0);
 }
 
-/* ---- memory that is left ---- */
+/* ---- Free memory ---- */
 
 int64_t allocations, taken_after = INT64_MAX;
 size_t taken_bytes;
@@ -372,7 +371,7 @@ size_t memory_free()
 	return used < emulated_device.memory ? emulated_device.memory - used : 0;
 }
 
-/* ---- kernels ---- */
+/* ---- Kernels ---- */
 
 std::map<const void *, size_t> shared_limits;
 
@@ -412,7 +411,7 @@ void report()
 	fclose(file);
 }
 
-/* What the environment says of the device. */
+/* The settings of the device in the environment. */
 struct environment {
 	environment()
 	{
@@ -675,12 +674,12 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 			return result(cudaErrorMemoryAllocation);
 		memory.base = memory.next = static_cast<unsigned char *>(base);
 	}
-	/* Addresses are never used twice, so that a use after a release is seen. */
+	/* Addresses are never reused, so that a use after free shows up. */
 	size_t step = (bytes + GUARD + 511) / 512 * 512;
 	if (memory.next + step > memory.base + ARENA_BYTES)
 		return result(cudaErrorMemoryAllocation);
 	*out = memory.next;
-	/* NaN in every type: what is read before it is written shows. The middle of a large block begins as zero. */
+	/* NaN in every type: reading before writing shows up. The middle of a large block starts as zero. */
 	constexpr size_t FILLED = 1 << 20;
 	memset(*out, 0xff, bytes < FILLED ? bytes : FILLED);
 	if (bytes > FILLED)
@@ -744,7 +743,7 @@ cudaError_t cudaFreeHost(void *at)
 	return result(cudaSuccess);
 }
 
-/* On the default stream, which waits for no stream that is non-blocking: neither does this. */
+/* On the default stream, which does not wait for non-blocking streams: neither does this call. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
 	LOCKED;
@@ -846,7 +845,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 		emulated_stream *from = event->captured;
 		if (from->capture == nullptr)
 			emulation_fault("a stream waits for an event of a capture that has ended");
-		if (s->capture == nullptr) { /* joins */
+		if (s->capture == nullptr) { /* joins the capture */
 			s->capture = from->capture;
 			s->origin = from->origin;
 			s->capture->streams.insert(s);
@@ -857,7 +856,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 	}
 	if (event->recorded == 0)
 		return result(cudaSuccess);
-	if (s->capture != nullptr) /* a graph cannot wait for what was queued before it */
+	if (s->capture != nullptr) /* a graph cannot wait for work that was queued before it */
 		return refuse(s, cudaErrorStreamCaptureIsolation);
 	return put(s, run_wait, new wait_for{event, event->recorded}, drop_wait);
 }
@@ -994,7 +993,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 	for (const auto &node : graph->nodes) {
 		const queued_launch *q = static_cast<const queued_launch *>(node->context);
 		if (node->run == run_launch && q->launch.shared > shared_limit(q->launch.kernel))
-			return result(cudaErrorInvalidValue); /* lowered since it was recorded */
+			return result(cudaErrorInvalidValue); /* the limit was lowered after recording */
 	}
 	for (const auto &node : graph->nodes)
 		real(stream)->queue.push_back(node);
@@ -1015,7 +1014,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 	return result(cudaSuccess);
 }
 
-/* The plain function; the overload for any kernel is in cuda_runtime.h. */
+/* The non-template function; the overload for any kernel is in cuda_runtime.h. */
 cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute attribute, int value)
 {
 	LOCKED;

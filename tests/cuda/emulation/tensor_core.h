@@ -1,15 +1,15 @@
-/* How tensor cores add: less exactly than fp32 arithmetic. */
+/* How tensor cores add: less accurately than fp32 arithmetic. */
 #ifndef EMULATION_TENSOR_CORE_H
 #define EMULATION_TENSOR_CORE_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* c plus products in one addition: all are aligned to the largest of them, and what lies more than `bits` binary places below its
- * leading bit is cut off; of the result, what lies as far below its own. So it was measured on V100 to H100 (M. Fasi and others,
- * Numerical behavior of NVIDIA tensor cores, 2021; F. Khattak and M. Mikaitis, Accurate models of NVIDIA tensor cores, 2025, and
- * their models in MATLAB): 23 places for 16-bit types and TF32 on V100, one more on A100, two more on H100; 13 for FP8 on H100.
- */
+/* c plus products in one addition: all terms are aligned to the largest one, and everything more than `bits` binary places
+ * below its leading bit is truncated; the result is truncated in the same way relative to its own leading bit. This was
+ * measured on V100 to H100 (M. Fasi and others, Numerical behavior of NVIDIA tensor cores, 2021; F. Khattak and M.
+ * Mikaitis, Accurate models of NVIDIA tensor cores, 2025, and their models in MATLAB): 23 places for 16-bit types and TF32
+ * on V100, one more on A100, two more on H100; 13 for FP8 on H100. */
 static inline float tensor_core_sum(float c, const float *products, int count, int bits)
 {
 	int64_t total = 0;
