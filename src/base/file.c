@@ -225,7 +225,7 @@ enum status file_writer_resume(struct file_writer **out, const char *path, struc
 	if (writer->fd < 0)
 		TRY_GOTO(error_set_errno(file_path_status(), "'%s': cannot create", writer->temporary), fail);
 	status = OK;
-	if (flock(writer->fd, LOCK_EX | LOCK_NB) != 0) {
+	if (flock(writer->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) { /* some file systems have no locks */
 		status = error_set(ERR_LOCKED, "'%s': another process is writing it", writer->temporary);
 	} else if (fstat(writer->fd, &facts) != 0 || facts.st_size < state.offset) {
 		status = error_set(ERR_DATA, "'%s' is shorter than before", writer->temporary);

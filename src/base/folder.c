@@ -119,10 +119,12 @@ done:
 enum status folder_remove(const char *path)
 {
 	struct name_list names;
-	struct stat facts;
+	struct stat facts = {0};
 	char inner[PATH_BYTES];
 	if (lstat(path, &facts) < 0 && errno == ENOENT)
 		return OK;
+	if (S_ISLNK(facts.st_mode)) /* what it leads to was put elsewhere by someone, and stays */
+		return file_operations.unlink(path) == 0 ? OK : error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
 	TRY(folder_list(path, &names));
 	enum status status = OK;
 	for (int64_t i = 0; i < names.count && status == OK; i++) {

@@ -140,7 +140,7 @@ static bool put_float_digits(struct buffer *out, float value)
 					     1e9L, 1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L};
 	float size = fabsf(value);
 	int exponent = 8, binary;
-	if (LDBL_MANT_DIG < 64 || size < 1e-9f || size >= 1e8f)
+	if (LDBL_MANT_DIG < 64 || size < 1e-9L || size >= 1e8f) /* 1e-9f is a little less than 1e-9 */
 		return false;
 	while (size < 1e8L / powers[8 - exponent])
 		exponent--;

@@ -124,7 +124,13 @@ static void write_line(const char *colour, const char *prefix, const char *text)
 	buffer_char(&line, '\n');
 	write_out(&line);
 	if (log_file && line.size >= begin) {
-		fprintf(log_file, "%s%s", prefix, buffer_string(&line) + begin);
+		fprintf(log_file, "%s", prefix);
+		for (const char *at = buffer_string(&line) + begin; *at;) {
+			size_t colours = colour_length(at);
+			if (colours == 0)
+				fputc(*at++, log_file);
+			at += colours;
+		}
 		fflush(log_file);
 	}
 	buffer_release(&line);

@@ -301,10 +301,12 @@ void option_list_clear(struct options *options, int index)
 
 enum status option_set_at(struct options *options, int index, const char *value, enum option_origin origin)
 {
-	if (options->origin[index] > origin)
+	bool is_written = origin == ORIGIN_RECIPE || origin == ORIGIN_FILE; /* and not chosen, or recorded by a run */
+	if (options->origin[index] > origin || (is_written && options->unset[index] > origin))
 		return OK;
 	if (is_automatic(&options->table[index], value)) {
 		options_forget(options, options->table[index].name);
+		options->unset[index] = origin;
 		return OK;
 	}
 	const char *copy = NULL;
@@ -336,7 +338,7 @@ void options_forget(struct options *options, const char *name)
 	BUG_IF(index < 0);
 	const struct option *row = &options->table[index];
 	void *field = option_field(options, index);
-	options->origin[index] = ORIGIN_DEFAULT;
+	options->origin[index] = options->unset[index] = ORIGIN_DEFAULT;
 	options->text[index] = NULL;
 	switch (row->type) {
 	case OPTION_FLAG: *(bool *)field = false; break;
@@ -387,6 +389,7 @@ enum status options_init(struct options *options, const struct option *table, vo
 	enum status status;
 	TRY_GOTO(memory_new(&options->origin, options->count, sizeof *options->origin, "the options"), fail);
 	TRY_GOTO(memory_new(&options->text, options->count, sizeof *options->text, "the options"), fail);
+	TRY_GOTO(memory_new(&options->unset, options->count, sizeof *options->unset, "the options"), fail);
 	TRY_GOTO(memory_new(&options->faulty, options->count, sizeof *options->faulty, "the options"), fail);
 	for (int i = 0; i < options->count; i++) {
 		if (table[i].section)
@@ -420,6 +423,7 @@ void options_release(struct options *options)
 	free(options->origin);
 	free(options->text);
 	free(options->faulty);
+	free(options->unset);
 	free(options->problems);
 	free(options->answers);
 	for (struct text_block *block = options->memory, *next; block; block = next) {

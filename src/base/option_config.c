@@ -87,6 +87,13 @@ static enum status config_json_value(struct config *config, const struct json *v
 	}
 }
 
+/* Is it an option with a list of values, of this command or of the one that the file is also for? */
+static bool takes_list(const struct options *options, int index, const char *key)
+{
+	const struct option *row = index >= 0 ? &options->table[index] : option_aside_find(options, key, strlen(key));
+	return row && row->type == OPTION_LIST;
+}
+
 /* Applies the members of an object that are settings; *out_sections receives the array of sections, if there is one. */
 static enum status config_json_object(struct config *config, const struct json *object, const struct json **out_sections)
 {
@@ -97,7 +104,7 @@ static enum status config_json_object(struct config *config, const struct json *
 		int index = options_find(options, member->key);
 		if (index < 0 && out_sections && options->section_name && !strcmp(member->key, plural)) {
 			*out_sections = member;
-		} else if (member->kind == JSON_ARRAY && index >= 0 && options->table[index].type == OPTION_LIST) {
+		} else if (member->kind == JSON_ARRAY && takes_list(options, index, member->key)) {
 			for (const struct json *item = member->first_child; item; item = item->next)
 				TRY(config_blame(config, 0, config_json_value(config, item, member->key)));
 		} else {

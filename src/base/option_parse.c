@@ -163,6 +163,9 @@ static enum status parse_long(struct options *options, struct arguments *argumen
 		index = option_find_row(options->table, name + 3, length - 3);
 		if (index >= 0 && options->table[index].type == OPTION_FLAG && !attached)
 			return set(options, section, index, "false");
+		const struct option *flag = option_aside_find(options, name + 3, length - 3);
+		if (flag && flag->type == OPTION_FLAG && !attached)
+			return OK;
 	}
 	const struct option *aside = option_aside_find(options, name, length);
 	if (aside)

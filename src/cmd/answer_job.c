@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/stop.h"
+#include "base/text.h"
 #include "cmd/command.h"
 #include "formats/stream.h"
 
@@ -44,6 +45,23 @@ void answer_identity_file(struct buffer *out, const char *name, const char *path
 	buffer_format(out, "%s: %s, %" PRId64 " bytes, written at %" PRId64 " ns\n", name, path, stamp->size, stamp->nanoseconds);
 }
 
+/* Paths need not be UTF-8, but the note, a JSON file, is: writes invalid bytes as \xE9. */
+static enum status escape_invalid(struct buffer *text)
+{
+	struct buffer out = {0};
+	const unsigned char *bytes = (const unsigned char *)text->data;
+	for (size_t i = 0, length; i < text->size; i += length ? length : 1) {
+		length = text_utf8_length(bytes + i, text->size - i);
+		if (length > 0)
+			buffer_append(&out, text->data + i, length);
+		else
+			buffer_format(&out, "\\x%02X", bytes[i]);
+	}
+	buffer_release(text);
+	*text = out;
+	return buffer_status(text);
+}
+
 static enum status make_identity(struct run *run)
 {
 	const struct answer_job *job = run->job;
@@ -54,7 +72,7 @@ static enum status make_identity(struct run *run)
 		snprintf(name, sizeof(name), "input %" PRId64, i + 1);
 		answer_identity_file(&run->identity, name, job->paths[i], &stamp);
 	}
-	return buffer_status(&run->identity);
+	return escape_invalid(&run->identity);
 }
 
 /* ---- The note ---- */

@@ -446,9 +446,12 @@ static struct comparison compare_products(const struct bench *bench, const struc
 	struct comparison c = {0};
 	double seconds[STEP_LIMIT], parts[STEP_LIMIT];
 	int64_t rounds = bench->settings->steps;
+	/* The last product is that of the vocabulary, which only the heads of pre-training compute. */
+	bool without_words = !run->benchmark.training && strcmp(bench->settings->heads, "pretraining") != 0;
+	int products = bench->product_count - without_words;
 	for (int64_t round = 0; round < rounds; round++) {
 		seconds[round] = c.flops = 0;
-		for (int i = 0; i < bench->product_count; i++) {
+		for (int i = 0; i < products; i++) {
 			for (int kind = 0; kind < (run->benchmark.training ? 3 : 1); kind++) {
 				seconds[round] += bench->products[i].seconds[kind][round];
 				c.flops += product_flops(&bench->products[i]);

@@ -233,13 +233,12 @@ static enum status check_input(const char *path, const char *name, const char *o
 	return status;
 }
 
-static enum status check_output(const struct options *options)
+/* Is one of the files that the command reads, other than those of option `index`, the file `out`? */
+static enum status check_one_output(const struct options *options, int index, const char *out)
 {
 	const struct option *table = options->table;
-	int index = options_find(options, "out");
 	const char *fields = options->settings;
 	char name[80];
-	const char *out = index >= 0 && table[index].type == OPTION_TEXT ? options->text[index] : NULL;
 	struct file_stamp written = out ? file_stamp_at(out) : (struct file_stamp){0};
 	if (written.inode == 0)
 		return OK;
@@ -255,6 +254,19 @@ static enum status check_output(const struct options *options)
 		for (int64_t k = 0; table[i].type == OPTION_LIST && k < list->count; k++)
 			TRY(check_input(list->values[k], name, out, &written));
 	}
+	return OK;
+}
+
+static enum status check_output(const struct options *options)
+{
+	int index = options_find(options, "out");
+	if (index < 0)
+		return OK;
+	if (options->table[index].type == OPTION_TEXT)
+		return check_one_output(options, index, options->text[index]);
+	const struct option_list *list = (const void *)((const char *)options->settings + options->table[index].field);
+	for (int64_t i = 0; options->table[index].type == OPTION_LIST && i < list->count; i++)
+		TRY(check_one_output(options, index, list->values[i]));
 	return OK;
 }
 

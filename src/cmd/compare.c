@@ -53,16 +53,17 @@ static const struct command_text compare_text = {
 	.name = "compare",
 	.synopsis = "A B [options]",
 	.summary = "show where two models or two runs differ",
-	.description = "For two model folders, checkpoints, or files of weights (also PyTorch's and TensorFlow's): the first "
-		       "tensor and element that differ, in the order of the forward pass, the largest and the "
-		       "root-mean-square difference of every tensor, and the settings that differ.\n\n"
-		       "For two run folders or metrics.jsonl files: the losses and accuracies of both after the same number "
-		       "of steps, tokens, or seconds, and the settings that differ. Training figures are means over nearby "
-		       "steps; held-out figures are interpolated linearly between evaluations. bertc warns if the runs have "
-		       "different vocabularies or held-out texts, which makes their losses incomparable; a pre-training run "
-		       "and a fine-tuning run have no figures in common.\n\n"
-		       "Exit status: 0 if the two are equal, 1 if they differ (for runs: in any logged figure except speed "
-		       "and time), 2 and above for errors.",
+	.description =
+		"For two model folders, checkpoints, or files of weights (also PyTorch's and TensorFlow's): the first "
+		"tensor and element that differ, in the order of the forward pass, the largest and the "
+		"root-mean-square difference of every tensor, and the settings that differ.\n\n"
+		"For two run folders or metrics.jsonl files: the losses and accuracies of both after the same number "
+		"of steps, tokens, or seconds, and the settings that differ. Training figures are means over nearby "
+		"steps; held-out figures are interpolated linearly between evaluations. bertc warns if the runs have "
+		"different vocabularies or held-out texts, which makes their losses incomparable; a pre-training run "
+		"and a fine-tuning run have no figures in common.\n\n"
+		"Exit code: 0 if the two are equal, 1 if they differ (for runs: in a recorded setting, or in any logged figure "
+		"except speed and time), 2 and above for errors.",
 	.examples = "bertc compare runs/a/checkpoint-500 runs/b/checkpoint-500\tthe first difference of two models\n"
 		    "bertc compare runs/a runs/b --by tokens --out both.html\ttheir curves, in the terminal and as a page\n"
 		    "bertc compare runs/a runs/b --weights\ttheir finished models",

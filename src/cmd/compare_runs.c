@@ -287,10 +287,17 @@ static bool have_other_held_out_texts(const struct comparison *comparison)
 	return *a->held_out && *b->held_out && strcmp(a->held_out, b->held_out) != 0;
 }
 
+static bool train_other_tasks(const struct comparison *comparison)
+{
+	return !comparison->a.is_pretraining && strcmp(comparison->a.task, comparison->b.task) != 0;
+}
+
 /* Can the figures of the two runs be compared? */
 static bool is_comparable(const struct comparison *comparison)
 {
-	return !comparison->other_kind && !have_other_vocabularies(comparison) && !have_other_held_out_texts(comparison);
+	if (comparison->other_kind || have_other_held_out_texts(comparison))
+		return false;
+	return comparison->a.is_pretraining ? !have_other_vocabularies(comparison) : !train_other_tasks(comparison);
 }
 
 /* Warns about figures that look alike but measure different things. */
@@ -308,7 +315,7 @@ static void warn_of_differences(const struct comparison *comparison)
 		log_warning(
 			"the runs were evaluated on different held-out texts, each on a part of its own corpus: their losses say "
 			"nothing about which model is better; `bertc evaluate` measures both on one text");
-	else if (!a->is_pretraining && strcmp(a->task, b->task) != 0)
+	else if (train_other_tasks(comparison))
 		log_warning("the runs train different tasks (%s and %s): their losses and measures are not comparable",
 			    *a->task ? a->task : "not recorded", *b->task ? b->task : "not recorded");
 }

@@ -347,17 +347,18 @@ static enum status add_argument(struct job_list *list, const struct download_set
 		return job_add(list, settings, argument, file, NULL, settings->checksum, 0,
 			       &(struct values){.date = "{date}", .book = "{book}", .wiki = "{wiki}"});
 	}
-	int64_t before = list->count;
+	bool found = strcmp(argument, "gutenberg") == 0;
 	for (const struct download_source *source = download_sources; source->name; source++) {
 		if (!name_matches(source->name, argument))
 			continue;
+		found = true;
 		if (strstr(source->url, "{book}"))
 			TRY(add_books(list, settings, source, values));
 		else
 			TRY(job_add(list, settings, source->url, source->file, source->sums_url, source->checksum,
 				    source->pause_seconds, values));
 	}
-	if (list->count > before || strcmp(argument, "gutenberg") == 0)
+	if (found)
 		return OK;
 	const char *names[128];
 	int64_t count = 0;

@@ -109,7 +109,7 @@ static const struct option evaluate_options[] = {
 	 .field = FIELD(json),
 	 .fallback = "false",
 	 .role = ROLE_RUN,
-	 .help = "print one JSON object"},
+	 .help = "print one JSON object, which has an object for each set if --test names several"},
 	{.help = "Device"},
 	DEVICE_OPTIONS(struct evaluate_settings, device),
 	{.name = NULL},
@@ -130,27 +130,41 @@ static const struct command_text evaluate_text = {
 		    "bertc evaluate --predictions predictions.json --test dev-v1.1.json\texact match and F1 of SQuAD",
 };
 
-static void print_metrics(const struct measures *metrics, bool json)
+/* Prints a line for each measure or, with --json, puts them into the object that `json` has open. */
+static void print_metrics(const struct measures *metrics, struct json_writer *json)
 {
-	struct buffer text = {0};
-	struct json_writer writer = {.out = &text};
-	if (json)
-		json_open(&writer, NULL, '{');
 	for (int i = 0; i < metrics->count; i++) {
 		const struct measure *measure = &metrics->item[i];
 		char line[MEASURE_BYTES];
 		if (json && measure->unit == UNIT_COUNT)
-			json_put_integer(&writer, measure->name, (int64_t)measure->value);
+			json_put_integer(json, measure->name, (int64_t)measure->value);
 		else if (json)
-			json_put_double(&writer, measure->name, measure->value);
+			json_put_double(json, measure->name, measure->value);
 		else
 			puts(measure_text(line, measure));
 	}
-	if (json) {
-		json_close(&writer);
-		printf("%s\n", buffer_string(&text));
+}
+
+/* Of --json: opens the object. */
+static struct json_writer *open_json(struct json_writer *writer, const struct evaluate_settings *settings)
+{
+	if (!settings->json)
+		return NULL;
+	json_open(writer, NULL, '{');
+	return writer;
+}
+
+/* Prints the object, if there is one, unless something failed on the way, and releases its text. */
+static enum status close_json(struct json_writer *json, struct buffer *text, enum status status)
+{
+	if (json && status == OK) {
+		json_close(json);
+		status = buffer_status(text);
+		if (status == OK)
+			printf("%s\n", buffer_string(text));
 	}
-	buffer_release(&text);
+	buffer_release(text);
+	return status;
 }
 
 /* Writes shards of the text into a folder that exists only while the command runs. */
@@ -218,8 +232,10 @@ static enum status score(const struct evaluate_settings *settings, struct sessio
 		TRY(open_shards(settings, session, folder, instance_settings, scored));
 	TRY(pretraining_score(session->model, session->activations, &session->replica, NULL, scored->instances,
 			      settings->instances, session->capacity, &metrics));
-	print_metrics(&metrics, settings->json);
-	return OK;
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text}, *json = open_json(&writer, settings);
+	print_metrics(&metrics, json);
+	return close_json(json, &text, OK);
 }
 
 /* Static instances are opened before the model, because their lengths determine how much room it needs. */
@@ -273,6 +289,8 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	};
 	struct model_config config;
 	TRY(model_folder_config(settings->model, &config));
+	if (instance_settings.next_sentence != NEXT_SENTENCE_NONE || settings->input_file.count > 0)
+		TRY(model_config_check_pairs(&config, "next sentences, or static instances"));
 	if (settings->input_file.count > 0)
 		TRY(open_static(settings, &config, folder, scored, &instance_settings));
 	else if (settings->max_seq_length > config.max_position_embeddings)
@@ -313,10 +331,13 @@ static enum status score_task(const struct options *options, const struct evalua
 		.max_seq_length = length_given ? (int32_t)settings->max_seq_length : 0,
 		.micro_batch_tokens = settings->micro_batch_tokens,
 		.squad = squad_options_given(options, &settings->squad),
+		.skip_bad = strcmp(settings->input.on_bad_record, "skip") == 0,
 		.device = settings->device,
 	};
 	struct task_session session = {0};
 	struct set_list files = {0};
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text}, *json = open_json(&writer, settings);
 	enum status status = set_list_parse(&files, "test", &settings->test, false);
 	if (status == OK)
 		status = task_session_open(&session, &of_session);
@@ -333,9 +354,13 @@ static enum status score_task(const struct options *options, const struct evalua
 		if (status == OK) {
 			double count = (double)task_answers(&set);
 			measures_add(&measures, &(struct measure){"examples", NULL, UNIT_COUNT, DIRECTION_NONE, count});
-			if (*files.sets[i].name && !settings->json)
+			if (*files.sets[i].name && !json)
 				printf("%s\n", files.sets[i].name);
-			print_metrics(&measures, settings->json);
+			if (json && files.count > 1)
+				json_open(json, *files.sets[i].name ? files.sets[i].name : "test", '{');
+			print_metrics(&measures, json);
+			if (json && files.count > 1)
+				json_close(json);
 		}
 		task_outputs_release(&outputs);
 		if (session.state.task)
@@ -343,7 +368,7 @@ static enum status score_task(const struct options *options, const struct evalua
 	}
 	set_list_release(&files);
 	task_session_close(&session);
-	return status;
+	return close_json(json, &text, status);
 }
 
 static int text_inputs(const struct evaluate_settings *settings)

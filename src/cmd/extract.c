@@ -93,7 +93,8 @@ static enum status extract(struct corpus *corpus, struct output *output)
 		if (++count % 64 == 0)
 			show_documents(&progress, corpus, count);
 		if (stop_requested()) {
-			status = error_set(STOPPED, "stopped on request; nothing was written");
+			status = error_set(STOPPED, "stopped on request; %s",
+					   output->file ? "nothing was written" : "the output is incomplete");
 			break;
 		}
 	}

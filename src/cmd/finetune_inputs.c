@@ -136,6 +136,11 @@ enum status finetune_check(struct options *options)
 	if (!training_is_meant && !is_asked(options, "do_eval", settings->do_eval) &&
 	    !is_asked(options, "do_predict", settings->do_predict))
 		TRY(options_blame(options, nothing_to_do()));
+	if (!training_is_meant && settings->sweep.count > 0) {
+		enum status status = error_set(ERR_USAGE, "--sweep tries values for training, but nothing is trained");
+		error_hint("give --do_train, or leave --sweep out");
+		TRY(options_blame(options, status));
+	}
 	if (!settings->data_dir) {
 		bool answers = option_of_squad(options) || (settings->task && strcmp(settings->task, "squad") == 0);
 		int64_t scored = settings->dev.count + (answers ? settings->test.count : 0);

@@ -81,8 +81,12 @@ static enum status add_features(struct vector_facts *facts, const char *path, co
 	facts->form = "extract_features.py's JSON lines";
 	for (const struct json *feature = features->first_child; feature; feature = feature->next) {
 		const struct json *layers = json_member(feature, "layers");
-		for (const struct json *layer = layers ? layers->first_child : NULL; layer; layer = layer->next)
-			TRY(add_row(facts, path, count_numbers(json_member(layer, "values"))));
+		for (const struct json *layer = layers ? layers->first_child : NULL; layer; layer = layer->next) {
+			int64_t count = count_numbers(json_member(layer, "values"));
+			if (count < 0)
+				return bad_row(path, facts->rows + 1, "no \"values\" with a list of numbers");
+			TRY(add_row(facts, path, count));
+		}
 	}
 	return OK;
 }

@@ -54,9 +54,6 @@ static enum status check_phase(const struct plan *plan, const struct plan_phase 
 	int64_t parts = plan->topology.ranks * settings->replicas, batch = plan_batch_size(plan, phase, plan->topology.ranks);
 	int64_t local = (batch + parts - 1) / parts;
 	enum status status;
-	if (settings->max_seq_length > plan->config.max_position_embeddings)
-		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
-				 settings->max_seq_length, plan->config.max_position_embeddings);
 	if (batch < parts) {
 		status = error_set(ERR_USAGE,
 				   "%" PRId64 " devices for %" PRId64 " sequences per step: some would have nothing to do", parts,

@@ -10,7 +10,7 @@ struct assumption {
 	enum provenance provenance;
 };
 
-#define ASSUMPTIONS 32
+#define ASSUMPTIONS 128 /* --device_rate makes one for each phase, of which there can be 100 */
 struct assumptions {
 	struct assumption items[ASSUMPTIONS];
 	int count;

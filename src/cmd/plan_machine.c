@@ -190,6 +190,18 @@ static enum status choose_hosts(struct plan *plan)
 	return OK;
 }
 
+/* Before anything is measured with sequences of this length. */
+static enum status check_lengths(const struct plan *plan)
+{
+	for (int64_t i = 0; i < plan->phase_count; i++) {
+		int64_t length = plan->phases[i].settings->max_seq_length;
+		if (length > plan->config.max_position_embeddings)
+			return error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %d positions", (long long)length,
+					 plan->config.max_position_embeddings);
+	}
+	return OK;
+}
+
 enum status plan_open_machine(struct plan *plan)
 {
 	const struct plan_settings *settings = plan->settings;
@@ -197,6 +209,7 @@ enum status plan_open_machine(struct plan *plan)
 	TRY(model_config_resize(&plan->config, &settings->sizes));
 	if (plan->config.vocab_size == 0)
 		plan->config.vocab_size = (int32_t)settings->vocab_size;
+	TRY(check_lengths(plan));
 	TRY(choose_hosts(plan));
 	TRY(plan->on_gpus ? open_gpus(plan) : open_cpus(plan));
 	TRY(model_create(&plan->model, plan->backend, &plan->config, &model_heads_pretraining));

@@ -233,12 +233,15 @@ static int64_t next_number(const struct plan *plan, int64_t devices)
 
 enum status plan_find_devices(const struct plan *plan, double seconds, int64_t *out_devices, double *out_best)
 {
-	int64_t most = 0;
+	int64_t most = 1 << 20;
 	*out_devices = 0;
 	*out_best = HUGE_VAL;
 	for (int64_t i = 0; i < plan->phase_count; i++) {
-		int64_t batch = plan->phases[i].per_device ? 1 << 20 : plan->phases[i].batch_size;
-		most = batch > most ? batch : most;
+		const struct plan_settings *settings = plan->phases[i].settings;
+		int64_t parts = settings->gradient_accumulation_steps > 0 ? settings->gradient_accumulation_steps : 1;
+		int64_t devices = plan->phases[i].batch_size / settings->replicas / parts;
+		if (!plan->phases[i].per_device && devices < most)
+			most = devices;
 	}
 	int64_t before = 0;
 	for (int64_t devices = 1; devices <= most; devices = next_number(plan, devices)) {

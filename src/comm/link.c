@@ -198,7 +198,7 @@ struct collective_time collective_time(const struct topology *t, enum collective
 	bool one_host = topology_hosts(t) == 1;
 	if (t->local.wire == WIRE_MEMORY && one_host)
 		return memory_time(t, collective, bytes);
-	if (t->local.wire == WIRE_MEMORY || (!one_host && t->network.wire == WIRE_TCP))
+	if (t->local.wire == WIRE_MEMORY) /* ranks on CPUs; GPUs use NCCL over any network */
 		return exchange_time(t, collective, bytes);
 	consider_rings(&best, t, rounds, bytes);
 	if (collective == COLLECTIVE_ALL_REDUCE) {

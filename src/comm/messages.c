@@ -279,6 +279,12 @@ static enum status messages_broadcast(struct comm *comm, void *data, size_t byte
 	return call_and_wait(comm, do_broadcast, &(struct call){.out = data, .bytes = bytes, .root = root});
 }
 
+/* The last rank's, which has the remainder. */
+static int64_t longest_share(const struct comm *comm, int64_t count)
+{
+	return count - comm_share(comm, count, comm->place.size - 1);
+}
+
 /* Every rank sends every other rank its share, and sums its own share in rank order: the bits do not depend on which message
  * arrives first. */
 static enum status reduce_scatter(struct comm *comm, const struct operation *operation)
@@ -286,7 +292,8 @@ static enum status reduce_scatter(struct comm *comm, const struct operation *ope
 	struct messages *messages = comm->own;
 	int32_t ranks = comm->place.size, own = comm->place.rank;
 	int64_t size = (int64_t)comm_type_bytes(operation->type), wire = (int64_t)comm_type_bytes(operation->wire);
-	int64_t piece = ROOM_BYTES / wire / ranks / 64 * 64, longest = (operation->count + 63) / 64 / ranks * 64 + 64;
+	int64_t piece = ROOM_BYTES / wire / ranks / 64 * 64;
+	int64_t longest = longest_share(comm, operation->count);
 	unsigned char *data = operation->data;
 	double sum[4096];
 	for (int64_t done = 0; done < longest; done += piece) {
@@ -326,7 +333,7 @@ static enum status all_gather(struct comm *comm, const struct operation *operati
 {
 	struct messages *messages = comm->own;
 	int64_t size = (int64_t)comm_type_bytes(operation->type), piece = GATHER_BYTES / size;
-	int64_t longest = (operation->count + 63) / 64 / comm->place.size * 64 + 64;
+	int64_t longest = longest_share(comm, operation->count);
 	unsigned char *data = operation->data;
 	for (int64_t done = 0; done < longest; done += piece) {
 		clear_lists(messages);

@@ -85,6 +85,10 @@ static enum status find_started(const struct starter *starter, struct place *out
 	TRY(read_number(starter->size, 1, 65536, &has_size, &ranks->size));
 	TRY(read_number(starter->rank, 0, 65535, &has_rank, &ranks->rank));
 	*found = has_rank && has_size;
+	/* srun --mpi=pmi2 sets the ranks of mpiexec, but not those on a machine, which only srun's own variables say. */
+	if (strcmp(starter->name, "mpiexec") == 0 && !getenv(starter->local_rank) && getenv("SLURM_STEP_NUM_TASKS") &&
+	    getenv("SLURM_LOCALID"))
+		*found = false;
 	if (!*found) {
 		ranks->rank = 0;
 		ranks->size = 1;

@@ -72,7 +72,7 @@ static enum status make_nonce(unsigned char nonce[NONCE_BYTES])
 
 /* Where a rank listens. */
 struct address {
-	char name[64];
+	char name[256];
 	int32_t port;
 };
 
@@ -82,6 +82,12 @@ static enum status send_all(int socket, const void *data, size_t bytes)
 		ssize_t sent = send(socket, (const char *)data + done, bytes - done, MSG_NOSIGNAL);
 		if (sent < 0 && errno == EINTR)
 			continue;
+		if (sent < 0 && errno == EAGAIN) { /* the buffer is full; a rank that has gone resets the connection */
+			struct pollfd ready = {.fd = socket, .events = POLLOUT};
+			if (poll(&ready, 1, (int)(PATIENCE_SECONDS * 1000)) == 0)
+				return error_set(ERR_PEER, "another rank does not respond");
+			continue;
+		}
 		if (sent <= 0)
 			return error_set_errno(ERR_PEER, "cannot send to another rank");
 		done += (size_t)sent;
@@ -328,7 +334,7 @@ static void note_address(const struct door *door, const struct pending *pending)
 	other->port = pending->hello.port;
 	/* It is on this machine: other ranks know it by the name by which they know rank 0. */
 	if (is_loopback(&pending->address)) {
-		snprintf(other->name, sizeof(other->name), "%.63s", door->place->address);
+		snprintf(other->name, sizeof(other->name), "%.255s", door->place->address);
 		return;
 	}
 	if (getnameinfo((const struct sockaddr *)&pending->address, length, other->name, sizeof(other->name), NULL, 0,
@@ -462,7 +468,7 @@ static enum status connect_all(const struct place *place, int *const sockets[TCP
 	struct hello hello = {.magic = MAGIC, .rank = rank, .size = size, .port = rank == 0 ? place->port : 0};
 	struct address *first = &addresses[0];
 	struct sockaddr_storage where;
-	snprintf(first->name, sizeof(first->name), "%.63s", place->address);
+	snprintf(first->name, sizeof(first->name), "%.255s", place->address);
 	first->port = place->port;
 	if (rank == 0) {
 		where = master_address(place);
@@ -486,9 +492,9 @@ static enum status connect_all(const struct place *place, int *const sockets[TCP
 		/* Rank 0 says where the other ranks listen, once all have connected. */
 		if (other == 0)
 			TRY(receive_all(sockets[TCP_DATA][0], addresses, (size_t)size * sizeof(*addresses), deadline));
+		for (int32_t i = 0; other == 0 && i < size; i++)
+			addresses[i].name[sizeof(addresses[i].name) - 1] = '\0';
 	}
-	for (int32_t other = 0; rank > 0 && other < size; other++)
-		addresses[other].name[sizeof(addresses[other].name) - 1] = '\0';
 	TRY(accept_all(place, sockets, rank == 0 ? addresses : NULL, *listener, deadline));
 	for (int32_t other = 1; rank == 0 && other < size; other++)
 		TRY(send_all(sockets[TCP_DATA][other], addresses, (size_t)size * sizeof(*addresses)));

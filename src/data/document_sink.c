@@ -153,6 +153,11 @@ static enum status get_dropped(const struct json *root, const char *path, struct
 	return OK;
 }
 
+bool document_sink_is_saved(const struct document_sink *sink)
+{
+	return sink->saved;
+}
+
 enum status document_sink_save(struct document_sink *sink, int64_t documents)
 {
 	char path[PATH_BYTES], identity[32];
@@ -265,12 +270,13 @@ done:
 	return status;
 }
 
+/* What was saved is removed only when the parts are locked: it may be that of a run under way. */
 static enum status open_anew(struct document_sink *sink, const char *path)
 {
-	if (file_exists(path) && file_operations.unlink(path) != 0)
-		return error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
 	for (int i = 0; i < sink->output_count; i++)
 		TRY(open_output(&sink->outputs[i], NULL, path, sink->vocab->count));
+	if (file_exists(path) && file_operations.unlink(path) != 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
 	return OK;
 }
 
@@ -573,9 +579,36 @@ enum status document_sink_finish(struct document_sink *sink)
 	return OK;
 }
 
+/* Documents held out when the shard was last made would now be training text: they are removed if they are of the same source as
+ * the shard that is replaced, and reported otherwise, since training evaluates on a shard of this name. */
+static enum status remove_held_out(const struct document_sink *sink)
+{
+	char held_out[PATH_BYTES];
+	struct shard_description old, held;
+	bool old_described = false, held_described = false;
+	snprintf(held_out, sizeof held_out, "%.4000s.held_out", sink->settings->prefix);
+	if (!shard_exists(held_out))
+		return OK;
+	if (shard_exists(sink->settings->prefix))
+		TRY(shard_read_splitting(sink->settings->prefix, &old, &old_described));
+	TRY(shard_read_splitting(held_out, &held, &held_described));
+	if (old_described && held_described && held.source_fingerprint != 0 &&
+	    held.source_fingerprint == old.source_fingerprint) {
+		log_note("'%s' is removed: its documents are not held out any more", held_out);
+		return shard_remove(held_out);
+	}
+	log_warning(
+		"'%s' is left from before, and training on '%s' is evaluated on it unless an evaluation set is named: remove it "
+		"if that is not meant",
+		held_out, sink->settings->prefix);
+	return OK;
+}
+
 enum status document_sink_commit(struct document_sink *sink)
 {
 	char path[PATH_BYTES];
+	if (sink->output_count == 1)
+		TRY(remove_held_out(sink));
 	TRY(state_path(path, sink->settings->prefix));
 	sink->saved = false; /* from here on the parts are renamed */
 	if (file_exists(path) && file_operations.unlink(path) != 0)

@@ -14,7 +14,7 @@ void labelled_form(struct labelled_set *set, int head, int32_t width, int32_t ro
 	set->items[head].values = values;
 }
 
-/* Room for `more` elements of an array behind the first `used`. */
+/* Makes room in an array for `more` elements after the first `used`. */
 #define GROW(array, capacity, used, more)                                                                                        \
 	memory_grow(&(array), &(capacity), (used) + (more), sizeof(*(array)), "labelled examples")
 
@@ -123,7 +123,7 @@ uint64_t labelled_hash(const struct labelled_set *set)
 	hash = add_array(hash, set->ids, set->token_count, sizeof(*set->ids));
 	for (int h = 0; h < BATCH_HEADS; h++) {
 		const struct labelled_items *items = &set->items[h];
-		/* Which head it is and what its numbers are count as much as the numbers. */
+		/* The head's index and the form of its labels matter as much as the numbers. */
 		const int32_t form[] = {h, items->width, items->row_width, items->values};
 		if (items->width > 0)
 			hash = add_array(hash, form, 4, sizeof(*form));
@@ -142,7 +142,7 @@ struct labelled_instances {
 	struct instances base;
 	const struct labelled_set *set;
 	struct labelled_source source;
-	struct epoch_start known; /* where an epoch begins */
+	struct epoch_start known; /* the start of some epoch */
 };
 
 static struct labelled_instances *self(struct instances *base)
@@ -201,6 +201,14 @@ static void copy_items(const struct labelled_items *items, int64_t example, stru
 	else
 		memcpy(out->classes, items->classes + first * items->width,
 		       (size_t)(count * items->width) * sizeof(*out->classes));
+}
+
+bool labelled_has_pairs(const struct labelled_set *set)
+{
+	for (int64_t s = 0; s < set->sequence_count; s++)
+		if (set->seconds[s] < set->sequences[s + 1] - set->sequences[s])
+			return true;
+	return false;
 }
 
 static enum status labelled_make(struct instances *base, const struct example_plan *plan, struct example *out)

@@ -227,7 +227,9 @@ static enum status stopped(struct pipeline *pipeline)
 	TRY(document_sink_save(pipeline->sink, pipeline->documents_written));
 	enum status status =
 		error_set(STOPPED, "stopped by %s after %lld documents", stop_reason(), (long long)pipeline->documents_written);
-	error_hint("run the same command again to resume");
+	error_hint(document_sink_is_saved(pipeline->sink)
+			   ? "run the same command again to resume"
+			   : "nothing could be saved yet, or standard input or a pipe is read: the same command starts over");
 	return status;
 }
 

@@ -433,6 +433,8 @@ static enum status json_feed(struct records *records, const char *bytes, size_t 
 			at = newline ? (size_t)(newline - bytes) + 1 : size;
 		} else if (json->expect == WITHIN_STRING) {
 			TRY(take_within_string(records, bytes, size, &at));
+		} else if (json->expect == WITHIN_ESCAPE && c == '\n') { /* not consumed, as in strings */
+			TRY(damage(records, offset, "the line ends within a string"));
 		} else if (json->expect == WITHIN_ESCAPE) {
 			at++;
 			TRY(take_escape(records, c, offset));

@@ -315,7 +315,7 @@ void tf_bundle_close(struct tf_bundle *bundle)
 {
 	for (int64_t i = 0; i < bundle->count; i++)
 		free((char *)(uintptr_t)bundle->tensors[i].name);
-	for (int64_t i = 0; i < bundle->shard_count; i++) {
+	for (int64_t i = 0; bundle->shards && i < bundle->shard_count; i++) {
 		file_map_close(&bundle->shards[i].map);
 		free(bundle->shards[i].path);
 	}

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/work_line.h"
 #include "formats/stream.h"
@@ -22,6 +21,7 @@ struct line_stream {
 	struct line_reader *reader; /* for file `place.file`; NULL: not open */
 	struct line_place place;
 	bool json_lines;      /* whether that file has JSON lines */
+	bool form_known;      /* whether a line that is not blank has decided it */
 	int64_t bytes_before; /* sizes of the files before it */
 	int submitted;
 	int64_t number;     /* number of the next chunk */
@@ -97,22 +97,26 @@ static enum status open_file(struct line_stream *stream)
 {
 	const char *path = stream->settings.paths[stream->place.file];
 	stream->place.line = 0;
-	stream->json_lines = false;
+	stream->json_lines = stream->form_known = false;
 	return line_reader_open(&stream->reader, path, stream->settings.longest_line);
 }
 
-/* Whether a file's first line is a JSON object. */
-static bool is_json_object(const char *text, size_t size)
+static size_t skip_blanks(const char *text, size_t size, size_t at)
 {
-	struct json_document document;
-	size_t at = 0;
-	while (at < size && (text[at] == ' ' || text[at] == '\t'))
+	while (at < size && (text[at] == ' ' || text[at] == '\t' || text[at] == '\r'))
 		at++;
-	if (at == size || text[at] != '{' || json_parse(&document, "", text, size) != OK)
+	return at;
+}
+
+/* Is a file's first line that is not blank the beginning of a JSON object, whole or damaged: a brace, and then a key or its end?
+ */
+static bool begins_json_object(const char *text, size_t size)
+{
+	size_t at = skip_blanks(text, size, 0);
+	if (at == size || text[at] != '{')
 		return false;
-	bool is_object = document.root->kind == JSON_OBJECT;
-	json_release(&document);
-	return is_object;
+	at = skip_blanks(text, size, at + 1);
+	return at < size && (text[at] == '"' || text[at] == '}');
 }
 
 /* Appends the next line to the chunk, or only its beginning if it is too long. */
@@ -135,8 +139,10 @@ static enum status add_line(struct line_stream *stream, struct line_chunk *chunk
 	buffer_append(&chunk->text, text, size);
 	buffer_char(&chunk->text, '\n');
 	stream->place.line++;
-	if (is_first)
-		stream->json_lines = is_json_object(text, size);
+	if (!stream->form_known && skip_blanks(text, size, 0) < size) {
+		stream->json_lines = begins_json_object(text, size);
+		stream->form_known = true;
+	}
 	for (bool passed = false; continues && !passed; passed = !continues)
 		TRY(line_reader_next(stream->reader, &text, &size, &continues, &passed));
 	return buffer_status(&chunk->text);

@@ -25,7 +25,7 @@ struct line {
 struct line_chunk {
 	int64_t number;     /* number of the chunk in the stream, from 0 */
 	const char *path;   /* as given; "standard input" for "-" */
-	bool json_lines;    /* the first line of its file is a JSON object */
+	bool json_lines;    /* the first line of its file that is not blank begins a JSON object */
 	bool begins_file;   /* it contains the first lines of its file */
 	bool done;          /* its lines precede the stream's beginning; delivered only because they show the file's form */
 	int64_t first_line; /* number of its first line in its file, from 1 */

@@ -12,7 +12,7 @@
 
 #define TASK_RECORD_LIMIT ((size_t)1 << 20)
 
-/* The record of the task lies beside the weights, if bertc trained them. */
+/* If bertc trained the model, the task's record is beside the weights. */
 static enum status read_record(struct task_session *session)
 {
 	char path[PATH_BYTES];
@@ -30,7 +30,7 @@ static enum status no_task(const struct task_session *session)
 	return status;
 }
 
-/* A folder of sentence-transformers gives vectors. */
+/* A sentence-transformers folder is a model for embeddings. */
 static enum status find_pooling(struct task_session *session)
 {
 	struct task_state *state = &session->state;
@@ -43,7 +43,7 @@ static enum status find_pooling(struct task_session *session)
 	return OK;
 }
 
-/* Prompts of embeddings: those of training, else those of the folder. */
+/* The prompts for embeddings are those used in training, otherwise those of the folder. */
 static enum status find_prompts(struct task_session *session)
 {
 	struct embedding_task_settings *own = &session->state.settings.embedding;
@@ -60,7 +60,7 @@ static enum status find_prompts(struct task_session *session)
 	return OK;
 }
 
-/* The task: as recorded, else by the architecture. */
+/* The task comes from the record, otherwise from the architecture. */
 static enum status find_task(struct task_session *session)
 {
 	struct task_state *state = &session->state;
@@ -98,8 +98,8 @@ static enum status settle(struct task_session *session)
 	own->columns = settings->columns;
 	own->bad = &session->bad;
 	squad_task_settings_take(&own->squad, &settings->squad);
-	/* As in transformers, classes without names are LABEL_0, LABEL_1, ...; other tasks have none, unless the folder says so.
-	 */
+	/* As in transformers, unnamed classes are called LABEL_0, LABEL_1, ...; other tasks have labels only if the folder names
+	 * them. */
 	if (!session->config.labels &&
 	    (session->state.task->target == TARGET_CLASS || session->state.task->target == TARGET_CLASSES ||
 	     strcmp(session->state.task->architecture, "BertForTokenClassification") == 0))
@@ -124,10 +124,10 @@ enum status task_session_open(struct task_session *session, const struct task_se
 	return settle(session);
 }
 
-/* Examples of a batch at most. */
+/* Maximum examples in a batch. */
 #define BATCH_EXAMPLES 256
 
-/* The model with room for batches of this set. */
+/* Opens the model with room for batches of this set. */
 static enum status open_model(struct task_session *session, const struct instances *instances, struct batch_capacity *capacity)
 {
 	const struct example_bounds *bounds = instances_bounds(instances);
@@ -167,6 +167,8 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 		return OK;
 	TRY_GOTO(instances_open_labelled(&instances, &out->encoded, &source), done);
 	TRY_GOTO(open_model(session, instances, &capacity), done);
+	if (labelled_has_pairs(&out->encoded))
+		TRY_GOTO(model_config_check_pairs(&session->session.model->config, count > 0 ? paths[0] : "the examples"), done);
 	state->pool = session->session.pool;
 	struct output_pass pass = {.model = session->session.model,
 				   .activations = session->session.activations,

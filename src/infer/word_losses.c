@@ -36,6 +36,9 @@ static enum status add_copy(struct pass *pass, const struct encoder_text *sequen
 {
 	struct word_losses *out = pass->out;
 	int64_t size = sequence->count + 2 * (end - begin);
+	if (size > COPY_TOKENS)
+		return error_set(ERR_USAGE, "a text has %d tokens: too many to score; give a --max_seq_length of at most %d",
+				 sequence->count, (int)(COPY_TOKENS / 4));
 	if (pass->used + size > COPY_TOKENS)
 		TRY(compute_copies(pass));
 	TRY(memory_grow(&out->copies, &out->copy_capacity, pass->copy_count + 1, sizeof(*out->copies), "copies of a text"));

@@ -1,9 +1,10 @@
+#include <math.h>
 #include <string.h>
 #include "model/model.h"
 
 #define HEAD_COLUMNS 64
 
-/* Google's published sizes; all have heads of 64 columns and a feed-forward part four times as wide. */
+/* Google's published sizes; all have heads of 64 columns and a feed-forward part four times the hidden size. */
 static const struct {
 	const char *name;
 	int32_t layers, hidden;
@@ -13,7 +14,7 @@ static const struct {
 
 const char *const model_size_names = "tiny|mini|small|medium|base|large";
 
-/* What `hidden_act` says to Hugging Face. Google's files have only "gelu", and mean the tanh form by it. */
+/* Hugging Face's values of `hidden_act`. Google's files only have "gelu", which means the tanh form. */
 static const struct {
 	const char *name;
 	enum activation activation;
@@ -25,7 +26,7 @@ static const struct {
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* BertConfig's defaults: what a config.json that leaves a field out means by it. */
+/* BertConfig's defaults: the values of fields absent from a config.json. */
 static const struct model_config defaults = {
 	.hidden_size = 768,
 	.num_hidden_layers = 12,
@@ -38,6 +39,7 @@ static const struct model_config defaults = {
 	.attention_probs_dropout_prob = 0.1,
 	.initializer_range = 0.02,
 	.layer_norm_eps = 1e-12,
+	.classifier_dropout = NAN,
 };
 
 enum status model_config_named(struct model_config *out, const char *name)
@@ -89,7 +91,7 @@ static enum status get_activation(const struct json *object, const char *name, b
 	return status;
 }
 
-/* Variants of BERT whose files look alike but compute something else. */
+/* Refuses variants of BERT whose files look alike but which compute something else. */
 static enum status refuse_variants(const struct json *object, const char *name)
 {
 	const char *model_type = "bert", *positions = "absolute";
@@ -115,8 +117,7 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 		return error_set(ERR_DATA, "'%s': not a JSON object, so not a model configuration", name);
 	TRY(refuse_variants(object, name));
 
-	/* The bounds keep every product of two sizes in 64 bits; those of heads and positions are dropout's
-	 * counter. */
+	/* The bounds keep every product of two sizes within 64 bits; those of heads and positions come from dropout's counter. */
 	struct model_config config = defaults;
 	TRY(get_int32(object, name, "vocab_size", 1, 1 << 24, &config.vocab_size));
 	TRY(get_int32(object, name, "hidden_size", 1, 1 << 16, &config.hidden_size));
@@ -125,8 +126,11 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 	TRY(get_int32(object, name, "intermediate_size", 1, 1 << 18, &config.intermediate_size));
 	TRY(get_int32(object, name, "max_position_embeddings", 1, 1 << 19, &config.max_position_embeddings));
 	TRY(get_int32(object, name, "type_vocab_size", 1, 1 << 16, &config.type_vocab_size));
-	TRY(get_number(object, name, "hidden_dropout_prob", 0, 1, &config.hidden_dropout_prob));
-	TRY(get_number(object, name, "attention_probs_dropout_prob", 0, 1, &config.attention_probs_dropout_prob));
+	TRY(get_number(object, name, "hidden_dropout_prob", 0, 0.999, &config.hidden_dropout_prob));
+	TRY(get_number(object, name, "attention_probs_dropout_prob", 0, 0.999, &config.attention_probs_dropout_prob));
+	const struct json *dropout = json_member(object, "classifier_dropout");
+	if (dropout && dropout->kind != JSON_NULL)
+		TRY(get_number(object, name, "classifier_dropout", 0, 0.999, &config.classifier_dropout));
 	TRY(get_number(object, name, "initializer_range", 0, 1e3, &config.initializer_range));
 	TRY(get_number(object, name, "layer_norm_eps", 0, 1, &config.layer_norm_eps));
 	const struct json *pad = json_member(object, "pad_token_id");
@@ -138,6 +142,16 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 				 config.hidden_size, config.num_attention_heads);
 	*out = config;
 	return OK;
+}
+
+enum status model_config_check_pairs(const struct model_config *config, const char *what)
+{
+	if (config->type_vocab_size >= 2)
+		return OK;
+	enum status status =
+		error_set(ERR_USAGE, "%s: the model has one segment type (\"type_vocab_size\"), pairs need two", what);
+	error_hint("take a model with \"type_vocab_size\" 2, or single texts");
+	return status;
 }
 
 bool model_sizes_any(const struct model_sizes *sizes)

@@ -148,7 +148,7 @@ bool model_locate_not_finite(const struct model *model, const struct activations
 	struct search search = {.model = model, .piece = malloc(PIECE), .out = out, .size = size};
 	bool found = search.piece && (search_weights(&search) || search_forward(&search, activations));
 	if (search.piece && !found && !loss_is_finite) {
-		snprintf(out, size, "'cls.predictions.decoder', the output layer");
+		snprintf(out, size, "the output layer, or the loss");
 		found = true;
 	}
 	found = found || (search.piece && search_gradients(&search));

@@ -130,6 +130,8 @@ static enum status read_set(struct labelled_run *labelled, struct task_set *set,
 	TRY(state->task->read(state, set, paths, count));
 	TRY(state->task->encode(state, set));
 	bad_records_log(&labelled->bad, paths[0]);
+	if (labelled_has_pairs(&set->encoded))
+		TRY(model_config_check_pairs(&labelled->run->config, paths[0]));
 	return set->use == TASK_PREDICT ? OK : check_unknown(labelled, set, paths[0]);
 }
 
@@ -285,6 +287,9 @@ static enum status find_task(struct labelled_run *labelled)
 		return status;
 	}
 	TRY(task_find(settings->task, &state->task, &state->settings.layout));
+	if (settings->class_weights && state->task->target != TARGET_CLASS && state->task != &task_tagging)
+		return error_set(ERR_USAGE, "--class_weights is for tasks that choose one of several classes, not for %s",
+				 state->task->name);
 	if (settings->labels)
 		TRY(labels_parse_option(settings->labels, &labelled->strings, &names, &count));
 	labelled->names = names;

@@ -179,11 +179,13 @@ static void note_time(const struct run *run)
 	if (steps == 0)
 		return;
 	double seconds = flops / rate, limit = run->phases[0].settings.seconds;
+	double left_of_time = limit - run->start.state.elapsed;
+	if (limit > 0 && left_of_time <= 0)
+		return;
 	if (limit > 0)
 		log_note("time: %s, enough for about %s of about %s (estimated from this machine's speed in matrix products)",
-			 format_duration(whole, limit - run->start.state.elapsed),
-			 format_counted(count, (int64_t)((limit - run->start.state.elapsed) * (double)steps / seconds), "step",
-					"steps"),
+			 format_duration(whole, left_of_time),
+			 format_counted(count, (int64_t)((left_of_time) * (double)steps / seconds), "step", "steps"),
 			 format_duration(each, seconds / (double)steps));
 	else if (seconds < 60)
 		log_note("time: less than a minute for %s", format_counted(count, steps, "step", "steps"));
@@ -377,7 +379,7 @@ static enum status find_best_set(struct run *run)
 		}
 	}
 	enum status status = error_set(ERR_USAGE, "--best_by %s: there is no evaluation set of this name", name);
-	error_hint("name sets with --eval_corpus %s=PATH or --eval_data %s=PREFIX", name, name);
+	error_hint("name sets where they are given: %s=PATH", name);
 	return status;
 }
 

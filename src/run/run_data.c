@@ -402,13 +402,28 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	return set_open(out, group->name, prefixes, 1);
 }
 
+/* Opens what was held out of each of the training shards, as one set. */
+static enum status held_out_open(struct run_data *out)
+{
+	struct name_list prefixes = {0};
+	char prefix[PATH_BYTES];
+	enum status status = OK;
+	for (int64_t i = 0; i < out->train_count && status == OK; i++) {
+		snprintf(prefix, sizeof(prefix), "%.4000s.held_out", out->train[i].prefix);
+		if (shard_exists(prefix))
+			status = name_list_add(&prefixes, prefix);
+	}
+	if (status == OK && prefixes.count > 0)
+		status = set_open(out, "", (const char *const *)prefixes.names, prefixes.count);
+	name_list_release(&prefixes);
+	return status;
+}
+
 /* Opens the evaluation sets that were given; otherwise the documents held out of the training text. */
 static enum status evaluation_open(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
-				   const char *train_prefix, struct run_data *out)
+				   struct run_data *out)
 {
 	struct evaluation_groups texts = {0}, shards = {0}, files = {0};
-	char prefix[PATH_BYTES];
-	const char *prefixes[] = {prefix};
 	enum status status;
 	TRY_GOTO(evaluation_groups_parse(&texts, settings->eval_corpus), done);
 	TRY_GOTO(evaluation_groups_parse(&shards, settings->eval_data), done);
@@ -425,9 +440,8 @@ static enum status evaluation_open(const struct run_data_settings *settings, con
 		TRY_GOTO(set_open(out, shards.groups[i].name, shards.groups[i].values, shards.groups[i].count), done);
 	for (int64_t i = 0; i < files.count; i++)
 		TRY_GOTO(static_set_open(settings, &files.groups[i], out), done);
-	snprintf(prefix, sizeof(prefix), "%.4000s.held_out", train_prefix);
-	if (out->evaluation_count == 0 && train_prefix[0] && shard_exists(prefix))
-		TRY_GOTO(set_open(out, "", prefixes, 1), done);
+	if (out->evaluation_count == 0)
+		TRY_GOTO(held_out_open(out), done);
 	if (out->evaluation_count == 0)
 		log_warning("no held-out documents: the run is not evaluated (give --eval_corpus, --eval_data, or --eval_file)");
 done:
@@ -608,10 +622,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	bool own_evaluation = has_evaluation(settings);
 	if (settings->input_file->count > 0) {
 		TRY_GOTO(run_data_static(out, settings, settings->input_file, &out->train_files, &out->train_file_count), failed);
-		prefix[0] = '\0';
 	} else if (settings->data->count > 0) {
 		TRY_GOTO(weighted_open(settings->data, out), failed);
-		snprintf(prefix, sizeof(prefix), "%.4000s", out->train[0].prefix);
 	} else {
 		const char *names[] = {prefix};
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
@@ -630,7 +642,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		}
 		TRY_GOTO(shards_open(names, 1, out, &out->train, &out->train_count), failed);
 	}
-	TRY_GOTO(evaluation_open(settings, tokenizer, prefix, out), failed);
+	TRY_GOTO(evaluation_open(settings, tokenizer, out), failed);
 	if (settings->verify_contents)
 		TRY_GOTO(verify_contents(out), failed);
 	out->hash = data_hash(out, false);

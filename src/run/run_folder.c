@@ -56,6 +56,18 @@ static enum status check_fresh(const struct run_folder_settings *settings)
 	return status;
 }
 
+/* Is it our record of a sweep? Other programs use the name for what they are to try. */
+static bool is_sweep(const char *path)
+{
+	struct json_document record;
+	if (!file_exists(path) || json_read(&record, path, SWEEP_RECORD_BYTES) != OK)
+		return false;
+	const struct json *runs = json_member(record.root, "runs");
+	bool ours = runs && runs->kind == JSON_ARRAY;
+	json_release(&record);
+	return ours;
+}
+
 /* A folder holds a run if it has the mark of a run's data, the record of a sweep or, for runs that keep no data there
  * (fine-tuning), both the settings and the metrics of a run. */
 static enum status holds_run(const char *out, bool *holds)
@@ -65,7 +77,7 @@ static enum status holds_run(const char *out, bool *holds)
 	TRY(path_join(settings, out, "settings.json"));
 	TRY(path_join(metrics, out, "metrics.jsonl"));
 	TRY(path_join(sweep, out, SWEEP_RECORD));
-	*holds = file_exists(mark) || file_exists(sweep) || (file_exists(settings) && file_exists(metrics));
+	*holds = file_exists(mark) || is_sweep(sweep) || (file_exists(settings) && file_exists(metrics));
 	return OK;
 }
 
@@ -106,7 +118,7 @@ static enum status remove_sweep(const char *out)
 	char path[PATH_BYTES];
 	enum status status;
 	TRY(path_join(path, out, SWEEP_RECORD));
-	if (!file_exists(path))
+	if (!is_sweep(path))
 		return OK;
 	TRY(json_read(&record, path, SWEEP_RECORD_BYTES));
 	const struct json *lists[] = {json_member(record.root, "runs"), json_member(record.root, "earlier_runs")};
@@ -122,8 +134,7 @@ static enum status remove_sweep(const char *out)
 			if (file_is_folder(folder))
 				TRY_GOTO(folder_remove(folder), done);
 		}
-	if (file_operations.unlink(path) != 0)
-		status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
+	status = file_operations.unlink(path) == 0 ? OK : error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
 done:
 	json_release(&record);
 	return status;
@@ -140,7 +151,10 @@ static enum status remove_earlier_run(const char *out)
 	static const char *const names[] = {"data",          "final",         "metrics.jsonl", "report.html",
 					    "samples.jsonl", "settings.json", "best",          "best.json"};
 	struct name_list entries = {0};
+	char mark[PATH_BYTES];
 	enum status status;
+	TRY(path_join(mark, out, RUN_FOLDER_MARK));
+	bool has_data = file_exists(mark); /* otherwise a folder called data is the user's */
 	TRY(remove_sweep(out));
 	TRY(run_folder_remove_results(out));
 	TRY_GOTO(folder_list(out, &entries), done);
@@ -153,7 +167,7 @@ static enum status remove_earlier_run(const char *out)
 			ours |= strcmp(name, names[k]) == 0;
 		char path[PATH_BYTES];
 		TRY_GOTO(path_join(path, out, name), done);
-		if (!ours)
+		if (!ours || (strcmp(name, "data") == 0 && !has_data))
 			continue;
 		struct stat facts;
 		bool is_link = lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);

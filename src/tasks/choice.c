@@ -30,28 +30,33 @@ static enum status encode_choices(struct task_state *state, struct task_set *set
 	return OK;
 }
 
+struct encoding {
+	struct task_state *state;
+	struct task_set *set;
+	struct tokens scratch[2];
+	int32_t *ids; /* [max_seq_length] */
+};
+
+static enum status add_example(void *context, int64_t number)
+{
+	struct encoding *e = context;
+	const struct example_text *example = &e->set->examples.examples[number];
+	int32_t right = -1;
+	if (e->set->has_labels && example->label)
+		TRY(example_right_choice(&e->set->examples, number, &right));
+	TRY(encode_choices(e->state, e->set, example, e->scratch, e->ids));
+	return labelled_item(&e->set->encoded, 0, NULL, &right, NULL, right < 0 ? 0 : 1);
+}
+
 static enum status choice_encode(struct task_state *state, struct task_set *set)
 {
-	struct tokens scratch[2] = {{0}};
-	int32_t *ids = NULL;
-	enum status status;
-	TRY_GOTO(memory_new(&ids, state->settings.max_seq_length, sizeof(*ids), "a text's tokens"), done);
+	struct encoding e = {.state = state, .set = set};
+	TRY(memory_new(&e.ids, state->settings.max_seq_length, sizeof(*e.ids), "a text's tokens"));
 	labelled_form(&set->encoded, 0, 1, 0, false);
-	for (int64_t i = 0; i < set->examples.count; i++) {
-		const struct example_text *example = &set->examples.examples[i];
-		int32_t right = -1;
-		TRY_GOTO(encode_choices(state, set, example, scratch, ids), done);
-		if (set->has_labels && example->label)
-			TRY_GOTO(example_right_choice(&set->examples, i, &right), done);
-		TRY_GOTO(labelled_item(&set->encoded, 0, NULL, &right, NULL, right < 0 ? 0 : 1), done);
-	}
-	if (!state->settings.quiet)
-		task_log_cut(set, state->settings.max_seq_length);
-	status = OK;
-done:
-	tokens_release(&scratch[0]);
-	tokens_release(&scratch[1]);
-	free(ids);
+	enum status status = task_add_examples(state, set, add_example, &e);
+	tokens_release(&e.scratch[0]);
+	tokens_release(&e.scratch[1]);
+	free(e.ids);
 	return status;
 }
 

@@ -16,17 +16,22 @@
 /* ---- Reading ---- */
 
 /* Counts the labels of a training set. */
-static enum status count_labels(struct task_state *state, const struct example_set *examples)
+static enum status count_labels(struct task_state *state, struct example_set *examples)
 {
 	const char **cells = NULL;
 	struct string_store store = {0};
 	enum status status = OK;
+	int64_t kept = 0;
 	if (state->task->target == TARGET_CLASS) {
 		for (int64_t i = 0; i < examples->count; i++) {
 			const struct example_text *example = &examples->examples[i];
-			TRY(bad_record(state->settings.bad,
-				       label_set_add(&state->labels, example->label, example->file, example->line)));
+			enum status added = label_set_add(&state->labels, example->label, example->file, example->line);
+			if (added == OK)
+				examples->examples[kept++] = *example;
+			else
+				TRY(bad_record(state->settings.bad, added));
 		}
+		examples->count = kept;
 		return task_order_labels(state);
 	}
 	TRY(memory_new(&cells, examples->count, sizeof(*cells), "labels"));
@@ -37,14 +42,17 @@ static enum status count_labels(struct task_state *state, const struct example_s
 		const struct example_text *example = &examples->examples[i];
 		const char **names;
 		int64_t count;
-		TRY_GOTO(label_cell_split(example->label, state->settings.cells, example->file, example->line, &store, &names,
-					  &count),
-			 done);
+		status = label_cell_split(example->label, state->settings.cells, example->file, example->line, &store, &names,
+					  &count);
 		for (int64_t k = 0; k < count && status == OK; k++)
 			status = label_set_add(&state->labels, names[k], example->file, example->line);
 		free(names);
-		TRY_GOTO(status, done);
+		if (status == OK)
+			examples->examples[kept++] = *example;
+		else
+			TRY_GOTO(bad_record(state->settings.bad, status), done);
 	}
+	examples->count = kept;
 	status = task_order_labels(state);
 done:
 	string_store_release(&store);

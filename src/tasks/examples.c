@@ -359,6 +359,8 @@ void example_set_release(struct example_set *set)
 const char *example_field(const struct example_set *set, int64_t example, const char *column)
 {
 	const struct example_text *at = &set->examples[example];
+	if (set->table_count == 0) /* examples from a request */
+		return NULL;
 	const struct table *table = &set->tables[at->table];
 	int64_t index = table_find_column(table, column);
 	return index < 0 ? NULL : table_field(table, at->row, index);

@@ -414,12 +414,13 @@ static enum status add_example(struct example_set *set, const struct table *tabl
 	return OK;
 }
 
-/* Divides a list's texts: those with a number above 0 belong to the anchor. */
+/* Divides a list's texts: those with a number above 0 belong to the anchor. Without numbers, as in a set to predict, all do. */
 static enum status divide_list(const struct table *table, int64_t number, const struct row *row, struct cell parts[2])
 {
 	for (int64_t i = 0; i < row->positives.count; i++) {
-		double score = 0;
-		TRY(label_number(row->scores.texts[i], table->name, table->rows[number].line, &score));
+		double score = 1;
+		if (row->scores.count > 0)
+			TRY(label_number(row->scores.texts[i], table->name, table->rows[number].line, &score));
 		TRY(add_text(&parts[score > 0 ? 0 : 1], row->positives.texts[i]));
 	}
 	return OK;

@@ -318,8 +318,11 @@ static enum status take_id(struct reader *reader, const struct json *value, stru
 	bool number = id && id->kind == JSON_NUMBER && id->is_integer;
 
 	describe_place(reader, place);
-	if (!id && reader->record > 0) { /* a flat record need not have one: its number is used */
-		snprintf(own, sizeof own, "%lld", (long long)reader->set->question_count);
+	if (!id && reader->record > 0) { /* a flat record need not have one: its number is used, or the next that is free */
+		int64_t free_number = reader->set->question_count;
+		do
+			snprintf(own, sizeof own, "%lld", (long long)free_number++);
+		while (string_index_find(&reader->ids, own) >= 0);
 		return string_store_copy(&reader->set->strings, own, strlen(own), &question->id);
 	}
 	if (!number && (!id || id->kind != JSON_STRING || id->text_size == 0 || strlen(id->text) != id->text_size))

@@ -71,8 +71,12 @@ static enum status make_names(const struct task_state *state, struct tag_text *t
 		struct tag tag;
 		frequent = labels->labels[i].count > labels->labels[frequent].count ? i : frequent;
 		text->names[i] = labels->labels[i].name;
-		if (form.scheme == TAGS_PLAIN || !tag_parse(text->names[i], form, &tag))
+		if (form.scheme == TAGS_PLAIN)
 			continue;
+		if (!tag_parse(text->names[i], form, &tag)) { /* from --labels: no tag of the training file's form */
+			text->names[i] = "O";
+			continue;
+		}
 		buffer_clear(&name);
 		tag_write(&name, tag, (struct tag_form){TAGS_BIOES, '-'});
 		status = buffer_status(&name);

@@ -173,6 +173,7 @@ static enum status take_line(struct document_builder *builder, const char *line,
 	*out_ended = false;
 	builder->within_line = continues;
 	if (long_line) {
+		builder->blank_lines = 0;
 		/* Treated as running text whatever the form: no sentence is a megabyte long. */
 		if (first_piece && paragraph->size > 0)
 			buffer_char(paragraph, ' ');

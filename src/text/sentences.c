@@ -448,6 +448,8 @@ enum status sentences_split(const char *text, size_t size, enum status (*emit)(v
 {
 	struct splitter s = {text, size, -1};
 	size_t begin = skip_spaces(&s, 0), at = begin, last = begin; /* `last`: after the last character that is not a space */
+	size_t searched = begin;                                     /* there is no word before this, unless... */
+	bool has = false;                                            /* ... there is one: so no character is looked at twice */
 	int depth = 0;
 
 	while (at < size) {
@@ -485,9 +487,12 @@ enum status sentences_split(const char *text, size_t size, enum status (*emit)(v
 		size_t close = skip_closing(&s, at);
 		bool quoted = close > at;
 		close = skip_note(&s, begin, mark, close);
-		if (has_word(&s, begin, mark) && sentence_ends(&s, begin, mark, close, kind, quoted, depth)) {
+		has = has || has_word(&s, searched, mark);
+		searched = mark;
+		if (has && sentence_ends(&s, begin, mark, close, kind, quoted, depth)) {
 			TRY(emit(context, begin, close));
-			begin = last = at = skip_spaces(&s, close);
+			begin = last = at = searched = skip_spaces(&s, close);
+			has = false;
 			depth = 0;
 		} else {
 			last = at;

@@ -81,6 +81,12 @@ double checkpoint_disk_bytes(const struct model *model)
 	return 1.02 * (double)model->slab_count * (double)(sizeof(float) + 2 * dtype_bytes(model->slab.dtype)) + 4e6;
 }
 
+/* With the mean of the weights, if the run takes one. */
+static double disk_bytes(const struct checkpoint_context *context, const struct model *model)
+{
+	return checkpoint_disk_bytes(model) + (context->average ? (double)average_bytes(model) : 0);
+}
+
 /* Refuses to start what cannot fit. */
 static enum status space_check(const char *folder, double need, const char *what)
 {
@@ -112,8 +118,9 @@ enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct 
 	/* The checkpoints that are kept and one being written must fit, minus those already there. */
 	TRY_GOTO(checkpoint_list(context->folder, &steps, &existing), failed);
 	double more = (double)(context->keep > 0 ? context->keep + 1 : 1) - (double)existing;
-	double each = checkpoint_disk_bytes(model) + (context->average ? (double)average_bytes(model) : 0);
-	TRY_GOTO(space_check(context->folder, each * (more > 1 ? more : 1), "the checkpoints of this run need"), failed);
+	TRY_GOTO(space_check(context->folder, disk_bytes(context, model) * (more > 1 ? more : 1),
+			     "the checkpoints of this run need"),
+		 failed);
 	TRY_GOTO(arena_create(&writer->memory, checkpoint_writer_bytes(model), "copies while saving"), failed);
 	lay_out(writer, model, &writer->memory);
 	free(steps);
@@ -248,7 +255,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	TRY(checkpoint_folder_check(context->folder));
 	if (context->may_save)
 		TRY(context->may_save(context->may_save_context));
-	TRY(space_check(context->folder, checkpoint_disk_bytes(writer->model), "a checkpoint needs"));
+	TRY(space_check(context->folder, disk_bytes(context, writer->model), "a checkpoint needs"));
 	enum status status = write_files(writer, temporary);
 	if (status == OK)
 		status = checkpoint_folder_publish(context->folder, temporary, name);

@@ -328,6 +328,16 @@ static void unknown_words(void **state)
 	assert_program(0, "100.0 % of the tokens of the texts are [UNK]", "predict --model %s/asked %s/strange.tsv", folder,
 		       folder);
 	assert_program(0, "strange.tsv are [UNK]", "evaluate --model %s/asked --test %s/strange.tsv", folder, folder);
+	/* Several sets make one JSON object; rows that cannot be used can be skipped here, too. */
+	assert_program(0, "", "evaluate --json --model %s/asked --test a=%s/strange.tsv b=%s/strange.tsv", folder, folder,
+		       folder);
+	assert_int_equal(strncmp(buffer_string(&program_output), "{\"a\":{", 6), 0);
+	assert_non_null(strstr(buffer_string(&program_output), "},\"b\":{"));
+	static const char unlabelled[] = "sentence\tlabel\nthe cat\ta\na river\tnowhere\n";
+	assert_ok(file_write(test_path("unlabelled.tsv"), unlabelled, sizeof unlabelled - 1));
+	assert_program(3, "nowhere", "evaluate --model %s/asked --test %s/unlabelled.tsv", folder, folder);
+	assert_program(0, "1 bad record left out", "evaluate --model %s/asked --test %s/unlabelled.tsv --on_bad_record skip",
+		       folder, folder);
 	assert_program(0, "of the tokens of the texts are [UNK]", "embed --model %s/asked %s/chinese.tsv", folder, folder);
 }
 

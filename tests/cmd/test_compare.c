@@ -181,6 +181,14 @@ static void test_runs_of_different_things(void **state)
 	assert_ok(file_copy(path, test_path("other/metrics.jsonl")));
 	write_text(test_path("other/settings.json"), "{\"task\": \"cola\"}");
 	assert_program(1, "different tasks (mrpc and cola)", "compare %s/tuned %s/other", test_folder, test_folder);
+	assert_program(1, "", "compare --json %s/tuned %s/other", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "\"comparable\":false"));
+	/* Scores of one task can be compared whatever the vocabularies. */
+	write_text(test_path("other/settings.json"), "{\"task\": \"mrpc\"}");
+	write_vocab("tuned", "cat");
+	write_vocab("other", "dog");
+	assert_program(0, "", "compare --json %s/tuned %s/other", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "\"comparable\":true"));
 }
 
 static void test_what_cannot_be_compared(void **state)

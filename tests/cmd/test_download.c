@@ -38,6 +38,7 @@ static void test_wikipedia(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "xxwiki-latest-pages-articles-multistream.xml.bz2\n"));
 	assert_same_file(test_path("text"), test_path("got/wikipedia/xxwiki-latest-pages-articles-multistream.xml.bz2"));
 	assert_program(0, "was there", DOWNLOAD("wikipedia --language xx"));
+	assert_program(0, "was there", DOWNLOAD("wikipedia wikipedia --language xx"));
 	sums[0] = sums[0] == '0' ? '1' : '0'; /* the dump has changed */
 	assert_program(5, "published is", DOWNLOAD("wikipedia --language xx"));
 	assert_program(2, "--date", DOWNLOAD("wikipedia --date ../x"));

@@ -393,6 +393,20 @@ static void a_failure_at_the_end_can_be_gone_on_with(void **state)
 	assert_true(ended >= 3);
 }
 
+/* The note is JSON, and so UTF-8; a path need not be. */
+static void a_path_in_another_encoding(void **state)
+{
+	(void)state;
+	assert_ok(file_copy(test_path("texts.txt"), test_path("caf\xe9.txt")));
+	setenv("BERTC_FAULT", "write:3:kill", 1);
+	assert_int_equal(program(EMBED "%s/caf\xe9.txt --format npy --out %s/cut", test_folder, test_folder, test_folder),
+			 128 + 9);
+	unsetenv("BERTC_FAULT");
+	assert_program(0, "resuming after ", EMBED "%s/caf\xe9.txt --format npy --out %s/cut", test_folder, test_folder,
+		       test_folder);
+	assert_int_equal(remove(test_path("cut")), 0);
+}
+
 static void an_interrupted_command_can_begin_anew(void **state)
 {
 	(void)state;
@@ -441,6 +455,7 @@ int main(void)
 		cmocka_unit_test(an_interrupted_command_goes_on),
 		cmocka_unit_test(a_failure_at_the_end_can_be_gone_on_with),
 		cmocka_unit_test(an_interrupted_command_can_begin_anew),
+		cmocka_unit_test(a_path_in_another_encoding),
 		cmocka_unit_test(bad_commands_are_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);

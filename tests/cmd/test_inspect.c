@@ -40,7 +40,7 @@ static void each_kind_is_known(void **state)
 		{"run/checkpoint-2", "checkpoint", "step", "all bytes are covered by checksums"},
 		{"run/final", "finished model", "BertForPreTraining", "all bytes are covered by checksums"},
 		{"run/data/vocab.txt", "vocabulary", "[MASK]", "special tokens"},
-		{"run/metrics.jsonl", "metrics", "last_evaluation", "every line is a JSON object"},
+		{"run/metrics.jsonl", "metrics", "last_evaluation", "every complete line is a JSON object"},
 		{"run/settings.json", "json", "num_train_steps", NULL},
 		{"int8", "int8 model folder", "hidden_size", "all bytes are covered by checksums"},
 		{"onnx", "ONNX folder", "int64 batch x sequence", "every weight is whole and finite"},
@@ -91,6 +91,33 @@ static void what_embed_leaves(void **state)
 		assert_program(ERR_DATA, "", "verify %s/vectors.%s", test_folder, ending);
 		assert_printed(ending, "DAMAGED");
 	}
+	static const char broken[] =
+		"{\"linex_index\":0,\"features\":[{\"token\":\"a\",\"layers\":[{\"index\":-1,\"values\":[null]}]}]}\n";
+	assert_ok(file_write(test_path("broken.jsonl"), broken, sizeof(broken) - 1));
+	assert_program(ERR_DATA, "", "verify %s/broken.jsonl", test_folder);
+	assert_printed("broken.jsonl", "a list of numbers");
+}
+
+static void two_configurations(void **state)
+{
+	(void)state;
+	assert_ok(folder_make(test_path("both")));
+	assert_ok(file_copy(test_path("run/final/model.safetensors"), test_path("both/model.safetensors")));
+	assert_ok(file_copy(test_path("run/final/config.json"), test_path("both/config.json")));
+	assert_ok(file_copy(test_path("run/final/config.json"), test_path("both/bert_config.json")));
+	assert_program(OK, "", "inspect %s/both", test_folder);
+	assert_printed("both", "bert_config");
+}
+
+/* As deep as the reader allows: shown within an object, it is one level deeper. */
+static void deep_json(void **state)
+{
+	(void)state;
+	char text[129];
+	memset(text, '[', 64);
+	memset(text + 64, ']', 64);
+	assert_ok(file_write(test_path("deep.json"), text, 128));
+	assert_program(OK, "", "inspect --json %s/deep.json", test_folder);
 }
 
 /* What an interrupted command leaves can be inspected, and verified as far as it was saved. */
@@ -202,6 +229,7 @@ static void damaged_exports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_configurations),   cmocka_unit_test(deep_json),
 		cmocka_unit_test(each_kind_is_known),   cmocka_unit_test(what_embed_leaves),
 		cmocka_unit_test(unfinished_outputs),   cmocka_unit_test(runs_as_they_stand),
 		cmocka_unit_test(sweeps_as_they_stand), cmocka_unit_test(damaged_exports),

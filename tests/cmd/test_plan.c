@@ -107,6 +107,11 @@ static void test_within(void **state)
 	plan(all, 0);
 	assert_true(number(document.root, "ranks_within") == 0);
 	assert_program(2, "how long", "plan --model base --gpu h200 --within 1d");
+	/* No more devices than each phase's batch occupies. */
+	plan("--model large --gpu h200 --num_train_steps 100000 --train_batch_size 65536 --phase1.num_train_steps 100000 "
+	     "--phase2.train_batch_size 256 --phase2.num_train_steps 10 --within 10d",
+	     0);
+	assert_true(number(document.root, "ranks_within") <= 256);
 }
 
 /* Reads a row such as "weights  3.4 GB ..." of a plan in text form. */
@@ -185,11 +190,12 @@ static void test_refused(void **state)
 	assert_program(2, "give one of them", "plan --gpus 8 --num_train_steps 5 --num_train_samples 10");
 	assert_program(2, "no matrix products in bf16", "plan --gpus 8 --gpu v100 --precision bf16");
 	assert_program(2, "beyond the model's", "plan --gpus 8 --max_seq_length 1024");
+	assert_program(2, "beyond the model's", "plan --model tiny --max_seq_length 65536");
 	assert_program(2, "above", "plan --gpus 8 --mean_seq_length 200");
 	assert_program(2, "CPUs", "plan --gpus 8 --measure");
 	assert_program(2, "did you mean", "plan --train_batchsize 8");
 	/* pretrain's options are accepted, and their values are checked. */
-	assert_int_equal(program("plan --gpus 8 --learning_rate 1e-4 --corpus a b --no_shuffle --phase2.seed 3"), 2);
+	assert_int_equal(program("plan --gpus 8 --learning_rate 1e-4 --corpus a b --no_shuffle --no-save_best"), 0);
 	assert_int_equal(program("plan --gpus 8 --learning_rate 1e-4 --corpus a b --shuffle false --weight_decay 0.01"), 0);
 	assert_program(2, "learning_rate", "plan --gpus 8 --learning_rate much");
 }

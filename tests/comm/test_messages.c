@@ -20,8 +20,14 @@ static int32_t free_port(void)
 }
 
 static struct large_case large_cases[] = {
-	{1, COMM_F32, COMM_F32, true, 1},      {65, COMM_F64, COMM_F64, true, 2},    {4097, COMM_F32, COMM_BF16, true, 3},
-	{20000, COMM_F32, COMM_F16, false, 4}, {4000, COMM_F64, COMM_BF16, true, 5}, {900001, COMM_F32, COMM_F32, true, 6},
+	{1, COMM_F32, COMM_F32, true, 1},
+	{65, COMM_F64, COMM_F64, true, 2},
+	{4097, COMM_F32, COMM_BF16, true, 3},
+	{20000, COMM_F32, COMM_F16, false, 4},
+	{4000, COMM_F64, COMM_BF16, true, 5},
+	{900001, COMM_F32, COMM_F32, true, 6},
+	/* With three ranks, the last share is longer than a message, and the others are not. */
+	{1048448, COMM_F32, COMM_F32, false, 7},
 };
 static bool no = false, yes = true;
 static int32_t one = 1;

@@ -1,5 +1,7 @@
 /* config.json: everything a head needs is written as transformers reads it, and read as transformers writes it. */
 #include "test.h"
+#include <math.h>
+
 #include "weights/config_file.h"
 #include "weights/model_folder.h"
 
@@ -43,6 +45,7 @@ static void sizes_come_back(void **state)
 	assert_int_equal(again.pad_token_id, 3);
 	assert_true(again.hidden_dropout_prob == 0.15 && again.layer_norm_eps == 1e-7);
 	assert_true(again.initializer_range == config.initializer_range);
+	assert_true(isnan(again.classifier_dropout)); /* not said: that of the hidden layers */
 	assert_non_null(strstr(buffer_string(&text), "\"architectures\":[\"BertForPreTraining\"]"));
 	assert_null(strstr(buffer_string(&text), "id2label"));
 	json_release(&document);
@@ -155,6 +158,12 @@ static void tasks_come_back(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_string_equal(again.labels[i], labels[i]);
 	assert_true(again.classifier_dropout == 0.5);
+	struct json_document document;
+	struct model_config trained;
+	assert_ok(json_parse(&document, "x.json", buffer_string(&text), text.size));
+	assert_ok(model_config_from_json(&trained, document.root, "x.json"));
+	assert_true(trained.classifier_dropout == 0.5);
+	json_release(&document);
 	task_config_release(&task);
 	task_config_release(&again);
 

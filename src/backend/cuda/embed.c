@@ -78,18 +78,22 @@ static void position_gradient(struct replica *r, const struct embed_bwd *a)
 static void type_gradient(struct replica *r, const struct embed_bwd *a)
 {
 	const struct tensor *gradient = &a->type->gradient;
-	int64_t count = gradient->rows * gradient->columns;
-	BUG_IF(gradient->rows != 2);
+	/* Batches have no other types than 0 and 1, however many the model has. */
+	int kinds = gradient->rows < 2 ? 1 : 2;
+	int64_t count = kinds * gradient->columns;
 	struct kernel_type_gradient type = {
 		.dtype = a->dy.dtype,
 		.tokens = a->dy.rows,
 		.columns = a->dy.columns,
+		.kinds = kinds,
 		.dy = a->dy.data,
 		.types = a->batch->types,
 		.parts = cuda_scratch(r)->parts,
 	};
 	cuda_run(r, kernel_type_gradient(cuda_stream(r), &type), "embed_bwd");
 	cuda_add_parts(r, type.parts, row_parts(type.tokens), count, gradient->data, a->overwrite, "embed_bwd");
+	if (a->overwrite)
+		zero(r, (float *)gradient->data + count, gradient->rows * gradient->columns - count);
 }
 
 void cuda_embed_bwd(struct replica *r, const struct embed_bwd *a)

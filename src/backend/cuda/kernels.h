@@ -144,6 +144,7 @@ cudaError_t kernel_position_gradient(cudaStream_t stream, const struct kernel_po
 struct kernel_type_gradient {
 	enum dtype dtype;
 	int64_t tokens, columns;
+	int kinds; /* 1 or 2: segment types that tokens may have; each part has the sums of each */
 	const void *dy;
 	const int32_t *types;
 	float *parts;

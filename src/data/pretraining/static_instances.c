@@ -371,6 +371,11 @@ enum status static_file_read(const struct static_file *file, int64_t index, int3
 	get_numbers(parts.labels, predictions, wide, out->prediction_labels);
 	if (!within(out->ids, length, vocab_size) || !within(out->prediction_labels, predictions, vocab_size))
 		return refuse(file, index, "an id is beyond the vocabulary");
+	if (out->next_label < -1 || out->next_label > 1)
+		return refuse(file, index, "its next-sentence label is none of -1, 0 and 1");
+	for (int32_t i = 0; parts.record.flags & TYPES && i < length; i++)
+		if (parts.types[i] > 1)
+			return refuse(file, index, "a segment type is neither 0 nor 1");
 	int32_t before = -1;
 	for (int32_t i = 0; i < predictions; i++) {
 		int32_t at = out->prediction_positions[i];

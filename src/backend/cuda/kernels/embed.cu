@@ -157,7 +157,8 @@ template <typename T, bool ALIGNED> __global__ void position_parts(struct kernel
 
 /* ---- Types: the tokens, divided into parts ---- */
 
-/* Blocks of eight columns along x, parts of the tokens along y; each part has the sums of type 0, then those of type 1. */
+/* Blocks of eight columns along x, parts of the tokens along y; each part has the sums of type 0, then, with two kinds,
+ * those of type 1. */
 template <typename T, bool ALIGNED> __global__ void type_parts(struct kernel_type_gradient a)
 {
 	int columns = (int)a.columns, first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * BLOCK;
@@ -174,9 +175,10 @@ template <typename T, bool ALIGNED> __global__ void type_parts(struct kernel_typ
 			sums[1][j] += second ? row[j] : 0;
 		}
 	}
-	float *part = a.parts + (int64_t)blockIdx.y * 2 * columns;
+	float *part = a.parts + (int64_t)blockIdx.y * a.kinds * columns;
 	store_block<ALIGNED>(part, first, columns, sums[0]);
-	store_block<ALIGNED>(part + columns, first, columns, sums[1]);
+	if (a.kinds == 2)
+		store_block<ALIGNED>(part + columns, first, columns, sums[1]);
 }
 
 /* The thread blocks for one row, with one thread per eight columns. */

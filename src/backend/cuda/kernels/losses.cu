@@ -387,10 +387,25 @@ DEVICE void pointer_item(const struct kernel_pointer_xent &a, int sequence, int 
 	*correct += known && !wrong ? a.weights[item] : 0;
 }
 
-/* The first item whose row is at or after this one. */
-DEVICE int first_item(const struct kernel_pointer_xent &a, int row)
+/* The items that fill up a batch (fill.c) have no weight and take rows from the end downwards, while rows ascend up to them: the
+ * number of items before the rows descend, which leaves out all of these but perhaps the first. */
+DEVICE int ascending_items(const struct kernel_pointer_xent &a)
 {
-	int low = 0, high = a.items;
+	int low = 0, high = a.items - 1;
+	while (low < high) {
+		int middle = low + (high - low) / 2;
+		if (a.rows[middle] < a.rows[middle + 1])
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return a.items > 0 ? low + 1 : 0;
+}
+
+/* The first of `items` items whose row is at or after this one. */
+DEVICE int first_item(const struct kernel_pointer_xent &a, int items, int row)
+{
+	int low = 0, high = items;
 	while (low < high) {
 		int middle = low + (high - low) / 2;
 		if (a.rows[middle] < row)
@@ -405,7 +420,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) pointer_sequenc
 {
 	double *shared = reinterpret_cast<double *>(shared_start()), loss = 0, correct = 0;
 	int sequence = (int)blockIdx.x, warp = (int)threadIdx.x / WARP;
-	int begin = a.starts[sequence], end = a.starts[sequence + 1], first = first_item(a, begin), last = first_item(a, end);
+	int begin = a.starts[sequence], end = a.starts[sequence + 1], items = ascending_items(a);
+	int first = first_item(a, items, begin), last = first_item(a, items, end);
 	if (a.gradients != nullptr) {
 		T *gradients = static_cast<T *>(a.gradients);
 		for (int64_t i = (int64_t)begin * a.columns + threadIdx.x; i < (int64_t)end * a.columns; i += THREADS)
