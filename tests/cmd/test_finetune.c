@@ -490,9 +490,46 @@ static void a_folder_may_be_called_as_a_size(void **state)
 	assert_said("memory plan for 23,"); /* thousand parameters, not 86 million */
 }
 
+/* The head's input is dropped out by classifier_dropout of config.json, or without it, like the hidden layers. */
+static void heads_drop(void **state)
+{
+	(void)state;
+	static const char key[] = "\"classifier_dropout\": null", *const values[] = {"null", "0.5", "0"};
+	static const char *const files[] = {"model.safetensors", "vocab.txt"};
+	struct buffer text = {0};
+	double losses[3];
+	char from[64], to[64];
+	assert_ok(folder_make(test_path("dropping")));
+	for (int i = 0; i < 2; i++) {
+		snprintf(from, sizeof(from), "base/final/%s", files[i]);
+		snprintf(to, sizeof(to), "dropping/%s", files[i]);
+		assert_ok(file_copy(test_path(from), test_path(to)));
+	}
+	assert_ok(file_read(test_path("base/final/config.json"), 1 << 16, &text));
+	const char *config_text = buffer_string(&text), *place = strstr(config_text, key);
+	assert_non_null(place);
+	for (int i = 0; i < 3; i++) {
+		struct buffer changed = {0};
+		buffer_format(&changed, "%.*s\"classifier_dropout\": %s%s", (int)(place - config_text), config_text, values[i],
+			      place + strlen(key));
+		assert_ok(file_write(test_path("dropping/config.json"), changed.data, changed.size));
+		buffer_release(&changed);
+		assert_program(0, "finished",
+			       "finetune --task classification --model %s/dropping --train %s/train.tsv --out %s/short "
+			       "--num_train_steps 1 --max_seq_length 32 --precision fp32 --threads 1 --train_batch_size 16 "
+			       "--hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --log_steps 1 --no_progress",
+			       test_folder, test_folder, test_folder);
+		losses[i] = metric_at(test_path("short/metrics.jsonl"), 1, "loss");
+		forget("short");
+	}
+	buffer_release(&text);
+	assert_true(losses[0] == losses[2] && losses[1] != losses[0] && isfinite(losses[1]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(heads_drop),
 		cmocka_unit_test(a_class_is_learned),
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(predictions_stream),
