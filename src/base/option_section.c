@@ -112,8 +112,10 @@ enum status options_derive(struct options *out, const struct options *base, int6
 {
 	enum status status;
 	TRY(options_init(out, base->table, settings));
-	for (int i = 0; i < base->count; i++)
+	for (int i = 0; i < base->count; i++) {
 		TRY_GOTO(copy_row(out, base, i), failed);
+		out->unset[i] = base->unset[i];
+	}
 	out->foreign_program = base->foreign_program;
 	out->foreign_name = base->foreign_name; /* lives as long as `base` */
 	if (section < base->section_count) {

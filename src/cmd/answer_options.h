@@ -39,8 +39,8 @@ static inline const char *answer_target(const char *out)
 		 .range = "auto|text",                                                                                           \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "FORM",                                                                                           \
-		 .help = "what a line is: auto reads a file as JSON lines if its first line is a JSON object, and as texts "     \
-			 "otherwise"},                                                                                           \
+		 .help = "what a line is: auto reads a file as JSON lines if its first line that is not blank begins a JSON "    \
+			 "object, and as texts otherwise"},                                                                      \
 		{.name = "text_column",                                                                                          \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.text_column),                                                                \

@@ -289,8 +289,7 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	};
 	struct model_config config;
 	TRY(model_folder_config(settings->model, &config));
-	if (instance_settings.next_sentence != NEXT_SENTENCE_NONE || settings->input_file.count > 0)
-		TRY(model_config_check_pairs(&config, "next sentences, or static instances"));
+	instance_settings.one_segment = config.type_vocab_size < 2;
 	if (settings->input_file.count > 0)
 		TRY(open_static(settings, &config, folder, scored, &instance_settings));
 	else if (settings->max_seq_length > config.max_position_embeddings)

@@ -367,6 +367,8 @@ static enum status prepare_text(struct run *run, const char *prefix)
 	struct corpus *corpus;
 	struct prepare_report report;
 	struct corpus_settings input = input_corpus_settings(&settings->input, settings->threads);
+	input.outputs = (const char *const *)run->outputs.names;
+	input.output_count = (int)run->outputs.count;
 	TRY(corpus_open(&corpus, (const char *const *)run->corpus.names, run->corpus.count, &input));
 	enum status status =
 		prepare_corpus(corpus, run->tokenizer, run->pool, &(struct prepare_settings){.prefix = prefix}, &report);
@@ -688,6 +690,21 @@ static void report(const struct run *run, const struct instance_totals *totals)
 		log_note("next-sentence label 1: %.1f %%", 100 * (double)totals->random / (double)totals->labelled);
 }
 
+/* Would a file that is read be overwritten? Lists divided by commas are taken apart only here. */
+static enum status check_outputs(const struct run *run)
+{
+	for (int64_t i = 0; i < run->outputs.count; i++) {
+		struct file_stamp written = file_stamp_at(run->outputs.names[i]);
+		for (int64_t k = 0; written.inode != 0 && k < run->corpus.count; k++) {
+			struct file_stamp read = file_stamp_at(run->corpus.names[k]);
+			if (file_stamp_is_same_file(&read, &written))
+				return error_set(ERR_USAGE, "--out '%s' is the same file as --corpus '%s', which is read",
+						 run->outputs.names[i], run->corpus.names[k]);
+		}
+	}
+	return OK;
+}
+
 static enum status run_with(struct run *run, const struct options *options)
 {
 	const struct instances_settings *settings = run->settings;
@@ -697,6 +714,7 @@ static enum status run_with(struct run *run, const struct options *options)
 		TRY(name_list_add_parts(&run->outputs, settings->out.values[i]));
 	if (run->outputs.count == 0)
 		return error_set(ERR_USAGE, "--out names no file");
+	TRY(check_outputs(run));
 	TRY(choose_format(settings, &run->outputs, &run->writer.format));
 	if (run->writer.format == INSTANCE_HDF5)
 		TRY(hdf5_require());

@@ -248,7 +248,8 @@ struct training_settings {
 	 .role = ROLE_RESULT,                                                                                                    \
 	 .value_name = "P",                                                                                                      \
 	 .fallback_text = "the model's",                                                                                         \
-	 .help = "dropout after the embeddings, after both sub-layers, and before a task's head"},                               \
+	 .help = "dropout after the embeddings, after both sub-layers, and before a task's head (there only if "                 \
+		 "config.json has no classifier_dropout)"},                                                                      \
 	{                                                                                                                        \
 		.name = "attention_probs_dropout_prob", .type = OPTION_NUMBER,                                                   \
 		.field = offsetof(settings, member.attention_probs_dropout_prob), .range = "0..0.9", .role = ROLE_RESULT,        \

@@ -335,7 +335,7 @@ static enum status verify_events(const char *path, struct finding *out)
 	return event_file_count(path, &records);
 }
 
-/* One JSON value per line. The last line may be one that a process was writing when it was killed. */
+/* One JSON object per line. The last line may be one that a process was writing when it was killed. */
 static enum status verify_json_lines(const char *path, struct finding *out)
 {
 	struct file_map map;

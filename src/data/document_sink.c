@@ -589,9 +589,11 @@ static enum status remove_held_out(const struct document_sink *sink)
 	snprintf(held_out, sizeof held_out, "%.4000s.held_out", sink->settings->prefix);
 	if (!shard_exists(held_out))
 		return OK;
-	if (shard_exists(sink->settings->prefix))
-		TRY(shard_read_splitting(sink->settings->prefix, &old, &old_described));
-	TRY(shard_read_splitting(held_out, &held, &held_described));
+	/* What cannot be read is not described. */
+	if (shard_exists(sink->settings->prefix) && shard_read_splitting(sink->settings->prefix, &old, &old_described) != OK)
+		old_described = false;
+	if (shard_read_splitting(held_out, &held, &held_described) != OK)
+		held_described = false;
 	if (old_described && held_described && held.source_fingerprint != 0 &&
 	    held.source_fingerprint == old.source_fingerprint) {
 		log_note("'%s' is removed: its documents are not held out any more", held_out);

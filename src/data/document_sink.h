@@ -20,10 +20,10 @@ MUST_USE enum status document_sink_sentence(struct document_sink *sink, const in
 					    size_t size);
 MUST_USE enum status document_sink_end(struct document_sink *sink);
 
-/* Makes durable everything written for the first `documents` documents of the corpus; does nothing where that is not possible
- * (yet). */
 /* Can a further run resume after what was saved last? */
 bool document_sink_is_saved(const struct document_sink *sink);
+/* Makes durable everything written for the first `documents` documents of the corpus; does nothing where that is not possible
+ * (yet). */
 MUST_USE enum status document_sink_save(struct document_sink *sink, int64_t documents);
 
 /* After the last document: settles which documents are held out, finds duplicates and, if the settings say so, drops them.

@@ -128,6 +128,7 @@ static enum status check_equal(const struct shard *shard, const struct json *obj
 
 static enum status read_splitting(const struct json *root, const char *name, struct shard_description *d)
 {
+	TRY(get_hex(root, name, "source_fingerprint", &d->source_fingerprint));
 	TRY(json_get_bool(root, name, "lowercase", &d->lowercase));
 	TRY(json_get_bool(root, name, "strip_accents", &d->strip_accents));
 	return json_get_bool(root, name, "split_chinese", &d->split_chinese);
@@ -157,7 +158,6 @@ static enum status read_description(struct shard *shard, const struct json *root
 	TRY(json_get_integer(root, name, "vocab_size", 1, INT32_MAX, &vocab_size));
 	TRY(json_get_integer(root, name, "unknown_tokens", 0, shard->token_count, &d->unknown_tokens));
 	TRY(get_hex(root, name, "vocab_hash", &d->vocab_hash));
-	TRY(get_hex(root, name, "source_fingerprint", &d->source_fingerprint));
 	TRY(read_splitting(root, name, d));
 	TRY(json_get_string(root, name, "text_form", &form));
 	snprintf(d->text_form, sizeof(d->text_form), "%s", form);

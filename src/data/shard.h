@@ -92,8 +92,8 @@ void shard_close(struct shard *shard);
  * nothing for a shard without a description. Ends early, with any result, once `cancelled` (may be NULL) returns true.
  * shard_check.h does this in the background. */
 MUST_USE enum status shard_check_contents(const struct shard *shard, bool (*cancelled)(const void *context), const void *context);
-/* How the text of a shard was split into tokens, from its description alone; nothing else in it is read or checked.
- * *out_described: whether there is a description. */
+/* How the text of a shard was split into tokens, and its source_fingerprint, from its description alone; nothing else in it is
+ * read or checked. *out_described: whether there is a description. */
 MUST_USE enum status shard_read_splitting(const char *prefix, struct shard_description *out, bool *out_described);
 /* True if all three files that we write exist, that is, if a commit was completed. */
 bool shard_exists(const char *prefix);

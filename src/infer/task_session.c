@@ -155,6 +155,7 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 	enum status status;
 	*out = (struct task_set){.name = "", .use = use};
 	*outputs = (struct task_outputs){0};
+	session->bad.count = 0;
 	if (out_loss)
 		*out_loss = NAN;
 	TRY(state->task->read(state, out, paths, count));

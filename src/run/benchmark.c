@@ -215,7 +215,7 @@ enum status benchmark_batch(struct batch *out, const struct model_config *config
 		next->weights[s] = 1;
 		for (int32_t i = 0; i < tokens; i++, t++) {
 			out->ids[t] = (int32_t)rng_below(&rng, (uint32_t)config->vocab_size);
-			out->types[t] = i > tokens / 2;
+			out->types[t] = config->type_vocab_size > 1 && i > tokens / 2;
 			out->positions[t] = i;
 			out->token_samples[t] = (uint32_t)s;
 			if (!is_predicted(i))

@@ -250,6 +250,7 @@ void pretraining_set_instances(struct pretraining_data *data, int64_t index)
 	phase->training.sep = vocab->sep;
 	phase->training.mask = vocab->mask;
 	phase->training.is_continuation = vocab->is_continuation;
+	phase->training.one_segment = data->run->config.type_vocab_size < 2;
 	phase->evaluation = phase->training;
 	phase->evaluation.seed = EVALUATION_SEED;
 	phase->evaluation.shuffle = true;

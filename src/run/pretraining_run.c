@@ -357,9 +357,6 @@ enum status pretraining_run_prepare(struct pretraining_run *pretraining, const s
 	TRY(recipe_choose(&run->recipe, &run->choices));
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		pretraining_set_instances(&pretraining->data, i);
-		if (pretraining->data.phases[i].training.next_sentence != NEXT_SENTENCE_NONE ||
-		    pretraining->data.phases[i].input_file->count > 0)
-			TRY(model_config_check_pairs(&run->config, "next sentences, or static instances"));
 		TRY(choose_phase(pretraining, i));
 	}
 	return OK;

@@ -386,7 +386,12 @@ static enum status check_kind(const struct run_folder_settings *settings)
 	bool has_checkpoint = false, holds;
 	enum status status;
 	TRY(path_join(path, settings->out, SWEEP_RECORD));
-	bool has_sweep = file_exists(path);
+	bool has_sweep = is_sweep(path);
+	if (settings->sweep && !has_sweep && file_exists(path)) {
+		status = error_set(ERR_STATE, "'%s' is not the record of a sweep, or is damaged", path);
+		error_hint("move it elsewhere, or choose another --out");
+		return status;
+	}
 	if (has_sweep == settings->sweep)
 		return OK;
 	if (has_sweep) {

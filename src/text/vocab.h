@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include "base/error.h"
 
-#define VOCAB_ADDED_MOST 8
+#define VOCAB_ADDED_MOST 64
 
 struct vocab {
 	int32_t count;

@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/json.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "text/vocab_json.h"
 
@@ -64,23 +63,14 @@ static enum status collect(struct entries *entries, const struct json *root)
 	return OK;
 }
 
-/* Added tokens besides BERT's own are listed in vocab.added, so that they stay added tokens where the vocabulary is written, and
- * reported: transformers finds them in texts as they stand, bertc splits them like other words. */
-static void list_added(struct vocab *vocab, const struct json *added, const char *path)
+/* Added tokens besides BERT's own are listed in vocab.added, so that they stay added tokens where the vocabulary is written. */
+static void list_added(struct vocab *vocab, const struct json *added)
 {
-	const char *first = NULL;
 	for (const struct json *token = added ? added->first_child : NULL; token; token = token->next) {
 		int32_t id = (int32_t)json_member(token, "id")->integer;
-		if (vocab_is_special(vocab, id) || vocab->added_count == VOCAB_ADDED_MOST)
-			continue;
-		first = first ? first : vocab->text[id];
-		vocab->added[vocab->added_count++] = id;
+		if (!vocab_is_special(vocab, id) && vocab->added_count < VOCAB_ADDED_MOST)
+			vocab->added[vocab->added_count++] = id;
 	}
-	if (first)
-		log_warning(
-			"'%s' has added tokens, such as '%.100s', which are not recognized in texts: they are split like other "
-			"words",
-			path, first);
 }
 
 enum status vocab_read_json(struct vocab *out, const char *path)
@@ -95,7 +85,7 @@ enum status vocab_read_json(struct vocab *out, const char *path)
 	if (status == OK)
 		status = vocab_from_entries(out, entries.text, (int32_t)entries.count);
 	if (status == OK)
-		list_added(out, json_member(document.root, "added_tokens"), path);
+		list_added(out, json_member(document.root, "added_tokens"));
 	free(entries.text);
 	json_release(&document);
 	return status;

@@ -1,5 +1,6 @@
 #include "weights/config_file.h"
 
+#include <math.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,8 +255,9 @@ void config_file_put(struct json_writer *writer, const struct model_config *conf
 	json_put_string(writer, NULL, task && task->architecture ? task->architecture : "BertForPreTraining");
 	json_close(writer);
 	json_put_double(writer, "attention_probs_dropout_prob", config->attention_probs_dropout_prob);
-	if (task && task->classifier_dropout >= 0)
-		json_put_double(writer, "classifier_dropout", task->classifier_dropout);
+	double dropout = task && task->classifier_dropout >= 0 ? task->classifier_dropout : config->classifier_dropout;
+	if (isfinite(dropout))
+		json_put_double(writer, "classifier_dropout", dropout);
 	else
 		json_put_null(writer, "classifier_dropout");
 	json_put_string(writer, "hidden_act", config->hidden_act == ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");

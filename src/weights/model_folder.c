@@ -289,6 +289,7 @@ enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct mod
 	TRY_GOTO(tokenizer_file_settings(source->vocab, &out->settings, &found), failed);
 	TRY_GOTO(read_max_length(source->vocab, &out->max_length), failed);
 	compare_vocabularies(&out->vocab, source->vocab);
+	vocab_warn_of_added(&out->vocab, source->vocab);
 	return OK;
 failed:
 	folder_tokenizer_release(out);

@@ -13,6 +13,14 @@ enum status vocab_file_read(struct vocab *out, const char *path)
 	return vocab_read(out, path);
 }
 
+void vocab_warn_of_added(const struct vocab *vocab, const char *path)
+{
+	if (vocab->added_count > 0)
+		log_warning("'%s' has added tokens, such as '%.100s': where they occur in texts, transformers takes them as they "
+			    "stand, and bertc splits them like other words",
+			    path, vocab->text[vocab->added[0]]);
+}
+
 void vocab_warn_of_lower_case(const struct vocab *vocab, const char *path)
 {
 	if (vocab_looks_cased(vocab))

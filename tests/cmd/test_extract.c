@@ -289,6 +289,10 @@ static void test_input_is_not_overwritten(void **state)
 		ERR_USAGE, "is the same file as --corpus",
 		"instances --corpus %s/texts/one.txt --vocab_file %s/vocab.txt --format instances --out %s/new %s/hard.txt",
 		test_folder, test_folder, test_folder, test_folder);
+	assert_program(
+		ERR_USAGE, "is the same file as --corpus",
+		"instances --corpus %s/texts/one.txt --vocab_file %s/vocab.txt --format instances --out %s/new,%s/hard.txt",
+		test_folder, test_folder, test_folder, test_folder);
 	assert_ok(file_read(test_path("texts/one.txt"), 4096, &text));
 	assert_string_equal(buffer_string(&text), sentence);
 	/* Shards have names of their own, with the ending of the files that they are made from. */

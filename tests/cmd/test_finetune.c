@@ -520,6 +520,9 @@ static void heads_drop(void **state)
 			       "--hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --log_steps 1 --no_progress",
 			       test_folder, test_folder, test_folder);
 		losses[i] = metric_at(test_path("short/metrics.jsonl"), 1, "loss");
+		char kept[64];
+		snprintf(kept, sizeof(kept), "\"classifier_dropout\": %s", values[i]);
+		assert_holds(test_path("short/final/config.json"), kept);
 		forget("short");
 	}
 	buffer_release(&text);

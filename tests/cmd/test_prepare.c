@@ -55,6 +55,10 @@ static void test_report(void **state)
 	assert_non_null(strstr(log_text, "data/x.held_out: 1 document, 2 sentences"));
 	assert_non_null(strstr(log_text, "bytes per token"));
 	assert_non_null(strstr(log_text, "read as sentences"));
+	/* Made again with nothing held out: the documents that were are training text now. */
+	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out data/x"), 0);
+	assert_non_null(strstr(log_text, "data/x.held_out' is removed: its documents are not held out any more"));
+	assert_false(shard_exists(test_path("data/x.held_out")));
 	assert_int_equal(run("-q --corpus 'text/*.txt' --vocab_file vocab.txt --no_cased --out y --threads 1"), 0);
 	assert_string_equal(log_text, "");
 	assert_int_equal(first_id(test_path("y")), 5);

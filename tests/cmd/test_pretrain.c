@@ -392,10 +392,31 @@ static void test_evaluate_fill_inspect(void **state)
 	assert_program(3, "bertc does not recognize", "inspect %s/unknown", test_folder);
 }
 
+/* Instances of two segments would read a row that the table of segment types does not have. */
+static void test_one_segment_type(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	assert_ok(file_read(config, 4096, &text));
+	buffer_char(&text, '\0');
+	char *place = strstr((char *)text.data, "\"type_vocab_size\": 2");
+	assert_non_null(place);
+	place[strlen("\"type_vocab_size\": ")] = '1';
+	assert_ok(file_write(test_path("one.json"), text.data, text.size - 1));
+	buffer_release(&text);
+#define ONE(out, more)                                                                                                           \
+	"pretrain --corpus %s --model %s/one.json --out %s/" out " --vocab_size 80 --train_batch_size 4 --max_seq_length 32 "    \
+	"--num_train_steps 1 --precision fp32 --threads 1 " more,                                                                \
+		corpus, test_folder, test_folder
+	assert_program(2, "the model has one segment type", ONE("pairs", ""));
+	assert_program(0, "finished", ONE("single", "--next_sentence single"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_run_leaves_a_model),
+		cmocka_unit_test(test_one_segment_type),
 		cmocka_unit_test(test_resume_is_exact),
 		cmocka_unit_test(test_threads_do_not_matter),
 		cmocka_unit_test(test_accumulation_is_a_large_batch),

@@ -139,7 +139,7 @@ struct kernel_position_gradient {
 };
 cudaError_t kernel_position_gradient(cudaStream_t stream, const struct kernel_position_gradient *a);
 
-/* Sums of dy over the tokens of type 0 and over those of type 1 in each part of the tokens: parts (row_parts(tokens), 2,
+/* Sums of dy over the tokens of type 0 and over those of type 1 in each part of the tokens: parts (row_parts(tokens), kinds,
  * columns). */
 struct kernel_type_gradient {
 	enum dtype dtype;

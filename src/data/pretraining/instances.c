@@ -344,6 +344,14 @@ static const struct source_functions shard_functions = {
 	.make = shards_make,
 };
 
+enum status instances_one_segment(const char *what)
+{
+	enum status status = error_set(
+		ERR_USAGE, "%s: an instance has two segments, but the model has one segment type (\"type_vocab_size\")", what);
+	error_hint("take a model with \"type_vocab_size\" 2, or --next_sentence none");
+	return status;
+}
+
 enum status instances_open(struct instances **out, const struct shard *shards, int64_t shard_count,
 			   const struct instance_settings *settings)
 {
@@ -351,6 +359,9 @@ enum status instances_open(struct instances **out, const struct shard *shards, i
 	struct shard_instances *instances = NULL;
 	struct masking *scratch = NULL;
 	*out = NULL;
+	if (settings->one_segment &&
+	    (settings->next_sentence == NEXT_SENTENCE_PAIRS || settings->next_sentence == NEXT_SENTENCE_ORDER))
+		return instances_one_segment("next sentences");
 	TRY(memory_new(&instances, 1, sizeof(*instances), "instances"));
 	instances->base = (struct instances){.functions = &shard_functions, .bounds = instance_bounds(settings)};
 	pthread_rwlock_init(&instances->lock, NULL);

@@ -32,12 +32,15 @@ struct instance_settings {
 	int32_t max_ngram; /* most consecutive words masked together, n of them drawn with weight 1/n; 0, 1 = single words */
 	enum next_sentence next_sentence;
 	bool shuffle;
+	bool one_segment; /* the model has one segment type: instances of two segments are ERR_USAGE */
 	/* From the vocabulary: */
 	int32_t vocab_size, cls, sep, mask;
 	const bool *is_continuation; /* [vocab_size], for whole words; borrowed */
 	bool segmented_words;        /* shards may hold vocab_size + id: entry `id`, which continues the previous word */
 };
 
+/* The error of an instance of two segments for such a model; `what` it is from. */
+MUST_USE enum status instances_one_segment(const char *what);
 /* Predictions in an instance of `length` tokens; there may be fewer with whole-word masking or in very short texts. */
 int32_t instance_predictions(const struct instance_settings *settings, int32_t length);
 /* Bounds of all instances made with these settings. */

@@ -9,7 +9,7 @@
 struct static_source {
 	struct instances base;
 	uint64_t seed;
-	bool shuffle;
+	bool shuffle, one_segment;
 	int32_t mask;
 	const struct static_file *files;
 	int64_t file_count;
@@ -81,6 +81,9 @@ static enum status static_make(struct instances *base, const struct example_plan
 	struct instance instance = instance_in(out);
 	const struct static_file *file = find_file(self(base), &within);
 	TRY(static_file_read(file, within, base->bounds.vocab_size, &instance));
+	for (int32_t i = 0; self(base)->one_segment && i < instance.length; i++)
+		if (instance.types[i] != 0)
+			return instances_one_segment(file->path);
 	/* Each use of a pair masks its own run. */
 	if (instance.draws_span)
 		rewriting_mask_run(&instance, &(struct rewriting_mask){.span = instance.prediction_count,
@@ -146,6 +149,7 @@ enum status instances_open_static(struct instances **out, const struct static_fi
 	source->base.bounds = instance_bounds(&own);
 	source->seed = settings->seed;
 	source->shuffle = settings->shuffle;
+	source->one_segment = settings->one_segment;
 	source->mask = settings->mask;
 	*out = &source->base;
 	return OK;
