@@ -172,6 +172,7 @@ void diagnosis_phase(struct diagnosis *diagnosis, int64_t step)
 	}
 	diagnosis->active[FINDING_SPIKE] = diagnosis->active[FINDING_RISING] = false;
 	diagnosis->active[FINDING_UNSTABLE] = diagnosis->active[FINDING_SLOWER] = false;
+	diagnosis->active[FINDING_OVERFITTING] = false;
 }
 
 void diagnosis_plan(struct diagnosis *diagnosis, int64_t total_steps, double peak_rate)
@@ -241,7 +242,8 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 	double mean = window_mean(&diagnosis->loss), scale = task->scale;
 	double noise = noise_of(diagnosis);
 	double rise = mean - diagnosis->best_loss;
-	bool worse_than_guessing = mean > larger(diagnosis->first_loss, task->chance_loss) + ABOVE_GUESSING * scale;
+	double guessing = isnan(task->chance_loss) ? task->prior_loss : task->chance_loss; /* values have no chance loss */
+	bool worse_than_guessing = mean > larger(diagnosis->first_loss, guessing) + ABOVE_GUESSING * scale;
 	if (worse_than_guessing || rise > DIVERGED_LOSS * scale + noise) {
 		struct finding *finding = begin(diagnosis, out, FINDING_DIVERGED);
 		if (!finding)
@@ -620,13 +622,29 @@ void diagnosis_replay_step(struct diagnosis *diagnosis, const struct diagnosis_s
 		window_add(&diagnosis->recent, step->loss);
 }
 
+void diagnosis_replay_evaluation(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation)
+{
+	struct findings ignored = {0};
+	struct diagnosis before = *diagnosis;
+	diagnosis_evaluation(diagnosis, evaluation, &ignored);
+	memcpy(diagnosis->active, before.active, sizeof before.active);
+	memcpy(diagnosis->said, before.said, sizeof before.said);
+}
+
 void diagnosis_replay_finding(struct diagnosis *diagnosis, const char *name, bool over)
 {
-	for (int kind = 0; kind < FINDING_KINDS; kind++)
-		if (strcmp(finding_names[kind], name) == 0) {
-			diagnosis->active[kind] = !over;
-			diagnosis->said[kind] += !over;
-		}
+	for (int kind = 0; kind < FINDING_KINDS; kind++) {
+		if (strcmp(finding_names[kind], name) != 0)
+			continue;
+		diagnosis->active[kind] = !over && kind != FINDING_SPIKE; /* a spike is over when a run resumes */
+		diagnosis->said[kind] += !over;
+		if (kind == FINDING_DIVERGED)
+			diagnosis->active[FINDING_RISING] = !over; /* covered by that finding */
+		if (kind == FINDING_OVERFITTING)
+			for (int i = 0; i < DIAGNOSIS_SETS; i++)
+				if (diagnosis->sets[i].worse > diagnosis->sets[diagnosis->overfitting_set].worse)
+					diagnosis->overfitting_set = i;
+	}
 }
 
 int diagnosis_gravest(const struct diagnosis *diagnosis, bool finished)

@@ -118,8 +118,9 @@ void diagnosis_plan(struct diagnosis *diagnosis, int64_t total_steps, double pea
 void diagnosis_step(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out);
 void diagnosis_evaluation(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation, struct findings *out);
 
-/* For a resumed run: process earlier logged steps and findings, in order, without reporting anything. */
+/* For a resumed run: process earlier logged steps, evaluations, and findings, in order, without reporting anything. */
 void diagnosis_replay_step(struct diagnosis *diagnosis, const struct diagnosis_step *step);
+void diagnosis_replay_evaluation(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation);
 void diagnosis_replay_finding(struct diagnosis *diagnosis, const char *name, bool over);
 
 /* The gravest active finding that describes the state of the run; -1: none. For a finished run, findings about speed are

@@ -204,6 +204,7 @@ static enum status add_event(struct history *history, const struct json *object,
 {
 	struct history_event event = {
 		.step = (int64_t)number(object, "step"),
+		.phase = number(object, "phase"),
 		.tokens = number(object, "tokens"),
 		.seconds = number(object, "seconds"),
 	};

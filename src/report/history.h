@@ -41,6 +41,7 @@ struct history_table {
 /* Something that was reported or happened at a step. */
 struct history_event {
 	int64_t step;
+	double phase; /* NaN: not recorded */
 	double tokens, seconds;
 	char kind[24]; /* "resumed", "straggler", or a finding's name (diagnosis.h) */
 	bool over;     /* the finding no longer holds */

@@ -85,29 +85,73 @@ static int64_t whole(double value)
 	return isfinite(value) ? (int64_t)value : 0;
 }
 
-/* Restores the diagnosis of the steps and findings logged before the run was stopped. */
-static void replay(struct report *report)
+/* Restores one logged step for the diagnosis. */
+static void replay_step(struct report *report, int64_t row)
 {
 	const struct history *history = &report->history;
 	const struct history_table *steps = &history->steps;
 	const struct report_task *task = &report->task;
-	int loss = history_column(history, task->loss), share = task->share ? history_column(history, task->share) : -1;
-	for (int64_t i = 0; i < steps->count; i++) {
-		double own = history_value(steps, i, loss);
-		if (i > 0 && history_value(steps, i, HISTORY_PHASE) > history_value(steps, i - 1, HISTORY_PHASE))
-			diagnosis_phase(&report->diagnosis, whole(history_value(steps, i - 1, HISTORY_STEP)));
-		diagnosis_replay_step(&report->diagnosis,
-				      &(struct diagnosis_step){
-					      .step = whole(history_value(steps, i, HISTORY_STEP)),
-					      .tokens = whole(history_value(steps, i, HISTORY_TOKENS)),
-					      .loss = isfinite(own) ? own : history_value(steps, i, HISTORY_LOSS),
-					      .share = history_value(steps, i, share),
-					      .grad_norm = history_value(steps, i, HISTORY_GRAD_NORM),
-					      .skipped_steps = whole(history_value(steps, i, HISTORY_SKIPPED_STEPS)),
-				      });
+	double own = history_value(steps, row, history_column(history, task->loss));
+	int share = task->share ? history_column(history, task->share) : -1;
+	diagnosis_replay_step(&report->diagnosis,
+			      &(struct diagnosis_step){
+				      .step = whole(history_value(steps, row, HISTORY_STEP)),
+				      .tokens = whole(history_value(steps, row, HISTORY_TOKENS)),
+				      .loss = isfinite(own) ? own : history_value(steps, row, HISTORY_LOSS),
+				      .share = history_value(steps, row, share),
+				      .grad_norm = history_value(steps, row, HISTORY_GRAD_NORM),
+				      .skipped_steps = whole(history_value(steps, row, HISTORY_SKIPPED_STEPS)),
+			      });
+}
+
+static void replay_evaluation(struct report *report, int64_t row)
+{
+	const struct history *history = &report->history;
+	const struct history_table *table = &history->evaluations;
+	const struct report_task *task = &report->task;
+	double own = history_value(table, row, history_column(history, task->loss));
+	double loss = isfinite(own) ? own : history_value(table, row, HISTORY_LOSS);
+	double examples = history_value(table, row, history_column(history, "examples"));
+	int set = history->evaluation_sets[row];
+	diagnosis_replay_evaluation(
+		&report->diagnosis,
+		&(struct diagnosis_evaluation){
+			.set = set,
+			.name = history->sets[set],
+			.step = whole(history_value(table, row, HISTORY_STEP)),
+			.loss = loss,
+			.score = task->decides ? history_value(table, row, history_column(history, task->decides)) : loss,
+			.examples = isfinite(examples) ? examples : 0,
+		});
+}
+
+/* Restores the diagnosis of what was logged before the run was stopped, in the order in which it happened: at one step, its
+ * losses, then its evaluations, then what was found. */
+static void replay(struct report *report)
+{
+	const struct history *history = &report->history;
+	const struct history_table *steps = &history->steps, *evaluations = &history->evaluations;
+	double phase = NAN, last = 0;
+	for (int64_t s = 0, e = 0, v = 0; s < steps->count || e < evaluations->count || v < history->event_count;) {
+		double at_step = s < steps->count ? history_value(steps, s, HISTORY_STEP) : INFINITY;
+		double at_evaluation = e < evaluations->count ? history_value(evaluations, e, HISTORY_STEP) : INFINITY;
+		double at_event = v < history->event_count ? (double)history->events[v].step : INFINITY;
+		bool step = at_step <= at_evaluation && at_step <= at_event, evaluation = !step && at_evaluation <= at_event;
+		double at = step ? at_step : evaluation ? at_evaluation : at_event;
+		double now = step         ? history_value(steps, s, HISTORY_PHASE)
+			     : evaluation ? history_value(evaluations, e, HISTORY_PHASE)
+					  : history->events[v].phase;
+		if (now > phase)
+			diagnosis_phase(&report->diagnosis, whole(last));
+		phase = isfinite(now) ? now : phase;
+		last = at;
+		if (step)
+			replay_step(report, s++);
+		else if (evaluation)
+			replay_evaluation(report, e++);
+		else
+			diagnosis_replay_finding(&report->diagnosis, history->events[v].kind, history->events[v].over), v++;
 	}
-	for (int64_t i = 0; i < history->event_count; i++)
-		diagnosis_replay_finding(&report->diagnosis, history->events[i].kind, history->events[i].over);
 }
 
 enum status report_start(struct report *report, const struct report_progress *state)
@@ -197,6 +241,26 @@ done:
 	return status;
 }
 
+enum status report_append_event(struct report *report, const struct report_progress *state, const char *kind, bool over,
+				const char *text, const char *advice)
+{
+	struct buffer line = {0};
+	struct json_writer writer = {.out = &line};
+	json_open(&writer, NULL, '{');
+	json_put_integer(&writer, "step", state->step);
+	json_put_integer(&writer, "phase", state->phase);
+	json_put_string(&writer, "event", kind);
+	if (over)
+		json_put_bool(&writer, "over", true);
+	json_put_string(&writer, "text", text);
+	if (*advice)
+		json_put_string(&writer, "advice", advice);
+	json_put_integer(&writer, "tokens", state->tokens);
+	json_put_double(&writer, "seconds", state->seconds);
+	json_close(&writer);
+	return report_append_line(report, &line);
+}
+
 /* Reports findings on the console, in metrics.jsonl, and in the events. */
 static enum status say(struct report *report, const struct report_progress *state, const struct findings *findings)
 {
@@ -211,20 +275,7 @@ static enum status say(struct report *report, const struct report_progress *stat
 			(note ? log_note : log_warning)("step %lld: %s%s%s", (long long)state->step, finding->text,
 							*finding->advice ? " " : "", finding->advice);
 		}
-		struct buffer line = {0};
-		struct json_writer writer = {.out = &line};
-		json_open(&writer, NULL, '{');
-		json_put_integer(&writer, "step", state->step);
-		json_put_string(&writer, "event", name);
-		if (finding->over)
-			json_put_bool(&writer, "over", true);
-		json_put_string(&writer, "text", finding->text);
-		if (*finding->advice)
-			json_put_string(&writer, "advice", finding->advice);
-		json_put_integer(&writer, "tokens", state->tokens);
-		json_put_double(&writer, "seconds", state->seconds);
-		json_close(&writer);
-		TRY(report_append_line(report, &line));
+		TRY(report_append_event(report, state, name, finding->over, finding->text, finding->advice));
 		if (report->events)
 			event_file_text(report->events, state->step, "diagnosis", finding->text);
 	}
@@ -341,18 +392,9 @@ static void log_events(struct report *report, const struct step_report *step, do
 static enum status log_resume(struct report *report)
 {
 	char text[96];
-	struct buffer line = {0};
-	struct json_writer writer = {.out = &line};
 	report->resume_logged = true;
 	snprintf(text, sizeof(text), "Resumed after step %lld.", (long long)report->start.step);
-	json_open(&writer, NULL, '{');
-	json_put_integer(&writer, "step", report->start.step);
-	json_put_string(&writer, "event", REPORT_RESUMED);
-	json_put_string(&writer, "text", text);
-	json_put_integer(&writer, "tokens", report->start.tokens);
-	json_put_double(&writer, "seconds", report->start.seconds);
-	json_close(&writer);
-	return report_append_line(report, &line);
+	return report_append_event(report, &report->start, REPORT_RESUMED, false, text, "");
 }
 
 enum status report_step(struct report *report, const struct step_report *step)

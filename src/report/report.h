@@ -62,6 +62,9 @@ struct report {
 
 /* Appends a line to metrics.jsonl and to the history. Releases the line. */
 MUST_USE enum status report_append_line(struct report *report, struct buffer *line);
+/* Appends an event: `kind` began to hold, or is over. `advice` may be empty. */
+MUST_USE enum status report_append_event(struct report *report, const struct report_progress *state, const char *kind, bool over,
+					 const char *text, const char *advice);
 
 /* Cuts metrics.jsonl after `state->step` (a killed run may have logged more than it saved), reads what is left, opens this
  * process's event file, and starts the progress bar. */

@@ -71,19 +71,8 @@ static enum status put_times(struct report *report, const struct report_progress
 /* Reports that a rank falls behind, or no longer does (`rank` < 0). */
 static enum status put_straggler(struct report *report, const struct report_progress *state, int32_t rank, const char *text)
 {
-	struct buffer line = {0};
-	struct json_writer writer = {.out = &line};
-	json_open(&writer, NULL, '{');
-	json_put_integer(&writer, "step", state->step);
-	json_put_string(&writer, "event", "straggler");
-	if (rank < 0)
-		json_put_bool(&writer, "over", true);
-	json_put_string(&writer, "text", text);
-	json_put_integer(&writer, "tokens", state->tokens);
-	json_put_double(&writer, "seconds", state->seconds);
-	json_close(&writer);
 	(rank < 0 ? log_note : log_warning)("step %lld: %s", (long long)state->step, text);
-	return report_append_line(report, &line);
+	return report_append_event(report, state, "straggler", rank < 0, text, "");
 }
 
 enum status report_times(struct report *report, const struct report_progress *state, const struct rank_times *all, int32_t ranks)

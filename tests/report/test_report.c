@@ -327,6 +327,85 @@ static void test_page(void **state)
 	vocab_release(&vocab);
 }
 
+/* Steps `first` + 1 to `last` of a run of two phases of 500 steps, every one of them logged, with an evaluation after every 20th.
+ * Training losses fall throughout; the held-out loss of 'other' rises after step 300, in each phase anew, the main one falls. */
+static void train(const char *path, int first, int last)
+{
+	struct report report = {.metrics_path = path};
+	struct report_progress at = {.step = first, .tokens = 10 * first, .seconds = first, .phase = first > 500 ? 2 : 1};
+	at.evaluated_step = first;
+	assert_ok(report_start(&report, &at));
+	for (int step = first + 1; step <= last; step++) {
+		struct measures measures = {0};
+		int phase = step > 500 ? 2 : 1, own = phase == 1 ? step : step - 500;
+		if (step == first + 1 || own == 1)
+			report_phase(&report,
+				     &(struct report_phase){.count = 2,
+							    .begins = phase == 2 && own == 1,
+							    .log_steps = 1,
+							    .total_steps = 1000,
+							    .peak_rate = 1e-3},
+				     &at);
+		at = (struct report_progress){.step = step, .tokens = 10 * step, .seconds = step, .phase = phase};
+		measures_add(&measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, 6 - 0.005 * own});
+		assert_ok(report_step(
+			&report,
+			&(struct step_report){
+				.state = &at, .metrics = &measures, .learning_rate = 1e-3, .grad_norm = 1, .token_count = 10}));
+		if (step % 20 != 0)
+			continue;
+		for (int set = 0; set < 2; set++) {
+			struct measures scores = {0};
+			double loss = 6 - 0.004 * own + (set == 1 && own > 300 ? 0.01 * (own - 300) : 0);
+			measures_add(&scores, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
+			assert_ok(report_evaluation(&report, &at, set == 0 ? NULL : "other", &scores, 1));
+		}
+	}
+	report_finish(&report, &at, STOPPED);
+}
+
+/* The lines of metrics.jsonl, without those that say where the run was resumed. */
+static void read_lines(const char *path, struct buffer *out)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(path, 1 << 20, &text));
+	for (const char *line = buffer_string(&text), *end; (end = strchr(line, '\n')); line = end + 1) {
+		char copy[1024];
+		snprintf(copy, sizeof copy, "%.*s", (int)(end - line), line);
+		if (!strstr(copy, REPORT_RESUMED))
+			buffer_append(out, line, (size_t)(end - line) + 1);
+	}
+	buffer_release(&text);
+}
+
+/* Wherever a run is interrupted, it reports the same findings at the same steps as an uninterrupted one. */
+static void test_resumed_findings(void **state)
+{
+	(void)state;
+	static const int stops[] = {40, 320, 360, 400, 480, 500, 501, 520, 800, 860, 900};
+	struct buffer whole = {0};
+	char path[PATH_BYTES];
+	snprintf(path, sizeof path, "%s", test_path("whole.jsonl"));
+	train(path, 0, 1000);
+	read_lines(path, &whole);
+	int found = 0;
+	for (const char *at = buffer_string(&whole); (at = strstr(at, "\"overfitting\"")); at++)
+		found++;
+	assert_int_equal(found, 2); /* once in each phase */
+	for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+		struct buffer resumed = {0};
+		char name[32];
+		snprintf(name, sizeof name, "resumed-%d.jsonl", stops[i]);
+		snprintf(path, sizeof path, "%s", test_path(name));
+		train(path, 0, stops[i]);
+		train(path, stops[i], 1000);
+		read_lines(path, &resumed);
+		assert_string_equal(buffer_string(&resumed), buffer_string(&whole));
+		buffer_release(&resumed);
+	}
+	buffer_release(&whole);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_spelling),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_resumed_findings),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -339,8 +339,8 @@ static void test_a_resumed_run_is_judged_whole(void **state)
 	assert_ok(file_read(test_path("run/metrics.jsonl"), 1 << 24, &metrics));
 	text = buffer_string(&metrics);
 	assert_int_equal(count_of(text, "\"event\":\"resumed\""), 1);
-	assert_non_null(
-		strstr(text, "{\"step\":190,\"event\":\"resumed\",\"text\":\"Resumed after step 190.\",\"tokens\":190000,"));
+	assert_non_null(strstr(text, "{\"step\":190,\"phase\":1,\"event\":\"resumed\",\"text\":\"Resumed after step 190.\","
+				     "\"tokens\":190000,"));
 	assert_int_equal(count_of(text, "\"mlm_loss\""), 21); /* step 1, and every tenth, once each */
 	buffer_release(&page);
 	buffer_release(&metrics);
