@@ -246,6 +246,7 @@ static enum status resume(struct document_sink *sink, const char *path, int64_t 
 	struct count_field fields[COUNT_FIELDS];
 	const char *identity = "";
 	char expected[32];
+	sink->saved = true; /* also after an error: what is not known to be unusable must stay */
 	TRY(json_read(&document, path, STATE_LIMIT));
 	enum status status;
 	TRY_GOTO(json_get_string(document.root, path, "identity", &identity), done);
@@ -264,7 +265,6 @@ static enum status resume(struct document_sink *sink, const char *path, int64_t 
 		sink->outputs[i].description->documents = 0;
 	}
 	sink->held_out_found = true;
-	sink->saved = true;
 done:
 	json_release(&document);
 	return status;
@@ -301,6 +301,7 @@ enum status document_sink_open(struct document_sink **out, const struct prepare_
 		if (status == ERR_DATA || status == ERR_STATE) {
 			log_note("the unfinished result of an earlier run is not resumed: %s", error_last()->message);
 			close_outputs(sink, false);
+			sink->saved = false;
 			*report = (struct prepare_report){0};
 			*out_documents = 0;
 		}

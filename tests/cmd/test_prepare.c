@@ -1,4 +1,6 @@
 /* bertc prepare as scripts see it: files, streams, exit codes. */
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "data/shard.h"
@@ -201,6 +203,17 @@ static void test_goes_on_after_kills(void **state)
 	assert_false(file_exists(test_path("killed.part.json")));
 	assert_false(file_exists(test_path("killed.bin.part")));
 	assert_false(file_exists(test_path("killed.sentence_hashes.part")));
+	/* An error on resuming leaves what is there: here another process holds one of the files. */
+	setenv("BERTC_FAULT", "write:60:kill", 1);
+	assert_int_not_equal(run(RUN("held")), 0);
+	unsetenv("BERTC_FAULT");
+	int held = open(test_path("held.held_out.sentence_hashes.part"), O_RDONLY | O_CLOEXEC);
+	assert_true(held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0);
+	assert_int_equal(run(RUN("held")), ERR_LOCKED);
+	close(held);
+	assert_int_equal(run(RUN("held")), 0);
+	assert_non_null(strstr(log_text, "resuming after"));
+	same_files("whole.bin", "held.bin");
 	/* Another setting: the half-made shards are unusable. */
 	setenv("BERTC_FAULT", "write:60:kill", 1);
 	assert_int_not_equal(run(RUN("other")), 0);
