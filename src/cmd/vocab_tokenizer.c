@@ -8,7 +8,6 @@ enum status vocab_tokenizer_settings(const struct options *options, const struct
 	bool found;
 	*out = tokenizer_defaults(cased);
 	TRY(tokenizer_file_settings(vocab_file, out, &found));
-	vocab_warn_of_added(vocab, vocab_file);
 	bool given = options_given(options, "cased");
 	if (!found && !given && out->lowercase)
 		vocab_warn_of_lower_case(vocab, vocab_file);

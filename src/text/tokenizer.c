@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "text/added_tokens.h"
 #include "text/tokenizer_normalize.h"
 #include "text/tokenizer_walk.h"
 #include "text/tokenizer_wordpiece.h"
@@ -25,6 +26,7 @@ struct tokenizer {
 	struct tokenizer_settings settings;
 	struct normalizer normalizer;
 	struct wordpiece wordpiece;
+	struct added_tokens added;
 	int32_t *character_ids; /* [UNICODE_LIMIT] id + 1 of the entry that is this one character, 0 = none */
 	uint64_t serial;        /* unique in the process: tells which tokenizer's words a cache holds */
 };
@@ -36,6 +38,7 @@ struct scratch {
 	uint64_t cache_owner;         /* serial of the tokenizer that filled it */
 	struct normalizer normalizer; /* for tokenizer_words */
 	bool has_normalizer;
+	struct normalized_text normalized; /* for added tokens */
 };
 
 struct tokenizer_settings tokenizer_defaults(bool cased)
@@ -63,8 +66,10 @@ enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab, co
 	t->serial = atomic_fetch_add(&last_serial, 1) + 1;
 	TRY_GOTO(normalizer_init(&t->normalizer, settings), fail);
 	TRY_GOTO(wordpiece_init(&t->wordpiece, vocab), fail);
+	if (settings->compat == COMPAT_HUGGINGFACE) /* Google's tokenizer has none */
+		TRY_GOTO(added_tokens_init(&t->added, vocab, &t->normalizer), fail);
 	TRY_GOTO(memory_new(&t->character_ids, UNICODE_LIMIT, sizeof(*t->character_ids), "tokenizer"), fail);
-	for (int32_t id = 0; id < vocab->count; id++) {
+	for (int32_t id = 0; id < vocab->wordpiece_count; id++) {
 		uint32_t code_point;
 
 		if (vocab->size[id] > 0 && utf8_decode(vocab->text[id], vocab->size[id], &code_point) == vocab->size[id])
@@ -83,6 +88,7 @@ void tokenizer_close(struct tokenizer *tokenizer)
 		return;
 	normalizer_release(&tokenizer->normalizer);
 	wordpiece_release(&tokenizer->wordpiece);
+	added_tokens_release(&tokenizer->added);
 	free(tokenizer->character_ids);
 	free(tokenizer);
 }
@@ -113,6 +119,7 @@ void tokens_release(struct tokens *tokens)
 		stretch_release(&scratch->word.stretch);
 		free(scratch->cache);
 		normalizer_release(&scratch->normalizer);
+		normalized_text_release(&scratch->normalized);
 	}
 	free(scratch);
 	free(tokens->ids);
@@ -284,19 +291,72 @@ static enum status take_cache(struct scratch *scratch, const struct tokenizer *t
 	return OK;
 }
 
-enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size, struct tokens *out)
+/* Encodes text[begin, end), in which added tokens are not looked for. */
+static enum status encode_words(struct encoding *e, const char *text, size_t begin, size_t end)
 {
 	static const struct visitor visitor = {encode_short_word, encode_word, encode_character, encode_special};
+	struct walk walk = {
+		.normalizer = &e->tokenizer->normalizer,
+		.context = e,
+		.buffer = &e->scratch->word,
+		.text = text,
+		.size = end,
+		.at = begin,
+		.run_begin = begin,
+	};
+	enum status status = walk_text(&visitor, &walk);
+
+	e->tokens->invalid_bytes += walk.invalid_bytes;
+	return status;
+}
+
+/* Encodes text[begin, end), in which only those added tokens are left that are looked for in normalized text. */
+static enum status encode_normalized(struct encoding *e, const char *text, size_t begin, size_t end)
+{
+	const struct added_patterns *patterns = &e->tokenizer->added.normalized;
+	struct normalized_text *normalized = &e->scratch->normalized;
+	struct added_match match;
+
+	if (patterns->count == 0 || begin == end)
+		return encode_words(e, text, begin, end);
+	TRY(normalized_text_make(normalized, &e->tokenizer->normalizer, text, begin, end));
+	for (size_t at = 0, from = 0; added_tokens_next(patterns, normalized->text, (size_t)normalized->size, &at, from, &match);
+	     from = match.end) {
+		uint32_t source = normalized->begins[match.begin], source_end = normalized->ends[match.end - 1];
+
+		if (source < begin) /* the other part of a character that the token before has taken */
+			continue;
+		TRY(encode_words(e, text, begin, source));
+		TRY(push(e->tokens, match.id, source, source_end));
+		begin = source_end;
+	}
+	return encode_words(e, text, begin, end);
+}
+
+/* Encodes a text in which added tokens may occur. */
+static enum status encode_with_added(struct encoding *e, const char *text, size_t size)
+{
+	struct added_match match;
+	size_t done = 0;
+
+	if (size > UINT32_MAX)
+		return text_too_long(size);
+	for (size_t at = 0; added_tokens_next(&e->tokenizer->added.plain, text, size, &at, done, &match); done = match.end) {
+		TRY(encode_normalized(e, text, done, match.begin));
+		TRY(push(e->tokens, match.id, (uint32_t)match.begin, (uint32_t)match.end));
+	}
+	return encode_normalized(e, text, done, size);
+}
+
+enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size, struct tokens *out)
+{
 	struct encoding encoding = {.tokenizer = tokenizer, .tokens = out};
-	struct walk walk = {.normalizer = &tokenizer->normalizer, .context = &encoding, .text = text, .size = size};
-	enum status status;
 
 	TRY(scratch_of(out, &encoding.scratch));
 	TRY(take_cache(encoding.scratch, tokenizer));
-	walk.buffer = &encoding.scratch->word;
-	status = walk_text(&visitor, &walk);
-	out->invalid_bytes += walk.invalid_bytes;
-	return status;
+	if (tokenizer->added.plain.count + tokenizer->added.normalized.count > 0)
+		return encode_with_added(&encoding, text, size);
+	return encode_words(&encoding, text, 0, size);
 }
 
 struct word_collection {

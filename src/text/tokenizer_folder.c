@@ -135,17 +135,16 @@ static void put_post_processor(struct json_writer *json, const struct vocab *voc
 	json_close(json);
 }
 
-/* An entry that is a token wherever it occurs in a text. */
-static void put_added_token(struct json_writer *json, int32_t id, const char *text)
+static void put_added_token(struct json_writer *json, const struct added_token *token, const char *text)
 {
 	json_open(json, NULL, '{');
-	json_put_integer(json, "id", id);
+	json_put_integer(json, "id", token->id);
 	json_put_string(json, "content", text);
-	json_put_bool(json, "single_word", false);
-	json_put_bool(json, "lstrip", false);
-	json_put_bool(json, "rstrip", false);
-	json_put_bool(json, "normalized", false);
-	json_put_bool(json, "special", true);
+	json_put_bool(json, "single_word", token->single_word);
+	json_put_bool(json, "lstrip", token->lstrip);
+	json_put_bool(json, "rstrip", token->rstrip);
+	json_put_bool(json, "normalized", token->normalized);
+	json_put_bool(json, "special", token->special);
 	json_close(json);
 }
 
@@ -159,9 +158,9 @@ static void put_tokenizer(struct json_writer *json, const struct vocab *vocab, c
 	json_put_null(json, "padding");
 	json_open(json, "added_tokens", '[');
 	for (int i = 0; i < 5; i++)
-		put_added_token(json, special_ids[i], special_texts[i]);
-	for (int i = 0; i < vocab->added_count; i++)
-		put_added_token(json, vocab->added[i], vocab->text[vocab->added[i]]);
+		put_added_token(json, &(struct added_token){.id = special_ids[i], .special = true}, special_texts[i]);
+	for (int32_t i = 0; i < vocab->added_count; i++)
+		put_added_token(json, &vocab->added[i], vocab->text[vocab->added[i].id]);
 	json_close(json);
 	json_open(json, "normalizer", '{');
 	json_put_string(json, "type", "BertNormalizer");
@@ -185,7 +184,7 @@ static void put_tokenizer(struct json_writer *json, const struct vocab *vocab, c
 	json_put_string(json, "continuing_subword_prefix", "##");
 	json_put_integer(json, "max_input_chars_per_word", settings->max_word_characters);
 	json_open(json, "vocab", '{');
-	for (int32_t id = 0; id < vocab->count; id++)
+	for (int32_t id = 0; id < vocab->wordpiece_count; id++)
 		/* Of duplicates, the last one is valid; JSON allows a key only once. */
 		if (vocab_find(vocab, vocab->text[id], vocab->size[id]) == id)
 			json_put_integer(json, vocab->text[id], id);

@@ -282,13 +282,18 @@ static ALWAYS_INLINE enum status walk_other(const struct visitor *visitor, struc
 	return finish_word(visitor, w);
 }
 
+static inline enum status text_too_long(size_t size)
+{
+	return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenised in one piece", size);
+}
+
 /* Calls the visitor for every word from w->at to the end of the text. */
 static ALWAYS_INLINE enum status walk_text(const struct visitor *visitor, struct walk *w)
 {
 	const uint64_t fold = w->normalizer->settings.lowercase ? 0x2020202020202020u : 0;
 
 	if (w->size > UINT32_MAX)
-		return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenised in one piece", w->size);
+		return text_too_long(w->size);
 	/* The position is kept in a local variable from word to word: in memory, each step would wait for
 	 * the previous one. */
 	for (size_t at = w->at; at < w->size;) {

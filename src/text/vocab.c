@@ -115,6 +115,7 @@ static void vocab_add(struct vocab *vocab, char **bytes, const char *text, size_
 	*bytes += size;
 	*(*bytes)++ = '\0';
 	memory->slots[slot] = id;
+	vocab->wordpiece_count = vocab->count;
 }
 
 /* Finds the special tokens and computes the hash. `name` is the file, or NULL. */
@@ -303,12 +304,17 @@ enum status vocab_add_token(struct vocab *vocab, const char *text, int32_t *out)
 				"the vocabulary has no entry '%s', and no free row ([unused0], ...) that could become it", text);
 		TRY(rename_entry(vocab, *out, text));
 	}
-	for (int i = 0; i < vocab->added_count; i++)
-		if (vocab->added[i] == *out)
+	for (int32_t i = 0; i < vocab->added_count; i++)
+		if (vocab->added[i].id == *out)
 			return OK;
-	if (vocab->added_count == VOCAB_ADDED_MOST)
-		return error_set(ERR_USAGE, "more than %d special entries", VOCAB_ADDED_MOST);
-	vocab->added[vocab->added_count++] = *out;
+	return vocab_list_added(vocab, &(struct added_token){.id = *out, .special = true});
+}
+
+enum status vocab_list_added(struct vocab *vocab, const struct added_token *token)
+{
+	int64_t capacity = vocab->added_count;
+	TRY(memory_grow(&vocab->added, &capacity, vocab->added_count + 1, sizeof *vocab->added, "added tokens"));
+	vocab->added[vocab->added_count++] = *token;
 	return OK;
 }
 
@@ -344,5 +350,6 @@ void vocab_release(struct vocab *vocab)
 	free(vocab->text);
 	free(vocab->size);
 	free(vocab->is_continuation);
+	free(vocab->added);
 	*vocab = (struct vocab){.count = 0};
 }

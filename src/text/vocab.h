@@ -7,17 +7,26 @@
 #include <stdint.h>
 #include "base/error.h"
 
-#define VOCAB_ADDED_MOST 64
+/* An entry that is a token wherever it occurs in a text, before the text is split into words. The attributes are those of Hugging
+ * Face's tokenizer.json. */
+struct added_token {
+	int32_t id;
+	bool normalized;     /* looked for in the normalized text, not in the text as it stands */
+	bool single_word;    /* only where no letter, digit, or underscore adjoins it */
+	bool lstrip, rstrip; /* takes the white space before it, after it */
+	bool special;        /* decoding may leave it out, like [CLS] */
+};
 
 struct vocab {
 	int32_t count;
-	const char **text;                            /* [count] NUL-terminated entries, "##" included */
-	uint32_t *size;                               /* [count] bytes */
-	bool *is_continuation;                        /* [count] starts with "##" */
-	int32_t pad, unk, cls, sep, mask;             /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
-	int32_t added[VOCAB_ADDED_MOST], added_count; /* entries written to tokenizer.json as added tokens: like the special
-							 ones, tokens wherever they occur in a text */
-	uint64_t hash;                                /* of all entries in order; shards and checkpoints record it */
+	const char **text;                /* [count] NUL-terminated entries, "##" included */
+	uint32_t *size;                   /* [count] bytes */
+	bool *is_continuation;            /* [count] starts with "##" */
+	int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
+	int32_t wordpiece_count;          /* entries from this id on are added tokens, not pieces of words */
+	struct added_token *added;        /* [added_count] besides the five special tokens */
+	int32_t added_count;
+	uint64_t hash; /* of all entries in order; shards and checkpoints record it */
 	void *memory;
 };
 
@@ -25,17 +34,19 @@ struct vocab {
  * byte order mark, CR line ends, trailing white space, blank entries and duplicates cause a warning naming the lines (published
  * vocabularies have some; the later duplicate wins, as in Hugging Face). A path that ends in ".json" is a tokenizer.json, which
  * in many folders is the only file with the vocabulary: reads the entries of its WordPiece model and its added tokens, whose ids
- * must together be consecutive from 0. */
+ * must together be consecutive from 0. (vocab_file_read in weights/tokenizer_file.h reads both files of a folder.) */
 MUST_USE enum status vocab_read(struct vocab *out, const char *path);
 /* Makes a vocabulary from entries in order; they are copied. */
 MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count);
 MUST_USE enum status vocab_write(const struct vocab *vocab, const char *path);
 /* Id of an entry, or -1. */
 int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size);
-/* Lists `text` in vocab.added: the entry of that name if there is one, otherwise the first free row ([unused0], [unused1], ...),
- * which is renamed. *out: its id. ERR_USAGE if there is no free row whose name is at least as long as the text. Tokenizers that
- * are already open do not find the entry in texts. */
+/* Lists `text` in vocab.added, as a special token: the entry of that name if there is one, otherwise the first free row
+ * ([unused0], [unused1], ...), which is renamed. *out: its id. ERR_USAGE if there is no free row whose name is at least as long
+ * as the text. Tokenizers that are already open do not find the entry in texts. */
 MUST_USE enum status vocab_add_token(struct vocab *vocab, const char *text, int32_t *out);
+/* Adds a token to vocab.added. */
+MUST_USE enum status vocab_list_added(struct vocab *vocab, const struct added_token *token);
 /* True for [PAD], [UNK], [CLS], [SEP] and [MASK]. */
 bool vocab_is_special(const struct vocab *vocab, int32_t id);
 /* True if the vocabulary seems to be made from cased text: more than 1 % of its entries, special and [unused...] entries aside,

@@ -113,7 +113,9 @@ static enum status join(const struct vocab *vocab, const struct extension *exten
 /* Measures how a vocabulary cuts the counted words; if extension->most > 0, also collects the words to add. */
 static enum status measure(struct vocab_learner *learner, const struct vocab *vocab, struct extension *extension)
 {
-	TRY(wordpiece_init(&extension->wordpiece, vocab));
+	struct vocab all = *vocab;
+	all.wordpiece_count = all.count; /* added tokens are words here, too */
+	TRY(wordpiece_init(&extension->wordpiece, &all));
 	enum status status = vocab_learner_visit(learner, measure_word, extension);
 	wordpiece_release(&extension->wordpiece);
 	return status;

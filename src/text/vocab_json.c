@@ -11,6 +11,7 @@ struct entries {
 	const char *path;
 	const char **text;
 	int64_t count, capacity;
+	int64_t model_count; /* one more than the largest id of the WordPiece model */
 };
 
 static enum status put_entry(struct entries *entries, const char *text, size_t size, int64_t id)
@@ -56,6 +57,7 @@ static enum status collect(struct entries *entries, const struct json *root)
 	entries->capacity = vocab->child_count + (added ? added->child_count : 0);
 	TRY(memory_new(&entries->text, entries->capacity, sizeof(*entries->text), "entries of a vocabulary"));
 	TRY(put_model(entries, vocab));
+	entries->model_count = entries->count;
 	TRY(put_added(entries, added));
 	for (int64_t i = 0; i < entries->count; i++)
 		if (!entries->text[i])
@@ -63,14 +65,29 @@ static enum status collect(struct entries *entries, const struct json *root)
 	return OK;
 }
 
-/* Added tokens besides BERT's own are listed in vocab.added, so that they stay added tokens where the vocabulary is written. */
-static void list_added(struct vocab *vocab, const struct json *added)
+static bool flag_of(const struct json *token, const char *name, bool otherwise)
+{
+	const struct json *flag = json_member(token, name);
+	return flag && flag->kind == JSON_BOOL ? flag->boolean : otherwise;
+}
+
+/* Lists added tokens besides BERT's own. */
+static enum status list_added(struct vocab *vocab, const struct json *added)
 {
 	for (const struct json *token = added ? added->first_child : NULL; token; token = token->next) {
 		int32_t id = (int32_t)json_member(token, "id")->integer;
-		if (!vocab_is_special(vocab, id) && vocab->added_count < VOCAB_ADDED_MOST)
-			vocab->added[vocab->added_count++] = id;
+		bool special = flag_of(token, "special", false);
+		if (!vocab_is_special(vocab, id))
+			TRY(vocab_list_added(vocab, &(struct added_token){
+							    .id = id,
+							    .normalized = flag_of(token, "normalized", !special),
+							    .single_word = flag_of(token, "single_word", false),
+							    .lstrip = flag_of(token, "lstrip", false),
+							    .rstrip = flag_of(token, "rstrip", false),
+							    .special = special,
+						    }));
 	}
+	return OK;
 }
 
 enum status vocab_read_json(struct vocab *out, const char *path)
@@ -84,8 +101,12 @@ enum status vocab_read_json(struct vocab *out, const char *path)
 		status = error_set(ERR_DATA, "'%s': too many entries", path);
 	if (status == OK)
 		status = vocab_from_entries(out, entries.text, (int32_t)entries.count);
-	if (status == OK)
-		list_added(out, json_member(document.root, "added_tokens"));
+	if (status == OK) {
+		out->wordpiece_count = (int32_t)entries.model_count;
+		status = list_added(out, json_member(document.root, "added_tokens"));
+		if (status != OK)
+			vocab_release(out);
+	}
 	free(entries.text);
 	json_release(&document);
 	return status;

@@ -252,27 +252,6 @@ static enum status read_max_length(const char *vocab_path, int64_t *out)
 	return status;
 }
 
-/* Warns if vocab.txt was changed without the tokenizer.json beside it, or vice versa: transformers uses the latter. A
- * tokenizer.json that cannot be read or has no WordPiece vocabulary is ignored. */
-static void compare_vocabularies(const struct vocab *vocab, const char *vocab_path)
-{
-	char folder[PATH_BYTES], path[PATH_BYTES];
-	struct vocab other;
-	int32_t same = 0;
-	parent_of(vocab_path, folder);
-	if (text_ends_with(vocab_path, ".json") || path_join(path, folder, vocab_names[1]) != OK || !file_exists(path) ||
-	    vocab_file_read(&other, path) != OK)
-		return;
-	while (same < vocab->count && same < other.count && strcmp(vocab->text[same], other.text[same]) == 0)
-		same++;
-	if (vocab->hash != other.hash)
-		log_warning("'%s' and '%s' differ: entry %d is '%.100s' and '%.100s'; the first is used, transformers would use "
-			    "the second",
-			    vocab_path, vocab_names[1], same, same < vocab->count ? vocab->text[same] : "(none)",
-			    same < other.count ? other.text[same] : "(none)");
-	vocab_release(&other);
-}
-
 enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct model_source *source)
 {
 	bool found;
@@ -288,8 +267,6 @@ enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct mod
 	out->settings = tokenizer_defaults(vocab_looks_cased(&out->vocab));
 	TRY_GOTO(tokenizer_file_settings(source->vocab, &out->settings, &found), failed);
 	TRY_GOTO(read_max_length(source->vocab, &out->max_length), failed);
-	compare_vocabularies(&out->vocab, source->vocab);
-	vocab_warn_of_added(&out->vocab, source->vocab);
 	return OK;
 failed:
 	folder_tokenizer_release(out);

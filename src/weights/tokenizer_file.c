@@ -1,24 +1,74 @@
 #include "weights/tokenizer_file.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "weights/manifest.h"
 
-enum status vocab_file_read(struct vocab *out, const char *path)
+/* The path of a file in the same folder. */
+static enum status path_beside(const char *path, const char *name, char out[PATH_BYTES])
 {
-	*out = (struct vocab){.count = 0};
-	TRY(manifest_verify_file(path));
-	return vocab_read(out, path);
+	const char *slash = strrchr(path, '/');
+	int length = snprintf(out, PATH_BYTES, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+	return length < PATH_BYTES ? OK : error_set(ERR_USAGE, "'%.100s...': the path is too long", path);
 }
 
-void vocab_warn_of_added(const struct vocab *vocab, const char *path)
+/* Added tokens that only Hugging Face's Python tokenizer has written, which are in files that are not read. */
+static enum status warn_of_slow_tokenizer(const char *path)
 {
-	if (vocab->added_count > 0)
-		log_warning("'%s' has added tokens, such as '%.100s': where they occur in texts, transformers takes them as they "
-			    "stand, and bertc splits them like other words",
-			    path, vocab->text[vocab->added[0]]);
+	char added[PATH_BYTES];
+	TRY(path_beside(path, "added_tokens.json", added));
+	if (file_exists(added))
+		log_warning(
+			"'%s' is not read: for its tokens, save the folder's tokenizer again with transformers' AutoTokenizer, "
+			"which writes a tokenizer.json",
+			added);
+	return OK;
+}
+
+/* Takes the entries of the tokenizer.json beside `path` if they begin with those of the vocabulary. transformers uses that file,
+ * and vocab.txt often lacks the added tokens. */
+static enum status take_added(struct vocab *vocab, const char *path)
+{
+	char json[PATH_BYTES];
+	struct vocab other;
+	int32_t same = 0;
+	TRY(path_beside(path, "tokenizer.json", json));
+	if (!file_exists(json))
+		return warn_of_slow_tokenizer(path);
+	TRY(manifest_verify_file(json));
+	if (vocab_read(&other, json) != OK) {
+		log_warning("'%s' is used alone: %s", path, error_last()->message);
+		return OK;
+	}
+	while (same < vocab->count && same < other.count && strcmp(vocab->text[same], other.text[same]) == 0)
+		same++;
+	if (same == vocab->count) {
+		vocab_release(vocab);
+		*vocab = other;
+		return OK;
+	}
+	log_warning(
+		"'%s' and '%s' differ: entry %d is '%.100s' and '%.100s'; the first is used, transformers would use the second",
+		path, json, same, vocab->text[same], same < other.count ? other.text[same] : "(none)");
+	vocab_release(&other);
+	return OK;
+}
+
+enum status vocab_file_read(struct vocab *out, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	*out = (struct vocab){.count = 0};
+	TRY(manifest_verify_file(path));
+	TRY(vocab_read(out, path));
+	if (strcmp(slash ? slash + 1 : path, "vocab.txt") != 0)
+		return OK;
+	enum status status = take_added(out, path);
+	if (status != OK)
+		vocab_release(out);
+	return status;
 }
 
 void vocab_warn_of_lower_case(const struct vocab *vocab, const char *path)
@@ -32,18 +82,10 @@ void vocab_warn_of_lower_case(const struct vocab *vocab, const char *path)
 enum status tokenizer_file_settings(const char *vocab_path, struct tokenizer_settings *settings, bool *out_found)
 {
 	static const char *const names[] = {"tokenizer_config.json", "tokenizer.json"};
-	const char *slash = strrchr(vocab_path, '/');
-	struct buffer path = {0};
-	enum status status = OK;
 	for (int i = 0; i < 2; i++) {
-		buffer_clear(&path);
-		buffer_append(&path, vocab_path, slash ? (size_t)(slash + 1 - vocab_path) : 0);
-		buffer_text(&path, names[i]);
-		TRY_GOTO(buffer_status(&path), done);
-		TRY_GOTO(manifest_verify_file(buffer_string(&path)), done);
+		char path[PATH_BYTES];
+		TRY(path_beside(vocab_path, names[i], path));
+		TRY(manifest_verify_file(path));
 	}
-	status = tokenizer_settings_read(vocab_path, settings, out_found);
-done:
-	buffer_release(&path);
-	return status;
+	return tokenizer_settings_read(vocab_path, settings, out_found);
 }

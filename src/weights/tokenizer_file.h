@@ -8,11 +8,9 @@
 #include "text/tokenizer.h"
 #include "text/vocab.h"
 
-/* vocab_read, after verifying the file; ERR_DATA if it is damaged. */
+/* vocab_read, after verifying the file; ERR_DATA if it is damaged. If a tokenizer.json beside a vocab.txt has the same entries
+ * first, its added tokens are read, too; if it has others, or cannot be read, a warning says so. */
 MUST_USE enum status vocab_file_read(struct vocab *out, const char *path);
-/* Call where texts are tokenized: warns if the vocabulary, read from a tokenizer.json, has added tokens besides BERT's own, which
- * transformers finds in texts as they stand. */
-void vocab_warn_of_added(const struct vocab *vocab, const char *path);
 /* Call if text is lowercased by default, without settings that say so: warns if the vocabulary looks cased. */
 void vocab_warn_of_lower_case(const struct vocab *vocab, const char *path);
 /* tokenizer_settings_read, after verifying tokenizer_config.json and tokenizer.json. */

@@ -1,0 +1,253 @@
+#include "text/added_tokens.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "text/python_text.h"
+#include "text/utf8.h"
+
+/* ---- Normalized text ---- */
+
+static enum status append(struct normalized_text *out, const char *text, size_t count, size_t begin, size_t end)
+{
+	int64_t needed = out->size + (int64_t)count;
+	TRY(memory_grow(&out->text, &out->text_capacity, needed, 1, "normalized text"));
+	TRY(memory_grow(&out->begins, &out->begins_capacity, needed, sizeof *out->begins, "normalized text"));
+	TRY(memory_grow(&out->ends, &out->ends_capacity, needed, sizeof *out->ends, "normalized text"));
+	for (size_t i = 0; i < count; i++) {
+		out->text[out->size] = text[i];
+		out->begins[out->size] = (uint32_t)begin;
+		out->ends[out->size++] = (uint32_t)end;
+	}
+	return OK;
+}
+
+/* The run of text without spaces and ideographs that contains a character which depends on its neighbors. */
+static enum status append_run(struct normalized_text *out, const struct normalizer *normalizer, const char *text, size_t begin,
+			      size_t end)
+{
+	TRY(normalize_stretch(normalizer, text, begin, begin, end, &out->stretch));
+	for (int64_t i = 0; i < out->stretch.count; i++) {
+		const struct character *c = &out->stretch.characters[i];
+		char bytes[4];
+		TRY(append(out, bytes, utf8_encode(c->code_point, bytes), c->begin, c->end));
+	}
+	return OK;
+}
+
+enum status normalized_text_make(struct normalized_text *out, const struct normalizer *normalizer, const char *text, size_t begin,
+				 size_t end)
+{
+	size_t run = begin;       /* where the current run without spaces and ideographs began, */
+	int64_t run_size = 0;     /* how much was normalized before it, */
+	bool has_context = false; /* and whether it has a character that depends on its neighbors */
+	out->size = 0;
+	for (size_t at = begin, length = 0; at <= end; at += length) {
+		uint32_t code_point = ' ';
+		length = at < end ? utf8_decode(text + at, end - at, &code_point) : 1;
+		uint32_t entry = code_point == UTF8_INVALID ? KIND_DROP : normalizer->entries[code_point];
+		enum code_point_kind kind = entry_kind(entry);
+		bool ends_run = at == end || kind == KIND_SPACE || kind == KIND_IDEOGRAPH;
+		if (ends_run && has_context) {
+			out->size = run_size;
+			TRY(append_run(out, normalizer, text, run, at));
+		}
+		if (at == end)
+			break;
+		if (kind == KIND_IDEOGRAPH)
+			TRY(append(out, " ", 1, at, at));
+		if (kind == KIND_SPACE)
+			TRY(append(out, " ", 1, at, at + length));
+		else if (kind != KIND_DROP && kind != KIND_CONTEXT && entry_size(entry) > 0)
+			TRY(append(out, entry_text(normalizer, entry), entry_size(entry), at, at + length));
+		else if (kind != KIND_DROP && kind != KIND_CONTEXT)
+			TRY(append(out, text + at, length, at, at + length));
+		if (kind == KIND_IDEOGRAPH)
+			TRY(append(out, " ", 1, at + length, at + length));
+		has_context = !ends_run && (has_context || kind == KIND_CONTEXT);
+		if (ends_run) {
+			run = at + length;
+			run_size = out->size;
+		}
+	}
+	return OK;
+}
+
+void normalized_text_release(struct normalized_text *text)
+{
+	free(text->text);
+	free(text->begins);
+	free(text->ends);
+	stretch_release(&text->stretch);
+	*text = (struct normalized_text){.size = 0};
+}
+
+/* ---- Patterns ---- */
+
+static int compare_patterns(const void *left, const void *right)
+{
+	const struct added_pattern *a = left, *b = right;
+	int order = memcmp(a->text, b->text, a->size < b->size ? a->size : b->size);
+	return order != 0 ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+static void index_patterns(struct added_patterns *patterns)
+{
+	int32_t i = 0;
+	if (patterns->count > 0)
+		qsort(patterns->items, (size_t)patterns->count, sizeof *patterns->items, compare_patterns);
+	for (int byte = 0; byte <= 256; byte++) {
+		while (i < patterns->count && (uint8_t)patterns->items[i].text[0] < byte)
+			i++;
+		patterns->first[byte] = i;
+	}
+}
+
+enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct normalizer *normalizer)
+{
+	struct normalized_text normalized = {.size = 0};
+	enum status status = OK;
+	*out = (struct added_tokens){.plain = {.count = 0}};
+	if (vocab->added_count == 0)
+		return OK;
+	TRY_GOTO(memory_new(&out->plain.items, vocab->added_count + SPECIAL_TOKENS, sizeof *out->plain.items, "added tokens"),
+		 done);
+	TRY_GOTO(memory_new(&out->normalized.items, vocab->added_count, sizeof *out->normalized.items, "added tokens"), done);
+	for (int32_t i = 0; i < vocab->added_count; i++) {
+		const struct added_token *token = &vocab->added[i];
+		const char *text = vocab->text[token->id];
+		size_t size = vocab->size[token->id];
+		if (token->normalized) {
+			TRY_GOTO(normalized_text_make(&normalized, normalizer, text, 0, size), done);
+			size = (size_t)normalized.size;
+			buffer_append(&out->texts, normalized.text, size);
+		}
+		struct added_patterns *patterns = token->normalized ? &out->normalized : &out->plain;
+		if (size > 0)
+			patterns->items[patterns->count++] = (struct added_pattern){text, size, token};
+	}
+	const int32_t special[SPECIAL_TOKENS] = {vocab->pad, vocab->unk, vocab->cls, vocab->sep, vocab->mask};
+	for (int i = 0; i < SPECIAL_TOKENS && normalizer->settings.special_tokens; i++) {
+		out->special[i] = (struct added_token){.id = special[i], .special = true};
+		out->plain.items[out->plain.count++] =
+			(struct added_pattern){vocab->text[special[i]], vocab->size[special[i]], &out->special[i]};
+	}
+	TRY_GOTO(buffer_status(&out->texts), done);
+	const char *text = out->texts.data;
+	for (int32_t i = 0; i < out->normalized.count; i++) {
+		out->normalized.items[i].text = text;
+		text += out->normalized.items[i].size;
+	}
+	index_patterns(&out->plain);
+	index_patterns(&out->normalized);
+done:
+	normalized_text_release(&normalized);
+	if (status != OK)
+		added_tokens_release(out);
+	return status;
+}
+
+void added_tokens_release(struct added_tokens *added)
+{
+	free(added->plain.items);
+	free(added->normalized.items);
+	buffer_release(&added->texts);
+	*added = (struct added_tokens){.plain = {.count = 0}};
+}
+
+/* ---- Matches ---- */
+
+/* Index of the first item of [low, high), all with the same `depth` first bytes, whose next byte is at least `byte`. */
+static int32_t lower_bound(const struct added_pattern *items, int32_t low, int32_t high, size_t depth, int byte)
+{
+	while (low < high) {
+		int32_t middle = low + (high - low) / 2;
+		if ((uint8_t)items[middle].text[depth] < byte)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The longest pattern that the text begins with, or NULL. */
+static const struct added_pattern *longest_at(const struct added_patterns *patterns, const char *text, size_t size)
+{
+	uint8_t byte = (uint8_t)text[0];
+	int32_t low = patterns->first[byte], high = patterns->first[byte + 1];
+	const struct added_pattern *found = NULL;
+	for (size_t depth = 1; low < high; depth++) {
+		for (; low < high && patterns->items[low].size == depth; low++)
+			found = &patterns->items[low];
+		if (depth == size)
+			break;
+		byte = (uint8_t)text[depth];
+		low = lower_bound(patterns->items, low, high, depth, byte);
+		high = lower_bound(patterns->items, low, high, depth, byte + 1);
+	}
+	return found;
+}
+
+/* What \w matches in Hugging Face's tokenizers: marks, too. */
+static bool is_word(uint32_t c)
+{
+	return c != UTF8_INVALID && (python_is_word(c) || unicode_flags(UNICODE_HUGGINGFACE, c) & UNICODE_MARK);
+}
+
+static bool word_before(const char *text, size_t at)
+{
+	uint32_t c;
+	return at > 0 && utf8_decode_last(text, at, &c) > 0 && is_word(c);
+}
+
+static bool word_after(const char *text, size_t size, size_t at)
+{
+	uint32_t c;
+	return at < size && utf8_decode(text + at, size - at, &c) > 0 && is_word(c);
+}
+
+static size_t skip_space_before(const char *text, size_t at, size_t from)
+{
+	uint32_t c;
+	for (size_t length; at > from; at -= length) {
+		length = utf8_decode_last(text + from, at - from, &c);
+		if (c == UTF8_INVALID || !python_is_space(c))
+			break;
+	}
+	return at;
+}
+
+static size_t skip_space_after(const char *text, size_t size, size_t at)
+{
+	uint32_t c;
+	for (size_t length; at < size; at += length) {
+		length = utf8_decode(text + at, size - at, &c);
+		if (c == UTF8_INVALID || !python_is_space(c))
+			break;
+	}
+	return at;
+}
+
+bool added_tokens_next(const struct added_patterns *patterns, const char *text, size_t size, size_t *at, size_t from,
+		       struct added_match *out)
+{
+	while (*at < size) {
+		const struct added_pattern *pattern = longest_at(patterns, text + *at, size - *at);
+		size_t begin = *at, end = begin + (pattern ? pattern->size : 1);
+		*at = end;
+		if (!pattern)
+			continue;
+		const struct added_token *token = pattern->token;
+		if (token->single_word && (word_before(text, begin) || word_after(text, size, end)))
+			continue;
+		if (begin < from) /* the token before has taken the white space that this one begins with */
+			begin = from;
+		*out = (struct added_match){
+			.id = token->id,
+			.begin = token->lstrip ? skip_space_before(text, begin, from) : begin,
+			.end = token->rstrip ? skip_space_after(text, size, end) : end,
+		};
+		return true;
+	}
+	return false;
+}

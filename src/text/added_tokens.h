@@ -1,0 +1,59 @@
+/* Finds added tokens in texts: entries that are tokens wherever they occur, before the text is split into words, as in Hugging
+ * Face's tokenizers. Some are looked for in the text as it stands, the others in the normalized text (lower case, without
+ * accents, as the tokenizer's settings say). At each place the longest one counts. */
+#ifndef TEXT_ADDED_TOKENS_H
+#define TEXT_ADDED_TOKENS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/buffer.h"
+#include "base/error.h"
+#include "text/tokenizer_normalize.h"
+#include "text/vocab.h"
+
+/* A text after normalization, and the place in the source of each of its bytes. */
+struct normalized_text {
+	char *text;
+	uint32_t *begins, *ends;
+	int64_t size;
+	int64_t text_capacity, begins_capacity, ends_capacity;
+	struct stretch stretch; /* scratch memory */
+};
+/* Normalizes text[begin, end). Every space becomes ' ', and
+ * ideographs get one on each side. */
+MUST_USE enum status normalized_text_make(struct normalized_text *out, const struct normalizer *normalizer, const char *text,
+					  size_t begin, size_t end);
+void normalized_text_release(struct normalized_text *text);
+
+struct added_pattern {
+	const char *text;
+	size_t size;
+	const struct added_token *token;
+};
+/* Sorted by their bytes; first[b] is the index of the first one that begins with byte b or a larger one. */
+struct added_patterns {
+	struct added_pattern *items;
+	int32_t count;
+	int32_t first[257];
+};
+enum { SPECIAL_TOKENS = 5 };
+struct added_tokens {
+	struct added_patterns plain, normalized;
+	struct buffer texts;                        /* those of `normalized` */
+	struct added_token special[SPECIAL_TOKENS]; /* [PAD] and the like, if the settings recognize them in texts */
+};
+/* No patterns if the vocabulary has no added tokens. `out` must stay where it is; `vocab` is borrowed. */
+MUST_USE enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct normalizer *normalizer);
+void added_tokens_release(struct added_tokens *added);
+
+struct added_match {
+	int32_t id;
+	size_t begin, end; /* with the white space that the token takes */
+};
+/* Finds the next token in text[*at, size) and moves *at behind it. `from` is where the match before ended; this one does not
+ * reach back before it. */
+bool added_tokens_next(const struct added_patterns *patterns, const char *text, size_t size, size_t *at, size_t from,
+		       struct added_match *out);
+
+#endif

@@ -1,0 +1,246 @@
+/* Added tokens of a tokenizer.json. The expected tokens are those of Hugging Face's tokenizers 0.23
+ * (dev/added_tokens_check.py compares many more). */
+#include "base/json.h"
+#include "test.h"
+#include "text/tokenizer.h"
+#include "weights/tokenizer_file.h"
+
+static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]",        "[MASK]", "a",   "b",
+				      "c",     "e",     "x",     "##a",          "##b",    "##c", "##e",
+				      "##x",   ".",     "-",     "\xE4\xB8\xAD", "new",    "york"};
+#define ENTRIES ((int32_t)(sizeof entries / sizeof *entries))
+
+static const struct {
+	const char *content;
+	struct added_token token;
+} added[] = {
+	{"covid", {.id = 20, .normalized = true}},
+	{"AB", {.id = 21}},
+	{"\xC3\x89", {.id = 22, .normalized = true, .single_word = true}}, /* E with an accent */
+	{"new york", {.id = 23, .normalized = true}},
+	{"[E1]", {.id = 24, .special = true}},
+	{"<x>", {.id = 25, .lstrip = true, .rstrip = true}},
+	{"\xE4\xB8\xADx", {.id = 26, .normalized = true}},
+	{"c", {.id = 7, .single_word = true}},
+};
+#define ADDED ((int32_t)(sizeof added / sizeof *added))
+
+static void put_token(struct json_writer *json, const struct added_token *token, const char *content)
+{
+	json_open(json, NULL, '{');
+	json_put_integer(json, "id", token->id);
+	json_put_string(json, "content", content);
+	json_put_bool(json, "single_word", token->single_word);
+	json_put_bool(json, "lstrip", token->lstrip);
+	json_put_bool(json, "rstrip", token->rstrip);
+	json_put_bool(json, "normalized", token->normalized);
+	json_put_bool(json, "special", token->special);
+	json_close(json);
+}
+
+/* Writes a folder as transformers does: the added tokens are in tokenizer.json alone. `first`: the first entry. */
+static void write_folder(const char *name, const char *first)
+{
+	struct buffer text = {0}, lines = {0};
+	struct json_writer json = {.out = &text};
+	char path[PATH_BYTES], folder[PATH_BYTES];
+	json_open(&json, NULL, '{');
+	json_open(&json, "added_tokens", '[');
+	for (int32_t id = 0; id < 5; id++)
+		put_token(&json, &(struct added_token){.id = id, .special = true}, entries[id]);
+	for (int32_t i = 0; i < ADDED; i++)
+		put_token(&json, &added[i].token, added[i].content);
+	json_close(&json);
+	json_open(&json, "normalizer", '{');
+	json_put_bool(&json, "lowercase", true);
+	json_close(&json);
+	json_open(&json, "model", '{');
+	json_put_string(&json, "type", "WordPiece");
+	json_open(&json, "vocab", '{');
+	for (int32_t id = 0; id < ENTRIES; id++) {
+		json_put_integer(&json, entries[id], id);
+		buffer_format(&lines, "%s\n", id == 5 ? first : entries[id]);
+	}
+	json_close(&json);
+	json_close(&json);
+	json_close(&json);
+	snprintf(folder, sizeof folder, "%s", test_path(name));
+	assert_ok(folder_make(folder));
+	assert_ok(path_join(path, folder, "tokenizer.json"));
+	assert_ok(file_write(path, text.data, text.size));
+	assert_ok(path_join(path, folder, "vocab.txt"));
+	assert_ok(file_write(path, lines.data, lines.size));
+	buffer_release(&text);
+	buffer_release(&lines);
+}
+
+struct expected {
+	int32_t id;
+	uint32_t begin, end;
+};
+static const struct {
+	const char *text;
+	struct expected tokens[10]; /* up to one with end 0 */
+} cases[] = {
+	{"acovidb COVID a", {{5, 0, 1}, {20, 1, 6}, {6, 6, 7}, {20, 8, 13}, {5, 14, 15}}},
+	{"aabAB ab", {{5, 0, 1}, {10, 1, 2}, {11, 2, 3}, {21, 3, 5}, {5, 6, 7}, {11, 7, 8}}},
+	{"e \xC3\xA9 ae \xC3\x89.", {{22, 0, 1}, {22, 2, 4}, {5, 5, 6}, {13, 6, 7}, {22, 8, 10}, {15, 10, 11}}},
+	{"New York newyork new  york", {{23, 0, 8}, {1, 9, 16}, {18, 17, 20}, {19, 22, 26}}},
+	{"a[E1]b[e1]", {{5, 0, 1}, {24, 1, 5}, {6, 5, 6}, {1, 6, 7}, {1, 7, 9}, {1, 9, 10}}},
+	{"a  <x>  b<X>", {{5, 0, 1}, {25, 1, 8}, {6, 8, 9}, {1, 9, 10}, {9, 10, 11}, {1, 11, 12}}},
+	{"a\xE4\xB8\xADx\xE4\xB8\xAD x", {{5, 0, 1}, {26, 1, 5}, {17, 5, 8}, {9, 9, 10}}},
+	{"c cc a-c", {{7, 0, 1}, {7, 2, 3}, {12, 3, 4}, {5, 5, 6}, {16, 6, 7}, {7, 7, 8}}},
+	{"a[MASK]b[SEP]", {{5, 0, 1}, {4, 1, 7}, {6, 7, 8}, {3, 8, 13}}},
+	{"\xCC\x81\xC3\x89 a\xCC\x81"
+	 "b",
+	 {{22, 2, 4}, {5, 5, 6}, {11, 8, 9}}},
+	{"", {{0, 0, 0}}},
+	{"covid", {{20, 0, 5}}},
+};
+
+static void check_tokens(const struct vocab *vocab)
+{
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	settings.special_tokens = true;
+	assert_ok(tokenizer_open(&tokenizer, vocab, &settings));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int64_t count = 0;
+		while (count < 10 && cases[i].tokens[count].end > 0)
+			count++;
+		tokens_clear(&tokens);
+		assert_ok(tokenizer_encode(tokenizer, cases[i].text, strlen(cases[i].text), &tokens));
+		bool same = tokens.count == count;
+		for (int64_t k = 0; same && k < count; k++)
+			same = tokens.ids[k] == cases[i].tokens[k].id && tokens.begin[k] == cases[i].tokens[k].begin &&
+			       tokens.end[k] == cases[i].tokens[k].end;
+		if (!same)
+			fail_msg("'%s'", cases[i].text);
+	}
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+}
+
+static void check_vocab(const struct vocab *vocab)
+{
+	assert_int_equal(vocab->count, 27);
+	assert_int_equal(vocab->wordpiece_count, ENTRIES);
+	assert_int_equal(vocab->added_count, ADDED);
+	for (int32_t i = 0; i < ADDED; i++) {
+		const struct added_token *a = &vocab->added[i], *b = &added[i].token;
+		assert_string_equal(vocab->text[a->id], added[i].content);
+		assert_true(a->id == b->id && a->normalized == b->normalized && a->single_word == b->single_word &&
+			    a->lstrip == b->lstrip && a->rstrip == b->rstrip && a->special == b->special);
+	}
+}
+
+/* Whether the folder has a vocab.txt without the added tokens, with them, as bertc writes it, or none. */
+static void test_folders(void **state)
+{
+	(void)state;
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct vocab vocab;
+	write_folder("theirs", entries[5]);
+	assert_ok(vocab_file_read(&vocab, test_path("theirs/tokenizer.json")));
+	check_vocab(&vocab);
+	check_tokens(&vocab);
+	vocab_release(&vocab);
+	assert_ok(vocab_file_read(&vocab, test_path("theirs/vocab.txt")));
+	check_vocab(&vocab);
+	check_tokens(&vocab);
+	int32_t id;
+	assert_ok(vocab_add_token(&vocab, "covid", &id)); /* a relation's marker, for example; it is there already */
+	assert_int_equal(id, 20);
+	assert_ok(folder_make(test_path("ours")));
+	assert_ok(tokenizer_write_folder(&vocab, &settings, 512, test_path("ours")));
+	vocab_release(&vocab);
+	for (int i = 0; i < 2; i++) {
+		assert_ok(vocab_file_read(&vocab, test_path(i == 0 ? "ours/vocab.txt" : "ours/tokenizer.json")));
+		check_vocab(&vocab);
+		check_tokens(&vocab);
+		vocab_release(&vocab);
+	}
+	/* Another vocabulary's tokenizer.json says nothing about this one. */
+	write_folder("other", "another");
+	assert_ok(vocab_file_read(&vocab, test_path("other/vocab.txt")));
+	assert_int_equal(vocab.count, ENTRIES);
+	assert_int_equal(vocab.added_count, 0);
+	vocab_release(&vocab);
+	assert_ok(file_write(test_path("other/tokenizer.json"), "{", 1));
+	assert_ok(vocab_file_read(&vocab, test_path("other/vocab.txt")));
+	assert_int_equal(vocab.count, ENTRIES);
+	vocab_release(&vocab);
+}
+
+/* Google's tokenizer has no added tokens; in a corpus, [MASK] is text but an added token is not. */
+static void test_settings(void **state)
+{
+	(void)state;
+	struct vocab vocab;
+	write_folder("settings", entries[5]);
+	assert_ok(vocab_file_read(&vocab, test_path("settings/vocab.txt")));
+	for (int google = 0; google < 2; google++) {
+		struct tokenizer_settings settings = tokenizer_defaults(false);
+		struct tokenizer *tokenizer;
+		struct tokens tokens = {0};
+		settings.compat = google ? COMPAT_GOOGLE : COMPAT_HUGGINGFACE;
+		assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+		assert_ok(tokenizer_encode(tokenizer, "covid", 5, &tokens));
+		assert_int_equal(tokens.count, 1);
+		assert_int_equal(tokens.ids[0], google ? vocab.unk : 20);
+		tokens_clear(&tokens);
+		assert_ok(tokenizer_encode(tokenizer, "[MASK]", 6, &tokens));
+		assert_int_equal(tokens.count, 3);
+		tokens_release(&tokens);
+		tokenizer_close(tokenizer);
+	}
+	vocab_release(&vocab);
+}
+
+/* Thousands of tokens, one the beginning of the other: the longest one counts. */
+static void check_many(bool normalized)
+{
+	struct buffer text = {0};
+	struct vocab vocab;
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	static const char *texts[5 + 5000];
+	static char words[5000][16];
+	for (int i = 0; i < 5; i++)
+		texts[i] = entries[i];
+	for (int i = 0; i < 5000; i++) {
+		snprintf(words[i], sizeof words[i], "w%d", i);
+		texts[5 + i] = words[i];
+	}
+	assert_ok(vocab_from_entries(&vocab, texts, 5 + 5000));
+	vocab.wordpiece_count = 5;
+	for (int i = 0; i < 5000; i++) {
+		assert_ok(vocab_list_added(&vocab, &(struct added_token){.id = 5 + i, .normalized = normalized}));
+		buffer_format(&text, i % 3 == 0 ? "%s" : "%s ", words[i]);
+	}
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+	assert_ok(tokenizer_encode(tokenizer, buffer_string(&text), text.size, &tokens));
+	assert_int_equal(tokens.count, 5000);
+	for (int i = 0; i < 5000; i++)
+		assert_int_equal(tokens.ids[i], 5 + i);
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+	buffer_release(&text);
+}
+
+static void test_many(void **state)
+{
+	(void)state;
+	check_many(false);
+	check_many(true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_settings),
+					   cmocka_unit_test(test_many)};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
