@@ -310,6 +310,15 @@ static enum status encode_words(struct encoding *e, const char *text, size_t beg
 	return status;
 }
 
+/* Whether a match consists of whole characters of the source: parts of a decomposed one may match by themselves. */
+static bool is_whole(const struct normalized_text *normalized, const struct added_match *match)
+{
+	int64_t first = (int64_t)match->begin, last = (int64_t)match->end - 1;
+
+	return (first == 0 || normalized->ends[first - 1] <= normalized->begins[first]) &&
+	       (last + 1 == normalized->size || normalized->ends[last] <= normalized->begins[last + 1]);
+}
+
 /* Encodes text[begin, end), in which only those added tokens are left that are looked for in normalized text. */
 static enum status encode_normalized(struct encoding *e, const char *text, size_t begin, size_t end)
 {
@@ -320,15 +329,15 @@ static enum status encode_normalized(struct encoding *e, const char *text, size_
 	if (patterns->count == 0 || begin == end)
 		return encode_words(e, text, begin, end);
 	TRY(normalized_text_make(normalized, &e->tokenizer->normalizer, text, begin, end));
-	for (size_t at = 0, from = 0; added_tokens_next(patterns, normalized->text, (size_t)normalized->size, &at, from, &match);
-	     from = match.end) {
-		uint32_t source = normalized->begins[match.begin], source_end = normalized->ends[match.end - 1];
-
-		if (source < begin) /* the other part of a character that the token before has taken */
+	for (size_t at = 0, from = 0;
+	     added_tokens_next(patterns, normalized->text, (size_t)normalized->size, &at, from, &match);) {
+		if (!is_whole(normalized, &match))
 			continue;
+		size_t source = normalized->begins[match.begin], source_end = normalized->ends[match.end - 1];
 		TRY(encode_words(e, text, begin, source));
-		TRY(push(e->tokens, match.id, source, source_end));
+		TRY(push(e->tokens, match.id, (uint32_t)source, (uint32_t)source_end));
 		begin = source_end;
+		from = match.end;
 	}
 	return encode_words(e, text, begin, end);
 }

@@ -7,10 +7,28 @@
 
 FUZZ_SEEDS(FUZZ_SEED("\0{\"model\":{\"type\":\"WordPiece\",\"vocab\":{" TOKENS ",\"a\":5,\"##b\":6}},"
 		     "\"normalizer\":{\"lowercase\":true,\"strip_accents\":null,\"handle_chinese_chars\":false}}"),
-	   FUZZ_SEED("\0{\"added_tokens\":[{\"id\":5,\"content\":\"x\"}],\"model\":{\"vocab\":{" TOKENS "}}}"),
+	   FUZZ_SEED("\0{\"added_tokens\":[{\"id\":5,\"content\":\"x\",\"rstrip\":true}],\"model\":{\"vocab\":{" TOKENS "}}}"),
 	   FUZZ_SEED("\0{\"model\":{\"type\":\"BPE\",\"vocab\":{}}}"),
 	   FUZZ_SEED("\1{\"do_lower_case\":false,\"strip_accents\":true,\"tokenize_chinese_chars\":true}"),
 	   FUZZ_SEED("\1{\"model_max_length\":512}"), FUZZ_SEED("\1[]"))
+
+/* Texts made of the vocabulary's own entries, in which its added tokens occur. */
+static void encode_entries(const struct vocab *vocab, const struct tokenizer_settings *settings)
+{
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	BUG_IF(vocab->wordpiece_count > vocab->count);
+	for (int32_t i = 0; i < vocab->added_count; i++)
+		BUG_IF(vocab->added[i].id < 0 || vocab->added[i].id >= vocab->count);
+	if (vocab->added_count == 0 || tokenizer_open(&tokenizer, vocab, settings) != OK)
+		return;
+	for (int32_t id = 0; id < vocab->count && id < 50; id++)
+		BUG_IF(tokenizer_encode(tokenizer, vocab->text[id], vocab->size[id], &tokens) != OK);
+	for (int64_t i = 0; i < tokens.count; i++)
+		BUG_IF(tokens.ids[i] < 0 || tokens.ids[i] >= vocab->count);
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
@@ -30,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	BUG_IF(vocab.count < 5);
 	for (int32_t id = 0; id < vocab.count; id++)
 		BUG_IF(strlen(vocab.text[id]) != vocab.size[id]);
+	encode_entries(&vocab, &settings);
 	vocab_release(&vocab);
 	return 0;
 }
