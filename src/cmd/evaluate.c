@@ -62,7 +62,7 @@ static const struct option evaluate_options[] = {
 	 .field = FIELD(test),
 	 .role = ROLE_PLACE,
 	 .value_name = "[NAME=]FILE...",
-	 .help = "labelled examples of a task; with --predictions: questions in SQuAD's JSON"},
+	 .help = "labeled examples of a task; with --predictions: questions in SQuAD's JSON"},
 	PREDICTION_OPTIONS(struct evaluate_settings, predictions),
 	SQUAD_OPTIONS(struct evaluate_settings, squad, ROLE_RESULT, "as in training"),
 	{.help = "How it is scored"},
@@ -119,11 +119,11 @@ static const struct command_text evaluate_text = {
 	.name = "evaluate",
 	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX... | --input_file PATH...) [options] | --model FOLDER "
 		    "--test [NAME=]FILE... [options] | --predictions FILE --test FILE [options]",
-	.summary = "evaluate a model on text or labelled examples, or a file of predictions",
+	.summary = "evaluate a model on text or labeled examples, or a file of predictions",
 	.description =
 		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two times, are "
 		"scored on exactly the same predictions. Static instances (--input_file) already have their masks.\n\nWith "
-		"--test, a fine-tuned model is scored on labelled examples of its task.\n\nWith --predictions, no model is run: "
+		"--test, a fine-tuned model is scored on labeled examples of its task.\n\nWith --predictions, no model is run: "
 		"the answers in a file, from any program, are compared with those of a test set, and the measures are the "
 		"official ones of SQuAD 1.1, of SQuAD 2.0 (--version_2_with_negative) or of CMRC 2018.",
 	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output\n"

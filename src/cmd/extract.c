@@ -42,7 +42,7 @@ static const struct command_text text = {
 		       "Files, folders, and patterns are read in order; - is standard input.\n\nFrom Wikipedia, bertc keeps the "
 		       "running text of the articles: links become their text; templates, tables, references, lists, headings, "
 		       "pictures, and formulas are removed, as BERT's authors did. From web pages it keeps the lines that are "
-		       "prose, from books the text between the licence notices.\n\nThe other commands read the same files "
+		       "prose, from books the text between the license notices.\n\nThe other commands read the same files "
 		       "directly (--corpus); extract shows what they see. The result does not depend on the number of threads.",
 	.examples = "bertc extract enwiki-latest-pages-articles-multistream.xml.bz2 --out wiki.txt\textract the English "
 		    "Wikipedia\nbertc extract 'crawl/*.wet.gz' --out - | less\tlook at the text of web pages\nbertc extract "

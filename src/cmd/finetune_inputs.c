@@ -157,7 +157,7 @@ enum status finetune_check(struct options *options)
 	if (!is_swept(&settings->sweep, "model"))
 		TRY(options_require(options, "model", "give a pre-trained model: a run of `bertc pretrain`, or any BERT folder"));
 	if (training_is_meant && !settings->data_dir)
-		TRY(options_require(options, "train", "give labelled examples: --train FILE, or --data_dir FOLDER"));
+		TRY(options_require(options, "train", "give labeled examples: --train FILE, or --data_dir FOLDER"));
 	return OK;
 }
 

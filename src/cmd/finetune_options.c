@@ -20,7 +20,7 @@ const struct option finetune_options[] = {
 	     "what to learn: classification, pair, regression, multilabel, multiple_choice, tagging, relation, squad, embedding, "
 	     "reranking, rewriting, or a published task: cola, sst-2, mrpc, qqp, sts-b, mnli, qnli, rte, wnli, xnli, swag, "
 	     "chemprot, scicite"),
-	FILES("train", train, "train_file", "labelled training examples: TSV, CSV, or JSON lines, detected from the content"),
+	FILES("train", train, "train_file", "labeled training examples: TSV, CSV, or JSON lines, detected from the content"),
 	FILES("dev", dev, "validation_file eval_file", "examples to evaluate on; each NAME= starts a separate set"),
 	FILES("test", test, "test_file predict_file", "examples to predict after training; labels are optional"),
 	{.name = "data_dir",
@@ -258,9 +258,9 @@ const struct option finetune_options[] = {
 const struct command_text finetune_text = {
 	.name = "finetune",
 	.synopsis = "--task NAME --model FOLDER (--train FILE... | --data_dir FOLDER) --out FOLDER [options]",
-	.summary = "fine-tune a pre-trained model on labelled data",
+	.summary = "fine-tune a pre-trained model on labeled data",
 	.description =
-		"Reads labelled examples, adds a head for the task to a pre-trained model, and trains both. FOLDER/final is a "
+		"Reads labeled examples, adds a head for the task to a pre-trained model, and trains both. FOLDER/final is a "
 		"Hugging Face model folder with labels and problem type in its config.json; eval_results.json and "
 		"eval_results.txt hold the measures on the dev sets, test_results.tsv and predict.txt the predictions for "
 		"--test.\n\n"

@@ -181,7 +181,7 @@ const struct option pretrain_options[] = {
 		 "length, unless given, follow from the speed of this machine; the schedule ends when the time does; "
 		 "interruptions do not count"},
 	BATCH_OPTIONS(struct pretrain_settings, training, "phase", "instances", "from the model"),
-	SAVING_OPTIONS(struct pretrain_settings, training, "phase", "a twentieth of the run"),
+	SAVING_OPTIONS(struct pretrain_settings, training, "phase", "a twentieth of the run, at most 5000"),
 	{.name = "save_best",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(training.save_best),
@@ -278,7 +278,7 @@ const struct option pretrain_options[] = {
 	 .range = "pairs|order|none|single",
 	 .role = ROLE_RESULT,
 	 .value_name = "HOW",
-	 .help = "pairs: BERT's next-sentence prediction; order: predict whether two neighbouring segments are swapped (ALBERT, "
+	 .help = "pairs: BERT's next-sentence prediction; order: predict whether two neighboring segments are swapped (ALBERT, "
 		 "Megatron); none: running text without pairs; single: one sentence per instance"},
 	{.name = "shuffle",
 	 .type = OPTION_FLAG,

@@ -239,11 +239,14 @@ static bool can_be_cut(const unsigned char *text, size_t at, bool splits_ideogra
 }
 
 /* After the last line end, else at the last place where a line can be cut; 0 if there is neither. */
-static size_t find_cut(const struct buffer *text, bool splits_ideographs)
+static size_t find_cut(const struct buffer *text, const struct tokenizer *tokenizer)
 {
 	const char *line_end = text->size > 0 ? memrchr(text->data, '\n', text->size) : NULL;
 	if (line_end)
 		return (size_t)(line_end - text->data) + 1;
+	if (tokenizer_vocab(tokenizer)->added_count > 0) /* they may consist of several words */
+		return 0;
+	bool splits_ideographs = tokenizer_settings_of(tokenizer)->split_chinese;
 	for (size_t at = text->size; at-- > 4;)
 		if (at + 3 <= text->size && can_be_cut((const unsigned char *)text->data, at, splits_ideographs))
 			return at;
@@ -255,7 +258,6 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 			      bool *out_waits)
 {
 	struct buffer *text = &piece->text;
-	bool splits_ideographs = tokenizer_settings_of(run->tokenizer)->split_chinese;
 	size_t cut = 0;
 
 	buffer_clear(text);
@@ -276,7 +278,7 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 			*out_end = count == 0;
 			*out_waits = writer_waits(text, path);
 		}
-		cut = *out_end || *out_waits ? text->size : find_cut(text, splits_ideographs);
+		cut = *out_end || *out_waits ? text->size : find_cut(text, run->tokenizer);
 	}
 	buffer_append(&run->rest, text->data + cut, text->size - cut);
 	text->size = cut;

@@ -110,7 +110,7 @@ static const struct command_text text = {
 	.summary = "learn a WordPiece vocabulary from text",
 	.description =
 		"Counts the words of the text, split as BERT's tokenizer splits them, and merges the most frequent pairs of "
-		"neighbouring pieces until the vocabulary is full; pieces that are then rarely used are replaced by others. The "
+		"neighboring pieces until the vocabulary is full; pieces that are then rarely used are replaced by others. The "
 		"alphabet is not limited: every character of the text enters the vocabulary as long as there is room, which "
 		"matters for Chinese.\n\n"
 		"Without --vocab_size, the size depends on the amount of text: 4000 entries below 400 thousand words (about 2 MB "
@@ -306,6 +306,11 @@ static enum status run(struct options *options)
 	TRY(check_out(settings->out, settings->overwrite));
 	if (settings->extend) {
 		TRY(vocab_file_read(&base, settings->extend));
+		if (base.added_count > 0)
+			log_warning("'%s' has %d added tokens, such as '%.100s': in the new vocab.txt they are ordinary entries, "
+				    "which "
+				    "match single words only",
+				    settings->extend, base.added_count, base.text[base.added[0].id]);
 		TRY_GOTO(extended_settings(options, &base, &tokenizer), done);
 	}
 	if (options_given(options, "strip_accents"))

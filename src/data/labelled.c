@@ -16,7 +16,7 @@ void labelled_form(struct labelled_set *set, int head, int32_t width, int32_t ro
 
 /* Makes room in an array for `more` elements after the first `used`. */
 #define GROW(array, capacity, used, more)                                                                                        \
-	memory_grow(&(array), &(capacity), (used) + (more), sizeof(*(array)), "labelled examples")
+	memory_grow(&(array), &(capacity), (used) + (more), sizeof(*(array)), "labeled examples")
 
 enum status labelled_begin(struct labelled_set *set)
 {
@@ -251,7 +251,7 @@ enum status instances_open_labelled(struct instances **out, const struct labelle
 	*out = NULL;
 	if (set->example_count == 0)
 		return error_set(ERR_DATA, "there are no examples");
-	TRY(memory_new(&own, 1, sizeof(*own), "labelled examples"));
+	TRY(memory_new(&own, 1, sizeof(*own), "labeled examples"));
 	own->set = set;
 	own->source = *source;
 	own->base = (struct instances){

@@ -320,6 +320,19 @@ static void describe_shards(const struct pipeline *pipeline, struct prepare_repo
 	}
 }
 
+/* A hash of which entries are added tokens, and how they are found in texts; 0: none are. */
+static uint64_t added_hash(const struct vocab *vocab)
+{
+	uint64_t sum = 0;
+	for (int32_t i = 0; i < vocab->added_count; i++) {
+		const struct added_token *token = &vocab->added[i];
+		const int32_t facts[] = {token->id,     token->normalized, token->single_word,
+					 token->lstrip, token->rstrip,     vocab->wordpiece_count};
+		sum += hash64(facts, sizeof facts);
+	}
+	return sum;
+}
+
 /* A hash of everything that determines the result: parts with another identity are not resumed. 0: the corpus cannot be read
  * again. */
 static uint64_t identity_of(const struct pipeline *pipeline, const struct prepare_settings *settings)
@@ -330,10 +343,10 @@ static uint64_t identity_of(const struct pipeline *pipeline, const struct prepar
 	char text[512];
 	if (corpus_total_bytes(pipeline->corpus) < 0)
 		return 0;
+	uint64_t vocab = tokenizer_vocab(pipeline->tokenizer)->hash ^ added_hash(tokenizer_vocab(pipeline->tokenizer));
 	int size = snprintf(text, sizeof(text), "%llx %llx %d%d%d%d %.17g %lld %lld %.17g %d%d",
-			    (unsigned long long)corpus_fingerprint(pipeline->corpus),
-			    (unsigned long long)tokenizer_vocab(pipeline->tokenizer)->hash, tokenizer->lowercase,
-			    tokenizer->strip_accents, tokenizer->split_chinese, tokenizer->special_tokens,
+			    (unsigned long long)corpus_fingerprint(pipeline->corpus), (unsigned long long)vocab,
+			    tokenizer->lowercase, tokenizer->strip_accents, tokenizer->split_chinese, tokenizer->special_tokens,
 			    settings->held_out_prefix ? settings->held_out_fraction : 0.0,
 			    (long long)filters->min_document_tokens, (long long)filters->max_document_tokens,
 			    filters->max_unknown_share, filters->drop_copied_documents, filters->drop_copied_sentences);

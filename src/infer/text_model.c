@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "model/pooling.h"
+#include "tasks/record.h"
 
 /* For models without sentence-transformers files. */
 #define DEFAULT_POOLING POOLING_MEAN
@@ -115,6 +116,18 @@ static enum status open_encoder(struct text_model *model, const char *given, str
 	return open_tokenizers(model);
 }
 
+/* Whether the model has a head for a task: bertc's record of the task says so, or else the architecture. */
+static enum status find_head(const char *folder, const struct task_config *config, bool *out_found)
+{
+	struct model_source source;
+	char path[PATH_BYTES];
+	TRY(model_source_find(folder, &source));
+	TRY(model_source_beside(&source, TASK_RECORD_FILE, path, out_found));
+	if (!*out_found)
+		*out_found = task_of_architecture(config->architecture, config->problem_type, config->label_count) != NULL;
+	return OK;
+}
+
 enum status text_model_open(struct text_model *out, const char *folder, struct pool *pool,
 			    const struct text_model_settings *settings)
 {
@@ -124,9 +137,10 @@ enum status text_model_open(struct text_model *out, const char *folder, struct p
 	TRY(sentence_folder_read(&out->sentences, folder));
 	const char *weights = out->sentences.found ? out->sentences.transformer : folder;
 	TRY(model_folder_task(weights, &config));
-	const struct task *task = task_of_architecture(config.architecture, config.problem_type, config.label_count);
-	bool makes_vectors = out->sentences.found && out->sentences.pooling != 0;
-	enum status status = task && !makes_vectors ? open_task(out, pool, settings, weights)
+	bool has_head = false, makes_vectors = out->sentences.found && out->sentences.pooling != 0;
+	enum status status = find_head(weights, &config, &has_head);
+	if (status == OK)
+		status = has_head && !makes_vectors ? open_task(out, pool, settings, weights)
 						    : open_encoder(out, folder, pool, settings, weights, config.architecture);
 	task_config_release(&config);
 	return status == OK ? model_files_check(&out->files, folder) : status;

@@ -45,7 +45,7 @@ static const struct report_column known[] = {
 	 "loss",
 	 UNIT_NATS,
 	 LOWER,
-	 "What training minimises; for classes the mean of \xE2\x88\x92ln(probability given to the right class), in nats.",
+	 "What training minimizes; for classes the mean of \xE2\x88\x92ln(probability given to the right class), in nats.",
 	 {{0}}},
 	{"label_loss",
 	 "Loss against the labels",

@@ -616,10 +616,14 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, const struct diagnosis_ev
 
 void diagnosis_replay_step(struct diagnosis *diagnosis, const struct diagnosis_step *step)
 {
-	take_in(diagnosis, step);
+	/* A logged step stands for those since the one before, so that the windows span as many steps as ever. */
+	int64_t steps = step->step - diagnosis->step;
+	for (int64_t i = 0; i < steps && i < WINDOW_MOST; i++) {
+		take_in(diagnosis, step);
+		if (isfinite(step->loss))
+			window_add(&diagnosis->recent, step->loss);
+	}
 	diagnosis->skipped_steps = step->skipped_steps;
-	if (isfinite(step->loss))
-		window_add(&diagnosis->recent, step->loss);
 }
 
 void diagnosis_replay_evaluation(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation)
@@ -640,7 +644,7 @@ void diagnosis_replay_finding(struct diagnosis *diagnosis, const char *name, boo
 		diagnosis->said[kind] += !over;
 		if (kind == FINDING_DIVERGED)
 			diagnosis->active[FINDING_RISING] = !over; /* covered by that finding */
-		if (kind == FINDING_OVERFITTING)
+		if (kind == FINDING_OVERFITTING && diagnosis->sets[diagnosis->overfitting_set].worse < WORSE_TIMES)
 			for (int i = 0; i < DIAGNOSIS_SETS; i++)
 				if (diagnosis->sets[i].worse > diagnosis->sets[diagnosis->overfitting_set].worse)
 					diagnosis->overfitting_set = i;

@@ -126,8 +126,8 @@ static void replay_evaluation(struct report *report, int64_t row)
 }
 
 /* Restores the diagnosis of what was logged before the run was stopped, in the order in which it happened: at one step, its
- * losses, then its evaluations, then what was found. */
-static void replay(struct report *report)
+ * losses, then its evaluations, then what was found. `state`: where the run resumes. */
+static void replay(struct report *report, const struct report_progress *state)
 {
 	const struct history *history = &report->history;
 	const struct history_table *steps = &history->steps, *evaluations = &history->evaluations;
@@ -152,6 +152,8 @@ static void replay(struct report *report)
 		else
 			diagnosis_replay_finding(&report->diagnosis, history->events[v].kind, history->events[v].over), v++;
 	}
+	if ((double)state->phase > phase) /* nothing of this phase has been logged */
+		diagnosis_phase(&report->diagnosis, whole(last));
 }
 
 enum status report_start(struct report *report, const struct report_progress *state)
@@ -164,7 +166,7 @@ enum status report_start(struct report *report, const struct report_progress *st
 	TRY(history_read(&report->history, report->metrics_path));
 	diagnosis_start(&report->diagnosis,
 			&(struct diagnosis_facts){.task = &report->task, .epoch_tokens = report->facts.epoch_tokens});
-	replay(report);
+	replay(report, state);
 	if (report->folder && event_file_open(&report->events, report->folder, state->step + 1) != OK)
 		side_failure("TensorBoard events");
 	report->start = *state;

@@ -34,7 +34,7 @@ static const struct report_words labelled_words = {
 	.check_data = "Otherwise check the data: labels in another column, labels that do not belong to their text, or texts "
 		      "that are cut "
 		      "off before what matters (--max_seq_length).",
-	.remedy = "fewer epochs, more labelled examples, or more dropout",
+	.remedy = "fewer epochs, more labeled examples, or more dropout",
 };
 
 static void start(struct report_task *task)
@@ -131,7 +131,7 @@ void report_task_values(struct report_task *task, double variance)
 	struct report_column *loss = report_task_add(task, "loss");
 	loss->axis = "squared error";
 	loss->unit = UNIT_NUMBER;
-	loss->meaning = "What training minimises: the mean squared difference between predicted and right values.";
+	loss->meaning = "What training minimizes: the mean squared difference between predicted and right values.";
 	loss->levels[0] = (struct report_level){"always the mean", variance};
 }
 

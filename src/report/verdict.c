@@ -341,7 +341,7 @@ static void say_more_data(const struct standing *standing, struct verdict *out)
 		snprintf(end, room,
 			 "The training loss (%.3f) is far below the held-out loss (%.3f): more %s would help more than more "
 			 "steps.",
-			 standing->train, standing->held_out, task->judges_repeats ? task->words.data : "labelled examples");
+			 standing->train, standing->held_out, task->judges_repeats ? task->words.data : "labeled examples");
 		return;
 	}
 	if (!task->judges_repeats || isnan(epochs))
@@ -404,7 +404,7 @@ void report_verdict(const struct verdict_facts *facts, struct verdict *out)
 		SAY(out, headline, "%s", facts->finished ? grades[out->grade].finished : grades[out->grade].running);
 	}
 	if (out->grade == GRADE_EARLY) {
-		SAY(out, text, "It has taken %" PRId64 " step%s; %d are needed for a judgement.", facts->diagnosis->step,
+		SAY(out, text, "It has taken %" PRId64 " step%s; %d are needed for a judgment.", facts->diagnosis->step,
 		    facts->diagnosis->step == 1 ? "" : "s", RECENT_STEPS);
 		return;
 	}

@@ -127,7 +127,14 @@ static enum status read_set(struct labelled_run *labelled, struct task_set *set,
 	struct task_state *state = &labelled->state;
 	labelled->bad.count = 0;
 	labelled->bad.skip = labelled->settings->skip_bad && set->use != TASK_PREDICT;
+	int32_t added = labelled->tokenizer.vocab.added_count;
 	TRY(state->task->read(state, set, paths, count));
+	if (labelled->tokenizer.vocab.added_count != added) { /* so that texts are read as they will be with the finished model */
+		tokenizer_close(labelled->encoder);
+		labelled->encoder = NULL;
+		TRY(tokenizer_open(&labelled->encoder, &labelled->tokenizer.vocab, &labelled->tokenizer.settings));
+		state->settings.tokenizer = labelled->encoder;
+	}
 	TRY(state->task->encode(state, set));
 	bad_records_log(&labelled->bad, paths[0]);
 	if (labelled_has_pairs(&set->encoded))

@@ -40,7 +40,7 @@ static const struct {
 	int buckets;
 } histograms[METRIC_HISTOGRAMS] = {
 	[SECONDS_REQUEST] = {"te_request_duration", "Seconds from a request's arrival to its answer.", 1e-5, 1.5, BUCKETS},
-	[SECONDS_TOKENIZATION] = {"te_request_tokenization_duration", "Seconds to read and tokenise a request.", 1e-5, 1.5,
+	[SECONDS_TOKENIZATION] = {"te_request_tokenization_duration", "Seconds to read and tokenize a request.", 1e-5, 1.5,
 				  BUCKETS},
 	[SECONDS_QUEUE] = {"te_request_queue_duration", "Seconds that a request waited.", 1e-5, 1.5, BUCKETS},
 	[SECONDS_INFERENCE] = {"te_request_inference_duration", "Seconds from a request's first batch to the end of its last.",

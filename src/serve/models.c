@@ -13,6 +13,11 @@ bool model_can(const struct served_model *model, enum api_task task)
 	return model->tasks & 1u << task;
 }
 
+bool model_is_reranker(const struct served_model *model)
+{
+	return model->text.has_task && model->text.task.state.task == &task_reranking;
+}
+
 /* ---- Opening ---- */
 
 /* "NAME=FOLDER", or a folder, which may have '=' in its path. */
@@ -177,7 +182,7 @@ static void put_type(const struct served_model *model, struct json_writer *write
 		buffer_release(&pooling);
 	} else {
 		json_open(writer,
-			  model_can(model, API_RERANK)   ? "reranker"
+			  model_is_reranker(model)       ? "reranker"
 			  : model_can(model, API_ANSWER) ? "question_answering"
 							 : "classifier",
 			  '{');

@@ -38,6 +38,8 @@ MUST_USE enum status models_open(struct models *out, const char *const *folders,
 void models_close(struct models *models);
 /* Whether clients can ask this model for the task. */
 bool model_can(const struct served_model *model, enum api_task task);
+/* True for cross-encoders. Models of numbers can rank texts, too, but are not made for it. */
+bool model_is_reranker(const struct served_model *model);
 /* Appends what /info says about a model, as members of the open object. */
 void model_put_info(const struct served_model *model, struct json_writer *writer);
 

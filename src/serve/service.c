@@ -229,14 +229,14 @@ static bool find_task(const struct service *service, const struct endpoint *endp
 	*out = endpoint->task;
 	if (endpoint->kind == POST_TASK)
 		return true;
-	const unsigned tasks = service->models.models[0].tasks;
+	const struct served_model *model = &service->models.models[0];
 	if (service->models.count > 1)
 		return api_fail(error, FAULT_PATH, NULL, "several models are served here: ask /embed, /predict, /rerank, ...");
-	static const enum api_task order[] = {API_RERANK, API_EMBED, API_PREDICT, API_ANSWER, API_FILL};
+	static const enum api_task order[] = {API_EMBED, API_PREDICT, API_ANSWER, API_FILL};
 	int i = 0;
-	while (!(tasks & 1u << order[i]))
+	while (!model_can(model, order[i]))
 		i++;
-	*out = order[i];
+	*out = model_is_reranker(model) ? API_RERANK : order[i];
 	return true;
 }
 

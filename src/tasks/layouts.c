@@ -36,7 +36,10 @@ static const struct layout layouts[] = {
 	 GLUE_ID,
 	 .positions = {{5, 4, 5, 1, 0}},
 	 .labels = {"0", "1"},
-	 TSV_FILES("MRPC.tsv"),
+	 /* GLUE's files, or those of Microsoft's corpus (`bertc download glue/MRPC`), which has no dev set. */
+	 .train = {"train.tsv", "msr_paraphrase_train.txt"},
+	 .dev = {{.name = "", .files = {"dev.tsv", "msr_paraphrase_test.txt"}}},
+	 .test = {{.name = "", .files = {"test.tsv"}, .submission = "MRPC.tsv"}},
 	 .measures = {"accuracy", "f1"}},
 	{.name = "qqp",
 	 .input = TASK_INPUT_PAIR,

@@ -88,7 +88,9 @@ static int compare_patterns(const void *left, const void *right)
 {
 	const struct added_pattern *a = left, *b = right;
 	int order = memcmp(a->text, b->text, a->size < b->size ? a->size : b->size);
-	return order != 0 ? order : (a->size > b->size) - (a->size < b->size);
+	if (order == 0)
+		order = (a->size > b->size) - (a->size < b->size);
+	return order != 0 ? order : (a->token.id > b->token.id) - (a->token.id < b->token.id);
 }
 
 static void index_patterns(struct added_patterns *patterns)
@@ -105,6 +107,8 @@ static void index_patterns(struct added_patterns *patterns)
 
 enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct normalizer *normalizer)
 {
+	enum { SPECIAL_TOKENS = 5 };
+	const int32_t special[SPECIAL_TOKENS] = {vocab->pad, vocab->unk, vocab->cls, vocab->sep, vocab->mask};
 	struct normalized_text normalized = {.size = 0};
 	enum status status = OK;
 	*out = (struct added_tokens){.plain = {.count = 0}};
@@ -124,14 +128,11 @@ enum status added_tokens_init(struct added_tokens *out, const struct vocab *voca
 		}
 		struct added_patterns *patterns = token->normalized ? &out->normalized : &out->plain;
 		if (size > 0)
-			patterns->items[patterns->count++] = (struct added_pattern){text, size, token};
+			patterns->items[patterns->count++] = (struct added_pattern){text, size, *token};
 	}
-	const int32_t special[SPECIAL_TOKENS] = {vocab->pad, vocab->unk, vocab->cls, vocab->sep, vocab->mask};
-	for (int i = 0; i < SPECIAL_TOKENS && normalizer->settings.special_tokens; i++) {
-		out->special[i] = (struct added_token){.id = special[i], .special = true};
-		out->plain.items[out->plain.count++] =
-			(struct added_pattern){vocab->text[special[i]], vocab->size[special[i]], &out->special[i]};
-	}
+	for (int i = 0; i < SPECIAL_TOKENS && normalizer->settings.special_tokens; i++)
+		out->plain.items[out->plain.count++] = (struct added_pattern){
+			vocab->text[special[i]], vocab->size[special[i]], {.id = special[i], .special = true}};
 	TRY_GOTO(buffer_status(&out->texts), done);
 	const char *text = out->texts.data;
 	for (int32_t i = 0; i < out->normalized.count; i++) {
@@ -188,10 +189,33 @@ static const struct added_pattern *longest_at(const struct added_patterns *patte
 	return found;
 }
 
-/* What \w matches in Hugging Face's tokenizers: marks, too. */
+/* The scripts of India and its neighbors, whose vowel signs are marks that take up space. */
+static bool is_indic(uint32_t c)
+{
+	return (c >= 0x0900 && c <= 0x0DFF) || (c >= 0x0E00 && c <= 0x109F) || (c >= 0x1700 && c <= 0x1CFF) ||
+	       (c >= 0xA800 && c <= 0xABFF) || (c >= 0x11000 && c <= 0x11FFF);
+}
+
+/* Numbers that are not digits: small raised and lowered ones, fractions, and numbers in circles. */
+static bool is_other_number(uint32_t c)
+{
+	return c == 0xB2 || c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE) || (c >= 0x2070 && c <= 0x2089) ||
+	       (c >= 0x2150 && c <= 0x215F) || (c >= 0x2460 && c <= 0x249B) || (c >= 0x2776 && c <= 0x2793);
+}
+
+/* What \w matches in Hugging Face's tokenizers, except for rare characters: letters, marks, and digits. */
 static bool is_word(uint32_t c)
 {
-	return c != UTF8_INVALID && (python_is_word(c) || unicode_flags(UNICODE_HUGGINGFACE, c) & UNICODE_MARK);
+	if (c == UTF8_INVALID || is_other_number(c))
+		return false;
+	uint8_t flags = unicode_flags(UNICODE_HUGGINGFACE, c);
+	return python_is_word(c) || flags & UNICODE_MARK || (is_indic(c) && !(flags & (UNICODE_PUNCTUATION | UNICODE_SPACE)));
+}
+
+/* What \s matches there. */
+static bool is_space(uint32_t c)
+{
+	return c != UTF8_INVALID && python_is_space(c) && !(c >= 0x1C && c <= 0x1F);
 }
 
 static bool word_before(const char *text, size_t at)
@@ -211,7 +235,7 @@ static size_t skip_space_before(const char *text, size_t at, size_t from)
 	uint32_t c;
 	for (size_t length; at > from; at -= length) {
 		length = utf8_decode_last(text + from, at - from, &c);
-		if (c == UTF8_INVALID || !python_is_space(c))
+		if (!is_space(c))
 			break;
 	}
 	return at;
@@ -222,7 +246,7 @@ static size_t skip_space_after(const char *text, size_t size, size_t at)
 	uint32_t c;
 	for (size_t length; at < size; at += length) {
 		length = utf8_decode(text + at, size - at, &c);
-		if (c == UTF8_INVALID || !python_is_space(c))
+		if (!is_space(c))
 			break;
 	}
 	return at;
@@ -237,8 +261,10 @@ bool added_tokens_next(const struct added_patterns *patterns, const char *text, 
 		*at = end;
 		if (!pattern)
 			continue;
-		const struct added_token *token = pattern->token;
+		const struct added_token *token = &pattern->token;
 		if (token->single_word && (word_before(text, begin) || word_after(text, size, end)))
+			continue;
+		if (end <= from) /* white space that the token before has taken */
 			continue;
 		if (begin < from) /* the token before has taken the white space that this one begins with */
 			begin = from;

@@ -29,7 +29,7 @@ void normalized_text_release(struct normalized_text *text);
 struct added_pattern {
 	const char *text;
 	size_t size;
-	const struct added_token *token;
+	struct added_token token;
 };
 /* Sorted by their bytes; first[b] is the index of the first one that begins with byte b or a larger one. */
 struct added_patterns {
@@ -37,13 +37,12 @@ struct added_patterns {
 	int32_t count;
 	int32_t first[257];
 };
-enum { SPECIAL_TOKENS = 5 };
 struct added_tokens {
 	struct added_patterns plain, normalized;
-	struct buffer texts;                        /* those of `normalized` */
-	struct added_token special[SPECIAL_TOKENS]; /* [PAD] and the like, if the settings recognize them in texts */
+	struct buffer texts; /* those of `normalized` */
 };
-/* No patterns if the vocabulary has no added tokens. `out` must stay where it is; `vocab` is borrowed. */
+/* Among the patterns are [PAD] and the like if the settings recognize them in texts. If the vocabulary has no added tokens, there
+ * are no patterns. The texts of `vocab` are borrowed. */
 MUST_USE enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct normalizer *normalizer);
 void added_tokens_release(struct added_tokens *added);
 

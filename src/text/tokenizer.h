@@ -1,5 +1,6 @@
 /* Converts text to WordPiece ids: BasicTokenizer (cleaning, CJK spacing, lower case, accents, punctuation) and greedy
- * longest-match WordPiece. Added tokens (vocab.h) are found before. The ids equal those of Hugging Face's fast BERT tokenizer, or with COMPAT_GOOGLE those of Google's.
+ * longest-match WordPiece. Added tokens (vocab.h) are found before. The ids equal those of Hugging Face's fast BERT tokenizer, or
+ * with COMPAT_GOOGLE those of Google's.
  *
  * Invalid UTF-8: each maximal invalid part is taken as one U+FFFD (the WHATWG rule), which cleaning then drops; its
  * bytes are counted.

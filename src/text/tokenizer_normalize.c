@@ -105,7 +105,7 @@ static enum status set_entry(struct normalizer *n, uint32_t code_point)
 	}
 	for (int i = 0; i < count; i++)
 		size += utf8_encode(result[i], text + size);
-	TRY(memory_grow(&n->texts, &n->texts_capacity, n->texts_size + (int64_t)size, 1, "normalisation table"));
+	TRY(memory_grow(&n->texts, &n->texts_capacity, n->texts_size + (int64_t)size, 1, "normalization table"));
 	memcpy(n->texts + n->texts_size, text, size);
 	n->entries[code_point] = make_entry(kind, size, (size_t)n->texts_size);
 	n->texts_size += (int64_t)size;
@@ -160,7 +160,7 @@ enum status normalizer_init(struct normalizer *normalizer, const struct tokenize
 
 	*normalizer = (struct normalizer){.settings = *settings};
 	normalizer->column = settings->compat == COMPAT_GOOGLE ? UNICODE_GOOGLE : UNICODE_HUGGINGFACE;
-	TRY(memory_new(&normalizer->entries, UNICODE_LIMIT, sizeof(*normalizer->entries), "normalisation table"));
+	TRY(memory_new(&normalizer->entries, UNICODE_LIMIT, sizeof(*normalizer->entries), "normalization table"));
 	status = fill_table(normalizer);
 	if (status != OK)
 		normalizer_release(normalizer);

@@ -284,7 +284,7 @@ static ALWAYS_INLINE enum status walk_other(const struct visitor *visitor, struc
 
 static inline enum status text_too_long(size_t size)
 {
-	return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenised in one piece", size);
+	return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenized in one piece", size);
 }
 
 /* Calls the visitor for every word from w->at to the end of the text. */

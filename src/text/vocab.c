@@ -51,8 +51,7 @@ static bool is_white_space(uint32_t code_point)
 	       (code_point != UTF8_INVALID && unicode_flags(UNICODE_GOOGLE, code_point) & UNICODE_SPACE);
 }
 
-/* Size of an entry without trailing white space. */
-static size_t trimmed_size(const char *text, size_t size)
+size_t vocab_trimmed_size(const char *text, size_t size)
 {
 	while (size > 0) {
 		uint32_t code_point;
@@ -173,7 +172,7 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 	for (size_t i = 0; i < size;) {
 		const char *end = memchr(text + i, '\n', size - i);
 		size_t length = end ? (size_t)(end - (text + i)) : size - i;
-		size_t kept = trimmed_size(text + i, length);
+		size_t kept = vocab_trimmed_size(text + i, length);
 
 		line++;
 		if (memchr(text + i, '\0', length) || utf8_count_invalid(text + i, length) > 0) {
@@ -231,7 +230,7 @@ enum status vocab_from_entries(struct vocab *out, const char *const *entries, in
 		size_t size = strlen(entries[i]);
 
 		/* An entry that does not fit a line of vocab.txt would change the ids when that is read again. */
-		if (memchr(entries[i], '\n', size) || trimmed_size(entries[i], size) != size ||
+		if (memchr(entries[i], '\n', size) || vocab_trimmed_size(entries[i], size) != size ||
 		    utf8_count_invalid(entries[i], size) > 0) {
 			status = error_set(ERR_DATA, "vocabulary entry %d does not fit a line of vocab.txt: '%s'", i, entries[i]);
 			goto fail;
@@ -268,12 +267,20 @@ int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size)
 	return memory->slots[find_slot(vocab, text, size)];
 }
 
+static bool is_added(const struct vocab *vocab, int32_t id)
+{
+	for (int32_t i = 0; i < vocab->added_count; i++)
+		if (vocab->added[i].id == id)
+			return true;
+	return false;
+}
+
 /* The first unused row whose name has at least `size` bytes; -1 if there is none. */
 static int32_t find_unused(const struct vocab *vocab, size_t size)
 {
 	static const char name[] = "[unused";
 	for (int32_t id = 0; id < vocab->count; id++)
-		if (vocab->size[id] >= size && strncmp(vocab->text[id], name, sizeof(name) - 1) == 0)
+		if (vocab->size[id] >= size && strncmp(vocab->text[id], name, sizeof(name) - 1) == 0 && !is_added(vocab, id))
 			return id;
 	return -1;
 }
@@ -304,9 +311,8 @@ enum status vocab_add_token(struct vocab *vocab, const char *text, int32_t *out)
 				"the vocabulary has no entry '%s', and no free row ([unused0], ...) that could become it", text);
 		TRY(rename_entry(vocab, *out, text));
 	}
-	for (int32_t i = 0; i < vocab->added_count; i++)
-		if (vocab->added[i].id == *out)
-			return OK;
+	if (is_added(vocab, *out))
+		return OK;
 	return vocab_list_added(vocab, &(struct added_token){.id = *out, .special = true});
 }
 

@@ -38,6 +38,8 @@ struct vocab {
 MUST_USE enum status vocab_read(struct vocab *out, const char *path);
 /* Makes a vocabulary from entries in order; they are copied. */
 MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count);
+/* Size of an entry without the white space at its end, which vocab.txt cannot represent. */
+size_t vocab_trimmed_size(const char *text, size_t size);
 MUST_USE enum status vocab_write(const struct vocab *vocab, const char *path);
 /* Id of an entry, or -1. */
 int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size);

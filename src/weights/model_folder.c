@@ -281,8 +281,14 @@ enum status folder_tokenizer_fit(const struct folder_tokenizer *tokenizer, const
 	int32_t entries = tokenizer->vocab.count;
 	if (*rows == 0)
 		*rows = entries;
-	if (entries > *rows)
-		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", path, entries, *rows);
+	if (entries > *rows) {
+		enum status status =
+			error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", path, entries, *rows);
+		if (tokenizer->vocab.wordpiece_count <= *rows)
+			error_hint("the last entries are added tokens of tokenizer.json: give the model rows for them "
+				   "(resize_token_embeddings in transformers), or remove them there");
+		return status;
+	}
 	if (*rows - entries > ROWS_PADDED)
 		log_warning("'%s': the vocabulary has only %d entries for the model's %d rows: is it whole?", path, entries,
 			    *rows);

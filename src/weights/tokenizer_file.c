@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "text/vocab_json.h"
 #include "weights/manifest.h"
 
 /* The path of a file in the same folder. */
@@ -28,33 +29,25 @@ static enum status warn_of_slow_tokenizer(const char *path)
 	return OK;
 }
 
-/* Takes the entries of the tokenizer.json beside `path` if they begin with those of the vocabulary. transformers uses that file,
- * and vocab.txt often lacks the added tokens. */
+/* Takes the added tokens of the tokenizer.json beside `path`. transformers reads that file, and vocab.txt often lacks them. */
 static enum status take_added(struct vocab *vocab, const char *path)
 {
 	char json[PATH_BYTES];
-	struct vocab other;
-	int32_t same = 0;
 	TRY(path_beside(path, "tokenizer.json", json));
 	if (!file_exists(json))
 		return warn_of_slow_tokenizer(path);
 	TRY(manifest_verify_file(json));
-	if (vocab_read(&other, json) != OK) {
-		log_warning("'%s' is used alone: %s", path, error_last()->message);
+	enum status status = vocab_add_json(vocab, json);
+	if (status == ERR_STATE) {
+		log_warning("'%s' and '%s' differ: %s; the first is used, transformers would use the second", path, json,
+			    error_last()->message);
 		return OK;
 	}
-	while (same < vocab->count && same < other.count && strcmp(vocab->text[same], other.text[same]) == 0)
-		same++;
-	if (same == vocab->count) {
-		vocab_release(vocab);
-		*vocab = other;
+	if (status == ERR_DATA) {
+		log_warning("'%s' is used without the added tokens that '%s' may have: %s", path, json, error_last()->message);
 		return OK;
 	}
-	log_warning(
-		"'%s' and '%s' differ: entry %d is '%.100s' and '%.100s'; the first is used, transformers would use the second",
-		path, json, same, vocab->text[same], same < other.count ? other.text[same] : "(none)");
-	vocab_release(&other);
-	return OK;
+	return status;
 }
 
 enum status vocab_file_read(struct vocab *out, const char *path)

@@ -135,6 +135,25 @@ static void run_classifier_py(void **state)
 	assert_false(file_exists(test_path("asked/eval_results.txt")));
 }
 
+/* Microsoft's corpus as it is downloaded: other names, and a test set instead of a dev set. */
+static void the_paraphrase_corpus_itself(void **state)
+{
+	(void)state;
+	char command[3 * PATH_BYTES];
+	snprintf(command, sizeof command,
+		 "cd %s && mkdir -p MSR && cp MRPC/train.tsv MSR/msr_paraphrase_train.txt && "
+		 "cp MRPC/dev.tsv MSR/msr_paraphrase_test.txt",
+		 test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(0, "finished",
+		       "finetune " QUICK "--task mrpc --data_dir %s/MSR " GOOGLE_MODEL
+		       "--max_seq_length 32 --train_batch_size 9 --num_train_epochs 1 --out %s/msr",
+		       test_folder, FOLDERS, test_folder);
+	assert_said("text: #1 String; second text: #2 String; label: Quality");
+	assert_said("msr_paraphrase_test.txt");
+	assert_holds("msr/eval_results.txt", "eval_accuracy = ");
+}
+
 static void mnli_has_two_dev_sets_and_google_s_labels(void **state)
 {
 	(void)state;
@@ -264,6 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(run_classifier_py),
+		cmocka_unit_test(the_paraphrase_corpus_itself),
 		cmocka_unit_test(mnli_has_two_dev_sets_and_google_s_labels),
 		cmocka_unit_test(what_is_not_wanted_is_not_done),
 		cmocka_unit_test(run_squad_py),

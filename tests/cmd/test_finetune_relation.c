@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "base/memory.h"
 #include "cmd/small_run.h"
+#include "serve/server.h"
 #include "text/vocab.h"
 
 /* Who does something to what: the verb decides the relation. */
@@ -94,6 +95,20 @@ static void relations_are_learned(void **state)
 	assert_int_equal(program("verify %s/whole", test_folder), 0);
 }
 
+/* transformers has no class for the head, but the folder says whose task it is. */
+static void relations_are_served(void **state)
+{
+	(void)state;
+	struct server server;
+	char arguments[PATH_BYTES];
+	snprintf(arguments, sizeof arguments, "--model %s/whole --threads 1 --precision fp32", test_folder);
+	server_start(&server, arguments);
+	assert_answer(&server, 200, "/predict", "{\"inputs\": \"<e1>the cat</e1> sees <e2>a river</e2>.\"}",
+		      "\"label\":\"SEES\"},{");
+	ask(&server, 424, "/embed", "{\"inputs\": \"a river\"}");
+	server_stop(&server);
+}
+
 static void an_interruption_changes_nothing(void **state)
 {
 	(void)state;
@@ -137,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(relations_are_learned),
+		cmocka_unit_test(relations_are_served),
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(ranks_train_as_one),
 		cmocka_unit_test(the_folder_answers),

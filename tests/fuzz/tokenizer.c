@@ -24,6 +24,7 @@ static const struct {
 	{"Ì", {.normalized = true}},
 	{"[E1]", {.special = true, .rstrip = true}},
 	{" a", {.lstrip = true}},
+	{" \xE2\x80\x8B", {.normalized = true, .rstrip = true}}, /* a space, when it is normalized */
 	{"Î£", {.normalized = true}},
 	{"ê°", {.normalized = true}}, /* three letters when it is decomposed, */
 	{"ê°", {.normalized = true}}, /* of which these are the first two */

@@ -327,9 +327,9 @@ static void test_page(void **state)
 	vocab_release(&vocab);
 }
 
-/* Steps `first` + 1 to `last` of a run of two phases of 500 steps, every one of them logged, with an evaluation after every 20th.
+/* Steps `first` + 1 to `last` of a run of two phases of 500 steps, with an evaluation after every 20th.
  * Training losses fall throughout; the held-out loss of 'other' rises after step 300, in each phase anew, the main one falls. */
-static void train(const char *path, int first, int last)
+static void train(const char *path, int first, int last, int log_steps)
 {
 	struct report report = {.metrics_path = path};
 	struct report_progress at = {.step = first, .tokens = 10 * first, .seconds = first, .phase = first > 500 ? 2 : 1};
@@ -342,7 +342,7 @@ static void train(const char *path, int first, int last)
 			report_phase(&report,
 				     &(struct report_phase){.count = 2,
 							    .begins = phase == 2 && own == 1,
-							    .log_steps = 1,
+							    .log_steps = log_steps,
 							    .total_steps = 1000,
 							    .peak_rate = 1e-3},
 				     &at);
@@ -364,46 +364,77 @@ static void train(const char *path, int first, int last)
 	report_finish(&report, &at, STOPPED);
 }
 
-/* The lines of metrics.jsonl, without those that say where the run was resumed. */
-static void read_lines(const char *path, struct buffer *out)
+/* The events of metrics.jsonl, without those that say where the run was resumed. */
+static void read_events(const char *path, struct buffer *out)
 {
 	struct buffer text = {0};
 	assert_ok(file_read(path, 1 << 20, &text));
 	for (const char *line = buffer_string(&text), *end; (end = strchr(line, '\n')); line = end + 1) {
-		char copy[1024];
-		snprintf(copy, sizeof copy, "%.*s", (int)(end - line), line);
-		if (!strstr(copy, REPORT_RESUMED))
-			buffer_append(out, line, (size_t)(end - line) + 1);
+		struct json_document document;
+		assert_ok(json_parse(&document, path, line, (size_t)(end - line)));
+		const struct json *event = json_member(document.root, "event");
+		if (event && strcmp(event->text, REPORT_RESUMED) != 0)
+			buffer_format(out, "%lld %s\n", (long long)json_member(document.root, "step")->integer, event->text);
+		json_release(&document);
 	}
 	buffer_release(&text);
 }
 
 /* Wherever a run is interrupted, it reports the same findings at the same steps as an uninterrupted one. */
-static void test_resumed_findings(void **state)
+static void check_resumed_findings(int log_steps)
 {
-	(void)state;
 	static const int stops[] = {40, 320, 360, 400, 480, 500, 501, 520, 800, 860, 900};
 	struct buffer whole = {0};
-	char path[PATH_BYTES];
-	snprintf(path, sizeof path, "%s", test_path("whole.jsonl"));
-	train(path, 0, 1000);
-	read_lines(path, &whole);
+	char path[PATH_BYTES], name[32];
+	snprintf(name, sizeof name, "whole-%d.jsonl", log_steps);
+	snprintf(path, sizeof path, "%s", test_path(name));
+	train(path, 0, 1000, log_steps);
+	read_events(path, &whole);
 	int found = 0;
-	for (const char *at = buffer_string(&whole); (at = strstr(at, "\"overfitting\"")); at++)
+	for (const char *at = buffer_string(&whole); (at = strstr(at, "overfitting")); at++)
 		found++;
 	assert_int_equal(found, 2); /* once in each phase */
 	for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
 		struct buffer resumed = {0};
-		char name[32];
-		snprintf(name, sizeof name, "resumed-%d.jsonl", stops[i]);
+		snprintf(name, sizeof name, "resumed-%d-%d.jsonl", log_steps, stops[i]);
 		snprintf(path, sizeof path, "%s", test_path(name));
-		train(path, 0, stops[i]);
-		train(path, stops[i], 1000);
-		read_lines(path, &resumed);
+		train(path, 0, stops[i], log_steps);
+		train(path, stops[i], 1000, log_steps);
+		read_events(path, &resumed);
 		assert_string_equal(buffer_string(&resumed), buffer_string(&whole));
 		buffer_release(&resumed);
 	}
 	buffer_release(&whole);
+}
+
+static void test_resumed_findings(void **state)
+{
+	(void)state;
+	check_resumed_findings(1);
+	check_resumed_findings(10);
+}
+
+/* The means that evaluations are compared with span as many steps after resuming as before, though few steps are logged. */
+static void test_resumed_means(void **state)
+{
+	(void)state;
+	struct report_task task = {0};
+	struct diagnosis live, replayed;
+	report_task_plain(&task, NAN);
+	diagnosis_start(&live, &(struct diagnosis_facts){.task = &task});
+	diagnosis_start(&replayed, &(struct diagnosis_facts){.task = &task});
+	for (int step = 1; step <= 700; step++) {
+		struct findings findings = {0};
+		struct diagnosis_step at = {.step = step, .tokens = step, .loss = 8 - 0.001 * step, .share = NAN, .grad_norm = 1};
+		diagnosis_step(&live, &at, &findings);
+		if (step % 10 == 0)
+			diagnosis_replay_step(&replayed, &at);
+	}
+	struct diagnosis_evaluation evaluation = {.step = 700, .loss = 7.3, .score = 7.3};
+	struct findings findings = {0};
+	diagnosis_evaluation(&live, &evaluation, &findings);
+	diagnosis_replay_evaluation(&replayed, &evaluation);
+	assert_near(replayed.sets[0].train_loss, live.sets[0].train_loss, 0.01);
 }
 
 int main(void)
@@ -419,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_resumed_findings),
+		cmocka_unit_test(test_resumed_means),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

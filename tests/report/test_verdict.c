@@ -334,7 +334,7 @@ static void test_a_resumed_run_is_judged_whole(void **state)
 	assert_ok(file_read(test_path("run/report.html"), 1 << 24, &page));
 	const char *text = buffer_string(&page);
 	assert_non_null(strstr(text, "Finished: it has begun to learn"));
-	assert_null(strstr(text, "are needed for a judgement"));
+	assert_null(strstr(text, "are needed for a judgment"));
 	assert_int_equal(count_of(text, "class=\"resumed\""), 3 * 4); /* four charts, three axes */
 	assert_ok(file_read(test_path("run/metrics.jsonl"), 1 << 24, &metrics));
 	text = buffer_string(&metrics);

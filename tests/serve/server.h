@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,6 +42,7 @@ static inline void server_start(struct server *server, const char *arguments)
 	server->process = fork();
 	assert_true(server->process >= 0);
 	if (server->process == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not stop its server */
 		execl("/bin/sh", "sh", "-c", command, NULL);
 		_exit(127);
 	}

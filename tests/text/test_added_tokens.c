@@ -173,6 +173,90 @@ static void test_folders(void **state)
 	vocab_release(&vocab);
 }
 
+/* Entries that vocab.txt cannot represent, and two equal ones of which tokenizer.json has only the later, do not hide the added
+ * tokens. A vocabulary of transformers has the first, and bertc writes the second. */
+static void test_odd_entries(void **state)
+{
+	(void)state;
+	static const char lines[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n\xE2\x80\xA8\nb\na\n";
+	static const char json[] = "{\"added_tokens\":[{\"id\":9,\"content\":\"new york\"}],\"model\":{\"vocab\":{\"[PAD]\":0,"
+				   "\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"\\u2028\":6,\"b\":7,\"a\":8}}}";
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct vocab vocab;
+	assert_ok(folder_make(test_path("odd")));
+	assert_ok(file_write(test_path("odd/vocab.txt"), lines, strlen(lines)));
+	assert_ok(file_write(test_path("odd/tokenizer.json"), json, strlen(json)));
+	for (int i = 0; i < 2; i++) {
+		assert_ok(vocab_file_read(&vocab, test_path(i == 0 ? "odd/vocab.txt" : "again/vocab.txt")));
+		assert_int_equal(vocab.count, 10);
+		assert_int_equal(vocab.wordpiece_count, 9);
+		assert_int_equal(vocab.added_count, 1);
+		assert_true(vocab.added[0].id == 9 && vocab.added[0].normalized);
+		if (i == 0)
+			assert_ok(folder_make(test_path("again")));
+		assert_ok(tokenizer_write_folder(&vocab, &settings, 512, test_path("again")));
+		vocab_release(&vocab);
+	}
+}
+
+/* White space that is a token, or that a token takes with it. */
+static void test_white_space(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "covid", " \xE2\x80\x8B", "x\x1C"};
+	static const char *const spaced[] = {"covid   a",     "covid \x1C a", "   ",
+					    "covid covid  ", " a   covid",   "x\x1C\x1C x\x1C a"};
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	for (int plain = 0; plain < 2; plain++) {
+		struct tokenizer *tokenizer;
+		struct tokens tokens = {0};
+		struct vocab vocab;
+		assert_ok(vocab_from_entries(&vocab, texts, sizeof texts / sizeof *texts));
+		vocab.wordpiece_count = 6;
+		for (int32_t id = 6; id < vocab.count; id++)
+			assert_ok(
+				vocab_list_added(&vocab, &(struct added_token){.id = id, .normalized = !plain, .rstrip = true}));
+		assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+		for (size_t i = 0; i < sizeof spaced / sizeof *spaced; i++) {
+			tokens_clear(&tokens);
+			assert_ok(tokenizer_encode(tokenizer, spaced[i], strlen(spaced[i]), &tokens));
+			for (int64_t k = 0; k < tokens.count; k++)
+				assert_true(tokens.begin[k] < tokens.end[k] && tokens.end[k] <= strlen(spaced[i]) &&
+					    (k == 0 || tokens.begin[k] >= tokens.end[k - 1]));
+		}
+		tokens_release(&tokens);
+		tokenizer_close(tokenizer);
+		vocab_release(&vocab);
+	}
+}
+
+/* An open tokenizer does not notice what is added later. */
+static void test_added_later(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {"[PAD]", "[UNK]",     "[CLS]",     "[SEP]",   "[MASK]",
+					    "a",     "[unused0]", "[unused1]", "new york"};
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	struct vocab vocab;
+	int32_t id;
+	assert_ok(vocab_from_entries(&vocab, texts, sizeof texts / sizeof *texts));
+	assert_ok(vocab_list_added(&vocab, &(struct added_token){.id = 8, .normalized = true}));
+	assert_ok(vocab_list_added(&vocab, &(struct added_token){.id = 6}));
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+	assert_ok(vocab_add_token(&vocab, "[E1]", &id));
+	assert_int_equal(id, 7); /* [unused0] is in use */
+	for (int i = 0; i < 100; i++)
+		assert_ok(vocab_list_added(&vocab, &(struct added_token){.id = 5}));
+	assert_ok(tokenizer_encode(tokenizer, "New York", 8, &tokens));
+	assert_int_equal(tokens.count, 1);
+	assert_int_equal(tokens.ids[0], 8);
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+}
+
 /* Google's tokenizer has no added tokens; in a corpus, [MASK] is text but an added token is not. */
 static void test_settings(void **state)
 {
@@ -240,7 +324,8 @@ static void test_many(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_settings),
-					   cmocka_unit_test(test_many)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders),     cmocka_unit_test(test_odd_entries),
+					   cmocka_unit_test(test_white_space), cmocka_unit_test(test_added_later),
+					   cmocka_unit_test(test_settings),    cmocka_unit_test(test_many)};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
