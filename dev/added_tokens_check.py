@@ -22,9 +22,11 @@ p.add_argument("--text", action="append", default=[])
 p.add_argument("--build", default="build")
 p.add_argument("--rounds", type=int, default=20)
 a = p.parse_args()
-WORDS = ["covid", "COVID-19", "Café", "new york", "[E1]", "[/E1]", "新冠", "ß", "naïve", "A.B", "<url>", "θ", "ΟΔΟΣ", "ab", "abc", "abcd", "b c",
-         "東", "Åland", "e\u0301x", "한국", "don't", "__x__", "#tag", "@user", "é", "İst", "i", "the", "##ing", "ﬁ"]
-FILL = [" ", "  ", "", "a", "s", ".", ",", "-", "_", "\u00a0", "\t", "\u200b", "\u0301", "中", "é", "x", "ing", "1", "[MASK]", "[SEP]", "Σ", "Q", "\u0000"]
+WORDS = ["covid", "COVID-19", "Café", "new york", "[E1]", "[/E1]", "新冠", "ß", "naïve", "A.B", "<url>", "θ", "ΟΔΟΣ", "ab", "abc",
+         "abcd", "b c", "東", "Åland", "e\u0301x", "한국", "don't", "__x__", "#tag", "@user", "é", "İst", "i",
+         "the", "##ing", "ﬁ", "हिन्द"]
+FILL = [" ", "  ", "", "a", "s", ".", ",", "-", "_", "\u00a0", "\t", "\u200b", "\u0301", "中", "é", "x", "ing", "1", "[MASK]",
+        "[SEP]", "Σ", "Q", "\u093f", "²", "½", "₂", "\u0e33", "€"]
 
 
 def tokenizer_with(rng, folder):
@@ -72,7 +74,7 @@ for seed in range(a.rounds):
             if got != want:
                 different += 1
                 if different <= 10:
-                    print(repr(text), "\n  bertc       ", got, "\n  transformers", want, "\n  ", [tokenizer.convert_ids_to_tokens(x) for x in want],
-                          "\n  added", {i: repr(t) for i, t in tokenizer.added_tokens_decoder.items() if i > 103})
+                    print(repr(text), "\n  bertc       ", got, "\n  transformers", want, "\n  added",
+                          {i: repr(t) for i, t in tokenizer.added_tokens_decoder.items() if i > 103})
 print(f"{compared} texts, {different} different")
 sys.exit(different > 0)

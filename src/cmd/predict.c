@@ -109,10 +109,13 @@ static const struct command_text predict_text = {
 	.name = "predict",
 	.synopsis = "--model FOLDER [FILE...|-] [options]",
 	.summary = "answer texts with a fine-tuned model",
-	.description = "Reads texts from files or standard input (one text per line, TSV, CSV, or JSON lines; the format is "
-		       "detected) and prints a JSON object for each, in the order of the input: {\"label\", \"probabilities\"} "
-		       "for classes, {\"value\"} for numbers, {\"labels\", \"probabilities\"} for several labels, {\"answer\", "
-		       "\"start\", \"end\", \"score\"} for questions. An \"id\" of the input is repeated.",
+	.description =
+		"Reads texts from files or standard input (one text per line, TSV, CSV, or JSON lines; the format is "
+		"detected) and prints a JSON object for each, in the order of the input: {\"label\", \"probabilities\"} "
+		"for classes, {\"value\"} for numbers, {\"labels\", \"probabilities\"} for several labels, {\"answer\", "
+		"\"start\", \"end\", \"score\"} for questions, {\"tags\", \"entities\"} for tagged words, {\"label\", "
+		"\"probabilities\"} with the numbers of the choices for multiple choice, {\"score\"} for pairs to be ranked, and "
+		"{\"text\", \"edits\"} for rewritten texts. An \"id\" of the input is repeated.",
 	.examples = "bertc predict --model runs/task texts.txt\tprint the predicted label of each line\n",
 };
 

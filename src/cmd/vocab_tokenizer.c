@@ -13,7 +13,7 @@ enum status vocab_tokenizer_settings(const struct options *options, const struct
 		vocab_warn_of_lower_case(vocab, vocab_file);
 	if (!found || !given || cased != out->lowercase)
 		return OK;
-	enum status status = error_set(ERR_STATE, "--cased %s contradicts the tokenizer_config.json beside '%s'",
+	enum status status = error_set(ERR_STATE, "--cased %s contradicts the settings of the tokenizer beside '%s'",
 				       cased ? "true" : "false", vocab_file);
 	error_hint("leave the option out, or copy the vocabulary to a separate folder");
 	return status;
