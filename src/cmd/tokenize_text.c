@@ -15,6 +15,7 @@
 #include "cmd/command.h"
 #include "formats/stream.h"
 #include "text/input_form.h"
+#include "text/utf8.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define PIECES_A_THREAD 4
@@ -238,19 +239,56 @@ static bool can_be_cut(const unsigned char *text, size_t at, bool splits_ideogra
 	return splits_ideographs && is_ideograph(text + at - 3) && is_ideograph(text + at);
 }
 
+/* Where a line can be cut without cutting a token. */
+enum cut_places {
+	CUT_WORDS,  /* can_be_cut() */
+	CUT_BLANKS, /* after blanks only: there are added tokens, which may contain commas and several ideographs */
+	CUT_NOWHERE /* there are added tokens of several words, or that take white space */
+};
+
+static enum cut_places cut_places_of(const struct vocab *vocab)
+{
+	for (int32_t i = 0; i < vocab->added_count; i++) {
+		const struct added_token *token = &vocab->added[i];
+		const char *text = vocab->text[token->id];
+		for (size_t at = 0; at < vocab->size[token->id];) {
+			uint32_t c;
+			at += utf8_decode(text + at, vocab->size[token->id] - at, &c);
+			if (utf8_is_space(c))
+				return CUT_NOWHERE;
+		}
+		if (token->lstrip || token->rstrip)
+			return CUT_NOWHERE;
+	}
+	return vocab->added_count > 0 ? CUT_BLANKS : CUT_WORDS;
+}
+
 /* After the last line end, else at the last place where a line can be cut; 0 if there is neither. */
-static size_t find_cut(const struct buffer *text, const struct tokenizer *tokenizer)
+static size_t find_cut(const struct buffer *text, const struct tokenizer *tokenizer, enum cut_places places)
 {
 	const char *line_end = text->size > 0 ? memrchr(text->data, '\n', text->size) : NULL;
 	if (line_end)
 		return (size_t)(line_end - text->data) + 1;
-	if (tokenizer_vocab(tokenizer)->added_count > 0) /* they may consist of several words */
-		return 0;
 	bool splits_ideographs = tokenizer_settings_of(tokenizer)->split_chinese;
-	for (size_t at = text->size; at-- > 4;)
-		if (at + 3 <= text->size && can_be_cut((const unsigned char *)text->data, at, splits_ideographs))
+	for (size_t at = places == CUT_NOWHERE ? 0 : text->size; at-- > 4;) {
+		char before = text->data[at - 1];
+		bool can = places == CUT_BLANKS
+				   ? before == ' ' || before == '\t'
+				   : at + 3 <= text->size && can_be_cut((const unsigned char *)text->data, at, splits_ideographs);
+		if (can)
 			return at;
+	}
 	return 0;
+}
+
+/* No place was found where the text can be cut. */
+static enum status line_too_long(const char *path, size_t size, enum cut_places places)
+{
+	if (places == CUT_NOWHERE)
+		return error_set(ERR_DATA,
+				 "'%s': a line of more than %zu bytes, in which added tokens of several words may occur", path,
+				 size);
+	return error_set(ERR_DATA, "'%s': %zu bytes without a space, a comma or a line end: is this text?", path, size);
 }
 
 /* Fills a piece with the text that follows, up to a place where it can be cut. */
@@ -258,6 +296,7 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 			      bool *out_waits)
 {
 	struct buffer *text = &piece->text;
+	enum cut_places places = cut_places_of(tokenizer_vocab(run->tokenizer));
 	size_t cut = 0;
 
 	buffer_clear(text);
@@ -265,8 +304,7 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 	buffer_clear(&run->rest);
 	for (size_t wanted = PIECE_BYTES; cut == 0 && !*out_end && !*out_waits; wanted *= 2) {
 		if (text->size > LONGEST_WORD)
-			return error_set(ERR_DATA, "'%s': %zu bytes without a space, a comma or a line end: is this text?", path,
-					 text->size);
+			return line_too_long(path, text->size, places);
 		while (text->size < wanted && !*out_end && !*out_waits) {
 			char bytes[64 << 10];
 			size_t count;
@@ -278,7 +316,7 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 			*out_end = count == 0;
 			*out_waits = writer_waits(text, path);
 		}
-		cut = *out_end || *out_waits ? text->size : find_cut(text, run->tokenizer);
+		cut = *out_end || *out_waits ? text->size : find_cut(text, run->tokenizer, places);
 	}
 	buffer_append(&run->rest, text->data + cut, text->size - cut);
 	text->size = cut;

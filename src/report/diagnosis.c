@@ -140,6 +140,7 @@ static void end(struct diagnosis *diagnosis, struct findings *out, enum finding_
 static void levels_clear(struct diagnosis *diagnosis, int64_t step)
 {
 	window_clear(&diagnosis->loss, MEAN_STEPS);
+	window_clear(&diagnosis->trained, MEAN_STEPS);
 	window_clear(&diagnosis->share, MEAN_STEPS);
 	window_clear(&diagnosis->log_norm, MEAN_STEPS);
 	window_clear(&diagnosis->recent, SPIKE_STEPS);
@@ -437,6 +438,7 @@ static void take_in(struct diagnosis *diagnosis, const struct diagnosis_step *st
 		if (isnan(diagnosis->first_loss))
 			diagnosis->first_loss = step->loss;
 		window_add(&diagnosis->loss, step->loss);
+		window_add(&diagnosis->trained, step->loss);
 		if (isfinite(step->share))
 			window_add(&diagnosis->share, step->share);
 	}
@@ -490,6 +492,13 @@ static double worse_margin(const struct report_column *column, double score, dou
 	return whole * (WORSE_SHARE + 2 * error);
 }
 
+/* Is the set's score getting worse while the training loss falls? */
+static bool overfits(const struct diagnosis *diagnosis, int set)
+{
+	double fall = diagnosis->sets[set].train_loss - window_mean(&diagnosis->trained);
+	return diagnosis->sets[set].worse >= WORSE_TIMES && fall > WORSE_LOSS * scale_of(diagnosis);
+}
+
 static void look_for_overfitting(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation, struct findings *out)
 {
 	const struct report_task *task = diagnosis->facts.task;
@@ -500,7 +509,7 @@ static void look_for_overfitting(struct diagnosis *diagnosis, const struct diagn
 	int set = evaluation->set;
 	if (direction == DIRECTION_NONE) /* better and worse are undefined */
 		return;
-	double train = window_mean(&diagnosis->loss), score = evaluation->score, best = diagnosis->sets[set].score;
+	double train = window_mean(&diagnosis->trained), score = evaluation->score, best = diagnosis->sets[set].score;
 	double margin = worse_margin(&column, best, evaluation->examples, task->scale);
 	bool named = evaluation->name && *evaluation->name, loss = strcmp(decides, task->loss) == 0;
 	char now[REPORT_NUMBER_BYTES], then[REPORT_NUMBER_BYTES];
@@ -516,8 +525,7 @@ static void look_for_overfitting(struct diagnosis *diagnosis, const struct diagn
 	}
 	diagnosis->sets[set].worse = measure_is_better(direction, best, score, margin) ? diagnosis->sets[set].worse + 1 : 0;
 	struct finding *finding;
-	if (diagnosis->sets[set].worse < WORSE_TIMES || !(train < diagnosis->sets[set].train_loss - WORSE_LOSS * task->scale) ||
-	    !(finding = begin(diagnosis, out, FINDING_OVERFITTING)))
+	if (!overfits(diagnosis, set) || !(finding = begin(diagnosis, out, FINDING_OVERFITTING)))
 		return;
 	diagnosis->overfitting_set = set;
 	SAY(finding, text,
@@ -593,16 +601,16 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, const struct diagnosis_ev
 	if (set >= DIAGNOSIS_SETS || !isfinite(evaluation->score))
 		return;
 	look_for_overfitting(diagnosis, evaluation, out);
-	double train = window_mean(&diagnosis->loss), epoch = diagnosis->facts.epoch_tokens;
+	double train = window_mean(&diagnosis->trained), epoch = diagnosis->facts.epoch_tokens;
 	double epochs = epoch > 0 ? (double)diagnosis->tokens / epoch : 0;
 	double gap = evaluation->loss - train;
 	struct finding *finding;
 	if ((evaluation->name && *evaluation->name) || !task->judges_repeats)
 		return;
-	if (epochs < 1 && epoch > 0 && full(&diagnosis->loss))
+	if (epochs < 1 && epoch > 0 && full(&diagnosis->trained))
 		diagnosis->sets[set].early_gap = gap;
 	double usual = isnan(diagnosis->sets[set].early_gap) ? 0 : diagnosis->sets[set].early_gap;
-	if (epochs >= REPEATED_EPOCHS && gap - usual > REPEATED_LOSS * task->scale && full(&diagnosis->loss) &&
+	if (epochs >= REPEATED_EPOCHS && gap - usual > REPEATED_LOSS * task->scale && full(&diagnosis->trained) &&
 	    (finding = begin(diagnosis, out, FINDING_REPEATED))) {
 		SAY(finding, text,
 		    "The model is learning its %s by heart: the training loss is %.3f and the held-out loss %.3f, after reading "
@@ -616,14 +624,15 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, const struct diagnosis_ev
 
 void diagnosis_replay_step(struct diagnosis *diagnosis, const struct diagnosis_step *step)
 {
-	/* A logged step stands for those since the one before, so that the windows span as many steps as ever. */
+	/* For evaluations, a logged step stands for those since the one before, so that their mean spans as many steps as ever.
+	 * The rules about the training loss need values that are independent of each other. */
 	int64_t steps = step->step - diagnosis->step;
-	for (int64_t i = 0; i < steps && i < WINDOW_MOST; i++) {
-		take_in(diagnosis, step);
-		if (isfinite(step->loss))
-			window_add(&diagnosis->recent, step->loss);
-	}
+	for (int64_t i = 1; i < steps && i < MEAN_STEPS && isfinite(step->loss); i++)
+		window_add(&diagnosis->trained, step->loss);
+	take_in(diagnosis, step);
 	diagnosis->skipped_steps = step->skipped_steps;
+	if (isfinite(step->loss))
+		window_add(&diagnosis->recent, step->loss);
 }
 
 void diagnosis_replay_evaluation(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation)
@@ -644,10 +653,9 @@ void diagnosis_replay_finding(struct diagnosis *diagnosis, const char *name, boo
 		diagnosis->said[kind] += !over;
 		if (kind == FINDING_DIVERGED)
 			diagnosis->active[FINDING_RISING] = !over; /* covered by that finding */
-		if (kind == FINDING_OVERFITTING && diagnosis->sets[diagnosis->overfitting_set].worse < WORSE_TIMES)
-			for (int i = 0; i < DIAGNOSIS_SETS; i++)
-				if (diagnosis->sets[i].worse > diagnosis->sets[diagnosis->overfitting_set].worse)
-					diagnosis->overfitting_set = i;
+		for (int i = DIAGNOSIS_SETS; kind == FINDING_OVERFITTING && !over && i-- > 0;)
+			if (overfits(diagnosis, i))
+				diagnosis->overfitting_set = i;
 	}
 }
 

@@ -84,6 +84,7 @@ struct diagnosis {
 	int64_t said[FINDING_KINDS];
 	int64_t first_step, step, tokens;    /* first_step: where the current phase began */
 	struct window loss, share, log_norm; /* their means are what the rules use */
+	struct window trained;               /* the losses that evaluations are compared with */
 	struct window recent;                /* losses without spikes */
 	int above;                           /* consecutive losses judged to be spikes */
 	int64_t spike_step;

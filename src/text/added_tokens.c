@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 #include "base/memory.h"
 #include "text/python_text.h"
 #include "text/utf8.h"
@@ -189,27 +190,23 @@ static const struct added_pattern *longest_at(const struct added_patterns *patte
 	return found;
 }
 
-/* The scripts of India and its neighbors, whose vowel signs are marks that take up space. */
-static bool is_indic(uint32_t c)
-{
-	return (c >= 0x0900 && c <= 0x0DFF) || (c >= 0x0E00 && c <= 0x109F) || (c >= 0x1700 && c <= 0x1CFF) ||
-	       (c >= 0xA800 && c <= 0xABFF) || (c >= 0x11000 && c <= 0x11FFF);
-}
-
-/* Numbers that are not digits: small raised and lowered ones, fractions, and numbers in circles. */
-static bool is_other_number(uint32_t c)
-{
-	return c == 0xB2 || c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE) || (c >= 0x2070 && c <= 0x2089) ||
-	       (c >= 0x2150 && c <= 0x215F) || (c >= 0x2460 && c <= 0x249B) || (c >= 0x2776 && c <= 0x2793);
-}
-
-/* What \w matches in Hugging Face's tokenizers, except for rare characters: letters, marks, and digits. */
+/* What \w matches in Hugging Face's tokenizers: letters, marks, digits, and underscores of all kinds. */
 static bool is_word(uint32_t c)
 {
-	if (c == UTF8_INVALID || is_other_number(c))
-		return false;
-	uint8_t flags = unicode_flags(UNICODE_HUGGINGFACE, c);
-	return python_is_word(c) || flags & UNICODE_MARK || (is_indic(c) && !(flags & (UNICODE_PUNCTUATION | UNICODE_SPACE)));
+	switch (c == UTF8_INVALID ? UTF8PROC_CATEGORY_CN : utf8proc_category((utf8proc_int32_t)c)) {
+	case UTF8PROC_CATEGORY_LU:
+	case UTF8PROC_CATEGORY_LL:
+	case UTF8PROC_CATEGORY_LT:
+	case UTF8PROC_CATEGORY_LM:
+	case UTF8PROC_CATEGORY_LO:
+	case UTF8PROC_CATEGORY_MN:
+	case UTF8PROC_CATEGORY_MC:
+	case UTF8PROC_CATEGORY_ME:
+	case UTF8PROC_CATEGORY_ND:
+	case UTF8PROC_CATEGORY_NL:
+	case UTF8PROC_CATEGORY_PC: return true;
+	default: return c >= 0x24B6 && c <= 0x24E9; /* letters in circles */
+	}
 }
 
 /* What \s matches there. */

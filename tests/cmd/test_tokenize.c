@@ -172,6 +172,40 @@ static void test_endless_lines(void **state)
 	buffer_release(&text);
 }
 
+/* Long lines are not cut within added tokens. */
+static void test_endless_lines_with_added_tokens(void **state)
+{
+	(void)state;
+	static const char json[] =
+		"{\"added_tokens\": [{\"id\": 5, \"content\": \"%s\", \"normalized\": true}], \"model\": {\"vocab\": "
+		"{\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4}}}";
+	static const struct {
+		const char *token;
+		size_t bytes;
+		int code;
+	} cases[] = {{"A.B", 20 << 20, 0}, {"a b", 1 << 20, 0}, {"a b", 20 << 20, 3}};
+	assert_ok(folder_make(test_path("added")));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct buffer text = {0};
+		char file[1000];
+		snprintf(file, sizeof file, json, cases[i].token);
+		put("added/tokenizer.json", file, strlen(file));
+		int64_t count = 0;
+		for (; text.size < cases[i].bytes; count++)
+			buffer_format(&text, "%s ", cases[i].token);
+		put("text", text.data, text.size);
+		assert_int_equal(run(NULL, "--vocab_file added/tokenizer.json --threads 2 text"), cases[i].code);
+		if (cases[i].code != 0) {
+			assert_log_has("added tokens of several words");
+		} else {
+			assert_int_equal(out.size, 2 * count);
+			for (int64_t k = 0; k < count; k++)
+				assert_int_equal(out.data[2 * k], '5');
+		}
+		buffer_release(&text);
+	}
+}
+
 /* Text of more than one block, with lines longer than a part and longer than a block; also compressed. */
 static void test_long_text(void **state)
 {
@@ -285,9 +319,11 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_formats),        cmocka_unit_test(test_utf16),         cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_long_text),      cmocka_unit_test(test_endless_lines), cmocka_unit_test(test_settings_file),
-		cmocka_unit_test(test_waiting_writer), cmocka_unit_test(test_refused),       cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_formats),       cmocka_unit_test(test_utf16),
+		cmocka_unit_test(test_lines),         cmocka_unit_test(test_long_text),
+		cmocka_unit_test(test_endless_lines), cmocka_unit_test(test_endless_lines_with_added_tokens),
+		cmocka_unit_test(test_settings_file), cmocka_unit_test(test_waiting_writer),
+		cmocka_unit_test(test_refused),       cmocka_unit_test(test_decode),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

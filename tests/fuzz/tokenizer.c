@@ -19,15 +19,15 @@ static const struct {
 } added[] = {
 	{"cat", {.normalized = true}},
 	{"the cat", {.normalized = true, .rstrip = true}},
-	{"Ã", {.normalized = true, .single_word = true}},
-	{"ä»", {.normalized = true, .lstrip = true, .rstrip = true}},
-	{"Ì", {.normalized = true}},
+	{"\xC3\x9C", {.normalized = true, .single_word = true}},
+	{"\xE4\xBB\x96", {.normalized = true, .lstrip = true, .rstrip = true}},
+	{"\xCC\x81", {.normalized = true}},
 	{"[E1]", {.special = true, .rstrip = true}},
 	{" a", {.lstrip = true}},
 	{" \xE2\x80\x8B", {.normalized = true, .rstrip = true}}, /* a space, when it is normalized */
-	{"Î£", {.normalized = true}},
-	{"ê°", {.normalized = true}}, /* three letters when it is decomposed, */
-	{"ê°", {.normalized = true}}, /* of which these are the first two */
+	{"\xCE\xA3", {.normalized = true}},
+	{"\xEA\xB0\x81", {.normalized = true}}, /* three letters when it is decomposed, */
+	{"\xEA\xB0\x80", {.normalized = true}}, /* of which these are the first two */
 };
 #define ADDED ((int32_t)(sizeof added / sizeof *added))
 static struct vocab vocabs[2];

@@ -1,6 +1,7 @@
 /* The history of a run, the word frequencies of its text, the sample sentences, and the page, with small hand-made inputs. */
 #include <math.h>
 #include <stdarg.h>
+#include "base/rng.h"
 #include "data/pretraining/unigram.h"
 #include "test.h"
 #include "report/page.h"
@@ -347,7 +348,9 @@ static void train(const char *path, int first, int last, int log_steps)
 							    .peak_rate = 1e-3},
 				     &at);
 		at = (struct report_progress){.step = step, .tokens = 10 * step, .seconds = step, .phase = phase};
-		measures_add(&measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, 6 - 0.005 * own});
+		struct rng rng = rng_start((uint64_t)step, RNG_TEST, 0);
+		double noise = 0.25 * (rng_double(&rng) + rng_double(&rng) - 1);
+		measures_add(&measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, 6 - 0.005 * own + noise});
 		assert_ok(report_step(
 			&report,
 			&(struct step_report){
@@ -401,7 +404,10 @@ static void check_resumed_findings(int log_steps)
 		train(path, 0, stops[i], log_steps);
 		train(path, stops[i], 1000, log_steps);
 		read_events(path, &resumed);
-		assert_string_equal(buffer_string(&resumed), buffer_string(&whole));
+		if (log_steps <= 10)
+			assert_string_equal(buffer_string(&resumed), buffer_string(&whole));
+		else /* too few losses are known for more than that */
+			assert_true(!strstr(buffer_string(&resumed), "rising") && !strstr(buffer_string(&resumed), "spike"));
 		buffer_release(&resumed);
 	}
 	buffer_release(&whole);
@@ -412,6 +418,7 @@ static void test_resumed_findings(void **state)
 	(void)state;
 	check_resumed_findings(1);
 	check_resumed_findings(10);
+	check_resumed_findings(100);
 }
 
 /* The means that evaluations are compared with span as many steps after resuming as before, though few steps are logged. */

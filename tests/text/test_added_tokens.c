@@ -205,7 +205,7 @@ static void test_white_space(void **state)
 	(void)state;
 	static const char *const texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "covid", " \xE2\x80\x8B", "x\x1C"};
 	static const char *const spaced[] = {"covid   a",     "covid \x1C a", "   ",
-					    "covid covid  ", " a   covid",   "x\x1C\x1C x\x1C a"};
+					     "covid covid  ", " a   covid",   "x\x1C\x1C x\x1C a"};
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	for (int plain = 0; plain < 2; plain++) {
 		struct tokenizer *tokenizer;
@@ -228,6 +228,29 @@ static void test_white_space(void **state)
 		tokenizer_close(tokenizer);
 		vocab_release(&vocab);
 	}
+}
+
+/* A syllable that begins with the letters of a token is not that token: a token consists of whole characters of the text. */
+static void test_whole_characters(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\xEA\xB0\x80"};
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	struct vocab vocab;
+	assert_ok(vocab_from_entries(&vocab, texts, sizeof texts / sizeof *texts));
+	vocab.wordpiece_count = 5;
+	assert_ok(vocab_list_added(&vocab, &(struct added_token){.id = 5, .normalized = true}));
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+	assert_ok(tokenizer_encode(tokenizer, "\xEA\xB0\x80 \xEA\xB0\x81", 7, &tokens));
+	assert_int_equal(tokens.count, 2);
+	assert_int_equal(tokens.ids[0], 5);
+	assert_int_equal(tokens.ids[1], vocab.unk);
+	assert_int_equal(tokens.end[1], 7);
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
 }
 
 /* An open tokenizer does not notice what is added later. */
@@ -324,8 +347,9 @@ static void test_many(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders),     cmocka_unit_test(test_odd_entries),
-					   cmocka_unit_test(test_white_space), cmocka_unit_test(test_added_later),
-					   cmocka_unit_test(test_settings),    cmocka_unit_test(test_many)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folders),     cmocka_unit_test(test_odd_entries),      cmocka_unit_test(test_white_space),
+		cmocka_unit_test(test_added_later), cmocka_unit_test(test_whole_characters), cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_many)};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
