@@ -12,20 +12,6 @@
 #include "text/tokenizer_normalize.h"
 #include "text/vocab.h"
 
-/* A text after normalization, and the place in the source of each of its bytes. */
-struct normalized_text {
-	char *text;
-	uint32_t *begins, *ends;
-	int64_t size;
-	int64_t text_capacity, begins_capacity, ends_capacity;
-	struct stretch stretch; /* scratch memory */
-};
-/* Normalizes text[begin, end). Every space becomes ' ', and
- * ideographs get one on each side. */
-MUST_USE enum status normalized_text_make(struct normalized_text *out, const struct normalizer *normalizer, const char *text,
-					  size_t begin, size_t end);
-void normalized_text_release(struct normalized_text *text);
-
 struct added_pattern {
 	const char *text;
 	size_t size;

@@ -33,7 +33,7 @@ struct tokenizer {
 
 /* Working memory of one caller, in tokens->scratch. */
 struct scratch {
-	struct word_buffer word;
+	struct normalized_text word;
 	struct cached_word *cache;    /* [1 << TOKENIZER_CACHE_BITS] */
 	uint64_t cache_owner;         /* serial of the tokenizer that filled it */
 	struct normalizer normalizer; /* for tokenizer_words */
@@ -113,10 +113,7 @@ void tokens_release(struct tokens *tokens)
 	struct scratch *scratch = tokens->scratch;
 
 	if (scratch) {
-		free(scratch->word.text);
-		free(scratch->word.begins);
-		free(scratch->word.ends);
-		stretch_release(&scratch->word.stretch);
+		normalized_text_release(&scratch->word);
 		free(scratch->cache);
 		normalizer_release(&scratch->normalizer);
 		normalized_text_release(&scratch->normalized);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "text/utf8.h"
 
 #define CAPITAL_SIGMA 0x3A3
 #define SMALL_SIGMA 0x3C3
@@ -351,4 +352,66 @@ void stretch_release(struct stretch *stretch)
 	free(stretch->characters);
 	free(stretch->work);
 	*stretch = (struct stretch){.count = 0};
+}
+
+/* ---- Text that is not divided into words ---- */
+
+/* The run of text without spaces and ideographs that contains a character which depends on its neighbors. */
+static enum status append_run(struct normalized_text *out, const struct normalizer *normalizer, const char *text, size_t begin,
+			      size_t end)
+{
+	TRY(normalize_stretch(normalizer, text, begin, begin, end, &out->stretch));
+	for (int64_t i = 0; i < out->stretch.count; i++) {
+		const struct character *c = &out->stretch.characters[i];
+		char bytes[4];
+		TRY(normalized_text_append(out, bytes, utf8_encode(c->code_point, bytes), c->begin, c->end));
+	}
+	return OK;
+}
+
+enum status normalized_text_make(struct normalized_text *out, const struct normalizer *normalizer, const char *text, size_t begin,
+				 size_t end)
+{
+	size_t run = begin;       /* where the current run without spaces and ideographs began, */
+	int64_t run_size = 0;     /* how much was normalized before it, */
+	bool has_context = false; /* and whether it has a character that depends on its neighbors */
+	out->size = 0;
+	for (size_t at = begin, length = 0; at <= end; at += length) {
+		uint32_t code_point = ' ';
+		length = at < end ? utf8_decode(text + at, end - at, &code_point) : 1;
+		uint32_t entry = code_point == UTF8_INVALID ? KIND_DROP : normalizer->entries[code_point];
+		enum code_point_kind kind = entry_kind(entry);
+		bool ends_run = at == end || kind == KIND_SPACE || kind == KIND_IDEOGRAPH;
+		if (ends_run && has_context) {
+			out->size = run_size;
+			TRY(append_run(out, normalizer, text, run, at));
+		}
+		if (at == end)
+			break;
+		if (kind == KIND_IDEOGRAPH)
+			TRY(normalized_text_append(out, " ", 1, at, at));
+		if (kind == KIND_SPACE)
+			TRY(normalized_text_append(out, " ", 1, at, at + length));
+		else if (kind != KIND_DROP && kind != KIND_CONTEXT && entry_size(entry) > 0)
+			TRY(normalized_text_append(out, entry_text(normalizer, entry), entry_size(entry), at, at + length));
+		else if (kind != KIND_DROP && kind != KIND_CONTEXT)
+			TRY(normalized_text_append(out, text + at, length, at, at + length));
+		if (kind == KIND_IDEOGRAPH)
+			TRY(normalized_text_append(out, " ", 1, at + length, at + length));
+		has_context = !ends_run && (has_context || kind == KIND_CONTEXT);
+		if (ends_run) {
+			run = at + length;
+			run_size = out->size;
+		}
+	}
+	return OK;
+}
+
+void normalized_text_release(struct normalized_text *text)
+{
+	free(text->text);
+	free(text->begins);
+	free(text->ends);
+	stretch_release(&text->stretch);
+	*text = (struct normalized_text){.size = 0};
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "base/memory.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
@@ -76,5 +77,39 @@ struct stretch {
 MUST_USE enum status normalize_stretch(const struct normalizer *normalizer, const char *text, size_t context, size_t from,
 				       size_t end, struct stretch *out);
 void stretch_release(struct stretch *stretch);
+
+/* Normalized text, such as a word under construction, and for each of its bytes the place in the source. */
+struct normalized_text {
+	char *text;
+	uint32_t *begins, *ends;
+	int64_t size;
+	int64_t text_capacity, begins_capacity, ends_capacity;
+	struct stretch stretch; /* scratch memory */
+};
+
+/* Appends bytes that come from the bytes [begin, end) of the source. */
+static inline enum status normalized_text_append(struct normalized_text *out, const char *text, size_t count, size_t begin,
+						 size_t end)
+{
+	int64_t needed = out->size + (int64_t)count;
+
+	if (needed > out->text_capacity || needed > out->begins_capacity || needed > out->ends_capacity) {
+		TRY(memory_grow(&out->text, &out->text_capacity, needed, 1, "normalized text"));
+		TRY(memory_grow(&out->begins, &out->begins_capacity, needed, sizeof(*out->begins), "normalized text"));
+		TRY(memory_grow(&out->ends, &out->ends_capacity, needed, sizeof(*out->ends), "normalized text"));
+	}
+	for (size_t i = 0; i < count; i++) {
+		out->text[out->size] = text[i];
+		out->begins[out->size] = (uint32_t)begin;
+		out->ends[out->size] = (uint32_t)end;
+		out->size++;
+	}
+	return OK;
+}
+
+/* Normalizes text[begin, end), which is not divided into words. Every space becomes ' ', and ideographs get one on each side. */
+MUST_USE enum status normalized_text_make(struct normalized_text *out, const struct normalizer *normalizer, const char *text,
+					  size_t begin, size_t end);
+void normalized_text_release(struct normalized_text *text);
 
 #endif

@@ -34,19 +34,10 @@ struct visitor {
 	enum status (*special)(void *context, int which, uint32_t begin, uint32_t end);
 };
 
-/* The word under construction, and for each of its bytes the place in the source. */
-struct word_buffer {
-	char *text;
-	uint32_t *begins, *ends;
-	int64_t size;
-	int64_t text_capacity, begins_capacity, ends_capacity;
-	struct stretch stretch;
-};
-
 struct walk {
 	const struct normalizer *normalizer;
-	void *context; /* of the visitor */
-	struct word_buffer *buffer;
+	void *context;                  /* of the visitor */
+	struct normalized_text *buffer; /* the word under construction */
 	const char *text;
 	size_t size;
 	size_t at;             /* bytes processed */
@@ -157,28 +148,10 @@ static inline bool ends_word(enum code_point_kind kind)
 	return kind == KIND_SPACE || kind == KIND_PUNCTUATION || kind == KIND_IDEOGRAPH;
 }
 
-static inline enum status append_to_word(struct word_buffer *word, const char *text, size_t count, size_t begin, size_t end)
-{
-	int64_t needed = word->size + (int64_t)count;
-
-	if (needed > word->text_capacity || needed > word->begins_capacity || needed > word->ends_capacity) {
-		TRY(memory_grow(&word->text, &word->text_capacity, needed, 1, "word"));
-		TRY(memory_grow(&word->begins, &word->begins_capacity, needed, sizeof(*word->begins), "word"));
-		TRY(memory_grow(&word->ends, &word->ends_capacity, needed, sizeof(*word->ends), "word"));
-	}
-	for (size_t i = 0; i < count; i++) {
-		word->text[word->size] = text[i];
-		word->begins[word->size] = (uint32_t)begin;
-		word->ends[word->size] = (uint32_t)end;
-		word->size++;
-	}
-	return OK;
-}
-
 /* Passes on the word under construction, if there is one, and begins the next. */
 static ALWAYS_INLINE enum status finish_word(const struct visitor *visitor, struct walk *w)
 {
-	struct word_buffer *buffer = w->buffer;
+	struct normalized_text *buffer = w->buffer;
 	struct word word = {.text = buffer->text, .size = (size_t)buffer->size};
 
 	if (buffer->size == 0)
@@ -216,7 +189,7 @@ static ALWAYS_INLINE enum status walk_stretch(const struct visitor *visitor, str
 
 		if (is_word)
 			TRY(finish_word(visitor, w));
-		TRY(append_to_word(w->buffer, bytes, length, c->begin, c->end));
+		TRY(normalized_text_append(w->buffer, bytes, length, c->begin, c->end));
 		if (is_word)
 			TRY(finish_word(visitor, w));
 	}
@@ -248,7 +221,7 @@ static ALWAYS_INLINE enum status walk_word(const struct visitor *visitor, struct
 			bytes = entry_text(w->normalizer, c.entry);
 			count = entry_size(c.entry);
 		}
-		TRY(append_to_word(w->buffer, bytes, count, begin, end));
+		TRY(normalized_text_append(w->buffer, bytes, count, begin, end));
 	}
 	w->at = end;
 	w->invalid_bytes += invalid_bytes;
@@ -278,7 +251,7 @@ static ALWAYS_INLINE enum status walk_other(const struct visitor *visitor, struc
 	if (entry_size(c.entry) == 0)
 		return visitor->character(w->context, c.code_point, w->text + begin, c.length, (uint32_t)begin);
 	w->buffer->size = 0;
-	TRY(append_to_word(w->buffer, entry_text(w->normalizer, c.entry), entry_size(c.entry), begin, w->at));
+	TRY(normalized_text_append(w->buffer, entry_text(w->normalizer, c.entry), entry_size(c.entry), begin, w->at));
 	return finish_word(visitor, w);
 }
 
