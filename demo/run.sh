@@ -12,7 +12,7 @@ say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 if [ -n "$CORPUS" ]; then
 	OUT=${OUT%/}-own
 	say "Training on $CORPUS; the run folder is $OUT (stop with Ctrl-C, run again to resume)"
-	"$BUILD/bertc" pretrain --corpus "$CORPUS" --out "$OUT"
+	"$BUILD/bertc" pretrain --corpus "$CORPUS" --recipe fast --out "$OUT"
 	say "The model is a Hugging Face folder: $OUT/final. Ask it something:"
 	echo "  $BUILD/bertc fill --model $OUT/final \"Write a sentence with a [MASK] in it.\"" >&2
 	exit 0
@@ -25,7 +25,7 @@ say "1. A world: an island of 40 people and 8 towns, told in 6,000 short documen
 head -n 8 "$OUT/world/text/island-1.txt"
 
 say "2. Text to a trained BERT: vocabulary, tokens, masked words and next sentences"
-"$BUILD/bertc" pretrain --corpus "$OUT/world/text" --out "$OUT/run" \
+"$BUILD/bertc" pretrain --corpus "$OUT/world/text" --out "$OUT/run" --recipe original \
 	--model tiny --vocab_size 1000 --max_seq_length 64 --train_batch_size 32 --num_train_steps 6000 \
 	--learning_rate 2e-3 --hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --eval_steps 1000
 

@@ -3,6 +3,8 @@
  *   /plain...     the file, with ETag and Range              /short...  announces half the length and sends that
  *   /cut...       half of what is left, then hangs up        /deaf...   like cut, but ignores Range: never more
  *   /stall...     half of what is left, then silence         /changed.. a new version from the second request on
+ *   /careless..   like changed, but the new version continues the old one: If-Range is ignored. /careless_date: the same with
+ *                 Last-Modified instead of ETag
  *   /unsaid..     half of it, by HTTP/1.0 without a length   /chunks.. in chunks
  *   /away...      302 to /plain...    /loop  302 to itself   /once503.. 503 at first, then like plain
  *   /403 /404 /410 /503  that status  /429  asks to retry later, once
@@ -101,13 +103,16 @@ static inline void http_answer(struct http_server *server, int client)
 		return;
 	} else if (!http_is(path, "/plain") && !http_is(path, "/cut") && !http_is(path, "/stall") && !http_is(path, "/short") &&
 		   !http_is(path, "/deaf") && !http_is(path, "/changed") && !http_is(path, "/once503") &&
-		   !http_is(path, "/unsaid") && !http_is(path, "/chunks")) {
+		   !http_is(path, "/careless") && !http_is(path, "/unsaid") && !http_is(path, "/chunks")) {
 		http_send_status(client, "404 Gone");
 		return;
 	}
-	if (http_is(path, "/changed") && number > 0)
+	bool careless = http_is(path, "/careless"), changes = careless || http_is(path, "/changed");
+	if (changes && number > 0)
 		tag = "\"two\"";
-	if (http_is(path, "/deaf") || (range && condition && !strstr(condition, tag)))
+	if (http_is(path, "/careless_date"))
+		tag = number > 0 ? "Tue, 02 Jan 2024 00:00:00 GMT" : "Mon, 01 Jan 2024 00:00:00 GMT";
+	if (http_is(path, "/deaf") || (range && condition && !strstr(condition, tag) && !careless))
 		range = NULL;
 	if (range) {
 		atomic_fetch_add(&server->ranges, 1);
@@ -138,13 +143,14 @@ static inline void http_answer(struct http_server *server, int client)
 	size_t announced = size - first, sent = announced;
 	if (http_is(path, "/short"))
 		announced = sent = announced / 2;
-	if (http_is(path, "/cut") || http_is(path, "/stall") || http_is(path, "/deaf") ||
-	    (http_is(path, "/changed") && number == 0))
+	if (http_is(path, "/cut") || http_is(path, "/stall") || http_is(path, "/deaf") || (changes && number == 0))
 		sent = (announced + 1) / 2;
-	snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %zu\r\nETag: %s\r\n%sConnection: close\r\n\r\n",
-		 range ? "206 Partial Content" : "200 OK", announced, tag, line);
+	snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s: %s\r\n%sConnection: close\r\n\r\n",
+		 range ? "206 Partial Content" : "200 OK", announced, http_is(path, "/careless_date") ? "Last-Modified" : "ETag",
+		 tag, line);
 	http_send(client, head, strlen(head));
-	http_send(client, body + first, sent);
+	/* The old version of the file is the new one without its first byte. */
+	http_send(client, body + first + (careless && number == 0), sent);
 	if (http_is(path, "/stall") && sent < announced)
 		for (int i = 0; i < 600 && !atomic_load(&server->closing); i++) {
 			char byte;

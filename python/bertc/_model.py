@@ -160,7 +160,8 @@ class Model:
             prompt_name=encoded(prompt_name, "prompt_name"),
             refuse_long=not truncate,
         )
-        width = size or (self.hidden_size if pooling else self.embedding_size)
+        # One pooling has no more numbers than hidden states; the folder's truncate_dim holds for it as well.
+        width = size or (min(self.hidden_size, self.embedding_size) if pooling else self.embedding_size)
         out = np.empty((rows.count, width), dtype=np.float32)
         for first, count, part in _parts(rows.count, out):
             call(

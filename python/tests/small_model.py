@@ -87,6 +87,24 @@ def write_model(folder: str, architecture: str, labels: list[str] | None = None)
     return weights
 
 
+def write_sentence_files(folder: str, truncate_dim: int, modes: tuple[str, ...] = ("mean",)) -> None:
+    """Makes it a folder of sentence-transformers, whose vectors are cut."""
+    kinds = {"mean": "mean_tokens", "max": "max_tokens", "cls": "cls_token"}
+    pooling = {"word_embedding_dimension": HIDDEN} | {"pooling_mode_" + kinds[mode]: mode in modes for mode in kinds}
+    os.makedirs(os.path.join(folder, "1_Pooling"))
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": "sentence_transformers.models." + kind}
+        for i, (path, kind) in enumerate((("", "Transformer"), ("1_Pooling", "Pooling")))
+    ]
+    for name, content in (
+        ("modules.json", modules),
+        ("1_Pooling/config.json", pooling),
+        ("config_sentence_transformers.json", {"truncate_dim": truncate_dim}),
+    ):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(content, file)
+
+
 _erf = np.vectorize(math.erf)
 
 

@@ -212,6 +212,23 @@ class Models(unittest.TestCase):
         once = model.embed(TEXTS)
         np.testing.assert_array_equal(model.embed(TEXTS * 1700), np.tile(once, (1700, 1)))
 
+    def test_folder_that_truncates(self) -> None:
+        path = os.path.join(room.name, "truncated")
+        shutil.copytree(plain_path, path)
+        small_model.write_sentence_files(path, truncate_dim=8)
+        model, whole = bertc.Model(path, precision="fp32"), bertc.Model(plain_path, precision="fp32")
+        self.assertEqual(model.embedding_size, 8)
+        for pooling in (None, "mean", "cls"):
+            wanted = whole.embed(TEXTS, pooling=pooling)
+            np.testing.assert_array_equal(model.embed(TEXTS, pooling=pooling), wanted[:, :8])
+            np.testing.assert_array_equal(model.embed(TEXTS, pooling=pooling, dimensions=20), wanted[:, :20])
+        both = os.path.join(room.name, "both")
+        shutil.copytree(plain_path, both)
+        small_model.write_sentence_files(both, truncate_dim=40, modes=("mean", "max"))
+        model = bertc.Model(both, precision="fp32")
+        self.assertEqual(model.embed(TEXTS).shape, (len(TEXTS), 40))
+        np.testing.assert_array_equal(model.embed(TEXTS, pooling="cls"), whole.embed(TEXTS, pooling="cls"))
+
     def test_mistakes(self) -> None:
         model = bertc.Model(plain_path, precision="fp32", threads=1)
         for error, words, wrong in (

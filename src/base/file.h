@@ -36,7 +36,8 @@ struct name_list {
 	int64_t count, capacity;
 };
 MUST_USE enum status name_list_add(struct name_list *list, const char *name);
-/* Adds a path; or, if no file has that name, its comma-separated parts, as Google's flags accept lists. */
+/* Adds [NAME=]PATH; or, if no file has that path, its parts between commas, as Google's flags accept lists. Commas in braces are
+ * part of a pattern. */
 MUST_USE enum status name_list_add_parts(struct name_list *list, const char *value);
 void name_list_release(struct name_list *list);
 /* Lists the entries of a folder in byte order, without "." and "..". */

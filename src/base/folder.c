@@ -29,20 +29,36 @@ enum status name_list_add(struct name_list *list, const char *name)
 	return OK;
 }
 
+/* The first of `characters` in text[from ..) that is neither inside inner braces nor after a backslash; 0 if there is none. */
+static size_t find_unnested(const char *text, size_t from, const char *characters)
+{
+	int depth = 0;
+	for (size_t i = from; text[i]; i++) {
+		if (depth == 0 && strchr(characters, text[i]))
+			return i;
+		if (text[i] == '\\' && text[i + 1])
+			i++;
+		else if (text[i] == '{')
+			depth++;
+		else if (text[i] == '}')
+			depth--;
+	}
+	return 0;
+}
+
 enum status name_list_add_parts(struct name_list *list, const char *value)
 {
 	char part[PATH_BYTES];
-	if (file_exists(value))
+	if (file_exists(set_path(value)))
 		return name_list_add(list, value);
-	while (*value) {
-		size_t size = strcspn(value, ",");
+	for (value += strspn(value, ","); *value; value += strspn(value, ",")) {
+		size_t stop = find_unnested(value, 0, ","), size = stop > 0 ? stop : strlen(value);
 		if (size >= sizeof part)
 			return error_set(ERR_USAGE, "'%.200s...': the path is too long", value);
 		memcpy(part, value, size);
 		part[size] = '\0';
-		if (size > 0)
-			TRY(name_list_add(list, part));
-		value += size + (value[size] == ',');
+		TRY(name_list_add(list, part));
+		value += size;
 	}
 	return OK;
 }
@@ -251,23 +267,6 @@ static enum status expand_glob(const char *pattern, struct name_list *out)
 		status = expand_existing(found.gl_pathv[i], out);
 	globfree(&found);
 	return status;
-}
-
-/* The first of `characters` in text[from ..) that is neither inside inner braces nor after a backslash; 0 if there is none. */
-static size_t find_unnested(const char *text, size_t from, const char *characters)
-{
-	int depth = 0;
-	for (size_t i = from; text[i]; i++) {
-		if (depth == 0 && strchr(characters, text[i]))
-			return i;
-		if (text[i] == '\\' && text[i + 1])
-			i++;
-		else if (text[i] == '{')
-			depth++;
-		else if (text[i] == '}')
-			depth--;
-	}
-	return 0;
 }
 
 /* "{a,b}*.txt" becomes "a*.txt" and "b*.txt", each of which must match a file: glob()'s own braces would silently skip one that

@@ -209,7 +209,7 @@ union option_value {
 };
 
 /* Converts text to a value of the row's type and range; texts, choices, and items of lists are used as they are. */
-static enum status parse_value(const struct option *row, const char *text, union option_value *out)
+static enum status convert(const struct option *row, const char *text, union option_value *out)
 {
 	char words[80];
 	switch (row->type) {
@@ -240,11 +240,27 @@ static enum status parse_value(const struct option *row, const char *text, union
 	return OK;
 }
 
-const char *option_synonym(const struct option *row, const char *text)
+static enum status parse_value(const struct option *row, const char *text, union option_value *out)
 {
-	size_t length = row->synonym ? strcspn(row->synonym, "=") : 0;
-	bool same = row->synonym && strlen(text) == length && memcmp(row->synonym, text, length) == 0;
-	return same ? row->synonym + length + 1 : text;
+	enum status status = convert(row, text, out);
+	if (status != OK && row->advice && !error_last()->hint[0])
+		error_hint("%s", row->advice);
+	return status;
+}
+
+const char *option_synonym(const struct option *row, const char *text, char out[SYNONYM_BYTES])
+{
+	size_t size = strlen(text);
+	for (const char *entry = row->synonym; entry && *entry;) {
+		size_t word = strcspn(entry, "="), value = strcspn(entry + word + 1, " ");
+		if (word == size && memcmp(entry, text, size) == 0) {
+			snprintf(out, SYNONYM_BYTES, "%.*s", (int)value, entry + word + 1);
+			return out;
+		}
+		entry += word + 1 + value;
+		entry += strspn(entry, " ");
+	}
+	return text;
 }
 
 static bool is_automatic(const struct option *row, const char *text)
@@ -255,9 +271,10 @@ static bool is_automatic(const struct option *row, const char *text)
 enum status option_check(const struct option *row, const char *text)
 {
 	union option_value value;
+	char synonym[SYNONYM_BYTES];
 	if (is_automatic(row, text))
 		return OK;
-	return parse_value(row, option_synonym(row, text), &value);
+	return parse_value(row, option_synonym(row, text, synonym), &value);
 }
 
 /* Records contain whole numbers as digits, however they were given. */
@@ -293,6 +310,23 @@ static enum status store(struct options *options, int index, const char *text)
 	return OK;
 }
 
+/* Stores a value of a list, which may be several with commas between them. */
+static enum status store_values(struct options *options, int index, const char *text)
+{
+	struct name_list parts = {0};
+	if (!options->table[index].commas)
+		return store(options, index, text);
+	enum status status = name_list_add_parts(&parts, text);
+	for (int64_t i = 0; i < parts.count && status == OK; i++) {
+		const char *part = NULL;
+		status = option_copy_text(options, parts.names[i], &part);
+		if (status == OK)
+			status = store(options, index, part);
+	}
+	name_list_release(&parts);
+	return status;
+}
+
 void option_list_clear(struct options *options, int index)
 {
 	((struct option_list *)option_field(options, index))->count = 0;
@@ -310,12 +344,13 @@ enum status option_set_at(struct options *options, int index, const char *value,
 		return OK;
 	}
 	const char *copy = NULL;
-	value = option_synonym(&options->table[index], value);
+	char synonym[SYNONYM_BYTES];
+	value = option_synonym(&options->table[index], value, synonym);
 	options->faulty[index] = true; /* until stored */
 	TRY(option_copy_text(options, value, &copy));
 	if (options->table[index].type == OPTION_LIST && options->origin[index] != origin)
 		option_list_clear(options, index);
-	TRY(store(options, index, copy));
+	TRY(store_values(options, index, copy));
 	options->faulty[index] = false;
 	options->origin[index] = origin;
 	return OK;

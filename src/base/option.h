@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 
 enum option_type {
@@ -65,7 +66,9 @@ struct option {
 	const char *fallback_text;
 	const char *automatic; /* a word instead of a value, "auto": as if the option were not given; NULL: none */
 	const char *section;   /* the kind of section that may have its own value: "phase"; the same in all rows that have one */
-	const char *synonym;   /* "fail=stop": another word ("fail") that means the value "stop"; NULL: none */
+	const char *synonym;   /* "fail=stop skip_all=skip": other words ("fail") that mean a value ("stop"); NULL: none */
+	const char *advice;    /* a hint for values that are rejected, such as other programs' words; NULL: none */
+	bool commas;           /* a list whose values may also be written as one, with commas, as Google's flags are */
 };
 
 /* A name that users know from other programs and that bertc does not have: it is ignored with a line that says why, or rejected,
@@ -128,6 +131,7 @@ struct options {
 	/* Another command's table, set after options_init; NULL: none. Its options are parsed, checked, and ignored, so that one
 	 * config file and one line of options serve both commands. */
 	const struct option *aside;
+	const char *finished; /* set by options_note_finished; NULL: the run to be resumed has not finished */
 	bool help, print_config;
 	bool silent; /* set after options_init: another process prints the messages about names from other programs */
 	struct option_problem *problems; /* [problem_count] in the order they were found */
@@ -195,10 +199,17 @@ MUST_USE enum status options_resume(struct options *options, const struct json *
 MUST_USE enum status options_resume_start(struct options *options, const struct json *record, const char *record_name,
 					  bool trained);
 
+/* Before a run is resumed that has finished already: what to do instead, as the hint for settings that differ from the record.
+ * The text is copied. */
+MUST_USE enum status options_note_finished(struct options *options, const char *hint);
+
 /* `shown` is a copy of `record` for people to read, as settings.json is of a checkpoint's. Warns if somebody has changed
  * something there that results depend on, since such changes have no effect. */
 MUST_USE enum status options_note_edits(const struct options *options, const struct json *record, const struct json *shown,
 					const char *shown_name);
+
+/* Adds what the lists with ROLE_SOURCE name, also those of sections, without NAME=: paths, patterns, and prefixes of files. */
+MUST_USE enum status options_sources(const struct options *options, struct name_list *out);
 
 /* Text generated from the table. */
 struct command_text {

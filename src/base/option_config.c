@@ -74,6 +74,21 @@ static enum status config_set(struct config *config, const char *name, const cha
 	return options_set(options, name, value, config->origin);
 }
 
+/* null, Python's None, gives no value. Lists and objects only options of other programs have; an empty one asks for nothing. */
+static enum status config_json_other(struct config *config, const struct json *value, const char *key)
+{
+	struct options *options = config->options;
+	const struct option_foreign *foreign =
+		options_find(options, key) < 0 ? option_foreign_find(options, key, strlen(key)) : NULL;
+	if (value->kind == JSON_NULL && options_find(options, key) >= 0)
+		return OK;
+	if (!foreign || config->section >= 0 || (foreign->answer == FOREIGN_MEANS && value->kind != JSON_NULL))
+		return error_set(ERR_USAGE, "\"%s\" must be a text, a number, true or false", key);
+	if (value->kind == JSON_NULL || value->child_count == 0)
+		return OK;
+	return option_foreign_apply(options, foreign, key, NULL, config->origin);
+}
+
 static enum status config_json_value(struct config *config, const struct json *value, const char *key)
 {
 	switch (value->kind) {
@@ -83,7 +98,7 @@ static enum status config_json_value(struct config *config, const struct json *v
 		return config_set(config, key, value->text);
 	case JSON_NUMBER: return config_set(config, key, value->text);
 	case JSON_BOOL: return config_set(config, key, value->boolean ? "true" : "false");
-	default: return error_set(ERR_USAGE, "\"%s\" must be a text, a number, true or false", key);
+	default: return config_json_other(config, value, key);
 	}
 }
 

@@ -27,8 +27,9 @@ const char *option_value_at(const struct options *options, int index, struct buf
 bool option_in_scope(const struct option *row, enum option_scope scope);
 /* The row of options->aside with this name, or NULL. */
 const struct option *option_aside_find(const struct options *options, const char *word, size_t length);
-/* The value that the text is a synonym for, or the text itself. */
-const char *option_synonym(const struct option *row, const char *text);
+/* The value that the text is a synonym for, in `out`, or the text itself. */
+#define SYNONYM_BYTES 64
+const char *option_synonym(const struct option *row, const char *text, char out[SYNONYM_BYTES]);
 /* Rejects text that is not a valid value for the row. */
 MUST_USE enum status option_check(const struct option *row, const char *text);
 /* Checks and sets a section's own value, creating sections up to it. Several values of a list take one call each. */

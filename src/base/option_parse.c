@@ -106,6 +106,22 @@ static enum status apply(struct options *options, struct arguments *arguments, i
 	return OK;
 }
 
+/* The same for a row found by one of its names, which the error mentions if it is not the first. */
+static enum status apply_named(struct options *options, struct arguments *arguments, int64_t section, int index, const char *name,
+			       size_t length, const char *attached)
+{
+	const struct option *row = &options->table[index];
+	enum status status = apply(options, arguments, section, index, attached);
+	if (status != ERR_USAGE || !option_same_names(row->alias, name, length))
+		return status;
+	const struct error error = *error_last();
+	if (error.hint[0])
+		error_hint("--%.*s is --%s here; %s", (int)length, name, row->name, error.hint);
+	else
+		error_hint("--%.*s is --%s here", (int)length, name, row->name);
+	return status;
+}
+
 /* An option of another command: its values are checked but otherwise ignored. */
 static enum status leave_aside(struct arguments *arguments, const struct option *row, const char *attached)
 {
@@ -155,7 +171,7 @@ static enum status parse_long(struct options *options, struct arguments *argumen
 		index = option_find_row(options->table, name, length);
 	}
 	if (index >= 0)
-		return apply(options, arguments, section, index, attached);
+		return apply_named(options, arguments, section, index, name, length, attached);
 	int common = option_find_row(option_common, name, length);
 	if (common >= 0 && section < 0)
 		return apply_common(options, arguments, &option_common[common], attached);

@@ -7,14 +7,18 @@
 #include "base/memory.h"
 #include "base/option_internal.h"
 
-/* Makes a path or pattern absolute, so that it means the same from any folder. "-" stays: standard input cannot be read again. */
-static enum status from_root(const char *value, struct buffer *out)
+/* May the values have names: [NAME=]PATH? */
+static bool has_names(const struct option *row)
+{
+	return row->value_name && row->value_name[0] == '[';
+}
+
+/* Makes a path or pattern absolute, so that it means the same from any folder; a name stays before it. "-" stays: standard input
+ * cannot be read again. */
+static enum status from_root(const struct option *row, const char *value, struct buffer *out)
 {
 	char folder[PATH_BYTES];
-	const char *name = strchr(value, '='), *path = value;
-	/* "name=path": the name is kept, unless the part before '=' does not look like a name; then it is all one path. */
-	if (name && strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == (size_t)(name - value))
-		path = name + 1;
+	const char *path = has_names(row) ? set_path(value) : value;
 	buffer_clear(out);
 	buffer_append(out, value, (size_t)(path - value));
 	if (path[0] != '/' && strcmp(path, "-") != 0 && getcwd(folder, sizeof folder))
@@ -52,10 +56,36 @@ static bool same_place(const char *a, const char *b)
 static void put_value(struct json_writer *writer, const char *key, const struct option *row, const char *value)
 {
 	struct buffer path = {0};
-	if (is_path(row) && from_root(value, &path) == OK)
+	if (is_path(row) && from_root(row, value, &path) == OK)
 		value = buffer_string(&path);
 	json_put_string(writer, key, value);
 	buffer_release(&path);
+}
+
+/* Adds the paths of one option. */
+static enum status add_sources(const struct option *row, const char *const *values, int64_t count, struct name_list *out)
+{
+	enum status status = OK;
+	if (!row->name || row->role != ROLE_SOURCE || row->type != OPTION_LIST)
+		return OK;
+	for (int64_t i = 0; i < count && status == OK; i++)
+		status = name_list_add(out, has_names(row) ? set_path(values[i]) : values[i]);
+	return status;
+}
+
+enum status options_sources(const struct options *options, struct name_list *out)
+{
+	for (int i = 0; i < options->count; i++) {
+		const struct option *row = &options->table[i];
+		const struct option_list none = {0}, *list = row->type == OPTION_LIST ? option_field(options, i) : &none;
+		TRY(add_sources(row, list->values, list->count, out));
+	}
+	for (int64_t k = 0; k < options->section_count; k++)
+		for (int64_t i = 0; i < options->sections[k].count; i++) {
+			const struct option_setting *setting = &options->sections[k].settings[i];
+			TRY(add_sources(&options->table[setting->index], &setting->text, 1, out));
+		}
+	return OK;
 }
 
 void options_write_json(const struct options *options, struct json_writer *writer, const char *key, enum option_scope scope)
@@ -94,6 +124,7 @@ static bool is_section_list(const struct options *options, const char *key)
 
 static bool same_value(const struct option *row, const char *a, const char *b)
 {
+	char one[SYNONYM_BYTES], other[SYNONYM_BYTES];
 	double x, y;
 	bool p, q;
 	int64_t m, n;
@@ -103,7 +134,7 @@ static bool same_value(const struct option *row, const char *a, const char *b)
 		return m == n;
 	if (row->type == OPTION_FLAG && option_parse_flag(a, &p) && option_parse_flag(b, &q))
 		return p == q;
-	return !strcmp(option_synonym(row, a), option_synonym(row, b));
+	return !strcmp(option_synonym(row, a, one), option_synonym(row, b, other));
 }
 
 /* The recorded value as text; lists are joined as option_value_at() does. */
@@ -130,15 +161,19 @@ static enum status check_given(const struct options *options, int index, const c
 	struct buffer path = {0};
 	const char *now = option_value_at(options, index, scratch);
 	enum status status = OK;
-	if (is_path(row) && from_root(now, &path) == OK)
+	if (is_path(row) && from_root(row, now, &path) == OK)
 		now = buffer_string(&path);
 	if (!recorded || !(same_value(row, now, recorded) || (is_path(row) && same_place(now, recorded)))) {
 		status = recorded ? error_set(ERR_STATE, "--%s is '%s', but '%s' was made with '%s'", row->name, now, record_name,
 					      recorded)
 				  : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it", row->name, now,
 					      record_name);
-		error_hint("to resume that run, leave --%s out; otherwise give --fresh to start over, or choose another --out",
-			   row->name);
+		if (options->finished)
+			error_hint("that run has finished: %s", options->finished);
+		else
+			error_hint("to resume that run, leave --%s out; otherwise give --fresh to start over, or choose another "
+				   "--out",
+				   row->name);
 	}
 	buffer_release(&path);
 	return status;
@@ -234,6 +269,11 @@ done:
 	buffer_release(&scratch);
 	free(found);
 	return status;
+}
+
+enum status options_note_finished(struct options *options, const char *hint)
+{
+	return option_copy_text(options, hint, &options->finished);
 }
 
 enum status options_note_edits(const struct options *options, const struct json *record, const struct json *shown,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -71,6 +72,30 @@ bool file_is_folder(const char *path)
 {
 	struct stat facts;
 	return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+bool path_lies_within(const char *folder, const char *path)
+{
+	char *outer = realpath(folder, NULL), *inner = realpath(path, NULL);
+	size_t size = outer ? strlen(outer) : 0;
+	bool within = outer && inner && strncmp(outer, inner, size) == 0 && inner[size] == '/';
+	free(outer);
+	free(inner);
+	return within;
+}
+
+size_t set_name_size(const char *value)
+{
+	const char *equals = strchr(value, '=');
+	if (!equals || memchr(value, '/', (size_t)(equals - value)) || file_exists(value))
+		return 0;
+	return (size_t)(equals - value);
+}
+
+const char *set_path(const char *value)
+{
+	size_t size = set_name_size(value);
+	return size > 0 ? value + size + 1 : value;
 }
 
 int64_t file_size(const char *path)

@@ -3,11 +3,14 @@
 #define BASE_PATH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
 
 bool file_exists(const char *path);
 bool file_is_folder(const char *path);
+/* True if `path` exists and is inside `folder`. */
+bool path_lies_within(const char *folder, const char *path);
 int64_t file_size(const char *path); /* -1 if unknown */
 
 /* Identifies a file, to tell whether it is still the one seen before. All zero: not a regular file, so nothing is known about
@@ -36,5 +39,11 @@ int64_t folder_free_bytes(const char *path);
 /* Writes "folder/name" into out (a char[PATH_BYTES]). A path that is too long is ERR_USAGE. */
 #define PATH_BYTES 4096
 MUST_USE enum status path_join(char *out, const char *folder, const char *name);
+
+/* Sets of files are listed as [NAME=]PATH... Bytes of NAME; 0: there is none. A value with a slash before its equals sign, or one
+ * that is the path of an existing file, is just a path. */
+size_t set_name_size(const char *value);
+/* PATH in [NAME=]PATH. */
+const char *set_path(const char *value);
 
 #endif

@@ -11,17 +11,19 @@ struct answer_job {
 	const char *title;        /* for the progress bar, such as "embedding" */
 	const char *const *paths; /* "-" is standard input */
 	int64_t path_count;
-	const char *out;     /* NULL: standard output */
-	bool fresh;          /* start over instead of resuming an earlier job */
-	int64_t chunk_lines; /* 0: a default number */
-	bool keeps_quotes;   /* as in line_stream_settings */
-	bool once;           /* never resumed: a job that fails or is killed leaves nothing behind, and no signal ends it */
+	const char *out;                 /* NULL: standard output */
+	bool fresh;                      /* start over instead of resuming an earlier job */
+	int64_t chunk_lines;             /* 0: a default number */
+	const char *const *header_names; /* as in line_stream_settings */
+	bool once; /* never resumed: a job that fails or is killed leaves nothing behind, and no signal ends it */
 	/* What the answers depend on besides the input files: lines of "name: value". A job resumes only if all of them are the
 	 * same. */
 	const char *identity;
 	void *context;
 	/* Prepares a chunk, in any thread. */
 	enum status (*work)(void *context, struct line_chunk *chunk);
+	/* As in line_stream_settings; may be NULL. */
+	enum status (*begin_file)(void *context, const struct line_chunk *chunk, const void **out_form);
 	/* Appends the answers to a chunk, in the order of its lines, and stores the number of texts they answer. `first` texts
 	 * have been answered before, including by an earlier process. */
 	enum status (*answer)(void *context, struct line_chunk *chunk, int64_t first, struct buffer *out, int64_t *out_texts);

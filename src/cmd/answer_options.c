@@ -73,11 +73,17 @@ enum status answer_model_open(struct answer_model *out, const struct answer_sett
 
 void answer_model_close(struct answer_model *model)
 {
+	text_tables_free(model->tables);
 	encoder_close(model->encoder);
 	tokenizer_close(model->tokenizer);
 	if (model->is_open)
 		session_close(&model->session);
 	*model = (struct answer_model){0};
+}
+
+enum status answer_model_begin_file(struct answer_model *model, const struct line_chunk *chunk, const void **out_form)
+{
+	return text_table_find(&model->tables, chunk, &model->texts, out_form);
 }
 
 enum status answer_job_fill(struct answer_job *job, const struct options *options, const struct model_files *model,

@@ -7,7 +7,7 @@
 #include "cmd/device_options.h"
 #include "cmd/answer_job.h"
 #include "infer/encoder.h"
-#include "infer/text_chunk.h"
+#include "infer/text_table.h"
 #include "weights/model_files.h"
 
 struct answer_settings {
@@ -40,21 +40,21 @@ static inline const char *answer_target(const char *out)
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "FORM",                                                                                           \
 		 .help = "what a line is: auto reads a file as JSON lines if its first line that is not blank begins a JSON "    \
-			 "object, and as texts otherwise"},                                                                      \
+			 "object, as a table (TSV, CSV) if --text_column or --pair_column is given, and as texts otherwise"},    \
 		{.name = "text_column",                                                                                          \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.text_column),                                                                \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "NAME",                                                                                           \
 		 .fallback_text = "text",                                                                                        \
-		 .help = "member of a JSON object that holds the text"},                                                         \
+		 .help = "member of a JSON object, or column of a table by name or by number from 1, that holds the text"},      \
 		{.name = "pair_column",                                                                                          \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.pair_column),                                                                \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "NAME",                                                                                           \
-		 .fallback_text = "text_pair or pair, if there is one",                                                          \
-		 .help = "member of a JSON object that holds the second text of a pair"},                                        \
+		 .fallback_text = "text_pair or pair of a JSON object, if there is one",                                         \
+		 .help = "member of a JSON object, or column of a table, that holds the second text of a pair"},                 \
 		{.name = "pair_separator",                                                                                       \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.pair_separator),                                                             \
@@ -115,6 +115,7 @@ struct answer_model {
 	struct encoder *encoder;
 	struct tokenizer *tokenizer;
 	struct text_settings texts;
+	struct text_table *tables; /* of the files that are read as tables */
 	bool is_open;
 };
 /* Opens `model` (settings->model, or the folder in it that holds the BERT) with these heads. `length` is the maximum length of a
@@ -122,6 +123,9 @@ struct answer_model {
 MUST_USE enum status answer_model_open(struct answer_model *out, const struct answer_settings *settings, const char *model,
 				       const struct session_heads *heads, int32_t length, bool lowercase, bool overlap);
 void answer_model_close(struct answer_model *model);
+
+/* For answer_job.begin_file. */
+MUST_USE enum status answer_model_begin_file(struct answer_model *model, const struct line_chunk *chunk, const void **out_form);
 
 /* Fills in the job's input and identity: the values of the options with ROLE_RESULT, the model's files as they were before they
  * were read, and the device. `identity` must live as long as the job. */

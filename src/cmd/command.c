@@ -13,11 +13,13 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "comm/comm.h"
 #include "comm/place.h"
 #include "formats/libraries.h"
 #include "serve/http.h"
 #include "text/libraries.h"
+#include "weights/model_folder.h"
 
 /* In the order in which users encounter them. */
 const struct command *const commands[] = {
@@ -196,11 +198,43 @@ static enum status run_version(void)
 	return print(&text);
 }
 
+/* What an argument that a command does not take was probably meant to be. transformers' scripts take their options from a single
+ * JSON file. */
+static void hint_stray(const struct command *command, const struct options *options, const char *argument)
+{
+	const char *input = options_find(options, "corpus") >= 0  ? "corpus"
+			    : options_find(options, "train") >= 0 ? "train"
+								  : NULL;
+	if (command->foreign && text_ends_with(argument, ".json") && file_exists(argument))
+		error_hint("to read the options from this file, give --config %s", argument);
+	else if (input && file_exists(argument))
+		error_hint("did you mean --%s %s?", input, argument);
+	else
+		error_hint("`bertc help %s` shows the usage", command->text->name);
+}
+
 static enum status check_stray(const struct command *command, struct options *options)
 {
 	for (int64_t i = 0; i < options->positional.count && !command->takes_arguments; i++) {
 		enum status status = error_set(ERR_USAGE, "unexpected argument '%s'", options->positional.values[i]);
-		error_hint("`bertc help %s` shows the usage", command->text->name);
+		hint_stray(command, options, options->positional.values[i]);
+		TRY(options_blame(options, status));
+	}
+	return OK;
+}
+
+/* Options that name a file with a vocabulary also take the folder that has one, as transformers' users expect. */
+static enum status enter_vocab_folders(struct options *options)
+{
+	static const char *const names[] = {"vocab_file", "init_vocab", "extend"};
+	char path[PATH_BYTES];
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		int index = options_find(options, names[i]);
+		if (index < 0 || !options->text[index] || !file_is_folder(options->text[index]))
+			continue;
+		enum status status = model_folder_vocab(options->text[index], path);
+		if (status == OK)
+			status = options_set(options, names[i], path, options->origin[index]);
 		TRY(options_blame(options, status));
 	}
 	return OK;
@@ -280,6 +314,7 @@ static enum status run_parsed(const struct command *command, struct options *opt
 	TRY(check_stray(command, options));
 	if (command->complete)
 		TRY(options_blame(options, command->complete(options)));
+	TRY(enter_vocab_folders(options));
 	if (command->check && !options->print_config)
 		TRY(command->check(options));
 	TRY(report_problems(options));

@@ -13,6 +13,7 @@
 #include "formats/checksum.h"
 #include "formats/fetch.h"
 #include "formats/unpack.h"
+#include "weights/published.h"
 
 struct download_settings {
 	const char *out, *language, *date, *checksum, *mirror;
@@ -364,9 +365,13 @@ static enum status add_argument(struct job_list *list, const struct download_set
 	int64_t count = 0;
 	for (const struct download_source *source = download_sources; source->name && count < 128; source++)
 		names[count++] = source->name;
-	const char *nearest = nearest_name(argument, names, count);
+	const char *nearest = nearest_name(argument, names, count), *model = published_source(argument);
 	enum status status = error_set(ERR_USAGE, "no source is called '%.100s'", argument);
-	if (nearest)
+	if (model)
+		error_hint("did you mean %s, the model%s%s? `bertc download --list` shows all", model,
+			   nearest && strncmp(nearest, "vocab/", 6) == 0 ? ", or its vocabulary alone, " : "",
+			   nearest && strncmp(nearest, "vocab/", 6) == 0 ? nearest : "");
+	else if (nearest)
 		error_hint("did you mean %s? `bertc download --list` shows all", nearest);
 	else
 		error_hint("`bertc download --list` shows all; an address begins with http:// or https://");

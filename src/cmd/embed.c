@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -73,12 +74,13 @@ static const struct option embed_options[] = {
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(format),
-	 .fallback = "jsonl",
-	 .range = "jsonl|npy|tsv|google",
+	 .fallback = "auto",
+	 .range = "auto|jsonl|npy|tsv|google",
 	 .role = ROLE_RESULT,
 	 .value_name = "NAME",
 	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers separated by "
-		 "tabs; google: the rows of all tokens, as extract_features.py prints them"},
+		 "tabs; google: the rows of all tokens, as extract_features.py prints them; auto goes by the name of --out: npy "
+		 "for .npy, tsv for .tsv, otherwise jsonl"},
 	ANSWER_OUTPUT_OPTIONS(struct embed_settings, answer),
 	{.help = "Machine"},
 	MICRO_BATCH_OPTION(struct embed_settings, answer.micro_batch_tokens),
@@ -90,12 +92,12 @@ static const struct command_text embed_text = {
 	.name = "embed",
 	.synopsis = "--model FOLDER [FILE...|-] [options]",
 	.summary = "turn texts into vectors",
-	.description = "Reads texts from files or standard input, one per line or as JSON lines with \"text\" (and \"id\", "
-		       "which is repeated), and prints a vector for each, in the same order. A sentence-transformers folder "
-		       "defines its own pooling, normalization, prompt, and maximum length; for other folders it is the mean "
-		       "over the tokens, not normalized.",
+	.description = "Reads texts from files or standard input, one per line, as JSON lines with \"text\" (and \"id\", "
+		       "which is repeated), or from the column of a table that --text_column names, and prints a vector for "
+		       "each, in the same order. A sentence-transformers folder defines its own pooling, normalization, "
+		       "prompt, and maximum length; for other folders it is the mean over the tokens, not normalized.",
 	.examples =
-		"bertc embed --model runs/vectors sentences.txt --format npy --out sentences.npy\ta NumPy array with one row per "
+		"bertc embed --model runs/vectors sentences.txt --out sentences.npy\ta NumPy array with one row per "
 		"line\nbertc embed --model BERT --format google --layers -1,-2 sentences.txt\twhat extract_features.py prints\n",
 };
 
@@ -170,10 +172,19 @@ static enum vector_file format_named(const char *name)
 					  : VECTORS_GOOGLE;
 }
 
+/* The format that a file name asks for. */
+static const char *format_by_name(const char *path)
+{
+	const char *end = path ? strrchr(path, '.') : NULL;
+	return !end ? "jsonl" : strcasecmp(end, ".npy") == 0 ? "npy" : strcasecmp(end, ".tsv") == 0 ? "tsv" : "jsonl";
+}
+
 static enum status check_embed(struct options *options)
 {
-	const struct embed_settings *settings = options->settings;
+	struct embed_settings *settings = options->settings;
 	enum status status = OK;
+	if (strcmp(settings->format, "auto") == 0)
+		settings->format = format_by_name(answer_target(settings->answer.out));
 	bool google = strcmp(settings->format, "google") == 0;
 	TRY(options_require(options, "model", "for instance: bertc embed --model FOLDER sentences.txt"));
 	TRY(saved_model_check(options, settings->answer.model));
@@ -373,6 +384,12 @@ static enum status end(void *context, struct buffer *out, struct file_writer *wr
 	return OK;
 }
 
+static enum status begin_file(void *context, const struct line_chunk *chunk, const void **out_form)
+{
+	struct embed *embed = context;
+	return answer_model_begin_file(&embed->model, chunk, out_form);
+}
+
 static void release_own(void *own)
 {
 	text_chunk_release(own);
@@ -392,10 +409,14 @@ static enum status run_embed(struct options *options)
 	struct embed embed = {.settings = settings};
 	struct model_files files = {0};
 	struct buffer identity = {0};
+	const char *text = settings->answer.text_column, *pair = settings->answer.pair_column;
+	const char *const columns[] = {text ? text : "id", pair ? pair : "id", "id", NULL};
 	struct answer_job job = {.out = answer_target(settings->answer.out),
 				 .fresh = settings->answer.fresh,
 				 .title = "embedding",
 				 .context = &embed,
+				 .header_names = text || pair ? columns : NULL,
+				 .begin_file = begin_file,
 				 .work = work,
 				 .answer = answer,
 				 .own_bytes = sizeof(struct text_chunk),

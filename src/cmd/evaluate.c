@@ -16,6 +16,7 @@
 #include "cmd/text_options.h"
 #include "infer/session.h"
 #include "infer/task_session.h"
+#include "tasks/results.h"
 #include "tasks/set_list.h"
 #include "train/pretraining.h"
 #include "run/run_data.h"
@@ -321,6 +322,19 @@ static enum status score_answers(const struct options *options, const struct eva
 	return evaluate_predictions(&settings->predictions, &squad, &settings->test, settings->json);
 }
 
+/* Puts the scores of each class, label, or entity type. */
+static enum status put_classes(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			       struct json_writer *json)
+{
+	struct class_scores classes = {0};
+	if (!state->task->score_classes)
+		return OK;
+	TRY(state->task->score_classes(state, set, outputs, &classes));
+	results_put_classes(json, "classes", &classes);
+	class_scores_release(&classes);
+	return OK;
+}
+
 /* Scores a fine-tuned model on examples of its task. */
 static enum status score_task(const struct options *options, const struct evaluate_settings *settings)
 {
@@ -358,6 +372,8 @@ static enum status score_task(const struct options *options, const struct evalua
 			if (json && files.count > 1)
 				json_open(json, *files.sets[i].name ? files.sets[i].name : "test", '{');
 			print_metrics(&measures, json);
+			if (json)
+				status = put_classes(&session.state, &set, &outputs, json);
 			if (json && files.count > 1)
 				json_close(json);
 		}

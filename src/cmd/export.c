@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -188,8 +189,6 @@ static struct onnx_model_content onnx_content(const struct saved_model *saved)
 	return (struct onnx_model_content){
 		.model = saved->model,
 		.slab = saved->slab,
-		.has_pooler = saved->has_pooler,
-		.has_next_sentence = saved->has_next_sentence,
 		.pooling = saved->sentences.pooling,
 		.normalize = saved->sentences.normalize,
 	};
@@ -200,7 +199,7 @@ static struct model_folder_content folder_content(const struct saved_model *save
 	return (struct model_folder_content){
 		.model = saved->model,
 		.slab = saved->slab,
-		.task = model_heads_tied(&saved->heads) ? NULL : &saved->task,
+		.task = &saved->task,
 		.vocab = &saved->tokenizer.vocab,
 		.tokenizer = &saved->tokenizer.settings,
 		.max_length =
@@ -343,12 +342,12 @@ done:
 
 /* ---- The command ---- */
 
-/* The folder gets its name only when it is complete. */
+/* The folder gets its name only when it is complete. Until then it has one that no other process takes. */
 static enum status write_folder(const struct export_settings *settings, const struct saved_model *saved, const char *parent,
 				const char *name, write_form *write)
 {
 	char temporary_name[PATH_BYTES], temporary[PATH_BYTES];
-	if (snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s", name) >= PATH_BYTES)
+	if (snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s-%ld", name, (long)getpid()) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "--out '%.200s…': too long", settings->out);
 	TRY(folder_make(parent));
 	TRY(path_join(temporary, parent, temporary_name));
@@ -357,14 +356,8 @@ static enum status write_folder(const struct export_settings *settings, const st
 	TRY(folder_make(temporary));
 	enum status status = write(settings, saved, temporary, name);
 	if (status == OK)
-		status = checkpoint_folder_publish(parent, temporary, name);
-	if (status != OK) {
-		struct error before = *error_last();
-		if (folder_remove(temporary) != OK)
-			log_warning("%s", error_last()->message);
-		status = error_restore(&before);
-	}
-	return status;
+		status = checkpoint_folder_publish_new(parent, temporary, name);
+	return status == OK ? OK : checkpoint_folder_abandon(temporary);
 }
 
 static const struct {

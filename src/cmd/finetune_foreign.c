@@ -1,6 +1,7 @@
 /* Option names from google-research/bert's run_classifier.py and run_squad.py, NVIDIA's run_glue.py, run_squad.py, and
- * run_swag.py, and transformers' run_glue.py, run_qa.py, run_ner.py, and run_swag.py that are not options here: what happens to
- * each, and what to use instead. Names that mean the same as one of our options are its aliases (finetune_options.c). */
+ * run_swag.py, and transformers' run_glue.py, run_classification.py, run_xnli.py, run_qa.py, run_ner.py, and run_swag.py that are
+ * not options here: what happens to each, and what to use instead. Names that mean the same as one of our options are its aliases
+ * (finetune_options.c). */
 #include "cmd/finetune_options.h"
 #include "cmd/foreign_rows.h"
 
@@ -27,15 +28,26 @@ const struct option_foreign finetune_foreign[] = {
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
 
 	/* Data */
+	VALUE_REFUSED("text_column_names",
+		      "--text_column names the column of the text and --pair_column that of a second text; to learn from several "
+		      "columns as one text, join them in the file"),
+	VALUE_LEFT_OUT("text_column_delimiter", "columns are not joined: --text_column names the column of the text"),
+	VALUE_LEFT_OUT("metric_name",
+		       "all measures of the task are computed; --metric names the one that selects the best checkpoint"),
+	{.name = "do_regression", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "task", .value = "regression"},
+	FLAG_LEFT_OUT("shuffle_train_dataset", "examples are shuffled in every epoch, unless --shuffle is false"),
+	VALUE_REFUSED("train_split_name validation_split_name test_split_name remove_splits",
+		      "--train, --dev and --test name the files to use"),
+	VALUE_REFUSED("language train_language", "--train, --dev and --test name the files of each language"),
+	VALUE_LEFT_OUT("remove_columns", "columns that are not used are not read"),
 	VALUE_LEFT_OUT("max_eval_steps", "the dev sets are always evaluated as a whole"),
-	VALUE_REFUSED("max_train_samples max_eval_samples max_val_samples max_predict_samples max_test_samples",
-		      "all rows of a file are used; to train on fewer, make a smaller file"),
 	FLAG_REFUSED("label_all_tokens", "a word's tag is learned and predicted at its first piece only"),
-	FLAG_LEFT_OUT("return_entity_level_metrics", "the report lists each type of entity"),
+	FLAG_LEFT_OUT("return_entity_level_metrics", "eval_results.json and the report list each type of entity"),
 
 	/* Steps */
 	VALUE_LEFT_OUT("eval_batch_size predict_batch_size per_device_eval_batch_size per_gpu_eval_batch_size",
 		       "the result does not depend on how much is computed at a time"),
+	FLAG_LEFT_OUT("evaluate_during_training eval_all_checkpoints", "the dev sets are evaluated every --eval_steps"),
 	VALUE_LEFT_OUT("iterations_per_loop steps_per_loop", "there is no device loop; --log_steps sets how often bertc logs"),
 	VALUE_LEFT_OUT("save_strategy logging_strategy evaluation_strategy eval_strategy",
 		       "use --save_checkpoints_steps, --log_steps and --eval_steps; by default bertc saves and evaluates after "
@@ -45,7 +57,6 @@ const struct option_foreign finetune_foreign[] = {
 	 .answer = FOREIGN_REFUSED,
 	 .value = "0 0.0",
 	 .why = "the loss is plain cross entropy; --class_weights sets weights of the classes"},
-	FLAG_REFUSED("adafactor", "--optimizer names what there is: adamw, google_adamw, lamb, nvlamb"),
 
 	/* Machine and reports */
 	FOREIGN_MACHINE_ROWS,

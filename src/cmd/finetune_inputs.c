@@ -124,7 +124,7 @@ static bool may_be_recorded(const struct options *options)
 enum status finetune_check(struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
-	const struct task *task;
+	const struct task *task = NULL;
 	const struct layout *layout;
 	bool training_is_meant = trains(options), recorded = may_be_recorded(options);
 	TRY(training_check(options));
@@ -142,7 +142,7 @@ enum status finetune_check(struct options *options)
 		TRY(options_blame(options, status));
 	}
 	if (!settings->data_dir) {
-		bool answers = option_of_squad(options) || (settings->task && strcmp(settings->task, "squad") == 0);
+		bool answers = option_of_squad(options) || task == &task_squad;
 		int64_t scored = settings->dev.count + (answers ? settings->test.count : 0);
 		if (is_asked(options, "do_eval", settings->do_eval))
 			TRY(options_blame(options, check_there("do_eval", "dev", scored)));

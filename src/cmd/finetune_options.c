@@ -8,6 +8,12 @@
 		.name = option, .type = OPTION_TEXT, .field = FIELD(place), .role = ROLE_RESULT, .value_name = value,            \
 		.alias = names, .help = text                                                                                     \
 	}
+#define MOST(place, names, sets)                                                                                                 \
+	{                                                                                                                        \
+		.name = #place, .type = OPTION_INTEGER, .field = FIELD(place), .range = "1..", .role = ROLE_RESULT,              \
+		.value_name = "N", .fallback_text = "all", .alias = names,                                                       \
+		.help = "use only the first N examples of " sets " (questions, sentences), for a quick try"                      \
+	}
 #define FILES(option, place, names, text)                                                                                        \
 	{                                                                                                                        \
 		.name = option, .type = OPTION_LIST, .field = FIELD(place), .role = ROLE_SOURCE, .value_name = "[NAME=]FILE...", \
@@ -23,6 +29,9 @@ const struct option finetune_options[] = {
 	FILES("train", train, "train_file", "labeled training examples: TSV, CSV, or JSON lines, detected from the content"),
 	FILES("dev", dev, "validation_file eval_file", "examples to evaluate on; each NAME= starts a separate set"),
 	FILES("test", test, "test_file predict_file", "examples to predict after training; labels are optional"),
+	MOST(max_train_samples, NULL, "the training files"),
+	MOST(max_eval_samples, "max_val_samples", "each dev set"),
+	MOST(max_predict_samples, "max_test_samples", "each test set"),
 	{.name = "data_dir",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(data_dir),
@@ -149,7 +158,7 @@ const struct option finetune_options[] = {
 	 .role = ROLE_START,
 	 .value_name = "FILE",
 	 .fallback_text = "beside the weights",
-	 .help = "the model's vocabulary: vocab.txt or tokenizer.json"},
+	 .help = "the model's vocabulary: vocab.txt or tokenizer.json, or a folder with one"},
 	{.name = "cased",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(cased),
@@ -265,7 +274,8 @@ const struct command_text finetune_text = {
 		"eval_results.txt hold the measures on the dev sets, test_results.tsv and predict.txt the predictions for "
 		"--test.\n\n"
 		"Command lines of run_classifier.py, run_squad.py, run_glue.py and run_qa.py work as they are, those of "
-		"run_ner.py and run_swag.py with --task added: their options are understood, or the answer says what to use "
+		"run_classification.py, run_ner.py and run_swag.py with --task added: their options are understood, or the "
+		"answer says what to use "
 		"instead.\n\n"
 		"Columns are detected by their usual names (sentence1 and sentence2, text, label, ...) and reported; options "
 		"override them. To resume an interrupted run, run the same command again, or give --out alone.",

@@ -10,6 +10,7 @@ struct finetune_settings {
 	/* task */
 	const char *task, *data_dir, *text_column, *pair_column, *label_column, *labels, *class_weights, *metric, *on_bad_record;
 	struct option_list train, dev, test, sweep;
+	int64_t max_train_samples, max_eval_samples, max_predict_samples;
 	const char *negative_label, *markers, *marker_tokens, *relation_head;
 	struct squad_settings squad;
 	bool find_threshold;

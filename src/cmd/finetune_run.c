@@ -26,9 +26,6 @@ void finetune_fill(struct finetune *finetune)
 	finetune->paths[2] = settings->config_file;
 	finetune->paths[3] = settings->vocab_file;
 	finetune->paths[4] = settings->teacher;
-	finetune->patterns[0] = &settings->train;
-	finetune->patterns[1] = &settings->dev;
-	finetune->patterns[2] = &settings->test;
 	finetune->run_settings = training_run(options, training);
 	struct run_folder_settings *folder = &finetune->run_settings.folder;
 	folder->sweep = settings->sweep.count > 0;
@@ -37,8 +34,6 @@ void finetune_fill(struct finetune *finetune)
 	folder->usage = "bertc finetune --task NAME --model FOLDER --train FILE --out FOLDER";
 	folder->paths = finetune->paths;
 	folder->path_count = sizeof(finetune->paths) / sizeof(*finetune->paths);
-	folder->patterns = finetune->patterns;
-	folder->pattern_count = sizeof(finetune->patterns) / sizeof(*finetune->patterns);
 	finetune->settings = (struct labelled_run_settings){
 		.task = settings->task,
 		.model = settings->model,
@@ -74,6 +69,9 @@ void finetune_fill(struct finetune *finetune)
 		.skip_bad = settings->on_bad_record[1] == 'k',
 		.shuffle = settings->shuffle,
 		.save_best = training->save_best,
+		.max_train_samples = settings->max_train_samples,
+		.max_eval_samples = settings->max_eval_samples,
+		.max_predict_samples = settings->max_predict_samples,
 		.hidden_dropout_prob = training_number(options, "hidden_dropout_prob", training->hidden_dropout_prob),
 		.attention_probs_dropout_prob =
 			training_number(options, "attention_probs_dropout_prob", training->attention_probs_dropout_prob),
@@ -157,6 +155,7 @@ enum status finetune_prepare(struct finetune *finetune)
 	const struct json *record = phases_record(&run->start);
 	if (record) {
 		const char *name = phases_record_name(&run->start);
+		TRY(training_note_finished(finetune->options, &run->start, settings->training.out, "model"));
 		TRY(options_resume(finetune->options, record, name, SCOPE_ALL));
 		TRY(options_resume_start(finetune->options, record, name, false));
 		TRY(training_note_edits(finetune->options, &run->start, settings->training.out));

@@ -13,7 +13,6 @@ struct finetune {
 	bool in_sweep; /* a run of a sweep */
 	bool brief;    /* the table of settings has already been shown */
 	const char *paths[5];
-	const struct option_list *patterns[3];
 	struct run_settings run_settings;
 	struct labelled_run_settings settings;
 	struct run run;

@@ -1,5 +1,6 @@
 /* `bertc finetune` without training: writes a fine-tuned model's results to the files that a training run would have written. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,26 +16,32 @@
 /* Tokens computed at a time. */
 #define TOKENS 8192
 
-/* Reads a set and scores it, or writes its predictions into `folder`. */
-static enum status run_set(struct task_session *session, const struct file_set *files, enum task_use use, const char *folder,
-			   struct measures *measures)
+/* Reads a set and answers it. With a folder, writes the predictions there; if the set is labeled, scores it. */
+static enum status run_set(struct task_session *session, const struct file_set *files, const char *folder, bool *out_scored,
+			   struct set_scores *scores)
 {
+	const struct task *task = session->state.task;
 	struct task_set set = {0};
 	struct task_outputs outputs = {0};
 	double loss = NAN;
-	enum status status = task_session_run(session, files->paths, files->count, use, &set, &outputs, &loss);
-	if (status == OK && use == TASK_PREDICT)
+	enum status status =
+		task_session_run(session, files->paths, files->count, folder ? TASK_PREDICT : TASK_SCORE, &set, &outputs, &loss);
+	set.name = files->name;
+	if (status == OK && folder)
 		status = folder_make(folder);
-	if (status == OK && use == TASK_PREDICT) {
-		set.name = files->name;
-		status = session->state.task->write(&session->state, &set, &outputs, folder);
-	}
-	if (status == OK && use == TASK_SCORE) {
-		measures_add(measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
-		status = session->state.task->score(&session->state, &set, &outputs, measures);
-		measures_add(measures,
+	if (status == OK && folder)
+		status = task->write(&session->state, &set, &outputs, folder);
+	*out_scored = status == OK && (!folder || task_is_labelled(&set));
+	if (*out_scored) {
+		measures_add(&scores->measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
+		status = task->score(&session->state, &set, &outputs, &scores->measures);
+		measures_add(&scores->measures,
 			     &(struct measure){"examples", NULL, UNIT_COUNT, DIRECTION_NONE, (double)task_answers(&set)});
 	}
+	if (*out_scored && status == OK && task->score_classes)
+		status = task->score_classes(&session->state, &set, &outputs, &scores->classes);
+	if (status == OK)
+		status = class_scores_keep_names(&scores->classes);
 	task_outputs_release(&outputs);
 	task_set_release(&session->state, &set);
 	return status;
@@ -42,26 +49,50 @@ static enum status run_set(struct task_session *session, const struct file_set *
 
 static enum status score_sets(struct task_session *session, const struct set_list *dev, const char *out)
 {
-	struct measures *measures;
+	struct set_scores *scores;
 	struct result_set *sets = NULL;
+	bool scored;
 	enum status status;
 	if (dev->count == 0)
 		return OK;
-	TRY(memory_new(&measures, dev->count, sizeof(*measures), "measures"));
+	TRY(memory_new(&scores, dev->count, sizeof(*scores), "measures"));
 	TRY_GOTO(memory_new(&sets, dev->count, sizeof(*sets), "measures"), done);
 	for (int64_t i = 0; i < dev->count; i++) {
-		TRY_GOTO(run_set(session, &dev->sets[i], TASK_SCORE, NULL, &measures[i]), done);
-		sets[i] = (struct result_set){dev->sets[i].name, &measures[i]};
-		for (int k = 0; k < measures[i].count; k++) {
-			char text[MEASURE_BYTES];
-			log_note("%s%s%s", sets[i].name, *sets[i].name ? " " : "", measure_text(text, &measures[i].item[k]));
-		}
+		TRY_GOTO(run_set(session, &dev->sets[i], NULL, &scored, &scores[i]), done);
+		sets[i] = (struct result_set){dev->sets[i].name, &scores[i].measures, &scores[i].classes};
+		results_log(sets[i].name, sets[i].measures);
 	}
-	const struct result_facts facts = {.sets = sets, .count = (int)dev->count, .global_step = -1, .loss = NAN};
-	status = results_write_evaluation(out, &facts);
+	status = results_write_evaluation(
+		out,
+		&(struct result_facts){.sets = sets, .count = (int)dev->count, .kind = "eval", .global_step = -1, .loss = NAN});
 done:
-	free(measures);
+	for (int64_t i = 0; i < dev->count; i++)
+		class_scores_release(&scores[i].classes);
+	free(scores);
 	free(sets);
+	return status;
+}
+
+/* Writes the predictions for a test set and, if it is labeled, its scores. */
+static enum status predict_set(struct task_session *session, const struct file_set *files, const char *folder)
+{
+	struct set_scores scores = {0};
+	char label[80];
+	bool scored;
+	enum status status = run_set(session, files, folder, &scored, &scores);
+	if (status == OK)
+		log_note("predictions for the test set%s%s: in '%s'", *files->name ? " " : "", files->name, folder);
+	if (status == OK && !scored)
+		status = results_remove_evaluation(folder, "test");
+	if (status == OK && scored) {
+		const struct result_set result = {"", &scores.measures, &scores.classes};
+		status = results_write_evaluation(
+			folder,
+			&(struct result_facts){.sets = &result, .count = 1, .kind = "test", .global_step = -1, .loss = NAN});
+		snprintf(label, sizeof(label), "test%s%.60s", *files->name ? " " : "", files->name);
+		results_log(label, &scores.measures);
+	}
+	class_scores_release(&scores.classes);
 	return status;
 }
 
@@ -70,19 +101,25 @@ static enum status predict_sets(struct task_session *session, const struct set_l
 	for (int64_t i = 0; i < test->count; i++) {
 		char folder[PATH_BYTES];
 		TRY(path_join(folder, out, test->sets[i].name));
-		TRY(run_set(session, &test->sets[i], TASK_PREDICT, *test->sets[i].name ? folder : out, NULL));
+		TRY(predict_set(session, &test->sets[i], *test->sets[i].name ? folder : out));
 	}
 	return OK;
 }
 
-/* Is the model made for the task that was named? */
-static enum status check_task(const struct task_session *session, const char *name)
+/* Is the model made for the task that was named? If so, the files are those of this task, whatever the model was trained on. */
+static enum status take_task(struct task_session *session, const char *name)
 {
+	struct task_settings *settings = &session->state.settings;
 	const struct task *task;
 	const struct layout *layout;
 	TRY(task_find(name, &task, &layout));
-	if (task == session->state.task)
+	if (task == session->state.task) {
+		if (layout && layout != settings->layout)
+			settings->trained = (struct column_choice){.text = NULL}; /* of another kind of file */
+		settings->layout = layout ? layout : settings->layout;
+		settings->needs_pairs = task_needs_pairs(name, settings->layout);
 		return OK;
+	}
 	enum status status = error_set(ERR_USAGE, "--task %s: '%s' is a model for %s", name, session->settings->model,
 				       session->state.task->name);
 	error_hint("--do_train trains it for the task");
@@ -125,10 +162,12 @@ enum status finetune_score(struct options *options)
 	TRY_GOTO(set_list_parse(&dev, "dev", &settings->dev, false), done);
 	TRY_GOTO(set_list_parse(&test, "test", &settings->test, true), done);
 	TRY_GOTO(task_session_open(&session, &of_session), done);
-	TRY_GOTO(check_task(&session, settings->task), done);
+	TRY_GOTO(take_task(&session, settings->task), done);
 	TRY_GOTO(folder_make(settings->training.out), done);
+	session.state.settings.most = settings->max_eval_samples;
 	TRY_GOTO(score_sets(&session, &dev, settings->training.out), done);
 	session.bad.skip = false; /* predictions have a row for every row of their file, as they do after training */
+	session.state.settings.most = settings->max_predict_samples;
 	status = predict_sets(&session, &test, settings->training.out);
 done:
 	task_session_close(&session);

@@ -42,8 +42,9 @@ struct finetune_sweep {
 /* ---- What may be swept ---- */
 
 /* Options that determine what is learned or how it is evaluated: runs that differ in them cannot be compared. */
-static const char *const fixed[] = {"task",        "labels",        "label_column", "text_column",
-				    "pair_column", "class_weights", "metric",       "on_bad_record"};
+static const char *const fixed[] = {
+	"task",   "labels",        "label_column",      "text_column",      "pair_column",        "class_weights",
+	"metric", "on_bad_record", "max_train_samples", "max_eval_samples", "max_predict_samples"};
 
 static bool may_sweep(const struct option *row)
 {

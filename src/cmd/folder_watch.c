@@ -25,7 +25,7 @@ struct seen {
 };
 
 struct watch {
-	const char *folder, *answers;
+	const char *folder, *answers, *ending;
 	struct seen *files;
 	int64_t count, capacity;
 };
@@ -36,7 +36,7 @@ static bool is_being_written(const char *name)
 	return name[0] == '.' || text_has_ending(name, ends, sizeof(ends) / sizeof(ends[0]));
 }
 
-/* "answers/NAME.jsonl" or "answers/NAME.error". */
+/* "answers/NAME" with the ending of answers or with ".error". */
 static enum status answer_path(char out[PATH_BYTES], const struct watch *watch, const char *name, const char *end)
 {
 	struct buffer file = {0};
@@ -62,7 +62,7 @@ static int64_t in_place_since(const char *path, const struct file_stamp *stamp)
 /* Is there an answer, or an error, that is no older than the file? */
 static enum status is_answered(const struct watch *watch, const char *name, int64_t since, bool *out)
 {
-	static const char *const ends[] = {".jsonl", ".error"};
+	const char *const ends[] = {watch->ending, ".error"};
 	*out = false;
 	for (int i = 0; i < 2; i++) {
 		char path[PATH_BYTES];
@@ -140,7 +140,7 @@ static enum status answer_one(const struct watch *watch, const char *name,
 {
 	char path[PATH_BYTES], out[PATH_BYTES], reason[PATH_BYTES];
 	TRY(path_join(path, watch->folder, name));
-	TRY(answer_path(out, watch, name, ".jsonl"));
+	TRY(answer_path(out, watch, name, watch->ending));
 	TRY(answer_path(reason, watch, name, ".error"));
 	enum status status = answer(context, path, out);
 	if (status == ERR_DATA || status == ERR_USAGE || status == ERR_STATE) {
@@ -175,10 +175,10 @@ static enum status check_folders(const char *folder, const char *answers)
 	return status;
 }
 
-enum status folder_watch(const char *folder, const char *answers,
+enum status folder_watch(const char *folder, const char *answers, const char *ending,
 			 enum status (*answer)(void *context, const char *path, const char *out), void *context)
 {
-	struct watch watch = {.folder = folder, .answers = answers};
+	struct watch watch = {.folder = folder, .answers = answers, .ending = ending};
 	enum status status = OK;
 	TRY(check_folders(folder, answers));
 	stop_install();

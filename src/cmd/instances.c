@@ -20,6 +20,7 @@
 #include "data/pretraining/static_instances.h"
 #include "formats/hdf5_rows.h"
 #include "formats/stream.h"
+#include "text/input_form.h"
 #include "weights/tokenizer_file.h"
 
 struct instances_settings {
@@ -84,7 +85,7 @@ static const struct option option_table[] = {
 	 .field = FIELD(vocab_file),
 	 .role = ROLE_PLACE,
 	 .value_name = "FILE",
-	 .help = "the vocabulary: vocab.txt or tokenizer.json"},
+	 .help = "the vocabulary: vocab.txt or tokenizer.json, or a folder with one"},
 	{.name = "cased",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(cased),
@@ -344,8 +345,10 @@ static void note_lines(const struct line_shard_counts *counts)
 		 format_counted(sentences, counts->sentences, "sentence", "sentences"),
 		 format_counted(tokens, counts->tokens, "token", "tokens"),
 		 100 * (double)counts->unknown_tokens / (double)counts->tokens);
+	/* corpus_note_oddities() has reported those of a corpus. */
 	if (counts->invalid_bytes > 0)
 		log_warning("%lld bytes of the text are not UTF-8: left out", (long long)counts->invalid_bytes);
+	input_warn_invalid(counts->invalid_bytes, counts->text_bytes);
 }
 
 /* Converts text to a shard in the temporary folder, line by line or the way bertc reads a corpus. */
@@ -380,8 +383,7 @@ static enum status prepare_text(struct run *run, const char *prefix)
 	note_lines(&(struct line_shard_counts){.documents = report.train.documents,
 					       .sentences = report.train.sentences,
 					       .tokens = report.train.tokens,
-					       .unknown_tokens = report.train.unknown_tokens,
-					       .invalid_bytes = report.invalid_bytes});
+					       .unknown_tokens = report.train.unknown_tokens});
 	return OK;
 }
 
@@ -719,7 +721,10 @@ static enum status run_with(struct run *run, const struct options *options)
 	if (run->writer.format == INSTANCE_HDF5)
 		TRY(hdf5_require());
 	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
-	run->writer.max_predictions = (int32_t)settings->max_predictions_per_seq;
+	/* An instance cannot have more predictions than tokens. */
+	run->writer.max_predictions =
+		(int32_t)(settings->max_predictions_per_seq < settings->max_seq_length ? settings->max_predictions_per_seq
+										       : settings->max_seq_length);
 	enum next_sentence kind = next_sentence_named(settings->next_sentence);
 	run->writer.labelled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
 	if (settings->vocab_file != NULL)

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cmd/answer_options.h"
 #include "cmd/command.h"
 #include "cmd/saved_models.h"
@@ -71,8 +72,8 @@ static const struct option predict_options[] = {
 	 .field = FIELD(watch),
 	 .role = ROLE_PLACE,
 	 .value_name = "FOLDER",
-	 .help = "answer each file that appears in this folder, writing its name with .jsonl appended into the folder --out, "
-		 "which must exist, until SIGTERM; not for tags and questions about passages"},
+	 .help = "answer each file that appears in this folder, writing its name with .jsonl or .tsv appended into the folder "
+		 "--out, which must exist, until SIGTERM; not for tags and questions about passages"},
 	{.help = "Output"},
 	{.name = "out",
 	 .type = OPTION_TEXT,
@@ -81,17 +82,19 @@ static const struct option predict_options[] = {
 	 .value_name = "PATH",
 	 .fallback_text = "standard output",
 	 .help = "a file for the predictions, where an interrupted command resumes when it is run again (if the input is read "
-		 "line by line: not for tags, questions about passages, or a JSON list); into an existing folder, the task's "
-		 "result files are written"},
+		 "line by line: not for tags, questions about passages, or a JSON list); into a folder, which exists or "
+		 "is written with a slash at the end, go the task's result files"},
 	FRESH_OPTION(FIELD(fresh)),
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(format),
 	 .fallback = "jsonl",
-	 .range = "jsonl|pipeline",
+	 .range = "jsonl|tsv|pipeline",
 	 .role = ROLE_RESULT,
 	 .value_name = "NAME",
-	 .help = "jsonl: a JSON object for each text; pipeline: what transformers' pipeline of the task returns for it"},
+	 .help = "jsonl: a JSON object for each text; tsv: columns, the probabilities of classes as in Google's "
+		 "test_results.tsv; "
+		 "pipeline: what transformers' pipeline of the task returns"},
 	{.help = "Machine"},
 	{.name = "micro_batch_tokens",
 	 .type = OPTION_INTEGER,
@@ -120,15 +123,12 @@ static const struct command_text predict_text = {
 };
 
 static enum status write_lines(const struct task_session *session, const struct task_set *set, const struct task_outputs *outputs,
-			       bool pipeline, const char *out)
+			       enum answer_form form, const char *out)
 {
-	const struct task_state *state = &session->state;
-	const struct task *task = state->task;
 	struct buffer text = {0};
 	enum status status = OK;
 	for (int64_t i = 0; i < task_answers(set) && status == OK; i++) {
-		status = (pipeline ? task->put_pipeline : task->put)(state, set, outputs, i, &text);
-		buffer_char(&text, '\n');
+		status = task_put(&session->state, form, set, outputs, i, &text);
 		if (status == OK && !out) {
 			fwrite(text.data, 1, text.size, stdout);
 			buffer_clear(&text);
@@ -144,7 +144,7 @@ static enum status write_lines(const struct task_session *session, const struct 
 
 /* ---- Files that are read whole: questions, tags, lists of JSON objects ---- */
 
-static enum status predict_whole(struct task_session *session, const char *const *paths, int64_t count, bool pipeline,
+static enum status predict_whole(struct task_session *session, const char *const *paths, int64_t count, enum answer_form form,
 				 const char *out)
 {
 	struct task_set set = {0};
@@ -154,7 +154,7 @@ static enum status predict_whole(struct task_session *session, const char *const
 	if (out && file_is_folder(out))
 		status = session->state.task->write(&session->state, &set, &outputs, out);
 	else
-		status = write_lines(session, &set, &outputs, pipeline, out);
+		status = write_lines(session, &set, &outputs, form, out);
 done:
 	task_outputs_release(&outputs);
 	task_set_release(&session->state, &set);
@@ -180,6 +180,7 @@ static void log_stream(const struct task_stream *stream, const char *path)
 	if (stream->empty > 0)
 		log_warning("%s empty", format_counted(count, stream->empty, "text was", "texts were"));
 	unknown_warn("the texts", stream->unknown, stream->tokens);
+	example_log_unread(&stream->unread, path);
 	bad_records_log(&session->bad, path);
 }
 
@@ -191,7 +192,7 @@ static enum status make_job(struct answer_job *job, struct task_stream *stream, 
 	*job = (struct answer_job){.title = "predicting",
 				   .out = answer_target(settings->out),
 				   .fresh = settings->fresh,
-				   .keeps_quotes = true,
+				   .header_names = stream->header_names,
 				   .context = stream,
 				   .work = task_stream_work,
 				   .answer = answer,
@@ -200,14 +201,14 @@ static enum status make_job(struct answer_job *job, struct task_stream *stream, 
 	return answer_job_fill(job, options, &stream->session->files, stream->session->session.backend, identity);
 }
 
-static enum status predict_stream(struct task_session *session, const struct options *options, bool pipeline)
+static enum status predict_stream(struct task_session *session, const struct options *options, enum answer_form form)
 {
 	struct task_stream stream = {0};
 	struct buffer identity = {0};
 	struct answer_job job;
 	enum status status;
 	TRY_GOTO(task_stream_open(&stream, session), done);
-	stream.pipeline = pipeline;
+	stream.form = form;
 	TRY_GOTO(make_job(&job, &stream, options, &identity), done);
 	status = answer_job_run(&job);
 	log_stream(&stream, job.paths[0]);
@@ -238,7 +239,7 @@ static enum status answer_file(void *context, const char *path, const char *out)
 	return OK;
 }
 
-static enum status predict_watch(struct task_session *session, const struct options *options, bool pipeline)
+static enum status predict_watch(struct task_session *session, const struct options *options, enum answer_form form)
 {
 	const struct predict_settings *settings = options->settings;
 	struct watch watch = {.stream = {0}};
@@ -250,9 +251,9 @@ static enum status predict_watch(struct task_session *session, const struct opti
 		status = error_set(ERR_USAGE, "--watch does not know files for %s", session->state.task->name);
 	TRY_GOTO(status, done);
 	TRY_GOTO(task_stream_open(&watch.stream, session), done);
-	watch.stream.pipeline = pipeline;
+	watch.stream.form = form;
 	TRY_GOTO(make_job(&watch.job, &watch.stream, options, &identity), done);
-	status = folder_watch(settings->watch, settings->out, answer_file, &watch);
+	status = folder_watch(settings->watch, settings->out, form == ANSWER_TSV ? ".tsv" : ".jsonl", answer_file, &watch);
 done:
 	buffer_release(&identity);
 	task_stream_release(&watch.stream);
@@ -322,21 +323,25 @@ static enum status run_predict(struct options *options)
 		error_hint("bertc embed prints them");
 		goto done;
 	}
-	bool pipeline = strcmp(settings->format, "pipeline") == 0;
-	if (pipeline && !session.state.task->put_pipeline) {
+	const enum answer_form form = settings->format[0] == 'j'   ? ANSWER_JSONL
+				      : settings->format[0] == 't' ? ANSWER_TSV
+								   : ANSWER_PIPELINE;
+	if (form == ANSWER_PIPELINE && !session.state.task->put_pipeline) {
 		status = error_set(ERR_USAGE, "--format pipeline: transformers has no pipeline for %s", session.state.task->name);
 		error_hint("--format jsonl prints a JSON object for each text");
 		goto done;
 	}
+	if (settings->out && text_ends_with(settings->out, "/")) /* a folder, even if there is none yet */
+		TRY_GOTO(folder_make(settings->out), done);
 	if (settings->watch) {
-		status = predict_watch(&session, options, pipeline);
+		status = predict_watch(&session, options, form);
 		goto done;
 	}
 	TRY_GOTO(can_stream(&session, paths, count, answer_target(settings->out), &streams), done);
 	if (streams)
-		status = predict_stream(&session, options, pipeline);
+		status = predict_stream(&session, options, form);
 	else
-		status = predict_whole(&session, paths, count, pipeline, answer_target(settings->out));
+		status = predict_whole(&session, paths, count, form, answer_target(settings->out));
 done:
 	task_session_close(&session);
 	return status;

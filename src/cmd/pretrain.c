@@ -120,6 +120,33 @@ static void note_leftovers(const struct run *run)
 			 run->folder.path);
 }
 
+/* The longest run, in tokens, for which docs/quality.md shows what the recipe `fast` gains. */
+#define SHORT_RUN_TOKENS 1e8
+
+/* In a short run BERT's own recipe does not get far. Whoever has chosen it, or part of it, knows what they want. */
+static void note_recipe(const struct pretrain *pretrain)
+{
+	static const char *const choosing[] = {"recipe", "init_attention", "next_sentence", "init_checkpoint", "input_file"};
+	const struct pretrain_settings *settings = pretrain->options->settings;
+	const struct run *run = &pretrain->run;
+	char count[FORMAT_BYTES];
+	double tokens = 0;
+	if (!is_first_rank(pretrain->machine.comm) || run->start.resumed || initial_weights_named(settings->model))
+		return;
+	for (size_t i = 0; i < sizeof(choosing) / sizeof(*choosing); i++)
+		if (options_given(pretrain->options, choosing[i]))
+			return;
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		const struct phase_settings *phase = &run->phases[i].settings;
+		tokens += (double)phase->num_train_steps * (double)phase->train_batch_size * (double)phase->max_seq_length;
+	}
+	if (tokens <= SHORT_RUN_TOKENS)
+		log_note("BERT's original recipe is used, which learns little from as few as %s tokens: --recipe fast learns far "
+			 "more "
+			 "(docs/quality.md)",
+			 format_count(count, (int64_t)tokens));
+}
+
 static enum status pretrain_run_folder(struct pretrain *pretrain)
 {
 	struct run *run = &pretrain->run;
@@ -142,6 +169,7 @@ static enum status pretrain_run_folder(struct pretrain *pretrain)
 	TRY(run_open_device(run));
 	TRY(pretraining_run_prepare(&pretrain->pretraining, &pretrain->settings, pretrain->instances));
 	TRY(run_plan(run));
+	note_recipe(pretrain);
 	if (!pretrain->run_settings.folder.plan)
 		return run_train(run);
 	note_leftovers(run);

@@ -11,6 +11,8 @@ const struct option_foreign pretrain_foreign[] = {
 	 .answer = FOREIGN_ALWAYS,
 	 .why = "`bertc pretrain` trains; `bertc evaluate` only scores a model"},
 	FLAG_LEFT_OUT("do_eval", "held-out text is scored every --eval_steps; `bertc evaluate` only scores a model"),
+	FLAG_LEFT_OUT("do_predict", "held-out text is scored every --eval_steps; `bertc fill` and `bertc score` use the model"),
+	{.name = "mlm", .kind = FOREIGN_FLAG, .answer = FOREIGN_ALWAYS, .why = "a BERT is trained on masked words"},
 	{.name = "skip_checkpoint",
 	 .kind = FOREIGN_FLAG,
 	 .answer = FOREIGN_MEANS,
@@ -26,10 +28,25 @@ const struct option_foreign pretrain_foreign[] = {
 	 .answer = FOREIGN_IGNORED,
 	 .option = "resume_from",
 	 .why = "a run automatically resumes from its newest checkpoint; --resume_from names another one"},
+	{.name = "metric_for_best_model",
+	 .kind = FOREIGN_VALUE,
+	 .answer = FOREIGN_REFUSED,
+	 .value = "loss eval_loss",
+	 .why = "the loss on held-out text selects the best checkpoint; --best_by names the set of text"},
 	FLAG_REFUSED("load_best_model_at_end",
 		     "final is the model of the last step; the best checkpoint is kept as well, as best in the run folder"),
 
+	/* Model */
+	VALUE_REFUSED("config_name", "--model names a config.json, or a size such as base"),
+	VALUE_REFUSED("config_overrides",
+		      "the sizes of a new model are options: --num_hidden_layers, --hidden_size, --num_attention_heads, "
+		      "--intermediate_size, --max_position_embeddings"),
+
 	/* Text */
+	FLAG_LEFT_OUT("streaming", "text of any size is read as it is needed"),
+	{.name = "train_data_file", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "corpus"},
+	{.name = "eval_data_file", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "eval_corpus"},
+	{.name = "block_size", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "max_seq_length"},
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
 	VALUE_REFUSED(
 		"dataset_name dataset_config_name",
@@ -50,8 +67,13 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_LEFT_OUT("num_dataset_workers num_batch_workers", "data loading uses one thread in addition to --threads"),
 
 	/* Batches */
+	{.name = "label_smoothing_factor",
+	 .kind = FOREIGN_VALUE,
+	 .answer = FOREIGN_REFUSED,
+	 .value = "0 0.0",
+	 .why = "the loss is plain cross entropy"},
 	VALUE_LEFT_OUT(
-		"eval_batch_size per_device_eval_batch_size total_batch_size_eval",
+		"eval_batch_size per_device_eval_batch_size per_gpu_eval_batch_size total_batch_size_eval",
 		"evaluation computes as many tokens at a time as --micro_batch_tokens allows; the result does not depend on it"),
 	VALUE_LEFT_OUT("max_eval_steps eval_iters",
 		       "it counts batches, and bertc counts instances: --eval_instances sets how many "

@@ -83,6 +83,7 @@ enum status pretrain_phases_open(struct pretrain_phases *out, struct options *op
 		.listed = options->section_count > 0,
 	};
 	TRY(phases_begin_second(start, &second));
+	TRY(training_note_finished(options, start, settings->training.out, "init_checkpoint"));
 	const struct json *record = phases_record(start);
 	int64_t recorded = record ? phases_recorded(record) : 0, listed = options->section_count;
 	if (record)

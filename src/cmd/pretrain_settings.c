@@ -1,5 +1,7 @@
 #include "cmd/pretrain_settings.h"
 
+#include <string.h>
+
 /* Does the option have only its default value? */
 static bool is_default(const struct options *options, const char *name)
 {
@@ -20,14 +22,11 @@ struct run_settings pretrain_run(const struct options *options, struct pretrain_
 	*inputs = (struct pretrain_inputs){
 		.paths = {settings->vocab_file, settings->model, settings->init_checkpoint, settings->init_vocab,
 			  settings->training.resume_from},
-		.patterns = {&settings->corpus},
 	};
 	run.folder.command = "pretrain";
 	run.folder.usage = "bertc pretrain --corpus PATH --out FOLDER";
 	run.folder.paths = inputs->paths;
 	run.folder.path_count = sizeof(inputs->paths) / sizeof(*inputs->paths);
-	run.folder.patterns = inputs->patterns;
-	run.folder.pattern_count = sizeof(inputs->patterns) / sizeof(*inputs->patterns);
 	return run;
 }
 
@@ -50,6 +49,14 @@ static const struct option_list *source(const struct options *options, const str
 {
 	bool given = options_given(options, other) || options_given(options, another);
 	return is_recorded(of, name) && given ? &none : list;
+}
+
+/* Has a recipe set it? A record does not say, but no recipe but `fast` has settings of its own. */
+static bool is_of_recipe(const struct options *options, const char *name)
+{
+	const struct pretrain_settings *settings = options->settings;
+	return options_origin(options, name) == ORIGIN_RECIPE ||
+	       (is_recorded(options, name) && strcmp(settings->recipe, "fast") == 0);
 }
 
 struct pretraining_run_settings pretrain_pretraining(const struct options *options)
@@ -91,6 +98,8 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 		.hidden_dropout_prob = training_number(options, "hidden_dropout_prob", s->training.hidden_dropout_prob),
 		.attention_probs_dropout_prob =
 			training_number(options, "attention_probs_dropout_prob", s->training.attention_probs_dropout_prob),
+		.recipe_hidden_dropout = is_of_recipe(options, "hidden_dropout_prob"),
+		.recipe_attention_dropout = is_of_recipe(options, "attention_probs_dropout_prob"),
 	};
 }
 

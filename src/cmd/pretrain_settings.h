@@ -12,7 +12,6 @@ struct phase_settings pretrain_phase(const struct options *phase);
 /* Inputs that --fresh must not remove; run_settings borrows them. */
 struct pretrain_inputs {
 	const char *paths[5];
-	const struct option_list *patterns[1];
 };
 struct run_settings pretrain_run(const struct options *options, struct pretrain_inputs *inputs);
 

@@ -106,6 +106,12 @@ static enum status answer(void *context, struct line_chunk *chunk, int64_t first
 	return OK;
 }
 
+static enum status begin_file(void *context, const struct line_chunk *chunk, const void **out_form)
+{
+	struct score *score = context;
+	return answer_model_begin_file(&score->model, chunk, out_form);
+}
+
 static void release_own(void *own)
 {
 	text_chunk_release(own);
@@ -129,11 +135,15 @@ static enum status run_score(struct options *options)
 	struct score score = {.whole_word = settings->whole_word};
 	struct model_files files = {0};
 	struct buffer identity = {0};
+	const char *text = settings->answer.text_column, *pair = settings->answer.pair_column;
+	const char *const columns[] = {text ? text : "id", pair ? pair : "id", "id", NULL};
 	struct answer_job job = {.out = answer_target(settings->answer.out),
 				 .fresh = settings->answer.fresh,
 				 .title = "scoring",
 				 .chunk_lines = CHUNK_LINES,
 				 .context = &score,
+				 .header_names = text || pair ? columns : NULL,
+				 .begin_file = begin_file,
 				 .work = work,
 				 .answer = answer,
 				 .own_bytes = sizeof(struct text_chunk),

@@ -11,6 +11,7 @@
 #include "cmd/vocab_tokenizer.h"
 #include "formats/stream.h"
 #include "text/decode.h"
+#include "text/input_form.h"
 #include "text/tokenizer.h"
 #include "weights/tokenizer_file.h"
 
@@ -32,7 +33,7 @@ static const struct option tokenize_options[] = {
 	 .type = OPTION_TEXT,
 	 .field = FIELD(vocab_file),
 	 .role = ROLE_PLACE,
-	 .help = "vocab.txt or tokenizer.json of a model; a tokenizer_config.json beside it is used",
+	 .help = "vocab.txt or tokenizer.json of a model, or its folder; a tokenizer_config.json beside it is used",
 	 .value_name = "FILE"},
 	{.name = "cased",
 	 .type = OPTION_FLAG,
@@ -87,6 +88,7 @@ static void report_counts(const struct tokenize_counts *counts)
 
 	if (counts->invalid_bytes > 0)
 		log_warning("bytes that are not UTF-8 were left out: %s", format_count(text, counts->invalid_bytes));
+	input_warn_invalid(counts->invalid_bytes, counts->bytes);
 	log_detail("%lld lines, %lld unknown words", (long long)counts->lines, (long long)counts->unknown_words);
 }
 

@@ -51,7 +51,7 @@ struct run {
 	struct buffer rest;      /* of the file, after the last piece */
 	uint64_t offset_in_line; /* of the beginning of `rest` */
 	bool line_has_tokens;    /* tokens have been printed of the line in which the next piece begins */
-	int64_t lines;
+	int64_t lines, bytes;
 };
 
 #define NUMBER_DIGITS 20 /* of the largest uint64_t */
@@ -320,6 +320,7 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 	}
 	buffer_append(&run->rest, text->data + cut, text->size - cut);
 	text->size = cut;
+	run->bytes += (int64_t)cut;
 	piece->offset_in_line = run->offset_in_line;
 	const char *line_end = cut > 0 ? memrchr(text->data, '\n', cut) : NULL;
 	run->offset_in_line = line_end ? cut - (size_t)(line_end - text->data) - 1 : run->offset_in_line + cut;
@@ -394,7 +395,7 @@ enum status tokenize_text(const struct tokenizer *tokenizer, enum output_format 
 		status = tokenize_stream(&run, stream, values[i]);
 		stream_close(stream);
 	}
-	*out = (struct tokenize_counts){.lines = run.lines};
+	*out = (struct tokenize_counts){.lines = run.lines, .bytes = run.bytes};
 	for (int i = 0; i < run.token_count; i++) {
 		out->unknown_words += run.tokens[i].unknown;
 		out->invalid_bytes += run.tokens[i].invalid_bytes;

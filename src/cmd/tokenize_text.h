@@ -8,7 +8,7 @@
 enum output_format { FORMAT_IDS, FORMAT_TOKENS, FORMAT_OFFSETS };
 
 struct tokenize_counts {
-	int64_t lines, unknown_words, invalid_bytes;
+	int64_t lines, bytes, unknown_words, invalid_bytes;
 };
 
 /* Prints a line for each line of the files (none: standard input) on standard output, in order, whatever the number of threads

@@ -10,6 +10,13 @@
 #include "cmd/device_options.h"
 #include "run/recipe.h"
 
+/* transformers' names for shapes that are the same with its default settings, such as one cycle for cosine_with_restarts, and
+ * what to use instead of those that are not. Its polynomial ends at a rate of 1e-7. */
+#define SCHEDULE_SYNONYMS "constant_with_warmup=constant cosine_with_restarts=cosine"
+#define SCHEDULE_ADVICE                                                                                                          \
+	"transformers' polynomial is --schedule poly --min_learning_rate 1e-7, its cosine_with_min_lr is --schedule cosine "     \
+	"with --min_learning_rate, and in place of warmup_stable_decay there is wsd with --num_decay_steps"
+
 struct training_settings {
 	/* folder */
 	const char *out, *resume_from;
@@ -408,6 +415,8 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "NAME",                                                                                           \
 		 .alias = "lr_scheduler_type lr_decay_style",                                                                    \
+		 .synonym = SCHEDULE_SYNONYMS,                                                                                   \
+		 .advice = SCHEDULE_ADVICE,                                                                                      \
 		 .fallback_text = "linear; with LAMB poly",                                                                      \
 		 .help = "how the rate decays after the warm-up; google_linear and nvidia_poly reproduce those programs "        \
 			 "exactly, jumps included"},                                                                             \
@@ -419,6 +428,7 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "N",                                                                                              \
 		 .alias = "warmup_steps lr_warmup_iters",                                                                        \
+		 .advice = "a share of all steps is given as --warmup_proportion",                                               \
 		 .fallback_text = "a tenth of the run, at most 10000",                                                           \
 		 .help = "number of steps over which the rate rises from 0"},                                                    \
 		{.name = "warmup_proportion",                                                                                    \

@@ -72,6 +72,7 @@ struct run_settings training_run(const struct options *options, const struct tra
 				.plan = settings->plan,
 				.resume_from = settings->resume_from,
 				.resume_step = settings->resume_step,
+				.options = options,
 			},
 		.max_time = settings->max_time,
 		.seed = (uint64_t)settings->seed,
@@ -212,6 +213,25 @@ enum status training_settle(struct options *phase)
 			options_forget(phase, options_origin(phase, one) < options_origin(phase, other) ? one : other);
 	}
 	return OK;
+}
+
+enum status training_note_finished(struct options *options, const struct run_start *start, const char *folder,
+				   const char *model_option)
+{
+	char model[PATH_BYTES];
+	struct buffer hint = {0};
+	if (!start->resumed || !start->own)
+		return OK;
+	TRY(path_join(model, folder, "final"));
+	if (!file_is_folder(model))
+		return OK;
+	buffer_format(&hint, "to train its model further, give --%s %s and another --out; to start over, give --fresh",
+		      model_option, folder);
+	enum status status = buffer_status(&hint);
+	if (status == OK)
+		status = options_note_finished(options, buffer_string(&hint));
+	buffer_release(&hint);
+	return status;
 }
 
 enum status training_note_edits(const struct options *options, const struct run_start *start, const char *folder)

@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "cmd/command.h"
 #include "cmd/text_options.h"
+#include "text/input_form.h"
 #include "text/vocab_extend.h"
 #include "text/vocab_learn.h"
 #include "weights/tokenizer_file.h"
@@ -188,6 +189,7 @@ static void report_result(const struct vocab_options *settings, const struct cor
 	if (oddities.size > 0)
 		log_note("  odd        %s", buffer_string(&oddities));
 	buffer_release(&oddities);
+	input_warn_invalid(counts->invalid_utf8_bytes, counts->bytes);
 	log_note("  took       %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
 }
 

@@ -5,6 +5,7 @@
 #include "base/stop.h"
 #include "data/shard.h"
 #include "formats/stream.h"
+#include "text/input_form.h"
 #include "text/utf8.h"
 
 #define LINE_BYTES_MAX ((size_t)64 << 20)
@@ -83,9 +84,13 @@ static enum status add_line(struct lines *lines, const char *line, size_t size)
 static enum status read_file(struct lines *lines, const char *path)
 {
 	struct line_reader *reader;
+	const char *beginning;
+	size_t beginning_size;
 	enum status status = OK;
 	bool end = false;
 	TRY(line_reader_open(&reader, path, LINE_BYTES_MAX));
+	TRY_GOTO(line_reader_peek(reader, INPUT_BEGINNING_BYTES, &beginning, &beginning_size), done);
+	TRY_GOTO(input_check_characters(path, beginning, beginning_size), done); /* Google's code removes NULs */
 	for (int64_t number = 1; !end; number++) {
 		const char *line;
 		size_t size;

@@ -109,17 +109,42 @@ static void find_form(const char *text, size_t size, char *out_separator, int64_
 			*out_columns = i;
 }
 
+/* Where a column, counted from 1, of a line begins and ends; false: there is none. */
+static bool find_column(const char *text, size_t size, char separator, int64_t number, size_t *out_begin, size_t *out_end)
+{
+	*out_begin = 0;
+	while (next_column(text, size, separator, out_begin, out_end)) {
+		if (--number == 0)
+			return true;
+		*out_begin = *out_end + 1;
+	}
+	return false;
+}
+
+static bool is_usual_tag(void *context, const char *text, size_t size)
+{
+	(void)context;
+	return conll_is_tag(text, size);
+}
+
 bool conll_recognise(const char *text, size_t size)
+{
+	return conll_recognise_tags(text, size, 0, is_usual_tag, NULL);
+}
+
+bool conll_recognise_tags(const char *text, size_t size, int tag_column,
+			  bool (*is_tag)(void *context, const char *text, size_t size), void *context)
 {
 	int64_t columns, count = 0, fitting = 0;
 	char separator;
-	size_t begin, end, last;
+	size_t begin, end, last, tag, tag_end;
 
 	if (size > SAMPLE_BYTES) {
 		const char *newline = memrchr(text, '\n', SAMPLE_BYTES);
 		size = newline ? (size_t)(newline - text) : SAMPLE_BYTES;
 	}
 	find_form(text, size, &separator, &columns);
+	int64_t number = tag_column > 0 ? tag_column : columns + (tag_column < 0 ? tag_column + 1 : 0);
 	struct lines lines = {.text = text, .size = size};
 	while (columns >= 2 && lines_next(&lines, &begin, &end)) {
 		const char *line = text + begin;
@@ -127,7 +152,8 @@ bool conll_recognise(const char *text, size_t size)
 			continue;
 		count++;
 		fitting += count_columns(line, end - begin, separator, &last) == columns &&
-			   conll_is_tag(line + last, end - begin - last);
+			   find_column(line, end - begin, separator, number, &tag, &tag_end) &&
+			   is_tag(context, line + tag, tag_end - tag);
 	}
 	return count > 0 && fitting * 10 >= count * 9;
 }

@@ -64,6 +64,9 @@ void conll_describe(const struct conll *conll, struct buffer *out);
 /* Whether the text looks like the beginning of such a file with tags: nearly all lines have the same number of columns, at least
  * two, and end in what looks like a tag: O, or a prefix such as B-, I-, E-, S-, L-, U- followed by a type. */
 bool conll_recognise(const char *text, size_t size);
+/* The same for given tags, in a column as in conll_options.tag_column. */
+bool conll_recognise_tags(const char *text, size_t size, int tag_column,
+			  bool (*is_tag)(void *context, const char *text, size_t size), void *context);
 /* Whether the text looks like a tag. */
 bool conll_is_tag(const char *text, size_t size);
 

@@ -263,6 +263,13 @@ static size_t on_header(char *line, size_t unit, size_t count, void *context)
 	return size;
 }
 
+/* Whether the answer says that it is of another file than the piece: some servers honor Range but not If-Range. */
+static bool is_of_another(const struct transfer *t)
+{
+	const char *before = t->part->validator, *now = before[0] == '"' ? t->etag : t->modified;
+	return before[0] && now[0] && strcmp(before, now) != 0;
+}
+
 /* The body begins: determines whether it is the rest that was requested, the whole file again, or an error page. */
 static enum status body_begins(struct transfer *t)
 {
@@ -278,7 +285,7 @@ static enum status body_begins(struct transfer *t)
 	if (code == 206) {
 		bool same =
 			t->range_first == part->size && (part->total < 0 || t->range_total < 0 || t->range_total == part->total);
-		if (!same) {
+		if (!same || is_of_another(t)) {
 			t->mismatch = true;
 			return ERR_DATA;
 		}

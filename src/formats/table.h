@@ -74,6 +74,16 @@ MUST_USE enum status table_read_piece(struct table *out, const struct table_piec
 MUST_USE enum status table_copy_form(struct table *out, const struct table *of);
 void table_release(struct table *table);
 
+/* What a file's first line shows before its other lines are known. */
+struct table_start {
+	char delimiter;     /* 0: none, so that each line is a text */
+	int64_t delimiters; /* in the line */
+	bool may_be_header; /* it has a known name or words between delimiters: only the next line shows whether it is a row */
+};
+void table_look_at_first_line(struct table_start *out, const char *line, size_t size, const char *const *known_names);
+/* Whether the last of these lines of such a file ends within a quoted field, so that its row goes on. */
+bool table_ends_within_row(const struct table_start *start, const char *text, size_t size);
+
 /* The field, or NULL if the row has none in this column (JSON: no such key, or null). */
 const char *table_field(const struct table *table, int64_t row, int64_t column);
 /* Whether the row's JSON object lacks such a member or has null there. (In other forms, rows that are too short are bad records

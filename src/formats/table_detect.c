@@ -127,7 +127,7 @@ static enum status tabs_are_quoted(const struct table *table, bool *out)
 }
 
 /* Unless the file name says otherwise, text with commas may be prose, so its first line must look like column names. */
-static bool begins_with_names(const char *text, size_t size, char delimiter)
+bool table_begins_with_names(const char *text, size_t size, char delimiter)
 {
 	const char *newline = memchr(text, '\n', size);
 	size_t end = newline ? (size_t)(newline - text) : size;
@@ -157,7 +157,7 @@ static enum status detect_delimiter(const struct table *table, enum table_hint h
 		if (hint == HINT_CSV && is_nearly_all(&quoted))
 			return OK;
 		if (hint != HINT_CSV && quoted.records >= 2 && is_all(&quoted) && quoted.problems == 0 &&
-		    begins_with_names(text, size, others[i]))
+		    table_begins_with_names(text, size, others[i]))
 			return OK;
 	}
 	/* Rows of different lengths with tabs in every one; or a damaged file, which is read as its name suggests, so that errors

@@ -45,6 +45,8 @@ void table_replace_separator(struct table *table);
 MUST_USE enum status table_detect(struct table *table, enum table_hint hint, const struct table_options *options);
 /* The number of fields that most rows of a delimited text have; that of the first row if no number is more frequent. */
 MUST_USE enum status table_usual_fields(const struct table *table, int64_t *out);
+/* Whether the first line has nothing but words without spaces between delimiters, as names of columns are. */
+bool table_begins_with_names(const char *text, size_t size, char delimiter);
 /* Whether the first row is a header. Called when all rows have been read. */
 bool table_first_row_is_header(const struct table *table, const char *const *known_names);
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/work_line.h"
 #include "formats/stream.h"
+#include "formats/table.h"
 #include "text/input_form.h"
 
 /* Slots per helper: one chunk being prepared and one waiting. One more slot holds the chunk being answered. */
@@ -20,8 +21,11 @@ struct line_stream {
 	struct line_chunk *taken;
 	struct line_reader *reader; /* for file `place.file`; NULL: not open */
 	struct line_place place;
-	bool json_lines;      /* whether that file has JSON lines */
-	bool form_known;      /* whether a line that is not blank has decided it */
+	bool json_lines; /* whether that file has JSON lines */
+	bool form_known; /* whether a line that is not blank has decided it */
+	bool awaits_row; /* that line may be a header, and no other has followed */
+	struct table_start table;
+	const void *form;     /* found by begin_file() */
 	int64_t bytes_before; /* sizes of the files before it */
 	int submitted;
 	int64_t number;     /* number of the next chunk */
@@ -97,7 +101,9 @@ static enum status open_file(struct line_stream *stream)
 {
 	const char *path = stream->settings.paths[stream->place.file];
 	stream->place.line = 0;
-	stream->json_lines = stream->form_known = false;
+	stream->json_lines = stream->form_known = stream->awaits_row = false;
+	stream->table = (struct table_start){.delimiter = 0};
+	stream->form = NULL;
 	return line_reader_open(&stream->reader, path, stream->settings.longest_line);
 }
 
@@ -117,6 +123,20 @@ static bool begins_json_object(const char *text, size_t size)
 		return false;
 	at = skip_blanks(text, size, at + 1);
 	return at < size && (text[at] == '"' || text[at] == '}');
+}
+
+/* The first line that is not blank shows the file's form. */
+static void look_at_line(struct line_stream *stream, const char *text, size_t size)
+{
+	stream->awaits_row = false;
+	if (stream->form_known)
+		return;
+	stream->form_known = true;
+	stream->json_lines = begins_json_object(text, size);
+	if (stream->json_lines || !stream->settings.header_names)
+		return;
+	table_look_at_first_line(&stream->table, text, size, stream->settings.header_names);
+	stream->awaits_row = stream->table.may_be_header;
 }
 
 /* Appends the next line to the chunk, or only its beginning if it is too long. */
@@ -139,10 +159,8 @@ static enum status add_line(struct line_stream *stream, struct line_chunk *chunk
 	buffer_append(&chunk->text, text, size);
 	buffer_char(&chunk->text, '\n');
 	stream->place.line++;
-	if (!stream->form_known && skip_blanks(text, size, 0) < size) {
-		stream->json_lines = begins_json_object(text, size);
-		stream->form_known = true;
-	}
+	if (skip_blanks(text, size, 0) < size)
+		look_at_line(stream, text, size);
 	for (bool passed = false; continues && !passed; passed = !continues)
 		TRY(line_reader_next(stream->reader, &text, &size, &continues, &passed));
 	return buffer_status(&chunk->text);
@@ -178,9 +196,31 @@ static bool is_full(const struct line_stream_settings *settings, const struct li
 	size_t quotes = 0;
 	if (chunk->count < settings->chunk_lines && chunk->text.size < settings->chunk_bytes)
 		return false;
-	for (size_t i = 0; settings->keeps_quotes && i < chunk->text.size; i++)
+	for (size_t i = 0; settings->header_names && i < chunk->text.size; i++)
 		quotes += chunk->text.data[i] == '"';
 	return quotes % 2 == 0 || chunk->text.size >= 4 * settings->chunk_bytes;
+}
+
+/* Must more lines be waited for, because those of the chunk cannot be answered alone? */
+static bool is_incomplete(const struct line_stream *stream, const struct line_chunk *chunk)
+{
+	return stream->awaits_row || table_ends_within_row(&stream->table, chunk->text.data, chunk->text.size);
+}
+
+/* Whether the chunk ends with the lines it has, because the stream begins after them or more would have to be waited for. */
+static bool ends_early(const struct line_stream *stream, const struct line_chunk *chunk)
+{
+	const struct line_stream_settings *settings = &stream->settings;
+	bool at_beginning = stream->place.file == settings->begin.file && stream->place.line == settings->begin.line;
+	return chunk->count > 0 && (at_beginning || (line_reader_waits(stream->reader) && !is_incomplete(stream, chunk)));
+}
+
+/* The form of the file that the chunk begins. */
+static enum status find_form(struct line_stream *stream, const struct line_chunk *chunk)
+{
+	const struct line_stream_settings *settings = &stream->settings;
+	TRY(input_refuse_utf16(chunk->path, chunk->text.data, chunk->text.size));
+	return settings->begin_file ? settings->begin_file(settings->context, chunk, &stream->form) : OK;
 }
 
 /* Fills a chunk with the next lines of one file. *out_any = false: no lines are left. */
@@ -200,18 +240,17 @@ static enum status fill_chunk(struct line_stream *stream, struct line_chunk *chu
 		chunk->first_line = stream->place.line + 1;
 		chunk->begins_file = stream->place.line == 0;
 		for (end = false; !end && !is_full(settings, chunk);) {
-			bool at_beginning =
-				stream->place.file == settings->begin.file && stream->place.line == settings->begin.line;
-			if (chunk->count > 0 && (at_beginning || line_reader_waits(stream->reader)))
+			if (ends_early(stream, chunk))
 				break;
 			TRY(add_line(stream, chunk, &end));
 		}
-		if (chunk->begins_file && chunk->text.size > 0)
-			TRY(input_refuse_utf16(chunk->path, chunk->text.data, chunk->text.size));
-		chunk->end = stream->place;
 		chunk->json_lines = stream->json_lines;
+		chunk->end = stream->place;
 		chunk->bytes = stream->bytes_before + stream_position(line_reader_stream(stream->reader));
 		chunk->done = !is_before(settings->begin, chunk->end);
+		if (chunk->begins_file && chunk->text.size > 0)
+			TRY(find_form(stream, chunk));
+		chunk->form = stream->form;
 		/* Lines already done are delivered only if they are a file's first, which show its form. */
 		*out_any = chunk->count > 0 && (!chunk->done || chunk->begins_file);
 		if (!*out_any) {

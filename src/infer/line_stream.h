@@ -2,7 +2,8 @@
  * answered. Memory use depends on neither the number of lines nor their length.
  *
  * A chunk never spans files. Chunk boundaries depend only on the bytes of the files, except that a chunk of standard input also
- * ends where no more input is available yet, so that a program at the other end of a pipe gets its answers. */
+ * ends where no more input is available yet, so that a program at the other end of a pipe gets its answers; but not within a row
+ * of a table, or between its header and its first row. */
 #ifndef INFER_LINE_STREAM_H
 #define INFER_LINE_STREAM_H
 
@@ -27,6 +28,7 @@ struct line_chunk {
 	const char *path;   /* as given; "standard input" for "-" */
 	bool json_lines;    /* the first line of its file that is not blank begins a JSON object */
 	bool begins_file;   /* it contains the first lines of its file */
+	const void *form;   /* what begin_file() found out about its file; NULL without it */
 	bool done;          /* its lines precede the stream's beginning; delivered only because they show the file's form */
 	int64_t first_line; /* number of its first line in its file, from 1 */
 	struct buffer text;
@@ -47,10 +49,15 @@ struct line_stream_settings {
 	size_t chunk_bytes;  /* of text; a chunk has at least one line */
 	int64_t chunk_lines;
 	struct line_place begin; /* where to begin; zero: at the beginning */
-	bool keeps_quotes;       /* no chunk ends inside a quoted field unless the field is too long */
-	int helpers;             /* threads; 0: chunks are prepared when they are taken */
+	/* Lines are rows of tables (formats/table.h), whose headers have these names; ends with NULL. No chunk ends inside a
+	 * quoted field unless the field is too long, or with a first line that may be a header. NULL: each line is a text. */
+	const char *const *header_names;
+	int helpers; /* threads; 0: chunks are prepared when they are taken */
 	/* Prepares a chunk, in any thread; never called twice for the same slot at the same time. */
 	enum status (*work)(void *context, struct line_chunk *chunk);
+	/* Called with the first chunk of each file, in order, before any chunk of the file is prepared. *out_form must remain
+	 * valid while chunks of the file are in use. NULL: nothing is to be found out. */
+	enum status (*begin_file)(void *context, const struct line_chunk *chunk, const void **out_form);
 	void *context;
 	size_t own_bytes;               /* size of chunk->own */
 	void (*release_own)(void *own); /* frees what `own` refers to, but not `own` itself */

@@ -87,7 +87,9 @@ static bool is_missing(const struct model_folder_report *report, const char *nam
 	return false;
 }
 
-static enum status read_weights(struct saved_model *saved)
+/* Reads the weights that `heads` ask for. If the file lacks the pooler or the next-sentence head, the heads are those that it
+ * has, and *out_whole is false: what was read has zeros in place of the others. */
+static enum status read_weights(struct saved_model *saved, bool *out_whole)
 {
 	model_free(saved->model);
 	free(saved->slab);
@@ -100,10 +102,34 @@ static enum status read_weights(struct saved_model *saved)
 				       : saved->heads.count == 0       ? MISSING_HEADS
 								       : MISSING_NOTHING;
 	enum status status = model_folder_load(saved->source.weights, saved->model, missing, saved->slab, &report);
-	saved->has_pooler = saved->heads.pooler && !is_missing(&report, "bert.pooler.dense.weight");
-	saved->has_next_sentence = saved->has_pooler && !is_missing(&report, "cls.seq_relationship.weight");
+	bool no_pooler = is_missing(&report, "bert.pooler.dense.weight");
+	bool no_next_sentence = no_pooler || is_missing(&report, "cls.seq_relationship.weight");
 	model_folder_report_release(&report);
+	*out_whole = !no_next_sentence;
+	if (no_next_sentence && model_heads_tied(&saved->heads))
+		saved->heads = model_heads_words;
+	if (no_next_sentence)
+		saved->heads.pooler = !no_pooler;
 	return status;
+}
+
+/* Gives the model only what the weights have: an export would otherwise contain heads that nobody trained. */
+static enum status read_what_is_there(struct saved_model *saved)
+{
+	bool whole;
+	TRY(read_weights(saved, &whole));
+	return whole ? OK : read_weights(saved, &whole);
+}
+
+/* A model that predicts words keeps its architecture, unless that promises a head that the weights lack. It has no classes. */
+static enum status settle_task(struct saved_model *saved)
+{
+	if (!model_heads_tied(&saved->heads))
+		return OK;
+	bool words_alone = saved->heads.count == 1 || is_named(saved, model_heads_words.architecture);
+	task_config_release(&saved->task);
+	return task_config_make(&saved->task, words_alone ? model_heads_words.architecture : model_heads_pretraining.architecture,
+				NULL, NULL, 0);
 }
 
 /* Reads the sentence-transformers files of `path` itself or, for a run, of its model's folder. */
@@ -136,12 +162,8 @@ static enum status read_folder(struct saved_model *saved, const char *path, bool
 	TRY(find_heads(saved, path, with_head));
 	TRY(folder_tokenizer_fit(&saved->tokenizer, path, &saved->config.vocab_size));
 	saved->names = (struct backend){.name = "names", .dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
-	TRY(read_weights(saved));
-	if (saved->heads.count > 0 || saved->has_pooler)
-		return OK;
-	/* The weights have no pooler, so the model gets none either. */
-	saved->heads.pooler = false;
-	return read_weights(saved);
+	TRY(read_what_is_there(saved));
+	return settle_task(saved);
 }
 
 enum status saved_model_read(struct saved_model *saved, const char *path, bool with_head)

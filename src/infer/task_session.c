@@ -106,6 +106,9 @@ static enum status settle(struct task_session *session)
 		TRY(task_config_name_labels(&session->config));
 	if (session->config.labels && session->state.task->target != TARGET_NUMBER)
 		TRY(task_state_labels(&session->state, (const char *const *)session->config.labels, session->config.label_count));
+	/* Tags that are numbers count the model's labels. */
+	own->given = (struct label_list){(const char *const *)session->config.labels,
+					 session->config.labels ? session->config.label_count : 0};
 	session->state.task->heads(&session->state, &session->heads);
 	return OK;
 }
@@ -138,8 +141,9 @@ static enum status open_model(struct task_session *session, const struct instanc
 	if (session->is_open)
 		session_close(&session->session);
 	session->is_open = false;
+	/* A later set of the same capacity may have longer sequences. */
 	TRY(session_open_heads(&session->session, session->settings->model, &session->settings->device, &heads, *capacity,
-			       bounds->max_seq_length));
+			       session->state.settings.max_seq_length));
 	session->is_open = true;
 	return model_files_check(&session->files, session->settings->model);
 }
@@ -159,6 +163,7 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 	if (out_loss)
 		*out_loss = NAN;
 	TRY(state->task->read(state, out, paths, count));
+	task_keep_first(state, out, count > 0 ? paths[0] : "the examples");
 	TRY(state->task->encode(state, out));
 	bad_records_log(&session->bad, count > 0 ? paths[0] : "");
 	labelled_count_unknown(&out->encoded, &session->folder_tokenizer.vocab, &unknown, &tokens);

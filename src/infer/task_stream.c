@@ -11,6 +11,25 @@ bool task_streams(const struct task *task)
 	return task != &task_squad && task != &task_tagging;
 }
 
+/* Lists the names that show that a line is a header. */
+static enum status collect_names(struct task_stream *stream)
+{
+	const struct task_settings *settings = &stream->session->state.settings;
+	const struct column_choice *const choices[] = {&settings->columns, &settings->trained};
+	int64_t count = 0;
+	while (header_names[count])
+		count++;
+	TRY(memory_new(&stream->header_names, count + 9, sizeof(*stream->header_names), "names of columns"));
+	memcpy(stream->header_names, header_names, (size_t)count * sizeof(*header_names));
+	for (int i = 0; i < 2; i++) {
+		const char *const names[] = {choices[i]->text, choices[i]->pair, choices[i]->label, choices[i]->id};
+		for (int k = 0; k < 4; k++)
+			if (names[k])
+				stream->header_names[count++] = names[k];
+	}
+	return OK;
+}
+
 enum status task_stream_open(struct task_stream *stream, struct task_session *session)
 {
 	const struct task_session_settings *settings = session->settings;
@@ -19,6 +38,7 @@ enum status task_stream_open(struct task_stream *stream, struct task_session *se
 	*stream = (struct task_stream){.session = session};
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_cond_init(&stream->turn, NULL);
+	TRY(collect_names(stream));
 	TRY(session_open_heads(&session->session, settings->model, &settings->device, &heads,
 			       encoder_capacity(&session->heads, settings->micro_batch_tokens, longest), longest));
 	session->is_open = true;
@@ -30,6 +50,7 @@ void task_stream_restart(struct task_stream *stream)
 {
 	stream->next = stream->answered = stream->cut_count = stream->cut_tokens = 0;
 	stream->empty = stream->unknown = stream->tokens = 0;
+	stream->unread.count = 0;
 }
 
 void task_stream_release(struct task_stream *stream)
@@ -39,7 +60,8 @@ void task_stream_release(struct task_stream *stream)
 	encoder_close(stream->encoder);
 	encoder_answers_release(&stream->answers);
 	free(stream->sequences);
-	table_release(&stream->form);
+	free(stream->header_names);
+	table_release(&stream->table);
 	example_columns_free(stream->columns);
 	pthread_mutex_destroy(&stream->lock);
 	pthread_cond_destroy(&stream->turn);
@@ -57,11 +79,11 @@ void task_piece_release(void *context)
 /* Keeps the table's form and columns for later chunks of the file. */
 static enum status keep_form(struct task_stream *stream, struct example_set *examples)
 {
-	table_release(&stream->form);
+	table_release(&stream->table);
 	example_columns_free(stream->columns);
 	stream->columns = examples->found;
 	examples->found = NULL;
-	return table_copy_form(&stream->form, &examples->tables[0]);
+	return table_copy_form(&stream->table, &examples->tables[0]);
 }
 
 static enum status check_lines(const struct line_chunk *chunk)
@@ -81,7 +103,7 @@ static enum status make_piece(struct task_stream *stream, struct line_chunk *chu
 						      .text = chunk->text.data,
 						      .size = chunk->text.size,
 						      .first_line = chunk->first_line,
-						      .like = chunk->begins_file ? NULL : &stream->form},
+						      .like = chunk->begins_file ? NULL : &stream->table},
 					    .columns = chunk->begins_file ? NULL : stream->columns};
 	task_piece_release(own);
 	TRY(check_lines(chunk));
@@ -128,10 +150,8 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 	BUG_IF(outputs.starts[outputs.count] != stream->answers.starts[set->sequence_count]);
 	memcpy(outputs.values, stream->answers.values, (size_t)outputs.starts[outputs.count] * sizeof(*outputs.values));
 	*out_texts = task_answers(&piece->set);
-	for (int64_t i = 0; i < *out_texts && status == OK; i++) {
-		status = (stream->pipeline ? state->task->put_pipeline : state->task->put)(state, &piece->set, &outputs, i, out);
-		buffer_char(out, '\n');
-	}
+	for (int64_t i = 0; i < *out_texts && status == OK; i++)
+		status = task_put(state, stream->form, &piece->set, &outputs, i, out);
 	task_outputs_release(&outputs);
 	stream->answered += *out_texts;
 	for (int64_t i = 0; i < set->sequence_count; i++) /* [CLS] [SEP], or [CLS] [SEP] [SEP] for a pair */
@@ -139,5 +159,9 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 	labelled_count_unknown(set, &stream->session->folder_tokenizer.vocab, &stream->unknown, &stream->tokens);
 	stream->cut_count += piece->set.cut_count;
 	stream->cut_tokens += piece->set.cut_tokens;
+	if (stream->unread.count == 0)
+		stream->unread = piece->set.examples.unread;
+	else
+		stream->unread.count += piece->set.examples.unread.count;
 	return status;
 }

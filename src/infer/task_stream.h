@@ -11,20 +11,22 @@
 /* Zero-initialize; release even after a failure. */
 struct task_stream {
 	struct task_session *session; /* borrowed; task_stream_open() opens its model */
-	bool pipeline;                /* write answers as transformers' pipeline for the task does: task.put_pipeline */
+	enum answer_form form;
 	struct encoder *encoder;
 	struct encoder_answers answers;
 	struct encoder_text *sequences;
 	int64_t sequence_capacity;
 	int64_t answered, cut_count, cut_tokens; /* texts answered; texts too long; tokens cut off them */
 	int64_t empty;                           /* texts without a token */
+	struct bad_records unread;               /* labels that could not be read */
 	int64_t unknown, tokens;                 /* how many of the texts' tokens are [UNK]; all tokens */
 	/* Chunks are prepared one at a time, in order, since later ones take their columns from the first of their file. */
 	pthread_mutex_t lock;
 	pthread_cond_t turn;
-	int64_t next;      /* number of the chunk whose turn it is */
-	struct table form; /* of the file being read */
+	int64_t next;       /* number of the chunk whose turn it is */
+	struct table table; /* the form of the file being read */
 	struct example_columns *columns;
+	const char **header_names; /* usual names of columns, and those of training; ends with NULL */
 };
 
 /* The `own` data of a chunk. */
@@ -43,7 +45,7 @@ void task_stream_release(struct task_stream *stream);
 /* Makes the examples of a chunk; for line_stream_settings.work, with the stream as `context`. */
 MUST_USE enum status task_stream_work(void *context, struct line_chunk *chunk);
 void task_piece_release(void *piece);
-/* Appends the answers to a chunk's rows, one JSON object per line. */
+/* Appends the answers to a chunk's rows. */
 MUST_USE enum status task_stream_answer(struct task_stream *stream, const struct line_chunk *chunk, struct buffer *out,
 					int64_t *out_texts);
 

@@ -7,7 +7,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/unknown.h"
+#include "infer/text_table.h"
 #include "tasks/task.h"
+#include "text/input_form.h"
 
 /* The text of a line, and the second text of a pair. */
 struct line_text {
@@ -203,6 +205,7 @@ static enum status encode(struct text_chunk *texts, const struct line_chunk *chu
 	if (text->pair)
 		TRY(tokenizer_encode(settings->tokenizer, text->pair, text->pair_size, &tokens[1]));
 	int64_t all = tokens[0].count + tokens[1].count + (text->pair ? 3 : 2);
+	texts->counts.bytes += (int64_t)(text->size + text->pair_size);
 	texts->counts.words += tokens[0].count + tokens[1].count;
 	texts->counts.empty += tokens[0].count + tokens[1].count == (settings->prompt ? prompt_tokens : 0);
 	int32_t left_out = settings->leaves_out_prompt && settings->prompt ? prompt_tokens : 0;
@@ -226,6 +229,16 @@ static enum status encode(struct text_chunk *texts, const struct line_chunk *chu
 	ready->cut = encoded.cut;
 	texts->counts.cut += encoded.cut > 0;
 	texts->counts.cut_tokens += encoded.cut;
+	return OK;
+}
+
+static enum status add_text(struct text_chunk *texts, const struct line_chunk *chunk, const struct text_settings *settings,
+			    const struct line_text *text, int32_t prompt_tokens, struct ready_text *ready)
+{
+	TRY(memory_grow(&texts->texts, &texts->text_capacity, texts->text_count + 1, sizeof(*texts->texts), "texts"));
+	TRY(encode(texts, chunk, settings, text, prompt_tokens, ready));
+	texts->texts[texts->text_count++] = *ready;
+	texts->counts.texts++;
 	return OK;
 }
 
@@ -253,13 +266,45 @@ static enum status add_line(struct text_chunk *texts, const struct line_chunk *c
 	} else {
 		text = plain_text(settings, bytes, line->size);
 	}
-	TRY_GOTO(memory_grow(&texts->texts, &texts->text_capacity, texts->text_count + 1, sizeof(*texts->texts), "texts"), done);
-	TRY_GOTO(encode(texts, chunk, settings, &text, prompt_tokens, &ready), done);
-	texts->texts[texts->text_count++] = ready;
-	texts->counts.texts++;
+	status = add_text(texts, chunk, settings, &text, prompt_tokens, &ready);
 	texts->counts.cut_lines += line->cut;
 done:
 	json_release(&document);
+	return status;
+}
+
+static enum status add_lines(struct text_chunk *texts, const struct line_chunk *chunk, const struct text_settings *settings,
+			     int32_t prompt_tokens)
+{
+	for (int64_t i = 0; i < chunk->count; i++)
+		TRY(add_line(texts, chunk, settings, i, prompt_tokens));
+	return OK;
+}
+
+/* Adds the texts of a table. */
+static enum status add_rows(struct text_chunk *texts, const struct line_chunk *chunk, const struct text_settings *settings,
+			    int32_t prompt_tokens)
+{
+	const struct text_table *columns = chunk->form;
+	struct table table;
+	enum status status = OK;
+	TRY(text_table_read(&table, chunk, settings));
+	for (int64_t i = 0; i < table.row_count && status == OK; i++) {
+		struct line_text text = {.text = table_field(&table, i, columns->text)};
+		struct ready_text ready = {
+			.first = texts->sequence_count, .line = table.rows[i].line, .id = texts->ids_text.size};
+		struct json_writer writer = {.out = &texts->ids_text};
+		text.size = strlen(text.text);
+		if (columns->pair >= 0) {
+			text.pair = table_field(&table, i, columns->pair);
+			text.pair_size = strlen(text.pair);
+		}
+		if (columns->id >= 0)
+			json_put_string(&writer, NULL, table_field(&table, i, columns->id));
+		ready.id_size = texts->ids_text.size - ready.id;
+		status = add_text(texts, chunk, settings, &text, prompt_tokens, &ready);
+	}
+	table_release(&table);
 	return status;
 }
 
@@ -278,8 +323,7 @@ enum status text_chunk_make(struct text_chunk *texts, const struct line_chunk *c
 	}
 	int64_t invalid = texts->tokens[0].invalid_bytes + texts->tokens[1].invalid_bytes;
 	int64_t unknown = texts->tokens[0].unknown + texts->tokens[1].unknown;
-	for (int64_t i = 0; i < chunk->count; i++)
-		TRY(add_line(texts, chunk, settings, i, prompt_tokens));
+	TRY((chunk->form ? add_rows : add_lines)(texts, chunk, settings, prompt_tokens));
 	for (int64_t i = 0; i < texts->sequence_count; i++)
 		texts->sequences[i].ids = texts->ids + texts->id_starts[i];
 	texts->counts.invalid_bytes = texts->tokens[0].invalid_bytes + texts->tokens[1].invalid_bytes - invalid;
@@ -310,6 +354,7 @@ void text_counts_add(struct text_counts *sum, const struct text_counts *part)
 	sum->cut_tokens += part->cut_tokens;
 	sum->cut_lines += part->cut_lines;
 	sum->windowed += part->windowed;
+	sum->bytes += part->bytes;
 	sum->invalid_bytes += part->invalid_bytes;
 	sum->words += part->words;
 	sum->unknown += part->unknown;
@@ -332,5 +377,6 @@ void text_counts_log(const struct text_counts *counts, const struct text_setting
 		log_warning("%s empty", format_counted(texts, counts->empty, "text was", "texts were"));
 	if (counts->invalid_bytes > 0)
 		log_warning("%s no UTF-8 and left out", format_counted(number, counts->invalid_bytes, "byte was", "bytes were"));
+	input_warn_invalid(counts->invalid_bytes, counts->bytes);
 	unknown_warn("the texts", counts->unknown, counts->words);
 }

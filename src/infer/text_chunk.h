@@ -1,5 +1,6 @@
 /* The texts of a chunk of lines (infer/line_stream.h), tokenized and cut to the length a model takes. A line is a text or, if the
- * first line of its file is a JSON object, an object that contains one.
+ * first line of its file is a JSON object, an object that contains one; a chunk with a `form` has rows of a table
+ * (infer/text_table.h).
  *
  * Invalid UTF-8 bytes are skipped (text/tokenizer.h) and counted; control characters and NULs are dropped as in the original BERT
  * code. An empty line is a text without tokens, [CLS] [SEP], and is counted too. */
@@ -21,13 +22,14 @@ struct text_settings {
 	int32_t max_seq_length; /* maximum tokens of a sequence, including [CLS] and [SEP]; at least 8 */
 	enum long_texts long_texts;
 	int32_t stride; /* LONG_WINDOWS: tokens between the beginnings of successive windows; at most max_seq_length - 2 */
-	const char *text_key, *pair_key; /* of JSON objects; NULL: "text", and "text_pair" or "pair" if present */
-	const char *pair_separator;      /* splits a line into two texts at its last occurrence; NULL: lines are never
-					    pairs */
-	bool strip;                      /* remove white space around lines and around the separator */
-	bool plain;                      /* lines are texts even if they look like JSON */
-	const char *prompt;              /* prepended to each text; NULL: none */
-	bool leaves_out_prompt;          /* do not pool the prompt: encoder_text.left_out covers it */
+	/* Members of JSON objects, or columns of a table; NULL: "text", and in objects "text_pair" or "pair" if present. */
+	const char *text_key, *pair_key;
+	const char *pair_separator; /* splits a line into two texts at its last occurrence; NULL: lines are never
+				       pairs */
+	bool strip;                 /* remove white space around lines and around the separator */
+	bool plain;                 /* lines are texts even if they look like JSON */
+	const char *prompt;         /* prepended to each text; NULL: none */
+	bool leaves_out_prompt;     /* do not pool the prompt: encoder_text.left_out covers it */
 };
 
 struct ready_text {
@@ -39,13 +41,13 @@ struct ready_text {
 };
 
 struct text_counts {
-	int64_t texts, tokens;   /* tokens of all windows, including [CLS] and [SEP] */
-	int64_t empty;           /* texts without a token */
-	int64_t cut, cut_tokens; /* texts that were cut; tokens left out */
-	int64_t cut_lines;       /* lines longer than the line stream's limit */
-	int64_t windowed;        /* texts split into several windows */
-	int64_t invalid_bytes;   /* bytes that were not UTF-8 */
-	int64_t words, unknown;  /* tokens without [CLS] and [SEP], each text counted once; how many are [UNK] */
+	int64_t texts, tokens;        /* tokens of all windows, including [CLS] and [SEP] */
+	int64_t empty;                /* texts without a token */
+	int64_t cut, cut_tokens;      /* texts that were cut; tokens left out */
+	int64_t cut_lines;            /* lines longer than the line stream's limit */
+	int64_t windowed;             /* texts split into several windows */
+	int64_t bytes, invalid_bytes; /* bytes of texts; those that were not UTF-8 */
+	int64_t words, unknown;       /* tokens without [CLS] and [SEP], each text counted once; how many are [UNK] */
 };
 void text_counts_add(struct text_counts *sum, const struct text_counts *part);
 /* Logs what users may not expect, such as cut or empty texts, if there were any. */

@@ -224,6 +224,9 @@ enum status text_model_encode_task(struct text_model *model, const struct text_i
 	if (out->set.cut_count > 0 && !rules->truncates)
 		return error_set(ERR_DATA, "%lld of the texts have more tokens than the %d that the model takes",
 				 (long long)out->set.cut_count, model->longest);
+	if (model->session.model->config.type_vocab_size < 2 && labelled_has_pairs(&out->set.encoded))
+		return error_set(ERR_DATA,
+				 "the model has one segment type (\"type_vocab_size\") and takes single texts, not pairs");
 	out->count = out->set.encoded.sequence_count;
 	TRY(memory_new(&out->texts, out->count, sizeof(*out->texts), "texts"));
 	encoder_texts_of(&out->set.encoded, out->texts);

@@ -42,6 +42,13 @@ static const struct model_config defaults = {
 	.classifier_dropout = NAN,
 };
 
+double model_config_saved_dropout(const struct model_config *config, bool attention_probs)
+{
+	if (config->saved_dropout.set)
+		return attention_probs ? config->saved_dropout.attention_probs : config->saved_dropout.hidden;
+	return attention_probs ? config->attention_probs_dropout_prob : config->hidden_dropout_prob;
+}
+
 enum status model_config_named(struct model_config *out, const char *name)
 {
 	for (int i = 0; i < COUNT(named_sizes); i++) {
@@ -97,8 +104,14 @@ static enum status refuse_variants(const struct json *object, const char *name)
 	const char *model_type = "bert", *positions = "absolute";
 	bool decoder = false, cross = false;
 	TRY(json_get_string(object, name, "model_type", &model_type));
-	if (strcmp(model_type, "bert") != 0)
-		return error_set(ERR_USAGE, "'%s': \"model_type\" is \"%s\"; bertc trains \"bert\"", name, model_type);
+	if (strcmp(model_type, "bert") != 0) {
+		enum status status =
+			error_set(ERR_USAGE, "'%s': \"model_type\" is \"%s\"; bertc trains \"bert\"", name, model_type);
+		error_hint("bertc reads BERT models with a WordPiece vocabulary only; docs/inference.md lists well-known ones, "
+			   "such as "
+			   "bert-base-*, all-MiniLM-L6-v2, bge-base-en-v1.5, and e5-base-v2");
+		return status;
+	}
 	TRY(json_get_string(object, name, "position_embedding_type", &positions));
 	if (strcmp(positions, "absolute") != 0)
 		return error_set(ERR_USAGE, "'%s': \"position_embedding_type\" is \"%s\"; bertc has \"absolute\"", name,

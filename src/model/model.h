@@ -18,10 +18,19 @@ struct model_config {
 	int32_t max_position_embeddings, type_vocab_size;
 	enum activation hidden_act; /* "gelu" = erf, "gelu_new" = tanh */
 	double hidden_dropout_prob, attention_probs_dropout_prob;
+	/* If `set`, config.json says these instead: pre-training may do with less dropout than the model is to be fine-tuned
+	 * with. */
+	struct {
+		bool set;
+		double hidden, attention_probs;
+	} saved_dropout;
 	double initializer_range, layer_norm_eps;
 	double classifier_dropout; /* dropout on the heads' inputs; NaN: hidden_dropout_prob */
 	int32_t pad_token_id;
 };
+
+/* What config.json says about dropout. */
+double model_config_saved_dropout(const struct model_config *config, bool attention_probs);
 
 /* Sets the sizes by name: tiny mini small medium base large. Any other name is ERR_USAGE, with a list of the names. vocab_size
  * stays 0. */

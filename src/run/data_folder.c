@@ -30,7 +30,24 @@ static enum status read_mark(const char *mark, const char *settings, bool *out_s
 	return status;
 }
 
-enum status data_folder_claim(const char *folder, const char *settings, bool keep)
+/* Refuses to remove what the run is about to read. */
+static enum status check_inputs(const char *folder, const struct name_list *inputs)
+{
+	for (int64_t i = 0; i < inputs->count; i++) {
+		if (!path_lies_within(folder, inputs->names[i]))
+			continue;
+		enum status status =
+			error_set(ERR_USAGE,
+				  "'%s' is in '%s', which was made with other settings or from other text and would be "
+				  "made again",
+				  inputs->names[i], folder);
+		error_hint("copy it elsewhere, or choose another --out");
+		return status;
+	}
+	return OK;
+}
+
+enum status data_folder_claim(const char *folder, const char *settings, bool keep, const struct name_list *inputs)
 {
 	char mark[PATH_BYTES];
 	TRY(path_join(mark, folder, DATA_FOLDER_MARK));
@@ -39,6 +56,7 @@ enum status data_folder_claim(const char *folder, const char *settings, bool kee
 		TRY(read_mark(mark, settings, &same));
 		if (keep || same)
 			return OK;
+		TRY(check_inputs(folder, inputs));
 		log_note("'%s' was made with other settings or from other text: making it again", folder);
 		TRY(folder_remove(folder));
 	}

@@ -158,8 +158,9 @@ static enum status check_head(struct distillation_run *d, const char *teacher, c
 	}
 	if (task->labels.count > 0)
 		return match_labels(d, teacher, &task->labels);
-	if (d->folder.label_count != heads->head[0].outputs) {
-		snprintf(what, sizeof(what), "it has %d outputs, the student %d", d->folder.label_count, heads->head[0].outputs);
+	int32_t outputs = task_config_outputs(&d->folder);
+	if (outputs != heads->head[0].outputs) {
+		snprintf(what, sizeof(what), "it has %d outputs, the student %d", outputs, heads->head[0].outputs);
 		return differs(teacher, what);
 	}
 	return OK;

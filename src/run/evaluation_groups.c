@@ -8,13 +8,6 @@
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
-/* The bytes of the name before '=', 0 if the value has none. */
-static size_t name_length(const char *value)
-{
-	size_t length = strspn(value, NAME_CHARACTERS);
-	return value[length] == '=' && !file_exists(value) ? length : 0;
-}
-
 static int64_t find(const struct evaluation_groups *groups, const char *name, size_t length)
 {
 	for (int64_t i = 0; i < groups->count; i++)
@@ -29,7 +22,11 @@ static enum status assign(struct evaluation_groups *out, const struct option_lis
 	int64_t current = -1;
 	for (int64_t i = 0; i < list->count; i++) {
 		const char *value = list->values[i];
-		size_t length = name_length(value);
+		size_t length = set_name_size(value);
+		if (strspn(value, NAME_CHARACTERS) < length)
+			return error_set(ERR_USAGE,
+					 "'%s': the name of an evaluation set may have letters, digits, '_', '-', and '.' only",
+					 value);
 		if (length >= sizeof(out->groups->name))
 			return error_set(ERR_USAGE, "'%s': the name of an evaluation set can have at most %d characters", value,
 					 (int)sizeof(out->groups->name) - 1);
@@ -60,7 +57,7 @@ enum status evaluation_groups_parse(struct evaluation_groups *out, const struct 
 	for (int64_t group = 0; group < out->count; group++) {
 		out->groups[group].values = &out->values[at];
 		for (int64_t i = 0; i < list->count; i++) {
-			size_t length = name_length(list->values[i]);
+			size_t length = set_name_size(list->values[i]);
 			if (owner[i] == group)
 				out->values[at++] = list->values[i] + (length > 0 ? length + 1 : 0);
 		}

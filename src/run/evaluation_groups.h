@@ -18,8 +18,8 @@ struct evaluation_groups {
 	const char **values; /* the array that the groups' `values` point into */
 };
 
-/* A name consists of letters, digits, '_', '-' and '.'; a value that is as a whole the path of an existing file has no name. A
- * name that occurs again continues its set. ERR_USAGE names what cannot be read. */
+/* A name consists of letters, digits, '_', '-' and '.'; set_name_size() says which values have none. A name that occurs again
+ * continues its set. ERR_USAGE names what cannot be read. */
 MUST_USE enum status evaluation_groups_parse(struct evaluation_groups *out, const struct option_list *list);
 /* ERR_USAGE if a name occurs in both. */
 MUST_USE enum status evaluation_groups_check(const struct evaluation_groups *a, const struct evaluation_groups *b);

@@ -129,6 +129,7 @@ static enum status read_set(struct labelled_run *labelled, struct task_set *set,
 	labelled->bad.skip = labelled->settings->skip_bad && set->use != TASK_PREDICT;
 	int32_t added = labelled->tokenizer.vocab.added_count;
 	TRY(state->task->read(state, set, paths, count));
+	task_keep_first(state, set, paths[0]);
 	if (labelled->tokenizer.vocab.added_count != added) { /* so that texts are read as they will be with the finished model */
 		tokenizer_close(labelled->encoder);
 		labelled->encoder = NULL;
@@ -162,6 +163,23 @@ done:
 	return status;
 }
 
+/* Without a dev set, a new run with options that need one is an error. */
+static enum status do_without_dev(const struct labelled_run *labelled)
+{
+	const struct run *run = labelled->run;
+	const char *option = labelled->settings->save_best          ? "save_best"
+			     : run->settings->best_by               ? "best_by"
+			     : run->phases[0].settings.patience > 0 ? "early_stopping_patience"
+								    : NULL;
+	if (!option || run->start.resumed || run->start.begun) {
+		log_warning("no dev set: the model is not evaluated (give --dev)");
+		return OK;
+	}
+	enum status status = error_set(ERR_USAGE, "--%s: there is no dev set", option);
+	error_hint("give --dev FILE: its scores decide");
+	return status;
+}
+
 static enum status read_files(struct labelled_run *labelled)
 {
 	const struct labelled_run_settings *settings = labelled->settings;
@@ -171,8 +189,13 @@ static enum status read_files(struct labelled_run *labelled)
 		return status;
 	}
 	labelled->train = (struct task_set){.name = "", .use = TASK_TRAIN};
+	labelled->state.settings.most = settings->max_train_samples;
 	TRY(read_set(labelled, &labelled->train, settings->train->values, settings->train->count));
+	labelled->state.settings.most = settings->max_eval_samples;
 	TRY(open_sets(labelled, "dev", settings->dev, TASK_SCORE, &labelled->dev, &labelled->dev_count));
+	if (labelled->dev_count == 0)
+		TRY(do_without_dev(labelled));
+	labelled->state.settings.most = settings->max_predict_samples;
 	return open_sets(labelled, "test", settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count);
 }
 
@@ -304,8 +327,7 @@ static enum status find_task(struct labelled_run *labelled)
 	TRY(choose_length(labelled->run, &labelled->run->phases[0], state->task));
 	state->settings.max_seq_length = (int32_t)labelled->run->phases[0].settings.max_seq_length;
 	state->settings.columns = settings->columns;
-	const struct layout *layout = state->settings.layout;
-	state->settings.needs_pairs = layout_same_name("pair", settings->task) || (layout && layout->input == TASK_INPUT_PAIR);
+	state->settings.needs_pairs = task_needs_pairs(settings->task, state->settings.layout);
 	state->settings.given = (struct label_list){names, count};
 	state->settings.folder = (struct label_list){(const char *const *)labelled->folder.labels,
 						     labelled->folder.labels ? labelled->folder.label_count : 0};
@@ -329,7 +351,7 @@ static bool has_same_head(const struct labelled_run *labelled)
 	if (!folder->architecture || strcmp(folder->architecture, labelled->heads.architecture) != 0)
 		return false;
 	if (labels->count == 0)
-		return folder->label_count == labelled->heads.head[0].outputs;
+		return task_config_outputs(folder) == labelled->heads.head[0].outputs;
 	bool same = folder->labels && folder->label_count == labels->count;
 	for (int64_t i = 0; same && i < labels->count; i++)
 		same = strcmp(folder->labels[i], labels->labels[i].name) == 0;
@@ -741,16 +763,19 @@ void labelled_run_begin(struct labelled_run *out, struct run *run)
 
 /* Scores a set and, on the first rank, writes its results into `folder`. */
 static enum status finish_set(struct labelled_run *labelled, const struct labelled_settings *settings, struct task_set *set,
-			      const char *folder, struct measures *measures)
+			      const char *folder, struct set_scores *scores)
 {
 	struct task_outputs outputs = {0};
+	const struct task *task = labelled->state.task;
 	bool first = is_first_rank(settings->comm);
-	TRY(labelled_score(settings, &labelled->run->memory.replica, set, &outputs, measures));
+	TRY(labelled_score(settings, &labelled->run->memory.replica, set, &outputs, &scores->measures));
 	enum status status = OK;
-	if (first && folder)
+	if (first && set->has_labels && task->score_classes)
+		status = task->score_classes(&labelled->state, set, &outputs, &scores->classes);
+	if (first && folder && status == OK)
 		status = folder_make(folder);
 	if (first && folder && status == OK)
-		status = labelled->state.task->write(&labelled->state, set, &outputs, folder);
+		status = task->write(&labelled->state, set, &outputs, folder);
 	task_outputs_release(&outputs);
 	return ranks_agree(settings->comm, status);
 }
@@ -806,31 +831,54 @@ static enum status write_card(const struct labelled_run *labelled, const struct 
 	return status;
 }
 
+/* Writes the predictions for a test set and, if it is labeled, its scores. */
+static enum status finish_test(struct labelled_run *labelled, const struct labelled_settings *settings, struct task_set *set,
+			       struct result_facts facts)
+{
+	char named[PATH_BYTES], label[80];
+	const struct run *run = labelled->run;
+	const char *folder = set->name[0] ? named : run->folder.path;
+	struct set_scores scores = {0};
+	enum status status;
+	TRY(path_join(named, run->folder.path, set->name));
+	TRY_GOTO(finish_set(labelled, settings, set, folder, &scores), done);
+	if (!is_first_rank(run->machine->comm))
+		goto done;
+	log_note("predictions for the test set%s%s: in '%s'", set->name[0] ? " " : "", set->name, folder);
+	if (!task_is_labelled(set)) {
+		status = results_remove_evaluation(folder, "test");
+		goto done;
+	}
+	const struct result_set result = {"", &scores.measures, &scores.classes};
+	facts.sets = &result;
+	facts.count = 1;
+	facts.kind = "test";
+	status = results_write_evaluation(folder, &facts);
+	snprintf(label, sizeof(label), "test%s%.60s", set->name[0] ? " " : "", set->name);
+	if (status == OK)
+		results_log(label, &scores.measures);
+done:
+	class_scores_release(&scores.classes);
+	return ranks_agree(run->machine->comm, status);
+}
+
 enum status labelled_run_finish(struct labelled_run *labelled)
 {
 	struct run *run = labelled->run;
 	struct labelled_settings settings = objective_settings(labelled);
-	struct measures *measures = NULL;
+	struct set_scores *scores = NULL;
 	struct result_set *sets = NULL;
 	int64_t step;
-	char path[PATH_BYTES];
 	bool first = is_first_rank(run->machine->comm);
 	enum status status;
 	settings.preview = NULL;
 	TRY(ranks_agree(run->machine->comm, take_best(labelled, &step)));
 	TRY(tune(labelled, &settings, step));
-	TRY_GOTO(memory_new(&measures, labelled->dev_count + 1, sizeof(*measures), "measures"), done);
+	TRY_GOTO(memory_new(&scores, labelled->dev_count + 1, sizeof(*scores), "measures"), done);
 	TRY_GOTO(memory_new(&sets, labelled->dev_count + 1, sizeof(*sets), "measures"), done);
 	for (int64_t i = 0; i < labelled->dev_count; i++) {
-		TRY_GOTO(finish_set(labelled, &settings, &labelled->dev[i], NULL, &measures[i]), done);
-		sets[i] = (struct result_set){labelled->dev[i].name, &measures[i]};
-	}
-	struct measures test;
-	for (int64_t i = 0; i < labelled->test_count; i++) {
-		TRY_GOTO(path_join(path, run->folder.path, labelled->test[i].name), done);
-		TRY_GOTO(finish_set(labelled, &settings, &labelled->test[i], labelled->test[i].name[0] ? path : run->folder.path,
-				    &test),
-			 done);
+		TRY_GOTO(finish_set(labelled, &settings, &labelled->dev[i], NULL, &scores[i]), done);
+		sets[i] = (struct result_set){labelled->dev[i].name, &scores[i].measures, &scores[i].classes};
 	}
 	const struct train_state *state = &run->training.state;
 	int64_t deciding = run->training.settings.best_set;
@@ -838,28 +886,28 @@ enum status labelled_run_finish(struct labelled_run *labelled)
 	struct result_facts facts = {
 		.sets = sets,
 		.count = (int)labelled->dev_count,
+		.kind = "eval",
 		.global_step = step,
 		.loss = state->loss_count > 0 ? state->loss_sum / (double)state->loss_count : NAN,
 		.selected_on = labelled->settings->save_best && selected ? (*selected ? selected : "dev") : NULL,
 	};
 	if (labelled->dev_count > 0)
 		labelled->result = (struct labelled_result){
-			.step = step, .set = selected, .score = measures_get(&measures[deciding], labelled->task.decides)};
+			.step = step, .set = selected, .score = measures_get(&scores[deciding].measures, labelled->task.decides)};
 	status = OK;
 	if (first && labelled->dev_count > 0)
 		status = results_write_evaluation(run->folder.path, &facts);
 	if (first && status == OK)
 		status = write_card(labelled, sets, step);
-	status = ranks_agree(run->machine->comm, status);
-	for (int64_t i = 0; status == OK && first && i < labelled->dev_count; i++) {
-		for (int k = 0; k < measures[i].count; k++) {
-			char text[MEASURE_BYTES];
-			log_note("%s%s%s", labelled->dev[i].name, labelled->dev[i].name[0] ? " " : "",
-				 measure_text(text, &measures[i].item[k]));
-		}
-	}
+	TRY_GOTO(ranks_agree(run->machine->comm, status), done);
+	for (int64_t i = 0; first && i < labelled->dev_count; i++)
+		results_log(labelled->dev[i].name, &scores[i].measures);
+	for (int64_t i = 0; i < labelled->test_count; i++)
+		TRY_GOTO(finish_test(labelled, &settings, &labelled->test[i], facts), done);
 done:
-	free(measures);
+	for (int64_t i = 0; scores && i < labelled->dev_count; i++)
+		class_scores_release(&scores[i].classes);
+	free(scores);
 	free(sets);
 	return status;
 }

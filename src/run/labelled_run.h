@@ -27,7 +27,8 @@ struct labelled_run_settings {
 	struct distillation_options distillation;
 	const char *init_layers; /* "0,2,4": the layers, counted from 0, of which a smaller model is made; NULL: all */
 	bool skip_bad, shuffle, save_best;
-	double hidden_dropout_prob, attention_probs_dropout_prob; /* negative: the model's */
+	int64_t max_train_samples, max_eval_samples, max_predict_samples; /* 0: all */
+	double hidden_dropout_prob, attention_probs_dropout_prob;         /* negative: the model's */
 };
 
 /* What the finished model scored on the dev set that decides which checkpoint is best. */

@@ -138,11 +138,12 @@ static int32_t longest_evaluated(const struct run_data *data)
 	return longest;
 }
 
-/* The vocabulary of a resumed run: the data folder's; or the checkpoint's, if it is another run's or the data folder was lost. */
+/* The vocabulary of a resumed run: the data folder's; or the checkpoint's, if it is another run's or the data folder was lost.
+ * Another run's is taken even if the data folder has one by now, so that every rank and every start names the same. */
 static enum status resumed_vocab(const struct run *run, char beside[PATH_BYTES], const char **out)
 {
 	TRY(path_join(beside, run->folder.data, "vocab.txt"));
-	if (file_exists(beside))
+	if (run->start.own && file_exists(beside))
 		return OK;
 	TRY(path_join(beside, run->start.checkpoint, "vocab.txt"));
 	*out = beside;

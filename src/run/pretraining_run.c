@@ -196,9 +196,18 @@ static enum status choose_model(struct pretraining_run *pretraining)
 		error_hint("give the --vocab_file that belongs to this model");
 		return status;
 	}
+	const struct model_config own = *config;
 	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &config->hidden_dropout_prob));
 	TRY(choose_dropout(run, "attention_probs_dropout_prob", settings->attention_probs_dropout_prob,
 			   &config->attention_probs_dropout_prob));
+	/* A recipe's dropout is that of the run, and the model keeps its own for fine-tuning; a checkpoint's configuration
+	 * already says what it is. */
+	config->saved_dropout.set = true;
+	config->saved_dropout.hidden =
+		settings->recipe_hidden_dropout || run->start.resumed ? own.hidden_dropout_prob : config->hidden_dropout_prob;
+	config->saved_dropout.attention_probs = settings->recipe_attention_dropout || run->start.resumed
+							? own.attention_probs_dropout_prob
+							: config->attention_probs_dropout_prob;
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		TRY(fit_static_length(pretraining, i));
 		int32_t length = (int32_t)run->phases[i].settings.max_seq_length;
@@ -250,6 +259,13 @@ static enum status usual_batch(struct pretraining_run *pretraining, int64_t inde
 	return OK;
 }
 
+/* How often to read the text. A model that is already trained needs few passes to adapt, and forgets with many. */
+static double usual_epochs(const struct pretraining_run *pretraining, int64_t tokens)
+{
+	double epochs = tokens < 5000000 ? 40 : tokens < 50000000 ? 20 : tokens < 500000000 ? 10 : 4;
+	return pretraining->initial.path ? floor(epochs / 4) : epochs;
+}
+
 /* The phase's length in steps, if it was given in epochs, in tokens, as a time, or not at all. */
 static enum status choose_steps(struct pretraining_run *pretraining, int64_t index)
 {
@@ -278,13 +294,14 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 		TRY(mean_length(pretraining, index, &mean));
 		steps = ceil(1.01 * (double)settings->num_train_tokens / (mean * (double)settings->train_batch_size));
 	} else {
+		if (settings->num_train_epochs <= 0 && pretraining->initial.path)
+			log_note(
+				"length: %g passes over the text, a quarter of those of a new model, because this one is already "
+				"trained",
+				usual_epochs(pretraining, tokens));
 		if (settings->num_train_epochs <= 0)
-			TRY(choose_number(&of_run->choices, "num_train_epochs",
-					  tokens < 5000000     ? 40
-					  : tokens < 50000000  ? 20
-					  : tokens < 500000000 ? 10
-							       : 4,
-					  6, &settings->num_train_epochs));
+			TRY(choose_number(&of_run->choices, "num_train_epochs", usual_epochs(pretraining, tokens), 6,
+					  &settings->num_train_epochs));
 		steps = ceil(settings->num_train_epochs * (double)an_epoch / (double)settings->train_batch_size);
 	}
 	if (!(steps < 1e15))

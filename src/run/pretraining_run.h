@@ -14,6 +14,7 @@ struct pretraining_run_settings {
 	struct initial_settings initial;
 	struct pretraining_data_settings data;
 	double hidden_dropout_prob, attention_probs_dropout_prob; /* negative: the configuration's */
+	bool recipe_hidden_dropout, recipe_attention_dropout;     /* they come from a recipe */
 };
 
 /* Zero-initialize; released also after a failure. */

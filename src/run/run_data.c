@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -26,31 +25,35 @@ static enum status corpus_open_list(struct corpus **out, const struct option_lis
 	return corpus_open(out, list->values, list->count, input);
 }
 
+static const char *pipe_name(const char *path)
+{
+	return strcmp(path, "-") == 0 ? "standard input" : "a pipe";
+}
+
 /* Learning a vocabulary reads the text once, and tokenizing it reads it a second time. */
 static enum status refuse_pipes(const struct option_list *list)
 {
 	for (int64_t i = 0; i < list->count; i++) {
 		const char *path = list->values[i];
-		bool standard = strcmp(path, "-") == 0;
-		struct stat facts;
-		if (!standard && (stat(path, &facts) != 0 || S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)))
+		if (!corpus_reads_once(path))
 			continue;
 		enum status status = error_set(
 			ERR_USAGE, "--corpus %s: %s can be read only once, but learning a vocabulary needs to read it first",
-			path, standard ? "standard input" : "a pipe");
+			path, pipe_name(path));
 		error_hint("give --vocab_file, or put the text into a file");
 		return status;
 	}
 	return OK;
 }
 
-/* Standard input cannot be compared with the text that was read from it before. */
-static void warn_of_standard_input(const struct option_list *list)
+/* Standard input and pipes cannot be compared with the text that was read from them before. */
+static void warn_of_pipes(const char *option, const struct option_list *list)
 {
 	for (int64_t i = 0; i < list->count; i++)
-		if (strcmp(list->values[i], "-") == 0)
-			log_warning("--corpus -: not reading standard input: the run resumes with the text it read at its start; "
-				    "--fresh starts over with other text");
+		if (corpus_reads_once(list->values[i]))
+			log_warning("--%s %s: not reading %s: the run resumes with the text it read at its start; --fresh starts "
+				    "over with other text",
+				    option, list->values[i], pipe_name(list->values[i]));
 }
 
 static enum status vocab_source_write(const char *folder, uint64_t fingerprint)
@@ -64,17 +67,16 @@ static enum status vocab_source_write(const char *folder, uint64_t fingerprint)
 /* Refuses a corpus other than the one that the vocabulary in the folder was learned from, if it was learned here. */
 static enum status vocab_source_check(const struct run_data_settings *settings)
 {
-	char path[PATH_BYTES], text[32];
+	char path[PATH_BYTES];
 	struct corpus *corpus = NULL;
 	struct buffer found = {0};
 	enum status status;
 	TRY(path_join(path, settings->folder, VOCAB_SOURCE_NAME));
 	if (!file_exists(path))
 		return OK;
-	TRY_GOTO(file_read(path, sizeof(text), &found), done);
+	TRY_GOTO(file_read(path, 32, &found), done);
 	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);
-	snprintf(text, sizeof(text), "%016" PRIx64 "\n", corpus_fingerprint(corpus));
-	if (strcmp(buffer_string(&found), text) != 0) {
+	if (!corpus_has_fingerprint(corpus, strtoull(buffer_string(&found), NULL, 16))) {
 		status = error_set(ERR_STATE, "the corpus has changed since the vocabulary in '%s' was learned from it",
 				   settings->folder);
 		error_hint("give --fresh to start over with the new text, or choose another --out");
@@ -251,7 +253,7 @@ static enum status shard_is_of(const char *prefix, const struct option_list *pat
 	enum status status = shard_open(&shard, prefix);
 	if (status == OK) {
 		*same = !shard.described || shard.description.source_fingerprint == 0 ||
-			shard.description.source_fingerprint == corpus_fingerprint(corpus);
+			corpus_has_fingerprint(corpus, shard.description.source_fingerprint);
 		shard_close(&shard);
 	}
 	corpus_close(corpus);
@@ -383,6 +385,20 @@ static enum status static_set_open(const struct run_data_settings *settings, con
 	return open_static(out, settings, group->values, group->count, &set->files, &set->file_count);
 }
 
+/* Were the shards made from the text of the evaluation set? Assumed if a resumed run takes the text from its record and the text
+ * is gone. */
+static enum status evaluation_is_of(const struct run_data_settings *settings, const char *prefix, const struct option_list *texts,
+				    bool *same)
+{
+	struct name_list files = {0};
+	bool there = true;
+	for (int64_t i = 0; settings->eval_recorded && i < texts->count; i++)
+		there = there && path_expand(texts->values[i], &files) == OK;
+	name_list_release(&files);
+	*same = true;
+	return there ? shard_is_of(prefix, texts, &settings->input, same) : OK;
+}
+
 /* Turns the text of an evaluation set into shards, again if the text has changed: training does not depend on it. */
 static enum status evaluation_text(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
 				   const struct evaluation_group *group, struct run_data *out)
@@ -393,8 +409,10 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	snprintf(name, sizeof(name), "evaluation%s%s", group->name[0] ? "." : "", group->name);
 	TRY(path_join(prefix, settings->folder, name));
 	bool there = shard_exists(prefix), same = true;
-	if (there && !settings->eval_recorded)
-		TRY(shard_is_of(prefix, &list, &settings->input, &same));
+	if (there)
+		TRY(evaluation_is_of(settings, prefix, &list, &same));
+	if (there && same && !settings->eval_recorded)
+		warn_of_pipes("eval_corpus", &list);
 	if (there && !same)
 		log_note("evaluation set%s%s: its text has changed; preparing it again", group->name[0] ? " " : "", group->name);
 	if (!there || !same)
@@ -497,7 +515,7 @@ static enum status mark_corpora(const struct run_data_settings *settings, struct
 	return status;
 }
 
-static enum status claim_folder(const struct run_data_settings *settings)
+static enum status claim_folder(const struct run_data_settings *settings, const struct name_list *inputs)
 {
 	struct buffer text = {0};
 	mark_text(settings, &text);
@@ -505,7 +523,7 @@ static enum status claim_folder(const struct run_data_settings *settings)
 	if (status == OK)
 		status = buffer_status(&text);
 	if (status == OK)
-		status = data_folder_claim(settings->folder, buffer_string(&text), settings->resumed);
+		status = data_folder_claim(settings->folder, buffer_string(&text), settings->resumed, inputs);
 	buffer_release(&text);
 	return status;
 }
@@ -536,36 +554,50 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 	return OK;
 }
 
-/* Reports a mistyped path before any text is prepared, and before what was prepared for other settings is removed. */
-static enum status check_paths(const struct run_data_settings *settings)
+/* Adds the files of the sets that an option lists; `find` says what a value stands for. */
+static enum status add_sets(const struct option_list *list, enum status (*find)(const char *value, struct name_list *out),
+			    struct name_list *out)
 {
-	struct evaluation_groups texts = {0};
-	struct name_list files = {0};
-	enum status status = OK;
+	struct evaluation_groups sets = {0};
+	enum status status = evaluation_groups_parse(&sets, list);
+	for (int64_t i = 0; i < sets.count && status == OK; i++)
+		for (int64_t k = 0; k < sets.groups[i].count && status == OK; k++)
+			status = find(sets.groups[i].values[k], out);
+	evaluation_groups_release(&sets);
+	return status;
+}
+
+/* The index of the shards PREFIX. */
+static enum status find_shards(const char *prefix, struct name_list *out)
+{
+	char index[PATH_BYTES + 8];
+	snprintf(index, sizeof(index), "%.4096s.idx", prefix);
+	if (file_exists(index))
+		return name_list_add(out, index);
+	enum status status = error_set(ERR_USAGE, "'%s': there are no token shards with this prefix (no '%s')", prefix, index);
+	error_hint("give the PREFIX that `bertc prepare --out PREFIX` wrote");
+	return status;
+}
+
+/* Lists the files that the run reads. Reports a mistyped path before any text is prepared, and before what was prepared for other
+ * settings is removed. */
+static enum status find_inputs(const struct run_data_settings *settings, struct name_list *out)
+{
 	for (int64_t i = 0; i < settings->data->count; i++) {
 		char prefix[PATH_BYTES];
-		char index[PATH_BYTES + 8];
 		double weight;
 		TRY(split_weight(settings->data->values[i], prefix, &weight));
-		snprintf(index, sizeof(index), "%s.idx", prefix);
-		if (file_exists(index))
-			continue;
-		status = error_set(ERR_USAGE, "'%s': there are no token shards with this prefix (no '%s')", prefix, index);
-		error_hint("--data takes the PREFIX that `bertc prepare --out PREFIX` wrote");
-		return status;
+		TRY(find_shards(prefix, out));
 	}
-	for (int64_t i = 0; i < settings->input_file->count && status == OK; i++)
-		status = path_expand(settings->input_file->values[i], &files);
-	for (int64_t i = 0; i < settings->corpus->count && status == OK && !settings->corpus_recorded; i++)
-		status = path_expand(settings->corpus->values[i], &files);
-	if (status == OK && !settings->eval_recorded)
-		status = evaluation_groups_parse(&texts, settings->eval_corpus);
-	for (int64_t i = 0; i < texts.count && status == OK; i++)
-		for (int64_t k = 0; k < texts.groups[i].count && status == OK; k++)
-			status = path_expand(texts.groups[i].values[k], &files);
-	name_list_release(&files);
-	evaluation_groups_release(&texts);
-	return status;
+	for (int64_t i = 0; i < settings->input_file->count; i++)
+		TRY(path_expand(settings->input_file->values[i], out));
+	for (int64_t i = 0; i < settings->corpus->count && !settings->corpus_recorded; i++)
+		TRY(path_expand(settings->corpus->values[i], out));
+	if (!settings->eval_recorded)
+		TRY(add_sets(settings->eval_corpus, path_expand, out));
+	TRY(add_sets(settings->eval_data, find_shards, out));
+	TRY(add_sets(settings->eval_file, path_expand, out));
+	return settings->vocab_file ? name_list_add(out, settings->vocab_file) : OK;
 }
 
 /* Checks all shards and files of instances, including those of evaluation sets. */
@@ -609,12 +641,13 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 {
 	*out = (struct run_data){0};
 	struct tokenizer *tokenizer = NULL;
+	struct name_list inputs = {0};
 	char prefix[PATH_BYTES];
 	enum status status;
 	if (!settings->resumed && settings->corpus->count + settings->data->count + settings->input_file->count == 0)
 		return no_text();
-	TRY(check_paths(settings));
-	TRY_GOTO(claim_folder(settings), failed);
+	TRY_GOTO(find_inputs(settings, &inputs), failed);
+	TRY_GOTO(claim_folder(settings, &inputs), failed);
 	/* How the files were interpreted is logged only when they are read for the first time. */
 	struct corpus_settings input = settings->input;
 	TRY_GOTO(vocab_find_or_learn(settings, out, &input.quiet), failed);
@@ -629,7 +662,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
 		bool made = settings->corpus_recorded && shard_exists(prefix);
 		if (!made && shard_exists(prefix))
-			warn_of_standard_input(settings->corpus);
+			warn_of_pipes("corpus", settings->corpus);
 		if (settings->corpus->count > 0 && !made && !shard_exists(prefix))
 			TRY_GOTO(vocab_source_check(settings), failed);
 		if (settings->corpus->count > 0 && !made)
@@ -647,9 +680,11 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		TRY_GOTO(verify_contents(out), failed);
 	out->hash = data_hash(out, false);
 	out->older_hash = data_hash(out, true);
+	name_list_release(&inputs);
 	tokenizer_close(tokenizer);
 	return OK;
 failed:
+	name_list_release(&inputs);
 	tokenizer_close(tokenizer);
 	run_data_close(out);
 	return status;

@@ -17,41 +17,44 @@
 
 /* ---- --fresh ---- */
 
-/* True if `path` exists and is inside `folder`. */
-static bool lies_within(const char *folder, const char *path)
+static enum status check_outside(const char *folder, const char *path)
 {
-	char *outer = realpath(folder, NULL), *inner = path ? realpath(path, NULL) : NULL;
-	size_t size = outer ? strlen(outer) : 0;
-	bool within = outer && inner && strncmp(outer, inner, size) == 0 && inner[size] == '/';
-	free(outer);
-	free(inner);
-	return within;
+	if (!path_lies_within(folder, path))
+		return OK;
+	enum status status = error_set(ERR_USAGE, "'%s' is inside the folder that --fresh clears", path);
+	error_hint("copy it elsewhere, or choose another --out");
+	return status;
 }
 
-static enum status lies_in_cleared(const char *path)
+/* Adds the files that a path, a pattern, or a PREFIX[:WEIGHT] of shards stands for. */
+static enum status expand_source(const char *source, struct name_list *out)
 {
-	return error_set(ERR_USAGE, "'%s' is inside the folder that --fresh clears", path);
+	char index[PATH_BYTES + 8];
+	const char *colon = strrchr(source, ':');
+	const int whole = (int)strlen(source), sizes[] = {whole, colon ? (int)(colon - source) : whole};
+	for (int i = 0; i < 2; i++) {
+		snprintf(index, sizeof(index), "%.*s.idx", sizes[i] < PATH_BYTES ? sizes[i] : PATH_BYTES, source);
+		if (file_exists(index))
+			return name_list_add(out, index);
+	}
+	return path_expand(source, out);
 }
 
 /* What a run with --fresh needs must exist, and must not be inside the folder that is cleared. */
 static enum status check_fresh(const struct run_folder_settings *settings)
 {
-	struct name_list files = {0};
-	enum status status = OK;
+	struct name_list sources = {0}, files = {0};
 	if (settings->plan)
 		return error_set(ERR_USAGE, "--fresh and --plan cannot be combined: a plan removes nothing");
 	for (int64_t i = 0; i < settings->path_count; i++)
-		if (lies_within(settings->out, settings->paths[i])) {
-			status = lies_in_cleared(settings->paths[i]);
-			error_hint("copy it elsewhere, or choose another --out");
-			return status;
-		}
-	for (int64_t k = 0; k < settings->pattern_count; k++)
-		for (int64_t i = 0; status == OK && i < settings->patterns[k]->count; i++)
-			status = path_expand(set_path(settings->patterns[k]->values[i]), &files);
+		if (settings->paths[i])
+			TRY(check_outside(settings->out, settings->paths[i]));
+	enum status status = options_sources(settings->options, &sources);
+	for (int64_t i = 0; status == OK && i < sources.count; i++)
+		status = expand_source(sources.names[i], &files);
 	for (int64_t i = 0; status == OK && i < files.count; i++)
-		if (lies_within(settings->out, files.names[i]))
-			status = lies_in_cleared(files.names[i]);
+		status = check_outside(settings->out, files.names[i]);
+	name_list_release(&sources);
 	name_list_release(&files);
 	return status;
 }

@@ -22,11 +22,11 @@ struct run_folder_settings {
 	bool in_sweep;       /* of one of a sweep's runs: whoever started the ranks holds the sweep's lock, not this folder's */
 	const char *resume_from;
 	int64_t resume_step; /* -1: not given */
-	/* What the run will read, which --fresh must not remove: paths, any of which may be NULL, and patterns of paths. */
+	/* What the run will read, which --fresh must not remove: paths, any of which may be NULL, and the sources that the
+	 * command's options name. */
 	const char *const *paths;
 	int64_t path_count;
-	const struct option_list *const *patterns;
-	int64_t pattern_count;
+	const struct options *options;
 };
 
 struct run_folder {

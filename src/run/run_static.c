@@ -92,15 +92,13 @@ static void open_task(void *context, int64_t index, int worker)
 enum status run_static_open(const char *const *values, int64_t count, const char *folder, const struct instance_demands *demands,
 			    const struct vocab *vocab, struct pool *pool, struct static_file **out, int64_t *out_count)
 {
-	struct name_list parts = {0}, sources = {0};
+	struct name_list sources = {0};
 	struct conversion conversion = {.demands = demands, .vocab = vocab, .folder = folder, .sources = &sources};
 	enum status status;
 	*out = NULL;
 	*out_count = 0;
 	for (int64_t i = 0; i < count; i++)
-		TRY_GOTO(name_list_add_parts(&parts, values[i]), done);
-	for (int64_t i = 0; i < parts.count; i++)
-		TRY_GOTO(path_expand(parts.names[i], &sources), done);
+		TRY_GOTO(path_expand(values[i], &sources), done);
 	TRY_GOTO(memory_new(&conversion.files, sources.count, sizeof(*conversion.files), "files of instances"), done);
 	TRY_GOTO(memory_new(&conversion.errors, sources.count, sizeof(*conversion.errors), "files of instances"), done);
 	pool_run(pool, sources.count, open_task, &conversion);
@@ -115,7 +113,6 @@ enum status run_static_open(const char *const *values, int64_t count, const char
 	}
 done:
 	free(conversion.errors);
-	name_list_release(&parts);
 	name_list_release(&sources);
 	return status;
 }

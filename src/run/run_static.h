@@ -6,7 +6,7 @@
 #include "base/pool.h"
 #include "data/pretraining/instance_files.h"
 
-/* Opens the files that `values` stand for (files, folders, globs; may also be separated by commas), in their order. Converted
+/* Opens the files that `values` stand for (files, folders, globs), in their order. Converted
  * files are put into `folder` under names that contain a fingerprint of their source: a source that has changed is converted
  * again. Instances longer than demanded, and ids beyond the vocabulary, are detected in our own files, too. Instances of which
  * the vocabulary lacks nearly all words are ERR_STATE (data/unknown.h). */

@@ -153,6 +153,24 @@ static bool check_size(const struct model_work *work, const struct work_limits *
 	return tokens <= limits->tokens || too_many_tokens(tokens, "at least ", limits, error);
 }
 
+/* The words that a request's blanks may get in all: each is some 70 bytes of the answer. */
+#define FILLED_MOST 100000
+
+static bool check_blanks(const struct model_work *work, struct api_error *error)
+{
+	const struct api_request *request = work->request;
+	int64_t blanks = 0;
+	for (int64_t i = 0; i < work->inputs.count; i++)
+		blanks += work->inputs.texts[i].row_count;
+	if (request->task != API_FILL || blanks * request->top_k <= FILLED_MOST)
+		return true;
+	return api_fail(
+		error, FAULT_INPUT, "inputs",
+		"the %lld blanks of the request with %lld words for each come to more than %d words: send it in parts, or a "
+		"smaller 'top_k'",
+		(long long)blanks, (long long)request->top_k, FILLED_MOST);
+}
+
 bool model_work_make(struct model_work *out, const struct models *models, const struct api_request *request, bool truncates,
 		     const struct work_limits *limits, struct api_error *error)
 {
@@ -168,6 +186,8 @@ bool model_work_make(struct model_work *out, const struct models *models, const 
 	if (!check_size(out, limits, error))
 		return false;
 	if (!(of_task ? encode_task(out, truncates, error) : encode_texts(out, truncates, error)))
+		return false;
+	if (!check_blanks(out, error))
 		return false;
 	out->job.count = out->inputs.count;
 	if (memory_new(&out->tokens, out->job.count, sizeof(*out->tokens), "a request") != OK)

@@ -43,7 +43,7 @@ static enum status add_example(void *context, int64_t number)
 	const struct example_text *example = &e->set->examples.examples[number];
 	int32_t right = -1;
 	if (e->set->has_labels && example->label)
-		TRY(example_right_choice(&e->set->examples, number, &right));
+		TRY(task_label_read(e->set, number, example_right_choice(&e->set->examples, number, &right)));
 	TRY(encode_choices(e->state, e->set, example, e->scratch, e->ids));
 	return labelled_item(&e->set->encoded, 0, NULL, &right, NULL, right < 0 ? 0 : 1);
 }
@@ -115,6 +115,25 @@ done:
 	return status;
 }
 
+/* The probability of each choice. */
+static enum status choice_put_tsv(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				  int64_t example, struct buffer *out)
+{
+	int64_t count = outputs->starts[example + 1] - outputs->starts[example];
+	double *shares;
+	(void)state;
+	(void)set;
+	TRY(memory_new(&shares, count, sizeof(*shares), "probabilities"));
+	task_probabilities(task_output(outputs, example), count, shares);
+	for (int64_t i = 0; i < count; i++) {
+		if (i > 0)
+			buffer_char(out, '\t');
+		results_put_float(out, (float)shares[i]);
+	}
+	free(shares);
+	return buffer_status(out);
+}
+
 static enum status choice_put(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			      int64_t example, struct buffer *out)
 {
@@ -182,5 +201,6 @@ const struct task task_choice = {
 	.score = choice_score,
 	.write = choice_write,
 	.put = choice_put,
+	.put_tsv = choice_put_tsv,
 	.examine = choice_examine,
 };

@@ -15,6 +15,12 @@
 
 /* ---- Reading ---- */
 
+/* How a cell with several labels separates them. */
+static enum label_cells cells_of(const struct task_state *state, const struct example_text *example)
+{
+	return example->lists_labels ? CELLS_JSON : state->settings.cells;
+}
+
 /* Counts the labels of a training set. */
 static enum status count_labels(struct task_state *state, struct example_set *examples)
 {
@@ -42,7 +48,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 		const struct example_text *example = &examples->examples[i];
 		const char **names;
 		int64_t count;
-		status = label_cell_split(example->label, state->settings.cells, example->file, example->line, &store, &names,
+		status = label_cell_split(example->label, cells_of(state, example), example->file, example->line, &store, &names,
 					  &count);
 		for (int64_t k = 0; k < count && status == OK; k++)
 			status = label_set_add(&state->labels, names[k], example->file, example->line);
@@ -102,6 +108,7 @@ static enum status read_label(const struct task_state *state, const struct examp
 	}
 	if (state->task->target == TARGET_NUMBER) {
 		double number = 0;
+		values[0] = 0;
 		if (known)
 			TRY(label_number(example->label, example->file, example->line, &number));
 		values[0] = (float)number;
@@ -113,7 +120,7 @@ static enum status read_label(const struct task_state *state, const struct examp
 	enum status status = OK;
 	memset(values, 0, (size_t)state->labels.count * sizeof(*values));
 	if (known)
-		status = label_cell_split(example->label, state->settings.cells, example->file, example->line, &store, &names,
+		status = label_cell_split(example->label, cells_of(state, example), example->file, example->line, &store, &names,
 					  &count);
 	for (int64_t k = 0; k < count && status == OK; k++) {
 		int64_t id;
@@ -148,11 +155,12 @@ static enum status add_example(void *context, int64_t number)
 {
 	const struct encoding *e = context;
 	struct task_set *set = e->set;
-	const struct example_text *example = &set->examples.examples[number];
+	struct example_text *example = &set->examples.examples[number];
 	bool known = set->has_labels && example->label;
 	struct encoded_example encoded = {0};
 	int32_t class_id;
-	TRY(read_label(e->state, example, known, &class_id, e->values));
+	TRY(task_label_read(set, number, read_label(e->state, example, known, &class_id, e->values)));
+	known = known && example->label;
 	TRY(e->encode(e->context, e->state, &set->examples, number, &encoded));
 	TRY(labelled_begin(&set->encoded));
 	TRY(labelled_sequence(&set->encoded, encoded.ids, encoded.count, encoded.second));
@@ -223,33 +231,44 @@ static void classification_heads(const struct task_state *state, struct model_he
 
 /* ---- Scores ---- */
 
+/* Which classes were predicted for which. To be released also after a failure. */
+static enum status count_classes(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				 struct confusion *out)
+{
+	int32_t *predicted;
+	TRY(memory_new(&predicted, outputs->count, sizeof(*predicted), "predictions"));
+	for (int64_t i = 0; i < outputs->count; i++)
+		predicted[i] = task_best(task_output(outputs, i), state->labels.count);
+	enum status status =
+		confusion_make(out, (int32_t)state->labels.count, set->encoded.items[0].classes, predicted, outputs->count);
+	free(predicted);
+	return status;
+}
+
 enum status classification_score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				 struct measures *out)
 {
 	int64_t count = outputs->count, classes = state->labels.count;
-	int32_t *predicted = NULL, *positive = NULL;
+	int32_t *positive = NULL;
 	double *scores = NULL, *shares = NULL;
 	struct confusion confusion = {0};
 	const int32_t *gold = set->encoded.items[0].classes;
 	enum status status;
-	TRY_GOTO(memory_new(&predicted, count, sizeof(*predicted), "predictions"), done);
 	TRY_GOTO(memory_new(&positive, count, sizeof(*positive), "predictions"), done);
 	TRY_GOTO(memory_new(&scores, count, sizeof(*scores), "predictions"), done);
 	TRY_GOTO(memory_new(&shares, classes, sizeof(*shares), "predictions"), done);
 	for (int64_t i = 0; i < count; i++) {
 		const float *logits = task_output(outputs, i);
-		predicted[i] = task_best(logits, classes);
 		task_probabilities(logits, classes, shares);
 		positive[i] = gold[i] == 1;
 		scores[i] = classes == 2 ? shares[1] : 0;
 	}
-	TRY_GOTO(confusion_make(&confusion, (int32_t)classes, gold, predicted, count), done);
+	TRY_GOTO(count_classes(state, set, outputs, &confusion), done);
 	measure_classes(&confusion, negative_class(state), out);
 	if (classes == 2)
 		status = measure_auc(scores, positive, count, out);
 done:
 	confusion_release(&confusion);
-	free(predicted);
 	free(positive);
 	free(scores);
 	free(shares);
@@ -275,8 +294,8 @@ done:
 	return status;
 }
 
-static enum status score_labels(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
-				struct measures *out)
+static enum status measure_labels(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				  struct class_score *per_label, struct measures *out)
 {
 	int64_t all = outputs->count * state->labels.count;
 	uint8_t *gold = NULL, *predicted = NULL;
@@ -287,10 +306,56 @@ static enum status score_labels(const struct task_state *state, const struct tas
 		gold[i] = set->encoded.items[0].numbers[i] > 0.5f;
 		predicted[i] = outputs->values[i] > 0;
 	}
-	status = measure_multilabel(gold, predicted, outputs->count, (int32_t)state->labels.count, NULL, out);
+	status = measure_multilabel(gold, predicted, outputs->count, (int32_t)state->labels.count, per_label, out);
 done:
 	free(gold);
 	free(predicted);
+	return status;
+}
+
+static enum status score_labels(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				struct measures *out)
+{
+	return measure_labels(state, set, outputs, NULL, out);
+}
+
+/* Room for a score of each label. */
+static enum status label_scores_make(const struct task_state *state, struct class_scores *out)
+{
+	*out = (struct class_scores){.count = 0};
+	TRY(memory_new(&out->names, state->labels.count, sizeof(*out->names), "scores of labels"));
+	TRY(memory_new(&out->scores, state->labels.count, sizeof(*out->scores), "scores of labels"));
+	for (; out->count < state->labels.count; out->count++)
+		out->names[out->count] = state->labels.labels[out->count].name;
+	return OK;
+}
+
+enum status classification_score_classes(const struct task_state *state, const struct task_set *set,
+					 const struct task_outputs *outputs, struct class_scores *out)
+{
+	struct confusion confusion = {0};
+	enum status status;
+	TRY_GOTO(label_scores_make(state, out), failed);
+	TRY_GOTO(count_classes(state, set, outputs, &confusion), failed);
+	for (int32_t i = 0; i < out->count; i++)
+		out->scores[i] = confusion_class(&confusion, i);
+	confusion_release(&confusion);
+	return OK;
+failed:
+	confusion_release(&confusion);
+	class_scores_release(out);
+	return status;
+}
+
+static enum status score_each_label(const struct task_state *state, const struct task_set *set,
+				    const struct task_outputs *outputs, struct class_scores *out)
+{
+	struct measures measures = {0};
+	enum status status = label_scores_make(state, out);
+	if (status == OK)
+		status = measure_labels(state, set, outputs, out->scores, &measures);
+	if (status != OK)
+		class_scores_release(out);
 	return status;
 }
 
@@ -333,11 +398,47 @@ done:
 	return status;
 }
 
+static int64_t value_count(const struct task_state *state)
+{
+	return state->task->target == TARGET_NUMBER ? 1 : state->labels.count;
+}
+
+/* What test_results.tsv has of an example: the probability of each class or label, or the number. `shares` is scratch space of
+ * value_count() numbers. */
+static void find_values(const struct task_state *state, const float *own, double *shares, float *out)
+{
+	int64_t width = value_count(state);
+	if (state->task->target == TARGET_CLASS)
+		task_probabilities(own, width, shares);
+	for (int64_t k = 0; k < width; k++)
+		out[k] = state->task->target == TARGET_NUMBER    ? own[k]
+			 : state->task->target == TARGET_CLASSES ? (float)task_sigmoid(own[k])
+								 : (float)shares[k];
+}
+
+enum status classification_put_tsv(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				   int64_t example, struct buffer *out)
+{
+	double *shares = NULL;
+	float *values = NULL;
+	enum status status;
+	(void)set;
+	TRY_GOTO(memory_new(&shares, value_count(state), sizeof(*shares), "probabilities"), done);
+	TRY_GOTO(memory_new(&values, value_count(state), sizeof(*values), "probabilities"), done);
+	find_values(state, task_output(outputs, example), shares, values);
+	results_put_values(out, values, value_count(state));
+	status = buffer_status(out);
+done:
+	free(shares);
+	free(values);
+	return status;
+}
+
 enum status classification_write(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				 const char *folder)
 {
 	char path[PATH_BYTES];
-	int64_t width = state->task->target == TARGET_NUMBER ? 1 : state->labels.count;
+	int64_t width = value_count(state);
 	float *values = NULL;
 	int32_t *classes = NULL;
 	double *shares = NULL;
@@ -348,12 +449,7 @@ enum status classification_write(const struct task_state *state, const struct ta
 	for (int64_t i = 0; i < outputs->count; i++) {
 		const float *own = task_output(outputs, i);
 		classes[i] = task_best(own, width);
-		if (state->task->target == TARGET_CLASS)
-			task_probabilities(own, width, shares);
-		for (int64_t k = 0; k < width; k++)
-			values[i * width + k] = state->task->target == TARGET_NUMBER    ? own[k]
-						: state->task->target == TARGET_CLASSES ? (float)task_sigmoid(own[k])
-											: (float)shares[k];
+		find_values(state, own, shares, values + i * width);
 	}
 	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);
 	TRY_GOTO(results_write_values(path, values, outputs->count, width), done);
@@ -445,8 +541,10 @@ const struct task task_classification = {
 	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = classification_score,
+	.score_classes = classification_score_classes,
 	.write = classification_write,
 	.put = classification_put,
+	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
 };
 
@@ -465,6 +563,7 @@ const struct task task_regression = {
 	.score = score_numbers,
 	.write = classification_write,
 	.put = classification_put,
+	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
 };
 
@@ -481,7 +580,9 @@ const struct task task_multilabel = {
 	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = score_labels,
+	.score_classes = score_each_label,
 	.write = classification_write,
 	.put = classification_put,
+	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
 };

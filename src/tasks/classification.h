@@ -23,6 +23,8 @@ MUST_USE enum status classification_read(struct task_state *state, struct task_s
 MUST_USE enum status classification_encode(struct task_state *state, struct task_set *set, int32_t row_width,
 					   example_encoder *encode, void *context);
 /* For classes: accuracy, F1 and so on; settings.negative_label is left out of f1_micro. */
+MUST_USE enum status classification_score_classes(const struct task_state *state, const struct task_set *set,
+						  const struct task_outputs *outputs, struct class_scores *out);
 MUST_USE enum status classification_score(const struct task_state *state, const struct task_set *set,
 					  const struct task_outputs *outputs, struct measures *out);
 /* Writes test_results.tsv, for classes predict.txt, and the files that GLUE's server accepts. */
@@ -32,6 +34,8 @@ MUST_USE enum status classification_write(const struct task_state *state, const 
 MUST_USE enum status classification_put(const struct task_state *state, const struct task_set *set,
 					const struct task_outputs *outputs, int64_t example, struct buffer *out);
 /* Appends [{"label", "score"}] with the best label, or with the number under the name that unnamed labels have. */
+MUST_USE enum status classification_put_tsv(const struct task_state *state, const struct task_set *set,
+					    const struct task_outputs *outputs, int64_t example, struct buffer *out);
 MUST_USE enum status classification_put_pipeline(const struct task_state *state, const struct task_set *set,
 						 const struct task_outputs *outputs, int64_t example, struct buffer *out);
 

@@ -27,12 +27,12 @@ static const char *type_of(const char *name)
 	return *type ? type : "_";
 }
 
-static int32_t find_or_add(struct entity_scores *types, const char *type)
+static int32_t find_or_add(struct class_scores *types, const char *type)
 {
 	for (int32_t i = 0; i < types->count; i++)
-		if (strcmp(types->types[i], type) == 0)
+		if (strcmp(types->names[i], type) == 0)
 			return i;
-	types->types[types->count] = type;
+	types->names[types->count] = type;
 	return types->count++;
 }
 
@@ -119,7 +119,7 @@ static void finish(struct class_score *score)
 	score->f1 = score->support + score->predicted ? 2 * correct / (double)(score->support + score->predicted) : 0;
 }
 
-static void add_entity_measures(const struct entity_scores *types, double accuracy, bool empty, struct measures *out)
+static void add_entity_measures(const struct class_scores *types, double accuracy, bool empty, struct measures *out)
 {
 	struct class_score all = {0};
 	for (int32_t i = 0; i < types->count; i++) {
@@ -138,26 +138,26 @@ static void add_entity_measures(const struct entity_scores *types, double accura
 }
 
 /* Drops types without entities (such as that of "O"). */
-static void drop_absent(struct entity_scores *types)
+static void drop_absent(struct class_scores *types)
 {
 	int32_t kept = 0;
 	for (int32_t i = 0; i < types->count; i++) {
 		if (types->scores[i].support + types->scores[i].predicted == 0)
 			continue;
-		types->types[kept] = types->types[i];
+		types->names[kept] = types->names[i];
 		types->scores[kept++] = types->scores[i];
 	}
 	types->count = kept;
 }
 
-enum status measure_entities(const struct tagged *tagged, struct entity_scores *per_type, struct measures *out)
+enum status measure_entities(const struct tagged *tagged, struct class_scores *per_type, struct measures *out)
 {
-	struct entity_scores types = {0};
+	struct class_scores types = {0};
 	struct tag *tags = NULL;
 	int64_t words = tagged->sentences ? tagged->starts[tagged->sentences] - tagged->starts[0] : 0, right = 0;
 	enum status status;
 	TRY_GOTO(memory_new(&tags, tagged->tags, sizeof(*tags), "tags"), out);
-	TRY_GOTO(memory_new(&types.types, (int64_t)tagged->tags + 1, sizeof(*types.types), "entity types"), out);
+	TRY_GOTO(memory_new(&types.names, (int64_t)tagged->tags + 1, sizeof(*types.names), "entity types"), out);
 	TRY_GOTO(memory_new(&types.scores, (int64_t)tagged->tags + 1, sizeof(*types.scores), "entity types"), out);
 	for (int32_t i = 0; i < tagged->tags; i++) {
 		char first = tagged->names[i][0];
@@ -169,17 +169,25 @@ enum status measure_entities(const struct tagged *tagged, struct entity_scores *
 	drop_absent(&types);
 	if (per_type) {
 		*per_type = types;
-		types = (struct entity_scores){0};
+		types = (struct class_scores){0};
 	}
 out:
 	free(tags);
-	entity_scores_release(&types);
+	class_scores_release(&types);
 	return status;
 }
 
-void entity_scores_release(struct entity_scores *scores)
+enum status class_scores_keep_names(struct class_scores *scores)
 {
-	free(scores->types);
+	for (int32_t i = 0; i < scores->count; i++)
+		TRY(string_store_copy(&scores->store, scores->names[i], strlen(scores->names[i]), &scores->names[i]));
+	return OK;
+}
+
+void class_scores_release(struct class_scores *scores)
+{
+	free(scores->names);
 	free(scores->scores);
-	*scores = (struct entity_scores){.count = 0};
+	string_store_release(&scores->store);
+	*scores = (struct class_scores){.count = 0};
 }

@@ -83,6 +83,28 @@ static enum status add_list(struct example_set *set, struct example_text *exampl
 	return status;
 }
 
+/* The choices of several columns. Only the last ones may be missing: behind a gap, a label would mean another choice. */
+static enum status add_columns(struct example_set *set, struct example_text *example, const char *stem,
+			       const struct example_columns *columns, const struct table *table, int64_t row)
+{
+	const char *gap = NULL;
+	for (int64_t i = 0; i < columns->choice_count; i++) {
+		const char *choice = table_field(table, row, columns->choices[i]), *name = table->columns[columns->choices[i]];
+		char what[256];
+		if (!choice) {
+			gap = gap ? gap : name;
+			continue;
+		}
+		if (gap) {
+			snprintf(what, sizeof what, "the row has '%.80s', but no '%.80s': only the last choices may be missing",
+				 name, gap);
+			return row_error(table, row, what);
+		}
+		TRY(add_choice(set, example, stem, choice));
+	}
+	return OK;
+}
+
 static enum status take_choices(struct example_set *set, const struct example_columns *columns, const struct table *table,
 				int64_t row, struct example_text *example)
 {
@@ -92,11 +114,7 @@ static enum status take_choices(struct example_set *set, const struct example_co
 	if (columns->choice_list >= 0) {
 		TRY(add_list(set, example, stem, "choice", text_at(table, row, columns->choice_list), table, row));
 	} else {
-		for (int64_t i = 0; i < columns->choice_count; i++) {
-			const char *choice = table_field(table, row, columns->choices[i]);
-			if (choice)
-				TRY(add_choice(set, example, stem, choice));
-		}
+		TRY(add_columns(set, example, stem, columns, table, row));
 	}
 	if (example->choice_count < 2)
 		return row_error(table, row, "there are fewer than two choices");
@@ -143,6 +161,7 @@ static enum status take_flags(struct example_set *set, const struct example_colu
 		status = buffer_status(&list);
 	if (status == OK)
 		status = copy(set, buffer_string(&list), list.size, &example->label);
+	example->lists_labels = true;
 	buffer_release(&list);
 	return status;
 }
@@ -153,8 +172,9 @@ static enum status take_label(struct example_set *set, const struct example_opti
 {
 	char what[256];
 	if (columns->flag_count > 0)
-		return take_flags(set, columns, table, row, example);
+		return example_drop_label(set, example, options->needs_labels, take_flags(set, columns, table, row, example));
 	example->label = columns->label < 0 ? NULL : table_field(table, row, columns->label);
+	example->lists_labels = example->label && table_field_is_list(table, row, columns->label);
 	bool none_is_fine = options->target == TARGET_CLASSES && example->label; /* no label applies */
 	if (example->label && !*example->label && !none_is_fine)
 		example->label = NULL;
@@ -342,6 +362,23 @@ enum status example_set_add(struct example_set *set, const char *text, const cha
 		(struct example_text){.text = text, .pair = pair, .file = "the request", .line = set->count + 1};
 	set->count++;
 	return OK;
+}
+
+enum status example_drop_label(struct example_set *set, struct example_text *example, bool needs_labels, enum status status)
+{
+	if (status != ERR_DATA || needs_labels)
+		return status;
+	example->label = NULL;
+	set->unread.skip = true;
+	return bad_record(&set->unread, status);
+}
+
+void example_log_unread(const struct bad_records *unread, const char *path)
+{
+	char count[FORMAT_BYTES];
+	if (unread->count > 0)
+		log_note("'%s': %s taken as absent, since they cannot be read; the first because: %s", path,
+			 format_counted(count, unread->count, "label is", "labels are"), unread->first.message);
 }
 
 void example_set_release(struct example_set *set)

@@ -15,7 +15,8 @@
 struct example_text {
 	const char *text;
 	const char *pair;  /* NULL: a text alone */
-	const char *label; /* as in the file; NULL: it has none */
+	const char *label; /* as in the file; NULL: it has none, or it is to be predicted and its label could not be read */
+	bool lists_labels; /* `label` is a list in JSON: it was one in a JSON file, or was made from columns of 0 and 1 */
 	const char *id;    /* NULL: it has none */
 	const char *file;
 	int64_t line;
@@ -62,7 +63,8 @@ struct example_set {
 	bool has_pairs, has_labels, has_ids; /* of the last file read; the files of one set should agree */
 	/* What the last file called them ("column 2" without a header); NULL: there was none. To be recorded by training. */
 	struct column_choice columns;
-	int64_t filtered; /* number of rows belonging to other parts of a published file (another language) */
+	int64_t filtered;          /* number of rows belonging to other parts of a published file (another language) */
+	struct bad_records unread; /* labels of rows to be predicted that could not be read (example_drop_label()) */
 	/* Private from here. */
 	struct example_columns *found; /* of the last file; a caller that reads in pieces may take them over */
 	struct table *tables;
@@ -76,6 +78,12 @@ struct example_set {
 MUST_USE enum status example_set_read(struct example_set *set, const char *path, const struct example_options *options);
 /* Appends an example from a request; the set borrows its strings. `pair` NULL: a text alone. */
 MUST_USE enum status example_set_add(struct example_set *set, const char *text, const char *pair);
+/* Call this with the status of reading an example's label if that failed. If labels are not needed, ERR_DATA is counted and OK
+ * returned: the example then has none, since files to be predicted often have placeholders such as -1. */
+MUST_USE enum status example_drop_label(struct example_set *set, struct example_text *example, bool needs_labels,
+					enum status status);
+/* Logs how many labels of `path` could not be read, if any. */
+void example_log_unread(const struct bad_records *unread, const char *path);
 void example_set_release(struct example_set *set);
 void example_columns_free(struct example_columns *columns); /* NULL is fine */
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/measures.h"
+#include "base/string_store.h"
 
 /* Counts of pairs: counts[gold * classes + predicted]. */
 struct confusion {
@@ -69,17 +70,20 @@ struct tagged {
 	const char *const *names; /* [tags] */
 	int32_t tags;
 };
-/* Scores by entity type, in the order in which the types first occur in `names`. */
-struct entity_scores {
+/* Scores by class, label, or entity type. */
+struct class_scores {
 	int32_t count;
-	const char **types; /* [count] each is the end of one of `names`, from which it is borrowed */
+	const char **names; /* [count] borrowed: of labels from the state, of entity types from the set */
 	struct class_score *scores;
+	struct string_store store; /* see class_scores_keep_names() */
 };
+/* Copies the names, so that they outlive the set. */
+MUST_USE enum status class_scores_keep_names(struct class_scores *scores);
 /* Adds accuracy (of tokens), precision, recall and f1 of entities, counted over all types together as in seqeval's default mode.
  * That mode knows B, I, E and S, whatever the scheme; BILOU must be converted first. If per_type is not NULL, it gets the score
- * of each type and must be released. */
-MUST_USE enum status measure_entities(const struct tagged *tagged, struct entity_scores *per_type, struct measures *out);
-void entity_scores_release(struct entity_scores *scores);
+ * of each type, in the order in which the types first occur in `names`, and must be released. */
+MUST_USE enum status measure_entities(const struct tagged *tagged, struct class_scores *per_type, struct measures *out);
+void class_scores_release(struct class_scores *scores);
 
 /* Rankings: query q has candidates starts[q] to starts[q + 1], each with a relevance (at least 0; 0 = irrelevant) and a score to
  * rank by. Queries without candidates are left out. Measures:

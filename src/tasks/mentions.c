@@ -76,8 +76,27 @@ static bool is_space(char c)
 	return isspace((unsigned char)c);
 }
 
+/* Finds the marker that opens a mention where it also closes it: the first of a pair with white space inside ("@ aspirin @"),
+ * else the first ("@aspirin@ inhibits"). White space behind a closing marker does not make it an opening one. */
+static enum status find_repeated_opening(const struct example_text *example, const char *mark, const char **out)
+{
+	const char *first = NULL, *apart = NULL;
+	size_t size = strlen(mark);
+	for (const char *at = example->text; (at = strstr(at, mark)) != NULL; at += size) {
+		bool begins = at == example->text || is_space(at[-1]);
+		first = first ? first : at;
+		if (apart && begins) {
+			*out = apart;
+			return OK;
+		}
+		apart = !apart && begins && is_space(at[size]) ? at : apart;
+	}
+	*out = first;
+	return first ? OK : mark_error(example, "the text has no marker", mark, NULL);
+}
+
 /* Finds the marker that opens a mention: the only one followed by white space, else the only one. */
-static enum status find_opening(const struct example_text *example, const char *mark, bool may_repeat, const char **out)
+static enum status find_opening(const struct example_text *example, const char *mark, const char **out)
 {
 	const char *found[2] = {NULL, NULL};
 	int counts[2] = {0, 0};
@@ -90,7 +109,7 @@ static enum status find_opening(const struct example_text *example, const char *
 	bool apart = counts[1] > 0;
 	if (counts[apart] == 0)
 		return mark_error(example, "the text has no marker", mark, NULL);
-	if (counts[apart] > 1 && !may_repeat)
+	if (counts[apart] > 1)
 		return mark_error(example, "the text has more than one marker", mark, NULL);
 	*out = found[apart];
 	return OK;
@@ -112,7 +131,8 @@ enum status mentions_find(const struct example_text *example, const struct menti
 	for (int mention = 0; mention < 2; mention++) {
 		const char *mark = form->marks[2 * mention], *closing_mark = form->marks[2 * mention + 1];
 		const char *opening = NULL, *closing;
-		TRY(find_opening(example, mark, strcmp(mark, closing_mark) == 0, &opening));
+		TRY(strcmp(mark, closing_mark) == 0 ? find_repeated_opening(example, mark, &opening)
+						    : find_opening(example, mark, &opening));
 		closing = find_closing(opening, mark, closing_mark);
 		if (!closing)
 			return mark_error(example, "the text has no marker", closing_mark, mark);

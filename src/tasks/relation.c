@@ -281,7 +281,9 @@ const struct task task_relation = {
 	.encode = relation_encode,
 	.heads = relation_heads,
 	.score = classification_score,
+	.score_classes = classification_score_classes,
 	.write = classification_write,
 	.put = classification_put,
+	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
 };

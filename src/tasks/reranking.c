@@ -90,7 +90,8 @@ static enum status add_example(void *context, int64_t number)
 	struct encoded_text text;
 	float score = 0;
 	if (known)
-		TRY(read_score(e->set, example, &score));
+		TRY(task_label_read(e->set, number, read_score(e->set, example, &score)));
+	known = known && example->label;
 	TRY(task_encode_text(settings->tokenizer, e->scratch, example->text, example->pair, settings->max_seq_length, e->ids,
 			     &text));
 	TRY(labelled_begin(&e->set->encoded));
@@ -221,6 +222,15 @@ static enum status put(const struct task_state *state, const struct task_set *se
 	return buffer_status(out);
 }
 
+static enum status put_tsv(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			   int64_t example, struct buffer *out)
+{
+	(void)state;
+	(void)set;
+	results_put_float(out, (float)task_sigmoid(task_output(outputs, example)[0]));
+	return buffer_status(out);
+}
+
 const struct task task_reranking = {
 	.name = "reranking",
 	.summary = "how well a text answers a query, from 0 to 1",
@@ -235,4 +245,5 @@ const struct task task_reranking = {
 	.score = score,
 	.write = write_results,
 	.put = put,
+	.put_tsv = put_tsv,
 };

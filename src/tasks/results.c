@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/json_internal.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "tasks/layouts.h"
 
@@ -19,9 +20,9 @@
 
 /* Result files: the beginning and the end of their names; there may be "_" and a number in between. */
 static const char *const result_files[][2] = {
-	{"eval_results", ".json"}, {"eval_results", ".txt"}, {"test_results", ".tsv"},       {"predict", ".txt"},
-	{"predictions", ".txt"},   {"predictions", ".json"}, {"nbest_predictions", ".json"}, {"null_odds", ".json"},
-	{"rewritten", ".tsv"},
+	{"eval_results", ".json"},      {"eval_results", ".txt"}, {"test_results", ".tsv"}, {"test_results", ".json"},
+	{"test_results", ".txt"},       {"predict", ".txt"},      {"predictions", ".txt"},  {"predictions", ".json"},
+	{"nbest_predictions", ".json"}, {"null_odds", ".json"},   {"rewritten", ".tsv"},
 };
 
 static bool is_submission(const char *name)
@@ -54,12 +55,18 @@ struct result_value {
 	char key[KEY_BYTES];
 	double number; /* NaN: null */
 	bool is_integer;
-	const char *text; /* instead of a number */
+	const char *text;                   /* instead of a number */
+	const struct class_scores *classes; /* instead of a number */
 };
 
 static int by_key(const void *a, const void *b)
 {
 	return strcmp(((const struct result_value *)a)->key, ((const struct result_value *)b)->key);
+}
+
+static void name_value(struct result_value *value, const char *kind, const char *set, const char *name)
+{
+	snprintf(value->key, sizeof value->key, "%s_%.60s%s%.60s", kind, set, *set ? "_" : "", name);
 }
 
 static void collect(const struct result_facts *facts, struct result_value *values, int64_t *out_count)
@@ -71,21 +78,52 @@ static void collect(const struct result_facts *facts, struct result_value *value
 			const struct measure *measure = &set->measures->item[i];
 			struct result_value *value = &values[count++];
 			*value = (struct result_value){.number = measure->value, .is_integer = measure->unit == UNIT_COUNT};
-			snprintf(value->key, sizeof value->key, "eval_%.60s%s%.60s", set->name, *set->name ? "_" : "",
-				 measure->name);
+			name_value(value, facts->kind, set->name, measure->name);
+		}
+		if (set->classes && set->classes->count > 0) {
+			values[count] = (struct result_value){.classes = set->classes};
+			name_value(&values[count++], facts->kind, set->name, "classes");
 		}
 	}
 	if (facts->global_step >= 0) {
-		values[count++] = (struct result_value){"global_step", (double)facts->global_step, true, NULL};
-		values[count++] = (struct result_value){"loss", facts->loss, false, NULL};
+		values[count++] =
+			(struct result_value){.key = "global_step", .number = (double)facts->global_step, .is_integer = true};
+		values[count++] = (struct result_value){.key = "loss", .number = facts->loss};
 	}
 	qsort(values, (size_t)count, sizeof *values, by_key);
 	*out_count = count;
 }
 
+void results_log(const char *set, const struct measures *measures)
+{
+	for (int i = 0; i < measures->count; i++) {
+		char text[MEASURE_BYTES];
+		log_note("%s%s%s", set, *set ? " " : "", measure_text(text, &measures->item[i]));
+	}
+}
+
+void results_put_classes(struct json_writer *writer, const char *key, const struct class_scores *classes)
+{
+	if (classes->count == 0)
+		return;
+	json_open(writer, key, '{');
+	for (int32_t i = 0; i < classes->count; i++) {
+		const struct class_score *score = &classes->scores[i];
+		json_open(writer, classes->names[i], '{');
+		json_put_double(writer, "precision", score->precision);
+		json_put_double(writer, "recall", score->recall);
+		json_put_double(writer, "f1", score->f1);
+		json_put_integer(writer, "support", score->support);
+		json_close(writer);
+	}
+	json_close(writer);
+}
+
 static void put_value(struct json_writer *writer, const char *key, const struct result_value *value)
 {
-	if (value->text)
+	if (value->classes)
+		results_put_classes(writer, key, value->classes);
+	else if (value->text)
 		json_put_string(writer, key, value->text);
 	else if (value->is_integer && isfinite(value->number))
 		json_put_integer(writer, key, (int64_t)value->number);
@@ -105,23 +143,26 @@ static enum status write_buffer(const char *folder, const char *name, struct buf
 	return status;
 }
 
-static enum status write_text(const char *folder, const struct result_value *values, int64_t count)
+static enum status write_text(const char *folder, const char *kind, const struct result_value *values, int64_t count)
 {
+	char name[32];
 	struct buffer out = {0};
 	struct json_writer writer = {.out = &out};
 	for (int64_t i = 0; i < count; i++) {
-		if (values[i].text)
+		if (values[i].text || values[i].classes)
 			continue;
 		buffer_format(&out, "%s = ", values[i].key);
 		writer.has_member[0] = false; /* just a value, without a comma */
 		put_value(&writer, NULL, &values[i]);
 		buffer_char(&out, '\n');
 	}
-	return write_buffer(folder, "eval_results.txt", &out);
+	snprintf(name, sizeof name, "%s_results.txt", kind);
+	return write_buffer(folder, name, &out);
 }
 
-static enum status write_json(const char *folder, const struct result_value *values, int64_t count)
+static enum status write_json(const char *folder, const char *kind, const struct result_value *values, int64_t count)
 {
+	char name[32];
 	struct buffer out = {0};
 	struct json_writer writer = {.out = &out, .indent = 4};
 	json_open(&writer, NULL, '{');
@@ -129,24 +170,38 @@ static enum status write_json(const char *folder, const struct result_value *val
 		put_value(&writer, values[i].key, &values[i]);
 	json_close(&writer);
 	buffer_char(&out, '\n');
-	return write_buffer(folder, "eval_results.json", &out);
+	snprintf(name, sizeof name, "%s_results.json", kind);
+	return write_buffer(folder, name, &out);
 }
 
 enum status results_write_evaluation(const char *folder, const struct result_facts *facts)
 {
 	struct result_value *values;
 	int64_t count;
-	TRY(memory_new(&values, (int64_t)facts->count * MEASURES_MOST + 3, sizeof *values, "results"));
+	TRY(memory_new(&values, (int64_t)facts->count * (MEASURES_MOST + 1) + 3, sizeof *values, "results"));
 	collect(facts, values, &count);
 	if (facts->selected_on) {
 		values[count++] = (struct result_value){.key = "selected_on", .text = facts->selected_on};
 		qsort(values, (size_t)count, sizeof *values, by_key);
 	}
-	enum status status = write_json(folder, values, count);
+	enum status status = write_json(folder, facts->kind, values, count);
 	if (status == OK)
-		status = write_text(folder, values, count);
+		status = write_text(folder, facts->kind, values, count);
 	free(values);
 	return status;
+}
+
+enum status results_remove_evaluation(const char *folder, const char *kind)
+{
+	static const char *const endings[] = {".json", ".txt"};
+	for (int i = 0; i < 2; i++) {
+		char path[PATH_BYTES], name[32];
+		snprintf(name, sizeof name, "%s_results%s", kind, endings[i]);
+		TRY(path_join(path, folder, name));
+		if (file_exists(path) && file_operations.unlink(path) != 0)
+			return error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
+	}
+	return OK;
 }
 
 /* The fewest decimal digits that read back as the value (positive, finite), and the exponent of the first digit. */
@@ -220,15 +275,26 @@ enum status results_write_classes(const char *path, const int32_t *classes, int6
 	return finish(path, &out);
 }
 
+void results_put_values(struct buffer *out, const float *values, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		if (i > 0)
+			buffer_char(out, '\t');
+		results_put_float(out, values[i]);
+	}
+}
+
+void results_put_cell(struct buffer *out, const char *text)
+{
+	for (; *text; text++)
+		buffer_char(out, strchr("\t\n\r", *text) ? ' ' : *text);
+}
+
 enum status results_write_values(const char *path, const float *values, int64_t count, int64_t width)
 {
 	struct buffer out = {0};
 	for (int64_t i = 0; i < count; i++) {
-		for (int64_t j = 0; j < width; j++) {
-			if (j > 0)
-				buffer_char(&out, '\t');
-			results_put_float(&out, values[i * width + j]);
-		}
+		results_put_values(&out, values + i * width, width);
 		buffer_char(&out, '\n');
 	}
 	return finish(path, &out);

@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "tasks/edits.h"
 #include "tasks/measures.h"
+#include "tasks/results.h"
 #include "text/letters.h"
 #include "text/utf8.h"
 
@@ -348,21 +349,60 @@ static struct rewriting_outputs outputs_of(const struct task_set *set, const str
 					  .source = (int32_t)(rows->sources[example] - first)};
 }
 
-/* The logit for a row pointing to another. */
-static double pointer_logit(const struct rewriting_outputs *o, int32_t row, int pointer, int32_t at)
+/* Computes the logits of an example's pointers, all those of a row at a time. */
+struct pointing {
+	const struct rewriting_outputs *outputs;
+	float *keys;   /* [POINTERS][POINTER_SIZE][rows]: those of neighboring rows side by side, to compute several at once */
+	float *logits; /* [rows] of one pointer of one row */
+	float *others; /* likewise */
+};
+
+static void pointing_close(struct pointing *pointing)
 {
+	free(pointing->keys);
+	free(pointing->logits);
+	free(pointing->others);
+}
+
+/* To be closed even after a failure. */
+static enum status pointing_open(struct pointing *out, const struct rewriting_outputs *o)
+{
+	int64_t rows = o->rows;
+	*out = (struct pointing){.outputs = o};
+	TRY(memory_new(&out->keys, POINTERS * POINTER_SIZE * rows, sizeof(*out->keys), "pointers"));
+	TRY(memory_new(&out->logits, rows, sizeof(*out->logits), "pointers"));
+	TRY(memory_new(&out->others, rows, sizeof(*out->others), "pointers"));
+	for (int64_t row = 0; row < rows; row++)
+		for (int i = 0; i < POINTERS * POINTER_SIZE; i++)
+			out->keys[i * rows + row] = o->logits[row * OUTPUTS + CLASSES +
+							      (2 * (i / POINTER_SIZE) + 1) * POINTER_SIZE + i % POINTER_SIZE];
+	return OK;
+}
+
+/* The logits for a row pointing to every row. Several keys at a time, so that the sums are loaded and stored less often. */
+static void point(const struct pointing *pointing, int32_t row, int pointer, float *restrict out)
+{
+	const struct rewriting_outputs *o = pointing->outputs;
 	const float *query = o->logits + (int64_t)row * OUTPUTS + CLASSES + 2 * pointer * POINTER_SIZE;
-	const float *key = o->logits + (int64_t)at * OUTPUTS + CLASSES + (2 * pointer + 1) * POINTER_SIZE;
-	double sum = 0;
-	for (int i = 0; i < POINTER_SIZE; i++)
-		sum += (double)query[i] * (double)key[i];
-	return sum / sqrt(POINTER_SIZE);
+	const float *key = pointing->keys + (int64_t)pointer * POINTER_SIZE * o->rows;
+	const float scale = 1 / sqrtf(POINTER_SIZE);
+	int64_t rows = o->rows;
+	memset(out, 0, (size_t)rows * sizeof(*out));
+	for (int i = 0; i < POINTER_SIZE; i += 4, key += 4 * rows) {
+		float a = scale * query[i], b = scale * query[i + 1], c = scale * query[i + 2], d = scale * query[i + 3];
+		for (int64_t at = 0; at < rows; at++)
+			out[at] += a * key[at] + b * key[rows + at] + c * key[2 * rows + at] + d * key[3 * rows + at];
+	}
 }
 
 /* Finds the best run of tokens within one text, or none if pointing to [CLS] twice is better. */
-static void best_run(const struct rewriting_outputs *o, int32_t row, struct edit *out)
+static void best_run(struct pointing *pointing, int32_t row, struct edit *out)
 {
-	double best = pointer_logit(o, row, POINTER_FIRST, 0) + pointer_logit(o, row, POINTER_LAST, 0), before = 0;
+	const struct rewriting_outputs *o = pointing->outputs;
+	const float *begins = pointing->logits, *ends = pointing->others;
+	point(pointing, row, POINTER_FIRST, pointing->logits);
+	point(pointing, row, POINTER_LAST, pointing->others);
+	float best = begins[0] + ends[0], before = 0;
 	int32_t first = -1;
 	out->first = out->last = -1;
 	for (int32_t at = 1; at < o->rows; at++) {
@@ -370,14 +410,12 @@ static void best_run(const struct rewriting_outputs *o, int32_t row, struct edit
 			first = -1;
 			continue;
 		}
-		double begins = pointer_logit(o, row, POINTER_FIRST, at);
-		if (first < 0 || begins > before) {
+		if (first < 0 || begins[at] > before) {
 			first = at;
-			before = begins;
+			before = begins[at];
 		}
-		double both = before + pointer_logit(o, row, POINTER_LAST, at);
-		if (both > best) {
-			best = both;
+		if (before + ends[at] > best) {
+			best = before + ends[at];
 			out->first = first;
 			out->last = at;
 		}
@@ -388,13 +426,18 @@ static void best_run(const struct rewriting_outputs *o, int32_t row, struct edit
 static enum status decode(const struct rewriting_outputs *o, struct edit **out)
 {
 	int32_t count = o->rows - o->source;
-	TRY(memory_new(out, count, sizeof(**out), "edits"));
+	struct pointing pointing;
+	enum status status;
+	TRY_GOTO(pointing_open(&pointing, o), done);
+	TRY_GOTO(memory_new(out, count, sizeof(**out), "edits"), done);
 	for (int32_t i = 0; i < count; i++) {
 		const float *classes = o->logits + (int64_t)(o->source + i) * OUTPUTS;
 		(*out)[i].deleted = i + 1 < count && classes[CLASS_DELETE] > classes[CLASS_KEEP];
-		best_run(o, o->source + i, &(*out)[i]);
+		best_run(&pointing, o->source + i, &(*out)[i]);
 	}
-	return OK;
+done:
+	pointing_close(&pointing);
+	return status;
 }
 
 /* Puts the rewritten text of an example into an empty buffer. */
@@ -531,6 +574,7 @@ static void put_edits(struct json_writer *writer, const char *source, const stru
 {
 	const struct edit_token *tokens = o->tokens + o->source;
 	int32_t count = o->rows - o->source - 1;
+	struct utf8_place place = {.text = source};
 	json_open(writer, "edits", '[');
 	for (int32_t i = 0; i <= count; i++) {
 		int32_t end = i;
@@ -542,8 +586,8 @@ static void put_edits(struct json_writer *writer, const char *source, const stru
 		size_t from = i < count ? tokens[i].begin : count > 0 ? tokens[count - 1].end : 0;
 		size_t to = end > i ? tokens[end - 1].end : from;
 		json_open(writer, NULL, '{');
-		json_put_integer(writer, "start", (int64_t)utf8_length(source, from));
-		json_put_integer(writer, "end", (int64_t)utf8_length(source, to));
+		json_put_integer(writer, "start", (int64_t)utf8_place_at(&place, from));
+		json_put_integer(writer, "end", (int64_t)utf8_place_at(&place, to));
 		if (edits[i].first >= 0) {
 			const struct edit_token *first = &o->tokens[edits[i].first], *last = &o->tokens[edits[i].last];
 			json_put_text(writer, "text", first->text + first->begin, last->end - first->begin);
@@ -581,30 +625,45 @@ done:
 	return status;
 }
 
+/* The new text. */
+static enum status rewriting_put_tsv(const struct task_state *state, const struct task_set *set,
+				     const struct task_outputs *outputs, int64_t number, struct buffer *out)
+{
+	struct buffer text = {0};
+	(void)state;
+	enum status status = rewrite(set, outputs, number, &text);
+	if (status == OK)
+		results_put_cell(out, buffer_string(&text));
+	buffer_release(&text);
+	return status == OK ? buffer_status(out) : status;
+}
+
 /* -log p of the edits that produce the target, as far as they are known. */
 static enum status edits_loss(const struct task_set *set, const struct task_outputs *outputs, int64_t example, double *out)
 {
 	struct rewriting_outputs o = outputs_of(set, outputs, example);
 	const struct labelled_items *items = &set->encoded.items[0];
-	float *logits = NULL;
+	struct pointing pointing;
 	double *shares = NULL;
 	enum status status;
 	*out = 0;
-	TRY_GOTO(memory_new(&logits, o.rows > CLASSES ? o.rows : CLASSES, sizeof(*logits), "probabilities"), done);
+	TRY_GOTO(pointing_open(&pointing, &o), done);
 	TRY_GOTO(memory_new(&shares, o.rows > CLASSES ? o.rows : CLASSES, sizeof(*shares), "probabilities"), done);
 	for (int64_t i = items->starts[example]; i < items->starts[example + 1]; i++) {
 		int32_t row = items->rows[i];
 		for (int k = 0; k < LABELS; k++) {
-			int32_t label = items->classes[i * LABELS + k], count = k == 0 ? CLASSES : o.rows;
-			for (int32_t j = 0; j < count; j++)
-				logits[j] =
-					k == 0 ? o.logits[(int64_t)row * OUTPUTS + j] : (float)pointer_logit(&o, row, k - 1, j);
-			task_probabilities(logits, count, shares);
-			*out -= label < 0 ? 0 : log(shares[label]);
+			int32_t label = items->classes[i * LABELS + k];
+			if (label < 0)
+				continue;
+			if (k > 0)
+				point(&pointing, row, k - 1, pointing.logits);
+			task_probabilities(k == 0 ? o.logits + (int64_t)row * OUTPUTS : pointing.logits,
+					   k == 0 ? CLASSES : o.rows, shares);
+			*out -= log(shares[label]);
 		}
 	}
 done:
-	free(logits);
+	pointing_close(&pointing);
 	free(shares);
 	return status;
 }
@@ -655,6 +714,7 @@ const struct task task_rewriting = {
 	.score = rewriting_score,
 	.write = rewriting_write,
 	.put = rewriting_put,
+	.put_tsv = rewriting_put_tsv,
 	.examine = rewriting_examine,
 	.close_set = rewriting_close,
 };

@@ -6,20 +6,6 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-size_t set_name_size(const char *value)
-{
-	const char *equals = strchr(value, '=');
-	if (!equals || memchr(value, '/', (size_t)(equals - value)) || file_exists(value))
-		return 0;
-	return (size_t)(equals - value);
-}
-
-const char *set_path(const char *value)
-{
-	size_t size = set_name_size(value);
-	return size > 0 ? value + size + 1 : value;
-}
-
 /* Names that `bertc finetune` uses in its folder. */
 static bool is_of_run(const char *name)
 {

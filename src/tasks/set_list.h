@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/option.h"
+#include "base/path.h"
 #include "base/string_store.h"
 
 struct file_set {
@@ -22,12 +23,6 @@ struct set_list {
 	const char **paths;
 	struct string_store names;
 };
-
-/* Bytes of NAME in [NAME=]PATH; 0: there is none. A value with a slash before its equals sign, or one that is the path of an
- * existing file, is just a path. */
-size_t set_name_size(const char *value);
-/* PATH in [NAME=]PATH. */
-const char *set_path(const char *value);
 
 /* Parses the list of option --`option`. ERR_USAGE: two sets of the same name; with `name_folders` (results are written into
  * folders of these names) a name that is not a plain file name, or that has a meaning in a run's folder. */

@@ -1,6 +1,7 @@
 /* Answers that are spans of a paragraph: files in the form of SQuAD (tasks/squad_file.h). Each token gets two numbers, for
  * starting and for ending the answer: BertForQuestionAnswering. An example is a window of a paragraph, after its question
  * (tasks/squad_features.h); the windows of a question together give its answer (tasks/squad_answers.h). */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tasks/results.h"
 #include "tasks/squad.h"
 #include "tasks/squad_answers.h"
 #include "tasks/squad_compare.h"
@@ -429,14 +431,38 @@ static const struct squad_choice *choice_of(const struct squad_result *result)
 	return NULL;
 }
 
-static enum status squad_put(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
-			     int64_t question, struct buffer *out)
+static void put_answer(const char *id, const char *text, int64_t begin, int64_t end, double score, struct buffer *out)
+{
+	struct json_writer writer = {.out = out};
+	json_open(&writer, NULL, '{');
+	if (id)
+		json_put_string(&writer, "id", id);
+	json_put_string(&writer, "answer", text);
+	json_put_integer(&writer, "start", begin);
+	json_put_integer(&writer, "end", end);
+	json_put_double(&writer, "score", score);
+	json_close(&writer);
+}
+
+/* The same values as columns. */
+static void put_columns(const char *id, const char *text, int64_t begin, int64_t end, double score, struct buffer *out)
+{
+	results_put_cell(out, id ? id : "");
+	buffer_char(out, '\t');
+	results_put_cell(out, text);
+	buffer_format(out, "\t%" PRId64 "\t%" PRId64 "\t", begin, end);
+	results_put_float(out, (float)score);
+}
+
+static enum status
+answer_with(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs, int64_t question,
+	    void (*put)(const char *id, const char *text, int64_t begin, int64_t end, double score, struct buffer *out),
+	    struct buffer *out)
 {
 	struct answering answering;
 	struct squad_result result;
 	const struct squad_set *questions = &only_part(set)->set;
 	const struct squad_question *asked = &questions->questions[question];
-	struct json_writer writer = {.out = out};
 	int64_t begin = 0, end = 0;
 	TRY(answering_open(&answering, state, set, outputs));
 	enum status status = answer(&answering, question, &result);
@@ -445,18 +471,23 @@ static enum status squad_put(const struct task_state *state, const struct task_s
 		bool placed = choice && choice->end > choice->begin;
 		if (placed)
 			squad_code_points(&questions->paragraphs[asked->paragraph], choice->begin, choice->end, &begin, &end);
-		json_open(&writer, NULL, '{');
-		if (asked->id)
-			json_put_string(&writer, "id", asked->id);
-		json_put_string(&writer, "answer", result.best ? result.prediction : "");
-		json_put_integer(&writer, "start", begin);
-		json_put_integer(&writer, "end", end);
-		json_put_double(&writer, "score", choice ? choice->probability : NAN);
-		json_close(&writer);
+		put(asked->id, result.best ? result.prediction : "", begin, end, choice ? choice->probability : NAN, out);
 		status = buffer_status(out);
 	}
 	answering_close(&answering);
 	return status;
+}
+
+static enum status squad_put(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			     int64_t question, struct buffer *out)
+{
+	return answer_with(state, set, outputs, question, put_answer, out);
+}
+
+static enum status squad_put_tsv(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				 int64_t question, struct buffer *out)
+{
+	return answer_with(state, set, outputs, question, put_columns, out);
 }
 
 /* Most tokens in an answer by default in transformers' pipeline. */
@@ -496,6 +527,19 @@ done:
 	return status;
 }
 
+static int64_t squad_keep_questions(struct task_set *set, int64_t most)
+{
+	struct squad_parts *parts = set->own;
+	int64_t all = 0;
+	for (int64_t i = 0; i < parts->count; i++) {
+		struct squad_set *questions = &parts->part[i].set;
+		int64_t own = questions->question_count;
+		squad_keep(questions, most > all ? most - all : 0);
+		all += own;
+	}
+	return all;
+}
+
 const struct task task_squad = {
 	.name = "squad",
 	.summary = "the answer to a question as a stretch of a paragraph",
@@ -504,6 +548,7 @@ const struct task task_squad = {
 	.target = TARGET_PARTS,
 	.max_seq_length = 384,
 	.decides = "f1",
+	.keep = squad_keep_questions,
 	.read = squad_read_files,
 	.take = squad_take_texts,
 	.encode = squad_encode,
@@ -511,6 +556,7 @@ const struct task task_squad = {
 	.score = squad_score_set,
 	.write = squad_write,
 	.put = squad_put,
+	.put_tsv = squad_put_tsv,
 	.examine = squad_examine,
 	.put_pipeline = squad_put_pipeline,
 	.tune = squad_tune,

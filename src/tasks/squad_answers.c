@@ -31,8 +31,13 @@ struct squad_decoder {
 	struct chosen *chosen;  /* [n_best_size + 2] */
 	struct squad_choice *choices;
 	int32_t chosen_count;
-	struct buffer texts;                   /* texts of the chosen, each with a NUL */
-	struct buffer pieces, words, original; /* of one candidate */
+	struct buffer texts;  /* texts of the chosen, each with a NUL */
+	struct buffer pieces; /* of one candidate */
+	/* The stretch of the last candidate, kept because the next one often has the same: */
+	int32_t first_word, last_word; /* -1: none */
+	struct buffer original, words; /* as in the paragraph, and as normalized */
+	bool same_length;              /* both have as many characters */
+	int64_t searched;              /* bytes of the stretches of all candidates so far */
 	struct tokens scratch;
 };
 
@@ -84,6 +89,8 @@ enum status squad_decoder_begin(struct squad_decoder *decoder, int64_t question)
 	decoder->candidate_count = 0;
 	decoder->null_score = NULL_SCORE_START;
 	decoder->null_start = decoder->null_end = 0;
+	decoder->first_word = decoder->last_word = -1;
+	decoder->searched = 0;
 	return OK;
 }
 
@@ -292,29 +299,44 @@ static size_t find_without_spaces(const struct buffer *text, int64_t index)
 	return i;
 }
 
+/* Makes the original and the normalized words of a stretch, unless they are those of the last one: where there is no white space,
+ * all candidates have the same long stretch. */
+static enum status take_stretch(struct squad_decoder *d, const struct stretch_of_words *stretch)
+{
+	struct buffer *original = &d->original, *words = &d->words;
+	if (stretch->first == d->first_word && stretch->last == d->last_word)
+		return OK;
+	d->first_word = -1;
+	join_words(original, stretch);
+	TRY(buffer_status(original));
+	buffer_clear(words);
+	TRY(tokenizer_words(tokenizer_settings_of(d->features->tokenizer), buffer_string(original), original->size, &d->scratch,
+			    append_word, words));
+	TRY(buffer_status(words));
+	d->same_length = count_without_spaces(words->data, words->size) == count_without_spaces(original->data, original->size);
+	d->first_word = stretch->first;
+	d->last_word = stretch->last;
+	return OK;
+}
+
 /* Finds the predicted pieces in the original words, as get_final_text does: if the tokenizer's normalization keeps the number of
  * characters and the normalized words contain the pieces. Otherwise takes the whole span. */
-static enum status project(struct squad_decoder *d, size_t *out_begin, size_t *out_end)
+static void project(const struct squad_decoder *d, size_t *out_begin, size_t *out_end)
 {
 	const struct buffer *pieces = &d->pieces, *words = &d->words, *original = &d->original;
 	*out_begin = 0;
 	*out_end = original->size;
-	buffer_clear(&d->words);
-	TRY(tokenizer_words(tokenizer_settings_of(d->features->tokenizer), buffer_string(original), original->size, &d->scratch,
-			    append_word, &d->words));
-	TRY(buffer_status(words));
-	if (pieces->size == 0 || words->size == 0)
-		return OK;
+	if (pieces->size == 0 || words->size == 0 || !d->same_length)
+		return;
 	const char *found = memmem(words->data, words->size, pieces->data, pieces->size);
-	if (!found || count_without_spaces(words->data, words->size) != count_without_spaces(original->data, original->size))
-		return OK;
+	if (!found)
+		return;
 	int64_t first = count_without_spaces(words->data, (size_t)(found - words->data));
 	int64_t last = first + count_without_spaces(pieces->data, pieces->size) - 1;
 	*out_begin = find_without_spaces(original, first);
 	*out_end = find_without_spaces(original, last) + 1;
 	while (*out_end < original->size && !begins_character(original->data[*out_end]))
 		++*out_end;
-	return OK;
 }
 
 /* Puts the candidate's text into `original`, from *out_begin to *out_end, and finds its place in the paragraph. */
@@ -329,10 +351,10 @@ static enum status find_text(struct squad_decoder *d, const struct candidate *ca
 	struct stretch_of_words stretch = {f->set->paragraphs[paragraph].text, f->word_begins + f->word_starts[paragraph],
 					   f->word_ends + f->word_starts[paragraph], words[first], words[last]};
 	join_pieces(&d->pieces, tokenizer_vocab(f->tokenizer), ids + first, last - first + 1);
-	join_words(&d->original, &stretch);
 	TRY(buffer_status(&d->pieces));
-	TRY(buffer_status(&d->original));
-	TRY(project(d, out_begin, out_end));
+	TRY(take_stretch(d, &stretch));
+	d->searched += (int64_t)d->original.size;
+	project(d, out_begin, out_end);
 	choice->begin = byte_in_paragraph(&stretch, *out_begin);
 	choice->end = byte_in_paragraph(&stretch, *out_end - 1) + 1;
 	return OK;
@@ -371,6 +393,10 @@ static enum status choose_candidate(struct squad_decoder *d, const struct candid
 	return buffer_status(&d->texts);
 }
 
+/* No more candidates of a question are tried after this many bytes. Candidates in ordinary text have some hundred, and at most
+ * 400 of them come from a window, but where there is no white space each may have the whole paragraph. */
+#define SEARCHED_MOST ((int64_t)16 << 20)
+
 static enum status choose_all(struct squad_decoder *d)
 {
 	struct candidate no_answer = {.start_logit = d->null_start, .end_logit = d->null_end, .window = -1};
@@ -379,7 +405,7 @@ static enum status choose_all(struct squad_decoder *d)
 	if (d->settings.version_2)
 		TRY(add_candidate(d, no_answer));
 	make_heap(d);
-	while (d->candidate_count > 0 && d->chosen_count < d->settings.n_best_size) {
+	while (d->candidate_count > 0 && d->chosen_count < d->settings.n_best_size && d->searched < SEARCHED_MOST) {
 		struct candidate best = take_best(d);
 		TRY(choose_candidate(d, &best));
 	}

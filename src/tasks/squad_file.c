@@ -294,7 +294,7 @@ static enum status check_question(struct reader *reader, struct squad_question *
 	const struct squad_options *options = reader->options;
 
 	describe_place(reader, place);
-	if (options->use == SQUAD_TRAIN && question->is_impossible && !options->allow_impossible) {
+	if (options->use != SQUAD_PREDICT && question->is_impossible && !options->allow_impossible) {
 		enum status status =
 			error_set(ERR_DATA, "%s: question '%.100s' has no answer in its paragraph (\"is_impossible\")", place,
 				  question->id);
@@ -619,6 +619,23 @@ enum status squad_add(struct squad_set *set, const char *question, const char *p
 	set->paragraph_count++;
 	set->question_count++;
 	return OK;
+}
+
+void squad_keep(struct squad_set *set, int64_t most)
+{
+	if (set->question_count <= most)
+		return;
+	set->question_count = most;
+	set->impossible_count = set->unlabelled_count = set->answer_count = set->paragraph_count = 0;
+	for (int64_t q = 0; q < most; q++) {
+		const struct squad_question *question = &set->questions[q];
+		set->impossible_count += question->is_impossible;
+		set->unlabelled_count += !question->is_impossible && question->answer_count == 0;
+		if (question->answer_count > 0)
+			set->answer_count = question->first_answer + question->answer_count;
+		if (question->paragraph >= set->paragraph_count)
+			set->paragraph_count = question->paragraph + 1;
+	}
 }
 
 void squad_release(struct squad_set *set)

@@ -72,7 +72,8 @@ enum squad_use {
 
 struct squad_options {
 	enum squad_use use;
-	bool allow_impossible; /* --version_2_with_negative; without it an impossible question is a bad record of SQUAD_TRAIN */
+	bool allow_impossible; /* --version_2_with_negative; without it an impossible question is a bad record, except for
+				  SQUAD_PREDICT */
 	struct bad_records *bad;
 };
 
@@ -83,6 +84,8 @@ struct squad_options {
 MUST_USE enum status squad_read(struct squad_set *out, const char *path, const struct squad_options *options);
 /* Appends a question about a paragraph, given in memory; the set copies both. `set` is zero-initialized before the first call. */
 MUST_USE enum status squad_add(struct squad_set *set, const char *question, const char *paragraph);
+/* Keeps only the first `most` questions. */
+void squad_keep(struct squad_set *set, int64_t most);
 void squad_release(struct squad_set *set);
 /* Is the answer's place known, so that it can be learned? */
 static inline bool squad_is_placed(const struct squad_answer *answer)

@@ -6,16 +6,21 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "tasks/layouts.h"
+#include "tasks/tag_spans.h"
 
 static const char *const tag_names[] = {"ner_tags", "tags", "labels", "pos_tags", "chunk_tags", "ner", "label", NULL};
 
 struct tag_reader {
 	struct conll *out;
-	const struct label_list *labels;
-	bool tagged;
-	int64_t line, starts, lines, fields; /* line of the object; then capacities */
+	const struct tag_json_settings *settings;
+	bool tagged, of_texts; /* texts in place of words */
+	bool numbered;         /* tags are numbers */
+	struct tag_spans spans;
+	const char **texts;                              /* [out->sentence_count] */
+	int64_t line, starts, lines, fields, texts_room; /* line of the object; then capacities */
 };
 
 /* Where the text continues after any white space. */
@@ -63,39 +68,41 @@ static bool is_text(const struct json *value)
 	return value->kind == JSON_STRING && value->text_size > 0 && strlen(value->text) == value->text_size;
 }
 
-/* The name of a tag: the tag itself, or the name for its number. */
-static enum status name_of_tag(const struct tag_reader *reader, const struct json *tag, const char **out)
+/* The name of a tag: the tag itself, or the name for its number. Tags that are not needed are only repeated in results: one
+ * without a name, such as the placeholder -100, stays as it is. */
+static enum status name_of_tag(struct tag_reader *reader, const struct json *tag, const char **out)
 {
-	*out = tag->text;
+	*out = tag->text ? tag->text : "";
 	if (is_text(tag))
+		return OK;
+	reader->numbered |= tag->is_integer;
+	if (tag->is_integer && tag->integer >= 0 && tag->integer < reader->settings->labels->count) {
+		*out = reader->settings->labels->names[tag->integer];
+		return OK;
+	}
+	if (!reader->settings->needs_tags)
 		return OK;
 	if (!tag->is_integer)
 		return object_error(reader, "a tag is neither a text nor a number");
-	if (tag->integer >= 0 && tag->integer < reader->labels->count) {
-		*out = reader->labels->names[tag->integer];
-		return OK;
-	}
-	enum status status = object_error(reader, reader->labels->count > 0 ? "the number of a tag is not in --labels"
-									    : "tags are numbers, whose names are not known");
+	enum status status =
+		object_error(reader, reader->settings->labels->count > 0 ? "the number of a tag is not that of a label"
+									 : "tags are numbers, whose names are not known");
 	error_hint("name them in the order of their numbers: --labels O,B-PER,I-PER,...");
 	return status;
 }
 
-static enum status add_word(struct tag_reader *reader, const struct json *word, const struct json *tag)
+/* `tag` NULL: there are none. */
+static enum status add_word(struct tag_reader *reader, const char *word, size_t size, const char *tag)
 {
 	struct conll *out = reader->out;
-	const char **fields, *name = NULL;
-	if (!is_text(word))
-		return object_error(reader, "a word is not a string, or empty");
-	if (tag)
-		TRY(name_of_tag(reader, tag, &name));
+	const char **fields;
 	TRY(memory_grow(&out->lines, &reader->lines, out->token_count + 1, sizeof(*out->lines), "words"));
 	TRY(memory_grow(&out->fields, &reader->fields, (out->token_count + 1) * out->column_count, sizeof(*out->fields),
 			"words"));
 	fields = out->fields + out->token_count * out->column_count;
-	TRY(string_store_copy(&out->strings, word->text, word->text_size, &fields[0]));
+	TRY(string_store_copy(&out->strings, word, size, &fields[0]));
 	if (tag)
-		TRY(string_store_copy(&out->strings, name, strlen(name), &fields[1]));
+		TRY(string_store_copy(&out->strings, tag, strlen(tag), &fields[1]));
 	out->lines[out->token_count++] = reader->line;
 	return OK;
 }
@@ -103,8 +110,13 @@ static enum status add_word(struct tag_reader *reader, const struct json *word, 
 static enum status add_words(struct tag_reader *reader, const struct json *object)
 {
 	const struct json *words = find_list(object, generic_words), *tags = reader->tagged ? find_list(object, tag_names) : NULL;
-	if (!words)
-		return object_error(reader, "there is no list of words (\"tokens\")");
+	if (!words) {
+		enum status status = object_error(reader, "there is no list of words (\"tokens\")");
+		error_hint(
+			"a sentence is {\"tokens\": [...], \"ner_tags\": [...]}, or a text whose entities are marked: {\"text\": "
+			"..., \"entities\": [{\"start\": 0, \"end\": 4, \"label\": \"PER\"}]}");
+		return status;
+	}
 	if (reader->tagged && !tags)
 		return object_error(reader, "there is no list of tags (\"ner_tags\" or \"tags\")");
 	if (tags && tags->child_count != words->child_count)
@@ -112,95 +124,154 @@ static enum status add_words(struct tag_reader *reader, const struct json *objec
 				 reader->line, words->child_count, words->child_count == 1 ? "" : "s", tags->child_count,
 				 tags->child_count == 1 ? "" : "s");
 	const struct json *tag = tags ? tags->first_child : NULL;
-	for (const struct json *word = words->first_child; word; word = word->next, tag = tag ? tag->next : NULL)
-		TRY(add_word(reader, word, tag));
+	for (const struct json *word = words->first_child; word; word = word->next, tag = tag ? tag->next : NULL) {
+		const char *name = NULL;
+		if (!is_text(word))
+			return object_error(reader, "a word is not a string, or empty");
+		if (tag)
+			TRY(name_of_tag(reader, tag, &name));
+		TRY(add_word(reader, word->text, word->text_size, name));
+	}
 	return OK;
 }
 
+/* Adds the words of a text, tagged according to its spans. */
+static enum status cut_text(struct tag_reader *reader, const char *text, size_t size)
+{
+	struct buffer tag = {0};
+	enum status status = OK;
+	for (size_t at = 0, begin; status == OK && tag_next_word(reader->settings->words, text, size, &at, &begin);) {
+		bool first;
+		const struct tag_span *span = reader->tagged ? tag_spans_next(&reader->spans, begin, at, &first) : NULL;
+		buffer_clear(&tag);
+		if (span)
+			buffer_format(&tag, "%c%c%s", first ? 'B' : 'I', reader->settings->separator, span->label);
+		else
+			buffer_char(&tag, 'O');
+		status = buffer_status(&tag);
+		if (status == OK)
+			status = add_word(reader, text + begin, at - begin, reader->tagged ? buffer_string(&tag) : NULL);
+	}
+	buffer_release(&tag);
+	return status;
+}
+
+static enum status add_text(struct tag_reader *reader, const struct json *object)
+{
+	struct conll *out = reader->out;
+	const struct json *text = json_member(object, "text"), *list = reader->tagged ? tag_spans_find(object) : NULL;
+	if (!text || text->kind != JSON_STRING || strlen(text->text) != text->text_size)
+		return object_error(reader, "there is no \"text\"");
+	if (reader->tagged && !list)
+		return object_error(reader, "there is no list of entities (\"entities\", \"spans\", or \"label\")");
+	enum status status = list ? tag_spans_read(&reader->spans, list, text->text, text->text_size) : OK;
+	if (status == ERR_DATA) {
+		char message[sizeof(error_last()->message)];
+		snprintf(message, sizeof(message), "%s", error_last()->message);
+		return object_error(reader, message);
+	}
+	TRY(status);
+	TRY(cut_text(reader, text->text, text->text_size));
+	tag_spans_finish(&reader->spans);
+	TRY(memory_grow(&reader->texts, &reader->texts_room, out->sentence_count + 1, sizeof(*reader->texts), "sentences"));
+	return string_store_copy(&out->strings, text->text, text->text_size, &reader->texts[out->sentence_count]);
+}
+
 /* Adds a sentence, entirely or not at all. */
-static enum status add_sentence(struct tag_reader *reader, const struct json *object, struct bad_records *bad)
+static enum status add_sentence(struct tag_reader *reader, const struct json *object)
 {
 	struct conll *out = reader->out;
 	int64_t words = out->token_count;
 	TRY(memory_grow(&out->sentence_starts, &reader->starts, out->sentence_count + 2, sizeof(*out->sentence_starts),
 			"sentences"));
-	enum status status = add_words(reader, object);
+	enum status status = (reader->of_texts ? add_text : add_words)(reader, object);
 	if (status != OK) {
 		out->token_count = words;
-		return bad_record(bad, status);
+		return bad_record(reader->settings->bad, status);
 	}
 	out->sentence_starts[out->sentence_count++] = words;
 	out->sentence_starts[out->sentence_count] = out->token_count;
 	return OK;
 }
 
-/* Does the first object have tags? Then all must. */
-static bool first_has_tags(const struct json *object)
+/* What the first object has, all must have. */
+static void look_at_first(struct tag_reader *reader, const struct json *object)
 {
-	return find_list(object, tag_names) != NULL;
+	bool has_words = object && find_list(object, generic_words);
+	reader->of_texts = object && !has_words && json_member(object, "text");
+	reader->tagged = reader->settings->needs_tags || (has_words && find_list(object, tag_names));
+	reader->out->column_count = 1 + reader->tagged;
 }
 
-static enum status read_list(struct tag_reader *reader, const struct json *list, bool needs_tags, struct bad_records *bad)
+static enum status read_list(struct tag_reader *reader, const struct json *list)
 {
-	reader->tagged = needs_tags || (list->first_child && first_has_tags(list->first_child));
-	reader->out->column_count = 1 + reader->tagged;
+	look_at_first(reader, list->first_child);
 	for (const struct json *object = list->first_child; object; object = object->next) {
 		reader->line++;
-		TRY(add_sentence(reader, object, bad));
+		TRY(add_sentence(reader, object));
 	}
 	return OK;
 }
 
-static enum status read_line(struct tag_reader *reader, const char *text, size_t size, bool needs_tags, struct bad_records *bad)
+static enum status read_line(struct tag_reader *reader, const char *text, size_t size)
 {
 	struct json_document document;
 	char name[512];
 	snprintf(name, sizeof(name), "%.400s, line %" PRId64, reader->out->name, reader->line);
 	enum status status = json_parse(&document, name, text, size);
 	if (status != OK)
-		return bad_record(bad, status);
-	if (reader->out->column_count == 0) {
-		reader->tagged = needs_tags || first_has_tags(document.root);
-		reader->out->column_count = 1 + reader->tagged;
-	}
-	status = add_sentence(reader, document.root, bad);
+		return bad_record(reader->settings->bad, status);
+	if (reader->out->column_count == 0)
+		look_at_first(reader, document.root);
+	status = add_sentence(reader, document.root);
 	json_release(&document);
 	return status;
 }
 
-static enum status read_lines(struct tag_reader *reader, const char *text, size_t size, bool needs_tags, struct bad_records *bad)
+static enum status read_lines(struct tag_reader *reader, const char *text, size_t size)
 {
 	for (size_t at = 0, end; at < size; at = end + 1) {
 		const char *newline = memchr(text + at, '\n', size - at);
 		end = newline ? (size_t)(newline - text) : size;
 		reader->line++;
 		if (skip_space(text, end, at) < end)
-			TRY(read_line(reader, text + at, end - at, needs_tags, bad));
+			TRY(read_line(reader, text + at, end - at));
 	}
 	return OK;
 }
 
-enum status tag_json_read(struct conll *out, const struct text_file *file, bool needs_tags, const struct label_list *labels,
-			  struct bad_records *bad)
+enum status tag_json_read(struct conll *out, const struct text_file *file, const struct tag_json_settings *settings,
+			  struct tag_json_facts *out_facts)
 {
 	struct json_document document = {0};
-	struct tag_reader reader = {.out = out, .labels = labels};
+	struct tag_reader reader = {.out = out, .settings = settings};
 	const char *text = buffer_string(&file->text);
 	enum status status;
 	*out = (struct conll){.separator = '\t', .tag_column = -1};
+	*out_facts = (struct tag_json_facts){0};
 	TRY(string_store_copy(&out->strings, file->name, strlen(file->name), &out->name));
 	if (is_list(text, file->text.size)) {
 		status = json_parse(&document, out->name, text, file->text.size);
 		if (status == OK)
-			status = read_list(&reader, document.root, needs_tags, bad);
+			status = read_list(&reader, document.root);
 		json_release(&document);
 	} else {
-		status = read_lines(&reader, text, file->text.size, needs_tags, bad);
+		status = read_lines(&reader, text, file->text.size);
 	}
 	if (out->column_count == 0)
 		out->column_count = 1;
 	out->tag_column = reader.tagged ? 1 : -1;
+	const struct label_list *labels = settings->labels;
+	if (reader.numbered && labels->count > 0)
+		log_note("'%s': tags are numbers, taken as those of the labels: 0 is %s, %lld is %s", out->name, labels->names[0],
+			 (long long)labels->count - 1, labels->names[labels->count - 1]);
 	if (status == OK && out->sentence_count == 0)
 		status = error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
+	if (status == OK)
+		*out_facts = (struct tag_json_facts){reader.texts, reader.spans.total, reader.spans.total_widened,
+						     reader.spans.total_shared};
+	else
+		free(reader.texts);
+	tag_spans_release(&reader.spans);
 	return status;
 }

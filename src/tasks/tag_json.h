@@ -1,17 +1,32 @@
-/* Tagged words as JSON: an object per sentence with a list of words and a list of tags, one per line or all in one list, as in
- * Hugging Face's data sets and run_ner.py. */
+/* Tagged words as JSON: an object per sentence with a list of words and a list of tags, as in Hugging Face's data sets and
+ * run_ner.py, or with a text and spans of it (tasks/tag_spans.h); one per line or all in one list. */
 #ifndef TASKS_TAG_JSON_H
 #define TASKS_TAG_JSON_H
 
 #include "formats/conll.h"
 #include "tasks/labels.h"
+#include "tasks/tags.h"
 
 /* Does the text begin like such a file? */
 bool tag_json_recognise(const char *text, size_t size);
-/* Reads it as if it had one word per line, followed by its tag; nothing is borrowed from the file. Tags that are numbers take
- * their names from `labels` (--labels). ERR_DATA names file and line (in a list: the object): words or tags are not lists of
- * strings, or their numbers differ; numbers without names. Without `needs_tags` a file may have only words. */
-MUST_USE enum status tag_json_read(struct conll *out, const struct text_file *file, bool needs_tags,
-				   const struct label_list *labels, struct bad_records *bad);
+
+struct tag_json_settings {
+	bool needs_tags;                 /* otherwise a file may have only words, and spans are ignored */
+	const struct label_list *labels; /* names of tags that are numbers (--labels, or those of the model) */
+	enum tag_words words;            /* what a word of a text is */
+	char separator;                  /* in the tags made of spans, B-PER and I-PER */
+	struct bad_records *bad;
+};
+
+struct tag_json_facts {
+	const char **texts;             /* [sentence_count] in the strings of the file, to be freed; NULL: the file has words */
+	int64_t spans, widened, shared; /* as tag_spans counts them */
+};
+
+/* Reads it as if it had one word per line, followed by its tag; nothing is borrowed from the file. ERR_DATA names file and line
+ * (in a list: the object): words or tags are not lists of strings, or their numbers differ; numbers without names; bad spans.
+ * Tags that are not needed and have no names stay as they are. */
+MUST_USE enum status tag_json_read(struct conll *out, const struct text_file *file, const struct tag_json_settings *settings,
+				   struct tag_json_facts *out_facts);
 
 #endif

@@ -1,5 +1,6 @@
 #include "tasks/tag_text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,22 @@ void tag_text_free(struct tag_text *text)
 		free(blocks[i]);
 	string_store_release(&text->strings);
 	free(text);
+}
+
+void tag_text_keep(struct tag_text *text, int64_t most)
+{
+	if (text->sentence_count <= most)
+		return;
+	text->sentence_count = most;
+	text->word_count = text->starts[most];
+	for (int64_t i = 0; i < text->file_count; i++) {
+		int64_t left = most - text->first_sentences[i];
+		struct conll *file = &text->files[i];
+		if (left >= file->sentence_count)
+			continue;
+		file->sentence_count = left > 0 ? left : 0;
+		file->token_count = left > 0 ? file->sentence_starts[left] : 0;
+	}
 }
 
 void tag_text_place(const struct tag_text *text, int64_t word, const char **out_file, int64_t *out_line)
@@ -68,36 +85,14 @@ enum status tags_of_files(const struct task_state *state, struct tag_form *out)
 
 /* ---- Reading ---- */
 
-static bool is_ideograph(uint32_t c)
-{
-	return (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
-}
-
-/* Is the character a word of its own? */
-static bool is_word(enum tag_words words, uint32_t c)
-{
-	return words == WORDS_CHARACTERS || (words == WORDS_IDEOGRAPHS && is_ideograph(c));
-}
-
 /* Splits a line of plain text into words as if each had its own line. A line without words is a sentence, too, so that results
  * correspond to lines. */
 static enum status split_line(struct tag_text *text, struct conll *out, enum tag_words words, const char *line, size_t size,
 			      int64_t number, int64_t *capacities)
 {
-	for (size_t at = 0, next; at < size; at = next) {
-		uint32_t c;
-		next = at + utf8_decode(line + at, size - at, &c);
-		if (utf8_is_space(c))
-			continue;
-		size_t begin = at;
-		while (next < size && !is_word(words, c)) {
-			size_t length = utf8_decode(line + next, size - next, &c);
-			if (utf8_is_space(c) || is_word(words, c))
-				break;
-			next += length;
-		}
+	for (size_t at = 0, begin; tag_next_word(words, line, size, &at, &begin);) {
 		const char *word;
-		TRY(string_store_copy(&text->strings, line + begin, next - begin, &word));
+		TRY(string_store_copy(&text->strings, line + begin, at - begin, &word));
 		TRY(memory_grow(&out->fields, &capacities[0], out->token_count + 1, sizeof(*out->fields), "words"));
 		TRY(memory_grow(&out->lines, &capacities[1], out->token_count + 1, sizeof(*out->lines), "words"));
 		TRY(memory_grow(&text->begins, &text->begin_capacity, text->word_count + out->token_count + 1,
@@ -141,6 +136,9 @@ static enum status split_sentence(struct split *split, const char *line, size_t 
 	return add_text(split->text, split->text->sentence_count + sentence, line, size);
 }
 
+static const char *const word_kinds[] = {"words between white space", "words between white space, each ideograph a word",
+					 "characters, each a word"};
+
 /* Reads a file with one sentence per line. */
 static enum status split_lines(struct tag_text *text, struct conll *out, enum tag_words words, const char *name,
 			       const struct buffer *file, struct bad_records *bad)
@@ -160,22 +158,36 @@ static enum status split_lines(struct tag_text *text, struct conll *out, enum ta
 			TRY(bad_record(bad, status));
 		line = newline ? newline + 1 : limit;
 	}
-	static const char *const kinds[] = {"words between white space", "words between white space, each ideograph a word",
-					    "characters, each a word"};
 	log_note("'%s': text, a sentence a line: %lld sentences, %lld %s", out->name, (long long)out->sentence_count,
-		 (long long)out->token_count, kinds[words]);
+		 (long long)out->token_count, word_kinds[words]);
 	return out->sentence_count > 0 ? OK : error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
 }
 
-/* Makes the text of each sentence of a file with one word per line: its words separated by spaces. */
-static enum status join_words(struct tag_text *text, const struct conll *file)
+/* Places the words of a sentence in its text, from which they were cut. */
+static void find_words_in(struct tag_text *text, const struct conll *file, int64_t sentence, const char *bytes)
+{
+	const char *at = bytes;
+	for (int64_t w = file->sentence_starts[sentence]; w < file->sentence_starts[sentence + 1]; w++) {
+		at = strstr(at, conll_word(file, w));
+		BUG_IF(!at);
+		text->begins[text->word_count + w] = at - bytes;
+		at += strlen(conll_word(file, w));
+	}
+}
+
+/* Makes the text of each sentence: as in the file if `texts` has them, else its words separated by spaces. */
+static enum status place_words(struct tag_text *text, const struct conll *file, const char *const *texts)
 {
 	struct buffer joined = {0};
 	enum status status = memory_grow(&text->begins, &text->begin_capacity, text->word_count + file->token_count,
 					 sizeof(*text->begins), "words");
 	for (int64_t s = 0; s < file->sentence_count && status == OK; s++) {
 		buffer_clear(&joined);
-		for (int64_t w = file->sentence_starts[s]; w < file->sentence_starts[s + 1]; w++) {
+		if (texts) {
+			buffer_text(&joined, texts[s]);
+			find_words_in(text, file, s, texts[s]);
+		}
+		for (int64_t w = file->sentence_starts[s]; w < file->sentence_starts[s + 1] && !texts; w++) {
 			if (joined.size > 0)
 				buffer_char(&joined, ' ');
 			text->begins[text->word_count + w] = (int64_t)joined.size;
@@ -234,15 +246,69 @@ static enum status choose_columns(const struct task_settings *settings, bool has
 	return column_number(given->label ? given->label : trained->label, "label_column", &options->tag_column);
 }
 
-static enum status read_json(const struct task_settings *settings, bool needs_tags, struct tag_text *text,
+/* The model's tags, and how many lines of a file have one. */
+struct known_tags {
+	const struct label_set *labels;
+	int64_t found, lettered; /* all; those with a letter in them */
+};
+
+static bool is_known_tag(void *context, const char *text, size_t size)
+{
+	struct known_tags *known = context;
+	char name[256];
+	bool lettered = false;
+	snprintf(name, sizeof(name), "%.*s", (int)(size < sizeof(name) ? size : 0), text);
+	if (strcmp(name, "O") != 0 && label_set_find(known->labels, name) < 0)
+		return false;
+	for (const char *at = name; *at && !lettered; at++)
+		lettered = isalpha((unsigned char)*at);
+	known->found++;
+	known->lettered += lettered;
+	return true;
+}
+
+/* Does a file to be predicted have words and tags in columns, as those of training? A sentence may end in a tag, too, if it is a
+ * full stop, so most tags must have a letter. */
+static enum status has_tag_column(const struct task_state *state, const char *bytes, size_t size, bool *out)
+{
+	struct conll_options options = {.needs_tags = false};
+	struct known_tags known = {.labels = &state->labels};
+	TRY(choose_columns(&state->settings, true, &options));
+	*out = conll_recognise(bytes, size) ||
+	       (conll_recognise_tags(bytes, size, options.tag_column, is_known_tag, &known) && known.lettered * 2 > known.found);
+	return OK;
+}
+
+static enum status read_json(const struct task_state *state, enum task_use use, struct tag_text *text,
 			     const struct text_file *content)
 {
+	const struct task_settings *settings = &state->settings;
 	struct conll *file = &text->files[text->file_count++];
-	TRY(tag_json_read(file, content, needs_tags, &settings->given, settings->bad));
-	log_note("'%s': JSON, %lld sentences, %lld words", file->name, (long long)file->sentence_count,
-		 (long long)file->token_count);
+	struct tag_form form = {TAGS_IOB2, '-'};
+	struct tag_json_facts facts;
+	enum tag_words words = use == TASK_TRAIN ? WORDS_IDEOGRAPHS : settings->words; /* training does not know them yet */
+	char count[FORMAT_BYTES], all[FORMAT_BYTES];
+	if (use == TASK_SCORE)
+		TRY(tags_of_files(state, &form));
+	TRY(tag_json_read(file, content,
+			  &(struct tag_json_settings){.needs_tags = use != TASK_PREDICT,
+						      .labels = &settings->given,
+						      .words = words,
+						      .separator = form.separator ? form.separator : '-',
+						      .bad = settings->bad},
+			  &facts));
+	log_note("'%s': JSON, %lld sentences, %lld %s", file->name, (long long)file->sentence_count, (long long)file->token_count,
+		 facts.texts ? word_kinds[words] : "words");
+	if (facts.widened > 0)
+		log_note("'%s': %s of %s widened to whole words", file->name, format_count(count, facts.widened),
+			 format_counted(all, facts.spans, "entity", "entities"));
+	if (facts.shared > 0)
+		log_warning("'%s': %s whose first word belongs to the entity before as well, which keeps it", file->name,
+			    format_counted(count, facts.shared, "entity", "entities"));
 	bad_records_log(settings->bad, file->name);
-	return join_words(text, file);
+	enum status status = place_words(text, file, facts.texts);
+	free(facts.texts);
+	return status;
 }
 
 /* Counts the fields of a column that contain a space; *first is the first of them. */
@@ -286,17 +352,19 @@ static enum status read_file(const struct task_state *state, enum task_use use, 
 	TRY(text_file_read(&content, path, TEXT_FILE_LIMIT));
 	const char *bytes = buffer_string(&content.text);
 	if (tag_json_recognise(bytes, content.text.size)) {
-		enum status status = read_json(settings, options.needs_tags, text, &content);
+		enum status status = read_json(state, use, text, &content);
 		text_file_release(&content);
 		return status;
 	}
-	bool has_tags = options.needs_tags || conll_recognise(bytes, content.text.size);
-	if (use == TASK_PREDICT && !settings->columns.text && !has_tags && !has_word_lines(bytes, content.text.size)) {
-		enum status status = split_lines(text, file, settings->words, content.name, &content.text, settings->bad);
+	bool has_tags = options.needs_tags;
+	enum status status = has_tags ? OK : has_tag_column(state, bytes, content.text.size, &has_tags);
+	if (status == OK && !has_tags && !settings->columns.text && !has_word_lines(bytes, content.text.size)) {
+		status = split_lines(text, file, settings->words, content.name, &content.text, settings->bad);
 		text_file_release(&content);
 		return status;
 	}
-	enum status status = choose_columns(settings, has_tags, &options);
+	if (status == OK)
+		status = choose_columns(settings, has_tags, &options);
 	if (status == OK)
 		status = conll_parse(file, &content, &options);
 	else
@@ -309,7 +377,7 @@ static enum status read_file(const struct task_state *state, enum task_use use, 
 	buffer_release(&description);
 	bad_records_log(settings->bad, file->name);
 	TRY(check_words(file, use));
-	return join_words(text, file);
+	return place_words(text, file, NULL);
 }
 
 /* Appends the words of the last file to those of the others. */
@@ -344,8 +412,8 @@ static enum tag_words find_words(const struct tag_text *text)
 		const char *word = text->words[w];
 		size_t size = strlen(word), first = utf8_decode(word, size, &c);
 		single += first == size;
-		ideographs += is_ideograph(c);
-		single_ideographs += is_ideograph(c) && first == size;
+		ideographs += tag_is_ideograph(c);
+		single_ideographs += tag_is_ideograph(c) && first == size;
 	}
 	if (ideographs * 10 < text->word_count || single_ideographs * 100 < ideographs * 99)
 		return WORDS_SPACED;

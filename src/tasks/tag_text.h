@@ -34,6 +34,8 @@ MUST_USE enum status tag_text_read(struct tag_text **out, struct task_state *sta
 /* The same from memory, for TASK_PREDICT: each text is one sentence, whatever it contains. */
 MUST_USE enum status tag_text_take(struct tag_text **out, const struct task_state *state, const struct task_text *texts,
 				   int64_t count);
+/* Keeps only the first `most` sentences. */
+void tag_text_keep(struct tag_text *text, int64_t most);
 void tag_text_free(struct tag_text *text);
 /* File and line of a word; the file name lives as long as the text. */
 void tag_text_place(const struct tag_text *text, int64_t word, const char **out_file, int64_t *out_line);

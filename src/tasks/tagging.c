@@ -5,7 +5,6 @@
  * sequence becomes several windows that overlap by half; each word counts once, in the window where it is farthest from both
  * ends. A window is an example, and since windows and their words are in the order of the text, item i of the head is word i
  * among those that have pieces. */
-#include "tasks/tagging.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -322,8 +321,30 @@ static enum status predict_all(const struct task_state *state, const struct tag_
 	return OK;
 }
 
+/* Tags without prefixes are classes of words. */
+static enum status score_plain_tags(const struct tag_text *text, const int32_t *predicted, struct class_scores *out)
+{
+	struct confusion confusion = {0};
+	enum status status;
+	TRY_GOTO(memory_new(&out->names, text->name_count, sizeof(*out->names), "scores of tags"), done);
+	TRY_GOTO(memory_new(&out->scores, text->name_count, sizeof(*out->scores), "scores of tags"), done);
+	TRY_GOTO(confusion_make(&confusion, text->name_count, text->gold, predicted, text->word_count), done);
+	for (int32_t i = 0; i < text->name_count; i++) {
+		const struct class_score score = confusion_class(&confusion, i);
+		if (score.support + score.predicted == 0)
+			continue;
+		out->names[out->count] = text->names[i];
+		out->scores[out->count++] = score;
+	}
+done:
+	confusion_release(&confusion);
+	if (status != OK)
+		class_scores_release(out);
+	return status;
+}
+
 static enum status measure_tags(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
-				struct entity_scores *types, struct measures *out)
+				struct class_scores *types, struct measures *out)
 {
 	const struct tag_text *text = set->own;
 	struct tag_form form;
@@ -347,6 +368,8 @@ static enum status measure_tags(const struct task_state *state, const struct tas
 						    .unit = UNIT_SHARE,
 						    .direction = DIRECTION_HIGHER,
 						    .value = (double)right / (double)text->word_count});
+		if (types)
+			status = score_plain_tags(text, predicted, types);
 	}
 	free(predicted);
 	return status;
@@ -358,11 +381,11 @@ static enum status tagging_score(const struct task_state *state, const struct ta
 	return measure_tags(state, set, outputs, NULL, out);
 }
 
-enum status tagging_entity_scores(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
-				  struct entity_scores *out)
+static enum status tagging_score_classes(const struct task_state *state, const struct task_set *set,
+					 const struct task_outputs *outputs, struct class_scores *out)
 {
 	struct measures measures = {0};
-	*out = (struct entity_scores){.count = 0};
+	*out = (struct class_scores){.count = 0};
 	return measure_tags(state, set, outputs, out, &measures);
 }
 
@@ -459,19 +482,19 @@ struct entity_keys {
 };
 static const struct entity_keys own_keys = {"label", "text"}, pipeline_keys = {"entity_group", "word"};
 
+/* `place` is in the sentence's text, at the end of the entity before this one. */
 static enum status put_entity(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
 			      int64_t sentence, const struct tag_entity *entity, const struct entity_keys *keys,
-			      struct json_writer *writer)
+			      struct utf8_place *place, struct json_writer *writer)
 {
 	int64_t first = text->starts[sentence] + entity->start, last = text->starts[sentence] + entity->end - 1;
 	const char *line = text->texts[sentence];
 	size_t begin = (size_t)text->begins[first], end = (size_t)text->begins[last] + strlen(text->words[last]);
 	double score;
 	TRY(entity_score(state, text, outputs, first, last + 1, &score));
-	int64_t before = (int64_t)utf8_length(line, begin);
 	json_open(writer, NULL, '{');
-	json_put_integer(writer, "start", before);
-	json_put_integer(writer, "end", before + (int64_t)utf8_length(line + begin, end - begin));
+	json_put_integer(writer, "start", (int64_t)utf8_place_at(place, begin));
+	json_put_integer(writer, "end", (int64_t)utf8_place_at(place, end));
 	json_put_string(writer, keys->label, entity->type);
 	json_put_double(writer, "score", score);
 	json_put_text(writer, keys->text, line + begin, end - begin);
@@ -486,13 +509,14 @@ static enum status put_entities(const struct task_state *state, const struct tag
 	int64_t count = text->starts[sentence + 1] - text->starts[sentence];
 	struct tag *tags = NULL;
 	struct tag_entity *entities = NULL;
+	struct utf8_place place = {.text = text->texts[sentence]};
 	enum status status;
 	TRY_GOTO(memory_new(&tags, count, sizeof(*tags), "tags"), done);
 	TRY_GOTO(memory_new(&entities, count, sizeof(*entities), "entities"), done);
 	read_tags(state, text, outputs, sentence, tags);
 	int64_t found = tags_entities(tags, count, entities);
 	for (int64_t i = 0; i < found; i++)
-		TRY_GOTO(put_entity(state, text, outputs, sentence, &entities[i], keys, writer), done);
+		TRY_GOTO(put_entity(state, text, outputs, sentence, &entities[i], keys, &place, writer), done);
 	status = OK;
 done:
 	free(tags);
@@ -524,6 +548,26 @@ static enum status tagging_put(const struct task_state *state, const struct task
 		json_close(&writer);
 	}
 	json_close(&writer);
+	status = buffer_status(out);
+done:
+	string_store_release(&store);
+	free(tags);
+	return status;
+}
+
+/* A line for each word, with its tag; the line end of the answer is then an empty line after the sentence. */
+static enum status tagging_put_tsv(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				   int64_t sentence, struct buffer *out)
+{
+	const struct tag_text *text = set->own;
+	int64_t first = text->starts[sentence], count = text->starts[sentence + 1] - first;
+	struct string_store store = {0};
+	const char **tags = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&tags, count, sizeof(*tags), "results"), done);
+	TRY_GOTO(write_tags(state, text, outputs, sentence, &store, tags), done);
+	for (int64_t i = 0; i < count; i++)
+		buffer_format(out, "%s\t%s\n", text->words[first + i], tags[i]);
 	status = buffer_status(out);
 done:
 	string_store_release(&store);
@@ -606,6 +650,14 @@ done:
 	return status;
 }
 
+static int64_t tagging_keep(struct task_set *set, int64_t most)
+{
+	struct tag_text *text = set->own;
+	int64_t all = text->sentence_count;
+	tag_text_keep(text, most);
+	return all;
+}
+
 const struct task task_tagging = {
 	.name = "tagging",
 	.summary = "a tag for each word: names and other entities, parts of speech",
@@ -613,13 +665,16 @@ const struct task task_tagging = {
 	.input = TASK_INPUT_TEXT,
 	.target = TARGET_PARTS,
 	.decides = "f1",
+	.keep = tagging_keep,
 	.read = tagging_read,
 	.take = tagging_take,
 	.encode = tagging_encode,
 	.heads = tagging_heads,
 	.score = tagging_score,
+	.score_classes = tagging_score_classes,
 	.write = tagging_write,
 	.put = tagging_put,
+	.put_tsv = tagging_put_tsv,
 	.examine = tagging_examine,
 	.put_pipeline = tagging_put_pipeline,
 	.close_set = tagging_close,

@@ -23,6 +23,10 @@ enum tag_words {
 	WORDS_CHARACTERS, /* each character is a word */
 };
 
+bool tag_is_ideograph(uint32_t c);
+/* Finds the next word of a text from *at on, and moves *at past it; false: there is none. */
+bool tag_next_word(enum tag_words words, const char *text, size_t size, size_t *at, size_t *out_begin);
+
 /* How a file writes its tags. */
 struct tag_form {
 	enum tag_scheme scheme;

@@ -34,6 +34,40 @@ static const struct task *task_of_layout(const struct layout *layout)
 	return &task_classification;
 }
 
+/* Other programs' names for a kind of task: those of transformers' pipelines, of its scripts, and of the Hub. */
+static const struct {
+	const char *name;
+	const struct task *task;
+} other_names[] = {
+	{"pair", &task_classification}, /* two texts instead of one: the files show that */
+	{"text-classification", &task_classification},
+	{"sequence-classification", &task_classification},
+	{"sentiment-analysis", &task_classification},
+	{"multi-label-classification", &task_multilabel},
+	{"ner", &task_tagging},
+	{"pos", &task_tagging},
+	{"token-classification", &task_tagging},
+	{"qa", &task_squad},
+	{"question-answering", &task_squad},
+	{"relation-extraction", &task_relation},
+	{"sentence-similarity", &task_embedding},
+	{"text-ranking", &task_reranking},
+};
+#define OTHER_COUNT ((int)(sizeof(other_names) / sizeof(other_names[0])))
+
+/* Names that may mean several tasks here, or none, and what to do. */
+static const struct {
+	const char *name, *hint;
+} unclear_names[] = {
+	{"similarity", "--task embedding learns vectors to compare, and --task sts-b or regression a number for a pair of texts"},
+	{"feature-extraction", "`bertc embed` makes vectors with any model; --task embedding trains one for that"},
+	{"nli", "give --task mnli for its files, and --task classification for others"},
+	{"fill-mask", "`bertc pretrain` trains on masked words, and `bertc fill` guesses them"},
+	{"masked-lm", "`bertc pretrain` trains on masked words"},
+	{"mlm", "`bertc pretrain` trains on masked words"},
+};
+#define UNCLEAR_COUNT ((int)(sizeof(unclear_names) / sizeof(unclear_names[0])))
+
 /* The error that suggests the task with the nearest name or, if none is near, lists all. */
 static enum status no_such_task(const char *name)
 {
@@ -41,23 +75,67 @@ static enum status no_such_task(const char *name)
 	struct buffer list = {0};
 	int layout_count, count = 0;
 	const struct layout *layouts = layouts_all(&layout_count);
-	const char *names[MOST], *near;
+	const char *names[MOST], *near, *hint = NULL;
 	for (int i = 0; i < TASK_COUNT; i++)
 		names[count++] = tasks[i]->name;
-	names[count++] = "pair";
 	int own = count;
 	for (int i = 0; i < layout_count && count < MOST; i++)
 		names[count++] = layouts[i].name;
 	for (int i = 0; i < count; i++)
 		buffer_format(&list, "%s%s", i == 0 ? "" : i == own ? "; or a published task: " : ", ", names[i]);
+	for (int i = 0; i < OTHER_COUNT && count < MOST; i++)
+		names[count++] = other_names[i].name;
 	near = nearest_name(name, names, count);
+	for (int i = 0; i < UNCLEAR_COUNT && !hint; i++)
+		hint = layout_same_name(unclear_names[i].name, name) ? unclear_names[i].hint : NULL;
 	enum status status = error_set(ERR_USAGE, "--task %s: there is no such task", name);
-	if (near)
+	if (hint)
+		error_hint("%s", hint);
+	else if (near)
 		error_hint("did you mean %s? `bertc help finetune` lists the tasks", near);
 	else
 		error_hint("tasks are: %s", buffer_string(&list));
 	buffer_release(&list);
 	return status;
+}
+
+void task_keep_first(const struct task_state *state, struct task_set *set, const char *path)
+{
+	int64_t most = state->settings.most, all;
+	char kept[FORMAT_BYTES], number[FORMAT_BYTES];
+	if (most == 0)
+		return;
+	all = state->task->keep ? state->task->keep(set, most) : set->examples.count;
+	if (all <= most)
+		return;
+	if (!state->task->keep)
+		set->examples.count = most;
+	log_note("'%s': the first %s of %s are used", path, format_count(kept, most),
+		 format_counted(number, all, "example", "examples"));
+}
+
+bool task_is_labelled(const struct task_set *set)
+{
+	const struct labelled_items *items = &set->encoded.items[0];
+	bool differ = false;
+	for (int64_t i = 0; i < set->examples.count; i++)
+		if (!set->examples.examples[i].label)
+			return false;
+	for (int64_t i = items->width; i < items->count * items->width && !differ; i++)
+		differ = items->values ? items->numbers[i] != items->numbers[i - items->width]
+				       : items->classes[i] != items->classes[i - items->width];
+	return set->has_labels && differ;
+}
+
+enum status task_put(const struct task_state *state, enum answer_form form, const struct task_set *set,
+		     const struct task_outputs *outputs, int64_t example, struct buffer *out)
+{
+	const struct task *task = state->task;
+	TRY((form == ANSWER_JSONL ? task->put
+	     : form == ANSWER_TSV ? task->put_tsv
+				  : task->put_pipeline)(state, set, outputs, example, out));
+	buffer_char(out, '\n');
+	return OK;
 }
 
 enum status task_find(const char *name, const struct task **out, const struct layout **out_layout)
@@ -73,15 +151,18 @@ enum status task_find(const char *name, const struct task **out, const struct la
 			return OK;
 		}
 	}
-	if (layout_same_name("pair", name)) { /* two texts instead of one: the files show that */
-		*out = &task_classification;
-		return OK;
-	}
-	if (layout_same_name("ner", name) || layout_same_name("pos", name)) { /* as in run_ner.py */
-		*out = &task_tagging;
-		return OK;
+	for (int i = 0; i < OTHER_COUNT; i++) {
+		if (layout_same_name(other_names[i].name, name)) {
+			*out = other_names[i].task;
+			return OK;
+		}
 	}
 	return no_such_task(name);
+}
+
+bool task_needs_pairs(const char *name, const struct layout *layout)
+{
+	return layout_same_name("pair", name) || (layout && layout->input == TASK_INPUT_PAIR);
 }
 
 const struct task *task_of_architecture(const char *architecture, const char *problem_type, int32_t outputs)
@@ -242,25 +323,32 @@ enum status task_take_texts(struct task_state *state, struct task_set *set, cons
 	return OK;
 }
 
+enum status task_label_read(struct task_set *set, int64_t number, enum status status)
+{
+	struct example_set *examples = &set->examples;
+	return example_drop_label(examples, &examples->examples[number], set->use != TASK_PREDICT, status);
+}
+
 enum status task_add_examples(struct task_state *state, struct task_set *set, task_example_adder *add, void *context)
 {
 	struct example_set *examples = &set->examples;
 	int64_t kept = 0;
 	for (int64_t i = 0; i < examples->count; i++) {
 		enum status status = add(context, i);
-		if (status != OK && set->use == TASK_PREDICT)
-			return status;
 		if (status != OK) {
 			TRY(bad_record(state->settings.bad, status));
 			continue;
 		}
 		examples->examples[kept++] = examples->examples[i];
 	}
-	if (kept == 0 && examples->count > 0)
+	if (kept == 0 && examples->count > 0 && !state->settings.piece)
 		return error_set(ERR_DATA, "'%s': none of its rows can be used", examples->examples[0].file);
 	examples->count = kept;
-	if (!state->settings.quiet)
-		task_log_cut(set, state->settings.max_seq_length);
+	if (state->settings.quiet)
+		return OK;
+	task_log_cut(set, state->settings.max_seq_length);
+	if (kept > 0)
+		example_log_unread(&examples->unread, examples->examples[0].file);
 	return OK;
 }
 

@@ -11,6 +11,7 @@
 #include "tasks/contrastive.h"
 #include "tasks/examples.h"
 #include "tasks/labels.h"
+#include "tasks/measures.h"
 #include "tasks/mentions.h"
 #include "tasks/tags.h"
 #include "text/tokenizer.h"
@@ -86,7 +87,8 @@ struct task_settings {
 	struct vocab *vocab;        /* for training: the tokenizer's, whose unused entries may become markers; else NULL */
 	struct bad_records *bad;
 	const struct example_piece *piece; /* for predictions: read only this part of the file; NULL: files are read whole */
-	bool quiet; /* do not log that texts were cut: for a service, which answers one request after the other */
+	bool quiet;   /* do not log that texts were cut: for a service, which answers one request after the other */
+	int64_t most; /* of each set that is read, only so many texts, sentences, or questions are used, the first ones; 0: all */
 };
 
 /* One or two texts in memory. For questions, `pair` is the paragraph. */
@@ -153,6 +155,8 @@ struct task {
 	const char *decides;    /* the measure that chooses the best checkpoint, unless a published layout names another */
 	/* Reads files into a set, in their order. TASK_TRAIN also finds the labels. */
 	enum status (*read)(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
+	/* Keeps only the first `most` of what read() has read, and returns how many there were. NULL: set->examples has them. */
+	int64_t (*keep)(struct task_set *set, int64_t most);
 	/* The same from memory, for predictions: the set borrows the texts. NULL: the task's examples consist of more than
 	 * texts. */
 	enum status (*take)(struct task_state *state, struct task_set *set, const struct task_text *texts, int64_t count);
@@ -162,12 +166,18 @@ struct task {
 	/* Adds the measures for a whole set, which has labels. */
 	enum status (*score)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			     struct measures *out);
+	/* The same by label or entity type, to be released. NULL: the task has none. */
+	enum status (*score_classes)(const struct task_state *state, const struct task_set *set,
+				     const struct task_outputs *outputs, struct class_scores *out);
 	/* Writes the result files of a set into a folder. */
 	enum status (*write)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			     const char *folder);
 	/* Appends the prediction for answer number `example` of task_answers() as a JSON object (no line end). */
 	enum status (*put)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			   int64_t example, struct buffer *out);
+	/* The same as columns with tabs between them. */
+	enum status (*put_tsv)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			       int64_t example, struct buffer *out);
 	/* The same as transformers' pipeline of this task would print it; NULL: there is no such pipeline. */
 	enum status (*put_pipeline)(const struct task_state *state, const struct task_set *set,
 				    const struct task_outputs *outputs, int64_t example, struct buffer *out);
@@ -184,9 +194,23 @@ struct task {
 	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */
 };
 
+/* Call it after read(): leaves out what is beyond settings.most, and logs that. `path` names the set. */
+void task_keep_first(const struct task_state *state, struct task_set *set, const char *path);
+
+/* Has every example of the set a label, and do the labels differ? Sets to predict may have placeholders for labels. */
+bool task_is_labelled(const struct task_set *set);
+
+/* How predictions are written: struct task's put, put_tsv, and put_pipeline. */
+enum answer_form { ANSWER_JSONL, ANSWER_TSV, ANSWER_PIPELINE };
+/* Appends the prediction for answer number `example` of task_answers() in a form that the task has, and a line end. */
+MUST_USE enum status task_put(const struct task_state *state, enum answer_form form, const struct task_set *set,
+			      const struct task_outputs *outputs, int64_t example, struct buffer *out);
+
 /* Finds a task by its name in --task; the name of a published task gives its kind and its layout. ERR_USAGE lists the existing
  * names. */
 MUST_USE enum status task_find(const char *name, const struct task **out, const struct layout **out_layout);
+/* Is the named task about pairs of texts, so that a file of texts alone is an error? `layout`: of the task; NULL: it has none. */
+bool task_needs_pairs(const char *name, const struct layout *layout);
 /* The task whose head belongs to an architecture, problem type (may be NULL) and number of outputs; NULL: none. */
 const struct task *task_of_architecture(const char *architecture, const char *problem_type, int32_t outputs);
 /* All tasks, `*count` of them. */
@@ -238,10 +262,13 @@ MUST_USE enum status task_take_texts(struct task_state *state, struct task_set *
 				     int64_t count);
 /* Puts the labels of training in order, logs them, and reads their weights. */
 MUST_USE enum status task_order_labels(struct task_state *state);
+/* Call this with the status of reading the label of example `number`: in a set to be predicted, a label that cannot be read is
+ * passed over and counted (example_drop_label()). */
+MUST_USE enum status task_label_read(struct task_set *set, int64_t number, enum status status);
 /* Adds example `number` of a set to what encode() makes. A bad example is ERR_DATA with file and line, and adds nothing. */
 typedef enum status task_example_adder(void *context, int64_t number);
-/* Adds all examples of tables. Bad ones are also left out of set->examples, and counted, unless they are to be predicted, where
- * each gets an answer. ERR_DATA if no example is left. Logs how many texts were cut. */
+/* Adds all examples of tables. Bad ones are also left out of set->examples, and counted. ERR_DATA if no example is left, unless
+ * the set is a piece of a file. Logs how many texts were cut, and how many labels could not be read. */
 MUST_USE enum status task_add_examples(struct task_state *state, struct task_set *set, task_example_adder *add, void *context);
 /* Logs how many texts were cut, if any were. */
 void task_log_cut(const struct task_set *set, int32_t most);

@@ -26,7 +26,6 @@
 #include "text/text_notice.h"
 #include "text/utf8.h"
 
-#define BEGINNING_BYTES ((size_t)1 << 20)  /* examined to find form and encoding */
 #define AHEAD_BYTES ((int64_t)256 << 20)   /* of lines or records read and not yet given out */
 #define LINES_LIMIT (4 * TEXT_BATCH_BYTES) /* most bytes of a batch of lines if there is no good place to cut */
 #define BLANK_LINES 3                      /* most blank lines kept in a row; further ones carry no information */
@@ -47,7 +46,7 @@ struct corpus {
 	int64_t files_listed, files_unlisted[TEXT_FORM_COUNT]; /* files whose form was reported; the others, by form */
 	struct corpus_counts counts;
 	int64_t total_bytes, done_bytes; /* of all files; of files already closed */
-	uint64_t fingerprint;
+	uint64_t fingerprint, older_fingerprint;
 
 	/* The open file, at next_file - 1. */
 	const char *path;
@@ -118,6 +117,17 @@ uint64_t corpus_fingerprint(const struct corpus *corpus)
 	return corpus->fingerprint;
 }
 
+bool corpus_has_fingerprint(const struct corpus *corpus, uint64_t fingerprint)
+{
+	return fingerprint == corpus->fingerprint || fingerprint == corpus->older_fingerprint;
+}
+
+bool corpus_reads_once(const char *path)
+{
+	struct stat facts;
+	return strcmp(path, "-") == 0 || (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode));
+}
+
 static void describe(struct buffer *out, int64_t count, const char *one, const char *many)
 {
 	char number[FORMAT_BYTES];
@@ -130,7 +140,8 @@ void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
 	const struct corpus_counts *counts = &corpus->counts;
 	buffer_clear(out);
 	describe(out, counts->empty_files, "file without text", "files without text");
-	describe(out, counts->invalid_utf8_bytes, "byte that is not UTF-8", "bytes that are not UTF-8");
+	describe(out, counts->invalid_utf8_bytes, "byte that is not UTF-8 (tokenizers leave it out)",
+		 "bytes that are not UTF-8 (tokenizers leave them out)");
 	describe(out, counts->nul_bytes, "NUL byte", "NUL bytes");
 	describe(out, counts->damaged, "damaged place passed over", "damaged places passed over");
 	describe(out, counts->sentence_cuts, "cut in a sentence over 64 KiB", "cuts in sentences over 64 KiB");
@@ -160,6 +171,7 @@ void corpus_note_oddities(const struct corpus *corpus)
 	if (oddities.size > 0)
 		log_note("in the text: %s", buffer_string(&oddities));
 	buffer_release(&oddities);
+	input_warn_invalid(corpus->counts.invalid_utf8_bytes, corpus->counts.bytes);
 }
 
 /* A folder or pattern may include what an earlier call wrote there, which is not the user's text. */
@@ -178,13 +190,26 @@ static enum status check_outputs(const struct corpus *corpus, int64_t index)
 	return OK;
 }
 
+/* facts[1] and facts[2] are the size and the time of modification. A file is the same under whatever path it is given. Nothing is
+ * known about pipes: the name and time of one made by the shell differ each time. */
+static void add_to_fingerprints(struct corpus *corpus, const char *path, uint64_t facts[3])
+{
+	char *real = corpus_reads_once(path) ? NULL : realpath(path, NULL);
+	const char *name = real ? real : "-";
+	facts[0] = hash64(path, strlen(path));
+	corpus->older_fingerprint = hash64_combine(corpus->older_fingerprint, hash64(facts, 3 * sizeof *facts));
+	facts[0] = hash64(name, strlen(name));
+	corpus->fingerprint = hash64_combine(corpus->fingerprint, hash64(facts, (real ? 3 : 1) * sizeof *facts));
+	free(real);
+}
+
 /* Checks every file before the first is read, so that an unreadable one is reported now and not after an hour. */
 static enum status inspect_files(struct corpus *corpus)
 {
 	TRY(memory_new(&corpus->stamps, corpus->files.count, sizeof *corpus->stamps, "files of the corpus"));
 	for (int64_t i = 0; i < corpus->files.count; i++) {
 		const char *path = corpus->files.names[i];
-		uint64_t facts[3] = {hash64(path, strlen(path)), 0, 0};
+		uint64_t facts[3] = {0};
 		struct stat info;
 		if (strcmp(path, "-") == 0) {
 			corpus->total_bytes = -1;
@@ -204,7 +229,7 @@ static enum status inspect_files(struct corpus *corpus)
 			corpus->stamps[i] = file_stamp_at(path);
 			TRY(check_outputs(corpus, i));
 		}
-		corpus->fingerprint = hash64_combine(corpus->fingerprint, hash64(facts, sizeof facts));
+		add_to_fingerprints(corpus, path, facts);
 	}
 	return OK;
 }
@@ -382,7 +407,7 @@ static const char *const input_reasons[] = {
 /* Sets the form of lines of text: the one requested, or else detected. */
 static enum status find_text_form(struct corpus *corpus, const char *beginning, size_t size)
 {
-	bool whole = size < BEGINNING_BYTES;
+	bool whole = size < INPUT_BEGINNING_BYTES;
 
 	corpus->form = corpus->settings.text_form;
 	snprintf(corpus->reason, sizeof corpus->reason, "--text_form");
@@ -446,7 +471,7 @@ static enum status open_next_file(struct corpus *corpus)
 	TRY(open_line(corpus));
 	TRY(line_reader_open(&corpus->reader, path, TEXT_LINE_LIMIT));
 	TRY(stream_read_ahead(line_reader_stream(corpus->reader), corpus_threads(corpus)));
-	TRY(line_reader_peek(corpus->reader, BEGINNING_BYTES, &beginning, &size));
+	TRY(line_reader_peek(corpus->reader, INPUT_BEGINNING_BYTES, &beginning, &size));
 	corpus->input = corpus->settings.input_form;
 	if (corpus->input == INPUT_AUTO) {
 		TRY(input_refuse_markup(corpus->path, beginning, size));

@@ -3,6 +3,7 @@
 #define TEXT_INPUT_FORM_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include "base/error.h"
 
 /* What surrounds the text in a file. */
@@ -19,10 +20,16 @@ enum input_form {
 extern const char *const input_form_names[];        /* "auto", "text", …; index = enum; ends with NULL */
 enum input_form input_form_named(const char *name); /* `name` must be one of them */
 
-/* Refuses (ERR_DATA) anything that is not UTF-8 text: binary files, UTF-16, other encodings. */
+#define INPUT_BEGINNING_BYTES ((size_t)1 << 20) /* of a file are examined */
+/* Refuses (ERR_DATA) anything that is not UTF-8 text: binary files, UTF-16, other encodings, which are known by many invalid
+ * bytes or by single ones within words and hardly any valid character beyond ASCII. UTF-8 with some damage passes. */
 MUST_USE enum status input_check_encoding(const char *path, const char *text, size_t size);
+/* The same for text that may contain NULs. */
+MUST_USE enum status input_check_characters(const char *path, const char *text, size_t size);
 /* Refuses only UTF-16, for lines that may otherwise contain anything. */
 MUST_USE enum status input_refuse_utf16(const char *path, const char *text, size_t size);
+/* Warns that text may be in another encoding if more of its bytes are invalid than by accident. */
+void input_warn_invalid(int64_t invalid, int64_t bytes);
 /* Refuses a web page with its markup, which would be noise, and ARC files, the predecessor of WARC. */
 MUST_USE enum status input_refuse_markup(const char *path, const char *beginning, size_t size);
 /* Detects a form of records or a Gutenberg book; otherwise, lines of text. */

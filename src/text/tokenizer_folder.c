@@ -36,6 +36,59 @@ static enum status read_settings(const struct json *object, const char *path, co
 	return OK;
 }
 
+/* The classes of transformers that split as BERT's, without "Fast". PreTrained and TokenizersBackend are those of any
+ * tokenizer.json, whose model is checked where it is read. */
+static const char *const same_classes[] = {
+	"BertTokenizer",
+	"PreTrainedTokenizer",
+	"TokenizersBackend",
+	"DistilBertTokenizer",
+	"ElectraTokenizer",
+	"MobileBertTokenizer",
+	"ConvBertTokenizer",
+	"SqueezeBertTokenizer",
+	"LayoutLMTokenizer",
+	"LxmertTokenizer",
+	"RetriBertTokenizer",
+	"DPRReaderTokenizer",
+	"DPRContextEncoderTokenizer",
+	"DPRQuestionEncoderTokenizer",
+};
+
+static bool is_same_class(const char *name)
+{
+	size_t size = strlen(name);
+	if (size > 4 && strcmp(name + size - 4, "Fast") == 0)
+		size -= 4;
+	for (size_t i = 0; i < sizeof(same_classes) / sizeof(*same_classes); i++)
+		if (strlen(same_classes[i]) == size && memcmp(same_classes[i], name, size) == 0)
+			return true;
+	return false;
+}
+
+/* Refuses a tokenizer_config.json whose tokenizer splits text in another way than BERT's, such as that of Japanese BERTs, which
+ * has a vocabulary of the same form. */
+static enum status refuse_other_tokenizers(const struct json *object, const char *path)
+{
+	static const struct {
+		const char *name, *usual;
+	} members[] = {{"tokenizer_class", NULL}, {"word_tokenizer_type", "basic"}, {"subword_tokenizer_type", "wordpiece"}};
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		const struct json *member = json_member(object, members[i].name);
+		if (!member || member->kind != JSON_STRING)
+			continue;
+		if (members[i].usual ? strcmp(member->text, members[i].usual) == 0 : is_same_class(member->text))
+			continue;
+		enum status status = error_set(ERR_USAGE, "'%s': \"%s\" is \"%.100s\"; bertc has BERT's tokenizer only", path,
+					       members[i].name, member->text);
+		error_hint("texts would be split into other tokens than those the model was trained with; if they are the same, "
+			   "change that to \"%s\"",
+			   members[i].usual ? members[i].usual : same_classes[0]);
+		return status;
+	}
+	return OK;
+}
+
 static enum status read_settings_file(const char *path, struct tokenizer_settings *settings, bool *out_found)
 {
 	struct json_document document = {0};
@@ -45,8 +98,12 @@ static enum status read_settings_file(const char *path, struct tokenizer_setting
 
 	TRY(json_read(&document, path, CONFIG_LIMIT));
 	normalizer = json_member(document.root, "normalizer");
-	if (document.root->kind != JSON_OBJECT) {
+	if (document.root->kind != JSON_OBJECT)
 		status = error_set(ERR_DATA, "'%s': not a JSON object", path);
+	else
+		status = refuse_other_tokenizers(document.root, path);
+	if (status != OK) {
+		/* nothing to read */
 	} else if (json_member(document.root, "do_lower_case")) {
 		status = read_settings(document.root, path, "do_lower_case", "tokenize_chinese_chars", &found);
 		*out_found = true;

@@ -77,6 +77,15 @@ size_t utf8_length(const char *text, size_t size)
 	return count;
 }
 
+size_t utf8_place_at(struct utf8_place *place, size_t byte)
+{
+	if (byte < place->byte)
+		place->byte = place->character = 0;
+	place->character += utf8_length(place->text + place->byte, byte - place->byte);
+	place->byte = byte;
+	return place->character;
+}
+
 int64_t utf8_offset(const char *text, size_t size, int64_t index)
 {
 	size_t at = 0;

@@ -69,6 +69,15 @@ size_t utf8_encode(uint32_t code_point, char out[4]);
 /* Number of characters in valid UTF-8. */
 size_t utf8_length(const char *text, size_t size);
 
+/* A place in valid UTF-8 that moves forward, so that many places in a long text are numbered in one pass. Begin with
+ * {.text = TEXT}. */
+struct utf8_place {
+	const char *text;
+	size_t byte, character;
+};
+/* Moves to `byte` and returns the number of characters before it. Going back is right too, but counts from the start again. */
+size_t utf8_place_at(struct utf8_place *place, size_t byte);
+
 /* Offset of the byte at which character number `index` (from 0) begins: `size` for the one after the last, -1 beyond that. */
 int64_t utf8_offset(const char *text, size_t size, int64_t index);
 

@@ -53,7 +53,7 @@ static enum status read_added(const struct json *token, const char *path, const 
 
 static enum status put_added(struct entries *entries, const struct json *added)
 {
-	const struct json *id, *content;
+	const struct json *id = NULL, *content = NULL;
 	for (const struct json *token = added ? added->first_child : NULL; token; token = token->next) {
 		TRY(read_added(token, entries->path, &id, &content));
 		TRY(put_entry(entries, content->text, content->text_size, id->integer));
@@ -71,10 +71,27 @@ static enum status find_model(const struct json *root, const char *path, const s
 	return OK;
 }
 
+/* Words have to be made the way BERT's are, or their pieces are others. A file need not say how they are made. */
+static enum status check_words(const struct json *root, const char *path)
+{
+	static const char *const parts[][2] = {{"normalizer", "BertNormalizer"}, {"pre_tokenizer", "BertPreTokenizer"}};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		const struct json *type = json_member(json_member(root, parts[i][0]), "type");
+		if (!type || type->kind != JSON_STRING || strcmp(type->text, parts[i][1]) == 0)
+			continue;
+		enum status status = error_set(ERR_DATA, "'%s': \"%s\" is of the type \"%.100s\"; bertc has BERT's, \"%s\", only",
+					       path, parts[i][0], type->text, parts[i][1]);
+		error_hint("texts would be split into other tokens than those the model was trained with");
+		return status;
+	}
+	return OK;
+}
+
 static enum status collect(struct entries *entries, const struct json *root)
 {
 	const struct json *vocab, *added = json_member(root, "added_tokens");
 	TRY(find_model(root, entries->path, &vocab));
+	TRY(check_words(root, entries->path));
 	entries->capacity = vocab->child_count + (added ? added->child_count : 0);
 	TRY(memory_new(&entries->text, entries->capacity, sizeof(*entries->text), "entries of a vocabulary"));
 	TRY(put_model(entries, vocab));
@@ -164,7 +181,7 @@ static enum status compare_entry(struct comparison *c, const char *text, int64_t
 
 static enum status compare_added(struct comparison *c, const struct json *added)
 {
-	const struct json *id, *content;
+	const struct json *id = NULL, *content = NULL;
 	for (const struct json *token = added ? added->first_child : NULL; token; token = token->next) {
 		TRY(read_added(token, c->path, &id, &content));
 		int64_t after = id->integer - c->vocab->count;
@@ -189,6 +206,7 @@ static enum status compare(struct comparison *c, const struct json *root)
 {
 	const struct json *model, *added = json_member(root, "added_tokens");
 	TRY(find_model(root, c->path, &model));
+	TRY(check_words(root, c->path));
 	for (const struct json *entry = model->first_child; entry; entry = entry->next) {
 		if (entry->kind != JSON_NUMBER || !entry->is_integer)
 			return error_set(ERR_DATA, "'%s': the id of '%.200s' is not a number", c->path, entry->key);

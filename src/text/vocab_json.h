@@ -4,8 +4,8 @@
 
 #include "text/vocab.h"
 
-/* Called by vocab_read for a path that ends in ".json". A model other than WordPiece, a duplicate id or a gap between ids
- * is ERR_DATA. */
+/* Called by vocab_read for a path that ends in ".json". A model other than WordPiece, words that are not made
+ * like BERT's, a duplicate id or a gap between ids are ERR_DATA. */
 MUST_USE enum status vocab_read_json(struct vocab *out, const char *path);
 
 /* Adds the added tokens of the tokenizer.json that belongs to a vocab.txt: lists those that are entries of it, and appends the

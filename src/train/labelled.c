@@ -11,7 +11,6 @@
 #include "tasks/reranking.h"
 #include "tasks/rewriting.h"
 #include "tasks/squad.h"
-#include "tasks/tagging.h"
 #include "train/ranks.h"
 #include "train/step_vectors.h"
 
@@ -260,13 +259,13 @@ static enum status show_numbers(const struct labelled_settings *settings, const 
 static enum status show_entities(const struct labelled_settings *settings, const struct task_set *set,
 				 const struct task_outputs *outputs)
 {
-	struct entity_scores types;
+	struct class_scores types;
 	struct report_class *classes = NULL;
 	enum status status;
-	TRY(tagging_entity_scores(settings->task, set, outputs, &types));
+	TRY(settings->task->task->score_classes(settings->task, set, outputs, &types));
 	TRY_GOTO(memory_new(&classes, types.count, sizeof(*classes), "entity types"), done);
 	for (int32_t i = 0; i < types.count; i++)
-		classes[i] = (struct report_class){.label = types.types[i],
+		classes[i] = (struct report_class){.label = types.names[i],
 						   .right = types.scores[i].support,
 						   .predicted = types.scores[i].predicted,
 						   .both = types.scores[i].correct};
@@ -274,7 +273,7 @@ static enum status show_entities(const struct labelled_settings *settings, const
 		status = task_preview_classes(settings->preview, classes, types.count);
 done:
 	free(classes);
-	entity_scores_release(&types);
+	class_scores_release(&types);
 	return status;
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "weights/manifest.h"
+#include "weights/published.h"
 
 #define CHECKPOINT_PREFIX "checkpoint-"
 #define TRASH_PREFIX ".trash-"
@@ -158,6 +159,8 @@ enum status checkpoint_missing(const char *path)
 	enum status status;
 	if (!in_run) {
 		status = error_set(ERR_USAGE, "'%s': no such file or folder", path);
+		if (!part)
+			published_hint(path);
 	} else {
 		status = error_set(ERR_USAGE, "'%s': the run has no %s", path, name);
 		if (parts.size > 0)
@@ -244,6 +247,21 @@ enum status checkpoint_folder_publish(const char *parent, const char *temporary,
 	if (file_operations.rename(temporary, path) != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot rename to '%s'", temporary, path);
 	return folder_sync(parent);
+}
+
+/* rename() of a folder replaces nothing but an empty folder, in one step. */
+enum status checkpoint_folder_publish_new(const char *parent, const char *temporary, const char *name)
+{
+	char path[PATH_BYTES];
+	TRY(folder_sync(temporary));
+	TRY(path_join(path, parent, name));
+	if (file_operations.rename(temporary, path) == 0)
+		return folder_sync(parent);
+	if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot rename to '%s'", temporary, path);
+	enum status status = error_set(ERR_USAGE, "'%s' was made by another program in the meantime", path);
+	error_hint("choose another name; what is there was not changed");
+	return status;
 }
 
 enum status checkpoint_folder_abandon(const char *temporary)

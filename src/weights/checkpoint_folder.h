@@ -35,7 +35,7 @@ int64_t checkpoint_path_step(const char *path);
 
 /* Sets and returns the error for a path that does not exist, ERR_USAGE. If the path names a part of a run (checkpoint-N, best, or
  * final), the hint lists the checkpoints that the run has: the name may be mistyped, or the run has removed that checkpoint
- * since. */
+ * since. If it looks like the name of a published model, the hint says how to fetch that. */
 MUST_USE enum status checkpoint_missing(const char *path);
 
 /* Verifies every file of a checkpoint against its manifest (weights/manifest.h), and the folder's name. */
@@ -43,6 +43,8 @@ MUST_USE enum status checkpoint_verify(const char *path);
 
 /* Renames the finished folder `temporary` to `name` in `parent`, replacing any existing one. */
 MUST_USE enum status checkpoint_folder_publish(const char *parent, const char *temporary, const char *name);
+/* The same, but replaces only an empty folder; anything else of that name is ERR_USAGE. */
+MUST_USE enum status checkpoint_folder_publish_new(const char *parent, const char *temporary, const char *name);
 /* Removes a temporary folder that will not be published. Keeps and returns the error that was set before. */
 MUST_USE enum status checkpoint_folder_abandon(const char *temporary);
 /* Removes old checkpoints: keeps the newest `keep` (0 = all) of those up to `saved_step`, and the one of `best_step`. */

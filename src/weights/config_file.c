@@ -161,6 +161,11 @@ failed:
 	return status;
 }
 
+int32_t task_config_outputs(const struct task_config *task)
+{
+	return task->architecture && strcmp(task->architecture, "BertForMultipleChoice") == 0 ? 1 : task->label_count;
+}
+
 enum status task_config_name_labels(struct task_config *task)
 {
 	char name[32];
@@ -254,14 +259,14 @@ void config_file_put(struct json_writer *writer, const struct model_config *conf
 	json_open(writer, "architectures", '[');
 	json_put_string(writer, NULL, task && task->architecture ? task->architecture : "BertForPreTraining");
 	json_close(writer);
-	json_put_double(writer, "attention_probs_dropout_prob", config->attention_probs_dropout_prob);
+	json_put_double(writer, "attention_probs_dropout_prob", model_config_saved_dropout(config, true));
 	double dropout = task && task->classifier_dropout >= 0 ? task->classifier_dropout : config->classifier_dropout;
 	if (isfinite(dropout))
 		json_put_double(writer, "classifier_dropout", dropout);
 	else
 		json_put_null(writer, "classifier_dropout");
 	json_put_string(writer, "hidden_act", config->hidden_act == ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");
-	json_put_double(writer, "hidden_dropout_prob", config->hidden_dropout_prob);
+	json_put_double(writer, "hidden_dropout_prob", model_config_saved_dropout(config, false));
 	json_put_integer(writer, "hidden_size", config->hidden_size);
 	if (has_labels)
 		put_id2label(writer, task);

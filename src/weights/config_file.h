@@ -40,6 +40,9 @@ MUST_USE enum status task_config_make(struct task_config *out, const char *archi
 /* Names the classes as transformers does if they have no names: LABEL_0, LABEL_1, ... */
 MUST_USE enum status task_config_name_labels(struct task_config *task);
 void task_config_release(struct task_config *task);
+/* The number of outputs of the task's head: the labels, except for multiple choice, where transformers' class has one output for
+ * each choice and ignores the number of labels. */
+int32_t task_config_outputs(const struct task_config *task);
 /* The number of the label with this name; -1: there is none. */
 int32_t task_config_find_label(const struct task_config *task, const char *label);
 /* Whether the task's classes are exactly these, in any order. If so, rows[i] is the number of labels[i] in `task`, as needed by

@@ -9,6 +9,7 @@
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
+#include "weights/published.h"
 #include "weights/sentence_folder.h"
 #include "weights/tokenizer_file.h"
 
@@ -87,6 +88,14 @@ enum status model_source_find(const char *path, struct model_source *out)
 	parent_of(out->weights, folder);
 	TRY(find_beside(folder, config_names, out->config));
 	return find_beside(folder, vocab_names, out->vocab);
+}
+
+enum status model_folder_vocab(const char *folder, char out[PATH_BYTES])
+{
+	char place[PATH_BYTES];
+	TRY(enter_run(folder, place));
+	TRY(find_beside(place, vocab_names, out));
+	return out[0] ? OK : error_set(ERR_USAGE, "'%s': there is no vocab.txt or tokenizer.json in the folder", folder);
 }
 
 enum status model_source_beside(const struct model_source *source, const char *name, char out[PATH_BYTES], bool *out_found)
@@ -191,6 +200,7 @@ static enum status config_path(const char *model, char out[PATH_BYTES])
 	if (!file_exists(model) && !prefix) {
 		enum status status = error_set(ERR_USAGE, "'%s' is neither a model size nor a file or folder", model);
 		error_hint("sizes are %s; else give a config.json, a model folder or a file of weights", model_size_names);
+		published_hint(model);
 		return status;
 	}
 	if (file_is_folder(model) || prefix || !is_json(model))

@@ -33,6 +33,8 @@ struct model_source {
 };
 /* Returns ERR_USAGE if there are no weights. */
 MUST_USE enum status model_source_find(const char *path, struct model_source *out);
+/* The vocabulary in a model folder, or in that of a run: vocab.txt or tokenizer.json. Returns ERR_USAGE if there is none. */
+MUST_USE enum status model_folder_vocab(const char *folder, char out[PATH_BYTES]);
 /* The path of an optional file beside the weights, verified against the manifest. *out_found = false: it does not exist. */
 MUST_USE enum status model_source_beside(const struct model_source *source, const char *name, char out[PATH_BYTES],
 					 bool *out_found);

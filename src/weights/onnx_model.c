@@ -63,11 +63,11 @@ static void describe_outputs(const struct onnx_model_content *content, struct on
 	int n = 0;
 	if (!head) {
 		add_facts(&outputs[n++], "last_hidden_state", false, 3, (const int64_t[]){-1, -1, hidden});
-		if (content->has_pooler)
+		if (model->heads.pooler)
 			add_facts(&outputs[n++], "pooler_output", false, 2, (const int64_t[]){-1, hidden});
 	} else if (head->loss == LOSS_WORDS) {
 		add_facts(&outputs[n++], "logits", false, 3, (const int64_t[]){-1, -1, model->config.vocab_size});
-		if (model->heads.count > 1 && content->has_next_sentence)
+		if (model->heads.count > 1)
 			add_facts(&outputs[n++], "seq_relationship_logits", false, 2, (const int64_t[]){-1, 2});
 	} else if (head->loss == LOSS_SEGMENT) {
 		add_facts(&outputs[n++], "start_logits", false, 2, (const int64_t[]){-1, -1});
@@ -412,11 +412,11 @@ static void add_heads(struct builder *b, const struct onnx_model_facts *facts, s
 	const struct head *head = main_head(model);
 	if (!head) {
 		named(b, "last_hidden_state", hidden);
-		if (b->content->has_pooler)
+		if (model->heads.pooler)
 			named(b, "pooler_output", pooler(b, hidden));
 	} else if (head->loss == LOSS_WORDS) {
 		word_head(b, hidden);
-		if (model->heads.count > 1 && b->content->has_next_sentence)
+		if (model->heads.count > 1)
 			class_head(b, &model->heads.head[1], facts, hidden, "seq_relationship_logits");
 	} else if (head->loss == LOSS_SEGMENT) {
 		span_head(b, head, hidden);

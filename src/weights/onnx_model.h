@@ -10,11 +10,9 @@
 
 struct onnx_model_content {
 	const struct model *model;
-	const float *slab;      /* [model->slab_count] in host memory */
-	bool has_pooler;        /* the pooler's weights are known: an encoder without heads also outputs it */
-	bool has_next_sentence; /* the weights of the next-sentence head are known */
-	unsigned pooling;       /* a set of enum pooling_mode; 0: none */
-	bool normalize;         /* scale the vector to length 1 */
+	const float *slab; /* [model->slab_count] in host memory */
+	unsigned pooling;  /* a set of enum pooling_mode; 0: none */
+	bool normalize;    /* scale the vector to length 1 */
 };
 
 /* Writes the graph to `path`, in files of at most `limit` bytes (formats/onnx_file.h).

@@ -50,9 +50,9 @@ done:
 static void put_config(struct json_writer *writer, const struct model_config *config)
 {
 	json_open(writer, NULL, '{');
-	json_put_double(writer, "attention_probs_dropout_prob", config->attention_probs_dropout_prob);
+	json_put_double(writer, "attention_probs_dropout_prob", model_config_saved_dropout(config, true));
 	json_put_string(writer, "hidden_act", "gelu");
-	json_put_double(writer, "hidden_dropout_prob", config->hidden_dropout_prob);
+	json_put_double(writer, "hidden_dropout_prob", model_config_saved_dropout(config, false));
 	json_put_integer(writer, "hidden_size", config->hidden_size);
 	json_put_double(writer, "initializer_range", config->initializer_range);
 	json_put_integer(writer, "intermediate_size", config->intermediate_size);

@@ -412,7 +412,7 @@ static void wrong_config_files_are_explained(void **state)
 		{"out = \"\\q\"\n", "line 1: 'value': JSON: unknown escape"},
 		{"help = true\n", "unknown option 'help'"},
 		{"{\"seed\": 1", "config': JSON: text ends early"},
-		{"{\"seed\": null}", "\"seed\" must be a text, a number"},
+		{"{\"seed\": {}}", "\"seed\" must be a text, a number"},
 		{"{\"seed\": [1]}", "\"seed\" must be a text, a number"},
 		{"{\"corpus\": [[]]}", "\"corpus\" must be a text, a number"},
 		{"{\"out\": \"a\\u0000b\"}", "NUL"},

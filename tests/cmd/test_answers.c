@@ -1,4 +1,4 @@
-/* What people see of the answers of small models: the report's list of wrong ones, and `bertc predict` in both formats.
+/* What people see of the answers of small models: the report's list of wrong ones, and `bertc predict` in all formats.
  * The answers themselves are compared with those of transformers elsewhere (tests/tasks). */
 #include "cmd/small_run.h"
 
@@ -133,11 +133,202 @@ static void pipelines_are_imitated(void **state)
 		       "predict --model %s/multiple_choice %s/choices.jsonl --format pipeline", test_folder, test_folder);
 }
 
+/* What a model answers for a file with --format tsv, a line for each element of `lines`. */
+static int64_t columns_for(const char *task, const char *file, struct buffer *text, char *lines[8])
+{
+	int64_t count = 0;
+	assert_program(0, "", "predict --model %s/%s %s/%s --format tsv --precision fp32 --out %s/columns", test_folder, task,
+		       test_folder, file, test_folder);
+	assert_ok(file_read(test_path("columns"), 1 << 20, text));
+	for (char *line = text->data; line < text->data + text->size && count < 8; count++) {
+		lines[count] = line;
+		line += strcspn(line, "\n");
+		*line++ = '\0';
+	}
+	return count;
+}
+
+/* The same values as in the JSON objects. */
+static void columns_have_the_values_of_objects(void **state)
+{
+	(void)state;
+	struct buffer text = {0}, objects = {0};
+	char *lines[8];
+	static const char *const tasks[][2] = {{"classification", "classes.tsv"}, {"multiple_choice", "choices.jsonl"}};
+	for (int i = 0; i < 2; i++) {
+		struct json_document document;
+		assert_int_equal(columns_for(tasks[i][0], tasks[i][1], &text, lines), 2);
+		assert_program(0, "", "predict --model %s/%s %s/%s --precision fp32 --out %s/answers", test_folder, tasks[i][0],
+			       test_folder, tasks[i][1], test_folder);
+		assert_ok(file_read(test_path("answers"), 1 << 20, &objects));
+		for (char *rest = objects.data, *line = lines[0], *object; (object = strtok_r(rest, "\n", &rest));
+		     line = lines[1]) {
+			assert_ok(json_parse(&document, "answers", object, strlen(object)));
+			const struct json *share = json_member(document.root, "probabilities")->first_child;
+			for (; share; share = share->next, line += *line == '\t')
+				assert_near(strtod(line, &line), strtod(share->text, NULL), 1e-6);
+			assert_int_equal(*line, '\0');
+			json_release(&document);
+		}
+	}
+	assert_int_equal(columns_for("regression", "numbers.tsv", &text, lines), 2);
+	assert_null(strchr(lines[0], '\t'));
+	assert_int_equal(columns_for("squad", "questions.json", &text, lines), 2);
+	assert_int_equal(strncmp(lines[0], "q1\t", 3), 0);
+	assert_int_equal(strncmp(lines[1], "q2\t", 3), 0);
+	/* A word and its tag on a line, and an empty line after the sentence. */
+	assert_int_equal(columns_for("tagging", "tags.txt", &text, lines), 8);
+	static const char *const words[] = {"the\t", "cat\t", "sees\t", "the\t", "moon\t", "", "a\t", "dog\t"};
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(strncmp(lines[i], words[i], strlen(words[i])), 0);
+	assert_string_equal(lines[5], "");
+	buffer_release(&text);
+	buffer_release(&objects);
+}
+
+static double number_in(const char *file, const char *key)
+{
+	struct json_document document;
+	double number = NAN;
+	assert_ok(json_read(&document, test_path(file), 1 << 20));
+	if (json_member(document.root, key))
+		assert_ok(json_get_number(document.root, file, key, &number));
+	json_release(&document);
+	return number;
+}
+
+/* The number of rows with a label, by the scores of a file. */
+static double support_in(const char *file, const char *key, const char *label)
+{
+	struct json_document document;
+	double number = NAN;
+	assert_ok(json_read(&document, test_path(file), 1 << 20));
+	const struct json *classes = json_member(document.root, key), *one = classes ? json_member(classes, label) : NULL;
+	assert_non_null(one);
+	assert_members(one, "precision recall f1 support");
+	assert_ok(json_get_number(one, file, "support", &number));
+	json_release(&document);
+	return number;
+}
+
+/* A labeled test set is scored like a dev set; placeholders are no labels. */
+static void labeled_test_sets_are_scored(void **state)
+{
+	(void)state;
+	put_file("more.tsv", "sentence\tlabel\nthe cat sees bread\tsee\na dog sees the moon\tsee\nnobody likes a river\tlike\n");
+	put_file("placeholders.tsv", "sentence\tlabel\nthe cat sees bread\tsee\na dog likes the moon\tsee\n");
+	put_file("five.tsv", "sentence\tlabel\nthe cat\tsee\na dog\tlike\nnobody\tsee\nbread\tlike\na river\tsee\n");
+	put_file("blanks.tsv", "sentence\tlabel\nthe cat sees bread\t-1\na dog likes the moon\t-1\n");
+	assert_program(
+		0, "predictions for the test set more: in '",
+		"finetune --task classification --model %s/base --train %s/classes.tsv --dev %s/more.tsv --test more=%s/more.tsv "
+		"same=%s/placeholders.tsv none=%s/blanks.tsv --out %s/tested --num_train_steps 1 --max_seq_length 32 --precision "
+		"fp32 "
+		"--threads 1",
+		test_folder, test_folder, test_folder, test_folder, test_folder, test_folder, test_folder);
+	assert_said("test more accuracy ");
+	assert_true(number_in("tested/eval_results.json", "eval_accuracy") ==
+		    number_in("tested/more/test_results.json", "test_accuracy"));
+	assert_true(number_in("tested/more/test_results.json", "test_examples") == 3);
+	assert_true(support_in("tested/more/test_results.json", "test_classes", "see") == 2);
+	assert_true(support_in("tested/eval_results.json", "eval_classes", "like") == 1);
+	assert_false(file_exists(test_path("tested/same/test_results.json")));
+	assert_false(file_exists(test_path("tested/none/test_results.json")));
+	assert_true(file_exists(test_path("tested/none/test_results.tsv")));
+	/* The same without training, and by evaluate. */
+	assert_program(0, "test accuracy ",
+		       "finetune --task classification --model %s/tested --test %s/more.tsv --do_predict --out %s/later "
+		       "--precision fp32 --threads 1",
+		       test_folder, test_folder, test_folder);
+	assert_true(number_in("later/test_results.json", "test_accuracy") ==
+		    number_in("tested/more/test_results.json", "test_accuracy"));
+	assert_true(support_in("later/test_results.json", "test_classes", "see") == 2);
+	/* Nothing stale stays. */
+	assert_program(0, "predictions for the test set: in '",
+		       "finetune --task classification --model %s/tested --test %s/blanks.tsv --do_predict --out %s/later "
+		       "--precision fp32 "
+		       "--threads 1",
+		       test_folder, test_folder, test_folder);
+	assert_false(file_exists(test_path("later/test_results.json")) || file_exists(test_path("later/test_results.txt")));
+	assert_program(0, "", "evaluate --model %s/tested --test %s/more.tsv --json --precision fp32 --threads 1", test_folder,
+		       test_folder);
+	put_file("evaluated", buffer_string(&program_output));
+	assert_true(support_in("evaluated", "classes", "see") == 2);
+	assert_program(0, "", "evaluate --model %s/tagging --test %s/tags.txt --json --precision fp32 --threads 1", test_folder,
+		       test_folder);
+	put_file("evaluated", buffer_string(&program_output));
+	assert_true(support_in("evaluated", "classes", "WHO") == 2);
+}
+
+/* For a quick try, only the first examples of each set. */
+static void first_examples(void **state)
+{
+	(void)state;
+	static const char *const files[][2] = {{"classification", "classes.tsv"},
+					       {"tagging", "tags.txt"},
+					       {"squad", "questions.json"},
+					       {"multiple_choice", "choices.jsonl"}};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		char results[64];
+		assert_program(
+			0, "the first 1 of 2 examples are used",
+			"finetune --task %s --model %s/base --train %s/%s --dev %s/%s --max_eval_samples 1 --num_train_steps 1 "
+			"--max_seq_length 32 --threads 1 --precision fp32 --out %s/first_%s",
+			files[i][0], test_folder, test_folder, files[i][1], test_folder, files[i][1], test_folder, files[i][0]);
+		snprintf(results, sizeof(results), "first_%s/eval_results.json", files[i][0]);
+		assert_true(number_in(results, "eval_examples") == 1);
+	}
+	assert_program(4, "--max_eval_samples is '2', but", "finetune --out %s/first_tagging --max_eval_samples 2", test_folder);
+	assert_program(
+		0, "the first 3 of 5 examples are used",
+		"finetune --task classification --model %s/base --train %s/five.tsv --max_train_samples 3 --dev %s/more.tsv "
+		"--num_train_steps 1 --max_seq_length 32 --threads 1 --out %s/first_train",
+		test_folder, test_folder, test_folder, test_folder);
+	assert_program(
+		0, "the first 2 of 3 examples are used",
+		"finetune --task classification --model %s/tested --test %s/more.tsv --do_predict --max_predict_samples 2 --out "
+		"%s/first_test --threads 1",
+		test_folder, test_folder, test_folder);
+}
+
+/* Tags without prefixes have scores, too. */
+static void plain_tags(void **state)
+{
+	(void)state;
+	put_file("plain.txt", "the DET\ncat NOUN\nsees VERB\nthe DET\nmoon NOUN\n\na DET\ndog NOUN\n");
+	assert_program(0, "",
+		       "finetune --task pos --model %s/base --train %s/plain.txt --dev %s/plain.txt --num_train_steps 1 "
+		       "--max_seq_length 32 --threads 1 --precision fp32 --out %s/plain",
+		       test_folder, test_folder, test_folder, test_folder);
+	assert_true(support_in("plain/eval_results.json", "eval_classes", "DET") == 3);
+	assert_true(support_in("plain/eval_results.json", "eval_classes", "VERB") == 1);
+}
+
+/* Nothing is evaluated without a dev set, and options that need one say so. */
+static void without_a_dev_set(void **state)
+{
+	(void)state;
+#define NO_DEV(out, more)                                                                                                        \
+	"finetune --task classification --model %s/base --train %s/classes.tsv --num_train_steps 1 --max_seq_length 32 "         \
+	"--threads 1 "                                                                                                           \
+	"--out %s/" out " " more,                                                                                                \
+		test_folder, test_folder, test_folder
+	assert_program(0, "no dev set: the model is not evaluated", NO_DEV("no_dev", ""));
+	assert_program(2, "--save_best: there is no dev set", NO_DEV("refused", "--save_best"));
+	assert_program(0, "no dev set: the model is not evaluated", NO_DEV("no_metric", "--metric f1"));
+	assert_program(2, "--early_stopping_patience: there is no dev set", NO_DEV("refused", "--early_stopping_patience 2"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reports_list_wrong_answers),
 		cmocka_unit_test(a_report_keeps_its_answers_over_a_resume),
+		cmocka_unit_test(columns_have_the_values_of_objects),
+		cmocka_unit_test(labeled_test_sets_are_scored),
+		cmocka_unit_test(without_a_dev_set),
+		cmocka_unit_test(first_examples),
+		cmocka_unit_test(plain_tags),
 		cmocka_unit_test(pipelines_are_imitated),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);

@@ -350,15 +350,37 @@ static void bytes_that_are_no_text(void **state)
 		buffer_text(&text, "the cat sees a river.\nnobody likes the moon.\n\n");
 	buffer_text(&text, "the cat \xff\xfe sees.\nnobody likes it.\n");
 	assert_ok(file_write(test_path("odd.txt"), text.data, text.size));
+	for (int i = 0; i < 400; i++)
+		buffer_text(&text, "der Fl\xc3\xbcgel und der Fl\xc3\xbcgel.\n");
+	buffer_text(&text, "der Fl\xfcgel, der Fl\xfcgel, der Fl\xfcgel, der Fl\xfcgel.\n");
+	assert_ok(file_write(test_path("mixed.txt"), text.data, text.size));
+	buffer_clear(&text);
+	for (int i = 0; i < 40; i++)
+		buffer_text(&text, "der Fl\xfcgel und die Fl\xf6te.\n");
+	assert_ok(file_write(test_path("latin1.txt"), text.data, text.size));
 	buffer_release(&text);
-	assert_program(0, "in the text: 2 bytes that are not UTF-8",
+	assert_program(0, "in the text: 2 bytes that are not UTF-8 (tokenizers leave them out)",
 		       "pretrain --corpus %s/odd.txt --model %s --out %s/odd " OPTIONS "--num_train_steps 1", folder, config,
 		       folder);
-	assert_program(0, "in the text: 2 bytes that are not UTF-8",
+	assert_program(0, "in the text: 2 bytes that are not UTF-8 (tokenizers leave them out)",
 		       "evaluate --model %s/odd/final --corpus %s/odd.txt --max_seq_length 64", folder, folder);
-	assert_program(0, "in the text: 2 bytes that are not UTF-8",
+	assert_program(0, "in the text: 2 bytes that are not UTF-8 (tokenizers leave them out)",
 		       "instances --corpus %s/odd.txt --vocab_file %s/odd/final/vocab.txt --out %s/odd.tfrecord", folder, folder,
 		       folder);
+	static const char warning[] = "of the bytes of the text are not UTF-8";
+	assert_null(strstr(buffer_string(&program_errors), warning));
+	assert_program(0, "6 bytes that are not UTF-8", "vocab --corpus %s/mixed.txt --vocab_size 200 --out %s/mixed.vocab",
+		       folder, folder);
+	assert_said(warning);
+	assert_program(0, warning, "embed --model %s/odd/final %s/mixed.txt", folder, folder);
+	static const char refused[] = "latin1.txt': not UTF-8 text: 80 of its first ";
+	assert_program(3, refused, "vocab --corpus %s/latin1.txt --vocab_size 200 --out %s/latin1.vocab", folder, folder);
+	assert_said("iconv -f LATIN1 -t UTF-8 FILE");
+	assert_program(
+		3, refused,
+		"instances --compat google --corpus %s/latin1.txt --vocab_file %s/odd/final/vocab.txt --out %s/latin1.tfrecord",
+		folder, folder, folder);
+	assert_program(0, warning, "tokenize --vocab_file %s/odd/final/vocab.txt %s/latin1.txt", folder, folder);
 }
 
 /* Standard input cannot be compared with what was read before. */

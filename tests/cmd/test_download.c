@@ -2,8 +2,10 @@
 #include <curl/curlver.h>
 #include "program.h"
 
+#include "cmd/download_sources.h"
 #include "formats/checksum.h"
 #include "http_server.h"
+#include "weights/published.h"
 
 static const char text[] = "a dump, or a book, as far as this server knows\n";
 static char sums[256];
@@ -115,12 +117,45 @@ static void test_wrong_commands(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "glue/MRPC"));
 	assert_program(2, "nothing to download", "download");
 	assert_program(2, "did you mean wikipedia", DOWNLOAD("wikpedia"));
+	assert_program(
+		2, "did you mean google/uncased_L-12_H-768_A-12, the model, or its vocabulary alone, vocab/bert-base-uncased?",
+		DOWNLOAD("bert-base-uncased"));
+	assert_program(2, "did you mean google/cased_L-24_H-1024_A-16, the model? ", DOWNLOAD("google-bert/bert-large-cased"));
 	assert_program(2, "needs --books", DOWNLOAD("gutenberg"));
 	assert_program(2, "is not the number of a book", DOWNLOAD("gutenberg --books %s"), test_path("text"));
 	assert_program(2, "only http", DOWNLOAD("ftp://example.org/x"));
 	assert_program(2, "names no file", DOWNLOAD("http://example.org/"));
 	assert_program(2, "is not a checksum", DOWNLOAD("http://example.org/x --checksum 12"));
 	assert_program(2, "belongs to one address", DOWNLOAD("squad --checksum 12"));
+}
+
+/* Every source that a name on the Hub stands for exists. */
+static void test_published_names(void **state)
+{
+	static const char *const names[] = {
+		"bert-base-uncased",
+		"google-bert/bert-large-uncased",
+		"bert-base-cased",
+		"bert-large-cased",
+		"bert-base-multilingual-cased",
+		"bert-base-chinese",
+		"bert-large-uncased-whole-word-masking",
+		"bert-large-cased-whole-word-masking",
+		"google/bert_uncased_L-2_H-128_A-2",
+		"google/bert_uncased_L-4_H-256_A-4",
+		"google/bert_uncased_L-4_H-512_A-8",
+		"google/bert_uncased_L-8_H-512_A-8",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *name = published_source(names[i]);
+		const struct download_source *source = download_sources;
+		while (name && source->name && strcmp(source->name, name) != 0)
+			source++;
+		if (!name || !source->name)
+			fail_msg("%s: no source", names[i]);
+	}
+	assert_null(published_source("roberta-base"));
 }
 
 /* libcurl is loaded with the first download; without it, the message says what to install. */
@@ -148,6 +183,7 @@ int main(void)
 		cmocka_unit_test(test_archives_keep_to_themselves),
 		cmocka_unit_test(test_names_that_collide),
 		cmocka_unit_test(test_wrong_commands),
+		cmocka_unit_test(test_published_names),
 		cmocka_unit_test(test_without_libcurl),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

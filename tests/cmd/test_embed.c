@@ -72,7 +72,7 @@ static void formats_agree(void **state)
 	int64_t rows, columns;
 	struct buffer npy = {0};
 	assert_program(0, "", EMBED "%s/texts.txt --out %s/v.jsonl", test_folder, test_folder, test_folder);
-	assert_program(0, "", EMBED "%s/texts.txt --format npy --out %s/v.npy", test_folder, test_folder, test_folder);
+	assert_program(0, "", EMBED "%s/texts.txt --out %s/v.npy", test_folder, test_folder, test_folder); /* by the name */
 	assert_program(0, "", EMBED "- --format tsv <%s/texts.txt", test_folder, test_folder);
 	double *values = read_vectors(test_path("v.jsonl"), &rows, &columns);
 	assert_int_equal(rows, TEXTS);
@@ -190,6 +190,78 @@ static void json_lines_and_pairs_are_read(void **state)
 	assert_program(3, "line 2: the object has no \"text\", but: sentence, x", EMBED "%s/wrong.jsonl", test_folder,
 		       test_folder);
 	assert_program(0, "", EMBED "%s/wrong.jsonl --input text", test_folder, test_folder);
+}
+
+/* A column of a table gives the same vectors as its texts in JSON lines, with fields over several lines and many chunks. */
+static void columns_of_tables_are_read(void **state)
+{
+	(void)state;
+	char command[1024];
+	int64_t rows, columns;
+	struct buffer csv = {0}, json = {0};
+	buffer_text(&csv, "id,sentence,second,n\n");
+	for (int i = 0; i < TEXTS; i++) {
+		const char first = (char)('i' + i % 18), second = (char)('i' + i % 17);
+		buffer_format(&csv, "r%d,\"wa%c, \"\"wai\"\"%sok\",wa%c,%d\n", i, first, i % 9 ? " " : "\n", second, i);
+		buffer_format(&json, "{\"id\":\"r%d\",\"text\":\"wa%c, \\\"wai\\\"%sok\",\"pair\":\"wa%c\"}\n", i, first,
+			      i % 9 ? " " : "\\n", second);
+	}
+	assert_ok(file_write(test_path("t.csv"), csv.data, csv.size));
+	assert_ok(file_write(test_path("t.jsonl"), json.data, json.size));
+	assert_program(0, "", EMBED "%s/t.jsonl --out %s/json.out", test_folder, test_folder, test_folder);
+	assert_program(0, "", EMBED "%s/t.csv --text_column sentence --pair_column second --out %s/csv.out", test_folder,
+		       test_folder, test_folder);
+	assert_true(files_are_same(test_path("json.out"), test_path("csv.out")));
+	/* By number, and from a pipe in which the header comes first. */
+	assert_program(0, "", EMBED "--text_column 2 --pair_column 3 <%s/t.csv --out %s/csv.out", test_folder, test_folder,
+		       test_folder);
+	assert_true(files_are_same(test_path("json.out"), test_path("csv.out")));
+	put_file("header", "text\tn\n");
+	put_file("rows", "wai\t1\nwaj\t2\n");
+	assert_int_equal(mkfifo(test_path("pipe"), 0600), 0);
+	snprintf(command, sizeof command, "(cat %s/header; sleep 0.2; cat %s/rows) > %s/pipe &", test_folder, test_folder,
+		 test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(0, "", EMBED "--text_column text < %s/pipe", test_folder, test_folder);
+	free(printed_vectors(&rows, &columns));
+	assert_int_equal(rows, 2);
+	buffer_release(&csv);
+	buffer_release(&json);
+}
+
+/* Files whose lines are not texts are not read without a word. */
+static void lines_that_are_no_texts_are_noticed(void **state)
+{
+	(void)state;
+	static const char looks[] = "looks like a table";
+	int64_t rows, columns;
+	put_file("d.csv", "id,text\n1,wai\n2,waj\n3,wak\n");
+	put_file("prose.txt", "wai, waj.\nwai, waj, wak.\nwai\twaj\n[wai]\n");
+	put_file("pairs.txt", "wai\twaj\nwak\twal\nwam\twan\n");
+	put_file("list.json", "[{\"text\": \"wai\"},\n{\"text\": \"waj\"}]\n");
+	put_file("indented.json", "{\n  \"text\": \"wai\"\n}\n");
+	assert_program(0, "(CSV, columns 1 id, 2 text)", EMBED "%s/d.csv", test_folder, test_folder);
+	assert_said("--text_column");
+	free(printed_vectors(&rows, &columns));
+	assert_int_equal(rows, 4);
+	assert_program(0, "", EMBED "%s/d.csv --input text", test_folder, test_folder);
+	assert_null(strstr(buffer_string(&program_errors), looks));
+	assert_program(0, "", EMBED "%s/prose.txt", test_folder, test_folder);
+	assert_null(strstr(buffer_string(&program_errors), looks));
+	assert_program(0, looks, EMBED "%s/pairs.txt", test_folder, test_folder);
+	assert_program(0, "", EMBED "%s/pairs.txt --pair_separator '\t'", test_folder, test_folder);
+	assert_null(strstr(buffer_string(&program_errors), looks));
+	assert_program(2, "JSON objects in a list", EMBED "%s/list.json", test_folder, test_folder);
+	assert_said("jq -c '.[]'");
+	assert_program(2, "over several lines", EMBED "%s/indented.json --text_column text", test_folder, test_folder);
+	assert_program(0, "", EMBED "%s/list.json --input text", test_folder, test_folder);
+	assert_program(2, "has no column 'sentence'; its columns are 1 id, 2 text", EMBED "%s/d.csv --text_column sentence",
+		       test_folder, test_folder);
+	assert_program(2, "neither JSON lines nor a table", EMBED "%s/texts.txt --text_column text", test_folder, test_folder);
+	put_file("short.csv", "id,text\n1,wai\n2\n3,wak\n");
+	assert_program(3, "line 3: 1 field where the other rows have 2", EMBED "%s/short.csv --text_column text", test_folder,
+		       test_folder);
+	assert_null(strstr(buffer_string(&program_errors), "--on_bad_record"));
 }
 
 /* The folder decides pooling, normalization, prompt and length; options override it. */
@@ -449,6 +521,8 @@ int main(void)
 		cmocka_unit_test(odd_texts_are_defined_and_said),
 		cmocka_unit_test(windows_are_averaged),
 		cmocka_unit_test(json_lines_and_pairs_are_read),
+		cmocka_unit_test(columns_of_tables_are_read),
+		cmocka_unit_test(lines_that_are_no_texts_are_noticed),
 		cmocka_unit_test(sentence_folders_decide),
 		cmocka_unit_test(prompts_are_left_out_of_windows),
 		cmocka_unit_test(google_features_have_their_form),

@@ -1,5 +1,6 @@
 /* bertc export as a user runs it: what each form leaves, and what it refuses. */
 #include "cmd/small_run.h"
+#include "infer/small_model.h"
 
 static int setup(void **state)
 {
@@ -18,6 +19,16 @@ static void assert_there(const char *name)
 		fail_msg("'%s' is not there", name);
 }
 
+static void assert_nothing_half_made(void)
+{
+	struct name_list names;
+	assert_ok(folder_list(test_folder, &names));
+	for (int64_t i = 0; i < names.count; i++)
+		if (names.names[i][0] == '.')
+			fail_msg("'%s' was left", names.names[i]);
+	name_list_release(&names);
+}
+
 static void onnx_folder_and_file(void **state)
 {
 	(void)state;
@@ -32,7 +43,7 @@ static void onnx_folder_and_file(void **state)
 		       test_folder);
 	assert_true(file_size(test_path("encoder.onnx")) < file_size(test_path("model.onnx")));
 	/* Nothing half-made is left, and the model is unchanged. */
-	assert_false(file_exists(test_path(".tmp-onnx")));
+	assert_nothing_half_made();
 	assert_int_equal(program("verify %s/base/final", test_folder), OK);
 }
 
@@ -166,15 +177,100 @@ static void failures_leave_nothing(void **state)
 	assert_program(ERR_RESOURCE, "", "export --model %s/base --to onnx --out %s/out", test_folder, test_folder);
 	unsetenv("BERTC_FAULT");
 	assert_false(file_exists(test_path("out")));
-	assert_false(file_exists(test_path(".tmp-out")));
+	assert_nothing_half_made();
+}
+
+/* Two exports to the same place at the same time: one is there, whole, and the other says so. */
+static void only_one_of_two_gets_the_place(void **state)
+{
+	(void)state;
+	char command[2 * PATH_BYTES];
+	const char *bertc = getenv("BERTC");
+	snprintf(command, sizeof(command),
+		 "for i in 1 2; do (BERTC_FAULT=fsync:1:slow %s export --model %s/base --to onnx --out %s/both 2>%s/both-$i.log; "
+		 "echo $? >>%s/both.codes) & done; wait",
+		 bertc ? bertc : "build/bertc", test_folder, test_folder, test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	struct buffer codes = {0}, said = {0};
+	assert_ok(file_read(test_path("both.codes"), 64, &codes));
+	assert_true(strcmp(buffer_string(&codes), "0\n2\n") == 0 || strcmp(buffer_string(&codes), "2\n0\n") == 0);
+	int refusals = 0;
+	for (int i = 1; i <= 2; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "both-%d.log", i);
+		assert_ok(file_read(test_path(name), 1 << 16, &said));
+		refusals += strstr(buffer_string(&said), "was made by another program in the meantime") ||
+			    strstr(buffer_string(&said), "exists already");
+	}
+	assert_int_equal(refusals, 1);
+	assert_same_file(test_path("both/onnx/model.onnx"), test_path("onnx/onnx/model.onnx"));
+	assert_same_file(test_path("both/vocab.txt"), test_path("onnx/vocab.txt"));
+	assert_nothing_half_made();
+	buffer_release(&codes);
+	buffer_release(&said);
+}
+
+static bool file_mentions(const char *name, const char *word)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(test_path(name), 1 << 24, &text));
+	bool found = memmem(text.data, text.size, word, strlen(word)) != NULL;
+	buffer_release(&text);
+	return found;
+}
+
+static void make_words(const char *name, const struct model_heads *heads, const char *architecture)
+{
+	struct task_config task = {0};
+	assert_ok(task_config_make(&task, architecture, NULL, NULL, 0));
+	small_model_write(test_path(name), heads, &task, NULL, NULL);
+	task_config_release(&task);
+}
+
+/* A model without pooler and next-sentence head gets neither from an export, and keeps its architecture. */
+static void heads_are_not_invented(void **state)
+{
+	(void)state;
+	make_words("masked", &model_heads_words, "BertForMaskedLM");
+	make_words("both_heads", &model_heads_pretraining, "BertForMaskedLM");
+	make_words("promised", &model_heads_words, "BertForPreTraining");
+	static const char *const sources[] = {"masked", "promised", "both_heads"};
+	for (int i = 0; i < 3; i++) {
+		char google[64], int8[64], about[64];
+		bool has_both = i == 2;
+		snprintf(google, sizeof(google), "%s-google/bert_model.ckpt.index", sources[i]);
+		snprintf(int8, sizeof(int8), "%s-int8/model_int8.safetensors", sources[i]);
+		snprintf(about, sizeof(about), "%s-int8/config.json", sources[i]);
+		assert_program(OK, "written: ", "export --model %s/%s --to tensorflow --out %s/%s-google", test_folder,
+			       sources[i], test_folder, sources[i]);
+		assert_program(OK, "written: ", "export --model %s/%s --to int8 --out %s/%s-int8", test_folder, sources[i],
+			       test_folder, sources[i]);
+		assert_true(file_mentions(google, "cls/predictions"));
+		assert_int_equal(file_mentions(google, "seq_relationship"), has_both);
+		assert_int_equal(file_mentions(int8, "bert.pooler"), has_both);
+		assert_int_equal(file_mentions(int8, "cls.seq_relationship"), has_both);
+		assert_true(file_mentions(about, "BertForMaskedLM"));
+		assert_int_equal(program("verify %s/%s-int8", test_folder, sources[i]), OK);
+		if (!has_both)
+			assert_program(ERR_STATE, "has no next-sentence head",
+				       "evaluate --model %s/%s-google --max_seq_length 32 --corpus %s", test_folder, sources[i],
+				       corpus);
+	}
+	char arguments[PATH_BYTES];
+	snprintf(arguments, sizeof(arguments), "export --model %s/masked --to onnx --out %s/masked.onnx", test_folder,
+		 test_folder);
+	assert_program(OK, "written: ", "%s", arguments);
+	assert_false(file_mentions("masked.onnx", "pooler"));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(onnx_folder_and_file),   cmocka_unit_test(int8_folder),   cmocka_unit_test(tensorflow_folder),
-		cmocka_unit_test(sentence_folders),       cmocka_unit_test(triton_folder), cmocka_unit_test(refused),
-		cmocka_unit_test(failures_leave_nothing),
+		cmocka_unit_test(onnx_folder_and_file),   cmocka_unit_test(int8_folder),
+		cmocka_unit_test(tensorflow_folder),      cmocka_unit_test(sentence_folders),
+		cmocka_unit_test(triton_folder),          cmocka_unit_test(refused),
+		cmocka_unit_test(failures_leave_nothing), cmocka_unit_test(only_one_of_two_gets_the_place),
+		cmocka_unit_test(heads_are_not_invented),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

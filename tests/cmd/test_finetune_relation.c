@@ -146,6 +146,9 @@ static void the_folder_answers(void **state)
 	assert_ok(file_write(test_path("bare.txt"), "the cat sees it\n", 16));
 	assert_program(ERR_DATA, "bare.txt', line 1: the text has no marker '<e1>'", "predict --model %s/whole %s/bare.txt",
 		       test_folder, test_folder);
+	assert_program(0, "bare.txt': 1 bad record left out", "predict --model %s/whole %s/bare.txt --on_bad_record skip",
+		       test_folder, test_folder);
+	assert_string_equal(buffer_string(&program_output), "");
 }
 
 int main(void)

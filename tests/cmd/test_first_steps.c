@@ -42,6 +42,20 @@ static void models_that_are_not_there(void **state)
 		assert_null(strstr(program_errors.data, "tiny"));
 	}
 	assert_program(2, "'none/final': no such file", "serve --model mail=none/final");
+	/* Names of the Hub are no folders here; paths into folders that exist are no names of the Hub. */
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		assert_program(2, "hf download intfloat/e5-base --local-dir e5-base, then give the folder e5-base",
+			       "%s --model intfloat/e5-base", commands[i]);
+		assert_program(2, "hf download OWNER/all-MiniLM-L6-v2", "%s --model all-MiniLM-L6-v2", commands[i]);
+		assert_program(2, "`bertc download google/chinese_L-12_H-768_A-12` fetches", "%s --model bert-base-chinese",
+			       commands[i]);
+		assert_program(2, "give a run folder", "%s --model tests/e5-base", commands[i]);
+		assert_program(2, "give a run folder", "%s --model run-3", commands[i]);
+	}
+	assert_program(2, "`bertc download google/uncased_L-12_H-768_A-12` fetches",
+		       "pretrain --corpus %s --out %s/x --model bert-base-uncased", corpus, test_folder);
+	assert_program(2, "`bertc download google/uncased_L-12_H-768_A-12` fetches",
+		       "pretrain --corpus %s --out %s/x --init_checkpoint google-bert/bert-base-uncased", corpus, test_folder);
 	assert_program(2, "tiny|mini", "pretrain --corpus %s --out %s/x --model basse", corpus, test_folder);
 }
 
@@ -87,12 +101,107 @@ static void bad_records(void **state)
 	assert_null(strstr(buffer_string(&program_output), "one of fail"));
 }
 
+/* Files without their option, as other programs take them. */
+static void files_without_an_option(void **state)
+{
+	static const char *const commands[] = {"vocab", "prepare", "pretrain", "instances"};
+	static const char arguments[] = "{\"task_name\": \"cola\", \"num_train_epochs\": 2, \"do_train\": true, \"fp16\": false}";
+	(void)state;
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		assert_program(2, "unexpected argument", "%s %s", commands[i], corpus);
+		assert_said("did you mean --corpus ");
+	}
+	assert_program(2, "did you mean --train ", "finetune %s", test_path("train.tsv"));
+	assert_program(2, "`bertc help vocab` shows the usage", "vocab nothing.txt");
+	assert_ok(file_write(test_path("args.json"), arguments, strlen(arguments)));
+	assert_program(2, "give --config ", "pretrain %s", test_path("args.json"));
+	assert_program(2, "give --config ", "finetune %s", test_path("args.json"));
+	/* Which reads what transformers' scripts read there. */
+	assert_program(2, "--out is missing", "finetune --config %s", test_path("args.json"));
+	assert_null(strstr(buffer_string(&program_errors), "--task is missing"));
+	/* None, and what only Python's options have. */
+	static const char nothing[] = "{\"data_seed\": null, \"report_to\": [\"none\"], \"lr_scheduler_kwargs\": {}}";
+	static const char cycles[] = "{\"lr_scheduler_kwargs\": {\"num_cycles\": 3}}";
+	assert_ok(file_write(test_path("args.json"), nothing, strlen(nothing)));
+	assert_program(0, "--report_to is ignored", "finetune --config %s --print_config", test_path("args.json"));
+	assert_ok(file_write(test_path("args.json"), cycles, strlen(cycles)));
+	assert_program(2, "--min_learning_rate", "finetune --config %s --print_config", test_path("args.json"));
+}
+
+/* Options that name a vocabulary take the folder with one, as transformers does: a model's, or a run's. */
+static void vocabularies_of_folders(void **state)
+{
+	struct buffer expected = {0};
+	(void)state;
+	assert_int_equal(program("tokenize --vocab_file %s/base/final/vocab.txt %s", test_folder, corpus), 0);
+	buffer_text(&expected, buffer_string(&program_output));
+	static const char *const folders[] = {"base/final", "base/final/", "base"};
+	for (size_t i = 0; i < 3; i++) {
+		assert_program(0, "", "tokenize --vocab_file %s %s", test_path(folders[i]), corpus);
+		assert_string_equal(buffer_string(&program_output), buffer_string(&expected));
+	}
+	buffer_release(&expected);
+	assert_ok(folder_make(test_path("bare")));
+	assert_program(2, "there is no vocab.txt or tokenizer.json in the folder", "tokenize --vocab_file %s %s",
+		       test_path("bare"), corpus);
+#define TWICE(vocab, steps)                                                                                                      \
+	"pretrain -q --corpus %s --model %s --out %s/again --vocab_file %s/base" vocab " --num_train_steps " steps               \
+	" --train_batch_size 4 --max_seq_length 32 --precision fp32 --threads 1",                                                \
+		corpus, config, test_folder, test_folder
+	/* A run that began with the folder is resumed with it, or with the file in it. */
+	assert_program(75, "stopped at step 1", TWICE("/final", "3 --stop_at_step 1"));
+	assert_program(75, "stopped at step 2", TWICE("/final", "3 --stop_at_step 2"));
+	assert_program(0, "", TWICE("/final/vocab.txt", "3"));
+}
+
+/* A run that has finished does not train on; its model does, in another run. */
+static void more_steps_than_the_run_had(void **state)
+{
+	(void)state;
+	assert_program(4, "hint: that run has finished: to train its model further, give --init_checkpoint ",
+		       "pretrain --corpus %s --out %s/base --num_train_steps 5", corpus, test_folder);
+	assert_program(0, "finished",
+		       "finetune --task classification --model %s/base --train %s/dev.tsv --out %s/tuned --num_train_steps 1 "
+		       "--max_seq_length 16 --precision fp32 --threads 1",
+		       test_folder, test_folder, test_folder);
+	assert_program(4, "give --model ", "finetune --out %s/tuned --num_train_steps 5", test_folder);
+	assert_said("/tuned and another --out; to start over, give --fresh");
+	/* A slash at the end means a folder, which result files go into. */
+	assert_program(0, "", "predict --model %s/tuned %s/dev.tsv --out %s/preds/", test_folder, test_folder, test_folder);
+	assert_true(file_exists(test_path("preds/predict.txt")));
+}
+
+/* Models of other kinds, and what there is instead. */
+static void models_of_other_kinds(void **state)
+{
+	static const char roberta[] = "{\"model_type\": \"roberta\"}", japanese[] = "{\"word_tokenizer_type\": \"mecab\"}";
+	char command[512];
+	(void)state;
+	snprintf(command, sizeof command, "cp -r %s/base/final %s/roberta && cp -r %s/base/final %s/japanese", test_folder,
+		 test_folder, test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(remove(test_path("roberta/MANIFEST.json")), 0);
+	assert_int_equal(remove(test_path("japanese/MANIFEST.json")), 0);
+	assert_ok(file_write(test_path("roberta/config.json"), roberta, strlen(roberta)));
+	assert_ok(file_write(test_path("japanese/tokenizer_config.json"), japanese, strlen(japanese)));
+	assert_program(2, "\"model_type\" is \"roberta\"", "embed --model %s/roberta %s", test_folder, corpus);
+	assert_said("BERT models with a WordPiece vocabulary only");
+	assert_program(2, "\"word_tokenizer_type\" is \"mecab\"", "embed --model %s/japanese %s", test_folder, corpus);
+	assert_program(2, "\"word_tokenizer_type\" is \"mecab\"", "tokenize --vocab_file %s/japanese %s", test_folder, corpus);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(texts_are_no_files),    cmocka_unit_test(models_that_are_not_there),
-		cmocka_unit_test(other_servers_options), cmocka_unit_test(small_sets_slips_and_ties),
+		cmocka_unit_test(texts_are_no_files),
+		cmocka_unit_test(models_that_are_not_there),
+		cmocka_unit_test(other_servers_options),
+		cmocka_unit_test(small_sets_slips_and_ties),
 		cmocka_unit_test(bad_records),
+		cmocka_unit_test(files_without_an_option),
+		cmocka_unit_test(vocabularies_of_folders),
+		cmocka_unit_test(more_steps_than_the_run_had),
+		cmocka_unit_test(models_of_other_kinds),
 	};
 	return cmocka_run_group_tests_name("what a first user meets", tests, setup, program_teardown);
 }

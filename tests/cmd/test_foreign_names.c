@@ -4,6 +4,7 @@
 #include "cmd/finetune_options.h"
 #include "cmd/pretrain_options.h"
 #include "cmd/program.h"
+#include "tasks/task.h"
 
 /* By program, as their parsers declare the flags. */
 static const char *const google[] = {"bert_config_file",
@@ -149,8 +150,157 @@ static const char *const megatron[] = {
 	"weight-decay", "fp16", "data-path", "vocab-file", "split", "eval-iters", "save", "load", "tensor-model-parallel-size",
 	"pipeline-model-parallel-size", "distributed-backend", "initial-loss-scale", "loss-scale-window", "hysteresis",
 	"min-loss-scale", "use-distributed-optimizer", NULL};
-static const char *const *const pretrain_programs[] = {google,       google_data, nvidia, nvidia_tensorflow,
-						       transformers, megatron,    NULL};
+/* The fields of transformers' TrainingArguments, of versions 4 and 5, and those of its scripts that are about models; then the
+ * rest of run_mlm.py. */
+static const char *const trainer[] = {"output_dir",
+				      "overwrite_output_dir",
+				      "do_train",
+				      "do_eval",
+				      "do_predict",
+				      "eval_strategy",
+				      "evaluation_strategy",
+				      "prediction_loss_only",
+				      "per_device_train_batch_size",
+				      "per_device_eval_batch_size",
+				      "per_gpu_train_batch_size",
+				      "per_gpu_eval_batch_size",
+				      "gradient_accumulation_steps",
+				      "eval_accumulation_steps",
+				      "eval_delay",
+				      "torch_empty_cache_steps",
+				      "learning_rate",
+				      "weight_decay",
+				      "adam_beta1",
+				      "adam_beta2",
+				      "adam_epsilon",
+				      "max_grad_norm",
+				      "num_train_epochs",
+				      "max_steps",
+				      "lr_scheduler_type",
+				      "lr_scheduler_kwargs",
+				      "warmup_ratio",
+				      "warmup_steps",
+				      "log_level",
+				      "log_level_replica",
+				      "log_on_each_node",
+				      "logging_dir",
+				      "logging_strategy",
+				      "logging_first_step",
+				      "logging_steps",
+				      "logging_nan_inf_filter",
+				      "save_strategy",
+				      "save_steps",
+				      "save_total_limit",
+				      "save_safetensors",
+				      "save_on_each_node",
+				      "save_only_model",
+				      "restore_callback_states_from_checkpoint",
+				      "no_cuda",
+				      "use_cpu",
+				      "use_mps_device",
+				      "seed",
+				      "data_seed",
+				      "jit_mode_eval",
+				      "use_ipex",
+				      "bf16",
+				      "fp16",
+				      "fp16_opt_level",
+				      "half_precision_backend",
+				      "bf16_full_eval",
+				      "fp16_full_eval",
+				      "tf32",
+				      "local_rank",
+				      "ddp_backend",
+				      "tpu_metrics_debug",
+				      "debug",
+				      "dataloader_drop_last",
+				      "eval_steps",
+				      "dataloader_num_workers",
+				      "dataloader_prefetch_factor",
+				      "past_index",
+				      "run_name",
+				      "disable_tqdm",
+				      "remove_unused_columns",
+				      "label_names",
+				      "load_best_model_at_end",
+				      "metric_for_best_model",
+				      "greater_is_better",
+				      "ignore_data_skip",
+				      "fsdp",
+				      "fsdp_min_num_params",
+				      "fsdp_config",
+				      "fsdp_transformer_layer_cls_to_wrap",
+				      "accelerator_config",
+				      "parallelism_config",
+				      "deepspeed",
+				      "label_smoothing_factor",
+				      "optim",
+				      "optim_args",
+				      "adafactor",
+				      "group_by_length",
+				      "length_column_name",
+				      "report_to",
+				      "project",
+				      "trackio_space_id",
+				      "ddp_find_unused_parameters",
+				      "ddp_bucket_cap_mb",
+				      "ddp_broadcast_buffers",
+				      "dataloader_pin_memory",
+				      "dataloader_persistent_workers",
+				      "skip_memory_metrics",
+				      "use_legacy_prediction_loop",
+				      "push_to_hub",
+				      "resume_from_checkpoint",
+				      "hub_model_id",
+				      "hub_strategy",
+				      "hub_token",
+				      "hub_private_repo",
+				      "hub_always_push",
+				      "hub_revision",
+				      "gradient_checkpointing",
+				      "gradient_checkpointing_kwargs",
+				      "include_inputs_for_metrics",
+				      "include_for_metrics",
+				      "eval_do_concat_batches",
+				      "fp16_backend",
+				      "push_to_hub_model_id",
+				      "push_to_hub_organization",
+				      "push_to_hub_token",
+				      "mp_parameters",
+				      "auto_find_batch_size",
+				      "full_determinism",
+				      "torchdynamo",
+				      "ray_scope",
+				      "ddp_timeout",
+				      "torch_compile",
+				      "torch_compile_backend",
+				      "torch_compile_mode",
+				      "dispatch_batches",
+				      "split_batches",
+				      "include_tokens_per_second",
+				      "include_num_input_tokens_seen",
+				      "neftune_noise_alpha",
+				      "optim_target_modules",
+				      "batch_eval_metrics",
+				      "eval_on_start",
+				      "use_liger_kernel",
+				      "liger_kernel_config",
+				      "eval_use_gather_object",
+				      "average_tokens_across_devices",
+				      "use_cache",
+				      "train_sampling_strategy",
+				      "enable_jit_checkpoint",
+				      "tpu_num_cores",
+				      "sharded_ddp",
+				      NULL};
+static const char *const of_models[] = {
+	"model_name_or_path", "config_name", "tokenizer_name", "cache_dir",         "use_fast_tokenizer",
+	"model_revision",     "token",       "use_auth_token", "trust_remote_code", "torch_dtype",
+	"low_cpu_mem_usage",  NULL};
+static const char *const run_mlm[] = {"model_type",      "config_overrides", "streaming", "line_by_line",
+				      "mlm_probability", "max_seq_length",   NULL};
+static const char *const *const pretrain_programs[] = {google,   google_data, nvidia,    nvidia_tensorflow, transformers,
+						       megatron, trainer,     of_models, run_mlm,           NULL};
 
 /* run_classifier.py, run_squad.py */
 static const char *const google_finetune[] = {"data_dir",
@@ -321,7 +471,29 @@ static const char *const transformers_finetune[] = {"model_name_or_path",
 						    "gradient_checkpointing",
 						    "torch_compile",
 						    NULL};
-static const char *const *const finetune_programs[] = {google_finetune, nvidia_finetune, transformers_finetune, NULL};
+/* run_classification.py, run_xnli.py, and scripts without the Trainer */
+static const char *const run_classification[] = {"do_regression",
+						 "text_column_names",
+						 "text_column_delimiter",
+						 "train_split_name",
+						 "validation_split_name",
+						 "test_split_name",
+						 "remove_splits",
+						 "remove_columns",
+						 "label_column_name",
+						 "metric_name",
+						 "shuffle_train_dataset",
+						 "shuffle_seed",
+						 "language",
+						 "train_language",
+						 "max_train_steps",
+						 "checkpointing_steps",
+						 "with_tracking",
+						 "use_slow_tokenizer",
+						 "max_length",
+						 NULL};
+static const char *const *const finetune_programs[] = {
+	google_finetune, nvidia_finetune, transformers_finetune, trainer, of_models, run_classification, NULL};
 
 static struct {
 	struct pretrain_settings pretrain;
@@ -477,6 +649,78 @@ static void answers_name_what_was_asked_for(void **state)
 	}
 }
 
+static void assert_printed(const char *part)
+{
+	assert_non_null(strstr(buffer_string(&program_output), part));
+}
+
+static void values_that_change_the_result_are_refused(void **state)
+{
+	static const struct {
+		const char *given, *answer;
+	} rows[] = {
+		{"--data_seed 3", "--seed"},
+		{"--torch_dtype bfloat16", "--precision"},
+		{"--eval_delay 2", "--eval_steps"},
+		{"--train_sampling_strategy sequential", "--shuffle false"},
+		{"--lr_scheduler_kwargs {\\\"num_cycles\\\":3}", "--min_learning_rate"},
+		{"--model_type roberta", "models are BERTs"},
+		{"--neftune_noise_alpha 5", "--hidden_dropout_prob"},
+		{"--ignore_data_skip", "resumed"},
+		{"--split_batches", "--per_device_train_batch_size"},
+		{"--label_smoothing_factor 0.1", "cross entropy"},
+	};
+	static const char *const commands_[] = {"pretrain", "finetune"};
+	(void)state;
+	for (size_t c = 0; c < 2; c++) {
+		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+			assert_program(2, "bertc has no option --", "%s --out %s/x %s", commands_[c], test_folder, rows[i].given);
+			assert_said(rows[i].answer);
+		}
+		/* The same options with values that change nothing, and names for the same schedules. */
+		assert_program(
+			0, "",
+			"%s --out %s/x --torch_dtype auto --eval_delay 0 --train_sampling_strategy random --ignore_data_skip "
+			"False --model_type bert --lr_scheduler_type constant_with_warmup --print_config",
+			commands_[c], test_folder);
+		assert_printed("schedule = constant");
+		assert_program(0, "", "%s --out %s/x --lr_scheduler_type cosine_with_restarts --print_config", commands_[c],
+			       test_folder);
+		assert_printed("schedule = cosine");
+		assert_program(2, "--lr_scheduler_type is --schedule here", "%s --out %s/x --lr_scheduler_type polynomial",
+			       commands_[c], test_folder);
+		assert_said("--schedule poly --min_learning_rate 1e-7");
+		assert_program(2, "--warmup_proportion", "%s --out %s/x --warmup_steps 0.1", commands_[c], test_folder);
+	}
+	assert_program(2, "--pair_column", "finetune --out %s/x --text_column_names premise,hypothesis", test_folder);
+	assert_program(0, "", "finetune --out %s/x --do_regression --print_config", test_folder);
+	assert_printed("task = regression");
+	assert_program(2, "--hidden_size", "pretrain --out %s/x --config_overrides n_layer=4", test_folder);
+}
+
+/* Tasks by their names in transformers. */
+static void names_of_tasks(void **state)
+{
+	static const struct {
+		const char *name, *task;
+	} rows[] = {
+		{"token-classification", "tagging"},       {"NER", "tagging"},
+		{"question-answering", "squad"},           {"qa", "squad"},
+		{"text-classification", "classification"}, {"sequence_classification", "classification"},
+		{"sentence-similarity", "embedding"},      {"text-ranking", "reranking"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct task *task;
+		const struct layout *layout;
+		assert_ok(task_find(rows[i].name, &task, &layout));
+		assert_string_equal(task->name, rows[i].task);
+	}
+	assert_program(2, "--task sts-b", "finetune --out %s/x --task similarity", test_folder);
+	assert_program(2, "bertc embed", "finetune --out %s/x --task feature-extraction", test_folder);
+	assert_program(2, "did you mean token-classification?", "finetune --out %s/x --task token-clasification", test_folder);
+}
+
 /* With --quiet, warnings about ignored flags are still printed, wherever the flag stands; notes about flags that only have
  * another name here are not. */
 static void answers_are_warnings(void **state)
@@ -570,6 +814,8 @@ int main(void)
 		cmocka_unit_test(no_row_is_dead_and_each_says_why),
 		cmocka_unit_test(command_lines_of_others),
 		cmocka_unit_test(answers_name_what_was_asked_for),
+		cmocka_unit_test(values_that_change_the_result_are_refused),
+		cmocka_unit_test(names_of_tasks),
 		cmocka_unit_test(answers_are_warnings),
 		cmocka_unit_test(all_problems_at_once),
 		cmocka_unit_test(a_batch_means_what_it_does_there),

@@ -179,13 +179,38 @@ static void new_models_may_begin_with_neighbors(void **state)
 	buffer_release(&after);
 }
 
+/* A trained model needs fewer passes over its text than a new one. */
+static void trained_models_read_less(void **state)
+{
+	(void)state;
+	const char *command =
+		"pretrain --corpus %s/corpus.txt %s %s/google%s --out %s/passes --max_seq_length 10 --threads 1 --precision fp32 "
+		"--plan %s";
+	static const struct {
+		const char *option, *file, *more;
+		long passes;
+	} runs[] = {
+		{"--init_checkpoint", "", "", 10},
+		{"--init_checkpoint", "", "--num_train_epochs 3", 3},
+		{"--model", "/bert_config.json", "", 40},
+	};
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		int got = program(command, test_folder, runs[i].option, test_folder, runs[i].file, test_folder, runs[i].more);
+		const char *row = strstr(buffer_string(&program_errors), "num_train_epochs ");
+		assert_int_equal(got, 0);
+		assert_non_null(row);
+		assert_int_equal(strtol(row + strlen("num_train_epochs "), NULL, 10), runs[i].passes);
+		assert_true((strstr(buffer_string(&program_errors), "a quarter of those of a new model") != NULL) == (i == 0));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_checkpoint_alone_is_enough),        cmocka_unit_test(what_is_missing_is_asked_for),
 		cmocka_unit_test(another_shape_is_refused_at_once),    cmocka_unit_test(another_vocabulary_on_request),
 		cmocka_unit_test(more_positions_on_request),           cmocka_unit_test(others_are_looked_into),
-		cmocka_unit_test(new_models_may_begin_with_neighbors),
+		cmocka_unit_test(new_models_may_begin_with_neighbors), cmocka_unit_test(trained_models_read_less),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

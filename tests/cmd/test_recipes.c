@@ -76,6 +76,29 @@ static void a_given_time_takes_the_better_one(void **state)
 	assert_printed("adam_beta2 = 0.98  # recipe\n");
 }
 
+/* A short run by BERT's own recipe is told of the better one, unless that recipe was chosen. */
+static void short_runs_are_told(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *options;
+		bool told;
+	} runs[] = {
+		{"", true},
+		{"--train_batch_size 4000 --num_train_steps 10000", false}, /* not short */
+		{"--recipe original", false},
+		{"--recipe fast", false},
+		{"--next_sentence pairs", false},
+	};
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		assert_program(0, "", "pretrain --corpus %s --model %s --out %s/told --plan %s %s", corpus, config, test_folder,
+			       SMALL, runs[i].options);
+		bool told = strstr(buffer_string(&program_errors), "--recipe fast learns far more");
+		if (told != runs[i].told)
+			fail_msg("'%s': %s\n%s", runs[i].options, told ? "told" : "not told", buffer_string(&program_errors));
+	}
+}
+
 /* A warm-up in steps replaces the recipe's fraction of the run. */
 static void other_words_for_the_same(void **state)
 {
@@ -103,11 +126,45 @@ static void resumed(void **state)
 		char part[64];
 		snprintf(part, sizeof(part), "part%d/final/model.safetensors", i);
 		assert_same_file(test_path("whole/final/model.safetensors"), test_path(part));
+		snprintf(part, sizeof(part), "part%d/final/config.json", i);
+		assert_same_file(test_path("whole/final/config.json"), test_path(part));
 	}
 	struct buffer text = {0};
 	assert_ok(file_read(test_path("whole/settings.json"), 1 << 20, &text));
 	assert_non_null(strstr(buffer_string(&text), "\"recipe\": \"fast\""));
 	assert_non_null(strstr(buffer_string(&text), "\"masked_lm_prob\": \"0.2\""));
+	buffer_release(&text);
+}
+
+/* A model that was pre-trained without dropout is fine-tuned with it. */
+static void dropout_stays_with_the_model(void **state)
+{
+	(void)state;
+	static const char own[] = "{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
+				  "\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_dropout_prob\": 0.25}";
+	static const char *const said[] = {"\"hidden_dropout_prob\": 0.1", "\"hidden_dropout_prob\": 0.25",
+					   "\"hidden_dropout_prob\": 0.25"};
+	const char *models[] = {config, test_path("own.json"), test_path("dropout1/final")};
+	assert_ok(file_write(models[1], own, strlen(own)));
+	for (int i = 0; i < 3; i++) {
+		char name[64];
+		struct buffer text = {0};
+		assert_program(0, "", "pretrain --corpus %s --model %s --out %s/dropout%d --recipe fast %s", corpus, models[i],
+			       test_folder, i, SMALL);
+		snprintf(name, sizeof(name), "dropout%d/final/config.json", i);
+		assert_ok(file_read(test_path(name), 1 << 16, &text));
+		if (!strstr(buffer_string(&text), said[i]) ||
+		    !strstr(buffer_string(&text), "\"attention_probs_dropout_prob\": 0.1"))
+			fail_msg("'%s' is not in:\n%s", said[i], buffer_string(&text));
+		buffer_release(&text);
+	}
+	/* What was given is the model's. */
+	struct buffer text = {0};
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/given --recipe fast --hidden_dropout_prob 0.3 %s", corpus,
+		       config, test_folder, SMALL);
+	assert_ok(file_read(test_path("given/final/config.json"), 1 << 16, &text));
+	assert_non_null(strstr(buffer_string(&text), "\"hidden_dropout_prob\": 0.3"));
+	assert_non_null(strstr(buffer_string(&text), "\"attention_probs_dropout_prob\": 0.1"));
 	buffer_release(&text);
 }
 
@@ -207,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_recipe_chosen_later),    cmocka_unit_test(not_for_trained_weights),
 		cmocka_unit_test(evaluations_compare),      cmocka_unit_test(planned),
 		cmocka_unit_test(copies_are_left_out),      cmocka_unit_test(a_given_time_takes_the_better_one),
+		cmocka_unit_test(short_runs_are_told),      cmocka_unit_test(dropout_stays_with_the_model),
 	};
 	return cmocka_run_group_tests_name("recipes", tests, setup, program_teardown);
 }

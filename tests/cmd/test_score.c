@@ -52,6 +52,20 @@ static void objects_are_printed(void **state)
 	}
 }
 
+static void a_column_of_a_table_is_scored(void **state)
+{
+	(void)state;
+	struct json_document document;
+	static const char table[] = "id\ttext\na\twai wajs\nb\twak\nc\twal\n";
+	assert_ok(file_write(test_path("t.tsv"), table, strlen(table)));
+	assert_program(0, "", SCORE "%s/t.tsv --text_column text", test_folder, test_folder);
+	printed_line(0, &document);
+	assert_string_equal(json_member(document.root, "id")->text, "a");
+	assert_int_equal(json_member(document.root, "tokens")->child_count, 3);
+	json_release(&document);
+	assert_program(0, "(TSV, columns 1 id, 2 text)", SCORE "%s/t.tsv", test_folder, test_folder);
+}
+
 static void what_cannot_be_scored_is_refused(void **state)
 {
 	(void)state;
@@ -71,6 +85,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_are_printed),
+		cmocka_unit_test(a_column_of_a_table_is_scored),
 		cmocka_unit_test(what_cannot_be_scored_is_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);

@@ -182,6 +182,14 @@ static void test_goes_on_after_a_kill(void **state)
 	assert_int_equal(result.outcome, FETCH_DONE);
 	assert_int_equal(http_server.ranges, 0); /* because of If-Range the server sent the whole new version */
 	assert_whole("changed");
+	static const char *const careless[] = {"careless", "careless_date"};
+	for (int i = 0; i < 2; i++) {
+		http_server_reset();
+		assert_ok(get(careless[i], NULL, &result));
+		assert_int_equal(result.outcome, FETCH_DONE);
+		assert_int_equal(http_server.ranges, 1); /* it sent the rest of the new version, which is not the rest of ours */
+		assert_whole(careless[i]);
+	}
 }
 
 static void test_refusals(void **state)

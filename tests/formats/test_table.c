@@ -278,6 +278,48 @@ static void empty_fields_between_two_tabs(void **state)
 	table_release(&table);
 }
 
+/* What is known of a table of which only the first lines have come. */
+static void the_first_line_shows_what_to_wait_for(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *line;
+		char delimiter;
+		bool may_be_header;
+	} cases[] = {
+		{"label\tsentence", '\t', true},
+		{"\"y\",\"x\"", ',', true},
+		{"stars;review", ';', true},
+		{"Sentence", 0, true},
+		{"a fine film\t1", '\t', false},
+		{"a film\tTEXT", '\t', true},
+		{"well, a fine film", 0, false},
+		{"a film", 0, false},
+		{"label a film", 0, false},
+		{"{\"text\": \"a\", \"label\": 1}", 0, false},
+		{"film", 0, false},
+	};
+	struct table_start start;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		table_look_at_first_line(&start, cases[i].line, strlen(cases[i].line), known_names);
+		if (start.delimiter != cases[i].delimiter || start.may_be_header != cases[i].may_be_header)
+			fail_msg("'%s': '%c' %d", cases[i].line, start.delimiter ? start.delimiter : '-', start.may_be_header);
+	}
+	static const struct {
+		const char *text;
+		bool within;
+	} rows[] = {
+		{"x,y\n1,\"a\n", true},    {"x,y\n1,\"a\nb\"\n", false},    {"x,y\n1,\"a \"\"b\n", true},
+		{"x,y\n1,5\" b\n", false}, {"x\ty\n\"a\n", true},           {"x\ty\n\"a\nb\"\t1\n", false},
+		{"x\ty\n\"a\t1\n", false}, {"x\ty\n\"a\t1\nb\t0\n", false}, {"\"a film\nb\n", false},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		table_look_at_first_line(&start, rows[i].text, strcspn(rows[i].text, "\n"), known_names);
+		if (table_ends_within_row(&start, rows[i].text, strlen(rows[i].text)) != rows[i].within)
+			fail_msg("'%s'", rows[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +334,7 @@ int main(void)
 		cmocka_unit_test(rows_behind_a_bad_one_keep_their_lines),
 		cmocka_unit_test(columns_are_chosen_by_name_or_number),
 		cmocka_unit_test(later_pieces_have_the_separator_of_the_first),
+		cmocka_unit_test(the_first_line_shows_what_to_wait_for),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

@@ -9,6 +9,8 @@
 
 enum { SMALL_VOCAB = 60, SMALL_HIDDEN = 32, SMALL_LAYERS = 2, SMALL_POSITIONS = 48 };
 
+static int32_t small_segment_types = 2; /* of the models made from now on */
+
 /* Random weights of a parameter: norms stay near 1, the rest is large enough for answers to differ. */
 static inline void small_weights(const struct model *model, float *slab)
 {
@@ -35,14 +37,14 @@ static inline void small_model_write(const char *path, const struct model_heads 
 	struct model *model;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	struct folder_files files = {0};
-	struct model_config config = {
+	struct model_config sizes = {
 		.vocab_size = SMALL_VOCAB,
 		.hidden_size = SMALL_HIDDEN,
 		.num_hidden_layers = SMALL_LAYERS,
 		.num_attention_heads = 2,
 		.intermediate_size = 64,
 		.max_position_embeddings = SMALL_POSITIONS,
-		.type_vocab_size = 2,
+		.type_vocab_size = small_segment_types,
 		.hidden_act = ACTIVATION_GELU_ERF,
 		.layer_norm_eps = 1e-12,
 		.initializer_range = 0.02,
@@ -52,7 +54,7 @@ static inline void small_model_write(const char *path, const struct model_heads 
 		entries[i] = i < 8 ? special[i] : words[i];
 	}
 	assert_ok(vocab_from_entries(&vocab, entries, SMALL_VOCAB));
-	assert_ok(model_create(&model, &be, &config, heads));
+	assert_ok(model_create(&model, &be, &sizes, heads));
 	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
 	assert_non_null(slab);
 	small_weights(model, slab);

@@ -437,6 +437,33 @@ static void a_full_service_says_when_to_come_back(void **state)
 	answer_release(&answer);
 }
 
+/* Each of many blanks gets many words. */
+static void no_answer_has_too_many_words(void **state)
+{
+	struct server server;
+	struct buffer body = {0};
+	(void)state;
+	start_one(&server, "words", "");
+	for (int texts = 24; texts <= 26; texts += 2) {
+		buffer_clear(&body);
+		buffer_text(&body, "{\"top_k\": 100, \"inputs\": [");
+		for (int i = 0; i < texts; i++) {
+			buffer_text(&body, i > 0 ? ", \"" : "\"");
+			for (int k = 0; k < 40; k++)
+				buffer_text(&body, "[MASK]");
+			buffer_char(&body, '"');
+		}
+		buffer_text(&body, "]}");
+		if (texts == 24)
+			assert_answer(&server, 200, "/fill", buffer_string(&body), "\"probability\":");
+		else
+			assert_answer(&server, 422, "/fill", buffer_string(&body),
+				      "the 1040 blanks of the request with 100 words for each come to more than 100000 words");
+	}
+	server_stop(&server);
+	buffer_release(&body);
+}
+
 /* A request that is too large is refused by its length, and while the queue is full requests are not examined. */
 static void large_requests_cost_nothing(void **state)
 {
@@ -690,6 +717,44 @@ static void an_answer_that_is_no_number_fails_its_request_alone(void **state)
 	buffer_release(&before);
 }
 
+/* A model with one segment type may not say that it takes no pairs: a pair is refused without harm to others in its batch. */
+static void a_pair_fails_its_request_alone(void **state)
+{
+	static const char *const moods[] = {"bad", "so-so", "good"}, *const one[] = {"LABEL_0"};
+	const struct head classes = {.pooled = true, .outputs = 3, .loss = LOSS_CLASSES, .coefficient = 1, .name = "classifier"};
+	const struct head number = {.pooled = true, .outputs = 1, .loss = LOSS_SQUARED, .coefficient = 1, .name = "classifier"};
+	const struct head spans = {
+		.input = INPUT_ALL_ROWS, .outputs = 2, .loss = LOSS_SEGMENT, .coefficient = 1, .name = "qa_outputs"};
+	const char *refusal = "has one segment type";
+	char arguments[1000];
+	struct server server;
+	struct answer answer = {0};
+	(void)state;
+	small_segment_types = 1;
+	make_task_model("one_mood", "BertForSequenceClassification", &classes, "single_label_classification", moods);
+	make_task_model("one_rank", "BertForSequenceClassification", &number, NULL, one);
+	make_task_model("one_squad", "BertForQuestionAnswering", &spans, NULL, NULL);
+	small_segment_types = 2;
+	snprintf(arguments, sizeof arguments,
+		 "--model %s/one_mood %s/one_rank %s/one_squad --threads 2 --precision fp32 --max_wait_ms 500", test_folder,
+		 test_folder, test_folder);
+	server_start(&server, arguments);
+	int single = client_open(&server), pair = client_open(&server);
+	assert_true(client_ask(single, "/predict", "", "{\"inputs\": \"waa\", \"model\": \"one_mood\"}") &&
+		    client_ask(pair, "/predict", "", "{\"inputs\": [[\"waa\", \"wab\"]], \"model\": \"one_mood\"}"));
+	client_read(pair, &answer);
+	assert_int_equal(answer.status, 422);
+	assert_non_null(strstr(buffer_string(&answer.body), refusal));
+	client_read(single, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_answer(&server, 422, "/rerank", "{\"query\": \"waa\", \"texts\": [\"wab\"], \"model\": \"one_rank\"}", refusal);
+	assert_answer(&server, 422, "/answer", "{\"question\": \"waa\", \"context\": \"wab\"}", refusal);
+	close(single);
+	close(pair);
+	server_stop(&server);
+	answer_release(&answer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -702,6 +767,7 @@ int main(void)
 		cmocka_unit_test(rude_clients_do_no_harm),
 		cmocka_unit_test(who_hangs_up_leaves_room_for_others),
 		cmocka_unit_test(a_full_service_says_when_to_come_back),
+		cmocka_unit_test(no_answer_has_too_many_words),
 		cmocka_unit_test(large_requests_cost_nothing),
 		cmocka_unit_test(what_was_taken_is_answered_before_the_end),
 		cmocka_unit_test(bad_starts_are_refused),
@@ -710,6 +776,7 @@ int main(void)
 		cmocka_unit_test(texts_are_rewritten),
 		cmocka_unit_test(a_served_model_stays_as_it_was_loaded),
 		cmocka_unit_test(an_answer_that_is_no_number_fails_its_request_alone),
+		cmocka_unit_test(a_pair_fails_its_request_alone),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -134,6 +134,12 @@ static void long_texts_are_cut_and_labels_may_be_absent(void **state)
 	assert_near(set.encoded.items[0].weights[0], 0, 0);
 	assert_int_equal(task_answers(&set), 1);
 	task_set_release(&task, &set);
+	assert_ok(
+		open_set(&task, &set, TASK_PREDICT, "{\"context\": \"we\", \"choices\": [\"eat\", \"stone\"], \"label\": -1}\n"));
+	assert_int_equal(set.encoded.items[0].classes[0], -1);
+	assert_null(set.examples.examples[0].label);
+	assert_int_equal(set.examples.unread.count, 1);
+	task_set_release(&task, &set);
 	assert_error(
 		ERR_DATA, "line 1: the label '7' is not one of the row's 2 choices",
 		open_set(&task, &set, TASK_TRAIN, "{\"context\": \"we\", \"choices\": [\"eat\", \"stone\"], \"label\": 7}\n"));

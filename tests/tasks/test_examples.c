@@ -283,6 +283,16 @@ static void choices_are_columns_or_lists(void **state)
 	refuse(ERR_DATA, "line 1: the choices are not a list", "a.jsonl",
 	       "{\"context\": \"c\", \"choices\": \"x\", \"label\": 0}\n", choices);
 
+	/* Only the last choices may be missing: a label counts all of them. */
+	static const char gap[] = "{\"context\": \"c\", \"choice0\": \"cat\", \"choice1\": \"dog\", \"choice2\": \"bird\", "
+				  "\"label\": 2}\n{\"context\": \"c\", \"choice0\": \"cat\", \"choice1\": %s, "
+				  "\"choice2\": %s, \"label\": 0}\n";
+	char text[400];
+	snprintf(text, sizeof text, gap, "\"dog\"", "null");
+	expect("a.jsonl", text, choices, "c+cat+dog+bird|-|2|-/c+cat+dog|-|0|-");
+	snprintf(text, sizeof text, gap, "null", "\"bird\"");
+	refuse(ERR_DATA, "line 2: the row has 'choice2', but no 'choice1'", "a.jsonl", text, choices);
+
 	struct example_set set = {0};
 	int32_t choice;
 	bad.skip = true;
@@ -343,6 +353,7 @@ static void labels_may_be_columns_of_flags(void **state)
 	expect("a.tsv", text, several, "a b|-|[\"toxic\"]|7/c|-|[\"toxic\",\"insult\"]|8/d|-|[]|9");
 	several.needs_labels = false;
 	expect("a.tsv", "comment\na\nb\n", several, "a|-|-|-/b|-|-|-");
+	expect("a.tsv", "comment\ttoxic\tinsult\na\t1\t0\nb\t-1\t-1\n", several, "a|-|[\"toxic\"]|-/b|-|-|-");
 }
 
 /* CFIMDB's separator, and that of utterance rewriting. */

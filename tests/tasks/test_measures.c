@@ -174,7 +174,7 @@ static void check_multilabel(const struct json *row, int64_t number)
 static void check_entities(const struct json *row, int64_t number)
 {
 	struct measures measures = {0};
-	struct entity_scores scores;
+	struct class_scores scores;
 	struct tagged tagged;
 	int64_t words, tags;
 	int32_t *gold = integers_of(row, "gold", &words), *predicted = integers_of(row, "predicted", &words);
@@ -190,13 +190,13 @@ static void check_entities(const struct json *row, int64_t number)
 	const struct json *types = json_member(row, "types");
 	assert_int_equal(scores.count, types->child_count);
 	for (int32_t i = 0; i < scores.count; i++) {
-		const struct json *type = json_member(types, scores.types[i]);
+		const struct json *type = json_member(types, scores.names[i]);
 		if (!type)
-			fail_msg("case %lld: type '%s'", (long long)number, scores.types[i]);
+			fail_msg("case %lld: type '%s'", (long long)number, scores.names[i]);
 		else
 			expect_score(type, &scores.scores[i], number);
 	}
-	entity_scores_release(&scores);
+	class_scores_release(&scores);
 	free(gold);
 	free(predicted);
 	free(names);

@@ -88,10 +88,21 @@ static void markers_of_a_person(void **state)
 	(void)state;
 	struct mention_form form;
 	struct marked_text marked = {0};
-	struct example_text example = text_of("a $ b $ and # c # d");
+	static const char *const texts[][2] = {
+		{"a $ b $ and # c # d", "a { b } and ( c ) d"},
+		{"$aspirin$ inhibits #COX-1#.", "{aspirin} inhibits (COX-1)."},
+		{"$aspirin$ inhibits $ 5 (#COX-1# )", "{aspirin} inhibits $ 5 ((COX-1) )"},
+		{"for 5$ a $ b $ and # c #", "for 5$ a { b } and ( c )"},
+		{"$ b$, # c #", "{ b}, ( c )"},
+	};
 	assert_ok(mention_form_parse("$,$,#,#", &form));
-	assert_ok(mentions_find(&example, &form, &marked));
-	expect_marks(&marked, &form, "a { b } and ( c ) d");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct example_text example = text_of(texts[i][0]);
+		assert_ok(mentions_find(&example, &form, &marked));
+		expect_marks(&marked, &form, texts[i][1]);
+	}
+	struct example_text none = text_of("a # c #");
+	assert_error(ERR_DATA, "line 7: the text has no marker '$'", mentions_find(&none, &form, &marked));
 	marked_text_release(&marked);
 	static const char *const wrong[] = {"", "a", "a,b,c", "a,b,c,d,e", "a,b,a,b", "a,,c,d", "a,b b,c,d", "a,b,c,"};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)

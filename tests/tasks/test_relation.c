@@ -221,10 +221,16 @@ static void bad_rows_and_the_record(void **state)
 	assert_int_equal(other.settings.relation.tokens, MARKERS_TEXT);
 	assert_memory_equal(&other.settings.relation.form, &task.settings.relation.form, sizeof(struct mention_form));
 	assert_string_equal(other.settings.negative_label, "none");
-	/* Rows are never left out of predictions; training leaves bad ones out with --on_bad_record skip. */
-	bad.skip = true;
+	/* --on_bad_record skip leaves bad rows out, of sets to predict as well. */
+	static const char rows[] = ROW("<< a >> [[ b ]]", "none") ROW("<< a >>", "none");
 	assert_error(ERR_DATA, "relations.jsonl', line 2: the text has no marker '[['",
-		     open_set(&task, &set, TASK_PREDICT, ROW("<< a >> [[ b ]]", "none") ROW("<< a >>", "none")));
+		     open_set(&task, &set, TASK_PREDICT, rows));
+	task_set_release(&task, &set);
+	bad.skip = true;
+	assert_ok(open_set(&task, &set, TASK_PREDICT, rows));
+	assert_int_equal(set.examples.count, 1);
+	assert_int_equal(bad.count, 1);
+	bad.count = 0;
 	task_set_release(&task, &set);
 	assert_ok(open_set(&task, &set, TASK_SCORE, ROW("<< a >> [[ b ]]", "likes") ROW("<< a >>", "none")));
 	assert_int_equal(set.examples.count, 1);

@@ -58,13 +58,20 @@ static void evaluations_are_sorted(void **state)
 	measures_add(&first, &(struct measure){.name = "accuracy", .value = 0.8401826484018264});
 	measures_add(&first, &(struct measure){.name = "examples", .unit = UNIT_COUNT, .value = 408});
 	measures_add(&second, &(struct measure){.name = "f1", .value = NAN});
-	const struct result_set sets[] = {{"", &first}, {"mismatched", &second}};
+	struct class_score score = {.precision = 0.5, .recall = 1, .f1 = 0.6666666666666666, .support = 3};
+	const char *label = "good";
+	const struct class_scores classes = {.count = 1, .names = &label, .scores = &score}, none = {.count = 0};
+	const struct result_set sets[] = {{"", &first, &classes}, {"mismatched", &second, &none}};
 	assert_ok(results_write_evaluation(
 		test_folder,
-		&(struct result_facts){.sets = sets, .count = 2, .global_step = 343, .loss = 0.25, .selected_on = "dev.tsv"}));
-	expect_file("eval_results.json", "{\n    \"eval_accuracy\": 0.8401826484018264,\n    \"eval_examples\": 408,\n"
-					 "    \"eval_loss\": 0.5,\n    \"eval_mismatched_f1\": null,\n    \"global_step\": 343,\n"
-					 "    \"loss\": 0.25,\n    \"selected_on\": \"dev.tsv\"\n}\n");
+		&(struct result_facts){
+			.sets = sets, .count = 2, .kind = "eval", .global_step = 343, .loss = 0.25, .selected_on = "dev.tsv"}));
+	expect_file("eval_results.json",
+		    "{\n    \"eval_accuracy\": 0.8401826484018264,\n    \"eval_classes\": {\n        \"good\": {\n            "
+		    "\"precision\": 0.5,\n            \"recall\": 1.0,\n            \"f1\": 0.6666666666666666,\n            "
+		    "\"support\": 3\n        }\n    },\n    \"eval_examples\": 408,\n"
+		    "    \"eval_loss\": 0.5,\n    \"eval_mismatched_f1\": null,\n    \"global_step\": 343,\n"
+		    "    \"loss\": 0.25,\n    \"selected_on\": \"dev.tsv\"\n}\n");
 	expect_file("eval_results.txt", "eval_accuracy = 0.8401826484018264\neval_examples = 408\neval_loss = 0.5\n"
 					"eval_mismatched_f1 = null\nglobal_step = 343\nloss = 0.25\n");
 }

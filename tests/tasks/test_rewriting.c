@@ -1,6 +1,8 @@
 /* Text rewriting from files to results, with made-up logits. */
 #include <math.h>
+#include "base/json.h"
 #include "base/memory.h"
+#include "base/rng.h"
 #include "tasks/record.h"
 #include "tasks/rewriting.h"
 #include "test.h"
@@ -84,10 +86,10 @@ static void point(float *logits, int32_t row, int32_t first, int32_t last, bool 
 	own[FIRST_QUERY + first] = own[LAST_QUERY + last] = 100;
 }
 
-/* Each row's keys have a direction of their own. */
+/* Each row's keys have a direction of their own, as far as there are directions. */
 static void number_rows(float *logits, int32_t count)
 {
-	for (int32_t row = 0; row < count; row++)
+	for (int32_t row = 0; row < count && row < FIRST_KEY - FIRST_QUERY; row++)
 		logits[(int64_t)row * OUTPUTS + FIRST_KEY + row] = logits[(int64_t)row * OUTPUTS + LAST_KEY + row] = 1;
 }
 
@@ -174,6 +176,73 @@ static void runs_stay_within_a_text(void **state)
 	assert_string_equal(buffer_string(&text), "{\"text\":\"jane who jane austen\",\"edits\":[{\"start\":0,\"end\":0,\"text\":"
 						  "\"jane\"},{\"start\":3,\"end\":3,\"text\":\"jane austen\"}]}");
 	buffer_release(&text);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+/* A pointer's logit in double precision. */
+static double pointed(const float *logits, int32_t row, int query, int32_t at, int key)
+{
+	double sum = 0;
+	for (int i = 0; i < 64; i++)
+		sum += (double)logits[(int64_t)row * OUTPUTS + query + i] * (double)logits[(int64_t)at * OUTPUTS + key + i];
+	return sum / 8;
+}
+
+/* Random outputs: what is inserted before each token is the best of all runs, computed in double precision. */
+static void runs_are_the_best_of_all(void **state)
+{
+	(void)state;
+	enum { WORDS = 300, CHECKED = 300 };
+	struct task_state task = open_state(2 * WORDS + 3);
+	struct task_set set;
+	struct task_outputs outputs;
+	struct buffer text = {0}, got = {0};
+	struct json_document document;
+	buffer_text(&text, "{\"context\": [\"");
+	for (int i = 0; i < WORDS; i++)
+		buffer_text(&text, "jane ");
+	buffer_text(&text, "\"], \"source\": \"");
+	for (int i = 0; i < WORDS; i++)
+		buffer_text(&text, "emma ");
+	buffer_text(&text, "\"}\n");
+	assert_ok(open_set(&task, &set, TASK_PREDICT, buffer_string(&text)));
+	assert_int_equal(set.encoded.token_count, 2 * WORDS + 3);
+	open_outputs(&task, &set, &outputs);
+	struct rng rng = rng_start(7, RNG_TEST, 0);
+	for (int64_t i = 0; i < outputs.starts[1]; i++)
+		outputs.values[i] = ((float)rng_below(&rng, 2001) - 1000) / 500;
+	for (int32_t row = 0; row < 2 * WORDS + 3; row++)
+		outputs.values[(int64_t)row * OUTPUTS + 1] = -9; /* nothing is deleted */
+	assert_ok(task_rewriting.put(&task, &set, &outputs, 0, &got));
+	assert_ok(json_parse(&document, "got", buffer_string(&got), got.size));
+	const struct json *edit = json_member(document.root, "edits")->first_child;
+	for (int32_t row = WORDS + 2; row < WORDS + 2 + CHECKED; row++, edit = edit->next) {
+		const float *o = outputs.values;
+		double best = pointed(o, row, FIRST_QUERY, 0, FIRST_KEY) + pointed(o, row, LAST_QUERY, 0, LAST_KEY), begins = 0;
+		int32_t first = -1, from = -1, to = -1;
+		for (int32_t at = 1; at < 2 * WORDS + 2; at++) {
+			double begun = pointed(o, row, FIRST_QUERY, at, FIRST_KEY);
+			if (at == WORDS + 1) /* [SEP] */
+				continue;
+			if (first < 0 || at == WORDS + 2 || begun > begins) {
+				first = at;
+				begins = begun;
+			}
+			if (begins + pointed(o, row, LAST_QUERY, at, LAST_KEY) > best) {
+				best = begins + pointed(o, row, LAST_QUERY, at, LAST_KEY);
+				from = first;
+				to = at;
+			}
+		}
+		assert_true(from > 0);
+		assert_int_equal(json_member(edit, "start")->integer, 5 * (row - WORDS - 2));
+		assert_int_equal(json_member(edit, "text")->text_size, 5 * (to - from + 1) - 1);
+	}
+	json_release(&document);
+	buffer_release(&text);
+	buffer_release(&got);
 	task_outputs_release(&outputs);
 	task_set_release(&task, &set);
 	task_state_release(&task);
@@ -295,9 +364,13 @@ static void the_table_has_the_row(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(targets_become_edits),    cmocka_unit_test(outputs_become_texts),
-		cmocka_unit_test(runs_stay_within_a_text), cmocka_unit_test(long_texts_lose_context_first),
-		cmocka_unit_test(columns_are_found),       cmocka_unit_test(mistakes_are_told),
+		cmocka_unit_test(targets_become_edits),
+		cmocka_unit_test(outputs_become_texts),
+		cmocka_unit_test(runs_stay_within_a_text),
+		cmocka_unit_test(runs_are_the_best_of_all),
+		cmocka_unit_test(long_texts_lose_context_first),
+		cmocka_unit_test(columns_are_found),
+		cmocka_unit_test(mistakes_are_told),
 		cmocka_unit_test(the_table_has_the_row),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

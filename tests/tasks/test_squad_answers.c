@@ -2,6 +2,7 @@
  * that it never saw. */
 #include "tasks/squad_answers.h"
 #include <math.h>
+#include <time.h>
 #include "base/json.h"
 #include "base/memory.h"
 #include "test.h"
@@ -342,6 +343,35 @@ static void chinese_answers_stay_in_their_place(void **state)
 	world_release(&world);
 }
 
+/* Where there is no white space, every candidate may have the whole paragraph as its text: the number of those tried is limited.
+ */
+static void a_paragraph_without_white_space_is_soon_done(void **state)
+{
+	(void)state;
+	enum { CHARACTERS = 12000 };
+	struct world world;
+	struct squad_decoder *decoder;
+	struct buffer dataset = {0};
+	double start[16], end[16];
+	buffer_text(&dataset, "{\"data\": [{\"paragraphs\": [{\"context\": \"");
+	for (int i = 0; i < CHARACTERS; i++)
+		buffer_char(&dataset, '.');
+	buffer_text(&dataset, "\", \"qas\": [{\"id\": \"x\", \"question\": \"who\", \"answers\": []}]}]}]}");
+	world_make(&world, buffer_string(&dataset), windows_of_16);
+	for (int i = 0; i < 16; i++) {
+		start[i] = logit(3, i, 0);
+		end[i] = logit(3, i, 1);
+	}
+	clock_t began = clock(); /* of the processor, which others may be using too */
+	struct squad_result result = decode_one(&world, &decoder, false, start, end);
+	assert_true(clock() - began < 2 * CLOCKS_PER_SEC); /* ten times as long if all are tried */
+	assert_int_equal(result.count, 1); /* no piece is in the vocabulary, so every text is the whole paragraph */
+	assert_int_equal(result.best->end - result.best->begin, CHARACTERS);
+	squad_decoder_close(decoder);
+	world_release(&world);
+	buffer_release(&dataset);
+}
+
 /* The bytes of each choice are its text, up to white space. */
 static void places_are_those_of_the_text(void **state)
 {
@@ -440,6 +470,7 @@ int main(void)
 		cmocka_unit_test(nothing_to_choose_from),
 		cmocka_unit_test(only_the_question_scores),
 		cmocka_unit_test(chinese_answers_stay_in_their_place),
+		cmocka_unit_test(a_paragraph_without_white_space_is_soon_done),
 		cmocka_unit_test(places_are_those_of_the_text),
 		cmocka_unit_test(overlap_and_cut_questions),
 		cmocka_unit_test(files_as_python_writes_them),

@@ -200,13 +200,17 @@ static void what_a_use_needs_is_asked_for(void **state)
 	squad_release(&set);
 	assert_error(ERR_DATA, "question 'a' has no answer", read_text(&set, bare, SQUAD_SCORE, false, false));
 	assert_error(ERR_DATA, "no question in it that can be used", read_text(&set, bare, SQUAD_SCORE, false, true));
-	assert_ok(read_text(&set, impossible, SQUAD_SCORE, false, false));
+	static const enum squad_use uses[] = {SQUAD_TRAIN, SQUAD_SCORE};
+	for (int i = 0; i < 2; i++) {
+		assert_ok(read_text(&set, impossible, uses[i], true, false));
+		squad_release(&set);
+		assert_error(ERR_DATA, "question 'a' has no answer in its paragraph",
+			     read_text(&set, impossible, uses[i], false, false));
+		assert_non_null(strstr(error_last()->hint, "--version_2_with_negative"));
+		assert_error(ERR_DATA, "no question in it that can be used", read_text(&set, impossible, uses[i], false, true));
+	}
+	assert_ok(read_text(&set, impossible, SQUAD_PREDICT, false, false));
 	squad_release(&set);
-	assert_ok(read_text(&set, impossible, SQUAD_TRAIN, true, false));
-	squad_release(&set);
-	assert_error(ERR_DATA, "question 'a' has no answer in its paragraph",
-		     read_text(&set, impossible, SQUAD_TRAIN, false, false));
-	assert_non_null(strstr(error_last()->hint, "--version_2_with_negative"));
 }
 
 static void other_files_are_refused(void **state)

@@ -1,9 +1,9 @@
 /* Tagged words from files to results, with made-up logits. Scores are compared with those of seqeval in test_measures.c. */
 #include <math.h>
+#include <time.h>
 #include "base/json.h"
 #include "tasks/record.h"
 #include "tasks/tag_text.h"
-#include "tasks/tagging.h"
 #include "test.h"
 
 static struct vocab vocab;
@@ -121,7 +121,7 @@ static void results_are_in_the_scheme_of_the_file(void **state)
 	struct task_set train, set;
 	struct task_outputs outputs;
 	struct measures measures = {0};
-	struct entity_scores types;
+	struct class_scores types;
 	assert_ok(open_set(&task, &train, TASK_TRAIN, BIOES_TEXT));
 	assert_ok(open_set(&task, &set, TASK_SCORE, BIOES_TEXT));
 	static const char *const predicted[] = {"B-PER", "O", "O", "B-LOC", "B-LOC", "B-PER"}; /* York on its own: wrong */
@@ -131,11 +131,11 @@ static void results_are_in_the_scheme_of_the_file(void **state)
 	assert_near(measures_get(&measures, "precision"), 2.0 / 4, 1e-12);
 	assert_near(measures_get(&measures, "recall"), 2.0 / 3, 1e-12);
 	assert_near(measures_get(&measures, "f1"), 4.0 / 7, 1e-12);
-	assert_ok(tagging_entity_scores(&task, &set, &outputs, &types));
+	assert_ok(task_tagging.score_classes(&task, &set, &outputs, &types));
 	assert_int_equal(types.count, 2);
-	assert_string_equal(types.types[0], "LOC");
+	assert_string_equal(types.names[0], "LOC");
 	assert_int_equal(types.scores[0].predicted, 2);
-	assert_string_equal(types.types[1], "PER");
+	assert_string_equal(types.names[1], "PER");
 	assert_int_equal(types.scores[1].correct, 2);
 	assert_ok(task_tagging.write(&task, &set, &outputs, test_folder));
 	expect_file("predictions.txt", "Annas S-PER S-PER\nlives O O\nin O O\n\xC2\xAD O O\nNew B-LOC S-LOC\nYork E-LOC S-LOC\n\n"
@@ -143,7 +143,7 @@ static void results_are_in_the_scheme_of_the_file(void **state)
 	expect_put(
 		&task, &set, &outputs, 1,
 		"{\"tags\":[\"S-PER\"],\"entities\":[{\"start\":0,\"end\":4,\"label\":\"PER\",\"score\":?,\"text\":\"Anna\"}]}");
-	entity_scores_release(&types);
+	class_scores_release(&types);
 	task_outputs_release(&outputs);
 	task_set_release(&task, &set);
 	task_set_release(&task, &train);
@@ -213,6 +213,43 @@ static void lines_of_text_are_tagged(void **state)
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "Anna I-XYZ\nlives O\nin O\n"));
 	assert_int_equal(task_answers(&set), 1);
 	assert_int_equal(set.encoded.items[0].count, 3);
+	task_set_release(&task, &set);
+	task_set_release(&task, &train);
+	task_state_release(&task);
+}
+
+/* A set to predict in the form of training, whose tags have no prefixes; texts that end in what may be a tag. */
+static void tags_without_prefixes_are_known(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set train, set;
+	static const char rows[] = "Anna\tNNP\nlives\tVBZ\nin\tIN\n.\t.\n\nNew\tNNP\nYork\tNNP\n";
+	assert_ok(open_set(&task, &train, TASK_TRAIN, rows));
+	assert_int_equal(task.settings.tags.scheme, TAGS_PLAIN);
+	assert_ok(open_set(&task, &set, TASK_PREDICT, rows));
+	assert_int_equal(task_answers(&set), 2);
+	assert_int_equal(((const struct tag_text *)set.own)->word_count, 6);
+	task_set_release(&task, &set);
+	static const char texts[] = "Anna lives in York .\nNew York lives in .\nAnna\n";
+	assert_ok(open_set(&task, &set, TASK_PREDICT, texts));
+	assert_int_equal(task_answers(&set), 3);
+	task_set_release(&task, &set);
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "Anna lives .\n"));
+	assert_int_equal(((const struct tag_text *)set.own)->word_count, 3);
+	task_set_release(&task, &set);
+	task_set_release(&task, &train);
+	task_state_release(&task);
+	/* Tags in the column that training named. */
+	static const char columns[] = "1\tanna\tPER\tx\n2\tlives\tO\ty\n\n1\tin\tO\tz\n";
+	task = open_state(16);
+	task.settings.columns = (struct column_choice){.text = "2", .label = "3"};
+	assert_ok(open_set(&task, &train, TASK_TRAIN, columns));
+	task.settings.trained = train.examples.columns;
+	task.settings.columns = (struct column_choice){.text = NULL};
+	assert_ok(open_set(&task, &set, TASK_PREDICT, columns));
+	assert_int_equal(task_answers(&set), 2);
+	assert_int_equal(((const struct tag_text *)set.own)->word_count, 3);
 	task_set_release(&task, &set);
 	task_set_release(&task, &train);
 	task_state_release(&task);
@@ -328,6 +365,19 @@ static void json_lines_have_words_and_tags(void **state)
 		task_set_release(&task, &set);
 		task_state_release(&task);
 	}
+	/* A set to be predicted only repeats its tags, which may be placeholders. */
+	task = open_state(16);
+	assert_ok(open_set(&task, &set, TASK_TRAIN, files[0]));
+	task_set_release(&task, &set);
+	for (int i = 0; i < 2; i++) {
+		task.settings.given = (struct label_list){names, i == 0 ? 4 : 0};
+		assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"tokens\": [\"anna\", \"lives\"], \"ner_tags\": [3, -100]}\n"));
+		const struct conll *file = &((const struct tag_text *)set.own)->files[0];
+		assert_string_equal(conll_tag(file, 0), i == 0 ? "B-PER" : "3");
+		assert_string_equal(conll_tag(file, 1), "-100");
+		task_set_release(&task, &set);
+	}
+	task_state_release(&task);
 	static const struct {
 		const char *text, *message;
 	} cases[] = {
@@ -347,6 +397,114 @@ static void json_lines_have_words_and_tags(void **state)
 		task_set_release(&task, &set);
 		task_state_release(&task);
 	}
+}
+
+/* Places in a long text are counted from one entity to the next. */
+static void many_entities_are_soon_placed(void **state)
+{
+	(void)state;
+	enum { ENTITIES = 100000 };
+	struct task_state task = open_state(4000);
+	struct task_set set;
+	struct task_outputs outputs;
+	struct buffer lines = {0}, got = {0};
+	for (int i = 0; i < ENTITIES; i++)
+		buffer_text(&lines, "\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4 B-LOC\n");
+	assert_ok(open_set(&task, &set, TASK_TRAIN, buffer_string(&lines)));
+	assert_ok(task_outputs_create(&outputs, &set.encoded, &(struct head){.input = INPUT_CHOSEN_ROWS, .outputs = 1}));
+	clock_t began = clock(); /* of the processor, which others may be using too */
+	assert_ok(task_tagging.put(&task, &set, &outputs, 0, &got));
+	assert_true(clock() - began < 1 * CLOCKS_PER_SEC);
+	char last[64];
+	snprintf(last, sizeof(last), "{\"start\":%d,\"end\":%d,", 5 * (ENTITIES - 1), 5 * ENTITIES - 1);
+	assert_non_null(strstr(buffer_string(&got), last));
+	buffer_release(&lines);
+	buffer_release(&got);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+/* A text and the entities in it, as bertc predict, doccano, and Prodigy write them, gives the same as its words and tags. */
+static void texts_have_spans(void **state)
+{
+	(void)state;
+	static const char *const files[] = {
+		"{\"text\": \" anna lives\\tin new york\", \"entities\": [{\"start\": 15, \"end\": 23, \"label\": \"LOC\", "
+		"\"score\": 1}, "
+		"{\"start\": 1, \"end\": 5, \"label\": \"PER\"}]}\n{\"text\": \"\\u00fcs anna\", \"entities\": [{\"start\": 3, "
+		"\"end\": 7, "
+		"\"label\": \"PER\"}]}\n",
+		"[{\"text\": \"anna lives in new york\", \"label\": [[0, 4, \"PER\"], [14, 22, \"LOC\"]]}, "
+		"{\"text\": \"\\u00fcs anna\", \"label\": [[3, 7, \"PER\"]]}]",
+		"{\"text\": \"anna lives in new york\", \"spans\": [{\"start_offset\": 1, \"end_offset\": 4, \"label\": "
+		"\"PER\"}, "
+		"[14, 20, \"LOC\"]]}\n{\"text\": \"\\u00fcs anna\", \"spans\": [[3, 7, \"PER\"]]}\n",
+		"{\"tokens\": [\"anna\", \"lives\", \"in\", \"new\", \"york\"], \"tags\": [\"B-PER\", \"O\", \"O\", \"B-LOC\", "
+		"\"I-LOC\"]}\n{\"tokens\": [\"\\u00fcs\", \"anna\"], \"tags\": [\"O\", \"B-PER\"]}\n"};
+	static const char *const tags[] = {"B-PER", "O", "O", "B-LOC", "I-LOC", "O", "B-PER"};
+	struct task_set set;
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		struct task_state task = open_state(16);
+		assert_ok(open_set(&task, &set, TASK_TRAIN, files[i]));
+		const struct tag_text *text = set.own;
+		assert_int_equal(text->word_count, 7);
+		assert_int_equal(task.settings.tags.scheme, TAGS_IOB2);
+		for (int w = 0; w < 7; w++)
+			assert_string_equal(text->tags[w], tags[w]);
+		assert_string_equal(text->words[1], "lives");
+		assert_int_equal(text->begins[1], i == 0 ? 6 : 5);
+		assert_int_equal(text->begins[6], 4);
+		task_set_release(&task, &set);
+		task_state_release(&task);
+	}
+	static const struct {
+		const char *spans, *message;
+	} cases[] = {
+		{"[[0, 4, \"A\"], [3, 6, \"B\"]]", "line 2: the spans from 0 to 4 (A) and from 3 to 6 (B) overlap"},
+		{"[[0, 11, \"A\"]]", "line 2: the span from 0 to 11 is not within the text of 10 characters"},
+		{"[[-1, 4, \"A\"]]", "line 2: the span from -1 to 4 is not within the text"},
+		{"[[4, 5, \"A\"]]", "line 2: the span from 4 to 5 holds no word"},
+		{"[[4, 3, \"A\"]]", "line 2: the span from 4 to 3 holds no word"},
+		{"[[0, 4]]", "line 2: a span is neither {\"start\", \"end\", \"label\"} nor [start, end, label]"},
+		{"[[0, 4, 1]]", "line 2: the span from 0 to 4 has no label"},
+		{"3", "line 2: there is no list of entities"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct task_state task = open_state(16);
+		char lines[512];
+		snprintf(lines, sizeof(lines), "{\"text\": \"anna\", \"label\": []}\n{\"text\": \"anna lives\", \"label\": %s}\n",
+			 cases[i].spans);
+		assert_error(ERR_DATA, cases[i].message, open_set(&task, &set, TASK_TRAIN, lines));
+		task_set_release(&task, &set);
+		task_state_release(&task);
+	}
+}
+
+/* Two entities in one word; a word of ideographs; spans are ignored in predictions, which give places in the text. */
+static void words_of_texts(void **state)
+{
+	(void)state;
+	struct task_set set;
+	struct task_state task = open_state(32);
+	assert_ok(open_set(&task, &set, TASK_TRAIN,
+			   "{\"text\": \"anna/york new in\", \"entities\": [[0, 4, \"PER\"], [5, 13, \"LOC\"]]}\n"
+			   "{\"text\": \"\\u4e2d\\u56fd\\u5317\\u4eac\", \"entities\": [[2, 4, \"LOC\"]]}\n"));
+	const struct tag_text *text = set.own;
+	static const char *const tags[] = {"B-PER", "B-LOC", "O", "O", "O", "B-LOC", "I-LOC"};
+	assert_int_equal(text->word_count, 7);
+	for (int w = 0; w < 7; w++)
+		assert_string_equal(text->tags[w], tags[w]);
+	assert_int_equal(task.settings.words, WORDS_IDEOGRAPHS);
+	task_set_release(&task, &set);
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"text\": \" anna  lives\", \"entities\": 3}\n{\"text\": \"\"}\n"));
+	text = set.own;
+	assert_int_equal(text->sentence_count, 2);
+	assert_int_equal(text->word_count, 2);
+	assert_int_equal(text->begins[1], 7);
+	assert_string_equal(text->texts[0], " anna  lives");
+	task_set_release(&task, &set);
+	task_state_release(&task);
 }
 
 /* Plain text is split into words like the words of training: ideographs separately if they were separate there. */
@@ -437,10 +595,14 @@ int main(void)
 		cmocka_unit_test(results_are_in_the_scheme_of_the_file),
 		cmocka_unit_test(long_sentences_are_windows),
 		cmocka_unit_test(lines_of_text_are_tagged),
+		cmocka_unit_test(tags_without_prefixes_are_known),
 		cmocka_unit_test(tags_that_training_never_had),
 		cmocka_unit_test(mistakes_have_their_line),
 		cmocka_unit_test(settings_decide),
 		cmocka_unit_test(json_lines_have_words_and_tags),
+		cmocka_unit_test(many_entities_are_soon_placed),
+		cmocka_unit_test(texts_have_spans),
+		cmocka_unit_test(words_of_texts),
 		cmocka_unit_test(plain_text_is_cut_as_training_was),
 		cmocka_unit_test(columns_are_recorded),
 		cmocka_unit_test(several_files_are_one_set),

@@ -327,6 +327,53 @@ static void refuses(const char *path, enum status expected, const char *words)
 	buffer_release(&got);
 }
 
+static void accepts(const char *path, int64_t invalid)
+{
+	struct buffer got = {0};
+	struct corpus_counts counts;
+	assert_ok(read_corpus(path, TEXT_FORM_AUTO, 0, &got, &counts));
+	assert_int_equal(counts.invalid_utf8_bytes, invalid);
+	buffer_release(&got);
+}
+
+/* Letters of another encoding are told from damage to UTF-8. */
+static void test_encodings(void **state)
+{
+	(void)state;
+	static const char english[] = "This text has none of them, however long it may be, and that is that.\n";
+	struct buffer text = {0};
+	refuses(put_text("de", "Er tr\xe4gt f\xfcr sie den Koffer \xfc"
+			       "ber die Stra\xdf"
+			       "e zum Bahnhof, wo sie wartet.\n"),
+		ERR_DATA, "4 of its first 72 bytes, most of them letters of another encoding, the first at byte 5");
+	assert_non_null(strstr(error_last()->hint, "-f LATIN1"));
+	refuses(put_text("fr", "L\x92\xe9t\xe9 est pass\xe9, les \xe9l\xe8ves sont rentr\xe9s \xe0 l\x92\xe9"
+			       "cole, et l\x92"
+			       "on n\x92"
+			       "en parle plus; quant aux autres, ils sont partis depuis longtemps sans rien dire.\n"),
+		ERR_DATA, "letters of another encoding");
+	assert_non_null(strstr(error_last()->hint, "-f CP1252"));
+	/* A few letters in a long text are damage. */
+	for (int i = 0; i < 5000; i++)
+		buffer_text(&text, i % 1000 == 0 ? "A caf\xe9 in Paris.\n" : english);
+	accepts(put("few", text.data, text.size), 5);
+
+	/* Up to three bytes anywhere; UTF-8 with damage; bytes that are no letters. */
+	accepts(put_text("three", "A caf\xe9 or a r\xe9sum\xe9.\nThis is a line.\n"), 3);
+	buffer_clear(&text);
+	for (int i = 0; i < 40; i++)
+		buffer_text(&text, "Fl\xc3\xbcgel und Fl\xc3\xb6te.\n");
+	buffer_text(&text, "Fl\xc3gel, Fl\xc3te, Fl\xc3gel, Fl\xc3te und Fl\xc3gel.\n");
+	accepts(put("damaged", text.data, text.size), 5);
+	buffer_clear(&text);
+	for (int i = 0; i < 20; i++)
+		buffer_text(&text, english);
+	buffer_text(&text, "\x89\xf7 \xee\xfa (\xb3\xfe) \x90.\xab 7\xd0"
+			   "9 \x8d\n");
+	accepts(put("garbage", text.data, text.size), 10);
+	buffer_release(&text);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -507,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_same_document_same_hash),
 		cmocka_unit_test(test_fingerprint_follows_files),
 		cmocka_unit_test(test_changed_while_read),
+		cmocka_unit_test(test_encodings),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_unreadable_file),
 		cmocka_unit_test(test_huge_lines),

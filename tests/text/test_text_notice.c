@@ -10,9 +10,11 @@ static void tables_and_headings(void **state)
 	} cases[] = {
 		{"a.csv", "id,text\n1,One.\n2,Two.\n3,Three.\n", "(CSV, columns 1 id, 2 text)"},
 		{"a.txt", "id,text\n1,One.\n2,Two.\n3,Three.\n", "(CSV, columns 1 id, 2 text)"},
+		{"a.txt", "text\tsource\nOne.\ta\nTwo.\tb\n", "(TSV, columns 1 text, 2 source)"},
 		{"a.tsv", "One.\t1\nTwo.\t0\nThree.\t1\n", "(TSV, columns 1 to 2, without names)"},
 		/* Quoted fields over several lines. */
 		{"a.csv", "id,text\n1,\"One.\nTwo.\"\n2,\"Three.\"\n3,\"Four.\nFive.\"\n", "(CSV, columns 1 id, 2 text)"},
+		{"a.txt", "One ||| Two.\nThree ||| Four.\nFive ||| Six.\n", "(fields between separators, columns 1 to 2"},
 		{"a.txt", "It came, it saw.\nIt went, it slept.\nIt ate, it drank.\n", ""},
 		{"a.txt", "Wait, what?\nNo, never, not once.\nYes.\nWell, perhaps.\n", ""},
 		{"a.txt", "One.\nTwo.\nThree.\n", ""},

@@ -533,6 +533,41 @@ static void test_settings_beside_the_vocabulary(void **state)
 	assert_true(s.lowercase && s.strip_accents); /* unchanged by the failure */
 }
 
+/* Other tokenizers whose vocabulary has the same form are refused; other classes that split in the same way are not. */
+static void test_other_tokenizers(void **state)
+{
+	static const char *const same[] = {"\"BertTokenizer\"",
+					   "\"BertTokenizerFast\"",
+					   "\"PreTrainedTokenizerFast\"",
+					   "\"TokenizersBackend\"",
+					   "\"ElectraTokenizerFast\"",
+					   "\"DistilBertTokenizer\"",
+					   "null",
+					   "null, \"word_tokenizer_type\": \"basic\", \"subword_tokenizer_type\": \"wordpiece\""};
+	static const char *const others[][2] = {
+		{"\"BertJapaneseTokenizer\"", "\"tokenizer_class\" is \"BertJapaneseTokenizer\""},
+		{"\"BertJapaneseTokenizerFast\"", "BertJapaneseTokenizerFast"},
+		{"\"MPNetTokenizer\"", "MPNetTokenizer"},
+		{"\"RobertaTokenizer\"", "RobertaTokenizer"},
+		{"null, \"word_tokenizer_type\": \"mecab\"", "\"word_tokenizer_type\" is \"mecab\""},
+		{"\"BertTokenizer\", \"subword_tokenizer_type\": \"character\"", "\"subword_tokenizer_type\" is \"character\""},
+	};
+	struct tokenizer_settings s = tokenizer_defaults(true);
+	char text[256];
+	bool found;
+	(void)state;
+	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
+		snprintf(text, sizeof(text), "{\"do_lower_case\": true, \"tokenizer_class\": %s}", same[i]);
+		assert_ok(settings_from(text, &s, &found));
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		snprintf(text, sizeof(text), "{\"do_lower_case\": true, \"tokenizer_class\": %s}", others[i][0]);
+		assert_error(ERR_USAGE, others[i][1], settings_from(text, &s, &found));
+		assert_non_null(strstr(error_last()->hint, "split into other tokens"));
+	}
+	remove(test_path("tokenizer_config.json"));
+}
+
 static const char *text_of(const struct json *object, const char *first, const char *second)
 {
 	const struct json *value = json_member(json_member(object, first), second);
@@ -628,6 +663,7 @@ int main(void)
 		cmocka_unit_test(test_huge_words),
 		cmocka_unit_test(test_words_stop_at_an_error),
 		cmocka_unit_test(test_settings_beside_the_vocabulary),
+		cmocka_unit_test(test_other_tokenizers),
 		cmocka_unit_test(test_written_folder),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);

@@ -192,6 +192,35 @@ static void test_added(void **state)
 	buffer_release(&text);
 }
 
+/* A tokenizer.json whose words are not made as BERT's are has another tokenizer, whatever its pieces are. */
+static void test_words_of_other_tokenizers(void **state)
+{
+	static const struct {
+		const char *parts, *message;
+	} rows[] = {
+		{"", NULL},
+		{"\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},", NULL},
+		{"\"normalizer\": {\"type\": \"BertNormalizer\"},", NULL},
+		{"\"pre_tokenizer\": {\"type\": \"Whitespace\"},", "\"pre_tokenizer\" is of the type \"Whitespace\""},
+		{"\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": []},", "\"normalizer\" is of the type \"Sequence\""},
+	};
+	static const char model[] = "\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, "
+				    "\"[SEP]\": 3, \"[MASK]\": 4, \"a\": 5}}";
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct vocab vocab;
+		char json[1024];
+		snprintf(json, sizeof json, "{%s %s}", rows[i].parts, model);
+		assert_ok(file_write(test_path("words.json"), json, strlen(json)));
+		if (!rows[i].message) {
+			assert_ok(vocab_read(&vocab, test_path("words.json")));
+			vocab_release(&vocab);
+		} else {
+			assert_error(ERR_DATA, rows[i].message, vocab_read(&vocab, test_path("words.json")));
+		}
+	}
+}
+
 /* In a large table, every entry is found and nothing else. */
 static void test_many(void **state)
 {
@@ -247,9 +276,13 @@ static void test_casing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),    cmocka_unit_test(test_oddities_are_said),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_from_entries_and_back),
-		cmocka_unit_test(test_added),   cmocka_unit_test(test_many),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_oddities_are_said),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_from_entries_and_back),
+		cmocka_unit_test(test_added),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_words_of_other_tokenizers),
 		cmocka_unit_test(test_casing),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);

@@ -151,6 +151,27 @@ static void leftovers_go(void **state)
 	assert_error(ERR_RESOURCE, "is gone", checkpoint_folder_check(test_path("nowhere")));
 }
 
+/* Only an empty folder gives way. */
+static void a_new_folder_replaces_nothing(void **state)
+{
+	(void)state;
+	assert_ok(folder_make(test_path("out/.tmp-new")));
+	assert_ok(file_write(test_path("out/.tmp-new/a.txt"), "new", 3));
+	assert_ok(folder_make(test_path("out/full")));
+	assert_ok(file_write(test_path("out/full/a.txt"), "mine", 4));
+	assert_ok(file_write(test_path("out/file"), "mine", 4));
+	static const char *const taken[] = {"full", "file"};
+	for (int i = 0; i < 2; i++)
+		assert_error(ERR_USAGE, "was made by another program",
+			     checkpoint_folder_publish_new(test_path("out"), test_path("out/.tmp-new"), taken[i]));
+	assert_int_equal(file_size(test_path("out/full/a.txt")), 4);
+	assert_int_equal(file_size(test_path("out/file")), 4);
+	assert_ok(folder_make(test_path("out/empty")));
+	assert_ok(checkpoint_folder_publish_new(test_path("out"), test_path("out/.tmp-new"), "empty"));
+	assert_int_equal(file_size(test_path("out/empty/a.txt")), 3);
+	assert_false(file_exists(test_path("out/.tmp-new")));
+}
+
 static int setup(void **state)
 {
 	log_level = LOG_QUIET;
@@ -196,6 +217,7 @@ int main(void)
 		cmocka_unit_test(the_newest_and_the_best_are_kept),
 		cmocka_unit_test(the_best_is_marked),
 		cmocka_unit_test(leftovers_go),
+		cmocka_unit_test(a_new_folder_replaces_nothing),
 		cmocka_unit_test(a_missing_checkpoint_names_the_others),
 	};
 	return cmocka_run_group_tests(tests, setup, test_folder_drop);

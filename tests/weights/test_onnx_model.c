@@ -229,7 +229,7 @@ static struct backend names = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
 
 static struct onnx_model_content make_content(const struct model_heads *heads, enum activation activation)
 {
-	struct onnx_model_content content = {.has_pooler = true, .has_next_sentence = true};
+	struct onnx_model_content content = {.slab = NULL};
 	struct model_config config;
 	struct model *model;
 	assert_ok(model_config_named(&config, "tiny"));

@@ -44,6 +44,7 @@ void fill_shape(struct batch *shape, int32_t limit)
 	int32_t tokens = shape->token_count, sequences = shape->sequence_count;
 	if (tokens == 0 || limit < SHORTEST)
 		return;
+	BUG_IF(shape->longest > limit); /* attention would leave out the rows beyond the limit */
 	shape->longest = smaller((int32_t)round_up(shape->longest, LENGTH_STEP), limit);
 	if (class_of(tokens, TOKEN_STEP) != tokens || class_of(sequences, SEQUENCE_STEP) != sequences) {
 		int32_t needed = sequences_needed(tokens, shape->longest);

@@ -9,7 +9,7 @@
 /* The smallest capacity that holds every padded batch of up to `capacity`. */
 struct batch_capacity fill_room(struct batch_capacity capacity);
 
-/* T, B, P and longest that a batch of this shape is padded to; no sequence is longer than `limit`. Padding a padded shape
+/* T, B, P and longest that a batch of this shape is padded to; no sequence may be longer than `limit`. Padding a padded shape
  * leaves it unchanged. */
 void fill_shape(struct batch *shape, int32_t limit);
 

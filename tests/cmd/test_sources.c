@@ -1,0 +1,203 @@
+/* The files that a run reads: how they may be named, that a resumed run finds the same ones again, and that a run never removes
+ * them. */
+#include <unistd.h>
+#include "cmd/small_run.h"
+
+static char folder[128], eval[160], other[160]; /* the test folder, and two texts to evaluate on */
+
+#define OPTIONS                                                                                                                  \
+	"--train_batch_size 4 --max_seq_length 16 --precision fp32 --threads 1 --no_progress --vocab_size 80 --num_train_steps " \
+	"4 --eval_steps 2 --save_checkpoints_steps 2 "
+#define RUN(out, more) "pretrain --corpus %s --model %s --out %s/" out " " OPTIONS more, corpus, config, folder
+
+static int setup(void **state)
+{
+	if (small_run_make(state, 9) != 0)
+		return -1;
+	snprintf(folder, sizeof folder, "%.120s", test_folder);
+	snprintf(eval, sizeof eval, "%s/eval.txt", folder);
+	snprintf(other, sizeof other, "%s/other.txt", folder);
+	assert_ok(file_write(eval, "the cat sees a river.\na dog likes the moon.\n", 44));
+	assert_ok(file_write(other, "nobody finds some bread.\nmy sister paints the house.\n", 52));
+	return 0;
+}
+
+/* A run prepared as instances and as shards, to have files of both kinds. */
+static void prepared(void **state)
+{
+	(void)state;
+	assert_program(0, "", RUN("first", "--eval_corpus %s"), eval);
+	for (int i = 1; i <= 2; i++)
+		assert_program(0, "",
+			       "instances --corpus %s --vocab_file %s/first/data/vocab.txt --max_seq_length 16 --seed %d --out "
+			       "%s/%d.tfrecord",
+			       corpus, folder, i, folder, i);
+	assert_program(0, "", "prepare --corpus %s --vocab_file %s/first/data/vocab.txt --out %s/shards", corpus, folder, folder);
+}
+
+/* --fresh does not remove what it is to read, whatever names it. */
+static void fresh_keeps_sources(void **state)
+{
+	(void)state;
+	static const char *const named[] = {"--data %s/first/data/train",
+					    "--data %s/first/data/train:0.5",
+					    "--eval_data x=%s/first/data/evaluation",
+					    "--eval_corpus %s/first/data/vocab.txt",
+					    "--input_file %s/first/data/vocab.txt",
+					    "--eval_file a=%s/first/data/vocab.txt"};
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+		char option[256];
+		snprintf(option, sizeof option, named[i], folder);
+		assert_program(2, "is inside the folder that --fresh clears",
+			       "pretrain --vocab_file %s/corpus.txt --model %s --out %s/first --fresh %s " OPTIONS, folder,
+			       config, folder, option);
+		assert_true(file_exists(test_path("first/data/train.bin")));
+	}
+	struct buffer text = {0};
+	buffer_format(&text, "[phase 1]\nnum_train_steps = 1\n[phase 2]\ninput_file = %s/first/data/vocab.txt\n", folder);
+	assert_ok(file_write(test_path("phases.conf"), text.data, text.size));
+	buffer_release(&text);
+	assert_program(2, "is inside the folder that --fresh clears",
+		       "pretrain --config %s/phases.conf --corpus %s --model %s --out %s/first --fresh --threads 1", folder,
+		       corpus, config, folder);
+	assert_true(file_exists(test_path("first/data/train.bin")));
+}
+
+/* Nor does a run that makes its data folder again. */
+static void remaking_keeps_sources(void **state)
+{
+	(void)state;
+	assert_program(0, "nothing was trained", RUN("planned", "--plan"));
+	assert_program(2, "would be made again", RUN("planned", "--vocab_file %s/planned/data/vocab.txt"), folder);
+	assert_program(
+		2, "would be made again",
+		"pretrain --data %s/planned/data/train --vocab_file %s/first/data/vocab.txt --model %s --out %s/planned " OPTIONS,
+		folder, folder, config, folder);
+	assert_program(0, "finished", RUN("planned", ""));
+}
+
+/* Google's flags take lists with commas; a resumed run finds the files from any folder. */
+static void lists_with_commas(void **state)
+{
+	(void)state;
+	char command[1024], here[PATH_BYTES];
+	const char *bertc = getenv("BERTC");
+	snprintf(command, sizeof command, "--vocab_file %s/first/data/vocab.txt --model %s " OPTIONS, folder, config);
+	assert_program(0, "finished", "pretrain --input_file %s/1.tfrecord,%s/2.tfrecord --out %s/whole %s", folder, folder,
+		       folder, command);
+	char *program_path = realpath(bertc ? bertc : "build/bertc", NULL);
+	assert_true(program_path && getcwd(here, sizeof here) && chdir(folder) == 0);
+	setenv("BERTC", program_path, 1);
+	int status = program(
+		"pretrain --input_file 1.tfrecord,2.tfrecord --eval_file 1.tfrecord,2.tfrecord --eval_data wiki.v1=shards "
+		"--stop_at_step 2 --out %s/part %s",
+		folder, command);
+	assert_int_equal(chdir(here), 0);
+	if (status != 75)
+		fail_msg("exit status %d:\n%s", status, buffer_string(&program_errors));
+	assert_program(0, "finished", "pretrain --out %s/part --threads 1", folder);
+	if (!bertc)
+		unsetenv("BERTC");
+	free(program_path);
+	assert_same_file(test_path("whole/final/model.safetensors"), test_path("part/final/model.safetensors"));
+}
+
+/* A folder called lang=en is no evaluation set called lang. */
+static void equals_signs_in_folders(void **state)
+{
+	(void)state;
+	char command[1024], here[PATH_BYTES];
+	const char *bertc = getenv("BERTC");
+	char *program_path = realpath(bertc ? bertc : "build/bertc", NULL);
+	assert_ok(folder_make(test_path("lang=en")));
+	assert_int_equal(symlink("../corpus.txt", test_path("lang=en/text.txt")), 0);
+	snprintf(command, sizeof command, "--model %s " OPTIONS, config);
+	assert_true(program_path && getcwd(here, sizeof here) && chdir(folder) == 0);
+	setenv("BERTC", program_path, 1);
+	int status = program("pretrain --corpus lang=en/*.txt --stop_at_step 2 --out %s/hive %s", folder, command);
+	assert_int_equal(chdir(here), 0);
+	if (!bertc)
+		unsetenv("BERTC");
+	free(program_path);
+	if (status != 75)
+		fail_msg("exit status %d:\n%s", status, buffer_string(&program_errors));
+	assert_program(0, "finished", "pretrain --out %s/hive --corpus '%s/lang=en/*.txt' --threads 1", folder, folder);
+}
+
+/* The same file under another path is the same text; what comes through a pipe cannot be compared, and a warning says that it is
+ * not read again. */
+static void other_spellings(void **state)
+{
+	(void)state;
+	assert_program(75, "", RUN("spelled", "--stop_at_step 1"));
+	assert_program(75, "", "pretrain --corpus %s/./corpus.txt --out %s/spelled --stop_at_step 2 --threads 1", folder, folder);
+	assert_program(75, "", "pretrain --corpus %s/first/../corpus.txt --out %s/spelled --stop_at_step 3 --threads 1", folder,
+		       folder);
+	assert_program(4, "the corpus has changed", "pretrain --corpus %s --out %s/spelled --threads 1", eval, folder);
+	assert_program(
+		75, "",
+		"pretrain --corpus - --vocab_file %s/first/data/vocab.txt --model %s --out %s/piped --stop_at_step 1 " OPTIONS
+		"<%s",
+		folder, config, folder, corpus);
+	assert_program(0, "--corpus -: not reading standard input", "pretrain --corpus - --out %s/piped --threads 1 <%s", folder,
+		       eval);
+}
+
+/* What was prepared for another evaluation text, by a plan, is not taken for the run's own. */
+static void evaluated_on_the_recorded_text(void **state)
+{
+	(void)state;
+	assert_program(75, "", RUN("recorded", "--eval_corpus %s --stop_at_step 2"), eval);
+	assert_program(0, "its text has changed", "pretrain --out %s/recorded --eval_corpus %s --plan --threads 1", folder,
+		       other);
+	assert_program(0, "its text has changed", "pretrain --out %s/recorded --threads 1", folder);
+	assert_program(0, "finished", RUN("unplanned", "--eval_corpus %s"), eval);
+	assert_true(metric_at(test_path("recorded/metrics.jsonl"), 4, "eval_loss") ==
+		    metric_at(test_path("unplanned/metrics.jsonl"), 4, "eval_loss"));
+	/* Without the text, its shards are used. */
+	assert_program(75, "", RUN("gone", "--eval_corpus %s --stop_at_step 2"), other);
+	assert_int_equal(unlink(other), 0);
+	assert_program(0, "finished", "pretrain --out %s/gone --threads 1", folder);
+	assert_program(75, "", RUN("typed", "--eval_corpus - --stop_at_step 2 <%s"), eval);
+	assert_program(0, "--eval_corpus -: not reading standard input",
+		       "pretrain --out %s/typed --eval_corpus - --threads 1 <%s", folder, corpus);
+}
+
+/* A run that continues another one takes its vocabulary, however often and on however many ranks it is started. */
+static void the_vocabulary_of_another_run(void **state)
+{
+	(void)state;
+	/* Not the vocabulary that would be learned from the corpus. */
+	assert_ok(folder_make(test_path("small")));
+	assert_program(0, "", "vocab --corpus %s --vocab_size 60 --out %s/small/vocab.txt", corpus, folder);
+	assert_program(75, "", RUN("begun", "--vocab_file %s/small/vocab.txt --stop_at_step 2"), folder);
+	static const char *const ways[] = {
+		"--resume_from %s/begun",
+		"--phase2 --phase1_end_step 2 --max_seq_length 16 --num_train_steps 2 --init_checkpoint %s/begun"};
+	for (int i = 0; i < 2; i++) {
+		char way[300];
+		snprintf(way, sizeof way, ways[i], folder);
+		assert_program(0, "nothing was trained", "pretrain --corpus %s %s --out %s/next%d --plan --threads 1", corpus,
+			       way, folder, i);
+		assert_program(0, "", "pretrain --corpus %s %s --out %s/next%d --threads 1", corpus, way, folder, i);
+		assert_program(0, "", "pretrain --corpus %s %s --out %s/ranks%d --ranks 2 --threads 1", corpus, way, folder, i);
+		char vocab[64];
+		snprintf(vocab, sizeof vocab, "ranks%d/final/vocab.txt", i);
+		assert_same_file(test_path(vocab), test_path("small/vocab.txt"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prepared),
+		cmocka_unit_test(fresh_keeps_sources),
+		cmocka_unit_test(remaking_keeps_sources),
+		cmocka_unit_test(lists_with_commas),
+		cmocka_unit_test(equals_signs_in_folders),
+		cmocka_unit_test(other_spellings),
+		cmocka_unit_test(evaluated_on_the_recorded_text),
+		cmocka_unit_test(the_vocabulary_of_another_run),
+	};
+	return cmocka_run_group_tests_name("sources", tests, setup, program_teardown);
+}
