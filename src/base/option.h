@@ -75,8 +75,9 @@ struct option {
  * or stands for another option with a given value. A row with name NULL ends the table. */
 struct option_foreign {
 	const char *name; /* several names are separated by ' ' */
-	/* Whether a value follows. EITHER: `answer` applies to a bare flag; a value is one for `option`. */
-	enum { FOREIGN_FLAG, FOREIGN_VALUE, FOREIGN_EITHER } kind;
+	/* Whether a value follows. EITHER: `answer` applies to a bare flag; a value is one for `option`, if there is one. VALUES:
+	 * several may follow, up to the next option; only for names that are ignored or rejected. */
+	enum { FOREIGN_FLAG, FOREIGN_VALUE, FOREIGN_EITHER, FOREIGN_VALUES } kind;
 	/* ALWAYS: true is what is done anyway; false is rejected. */
 	enum { FOREIGN_IGNORED, FOREIGN_REFUSED, FOREIGN_MEANS, FOREIGN_ALWAYS } answer;
 	const char *why; /* shown to the user */
@@ -180,6 +181,10 @@ const char *options_value(const struct options *options, const char *name, struc
 /* The options of one section: the general values overridden by the section's own. `section` may be beyond the last one: then it
  * has no values of its own. `settings` is a separate, zeroed struct; `out` must be released before `base`. */
 MUST_USE enum status options_derive(struct options *out, const struct options *base, int64_t section, void *settings);
+
+/* A single section is the whole: its values become general ones, and the section is removed. Does nothing if there are several or
+ * none. */
+MUST_USE enum status options_join_section(struct options *options);
 
 /* Which rows: all, those that sections cannot set, or those that they can. */
 enum option_scope { SCOPE_ALL, SCOPE_GENERAL, SCOPE_SECTION };

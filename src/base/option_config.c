@@ -82,6 +82,8 @@ static enum status config_json_other(struct config *config, const struct json *v
 		options_find(options, key) < 0 ? option_foreign_find(options, key, strlen(key)) : NULL;
 	if (value->kind == JSON_NULL && options_find(options, key) >= 0)
 		return OK;
+	if (value->kind == JSON_NULL && !foreign && !option_aside_find(options, key, strlen(key)))
+		return config_set(config, key, ""); /* the error that names the nearest option */
 	if (!foreign || config->section >= 0 || (foreign->answer == FOREIGN_MEANS && value->kind != JSON_NULL))
 		return error_set(ERR_USAGE, "\"%s\" must be a text, a number, true or false", key);
 	if (value->kind == JSON_NULL || value->child_count == 0)
@@ -102,9 +104,13 @@ static enum status config_json_value(struct config *config, const struct json *v
 	}
 }
 
-/* Is it an option with a list of values, of this command or of the one that the file is also for? */
+/* Is it an option with a list of values, of this command or of the one that the file is also for, or another program's name for
+ * one? */
 static bool takes_list(const struct options *options, int index, const char *key)
 {
+	const struct option_foreign *foreign = index < 0 ? option_foreign_find(options, key, strlen(key)) : NULL;
+	if (foreign && foreign->answer == FOREIGN_MEANS && foreign->kind == FOREIGN_VALUE)
+		index = options_find(options, foreign->option);
 	const struct option *row = index >= 0 ? &options->table[index] : option_aside_find(options, key, strlen(key));
 	return row && row->type == OPTION_LIST;
 }

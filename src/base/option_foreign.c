@@ -24,7 +24,7 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 		TRY(option_answer(options, false, "--%s means --%s %s", name, row->option, value));
 		return options_set(options, row->option, value, origin);
 	}
-	if (row->kind == FOREIGN_EITHER && value && !option_parse_flag(value, &flag))
+	if (row->kind == FOREIGN_EITHER && row->option && value && !option_parse_flag(value, &flag))
 		return options_set(options, row->option, value, origin);
 	if (row->kind == FOREIGN_FLAG && value && !option_parse_flag(value, &flag))
 		return error_set(ERR_USAGE, "--%s must be true or false, not '%s'", name, value);

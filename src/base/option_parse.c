@@ -146,8 +146,10 @@ static enum status apply_foreign(struct options *options, struct arguments *argu
 				 const char *name, const char *attached)
 {
 	const char *value = attached;
-	if (row->kind == FOREIGN_VALUE) {
+	if (row->kind == FOREIGN_VALUE || row->kind == FOREIGN_VALUES) {
 		TRY(take_value(arguments, name, attached, &value));
+		if (row->kind == FOREIGN_VALUES && !attached)
+			skip_values(arguments);
 	} else if (!attached && arguments->at < arguments->count) {
 		bool flag;
 		const char *next = arguments->words[arguments->at];

@@ -169,7 +169,7 @@ static enum status check_given(const struct options *options, int index, const c
 				  : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it", row->name, now,
 					      record_name);
 		if (options->finished)
-			error_hint("that run has finished: %s", options->finished);
+			error_hint("that run has finished: %s; to see what is there, leave --%s out", options->finished, row->name);
 		else
 			error_hint("to resume that run, leave --%s out; otherwise give --fresh to start over, or choose another "
 				   "--out",

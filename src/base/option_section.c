@@ -29,6 +29,18 @@ bool option_section_name(const struct options *options, const char *word, size_t
 	return true;
 }
 
+static enum status add_setting(struct options *options, struct option_section *section, int index, const char *value,
+			       enum option_origin origin)
+{
+	TRY(option_check(&options->table[index], value));
+	TRY(memory_grow(&section->settings, &section->capacity, section->count + 1, sizeof *section->settings, "the options"));
+	struct option_setting *setting = &section->settings[section->count];
+	*setting = (struct option_setting){.index = index, .origin = origin};
+	TRY(option_copy_text(options, value, &setting->text));
+	section->count++;
+	return OK;
+}
+
 enum status option_section_set(struct options *options, int64_t section, const char *name, const char *value,
 			       enum option_origin origin)
 {
@@ -47,17 +59,15 @@ enum status option_section_set(struct options *options, int64_t section, const c
 	}
 	if (section < 0 || section >= SECTIONS_MAX)
 		return error_set(ERR_USAGE, "the number of a %s is between 1 and %d", options->section_name, SECTIONS_MAX);
-	TRY(option_check(row, value));
 	TRY(memory_grow(&options->sections, &options->section_capacity, section + 1, sizeof *options->sections, "the options"));
 	while (options->section_count <= section)
 		options->sections[options->section_count++] = (struct option_section){0};
-	struct option_section *own = &options->sections[section];
-	TRY(memory_grow(&own->settings, &own->capacity, own->count + 1, sizeof *own->settings, "the options"));
-	struct option_setting *setting = &own->settings[own->count];
-	*setting = (struct option_setting){.index = index, .origin = origin};
-	TRY(option_copy_text(options, value, &setting->text));
-	own->count++;
-	return OK;
+	struct name_list parts = {0};
+	enum status status = row->commas ? name_list_add_parts(&parts, value) : name_list_add(&parts, value);
+	for (int64_t i = 0; i < parts.count && status == OK; i++)
+		status = add_setting(options, &options->sections[section], index, parts.names[i], origin);
+	name_list_release(&parts);
+	return status;
 }
 
 void option_sections_forget_file(struct options *options)
@@ -126,6 +136,19 @@ enum status options_derive(struct options *out, const struct options *base, int6
 	return OK;
 failed:
 	options_release(out);
+	return status;
+}
+
+enum status options_join_section(struct options *options)
+{
+	if (options->section_count != 1)
+		return OK;
+	struct option_section only = options->sections[0];
+	options->section_count = 0;
+	enum status status = apply_section(options, &only, ORIGIN_FILE);
+	if (status == OK)
+		status = apply_section(options, &only, ORIGIN_COMMAND);
+	free(only.settings);
 	return status;
 }
 

@@ -35,7 +35,9 @@ const struct option_foreign finetune_foreign[] = {
 	VALUE_LEFT_OUT("metric_name",
 		       "all measures of the task are computed; --metric names the one that selects the best checkpoint"),
 	{.name = "do_regression", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "task", .value = "regression"},
-	FLAG_LEFT_OUT("shuffle_train_dataset", "examples are shuffled in every epoch, unless --shuffle is false"),
+	FLAG_LEFT_OUT("shuffle_train_dataset", "examples are shuffled in every epoch, unless --shuffle is false; "
+					       "--max_train_samples takes the first ones of the file, so shuffle the file "
+					       "itself for that"),
 	VALUE_REFUSED("train_split_name validation_split_name test_split_name remove_splits",
 		      "--train, --dev and --test name the files to use"),
 	VALUE_REFUSED("language train_language", "--train, --dev and --test name the files of each language"),

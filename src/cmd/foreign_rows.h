@@ -87,9 +87,9 @@
 	VALUE_LEFT_OUT("cache_dir", "nothing is downloaded or kept between runs"),                                               \
 		FLAG_LEFT_OUT("overwrite_cache", "nothing is kept between runs that would have to be redone"),                   \
 		FLAG_REFUSED("push_to_hub hub_private_repo hub_always_push", UPLOAD_WHY),                                        \
-		VALUE_REFUSED("hub_model_id hub_token hub_strategy hub_revision push_to_hub_model_id push_to_hub_organization "  \
-			      "push_to_hub_token",                                                                               \
-			      UPLOAD_WHY),                                                                                       \
+		VALUE_LEFT_OUT("hub_model_id hub_token hub_strategy hub_revision push_to_hub_model_id push_to_hub_organization " \
+			       "push_to_hub_token",                                                                              \
+			       UPLOAD_WHY),                                                                                      \
 		FLAG_LEFT_OUT("use_fast_tokenizer use_slow_tokenizer", "there is one tokenizer, whose ids are those of both"),   \
 		VALUE_LEFT_OUT("model_revision token", "models are folders on this machine"),                                    \
 		FLAG_LEFT_OUT("trust_remote_code use_auth_token low_cpu_mem_usage", "models are folders on this machine"),       \
@@ -110,8 +110,10 @@
 
 /* Examples, their order, and how they get into batches. */
 #define FOREIGN_DATA_ROWS                                                                                                        \
-	VALUE_LEFT_OUT("preprocessing_num_workers dataloader_num_workers num_workers dataloader_prefetch_factor", LOADER_WHY),   \
-		FLAG_LEFT_OUT("dataloader_persistent_workers dispatch_batches", LOADER_WHY),                                     \
+	VALUE_LEFT_OUT("preprocessing_num_workers dataloader_num_workers num_workers dataloader_prefetch_factor "                \
+		       "dataloader_multiprocessing_context",                                                                     \
+		       LOADER_WHY),                                                                                              \
+		FLAG_LEFT_OUT("dataloader_persistent_workers dataloader_in_order dispatch_batches", LOADER_WHY),                 \
 		FLAG_LEFT_OUT("dataloader_drop_last dataloader_pin_memory", "every example is used once in an epoch"),           \
 		FLAG_LEFT_OUT("pad_to_max_length group_by_length", "sequences are packed end to end, so nothing is padded"),     \
 		VALUE_LEFT_OUT("length_column_name", "sequences are packed end to end, so nothing is padded"),                   \
@@ -121,7 +123,10 @@
 		 .value = "random group_by_length",                                                                              \
 		 .why = "--shuffle false keeps the order of the data"},                                                          \
 		FLAG_LEFT_OUT("remove_unused_columns", "columns that are not used are not read"),                                \
-		VALUE_LEFT_OUT("label_names", "what the model's inputs and labels are follows from the task"),                   \
+		{.name = "label_names",                                                                                          \
+		 .kind = FOREIGN_VALUES,                                                                                         \
+		 .answer = FOREIGN_IGNORED,                                                                                      \
+		 .why = "what the model's inputs and labels are follows from the task"},                                         \
 		VALUE_REFUSED("data_seed shuffle_seed", "one seed, --seed, sets the order of the data and everything else"),     \
 		FLAG_REFUSED("ignore_data_skip", "a resumed run always continues with the data that come next"),                 \
 		FLAG_LEFT_OUT("auto_find_batch_size", "the batch stays as it is; how much is computed at a time follows from "   \
@@ -151,8 +156,11 @@
 		FLAG_LEFT_OUT("torch_compile jit_mode_eval use_ipex use_liger_kernel", KERNELS_WHY),                             \
 		VALUE_LEFT_OUT("torch_compile_backend torch_compile_mode torchdynamo liger_kernel_config attn_implementation",   \
 			       KERNELS_WHY),                                                                                     \
-		FLAG_LEFT_OUT("checkpoint_activations gradient_checkpointing recompute_activations", MEMORY_WHY),                \
-		VALUE_LEFT_OUT("gradient_checkpointing_kwargs eval_accumulation_steps torch_empty_cache_steps", MEMORY_WHY),     \
+		FLAG_LEFT_OUT("checkpoint_activations activation_checkpointing gradient_checkpointing recompute_activations",    \
+			      MEMORY_WHY),                                                                                       \
+		VALUE_LEFT_OUT("activation_checkpointing_kwargs gradient_checkpointing_kwargs eval_accumulation_steps "          \
+			       "torch_empty_cache_steps",                                                                        \
+			       MEMORY_WHY),                                                                                      \
 		FLAG_REFUSED("use_mps_device", "bertc has no back end for Apple's GPUs; --device selects cpu or cuda"),          \
 		FLAG_LEFT_OUT("full_determinism", "the same command always gives the same model, bit for bit"),                  \
 		VALUE_LEFT_OUT("ddp_backend ddp_bucket_cap_mb", RANKS_WHY),                                                      \
@@ -163,9 +171,9 @@
 		VALUE_LEFT_OUT("deepspeed sharded_ddp fsdp fsdp_config fsdp_min_num_params fsdp_transformer_layer_cls_to_wrap "  \
 			       "parallelism_config",                                                                             \
 			       SHARDS_WHY),                                                                                      \
-		VALUE_REFUSED("accelerator_config",                                                                              \
-			      "its settings are options: --train_batch_size is the batch of all devices together, "              \
-			      "--per_device_train_batch_size that of one, --seed the order of the data"),                        \
+		VALUE_LEFT_OUT("accelerator_config",                                                                             \
+			       "its settings are options: --train_batch_size is the batch of all devices together, "             \
+			       "--per_device_train_batch_size that of one, --seed the order of the data"),                       \
 		VALUE_LEFT_OUT("mp_parameters", "each rank computes with a whole model")
 
 /* What is evaluated, logged, and saved, and when. */
@@ -180,7 +188,7 @@
 		FLAG_LEFT_OUT("prediction_loss_only eval_do_concat_batches batch_eval_metrics eval_use_gather_object "           \
 			      "include_inputs_for_metrics use_legacy_prediction_loop",                                           \
 			      MEASURES_WHY),                                                                                     \
-		VALUE_LEFT_OUT("include_for_metrics", MEASURES_WHY),                                                             \
+		{.name = "include_for_metrics", .kind = FOREIGN_VALUES, .answer = FOREIGN_IGNORED, .why = MEASURES_WHY},         \
 		FLAG_LEFT_OUT("save_safetensors", "models are always written as model.safetensors"),                             \
 		FLAG_LEFT_OUT("save_only_model", "checkpoints always have what resuming needs; final/ is the model alone"),      \
 		VALUE_REFUSED("checkpointing_steps", "--save_checkpoints_steps sets the steps between checkpoints"),             \
@@ -188,11 +196,15 @@
 		FLAG_LEFT_OUT("restore_callback_states_from_checkpoint", "a checkpoint always has the whole state of a run"),    \
 		FLAG_LEFT_OUT("enable_jit_checkpoint", "a run always saves before it ends on SIGTERM"),                          \
 		{.name = "max_train_steps", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "num_train_steps"},        \
-		VALUE_LEFT_OUT("report_to run_name project trackio_space_id log_level log_level_replica",                        \
+		VALUE_LEFT_OUT("report_to run_name project trackio_space_id trackio_bucket_id trackio_static_space_id "          \
+			       "log_level log_level_replica",                                                                    \
 			       "metrics.jsonl in the run folder records every logged step"),                                     \
-		FLAG_LEFT_OUT("with_tracking include_tokens_per_second include_num_input_tokens_seen skip_memory_metrics "       \
-			      "tpu_metrics_debug",                                                                               \
+		FLAG_LEFT_OUT("with_tracking include_tokens_per_second skip_memory_metrics tpu_metrics_debug",                   \
 			      "metrics.jsonl in the run folder records every logged step"),                                      \
+		{.name = "include_num_input_tokens_seen",                                                                        \
+		 .kind = FOREIGN_EITHER,                                                                                         \
+		 .answer = FOREIGN_IGNORED,                                                                                      \
+		 .why = "metrics.jsonl in the run folder records the tokens of every logged step"},                              \
 		FLAG_LEFT_OUT("logging_first_step", "losses are always reported; -v prints more detail"),                        \
 		FLAG_LEFT_OUT("logging_nan_inf_filter", "a loss that is not finite is always reported"),                         \
 		VALUE_LEFT_OUT("debug", "a loss that is not finite is always reported"),                                         \

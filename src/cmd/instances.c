@@ -721,10 +721,7 @@ static enum status run_with(struct run *run, const struct options *options)
 	if (run->writer.format == INSTANCE_HDF5)
 		TRY(hdf5_require());
 	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
-	/* An instance cannot have more predictions than tokens. */
-	run->writer.max_predictions =
-		(int32_t)(settings->max_predictions_per_seq < settings->max_seq_length ? settings->max_predictions_per_seq
-										       : settings->max_seq_length);
+	run->writer.max_predictions = (int32_t)settings->max_predictions_per_seq;
 	enum next_sentence kind = next_sentence_named(settings->next_sentence);
 	run->writer.labelled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
 	if (settings->vocab_file != NULL)

@@ -123,27 +123,34 @@ static void note_leftovers(const struct run *run)
 /* The longest run, in tokens, for which docs/quality.md shows what the recipe `fast` gains. */
 #define SHORT_RUN_TOKENS 1e8
 
-/* In a short run BERT's own recipe does not get far. Whoever has chosen it, or part of it, knows what they want. */
-static void note_recipe(const struct pretrain *pretrain)
+/* Has anybody, or --time, chosen a recipe, a part of one, or data that leave no choice? */
+static bool has_chosen_recipe(const struct options *options)
 {
 	static const char *const choosing[] = {"recipe", "init_attention", "next_sentence", "init_checkpoint", "input_file"};
+	for (size_t i = 0; i < sizeof(choosing) / sizeof(*choosing); i++)
+		if (options_origin(options, choosing[i]) != ORIGIN_DEFAULT)
+			return true;
+	return false;
+}
+
+/* In a short run BERT's own recipe does not get far. */
+static void note_recipe(const struct pretrain *pretrain)
+{
 	const struct pretrain_settings *settings = pretrain->options->settings;
 	const struct run *run = &pretrain->run;
 	char count[FORMAT_BYTES];
 	double tokens = 0;
 	if (!is_first_rank(pretrain->machine.comm) || run->start.resumed || initial_weights_named(settings->model))
 		return;
-	for (size_t i = 0; i < sizeof(choosing) / sizeof(*choosing); i++)
-		if (options_given(pretrain->options, choosing[i]))
-			return;
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		const struct phase_settings *phase = &run->phases[i].settings;
+		if (has_chosen_recipe(pretrain->phases.items[i].options))
+			return;
 		tokens += (double)phase->num_train_steps * (double)phase->train_batch_size * (double)phase->max_seq_length;
 	}
 	if (tokens <= SHORT_RUN_TOKENS)
 		log_note("BERT's original recipe is used, which learns little from as few as %s tokens: --recipe fast learns far "
-			 "more "
-			 "(docs/quality.md)",
+			 "more (docs/quality.md)",
 			 format_count(count, (int64_t)tokens));
 }
 
@@ -249,7 +256,7 @@ static enum status check_time(const struct options *options)
 			return error_set(ERR_USAGE, "give either --time or --%s, not both", others[i]);
 	if (options->section_count == 0 && !settings->phase2)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "--time is for runs of one phase");
+	enum status status = error_set(ERR_USAGE, "--time is for runs without a list of phases");
 	error_hint("give each phase its num_train_steps instead");
 	return status;
 }

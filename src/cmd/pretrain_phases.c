@@ -92,6 +92,7 @@ enum status pretrain_phases_open(struct pretrain_phases *out, struct options *op
 	if (start->resumed && !start->begins_phase)
 		TRY(options_resume_start(options, record, start->checkpoint, true));
 	TRY(check_listed(options, start, recorded));
+	TRY(options_join_section(options));
 	int64_t count = listed > 0 ? listed : recorded + start->begins_phase;
 	struct opening from = {.options = options, .start = start, .count = count > 0 ? count : 1};
 	TRY(memory_new(&out->items, from.count, sizeof(*out->items), "phases"));

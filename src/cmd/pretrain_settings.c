@@ -51,12 +51,12 @@ static const struct option_list *source(const struct options *options, const str
 	return is_recorded(of, name) && given ? &none : list;
 }
 
-/* Has a recipe set it? A record does not say, but no recipe but `fast` has settings of its own. */
-static bool is_of_recipe(const struct options *options, const char *name)
+/* Has a recipe set this dropout? A record does not say, but only `fast` has settings of its own, and its dropout is 0. */
+static bool is_of_recipe(const struct options *options, const char *name, double value)
 {
 	const struct pretrain_settings *settings = options->settings;
 	return options_origin(options, name) == ORIGIN_RECIPE ||
-	       (is_recorded(options, name) && strcmp(settings->recipe, "fast") == 0);
+	       (is_recorded(options, name) && strcmp(settings->recipe, "fast") == 0 && value == 0);
 }
 
 struct pretraining_run_settings pretrain_pretraining(const struct options *options)
@@ -98,8 +98,9 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 		.hidden_dropout_prob = training_number(options, "hidden_dropout_prob", s->training.hidden_dropout_prob),
 		.attention_probs_dropout_prob =
 			training_number(options, "attention_probs_dropout_prob", s->training.attention_probs_dropout_prob),
-		.recipe_hidden_dropout = is_of_recipe(options, "hidden_dropout_prob"),
-		.recipe_attention_dropout = is_of_recipe(options, "attention_probs_dropout_prob"),
+		.recipe_hidden_dropout = is_of_recipe(options, "hidden_dropout_prob", s->training.hidden_dropout_prob),
+		.recipe_attention_dropout =
+			is_of_recipe(options, "attention_probs_dropout_prob", s->training.attention_probs_dropout_prob),
 	};
 }
 

@@ -292,6 +292,12 @@ static const char *const trainer[] = {"output_dir",
 				      "enable_jit_checkpoint",
 				      "tpu_num_cores",
 				      "sharded_ddp",
+				      "activation_checkpointing",
+				      "activation_checkpointing_kwargs",
+				      "dataloader_in_order",
+				      "dataloader_multiprocessing_context",
+				      "trackio_bucket_id",
+				      "trackio_static_space_id",
 				      NULL};
 static const char *const of_models[] = {
 	"model_name_or_path", "config_name", "tokenizer_name", "cache_dir",         "use_fast_tokenizer",
@@ -698,6 +704,26 @@ static void values_that_change_the_result_are_refused(void **state)
 	assert_program(2, "--hidden_size", "pretrain --out %s/x --config_overrides n_layer=4", test_folder);
 }
 
+/* Names that take several values or, in newer versions, a word; and lists in a file of arguments. */
+static void values_of_others(void **state)
+{
+	(void)state;
+	static const char file[] = "{\"train_data_file\": [\"one.txt\", \"two.txt\"], \"output_dir\": \"x\", "
+				   "\"hub_strategy\": \"every_save\", \"accelerator_config\": {\"split_batches\": false}, "
+				   "\"label_names\": null, \"include_for_metrics\": []}",
+			  unknown[] = "{\"frobnicate\": null}";
+	assert_program(0, "",
+		       "finetune --out %s/x --label_names a b --include_for_metrics inputs loss "
+		       "--include_num_input_tokens_seen all --print_config",
+		       test_folder);
+	assert_ok(file_write(test_path("args.json"), file, strlen(file)));
+	assert_program(0, "", "pretrain --config %s/args.json --print_config", test_folder);
+	assert_printed("corpus = one.txt  ");
+	assert_printed("corpus = two.txt  ");
+	assert_ok(file_write(test_path("args.json"), unknown, strlen(unknown)));
+	assert_program(2, "unknown option 'frobnicate'", "pretrain --config %s/args.json", test_folder);
+}
+
 /* Tasks by their names in transformers. */
 static void names_of_tasks(void **state)
 {
@@ -815,6 +841,7 @@ int main(void)
 		cmocka_unit_test(command_lines_of_others),
 		cmocka_unit_test(answers_name_what_was_asked_for),
 		cmocka_unit_test(values_that_change_the_result_are_refused),
+		cmocka_unit_test(values_of_others),
 		cmocka_unit_test(names_of_tasks),
 		cmocka_unit_test(answers_are_warnings),
 		cmocka_unit_test(all_problems_at_once),

@@ -205,6 +205,21 @@ static void what_does_not_fit(void **state)
 }
 
 /* Rows of the position table, as floats. */
+/* A list of one phase is a run with that phase's settings. */
+static void a_list_of_one(void **state)
+{
+	(void)state;
+	size_t size = (size_t)(strstr(two_phases, "[phase]\nmax_seq_length = 48") - two_phases);
+	char file[160];
+	snprintf(file, sizeof file, "%s/one.conf", test_folder);
+	assert_ok(file_write(file, two_phases, size));
+	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/single " FIRST, corpus, config, test_folder);
+	assert_program(75, "", "pretrain --config %s --corpus %s --model %s --out %s/of_one --stop_at_step 4", file, corpus,
+		       config, test_folder);
+	assert_program(0, "finished", "pretrain --config %s --out %s/of_one", file, test_folder);
+	assert_same_file(test_path("single/final/model.safetensors"), test_path("of_one/final/model.safetensors"));
+}
+
 static void positions(const char *path, float out[64 * 32])
 {
 	struct safetensors file;
@@ -405,6 +420,7 @@ int main(void)
 		cmocka_unit_test(interrupted_anywhere_the_same_bits),
 		cmocka_unit_test(two_invocations_are_the_list),
 		cmocka_unit_test(a_list_grows_at_its_end),
+		cmocka_unit_test(a_list_of_one),
 		cmocka_unit_test_setup(what_does_not_fit, add_vocabulary),
 		cmocka_unit_test(later_positions_are_trained),
 		cmocka_unit_test(ends_by_tokens),

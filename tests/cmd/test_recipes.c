@@ -89,6 +89,7 @@ static void short_runs_are_told(void **state)
 		{"--recipe original", false},
 		{"--recipe fast", false},
 		{"--next_sentence pairs", false},
+		{"--phase1.next_sentence none --phase1.num_train_steps 2", false},
 	};
 	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
 		assert_program(0, "", "pretrain --corpus %s --model %s --out %s/told --plan %s %s", corpus, config, test_folder,
@@ -97,6 +98,11 @@ static void short_runs_are_told(void **state)
 		if (told != runs[i].told)
 			fail_msg("'%s': %s\n%s", runs[i].options, told ? "told" : "not told", buffer_string(&program_errors));
 	}
+	assert_program(0, "",
+		       "pretrain --corpus %s --model %s --out %s/told --plan --time 61s --vocab_size 80 --max_seq_length 32 "
+		       "--precision fp32 --threads 1",
+		       corpus, config, test_folder);
+	assert_null(strstr(buffer_string(&program_errors), "--recipe fast learns far more"));
 }
 
 /* A warm-up in steps replaces the recipe's fraction of the run. */

@@ -77,28 +77,43 @@ static void remaking_keeps_sources(void **state)
 }
 
 /* Google's flags take lists with commas; a resumed run finds the files from any folder. */
+/* Runs the program in the test folder, so that relative paths are those of files there. */
+static void assert_program_there(int expected, const char *command)
+{
+	char here[PATH_BYTES], *path = realpath(getenv("BERTC") ? getenv("BERTC") : "build/bertc", NULL);
+	const char *before = getenv("BERTC");
+	assert_true(path && getcwd(here, sizeof here) && chdir(folder) == 0);
+	setenv("BERTC", path, 1);
+	int status = program("%s", command);
+	assert_int_equal(chdir(here), 0);
+	if (before)
+		setenv("BERTC", before, 1);
+	else
+		unsetenv("BERTC");
+	free(path);
+	if (status != expected)
+		fail_msg("%s\nexit status %d:\n%s", command, status, buffer_string(&program_errors));
+}
+
 static void lists_with_commas(void **state)
 {
 	(void)state;
-	char command[1024], here[PATH_BYTES];
-	const char *bertc = getenv("BERTC");
-	snprintf(command, sizeof command, "--vocab_file %s/first/data/vocab.txt --model %s " OPTIONS, folder, config);
+	char command[1200], more[900];
+	snprintf(more, sizeof more, "--vocab_file %s/first/data/vocab.txt --model %s " OPTIONS, folder, config);
 	assert_program(0, "finished", "pretrain --input_file %s/1.tfrecord,%s/2.tfrecord --out %s/whole %s", folder, folder,
-		       folder, command);
-	char *program_path = realpath(bertc ? bertc : "build/bertc", NULL);
-	assert_true(program_path && getcwd(here, sizeof here) && chdir(folder) == 0);
-	setenv("BERTC", program_path, 1);
-	int status = program(
-		"pretrain --input_file 1.tfrecord,2.tfrecord --eval_file 1.tfrecord,2.tfrecord --eval_data wiki.v1=shards "
-		"--stop_at_step 2 --out %s/part %s",
-		folder, command);
-	assert_int_equal(chdir(here), 0);
-	if (status != 75)
-		fail_msg("exit status %d:\n%s", status, buffer_string(&program_errors));
+		       folder, more);
+	snprintf(command, sizeof command,
+		 "pretrain --input_file 1.tfrecord,2.tfrecord --eval_file 1.tfrecord,2.tfrecord --eval_data wiki.v1=shards "
+		 "--stop_at_step 2 --out part %s",
+		 more);
+	assert_program_there(75, command);
 	assert_program(0, "finished", "pretrain --out %s/part --threads 1", folder);
-	if (!bertc)
-		unsetenv("BERTC");
-	free(program_path);
+	assert_same_file(test_path("whole/final/model.safetensors"), test_path("part/final/model.safetensors"));
+	/* The same for one phase, also where --fresh looks at what the run reads. */
+	snprintf(command, sizeof command,
+		 "pretrain --phase1.input_file 1.tfrecord,2.tfrecord --fresh --stop_at_step 2 --out part %s", more);
+	assert_program_there(75, command);
+	assert_program(0, "finished", "pretrain --out %s/part --threads 1", folder);
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("part/final/model.safetensors"));
 }
 
@@ -106,21 +121,12 @@ static void lists_with_commas(void **state)
 static void equals_signs_in_folders(void **state)
 {
 	(void)state;
-	char command[1024], here[PATH_BYTES];
-	const char *bertc = getenv("BERTC");
-	char *program_path = realpath(bertc ? bertc : "build/bertc", NULL);
+	char command[1200];
 	assert_ok(folder_make(test_path("lang=en")));
 	assert_int_equal(symlink("../corpus.txt", test_path("lang=en/text.txt")), 0);
-	snprintf(command, sizeof command, "--model %s " OPTIONS, config);
-	assert_true(program_path && getcwd(here, sizeof here) && chdir(folder) == 0);
-	setenv("BERTC", program_path, 1);
-	int status = program("pretrain --corpus lang=en/*.txt --stop_at_step 2 --out %s/hive %s", folder, command);
-	assert_int_equal(chdir(here), 0);
-	if (!bertc)
-		unsetenv("BERTC");
-	free(program_path);
-	if (status != 75)
-		fail_msg("exit status %d:\n%s", status, buffer_string(&program_errors));
+	snprintf(command, sizeof command, "pretrain --corpus lang=en/*.txt --stop_at_step 2 --out hive --model %s " OPTIONS,
+		 config);
+	assert_program_there(75, command);
 	assert_program(0, "finished", "pretrain --out %s/hive --corpus '%s/lang=en/*.txt' --threads 1", folder, folder);
 }
 

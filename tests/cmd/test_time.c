@@ -83,8 +83,8 @@ static void does_not_go_with_a_length(void **state)
 	(void)state;
 	assert_program(2, "either --time or --num_train_steps", "pretrain --corpus %s --out %s/no --time 1h --num_train_steps 5",
 		       corpus, test_folder);
-	assert_program(2, "one phase", "pretrain --corpus %s --out %s/no --time 1h --phase2.max_seq_length 64", corpus,
-		       test_folder);
+	assert_program(2, "without a list of phases", "pretrain --corpus %s --out %s/no --time 1h --phase2.max_seq_length 64",
+		       corpus, test_folder);
 	assert_program(2, "time", "pretrain --corpus %s --out %s/no --time soon", corpus, test_folder);
 	assert_program(2, "--time 3 means seconds", "pretrain --corpus %s --out %s/no --time 3", corpus, test_folder);
 }

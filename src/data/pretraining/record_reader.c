@@ -89,9 +89,8 @@ static enum status learn_shape(struct record_reader *reader)
 	TRY(feature_count(positions, &predictions));
 	if (length < 1 || length > STATIC_LENGTH_MAX)
 		return error_set(ERR_DATA, "input_ids has %lld values", (long long)length);
-	if (predictions > length)
-		return error_set(ERR_DATA, "more masked_lm_positions (%lld) than input_ids (%lld)", (long long)predictions,
-				 (long long)length);
+	if (predictions > STATIC_LENGTH_MAX) /* more than input_ids is fine: the rest is padding */
+		return error_set(ERR_DATA, "masked_lm_positions has %lld values", (long long)predictions);
 	instance_release(&reader->instance);
 	TRY(instance_create(&reader->instance, length, predictions));
 	int32_t **const arrays[] = {&reader->ids, &reader->mask, &reader->segments, &reader->positions, &reader->labels};
