@@ -28,11 +28,11 @@ import json
 import math
 import os
 import shlex
-import struct
 import subprocess
 import sys
 import tempfile
 
+from corpus import prepare
 from task_scores import fine_tune, read_json, spread, tasks, write_json
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -106,25 +106,6 @@ def path(*parts):
 
 def run(*command, **kw):
     return subprocess.run([str(x) for x in command], check=True, **kw)
-
-
-def prepare():
-    if not os.path.exists(path("text.json")):
-        run(bertc, "vocab", "--corpus", *a.corpus, "--vocab_size", a.vocab_size, "--out", path("vocab.txt"), "--overwrite", "--quiet")
-        run(bertc, "prepare", "--corpus", *a.corpus, "--vocab_file", path("vocab.txt"), "--held_out_fraction", 0.01,
-            "--drop_copied_documents", "--out", path("text"), "--quiet", stdout=subprocess.DEVNULL)
-    if not os.path.exists(path("held_out.tfrecord")):
-        run(bertc, "instances", "--data", path("text.held_out"), "--vocab_file", path("vocab.txt"), "--next_sentence", "none",
-            "--short_seq_prob", 0, "--dupe_factor", 1, "--out", path("held_out.part.tfrecord"), "--quiet", stdout=subprocess.DEVNULL)
-        os.replace(path("held_out.part.tfrecord"), path("held_out.tfrecord"))
-    if not os.path.exists(path("curve.tfrecord")):
-        with open(path("held_out.tfrecord"), "rb") as whole, open(path("curve.part.tfrecord"), "wb") as first:
-            for _ in range(400):
-                head = whole.read(12)  # the length and its checksum; the record's own checksum comes after the record
-                if not head:
-                    break
-                first.write(head + whole.read(struct.unpack("<Q", head[:8])[0] + 4))
-        os.replace(path("curve.part.tfrecord"), path("curve.tfrecord"))
 
 
 def pretraining(folder, *options):
@@ -261,7 +242,7 @@ def main():
         print("\n".join(f"{name:32} {minutes:6g} minutes" for name, kind, minutes, _ in runs() if wanted(name, kind)))
         return
     os.makedirs(path("runs"), exist_ok=True)
-    prepare()
+    prepare(bertc, a.corpus, a.out, a.vocab_size)
     if a.task and not os.path.exists(path("runs", "untrained", "final")):
         run(*pretraining(path("runs", "untrained"), "--num_train_steps", 1, "--learning_rate", 0, "--train_batch_size", 1,
                          "--eval_steps", 0, "--threads", threads))
