@@ -91,7 +91,7 @@ void example_columns_free(struct example_columns *columns); /* NULL is fine */
 const char *example_field(const struct example_set *set, int64_t example, const char *column);
 
 /* The right choice of an example, counted from 0. Its label is the name of a choice in the file ({"label": "1", "text": ...}), a
- * number from 0, a letter from A, or the text of one choice. Anything else is ERR_DATA with file and line. */
+ * number from 0, a letter from A, or the text of one choice. Anything else is ERR_DATA with file and line, and *out -1. */
 MUST_USE enum status example_right_choice(const struct example_set *set, int64_t example, int32_t *out);
 
 /* Finds the file of a published task in `folder`: the first of the names that exists, with or without ".gz" and the like. Its

@@ -140,6 +140,18 @@ static void long_texts_are_cut_and_labels_may_be_absent(void **state)
 	assert_null(set.examples.examples[0].label);
 	assert_int_equal(set.examples.unread.count, 1);
 	task_set_release(&task, &set);
+	/* A label may name a choice that the row lacks, or more than one. */
+	static const char *const unclear[] = {
+		"{\"question\": \"we\", \"choices\": {\"text\": [\"eat\", \"stone\"], \"label\": [\"A\", \"B\", \"C\"]}, "
+		"\"answerKey\": \"C\"}\n",
+		"{\"context\": \"we\", \"choices\": [\"eat\", \"eat\"], \"label\": \"eat\"}\n"};
+	for (int i = 0; i < 2; i++) {
+		assert_ok(open_set(&task, &set, TASK_PREDICT, unclear[i]));
+		assert_int_equal(set.encoded.items[0].classes[0], -1);
+		assert_near(set.encoded.items[0].weights[0], 0, 0);
+		assert_null(set.examples.examples[0].label);
+		task_set_release(&task, &set);
+	}
 	assert_error(
 		ERR_DATA, "line 1: the label '7' is not one of the row's 2 choices",
 		open_set(&task, &set, TASK_TRAIN, "{\"context\": \"we\", \"choices\": [\"eat\", \"stone\"], \"label\": 7}\n"));
