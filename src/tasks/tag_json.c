@@ -19,8 +19,9 @@ struct tag_reader {
 	bool tagged, of_texts; /* texts in place of words */
 	bool numbered;         /* tags are numbers */
 	struct tag_spans spans;
-	const char **texts;                              /* [out->sentence_count] */
-	int64_t line, starts, lines, fields, texts_room; /* line of the object; then capacities */
+	struct tag *tags;                                           /* of a text's words */
+	const char **texts;                                         /* [out->sentence_count] */
+	int64_t line, starts, lines, fields, tags_room, texts_room; /* line of the object; then capacities */
 };
 
 /* Where the text continues after any white space. */
@@ -56,6 +57,13 @@ static const struct json *find_list(const struct json *object, const char *const
 			return list;
 	}
 	return NULL;
+}
+
+/* The object's list of words. A list of objects is not one: Prodigy writes its tokens so, beside the text. */
+static const struct json *find_word_list(const struct json *object)
+{
+	const struct json *list = find_list(object, generic_words);
+	return list && list->first_child && list->first_child->kind == JSON_OBJECT ? NULL : list;
 }
 
 static enum status object_error(const struct tag_reader *reader, const char *what)
@@ -109,7 +117,7 @@ static enum status add_word(struct tag_reader *reader, const char *word, size_t 
 
 static enum status add_words(struct tag_reader *reader, const struct json *object)
 {
-	const struct json *words = find_list(object, generic_words), *tags = reader->tagged ? find_list(object, tag_names) : NULL;
+	const struct json *words = find_word_list(object), *tags = reader->tagged ? find_list(object, tag_names) : NULL;
 	if (!words) {
 		enum status status = object_error(reader, "there is no list of words (\"tokens\")");
 		error_hint(
@@ -135,25 +143,38 @@ static enum status add_words(struct tag_reader *reader, const struct json *objec
 	return OK;
 }
 
-/* Adds the words of a text, tagged according to its spans. */
-static enum status cut_text(struct tag_reader *reader, const char *text, size_t size)
+/* Writes the tags of the last `count` words by the rules of the scheme. */
+static enum status write_tags(struct tag_reader *reader, int64_t count)
 {
+	struct conll *out = reader->out;
+	struct tag_form form = reader->settings->form;
 	struct buffer tag = {0};
 	enum status status = OK;
-	for (size_t at = 0, begin; status == OK && tag_next_word(reader->settings->words, text, size, &at, &begin);) {
-		bool first;
-		const struct tag_span *span = reader->tagged ? tag_spans_next(&reader->spans, begin, at, &first) : NULL;
+	tags_convert(reader->tags, count, form.scheme, reader->tags);
+	for (int64_t i = 0; i < count && status == OK; i++) {
+		const char **fields = out->fields + (out->token_count - count + i) * out->column_count;
 		buffer_clear(&tag);
-		if (span)
-			buffer_format(&tag, "%c%c%s", first ? 'B' : 'I', reader->settings->separator, span->label);
-		else
-			buffer_char(&tag, 'O');
+		tag_write(&tag, reader->tags[i], form);
 		status = buffer_status(&tag);
 		if (status == OK)
-			status = add_word(reader, text + begin, at - begin, reader->tagged ? buffer_string(&tag) : NULL);
+			status = string_store_copy(&out->strings, buffer_string(&tag), tag.size, &fields[1]);
 	}
 	buffer_release(&tag);
 	return status;
+}
+
+/* Adds the words of a text, tagged according to its spans. */
+static enum status cut_text(struct tag_reader *reader, const char *text, size_t size)
+{
+	int64_t count = 0;
+	for (size_t at = 0, begin; tag_next_word(reader->settings->words, text, size, &at, &begin); count++) {
+		bool first;
+		const struct tag_span *span = reader->tagged ? tag_spans_next(&reader->spans, begin, at, &first) : NULL;
+		TRY(memory_grow(&reader->tags, &reader->tags_room, count + 1, sizeof(*reader->tags), "tags"));
+		reader->tags[count] = span ? (struct tag){first ? 'B' : 'I', span->label} : (struct tag){'O', ""};
+		TRY(add_word(reader, text + begin, at - begin, NULL));
+	}
+	return reader->tagged ? write_tags(reader, count) : OK;
 }
 
 static enum status add_text(struct tag_reader *reader, const struct json *object)
@@ -197,7 +218,7 @@ static enum status add_sentence(struct tag_reader *reader, const struct json *ob
 /* What the first object has, all must have. */
 static void look_at_first(struct tag_reader *reader, const struct json *object)
 {
-	bool has_words = object && find_list(object, generic_words);
+	bool has_words = object && find_word_list(object);
 	reader->of_texts = object && !has_words && json_member(object, "text");
 	reader->tagged = reader->settings->needs_tags || (has_words && find_list(object, tag_names));
 	reader->out->column_count = 1 + reader->tagged;
@@ -273,5 +294,6 @@ enum status tag_json_read(struct conll *out, const struct text_file *file, const
 	else
 		free(reader.texts);
 	tag_spans_release(&reader.spans);
+	free(reader.tags);
 	return status;
 }

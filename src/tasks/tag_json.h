@@ -14,7 +14,7 @@ struct tag_json_settings {
 	bool needs_tags;                 /* otherwise a file may have only words, and spans are ignored */
 	const struct label_list *labels; /* names of tags that are numbers (--labels, or those of the model) */
 	enum tag_words words;            /* what a word of a text is */
-	char separator;                  /* in the tags made of spans, B-PER and I-PER */
+	struct tag_form form;            /* of the tags made of spans; not plain */
 	struct bad_records *bad;
 };
 

@@ -290,11 +290,13 @@ static enum status read_json(const struct task_state *state, enum task_use use, 
 	char count[FORMAT_BYTES], all[FORMAT_BYTES];
 	if (use == TASK_SCORE)
 		TRY(tags_of_files(state, &form));
+	if (form.scheme == TAGS_PLAIN) /* spans will not fit the labels, whatever the scheme */
+		form.scheme = TAGS_IOB2;
 	TRY(tag_json_read(file, content,
 			  &(struct tag_json_settings){.needs_tags = use != TASK_PREDICT,
 						      .labels = &settings->given,
 						      .words = words,
-						      .separator = form.separator ? form.separator : '-',
+						      .form = form,
 						      .bad = settings->bad},
 			  &facts));
 	log_note("'%s': JSON, %lld sentences, %lld %s", file->name, (long long)file->sentence_count, (long long)file->token_count,
@@ -306,6 +308,7 @@ static enum status read_json(const struct task_state *state, enum task_use use, 
 		log_warning("'%s': %s whose first word belongs to the entity before as well, which keeps it", file->name,
 			    format_counted(count, facts.shared, "entity", "entities"));
 	bad_records_log(settings->bad, file->name);
+	text->cuts_texts = text->cuts_texts || facts.texts;
 	enum status status = place_words(text, file, facts.texts);
 	free(facts.texts);
 	return status;
@@ -520,7 +523,8 @@ enum status tag_text_read(struct tag_text **out, struct task_state *state, enum 
 	}
 	if (use == TASK_TRAIN) {
 		TRY_GOTO(find_scheme(state, text), failed);
-		state->settings.words = find_words(text);
+		/* Texts in training were cut before its words were known: others must be cut in the same way. */
+		state->settings.words = text->cuts_texts ? WORDS_IDEOGRAPHS : find_words(text);
 	}
 	if (tagged)
 		TRY_GOTO(rewrite_tags(state, text), failed);

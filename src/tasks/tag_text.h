@@ -22,6 +22,7 @@ struct tag_text {
 	const char **names; /* [name_count] the labels as measure_entities() takes them, then "O" and tags that are not labels */
 	int32_t name_count;
 	int32_t outside; /* index of the tag given to words without pieces */
+	bool cuts_texts; /* a file has texts with spans, cut into words, instead of words */
 	struct string_store strings;
 	int64_t name_room, start_capacity, text_capacity, word_capacity, begin_capacity;
 };

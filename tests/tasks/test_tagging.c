@@ -440,6 +440,10 @@ static void texts_have_spans(void **state)
 		"{\"text\": \"anna lives in new york\", \"spans\": [{\"start_offset\": 1, \"end_offset\": 4, \"label\": "
 		"\"PER\"}, "
 		"[14, 20, \"LOC\"]]}\n{\"text\": \"\\u00fcs anna\", \"spans\": [[3, 7, \"PER\"]]}\n",
+		"{\"text\": \"anna lives in new york\", \"tokens\": [{\"text\": \"anna\", \"start\": 0, \"end\": 4, \"id\": 0}], "
+		"\"spans\": [{\"start\": 0, \"end\": 4, \"token_start\": 0, \"token_end\": 0, \"label\": \"PER\"}, "
+		"{\"start\": 14, \"end\": 22, \"label\": \"LOC\"}]}\n{\"text\": \"\\u00fcs anna\", \"tokens\": [], \"spans\": "
+		"[[3, 7, \"PER\"]]}\n",
 		"{\"tokens\": [\"anna\", \"lives\", \"in\", \"new\", \"york\"], \"tags\": [\"B-PER\", \"O\", \"O\", \"B-LOC\", "
 		"\"I-LOC\"]}\n{\"tokens\": [\"\\u00fcs\", \"anna\"], \"tags\": [\"O\", \"B-PER\"]}\n"};
 	static const char *const tags[] = {"B-PER", "O", "O", "B-LOC", "I-LOC", "O", "B-PER"};
@@ -481,6 +485,42 @@ static void texts_have_spans(void **state)
 	}
 }
 
+/* Spans have no prefixes, so they can be scored whatever the scheme of the training files, and are shown in it. */
+static void spans_are_scored_in_every_scheme(void **state)
+{
+	static const struct {
+		const char *train;
+		enum tag_scheme scheme;
+		const char *shown[5];
+	} cases[] = {
+		{"anna I-PER\nlives O\nnew I-LOC\nyork I-LOC\n", TAGS_IO, {"I-PER", "O", "O", "I-LOC", "I-LOC"}},
+		{"anna I-PER\nlives O\nnew I-LOC\nyork I-LOC\nin B-LOC\n", TAGS_IOB1, {"I-PER", "O", "O", "I-LOC", "I-LOC"}},
+		{"anna B_PER\nlives O\nnew B_LOC\nyork I_LOC\n", TAGS_IOB2, {"B_PER", "O", "O", "B_LOC", "I_LOC"}},
+		{"anna S-PER\nlives O\nnew B-LOC\nyork E-LOC\n", TAGS_BIOES, {"S-PER", "O", "O", "B-LOC", "E-LOC"}},
+		{"anna U-PER\nlives O\nnew B-LOC\nyork L-LOC\n", TAGS_BILOU, {"U-PER", "O", "O", "B-LOC", "L-LOC"}},
+		{"anna S-PER\nlives O\nnew B-LOC\nin M-LOC\nyork E-LOC\n", TAGS_BMES, {"S-PER", "O", "O", "B-LOC", "E-LOC"}},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct task_state task = open_state(16);
+		struct task_set set;
+		const struct tag_text *text;
+		assert_ok(open_set(&task, &set, TASK_TRAIN, cases[i].train));
+		assert_int_equal(task.settings.tags.scheme, cases[i].scheme);
+		task_set_release(&task, &set);
+		assert_ok(open_set(&task, &set, TASK_SCORE,
+				   "{\"text\": \"anna lives in new york\", \"label\": [[0, 4, \"PER\"], [14, 22, \"LOC\"]]}\n"));
+		text = set.own;
+		for (int w = 0; w < 5; w++)
+			assert_string_equal(conll_tag(&text->files[0], w), cases[i].shown[w]);
+		assert_int_equal(text->gold[0], label_set_find(&task.labels, i == 2 ? "B_PER" : "B-PER"));
+		assert_int_equal(text->gold[3], label_set_find(&task.labels, i == 2 ? "B_LOC" : "B-LOC"));
+		assert_int_equal(text->gold[4], label_set_find(&task.labels, i == 2 ? "I_LOC" : "I-LOC"));
+		task_set_release(&task, &set);
+		task_state_release(&task);
+	}
+}
+
 /* Two entities in one word; a word of ideographs; spans are ignored in predictions, which give places in the text. */
 static void words_of_texts(void **state)
 {
@@ -505,6 +545,30 @@ static void words_of_texts(void **state)
 	assert_string_equal(text->texts[0], " anna  lives");
 	task_set_release(&task, &set);
 	task_state_release(&task);
+}
+
+/* However few or many ideographs the texts of training have, those of later sets are cut in the same way. */
+static void texts_are_cut_as_in_training(void **state)
+{
+	static const char *const trains[] = {
+		"{\"text\": \"anna lives in new york anna lives in new york \\u4e2d\", \"entities\": [[0, 4, \"PER\"]]}\n",
+		"{\"text\": \"\\u4e2d\\u56fd\\u5317\\u4eac\", \"entities\": [[0, 2, \"PER\"]]}\n"};
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct task_state task = open_state(32);
+		struct task_set set;
+		assert_ok(open_set(&task, &set, TASK_TRAIN, trains[i]));
+		assert_int_equal(task.settings.words, WORDS_IDEOGRAPHS);
+		task_set_release(&task, &set);
+		assert_ok(open_set(&task, &set, TASK_SCORE,
+				   "{\"text\": \"\\u4e2d\\u56fd anna\", \"entities\": [[0, 2, \"PER\"]]}\n"));
+		assert_int_equal(((const struct tag_text *)set.own)->word_count, 3);
+		task_set_release(&task, &set);
+		assert_ok(open_set(&task, &set, TASK_PREDICT, "\xE4\xB8\xAD\xE5\x9B\xBD anna\n"));
+		assert_int_equal(((const struct tag_text *)set.own)->word_count, 3);
+		task_set_release(&task, &set);
+		task_state_release(&task);
+	}
 }
 
 /* Plain text is split into words like the words of training: ideographs separately if they were separate there. */
@@ -602,7 +666,9 @@ int main(void)
 		cmocka_unit_test(json_lines_have_words_and_tags),
 		cmocka_unit_test(many_entities_are_soon_placed),
 		cmocka_unit_test(texts_have_spans),
+		cmocka_unit_test(spans_are_scored_in_every_scheme),
 		cmocka_unit_test(words_of_texts),
+		cmocka_unit_test(texts_are_cut_as_in_training),
 		cmocka_unit_test(plain_text_is_cut_as_training_was),
 		cmocka_unit_test(columns_are_recorded),
 		cmocka_unit_test(several_files_are_one_set),
