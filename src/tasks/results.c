@@ -343,10 +343,10 @@ enum status results_write_tags(const char *path, const struct conll *conll, cons
 			break;
 		for (int64_t t = conll->sentence_starts[s]; t < conll->sentence_starts[s + 1]; t++) {
 			for (int32_t c = 0; c < conll->column_count; c++) {
-				buffer_text(&out, conll->fields[t * conll->column_count + c]);
+				results_put_cell(&out, conll->fields[t * conll->column_count + c]);
 				buffer_char(&out, conll->separator);
 			}
-			buffer_text(&out, tags[t]);
+			results_put_cell(&out, tags[t]);
 			buffer_char(&out, '\n');
 		}
 		buffer_char(&out, '\n');

@@ -66,7 +66,7 @@ MUST_USE enum status results_write_submission(const char *path, const char *cons
 MUST_USE enum status results_write_submitted_numbers(const char *path, const char *const *ids, const float *values,
 						     int64_t count);
 /* Writes the columns of a file of tagged words and one more, the predicted tag: tags[token]. Sentences and documents are
- * separated as in the file. */
+ * separated as in the file. Tabs and line ends within a word, as JSON may have, become spaces. */
 MUST_USE enum status results_write_tags(const char *path, const struct conll *conll, const char *const *tags);
 
 /* Appends a number as Python prints a numpy.float32: "0.33333334", "1e-05", "16777216.0" (NumPy 2 writes the last

@@ -566,8 +566,12 @@ static enum status tagging_put_tsv(const struct task_state *state, const struct 
 	enum status status;
 	TRY_GOTO(memory_new(&tags, count, sizeof(*tags), "results"), done);
 	TRY_GOTO(write_tags(state, text, outputs, sentence, &store, tags), done);
-	for (int64_t i = 0; i < count; i++)
-		buffer_format(out, "%s\t%s\n", text->words[first + i], tags[i]);
+	for (int64_t i = 0; i < count; i++) {
+		results_put_cell(out, text->words[first + i]);
+		buffer_char(out, '\t');
+		results_put_cell(out, tags[i]);
+		buffer_char(out, '\n');
+	}
 	status = buffer_status(out);
 done:
 	string_store_release(&store);

@@ -521,6 +521,29 @@ static void spans_are_scored_in_every_scheme(void **state)
 	}
 }
 
+/* Words in JSON may have what separates columns and rows. */
+static void results_have_a_row_for_each_word(void **state)
+{
+	struct task_state task = open_state(16);
+	struct task_set train, set;
+	struct task_outputs outputs;
+	struct buffer text = {0};
+	static const char *const predicted[] = {"B-PER", "O"};
+	(void)state;
+	assert_ok(open_set(&task, &train, TASK_TRAIN, "anna B-PER\nlives O\n"));
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"tokens\": [\"anna\\tlives\", \"new\\nyork\"]}\n"));
+	outputs_of(&task, &set, predicted, &outputs);
+	assert_ok(task_tagging.put_tsv(&task, &set, &outputs, 0, &text));
+	assert_string_equal(buffer_string(&text), "anna lives\tB-PER\nnew york\tO\n");
+	assert_ok(task_tagging.write(&task, &set, &outputs, test_folder));
+	expect_file("predictions.txt", "anna lives\tB-PER\nnew york\tO\n\n");
+	buffer_release(&text);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_set_release(&task, &train);
+	task_state_release(&task);
+}
+
 /* Two entities in one word; a word of ideographs; spans are ignored in predictions, which give places in the text. */
 static void words_of_texts(void **state)
 {
@@ -667,6 +690,7 @@ int main(void)
 		cmocka_unit_test(many_entities_are_soon_placed),
 		cmocka_unit_test(texts_have_spans),
 		cmocka_unit_test(spans_are_scored_in_every_scheme),
+		cmocka_unit_test(results_have_a_row_for_each_word),
 		cmocka_unit_test(words_of_texts),
 		cmocka_unit_test(texts_are_cut_as_in_training),
 		cmocka_unit_test(plain_text_is_cut_as_training_was),
