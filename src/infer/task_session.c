@@ -109,6 +109,7 @@ static enum status settle(struct task_session *session)
 	/* Tags that are numbers count the model's labels. */
 	own->given = (struct label_list){(const char *const *)session->config.labels,
 					 session->config.labels ? session->config.label_count : 0};
+	own->given_by_model = true;
 	session->state.task->heads(&session->state, &session->heads);
 	return OK;
 }

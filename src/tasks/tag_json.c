@@ -261,6 +261,23 @@ static enum status read_lines(struct tag_reader *reader, const char *text, size_
 	return OK;
 }
 
+/* Says what numbers of tags were taken as. */
+static void log_numbers(const char *name, const struct tag_json_settings *settings)
+{
+	long long last = settings->labels->count - 1;
+	if (last < 0)
+		return;
+	const char *first_name = settings->labels->names[0], *last_name = settings->labels->names[last];
+	if (settings->labels_of_model)
+		log_warning(
+			"'%s': tags are numbers, taken as those of the model's labels: 0 is %s, %lld is %s; if the file counts "
+			"them in another order, write the names of its tags into it",
+			name, first_name, last, last_name);
+	else
+		log_note("'%s': tags are numbers, taken as those of --labels: 0 is %s, %lld is %s", name, first_name, last,
+			 last_name);
+}
+
 enum status tag_json_read(struct conll *out, const struct text_file *file, const struct tag_json_settings *settings,
 			  struct tag_json_facts *out_facts)
 {
@@ -282,10 +299,8 @@ enum status tag_json_read(struct conll *out, const struct text_file *file, const
 	if (out->column_count == 0)
 		out->column_count = 1;
 	out->tag_column = reader.tagged ? 1 : -1;
-	const struct label_list *labels = settings->labels;
-	if (reader.numbered && labels->count > 0)
-		log_note("'%s': tags are numbers, taken as those of the labels: 0 is %s, %lld is %s", out->name, labels->names[0],
-			 (long long)labels->count - 1, labels->names[labels->count - 1]);
+	if (reader.numbered)
+		log_numbers(out->name, settings);
 	if (status == OK && out->sentence_count == 0)
 		status = error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
 	if (status == OK)

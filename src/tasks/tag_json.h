@@ -12,9 +12,10 @@ bool tag_json_recognise(const char *text, size_t size);
 
 struct tag_json_settings {
 	bool needs_tags;                 /* otherwise a file may have only words, and spans are ignored */
-	const struct label_list *labels; /* names of tags that are numbers (--labels, or those of the model) */
-	enum tag_words words;            /* what a word of a text is */
-	struct tag_form form;            /* of the tags made of spans; not plain */
+	const struct label_list *labels; /* names of tags that are numbers */
+	bool labels_of_model; /* they are the model's, in whose order the file need not number them: a warning says so */
+	enum tag_words words; /* what a word of a text is */
+	struct tag_form form; /* of the tags made of spans; not plain */
 	struct bad_records *bad;
 };
 

@@ -75,6 +75,7 @@ struct task_settings {
 	bool needs_pairs;                /* a file of texts alone is an error */
 	struct column_choice trained;    /* of the training set: used if a file has them */
 	struct label_list given, folder; /* labels from --labels; from the model's folder */
+	bool given_by_model;             /* `given` are the labels of the model instead, as names of tags that are numbers */
 	const char *class_weights;       /* NULL, "balanced" or "a:2,b:1" */
 	enum label_cells cells;          /* for several labels: found in training, recorded for later */
 	enum tag_words words;            /* for tagged text: found in training, recorded for later */
