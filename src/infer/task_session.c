@@ -164,7 +164,7 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 	if (out_loss)
 		*out_loss = NAN;
 	TRY(state->task->read(state, out, paths, count));
-	task_keep_first(state, out, count > 0 ? paths[0] : "the examples");
+	task_keep_first(state, out, paths, count);
 	TRY(state->task->encode(state, out));
 	bad_records_log(&session->bad, count > 0 ? paths[0] : "");
 	labelled_count_unknown(&out->encoded, &session->folder_tokenizer.vocab, &unknown, &tokens);

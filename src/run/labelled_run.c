@@ -129,7 +129,7 @@ static enum status read_set(struct labelled_run *labelled, struct task_set *set,
 	labelled->bad.skip = labelled->settings->skip_bad && set->use != TASK_PREDICT;
 	int32_t added = labelled->tokenizer.vocab.added_count;
 	TRY(state->task->read(state, set, paths, count));
-	task_keep_first(state, set, paths[0]);
+	task_keep_first(state, set, paths, count);
 	if (labelled->tokenizer.vocab.added_count != added) { /* so that texts are read as they will be with the finished model */
 		tokenizer_close(labelled->encoder);
 		labelled->encoder = NULL;

@@ -99,10 +99,11 @@ static enum status no_such_task(const char *name)
 	return status;
 }
 
-void task_keep_first(const struct task_state *state, struct task_set *set, const char *path)
+void task_keep_first(const struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
 {
 	int64_t most = state->settings.most, all;
 	char kept[FORMAT_BYTES], number[FORMAT_BYTES];
+	const char *others = count > 1 ? " and the other files" : "";
 	if (most == 0)
 		return;
 	all = state->task->keep ? state->task->keep(set, most) : set->examples.count;
@@ -110,8 +111,11 @@ void task_keep_first(const struct task_state *state, struct task_set *set, const
 		return;
 	if (!state->task->keep)
 		set->examples.count = most;
-	log_note("'%s': the first %s of %s are used", path, format_count(kept, most),
-		 format_counted(number, all, "example", "examples"));
+	format_count(number, all);
+	if (most == 1)
+		log_note("'%s'%s: only the first of %s is used", paths[0], others, number);
+	else
+		log_note("'%s'%s: only the first %s of %s are used", paths[0], others, format_count(kept, most), number);
 }
 
 bool task_is_labelled(const struct task_set *set)

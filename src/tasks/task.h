@@ -195,8 +195,8 @@ struct task {
 	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */
 };
 
-/* Call it after read(): leaves out what is beyond settings.most, and logs that. `path` names the set. */
-void task_keep_first(const struct task_state *state, struct task_set *set, const char *path);
+/* Call it after read() of these files: leaves out what is beyond settings.most, and logs that. */
+void task_keep_first(const struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
 
 /* Has every example of the set a label, and do the labels differ? Sets to predict may have placeholders for labels. */
 bool task_is_labelled(const struct task_set *set);

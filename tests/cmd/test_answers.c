@@ -271,7 +271,7 @@ static void first_examples(void **state)
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		char results[64];
 		assert_program(
-			0, "the first 1 of 2 examples are used",
+			0, "only the first of 2 is used",
 			"finetune --task %s --model %s/base --train %s/%s --dev %s/%s --max_eval_samples 1 --num_train_steps 1 "
 			"--max_seq_length 32 --threads 1 --precision fp32 --out %s/first_%s",
 			files[i][0], test_folder, test_folder, files[i][1], test_folder, files[i][1], test_folder, files[i][0]);
@@ -280,12 +280,12 @@ static void first_examples(void **state)
 	}
 	assert_program(4, "--max_eval_samples is '2', but", "finetune --out %s/first_tagging --max_eval_samples 2", test_folder);
 	assert_program(
-		0, "the first 3 of 5 examples are used",
-		"finetune --task classification --model %s/base --train %s/five.tsv --max_train_samples 3 --dev %s/more.tsv "
-		"--num_train_steps 1 --max_seq_length 32 --threads 1 --out %s/first_train",
-		test_folder, test_folder, test_folder, test_folder);
+		0, "five.tsv' and the other files: only the first 3 of 8 are used",
+		"finetune --task classification --model %s/base --train %s/five.tsv --train %s/more.tsv --max_train_samples 3 "
+		"--dev %s/more.tsv --num_train_steps 1 --max_seq_length 32 --threads 1 --out %s/first_train",
+		test_folder, test_folder, test_folder, test_folder, test_folder);
 	assert_program(
-		0, "the first 2 of 3 examples are used",
+		0, "more.tsv': only the first 2 of 3 are used",
 		"finetune --task classification --model %s/tested --test %s/more.tsv --do_predict --max_predict_samples 2 --out "
 		"%s/first_test --threads 1",
 		test_folder, test_folder, test_folder);
