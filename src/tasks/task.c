@@ -78,6 +78,7 @@ static enum status no_such_task(const char *name)
 	const char *names[MOST], *near, *hint = NULL;
 	for (int i = 0; i < TASK_COUNT; i++)
 		names[count++] = tasks[i]->name;
+	names[count++] = "pair"; /* the help lists it, too */
 	int own = count;
 	for (int i = 0; i < layout_count && count < MOST; i++)
 		names[count++] = layouts[i].name;

@@ -440,6 +440,7 @@ static void bad_commands_are_explained(void **state)
 	forget("short");
 	assert_program(ERR_USAGE, "--task horoscope: there is no such task", SHORT("horoscope", "train.tsv", ""));
 	assert_said("tasks are: classification, ");
+	assert_said(", pair; or a published task: ");
 	assert_program(ERR_USAGE, "did you mean mrpc?", SHORT("mrcp", "train.tsv", ""));
 	forget("short");
 	assert_program(ERR_USAGE, "--max_seq_length 65 is beyond the model's 64 positions",
