@@ -295,9 +295,10 @@ static enum status check_question(struct reader *reader, struct squad_question *
 
 	describe_place(reader, place);
 	if (options->use != SQUAD_PREDICT && question->is_impossible && !options->allow_impossible) {
-		enum status status =
-			error_set(ERR_DATA, "%s: question '%.100s' has no answer in its paragraph (\"is_impossible\")", place,
-				  question->id);
+		enum status status = error_set(
+			ERR_DATA,
+			"%s: question '%.100s' has no answer in its paragraph (\"is_impossible\", or empty lists of answers)",
+			place, question->id);
 		error_hint("such questions belong to SQuAD 2.0: give --version_2_with_negative, or --on_bad_record skip to leave "
 			   "them out");
 		return status;

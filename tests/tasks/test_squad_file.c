@@ -209,6 +209,12 @@ static void what_a_use_needs_is_asked_for(void **state)
 		assert_non_null(strstr(error_last()->hint, "--version_2_with_negative"));
 		assert_error(ERR_DATA, "no question in it that can be used", read_text(&set, impossible, uses[i], false, true));
 	}
+	/* Hugging Face's columns say so without a word. */
+	assert_error(ERR_DATA, "question 'a' has no answer in its paragraph (\"is_impossible\", or empty lists of answers)",
+		     read_text(&set,
+			       "{\"id\": \"a\", \"context\": \"Ann\", \"question\": \"q\", \"answers\": {\"text\": [], "
+			       "\"answer_start\": []}}\n",
+			       SQUAD_SCORE, false, false));
 	assert_ok(read_text(&set, impossible, SQUAD_PREDICT, false, false));
 	squad_release(&set);
 }
