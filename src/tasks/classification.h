@@ -23,19 +23,21 @@ MUST_USE enum status classification_read(struct task_state *state, struct task_s
 MUST_USE enum status classification_encode(struct task_state *state, struct task_set *set, int32_t row_width,
 					   example_encoder *encode, void *context);
 /* For classes: accuracy, F1 and so on; settings.negative_label is left out of f1_micro. */
-MUST_USE enum status classification_score_classes(const struct task_state *state, const struct task_set *set,
-						  const struct task_outputs *outputs, struct class_scores *out);
 MUST_USE enum status classification_score(const struct task_state *state, const struct task_set *set,
 					  const struct task_outputs *outputs, struct measures *out);
+/* For classes: precision, recall, and F1 of each. To be released. */
+MUST_USE enum status classification_score_classes(const struct task_state *state, const struct task_set *set,
+						  const struct task_outputs *outputs, struct class_scores *out);
 /* Writes test_results.tsv, for classes predict.txt, and the files that GLUE's server accepts. */
 MUST_USE enum status classification_write(const struct task_state *state, const struct task_set *set,
 					  const struct task_outputs *outputs, const char *folder);
 /* Appends {"label", "probabilities"}, {"value"} or {"labels", "probabilities"}. */
 MUST_USE enum status classification_put(const struct task_state *state, const struct task_set *set,
 					const struct task_outputs *outputs, int64_t example, struct buffer *out);
-/* Appends [{"label", "score"}] with the best label, or with the number under the name that unnamed labels have. */
+/* Appends the probability of each class or label in their order, or the number: a row of test_results.tsv. */
 MUST_USE enum status classification_put_tsv(const struct task_state *state, const struct task_set *set,
 					    const struct task_outputs *outputs, int64_t example, struct buffer *out);
+/* Appends [{"label", "score"}] with the best label, or with the number under the name that unnamed labels have. */
 MUST_USE enum status classification_put_pipeline(const struct task_state *state, const struct task_set *set,
 						 const struct task_outputs *outputs, int64_t example, struct buffer *out);
 

@@ -78,8 +78,8 @@ struct example_set {
 MUST_USE enum status example_set_read(struct example_set *set, const char *path, const struct example_options *options);
 /* Appends an example from a request; the set borrows its strings. `pair` NULL: a text alone. */
 MUST_USE enum status example_set_add(struct example_set *set, const char *text, const char *pair);
-/* Call this with the status of reading an example's label if that failed. If labels are not needed, ERR_DATA is counted and OK
- * returned: the example then has none, since files to be predicted often have placeholders such as -1. */
+/* Call this with the status of reading an example's label, which is returned. But if labels are not needed, ERR_DATA is counted
+ * and OK returned: the example then has none, since files to be predicted often have placeholders such as -1. */
 MUST_USE enum status example_drop_label(struct example_set *set, struct example_text *example, bool needs_labels,
 					enum status status);
 /* Logs how many labels of `path` could not be read, if any. */

@@ -5,7 +5,6 @@
  * sequence becomes several windows that overlap by half; each word counts once, in the window where it is farthest from both
  * ends. A window is an example, and since windows and their words are in the order of the text, item i of the head is word i
  * among those that have pieces. */
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
