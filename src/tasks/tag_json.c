@@ -19,6 +19,7 @@ struct tag_reader {
 	bool tagged, of_texts; /* texts in place of words */
 	bool numbered;         /* tags are numbers */
 	struct tag_spans spans;
+	int64_t rejected;                                           /* texts that are left out: see is_rejected() */
 	struct tag *tags;                                           /* of a text's words */
 	const char **texts;                                         /* [out->sentence_count] */
 	int64_t line, starts, lines, fields, tags_room, texts_room; /* line of the object; then capacities */
@@ -177,15 +178,29 @@ static enum status cut_text(struct tag_reader *reader, const char *text, size_t 
 	return reader->tagged ? write_tags(reader, count) : OK;
 }
 
+/* What the annotator decided in Prodigy: "accept", "reject", or "ignore"; NULL: the file is not Prodigy's. */
+static const char *answer_of(const struct json *object)
+{
+	const struct json *answer = json_member(object, "answer");
+	return answer && answer->kind == JSON_STRING ? answer->text : NULL;
+}
+
+/* Did the annotator refuse or skip what the record says? */
+static bool is_rejected(const struct json *object)
+{
+	const char *answer = answer_of(object);
+	return answer && (!strcmp(answer, "reject") || !strcmp(answer, "ignore"));
+}
+
 static enum status add_text(struct tag_reader *reader, const struct json *object)
 {
 	struct conll *out = reader->out;
 	const struct json *text = json_member(object, "text"), *list = reader->tagged ? tag_spans_find(object) : NULL;
 	if (!text || text->kind != JSON_STRING || strlen(text->text) != text->text_size)
 		return object_error(reader, "there is no \"text\"");
-	if (reader->tagged && !list)
+	if (reader->tagged && !list && !answer_of(object))
 		return object_error(reader, "there is no list of entities (\"entities\", \"spans\", or \"label\")");
-	enum status status = list ? tag_spans_read(&reader->spans, list, text->text, text->text_size) : OK;
+	enum status status = tag_spans_read(&reader->spans, list, text->text, text->text_size);
 	if (status == ERR_DATA) {
 		char message[sizeof(error_last()->message)];
 		snprintf(message, sizeof(message), "%s", error_last()->message);
@@ -203,6 +218,10 @@ static enum status add_sentence(struct tag_reader *reader, const struct json *ob
 {
 	struct conll *out = reader->out;
 	int64_t words = out->token_count;
+	if (reader->of_texts && reader->tagged && is_rejected(object)) {
+		reader->rejected++;
+		return OK;
+	}
 	TRY(memory_grow(&out->sentence_starts, &reader->starts, out->sentence_count + 2, sizeof(*out->sentence_starts),
 			"sentences"));
 	enum status status = (reader->of_texts ? add_text : add_words)(reader, object);
@@ -301,6 +320,9 @@ enum status tag_json_read(struct conll *out, const struct text_file *file, const
 	out->tag_column = reader.tagged ? 1 : -1;
 	if (reader.numbered)
 		log_numbers(out->name, settings);
+	if (reader.rejected > 0)
+		log_note("'%s': %lld texts whose annotation was rejected or skipped (\"answer\") are left out", out->name,
+			 (long long)reader.rejected);
 	if (status == OK && out->sentence_count == 0)
 		status = error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
 	if (status == OK)

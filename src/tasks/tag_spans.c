@@ -61,6 +61,8 @@ enum status tag_spans_read(struct tag_spans *out, const struct json *list, const
 	out->count = out->current = 0;
 	out->begun = out->widened = false;
 	out->taken = 0;
+	if (!list)
+		return OK;
 	TRY(memory_grow(&out->spans, &out->capacity, list->child_count, sizeof(*out->spans), "spans"));
 	for (const struct json *value = list->first_child; value; value = value->next)
 		TRY(read_span(value, text, size, &out->spans[out->count++]));

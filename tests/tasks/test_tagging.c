@@ -444,6 +444,11 @@ static void texts_have_spans(void **state)
 		"\"spans\": [{\"start\": 0, \"end\": 4, \"token_start\": 0, \"token_end\": 0, \"label\": \"PER\"}, "
 		"{\"start\": 14, \"end\": 22, \"label\": \"LOC\"}]}\n{\"text\": \"\\u00fcs anna\", \"tokens\": [], \"spans\": "
 		"[[3, 7, \"PER\"]]}\n",
+		"{\"text\": \"anna lives in new york\", \"spans\": [{\"start\": 0, \"end\": 4, \"label\": \"PER\"}, "
+		"{\"start\": 14, \"end\": 22, \"label\": \"LOC\"}], \"answer\": \"accept\"}\n"
+		"{\"text\": \"new york\", \"spans\": [[0, 3, \"PER\"]], \"answer\": \"reject\"}\n"
+		"{\"text\": \"\\u00fcs anna\", \"spans\": [[3, 7, \"PER\"]], \"answer\": \"accept\"}\n"
+		"{\"text\": \"lives\", \"answer\": \"ignore\"}\n",
 		"{\"tokens\": [\"anna\", \"lives\", \"in\", \"new\", \"york\"], \"tags\": [\"B-PER\", \"O\", \"O\", \"B-LOC\", "
 		"\"I-LOC\"]}\n{\"tokens\": [\"\\u00fcs\", \"anna\"], \"tags\": [\"O\", \"B-PER\"]}\n"};
 	static const char *const tags[] = {"B-PER", "O", "O", "B-LOC", "I-LOC", "O", "B-PER"};
