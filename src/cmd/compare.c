@@ -74,7 +74,7 @@ static enum status is_run(const char *path, bool *out)
 {
 	char metrics[PATH_BYTES];
 	if (!file_exists(path))
-		return checkpoint_missing(path);
+		return checkpoint_missing(path, "");
 	TRY(path_join(metrics, path, "metrics.jsonl"));
 	*out = text_ends_with(path, ".jsonl") || (file_is_folder(path) && file_exists(metrics));
 	return OK;

@@ -177,7 +177,7 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 		return functions[kind](settings, path, writer);
 	}
 	if (!file_exists(path))
-		return checkpoint_missing(path);
+		return checkpoint_missing(path, "");
 	if (!file_is_folder(path))
 		return inspect_text(settings, path, writer);
 	return inspect_folder(path, writer);

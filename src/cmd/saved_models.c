@@ -14,10 +14,8 @@ enum status saved_model_check(struct options *options, const char *model)
 	/* The prefix of a TensorFlow checkpoint is not a file. */
 	if (snprintf(index, sizeof index, "%s.index", model) < (int)sizeof index && file_exists(index))
 		return OK;
-	enum status status = checkpoint_missing(model);
-	if (!error_last()->hint[0])
-		error_hint("give a run folder, one of its checkpoints, or any folder with a BERT model");
-	return options_blame(options, status);
+	return options_blame(
+		options, checkpoint_missing(model, "give a run folder, one of its checkpoints, or any folder with a BERT model"));
 }
 
 enum status text_arguments_check(struct options *options, const char *example)

@@ -491,7 +491,7 @@ static enum status check_path(const char *path)
 	if ((has_parts(kind, path) || proofs[kind]) && !path_is_unfinished(path))
 		return OK;
 	if (!file_exists(path))
-		return checkpoint_missing(path);
+		return checkpoint_missing(path, "");
 	if (path_is_unfinished(path)) {
 		enum status status = error_set(ERR_USAGE, "'%s': unfinished: a command is writing it, or was killed", path);
 		error_hint("run the command again: it starts over what is unfinished");

@@ -226,7 +226,7 @@ static enum status find_named(const struct run_folder_settings *settings, const 
 	if (found)
 		return OK;
 	if (!file_exists(name))
-		return checkpoint_missing(name);
+		return checkpoint_missing(name, "give a run folder or one of its checkpoints");
 	enum status status = error_set(ERR_USAGE, "'%s' is neither a checkpoint nor a run folder with one", name);
 	error_hint("--resume_from takes a folder checkpoint-<step> that `bertc %s` wrote", settings->command);
 	return status;

@@ -148,7 +148,7 @@ static enum status list_parts(const char *run, struct buffer *out)
 	return buffer_status(out);
 }
 
-enum status checkpoint_missing(const char *path)
+enum status checkpoint_missing(const char *path, const char *advice)
 {
 	char run[PATH_BYTES], name[64], mark[PATH_BYTES];
 	struct buffer parts = {0};
@@ -159,8 +159,10 @@ enum status checkpoint_missing(const char *path)
 	enum status status;
 	if (!in_run) {
 		status = error_set(ERR_USAGE, "'%s': no such file or folder", path);
-		if (!part)
-			published_hint(path);
+		if (part)
+			error_hint("%s", advice);
+		else
+			published_hint(path, advice);
 	} else {
 		status = error_set(ERR_USAGE, "'%s': the run has no %s", path, name);
 		if (parts.size > 0)

@@ -35,8 +35,8 @@ int64_t checkpoint_path_step(const char *path);
 
 /* Sets and returns the error for a path that does not exist, ERR_USAGE. If the path names a part of a run (checkpoint-N, best, or
  * final), the hint lists the checkpoints that the run has: the name may be mistyped, or the run has removed that checkpoint
- * since. If it looks like the name of a published model, the hint says how to fetch that. */
-MUST_USE enum status checkpoint_missing(const char *path);
+ * since. Otherwise it is `advice` ("" = none); if the path looks like the name of a published model, also how to fetch that. */
+MUST_USE enum status checkpoint_missing(const char *path, const char *advice);
 
 /* Verifies every file of a checkpoint against its manifest (weights/manifest.h), and the folder's name. */
 MUST_USE enum status checkpoint_verify(const char *path);

@@ -79,12 +79,11 @@ enum status model_source_find(const char *path, struct model_source *out)
 	else if (snprintf(place, sizeof(place), "%s", path) >= (int)sizeof(place))
 		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
 	enum status status = weights_file_find(place, out->weights);
-	if (status != OK) {
-		struct error before = *error_last();
-		if (status == ERR_USAGE && !file_exists(path))
-			status = checkpoint_missing(path);
-		return error_last()->hint[0] ? status : error_restore(&before);
+	if (status == ERR_USAGE && !file_exists(path)) {
+		const struct error missing = *error_last();
+		return checkpoint_missing(path, missing.hint);
 	}
+	TRY(status);
 	parent_of(out->weights, folder);
 	TRY(find_beside(folder, config_names, out->config));
 	return find_beside(folder, vocab_names, out->vocab);
@@ -190,17 +189,14 @@ static enum status config_path(const char *model, char out[PATH_BYTES])
 {
 	char index[PATH_BYTES];
 	bool prefix = snprintf(index, sizeof(index), "%s.index", model) < (int)sizeof(index) && file_exists(index);
-	if (!file_exists(model) && !prefix && strchr(model, '/')) {
-		enum status status = checkpoint_missing(model);
-		if (!error_last()->hint[0])
-			error_hint("give a model size (%s), a config.json, a model folder or a file of weights",
-				   model_size_names);
-		return status;
-	}
 	if (!file_exists(model) && !prefix) {
+		char advice[160];
+		snprintf(advice, sizeof(advice), "give a model size (%s), a config.json, a model folder, or a file of weights",
+			 model_size_names);
+		if (strchr(model, '/'))
+			return checkpoint_missing(model, advice);
 		enum status status = error_set(ERR_USAGE, "'%s' is neither a model size nor a file or folder", model);
-		error_hint("sizes are %s; else give a config.json, a model folder or a file of weights", model_size_names);
-		published_hint(model);
+		published_hint(model, advice);
 		return status;
 	}
 	if (file_is_folder(model) || prefix || !is_json(model))

@@ -38,8 +38,8 @@ const char *published_source(const char *name)
 	return NULL;
 }
 
-/* ORG/NAME or, NAME alone, such as all-MiniLM-L6-v2. If there is a folder ORG, a path in it is
- * meant, and a suffix of a file is none of a model. */
+/* ORG/NAME, or NAME alone, such as all-MiniLM-L6-v2. If there is a folder ORG, a path in it is meant; and a name that ends like a
+ * file's is not a model's. */
 static bool looks_like_hub_name(const char *path)
 {
 	static const char *const suffixes[] = {".json", ".txt", ".bin", ".pt", ".safetensors", ".ckpt", ".index"};
@@ -58,14 +58,16 @@ static bool looks_like_hub_name(const char *path)
 	return !file_exists(folder);
 }
 
-void published_hint(const char *path)
+void published_hint(const char *path, const char *advice)
 {
 	const char *source = published_source(path), *slash = strchr(path, '/'), *name = slash ? slash + 1 : path;
 	if (source)
 		error_hint("models are folders on this machine: `bertc download %s` fetches this one into download/%s", source,
 			   source);
 	else if (looks_like_hub_name(path))
-		error_hint("models are folders on this machine; to fetch one from the Hugging Face Hub: hf download %s%s "
-			   "--local-dir %s, then give the folder %s",
-			   slash ? "" : "OWNER/", path, name, name);
+		error_hint("%s%sif this is a model on the Hugging Face Hub: hf download %s%s --local-dir %s, then give the "
+			   "folder %s",
+			   advice, advice[0] ? "; " : "", slash ? "" : "OWNER/", path, name, name);
+	else
+		error_hint("%s", advice);
 }

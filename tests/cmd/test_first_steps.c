@@ -46,6 +46,7 @@ static void models_that_are_not_there(void **state)
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		assert_program(2, "hf download intfloat/e5-base --local-dir e5-base, then give the folder e5-base",
 			       "%s --model intfloat/e5-base", commands[i]);
+		assert_program(2, "hint: give a run folder", "%s --model intfloat/e5-base", commands[i]); /* a mistyped path? */
 		assert_program(2, "hf download OWNER/all-MiniLM-L6-v2", "%s --model all-MiniLM-L6-v2", commands[i]);
 		assert_program(2, "`bertc download google/chinese_L-12_H-768_A-12` fetches", "%s --model bert-base-chinese",
 			       commands[i]);
@@ -56,7 +57,12 @@ static void models_that_are_not_there(void **state)
 		       "pretrain --corpus %s --out %s/x --model bert-base-uncased", corpus, test_folder);
 	assert_program(2, "`bertc download google/uncased_L-12_H-768_A-12` fetches",
 		       "pretrain --corpus %s --out %s/x --init_checkpoint google-bert/bert-base-uncased", corpus, test_folder);
-	assert_program(2, "tiny|mini", "pretrain --corpus %s --out %s/x --model basse", corpus, test_folder);
+	static const char *const mistyped[] = {"basse", "bert-base-uncase", "runs/mine"};
+	for (size_t i = 0; i < sizeof mistyped / sizeof *mistyped; i++)
+		assert_program(2, "tiny|mini", "pretrain --corpus %s --out %s/x --model %s", corpus, test_folder, mistyped[i]);
+	assert_said("hf download runs/mine");
+	assert_program(2, "hint: give a model folder, ", "pretrain --corpus %s --out %s/x --init_checkpoint runs/mine", corpus,
+		       test_folder);
 }
 
 static void other_servers_options(void **state)
