@@ -78,7 +78,7 @@ bool path_lies_within(const char *folder, const char *path)
 {
 	char *outer = realpath(folder, NULL), *inner = realpath(path, NULL);
 	size_t size = outer ? strlen(outer) : 0;
-	bool within = outer && inner && strncmp(outer, inner, size) == 0 && inner[size] == '/';
+	bool within = outer && inner && strncmp(outer, inner, size) == 0 && (inner[size] == '/' || inner[size] == '\0');
 	free(outer);
 	free(inner);
 	return within;

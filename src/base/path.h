@@ -9,7 +9,7 @@
 
 bool file_exists(const char *path);
 bool file_is_folder(const char *path);
-/* True if `path` exists and is inside `folder`. */
+/* True if `path` exists and is `folder` or inside it. */
 bool path_lies_within(const char *folder, const char *path);
 int64_t file_size(const char *path); /* -1 if unknown */
 

@@ -21,7 +21,7 @@ static enum status check_outside(const char *folder, const char *path)
 {
 	if (!path_lies_within(folder, path))
 		return OK;
-	enum status status = error_set(ERR_USAGE, "'%s' is inside the folder that --fresh clears", path);
+	enum status status = error_set(ERR_USAGE, "'%s' is the folder that --fresh clears, or inside it", path);
 	error_hint("copy it elsewhere, or choose another --out");
 	return status;
 }
@@ -40,7 +40,7 @@ static enum status expand_source(const char *source, struct name_list *out)
 	return path_expand(source, out);
 }
 
-/* What a run with --fresh needs must exist, and must not be inside the folder that is cleared. */
+/* What a run with --fresh needs must exist, and must be neither the folder that is cleared nor inside it. */
 static enum status check_fresh(const struct run_folder_settings *settings)
 {
 	struct name_list sources = {0}, files = {0};

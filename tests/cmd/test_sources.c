@@ -48,7 +48,7 @@ static void fresh_keeps_sources(void **state)
 	for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
 		char option[256];
 		snprintf(option, sizeof option, named[i], folder);
-		assert_program(2, "is inside the folder that --fresh clears",
+		assert_program(2, "is the folder that --fresh clears, or inside it",
 			       "pretrain --vocab_file %s/corpus.txt --model %s --out %s/first --fresh %s " OPTIONS, folder,
 			       config, folder, option);
 		assert_true(file_exists(test_path("first/data/train.bin")));
@@ -57,10 +57,13 @@ static void fresh_keeps_sources(void **state)
 	buffer_format(&text, "[phase 1]\nnum_train_steps = 1\n[phase 2]\ninput_file = %s/first/data/vocab.txt\n", folder);
 	assert_ok(file_write(test_path("phases.conf"), text.data, text.size));
 	buffer_release(&text);
-	assert_program(2, "is inside the folder that --fresh clears",
+	assert_program(2, "is the folder that --fresh clears, or inside it",
 		       "pretrain --config %s/phases.conf --corpus %s --model %s --out %s/first --fresh --threads 1", folder,
 		       corpus, config, folder);
 	assert_true(file_exists(test_path("first/data/train.bin")));
+	assert_program(2, "is the folder that --fresh clears, or inside it",
+		       RUN("first", "--init_checkpoint %s/first/final/.. --fresh"), folder);
+	assert_true(file_exists(test_path("first/final/model.safetensors")));
 }
 
 /* Nor does a run that makes its data folder again. */
