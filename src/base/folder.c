@@ -40,7 +40,7 @@ static size_t find_unnested(const char *text, size_t from, const char *character
 			i++;
 		else if (text[i] == '{')
 			depth++;
-		else if (text[i] == '}')
+		else if (text[i] == '}' && depth > 0)
 			depth--;
 	}
 	return 0;

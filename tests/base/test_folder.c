@@ -193,12 +193,55 @@ static void one_run_in_a_folder(void **state)
 	assert_error(ERR_USAGE, "absent", folder_lock(test_path("absent"), &second));
 }
 
+static void lists_are_divided_at_commas(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *value;
+		const char *parts[4];
+	} cases[] = {
+		{"a.txt,b.txt", {"a.txt", "b.txt"}},
+		{",{a,b}.txt,,c\\,d,", {"{a,b}.txt", "c\\,d"}},
+		{"a}.txt,b.txt", {"a}.txt", "b.txt"}},
+		{"{a,b", {"{a,b"}},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct name_list found = {0};
+		assert_ok(name_list_add_parts(&found, cases[i].value));
+		for (int64_t k = 0; k < found.count; k++)
+			assert_string_equal(found.names[k], cases[i].parts[k] ? cases[i].parts[k] : "nothing");
+		assert_null(cases[i].parts[found.count]);
+		name_list_release(&found);
+	}
+}
+
+static void paths_in_folders(void **state)
+{
+	(void)state;
+	char folder[PATH_BYTES];
+	assert_ok(folder_make(test_path("within/inner")));
+	assert_ok(folder_make(test_path("within2")));
+	assert_int_equal(symlink("within", test_path("link")), 0);
+	snprintf(folder, sizeof folder, "%s", test_path("within"));
+	assert_true(path_lies_within(folder, folder));
+	assert_true(path_lies_within(folder, test_path("link/../within/")));
+	assert_true(path_lies_within(folder, test_path("link/inner")));
+	assert_false(path_lies_within(folder, test_path("within2")));
+	assert_false(path_lies_within(folder, test_path("within/absent")));
+	assert_false(path_lies_within(folder, test_folder));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_join),          cmocka_unit_test(folders_are_made_and_removed),
-		cmocka_unit_test(faults_are_reported), cmocka_unit_test(free_space),
-		cmocka_unit_test(patterns_expand),     cmocka_unit_test(lists_are_sorted),
+		cmocka_unit_test(lists_are_divided_at_commas),
+		cmocka_unit_test(paths_in_folders),
+		cmocka_unit_test(paths_join),
+		cmocka_unit_test(folders_are_made_and_removed),
+		cmocka_unit_test(faults_are_reported),
+		cmocka_unit_test(free_space),
+		cmocka_unit_test(patterns_expand),
+		cmocka_unit_test(lists_are_sorted),
 		cmocka_unit_test(one_run_in_a_folder),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
