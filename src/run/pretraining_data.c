@@ -86,7 +86,7 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 		}
 		phase->owns_files = true;
 		TRY(run_data_static(&data->data, &own, list, &phase->files, &phase->file_count));
-		for (int64_t k = 0; settings->verify_contents && k < phase->file_count; k++) {
+		for (int64_t k = 0; settings->first_rank && k < phase->file_count; k++) {
 			struct shard_contents contents = static_contents(&phase->files[k]);
 			TRY(contents.verify(contents.file, NULL, NULL));
 		}
@@ -179,7 +179,7 @@ static enum status open_data(struct pretraining_data *data)
 		.min_frequency = settings->min_frequency,
 		.cased = data->cased == 1,
 		.cased_given = settings->cased_given,
-		.verify_contents = is_first_rank(data->run->machine->comm),
+		.first_rank = is_first_rank(data->run->machine->comm),
 		.pool = run->machine->pool,
 		.resumed = (start->resumed && start->own) || start->begun,
 	};

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -411,7 +413,7 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	bool there = shard_exists(prefix), same = true;
 	if (there)
 		TRY(evaluation_is_of(settings, prefix, &list, &same));
-	if (there && same && !settings->eval_recorded)
+	if (there && same && settings->resumed && !settings->eval_recorded)
 		warn_of_pipes("eval_corpus", &list);
 	if (there && !same)
 		log_note("evaluation set%s%s: its text has changed; preparing it again", group->name[0] ? " " : "", group->name);
@@ -509,6 +511,9 @@ static enum status mark_corpora(const struct run_data_settings *settings, struct
 		if (status != OK)
 			break;
 		buffer_format(out, "text %016" PRIx64 "\n", corpus_fingerprint(corpus));
+		/* What comes through a pipe may be other text each time, so that no later mark may be the same. */
+		if (corpus_total_bytes(corpus) < 0)
+			buffer_format(out, "read once, by process %ld at %lld\n", (long)getpid(), (long long)time(NULL));
 		corpus_close(corpus);
 	}
 	evaluation_groups_release(&texts);
@@ -647,7 +652,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	if (!settings->resumed && settings->corpus->count + settings->data->count + settings->input_file->count == 0)
 		return no_text();
 	TRY_GOTO(find_inputs(settings, &inputs), failed);
-	TRY_GOTO(claim_folder(settings, &inputs), failed);
+	if (settings->first_rank)
+		TRY_GOTO(claim_folder(settings, &inputs), failed);
 	/* How the files were interpreted is logged only when they are read for the first time. */
 	struct corpus_settings input = settings->input;
 	TRY_GOTO(vocab_find_or_learn(settings, out, &input.quiet), failed);
@@ -661,7 +667,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		const char *names[] = {prefix};
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
 		bool made = settings->corpus_recorded && shard_exists(prefix);
-		if (!made && shard_exists(prefix))
+		if (!made && shard_exists(prefix) && settings->resumed)
 			warn_of_pipes("corpus", settings->corpus);
 		if (settings->corpus->count > 0 && !made && !shard_exists(prefix))
 			TRY_GOTO(vocab_source_check(settings), failed);
@@ -676,7 +682,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		TRY_GOTO(shards_open(names, 1, out, &out->train, &out->train_count), failed);
 	}
 	TRY_GOTO(evaluation_open(settings, tokenizer, out), failed);
-	if (settings->verify_contents)
+	if (settings->first_rank)
 		TRY_GOTO(verify_contents(out), failed);
 	out->hash = data_hash(out, false);
 	out->older_hash = data_hash(out, true);

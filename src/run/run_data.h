@@ -29,7 +29,7 @@ struct run_data_settings {
 	bool cased;                            /* used when nothing else says: see cased_given */
 	bool cased_given;                      /* `cased` is what the user asked for: whatever contradicts it is refused */
 	int32_t pair_length, pair_predictions; /* for pairs to be rewritten, as in struct instance_demands */
-	bool verify_contents;                  /* compare the tokens of shards with their checksums: done by one rank */
+	bool first_rank; /* makes the folder, and compares the tokens of shards with their checksums; the others find it made */
 	struct pool *pool;
 	bool resumed; /* keep the folder as it is, as a checkpoint does; else a folder made with other settings is made again */
 };

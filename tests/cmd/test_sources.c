@@ -152,6 +152,21 @@ static void other_spellings(void **state)
 		       eval);
 }
 
+#define PIPED "pretrain --corpus - --vocab_file %s/first/data/vocab.txt --model %s --out %s/%s " OPTIONS
+
+/* A plan has read other text from its pipe than the run that follows it; its ranks all train on that of the first. */
+static void plans_of_pipes(void **state)
+{
+	(void)state;
+	assert_program(0, "", PIPED "--plan <%s", folder, config, folder, "piped_plan", corpus);
+	assert_program(0, "making it again", PIPED "--ranks 2 <%s", folder, config, folder, "piped_plan", eval);
+	assert_null(strstr(buffer_string(&program_errors), "not reading standard input"));
+	assert_program(0, "", PIPED "<%s", folder, config, folder, "unplanned_pipe", eval);
+	assert_same_file(test_path("piped_plan/data/train.bin"), test_path("unplanned_pipe/data/train.bin"));
+	assert_program(0, "", RUN("plan_of_eval", "--eval_corpus - --plan <%s"), other);
+	assert_program(0, "making it again", RUN("plan_of_eval", "--eval_corpus - <%s"), eval);
+}
+
 /* What was prepared for another evaluation text, by a plan, is not taken for the run's own. */
 static void evaluated_on_the_recorded_text(void **state)
 {
@@ -205,6 +220,7 @@ int main(void)
 		cmocka_unit_test(lists_with_commas),
 		cmocka_unit_test(equals_signs_in_folders),
 		cmocka_unit_test(other_spellings),
+		cmocka_unit_test(plans_of_pipes),
 		cmocka_unit_test(evaluated_on_the_recorded_text),
 		cmocka_unit_test(the_vocabulary_of_another_run),
 	};
