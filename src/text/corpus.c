@@ -46,7 +46,7 @@ struct corpus {
 	int64_t files_listed, files_unlisted[TEXT_FORM_COUNT]; /* files whose form was reported; the others, by form */
 	struct corpus_counts counts;
 	int64_t total_bytes, done_bytes; /* of all files; of files already closed */
-	uint64_t fingerprint, older_fingerprint;
+	uint64_t fingerprint, older_fingerprints[2];
 
 	/* The open file, at next_file - 1. */
 	const char *path;
@@ -119,7 +119,8 @@ uint64_t corpus_fingerprint(const struct corpus *corpus)
 
 bool corpus_has_fingerprint(const struct corpus *corpus, uint64_t fingerprint)
 {
-	return fingerprint == corpus->fingerprint || fingerprint == corpus->older_fingerprint;
+	return fingerprint == corpus->fingerprint || fingerprint == corpus->older_fingerprints[0] ||
+	       fingerprint == corpus->older_fingerprints[1];
 }
 
 bool corpus_reads_once(const char *path)
@@ -190,16 +191,31 @@ static enum status check_outputs(const struct corpus *corpus, int64_t index)
 	return OK;
 }
 
-/* facts[1] and facts[2] are the size and the time of modification. A file is the same under whatever path it is given. Nothing is
- * known about pipes: the name and time of one made by the shell differ each time. */
-static void add_to_fingerprints(struct corpus *corpus, const char *path, uint64_t facts[3])
+/* `facts`: the size and the time of modification; NULL: nothing is known but the name. */
+static void add_to_fingerprint(uint64_t *fingerprint, const char *name, const uint64_t facts[2])
 {
-	char *real = corpus_reads_once(path) ? NULL : realpath(path, NULL);
-	const char *name = real ? real : "-";
-	facts[0] = hash64(path, strlen(path));
-	corpus->older_fingerprint = hash64_combine(corpus->older_fingerprint, hash64(facts, 3 * sizeof *facts));
-	facts[0] = hash64(name, strlen(name));
-	corpus->fingerprint = hash64_combine(corpus->fingerprint, hash64(facts, (real ? 3 : 1) * sizeof *facts));
+	uint64_t all[3] = {hash64(name, strlen(name))};
+	if (facts)
+		memcpy(all + 1, facts, 2 * sizeof *facts);
+	*fingerprint = hash64_combine(*fingerprint, hash64(all, (facts ? 3 : 1) * sizeof *all));
+}
+
+/* A file is the same in whatever folder: that may have been moved, and links to it may differ between machines. Nothing is known
+ * about pipes: the name and time of one made by the shell differ each time. Earlier versions hashed real paths, and before that
+ * paths as they were given. */
+static void add_to_fingerprints(struct corpus *corpus, const char *path, const uint64_t facts[2])
+{
+	const char *slash = strrchr(path, '/');
+	char *real = NULL;
+	if (corpus_reads_once(path)) {
+		add_to_fingerprint(&corpus->fingerprint, "-", NULL);
+		add_to_fingerprint(&corpus->older_fingerprints[0], "-", NULL);
+	} else {
+		real = realpath(path, NULL);
+		add_to_fingerprint(&corpus->fingerprint, slash ? slash + 1 : path, facts);
+		add_to_fingerprint(&corpus->older_fingerprints[0], real ? real : path, facts);
+	}
+	add_to_fingerprint(&corpus->older_fingerprints[1], path, facts);
 	free(real);
 }
 
@@ -209,7 +225,7 @@ static enum status inspect_files(struct corpus *corpus)
 	TRY(memory_new(&corpus->stamps, corpus->files.count, sizeof *corpus->stamps, "files of the corpus"));
 	for (int64_t i = 0; i < corpus->files.count; i++) {
 		const char *path = corpus->files.names[i];
-		uint64_t facts[3] = {0};
+		uint64_t facts[2] = {0};
 		struct stat info;
 		if (strcmp(path, "-") == 0) {
 			corpus->total_bytes = -1;
@@ -224,8 +240,8 @@ static enum status inspect_files(struct corpus *corpus)
 				corpus->total_bytes = -1;
 			else if (corpus->total_bytes >= 0)
 				corpus->total_bytes += info.st_size;
-			facts[1] = (uint64_t)info.st_size;
-			facts[2] = (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
+			facts[0] = (uint64_t)info.st_size;
+			facts[1] = (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
 			corpus->stamps[i] = file_stamp_at(path);
 			TRY(check_outputs(corpus, i));
 		}

@@ -47,10 +47,10 @@ void corpus_note_oddities(const struct corpus *corpus);
 /* Total size of all files (compressed where they are), or -1 if unknown (standard input); and bytes read so far. */
 int64_t corpus_total_bytes(const struct corpus *corpus);
 int64_t corpus_done_bytes(const struct corpus *corpus);
-/* Hash of the real paths, sizes and modification times of all files: tells whether a corpus has changed. Pipes and standard input
- * are all the same to it. */
+/* Hash of the names, without folders, sizes, and modification times of all files: tells whether a corpus has changed. Pipes and
+ * standard input are all the same to it. */
 uint64_t corpus_fingerprint(const struct corpus *corpus);
-/* Whether it is the corpus's fingerprint, also in the form of earlier versions, which hashed paths as they were given. */
+/* Whether it is the corpus's fingerprint, also in the forms of earlier versions, which hashed paths. */
 bool corpus_has_fingerprint(const struct corpus *corpus, uint64_t fingerprint);
 /* Whether a path is standard input ("-") or a pipe. */
 bool corpus_reads_once(const char *path);

@@ -269,6 +269,48 @@ static void test_fingerprint_follows_files(void **state)
 	corpus_close(corpus);
 }
 
+static uint64_t fingerprint_of(const char *path)
+{
+	struct corpus *corpus;
+	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
+	uint64_t fingerprint = corpus_fingerprint(corpus);
+	corpus_close(corpus);
+	return fingerprint;
+}
+
+/* A folder may be moved, and a link to it lead elsewhere; shards that earlier versions made are still of their text. */
+static void test_fingerprint_ignores_folders(void **state)
+{
+	(void)state;
+	struct corpus *corpus;
+	char path[PATH_BYTES];
+	assert_ok(folder_make(test_path("old")));
+	assert_ok(file_write(test_path("old/t"), "Text.", 5));
+	assert_int_equal(symlink("old", test_path("link")), 0);
+	snprintf(path, sizeof path, "%s", test_path("link/t"));
+	const uint64_t before = fingerprint_of(path);
+	assert_true(fingerprint_of(test_path("old/t")) == before);
+	assert_int_equal(rename(test_path("old"), test_path("new")), 0);
+	assert_int_equal(unlink(test_path("link")), 0);
+	assert_int_equal(symlink("new", test_path("link")), 0);
+	assert_true(fingerprint_of(path) == before);
+
+	struct stat info;
+	char *real = realpath(path, NULL);
+	assert_true(real && stat(path, &info) == 0);
+	const char *const names[] = {path, real}, *const given = path;
+	assert_int_equal(corpus_open(&corpus, &given, 1, NULL), OK);
+	assert_true(corpus_has_fingerprint(corpus, before));
+	assert_false(corpus_has_fingerprint(corpus, before + 1));
+	for (int i = 0; i < 2; i++) {
+		const uint64_t facts[] = {hash64(names[i], strlen(names[i])), (uint64_t)info.st_size,
+					  (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec};
+		assert_true(corpus_has_fingerprint(corpus, hash64_combine(0, hash64(facts, sizeof facts))));
+	}
+	corpus_close(corpus);
+	free(real);
+}
+
 /* Files must not change from when the corpus is opened until its last document has been delivered; otherwise there is an
  * error instead of an end. */
 static void test_changed_while_read(void **state)
@@ -553,6 +595,7 @@ int main(void)
 		cmocka_unit_test(test_binary_records),
 		cmocka_unit_test(test_same_document_same_hash),
 		cmocka_unit_test(test_fingerprint_follows_files),
+		cmocka_unit_test(test_fingerprint_ignores_folders),
 		cmocka_unit_test(test_changed_while_read),
 		cmocka_unit_test(test_encodings),
 		cmocka_unit_test(test_refused),
