@@ -5,6 +5,7 @@
  *   /stall...     half of what is left, then silence         /changed.. a new version from the second request on
  *   /careless..   like changed, but the new version continues the old one: If-Range is ignored. /careless_date: the same with
  *                 Last-Modified instead of ETag
+ *   /bare...      like cut, with Last-Modified, for which alone it takes If-Range, and an ETag without quotes
  *   /unsaid..     half of it, by HTTP/1.0 without a length   /chunks.. in chunks
  *   /away...      302 to /plain...    /loop  302 to itself   /once503.. 503 at first, then like plain
  *   /403 /404 /410 /503  that status  /429  asks to retry later, once
@@ -103,15 +104,17 @@ static inline void http_answer(struct http_server *server, int client)
 		return;
 	} else if (!http_is(path, "/plain") && !http_is(path, "/cut") && !http_is(path, "/stall") && !http_is(path, "/short") &&
 		   !http_is(path, "/deaf") && !http_is(path, "/changed") && !http_is(path, "/once503") &&
-		   !http_is(path, "/careless") && !http_is(path, "/unsaid") && !http_is(path, "/chunks")) {
+		   !http_is(path, "/careless") && !http_is(path, "/unsaid") && !http_is(path, "/chunks") &&
+		   !http_is(path, "/bare")) {
 		http_send_status(client, "404 Gone");
 		return;
 	}
 	bool careless = http_is(path, "/careless"), changes = careless || http_is(path, "/changed");
 	if (changes && number > 0)
 		tag = "\"two\"";
-	if (http_is(path, "/careless_date"))
-		tag = number > 0 ? "Tue, 02 Jan 2024 00:00:00 GMT" : "Mon, 01 Jan 2024 00:00:00 GMT";
+	bool bare = http_is(path, "/bare"), dated = bare || http_is(path, "/careless_date");
+	if (dated)
+		tag = number > 0 && !bare ? "Tue, 02 Jan 2024 00:00:00 GMT" : "Mon, 01 Jan 2024 00:00:00 GMT";
 	if (http_is(path, "/deaf") || (range && condition && !strstr(condition, tag) && !careless))
 		range = NULL;
 	if (range) {
@@ -143,11 +146,11 @@ static inline void http_answer(struct http_server *server, int client)
 	size_t announced = size - first, sent = announced;
 	if (http_is(path, "/short"))
 		announced = sent = announced / 2;
-	if (http_is(path, "/cut") || http_is(path, "/stall") || http_is(path, "/deaf") || (changes && number == 0))
+	if (http_is(path, "/cut") || bare || http_is(path, "/stall") || http_is(path, "/deaf") || (changes && number == 0))
 		sent = (announced + 1) / 2;
-	snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s: %s\r\n%sConnection: close\r\n\r\n",
-		 range ? "206 Partial Content" : "200 OK", announced, http_is(path, "/careless_date") ? "Last-Modified" : "ETag",
-		 tag, line);
+	snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s%s: %s\r\n%sConnection: close\r\n\r\n",
+		 range ? "206 Partial Content" : "200 OK", announced, bare ? "ETag: one\r\n" : "",
+		 dated ? "Last-Modified" : "ETag", tag, line);
 	http_send(client, head, strlen(head));
 	/* The old version of the file is the new one without its first byte. */
 	http_send(client, body + first + (careless && number == 0), sent);

@@ -248,7 +248,7 @@ static size_t on_header(char *line, size_t unit, size_t count, void *context)
 		t->retry_after = 0;
 		t->chunked = false;
 	} else if (header_value(line, size, "ETag", value, sizeof value)) {
-		if (strncmp(value, "W/", 2) != 0) /* a weak one does not guarantee identical bytes */
+		if (value[0] == '"') /* a weak one (W/"...") does not guarantee identical bytes; without quotes, it is invalid */
 			memcpy(t->etag, value, sizeof value);
 	} else if (header_value(line, size, "Last-Modified", value, sizeof value)) {
 		memcpy(t->modified, value, sizeof value);

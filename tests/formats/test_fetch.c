@@ -135,8 +135,8 @@ static void test_broken_lines(void **state)
 {
 	(void)state;
 	struct fetch_result result;
-	static const char *const names[] = {"cut", "stall"};
-	for (int i = 0; i < 2; i++) {
+	static const char *const names[] = {"cut", "stall", "bare"};
+	for (int i = 0; i < 3; i++) {
 		http_server_reset();
 		assert_ok(get(names[i], body_sum, &result));
 		assert_int_equal(result.outcome, FETCH_DONE);
