@@ -139,7 +139,7 @@ bool table_begins_with_names(const char *text, size_t size, char delimiter)
 	return end > 0;
 }
 
-static enum status detect_delimiter(const struct table *table, enum table_hint hint, char *out)
+static enum status detect_delimiter(const struct table *table, enum table_hint hint, const char *const *known_names, char *out)
 {
 	static const char others[] = {',', ';', '|'};
 	struct survey tabs, quoted;
@@ -151,13 +151,16 @@ static enum status detect_delimiter(const struct table *table, enum table_hint h
 	TRY(take_survey(text, size, '\t', true, &quoted));
 	if (is_nearly_all(&tabs) || is_nearly_all(&quoted) || (hint == HINT_TSV && tabs.first_fields > 1))
 		return OK;
+	size_t blank = strspn(text, "\r\n");
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		TRY(take_survey(text, size, others[i], true, &quoted));
 		*out = others[i];
 		if (hint == HINT_CSV && is_nearly_all(&quoted))
 			return OK;
-		if (hint != HINT_CSV && quoted.records >= 2 && is_all(&quoted) && quoted.problems == 0 &&
-		    table_begins_with_names(text, size, others[i]))
+		/* A single row may be the header of a table without rows. */
+		if (hint != HINT_CSV && is_all(&quoted) && quoted.problems == 0 &&
+		    table_begins_with_names(text + blank, size - blank, others[i]) &&
+		    (quoted.records >= 2 || table_line_has_known_name(text + blank, size - blank, others[i], known_names)))
 			return OK;
 	}
 	/* Rows of different lengths with tabs in every one; or a damaged file, which is read as its name suggests, so that errors
@@ -208,7 +211,7 @@ enum status table_detect(struct table *table, enum table_hint hint, const struct
 	if (table->form != TABLE_DELIMITED || size == 0)
 		return OK;
 	if (!options->delimiter)
-		TRY(detect_delimiter(table, hint, &table->delimiter));
+		TRY(detect_delimiter(table, hint, options->known_names, &table->delimiter));
 	if (options->quotes != TABLE_DETECT || table->delimiter == 0)
 		return OK;
 	if (table->delimiter == '\t')

@@ -47,6 +47,8 @@ MUST_USE enum status table_detect(struct table *table, enum table_hint hint, con
 MUST_USE enum status table_usual_fields(const struct table *table, int64_t *out);
 /* Whether the first line has nothing but words without spaces between delimiters, as names of columns are. */
 bool table_begins_with_names(const char *text, size_t size, char delimiter);
+/* Whether a field of the first line is one of these names, ignoring case. */
+bool table_line_has_known_name(const char *line, size_t size, char delimiter, const char *const *known_names);
 /* Whether the first row is a header. Called when all rows have been read. */
 bool table_first_row_is_header(const struct table *table, const char *const *known_names);
 

@@ -3,14 +3,14 @@
 #include <strings.h>
 #include "formats/table_internal.h"
 
-static bool has_known_name(const char *line, size_t size, char delimiter, const char *const *known_names)
+bool table_line_has_known_name(const char *line, size_t size, char delimiter, const char *const *known_names)
 {
 	struct splitter splitter = {.text = line, .size = size, .delimiter = delimiter, .quoted = true};
 	bool end, known = false;
 	if (splitter_next(&splitter, &end) == OK && !end)
 		for (int64_t i = 0; i < splitter.field_count && !known; i++) {
 			size_t length = splitter.fields[i].end - splitter.fields[i].begin;
-			for (const char *const *name = known_names; *name && !known; name++)
+			for (const char *const *name = known_names; name && *name && !known; name++)
 				known = strlen(*name) == length &&
 					strncasecmp(*name, line + splitter.fields[i].begin, length) == 0;
 		}
@@ -31,7 +31,7 @@ void table_look_at_first_line(struct table_start *out, const char *line, size_t 
 	}
 	for (size_t i = 0; i < size; i++)
 		out->delimiters += out->delimiter && line[i] == out->delimiter;
-	out->may_be_header = out->may_be_header || has_known_name(line, size, out->delimiter, known_names);
+	out->may_be_header = out->may_be_header || table_line_has_known_name(line, size, out->delimiter, known_names);
 }
 
 bool table_ends_within_row(const struct table_start *start, const char *text, size_t size)

@@ -83,6 +83,10 @@ static void commas_go_with_quotes(void **state)
 	/* Detected without a telling name if the first row holds names. */
 	EXPECT("a.txt", "text,label\na b,1\n\"c, d\",0\n", "CSV with a header, 2 columns (text, label), 2 rows|a b,1/c, d,0/");
 	/* Prose with one comma per line is not a table of two columns. */
+	EXPECT("a.txt", "\n\ntext,label\na b,1\n",
+	       "CSV with a header, 2 columns (text, label), 1 row, 2 empty lines passed over|a b,1/");
+	EXPECT("a.txt", "n,Text\n", "CSV with a header, 2 columns (n, Text), 0 rows|");
+	EXPECT("a.txt", "one,two\n", "one text a line without a header, 1 column, 1 row|one,two/");
 	EXPECT("a.txt", "Hello, world\nBye, all\n", "one text a line without a header, 1 column, 2 rows|Hello, world/Bye, all/");
 	/* ',NAME,...' as spreadsheets write it. */
 	EXPECT("a.csv", ",sent1,label\n0,a,1\n1,b,2\n", "CSV with a header, 3 columns (, sent1, label), 2 rows|0,a,1/1,b,2/");
