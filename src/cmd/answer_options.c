@@ -5,6 +5,11 @@
 #include "base/log.h"
 #include "weights/model_folder.h"
 
+bool answer_is_plain(const struct answer_settings *settings)
+{
+	return strcmp(settings->input, "text") == 0;
+}
+
 static enum long_texts long_texts_named(const char *name)
 {
 	return strcmp(name, "cut") == 0 ? LONG_CUT : strcmp(name, "windows") == 0 ? LONG_WINDOWS : LONG_STOP;
@@ -64,7 +69,7 @@ enum status answer_model_open(struct answer_model *out, const struct answer_sett
 		.text_key = settings->text_column,
 		.pair_key = settings->pair_column,
 		.pair_separator = settings->pair_separator,
-		.plain = strcmp(settings->input, "text") == 0,
+		.plain = answer_is_plain(settings),
 	};
 	if (texts->pair_separator && !texts->pair_separator[0])
 		return error_set(ERR_USAGE, "--pair_separator is empty");

@@ -23,6 +23,9 @@ static inline const char *answer_target(const char *out)
 	return out && strcmp(out, "-") != 0 ? out : NULL;
 }
 
+/* Whether lines are texts, whatever they look like (--input text). */
+bool answer_is_plain(const struct answer_settings *settings);
+
 /* Rows of an option table for a settings struct whose member `member` is a struct answer_settings: the input ... */
 #define ANSWER_INPUT_OPTIONS(settings, member, long_texts_default)                                                               \
 	{.name = "model",                                                                                                        \

@@ -410,13 +410,14 @@ static enum status run_embed(struct options *options)
 	struct model_files files = {0};
 	struct buffer identity = {0};
 	const char *text = settings->answer.text_column, *pair = settings->answer.pair_column;
+	const bool plain = answer_is_plain(&settings->answer);
 	const char *const columns[] = {text ? text : "id", pair ? pair : "id", "id", NULL};
 	struct answer_job job = {.out = answer_target(settings->answer.out),
 				 .fresh = settings->answer.fresh,
 				 .title = "embedding",
 				 .context = &embed,
-				 .header_names = text || pair ? columns : NULL,
-				 .begin_file = begin_file,
+				 .header_names = !plain && (text || pair) ? columns : NULL,
+				 .begin_file = plain ? NULL : begin_file,
 				 .work = work,
 				 .answer = answer,
 				 .own_bytes = sizeof(struct text_chunk),

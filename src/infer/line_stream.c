@@ -191,12 +191,14 @@ static void skip_files(struct line_stream *stream)
 
 /* An odd number of quotes means that the text ends inside a quoted field, which may contain line breaks: then more is added,
  * within limits. */
-static bool is_full(const struct line_stream_settings *settings, const struct line_chunk *chunk)
+static bool is_full(const struct line_stream *stream, const struct line_chunk *chunk)
 {
+	const struct line_stream_settings *settings = &stream->settings;
+	const bool rows = settings->header_names && !stream->json_lines;
 	size_t quotes = 0;
 	if (chunk->count < settings->chunk_lines && chunk->text.size < settings->chunk_bytes)
 		return false;
-	for (size_t i = 0; settings->header_names && i < chunk->text.size; i++)
+	for (size_t i = 0; rows && i < chunk->text.size; i++)
 		quotes += chunk->text.data[i] == '"';
 	return quotes % 2 == 0 || chunk->text.size >= 4 * settings->chunk_bytes;
 }
@@ -204,7 +206,9 @@ static bool is_full(const struct line_stream_settings *settings, const struct li
 /* Must more lines be waited for, because those of the chunk cannot be answered alone? */
 static bool is_incomplete(const struct line_stream *stream, const struct line_chunk *chunk)
 {
-	return stream->awaits_row || table_ends_within_row(&stream->table, chunk->text.data, chunk->text.size);
+	const bool form_matters = stream->settings.header_names || stream->settings.begin_file;
+	return (form_matters && !stream->form_known) || stream->awaits_row ||
+	       table_ends_within_row(&stream->table, chunk->text.data, chunk->text.size);
 }
 
 /* Whether the chunk ends with the lines it has, because the stream begins after them or more would have to be waited for. */
@@ -239,7 +243,7 @@ static enum status fill_chunk(struct line_stream *stream, struct line_chunk *chu
 		chunk->path = strcmp(path, "-") == 0 ? "standard input" : path;
 		chunk->first_line = stream->place.line + 1;
 		chunk->begins_file = stream->place.line == 0;
-		for (end = false; !end && !is_full(settings, chunk);) {
+		for (end = false; !end && !is_full(stream, chunk);) {
 			if (ends_early(stream, chunk))
 				break;
 			TRY(add_line(stream, chunk, &end));

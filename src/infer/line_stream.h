@@ -3,7 +3,7 @@
  *
  * A chunk never spans files. Chunk boundaries depend only on the bytes of the files, except that a chunk of standard input also
  * ends where no more input is available yet, so that a program at the other end of a pipe gets its answers; but not within a row
- * of a table, or between its header and its first row. */
+ * of a table, between its header and its first row, or, if the form of files matters, before the first line that is not blank. */
 #ifndef INFER_LINE_STREAM_H
 #define INFER_LINE_STREAM_H
 
@@ -56,7 +56,8 @@ struct line_stream_settings {
 	/* Prepares a chunk, in any thread; never called twice for the same slot at the same time. */
 	enum status (*work)(void *context, struct line_chunk *chunk);
 	/* Called with the first chunk of each file, in order, before any chunk of the file is prepared. *out_form must remain
-	 * valid while chunks of the file are in use. NULL: nothing is to be found out. */
+	 * valid while chunks of the file are in use. NULL: nothing is to be found out; without header_names, too, the form of
+	 * files does not matter. */
 	enum status (*begin_file)(void *context, const struct line_chunk *chunk, const void **out_form);
 	void *context;
 	size_t own_bytes;               /* size of chunk->own */

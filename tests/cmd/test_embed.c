@@ -216,15 +216,25 @@ static void columns_of_tables_are_read(void **state)
 	assert_program(0, "", EMBED "--text_column 2 --pair_column 3 <%s/t.csv --out %s/csv.out", test_folder, test_folder,
 		       test_folder);
 	assert_true(files_are_same(test_path("json.out"), test_path("csv.out")));
-	put_file("header", "text\tn\n");
-	put_file("rows", "wai\t1\nwaj\t2\n");
+	static const struct {
+		const char *first, *then;
+		int64_t rows;
+	} pauses[] = {
+		{"text\\tn\\n", "wai\\t1\\nwaj\\t2\\n", 2},
+		{"\\n", "{\"text\": \"wai\"}\\n", 1},
+	};
 	assert_int_equal(mkfifo(test_path("pipe"), 0600), 0);
-	snprintf(command, sizeof command, "(cat %s/header; sleep 0.2; cat %s/rows) > %s/pipe &", test_folder, test_folder,
-		 test_folder);
-	assert_int_equal(system(command), 0);
-	assert_program(0, "", EMBED "--text_column text < %s/pipe", test_folder, test_folder);
-	free(printed_vectors(&rows, &columns));
-	assert_int_equal(rows, 2);
+	for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
+		snprintf(command, sizeof command, "(printf '%s'; sleep 0.2; printf '%s') > %s/pipe &", pauses[i].first,
+			 pauses[i].then, test_folder);
+		assert_int_equal(system(command), 0);
+		assert_program(0, "", EMBED "--text_column text < %s/pipe", test_folder, test_folder);
+		free(printed_vectors(&rows, &columns));
+		assert_int_equal(rows, pauses[i].rows);
+	}
+	put_file("header", "n,text\n");
+	assert_program(0, "", EMBED "--text_column text < %s/header", test_folder, test_folder);
+	assert_int_equal(program_output.size, 0);
 	buffer_release(&csv);
 	buffer_release(&json);
 }

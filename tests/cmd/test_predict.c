@@ -213,6 +213,8 @@ static void pauses_change_no_answer(void **state)
 		{"sentence\\tlabel\\n\"wai\\n", "waj\"\\t1\\n\"wak\"\\t0\\n", 2},
 		{"label\\tsentence\\n1\\twai \" waj\\n", "0\\twak\\n", 2},
 		{"wai waj\\n", "label,sentence\\n", 2},
+		{"\\n", "label,sentence\\n1,wai\\n", 1},
+		{"\\n", "wai waj\\n", 2},
 	};
 	char script[1024];
 	(void)state;
@@ -228,6 +230,8 @@ static void pauses_change_no_answer(void **state)
 		assert_string_equal(buffer_string(&program_output), buffer_string(&whole));
 		buffer_release(&whole);
 	}
+	put_file("header", "label,sentence\n");
+	assert_program(ERR_DATA, "there are no rows", PREDICT "classes <%s/header", test_folder, test_folder);
 }
 
 /* A program that sends the next text when it has the answer to the one before. The file of answers is opened before the pipe,
