@@ -23,10 +23,13 @@ static enum status assign(struct evaluation_groups *out, const struct option_lis
 	for (int64_t i = 0; i < list->count; i++) {
 		const char *value = list->values[i];
 		size_t length = set_name_size(value);
-		if (strspn(value, NAME_CHARACTERS) < length)
-			return error_set(ERR_USAGE,
-					 "'%s': the name of an evaluation set may have letters, digits, '_', '-', and '.' only",
-					 value);
+		if (strspn(value, NAME_CHARACTERS) < length) {
+			enum status status = error_set(
+				ERR_USAGE, "'%s': the name of an evaluation set may have letters, digits, '_', '-', and '.' only",
+				value);
+			error_hint("if it is a path or a pattern, write ./ before it");
+			return status;
+		}
 		if (length >= sizeof(out->groups->name))
 			return error_set(ERR_USAGE, "'%s': the name of an evaluation set can have at most %d characters", value,
 					 (int)sizeof(out->groups->name) - 1);

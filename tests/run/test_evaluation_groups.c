@@ -53,6 +53,12 @@ static void what_is_wrong_is_said(void **state)
 	const char *long_name[] = {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa=x"};
 	assert_error(ERR_USAGE, "path is missing", parse(&a, 1, empty));
 	assert_error(ERR_USAGE, "at most 63", parse(&a, 1, long_name));
+	const char *pattern[] = {"a *lang=en*"}, *path[] = {"./a *lang=en*"};
+	assert_error(ERR_USAGE, "letters, digits", parse(&a, 1, pattern));
+	assert_non_null(strstr(error_last()->hint, "write ./ before it"));
+	assert_ok(parse(&a, 1, path));
+	assert_string_equal(a.groups[0].name, "");
+	evaluation_groups_release(&a);
 	const char *left[] = {"p", "n=q"}, *right[] = {"m=r", "n=s"}, *plain[] = {"t"};
 	assert_ok(parse(&a, 2, left));
 	assert_ok(parse(&b, 2, right));
