@@ -93,8 +93,7 @@ static enum status refuse_objects(const struct line_chunk *chunk)
 		error_set(ERR_USAGE, "'%s' holds JSON objects in a list or over several lines, which cannot be read line by line",
 			  chunk->path);
 	error_hint("write one object a line, for instance a list with `jq -c '.[]'`; or give --input text if its lines are texts "
-		   "as they "
-		   "stand");
+		   "as they stand");
 	return status;
 }
 

@@ -108,8 +108,7 @@ static enum status refuse_variants(const struct json *object, const char *name)
 		enum status status =
 			error_set(ERR_USAGE, "'%s': \"model_type\" is \"%s\"; bertc trains \"bert\"", name, model_type);
 		error_hint("bertc reads BERT models with a WordPiece vocabulary only; docs/inference.md lists well-known ones, "
-			   "such as "
-			   "bert-base-*, all-MiniLM-L6-v2, bge-base-en-v1.5, and e5-base-v2");
+			   "such as bert-base-*, all-MiniLM-L6-v2, bge-base-en-v1.5, and e5-base-v2");
 		return status;
 	}
 	TRY(json_get_string(object, name, "position_embedding_type", &positions));

@@ -105,8 +105,7 @@ enum status input_check_characters(const char *path, const char *text, size_t si
 		error_hint("convert it, for instance with `iconv -f GB18030 -t UTF-8` or `iconv -f LATIN1 -t UTF-8`");
 	else
 		error_hint("convert it: iconv -f %s -t UTF-8 FILE > NEW_FILE (or from whichever encoding it has); if these bytes "
-			   "are "
-			   "damage, `iconv -c -f UTF-8 -t UTF-8` leaves them out",
+			   "are damage, `iconv -c -f UTF-8 -t UTF-8` leaves them out",
 			   survey.controls > 0 ? "CP1252" : "LATIN1");
 	return status;
 }
