@@ -67,6 +67,15 @@ fail:
 	return status;
 }
 
+enum status line_chunk_check(const struct line_chunk *chunk)
+{
+	for (int64_t i = 0; i < chunk->count; i++)
+		if (chunk->lines[i].cut)
+			return error_set(ERR_DATA, "'%s', line %lld: the line is longer than %zu bytes", chunk->path,
+					 (long long)(chunk->first_line + i), chunk->settings->longest_line);
+	return OK;
+}
+
 void line_stream_close(struct line_stream *stream)
 {
 	if (!stream)

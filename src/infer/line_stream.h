@@ -71,6 +71,8 @@ MUST_USE enum status line_stream_open(struct line_stream **out, const struct lin
 MUST_USE enum status line_stream_next(struct line_stream *stream, struct line_chunk **out);
 /* Total size of all files on disk; 0 if the size of any is unknown. */
 int64_t line_stream_size(const struct line_stream *stream);
+/* Rejects a chunk with a line that was too long to be kept whole: ERR_DATA, with file and line. */
+MUST_USE enum status line_chunk_check(const struct line_chunk *chunk);
 void line_stream_close(struct line_stream *stream); /* NULL is fine */
 
 #endif

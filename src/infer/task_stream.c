@@ -86,15 +86,6 @@ static enum status keep_form(struct task_stream *stream, struct example_set *exa
 	return table_copy_form(&stream->table, &examples->tables[0]);
 }
 
-static enum status check_lines(const struct line_chunk *chunk)
-{
-	for (int64_t i = 0; i < chunk->count; i++)
-		if (chunk->lines[i].cut)
-			return error_set(ERR_DATA, "'%s', line %lld: the line is longer than %zu bytes", chunk->path,
-					 (long long)(chunk->first_line + i), chunk->settings->longest_line);
-	return OK;
-}
-
 static enum status make_piece(struct task_stream *stream, struct line_chunk *chunk)
 {
 	struct task_piece *own = chunk->own;
@@ -106,7 +97,7 @@ static enum status make_piece(struct task_stream *stream, struct line_chunk *chu
 						      .like = chunk->begins_file ? NULL : &stream->table},
 					    .columns = chunk->begins_file ? NULL : stream->columns};
 	task_piece_release(own);
-	TRY(check_lines(chunk));
+	TRY(line_chunk_check(chunk));
 	state.settings.piece = &piece;
 	state.settings.quiet = true;
 	own->state = &stream->session->state;

@@ -9,15 +9,6 @@
 #include "formats/records.h"
 #include "text/text_notice.h"
 
-static enum status check_lines(const struct line_chunk *chunk)
-{
-	for (int64_t i = 0; i < chunk->count; i++)
-		if (chunk->lines[i].cut)
-			return error_set(ERR_DATA, "'%s', line %lld: the line is longer than %zu bytes", chunk->path,
-					 (long long)(chunk->first_line + i), chunk->settings->longest_line);
-	return OK;
-}
-
 /* Names, but not numbers, of columns tell that a table has a header. */
 static void add_name(const char **names, const char *name)
 {
@@ -33,7 +24,7 @@ enum status text_table_read(struct table *out, const struct line_chunk *chunk, c
 	const char *names[3] = {NULL};
 	struct bad_records bad = {.skip = false};
 	*out = (struct table){0};
-	TRY(check_lines(chunk));
+	TRY(line_chunk_check(chunk));
 	add_name(names, settings->text_key);
 	add_name(names, settings->pair_key);
 	enum status status = table_read_piece(out,
