@@ -57,11 +57,11 @@ static void models_that_are_not_there(void **state)
 		       "pretrain --corpus %s --out %s/x --model bert-base-uncased", corpus, test_folder);
 	assert_program(2, "`bertc download google/uncased_L-12_H-768_A-12` fetches",
 		       "pretrain --corpus %s --out %s/x --init_checkpoint google-bert/bert-base-uncased", corpus, test_folder);
-	static const char *const mistyped[] = {"basse", "bert-base-uncase", "runs/mine"};
+	static const char *const mistyped[] = {"basse", "bert-base-uncase", "nobody/mine"};
 	for (size_t i = 0; i < sizeof mistyped / sizeof *mistyped; i++)
 		assert_program(2, "tiny|mini", "pretrain --corpus %s --out %s/x --model %s", corpus, test_folder, mistyped[i]);
-	assert_said("hf download runs/mine");
-	assert_program(2, "hint: give a model folder, ", "pretrain --corpus %s --out %s/x --init_checkpoint runs/mine", corpus,
+	assert_said("hf download nobody/mine");
+	assert_program(2, "hint: give a model folder, ", "pretrain --corpus %s --out %s/x --init_checkpoint nobody/mine", corpus,
 		       test_folder);
 }
 
