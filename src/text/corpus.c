@@ -6,6 +6,7 @@
 #include "text/corpus.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,23 @@ static void add_to_fingerprint(uint64_t *fingerprint, const char *name, const ui
 	*fingerprint = hash64_combine(*fingerprint, hash64(all, (facts ? 3 : 1) * sizeof *all));
 }
 
+/* Hash of the first and the last bytes of a file: files of one name, size, and time may come from one archive. What cannot be
+ * read is reported when the corpus is. */
+static uint64_t hash_of_ends(const char *path, off_t size)
+{
+	unsigned char bytes[4096];
+	const off_t places[] = {0, size > (off_t)sizeof bytes ? size - (off_t)sizeof bytes : 0};
+	uint64_t hash = 0;
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; file >= 0 && i < sizeof places / sizeof *places; i++) {
+		ssize_t count = pread(file, bytes, sizeof bytes, places[i]);
+		hash = hash64_combine(hash, hash64(bytes, count > 0 ? (size_t)count : 0));
+	}
+	if (file >= 0)
+		close(file);
+	return hash;
+}
+
 /* A file is the same in whatever folder: that may have been moved, and links to it may differ between machines. Nothing is known
  * about pipes: the name and time of one made by the shell differ each time. Earlier versions hashed real paths, and before that
  * paths as they were given. */
@@ -213,6 +231,7 @@ static void add_to_fingerprints(struct corpus *corpus, const char *path, const u
 	} else {
 		real = realpath(path, NULL);
 		add_to_fingerprint(&corpus->fingerprint, slash ? slash + 1 : path, facts);
+		corpus->fingerprint = hash64_combine(corpus->fingerprint, hash_of_ends(path, (off_t)facts[0]));
 		add_to_fingerprint(&corpus->older_fingerprints[0], real ? real : path, facts);
 	}
 	add_to_fingerprint(&corpus->older_fingerprints[1], path, facts);

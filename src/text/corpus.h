@@ -28,8 +28,8 @@ struct corpus;
 /* `patterns`: files, folders, globs, "-". `settings` NULL: everything is detected, and damage is an error. With INPUT_AUTO
  * and TEXT_FORM_AUTO, the form of each file is detected from its first megabyte and reported (log_note, for each of the first
  * files and the first of each form). No files at all is ERR_USAGE, a file without read permission ERR_RESOURCE. While reading, a
- * binary file (more than one NUL in a thousand bytes of its first megabyte), a file that is not UTF-8 (input_check_encoding()) and
- * damaged data are ERR_DATA naming file and offset. */
+ * binary file (more than one NUL in a thousand bytes of its first megabyte), a file that is not UTF-8 (input_check_encoding())
+ * and damaged data are ERR_DATA naming file and offset. */
 MUST_USE enum status corpus_open(struct corpus **out, const char *const *patterns, int64_t pattern_count,
 				 const struct corpus_settings *settings);
 /* The next document, which has at least one sentence; *out = NULL at the end. No document extends beyond its file. */
@@ -47,8 +47,8 @@ void corpus_note_oddities(const struct corpus *corpus);
 /* Total size of all files (compressed where they are), or -1 if unknown (standard input); and bytes read so far. */
 int64_t corpus_total_bytes(const struct corpus *corpus);
 int64_t corpus_done_bytes(const struct corpus *corpus);
-/* Hash of the names, without folders, sizes, and modification times of all files: tells whether a corpus has changed. Pipes and
- * standard input are all the same to it. */
+/* Hash of the names, without folders, sizes, modification times, and first and last bytes of all files: tells whether a corpus
+ * has changed. Pipes and standard input are all the same to it. */
 uint64_t corpus_fingerprint(const struct corpus *corpus);
 /* Whether it is the corpus's fingerprint, also in the forms of earlier versions, which hashed paths. */
 bool corpus_has_fingerprint(const struct corpus *corpus, uint64_t fingerprint);
