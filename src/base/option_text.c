@@ -222,8 +222,7 @@ void options_help(const struct option *table, const struct command_text *text, i
 	buffer_char(out, '\n');
 	wrap(out,
 	     "Dashes and underscores in option names are interchangeable, as are --name=value and --name value. Whole numbers "
-	     "may be "
-	     "shortened: 1e9, 10k (thousand), 2M (million), 3G (thousand million).",
+	     "may be shortened: 1e9, 10k (thousand), 2M (million), 3G (thousand million).",
 	     0, 0, columns);
 	buffer_release(&command);
 	buffer_release(&purpose);

@@ -93,8 +93,7 @@ static const struct option predict_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "NAME",
 	 .help = "jsonl: a JSON object for each text; tsv: columns, the probabilities of classes as in Google's "
-		 "test_results.tsv; "
-		 "pipeline: what transformers' pipeline of the task returns"},
+		 "test_results.tsv; pipeline: what transformers' pipeline of the task returns"},
 	{.help = "Machine"},
 	{.name = "micro_batch_tokens",
 	 .type = OPTION_INTEGER,

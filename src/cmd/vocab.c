@@ -310,8 +310,7 @@ static enum status run(struct options *options)
 		TRY(vocab_file_read(&base, settings->extend));
 		if (base.added_count > 0)
 			log_warning("'%s' has %d added tokens, such as '%.100s': in the new vocab.txt they are ordinary entries, "
-				    "which "
-				    "match single words only",
+				    "which match single words only",
 				    settings->extend, base.added_count, base.text[base.added[0].id]);
 		TRY_GOTO(extended_settings(options, &base, &tokenizer), done);
 	}

@@ -175,9 +175,8 @@ static enum status open_files(struct shard *shard)
 	TRY(shard_path(path, shard->prefix, ".idx"));
 	if (!file_exists(path)) {
 		enum status status = error_set(ERR_USAGE, "'%s': no such token shard ('%s' is not there)", shard->prefix, path);
-		error_hint("give the common beginning of PREFIX.bin and PREFIX.idx, as `bertc prepare --out "
-			   "PREFIX` "
-			   "was given it");
+		error_hint("give the common beginning of PREFIX.bin and PREFIX.idx, as `bertc prepare --out PREFIX` was given "
+			   "it");
 		return status;
 	}
 	TRY(file_map_open(&shard->idx, path));

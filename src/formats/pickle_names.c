@@ -40,9 +40,8 @@ static enum status push_name(struct pickle_machine *machine, const char *module,
 	printable(module_text, module, module_size);
 	printable(name_text, name, name_size);
 	enum status status = pickle_fail(machine, "it wants Python's %s.%s, which is not plain data", module_text, name_text);
-	error_hint("bertc reads dictionaries of tensors and runs no code of a file; load it in Python, if "
-		   "you trust "
-		   "it, and save model.state_dict() alone or as safetensors");
+	error_hint("bertc reads dictionaries of tensors and runs no code of a file; load it in Python, if you trust it, and save "
+		   "model.state_dict() alone or as safetensors");
 	return status;
 }
 

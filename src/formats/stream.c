@@ -532,9 +532,8 @@ enum status stream_read(struct stream *stream, void *bytes, size_t capacity, siz
 		if (exchange.out_of_memory) {
 			enum status status = error_set(ERR_RESOURCE, "'%s': no memory to decode its %s data at byte %lld",
 						       stream->path, decoder->name, (long long)stream->input_offset);
-			error_hint("it was packed with a history of hundreds of megabytes or more; pack it "
-				   "again "
-				   "without --long or extreme settings");
+			error_hint("it was packed with a history of hundreds of megabytes or more; pack it again without --long "
+				   "or extreme settings");
 			return status;
 		}
 		if (exchange.problem) {

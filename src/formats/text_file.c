@@ -98,8 +98,7 @@ enum status text_check(const char *name, int64_t line, const char *text, size_t 
 					  text[at] ? "invalid UTF-8" : "a NUL byte", at - line_start + 1);
 			if (text[at])
 				error_hint("if the file is in another encoding, convert it: iconv -f LATIN1 -t UTF-8 FILE > "
-					   "NEW_FILE; "
-					   "--on_bad_record skip leaves such records out and counts them");
+					   "NEW_FILE; --on_bad_record skip leaves such records out and counts them");
 			return status;
 		}
 		if (text[at] == '\n') {

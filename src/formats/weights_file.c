@@ -101,9 +101,8 @@ static enum status file_format(const char *path, enum weights_format *out)
 	*out = torch_file_is(map.data, map.size) ? WEIGHTS_TORCH : WEIGHTS_SAFETENSORS;
 	if (*out == WEIGHTS_SAFETENSORS && !text_ends_with(path, ".safetensors") && (map.size < 9 || map.data[8] != '{')) {
 		status = error_set(ERR_DATA, "'%s': neither safetensors nor a file of torch.save", path);
-		error_hint("weights are read from safetensors, PyTorch's .bin and .pt, and TensorFlow "
-			   "checkpoints "
-			   "(.index and .data)");
+		error_hint("weights are read from safetensors, PyTorch's .bin and .pt, and TensorFlow checkpoints (.index and "
+			   ".data)");
 	}
 	file_map_close(&map);
 	return status;

@@ -81,10 +81,8 @@ static enum status find_only(const char *folder, char out[PATH_BYTES])
 		}
 	}
 	status = error_set(ERR_USAGE, "'%s': no weights in the folder", folder);
-	error_hint("weights are model.safetensors, pytorch_model.bin, a .pt file or a TensorFlow checkpoint "
-		   "(.index and "
-		   ".data); tf_model.h5 and flax_model.msgpack are not read: load them in transformers once and "
-		   "save_pretrained() them");
+	error_hint("weights are model.safetensors, pytorch_model.bin, a .pt file or a TensorFlow checkpoint (.index and .data); "
+		   "tf_model.h5 and flax_model.msgpack are not read: load them in transformers once and save_pretrained() them");
 done:
 	name_list_release(&names);
 	return status;

@@ -64,8 +64,7 @@ static const struct report_column known[] = {
 	 UNIT_NATS,
 	 LOWER,
 	 "How far the student's probabilities are from the teacher's at the temperature: the Kullback-Leibler divergence times "
-	 "its "
-	 "square.",
+	 "its square.",
 	 {{0}}},
 	{"hidden_loss",
 	 "Error of the hidden states",

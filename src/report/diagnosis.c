@@ -343,10 +343,9 @@ static void say_stuck(const struct diagnosis *diagnosis, const struct diagnosis_
 	    window_mean(&diagnosis->loss), chart_number(count, (double)step->tokens, CHART_COUNT, 0), task->words.prior,
 	    task->prior_loss, shares);
 	SAY(finding, advice,
-	    "Most often the learning rate (%.3g) is too high or the warm-up (%s) too short: start again with a --learning_rate "
-	    "three "
-	    "to ten times lower. %s",
-	    diagnosis->facts.peak_rate, task->words.warmup, task->words.check_data);
+	    "%s with a --learning_rate three to ten times lower (it peaks at %.3g; %s is usual) and a longer warm-up (%s). %s",
+	    task->words.why_stuck, diagnosis->facts.peak_rate, task->words.usual_rates, task->words.warmup,
+	    task->words.check_data);
 }
 
 /* Checks progress against the prior loss. Steps are weighted by their share of the peak learning rate, so that a long warm-up
@@ -586,8 +585,8 @@ static void look_for_collapse(struct diagnosis *diagnosis, const struct diagnosi
 	SAY(finding, advice,
 	    "%sry a lower --learning_rate (it peaks at %.3g; %s is usual), a longer warm-up (%s) and another --seed.%s",
 	    told_apart ? "T"
-		       : "If the training loss has hardly fallen, the model needs more steps (--num_train_epochs) or a higher "
-			 "--learning_rate. Otherwise t",
+		       : "If the training loss has hardly fallen, the model needs more steps (--num_train_epochs), a higher "
+			 "--learning_rate, or longer pre-training. Otherwise t",
 	    diagnosis->facts.peak_rate, words->usual_rates, words->warmup,
 	    share > 0.9 ? " One label is very frequent: --class_weights balanced makes the others count."
 			: " If that does not help, check that each label belongs to its text.");
@@ -614,8 +613,7 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, const struct diagnosis_ev
 	    (finding = begin(diagnosis, out, FINDING_REPEATED))) {
 		SAY(finding, text,
 		    "The model is learning its %s by heart: the training loss is %.3f and the held-out loss %.3f, after reading "
-		    "it %.1f "
-		    "times.",
+		    "it %.1f times.",
 		    task->words.data, train, evaluation->loss, epochs);
 		SAY(finding, advice, "There is too little %s for this model and length of run. What helps: %s.", task->words.data,
 		    task->words.remedy);

@@ -269,8 +269,8 @@ static void put_words(const struct report *report, struct buffer *out)
 	if (report->gemm_rate > 0)
 		buffer_format(out,
 			      "<dt>share of peak matmul speed</dt><dd>Useful arithmetic of training, divided by the speed this "
-			      "machine's "
-			      "matrix products reach by themselves (%.2f TFLOP/s, measured when the run was started).</dd>",
+			      "machine's matrix products reach by themselves (%.2f TFLOP/s, measured when the run was "
+			      "started).</dd>",
 			      report->gemm_rate * 1e-12);
 	buffer_text(out, "</dl></details>\n");
 }

@@ -31,9 +31,10 @@ static const struct report_words labelled_words = {
 	.warmup = "--warmup_proportion",
 	.length = "--num_train_epochs",
 	.usual_rates = "1e-5 to 5e-5",
-	.check_data = "Otherwise check the data: labels in another column, labels that do not belong to their text, or texts "
-		      "that are cut "
-		      "off before what matters (--max_seq_length).",
+	.why_stuck = "Either the model was pre-trained on too little text to learn this, or the learning rate is too high. "
+		     "Try a model that was trained for longer, or start again",
+	.check_data = "Otherwise check the data: labels in another column, labels that do not belong to their text, or "
+		      "texts that are cut off before what matters (--max_seq_length).",
 	.remedy = "fewer epochs, more labeled examples, or more dropout",
 };
 

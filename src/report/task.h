@@ -18,7 +18,8 @@ struct report_words {
 	const char *warmup;      /* the option for the warm-up: "--num_warmup_steps" */
 	const char *length;      /* the option for the length: "--num_train_steps" */
 	const char *usual_rates; /* usual learning rates: "1e-4 to 1e-3" */
-	const char *check_data;  /* a sentence: what to check in the data if a run does not learn */
+	const char *why_stuck;   /* why a run does not learn, up to the advice to start again at a lower learning rate */
+	const char *check_data;  /* a sentence: what to check in the data then */
 	const char *remedy;      /* what helps a model that memorizes its data: "more text, a smaller model, or more dropout" */
 };
 

@@ -352,8 +352,7 @@ static void say_more_data(const struct standing *standing, struct verdict *out)
 	else if (epochs < 4)
 		snprintf(end, room,
 			 "It has read its %s %.1f times; up to about four readings are nearly as good as new %s, so more steps "
-			 "help as "
-			 "much as more %s.",
+			 "help as much as more %s.",
 			 task->words.data, epochs, task->words.data, task->words.data);
 	else if (epochs < 40)
 		snprintf(end, room,

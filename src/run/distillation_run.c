@@ -19,8 +19,7 @@ static enum status bad_layers(const char *layers, const char *reason)
 {
 	enum status status = error_set(ERR_USAGE, "--distill_layers %s: %s", layers, reason);
 	error_hint("give pairs of layers, the student's first: 1:3,2:6. 0 is the embeddings, 1 the first layer; 'uniform' "
-		   "spreads the "
-		   "student's layers evenly over the teacher's");
+		   "spreads the student's layers evenly over the teacher's");
 	return status;
 }
 

@@ -578,8 +578,7 @@ static void log_set(const struct reader *reader)
 	int64_t missed_count = set->near_count + set->shifted_count + set->elsewhere_count + set->absent_count;
 	if (missed_count > 0)
 		log_warning("%s not exactly where the file says (%lld but for white space, %lld a few characters off, %lld "
-			    "elsewhere in the "
-			    "paragraph, %lld nowhere in it); the first: %s",
+			    "elsewhere in the paragraph, %lld nowhere in it); the first: %s",
 			    format_counted(missed, missed_count, "answer is", "answers are"), (long long)set->near_count,
 			    (long long)set->shifted_count, (long long)set->elsewhere_count, (long long)set->absent_count,
 			    reader->first_missed);

@@ -60,8 +60,7 @@ static void notice_headings(const char *path, const char *beginning, size_t size
 	if (count == HEADINGS)
 		snprintf(out, TEXT_NOTICE_BYTES,
 			 "'%.200s' has headings between equals signs (\"%s\"), as WikiText does: they are read as sentences of "
-			 "the text. "
-			 "To leave them out, remove these lines first, for instance with grep -v '^ *= .* = *$'",
+			 "the text. To leave them out, remove these lines first, for instance with grep -v '^ *= .* = *$'",
 			 path, first);
 }
 

@@ -14,6 +14,7 @@ static const struct report_words words = {
 	.warmup = "--num_warmup_steps",
 	.length = "--num_train_steps",
 	.usual_rates = "1e-4 to 1e-3",
+	.why_stuck = "Most often the learning rate is too high or the warm-up too short: start again",
 	.check_data = "Otherwise check the text for repeated lines, shuffled words, or a vocabulary of another language.",
 	.remedy = "more text, a smaller model, or more dropout",
 };
@@ -48,14 +49,12 @@ static void set_stages(struct report_task *task)
 	task->stages[2] = (struct report_stage){
 		PUBLISHED_LOSS,
 		"The plateau is behind it: it uses the words around the blank. Published models, with vocabularies of 30,000 "
-		"entries "
-		"and far more text, end between 1.2 and 1.8.",
+		"entries and far more text, end between 1.2 and 1.8.",
 	};
 	task->stages[3] = (struct report_stage){
 		-INFINITY,
 		"Published models, with vocabularies of 30,000 entries, end between 1.2 and 1.8. If this model has read its text "
-		"many "
-		"times, look at the held-out loss alone.",
+		"many times, look at the held-out loss alone.",
 	};
 }
 

@@ -75,9 +75,8 @@ static enum status wrong_shape(const struct stored_tensor *tensor, const struct 
 	enum status status = error_set(ERR_STATE, "'%s': tensor '%.200s' has shape %s where the model's '%s' needs %s",
 				       tensor->path, tensor->name, theirs, wanted->parameter->name, ours);
 	if (wanted->is_vocabulary)
-		error_hint("use the vocabulary that belongs to these weights, or carry its rows over to "
-			   "another one "
-			   "(pretrain --remap_vocab)");
+		error_hint("use the vocabulary that belongs to these weights, or carry its rows over to another one (pretrain "
+			   "--remap_vocab)");
 	else if (wanted->is_positions)
 		error_hint("keep max_position_embeddings, or say where more rows come from (pretrain "
 			   "--init_positions)");

@@ -593,7 +593,7 @@ static void test_collapsed(void **state)
 	findings.count = 0;
 	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
 	assert_non_null(strstr(findings.item[0].text, "has not begun to tell the labels apart"));
-	assert_non_null(strstr(findings.item[0].advice, "more steps (--num_train_epochs) or a higher --learning_rate"));
+	assert_non_null(strstr(findings.item[0].advice, "more steps (--num_train_epochs), a higher --learning_rate"));
 	assert_true(ends_with_a_sentence(findings.item[0].advice));
 }
 
@@ -640,6 +640,33 @@ static struct outcome fine_tune_by(const char *measure, enum measure_direction d
 static struct outcome fine_tune(const double accuracy[5], double noise_of_loss, double odd_loss)
 {
 	return fine_tune_by("accuracy", DIRECTION_NONE, accuracy, noise_of_loss, odd_loss);
+}
+
+/* A labeled task that a model knows too little for: its loss stays at that of the labels' frequency. */
+static void test_stuck_fine_tuning(void **state)
+{
+	(void)state;
+	static const int64_t counts[] = {50, 50};
+	struct report_task task;
+	struct diagnosis diagnosis;
+	struct findings findings = {0};
+	report_task_classes(&task, counts, NULL, 2);
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
+	diagnosis_plan(&diagnosis, 1000, 2e-5);
+	for (int64_t step = 1; step <= 1000 && findings.count == 0; step++)
+		diagnosis_step(&diagnosis,
+			       &(struct diagnosis_step){.step = step,
+							.tokens = step * 600,
+							.loss = 0.69,
+							.share = NAN,
+							.grad_norm = 1,
+							.learning_rate = 2e-5},
+			       &findings);
+	assert_int_equal(findings.count, 1);
+	assert_int_equal(findings.item[0].kind, FINDING_STUCK);
+	assert_non_null(strstr(findings.item[0].advice, "pre-trained on too little text"));
+	assert_non_null(strstr(findings.item[0].advice, "(it peaks at 2e-05; 1e-5 to 5e-5 is usual)"));
+	assert_true(ends_with_a_sentence(findings.item[0].advice));
 }
 
 /* A measure that is not in the table of columns is judged by its own direction, or not at all. */
@@ -704,6 +731,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_text),
 		cmocka_unit_test(test_collapsed),
 		cmocka_unit_test(test_fine_tuning),
+		cmocka_unit_test(test_stuck_fine_tuning),
 		cmocka_unit_test(test_unknown_measure),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

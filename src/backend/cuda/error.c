@@ -38,13 +38,11 @@ enum status cuda_error(cudaError_t error, const char *call)
 		break;
 	case cudaErrorECCUncorrectable:
 		error_hint("the GPU's memory is damaged; the last checkpoint is intact: reset the GPU (nvidia-smi --gpu-reset) "
-			   "or use "
-			   "another, and run the same command again");
+			   "or use another, and run the same command again");
 		break;
 	default:
 		error_hint("the last checkpoint is intact: run the same command again; if it fails again, see dmesg for Xid "
-			   "lines and "
-			   "compute-sanitizer for a bug of ours");
+			   "lines and compute-sanitizer for a bug of ours");
 	}
 	return status;
 }

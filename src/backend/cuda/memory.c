@@ -24,8 +24,7 @@ enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const ch
 					       format_size(needed, (double)bytes), format_size(left, (double)available),
 					       format_size(all, (double)total));
 		error_hint("give a smaller --micro_batch_tokens or more --gradient_accumulation_steps, or end what else runs on "
-			   "the GPU "
-			   "(nvidia-smi shows it)");
+			   "the GPU (nvidia-smi shows it)");
 		return status;
 	}
 	if (error != cudaSuccess)
