@@ -108,7 +108,7 @@ struct option_problem {
 /* A message about a name from another program, printed once the whole command line is known. */
 struct option_answer {
 	const char *text;
-	bool is_warning; /* the name was ignored: printed even with --quiet */
+	const char *ignored; /* the name, if it was ignored: that is printed even with --quiet; else NULL */
 };
 
 /* The state of a parse: the values are in the command's struct; this holds the text and origin of each. */

@@ -21,7 +21,7 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 		TRY(option_copy_text(options, name, &options->foreign_name));
 	}
 	if (row->kind == FOREIGN_VALUE && row->answer == FOREIGN_MEANS) {
-		TRY(option_answer(options, false, "--%s means --%s %s", name, row->option, value));
+		TRY(option_answer(options, NULL, "--%s means --%s %s", name, row->option, value));
 		return options_set(options, row->option, value, origin);
 	}
 	if (row->kind == FOREIGN_EITHER && row->option && value && !option_parse_flag(value, &flag))
@@ -29,7 +29,7 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 	if (row->kind == FOREIGN_FLAG && value && !option_parse_flag(value, &flag))
 		return error_set(ERR_USAGE, "--%s must be true or false, not '%s'", name, value);
 	switch (row->answer) {
-	case FOREIGN_IGNORED: return option_answer(options, true, "--%s is ignored: %s", name, row->why);
+	case FOREIGN_IGNORED: return option_answer(options, name, "--%s is ignored: %s", name, row->why);
 	case FOREIGN_REFUSED:
 		if (row->kind == FOREIGN_FLAG && !flag) /* "--use_tpu false" asks for what is done anyway */
 			return OK;
@@ -49,7 +49,7 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 	if (row->kind == FOREIGN_FLAG && row->value && !flag)
 		return OK;
 	const char *text = row->value ? row->value : flag ? "false" : "true";
-	TRY(option_answer(options, false, "--%s means --%s %s%s%s", name, row->option, text, row->why ? ": " : "",
+	TRY(option_answer(options, NULL, "--%s means --%s %s%s%s", name, row->option, text, row->why ? ": " : "",
 			  row->why ? row->why : ""));
 	return options_set(options, row->option, text, origin);
 }

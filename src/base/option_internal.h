@@ -13,8 +13,8 @@ int option_find_row(const struct option *table, const char *word, size_t length)
 /* Sets the hint for an unknown name: "did you mean --x?", with `dashes` before x. The option that was probably meant counts as
  * given. */
 void option_hint_nearest(struct options *options, const char *word, const char *dashes);
-/* Records a message about a name from another program. */
-MUST_USE enum status option_answer(struct options *options, bool is_warning, const char *format, ...) PRINTF_LIKE(3, 4);
+/* Records a message about a name from another program; `ignored` is the name if it is ignored, else NULL. */
+MUST_USE enum status option_answer(struct options *options, const char *ignored, const char *format, ...) PRINTF_LIKE(3, 4);
 /* Prints the recorded messages and clears them. */
 void option_say_answers(struct options *options);
 

@@ -760,6 +760,17 @@ static void answers_are_warnings(void **state)
 	assert_said("--do_lower_case means --cased false");
 }
 
+/* Many ignored names, as in a file of all arguments, share a warning; -v has the reasons. */
+static void many_ignored_names_share_a_warning(void **state)
+{
+	const char *names = "--fp16 --bf16_full_eval --tf32 --use_liger_kernel --disable_tqdm --log_level info --project x";
+	(void)state;
+	assert_program(2, "7 names of other programs' options are ignored", "finetune --output_dir %s/x %s", test_folder, names);
+	assert_said("fp16, bf16_full_eval, tf32, use_liger_kernel, disable_tqdm, log_level, project");
+	assert_null(strstr(buffer_string(&program_errors), "is ignored"));
+	assert_program(2, "--bf16_full_eval is ignored: evaluation computes", "finetune --output_dir %s/x %s -v", test_folder, names);
+}
+
 /* With a name that only NVIDIA's scripts use, the batch is that of one GPU; without it, the same number is the batch of
  * all GPUs. */
 static void a_batch_means_what_it_does_there(void **state)
@@ -844,6 +855,7 @@ int main(void)
 		cmocka_unit_test(values_of_others),
 		cmocka_unit_test(names_of_tasks),
 		cmocka_unit_test(answers_are_warnings),
+		cmocka_unit_test(many_ignored_names_share_a_warning),
 		cmocka_unit_test(all_problems_at_once),
 		cmocka_unit_test(a_batch_means_what_it_does_there),
 	};
