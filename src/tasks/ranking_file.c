@@ -142,12 +142,15 @@ static enum status which(const struct table *table, const char *what, const char
 	"name the columns, or give their numbers from 1: --text_column, --pair_column (what belongs to the text), "              \
 	"--negative_column, --label_column (a score)"
 
-/* Without a header: one column holds texts, two hold pairs; three hold scored pairs if the last is numeric, else triplets. */
+/* Without a header: one column holds texts, two hold pairs; three hold scored pairs if the last is numeric, else triplets, which
+ * may have more negatives. Numbers anywhere else are no texts. */
 static enum status guess(const struct table *table, struct columns *columns)
 {
 	int64_t count = table->column_count;
-	bool numeric = count > 1 && is_numeric(table, count - 1);
-	if ((numeric && count != 3) || count > 16)
+	bool numeric = count > 1 && is_numeric(table, count - 1), unclear = count > 16;
+	for (int64_t c = 0; c + 1 < count && !unclear; c++)
+		unclear = is_numeric(table, c);
+	if ((numeric && count != 3) || unclear)
 		return which(table, "there is no header, and its columns do not say what they are", NAME_THEM);
 	columns->anchor = 0;
 	if (count > 1)

@@ -408,6 +408,13 @@ static void bad_input_is_explained(void **state)
 	forget("bad");
 	assert_program(ERR_DATA, "neither a score nor texts that do not belong",
 		       RUN("reranking", "bad", "pairs.tsv", "--precision fp32 --num_train_steps 2"));
+	put_file("numbered.tsv", "news\t1\tthe cat sees it.\tthe cat, it sees.\nnews\t2\ta dog likes it.\ta dog, it likes.\n");
+	forget("bad");
+	assert_program(ERR_DATA, "there is no header, and its columns do not say what they are",
+		       SHORT("bad", "numbered.tsv", "--plan"));
+	forget("bad");
+	assert_program(0, "taken as pairs: column 3; what belongs to it: column 4",
+		       SHORT("bad", "numbered.tsv", "--plan --text_column 3 --pair_column 4"));
 	put_file("odd.jsonl", "{\"colour\": \"red\", \"size\": \"big\"}\n");
 	forget("bad");
 	assert_program(ERR_DATA, "odd.jsonl': which column has the texts?; its columns are 1 colour, 2 size",
