@@ -25,10 +25,10 @@ enum status table_add_field(struct table *table, const char *text, int32_t colum
 	if (table->form != TABLE_DELIMITED) {
 		TRY(memory_grow(&table->field_columns, &table->field_column_capacity, total + 1, sizeof *table->field_columns,
 				"fields of a table"));
-		TRY(memory_grow(&table->field_lists, &table->field_list_capacity, total + 1, sizeof *table->field_lists,
+		TRY(memory_grow(&table->field_kinds, &table->field_kind_capacity, total + 1, sizeof *table->field_kinds,
 				"fields of a table"));
 		table->field_columns[total] = column;
-		table->field_lists[total] = false;
+		table->field_kinds[total] = FIELD_TEXT;
 	}
 	table->fields[total] = text;
 	table->rows[table->row_count - 1].field_count++;
@@ -144,7 +144,7 @@ void table_release(struct table *table)
 	free(table->rows);
 	free(table->fields);
 	free(table->field_columns);
-	free(table->field_lists);
+	free(table->field_kinds);
 	buffer_release(&table->text);
 	string_store_release(&table->strings);
 	*table = (struct table){0};
@@ -175,10 +175,10 @@ bool table_lacks(const struct table *table, int64_t row, int64_t column)
 	return is_json && column >= 0 && !table_field(table, row, column);
 }
 
-bool table_field_is_list(const struct table *table, int64_t row, int64_t column)
+enum table_field_kind table_field_kind(const struct table *table, int64_t row, int64_t column)
 {
 	int64_t field = find_field(table, row, column);
-	return field >= 0 && table->field_lists && table->field_lists[field];
+	return field >= 0 && table->field_kinds ? (enum table_field_kind)table->field_kinds[field] : FIELD_TEXT;
 }
 
 int64_t table_find_column(const struct table *table, const char *name)

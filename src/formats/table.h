@@ -14,6 +14,8 @@
 
 enum table_form { TABLE_DELIMITED, TABLE_JSON_LINES, TABLE_JSON_ARRAY };
 enum table_choice { TABLE_DETECT, TABLE_YES, TABLE_NO };
+/* What a field of a JSON file was written as, whatever it looks like. */
+enum table_field_kind { FIELD_TEXT, FIELD_LIST, FIELD_NUMBER };
 
 struct table_options {
 	enum table_choice header;       /* whether a delimited file begins with the names of its columns */
@@ -53,15 +55,15 @@ struct table {
 	struct table_row *rows; /* [row_count] */
 	const char **fields;    /* UTF-8 without NULs. JSON: strings as they are, lists as JSON text, others as the literal */
 	int32_t *field_columns; /* JSON: the column of each field; NULL: a row has all columns in order */
-	bool *field_lists;      /* JSON: whether the field is a list and not a string that looks like one; NULL: no field is */
-	int64_t blank_lines;    /* skipped */
+	unsigned char *field_kinds; /* JSON: enum table_field_kind of each field; NULL: all are text */
+	int64_t blank_lines;        /* skipped */
 	/* Private from here. */
 	struct buffer text;
 	struct string_store strings;
 	bool is_piece;
 	int64_t first_line; /* line number at which the text begins */
 	const struct table *like;
-	int64_t field_total, row_capacity, field_capacity, field_column_capacity, field_list_capacity, column_capacity;
+	int64_t field_total, row_capacity, field_capacity, field_column_capacity, field_kind_capacity, column_capacity;
 };
 
 /* Reads all of `path` ("-": standard input). ERR_DATA, naming file and line: a row with too few or too many fields, an
@@ -89,8 +91,8 @@ const char *table_field(const struct table *table, int64_t row, int64_t column);
 /* Whether the row's JSON object lacks such a member or has null there. (In other forms, rows that are too short are bad records
  * anyway.) False if column < 0. */
 bool table_lacks(const struct table *table, int64_t row, int64_t column);
-/* Whether the field contains a JSON list. */
-bool table_field_is_list(const struct table *table, int64_t row, int64_t column);
+/* FIELD_TEXT in tables that are not JSON. */
+enum table_field_kind table_field_kind(const struct table *table, int64_t row, int64_t column);
 /* The column with this name (if there is none, ignoring the case of ASCII letters), or -1. */
 int64_t table_find_column(const struct table *table, const char *name);
 /* The column that a user specifies by name or by number, from 1. If there is none, ERR_USAGE listing the columns that exist. */

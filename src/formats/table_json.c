@@ -100,7 +100,9 @@ static enum status take_value(struct json_reader *reader, const struct json *val
 	TRY(text_of(reader, value, &text, &size));
 	TRY(string_store_copy(&reader->table->strings, text, size, &copy));
 	TRY(table_add_field(reader->table, copy, (int32_t)column));
-	reader->table->field_lists[reader->table->field_total - 1] = value->kind == JSON_ARRAY;
+	reader->table->field_kinds[reader->table->field_total - 1] = value->kind == JSON_ARRAY    ? FIELD_LIST
+								     : value->kind == JSON_NUMBER ? FIELD_NUMBER
+												  : FIELD_TEXT;
 	return OK;
 }
 

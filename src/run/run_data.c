@@ -291,9 +291,13 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 		 format_counted(tokens, report.train.tokens + report.held_out.tokens, "token", "tokens"),
 		 100.0 * (double)(report.train.unknown_tokens + report.held_out.unknown_tokens) /
 			 (double)(report.train.tokens + report.held_out.tokens));
-	if (report.dropped[PREPARE_COPIED_DOCUMENT].count > 0)
+	int64_t copies = report.dropped[PREPARE_COPIED_DOCUMENT].count;
+	if (copies > 0 && drop_copies)
 		log_note("left out: %s, each a copy of an earlier one",
-			 format_counted(documents, report.dropped[PREPARE_COPIED_DOCUMENT].count, "document", "documents"));
+			 format_counted(documents, copies, "document", "documents"));
+	else if (copies > 0)
+		log_note("copies of earlier documents: %s; --drop_copied_documents leaves them out",
+			 format_count(documents, copies));
 	if (held_out_fraction > 0)
 		log_note("held out for evaluation: %s, %s",
 			 format_counted(documents, report.held_out.documents, "document", "documents"),

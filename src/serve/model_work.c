@@ -58,11 +58,17 @@ static struct served_model *only_model(const struct models *models, enum api_tas
 
 /* ---- Encoding ---- */
 
+/* What the request calls its inputs. */
+static const char *inputs_of(const struct api_request *request)
+{
+	return request->style == API_OPENAI ? "input" : "inputs";
+}
+
 /* Distinguishes errors in the client's inputs from our own. */
-static bool fail_encoding(enum status status, struct api_error *error)
+static bool fail_encoding(const struct api_request *request, enum status status, struct api_error *error)
 {
 	if (status == ERR_DATA || status == ERR_USAGE)
-		return api_fail(error, FAULT_INPUT, "inputs", "%s", error_last()->message);
+		return api_fail(error, FAULT_INPUT, inputs_of(request), "%s", error_last()->message);
 	return api_fail_internal(error);
 }
 
@@ -81,7 +87,7 @@ static bool encode_texts(struct model_work *work, bool truncates, struct api_err
 			return api_fail(error, FAULT_FIELD, "prompt_name", "%s", error_last()->message);
 		status = text_model_encode_vectors(model, request->inputs, request->count, &rules, &work->inputs);
 	}
-	return status == OK || fail_encoding(status, error);
+	return status == OK || fail_encoding(request, status, error);
 }
 
 static bool encode_task(struct model_work *work, bool truncates, struct api_error *error)
@@ -91,10 +97,10 @@ static bool encode_task(struct model_work *work, bool truncates, struct api_erro
 	const struct encoding_rules rules = {.truncates = truncates};
 	enum status status = text_model_encode_task(model, request->inputs, request->count, &rules, &work->inputs);
 	if (status != OK)
-		return fail_encoding(status, error);
+		return fail_encoding(request, status, error);
 	/* There is nothing to compute, and the batcher takes no empty jobs. */
 	if (work->inputs.count == 0)
-		return api_fail(error, FAULT_EMPTY, request->task == API_ANSWER ? "context" : "inputs",
+		return api_fail(error, FAULT_EMPTY, request->task == API_ANSWER ? "context" : inputs_of(request),
 				"there is nothing to answer: the text holds no words");
 	status = task_outputs_create(&work->outputs, &work->inputs.set.encoded, &model->task.heads.head[0]);
 	return status == OK || api_fail_internal(error);
@@ -125,9 +131,10 @@ static int64_t least_tokens(const char *text)
 	return count;
 }
 
-static bool too_many_tokens(int64_t tokens, const char *more, const struct work_limits *limits, struct api_error *error)
+static bool too_many_tokens(const struct api_request *request, int64_t tokens, const char *more, const struct work_limits *limits,
+			    struct api_error *error)
 {
-	return api_fail(error, FAULT_INPUT, "inputs",
+	return api_fail(error, FAULT_INPUT, inputs_of(request),
 			"the request comes to %s%lld tokens, and this service takes %lld at a time: send it in parts", more,
 			(long long)tokens, (long long)limits->tokens);
 }
@@ -143,14 +150,14 @@ static bool check_size(const struct model_work *work, const struct work_limits *
 		bytes += (input->text ? (int64_t)strlen(input->text) : 0) + (input->pair ? (int64_t)strlen(input->pair) : 0);
 		if (bytes > limits->bytes)
 			return api_fail(
-				error, FAULT_INPUT, "inputs",
+				error, FAULT_INPUT, inputs_of(request),
 				"the texts come to more than %lld bytes, a query counted with each of its texts: send them in "
 				"parts, or a shorter query",
 				(long long)limits->bytes);
 		int64_t least = input->ids ? input->id_count : least_tokens(input->text) + least_tokens(input->pair);
 		tokens += least < model->longest || text_model_takes_windows(model) ? least : model->longest;
 	}
-	return tokens <= limits->tokens || too_many_tokens(tokens, "at least ", limits, error);
+	return tokens <= limits->tokens || too_many_tokens(request, tokens, "at least ", limits, error);
 }
 
 /* The words that a request's blanks may get in all: each is some 70 bytes of the answer. */
@@ -165,7 +172,7 @@ static bool check_blanks(const struct model_work *work, struct api_error *error)
 	if (request->task != API_FILL || blanks * request->top_k <= FILLED_MOST)
 		return true;
 	return api_fail(
-		error, FAULT_INPUT, "inputs",
+		error, FAULT_INPUT, inputs_of(request),
 		"the %lld blanks of the request with %lld words for each come to more than %d words: send it in parts, or a "
 		"smaller 'top_k'",
 		(long long)blanks, (long long)request->top_k, FILLED_MOST);
@@ -197,7 +204,7 @@ bool model_work_make(struct model_work *out, const struct models *models, const 
 		out->token_count += out->inputs.texts[i].count;
 	}
 	if (out->token_count > limits->tokens)
-		return too_many_tokens(out->token_count, "", limits, error);
+		return too_many_tokens(request, out->token_count, "", limits, error);
 	out->job.tokens = out->tokens;
 	out->job.model = (int)(out->model - models->models) * MODEL_LANES + (request->task == API_FILL);
 	return true;

@@ -144,8 +144,7 @@ static enum status choice_put(const struct task_state *state, const struct task_
 	TRY(memory_new(&shares, count, sizeof(*shares), "probabilities"));
 	task_probabilities(task_output(outputs, example), count, shares);
 	json_open(&writer, NULL, '{');
-	if (set->examples.has_ids && set->examples.examples[example].id)
-		json_put_string(&writer, "id", set->examples.examples[example].id);
+	example_put_id(&set->examples, example, &writer);
 	json_put_integer(&writer, "label", chosen(outputs, example));
 	json_open(&writer, "probabilities", '{');
 	for (int64_t i = 0; i < count; i++) {

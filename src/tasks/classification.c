@@ -473,8 +473,7 @@ enum status classification_put(const struct task_state *state, const struct task
 	struct json_writer writer = {.out = out};
 	double *shares = NULL;
 	json_open(&writer, NULL, '{');
-	if (set->examples.has_ids && set->examples.examples[example].id)
-		json_put_string(&writer, "id", set->examples.examples[example].id);
+	example_put_id(&set->examples, example, &writer);
 	if (state->task->target == TARGET_NUMBER) {
 		json_put_double(&writer, "value", own[0]);
 		json_close(&writer);

@@ -312,30 +312,37 @@ static enum status add_flag(struct example_columns *columns, int64_t column)
 	return OK;
 }
 
-/* The columns of "a,b,c"; none, unless all of them exist. */
-static enum status find_listed_flags(const struct table *table, const char *names, struct example_columns *columns)
+/* The columns of "a,b,c"; none if none of them exists. A set with labels must have all of them, or a label without a column would
+ * count as absent from every example. */
+static enum status find_listed_flags(const struct table *table, const char *names, bool needs_labels,
+				     struct example_columns *columns)
 {
+	char missing[256] = "";
 	for (const char *at = names; *at;) {
 		size_t length = strcspn(at, ",");
 		char name[256];
 		snprintf(name, sizeof name, "%.*s", (int)length, at);
 		int64_t column = table_find_column(table, name);
-		if (column < 0) {
-			columns->flag_count = 0;
-			return OK;
-		}
-		TRY(add_flag(columns, column));
+		if (column >= 0)
+			TRY(add_flag(columns, column));
+		else if (!*missing)
+			memcpy(missing, name, sizeof name);
 		at += length + (at[length] == ',');
 	}
-	return OK;
+	if (!*missing || columns->flag_count == 0 || !needs_labels)
+		return OK;
+	enum status status = error_set(ERR_DATA, "'%s' has no column '%s', which is one of the columns of labels: %.500s",
+				       table->name, missing, names);
+	error_hint("add the column; --label_column names the columns of labels, separated by commas");
+	return status;
 }
 
 /* Several labels with a column each: the columns that were named (a single name is that of a column with all labels), or all that
  * contain only 0 and 1. */
-static enum status find_flags(const struct table *table, const char *names, struct example_columns *columns)
+static enum status find_flags(const struct table *table, const char *names, bool needs_labels, struct example_columns *columns)
 {
 	if (names && strchr(names, ','))
-		TRY(find_listed_flags(table, names, columns));
+		TRY(find_listed_flags(table, names, needs_labels, columns));
 	if (columns->flag_count > 0 || columns->label >= 0)
 		return OK;
 	for (int64_t i = 0; i < table->column_count; i++)
@@ -404,6 +411,22 @@ static enum status check(const struct table *table, const struct example_options
 	return OK;
 }
 
+/* Does the table say what an annotator thought of each row, as Prodigy's do? Labels that were rejected or skipped are no labels.
+ */
+static bool has_answers(const struct table *table, const struct example_columns *columns)
+{
+	int64_t answer = table->form == TABLE_DELIMITED ? -1 : table_find_column(table, "answer");
+	if (answer < 0 || answer == columns->text || answer == columns->pair || answer == columns->label ||
+	    columns->choice_count > 0)
+		return false;
+	for (int64_t row = 0; row < table->row_count; row++) {
+		const char *field = table_field(table, row, answer);
+		if (!field || (strcmp(field, "accept") && strcmp(field, "reject") && strcmp(field, "ignore")))
+			return false;
+	}
+	return table->row_count > 0;
+}
+
 enum status example_columns_find(struct example_columns *out, const struct table *table, const struct example_options *options,
 				 const struct column_choice *before)
 {
@@ -437,8 +460,10 @@ enum status example_columns_find(struct example_columns *out, const struct table
 	}
 	if (layout)
 		take_layout(table, layout, out);
-	if (layout && layout->only_where[0] && has_names(table))
+	if (layout && layout->only_where[0] && has_names(table)) {
 		out->filter = table_find_column(table, layout->only_where[0]);
+		out->only = layout->only_where[1];
+	}
 	if (has_names(table))
 		take_generic(table, options, options->relates || (kin && !kin->pair), out);
 	else if (!text_is_given && !by_turns)
@@ -448,7 +473,12 @@ enum status example_columns_find(struct example_columns *out, const struct table
 	if (options->input == TASK_INPUT_CHOICES)
 		TRY(find_choices(table, out));
 	if (options->target == TARGET_CLASSES && has_names(table))
-		TRY(find_flags(table, listed ? options->given.label : kin ? kin->label : NULL, out));
+		TRY(find_flags(table, listed ? options->given.label : kin ? kin->label : NULL, options->needs_labels, out));
+	if (out->filter < 0 && has_answers(table, out)) {
+		out->filter = table_find_column(table, "answer");
+		out->only = "accept";
+		out->filters_labels = !options->needs_labels;
+	}
 	if (out->text < 0 && options->input == TASK_INPUT_CHOICES) { /* no context: the question is what the choices share */
 		out->text = out->pair;
 		out->pair = -1;

@@ -6,7 +6,10 @@
 
 /* Indices of columns; -1: there is none. */
 struct example_columns {
-	int64_t text, pair, label, id, filter;
+	int64_t text, pair, label, id;
+	int64_t filter;                 /* only rows with this value there are part of the task */
+	const char *only;               /* the value; borrowed from a constant */
+	bool filters_labels;            /* other rows are part of the task, but without their labels */
 	int64_t choice_list;            /* a list of choices in one column */
 	int64_t *choices, choice_count; /* or a column for each; to be freed */
 	int64_t *flags, flag_count;     /* for several labels: a column of 0 and 1 for each label; to be freed */

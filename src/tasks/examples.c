@@ -131,7 +131,7 @@ static enum status take_contexts(struct example_set *set, const struct example_c
 	example->first_choice = set->choice_count;
 	for (int64_t i = 0; i < columns->choice_count; i++) {
 		const char *context = text_at(table, row, columns->choices[i]);
-		if (table_field_is_list(table, row, columns->choices[i]))
+		if (table_field_kind(table, row, columns->choices[i]) == FIELD_LIST)
 			TRY(add_list(set, example, "", "context", context, table, row));
 		else if (!is_blank(context))
 			TRY(add_choice(set, example, "", context));
@@ -174,7 +174,7 @@ static enum status take_label(struct example_set *set, const struct example_opti
 	if (columns->flag_count > 0)
 		return example_drop_label(set, example, options->needs_labels, take_flags(set, columns, table, row, example));
 	example->label = columns->label < 0 ? NULL : table_field(table, row, columns->label);
-	example->lists_labels = example->label && table_field_is_list(table, row, columns->label);
+	example->lists_labels = example->label && table_field_kind(table, row, columns->label) == FIELD_LIST;
 	bool none_is_fine = options->target == TARGET_CLASSES && example->label; /* no label applies */
 	if (example->label && !*example->label && !none_is_fine)
 		example->label = NULL;
@@ -211,6 +211,7 @@ static enum status take_row(struct example_set *set, const struct example_option
 		.file = table->name, .line = table->rows[row].line, .table = set->table_count - 1, .row = row, .text = ""};
 	if (columns->id >= 0)
 		example->id = table_field(table, row, columns->id);
+	example->id_is_number = example->id && table_field_kind(table, row, columns->id) == FIELD_NUMBER;
 	if (columns->text >= 0)
 		TRY(take_text(options, table, row, columns->text, "text", &example->text));
 	if (options->input == TASK_INPUT_CHOICES) {
@@ -224,29 +225,37 @@ static enum status take_row(struct example_set *set, const struct example_option
 }
 
 /* Is the row part of the task? */
-static bool is_wanted(const struct example_columns *columns, const struct layout *layout, const struct table *table, int64_t row)
+static bool is_wanted(const struct example_columns *columns, const struct table *table, int64_t row)
 {
-	return columns->filter < 0 || strcmp(text_at(table, row, columns->filter), layout->only_where[1]) == 0;
+	return columns->filter < 0 || strcmp(text_at(table, row, columns->filter), columns->only) == 0;
 }
 
 static enum status take_rows(struct example_set *set, const struct example_options *options,
 			     const struct example_columns *columns, const struct table *table)
 {
 	TRY(memory_grow(&set->examples, &set->capacity, set->count + table->row_count, sizeof *set->examples, "examples"));
+	int64_t left_out = 0;
+	char count[FORMAT_BYTES];
 	for (int64_t row = 0; row < table->row_count; row++) {
 		int64_t choices = set->choice_count;
-		if (!is_wanted(columns, options->layout, table, row)) {
-			set->filtered++;
+		bool wanted = is_wanted(columns, table, row);
+		if (!wanted && !columns->filters_labels) {
+			left_out++;
 			continue;
 		}
 		enum status status = take_row(set, options, columns, table, row, &set->examples[set->count]);
 		if (status == OK) {
+			if (!wanted)
+				set->examples[set->count].label = NULL;
 			set->count++;
 			continue;
 		}
 		set->choice_count = choices;
 		TRY(bad_record(options->bad, status));
 	}
+	if (left_out > 0 && !options->piece)
+		log_note("'%s': %s left out, whose '%s' is not '%s'", table->name, format_counted(count, left_out, "row", "rows"),
+			 table->columns[columns->filter], columns->only);
 	return OK;
 }
 
@@ -391,6 +400,14 @@ void example_set_release(struct example_set *set)
 	free(set->choices);
 	string_store_release(&set->strings);
 	*set = (struct example_set){0};
+}
+
+void example_put_id(const struct example_set *set, int64_t example, struct json_writer *writer)
+{
+	const struct example_text *one = &set->examples[example];
+	if (!set->has_ids || !one->id)
+		return;
+	(one->id_is_number ? json_put_written : json_put_string)(writer, "id", one->id);
 }
 
 const char *example_field(const struct example_set *set, int64_t example, const char *column)

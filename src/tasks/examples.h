@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/string_store.h"
 #include "formats/bad_records.h"
 #include "formats/table.h"
@@ -18,6 +19,7 @@ struct example_text {
 	const char *label; /* as in the file; NULL: it has none, or it is to be predicted and its label could not be read */
 	bool lists_labels; /* `label` is a list in JSON: it was one in a JSON file, or was made from columns of 0 and 1 */
 	const char *id;    /* NULL: it has none */
+	bool id_is_number; /* it was a number in JSON */
 	const char *file;
 	int64_t line;
 	/* Range of `choices`. TASK_INPUT_CHOICES: sequence i consists of text and choices[first_choice + i]. TASK_INPUT_DIALOGUE:
@@ -63,7 +65,6 @@ struct example_set {
 	bool has_pairs, has_labels, has_ids; /* of the last file read; the files of one set should agree */
 	/* What the last file called them ("column 2" without a header); NULL: there was none. To be recorded by training. */
 	struct column_choice columns;
-	int64_t filtered;          /* number of rows belonging to other parts of a published file (another language) */
 	struct bad_records unread; /* labels of rows to be predicted that could not be read (example_drop_label()) */
 	/* Private from here. */
 	struct example_columns *found; /* of the last file; a caller that reads in pieces may take them over */
@@ -86,6 +87,9 @@ MUST_USE enum status example_drop_label(struct example_set *set, struct example_
 void example_log_unread(const struct bad_records *unread, const char *path);
 void example_set_release(struct example_set *set);
 void example_columns_free(struct example_columns *columns); /* NULL is fine */
+
+/* Writes the example's id, if it has one, as the member "id": a number if it was one. */
+void example_put_id(const struct example_set *set, int64_t example, struct json_writer *writer);
 
 /* The field in the example's row under this column name; NULL: none. JSON lists are text. */
 const char *example_field(const struct example_set *set, int64_t example, const char *column);

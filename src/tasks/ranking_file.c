@@ -309,7 +309,7 @@ static enum status take_cell(struct example_set *set, struct cell *cell, const s
 	struct json_document document;
 	if (!field)
 		return OK;
-	if (!table_field_is_list(table, row, column)) /* a plain text may look like a list */
+	if (table_field_kind(table, row, column) != FIELD_LIST) /* a plain text may look like a list */
 		return add_text(cell, field);
 	TRY(json_parse(&document, table->name, field, strlen(field)));
 	enum status status = OK;
@@ -333,6 +333,7 @@ static enum status check_texts(const struct cell *cell, const char *what, const 
 
 struct row {
 	const char *anchor, *id;
+	bool id_is_number;
 	struct cell positives, negatives, scores;
 };
 
@@ -354,6 +355,7 @@ static enum status take_row(struct example_set *set, const struct columns *colum
 	row_clear(row);
 	row->anchor = table_field(table, number, columns->anchor);
 	row->id = columns->id < 0 ? NULL : table_field(table, number, columns->id);
+	row->id_is_number = row->id && table_field_kind(table, number, columns->id) == FIELD_NUMBER;
 	bool lacks_anchor = table_lacks(table, number, columns->anchor);
 	if (lacks_anchor || (options->allows_empty && table_lacks(table, number, columns->positive))) {
 		char what[256];
@@ -405,6 +407,7 @@ static enum status add_example(struct example_set *set, const struct table *tabl
 					 .pair = pair,
 					 .label = score,
 					 .id = row->id,
+					 .id_is_number = row->id_is_number,
 					 .file = table->name,
 					 .line = table->rows[number].line,
 					 .first_choice = set->choice_count};

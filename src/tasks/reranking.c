@@ -215,8 +215,7 @@ static enum status put(const struct task_state *state, const struct task_set *se
 	struct json_writer writer = {.out = out};
 	(void)state;
 	json_open(&writer, NULL, '{');
-	if (set->examples.has_ids && set->examples.examples[example].id)
-		json_put_string(&writer, "id", set->examples.examples[example].id);
+	example_put_id(&set->examples, example, &writer);
 	json_put_double(&writer, "score", task_sigmoid(task_output(outputs, example)[0]));
 	json_close(&writer);
 	return buffer_status(out);

@@ -613,8 +613,7 @@ static enum status rewriting_put(const struct task_state *state, const struct ta
 	TRY_GOTO(decode(&o, &edits), done);
 	TRY_GOTO(edits_apply(example->text, o.tokens + o.source, o.rows - o.source - 1, edits, o.tokens, &text), done);
 	json_open(&writer, NULL, '{');
-	if (set->examples.has_ids && example->id)
-		json_put_string(&writer, "id", example->id);
+	example_put_id(&set->examples, number, &writer);
 	json_put_text(&writer, "text", buffer_string(&text), text.size);
 	put_edits(&writer, example->text, &o, edits);
 	json_close(&writer);

@@ -19,10 +19,11 @@ struct tag_reader {
 	bool tagged, of_texts; /* texts in place of words */
 	bool numbered;         /* tags are numbers */
 	struct tag_spans spans;
-	int64_t rejected;                                           /* texts that are left out: see is_rejected() */
-	struct tag *tags;                                           /* of a text's words */
-	const char **texts;                                         /* [out->sentence_count] */
-	int64_t line, starts, lines, fields, tags_room, texts_room; /* line of the object; then capacities */
+	int64_t rejected;                                               /* texts that are left out: see is_rejected() */
+	struct tag *tags;                                               /* of a text's words */
+	const char **texts, **ids;                                      /* [out->sentence_count] */
+	int64_t line;                                                   /* of the object */
+	int64_t starts, lines, fields, tags_room, texts_room, ids_room; /* capacities */
 };
 
 /* Where the text continues after any white space. */
@@ -213,6 +214,26 @@ static enum status add_text(struct tag_reader *reader, const struct json *object
 	return string_store_copy(&out->strings, text->text, text->text_size, &reader->texts[out->sentence_count]);
 }
 
+/* Keeps the id of the next sentence, to be repeated in answers. */
+static enum status keep_id(struct tag_reader *reader, const struct json *object)
+{
+	const struct json *id = json_member(object, "id");
+	struct conll *out = reader->out;
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text};
+	TRY(memory_grow(&reader->ids, &reader->ids_room, out->sentence_count + 1, sizeof(*reader->ids), "sentences"));
+	reader->ids[out->sentence_count] = NULL;
+	if (id && id->kind == JSON_STRING)
+		json_put_text(&writer, NULL, id->text, id->text_size);
+	else if (id && id->kind == JSON_NUMBER)
+		buffer_append(&text, id->text, id->text_size);
+	enum status status = buffer_status(&text);
+	if (status == OK && text.size > 0)
+		status = string_store_copy(&out->strings, buffer_string(&text), text.size, &reader->ids[out->sentence_count]);
+	buffer_release(&text);
+	return status;
+}
+
 /* Adds a sentence, entirely or not at all. */
 static enum status add_sentence(struct tag_reader *reader, const struct json *object)
 {
@@ -229,6 +250,7 @@ static enum status add_sentence(struct tag_reader *reader, const struct json *ob
 		out->token_count = words;
 		return bad_record(reader->settings->bad, status);
 	}
+	TRY(keep_id(reader, object));
 	out->sentence_starts[out->sentence_count++] = words;
 	out->sentence_starts[out->sentence_count] = out->token_count;
 	return OK;
@@ -325,11 +347,13 @@ enum status tag_json_read(struct conll *out, const struct text_file *file, const
 			 (long long)reader.rejected);
 	if (status == OK && out->sentence_count == 0)
 		status = error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
-	if (status == OK)
-		*out_facts = (struct tag_json_facts){reader.texts, reader.spans.total, reader.spans.total_widened,
+	if (status == OK) {
+		*out_facts = (struct tag_json_facts){reader.texts, reader.ids, reader.spans.total, reader.spans.total_widened,
 						     reader.spans.total_shared};
-	else
+	} else {
 		free(reader.texts);
+		free(reader.ids);
+	}
 	tag_spans_release(&reader.spans);
 	free(reader.tags);
 	return status;

@@ -21,6 +21,7 @@ struct tag_json_settings {
 
 struct tag_json_facts {
 	const char **texts;             /* [sentence_count] in the strings of the file, to be freed; NULL: the file has words */
+	const char **ids;               /* [sentence_count] the member "id" as JSON, NULL: there is none; likewise to be freed */
 	int64_t spans, widened, shared; /* as tag_spans counts them */
 };
 

@@ -18,7 +18,7 @@ void tag_text_free(struct tag_text *text)
 	for (int64_t i = 0; i < text->file_count; i++)
 		conll_release(&text->files[i]);
 	void *const blocks[] = {text->files,  text->first_words, text->first_sentences, text->starts, text->texts, text->words,
-				text->begins, text->tags,        text->items,           text->gold,   text->names};
+				text->begins, text->tags,        text->items,           text->gold,   text->names, text->ids};
 	for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++)
 		free(blocks[i]);
 	string_store_release(&text->strings);
@@ -279,6 +279,17 @@ static enum status has_tag_column(const struct task_state *state, const char *by
 	return OK;
 }
 
+/* Appends the ids of a file's sentences; those of earlier files without ids have none. */
+static enum status take_ids(struct tag_text *text, const char *const *ids, int64_t count)
+{
+	TRY(memory_grow(&text->ids, &text->id_capacity, text->sentence_count + count, sizeof(*text->ids), "sentences"));
+	for (; text->id_count < text->sentence_count; text->id_count++)
+		text->ids[text->id_count] = NULL;
+	for (int64_t s = 0; s < count; s++)
+		text->ids[text->id_count++] = ids[s];
+	return OK;
+}
+
 static enum status read_json(const struct task_state *state, enum task_use use, struct tag_text *text,
 			     const struct text_file *content)
 {
@@ -311,7 +322,10 @@ static enum status read_json(const struct task_state *state, enum task_use use, 
 	bad_records_log(settings->bad, file->name);
 	text->cuts_texts = text->cuts_texts || facts.texts;
 	enum status status = place_words(text, file, facts.texts);
+	if (status == OK)
+		status = take_ids(text, facts.ids, file->sentence_count);
 	free(facts.texts);
+	free(facts.ids);
 	return status;
 }
 

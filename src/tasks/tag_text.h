@@ -14,6 +14,7 @@ struct tag_text {
 	int64_t file_count, file_room, sentence_count, word_count;
 	int64_t *starts;    /* [sentence_count + 1] first word of each sentence */
 	const char **texts; /* [sentence_count] the line, or the words separated by spaces */
+	const char **ids;   /* [id_count] the id of each sentence as JSON, or NULL; later sentences have none */
 	const char **words; /* [word_count] */
 	int64_t *begins;    /* [word_count] byte offset in its sentence's text */
 	const char **tags;  /* [word_count] as in the file, later in the model's form; NULL: the files have none */
@@ -24,7 +25,7 @@ struct tag_text {
 	int32_t outside; /* index of the tag given to words without pieces */
 	bool cuts_texts; /* a file has texts with spans, cut into words, instead of words */
 	struct string_store strings;
-	int64_t name_room, start_capacity, text_capacity, word_capacity, begin_capacity;
+	int64_t name_room, start_capacity, text_capacity, id_count, id_capacity, word_capacity, begin_capacity;
 };
 
 /* Reads files with one word per line; for TASK_PREDICT, which ignores tags, also files with one sentence per line, split into

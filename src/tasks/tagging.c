@@ -537,6 +537,8 @@ static enum status tagging_put(const struct task_state *state, const struct task
 	TRY(memory_new(&tags, count, sizeof(*tags), "tags"));
 	TRY_GOTO(write_tags(state, text, outputs, sentence, &store, tags), done);
 	json_open(&writer, NULL, '{');
+	if (sentence < text->id_count && text->ids[sentence])
+		json_put_written(&writer, "id", text->ids[sentence]);
 	json_open(&writer, "tags", '[');
 	for (int64_t i = 0; i < count; i++)
 		json_put_string(&writer, NULL, tags[i]);

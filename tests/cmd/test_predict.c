@@ -61,6 +61,12 @@ static void assert_answers(int expected)
 	assert_lines(buffer_string(&program_output), expected);
 }
 
+static void assert_printed(const char *part)
+{
+	if (!strstr(buffer_string(&program_output), part))
+		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_output));
+}
+
 static void assert_holds(const char *path, const char *part)
 {
 	struct buffer text = {0};
@@ -106,6 +112,53 @@ static void flags_are_lists_of_labels(void **state)
 	assert_answers(3);
 	if (strstr(buffer_string(&program_errors), "taken as absent"))
 		fail_msg("%s", buffer_string(&program_errors));
+}
+
+/* A set that lacks one of the columns of labels would count it as absent everywhere. */
+static void a_column_of_labels_may_be_missing(void **state)
+{
+	(void)state;
+	const char *train = "text\ttoxic\tinsult\tthreat\nwai waj\t1\t0\t1\nwak\t0\t1\t0\nwal\t0\t0\t0\n";
+	put_file("flags3.tsv", train);
+	put_file("flags2.tsv", "text\ttoxic\tinsult\nwai waj\t1\t0\nwak\t0\t1\nwal\t0\t0\n");
+	assert_program(0, "", ASK "flags --task multilabel --num_train_steps 1 --train %s/flags3.tsv", test_folder, test_folder,
+		       test_folder);
+	assert_program(3, "flags2.tsv' has no column 'threat', which is one of the columns of labels: toxic,insult,threat",
+		       EVALUATE "out --test %s/flags2.tsv", test_folder, test_folder);
+	assert_program(0, "", EVALUATE "out --test %s/flags3.tsv", test_folder, test_folder);
+	assert_program(0, "", PREDICT "out %s/flags2.tsv", test_folder, test_folder);
+	assert_answers(3);
+	assert_ok(folder_remove(test_path("out")));
+}
+
+/* What an annotator rejected or skipped in Prodigy is no label; to be predicted, it is a text like any other. */
+static void rejected_labels_are_left_out(void **state)
+{
+	(void)state;
+	put_file("answers.jsonl", "{\"text\": \"wai\", \"label\": \"1\", \"answer\": \"accept\"}\n"
+				  "{\"text\": \"waj\", \"label\": \"1\", \"answer\": \"reject\"}\n"
+				  "{\"text\": \"wak\", \"label\": \"0\", \"answer\": \"ignore\"}\n");
+	assert_program(0, "2 rows left out, whose 'answer' is not 'accept'", EVALUATE "classes --test %s/answers.jsonl",
+		       test_folder, test_folder);
+	assert_printed("\"examples\":1,");
+	assert_program(0, "", PREDICT "classes %s/answers.jsonl", test_folder, test_folder);
+	assert_answers(3);
+}
+
+static void ids_are_repeated_as_they_are(void **state)
+{
+	(void)state;
+	put_file("ids.jsonl", "{\"text\": \"wai\", \"id\": 0}\n{\"text\": \"waj\", \"id\": \"0\"}\n"
+			      "{\"text\": \"wak\", \"id\": 1.50}\n{\"text\": \"wak\"}\n");
+	assert_program(0, "", PREDICT "classes %s/ids.jsonl", test_folder, test_folder);
+	assert_printed("{\"id\":0,\"label\"");
+	assert_printed("{\"id\":\"0\",\"label\"");
+	assert_printed("{\"id\":1.50,\"label\"");
+	assert_printed("\n{\"label\"");
+	assert_program(0, "", PREDICT "tags %s/ids.jsonl", test_folder, test_folder);
+	assert_printed("{\"id\":0,\"tags\"");
+	assert_printed("{\"id\":\"0\",\"tags\"");
+	assert_printed("\n{\"tags\"");
 }
 
 /* The layout of the task that is named, though the model has no record of it. */
@@ -251,10 +304,17 @@ static void texts_are_answered_one_by_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(labels_may_be_placeholders),   cmocka_unit_test(flags_are_lists_of_labels),
-		cmocka_unit_test(files_of_a_named_task),        cmocka_unit_test(tags_may_be_numbers),
-		cmocka_unit_test(the_head_for_choices_is_kept), cmocka_unit_test(a_later_set_may_be_longer),
-		cmocka_unit_test(pauses_change_no_answer),      cmocka_unit_test(texts_are_answered_one_by_one),
+		cmocka_unit_test(labels_may_be_placeholders),
+		cmocka_unit_test(flags_are_lists_of_labels),
+		cmocka_unit_test(files_of_a_named_task),
+		cmocka_unit_test(tags_may_be_numbers),
+		cmocka_unit_test(the_head_for_choices_is_kept),
+		cmocka_unit_test(a_later_set_may_be_longer),
+		cmocka_unit_test(a_column_of_labels_may_be_missing),
+		cmocka_unit_test(rejected_labels_are_left_out),
+		cmocka_unit_test(ids_are_repeated_as_they_are),
+		cmocka_unit_test(pauses_change_no_answer),
+		cmocka_unit_test(texts_are_answered_one_by_one),
 	};
 	return cmocka_run_group_tests(tests, setup, test_folder_drop);
 }

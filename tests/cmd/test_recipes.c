@@ -243,6 +243,8 @@ static void copies_are_left_out(void **state)
 	assert_same_file(test_path("copies/data/train.bin"), test_path("once/data/train.bin"));
 	assert_program(0, "120 documents", "pretrain --corpus %s --model %s --out %s/copies --plan %s", twice, config,
 		       test_folder, SMALL);
+	assert_null(strstr(buffer_string(&program_errors), "left out"));
+	assert_said("copies of earlier documents: 60; --drop_copied_documents leaves them out");
 	buffer_release(&text);
 }
 

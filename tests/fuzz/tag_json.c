@@ -54,6 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 			BUG_IF(facts.widened > facts.spans || facts.shared > facts.spans);
 			check_words(&conll, facts.texts, settings.form);
 			free(facts.texts);
+			free(facts.ids);
 		}
 		conll_release(&conll);
 	}

@@ -225,6 +225,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 		{422, "/embed", "{\"inputs\": \"a\", \"colour\": 1}", "unknown field 'colour'"},
 		{400, "/v1/embeddings", "{\"input\": \"a\", \"colour\": 1}", "\"param\":\"colour\""},
 		{422, "/embed", "{\"inputs\": [[2, 60, 3]]}", "60 entries"},
+		{422, "/v1/embeddings", "{\"input\": [[2, 60, 3]]}", "\"param\":\"input\""},
 		{422, "/embed", "{\"inputs\": [[9, 9]]}", "from [CLS] (2) to [SEP] (3)"},
 		{422, "/embed", "{\"inputs\": \"a\", \"dimensions\": 33}", "have 32"},
 		{422, "/embed", "{\"inputs\": \"a\", \"prompt_name\": \"query\"}", "no prompt 'query'"},
