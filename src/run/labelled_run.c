@@ -785,11 +785,13 @@ static enum status take_best(struct labelled_run *labelled, int64_t *out_step)
 {
 	struct run *run = labelled->run;
 	const struct train_state *state = &run->training.state;
-	char path[PATH_BYTES];
+	char path[PATH_BYTES], name[64];
 	*out_step = state->step;
 	if (!labelled->settings->save_best || state->best_step == 0 || state->best_step == state->step)
 		return OK;
-	TRY(path_join(path, run->folder.path, "best"));
+	/* Some file systems have no links, so there may be no `best`. */
+	checkpoint_name(name, state->best_step);
+	TRY(path_join(path, run->folder.path, name));
 	TRY(checkpoint_load(path, run->memory.model, &run->memory.replica, run->memory.optimizer));
 	*out_step = state->best_step;
 	log_note("the best checkpoint is that of step %lld", (long long)state->best_step);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "comm/launcher.h"
 #include "formats/event_file.h"
@@ -14,6 +15,7 @@
 #include "tasks/results.h"
 #include "tasks/set_list.h"
 #include "train/ranks.h"
+#include "weights/manifest.h"
 
 /* ---- --fresh ---- */
 
@@ -71,8 +73,44 @@ static bool is_sweep(const char *path)
 	return ours;
 }
 
-/* A folder holds a run if it has the mark of a run's data, the record of a sweep or, for runs that keep no data there
- * (fine-tuning), both the settings and the metrics of a run. */
+#define SETTINGS_LIMIT ((size_t)64 << 20)
+
+/* Is this the record of a run's settings, or another program's file of that name? */
+static bool is_record(const struct json *root)
+{
+	const struct json *seed = json_member(root, "seed");
+	return seed && seed->kind == JSON_STRING;
+}
+
+static bool is_settings(const char *path)
+{
+	struct json_document record;
+	if (!file_exists(path) || json_read(&record, path, SETTINGS_LIMIT) != OK)
+		return false;
+	bool ours = is_record(record.root);
+	json_release(&record);
+	return ours;
+}
+
+static enum status has_checkpoint(const char *out, bool *has)
+{
+	int64_t *steps, count;
+	char name[64], state[96], path[PATH_BYTES];
+	*has = false;
+	TRY(checkpoint_list(out, &steps, &count));
+	enum status status = OK;
+	for (int64_t i = 0; i < count && status == OK && !*has; i++) {
+		checkpoint_name(name, steps[i]);
+		snprintf(state, sizeof(state), "%s/training_state.json", name);
+		status = path_join(path, out, state);
+		*has = status == OK && file_exists(path);
+	}
+	free(steps);
+	return status;
+}
+
+/* A folder holds a run if it has the mark of a run's data, the record of a sweep, a checkpoint, or the settings of a run, which
+ * are written before its first step; if somebody has damaged those, metrics beside them say that they were a run's. */
 static enum status holds_run(const char *out, bool *holds)
 {
 	char mark[PATH_BYTES], settings[PATH_BYTES], metrics[PATH_BYTES], sweep[PATH_BYTES];
@@ -80,8 +118,8 @@ static enum status holds_run(const char *out, bool *holds)
 	TRY(path_join(settings, out, "settings.json"));
 	TRY(path_join(metrics, out, "metrics.jsonl"));
 	TRY(path_join(sweep, out, SWEEP_RECORD));
-	*holds = file_exists(mark) || is_sweep(sweep) || (file_exists(settings) && file_exists(metrics));
-	return OK;
+	*holds = file_exists(mark) || is_sweep(sweep) || is_settings(settings) || (file_exists(settings) && file_exists(metrics));
+	return *holds ? OK : has_checkpoint(out, holds);
 }
 
 bool run_folder_holds_results(const char *path)
@@ -190,8 +228,6 @@ done:
 
 /* ---- The checkpoint to resume from ---- */
 
-#define SETTINGS_LIMIT ((size_t)64 << 20)
-
 /* Makes `path` absolute, even if its last part no longer exists (was pruned). */
 static enum status canonical(const char *path, char out[PATH_BYTES])
 {
@@ -282,8 +318,7 @@ static enum status find_begun(struct run_start *start, const struct run_folder_s
 		return OK;
 	}
 	TRY(json_read(&start->record, start->settings, SETTINGS_LIMIT));
-	const struct json *seed = json_member(start->record.root, "seed");
-	start->begun = seed && seed->kind == JSON_STRING;
+	start->begun = is_record(start->record.root);
 	if (!start->begun) {
 		json_release(&start->record);
 		return error_set(ERR_USAGE, "'%s' exists but is not the record of a run", start->settings);
@@ -423,10 +458,64 @@ static enum status check_no_model(const char *out)
 	return status;
 }
 
+/* Did a run make this, so that a run may replace it? The finished model and checkpoints have a manifest, `best` is a link to a
+ * checkpoint, and an empty folder is nobody's loss. */
+static bool is_own(const char *path)
+{
+	char manifest[PATH_BYTES], target[PATH_BYTES];
+	struct stat facts;
+	struct name_list names = {0};
+	if (lstat(path, &facts) != 0)
+		return true;
+	ssize_t length = S_ISLNK(facts.st_mode) ? readlink(path, target, sizeof(target) - 1) : -1;
+	if (length >= 0) {
+		target[length] = '\0';
+		if (checkpoint_path_step(target) >= 0)
+			return true;
+	}
+	if (path_join(manifest, path, MANIFEST_NAME) != OK || file_exists(manifest))
+		return true;
+	bool empty = S_ISDIR(facts.st_mode) && folder_list(path, &names) == OK && names.count == 0;
+	name_list_release(&names);
+	return empty;
+}
+
+/* A run replaces what has these names. What a person keeps there must be noticed before anything is trained or cleared. */
+static enum status check_names(const char *out)
+{
+	static const char *const names[][2] = {{"final", "the finished model"}, {"best", "a link to the best checkpoint"}};
+	char path[PATH_BYTES];
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		TRY(path_join(path, out, names[i][0]));
+		if (is_own(path))
+			continue;
+		enum status status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", path);
+		error_hint("choose another --out, or move it elsewhere; a run keeps %s under that name", names[i][1]);
+		return status;
+	}
+	return OK;
+}
+
+/* Somebody's report of that name is replaced, but not without a word. */
+static enum status warn_of_names(const struct run_folder_settings *settings)
+{
+	static const char *const names[] = {"report.html", "metrics.jsonl", "samples.jsonl"};
+	char path[PATH_BYTES];
+	bool holds;
+	TRY(holds_run(settings->out, &holds));
+	for (size_t i = 0; !holds && !settings->plan && i < sizeof(names) / sizeof(*names); i++) {
+		TRY(path_join(path, settings->out, names[i]));
+		if (file_exists(path))
+			log_warning("'%s' is not of a run in this folder, and will be replaced", path);
+	}
+	return OK;
+}
+
 enum status run_folder_take(struct run_folder *folder, const struct run_folder_settings *settings, const struct machine *machine)
 {
 	TRY(name_folder(folder, settings));
 	TRY(check_no_model(settings->out));
+	TRY(check_names(settings->out));
 	if (machine->place.launched && !settings->in_sweep)
 		TRY(folder_make(settings->out));
 	else
@@ -438,6 +527,7 @@ enum status run_folder_take(struct run_folder *folder, const struct run_folder_s
 		TRY(check_fresh(settings));
 		TRY(remove_earlier_run(settings->out));
 	}
+	TRY(warn_of_names(settings));
 	return check_kind(settings);
 }
 
