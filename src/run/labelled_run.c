@@ -392,6 +392,26 @@ static enum status make_head(struct labelled_run *labelled)
 	return record_task(labelled);
 }
 
+/* What is to decide must exist, which the first evaluation would say only after an epoch of training. */
+static enum status check_decision(const struct labelled_run *labelled)
+{
+	const char **names = NULL;
+	int64_t deciding;
+	struct measures measures = {0};
+	struct measure decides;
+	if (labelled->dev_count == 0)
+		return OK;
+	TRY(memory_new(&names, labelled->dev_count, sizeof(*names), "names of sets"));
+	for (int64_t i = 0; i < labelled->dev_count; i++)
+		names[i] = labelled->dev[i].name;
+	enum status status = run_find_best_set(labelled->run, names, labelled->dev_count, &deciding);
+	free(names);
+	if (status != OK || !labelled->settings->metric)
+		return status;
+	TRY(labelled_measures(&labelled->state, &labelled->heads.head[0], &labelled->dev[deciding], &measures));
+	return loop_deciding_measure(labelled->settings->metric, &measures, &decides);
+}
+
 static enum status find_teacher(struct labelled_run *labelled)
 {
 	const struct distillation_options *options = &labelled->settings->distillation;
@@ -499,6 +519,7 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	TRY(ranks_agree(run->machine->comm, read_files(labelled)));
 	warn_of_small_sets(labelled);
 	TRY(make_head(labelled));
+	TRY(check_decision(labelled));
 	TRY(ranks_agree(run->machine->comm, find_teacher(labelled)));
 	if (!run->start.resumed && labelled->heads.head[0].loss != LOSS_VECTORS)
 		log_note("%s", labelled->continues_head

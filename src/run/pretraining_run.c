@@ -353,6 +353,21 @@ static enum status open_text(struct pretraining_run *pretraining)
 	return pretraining_data_open(&pretraining->data);
 }
 
+static enum status check_best_set(const struct pretraining_run *pretraining)
+{
+	const struct run_data *data = &pretraining->data.data;
+	const char **names = NULL;
+	int64_t deciding;
+	if (data->evaluation_count == 0)
+		return OK;
+	TRY(memory_new(&names, data->evaluation_count, sizeof(*names), "names of sets"));
+	for (int64_t i = 0; i < data->evaluation_count; i++)
+		names[i] = data->evaluation[i].name;
+	enum status status = run_find_best_set(pretraining->run, names, data->evaluation_count, &deciding);
+	free(names);
+	return status;
+}
+
 enum status pretraining_run_prepare(struct pretraining_run *pretraining, const struct pretraining_run_settings *settings,
 				    struct pretraining_phase *phases)
 {
@@ -369,6 +384,7 @@ enum status pretraining_run_prepare(struct pretraining_run *pretraining, const s
 	};
 	TRY(ranks_agree(comm, first ? open_text(pretraining) : OK));
 	TRY(ranks_agree(comm, first ? OK : open_text(pretraining)));
+	TRY(check_best_set(pretraining));
 	TRY(choose_budget(pretraining));
 	TRY(choose_model(pretraining));
 	TRY(recipe_choose(&run->recipe, &run->choices));

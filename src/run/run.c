@@ -364,22 +364,29 @@ static void close_phase(struct run *run)
 	run->open_phase = -1;
 }
 
-/* Finds the evaluation set that decides. */
-static enum status find_best_set(struct run *run)
+enum status run_find_best_set(const struct run *run, const char *const *names, int64_t count, int64_t *out)
 {
-	const char *name = run->settings->best_by;
-	const struct objective *objective = run->objective;
-	run->training.settings.best_set = 0;
-	if (!name)
-		return OK;
-	for (int64_t i = 0; i < objective->evaluation_count; i++) {
-		if (objective->evaluation_names[i] && strcmp(objective->evaluation_names[i], name) == 0) {
-			run->training.settings.best_set = i;
+	const char *wanted = run->settings->best_by;
+	struct buffer known = {0};
+	*out = 0;
+	for (int64_t i = 0; wanted && i < count; i++) {
+		const char *name = names[i] ? names[i] : "";
+		if (strcmp(name, wanted) == 0) {
+			*out = i;
+			buffer_release(&known);
 			return OK;
 		}
+		if (name[0])
+			buffer_format(&known, "%s%s", known.size > 0 ? ", " : "", name);
 	}
-	enum status status = error_set(ERR_USAGE, "--best_by %s: there is no evaluation set of this name", name);
-	error_hint("name sets where they are given: %s=PATH", name);
+	if (!wanted)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--best_by %s: there is no evaluation set of this name", wanted);
+	if (known.size > 0)
+		error_hint("the sets with names are: %s", buffer_string(&known));
+	else
+		error_hint("name sets where they are given: %s=PATH", wanted);
+	buffer_release(&known);
 	return status;
 }
 
@@ -395,7 +402,8 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	phase->steps.steps_before = state->phase.first_step;
 	phase->steps.samples_before = state->phase.first_sample;
 	TRY(run->task->open_phase(run->task->context, state, &run->objective));
-	TRY(find_best_set(run));
+	TRY(run_find_best_set(run, run->objective->evaluation_names, run->objective->evaluation_count,
+			      &run->training.settings.best_set));
 	*out = run->objective;
 	return OK;
 }

@@ -122,6 +122,9 @@ MUST_USE enum status run_open(struct run *run, const struct run_settings *settin
 /* Makes zero-initialized phases, to be filled in. */
 MUST_USE enum status run_set_phases(struct run *run, int64_t count);
 MUST_USE enum status run_open_device(struct run *run);
+/* Finds the evaluation set that --best_by names, among names[count], which may be NULL or empty; without the option it is the
+ * first. ERR_USAGE if there is none. For tasks to call once their sets are known, so that a mistyped name costs no training. */
+MUST_USE enum status run_find_best_set(const struct run *run, const char *const *names, int64_t count, int64_t *out);
 MUST_USE enum status run_plan(struct run *run);
 /* STOPPED, with a message: the run was asked to stop, and has saved its state. */
 MUST_USE enum status run_train(struct run *run);

@@ -125,6 +125,19 @@ static enum status loss_of_vectors(const struct labelled_settings *settings, str
 	return status;
 }
 
+enum status labelled_measures(const struct task_state *task, const struct head *head, const struct task_set *set,
+			      struct measures *out)
+{
+	struct task_outputs outputs = {0};
+	struct measure measure = loss_measure(NAN);
+	TRY(task_outputs_create(&outputs, &set->encoded, head));
+	out->count = 0;
+	measures_add(out, &measure);
+	enum status status = set->has_labels ? task->task->score(task, set, &outputs, out) : OK;
+	task_outputs_release(&outputs);
+	return status;
+}
+
 enum status labelled_score(const struct labelled_settings *settings, struct replica *replica, struct task_set *set,
 			   struct task_outputs *outputs, struct measures *out)
 {

@@ -30,6 +30,11 @@ MUST_USE enum status labelled_objective_create(struct objective **out, const str
 MUST_USE enum status labelled_score(const struct labelled_settings *settings, struct replica *replica, struct task_set *set,
 				    struct task_outputs *outputs, struct measures *out);
 
+/* The measures that labelled_score() will have, with the values that outputs of zeros give them: known before there is a model.
+ */
+MUST_USE enum status labelled_measures(const struct task_state *task, const struct head *head, const struct task_set *set,
+				       struct measures *out);
+
 /* What a report needs to know about the task, from the labels of the training set and of the first evaluation set (NULL: there
  * is none). */
 MUST_USE enum status labelled_report(const struct task_state *task, const struct task_set *train, const struct task_set *dev,

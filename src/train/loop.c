@@ -64,10 +64,8 @@ static void remember_score(struct training *training, const struct measure *deci
 	}
 }
 
-/* Finds the measure that decides which checkpoint is best. */
-static enum status deciding_measure(const struct training *training, const struct measures *measures, struct measure *decides)
+enum status loop_deciding_measure(const char *name, const struct measures *measures, struct measure *decides)
 {
-	const char *name = checkpoint_decides(&training->checkpoints);
 	const struct measure *found = measures_find(measures, name);
 	struct buffer known = {0};
 	if (found && found->direction != DIRECTION_NONE) {
@@ -101,7 +99,7 @@ static enum status evaluate(struct training *training)
 		TRY(report_evaluation(&training->report, &progress, objective->evaluation_names[set], &metrics,
 				      clock_seconds() - started));
 		if (set == training->settings.best_set)
-			TRY(deciding_measure(training, &metrics, &decides));
+			TRY(loop_deciding_measure(checkpoint_decides(&training->checkpoints), &metrics, &decides));
 	}
 	training->longest_evaluation = fmax(training->longest_evaluation, clock_seconds() - began);
 	state->evaluated_step = state->step;

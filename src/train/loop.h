@@ -58,6 +58,8 @@ struct training {
 
 /* `state` in the report's terms. */
 struct report_progress train_progress(const struct train_state *state);
+/* Finds the measure by which the best checkpoint is chosen. ERR_USAGE lists those that an evaluation has. */
+MUST_USE enum status loop_deciding_measure(const char *name, const struct measures *measures, struct measure *decides);
 /* Has `phase`, the current phase of `state`, reached one of its ends? */
 bool phase_has_ended(const struct phase *phase, const struct train_state *state);
 /* Starts the next phase where `state` stands; optimizer_restart() must be called, too. */
