@@ -476,6 +476,17 @@ static enum status compare_evaluation(struct run *run)
 	TRY(json_get_string(start->record.root, start->checkpoint, "evaluation_hash", &before));
 	if (!before || strtoull(before, NULL, 16) == run->evaluation_hash)
 		return OK;
+	const struct train_state *state = &start->state;
+	const struct phase last = phase_of(&run->phases[run->phase_count - 1].settings);
+	if (state->phase.index == run->phase_count - 1 && phase_has_ended(&last, state)) {
+		/* Without the earlier scores, the last checkpoint would take the place of a better one. */
+		if (state->best_step > 0)
+			log_warning(
+				"the evaluation data have changed since '%s', but nothing is left to train: the best checkpoint "
+				"is still that of step %" PRId64 ", which the earlier ones chose",
+				start->checkpoint, state->best_step);
+		return OK;
+	}
 	log_warning("the evaluation data have changed since '%s': the best checkpoint and early stopping start over from "
 		    "here on",
 		    start->checkpoint);
