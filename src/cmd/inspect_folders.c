@@ -39,8 +39,8 @@ static enum status read_settings(const char *folder, int64_t *out_steps, char ta
 	return OK;
 }
 
-/* The last step in metrics.jsonl; 0 if none is logged. */
-static enum status last_step(const char *folder, int64_t *out)
+/* The last step in metrics.jsonl, 0 if none is logged, and whether the run ended early at the newest one: why, otherwise "". */
+static enum status last_step(const char *folder, int64_t saved, int64_t *out, char early[FINDING_TEXT_BYTES])
 {
 	char path[PATH_BYTES];
 	struct history history = {0};
@@ -49,6 +49,9 @@ static enum status last_step(const char *folder, int64_t *out)
 	enum status status = history_read(&history, path);
 	if (status == OK && history.steps.count > 0)
 		*out = (int64_t)history_value(&history.steps, history.steps.count - 1, HISTORY_STEP);
+	*out = saved > *out ? saved : *out; /* not every step is logged */
+	const struct history_event *end = status == OK ? history_early_end(&history, *out) : NULL;
+	snprintf(early, FINDING_TEXT_BYTES, "%s", end ? end->text : "");
 	history_release(&history);
 	return status;
 }
@@ -56,15 +59,15 @@ static enum status last_step(const char *folder, int64_t *out)
 /* "running: step 500 of 1000", "stopped at step 500 of 1000; the newest checkpoint is checkpoint-450". */
 static enum status put_state(const char *folder, struct json_writer *writer)
 {
-	char text[256], task[64] = "", of[32] = "", saved[96] = "; it has no checkpoint yet";
+	char text[256], task[64] = "", of[32] = "", saved[96] = "; it has no checkpoint yet", early[FINDING_TEXT_BYTES];
 	int64_t *steps, count, step, total = 0;
-	TRY(last_step(folder, &step));
 	TRY(read_settings(folder, &total, task));
 	TRY(checkpoint_list(folder, &steps, &count));
-	step = count > 0 && steps[0] > step ? steps[0] : step; /* not every step is logged */
+	enum status status = last_step(folder, count > 0 ? steps[0] : 0, &step, early);
 	if (count > 0)
 		snprintf(saved, sizeof(saved), "; the newest checkpoint is checkpoint-%" PRId64, steps[0]);
 	free(steps);
+	TRY(status);
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);
 	long process = folder_lock_holder(folder);
@@ -79,6 +82,8 @@ static enum status put_state(const char *folder, struct json_writer *writer)
 	else
 		snprintf(text, sizeof(text), "started, but no step taken yet: run the same command again to resume");
 	json_put_string(writer, "state", text);
+	if (finished && *early)
+		json_put_string(writer, "stopped_early", early);
 	if (*task)
 		json_put_string(writer, "task", task);
 	json_put_bool(writer, "finished", finished);

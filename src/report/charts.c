@@ -86,7 +86,7 @@ static void add_events(struct chart *chart, const struct report *report, int x)
 		const struct history_event *event = &history->events[i];
 		double place = x == HISTORY_TOKENS ? event->tokens : x == HISTORY_SECONDS ? event->seconds : (double)event->step;
 		bool resumed = strcmp(event->kind, REPORT_RESUMED) == 0;
-		if (!event->over)
+		if (!event->over && strcmp(event->kind, REPORT_EARLY_END) != 0)
 			chart_add_mark(chart, resumed ? CHART_MARK_RESUMED : CHART_MARK_TROUBLE, place, event->text);
 	}
 }

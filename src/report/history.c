@@ -160,6 +160,14 @@ int64_t history_last_evaluation(const struct history *history, int set)
 	return -1;
 }
 
+const struct history_event *history_early_end(const struct history *history, int64_t step)
+{
+	for (int64_t i = history->event_count; i-- > 0;)
+		if (history->events[i].step == step && strcmp(history->events[i].kind, REPORT_EARLY_END) == 0)
+			return &history->events[i];
+	return NULL;
+}
+
 /* Adds a row for an evaluation as the last row. A row that the set already has for this step (or a later one) is removed: the run
  * was resumed from before that evaluation. */
 static enum status evaluation_row(struct history *history, int set, double step)

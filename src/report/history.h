@@ -34,6 +34,9 @@ struct history_table {
 /* The kind of event for a process that resumed the run. */
 #define REPORT_RESUMED "resumed"
 
+/* The kind of event for a run that ended before its last step, because its evaluations no longer improved. */
+#define REPORT_EARLY_END "early_stop"
+
 /* Sizes of a finding's description and of its advice. */
 #define FINDING_TEXT_BYTES 320
 #define FINDING_ADVICE_BYTES 480
@@ -43,7 +46,7 @@ struct history_event {
 	int64_t step;
 	double phase; /* NaN: not recorded */
 	double tokens, seconds;
-	char kind[24]; /* "resumed", "straggler", or a finding's name (diagnosis.h) */
+	char kind[24]; /* "resumed", "early_stop", "straggler", or a finding's name (diagnosis.h) */
 	bool over;     /* the finding no longer holds */
 	char text[FINDING_TEXT_BYTES], advice[FINDING_ADVICE_BYTES];
 };
@@ -81,5 +84,7 @@ int history_set(struct history *history, const char *name);
 int history_main_set(const struct history *history);
 /* The row of a set's last evaluation, or -1. */
 int64_t history_last_evaluation(const struct history *history, int set);
+/* The event that the run ended early at this step; NULL: it did not. */
+const struct history_event *history_early_end(const struct history *history, int64_t step);
 
 #endif

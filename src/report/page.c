@@ -80,6 +80,9 @@ static void put_verdict(const struct report_page *page, struct buffer *out)
 			buffer_text(out, "</p>\n");
 		}
 	}
+	const struct history_event *end = finished ? history_early_end(&report->history, page->state->step) : NULL;
+	if (end)
+		html_element(out, "<p>", end->text, "</p>\n");
 	const char *const sentences[] = {verdict.text, verdict.side, verdict.stage, verdict.more};
 	for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
 		if (*sentences[i])

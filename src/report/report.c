@@ -284,6 +284,16 @@ static enum status say(struct report *report, const struct report_progress *stat
 	return OK;
 }
 
+enum status report_early_end(struct report *report, const struct report_progress *state, const char *text)
+{
+	if (report->silent)
+		return OK;
+	log_note("%s", text);
+	return history_early_end(&report->history, state->step)
+		       ? OK
+		       : report_append_event(report, state, REPORT_EARLY_END, false, text, "");
+}
+
 static void write_page(struct report *report, const struct report_page *page)
 {
 	double started = clock_seconds();

@@ -105,6 +105,9 @@ MUST_USE enum status report_evaluated(struct report *report, const struct report
 /* Logs how `ranks` ranks spent their time to metrics.jsonl, and reports a rank that is slower than the others. */
 MUST_USE enum status report_times(struct report *report, const struct report_progress *state, const struct rank_times *all,
 				  int32_t ranks);
+/* The run ends at this step, earlier than planned, as `text` says. A run that is started again says it again, but logs it once.
+ */
+MUST_USE enum status report_early_end(struct report *report, const struct report_progress *state, const char *text);
 /* Writes the final page and releases what the report owns. `status` is how the loop ended. */
 void report_finish(struct report *report, const struct report_progress *state, enum status status);
 

@@ -574,6 +574,24 @@ static void announce_stop(const struct run *run)
 	stop_announce("finishing this step, then saving");
 }
 
+/* In the end a run publishes its last step, which after an early end is not the best one. */
+static void note_early_end(const struct run *run)
+{
+	const struct train_state *state = &run->training.state;
+	const struct phase *phase = &run->training.phases[run->phase_count - 1];
+	bool tunes = strcmp(run->settings->folder.command, "finetune") == 0;
+	if (!phase_ended_early(phase, state) || (tunes && run->settings->save_best))
+		return;
+	if (state->best_step > 0 && state->best_step < state->step)
+		log_note("it is that of step %" PRId64 ", the last one; the best checkpoint, of step %" PRId64
+			 ", is in %s/checkpoint-%" PRId64 "%s",
+			 state->step, state->best_step, run->folder.path, state->best_step,
+			 tunes ? " (--save_best makes it the model)" : "");
+	else
+		log_note("it is that of step %" PRId64 ", the last one%s", state->step,
+			 tunes ? "; with --save_best it would be that of the best one" : "");
+}
+
 enum status run_train(struct run *run)
 {
 	struct comm *comm = run->machine->comm;
@@ -599,6 +617,7 @@ enum status run_train(struct run *run)
 		status = run_write_card(run, run->training.state.step, NULL, 0);
 	TRY(ranks_agree(comm, status));
 	log_note("finished: the model is in %s/final", run->folder.path);
+	note_early_end(run);
 	if (run->start.resumed && run->training.state.step == run->start.state.step)
 		log_note("the run had finished before, so nothing was left to train; --fresh starts over");
 	return OK;

@@ -50,6 +50,7 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 		json_put_integer(&writer, "averaged", state->phase.averaged);
 	json_put_integer(&writer, "evaluations", state->phase.evaluations);
 	json_put_integer(&writer, "stalled", state->phase.stalled);
+	json_put_integer(&writer, "improved_step", state->phase.best_step);
 	if (isfinite(state->phase.best_score))
 		json_put_double(&writer, "best_score", state->phase.best_score);
 	json_close(&writer);
@@ -127,6 +128,7 @@ static enum status phase_read(const struct json *root, const char *file, struct 
 	TRY(json_get_integer(record, file, "averaged", 0, AVERAGE_SNAPSHOTS, &phase->averaged));
 	TRY(read_count(record, file, "evaluations", COUNT_LIMIT, &phase->evaluations));
 	TRY(read_count(record, file, "stalled", COUNT_LIMIT, &phase->stalled));
+	TRY(json_get_integer(record, file, "improved_step", 0, state->step, &phase->best_step));
 	return read_score(record, file, "best_score", "best_loss", &phase->best_score);
 }
 

@@ -3,6 +3,7 @@
 #include "train/loop.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/buffer.h"
 #include "base/stop.h"
@@ -51,8 +52,10 @@ static void remember_score(struct training *training, const struct measure *deci
 	state->evaluated_score = value;
 	bool gains = score->evaluations == 0 || !isfinite(score->best_score) ||
 		     measure_is_better(decides->direction, value, score->best_score, phase->patience_margin);
-	if (gains)
+	if (gains) {
 		score->best_score = value;
+		score->best_step = state->step;
+	}
 	score->stalled = gains ? 0 : score->stalled + 1;
 	score->evaluations++;
 
@@ -381,6 +384,30 @@ bool phase_has_ended(const struct phase *phase, const struct train_state *state)
 	return is_full(phase, state) || is_stalled(phase, state);
 }
 
+bool phase_ended_early(const struct phase *phase, const struct train_state *state)
+{
+	return is_stalled(phase, state) && !is_full(phase, state);
+}
+
+/* A run that ends before its last step looks like one that was stopped, so it says why. */
+static enum status say_early_end(struct training *training)
+{
+	const struct train_state *state = &training->state;
+	const struct phase *phase = &training->phases[state->phase.index];
+	char text[FINDING_TEXT_BYTES], count[FORMAT_BYTES], since[64] = "";
+	if (!phase_ended_early(phase, state))
+		return OK;
+	if (state->phase.best_step > 0)
+		snprintf(since, sizeof(since), " since step %lld", (long long)state->phase.best_step);
+	format_counted(count, phase->patience, "evaluation", "evaluations");
+	snprintf(text, sizeof(text),
+		 "Stopped early after step %lld of %lld: %s has not improved%s, in %s (--early_stopping_patience).",
+		 (long long)state->step, (long long)(state->phase.first_step + phase->steps),
+		 checkpoint_decides(&training->checkpoints), since, count);
+	struct report_progress progress = train_progress(state);
+	return report_early_end(&training->report, &progress, text);
+}
+
 enum status train(struct training *training)
 {
 	struct train_state *state = &training->state;
@@ -396,8 +423,10 @@ enum status train(struct training *training)
 	TRY_GOTO(report_start(&training->report, &progress), failed);
 	for (;;) {
 		TRY_GOTO(train_phase(training), done);
-		if (state->phase.index == training->phase_count - 1)
+		if (state->phase.index == training->phase_count - 1) {
+			status = say_early_end(training);
 			break;
+		}
 		log_note("phase %lld ended at step %lld: %s", (long long)state->phase.index + 1, (long long)state->step,
 			 phase_end_reason(&training->phases[state->phase.index], state));
 		/* The save in progress still describes the data of this phase. */

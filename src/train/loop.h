@@ -62,6 +62,8 @@ struct report_progress train_progress(const struct train_state *state);
 MUST_USE enum status loop_deciding_measure(const char *name, const struct measures *measures, struct measure *decides);
 /* Has `phase`, the current phase of `state`, reached one of its ends? */
 bool phase_has_ended(const struct phase *phase, const struct train_state *state);
+/* Has the deciding measure ended it, before any of its other ends? */
+bool phase_ended_early(const struct phase *phase, const struct train_state *state);
 /* Starts the next phase where `state` stands; optimizer_restart() must be called, too. */
 void train_state_next_phase(struct train_state *state);
 /* Makes evaluations so far no longer count, neither for the best checkpoint nor for patience. */

@@ -29,6 +29,7 @@ struct phase_state {
 	int64_t averaged;                              /* snapshots in the mean of the weights, until it replaces them */
 	int64_t evaluations, stalled;                  /* evaluations in this phase; those since its best score */
 	double best_score;                             /* the best of them, by the deciding measure */
+	int64_t best_step;                             /* its step; 0 also in checkpoints from before it was recorded */
 };
 
 #endif
