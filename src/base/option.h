@@ -68,7 +68,10 @@ struct option {
 	const char *section;   /* the kind of section that may have its own value: "phase"; the same in all rows that have one */
 	const char *synonym;   /* "fail=stop skip_all=skip": other words ("fail") that mean a value ("stop"); NULL: none */
 	const char *advice;    /* a hint for values that are rejected, such as other programs' words; NULL: none */
-	bool commas;           /* a list whose values may also be written as one, with commas, as Google's flags are */
+	/* Other options, separated by ' ', from which a run computes this one if they are set. A record of a run then has both,
+	 * of which a config file gives only the others; NULL: none. */
+	const char *follows;
+	bool commas; /* a list whose values may also be written as one, with commas, as Google's flags are */
 };
 
 /* A name that users know from other programs and that bertc does not have: it is ignored with a line that says why, or rejected,
@@ -134,7 +137,8 @@ struct options {
 	const struct option *aside;
 	const char *finished; /* set by options_note_finished; NULL: the run to be resumed has not finished */
 	bool help, print_config;
-	bool silent; /* set after options_init: another process prints the messages about names from other programs */
+	bool from_record; /* a config file was the record of a run, whose settings are not all somebody's wish */
+	bool silent;      /* set after options_init: another process prints the messages about names from other programs */
 	struct option_problem *problems; /* [problem_count] in the order they were found */
 	int64_t problem_count, problem_capacity;
 	struct option_answer *answers; /* [answer_count] */
@@ -175,6 +179,11 @@ void options_forget(struct options *options, const char *name);
 int options_find(const struct options *options, const char *name);
 enum option_origin options_origin(const struct options *options, const char *name);
 bool options_given(const struct options *options, const char *name); /* by a config file or the command line */
+/* The same, but a config file that only repeats the default does not count: files that list all settings do. For options that
+ * make no sense without others. */
+bool options_said(const struct options *options, const char *name);
+/* Is this the record of a run's settings (settings.json), or another object? */
+bool options_is_record(const struct json *root);
 /* The text of the value in effect ("" if unset). Lists are joined by spaces. */
 const char *options_value(const struct options *options, const char *name, struct buffer *scratch);
 
@@ -228,7 +237,8 @@ struct command_text {
 void options_help(const struct option *table, const struct command_text *text, int columns, struct buffer *out);
 void options_man(const struct option *table, const struct command_text *text, struct buffer *out); /* mdoc */
 void options_man_title(const char *name, struct buffer *out); /* the first lines of a page: date and NAME(1) */
-/* A reusable config file of the merged settings, each with a comment that gives its origin. */
+/* A reusable config file of the merged settings, each with a comment that gives its origin. Those that nobody gave (defaults, a
+ * recipe's) are comments: they follow again when the file is read. */
 void options_print_config(const struct options *options, struct buffer *out);
 /* The settings table shown at the start of a run: name, value, origin. Unless `all`, only those that are not left at their
  * defaults. */

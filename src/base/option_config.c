@@ -27,6 +27,7 @@ struct config {
 	bool *seen;       /* [rows] set in the current section of this file; lists no longer have an earlier file's values */
 	int64_t section;  /* to which settings belong; -1: the whole run */
 	int64_t sections; /* begun by this file: the first one removes those of an earlier file */
+	bool is_record;   /* it is what a run has written */
 };
 
 /* If `status` is a failure, records it as a problem, so that reading continues with the next setting. */
@@ -115,6 +116,21 @@ static bool takes_list(const struct options *options, int index, const char *key
 	return row && row->type == OPTION_LIST;
 }
 
+/* Did the run compute this one from another setting of the same object? */
+static bool is_computed(const struct config *config, const struct json *object, int index)
+{
+	const char *name = index >= 0 && config->is_record ? config->options->table[index].follows : NULL;
+	char source[64];
+	for (; name && *name; name += strspn(name, " ")) {
+		size_t length = strcspn(name, " ");
+		snprintf(source, sizeof source, "%.*s", (int)length, name);
+		if (json_member(object, source))
+			return true;
+		name += length;
+	}
+	return false;
+}
+
 /* Applies the members of an object that are settings; *out_sections receives the array of sections, if there is one. */
 static enum status config_json_object(struct config *config, const struct json *object, const struct json **out_sections)
 {
@@ -125,6 +141,8 @@ static enum status config_json_object(struct config *config, const struct json *
 		int index = options_find(options, member->key);
 		if (index < 0 && out_sections && options->section_name && !strcmp(member->key, plural)) {
 			*out_sections = member;
+		} else if (is_computed(config, object, index)) {
+			continue;
 		} else if (member->kind == JSON_ARRAY && takes_list(options, index, member->key)) {
 			for (const struct json *item = member->first_child; item; item = item->next)
 				TRY(config_blame(config, 0, config_json_value(config, item, member->key)));
@@ -153,6 +171,8 @@ static enum status config_json(struct config *config, const char *path, const st
 	struct json_document document;
 	const struct json *sections = NULL;
 	TRY(json_parse(&document, path, buffer_string(text), text->size));
+	config->is_record = config->origin == ORIGIN_FILE && options_is_record(document.root);
+	config->options->from_record |= config->is_record;
 	enum status status = config_json_object(config, document.root, &sections);
 	if (status == OK && sections)
 		status = config_json_sections(config, sections);

@@ -137,6 +137,22 @@ static bool same_value(const struct option *row, const char *a, const char *b)
 	return !strcmp(option_synonym(row, a, one), option_synonym(row, b, other));
 }
 
+bool options_said(const struct options *options, const char *name)
+{
+	int index = options_find(options, name);
+	const struct option *row = &options->table[index];
+	bool repeats = options->origin[index] == ORIGIN_FILE && row->fallback && options->text[index] &&
+		       same_value(row, options->text[index], row->fallback);
+	return options_given(options, name) && !repeats;
+}
+
+/* Every command has a seed, and only records have it as a text. */
+bool options_is_record(const struct json *root)
+{
+	const struct json *seed = json_member(root, "seed");
+	return seed && seed->kind == JSON_STRING;
+}
+
 /* The recorded value as text; lists are joined as option_value_at() does. */
 static enum status record_value(const struct json *value, const char *record_name, struct buffer *out)
 {
@@ -169,7 +185,8 @@ static enum status check_given(const struct options *options, int index, const c
 				  : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it", row->name, now,
 					      record_name);
 		if (options->finished)
-			error_hint("that run has finished: %s; to see what is there, leave --%s out", options->finished, row->name);
+			error_hint("that run has finished: %s; to see what is there, leave --%s out", options->finished,
+				   row->name);
 		else
 			error_hint("to resume that run, leave --%s out; otherwise give --fresh to start over, or choose another "
 				   "--out",

@@ -129,6 +129,7 @@ enum status options_derive(struct options *out, const struct options *base, int6
 	out->foreign_program = base->foreign_program;
 	out->foreign_name = base->foreign_name; /* lives as long as `base` */
 	out->finished = base->finished;
+	out->from_record = base->from_record;
 	if (section < base->section_count) {
 		TRY_GOTO(apply_section(out, &base->sections[section], ORIGIN_FILE), failed);
 		TRY_GOTO(apply_section(out, &base->sections[section], ORIGIN_COMMAND), failed);

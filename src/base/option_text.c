@@ -460,7 +460,7 @@ void options_print_config(const struct options *options, struct buffer *out)
 		const struct option_list one = {.values = &options->text[i], .count = 1};
 		const struct option_list *list = row->type == OPTION_LIST ? option_field(options, i) : &one;
 		for (int64_t k = 0; k < list->count; k++) {
-			buffer_format(out, "%s = ", row->name);
+			buffer_format(out, "%s%s = ", options->origin[i] < ORIGIN_RESUMED ? "# " : "", row->name);
 			option_config_value(out, list->values[k]);
 			buffer_format(out, "  # %s\n", option_origins[options->origin[i]]);
 		}

@@ -120,7 +120,7 @@ static enum status check_teacher(const struct options *options)
 	static const char *const names[] = {"distill_alpha", "distill_temperature", "distill_layers", "distill_hidden_weight"};
 	const struct finetune_settings *settings = options->settings;
 	for (size_t i = 0; !settings->teacher && i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!options_given(options, names[i]))
+		if (!options_said(options, names[i]))
 			continue;
 		enum status status = error_set(ERR_USAGE, "--%s means nothing without --teacher", names[i]);
 		error_hint("name the folder of a model that was fine-tuned for this task");

@@ -55,8 +55,9 @@ static const struct option_list *source(const struct options *options, const str
 static bool is_of_recipe(const struct options *options, const char *name, double value)
 {
 	const struct pretrain_settings *settings = options->settings;
+	bool recorded = is_recorded(options, name) || (options->from_record && options_origin(options, name) == ORIGIN_FILE);
 	return options_origin(options, name) == ORIGIN_RECIPE ||
-	       (is_recorded(options, name) && strcmp(settings->recipe, "fast") == 0 && value == 0);
+	       (recorded && strcmp(settings->recipe, "fast") == 0 && value == 0);
 }
 
 struct pretraining_run_settings pretrain_pretraining(const struct options *options)
@@ -91,8 +92,8 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 				.held_out_fraction = s->held_out_fraction,
 				.vocab_size = s->vocab_size,
 				.min_frequency = s->min_frequency,
-				.cased_given = options_given(options, "cased"),
-				.cased = options_given(options, "cased") || is_recorded(options, "cased") ? s->cased : -1,
+				.cased_given = options_said(options, "cased"),
+				.cased = options_said(options, "cased") || is_recorded(options, "cased") ? s->cased : -1,
 				.shuffle = s->shuffle,
 			},
 		.hidden_dropout_prob = training_number(options, "hidden_dropout_prob", s->training.hidden_dropout_prob),

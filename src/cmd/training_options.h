@@ -97,6 +97,7 @@ struct training_settings {
 	 .field = offsetof(settings, member.num_train_steps),                                                                    \
 	 .range = "1..",                                                                                                         \
 	 .role = ROLE_RESULT,                                                                                                    \
+	 .follows = "num_train_epochs time",                                                                                     \
 	 .value_name = "N",                                                                                                      \
 	 .alias = "max_steps train_iters",                                                                                       \
 	 .automatic = "-1",                                                                                                      \
@@ -135,6 +136,7 @@ struct training_settings {
 	 .field = offsetof(settings, member.train_batch_size),                                                                   \
 	 .range = "1..1048576",                                                                                                  \
 	 .role = ROLE_RESULT,                                                                                                    \
+	 .follows = "train_batch_size_per_gpu",                                                                                  \
 	 .value_name = "N",                                                                                                      \
 	 .alias = "global_batch_size",                                                                                           \
 	 .fallback_text = size_text,                                                                                             \
@@ -426,6 +428,7 @@ struct training_settings {
 		 .field = offsetof(settings, member.num_warmup_steps),                                                           \
 		 .range = "0..",                                                                                                 \
 		 .role = ROLE_RESULT,                                                                                            \
+		 .follows = "warmup_proportion",                                                                                 \
 		 .value_name = "N",                                                                                              \
 		 .alias = "warmup_steps lr_warmup_iters",                                                                        \
 		 .advice = "a share of all steps is given as --warmup_proportion",                                               \

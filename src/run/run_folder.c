@@ -75,19 +75,12 @@ static bool is_sweep(const char *path)
 
 #define SETTINGS_LIMIT ((size_t)64 << 20)
 
-/* Is this the record of a run's settings, or another program's file of that name? */
-static bool is_record(const struct json *root)
-{
-	const struct json *seed = json_member(root, "seed");
-	return seed && seed->kind == JSON_STRING;
-}
-
 static bool is_settings(const char *path)
 {
 	struct json_document record;
 	if (!file_exists(path) || json_read(&record, path, SETTINGS_LIMIT) != OK)
 		return false;
-	bool ours = is_record(record.root);
+	bool ours = options_is_record(record.root);
 	json_release(&record);
 	return ours;
 }
@@ -318,7 +311,7 @@ static enum status find_begun(struct run_start *start, const struct run_folder_s
 		return OK;
 	}
 	TRY(json_read(&start->record, start->settings, SETTINGS_LIMIT));
-	start->begun = is_record(start->record.root);
+	start->begun = options_is_record(start->record.root);
 	if (!start->begun) {
 		json_release(&start->record);
 		return error_set(ERR_USAGE, "'%s' exists but is not the record of a run", start->settings);
