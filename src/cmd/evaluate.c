@@ -25,6 +25,7 @@
 struct evaluate_settings {
 	const char *model;
 	struct option_list corpus, data, input_file, test;
+	const char *text_column, *pair_column, *label_column;
 	struct prediction_settings predictions;
 	struct squad_settings squad;
 	const char *next_sentence;
@@ -64,6 +65,27 @@ static const struct option evaluate_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "[NAME=]FILE...",
 	 .help = "labeled examples of a task; with --predictions: questions in SQuAD's JSON"},
+	{.name = "text_column",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(text_column),
+	 .role = ROLE_RESULT,
+	 .value_name = "COLUMN",
+	 .fallback_text = "as in training",
+	 .help = "column of the text in --test, by name or by number from 1"},
+	{.name = "pair_column",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(pair_column),
+	 .role = ROLE_RESULT,
+	 .value_name = "COLUMN",
+	 .fallback_text = "as in training",
+	 .help = "column of the second text of a pair"},
+	{.name = "label_column",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(label_column),
+	 .role = ROLE_RESULT,
+	 .value_name = "COLUMN",
+	 .fallback_text = "as in training",
+	 .help = "column of the label"},
 	PREDICTION_OPTIONS(struct evaluate_settings, predictions),
 	SQUAD_OPTIONS(struct evaluate_settings, squad, ROLE_RESULT, "as in training"),
 	{.help = "How it is scored"},
@@ -343,6 +365,7 @@ static enum status score_task(const struct options *options, const struct evalua
 		.model = settings->model,
 		.max_seq_length = length_given ? (int32_t)settings->max_seq_length : 0,
 		.micro_batch_tokens = settings->micro_batch_tokens,
+		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
 		.squad = squad_options_given(options, &settings->squad),
 		.skip_bad = strcmp(settings->input.on_bad_record, "skip") == 0,
 		.device = settings->device,
@@ -408,6 +431,8 @@ static enum status check_evaluate(struct options *options)
 	TRY(saved_model_check(options, settings->model));
 	if (settings->test.count > 0 && inputs > 0)
 		status = error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
+	else if (settings->test.count == 0 && (settings->text_column || settings->pair_column || settings->label_column))
+		status = error_set(ERR_USAGE, "--text_column, --pair_column and --label_column are those of --test");
 	else if (settings->test.count == 0 && inputs != 1)
 		status = error_set(ERR_USAGE, "%s",
 				   inputs == 0 ? "nothing to evaluate on: give --test for a fine-tuned model, or "

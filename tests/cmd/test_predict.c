@@ -131,6 +131,23 @@ static void a_column_of_labels_may_be_missing(void **state)
 	assert_ok(folder_remove(test_path("out")));
 }
 
+/* A file that calls its columns something else than training's. */
+static void columns_may_be_named(void **state)
+{
+	(void)state;
+	put_file("other.csv", "satz,urteil,text\nwai waj,1,a\nwak,0,b\nwal,0,c\n");
+	put_file("same.tsv", "sentence\tlabel\nwai waj\t1\nwak\t0\nwal\t0\n");
+	assert_program(0, "", EVALUATE "classes --test %s/same.tsv", test_folder, test_folder);
+	struct buffer same = {0};
+	buffer_append(&same, buffer_string(&program_output), program_output.size);
+	assert_program(0, "", EVALUATE "classes --test %s/other.csv --text_column satz --label_column urteil", test_folder,
+		       test_folder);
+	assert_string_equal(buffer_string(&program_output), buffer_string(&same));
+	buffer_release(&same);
+	assert_program(2, "are those of --test", EVALUATE "classes --corpus %s/same.tsv --text_column 1", test_folder,
+		       test_folder);
+}
+
 /* What an annotator rejected or skipped in Prodigy is no label; to be predicted, it is a text like any other. */
 static void rejected_labels_are_left_out(void **state)
 {
@@ -313,6 +330,7 @@ int main(void)
 		cmocka_unit_test(a_column_of_labels_may_be_missing),
 		cmocka_unit_test(rejected_labels_are_left_out),
 		cmocka_unit_test(ids_are_repeated_as_they_are),
+		cmocka_unit_test(columns_may_be_named),
 		cmocka_unit_test(pauses_change_no_answer),
 		cmocka_unit_test(texts_are_answered_one_by_one),
 	};
