@@ -576,10 +576,11 @@ static void print_products(const struct bench *bench)
 
 static void print_table(const struct bench *bench, const struct rates *rates)
 {
-	char count[FORMAT_BYTES], size[FORMAT_BYTES];
+	char count[FORMAT_BYTES], size[FORMAT_BYTES], layers[FORMAT_BYTES];
 	const struct batch *b = &bench->batch;
-	printf("model      %s: %d layers, %d wide, %s parameters\n", bench->settings->model, bench->config.num_hidden_layers,
-	       bench->config.hidden_size, format_count(count, bench->runs[0]->benchmark.model->element_count));
+	printf("model      %s: %s, %d wide, %s parameters\n", bench->settings->model,
+	       format_counted(layers, bench->config.num_hidden_layers, "layer", "layers"), bench->config.hidden_size,
+	       format_count(count, bench->runs[0]->benchmark.model->element_count));
 	printf("device     %s\n", bench->backend->description);
 	printf("a step     %d sequences of up to %d tokens, %d tokens, %d predictions\n", b->sequence_count, b->longest,
 	       b->token_count, b->labels[HEAD_MASKED_WORDS].count);

@@ -37,11 +37,11 @@ static const char *device_word(const struct plan *plan, int64_t count)
 
 static void print_subject(const struct plan *plan)
 {
-	char count[FORMAT_BYTES], rows[FORMAT_BYTES];
+	char count[FORMAT_BYTES], rows[FORMAT_BYTES], layers[FORMAT_BYTES];
 	const struct topology *t = &plan->topology;
-	printf("model    %s: %d layers, %d wide, %s parameters, vocabulary of %s\n", plan->settings->model,
-	       plan->config.num_hidden_layers, plan->config.hidden_size, format_count(count, plan->model->element_count),
-	       format_count(rows, plan->config.vocab_size));
+	printf("model    %s: %s, %d wide, %s parameters, vocabulary of %s\n", plan->settings->model,
+	       format_counted(layers, plan->config.num_hidden_layers, "layer", "layers"), plan->config.hidden_size,
+	       format_count(count, plan->model->element_count), format_count(rows, plan->config.vocab_size));
 	int64_t hosts = topology_hosts(t);
 	printf("on       %s %s", format_count(count, t->ranks), device_word(plan, t->ranks));
 	if (hosts > 1)

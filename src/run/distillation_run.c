@@ -216,7 +216,9 @@ enum status distillation_run_prepare(struct distillation_run *out, const struct 
 	}
 	if (out->settings.layer_count > 0 && config.hidden_size != run->config.hidden_size)
 		heads->projection = config.hidden_size;
-	log_note("teacher: '%s', %d layers of %d; student: %d of %d", teacher, config.num_hidden_layers, config.hidden_size,
+	char layers[FORMAT_BYTES];
+	log_note("teacher: '%s', %s of %d; student: %d of %d", teacher,
+		 format_counted(layers, config.num_hidden_layers, "layer", "layers"), config.hidden_size,
 		 run->config.num_hidden_layers, run->config.hidden_size);
 	return teacher_create(&out->teacher, run->machine->backend, &config, heads);
 }

@@ -386,8 +386,9 @@ void example_log_unread(const struct bad_records *unread, const char *path)
 {
 	char count[FORMAT_BYTES];
 	if (unread->count > 0)
-		log_note("'%s': %s taken as absent, since they cannot be read; the first because: %s", path,
-			 format_counted(count, unread->count, "label is", "labels are"), unread->first.message);
+		log_note("'%s': %s taken as absent, since %s cannot be read%s: %s", path,
+			 format_counted(count, unread->count, "label is", "labels are"), unread->count == 1 ? "it" : "they",
+			 unread->count == 1 ? "" : "; the first because", unread->first.message);
 }
 
 void example_set_release(struct example_set *set)

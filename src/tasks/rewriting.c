@@ -287,9 +287,11 @@ static void log_expressible(const struct task_set *set)
 	if (set->use == TASK_TRAIN && (double)rows->expressible < FEW_EXPRESSIBLE * (double)rows->known)
 		log_warning("hardly any target is made of the words of its text and contexts: are these the right columns "
 			    "(--text_column, --label_column, --pair_column)?");
+	char count[FORMAT_BYTES];
 	if (rows->too_long > 0)
-		log_warning("%lld texts to be rewritten are longer than the model and %s; --max_seq_length raises the limit",
-			    (long long)rows->too_long, set->use == TASK_TRAIN ? "teach nothing" : "keep their end as it is");
+		log_warning("%s to be rewritten %s longer than the model: %s; --max_seq_length raises the limit",
+			    format_counted(count, rows->too_long, "text", "texts"), rows->too_long == 1 ? "is" : "are",
+			    set->use == TASK_TRAIN ? "nothing is learned from there" : "the end stays as it is");
 }
 
 static enum status rewriting_encode(struct task_state *state, struct task_set *set)

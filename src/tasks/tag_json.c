@@ -342,9 +342,10 @@ enum status tag_json_read(struct conll *out, const struct text_file *file, const
 	out->tag_column = reader.tagged ? 1 : -1;
 	if (reader.numbered)
 		log_numbers(out->name, settings);
+	char count[FORMAT_BYTES];
 	if (reader.rejected > 0)
-		log_note("'%s': %lld texts whose annotation was rejected or skipped (\"answer\") are left out", out->name,
-			 (long long)reader.rejected);
+		log_note("'%s': %s whose annotation was rejected or skipped (\"answer\") %s left out", out->name,
+			 format_counted(count, reader.rejected, "text", "texts"), reader.rejected == 1 ? "is" : "are");
 	if (status == OK && out->sentence_count == 0)
 		status = error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
 	if (status == OK) {

@@ -158,8 +158,10 @@ static enum status split_lines(struct tag_text *text, struct conll *out, enum ta
 			TRY(bad_record(bad, status));
 		line = newline ? newline + 1 : limit;
 	}
-	log_note("'%s': text, a sentence a line: %lld sentences, %lld %s", out->name, (long long)out->sentence_count,
-		 (long long)out->token_count, word_kinds[words]);
+	char count[FORMAT_BYTES];
+	log_note("'%s': text, a sentence a line: %s, %lld %s", out->name,
+		 format_counted(count, out->sentence_count, "sentence", "sentences"), (long long)out->token_count,
+		 word_kinds[words]);
 	return out->sentence_count > 0 ? OK : error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
 }
 
@@ -311,8 +313,8 @@ static enum status read_json(const struct task_state *state, enum task_use use, 
 						      .form = form,
 						      .bad = settings->bad},
 			  &facts));
-	log_note("'%s': JSON, %lld sentences, %lld %s", file->name, (long long)file->sentence_count, (long long)file->token_count,
-		 facts.texts ? word_kinds[words] : "words");
+	log_note("'%s': JSON, %s, %lld %s", file->name, format_counted(count, file->sentence_count, "sentence", "sentences"),
+		 (long long)file->token_count, facts.texts ? word_kinds[words] : "words");
 	if (facts.widened > 0)
 		log_note("'%s': %s of %s widened to whole words", file->name, format_count(count, facts.widened),
 			 format_counted(all, facts.spans, "entity", "entities"));

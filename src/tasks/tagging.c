@@ -258,9 +258,11 @@ static enum status encode_sentences(struct task_state *state, struct task_set *s
 			TRY(encode_window(state, set, pieces, &windows, i, first, words, &word));
 		cut += windows.count > 1;
 	}
+	char count[FORMAT_BYTES];
 	if (cut > 0 && !state->settings.quiet)
-		log_note("%lld of %lld sentences are longer than %d tokens and were read in windows that overlap by half",
-			 (long long)cut, (long long)text->sentence_count, state->settings.max_seq_length);
+		log_note("%lld of %s %s longer than %d tokens and %s read in windows that overlap by half", (long long)cut,
+			 format_counted(count, text->sentence_count, "sentence", "sentences"), cut == 1 ? "is" : "are",
+			 state->settings.max_seq_length, cut == 1 ? "was" : "were");
 	return OK;
 }
 

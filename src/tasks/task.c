@@ -359,11 +359,16 @@ enum status task_add_examples(struct task_state *state, struct task_set *set, ta
 
 void task_log_cut(const struct task_set *set, int32_t most)
 {
-	if (set->cut_count > 0)
-		log_note("%lld of %lld texts are longer than %d tokens and were cut, by %.0f tokens on average; --max_seq_length "
-			 "raises the limit",
-			 (long long)set->cut_count, (long long)set->encoded.example_count, most,
-			 (double)set->cut_tokens / (double)set->cut_count);
+	char count[FORMAT_BYTES];
+	const char *all = format_counted(count, set->encoded.example_count, "text", "texts");
+	if (set->cut_count == 1)
+		log_note("1 of %s is longer than %d tokens and was cut, by %lld; --max_seq_length raises the limit", all, most,
+			 (long long)set->cut_tokens);
+	else if (set->cut_count > 1)
+		log_note("%lld of %s are longer than %d tokens and were cut, by %.0f tokens on average; --max_seq_length raises "
+			 "the "
+			 "limit",
+			 (long long)set->cut_count, all, most, (double)set->cut_tokens / (double)set->cut_count);
 }
 
 int32_t task_best(const float *values, int64_t count)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 
 /* Labels shown; a model may have thousands. */
@@ -111,16 +112,19 @@ static void put_front_matter(struct buffer *out, const struct model_card *card)
 static void put_model(struct buffer *out, const struct model_card *card)
 {
 	const struct model_config *config = &card->model->config;
+	char layers[FORMAT_BYTES];
 	buffer_text(out, "# ");
 	put_cell(out, card->name);
 	buffer_format(out,
-		      "\n\nA BERT of %.1f million weights: %d layers, width %d, %d attention heads, a %s vocabulary of %d "
+		      "\n\nA BERT of %.1f million weights: %s, width %d, %d attention %s, a %s vocabulary of %d "
 		      "entries, texts "
 		      "of up to %d tokens. The class of transformers is `%s`. Trained with bertc ",
-		      (double)card->model->element_count / 1e6, config->num_hidden_layers, config->hidden_size,
-		      config->num_attention_heads, card->cased ? "cased" : "lower-cased", config->vocab_size,
-		      config->max_position_embeddings, architecture_of(card));
-	buffer_format(out, VERSION " for %" PRId64 " steps.\n", card->step);
+		      (double)card->model->element_count / 1e6,
+		      format_counted(layers, config->num_hidden_layers, "layer", "layers"), config->hidden_size,
+		      config->num_attention_heads, config->num_attention_heads == 1 ? "head" : "heads",
+		      card->cased ? "cased" : "lower-cased", config->vocab_size, config->max_position_embeddings,
+		      architecture_of(card));
+	buffer_format(out, VERSION " for %" PRId64 " %s.\n", card->step, card->step == 1 ? "step" : "steps");
 }
 
 static void put_labels(struct buffer *out, const struct task_config *task)

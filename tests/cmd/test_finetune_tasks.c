@@ -118,12 +118,32 @@ static void a_finished_model_scores_as_its_run_did(void **state)
 	}
 }
 
+/* Counts are worded for one as well. */
+static void counts_of_one(void **state)
+{
+	(void)state;
+	static const char table[] =
+		"sentence\tlabel\nthe cat sees the house.\tsees\nnobody likes some bread.\tlikes\nnobody likes the cat "
+		"and the cat likes nobody and nobody likes the cat.\tlikes\n";
+	assert_ok(file_write(test_path("one.tsv"), table, strlen(table)));
+	assert_program(0, "1 of 3 texts is longer than 12 tokens and was cut, by ",
+		       "finetune --task classification --model %s/base --init_layers 0 --train %s/one.tsv --out %s/one "
+		       "--num_train_steps 1 --max_seq_length 12 --threads 1 --no_progress",
+		       test_folder, test_folder, test_folder);
+	struct buffer card = {0};
+	assert_ok(file_read(test_path("one/final/README.md"), 1 << 20, &card));
+	assert_non_null(strstr(buffer_string(&card), " weights: 1 layer, width 32, 2 attention heads,"));
+	assert_non_null(strstr(buffer_string(&card), " for 1 step."));
+	buffer_release(&card);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_train_as_one),
 		cmocka_unit_test(an_interruption_changes_nothing),
 		cmocka_unit_test(a_finished_model_scores_as_its_run_did),
+		cmocka_unit_test(counts_of_one),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -86,7 +86,8 @@ static void labels_may_be_placeholders(void **state)
 	assert_said("test.tsv', line 2: the label '-1' does not occur in training");
 	assert_answers(3);
 	put_file("test.json", "[{\"sentence\": \"wai\", \"label\": -1}, {\"sentence\": \"waj\", \"label\": 0}]");
-	assert_program(0, "1 label is taken as absent", PREDICT "classes %s/test.json", test_folder, test_folder);
+	assert_program(0, "1 label is taken as absent, since it cannot be read: '", PREDICT "classes %s/test.json", test_folder,
+		       test_folder);
 	assert_answers(2);
 	assert_program(3, "line 2: the label '-1' does not occur", EVALUATE "classes --test %s/test.tsv", test_folder,
 		       test_folder);
