@@ -78,7 +78,8 @@ static enum status take_form(struct table *table)
 /* Reads a table whose text and name are already set. */
 static enum status read_text(struct table *out, const char *path, const struct table_options *options)
 {
-	enum status status = out->like ? take_form(out) : table_detect(out, hint_of(path), options);
+	out->hint = hint_of(path);
+	enum status status = out->like ? take_form(out) : table_detect(out, out->hint, options);
 	if (status == OK)
 		status = out->form == TABLE_DELIMITED ? table_read_delimited(out, options) : table_read_json(out, options);
 	return status;
@@ -192,6 +193,25 @@ int64_t table_find_column(const struct table *table, const char *name)
 	return -1;
 }
 
+enum status table_check_name(const struct table *table, int64_t column)
+{
+	const char *name = table->columns[column];
+	int64_t count = 0;
+	for (int64_t i = 0; i < table->column_count; i++)
+		count += strcmp(table->columns[i], name) == 0;
+	if (count < 2)
+		return OK;
+	struct buffer columns = {0};
+	table_list_columns(table, &columns);
+	char often[32] = "twice";
+	if (count > 2)
+		snprintf(often, sizeof often, "%lld times", (long long)count);
+	enum status status = error_set(ERR_USAGE, "'%s': column '%.200s' occurs %s; give its number: its columns are %.800s",
+				       table->name, name, often, buffer_string(&columns));
+	buffer_release(&columns);
+	return status;
+}
+
 enum status table_choose_column(const struct table *table, const char *name_or_number, int64_t *out)
 {
 	struct buffer columns = {0};
@@ -199,7 +219,7 @@ enum status table_choose_column(const struct table *table, const char *name_or_n
 
 	*out = table_find_column(table, name_or_number);
 	if (*out >= 0)
-		return OK;
+		return table_check_name(table, *out);
 	errno = 0;
 	long long number = strtoll(name_or_number, &end, 10);
 	if (errno == 0 && *end == '\0' && number >= 1 && number <= table->column_count) {

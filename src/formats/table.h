@@ -18,11 +18,16 @@ enum table_choice { TABLE_DETECT, TABLE_YES, TABLE_NO };
 enum table_field_kind { FIELD_TEXT, FIELD_LIST, FIELD_NUMBER };
 
 struct table_options {
-	enum table_choice header;       /* whether a delimited file begins with the names of its columns */
-	enum table_choice quotes;       /* whether fields are quoted as in RFC 4180, or '"' is an ordinary character */
-	char delimiter;                 /* 0: detect */
-	int64_t least_fields;           /* 0: every row must have as many fields as most rows; else at least this many */
-	const char *const *known_names; /* names that identify a header, ignoring case; ends with NULL; may be NULL */
+	enum table_choice header; /* whether a delimited file begins with the names of its columns */
+	enum table_choice quotes; /* whether fields are quoted as in RFC 4180, or '"' is an ordinary character */
+	char delimiter;           /* 0: detect */
+	/* Rows may differ in their number of fields if most have at least this many, and then all must. Otherwise, and with 0,
+	 * every row must have as many fields as most rows. */
+	int64_t least_fields;
+	/* Names of columns, ignoring case; both lists end with NULL, and may be NULL. */
+	const char *const *known_names; /* usual names, which show a header unless the table shows that they are data */
+	const char *const *given_names; /* by the user or recorded in training: a row that has one is a header */
+	bool rather_no_header;          /* similar files have none: then one usual name does not show a header */
 	struct bad_records *bad;
 };
 
@@ -49,6 +54,7 @@ struct table {
 	const char *separator; /* "|||" or two tabs, which tabs have replaced; NULL: neither */
 	bool quoted;           /* fields may be quoted */
 	bool has_header;       /* of a delimited file */
+	const char *odd_name;  /* a usual name in the first row, which was not taken as a header; NULL: there is none */
 	int64_t row_count, column_count;
 	const char **columns;   /* [column_count] names; without a header "column 1" and so on. JSON: the keys of all objects in
 				   order of first occurrence, "a.b" for b within a */
@@ -60,6 +66,7 @@ struct table {
 	/* Private from here. */
 	struct buffer text;
 	struct string_store strings;
+	int hint; /* what the file's name says of its form */
 	bool is_piece;
 	int64_t first_line; /* line number at which the text begins */
 	const struct table *like;
@@ -95,8 +102,11 @@ bool table_lacks(const struct table *table, int64_t row, int64_t column);
 enum table_field_kind table_field_kind(const struct table *table, int64_t row, int64_t column);
 /* The column with this name (if there is none, ignoring the case of ASCII letters), or -1. */
 int64_t table_find_column(const struct table *table, const char *name);
-/* The column that a user specifies by name or by number, from 1. If there is none, ERR_USAGE listing the columns that exist. */
+/* The column that a user specifies by name or by number, from 1. If there is none, or there are several of that name, ERR_USAGE
+ * listing the columns that exist. */
 MUST_USE enum status table_choose_column(const struct table *table, const char *name_or_number, int64_t *out);
+/* Refuses to use a column by a name that other columns have as well: ERR_USAGE, listing the columns. */
+MUST_USE enum status table_check_name(const struct table *table, int64_t column);
 /* Appends what was detected: "TSV with a header, 3 columns (label, sentence1, sentence2), 24,000 rows". */
 void table_describe(const struct table *table, struct buffer *out);
 /* Appends the names of the columns: "1 label, 2 sentence1, 3 sentence2"; without a header "1 to 3, without names". */

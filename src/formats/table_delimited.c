@@ -38,9 +38,10 @@ static enum status refuse_field_count(const struct table *table, const struct sp
 	enum status status = error_set(ERR_DATA, "'%s', line %lld: %lld field%s where the other rows have %lld", table->name,
 				       (long long)splitter->record_line, (long long)splitter->field_count,
 				       splitter->field_count == 1 ? "" : "s", (long long)expected);
-	error_hint("is a %s missing, or one too many? Correct the line, or give --on_bad_record skip to leave such rows out and "
-		   "count them",
-		   table->delimiter == '\t' ? "tab" : "delimiter");
+	char delimiter[4] = {'\'', table->delimiter, '\''};
+	error_hint("fields are separated by %s here: is one missing, or one too many? Correct the line, or give --on_bad_record "
+		   "skip to leave such rows out and count them",
+		   table->delimiter == '\t' ? "tabs" : delimiter);
 	return status;
 }
 
@@ -65,8 +66,8 @@ static enum status add_record(struct table *table, const struct splitter *splitt
 	return OK;
 }
 
-static enum status read_records(struct table *table, struct splitter *splitter, int64_t expected,
-				const struct table_options *options)
+static enum status read_records(struct table *table, struct splitter *splitter, int64_t expected, int64_t least,
+				struct bad_records *bad)
 {
 	for (;;) {
 		bool end;
@@ -78,11 +79,11 @@ static enum status read_records(struct table *table, struct splitter *splitter, 
 			table->blank_lines++;
 			continue;
 		}
-		enum status status = check_record(table, splitter, begin, expected, options->least_fields);
+		enum status status = check_record(table, splitter, begin, expected, least);
 		if (status == OK)
 			status = add_record(table, splitter);
 		else
-			status = bad_record(options->bad, status);
+			status = bad_record(bad, status);
 		if (status != OK)
 			return status;
 		if (splitter->problem != RECORD_FINE)
@@ -90,8 +91,17 @@ static enum status read_records(struct table *table, struct splitter *splitter, 
 	}
 }
 
+/* Takes the name of a column from the first row, without the spaces around it. */
+static enum status take_name(struct table *table, int64_t column)
+{
+	const char *name = table->fields[column];
+	size_t size = strlen(name);
+	table_trim_name(&name, &size);
+	return string_store_copy(&table->strings, name, size, &table->columns[column]);
+}
+
 /* Takes the column names from the first row, or makes them up. */
-static enum status name_columns(struct table *table, int64_t count, enum table_choice header, const char *const *known_names)
+static enum status name_columns(struct table *table, int64_t count, const struct table_options *options)
 {
 	char name[32];
 	const char *copy;
@@ -102,13 +112,17 @@ static enum status name_columns(struct table *table, int64_t count, enum table_c
 		TRY(table_add_column(table, copy));
 	}
 	table->has_header = table->row_count > 0 &&
-			    (header == TABLE_YES || (header == TABLE_DETECT && table_first_row_is_header(table, known_names)));
-	for (int64_t i = 0; table->has_header && i < count && i < table->rows[0].field_count; i++)
-		table->columns[i] = table->fields[i];
-	if (table->has_header) {
-		table->row_count--;
-		memmove(table->rows, table->rows + 1, (size_t)table->row_count * sizeof *table->rows);
+			    (options->header == TABLE_YES ||
+			     (options->header == TABLE_DETECT && table_first_row_is_header(table, table->hint, options)));
+	if (!table->has_header) {
+		if (options->header == TABLE_DETECT)
+			table->odd_name = table_name_in_first_row(table, options->known_names);
+		return OK;
 	}
+	for (int64_t i = 0; i < count && i < table->rows[0].field_count; i++)
+		TRY(take_name(table, i));
+	table->row_count--;
+	memmove(table->rows, table->rows + 1, (size_t)table->row_count * sizeof *table->rows);
 	return OK;
 }
 
@@ -129,16 +143,17 @@ enum status table_read_delimited(struct table *table, const struct table_options
 
 	if (!table->like)
 		TRY(table_usual_fields(table, &expected));
+	int64_t least = options->least_fields <= expected ? options->least_fields : 0;
 	struct splitter splitter = {.text = buffer_string(&table->text),
 				    .size = table->text.size,
 				    .line = table->first_line,
 				    .delimiter = table->delimiter,
 				    .quoted = table->quoted};
-	enum status status = read_records(table, &splitter, expected, options);
+	enum status status = read_records(table, &splitter, expected, least, options->bad);
 	splitter_release(&splitter);
 	if (status == OK && table->like)
 		return take_columns(table);
 	if (status == OK)
-		status = name_columns(table, expected, options->header, options->known_names);
+		status = name_columns(table, expected, options);
 	return status;
 }

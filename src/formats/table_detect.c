@@ -1,10 +1,8 @@
 /* Detects the form of a table: JSON by its first bytes; the delimiter by how many rows have the same number of fields; quoting by
  * features that only quoted text has, since in GLUE's TSV files '"' is an ordinary character. */
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include "base/json.h"
 #include "formats/table_internal.h"
 
@@ -126,22 +124,54 @@ static enum status tabs_are_quoted(const struct table *table, bool *out)
 	return OK;
 }
 
-/* Unless the file name says otherwise, text with commas may be prose, so its first line must look like column names. */
+/* Unless the file name says otherwise, text with commas may be prose, so its first line must look like column names. Letters of
+ * two bytes are those of alphabets; scripts without spaces between words have letters of three. */
 bool table_begins_with_names(const char *text, size_t size, char delimiter)
 {
 	const char *newline = memchr(text, '\n', size);
 	size_t end = newline ? (size_t)(newline - text) : size;
 	for (size_t i = 0; i < end; i++) {
 		unsigned char c = (unsigned char)text[i];
-		if (!isalnum(c) && !strchr("_-.\"#\r", c) && text[i] != delimiter)
+		if (c > 0xC2 && c < 0xE0 && i + 1 < end)
+			i++;
+		else if (!isalnum(c) && !strchr("_-.\"#\r", c) && text[i] != delimiter)
 			return false;
 	}
 	return end > 0;
 }
 
-static enum status detect_delimiter(const struct table *table, enum table_hint hint, const char *const *known_names, char *out)
+/* Whether each comma is between two digits, as in "0,96". */
+static bool commas_are_decimal(const char *text, size_t size)
 {
-	static const char others[] = {',', ';', '|'};
+	for (size_t i = 0; i < size; i++)
+		if (text[i] == ',' &&
+		    !(i > 0 && i + 1 < size && isdigit((unsigned char)text[i - 1]) && isdigit((unsigned char)text[i + 1])))
+			return false;
+	return true;
+}
+
+/* In a file that is a table with commas or the like by its name: the delimiter by which all rows have as many fields as the
+ * first, or else nearly all; 0: none. */
+static enum status detect_in_csv(const char *text, size_t size, const char *delimiters, char *out)
+{
+	struct survey surveys[4];
+	*out = 0;
+	for (size_t i = 0; delimiters[i]; i++)
+		TRY(take_survey(text, size, delimiters[i], true, &surveys[i]));
+	bool decimal = commas_are_decimal(text, size);
+	for (int pass = 0; pass < 3 && !*out; pass++)
+		for (size_t i = 0; delimiters[i] && !*out; i++) {
+			bool fits = pass < 2 ? is_all(&surveys[i]) && surveys[i].problems == 0 : is_nearly_all(&surveys[i]);
+			if (fits && !(pass == 0 && delimiters[i] == ',' && decimal))
+				*out = delimiters[i];
+		}
+	return OK;
+}
+
+static enum status detect_delimiter(const struct table *table, enum table_hint hint, const struct table_options *options,
+				    char *out)
+{
+	static const char others[] = ",;|";
 	struct survey tabs, quoted;
 	size_t size = sample_size(table);
 	const char *text = table->text.data;
@@ -151,16 +181,19 @@ static enum status detect_delimiter(const struct table *table, enum table_hint h
 	TRY(take_survey(text, size, '\t', true, &quoted));
 	if (is_nearly_all(&tabs) || is_nearly_all(&quoted) || (hint == HINT_TSV && tabs.first_fields > 1))
 		return OK;
+	if (hint == HINT_CSV) {
+		TRY(detect_in_csv(text, size, others, out));
+		if (*out)
+			return OK;
+	}
 	size_t blank = strspn(text, "\r\n");
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+	for (size_t i = 0; others[i] && hint != HINT_CSV; i++) {
 		TRY(take_survey(text, size, others[i], true, &quoted));
 		*out = others[i];
-		if (hint == HINT_CSV && is_nearly_all(&quoted))
-			return OK;
+		struct table_names names = table_names_of_line(text + blank, size - blank, others[i], options);
 		/* A single row may be the header of a table without rows. */
-		if (hint != HINT_CSV && is_all(&quoted) && quoted.problems == 0 &&
-		    table_begins_with_names(text + blank, size - blank, others[i]) &&
-		    (quoted.records >= 2 || table_line_has_known_name(text + blank, size - blank, others[i], known_names)))
+		if (is_all(&quoted) && quoted.problems == 0 && names.may_be_header &&
+		    (quoted.records >= 2 || names.known + names.given > 0))
 			return OK;
 	}
 	/* Rows of different lengths with tabs in every one; or a damaged file, which is read as its name suggests, so that errors
@@ -211,70 +244,11 @@ enum status table_detect(struct table *table, enum table_hint hint, const struct
 	if (table->form != TABLE_DELIMITED || size == 0)
 		return OK;
 	if (!options->delimiter)
-		TRY(detect_delimiter(table, hint, options->known_names, &table->delimiter));
+		TRY(detect_delimiter(table, hint, options, &table->delimiter));
 	if (options->quotes != TABLE_DETECT || table->delimiter == 0)
 		return OK;
 	if (table->delimiter == '\t')
 		return tabs_are_quoted(table, &table->quoted);
 	table->quoted = true;
 	return OK;
-}
-
-static bool is_number(const char *text)
-{
-	char *end;
-	if (!*text || isspace((unsigned char)*text))
-		return false;
-	(void)strtod(text, &end);
-	return *end == '\0';
-}
-
-static bool is_known(const char *field, const char *const *known_names)
-{
-	for (const char *const *name = known_names; name && *name; name++)
-		if (strcasecmp(field, *name) == 0)
-			return true;
-	return false;
-}
-
-/* Whether the field looks like a column name: short, begins with a letter, and has no sentence punctuation. */
-static bool is_like_a_name(const char *field)
-{
-	size_t size = strlen(field);
-	if (size == 0 || size > 40 || !(isalpha((unsigned char)*field) || *field == '_' || *field == '#'))
-		return false;
-	for (const char *p = field; *p; p++)
-		if (!isalnum((unsigned char)*p) && !strchr("_-.# ", *p))
-			return false;
-	return true;
-}
-
-bool table_first_row_is_header(const struct table *table, const char *const *known_names)
-{
-	int64_t known = 0, names = 0, count = table->row_count > 0 ? table->rows[0].field_count : 0;
-
-	for (int64_t i = 0; i < count; i++) {
-		const char *field = table->fields[i];
-		for (int64_t j = 0; j < i && *field; j++)
-			if (strcmp(field, table->fields[j]) == 0)
-				return false;
-		known += is_known(field, known_names);
-		/* An index column without a name, as written by spreadsheets and pandas. */
-		names += is_like_a_name(field) || (i == 0 && !*field);
-	}
-	if (known > 0)
-		return true;
-	if (names < count || count < 2 || table->row_count < 2)
-		return false;
-	/* A column of numbers below a word. */
-	for (int64_t column = 0; column < count; column++) {
-		bool numbers = true;
-		for (int64_t row = 1; row < table->row_count && numbers; row++) {
-			const char *field = table_field(table, row, column);
-			numbers = field && is_number(field);
-		}
-		if (numbers && !is_number(table->fields[column]))
-			return true;
-	}
-	return false;
 }

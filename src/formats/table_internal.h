@@ -47,10 +47,20 @@ MUST_USE enum status table_detect(struct table *table, enum table_hint hint, con
 MUST_USE enum status table_usual_fields(const struct table *table, int64_t *out);
 /* Whether the first line has nothing but words without spaces between delimiters, as names of columns are. */
 bool table_begins_with_names(const char *text, size_t size, char delimiter);
-/* Whether a field of the first line is one of these names, ignoring case. */
-bool table_line_has_known_name(const char *line, size_t size, char delimiter, const char *const *known_names);
+/* Drops spaces around a name. */
+void table_trim_name(const char **begin, size_t *size);
+/* Whether a field is one of these names, ignoring case and spaces around it. */
+bool table_is_listed(const char *field, size_t size, const char *const *names);
+/* How many fields of the first line are known names, and names that were given. */
+struct table_names {
+	int64_t fields, known, given;
+	bool may_be_header; /* it looks like names of columns */
+};
+struct table_names table_names_of_line(const char *line, size_t size, char delimiter, const struct table_options *options);
 /* Whether the first row is a header. Called when all rows have been read. */
-bool table_first_row_is_header(const struct table *table, const char *const *known_names);
+bool table_first_row_is_header(const struct table *table, enum table_hint hint, const struct table_options *options);
+/* The first field of the first row that is a known name; NULL: there is none. */
+const char *table_name_in_first_row(const struct table *table, const char *const *known_names);
 
 MUST_USE enum status table_read_delimited(struct table *table, const struct table_options *options);
 MUST_USE enum status table_read_json(struct table *table, const struct table_options *options);

@@ -1,37 +1,41 @@
 /* What the lines of a table say before the rest of it is known. */
 #include <string.h>
-#include <strings.h>
 #include "formats/table_internal.h"
 
-bool table_line_has_known_name(const char *line, size_t size, char delimiter, const char *const *known_names)
+struct table_names table_names_of_line(const char *line, size_t size, char delimiter, const struct table_options *options)
 {
 	struct splitter splitter = {.text = line, .size = size, .delimiter = delimiter, .quoted = true};
-	bool end, known = false;
+	struct table_names names = {0};
+	bool end;
 	if (splitter_next(&splitter, &end) == OK && !end)
-		for (int64_t i = 0; i < splitter.field_count && !known; i++) {
-			size_t length = splitter.fields[i].end - splitter.fields[i].begin;
-			for (const char *const *name = known_names; name && *name && !known; name++)
-				known = strlen(*name) == length &&
-					strncasecmp(*name, line + splitter.fields[i].begin, length) == 0;
+		for (; names.fields < splitter.field_count; names.fields++) {
+			const struct field_range *field = &splitter.fields[names.fields];
+			names.known += table_is_listed(line + field->begin, field->end - field->begin, options->known_names);
+			names.given += table_is_listed(line + field->begin, field->end - field->begin, options->given_names);
 		}
 	splitter_release(&splitter);
-	return known;
+	names.may_be_header = names.given > 0 || (names.fields > 0 && names.known == names.fields) ||
+			      table_begins_with_names(line, size, delimiter);
+	return names;
 }
 
 void table_look_at_first_line(struct table_start *out, const char *line, size_t size, const char *const *known_names)
 {
 	static const char delimiters[] = {'\t', ',', ';', '|'};
+	const struct table_options options = {.known_names = known_names};
 	*out = (struct table_start){.delimiter = 0};
 	for (size_t i = 0; i < sizeof(delimiters) && !out->delimiter; i++) {
-		bool names = table_begins_with_names(line, size, delimiters[i]);
-		if (!memchr(line, delimiters[i], size) || (i > 0 && !names))
+		if (!memchr(line, delimiters[i], size))
+			continue;
+		bool names = table_names_of_line(line, size, delimiters[i], &options).may_be_header;
+		if (i > 0 && !names)
 			continue;
 		out->delimiter = delimiters[i];
 		out->may_be_header = names;
 	}
 	for (size_t i = 0; i < size; i++)
 		out->delimiters += out->delimiter && line[i] == out->delimiter;
-	out->may_be_header = out->may_be_header || table_line_has_known_name(line, size, out->delimiter, known_names);
+	out->may_be_header = out->may_be_header || table_names_of_line(line, size, out->delimiter, &options).known > 0;
 }
 
 bool table_ends_within_row(const struct table_start *start, const char *text, size_t size)

@@ -33,7 +33,7 @@ enum status text_table_read(struct table *out, const struct line_chunk *chunk, c
 								    .size = chunk->text.size,
 								    .first_line = chunk->first_line,
 								    .like = chunk->begins_file ? NULL : &table->form},
-					      &(struct table_options){.bad = &bad, .known_names = names});
+					      &(struct table_options){.bad = &bad, .given_names = names});
 	if (status == ERR_DATA)
 		error_hint("--text_column and --pair_column read '%s' as a table: correct the line, or leave them out and give "
 			   "texts alone, one per line",

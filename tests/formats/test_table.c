@@ -113,10 +113,119 @@ static void headers_are_told_from_rows(void **state)
 	EXPECT("a.tsv", "gold\twords\n1\ta\n2\tb\n", "TSV with a header, 2 columns (gold, words), 2 rows|1,a/2,b/");
 	EXPECT("a.tsv", "good\twell done\nbad\toh no\n", "TSV without a header, 2 columns, 2 rows|good,well done/bad,oh no/");
 	EXPECT("a.tsv", "1\ta\n2\tb\n", "TSV without a header, 2 columns, 2 rows|1,a/2,b/");
-	EXPECT("a.tsv", "text\ttext\n1\tb\n", "TSV without a header, 2 columns, 2 rows|text,text/1,b/");
 	EXPECT_WITH(.header = TABLE_YES, "good\twell done\nbad\toh no\n",
 		    "TSV with a header, 2 columns (good, well done), 1 row|bad,oh no/");
 	EXPECT_WITH(.header = TABLE_NO, "label\ttext\n1\tb\n", "TSV without a header, 2 columns, 2 rows|label,text/1,b/");
+}
+
+/* A usual name may also be a label or a text, which the rest of the table tells. */
+static void one_usual_name_is_not_always_a_header(void **state)
+{
+	(void)state;
+	/* The column has the value again, or the row has a text or a number. */
+	EXPECT("a.tsv", "that is fine\ttext\nno\tlabel\nyes\ttext\n",
+	       "TSV without a header, 2 columns, 3 rows|that is fine,text/no,label/yes,text/");
+	EXPECT("a.tsv", "hide new secretions from the parental units\ttext\nno wit\tx\n",
+	       "TSV without a header, 2 columns, 2 rows|hide new secretions from the parental units,text/no wit,x/");
+	EXPECT("a.tsv", "Is it far?\ttext\nHere it is.\tx\n",
+	       "TSV without a header, 2 columns, 2 rows|Is it far?,text/Here it is.,x/");
+	EXPECT("a.tsv", "离这里远吗？\ttext\n不远\tx\n", "TSV without a header, 2 columns, 2 rows|离这里远吗？,text/不远,x/");
+	EXPECT("a.tsv", "text\t17\nx\ty\n", "TSV without a header, 2 columns, 2 rows|text,17/x,y/");
+	/* Still a header: joined files repeat theirs, and numbers below a word say more than a text that is the word. */
+	EXPECT("a.tsv", "kind\ttext\nx\ta b\nkind\ttext\ny\tc\n",
+	       "TSV with a header, 2 columns (kind, text), 3 rows|x,a b/kind,text/y,c/");
+	EXPECT("a.tsv", "text\tHow good is it?\na b\t5\ntext\t4\n",
+	       "TSV with a header, 2 columns (text, How good is it?), 2 rows|a b,5/text,4/");
+	/* Several names: all must be values further down. */
+	EXPECT("a.tsv", "label\ttext\nx\ta\ny\ttext\n", "TSV with a header, 2 columns (label, text), 2 rows|x,a/y,text/");
+	EXPECT("a.tsv", "label\ttext\nlabel\ta\ny\ttext\n", "TSV without a header, 2 columns, 3 rows|label,text/label,a/y,text/");
+	/* Similar files have no header. */
+	EXPECT_WITH(.rather_no_header = true, "a film\ttext\nx\ty\n", "TSV without a header, 2 columns, 2 rows|a film,text/x,y/");
+	EXPECT_WITH(.rather_no_header = true, "label\ttext\nx\ty\n", "TSV with a header, 2 columns (label, text), 1 row|x,y/");
+}
+
+/* In a list of words, a usual name is one of them; above longer texts, or in a file that is a table by its name, it is a header.
+ */
+static void the_first_of_many_lines(void **state)
+{
+	(void)state;
+	EXPECT("a.txt", "text\na b\nc\n", "one text a line with a header, 1 column (text), 2 rows|a b/c/");
+	EXPECT("a.txt", "text\nword\nc d\n", "one text a line without a header, 1 column, 3 rows|text/word/c d/");
+	EXPECT("a.txt", "text\n很好\n", "one text a line with a header, 1 column (text), 1 row|很好/");
+	EXPECT("a.txt", "text\n", "one text a line without a header, 1 column, 1 row|text/");
+	EXPECT("a.csv", "text\nword\n", "CSV with a header, 1 column (text), 1 row|word/");
+	const struct table_options options = {.rather_no_header = true};
+	expect_as("a.txt", "text\na b\n", 9, options, "one text a line without a header, 1 column, 2 rows|text/a b/");
+	expect_as("a.csv", "text\na b\n", 9, options, "CSV with a header, 1 column (text), 1 row|a b/");
+}
+
+static void given_names_show_a_header(void **state)
+{
+	(void)state;
+	static const char *const given[] = {"bewertung", "标签", NULL};
+	EXPECT_WITH(.given_names = given, "Kommentar\t Bewertung \na\tb\nc\tBewertung\n",
+		    "TSV with a header, 2 columns (Kommentar, Bewertung), 2 rows|a,b/c,Bewertung/");
+	EXPECT_WITH(.given_names = given, "评论\t标签\n好吃\t好\n", "TSV with a header, 2 columns (评论, 标签), 1 row|好吃,好/");
+	EXPECT("a.tsv", "Kommentar\tBewertung\na\tb\n", "TSV without a header, 2 columns, 2 rows|Kommentar,Bewertung/a,b/");
+	const struct table_options options = {.given_names = given};
+	expect_as("a", "标签,评论\n好,好吃\n", strlen("标签,评论\n好,好吃\n"), options,
+		  "CSV with a header, 2 columns (标签, 评论), 1 row|好,好吃/");
+}
+
+static void names_have_letters_of_any_script(void **state)
+{
+	(void)state;
+	EXPECT("a.tsv", "评论\t标签\n好吃\t1\n难吃\t0\n", "TSV with a header, 2 columns (评论, 标签), 2 rows|好吃,1/难吃,0/");
+	EXPECT("a", "Prüfungstext,Güte\na b,1\nc,0\n", "CSV with a header, 2 columns (Prüfungstext, Güte), 2 rows|a b,1/c,0/");
+	EXPECT("a", "text , label\na b,x\nc,y\n", "CSV with a header, 2 columns (text, label), 2 rows|a b,x/c,y/");
+	EXPECT("a", "你好,谢谢\n再见,朋友\n", "one text a line without a header, 1 column, 2 rows|你好,谢谢/再见,朋友/");
+}
+
+static void a_name_may_occur_twice(void **state)
+{
+	(void)state;
+	struct table table;
+	int64_t column;
+	static const char text[] = "text\ttext\tlabel\t\na\tb\tx\tq\nc\td\ty\tr\n";
+	EXPECT("a.tsv", text, "TSV with a header, 4 columns (text, text, label, ), 2 rows|a,b,x,q/c,d,y,r/");
+	assert_ok(read_with(&table, "a.tsv", text, sizeof text - 1, (struct table_options){0}));
+	assert_error(ERR_USAGE, "column 'text' occurs twice; give its number: its columns are 1 text, 2 text, 3 label",
+		     table_choose_column(&table, "text", &column));
+	assert_ok(table_choose_column(&table, "2", &column));
+	assert_int_equal(column, 1);
+	assert_ok(table_choose_column(&table, "label", &column));
+	table_release(&table);
+}
+
+/* All rows, the first included, are to have as many fields; a comma between two digits is rather a decimal one. */
+static void the_delimiter_that_fits_all_rows(void **state)
+{
+	(void)state;
+	EXPECT("a.csv", "some text ;0,96\nother text;1,5\n",
+	       "fields between ';' without a header, 2 columns, 2 rows|some text ,0,96/other text,1,5/");
+	EXPECT("a.csv", "text;score\nsome text;0,96\nother;1,5\n",
+	       "fields between ';' with a header, 2 columns (text, score), 2 rows|some text,0,96/other,1,5/");
+	EXPECT("a.csv", "well; a text,x\nno; another,y\n",
+	       "CSV without a header, 2 columns, 2 rows|well; a text,x/no; another,y/");
+	EXPECT("a.csv", "1,2\n3,4\n", "CSV without a header, 2 columns, 2 rows|1,2/3,4/");
+	struct table table;
+	static const char text[] = "a,b,c\n1,2,3\n4,5\n";
+	assert_error(ERR_DATA, "line 3: 2 fields where the other rows have 3",
+		     read_with(&table, "a.csv", text, sizeof text - 1, (struct table_options){0}));
+	assert_non_null(strstr(error_last()->hint, "fields are separated by ',' here"));
+}
+
+static void rows_may_have_more_than_the_least(void **state)
+{
+	(void)state;
+	struct table table;
+	EXPECT_WITH(.least_fields = 3, "1\t2\t3\n4\t5\t6\n7\t8\t9\t0\n",
+		    "TSV without a header, 3 columns, 3 rows|1,2,3/4,5,6/7,8,9/");
+	/* A table that has fewer in general is of another form. */
+	EXPECT_WITH(.least_fields = 3, "1\t2\n4\t5\n", "TSV without a header, 2 columns, 2 rows|1,2/4,5/");
+	static const char text[] = "1\t2\n3\t4\n5\t6\t7\n";
+	assert_error(ERR_DATA, "line 3: 3 fields where the other rows have 2",
+		     read_with(&table, "a.tsv", text, sizeof text - 1, (struct table_options){.least_fields = 3}));
 }
 
 static void json_objects_are_rows(void **state)
@@ -332,6 +441,13 @@ int main(void)
 		cmocka_unit_test(commas_go_with_quotes),
 		cmocka_unit_test(lines_end_in_several_ways),
 		cmocka_unit_test(headers_are_told_from_rows),
+		cmocka_unit_test(one_usual_name_is_not_always_a_header),
+		cmocka_unit_test(the_first_of_many_lines),
+		cmocka_unit_test(given_names_show_a_header),
+		cmocka_unit_test(names_have_letters_of_any_script),
+		cmocka_unit_test(a_name_may_occur_twice),
+		cmocka_unit_test(the_delimiter_that_fits_all_rows),
+		cmocka_unit_test(rows_may_have_more_than_the_least),
 		cmocka_unit_test(json_objects_are_rows),
 		cmocka_unit_test(lines_are_counted),
 		cmocka_unit_test(damage_is_named_by_its_line),
