@@ -119,12 +119,24 @@ static enum status count_values(const struct table *table, int64_t column, int64
 	return status;
 }
 
+/* "0,96" */
+static bool has_decimal_comma(const char *field)
+{
+	field += *field == '-' || *field == '+';
+	size_t whole = strspn(field, "0123456789");
+	if (whole == 0 || field[whole] != ',')
+		return false;
+	size_t decimals = strspn(field + whole + 1, "0123456789");
+	return decimals > 0 && field[whole + 1 + decimals] == '\0';
+}
+
+/* Whether a column is meant to be numbers: a decimal comma is refused where they are read, with the reason. */
 static bool is_numeric(const struct table *table, int64_t column)
 {
 	double value;
 	for (int64_t row = 0; row < table->row_count; row++) {
 		const char *field = table_field(table, row, column);
-		if (!field || label_number(field, "", 0, &value) != OK)
+		if (!field || (label_number(field, "", 0, &value) != OK && !has_decimal_comma(field)))
 			return false;
 	}
 	return true;
@@ -401,6 +413,10 @@ static enum status check(const struct table *table, const struct example_options
 					 "--text_column, --label_column)",
 					 table->name, table->columns[columns->choices[i]]);
 	const int64_t used[] = {columns->text, columns->pair, columns->label};
+	const char *const given[] = {options->given.text, options->given.pair, options->given.label};
+	for (int i = 0; i < 3; i++)
+		if (used[i] >= 0 && !given[i])
+			TRY(table_check_name(table, used[i]));
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < i; j++)
 			if (used[i] >= 0 && used[i] == used[j])

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tasks/example_columns.h"
+#include "tasks/header_hints.h"
 
 static enum status copy(struct example_set *set, const char *text, size_t size, const char **out)
 {
@@ -263,6 +264,7 @@ static void log_file(const struct table *table, const struct example_set *set, c
 {
 	struct buffer text = {0};
 	table_describe(table, &text);
+	header_hints_describe(table, &text);
 	if (set->columns.text)
 		buffer_format(&text, "; text: %s", set->columns.text);
 	const bool by_turns = options->input == TASK_INPUT_DIALOGUE;
@@ -311,20 +313,30 @@ static enum status settle_columns(struct example_set *set, const struct table *t
 	return example_columns_find(set->found, table, options, set->columns.text ? &set->columns : NULL);
 }
 
+static enum status open_table(struct table *table, const char *path, const struct example_options *options)
+{
+	struct table_options form = {.header = options->header,
+				     .delimiter = options->delimiter,
+				     .least_fields = options->layout ? options->layout->least_columns : 0,
+				     .bad = options->bad};
+	struct header_hints hints = {0};
+	const struct example_piece *piece = options->piece;
+	enum status status = header_hints_find(&hints, &options->given, &options->trained, NULL, header_names, &form);
+	if (status == OK)
+		status = piece ? table_read_piece(table, &piece->table, &form) : table_read(table, path, &form);
+	header_hints_release(&hints);
+	return status;
+}
+
 static enum status read_table(struct example_set *set, struct table *table, const char *path,
 			      const struct example_options *options)
 {
 	const struct example_columns *columns;
-	struct table_options form = {.header = options->header,
-				     .delimiter = options->delimiter,
-				     .least_fields = options->layout ? options->layout->least_columns : 0,
-				     .known_names = header_names,
-				     .bad = options->bad};
 	const struct example_piece *piece = options->piece;
 	const bool goes_on = piece && piece->table.like;
 	int64_t before = set->count;
 
-	TRY(piece ? table_read_piece(table, &piece->table, &form) : table_read(table, path, &form));
+	TRY(open_table(table, path, options));
 	set->table_count++;
 	if (goes_on && table->row_count == 0)
 		return OK;
@@ -409,6 +421,43 @@ void example_put_id(const struct example_set *set, int64_t example, struct json_
 	if (!set->has_ids || !one->id)
 		return;
 	(one->id_is_number ? json_put_written : json_put_string)(writer, "id", one->id);
+}
+
+bool example_may_be_header(const struct example_set *set, int64_t example)
+{
+	const struct example_text *at = &set->examples[example];
+	if (set->table_count == 0 || at->row > 0 || (at->label && strspn(at->label, "+-.,0123456789") > 0))
+		return false;
+	const struct table *table = &set->tables[at->table];
+	return table->form == TABLE_DELIMITED && !table->has_header && !table->is_piece && table->column_count > 1;
+}
+
+/* "--text_column Comment --label_column Mark" */
+static void name_by_options(const struct example_text *example, char *out, size_t size)
+{
+	int length = snprintf(out, size, "--text_column '%.60s'", example->text);
+	if (example->pair)
+		length += snprintf(out + length, size - (size_t)length, " --pair_column '%.60s'", example->pair);
+	if (example->label)
+		snprintf(out + length, size - (size_t)length, " --label_column '%.60s'", example->label);
+}
+
+void example_hint_at_header(const struct example_set *set, int64_t example)
+{
+	char options[320];
+	name_by_options(&set->examples[example], options, sizeof options);
+	error_hint("the file is read as having no header; if its first line is one, name the columns: %s", options);
+}
+
+void example_warn_of_header(const struct example_set *set, int64_t example)
+{
+	const struct example_text *at = &set->examples[example];
+	char options[320];
+	name_by_options(at, options, sizeof options);
+	log_warning(
+		"'%s', line %lld: no other row has the label '%.100s', which becomes a class; if this first line is a header, "
+		"name the columns: %s",
+		at->file, (long long)at->line, at->label, options);
 }
 
 const char *example_field(const struct example_set *set, int64_t example, const char *column)

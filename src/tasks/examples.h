@@ -91,6 +91,13 @@ void example_columns_free(struct example_columns *columns); /* NULL is fine */
 /* Writes the example's id, if it has one, as the member "id": a number if it was one. */
 void example_put_id(const struct example_set *set, int64_t example, struct json_writer *writer);
 
+/* Whether the example is the first row of a table in which no header was found, and its label may be a column's name. */
+bool example_may_be_header(const struct example_set *set, int64_t example);
+/* Adds to an error that the example's row may be a header: the options that name its columns. */
+void example_hint_at_header(const struct example_set *set, int64_t example);
+/* Warns that the row may be a header, since no other has its label. */
+void example_warn_of_header(const struct example_set *set, int64_t example);
+
 /* The field in the example's row under this column name; NULL: none. JSON lists are text. */
 const char *example_field(const struct example_set *set, int64_t example, const char *column);
 

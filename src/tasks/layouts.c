@@ -183,8 +183,8 @@ const struct column_names generic_pairs[] = {
 	{"text", "text_pair"},      {"query", "passage"},       {"query", "document"},
 	{"query", "title"},         {"question", "answer"},     {NULL, NULL},
 };
-const char *const generic_texts[] = {"text",     "sentence", "content",  "review",   "comment", "title",
-				     "question", "string",   "abstract", "document", NULL};
+const char *const generic_texts[] = {"text",     "sentence", "content",   "review", "comment", "title", "question", "string",
+				     "abstract", "document", "utterance", "tweet",  "message", "body",  "sms",      NULL};
 const char *const generic_labels[] = {"label",    "labels", "gold_label", "is_duplicate", "Quality", "entailment_judgment",
 				      "category", "class",  "target",     "sentiment",    "intent",  "relation",
 				      NULL};
@@ -211,5 +211,11 @@ const char *const header_names[] = {
 	"index",     "idx",       "guid",       "pair_ID",      "pairID",     "sent1",      "sent2",      "ending0",
 	"ending1",   "choice0",   "choice1",    "id",           "question",   "content",    "review",     "category",
 	"sentiment", "context",   "comment",    "title",        "similarity", "tokens",     "relation",   "source",
-	"target",    "rewrite",   "context1",   "context_1",    "history",    NULL,
+	"target",    "rewrite",   "context1",   "context_1",    "history",    "query",      "passage",    "document",
+	"answer",    "string",    "abstract",   "utterance",    "tweet",      "message",    "body",       "sms",
+	"class",     "intent",    "rating",     "value",        "token",      "words",      "article",    "ctx",
+	"ctx_a",     "ctx_b",     "goal",       "endings",      "choices",    "options",    "answers",    "answerKey",
+	"gold",      "correct",   "src",        "tgt",          "current",    "input",      "output",     "reference",
+	"rewritten", "contexts",  "dialogue",   "dialog",       "comments",   "tweets",     "reviews",    "sentences",
+	"texts",     NULL,
 };

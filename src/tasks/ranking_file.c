@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tasks/example_columns.h"
+#include "tasks/header_hints.h"
 #include "tasks/labels.h"
 
 const char *const ranking_form_names[] = {"texts alone", "pairs", "triplets", "scored pairs"};
@@ -201,6 +202,10 @@ static enum status find_columns(const struct table *table, const struct ranking_
 	if (out->lists && out->score < 0)
 		return which(table, "lists of texts need a list with a number for each (labels)", NAME_THEM);
 	const int64_t used[] = {out->anchor, out->positive, out->score};
+	const char *const names[] = {given->text, given->pair, given->label};
+	for (int i = 0; i < 3; i++)
+		if (used[i] >= 0 && !names[i])
+			TRY(table_check_name(table, used[i]));
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < i; j++)
 			if (used[i] >= 0 && used[i] == used[j])
@@ -496,6 +501,7 @@ static void log_file(const struct table *table, const struct columns *columns, e
 {
 	struct buffer text = {0};
 	table_describe(table, &text);
+	header_hints_describe(table, &text);
 	buffer_format(&text, "; taken as %s: %s", ranking_form_names[form], name_of(table, columns->anchor));
 	/* With negatives, positives have the score 1. */
 	bool scored = form == RANKING_SCORED && columns->negative_count == 0;
@@ -519,18 +525,29 @@ static enum status check_form(const struct table *table, const struct ranking_op
 	return OK;
 }
 
+static enum status open_table(struct table *table, const char *path, const struct ranking_options *options)
+{
+	const char *names[HEADER_NAMES + 1];
+	struct table_options how = {.bad = options->bad};
+	struct header_hints hints = {0};
+	const struct example_piece *piece = options->piece;
+	list_header_names(names);
+	enum status status = header_hints_find(&hints, &options->given, &options->trained, options->negatives, names, &how);
+	if (status == OK)
+		status = piece ? table_read_piece(table, &piece->table, &how) : table_read(table, path, &how);
+	header_hints_release(&hints);
+	return status;
+}
+
 static enum status read_table(struct example_set *set, struct table *table, const char *path,
 			      const struct ranking_options *options, enum ranking_form *form)
 {
-	const char *names[HEADER_NAMES + 1];
-	struct table_options how = {.known_names = names, .bad = options->bad};
 	struct columns columns = {0};
 	const struct example_piece *piece = options->piece;
 	const bool goes_on = piece && piece->table.like;
 	int64_t before = set->count;
 	bool first = before == 0;
-	list_header_names(names);
-	TRY(piece ? table_read_piece(table, &piece->table, &how) : table_read(table, path, &how));
+	TRY(open_table(table, path, options));
 	set->table_count++;
 	if (goes_on && table->row_count == 0)
 		return OK;

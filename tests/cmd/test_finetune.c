@@ -370,10 +370,10 @@ static void bad_files_are_named(void **state)
 	forget("short");
 	assert_program(ERR_DATA, "strange.tsv', line 3: the label 'like' does not occur in training",
 		       SHORT("classification", "train.tsv", "--dev %s/strange.tsv"), test_folder);
-	put_file("body.tsv", "body\tlabel\na\tx\nb\ty\n");
+	put_file("essay.tsv", "essay\tlabel\na\tx\nb\ty\n");
 	forget("short");
-	assert_program(ERR_DATA, "body.tsv': which column has the texts? Its columns are 1 body, 2 label",
-		       SHORT("classification", "body.tsv", ""));
+	assert_program(ERR_DATA, "essay.tsv': which column has the texts? Its columns are 1 essay, 2 label",
+		       SHORT("classification", "essay.tsv", ""));
 	put_file("one.tsv", "sentence\tlabel\na\tx\nb\tx\n");
 	forget("short");
 	assert_program(ERR_DATA, "has the label 'x' (from ", SHORT("classification", "one.tsv", ""));

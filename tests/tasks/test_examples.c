@@ -131,6 +131,16 @@ static void published_files_are_read(void **state)
 	       task("sts-b", true));
 }
 
+/* Tables of one's own for the same task; the published form is not asked of them. */
+static void tables_of_another_form_than_published(void **state)
+{
+	(void)state;
+	expect("a.tsv", "sentence1\tsentence2\tscore\na\tb\t2.5\n", task("sts-b", true), "a|b|2.5|-");
+	expect("a.tsv", "sentence1\tsentence2\na\tb\n", task("sts-b", false), "a|b|-|-");
+	expect("a.tsv", "a b\tc\nd\te\n", task("sts-b", false), "a b|c|-|-/d|e|-|-");
+	expect("a.tsv", "a b\tc\t2.5\nd\te\t0\n", task("sts-b", true), "a b|c|2.5|-/d|e|0|-");
+}
+
 static const struct example_options plain = {.needs_labels = true}, pairs = {.input = TASK_INPUT_PAIR, .needs_labels = true};
 
 static void usual_names_are_known(void **state)
@@ -177,6 +187,61 @@ static void what_training_had_is_looked_for(void **state)
 	refuse(ERR_DATA, "which column has the texts?", "a.tsv", "sentence1\tsentence2\na\tb\n", options);
 	options.trained.pair = "body";
 	refuse(ERR_DATA, "which column has the second texts?", "a.tsv", "text\tlabel\na\t1\n", options);
+}
+
+/* Names from options and from training show a header that has none of the usual names; numbers in training, that there is rather
+ * none. */
+static void headers_are_known_by_what_is_sought(void **state)
+{
+	(void)state;
+	static const char text[] = "Kommentar\tBewertung\ngut so\tja\nschlecht\tnein\n";
+	struct example_options options = plain;
+	options.given = (struct column_choice){.text = "Kommentar", .label = "Bewertung"};
+	expect("a.tsv", text, options, "gut so|-|ja|-/schlecht|-|nein|-");
+	options = plain;
+	options.trained = (struct column_choice){.text = "Kommentar", .label = "Bewertung"};
+	expect("a.tsv", text, options, "gut so|-|ja|-/schlecht|-|nein|-");
+	options.needs_labels = false;
+	expect("a.txt", "Kommentar\ngut\n", options, "gut|-|-|-");
+	expect("a.tsv", "was\tgut\tneu\na b\t1\t0\nc\tfalse\ttrue\n",
+	       (struct example_options){
+		       .target = TARGET_CLASSES, .needs_labels = true, .given = {.text = "was", .label = "gut,neu"}},
+	       "a b|-|[\"gut\"]|-/c|-|[\"neu\"]|-");
+	options = (struct example_options){.trained = {.text = "column 1", .label = "column 2"}};
+	expect("a.tsv", "what is new\tquestion\n", options, "what is new|-|question|-");
+	expect("a.txt", "review\na b\n", options, "review|-|-|-/a b|-|-|-");
+	expect("a.csv", "review\na b\n", options, "a b|-|-|-");
+	expect("a.tsv", "text\tlabel\nwhat is new\tquestion\n", options, "what is new|-|question|-");
+	/* A row that would be a class of its own if it is a header. */
+	struct example_set set = {0};
+	assert_ok(read_file(&set, "a.tsv", "Kommentar\tBewertung\na\tx\nb\ty\nc\tx\nd\ty\ne\tx\n", plain));
+	assert_true(example_may_be_header(&set, 0) && !example_may_be_header(&set, 1));
+	example_set_release(&set);
+	assert_ok(read_file(&set, "a.tsv", "text\tlabel\na\tx\n", plain));
+	assert_false(example_may_be_header(&set, 0));
+	example_set_release(&set);
+}
+
+static void names_that_occur_twice(void **state)
+{
+	(void)state;
+	struct example_options options = plain;
+	static const char text[] = "text\ttext\tlabel\na\tb\tx\nc\td\ty\n";
+	refuse(ERR_USAGE, "column 'text' occurs twice; give its number", "a.tsv", text, options);
+	options.given.text = "text";
+	refuse(ERR_USAGE, "column 'text' occurs twice; give its number", "a.tsv", text, options);
+	options.given.text = "2";
+	expect("a.tsv", text, options, "b|-|x|-/d|-|y|-");
+}
+
+/* A column of decimal commas is found, and refused for them. */
+static void decimal_commas_are_columns_of_numbers(void **state)
+{
+	(void)state;
+	const struct example_options numbers = {.target = TARGET_NUMBER, .needs_labels = true};
+	expect("a.csv", "a b;0,5\nc;-1,25\n", numbers, "a b|-|0,5|-/c|-|-1,25|-");
+	expect("a.csv", "text;score\na b;0,5\n", numbers, "a b|-|0,5|-");
+	refuse(ERR_DATA, "which column has the texts?", "a.csv", "a b;0,x\nc;d\n", numbers);
 }
 
 static void columns_without_names_are_guessed_with_care(void **state)
@@ -407,15 +472,29 @@ static void layouts_are_whole(void **state)
 			known |= strcmp(*name, layout->label[0]) == 0;
 		assert_true(known);
 	}
+	/* So do the names by which columns are found. */
+	const char *const *const lists[] = {generic_texts, generic_ids};
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+		for (const char *const *wanted = lists[i]; *wanted; wanted++) {
+			bool known = false;
+			for (const char *const *name = header_names; *name && !known; name++)
+				known = strcmp(*name, *wanted) == 0;
+			if (!known)
+				fail_msg("'%s' identifies no header", *wanted);
+		}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_files_are_read),
+		cmocka_unit_test(tables_of_another_form_than_published),
 		cmocka_unit_test(usual_names_are_known),
 		cmocka_unit_test(options_come_first),
 		cmocka_unit_test(what_training_had_is_looked_for),
+		cmocka_unit_test(headers_are_known_by_what_is_sought),
+		cmocka_unit_test(names_that_occur_twice),
+		cmocka_unit_test(decimal_commas_are_columns_of_numbers),
 		cmocka_unit_test(columns_without_names_are_guessed_with_care),
 		cmocka_unit_test(bad_rows_are_refused_or_counted),
 		cmocka_unit_test(choices_are_columns_or_lists),
