@@ -328,7 +328,7 @@ enum status conll_parse(struct conll *out, struct text_file *file, const struct 
 	int64_t columns;
 	size_t begin, end;
 
-	*out = (struct conll){.text = file->text};
+	*out = (struct conll){.text = file->text, .word_lines = true};
 	file->text = (struct buffer){0};
 	struct reader reader = {.conll = out, .options = options, .bad = options->bad};
 	enum status status;

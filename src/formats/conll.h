@@ -27,6 +27,7 @@ struct conll_document {
 struct conll {
 	const char *name; /* of the file, for messages */
 	char separator;   /* '\t', or ' ' for white space */
+	bool word_lines;  /* each word has a line of its own, as in the files that conll_read() reads */
 	int32_t column_count, word_column;
 	int32_t tag_column; /* -1: there are only words */
 	int64_t sentence_count, token_count, document_count;

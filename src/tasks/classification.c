@@ -21,6 +21,16 @@ static enum label_cells cells_of(const struct task_state *state, const struct ex
 	return example->lists_labels ? CELLS_JSON : state->settings.cells;
 }
 
+/* A header that was not recognized is an example of a class of its own, unless labels are given. */
+static void warn_of_headers(const struct task_state *state, const struct example_set *examples)
+{
+	const struct label_set *labels = &state->labels;
+	for (int64_t i = 0; i < examples->count && state->settings.given.count == 0; i++)
+		if (example_may_be_header(examples, i) && examples->count >= 2 * labels->count &&
+		    labels->labels[label_set_find(labels, examples->examples[i].label)].count == 1)
+			example_warn_of_header(examples, i);
+}
+
 /* Counts the labels of a training set. */
 static enum status count_labels(struct task_state *state, struct example_set *examples)
 {
@@ -38,6 +48,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 				TRY(bad_record(state->settings.bad, added));
 		}
 		examples->count = kept;
+		warn_of_headers(state, examples);
 		return task_order_labels(state);
 	}
 	TRY(memory_new(&cells, examples->count, sizeof(*cells), "labels"));
@@ -159,7 +170,10 @@ static enum status add_example(void *context, int64_t number)
 	bool known = set->has_labels && example->label;
 	struct encoded_example encoded = {0};
 	int32_t class_id;
-	TRY(task_label_read(set, number, read_label(e->state, example, known, &class_id, e->values)));
+	enum status status = read_label(e->state, example, known, &class_id, e->values);
+	if (status == ERR_DATA && example_may_be_header(&set->examples, number))
+		example_hint_at_header(&set->examples, number);
+	TRY(task_label_read(set, number, status));
 	known = known && example->label;
 	TRY(e->encode(e->context, e->state, &set->examples, number, &encoded));
 	TRY(labelled_begin(&set->encoded));

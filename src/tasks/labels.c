@@ -330,7 +330,7 @@ enum status label_number(const char *text, const char *file, int64_t line, doubl
 		return OK;
 	enum status status =
 		error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is not a number", file, (long long)line, text);
-	error_hint(strchr(text, ',') ? "decimals are written with a point"
+	error_hint(strchr(text, ',') ? "decimals are written with a point: replace the commas of this column"
 				     : "is another column meant (--label_column)? Classes are for --task classification or pair");
 	return status;
 }

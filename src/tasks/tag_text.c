@@ -454,7 +454,10 @@ static enum status find_scheme(struct task_state *state, const struct tag_text *
 		if (bad < 0)
 			return error_set(status, "'%s': %s", text->files[0].name, message);
 		tag_text_place(text, bad, &file, &line);
-		return error_set(status, "'%s', line %lld: %s", file, (long long)line, message);
+		status = error_set(status, "'%s', line %lld: %s", file, (long long)line, message);
+		if (line == 1)
+			error_hint("if the line is a header, delete it");
+		return status;
 	}
 	state->settings.tags = facts.form;
 	if (facts.form.scheme == TAGS_PLAIN)

@@ -24,6 +24,24 @@ static void tagging_close(struct task_set *set)
 	set->own = NULL;
 }
 
+/* These files have no header: one would be a word, and its tag a class of its own. */
+static void warn_of_headers(const struct task_state *state, const struct tag_text *text)
+{
+	const struct label_set *labels = &state->labels;
+	for (int64_t i = 0; i < text->file_count && state->settings.given.count == 0; i++) {
+		int64_t word = text->first_words[i];
+		const struct conll *file = &text->files[i];
+		if (!file->word_lines || word == text->first_words[i + 1] || file->lines[0] > 1 ||
+		    text->word_count < 2 * labels->count)
+			continue;
+		const char *tag = text->tags[word];
+		if (labels->labels[label_set_find(labels, tag)].count == 1)
+			log_warning("'%s', line 1: no other word has the tag '%.100s', which becomes a class; if the line is a "
+				    "header, delete it",
+				    file->name, tag);
+	}
+}
+
 static enum status tagging_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
 {
 	struct tag_text *text;
@@ -40,6 +58,7 @@ static enum status tagging_read(struct task_state *state, struct task_set *set, 
 		tag_text_place(text, w, &file, &line);
 		TRY(label_set_add(&state->labels, text->tags[w], file, line));
 	}
+	warn_of_headers(state, text);
 	return task_order_labels(state);
 }
 

@@ -1,0 +1,125 @@
+/* Tables with and without headers, as people have them: which row is taken as a header in training and later, and what is said of
+ * it. */
+#include "cmd/program.h"
+#include "infer/small_model.h"
+#include "tasks/task.h"
+
+static void put_file(const char *name, const char *text)
+{
+	assert_ok(file_write(test_path(name), text, strlen(text)));
+}
+
+static int setup(void **state)
+{
+	struct task_state task = {.task = &task_classification};
+	static const char *const classes[] = {"0", "1"};
+	struct model_heads heads;
+	struct task_config config;
+	if (test_folder_make(state) != 0)
+		return -1;
+	assert_ok(task_state_labels(&task, classes, 2));
+	task_classification.heads(&task, &heads);
+	assert_ok(task_config_make(&config, task_classification.architecture, task_classification.problem_type, classes, 2));
+	small_model_write(test_path("base"), &heads, &config, NULL, NULL);
+	task_config_release(&config);
+	task_state_release(&task);
+	return 0;
+}
+
+#define CPU "--device cpu --precision fp32 --threads 1 "
+/* A short training on a file. */
+#define TRAIN(out, task, file, more)                                                                                             \
+	"finetune --no_progress " CPU "--task " task " --max_seq_length 32 --num_train_steps 1 --train_batch_size 2 --model "    \
+	"%s/base --out %s/" out " --train %s/" file " " more,                                                                    \
+		test_folder, test_folder, test_folder
+#define PREDICT(out, file) "predict " CPU "--model %s/" out "/final %s/" file, test_folder, test_folder
+#define EVALUATE(out, file) "evaluate --json " CPU "--model %s/" out "/final --test %s/" file, test_folder, test_folder
+
+static void assert_answers(int expected)
+{
+	int count = 0;
+	for (const char *at = buffer_string(&program_output); (at = strchr(at, '\n')) != NULL; at++)
+		count++;
+	if (count != expected)
+		fail_msg("%d lines, not %d:\n%s", count, expected, buffer_string(&program_output));
+}
+
+static void assert_not_said(const char *text)
+{
+	if (strstr(buffer_string(&program_errors), text))
+		fail_msg("'%s' was said:\n%s", text, buffer_string(&program_errors));
+}
+
+/* Training without a header, whose second column has a usual name among its labels. */
+static void rows_of_files_without_a_header_are_kept(void **state)
+{
+	(void)state;
+	put_file("rows.tsv", "wai waj wak\tquestion\nwal\tanswer\nwam\tquestion\nwan wal\tanswer\n");
+	assert_program(0, "the first line, with 'question', is taken as a row, not as a header",
+		       TRAIN("rows", "classification", "rows.tsv", ""));
+	assert_said("answer 2, question 2");
+	assert_not_said("becomes a class");
+	put_file("ask.tsv", "wai waj\tquestion\n");
+	assert_program(0, "text: column 1", PREDICT("rows", "ask.tsv"));
+	assert_answers(1);
+	put_file("ask.txt", "review\nwai waj\n");
+	assert_program(0, "the first line, 'review', is taken as a text, not as a header", PREDICT("rows", "ask.txt"));
+	assert_answers(2);
+	put_file("ask.csv", "review\nwai waj\n");
+	assert_program(0, "the first line, 'review', is taken as a header", PREDICT("rows", "ask.csv"));
+	assert_answers(1);
+}
+
+static void names_that_were_given_show_a_header(void **state)
+{
+	(void)state;
+	put_file("own.csv", "Kommentar,Bewertung\nwai waj,gut\nwak,schlecht\nwal,gut\nwam,schlecht\nwan,gut\nwao,schlecht\n");
+	assert_program(0, "CSV with a header, 2 columns (Kommentar, Bewertung), 6 rows",
+		       TRAIN("own", "classification", "own.csv", "--text_column Kommentar --label_column Bewertung"));
+	assert_said("gut 3, schlecht 3");
+	assert_program(0, "2 columns (Kommentar, Bewertung), 6 rows", EVALUATE("own", "own.csv"));
+	assert_program(0, "2 columns (Kommentar, Bewertung)", PREDICT("own", "own.csv"));
+	assert_answers(6);
+	/* Without names, the header is a class, which is said. */
+	assert_program(0, "own.csv', line 1: no other row has the label 'Bewertung', which becomes a class; if this first line",
+		       TRAIN("lost", "classification", "own.csv", ""));
+	assert_said("--text_column 'Kommentar' --label_column 'Bewertung'");
+	put_file("labels.csv", "wak wal,gut\nwai waj,gut\nwak,schlecht\nwal,gut\nwam,schlecht\n");
+	put_file("dev.csv", "Kommentar,Bewertung\nwai waj,gut\nwak,schlecht\nwal,gut\nwam,schlecht\n");
+	assert_program(3, "line 1: the label 'Bewertung' does not occur in training",
+		       TRAIN("dev", "classification", "labels.csv", "--dev %s/dev.csv"), test_folder);
+	assert_said("if its first line is one, name the columns: --text_column 'Kommentar' --label_column 'Bewertung'");
+}
+
+static void words_have_no_header(void **state)
+{
+	(void)state;
+	put_file("words.tsv", "Word\tPOS\nwai\tNN\nwaj\tVB\nwak\tNN\n\nwal\tNN\nwam\tVB\nwan\tNN\n");
+	assert_program(0, "words.tsv', line 1: no other word has the tag 'POS', which becomes a class; if the line is a header",
+		       TRAIN("words", "tagging", "words.tsv", ""));
+	put_file("words.tsv", "wai\tNN\nwaj\tVB\nwak\tNN\n\nwal\tNN\nwam\tVB\nwan\tNN\n");
+	assert_program(0, "", TRAIN("fine", "tagging", "words.tsv", ""));
+	assert_not_said("becomes a class");
+}
+
+/* Semicolons between fields and decimal commas, as spreadsheets of many countries write them. */
+static void decimal_commas_are_named(void **state)
+{
+	(void)state;
+	put_file("comma.csv", "wai waj;0,96\nwak;1,5\n");
+	assert_program(3, "comma.csv', line 1: the label '0,96' is not a number", TRAIN("comma", "regression", "comma.csv", ""));
+	assert_said("decimals are written with a point");
+	put_file("point.csv", "wai waj;0.96\nwak;1.5\n");
+	assert_program(0, "fields between ';' without a header", TRAIN("point", "regression", "point.csv", ""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_of_files_without_a_header_are_kept),
+		cmocka_unit_test(names_that_were_given_show_a_header),
+		cmocka_unit_test(words_have_no_header),
+		cmocka_unit_test(decimal_commas_are_named),
+	};
+	return cmocka_run_group_tests(tests, setup, test_folder_drop);
+}
