@@ -25,10 +25,13 @@ static enum label_cells cells_of(const struct task_state *state, const struct ex
 static void warn_of_headers(const struct task_state *state, const struct example_set *examples)
 {
 	const struct label_set *labels = &state->labels;
-	for (int64_t i = 0; i < examples->count && state->settings.given.count == 0; i++)
-		if (example_may_be_header(examples, i) && examples->count >= 2 * labels->count &&
-		    labels->labels[label_set_find(labels, examples->examples[i].label)].count == 1)
+	for (int64_t i = 0; i < examples->count && state->settings.given.count == 0; i++) {
+		if (!example_may_be_header(examples, i) || examples->count < 2 * labels->count)
+			continue;
+		int64_t id = label_set_find(labels, examples->examples[i].label);
+		if (id >= 0 && labels->labels[id].count == 1)
 			example_warn_of_header(examples, i);
+	}
 }
 
 /* Counts the labels of a training set. */
@@ -70,6 +73,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 			TRY_GOTO(bad_record(state->settings.bad, status), done);
 	}
 	examples->count = kept;
+	warn_of_headers(state, examples);
 	status = task_order_labels(state);
 done:
 	string_store_release(&store);

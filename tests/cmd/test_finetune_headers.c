@@ -84,11 +84,29 @@ static void names_that_were_given_show_a_header(void **state)
 	assert_program(0, "own.csv', line 1: no other row has the label 'Bewertung', which becomes a class; if this first line",
 		       TRAIN("lost", "classification", "own.csv", ""));
 	assert_said("--text_column 'Kommentar' --label_column 'Bewertung'");
+	put_file("several.tsv", "Kommentar\tArten\nwai waj\tneu,gut\nwak\tneu\nwal\tgut\nwam\tneu\nwan\tgut\nwao\tneu\n");
+	assert_program(0, "several.tsv', line 1: no other row has the label 'Arten', which becomes a class",
+		       TRAIN("several", "multilabel", "several.tsv", "--text_column 1 --label_column 2"));
 	put_file("labels.csv", "wak wal,gut\nwai waj,gut\nwak,schlecht\nwal,gut\nwam,schlecht\n");
 	put_file("dev.csv", "Kommentar,Bewertung\nwai waj,gut\nwak,schlecht\nwal,gut\nwam,schlecht\n");
 	assert_program(3, "line 1: the label 'Bewertung' does not occur in training",
 		       TRAIN("dev", "classification", "labels.csv", "--dev %s/dev.csv"), test_folder);
 	assert_said("if its first line is one, name the columns: --text_column 'Kommentar' --label_column 'Bewertung'");
+}
+
+/* The same for texts that belong together. */
+static void pairs_of_texts_have_headers(void **state)
+{
+	(void)state;
+	put_file("pairs.csv", "Frage,Antwort\nwai waj,wak\nwal,wam wan\n");
+	assert_program(
+		0, "CSV with a header, 2 columns (Frage, Antwort), 2 rows; taken as pairs: Frage; what belongs to it: Antwort",
+		TRAIN("related", "embedding", "pairs.csv", "--text_column Frage --pair_column Antwort"));
+	put_file("twice.csv", "query,query,score\nwai waj,wak,1\nwal,wam wan,0\n");
+	assert_program(2, "column 'query' occurs twice; give its number",
+		       TRAIN("twice", "embedding", "twice.csv", "--pair_column 2"));
+	assert_program(0, "taken as scored pairs: query; second text: query; score: score",
+		       TRAIN("twice", "embedding", "twice.csv", "--text_column 1 --pair_column 2"));
 }
 
 static void words_have_no_header(void **state)
@@ -118,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_of_files_without_a_header_are_kept),
 		cmocka_unit_test(names_that_were_given_show_a_header),
+		cmocka_unit_test(pairs_of_texts_have_headers),
 		cmocka_unit_test(words_have_no_header),
 		cmocka_unit_test(decimal_commas_are_named),
 	};

@@ -10,11 +10,14 @@ FUZZ_SEEDS(FUZZ_SEED("label\tsentence1\tsentence2\r\n1\ta\tb\"c\n0\t\"d\te\n\n")
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	static const char *const names[] = {"data", "data.tsv", "data.csv.gz"};
-	static const char *const known[] = {"text", "label", NULL};
+	static const char *const known[] = {"text", "label", NULL}, *const given[] = {"b", NULL};
 	for (int i = 0; i < 3; i++) {
 		struct table table;
 		struct bad_records bad = {.skip = (count + (size_t)i) % 2};
-		struct table_options options = {.known_names = i ? known : NULL, .bad = &bad};
+		struct table_options options = {.known_names = i ? known : NULL,
+						.given_names = i == 2 ? given : NULL,
+						.rather_no_header = count % 2,
+						.bad = &bad};
 		if (table_read(&table, fuzz_file(names[i], bytes, count), &options) != OK)
 			continue;
 		struct buffer text = {0};
