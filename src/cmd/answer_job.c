@@ -209,6 +209,7 @@ static enum status open_lines(struct run *run)
 						     .chunk_bytes = CHUNK_BYTES,
 						     .chunk_lines = job->chunk_lines > 0 ? job->chunk_lines : CHUNK_LINES,
 						     .header_names = job->header_names,
+						     .given_names = job->given_names,
 						     .begin = run->place,
 						     .helpers = helpers,
 						     .work = job->work,

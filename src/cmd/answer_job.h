@@ -15,6 +15,7 @@ struct answer_job {
 	bool fresh;                      /* start over instead of resuming an earlier job */
 	int64_t chunk_lines;             /* 0: a default number */
 	const char *const *header_names; /* as in line_stream_settings */
+	const char *const *given_names;
 	bool once; /* never resumed: a job that fails or is killed leaves nothing behind, and no signal ends it */
 	/* What the answers depend on besides the input files: lines of "name: value". A job resumes only if all of them are the
 	 * same. */

@@ -417,6 +417,7 @@ static enum status run_embed(struct options *options)
 				 .title = "embedding",
 				 .context = &embed,
 				 .header_names = !plain && (text || pair) ? columns : NULL,
+				 .given_names = columns,
 				 .begin_file = plain ? NULL : begin_file,
 				 .work = work,
 				 .answer = answer,

@@ -144,6 +144,7 @@ static enum status run_score(struct options *options)
 				 .chunk_lines = CHUNK_LINES,
 				 .context = &score,
 				 .header_names = !plain && (text || pair) ? columns : NULL,
+				 .given_names = columns,
 				 .begin_file = plain ? NULL : begin_file,
 				 .work = work,
 				 .answer = answer,

@@ -89,7 +89,9 @@ struct table_start {
 	int64_t delimiters; /* in the line */
 	bool may_be_header; /* it has a known name or words between delimiters: only the next line shows whether it is a row */
 };
-void table_look_at_first_line(struct table_start *out, const char *line, size_t size, const char *const *known_names);
+/* The names are those of struct table_options. */
+void table_look_at_first_line(struct table_start *out, const char *line, size_t size, const char *const *known_names,
+			      const char *const *given_names);
 /* Whether the last of these lines of such a file ends within a quoted field, so that its row goes on. */
 bool table_ends_within_row(const struct table_start *start, const char *text, size_t size);
 

@@ -19,10 +19,11 @@ struct table_names table_names_of_line(const char *line, size_t size, char delim
 	return names;
 }
 
-void table_look_at_first_line(struct table_start *out, const char *line, size_t size, const char *const *known_names)
+void table_look_at_first_line(struct table_start *out, const char *line, size_t size, const char *const *known_names,
+			      const char *const *given_names)
 {
 	static const char delimiters[] = {'\t', ',', ';', '|'};
-	const struct table_options options = {.known_names = known_names};
+	const struct table_options options = {.known_names = known_names, .given_names = given_names};
 	*out = (struct table_start){.delimiter = 0};
 	for (size_t i = 0; i < sizeof(delimiters) && !out->delimiter; i++) {
 		if (!memchr(line, delimiters[i], size))
@@ -35,7 +36,8 @@ void table_look_at_first_line(struct table_start *out, const char *line, size_t 
 	}
 	for (size_t i = 0; i < size; i++)
 		out->delimiters += out->delimiter && line[i] == out->delimiter;
-	out->may_be_header = out->may_be_header || table_names_of_line(line, size, out->delimiter, &options).known > 0;
+	struct table_names names = table_names_of_line(line, size, out->delimiter, &options);
+	out->may_be_header = out->may_be_header || names.known + names.given > 0;
 }
 
 bool table_ends_within_row(const struct table_start *start, const char *text, size_t size)

@@ -144,7 +144,7 @@ static void look_at_line(struct line_stream *stream, const char *text, size_t si
 	stream->json_lines = begins_json_object(text, size);
 	if (stream->json_lines || !stream->settings.header_names)
 		return;
-	table_look_at_first_line(&stream->table, text, size, stream->settings.header_names);
+	table_look_at_first_line(&stream->table, text, size, stream->settings.header_names, stream->settings.given_names);
 	stream->awaits_row = stream->table.may_be_header;
 }
 

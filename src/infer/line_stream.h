@@ -52,7 +52,8 @@ struct line_stream_settings {
 	/* Lines are rows of tables (formats/table.h), whose headers have these names; ends with NULL. No chunk ends inside a
 	 * quoted field unless the field is too long, or with a first line that may be a header. NULL: each line is a text. */
 	const char *const *header_names;
-	int helpers; /* threads; 0: chunks are prepared when they are taken */
+	const char *const *given_names; /* the same, and a line that has one of these is a header; may be NULL */
+	int helpers;                    /* threads; 0: chunks are prepared when they are taken */
 	/* Prepares a chunk, in any thread; never called twice for the same slot at the same time. */
 	enum status (*work)(void *context, struct line_chunk *chunk);
 	/* Called with the first chunk of each file, in order, before any chunk of the file is prepared. *out_form must remain

@@ -11,25 +11,6 @@ bool task_streams(const struct task *task)
 	return task != &task_squad && task != &task_tagging;
 }
 
-/* Lists the names that show that a line is a header. */
-static enum status collect_names(struct task_stream *stream)
-{
-	const struct task_settings *settings = &stream->session->state.settings;
-	const struct column_choice *const choices[] = {&settings->columns, &settings->trained};
-	int64_t count = 0;
-	while (header_names[count])
-		count++;
-	TRY(memory_new(&stream->header_names, count + 9, sizeof(*stream->header_names), "names of columns"));
-	memcpy(stream->header_names, header_names, (size_t)count * sizeof(*header_names));
-	for (int i = 0; i < 2; i++) {
-		const char *const names[] = {choices[i]->text, choices[i]->pair, choices[i]->label, choices[i]->id};
-		for (int k = 0; k < 4; k++)
-			if (names[k])
-				stream->header_names[count++] = names[k];
-	}
-	return OK;
-}
-
 enum status task_stream_open(struct task_stream *stream, struct task_session *session)
 {
 	const struct task_session_settings *settings = session->settings;
@@ -38,7 +19,10 @@ enum status task_stream_open(struct task_stream *stream, struct task_session *se
 	*stream = (struct task_stream){.session = session};
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_cond_init(&stream->turn, NULL);
-	TRY(collect_names(stream));
+	const struct task_settings *task = &session->state.settings;
+	struct table_options unused = {.header = TABLE_DETECT};
+	TRY(header_hints_find(&stream->names, &task->columns, &task->trained, task->embedding.negative_columns, header_names,
+			      &unused));
 	TRY(session_open_heads(&session->session, settings->model, &settings->device, &heads,
 			       encoder_capacity(&session->heads, settings->micro_batch_tokens, longest), longest));
 	session->is_open = true;
@@ -60,7 +44,7 @@ void task_stream_release(struct task_stream *stream)
 	encoder_close(stream->encoder);
 	encoder_answers_release(&stream->answers);
 	free(stream->sequences);
-	free(stream->header_names);
+	header_hints_release(&stream->names);
 	table_release(&stream->table);
 	example_columns_free(stream->columns);
 	pthread_mutex_destroy(&stream->lock);

@@ -7,6 +7,7 @@
 #include "infer/encoder.h"
 #include "infer/line_stream.h"
 #include "infer/task_session.h"
+#include "tasks/header_hints.h"
 
 /* Zero-initialize; release even after a failure. */
 struct task_stream {
@@ -26,7 +27,7 @@ struct task_stream {
 	int64_t next;       /* number of the chunk whose turn it is */
 	struct table table; /* the form of the file being read */
 	struct example_columns *columns;
-	const char **header_names; /* usual names of columns, and those of training; ends with NULL */
+	struct header_hints names; /* of columns, from options and training */
 };
 
 /* The `own` data of a chunk. */

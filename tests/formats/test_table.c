@@ -410,11 +410,14 @@ static void the_first_line_shows_what_to_wait_for(void **state)
 		{"a film", 0, false},
 		{"label a film", 0, false},
 		{"{\"text\": \"a\", \"label\": 1}", 0, false},
-		{"film", 0, false},
+		{"Urteil der Leute,Film", ',', true},
+		{"标签|评论", '|', true},
+		{"Film", 0, true},
 	};
+	static const char *const given[] = {"FILM", "标签", NULL};
 	struct table_start start;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		table_look_at_first_line(&start, cases[i].line, strlen(cases[i].line), known_names);
+		table_look_at_first_line(&start, cases[i].line, strlen(cases[i].line), known_names, given);
 		if (start.delimiter != cases[i].delimiter || start.may_be_header != cases[i].may_be_header)
 			fail_msg("'%s': '%c' %d", cases[i].line, start.delimiter ? start.delimiter : '-', start.may_be_header);
 	}
@@ -427,7 +430,7 @@ static void the_first_line_shows_what_to_wait_for(void **state)
 		{"x\ty\n\"a\t1\n", false}, {"x\ty\n\"a\t1\nb\t0\n", false}, {"\"a film\nb\n", false},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		table_look_at_first_line(&start, rows[i].text, strcspn(rows[i].text, "\n"), known_names);
+		table_look_at_first_line(&start, rows[i].text, strcspn(rows[i].text, "\n"), known_names, NULL);
 		if (table_ends_within_row(&start, rows[i].text, strlen(rows[i].text)) != rows[i].within)
 			fail_msg("'%s'", rows[i].text);
 	}
