@@ -71,6 +71,8 @@ void json_put_double(struct json_writer *writer, const char *key, double value);
 void json_put_float(struct json_writer *writer, const char *key, float value);
 void json_put_bool(struct json_writer *writer, const char *key, bool value);
 void json_put_null(struct json_writer *writer, const char *key);
+/* Adds a string or a number as it was read; adds nothing for another value or NULL. */
+void json_put_again(struct json_writer *writer, const char *key, const struct json *value);
 /* Adds a value that is already JSON text, as it is. */
 void json_put_written(struct json_writer *writer, const char *key, const char *value);
 

@@ -207,6 +207,14 @@ void json_put_null(struct json_writer *writer, const char *key)
 	buffer_text(writer->out, "null");
 }
 
+void json_put_again(struct json_writer *writer, const char *key, const struct json *value)
+{
+	if (value && value->kind == JSON_STRING)
+		json_put_text(writer, key, value->text, value->text_size);
+	else if (value && value->kind == JSON_NUMBER)
+		json_put_written(writer, key, value->text);
+}
+
 void json_put_written(struct json_writer *writer, const char *key, const char *value)
 {
 	member_begin(writer, key);

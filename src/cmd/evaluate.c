@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/temporary.h"
+#include "cmd/column_options.h"
 #include "cmd/command.h"
 #include "cmd/saved_models.h"
 #include "cmd/device_options.h"
@@ -65,27 +66,8 @@ static const struct option evaluate_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "[NAME=]FILE...",
 	 .help = "labeled examples of a task; with --predictions: questions in SQuAD's JSON"},
-	{.name = "text_column",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(text_column),
-	 .role = ROLE_RESULT,
-	 .value_name = "COLUMN",
-	 .fallback_text = "as in training",
-	 .help = "column of the text in --test, by name or by number from 1"},
-	{.name = "pair_column",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(pair_column),
-	 .role = ROLE_RESULT,
-	 .value_name = "COLUMN",
-	 .fallback_text = "as in training",
-	 .help = "column of the second text of a pair"},
-	{.name = "label_column",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(label_column),
-	 .role = ROLE_RESULT,
-	 .value_name = "COLUMN",
-	 .fallback_text = "as in training",
-	 .help = "column of the label"},
+	TEXT_COLUMN_OPTIONS(struct evaluate_settings),
+	LABEL_COLUMN_OPTION(struct evaluate_settings),
 	PREDICTION_OPTIONS(struct evaluate_settings, predictions),
 	SQUAD_OPTIONS(struct evaluate_settings, squad, ROLE_RESULT, "as in training"),
 	{.help = "How it is scored"},

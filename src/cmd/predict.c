@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cmd/answer_options.h"
+#include "cmd/column_options.h"
 #include "cmd/command.h"
 #include "cmd/saved_models.h"
 #include "cmd/folder_watch.h"
@@ -36,20 +37,7 @@ static const struct option predict_options[] = {
 	 .value_name = "FOLDER",
 	 .alias = "model_name_or_path",
 	 .help = "a run of bertc finetune, its final/, or a task folder of transformers"},
-	{.name = "text_column",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(text_column),
-	 .role = ROLE_RESULT,
-	 .value_name = "COLUMN",
-	 .fallback_text = "as in training",
-	 .help = "column of the text, by name or by number from 1"},
-	{.name = "pair_column",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(pair_column),
-	 .role = ROLE_RESULT,
-	 .value_name = "COLUMN",
-	 .fallback_text = "as in training",
-	 .help = "column of the second text of a pair"},
+	TEXT_COLUMN_OPTIONS(struct predict_settings),
 	{.name = "max_seq_length",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(max_seq_length),

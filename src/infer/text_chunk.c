@@ -110,13 +110,9 @@ static enum status json_text(const struct text_settings *settings, const struct 
 /* Keeps the object's id as JSON, to be repeated in the output. */
 static void keep_id(struct text_chunk *texts, const struct json *object, struct ready_text *ready)
 {
-	const struct json *id = json_member(object, "id");
 	struct json_writer writer = {.out = &texts->ids_text};
 	ready->id = texts->ids_text.size;
-	if (id && id->kind == JSON_STRING)
-		json_put_text(&writer, NULL, id->text, id->text_size);
-	else if (id && id->kind == JSON_NUMBER)
-		buffer_append(&texts->ids_text, id->text, id->text_size);
+	json_put_again(&writer, NULL, json_member(object, "id"));
 	ready->id_size = texts->ids_text.size - ready->id;
 }
 

@@ -324,12 +324,11 @@ static enum status add_flag(struct example_columns *columns, int64_t column)
 	return OK;
 }
 
-/* The columns of "a,b,c"; none if none of them exists. A set with labels must have all of them, or a label without a column would
- * count as absent from every example. */
-static enum status find_listed_flags(const struct table *table, const char *names, bool needs_labels,
-				     struct example_columns *columns)
+/* The columns of "a,b,c"; *out_missing: the first that the table lacks (char[256]), or "". */
+static enum status find_listed_flags(const struct table *table, const char *names, struct example_columns *columns,
+				     char *out_missing)
 {
-	char missing[256] = "";
+	*out_missing = '\0';
 	for (const char *at = names; *at;) {
 		size_t length = strcspn(at, ",");
 		char name[256];
@@ -337,24 +336,32 @@ static enum status find_listed_flags(const struct table *table, const char *name
 		int64_t column = table_find_column(table, name);
 		if (column >= 0)
 			TRY(add_flag(columns, column));
-		else if (!*missing)
-			memcpy(missing, name, sizeof name);
+		else if (!*out_missing)
+			memcpy(out_missing, name, sizeof name);
 		at += length + (at[length] == ',');
 	}
-	if (!*missing || columns->flag_count == 0 || !needs_labels)
-		return OK;
-	enum status status = error_set(ERR_DATA, "'%s' has no column '%s', which is one of the columns of labels: %.500s",
-				       table->name, missing, names);
-	error_hint("add the column; --label_column names the columns of labels, separated by commas");
-	return status;
+	return OK;
 }
 
-/* Several labels with a column each: the columns that were named (a single name is that of a column with all labels), or all that
- * contain only 0 and 1. */
-static enum status find_flags(const struct table *table, const char *names, bool needs_labels, struct example_columns *columns)
+/* Several labels with a column each: those that `given` (by option) or else `trained` lists (a single name is that of a column
+ * with all labels), or all that contain only 0 and 1. If only some of the listed ones exist, a label without a column would count
+ * as absent from every example: a set that needs labels is refused, and another has none. */
+static enum status find_flags(const struct table *table, const char *given, const char *trained, bool needs_labels,
+			      struct example_columns *columns)
 {
+	const char *names = given ? given : trained;
+	char missing[256] = "";
 	if (names && strchr(names, ','))
-		TRY(find_listed_flags(table, names, needs_labels, columns));
+		TRY(find_listed_flags(table, names, columns, missing));
+	if (*missing && (given || columns->flag_count > 0)) {
+		columns->flag_count = 0;
+		if (!needs_labels)
+			return OK;
+		enum status status = error_set(ERR_DATA, "'%s' has no column '%s', which is one of the columns of labels: %.500s",
+					       table->name, missing, names);
+		error_hint("add the column; --label_column names the columns of labels, separated by commas");
+		return status;
+	}
 	if (columns->flag_count > 0 || columns->label >= 0)
 		return OK;
 	for (int64_t i = 0; i < table->column_count; i++)
@@ -489,7 +496,7 @@ enum status example_columns_find(struct example_columns *out, const struct table
 	if (options->input == TASK_INPUT_CHOICES)
 		TRY(find_choices(table, out));
 	if (options->target == TARGET_CLASSES && has_names(table))
-		TRY(find_flags(table, listed ? options->given.label : kin ? kin->label : NULL, options->needs_labels, out));
+		TRY(find_flags(table, listed ? options->given.label : NULL, kin ? kin->label : NULL, options->needs_labels, out));
 	if (out->filter < 0 && has_answers(table, out)) {
 		out->filter = table_find_column(table, "answer");
 		out->only = "accept";

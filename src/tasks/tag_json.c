@@ -217,16 +217,12 @@ static enum status add_text(struct tag_reader *reader, const struct json *object
 /* Keeps the id of the next sentence, to be repeated in answers. */
 static enum status keep_id(struct tag_reader *reader, const struct json *object)
 {
-	const struct json *id = json_member(object, "id");
 	struct conll *out = reader->out;
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text};
 	TRY(memory_grow(&reader->ids, &reader->ids_room, out->sentence_count + 1, sizeof(*reader->ids), "sentences"));
 	reader->ids[out->sentence_count] = NULL;
-	if (id && id->kind == JSON_STRING)
-		json_put_text(&writer, NULL, id->text, id->text_size);
-	else if (id && id->kind == JSON_NUMBER)
-		buffer_append(&text, id->text, id->text_size);
+	json_put_again(&writer, NULL, json_member(object, "id"));
 	enum status status = buffer_status(&text);
 	if (status == OK && text.size > 0)
 		status = string_store_copy(&out->strings, buffer_string(&text), text.size, &reader->ids[out->sentence_count]);

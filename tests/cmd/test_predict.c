@@ -129,6 +129,14 @@ static void a_column_of_labels_may_be_missing(void **state)
 	assert_program(0, "", EVALUATE "out --test %s/flags3.tsv", test_folder, test_folder);
 	assert_program(0, "", PREDICT "out %s/flags2.tsv", test_folder, test_folder);
 	assert_answers(3);
+	assert_program(3, "flags3.tsv' has no column 'other', which is one of the columns of labels: other,another",
+		       EVALUATE "out --test %s/flags3.tsv --label_column other,another", test_folder, test_folder);
+	assert_ok(folder_remove(test_path("out")));
+	/* A test set that lacks one is predicted, and not scored. */
+	assert_program(0, "", ASK "flags --task multilabel --num_train_steps 1 --train %s/flags3.tsv --test %s/flags2.tsv",
+		       test_folder, test_folder, test_folder, test_folder);
+	assert_true(file_exists(test_path("out/test_results.tsv")));
+	assert_false(file_exists(test_path("out/test_results.json")));
 	assert_ok(folder_remove(test_path("out")));
 }
 
