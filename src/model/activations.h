@@ -34,7 +34,7 @@ struct head_activations {
 struct activations {
 	const struct model *model;
 	struct batch_capacity capacity;
-	int32_t longest; /* maximum number of tokens in a sequence */
+	int32_t longest; /* in training: maximum number of tokens in a sequence */
 	bool training;
 	bool dropout; /* in the last forward: backward needs the same masks */
 	const struct layer_taps *taps;

@@ -52,15 +52,15 @@ static const struct limits_row {
 	/* x w' and operations built on it: fp32 sums of up to 3072 terms (a few 1e-7, at most 4e-6 seen); bf16 is rounded
 	 * once, or twice where gelu works on the rounded product. */
 	[PRODUCT] = {"product", {1e-5, 1.2e-6}, {1.2e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
-	/* Layer normalization and its gradient: sum and y are rounded. */
-	[NORM] = {"norm", {6e-6, 8e-7}, {1.3e-2, 2.8e-3}, {3.3e-3, 7e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
+	/* Layer normalization and its gradient: sum and y are rounded. An H200 was off by 1.3e-2 in one of a million elements. */
+	[NORM] = {"norm", {6e-6, 8e-7}, {1.6e-2, 2.8e-3}, {3.3e-3, 7e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
 	/* mean and rstd: fp32, but of a sum that may have been rounded to bf16. Means are about a tenth of the row that
 	 * they are taken from. */
 	[STATISTIC] = {"statistic", {3e-6, 6e-7}, {1.2e-2, 3e-3}, {3e-3, 7.5e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
 	/* Sums over rows of the inputs: in fp32 whatever the type. */
 	[SUM] = {"sum", {1e-5, 1e-6}, {1e-5, 1e-6}, {1e-5, 1e-6}, {6e-3, 1.2e-3}, {2e-3, 3e-4}},
-	/* Sums over rows of what the operation itself has rounded. */
-	[GRADIENT] = {"gradient", {1.2e-5, 1.2e-6}, {1.6e-2, 3e-3}, {4e-3, 7.5e-4}, {1.5e-2, 3.5e-3}, {3e-2, 5e-3}},
+	/* Sums over rows of what the operation itself has rounded. An H200 was off by 1.8e-5 in one of 31 million elements. */
+	[GRADIENT] = {"gradient", {3e-5, 1.2e-6}, {1.6e-2, 3e-3}, {4e-3, 7.5e-4}, {1.5e-2, 3.5e-3}, {3e-2, 5e-3}},
 	/* Probabilities and y are rounded. */
 	[ATTENTION] = {"attention", {8e-6, 1e-6}, {1.2e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {1.2e-2, 2.8e-3}},
 	/* p (dp - D) cancels where a row puts its weight on one key; what remains is the rounding of y, from which D is

@@ -227,6 +227,20 @@ static void a_model_of_one_device_works_on_the_other(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "river"));
 }
 
+/* The sentences that a report predicts are far shorter than the model's texts, and upload rounds their length up. */
+static void reports_predict_short_sentences(void **state)
+{
+	(void)state;
+	struct buffer samples = {0};
+	assert_program(0, "",
+		       "pretrain -q --corpus %s --model %s --vocab_size 100 --num_train_steps 2 --train_batch_size 4 --max_seq_length 64 "
+		       "--held_out_fraction 0.2 --eval_steps 1 --device cuda --precision fp32 --out %s/long",
+		       corpus, config, test_folder);
+	assert_ok(file_read(test_path("long/samples.jsonl"), 1 << 16, &samples));
+	assert_non_null(strstr(buffer_string(&samples), "\"step\":2"));
+	buffer_release(&samples);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +251,7 @@ int main(void)
 		cmocka_unit_test(fp16_scales_its_loss),
 		cmocka_unit_test(graphs_change_no_bit),
 		cmocka_unit_test(a_model_of_one_device_works_on_the_other),
+		cmocka_unit_test(reports_predict_short_sentences),
 	};
 	return cmocka_run_group_tests(tests, emulated_run_setup, program_teardown);
 }
