@@ -92,8 +92,8 @@ static inline HOST_DEVICE float fp8_decode(enum dtype format, uint8_t byte)
 }
 
 struct fp8_scale {
-	float scale;   /* values are multiplied by this before rounding: 2^k */
 	float inverse; /* products are multiplied by this: 2^-k, or NaN */
+	float scale;   /* values are multiplied by this before rounding: 2^k */
 };
 
 /* `largest`: the maximum of the bit patterns of all magnitudes, which order as the magnitudes do, with NaN above all. */

@@ -97,7 +97,8 @@ static inline void run_operations(const struct operation_run *run)
 	assert_true(done > 0 || only);
 }
 
-/* The whole main() of a test program: runs `test` once for each arithmetic, to which *state points. */
+/* The whole main() of a test program: runs `test` once for each arithmetic, to which *state points; BERTC_TEST_TYPE=bf16 runs
+ * it for that one only. */
 static inline int run_each_arithmetic(CMUnitTestFunction test)
 {
 	static struct arithmetic f32 = {.dtype = DTYPE_F32}, tf32 = {.dtype = DTYPE_F32, .tf32 = true},
@@ -108,6 +109,8 @@ static inline int run_each_arithmetic(CMUnitTestFunction test)
 		{"f16", test, NULL, NULL, &f16}, {"fp8", test, NULL, NULL, &fp8},
 	};
 	setenv("BERTC_CACHE", "", 1); /* no cache file */
+	if (getenv("BERTC_TEST_TYPE"))
+		cmocka_set_test_filter(getenv("BERTC_TEST_TYPE"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

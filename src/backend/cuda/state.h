@@ -51,7 +51,7 @@ struct pinned_batch {
 /* Header of an FP8 matrix, in device memory: its scale, and the magnitude that the scale is computed from (kernels.h). */
 struct fp8_head {
 	_Alignas(ARENA_ALIGNMENT) uint32_t largest[LARGEST_WORDS];
-	struct fp8_scale scale;
+	_Alignas(16) struct fp8_scale scale; /* cuBLASLt refuses an inverse at any other address */
 };
 
 /* Operands rounded to FP8, for the product that is running. */

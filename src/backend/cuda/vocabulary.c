@@ -2,13 +2,39 @@
  * chunks, where gradients replace the logits (fp32) in place. */
 #include "backend/cuda/gemm.h"
 
-static const void *row_of(const struct tensor *t, int64_t row)
+/* The library's fast kernels take only multiples of this; with BERT's 30,522 words in one product, an H200 needs 2.4 times as
+ * long. */
+#define WORD_MULTIPLE 8
+
+/* The words of a product: the few at the end that exceed a multiple, or all others. */
+struct words {
+	int64_t first, count;
+};
+
+static struct words words_at_end(const struct weight *table)
 {
-	return (const char *)t->data + (size_t)(row * t->columns) * dtype_bytes(t->dtype);
+	int64_t count = table->master.rows % WORD_MULTIPLE;
+	return (struct words){table->master.rows - count, count};
 }
 
-static void compute_logits(struct replica *r, const char *operation, const struct tensor *x, const struct weight *table,
-			   int64_t first, int64_t rows)
+static struct words words_before(struct words end)
+{
+	return (struct words){0, end.first};
+}
+
+/* Element `index` of an array. */
+static const void *at(const void *array, int64_t index, enum dtype dtype)
+{
+	return (const char *)array + (size_t)index * dtype_bytes(dtype);
+}
+
+static const void *row_of(const struct tensor *t, int64_t row)
+{
+	return at(t->data, row * t->columns, t->dtype);
+}
+
+static void logits_of(struct replica *r, const char *operation, const struct tensor *x, const struct weight *table, int64_t first,
+		      int64_t rows, struct words words)
 {
 	struct cuda_scratch *scratch = cuda_scratch(r);
 	cuda_product(r, &(struct product){
@@ -16,15 +42,78 @@ static void compute_logits(struct replica *r, const char *operation, const struc
 				.inputs = x->dtype,
 				.output = DTYPE_F32,
 				.rows = rows,
-				.columns = table->master.rows,
+				.columns = words.count,
 				.depth = x->columns,
 				.a = row_of(x, first),
 				.a_stride = x->columns,
-				.b = cuda_weight_operand(r, table),
+				.b = at(cuda_weight_operand(r, table), words.first * x->columns, x->dtype),
 				.b_stride = x->columns,
 				.b_transposed = true,
-				.y = scratch->logits,
+				.y = scratch->logits + words.first,
 				.y_stride = scratch->logit_stride,
+			});
+}
+
+static void compute_logits(struct replica *r, const char *operation, const struct tensor *x, const struct weight *table,
+			   int64_t first, int64_t rows)
+{
+	struct words end = words_at_end(table);
+	logits_of(r, operation, x, table, first, rows, words_before(end));
+	logits_of(r, operation, x, table, first, rows, end);
+}
+
+/* Stride of a chunk's gradients, which replace its logits. */
+static int64_t gradient_stride(struct replica *r, enum dtype dtype)
+{
+	return cuda_scratch(r)->logit_stride * (int64_t)(sizeof(float) / dtype_bytes(dtype));
+}
+
+/* The words' part of the gradients of a chunk's rows of x; added to the part that is there already. */
+static void gradient_of_rows(struct replica *r, const struct vocab_xent *a, int64_t first, int64_t rows, struct words words,
+			     bool adds)
+{
+	enum dtype dtype = a->x.dtype;
+	int64_t width = a->x.columns;
+	void *dx = (void *)row_of(&a->dx, first);
+	cuda_product(r, &(struct product){
+				.operation = "vocab_xent",
+				.inputs = dtype,
+				.output = a->dx.dtype,
+				.rows = rows,
+				.columns = width,
+				.depth = words.count,
+				.a = at(cuda_scratch(r)->logits, words.first, dtype),
+				.a_stride = gradient_stride(r, dtype),
+				.b = at(cuda_weight_operand(r, a->table), words.first * width, dtype),
+				.b_stride = width,
+				.add = adds ? dx : NULL,
+				.y = dx,
+				.y_stride = width,
+			});
+}
+
+/* The gradients of the words' rows of the table. */
+static void gradient_of_words(struct replica *r, const struct vocab_xent *a, int64_t first, int64_t rows, struct words words,
+			      bool overwrite)
+{
+	enum dtype dtype = a->x.dtype;
+	int64_t width = a->x.columns;
+	float *gradient = (float *)a->table->gradient.data + words.first * width;
+	cuda_product(r, &(struct product){
+				.operation = "vocab_xent",
+				.inputs = dtype,
+				.output = DTYPE_F32,
+				.rows = words.count,
+				.columns = width,
+				.depth = rows,
+				.a = at(cuda_scratch(r)->logits, words.first, dtype),
+				.a_stride = gradient_stride(r, dtype),
+				.a_transposed = true,
+				.b = row_of(&a->x, first),
+				.b_stride = width,
+				.add = overwrite ? NULL : gradient,
+				.y = gradient,
+				.y_stride = width,
 			});
 }
 
@@ -32,45 +121,21 @@ static void compute_logits(struct replica *r, const char *operation, const struc
 static void chunk_backward(struct replica *r, const struct vocab_xent *a, int64_t first, int64_t rows)
 {
 	struct cuda_scratch *scratch = cuda_scratch(r);
-	int64_t vocab = a->table->master.rows, width = a->x.columns;
-	int64_t stride = scratch->logit_stride * (int64_t)(sizeof(float) / dtype_bytes(a->x.dtype));
+	struct words end = words_at_end(a->table), others = words_before(end);
 	bool overwrite = a->overwrite && first == 0;
-	cuda_product(r, &(struct product){
-				.operation = "vocab_xent",
-				.inputs = a->x.dtype,
-				.output = a->dx.dtype,
-				.rows = rows,
-				.columns = width,
-				.depth = vocab,
-				.a = scratch->logits,
-				.a_stride = stride,
-				.b = cuda_weight_operand(r, a->table),
-				.b_stride = width,
-				.y = (void *)row_of(&a->dx, first),
-				.y_stride = width,
-			});
-	cuda_product(r, &(struct product){
-				.operation = "vocab_xent",
-				.inputs = a->x.dtype,
-				.output = DTYPE_F32,
-				.rows = vocab,
-				.columns = width,
-				.depth = rows,
-				.a = scratch->logits,
-				.a_stride = stride,
-				.a_transposed = true,
-				.b = row_of(&a->x, first),
-				.b_stride = width,
-				.add = overwrite ? NULL : a->table->gradient.data,
-				.y = a->table->gradient.data,
-				.y_stride = width,
-			});
+	/* The few words first: their part is small, so rounding it in between costs nothing. */
+	if (end.count > 0)
+		gradient_of_rows(r, a, first, rows, end, false);
+	if (others.count > 0)
+		gradient_of_rows(r, a, first, rows, others, end.count > 0);
+	gradient_of_words(r, a, first, rows, others, overwrite);
+	gradient_of_words(r, a, first, rows, end, overwrite);
 	cuda_column_sums(r,
 			 &(struct kernel_columns){
 				 .dtype = a->x.dtype,
 				 .rows = rows,
-				 .columns = vocab,
-				 .stride = stride,
+				 .columns = a->table->master.rows,
+				 .stride = gradient_stride(r, a->x.dtype),
 				 .dx = scratch->logits,
 			 },
 			 a->bias, overwrite, "vocab_xent");

@@ -479,6 +479,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t m, const vo
 	for (const float *scale : m->scale)
 		if (scale != nullptr && !emulation_is_device(scale, sizeof(float)))
 			emulation_fault("cublasLtMatmul: a scale that is not in device memory");
+		else if ((uintptr_t)scale % 16 != 0) /* cuBLASLt 13.1 on an H200: CUBLAS_STATUS_NOT_SUPPORTED */
+			emulation_fault("cublasLtMatmul: a scale at an address that is not a multiple of 16");
 	job *j = new job{*m,         *a_layout, *b_layout,    *d_layout, a, b, c, d, *static_cast<const float *>(alpha),
 			 beta_value, depth,     algo->data[1]};
 	return emulation_enqueue(stream, run, j, drop) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
