@@ -33,6 +33,8 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	json_put_double(&writer, "seconds", state->seconds);
 	if (state->elapsed > 0)
 		json_put_double(&writer, "elapsed", state->elapsed);
+	if (state->begun > 0)
+		json_put_double(&writer, "begun", state->begun);
 	json_put_double(&writer, "loss_sum", state->loss_sum);
 	json_put_integer(&writer, "loss_count", state->loss_count);
 	json_put_integer(&writer, "epoch", state->epoch);
@@ -200,6 +202,7 @@ enum status checkpoint_state_read(const struct json *root, const char *file, str
 	TRY(read_count(root, file, "tokens", COUNT_LIMIT, &state->tokens));
 	TRY(seconds_read(root, file, "seconds", -1, &state->seconds));
 	TRY(seconds_read(root, file, "elapsed", 0, &state->elapsed));
+	TRY(seconds_read(root, file, "begun", 0, &state->begun));
 	TRY(losses_read(root, file, state));
 	TRY(read_count(root, file, "epoch", COUNT_LIMIT, &state->epoch));
 	TRY(read_count(root, file, "epoch_first_sample", state->samples, &state->epoch_first_sample));

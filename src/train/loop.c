@@ -144,8 +144,10 @@ static enum status look_at_clock(struct training *training)
 	if (ranks_count(training->comm) > 1)
 		TRY(comm_broadcast(training->comm, &to_end, sizeof(to_end), 0));
 	double steps = (double)(state->step - state->phase.first_step), usable = phase->seconds - to_end;
+	if (state->step == 0)
+		state->begun = state->elapsed;
 	state->phase.time_is_up = state->elapsed >= usable;
-	training->share_of_time = state->phase.time_is_up ? 1 : state->elapsed / usable;
+	training->share_of_time = state->phase.time_is_up ? 1 : (state->elapsed - state->begun) / (usable - state->begun);
 	if (state->phase.time_is_up)
 		report_expect(&training->report, state->step + 1);
 	else if (steps >= 10)
@@ -154,15 +156,22 @@ static enum status look_at_clock(struct training *training)
 	return OK;
 }
 
+/* If the clock decides: the share of the time that warm-up may take in order to have all its updates. */
+#define LONGEST_WARMUP (1.0 / 3)
+
 /* The place of update `number` of the run in the schedule: its number within the phase or, if the clock decides, the share of
- * the time that has been used, scaled to the phase's steps. */
+ * the time that has been used, scaled to the phase's steps. Even then, warm-up does not take fewer updates than it should: the
+ * first ones are slow, and a rate that rises within a few updates can destroy the initial weights. */
 static double place_in_schedule(const struct training *training, int64_t number)
 {
 	const struct train_state *state = &training->state;
 	const struct phase *phase = &training->phases[state->phase.index];
+	double update = (double)(number - state->phase.first_step);
 	if (phase->seconds <= 0)
-		return (double)(number - state->phase.first_step);
-	return fmax(1, training->share_of_time * (double)phase->steps);
+		return update;
+	double place = fmax(1, training->share_of_time * (double)phase->steps);
+	bool warming_up = update < phase->schedule.warmup_steps && training->share_of_time < LONGEST_WARMUP;
+	return warming_up ? fmin(place, update) : place;
 }
 
 /* Starts a save, unless this very state has been saved: a stop may be requested right after a save. */

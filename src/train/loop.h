@@ -47,7 +47,7 @@ struct training {
 	struct rank_times times;      /* since they were last reported */
 	struct moment window;         /* when the newest step's computation began */
 	double started;               /* clock_seconds() when this process began, minus the time that earlier ones used */
-	double share_of_time;         /* used so far of the time for steps, from 0 to 1 */
+	double share_of_time;         /* used so far of the time from the first step on, from 0 to 1 */
 	double longest_evaluation;    /* longest so far, in seconds */
 	double communicated, exposed; /* the comm's seconds when times were last reported */
 	struct train_state state;     /* where to start; advanced by the loop */

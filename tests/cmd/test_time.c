@@ -70,6 +70,18 @@ static void goes_on_with_the_rest(void **state)
 	assert_ended_by_time("parts", 6);
 }
 
+/* Warm-up has at least its number of updates, however long the text took to prepare and however slow the first ones were. */
+static void warms_up_by_updates(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/warm --time 3s --num_warmup_steps 100 " SMALL, corpus,
+		       config, test_folder);
+	assert_ended_by_time("warm", 3);
+	assert_true(recorded("warm", "begun") > 0);
+	for (int step = 1; step <= 5; step++)
+		assert_true(metric_at(test_path("warm/metrics.jsonl"), step, "learning_rate") < 1.001e-5 * step);
+}
+
 static void ranks_go_by_one_clock(void **state)
 {
 	(void)state;
@@ -117,8 +129,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_with_the_time),       cmocka_unit_test(goes_on_with_the_rest),
-		cmocka_unit_test(ranks_go_by_one_clock),    cmocka_unit_test(does_not_go_with_a_length),
-		cmocka_unit_test(more_buys_a_larger_model),
+		cmocka_unit_test(warms_up_by_updates),      cmocka_unit_test(ranks_go_by_one_clock),
+		cmocka_unit_test(does_not_go_with_a_length), cmocka_unit_test(more_buys_a_larger_model),
 	};
 	return cmocka_run_group_tests_name("time", tests, setup, program_teardown);
 }
