@@ -8,12 +8,12 @@
 #define FEWEST_UPDATES 4000
 #define SMALLEST_BATCH 16
 
-/* Fitted to two cores of a Zen 4 in bf16 on an otherwise idle machine: 0.48 to 0.51 for 128 columns, 0.61 to 0.64 for 256, and
- * 0.76 for 512. An error makes --time choose a somewhat too large or too small model or batch; the schedule still follows the
- * clock. */
-double budget_share(int32_t hidden_size)
+/* Processors: fitted to two cores of a Zen 4 in bf16 on an otherwise idle machine: 0.48 to 0.51 for 128 columns, 0.61 to 0.64
+ * for 256, and 0.76 for 512. GPUs: to an H200 in bf16, 0.61 for 768 columns and 0.70 for 1,024. An error makes --time choose a
+ * somewhat too large or too small model or batch; the schedule still follows the clock. */
+double budget_share(int32_t hidden_size, bool on_gpu)
 {
-	return 0.88 * hidden_size / (hidden_size + 100.0);
+	return on_gpu ? 1.26 * hidden_size / (hidden_size + 818.0) : 0.88 * hidden_size / (hidden_size + 100.0);
 }
 
 enum status budget_flops(struct machine *machine, double seconds, double *out)
@@ -30,7 +30,7 @@ static double encoder_parameters(const struct model_config *config)
 	return config->num_hidden_layers * (4 * hidden * hidden + 2 * hidden * inner);
 }
 
-const char *budget_model(double flops)
+const char *budget_model(double flops, bool on_gpu)
 {
 	static const char *const names[] = {"tiny", "mini", "small", "medium", "base", "large"};
 	double least = INFINITY;
@@ -38,7 +38,7 @@ const char *budget_model(double flops)
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct model_config config;
 		BUG_IF(model_config_named(&config, names[i]) != OK);
-		double wanted = sqrt(flops * budget_share(config.hidden_size) / 120);
+		double wanted = sqrt(flops * budget_share(config.hidden_size, on_gpu) / 120);
 		double distance = fabs(log(encoder_parameters(&config) / wanted));
 		if (distance < least) {
 			least = distance;
@@ -48,7 +48,7 @@ const char *budget_model(double flops)
 	return nearest;
 }
 
-double budget_tokens(double flops, const struct model_config *config, const struct model_heads *heads, double length,
+double budget_tokens(double flops, bool on_gpu, const struct model_config *config, const struct model_heads *heads, double length,
 		     double masked)
 {
 	struct model_work sequence = {
@@ -57,7 +57,7 @@ double budget_tokens(double flops, const struct model_config *config, const stru
 		.predictions = masked * length,
 		.squares = length * length,
 	};
-	return flops * budget_share(config->hidden_size) / model_flops_of(config, heads, &sequence) * length;
+	return flops * budget_share(config->hidden_size, on_gpu) / model_flops_of(config, heads, &sequence) * length;
 }
 
 int64_t budget_batch(double tokens, double length, int64_t usual)

@@ -8,8 +8,8 @@ const char *const device_precision_names[] = {"fp32", "tf32", "fp16", "bf16", "f
 #define TFLOPS 1e12
 #define GBS 1e9
 
-/* H200: products and copies were measured on one (8192 x 8192 x 8192 in bf16 on random numbers, which take more power and run
- * slower than zeros); attention is from the benchmarks of cuDNN and FlashAttention-3 for Hopper. The others: from data sheets,
+/* H200: products and copies were measured on one (bf16 and FP8, on random numbers, which take more power and run slower than
+ * zeros); attention is from the benchmarks of cuDNN and FlashAttention-3 for Hopper. The others: from data sheets,
  * scaled by the shares that the H200 reaches (80 % of peak in products, 90 % in memory bandwidth); V100 and older by the shares
  * that libraries of their time reached. */
 const struct device_kind device_kinds[] = {
@@ -31,9 +31,9 @@ const struct device_kind device_kinds[] = {
 	{"h200",
 	 "NVIDIA H200 SXM, 141 GB",
 	 139 * GiB,
-	 {52 * TFLOPS, 390 * TFLOPS, 790 * TFLOPS, 790 * TFLOPS, 1400 * TFLOPS},
+	 {52 * TFLOPS, 390 * TFLOPS, 780 * TFLOPS, 780 * TFLOPS, 1540 * TFLOPS},
 	 FIGURE_MEASURED,
-	 4300 * GBS,
+	 4170 * GBS,
 	 FIGURE_MEASURED,
 	 335 * TFLOPS,
 	 270 * TFLOPS,
@@ -200,8 +200,8 @@ struct device_rates device_kind_rates(const struct device_kind *kind, enum devic
 	rates.products_forward = products * (precision == DEVICE_FP8 ? SHARE_OF_PRODUCTS_FP8 : SHARE_OF_PRODUCTS);
 	rates.products_backward = rates.products_forward;
 	rates.head = kind->products[rest] * SHARE_OF_PRODUCTS;
-	rates.attention_forward = kind->attention_forward * narrow;
-	rates.attention_backward = kind->attention_backward * narrow;
+	rates.attention_forward = kind->attention_forward * narrow * SHARE_OF_ATTENTION_FORWARD;
+	rates.attention_backward = kind->attention_backward * narrow * SHARE_OF_ATTENTION_BACKWARD;
 	rates.attention_memory = kind->bandwidth * SHARE_OF_BANDWIDTH;
 	rates.elements_forward = rates.elements_backward = rates.attention_memory;
 	rates.embeddings = rates.update = rates.attention_memory;

@@ -42,9 +42,12 @@ struct device_rates {
 	double element_bytes; /* of an activation */
 };
 
-/* Assumptions where rates come from the table: the shares of the plain rates that bertc's kernels are meant to reach. */
+/* Assumptions where rates come from the table: the shares of the plain rates that bertc's training steps reached on an
+ * H200 (docs/results.md). */
 #define SHARE_OF_PRODUCTS 0.88
-#define SHARE_OF_PRODUCTS_FP8 0.75
+#define SHARE_OF_PRODUCTS_FP8 0.6
+#define SHARE_OF_ATTENTION_FORWARD 0.43
+#define SHARE_OF_ATTENTION_BACKWARD 0.51
 #define SHARE_OF_BANDWIDTH 0.85
 #define DEVICE_OVERHEAD 0.04
 #define DEVICE_GAP 1.5e-6

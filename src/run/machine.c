@@ -197,6 +197,11 @@ enum status machine_open_device(struct machine *machine, struct choices *choices
 	return choose_text(choices, "precision", device->precision);
 }
 
+bool machine_on_gpu(const struct machine *machine)
+{
+	return machine->backend != NULL && strcmp(machine->backend->name, "cuda") == 0;
+}
+
 enum status machine_measure_rate(struct machine *machine)
 {
 	double (*gemm_rate)(struct backend *) = machine->backend->functions->gemm_rate;

@@ -41,6 +41,8 @@ void machine_resume(struct machine *machine, const struct machine_settings *sett
 /* Opens this rank's device if it is not open yet. A device or precision that was left open becomes a choice, for each run on this
  * machine. [all] */
 MUST_USE enum status machine_open_device(struct machine *machine, struct choices *choices);
+/* Is the device a GPU? False until it is open. */
+bool machine_on_gpu(const struct machine *machine);
 /* Measures the rate of the machine's matrix products, on all ranks at once since they share caches and memory. Call it before any
  * of a device's memory is allocated. [all] */
 MUST_USE enum status machine_measure_rate(struct machine *machine);

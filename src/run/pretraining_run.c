@@ -157,9 +157,9 @@ static const char *usual_model(int64_t tokens)
 }
 
 /* The same, but in a given time no larger model than that time allows. */
-static const char *usual_model_in_time(int64_t tokens, double budget)
+static const char *usual_model_in_time(int64_t tokens, double budget, bool on_gpu)
 {
-	const char *by_text = usual_model(tokens), *by_time = budget > 0 ? budget_model(budget) : by_text;
+	const char *by_text = usual_model(tokens), *by_time = budget > 0 ? budget_model(budget, on_gpu) : by_text;
 	return encoder_size(by_time) < encoder_size(by_text) ? by_time : by_text;
 }
 
@@ -173,9 +173,9 @@ static enum status choose_model(struct pretraining_run *pretraining)
 	if (!model) {
 		/* As an absolute path, since the run may be started again from another folder. */
 		char *initial = pretraining->initial.path ? realpath(pretraining->initial.path, NULL) : NULL;
-		model = pretraining->initial.path
-				? pretraining->initial.path
-				: usual_model_in_time(pretraining_data_tokens(&pretraining->data), pretraining->budget);
+		model = pretraining->initial.path ? pretraining->initial.path
+						  : usual_model_in_time(pretraining_data_tokens(&pretraining->data),
+									pretraining->budget, machine_on_gpu(run->machine));
 		enum status status = choose_text(&run->choices, "model", initial ? initial : model);
 		free(initial);
 		TRY(status);
@@ -241,7 +241,7 @@ static enum status tokens_in_time(struct pretraining_run *pretraining, int64_t i
 {
 	const struct run *run = pretraining->run;
 	TRY(mean_length(pretraining, index, out_mean));
-	*out_tokens = budget_tokens(pretraining->budget, &run->config, run->task->heads, *out_mean,
+	*out_tokens = budget_tokens(pretraining->budget, machine_on_gpu(run->machine), &run->config, run->task->heads, *out_mean,
 				    pretraining->data.phases[index].training.masked_lm_prob);
 	return OK;
 }

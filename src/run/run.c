@@ -166,7 +166,7 @@ static double phase_work(const struct run *run, int64_t index, int64_t *out_step
 /* Estimates the duration before the first step can be timed. */
 static void note_time(const struct run *run)
 {
-	double flops = 0, rate = run->machine->gemm_rate * budget_share(run->config.hidden_size);
+	double flops = 0, rate = run->machine->gemm_rate * budget_share(run->config.hidden_size, machine_on_gpu(run->machine));
 	int64_t steps = 0, left;
 	char count[FORMAT_BYTES], whole[FORMAT_BYTES], each[FORMAT_BYTES];
 	if (!is_first_rank(run->machine->comm) || rate <= 0)

@@ -26,13 +26,13 @@
 
 /* Where a run stands: everything that changes besides weights and moments. */
 struct train_state {
-	int64_t step;                      /* updates attempted so far */
-	int64_t samples, tokens;           /* since the run's first step */
-	double seconds;                    /* training time since the run's first step */
-	double elapsed;                    /* if the run has a time limit: seconds of all invocations, everything included */
-	double begun;                      /* ... and those before its first step; 0 also in checkpoints from before it was recorded */
-	double loss_sum;                   /* sum of the finite losses of all steps since the run's first one */
-	int64_t loss_count;                /* number of these losses; 0 also in checkpoints from before they were recorded */
+	int64_t step;            /* updates attempted so far */
+	int64_t samples, tokens; /* since the run's first step */
+	double seconds;          /* training time since the run's first step */
+	double elapsed;          /* if the run has a time limit: seconds of all invocations, everything included */
+	double begun;            /* ... and those before its first step; 0 also in checkpoints from before it was recorded */
+	double loss_sum;         /* sum of the finite losses of all steps since the run's first one */
+	int64_t loss_count;      /* number of these losses; 0 also in checkpoints from before they were recorded */
 	int64_t epoch, epoch_first_sample; /* the epoch that `samples` lies in; avoids a search when resuming */
 	int64_t skipped_steps;             /* updates skipped by the guard, for any reason */
 	struct guard_state guard;

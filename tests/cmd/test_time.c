@@ -74,8 +74,8 @@ static void goes_on_with_the_rest(void **state)
 static void warms_up_by_updates(void **state)
 {
 	(void)state;
-	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/warm --time 3s --num_warmup_steps 100 " SMALL, corpus,
-		       config, test_folder);
+	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/warm --time 3s --num_warmup_steps 100 " SMALL,
+		       corpus, config, test_folder);
 	assert_ended_by_time("warm", 3);
 	assert_true(recorded("warm", "begun") > 0);
 	for (int step = 1; step <= 5; step++)
@@ -111,13 +111,14 @@ static void more_buys_a_larger_model(void **state)
 	} rows[] = {{0, "tiny"},      {2e13, "tiny"}, {1e15, "mini"}, {2e16, "small"},
 		    {1e17, "medium"}, {1e18, "base"}, {1e20, "large"}};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		assert_string_equal(budget_model(rows[i].flops), rows[i].model);
+		assert_string_equal(budget_model(rows[i].flops, false), rows[i].model);
 
 	/* 128 tokens of BERT-base with 20 words masked take 69.9 GFLOP (docs/math.md). */
 	struct model_config base;
 	assert_ok(model_config_named(&base, "base"));
 	base.vocab_size = 30522;
-	assert_near(budget_tokens(69.9e12 / budget_share(768), &base, &model_heads_pretraining, 128, 20.0 / 128), 128e3, 100);
+	assert_near(budget_tokens(69.9e12 / budget_share(768, false), false, &base, &model_heads_pretraining, 128, 20.0 / 128),
+		    128e3, 100);
 
 	assert_int_equal(budget_batch(1e9, 100, 64), 64);
 	assert_int_equal(budget_batch(100.0 * 64 * 3000, 100, 64), 32);
@@ -128,8 +129,8 @@ static void more_buys_a_larger_model(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ends_with_the_time),       cmocka_unit_test(goes_on_with_the_rest),
-		cmocka_unit_test(warms_up_by_updates),      cmocka_unit_test(ranks_go_by_one_clock),
+		cmocka_unit_test(ends_with_the_time),        cmocka_unit_test(goes_on_with_the_rest),
+		cmocka_unit_test(warms_up_by_updates),       cmocka_unit_test(ranks_go_by_one_clock),
 		cmocka_unit_test(does_not_go_with_a_length), cmocka_unit_test(more_buys_a_larger_model),
 	};
 	return cmocka_run_group_tests_name("time", tests, setup, program_teardown);

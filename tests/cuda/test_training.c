@@ -233,7 +233,8 @@ static void reports_predict_short_sentences(void **state)
 	(void)state;
 	struct buffer samples = {0};
 	assert_program(0, "",
-		       "pretrain -q --corpus %s --model %s --vocab_size 100 --num_train_steps 2 --train_batch_size 4 --max_seq_length 64 "
+		       "pretrain -q --corpus %s --model %s --vocab_size 100 --num_train_steps 2 --train_batch_size 4 "
+		       "--max_seq_length 64 "
 		       "--held_out_fraction 0.2 --eval_steps 1 --device cuda --precision fp32 --out %s/long",
 		       corpus, config, test_folder);
 	assert_ok(file_read(test_path("long/samples.jsonl"), 1 << 16, &samples));
