@@ -1,10 +1,10 @@
 """A real pre-training run within a few minutes on a GPU: from text to a BERT-base in two phases, with 128 and then 512 tokens.
 
     gpu_pretrain.py --corpus PATH... [--seconds 560] [--model base] [--precision bf16] [--vocab_size 30522] [--batch 256,64]
-                    [--length 128,512] [--work FOLDER] [--fill TEXT...] [--device cuda] [--bertc PATH]
+                    [--length 128,512] [--recipe fast] [--work FOLDER] [--fill TEXT...] [--device cuda] [--bertc PATH]
 
 Measures a step of each phase (`bertc bench`), gives the first phase four fifths of the time and the second the rest, so that
-each has its whole schedule, and trains with `bertc pretrain`'s own defaults. Prints the curve on held-out documents, rates, the
+each has its whole schedule, and trains with `bertc pretrain`'s own defaults or a recipe. Prints the curve on held-out documents, rates, the
 final model's accuracy on the same documents at both lengths, and what it fills into blanks, as Markdown. With OUT in the
 environment, metrics.jsonl, report.html and the printed text are also written there. If the time is up before the last step, the
 results so far are printed; run it again with the same --work to resume. Needs only Python's standard library.
@@ -26,6 +26,7 @@ p.add_argument("--precision", default="bf16")
 p.add_argument("--vocab_size", default="30522")
 p.add_argument("--batch", default="256,64")
 p.add_argument("--length", default="128,512")
+p.add_argument("--recipe", default="original")
 p.add_argument("--work", default="runs/gpu_pretrain")
 p.add_argument("--fill", nargs="*", default=["The capital of France is [MASK].", "She opened the [MASK] and went into the house.",
                                               "Water is made of hydrogen and [MASK]."])
@@ -97,10 +98,10 @@ if not os.path.exists(settings):
     for batch, length, seconds, share in zip(BATCHES, LENGTHS, each, (0.8, 0.2)):
         steps = max(10, int(budget * share / seconds))
         phases.append({"max_seq_length": int(length), "train_batch_size": int(batch), "num_train_steps": steps,
-                       "num_warmup_steps": steps // 10, "eval_steps": max(1, steps // 6)})
+                       "eval_steps": max(1, steps // 6)})
     os.makedirs(a.work, exist_ok=True)
     with open(settings, "w") as f:
-        json.dump({"model": a.model, "vocab_size": int(a.vocab_size), "corpus": a.corpus, "phases": phases}, f, indent=1)
+        json.dump({"recipe": a.recipe, "model": a.model, "vocab_size": int(a.vocab_size), "corpus": a.corpus, "phases": phases}, f, indent=1)
 ended = bertc("pretrain", "--config", settings, "--out", run, *ON, what="pretrain") is not None
 
 rows = rows_of(run)

@@ -23,7 +23,8 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 programs=$work/programs
-mkdir -p "$programs/tests/gpu" "$programs/bench" "$programs/demo" "$work/lib" "$folder"
+mkdir -p "$programs/tests/gpu" "$programs/bench" "$programs/demo" "$work/lib" "$work/share/bertc" "$folder"
+cp -R recipes "$work/share/bertc/" # where the program looks for --recipe
 strip -o "$programs/bertc" "$BUILD/$bertc"
 strip -o "$programs/tests/gpu/test_operations" "$BUILD/$operations"
 [ -n "${EMULATED:-}" ] || strip -o "$programs/tests/gpu/test_nccl" "$BUILD/tests/gpu/test_nccl"
