@@ -92,11 +92,30 @@ struct optimizer_settings recipe_optimizer(const struct recipe *recipe)
 
 /* ---- The schedule ---- */
 
+/* Up to this depth min_warmup_steps are enough. */
+#define SHALLOW_LAYERS 4
+
+/* The fewest steps of warm-up for the model, however short the run. */
+static int64_t least_warmup(const struct rate_settings *rate)
+{
+	return rate->layers > SHALLOW_LAYERS ? rate->min_warmup_steps * rate->layers / SHALLOW_LAYERS : rate->min_warmup_steps;
+}
+
+/* The rate rises no faster in a run that is too short for its warm-up. */
+static enum status choose_rate(struct rate_settings *rate, int64_t steps, struct choices *choices)
+{
+	double least = (double)least_warmup(rate), longest = (double)steps / 3;
+	double share = rate->warmup_steps < 0 && longest < least ? longest / least : 1;
+	if (rate->learning_rate >= 0)
+		return OK;
+	return choose_number(choices, "learning_rate", rate->usual_learning_rate * share, 2, &rate->learning_rate);
+}
+
 static enum status choose_warmup(struct rate_settings *rate, int64_t steps, struct choices *choices)
 {
 	int64_t tenth = steps / 10 < 10000 ? steps / 10 : 10000;
 	int64_t wanted = rate->warmup_proportion >= 0 ? (int64_t)floor(rate->warmup_proportion * (double)steps) : tenth;
-	int64_t least = rate->min_warmup_steps < steps / 3 ? rate->min_warmup_steps : steps / 3;
+	int64_t least = least_warmup(rate) < steps / 3 ? least_warmup(rate) : steps / 3;
 	if (rate->warmup_steps < 0)
 		TRY(choose_integer(choices, "num_warmup_steps", wanted > least ? wanted : least, &rate->warmup_steps));
 	if (rate->warmup_steps > steps)
@@ -154,8 +173,7 @@ enum status rate_choose(struct rate_settings *rate, const struct recipe *recipe,
 			struct choices *choices)
 {
 	bool lamb = recipe_is_lamb(recipe);
-	if (rate->learning_rate < 0)
-		TRY(choose_number(choices, "learning_rate", rate->usual_learning_rate, 2, &rate->learning_rate));
+	TRY(choose_rate(rate, steps, choices));
 	TRY(choose_scale(rate, batch, choices));
 	TRY(choose_warmup(rate, steps, choices));
 	TRY(choose_name(&rate->schedule, "schedule", lamb ? "poly" : "linear", choices));

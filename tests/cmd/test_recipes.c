@@ -117,6 +117,36 @@ static void other_words_for_the_same(void **state)
 	assert_null(strstr(buffer_string(&program_errors), "0.06"));
 }
 
+static void assert_row(const char *name, double value)
+{
+	const char *row = strstr(buffer_string(&program_errors), name);
+	assert_non_null(row);
+	assert_near(strtod(row + strlen(name), NULL), value, 1e-9);
+}
+
+/* Deep models warm up for longer; where the run has no room for that, the rate rises no faster. */
+static void deep_models_warm_up_slowly(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *options;
+		double steps, rate;
+	} rows[] = {
+		{"--num_hidden_layers 4 --num_train_steps 3000", 200, 1e-3},
+		{"--num_hidden_layers 12 --num_train_steps 3000", 600, 1e-3},
+		{"--num_hidden_layers 12 --num_train_steps 30000", 1800, 1e-3},
+		{"--num_hidden_layers 12 --num_train_steps 900", 300, 5e-4},
+		{"--num_hidden_layers 12 --num_train_steps 900 --learning_rate 1e-3", 300, 1e-3},
+		{"--num_hidden_layers 12 --num_train_steps 900 --num_warmup_steps 100", 100, 1e-3},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		assert_program(0, "", "pretrain --corpus %s --model %s --out %s/deep --recipe fast --plan %s %s", corpus, config,
+			       test_folder, SMALL, rows[i].options);
+		assert_row("num_warmup_steps", rows[i].steps);
+		assert_row("learning_rate", rows[i].rate);
+	}
+}
+
 /* An interrupted and resumed run is one run, whether or not the recipe is named again; another recipe is refused. */
 static void resumed(void **state)
 {
@@ -267,12 +297,13 @@ static void planned(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(original_is_the_default),  cmocka_unit_test(origins),
-		cmocka_unit_test(other_words_for_the_same), cmocka_unit_test(resumed),
-		cmocka_unit_test(a_recipe_chosen_later),    cmocka_unit_test(not_for_trained_weights),
-		cmocka_unit_test(evaluations_compare),      cmocka_unit_test(planned),
-		cmocka_unit_test(copies_are_left_out),      cmocka_unit_test(a_given_time_takes_the_better_one),
-		cmocka_unit_test(short_runs_are_told),      cmocka_unit_test(dropout_stays_with_the_model),
+		cmocka_unit_test(original_is_the_default),    cmocka_unit_test(origins),
+		cmocka_unit_test(other_words_for_the_same),   cmocka_unit_test(resumed),
+		cmocka_unit_test(a_recipe_chosen_later),      cmocka_unit_test(not_for_trained_weights),
+		cmocka_unit_test(evaluations_compare),        cmocka_unit_test(planned),
+		cmocka_unit_test(copies_are_left_out),        cmocka_unit_test(a_given_time_takes_the_better_one),
+		cmocka_unit_test(short_runs_are_told),        cmocka_unit_test(dropout_stays_with_the_model),
+		cmocka_unit_test(deep_models_warm_up_slowly),
 	};
 	return cmocka_run_group_tests_name("recipes", tests, setup, program_teardown);
 }
