@@ -92,13 +92,14 @@ struct optimizer_settings recipe_optimizer(const struct recipe *recipe)
 
 /* ---- The schedule ---- */
 
-/* Up to this depth min_warmup_steps are enough. */
-#define SHALLOW_LAYERS 4
+/* min_warmup_steps is for this many. */
+#define USUAL_LAYERS 4
 
 /* The fewest steps of warm-up for the model, however short the run. */
 static int64_t least_warmup(const struct rate_settings *rate)
 {
-	return rate->layers > SHALLOW_LAYERS ? rate->min_warmup_steps * rate->layers / SHALLOW_LAYERS : rate->min_warmup_steps;
+	double least = (double)rate->min_warmup_steps * (double)rate->layers / USUAL_LAYERS;
+	return least < 1e15 ? (int64_t)least : (int64_t)1e15;
 }
 
 /* The rate rises no faster in a run that is too short for its warm-up. */

@@ -34,10 +34,9 @@ struct rate_settings {
 	const char *schedule;       /* one of SCHEDULE_NAMES */
 	double poly_degree, warmup_proportion;
 	int64_t warmup_steps;
-	int64_t min_warmup_steps; /* lower bound on a number chosen here, for models of up to four layers; for deeper ones in
-				     proportion to their layers. At most a third of all steps: if that is fewer, a rate chosen
-				     here is lower in proportion */
-	int64_t layers;           /* of the model; 0: as with four */
+	int64_t min_warmup_steps; /* lower bound on a number chosen here, for four layers; for others in proportion. At most a
+				     third of all steps: if that is fewer, a rate chosen here is lower in proportion */
+	int64_t layers;           /* of the model */
 	int64_t decay_steps;      /* for the schedule wsd; 0 = open */
 };
 

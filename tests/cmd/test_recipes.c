@@ -132,6 +132,7 @@ static void deep_models_warm_up_slowly(void **state)
 		const char *options;
 		double steps, rate;
 	} rows[] = {
+		{"--num_hidden_layers 2 --num_train_steps 1000", 100, 1e-3},
 		{"--num_hidden_layers 4 --num_train_steps 3000", 200, 1e-3},
 		{"--num_hidden_layers 12 --num_train_steps 3000", 600, 1e-3},
 		{"--num_hidden_layers 12 --num_train_steps 30000", 1800, 1e-3},
