@@ -452,8 +452,8 @@ struct training_settings {
 		 .range = "0..",                                                                                                 \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "N",                                                                                              \
-		 .help = "without num_warmup_steps: at least this many steps for a model of four layers, for others in "         \
-			 "proportion to their layers, but no more than a third of the run"},                                     \
+		 .help = "without num_warmup_steps: at least this many steps, for a new model in proportion to its layers "      \
+			 "(N is for four), but no more than a third of the run"},                                                \
 		{.name = "num_decay_steps",                                                                                      \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \

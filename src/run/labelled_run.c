@@ -476,7 +476,6 @@ static enum status choose_phase(const struct labelled_run *labelled, struct run_
 		TRY(choose_integer(&phase->choices, "save_checkpoints_steps", (int64_t)batches, &settings->save_steps));
 	TRY(check_batch(labelled));
 	settings->rate.usual_learning_rate = is_small(&run->config) ? 1e-4 : 3e-5;
-	settings->rate.layers = run->config.num_hidden_layers;
 	return phase_choose(phase, recipe);
 }
 

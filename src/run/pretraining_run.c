@@ -338,7 +338,7 @@ static enum status choose_phase(struct pretraining_run *pretraining, int64_t ind
 	if (!run->start.resumed || phase->settings.num_train_steps == 0)
 		TRY(choose_steps(pretraining, index));
 	rate->usual_learning_rate = usual_rate(pretraining, phase->settings.train_batch_size);
-	rate->layers = run->config.num_hidden_layers;
+	rate->new_layers = pretraining->initial.path ? 0 : run->config.num_hidden_layers;
 	if (rate->learning_rate < 0 && pretraining->initial.path)
 		log_note("learning rate: %.2g, a quarter of that for a new model, because this one is already trained",
 			 rate->usual_learning_rate);

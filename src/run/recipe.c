@@ -92,21 +92,24 @@ struct optimizer_settings recipe_optimizer(const struct recipe *recipe)
 
 /* ---- The schedule ---- */
 
-/* min_warmup_steps is for this many. */
+/* min_warmup_steps is for this many layers. */
 #define USUAL_LAYERS 4
 
 /* The fewest steps of warm-up for the model, however short the run. */
 static int64_t least_warmup(const struct rate_settings *rate)
 {
-	double least = (double)rate->min_warmup_steps * (double)rate->layers / USUAL_LAYERS;
+	double least = (double)rate->min_warmup_steps * (double)rate->new_layers / USUAL_LAYERS;
+	if (rate->new_layers == 0)
+		return rate->min_warmup_steps;
 	return least < 1e15 ? (int64_t)least : (int64_t)1e15;
 }
 
-/* The rate rises no faster in a run that is too short for its warm-up. */
+/* The rate of a new model rises no faster in a run that is too short for its warm-up. */
 static enum status choose_rate(struct rate_settings *rate, int64_t steps, struct choices *choices)
 {
 	double least = (double)least_warmup(rate), longest = (double)steps / 3;
-	double share = rate->warmup_steps < 0 && longest < least ? longest / least : 1;
+	bool shortened = rate->new_layers > 0 && rate->warmup_steps < 0 && longest < least;
+	double share = shortened ? longest / least : 1;
 	if (rate->learning_rate >= 0)
 		return OK;
 	return choose_number(choices, "learning_rate", rate->usual_learning_rate * share, 2, &rate->learning_rate);

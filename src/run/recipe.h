@@ -34,10 +34,10 @@ struct rate_settings {
 	const char *schedule;       /* one of SCHEDULE_NAMES */
 	double poly_degree, warmup_proportion;
 	int64_t warmup_steps;
-	int64_t min_warmup_steps; /* lower bound on a number chosen here, for four layers; for others in proportion. At most a
-				     third of all steps: if that is fewer, a rate chosen here is lower in proportion */
-	int64_t layers;           /* of the model */
-	int64_t decay_steps;      /* for the schedule wsd; 0 = open */
+	int64_t min_warmup_steps; /* lower bound on a number chosen here; at most a third of all steps */
+	int64_t new_layers;  /* of a new model: the bound is for four, for others in proportion, and if a third of all steps is
+				fewer, a rate chosen here is lower in proportion. 0: the model's weights are trained */
+	int64_t decay_steps; /* for the schedule wsd; 0 = open */
 };
 
 bool recipe_is_lamb(const struct recipe *recipe);

@@ -146,6 +146,15 @@ static void deep_models_warm_up_slowly(void **state)
 		assert_row("num_warmup_steps", rows[i].steps);
 		assert_row("learning_rate", rows[i].rate);
 	}
+	/* Trained weights have no initial attention to lose; their rate is a quarter anyway. */
+	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/trained %s --num_hidden_layers 12", corpus, config,
+		       test_folder, SMALL);
+	assert_program(0, "",
+		       "pretrain --corpus %s --init_checkpoint %s/trained --out %s/deep --recipe fast --plan %s "
+		       "--num_train_steps 900",
+		       corpus, test_folder, test_folder, SMALL);
+	assert_row("num_warmup_steps", 200);
+	assert_row("learning_rate", 2.5e-4);
 }
 
 /* An interrupted and resumed run is one run, whether or not the recipe is named again; another recipe is refused. */

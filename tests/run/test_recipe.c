@@ -32,7 +32,6 @@ static struct rate_settings open_rate(void)
 		.poly_degree = -1,
 		.warmup_proportion = -1,
 		.warmup_steps = -1,
-		.layers = 4,
 	};
 }
 
