@@ -177,16 +177,23 @@ static bool in_range(const struct option *row, double number, int64_t integer)
 	return true;
 }
 
-static bool is_choice(const struct option *row, const char *text)
+/* The place of the word in the row's list; -1 if it is not there. */
+static int find_choice(const struct option *row, const char *text)
 {
 	size_t length = strlen(text);
-	for (const char *word = row->range; word;) {
+	int place = 0;
+	for (const char *word = row->range; word && length > 0; place++) {
 		size_t word_length = strcspn(word, "|");
 		if (word_length == length && !memcmp(word, text, length))
-			return true;
+			return place;
 		word = word[word_length] ? word + word_length + 1 : NULL;
 	}
-	return false;
+	return -1;
+}
+
+const char *option_words(const struct option *row)
+{
+	return row->range + (row->range[0] == '|');
 }
 
 /* Describes a range in words that fit in a sentence: "be 1 or more" for "1..". */
@@ -206,6 +213,7 @@ union option_value {
 	bool flag;
 	int64_t integer;
 	double number;
+	unsigned choice;
 };
 
 /* Converts text to a value of the row's type and range; texts, choices, and items of lists are used as they are. */
@@ -231,8 +239,10 @@ static enum status convert(const struct option *row, const char *text, union opt
 			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name, range_words(row->range, words), text);
 		break;
 	case OPTION_CHOICE:
-		if (!is_choice(row, text))
-			return error_set(ERR_USAGE, "--%s must be one of %s, not '%s'", row->name, row->range, text);
+	case OPTION_ENUM:
+		if (find_choice(row, text) < 0)
+			return error_set(ERR_USAGE, "--%s must be one of %s, not '%s'", row->name, option_words(row), text);
+		out->choice = (unsigned)find_choice(row, text);
 		break;
 	case OPTION_TEXT:
 	case OPTION_LIST: break;
@@ -303,6 +313,7 @@ static enum status store(struct options *options, int index, const char *text)
 		break;
 	case OPTION_INTEGER: *(int64_t *)field = value.integer; return store_digits(options, index, value.integer);
 	case OPTION_NUMBER: *(double *)field = value.number; break;
+	case OPTION_ENUM: *(unsigned *)field = value.choice; break;
 	case OPTION_CHOICE:
 	case OPTION_TEXT: *(const char **)field = text; break;
 	case OPTION_LIST: return option_list_add(field, text);
@@ -379,6 +390,7 @@ void options_forget(struct options *options, const char *name)
 	case OPTION_FLAG: *(bool *)field = false; break;
 	case OPTION_INTEGER: *(int64_t *)field = 0; break;
 	case OPTION_NUMBER: *(double *)field = 0; break;
+	case OPTION_ENUM: *(unsigned *)field = 0; break;
 	case OPTION_TEXT:
 	case OPTION_CHOICE: *(const char **)field = NULL; break;
 	case OPTION_LIST: option_list_clear(options, index); break;
@@ -416,9 +428,129 @@ const char *options_value(const struct options *options, const char *name, struc
 	return option_value_at(options, index, scratch);
 }
 
-enum status options_init(struct options *options, const struct option *table, void *settings)
+/* The row of the option whose value is at `field`. */
+static int find_field(const struct options *options, const void *field)
 {
-	*options = (struct options){.table = table, .settings = settings};
+	size_t place = (size_t)((const char *)field - (const char *)options->settings);
+	for (int i = 0; i < options->count; i++) {
+		if (options->table[i].name && options->table[i].field == place)
+			return i;
+	}
+	BUG_IF(true);
+}
+
+bool options_is_open(const struct options *options, const void *field)
+{
+	int index = find_field(options, field);
+	return options->table[index].type == OPTION_LIST ? ((const struct option_list *)field)->count == 0
+							 : options->text[index] == NULL;
+}
+
+enum option_origin options_origin_of(const struct options *options, const void *field)
+{
+	return options->origin[find_field(options, field)];
+}
+
+const char *options_text_of(const struct options *options, const void *field)
+{
+	return options->text[find_field(options, field)];
+}
+
+enum status options_choose(struct options *options, const void *field, const char *text)
+{
+	return option_set_at(options, find_field(options, field), text, ORIGIN_CHOSEN);
+}
+
+enum status options_choose_integer(struct options *options, const int64_t *field, int64_t value)
+{
+	char text[32];
+	snprintf(text, sizeof text, "%lld", (long long)value);
+	return options_choose(options, field, text);
+}
+
+enum status options_choose_number(struct options *options, const double *field, double value, int digits)
+{
+	char text[64];
+	snprintf(text, sizeof text, "%.*g", digits, value);
+	return options_choose(options, field, text);
+}
+
+/* --- Tables --- */
+
+static int count_names(const char *list)
+{
+	int count = 0;
+	for (; *list; list += strspn(list, " ")) {
+		list += strcspn(list, " ");
+		count++;
+	}
+	return count;
+}
+
+static int count_rows(const struct option *table)
+{
+	int count = 0;
+	for (const struct option *row = table; !option_table_ends(row); row++)
+		count += row->only ? count_names(row->only) : row->group ? count_rows(row->group) : !row->reworded;
+	return count;
+}
+
+static void reword(struct option *row, const struct option *words)
+{
+	row->fallback = words->fallback ? words->fallback : row->fallback;
+	row->fallback_text = words->fallback_text ? words->fallback_text : row->fallback_text;
+	row->range = words->range ? words->range : row->range;
+	row->alias = words->alias ? words->alias : row->alias;
+	row->help = words->help ? words->help : row->help;
+}
+
+/* Appends the rows of a table whose struct begins at `place`, and returns their number. */
+static int append_rows(struct option *out, const struct option *table, size_t place)
+{
+	int count = 0;
+	for (const struct option *row = table; !option_table_ends(row); row++) {
+		int first = count;
+		if (row->reworded) {
+			int index = count - 1;
+			while (index >= 0 && (!out[index].name || strcmp(out[index].name, row->name) != 0))
+				index--;
+			BUG_IF(index < 0);
+			reword(&out[index], row);
+		} else if (!row->group) {
+			out[count] = *row;
+			out[count++].field += place;
+		} else if (!row->only) {
+			count += append_rows(out + count, row->group, place + row->field);
+		} else {
+			for (const char *name = row->only; *name; name += strspn(name, " ")) {
+				size_t length = strcspn(name, " ");
+				int index = option_find_row(row->group, name, length);
+				BUG_IF(index < 0);
+				out[count] = row->group[index];
+				out[count++].field += place + row->field;
+				name += length;
+			}
+		}
+		for (int i = first; i < count && row->group; i++) {
+			out[i].section = row->unsectioned ? NULL : out[i].section;
+			out[i].rare |= row->rare;
+		}
+	}
+	return count;
+}
+
+enum status options_flatten(const struct option *table, struct option **out)
+{
+	TRY(memory_new(out, count_rows(table) + 1, sizeof **out, "the options"));
+	append_rows(*out, table, 0);
+	return OK;
+}
+
+/* Binds a flat table. */
+static enum status bind(struct options *options, const struct option *table, void *settings)
+{
+	options->table = table;
+	options->settings = settings;
 	while (!option_table_ends(&table[options->count]))
 		options->count++;
 	enum status status;
@@ -442,6 +574,19 @@ fail:
 	return status;
 }
 
+enum status options_init(struct options *options, const struct option *table, void *settings)
+{
+	*options = (struct options){0};
+	TRY(options_flatten(table, &options->rows));
+	return bind(options, options->rows, settings);
+}
+
+enum status option_init_as(struct options *options, const struct options *base, void *settings)
+{
+	*options = (struct options){0};
+	return bind(options, base->table, settings);
+}
+
 void options_release(struct options *options)
 {
 	for (int i = 0; i < options->count; i++) {
@@ -461,6 +606,7 @@ void options_release(struct options *options)
 	free(options->unset);
 	free(options->problems);
 	free(options->answers);
+	free(options->rows);
 	for (struct text_block *block = options->memory, *next; block; block = next) {
 		next = block->next;
 		free(block);

@@ -8,6 +8,11 @@
  * section ("phase") that may have its own value for it. A config file lists sections as objects of an array named by the plural
  * ("phases": [{...}, {...}]), or puts each after a line "[phase]"; on the command line, --phase2.learning_rate sets that of the
  * second one. Within one origin, a section's own value takes precedence over the general one.
+ *
+ * Groups: options that belong together are a struct whose members have the options' names, with an array of rows beside it
+ * (OPTION_ROW). A command's table splices groups: a row with `group` stands for the rows of that array. Whoever needs the values
+ * takes the group by pointer, and asks here where a value comes from, by the address of its member: options_is_open(). To add an
+ * option, add a member to a group and a row to its array.
  */
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H
@@ -26,6 +31,8 @@ enum option_type {
 	OPTION_NUMBER,  /* double * */
 	OPTION_TEXT,    /* const char ** */
 	OPTION_CHOICE,  /* const char **: one of `range`, words separated by '|' */
+	/* enum *: the place of the word in `range`, from 0; an empty first word stands for "nobody chose" and cannot be given */
+	OPTION_ENUM,
 	OPTION_LIST,    /* struct option_list *: one or more values, "--corpus a b --corpus c" */
 };
 
@@ -51,7 +58,7 @@ struct option_list {
 /* `field` is the byte offset of the value in the command's settings struct (offsetof). `range` is "min..max" for numbers (either
  * side may be empty), the words for OPTION_CHOICE, NULL otherwise. `fallback` is the default as text, parsed like the command
  * line; NULL: none, the field stays zero, and in the help `fallback_text` says what the program will choose ("from the model's
- * size"). A row with name NULL ends a table. A row in which only `help` is set starts a group (its heading). */
+ * size"). A row in which only `help` is set is a heading. A row with neither name, help, nor group ends a table. */
 struct option {
 	const char *name; /* "train_batch_size" */
 	char letter;      /* 'q' or 0 */
@@ -72,7 +79,24 @@ struct option {
 	 * of which a config file gives only the others; NULL: none. */
 	const char *follows;
 	bool commas; /* a list whose values may also be written as one, with commas, as Google's flags are */
+	bool rare;   /* left out of the short help, since few people of today decide it */
+	/* Instead of a name, the rows of a group, for a struct at `field`: all of them, or those named in `only`, in that order.
+	 * `unsectioned`: they have no values per section here; `rare` holds for all of them. */
+	const struct option *group;
+	const char *only;
+	bool unsectioned;
+	/* This row stands for no option of its own: what it sets replaces what the option of its name says, where a command words
+	 * something in its own way. The option is of a group further up in the table. */
+	bool reworded;
 };
+
+/* The first fields of a row for member `member` of `struct_`: name, type, place, role, and the value's name in the help (NULL for
+ * flags): {OPTION_ROW(struct batch_options, train_batch_size, ROLE_RESULT, "N"), .range = "1..", .help = "..."} */
+#define OPTION_ROW(struct_, member, role_, value_)                                                                               \
+	.name = #member, .type = OPTION_TYPE(struct_, member), .field = offsetof(struct_, member), .role = role_, .value_name = value_
+#define OPTION_TYPE(struct_, member)                                                                                             \
+	_Generic(((struct_ *)0)->member, bool: OPTION_FLAG, int64_t: OPTION_INTEGER, double: OPTION_NUMBER,                      \
+		 const char *: OPTION_TEXT, struct option_list: OPTION_LIST, unsigned: OPTION_ENUM)
 
 /* A name that users know from other programs and that bertc does not have: it is ignored with a line that says why, or rejected,
  * or stands for another option with a given value. A row with name NULL ends the table. */
@@ -116,9 +140,10 @@ struct option_answer {
 
 /* The state of a parse: the values are in the command's struct; this holds the text and origin of each. */
 struct options {
-	const struct option *table;
+	const struct option *table; /* [count] with the rows of groups in their places */
 	void *settings;
 	int count;
+	struct option *rows; /* what `table` points to, if it is this one's own */
 	enum option_origin *origin; /* [count] */
 	const char **text;          /* [count] value as given; NULL if unset */
 	bool *faulty;               /* [count] given, but with an error: not to be reported as missing */
@@ -136,7 +161,7 @@ struct options {
 	 * config file and one line of options serve both commands. */
 	const struct option *aside;
 	const char *finished; /* set by options_note_finished; NULL: the run to be resumed has not finished */
-	bool help, print_config;
+	bool help, help_all, print_config;
 	bool from_record; /* a config file was the record of a run, whose settings are not all somebody's wish */
 	bool silent;      /* set after options_init: another process prints the messages about names from other programs */
 	struct option_problem *problems; /* [problem_count] in the order they were found */
@@ -145,6 +170,9 @@ struct options {
 	int64_t answer_count, answer_capacity;
 	void *memory;
 };
+
+/* Makes one array of a table, with the rows of groups in their places; to be freed. */
+MUST_USE enum status options_flatten(const struct option *table, struct option **out);
 
 /* Binds a table to a settings struct and sets every default. */
 MUST_USE enum status options_init(struct options *options, const struct option *table, void *settings);
@@ -182,6 +210,18 @@ bool options_given(const struct options *options, const char *name); /* by a con
 /* The same, but a config file that only repeats the default does not count: files that list all settings do. For options that
  * make no sense without others. */
 bool options_said(const struct options *options, const char *name);
+/* The same by the address of a member of the settings struct. Open: it has no value, neither given nor chosen nor by default. */
+bool options_is_open(const struct options *options, const void *field);
+enum option_origin options_origin_of(const struct options *options, const void *field);
+const char *options_text_of(const struct options *options, const void *field); /* of one that is not open and no list */
+
+/* A choice of the program for an option, which replaces its default and an earlier choice: in the record it stays a choice, and
+ * something given stays as it is. The field then holds what the text says, so that a run which reads its own record computes with
+ * the same numbers; a number is rounded to `digits` significant digits. */
+MUST_USE enum status options_choose(struct options *options, const void *field, const char *text);
+MUST_USE enum status options_choose_integer(struct options *options, const int64_t *field, int64_t value);
+MUST_USE enum status options_choose_number(struct options *options, const double *field, double value, int digits);
+
 /* Is this the record of a run's settings (settings.json), or another object? */
 bool options_is_record(const struct json *root);
 /* The text of the value in effect ("" if unset). Lists are joined by spaces. */
@@ -234,7 +274,8 @@ struct command_text {
 	const char *examples;    /* lines of the form "command \t what it does" */
 	const char *common;      /* names, separated by ' ', of the options listed first, before the groups; NULL: none */
 };
-void options_help(const struct option *table, const struct command_text *text, int columns, struct buffer *out);
+/* Of a flat table. Unless `all`, rare options are left out. */
+void options_help(const struct option *table, const struct command_text *text, bool all, int columns, struct buffer *out);
 void options_man(const struct option *table, const struct command_text *text, struct buffer *out); /* mdoc */
 void options_man_title(const char *name, struct buffer *out); /* the first lines of a page: date and NAME(1) */
 /* A reusable config file of the merged settings, each with a comment that gives its origin. Those that nobody gave (defaults, a

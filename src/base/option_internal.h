@@ -8,6 +8,8 @@
 extern const struct option option_common[];
 
 bool option_table_ends(const struct option *row);
+/* The words of a choice, without the one for "nobody chose". */
+const char *option_words(const struct option *row);
 /* The row whose name or alias is the word of `length` bytes; -1 if there is none. */
 int option_find_row(const struct option *table, const char *word, size_t length);
 /* Sets the hint for an unknown name: "did you mean --x?", with `dashes` before x. The option that was probably meant counts as
@@ -17,6 +19,9 @@ void option_hint_nearest(struct options *options, const char *word, const char *
 MUST_USE enum status option_answer(struct options *options, const char *ignored, const char *format, ...) PRINTF_LIKE(3, 4);
 /* Prints the recorded messages and clears them. */
 void option_say_answers(struct options *options);
+
+/* options_init() with the table of `base`, which must outlive it. */
+MUST_USE enum status option_init_as(struct options *options, const struct options *base, void *settings);
 
 /* By row index: the field in the settings struct; options_set(); emptying a list; options_value(). */
 void *option_field(const struct options *options, int index);

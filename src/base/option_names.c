@@ -26,7 +26,7 @@ const struct option option_common[] = {
 
 bool option_table_ends(const struct option *row)
 {
-	return !row->name && !row->help;
+	return !row->name && !row->help && !row->group;
 }
 
 /* Whether `name` is the word of `length` bytes; dashes and underscores are interchangeable. */

@@ -59,6 +59,8 @@ static enum status apply_common(struct options *options, struct arguments *argum
 		return error_set(ERR_USAGE, "--%s takes no value", row->name);
 	if (!strcmp(row->name, "help")) {
 		options->help = true;
+		options->help_all = arguments->at < arguments->count && !strcmp(arguments->words[arguments->at], "all");
+		arguments->at += options->help_all;
 	} else if (!strcmp(row->name, "quiet")) {
 		log_level = LOG_QUIET;
 	} else if (!strcmp(row->name, "verbose")) {

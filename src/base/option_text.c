@@ -54,9 +54,9 @@ static void facts_of(const struct option *row, struct buffer *out)
 	const char *separator = " (";
 	if (row->range) {
 		buffer_text(out, separator);
-		if (row->type == OPTION_CHOICE)
+		if (row->type == OPTION_CHOICE || row->type == OPTION_ENUM)
 			buffer_text(out, "one of ");
-		for (const char *p = row->range; *p; p++) {
+		for (const char *p = option_words(row); *p; p++) {
 			if (*p == '|')
 				buffer_text(out, ", ");
 			else
@@ -130,10 +130,12 @@ static void help_row(const struct option *row, int columns, struct buffer *out)
 	buffer_release(&text);
 }
 
-/* Prints rows that are not in `common`, below their headings; the heading of a group with nothing left is omitted. */
-static void help_rows(const struct option *table, const char *common, int columns, struct buffer *out)
+/* Prints rows that are not in `common` and, unless `all`, not rare, below their headings; a heading with nothing left below it is
+ * omitted. Returns how many rare ones were left out. */
+static int help_rows(const struct option *table, const char *common, bool all, int columns, struct buffer *out)
 {
 	const char *heading = NULL;
+	int left_out = 0;
 	if (table->name) /* a heading starts with its own empty line */
 		buffer_char(out, '\n');
 	for (const struct option *row = table; !option_table_ends(row); row++) {
@@ -141,11 +143,16 @@ static void help_rows(const struct option *table, const char *common, int column
 			heading = row->help;
 		if (!row->name || option_same_names(common, row->name, strlen(row->name)))
 			continue;
+		if (row->rare && !all) {
+			left_out++;
+			continue;
+		}
 		if (heading)
 			buffer_format(out, "\n%s\n", heading);
 		heading = NULL;
 		help_row(row, columns, out);
 	}
+	return left_out;
 }
 
 #define COMMON_HEADING "Options that most people need"
@@ -176,7 +183,7 @@ static const char *next_example(const char *examples, struct buffer *command, st
 	return examples[line] ? examples + line + 1 : NULL;
 }
 
-void options_help(const struct option *table, const struct command_text *text, int columns, struct buffer *out)
+void options_help(const struct option *table, const struct command_text *text, bool all, int columns, struct buffer *out)
 {
 	struct buffer command = {0}, purpose = {0};
 	if (columns > 100) /* longer lines are hard to read */
@@ -202,8 +209,11 @@ void options_help(const struct option *table, const struct command_text *text, i
 		buffer_char(out, '\n');
 		wrap(out, description, 0, 0, columns);
 	}
-	help_rows(table, text->common, columns, out);
-	help_rows(option_common, NULL, columns, out);
+	int left_out = help_rows(table, text->common, all, columns, out);
+	help_rows(option_common, NULL, true, columns, out);
+	if (left_out > 0)
+		buffer_format(out, "\n%d more option%s that few people need: bertc help %s all\n", left_out,
+			      left_out == 1 ? "" : "s", text->name);
 	if (text->examples && *text->examples)
 		buffer_text(out, "\nExamples\n");
 	for (const char *p = text->examples; p && *p;) {

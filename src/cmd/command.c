@@ -127,7 +127,10 @@ static enum status run_help(int argc, char **argv)
 	const struct command *command = command_find(argv[0]);
 	if (!command)
 		return unknown_command(argv[0]);
-	options_help(command->options, command->text, output_columns(), &text);
+	struct option *table;
+	TRY(options_flatten(command->options, &table));
+	options_help(table, command->text, argc > 1 && !strcmp(argv[1], "all"), output_columns(), &text);
+	free(table);
 	return print(&text);
 }
 
@@ -137,10 +140,14 @@ static enum status run_man(int argc, char **argv)
 	const struct command *command = argc ? command_find(argv[0]) : NULL;
 	if (argc && !command)
 		return unknown_command(argv[0]);
-	if (command)
-		options_man(command->options, command->text, &text);
-	else
+	if (command) {
+		struct option *table;
+		TRY(options_flatten(command->options, &table));
+		options_man(table, command->text, &text);
+		free(table);
+	} else {
 		command_list_man(&text);
+	}
 	return print(&text);
 }
 
@@ -148,9 +155,9 @@ static enum status run_completion(int argc, char **argv)
 {
 	struct buffer text = {0};
 	if (argc == 1 && !strcmp(argv[0], "bash")) {
-		completion_bash(&text);
+		TRY(completion_bash(&text));
 	} else if (argc == 1 && !strcmp(argv[0], "zsh")) {
-		completion_zsh(&text);
+		TRY(completion_zsh(&text));
 	} else if (argc == 1 && !strcmp(argv[0], "commands")) { /* for the script that makes the man pages */
 		completion_commands(&text);
 	} else {
@@ -310,7 +317,7 @@ static enum status run_parsed(const struct command *command, struct options *opt
 	struct buffer text = {0};
 	enum status status = options_parse(options, argc, argv);
 	if (status == OK && options->help)
-		return run_help(1, (char *[]){(char *)(uintptr_t)command->text->name});
+		return run_help(1 + options->help_all, (char *[]){(char *)(uintptr_t)command->text->name, (char[]){"all"}});
 	TRY(check_stray(command, options));
 	if (command->complete)
 		TRY(options_blame(options, command->complete(options)));
@@ -336,16 +343,20 @@ static bool is_silent(void)
 static enum status run_command(const struct command *command, int argc, char **argv)
 {
 	struct options options;
+	struct option *aside = NULL;
 	void *settings;
 	TRY(memory_new(&settings, 1, command->settings_bytes, "the settings"));
 	enum status status = options_init(&options, command->options, settings);
+	if (status == OK && command->aside)
+		status = options_flatten(command->aside, &aside);
 	if (status == OK) {
 		options.foreign = command->foreign;
-		options.aside = command->aside;
+		options.aside = aside;
 		options.silent = command->foreign && is_silent();
 		status = run_parsed(command, &options, argc, argv);
-		options_release(&options);
 	}
+	options_release(&options);
+	free(aside);
 	free(settings);
 	return status;
 }

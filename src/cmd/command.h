@@ -40,8 +40,8 @@ MUST_USE enum status command_output_failed(void);
 /* Texts about all commands, appended to `out`. */
 void command_list_help(struct buffer *out);
 void command_list_man(struct buffer *out); /* bertc(1) */
-void completion_bash(struct buffer *out);
-void completion_zsh(struct buffer *out);
+MUST_USE enum status completion_bash(struct buffer *out);
+MUST_USE enum status completion_zsh(struct buffer *out);
 void completion_commands(struct buffer *out); /* names, one per line */
 
 extern const struct command command_download, command_extract, command_vocab, command_tokenize, command_prepare, command_pretrain,

@@ -1,4 +1,5 @@
 /* Completion scripts for shells, made from the option tables and the tables of named things: model sizes, tasks, downloads. */
+#include <stdlib.h>
 #include <string.h>
 #include "base/option.h"
 #include "cmd/command.h"
@@ -9,14 +10,9 @@
 /* Options that every command has (base/option.h). */
 #define COMMON_WORDS "--help --quiet --no_progress --verbose --config --print_config"
 
-static bool row_ends(const struct option *row)
-{
-	return !row->name && !row->help;
-}
-
 static void append_choices(struct buffer *out, const char *range)
 {
-	for (const char *p = range; *p; p++)
+	for (const char *p = range + (*range == '|'); *p; p++)
 		buffer_char(out, *p == '|' ? ' ' : *p);
 }
 
@@ -54,7 +50,7 @@ static bool append_values(struct buffer *out, const struct command *command, con
 {
 	const char *name = command->text->name;
 	bool makes_models = !strcmp(name, "pretrain") || !strcmp(name, "plan") || !strcmp(name, "bench");
-	if (row->type == OPTION_CHOICE)
+	if (row->type == OPTION_CHOICE || row->type == OPTION_ENUM)
 		append_choices(out, row->range);
 	else if (!strcmp(row->name, "model") && makes_models)
 		append_choices(out, model_size_names);
@@ -72,10 +68,10 @@ static void append_command_names(struct buffer *out)
 }
 
 /* Offers values after `previous`: choices where there are some; otherwise none, for which bash falls back to file names. */
-static void bash_command(struct buffer *out, const struct command *command)
+static void bash_command(struct buffer *out, const struct command *command, const struct option *rows)
 {
 	buffer_format(out, "\t%s)\n\t\tcase $previous in\n", command->text->name);
-	for (const struct option *row = command->options; !row_ends(row); row++) {
+	for (const struct option *row = rows; row->name || row->help; row++) {
 		struct buffer values = {0};
 		if (row->name && append_values(&values, command, row))
 			buffer_format(out, "\t\t--%s) words='%s' ;;\n", row->name, buffer_string(&values));
@@ -88,7 +84,7 @@ static void bash_command(struct buffer *out, const struct command *command)
 	} else {
 		buffer_text(out, "\t\t*) [[ $current == -* ]] && words='" COMMON_WORDS);
 	}
-	for (const struct option *row = command->options; !row_ends(row); row++) {
+	for (const struct option *row = rows; row->name || row->help; row++) {
 		if (row->name)
 			buffer_format(out, " --%s", row->name);
 	}
@@ -101,7 +97,19 @@ void completion_commands(struct buffer *out)
 		buffer_format(out, "%s\n", commands[i]->text->name);
 }
 
-void completion_bash(struct buffer *out)
+/* Appends the part of each command. */
+static enum status append_commands(struct buffer *out, void append(struct buffer *, const struct command *, const struct option *))
+{
+	for (int i = 0; commands[i]; i++) {
+		struct option *rows;
+		TRY(options_flatten(commands[i]->options, &rows));
+		append(out, commands[i], rows);
+		free(rows);
+	}
+	return OK;
+}
+
+enum status completion_bash(struct buffer *out)
 {
 	buffer_text(out, "# Completion of bertc for bash: source this file, or put it into\n"
 			 "# /usr/share/bash-completion/completions/bertc\n"
@@ -115,12 +123,12 @@ void completion_bash(struct buffer *out)
 	buffer_text(out, "help man completion version'\n\telse case ${COMP_WORDS[1]} in\n\thelp | man) words='");
 	append_command_names(out);
 	buffer_text(out, "' ;;\n\tcompletion) words='bash zsh' ;;\n");
-	for (int i = 0; commands[i]; i++)
-		bash_command(out, commands[i]);
+	TRY(append_commands(out, bash_command));
 	buffer_text(out, "\tesac fi\n"
 			 "\tCOMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
 			 "}\n"
 			 "complete -o default -F _bertc bertc\n");
+	return OK;
 }
 
 /* Text within '...[...]', where brackets, colons, and quotes have a meaning. */
@@ -136,10 +144,10 @@ static void zsh_text(struct buffer *out, const char *text)
 	}
 }
 
-static void zsh_command(struct buffer *out, const struct command *command)
+static void zsh_command(struct buffer *out, const struct command *command, const struct option *rows)
 {
 	buffer_format(out, "\t%s)\n\t\t_arguments -S", command->text->name);
-	for (const struct option *row = command->options; !row_ends(row); row++) {
+	for (const struct option *row = rows; row->name || row->help; row++) {
 		if (!row->name)
 			continue;
 		buffer_format(out, " \\\n\t\t\t'%s--%s[", row->type == OPTION_LIST ? "*" : "", row->name);
@@ -148,8 +156,8 @@ static void zsh_command(struct buffer *out, const struct command *command)
 		struct buffer values = {0};
 		if (append_values(&values, command, row)) {
 			/* A model may be a size or a folder. */
-			buffer_format(out, row->type == OPTION_CHOICE ? ":choice:(%s)" : ":value:{compadd -- %s; _files}",
-				      buffer_string(&values));
+			bool closed = row->type == OPTION_CHOICE || row->type == OPTION_ENUM;
+			buffer_format(out, closed ? ":choice:(%s)" : ":value:{compadd -- %s; _files}", buffer_string(&values));
 		} else if (row->type != OPTION_FLAG) {
 			buffer_char(out, ':');
 			zsh_text(out, row->value_name ? row->value_name : "value");
@@ -171,7 +179,7 @@ static void zsh_command(struct buffer *out, const struct command *command)
 	}
 }
 
-void completion_zsh(struct buffer *out)
+enum status completion_zsh(struct buffer *out)
 {
 	buffer_text(out, "#compdef bertc\n"
 			 "# Completion of bertc for zsh: source this file, or put it as _bertc into a folder "
@@ -189,9 +197,9 @@ void completion_zsh(struct buffer *out)
 			 "\tcase $command in\n"
 			 "\thelp | man) _describe command names ;;\n"
 			 "\tcompletion) _values shell bash zsh ;;\n");
-	for (int i = 0; commands[i]; i++)
-		zsh_command(out, commands[i]);
+	TRY(append_commands(out, zsh_command));
 	buffer_text(out, "\tesac\n}\n"
 			 "if [[ $funcstack[1] == _bertc ]]; then\n\t_bertc \"$@\"\nelse\n\tcompdef _bertc "
 			 "bertc\nfi\n");
+	return OK;
 }

@@ -656,7 +656,7 @@ static void help_has_every_option_and_fits(void **state)
 	(void)state;
 	for (int columns = 40; columns < 140; columns += 7) {
 		struct buffer out = {0};
-		options_help(table, &text, columns, &out);
+		options_help(table, &text, true, columns, &out);
 		assert_ok(buffer_status(&out));
 		char name[64];
 		for (const struct option *row = table; row->name || row->help; row++) {
@@ -685,7 +685,7 @@ static void common_options_come_first(void **state)
 	struct buffer help = {0}, page = {0};
 	own.description = "First words.\n\nMore words.";
 	own.common = "out train_batch_size corpus cased shuffle";
-	options_help(table, &own, 80, &help);
+	options_help(table, &own, true, 80, &help);
 	options_man(table, &own, &page);
 	const char *heading = strstr(help.data, "First words.\n\nOptions that most people need\n");
 	assert_non_null(heading);
@@ -707,10 +707,10 @@ static void help_without_a_heading_stands_apart(void **state)
 {
 	(void)state;
 	struct buffer out = {0};
-	options_help(table + 1, &text, 80, &out);
+	options_help(table + 1, &text, true, 80, &out);
 	assert_non_null(strstr(out.data, "front.\n\n  --corpus"));
 	buffer_clear(&out);
-	options_help(table, &text, 80, &out);
+	options_help(table, &text, true, 80, &out);
 	assert_non_null(strstr(out.data, "front.\n\nData\n"));
 	buffer_release(&out);
 }

@@ -322,7 +322,7 @@ static void tables_and_help(void **state)
 	assert_null(strstr(buffer_string(&out), "max_seq_length"));
 	assert_null(strstr(buffer_string(&out), "Each")); /* a group with nothing to show */
 	buffer_clear(&out);
-	options_help(table, &(struct command_text){.name = "x", .synopsis = "", .summary = ""}, 80, &out);
+	options_help(table, &(struct command_text){.name = "x", .synopsis = "", .summary = ""}, true, 80, &out);
 	assert_non_null(strstr(buffer_string(&out), "per phase; also"));
 	for (int i = 0; i < 2; i++)
 		options_release(&sections[i]);

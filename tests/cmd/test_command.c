@@ -39,6 +39,20 @@ static bool is_name(const char *name)
 	return *name != '\0';
 }
 
+/* The rows of a command's table, until the next call. */
+static const struct option *rows_of(const struct command *command)
+{
+	static struct option *rows;
+	free(rows);
+	assert_ok(options_flatten(command->options, &rows));
+	return rows;
+}
+
+static bool is_choice(const struct option *row)
+{
+	return row->type == OPTION_CHOICE || row->type == OPTION_ENUM;
+}
+
 static void tables_are_in_order(void **state)
 {
 	(void)state;
@@ -51,13 +65,14 @@ static void tables_are_in_order(void **state)
 		assert_true(islower((unsigned char)text->summary[0]) && text->summary[strlen(text->summary) - 1] != '.');
 		/* The longest tables start with what most people need. */
 		int count = 0, rows = 0;
+		const struct option *table = rows_of(command);
 		for (const char *p = text->common; p && *p; p += strcspn(p, " "), p += strspn(p, " "))
 			count++;
-		for (const struct option *row = command->options; row->name || row->help; row++)
+		for (const struct option *row = table; row->name || row->help; row++)
 			rows += row->name != NULL;
 		if (count != (rows > 70 ? 20 : 0))
 			fail_msg("%s: %d of %d options are said to be common", text->name, count, rows);
-		for (const struct option *row = command->options; row->name || row->help; row++) {
+		for (const struct option *row = table; row->name || row->help; row++) {
 			if (!row->name)
 				continue;
 			const char *last = row->help + strlen(row->help) - 1;
@@ -65,11 +80,11 @@ static void tables_are_in_order(void **state)
 				fail_msg("%s --%s: '%s'", text->name, row->name, row->help);
 			if ((row->type == OPTION_FLAG) != (row->value_name == NULL))
 				fail_msg("%s --%s: value_name", text->name, row->name);
-			if ((row->type == OPTION_CHOICE) && !row->range)
+			if (is_choice(row) && !row->range)
 				fail_msg("%s --%s: no choices", text->name, row->name);
 			if (row->field >= command->settings_bytes)
 				fail_msg("%s --%s: outside the settings", text->name, row->name);
-			for (const struct option *other = command->options; other < row; other++) {
+			for (const struct option *other = table; other < row; other++) {
 				if (other->name && (!strcmp(other->name, row->name) ||
 						    (row->letter && row->letter == other->letter) || other->field == row->field))
 					fail_msg("%s --%s and --%s share a name, letter or field", text->name, row->name,
@@ -91,7 +106,7 @@ static void every_command_helps(void **state)
 	for (int c = 0; commands[c]; c++) {
 		assert_int_equal(run_for("$B help $N", commands[c]), 0);
 		assert_int_equal(err.size, 0);
-		for (const struct option *row = commands[c]->options; row->name || row->help; row++)
+		for (const struct option *row = rows_of(commands[c]); row->name || row->help; row++)
 			assert_non_null(strstr(out.data, row->name ? row->name : row->help));
 		assert_int_equal(run_for("$B help $N >$T/a; $B $N --help >$T/b; $B $N -h "
 					 "--nothing-wrong-before-help >&2; cmp $T/a $T/b",
@@ -163,17 +178,17 @@ static void completions_work_in_bash(void **state)
 		assert_int_equal(run(line), 0);
 		struct buffer offered = {0};
 		buffer_text(&offered, out.data);
-		for (const struct option *row = commands[c]->options; row->name || row->help; row++) {
+		for (const struct option *row = rows_of(commands[c]); row->name || row->help; row++) {
 			char word[80], choices[512];
 			if (!row->name)
 				continue;
 			snprintf(word, sizeof word, "--%s", row->name);
 			assert_non_null(strstr(offered.data, word));
-			if (row->type != OPTION_CHOICE)
+			if (!is_choice(row))
 				continue;
 			snprintf(line, sizeof line, "%s %s --%s ''", complete, name, row->name);
 			assert_int_equal(run(line), 0);
-			snprintf(choices, sizeof choices, "%s\n", row->range);
+			snprintf(choices, sizeof choices, "%s\n", row->range + (row->range[0] == '|'));
 			for (char *p = choices; *p; p++)
 				*p = *p == '|' ? ' ' : *p;
 			assert_string_equal(out.data, choices);
