@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backend/dropout.h"
-#include "backend/ops.h"
+#include "backend/operation.h"
 #include "base/rng.h"
 #include "data/pretraining/instances.h"
 #include "limits.h"
@@ -70,22 +70,26 @@ struct bound {
 	struct tensor tensor[ARRAY_LIMIT]; /* what the operation is given */
 	struct weight weight[ARRAY_LIMIT]; /* indexed by the array of the master */
 	struct batch batch;
-	void *kept; /* lse's twin (backend_functions.kept_bytes), or NULL */
+	void *table; /* of LAMB's tensors, or NULL */
+	void *kept;  /* lse's twin (backend_functions.kept_bytes), or NULL */
 	size_t kept_bytes;
 };
 
+/* What the tests know of an operation besides its row of the table. */
 struct operation_test {
-	const char *name;
-	const char *keys; /* the keys allowed in its lines, one letter each */
+	const char *keys; /* allowed in its lines in addition to those of the row */
 	void (*declare)(struct test_case *c);
 	void (*derive)(struct test_case *c, struct replica *ref); /* fills inputs that follow from others; may be NULL */
-	void (*call)(struct bound *b);
+	void (*adjust)(struct bound *b, void *arguments);         /* completes the arguments; may be NULL */
 	/* The result of the forward operation for these inputs, multiplied by the incoming gradient: what a backward
 	 * operation differentiates (test_ref.c). NULL for other operations. */
 	double (*objective)(struct test_case *c, struct replica *ref);
+	const struct operation *row;
 };
 
-static const struct operation_test *find_operation(const char *name, size_t length); /* operations.h */
+/* operations.h */
+static const struct operation_test *find_operation(const char *name, size_t length);
+static void bound_call(struct bound *b);
 
 /* --- The line --- */
 
@@ -147,7 +151,7 @@ static inline void check_keys(const struct test_case *c)
 		char word[32];
 		snprintf(word, sizeof(word), " %.*s ", (int)(equals - at - 1), at + 1);
 		char known[256];
-		snprintf(known, sizeof(known), " %s scale ", c->operation->keys);
+		snprintf(known, sizeof(known), " %s %s scale ", c->operation->row->keys, c->operation->keys);
 		if (strstr(known, word) == NULL) {
 			fprintf(stderr, "unknown key%sin '%s'\n", word, c->line);
 			abort();
@@ -614,6 +618,8 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 
 static inline void bound_release(struct bound *b)
 {
+	if (b->table != NULL)
+		b->backend->functions->release(b->backend, b->table);
 	if (b->kept != NULL)
 		b->backend->functions->release(b->backend, b->kept);
 	for (int i = 0; i < b->c->count; i++) {
@@ -624,33 +630,10 @@ static inline void bound_release(struct bound *b)
 	*b = (struct bound){0};
 }
 
-/* The tensor for a field of an operation's struct; absent (data NULL) if the case has no such array. */
-static inline struct tensor bound_tensor(struct bound *b, const char *name)
-{
-	int i = find_array(b->c, name);
-	return i < 0 ? (struct tensor){0} : b->tensor[i];
-}
-
-static inline void *bound_data(struct bound *b, const char *name)
-{
-	return bound_tensor(b, name).data;
-}
-
-static inline const struct weight *bound_weight(struct bound *b, const char *name)
-{
-	int i = find_array(b->c, name);
-	return i < 0 || b->weight[i].master.data == NULL ? NULL : &b->weight[i];
-}
-
-static inline const struct batch *bound_batch(struct bound *b)
-{
-	return b->c->has_batch ? &b->batch : NULL;
-}
-
 /* Runs the operation and waits for it to finish. */
 static inline void bound_run(struct bound *b)
 {
-	b->c->operation->call(b);
+	bound_call(b);
 	or_abort(b->backend->functions->synchronize(b->replica));
 }
 

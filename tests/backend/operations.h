@@ -106,22 +106,6 @@ static void declare_embed_fwd(struct test_case *c)
 	add_output(c, "y", ACTIVATION, tokens, width, NORM);
 }
 
-static void call_embed_fwd(struct bound *b)
-{
-	embed_fwd(b->replica, &(struct embed_fwd){.batch = bound_batch(b),
-						  .word = bound_weight(b, "word"),
-						  .position = bound_weight(b, "position"),
-						  .type = bound_weight(b, "type"),
-						  .gamma = bound_weight(b, "gamma"),
-						  .beta = bound_weight(b, "beta"),
-						  .epsilon = epsilon_of(b->c),
-						  .dropout = b->c->dropout,
-						  .sum = bound_tensor(b, "sum"),
-						  .mean = bound_tensor(b, "mean"),
-						  .rstd = bound_tensor(b, "rstd"),
-						  .y = bound_tensor(b, "y")});
-}
-
 /* Runs embed_fwd on the reference with displaced weights; returns y. */
 static inline struct tensor embed_on_reference(struct test_case *c, struct replica *ref, struct tensor sum, struct tensor mean,
 					       struct tensor rstd)
@@ -171,24 +155,6 @@ static void derive_embed_bwd(struct test_case *c, struct replica *ref)
 	free_temporaries();
 }
 
-static void call_embed_bwd(struct bound *b)
-{
-	embed_bwd(b->replica,
-		  &(struct embed_bwd){.batch = bound_batch(b),
-				      .word = bound_weight(b, "word"),
-				      .position = bound_weight(b, "position"),
-				      .type = bound_weight(b, "type"),
-				      .gamma = bound_weight(b, "gamma"),
-				      .beta = bound_weight(b, "beta"),
-				      .dropout = b->c->dropout,
-				      .overwrite = case_integer(b->c, "overwrite", 1),
-				      .overwrite_word = case_integer(b->c, "overwrite_word", case_integer(b->c, "overwrite", 1)),
-				      .dy = bound_tensor(b, "dy"),
-				      .sum = bound_tensor(b, "sum"),
-				      .mean = bound_tensor(b, "mean"),
-				      .rstd = bound_tensor(b, "rstd")});
-}
-
 static double objective_embed_bwd(struct test_case *c, struct replica *ref)
 {
 	struct tensor dy = host_tensor(c, "dy");
@@ -216,31 +182,12 @@ static void declare_linear_fwd(struct test_case *c)
 	add_output(c, "y", ACTIVATION, case_integer(c, "M", 8), case_integer(c, "O", 8), PRODUCT);
 }
 
-static void call_linear_fwd(struct bound *b)
-{
-	linear_fwd(b->replica, &(struct linear_fwd){.w = bound_weight(b, "w"),
-						    .b = bound_weight(b, "b"),
-						    .activation = case_activation(b->c, "act"),
-						    .x = bound_tensor(b, "x"),
-						    .y = bound_tensor(b, "y")});
-}
-
 static void declare_linear_gelu_fwd(struct test_case *c)
 {
 	declare_product(c);
 	if (case_integer(c, "train", 1))
 		add_output(c, "pre", ACTIVATION, case_integer(c, "M", 8), case_integer(c, "O", 8), PRODUCT);
 	add_output(c, "y", ACTIVATION, case_integer(c, "M", 8), case_integer(c, "O", 8), PRODUCT);
-}
-
-static void call_linear_gelu_fwd(struct bound *b)
-{
-	linear_gelu_fwd(b->replica, &(struct linear_gelu_fwd){.w = bound_weight(b, "w"),
-							      .b = bound_weight(b, "b"),
-							      .activation = case_activation(b->c, "act"),
-							      .x = bound_tensor(b, "x"),
-							      .pre = bound_tensor(b, "pre"),
-							      .y = bound_tensor(b, "y")});
 }
 
 static void declare_linear_bwd(struct test_case *c)
@@ -292,21 +239,6 @@ static void derive_linear_bwd(struct test_case *c, struct replica *ref)
 					     .activation = ACTIVATION_TANH,
 					     .x = host_tensor(c, "x"),
 					     .y = host_tensor(c, "tanh_y")});
-}
-
-static void call_linear_bwd(struct bound *b)
-{
-	linear_bwd(b->replica, &(struct linear_bwd){.w = bound_weight(b, "w"),
-						    .b = bound_weight(b, "b"),
-						    .producer_bias = bound_weight(b, "producer"),
-						    .pre_activation = case_activation(b->c, "pre"),
-						    .overwrite = case_integer(b->c, "overwrite", 1),
-						    .dy = bound_tensor(b, "dy"),
-						    .x = bound_tensor(b, "x"),
-						    .pre = bound_tensor(b, "pre"),
-						    .add = bound_tensor(b, case_integer(b->c, "add", 0) == 2 ? "dx" : "add"),
-						    .tanh_y = bound_tensor(b, "tanh_y"),
-						    .dx = bound_tensor(b, "dx")});
 }
 
 /* sum(dy act(x w' + b)) + sum(add z), where z = x, or pre if x = gelu(pre); the bias of the preceding layer moves z. */
@@ -369,23 +301,6 @@ static void declare_linear_norm_fwd(struct test_case *c)
 	add_output(c, "y", ACTIVATION, rows, width, NORM);
 }
 
-static void call_linear_norm_fwd(struct bound *b)
-{
-	linear_norm_fwd(b->replica, &(struct linear_norm_fwd){.batch = bound_batch(b),
-							      .w = bound_weight(b, "w"),
-							      .b = bound_weight(b, "b"),
-							      .gamma = bound_weight(b, "gamma"),
-							      .beta = bound_weight(b, "beta"),
-							      .epsilon = epsilon_of(b->c),
-							      .dropout = b->c->dropout,
-							      .x = bound_tensor(b, "x"),
-							      .residual = bound_tensor(b, "residual"),
-							      .sum = bound_tensor(b, "sum"),
-							      .mean = bound_tensor(b, "mean"),
-							      .rstd = bound_tensor(b, "rstd"),
-							      .y = bound_tensor(b, "y")});
-}
-
 /* in_place=1: dresidual is dy. dx=0: one output; dx=2: one output, given twice. */
 static void declare_norm_bwd(struct test_case *c)
 {
@@ -428,26 +343,6 @@ static void derive_norm_bwd(struct test_case *c, struct replica *ref)
 						       .rstd = host_tensor(c, "rstd"),
 						       .y = temporary_tensor(sum->rows, sum->columns)});
 	free_temporaries();
-}
-
-static void call_norm_bwd(struct bound *b)
-{
-	const char *dresidual = case_integer(b->c, "in_place", 0) ? "dy" : "dresidual";
-	int64_t dx = case_integer(b->c, "dx", 1);
-	norm_bwd(b->replica, &(struct norm_bwd){.batch = bound_batch(b),
-						.gamma = bound_weight(b, "gamma"),
-						.beta = bound_weight(b, "beta"),
-						.bias = bound_weight(b, "bias"),
-						.pre_activation = case_activation(b->c, "pre"),
-						.dropout = b->c->dropout,
-						.overwrite = case_integer(b->c, "overwrite", 1),
-						.dy = bound_tensor(b, "dy"),
-						.sum = bound_tensor(b, "sum"),
-						.mean = bound_tensor(b, "mean"),
-						.rstd = bound_tensor(b, "rstd"),
-						.pre = bound_tensor(b, "pre"),
-						.dresidual = bound_tensor(b, dresidual),
-						.dx = dx == 2 ? bound_tensor(b, dresidual) : bound_tensor(b, "dx")});
 }
 
 /* sum(dy LN(r + dropout(x))), where x = gelu(pre) or a plain x; r is moved by dresidual, x (or pre) by dx and by the bias.
@@ -496,16 +391,6 @@ static void declare_attention_fwd(struct test_case *c)
 		add_output(c, "lse", MASTER, case_integer(c, "heads", 1), tokens, LOSS);
 }
 
-static void call_attention_fwd(struct bound *b)
-{
-	attention_fwd(b->replica, &(struct attention_fwd){.batch = bound_batch(b),
-							  .heads = (int32_t)case_integer(b->c, "heads", 1),
-							  .dropout = b->c->dropout,
-							  .qkv = bound_tensor(b, "qkv"),
-							  .y = bound_tensor(b, "y"),
-							  .lse = bound_tensor(b, "lse")});
-}
-
 static void declare_attention_bwd(struct test_case *c)
 {
 	int64_t tokens = case_integer(c, "T", 8), width = case_integer(c, "H", 8);
@@ -529,20 +414,6 @@ static void derive_attention_bwd(struct test_case *c, struct replica *ref)
 						   .qkv = host_tensor(c, "qkv"),
 						   .y = host_tensor(c, "y"),
 						   .lse = host_tensor(c, "lse")});
-}
-
-static void call_attention_bwd(struct bound *b)
-{
-	attention_bwd(b->replica, &(struct attention_bwd){.batch = bound_batch(b),
-							  .heads = (int32_t)case_integer(b->c, "heads", 1),
-							  .dropout = b->c->dropout,
-							  .overwrite = case_integer(b->c, "overwrite", 1),
-							  .bias = bound_weight(b, "bias"),
-							  .dy = bound_tensor(b, "dy"),
-							  .qkv = bound_tensor(b, "qkv"),
-							  .y = bound_tensor(b, "y"),
-							  .lse = bound_tensor(b, "lse"),
-							  .dqkv = bound_tensor(b, "dqkv")});
 }
 
 /* sum(dy attention(qkv + bias)) */
@@ -583,14 +454,6 @@ static void declare_gather_fwd(struct test_case *c)
 	add_output(c, "y", ACTIVATION, count, width, EXACT);
 }
 
-static void call_gather_fwd(struct bound *b)
-{
-	gather_fwd(b->replica, &(struct gather_fwd){.rows = bound_data(b, "rows"),
-						    .count = (int32_t)case_integer(b->c, "P", 3),
-						    .x = bound_tensor(b, "x"),
-						    .y = bound_tensor(b, "y")});
-}
-
 /* The number of rows gathered; all of them with rows=0. */
 static int32_t gather_count(const struct test_case *c)
 {
@@ -609,15 +472,6 @@ static void declare_gather_bwd(struct test_case *c)
 		add_input(c, "dx", tokens, width, 1)->role = UPDATED;
 		get_array(c, "dx")->class = PRODUCT;
 	}
-}
-
-static void call_gather_bwd(struct bound *b)
-{
-	gather_bwd(b->replica, &(struct gather_bwd){.rows = bound_data(b, "rows"),
-						    .count = gather_count(b->c),
-						    .overwrite = case_integer(b->c, "overwrite", 1),
-						    .dy = bound_tensor(b, "dy"),
-						    .dx = bound_tensor(b, "dx")});
 }
 
 static double objective_gather_bwd(struct test_case *c, struct replica *ref)
@@ -641,14 +495,6 @@ static void declare_pooling_fwd(struct test_case *c)
 	add_output(c, "y", MASTER, c->batch.sequence_count, width, SUM);
 }
 
-static void call_pooling_fwd(struct bound *b)
-{
-	pooling_fwd(b->replica, &(struct pooling_fwd){.batch = bound_batch(b),
-						      .first = case_integer(b->c, "cls", 0),
-						      .x = bound_tensor(b, "x"),
-						      .y = bound_tensor(b, "y")});
-}
-
 static void declare_pooling_bwd(struct test_case *c)
 {
 	int64_t tokens = case_integer(c, "T", 12), width = case_integer(c, "H", 8);
@@ -656,14 +502,6 @@ static void declare_pooling_bwd(struct test_case *c)
 	struct array *dy = add_array(c, "dy", INPUT, MASTER, c->batch.sequence_count, width);
 	fill_normal(c, dy, 0, case_number(c, "scale", 1));
 	add_output(c, "dx", ACTIVATION, tokens, width, PRODUCT);
-}
-
-static void call_pooling_bwd(struct bound *b)
-{
-	pooling_bwd(b->replica, &(struct pooling_bwd){.batch = bound_batch(b),
-						      .first = case_integer(b->c, "cls", 0),
-						      .dy = bound_tensor(b, "dy"),
-						      .dx = bound_tensor(b, "dx")});
 }
 
 static double objective_pooling_bwd(struct test_case *c, struct replica *ref)
@@ -741,59 +579,12 @@ static void declare_vocab_xent(struct test_case *c)
 	}
 }
 
-static void call_vocab_xent(struct bound *b)
-{
-	vocab_xent(b->replica, &(struct vocab_xent){.table = bound_weight(b, "table"),
-						    .bias = bound_weight(b, "bias"),
-						    .labels = bound_data(b, "labels"),
-						    .weights = bound_data(b, "weights"),
-						    .training = case_integer(b->c, "train", 1),
-						    .overwrite = case_integer(b->c, "overwrite", 1),
-						    .loss = bound_data(b, "loss"),
-						    .correct = bound_data(b, "correct"),
-						    .losses = bound_data(b, "losses"),
-						    .x = bound_tensor(b, "x"),
-						    .dx = bound_tensor(b, "dx")});
-}
-
-static double objective_vocab_xent(struct test_case *c, struct replica *ref)
-{
-	struct weight table = displaced_weight(c, "table"), bias = displaced_weight(c, "bias");
-	struct tensor x = displaced(c, "x", "dx");
-	int32_t *labels = new_integers(x.rows);
-	float *weights = (float *)temporary(x.rows);
-	for (int64_t i = 0; i < x.rows; i++) {
-		labels[i] = (int32_t)get_array(c, "labels")->value[i];
-		weights[i] = (float)get_array(c, "weights")->value[i];
-	}
-	double loss = 0, correct = 0;
-	vocab_xent(ref, &(struct vocab_xent){.table = &table,
-					     .bias = &bias,
-					     .labels = labels,
-					     .weights = weights,
-					     .loss = &loss,
-					     .correct = &correct,
-					     .x = x});
-	free(labels);
-	return loss * c->scalars.inverse_weight[HEAD_MASKED_WORDS] * c->scalars.loss_scale;
-}
-
 static void declare_vocab_topk(struct test_case *c)
 {
 	int64_t rows = case_integer(c, "P", 3), k = case_integer(c, "k", 5);
 	declare_vocabulary(c);
 	add_output(c, "ids", INTEGER, rows, k, EXACT);
 	add_output(c, "probabilities", DOUBLE, rows, k, LOSS);
-}
-
-static void call_vocab_topk(struct bound *b)
-{
-	vocab_topk(b->replica, &(struct vocab_topk){.table = bound_weight(b, "table"),
-						    .bias = bound_weight(b, "bias"),
-						    .k = (int32_t)case_integer(b->c, "k", 5),
-						    .ids = bound_data(b, "ids"),
-						    .probabilities = bound_data(b, "probabilities"),
-						    .x = bound_tensor(b, "x")});
 }
 
 /* --- classes --- */
@@ -804,33 +595,6 @@ static void declare_weights(struct test_case *c, int64_t items)
 	struct array *weights = add_array(c, "weights", INPUT, FLOAT, 1, items);
 	for (int64_t i = 0; i < items; i++)
 		weights->value[i] = i % 5 == 3 ? 0 : i % 5 == 2 ? 0.5 : 1;
-}
-
-/* The values of an INTEGER or FLOAT array in the type that every back end uses; the caller frees them. */
-static int32_t *integers_of(struct test_case *c, const char *name)
-{
-	const struct array *a = get_array(c, name);
-	int32_t *out = new_integers(array_size(a));
-	for (int64_t i = 0; i < array_size(a); i++)
-		out[i] = (int32_t)a->value[i];
-	return out;
-}
-
-static float *floats_of(struct test_case *c, const char *name)
-{
-	const struct array *a = get_array(c, name);
-	float *out = (float *)new_integers(array_size(a));
-	for (int64_t i = 0; i < array_size(a); i++)
-		out[i] = (float)a->value[i];
-	return out;
-}
-
-/* The losses of a head other than the first. */
-enum { TESTED_HEAD = 1 };
-
-static double scaled_loss(const struct test_case *c, double loss)
-{
-	return loss * c->scalars.inverse_weight[TESTED_HEAD] * c->scalars.loss_scale;
 }
 
 static void declare_loss(struct test_case *c, bool correct, int64_t rows, int64_t columns)
@@ -851,33 +615,6 @@ static void declare_xent(struct test_case *c)
 	declare_loss(c, true, rows, classes);
 }
 
-static void call_xent(struct bound *b)
-{
-	xent(b->replica, &(struct xent){.head = TESTED_HEAD,
-					.labels = bound_data(b, "labels"),
-					.weights = bound_data(b, "weights"),
-					.loss = bound_data(b, "loss"),
-					.correct = bound_data(b, "correct"),
-					.logits = bound_tensor(b, "logits"),
-					.dlogits = bound_tensor(b, "dlogits")});
-}
-
-static double objective_xent(struct test_case *c, struct replica *ref)
-{
-	int32_t *labels = integers_of(c, "labels");
-	float *weights = floats_of(c, "weights");
-	double loss = 0, correct = 0;
-	xent(ref, &(struct xent){.head = TESTED_HEAD,
-				 .labels = labels,
-				 .weights = weights,
-				 .loss = &loss,
-				 .correct = &correct,
-				 .logits = displaced(c, "logits", "dlogits")});
-	free(labels);
-	free(weights);
-	return scaled_loss(c, loss);
-}
-
 /* Values from 0 to 1, or of any size for a regression. */
 static void declare_values(struct test_case *c, double low, double high)
 {
@@ -896,60 +633,10 @@ static void declare_squared_error(struct test_case *c)
 	declare_loss(c, false, case_integer(c, "N", 8), case_integer(c, "C", 2));
 }
 
-static void call_squared_error(struct bound *b)
-{
-	squared_error(b->replica, &(struct squared_error){.head = TESTED_HEAD,
-							  .values = bound_data(b, "values"),
-							  .weights = bound_data(b, "weights"),
-							  .loss = bound_data(b, "loss"),
-							  .outputs = bound_tensor(b, "logits"),
-							  .doutputs = bound_tensor(b, "dlogits")});
-}
-
-static double objective_squared_error(struct test_case *c, struct replica *ref)
-{
-	float *values = floats_of(c, "values"), *weights = floats_of(c, "weights");
-	double loss = 0;
-	squared_error(ref, &(struct squared_error){.head = TESTED_HEAD,
-						   .values = values,
-						   .weights = weights,
-						   .loss = &loss,
-						   .outputs = displaced(c, "logits", "dlogits")});
-	free(values);
-	free(weights);
-	return scaled_loss(c, loss);
-}
-
 static void declare_binary_xent(struct test_case *c)
 {
 	declare_values(c, 0, 1);
 	declare_loss(c, true, case_integer(c, "N", 8), case_integer(c, "C", 2));
-}
-
-static void call_binary_xent(struct bound *b)
-{
-	binary_xent(b->replica, &(struct binary_xent){.head = TESTED_HEAD,
-						      .values = bound_data(b, "values"),
-						      .weights = bound_data(b, "weights"),
-						      .loss = bound_data(b, "loss"),
-						      .correct = bound_data(b, "correct"),
-						      .logits = bound_tensor(b, "logits"),
-						      .dlogits = bound_tensor(b, "dlogits")});
-}
-
-static double objective_binary_xent(struct test_case *c, struct replica *ref)
-{
-	float *values = floats_of(c, "values"), *weights = floats_of(c, "weights");
-	double loss = 0, correct = 0;
-	binary_xent(ref, &(struct binary_xent){.head = TESTED_HEAD,
-					       .values = values,
-					       .weights = weights,
-					       .loss = &loss,
-					       .correct = &correct,
-					       .logits = displaced(c, "logits", "dlogits")});
-	free(values);
-	free(weights);
-	return scaled_loss(c, loss);
 }
 
 /* E groups with B rows in total; the first takes the rows that the others leave. Every `unlabelled`-th has no label. */
@@ -970,38 +657,6 @@ static void declare_group_xent(struct test_case *c)
 	declare_loss(c, true, rows, 1);
 }
 
-static void call_group_xent(struct bound *b)
-{
-	group_xent(b->replica, &(struct group_xent){.head = TESTED_HEAD,
-						    .starts = bound_data(b, "starts"),
-						    .labels = bound_data(b, "labels"),
-						    .weights = bound_data(b, "weights"),
-						    .count = (int32_t)case_integer(b->c, "E", 3),
-						    .loss = bound_data(b, "loss"),
-						    .correct = bound_data(b, "correct"),
-						    .logits = bound_tensor(b, "logits"),
-						    .dlogits = bound_tensor(b, "dlogits")});
-}
-
-static double objective_group_xent(struct test_case *c, struct replica *ref)
-{
-	int32_t *labels = integers_of(c, "labels"), *starts = integers_of(c, "starts");
-	float *weights = floats_of(c, "weights");
-	double loss = 0, correct = 0;
-	group_xent(ref, &(struct group_xent){.head = TESTED_HEAD,
-					     .starts = starts,
-					     .labels = labels,
-					     .weights = weights,
-					     .count = (int32_t)case_integer(c, "E", 3),
-					     .loss = &loss,
-					     .correct = &correct,
-					     .logits = displaced(c, "logits", "dlogits")});
-	free(labels);
-	free(starts);
-	free(weights);
-	return scaled_loss(c, loss);
-}
-
 static void declare_segment_xent(struct test_case *c)
 {
 	int64_t tokens = case_integer(c, "T", 12);
@@ -1016,35 +671,6 @@ static void declare_segment_xent(struct test_case *c)
 	}
 	declare_weights(c, sequences);
 	declare_loss(c, true, tokens, 2);
-}
-
-static void call_segment_xent(struct bound *b)
-{
-	segment_xent(b->replica, &(struct segment_xent){.head = TESTED_HEAD,
-							.batch = bound_batch(b),
-							.labels = bound_data(b, "labels"),
-							.weights = bound_data(b, "weights"),
-							.loss = bound_data(b, "loss"),
-							.correct = bound_data(b, "correct"),
-							.logits = bound_tensor(b, "logits"),
-							.dlogits = bound_tensor(b, "dlogits")});
-}
-
-static double objective_segment_xent(struct test_case *c, struct replica *ref)
-{
-	int32_t *labels = integers_of(c, "labels");
-	float *weights = floats_of(c, "weights");
-	double loss = 0, correct = 0;
-	segment_xent(ref, &(struct segment_xent){.head = TESTED_HEAD,
-						 .batch = &c->batch,
-						 .labels = labels,
-						 .weights = weights,
-						 .loss = &loss,
-						 .correct = &correct,
-						 .logits = displaced(c, "logits", "dlogits")});
-	free(labels);
-	free(weights);
-	return scaled_loss(c, loss);
 }
 
 /* Every third row is queried, and every seventh label is missing. */
@@ -1070,50 +696,6 @@ static void declare_pointer_xent(struct test_case *c)
 	declare_weights(c, count);
 	declare_loss(c, true, tokens, columns);
 	add_output(c, "lse", MASTER, pointers, count, STATISTIC);
-}
-
-static struct pointer_xent pointer_xent_of(const struct test_case *c)
-{
-	return (struct pointer_xent){.head = TESTED_HEAD,
-				     .count = (int32_t)(case_integer(c, "T", 12) + 2) / 3,
-				     .classes = (int32_t)case_integer(c, "C", 2),
-				     .pointers = (int32_t)case_integer(c, "K", 2)};
-}
-
-static void call_pointer_xent(struct bound *b)
-{
-	struct pointer_xent a = pointer_xent_of(b->c);
-	a.batch = bound_batch(b);
-	a.rows = bound_data(b, "rows");
-	a.labels = bound_data(b, "labels");
-	a.weights = bound_data(b, "weights");
-	a.loss = bound_data(b, "loss");
-	a.correct = bound_data(b, "correct");
-	a.logits = bound_tensor(b, "logits");
-	a.lse = bound_tensor(b, "lse");
-	a.dlogits = bound_tensor(b, "dlogits");
-	pointer_xent(b->replica, &a);
-}
-
-static double objective_pointer_xent(struct test_case *c, struct replica *ref)
-{
-	struct pointer_xent a = pointer_xent_of(c);
-	int32_t *rows = integers_of(c, "rows"), *labels = integers_of(c, "labels");
-	float *weights = floats_of(c, "weights");
-	double loss = 0, correct = 0;
-	a.batch = &c->batch;
-	a.rows = rows;
-	a.labels = labels;
-	a.weights = weights;
-	a.loss = &loss;
-	a.correct = &correct;
-	a.logits = displaced(c, "logits", "dlogits");
-	a.lse = temporary_tensor(a.pointers, a.count);
-	pointer_xent(ref, &a);
-	free(rows);
-	free(labels);
-	free(weights);
-	return scaled_loss(c, loss);
 }
 
 static enum soft_kind soft_kind_of(const struct test_case *c)
@@ -1149,44 +731,6 @@ static void declare_soft_loss(struct test_case *c)
 	gradients->class = SOFTMAX;
 }
 
-static void call_soft_loss(struct bound *b)
-{
-	soft_loss(b->replica, &(struct soft_loss){.head = TESTED_HEAD,
-						  .kind = soft_kind_of(b->c),
-						  .starts = bound_data(b, "starts"),
-						  .weights = bound_data(b, "weights"),
-						  .count = (int32_t)soft_items(b->c),
-						  .temperature = case_number(b->c, "temperature", 1),
-						  .share = case_number(b->c, "share", 1),
-						  .loss = bound_data(b, "loss"),
-						  .teacher = bound_tensor(b, "teacher"),
-						  .logits = bound_tensor(b, "logits"),
-						  .dlogits = bound_tensor(b, "dlogits")});
-}
-
-static double objective_soft_loss(struct test_case *c, struct replica *ref)
-{
-	bool groups = soft_kind_of(c) == SOFT_ROWS;
-	int32_t *starts = groups ? integers_of(c, "starts") : NULL;
-	float *weights = floats_of(c, "weights");
-	struct tensor logits = displaced(c, "logits", "dlogits");
-	double loss = 0;
-	soft_loss(ref, &(struct soft_loss){.head = TESTED_HEAD,
-					   .kind = soft_kind_of(c),
-					   .starts = starts,
-					   .weights = weights,
-					   .count = (int32_t)soft_items(c),
-					   .temperature = case_number(c, "temperature", 1),
-					   .share = 1,
-					   .loss = &loss,
-					   .teacher = host_tensor(c, "teacher"),
-					   .logits = logits,
-					   .dlogits = temporary_tensor(logits.rows, logits.columns)});
-	free(starts);
-	free(weights);
-	return scaled_loss(c, loss);
-}
-
 static void declare_hidden_error(struct test_case *c)
 {
 	int64_t tokens = case_integer(c, "T", 12), width = case_integer(c, "H", 8);
@@ -1202,29 +746,6 @@ static void declare_hidden_error(struct test_case *c)
 	add_output(c, "dx", ACTIVATION, tokens, width, PRODUCT);
 }
 
-static void call_hidden_error(struct bound *b)
-{
-	hidden_error(b->replica, &(struct hidden_error){.batch = bound_batch(b),
-							.factor = case_number(b->c, "factor", 1),
-							.loss = bound_data(b, "loss"),
-							.x = bound_tensor(b, "x"),
-							.target = bound_tensor(b, "target"),
-							.dx = bound_tensor(b, case_integer(b->c, "in_place", 0) ? "x" : "dx")});
-}
-
-static double objective_hidden_error(struct test_case *c, struct replica *ref)
-{
-	struct tensor x = displaced(c, "x", "dx");
-	double loss = 0;
-	hidden_error(ref, &(struct hidden_error){.batch = &c->batch,
-						 .factor = 1,
-						 .loss = &loss,
-						 .x = x,
-						 .target = host_tensor(c, "target"),
-						 .dx = temporary_tensor(x.rows, x.columns)});
-	return loss * case_number(c, "factor", 1) * c->scalars.inverse_tokens * c->scalars.loss_scale;
-}
-
 /* N of the rows of T tokens, or all of them with rows=0. */
 static void declare_row_dropout(struct test_case *c)
 {
@@ -1237,15 +758,6 @@ static void declare_row_dropout(struct test_case *c)
 			picked->value[i] = (double)(i * tokens / rows);
 	}
 	add_output(c, "y", ACTIVATION, rows, width, PRODUCT);
-}
-
-static void call_row_dropout(struct bound *b)
-{
-	row_dropout(b->replica, &(struct row_dropout){.batch = bound_batch(b),
-						      .rows = case_integer(b->c, "rows", 1) ? bound_data(b, "rows") : NULL,
-						      .dropout = b->c->dropout,
-						      .x = bound_tensor(b, "x"),
-						      .y = bound_tensor(b, "y")});
 }
 
 /* --- optimizer --- */
@@ -1264,19 +776,6 @@ static void declare_sumsq_finite(struct test_case *c)
 	s->loss_scale = case_number(c, "loss_scale", 1024);
 	s->dynamic_scale = case_integer(c, "dynamic", 0);
 	s->clean_steps = case_integer(c, "clean", 0);
-}
-
-static void call_sumsq_finite(struct bound *b)
-{
-	struct replica *replica = b->replica;
-	int64_t kind = case_integer(b->c, "sums", 0);
-	struct accumulators sums = {{1, 2, 3}};
-	sums.value[ACCUMULATOR_COUNT - 1] = kind == 2 ? INFINITY : kind == 3 ? NAN : 0;
-	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
-	sumsq_finite(replica, &(struct sumsq_finite){.range = bound_tensor(b, "range"),
-						     .add = case_integer(b->c, "add", 0),
-						     .sums = kind > 0 ? replica->accumulators : NULL,
-						     .decides = case_integer(b->c, "decides", 0)});
 }
 
 /* google=1: no bias correction; clip=0: no clipping; finite=0: a step that must be skipped. */
@@ -1305,27 +804,6 @@ static void declare_adamw(struct test_case *c)
 {
 	declare_moments(c);
 	fill_normal(c, add_array(c, "g", INPUT, MASTER, 1, case_integer(c, "n", 8)), 0, 3);
-}
-
-/* ranges=k: k ranges, every second one without decay, with a gap after every third. */
-static void call_adamw(struct bound *b)
-{
-	struct decay_range ranges[256];
-	int64_t count = case_integer(b->c, "ranges", 1), n = case_integer(b->c, "n", 8);
-	assert_true(count <= (int64_t)(sizeof(ranges) / sizeof(ranges[0])));
-	for (int64_t i = 0; i < count; i++) {
-		int64_t begin = n * i / count, end = n * (i + 1) / count;
-		ranges[i] = (struct decay_range){begin, end - begin - (i % 3 == 2), i % 2 ? 0 : case_number(b->c, "decay", 0.01)};
-	}
-	adamw(b->replica, &(struct adamw){.beta1 = 0.9,
-					  .beta2 = 0.999,
-					  .epsilon = 1e-6,
-					  .ranges = ranges,
-					  .range_count = count,
-					  .w = bound_tensor(b, "w"),
-					  .m = bound_tensor(b, "m"),
-					  .v = bound_tensor(b, "v"),
-					  .g = bound_tensor(b, "g")});
 }
 
 /* `tensors` pieces of n elements, some followed by a gap; every third without decay; every second one adapts, or all of
@@ -1357,12 +835,222 @@ static void declare_lamb_apply(struct test_case *c)
 		norms->value[0] = 0;
 }
 
-/* The table on the device; the caller releases it after the call. */
-static struct lamb_tensor *bound_lamb_tensors(struct bound *b)
+/* --- The call: the operation's struct, filled in by the table's rows --- */
+
+/* The array of a field, or -1. Some have other names in the lines and goldens. */
+static inline int field_array(const struct test_case *c, const char *field)
+{
+	static const char *const names[][2] = {{"producer_bias", "producer"}, {"outputs", "logits"}, {"doutputs", "dlogits"}};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i][0], field) == 0)
+			field = names[i][1];
+	return find_array(c, field);
+}
+
+/* The size of a letter: from an array that has it, or from the line. */
+static inline int64_t letter_size(const struct test_case *c, const struct operation_field *of)
+{
+	for (const struct operation_field *f = c->operation->row->fields; f->name != NULL && of->rows != NULL; f++) {
+		int i = f->kind == FIELD_INTEGERS || f->columns == NULL ? -1 : field_array(c, f->name);
+		if (i >= 0 && f->kind == FIELD_FLOATS && strcmp(f->rows, of->rows) == 0)
+			return array_size(&c->arrays[i]);
+		if (i >= 0 && strcmp(f->rows, of->rows) == 0)
+			return c->arrays[i].rows;
+		if (i >= 0 && strcmp(f->columns, of->rows) == 0)
+			return c->arrays[i].columns;
+	}
+	return case_integer(c, of->key != NULL ? of->key : of->rows, 1);
+}
+
+static inline double number_of(const struct test_case *c, const struct operation_field *f)
+{
+	bool epsilon = strcmp(f->name, "epsilon") == 0, no_limit = strcmp(f->name, "max_trust_ratio") == 0;
+	return case_number(c, f->key != NULL ? f->key : "eps", epsilon ? (f->key != NULL ? 1e-12 : 1e-6) : no_limit ? 0 : 1);
+}
+
+static inline bool flag_of(const struct test_case *c, const char *key)
+{
+	if (strcmp(key, "overwrite_word") == 0)
+		return case_integer(c, key, flag_of(c, "overwrite"));
+	return case_integer(c, key, strcmp(key, "train") == 0 || strcmp(key, "overwrite") == 0);
+}
+
+static inline int word_of(const struct test_case *c, const struct operation_field *f)
+{
+	for (int i = 0; f->words[i] != NULL; i++)
+		if (case_is(c, f->key, f->words[i]))
+			return i;
+	return 0;
+}
+
+/* Heads other than the first have this number. */
+enum { TESTED_HEAD = 1 };
+
+/* Fills in what is not an array. */
+static inline void fill_values(const struct test_case *c, void *arguments)
+{
+	for (const struct operation_field *f = c->operation->row->fields; f->name != NULL; f++) {
+		void *member = (char *)arguments + f->offset;
+		if (f->kind == FIELD_DROPOUT)
+			*(struct dropout *)member = c->dropout;
+		else if (f->kind == FIELD_HEAD)
+			*(int *)member = strncmp(c->line, "vocab", 5) == 0 ? HEAD_MASKED_WORDS : TESTED_HEAD;
+		else if (f->kind == FIELD_SIZE)
+			*(int32_t *)member = (int32_t)letter_size(c, f);
+		else if (f->kind == FIELD_LONG_SIZE)
+			*(int64_t *)member = case_integer(c, f->key, 1);
+		else if (f->kind == FIELD_FLAG)
+			*(bool *)member = flag_of(c, f->key);
+		else if (f->kind == FIELD_NUMBER)
+			*(double *)member = number_of(c, f);
+		else if (f->kind == FIELD_WORD)
+			*(int *)member = word_of(c, f);
+	}
+}
+
+/* Room for the struct of any operation. */
+union arguments {
+	max_align_t aligned;
+	unsigned char bytes[1024];
+};
+
+static void bound_call(struct bound *b)
+{
+	const struct test_case *c = b->c;
+	union arguments arguments = {0};
+	if (c->operation->row->bytes > sizeof(arguments))
+		abort();
+	fill_values(c, &arguments);
+	for (const struct operation_field *f = c->operation->row->fields; f->name != NULL; f++) {
+		void *member = arguments.bytes + f->offset;
+		int i = field_array(c, f->name);
+		if (f->kind == FIELD_BATCH)
+			*(const struct batch **)member = c->has_batch ? &b->batch : NULL;
+		else if (i >= 0 && (f->kind == FIELD_ACTIVATIONS || f->kind == FIELD_STATISTICS))
+			*(struct tensor *)member = b->tensor[i];
+		else if (i >= 0 && (f->kind == FIELD_WEIGHT || f->kind == FIELD_GRADIENT))
+			*(const struct weight **)member = b->weight[i].master.data != NULL ? &b->weight[i] : NULL;
+		else if (i >= 0 && f->kind < FIELD_POINTER)
+			*(void **)member = b->tensor[i].data;
+	}
+	if (c->operation->adjust != NULL)
+		c->operation->adjust(b, &arguments);
+	c->operation->row->run(b->replica, &arguments);
+}
+
+/* The loss that the operation adds up on the reference, with inputs moved by the displacements in their gradients' arrays. */
+static inline double reference_loss(struct test_case *c, struct replica *ref)
+{
+	union arguments arguments = {0};
+	double *loss = NULL;
+	struct weight weights[4];
+	int weight_count = 0;
+	fill_values(c, &arguments);
+	for (const struct operation_field *f = c->operation->row->fields; f->name != NULL; f++) {
+		void *member = arguments.bytes + f->offset;
+		int i = field_array(c, f->name);
+		char gradient[24];
+		snprintf(gradient, sizeof(gradient), "d%.14s", i >= 0 ? c->arrays[i].name : "");
+		if (f->kind == FIELD_BATCH) {
+			*(const struct batch **)member = &c->batch;
+		} else if (strcmp(f->name, "training") == 0) {
+			*(bool *)member = false;
+		} else if (f->kind == FIELD_WEIGHT) {
+			weights[weight_count] = displaced_weight(c, f->name);
+			*(const struct weight **)member = &weights[weight_count++];
+		} else if (f->kind == FIELD_ACTIVATIONS && !(f->role & FIELD_OUT)) {
+			*(struct tensor *)member = displaced(c, c->arrays[i].name, gradient);
+		} else if (f->kind < FIELD_INTEGERS && f->role == FIELD_OUT) {
+			*(struct tensor *)member = temporary_tensor(c->arrays[i].rows, c->arrays[i].columns);
+		} else if (f->kind == FIELD_DOUBLES && f->role == FIELD_OUT) {
+			*(double **)member = temporary(1);
+			loss = strcmp(f->name, "loss") == 0 ? *(double **)member : loss;
+		} else if (i >= 0 && (f->kind == FIELD_INTEGERS || f->kind == FIELD_FLOATS)) {
+			void *values = temporary(array_size(&c->arrays[i]));
+			for (int64_t j = 0; j < array_size(&c->arrays[i]); j++)
+				store(values, f->kind == FIELD_INTEGERS ? INTEGER : FLOAT, DTYPE_F32, j, c->arrays[i].value[j]);
+			*(void **)member = values;
+		}
+	}
+	struct bound b = {.c = c, .replica = ref};
+	if (c->operation->adjust != NULL)
+		c->operation->adjust(&b, &arguments);
+	c->operation->row->run(ref, &arguments);
+	return *loss;
+}
+
+static double objective_loss(struct test_case *c, struct replica *ref)
+{
+	int head = strncmp(c->line, "vocab", 5) == 0 ? HEAD_MASKED_WORDS : TESTED_HEAD;
+	return reference_loss(c, ref) * c->scalars.inverse_weight[head] * c->scalars.loss_scale;
+}
+
+static double objective_hidden_error(struct test_case *c, struct replica *ref)
+{
+	return reference_loss(c, ref) * case_number(c, "factor", 1) * c->scalars.inverse_tokens * c->scalars.loss_scale;
+}
+
+/* --- What a row cannot say --- */
+
+static void adjust_norm_bwd(struct bound *b, void *arguments)
+{
+	struct norm_bwd *a = arguments;
+	if (case_integer(b->c, "in_place", 0))
+		a->dresidual = a->dy;
+	if (case_integer(b->c, "dx", 1) == 2)
+		a->dx = a->dresidual;
+}
+
+static void adjust_linear_bwd(struct bound *b, void *arguments)
+{
+	struct linear_bwd *a = arguments;
+	if (case_integer(b->c, "add", 0) == 2)
+		a->add = a->dx;
+}
+
+static void adjust_pointer_xent(struct bound *b, void *arguments)
+{
+	((struct pointer_xent *)arguments)->classes = (int32_t)case_integer(b->c, "C", 2);
+}
+
+static void adjust_hidden_error(struct bound *b, void *arguments)
+{
+	struct hidden_error *a = arguments;
+	if (case_integer(b->c, "in_place", 0))
+		a->dx = a->x;
+}
+
+static void adjust_sumsq_finite(struct bound *b, void *arguments)
+{
+	struct replica *replica = b->replica;
+	int64_t kind = case_integer(b->c, "sums", 0);
+	struct accumulators sums = {{1, 2, 3}};
+	sums.value[ACCUMULATOR_COUNT - 1] = kind == 2 ? INFINITY : kind == 3 ? NAN : 0;
+	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
+	((struct sumsq_finite *)arguments)->sums = kind > 0 ? replica->accumulators : NULL;
+}
+
+/* ranges=k: k ranges, every second one without decay, with a gap after every third. */
+static void adjust_adamw(struct bound *b, void *arguments)
+{
+	static struct decay_range ranges[256];
+	struct adamw *a = arguments;
+	int64_t n = case_integer(b->c, "n", 8);
+	assert_true(a->range_count <= (int64_t)(sizeof(ranges) / sizeof(ranges[0])));
+	for (int64_t i = 0; i < a->range_count; i++) {
+		int64_t begin = n * i / a->range_count, end = n * (i + 1) / a->range_count;
+		ranges[i] = (struct decay_range){begin, end - begin - (i % 3 == 2), i % 2 ? 0 : case_number(b->c, "decay", 0.01)};
+	}
+	a->beta1 = 0.9;
+	a->beta2 = 0.999;
+	a->ranges = ranges;
+}
+
+/* LAMB's table on the device, which bound_release() frees. */
+static const struct lamb_tensor *bound_lamb_tensors(struct bound *b)
 {
 	int64_t count = case_integer(b->c, "tensors", 1), n = case_integer(b->c, "n", 8);
 	struct lamb_tensor *host = calloc((size_t)count, sizeof(*host));
-	void *device;
 	if (host == NULL)
 		abort();
 	for (int64_t i = 0; i < count; i++) {
@@ -1374,90 +1062,72 @@ static struct lamb_tensor *bound_lamb_tensors(struct bound *b)
 		if (case_integer(b->c, "plain", 0))
 			host[i].adapts = false;
 	}
-	or_abort(b->backend->functions->allocate(b->backend, &device, (size_t)count * sizeof(*host), "tensors"));
-	b->backend->functions->to_device(b->backend, device, host, (size_t)count * sizeof(*host));
+	if (b->table == NULL)
+		or_abort(b->backend->functions->allocate(b->backend, &b->table, (size_t)count * sizeof(*host), "tensors"));
+	b->backend->functions->to_device(b->backend, b->table, host, (size_t)count * sizeof(*host));
 	free(host);
-	return device;
+	return b->table;
 }
 
-static void call_lamb_norms(struct bound *b)
+static void adjust_lamb_norms(struct bound *b, void *arguments)
 {
-	struct lamb_tensor *tensors = bound_lamb_tensors(b);
-	lamb_norms(b->replica, &(struct lamb_norms){.beta1 = 0.9,
-						    .beta2 = 0.999,
-						    .beta3 = case_integer(b->c, "averages", 1) ? 0.1 : 1,
-						    .epsilon = 1e-6,
-						    .normalize = case_integer(b->c, "normalize", 0),
-						    .tensors = tensors,
-						    .tensor_count = case_integer(b->c, "tensors", 1),
-						    .w = bound_tensor(b, "w"),
-						    .m = bound_tensor(b, "m"),
-						    .v = bound_tensor(b, "v"),
-						    .g = bound_tensor(b, "g"),
-						    .norms = bound_data(b, "norms")});
-	or_abort(b->backend->functions->synchronize(b->replica));
-	b->backend->functions->release(b->backend, tensors);
+	struct lamb_norms *a = arguments;
+	a->beta1 = 0.9;
+	a->beta2 = 0.999;
+	a->beta3 = case_integer(b->c, "averages", 1) ? 0.1 : 1;
+	a->epsilon = 1e-6;
+	a->tensors = bound_lamb_tensors(b);
 }
 
-static void call_lamb_apply(struct bound *b)
+static void adjust_lamb_apply(struct bound *b, void *arguments)
 {
-	struct lamb_tensor *tensors = bound_lamb_tensors(b);
-	lamb_apply(b->replica, &(struct lamb_apply){.epsilon = 1e-6,
-						    .max_trust_ratio = case_number(b->c, "max_trust", 0),
-						    .tensors = tensors,
-						    .tensor_count = case_integer(b->c, "tensors", 1),
-						    .w = bound_tensor(b, "w"),
-						    .m = bound_tensor(b, "m"),
-						    .v = bound_tensor(b, "v"),
-						    .norms = bound_data(b, "norms")});
-	or_abort(b->backend->functions->synchronize(b->replica));
-	b->backend->functions->release(b->backend, tensors);
+	struct lamb_apply *a = arguments;
+	a->epsilon = 1e-6;
+	a->tensors = bound_lamb_tensors(b);
 }
 
-static const struct operation_test operation_tests[] = {
-	{"embed_fwd", "T H V S p eps B longest", declare_embed_fwd, NULL, call_embed_fwd, NULL},
-	{"embed_bwd", "T H V S p eps B longest overwrite overwrite_word", declare_embed_bwd, derive_embed_bwd, call_embed_bwd,
-	 objective_embed_bwd},
-	{"linear_fwd", "M O I act b", declare_linear_fwd, NULL, call_linear_fwd, NULL},
-	{"linear_gelu_fwd", "M O I act train", declare_linear_gelu_fwd, NULL, call_linear_gelu_fwd, NULL},
-	{"linear_norm_fwd", "M H I w residual p eps train B longest", declare_linear_norm_fwd, NULL, call_linear_norm_fwd, NULL},
-	{"norm_bwd", "M H p eps bias pre dx in_place overwrite B longest", declare_norm_bwd, derive_norm_bwd, call_norm_bwd,
-	 objective_norm_bwd},
-	{"linear_bwd", "M O I b producer pre add tanh dx overwrite", declare_linear_bwd, derive_linear_bwd, call_linear_bwd,
-	 objective_linear_bwd},
-	{"attention_fwd", "T H heads B longest p train", declare_attention_fwd, NULL, call_attention_fwd, NULL},
-	{"attention_bwd", "T H heads B longest p bias overwrite", declare_attention_bwd, derive_attention_bwd, call_attention_bwd,
-	 objective_attention_bwd},
-	{"gather_fwd", "T P H", declare_gather_fwd, NULL, call_gather_fwd, NULL},
-	{"gather_bwd", "T P H overwrite rows", declare_gather_bwd, NULL, call_gather_bwd, objective_gather_bwd},
-	{"pooling_fwd", "T H B longest cls", declare_pooling_fwd, NULL, call_pooling_fwd, NULL},
-	{"pooling_bwd", "T H B longest cls", declare_pooling_bwd, NULL, call_pooling_bwd, objective_pooling_bwd},
-	{"vocab_xent", "P V H train overwrite ties", declare_vocab_xent, NULL, call_vocab_xent, objective_vocab_xent},
-	{"vocab_topk", "P V H k ties", declare_vocab_topk, NULL, call_vocab_topk, NULL},
-	{"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},
-	{"squared_error", "N C train", declare_squared_error, NULL, call_squared_error, objective_squared_error},
-	{"binary_xent", "N C train", declare_binary_xent, NULL, call_binary_xent, objective_binary_xent},
-	{"group_xent", "E B train unlabelled", declare_group_xent, NULL, call_group_xent, objective_group_xent},
-	{"segment_xent", "T B longest train", declare_segment_xent, NULL, call_segment_xent, objective_segment_xent},
-	{"pointer_xent", "T B C K D longest train", declare_pointer_xent, NULL, call_pointer_xent, objective_pointer_xent},
-	{"soft_loss", "M C N kind temperature share", declare_soft_loss, NULL, call_soft_loss, objective_soft_loss},
-	{"hidden_error", "T H factor in_place B longest", declare_hidden_error, NULL, call_hidden_error, objective_hidden_error},
-	{"row_dropout", "N H T p rows B longest", declare_row_dropout, NULL, call_row_dropout, NULL},
-	{"sumsq_finite", "n add bad finite sums scale decides dynamic clean loss_scale", declare_sumsq_finite, NULL,
-	 call_sumsq_finite, NULL},
-	{"adamw", "n ranges decay clip google finite gradient_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
-	{"lamb_norms", "n tensors decay clip google finite gradient_scale square_sum normalize averages all plain zero",
-	 declare_lamb_norms, NULL, call_lamb_norms, NULL},
-	{"lamb_apply", "n tensors decay google finite max_trust all plain zero", declare_lamb_apply, NULL, call_lamb_apply, NULL},
+/* In the order of the table. */
+static struct operation_test operation_tests[] = {
+	{"eps", .declare = declare_embed_fwd},
+	{"eps", .declare = declare_embed_bwd, derive_embed_bwd, .objective = objective_embed_bwd},
+	{"", .declare = declare_linear_fwd},
+	{"", .declare = declare_linear_gelu_fwd},
+	{"eps B longest", .declare = declare_linear_norm_fwd},
+	{"eps B longest", .declare = declare_norm_bwd, derive_norm_bwd, adjust_norm_bwd, objective_norm_bwd},
+	{"", .declare = declare_linear_bwd, derive_linear_bwd, adjust_linear_bwd, objective_linear_bwd},
+	{"", .declare = declare_attention_fwd},
+	{"", .declare = declare_attention_bwd, derive_attention_bwd, .objective = objective_attention_bwd},
+	{"", .declare = declare_gather_fwd},
+	{"", .declare = declare_gather_bwd, .objective = objective_gather_bwd},
+	{"", .declare = declare_pooling_fwd},
+	{"", .declare = declare_pooling_bwd, .objective = objective_pooling_bwd},
+	{"ties", .declare = declare_vocab_xent, .objective = objective_loss},
+	{"ties", .declare = declare_vocab_topk},
+	{"unlabelled", .declare = declare_xent, .objective = objective_loss},
+	{"", .declare = declare_squared_error, .objective = objective_loss},
+	{"", .declare = declare_binary_xent, .objective = objective_loss},
+	{"unlabelled", .declare = declare_group_xent, .objective = objective_loss},
+	{"", .declare = declare_segment_xent, .objective = objective_loss},
+	{"", .declare = declare_pointer_xent, .adjust = adjust_pointer_xent, .objective = objective_loss},
+	{"", .declare = declare_soft_loss, .objective = objective_loss},
+	{"in_place B longest", .declare = declare_hidden_error, .adjust = adjust_hidden_error,
+	 .objective = objective_hidden_error},
+	{"B longest", .declare = declare_row_dropout},
+	{"bad finite scale dynamic clean loss_scale", .declare = declare_sumsq_finite, .adjust = adjust_sumsq_finite},
+	{"decay clip google finite gradient_scale square_sum", .declare = declare_adamw, .adjust = adjust_adamw},
+	{"decay clip google finite gradient_scale square_sum averages all plain zero", .declare = declare_lamb_norms,
+	 .adjust = adjust_lamb_norms},
+	{"decay google finite all plain zero", .declare = declare_lamb_apply, .adjust = adjust_lamb_apply},
 };
-#define OPERATION_COUNT (sizeof(operation_tests) / sizeof(operation_tests[0]))
-_Static_assert(OPERATION_COUNT == sizeof(struct operations) / sizeof(void (*)(void)), "a row for every operation");
+_Static_assert(OPERATION_COUNT == sizeof(operation_tests) / sizeof(operation_tests[0]), "a row for every operation");
 
 static const struct operation_test *find_operation(const char *name, size_t length)
 {
-	for (size_t i = 0; i < OPERATION_COUNT; i++)
-		if (strlen(operation_tests[i].name) == length && strncmp(operation_tests[i].name, name, length) == 0)
+	for (size_t i = 0; i < OPERATION_COUNT; i++) {
+		operation_tests[i].row = &operation_table[i];
+		if (strlen(operation_table[i].name) == length && strncmp(operation_table[i].name, name, length) == 0)
 			return &operation_tests[i];
+	}
 	return NULL;
 }
 

@@ -72,7 +72,7 @@ static const struct bad_call bad_calls[] = {
 	{"linear_bwd M=4 O=2 I=3 producer=1", "dx", MISSING, NULL, "linear_bwd: 'dx' is missing"},
 	{"attention_fwd T=6 H=5 heads=2", NULL, NONE, NULL, "attention_fwd: 5 columns of 'y' cannot be shared by 2 heads"},
 	{"attention_bwd T=6 H=4 heads=2", "qkv", COLUMNS, NULL,
-	 "attention_bwd: 'qkv' has 13 columns where 'three times y' has 12"},
+	 "attention_bwd: 'qkv' has 13 columns where 3 times 'dy' has 12"},
 	{"attention_bwd T=6 H=4 heads=2", "lse", ROWS, NULL, "attention_bwd: 'lse' has 3 rows where 'heads' has 2"},
 	{"gather_fwd T=9 P=2 H=3", "y", ROWS, NULL, "gather_fwd: 'y' has 3 rows where 'count' has 2"},
 	{"gather_bwd T=9 P=2 H=3", "dy", COLUMNS, NULL, "gather_bwd: 'dy' has 4 columns where 'dx' has 3"},
@@ -155,9 +155,9 @@ static void trace_all(const void *argument)
 	struct replica replica;
 	open_reference_replica(be, &replica);
 	for (size_t o = 0; o < OPERATION_COUNT; o++) {
-		size_t length = strlen(operation_tests[o].name);
+		size_t length = strlen(operation_table[o].name);
 		for (int i = CASE_COUNT - 1; i >= 0; i--) {
-			if (strncmp(case_lines[i], operation_tests[o].name, length) != 0 || case_lines[i][length] != ' ')
+			if (strncmp(case_lines[i], operation_table[o].name, length) != 0 || case_lines[i][length] != ' ')
 				continue;
 			struct test_case c;
 			struct bound b;
@@ -184,7 +184,7 @@ static void test_trace(void **state)
 	bool after_marker = false;
 	for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
 		if (after_marker) {
-			const struct operation_test *expected = &operation_tests[traced++];
+			const struct operation *expected = &operation_table[traced++];
 			size_t length = strlen(line);
 			assert_memory_equal(line, expected->name, strlen(expected->name));
 			assert_true(length > 3 && strcmp(line + length - 3, " us") == 0);

@@ -12,7 +12,7 @@
 /* All of these return false where the change would have no effect. */
 static bool operation_is(const struct test_case *c, const char *name)
 {
-	return strncmp(c->operation->name, name, strlen(name)) == 0;
+	return strncmp(c->operation->row->name, name, strlen(name)) == 0;
 }
 
 static void set_value(struct test_case *c, const char *key, const char *value)
