@@ -33,7 +33,6 @@
 #   CUDA=0|1              the back end for NVIDIA's GPUs (docs/cuda.md). Its kernels take minutes: make, make demo and make install
 #                         build them; make test and single files do without unless CUDA=1 is given
 #   CUDA_HOME=folder      where the toolkit is (default /usr/local/cuda)
-#   CUDNN=0               without cuDNN's attention, even if cudnn.h is installed
 #   V=1                   shows the commands
 #   TESTS=pattern         only test programs whose path contains the pattern: make test TESTS=base/
 #   STRICT=1              skipped tests count as failed: for machines that have every instruction set and library
@@ -94,10 +93,6 @@ CUDA_MISSING := $(strip $(foreach part,$(CUDA_PARTS),$(if $(wildcard $(CUDA_HOME
 # do without it unless CUDA=1 is given: the kernels take minutes to compile, and tests run them on the emulated device.
 CUDA = $(if $(SANITIZE)$(INSTRUMENT)$(CUDA_MISSING)$(filter-out all demo install deb tarball release wheel wheel-file deps,$(MAKECMDGOALS)),0,1)
 HAS_CUDA = $(filter-out 0,$(CUDA))
-# cuDNN is loaded when a run asks for it: only its header is needed.
-CUDNN = $(if $(firstword $(wildcard $(CUDA_HOME)/include/cudnn.h /usr/include/cudnn.h)),1,0)
-CUDNN_SOURCES = src/backend/cuda/attention_cudnn.c src/backend/cuda/cudnn_graph.c
-CUDNN_ABSENT = src/backend/cuda/attention_cudnn_absent.c
 CUDA_LIBS = $(CUDA_HOME)/lib64/libcudart_static.a -lrt -lstdc++
 LDLIBS = $(LIBS) -ldl
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
@@ -141,7 +136,7 @@ HDF5_SOURCES = src/formats/hdf5_rows.c src/formats/hdf5_library.c
 SOURCES = $(filter-out $(if $(HAS_HDF5),src/formats/hdf5_absent.c,$(HDF5_SOURCES)) $(NCCL_SOURCES) $(NO_CUDA_SOURCES), \
 	$(sort $(wildcard src/*/*.c src/data/pretraining/*.c src/backend/ref/*.c src/backend/cpu/*.c)))
 NCCL_SOURCES = src/comm/nccl.c src/comm/nccl_library.c
-CUDA_SOURCES = $(filter-out $(if $(filter 1,$(CUDNN)),$(CUDNN_ABSENT),$(CUDNN_SOURCES)),$(sort $(wildcard src/backend/cuda/*.c))) $(NCCL_SOURCES)
+CUDA_SOURCES = $(sort $(wildcard src/backend/cuda/*.c)) $(NCCL_SOURCES)
 NO_CUDA_SOURCES = src/backend/cuda_absent.c src/comm/nccl_absent.c
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 CUDA_KERNELS = $(sort $(wildcard src/backend/cuda/kernels/*.cu))
@@ -156,13 +151,12 @@ WITHOUT_GPUS = $(LINK_BEGIN) $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(LI
 LINK_BEGIN = -Wl,--start-group
 LINK_END = -Wl,--end-group
 # The CUDA back end on an emulated device, for the tests (docs/cuda.md).
-EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(filter-out $(CUDNN_SOURCES),$(sort $(wildcard src/backend/cuda/*.c)))) $(patsubst src/%.c,$(BUILD)/emulated/%.o,$(NCCL_SOURCES)) \
+EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(sort $(wildcard src/backend/cuda/*.c))) $(patsubst src/%.c,$(BUILD)/emulated/%.o,$(NCCL_SOURCES)) \
 	$(patsubst src/backend/%.cu,$(BUILD)/emulated/%.o,$(CUDA_KERNELS)) \
 	$(patsubst tests/cuda/emulation/%.cc,$(BUILD)/emulated/device/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc))) \
 	$(patsubst tests/cuda/emulation/%.cu,$(BUILD)/emulated/device/%.cu.o,$(sort $(wildcard tests/cuda/emulation/*.cu)))
-# cuDNN's graphs are built and planned without a device: tests/cudnn, if its header is installed. The emulated device
-# implements the thread sanitizer's hooks itself, so the two cannot be combined.
-TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/% tests/gpu/% $(if $(filter thread,$(SANITIZE)),tests/cuda/%) $(if $(filter 1,$(CUDNN)),,tests/cudnn/%),$(wildcard tests/*/test_*.c))))
+# The emulated device implements the thread sanitizer's hooks itself, so the two cannot be combined.
+TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/% tests/gpu/% $(if $(filter thread,$(SANITIZE)),tests/cuda/%),$(wildcard tests/*/test_*.c))))
 GPU_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/gpu/test_*.c)))
 LONG_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/long/test_*.c)))
 # The tests on the emulated device take longest and therefore run first.
@@ -220,7 +214,7 @@ $(BUILD)/libbertc_nocuda.a: $(patsubst src/%.c,$(BUILD)/%.o,$(NO_CUDA_SOURCES))
 # Rewritten only when other parts are selected: then the library is put together again.
 $(BUILD)/parts: .force
 	@mkdir -p $(@D)
-	@echo 'HDF5=$(HDF5) CUDNN=$(CUDNN)' | cmp -s - $@ || echo 'HDF5=$(HDF5) CUDNN=$(CUDNN)' >$@
+	@echo 'HDF5=$(HDF5)' | cmp -s - $@ || echo 'HDF5=$(HDF5)' >$@
 # Likewise when programs are to be linked with the back end for GPUs, or no longer.
 $(BUILD)/gpus: .force
 	@mkdir -p $(@D)
@@ -300,11 +294,6 @@ $(BUILD)/tests/cuda/%: tests/cuda/%.c $(BUILD)/libcuda_emulated.a $(BUILD)/libbe
 	@mkdir -p $(@D)
 	$(SAY) test $<
 	$(COMPILE) -Itests -Itests/backend -Itests/cuda/emulation $(LDFLAGS) -o $@ $< $(EMULATED) -lcmocka $(LDLIBS)
-
-$(BUILD)/tests/cudnn/%: tests/cudnn/%.c src/backend/cuda/cudnn_graph.c $(BUILD)/libbertc.a $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(SAY) test $<
-	$(COMPILE) -Itests -isystem $(CUDA_HOME)/include -DCUDA_HOME='"$(CUDA_HOME)"' $(LDFLAGS) -o $@ $(filter %.c %.a,$^) -lcmocka $(LDLIBS)
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(BUILD)/flags
 	@mkdir -p $(@D)

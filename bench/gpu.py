@@ -8,7 +8,7 @@ Each subset takes ten minutes at most: BERT-large compared with PyTorch; BERT-ba
 inference. The options in the second line replace the corresponding parts of a subset; an empty one leaves that part out.
 
 A training case is MODEL-LENGTH, or MODEL-mlperf: the lengths of Wikipedia's instances at 512 tokens, as in MLPerf's BERT (bertc
-bench --mixed_lengths). A precision that ends in -cudnn uses cuDNN's attention. Every case runs in every precision (`bertc
+bench --mixed_lengths). Every case runs in every precision (`bertc
 bench`): the rate of the whole step and, for the precisions of --split, the time of each operation beside its lower bound: its
 products at the rate of plain products, or its bytes at the rate of copies, both measured at about the same time. An inference
 case is LENGTHxBATCH of BERT-base in the first precision. PyTorch (bench/gpu_peer.py) runs between two runs of bertc, in the
@@ -37,7 +37,7 @@ VOCABULARY = 30522
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 SUBSETS = {
-    "first": dict(cases="large-512,large-128,large-mlperf", precision="bf16,bf16-cudnn,fp8", peer="large-128,large-512", inference="",
+    "first": dict(cases="large-512,large-128,large-mlperf", precision="bf16,fp8", peer="large-128,large-512", inference="",
                   graphs="", rounds=20, split="bf16,fp8"),
     "second": dict(cases="base-512,base-128,large-128", precision="bf16,fp8,fp16,tf32,fp32", peer="base-128,base-512,large-mlperf",
                    inference="", graphs="base-128,large-128", rounds=7, split="bf16"),
@@ -166,11 +166,10 @@ class Case:
         self.kind = "training" if self.training else "inference"
 
     def command(self):
-        precision, _, attention = self.precision.partition("-")
-        slow = precision in ("fp32", "tf32") and self.training
-        return [a.bertc, "bench", "-q", "--json", "--device", a.device, "--precision", precision, "--model", self.size,
+        slow = self.precision in ("fp32", "tf32") and self.training
+        return [a.bertc, "bench", "-q", "--json", "--device", a.device, "--precision", self.precision, "--model", self.size,
                 "--max_seq_length", str(self.length), "--train_batch_size", str(self.sequences), "--mode", self.kind,
-                "--steps", str(min(a.rounds, 3) if slow else a.rounds)] + (["--mixed_lengths"] if self.mixed else []) + (["--attention", attention] if attention else [])
+                "--steps", str(min(a.rounds, 3) if slow else a.rounds)] + (["--mixed_lengths"] if self.mixed else [])
 
 
 def bertc(case, graphs=True):

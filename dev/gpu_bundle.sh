@@ -64,7 +64,7 @@ fi
 export BUILD
 exec "$@"
 RUN
-libraries="libcublasLt.so.13 libnccl.so.2 libcudnn.so.9"
+libraries="libcublasLt.so.13 libnccl.so.2"
 [ -z "${EMULATED:-}" ] || libraries=
 sed -i "s/LIBRARIES/$libraries/" "$folder/run.sh"
 ls -l "$folder" >&2

@@ -103,7 +103,6 @@ struct backend_settings {
 	const char *device; /* "cpu", "cuda" or "ref" */
 	enum dtype dtype;   /* of activations: F32 or BF16 on cpu, F16 too on cuda; ref always computes in F64 */
 	bool tf32;          /* cuda, F32: products in TF32 */
-	bool cudnn;         /* cuda, BF16 and F16: attention by cuDNN */
 	bool fp8;           /* with BF16: linear layers multiply in FP8 (cuda), or as if they did (cpu, ref) */
 	bool inference; /* forward passes only; the CPU uses products specialized for it, and reads no master once it is packed */
 	bool int8;      /* with inference: linear layers multiply in int8 (cpu, ref); dtype applies to everything else */

@@ -46,11 +46,6 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 		error_hint("use --precision fp32, or --device cuda");
 		return status;
 	}
-	if (settings->cudnn && strcmp(settings->device, "cuda") != 0) {
-		enum status status = error_set(ERR_USAGE, "--attention cudnn: '%s' is not a GPU", settings->device);
-		error_hint("give --attention own, or --device cuda");
-		return status;
-	}
 	if (settings->fp8 && settings->inference && strcmp(settings->device, "cuda") != 0) {
 		enum status status = error_set(ERR_USAGE, "'%s' has no FP8: it is simulated for training only", settings->device);
 		error_hint("give --precision bf16 or int8, or --device cuda");

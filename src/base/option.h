@@ -154,6 +154,7 @@ struct options {
 	struct option_section *sections; /* [section_count] */
 	int64_t section_count, section_capacity;
 	const struct option_foreign *foreign; /* set after options_init; NULL: none */
+	const struct option_foreign *removed; /* the same, for names of earlier versions, wherever they were recorded */
 	/* The program that the command line was written for, inferred from a name that only that program has, and that name;
 	 * NULL: unknown. */
 	const char *foreign_program, *foreign_name;

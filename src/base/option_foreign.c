@@ -2,13 +2,19 @@
 #include <string.h>
 #include "base/option_internal.h"
 
-const struct option_foreign *option_foreign_find(const struct options *options, const char *word, size_t length)
+static const struct option_foreign *find(const struct option_foreign *table, const char *word, size_t length)
 {
-	for (const struct option_foreign *row = options->foreign; row && row->name; row++) {
+	for (const struct option_foreign *row = table; row && row->name; row++) {
 		if (option_same_names(row->name, word, length))
 			return row;
 	}
 	return NULL;
+}
+
+const struct option_foreign *option_foreign_find(const struct options *options, const char *word, size_t length)
+{
+	const struct option_foreign *row = find(options->foreign, word, length);
+	return row ? row : find(options->removed, word, length);
 }
 
 enum status option_foreign_apply(struct options *options, const struct option_foreign *row, const char *name, const char *value,

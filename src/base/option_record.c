@@ -230,8 +230,18 @@ static enum status resume_option(struct options *options, int index, const struc
 	return check_given(options, index, value ? buffer_string(recorded) : row->fallback, record_name, scratch);
 }
 
+/* Warns about a member of a record that no option of this version reads. */
+static void say_unknown(const struct options *options, const char *name, const char *record_name)
+{
+	const struct option_foreign *removed = option_foreign_find(options, name, strlen(name));
+	if (removed)
+		log_warning("'%s': --%s is ignored: %s", record_name, name, removed->why);
+	else
+		log_warning("'%s': this version has no option \"%s\"", record_name, name);
+}
+
 /* Finds the member of the record for each option. */
-static enum status find_members(const struct options *options, const struct json *record, const char *record_name,
+static enum status find_members(const struct options *options, const struct json *record, const char *record_name, bool say,
 				const struct json ***out)
 {
 	if (record->kind != JSON_OBJECT)
@@ -241,8 +251,8 @@ static enum status find_members(const struct options *options, const struct json
 		int index = options_find(options, member->key);
 		if (index >= 0)
 			(*out)[index] = member;
-		else if (!is_section_list(options, member->key))
-			log_warning("'%s': this version has no option \"%s\"", record_name, member->key);
+		else if (say && !is_section_list(options, member->key))
+			say_unknown(options, member->key, record_name);
 	}
 	return OK;
 }
@@ -252,7 +262,9 @@ enum status options_resume(struct options *options, const struct json *record, c
 	const struct json **found;
 	struct buffer recorded = {0}, scratch = {0};
 	enum status status = OK;
-	TRY(find_members(options, record, record_name, &found));
+	/* The record of a run with a single phase is read a second time for the phase. */
+	bool again = scope == SCOPE_SECTION && options_is_record(record);
+	TRY(find_members(options, record, record_name, !again, &found));
 	for (int i = 0; i < options->count; i++) {
 		const struct option *row = &options->table[i];
 		if (row->name && row->role != ROLE_PLACE && !is_start(row) && option_in_scope(row, scope))
@@ -271,7 +283,7 @@ enum status options_resume_start(struct options *options, const struct json *rec
 	struct buffer recorded = {0}, scratch = {0};
 	enum status status = OK;
 	bool known = false;
-	TRY(find_members(options, record, record_name, &found));
+	TRY(find_members(options, record, record_name, false, &found)); /* options_resume() speaks of unknown ones */
 	for (int i = 0; i < options->count; i++)
 		known |= options->table[i].name && is_start(&options->table[i]) && found[i];
 	for (int i = 0; known && i < options->count; i++) {

@@ -53,9 +53,3 @@ enum status shared_library_open(void **out_handle, const struct shared_library *
 	}
 	return OK;
 }
-
-void shared_library_close(void *handle)
-{
-	if (handle)
-		dlclose(handle);
-}

@@ -25,10 +25,9 @@ struct shared_library_function {
 	void *to; /* the function pointer that receives its address */
 };
 
-/* Loads the library and looks up the functions, or variables. It stays loaded until shared_library_close(). ERR_RESOURCE: the
+/* Loads the library and looks up the functions, or variables. It stays loaded until the process ends. ERR_RESOURCE: the
  * machine does not have it, or it lacks a function; nothing stays loaded then. */
 MUST_USE enum status shared_library_open(void **out_handle, const struct shared_library *library,
 					 const struct shared_library_function *functions, size_t count);
-void shared_library_close(void *handle); /* NULL is allowed */
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "cmd/foreign_rows.h"
 #include "comm/comm.h"
 #include "comm/place.h"
 #include "formats/libraries.h"
@@ -340,6 +341,12 @@ static bool is_silent(void)
 	return place_find(&place) == OK && (place.launched || place.ranks.rank > 0);
 }
 
+/* Options of earlier versions. */
+static const struct option_foreign removed[] = {
+	VALUE_LEFT_OUT("attention", "it was removed; attention is always computed by bertc's own kernels"),
+	{0},
+};
+
 static enum status run_command(const struct command *command, int argc, char **argv)
 {
 	struct options options;
@@ -351,6 +358,7 @@ static enum status run_command(const struct command *command, int argc, char **a
 		status = options_flatten(command->aside, &aside);
 	if (status == OK) {
 		options.foreign = command->foreign;
+		options.removed = removed;
 		options.aside = aside;
 		options.silent = command->foreign && is_silent();
 		status = run_parsed(command, &options, argc, argv);

@@ -26,15 +26,6 @@
 		 .help = "data type of activations and matrix products; tf32 and fp16 need a GPU; fp8: the encoder's linear "    \
 			 "layers in FP8, everything else in bf16 (on CPUs a slow simulation); int8: the same layers in int8, "   \
 			 "for inference on CPUs only; master weights are always fp32"},                                          \
-		{.name = "attention",                                                                                            \
-		 .type = OPTION_CHOICE,                                                                                          \
-		 .field = offsetof(settings, member.attention),                                                                  \
-		 .fallback = "own",                                                                                              \
-		 .range = "own|cudnn",                                                                                           \
-		 .role = ROLE_RUN,                                                                                               \
-		 .value_name = "WHOSE",                                                                                          \
-		 .help = "attention kernels on a GPU: bertc's own, or cuDNN's (bf16 and fp16, Hopper or later); cuDNN uses a "   \
-			 "different random stream for dropout"},                                                                 \
 		THREADS_OPTION(offsetof(settings, member.threads))
 
 #endif

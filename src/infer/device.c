@@ -15,7 +15,6 @@ enum status device_open_on(const struct device_settings *settings, struct pool *
 		backend.dtype = strcmp(precision, "bf16") == 0 || strcmp(precision, "fp8") == 0 ? DTYPE_BF16
 				: strcmp(precision, "fp16") == 0                                ? DTYPE_F16
 												: DTYPE_F32;
-	backend.cudnn = settings->attention && strcmp(settings->attention, "cudnn") == 0;
 	backend.tf32 = precision && strcmp(precision, "tf32") == 0;
 	backend.fp8 = precision && strcmp(precision, "fp8") == 0;
 	return backend_open(be, &backend);

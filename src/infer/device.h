@@ -8,10 +8,9 @@
 #include "base/error.h"
 #include "base/pool.h"
 
-/* The values of --device, --precision, --attention, and --threads. */
+/* The values of --device, --precision, and --threads. */
 struct device_settings {
 	const char *device, *precision; /* NULL: the machine's fastest device, the device's fastest precision */
-	const char *attention;          /* "own" or "cudnn" */
 	int64_t threads;                /* 0 = all cores */
 	bool inference; /* not an option; set by the caller: backend_settings.inference. --precision int8 needs it */
 };

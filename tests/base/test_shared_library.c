@@ -17,8 +17,6 @@ static void functions_of_a_library_can_be_called(void **state)
 	assert_ok(shared_library_open(&handle, &maths, functions, 1));
 	assert_non_null(handle);
 	assert_true(cosine(0) == 1);
-	shared_library_close(handle);
-	shared_library_close(NULL);
 }
 
 static void a_missing_library_is_named_with_its_package(void **state)
@@ -55,7 +53,6 @@ static void the_first_file_that_is_here_is_loaded(void **state)
 	library.files[1] = "libm.so.6";
 	const struct shared_library_function functions[] = {{"cos", &cosine}};
 	assert_ok(shared_library_open(&handle, &library, functions, 1));
-	shared_library_close(handle);
 }
 
 static void a_folder_is_looked_into_that_the_loader_does_not_know(void **state)
@@ -68,12 +65,10 @@ static void a_folder_is_looked_into_that_the_loader_does_not_know(void **state)
 	assert_ok(shared_library_open(&handle, &maths, functions, 1));
 	assert_true(dladdr((void *)(uintptr_t)cosine, &maths_file) != 0);
 	assert_int_equal(symlink(maths_file.dli_fname, test_path("libours.so.1")), 0);
-	shared_library_close(handle);
 	library.files[0] = "libours.so.1";
 	assert_error(ERR_RESOURCE, "Maths is not installed", shared_library_open(&handle, &library, functions, 1));
 	library.folder = test_folder;
 	assert_ok(shared_library_open(&handle, &library, functions, 1));
-	shared_library_close(handle);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* Damaged files of a run, given to every command that reads them: none of the commands computes with them, and each names
- * the file. Checkpoint records that cannot be true are refused even if their manifest agrees with them. */
+ * the file. Checkpoint records that cannot be true are refused even if their manifest agrees with them. Options that an
+ * earlier version had are answered with a line that says so, wherever they were given. */
 #include "base/hash.h"
 #include "cmd/small_run.h"
 #include "formats/safetensors.h"
@@ -314,6 +315,26 @@ static void steps_agree(void **state)
 	assert_program(0, "finished", RUN("elsewhere", "--resume_from %s/named/copy"), test_folder);
 }
 
+static void options_that_were_removed_are_named(void **state)
+{
+	(void)state;
+	static const char removed[] = "--attention is ignored: it was removed",
+			  *small = "-q --model tiny --max_seq_length 16 "
+				   "--train_batch_size 1 --steps 1 --device cpu";
+	assert_program(0, removed, "bench %s --attention cudnn", small);
+	assert_program(2, "--attention needs a value", "bench %s --attention", small);
+	assert_ok(file_write(test_path("own.conf"), "attention = own\n", 16));
+	assert_program(0, removed, "bench %s --config %s/own.conf", small, test_folder);
+	/* A run that was begun with cuDNN's attention. */
+	make_run("removed", "checkpoint-2");
+	replace("removed/checkpoint-2/training_state.json", "\"precision\": ", "\"attention\": \"cudnn\", \"precision\": ");
+	replace("removed/checkpoint-2/training_state.json", "\"computed_on\": \"", "\"computed_on\": \"attention by cuDNN, ");
+	seal("removed/checkpoint-2", 2);
+	assert_program(0, removed, "pretrain --out %s/removed", test_folder);
+	assert_said("to rounding, not bit for bit");
+	assert_null(strstr(strstr(buffer_string(&program_errors), removed) + 1, removed)); /* said once */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +346,7 @@ int main(void)
 		cmocka_unit_test(answers_that_are_no_numbers_are_errors),
 		cmocka_unit_test(records_that_cannot_be_true_are_refused),
 		cmocka_unit_test(steps_agree),
+		cmocka_unit_test(options_that_were_removed_are_named),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

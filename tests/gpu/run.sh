@@ -113,15 +113,6 @@ ranked() {
 	train "$name_of_run" cuda fp32 "$@" && beside "$name_of_run" cpu "$most_off"
 }
 
-# Our attention and cuDNN's, first without attention dropout, whose random numbers differ there; then with it, roughly.
-cudnn() {
-	train own cuda bf16 --attention_probs_dropout_prob 0 &&
-		train cudnn cuda bf16 --attention_probs_dropout_prob 0 --attention cudnn && beside cudnn own 2e-2 &&
-		train cudnn-dropout cuda bf16 --attention cudnn && beside cudnn-dropout cpu 1e-1 &&
-		train cudnn-again cuda bf16 --attention cudnn &&
-		cmp "$work/cudnn-again/final/model.safetensors" "$work/cudnn-dropout/final/model.safetensors"
-}
-
 same() {
 	train twice cuda "$1" || return
 	cmp "$work/twice/final/model.safetensors" "$work/$1/final/model.safetensors" || return 1
@@ -222,12 +213,6 @@ if wanted repeat || wanted curves; then
 			result "same bits twice in $type" same $type
 		done
 		result "same bits without graphs in bf16" without_graphs bf16
-	fi
-	if "$BERTC" bench -q --device cuda --attention cudnn --precision bf16 --model tiny --max_seq_length 16 \
-		--train_batch_size 2 --steps 1 --mode inference >/dev/null 2>"$work/log"; then
-		result "attention by cuDNN" cudnn
-	else
-		sed -n 's/^bertc: /     attention by cuDNN left out: /p' "$work/log"
 	fi
 	if [ -n "${OUT:-}" ]; then (cd "$work" && tar czf "$OUT/curves.tar.gz" ./*/metrics.jsonl); fi
 fi

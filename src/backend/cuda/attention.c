@@ -4,12 +4,10 @@
  *   backward   if a block can hold the gradients of all queries of a head: one block for each head of each sequence; for
  *   longer sequences two kernels, the second of which recomputes scores; else the general ones
  *
- * or cuDNN for everything, if it was requested. The choice depends only on type, head size, longest sequence and the GPU's
- * shared memory. With dropout, the matrix kernels' forward saves its mask in lse's twin for backward. Bias gradients are
- * column sums of each sequence, added in sequence order. */
-#include "backend/cuda/attention_cudnn.h"
-
+ * The choice depends only on type, head size, longest sequence and the GPU's shared memory. With dropout, the matrix kernels'
+ * forward saves its mask in lse's twin for backward. Bias gradients are column sums of each sequence, added in sequence order. */
 #include <math.h>
+#include "backend/cuda/state.h"
 #include "backend/dropout.h"
 
 static struct kernel_attention arguments(const struct replica *r, const struct batch *batch, const struct dropout *dropout,
@@ -37,8 +35,7 @@ static struct kernel_attention arguments(const struct replica *r, const struct b
 
 static bool has_matrix_kernels(const struct cuda_state *state, enum dtype dtype, int32_t head_size)
 {
-	return !state->cudnn && kernel_attention_has(dtype, head_size) &&
-	       kernel_attention_fwd_shared(head_size) <= state->shared_limit;
+	return kernel_attention_has(dtype, head_size) && kernel_attention_fwd_shared(head_size) <= state->shared_limit;
 }
 
 size_t cuda_kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int64_t longest,
@@ -50,11 +47,6 @@ size_t cuda_kept_bytes(struct backend *be, int64_t heads, int64_t head_size, int
 
 void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 {
-	if (cuda_state(r)->cudnn) {
-		attention_cudnn_fwd(r, a);
-		cuda_largest_pass(r, "attention_fwd", &a->y);
-		return;
-	}
 	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, &a->qkv, &a->lse);
 	k.y = a->y.data;
 	k.largest = cuda_largest(&a->y);
@@ -84,10 +76,7 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	k.kept = a->lse.twin;
 	BUG_IF(matrix && k.threshold > 0 && !k.kept);
 	k.largest = cuda_largest(&a->dqkv);
-	if (cuda_state(r)->cudnn) {
-		attention_cudnn_bwd(r, a);
-		cuda_largest_pass(r, "attention_bwd", &a->dqkv);
-	} else if (matrix && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
+	if (matrix && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
 		cuda_run(r, kernel_attention_bwd(stream, dtype, &k), "attention_bwd");
 		summed = true;
 	} else if (matrix && kernel_attention_bwd_long_shared(head_size, k.longest) <= limit) {
@@ -106,8 +95,6 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits)
 {
 	int32_t size = limits->hidden / limits->heads;
-	if (state->cudnn)
-		return attention_cudnn_check(state->cudnn, limits);
 	if (size <= ATTENTION_HEAD_LIMIT && kernel_attention_any_shared(size) <= state->shared_limit)
 		return OK;
 	enum status status =

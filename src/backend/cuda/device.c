@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backend/cuda/attention_cudnn.h"
 #include "backend/cuda/fill.h"
 #include "backend/cuda/gemm.h"
 #include "backend/cuda/graphs.h"
@@ -99,8 +98,6 @@ static size_t scratch_lay_out(const struct backend *be, const struct shape_limit
 		s->embedding = arena_take(&arena, (size_t)embedding_floats(limits) * sizeof(float));
 		s->sums = arena_take(&arena, (size_t)larger(SQUARE_PARTS, 2 * LAMB_TENSORS * LAMB_PARTS) * sizeof(double));
 	}
-	if (state->cudnn)
-		attention_cudnn_lay_out(limits, &s->cudnn, &arena);
 	return arena.used;
 }
 
@@ -179,7 +176,6 @@ static void cuda_close(struct backend *be)
 		cudaFree(state->blocks[i]);
 	graphs_close(state);
 	cuda_stages_release(state);
-	attention_cudnn_close(state->cudnn);
 	gemm_close(state->gemm);
 	if (state->stream)
 		cudaStreamDestroy(state->stream);
@@ -345,8 +341,6 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	}
 	TRY_GOTO(cuda_stages_create(state), fail);
 	TRY_GOTO(gemm_open(&state->gemm, state), fail);
-	if (settings->cudnn)
-		TRY_GOTO(attention_cudnn_open(&state->cudnn, state, settings->dtype), fail);
 	TRY_GOTO(graphs_open(state), fail);
 	snprintf(state->numerics, sizeof(state->numerics), "%s, sm_%d%d %s", gemm_version(state->gemm), state->major,
 		 state->minor,
@@ -355,11 +349,6 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 		 : settings->dtype == DTYPE_F32 ? "fp32"
 		 : settings->dtype == DTYPE_F16 ? "fp16"
 						: "bf16");
-	if (state->cudnn) {
-		size_t length = strlen(state->numerics);
-		snprintf(state->numerics + length, sizeof(state->numerics) - length, ", attention by %s",
-			 attention_cudnn_name(state->cudnn));
-	}
 	snprintf(state->description, sizeof(state->description), "%s, %s", state->name, state->numerics);
 	return OK;
 fail:

@@ -23,7 +23,7 @@ static enum status trial_begin(struct trial *t, struct backend *be, const int64_
 {
 	static const struct shape_limits least = {.batch = {.tokens = 1, .sequences = 1, .examples = 1},
 						  .longest = 1,
-						  .hidden = 8, /* the narrowest head that cuDNN takes */
+						  .hidden = 8,
 						  .heads = 1,
 						  .intermediate = 1,
 						  .vocab = 2};

@@ -380,18 +380,6 @@ cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation a
 /* random.cu: normally distributed numbers with this standard deviation, for measurements. */
 cudaError_t kernel_random(cudaStream_t stream, enum dtype dtype, int64_t elements, uint64_t seed, float deviation, void *out);
 
-/* cudnn.cu: what cuDNN's attention needs to know about a batch, for up to `capacity` sequences. */
-struct kernel_cudnn_numbers {
-	const int32_t *starts;   /* [sequences + 1] */
-	const uint32_t *samples; /* [sequences] */
-	const struct scalars *scalars;
-	int32_t sequences, capacity, hidden, heads;
-	uint32_t site;
-	int32_t *numbers; /* out (4, capacity + 1): lengths, and the offsets of each sequence in qkv, y and lse, in elements */
-	int64_t *seed;    /* out [2]: seed and offset of dropout's random number stream */
-};
-cudaError_t kernel_cudnn_numbers(cudaStream_t stream, const struct kernel_cudnn_numbers *a);
-
 /* columns.cu: dx = dx [* gelu'(pre)], in place, and its column sums over each part of the rows, for kernel_add_parts: parts
  * (part_count, columns). */
 struct kernel_columns {

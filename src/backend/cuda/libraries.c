@@ -1,6 +1,5 @@
 /* The NVIDIA libraries on this machine, for `bertc version`. */
 #include <stdio.h>
-#include "backend/cuda/attention_cudnn.h"
 #include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cuda.h"
 
@@ -14,5 +13,4 @@ void cuda_libraries(struct library_list *list)
 		snprintf(version, sizeof(version), "%zu.%zu.%zu", number / 10000, number / 100 % 100, number % 100);
 	}
 	library_list_add_loaded(list, "cuBLASLt", status, version);
-	attention_cudnn_library(list);
 }

@@ -16,9 +16,8 @@ struct stage {
 	cudaEvent_t done; /* completion of the copy from or to it */
 };
 
-struct gemm;            /* gemm.h */
-struct graphs;          /* graphs.h */
-struct attention_cudnn; /* attention_cudnn.h */
+struct gemm;   /* gemm.h */
+struct graphs; /* graphs.h */
 
 struct cuda_state {
 	int device, major, minor, processors;
@@ -27,7 +26,6 @@ struct cuda_state {
 	int next_stage;
 	struct gemm *gemm;
 	struct graphs *graphs;
-	struct attention_cudnn *cudnn; /* NULL: attention uses our own kernels */
 	bool tf32;
 	size_t shared_limit; /* maximum bytes of shared memory per block */
 	/* The first call that failed: operations cannot return an error, so cuda_synchronize does. */
@@ -62,19 +60,8 @@ struct cuda_fp8 {
 	struct fp8_head *x, *dy;   /* headers for operands without a twin */
 };
 
-/* What cuDNN's attention needs besides the operations' tensors. */
-struct cudnn_scratch {
-	int64_t sequences, longest; /* as in its plans */
-	int32_t *numbers;           /* (4, sequences + 1): kernel_cudnn_numbers */
-	int64_t *seed;              /* seed and offset of its dropout */
-	float *row_sums;            /* training: (tokens, heads) */
-	void *workspace;            /* training: backward's scores in 16 bits (sequences, heads, longest, longest) */
-	size_t workspace_bytes;
-};
-
 /* Pieces of replica->workspace. */
 struct cuda_scratch {
-	struct cudnn_scratch cudnn;
 	void *gemm; /* cuBLASLt's workspace */
 	size_t gemm_bytes;
 	float *parts; /* ROW_PARTS x part_floats: partial sums over rows */
