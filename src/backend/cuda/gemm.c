@@ -257,8 +257,8 @@ static bool describe(const struct gemm *gemm, const struct product *p, struct de
 	cublasLtEpilogue_t epilogue = epilogue_of(p);
 	cudaDataType_t output = data_type(p->output);
 	enum dtype a_type = p->a_is_gradient ? DTYPE_E5M2 : p->inputs;
-	/* Forward may use the tensor cores' fast accumulation, with fewer bits than fp32; gradients may not. */
-	int8_t fast = !p->a_is_gradient;
+	/* The tensor cores' fast accumulation has fewer bits than fp32: not for gradients of weights, whose sums are long. */
+	int8_t fast = p->output != DTYPE_F32;
 	*out = (struct description){0};
 	return library->operation_create(&out->operation, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
 	       SET(out->operation, CUBLASLT_MATMUL_DESC_TRANSA, a_operation) &&
