@@ -8,17 +8,17 @@
 #include "cmd/training_settings.h"
 #include "tasks/data_folder.h"
 
-/* Options that only make sense for questions about paragraphs. */
-static const char *const of_squad[] = {"version_2_with_negative", "doc_stride",
-				       "max_query_length",        "n_best_size",
-				       "max_answer_length",       "null_score_diff_threshold"};
-
-/* run_squad.py and run_qa.py name no task, but have options that imply it. Returns the first of these that is given, or NULL. */
-static const char *option_of_squad(const struct options *options)
+/* The task that a given option implies, or NULL; *out_option is that option. */
+static const struct task *implied_task(const struct options *options, const char **out_option)
 {
-	for (size_t i = 0; i < sizeof(of_squad) / sizeof(of_squad[0]); i++)
-		if (options_given(options, of_squad[i]))
-			return of_squad[i];
+	int count;
+	const struct task *const *tasks = tasks_all(&count);
+	for (int t = 0; t < count; t++)
+		for (const char *const *option = tasks[t]->implied_by; option && *option; option++)
+			if (options_given(options, *option)) {
+				*out_option = *option;
+				return tasks[t];
+			}
 	return NULL;
 }
 
@@ -69,7 +69,7 @@ static enum status check_there(const char *option, const char *list, int64_t cou
 	return status;
 }
 
-/* run_squad.py scores the answers to its --predict_file. */
+/* For a task whose test set is scored. */
 static enum status score_predictions(struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
@@ -124,13 +124,14 @@ static bool may_be_recorded(const struct options *options)
 enum status finetune_check(struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
-	const struct task *task = NULL;
+	const char *implying = NULL;
+	const struct task *task = implied_task(options, &implying);
 	const struct layout *layout;
 	bool training_is_meant = trains(options), recorded = may_be_recorded(options);
 	TRY(training_check(options));
 	if (settings->task)
 		TRY(options_blame(options, task_find(settings->task, &task, &layout)));
-	else if (!option_of_squad(options) && (!recorded || settings->data_dir))
+	else if (!task && (!recorded || settings->data_dir))
 		TRY(options_require(options, "task",
 				    "say what to learn, such as --task classification, --task squad or --task mrpc"));
 	if (!training_is_meant && !is_asked(options, "do_eval", settings->do_eval) &&
@@ -142,8 +143,8 @@ enum status finetune_check(struct options *options)
 		TRY(options_blame(options, status));
 	}
 	if (!settings->data_dir) {
-		bool answers = option_of_squad(options) || task == &task_squad;
-		int64_t scored = settings->dev.count + (answers ? settings->test.count : 0);
+		bool scores_test = task && task->scores_test;
+		int64_t scored = settings->dev.count + (scores_test ? settings->test.count : 0);
 		if (is_asked(options, "do_eval", settings->do_eval))
 			TRY(options_blame(options, check_there("do_eval", "dev", scored)));
 		if (is_asked(options, "do_predict", settings->do_predict))
@@ -164,7 +165,8 @@ enum status finetune_check(struct options *options)
 enum status finetune_inputs(struct options *options, bool *out_train)
 {
 	const struct finetune_settings *settings = options->settings;
-	const struct task *task = NULL;
+	const char *implying = NULL;
+	const struct task *task = implied_task(options, &implying);
 	const struct layout *layout = NULL;
 	bool evaluates = is_asked(options, "do_eval", settings->do_eval);
 	bool predicts = is_asked(options, "do_predict", settings->do_predict);
@@ -173,15 +175,15 @@ enum status finetune_inputs(struct options *options, bool *out_train)
 		log_note("nothing is trained%s: the model is evaluated and used as it is",
 			 options_given(options, "do_train") ? ""
 							    : ", since --do_eval or --do_predict is given without --do_train");
-	if (!settings->task && option_of_squad(options)) {
-		log_note("--task squad is meant, since --%s is given", option_of_squad(options));
-		TRY(options_set(options, "task", "squad", ORIGIN_CHOSEN));
+	if (!settings->task && task) {
+		log_note("--task %s is meant, since --%s is given", task->name, implying);
+		TRY(options_set(options, "task", task->name, ORIGIN_CHOSEN));
 	}
 	if (settings->task)
 		TRY(task_find(settings->task, &task, &layout));
 	if (settings->data_dir)
 		TRY(use_folder(options, task, layout));
-	if (evaluates && task == &task_squad)
+	if (evaluates && task && task->scores_test)
 		TRY(score_predictions(options));
 	if (evaluates)
 		TRY(check_there("do_eval", "dev", settings->dev.count));

@@ -31,6 +31,7 @@ void finetune_fill(struct finetune *finetune)
 	folder->sweep = settings->sweep.count > 0;
 	folder->in_sweep = finetune->in_sweep;
 	folder->command = "finetune";
+	folder->has_task = true;
 	folder->usage = "bertc finetune --task NAME --model FOLDER --train FILE --out FOLDER";
 	folder->paths = finetune->paths;
 	folder->path_count = sizeof(finetune->paths) / sizeof(*finetune->paths);

@@ -235,7 +235,7 @@ static enum status predict_watch(struct task_session *session, const struct opti
 	enum status status = OK;
 	if (options->positional.count > 0)
 		status = error_set(ERR_USAGE, "--watch answers the files in a folder: no other files can be given");
-	else if (!task_streams(session->state.task))
+	else if (!session->state.task->streams)
 		status = error_set(ERR_USAGE, "--watch does not know files for %s", session->state.task->name);
 	TRY_GOTO(status, done);
 	TRY_GOTO(task_stream_open(&watch.stream, session), done);
@@ -269,7 +269,7 @@ static enum status is_list(const char *path, bool *out)
 static enum status can_stream(const struct task_session *session, const char *const *paths, int64_t count, const char *out,
 			      bool *out_can)
 {
-	*out_can = task_streams(session->state.task) && !(out && file_is_folder(out));
+	*out_can = session->state.task->streams && !(out && file_is_folder(out));
 	for (int64_t i = 0; i < count && *out_can; i++) {
 		bool list;
 		TRY(is_list(paths[i], &list));

@@ -37,7 +37,7 @@ static enum status find_pooling(struct task_session *session)
 	const struct sentence_folder *folder = &session->sentences;
 	TRY(sentence_folder_read(&session->sentences, session->settings->model));
 	if (folder->pooling == POOLING_MEAN || folder->pooling == POOLING_CLS) {
-		state->task = &task_embedding;
+		state->task = task_of_vectors();
 		state->settings.embedding.pooling = folder->pooling;
 	}
 	return OK;
@@ -48,7 +48,7 @@ static enum status find_prompts(struct task_session *session)
 {
 	struct embedding_task_settings *own = &session->state.settings.embedding;
 	struct sentence_folder *folder = &session->sentences;
-	if (session->state.task != &task_embedding || own->query_prompt || own->document_prompt)
+	if (!session->state.task->makes_vectors || own->query_prompt || own->document_prompt)
 		return OK;
 	if (!folder->found)
 		TRY(sentence_folder_read(folder, session->settings->model));
@@ -80,7 +80,7 @@ static enum status settle(struct task_session *session)
 	struct model_config config;
 	TRY(model_folder_config(settings->model, &config));
 	if (session->record.root)
-		TRY(task_record_read(session->record.root, TASK_RECORD_FILE, own));
+		TRY(task_record_read(session->record.root, TASK_RECORD_FILE, &session->state));
 	TRY(find_prompts(session));
 	if (settings->max_seq_length > 0)
 		own->max_seq_length = settings->max_seq_length;

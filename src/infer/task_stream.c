@@ -6,11 +6,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-bool task_streams(const struct task *task)
-{
-	return task != &task_squad && task != &task_tagging;
-}
-
 enum status task_stream_open(struct task_stream *stream, struct task_session *session)
 {
 	const struct task_session_settings *settings = session->settings;

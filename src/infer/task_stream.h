@@ -36,9 +36,8 @@ struct task_piece {
 	const struct task_state *state; /* NULL: the piece is empty */
 };
 
-/* Whether files of this task can be read piece by piece. Otherwise they are read whole (task_session_run). */
-bool task_streams(const struct task *task);
-/* Opens the session's model and an encoder on it. */
+/* Opens the session's model and an encoder on it. Only for tasks that stream (task.streams); files of others are read whole, by
+ * task_session_run(). */
 MUST_USE enum status task_stream_open(struct task_stream *stream, struct task_session *session);
 /* Call before reading other files: a new stream of lines numbers its chunks from 0. */
 void task_stream_restart(struct task_stream *stream);

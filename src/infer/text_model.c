@@ -174,7 +174,7 @@ const char *text_model_label(const struct text_model *model, int64_t index, char
 bool text_model_takes_windows(const struct text_model *model)
 {
 	const struct task *task = model->has_task ? model->task.state.task : NULL;
-	return task && (task == &task_squad || task == &task_tagging);
+	return task && task->has_windows;
 }
 
 int64_t text_model_width(const struct text_model *model)
@@ -186,7 +186,7 @@ void text_model_scores(const struct text_model *model, const float *logits, bool
 {
 	const struct task_state *state = &model->task.state;
 	int32_t count = model->task.heads.head[0].outputs;
-	raw = raw || (state->task->target == TARGET_NUMBER && state->task != &task_reranking);
+	raw = raw || (state->task->target == TARGET_NUMBER && !state->task->output_is_logit);
 	if (!raw && state->task->target == TARGET_CLASS && count > 1) {
 		task_probabilities(logits, count, out);
 		return;

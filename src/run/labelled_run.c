@@ -16,6 +16,7 @@
 #include "tasks/results.h"
 #include "tasks/set_list.h"
 #include "train/checkpoint.h"
+#include "train/labelled_report.h"
 #include "train/ranks.h"
 #include "train/step_vectors.h"
 #include "weights/checkpoint_folder.h"
@@ -254,7 +255,7 @@ static enum status choose_embedding(struct labelled_run *labelled)
 	struct run *run = labelled->run;
 	struct embedding_task_settings *own = &labelled->state.settings.embedding;
 	struct sentence_folder *folder = &labelled->sentence;
-	if (labelled->state.task != &task_embedding)
+	if (!labelled->state.task->makes_vectors)
 		return refuse_prompts(labelled);
 	TRY(sentence_folder_read(folder, run->start.resumed ? run->start.checkpoint : labelled->settings->model));
 	if (own->pooling == 0 && folder->found && folder->pooling != POOLING_MEAN && folder->pooling != POOLING_CLS) {
@@ -317,7 +318,7 @@ static enum status find_task(struct labelled_run *labelled)
 		return status;
 	}
 	TRY(task_find(settings->task, &state->task, &state->settings.layout));
-	if (settings->class_weights && state->task->target != TARGET_CLASS && state->task != &task_tagging)
+	if (settings->class_weights && !state->task->weighs_classes)
 		return error_set(ERR_USAGE, "--class_weights is for tasks that choose one of several classes, not for %s",
 				 state->task->name);
 	if (settings->labels)
@@ -387,7 +388,7 @@ static enum status make_head(struct labelled_run *labelled)
 						  .classes = (int32_t)state->labels.count};
 	TRY(task_config_make(&labelled->config, labelled->heads.architecture, state->task->problem_type,
 			     state->labels.count > 0 ? names : NULL, labelled->heads.head[0].outputs));
-	if (state->task == &task_embedding)
+	if (state->task->makes_vectors)
 		labelled->config.sentence = &labelled->sentence;
 	return record_task(labelled);
 }

@@ -579,17 +579,17 @@ static void note_early_end(const struct run *run)
 {
 	const struct train_state *state = &run->training.state;
 	const struct phase *phase = &run->training.phases[run->phase_count - 1];
-	bool tunes = strcmp(run->settings->folder.command, "finetune") == 0;
-	if (!phase_ended_early(phase, state) || (tunes && run->settings->save_best))
+	bool has_task = run->settings->folder.has_task; /* then there is --save_best */
+	if (!phase_ended_early(phase, state) || (has_task && run->settings->save_best))
 		return;
 	if (state->best_step > 0 && state->best_step < state->step)
 		log_note("it is that of step %" PRId64 ", the last one; the best checkpoint, of step %" PRId64
 			 ", is in %s/checkpoint-%" PRId64 "%s",
 			 state->step, state->best_step, run->folder.path, state->best_step,
-			 tunes ? " (--save_best makes it the model)" : "");
+			 has_task ? " (--save_best makes it the model)" : "");
 	else
 		log_note("it is that of step %" PRId64 ", the last one%s", state->step,
-			 tunes ? "; with --save_best it would be that of the best one" : "");
+			 has_task ? "; with --save_best it would be that of the best one" : "");
 }
 
 enum status run_train(struct run *run)

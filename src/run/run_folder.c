@@ -530,14 +530,14 @@ static enum status check_command(const struct run_start *start, const struct run
 	const struct json *record = start->begun     ? start->record.root
 				    : start->resumed ? json_member(start->record.root, "settings")
 						     : NULL;
-	bool has_task = record && json_member(record, "task"), needs_task = strcmp(settings->command, "finetune") == 0;
-	if (!record || has_task == needs_task)
+	bool has_task = record && json_member(record, "task");
+	if (!record || has_task == settings->has_task)
 		return OK;
 	enum status status =
 		error_set(ERR_STATE, "'%s' is a run of `bertc %s`",
 			  start->own || start->begun ? settings->out : start->checkpoint, has_task ? "finetune" : "pretrain");
 	error_hint("choose another --out, or give --fresh to clear the folder%s",
-		   needs_task ? "; to fine-tune the run's model, name it as --model" : "");
+		   settings->has_task ? "; to fine-tune the run's model, name it as --model" : "");
 	return status;
 }
 

@@ -15,6 +15,7 @@
 struct run_folder_settings {
 	const char *command; /* "pretrain", and how to call it: for hints */
 	const char *usage;   /* "bertc pretrain --corpus PATH --out FOLDER" */
+	bool has_task;       /* it trains a labeled task, which its record names */
 	const char *out;     /* the folder; NULL: not given, which is an error */
 	bool fresh;          /* remove what an earlier run left */
 	bool plan;           /* nothing will be trained */

@@ -15,7 +15,7 @@ bool model_can(const struct served_model *model, enum api_task task)
 
 bool model_is_reranker(const struct served_model *model)
 {
-	return model->text.has_task && model->text.task.state.task == &task_reranking;
+	return model->text.has_task && model->text.task.state.task->view == VIEW_RANKINGS;
 }
 
 /* ---- Opening ---- */

@@ -547,12 +547,18 @@ enum status classification_put_pipeline(const struct task_state *state, const st
 
 const struct task task_classification = {
 	.name = "classification",
+	/* "pair": two texts instead of one, which the files show */
+	.other_names =
+		(const char *const[]){"pair", "text-classification", "sequence-classification", "sentiment-analysis", NULL},
 	.summary = "one class for each text or pair of texts",
 	.architecture = "BertForSequenceClassification",
 	.problem_type = "single_label_classification",
 	.input = TASK_INPUT_TEXT,
 	.target = TARGET_CLASS,
 	.decides = "accuracy",
+	.view = VIEW_CLASSES,
+	.streams = true,
+	.weighs_classes = true,
 	.read = classification_read,
 	.take = task_take_texts,
 	.encode = encode_texts,
@@ -573,6 +579,8 @@ const struct task task_regression = {
 	.input = TASK_INPUT_TEXT,
 	.target = TARGET_NUMBER,
 	.decides = "spearmanr",
+	.view = VIEW_NUMBERS,
+	.streams = true,
 	.read = classification_read,
 	.take = task_take_texts,
 	.encode = encode_texts,
@@ -584,14 +592,38 @@ const struct task task_regression = {
 	.put_pipeline = classification_put_pipeline,
 };
 
+/* How cells separate several labels. */
+static const char *const label_cells[] = {
+	[CELLS_COMMA] = "comma", [CELLS_BAR] = "bar", [CELLS_SEMICOLON] = "semicolon", [CELLS_JSON] = "json"};
+
+static void put_label_cells(const struct task_settings *settings, struct json_writer *writer)
+{
+	json_put_string(writer, "label_cells", label_cells[settings->cells]);
+}
+
+static enum status read_label_cells(const struct json *record, const char *name, struct task_settings *settings)
+{
+	const char *form = label_cells[settings->cells];
+	TRY(json_get_string(record, name, "label_cells", &form));
+	for (int i = CELLS_COMMA; i <= CELLS_JSON; i++)
+		if (strcmp(form, label_cells[i]) == 0) {
+			settings->cells = (enum label_cells)i;
+			return OK;
+		}
+	return error_set(ERR_DATA, "'%s': unknown \"label_cells\" '%.40s'", name, form);
+}
+
 const struct task task_multilabel = {
 	.name = "multilabel",
+	.other_names = (const char *const[]){"multi-label-classification", NULL},
 	.summary = "any number of labels for each text or pair of texts",
 	.architecture = "BertForSequenceClassification",
 	.problem_type = "multi_label_classification",
 	.input = TASK_INPUT_TEXT,
 	.target = TARGET_CLASSES,
 	.decides = "f1_micro",
+	.view = VIEW_LABELS,
+	.streams = true,
 	.read = classification_read,
 	.take = task_take_texts,
 	.encode = encode_texts,
@@ -602,4 +634,6 @@ const struct task task_multilabel = {
 	.put = classification_put,
 	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
+	.put_record = put_label_cells,
+	.read_record = read_label_cells,
 };

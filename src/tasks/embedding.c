@@ -470,13 +470,44 @@ done:
 	return status;
 }
 
+/* ---- Its record ---- */
+
+static void put_record(const struct task_settings *settings, struct json_writer *writer)
+{
+	const struct embedding_task_settings *embedding = &settings->embedding;
+	json_put_string(writer, "pooling", embedding->pooling == POOLING_CLS ? "cls" : "mean");
+	if (embedding->prompts_of_folder) /* they are in config_sentence_transformers.json */
+		return;
+	if (embedding->query_prompt)
+		json_put_string(writer, "query_prompt", embedding->query_prompt);
+	if (embedding->document_prompt)
+		json_put_string(writer, "document_prompt", embedding->document_prompt);
+}
+
+static enum status read_record(const struct json *record, const char *name, struct task_settings *settings)
+{
+	struct embedding_task_settings *out = &settings->embedding;
+	const char *pooling = NULL;
+	TRY(json_get_string(record, name, "pooling", &pooling));
+	if (pooling && strcmp(pooling, "mean") != 0 && strcmp(pooling, "cls") != 0)
+		return error_set(ERR_DATA, "'%s': \"pooling\" is '%.40s', not 'mean' or 'cls'", name, pooling);
+	if (pooling)
+		out->pooling = pooling[0] == 'c' ? POOLING_CLS : POOLING_MEAN;
+	TRY(json_get_string(record, name, "query_prompt", &out->query_prompt));
+	return json_get_string(record, name, "document_prompt", &out->document_prompt);
+}
+
 const struct task task_embedding = {
 	.name = "embedding",
+	.other_names = (const char *const[]){"sentence-similarity", NULL},
 	.summary = "a vector for each text, near those of texts that belong to it",
 	.architecture = "BertModel",
 	.input = TASK_INPUT_TEXT,
 	.target = TARGET_NUMBER,
 	.decides = "ndcg@10",
+	.view = VIEW_VECTORS,
+	.streams = true,
+	.makes_vectors = true,
 	.read = read_sets,
 	.encode = encode,
 	.heads = heads,
@@ -484,4 +515,6 @@ const struct task task_embedding = {
 	.write = write_results,
 	.loss = loss,
 	.close_set = close_set,
+	.put_record = put_record,
+	.read_record = read_record,
 };

@@ -13,8 +13,8 @@ MUST_USE enum status task_record_write(const struct task_state *state, struct bu
 /* Finds the task that a record names; `name` is the file's, for messages. Fails like task_find(). */
 MUST_USE enum status task_record_find(const struct json *record, const char *name, const struct task **task,
 				      const struct layout **layout);
-/* Reads everything else in a record. Strings are borrowed from `record`. What the record leaves out stays as it is in *settings.
- * Values of the wrong type are ERR_DATA. */
-MUST_USE enum status task_record_read(const struct json *record, const char *name, struct task_settings *settings);
+/* Reads everything else in a record. Strings are borrowed from `record`. What the record leaves out stays as it is in
+ * state->settings. Values of the wrong type are ERR_DATA. */
+MUST_USE enum status task_record_read(const struct json *record, const char *name, struct task_state *state);
 
 #endif

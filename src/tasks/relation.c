@@ -268,14 +268,62 @@ static void relation_heads(const struct task_state *state, struct model_heads *o
 	};
 }
 
+/* ---- Its record ---- */
+
+static void relation_put_record(const struct task_settings *settings, struct json_writer *writer)
+{
+	const struct relation_task_settings *relation = &settings->relation;
+	if (!relation->form.marks[0][0])
+		return;
+	json_open(writer, "relation", '{');
+	json_open(writer, "markers", '[');
+	for (int i = 0; i < MENTION_MARKS; i++)
+		json_put_string(writer, NULL, relation->form.marks[i]);
+	json_close(writer);
+	json_put_string(writer, "marker_tokens", relation->tokens == MARKERS_VOCABULARY ? "vocabulary" : "text");
+	json_put_string(writer, "head", relation->reads_markers ? "markers" : "cls");
+	json_close(writer);
+}
+
+static enum status relation_read_record(const struct json *record, const char *name, struct task_settings *settings)
+{
+	struct relation_task_settings *out = &settings->relation;
+	const struct json *relation = json_member(record, "relation");
+	const struct json *markers = json_member(relation, "markers"), *mark = markers ? markers->first_child : NULL;
+	const char *tokens = "", *head = "";
+	if (!relation)
+		return OK;
+	TRY(json_get_string(relation, name, "marker_tokens", &tokens));
+	TRY(json_get_string(relation, name, "head", &head));
+	bool fits = markers && markers->kind == JSON_ARRAY && markers->child_count == MENTION_MARKS &&
+		    (strcmp(tokens, "text") == 0 || strcmp(tokens, "vocabulary") == 0) &&
+		    (strcmp(head, "cls") == 0 || strcmp(head, "markers") == 0);
+	for (int i = 0; fits && i < MENTION_MARKS; i++, mark = mark->next) {
+		fits = mark->kind == JSON_STRING && mark->text_size > 0 && mark->text_size < MARK_BYTES;
+		if (fits)
+			memcpy(out->form.marks[i], mark->text, mark->text_size + 1);
+	}
+	if (!fits)
+		return error_set(ERR_DATA, "'%s': \"relation\" does not say which markers, marker_tokens and head there are",
+				 name);
+	out->tokens = tokens[0] == 'v' ? MARKERS_VOCABULARY : MARKERS_TEXT;
+	out->reads_markers = head[0] == 'm';
+	return OK;
+}
+
 const struct task task_relation = {
 	.name = "relation",
+	.other_names = (const char *const[]){"relation-extraction", NULL},
 	.summary = "how two marked mentions of a text are related",
 	.architecture = "BertForSequenceClassification",
 	.problem_type = "single_label_classification",
 	.input = TASK_INPUT_TEXT,
+	.relates = true,
 	.target = TARGET_CLASS,
 	.decides = "f1_micro",
+	.view = VIEW_CLASSES,
+	.streams = true,
+	.weighs_classes = true,
 	.read = relation_read,
 	.take = relation_take,
 	.encode = relation_encode,
@@ -286,4 +334,6 @@ const struct task task_relation = {
 	.put = classification_put,
 	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
+	.put_record = relation_put_record,
+	.read_record = relation_read_record,
 };

@@ -9,7 +9,6 @@
 #include "tasks/labels.h"
 #include "tasks/measures.h"
 #include "tasks/ranking_file.h"
-#include "tasks/reranking.h"
 #include "tasks/results.h"
 #include "tasks/task.h"
 
@@ -184,7 +183,7 @@ static enum status score(const struct task_state *state, const struct task_set *
 	return measure(set, outputs, out);
 }
 
-enum status reranking_measure_random(const struct task_set *set, struct measures *out)
+static enum status baseline(const struct task_set *set, struct measures *out)
 {
 	return measure(set, NULL, out);
 }
@@ -232,16 +231,21 @@ static enum status put_tsv(const struct task_state *state, const struct task_set
 
 const struct task task_reranking = {
 	.name = "reranking",
+	.other_names = (const char *const[]){"text-ranking", NULL},
 	.summary = "how well a text answers a query, from 0 to 1",
 	.architecture = "BertForSequenceClassification",
 	.input = TASK_INPUT_PAIR,
 	.target = TARGET_NUMBER,
 	.decides = "ndcg@10",
+	.view = VIEW_RANKINGS,
+	.streams = true,
+	.output_is_logit = true,
 	.read = read_sets,
 	.take = task_take_texts,
 	.encode = encode,
 	.heads = heads,
 	.score = score,
+	.baseline = baseline,
 	.write = write_results,
 	.put = put,
 	.put_tsv = put_tsv,

@@ -6,7 +6,6 @@
  * source stands for its end. A sequence is [CLS] context [SEP] ... [SEP] source [SEP], with the source as segment 1. A pointer's
  * logit is the dot product of a query and a key (pointer_xent in backend/ops.h), both linear in the encoder's rows. transformers
  * has no class for this head. */
-#include "tasks/rewriting.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include "tasks/edits.h"
 #include "tasks/measures.h"
 #include "tasks/results.h"
+#include "tasks/task.h"
 #include "text/letters.h"
 #include "text/utf8.h"
 
@@ -508,7 +508,8 @@ done:
 	return status;
 }
 
-enum status rewriting_measure_copies(const struct task_set *set, struct measures *out)
+/* The measures of leaving every text unchanged: copy_bleu_4 and so on. */
+static enum status rewriting_baseline(const struct task_set *set, struct measures *out)
 {
 	return measure_set(set, NULL, out);
 }
@@ -522,7 +523,7 @@ static enum status rewriting_score(const struct task_state *state, const struct 
 	if (status == OK)
 		status = measure_set(set, rewritten.texts, out);
 	if (status == OK)
-		status = rewriting_measure_copies(set, out);
+		status = rewriting_baseline(set, out);
 	rewritten_release(&rewritten);
 	return status;
 }
@@ -708,11 +709,14 @@ const struct task task_rewriting = {
 	.input = TASK_INPUT_DIALOGUE,
 	.target = TARGET_PARTS,
 	.decides = "bleu_4",
+	.view = VIEW_TEXTS,
+	.streams = true,
 	.read = task_read_tables,
 	.take = task_take_texts,
 	.encode = rewriting_encode,
 	.heads = rewriting_heads,
 	.score = rewriting_score,
+	.baseline = rewriting_baseline,
 	.write = rewriting_write,
 	.put = rewriting_put,
 	.put_tsv = rewriting_put_tsv,

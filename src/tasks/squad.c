@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tasks/results.h"
-#include "tasks/squad.h"
 #include "tasks/squad_answers.h"
 #include "tasks/squad_compare.h"
 #include "tasks/squad_score.h"
@@ -83,12 +82,6 @@ static const struct squad_part *only_part(const struct task_set *set)
 	const struct squad_parts *parts = set->own;
 	BUG_IF(parts->count != 1);
 	return &parts->part[0];
-}
-
-double squad_impossible_share(const struct task_set *set)
-{
-	const struct squad_set *questions = &only_part(set)->set;
-	return questions->question_count > 0 ? (double)questions->impossible_count / (double)questions->question_count : 0;
 }
 
 static void squad_close(struct task_set *set)
@@ -323,6 +316,17 @@ done:
 	return status;
 }
 
+/* Never giving an answer is right where there is none. */
+static enum status squad_baseline(const struct task_set *set, struct measures *out)
+{
+	const struct squad_set *questions = &only_part(set)->set;
+	if (questions->impossible_count > 0)
+		measures_add(out,
+			     &(struct measure){"f1", NULL, UNIT_POINTS, DIRECTION_HIGHER,
+					       100 * ((double)questions->impossible_count / (double)questions->question_count)});
+	return OK;
+}
+
 static enum status squad_score_set(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				   struct measures *out)
 {
@@ -540,20 +544,79 @@ static int64_t squad_keep_questions(struct task_set *set, int64_t most)
 	return all;
 }
 
+/* ---- Its record ---- */
+
+static const char *const scorers[] = {"auto", "squad", "cmrc"};
+
+static void squad_put_record(const struct task_settings *settings, struct json_writer *writer)
+{
+	const struct squad_task_settings *squad = &settings->squad;
+	json_open(writer, "squad", '{');
+	json_put_bool(writer, "version_2_with_negative", squad->version_2_with_negative);
+	/* 0 means the default and is not recorded. */
+	if (squad->doc_stride > 0)
+		json_put_integer(writer, "doc_stride", squad->doc_stride);
+	if (squad->max_query_length > 0)
+		json_put_integer(writer, "max_query_length", squad->max_query_length);
+	if (squad->n_best_size > 0)
+		json_put_integer(writer, "n_best_size", squad->n_best_size);
+	if (squad->max_answer_length > 0)
+		json_put_integer(writer, "max_answer_length", squad->max_answer_length);
+	json_put_double(writer, "null_score_diff_threshold", squad->null_score_diff_threshold);
+	json_put_string(writer, "scorer", scorers[squad->scorer]);
+	json_close(writer);
+}
+
+static enum status squad_read_record(const struct json *record, const char *name, struct task_settings *settings)
+{
+	const struct json *squad = json_member(record, "squad");
+	struct squad_task_settings *out = &settings->squad;
+	static const char *const keys[] = {"doc_stride", "max_query_length", "n_best_size", "max_answer_length"};
+	int32_t *const numbers[] = {&out->doc_stride, &out->max_query_length, &out->n_best_size, &out->max_answer_length};
+	const char *scorer = scorers[out->scorer];
+	if (!squad)
+		return OK;
+	for (int i = 0; i < 4; i++) {
+		int64_t value = *numbers[i];
+		TRY(json_get_integer(squad, name, keys[i], 1, 1 << 20, &value));
+		*numbers[i] = (int32_t)value;
+	}
+	TRY(json_get_bool(squad, name, "version_2_with_negative", &out->version_2_with_negative));
+	TRY(json_get_number(squad, name, "null_score_diff_threshold", &out->null_score_diff_threshold));
+	TRY(json_get_string(squad, name, "scorer", &scorer));
+	for (int i = 0; i < 3; i++)
+		if (strcmp(scorer, scorers[i]) == 0) {
+			out->scorer = (enum squad_scorer)i;
+			return OK;
+		}
+	return error_set(ERR_DATA, "'%s': unknown scorer '%.40s'", name, scorer);
+}
+
+/* run_squad.py and run_qa.py name no task, but have options that imply it. */
+static const char *const options_of_squad[] = {
+	"version_2_with_negative",   "doc_stride", "max_query_length", "n_best_size", "max_answer_length",
+	"null_score_diff_threshold", NULL};
+
 const struct task task_squad = {
 	.name = "squad",
+	.other_names = (const char *const[]){"qa", "question-answering", NULL},
 	.summary = "the answer to a question as a stretch of a paragraph",
 	.architecture = "BertForQuestionAnswering",
 	.input = TASK_INPUT_PAIR,
 	.target = TARGET_PARTS,
 	.max_seq_length = 384,
 	.decides = "f1",
+	.view = VIEW_QUESTIONS,
+	.has_windows = true,
+	.scores_test = true,
+	.implied_by = options_of_squad,
 	.keep = squad_keep_questions,
 	.read = squad_read_files,
 	.take = squad_take_texts,
 	.encode = squad_encode,
 	.heads = squad_heads,
 	.score = squad_score_set,
+	.baseline = squad_baseline,
 	.write = squad_write,
 	.put = squad_put,
 	.put_tsv = squad_put_tsv,
@@ -561,4 +624,6 @@ const struct task task_squad = {
 	.put_pipeline = squad_put_pipeline,
 	.tune = squad_tune,
 	.close_set = squad_close,
+	.put_record = squad_put_record,
+	.read_record = squad_read_record,
 };

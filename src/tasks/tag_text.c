@@ -460,6 +460,7 @@ static enum status find_scheme(struct task_state *state, const struct tag_text *
 		return status;
 	}
 	state->settings.tags = facts.form;
+	state->decides = facts.form.scheme == TAGS_PLAIN ? "accuracy" : NULL; /* of plain tags, as there are no entities */
 	if (facts.form.scheme == TAGS_PLAIN)
 		log_note("the tags have no prefixes: each word is tagged separately, and there are no entities");
 	else

@@ -684,13 +684,57 @@ static int64_t tagging_keep(struct task_set *set, int64_t most)
 	return all;
 }
 
+/* ---- Its record ---- */
+
+static const char *const word_kinds[] = {"spaced", "ideographs", "characters"};
+
+static void tagging_put_record(const struct task_settings *settings, struct json_writer *writer)
+{
+	const struct tag_form *tags = &settings->tags;
+	const char separator[2] = {tags->separator, '\0'};
+	if (!tags->separator)
+		return;
+	json_open(writer, "tags", '{');
+	json_put_string(writer, "scheme", tag_scheme_name(tags->scheme));
+	json_put_string(writer, "separator", separator);
+	json_put_string(writer, "words", word_kinds[settings->words]);
+	json_close(writer);
+}
+
+static enum status tagging_read_record(const struct json *record, const char *name, struct task_settings *settings)
+{
+	const struct json *tags = json_member(record, "tags");
+	struct tag_form *form = &settings->tags;
+	const char *scheme = "", *separator = "", *words = word_kinds[0];
+	if (!tags)
+		return OK;
+	TRY(json_get_string(tags, name, "scheme", &scheme));
+	TRY(json_get_string(tags, name, "separator", &separator));
+	if (!tag_scheme_find(scheme, &form->scheme))
+		return error_set(ERR_DATA, "'%s': unknown tag scheme '%.40s'", name, scheme);
+	if (strcmp(separator, "-") != 0 && strcmp(separator, "_") != 0)
+		return error_set(ERR_DATA, "'%s': the separator of tags is '%.40s', not '-' or '_'", name, separator);
+	form->separator = separator[0];
+	TRY(json_get_string(tags, name, "words", &words));
+	for (int i = 0; i < 3; i++)
+		if (strcmp(words, word_kinds[i]) == 0) {
+			settings->words = (enum tag_words)i;
+			return OK;
+		}
+	return error_set(ERR_DATA, "'%s': unknown kind of words '%.40s'", name, words);
+}
+
 const struct task task_tagging = {
 	.name = "tagging",
+	.other_names = (const char *const[]){"ner", "pos", "token-classification", NULL},
 	.summary = "a tag for each word: names and other entities, parts of speech",
 	.architecture = "BertForTokenClassification",
 	.input = TASK_INPUT_TEXT,
 	.target = TARGET_PARTS,
 	.decides = "f1",
+	.view = VIEW_ENTITIES,
+	.has_windows = true,
+	.weighs_classes = true,
 	.keep = tagging_keep,
 	.read = tagging_read,
 	.take = tagging_take,
@@ -704,4 +748,6 @@ const struct task task_tagging = {
 	.examine = tagging_examine,
 	.put_pipeline = tagging_put_pipeline,
 	.close_set = tagging_close,
+	.put_record = tagging_put_record,
+	.read_record = tagging_read_record,
 };

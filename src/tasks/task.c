@@ -34,27 +34,6 @@ static const struct task *task_of_layout(const struct layout *layout)
 	return &task_classification;
 }
 
-/* Other programs' names for a kind of task: those of transformers' pipelines, of its scripts, and of the Hub. */
-static const struct {
-	const char *name;
-	const struct task *task;
-} other_names[] = {
-	{"pair", &task_classification}, /* two texts instead of one: the files show that */
-	{"text-classification", &task_classification},
-	{"sequence-classification", &task_classification},
-	{"sentiment-analysis", &task_classification},
-	{"multi-label-classification", &task_multilabel},
-	{"ner", &task_tagging},
-	{"pos", &task_tagging},
-	{"token-classification", &task_tagging},
-	{"qa", &task_squad},
-	{"question-answering", &task_squad},
-	{"relation-extraction", &task_relation},
-	{"sentence-similarity", &task_embedding},
-	{"text-ranking", &task_reranking},
-};
-#define OTHER_COUNT ((int)(sizeof(other_names) / sizeof(other_names[0])))
-
 /* Names that may mean several tasks here, or none, and what to do. */
 static const struct {
 	const char *name, *hint;
@@ -78,14 +57,15 @@ static enum status no_such_task(const char *name)
 	const char *names[MOST], *near, *hint = NULL;
 	for (int i = 0; i < TASK_COUNT; i++)
 		names[count++] = tasks[i]->name;
-	names[count++] = "pair"; /* the help lists it, too */
+	names[count++] = "pair"; /* of the other names, the one that the help lists */
 	int own = count;
 	for (int i = 0; i < layout_count && count < MOST; i++)
 		names[count++] = layouts[i].name;
 	for (int i = 0; i < count; i++)
 		buffer_format(&list, "%s%s", i == 0 ? "" : i == own ? "; or a published task: " : ", ", names[i]);
-	for (int i = 0; i < OTHER_COUNT && count < MOST; i++)
-		names[count++] = other_names[i].name;
+	for (int i = 0; i < TASK_COUNT; i++)
+		for (const char *const *other = tasks[i]->other_names; other && *other && count < MOST; other++)
+			names[count++] = *other;
 	near = nearest_name(name, names, count);
 	for (int i = 0; i < UNCLEAR_COUNT && !hint; i++)
 		hint = layout_same_name(unclear_names[i].name, name) ? unclear_names[i].hint : NULL;
@@ -151,14 +131,11 @@ enum status task_find(const char *name, const struct task **out, const struct la
 		return OK;
 	}
 	for (int i = 0; i < TASK_COUNT; i++) {
-		if (layout_same_name(tasks[i]->name, name)) {
+		bool found = layout_same_name(tasks[i]->name, name);
+		for (const char *const *other = tasks[i]->other_names; other && *other && !found; other++)
+			found = layout_same_name(*other, name);
+		if (found) {
 			*out = tasks[i];
-			return OK;
-		}
-	}
-	for (int i = 0; i < OTHER_COUNT; i++) {
-		if (layout_same_name(other_names[i].name, name)) {
-			*out = other_names[i].task;
 			return OK;
 		}
 	}
@@ -182,6 +159,14 @@ const struct task *task_of_architecture(const char *architecture, const char *pr
 		if (same && typed)
 			return tasks[i];
 	}
+	return NULL;
+}
+
+const struct task *task_of_vectors(void)
+{
+	for (int i = 0; i < TASK_COUNT; i++)
+		if (tasks[i]->makes_vectors)
+			return tasks[i];
 	return NULL;
 }
 
@@ -297,7 +282,7 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 		.given = settings->columns,
 		.trained = settings->trained,
 		.needs_labels = set->use != TASK_PREDICT,
-		.relates = state->task == &task_relation,
+		.relates = state->task->relates,
 		.allows_empty = set->use == TASK_PREDICT,
 		.bad = settings->bad,
 		.piece = settings->piece,
@@ -308,7 +293,7 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 	if (set->examples.count == 0 && set->use != TASK_PREDICT) {
 		enum status status = error_set(ERR_DATA, "'%s': there are no examples", count > 0 ? paths[0] : "");
 		error_hint("a file of examples has a row each, with a text and %s",
-			   state->task == &task_rewriting ? "what it is to become" : "a label");
+			   state->task->view == VIEW_TEXTS ? "what it is to become" : "a label");
 		return status;
 	}
 	if (set->use == TASK_TRAIN) {
@@ -447,7 +432,7 @@ static void warn_of_single_labels(const struct task_state *state)
 	for (int64_t i = 0; i < labels->count && named < 64; i++)
 		if (labels->labels[i].count >= USUAL_LEAST)
 			names[named++] = labels->labels[i].name;
-	if (state->task == &task_tagging || all < USUAL_LEAST * labels->count) /* rare tags are common */
+	if (state->task->view == VIEW_ENTITIES || all < USUAL_LEAST * labels->count) /* rare tags are common */
 		return;
 	for (int64_t i = 0; i < labels->count; i++) {
 		const char *name = labels->labels[i].name;
@@ -489,7 +474,5 @@ const char *task_decides(const struct task_state *state)
 		return state->decides;
 	if (state->settings.layout && state->settings.layout->measures[0])
 		return state->settings.layout->measures[0];
-	if (state->task == &task_tagging && state->settings.tags.scheme == TAGS_PLAIN)
-		return "accuracy"; /* there are no entities */
 	return state->task->decides;
 }

@@ -4,6 +4,7 @@
 #define TASKS_TASK_H
 
 #include "base/buffer.h"
+#include "base/json.h"
 #include "base/measures.h"
 #include "data/labelled.h"
 #include "formats/bad_records.h"
@@ -126,7 +127,7 @@ struct task_state {
 	struct label_set labels; /* ordered once training is read, or as recorded */
 	bool pairs;              /* examples have two texts each */
 	struct pool *pool;       /* borrowed; its threads may help to compute scores; NULL: none */
-	const char *decides;     /* the measure that chooses the best checkpoint, if that depends on the first dev set; NULL: the
+	const char *decides;     /* the measure that chooses the best checkpoint, if that depends on the files; NULL: the
 				    task's */
 	float *label_weights;    /* [labels.count], or NULL */
 };
@@ -145,15 +146,40 @@ struct task_answer_reader {
 	void *context;
 };
 
+/* What others show of a task's answers: train/labelled_report.c has a row for each. */
+enum task_view {
+	VIEW_CLASSES,   /* a class for each example */
+	VIEW_NUMBERS,   /* a number for each example */
+	VIEW_LABELS,    /* any number of labels for each example */
+	VIEW_ENTITIES,  /* tags of words, which mark entities of several types */
+	VIEW_CHOICES,   /* one of several choices */
+	VIEW_RANKINGS,  /* numbers that rank the texts of a query */
+	VIEW_VECTORS,   /* vectors, of which nothing is shown */
+	VIEW_QUESTIONS, /* answers found in a paragraph, or none */
+	VIEW_TEXTS,     /* texts */
+};
+
 struct task {
-	const char *name;         /* of --task */
-	const char *summary;      /* for the help */
-	const char *architecture; /* transformers' class: "BertForSequenceClassification" */
-	const char *problem_type; /* as in config.json; NULL: it has none */
-	enum task_input input;    /* for tables */
+	const char *name;               /* of --task */
+	const char *const *other_names; /* in other programs: those of transformers' pipelines and scripts, and of the Hub; ends
+					   with NULL. NULL: none */
+	const char *summary;            /* for the help */
+	const char *architecture;       /* transformers' class: "BertForSequenceClassification" */
+	const char *problem_type;       /* as in config.json; NULL: it has none */
+	enum task_input input;          /* for tables */
+	bool relates;                   /* their texts have two marked mentions */
 	enum task_target target;
 	int32_t max_seq_length; /* if none is given; 0: 128 */
 	const char *decides;    /* the measure that chooses the best checkpoint, unless a published layout names another */
+	/* What others must know of a task. They ask these fields, and never which task it is. */
+	enum task_view view;
+	bool streams;                  /* files are read piece by piece, since a row's answer depends on that row alone */
+	bool has_windows;              /* texts longer than the model takes are split into several sequences, not cut */
+	bool weighs_classes;           /* --class_weights applies */
+	bool output_is_logit;          /* the number is the sigmoid of the output; otherwise it is the output itself */
+	bool makes_vectors;            /* models are sentence-transformers folders, with pooling and prompts in place of a head */
+	bool scores_test;              /* --do_eval without a dev set scores the test set, as run_squad.py does */
+	const char *const *implied_by; /* options that imply the task if --task is not given, up to a NULL; NULL: none */
 	/* Reads files into a set, in their order. TASK_TRAIN also finds the labels. */
 	enum status (*read)(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
 	/* Keeps only the first `most` of what read() has read, and returns how many there were. NULL: set->examples has them. */
@@ -170,6 +196,9 @@ struct task {
 	/* The same by label or entity type, to be released. NULL: the task has none. */
 	enum status (*score_classes)(const struct task_state *state, const struct task_set *set,
 				     const struct task_outputs *outputs, struct class_scores *out);
+	/* Adds what a set that is encoded and has labels would score without a model: with texts left unchanged, in a random
+	 * order, without any answer. Adds nothing if that says nothing about the set. NULL: never. */
+	enum status (*baseline)(const struct task_set *set, struct measures *out);
 	/* Writes the result files of a set into a folder. */
 	enum status (*write)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			     const char *folder);
@@ -193,6 +222,10 @@ struct task {
 	enum status (*loss)(const struct task_state *state, const struct task_set *set, const struct contrastive_step *step,
 			    struct pool *pool, struct contrastive_scratch *scratch, double *out, float *gradients);
 	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */
+	/* The settings that the task adds to its record (tasks/record.h), as members of the object that is open, and reading
+	 * them. NULL: none. */
+	void (*put_record)(const struct task_settings *settings, struct json_writer *writer);
+	enum status (*read_record)(const struct json *record, const char *name, struct task_settings *settings);
 };
 
 /* Call it after read() of these files: leaves out what is beyond settings.most, and logs that. */
@@ -214,6 +247,8 @@ MUST_USE enum status task_find(const char *name, const struct task **out, const 
 bool task_needs_pairs(const char *name, const struct layout *layout);
 /* The task whose head belongs to an architecture, problem type (may be NULL) and number of outputs; NULL: none. */
 const struct task *task_of_architecture(const char *architecture, const char *problem_type, int32_t outputs);
+/* The task whose models make vectors. */
+const struct task *task_of_vectors(void);
 /* All tasks, `*count` of them. */
 const struct task *const *tasks_all(int *count);
 

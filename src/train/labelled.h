@@ -5,7 +5,6 @@
 #include "comm/comm.h"
 #include "data/step_reader.h"
 #include "report/preview.h"
-#include "report/task.h"
 #include "tasks/task.h"
 #include "train/objective.h"
 
@@ -34,10 +33,5 @@ MUST_USE enum status labelled_score(const struct labelled_settings *settings, st
  */
 MUST_USE enum status labelled_measures(const struct task_state *task, const struct head *head, const struct task_set *set,
 				       struct measures *out);
-
-/* What a report needs to know about the task, from the labels of the training set and of the first evaluation set (NULL: there
- * is none). */
-MUST_USE enum status labelled_report(const struct task_state *task, const struct task_set *train, const struct task_set *dev,
-				     struct task_preview *preview, struct report_task *out);
 
 #endif

@@ -216,7 +216,7 @@ static void bad_rows_and_the_record(void **state)
 	assert_ok(open_set(&task, &train, TASK_TRAIN, TRAIN_TEXT));
 	assert_ok(task_record_write(&task, &text));
 	assert_ok(json_parse(&document, "record", text.data, text.size));
-	assert_ok(task_record_read(document.root, "record", &other.settings));
+	assert_ok(task_record_read(document.root, "record", &other));
 	assert_true(other.settings.relation.reads_markers);
 	assert_int_equal(other.settings.relation.tokens, MARKERS_TEXT);
 	assert_memory_equal(&other.settings.relation.form, &task.settings.relation.form, sizeof(struct mention_form));

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "tasks/record.h"
-#include "tasks/rewriting.h"
 #include "test.h"
 
 static struct vocab vocab;

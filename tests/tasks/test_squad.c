@@ -193,7 +193,7 @@ static void a_threshold_is_chosen_and_recorded(void **state)
 	task.settings.squad.scorer = SQUAD_SCORER_SQUAD;
 	assert_ok(task_record_write(&task, &text));
 	assert_ok(json_parse(&document, "record", text.data, text.size));
-	assert_ok(task_record_read(document.root, "record", &later.settings));
+	assert_ok(task_record_read(document.root, "record", &later));
 	struct squad_task_settings *read = &later.settings.squad;
 	assert_true(read->version_2_with_negative);
 	assert_near(read->null_score_diff_threshold, 2, 0);

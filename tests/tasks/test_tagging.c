@@ -621,7 +621,7 @@ static void plain_text_is_cut_as_training_was(void **state)
 		task_set_release(&task, &set);
 		assert_ok(task_record_write(&task, &text));
 		assert_ok(json_parse(&document, "record", text.data, text.size));
-		assert_ok(task_record_read(document.root, "record", &later.settings));
+		assert_ok(task_record_read(document.root, "record", &later));
 		task.settings.words = later.settings.words;
 		assert_ok(open_set(&task, &set, TASK_PREDICT, cases[i].line));
 		assert_int_equal(((const struct tag_text *)set.own)->word_count, cases[i].words);
