@@ -1,9 +1,10 @@
 /* Whole training steps, for comparison with a peer on the same shapes or the same batches.
  *
- *   step CONFIG.json|SIZE PRECISION THREADS SEQUENCES LENGTH     sequences of LENGTH random words
- *   step CONFIG.json|SIZE PRECISION THREADS BATCHES.safetensors  batches of real text (dev/dump_batches), cycled through
+ *   step CONFIG.json|SIZE PRECISION THREADS SEQUENCES LENGTH [mixed]   sequences of LENGTH random words, or with the mixed
+ *                                                                      lengths of Wikipedia's instances up to LENGTH
+ *   step CONFIG.json|SIZE PRECISION THREADS BATCHES.safetensors        batches of real text (dev/dump_batches), cycled through
  *
- * PRECISION is fp32 or bf16; on a GPU (BERTC_DEVICE=cuda) tf32 and fp16 too.
+ * PRECISION is fp32 or bf16; on a GPU (BERTC_DEVICE=cuda) tf32, fp16 and fp8 too.
  *
  * Reads numbers from standard input; for each number N, runs N steps (forward, loss, backward, clipping, AdamW, dropout
  * 0.1) and prints the seconds that each step took on one line.
@@ -117,14 +118,18 @@ static enum status bench(int argc, char **argv)
 	if (config.vocab_size == 0)
 		config.vocab_size = 30522;
 	TRY(pool_create(&pool, atoi(argv[3])));
-	enum dtype dtype = strcmp(argv[2], "bf16") == 0 ? DTYPE_BF16 : strcmp(argv[2], "fp16") == 0 ? DTYPE_F16 : DTYPE_F32;
+	bool fp8 = strcmp(argv[2], "fp8") == 0;
+	enum dtype dtype = fp8 || strcmp(argv[2], "bf16") == 0 ? DTYPE_BF16
+			   : strcmp(argv[2], "fp16") == 0      ? DTYPE_F16
+							       : DTYPE_F32;
 	const char *device = getenv("BERTC_DEVICE");
 	TRY(backend_open(&be, &(struct backend_settings){.device = device ? device : "cpu",
 							 .dtype = dtype,
 							 .tf32 = strcmp(argv[2], "tf32") == 0,
+							 .fp8 = fp8,
 							 .pool = pool}));
 	if (argc > 5)
-		TRY(benchmark_batch(&one, &config, atoi(argv[4]), atoi(argv[5]), LENGTHS_FULL));
+		TRY(benchmark_batch(&one, &config, atoi(argv[4]), atoi(argv[5]), argc > 6 ? LENGTHS_WIKIPEDIA : LENGTHS_FULL));
 	else
 		TRY(batches_read(argv[4], &batches, &count));
 	for (int64_t i = 0; i < count; i++) {
@@ -148,8 +153,8 @@ static enum status bench(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	if (argc != 5 && argc != 6) {
-		fprintf(stderr, "usage: step CONFIG|SIZE fp32|bf16 THREADS (SEQUENCES LENGTH | BATCHES.safetensors)\n");
+	if (argc < 5 || argc > 7) {
+		fprintf(stderr, "usage: step CONFIG|SIZE fp32|bf16 THREADS (SEQUENCES LENGTH [mixed] | BATCHES.safetensors)\n");
 		return 2;
 	}
 	enum status status = bench(argc, argv);

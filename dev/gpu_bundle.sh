@@ -4,7 +4,9 @@
 # (cuBLASLt alone is half a gigabyte).
 #
 #   dev/gpu_bundle.sh FOLDER      builds with CUDA=1 and fills FOLDER with programs.tar.xz and run.sh. EMULATED=1 packs those of
-#                                 the emulated device (make build/emulated/bertc), to try this script without a GPU's toolkit
+#                                 the emulated device (make build/emulated/bertc), to try this script without a GPU's toolkit.
+#                                 ARCHITECTURES=90 compiles the kernels for these only. OLD=FOLDER adds bertc and bench/step of
+#                                 another build, as old/bertc and old/bench/step: bench/gpu_visit.py compares the two
 #   sh FOLDER/run.sh COMMAND...   on the other machine, in the repository's root: unpacks, finds NVIDIA's libraries, and runs
 #                                 COMMAND with BUILD set: sh FOLDER/run.sh sh tests/gpu/run.sh
 #
@@ -18,18 +20,19 @@ if [ -n "${EMULATED:-}" ]; then
 	bertc=emulated/bertc operations=tests/cuda/test_operations
 	make --no-print-directory BUILD="$BUILD" "$BUILD/$bertc" "$BUILD/$operations" "$BUILD/bench/step" "$BUILD/demo/world"
 else
-	make --no-print-directory CUDA=1 BUILD="$BUILD" gpu-programs
+	make --no-print-directory CUDA=1 BUILD="$BUILD" ${ARCHITECTURES:+CUDA_ARCHITECTURES="$ARCHITECTURES"} gpu-programs
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 programs=$work/programs
-mkdir -p "$programs/tests/gpu" "$programs/bench" "$programs/demo" "$work/lib" "$work/share/bertc" "$folder"
+mkdir -p "$programs/tests/gpu" "$programs/bench" "$programs/demo" "$programs/old/bench" "$work/lib" "$work/share/bertc" "$folder"
 cp -R recipes "$work/share/bertc/" # where the program looks for --recipe
 strip -o "$programs/bertc" "$BUILD/$bertc"
 strip -o "$programs/tests/gpu/test_operations" "$BUILD/$operations"
 [ -n "${EMULATED:-}" ] || strip -o "$programs/tests/gpu/test_nccl" "$BUILD/tests/gpu/test_nccl"
 strip -o "$programs/bench/step" "$BUILD/bench/step"
 strip -o "$programs/demo/world" "$BUILD/demo/world"
+[ -z "${OLD:-}" ] || for program in bertc bench/step; do strip -o "$programs/old/$program" "$OLD/$program"; done
 # Libraries that every system has in its own version are not packed.
 find "$programs" -type f -exec ldd {} + | awk '$3 ~ /^\// {print $3}' | sort -u |
 	grep -Ev '/(libc|libm|libpthread|libdl|librt|libresolv|libgcc_s|libstdc\+\+|ld-linux[^/]*)\.so' |

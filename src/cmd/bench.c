@@ -649,6 +649,27 @@ static void run_to_json(const struct bench *bench, const struct run *run, struct
 	json_close(writer);
 }
 
+static void products_to_json(const struct bench *bench, struct json_writer *writer)
+{
+	json_open(writer, "library", '[');
+	for (int i = 0; i < bench->product_count; i++) {
+		const struct product *p = &bench->products[i];
+		for (int kind = 0; kind < 3; kind++) {
+			double seconds = median(p->seconds[kind], bench->settings->steps);
+			json_open(writer, NULL, '{');
+			json_put_string(writer, "product", product_names[kind]);
+			json_put_integer(writer, "rows", p->rows);
+			json_put_integer(writer, "outputs", p->outputs);
+			json_put_integer(writer, "inputs", p->inputs);
+			json_put_integer(writer, "calls", p->count);
+			json_put_double(writer, "seconds", seconds);
+			json_put_double(writer, "flops_per_second", product_flops(p) / seconds);
+			json_close(writer);
+		}
+	}
+	json_close(writer);
+}
+
 /* The quantity to which attention's work is proportional. */
 static double squared_lengths(const struct batch *batch)
 {
@@ -695,6 +716,8 @@ static void print_json(const struct bench *bench, const struct rates *rates)
 		json_put_integer(&writer, "device_memory_bytes", (int64_t)bench->backend->functions->memory_used(bench->backend));
 	for (int i = 0; i < bench->run_count; i++)
 		run_to_json(bench, bench->runs[i], &writer);
+	if (bench->products)
+		products_to_json(bench, &writer);
 	json_close(&writer);
 	printf("%s\n", buffer_string(&text));
 	buffer_release(&text);

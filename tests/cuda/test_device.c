@@ -5,6 +5,7 @@
 #include "data/pretraining/instances.h"
 #include "test.h"
 #include "backend/cuda/gemm.h"
+#include "cublasLt.h"
 #include "backend/cuda/gemm_cache.h"
 #include "base/file.h"
 #include "base/rng.h"
@@ -212,9 +213,16 @@ static void batches_arrive_in_order(void **state)
 	assert_int_equal(emulated_blocks(), 0);
 }
 
-static double stopped_clock(void)
+/* About a millisecond passes from one call to the next. */
+static double ticking_clock(void)
 {
-	return 1;
+	static double now;
+	return now += 1.0 / 1024;
+}
+
+static enum status whole_product(struct backend *be, enum whole_product product, int64_t rows, double *seconds)
+{
+	return be->functions->whole_product(be, product, rows, 32, 16, ticking_clock, seconds);
 }
 
 /* The first run measures, the next one reads the results. */
@@ -230,11 +238,10 @@ static void products_are_chosen_once(void **state)
 		int64_t plans, measured;
 		for (int product = WHOLE_FORWARD; product <= WHOLE_WGRAD; product++)
 			for (int again = 0; again < 2; again++)
-				assert_ok(be->functions->whole_product(be, (enum whole_product)product, 64, 32, 16, stopped_clock,
-								       &seconds));
+				assert_ok(whole_product(be, (enum whole_product)product, 64, &seconds));
 		/* Rows of the same size class share a choice. */
-		assert_ok(be->functions->whole_product(be, WHOLE_FORWARD, 61, 32, 16, stopped_clock, &seconds));
-		assert_ok(be->functions->whole_product(be, WHOLE_WGRAD, 62, 32, 16, stopped_clock, &seconds));
+		assert_ok(whole_product(be, WHOLE_FORWARD, 61, &seconds));
+		assert_ok(whole_product(be, WHOLE_WGRAD, 62, &seconds));
 		gemm_counts(((struct cuda_state *)be->state)->gemm, &plans, &measured);
 		assert_int_equal(plans, 3);
 		assert_int_equal(measured, run == 0 ? 3 : 0);
@@ -258,7 +265,7 @@ static void run_products(struct backend *be, int64_t *out_measured)
 	double seconds;
 	int64_t plans;
 	for (int product = WHOLE_FORWARD; product <= WHOLE_WGRAD; product++)
-		assert_ok(be->functions->whole_product(be, (enum whole_product)product, 64, 32, 16, stopped_clock, &seconds));
+		assert_ok(whole_product(be, (enum whole_product)product, 64, &seconds));
 	gemm_counts(((struct cuda_state *)be->state)->gemm, &plans, out_measured);
 }
 
@@ -409,6 +416,67 @@ static void products_can_be_taken_unmeasured(void **state)
 	unsetenv("BERTC_PRODUCT_CANDIDATES");
 }
 
+/* The finalists are compared while the device is hot: an algorithm that is fast only at first is not chosen. */
+static void products_are_chosen_under_load(void **state)
+{
+	(void)state;
+	for (int hot = 0; hot < 2; hot++) {
+		struct buffer choices = {0};
+		double seconds;
+		setenv("BERTC_PRODUCT_MS", hot ? "20" : "0", 1);
+		emulated_cool_products = 40;
+		struct backend *be = open_device(DTYPE_BF16);
+		assert_ok(whole_product(be, WHOLE_FORWARD, 64, &seconds));
+		be->functions->choices(be, &choices);
+		assert_non_null(strstr(buffer_string(&choices), hot ? "= 656d756c61746564 0000000000000001"
+								    : "= 656d756c61746564 0000000000000000"));
+		buffer_release(&choices);
+		backend_close(be);
+	}
+	emulated_cool_products = INT64_MAX;
+	struct backend *be;
+	setenv("BERTC_PRODUCT_MS", "1.5", 1);
+	assert_error(ERR_USAGE, "BERTC_PRODUCT_MS is '1.5': 0 to 1000 are possible", try_open(&be, DTYPE_BF16));
+	unsetenv("BERTC_PRODUCT_MS");
+}
+
+/* How often the library is called for a product that is to be repeated for so many milliseconds. */
+static int64_t calls_for(struct backend *be, enum whole_product product, const char *milliseconds)
+{
+	double seconds;
+	emulated_cool_products = INT64_MAX;
+	setenv("BERTC_LIBRARY_MS", milliseconds, 1);
+	assert_ok(whole_product(be, product, 64, &seconds));
+	unsetenv("BERTC_LIBRARY_MS");
+	return INT64_MAX - emulated_cool_products;
+}
+
+/* Whole products are measured in the device's precision, FP8 included, once their algorithms are chosen. */
+static void whole_products_are_repeated(void **state)
+{
+	(void)state;
+	for (int fp8 = 0; fp8 < 2; fp8++) {
+		struct buffer choices = {0};
+		struct backend *be;
+		assert_ok(backend_open(&be, &(struct backend_settings){.device = "cuda", .dtype = DTYPE_BF16, .fp8 = fp8}));
+		for (int product = WHOLE_FORWARD; product <= WHOLE_WGRAD; product++) {
+			calls_for(be, (enum whole_product)product, "0");
+			assert_int_equal(calls_for(be, (enum whole_product)product, "0"), 9);
+			/* Nine before, then twice as many as last 5 ms: eight took 1/1024 s of this clock. */
+			assert_int_equal(calls_for(be, (enum whole_product)product, "10"), 9 + 2 * 40);
+		}
+		be->functions->choices(be, &choices);
+		for (int product = WHOLE_FORWARD; product <= WHOLE_WGRAD; product++) {
+			static const char *const types[][2] = {
+				{" bf16 bf16 nt", " e4m3 bf16 nt"}, {" bf16 bf16 nn", " e4m3-e5m2 bf16 nt"}, {" bf16 fp32 tn", " e4m3-e5m2 fp32 nt"}};
+			assert_non_null(strstr(buffer_string(&choices), types[product][fp8]));
+		}
+		buffer_release(&choices);
+		backend_close(be);
+	}
+	emulated_cool_products = INT64_MAX;
+}
+
 /* Where HOME is unset or not writable, as in many containers, choices are still cached. */
 static void choices_are_kept_without_a_home(void **state)
 {
@@ -536,6 +604,8 @@ int main(void)
 		cmocka_unit_test(choices_are_handed_on),
 		cmocka_unit_test(products_know_how_their_operands_are_aligned),
 		cmocka_unit_test(products_can_be_taken_unmeasured),
+		cmocka_unit_test(products_are_chosen_under_load),
+		cmocka_unit_test(whole_products_are_repeated),
 		cmocka_unit_test(sums_are_cut_as_tensor_cores_cut_them),
 		cmocka_unit_test(choices_are_kept_without_a_home),
 		cmocka_unit_test(errors_say_what_to_do),

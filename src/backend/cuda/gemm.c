@@ -17,6 +17,13 @@
 #define CANDIDATES_OF_FEW_TILES 64
 #define FINALISTS 6
 #define MEASURED_RUNS 5
+/* A large product draws all the power that the GPU is allowed, which lowers the clock within some tens of milliseconds: what is
+ * fastest at first need not be fastest in the course of a run. So the finalists of a large product take turns; the first turns
+ * only load the GPU. */
+#define LARGE_FLOPS 5e10
+#define TURN_MILLISECONDS 20
+#define MOST_TURN_MILLISECONDS 1000
+#define TURNS 3
 #define TILE_ROWS 128
 #define TILE_COLUMNS 256
 /* All pointers and row lengths must be multiples of ALIGNMENT, or the library is not used; it does not benefit from more than
@@ -59,11 +66,24 @@ struct gemm {
 	bool warned;            /* already warned that one of `recorded` cannot be used */
 	bool refused;           /* already warned that the library has no algorithm for a product */
 	int most_candidates;    /* BERTC_PRODUCT_CANDIDATES; 1: take the library's first proposal, unmeasured */
+	int turn;               /* BERTC_PRODUCT_MS: milliseconds of a finalist's turn, for products of every size; -1: not given */
+	int fast_dgrad;         /* BERTC_FAST_DGRAD=0: no fast accumulation in FP8's gradients of x */
 	char version[48], place[160];
 	struct plan *buckets[BUCKETS];
 	int64_t plans, measured;
 	cudaEvent_t begin, end;
 };
+
+/* An integer from the environment. */
+static enum status setting(int *out, const char *name, int fallback, int least, int most)
+{
+	const char *text = getenv(name);
+	char *end;
+	*out = text ? (int)strtol(text, &end, 10) : fallback;
+	if (text && (end == text || *end || *out < least || *out > most))
+		return error_set(ERR_USAGE, "%s is '%s': %d to %d are possible", name, text, least, most);
+	return OK;
+}
 
 enum status gemm_open(struct gemm **out, struct cuda_state *state)
 {
@@ -79,11 +99,9 @@ enum status gemm_open(struct gemm **out, struct cuda_state *state)
 		error = cudaEventCreateWithFlags(&gemm->end, cudaEventDefault);
 	if (error != cudaSuccess)
 		return cuda_error(error, "cudaEventCreate");
-	const char *most = getenv("BERTC_PRODUCT_CANDIDATES");
-	gemm->most_candidates = most ? (int)strtol(most, NULL, 10) : CANDIDATES_OF_FEW_TILES;
-	if (gemm->most_candidates < 1 || gemm->most_candidates > CANDIDATES_OF_FEW_TILES)
-		return error_set(ERR_USAGE, "BERTC_PRODUCT_CANDIDATES is '%s': 1 to %d are possible", most,
-				 CANDIDATES_OF_FEW_TILES);
+	TRY(setting(&gemm->most_candidates, "BERTC_PRODUCT_CANDIDATES", CANDIDATES_OF_FEW_TILES, 1, CANDIDATES_OF_FEW_TILES));
+	TRY(setting(&gemm->turn, "BERTC_PRODUCT_MS", -1, 0, MOST_TURN_MILLISECONDS));
+	TRY(setting(&gemm->fast_dgrad, "BERTC_FAST_DGRAD", 1, 0, 1));
 	size_t version = gemm->library.version();
 	snprintf(gemm->version, sizeof(gemm->version), "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100,
 		 version % 100);
@@ -204,9 +222,10 @@ static void key_text(const struct gemm *gemm, const struct plan_key *k, char *ou
 	if (least < BEST_ALIGNMENT)
 		snprintf(alignments, sizeof(alignments), " aligned %d %d %d %d", aligned[0], aligned[1], aligned[2], aligned[3]);
 	snprintf(out, size,
-		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s %s %c%c%s%s%s", k->rows,
+		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s%s %s %c%c%s%s%s", k->rows,
 		 k->columns, k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs],
-		 gemm->state->tf32 ? "-tf32" : "", k->a_is_gradient ? "-e5m2" : "", dtype_names[k->output],
+		 gemm->state->tf32 ? "-tf32" : "", k->a_is_gradient ? "-e5m2" : "",
+		 k->a_is_gradient && k->output != (int32_t)DTYPE_F32 && !gemm->fast_dgrad ? "-exact" : "", dtype_names[k->output],
 		 k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "", epilogue, alignments);
 }
 
@@ -288,7 +307,8 @@ static cublasStatus_t run(const struct gemm *gemm, const struct cuda_scratch *sc
 
 /* ---- Choosing ---- */
 
-/* The library's proposals, best guess first. Partial sums are never rounded to 16 bits. */
+/* The library's proposals, best guess first. Partial sums are never rounded to 16 bits: they may be stored in the type of the
+ * result only if that is fp32. */
 static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
 		     const struct product *p, int wanted, cublasLtMatmulHeuristicResult_t *out)
 {
@@ -299,6 +319,8 @@ static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch
 	cublasLtMatmulPreference_t preference;
 	uint64_t workspace = scratch->gemm_bytes;
 	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+	if (p->output == DTYPE_F32)
+		reductions |= CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
 	int count = 0;
 	if (library->preference_create(&preference) != CUBLAS_STATUS_SUCCESS)
 		return 0;
@@ -325,25 +347,6 @@ static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch
 	return count;
 }
 
-/* Milliseconds for `runs` runs; infinity on failure. */
-static float measure(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
-		     const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y, int runs)
-{
-	float milliseconds = INFINITY;
-	cudaStream_t stream = gemm->state->stream;
-	if (run(gemm, scratch, d, p, algorithm, y) != CUBLAS_STATUS_SUCCESS) /* warm-up */
-		return INFINITY;
-	if (cudaEventRecord(gemm->begin, stream) != cudaSuccess)
-		return INFINITY;
-	for (int i = 0; i < runs; i++)
-		if (run(gemm, scratch, d, p, algorithm, y) != CUBLAS_STATUS_SUCCESS)
-			return INFINITY;
-	if (cudaEventRecord(gemm->end, stream) != cudaSuccess || cudaEventSynchronize(gemm->end) != cudaSuccess ||
-	    cudaEventElapsedTime(&milliseconds, gemm->begin, gemm->end) != cudaSuccess)
-		return INFINITY;
-	return milliseconds;
-}
-
 static int fastest(const float *times, int count)
 {
 	int best = 0;
@@ -357,50 +360,6 @@ static int candidates_for(const struct gemm *gemm, const struct product *p)
 	int64_t tiles = ((p->rows + TILE_ROWS - 1) / TILE_ROWS) * ((p->columns + TILE_COLUMNS - 1) / TILE_COLUMNS);
 	int wanted = tiles < gemm->state->processors ? CANDIDATES_OF_FEW_TILES : CANDIDATES;
 	return wanted < gemm->most_candidates ? wanted : gemm->most_candidates;
-}
-
-/* Returns the fastest proposal. If the product is added to y, y must be preserved, so measurements write elsewhere; if there
- * is no memory for that, or while a graph is being recorded, the library's first proposal is taken. */
-static int choose(struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d, const struct product *p,
-		  const cublasLtMatmulHeuristicResult_t *candidates, int count)
-{
-	enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-	void *spare = NULL;
-	if (count <= 1 || cudaStreamIsCapturing(gemm->state->stream, &capturing) != cudaSuccess ||
-	    capturing != cudaStreamCaptureStatusNone)
-		return 0;
-	if (p->add) {
-		size_t bytes = (size_t)(p->rows * p->y_stride) * dtype_bytes(p->output);
-		if (cudaMalloc(&spare, bytes) != cudaSuccess) {
-			cudaGetLastError();
-			return 0;
-		}
-	}
-	void *y = spare ? spare : p->y;
-	float times[CANDIDATES_OF_FEW_TILES], least = INFINITY;
-	for (int i = 0; i < count; i++) {
-		bool possible =
-			candidates[i].state == CUBLAS_STATUS_SUCCESS && candidates[i].workspaceSize <= scratch->gemm_bytes;
-		times[i] = possible ? measure(gemm, scratch, d, p, &candidates[i].algo, y, 1) : INFINITY;
-	}
-	int best = 0;
-	for (int i = 0; i < FINALISTS; i++) {
-		int next = fastest(times, count);
-		if (times[next] == INFINITY)
-			break;
-		times[next] = INFINITY;
-		float time = measure(gemm, scratch, d, p, &candidates[next].algo, y, MEASURED_RUNS);
-		if (time < least) {
-			least = time;
-			best = next;
-		}
-	}
-	if (spare) {
-		cuda_check(gemm->state, cudaStreamSynchronize(gemm->state->stream), "cudaStreamSynchronize");
-		cuda_check(gemm->state, cudaFree(spare), "cudaFree");
-	}
-	gemm->measured++;
-	return best;
 }
 
 /* Whether an algorithm from a line works for this product here. */
@@ -458,27 +417,116 @@ struct product product_without_epilogue(const struct product *p)
 	return plain;
 }
 
-/* Milliseconds for several runs of everything, with the epilogue by `algorithm` or (NULL) without it. */
-static float measure_whole(const struct replica *r, const struct description *d, const struct product *p,
-			   const cublasLtMatmulAlgo_t *algorithm)
+/* One way to compute a product, to be measured. */
+struct trial {
+	const struct replica *r;
+	const struct description *d;
+	const struct product *p;
+	const cublasLtMatmulAlgo_t *algorithm; /* NULL: without the epilogue */
+	void *y;
+	bool whole; /* with the work that an epilogue saves, or leaves to be done */
+};
+
+static bool queue_trial(const struct trial *t)
 {
-	struct gemm *gemm = cuda_state(r)->gemm;
-	struct product plain = product_without_epilogue(p);
-	float milliseconds = INFINITY;
-	for (int i = -1; i < MEASURED_RUNS; i++) { /* one warm-up */
-		if (i == 0 && cudaEventRecord(gemm->begin, gemm->state->stream) != cudaSuccess)
-			return INFINITY;
-		if (!algorithm)
-			cuda_product(r, &plain);
-		else if (run(gemm, cuda_scratch(r), d, p, algorithm, p->y) != CUBLAS_STATUS_SUCCESS)
-			return INFINITY;
-		if (queue_rest(r, p, algorithm != NULL) != cudaSuccess)
-			return INFINITY;
+	const struct gemm *gemm = cuda_state(t->r)->gemm;
+	if (!t->algorithm) {
+		struct product plain = product_without_epilogue(t->p);
+		cuda_product(t->r, &plain);
+	} else if (run(gemm, cuda_scratch(t->r), t->d, t->p, t->algorithm, t->y) != CUBLAS_STATUS_SUCCESS) {
+		return false;
 	}
+	return !t->whole || queue_rest(t->r, t->p, t->algorithm != NULL) == cudaSuccess;
+}
+
+/* Milliseconds of a run, after one to warm up; infinity on failure. */
+static float measure(const struct trial *t, int runs)
+{
+	struct gemm *gemm = cuda_state(t->r)->gemm;
+	float milliseconds = INFINITY;
+	if (!queue_trial(t) || cudaEventRecord(gemm->begin, gemm->state->stream) != cudaSuccess)
+		return INFINITY;
+	for (int i = 0; i < runs; i++)
+		if (!queue_trial(t))
+			return INFINITY;
 	if (cudaEventRecord(gemm->end, gemm->state->stream) != cudaSuccess || cudaEventSynchronize(gemm->end) != cudaSuccess ||
 	    cudaEventElapsedTime(&milliseconds, gemm->begin, gemm->end) != cudaSuccess)
 		return INFINITY;
-	return milliseconds;
+	return milliseconds / (float)runs;
+}
+
+/* Replaces the times of these trials by more exact ones. */
+static void measure_finalists(const struct trial *trials, float *times, int count)
+{
+	const struct product *p = trials->p;
+	int turn = cuda_state(trials->r)->gemm->turn;
+	if (turn < 0)
+		turn = 2.0 * (double)p->rows * (double)p->columns * (double)p->depth < LARGE_FLOPS ? 0 : TURN_MILLISECONDS;
+	float first[FINALISTS];
+	memcpy(first, times, (size_t)count * sizeof(*times));
+	memset(times, 0, (size_t)count * sizeof(*times));
+	for (int round = turn > 0 ? 0 : TURNS - 1; round < TURNS; round++) {
+		for (int i = 0; i < count; i++) {
+			float runs = turn > 0 ? (float)turn / fmaxf(first[i], 1e-3F) : MEASURED_RUNS;
+			float time = measure(&trials[i], runs > MEASURED_RUNS ? (int)runs : MEASURED_RUNS);
+			times[i] += round > 0 ? time : 0;
+		}
+	}
+}
+
+/* Returns the fastest proposal. If the product is added to y, y must be preserved, so measurements write elsewhere; if there
+ * is no memory for that, or while a graph is being recorded, the library's first proposal is taken. */
+static int choose(const struct replica *r, const struct description *d, const struct product *p,
+		  const cublasLtMatmulHeuristicResult_t *candidates, int count)
+{
+	struct gemm *gemm = cuda_state(r)->gemm;
+	enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+	void *spare = NULL;
+	if (count <= 1 || cudaStreamIsCapturing(gemm->state->stream, &capturing) != cudaSuccess ||
+	    capturing != cudaStreamCaptureStatusNone)
+		return 0;
+	if (p->add) {
+		size_t bytes = (size_t)(p->rows * p->y_stride) * dtype_bytes(p->output);
+		if (cudaMalloc(&spare, bytes) != cudaSuccess) {
+			cudaGetLastError();
+			return 0;
+		}
+	}
+	struct trial trials[CANDIDATES_OF_FEW_TILES], finalists[FINALISTS];
+	float times[CANDIDATES_OF_FEW_TILES], finals[FINALISTS];
+	for (int i = 0; i < count; i++) {
+		bool possible = candidates[i].state == CUBLAS_STATUS_SUCCESS &&
+				candidates[i].workspaceSize <= cuda_scratch(r)->gemm_bytes;
+		trials[i] = (struct trial){
+			.r = r, .d = d, .p = p, .algorithm = &candidates[i].algo, .y = spare ? spare : p->y};
+		times[i] = possible ? measure(&trials[i], 1) : INFINITY;
+	}
+	int left = 0, places[FINALISTS] = {0};
+	for (int next; left < FINALISTS && times[next = fastest(times, count)] < INFINITY; left++) {
+		places[left] = next;
+		finalists[left] = trials[next];
+		finals[left] = times[next];
+		times[next] = INFINITY;
+	}
+	if (left > 0)
+		measure_finalists(finalists, finals, left);
+	if (spare) {
+		cuda_check(gemm->state, cudaStreamSynchronize(gemm->state->stream), "cudaStreamSynchronize");
+		cuda_check(gemm->state, cudaFree(spare), "cudaFree");
+	}
+	gemm->measured++;
+	return places[fastest(finals, left)];
+}
+
+/* Whether the product with its epilogue by the library is at least as fast as the product followed by our kernel. */
+static bool epilogue_pays(const struct replica *r, const struct description *d, const struct product *p,
+			  const cublasLtMatmulAlgo_t *algorithm)
+{
+	struct trial ways[2] = {{.r = r, .d = d, .p = p, .algorithm = algorithm, .y = p->y, .whole = true},
+				{.r = r, .d = d, .p = p, .whole = true}};
+	float times[2] = {measure(&ways[0], 1), measure(&ways[1], 1)};
+	measure_finalists(ways, times, 2);
+	return times[0] <= times[1] && times[0] < INFINITY;
 }
 
 /* Takes the choice from the checkpoint or else from the cache, or makes it. */
@@ -505,9 +553,9 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 	if (count == 0)
 		return false;
 	int64_t before = gemm->measured;
-	plan->algorithm = candidates[choose(gemm, scratch, d, p, candidates, count)].algo;
+	plan->algorithm = candidates[choose(r, d, p, candidates, count)].algo;
 	bool measured = gemm->measured > before;
-	if (fuses && !(measured && measure_whole(r, d, p, &plan->algorithm) <= measure_whole(r, d, p, NULL)))
+	if (fuses && !(measured && epilogue_pays(r, d, p, &plan->algorithm)))
 		memset(&plan->algorithm, 0, sizeof(plan->algorithm));
 	if (p->largest) /* undo the effect of measuring */
 		cuda_run(r, cudaMemsetAsync(p->largest, 0, LARGEST_WORDS * sizeof(*p->largest), cuda_stream(r)), p->operation);

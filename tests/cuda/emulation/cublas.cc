@@ -294,6 +294,10 @@ void run(void *context)
 	}
 }
 
+void wait(void *)
+{
+}
+
 void drop(void *context)
 {
 	delete static_cast<job *>(context);
@@ -302,6 +306,8 @@ void drop(void *context)
 } // namespace
 
 extern "C" {
+
+int64_t emulated_cool_products = INT64_MAX;
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
@@ -481,6 +487,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t m, const vo
 			emulation_fault("cublasLtMatmul: a scale that is not in device memory");
 		else if ((uintptr_t)scale % 16 != 0) /* cuBLASLt 13.1 on an H200: CUBLAS_STATUS_NOT_SUPPORTED */
 			emulation_fault("cublasLtMatmul: a scale at an address that is not a multiple of 16");
+	emulated_cool_products -= emulated_cool_products > 0;
+	for (int i = 0; i < 100 && emulated_cool_products == 0 && algo->data[1] == 0; i++)
+		if (emulation_enqueue(stream, wait, nullptr, nullptr) != cudaSuccess)
+			return CUBLAS_STATUS_EXECUTION_FAILED;
 	job *j = new job{*m,         *a_layout, *b_layout,    *d_layout, a, b, c, d, *static_cast<const float *>(alpha),
 			 beta_value, depth,     algo->data[1]};
 	return emulation_enqueue(stream, run, j, drop) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

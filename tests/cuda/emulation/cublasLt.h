@@ -11,6 +11,9 @@
 extern "C" {
 #endif
 
+/* For tests: the number of products that the first algorithm still computes as fast as the second, until the device is hot. */
+extern int64_t emulated_cool_products;
+
 typedef enum {
 	CUBLAS_STATUS_SUCCESS = 0,
 	CUBLAS_STATUS_INVALID_VALUE = 7,
@@ -57,6 +60,7 @@ typedef enum {
 } cublasLtMatmulPreferenceAttributes_t;
 
 #define CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE 2
+#define CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE 4
 
 typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct emulated_matmul *cublasLtMatmulDesc_t;

@@ -1,0 +1,331 @@
+"""What a short visit to a machine with one GPU should answer, the most important first; each part has a limit of its own, and
+results are written as they come. For one who works on the CUDA back end.
+
+    gpu_visit.py [--parts products,steps,...] [--seconds 560] [--old PROGRAMS] [--new PROGRAMS] [--model large] [--tokens N]
+                 [--rounds 5] [--steps 10] [--device cuda] [--corpus PATH...]
+
+PROGRAMS are folders with bertc and bench/step, such as dev/gpu_bundle.sh's; --new is BUILD (default build); without --old only
+the new ones are measured. Parts:
+
+    products   copies; each product of BERT-large, forward, dgrad and wgrad, in bf16 and FP8 (dgrad with BERTC_FAST_DGRAD=0, too): TFLOP/s
+               from rest and in the second half of --hot ms
+    steps      whole training steps at 128 and 512 tokens and with MLPerf's lengths, bf16 and FP8, old and new programs by turns
+    choices    the same at 128 tokens, new programs, algorithms chosen at rest (BERTC_PRODUCT_MS=0) and under load
+    gelu       steps of a model with hidden_act gelu_new
+    update     steps of twice as many tokens
+    attention  ncu of the attention kernels at 128 and 512 tokens and mixed lengths, with dropout and without
+    text       the kernels of one text of 128 tokens (BERT-base), and the rates of 1, 64 and 88 texts
+    pretrain   BERT-base by --recipe fast for three minutes on --corpus (bench/gpu_pretrain.py)
+
+With OUT in the environment, everything is written there: visit.md, visit.json, ncu.csv, and dmon.txt (`nvidia-smi dmon -s pc`,
+clock and power during all parts). Needs only Python's standard library. To try it without a GPU:
+
+    EMULATED_RACES=0 bench/gpu_visit.py --old build/emulated --new build/emulated --model tiny --tokens 64 --length 64 --vocab_size 64
+        --rounds 2 --steps 1 --hot 0 --parts products,steps,choices,gelu,update,text
+"""
+import argparse
+import csv
+import io
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PARTS = {"products": 100, "steps": 300, "choices": 60, "gelu": 60, "update": 40, "attention": 100, "text": 60, "pretrain": 230}
+p = argparse.ArgumentParser()
+p.add_argument("--parts", default=",".join(PARTS))
+p.add_argument("--seconds", type=float, default=560)
+p.add_argument("--old", default="")
+p.add_argument("--new", default=os.environ.get("BUILD", "build"))
+p.add_argument("--model", default="large")
+p.add_argument("--tokens", type=int, default=33792, help="of a step")
+p.add_argument("--length", type=int, default=512, help="of the longest sequences")
+p.add_argument("--vocab_size", type=int, default=30522)
+p.add_argument("--rounds", type=int, default=5)
+p.add_argument("--steps", type=int, default=16, help="of a turn")
+p.add_argument("--hot", type=int, default=700, help="milliseconds that a product is repeated for")
+p.add_argument("--device", default="cuda")
+p.add_argument("--corpus", nargs="*", default=[])
+a = p.parse_args()
+started, part_ends = time.monotonic(), 0.0
+out = os.environ.get("OUT") or tempfile.mkdtemp()
+caches = {side: tempfile.mkdtemp() for side in ("old", "new", "rest")}
+programs = {side: path for side, path in (("old", a.old), ("new", a.new)) if path}
+figures, shown = [], []
+LENGTHS = {"128": (a.length // 4, ""), "512": (a.length, ""), "mlperf": (a.length, "mixed")}
+
+
+class Lost(Exception):
+    """A figure that is missing, and why."""
+
+
+def say(line=""):
+    print(line, flush=True)
+    shown.append(line)
+    with open(os.path.join(out, "visit.md"), "w") as f:
+        f.write("\n".join(shown) + "\n")
+
+
+def row(*cells):
+    say("| " + " | ".join(str(c) for c in cells) + " |")
+
+
+def head(title, *cells):
+    say(f"\n{title}\n")
+    row(*cells)
+    say("|" + "---|" * len(cells))
+
+
+def keep(**figure):
+    figures.append(figure)
+    with open(os.path.join(out, "visit.json"), "w") as f:
+        json.dump(figures, f, indent=1)
+
+
+def left():
+    return max(1.0, part_ends - time.monotonic())
+
+
+def environment(side, **more):
+    return dict(os.environ, BERTC_DEVICE=a.device, BERTC_CACHE=caches[side], **more)
+
+
+def command(arguments, **options):
+    """Standard output of a command, which is ended with everything it started when the part's time is up."""
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+    try:
+        text, errors = process.communicate(timeout=left())
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise Lost("ended: the part's time is up") from None
+    if process.returncode != 0:
+        raise Lost((errors.strip().splitlines() or [f"status {process.returncode}"])[-1])
+    return text
+
+
+def sequences(length, mixed=False, tokens=0):
+    return max(1, (2 if mixed else 1) * (tokens or a.tokens) // length)
+
+
+def config(size=a.model, **changes):
+    """A config.json of a model of this size, with changes."""
+    layers, hidden = {"large": (24, 1024), "base": (12, 768), "tiny": (2, 128)}[size]
+    path = os.path.join(tempfile.mkdtemp(), "config.json")
+    with open(path, "w") as f:
+        json.dump({**dict(model_type="bert", vocab_size=a.vocab_size, hidden_size=hidden, num_hidden_layers=layers,
+                          num_attention_heads=hidden // 64, intermediate_size=4 * hidden, hidden_act="gelu", type_vocab_size=2,
+                          max_position_embeddings=512, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1,
+                          initializer_range=0.02, layer_norm_eps=1e-12), **changes}, f)
+    return path
+
+
+def bench(model, length, count, *options, mode="training", steps=3):
+    return [os.path.join(a.new, "bertc"), "bench", "-q", "--json", "--device", a.device, "--model", model, "--mode", mode,
+            "--max_seq_length", str(length), "--train_batch_size", str(count), "--steps", str(steps), *options]
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+def products():
+    head(f"Products alone, TFLOP/s: from rest, and sustained (second half of {a.hot} ms each)", "precision", "product", "M x O x I",
+         "from rest", "sustained")
+    model = config(num_hidden_layers=1)
+    for precision, fast in (("bf16", "1"), ("fp8", "1"), ("fp8", "0")):
+        results = [json.loads(command(bench(model, LENGTHS["128"][0], sequences(LENGTHS["128"][0]), "--precision", precision, "--library",
+                                            steps=1 if hot else 3),
+                                      env=environment("new", BERTC_FAST_DGRAD=fast, BERTC_LIBRARY_MS=str(hot)))) for hot in (0, a.hot)]
+        keep(part="products", precision=precision, fast_dgrad=fast, results=results)
+        for rest, hot in zip(*(r["library"] for r in results)):
+            if fast == "1" or rest["product"] == "dgrad":
+                row(precision + (" exact" if fast == "0" else ""), rest["product"], f"{rest['rows']} x {rest['outputs']} x {rest['inputs']}",
+                    *(f"{r['flops_per_second'] / 1e12:.4g}" for r in (rest, hot)))
+        row(precision, "plain, of bench", "", *(f"{r['gemm_flops_per_second'] / 1e12:.4g}" for r in results))
+        row(precision, "copies, TB/s", "", *(f"{r.get('copy_bytes_per_second', 0) / 1e12:.3g}" for r in results))
+
+
+class Steps:
+    """A running bench/step."""
+    def __init__(self, side, folder, model, precision, length, count, mixed, **more):
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([os.path.join(folder, "bench", "step"), model, precision, "4", str(count), str(length)] +
+                                        ([mixed] if mixed else []), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+                                        text=True, start_new_session=True, env=environment(side, **more))
+
+    def run(self, steps):
+        """The seconds of each of so many steps."""
+        try:
+            self.process.stdin.write(f"{steps}\n")
+            self.process.stdin.flush()
+        except OSError:
+            pass
+        line = self.process.stdout.readline()
+        if not line.endswith("\n"):
+            self.errors.seek(0)
+            raise Lost(self.errors.read().decode(errors="replace").strip().splitlines()[-1:] or "ended")
+        return [float(x) for x in line.split()]
+
+    def end(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+def by_turns(what, sides, model, precision, length, mixed="", tokens=0):
+    """Runs steps of several programs by turns: all are loaded at the same time, so that they meet the same chip."""
+    count, running, times = sequences(length, mixed, tokens), {}, {}
+    signal.setitimer(signal.ITIMER_REAL, left())
+    try:
+        for side, (folder, cache, more) in sides.items():
+            running[side] = Steps(cache, folder, model, precision, length, count, mixed, **more)
+            running[side].run(3)  # chooses the algorithms, then records graphs
+        for _ in range(a.rounds):
+            for side, steps in running.items():
+                times.setdefault(side, []).append(statistics.mean(steps.run(a.steps)))
+    except Lost as e:
+        row(what, precision, f"({e})", "", "")
+        return
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for steps in running.values():
+            steps.end()
+    keep(part="steps", what=what, precision=precision, length=length, sequences=count, mixed=mixed, seconds=times)
+    means = {side: statistics.median(t) for side, t in times.items()}
+    first, last = list(means.values())[0], list(means.values())[-1]
+    row(what, precision, "; ".join(f"{side} {1e3 * t:.2f} ({1e3 * min(times[side]):.2f} to {1e3 * max(times[side]):.2f})"
+                                   for side, t in means.items()),
+        "; ".join(f"{count / t:,.1f}" for t in means.values()), f"{first / last:.4f}")
+
+
+STEP_HEAD = ("case", "precision", "ms of a step: median of the turns (least to most)", "sequences/s", "first / last")
+
+
+def steps():
+    head(f"Whole steps of {a.tokens} tokens, by turns of {a.steps} steps", *STEP_HEAD)
+    sides, model = {side: (folder, side, {}) for side, folder in programs.items()}, config()
+    for precision in ("bf16", "fp8"):
+        for name, (length, mixed) in LENGTHS.items():
+            by_turns(f"{a.model}-{name}", sides, model, precision, length, mixed)
+
+
+def choices():
+    head("Algorithms chosen at rest and under load; FP8's dgrad with exact and fast sums", *STEP_HEAD)
+    length, model = LENGTHS["128"][0], config()
+    by_turns(f"{a.model}-128", {"at rest": (a.new, "rest", {"BERTC_PRODUCT_MS": "0"}), "under load": (a.new, "new", {})}, model, "bf16",
+             length)
+    by_turns(f"{a.model}-128", {"exact": (a.new, "new", {"BERTC_FAST_DGRAD": "0"}), "fast": (a.new, "new", {"BERTC_FAST_DGRAD": "1"})},
+             model, "fp8", length)
+
+
+def gelu():
+    head("erf and tanh GELU", *STEP_HEAD)
+    for name in ("128", "512"):
+        for side, act in (("erf", "gelu"), ("tanh", "gelu_new")):
+            by_turns(f"{a.model}-{name} {side}", {"new": (a.new, "new", {})}, config(hidden_act=act), "bf16", LENGTHS[name][0])
+
+
+def update():
+    head("Twice the tokens of an update", *STEP_HEAD)
+    for tokens in (a.tokens, 2 * a.tokens):
+        by_turns(f"{tokens} tokens", {"new": (a.new, "new", {})}, config(), "bf16", LENGTHS["128"][0], tokens=tokens)
+
+
+def profile(what, kernels, sections, arguments, count):
+    """Kernels by ncu, one row of metrics each; all of it is added to ncu.csv."""
+    options = [x for s in sections for x in ("--section", s)] or ["--metrics", "gpu__time_duration.sum"]
+    text = command(["ncu", "--target-processes", "all", "--clock-control", "none", "--csv", "--page", "raw", *options, "--kernel-name-base",
+                    "demangled", "--kernel-name", f"regex:{kernels}", "--launch-count", str(count), *arguments],
+                   env=environment("new", BERTC_GRAPHS="0"))
+    lines = [line for line in text.splitlines() if line.startswith('"')]
+    with open(os.path.join(out, "ncu.csv"), "a") as f:
+        f.write("\n".join([f"# {what}", *lines]) + "\n")
+    return list(csv.DictReader(io.StringIO("\n".join(lines))))[1:]  # without the units
+
+
+SECTIONS = ["SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "SchedulerStats",
+            "WarpStateStats", "InstructionStats", "Occupancy", "LaunchStats"]
+METRICS = {"us": "gpu__time_duration.sum", "issue %": "sm__inst_issued.avg.pct_of_peak_sustained_active",
+           "ALU %": "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active", "FMA %": "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
+           "tensor %": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+           "shared wavefronts %": "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_active"}
+
+
+def attention():
+    head("Attention by ncu (all metrics in ncu.csv)", "case", "kernel", *METRICS, "stalls, warps for each issue")
+    for name, (length, mixed) in LENGTHS.items():
+        for dropout in (0.1, 0):
+            model = config(num_hidden_layers=1, attention_probs_dropout_prob=dropout)
+            try:
+                kernels = profile(f"attention {name} dropout {dropout}", "attention_.*(fwd|bwd)", SECTIONS,
+                                  bench(model, length, sequences(length, mixed), *(["--mixed_lengths"] if mixed else []), "--precision",
+                                        "bf16", steps=1), count=6)
+            except Lost as e:
+                row(name, f"({e})", *[""] * (len(METRICS) + 1))
+                continue
+            for k in kernels:
+                stalls = {m.split("stalled_")[1].split("_per")[0]: float(v.replace(",", "")) for m, v in k.items()
+                          if "issue_stalled_" in m and m.endswith("ratio") and "not_issued" not in m and v}
+                worst = sorted(stalls, key=stalls.get, reverse=True)[:5]
+                row(f"{name}, dropout {dropout}", k["Kernel Name"][:60], *(k.get(m, "") for m in METRICS.values()),
+                    ", ".join(f"{s} {stalls[s]:.2f}" for s in worst))
+
+
+def text():
+    head("Forward pass of BERT-base in bf16", "texts", "ms", "texts/s")
+    model, length = config("base" if a.model == "large" else a.model), LENGTHS["128"][0]
+    for count in (1, 64, 88):
+        result = json.loads(command(bench(model, length, count, "--precision", "bf16", mode="inference", steps=30),
+                                    env=environment("new")))
+        keep(part="text", texts=count, result=result)
+        row(count, f"{1e3 * result['inference']['seconds']:.4f}", f"{count / result['inference']['seconds']:,.0f}")
+    kernels = profile("one text", ".", [], bench(model, length, 1, "--precision", "bf16", mode="inference", steps=1), count=300)
+    head("Kernels of the first passes with one text", "kernel", "launches", "us, median", "us in all")
+    each = {}
+    for k in kernels:
+        each.setdefault(k["Kernel Name"].split("(")[0][:90], []).append(float(k["gpu__time_duration.sum"].replace(",", "")))
+    for name, times in sorted(each.items(), key=lambda x: -sum(x[1])):
+        row(name, len(times), f"{statistics.median(times):.2f}", f"{sum(times):.1f}")
+
+
+def pretrain():
+    command([sys.executable, os.path.join(HERE, "gpu_pretrain.py"), "--corpus", *a.corpus, "--seconds", "200", "--recipe", "fast",
+             "--length", "128", "--batch", "512", "--work", tempfile.mkdtemp(), "--bertc", os.path.join(a.new, "bertc"), "--device", a.device],
+            env=environment("new"))
+
+
+def late(number, frame):
+    raise Lost("ended: the part's time is up")
+
+
+signal.signal(signal.SIGALRM, late)
+monitor = None
+try:
+    with open(os.path.join(out, "dmon.txt"), "w") as f:
+        monitor = subprocess.Popen(["nvidia-smi", "dmon", "-s", "pc", "-o", "T"], stdout=f, stderr=f)
+    say(subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit", "--format=csv,noheader"],
+                       capture_output=True, text=True, timeout=30, check=True).stdout.strip())
+except (OSError, subprocess.SubprocessError):
+    say("no nvidia-smi here")
+try:
+    for name in a.parts.split(","):
+        spare = a.seconds - (time.monotonic() - started)
+        if spare < 10 or (name == "pretrain" and not a.corpus):
+            say(f"\n{name}: left out")
+            continue
+        begun = time.monotonic()
+        part_ends = begun + min(PARTS[name], spare)
+        try:
+            globals()[name]()
+        except (Lost, OSError, ValueError, KeyError, IndexError) as e:
+            say(f"\n{name}: {type(e).__name__}: {e}")
+        say(f"\n{name}: {time.monotonic() - begun:.0f} s; clock {time.strftime('%H:%M:%S')}")
+finally:
+    if monitor:
+        monitor.terminate()
