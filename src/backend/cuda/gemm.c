@@ -277,7 +277,7 @@ static bool describe(const struct gemm *gemm, const struct product *p, struct de
 	cudaDataType_t output = data_type(p->output);
 	enum dtype a_type = p->a_is_gradient ? DTYPE_E5M2 : p->inputs;
 	/* The tensor cores' fast accumulation has fewer bits than fp32: not for gradients of weights, whose sums are long. */
-	int8_t fast = p->output != DTYPE_F32;
+	int8_t fast = p->output != DTYPE_F32 && (!p->a_is_gradient || gemm->fast_dgrad);
 	*out = (struct description){0};
 	return library->operation_create(&out->operation, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
 	       SET(out->operation, CUBLASLT_MATMUL_DESC_TRANSA, a_operation) &&
