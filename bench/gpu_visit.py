@@ -4,8 +4,8 @@ results are written as they come. For one who works on the CUDA back end.
     gpu_visit.py [--parts products,steps,...] [--seconds 560] [--old PROGRAMS] [--new PROGRAMS] [--model large] [--tokens N]
                  [--rounds 5] [--steps 10] [--device cuda] [--corpus PATH...]
 
-PROGRAMS are folders with bertc and bench/step, such as dev/gpu_bundle.sh's; --new is BUILD (default build); without --old only
-the new ones are measured. Parts:
+PROGRAMS are folders with bertc and bench/step; --new is BUILD (default build), --old its folder old (dev/gpu_bundle.sh packs both); if
+there is none, only the new ones are measured. Parts:
 
     products   copies; each product of BERT-large, forward, dgrad and wgrad, in bf16 and FP8 (dgrad with BERTC_FAST_DGRAD=0, too): TFLOP/s
                from rest and in the second half of --hot ms
@@ -40,7 +40,7 @@ PARTS = {"products": 100, "steps": 300, "choices": 60, "gelu": 60, "update": 40,
 p = argparse.ArgumentParser()
 p.add_argument("--parts", default=",".join(PARTS))
 p.add_argument("--seconds", type=float, default=560)
-p.add_argument("--old", default="")
+p.add_argument("--old", default=os.path.join(os.environ.get("BUILD", "build"), "old"))
 p.add_argument("--new", default=os.environ.get("BUILD", "build"))
 p.add_argument("--model", default="large")
 p.add_argument("--tokens", type=int, default=33792, help="of a step")
@@ -55,7 +55,7 @@ a = p.parse_args()
 started, part_ends = time.monotonic(), 0.0
 out = os.environ.get("OUT") or tempfile.mkdtemp()
 caches = {side: tempfile.mkdtemp() for side in ("old", "new", "rest")}
-programs = {side: path for side, path in (("old", a.old), ("new", a.new)) if path}
+programs = {side: path for side, path in (("old", a.old), ("new", a.new)) if os.path.exists(os.path.join(path, "bertc"))}
 figures, shown = [], []
 LENGTHS = {"128": (a.length // 4, ""), "512": (a.length, ""), "mlperf": (a.length, "mixed")}
 
