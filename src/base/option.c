@@ -177,16 +177,15 @@ static bool in_range(const struct option *row, double number, int64_t integer)
 	return true;
 }
 
-/* The place of the word in the row's list; -1 if it is not there. */
-static int find_choice(const struct option *row, const char *text)
+int option_word(const char *words, const char *word)
 {
-	size_t length = strlen(text);
+	size_t length = strlen(word);
 	int place = 0;
-	for (const char *word = row->range; word && length > 0; place++) {
-		size_t word_length = strcspn(word, "|");
-		if (word_length == length && !memcmp(word, text, length))
+	for (const char *at = words; at && length > 0; place++) {
+		size_t here = strcspn(at, "|");
+		if (here == length && !memcmp(at, word, length))
 			return place;
-		word = word[word_length] ? word + word_length + 1 : NULL;
+		at = at[here] ? at + here + 1 : NULL;
 	}
 	return -1;
 }
@@ -240,9 +239,9 @@ static enum status convert(const struct option *row, const char *text, union opt
 		break;
 	case OPTION_CHOICE:
 	case OPTION_ENUM:
-		if (find_choice(row, text) < 0)
+		if (option_word(row->range, text) < 0)
 			return error_set(ERR_USAGE, "--%s must be one of %s, not '%s'", row->name, option_words(row), text);
-		out->choice = (unsigned)find_choice(row, text);
+		out->choice = (unsigned)option_word(row->range, text);
 		break;
 	case OPTION_TEXT:
 	case OPTION_LIST: break;

@@ -68,6 +68,7 @@ struct option {
 	const char *range;
 	enum option_role role;
 	const char *help;       /* one sentence, lower case, no final period */
+	const char *brief;      /* instead of `help` and of the words in the short help, where some words are rare; NULL: the same */
 	const char *value_name; /* "N", "PATH", "FILE…"; NULL for flags */
 	const char *alias;      /* other names that users know, separated by ' ' */
 	const char *fallback_text;
@@ -287,6 +288,9 @@ void options_print_config(const struct options *options, struct buffer *out);
 void options_settings_table(const struct options *options, enum option_scope scope, bool all, bool colour, struct buffer *out);
 /* The settings that sections may have, with one column for each of `sections`. */
 void options_section_table(const struct options *const *sections, int64_t count, bool all, bool colour, struct buffer *out);
+
+/* The place of a word in a list of words separated by '|', from 0; -1 if it is not there. */
+int option_word(const char *words, const char *word);
 
 /* The one of `names` nearest to `word` by edit distance, or NULL if none is near. */
 const char *nearest_name(const char *word, const char *const *names, int64_t count);

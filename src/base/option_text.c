@@ -49,10 +49,10 @@ static void wrap(struct buffer *out, const char *text, int at, int indent, int c
 }
 
 /* What follows the help text of an option: choices or range, default, other names. */
-static void facts_of(const struct option *row, struct buffer *out)
+static void facts_of(const struct option *row, bool words, struct buffer *out)
 {
 	const char *separator = " (";
-	if (row->range) {
+	if (row->range && words) {
 		buffer_text(out, separator);
 		if (row->type == OPTION_CHOICE || row->type == OPTION_ENUM)
 			buffer_text(out, "one of ");
@@ -109,7 +109,7 @@ static const struct {
 
 enum { HELP_COLUMN = 32 };
 
-static void help_row(const struct option *row, int columns, struct buffer *out)
+static void help_row(const struct option *row, bool all, int columns, struct buffer *out)
 {
 	struct buffer text = {0};
 	buffer_text(&text, "  ");
@@ -124,8 +124,9 @@ static void help_row(const struct option *row, int columns, struct buffer *out)
 	}
 	pad(out, HELP_COLUMN - used);
 	buffer_clear(&text);
-	buffer_text(&text, row->help);
-	facts_of(row, &text);
+	bool brief = row->brief && !all;
+	buffer_text(&text, brief ? row->brief : row->help);
+	facts_of(row, !brief, &text);
 	wrap(out, buffer_string(&text), HELP_COLUMN, HELP_COLUMN, columns);
 	buffer_release(&text);
 }
@@ -150,7 +151,7 @@ static int help_rows(const struct option *table, const char *common, bool all, i
 		if (heading)
 			buffer_format(out, "\n%s\n", heading);
 		heading = NULL;
-		help_row(row, columns, out);
+		help_row(row, all, columns, out);
 	}
 	return left_out;
 }
@@ -201,7 +202,7 @@ void options_help(const struct option *table, const struct command_text *text, b
 		for (const char *name = text->common; *name;) {
 			const struct option *row;
 			name = next_common(name, table, &row);
-			help_row(row, columns, out);
+			help_row(row, all, columns, out);
 		}
 		description = rest ? rest + 2 : "";
 	}
@@ -316,7 +317,7 @@ static void man_row(const struct option *row, struct buffer *out)
 	}
 	buffer_char(out, '\n');
 	buffer_text(&text, row->help);
-	facts_of(row, &text);
+	facts_of(row, true, &text);
 	buffer_char(&text, '.');
 	man_text(out, buffer_string(&text));
 	buffer_release(&text);

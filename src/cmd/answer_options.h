@@ -4,7 +4,7 @@
 
 #include <string.h>
 #include "base/option.h"
-#include "cmd/device_options.h"
+#include "infer/device_options.h"
 #include "cmd/answer_job.h"
 #include "infer/encoder.h"
 #include "infer/text_table.h"
@@ -14,7 +14,7 @@ struct answer_settings {
 	const char *model, *input, *text_column, *pair_column, *pair_separator, *long_texts, *out;
 	int64_t max_seq_length, doc_stride, micro_batch_tokens;
 	bool fresh;
-	struct device_settings device;
+	struct device_options device;
 };
 
 /* The file that --out names; NULL: standard output, which `-` means, too. */

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "cmd/command.h"
 #include "cmd/model_size_options.h"
-#include "cmd/device_options.h"
+#include "infer/device.h"
 #include "data/pretraining/instances.h"
 #include "model/flops.h"
 #include "run/benchmark.h"
@@ -22,7 +22,7 @@ struct bench_settings {
 	struct model_sizes sizes;
 	int64_t vocab_size, max_seq_length, train_batch_size, steps;
 	bool mixed_lengths, sentence_lengths, library, json;
-	struct device_settings device;
+	struct device_options device;
 };
 
 #define FIELD(name) offsetof(struct bench_settings, name)
@@ -120,7 +120,7 @@ static const struct option bench_options[] = {
 	 .role = ROLE_RUN,
 	 .help = "print one JSON object"},
 	{.help = "Device"},
-	DEVICE_OPTIONS(struct bench_settings, device),
+	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
 
@@ -777,14 +777,11 @@ static enum status run_bench(struct options *options)
 	if (settings->train_batch_size > INT32_MAX / settings->max_seq_length)
 		return error_set(ERR_USAGE, "%" PRId64 " sequences of %" PRId64 " tokens are too many for one step",
 				 settings->train_batch_size, settings->max_seq_length);
-	struct device_settings device = settings->device;
-	device.inference = strcmp(settings->mode, "inference") == 0;
-	TRY(device_open(&device, &pool, &bench.backend));
+	const struct device_options *device = &settings->device;
+	TRY(device_open(device, strcmp(settings->mode, "inference") == 0, &pool, &bench.backend));
 	enum status status = OK;
-	if (strcmp(settings->mode, "both") == 0) {
-		device.inference = true;
-		status = device_open_on(&device, pool, &bench.inference);
-	}
+	if (strcmp(settings->mode, "both") == 0)
+		status = device_open_on(device, true, pool, &bench.inference);
 	if (settings->library && strcmp(settings->clock, "cpu") == 0 && !getenv("OMP_WAIT_POLICY"))
 		log_warning("the library's threads count while they wait: set OMP_WAIT_POLICY=passive");
 	if (strcmp(settings->clock, "cpu") == 0) {

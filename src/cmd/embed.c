@@ -84,7 +84,7 @@ static const struct option embed_options[] = {
 	ANSWER_OUTPUT_OPTIONS(struct embed_settings, answer),
 	{.help = "Machine"},
 	MICRO_BATCH_OPTION(struct embed_settings, answer.micro_batch_tokens),
-	DEVICE_OPTIONS(struct embed_settings, answer.device),
+	{.group = device_rows, .field = FIELD(answer.device)},
 	{.name = NULL},
 };
 

@@ -11,7 +11,7 @@
 #include "cmd/column_options.h"
 #include "cmd/command.h"
 #include "cmd/saved_models.h"
-#include "cmd/device_options.h"
+#include "infer/device_options.h"
 #include "cmd/evaluate_predictions.h"
 #include "cmd/squad_options.h"
 #include "cmd/text_options.h"
@@ -30,10 +30,10 @@ struct evaluate_settings {
 	struct prediction_settings predictions;
 	struct squad_settings squad;
 	const char *next_sentence;
-	struct input_settings input;
+	struct input_options input;
 	int64_t max_seq_length, instances, micro_batch_tokens;
 	bool whole_word_mask, json;
-	struct device_settings device;
+	struct device_options device;
 };
 
 #define FIELD(name) offsetof(struct evaluate_settings, name)
@@ -59,7 +59,7 @@ static const struct option evaluate_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "PATH...",
 	 .help = "static instances instead of text (TFRecord, HDF5, bertc's own): each of them once, unchanged"},
-	INPUT_OPTIONS(struct evaluate_settings, input),
+	{.group = input_rows, .field = FIELD(input)},
 	{.name = "test",
 	 .type = OPTION_LIST,
 	 .field = FIELD(test),
@@ -116,7 +116,7 @@ static const struct option evaluate_options[] = {
 	 .role = ROLE_RUN,
 	 .help = "print one JSON object, which has an object for each set if --test names several"},
 	{.help = "Device"},
-	DEVICE_OPTIONS(struct evaluate_settings, device),
+	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
 
@@ -179,7 +179,7 @@ static enum status temporary_shards(const struct evaluate_settings *settings, st
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings tokenizer_settings = session->tokenizer.settings;
 	tokenizer_settings.special_tokens = false;
-	struct corpus_settings input = input_corpus_settings(&settings->input, settings->device.threads);
+	struct corpus_settings input = {.input = settings->input, .threads = (int)settings->device.threads};
 	TRY(path_join(prefix, folder, "text"));
 	TRY(tokenizer_open(&tokenizer, &session->tokenizer.vocab, &tokenizer_settings));
 	enum status status = run_data_shards(&settings->corpus, &input, tokenizer, session->pool, prefix, 0, false);
@@ -252,7 +252,7 @@ static enum status open_static(const struct evaluate_settings *settings, const s
 					   .pair_length = (int32_t)(settings->max_seq_length < config->max_position_embeddings
 									    ? settings->max_seq_length
 									    : config->max_position_embeddings),
-					   .skip_bad = strcmp(settings->input.on_bad_record, "skip") == 0};
+					   .skip_bad = settings->input.on_bad_record == SKIP_BAD_RECORD};
 	struct model_source source;
 	struct folder_tokenizer tokenizer;
 	struct tokenizer *encoder = NULL; /* for pairs */
@@ -349,7 +349,7 @@ static enum status score_task(const struct options *options, const struct evalua
 		.micro_batch_tokens = settings->micro_batch_tokens,
 		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
 		.squad = squad_options_given(options, &settings->squad),
-		.skip_bad = strcmp(settings->input.on_bad_record, "skip") == 0,
+		.skip_bad = settings->input.on_bad_record == SKIP_BAD_RECORD,
 		.device = settings->device,
 	};
 	struct task_session session = {0};

@@ -22,8 +22,8 @@
 
 struct export_settings {
 	const char *model, *to, *out, *pooling, *calibrate;
-	int64_t threads;
 	bool head, normalize;
+	struct device_options device; /* of which only the threads are an option */
 };
 
 #define FIELD(name) offsetof(struct export_settings, name)
@@ -79,7 +79,7 @@ static const struct option export_options[] = {
 	 .value_name = "FILE",
 	 .fallback_text = "entries drawn from the vocabulary",
 	 .help = "int8: texts, one per line, on which the layers are tried; a layer that changes too much in int8 stays in bf16"},
-	THREADS_OPTION(FIELD(threads)),
+	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{.name = NULL},
 };
 
@@ -329,7 +329,7 @@ static enum status write_int8_folder(const struct export_settings *settings, con
 	struct int8_layers layers = {0};
 	enum status status;
 	(void)name;
-	TRY_GOTO(int8_layers_choose(&layers, saved, settings->calibrate, settings->threads), done);
+	TRY_GOTO(int8_layers_choose(&layers, saved, settings->calibrate, settings->device.threads), done);
 	TRY_GOTO(tell_layers(saved, &layers), done);
 	TRY_GOTO(write_description(saved, folder, &files), done);
 	TRY_GOTO(int8_weights_save(folder, &content, layers.kept, &files), done);

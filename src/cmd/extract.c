@@ -10,8 +10,8 @@
 
 struct extract_options {
 	const char *out;
-	struct input_settings input;
-	int64_t threads;
+	struct input_options input;
+	struct device_options device; /* of which only the threads are an option */
 };
 
 #define FIELD(name) offsetof(struct extract_options, name)
@@ -26,9 +26,9 @@ static const struct option option_table[] = {
 	 .value_name = "FILE",
 	 .help = "output file, - for standard output"},
 	{.help = "How the files are read"},
-	INPUT_OPTIONS(struct extract_options, input),
+	{.group = input_rows, .field = FIELD(input)},
 	{.help = "Running"},
-	THREADS_OPTION(FIELD(threads)),
+	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{0},
 };
 
@@ -132,7 +132,7 @@ static enum status check(struct options *options)
 static enum status run(struct options *parsed)
 {
 	const struct extract_options *options = parsed->settings;
-	struct corpus_settings input = input_corpus_settings(&options->input, options->threads);
+	struct corpus_settings input = {.input = options->input, .threads = (int)options->device.threads};
 	struct corpus *corpus;
 	struct output output = {0};
 	double start = clock_seconds();

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cmd/command.h"
-#include "cmd/device_options.h"
+#include "infer/device_options.h"
 #include "cmd/saved_models.h"
 #include "infer/blanks.h"
 #include "infer/line_stream.h"
@@ -16,7 +16,7 @@ struct fill_settings {
 	const char *model;
 	int64_t top_k;
 	bool json;
-	struct device_settings device;
+	struct device_options device;
 };
 
 #define FIELD(name) offsetof(struct fill_settings, name)
@@ -44,7 +44,7 @@ static const struct option fill_options[] = {
 	 .role = ROLE_RUN,
 	 .help = "print one JSON object"},
 	{.help = "Device"},
-	DEVICE_OPTIONS(struct fill_settings, device),
+	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
 

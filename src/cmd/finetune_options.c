@@ -260,7 +260,7 @@ const struct option finetune_options[] = {
 	OPTIMIZER_OPTIONS(struct finetune_settings, training, NULL, "3e-5; 1e-4 for small models"),
 
 	{.help = "Device"},
-	DEVICE_OPTIONS(struct finetune_settings, training.device),
+	{.group = device_rows, .field = FIELD(training.device)},
 	{.name = NULL},
 };
 

@@ -26,10 +26,11 @@
 struct instances_settings {
 	struct option_list corpus, data, pairs, convert, out;
 	const char *vocab_file, *format, *next_sentence, *compat;
-	struct input_settings input;
+	struct input_options input;
 	bool cased, whole_word_mask, segmented_words;
-	int64_t max_seq_length, min_seq_length, max_predictions_per_seq, dupe_factor, max_ngram, seed, threads;
+	int64_t max_seq_length, min_seq_length, max_predictions_per_seq, dupe_factor, max_ngram, seed;
 	double masked_lm_prob, short_seq_prob;
+	struct device_options device; /* of which only the threads are an option */
 };
 
 #define FIELD(name) offsetof(struct instances_settings, name)
@@ -93,7 +94,7 @@ static const struct option option_table[] = {
 	 .help = "keep case and accents",
 	 .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false"},
 	{.help = "How input is read"},
-	INPUT_OPTIONS(struct instances_settings, input),
+	{.group = input_rows, .field = FIELD(input)},
 	{.help = "Instances"},
 	{.name = "max_seq_length",
 	 .type = OPTION_INTEGER,
@@ -190,7 +191,7 @@ static const struct option option_table[] = {
 	 .value_name = "WHOSE",
 	 .help = "google: exactly the instances that create_pretraining_data.py makes from this text and seed"},
 	{.help = "Running"},
-	THREADS_OPTION(FIELD(threads)),
+	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{0},
 };
 
@@ -369,7 +370,7 @@ static enum status prepare_text(struct run *run, const char *prefix)
 	}
 	struct corpus *corpus;
 	struct prepare_report report;
-	struct corpus_settings input = input_corpus_settings(&settings->input, settings->threads);
+	struct corpus_settings input = {.input = settings->input, .threads = (int)settings->device.threads};
 	input.outputs = (const char *const *)run->outputs.names;
 	input.output_count = (int)run->outputs.count;
 	TRY(corpus_open(&corpus, (const char *const *)run->corpus.names, run->corpus.count, &input));
@@ -606,7 +607,7 @@ static enum status open_converted(struct run *run, const char *path, int64_t num
 	char own[PATH_BYTES], name[32];
 	struct instance_counts counts;
 	struct instance_demands demands = {.vocab_size = run->vocab.count,
-					   .skip_bad = strcmp(run->settings->input.on_bad_record, "skip") == 0};
+					   .skip_bad = run->settings->input.on_bad_record == SKIP_BAD_RECORD};
 	TRY(instance_file_format(path, &format));
 	if (format == INSTANCE_STATIC) {
 		TRY(static_file_open(out, path));
@@ -726,7 +727,7 @@ static enum status run_with(struct run *run, const struct options *options)
 	run->writer.labelled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
 	if (settings->vocab_file != NULL)
 		TRY(open_tokenizer(run, options));
-	TRY(pool_create(&run->pool, (int)settings->threads));
+	TRY(pool_create(&run->pool, (int)settings->device.threads));
 	TRY(make_folder(run));
 	if (settings->convert.count > 0)
 		TRY(run_convert(run, options));

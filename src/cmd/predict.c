@@ -10,7 +10,7 @@
 #include "cmd/command.h"
 #include "cmd/saved_models.h"
 #include "cmd/folder_watch.h"
-#include "cmd/device_options.h"
+#include "infer/device_options.h"
 #include "cmd/squad_options.h"
 #include "cmd/text_options.h"
 #include "formats/stream.h"
@@ -23,7 +23,7 @@ struct predict_settings {
 	int64_t max_seq_length, micro_batch_tokens;
 	bool fresh;
 	struct squad_settings squad;
-	struct device_settings device;
+	struct device_options device;
 };
 
 #define FIELD(name) offsetof(struct predict_settings, name)
@@ -91,7 +91,7 @@ static const struct option predict_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "N",
 	 .help = "tokens computed at a time"},
-	DEVICE_OPTIONS(struct predict_settings, device),
+	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
 

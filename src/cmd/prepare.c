@@ -12,11 +12,12 @@
 struct prepare_options {
 	struct option_list corpus;
 	const char *vocab_file, *out;
-	struct input_settings input;
+	struct input_options input;
 	bool cased;
 	double held_out_fraction, max_unknown_share, save_seconds;
-	int64_t min_document_tokens, max_document_tokens, threads;
+	int64_t min_document_tokens, max_document_tokens;
 	bool drop_copied_documents, drop_copied_sentences;
+	struct device_options device; /* of which only the threads are an option */
 };
 
 #define FIELD(name) offsetof(struct prepare_options, name)
@@ -44,7 +45,7 @@ static const struct option option_table[] = {
 	 .role = ROLE_RESULT,
 	 .help = "keep case and accents",
 	 .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false"},
-	INPUT_OPTIONS(struct prepare_options, input),
+	{.group = input_rows, .field = FIELD(input)},
 	{.name = "held_out_fraction",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(held_out_fraction),
@@ -100,7 +101,7 @@ static const struct option option_table[] = {
 	 .role = ROLE_RUN,
 	 .value_name = "X",
 	 .help = "time between saves from which a killed run resumes"},
-	THREADS_OPTION(FIELD(threads)),
+	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{0},
 };
 
@@ -192,7 +193,7 @@ static enum status prepare_with(const struct prepare_options *options, const str
 		snprintf(names[i], sizeof(names[i]), "%s.%s", options->out, ends[i]);
 		outputs[i] = names[i];
 	}
-	struct corpus_settings input = input_corpus_settings(&options->input, options->threads);
+	struct corpus_settings input = {.input = options->input, .threads = (int)options->device.threads};
 	input.outputs = outputs;
 	input.output_count = options->held_out_fraction > 0 ? OUTPUTS : OUTPUTS / 2;
 	settings.input = &input;
@@ -225,7 +226,7 @@ static enum status run(struct options *parsed)
 	TRY_GOTO(vocab_tokenizer_settings(parsed, &vocab, options->vocab_file, options->cased, &settings), done);
 	settings.special_tokens = false; /* words such as [MASK] in a corpus are ordinary text */
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), done);
-	TRY_GOTO(pool_create(&pool, (int)options->threads), done);
+	TRY_GOTO(pool_create(&pool, (int)options->device.threads), done);
 	status = prepare_with(options, tokenizer, pool);
 done:
 	if (pool != NULL)

@@ -25,7 +25,7 @@ const struct option pretrain_options[] = {
 	 .alias = "input_dir input_files input_files_dir",
 	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5, or the output of `bertc instances`; or "
 		 "bert-ad's pairs for rewriting, as lines of label, id, text_a, text_b; files, folders, globs"},
-	INPUT_OPTIONS(struct pretrain_settings, input),
+	{.group = input_rows, .field = FIELD(input), .rare = true},
 	{.name = "drop_copied_documents",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(drop_copied_documents),
@@ -303,7 +303,7 @@ const struct option pretrain_options[] = {
 		 "last evaluation scores and final holds; 0 = the weights of the last update"},
 
 	{.help = "Device"},
-	DEVICE_OPTIONS(struct pretrain_settings, training.device),
+	{.group = device_rows, .field = FIELD(training.device)},
 	{.name = NULL},
 };
 

@@ -6,13 +6,14 @@
 #include "cmd/command.h"
 #include "cmd/model_size_options.h"
 #include "cmd/training_options.h"
+#include "text/input_options.h"
 
 struct pretrain_settings {
 	const char *recipe;
 	/* text */
 	struct option_list corpus, data, input_file, eval_corpus, eval_data, eval_file;
 	const char *vocab_file;
-	struct input_settings input;
+	struct input_options input;
 	int64_t vocab_size, min_frequency;
 	bool cased;
 	bool drop_copied_documents;

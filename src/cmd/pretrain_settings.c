@@ -87,7 +87,7 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 				.eval_file = source(options, options, "eval_file", &s->eval_file, "eval_corpus", "eval_data"),
 				.corpus_recorded = is_recorded(options, "corpus"),
 				.eval_recorded = is_recorded(options, "eval_corpus"),
-				.input = input_corpus_settings(&s->input, 0),
+				.input = {.input = s->input},
 				.drop_copies = s->drop_copied_documents,
 				.held_out_fraction = s->held_out_fraction,
 				.vocab_size = s->vocab_size,

@@ -31,7 +31,7 @@ static const struct option score_options[] = {
 	ANSWER_OUTPUT_OPTIONS(struct score_settings, answer),
 	{.help = "Machine"},
 	MICRO_BATCH_OPTION(struct score_settings, answer.micro_batch_tokens),
-	DEVICE_OPTIONS(struct score_settings, answer.device),
+	{.group = device_rows, .field = FIELD(answer.device)},
 	{.name = NULL},
 };
 

@@ -1,7 +1,7 @@
 /* bertc serve: answers requests to models over HTTP. */
 #include "base/stop.h"
 #include "cmd/command.h"
-#include "cmd/device_options.h"
+#include "infer/device_options.h"
 #include "cmd/foreign_rows.h"
 #include "cmd/saved_models.h"
 #include "serve/service.h"
@@ -14,7 +14,7 @@ struct serve_settings {
 	int64_t max_seq_length, max_batch_tokens, max_queue_tokens, max_concurrent_requests, max_client_batch_size,
 		max_body_bytes, max_connections;
 	double max_wait_ms, request_timeout;
-	struct device_settings device;
+	struct device_options device;
 };
 
 #define FIELD(name) offsetof(struct serve_settings, name)
@@ -93,7 +93,7 @@ static const struct option serve_options[] = {
 	 .help = "time a client has to send a complete request, and to receive an answer, before its connection is closed; idle "
 		 "connections are closed after the same time"},
 	{.help = "Machine"},
-	DEVICE_OPTIONS(struct serve_settings, device),
+	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
 

@@ -23,7 +23,7 @@ struct tokenize_settings {
 	const char *compat;
 	const char *format;
 	bool decode;
-	int64_t threads;
+	struct device_options device; /* of which only the threads are an option */
 };
 
 #define FIELD(name) offsetof(struct tokenize_settings, name)
@@ -64,7 +64,7 @@ static const struct option tokenize_options[] = {
 	 .fallback = "false",
 	 .role = ROLE_RUN,
 	 .help = "the reverse: read lines of ids, print lines of text"},
-	THREADS_OPTION(FIELD(threads)),
+	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{.name = NULL},
 };
 
@@ -203,7 +203,7 @@ static enum status run_tokenize(struct options *options)
 	}
 	TRY_GOTO(choose_settings(options, &vocab, &settings), out);
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), out);
-	TRY_GOTO(tokenize_text(tokenizer, format_of(given->format), (int)given->threads, &options->positional, &counts), out);
+	TRY_GOTO(tokenize_text(tokenizer, format_of(given->format), (int)given->device.threads, &options->positional, &counts), out);
 	report_counts(&counts);
 out:
 	tokenizer_close(tokenizer);

@@ -7,7 +7,7 @@
 #define CMD_TRAINING_OPTIONS_H
 
 #include "base/option.h"
-#include "cmd/device_options.h"
+#include "infer/device_options.h"
 #include "run/recipe.h"
 
 /* transformers' names for shapes that are the same with its default settings, such as one cycle for cosine_with_restarts, and
@@ -47,7 +47,7 @@ struct training_settings {
 	double warmup_proportion, poly_degree, max_trust_ratio;
 	bool bias_correction, gradient_averaging;
 	struct option_list exclude_from_weight_decay, exclude_from_layer_adaptation;
-	struct device_settings device;
+	struct device_options device;
 };
 
 /* ---- Rows of option tables ----

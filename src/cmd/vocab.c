@@ -18,9 +18,10 @@
 struct vocab_options {
 	struct option_list corpus;
 	const char *out, *extend, *user_words;
-	struct input_settings input;
-	int64_t vocab_size, min_frequency, unused, memory, threads;
+	struct input_options input;
+	int64_t vocab_size, min_frequency, unused, memory;
 	bool cased, strip_accents, overwrite;
+	struct device_options device; /* of which only the threads are an option */
 };
 
 #define FIELD(name) offsetof(struct vocab_options, name)
@@ -91,7 +92,7 @@ static const struct option option_table[] = {
 	 .role = ROLE_PLACE,
 	 .help = "replace the file that --out names if it exists"},
 	{.help = "How the text is read"},
-	INPUT_OPTIONS(struct vocab_options, input),
+	{.group = input_rows, .field = FIELD(input)},
 	{.help = "Running"},
 	{.name = "memory",
 	 .type = OPTION_INTEGER,
@@ -101,7 +102,7 @@ static const struct option option_table[] = {
 	 .value_name = "MB",
 	 .help = "memory for words and their counts; the rest goes to temporary files (TMPDIR)",
 	 .fallback_text = "a quarter of the free memory"},
-	THREADS_OPTION(FIELD(threads)),
+	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{0},
 };
 
@@ -318,11 +319,11 @@ static enum status run(struct options *options)
 		tokenizer.strip_accents = settings->strip_accents;
 	if (settings->user_words)
 		TRY_GOTO(read_user_words(settings->user_words, &user_words), done);
-	struct corpus_settings input = input_corpus_settings(&settings->input, settings->threads);
+	struct corpus_settings input = {.input = settings->input, .threads = (int)settings->device.threads};
 	input.outputs = (const char *const *)&settings->out;
 	input.output_count = 1;
 	TRY_GOTO(corpus_open(&corpus, settings->corpus.values, settings->corpus.count, &input), done);
-	TRY_GOTO(pool_create(&pool, (int)settings->threads), done);
+	TRY_GOTO(pool_create(&pool, (int)settings->device.threads), done);
 	TRY_GOTO(vocab_learner_create(&learner, &tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, pool), done);
 	if (settings->extend)

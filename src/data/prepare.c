@@ -351,8 +351,9 @@ static uint64_t identity_of(const struct pipeline *pipeline, const struct prepar
 			    (long long)filters->min_document_tokens, (long long)filters->max_document_tokens,
 			    filters->max_unknown_share, filters->drop_copied_documents, filters->drop_copied_sentences);
 	if (input)
-		snprintf(text + size, sizeof(text) - (size_t)size, " %d %d %d %.64s", (int)input->input_form,
-			 (int)input->text_form, input->skip_bad_records, input->text_key ? input->text_key : "");
+		snprintf(text + size, sizeof(text) - (size_t)size, " %d %d %d %.64s", (int)input->input.input_form,
+			 (int)input->input.text_form, input->input.on_bad_record == SKIP_BAD_RECORD,
+			 input->input.text_key ? input->input.text_key : "");
 	return hash64(text, strlen(text)) | 1;
 }
 

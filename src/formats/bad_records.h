@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include "base/error.h"
 
+/* The words of --on_bad_record, in their order. */
+enum on_bad_record { STOP_ON_BAD_RECORD, SKIP_BAD_RECORD };
+
 struct bad_records {
 	bool skip;          /* set by the caller: --on_bad_record skip */
 	int64_t count;      /* records skipped so far */

@@ -70,14 +70,14 @@ enum status session_needs_words(const char *model)
 	return status;
 }
 
-enum status session_open(struct session *session, const char *model, const struct device_settings *device,
+enum status session_open(struct session *session, const char *model, const struct device_options *device,
 			 struct batch_capacity capacity, int32_t longest)
 {
 	static const struct session_heads heads = {&model_heads_pretraining, MISSING_NEXT_SENTENCE};
 	return session_open_heads(session, model, device, &heads, capacity, longest);
 }
 
-enum status session_open_heads(struct session *session, const char *model, const struct device_settings *device,
+enum status session_open_heads(struct session *session, const char *model, const struct device_options *device,
 			       const struct session_heads *heads, struct batch_capacity capacity, int32_t longest)
 {
 	struct pool *pool;
@@ -93,31 +93,29 @@ enum status session_open_heads(struct session *session, const char *model, const
 }
 
 /* Weights stored in int8 are multiplied in int8, unless another precision was requested or the device does not support it. */
-static enum status settle_precision(const char *model, struct device_settings *settings)
+static enum status settle_precision(const char *model, struct device_options *settings)
 {
-	const char *device = settings->device ? settings->device : backend_best_device();
 	struct model_source source;
 	bool in_int8;
-	if (settings->precision || strcmp(device, "cuda") == 0)
+	if (settings->precision != PRECISION_FASTEST || strcmp(device_name(settings->device), "cuda") == 0)
 		return OK;
 	TRY(model_source_find(model, &source));
 	TRY(int8_weights_mark(source.weights, NULL, &in_int8));
 	if (in_int8)
-		settings->precision = "int8";
+		settings->precision = PRECISION_INT8;
 	return OK;
 }
 
-enum status session_open_on(struct session *session, struct pool *pool, const char *model, const struct device_settings *device,
+enum status session_open_on(struct session *session, struct pool *pool, const char *model, const struct device_options *device,
 			    const struct session_heads *heads, struct batch_capacity capacity, int32_t longest)
 {
 	*session = (struct session){.pool = pool, .borrows_pool = true, .capacity = capacity};
-	struct device_settings settings = *device;
+	struct device_options settings = *device;
 	struct model_files files = {0};
-	settings.inference = true;
 	enum status status;
 	TRY_GOTO(model_files_look(&files, model), fail);
 	TRY_GOTO(settle_precision(model, &settings), fail);
-	TRY_GOTO(device_open_on(&settings, pool, &session->backend), fail);
+	TRY_GOTO(device_open_on(&settings, true, pool, &session->backend), fail);
 	TRY_GOTO(session_prepare(session, model, heads, longest), fail);
 	TRY_GOTO(model_files_check(&files, model), fail);
 	model_files_release(&files);

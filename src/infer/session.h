@@ -30,14 +30,14 @@ MUST_USE enum status session_needs_words(const char *model);
 /* Opens the model that `model` means (weights/model_folder.h: a checkpoint, `final`, a run folder, or any BERT folder or file of
  * weights with its configuration and vocabulary beside it), with room for batches of `capacity`. `longest` is the maximum number
  * of tokens of a sequence. */
-MUST_USE enum status session_open(struct session *session, const char *model, const struct device_settings *device,
+MUST_USE enum status session_open(struct session *session, const char *model, const struct device_options *device,
 				  struct batch_capacity capacity, int32_t longest);
 /* The same for a model with heads other than those of pre-training. */
-MUST_USE enum status session_open_heads(struct session *session, const char *model, const struct device_settings *device,
+MUST_USE enum status session_open_heads(struct session *session, const char *model, const struct device_options *device,
 					const struct session_heads *heads, struct batch_capacity capacity, int32_t longest);
 /* The same on the caller's pool. Several sessions may share it, but only one of them may compute at a time. */
 MUST_USE enum status session_open_on(struct session *session, struct pool *pool, const char *model,
-				     const struct device_settings *device, const struct session_heads *heads,
+				     const struct device_options *device, const struct session_heads *heads,
 				     struct batch_capacity capacity, int32_t longest);
 void session_close(struct session *session);
 

@@ -15,7 +15,7 @@ struct task_session_settings {
 	int64_t micro_batch_tokens;       /* tokens computed at a time */
 	struct squad_task_settings squad; /* given values override those recorded in training */
 	bool skip_bad;
-	struct device_settings device;
+	struct device_options device;
 };
 
 /* Zero-initialize; close even after a failure. */

@@ -13,7 +13,7 @@
 #include "weights/sentence_folder.h"
 
 struct text_model_settings {
-	struct device_settings device;
+	struct device_options device;
 	int64_t batch_tokens;   /* tokens computed at a time */
 	int64_t max_seq_length; /* maximum tokens of a text; 0: as the folder says */
 	bool no_blanks;         /* never predict words: open an encoder without the masked-word head, even if it has one */

@@ -40,23 +40,14 @@ struct bertc_states {
 
 /* ---- Opening ---- */
 
-static bool is_among(const char *name, const char *const *names)
-{
-	while (*names && strcmp(*names, name) != 0)
-		names++;
-	return *names != NULL;
-}
-
 static enum status check_model_options(const bertc_model_options *options)
 {
-	static const char *const devices[] = {"cpu", "cuda", "ref", NULL};
-	static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", NULL};
 	TRY(library_not_negative(options->threads, "threads"));
 	TRY(library_not_negative(options->max_length, "max_length"));
 	TRY(library_not_negative(options->batch_tokens, "batch_tokens"));
-	if (options->device && !is_among(options->device, devices))
+	if (options->device && option_word(DEVICE_WORDS, options->device) < 0)
 		return error_set(ERR_USAGE, "there is no device '%.40s': it is cpu or cuda", options->device);
-	if (options->precision && !is_among(options->precision, precisions))
+	if (options->precision && option_word(PRECISION_WORDS, options->precision) < 0)
 		return error_set(ERR_USAGE, "there is no precision '%.40s': it is fp32, tf32, bf16, fp16, fp8, or int8",
 				 options->precision);
 	if (options->max_length > 0 && options->max_length < SHORTEST_LENGTH)
@@ -67,7 +58,10 @@ static enum status check_model_options(const bertc_model_options *options)
 static enum status open_model(bertc_model *model, const char *path, const bertc_model_options *options)
 {
 	const struct text_model_settings settings = {
-		.device = {.device = options->device, .precision = options->precision, .threads = options->threads},
+		.device = {.device = options->device ? (unsigned)option_word(DEVICE_WORDS, options->device) : DEVICE_FASTEST,
+			   .precision = options->precision ? (unsigned)option_word(PRECISION_WORDS, options->precision)
+							   : PRECISION_FASTEST,
+			   .threads = options->threads},
 		.batch_tokens = options->batch_tokens > 0 ? options->batch_tokens : DEFAULT_BATCH_TOKENS,
 		.max_seq_length = options->max_length,
 		.no_blanks = true,

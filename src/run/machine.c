@@ -39,8 +39,8 @@ static int64_t count_devices(void)
 static bool is_on_gpus(const struct machine *machine)
 {
 	const struct machine_settings *settings = &machine->settings;
-	if (settings->device.device)
-		return strcmp(settings->device.device, "cuda") == 0;
+	if (settings->device.device != DEVICE_FASTEST)
+		return settings->device.device == DEVICE_CUDA;
 	if (settings->n_gpus > 0 || machine->place.ranks.size > 1)
 		return backend_has_cuda() && count_devices() > 0;
 	return strcmp(backend_best_device(), "cuda") == 0;
@@ -50,18 +50,19 @@ static bool is_on_gpus(const struct machine *machine)
 static enum status no_gpus(const struct machine_settings *settings)
 {
 	long long wanted = (long long)settings->n_gpus;
-	const char *device = settings->device.device;
+	enum device_name device = settings->device.device;
+	bool elsewhere = device != DEVICE_FASTEST && device != DEVICE_CUDA;
 	enum status status;
-	if (device && strcmp(device, "cuda") != 0)
-		status = error_set(ERR_USAGE, "--n_gpus %lld and --device %s cannot be combined", wanted, device);
+	if (elsewhere)
+		status = error_set(ERR_USAGE, "--n_gpus %lld and --device %s cannot be combined", wanted, device_name(device));
 	else if (!backend_has_cuda())
 		status = error_set(ERR_USAGE, "--n_gpus %lld: this program was built without CUDA", wanted);
 	else
 		status = error_set(ERR_USAGE, "--n_gpus %lld: this process has no GPU to use", wanted);
 	error_hint("to train on CPUs with that many processes, give --ranks %lld%s", wanted,
-		   !backend_has_cuda()                     ? "; for GPUs build with make CUDA=1"
-		   : device && strcmp(device, "cuda") != 0 ? ""
-							   : "; for GPUs check nvidia-smi and CUDA_VISIBLE_DEVICES");
+		   !backend_has_cuda() ? "; for GPUs build with make CUDA=1"
+		   : elsewhere         ? ""
+				       : "; for GPUs check nvidia-smi and CUDA_VISIBLE_DEVICES");
 	return status;
 }
 
@@ -181,20 +182,19 @@ void machine_resume(struct machine *machine, const struct machine_settings *sett
 
 enum status machine_open_device(struct machine *machine, struct choices *choices)
 {
-	struct device_settings *device = &machine->device;
-	const struct device_settings *given = &machine->settings.device;
-	if (!device->device)
-		device->device = backend_best_device();
-	if (!given->device)
-		TRY(choose_text(choices, "device", device->device));
+	struct device_options *device = &machine->device;
+	const struct device_options *given = &machine->settings.device;
+	if (given->device == DEVICE_FASTEST)
+		TRY(choose_text(choices, "device", device_name(device->device)));
 	if (!machine->backend) {
-		TRY(device_open(device, &machine->pool, &machine->backend));
+		TRY(device_open(device, false, &machine->pool, &machine->backend));
 		TRY(ranks_use_device(machine->comm, machine->backend));
 	}
-	if (given->precision || machine->backend->dtype == DTYPE_F64)
+	if (given->precision != PRECISION_FASTEST || machine->backend->dtype == DTYPE_F64)
 		return OK;
-	device->precision = dtype_names[machine->backend->dtype];
-	return choose_text(choices, "precision", device->precision);
+	const char *precision = dtype_names[machine->backend->dtype];
+	device->precision = (unsigned)option_word(PRECISION_WORDS, precision);
+	return choose_text(choices, "precision", precision);
 }
 
 bool machine_on_gpu(const struct machine *machine)

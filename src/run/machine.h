@@ -12,12 +12,12 @@ struct machine_settings {
 	int64_t replicas;      /* parts of the batch that a rank computes one after the other; at least 1 */
 	int64_t max_restarts;
 	double watchdog_seconds;
-	struct device_settings device;
+	struct device_options device;
 };
 
 struct machine {
 	struct machine_settings settings; /* as given */
-	struct device_settings device;    /* including what was chosen */
+	struct device_options device;    /* including what was chosen */
 	struct place place;
 	int32_t ranks;     /* of the run; a plan counts ranks without starting them */
 	int64_t replicas;  /* of each */

@@ -249,8 +249,8 @@ static enum status agree(struct run *run)
 		return OK;
 	buffer_format(&text, "vocabulary %016" PRIx64 "\ndata %016" PRIx64 "\nevaluation %016" PRIx64 "\nstep %" PRId64 "\n",
 		      run->vocab->hash, run->data_hash, run->evaluation_hash, run->start.state.step);
-	buffer_format(&text, "replicas_per_gpu %" PRId64 "\nprecision %s\n", machine->replicas,
-		      machine->device.precision ? machine->device.precision : "fp64");
+	buffer_format(&text, "replicas_per_gpu %" PRId64 "\nprecision %d\n", machine->replicas,
+		      (int)machine->device.precision);
 	buffer_format(&text, "allreduce_post_accumulation %d %d %d\n", !settings->reduce_every_batch, settings->wire_fp16,
 		      settings->wire_bf16);
 	buffer_format(&text, "check_weights_steps %" PRId64 "\n", settings->check_weights_steps);

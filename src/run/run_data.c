@@ -366,7 +366,7 @@ static enum status open_static(const struct run_data *data, const struct run_dat
 	struct tokenizer *tokenizer;
 	TRY(tokenizer_open(&tokenizer, &data->vocab, &data->tokenizer));
 	struct instance_demands demands = {.vocab_size = data->vocab.count,
-					   .skip_bad = settings->input.skip_bad_records,
+					   .skip_bad = settings->input.input.on_bad_record == SKIP_BAD_RECORD,
 					   .tokenizer = tokenizer,
 					   .pair_length = settings->pair_length,
 					   .pair_predictions = settings->pair_predictions};
@@ -489,8 +489,8 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		      "\ncased %d\ninput_form %s\ntext_form %s\ntext_key %s\nskip bad records %d\n"
 		      "held_out_fraction %g\nown evaluation set %d\n",
 		      settings->vocab_file ? settings->vocab_file : "-", settings->vocab_size, settings->min_frequency,
-		      settings->cased, input_form_names[settings->input.input_form], text_form_names[settings->input.text_form],
-		      settings->input.text_key ? settings->input.text_key : "-", settings->input.skip_bad_records,
+		      settings->cased, input_form_names[settings->input.input.input_form], text_form_names[settings->input.input.text_form],
+		      settings->input.input.text_key ? settings->input.input.text_key : "-", settings->input.input.on_bad_record == SKIP_BAD_RECORD,
 		      settings->held_out_fraction, has_evaluation(settings));
 	if (settings->drop_copies)
 		buffer_text(out, "without copied documents\n");

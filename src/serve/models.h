@@ -6,7 +6,7 @@
 #include "serve/api.h"
 
 struct models_settings {
-	struct device_settings device;
+	struct device_options device;
 	int64_t max_batch_tokens; /* tokens computed at a time */
 	int64_t max_seq_length;   /* maximum tokens of a text; 0: as each folder says */
 };

@@ -337,7 +337,7 @@ static enum status meet_damage(void *context)
 {
 	struct corpus *corpus = context;
 
-	if (!corpus->settings.skip_bad_records)
+	if (corpus->settings.input.on_bad_record == STOP_ON_BAD_RECORD)
 		return error_last()->status;
 	if (corpus->counts.damaged++ < DAMAGE_SAID)
 		log_warning("%s; passed over", error_last()->message);
@@ -412,7 +412,7 @@ static enum status open_records(struct corpus *corpus, const char *beginning, si
 						 [INPUT_WIKIEXTRACTOR] = RECORDS_WIKIEXTRACTOR,
 						 [INPUT_JSON] = RECORDS_JSON,
 						 [INPUT_WARC] = RECORDS_WARC};
-	struct record_settings settings = {forms[corpus->input], corpus->path, corpus->settings.text_key};
+	struct record_settings settings = {forms[corpus->input], corpus->path, corpus->settings.input.text_key};
 	struct record_sink sink = {corpus, begin_record, take_text, end_record, meet_damage, take_namespace};
 
 	if (!settings.text_key && corpus->input == INPUT_JSON)
@@ -444,7 +444,7 @@ static enum status find_text_form(struct corpus *corpus, const char *beginning, 
 {
 	bool whole = size < INPUT_BEGINNING_BYTES;
 
-	corpus->form = corpus->settings.text_form;
+	corpus->form = corpus->settings.input.text_form;
 	snprintf(corpus->reason, sizeof corpus->reason, "--text_form");
 	if (corpus->form == TEXT_FORM_AUTO) {
 		if (corpus->input == INPUT_GUTENBERG) {
@@ -464,7 +464,7 @@ static enum status find_text_form(struct corpus *corpus, const char *beginning, 
 static void list_file(struct corpus *corpus, size_t size)
 {
 	enum text_form found = found_form(corpus->input, corpus->form);
-	bool asked = corpus->input <= INPUT_TEXT && corpus->settings.text_form != TEXT_FORM_AUTO;
+	bool asked = corpus->input <= INPUT_TEXT && corpus->settings.input.text_form != TEXT_FORM_AUTO;
 	if (asked || corpus->settings.quiet || size == 0) {
 		log_detail("'%s' read as %s: %s", corpus->path, text_form_names[found], corpus->reason);
 	} else if (corpus->files_listed < FILES_LISTED || !corpus->form_listed[found]) {
@@ -481,7 +481,7 @@ static void list_file(struct corpus *corpus, size_t size)
 static enum status notice_file(struct corpus *corpus, const char *beginning, size_t size)
 {
 	char notice[TEXT_NOTICE_BYTES] = "";
-	if (corpus->settings.quiet || corpus->input != INPUT_TEXT || corpus->settings.input_form != INPUT_AUTO ||
+	if (corpus->settings.quiet || corpus->input != INPUT_TEXT || corpus->settings.input.input_form != INPUT_AUTO ||
 	    corpus->notices == NOTICES_MOST)
 		return OK;
 	TRY(text_notice(corpus->path, beginning, size, notice));
@@ -507,7 +507,7 @@ static enum status open_next_file(struct corpus *corpus)
 	TRY(line_reader_open(&corpus->reader, path, TEXT_LINE_LIMIT));
 	TRY(stream_read_ahead(line_reader_stream(corpus->reader), corpus_threads(corpus)));
 	TRY(line_reader_peek(corpus->reader, INPUT_BEGINNING_BYTES, &beginning, &size));
-	corpus->input = corpus->settings.input_form;
+	corpus->input = corpus->settings.input.input_form;
 	if (corpus->input == INPUT_AUTO) {
 		TRY(input_refuse_markup(corpus->path, beginning, size));
 		corpus->input = input_form_find(beginning, size);
@@ -591,7 +591,7 @@ static bool find_slot(struct corpus *corpus)
 	corpus->filling->goes_on = corpus->goes_on;
 	corpus->filling->builder.blank_lines = (int)corpus->blank_lines;
 	corpus->file_begins = corpus->goes_on = false;
-	corpus->filling->asked = corpus->settings.text_form;
+	corpus->filling->asked = corpus->settings.input.text_form;
 	memcpy(corpus->filling->reason, corpus->reason, sizeof corpus->reason);
 	return true;
 }

@@ -8,14 +8,10 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "text/document.h"
-#include "text/input_form.h"
-#include "text/text_form.h"
+#include "text/input_options.h"
 
 struct corpus_settings {
-	enum input_form input_form;
-	enum text_form text_form;   /* AUTO to DOCUMENTS; also applies to the texts in JSON and WARC records */
-	const char *text_key;       /* key of the text in JSON, "a.b" for b within a; NULL: the usual ones */
-	bool skip_bad_records;      /* skip and count damaged records, instead of ERR_DATA */
+	struct input_options input;
 	bool quiet;                 /* report the forms of files only with --verbose; for text that is read a second time */
 	int threads;                /* threads that may work ahead of corpus_next(); 0: one per core */
 	const char *const *outputs; /* [output_count] files that will be written; none of them may be among the files read */

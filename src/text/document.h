@@ -31,7 +31,7 @@ struct corpus_counts {
 	int64_t document_cuts;          /* cuts in documents over 16 MiB */
 	int64_t records, other_records; /* in files of records: all; those that are not text (redirects, talk
 					   pages, …) */
-	int64_t damaged;                /* damaged places skipped with skip_bad_records */
+	int64_t damaged;                /* damaged places skipped with SKIP_BAD_RECORD */
 };
 
 #endif

@@ -16,15 +16,6 @@
 
 const char *const input_form_names[] = {"auto", "text", "gutenberg", "wiki_xml", "cirrus", "wikiextractor", "json", "warc", NULL};
 
-enum input_form input_form_named(const char *name)
-{
-	int form = 0;
-	while (input_form_names[form] && strcmp(input_form_names[form], name) != 0)
-		form++;
-	BUG_IF(!input_form_names[form]);
-	return (enum input_form)form;
-}
-
 struct nuls {
 	size_t count, first;
 	bool utf16; /* byte order mark, or NULs as in Western text: many, all at even or all at odd offsets */

@@ -18,7 +18,6 @@ enum input_form {
 	INPUT_WARC,          /* plain text from a web crawl (WET) */
 };
 extern const char *const input_form_names[];        /* "auto", "text", …; index = enum; ends with NULL */
-enum input_form input_form_named(const char *name); /* `name` must be one of them */
 
 #define INPUT_BEGINNING_BYTES ((size_t)1 << 20) /* of a file are examined */
 /* Refuses (ERR_DATA) anything that is not UTF-8 text: binary files, UTF-16, other encodings, which are known by many invalid

@@ -29,15 +29,6 @@
 const char *const text_form_names[] = {"auto",     "sentences", "paragraphs",    "wrapped", "documents", "gutenberg",
 				       "wiki_xml", "cirrus",    "wikiextractor", "json",    "warc",      NULL};
 
-enum text_form text_form_named(const char *name)
-{
-	int form = 0;
-	while (text_form_names[form] && strcmp(text_form_names[form], name) != 0)
-		form++;
-	BUG_IF(!text_form_names[form]);
-	return (enum text_form)form;
-}
-
 struct line {
 	int32_t columns; /* an East Asian character takes two */
 	bool ends_sentence;

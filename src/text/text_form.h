@@ -26,7 +26,6 @@ enum text_form {
 	TEXT_FORM_COUNT
 };
 extern const char *const text_form_names[];       /* "auto", "sentences", …; index = enum; ends with NULL */
-enum text_form text_form_named(const char *name); /* `name` must be one of them */
 
 /* *out: whether the lines of this text are wrapped at a column. */
 MUST_USE enum status text_is_wrapped(const char *text, size_t size, bool *out);

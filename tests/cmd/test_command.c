@@ -104,12 +104,13 @@ static void every_command_helps(void **state)
 {
 	(void)state;
 	for (int c = 0; commands[c]; c++) {
-		assert_int_equal(run_for("$B help $N", commands[c]), 0);
+		assert_int_equal(run_for("$B help $N all", commands[c]), 0);
 		assert_int_equal(err.size, 0);
 		for (const struct option *row = rows_of(commands[c]); row->name || row->help; row++)
 			assert_non_null(strstr(out.data, row->name ? row->name : row->help));
 		assert_int_equal(run_for("$B help $N >$T/a; $B $N --help >$T/b; $B $N -h "
-					 "--nothing-wrong-before-help >&2; cmp $T/a $T/b",
+					 "--nothing-wrong-before-help >&2; cmp $T/a $T/b && $B help $N all >$T/a; "
+					 "$B $N --help all >$T/b; cmp $T/a $T/b",
 					 commands[c]),
 				 0);
 		assert_int_equal(run_for("$B help", commands[c]), 0);

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "data/prepare.h"
 
-static const struct corpus_settings sentences_a_line = {.text_form = TEXT_FORM_SENTENCES};
+static const struct corpus_settings sentences_a_line = {.input.text_form = TEXT_FORM_SENTENCES};
 
 static struct vocab vocab;
 static struct tokenizer *tokenizer;

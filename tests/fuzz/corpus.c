@@ -69,9 +69,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	if (count < 2)
 		return 0;
-	struct corpus_settings settings = {.input_form = (enum input_form)(bytes[0] % (INPUT_WARC + 1)),
-					   .text_form = (enum text_form)(bytes[1] % 8 % (TEXT_FORM_DOCUMENTS + 1)),
-					   .skip_bad_records = bytes[1] & 8,
+	struct corpus_settings settings = {.input.input_form = (enum input_form)(bytes[0] % (INPUT_WARC + 1)),
+					   .input.text_form = (enum text_form)(bytes[1] % 8 % (TEXT_FORM_DOCUMENTS + 1)),
+					   .input.on_bad_record = bytes[1] & 8 ? SKIP_BAD_RECORD : STOP_ON_BAD_RECORD,
 					   .threads = 1};
 	const char *path = fuzz_file("corpus", bytes + 2, count - 2);
 	const struct document *document;
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		documents++;
 		sentences += document->sentence_count;
 	}
-	BUG_IF(settings.skip_bad_records && status == ERR_DATA);
+	BUG_IF(settings.input.on_bad_record == SKIP_BAD_RECORD && status == ERR_DATA);
 	BUG_IF(lines && status == OK && documents > 0 && documents != whole.document_count);
 	if (status == OK)
 		BUG_IF(corpus_counts(corpus)->documents != documents || corpus_counts(corpus)->sentences != sentences);

@@ -48,7 +48,9 @@ static void open_session(struct session *session, const struct model_heads *head
 			 int64_t tokens)
 {
 	const struct session_heads with = {heads, MISSING_HEADS};
-	struct device_settings settings = {.device = device, .precision = precision, .threads = 2};
+	struct device_options settings = {.device = (unsigned)option_word(DEVICE_WORDS, device),
+					  .precision = (unsigned)option_word(PRECISION_WORDS, precision),
+					  .threads = 2};
 	assert_ok(session_open_heads(session, test_path("model"), &settings, &with,
 				     encoder_capacity(heads, tokens, SMALL_POSITIONS), SMALL_POSITIONS));
 }
@@ -57,7 +59,7 @@ static bool has_int8(void)
 {
 	struct session session;
 	const struct session_heads with = {&model_heads_encoder, MISSING_HEADS};
-	struct device_settings settings = {.device = "cpu", .precision = "int8", .threads = 1};
+	struct device_options settings = {.device = DEVICE_CPU, .precision = PRECISION_INT8, .threads = 1};
 	enum status status = session_open_heads(&session, test_path("model"), &settings, &with,
 						encoder_capacity(&model_heads_encoder, 64, 8), 8);
 	if (status == OK)
@@ -71,11 +73,11 @@ static void unknown_precisions_are_refused(void **state)
 	(void)state;
 	struct session session;
 	const struct session_heads with = {&model_heads_encoder, MISSING_HEADS};
-	struct device_settings settings = {.device = "cpu", .precision = "fp8", .threads = 1};
+	struct device_options settings = {.device = DEVICE_CPU, .precision = PRECISION_FP8, .threads = 1};
 	assert_error(ERR_USAGE, "no FP8",
 		     session_open_heads(&session, test_path("model"), &settings, &with,
 					encoder_capacity(&model_heads_encoder, 64, 8), 8));
-	settings.precision = "tf32";
+	settings.precision = PRECISION_TF32;
 	assert_error(ERR_USAGE, "no TF32",
 		     session_open_heads(&session, test_path("model"), &settings, &with,
 					encoder_capacity(&model_heads_encoder, 64, 8), 8));
@@ -247,7 +249,7 @@ static void sessions_share_a_pool(void **state)
 	struct encoder *encoders[2];
 	struct encoder_answers answers[2] = {{0}};
 	const struct session_heads heads = {&model_heads_encoder, MISSING_NOTHING};
-	const struct device_settings settings = {.device = "cpu", .precision = "fp32"};
+	const struct device_options settings = {.device = DEVICE_CPU, .precision = PRECISION_FP32};
 	assert_ok(pool_create(&pool, 2));
 	for (int s = 0; s < 2; s++) {
 		assert_ok(session_open_on(&sessions[s], pool, test_path("model"), &settings, &heads,

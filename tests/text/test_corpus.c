@@ -42,7 +42,7 @@ static enum status read_corpus(const char *pattern, enum text_form form, int thr
 	const struct document *document = NULL;
 
 	buffer_clear(out);
-	enum status status = corpus_open(&corpus, &pattern, 1, &(struct corpus_settings){.text_form = form, .threads = threads});
+	enum status status = corpus_open(&corpus, &pattern, 1, &(struct corpus_settings){.input.text_form = form, .threads = threads});
 	if (status != OK)
 		return status;
 	while ((status = corpus_next(corpus, &document)) == OK && document) {
@@ -348,7 +348,7 @@ static void test_changed_while_read(void **state)
 			snprintf(a, sizeof a, "%s", put_text("a", "One.\nTwo.\n"));
 			snprintf(b, sizeof b, "%s", put("b", text.data, text.size));
 			assert_ok(corpus_open(&corpus, patterns, 2,
-					      &(struct corpus_settings){.text_form = TEXT_FORM_SENTENCES, .threads = threads}));
+					      &(struct corpus_settings){.input.text_form = TEXT_FORM_SENTENCES, .threads = threads}));
 			for (int k = 0; k < 2; k++) /* the second document is from the second file */
 				assert_ok(corpus_next(corpus, &document));
 			snprintf(command, sizeof command, "cd %s && %s", test_folder, cases[i].change);
