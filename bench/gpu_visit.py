@@ -28,6 +28,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -143,8 +144,8 @@ def products():
         keep(part="products", precision=precision, fast_dgrad=fast, results=results)
         for rest, hot in zip(*(r["library"] for r in results)):
             if fast == "1" or rest["product"] == "dgrad":
-                row(precision + (" exact" if fast == "0" else ""), rest["product"], f"{rest['rows']} x {rest['outputs']} x {rest['inputs']}",
-                    *(f"{r['flops_per_second'] / 1e12:.4g}" for r in (rest, hot)))
+                row(precision + (" exact" if fast == "0" else ""), rest["product"],
+                    f"{rest['rows']} x {rest['outputs']} x {rest['inputs']}", *(f"{r['flops_per_second'] / 1e12:.4g}" for r in (rest, hot)))
         row(precision, "plain, of bench", "", *(f"{r['gemm_flops_per_second'] / 1e12:.4g}" for r in results))
         row(precision, "copies, TB/s", "", *(f"{r.get('copy_bytes_per_second', 0) / 1e12:.3g}" for r in results))
 
@@ -240,8 +241,8 @@ def update():
 def profile(what, kernels, sections, arguments, count):
     """Kernels by ncu, one row of metrics each; all of it is added to ncu.csv."""
     options = [x for s in sections for x in ("--section", s)] or ["--metrics", "gpu__time_duration.sum"]
-    text = command(["ncu", "--target-processes", "all", "--clock-control", "none", "--csv", "--page", "raw", *options, "--kernel-name-base",
-                    "demangled", "--kernel-name", f"regex:{kernels}", "--launch-count", str(count), *arguments],
+    text = command(["ncu", "--target-processes", "all", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base",
+                    *options, "--kernel-name-base", "demangled", "--kernel-name", f"regex:{kernels}", "--launch-count", str(count), *arguments],
                    env=environment("new", BERTC_GRAPHS="0"))
     lines = [line for line in text.splitlines() if line.startswith('"')]
     with open(os.path.join(out, "ncu.csv"), "a") as f:
@@ -251,14 +252,20 @@ def profile(what, kernels, sections, arguments, count):
 
 SECTIONS = ["SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "SchedulerStats",
             "WarpStateStats", "InstructionStats", "Occupancy", "LaunchStats"]
-METRICS = {"us": "gpu__time_duration.sum", "issue %": "sm__inst_issued.avg.pct_of_peak_sustained_active",
-           "ALU %": "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active", "FMA %": "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
-           "tensor %": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
-           "shared wavefronts %": "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_active"}
+
+
+def number(text):
+    return float(text.replace(",", "")) if text else 0.0
+
+
+def greatest(kernel, pattern, count):
+    """The greatest metrics whose names match, which differ between versions of ncu: "alu 62.1, tensor 31.0"."""
+    found = {m.group(1): number(v) for m, v in ((re.search(pattern, k), v) for k, v in kernel.items()) if m}
+    return ", ".join(f"{name} {found[name]:.3g}" for name in sorted(found, key=found.get, reverse=True)[:count])
 
 
 def attention():
-    head("Attention by ncu (all metrics in ncu.csv)", "case", "kernel", *METRICS, "stalls, warps for each issue")
+    head("Attention by ncu (all metrics in ncu.csv)", "case", "kernel", "us", "issue slots, %", "pipes, %", "stalls, warps for each issue")
     for name, (length, mixed) in LENGTHS.items():
         for dropout in (0.1, 0):
             model = config(num_hidden_layers=1, attention_probs_dropout_prob=dropout)
@@ -267,14 +274,13 @@ def attention():
                                   bench(model, length, sequences(length, mixed), *(["--mixed_lengths"] if mixed else []), "--precision",
                                         "bf16", steps=1), count=6)
             except Lost as e:
-                row(name, f"({e})", *[""] * (len(METRICS) + 1))
+                row(name, f"({e})", "", "", "", "")
                 continue
             for k in kernels:
-                stalls = {m.split("stalled_")[1].split("_per")[0]: float(v.replace(",", "")) for m, v in k.items()
-                          if "issue_stalled_" in m and m.endswith("ratio") and "not_issued" not in m and v}
-                worst = sorted(stalls, key=stalls.get, reverse=True)[:5]
-                row(f"{name}, dropout {dropout}", k["Kernel Name"][:60], *(k.get(m, "") for m in METRICS.values()),
-                    ", ".join(f"{s} {stalls[s]:.2f}" for s in worst))
+                row(f"{name}, dropout {dropout}", k["Kernel Name"][:60], f"{number(k['gpu__time_duration.sum']) / 1e3:.1f}",
+                    greatest(k, r"^sm__(inst_issued)\.avg\.pct_of_peak_sustained_active", 1),
+                    greatest(k, r"_pipe_(\w+)\.\w+\.pct_of_peak_sustained_active", 8),
+                    greatest(k, r"average_warps_issue_stalled_(\w+)_per_issue_active", 6))
 
 
 def text():
@@ -289,15 +295,15 @@ def text():
     head("Kernels of the first passes with one text", "kernel", "launches", "us, median", "us in all")
     each = {}
     for k in kernels:
-        each.setdefault(k["Kernel Name"].split("(")[0][:90], []).append(float(k["gpu__time_duration.sum"].replace(",", "")))
+        each.setdefault(k["Kernel Name"].split("(")[0][:90], []).append(number(k["gpu__time_duration.sum"]) / 1e3)
     for name, times in sorted(each.items(), key=lambda x: -sum(x[1])):
         row(name, len(times), f"{statistics.median(times):.2f}", f"{sum(times):.1f}")
 
 
 def pretrain():
     command([sys.executable, os.path.join(HERE, "gpu_pretrain.py"), "--corpus", *a.corpus, "--seconds", "200", "--recipe", "fast",
-             "--length", "128", "--batch", "512", "--work", tempfile.mkdtemp(), "--bertc", os.path.join(a.new, "bertc"), "--device", a.device],
-            env=environment("new"))
+             "--length", "128", "--batch", "512", "--work", tempfile.mkdtemp(), "--device", a.device,
+             "--bertc", os.path.join(a.new, "bertc")], env=environment("new"))
 
 
 def late(number, frame):
