@@ -4,11 +4,14 @@
 #   make test             all tests, on a build whose warnings are errors; ends with "N passed, N failed, N skipped"
 #   make test-long        tests that take minutes: every recipe on a small model, a run killed 200 times, ...
 #   make demo             the main job on a small invented world; CORPUS=path on your own text
-#   make install          program, modules, library, man pages, completion, recipes, documents, below PREFIX (/usr/local) and DESTDIR
+#   make install          program, modules, library, man pages, completion, recipes, documents, below PREFIX
+#                         (/usr/local) and DESTDIR
 #   make deb              a Debian package, build/release/bertc_VERSION_amd64.deb
-#   make tarball          an archive that runs on other x86-64 Linux systems, build/release/bertc-VERSION-linux-x86_64.tar.xz
+#   make tarball          an archive that runs on other x86-64 Linux systems,
+#                         build/release/bertc-VERSION-linux-x86_64.tar.xz
 #   make release          both, the source, and SHA256SUMS, in build/release
-#   make wheel            the Python package with program and libraries (docs/library.md), checked in a fresh virtual environment
+#   make wheel            the Python package with program and libraries (docs/library.md), checked in a fresh virtual
+#                         environment
 #   make test-python      tests of the Python package on the source tree; PYTHON=python3 must have NumPy
 #   make deps             installs missing Debian packages
 #   make test-gpu         on a machine with a GPU: every operation against float64, curves, compute-sanitizer
@@ -24,17 +27,18 @@
 #   DEBUG=1               without optimization (build-debug)
 #   WERROR=1              warnings are errors
 #
-# Optional parts are built if what they need is installed. A single program contains them all, and loads the libraries of
-# its machine when it needs them (docs/dependencies.md). =0 leaves a part out; with =1 it is an error if something is
+# Optional parts are built if what they need is installed. A single program contains them all, and loads the libraries
+# of its machine when it needs them (docs/dependencies.md). =0 leaves a part out; with =1 it is an error if something is
 # missing.
 #
 #   HDF5=0|1              NVIDIA's HDF5 files of instances
 #   MPI=0|1               MPI between ranks of many machines
-#   CUDA=0|1              the back end for NVIDIA's GPUs (docs/cuda.md). Its kernels take minutes: make, make demo and make install
-#                         build them; make test and single files do without unless CUDA=1 is given
+#   CUDA=0|1              the back end for NVIDIA's GPUs (docs/cuda.md). Its kernels take minutes: make, make demo and
+#                         make install build them; make test and single files do without unless CUDA=1 is given
 #   CUDA_HOME=folder      where the toolkit is (default /usr/local/cuda)
 #   V=1                   shows the commands
-#   TESTS=pattern         only test programs whose path contains the pattern: make test TESTS=base/
+#   TESTS=pattern         only test programs whose path contains the pattern: make test TESTS=base/ installs nothing,
+#                         and compiles only the folders that these tests need
 #   STRICT=1              skipped tests count as failed: for machines that have every instruction set and library
 
 # The version's number and date are those of the newest entry of CHANGELOG.md, and are stored nowhere else. Packages and
@@ -67,32 +71,58 @@ INSTRUMENT =
 CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopenmp-simd \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(INSTRUMENT)
 # Modules lie in ../lib/bertc relative to the installed program, and in lib/bertc relative to the built one.
-LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/bertc:$$ORIGIN/lib/bertc:$$ORIGIN/../../lib/bertc' -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(INSTRUMENT)
+MODULE_PATH = '$$ORIGIN/../lib/bertc:$$ORIGIN/lib/bertc:$$ORIGIN/../../lib/bertc'
+LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--disable-new-dtags,-rpath,$(MODULE_PATH) -pthread \
+	$(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(INSTRUMENT)
 LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lnettle -larchive -lmicrohttpd -lm
-# Folders with the headers of HDF5 and of each MPI, as on Debian and Fedora: only headers are needed. Elsewhere, set
-# HDF5_INCLUDE, OPENMPI_INCLUDE and MPICH_INCLUDE to the folders, the last one for every MPI with MPICH's ABI (Intel MPI,
-# MVAPICH).
+# Optional parts. MISSING: what is not on this machine, FILE:PACKAGE. SOURCES are built if nothing is, and ABSENT, stubs
+# of the same functions, otherwise. WHERE: what can be given instead of installing the package.
+PARTS = HDF5 MPI CUDA
 MACHINE := $(shell $(CC) -dumpmachine)
+folder_of = $(patsubst %/$(1),%,$(firstword $(wildcard $(addsuffix /$(1),$(2)))))
+# Only headers are needed of HDF5 and MPI; here is where Debian and Fedora have them. MPICH's folder serves every MPI
+# with its ABI (Intel MPI, MVAPICH).
 HDF5_INCLUDE = $(call folder_of,hdf5.h,/usr/include/hdf5/serial /usr/include /usr/local/include)
+HDF5_MISSING = $(if $(HDF5_INCLUDE),,hdf5.h:libhdf5-dev)
+HDF5_WHERE = HDF5_INCLUDE=
+HDF5_SOURCES = src/formats/hdf5_rows.c src/formats/hdf5_library.c
+HDF5_ABSENT = src/formats/hdf5_absent.c
+# A module for each MPI (src/comm/mpi_module.h).
 OPENMPI_INCLUDE = $(call folder_of,mpi.h,/usr/lib/$(MACHINE)/openmpi/include /usr/include/openmpi-x86_64)
 MPICH_INCLUDE = $(call folder_of,mpi.h,/usr/include/$(MACHINE)/mpich /usr/include/mpich-x86_64)
-folder_of = $(patsubst %/$(1),%,$(firstword $(wildcard $(addsuffix /$(1),$(2)))))
+MPI_MISSING = $(if $(OPENMPI_INCLUDE)$(MPICH_INCLUDE),,mpi.h:libopenmpi-dev|libmpich-dev)
+MPI_WHERE = OPENMPI_INCLUDE=, MPICH_INCLUDE=
 MPIS = $(if $(OPENMPI_INCLUDE),openmpi) $(if $(MPICH_INCLUDE),mpich)
-HDF5 = $(if $(HDF5_INCLUDE),1,0)
-MPI = $(if $(strip $(MPIS)),1,0)
-HAS_HDF5 = $(filter-out 0,$(HDF5))
-MPI_MODULES = $(if $(filter-out 0,$(MPI)),$(foreach mpi,$(MPIS),$(BUILD)/lib/bertc/bertc-mpi-$(mpi).so))
+MPI_MODULES = $(if $(HAS_MPI),$(foreach mpi,$(MPIS),$(BUILD)/lib/bertc/bertc-mpi-$(mpi).so))
+# A running program needs no file of the toolkit: the CUDA runtime is linked statically, and the other libraries are
+# loaded when a device is opened. make, make demo and make install include the back end for GPUs; make test,
+# instrumented builds and single files do without unless CUDA=1 is given: the kernels take minutes to compile, and tests
+# run them on the emulated device.
 CUDA_HOME = /usr/local/cuda
+CUDA_INCLUDE = $(CUDA_HOME)/include
+CUDA_NEEDS = bin/nvcc:cuda-nvcc-13-0 include/cuda_runtime.h:cuda-cudart-dev-13-0 \
+	lib64/libcudart_static.a:cuda-cudart-dev-13-0 include/cublasLt.h:libcublas-dev-13-0 include/nccl.h:libnccl-dev
+CUDA_MISSING := $(foreach need,$(CUDA_NEEDS:%=$(CUDA_HOME)/%),\
+	$(if $(wildcard $(firstword $(subst :, ,$(need)))),,$(need)))
+CUDA_OWNER = NVIDIA's
+CUDA_WHERE = CUDA_HOME=
+CUDA_SOURCES = $(sort $(wildcard src/backend/cuda/*.c)) src/comm/nccl.c src/comm/nccl_library.c
+CUDA_ABSENT = src/backend/cuda_absent.c src/comm/nccl_absent.c
+CUDA_GOALS = all demo install deb tarball release wheel wheel-file deps
+CUDA_UNASKED = $(SANITIZE)$(INSTRUMENT)$(filter-out $(CUDA_GOALS),$(MAKECMDGOALS))
+
+define PART
+$(1) = $$(if $$(strip $$($(1)_MISSING)$$($(1)_UNASKED)),0,1)
+HAS_$(1) = $$(filter-out 0,$$($(1)))
+$(patsubst src/%.c,$(BUILD)/%.o,$($(1)_SOURCES)): private CPPFLAGS += -isystem $$($(1)_INCLUDE)
+endef
+$(foreach part,$(PARTS),$(eval $(call PART,$(part))))
+# Commands that name what a part lacks: $(call complain,PART,words before,words after).
+comma = ,
+complain = $(foreach need,$($(1)_MISSING),echo "$(2)$(firstword $(subst :, ,$(need))) is missing: install \
+	$(or $($(1)_OWNER),the) package $(subst |, or ,$(lastword $(subst :, ,$(need))))$(3)" >&2;)
+
 NVCC = $(CUDA_HOME)/bin/nvcc
-# What the back end for GPUs is built from, each file with the NVIDIA package that contains it. A running program needs none
-# of these: the CUDA runtime is linked statically, and the other libraries are loaded when a device is opened.
-CUDA_PARTS = bin/nvcc:cuda-nvcc-13-0 include/cuda_runtime.h:cuda-cudart-dev-13-0 lib64/libcudart_static.a:cuda-cudart-dev-13-0 \
-	include/cublasLt.h:libcublas-dev-13-0 include/nccl.h:libnccl-dev
-CUDA_MISSING := $(strip $(foreach part,$(CUDA_PARTS),$(if $(wildcard $(CUDA_HOME)/$(firstword $(subst :, ,$(part)))),,$(part))))
-# make, make demo and make install include it if the toolkit is installed; make test, instrumented builds and single files
-# do without it unless CUDA=1 is given: the kernels take minutes to compile, and tests run them on the emulated device.
-CUDA = $(if $(SANITIZE)$(INSTRUMENT)$(CUDA_MISSING)$(filter-out all demo install deb tarball release wheel wheel-file deps,$(MAKECMDGOALS)),0,1)
-HAS_CUDA = $(filter-out 0,$(CUDA))
 CUDA_LIBS = $(CUDA_HOME)/lib64/libcudart_static.a -lrt -lstdc++
 LDLIBS = $(LIBS) -ldl
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
@@ -100,12 +130,13 @@ QUIET = $(if $(V),,@)
 COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
 
 # header:package, checked once for each build folder
-CHECKED = $(BUILD)/libraries$(if $(HAS_HDF5),-hdf5)$(if $(filter-out 0,$(MPI)),-mpi)$(if $(HAS_CUDA),-cuda)
+CHECKED = $(BUILD)/libraries$(if $(HAS_HDF5),-hdf5)$(if $(HAS_MPI),-mpi)$(if $(HAS_CUDA),-cuda)
 LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
-	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev \
-	microhttpd.h:libmicrohttpd-dev
+	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev \
+	nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev microhttpd.h:libmicrohttpd-dev
 # g++ compiles the GPU's kernels for the tests, cmocka runs the tests, mandoc checks the man pages in them
-PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc libhdf5-dev libopenmpi-dev openmpi-bin iproute2
+PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc \
+	libhdf5-dev libopenmpi-dev openmpi-bin iproute2
 
 # Kernels of the CPU back end are compiled once for each instruction set (docs/backends.md): a file in
 # src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_vnni, _avx512_bf16 or _amx.
@@ -116,8 +147,8 @@ ISA_FLAGS_avx512_vnni = $(ISA_FLAGS_avx512) -mavx512vnni
 ISA_FLAGS_avx512_bf16 = $(ISA_FLAGS_avx512_vnni) -mavx512bf16
 ISA_FLAGS_amx = $(ISA_FLAGS_avx512_bf16) -mamx-tile -mamx-bf16 -mamx-int8
 
-# The GPU's kernels are compiled to machine code for these generations, and to PTX, which the driver translates for later
-# ones: the PTX of sm_90, because code for one generation does not run on earlier ones.
+# The GPU's kernels are compiled to machine code for these generations, and to PTX, which the driver translates for
+# later ones: the PTX of sm_90, because code for one generation does not run on earlier ones.
 CUDA_ARCHITECTURES = 75 80 90
 CUDA_PTX = 90
 # If the C compiler is called through ccache, so is nvcc.
@@ -125,44 +156,55 @@ NVCC_LAUNCHER = $(if $(findstring ccache,$(shell command -v $(CC))),ccache)
 NVCC_FLAGS = -std=c++20 -O3 $(if $(LINEINFO),-lineinfo) --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIC,-Wall,-Wextra \
 	$(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
-# LINEINFO=1, for profilers, writes source lines into the kernels, with the absolute paths of their folders. nvcc derives
-# the names of file-local symbols from the file's absolute path and a random number; with these options, from its path in
-# the source.
+# LINEINFO=1, for profilers, writes source lines into the kernels, with the absolute paths of their folders. nvcc
+# derives the names of file-local symbols from the file's absolute path and a random number; with these options, from
+# its path in the source.
 NVCC_NAMES = -Xcudafe --orig_src_path_name=$< -frandom-seed=$<
 
-# One of these files defines the functions of formats/hdf5_rows.h. Which of the files for GPUs a program contains, or those
-# of the emulated device, is decided when it is linked.
-HDF5_SOURCES = src/formats/hdf5_rows.c src/formats/hdf5_library.c
-SOURCES = $(filter-out $(if $(HAS_HDF5),src/formats/hdf5_absent.c,$(HDF5_SOURCES)) $(NCCL_SOURCES) $(NO_CUDA_SOURCES), \
-	$(sort $(wildcard src/*/*.c src/data/pretraining/*.c src/backend/ref/*.c src/backend/cpu/*.c)))
-NCCL_SOURCES = src/comm/nccl.c src/comm/nccl_library.c
-CUDA_SOURCES = $(sort $(wildcard src/backend/cuda/*.c)) $(NCCL_SOURCES)
-NO_CUDA_SOURCES = src/backend/cuda_absent.c src/comm/nccl_absent.c
+# All sources, at any depth up to src/FOLDER/ROOM, except for kernels, modules and what belongs to a part that is left
+# out. Which of the files for GPUs a program contains, or those of the emulated device, is decided when it is linked.
+LEFT_OUT = src/comm/modules/% $(CUDA_SOURCES) $(CUDA_ABSENT) $(if $(HAS_HDF5),$(HDF5_ABSENT),$(HDF5_SOURCES))
+SOURCES = $(filter-out $(LEFT_OUT),$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 CUDA_KERNELS = $(sort $(wildcard src/backend/cuda/kernels/*.cu))
-LIBRARY_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cmd/main.c,$(SOURCES))) \
-	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS)))
-CUDA_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(CUDA_SOURCES)) $(patsubst src/%.cu,$(BUILD)/%.cu.o,$(CUDA_KERNELS))
+objects = $(patsubst src/%.c,$(BUILD)/%.o,$(1))
+objects_of = $(call objects,$(filter-out src/cmd/main.c,$(filter src/$(1)/%,$(SOURCES)))) $(if $(filter backend,$(1)),\
+	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS))))
+# The folders in the order of the flow, each an archive. Its tests are linked with it and those before it; those of LAST
+# also with some that come later.
+FLOW = base formats text data backend model weights comm tasks infer library serve report train run cmd
+LAST_text = weights
+LAST_weights = infer
+LAST_serve = cmd
+LAST_report = train
+archives = $(patsubst %,$(BUILD)/folders/%.a,$(1))
+BERTC = $(call archives,$(FLOW))
+CUDA_OBJECTS = $(call objects,$(CUDA_SOURCES)) $(patsubst src/%.cu,$(BUILD)/%.cu.o,$(CUDA_KERNELS))
 # What a program is linked with: the back end for GPUs if there is one. Tests do without its fifty megabytes, except for
 # those on a GPU; the emulated device has its own.
 GPU_LIBRARY = $(BUILD)/libbertc_$(if $(HAS_CUDA),cuda,nocuda).a
-WITH_GPUS = $(LINK_BEGIN) $(BUILD)/libbertc.a $(GPU_LIBRARY) $(LINK_END) $(if $(HAS_CUDA),$(CUDA_LIBS))
-WITHOUT_GPUS = $(LINK_BEGIN) $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(LINK_END)
-LINK_BEGIN = -Wl,--start-group
-LINK_END = -Wl,--end-group
+group = -Wl,--start-group $(1) -Wl,--end-group
+WITH_GPUS = $(call group,$(BERTC) $(GPU_LIBRARY)) $(if $(HAS_CUDA),$(CUDA_LIBS))
+WITHOUT_GPUS = $(call group,$(BERTC) $(BUILD)/libbertc_nocuda.a)
 # The CUDA back end on an emulated device, for the tests (docs/cuda.md).
-EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(sort $(wildcard src/backend/cuda/*.c))) $(patsubst src/%.c,$(BUILD)/emulated/%.o,$(NCCL_SOURCES)) \
+EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(filter src/backend/%,$(CUDA_SOURCES))) \
+	$(patsubst src/%.c,$(BUILD)/emulated/%.o,$(filter src/comm/%,$(CUDA_SOURCES))) \
 	$(patsubst src/backend/%.cu,$(BUILD)/emulated/%.o,$(CUDA_KERNELS)) \
-	$(patsubst tests/cuda/emulation/%.cc,$(BUILD)/emulated/device/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc))) \
-	$(patsubst tests/cuda/emulation/%.cu,$(BUILD)/emulated/device/%.cu.o,$(sort $(wildcard tests/cuda/emulation/*.cu)))
+	$(patsubst tests/cuda/emulation/%,$(BUILD)/emulated/device/%.o,\
+	$(basename $(wildcard tests/cuda/emulation/*.cc)) $(wildcard tests/cuda/emulation/*.cu))
 # The emulated device implements the thread sanitizer's hooks itself, so the two cannot be combined.
-TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/% tests/gpu/% $(if $(filter thread,$(SANITIZE)),tests/cuda/%),$(wildcard tests/*/test_*.c))))
-GPU_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/gpu/test_*.c)))
-LONG_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/long/test_*.c)))
+programs = $(patsubst %.c,$(BUILD)/%,$(sort $(1)))
+TEST_PROGRAMS = $(call programs,$(filter-out tests/long/% tests/gpu/% $(if $(filter thread,$(SANITIZE)),tests/cuda/%),\
+	$(wildcard tests/*/test_*.c tests/*/*/test_*.c)))
+GPU_PROGRAMS = $(call programs,$(wildcard tests/gpu/test_*.c))
+LONG_PROGRAMS = $(call programs,$(wildcard tests/long/test_*.c))
+# Those whose path contains TESTS.
+selected = $(foreach path,$(1),$(if $(TESTS),$(if $(findstring $(TESTS),$(path)),$(path)),$(path)))
 # The tests on the emulated device take longest and therefore run first.
-RUN_PROGRAMS = $(foreach program,$(filter $(BUILD)/tests/cuda/%,$(TEST_PROGRAMS)) $(filter-out $(BUILD)/tests/cuda/%,$(TEST_PROGRAMS)),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
-RUN_LONG = $(foreach program,$(LONG_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
-RUN_LONG_SCRIPTS = $(foreach script,$(sort $(wildcard tests/long/*.sh)),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(script))),$(script)))
+RUN_PROGRAMS = $(call selected,$(filter $(BUILD)/tests/cuda/%,$(TEST_PROGRAMS)) \
+	$(filter-out $(BUILD)/tests/cuda/%,$(TEST_PROGRAMS)))
+RUN_LONG = $(call selected,$(LONG_PROGRAMS))
+RUN_LONG_SCRIPTS = $(call selected,$(sort $(wildcard tests/long/*.sh)))
 DEMO_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(wildcard demo/*.c))
 
 # Fuzz targets, and the parts of the library that they need: the folders that read what others wrote.
@@ -178,54 +220,48 @@ FUZZ_SMALL = -DSTREAM_BLOCK_BYTES=64ul -DFILE_BUFFER_BYTES=256ul -DTOKENIZER_CAC
 # Two thirds of a target's time would go into recording comparisons, for which seeds and dictionaries make up.
 FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
 	INSTRUMENT='$(FUZZ_SMALL) $(if $(FUZZ_COMPARISONS),,-fno-sanitize-coverage=trace-cmp)'
-FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
-RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
+RUN_FUZZ = $(call selected,$(call programs,$(wildcard tests/fuzz/*.c)))
 
-.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install install-program install-library wheel wheel-file test-python deb tarball release clean
+.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage \
+	run-fuzz-coverage demo install install-program install-library wheel wheel-file test-python deb tarball \
+	release clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: $(BUILD)/bertc
 
-$(BUILD)/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus $(MPI_MODULES)
+$(BUILD)/bertc: $(BUILD)/cmd/main.o $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA $(MPI_MODULES)
 	$(SAY) link $@
 	$(QUIET)$(CC) $(LDFLAGS) -o $@ $< $(WITH_GPUS) $(LDLIBS)
-ifneq ($(if $(HAS_CUDA),,$(wildcard $(NVCC))),)
-	@for part in $(CUDA_MISSING); do \
-		echo "  note    no back end for GPUs: $(CUDA_HOME)/$${part%%:*} is missing: install NVIDIA's package $${part##*:}"; done
-endif
-ifeq ($(HDF5_INCLUDE),)
-	@echo "  note    no HDF5: hdf5.h is missing: install the package libhdf5-dev"
-endif
-ifeq ($(strip $(MPIS)),)
-	@echo "  note    no MPI: mpi.h is missing: install the package libopenmpi-dev or libmpich-dev"
-endif
+	@$(foreach part,HDF5 MPI $(if $(wildcard $(NVCC)),CUDA),$(call complain,$(part),  note    no $(part): ))
 
-$(BUILD)/libbertc.a: $(LIBRARY_OBJECTS) $(BUILD)/parts
+# Thin archives: lists of objects.
+ARCHIVE = $(QUIET)rm -f $@ && ar rcsT $@ $(filter %.o,$^)
+define FOLDER
+$(BUILD)/folders/$(1).a: $(call objects_of,$(1)) $(BUILD)/with-HDF5
+	@mkdir -p $$(@D)
+	$$(SAY) archive $$@
+	$$(ARCHIVE)
+BEFORE := $$(BEFORE) $(1)
+UP_TO_$(1) := $$(BEFORE)
+endef
+BEFORE :=
+$(foreach folder,$(FLOW),$(eval $(call FOLDER,$(folder))))
+$(BUILD)/libbertc_cuda.a: $(CUDA_OBJECTS)
 	$(SAY) archive $@
-	$(QUIET)rm -f $@ && ar rcs $@ $(LIBRARY_OBJECTS)
-$(BUILD)/libbertc_cuda.a: $(CUDA_OBJECTS) $(BUILD)/parts
+	$(ARCHIVE)
+$(BUILD)/libbertc_nocuda.a: $(call objects,$(CUDA_ABSENT))
 	$(SAY) archive $@
-	$(QUIET)rm -f $@ && ar rcs $@ $(CUDA_OBJECTS)
-$(BUILD)/libbertc_nocuda.a: $(patsubst src/%.c,$(BUILD)/%.o,$(NO_CUDA_SOURCES))
-	$(SAY) archive $@
-	$(QUIET)rm -f $@ && ar rcs $@ $^
+	$(ARCHIVE)
 
-# Rewritten only when other parts are selected: then the library is put together again.
-$(BUILD)/parts: .force
+# Rewritten only when a part is selected, or no longer: then what it belongs to is put together again.
+$(BUILD)/with-%: .force
 	@mkdir -p $(@D)
-	@echo 'HDF5=$(HDF5)' | cmp -s - $@ || echo 'HDF5=$(HDF5)' >$@
-# Likewise when programs are to be linked with the back end for GPUs, or no longer.
-$(BUILD)/gpus: .force
-	@mkdir -p $(@D)
-	@echo 'CUDA=$(HAS_CUDA)' | cmp -s - $@ || echo 'CUDA=$(HAS_CUDA)' >$@
-
-$(patsubst src/%.c,$(BUILD)/%.o,$(HDF5_SOURCES)): private CPPFLAGS += -isystem $(HDF5_INCLUDE)
-$(BUILD)/comm/nccl.o $(BUILD)/comm/nccl_library.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
+	@echo '$(HAS_$*)' | cmp -s - $@ || echo '$(HAS_$*)' >$@
 
 # The linker's build ID depends on debugging information, and so on the build folder: packed files have neither.
 NO_IDENTITY = -Wl,--build-id=none
-# A module for each MPI (src/comm/mpi_module.h). The functions it calls are in the library that the program loads first.
+# The functions that a module calls are in the library that the program loads first.
 $(BUILD)/lib/bertc/bertc-mpi-openmpi.so: private CPPFLAGS += -isystem $(OPENMPI_INCLUDE)
 $(BUILD)/lib/bertc/bertc-mpi-mpich.so: private CPPFLAGS += -isystem $(MPICH_INCLUDE)
 # In MPICH, MPI_STATUSES_IGNORE is an address that gcc takes for an array of size zero.
@@ -248,11 +284,11 @@ $(BUILD)/backend/cpu/kernels/%.$(1).o: src/backend/cpu/kernels/%.c $(BUILD)/flag
 endef
 $(foreach isa,$(ISAS),$(eval $(call KERNEL_RULE,$(isa))))
 
-$(BUILD)/backend/cuda/%.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
 $(BUILD)/backend/cuda/kernels/%.cu.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) nvcc $<
-	$(QUIET)$(NVCC_LAUNCHER) $(NVCC) $(NVCC_FLAGS) $(NVCC_NAMES) $(if $(WERROR),-Werror all-warnings) -MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
+	$(QUIET)$(NVCC_LAUNCHER) $(NVCC) $(NVCC_FLAGS) $(NVCC_NAMES) $(if $(WERROR),-Werror all-warnings) \
+		-MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 
 # Here the kernels are C++ for g++, with the hooks of the thread sanitizer, which the emulation implements. Products and
 # sums are fused where nvcc may fuse them.
@@ -264,8 +300,8 @@ $(BUILD)/emulated/comm/%.o: src/comm/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) emulate $<
 	$(COMPILE) -Itests/cuda/emulation -c -o $@ $<
-EMULATED_CXX = $(QUIET)g++ $(CPPFLAGS) -Itests/cuda/emulation -MMD -MP -std=c++20 -g -Wall -Wextra -fPIE -fno-strict-aliasing \
-	$(if $(WERROR),-Werror)
+EMULATED_CXX = $(QUIET)g++ $(CPPFLAGS) -Itests/cuda/emulation -MMD -MP -std=c++20 -g -Wall -Wextra -fPIE \
+	-fno-strict-aliasing $(if $(WERROR),-Werror)
 EMULATED_KERNEL = $(EMULATED_CXX) -O1 -mfma -ffp-contract=fast -Wno-unknown-pragmas -Wno-tsan -fsanitize=thread \
 	--param tsan-instrument-func-entry-exit=0 -x c++ -c
 $(BUILD)/emulated/cuda/kernels/%.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
@@ -282,48 +318,61 @@ $(BUILD)/emulated/device/%.o: tests/cuda/emulation/%.cc $(BUILD)/flags | $(CHECK
 	$(EMULATED_CXX) -O2 -fopenmp-simd -mavx2 $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -c -o $@ $<
 $(BUILD)/libcuda_emulated.a: $(EMULATED_OBJECTS)
 	$(SAY) archive $@
-	$(QUIET)rm -f $@ && ar rcs $@ $^
-# The whole program with the emulated device: make build/emulated/bertc. The libraries that it loads are the program itself,
-# which exports the emulated device's part of them.
-EMULATED = -Wl,--whole-archive $(BUILD)/libcuda_emulated.a -Wl,--no-whole-archive $(BUILD)/libbertc.a \
+	$(ARCHIVE)
+# The whole program with the emulated device: make build/emulated/bertc. The libraries that it loads are the program
+# itself, which exports the emulated device's part of them.
+EMULATED = -Wl,--whole-archive $(BUILD)/libcuda_emulated.a -Wl,--no-whole-archive $(call group,$(BERTC)) \
 	-Wl,--export-dynamic-symbol=cublasLt*,--export-dynamic-symbol=nccl* -lstdc++
-$(BUILD)/emulated/bertc: $(BUILD)/cmd/main.o $(BUILD)/libcuda_emulated.a $(BUILD)/libbertc.a
+$(BUILD)/emulated/bertc: $(BUILD)/cmd/main.o $(BUILD)/libcuda_emulated.a $(BERTC)
 	$(SAY) link $@
 	$(QUIET)$(CC) $(LDFLAGS) -o $@ $< $(EMULATED) $(LDLIBS)
-$(BUILD)/tests/cuda/%: tests/cuda/%.c $(BUILD)/libcuda_emulated.a $(BUILD)/libbertc.a $(BUILD)/flags
+$(BUILD)/tests/cuda/%: tests/cuda/%.c $(BUILD)/libcuda_emulated.a $(BERTC) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<
 	$(COMPILE) -Itests -Itests/backend -Itests/cuda/emulation $(LDFLAGS) -o $@ $< $(EMULATED) -lcmocka $(LDLIBS)
 
-$(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(SAY) test $<
-	$(COMPILE) -Itests $(LDFLAGS) -o $@ $< $(WITHOUT_GPUS) -lcmocka $(LDLIBS)
+# TEST(folder, archives)
+define TEST
+$(BUILD)/tests/$(1)/%: tests/$(1)/%.c $(2) $(BUILD)/flags
+	@mkdir -p $$(@D)
+	$$(SAY) test $$<
+	$$(COMPILE) -Itests $$(LDFLAGS) -o $$@ $$< $(call group,$(2)) -lcmocka $$(LDLIBS)
+endef
+tested = $(UP_TO_$(or $(LAST_$(1)),$(1)))
+$(foreach folder,$(filter-out library,$(FLOW)),$(eval $(call TEST,$(folder),$(call archives,$(call tested,$(folder))) \
+	$(if $(filter backend,$(call tested,$(folder))),$(BUILD)/libbertc_nocuda.a))))
+$(foreach folder,golden long rules,$(eval $(call TEST,$(folder),$(BERTC) $(BUILD)/libbertc_nocuda.a)))
+# These run the program.
+$(filter $(BUILD)/tests/cmd/% $(BUILD)/tests/serve/%,$(TEST_PROGRAMS)) $(LONG_PROGRAMS): | $(BUILD)/bertc
+$(patsubst %,$(BUILD)/tests/cuda/test_%,training ranks limits inference finetuning distillation): | \
+	$(BUILD)/emulated/bertc
 
-# libbertc (include/bertc.h, docs/library.md): the same objects as a shared object that exports only its own functions. Its
-# tests use what it exports, and the rest of the program to make models.
+# libbertc (include/bertc.h, docs/library.md): the same objects as a shared object that exports only its own functions.
+# Its tests use what it exports, and the rest of the program to make models.
 ABI := $(shell sed -n 's/^\#define BERTC_ABI //p' include/bertc.h)
 SHARED_LIBRARY = $(BUILD)/libbertc.so.$(ABI)
-$(SHARED_LIBRARY): src/library/exports.map $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus $(BUILD)/flags
+$(SHARED_LIBRARY): src/library/exports.map $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA $(BUILD)/flags
 	$(SAY) link $@
-	$(QUIET)$(CC) -shared $(filter-out -pie,$(LDFLAGS)) $(NO_IDENTITY) -Wl,-z,defs,--as-needed,-soname,$(@F),--version-script,$< -o $@ \
-		$(patsubst src/%.c,$(BUILD)/%.o,$(wildcard src/library/*.c)) $(WITH_GPUS) $(LDLIBS)
-$(BUILD)/tests/library/%: tests/library/%.c $(SHARED_LIBRARY) $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(BUILD)/flags
+	$(QUIET)$(CC) -shared $(filter-out -pie,$(LDFLAGS)) $(NO_IDENTITY) \
+		-Wl,-z,defs,--as-needed,-soname,$(@F),--version-script,$< -o $@ \
+		$(call objects_of,library) $(WITH_GPUS) $(LDLIBS)
+$(BUILD)/tests/library/%: tests/library/%.c $(SHARED_LIBRARY) $(BERTC) $(BUILD)/libbertc_nocuda.a $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<
-	$(COMPILE) -Itests $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $< $(SHARED_LIBRARY) $(WITHOUT_GPUS) -lcmocka $(LDLIBS)
+	$(COMPILE) -Itests $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $< $(SHARED_LIBRARY) $(WITHOUT_GPUS) -lcmocka \
+		$(LDLIBS)
 
 # The demo's programs, and measuring programs that are not built by default: make build/dev/NAME.
 define PROGRAM_RULE
-$(BUILD)/$(1)/%: $(1)/%.c $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus $(BUILD)/flags
+$(BUILD)/$(1)/%: $(1)/%.c $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(SAY) $(1) $$<
 	$$(COMPILE) $$(LDFLAGS) -o $$@ $$< $(WITH_GPUS) $$(LDLIBS)
 endef
 $(foreach folder,demo dev bench,$(eval $(call PROGRAM_RULE,$(folder))))
 
-# Rewritten only when the flags have changed, in which case all objects are rebuilt. WERROR is not among them: it changes no
-# object, and `make` before `make test` should not cost a second build.
+# Rewritten only when the flags have changed, in which case all objects are rebuilt. WERROR is not among them: it
+# changes no object, and `make` before `make test` should not cost a second build.
 FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS) $(foreach isa,$(ISAS),$(ISA_FLAGS_$(isa)))
 $(BUILD)/flags: .force
 	@mkdir -p $(@D)
@@ -334,22 +383,15 @@ export FLAGS
 # A missing library is reported with its package, before the compiler fails.
 $(CHECKED): Makefile
 	@mkdir -p $(@D)
-	@command -v $(CC) >/dev/null || { echo "make: no compiler '$(CC)': install the package gcc, or run 'make deps'" >&2; exit 1; }
+	@command -v $(CC) >/dev/null || { \
+		echo "make: no compiler '$(CC)': install the package gcc, or run 'make deps'" >&2; exit 1; }
 	@for library in $(LIBRARIES); do \
-		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 || { \
-			echo "make: $${library%%:*} is missing: install the package $${library##*:}, or run 'make deps'" >&2; exit 1; }; \
+		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 && continue; \
+		echo "make: $${library%%:*} is missing: install the package $${library##*:}, or run 'make deps'" >&2; \
+		exit 1; \
 	done
-ifeq ($(HDF5)$(HDF5_INCLUDE),1)
-	@echo "make: hdf5.h is missing: install the package libhdf5-dev, or give HDF5_INCLUDE= or HDF5=0" >&2; exit 1
-endif
-ifeq ($(MPI)$(strip $(MPIS)),1)
-	@echo "make: mpi.h is missing: install the package libopenmpi-dev or libmpich-dev, or give OPENMPI_INCLUDE=, MPICH_INCLUDE= or MPI=0" >&2; exit 1
-endif
-ifneq ($(HAS_CUDA),)
-	@for part in $(CUDA_MISSING); do \
-		echo "make: $(CUDA_HOME)/$${part%%:*} is missing: install NVIDIA's package $${part##*:}, or give CUDA_HOME= or CUDA=0" >&2; exit 1; \
-	done
-endif
+	@$(foreach part,$(PARTS),$(if $(HAS_$(part)),$(if $(strip $($(part)_MISSING)),\
+		$(call complain,$(part),make: ,$(comma) or give $($(part)_WHERE) or $(part)=0) exit 1;)))
 	@touch $@
 
 deps: build/packages
@@ -357,22 +399,22 @@ build/packages: dev/deps.sh Makefile
 	@sh dev/deps.sh $(PACKAGES)
 	@mkdir -p build && touch $@
 
-test: deps
-	@$(MAKE) --no-print-directory HDF5=1 MPI=1 WERROR=1 run-tests
+# With a pattern, the parts that this machine has are enough.
+test: $(if $(TESTS),,deps)
+	@$(MAKE) --no-print-directory $(if $(TESTS),,HDF5=1 MPI=1) WERROR=1 run-tests
 
-$(BUILD)/tests/cuda/test_training $(BUILD)/tests/cuda/test_ranks $(BUILD)/tests/cuda/test_limits $(BUILD)/tests/cuda/test_inference $(BUILD)/tests/cuda/test_finetuning: $(BUILD)/emulated/bertc
-
-run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
+run-tests: $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) STRICT=$(STRICT) sh tests/run.sh $(RUN_PROGRAMS)
 
 test-long: deps
 	@$(MAKE) --no-print-directory HDF5=1 MPI=1 WERROR=1 run-long
 
-# Programs first, then the scripts of tests/long, each of which is a test of its own; all are run, and any failure is the
-# result. Exit code 77 of a script: skipped, because this machine does not allow it.
+# Programs first, then the scripts of tests/long, each of which is a test of its own; all are run, and any failure is
+# the result. Exit code 77 of a script: skipped, because this machine does not allow it.
+RUN_LONG_PROGRAMS = BUILD=$(BUILD) STRICT=$(STRICT) TEST_SECONDS=3600 TEST_JOBS=1 sh tests/run.sh $(RUN_LONG)
 run-long: $(BUILD)/bertc $(RUN_LONG)
 	@failed=0; \
-	$(if $(RUN_LONG),BUILD=$(BUILD) STRICT=$(STRICT) TEST_SECONDS=3600 TEST_JOBS=1 sh tests/run.sh $(RUN_LONG) || failed=1;) \
+	$(if $(RUN_LONG),$(RUN_LONG_PROGRAMS) || failed=1;) \
 	for script in $(RUN_LONG_SCRIPTS); do \
 		echo "== $$script"; BUILD=$(BUILD) BERTC=$(BUILD)/bertc sh $$script; status=$$?; \
 		[ $$status -ne 77 ] || echo "SKIPPED $$script"; \
@@ -386,7 +428,7 @@ test-gpu:
 
 gpu-programs: $(BUILD)/bertc $(GPU_PROGRAMS) $(BUILD)/bench/step $(BUILD)/demo/world
 
-$(BUILD)/tests/gpu/%: tests/gpu/%.c $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus $(BUILD)/flags
+$(BUILD)/tests/gpu/%: tests/gpu/%.c $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<
 	$(COMPILE) -Itests -Itests/backend $(LDFLAGS) -o $@ $< -lcmocka $(WITH_GPUS) $(LDLIBS)
@@ -402,15 +444,18 @@ test-sanitizers: deps
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzzed.a $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) fuzz $<
-	$(COMPILE) -Werror=implicit-function-declaration -Itests/fuzz $(LDFLAGS) -fsanitize=fuzzer -Wl,--unresolved-symbols=ignore-in-object-files -o $@ $< $(BUILD)/libfuzzed.a $(LDLIBS)
+	$(COMPILE) -Werror=implicit-function-declaration -Itests/fuzz $(LDFLAGS) -fsanitize=fuzzer \
+		-Wl,--unresolved-symbols=ignore-in-object-files -o $@ $< $(BUILD)/libfuzzed.a $(LDLIBS)
 
-$(BUILD)/libfuzzed.a: $(patsubst src/%.c,$(BUILD)/%.o,$(foreach folder,$(FUZZ_FOLDERS),$(filter src/$(folder)/%,$(SOURCES))))
+$(BUILD)/libfuzzed.a: $(call objects,$(foreach folder,$(FUZZ_FOLDERS),$(filter src/$(folder)/%,$(SOURCES))))
 	$(SAY) archive $@
-	$(QUIET)rm -f $@ && ar rcs $@ $^
+	$(ARCHIVE)
 
 fuzz:
-	@echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -w -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null || { \
-		echo "make: fuzzing needs clang with libFuzzer: install the packages clang, libclang-rt-14-dev and llvm" >&2; exit 1; }
+	@echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+		clang -w -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null || { echo >&2 \
+		"make: fuzzing needs clang with libFuzzer: install the packages clang, libclang-rt-14-dev and llvm"; \
+		exit 1; }
 	@$(MAKE) --no-print-directory BUILD=build-fuzz$(if $(FUZZ_COMPARISONS),-comparisons) $(FUZZ_BUILD) run-fuzz
 
 run-fuzz: $(RUN_FUZZ)
@@ -434,10 +479,11 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 install: install-program install-library
 
 install-program: $(PROGRAM) $(MPI_MODULES)
-	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
-		$(SHARE)/bertc/recipes $(SHARE)/doc/bertc/docs
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
+		$(SHARE)/zsh/site-functions $(SHARE)/bertc/recipes $(SHARE)/doc/bertc/docs
 	install $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bertc
-	$(if $(MPI_MODULES),install -d $(DESTDIR)$(PREFIX)/lib/bertc && install -m 644 $(MPI_MODULES) $(DESTDIR)$(PREFIX)/lib/bertc)
+	$(if $(MPI_MODULES),install -d $(DESTDIR)$(PREFIX)/lib/bertc && \
+		install -m 644 $(MPI_MODULES) $(DESTDIR)$(PREFIX)/lib/bertc)
 	install -m 644 recipes/*.conf recipes/slurm.sbatch $(SHARE)/bertc/recipes
 	install -m 644 README.md CHANGELOG.md LICENSE $(SHARE)/doc/bertc
 	install -m 644 docs/* $(SHARE)/doc/bertc/docs
@@ -449,22 +495,24 @@ install-program: $(PROGRAM) $(MPI_MODULES)
 	$(PROGRAM) completion zsh >$(SHARE)/zsh/site-functions/_bertc
 	chmod 644 $(SHARE)/man/man1/* $(SHARE)/bash-completion/completions/bertc $(SHARE)/zsh/site-functions/_bertc
 
-# Linked again without symbols and debugging information. For the archive, libraries that Debian provides as static ones are
-# linked into the program: the shared libarchive would bring thirty megabytes.
+# Linked again without symbols and debugging information. For the archive, libraries that Debian provides as static ones
+# are linked into the program: the shared libarchive would bring thirty megabytes.
 PACKED_LINK = $(QUIET)$(CC) $(LDFLAGS) $(NO_IDENTITY) -s -o $@ $< $(WITH_GPUS)
-STATIC_LIBS = -Wl,-Bstatic -lutf8proc -lxxhash -larchive -lz -lbz2 -lzstd -llzma -lexpat -lnettle -Wl,-Bdynamic -ldnnl -lgomp -lmicrohttpd -lm
-$(BUILD)/packed/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus
+STATIC_LIBS = -Wl,-Bstatic -lutf8proc -lxxhash -larchive -lz -lbz2 -lzstd -llzma -lexpat -lnettle \
+	-Wl,-Bdynamic -ldnnl -lgomp -lmicrohttpd -lm
+$(BUILD)/packed/bertc: $(BUILD)/cmd/main.o $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA
 	@mkdir -p $(@D)
 	$(SAY) link $@
 	$(PACKED_LINK) $(LDLIBS)
-$(BUILD)/packed/portable/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus
+$(BUILD)/packed/portable/bertc: $(BUILD)/cmd/main.o $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA
 	@mkdir -p $(@D)
 	$(SAY) link $@
 	$(PACKED_LINK) $(STATIC_LIBS) -ldl
 
 define TREE
 	@rm -rf $(BUILD)/packed/$@-tree && mkdir -p $(BUILD)/packed/$@-tree
-	+@$(MAKE) --no-print-directory -s CUDA=$(CUDA) PROGRAM=$< DESTDIR=$(BUILD)/packed/$@-tree PREFIX=$(1) install-program
+	+@$(MAKE) --no-print-directory -s CUDA=$(CUDA) PROGRAM=$< DESTDIR=$(BUILD)/packed/$@-tree PREFIX=$(1) \
+		install-program
 	@find $(BUILD)/packed/$@-tree -name '*.so' -exec strip --strip-unneeded {} +
 endef
 deb: $(BUILD)/packed/bertc $(MPI_MODULES)
@@ -472,18 +520,20 @@ deb: $(BUILD)/packed/bertc $(MPI_MODULES)
 	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh packaging/deb.sh $(BUILD)/packed/$@-tree $(BUILD)/release $(VERSION)
 tarball: $(BUILD)/packed/portable/bertc $(MPI_MODULES)
 	$(call TREE,)
-	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh packaging/tarball.sh $(BUILD)/packed/$@-tree $(BUILD)/release $(VERSION)
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
+		sh packaging/tarball.sh $(BUILD)/packed/$@-tree $(BUILD)/release $(VERSION)
 
 # The source archive is that of the commit, so uncommitted changes are refused.
 release:
-	@[ -z "$$(git status --porcelain)" ] || { echo "make: commit first: the source archive is that of the last commit" >&2; exit 1; }
+	@[ -z "$$(git status --porcelain)" ] || { \
+		echo "make: commit first: the source archive is that of the last commit" >&2; exit 1; }
 	@rm -rf $(BUILD)/release && mkdir -p $(BUILD)/release
 	@git archive --prefix=bertc-$(VERSION)/ HEAD | xz -6 -T1 >$(BUILD)/release/bertc-$(VERSION).tar.xz
 	@$(MAKE) --no-print-directory CUDA=$(CUDA) deb tarball
 	@cd $(BUILD)/release && sha256sum *.deb *.tar.xz >SHA256SUMS && cat SHA256SUMS
 
-# libbertc, and the Python package on top of it (python/). The wheel contains what `make install` installs; auditwheel, if
-# it is found, bundles the libraries that it needs.
+# libbertc, and the Python package on top of it (python/). The wheel contains what `make install` installs; auditwheel,
+# if it is found, bundles the libraries that it needs.
 PYTHON = python3
 AUDITWHEEL = $(shell command -v patchelf >/dev/null && command -v auditwheel)
 WHEEL = $(BUILD)/wheel
@@ -494,7 +544,8 @@ install-library: $(SHARED_LIBRARY)
 	install -m 644 $(SHARED_LIBRARY) $(DESTDIR)$(PREFIX)/lib/libbertc.so.$(VERSION)
 	ln -sf libbertc.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libbertc.so.$(ABI)
 	ln -sf libbertc.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libbertc.so
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' src/library/bertc.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/bertc.pc
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' src/library/bertc.pc.in \
+		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/bertc.pc
 
 wheel: wheel-file
 	@PYTHON=$(PYTHON) sh python/check_wheel.sh $(WHEEL)/dist/*.whl $(AUDITWHEEL)
@@ -503,12 +554,15 @@ wheel: wheel-file
 wheel-file:
 	@rm -rf $(WHEEL)
 	@$(MAKE) --no-print-directory CUDA=$(CUDA) $(BUILD)/packed/bertc
-	@$(MAKE) --no-print-directory CUDA=$(CUDA) PROGRAM=$(BUILD)/packed/bertc install DESTDIR= PREFIX=$(abspath $(WHEEL))/prefix >/dev/null
-	@$(PYTHON) python/build_wheel.py --prefix $(WHEEL)/prefix --version $(VERSION) --out $(WHEEL)/dist $(if $(AUDITWHEEL),--auditwheel $(AUDITWHEEL))
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) PROGRAM=$(BUILD)/packed/bertc install DESTDIR= \
+		PREFIX=$(abspath $(WHEEL))/prefix >/dev/null
+	@$(PYTHON) python/build_wheel.py --prefix $(WHEEL)/prefix --version $(VERSION) --out $(WHEEL)/dist \
+		$(if $(AUDITWHEEL),--auditwheel $(AUDITWHEEL))
 
 test-python: $(SHARED_LIBRARY)
 	@if $(PYTHON) -c 'import numpy' 2>/dev/null; then \
-		PYTHONPATH=python BERTC_LIBRARY=$(abspath $(SHARED_LIBRARY)) $(PYTHON) -m unittest discover -s python/tests; \
+		PYTHONPATH=python BERTC_LIBRARY=$(abspath $(SHARED_LIBRARY)) \
+			$(PYTHON) -m unittest discover -s python/tests; \
 	else echo "SKIPPED python/tests: $(PYTHON) has no NumPy"; fi
 
 clean:
