@@ -284,14 +284,15 @@ def attention():
 
 
 def text():
-    head("Forward pass of BERT-base in bf16", "texts", "ms", "texts/s")
+    head("Forward pass of BERT-base in bf16, with the heads and losses of pre-training or the encoder alone", "texts", "heads", "ms", "texts/s")
     model, length = config("base" if a.model == "large" else a.model), LENGTHS["128"][0]
-    for count in (1, 64, 88):
-        result = json.loads(command(bench(model, length, count, "--precision", "bf16", mode="inference", steps=30),
+    for count, heads in ((1, "pretraining"), (1, "none"), (64, "none"), (88, "none")):
+        result = json.loads(command(bench(model, length, count, "--precision", "bf16", "--heads", heads, mode="inference", steps=30),
                                     env=environment("new")))
-        keep(part="text", texts=count, result=result)
-        row(count, f"{1e3 * result['inference']['seconds']:.4f}", f"{count / result['inference']['seconds']:,.0f}")
-    kernels = profile("one text", ".", [], bench(model, length, 1, "--precision", "bf16", mode="inference", steps=1), count=300)
+        keep(part="text", texts=count, heads=heads, result=result)
+        row(count, heads, f"{1e3 * result['inference']['seconds']:.4f}", f"{count / result['inference']['seconds']:,.0f}")
+    kernels = profile("one text", ".", [], bench(model, length, 1, "--precision", "bf16", "--heads", "none", mode="inference",
+                                               steps=1), count=300)
     head("Kernels of the first passes with one text", "kernel", "launches", "us, median", "us in all")
     each = {}
     for k in kernels:
