@@ -32,10 +32,14 @@ static inline HOST_DEVICE uint32_t dropout_attention_counter(uint32_t head, uint
 	return head << 16 | key / 8;
 }
 
-/* Attention's dropout mask as forward saves it for backward: one bit per key of each query, in 16-bit words of adjacent keys;
- * (heads, words of the longest sequence, query slots). Each sequence's slots start at a multiple of 16, and their number is
- * rounded up to a multiple of 16. */
+/* Attention's dropout mask as forward saves it for backward: one bit per key of each query, set if the key is dropped, in 16-bit
+ * words of adjacent keys, whose bits descend in each byte; (heads, words of the longest sequence, query slots). Each sequence's
+ * slots start at a multiple of 16, and their number is rounded up to a multiple of 16. */
 #define KEPT_KEYS 16
+static inline HOST_DEVICE int attention_kept_bit(int64_t key)
+{
+	return (int)(key % KEPT_KEYS ^ 7);
+}
 static inline HOST_DEVICE int64_t attention_kept_place(int64_t start, int64_t sequence)
 {
 	return (start + 15 * sequence) / 16 * 16;

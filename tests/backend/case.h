@@ -520,8 +520,9 @@ static inline uint16_t *kept_image(const struct bound *b, const uint16_t *others
 						dropout_block(b->c->scalars.seed,
 							      dropout_attention_counter((uint32_t)head, (uint32_t)key),
 							      (uint32_t)query, b->c->dropout.site, batch->samples[s], u);
-					*word = (uint16_t)(*word & ~(1u << key % KEPT_KEYS));
-					*word |= (uint16_t)((u[key % 8] >= threshold) << key % KEPT_KEYS);
+					int bit = attention_kept_bit(key);
+					*word = (uint16_t)(*word & ~(1u << bit));
+					*word |= (uint16_t)((u[key % 8] < threshold) << bit);
 				}
 	return image;
 }

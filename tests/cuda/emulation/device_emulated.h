@@ -149,6 +149,22 @@ inline unsigned __vmaxu2(unsigned a, unsigned b)
 	unsigned low = (a & 0xffffu) > (b & 0xffffu) ? a & 0xffffu : b & 0xffffu;
 	return (a >> 16 > b >> 16 ? a >> 16 : b >> 16) << 16 | low;
 }
+inline unsigned __vminu2(unsigned a, unsigned b)
+{
+	return ~__vmaxu2(~a, ~b);
+}
+inline unsigned add_u16x2(unsigned a, unsigned b)
+{
+	return ((a & 0xffff0000u) + (b & 0xffff0000u)) | ((a + b) & 0xffffu);
+}
+inline unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c)
+{
+	return __vmaxu2(add_u16x2(a, b), c);
+}
+inline unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c)
+{
+	return __vminu2(add_u16x2(a, b), c);
+}
 inline int __clz(int x)
 {
 	return x == 0 ? 32 : __builtin_clz((unsigned)x);

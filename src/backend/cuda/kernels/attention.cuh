@@ -26,53 +26,64 @@ template <int D> DEVICE int tile_chunk(int row, int chunk)
 	return row * (tile_row<D>::bytes / 16) + chunk;
 }
 
-/* Copies `rows` rows of D elements, `stride` elements apart, into a tile; rows from `valid` on become zero. The copy is
- * asynchronous: use copy_commit and copy_wait. */
-template <int D, int THREADS, typename E> DEVICE void load_tile(void *tile, int rows, const E *from, int64_t stride, int valid)
-{
-	constexpr int chunks = D / 8;
-#pragma unroll 1
-	for (int i = threadIdx.x; i < rows * chunks; i += THREADS) {
-		int row = i / chunks, chunk = i % chunks;
-		bool there = row < valid;
-		copy_async16(static_cast<char *>(tile) + tile_chunk<D>(row, chunk) * 16,
-			     from + (there ? row : 0) * stride + chunk * 8, there ? 16 : 0);
+/* One thread's part of copying rows, `stride` elements apart, into tiles: 16 bytes of every STEP-th row, at places that are known
+ * at compile time but for one offset. */
+template <typename E, int D, int THREADS> struct tile_source {
+	static constexpr int CHUNKS = D / 8, STEP = THREADS / CHUNKS;
+	static_assert(STEP % 8 == 0, "all rows of a thread are swizzled alike");
+	const E *from;
+	int stride, row, to;
+
+	DEVICE tile_source(const E *rows, int row_stride) : stride(row_stride), row((int)threadIdx.x / CHUNKS)
+	{
+		int chunk = (int)threadIdx.x % CHUNKS;
+		from = rows + row * (int64_t)stride + chunk * 8;
+		to = tile_chunk<D>(row, chunk) * 16;
 	}
-}
 
-/* Byte offset in a tile of (row + lane_row, chunk + lane_chunk), where row is a multiple of 8 and chunk a multiple of 2: the
- * part that depends on the lane is computed once for all tiles, and a swizzled chunk needs only one more exclusive or. */
-template <int D> DEVICE int tile_offset(int row, int chunk, int lane_row, int lane_chunk)
+	/* Copies ROWS rows, starting with row `first`, into a tile; rows from `length` on become zero. The copy is
+	 * asynchronous: use copy_commit and copy_wait. */
+	template <int ROWS> DEVICE void load(char *tile, int first, int length) const
+	{
+		const E *at = from + first * (int64_t)stride;
+#pragma unroll
+		for (int i = 0; i < ROWS; i += STEP)
+			if (ROWS % STEP == 0 || row + i < ROWS)
+				copy_async16(tile + to + i * tile_row<D>::bytes, at + i * (int64_t)stride,
+					     row + first + i < length ? 16 : 0);
+	}
+};
+
+/* A lane's offsets in tiles for ldmatrix: of (row + lane_row, chunk + lane_chunk), where row is a multiple of 8 and chunk a
+ * multiple of 2, known at compile time. Swizzling makes four offsets for four chunks; all others differ by a constant. */
+template <int D> struct lane_places {
+	static constexpr int WAYS = D % 64 == 0 ? 4 : 1;
+	int way[WAYS];
+
+	DEVICE lane_places(int lane_row, int lane_chunk)
+	{
+#pragma unroll
+		for (int i = 0; i < WAYS; i++)
+			way[i] = settled(tile_chunk<D>(lane_row, 2 * i ^ lane_chunk) * 16);
+	}
+	DEVICE int at(int row, int chunk) const
+	{
+		return way[chunk / 2 % WAYS] + chunk / 2 / WAYS * WAYS * 32 + row * tile_row<D>::bytes;
+	}
+};
+
+/* The places for 16 x 16 elements with their corner at (row, chunk), where the tile's rows are the fragment's rows (A) or its k
+ * (B); and the same with the two middle matrices swapped, where the tile's rows are A's k or B's columns. */
+template <int D> DEVICE lane_places<D> row_places(int row, int chunk)
 {
-	if (D % 64 == 0)
-		return row * tile_row<D>::bytes +
-		       ((lane_row * tile_row<D>::bytes + (lane_chunk ^ (lane_row & 7)) * 16) ^ (chunk * 16));
-	return (row + lane_row) * tile_row<D>::bytes + (chunk + lane_chunk) * 16;
+	return {row + (lane_index() & 15), chunk + (lane_index() >> 4)};
 }
-
-/* Loads 16 x 16 elements with their corner at (row, chunk), where the tile's rows are the fragment's rows (A) or its k (B). */
-template <int D, bool TRANSPOSED> DEVICE void load_rows(uint32_t (&out)[4], const char *tile, int row, int chunk)
+template <int D> DEVICE lane_places<D> column_places(int row, int chunk)
 {
-	int lane = lane_index();
-	const char *at = tile + tile_offset<D>(row, chunk, lane & 15, lane >> 4);
-	if (TRANSPOSED)
-		load_matrices4_transposed(out, at);
-	else
-		load_matrices4(out, at);
+	return {row + (lane_index() & 7) + (lane_index() >> 4) * 8, chunk + (lane_index() >> 3 & 1)};
 }
 
-/* The same with the two middle matrices swapped, where the tile's rows are A's k or B's columns. */
-template <int D, bool TRANSPOSED> DEVICE void load_columns(uint32_t (&out)[4], const char *tile, int row, int chunk)
-{
-	int lane = lane_index();
-	const char *at = tile + tile_offset<D>(row, chunk, (lane & 7) + (lane >> 4) * 8, lane >> 3 & 1);
-	if (TRANSPOSED)
-		load_matrices4_transposed(out, at);
-	else
-		load_matrices4(out, at);
-}
-
-/* c += a b for two adjacent tiles of eight columns; b as loaded by load_rows or load_columns. */
+/* c += a b for two adjacent tiles of eight columns; b as loaded at column_places or, transposed, at row_places. */
 template <typename E> DEVICE void multiply(float (&left)[4], float (&right)[4], const uint32_t (&a)[4], const uint32_t (&b)[4])
 {
 	mma16<E>(left, a, b);
@@ -133,46 +144,119 @@ DEVICE uint16_t *kept_words(const struct kernel_attention &a, const attention_he
 	return a.kept + ((int64_t)row * kept_stride(a) + (int)attention_kept_place(h.start, h.sequence));
 }
 
-/* A warp's dropout bits for 16 queries from `query` on and 64 keys from `key` on: each lane has the bits of query lane % 16
- * and of 32 keys, starting with key + 32 (lane / 16). Takes four Philox calls, for the lane's 32 elements. */
-DEVICE uint32_t make_kept(const attention_dropout &d, int query, int key)
+/* dropout_bits() in parts. Of Philox's rounds the first, half of the second and half of the third depend on the eight keys or
+ * on the query alone: */
+struct dropout_keys {
+	uint32_t second, third, word, low;
+};
+struct dropout_query {
+	uint32_t high, low;
+};
+constexpr uint32_t PHILOX_M0 = 0xD2511F53u, PHILOX_M1 = 0xCD9E8D57u, PHILOX_W0 = 0x9E3779B9u, PHILOX_W1 = 0xBB67AE85u;
+
+DEVICE dropout_keys find_dropout_keys(const attention_dropout &d, int key)
 {
-	int lane = lane_index();
-	uint32_t mine = 0;
-#pragma unroll
-	for (int i = 0; i < 4; i++)
-		mine |= dropout_bits(d, query + (lane & 15), key + (lane >> 4) * 32 + 8 * i) << (8 * i);
-	return mine;
+	uint32_t k0 = (uint32_t)d.seed, k1 = (uint32_t)(d.seed >> 32), low, high, site_low, site_high;
+	dropout_keys out;
+	multiply_wide(PHILOX_M0, dropout_attention_counter(d.head, (uint32_t)key), &low, &high);
+	multiply_wide(PHILOX_M1, d.site, &site_low, &site_high);
+	out.second = low ^ (k1 + PHILOX_W1);
+	multiply_wide(PHILOX_M1, high ^ d.sample ^ k1, &low, &high);
+	out.third = low ^ (k0 + 2 * PHILOX_W0);
+	multiply_wide(PHILOX_M0, high ^ site_low ^ (k0 + PHILOX_W0), &out.low, &high);
+	out.word = high ^ (k1 + 2 * PHILOX_W1);
+	return out;
 }
-/* Store these bits in a.kept, and load them from it. */
-DEVICE void store_kept(const struct kernel_attention &a, const attention_head &h, uint32_t mine, int query, int key)
+DEVICE dropout_query find_dropout_query(const attention_dropout &d, int query)
+{
+	uint32_t low, high;
+	dropout_query out;
+	multiply_wide(PHILOX_M1, d.site, &low, &high);
+	multiply_wide(PHILOX_M0, high ^ (uint32_t)query ^ (uint32_t)d.seed, &out.low, &out.high);
+	return out;
+}
+/* The block's four words: pairs of numbers of adjacent keys. */
+DEVICE void dropout_words(uint32_t (&word)[4], const attention_dropout &d, const dropout_keys &keys, const dropout_query &query)
+{
+	uint32_t k0 = (uint32_t)d.seed, k1 = (uint32_t)(d.seed >> 32), low, high;
+	multiply_wide(PHILOX_M1, query.high ^ keys.second, &word[1], &high);
+	word[0] = high ^ keys.third;
+	word[2] = query.low ^ keys.word;
+	word[3] = keys.low;
+#pragma unroll
+	for (uint32_t round = 3; round < 7; round++) {
+		uint32_t c1 = word[1], c3 = word[3];
+		multiply_wide(PHILOX_M0, word[0], &word[3], &low);
+		multiply_wide(PHILOX_M1, word[2], &word[1], &high);
+		word[0] = high ^ c1 ^ (k0 + round * PHILOX_W0);
+		word[2] = low ^ c3 ^ (k1 + round * PHILOX_W1);
+	}
+}
+
+/* A warp's dropout bits for 16 queries and 64 keys: each lane has those of query lane % 16 and of 32 keys, the first or last of
+ * the tile's eight dropout_keys. Takes four calls, for the lane's 32 elements. Set bits drop; the bit of key 8 i + 2 w + e is
+ * 16 e + drop_bit(i) - 2 w, so that, shifted to the left by 2 t, lane t of a fragment's row finds its keys where
+ * spread_pair() wants them. */
+DEVICE constexpr int drop_bit(int block)
+{
+	return 7 + block % 2 * 8 - block / 2;
+}
+DEVICE uint32_t make_drops(const attention_dropout &d, const pair_limit &limit, const uint4 *keys, const dropout_query &query)
+{
+	uint32_t drops = 0;
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		uint4 k = load16(keys + lane_index() / 16 * 4 + i);
+		uint32_t word[4];
+		dropout_words(word, d, {k.x, k.y, k.z, k.w}, query);
+#pragma unroll
+		for (int w = 0; w < 4; w++)
+			drops += limit.below(word[w]) << (drop_bit(i) - 2 * w);
+	}
+	return drops;
+}
+/* Store these bits in a.kept in the order of attention_kept_bit(), and load them from it. */
+DEVICE void store_drops(const struct kernel_attention &a, const attention_head &h, uint32_t drops, int query, int key)
 {
 	int first = key + (lane_index() >> 4) * 32;
 	uint16_t *to = kept_words(a, h, first) + query + (lane_index() & 15);
 	if (first < h.length)
-		to[0] = (uint16_t)mine;
+		to[0] = (uint16_t)((drops & 0xaaaa) | (drops >> 17 & 0x5555));
 	if (first + KEPT_KEYS < h.length)
-		to[kept_stride(a)] = (uint16_t)(mine >> 16);
+		to[kept_stride(a)] = (uint16_t)((drops << 1 & 0xaaaa) | (drops >> 16 & 0x5555));
 }
-DEVICE uint32_t load_kept(const struct kernel_attention &a, const attention_head &h, int query, int key)
+DEVICE uint32_t load_drops(const struct kernel_attention &a, const attention_head &h, int query, int key)
 {
 	int first = key + (lane_index() >> 4) * 32;
 	const uint16_t *from = kept_words(a, h, first) + query + (lane_index() & 15);
 	uint32_t low = first < h.length ? from[0] : 0, high = first + KEPT_KEYS < h.length ? from[kept_stride(a)] : 0;
-	return low | high << 16;
+	return (low & 0xaaaa) | (low & 0x5555) << 17 | (high & 0xaaaa) >> 1 | (high & 0x5555) << 16;
 }
 
-/* Rearranges the bits into the fragments of q k': bit 8 (n % 4) + e of out[half][n / 4] belongs to element 2 half + e of key
- * tile n. */
-DEVICE void kept_fragments(uint32_t (&out)[2][2], uint32_t mine)
-{
-	int lane = lane_index(), g = lane >> 2, t = lane & 3;
+/* The bits rearranged for the fragments of q k'. */
+struct drop_fragments {
+	uint32_t word[2][2];
+
+	explicit DEVICE drop_fragments(uint32_t drops)
+	{
+		int lane = lane_index(), g = lane >> 2, t = lane & 3;
 #pragma unroll
-	for (int half = 0; half < 2; half++)
+		for (int half = 0; half < 2; half++)
 #pragma unroll
-		for (int side = 0; side < 2; side++)
-			out[half][side] = __shfl_sync(ALL_LANES, mine, g + 8 * half + 16 * side) >> (2 * t);
-}
+			for (int side = 0; side < 2; side++)
+				word[half][side] = __shfl_sync(ALL_LANES, drops, g + 8 * half + 16 * side) << (2 * t);
+	}
+	/* Ones for what is dropped of the pair of key tile n in the rows' half. */
+	DEVICE uint32_t mask(int n, int half) const
+	{
+		return spread_pair(word[half][n / 4] << (n % 4 / 2), n % 2);
+	}
+	/* Whether element e of key tile n is dropped. */
+	DEVICE bool has(int n, int e) const
+	{
+		return word[e / 2][n / 4] & 1u << (drop_bit(n % 4) + e % 2 * 16);
+	}
+};
 
 /* Transposes among four adjacent lanes: afterwards, w[i] of lane t is w[t] of lane i before. */
 DEVICE void transpose_quad(uint32_t (&w)[4])

@@ -7,16 +7,19 @@
 namespace
 {
 /* Within a tile of 64 queries, each of the eight warps handles 16 queries and half of the columns. */
-template <typename E, int D> DEVICE void multiply_queries(float (&dq)[D / 16][4], const char *ds, const char *k, int keys)
+template <typename E, int D, int UNROLL>
+DEVICE void multiply_queries(float (&dq)[D / 16][4], const char *ds, const char *k, int keys)
 {
-	int warp = (int)(threadIdx.x) / 32;
-#pragma unroll 1
+	int warp = (int)threadIdx.x / WARP;
+	const lane_places<64> queries = column_places<64>(0, warp % 4 * 2);
+	const lane_places<D> half = row_places<D>(0, warp / 4 * (D / 16));
+#pragma unroll UNROLL
 	for (int row = 0; row < keys; row += 16) {
 		uint32_t left[4], right[4];
-		load_columns<64, true>(left, ds, row, warp % 4 * 2);
+		load_matrices4_transposed(left, ds + queries.at(row, 0));
 #pragma unroll
 		for (int n = 0; n < D / 16; n += 2) {
-			load_rows<D, true>(right, k, row, warp / 4 * (D / 16) + n);
+			load_matrices4_transposed(right, k + half.at(row, n));
 			multiply<E>(dq[n], dq[n + 1], left, right);
 		}
 	}
@@ -55,17 +58,19 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 		store_sums<D, 0>(a, h, nullptr);
 		return;
 	}
-	int64_t stride = 3 * (int64_t)(a.hidden), y_stride = a.hidden;
-	const E *q = static_cast<const E *>(a.qkv) + h.start * stride + h.head * D, *k = q + a.hidden, *v = k + a.hidden;
-	const E *dy = static_cast<const E *>(a.dy) + h.start * y_stride + h.head * D;
-	E *dq_out = static_cast<E *>(a.dqkv) + h.start * stride + h.head * D, *dk_out = dq_out + a.hidden,
+	int stride = 3 * a.hidden;
+	const E *from = static_cast<const E *>(a.qkv) + h.start * (int64_t)stride + h.head * D;
+	const tile_source<E, D, THREADS> q(from, stride), k(from + a.hidden, stride), v(from + 2 * a.hidden, stride),
+		dy(static_cast<const E *>(a.dy) + h.start * (int64_t)a.hidden + h.head * D, a.hidden);
+	const kept_source<WARPS> kept(a, h);
+	E *dq_out = static_cast<E *>(a.dqkv) + h.start * (int64_t)stride + h.head * D, *dk_out = dq_out + a.hidden,
 	  *dv_out = dk_out + a.hidden;
 
-	load_tile<D, THREADS>(shared + layout::q, QUERIES, q, stride, h.length);
-	load_tile<D, THREADS>(shared + layout::dy, QUERIES, dy, y_stride, h.length);
-	load_tile<D, THREADS>(shared + layout::k, layout::keys, k, stride, h.length);
-	load_tile<D, THREADS>(shared + layout::v, layout::keys, v, stride, h.length);
-	load_kept_tile<WARPS>(a, h, shared + layout::kept, 0, 0);
+	q.template load<QUERIES>(shared + layout::q, 0, h.length);
+	dy.template load<QUERIES>(shared + layout::dy, 0, h.length);
+	k.template load<layout::keys>(shared + layout::k, 0, h.length);
+	v.template load<layout::keys>(shared + layout::v, 0, h.length);
+	kept.load(shared + layout::kept, 0, 0, h.length);
 	copy_commit();
 	int query_tiles = (h.length + QUERIES - 1) / QUERIES, key_blocks = ONE ? 1 : (h.length + layout::keys - 1) / layout::keys;
 	load_statistics<E, D, THREADS>(a, h, lse, delta, 0, query_tiles * QUERIES);
@@ -73,41 +78,39 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 		sums[i] = 0;
 
 	float4 *dq_sum = reinterpret_cast<float4 *>(delta + room) + warp * HALF * 32 + lane; /* this thread's own part */
-	int buffer = 0;
+	int own = warp * 16 * tile_row<D>::bytes;
 	for (int j = 0; j < key_blocks; j++) {
 		int block_key = j * layout::keys, key = block_key + 16 * warp, keys = min(layout::keys, h.length - block_key);
 		if (j > 0) {
 			__syncthreads(); /* the last dq product has finished reading k */
-			load_tile<D, THREADS>(shared + layout::k, layout::keys, k + block_key * stride, stride, keys);
-			load_tile<D, THREADS>(shared + layout::v, layout::keys, v + block_key * stride, stride, keys);
+			k.template load<layout::keys>(shared + layout::k, block_key, h.length);
+			v.template load<layout::keys>(shared + layout::v, block_key, h.length);
 			copy_commit();
 		}
-		warp_keys<E, D, (ONE || D > 64 ? 16 : 32)> mine = {};
-		for (int i = 0; i < query_tiles; i++, buffer ^= 1) {
+		warp_keys<E, D, (ONE || D > 64 ? 16 : 32)> mine;
+		for (int i = 0; i < query_tiles; i++) {
 			copy_wait<0>();
 			__syncthreads();
-			int next = i + 1 < query_tiles ? (i + 1) * QUERIES : 0;
+			int next = i + 1 < query_tiles ? (i + 1) * QUERIES : 0, buffer = (j * query_tiles + i) % 2,
+			    now = settled(buffer * layout::query_bytes), then = now ^ layout::query_bytes;
 			if (next > 0 || j + 1 < key_blocks) {
-				load_tile<D, THREADS>(shared + layout::q + (buffer ^ 1) * layout::query_bytes, QUERIES,
-						      q + next * stride, stride, h.length - next);
-				load_tile<D, THREADS>(shared + layout::dy + (buffer ^ 1) * layout::query_bytes, QUERIES,
-						      dy + next * y_stride, y_stride, h.length - next);
-				load_kept_tile<WARPS>(a, h, shared + layout::kept + (buffer ^ 1) * layout::kept_bytes, next,
-						      next > 0 ? block_key : block_key + layout::keys);
+				q.template load<QUERIES>(shared + layout::q + then, next, h.length);
+				dy.template load<QUERIES>(shared + layout::dy + then, next, h.length);
+				kept.load(shared + layout::kept + (buffer ^ 1) * layout::kept_bytes, next,
+					  next > 0 ? block_key : block_key + layout::keys, h.length);
 				copy_commit();
 			}
-			const char *q_tile = shared + layout::q + buffer * layout::query_bytes,
-				   *dy_tile = shared + layout::dy + buffer * layout::query_bytes;
 			if (key < h.length)
-				mine.meet(a, {shared + layout::k, shared + layout::v, q_tile, dy_tile, shared + layout::ds,
-					      shared + layout::kept + buffer * layout::kept_bytes, lse + i * QUERIES,
-					      delta + i * QUERIES, i * QUERIES, key, h.length});
+				mine.meet(a, {shared + layout::k + own, shared + layout::v + own, shared + layout::q + now,
+					      shared + layout::dy + now, shared + layout::ds,
+					      layout::kept_of(shared, warp, buffer), lse + i * QUERIES, delta + i * QUERIES,
+					      i * QUERIES, key, h.length});
 			__syncthreads();
 			int query = i * QUERIES + warp % 4 * 16;
 			if (query >= h.length)
 				continue;
 			float dq[HALF][4] = {};
-			multiply_queries<E, D>(dq, shared + layout::ds, shared + layout::k, keys);
+			multiply_queries<E, D, ONE ? 1 : 4>(dq, shared + layout::ds, shared + layout::k, keys);
 			float4 *before = dq_sum + i * WARPS * HALF * 32;
 #pragma unroll
 			for (int n = 0; n < HALF; n++) {
@@ -122,7 +125,7 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 					before[n * 32] = {dq[n][0], dq[n][1], dq[n][2], dq[n][3]};
 			}
 			if (j + 1 == key_blocks) {
-				uint32_t most = store_tile(dq_out + query * stride + warp / 4 * (D / 2), stride, h.length - query,
+				uint32_t most = store_tile(dq_out + query * (int64_t)stride + warp / 4 * (D / 2), stride, h.length - query,
 							   dq, a.scale, a.scale);
 				if (a.sums)
 					add_column_sums(sums + warp * 3 * D + warp / 4 * (D / 2), dq, a.scale);
@@ -131,8 +134,8 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 			}
 		}
 		if (key < h.length) {
-			uint32_t most_dk = store_tile(dk_out + key * stride, stride, h.length - key, mine.dk, a.scale, a.scale);
-			uint32_t most_dv = store_tile(dv_out + key * stride, stride, h.length - key, mine.dv, a.dropout_scale,
+			uint32_t most_dk = store_tile(dk_out + key * (int64_t)stride, stride, h.length - key, mine.dk, a.scale, a.scale);
+			uint32_t most_dv = store_tile(dv_out + key * (int64_t)stride, stride, h.length - key, mine.dv, a.dropout_scale,
 						      a.dropout_scale);
 			if (LARGEST)
 				note_pairs(a.largest, blockIdx.x, larger_pair(most_dk, most_dv));

@@ -21,6 +21,10 @@ template <int D, int WARPS, bool DQ> struct backward_layout {
 	static constexpr int k = 0, v = k + key_bytes, q = v + key_bytes, dy = q + 2 * query_bytes, ds = dy + 2 * query_bytes;
 	static constexpr int kept_bytes = WARPS * QUERIES * 2; /* per tile of queries: words of 16 keys (WARPS, QUERIES) */
 	static constexpr int kept = ds + (DQ ? keys * tile_row<64>::bytes : 0);
+	static DEVICE const uint16_t *kept_of(const char *shared, int warp, int buffer)
+	{
+		return reinterpret_cast<const uint16_t *>(shared + kept + buffer * kept_bytes) + warp * QUERIES;
+	}
 	static constexpr int sums = kept + 2 * kept_bytes;              /* float (WARPS, 3, D) */
 	static constexpr int lse = sums + (DQ ? WARPS * 3 * D * 4 : 0); /* float (queries), then delta, then dq */
 };
@@ -55,34 +59,43 @@ DEVICE void load_statistics(const struct kernel_attention &a, const attention_he
 	}
 }
 
-/* Copies forward's dropout bits for the 64 queries from `query` on and the block's keys from `key` on, asynchronously like
- * load_tile().
- */
-template <int WARPS>
-DEVICE void load_kept_tile(const struct kernel_attention &a, const attention_head &h, char *tile, int query, int key)
-{
-	constexpr int chunks = QUERIES / 8; /* of 16 bytes */
-	int row = (int)threadIdx.x / chunks, chunk = (int)threadIdx.x % chunks;
-	if (!a.threshold || row >= WARPS)
-		return;
-	bool there = key + KEPT_KEYS * row < h.length && query + 8 * chunk < h.length;
-	copy_async16(tile + (row * QUERIES + 8 * chunk) * 2,
-		     kept_words(a, h, there ? key + KEPT_KEYS * row : 0) + (there ? query + 8 * chunk : 0), there ? 16 : 0);
-}
+/* One thread's part of copying forward's dropout bits for 64 queries and the keys of WARPS warps, asynchronously like tile_source;
+ * without dropout there are zeros. */
+template <int WARPS> struct kept_source {
+	const uint16_t *from;
+	int stride, row, chunk; /* of 16 keys; of 8 queries, 16 bytes */
+	bool any;
+
+	DEVICE kept_source(const struct kernel_attention &a, const attention_head &h)
+		: stride(kept_stride(a)), row((int)threadIdx.x / (QUERIES / 8)), chunk((int)threadIdx.x % (QUERIES / 8)),
+		  any(a.threshold > 0)
+	{
+		from = kept_words(a, h, KEPT_KEYS * row) + 8 * chunk;
+	}
+	DEVICE void load(char *tile, int query, int key, int length) const
+	{
+		bool there = any && key + KEPT_KEYS * row < length && query + 8 * chunk < length;
+		if (row < WARPS)
+			copy_async16(tile + (row * QUERIES + 8 * chunk) * 2, from + key / KEPT_KEYS * (int64_t)stride + query,
+				     there ? 16 : 0);
+	}
+};
 
 /* A warp's 16 keys, and the gradients that queries add to. PART queries are processed at a time, and share what a warp loads
  * of k and v. */
 template <typename E, int D, int PART> struct warp_keys {
 	static constexpr int TILES = D / 8, STEPS = D / 16, PARTS = PART / 8;
-	float dk[TILES][4], dv[TILES][4];
+	float dk[TILES][4] = {}, dv[TILES][4] = {};
+	lane_places<D> rows = row_places<D>(0, 0), columns = column_places<D>(0, 0);
+	int ds_place = settled(tile_chunk<64>((int)threadIdx.x / WARP * 16 + lane_index() / 4, 0) * 16 + lane_index() % 4 * 4);
 
-	/* Shared memory: tiles k, v of the block's keys; q, dy of its 64 queries; ds (keys, queries), or NULL if dq is
-	 * computed elsewhere; dropout bits; lse and delta of the 64 queries. `query` is the first of these queries, `key` the
-	 * warp's first key. */
+	/* Shared memory: tiles k, v of the warp's keys; q, dy of its 64 queries; ds (keys, queries), or NULL if dq is
+	 * computed elsewhere; the warp's dropout bits; lse and delta of the 64 queries. `query` is the first of these queries,
+	 * `key` the warp's first key. */
 	struct tiles {
 		const char *k, *v, *q, *dy;
 		char *ds;
-		const char *kept;
+		const uint16_t *kept;
 		const float *lse, *delta;
 		int query, key, length;
 	};
@@ -91,20 +104,20 @@ template <typename E, int D, int PART> struct warp_keys {
 	 * probabilities after dropout. */
 	DEVICE void products(float (&s)[PARTS][4], float (&dp)[PARTS][4], const tiles &at, int row)
 	{
-		int own = (int)threadIdx.x / WARP * 16;
+		row *= tile_row<D>::bytes;
 #pragma unroll
 		for (int i = 0; i < STEPS; i++) {
 			uint32_t left[4], right[4];
-			load_rows<D, false>(left, at.k, own, 2 * i);
+			load_matrices4(left, at.k + rows.at(0, 2 * i));
 #pragma unroll
 			for (int n = 0; n < PARTS; n += 2) {
-				load_columns<D, false>(right, at.q, row + 8 * n, 2 * i);
+				load_matrices4(right, at.q + row + columns.at(8 * n, 2 * i));
 				multiply<E>(s[n], s[n + 1], left, right);
 			}
-			load_rows<D, false>(left, at.v, own, 2 * i);
+			load_matrices4(left, at.v + rows.at(0, 2 * i));
 #pragma unroll
 			for (int n = 0; n < PARTS; n += 2) {
-				load_columns<D, false>(right, at.dy, row + 8 * n, 2 * i);
+				load_matrices4(right, at.dy + row + columns.at(8 * n, 2 * i));
 				multiply<E>(dp[n], dp[n + 1], left, right);
 			}
 		}
@@ -116,7 +129,7 @@ template <typename E, int D, int PART> struct warp_keys {
 	{
 		int g = lane_index() >> 2, t = lane_index() & 3;
 		float scale = a.scale * 1.44269504f;
-		const uint16_t *kept = reinterpret_cast<const uint16_t *>(at.kept) + (int)threadIdx.x / WARP * QUERIES;
+		row += 2 * t;
 		if (at.key + 16 > at.length) { /* mask padding keys */
 #pragma unroll
 			for (int n = 0; n < PARTS; n++)
@@ -126,16 +139,15 @@ template <typename E, int D, int PART> struct warp_keys {
 		}
 #pragma unroll
 		for (int n = 0; n < PARTS; n++) {
-			int column = row + 8 * n + 2 * t;
-			float2 power = *reinterpret_cast<const float2 *>(at.lse + column),
-			       mean = *reinterpret_cast<const float2 *>(at.delta + column);
-			/* the words of two queries */
-			uint32_t bits = a.threshold ? *reinterpret_cast<const uint32_t *>(kept + column) >> g : ~0u;
+			float2 power = *reinterpret_cast<const float2 *>(at.lse + row + 8 * n),
+			       mean = *reinterpret_cast<const float2 *>(at.delta + row + 8 * n);
+			/* the words of two queries; the lane's keys are in the highest bits of the bytes */
+			uint32_t drops = *reinterpret_cast<const uint32_t *>(at.kept + row + 8 * n) << g;
 #pragma unroll
 			for (int e = 0; e < 2; e++) {
 #pragma unroll
 				for (int half = 0; half < 2; half++) {
-					bool stays = bits & 1u << (16 * e + 8 * half);
+					bool stays = !(drops & 128u << (16 * e + 8 * half));
 					float &score = s[n][2 * half + e], &gradient = dp[n][2 * half + e];
 					float p = exp2_approximate(fmaf(score, scale, -(e ? power.y : power.x)));
 					score = stays ? p : 0.f;
@@ -148,7 +160,7 @@ template <typename E, int D, int PART> struct warp_keys {
 	/* dv += p' dy, dk += ds' q; ds' is stored in shared memory. */
 	DEVICE void add(const float (&p)[PARTS][4], const float (&ds)[PARTS][4], const tiles &at, int row)
 	{
-		int lane = lane_index(), own = (int)threadIdx.x / WARP * 16;
+		int first = row * tile_row<D>::bytes;
 #pragma unroll
 		for (int i = 0; i < PART / 16; i++) {
 			uint32_t left[4], gradient[4], right[4];
@@ -158,15 +170,14 @@ template <typename E, int D, int PART> struct warp_keys {
 				left[part] = pack2<E>(p[n][e], p[n][e + 1]);
 				gradient[part] = pack2<E>(ds[n][e], ds[n][e + 1]);
 				if (at.ds)
-					*reinterpret_cast<uint32_t *>(
-						at.ds + tile_chunk<64>(own + (lane >> 2) + part % 2 * 8, row / 8 + n) * 16 +
-						(lane & 3) * 4) = gradient[part];
+					*reinterpret_cast<uint32_t *>(at.ds + (ds_place ^ (row * 2 + n * 16)) +
+								      part % 2 * 8 * tile_row<64>::bytes) = gradient[part];
 			}
 #pragma unroll
 			for (int n = 0; n < TILES; n += 2) {
-				load_rows<D, true>(right, at.dy, row + 16 * i, n);
+				load_matrices4_transposed(right, at.dy + first + rows.at(16 * i, n));
 				multiply<E>(dv[n], dv[n + 1], left, right);
-				load_rows<D, true>(right, at.q, row + 16 * i, n);
+				load_matrices4_transposed(right, at.q + first + rows.at(16 * i, n));
 				multiply<E>(dk[n], dk[n + 1], gradient, right);
 			}
 		}

@@ -18,39 +18,40 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 	int first = item / a.heads % blocks * ROWS;
 	if (first >= h.length)
 		return;
-	int64_t stride = 3 * (int64_t)a.hidden, y_stride = a.hidden;
-	const E *q = static_cast<const E *>(a.qkv) + h.start * stride + h.head * D, *k = q + a.hidden, *v = k + a.hidden;
-	const E *dy = static_cast<const E *>(a.dy) + h.start * y_stride + h.head * D;
+	int stride = 3 * a.hidden;
+	const E *from = static_cast<const E *>(a.qkv) + h.start * (int64_t)stride + h.head * D;
+	const tile_source<E, D, THREADS> q(from, stride), k(from + a.hidden, stride), v(from + 2 * a.hidden, stride),
+		dy(static_cast<const E *>(a.dy) + h.start * (int64_t)a.hidden + h.head * D, a.hidden);
+	const kept_source<WARPS> kept(a, h);
 
-	load_tile<D, THREADS>(shared + layout::k, ROWS, k + first * stride, stride, h.length - first);
-	load_tile<D, THREADS>(shared + layout::v, ROWS, v + first * stride, stride, h.length - first);
-	load_tile<D, THREADS>(shared + layout::q, QUERIES, q, stride, h.length);
-	load_tile<D, THREADS>(shared + layout::dy, QUERIES, dy, y_stride, h.length);
-	load_kept_tile<WARPS>(a, h, shared + layout::kept, 0, first);
+	k.template load<ROWS>(shared + layout::k, first, h.length);
+	v.template load<ROWS>(shared + layout::v, first, h.length);
+	q.template load<QUERIES>(shared + layout::q, 0, h.length);
+	dy.template load<QUERIES>(shared + layout::dy, 0, h.length);
+	kept.load(shared + layout::kept, 0, first, h.length);
 	copy_commit();
-	int tiles = (h.length + QUERIES - 1) / QUERIES, key = first + 16 * warp;
+	int tiles = (h.length + QUERIES - 1) / QUERIES, key = first + 16 * warp, own = warp * 16 * tile_row<D>::bytes;
 	load_statistics<E, D, THREADS>(a, h, lse, delta, 0, tiles * QUERIES);
 
-	warp_keys<E, D, (D > 64 ? 16 : 32)> mine = {};
+	warp_keys<E, D, (D > 64 ? 16 : 32)> mine;
 	for (int i = 0; i < tiles; i++) {
-		int query = i * QUERIES, next = query + QUERIES, now = i % 2 * layout::query_bytes,
-		    then = (i + 1) % 2 * layout::query_bytes;
+		int query = i * QUERIES, next = query + QUERIES, now = settled(i % 2 * layout::query_bytes),
+		    then = now ^ layout::query_bytes;
 		copy_wait<0>();
 		__syncthreads();
 		if (next < h.length) {
-			load_tile<D, THREADS>(shared + layout::q + then, QUERIES, q + next * stride, stride, h.length - next);
-			load_tile<D, THREADS>(shared + layout::dy + then, QUERIES, dy + next * y_stride, y_stride,
-					      h.length - next);
-			load_kept_tile<WARPS>(a, h, shared + layout::kept + (i + 1) % 2 * layout::kept_bytes, next, first);
+			q.template load<QUERIES>(shared + layout::q + then, next, h.length);
+			dy.template load<QUERIES>(shared + layout::dy + then, next, h.length);
+			kept.load(shared + layout::kept + (i + 1) % 2 * layout::kept_bytes, next, first, h.length);
 			copy_commit();
 		}
 		if (key < h.length)
-			mine.meet(a, {shared + layout::k, shared + layout::v, shared + layout::q + now, shared + layout::dy + now,
-				      nullptr, shared + layout::kept + i % 2 * layout::kept_bytes, lse + query, delta + query,
-				      query, key, h.length});
+			mine.meet(a, {shared + layout::k + own, shared + layout::v + own, shared + layout::q + now, shared + layout::dy + now,
+				      nullptr, layout::kept_of(shared, warp, i % 2), lse + query, delta + query, query, key,
+				      h.length});
 	}
 	if (key < h.length) {
-		E *dk = static_cast<E *>(a.dqkv) + (h.start + key) * stride + h.head * D + a.hidden;
+		E *dk = static_cast<E *>(a.dqkv) + (h.start + key) * (int64_t)stride + h.head * D + a.hidden;
 		uint32_t most_dk = store_tile(dk, stride, h.length - key, mine.dk, a.scale, a.scale);
 		uint32_t most_dv = store_tile(dk + a.hidden, stride, h.length - key, mine.dv, a.dropout_scale, a.dropout_scale);
 		if (has_largest<E> && a.largest != nullptr)
@@ -60,17 +61,16 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 
 /* ds = p (dp - delta) for 16 queries and 64 keys, in place of s. */
 DEVICE void score_gradients(const struct kernel_attention &a, float (&s)[8][4], const float (&dp)[8][4], const float (&power)[2],
-			    const float (&mean)[2], uint32_t kept, int key, int length)
+			    const float (&mean)[2], uint32_t drops, int key, int length)
 {
-	uint32_t bits[2][2];
-	kept_fragments(bits, kept);
+	const drop_fragments dropped(drops);
 	float scale = a.scale * 1.44269504f;
 	int t = lane_index() & 3;
 #pragma unroll
 	for (int n = 0; n < 8; n++) {
 #pragma unroll
 		for (int e = 0; e < 4; e++) {
-			bool stays = bits[e / 2][n / 4] & 1u << (8 * (n % 4) + e % 2);
+			bool stays = !dropped.has(n, e);
 			float p = exp2_approximate(fmaf(s[n][e], scale, -power[e / 2]));
 			p = key + 8 * n + 2 * t + e % 2 < length ? p : 0.f;
 			s[n][e] = p * ((stays ? dp[n][e] * a.dropout_scale : 0.f) - mean[e / 2]);
@@ -90,50 +90,52 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 	int first = item / a.heads % blocks * ROWS, query = first + 16 * warp;
 	if (first >= h.length)
 		return;
-	int64_t stride = 3 * (int64_t)a.hidden, y_stride = a.hidden;
-	const E *q = static_cast<const E *>(a.qkv) + h.start * stride + h.head * D, *k = q + a.hidden, *v = k + a.hidden;
-	const E *dy = static_cast<const E *>(a.dy) + h.start * y_stride + h.head * D;
+	int stride = 3 * a.hidden;
+	const E *from = static_cast<const E *>(a.qkv) + h.start * (int64_t)stride + h.head * D;
+	const tile_source<E, D, THREADS> q(from, stride), k(from + a.hidden, stride), v(from + 2 * a.hidden, stride),
+		dy(static_cast<const E *>(a.dy) + h.start * (int64_t)a.hidden + h.head * D, a.hidden);
 
-	load_tile<D, THREADS>(q_tile, ROWS, q + first * stride, stride, h.length - first);
-	load_tile<D, THREADS>(dy_tile, ROWS, dy + first * y_stride, y_stride, h.length - first);
-	load_tile<D, THREADS>(k_tile, KEYS, k, stride, h.length);
-	load_tile<D, THREADS>(v_tile, KEYS, v, stride, h.length);
+	q.template load<ROWS>(q_tile, first, h.length);
+	dy.template load<ROWS>(dy_tile, first, h.length);
+	k.template load<KEYS>(k_tile, 0, h.length);
+	v.template load<KEYS>(v_tile, 0, h.length);
 	copy_commit();
 	load_statistics<E, D, THREADS>(a, h, lse, delta, first, ROWS);
 
+	const lane_places<D> own = row_places<D>(16 * warp, 0), rows = row_places<D>(0, 0), columns = column_places<D>(0, 0);
 	float dq[TILES][4] = {};
-	for (int key = 0, now = 0; key < h.length; key += KEYS, now ^= TILE_BYTES) {
-		int next = key + KEYS, then = now ^ TILE_BYTES;
+	for (int key = 0; key < h.length; key += KEYS) {
+		int next = key + KEYS, now = settled(key / KEYS % 2 * TILE_BYTES), then = now ^ TILE_BYTES;
 		copy_wait<0>();
 		__syncthreads();
 		if (next < h.length) {
-			load_tile<D, THREADS>(k_tile + then, KEYS, k + next * stride, stride, h.length - next);
-			load_tile<D, THREADS>(v_tile + then, KEYS, v + next * stride, stride, h.length - next);
+			k.template load<KEYS>(k_tile + then, next, h.length);
+			v.template load<KEYS>(v_tile + then, next, h.length);
 			copy_commit();
 		}
 		if (query >= h.length)
 			continue;
-		uint32_t kept = a.threshold ? load_kept(a, h, query, key) : ~0u;
+		uint32_t drops = a.threshold ? load_drops(a, h, query, key) : 0;
 		float s[8][4] = {}, dp[8][4] = {};
 #pragma unroll
 		for (int i = 0; i < STEPS; i++) {
 			uint32_t left[4], right[4];
-			load_rows<D, false>(left, q_tile, 16 * warp, 2 * i);
+			load_matrices4(left, q_tile + own.at(0, 2 * i));
 #pragma unroll
 			for (int n = 0; n < 8; n += 2) {
-				load_columns<D, false>(right, k_tile + now, 8 * n, 2 * i);
+				load_matrices4(right, k_tile + now + columns.at(8 * n, 2 * i));
 				multiply<E>(s[n], s[n + 1], left, right);
 			}
-			load_rows<D, false>(left, dy_tile, 16 * warp, 2 * i);
+			load_matrices4(left, dy_tile + own.at(0, 2 * i));
 #pragma unroll
 			for (int n = 0; n < 8; n += 2) {
-				load_columns<D, false>(right, v_tile + now, 8 * n, 2 * i);
+				load_matrices4(right, v_tile + now + columns.at(8 * n, 2 * i));
 				multiply<E>(dp[n], dp[n + 1], left, right);
 			}
 		}
 		int row = 16 * warp + (lane_index() >> 2);
 		const float power[2] = {lse[row], lse[row + 8]}, mean[2] = {delta[row], delta[row + 8]};
-		score_gradients(a, s, dp, power, mean, kept, key, h.length);
+		score_gradients(a, s, dp, power, mean, drops, key, h.length);
 #pragma unroll
 		for (int i = 0; i < KEYS / 16; i++) {
 			uint32_t right[4], ds[4];
@@ -142,14 +144,14 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 				ds[part] = pack2<E>(s[2 * i + part / 2][part % 2 * 2], s[2 * i + part / 2][part % 2 * 2 + 1]);
 #pragma unroll
 			for (int n = 0; n < TILES; n += 2) {
-				load_rows<D, true>(right, k_tile + now, 16 * i, n);
+				load_matrices4_transposed(right, k_tile + now + rows.at(16 * i, n));
 				multiply<E>(dq[n], dq[n + 1], ds, right);
 			}
 		}
 	}
 	if (query >= h.length)
 		return;
-	uint32_t most = store_tile(static_cast<E *>(a.dqkv) + (h.start + query) * stride + h.head * D, stride, h.length - query,
+	uint32_t most = store_tile(static_cast<E *>(a.dqkv) + (h.start + query) * (int64_t)stride + h.head * D, stride, h.length - query,
 				   dq, a.scale, a.scale);
 	if (has_largest<E> && a.largest != nullptr)
 		note_pairs(a.largest, blockIdx.x * WARPS + (unsigned)warp, most);

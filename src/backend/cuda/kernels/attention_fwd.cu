@@ -37,19 +37,25 @@ DEVICE void softmax(float (&s)[KEY_TILES][4], float (&o)[TILES][4], float (&larg
 	}
 }
 
-/* Applies dropout to the probabilities of the 16 queries from `query` on and the 64 keys from `key` on, and saves the bits. */
-DEVICE void drop(float (&s)[KEY_TILES][4], const struct kernel_attention &a, const attention_head &h, const attention_dropout &d,
-		 int query, int key)
+/* The first warp finds the part of dropout that depends on keys alone, for the 256 keys from `key` on: four tiles. */
+constexpr int KEY_PARTS = 4 * KEYS / BLOCK;
+DEVICE void find_keys(uint4 *parts, const attention_dropout &d, int key, int length)
 {
-	uint32_t bits[2][2], mine = make_kept(d, query, key);
-	if (a.kept)
-		store_kept(a, h, mine, query, key);
-	kept_fragments(bits, mine);
+	if (d.threshold && threadIdx.x < KEY_PARTS && key < length) {
+		dropout_keys k = find_dropout_keys(d, key + (int)threadIdx.x * BLOCK);
+		parts[threadIdx.x] = {k.second, k.third, k.word, k.low};
+	}
+}
+
+/* Applies dropout to the packed probabilities. */
+DEVICE void drop_pairs(uint32_t (&p)[KEYS / 16][4], uint32_t drops)
+{
+	const drop_fragments d(drops);
 #pragma unroll
-	for (int n = 0; n < KEY_TILES; n++)
+	for (int half = 0; half < 2; half++)
 #pragma unroll
-		for (int e = 0; e < 4; e++)
-			s[n][e] = bits[e / 2][n / 4] & 1u << (8 * (n % 4) + e % 2) ? s[n][e] : 0.f;
+		for (int n = 0; n < KEY_TILES; n++)
+			p[n / 2][n % 2 * 2 + half] &= ~d.mask(n, half);
 }
 
 template <typename E, int D>
@@ -65,46 +71,54 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 	if (first >= h.length)
 		return;
 
-	int64_t stride = 3 * (int64_t)(a.hidden);
-	const E *q = static_cast<const E *>(a.qkv) + h.start * stride + h.head * D, *k = q + a.hidden, *v = k + a.hidden;
-	load_tile<D, THREADS>(q_tile, QUERIES, q + first * stride, stride, h.length - first);
-	load_tile<D, THREADS>(k_tile, KEYS, k, stride, h.length);
+	int stride = 3 * a.hidden;
+	const E *from = static_cast<const E *>(a.qkv) + h.start * (int64_t)stride + h.head * D;
+	const tile_source<E, D, THREADS> q(from, stride), k(from + a.hidden, stride), v(from + 2 * a.hidden, stride);
+	q.template load<QUERIES>(q_tile, first, h.length);
+	k.template load<KEYS>(k_tile, 0, h.length);
 	copy_commit();
-	load_tile<D, THREADS>(v_tile, KEYS, v, stride, h.length);
+	v.template load<KEYS>(v_tile, 0, h.length);
 	copy_commit();
 
 	int warp = (int)(threadIdx.x) / 32, g = lane_index() >> 2, t = lane_index() & 3;
 	int query = first + 16 * warp;
 	bool active = query < h.length;
 	attention_dropout dropout = find_dropout(a, h);
+	dropout_query dropout_own = find_dropout_query(dropout, query + (lane_index() & 15));
+	pair_limit limit(a.threshold);
+	uint4 *key_parts = reinterpret_cast<uint4 *>(v_tile + 2 * KEY_BYTES);
+	find_keys(key_parts, dropout, 0, h.length);
 	float scale = a.scale * 1.44269504f;
+	const lane_places<D> rows = row_places<D>(0, 0), columns = column_places<D>(0, 0);
 	uint32_t q_part[STEPS][4];
 	float o[TILES][4] = {}, largest[2] = {-INFINITY, -INFINITY}, sum[2] = {};
 
 	int key_blocks = (h.length + KEYS - 1) / KEYS;
 	for (int j = 0; j < key_blocks; j++) {
-		int key = j * KEYS, next = key + KEYS;
+		int key = j * KEYS, next = key + KEYS, now = settled(j % 2 * KEY_BYTES), then = now ^ KEY_BYTES;
 		copy_wait<1>(); /* the keys have arrived, the values may still be in flight */
 		__syncthreads();
 		if (next < h.length)
-			load_tile<D, THREADS>(k_tile + (j + 1) % 2 * KEY_BYTES, KEYS, k + next * stride, stride, h.length - next);
+			k.template load<KEYS>(k_tile + then, next, h.length);
 		copy_commit();
+		if (j % 4 == 0)
+			find_keys(key_parts + (j / 4 + 1) % 2 * KEY_PARTS, dropout, key + 4 * KEYS, h.length);
 
 		uint32_t p[KEYS / 16][4];
 		if (active) {
 			if (j == 0) {
 #pragma unroll
 				for (int i = 0; i < STEPS; i++)
-					load_rows<D, false>(q_part[i], q_tile, 16 * warp, 2 * i);
+					load_matrices4(q_part[i], q_tile + 16 * warp * tile_row<D>::bytes + rows.at(0, 2 * i));
 			}
-			const char *tile = k_tile + j % 2 * KEY_BYTES;
+			const char *tile = k_tile + now;
 			float s[KEY_TILES][4] = {};
 #pragma unroll
 			for (int i = 0; i < STEPS; i++) {
 #pragma unroll
 				for (int n = 0; n < KEY_TILES; n += 2) {
 					uint32_t b[4];
-					load_columns<D, false>(b, tile, 8 * n, 2 * i);
+					load_matrices4(b, tile + columns.at(8 * n, 2 * i));
 					multiply<E>(s[n], s[n + 1], q_part[i], b);
 				}
 			}
@@ -117,30 +131,32 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 							s[n][e] = -INFINITY;
 			}
 			softmax(s, o, largest, sum, scale);
-			if (dropout.threshold)
-				drop(s, a, h, dropout, query, key);
 #pragma unroll
-			for (int i = 0; i < KEYS / 16; i++) {
-				p[i][0] = pack2<E>(s[2 * i][0], s[2 * i][1]);
-				p[i][1] = pack2<E>(s[2 * i][2], s[2 * i][3]);
-				p[i][2] = pack2<E>(s[2 * i + 1][0], s[2 * i + 1][1]);
-				p[i][3] = pack2<E>(s[2 * i + 1][2], s[2 * i + 1][3]);
+			for (int n = 0; n < KEY_TILES; n++)
+#pragma unroll
+				for (int half = 0; half < 2; half++)
+					p[n / 2][n % 2 * 2 + half] = pack2<E>(s[n][2 * half], s[n][2 * half + 1]);
+			if (dropout.threshold) {
+				uint32_t drops = make_drops(dropout, limit, key_parts + j % 8 * (KEYS / BLOCK), dropout_own);
+				if (a.kept)
+					store_drops(a, h, drops, query, key);
+				drop_pairs(p, drops);
 			}
 		}
 
 		copy_wait<1>(); /* the values have arrived, the next keys may still be in flight */
 		__syncthreads();
 		if (next < h.length)
-			load_tile<D, THREADS>(v_tile + (j + 1) % 2 * KEY_BYTES, KEYS, v + next * stride, stride, h.length - next);
+			v.template load<KEYS>(v_tile + then, next, h.length);
 		copy_commit();
 		if (active) {
-			const char *tile = v_tile + j % 2 * KEY_BYTES;
+			const char *tile = v_tile + now;
 #pragma unroll
 			for (int i = 0; i < KEYS / 16; i++) {
 #pragma unroll
 				for (int n = 0; n < TILES; n += 2) {
 					uint32_t b[4];
-					load_rows<D, true>(b, tile, 16 * i, n);
+					load_matrices4_transposed(b, tile + rows.at(16 * i, n));
 					multiply<E>(o[n], o[n + 1], p[i], b);
 				}
 			}
@@ -180,7 +196,7 @@ extern "C" cudaError_t kernel_attention_fwd(cudaStream_t stream, enum dtype dtyp
 
 extern "C" size_t kernel_attention_fwd_shared(int32_t head_size)
 {
-	return (size_t)((QUERIES + 4 * KEYS) * row_bytes(head_size));
+	return (size_t)((QUERIES + 4 * KEYS) * row_bytes(head_size)) + 2 * KEY_PARTS * sizeof(uint4);
 }
 
 extern "C" bool kernel_attention_has(enum dtype dtype, int32_t head_size)

@@ -213,6 +213,15 @@ template <typename T> DEVICE float rounded(float x)
 	return to_float(from_float<T>(x));
 }
 
+/* x, of which the compiler knows nothing, so that it neither computes it anew where it is needed nor merges it with other sums. */
+DEVICE int settled(int x)
+{
+#ifdef __CUDACC__
+	asm volatile("" : "+r"(x));
+#endif
+	return x;
+}
+
 /* ---- Memory ---- */
 
 /* Accesses 16 bytes at an address that is a multiple of 16. */
@@ -487,6 +496,49 @@ DEVICE void drop_block(const struct kernel_dropout &dropout, uint64_t seed, int 
 		v[2 * i] = (block.word[i] << 16) >= threshold ? v[2 * i] * dropout.scale : 0;
 		v[2 * i + 1] = block.word[i] >= threshold ? v[2 * i + 1] * dropout.scale : 0;
 	}
+}
+
+/* The halves of a b. */
+DEVICE void multiply_wide(uint32_t a, uint32_t b, uint32_t *low, uint32_t *high)
+{
+#ifdef __CUDACC__
+	asm("{ .reg .b64 p; mul.wide.u32 p, %2, %3; mov.b64 {%0, %1}, p; }" : "=r"(*low), "=r"(*high) : "r"(a), "r"(b));
+#else
+	uint64_t p = (uint64_t)a * b;
+	*low = (uint32_t)p, *high = (uint32_t)(p >> 32);
+#endif
+}
+
+/* Compares pairs of 16-bit numbers with a threshold, both halves at once where there are instructions for that: adding
+ * 65536 - threshold makes 65536 - threshold or more of what is below the threshold, and less of everything else. */
+struct pair_limit {
+	uint32_t threshold, minus, most, less;
+	explicit DEVICE pair_limit(uint32_t t)
+		: threshold(t << 16), minus((0x10000 - t) % 0x10000 * 0x10001), most((0xffff - t) * 0x10001),
+		  less((t + 1) % 0x10000 * 0x10001)
+	{
+	}
+	/* Bits 0 and 16 are set if the lower and the upper number are below the threshold. */
+	DEVICE uint32_t below(uint32_t pair) const
+	{
+#if DEVICE_ARCH >= 900
+		return __viaddmin_u16x2(__viaddmax_u16x2(pair, minus, most), less, 0x10001);
+#else
+		return (pair << 16 < threshold ? 1u : 0) + (pair < threshold ? 0x10000u : 0);
+#endif
+	}
+};
+
+/* Ones in the lower half if bit 7 + 8 `byte` is set, and in the upper half if bit 23 + 8 `byte` is; `byte` is 0 or 1. */
+DEVICE uint32_t spread_pair(uint32_t bits, int byte)
+{
+#ifdef __CUDACC__
+	uint32_t out;
+	asm("prmt.b32 %0, %1, %1, %2;\n" : "=r"(out) : "r"(bits), "r"(byte ? 0xbb99 : 0xaa88));
+	return out;
+#else
+	return (bits >> (7 + 8 * byte) & 1) * 0xffffu | (bits >> (23 + 8 * byte) & 1) * 0xffff0000u;
+#endif
 }
 
 /* ---- Special functions ---- */
