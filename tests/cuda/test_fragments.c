@@ -1,5 +1,6 @@
 /* The emulated matrix instructions hold a warp's elements where NVIDIA's own layouts have them. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "test.h"
 #include "backend/tensor.h"
@@ -138,6 +139,62 @@ static void ldmatrix_loads_what_cutlass_says(void **state)
 	}
 }
 
+enum { GROUP = 128, SIZE = 64, DEPTH = 16, TILE_BYTES = SIZE * SIZE * 2 };
+
+/* A tile whose last 16 columns, or rows, hold an operand of wgmma, and NaN elsewhere. */
+static uint16_t *operand_tile(enum fragment_type type, int summed, int offset)
+{
+	uint16_t *tile = malloc(TILE_BYTES);
+	assert_non_null(tile);
+	memset(tile, 0xff, TILE_BYTES);
+	for (int outer = 0; outer < SIZE; outer++)
+		for (int k = 0; k < DEPTH; k++) {
+			int at = summed ? fragment_tile_place(SIZE - DEPTH + k, outer) : fragment_tile_place(outer, SIZE - DEPTH + k);
+			float value = number(outer + offset, k);
+			tile[at / 2] = type == FRAGMENT_BF16 ? float_to_bf16(value) : float_to_f16(value);
+		}
+	return tile;
+}
+
+static void group_multiply(enum fragment_type type, int summed, int in_registers)
+{
+	uint16_t *a = operand_tile(type, 0, 0), *b = operand_tile(type, summed, 3);
+	uint32_t registers[GROUP * 4] = {0};
+	float c[GROUP * 32];
+	uint64_t descriptor;
+	for (int i = 0; i < GROUP * 8; i++) {
+		int place = fragment_place(&FRAGMENT_A_64X16, i / 8 % LANES, i % 8) + i / 8 / LANES * FRAGMENT_WARP_ROWS;
+		put(registers + i / 8 * 4, type, i % 8, number(place % SIZE, place / SIZE));
+	}
+	void *on_a = on_device(a, TILE_BYTES), *on_b = on_device(b, TILE_BYTES), *on_c = on_device(c, sizeof(c));
+	void *on_registers = on_device(registers, sizeof(registers)), *on_descriptor = on_device(&descriptor, sizeof(descriptor));
+	assert_int_equal(fragment_group_multiply(stream, type, summed, on_a, in_registers ? on_registers : NULL, on_b, on_c,
+						 on_descriptor),
+			 cudaSuccess);
+	from_device(c, on_c, sizeof(c));
+	from_device(&descriptor, on_descriptor, sizeof(descriptor));
+	from_device(a, on_a, TILE_BYTES);
+	from_device(b, on_b, TILE_BYTES);
+	from_device(registers, on_registers, sizeof(registers));
+	assert_true(descriptor == FRAGMENT_TILE_DESCRIPTOR);
+	for (int i = 0; i < GROUP * 32; i++) {
+		int place = fragment_place(&FRAGMENT_C_64X64, i / 32 % LANES, i % 32) + i / 32 / LANES * FRAGMENT_WARP_ROWS;
+		float sum = 0;
+		for (int k = 0; k < DEPTH; k++)
+			sum += number(place % SIZE, k) * number(place / SIZE + 3, k);
+		assert_float_equal(c[i], sum, 0);
+	}
+	free(a);
+	free(b);
+}
+
+static void wgmma_multiplies_where_cutlass_says(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		group_multiply(i % 2 ? FRAGMENT_BF16 : FRAGMENT_F16, i / 2 % 2, i / 4);
+}
+
 /* As measured: V100 truncates at once what does not fit beside 1, however often it occurs; Hopper's FP8 keeps 13 binary
  * places of a sum. */
 static void additions_are_cut(void **state)
@@ -162,6 +219,7 @@ int main(void)
 		cmocka_unit_test(mma_multiplies_where_cutlass_says),
 		cmocka_unit_test(two_halves_are_one),
 		cmocka_unit_test(ldmatrix_loads_what_cutlass_says),
+		cmocka_unit_test(wgmma_multiplies_where_cutlass_says),
 		cmocka_unit_test(additions_are_cut),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -53,6 +53,12 @@ bool races(stamp before, stamp now, bool of_block)
 	return a / 32 != b / 32 || (before & 0x1ff) == (now & 0x1ff);
 }
 
+/* The thread that wrote to 16 bytes of shared memory last, plus 1, and how many fences it had executed. */
+struct last_write {
+	unsigned writer, fences;
+} last_writes[(256 << 10) / 16];
+unsigned fences[1024];
+
 /* Shadow memory for all addresses that are asked about, in a region of its own: its pages are allocated when they are
  * touched. */
 constexpr uintptr_t SHADOWED = (uintptr_t)64 << 30;
@@ -129,6 +135,7 @@ void access_block(unsigned block, const void *memory, size_t bytes)
 	block_number = block;
 	shared = static_cast<const unsigned char *>(memory);
 	shared_end = shared + bytes;
+	memset(last_writes, 0, (bytes + 15) / 16 * sizeof(last_writes[0]));
 	block_epoch++;
 }
 
@@ -182,6 +189,8 @@ void emulation_access(const void *memory, size_t bytes, bool write)
 		if (emulated_race_check) {
 			shared_shadow.first = (uintptr_t)shared;
 			stamp_places(shadow_of(&shared_shadow, at, 256 << 10), bytes, write, at);
+			for (size_t i = (size_t)(at - shared) / 16; write && i * 16 < (size_t)(end - shared); i++)
+				last_writes[i] = {(unsigned)thread + 1, fences[thread]};
 		}
 		return;
 	}
@@ -206,6 +215,19 @@ void emulation_access_aligned(const void *memory, size_t bytes, bool write, size
 	if (thread >= 0 && (uintptr_t)memory % alignment != 0)
 		emulation_fault("%s of %zu bytes at %p: not aligned to %zu", write ? "write" : "read", bytes, memory, alignment);
 	emulation_access(memory, bytes, write);
+}
+
+void emulation_fence_shared(void)
+{
+	fences[thread]++;
+}
+
+void emulation_access_by_product(const void *memory, size_t bytes)
+{
+	emulation_access_aligned(memory, bytes, false, bytes);
+	const last_write *last = &last_writes[(size_t)(static_cast<const unsigned char *>(memory) - shared) / 16];
+	if (last->writer > 0 && fences[last->writer - 1] == last->fences)
+		emulation_fault("a product reads shared memory that thread %u wrote without a fence after it", last->writer - 1);
 }
 
 void emulation_access_atomic(const void *memory, size_t bytes)

@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 #include "access.h"
 
-void copies_check_done(void); /* copies.cc */
+void copies_check_done(void);   /* copies.cc */
+void products_check_done(void); /* wgmma.cc */
 
 #ifndef __x86_64__
 #include <ucontext.h>
@@ -26,9 +27,9 @@ namespace
 {
 
 constexpr size_t STACK_BYTES = 256 << 10;
-constexpr int THREAD_LIMIT = 1024, WARP = 32, BARRIERS = 16;
+constexpr int THREAD_LIMIT = 1024, WARP = 32, WARPGROUP = 128, BARRIERS = 16;
 
-enum state { READY, AT_BARRIER, AT_WARP, DONE };
+enum state { READY, AT_BARRIER, AT_WARP, AT_WARPGROUP, DONE };
 
 struct fibre {
 #ifdef __x86_64__
@@ -56,6 +57,7 @@ struct barrier {
 
 fibre fibres[THREAD_LIMIT];
 meeting meetings[THREAD_LIMIT / WARP];
+int gathered[THREAD_LIMIT / WARPGROUP]; /* threads that have come to a meeting of their warpgroup */
 barrier barriers[BARRIERS];
 unsigned char *stacks;
 unsigned char *shared_region;
@@ -122,6 +124,7 @@ void thread_main()
 #endif
 	running->invoke(running->parameters);
 	copies_check_done();
+	products_check_done();
 	fibres[current].state = DONE;
 	live_count--;
 	/* Threads that have exited count as arrived at the barrier of the whole block. */
@@ -215,10 +218,13 @@ __attribute__((noreturn)) void deadlock()
 {
 	fprintf(stderr, "threads of a block wait for each other for ever:\n");
 	for (int i = 0; i < thread_count; i++)
-		if (fibres[i].state == AT_BARRIER || fibres[i].state == AT_WARP)
+		if (fibres[i].state != READY && fibres[i].state != DONE)
 			if (i == 0 || fibres[i - 1].state != fibres[i].state || fibres[i - 1].site != fibres[i].site)
 				fprintf(stderr, "  thread %d on at %s %s\n", i,
-					fibres[i].state == AT_BARRIER ? "the barrier" : "a meeting of its warp", fibres[i].site);
+					fibres[i].state == AT_BARRIER ? "the barrier"
+					: fibres[i].state == AT_WARP  ? "a meeting of its warp"
+								      : "a meeting of its warpgroup",
+					fibres[i].site);
 	emulation_fault("divergent barrier");
 }
 
@@ -228,6 +234,7 @@ void run_block(unsigned block)
 	thread_count = live_count = (int)(blockDim.x * blockDim.y * blockDim.z);
 	memset(meetings, 0, sizeof(meetings));
 	memset(barriers, 0, sizeof(barriers));
+	memset(gathered, 0, sizeof(gathered));
 	memset(shared_region, 0xff, running->shared); /* NaN: reading before writing shows up */
 	access_block(block, shared_region, running->shared);
 	for (int i = 0; i < thread_count; i++)
@@ -345,6 +352,33 @@ void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32]
 		run(lanes, mask, context);
 	access_pause(false);
 	access_warp_epoch(warp);
+}
+
+void emulation_warpgroup(void *mine, void (*run)(void *const threads[WARPGROUP]), const char *site)
+{
+	int group = current / WARPGROUP;
+	void *threads[WARPGROUP];
+	fibre *f = &fibres[current];
+	if ((group + 1) * WARPGROUP > thread_count)
+		emulation_fault("%s: a warpgroup of less than four warps", site);
+	f->brought = mine;
+	f->site = site;
+	if (++gathered[group] < WARPGROUP) {
+		f->state = AT_WARPGROUP;
+		to_scheduler(false);
+		return;
+	}
+	for (int i = 0; i < WARPGROUP; i++) {
+		fibre *other = &fibres[group * WARPGROUP + i];
+		if (strcmp(other->site, site) != 0)
+			emulation_fault("threads of a warpgroup meet at %s and %s", site, other->site);
+		threads[i] = other->brought;
+		other->state = READY;
+	}
+	gathered[group] = 0;
+	access_pause(true);
+	run(threads);
+	access_pause(false);
 }
 
 void *emulation_shared(size_t *out_bytes)

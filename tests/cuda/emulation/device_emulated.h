@@ -322,6 +322,21 @@ template <int COUNT, bool TRANSPOSED> inline void ldmatrix(uint32_t *out, const 
 
 } // namespace emulation
 
+/* ---- wgmma: c (64,64) += a (64,16) b (16,64) by four warps ----
+ *
+ * A product is computed when its warpgroup waits for it; until then its sums hold NaN, and its shared memory must stay as it
+ * was. Descriptors are taken at their word, except that only the swizzle of 128 bytes exists. */
+struct emulated_product {
+	float *c;          /* of the thread: 8 tiles of 4 */
+	const uint32_t *a; /* the thread's fragment; NULL: a is in shared memory */
+	uint64_t a_rows, b_rows;
+	bool b_transposed, add, is_bf16;
+};
+void emulation_group_multiply(const emulated_product &product);
+void emulation_group_fence(void);
+void emulation_group_commit(void);
+void emulation_group_wait(int groups_left);
+
 /* Copies that arrive when they are waited for; until then their destination holds NaN. */
 void emulation_copy_async(void *shared, const void *global, size_t valid, size_t bytes);
 void emulation_copy_commit(void);

@@ -82,12 +82,17 @@ void emulation_barrier(int id, int threads, const char *site);
 /* All lanes of `mask` meet: the last to arrive calls run() with what each of them passed (NULL for lanes not in the mask). */
 void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32], unsigned mask, const void *context),
 		    const void *context, const char *site);
+/* All threads of a warpgroup meet in the same way. */
+void emulation_warpgroup(void *mine, void (*run)(void *const threads[128]), const char *site);
 void *emulation_shared(size_t *out_bytes);
 unsigned emulation_lane(void);
 
 /* Checks an access of a kernel; called by the compiler's hooks and by vector loads and stores. */
 void emulation_access(const void *memory, size_t bytes, bool write);
 void emulation_access_aligned(const void *memory, size_t bytes, bool write, size_t alignment);
+/* Reads of up to 16 bytes of shared memory by wgmma: after its last write, the thread that wrote must have executed a fence. */
+void emulation_access_by_product(const void *memory, size_t bytes);
+void emulation_fence_shared(void);
 /* Atomic accesses race only with plain ones: they are only checked for bounds. */
 void emulation_access_atomic(const void *memory, size_t bytes);
 

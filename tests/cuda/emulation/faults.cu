@@ -1,6 +1,6 @@
 #include "faults.h"
 
-#include "backend/cuda/kernels/device.cuh"
+#include "backend/cuda/kernels/wgmma.cuh"
 
 namespace
 {
@@ -66,9 +66,54 @@ __global__ void faulty(int fault, const float *data, int count, float *out)
 	out[(size_t)blockIdx.x * THREADS + i] = x + own[1];
 }
 
+/* 64 times a tile of ones. */
+__global__ void faulty_product(int fault, const float *data, float *out)
+{
+	constexpr int TILE = 64 * 64;
+	uint16_t *shared = reinterpret_cast<uint16_t *>(shared_start());
+	int thread = (int)threadIdx.x;
+	float sums[8][4], other[8][4];
+	for (int i = thread; i < 2 * TILE; i += WARPGROUP)
+		shared[i] = 0x3c00; /* 1 as f16 */
+	if (fault != FAULT_PRODUCT_UNFENCED)
+		fence_shared();
+	if (fault != FAULT_PRODUCT_NO_BARRIER)
+		__syncthreads();
+	uint64_t tile = tile_descriptor(shared + (fault == FAULT_PRODUCT_MISPLACED ? 64 : 0));
+	if (fault != FAULT_PRODUCT_REGISTERS)
+		group_fence();
+	if (fault != FAULT_PRODUCT_WARP_MISSING || thread >= 32) {
+		int first = fault == FAULT_PRODUCT_DIFFERENT && thread < 32 ? 2 : 0;
+		for (int i = 0; i < 4; i++)
+			group_multiply<f16, ROWS_ARE_COLUMNS>(sums, tile_at(tile, 0, 2 * i), tile_at(tile, 0, 2 * i ^ first), i > 0);
+		group_commit();
+		group_multiply<f16, ROWS_ARE_SUMMED>(other, tile, tile, false);
+		group_commit();
+	}
+	if (fault == FAULT_PRODUCT_SUMS)
+		sums[1][1] = 0;
+	float early = sums[1][1];
+	if (fault == FAULT_PRODUCT_OVERWRITTEN) {
+		__syncthreads();
+		shared[thread] = 0;
+	}
+	if (fault != FAULT_PRODUCT_NOT_WAITED && (fault != FAULT_PRODUCT_WARP_MISSING || thread >= 32)) {
+		group_wait<1>();
+		group_wait<0>();
+	}
+	if (fault == FAULT_PRODUCT_RACE)
+		shared[thread] = 0;
+	float sum = fault == FAULT_PRODUCT_READ_EARLY ? early : sums[1][1];
+	if (thread < THREADS)
+		out[(size_t)blockIdx.x * THREADS + thread] = 2 * data[thread] + sum + 3 * other[7][3] - 112;
+}
+
 } // namespace
 
 extern "C" cudaError_t fault_launch(cudaStream_t stream, enum fault fault, const float *data, int count, float *out, int blocks)
 {
+	if (fault >= FAULT_PRODUCT_NOT_WAITED && fault != FAULT_COUNT)
+		return launch(faulty_product, (unsigned)blocks, WARPGROUP, 2 * 64 * 64 * sizeof(uint16_t), stream, (int)fault, data,
+			      out);
 	return launch(faulty, (unsigned)blocks, THREADS, THREADS * sizeof(float), stream, (int)fault, data, count, out);
 }

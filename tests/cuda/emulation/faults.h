@@ -23,10 +23,24 @@ enum fault {
 	FAULT_RACE_OF_BLOCKS,  /* all blocks write to one place */
 	FAULT_COPY_NOT_WAITED, /* a cp.async whose thread ends first */
 	FAULT_COPY_TOO_EARLY,  /* data used before they have arrived */
-	FAULT_COUNT
+	/* Products of a warpgroup: */
+	FAULT_PRODUCT_NOT_WAITED,  /* threads end first */
+	FAULT_PRODUCT_SUMS,        /* sums are written before it has been waited for */
+	FAULT_PRODUCT_OVERWRITTEN, /* its tile is written before it has been waited for */
+	FAULT_PRODUCT_NO_BARRIER,  /* between writing its tile and the product */
+	FAULT_PRODUCT_RACE,        /* its tile is written without a barrier after the wait */
+	FAULT_PRODUCT_UNFENCED,    /* its tile was written without a fence */
+	FAULT_PRODUCT_REGISTERS,   /* no fence of the registers */
+	FAULT_PRODUCT_MISPLACED,   /* its tile is not at a multiple of 1024 bytes */
+	FAULT_PRODUCT_WARP_MISSING,
+	FAULT_PRODUCT_DIFFERENT, /* for one warp, another product */
+	FAULT_COUNT,
+	FAULT_PRODUCT_NONE,
+	FAULT_PRODUCT_READ_EARLY /* gives NaN */
 };
 
-/* One launch of `blocks` blocks of 64 threads; data: `count` floats of device memory; out: one float per thread. */
+/* One launch of `blocks` blocks of 64 threads (of 128 for the products, of which 64 write); data: `count` floats of device memory;
+ * out: a float for each of 64 threads. */
 cudaError_t fault_launch(cudaStream_t stream, enum fault fault, const float *data, int count, float *out, int blocks);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 #include "fragments.h"
 
-#include "backend/cuda/kernels/device.cuh"
+#include "backend/cuda/kernels/wgmma.cuh"
 
 namespace
 {
@@ -47,6 +47,50 @@ __global__ void one_load(int count, int transposed, const uint16_t *matrices, ui
 		out[count * lane + i] = registers[i];
 }
 
+template <typename E, enum tile_rows B>
+DEVICE void multiply_last(float (&c)[8][4], const uint16_t *a, const uint32_t *a_registers, uint64_t b)
+{
+	b = B == ROWS_ARE_SUMMED ? tile_at(b, 48, 0) : tile_at(b, 0, 6);
+	if (a_registers) {
+		uint32_t fa[4];
+		for (int i = 0; i < 4; i++)
+			fa[i] = a_registers[4 * threadIdx.x + i];
+		group_multiply<E, B>(c, fa, b, false);
+	} else {
+		group_multiply<E, B>(c, tile_at(tile_descriptor(a), 0, 6), b, false);
+	}
+}
+
+__global__ void one_group_multiply(int type, int summed, const uint16_t *a, const uint32_t *a_registers, const uint16_t *b, float *c,
+				   uint64_t *out_descriptor)
+{
+	constexpr int TILE = 64 * 64;
+	uint16_t *shared = reinterpret_cast<uint16_t *>(shared_start());
+	float fc[8][4] = {};
+	for (int i = (int)threadIdx.x; i < TILE; i += WARPGROUP) {
+		shared[i] = b[i];
+		shared[TILE + i] = a[i];
+	}
+	fence_shared();
+	__syncthreads();
+	uint64_t rows = tile_descriptor(shared);
+	if (threadIdx.x == 0)
+		*out_descriptor = rows;
+	group_fence();
+	if (type == FRAGMENT_BF16 && summed)
+		multiply_last<bf16, ROWS_ARE_SUMMED>(fc, shared + TILE, a_registers, rows);
+	else if (type == FRAGMENT_BF16)
+		multiply_last<bf16, ROWS_ARE_COLUMNS>(fc, shared + TILE, a_registers, rows);
+	else if (summed)
+		multiply_last<f16, ROWS_ARE_SUMMED>(fc, shared + TILE, a_registers, rows);
+	else
+		multiply_last<f16, ROWS_ARE_COLUMNS>(fc, shared + TILE, a_registers, rows);
+	group_commit();
+	group_wait<0>();
+	for (int i = 0; i < 32; i++)
+		c[32 * threadIdx.x + i] = fc[i / 4][i % 4];
+}
+
 } // namespace
 
 extern "C" cudaError_t fragment_mma(cudaStream_t stream, enum fragment_type type, const uint32_t *a, const uint32_t *b, float *c)
@@ -57,4 +101,11 @@ extern "C" cudaError_t fragment_mma(cudaStream_t stream, enum fragment_type type
 extern "C" cudaError_t fragment_load(cudaStream_t stream, int count, int transposed, const uint16_t *matrices, uint32_t *out)
 {
 	return launch(one_load, 1, WARP, (size_t)count * 64 * sizeof(uint16_t), stream, count, transposed, matrices, out);
+}
+
+extern "C" cudaError_t fragment_group_multiply(cudaStream_t stream, enum fragment_type type, int summed, const uint16_t *a,
+					       const uint32_t *a_registers, const uint16_t *b, float *c, uint64_t *out_descriptor)
+{
+	return launch(one_group_multiply, 1, WARPGROUP, 2 * 64 * 64 * sizeof(uint16_t), stream, (int)type, summed, a, a_registers, b,
+		      c, out_descriptor);
 }

@@ -63,17 +63,25 @@ static inline unsigned blocks_of(int64_t count, int64_t per_block)
 	return (unsigned)((count + per_block - 1) / per_block);
 }
 
-/* Start of the block's shared memory, aligned to 128 bytes. */
+/* Start of the block's shared memory, aligned to 1024 bytes; and addresses in it as instructions take them. */
 #ifdef __CUDACC__
-extern __shared__ __align__(128) unsigned char shared_memory[];
+extern __shared__ __align__(1024) unsigned char shared_memory[];
 DEVICE unsigned char *shared_start()
 {
 	return shared_memory;
+}
+DEVICE unsigned shared_address(const void *at)
+{
+	return (unsigned)__cvta_generic_to_shared(at);
 }
 #else
 DEVICE unsigned char *shared_start()
 {
 	return static_cast<unsigned char *>(emulation_shared(nullptr));
+}
+DEVICE unsigned shared_address(const void *at)
+{
+	return (unsigned)(static_cast<const unsigned char *>(at) - shared_start());
 }
 #endif
 
@@ -358,7 +366,7 @@ DEVICE void copy_async16(void *shared, const void *global, int valid)
 {
 #ifdef __CUDACC__
 #if DEVICE_ARCH >= 800
-	unsigned address = (unsigned)__cvta_generic_to_shared(shared);
+	unsigned address = shared_address(shared);
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(global), "r"(valid) : "memory");
 #else
 	store16(shared, valid > 0 ? load16(global) : uint4{0, 0, 0, 0});
@@ -675,7 +683,7 @@ DEVICE void mma8_tf32(float c[4], const uint32_t a[4], const uint32_t b[2])
  * multiple of 16. out[m] is row group, columns 2 member + {0, 1} of matrix m; with _transposed, of the transposed matrix. */
 DEVICE void load_matrices4(uint32_t out[4], const void *row)
 {
-	unsigned address = (unsigned)__cvta_generic_to_shared(row);
+	unsigned address = shared_address(row);
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
 		     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
 		     : "r"(address)
@@ -683,7 +691,7 @@ DEVICE void load_matrices4(uint32_t out[4], const void *row)
 }
 DEVICE void load_matrices4_transposed(uint32_t out[4], const void *row)
 {
-	unsigned address = (unsigned)__cvta_generic_to_shared(row);
+	unsigned address = shared_address(row);
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
 		     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
 		     : "r"(address)
@@ -692,7 +700,7 @@ DEVICE void load_matrices4_transposed(uint32_t out[4], const void *row)
 /* Loads two matrices; the addresses are those of lanes 0 to 15. */
 DEVICE void load_matrices2(uint32_t out[2], const void *row)
 {
-	unsigned address = (unsigned)__cvta_generic_to_shared(row);
+	unsigned address = shared_address(row);
 	asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];\n"
 		     : "=r"(out[0]), "=r"(out[1])
 		     : "r"(address)
@@ -700,7 +708,7 @@ DEVICE void load_matrices2(uint32_t out[2], const void *row)
 }
 DEVICE void load_matrices2_transposed(uint32_t out[2], const void *row)
 {
-	unsigned address = (unsigned)__cvta_generic_to_shared(row);
+	unsigned address = shared_address(row);
 	asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n"
 		     : "=r"(out[0]), "=r"(out[1])
 		     : "r"(address)

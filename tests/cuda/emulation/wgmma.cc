@@ -1,0 +1,204 @@
+/* wgmma: products that a warpgroup starts and later waits for. Each thread remembers what it has started; when all threads of
+ * the warpgroup wait, the products are computed from the fragments and from what the descriptors point to. In the meantime the
+ * sums hold NaN. Each thread looks after its 16 bytes of every operand in shared memory: nobody may race to write them, neither
+ * before the product starts nor before it has been waited for, and they must not change. */
+#include "device_emulated.h"
+
+#include <deque>
+#include <map>
+#include <vector>
+
+namespace
+{
+
+constexpr int GROUP = 128, SIZE = 64, DEPTH = 16, SUMS = SIZE * SIZE / GROUP;
+constexpr uint32_t POISON = 0xffffffff;
+
+struct chunk {
+	const void *at;
+	unsigned char bytes[16];
+};
+
+struct started {
+	emulated_product product;
+	uint32_t a[4];
+	std::vector<chunk> chunks; /* of a, if it is in shared memory, and of b */
+};
+
+struct thread_products {
+	bool fenced;
+	std::vector<started> open;
+	std::deque<std::vector<started>> groups;
+	std::map<float *, std::vector<float>> sums; /* what sums that hold NaN really are so far */
+	int waited;                                 /* groups to compute at this meeting */
+};
+
+thread_products products[1024];
+
+thread_products *mine()
+{
+	return &products[threadIdx.x];
+}
+
+/* Where a descriptor says that element (outer, k) of an operand is. Both kinds of tile have groups of eight rows of 128 bytes,
+ * a multiple of `stride` apart; a row is an outer index with 16 elements of k, or a k with 64 outer indices. */
+const unsigned char *place(uint64_t descriptor, bool transposed, int outer, int k)
+{
+	unsigned start = (unsigned)(descriptor & 0x3fff) << 4, stride = (unsigned)(descriptor >> 32 & 0x3fff) << 4;
+	if (descriptor >> 62 != 1 || (descriptor >> 49 & 7) != 0 || (start & 0x380) != 0)
+		emulation_fault("the descriptor %016llx is not of a tile with a swizzle of 128 bytes", (unsigned long long)descriptor);
+	int row = transposed ? k : outer, column = transposed ? outer : k;
+	unsigned address = start + (unsigned)(row / 8) * stride + (unsigned)(row % 8 * 128 + column * 2);
+	return static_cast<const unsigned char *>(emulation_shared(nullptr)) + (address ^ (address >> 7 & 7) << 4);
+}
+
+/* The 16 bytes of an operand that this thread looks after. */
+chunk own_chunk(uint64_t descriptor, bool transposed)
+{
+	chunk c;
+	int i = (int)threadIdx.x % GROUP;
+	c.at = transposed ? place(descriptor, true, i % 8 * 8, i / 8) : place(descriptor, false, i / 2, i % 2 * 8);
+	emulation_access_by_product(c.at, sizeof(c.bytes));
+	memcpy(c.bytes, c.at, sizeof(c.bytes));
+	return c;
+}
+
+float element(bool is_bf16, const unsigned char *at)
+{
+	uint16_t bits;
+	memcpy(&bits, at, sizeof(bits));
+	return is_bf16 ? bf16_to_float(bits) : f16_to_float(bits);
+}
+
+/* As many products in one addition as in emulation::multiply(). */
+float sum_of_products(float c, const float *a, const float *b)
+{
+	float product[DEPTH];
+	for (int k = 0; k < DEPTH; k++)
+		product[k] = a[k] * b[k];
+	return tensor_core_sum(tensor_core_sum(c, product, DEPTH / 2, 23), product + DEPTH / 2, DEPTH / 2, 23);
+}
+
+void compute(thread_products *const *threads, size_t number)
+{
+	float a[SIZE][DEPTH], b[SIZE][DEPTH];
+	const emulated_product *p = &threads[0]->groups.front()[number].product;
+	for (int i = 0; i < SIZE * DEPTH; i++) {
+		int outer = i / DEPTH, k = i % DEPTH;
+		b[outer][k] = element(p->is_bf16, place(p->b_rows, p->b_transposed, outer, k));
+		if (p->a == nullptr)
+			a[outer][k] = element(p->is_bf16, place(p->a_rows, false, outer, k));
+	}
+	for (int thread = 0; thread < GROUP; thread++) {
+		const started *s = &threads[thread]->groups.front()[number];
+		if ((s->product.a == nullptr) != (p->a == nullptr) || s->product.a_rows != p->a_rows ||
+		    s->product.b_rows != p->b_rows || s->product.add != p->add)
+			emulation_fault("threads of a warpgroup have started different products");
+		for (int i = 0, row, k; p->a != nullptr && i < 8; i++) {
+			emulation::place_of_a(emulation::F16, thread % 32, i, &row, &k);
+			a[thread / 32 * 16 + row][k] = emulation::element_value(p->is_bf16 ? emulation::BF16 : emulation::F16, s->a, i);
+		}
+	}
+	for (int thread = 0; thread < GROUP; thread++) {
+		std::vector<float> &sums = threads[thread]->sums[threads[thread]->groups.front()[number].product.c];
+		for (int i = 0; i < SUMS; i++) {
+			int row = thread / 32 * 16 + thread % 32 / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + thread % 4 * 2 + i % 2;
+			sums[i] = sum_of_products(p->add ? sums[i] : 0, a[row], b[column]);
+		}
+	}
+}
+
+void compute_groups(void *const *threads)
+{
+	thread_products *all[GROUP];
+	memcpy(all, threads, sizeof(all));
+	for (int groups = all[0]->waited; groups > 0; groups--) {
+		for (int i = 0; i < GROUP; i++)
+			if (all[i]->waited != all[0]->waited || all[i]->groups.front().size() != all[0]->groups.front().size())
+				emulation_fault("threads of a warpgroup wait for different products");
+		for (size_t number = 0; number < all[0]->groups.front().size(); number++)
+			compute(all, number);
+		for (int i = 0; i < GROUP; i++)
+			all[i]->groups.pop_front();
+	}
+}
+
+bool is_pending(const thread_products *m, const float *c)
+{
+	auto is_of_c = [c](const started &s) { return s.product.c == c; };
+	bool any = std::any_of(m->open.begin(), m->open.end(), is_of_c);
+	for (const auto &group : m->groups)
+		any |= std::any_of(group.begin(), group.end(), is_of_c);
+	return any;
+}
+
+void check_poison(const float *c)
+{
+	for (int i = 0; i < SUMS; i++)
+		if (__float_as_uint(c[i]) != POISON)
+			emulation_fault("the sums of a product were written before it was waited for");
+}
+
+} // namespace
+
+void emulation_group_multiply(const emulated_product &product)
+{
+	thread_products *m = mine();
+	started s = {product, {}, {}};
+	if (!m->fenced)
+		emulation_fault("a product without a fence before it");
+	if (product.a == nullptr)
+		s.chunks.push_back(own_chunk(product.a_rows, false));
+	else
+		memcpy(s.a, product.a, sizeof(s.a));
+	s.chunks.push_back(own_chunk(product.b_rows, product.b_transposed));
+	if (m->sums.count(product.c) > 0)
+		check_poison(product.c);
+	else
+		m->sums[product.c].assign(product.c, product.c + SUMS);
+	memset(product.c, 0xff, SUMS * sizeof(float));
+	m->open.push_back(s);
+}
+
+void emulation_group_fence(void)
+{
+	mine()->fenced = true;
+}
+
+void emulation_group_commit(void)
+{
+	mine()->groups.push_back(mine()->open);
+	mine()->open.clear();
+}
+
+void emulation_group_wait(int groups_left)
+{
+	thread_products *m = mine();
+	m->waited = std::max(0, (int)m->groups.size() - groups_left);
+	for (int i = 0; i < m->waited; i++)
+		for (const started &s : m->groups[(size_t)i])
+			for (const chunk &c : s.chunks) {
+				if (memcmp(c.bytes, c.at, sizeof(c.bytes)) != 0)
+					emulation_fault("shared memory was written before the product that reads it was waited for");
+				emulation_access(c.at, sizeof(c.bytes), false);
+			}
+	emulation_warpgroup(m, compute_groups, "group_wait");
+	m->fenced = false;
+	for (auto s = m->sums.begin(); s != m->sums.end();) {
+		if (is_pending(m, s->first)) {
+			++s;
+			continue;
+		}
+		check_poison(s->first);
+		std::copy(s->second.begin(), s->second.end(), s->first);
+		s = m->sums.erase(s);
+	}
+}
+
+/* At the end of a thread. */
+void products_check_done(void)
+{
+	if (!mine()->sums.empty())
+		emulation_fault("a thread ends before it has waited for its products");
+	mine()->groups.clear();
+}
