@@ -153,9 +153,11 @@ CUDA_ARCHITECTURES = 75 80 90
 CUDA_PTX = 90
 # If the C compiler is called through ccache, so is nvcc.
 NVCC_LAUNCHER = $(if $(findstring ccache,$(shell command -v $(CC))),ccache)
-NVCC_FLAGS = -std=c++20 -O3 $(if $(LINEINFO),-lineinfo) --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIC,-Wall,-Wextra \
-	$(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
+CUDA_CODE = $(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
+# Files *_wgmma.cu have instructions that exist on Hopper only.
+CUDA_CODE_WGMMA = -gencode arch=compute_90a,code=sm_90a
+NVCC_FLAGS = -std=c++20 -O3 $(if $(LINEINFO),-lineinfo) --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIC,-Wall,-Wextra
 # LINEINFO=1, for profilers, writes source lines into the kernels, with the absolute paths of their folders. nvcc
 # derives the names of file-local symbols from the file's absolute path and a random number; with these options, from
 # its path in the source.
@@ -284,10 +286,11 @@ $(BUILD)/backend/cpu/kernels/%.$(1).o: src/backend/cpu/kernels/%.c $(BUILD)/flag
 endef
 $(foreach isa,$(ISAS),$(eval $(call KERNEL_RULE,$(isa))))
 
+$(BUILD)/backend/cuda/kernels/%_wgmma.cu.o: private CUDA_CODE = $(CUDA_CODE_WGMMA)
 $(BUILD)/backend/cuda/kernels/%.cu.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) nvcc $<
-	$(QUIET)$(NVCC_LAUNCHER) $(NVCC) $(NVCC_FLAGS) $(NVCC_NAMES) $(if $(WERROR),-Werror all-warnings) \
+	$(QUIET)$(NVCC_LAUNCHER) $(NVCC) $(NVCC_FLAGS) $(CUDA_CODE) $(NVCC_NAMES) $(if $(WERROR),-Werror all-warnings) \
 		-MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 
 # Here the kernels are C++ for g++, with the hooks of the thread sanitizer, which the emulation implements. Products and

@@ -1,14 +1,31 @@
 /* Attention: which kernels handle a call.
  *
- *   forward    the matrix kernel for bf16 and f16 with heads of 32, 64 or 128 columns, else the general one
+ *   forward    the matrix kernel for bf16 and f16 with heads of 32, 64 or 128 columns, else the general one. On Hopper, that
+ *   with wgmma for heads of 64 columns if BERTC_ATTENTION=wgmma requests it
  *   backward   if a block can hold the gradients of all queries of a head: one block for each head of each sequence; for
  *   longer sequences two kernels, the second of which recomputes scores; else the general ones
  *
  * The choice depends only on type, head size, longest sequence and the GPU's shared memory. With dropout, the matrix kernels'
  * forward saves its mask in lse's twin for backward. Bias gradients are column sums of each sequence, added in sequence order. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include "backend/cuda/state.h"
 #include "backend/dropout.h"
+
+enum status cuda_attention_open(struct cuda_state *state)
+{
+	const char *wanted = getenv("BERTC_ATTENTION");
+	if (!wanted || strcmp(wanted, "mma") == 0)
+		return OK;
+	if (strcmp(wanted, "wgmma") != 0)
+		return error_set(ERR_USAGE, "BERTC_ATTENTION is '%s': mma and wgmma are possible", wanted);
+	if (state->major != 9 || state->minor != 0)
+		return error_set(ERR_USAGE, "BERTC_ATTENTION is 'wgmma', which only GPUs of compute capability 9.0 have: not '%s'",
+				 state->name);
+	state->wgmma = true;
+	return OK;
+}
 
 static struct kernel_attention arguments(const struct replica *r, const struct batch *batch, const struct dropout *dropout,
 					 int32_t heads, const struct tensor *qkv, const struct tensor *lse)
@@ -54,7 +71,8 @@ void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 	int32_t head_size = k.hidden / k.heads;
 	if (has_matrix_kernels(cuda_state(r), dtype, head_size)) {
 		k.kept = k.threshold > 0 ? a->lse.twin : NULL;
-		cuda_run(r, kernel_attention_fwd(cuda_stream(r), dtype, &k), "attention_fwd");
+		bool wgmma = cuda_state(r)->wgmma && head_size == 64;
+		cuda_run(r, (wgmma ? kernel_attention_fwd_wgmma : kernel_attention_fwd)(cuda_stream(r), dtype, &k), "attention_fwd");
 	} else {
 		cuda_run(r, kernel_attention_any_fwd(cuda_stream(r), dtype, &k), "attention_fwd");
 		cuda_largest_pass(r, "attention_fwd", &a->y);

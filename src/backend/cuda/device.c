@@ -341,6 +341,7 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	}
 	TRY_GOTO(cuda_stages_create(state), fail);
 	TRY_GOTO(gemm_open(&state->gemm, state), fail);
+	TRY_GOTO(cuda_attention_open(state), fail);
 	TRY_GOTO(graphs_open(state), fail);
 	snprintf(state->numerics, sizeof(state->numerics), "%s, sm_%d%d %s", gemm_version(state->gemm), state->major,
 		 state->minor,

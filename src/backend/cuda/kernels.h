@@ -434,6 +434,8 @@ bool kernel_attention_has(enum dtype dtype, int32_t head_size);
 /* attention_fwd.cu */
 size_t kernel_attention_fwd_shared(int32_t head_size);
 cudaError_t kernel_attention_fwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
+/* attention_fwd_wgmma.cu: the same for heads of 64 columns, on GPUs of compute capability 9.0 only. */
+cudaError_t kernel_attention_fwd_wgmma(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
 /* attention_bwd.cu: one block handles one head of a whole sequence. */
 size_t kernel_attention_bwd_shared(int32_t head_size, int32_t longest);
 cudaError_t kernel_attention_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);

@@ -26,6 +26,7 @@ struct cuda_state {
 	int next_stage;
 	struct gemm *gemm;
 	struct graphs *graphs;
+	bool wgmma; /* forward attention of heads of 64 columns with wgmma */
 	bool tf32;
 	size_t shared_limit; /* maximum bytes of shared memory per block */
 	/* The first call that failed: operations cannot return an error, so cuda_synchronize does. */
@@ -193,6 +194,8 @@ void cuda_lamb_norms(struct replica *r, const struct lamb_norms *a);
 void cuda_lamb_apply(struct replica *r, const struct lamb_apply *a);
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
 /* Whether there are kernels for heads of this size on this GPU. */
+/* Reads BERTC_ATTENTION (docs/cuda.md). */
+MUST_USE enum status cuda_attention_open(struct cuda_state *state);
 MUST_USE enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits);
 void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a);
 void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a);

@@ -1,62 +1,11 @@
 /* Forward attention with matrix instructions (FlashAttention-2: Dao 2023): a block of 8 warps handles 128 queries of one head
  * of one sequence, 16 per warp, and loops over the keys in tiles of 64, with two tiles of keys and values in flight. Scores
  * stay in registers, because the accumulator of q k' is the fragment that p v needs. */
-#include "backend/cuda/kernels/attention.cuh"
+#include "backend/cuda/kernels/attention_fwd.cuh"
 
 namespace
 {
-enum { WARPS = 8, THREADS = 32 * WARPS, QUERIES = 16 * WARPS, KEYS = 64, KEY_TILES = KEYS / 8 };
-
-/* Online softmax for rows g and g + 8 of a warp's scores against one tile of keys: rescales the sum of exp2 and the output so
- * far to the new maximum; scores become probabilities, not yet divided by their sum. */
-template <int TILES>
-DEVICE void softmax(float (&s)[KEY_TILES][4], float (&o)[TILES][4], float (&largest)[2], float (&sum)[2], float scale)
-{
-#pragma unroll
-	for (int half = 0; half < 2; half++) {
-		float most = largest[half];
-#pragma unroll
-		for (int n = 0; n < KEY_TILES; n++)
-			most = fmaxf(most, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
-		most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
-		most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
-		float correction = exp2_approximate((largest[half] - most) * scale), offset = most * scale;
-		largest[half] = most;
-		sum[half] *= correction;
-#pragma unroll
-		for (int n = 0; n < TILES; n++) {
-			o[n][2 * half] *= correction;
-			o[n][2 * half + 1] *= correction;
-		}
-#pragma unroll
-		for (int n = 0; n < KEY_TILES; n++) {
-			s[n][2 * half] = exp2_approximate(fmaf(s[n][2 * half], scale, -offset));
-			s[n][2 * half + 1] = exp2_approximate(fmaf(s[n][2 * half + 1], scale, -offset));
-			sum[half] += s[n][2 * half] + s[n][2 * half + 1];
-		}
-	}
-}
-
-/* The first warp finds the part of dropout that depends on keys alone, for the 256 keys from `key` on: four tiles. */
-constexpr int KEY_PARTS = 4 * KEYS / BLOCK;
-DEVICE void find_keys(uint4 *parts, const attention_dropout &d, int key, int length)
-{
-	if (d.threshold && threadIdx.x < KEY_PARTS && key < length) {
-		dropout_keys k = find_dropout_keys(d, key + (int)threadIdx.x * BLOCK);
-		parts[threadIdx.x] = {k.second, k.third, k.word, k.low};
-	}
-}
-
-/* Applies dropout to the packed probabilities. */
-DEVICE void drop_pairs(uint32_t (&p)[KEYS / 16][4], uint32_t drops)
-{
-	const drop_fragments d(drops);
-#pragma unroll
-	for (int half = 0; half < 2; half++)
-#pragma unroll
-		for (int n = 0; n < KEY_TILES; n++)
-			p[n / 2][n % 2 * 2 + half] &= ~d.mask(n, half);
-}
+enum { WARPS = 8, THREADS = 32 * WARPS, QUERIES = 16 * WARPS };
 
 template <typename E, int D>
 __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel(struct kernel_attention a)
@@ -80,8 +29,7 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 	v.template load<KEYS>(v_tile, 0, h.length);
 	copy_commit();
 
-	int warp = (int)(threadIdx.x) / 32, g = lane_index() >> 2, t = lane_index() & 3;
-	int query = first + 16 * warp;
+	int warp = (int)(threadIdx.x) / 32, query = first + 16 * warp;
 	bool active = query < h.length;
 	attention_dropout dropout = find_dropout(a, h);
 	dropout_query dropout_own = find_dropout_query(dropout, query + (lane_index() & 15));
@@ -122,26 +70,12 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 					multiply<E>(s[n], s[n + 1], q_part[i], b);
 				}
 			}
-			if (next > h.length) {
-#pragma unroll
-				for (int n = 0; n < KEY_TILES; n++)
-#pragma unroll
-					for (int e = 0; e < 4; e++)
-						if (key + 8 * n + 2 * t + e % 2 >= h.length)
-							s[n][e] = -INFINITY;
-			}
+			if (next > h.length)
+				hide_keys(s, h.length - key);
 			softmax(s, o, largest, sum, scale);
-#pragma unroll
-			for (int n = 0; n < KEY_TILES; n++)
-#pragma unroll
-				for (int half = 0; half < 2; half++)
-					p[n / 2][n % 2 * 2 + half] = pack2<E>(s[n][2 * half], s[n][2 * half + 1]);
-			if (dropout.threshold) {
-				uint32_t drops = make_drops(dropout, limit, key_parts + j % 8 * (KEYS / BLOCK), dropout_own);
-				if (a.kept)
-					store_drops(a, h, drops, query, key);
-				drop_pairs(p, drops);
-			}
+			pack_scores<E>(p, s);
+			if (dropout.threshold)
+				drop_pairs(p, a, h, make_drops(dropout, limit, key_parts + j % 8 * (KEYS / BLOCK), dropout_own), query, key);
 		}
 
 		copy_wait<1>(); /* the values have arrived, the next keys may still be in flight */
@@ -162,21 +96,8 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 			}
 		}
 	}
-	if (!active)
-		return;
-
-#pragma unroll
-	for (int half = 0; half < 2; half++) {
-		sum[half] += __shfl_xor_sync(ALL_LANES, sum[half], 1);
-		sum[half] += __shfl_xor_sync(ALL_LANES, sum[half], 2);
-		int row = query + g + 8 * half;
-		if (a.lse && t == 0 && row < h.length)
-			a.lse[h.head * a.tokens + h.start + row] = largest[half] * a.scale + logf(sum[half]);
-	}
-	E *y = static_cast<E *>(a.y) + (h.start + query) * (int64_t)(a.hidden) + h.head * D;
-	uint32_t most = store_tile(y, a.hidden, h.length - query, o, a.dropout_scale / sum[0], a.dropout_scale / sum[1]);
-	if (has_largest<E> && a.largest != nullptr)
-		note_pairs(a.largest, blockIdx.x * WARPS + (unsigned)warp, most);
+	if (active)
+		write_rows<E>(a, h, query, o, largest, sum);
 }
 
 template <typename E, int D> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
