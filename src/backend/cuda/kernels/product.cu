@@ -1,10 +1,26 @@
-/* Products of matrices whose rows are not aligned, or that are too small to matter: one thread per element of a tile of y. */
+/* Products of matrices whose rows are not aligned, or that are too small to matter: one thread per element of a tile of y, or a
+ * warp per row where y has few columns. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
 {
 
-constexpr int TILE = 16;
+constexpr int TILE = 16, NARROW = 8, WARPS = TILE * TILE / WARP;
+
+/* Writes an element of y, given the sum of products. */
+template <typename Y> DEVICE void put(const struct kernel_product &p, int64_t row, int64_t column, float sum)
+{
+	int64_t at = row * p.y_stride + column;
+	if (p.a_inverse != nullptr && p.depth > 0)
+		sum *= *p.a_inverse * *p.b_inverse;
+	if (p.bias != nullptr)
+		sum += to_float(static_cast<const Y *>(p.bias)[column]);
+	if (p.pre != nullptr)
+		sum *= gelu_derivative<Y>(p.activation, to_float(static_cast<const Y *>(p.pre)[at]));
+	if (p.add != nullptr)
+		sum += to_float(static_cast<const Y *>(p.add)[at]);
+	static_cast<Y *>(p.y)[at] = from_float<Y>(sum);
+}
 
 template <typename A, typename B, typename Y> __global__ void product(struct kernel_product p)
 {
@@ -25,28 +41,57 @@ template <typename A, typename B, typename Y> __global__ void product(struct ker
 			sum += a[y * (TILE + 1) + k] * b[k * (TILE + 1) + x];
 		__syncthreads();
 	}
-	if (row >= p.rows || column >= p.columns)
-		return;
-	int64_t at = row * p.y_stride + column;
-	if (p.a_inverse != nullptr && p.depth > 0)
-		sum *= *p.a_inverse * *p.b_inverse;
-	if (p.bias != nullptr)
-		sum += to_float(static_cast<const Y *>(p.bias)[column]);
-	if (p.pre != nullptr)
-		sum *= gelu_derivative<Y>(p.activation, to_float(static_cast<const Y *>(p.pre)[at]));
-	if (p.add != nullptr)
-		sum += to_float(static_cast<const Y *>(p.add)[at]);
-	static_cast<Y *>(p.y)[at] = from_float<Y>(sum);
+	if (row < p.rows && column < p.columns)
+		put<Y>(p, row, column, sum);
 }
 
-/* The kernel for these types, or NULL. */
+/* The outputs of a classifier: up to NARROW columns, and rows of a and columns of b that are contiguous. A tile would spend most of
+ * its time waiting for the next piece of them; a warp has its whole row under way at once. */
+template <typename A, typename B, typename Y> __global__ void narrow_product(struct kernel_product p)
+{
+	int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+	int lane = (int)threadIdx.x % WARP;
+	if (row >= p.rows)
+		return;
+	const A *a = static_cast<const A *>(p.a) + row * p.a_row;
+	const B *b = static_cast<const B *>(p.b);
+	float sums[NARROW] = {};
+#pragma unroll 4
+	for (int64_t k = lane; k < p.depth; k += WARP) {
+		float x = to_float(a[k]);
+#pragma unroll
+		for (int column = 0; column < NARROW; column++)
+			if (column < p.columns)
+				sums[column] += x * to_float(b[column * p.b_column + k]);
+	}
+#pragma unroll
+	for (int column = 0; column < NARROW; column++) {
+		if (column >= p.columns)
+			break;
+		float sum = warp_sum(sums[column]);
+		if (lane == column)
+			put<Y>(p, row, column, sum);
+	}
+}
+
+bool is_narrow(const struct kernel_product *p)
+{
+	return p->columns <= NARROW && p->a_step == 1 && p->b_step == 1;
+}
+
+template <typename A, typename Y> auto kernel_for(const struct kernel_product *p)
+{
+	return is_narrow(p) ? narrow_product<A, A, Y> : product<A, A, Y>;
+}
+
+/* The kernel for these types, or NULL. Nothing in FP8 is narrow. */
 void (*kernel_of(const struct kernel_product *p))(struct kernel_product)
 {
 	bool wide = p->output == DTYPE_F32;
 	switch (p->inputs) {
-	case DTYPE_F32: return product<float, float, float>;
-	case DTYPE_BF16: return wide ? product<bf16, bf16, float> : product<bf16, bf16, bf16>;
-	case DTYPE_F16: return wide ? product<f16, f16, float> : product<f16, f16, f16>;
+	case DTYPE_F32: return kernel_for<float, float>(p);
+	case DTYPE_BF16: return wide ? kernel_for<bf16, float>(p) : kernel_for<bf16, bf16>(p);
+	case DTYPE_F16: return wide ? kernel_for<f16, float>(p) : kernel_for<f16, f16>(p);
 	case DTYPE_E4M3:
 		if (p->a_is_gradient)
 			return wide ? product<e5m2, e4m3, float> : product<e5m2, e4m3, bf16>;
@@ -72,8 +117,9 @@ extern "C" cudaError_t kernel_product(cudaStream_t stream, const struct kernel_p
 			part.pre = static_cast<const char *>(p->pre) + (size_t)(first * p->y_stride) * out;
 		if (p->add != nullptr)
 			part.add = static_cast<const char *>(p->add) + (size_t)(first * p->y_stride) * out;
-		dim3 grid(blocks_of(part.columns, TILE), blocks_of(part.rows, TILE));
-		size_t shared = 2 * TILE * (TILE + 1) * sizeof(float);
+		bool narrow = is_narrow(p) && p->inputs != DTYPE_E4M3;
+		dim3 grid = narrow ? dim3(blocks_of(part.rows, WARPS)) : dim3(blocks_of(part.columns, TILE), blocks_of(part.rows, TILE));
+		size_t shared = narrow ? 0 : 2 * TILE * (TILE + 1) * sizeof(float);
 		auto kernel = kernel_of(p);
 		error = kernel == nullptr ? cudaErrorInvalidValue : launch(kernel, grid, TILE * TILE, shared, stream, part);
 	}
