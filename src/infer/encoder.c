@@ -40,6 +40,8 @@ struct pass {
 
 struct batch_capacity encoder_capacity(const struct model_heads *heads, int64_t tokens, int32_t longest)
 {
+	if (tokens == 0)
+		return (struct batch_capacity){0};
 	int64_t room = tokens < longest ? longest : tokens < INT32_MAX / 2 ? tokens : INT32_MAX / 2;
 	int64_t sequences = room / TOKENS_PER_SEQUENCE > 0 ? room / TOKENS_PER_SEQUENCE : 1;
 	struct batch_capacity capacity = {

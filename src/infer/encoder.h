@@ -59,7 +59,7 @@ struct encoder_answers {
 void encoder_answers_release(struct encoder_answers *answers);
 
 /* The capacity a session needs for an encoder, on a model with these heads, that computes `tokens` tokens at a time, or one text
- * of `longest` tokens if that is more. */
+ * of `longest` tokens if that is more. tokens = 0: nothing, so that the session chooses. */
 struct batch_capacity encoder_capacity(const struct model_heads *heads, int64_t tokens, int32_t longest);
 
 /* Fills `out`, which has room for set->sequence_count texts, with the set's sequences in order; the texts point into the set. */

@@ -1,4 +1,4 @@
-#include "infer/session.h"
+#include "infer/encoder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,22 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "weights/int8_weights.h"
+#include "model/waves.h"
 #include "tasks/task.h"
 #include "weights/model_files.h"
 #include "weights/model_folder.h"
 #include "backend/open.h"
+
+/* Tokens computed at a time: what the caches of a CPU hold, or at least so many that a GPU is busy, in whole waves. */
+#define HOST_TOKENS 4096
+#define GPU_TOKENS 8192
+
+static int64_t usual_tokens(const struct backend *be, const struct model_config *config)
+{
+	const struct wave_model waves = {
+		.processors = be->processors, .hidden = config->hidden_size, .intermediate = config->intermediate_size};
+	return be->processors > 0 ? waves_fullest(&waves, GPU_TOKENS) : HOST_TOKENS;
+}
 
 /* Reads the weights from the file, packing them directly if the back end can, otherwise through masters. The next-sentence head
  * is not required: a model with only a masked-word head can still fill blanks. */
@@ -47,6 +59,8 @@ static enum status session_prepare(struct session *session, const char *model, c
 	TRY(model_create(&session->model, be, &config, heads->heads));
 	TRY(int8_weights_mark(source.weights, session->model, &in_int8));
 	TRY(be->functions->weight_pack ? model_allocate_copies(session->model) : model_allocate(session->model, false));
+	if (session->capacity.tokens == 0)
+		session->capacity = encoder_capacity(heads->heads, usual_tokens(be, &config), longest);
 	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest, false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
 	TRY(read_weights(session, &source, heads->missing));

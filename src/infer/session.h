@@ -28,8 +28,8 @@ struct session_heads {
 MUST_USE enum status session_needs_words(const char *model);
 
 /* Opens the model that `model` means (weights/model_folder.h: a checkpoint, `final`, a run folder, or any BERT folder or file of
- * weights with its configuration and vocabulary beside it), with room for batches of `capacity`. `longest` is the maximum number
- * of tokens of a sequence. */
+ * weights with its configuration and vocabulary beside it), with room for batches of `capacity`; without tokens: of the size
+ * that suits an encoder on this device. `longest` is the maximum number of tokens of a sequence. */
 MUST_USE enum status session_open(struct session *session, const char *model, const struct device_options *device,
 				  struct batch_capacity capacity, int32_t longest);
 /* The same for a model with heads other than those of pre-training. */

@@ -6,7 +6,7 @@
 #include "data/step_reader.h"
 #include "run/recipe.h"
 #include "run/run_folder.h"
-#include "run/waves.h"
+#include "model/waves.h"
 #include "train/phase.h"
 
 /* Settings left open are 0, or -1 where 0 has a meaning of its own. */

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "emulation.h"
 #include "run/benchmark.h"
-#include "run/waves.h"
+#include "model/waves.h"
 #include "backend/open.h"
 
 static struct pool *pool;

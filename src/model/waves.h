@@ -1,8 +1,8 @@
 /* How many tokens a micro-batch should have on a GPU. A matrix product's output is divided into tiles of 128 x 256, each computed
  * by one multiprocessor; as many tiles as there are multiprocessors make a wave, and the last wave takes as long as a full one
  * however few tiles it has. Where a step needs several micro-batches, we are free to choose their size. */
-#ifndef RUN_WAVES_H
-#define RUN_WAVES_H
+#ifndef MODEL_WAVES_H
+#define MODEL_WAVES_H
 
 #include <stdint.h>
 
@@ -21,6 +21,9 @@ int64_t waves_quantum(const struct wave_model *model);
 double waves_cost(const struct wave_model *model, int64_t tokens);
 /* The share of those products' waves that is filled with tiles. */
 double waves_filled(const struct wave_model *model, int64_t tokens);
+
+/* The number of tokens, from `least` to twice as many, with which that share is largest; the smallest of several. */
+int64_t waves_fullest(const struct wave_model *model, int64_t least);
 
 /* What a rank has to do in a step, micro-batch by micro-batch. */
 struct wave_work {

@@ -1,4 +1,4 @@
-#include "run/waves.h"
+#include "model/waves.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -84,6 +84,14 @@ double waves_filled(const struct wave_model *model, int64_t tokens)
 {
 	double tiles, waves = waves_of(model, tokens, &tiles);
 	return waves > 0 ? tiles / waves : 1;
+}
+
+int64_t waves_fullest(const struct wave_model *model, int64_t least)
+{
+	int64_t best = pieces(least, TILE_ROWS) * TILE_ROWS;
+	for (int64_t tokens = best; tokens <= 2 * least; tokens += TILE_ROWS)
+		best = waves_filled(model, tokens) > waves_filled(model, best) ? tokens : best;
+	return best;
 }
 
 /* Are some instances shorter than the longest? */

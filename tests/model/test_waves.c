@@ -1,6 +1,6 @@
 /* Waves of tiles, and the capacity chosen from them. */
 #include "test.h"
-#include "run/waves.h"
+#include "model/waves.h"
 
 static const int64_t base[2] = {768, 3072}, large[2] = {1024, 4096};
 
@@ -56,6 +56,19 @@ static void the_last_wave_is_a_whole_one(void **state)
 	assert_near(filled, 2 * 2 * 4224 * weights, 1); /* nothing is lost */
 	/* 64 rows: 256, 768 and 1,024 tiles in 2, 6 and 8 waves. */
 	assert_near(waves_filled(&model, 8192), 64 / 66.0, 1e-12);
+}
+
+/* 88 rows of tiles are 2 quanta of 44, 66 are 2 of 33; 97 processors, a prime, are never all busy. */
+static void batches_of_answers_fill_whole_waves(void **state)
+{
+	(void)state;
+	struct wave_model on_h100 = model_of(132, base), wide = model_of(132, large), odd = model_of(97, base);
+	assert_int_equal(waves_fullest(&on_h100, 8192), 88 * 128);
+	assert_int_equal(waves_fullest(&wide, 8192), 66 * 128);
+	int64_t tokens = waves_fullest(&odd, 8192);
+	assert_true(tokens % 128 == 0 && tokens >= 8192 && tokens <= 16384);
+	for (int64_t other = 8192; other <= 16384; other += 128)
+		assert_true(waves_filled(&odd, other) <= waves_filled(&odd, tokens));
 }
 
 /* Like the GPU's back end: up to a multiple of 128, with at least one token for an added sequence. */
@@ -117,6 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_waves_by_hand),
 		cmocka_unit_test(the_last_wave_is_a_whole_one),
+		cmocka_unit_test(batches_of_answers_fill_whole_waves),
 		cmocka_unit_test(capacities_fill_whole_waves),
 		cmocka_unit_test(whole_waves_are_not_all),
 	};
