@@ -109,7 +109,7 @@ bool answer_is_plain(const struct answer_settings *settings);
 #define MICRO_BATCH_OPTION(settings, member)                                                                                     \
 	{                                                                                                                        \
 		.name = "micro_batch_tokens", .type = OPTION_INTEGER, .field = offsetof(settings, member), .range = "64..",      \
-		.role = ROLE_RUN, .value_name = "N", .fallback_text = "4096; on a GPU 8192 or more, in whole waves",                \
+		.role = ROLE_RUN, .value_name = "N", .fallback_text = "4096; on a GPU 8192 or more, in whole waves",             \
 		.help = "tokens computed at a time"                                                                              \
 	}
 

@@ -428,8 +428,8 @@ static void products_are_chosen_under_load(void **state)
 		struct backend *be = open_device(DTYPE_BF16);
 		assert_ok(whole_product(be, WHOLE_FORWARD, 64, &seconds));
 		be->functions->choices(be, &choices);
-		assert_non_null(strstr(buffer_string(&choices), hot ? "= 656d756c61746564 0000000000000001"
-								    : "= 656d756c61746564 0000000000000000"));
+		assert_non_null(strstr(buffer_string(&choices),
+				       hot ? "= 656d756c61746564 0000000000000001" : "= 656d756c61746564 0000000000000000"));
 		buffer_release(&choices);
 		backend_close(be);
 	}
@@ -467,8 +467,9 @@ static void whole_products_are_repeated(void **state)
 		}
 		be->functions->choices(be, &choices);
 		for (int product = WHOLE_FORWARD; product <= WHOLE_WGRAD; product++) {
-			static const char *const types[][2] = {
-				{" bf16 bf16 nt", " e4m3 bf16 nt"}, {" bf16 bf16 nn", " e4m3-e5m2 bf16 nt"}, {" bf16 fp32 tn", " e4m3-e5m2 fp32 nt"}};
+			static const char *const types[][2] = {{" bf16 bf16 nt", " e4m3 bf16 nt"},
+							       {" bf16 bf16 nn", " e4m3-e5m2 bf16 nt"},
+							       {" bf16 fp32 tn", " e4m3-e5m2 fp32 nt"}};
 			assert_non_null(strstr(buffer_string(&choices), types[product][fp8]));
 		}
 		buffer_release(&choices);

@@ -66,8 +66,8 @@ struct gemm {
 	bool warned;            /* already warned that one of `recorded` cannot be used */
 	bool refused;           /* already warned that the library has no algorithm for a product */
 	int most_candidates;    /* BERTC_PRODUCT_CANDIDATES; 1: take the library's first proposal, unmeasured */
-	int turn;               /* BERTC_PRODUCT_MS: milliseconds of a finalist's turn, for products of every size; -1: not given */
-	int fast_dgrad;         /* BERTC_FAST_DGRAD=0: no fast accumulation in FP8's gradients of x */
+	int turn;       /* BERTC_PRODUCT_MS: milliseconds of a finalist's turn, for products of every size; -1: not given */
+	int fast_dgrad; /* BERTC_FAST_DGRAD=0: no fast accumulation in FP8's gradients of x */
 	char version[48], place[160];
 	struct plan *buckets[BUCKETS];
 	int64_t plans, measured;
@@ -222,8 +222,8 @@ static void key_text(const struct gemm *gemm, const struct plan_key *k, char *ou
 	if (least < BEST_ALIGNMENT)
 		snprintf(alignments, sizeof(alignments), " aligned %d %d %d %d", aligned[0], aligned[1], aligned[2], aligned[3]);
 	snprintf(out, size,
-		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s%s %s %c%c%s%s%s", k->rows,
-		 k->columns, k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs],
+		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s%s %s %c%c%s%s%s",
+		 k->rows, k->columns, k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs],
 		 gemm->state->tf32 ? "-tf32" : "", k->a_is_gradient ? "-e5m2" : "",
 		 k->a_is_gradient && k->output != (int32_t)DTYPE_F32 && !gemm->fast_dgrad ? "-exact" : "", dtype_names[k->output],
 		 k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "", epilogue, alignments);
@@ -497,8 +497,7 @@ static int choose(const struct replica *r, const struct description *d, const st
 	for (int i = 0; i < count; i++) {
 		bool possible = candidates[i].state == CUBLAS_STATUS_SUCCESS &&
 				candidates[i].workspaceSize <= cuda_scratch(r)->gemm_bytes;
-		trials[i] = (struct trial){
-			.r = r, .d = d, .p = p, .algorithm = &candidates[i].algo, .y = spare ? spare : p->y};
+		trials[i] = (struct trial){.r = r, .d = d, .p = p, .algorithm = &candidates[i].algo, .y = spare ? spare : p->y};
 		times[i] = possible ? measure(&trials[i], 1) : INFINITY;
 	}
 	int left = 0, places[FINALISTS] = {0};

@@ -133,7 +133,8 @@ double cuda_gemm_rate(struct backend *be)
 }
 
 /* Seconds per product by `clock`, which runs while `runs` products are queued and done. */
-static enum status timed_products(const struct trial *t, const struct product *p, int64_t runs, double (*clock)(void), double *out)
+static enum status timed_products(const struct trial *t, const struct product *p, int64_t runs, double (*clock)(void),
+				  double *out)
 {
 	struct replica replica = t->replica;
 	double begin = clock();
@@ -157,7 +158,9 @@ enum status cuda_whole_product(struct backend *be, enum whole_product product, i
 			    .output = wgrad ? DTYPE_F32 : be->dtype,
 			    .rows = wgrad ? outputs : rows,
 			    .columns = forward ? outputs : inputs,
-			    .depth = forward ? inputs : wgrad ? rows : outputs,
+			    .depth = forward ? inputs
+				     : wgrad ? rows
+					     : outputs,
 			    .a_transposed = wgrad && !fp8,
 			    .b_transposed = forward || fp8};
 	struct trial t;

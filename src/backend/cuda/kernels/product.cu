@@ -45,8 +45,8 @@ template <typename A, typename B, typename Y> __global__ void product(struct ker
 		put<Y>(p, row, column, sum);
 }
 
-/* The outputs of a classifier: up to NARROW columns, and rows of a and columns of b that are contiguous. A tile would spend most of
- * its time waiting for the next piece of them; a warp has its whole row under way at once. */
+/* The outputs of a classifier: up to NARROW columns, and rows of a and columns of b that are contiguous. A tile would spend most
+ * of its time waiting for the next piece of them; a warp has its whole row under way at once. */
 template <typename A, typename B, typename Y> __global__ void narrow_product(struct kernel_product p)
 {
 	int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
@@ -118,7 +118,8 @@ extern "C" cudaError_t kernel_product(cudaStream_t stream, const struct kernel_p
 		if (p->add != nullptr)
 			part.add = static_cast<const char *>(p->add) + (size_t)(first * p->y_stride) * out;
 		bool narrow = is_narrow(p) && p->inputs != DTYPE_E4M3;
-		dim3 grid = narrow ? dim3(blocks_of(part.rows, WARPS)) : dim3(blocks_of(part.columns, TILE), blocks_of(part.rows, TILE));
+		dim3 grid = narrow ? dim3(blocks_of(part.rows, WARPS))
+				   : dim3(blocks_of(part.columns, TILE), blocks_of(part.rows, TILE));
 		size_t shared = narrow ? 0 : 2 * TILE * (TILE + 1) * sizeof(float);
 		auto kernel = kernel_of(p);
 		error = kernel == nullptr ? cudaErrorInvalidValue : launch(kernel, grid, TILE * TILE, shared, stream, part);
