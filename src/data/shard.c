@@ -185,7 +185,6 @@ static enum status open_files(struct shard *shard)
 	TRY(read_header(shard));
 	TRY(verify_index(shard));
 	shard->ids = shard->bin.data;
-	shard->index_hash = hash64(shard->idx.data, shard->idx.size);
 
 	TRY(shard_path(path, shard->prefix, ".json"));
 	if (file_exists(path)) {
@@ -198,7 +197,7 @@ static enum status open_files(struct shard *shard)
 		/* No extra cost: its ids will be read anyway, to be checked against the vocabulary. */
 		shard->bin_crc32c = crc32c(0, shard->bin.data, shard->bin.size);
 	}
-	shard->content_hash = hash64_combine(shard->index_hash, shard->bin_crc32c);
+	shard->content_hash = hash64_combine(hash64(shard->idx.data, shard->idx.size), shard->bin_crc32c);
 	return OK;
 }
 

@@ -80,7 +80,6 @@ struct shard {
 	bool described;        /* there is a PREFIX.json */
 	uint32_t bin_crc32c;   /* of PREFIX.bin: as recorded in the description, or else computed */
 	uint64_t content_hash; /* of the index and bin_crc32c; checkpoints record it */
-	uint64_t index_hash;   /* of the index alone; checkpoints of older versions record it */
 	/* The arrays of the index as they are in the file, unaligned; use the functions below. */
 	const unsigned char *lengths, *byte_offsets, *documents;
 	struct file_map bin, idx;

@@ -112,7 +112,7 @@ static enum status check_sources(const struct run_data_settings *data)
 static uint64_t evaluation_hash(const struct run_data *data, const struct pretraining_phase *first)
 {
 	uint64_t hash = 0;
-	/* Earlier versions evaluated such a run with its own masking probability. */
+	/* Evaluations mask this share whatever the run does. Checkpoints have it in the hash only where the two differ. */
 	if (first->instances.masked_lm_prob != EVALUATION_MASKED)
 		hash = hash64_combine(hash, (uint64_t)(100 * EVALUATION_MASKED));
 	for (int64_t i = 0; i < data->evaluation_count; i++) {
@@ -191,7 +191,7 @@ static enum status open_data(struct pretraining_data *data)
 	TRY(initial_weights_check_vocab(data->initial, &data->data.vocab));
 	if (start->begins_phase)
 		return check_vocabulary(data);
-	if (start->resumed && data->data.hash != start->data_hash && data->data.older_hash != start->data_hash) {
+	if (start->resumed && data->data.hash != start->data_hash) {
 		enum status status = error_set(ERR_STATE, "the training data have changed since '%s'", start->checkpoint);
 		error_hint("give the same --corpus, --data, or --input_file as before, or --fresh to start over");
 		return status;

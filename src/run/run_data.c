@@ -78,7 +78,7 @@ static enum status vocab_source_check(const struct run_data_settings *settings)
 		return OK;
 	TRY_GOTO(file_read(path, 32, &found), done);
 	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);
-	if (!corpus_has_fingerprint(corpus, strtoull(buffer_string(&found), NULL, 16))) {
+	if (corpus_fingerprint(corpus) != strtoull(buffer_string(&found), NULL, 16)) {
 		status = error_set(ERR_STATE, "the corpus has changed since the vocabulary in '%s' was learned from it",
 				   settings->folder);
 		error_hint("give --fresh to start over with the new text, or choose another --out");
@@ -255,7 +255,7 @@ static enum status shard_is_of(const char *prefix, const struct option_list *pat
 	enum status status = shard_open(&shard, prefix);
 	if (status == OK) {
 		*same = !shard.described || shard.description.source_fingerprint == 0 ||
-			corpus_has_fingerprint(corpus, shard.description.source_fingerprint);
+			shard.description.source_fingerprint == corpus_fingerprint(corpus);
 		shard_close(&shard);
 	}
 	corpus_close(corpus);
@@ -634,11 +634,11 @@ static enum status verify_contents(struct run_data *data)
 	return status;
 }
 
-static uint64_t data_hash(const struct run_data *data, bool older)
+static uint64_t data_hash(const struct run_data *data)
 {
 	uint64_t hash = data->vocab.hash;
 	for (int64_t i = 0; i < data->train_count; i++)
-		hash = hash64_combine(hash, older ? data->train[i].index_hash : data->train[i].content_hash);
+		hash = hash64_combine(hash, data->train[i].content_hash);
 	for (int64_t i = 0; data->weights && i < data->train_count; i++)
 		hash = hash64_combine(hash, hash64(&data->weights[i], sizeof(*data->weights)));
 	for (int64_t i = 0; i < data->train_file_count; i++)
@@ -688,8 +688,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	TRY_GOTO(evaluation_open(settings, tokenizer, out), failed);
 	if (settings->first_rank)
 		TRY_GOTO(verify_contents(out), failed);
-	out->hash = data_hash(out, false);
-	out->older_hash = data_hash(out, true);
+	out->hash = data_hash(out);
 	name_list_release(&inputs);
 	tokenizer_close(tokenizer);
 	return OK;

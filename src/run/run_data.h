@@ -53,8 +53,7 @@ struct run_data {
 	int64_t train_file_count;
 	struct run_data_set *evaluation; /* [evaluation_count] */
 	int64_t evaluation_count;
-	uint64_t hash;       /* of vocabulary and training data: a checkpoint records it */
-	uint64_t older_hash; /* the same without the tokens' own checksums, as older versions recorded it */
+	uint64_t hash; /* of vocabulary and training data: a checkpoint records it */
 	struct shard_check *check;
 };
 

@@ -47,7 +47,7 @@ struct corpus {
 	int64_t files_listed, files_unlisted[TEXT_FORM_COUNT]; /* files whose form was reported; the others, by form */
 	struct corpus_counts counts;
 	int64_t total_bytes, done_bytes; /* of all files; of files already closed */
-	uint64_t fingerprint, older_fingerprints[2];
+	uint64_t fingerprint;
 
 	/* The open file, at next_file - 1. */
 	const char *path;
@@ -116,12 +116,6 @@ int64_t corpus_done_bytes(const struct corpus *corpus)
 uint64_t corpus_fingerprint(const struct corpus *corpus)
 {
 	return corpus->fingerprint;
-}
-
-bool corpus_has_fingerprint(const struct corpus *corpus, uint64_t fingerprint)
-{
-	return fingerprint == corpus->fingerprint || fingerprint == corpus->older_fingerprints[0] ||
-	       fingerprint == corpus->older_fingerprints[1];
 }
 
 bool corpus_reads_once(const char *path)
@@ -193,12 +187,12 @@ static enum status check_outputs(const struct corpus *corpus, int64_t index)
 }
 
 /* `facts`: the size and the time of modification; NULL: nothing is known but the name. */
-static void add_to_fingerprint(uint64_t *fingerprint, const char *name, const uint64_t facts[2])
+static void add_name(struct corpus *corpus, const char *name, const uint64_t facts[2])
 {
 	uint64_t all[3] = {hash64(name, strlen(name))};
 	if (facts)
 		memcpy(all + 1, facts, 2 * sizeof *facts);
-	*fingerprint = hash64_combine(*fingerprint, hash64(all, (facts ? 3 : 1) * sizeof *all));
+	corpus->fingerprint = hash64_combine(corpus->fingerprint, hash64(all, (facts ? 3 : 1) * sizeof *all));
 }
 
 /* Hash of the first and the last bytes of a file: files of one name, size, and time may come from one archive. What cannot be
@@ -219,23 +213,16 @@ static uint64_t hash_of_ends(const char *path, off_t size)
 }
 
 /* A file is the same in whatever folder: that may have been moved, and links to it may differ between machines. Nothing is known
- * about pipes: the name and time of one made by the shell differ each time. Earlier versions hashed real paths, and before that
- * paths as they were given. */
-static void add_to_fingerprints(struct corpus *corpus, const char *path, const uint64_t facts[2])
+ * about pipes: the name and time of one made by the shell differ each time. */
+static void add_to_fingerprint(struct corpus *corpus, const char *path, const uint64_t facts[2])
 {
 	const char *slash = strrchr(path, '/');
-	char *real = NULL;
 	if (corpus_reads_once(path)) {
-		add_to_fingerprint(&corpus->fingerprint, "-", NULL);
-		add_to_fingerprint(&corpus->older_fingerprints[0], "-", NULL);
-	} else {
-		real = realpath(path, NULL);
-		add_to_fingerprint(&corpus->fingerprint, slash ? slash + 1 : path, facts);
-		corpus->fingerprint = hash64_combine(corpus->fingerprint, hash_of_ends(path, (off_t)facts[0]));
-		add_to_fingerprint(&corpus->older_fingerprints[0], real ? real : path, facts);
+		add_name(corpus, "-", NULL);
+		return;
 	}
-	add_to_fingerprint(&corpus->older_fingerprints[1], path, facts);
-	free(real);
+	add_name(corpus, slash ? slash + 1 : path, facts);
+	corpus->fingerprint = hash64_combine(corpus->fingerprint, hash_of_ends(path, (off_t)facts[0]));
 }
 
 /* Checks every file before the first is read, so that an unreadable one is reported now and not after an hour. */
@@ -264,7 +251,7 @@ static enum status inspect_files(struct corpus *corpus)
 			corpus->stamps[i] = file_stamp_at(path);
 			TRY(check_outputs(corpus, i));
 		}
-		add_to_fingerprints(corpus, path, facts);
+		add_to_fingerprint(corpus, path, facts);
 	}
 	return OK;
 }

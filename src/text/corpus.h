@@ -46,8 +46,6 @@ int64_t corpus_done_bytes(const struct corpus *corpus);
 /* Hash of the names, without folders, sizes, modification times, and first and last bytes of all files: tells whether a corpus
  * has changed. Pipes and standard input are all the same to it. */
 uint64_t corpus_fingerprint(const struct corpus *corpus);
-/* Whether it is the corpus's fingerprint, also in the forms of earlier versions, which hashed paths. */
-bool corpus_has_fingerprint(const struct corpus *corpus, uint64_t fingerprint);
 /* Whether a path is standard input ("-") or a pipe. */
 bool corpus_reads_once(const char *path);
 void corpus_close(struct corpus *corpus); /* NULL is fine */
