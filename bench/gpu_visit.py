@@ -14,6 +14,7 @@ there is none, only the new ones are measured. Parts:
     gelu       steps of a model with hidden_act gelu_new
     update     steps of twice as many tokens
     attention  ncu of the attention kernels at 128 and 512 tokens and mixed lengths, with dropout and without
+    wgmma      attention with wgmma (Hopper): tests, then steps by turns with mma, bf16
     text       the kernels of one text of 128 tokens (BERT-base), and the rates of 1, 64 and 88 texts
     pretrain   BERT-base by --recipe fast for three minutes on --corpus (bench/gpu_pretrain.py)
 
@@ -37,7 +38,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PARTS = {"products": 100, "steps": 300, "choices": 60, "gelu": 60, "update": 40, "attention": 100, "text": 60, "pretrain": 230}
+PARTS = {"products": 100, "steps": 300, "choices": 60, "gelu": 60, "update": 40, "attention": 100, "wgmma": 80, "text": 60,
+         "pretrain": 230}
 p = argparse.ArgumentParser()
 p.add_argument("--parts", default=",".join(PARTS))
 p.add_argument("--seconds", type=float, default=560)
@@ -281,6 +283,20 @@ def attention():
                     greatest(k, r"^sm__(inst_issued)\.avg\.pct_of_peak_sustained_active", 1),
                     greatest(k, r"_pipe_(\w+)\.\w+\.pct_of_peak_sustained_active", 8),
                     greatest(k, r"average_warps_issue_stalled_(\w+)_per_issue_active", 6))
+
+
+def wgmma():
+    test = os.path.join(a.new, "tests", "gpu", "test_operations")
+    for precision in ("bf16", "f16"):
+        try:
+            command([test], env=environment("new", BERTC_ATTENTION="wgmma", BERTC_TEST_CASES="attention", BERTC_TEST_TYPE=precision))
+            say(f"attention with wgmma, {precision}: every test passes")
+        except Lost as e:
+            say(f"attention with wgmma, {precision}: {e}")
+    head("Steps with both kernels of forward attention", *STEP_HEAD)
+    for name, (length, mixed) in LENGTHS.items():
+        by_turns(f"{a.model}-{name}", {side: (a.new, "new", {"BERTC_ATTENTION": side}) for side in ("mma", "wgmma")}, config(), "bf16",
+                 length, mixed)
 
 
 def text():
