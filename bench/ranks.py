@@ -4,9 +4,9 @@ MPI.
 
     python bench/ranks.py [--bertc build/bertc] [--work FOLDER] [--rounds 3] [--steps 100] [--model CONFIG]
 
-Every round measures the rates of the device anew (`bertc bench`, one thread) and runs every case once, with one thread per
-rank, in turn, so that other load on the machine affects all alike; figures are medians over the rounds. One rank with two
-threads is included to show what ranks cost where threads would do.
+Every round runs every case once, with one thread per rank, in turn, and measures the rates of the device anew for its plan, so
+that other load on the machine affects all alike; figures are medians over the rounds. One rank with two threads is included to
+show what ranks cost where threads would do.
 """
 import argparse
 import json
@@ -92,8 +92,7 @@ def measured(name):
 
 def plan(ranks, mean_length, *more):
     return json.loads(run([bertc, "plan", "--json", "--model", f"{work}/config.json", "--ranks", str(ranks), "--threads", "1",
-                           "--profile", f"{work}/bench.json", "--train_batch_size", str(arguments.batch), "--max_seq_length",
-                           str(arguments.length), "--mean_seq_length", f"{mean_length:.2f}", "--micro_batch_tokens", "8192",
+                           "--train_batch_size", str(arguments.batch), "--max_seq_length", str(arguments.length), "--mean_seq_length", f"{mean_length:.2f}", "--micro_batch_tokens", "8192",
                            "--precision", arguments.precision, *more]))["phases"][0]
 
 
@@ -109,10 +108,6 @@ def main():
     for _ in range(arguments.rounds):
         run(pretrain("threads", 2))
         threads.append(measured("threads")[0])
-        with open(f"{work}/bench.json", "w") as out:
-            out.write(run([bertc, "bench", "--json", "--mode", "training", "--model", f"{work}/config.json", "--threads", "1",
-                           "--train_batch_size", str(arguments.batch // 2), "--max_seq_length", str(arguments.length),
-                           "--precision", arguments.precision, "--steps", "9", "--device", "cpu"]))
         for title, ranks, transport in cases:
             if ranks == 1:
                 run(pretrain("one"))

@@ -358,7 +358,7 @@ static enum status run_command(const struct command *command, int argc, char **a
 		status = options_flatten(command->aside, &aside);
 	if (status == OK) {
 		options.foreign = command->foreign;
-		options.removed = removed;
+		options.removed = options_find(&options, "device") >= 0 || aside ? removed : NULL;
 		options.aside = aside;
 		options.silent = command->foreign && is_silent();
 		status = run_parsed(command, &options, argc, argv);

@@ -152,6 +152,7 @@ static enum status run_plan(struct options *options)
 const struct command command_plan = {
 	.text = &plan_text,
 	.options = plan_options,
+	.foreign = plan_removed,
 	.aside = pretrain_options,
 	.settings_bytes = sizeof(struct plan_settings),
 	.complete = recipes_read,

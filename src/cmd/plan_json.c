@@ -69,7 +69,6 @@ static void put_phase(struct json_writer *writer, const struct plan *plan, const
 	json_put_double(writer, "evaluation_seconds", r->evaluation_seconds);
 	json_put_double(writer, "saving_seconds", r->saving_seconds);
 	json_put_double(writer, "checkpoint_bytes", r->checkpoint_bytes);
-	json_put_double(writer, "writing_seconds", r->writing_seconds);
 	json_close(writer);
 }
 

@@ -7,7 +7,7 @@
 #include "backend/described.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "cmd/plan_profile.h"
+#include "cmd/plan_measure.h"
 #include "weights/model_folder.h"
 #include "backend/open.h"
 
@@ -58,7 +58,7 @@ static enum status open_gpus(struct plan *plan)
 	plan->kind = device_kind_find(name);
 	if (!plan->kind) {
 		enum status status = error_set(ERR_USAGE, "--device_kind %s: no such kind of GPU is known", name);
-		error_hint("give one of those that --help lists, or the rates of yours with --profile or --device_rate");
+		error_hint("give one of those that --help lists, or the nearest one and the rate of yours, --device_rate");
 		return status;
 	}
 	TRY(choose_precision(plan));
@@ -68,10 +68,6 @@ static enum status open_gpus(struct plan *plan)
 	plan->rates = device_kind_rates(plan->kind, plan->precision);
 	plan->device_memory = plan->kind->memory;
 	plan->copy_rate = plan->kind->to_host;
-	if (plan->settings->measure)
-		return error_set(ERR_USAGE, "--measure measures this machine's CPUs, not --gpus");
-	if (plan->settings->profile)
-		return plan_read_profile(plan, plan->settings->profile);
 	assume_kind(plan);
 	return OK;
 }
@@ -100,14 +96,9 @@ static enum status open_cpus(struct plan *plan)
 	return OK;
 }
 
-static enum status open_rates_of_cpus(struct plan *plan)
+static enum status measure_cpus(struct plan *plan)
 {
-	const struct plan_settings *settings = plan->settings;
-	if (options_given(plan->options, "measure") && !settings->measure && !settings->profile)
-		return error_set(ERR_USAGE, "--no_measure: the rates of CPUs come from --measure or --profile");
-	if (settings->profile && settings->measure)
-		return error_set(ERR_USAGE, "--measure and --profile: give one of them");
-	TRY(settings->profile ? plan_read_profile(plan, settings->profile) : plan_measure(plan));
+	TRY(plan_measure(plan));
 	/* The communicating thread is one of the host's threads. */
 	plan->rates.slowed = 1.0 / pool_threads(plan->pool);
 	return OK;
@@ -129,7 +120,6 @@ static enum status find_link(struct plan *plan, const char *option, const char *
 	if (!kind && *end == '\0' && number > 0 && number < 1e6) {
 		*out = *link_find(usual);
 		out->bandwidth = number * 1e9;
-		out->switched = 0;
 		out->name = "given";
 		out->provenance = FIGURE_GIVEN;
 		out->source = option;
@@ -152,7 +142,7 @@ static enum status open_links(struct plan *plan)
 	const struct plan_settings *settings = plan->settings;
 	struct topology *t = &plan->topology;
 	t->cards = settings->cards ? settings->cards : plan->kind ? plan->kind->cards : 1;
-	bool measured = !plan->on_gpus && !settings->local_link && !settings->profile;
+	bool measured = !plan->on_gpus && !settings->local_link;
 	if (measured) {
 		TRY(link_measure_memory(&t->local));
 		assume_rate(plan, FIGURE_MEASURED, "sums in shared memory", t->local.bandwidth, "B/s", t->local.source);
@@ -214,7 +204,7 @@ enum status plan_open_machine(struct plan *plan)
 	TRY(plan->on_gpus ? open_gpus(plan) : open_cpus(plan));
 	TRY(model_create(&plan->model, plan->backend, &plan->config, &model_heads_pretraining));
 	if (!plan->on_gpus)
-		TRY(open_rates_of_cpus(plan));
+		TRY(measure_cpus(plan));
 	if (settings->device_memory > 0)
 		plan->device_memory = settings->device_memory * 1e9;
 	char size[FORMAT_BYTES];
@@ -230,10 +220,6 @@ enum status plan_open_machine(struct plan *plan)
 	if (topology_hosts(&plan->topology) > 1)
 		plan_assume(&plan->assumptions, FIGURE_ESTIMATE, "hosts are uneven by", "2 %",
 			    "of a step; fitted to published runs of many hosts");
-	char rate[64];
-	snprintf(rate, sizeof(rate), "%g GB/s", settings->disk_rate);
-	plan_assume(&plan->assumptions, options_given(plan->options, "disk_rate") ? FIGURE_GIVEN : FIGURE_ESTIMATE, "disk", rate,
-		    "%s", "--disk_rate; files are written while training continues");
 	assume_rate(plan, FIGURE_ESTIMATE, "copies while saving", plan->copy_rate, "B/s",
 		    plan->on_gpus ? "over PCIe" : "as seen on a busy machine of two cores");
 	return OK;

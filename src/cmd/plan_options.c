@@ -1,5 +1,6 @@
 #include "cmd/plan_options.h"
 
+#include "cmd/foreign_rows.h"
 #include "cmd/pretrain_options.h"
 #include "cmd/recipes.h"
 
@@ -184,7 +185,7 @@ const struct option plan_options[] = {
 	 .value_name = "NAME",
 	 .alias = "gpu",
 	 .fallback_text = "h200 where there are GPUs",
-	 .help = "b200, h200, h100, a100, a100_40, a30, rtx4090, v100, v100_16, t4 or p100"},
+	 .help = "b200, h200, h100, a100, a100_40, a30, rtx4090 or t4"},
 	{.name = "threads",
 	 .letter = 'j',
 	 .type = OPTION_INTEGER,
@@ -212,19 +213,6 @@ const struct option plan_options[] = {
 	 .value_name = "N",
 	 .fallback_text = "those of the plan",
 	 .help = "sequences per micro-batch at which device_rate was measured"},
-	{.name = "profile",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(profile),
-	 .role = ROLE_RUN,
-	 .value_name = "FILE",
-	 .fallback_text = "not used",
-	 .help = "take the device's rates from what `bertc bench --json` printed on it"},
-	{.name = "measure",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(measure),
-	 .role = ROLE_RUN,
-	 .fallback_text = "true on CPUs",
-	 .help = "measure the rates of this machine now"},
 	{.name = "device_memory",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(device_memory),
@@ -233,14 +221,6 @@ const struct option plan_options[] = {
 	 .value_name = "GB",
 	 .fallback_text = "the kind's; CPUs: this machine's",
 	 .help = "memory of a GPU, or of a host of CPUs"},
-	{.name = "disk_rate",
-	 .type = OPTION_NUMBER,
-	 .field = FIELD(disk_rate),
-	 .range = "0.001..",
-	 .fallback = "0.2",
-	 .role = ROLE_RUN,
-	 .value_name = "GB/s",
-	 .help = "rate at which checkpoints are written"},
 
 	{.help = "Links"},
 	{.name = "link",
@@ -249,7 +229,7 @@ const struct option plan_options[] = {
 	 .role = ROLE_RUN,
 	 .value_name = "NAME|GB/s",
 	 .fallback_text = "what hosts of such devices have",
-	 .help = "each network card between hosts: ndr, hdr, edr, roce400, 100gbe, 25gbe, 10gbe, 1gbe, or its GB/s"},
+	 .help = "each network card between hosts: ndr, hdr, 100gbe, 10gbe, or its GB/s"},
 	{.name = "cards",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(cards),
@@ -265,17 +245,7 @@ const struct option plan_options[] = {
 	 .role = ROLE_RUN,
 	 .value_name = "NAME|GB/s",
 	 .fallback_text = "what such devices have; CPUs: shared, measured",
-	 .help = "between devices of a host: nvlink5, nvlink4, nvlink3, nvlink2, pcie5, pcie4, pcie3, shared, or GB/s of bus "
-		 "bandwidth"},
-	{.name = "scheme",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(scheme),
-	 .fallback = "sharded",
-	 .range = "sharded|all_reduce|hierarchical",
-	 .role = ROLE_RUN,
-	 .value_name = "HOW",
-	 .help = "sharded: what bertc does, each device updates its share; the others are how other programs do it, for "
-		 "comparison"},
+	 .help = "between devices of a host: nvlink5, nvlink4, nvlink3, pcie4, pcie3, shared, or GB/s of bus bandwidth"},
 	{.name = "bucket_size",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(bucket_size),
@@ -314,6 +284,14 @@ const struct option plan_options[] = {
 	{0},
 };
 
+const struct option_foreign plan_removed[] = {
+	VALUE_LEFT_OUT("scheme", "it was removed; a plan is of what bertc does: each device updates its share of the weights"),
+	VALUE_LEFT_OUT("profile", "it was removed; --device_rate gives a known throughput of a device"),
+	FLAG_LEFT_OUT("measure no_measure", "it was removed; CPUs are always measured, GPUs never"),
+	VALUE_LEFT_OUT("disk_rate", "it was removed; checkpoints are written while training continues"),
+	{0},
+};
+
 const struct command_text plan_text = {
 	.name = "plan",
 	.synopsis = "[--model SIZE] [--gpus N|--ranks N] [--config RECIPE] [options]",
@@ -322,14 +300,12 @@ const struct command_text plan_text = {
 		       "from the speed of the device and of the links between devices, and from that the throughput, "
 		       "efficiency, and length of the run; and says what limits the run and what to change. For every figure "
 		       "it shows the source: given, measured, published, or estimated.\n\n"
-		       "The speed of a device is taken from a measurement if there is one: --profile FILE with the output of "
-		       "`bertc bench --json` on that device, or --measure on this machine; --device_rate scales it to a "
-		       "known throughput. Otherwise, the speeds of GPUs come from a table.\n\n"
+		       "The speed of CPUs is measured on this machine, that of GPUs comes from a table; --device_rate scales "
+		       "it to a known throughput.\n\n"
 		       "Options of pretrain are accepted under the same names, and so are config files with phases "
 		       "(recipes/nvidia_lamb.conf); those that make no difference here are ignored. docs/parallel.md has the "
 		       "formulas, docs/results.md compares them with published runs.",
 	.examples = "bertc plan --config recipes/nvidia_lamb.conf --gpus 256 --device_kind a100\tNVIDIA's recipe on 32 hosts\n"
 		    "bertc plan --model large --gpus 8 --num_train_tokens 137000000000 --within 3d\twhat fits in three days\n"
-		    "bertc plan --model base --ranks 4 --threads 1 --measure\tfour processes on this machine\n"
-		    "bertc bench --json >h200.json && bertc plan --gpus 64 --profile h200.json\tfrom one device to many",
+		    "bertc plan --model base --ranks 4 --threads 1\tfour processes on this machine",
 };

@@ -18,11 +18,12 @@ struct plan_settings {
 	bool post_accumulation, gradients_fp16, gradients_bf16;
 	/* only in plan */
 	int64_t num_train_samples, gpus, ranks, per_host, cards, device_rate_batch;
-	double mean_seq_length, device_rate, device_memory, bucket_size, disk_rate;
-	const char *device_kind, *profile, *local_link, *link, *scheme, *within;
-	bool measure, json;
+	double mean_seq_length, device_rate, device_memory, bucket_size;
+	const char *device_kind, *local_link, *link, *within;
+	bool json;
 };
 extern const struct option plan_options[];
+extern const struct option_foreign plan_removed[]; /* options of earlier versions */
 extern const struct command_text plan_text;
 
 #endif

@@ -59,9 +59,9 @@ static void memory_row(const char *name, double bytes, const char *what)
 static void print_memory(const struct plan *plan, const struct plan_result *r)
 {
 	char note[96], have[FORMAT_BYTES];
-	bool sharded = r->devices > 1 && strcmp(plan->settings->scheme, "all_reduce") != 0;
 	memory_row("weights", (double)r->memory.weights, "master weights, gradients, compute copies");
-	memory_row("moments", (double)r->memory.moments, sharded ? "the rank's share of the optimizer's" : "of the optimizer");
+	memory_row("moments", (double)r->memory.moments,
+		   r->devices > 1 ? "the rank's share of the optimizer's" : "of the optimizer");
 	snprintf(note, sizeof(note), "of %d tokens, %d predictions", r->capacity.tokens,
 		 r->capacity.labels[HEAD_MASKED_WORDS].count);
 	memory_row("activations", (double)r->memory.activations, note);
@@ -109,13 +109,12 @@ static void print_time(const struct plan *plan, const struct plan_result *r)
 {
 	const struct forecast *f = &r->forecast;
 	char a[FORMAT_BYTES], b[FORMAT_BYTES], note[160];
-	bool shares = r->devices > 1 && strcmp(plan->settings->scheme, "all_reduce") != 0;
 	printf("  time\n");
 	snprintf(note, sizeof(note), "forward %s, backward %s", seconds_text(a, f->forward + f->heads / 3),
 		 seconds_text(b, f->backward + f->heads * 2 / 3));
 	time_row("micro-batch", f->forward + f->heads + f->backward, note);
 	print_parts(f);
-	time_row("update", f->update, shares ? "of its share of the weights" : "");
+	time_row("update", f->update, r->devices > 1 ? "of its share of the weights" : "");
 	if (r->devices > 1) {
 		snprintf(note, sizeof(note), "%d pieces, the largest %s: %s", f->bucket_count,
 			 seconds_text(a, f->largest.seconds), f->largest.algorithm);
@@ -144,8 +143,7 @@ static void print_duration(const struct plan_result *r)
 		printf("  duration         %10s  training %s; %" PRId64 " evaluations %s, %" PRId64 " checkpoints %s\n",
 		       seconds_text(size, all), seconds_text(a, r->training_seconds), r->evaluations,
 		       seconds_text(b, r->evaluation_seconds), r->saves, seconds_text(c, r->saving_seconds));
-	printf("  checkpoint       %10s  written in %s during training\n", format_size(size, r->checkpoint_bytes),
-	       seconds_text(a, r->writing_seconds));
+	printf("  checkpoint       %10s  written during training\n", format_size(size, r->checkpoint_bytes));
 }
 
 static void print_buckets(const struct forecast *f)
@@ -194,8 +192,7 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 		printf("  note             memory holds micro-batches of %" PRId64 " tokens: %" PRId64 " of them a step\n",
 		       r->micro_tokens, f->accumulation);
 	if (r->steps > 0 && r->saving_seconds > 0.02 * r->training_seconds)
-		printf("  advice           checkpoints cost %.0f %%: raise --save_checkpoints_steps, or write to a faster disk "
-		       "(--disk_rate)\n",
+		printf("  advice           checkpoints cost %.0f %%: raise --save_checkpoints_steps\n",
 		       100 * r->saving_seconds / r->training_seconds);
 	if (exposed < 0.03 || r->devices == 1)
 		return OK;

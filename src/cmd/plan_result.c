@@ -35,9 +35,8 @@ static void fit_memory(const struct plan *plan, const struct plan_phase *phase, 
 		.capacity = out->capacity,
 		.first_step = 1,
 	};
-	bool shares = strcmp(plan->settings->scheme, "all_reduce") != 0;
 	out->memory = plan_training(plan->model, &limits, batch_size, instances.max_seq_length,
-				    step_reader_bytes(&instances, &steps), shares ? (int32_t)out->devices : 1, false);
+				    step_reader_bytes(&instances, &steps), (int32_t)out->devices, false);
 	if (plan->on_gpus && out->devices > 1) {
 		out->memory.communication = COMM_DEVICE_ALLOWANCE;
 		out->memory.total += out->memory.communication;
@@ -100,9 +99,6 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.model = plan->model,
 		.rates = plan->rates,
 		.topology = plan->topology,
-		.scheme = strcmp(settings->scheme, "sharded") == 0      ? SCHEME_SHARDED
-			  : strcmp(settings->scheme, "all_reduce") == 0 ? SCHEME_ALL_REDUCE
-									: SCHEME_HIERARCHICAL,
 		.batch_size = plan_batch_size(plan, phase, result->devices),
 		.micro_sequences = result->micro_sequences,
 		.mean_length = mean,
@@ -149,18 +145,16 @@ int64_t plan_steps(const struct plan *plan, const struct plan_phase *phase, int6
 	return settings->num_train_steps;
 }
 
-/* Evaluations are forward passes only, divided among the devices; a save waits for its copies, and for the previous save. */
+/* Evaluations are forward passes only, divided among the devices; a save waits for its copies. */
 static void add_duration(const struct plan *plan, const struct plan_phase *phase, struct plan_result *out)
 {
 	const struct plan_settings *settings = phase->settings;
 	const struct forecast *f = &out->forecast;
 	int64_t steps = plan_steps(plan, phase, out->devices), twentieth = steps / 20 > 0 ? steps / 20 : 1;
 	int64_t usual = twentieth < 5000 ? twentieth : 5000;
-	bool sharded = strcmp(plan->settings->scheme, "all_reduce") != 0;
 	double elements = (double)plan->model->element_count;
 	out->steps = steps;
 	out->checkpoint_bytes = checkpoint_disk_bytes(plan->model);
-	out->writing_seconds = out->checkpoint_bytes / (plan->settings->disk_rate * 1e9);
 	if (steps == 0)
 		return;
 	bool saves_given = options_given(phase->options, "save_checkpoints_steps");
@@ -171,10 +165,7 @@ static void add_duration(const struct plan *plan, const struct plan_phase *phase
 	double one = (f->forward + f->heads / 3) / f->work.sequences;
 	double scored = ceil((double)settings->eval_instances / (double)out->devices);
 	out->evaluation_seconds = (double)out->evaluations * scored * one;
-	double copies = elements * (4 + 8 / (sharded ? (double)out->devices : 1)) / plan->copy_rate;
-	double between = out->training_seconds / (double)out->saves;
-	double waits = out->writing_seconds > between ? out->writing_seconds - between : 0;
-	out->saving_seconds = (double)out->saves * (copies + waits);
+	out->saving_seconds = (double)out->saves * elements * (4 + 8 / (double)out->devices) / plan->copy_rate;
 }
 
 enum status plan_compute(const struct plan *plan, const struct plan_phase *phase, int64_t devices, struct plan_result *out)

@@ -16,7 +16,7 @@ struct plan_result {
 	struct forecast forecast;
 	int64_t steps, saves, evaluations;                           /* steps 0: not known */
 	double training_seconds, evaluation_seconds, saving_seconds; /* of the phase; 0 if the number of steps is not known */
-	double checkpoint_bytes, writing_seconds; /* of a checkpoint on disk; time to write it in the background */
+	double checkpoint_bytes;                                     /* of a checkpoint on disk */
 };
 
 /* On a number of devices: the batch size of a phase, its number of steps (0: not known), the plan of a phase, and the duration of

@@ -12,24 +12,17 @@ const char *const provenance_names[] = {"given", "measured", "published", "estim
 
 const struct link_kind link_kinds[] = {
 	/* within a host */
-	{"nvlink5", WIRE_NVLINK, 700 * GB, 830 * GB, FIGURE_ESTIMATE, "B200: NVLink 4's shares of 900 GB/s", 0},
-	{"nvlink4", WIRE_NVLINK, 369 * GB, 475 * GB, FIGURE_PUBLISHED, "8 x H100/H200, nccl-tests issues 212, 272, 309", 0},
-	{"nvlink3", WIRE_NVLINK, 235 * GB, 0, FIGURE_PUBLISHED, "8 x A100, the bound in NCCL's tuning.cc", 0},
-	{"nvlink2", WIRE_NVLINK, 130 * GB, 0, FIGURE_ESTIMATE, "V100: 150 GB/s of NVLink 2 at NVLink 3's share", 0},
-	{"pcie5", WIRE_PCI, 40 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 63 GB/s on paper", 0},
-	{"pcie4", WIRE_PCI, 20 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 31.5 GB/s on paper", 0},
-	{"pcie3", WIRE_PCI, 10 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 15.8 GB/s on paper", 0},
-	{"shared", WIRE_MEMORY, 5 * GB, 0, FIGURE_ESTIMATE, "memory shared by processes; measured here where it is planned for",
-	 0},
+	{"nvlink5", WIRE_NVLINK, 700 * GB, FIGURE_ESTIMATE, "B200: NVLink 4's shares of 900 GB/s", 0},
+	{"nvlink4", WIRE_NVLINK, 369 * GB, FIGURE_PUBLISHED, "8 x H100/H200, nccl-tests issues 212, 272, 309", 0},
+	{"nvlink3", WIRE_NVLINK, 235 * GB, FIGURE_PUBLISHED, "8 x A100, the bound in NCCL's tuning.cc", 0},
+	{"pcie4", WIRE_PCI, 20 * GB, FIGURE_ESTIMATE, "16 lanes, 31.5 GB/s on paper", 0},
+	{"pcie3", WIRE_PCI, 10 * GB, FIGURE_ESTIMATE, "16 lanes, 15.8 GB/s on paper", 0},
+	{"shared", WIRE_MEMORY, 5 * GB, FIGURE_ESTIMATE, "memory shared by processes; measured here where it is planned for", 0},
 	/* one network card between hosts */
-	{"ndr", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_PUBLISHED, "NDR InfiniBand, 400 Gbit/s, nccl-tests issue 290", 0},
-	{"hdr", WIRE_INFINIBAND, 23.5 * GB, 0, FIGURE_ESTIMATE, "HDR InfiniBand, 200 Gbit/s at NDR's share", 0},
-	{"edr", WIRE_INFINIBAND, 11.7 * GB, 0, FIGURE_ESTIMATE, "EDR InfiniBand, 100 Gbit/s at NDR's share", 0},
-	{"roce400", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_ESTIMATE, "RoCE, 400 Gbit/s, tuned as well as NDR", 0},
-	{"100gbe", WIRE_TCP, 11 * GB, 0, FIGURE_PUBLISHED, "100 Gbit/s Ethernet, sockets", 0},
-	{"25gbe", WIRE_TCP, 2.8 * GB, 0, FIGURE_ESTIMATE, "25 Gbit/s Ethernet, nine tenths", 0},
-	{"10gbe", WIRE_TCP, 1.15 * GB, 0, FIGURE_ESTIMATE, "10 Gbit/s Ethernet, nine tenths", 0},
-	{"1gbe", WIRE_TCP, 0.115 * GB, 0, FIGURE_ESTIMATE, "1 Gbit/s Ethernet, nine tenths", 0},
+	{"ndr", WIRE_INFINIBAND, 46.9 * GB, FIGURE_PUBLISHED, "NDR InfiniBand, 400 Gbit/s, nccl-tests issue 290", 0},
+	{"hdr", WIRE_INFINIBAND, 23.5 * GB, FIGURE_ESTIMATE, "HDR InfiniBand, 200 Gbit/s at NDR's share", 0},
+	{"100gbe", WIRE_TCP, 11 * GB, FIGURE_PUBLISHED, "100 Gbit/s Ethernet, sockets", 0},
+	{"10gbe", WIRE_TCP, 1.15 * GB, FIGURE_ESTIMATE, "10 Gbit/s Ethernet, nine tenths", 0},
 	{0},
 };
 
@@ -46,21 +39,17 @@ enum protocol { LL, LL128, SIMPLE, PROTOCOL_COUNT };
 
 /* From NCCL's table: seconds for starting an operation, and for one step over a wire. */
 static const double ring_base[PROTOCOL_COUNT] = {6.6 * US, 14.0 * US, 8.4 * US};
-static const double tree_base[PROTOCOL_COUNT] = {6.8 * US, 14.0 * US, 8.4 * US};
 static const double ring_step[][PROTOCOL_COUNT] = {
 	[WIRE_NVLINK] = {0.6 * US, 1.9 * US, 3.4 * US},
 	[WIRE_PCI] = {1.0 * US, 2.5 * US, 5.7 * US},
 	[WIRE_INFINIBAND] = {2.7 * US, 4.0 * US, 14.0 * US},
 };
-static const double tree_step[][PROTOCOL_COUNT] = {
-	[WIRE_NVLINK] = {0.6 * US, 1.25 * US, 4.0 * US},
-	[WIRE_PCI] = {1.0 * US, 1.9 * US, 4.0 * US},
-	[WIRE_INFINIBAND] = {5.0 * US, 8.5 * US, 14.0 * US},
-};
-#define SWITCH_LATENCY (25 * US)
-#define SWITCH_TREE_STEP (20.9 * US)
+/* The same for a tree with LL. */
+#define TREE_BASE (6.8 * US)
+static const double tree_step[] = {[WIRE_NVLINK] = 0.6 * US, [WIRE_PCI] = 1.0 * US, [WIRE_INFINIBAND] = 5.0 * US};
 /* The share of the bandwidth that carries data. */
 static const double ring_share[PROTOCOL_COUNT] = {0.5, 120.0 / 128, 1};
+#define TREE_SHARE (0.92 / 3.8)
 /* With several hosts, LL's steps within a host take longer, too. */
 #define LL_BETWEEN_HOSTS 1.8
 
@@ -121,33 +110,13 @@ static void consider_rings(struct collective_time *best, const struct topology *
 	}
 }
 
-static void consider_trees(struct collective_time *best, const struct topology *t, double bytes)
-{
-	static const char *const names[] = {"tree, LL", "tree, LL128", "tree, Simple"};
-	int64_t hosts = topology_hosts(t);
-	const double share[PROTOCOL_COUNT] = {0.92 / 3.8, hosts == 1 ? 0.92 * 7 / 9 : 0.92 * 120 / 128, 0.92};
-	for (int p = 0; p < PROTOCOL_COUNT; p++) {
-		double local = tree_step[t->local.wire][p] * (p == LL && hosts > 1 ? LL_BETWEEN_HOSTS : 1);
-		double latency = tree_base[p] +
-				 2 * ((double)(t->per_host - 1) * local + log2_ceiling(hosts) * tree_step[WIRE_INFINIBAND][p]);
-		if (p == LL128 && t->local.wire != WIRE_NVLINK)
-			continue;
-		keep_faster(best, latency, 2 * bytes, ring_bandwidth(t) * share[p], names[p]);
-	}
-}
-
-/* Sums computed in a host's switch, and a tree between hosts. */
-static void consider_switch(struct collective_time *best, const struct topology *t, double bytes)
+/* bertc reduces only a few numbers in all ranks at once, for which LL is the fastest protocol. */
+static void consider_tree(struct collective_time *best, const struct topology *t, double bytes)
 {
 	int64_t hosts = topology_hosts(t);
-	double carried = bytes * 2 * (double)(t->ranks - 1) / (double)t->ranks;
-	if (t->local.switched <= 0 || t->per_host < 3)
-		return;
-	if (hosts == 1)
-		keep_faster(best, SWITCH_LATENCY, carried, t->local.switched, "NVLS");
-	else
-		keep_faster(best, SWITCH_LATENCY + 2 * log2_ceiling(hosts) * SWITCH_TREE_STEP, carried,
-			    smaller(t->local.switched, (double)t->cards * t->network.bandwidth), "NVLS and tree");
+	double local = tree_step[t->local.wire] * (hosts > 1 ? LL_BETWEEN_HOSTS : 1);
+	double latency = TREE_BASE + 2 * ((double)(t->per_host - 1) * local + log2_ceiling(hosts) * tree_step[WIRE_INFINIBAND]);
+	keep_faster(best, latency, 2 * bytes, ring_bandwidth(t) * TREE_SHARE, "tree, LL");
 }
 
 static double copy_rate(const struct topology *t)
@@ -201,37 +170,7 @@ struct collective_time collective_time(const struct topology *t, enum collective
 	if (t->local.wire == WIRE_MEMORY) /* ranks on CPUs; GPUs use NCCL over any network */
 		return exchange_time(t, collective, bytes);
 	consider_rings(&best, t, rounds, bytes);
-	if (collective == COLLECTIVE_ALL_REDUCE) {
-		consider_trees(&best, t, bytes);
-		consider_switch(&best, t, bytes);
-	}
+	if (collective == COLLECTIVE_ALL_REDUCE)
+		consider_tree(&best, t, bytes);
 	return best;
-}
-
-struct topology topology_within_host(const struct topology *t)
-{
-	struct topology within = *t;
-	within.ranks = t->ranks < t->per_host ? t->ranks : t->per_host;
-	return within;
-}
-
-struct collective_time hierarchical_reduce(const struct topology *t, double bytes)
-{
-	int64_t hosts = topology_hosts(t);
-	struct topology within = topology_within_host(t), between = *t;
-	struct collective_time scatter = collective_time(&within, COLLECTIVE_REDUCE_SCATTER, bytes);
-	if (hosts == 1)
-		return scatter;
-	between.ranks = hosts;
-	between.per_host = 1;
-	/* Every device of a host reduces its share with its counterparts on the other hosts, all at the same time. */
-	between.network.bandwidth *= (double)t->cards / (double)t->per_host;
-	between.cards = 1;
-	struct collective_time reduce = collective_time(&between, COLLECTIVE_ALL_REDUCE, bytes / (double)t->per_host);
-	return (struct collective_time){
-		.seconds = scatter.seconds + reduce.seconds,
-		.latency = scatter.latency + reduce.latency,
-		.bus_bandwidth = reduce.bus_bandwidth,
-		.algorithm = "in hosts, then between",
-	};
 }

@@ -33,7 +33,6 @@ struct link_kind {
 	/* Bytes/s. Within a host: the bus bandwidth of a ring over all its devices, which nccl-tests call busbw. Between
 	 * hosts: the bandwidth of one network card. */
 	double bandwidth;
-	double switched; /* bytes/s of an all-reduce that the switch sums itself (NVLS); 0: it cannot */
 	enum provenance provenance;
 	const char *source; /* where the bandwidth comes from, in words */
 	double copies;      /* WIRE_MEMORY: bytes/s of copies, `bandwidth` being that of sums; 0: the same */
@@ -62,10 +61,5 @@ struct collective_time {
 };
 /* The time of the fastest applicable algorithm for a buffer of `bytes` in every rank. A single rank takes no time. */
 struct collective_time collective_time(const struct topology *topology, enum collective collective, double bytes);
-/* A two-stage reduction, as in NVIDIA's DistributedFusedLAMB: reduce-scatter within each host, then all-reduce of each share
- * across the hosts. Afterwards every host has the sum, with a share in each of its ranks. */
-struct collective_time hierarchical_reduce(const struct topology *topology, double bytes);
-/* The topology of a single host. */
-struct topology topology_within_host(const struct topology *topology);
 
 #endif

@@ -153,19 +153,8 @@ static void cut_buckets(const struct forecast_setup *setup, double least, struct
 static void time_bucket(const struct forecast_setup *setup, struct forecast_bucket *bucket, struct collective_time *largest)
 {
 	double weights = bucket->bytes / setup->gradient_bytes * setup->weight_bytes;
-	struct topology host = topology_within_host(&setup->topology);
-	struct collective_time reduce = {.algorithm = ""};
-	switch (setup->scheme) {
-	case SCHEME_SHARDED:
-		reduce = collective_time(&setup->topology, COLLECTIVE_REDUCE_SCATTER, bucket->bytes);
-		bucket->gather = collective_time(&setup->topology, COLLECTIVE_ALL_GATHER, weights).seconds;
-		break;
-	case SCHEME_ALL_REDUCE: reduce = collective_time(&setup->topology, COLLECTIVE_ALL_REDUCE, bucket->bytes); break;
-	case SCHEME_HIERARCHICAL:
-		reduce = hierarchical_reduce(&setup->topology, bucket->bytes);
-		bucket->gather = collective_time(&host, COLLECTIVE_ALL_GATHER, weights).seconds;
-		break;
-	}
+	struct collective_time reduce = collective_time(&setup->topology, COLLECTIVE_REDUCE_SCATTER, bucket->bytes);
+	bucket->gather = collective_time(&setup->topology, COLLECTIVE_ALL_GATHER, weights).seconds;
 	bucket->reduce = reduce.seconds;
 	if (reduce.seconds >= largest->seconds)
 		*largest = reduce;
@@ -213,8 +202,7 @@ static void lay_out_step(const struct forecast_setup *setup, const struct foreca
 			 int64_t step, struct timeline_work *work, struct timeline_transfer *transfers)
 {
 	struct places at = step_places(setup->model->config.num_hidden_layers);
-	bool gathers = setup->topology.ranks > 1 && setup->scheme != SCHEME_ALL_REDUCE;
-	int64_t per_step = setup->topology.ranks > 1 ? f->bucket_count * (gathers ? 2 : 1) + 1 : 0;
+	int64_t per_step = setup->topology.ranks > 1 ? 2 * f->bucket_count + 1 : 0;
 	int64_t w = step * at.count, t = step * per_step;
 	double others = (double)(f->accumulation - 1) * f->other_batch;
 	for (int64_t i = 0; i < at.count; i++)
@@ -238,7 +226,7 @@ static void lay_out_step(const struct forecast_setup *setup, const struct foreca
 	double norm = collective_time(&setup->topology, COLLECTIVE_ALL_REDUCE, 16).seconds;
 	transfers[t + f->bucket_count] = (struct timeline_transfer){.seconds = norm, .after = w + at.embed_backward};
 	work[w + at.update].needs = t + f->bucket_count;
-	for (int g = 0; gathers && g < f->bucket_count; g++) {
+	for (int g = 0; g < f->bucket_count; g++) {
 		const struct forecast_bucket *bucket = &f->buckets[f->bucket_count - 1 - g];
 		int64_t transfer = t + f->bucket_count + 1 + g;
 		transfers[transfer] = (struct timeline_transfer){.seconds = bucket->gather, .after = w + at.update};
@@ -264,8 +252,7 @@ static double reduced_batch_seconds(const struct forecast_setup *setup, const st
 static enum status run_steps(const struct forecast_setup *setup, const struct schedule_times *times, struct forecast *f)
 {
 	struct places at = step_places(setup->model->config.num_hidden_layers);
-	bool gathers = setup->topology.ranks > 1 && setup->scheme != SCHEME_ALL_REDUCE;
-	int64_t per_step = setup->topology.ranks > 1 ? f->bucket_count * (gathers ? 2 : 1) + 1 : 0;
+	int64_t per_step = setup->topology.ranks > 1 ? 2 * f->bucket_count + 1 : 0;
 	struct timeline_work *work = NULL;
 	struct timeline_transfer *transfers = NULL;
 	double *done = NULL;
@@ -321,10 +308,7 @@ enum status forecast_compute(const struct forecast_setup *setup, struct forecast
 	f->forward = times.embed_forward + layers * times.layer_forward;
 	f->backward = times.embed_backward + layers * times.layer_backward;
 	f->heads = heads_seconds(setup, &f->work, f->parts);
-	double share = setup->scheme == SCHEME_SHARDED        ? ranks
-		       : setup->scheme == SCHEME_HIERARCHICAL ? (double)topology_within_host(&setup->topology).ranks
-							      : 1;
-	f->update = update_seconds(setup, 1 / share);
+	f->update = update_seconds(setup, 1 / ranks);
 	f->computing = (double)f->accumulation * (f->forward + f->heads + f->backward) + f->update;
 
 	double least = setup->bucket_bytes;

@@ -8,19 +8,10 @@
 #include "model/flops.h"
 #include "run/device_kinds.h"
 
-/* How gradients become updated weights on every rank. */
-enum forecast_scheme {
-	SCHEME_SHARDED,      /* bertc's: reduce-scatter, each rank updates its share, all-gather */
-	SCHEME_ALL_REDUCE,   /* every rank updates everything */
-	SCHEME_HIERARCHICAL, /* within hosts, between hosts, within hosts; each rank updates its part of the host's share;
-				all-gather */
-};
-
 struct forecast_setup {
 	const struct model *model;
 	struct device_rates rates;
 	struct topology topology;
-	enum forecast_scheme scheme;
 	int64_t batch_size;      /* sequences per step, over all ranks */
 	int64_t micro_sequences; /* most sequences in a micro-batch */
 	double mean_length;      /* tokens per sequence */

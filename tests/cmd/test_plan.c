@@ -155,27 +155,30 @@ static void test_memory_of_pretrain(void **state)
 	}
 }
 
-/* A plan from bench's figures of a step reproduces that step. */
-static void test_profile(void **state)
+/* Rates of CPUs are measured. */
+static void test_measured(void **state)
 {
 	(void)state;
-	assert_int_equal(program("bench --model tiny --vocab_size 300 --max_seq_length 16 --train_batch_size 8 --steps 3 "
-				 "--threads 1 --mode training --json"),
-			 0);
-	assert_ok(file_write(test_path("bench.json"), program_output.data, program_output.size));
-	json_release(&document);
-	assert_ok(json_parse(&document, "bench", buffer_string(&program_output), program_output.size));
-	double seconds = number(json_member(document.root, "training"), "seconds");
-	char all[512];
-	snprintf(all, sizeof all,
-		 "--model tiny --vocab_size 300 --max_seq_length 16 --train_batch_size 8 --micro_batch_tokens 128 --threads 1 "
-		 "--masked_lm_prob 0.125 --profile %s",
-		 test_path("bench.json"));
-	assert_near(number(plan(all, 0), "step_seconds"), seconds, 0.002 * seconds);
-	assert_ok(file_write(test_path("bad.json"), "{\"layers\": 2}", 13));
-	assert_program(3, "hidden_size", "plan --profile %s", test_path("bad.json"));
-	assert_ok(file_write(test_path("list.json"), "[]", 2));
-	assert_program(3, "no JSON object", "plan --profile %s", test_path("list.json"));
+	plan("--model tiny --vocab_size 300 --max_seq_length 16 --train_batch_size 8 --threads 1", 0);
+	bool measured = false;
+	for (const struct json *row = json_member(document.root, "assumptions")->first_child; row; row = row->next)
+		measured |= strcmp(json_member(row, "name")->text, "the step measured") == 0 &&
+			    strcmp(json_member(row, "provenance")->text, "measured") == 0;
+	assert_true(measured);
+}
+
+/* What earlier versions had is ignored, with a line. */
+static void test_removed(void **state)
+{
+	(void)state;
+	static const char *const removed[] = {"--scheme all_reduce", "--profile bench.json", "--measure", "--disk_rate 0.5"};
+	for (size_t i = 0; i < sizeof removed / sizeof *removed; i++) {
+		assert_program(0, "is ignored: it was removed", "plan --gpus 8 %s", removed[i]);
+		assert_program(2, "unknown option", "vocab %s", removed[i]);
+	}
+	assert_ok(file_write(test_path("plan.conf"), "gpus = 8\nscheme = hierarchical\n", 31));
+	assert_program(0, "--scheme is ignored: it was removed", "plan --config %s", test_path("plan.conf"));
+	assert_program(0, "--attention is ignored: it was removed", "plan --gpus 8 --attention cudnn");
 }
 
 static void test_refused(void **state)
@@ -188,11 +191,12 @@ static void test_refused(void **state)
 	assert_program(2, "nothing to do", "plan --gpus 64 --replicas_per_gpu 8 --train_batch_size 256");
 	assert_program(2, "nothing to do", "plan --gpus 512 --train_batch_size 256");
 	assert_program(2, "give one of them", "plan --gpus 8 --num_train_steps 5 --num_train_samples 10");
-	assert_program(2, "no matrix products in bf16", "plan --gpus 8 --gpu v100 --precision bf16");
+	assert_program(2, "no matrix products in bf16", "plan --gpus 8 --gpu t4 --precision bf16");
+	assert_program(2, "no such kind", "plan --gpus 8 --gpu v100");
+	assert_program(2, "give a number of GB/s", "plan --gpus 16 --link edr");
 	assert_program(2, "beyond the model's", "plan --gpus 8 --max_seq_length 1024");
 	assert_program(2, "beyond the model's", "plan --model tiny --max_seq_length 65536");
 	assert_program(2, "above", "plan --gpus 8 --mean_seq_length 200");
-	assert_program(2, "CPUs", "plan --gpus 8 --measure");
 	assert_program(2, "did you mean", "plan --train_batchsize 8");
 	/* pretrain's options are accepted, and their values are checked. */
 	assert_int_equal(program("plan --gpus 8 --learning_rate 1e-4 --corpus a b --no_shuffle --no-save_best"), 0);
@@ -214,8 +218,13 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recipe),        cmocka_unit_test(test_device_rate),        cmocka_unit_test(test_within),
-		cmocka_unit_test(test_batch_of_each), cmocka_unit_test(test_memory_of_pretrain), cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_recipe),
+		cmocka_unit_test(test_device_rate),
+		cmocka_unit_test(test_within),
+		cmocka_unit_test(test_batch_of_each),
+		cmocka_unit_test(test_memory_of_pretrain),
+		cmocka_unit_test(test_measured),
+		cmocka_unit_test(test_removed),
 		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

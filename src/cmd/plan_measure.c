@@ -1,4 +1,4 @@
-#include "cmd/plan_profile.h"
+#include "cmd/plan_measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +27,7 @@ enum kind {
 struct tally {
 	double seconds[KIND_COUNT];
 	double step;
-	struct model_config config;
 	struct model_work work;
-	enum dtype dtype;
 };
 
 static const struct {
@@ -90,13 +88,12 @@ static double *rate_of(struct device_rates *rates, enum kind kind)
 
 /* Sets the rates so that the forecast of the measured step matches its measured times: each is the amount of work that the
  * forecast counts, divided by the measured seconds. */
-static enum status set_rates(struct plan *plan, const struct tally *tally)
+static void set_rates(struct plan *plan, const struct tally *tally)
 {
-	struct model *model;
+	const struct model *model = plan->model;
 	double known = 0;
-	TRY(model_create(&model, plan->backend, &tally->config, &model_heads_pretraining));
 	struct forecast_setup setup = {.model = model};
-	struct device_rates rates = {.element_bytes = tally->dtype == DTYPE_F32 ? 4 : 2, .attention_memory = AT_ONCE};
+	struct device_rates rates = {.element_bytes = plan->backend->dtype == DTYPE_F32 ? 4 : 2, .attention_memory = AT_ONCE};
 	for (enum kind kind = 0; kind < KIND_COUNT; kind++) {
 		setup.rates = rates;
 		for (enum kind other = 0; other < KIND_COUNT; other++)
@@ -106,20 +103,18 @@ static enum status set_rates(struct plan *plan, const struct tally *tally)
 		*rate_of(&rates, kind) = tally->seconds[kind] > 0 ? amount / tally->seconds[kind] : AT_ONCE;
 		known += tally->seconds[kind];
 	}
-	model_free(model);
 	rates.overhead = tally->step / known - 1; /* the medians of the operations may add up to more than that of the step */
 	rates.slowed = DEVICE_SLOWED;
 	rates.uneven = HOSTS_UNEVEN;
 	plan->rates = rates;
-	return OK;
 }
 
-static void assume_rates(struct plan *plan, const struct tally *tally, const char *source)
+static void assume_rates(struct plan *plan, const struct tally *tally)
 {
 	const struct device_rates *rates = &plan->rates;
 	char value[64];
 	snprintf(value, sizeof(value), "%.4g, %.4g GFLOP/s", rates->products_forward * 1e-9, rates->products_backward * 1e-9);
-	plan_assume(&plan->assumptions, FIGURE_MEASURED, "encoder products", value, "forward, backward; %s", source);
+	plan_assume(&plan->assumptions, FIGURE_MEASURED, "encoder products", value, "forward, backward; on this machine, now");
 	snprintf(value, sizeof(value), "%.4g, %.4g GFLOP/s", rates->attention_forward * 1e-9, rates->attention_backward * 1e-9);
 	plan_assume(&plan->assumptions, FIGURE_MEASURED, "attention", value, "forward, backward; at %.0f tokens a sequence",
 		    tally->work.tokens / tally->work.sequences);
@@ -131,77 +126,6 @@ static void assume_rates(struct plan *plan, const struct tally *tally, const cha
 	plan_assume(&plan->assumptions, FIGURE_MEASURED, "the step measured", value,
 		    "%.0f tokens in %.0f sequences, update included", tally->work.tokens, tally->work.sequences);
 }
-
-/* ---- From a file ---- */
-
-/* Reads a number that the file must have. */
-static enum status need(const struct json *object, const char *path, const char *key, double *out)
-{
-	enum status status;
-	*out = -1;
-	TRY(json_get_number(object, path, key, out));
-	if (*out > 0)
-		return OK;
-	status = error_set(ERR_DATA, "'%s': \"%s\" is missing or not above 0", path, key);
-	error_hint("it is to be what `bertc bench --mode training --json` printed");
-	return status;
-}
-
-static enum status read_tally(const struct json *root, const char *path, struct tally *tally)
-{
-	const struct json *training = json_member(root, "training");
-	const struct json *operations = training ? json_member(training, "operations") : NULL;
-	double layers, hidden, wide, vocab, squares;
-	const char *precision = NULL;
-	*tally = (struct tally){0};
-	TRY(need(root, path, "layers", &layers));
-	TRY(need(root, path, "hidden_size", &hidden));
-	TRY(need(root, path, "intermediate_size", &wide));
-	TRY(need(root, path, "vocab_size", &vocab));
-	TRY(need(root, path, "tokens", &tally->work.tokens));
-	TRY(need(root, path, "sequences", &tally->work.sequences));
-	TRY(need(root, path, "predictions", &tally->work.predictions));
-	TRY(need(root, path, "squared_lengths", &squares));
-	TRY(json_get_string(root, path, "precision", &precision));
-	if (!operations || operations->kind != JSON_ARRAY || layers > 10000 || hidden > 1e6 || wide > 1e6 || vocab > 1e8)
-		return error_set(ERR_DATA, "'%s': it has no operations of a training step", path);
-	TRY(need(training, path, "seconds", &tally->step));
-	tally->work.squares = squares;
-	tally->dtype = precision && strcmp(precision, "f32") == 0 ? DTYPE_F32 : DTYPE_BF16;
-	TRY(model_config_named(&tally->config, "base"));
-	tally->config.num_hidden_layers = (int32_t)layers;
-	tally->config.hidden_size = (int32_t)hidden;
-	tally->config.intermediate_size = (int32_t)wide;
-	tally->config.vocab_size = (int32_t)vocab;
-	for (const struct json *row = operations->first_child; row; row = row->next) {
-		const char *name = NULL;
-		double seconds;
-		if (row->kind != JSON_OBJECT)
-			return error_set(ERR_DATA, "'%s': an operation is not an object", path);
-		TRY(json_get_string(row, path, "operation", &name));
-		TRY(need(row, path, "seconds", &seconds));
-		if (!name)
-			return error_set(ERR_DATA, "'%s': an operation has no name", path);
-		tally->seconds[kind_of(name, tally->work.tokens)] += seconds;
-	}
-	return OK;
-}
-
-enum status plan_read_profile(struct plan *plan, const char *path)
-{
-	struct json_document document;
-	struct tally tally;
-	TRY(json_read(&document, path, (size_t)16 << 20));
-	enum status status = document.root->kind == JSON_OBJECT ? read_tally(document.root, path, &tally)
-								: error_set(ERR_DATA, "'%s' holds no JSON object", path);
-	json_release(&document);
-	TRY(status);
-	TRY(set_rates(plan, &tally));
-	assume_rates(plan, &tally, path);
-	return OK;
-}
-
-/* ---- Measured now ---- */
 
 #define ROUNDS 3
 #define MEASURED_TOKENS 4096
@@ -256,8 +180,6 @@ enum status plan_measure(struct plan *plan)
 	struct tally tallies[ROUNDS];
 	for (int i = 0; i < ROUNDS; i++)
 		tallies[i] = (struct tally){
-			.config = plan->config,
-			.dtype = plan->backend->dtype,
 			.work = {batch.token_count, batch.sequence_count, batch.labels[HEAD_MASKED_WORDS].count,
 				 (double)batch.token_count * length},
 		};
@@ -270,7 +192,7 @@ enum status plan_measure(struct plan *plan)
 	TRY(status);
 	qsort(tallies, ROUNDS, sizeof(tallies[0]), compare_tallies);
 	const struct tally *middle = &tallies[ROUNDS / 2];
-	TRY(set_rates(plan, middle));
-	assume_rates(plan, middle, "on this machine, now");
+	set_rates(plan, middle);
+	assume_rates(plan, middle);
 	return OK;
 }
