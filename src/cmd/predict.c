@@ -83,14 +83,7 @@ static const struct option predict_options[] = {
 	 .help = "jsonl: a JSON object for each text; tsv: columns, the probabilities of classes as in Google's "
 		 "test_results.tsv; pipeline: what transformers' pipeline of the task returns"},
 	{.help = "Machine"},
-	{.name = "micro_batch_tokens",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(micro_batch_tokens),
-	 .range = "64..",
-	 .fallback = "4096",
-	 .role = ROLE_PLACE,
-	 .value_name = "N",
-	 .help = "tokens computed at a time"},
+	MICRO_BATCH_OPTION(struct predict_settings, micro_batch_tokens),
 	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };

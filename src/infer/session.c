@@ -13,15 +13,14 @@
 #include "weights/model_folder.h"
 #include "backend/open.h"
 
-/* Tokens computed at a time: what the caches of a CPU hold, or at least so many that a GPU is busy, in whole waves. */
-#define HOST_TOKENS 4096
+/* At least so many tokens at a time keep a GPU busy, in whole waves. */
 #define GPU_TOKENS 8192
 
 static int64_t usual_tokens(const struct backend *be, const struct model_config *config)
 {
 	const struct wave_model waves = {
 		.processors = be->processors, .hidden = config->hidden_size, .intermediate = config->intermediate_size};
-	return be->processors > 0 ? waves_fullest(&waves, GPU_TOKENS) : HOST_TOKENS;
+	return be->processors > 0 ? waves_fullest(&waves, GPU_TOKENS) : SESSION_TOKENS;
 }
 
 /* Reads the weights from the file, packing them directly if the back end can, otherwise through masters. The next-sentence head

@@ -6,6 +6,9 @@
 #include "model/model.h"
 #include "weights/model_folder.h"
 
+/* Tokens computed at a time on a CPU: what its caches hold. */
+#define SESSION_TOKENS 4096
+
 struct session {
 	struct pool *pool;
 	bool borrows_pool;

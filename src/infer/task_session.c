@@ -136,7 +136,8 @@ static enum status open_model(struct task_session *session, const struct instanc
 {
 	const struct example_bounds *bounds = instances_bounds(instances);
 	const struct session_heads heads = {&session->heads, MISSING_NOTHING};
-	*capacity = batch_capacity_for(bounds, BATCH_EXAMPLES, 0, session->settings->micro_batch_tokens);
+	int64_t tokens = session->settings->micro_batch_tokens;
+	*capacity = batch_capacity_for(bounds, BATCH_EXAMPLES, 0, tokens > 0 ? tokens : SESSION_TOKENS);
 	if (session->is_open && batch_capacity_holds(&session->session.capacity, capacity))
 		return OK;
 	if (session->is_open)
