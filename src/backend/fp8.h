@@ -2,11 +2,11 @@
  * for deep learning"): E4M3 (4 exponent bits, 3 fraction bits, at most 448, no infinity) for activations and weights, E5M2 (at
  * most 57344) for gradients.
  *
- * A matrix is scaled by the power of two that brings its largest magnitude as close as possible to the format's largest number
- * without exceeding it, then rounded (to nearest, ties to even, saturating) and multiplied; the product is divided by both
- * powers. Multiplying by a power of two is exact, so the only loss is the format's rounding, and it is the same everywhere.
- * The power is computed from the matrix itself each time ("current scaling"), so there is no history and no state. A matrix
- * with a non-finite element makes the product NaN. */
+ * A matrix is scaled by the power of two that brings its largest magnitude, or a bound of it, as close as possible to the
+ * format's largest number without exceeding it, then rounded (to nearest, ties to even, saturating) and multiplied; the product
+ * is divided by both powers. Multiplying by a power of two is exact, so the only loss is the format's rounding, and it is the
+ * same everywhere. The maximum or the bound is one of the moment ("current scaling"), so there is no history and no state. A
+ * matrix with a non-finite element makes the product NaN. */
 #ifndef BACKEND_FP8_H
 #define BACKEND_FP8_H
 
@@ -96,7 +96,8 @@ struct fp8_scale {
 	float scale;   /* values are multiplied by this before rounding: 2^k */
 };
 
-/* `largest`: the maximum of the bit patterns of all magnitudes, which order as the magnitudes do, with NaN above all. */
+/* `largest`: a bound, or the maximum, of the bit patterns of all magnitudes, which order as the magnitudes do, with NaN above
+ * all. */
 static inline HOST_DEVICE struct fp8_scale fp8_scale_of(enum dtype format, uint32_t largest)
 {
 	struct fp8_scale out = {1, 1};

@@ -16,6 +16,11 @@ static struct weight_parts parts_of(const struct weight *weight)
 				     rows + round_up(weight->master.rows * weight->master.columns, ARENA_ALIGNMENT)};
 }
 
+const struct fp8_sizes *cuda_fp8_sizes(const struct weight *weight)
+{
+	return &((const struct fp8_head *)weight->copy)->sizes;
+}
+
 size_t cuda_fp8_copy_bytes(const struct weight *weight)
 {
 	return sizeof(struct fp8_head) + 2 * (size_t)round_up(weight->master.rows * weight->master.columns, ARENA_ALIGNMENT);
@@ -24,8 +29,10 @@ size_t cuda_fp8_copy_bytes(const struct weight *weight)
 void cuda_fp8_refresh(const struct replica *r, struct weight *const *weights, int64_t count)
 {
 	struct kernel_fp8 rounding = {.dtype = DTYPE_F32};
-	for (int64_t i = 0; i < count; i++) {
-		if (!weight_in_fp8(r->backend, weights[i]))
+	for (int64_t i = 0; r->backend->fp8 && i < count; i++) {
+		bool rounds = weight_in_fp8(r->backend, weights[i]);
+		bool bounds = weights[i]->use == WEIGHT_VECTOR && weights[i]->master.columns % FP8_MULTIPLE == 0;
+		if (!rounds && !bounds)
 			continue;
 		struct weight_parts to = parts_of(weights[i]);
 		rounding.matrix[rounding.count++] = (struct kernel_fp8_matrix){.from = weights[i]->master.data,
@@ -34,8 +41,9 @@ void cuda_fp8_refresh(const struct replica *r, struct weight *const *weights, in
 									       .format = DTYPE_E4M3,
 									       .largest = to.head->largest,
 									       .scale = &to.head->scale,
-									       .rows_out = to.rows,
-									       .columns_out = to.columns};
+									       .sizes = &to.head->sizes,
+									       .rows_out = rounds ? to.rows : NULL,
+									       .columns_out = rounds ? to.columns : NULL};
 		if (rounding.count == FP8_MATRICES) {
 			cuda_run(r, kernel_fp8(cuda_stream(r), &rounding), "weights_refresh");
 			rounding.count = 0;
@@ -82,6 +90,28 @@ static struct fp8_head *head_of(const struct replica *r, const struct tensor *op
 	return operand->twin ? operand->twin : format == DTYPE_E4M3 ? fp8->x : fp8->dy;
 }
 
+struct kernel_fp8_output cuda_fp8_output(const struct replica *r, const struct tensor *tensor, enum dtype format)
+{
+	struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
+	struct fp8_head *head = tensor->twin;
+	BUG_IF(padded_rows(tensor->rows) * tensor->columns > fp8->operand_bytes);
+	fp8->written = head;
+	return (struct kernel_fp8_output){.format = format,
+					  .rows = fp8->rows,
+					  .columns = format == DTYPE_E4M3 ? twin_columns(tensor) : fp8->dy_columns,
+					  .bound = &head->bound,
+					  .scale = &head->scale};
+}
+
+/* Whether the operand's producer has rounded it. */
+static bool is_written(const struct replica *r, const struct tensor *operand)
+{
+	struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
+	bool written = operand->twin && fp8->written == operand->twin;
+	fp8->written = NULL;
+	return written;
+}
+
 /* Rounds x (E4M3) or dy (E5M2), as rows, transposed, or both. */
 static void round_operand(const struct replica *r, const char *operation, const struct tensor *from, enum dtype format,
 			  unsigned char *rows, unsigned char *columns)
@@ -108,7 +138,8 @@ struct product cuda_fp8_forward(const struct replica *r, const char *operation, 
 {
 	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
 	int64_t inputs = w->master.columns, outputs = w->master.rows;
-	round_operand(r, operation, x, DTYPE_E4M3, fp8->rows, x->twin ? twin_columns(x) : NULL);
+	if (!is_written(r, x))
+		round_operand(r, operation, x, DTYPE_E4M3, fp8->rows, x->twin ? twin_columns(x) : NULL);
 	return (struct product){
 		.operation = operation,
 		.inputs = DTYPE_E4M3,
@@ -131,7 +162,8 @@ struct product cuda_fp8_forward(const struct replica *r, const char *operation, 
 
 void cuda_fp8_backward(const struct replica *r, const char *operation, const struct tensor *dy)
 {
-	round_operand(r, operation, dy, DTYPE_E5M2, cuda_scratch(r)->fp8.rows, cuda_scratch(r)->fp8.dy_columns);
+	if (!is_written(r, dy))
+		round_operand(r, operation, dy, DTYPE_E5M2, cuda_scratch(r)->fp8.rows, cuda_scratch(r)->fp8.dy_columns);
 }
 
 void cuda_fp8_wgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct tensor *x,
@@ -183,6 +215,17 @@ struct product cuda_fp8_dgrad(const struct replica *r, const char *operation, co
 		.y = dx,
 		.y_stride = inputs,
 	};
+}
+
+/* No element of dy w exceeds the length of its sum times the largest elements, which are 57344 and 448 inverse scales at most;
+ * and gelu' does not exceed 1.13. */
+struct kernel_fp8_output cuda_fp8_dx(const struct replica *r, const struct linear_bwd *a)
+{
+	struct kernel_fp8_output out = cuda_fp8_output(r, &a->dx, DTYPE_E5M2);
+	out.factor = 1.13f * (float)a->dy.columns * fp8_largest(DTYPE_E5M2) * fp8_largest(DTYPE_E4M3);
+	out.a = &head_of(r, &a->dy, DTYPE_E5M2)->scale.inverse;
+	out.b = &parts_of(a->w).head->scale.inverse;
+	return out;
 }
 
 void cuda_fp8_plain_dgrad(const struct replica *r, const struct tensor *dy, const struct weight *w, struct kernel_product *p)

@@ -379,21 +379,12 @@ static bool is_declined(const cublasLtMatmulAlgo_t *algorithm)
 	return memcmp(algorithm, &zeros, sizeof(zeros)) == 0;
 }
 
-/* Queues the work that an epilogue saves, or what remains to be done after it: the largest magnitude of y, or column sums of
- * dx. */
+/* Queues the work that an epilogue saves, or what remains to be done after it: column sums of dx. */
 static cudaError_t queue_rest(const struct replica *r, const struct product *p, bool fused)
 {
 	if (p->epilogue == PRODUCT_GELU && !fused)
 		return kernel_gelu(cuda_stream(r), p->output, ACTIVATION_GELU_TANH, p->rows * p->columns, p->pre ? p->pre : p->y,
-				   p->y, p->largest);
-	if (p->epilogue == PRODUCT_GELU && p->largest) {
-		struct kernel_fp8 pass = {.dtype = p->output, .count = 1};
-		pass.matrix[0].from = p->y;
-		pass.matrix[0].rows = p->rows;
-		pass.matrix[0].columns = p->columns;
-		pass.matrix[0].largest = p->largest;
-		return kernel_fp8_largest(cuda_stream(r), &pass);
-	}
+				   p->y);
 	if (p->epilogue == PRODUCT_GELU)
 		return cudaSuccess;
 	int64_t parts = row_parts(p->rows), most = ROW_PARTS * cuda_scratch(r)->part_floats / p->columns;
@@ -556,8 +547,6 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 	bool measured = gemm->measured > before;
 	if (fuses && !(measured && epilogue_pays(r, d, p, &plan->algorithm)))
 		memset(&plan->algorithm, 0, sizeof(plan->algorithm));
-	if (p->largest) /* undo the effect of measuring */
-		cuda_run(r, cudaMemsetAsync(p->largest, 0, LARGEST_WORDS * sizeof(*p->largest), cuda_stream(r)), p->operation);
 	if (measured)
 		gemm_cache_add(&gemm->cache, key, plan->algorithm.data);
 	return true;

@@ -32,7 +32,6 @@ struct product {
 	void *pre; /* optional with GELU: out; with DGELU: in. Same layout as y */
 	void *y;
 	int64_t y_stride;
-	uint32_t *largest; /* with GELU: largest magnitude of y (kernels.h) */
 };
 
 /* Queues the product. Does nothing if there are no rows or columns; with depth 0, y becomes bias + add. */

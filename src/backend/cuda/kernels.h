@@ -40,6 +40,16 @@ __host__ __device__
 #define LARGEST_STRIDE 8
 #define LARGEST_WORDS (LARGEST_SLOTS * LARGEST_STRIDE)
 
+/* What a kernel rounds to FP8 itself, with a scale from a bound known in advance (docs/math.md): factor a [b] [+ add]. */
+struct kernel_fp8_output {
+	enum dtype format;             /* E4M3 or E5M2 */
+	unsigned char *rows, *columns; /* out (rows rounded up to 16, columns), and transposed; rows NULL: not wanted */
+	float factor;                  /* of the bound */
+	const float *a, *b, *add;      /* b, add: optional */
+	float *bound;                  /* out */
+	struct fp8_scale *scale;       /* out */
+};
+
 /* Dropout of rows that are tokens; threshold 0: none. */
 struct kernel_dropout {
 	uint32_t threshold, site;
@@ -79,7 +89,7 @@ struct kernel_norm_fwd {
 	struct kernel_dropout dropout;
 	void *sum, *y;
 	float *mean, *rstd;
-	uint32_t *largest; /* of y */
+	struct kernel_fp8_output fp8; /* of y */
 };
 cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_norm_fwd *a);
 
@@ -333,6 +343,12 @@ cudaError_t kernel_cast(cudaStream_t stream, const struct kernel_cast *a);
 /* The reverse: `from` in BF16 or F16, converted to fp32. */
 cudaError_t kernel_widen(cudaStream_t stream, enum dtype dtype, const void *from, float *to, int64_t elements);
 
+/* What bounds products with a weight. */
+struct fp8_sizes {
+	float largest, norm; /* its largest magnitude, and the largest norm of a row */
+	uint32_t squares;    /* the bits of that norm's square; 0 between uses */
+};
+
 /* fp8.cu: rounds several matrices to FP8 (backend/fp8.h) at once; their columns must be a multiple of 16. Rows are padded with
  * zeros to a multiple of 16. */
 #define FP8_MATRICES 16
@@ -343,6 +359,7 @@ struct kernel_fp8_matrix {
 	bool known;                 /* `largest` already holds its largest magnitude; otherwise an extra pass finds it */
 	uint32_t *largest;          /* consumed: 0 afterwards */
 	struct fp8_scale *scale;    /* out */
+	struct fp8_sizes *sizes;    /* out, optional, if not known; starts at 0 */
 	unsigned char *rows_out;    /* out, optional (rows rounded up, columns) */
 	unsigned char *columns_out; /* out, optional (columns, rows rounded up) */
 };
@@ -354,6 +371,17 @@ struct kernel_fp8 {
 cudaError_t kernel_fp8(cudaStream_t stream, const struct kernel_fp8 *a);
 /* Its first pass alone: fills `largest` for those matrices that are not known. */
 cudaError_t kernel_fp8_largest(cudaStream_t stream, const struct kernel_fp8 *a);
+
+/* y = gelu(pre), or with x: y = x gelu'(pre), and its column sums over each part of the rows, for kernel_add_parts: parts
+ * (part_count, columns). */
+struct kernel_fp8_gelu {
+	enum activation activation;
+	int64_t rows, columns, part_count;
+	const void *x, *pre; /* bf16 */
+	float *parts;        /* optional, with x */
+	struct kernel_fp8_output y;
+};
+cudaError_t kernel_fp8_gelu(cudaStream_t stream, const struct kernel_fp8_gelu *a);
 
 /* product.cu: y = (a b [+ bias]) [* gelu'(pre)] [+ add] for what cuBLASLt cannot do. Element (i, k) of a is at i a_row + k
  * a_step, (k, j) of b at k b_step + j b_column; pre, add and y have the same stride, and add may be y. */
@@ -375,7 +403,7 @@ cudaError_t kernel_product(cudaStream_t stream, const struct kernel_product *a);
 cudaError_t kernel_tanh(cudaStream_t stream, enum dtype dtype, int64_t elements, void *y);
 cudaError_t kernel_tanh_backward(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *y, void *dy);
 cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation activation, int64_t elements, const void *x,
-			void *y, uint32_t *largest);
+			void *y);
 
 /* random.cu: normally distributed numbers with this standard deviation, for measurements. */
 cudaError_t kernel_random(cudaStream_t stream, enum dtype dtype, int64_t elements, uint64_t seed, float deviation, void *out);
@@ -390,7 +418,6 @@ struct kernel_columns {
 	const void *pre;            /* optional */
 	enum activation activation; /* with pre */
 	float *parts;               /* optional */
-	uint32_t *largest;          /* of dx after the update */
 };
 cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_columns *a);
 

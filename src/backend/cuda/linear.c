@@ -27,13 +27,19 @@ void cuda_add_parts(const struct replica *r, const float *parts, int64_t count, 
 	cuda_run(r, kernel_add_parts(cuda_stream(r), &sums), operation);
 }
 
+/* The number of parts that rows are divided into for column sums: as many as there is memory for. */
+static int64_t sum_parts(const struct replica *r, int64_t rows, int64_t columns)
+{
+	int64_t parts = row_parts(rows), most = ROW_PARTS * cuda_scratch(r)->part_floats / columns;
+	BUG_IF(most < 1);
+	return parts < most ? parts : most;
+}
+
 void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass, const struct weight *bias, bool overwrite,
 		      const char *operation)
 {
 	struct kernel_columns own = *pass;
-	int64_t parts = row_parts(pass->rows), most = ROW_PARTS * cuda_scratch(r)->part_floats / pass->columns;
-	BUG_IF(most < 1);
-	own.part_count = parts < most ? parts : most;
+	own.part_count = sum_parts(r, pass->rows, pass->columns);
 	own.parts = bias ? cuda_scratch(r)->parts : NULL;
 	cuda_run(r, kernel_columns(cuda_stream(r), &own), operation);
 	if (bias)
@@ -69,11 +75,7 @@ static void product_gelu_add(const struct replica *r, const struct linear_bwd *a
 /* dx, and its column sums. */
 static void input_gradient(const struct replica *r, const struct linear_bwd *a)
 {
-	struct kernel_columns pass = {.dtype = a->dx.dtype,
-				      .rows = a->dx.rows,
-				      .columns = a->dx.columns,
-				      .dx = a->dx.data,
-				      .largest = cuda_largest(&a->dx)};
+	struct kernel_columns pass = {.dtype = a->dx.dtype, .rows = a->dx.rows, .columns = a->dx.columns, .dx = a->dx.data};
 	if (a->pre.data && a->add.data) {
 		/* No layer of a BERT needs both; add may be dx, so there is no separate place for the product. */
 		product_gelu_add(r, a);
@@ -83,8 +85,26 @@ static void input_gradient(const struct replica *r, const struct linear_bwd *a)
 		pass.pre = a->pre.data;
 		pass.activation = a->pre_activation;
 	}
-	if (pass.pre || a->producer_bias || pass.largest)
+	if (pass.pre || a->producer_bias)
 		cuda_column_sums(r, &pass, a->producer_bias, a->overwrite, "linear_bwd");
+}
+
+/* dx = dx gelu'(pre) for an FP8 product, and its column sums; nothing else reads it. In place of dy, so after wgrad. */
+static void rounded_input_gradient(const struct replica *r, const struct linear_bwd *a)
+{
+	struct kernel_fp8_gelu gelu = {.activation = a->pre_activation,
+				       .rows = a->dx.rows,
+				       .columns = a->dx.columns,
+				       .part_count = sum_parts(r, a->dx.rows, a->dx.columns),
+				       .x = a->dx.data,
+				       .pre = a->pre.data,
+				       .parts = a->producer_bias ? cuda_scratch(r)->parts : NULL,
+				       .y = cuda_fp8_dx(r, a)};
+	BUG_IF(!a->pre.data || a->add.data || !weight_in_fp8(r->backend, a->w));
+	cuda_run(r, kernel_fp8_gelu(cuda_stream(r), &gelu), "linear_bwd");
+	if (a->producer_bias)
+		cuda_add_parts(r, gelu.parts, gelu.part_count, gelu.columns, a->producer_bias->gradient.data, a->overwrite,
+			       "linear_bwd");
 }
 
 void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
@@ -95,9 +115,13 @@ void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
 			kernel_tanh_backward(cuda_stream(r), a->dy.dtype, a->dy.rows * a->dy.columns, a->tanh_y.data, a->dy.data),
 			"linear_bwd");
 	cuda_product_backward(r, "linear_bwd", a->w, &a->dy);
-	if (a->dx.data)
+	if (a->dx.twin)
+		cuda_product_dgrad(r, "linear_bwd", &a->dy, a->w, NULL, a->dx.data);
+	else if (a->dx.data)
 		input_gradient(r, a);
 	cuda_product_wgrad(r, "linear_bwd", &a->dy, &a->x, a->w, a->overwrite);
+	if (a->dx.twin)
+		rounded_input_gradient(r, a);
 	if (a->b)
 		cuda_column_sums(r,
 				 &(struct kernel_columns){

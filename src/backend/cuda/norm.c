@@ -1,6 +1,8 @@
 /* Layer normalization, after a linear or on its own. */
 #include "backend/cuda/weight_products.h"
 
+#include <math.h>
+
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 {
 	/* y holds the product until the norm overwrites it. */
@@ -21,8 +23,13 @@ void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 		.y = a->y.data,
 		.mean = a->sum.data ? a->mean.data : NULL,
 		.rstd = a->sum.data ? a->rstd.data : NULL,
-		.largest = cuda_largest(&a->y),
 	};
+	if (a->y.twin) {
+		norm.fp8 = cuda_fp8_output(r, &a->y, DTYPE_E4M3);
+		norm.fp8.factor = sqrtf((float)a->y.columns);
+		norm.fp8.a = &cuda_fp8_sizes(a->gamma)->largest;
+		norm.fp8.add = &cuda_fp8_sizes(a->beta)->norm;
+	}
 	cuda_run(r, kernel_norm_fwd(cuda_stream(r), &norm), "linear_norm_fwd");
 }
 

@@ -47,9 +47,12 @@ struct pinned_batch {
 	bool cleared;
 };
 
-/* Header of an FP8 matrix, in device memory: its scale, and the magnitude that the scale is computed from (kernels.h). */
+/* Header of an FP8 matrix, or of any weight's copy, in device memory: its scale, and what the scale is computed from
+ * (kernels.h). */
 struct fp8_head {
 	_Alignas(ARENA_ALIGNMENT) uint32_t largest[LARGEST_WORDS];
+	struct fp8_sizes sizes;              /* of a weight */
+	float bound;                         /* no row of the tensor has a larger norm, or no element a larger magnitude */
 	_Alignas(16) struct fp8_scale scale; /* cuBLASLt refuses an inverse at any other address */
 };
 
@@ -58,6 +61,7 @@ struct cuda_fp8 {
 	int64_t operand_bytes;     /* of each of the two */
 	unsigned char *rows;       /* x in forward; in backward dy, then x' if x has no twin */
 	unsigned char *dy_columns; /* dy', in backward */
+	const void *written;       /* the twin of the tensor that its producer has written there, for the product that is next */
 	struct fp8_head *x, *dy;   /* headers for operands without a twin */
 };
 

@@ -37,14 +37,22 @@ void cuda_product_gelu(const struct replica *r, const char *operation, enum acti
 	struct product p = forward_product(r, operation, x, w, b, y->data);
 	p.epilogue = PRODUCT_GELU;
 	p.pre = pre;
-	p.largest = cuda_largest(y);
-	if (cuda_product_fused(r, &p, activation)) {
-		cuda_largest_pass(r, operation, y);
+	if (!y->twin && cuda_product_fused(r, &p, activation))
 		return;
-	}
 	p = product_without_epilogue(&p);
 	cuda_product(r, &p);
-	cuda_run(r, kernel_gelu(cuda_stream(r), x->dtype, activation, x->rows * p.columns, p.y, y->data, p.largest), operation);
+	if (!y->twin) {
+		cuda_run(r, kernel_gelu(cuda_stream(r), x->dtype, activation, x->rows * p.columns, p.y, y->data), operation);
+		return;
+	}
+	struct kernel_fp8_gelu gelu = {.activation = activation, .rows = y->rows, .columns = y->columns, .pre = pre};
+	BUG_IF(!pre || !x->twin || !weight_in_fp8(r->backend, w));
+	gelu.y = cuda_fp8_output(r, y, DTYPE_E4M3);
+	gelu.y.factor = 1;
+	gelu.y.a = &((const struct fp8_head *)x->twin)->bound;
+	gelu.y.b = &cuda_fp8_sizes(w)->norm;
+	gelu.y.add = &cuda_fp8_sizes(b)->largest;
+	cuda_run(r, kernel_fp8_gelu(cuda_stream(r), &gelu), operation);
 }
 
 void cuda_product_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy)

@@ -2,6 +2,12 @@
  * FP8 has copies of its own (fp8.c). */
 #include "backend/cuda/weight_products.h"
 
+/* What precedes the numbers of a copy. */
+static size_t head_bytes(const struct backend *be)
+{
+	return be->fp8 ? sizeof(struct fp8_head) : 0;
+}
+
 size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight)
 {
 	if (weight_in_fp8(be, weight))
@@ -9,7 +15,7 @@ size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight)
 	/* Includes vectors: a bias that a product adds has the type of the product's output. */
 	if (be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE)
 		return 0;
-	return (size_t)(weight->master.rows * weight->master.columns) * dtype_bytes(be->dtype);
+	return head_bytes(be) + (size_t)(weight->master.rows * weight->master.columns) * dtype_bytes(be->dtype);
 }
 
 void cuda_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)
@@ -20,7 +26,7 @@ void cuda_weights_refresh(struct replica *replica, struct weight *const *weights
 		if (cuda_weight_copy_bytes(replica->backend, w) == 0 || weight_in_fp8(replica->backend, w))
 			continue;
 		cast.range[cast.count].from = w->master.data;
-		cast.range[cast.count].to = w->copy;
+		cast.range[cast.count].to = (unsigned char *)w->copy + head_bytes(replica->backend);
 		cast.range[cast.count++].elements = w->master.rows * w->master.columns;
 		if (cast.count == CAST_RANGES) {
 			cuda_run(replica, kernel_cast(cuda_stream(replica), &cast), "weights_refresh");
@@ -44,5 +50,7 @@ enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype 
 const void *cuda_weight_operand(const struct replica *r, const struct weight *weight)
 {
 	BUG_IF(weight_in_fp8(r->backend, weight));
-	return r->backend->dtype == DTYPE_F32 ? weight->master.data : weight->copy;
+	if (r->backend->dtype == DTYPE_F32)
+		return weight->master.data;
+	return (const unsigned char *)weight->copy + head_bytes(r->backend);
 }

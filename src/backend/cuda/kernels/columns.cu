@@ -17,7 +17,6 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 	T *dx = static_cast<T *>(a.dx);
 	const T *pre = static_cast<const T *>(a.pre);
 	float sum[BLOCK] = {};
-	uint32_t most = 0;
 	int64_t row = first < columns ? part_begin(a.rows, gridDim.y, blockIdx.y) + warp : end;
 	raw_block<T> next = {}, next_pre = {};
 	if (row < end) {
@@ -47,11 +46,7 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 #pragma unroll
 		for (int i = 0; i < BLOCK; i++)
 			sum[i] += v[i];
-		if (has_largest<T> && a.largest != nullptr)
-			most = larger_pairs(most, own);
 	}
-	if (has_largest<T> && a.largest != nullptr)
-		note_pairs(a.largest, (blockIdx.y * gridDim.x + blockIdx.x) * WARPS + (unsigned)warp, most);
 	if (a.parts == nullptr)
 		return;
 		/* (warp, element, lane): a lane's elements are stored apart, so that there are no bank conflicts. */

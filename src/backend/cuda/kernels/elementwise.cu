@@ -20,12 +20,12 @@ template <function F, typename T> DEVICE float apply(float x, float other)
 }
 
 /* y = f(x), or with TANH_BACKWARD y = f(x, y). */
-template <function F, typename T> __global__ void elementwise(int64_t elements, const T *x, T *y, uint32_t *largest)
+template <function F, typename T> __global__ void elementwise(int64_t elements, const T *x, T *y)
 {
 	int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK;
 	float in[BLOCK] = {}, other[BLOCK] = {};
 	bool whole = first + BLOCK <= elements;
-	int left = whole ? BLOCK : first < elements ? (int)(elements - first) : 0; /* keep the warp together */
+	int left = whole ? BLOCK : first < elements ? (int)(elements - first) : 0;
 	if (whole)
 		load_block<true>(x + first, 0, left, in);
 	else
@@ -43,17 +43,14 @@ template <function F, typename T> __global__ void elementwise(int64_t elements, 
 		store_block<true>(y + first, 0, left, in);
 	else
 		store_block<false>(y + first, 0, left, in);
-	if (has_largest<T> && largest != nullptr)
-		note_pairs(largest, (blockIdx.x * THREADS + threadIdx.x) / WARP, larger_pairs(0, pack_block<T>(in)));
 }
 
-template <function F>
-cudaError_t run(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *x, void *y, uint32_t *largest)
+template <function F> cudaError_t run(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *x, void *y)
 {
 	return for_dtype(dtype, [&](auto type) {
 		using T = decltype(type);
 		return launch(elementwise<F, T>, blocks_of(elements, THREADS * BLOCK), THREADS, 0, stream, elements,
-			      static_cast<const T *>(x), static_cast<T *>(y), largest);
+			      static_cast<const T *>(x), static_cast<T *>(y));
 	});
 }
 
@@ -61,17 +58,17 @@ cudaError_t run(cudaStream_t stream, enum dtype dtype, int64_t elements, const v
 
 extern "C" cudaError_t kernel_tanh(cudaStream_t stream, enum dtype dtype, int64_t elements, void *y)
 {
-	return run<TANH>(stream, dtype, elements, y, y, nullptr);
+	return run<TANH>(stream, dtype, elements, y, y);
 }
 
 extern "C" cudaError_t kernel_tanh_backward(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *y, void *dy)
 {
-	return run<TANH_BACKWARD>(stream, dtype, elements, y, dy, nullptr);
+	return run<TANH_BACKWARD>(stream, dtype, elements, y, dy);
 }
 
 extern "C" cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation activation, int64_t elements,
-				   const void *x, void *y, uint32_t *largest)
+				   const void *x, void *y)
 {
-	return activation == ACTIVATION_GELU_ERF ? run<GELU_ERF>(stream, dtype, elements, x, y, largest)
-						 : run<GELU_TANH>(stream, dtype, elements, x, y, largest);
+	return activation == ACTIVATION_GELU_ERF ? run<GELU_ERF>(stream, dtype, elements, x, y)
+						 : run<GELU_TANH>(stream, dtype, elements, x, y);
 }

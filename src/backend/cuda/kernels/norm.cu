@@ -1,4 +1,5 @@
 /* Layer normalization with the steps before it (bias, dropout, residual), and its backward. */
+#include "backend/cuda/kernels/fp8_tile.cuh"
 #include "backend/cuda/kernels/norm_row.cuh"
 
 namespace
@@ -6,17 +7,15 @@ namespace
 
 constexpr int WARPS = 4; /* per block, each with its own row */
 
-template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a)
+/* A warp's row; y stays in v. */
+template <typename T, int BLOCKS, bool ALIGNED>
+DEVICE void norm_row(const struct kernel_norm_fwd &a, int64_t row, float (&v)[BLOCKS][BLOCK])
 {
-	int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-	if (row >= a.rows)
-		return;
 	int columns = (int)a.columns;
 	const T *x = static_cast<const T *>(a.x) + row * columns, *residual = static_cast<const T *>(a.residual) + row * columns;
 	T *sums = static_cast<T *>(a.sum) + row * columns, *y = static_cast<T *>(a.y) + row * columns;
 	uint64_t seed = a.dropout.threshold > 0 ? a.dropout.scalars->seed : 0;
-	float v[BLOCKS][BLOCK], mean, rstd;
-	uint32_t most = 0;
+	float mean, rstd;
 
 	/* Issue all loads of the row before waiting for any of them. */
 	raw_block<T> own[BLOCKS] = {}, other[BLOCKS] = {};
@@ -68,15 +67,54 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 			continue;
 		norm_scale<ALIGNED>(v[b], first, columns, mean, rstd, a.gamma, a.beta);
 		store_block<ALIGNED>(y, first, columns, v[b]);
-		if (has_largest<T> && a.largest != nullptr)
-			most = larger_pairs(most, pack_block<T>(v[b]));
 	}
 	if (lane_index() == 0 && a.mean != nullptr) {
 		a.mean[row] = mean;
 		a.rstd[row] = rstd;
 	}
-	if (has_largest<T> && a.largest != nullptr)
-		note_pairs(a.largest, (unsigned)row, most);
+}
+
+template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a)
+{
+	int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+	float v[BLOCKS][BLOCK];
+	if (row < a.rows)
+		norm_row<T, BLOCKS, ALIGNED>(a, row, v);
+}
+
+/* y in FP8 as well: a block has a tile of whole rows. */
+constexpr int FP8_WARPS = 8, FP8_ROWS = 2 * FP8_CHUNK;
+
+template <int BLOCKS> __global__ void __launch_bounds__(FP8_WARPS *WARP) norm_fwd_fp8(struct kernel_norm_fwd a)
+{
+	unsigned char *tile = shared_start();
+	int columns = (int)a.columns, pitch = columns + FP8_PAD;
+	int64_t first_row = (int64_t)blockIdx.x * FP8_ROWS, padded = fp8_padded(a.rows);
+	float scale = fp8_output_scale(a.fp8), v[BLOCKS][BLOCK];
+#pragma unroll 1
+	for (int i = (int)threadIdx.x / WARP; i < FP8_ROWS && first_row + i < padded; i += FP8_WARPS) {
+		bool here = first_row + i < a.rows;
+		if (here)
+			norm_row<bf16, BLOCKS, true>(a, first_row + i, v);
+#pragma unroll
+		for (int b = 0; b < BLOCKS; b++) {
+			float own[BLOCK] = {};
+			int first = norm_first(b);
+			if (first >= columns)
+				continue;
+			if (here)
+				unpack_block(pack_block<bf16>(v[b]), own);
+			fp8_put_row(a.fp8.format, scale, own, tile + i * pitch + first,
+				    a.fp8.rows + (first_row + i) * columns + first);
+		}
+	}
+	__syncthreads();
+	/* Adjacent threads have the chunks of a column. */
+	for (int i = (int)threadIdx.x; i < columns * (FP8_ROWS / FP8_CHUNK); i += FP8_WARPS * WARP) {
+		int column = i / (FP8_ROWS / FP8_CHUNK), chunk = i % (FP8_ROWS / FP8_CHUNK) * FP8_CHUNK;
+		if (first_row + chunk < padded)
+			fp8_put_column(tile + chunk * pitch + column, pitch, a.fp8.columns + column * padded + first_row + chunk);
+	}
 }
 
 /* ---- Backward ---- */
@@ -256,6 +294,15 @@ __global__ void __launch_bounds__(BACKWARD_WARPS *WARP, BACKWARD_BLOCKS) norm_bw
 
 extern "C" cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_norm_fwd *a)
 {
+	if (a->fp8.rows != nullptr)
+		return for_width(a->columns, [&](auto blocks, auto aligned) {
+			(void)aligned; /* as FP8 requires */
+			size_t shared = FP8_ROWS * (size_t)(a->columns + FP8_PAD);
+			cudaError_t error = allow_shared(norm_fwd_fp8<blocks.value>, shared);
+			return error != cudaSuccess ? error
+						    : launch(norm_fwd_fp8<blocks.value>, blocks_of(a->rows, FP8_ROWS),
+							     FP8_WARPS * WARP, shared, stream, *a);
+		});
 	return for_dtype(a->dtype, [&](auto type) {
 		return for_width(a->columns, [&](auto blocks, auto aligned) {
 			return launch(norm_fwd<decltype(type), blocks.value, aligned.value != 0>, blocks_of(a->rows, WARPS),
