@@ -455,6 +455,22 @@ const char *options_text_of(const struct options *options, const void *field)
 	return options->text[find_field(options, field)];
 }
 
+void options_copy_given(const struct options *options, const void *from, size_t bytes, void *to)
+{
+	static const size_t sizes[] = {[OPTION_FLAG] = sizeof(bool),
+				       [OPTION_INTEGER] = sizeof(int64_t),
+				       [OPTION_NUMBER] = sizeof(double),
+				       [OPTION_TEXT] = sizeof(const char *),
+				       [OPTION_CHOICE] = sizeof(const char *),
+				       [OPTION_ENUM] = sizeof(unsigned),
+				       [OPTION_LIST] = 0};
+	for (int i = 0; i < options->count; i++) {
+		size_t place = (size_t)((const char *)option_field(options, i) - (const char *)from);
+		if (options->table[i].name && place < bytes && options->text[i])
+			memcpy((char *)to + place, (const char *)from + place, sizes[options->table[i].type]);
+	}
+}
+
 enum status options_choose(struct options *options, const void *field, const char *text)
 {
 	return option_set_at(options, find_field(options, field), text, ORIGIN_CHOSEN);

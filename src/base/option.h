@@ -217,6 +217,10 @@ bool options_is_open(const struct options *options, const void *field);
 enum option_origin options_origin_of(const struct options *options, const void *field);
 const char *options_text_of(const struct options *options, const void *field); /* of one that is not open and no list */
 
+/* Of the options whose members lie in the `bytes` at `from`, copies those that are not open to the same places of `to`: what is
+ * given overrides what is known. No lists. */
+void options_copy_given(const struct options *options, const void *from, size_t bytes, void *to);
+
 /* A choice of the program for an option, which replaces its default and an earlier choice: in the record it stays a choice, and
  * something given stays as it is. The field then holds what the text says, so that a run which reads its own record computes with
  * the same numbers; a number is rounded to `digits` significant digits. */

@@ -13,7 +13,6 @@
 #include "cmd/saved_models.h"
 #include "infer/device_options.h"
 #include "cmd/evaluate_predictions.h"
-#include "cmd/squad_options.h"
 #include "cmd/text_options.h"
 #include "infer/session.h"
 #include "infer/task_session.h"
@@ -28,7 +27,7 @@ struct evaluate_settings {
 	struct option_list corpus, data, input_file, test;
 	const char *text_column, *pair_column, *label_column;
 	struct prediction_settings predictions;
-	struct squad_settings squad;
+	struct task_options own; /* of each task */
 	const char *next_sentence;
 	struct input_options input;
 	int64_t max_seq_length, instances, micro_batch_tokens;
@@ -69,7 +68,7 @@ static const struct option evaluate_options[] = {
 	TEXT_COLUMN_OPTIONS(struct evaluate_settings),
 	LABEL_COLUMN_OPTION(struct evaluate_settings),
 	PREDICTION_OPTIONS(struct evaluate_settings, predictions),
-	SQUAD_OPTIONS(struct evaluate_settings, squad, ROLE_RESULT, "as in training"),
+	{.group = task_answer_rows, .field = FIELD(own)},
 	{.help = "How it is scored"},
 	{.name = "max_seq_length",
 	 .type = OPTION_INTEGER,
@@ -320,12 +319,6 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	return status;
 }
 
-static enum status score_answers(const struct options *options, const struct evaluate_settings *settings)
-{
-	const struct squad_task_settings squad = squad_options_given(options, &settings->squad);
-	return evaluate_predictions(&settings->predictions, &squad, &settings->test, settings->json);
-}
-
 /* Puts the scores of each class, label, or entity type. */
 static enum status put_classes(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			       struct json_writer *json)
@@ -348,7 +341,8 @@ static enum status score_task(const struct options *options, const struct evalua
 		.max_seq_length = length_given ? (int32_t)settings->max_seq_length : 0,
 		.micro_batch_tokens = settings->micro_batch_tokens,
 		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
-		.squad = squad_options_given(options, &settings->squad),
+		.options = options,
+		.own = &settings->own,
 		.skip_bad = settings->input.on_bad_record == SKIP_BAD_RECORD,
 		.device = settings->device,
 	};
@@ -427,7 +421,7 @@ static enum status run_evaluate(struct options *options)
 {
 	const struct evaluate_settings *settings = options->settings;
 	if (settings->predictions.predictions)
-		return score_answers(options, settings);
+		return evaluate_predictions(&settings->predictions, &settings->own.squad, &settings->test, settings->json);
 	if (settings->test.count > 0)
 		return score_task(options, settings);
 	struct temporary_folder temporary;

@@ -7,7 +7,7 @@
 #include "tasks/set_list.h"
 #include "tasks/squad_score.h"
 
-static enum status check_options(const struct prediction_settings *settings, const struct squad_task_settings *squad,
+static enum status check_options(const struct prediction_settings *settings, const struct squad_settings *squad,
 				 const struct option_list *test)
 {
 	enum status status = OK;
@@ -60,7 +60,7 @@ static enum status add_found_threshold(const struct squad_set *set, const char *
 	return OK;
 }
 
-static enum status score(const struct prediction_settings *settings, const struct squad_task_settings *squad,
+static enum status score(const struct prediction_settings *settings, const struct squad_settings *squad,
 			 const struct squad_set *set, const struct squad_predictions *predictions, struct measures *out)
 {
 	struct squad_null_scores null_scores = {0};
@@ -110,7 +110,7 @@ static enum status print_measures(const struct measures *measures, bool json)
 	return status;
 }
 
-enum status evaluate_predictions(const struct prediction_settings *settings, const struct squad_task_settings *squad,
+enum status evaluate_predictions(const struct prediction_settings *settings, const struct squad_settings *squad,
 				 const struct option_list *test, bool json)
 {
 	struct squad_set set;

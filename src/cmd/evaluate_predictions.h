@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include "base/error.h"
 #include "base/option.h"
-#include "tasks/task.h"
+#include "tasks/squad.h"
 
 struct prediction_settings {
 	const char *predictions; /* NULL: another mode of evaluate */
@@ -43,7 +43,7 @@ struct prediction_settings {
 	}
 
 /* Reads the predictions and `test`, compares them, and prints the measures. ERR_USAGE: options that cannot be combined. */
-MUST_USE enum status evaluate_predictions(const struct prediction_settings *settings, const struct squad_task_settings *squad,
+MUST_USE enum status evaluate_predictions(const struct prediction_settings *settings, const struct squad_settings *squad,
 					  const struct option_list *test, bool json);
 
 #endif

@@ -48,7 +48,7 @@ static enum status use_folder(struct options *options, const struct task *task, 
 {
 	const struct finetune_settings *settings = options->settings;
 	struct data_folder folder = {.train = NULL};
-	enum status status = data_folder_find(&folder, task, layout, settings->squad.version_2_with_negative, settings->data_dir);
+	enum status status = data_folder_find(&folder, task, layout, task_options_of(&settings->own, task), settings->data_dir);
 	if (status == OK)
 		status = use_files(options, "train", &folder.train, 1);
 	if (status == OK)

@@ -6,16 +6,6 @@
 
 #include "cmd/training_settings.h"
 
-static enum marker_tokens marker_tokens(const char *name)
-{
-	return name[0] == 'v' ? MARKERS_VOCABULARY : name[0] == 't' ? MARKERS_TEXT : MARKERS_AUTO;
-}
-
-static unsigned pooling_mode(const char *name)
-{
-	return name[0] == 'c' ? POOLING_CLS : name[0] == 'm' ? POOLING_MEAN : 0;
-}
-
 void finetune_fill(struct finetune *finetune)
 {
 	const struct options *options = finetune->options;
@@ -50,23 +40,14 @@ void finetune_fill(struct finetune *finetune)
 		.class_weights = settings->class_weights,
 		.metric = settings->metric,
 		.negative_label = settings->negative_label,
-		.relation = {.markers = settings->markers,
-			     .tokens = marker_tokens(settings->marker_tokens),
-			     .reads_markers = settings->relation_head[0] == 'm'},
-		.embedding = {.temperature = settings->temperature,
-			      .pooling = pooling_mode(settings->pooling),
-			      .scored_loss =
-				      strcmp(settings->score_loss, "cosine") == 0 ? CONTRASTIVE_COSINE : CONTRASTIVE_COSENT,
-			      .negative_columns = settings->negative_column,
-			      .query_prompt = settings->query_prompt,
-			      .document_prompt = settings->document_prompt},
+		.negative_columns = settings->negative_column,
+		.own = &settings->own,
 		.distillation = {.teacher = settings->teacher,
 				 .alpha = settings->distill_alpha,
 				 .temperature = settings->distill_temperature,
 				 .hidden_weight = settings->distill_hidden_weight,
 				 .layers = settings->distill_layers},
 		.init_layers = settings->init_layers,
-		.squad = squad_options_given(options, &settings->squad),
 		.skip_bad = settings->on_bad_record[1] == 'k',
 		.shuffle = settings->shuffle,
 		.save_best = training->save_best,
@@ -77,7 +58,6 @@ void finetune_fill(struct finetune *finetune)
 		.attention_probs_dropout_prob =
 			training_number(options, "attention_probs_dropout_prob", training->attention_probs_dropout_prob),
 	};
-	finetune->settings.squad.find_threshold = settings->find_threshold;
 }
 
 /* ---- The settings, shown and recorded ---- */
@@ -130,12 +110,31 @@ static enum status check_teacher(const struct options *options)
 	return OK;
 }
 
+/* Some options of a task are refused for others. */
+static enum status check_exclusive(const struct options *options, const char *name)
+{
+	int count;
+	const struct task *const *tasks = tasks_all(&count), *task;
+	const struct layout *layout;
+	TRY(task_find(name, &task, &layout));
+	for (int t = 0; t < count; t++)
+		for (const char *const *option = tasks[t]->exclusive; tasks[t] != task && option && *option; option++) {
+			if (!options_said(options, *option))
+				continue;
+			enum status status =
+				error_set(ERR_USAGE, "--%s is for --task %s, not %s", *option, tasks[t]->name, task->name);
+			error_hint("leave it out");
+			return status;
+		}
+	return OK;
+}
+
 /* --out alone resumes a run, if there is one; otherwise the task must be given. */
 static enum status check_task(const struct finetune *finetune)
 {
 	const struct finetune_settings *settings = finetune->options->settings;
 	if (settings->task)
-		return OK;
+		return check_exclusive(finetune->options, settings->task);
 	const char *folder = settings->training.out ? settings->training.out : settings->training.resume_from;
 	enum status status = error_set(ERR_USAGE, "there is nothing to resume in '%s', and --task is missing", folder);
 	error_hint("say what is to be learned from what: %s", finetune->run_settings.folder.usage);

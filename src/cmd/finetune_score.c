@@ -151,7 +151,8 @@ enum status finetune_score(struct options *options)
 		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
 		.max_seq_length = (int32_t)settings->training.max_seq_length,
 		.micro_batch_tokens = TOKENS,
-		.squad = squad_options_given(options, &settings->squad),
+		.options = options,
+		.own = &settings->own,
 		.skip_bad = strcmp(settings->on_bad_record, "skip") == 0,
 		.device = settings->training.device,
 	};

@@ -11,7 +11,6 @@
 #include "cmd/saved_models.h"
 #include "cmd/folder_watch.h"
 #include "infer/device_options.h"
-#include "cmd/squad_options.h"
 #include "cmd/text_options.h"
 #include "formats/stream.h"
 #include "data/unknown.h"
@@ -22,7 +21,7 @@ struct predict_settings {
 	const char *model, *out, *watch, *format, *text_column, *pair_column, *on_bad_record;
 	int64_t max_seq_length, micro_batch_tokens;
 	bool fresh;
-	struct squad_settings squad;
+	struct task_options own; /* of each task */
 	struct device_options device;
 };
 
@@ -54,7 +53,7 @@ static const struct option predict_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "WHAT",
 	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
-	SQUAD_OPTIONS(struct predict_settings, squad, ROLE_RESULT, "as in training"),
+	{.group = task_answer_rows, .field = FIELD(own)},
 	{.name = "watch",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(watch),
@@ -291,7 +290,8 @@ static enum status run_predict(struct options *options)
 		.columns = {.text = settings->text_column, .pair = settings->pair_column},
 		.max_seq_length = (int32_t)settings->max_seq_length,
 		.micro_batch_tokens = settings->micro_batch_tokens,
-		.squad = squad_options_given(options, &settings->squad),
+		.options = options,
+		.own = &settings->own,
 		.skip_bad = strcmp(settings->on_bad_record, "skip") == 0,
 		.device = settings->device,
 	};

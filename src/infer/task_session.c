@@ -30,47 +30,33 @@ static enum status no_task(const struct task_session *session)
 	return status;
 }
 
-/* A sentence-transformers folder is a model for embeddings. */
-static enum status find_pooling(struct task_session *session)
-{
-	struct task_state *state = &session->state;
-	const struct sentence_folder *folder = &session->sentences;
-	TRY(sentence_folder_read(&session->sentences, session->settings->model));
-	if (folder->pooling == POOLING_MEAN || folder->pooling == POOLING_CLS) {
-		state->task = task_of_vectors();
-		state->settings.embedding.pooling = folder->pooling;
-	}
-	return OK;
-}
-
-/* The prompts for embeddings are those used in training, otherwise those of the folder. */
-static enum status find_prompts(struct task_session *session)
-{
-	struct embedding_task_settings *own = &session->state.settings.embedding;
-	struct sentence_folder *folder = &session->sentences;
-	if (!session->state.task->makes_vectors || own->query_prompt || own->document_prompt)
-		return OK;
-	if (!folder->found)
-		TRY(sentence_folder_read(folder, session->settings->model));
-	if (folder->leaves_out_prompt)
-		return OK;
-	own->query_prompt = sentence_folder_query_prompt(folder);
-	own->document_prompt = sentence_folder_document_prompt(folder);
-	own->prompts_of_folder = true;
-	return OK;
-}
-
-/* The task comes from the record, otherwise from the architecture. */
+/* The task comes from the record, otherwise from the architecture; a sentence-transformers folder is a model for vectors. */
 static enum status find_task(struct task_session *session)
 {
 	struct task_state *state = &session->state;
-	if (session->record.root)
-		return task_record_find(session->record.root, TASK_RECORD_FILE, &state->task, &state->settings.layout);
-	state->task =
-		task_of_architecture(session->config.architecture, session->config.problem_type, session->config.label_count);
-	if (!state->task)
-		TRY(find_pooling(session));
-	return state->task ? OK : no_task(session);
+	const struct sentence_folder *folder = &session->sentences;
+	const struct task *task;
+	if (session->record.root) {
+		TRY(task_record_find(session->record.root, TASK_RECORD_FILE, &task, &state->settings.layout));
+		return task_state_open(state, task, NULL);
+	}
+	task = task_of_architecture(session->config.architecture, session->config.problem_type, session->config.label_count);
+	if (!task) {
+		TRY(sentence_folder_read(&session->sentences, session->settings->model));
+		if (folder->pooling == POOLING_MEAN || folder->pooling == POOLING_CLS)
+			task = task_of_vectors();
+	}
+	return task ? task_state_open(state, task, NULL) : no_task(session);
+}
+
+static enum status take_folder(struct task_session *session)
+{
+	if (!session->state.task->take_folder)
+		return OK;
+	if (!session->sentences.found)
+		TRY(sentence_folder_read(&session->sentences, session->settings->model));
+	session->state.task->take_folder(&session->state, &session->sentences);
+	return OK;
 }
 
 static enum status settle(struct task_session *session)
@@ -81,7 +67,7 @@ static enum status settle(struct task_session *session)
 	TRY(model_folder_config(settings->model, &config));
 	if (session->record.root)
 		TRY(task_record_read(session->record.root, TASK_RECORD_FILE, &session->state));
-	TRY(find_prompts(session));
+	TRY(take_folder(session));
 	if (settings->max_seq_length > 0)
 		own->max_seq_length = settings->max_seq_length;
 	if (own->max_seq_length == 0)
@@ -92,12 +78,14 @@ static enum status settle(struct task_session *session)
 		error_hint("lower it");
 		return status;
 	}
-	own->embedding.hidden_size = config.hidden_size;
+	own->hidden_size = config.hidden_size;
 	session->bad.skip = settings->skip_bad;
 	own->tokenizer = session->tokenizer;
 	own->columns = settings->columns;
 	own->bad = &session->bad;
-	squad_task_settings_take(&own->squad, &settings->squad);
+	if (task_options_of(settings->own, session->state.task))
+		options_copy_given(settings->options, task_options_of(settings->own, session->state.task),
+				   session->state.task->settings_bytes, session->state.own);
 	/* As in transformers, unnamed classes are called LABEL_0, LABEL_1, ...; other tasks have labels only if the folder names
 	 * them. */
 	if (!session->config.labels &&

@@ -200,83 +200,6 @@ static enum status read_files(struct labelled_run *labelled)
 	return open_sets(labelled, "test", settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count);
 }
 
-static void note_prompt(const char *prompt, const char *texts)
-{
-	if (prompt && prompt[0])
-		log_note("prompt: '%s' is put before %s", prompt, texts);
-}
-
-/* The prompts of an embedding model: as given, else those of the model's folder. The folder that is written contains them. */
-static enum status choose_prompts(struct labelled_run *labelled)
-{
-	struct embedding_task_settings *own = &labelled->state.settings.embedding;
-	struct sentence_folder *folder = &labelled->sentence;
-	bool given = own->query_prompt || own->document_prompt;
-	if (given)
-		TRY(sentence_folder_set_prompts(folder, own->query_prompt, own->document_prompt));
-	if (!own->query_prompt)
-		own->query_prompt = sentence_folder_query_prompt(folder);
-	if (!own->document_prompt)
-		own->document_prompt = sentence_folder_document_prompt(folder);
-	own->prompts_of_folder = !given && (own->query_prompt || own->document_prompt);
-	bool any = (own->query_prompt && own->query_prompt[0]) || (own->document_prompt && own->document_prompt[0]);
-	if (any && folder->leaves_out_prompt) {
-		enum status status =
-			error_set(ERR_USAGE,
-				  "'%s' leaves the tokens of a prompt out of the mean (include_prompt is false), which "
-				  "cannot be trained",
-				  labelled->settings->model);
-		error_hint("train without prompts: --query_prompt '' --document_prompt ''");
-		return status;
-	}
-	if (own->prompts_of_folder)
-		log_note("'%s' has prompts, which are used with pairs and triplets", labelled->settings->model);
-	note_prompt(own->query_prompt, "the first text of each example");
-	note_prompt(own->document_prompt, "its other texts");
-	return OK;
-}
-
-/* Only embeddings have prompts. */
-static enum status refuse_prompts(const struct labelled_run *labelled)
-{
-	const struct embedding_task_settings *own = &labelled->state.settings.embedding;
-	if (!own->query_prompt && !own->document_prompt)
-		return OK;
-	enum status status = error_set(ERR_USAGE, "--%s is for --task embedding, not %s",
-				       own->query_prompt ? "query_prompt" : "document_prompt", labelled->state.task->name);
-	error_hint("leave it out, or put the prompt into the files");
-	return status;
-}
-
-/* The pooling of an embedding model: as given, else that of the model's folder, else the mean. The folder that is written records
- * it. */
-static enum status choose_embedding(struct labelled_run *labelled)
-{
-	struct run *run = labelled->run;
-	struct embedding_task_settings *own = &labelled->state.settings.embedding;
-	struct sentence_folder *folder = &labelled->sentence;
-	if (!labelled->state.task->makes_vectors)
-		return refuse_prompts(labelled);
-	TRY(sentence_folder_read(folder, run->start.resumed ? run->start.checkpoint : labelled->settings->model));
-	if (own->pooling == 0 && folder->found && folder->pooling != POOLING_MEAN && folder->pooling != POOLING_CLS) {
-		enum status status =
-			error_set(ERR_USAGE, "'%s' pools in another way than by the mean or [CLS]", labelled->settings->model);
-		error_hint("choose one of the two: --pooling mean or --pooling cls");
-		return status;
-	}
-	if (own->pooling == 0) {
-		own->pooling = folder->found ? folder->pooling : POOLING_MEAN;
-		TRY(choose_text(&run->choices, "pooling", own->pooling == POOLING_CLS ? "cls" : "mean"));
-	}
-	TRY(choose_prompts(labelled));
-	folder->pooling = own->pooling;
-	folder->normalize = true;
-	folder->lowercase = false; /* the tokenizer's files say that */
-	folder->truncate_dim = 0;
-	folder->max_seq_length = labelled->state.settings.max_seq_length;
-	return OK;
-}
-
 /* Tokens of an example: as given, else the task's default. */
 static enum status choose_length(const struct run *run, struct run_phase *phase, const struct task *task)
 {
@@ -293,17 +216,26 @@ static enum status choose_length(const struct run *run, struct run_phase *phase,
 	return status;
 }
 
-/* Options that need others. */
-static enum status check_settings(const struct labelled_run *labelled)
+static enum status note_choice(void *context, const char *option, const char *value)
+{
+	struct labelled_run *labelled = context;
+	return choose_text(&labelled->run->choices, option, value);
+}
+
+/* The task's own settings. */
+static enum status settle_task(struct labelled_run *labelled)
 {
 	const struct labelled_run_settings *settings = labelled->settings;
-	if (settings->squad.find_threshold &&
-	    (!settings->squad.version_2_with_negative || !settings->dev || settings->dev->count == 0)) {
-		enum status status = error_set(ERR_USAGE, "--find_threshold needs --version_2_with_negative and a --dev set");
-		error_hint("the threshold decides between an answer and none, and is chosen on the dev set");
-		return status;
-	}
-	return OK;
+	const struct run_start *start = &labelled->run->start;
+	const struct task *task = labelled->state.task;
+	const struct task_beginning beginning = {.model = settings->model,
+						 .has_dev = settings->dev && settings->dev->count > 0,
+						 .folder = &labelled->sentence,
+						 .chose = note_choice,
+						 .context = labelled};
+	if (task->makes_vectors)
+		TRY(sentence_folder_read(&labelled->sentence, start->resumed ? start->checkpoint : settings->model));
+	return task->settle ? task->settle(&labelled->state, &beginning) : OK;
 }
 
 static enum status find_task(struct labelled_run *labelled)
@@ -317,7 +249,9 @@ static enum status find_task(struct labelled_run *labelled)
 		error_hint("name the task, such as --task classification");
 		return status;
 	}
-	TRY(task_find(settings->task, &state->task, &state->settings.layout));
+	const struct task *task;
+	TRY(task_find(settings->task, &task, &state->settings.layout));
+	TRY(task_state_open(state, task, task_options_of(settings->own, task)));
 	if (settings->class_weights && !state->task->weighs_classes)
 		return error_set(ERR_USAGE, "--class_weights is for tasks that choose one of several classes, not for %s",
 				 state->task->name);
@@ -334,14 +268,12 @@ static enum status find_task(struct labelled_run *labelled)
 						     labelled->folder.labels ? labelled->folder.label_count : 0};
 	state->settings.class_weights = settings->class_weights;
 	state->settings.negative_label = settings->negative_label;
-	state->settings.relation = settings->relation;
-	state->settings.squad = settings->squad;
-	state->settings.embedding = settings->embedding;
-	state->settings.embedding.hidden_size = labelled->run->config.hidden_size;
+	state->settings.negative_columns = settings->negative_columns;
+	state->settings.hidden_size = labelled->run->config.hidden_size;
 	state->pool = labelled->run->machine->pool;
 	state->settings.vocab = &labelled->tokenizer.vocab;
 	state->settings.bad = &labelled->bad;
-	return choose_embedding(labelled);
+	return settle_task(labelled);
 }
 
 /* Is the folder's head for this very task? Then training continues with it. */
@@ -431,24 +363,6 @@ static enum status choose_dropout(struct run *run, const char *name, double give
 	return OK;
 }
 
-/* In a batch of one, there is nothing to tell an anchor from, and no second example to rank against. */
-static enum status check_batch(const struct labelled_run *labelled)
-{
-	const struct task_state *state = &labelled->state;
-	bool has_negatives = labelled->train.encoded.most_sequences > 2;
-	bool alone = state->settings.embedding.scored_loss == CONTRASTIVE_COSINE && labelled->train.has_labels &&
-		     labelled->train.examples.has_labels;
-	if (!state->task->loss || has_negatives || alone)
-		return OK;
-	if (labelled->run->phases[0].settings.train_batch_size > 1 && labelled->train.encoded.example_count > 1)
-		return OK;
-	enum status status = error_set(ERR_USAGE, "%s: embeddings are learned by comparing the examples of a batch",
-				       labelled->train.encoded.example_count > 1 ? "--train_batch_size is 1"
-										 : "there is one training example");
-	error_hint("a batch needs two examples at least, and large ones teach more: 32, 64 or hundreds");
-	return status;
-}
-
 /* Small models learn with higher rates than base and large ones. */
 static bool is_small(const struct model_config *config)
 {
@@ -475,7 +389,8 @@ static enum status choose_phase(const struct labelled_run *labelled, struct run_
 		TRY(choose_integer(&phase->choices, "eval_steps", (int64_t)batches, &settings->eval_steps));
 	if (settings->save_steps < 0)
 		TRY(choose_integer(&phase->choices, "save_checkpoints_steps", (int64_t)batches, &settings->save_steps));
-	TRY(check_batch(labelled));
+	if (labelled->state.task->check_batch)
+		TRY(labelled->state.task->check_batch(&labelled->state, &labelled->train, settings->train_batch_size));
 	settings->rate.usual_learning_rate = is_small(&run->config) ? 1e-4 : 3e-5;
 	return phase_choose(phase, recipe);
 }
@@ -514,7 +429,6 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 {
 	struct run *run = labelled->run;
 	labelled->settings = settings;
-	TRY(check_settings(labelled));
 	TRY(ranks_agree(run->machine->comm, read_model(labelled)));
 	TRY(ranks_agree(run->machine->comm, find_task(labelled)));
 	TRY(ranks_agree(run->machine->comm, read_files(labelled)));
@@ -827,7 +741,7 @@ static enum status tune(struct labelled_run *labelled, const struct labelled_set
 	struct run *run = labelled->run;
 	struct task_outputs outputs = {0};
 	struct measures measures = {0};
-	if (!labelled->settings->squad.find_threshold || !labelled->state.task->tune)
+	if (!labelled->state.task->tunes || !labelled->state.task->tunes(&labelled->state))
 		return OK;
 	TRY(labelled_score(settings, &run->memory.replica, &labelled->dev[0], &outputs, &measures));
 	enum status status = labelled->state.task->tune(&labelled->state, &labelled->dev[0], &outputs);

@@ -6,6 +6,7 @@
 #include "run/distillation_run.h"
 #include "run/run.h"
 #include "tasks/task.h"
+#include "tasks/task_options.h"
 #include "train/labelled.h"
 #include "weights/model_files.h"
 #include "weights/model_folder.h"
@@ -20,10 +21,8 @@ struct labelled_run_settings {
 	const struct option_list *train, *dev, *test; /* paths; for dev and test [NAME=]PATH */
 	struct column_choice columns;
 	const char *labels, *class_weights, *metric;
-	const char *negative_label;
-	struct relation_task_settings relation;
-	struct squad_task_settings squad;
-	struct embedding_task_settings embedding;
+	const char *negative_label, *negative_columns;
+	const struct task_options *own; /* of each task */
 	struct distillation_options distillation;
 	const char *init_layers; /* "0,2,4": the layers, counted from 0, of which a smaller model is made; NULL: all */
 	bool skip_bad, shuffle, save_best;

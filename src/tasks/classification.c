@@ -15,10 +15,19 @@
 
 /* ---- Reading ---- */
 
-/* How a cell with several labels separates them. */
+/* Of tasks with several labels. */
+struct multilabel_settings {
+	enum label_cells cells; /* how cells separate labels: found in training, recorded for later */
+};
+
+static struct multilabel_settings *own_of(const struct task_state *state)
+{
+	return state->own;
+}
+
 static enum label_cells cells_of(const struct task_state *state, const struct example_text *example)
 {
-	return example->lists_labels ? CELLS_JSON : state->settings.cells;
+	return example->lists_labels ? CELLS_JSON : own_of(state)->cells;
 }
 
 /* A header that was not recognized is an example of a class of its own, unless labels are given. */
@@ -57,7 +66,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 	TRY(memory_new(&cells, examples->count, sizeof(*cells), "labels"));
 	for (int64_t i = 0; i < examples->count; i++)
 		cells[i] = examples->examples[i].label;
-	state->settings.cells = label_cells_detect(cells, examples->count);
+	own_of(state)->cells = label_cells_detect(cells, examples->count);
 	for (int64_t i = 0; i < examples->count; i++) {
 		const struct example_text *example = &examples->examples[i];
 		const char **names;
@@ -596,13 +605,15 @@ const struct task task_regression = {
 static const char *const label_cells[] = {
 	[CELLS_COMMA] = "comma", [CELLS_BAR] = "bar", [CELLS_SEMICOLON] = "semicolon", [CELLS_JSON] = "json"};
 
-static void put_label_cells(const struct task_settings *settings, struct json_writer *writer)
+static void put_label_cells(const void *own, struct json_writer *writer)
 {
+	const struct multilabel_settings *settings = own;
 	json_put_string(writer, "label_cells", label_cells[settings->cells]);
 }
 
-static enum status read_label_cells(const struct json *record, const char *name, struct task_settings *settings)
+static enum status read_label_cells(const struct json *record, const char *name, void *own)
 {
+	struct multilabel_settings *settings = own;
 	const char *form = label_cells[settings->cells];
 	TRY(json_get_string(record, name, "label_cells", &form));
 	for (int i = CELLS_COMMA; i <= CELLS_JSON; i++)
@@ -634,6 +645,7 @@ const struct task task_multilabel = {
 	.put = classification_put,
 	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
+	.settings_bytes = sizeof(struct multilabel_settings),
 	.put_record = put_label_cells,
 	.read_record = read_label_cells,
 };

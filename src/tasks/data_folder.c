@@ -11,10 +11,6 @@ static const char *const stems_of_dev[] = {"dev", "valid", "validation", "val", 
 static const char *const stems_of_test[] = {"test", NULL};
 static const char *const endings[] = {".tsv", ".csv", ".jsonl", ".json", ".txt", ".conll", NULL};
 
-static const char *const squad_train[2][LAYOUT_NAMES] = {{"train-v1.1.json", "train.json"}, {"train-v2.0.json", "train.json"}};
-static const char *const squad_dev[2][LAYOUT_NAMES] = {{"dev-v1.1.json", "dev.json"}, {"dev-v2.0.json", "dev.json"}};
-static const char *const squad_test[LAYOUT_NAMES] = {"test.json"};
-
 /* [name=]path of the first of the names that exists; NULL: none does. */
 static enum status find_file(struct data_folder *out, const char *folder, const char *name, const char *const *names,
 			     const char **found)
@@ -64,17 +60,18 @@ static enum status nothing_there(const struct layout *layout, const char *folder
 	return status;
 }
 
-enum status data_folder_find(struct data_folder *out, const struct task *task, const struct layout *layout, bool version_2,
+enum status data_folder_find(struct data_folder *out, const struct task *task, const struct layout *layout, const void *own,
 			     const char *folder)
 {
 	if (layout) {
 		TRY(find_file(out, folder, "", layout->train, &out->train));
 		TRY(find_sets(out, folder, layout->dev, out->dev));
 		TRY(find_sets(out, folder, layout->test, out->test));
-	} else if (task == &task_squad) {
-		TRY(find_file(out, folder, "", squad_train[version_2], &out->train));
-		TRY(find_file(out, folder, "", squad_dev[version_2], &out->dev[0]));
-		TRY(find_file(out, folder, "", squad_test, &out->test[0]));
+	} else if (task->data_names) {
+		const struct data_names *names = task->data_names(own);
+		TRY(find_file(out, folder, "", names->train, &out->train));
+		TRY(find_file(out, folder, "", names->dev, &out->dev[0]));
+		TRY(find_file(out, folder, "", names->test, &out->test[0]));
 	} else {
 		TRY(find_stems(out, folder, stems_of_train, &out->train));
 		TRY(find_stems(out, folder, stems_of_dev, &out->dev[0]));

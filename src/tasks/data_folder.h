@@ -13,10 +13,10 @@ struct data_folder {
 	struct string_store strings;
 };
 
-/* Looks for the files of `task` (of `layout`, for a published task), including compressed ones. ERR_USAGE: this is not a folder,
- * or it has none of the files; the message lists the names that were looked for. */
+/* Looks for the files of `task` with its own settings (of `layout`, for a published task), including compressed ones. ERR_USAGE:
+ * this is not a folder, or it has none of the files; the message lists the names that were looked for. */
 MUST_USE enum status data_folder_find(struct data_folder *out, const struct task *task, const struct layout *layout,
-				      bool version_2, const char *folder);
+				      const void *own, const char *folder);
 void data_folder_release(struct data_folder *folder);
 
 #endif

@@ -16,8 +16,134 @@
 #include "tasks/ranking_file.h"
 #include "tasks/results.h"
 
+/* ---- Settings ---- */
+
+#define ROW(member, value) OPTION_ROW(struct embedding_settings, member, ROLE_RESULT, value)
+
+/* clang-format off */
+const struct option embedding_rows[] = {
+	{.help = "Embeddings"},
+	{ROW(query_prompt, "TEXT"),
+	 .help = "prefix of the first text of each example for embeddings, such as 'query: '; default: the prompt of the model's "
+		 "folder"},
+	{ROW(document_prompt, "TEXT"), .alias = "passage_prompt",
+	 .help = "prefix of the other texts, such as 'passage: '; default: the prompt of the model's folder"},
+	{ROW(temperature, "T"), .range = "0.001..10", .fallback = "0.05",
+	 .help = "divide cosines by this in the losses for embeddings (a scale of 1/T)"},
+	{ROW(pooling, "HOW"), .range = "auto|mean|cls", .fallback = "auto",
+	 .help = "use the mean of a text's rows as its vector, or the row of [CLS]; auto: as the model's folder says, else the "
+		 "mean"},
+	{ROW(score_loss, "NAME"), .range = "cosent|cosine", .fallback = "cosent",
+	 .help = "loss for embeddings learned from scores: cosent, which uses the order of the scores; cosine, the squared "
+		 "difference of cosine and score"},
+	{0},
+};
+/* clang-format on */
+
+static struct embedding_settings *own_of(const struct task_state *state)
+{
+	return state->own;
+}
+
 /* As in sentence-transformers and SimCSE: a scale of 20. */
 #define USUAL_TEMPERATURE 0.05
+
+static double temperature_of(const struct task_state *state)
+{
+	return own_of(state)->temperature > 0 ? own_of(state)->temperature : USUAL_TEMPERATURE;
+}
+
+static void note_prompt(const char *prompt, const char *texts)
+{
+	if (prompt && prompt[0])
+		log_note("prompt: '%s' is put before %s", prompt, texts);
+}
+
+/* Prompts that are not given are those of the model's folder. */
+static void take_prompts(struct embedding_settings *own, const struct sentence_folder *folder)
+{
+	bool given = own->query_prompt || own->document_prompt;
+	if (!own->query_prompt)
+		own->query_prompt = sentence_folder_query_prompt(folder);
+	if (!own->document_prompt)
+		own->document_prompt = sentence_folder_document_prompt(folder);
+	own->prompts_of_folder = !given && (own->query_prompt || own->document_prompt);
+}
+
+/* The folder that is written contains the prompts. */
+static enum status settle_prompts(struct embedding_settings *own, const struct task_beginning *beginning)
+{
+	struct sentence_folder *folder = beginning->folder;
+	TRY(sentence_folder_set_prompts(folder, own->query_prompt, own->document_prompt));
+	take_prompts(own, folder);
+	bool any = (own->query_prompt && own->query_prompt[0]) || (own->document_prompt && own->document_prompt[0]);
+	if (any && folder->leaves_out_prompt) {
+		enum status status =
+			error_set(ERR_USAGE,
+				  "'%s' leaves the tokens of a prompt out of the mean (include_prompt is false), which "
+				  "cannot be trained",
+				  beginning->model);
+		error_hint("train without prompts: --query_prompt '' --document_prompt ''");
+		return status;
+	}
+	if (own->prompts_of_folder)
+		log_note("'%s' has prompts, which are used with pairs and triplets", beginning->model);
+	note_prompt(own->query_prompt, "the first text of each example");
+	note_prompt(own->document_prompt, "its other texts");
+	return OK;
+}
+
+/* Pooling: as given, else that of the model's folder, else the mean. The folder that is written records it. */
+static enum status settle(struct task_state *state, const struct task_beginning *beginning)
+{
+	struct embedding_settings *own = own_of(state);
+	struct sentence_folder *folder = beginning->folder;
+	if (!own->pooling && folder->found && folder->pooling != POOLING_MEAN && folder->pooling != POOLING_CLS) {
+		enum status status =
+			error_set(ERR_USAGE, "'%s' pools in another way than by the mean or [CLS]", beginning->model);
+		error_hint("choose one of the two: --pooling mean or --pooling cls");
+		return status;
+	}
+	if (!own->pooling) {
+		own->pooling = folder->found && folder->pooling == POOLING_CLS ? EMBEDDING_CLS : EMBEDDING_MEAN;
+		TRY(beginning->chose(beginning->context, "pooling", own->pooling == EMBEDDING_CLS ? "cls" : "mean"));
+	}
+	TRY(settle_prompts(own, beginning));
+	folder->pooling = own->pooling == EMBEDDING_CLS ? POOLING_CLS : POOLING_MEAN;
+	folder->normalize = true;
+	folder->lowercase = false; /* the tokenizer's files say that */
+	folder->truncate_dim = 0;
+	folder->max_seq_length = state->settings.max_seq_length;
+	return OK;
+}
+
+/* Of a finished model, prompts and pooling are those of training, otherwise those of its folder. */
+static void take_folder(struct task_state *state, const struct sentence_folder *folder)
+{
+	struct embedding_settings *own = own_of(state);
+	if (!own->pooling && folder->pooling == POOLING_CLS)
+		own->pooling = EMBEDDING_CLS;
+	if (!own->query_prompt && !own->document_prompt && !folder->leaves_out_prompt) {
+		take_prompts(own, folder);
+		own->prompts_of_folder = true;
+	}
+}
+
+/* In a batch of one, there is nothing to tell an anchor from, and no second example to rank against. */
+static enum status check_batch(const struct task_state *state, const struct task_set *train, int64_t batch_size)
+{
+	int64_t examples = train->encoded.example_count;
+	bool has_negatives = train->encoded.most_sequences > 2;
+	bool alone = own_of(state)->score_loss == EMBEDDING_COSINE && train->has_labels && train->examples.has_labels;
+	if (has_negatives || alone || (batch_size > 1 && examples > 1))
+		return OK;
+	enum status status = error_set(ERR_USAGE, "%s: embeddings are learned by comparing the examples of a batch",
+				       examples > 1 ? "--train_batch_size is 1" : "there is one training example");
+	error_hint("a batch needs two examples at least, and large ones teach more: 32, 64 or hundreds");
+	return status;
+}
+
+/* ---- Sets ---- */
 
 struct embedding_set {
 	enum ranking_form form;
@@ -66,8 +192,7 @@ static enum status log_repeated(const struct example_set *set, enum ranking_form
 /* Logs the loss used for training. */
 static void log_loss(const struct task_state *state, enum ranking_form form)
 {
-	double temperature =
-		state->settings.embedding.temperature > 0 ? state->settings.embedding.temperature : USUAL_TEMPERATURE;
+	double temperature = temperature_of(state);
 	if (form != RANKING_SCORED)
 		log_note("loss: %s at temperature %g, over the whole batch",
 			 form == RANKING_TEXTS
@@ -75,7 +200,7 @@ static void log_loss(const struct task_state *state, enum ranking_form form)
 			 : form == RANKING_PAIRS ? "in-batch negatives"
 						 : "in-batch negatives and those of the files",
 			 temperature);
-	else if (state->settings.embedding.scored_loss == CONTRASTIVE_COSINE)
+	else if (own_of(state)->score_loss == EMBEDDING_COSINE)
 		log_note("loss: squared difference of cosine and score");
 	else
 		log_note("loss: CoSENT at temperature %g, over the whole batch: cosines are to have the order of the scores",
@@ -87,7 +212,7 @@ static enum status read_sets(struct task_state *state, struct task_set *set, con
 	const struct task_settings *settings = &state->settings;
 	struct ranking_options options = {.given = settings->columns,
 					  .trained = settings->trained,
-					  .negatives = settings->embedding.negative_columns,
+					  .negatives = settings->negative_columns,
 					  .allows_texts = set->use == TASK_TRAIN,
 					  .needs_scores = set->use != TASK_PREDICT,
 					  .allows_empty = set->use == TASK_PREDICT,
@@ -122,7 +247,7 @@ struct encoding {
 /* The prompt of an example's first text or of its others; NULL: none. */
 static const char *prompt_of(const struct encoding *e, bool is_first)
 {
-	const struct embedding_task_settings *settings = &e->state->settings.embedding;
+	const struct embedding_settings *settings = own_of(e->state);
 	enum ranking_form form = form_of(e->set);
 	const char *prompt = is_first ? settings->query_prompt : settings->document_prompt;
 	if (settings->prompts_of_folder && form != RANKING_PAIRS && form != RANKING_TRIPLETS)
@@ -154,7 +279,7 @@ static enum status read_score(const struct encoding *e, const struct example_tex
 	double score;
 	TRY(label_number(example->label, example->file, example->line, &score));
 	*out = (float)score;
-	bool learned = e->set->use == TASK_TRAIN && e->state->settings.embedding.scored_loss == CONTRASTIVE_COSINE;
+	bool learned = e->set->use == TASK_TRAIN && own_of(e->state)->score_loss == EMBEDDING_COSINE;
 	if (!learned || (score >= -1 && score <= 1))
 		return OK;
 	enum status status = error_set(ERR_DATA, "'%s', line %lld: the score %g is not between -1 and 1", example->file,
@@ -205,8 +330,8 @@ static void heads(const struct task_state *state, struct model_heads *out)
 	*out = (struct model_heads){.architecture = "BertModel", .pooler = true, .count = 1};
 	out->head[0] = (struct head){
 		.input = INPUT_POOLED_ROWS,
-		.pooling = state->settings.embedding.pooling ? state->settings.embedding.pooling : POOLING_MEAN,
-		.outputs = state->settings.embedding.hidden_size,
+		.pooling = own_of(state)->pooling == EMBEDDING_CLS ? POOLING_CLS : POOLING_MEAN,
+		.outputs = state->settings.hidden_size,
 		.loss = LOSS_VECTORS,
 		.coefficient = 1,
 		.name = "pooling",
@@ -216,11 +341,10 @@ static void heads(const struct task_state *state, struct model_heads *out)
 static enum status loss(const struct task_state *state, const struct task_set *set, const struct contrastive_step *step,
 			struct pool *pool, struct contrastive_scratch *scratch, double *out, float *gradients)
 {
-	double temperature =
-		state->settings.embedding.temperature > 0 ? state->settings.embedding.temperature : USUAL_TEMPERATURE;
-	enum contrastive_kind kind = form_of(set) != RANKING_SCORED                                ? CONTRASTIVE_IN_BATCH
-				     : state->settings.embedding.scored_loss == CONTRASTIVE_COSINE ? CONTRASTIVE_COSINE
-												   : CONTRASTIVE_COSENT;
+	double temperature = temperature_of(state);
+	enum contrastive_kind kind = form_of(set) != RANKING_SCORED                  ? CONTRASTIVE_IN_BATCH
+				     : own_of(state)->score_loss == EMBEDDING_COSINE ? CONTRASTIVE_COSINE
+										     : CONTRASTIVE_COSENT;
 	return contrastive_loss(kind, temperature, step, pool, scratch, out, gradients);
 }
 
@@ -472,10 +596,10 @@ done:
 
 /* ---- Its record ---- */
 
-static void put_record(const struct task_settings *settings, struct json_writer *writer)
+static void put_record(const void *own, struct json_writer *writer)
 {
-	const struct embedding_task_settings *embedding = &settings->embedding;
-	json_put_string(writer, "pooling", embedding->pooling == POOLING_CLS ? "cls" : "mean");
+	const struct embedding_settings *embedding = own;
+	json_put_string(writer, "pooling", embedding->pooling == EMBEDDING_CLS ? "cls" : "mean");
 	if (embedding->prompts_of_folder) /* they are in config_sentence_transformers.json */
 		return;
 	if (embedding->query_prompt)
@@ -484,15 +608,15 @@ static void put_record(const struct task_settings *settings, struct json_writer 
 		json_put_string(writer, "document_prompt", embedding->document_prompt);
 }
 
-static enum status read_record(const struct json *record, const char *name, struct task_settings *settings)
+static enum status read_record(const struct json *record, const char *name, void *own)
 {
-	struct embedding_task_settings *out = &settings->embedding;
+	struct embedding_settings *out = own;
 	const char *pooling = NULL;
 	TRY(json_get_string(record, name, "pooling", &pooling));
 	if (pooling && strcmp(pooling, "mean") != 0 && strcmp(pooling, "cls") != 0)
 		return error_set(ERR_DATA, "'%s': \"pooling\" is '%.40s', not 'mean' or 'cls'", name, pooling);
 	if (pooling)
-		out->pooling = pooling[0] == 'c' ? POOLING_CLS : POOLING_MEAN;
+		out->pooling = pooling[0] == 'c' ? EMBEDDING_CLS : EMBEDDING_MEAN;
 	TRY(json_get_string(record, name, "query_prompt", &out->query_prompt));
 	return json_get_string(record, name, "document_prompt", &out->document_prompt);
 }
@@ -515,6 +639,12 @@ const struct task task_embedding = {
 	.write = write_results,
 	.loss = loss,
 	.close_set = close_set,
+	.exclusive = (const char *const[]){"query_prompt", "document_prompt", NULL},
+	.settings_bytes = sizeof(struct embedding_settings),
+	.options = embedding_rows,
+	.settle = settle,
+	.check_batch = check_batch,
+	.take_folder = take_folder,
 	.put_record = put_record,
 	.read_record = read_record,
 };

@@ -2,9 +2,27 @@
 #ifndef TASKS_EMBEDDING_H
 #define TASKS_EMBEDDING_H
 
+#include "base/option.h"
 #include "tasks/contrastive.h"
 #include "tasks/ranking_file.h"
 #include "tasks/task.h"
+
+enum embedding_pooling { EMBEDDING_POOLING_OPEN, EMBEDDING_MEAN, EMBEDDING_CLS };
+enum embedding_loss { EMBEDDING_COSENT, EMBEDDING_COSINE }; /* for pairs with scores */
+
+/* The task's own settings. */
+struct embedding_settings {
+	/* Put verbatim before the first text of an example, and before its other texts; NULL or "": nothing. */
+	const char *query_prompt, *document_prompt;
+	double temperature; /* 0: the default (0.05) */
+	enum embedding_pooling pooling;
+	enum embedding_loss score_loss;
+	/* No option: the prompts come from a model's folder that does not say what they apply to, so that they are used for files
+	 * of pairs and triplets, whose texts are queries and documents. Otherwise they are used for all files. */
+	bool prompts_of_folder;
+};
+
+extern const struct option embedding_rows[];
 
 /* The vectors of a set's texts, in the form that losses and measures take. Zero-initialize. */
 struct vector_set {

@@ -28,7 +28,7 @@ enum status task_record_write(const struct task_state *state, struct buffer *out
 		json_put_string(&writer, "layout", settings->layout->name);
 	json_put_integer(&writer, "max_seq_length", settings->max_seq_length);
 	if (state->task->put_record)
-		state->task->put_record(settings, &writer);
+		state->task->put_record(state->own, &writer);
 	if (settings->negative_label)
 		json_put_string(&writer, "negative_label", settings->negative_label);
 	put_columns(&writer, &settings->trained);
@@ -65,6 +65,6 @@ enum status task_record_read(const struct json *record, const char *name, struct
 	settings->max_seq_length = (int32_t)length;
 	TRY(json_get_string(record, name, "negative_label", &settings->negative_label));
 	if (state->task->read_record)
-		TRY(state->task->read_record(record, name, settings));
+		TRY(state->task->read_record(record, name, state->own));
 	return columns ? read_columns(columns, name, &settings->trained) : OK;
 }

@@ -7,13 +7,38 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tasks/classification.h"
+#include "tasks/relation.h"
+
+/* ---- Settings ---- */
+
+#define ROW(member, value) OPTION_ROW(struct relation_settings, member, ROLE_RESULT, value)
+
+/* clang-format off */
+const struct option relation_rows[] = {
+	{.help = "Relations"},
+	{ROW(markers, "A,B,C,D"),
+	 .help = "what comes before and after the first and the second mention; detected by default: << >> [[ ]], [E1] [/E1] [E2] "
+		 "[/E2], <e1> </e1> <e2> </e2>"},
+	{ROW(marker_tokens, "WHAT"), .fallback = "auto", .range = "auto|text|vocabulary",
+	 .help = "read markers as text, or as entries of the vocabulary, using free rows ([unused...]) if necessary; auto: "
+		 "entries if the vocabulary has them"},
+	{ROW(relation_head, "WHAT"), .fallback = "cls", .range = "cls|markers",
+	 .help = "what the head reads: [CLS], or both opening markers side by side (transformers has no class for such a model)"},
+	{0},
+};
+/* clang-format on */
+
+static struct relation_settings *own_of(const struct task_state *state)
+{
+	return state->own;
+}
 
 /* ---- Markers ---- */
 
 /* The markers for training: as given, as in the first text with any, or the usual ones for positions in JSON. */
 static enum status find_form(struct task_state *state, const struct example_set *set)
 {
-	struct relation_task_settings *own = &state->settings.relation;
+	struct relation_settings *own = own_of(state);
 	if (own->markers)
 		return mention_form_parse(own->markers, &own->form);
 	for (int64_t i = 0; i < set->count; i++) {
@@ -41,7 +66,7 @@ static bool are_entries(const struct vocab *vocab, const struct mention_form *fo
 /* Makes the markers entries of the vocabulary, taking unused ones if necessary. */
 static enum status add_entries(struct task_state *state)
 {
-	const struct mention_form *form = &state->settings.relation.form;
+	const struct mention_form *form = &own_of(state)->form;
 	for (int i = 0; i < MENTION_MARKS; i++) {
 		int32_t id;
 		enum status status = vocab_add_token(state->settings.vocab, form->marks[i], &id);
@@ -56,26 +81,27 @@ static enum status add_entries(struct task_state *state)
 /* Unless the user decides, markers are read as entries only if the vocabulary has them, since new entries are untrained. */
 static enum status settle_tokens(struct task_state *state)
 {
-	struct relation_task_settings *own = &state->settings.relation;
+	struct relation_settings *own = own_of(state);
 	const struct vocab *vocab = tokenizer_vocab(state->settings.tokenizer);
 	struct buffer text = {0};
 	bool were_entries = are_entries(vocab, &own->form);
-	if (own->tokens == MARKERS_AUTO)
-		own->tokens = were_entries ? MARKERS_VOCABULARY : MARKERS_TEXT;
-	if (own->tokens == MARKERS_VOCABULARY && state->settings.vocab)
+	if (own->marker_tokens == MARKERS_AUTO)
+		own->marker_tokens = were_entries ? MARKERS_VOCABULARY : MARKERS_TEXT;
+	if (own->marker_tokens == MARKERS_VOCABULARY && state->settings.vocab)
 		TRY(add_entries(state));
 	mention_form_describe(&own->form, &text);
 	log_note("markers of the mentions: %s, %s", buffer_string(&text),
-		 own->tokens == MARKERS_TEXT ? "read as text (--marker_tokens vocabulary makes them entries of the vocabulary)"
-		 : were_entries              ? "which are entries of the vocabulary"
-					     : "which take rows of the vocabulary that were free ([unused...])");
+		 own->marker_tokens == MARKERS_TEXT
+			 ? "read as text (--marker_tokens vocabulary makes them entries of the vocabulary)"
+		 : were_entries ? "which are entries of the vocabulary"
+				: "which take rows of the vocabulary that were free ([unused...])");
 	buffer_release(&text);
 	return OK;
 }
 
 static enum status check_form(const struct task_state *state)
 {
-	if (state->settings.relation.form.marks[0][0])
+	if (own_of(state)->form.marks[0][0])
 		return OK;
 	enum status status = error_set(ERR_STATE, "the model's folder does not say how mentions are marked");
 	error_hint("bertc finetune --task relation records it in bertc_task.json");
@@ -129,11 +155,11 @@ static enum status add_text(struct relation_encoder *encoder, const struct token
 
 static enum status add_mark(struct relation_encoder *encoder, const struct task_state *state, int mark)
 {
-	const struct relation_task_settings *own = &state->settings.relation;
+	const struct relation_settings *own = own_of(state);
 	const struct tokenizer *tokenizer = state->settings.tokenizer;
 	const char *text = own->form.marks[mark];
 	encoder->marks[mark] = encoder->count;
-	if (own->tokens == MARKERS_VOCABULARY) {
+	if (own->marker_tokens == MARKERS_VOCABULARY) {
 		int32_t id = vocab_find(tokenizer_vocab(tokenizer), text, strlen(text));
 		if (id < 0)
 			return error_set(ERR_STATE, "the vocabulary has no entry '%s', a marker of mentions", text);
@@ -148,7 +174,7 @@ static enum status add_mark(struct relation_encoder *encoder, const struct task_
 /* Tokenizes the marked text: each marker separately, and the text between them. */
 static enum status encode_marked(struct relation_encoder *encoder, const struct task_state *state)
 {
-	const struct mention_form *form = &state->settings.relation.form;
+	const struct mention_form *form = &own_of(state)->form;
 	const struct marked_text *marked = &encoder->marked;
 	const char *text = buffer_string(&marked->text);
 	size_t done = 0;
@@ -211,7 +237,7 @@ static enum status encode_relation(void *context, const struct task_state *state
 {
 	struct relation_encoder *encoder = context;
 	const struct vocab *vocab = tokenizer_vocab(state->settings.tokenizer);
-	const struct mention_form *form = &state->settings.relation.form;
+	const struct mention_form *form = &own_of(state)->form;
 	if (mentions_have_places(examples, number))
 		TRY(mentions_mark(examples, number, form, &encoder->marked));
 	else
@@ -239,8 +265,8 @@ static enum status relation_encode(struct task_state *state, struct task_set *se
 {
 	struct relation_encoder encoder = {.count = 0};
 	TRY(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof(*encoder.ids), "a text's tokens"));
-	enum status status =
-		classification_encode(state, set, state->settings.relation.reads_markers ? 2 : 0, encode_relation, &encoder);
+	enum status status = classification_encode(state, set, own_of(state)->relation_head == RELATION_MARKERS ? 2 : 0,
+						   encode_relation, &encoder);
 	marked_text_release(&encoder.marked);
 	tokens_release(&encoder.scratch);
 	free(encoder.tokens);
@@ -252,7 +278,7 @@ static enum status relation_encode(struct task_state *state, struct task_set *se
 
 static void relation_heads(const struct task_state *state, struct model_heads *out)
 {
-	bool reads_markers = state->settings.relation.reads_markers;
+	bool reads_markers = own_of(state)->relation_head == RELATION_MARKERS;
 	*out = (struct model_heads){.architecture = "BertForSequenceClassification", .pooler = true, .count = 1};
 	if (reads_markers)
 		*out = (struct model_heads){.architecture = "BertForRelationExtraction", .count = 1};
@@ -270,9 +296,9 @@ static void relation_heads(const struct task_state *state, struct model_heads *o
 
 /* ---- Its record ---- */
 
-static void relation_put_record(const struct task_settings *settings, struct json_writer *writer)
+static void relation_put_record(const void *own, struct json_writer *writer)
 {
-	const struct relation_task_settings *relation = &settings->relation;
+	const struct relation_settings *relation = own;
 	if (!relation->form.marks[0][0])
 		return;
 	json_open(writer, "relation", '{');
@@ -280,14 +306,14 @@ static void relation_put_record(const struct task_settings *settings, struct jso
 	for (int i = 0; i < MENTION_MARKS; i++)
 		json_put_string(writer, NULL, relation->form.marks[i]);
 	json_close(writer);
-	json_put_string(writer, "marker_tokens", relation->tokens == MARKERS_VOCABULARY ? "vocabulary" : "text");
-	json_put_string(writer, "head", relation->reads_markers ? "markers" : "cls");
+	json_put_string(writer, "marker_tokens", relation->marker_tokens == MARKERS_VOCABULARY ? "vocabulary" : "text");
+	json_put_string(writer, "head", relation->relation_head == RELATION_MARKERS ? "markers" : "cls");
 	json_close(writer);
 }
 
-static enum status relation_read_record(const struct json *record, const char *name, struct task_settings *settings)
+static enum status relation_read_record(const struct json *record, const char *name, void *own)
 {
-	struct relation_task_settings *out = &settings->relation;
+	struct relation_settings *out = own;
 	const struct json *relation = json_member(record, "relation");
 	const struct json *markers = json_member(relation, "markers"), *mark = markers ? markers->first_child : NULL;
 	const char *tokens = "", *head = "";
@@ -306,8 +332,8 @@ static enum status relation_read_record(const struct json *record, const char *n
 	if (!fits)
 		return error_set(ERR_DATA, "'%s': \"relation\" does not say which markers, marker_tokens and head there are",
 				 name);
-	out->tokens = tokens[0] == 'v' ? MARKERS_VOCABULARY : MARKERS_TEXT;
-	out->reads_markers = head[0] == 'm';
+	out->marker_tokens = tokens[0] == 'v' ? MARKERS_VOCABULARY : MARKERS_TEXT;
+	out->relation_head = head[0] == 'm' ? RELATION_MARKERS : RELATION_CLS;
 	return OK;
 }
 
@@ -334,6 +360,8 @@ const struct task task_relation = {
 	.put = classification_put,
 	.put_tsv = classification_put_tsv,
 	.put_pipeline = classification_put_pipeline,
+	.settings_bytes = sizeof(struct relation_settings),
+	.options = relation_rows,
 	.put_record = relation_put_record,
 	.read_record = relation_read_record,
 };

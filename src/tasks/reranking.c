@@ -36,7 +36,7 @@ static enum status read_sets(struct task_state *state, struct task_set *set, con
 	const struct task_settings *settings = &state->settings;
 	struct ranking_options options = {.given = settings->columns,
 					  .trained = settings->trained,
-					  .negatives = settings->embedding.negative_columns,
+					  .negatives = settings->negative_columns,
 					  .scores_all = true,
 					  .needs_scores = set->use != TASK_PREDICT,
 					  .allows_empty = set->use == TASK_PREDICT,

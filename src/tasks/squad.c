@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tasks/results.h"
+#include "tasks/squad.h"
 #include "tasks/squad_answers.h"
 #include "tasks/squad_compare.h"
 #include "tasks/squad_score.h"
@@ -18,33 +19,80 @@
 
 /* ---- Settings ---- */
 
-/* Google's defaults apply where nothing is given. */
-static int32_t given_or(int32_t value, int32_t otherwise)
+#define ROW(member, value) OPTION_ROW(struct squad_settings, member, ROLE_RESULT, value)
+
+/* clang-format off */
+const struct option squad_rows[] = {
+	{.help = "Questions about paragraphs"},
+	{ROW(version_2_with_negative, NULL), .fallback_text = "false", .alias = "version_2",
+	 .help = "SQuAD 2.0: a question may have no answer in its paragraph"},
+	{ROW(doc_stride, "N"), .range = "1..65536", .fallback_text = "128",
+	 .help = "a paragraph too long for one sequence is read in windows that begin this many tokens apart"},
+	{ROW(max_query_length, "N"), .range = "1..65536", .fallback_text = "64",
+	 .help = "maximum number of tokens per question; longer ones are truncated"},
+	{ROW(n_best_size, "N"), .range = "1..1000", .fallback_text = "20",
+	 .help = "number of starts and ends per window to combine, and of answers in nbest_predictions.json"},
+	{ROW(max_answer_length, "N"), .range = "1..65536", .fallback_text = "30", .help = "maximum number of tokens per answer"},
+	{ROW(null_score_diff_threshold, "X"), .fallback_text = "0",
+	 .help = "SQuAD 2.0: answer \"no answer\" if its score exceeds that of the best answer by more than this"},
+	{ROW(scorer, "WHOSE"), .range = "auto|squad|cmrc", .fallback_text = "auto",
+	 .help = "measures of SQuAD, or of CMRC 2018 and DRCD; auto: the latter where the answers are Chinese"},
+	{OPTION_ROW(struct squad_settings, find_threshold, ROLE_RUN, NULL), .fallback = "false",
+	 .help = "SQuAD 2.0: choose null_score_diff_threshold on the first dev set after training"},
+	{0},
+};
+
+#define AS_TRAINED(option) {.reworded = true, .name = option, .fallback_text = "as in training"}
+const struct option squad_answer_rows[] = {
+	{.help = "Questions about paragraphs"},
+	{.group = squad_rows, .only = "version_2_with_negative doc_stride max_query_length n_best_size max_answer_length "
+					 "null_score_diff_threshold scorer"},
+	AS_TRAINED("version_2_with_negative"),
+	AS_TRAINED("doc_stride"),
+	AS_TRAINED("max_query_length"),
+	AS_TRAINED("n_best_size"),
+	AS_TRAINED("max_answer_length"),
+	AS_TRAINED("null_score_diff_threshold"),
+	AS_TRAINED("scorer"),
+	{0},
+};
+/* clang-format on */
+
+static struct squad_settings *own_of(const struct task_state *state)
 {
-	return value > 0 ? value : otherwise;
+	return state->own;
 }
 
-void squad_task_settings_take(struct squad_task_settings *own, const struct squad_task_settings *given)
+/* Google's defaults apply where nothing is given. */
+static int32_t given_or(int64_t value, int32_t otherwise)
 {
-	own->doc_stride = given_or(given->doc_stride, own->doc_stride);
-	own->max_query_length = given_or(given->max_query_length, own->max_query_length);
-	own->n_best_size = given_or(given->n_best_size, own->n_best_size);
-	own->max_answer_length = given_or(given->max_answer_length, own->max_answer_length);
-	if (given->version_is_given)
-		own->version_2_with_negative = given->version_2_with_negative;
-	if (given->threshold_is_given)
-		own->null_score_diff_threshold = given->null_score_diff_threshold;
-	if (given->scorer_is_given)
-		own->scorer = given->scorer;
-	own->version_is_given |= given->version_is_given;
-	own->threshold_is_given |= given->threshold_is_given;
-	own->scorer_is_given |= given->scorer_is_given;
-	own->find_threshold |= given->find_threshold;
+	return value > 0 ? (int32_t)value : otherwise;
+}
+
+static const struct data_names *squad_data_names(const void *own)
+{
+	static const struct data_names version_1 = {{"train-v1.1.json", "train.json"},
+						    {"dev-v1.1.json", "dev.json"},
+						    {"test.json"}},
+				       version_2 = {
+					       {"train-v2.0.json", "train.json"}, {"dev-v2.0.json", "dev.json"}, {"test.json"}};
+	const struct squad_settings *settings = own;
+	return settings->version_2_with_negative ? &version_2 : &version_1;
+}
+
+static enum status squad_settle(struct task_state *state, const struct task_beginning *beginning)
+{
+	const struct squad_settings *own = own_of(state);
+	if (!own->find_threshold || (own->version_2_with_negative && beginning->has_dev))
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--find_threshold needs --version_2_with_negative and a --dev set");
+	error_hint("the threshold decides between an answer and none, and is chosen on the dev set");
+	return status;
 }
 
 static struct squad_feature_settings window_settings(const struct task_state *state, bool find_targets)
 {
-	const struct squad_task_settings *given = &state->settings.squad;
+	const struct squad_settings *given = own_of(state);
 	return (struct squad_feature_settings){
 		.max_seq_length = state->settings.max_seq_length,
 		.max_query_length = given_or(given->max_query_length, 64),
@@ -55,7 +103,7 @@ static struct squad_feature_settings window_settings(const struct task_state *st
 
 static struct squad_answer_settings answer_settings(const struct task_state *state)
 {
-	const struct squad_task_settings *given = &state->settings.squad;
+	const struct squad_settings *given = own_of(state);
 	return (struct squad_answer_settings){
 		.n_best_size = given_or(given->n_best_size, 20),
 		.max_answer_length = given_or(given->max_answer_length, 30),
@@ -99,9 +147,8 @@ static enum status squad_read_files(struct task_state *state, struct task_set *s
 {
 	static const enum squad_use uses[] = {
 		[TASK_TRAIN] = SQUAD_TRAIN, [TASK_SCORE] = SQUAD_SCORE, [TASK_PREDICT] = SQUAD_PREDICT};
-	struct squad_options options = {.use = uses[set->use],
-					.allow_impossible = state->settings.squad.version_2_with_negative,
-					.bad = state->settings.bad};
+	struct squad_options options = {
+		.use = uses[set->use], .allow_impossible = own_of(state)->version_2_with_negative, .bad = state->settings.bad};
 	struct squad_parts *parts;
 	if (count < 1)
 		return error_set(ERR_USAGE, "no file of questions is given");
@@ -264,7 +311,7 @@ static enum status measure_answers(const struct task_state *state, const struct 
 				   const double *odds, struct measures *out)
 {
 	struct squad_null_scores null_scores;
-	const struct squad_task_settings *settings = &state->settings.squad;
+	const struct squad_settings *settings = own_of(state);
 	if (settings->version_2_with_negative) {
 		TRY(squad_null_scores_make(&null_scores, odds, questions->question_count));
 		enum status status = squad_score_2(questions, texts, &null_scores, settings->null_score_diff_threshold, out);
@@ -385,13 +432,16 @@ static enum status squad_examine(const struct task_state *state, const struct ta
 }
 
 /* Finds the threshold of "no answer" with the highest F1. */
+static bool squad_tunes(const struct task_state *state)
+{
+	return own_of(state)->find_threshold;
+}
+
 static enum status squad_tune(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs)
 {
-	struct squad_task_settings *settings = &state->settings.squad;
+	struct squad_settings *settings = own_of(state);
 	struct squad_thresholds found;
 	struct answers answers = {0};
-	if (!settings->find_threshold)
-		return OK;
 	enum status status = answer_all(state, set, outputs, &answers);
 	if (status == OK)
 		status = squad_find_thresholds(&only_part(set)->set, answers.best, answers.null_odds, &found);
@@ -411,7 +461,7 @@ static enum status squad_write(const struct task_state *state, const struct task
 	struct answering answering;
 	struct squad_files files = {0};
 	const struct squad_set *questions = &only_part(set)->set;
-	bool version_2 = state->settings.squad.version_2_with_negative;
+	bool version_2 = own_of(state)->version_2_with_negative;
 	enum status status = OK;
 	TRY(answering_open(&answering, state, set, outputs));
 	for (int64_t q = 0; q < questions->question_count; q++) {
@@ -500,7 +550,7 @@ static enum status squad_put_tsv(const struct task_state *state, const struct ta
 static enum status squad_put_pipeline(const struct task_state *state, const struct task_set *set,
 				      const struct task_outputs *outputs, int64_t question, struct buffer *out)
 {
-	const struct squad_task_settings *settings = &state->settings.squad;
+	const struct squad_settings *settings = own_of(state);
 	struct answering answering;
 	struct squad_pipeline pipeline = {0};
 	struct json_writer writer = {.out = out};
@@ -548,9 +598,9 @@ static int64_t squad_keep_questions(struct task_set *set, int64_t most)
 
 static const char *const scorers[] = {"auto", "squad", "cmrc"};
 
-static void squad_put_record(const struct task_settings *settings, struct json_writer *writer)
+static void squad_put_record(const void *own, struct json_writer *writer)
 {
-	const struct squad_task_settings *squad = &settings->squad;
+	const struct squad_settings *squad = own;
 	json_open(writer, "squad", '{');
 	json_put_bool(writer, "version_2_with_negative", squad->version_2_with_negative);
 	/* 0 means the default and is not recorded. */
@@ -567,20 +617,17 @@ static void squad_put_record(const struct task_settings *settings, struct json_w
 	json_close(writer);
 }
 
-static enum status squad_read_record(const struct json *record, const char *name, struct task_settings *settings)
+static enum status squad_read_record(const struct json *record, const char *name, void *own)
 {
 	const struct json *squad = json_member(record, "squad");
-	struct squad_task_settings *out = &settings->squad;
+	struct squad_settings *out = own;
 	static const char *const keys[] = {"doc_stride", "max_query_length", "n_best_size", "max_answer_length"};
-	int32_t *const numbers[] = {&out->doc_stride, &out->max_query_length, &out->n_best_size, &out->max_answer_length};
+	int64_t *const numbers[] = {&out->doc_stride, &out->max_query_length, &out->n_best_size, &out->max_answer_length};
 	const char *scorer = scorers[out->scorer];
 	if (!squad)
 		return OK;
-	for (int i = 0; i < 4; i++) {
-		int64_t value = *numbers[i];
-		TRY(json_get_integer(squad, name, keys[i], 1, 1 << 20, &value));
-		*numbers[i] = (int32_t)value;
-	}
+	for (int i = 0; i < 4; i++)
+		TRY(json_get_integer(squad, name, keys[i], 1, 1 << 20, numbers[i]));
 	TRY(json_get_bool(squad, name, "version_2_with_negative", &out->version_2_with_negative));
 	TRY(json_get_number(squad, name, "null_score_diff_threshold", &out->null_score_diff_threshold));
 	TRY(json_get_string(squad, name, "scorer", &scorer));
@@ -622,8 +669,14 @@ const struct task task_squad = {
 	.put_tsv = squad_put_tsv,
 	.examine = squad_examine,
 	.put_pipeline = squad_put_pipeline,
+	.tunes = squad_tunes,
 	.tune = squad_tune,
 	.close_set = squad_close,
+	.exclusive = (const char *const[]){"find_threshold", NULL},
+	.settings_bytes = sizeof(struct squad_settings),
+	.options = squad_rows,
+	.data_names = squad_data_names,
+	.settle = squad_settle,
 	.put_record = squad_put_record,
 	.read_record = squad_read_record,
 };

@@ -57,7 +57,7 @@ void tag_text_place(const struct tag_text *text, int64_t word, const char **out_
 
 enum status tags_of_labels(const struct task_state *state, struct tag_form *out)
 {
-	struct tag_form recorded = state->settings.tags;
+	struct tag_form recorded = tagging_settings(state)->tags;
 	const char **names;
 	int64_t starts[2] = {0, state->labels.count}, bad;
 	struct tag_facts facts;
@@ -77,9 +77,9 @@ enum status tags_of_labels(const struct task_state *state, struct tag_form *out)
 
 enum status tags_of_files(const struct task_state *state, struct tag_form *out)
 {
-	if (!state->settings.tags.separator)
+	if (!tagging_settings(state)->tags.separator)
 		return tags_of_labels(state, out);
-	*out = state->settings.tags;
+	*out = tagging_settings(state)->tags;
 	return OK;
 }
 
@@ -299,7 +299,8 @@ static enum status read_json(const struct task_state *state, enum task_use use, 
 	struct conll *file = &text->files[text->file_count++];
 	struct tag_form form = {TAGS_IOB2, '-'};
 	struct tag_json_facts facts;
-	enum tag_words words = use == TASK_TRAIN ? WORDS_IDEOGRAPHS : settings->words; /* training does not know them yet */
+	enum tag_words words =
+		use == TASK_TRAIN ? WORDS_IDEOGRAPHS : tagging_settings(state)->words; /* training does not know them yet */
 	char count[FORMAT_BYTES], all[FORMAT_BYTES];
 	if (use == TASK_SCORE)
 		TRY(tags_of_files(state, &form));
@@ -379,7 +380,7 @@ static enum status read_file(const struct task_state *state, enum task_use use, 
 	bool has_tags = options.needs_tags;
 	enum status status = has_tags ? OK : has_tag_column(state, bytes, content.text.size, &has_tags);
 	if (status == OK && !has_tags && !settings->columns.text && !has_word_lines(bytes, content.text.size)) {
-		status = split_lines(text, file, settings->words, content.name, &content.text, settings->bad);
+		status = split_lines(text, file, tagging_settings(state)->words, content.name, &content.text, settings->bad);
 		text_file_release(&content);
 		return status;
 	}
@@ -459,7 +460,7 @@ static enum status find_scheme(struct task_state *state, const struct tag_text *
 			error_hint("if the line is a header, delete it");
 		return status;
 	}
-	state->settings.tags = facts.form;
+	tagging_settings(state)->tags = facts.form;
 	state->decides = facts.form.scheme == TAGS_PLAIN ? "accuracy" : NULL; /* of plain tags, as there are no entities */
 	if (facts.form.scheme == TAGS_PLAIN)
 		log_note("the tags have no prefixes: each word is tagged separately, and there are no entities");
@@ -545,7 +546,7 @@ enum status tag_text_read(struct tag_text **out, struct task_state *state, enum 
 	if (use == TASK_TRAIN) {
 		TRY_GOTO(find_scheme(state, text), failed);
 		/* Texts in training were cut before its words were known: others must be cut in the same way. */
-		state->settings.words = text->cuts_texts ? WORDS_IDEOGRAPHS : find_words(text);
+		tagging_settings(state)->words = text->cuts_texts ? WORDS_IDEOGRAPHS : find_words(text);
 	}
 	if (tagged)
 		TRY_GOTO(rewrite_tags(state, text), failed);
@@ -563,7 +564,7 @@ enum status tag_text_take(struct tag_text **out, const struct task_state *state,
 	enum status status;
 	*out = NULL;
 	TRY(tag_text_new(&text, 1));
-	split_begin(&split, text, state->settings.words, &text->files[0]);
+	split_begin(&split, text, tagging_settings(state)->words, &text->files[0]);
 	for (int64_t i = 0; i < count; i++)
 		TRY_GOTO(split_sentence(&split, texts[i].text, strlen(texts[i].text), i + 1), failed);
 	TRY_GOTO(take_words(text, false), failed);

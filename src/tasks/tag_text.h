@@ -7,6 +7,16 @@
 #include "tasks/tags.h"
 #include "tasks/task.h"
 
+/* The task's own settings: found in training, recorded for later. */
+struct tagging_settings {
+	enum tag_words words;
+	struct tag_form tags; /* of words, as in files; separator 0: unknown, taken from the labels of the model */
+};
+static inline struct tagging_settings *tagging_settings(const struct task_state *state)
+{
+	return state->own;
+}
+
 /* The words of a set, its files concatenated. */
 struct tag_text {
 	struct conll *files;
@@ -29,8 +39,8 @@ struct tag_text {
 };
 
 /* Reads files with one word per line; for TASK_PREDICT, which ignores tags, also files with one sentence per line, split into
- * words as in training (state->settings.words). Training determines that, and the scheme of the tags (state->settings.tags). Tags
- * that do not fit the scheme are ERR_DATA with file and line. */
+ * words as in training. Training determines that, and the scheme of the tags (tagging_settings()). Tags that do not fit the
+ * scheme are ERR_DATA with file and line. */
 MUST_USE enum status tag_text_read(struct tag_text **out, struct task_state *state, enum task_use use, const char *const *paths,
 				   int64_t count);
 /* The same from memory, for TASK_PREDICT: each text is one sentence, whatever it contains. */

@@ -688,8 +688,9 @@ static int64_t tagging_keep(struct task_set *set, int64_t most)
 
 static const char *const word_kinds[] = {"spaced", "ideographs", "characters"};
 
-static void tagging_put_record(const struct task_settings *settings, struct json_writer *writer)
+static void tagging_put_record(const void *own, struct json_writer *writer)
 {
+	const struct tagging_settings *settings = own;
 	const struct tag_form *tags = &settings->tags;
 	const char separator[2] = {tags->separator, '\0'};
 	if (!tags->separator)
@@ -701,8 +702,9 @@ static void tagging_put_record(const struct task_settings *settings, struct json
 	json_close(writer);
 }
 
-static enum status tagging_read_record(const struct json *record, const char *name, struct task_settings *settings)
+static enum status tagging_read_record(const struct json *record, const char *name, void *own)
 {
+	struct tagging_settings *settings = own;
 	const struct json *tags = json_member(record, "tags");
 	struct tag_form *form = &settings->tags;
 	const char *scheme = "", *separator = "", *words = word_kinds[0];
@@ -748,6 +750,7 @@ const struct task task_tagging = {
 	.examine = tagging_examine,
 	.put_pipeline = tagging_put_pipeline,
 	.close_set = tagging_close,
+	.settings_bytes = sizeof(struct tagging_settings),
 	.put_record = tagging_put_record,
 	.read_record = tagging_read_record,
 };

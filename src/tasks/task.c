@@ -179,10 +179,22 @@ void task_set_release(const struct task_state *state, struct task_set *set)
 	*set = (struct task_set){0};
 }
 
+enum status task_state_open(struct task_state *state, const struct task *task, const void *own)
+{
+	state->task = task;
+	if (task->settings_bytes == 0)
+		return OK;
+	TRY(memory_new(&state->own, 1, (int64_t)task->settings_bytes, "the settings of a task"));
+	if (own)
+		memcpy(state->own, own, task->settings_bytes);
+	return OK;
+}
+
 void task_state_release(struct task_state *state)
 {
 	label_set_release(&state->labels);
 	free(state->label_weights);
+	free(state->own);
 	*state = (struct task_state){0};
 }
 

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/measures.h"
+#include "base/option.h"
 #include "data/labelled.h"
 #include "formats/bad_records.h"
 #include "model/heads.h"
@@ -13,9 +14,8 @@
 #include "tasks/examples.h"
 #include "tasks/labels.h"
 #include "tasks/measures.h"
-#include "tasks/mentions.h"
-#include "tasks/tags.h"
 #include "text/tokenizer.h"
+#include "weights/sentence_folder.h"
 
 /* What a set of examples is for. */
 enum task_use {
@@ -24,69 +24,20 @@ enum task_use {
 	TASK_PREDICT, /* labels may be absent */
 };
 
-enum squad_scorer {
-	SQUAD_SCORER_AUTO,  /* depends on the script of the answers */
-	SQUAD_SCORER_SQUAD, /* evaluate-v1.1.py, evaluate-v2.0.py */
-	SQUAD_SCORER_CMRC,  /* cmrc2018_evaluate.py */
-};
-
-/* For questions about paragraphs. 0 and false: not given, so that Google's defaults (in parentheses) apply. */
-struct squad_task_settings {
-	int32_t doc_stride;               /* tokens from the beginning of a window to that of the next (128) */
-	int32_t max_query_length;         /* tokens of a question (64) */
-	int32_t n_best_size;              /* (20) */
-	int32_t max_answer_length;        /* tokens (30) */
-	bool version_2_with_negative;     /* a paragraph may have no answer: SQuAD 2.0 */
-	double null_score_diff_threshold; /* "no answer" if it leads the best answer by more than this (0) */
-	enum squad_scorer scorer;
-	bool version_is_given, threshold_is_given, scorer_is_given;
-	bool find_threshold; /* find the threshold after training, on the first dev set */
-};
-/* Overrides *own with whatever is given in `given`. */
-void squad_task_settings_take(struct squad_task_settings *own, const struct squad_task_settings *given);
-
-/* For two mentions in a text (tasks/relation.c). */
-struct relation_task_settings {
-	const char *markers;       /* "A,B,C,D": the markers around the first and the second mention; NULL: found in training */
-	enum marker_tokens tokens; /* MARKERS_AUTO is decided in training */
-	bool reads_markers;        /* the head reads the rows of both opening markers instead of [CLS] */
-	struct mention_form form;  /* found in training, recorded for later */
-};
-
-/* For embeddings and rerankers. */
-struct embedding_task_settings {
-	int32_t hidden_size;               /* of the model */
-	double temperature;                /* 0: the default (0.05) */
-	unsigned pooling;                  /* POOLING_MEAN or POOLING_CLS; 0: the mean */
-	enum contrastive_kind scored_loss; /* for pairs with scores: COSENT or COSINE */
-	const char *negative_columns;      /* names or numbers, separated by commas; NULL: found automatically */
-	/* Put verbatim before the first text of an example, and before its other texts; NULL or "": nothing. */
-	const char *query_prompt, *document_prompt;
-	/* The prompts come from a model's folder that does not say what they apply to: they are used for files of pairs and
-	 * triplets, whose texts are queries and documents. Otherwise they are used for all files. */
-	bool prompts_of_folder;
-};
-
-/* As given, or as recorded by training (bertc_task.json). Everything is borrowed. */
+/* What all tasks share: as given, or as recorded by training (bertc_task.json). Everything is borrowed. */
 struct task_settings {
 	const struct layout *layout; /* of a published task; NULL: not one */
 	const struct tokenizer *tokenizer;
-	int32_t max_seq_length;
-	struct column_choice columns;    /* by name or number from 1; NULL: found automatically */
-	bool needs_pairs;                /* a file of texts alone is an error */
-	struct column_choice trained;    /* of the training set: used if a file has them */
-	struct label_list given, folder; /* labels from --labels; from the model's folder */
-	bool given_by_model;             /* `given` are the labels of the model instead, as names of tags that are numbers */
-	const char *class_weights;       /* NULL, "balanced" or "a:2,b:1" */
-	enum label_cells cells;          /* for several labels: found in training, recorded for later */
-	enum tag_words words;            /* for tagged text: found in training, recorded for later */
-	struct tag_form tags; /* for tagged words, as in files: found in training, recorded for later; separator 0: unknown, taken
-				 from the labels of the model */
-	struct squad_task_settings squad;
-	struct embedding_task_settings embedding;
-	struct relation_task_settings relation;
-	const char *negative_label; /* the class left out of micro F1; NULL: none */
-	struct vocab *vocab;        /* for training: the tokenizer's, whose unused entries may become markers; else NULL */
+	int32_t max_seq_length, hidden_size; /* hidden_size: of the model */
+	struct column_choice columns;        /* by name or number from 1; NULL: found automatically */
+	bool needs_pairs;                    /* a file of texts alone is an error */
+	struct column_choice trained;        /* of the training set: used if a file has them */
+	struct label_list given, folder;     /* labels from --labels; from the model's folder */
+	bool given_by_model;                 /* `given` are the labels of the model instead, as names of tags that are numbers */
+	const char *class_weights;           /* NULL, "balanced" or "a:2,b:1" */
+	const char *negative_columns;        /* of texts that do not match: names or numbers, separated by commas; NULL: found */
+	const char *negative_label;          /* the class left out of micro F1; NULL: none */
+	struct vocab *vocab; /* for training: the tokenizer's, whose unused entries may become markers; else NULL */
 	struct bad_records *bad;
 	const struct example_piece *piece; /* for predictions: read only this part of the file; NULL: files are read whole */
 	bool quiet;   /* do not log that texts were cut: for a service, which answers one request after the other */
@@ -120,10 +71,11 @@ struct task_set {
 };
 
 struct task;
-/* What is known about a task in a run or a session, above all its labels. Zero-initialize, except for task and settings. */
+/* What is known about a task in a run or a session, above all its labels. Zero-initialize, set the settings, and open. */
 struct task_state {
 	const struct task *task;
 	struct task_settings settings;
+	void *own;               /* the task's own settings (task.settings_bytes); set by task_state_open() */
 	struct label_set labels; /* ordered once training is read, or as recorded */
 	bool pairs;              /* examples have two texts each */
 	struct pool *pool;       /* borrowed; its threads may help to compute scores; NULL: none */
@@ -159,6 +111,21 @@ enum task_view {
 	VIEW_TEXTS,     /* texts */
 };
 
+/* The names under which --data_dir looks for a task's files. */
+struct data_names {
+	const char *train[LAYOUT_NAMES], *dev[LAYOUT_NAMES], *test[LAYOUT_NAMES];
+};
+
+/* A run of the task that begins. */
+struct task_beginning {
+	const char *model;              /* the folder that was named, for messages */
+	bool has_dev;                   /* there are dev sets */
+	struct sentence_folder *folder; /* if the task makes vectors: what the model's folder says, then what is written */
+	/* Notes a value that was chosen for an option. */
+	enum status (*chose)(void *context, const char *option, const char *value);
+	void *context;
+};
+
 struct task {
 	const char *name;               /* of --task */
 	const char *const *other_names; /* in other programs: those of transformers' pipelines and scripts, and of the Hub; ends
@@ -179,6 +146,7 @@ struct task {
 	bool output_is_logit;          /* the number is the sigmoid of the output; otherwise it is the output itself */
 	bool makes_vectors;            /* models are sentence-transformers folders, with pooling and prompts in place of a head */
 	bool scores_test;              /* --do_eval without a dev set scores the test set, as run_squad.py does */
+	const char *const *exclusive;  /* options that are refused for any other task, up to a NULL; NULL: none */
 	const char *const *implied_by; /* options that imply the task if --task is not given, up to a NULL; NULL: none */
 	/* Reads files into a set, in their order. TASK_TRAIN also finds the labels. */
 	enum status (*read)(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
@@ -214,18 +182,29 @@ struct task {
 	/* Passes on the answers to a set that has labels. NULL: the task has none that a person could compare. */
 	enum status (*examine)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			       struct task_answer_reader reader);
-	/* After training: chooses settings that are still open so that the answers to the first dev set are best. NULL: there are
-	 * none. */
+	/* After training: chooses settings so that the answers to the first dev set are best, if that is asked for (tunes). NULL:
+	 * there are none. */
+	bool (*tunes)(const struct task_state *state);
 	enum status (*tune)(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs);
 	/* For a task whose loss is over the vectors of a whole step (LOSS_VECTORS): the mean over the step's examples, which are
 	 * some of those in `set`, and its gradient for each vector (NULL: not wanted). NULL: losses are computed by the heads. */
 	enum status (*loss)(const struct task_state *state, const struct task_set *set, const struct contrastive_step *step,
 			    struct pool *pool, struct contrastive_scratch *scratch, double *out, float *gradients);
 	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */
-	/* The settings that the task adds to its record (tasks/record.h), as members of the object that is open, and reading
-	 * them. NULL: none. */
-	void (*put_record)(const struct task_settings *settings, struct json_writer *writer);
-	enum status (*read_record)(const struct json *record, const char *name, struct task_settings *settings);
+	/* The task's own settings, a struct that others know as state->own: its size; and its options, if there are any, as a
+	 * group for tasks/task_options.c. */
+	size_t settings_bytes;
+	const struct option *options;
+	/* What the record says of them (tasks/record.h), as members of the object that is open, and reading it. NULL: nothing. */
+	void (*put_record)(const void *own, struct json_writer *writer);
+	enum status (*read_record)(const struct json *record, const char *name, void *own);
+	const struct data_names *(*data_names)(const void *own); /* NULL: train, dev, and test, with any usual ending */
+	/* For a task that makes vectors: takes from a finished model's folder what the record leaves open. */
+	void (*take_folder)(struct task_state *state, const struct sentence_folder *folder);
+	/* Before a run reads its files: settles its own settings, and checks them. NULL: there is nothing to settle. */
+	enum status (*settle)(struct task_state *state, const struct task_beginning *beginning);
+	/* Can the task be learned from these examples, `batch_size` at a time? NULL: it can. */
+	enum status (*check_batch)(const struct task_state *state, const struct task_set *train, int64_t batch_size);
 };
 
 /* Call it after read() of these files: leaves out what is beyond settings.most, and logs that. */
@@ -263,6 +242,8 @@ static inline int64_t task_answers(const struct task_set *set)
 const char *task_decides(const struct task_state *state);
 
 void task_set_release(const struct task_state *state, struct task_set *set);
+/* Copies the task's own settings, as its options say (tasks/task_options.h); NULL: all are open. */
+MUST_USE enum status task_state_open(struct task_state *state, const struct task *task, const void *own);
 void task_state_release(struct task_state *state);
 /* Sets the labels from a model's folder, in the order of its outputs, in place of those of training. */
 MUST_USE enum status task_state_labels(struct task_state *state, const char *const *names, int64_t count);

@@ -114,6 +114,20 @@ static void a_choice_replaces_a_default_and_nothing_given(void **state)
 	assert_int_equal(cake->layers, 7);
 }
 
+static void what_is_given_overrides_what_is_known(void **state)
+{
+	(void)state;
+	struct cake_options known = {.layers = 9, .sugar = 0.5, .filling = 1, .shape = SHAPE_SQUARE, .name = "known"};
+	assert_ok(parse(2, "--sugar", "0"));
+	assert_ok(parse(2, "--filling", "jam"));
+	options_copy_given(&options, &party.cake, sizeof party.cake, &known);
+	assert_int_equal(known.layers, 3); /* a default counts as well */
+	assert_near(known.sugar, 0, 0);
+	assert_int_equal(known.filling, 0);
+	assert_int_equal(known.shape, SHAPE_SQUARE);
+	assert_string_equal(known.name, "known");
+}
+
 /* A second struct of the same kind may take some of the rows, in an order of its own and without sections. */
 static void part_of_a_group(void **state)
 {
@@ -158,6 +172,7 @@ int main(void)
 		T(a_group_fills_its_struct),
 		T(a_word_must_be_one_of_the_list),
 		T(where_a_value_comes_from_is_known),
+		T(what_is_given_overrides_what_is_known),
 		T(a_choice_replaces_a_default_and_nothing_given),
 		T(part_of_a_group),
 		T(short_help_leaves_out_what_is_rare),

@@ -1,47 +1,16 @@
 /* Multiple choice from files to results, with made-up logits. */
 #include <math.h>
 #include "base/memory.h"
-#include "tasks/task.h"
-#include "test.h"
+#include "tasks/task_world.h"
 
 #define FILE_TEXT                                                                                                                \
 	"{\"id\": \"q1\", \"context\": \"we eat\", \"choices\": [\"bread\", \"stone\", \"we bread\"], \"label\": 2}\n"           \
 	"{\"id\": \"q2\", \"context\": \"we\", \"choices\": [\"eat\", \"stone\"], \"label\": \"B\"}\n"
 
-static struct vocab vocab;
-static struct tokenizer *tokenizer;
-static struct bad_records bad;
-
 static int setup(void **state)
 {
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "we", "eat", "bread", "stone"};
-	struct tokenizer_settings settings = tokenizer_defaults(false);
-	if (test_folder_make(state) != 0 || vocab_from_entries(&vocab, entries, 9) != OK)
-		return -1;
-	return tokenizer_open(&tokenizer, &vocab, &settings) == OK ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	tokenizer_close(tokenizer);
-	vocab_release(&vocab);
-	return test_folder_drop(state);
-}
-
-static struct task_state open_state(int32_t most)
-{
-	bad = (struct bad_records){0};
-	return (struct task_state){.task = &task_choice,
-				   .settings = {.tokenizer = tokenizer, .max_seq_length = most, .bad = &bad}};
-}
-
-static enum status open_set(struct task_state *task, struct task_set *set, enum task_use use, const char *text)
-{
-	const char *path = test_path("choices.jsonl");
-	set->use = use;
-	assert_ok(file_write(path, text, strlen(text)));
-	TRY(task_choice.read(task, set, &path, 1));
-	return task_choice.encode(task, set);
+	return task_world_make(state, &task_choice, "choices.jsonl", entries, 9);
 }
 
 static void outputs_of(const struct task_state *task, const struct task_set *set, const float *logits, struct task_outputs *out)
@@ -180,5 +149,5 @@ int main(void)
 		cmocka_unit_test(scores_and_results),       cmocka_unit_test(long_texts_are_cut_and_labels_may_be_absent),
 		cmocka_unit_test(the_table_has_the_row),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, task_world_drop);
 }

@@ -206,7 +206,8 @@ struct measured {
 
 static void measure(const struct golden_step *s, bool scored, int32_t texts_each, struct measured *m)
 {
-	struct task_state state = {.task = &task_embedding, .settings = {.embedding = {.hidden_size = (int32_t)s->step.width}}};
+	struct embedding_settings own = {.temperature = 0};
+	struct task_state state = {.task = &task_embedding, .own = &own, .settings = {.hidden_size = (int32_t)s->step.width}};
 	struct model_heads heads;
 	*m = (struct measured){.out = {.count = 0}};
 	labelled_form(&m->set.encoded, 0, 1, 0, true);

@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include "tasks/data_folder.h"
 #include "tasks/set_list.h"
+#include "tasks/squad.h"
 #include "test.h"
 
 static void put(const char *name)
@@ -15,7 +16,8 @@ static enum status find(struct data_folder *out, const char *name, bool version_
 	const struct layout *layout;
 	assert_ok(task_find(name, &task, &layout));
 	data_folder_release(out);
-	return data_folder_find(out, task, layout, version_2, test_path(folder));
+	const struct squad_settings own = {.version_2_with_negative = version_2};
+	return data_folder_find(out, task, layout, &own, test_path(folder));
 }
 
 static void expect(const char *value, const char *name, const char *file)

@@ -2,15 +2,11 @@
  * long, both heads, what is recorded. */
 #include "base/json.h"
 #include "tasks/record.h"
-#include "tasks/task.h"
-#include "test.h"
+#include "tasks/relation.h"
+#include "tasks/task_world.h"
 
 #define ROW(text, label) "{\"text\": \"" text "\", \"label\": \"" label "\"}\n"
 #define TRAIN_TEXT ROW("a << b >> c [[ d ]] e", "likes") ROW("[[ b ]] c << a >>", "none")
-
-static struct vocab vocab;
-static struct tokenizer *tokenizer;
-static struct bad_records bad;
 
 /* Ids: a 10, b 11, ... f 15; < 16, > 17, [ 18, ] 19. */
 static int setup(void **state)
@@ -18,36 +14,19 @@ static int setup(void **state)
 	static const char *const entries[] = {"[PAD]",     "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
 					      "[unused2]", "[unused3]", "x",         "a",     "b",     "c",     "d",
 					      "e",         "f",         "<",         ">",     "[",     "]"};
-	struct tokenizer_settings settings = tokenizer_defaults(false);
-	if (test_folder_make(state) != 0 || vocab_from_entries(&vocab, entries, 20) != OK)
-		return -1;
-	return tokenizer_open(&tokenizer, &vocab, &settings) == OK ? 0 : -1;
+	return task_world_make(state, &task_relation, "relations.jsonl", entries, 20);
 }
 
-static int teardown(void **state)
+static struct relation_settings *own_of(const struct task_state *task)
 {
-	tokenizer_close(tokenizer);
-	vocab_release(&vocab);
-	return test_folder_drop(state);
+	return task->own;
 }
 
-static struct task_state open_state(int32_t most, bool reads_markers)
+static struct task_state open_relations(int32_t most, enum relation_head head)
 {
-	bad = (struct bad_records){0};
-	return (struct task_state){.task = &task_relation,
-				   .settings = {.tokenizer = tokenizer,
-						.max_seq_length = most,
-						.relation = {.reads_markers = reads_markers},
-						.bad = &bad}};
-}
-
-static enum status open_set(struct task_state *task, struct task_set *set, enum task_use use, const char *text)
-{
-	const char *path = test_path("relations.jsonl");
-	*set = (struct task_set){.use = use};
-	assert_ok(file_write(path, text, strlen(text)));
-	TRY(task_relation.read(task, set, &path, 1));
-	return task_relation.encode(task, set);
+	struct task_state task = open_state(most);
+	own_of(&task)->relation_head = head;
+	return task;
 }
 
 static void expect_ids(const struct task_set *set, const int32_t *ids, int64_t count)
@@ -59,7 +38,7 @@ static void expect_ids(const struct task_set *set, const int32_t *ids, int64_t c
 static void markers_are_text(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(32, true);
+	struct task_state task = open_relations(32, RELATION_MARKERS);
 	struct task_set set;
 	struct model_heads heads;
 	assert_ok(open_set(&task, &set, TASK_TRAIN, TRAIN_TEXT));
@@ -76,7 +55,7 @@ static void markers_are_text(void **state)
 	task_set_release(&task, &set);
 	task_state_release(&task);
 	/* The head on [CLS] is that of a text classification. */
-	task = open_state(32, false);
+	task = open_relations(32, RELATION_CLS);
 	assert_ok(open_set(&task, &set, TASK_TRAIN, TRAIN_TEXT));
 	task_relation.heads(&task, &heads);
 	assert_string_equal(heads.architecture, "BertForSequenceClassification");
@@ -90,7 +69,7 @@ static void markers_are_text(void **state)
 static void expect_cut(int32_t most, const char *expected, int32_t first, int32_t second)
 {
 	static const char letters[] = "......-..xabcdef<>[]";
-	struct task_state task = open_state(most, true);
+	struct task_state task = open_relations(most, RELATION_MARKERS);
 	struct task_set set;
 	struct buffer got = {0};
 	assert_ok(open_set(&task, &set, TASK_TRAIN, ROW("a a a << b >> c c c c [[ d ]] e e e", "x") ROW("<< a >> [[ b ]]", "y")));
@@ -126,13 +105,13 @@ static void markers_become_entries(void **state)
 	struct vocab own;
 	struct tokenizer *encoder;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
-	struct task_state task = open_state(32, false);
+	struct task_state task = open_relations(32, RELATION_CLS);
 	struct task_set set;
 	assert_ok(vocab_from_entries(&own, vocab.text, vocab.count));
 	assert_ok(tokenizer_open(&encoder, &own, &settings));
 	task.settings.tokenizer = encoder;
 	task.settings.vocab = &own;
-	task.settings.relation.tokens = MARKERS_VOCABULARY;
+	own_of(&task)->marker_tokens = MARKERS_VOCABULARY;
 	assert_ok(open_set(&task, &set, TASK_TRAIN,
 			   "{\"text\": \"a b\", \"e1\": [0, 1], \"e2\": [2, 3], \"relation\": \"r\"}\n"
 			   "{\"text\": \"a b\", \"e2\": [0, 1], \"e1\": [2, 3], \"relation\": \"s\"}\n"));
@@ -143,7 +122,7 @@ static void markers_become_entries(void **state)
 	task_set_release(&task, &set);
 	task_state_release(&task);
 	/* The vocabulary has them now: they are used as entries without being requested, and no other rows are taken. */
-	task = open_state(32, false);
+	task = open_relations(32, RELATION_CLS);
 	task.settings.tokenizer = encoder;
 	task.settings.vocab = &own;
 	assert_ok(open_set(&task, &set, TASK_TRAIN, ROW("[E1]a[/E1] [E2]b[/E2]", "r") ROW("[E1]b[/E1] [E2]b[/E2]", "s")));
@@ -152,10 +131,10 @@ static void markers_become_entries(void **state)
 	task_set_release(&task, &set);
 	task_state_release(&task);
 	/* No rows are left for other markers. */
-	task = open_state(32, false);
+	task = open_relations(32, RELATION_CLS);
 	task.settings.tokenizer = encoder;
 	task.settings.vocab = &own;
-	task.settings.relation.tokens = MARKERS_VOCABULARY;
+	own_of(&task)->marker_tokens = MARKERS_VOCABULARY;
 	assert_error(ERR_USAGE, "no entry '<<', and no free row", open_set(&task, &set, TASK_TRAIN, TRAIN_TEXT));
 	task_set_release(&task, &set);
 	task_state_release(&task);
@@ -166,7 +145,7 @@ static void markers_become_entries(void **state)
 static void scores_leave_the_negative_class_out(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(32, true);
+	struct task_state task = open_relations(32, RELATION_MARKERS);
 	struct task_set set;
 	struct task_outputs outputs;
 	struct model_heads heads;
@@ -193,7 +172,7 @@ static void scores_leave_the_negative_class_out(void **state)
 	task_outputs_release(&outputs);
 	task_set_release(&task, &set);
 	task_state_release(&task);
-	task = open_state(32, true);
+	task = open_relations(32, RELATION_MARKERS);
 	task.settings.negative_label = "Other";
 	assert_error(ERR_USAGE, "--negative_label Other", open_set(&task, &set, TASK_TRAIN, TRAIN_TEXT));
 	task_set_release(&task, &set);
@@ -203,7 +182,7 @@ static void scores_leave_the_negative_class_out(void **state)
 static void bad_rows_and_the_record(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(32, true), other = open_state(32, false);
+	struct task_state task = open_relations(32, RELATION_MARKERS), other = open_relations(32, RELATION_CLS);
 	struct task_set set, train; /* its columns have the names that were used in training */
 	struct buffer text = {0};
 	struct json_document document;
@@ -211,15 +190,15 @@ static void bad_rows_and_the_record(void **state)
 		     open_set(&task, &set, TASK_TRAIN, ROW("a b", "x") ROW("c", "y")));
 	task_set_release(&task, &set);
 	task_state_release(&task);
-	task = open_state(32, true);
+	task = open_relations(32, RELATION_MARKERS);
 	task.settings.negative_label = "none";
 	assert_ok(open_set(&task, &train, TASK_TRAIN, TRAIN_TEXT));
 	assert_ok(task_record_write(&task, &text));
 	assert_ok(json_parse(&document, "record", text.data, text.size));
 	assert_ok(task_record_read(document.root, "record", &other));
-	assert_true(other.settings.relation.reads_markers);
-	assert_int_equal(other.settings.relation.tokens, MARKERS_TEXT);
-	assert_memory_equal(&other.settings.relation.form, &task.settings.relation.form, sizeof(struct mention_form));
+	assert_int_equal(own_of(&other)->relation_head, RELATION_MARKERS);
+	assert_int_equal(own_of(&other)->marker_tokens, MARKERS_TEXT);
+	assert_memory_equal(&own_of(&other)->form, &own_of(&task)->form, sizeof(struct mention_form));
 	assert_string_equal(other.settings.negative_label, "none");
 	/* --on_bad_record skip leaves bad rows out, of sets to predict as well. */
 	static const char rows[] = ROW("<< a >> [[ b ]]", "none") ROW("<< a >>", "none");
@@ -237,7 +216,7 @@ static void bad_rows_and_the_record(void **state)
 	assert_int_equal(bad.count, 1);
 	task_set_release(&task, &set);
 	/* A folder that was not made by bertc. */
-	struct task_state foreign = open_state(32, false);
+	struct task_state foreign = open_relations(32, RELATION_CLS);
 	assert_error(ERR_STATE, "does not say how mentions are marked", open_set(&foreign, &set, TASK_PREDICT, TRAIN_TEXT));
 	task_set_release(&foreign, &set);
 	task_state_release(&foreign);
@@ -268,5 +247,5 @@ int main(void)
 		cmocka_unit_test(markers_become_entries),  cmocka_unit_test(scores_leave_the_negative_class_out),
 		cmocka_unit_test(bad_rows_and_the_record), cmocka_unit_test(the_table_has_the_row),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, task_world_drop);
 }

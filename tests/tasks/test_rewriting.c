@@ -4,11 +4,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "tasks/record.h"
-#include "test.h"
-
-static struct vocab vocab;
-static struct tokenizer *tokenizer;
-static struct bad_records bad;
+#include "tasks/task_world.h"
 
 /* The head's outputs (tasks/rewriting.c): two classes, and a query and a key of 64 numbers for each pointer. */
 enum { OUTPUTS = 2 + 4 * 64, FIRST_QUERY = 2, FIRST_KEY = 66, LAST_QUERY = 130, LAST_KEY = 194 };
@@ -17,33 +13,7 @@ static int setup(void **state)
 {
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]",  "[SEP]", "[MASK]", "who", "wrote",
 					      "emma",  "jane",  "austen", "did",   "?",      "and", "it"};
-	struct tokenizer_settings settings = tokenizer_defaults(false);
-	if (test_folder_make(state) != 0 || vocab_from_entries(&vocab, entries, 14) != OK)
-		return -1;
-	return tokenizer_open(&tokenizer, &vocab, &settings) == OK ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	tokenizer_close(tokenizer);
-	vocab_release(&vocab);
-	return test_folder_drop(state);
-}
-
-static struct task_state open_state(int32_t most)
-{
-	bad = (struct bad_records){0};
-	return (struct task_state){.task = &task_rewriting,
-				   .settings = {.tokenizer = tokenizer, .max_seq_length = most, .bad = &bad}};
-}
-
-static enum status open_set(struct task_state *task, struct task_set *set, enum task_use use, const char *text)
-{
-	const char *path = test_path("dialogue.txt");
-	*set = (struct task_set){.name = "", .use = use};
-	assert_ok(file_write(path, text, strlen(text)));
-	TRY(task_rewriting.read(task, set, &path, 1));
-	return task_rewriting.encode(task, set);
+	return task_world_make(state, &task_rewriting, "dialogue.txt", entries, 14);
 }
 
 #define DIALOGUE                                                                                                                 \
@@ -372,5 +342,5 @@ int main(void)
 		cmocka_unit_test(mistakes_are_told),
 		cmocka_unit_test(the_table_has_the_row),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, task_world_drop);
 }

@@ -3,8 +3,8 @@
 #include <math.h>
 #include "base/json.h"
 #include "tasks/record.h"
-#include "tasks/task.h"
-#include "test.h"
+#include "tasks/task_options.h"
+#include "tasks/task_world.h"
 
 /* "anna likes red tea": the answer "tea" starts at 15. */
 #define PARAGRAPH "anna likes red tea"
@@ -15,51 +15,30 @@
 #define FILE_OF(questions)                                                                                                       \
 	"{\"version\": \"1\", \"data\": [{\"paragraphs\": [{\"context\": \"" PARAGRAPH "\", \"qas\": [" questions "]}]}]}"
 
-static struct vocab vocab;
-static struct tokenizer *tokenizer;
-static struct bad_records bad;
-
 static int setup(void **state)
 {
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
 					      "anna",  "likes", "red",   "tea",   "what"};
-	struct tokenizer_settings settings = tokenizer_defaults(false);
-	if (test_folder_make(state) != 0 || vocab_from_entries(&vocab, entries, 10) != OK)
-		return -1;
-	return tokenizer_open(&tokenizer, &vocab, &settings) == OK ? 0 : -1;
+	return task_world_make(state, &task_squad, "questions.json", entries, 10);
 }
 
-static int teardown(void **state)
+static struct squad_settings *own_of(const struct task_state *task)
 {
-	tokenizer_close(tokenizer);
-	vocab_release(&vocab);
-	return test_folder_drop(state);
+	return task->own;
 }
 
 /* A window of seven tokens holds three of the paragraph after a question of one; the next window begins one later. */
-static struct task_state open_state(bool version_2)
+static struct task_state open_questions(bool version_2)
 {
-	bad = (struct bad_records){0};
-	return (struct task_state){.task = &task_squad,
-				   .settings = {.tokenizer = tokenizer,
-						.max_seq_length = 7,
-						.squad = {.doc_stride = 1, .version_2_with_negative = version_2},
-						.bad = &bad}};
-}
-
-static enum status open_set(struct task_state *task, struct task_set *set, enum task_use use, const char *text)
-{
-	const char *path = test_path("questions.json");
-	set->use = use;
-	assert_ok(file_write(path, text, strlen(text)));
-	TRY(task_squad.read(task, set, &path, 1));
-	return task_squad.encode(task, set);
+	struct task_state task = open_state(7);
+	*own_of(&task) = (struct squad_settings){.doc_stride = 1, .version_2_with_negative = version_2};
+	return task;
 }
 
 static void windows_have_targets(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(true);
+	struct task_state task = open_questions(true);
 	struct task_set set = {0};
 	assert_ok(open_set(&task, &set, TASK_TRAIN, FILE_OF(ANSWER("a", "what", "red tea", "11") "," IMPOSSIBLE("b", "tea"))));
 	static const int32_t ids[] = {2, 9, 3, 5, 6, 7, 3, 2, 9, 3, 6, 7, 8, 3, 2, 8, 3, 5, 6, 7, 3, 2, 8, 3, 6, 7, 8, 3};
@@ -92,18 +71,10 @@ static void set_answer(struct task_outputs *outputs, int64_t window, int32_t sta
 	outputs->values[outputs->starts[window] + 2 * end + 1] = logit;
 }
 
-static void expect_file(const char *name, const char *text)
-{
-	struct buffer got = {0};
-	assert_ok(file_read(test_path(name), 1 << 16, &got));
-	assert_string_equal(buffer_string(&got), text);
-	buffer_release(&got);
-}
-
 static void windows_of_a_question_answer_together(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(false);
+	struct task_state task = open_questions(false);
 	struct task_set set = {0};
 	struct task_outputs outputs;
 	struct measures measures = {0};
@@ -134,7 +105,7 @@ static void windows_of_a_question_answer_together(void **state)
 static void no_answer_is_an_answer(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(true);
+	struct task_state task = open_questions(true);
 	struct task_set set = {0};
 	struct task_outputs outputs;
 	struct measures measures = {0};
@@ -154,7 +125,7 @@ static void no_answer_is_an_answer(void **state)
 	assert_ok(task_squad.put(&task, &set, &outputs, 1, &text));
 	static const char expected[] = "{\"id\":\"b\",\"answer\":\"\",\"start\":0,\"end\":0,\"score\":0.";
 	assert_memory_equal(buffer_string(&text), expected, sizeof(expected) - 1);
-	task.settings.squad.null_score_diff_threshold = -3; /* now the lead of 2 is not enough */
+	own_of(&task)->null_score_diff_threshold = -3; /* now the lead of 2 is not enough */
 	assert_ok(task_squad.write(&task, &set, &outputs, test_folder));
 	expect_file("predictions.json", "{\n    \"a\": \"\",\n    \"b\": \"\"\n}\n");
 	buffer_release(&text);
@@ -167,7 +138,7 @@ static void no_answer_is_an_answer(void **state)
 static void a_threshold_is_chosen_and_recorded(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(true), later = open_state(false);
+	struct task_state task = open_questions(true), later = open_questions(false);
 	struct task_set set = {0};
 	struct task_outputs outputs;
 	struct measures measures = {0};
@@ -179,35 +150,41 @@ static void a_threshold_is_chosen_and_recorded(void **state)
 		set_answer(&outputs, w, 0, 0, 6);
 	set_answer(&outputs, 1, 5, 5, 5); /* 10 against 12: null odds 2 */
 	set_answer(&outputs, 2, 3, 3, 3); /* 6 against 12: 6 */
-	assert_ok(task_squad.tune(&task, &set, &outputs));
-	assert_near(task.settings.squad.null_score_diff_threshold, 0, 0); /* not requested */
+	assert_false(task_squad.tunes(&task));
 	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
 	assert_near(measures_get(&measures, "f1"), 50, 1e-12);
-	task.settings.squad.find_threshold = true;
+	own_of(&task)->find_threshold = true;
+	assert_true(task_squad.tunes(&task));
 	assert_ok(task_squad.tune(&task, &set, &outputs));
 	measures = (struct measures){0};
 	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
 	assert_near(measures_get(&measures, "f1"), 100, 1e-12);
-	assert_near(task.settings.squad.null_score_diff_threshold, 2, 0);
-	task.settings.squad.max_query_length = 9;
-	task.settings.squad.scorer = SQUAD_SCORER_SQUAD;
+	assert_near(own_of(&task)->null_score_diff_threshold, 2, 0);
+	own_of(&task)->max_query_length = 9;
+	own_of(&task)->scorer = SQUAD_SCORER_SQUAD;
 	assert_ok(task_record_write(&task, &text));
 	assert_ok(json_parse(&document, "record", text.data, text.size));
 	assert_ok(task_record_read(document.root, "record", &later));
-	struct squad_task_settings *read = &later.settings.squad;
+	struct squad_settings *read = own_of(&later);
 	assert_true(read->version_2_with_negative);
 	assert_near(read->null_score_diff_threshold, 2, 0);
 	assert_int_equal(read->doc_stride, 1);
 	assert_int_equal(read->max_query_length, 9);
 	assert_int_equal(read->n_best_size, 0);
 	assert_int_equal(read->scorer, SQUAD_SCORER_SQUAD);
-	squad_task_settings_take(read, &(struct squad_task_settings){.doc_stride = 3, .threshold_is_given = true});
+	/* What is given for a finished model overrides its record. */
+	static const char *words[] = {"--doc_stride=3", "--null_score_diff_threshold=0", "--no_version_2_with_negative"};
+	struct task_options given = {0};
+	struct options options;
+	assert_ok(options_init(&options, task_answer_rows, &given));
+	assert_ok(options_parse(&options, 3, (char **)(uintptr_t)words));
+	options_copy_given(&options, task_options_of(&given, &task_squad), task_squad.settings_bytes, read);
 	assert_int_equal(read->doc_stride, 3);
 	assert_int_equal(read->max_query_length, 9);
 	assert_near(read->null_score_diff_threshold, 0, 0);
-	assert_true(read->version_2_with_negative);
-	squad_task_settings_take(read, &(struct squad_task_settings){.version_is_given = true});
+	assert_int_equal(read->scorer, SQUAD_SCORER_SQUAD);
 	assert_false(read->version_2_with_negative);
+	options_release(&options);
 	json_release(&document);
 	buffer_release(&text);
 	task_outputs_release(&outputs);
@@ -220,7 +197,7 @@ static void a_threshold_is_chosen_and_recorded(void **state)
 static void the_scorer_follows_the_answers(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(false);
+	struct task_state task = open_questions(false);
 	struct task_set set = {0};
 	struct task_outputs outputs;
 	struct measures measures = {0};
@@ -228,7 +205,7 @@ static void the_scorer_follows_the_answers(void **state)
 	outputs_of(&task, &set, &outputs);
 	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
 	assert_null(measures_find(&measures, "average"));
-	task.settings.squad.scorer = SQUAD_SCORER_CMRC;
+	own_of(&task)->scorer = SQUAD_SCORER_CMRC;
 	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
 	assert_non_null(measures_find(&measures, "average"));
 	task_outputs_release(&outputs);
@@ -239,7 +216,7 @@ static void the_scorer_follows_the_answers(void **state)
 static void what_is_not_known_has_no_weight(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(false);
+	struct task_state task = open_questions(false);
 	struct task_set set = {0};
 	/* The first answer is not in the paragraph: scores count it, the loss cannot. */
 	assert_ok(open_set(&task, &set, TASK_SCORE,
@@ -265,7 +242,7 @@ static void what_is_not_known_has_no_weight(void **state)
 static void several_files_train(void **state)
 {
 	(void)state;
-	struct task_state task = open_state(false);
+	struct task_state task = open_questions(false);
 	struct task_set set = {.use = TASK_TRAIN};
 	const char *paths[] = {test_path("one.json"), test_path("two.json")};
 	const char *texts[] = {FILE_OF(ANSWER("a", "what", "tea", "15")), FILE_OF(ANSWER("a", "red", "anna", "0"))};
@@ -292,5 +269,5 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_has_no_weight),
 		cmocka_unit_test(several_files_train),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, task_world_drop);
 }

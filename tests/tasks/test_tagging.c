@@ -4,43 +4,13 @@
 #include "base/json.h"
 #include "tasks/record.h"
 #include "tasks/tag_text.h"
-#include "test.h"
-
-static struct vocab vocab;
-static struct tokenizer *tokenizer;
-static struct bad_records bad;
+#include "tasks/task_world.h"
 
 static int setup(void **state)
 {
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "anna",
 					      "lives", "in",    "new",   "york",  "##s"};
-	struct tokenizer_settings settings = tokenizer_defaults(false);
-	if (test_folder_make(state) != 0 || vocab_from_entries(&vocab, entries, 11) != OK)
-		return -1;
-	return tokenizer_open(&tokenizer, &vocab, &settings) == OK ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	tokenizer_close(tokenizer);
-	vocab_release(&vocab);
-	return test_folder_drop(state);
-}
-
-static struct task_state open_state(int32_t most)
-{
-	bad = (struct bad_records){0};
-	return (struct task_state){.task = &task_tagging,
-				   .settings = {.tokenizer = tokenizer, .max_seq_length = most, .bad = &bad}};
-}
-
-static enum status open_set(struct task_state *task, struct task_set *set, enum task_use use, const char *text)
-{
-	const char *path = test_path("words.txt");
-	*set = (struct task_set){.use = use};
-	assert_ok(file_write(path, text, strlen(text)));
-	TRY(task_tagging.read(task, set, &path, 1));
-	return task_tagging.encode(task, set);
+	return task_world_make(state, &task_tagging, "words.txt", entries, 11);
 }
 
 /* Outputs in which the largest logit, 2 above the others, is that of labels[item]. */
@@ -57,14 +27,6 @@ static void outputs_of(const struct task_state *task, const struct task_set *set
 		assert_true(id >= 0);
 		out->values[i * task->labels.count + id] = 2;
 	}
-}
-
-static void expect_file(const char *name, const char *text)
-{
-	struct buffer got = {0};
-	assert_ok(file_read(test_path(name), 1 << 16, &got));
-	assert_string_equal(buffer_string(&got), text);
-	buffer_release(&got);
 }
 
 /* Each entity's score must be that of the only possible answer here; it is written as '?' in `expected`. */
@@ -98,7 +60,7 @@ static void words_are_read_off_their_first_pieces(void **state)
 	static const char *const labels[] = {"B-LOC", "B-PER", "I-LOC", "O"};
 	static const int32_t ids[] = {2, 5, 10, 6, 7, 8, 9, 3, 2, 5, 3};
 	static const int32_t rows[] = {1, 3, 4, 5, 6, 1}, classes[] = {1, 3, 3, 0, 2, 1};
-	assert_int_equal(task.settings.tags.scheme, TAGS_BIOES);
+	assert_int_equal(tagging_settings(&task)->tags.scheme, TAGS_BIOES);
 	assert_int_equal(task.labels.count, 4);
 	for (int i = 0; i < 4; i++)
 		assert_string_equal(task.labels.labels[i].name, labels[i]);
@@ -189,7 +151,7 @@ static void lines_of_text_are_tagged(void **state)
 	struct task_set train, set;
 	struct task_outputs outputs;
 	assert_ok(open_set(&task, &train, TASK_TRAIN, "Anna I-PER\nlives O\nin O\nNew I-LOC\nYork I-LOC\nAnna B-LOC\n"));
-	assert_int_equal(task.settings.tags.scheme, TAGS_IOB1);
+	assert_int_equal(tagging_settings(&task)->tags.scheme, TAGS_IOB1);
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "\xC3\x84nna  lives in\tNew York\n\nin \xC2\xAD\n"));
 	assert_int_equal(set.encoded.example_count, 2);
 	assert_int_equal(task_answers(&set), 3);
@@ -226,7 +188,7 @@ static void tags_without_prefixes_are_known(void **state)
 	struct task_set train, set;
 	static const char rows[] = "Anna\tNNP\nlives\tVBZ\nin\tIN\n.\t.\n\nNew\tNNP\nYork\tNNP\n";
 	assert_ok(open_set(&task, &train, TASK_TRAIN, rows));
-	assert_int_equal(task.settings.tags.scheme, TAGS_PLAIN);
+	assert_int_equal(tagging_settings(&task)->tags.scheme, TAGS_PLAIN);
 	assert_ok(open_set(&task, &set, TASK_PREDICT, rows));
 	assert_int_equal(task_answers(&set), 2);
 	assert_int_equal(((const struct tag_text *)set.own)->word_count, 6);
@@ -361,7 +323,7 @@ static void json_lines_have_words_and_tags(void **state)
 		assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
 		assert_int_equal(set.encoded.items[0].classes[0], label_set_find(&task.labels, "B-PER"));
 		assert_int_equal(set.encoded.items[0].classes[3], label_set_find(&task.labels, "I-LOC"));
-		assert_int_equal(task.settings.tags.scheme, TAGS_IOB2);
+		assert_int_equal(tagging_settings(&task)->tags.scheme, TAGS_IOB2);
 		task_set_release(&task, &set);
 		task_state_release(&task);
 	}
@@ -458,7 +420,7 @@ static void texts_have_spans(void **state)
 		assert_ok(open_set(&task, &set, TASK_TRAIN, files[i]));
 		const struct tag_text *text = set.own;
 		assert_int_equal(text->word_count, 7);
-		assert_int_equal(task.settings.tags.scheme, TAGS_IOB2);
+		assert_int_equal(tagging_settings(&task)->tags.scheme, TAGS_IOB2);
 		for (int w = 0; w < 7; w++)
 			assert_string_equal(text->tags[w], tags[w]);
 		assert_string_equal(text->words[1], "lives");
@@ -511,7 +473,7 @@ static void spans_are_scored_in_every_scheme(void **state)
 		struct task_set set;
 		const struct tag_text *text;
 		assert_ok(open_set(&task, &set, TASK_TRAIN, cases[i].train));
-		assert_int_equal(task.settings.tags.scheme, cases[i].scheme);
+		assert_int_equal(tagging_settings(&task)->tags.scheme, cases[i].scheme);
 		task_set_release(&task, &set);
 		assert_ok(open_set(&task, &set, TASK_SCORE,
 				   "{\"text\": \"anna lives in new york\", \"label\": [[0, 4, \"PER\"], [14, 22, \"LOC\"]]}\n"));
@@ -563,7 +525,7 @@ static void words_of_texts(void **state)
 	assert_int_equal(text->word_count, 7);
 	for (int w = 0; w < 7; w++)
 		assert_string_equal(text->tags[w], tags[w]);
-	assert_int_equal(task.settings.words, WORDS_IDEOGRAPHS);
+	assert_int_equal(tagging_settings(&task)->words, WORDS_IDEOGRAPHS);
 	task_set_release(&task, &set);
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"text\": \" anna  lives\", \"entities\": 3}\n{\"text\": \"\"}\n"));
 	text = set.own;
@@ -586,7 +548,7 @@ static void texts_are_cut_as_in_training(void **state)
 		struct task_state task = open_state(32);
 		struct task_set set;
 		assert_ok(open_set(&task, &set, TASK_TRAIN, trains[i]));
-		assert_int_equal(task.settings.words, WORDS_IDEOGRAPHS);
+		assert_int_equal(tagging_settings(&task)->words, WORDS_IDEOGRAPHS);
 		task_set_release(&task, &set);
 		assert_ok(open_set(&task, &set, TASK_SCORE,
 				   "{\"text\": \"\\u4e2d\\u56fd anna\", \"entities\": [[0, 2, \"PER\"]]}\n"));
@@ -622,7 +584,7 @@ static void plain_text_is_cut_as_training_was(void **state)
 		assert_ok(task_record_write(&task, &text));
 		assert_ok(json_parse(&document, "record", text.data, text.size));
 		assert_ok(task_record_read(document.root, "record", &later));
-		task.settings.words = later.settings.words;
+		tagging_settings(&task)->words = tagging_settings(&later)->words;
 		assert_ok(open_set(&task, &set, TASK_PREDICT, cases[i].line));
 		assert_int_equal(((const struct tag_text *)set.own)->word_count, cases[i].words);
 		task_set_release(&task, &set);
@@ -702,5 +664,5 @@ int main(void)
 		cmocka_unit_test(columns_are_recorded),
 		cmocka_unit_test(several_files_are_one_set),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, task_world_drop);
 }
