@@ -370,7 +370,7 @@ define PROGRAM_RULE
 $(BUILD)/$(1)/%: $(1)/%.c $(BERTC) $(GPU_LIBRARY) $(BUILD)/with-CUDA $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(SAY) $(1) $$<
-	$$(COMPILE) $$(LDFLAGS) -o $$@ $$< $(WITH_GPUS) $$(LDLIBS)
+	$$(COMPILE) -Itests $$(LDFLAGS) -o $$@ $$< $(WITH_GPUS) $$(LDLIBS)
 endef
 $(foreach folder,demo dev bench,$(eval $(call PROGRAM_RULE,$(folder))))
 

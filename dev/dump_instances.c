@@ -1,8 +1,7 @@
 /* Prints instances of a shard as JSON lines, for dev/instance_statistics.py:
  *
- *     gcc -std=gnu11 -O2 -Isrc -o build/dump_instances dev/dump_instances.c build/libbertc.a \
- *             -pthread -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lm
- *     build/dump_instances PREFIX VOCAB EPOCHS seed max_seq_length max_predictions masked_lm_prob \
+ *     make build/dev/dump_instances
+ *     build/dev/dump_instances PREFIX VOCAB EPOCHS seed max_seq_length max_predictions masked_lm_prob \
  *             short_seq_prob whole_word_mask
  */
 #include <stdio.h>

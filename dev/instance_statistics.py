@@ -9,7 +9,7 @@ The algorithm of create_pretraining_data.py is implemented here once more, writt
     python dev/instance_statistics.py compare FOLDER VOCAB NAME...
         FOLDER holds NAME.params.json and NAME.instances.jsonl, written by Google's program, and the input that the
         parameters name. Prints for each statistic the official value, this algorithm's over many seeds and ours over
-        many epochs (build/dump_instances, see dev/dump_instances.c), with z = difference / standard error.
+        many epochs (build/dev/dump_instances, see dev/dump_instances.c), with z = difference / standard error.
 """
 import json
 import math
@@ -244,7 +244,7 @@ def run_ours(documents, vocab, settings, vocabulary, epochs):
         megatron_shard.write_shard(folder + "/shard", documents, len(vocabulary.words))
         arguments = [settings["random_seed"], settings["max_seq_length"], settings["max_predictions_per_seq"],
                      settings["masked_lm_prob"], settings["short_seq_prob"], int(settings["do_whole_word_mask"])]
-        output = subprocess.run(["build/dump_instances", folder + "/shard", vocab, str(epochs), *map(str, arguments)],
+        output = subprocess.run(["build/dev/dump_instances", folder + "/shard", vocab, str(epochs), *map(str, arguments)],
                                 check=True, capture_output=True, text=True).stdout
     return [from_ours(json.loads(line), vocabulary) for line in output.splitlines()]
 

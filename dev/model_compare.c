@@ -1,9 +1,8 @@
 /* Compares a model of any size with transformers:
  *
  *     python dev/model_golden.py base /tmp/base.safetensors
- *     make && gcc -std=gnu11 -O2 -Isrc -Itests -o build/model_compare dev/model_compare.c build/libbertc.a \
- *             -pthread -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lm
- *     build/model_compare /tmp/base.safetensors gelu cpu f32 [tensors | save FOLDER]
+ *     make build/dev/model_compare
+ *     build/dev/model_compare /tmp/base.safetensors gelu cpu f32 [tensors | save FOLDER]
  *
  * Prints losses, the largest gradient error in units of the limit, and, with "tensors", a line for each tensor; with
  * "save", writes a model folder. In bf16 the limits of fp32 do not apply; the errors are only printed. */
