@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes src/text/unicode_tables.c: what Hugging Face's and Google's BERT tokenizers know about each code point.
+"""Makes src/text/unicode_tables.c: what Hugging Face's and Google's BERT tokenizers know about each code point, except for
+decompositions and combining classes, which utf8proc has: there, the tables only say for which code points they apply.
 
 Hugging Face's facts are found by asking the tokenizers library about every code point, since its Rust crates
 carry tables of several Unicode versions; Google's are those of Python's unicodedata, fixed here to Unicode 14.
@@ -17,9 +18,8 @@ import tokenizers
 from tokenizers import normalizers, pre_tokenizers
 
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]  # UTF-8 has no surrogates
-HANGUL = range(0xAC00, 0xD7A4)  # decomposed by rule, not by table
 
-DROPPED, SPACE, MARK, PUNCTUATION, CASED, IGNORABLE = 1, 2, 4, 8, 16, 32
+DROPPED, SPACE, MARK, PUNCTUATION, CASED, IGNORABLE, REORDERED = 1, 2, 4, 8, 16, 32, 64
 
 
 class HuggingFace:
@@ -55,7 +55,7 @@ class HuggingFace:
             if lowered != x:
                 self.lower[c] = lowered
         # The combining class only decides the order in which marks are sorted, so it is found by sorting: each candidate
-        # against one character of each class (assigned classes never change).
+        # against one character of each class.
 
         def swaps(a, b):
             return a != b and nfd.normalize_str("a" + a + b) == "a" + b + a
@@ -120,19 +120,15 @@ def check(source):
         assert len(text) == 1 or c == 0x130 and text == "i\u0307", hex(c)
     for c, text in source.decomposition.items():
         assert len(text) <= 4, hex(c)
-        if c in HANGUL:
-            index = c - 0xAC00
-            parts = [0x1100 + index // 588, 0x1161 + index % 588 // 28] + \
-                ([0x11A7 + index % 28] if index % 28 else [])
-            assert text == "".join(map(chr, parts))
+        assert text == unicodedata.normalize("NFD", chr(c)), hex(c)
         classes = [source.combining.get(ord(x), 0) for x in text]
         assert classes[0] == 0 or all(classes) and classes == sorted(classes)
-    assert all(c in source.decomposition for c in HANGUL)
+    assert all(value == unicodedata.combining(chr(c)) for c, value in source.combining.items())
 
 
 def property_rows(sources):
     def key(c):
-        return tuple(s.flags[c] for s in sources) + tuple(s.combining.get(c, 0) for s in sources)
+        return tuple(s.flags[c] | (REORDERED if c in s.combining else 0) for s in sources)
 
     rows = []
     for c in CODE_POINTS:
@@ -143,7 +139,7 @@ def property_rows(sources):
             rows[-1][1] = c
         else:
             rows.append([c, c, k])
-    return ["{0x%X, 0x%X, {%d, %d}, {%d, %d}}" % (first, last, *k) for first, last, k in rows]
+    return ["{0x%X, 0x%X, {%d, %d}}" % (first, last, *k) for first, last, k in rows]
 
 
 def both(sources, get):
@@ -175,9 +171,14 @@ def lowercase_rows(sources):
 
 
 def decomposition_rows(sources):
-    table = both(sources, lambda s, c: None if c in HANGUL else s.decomposition.get(c))
-    return ["{0x%X, %d, {%s}}" % (c, mask, ", ".join("0x%X" % ord(x) for x in text))
-            for c, (mask, text) in table.items()]
+    """Ranges may contain other code points that are assigned: these will never have a decomposition."""
+    rows = []  # first, last, mask
+    for c, (mask, _) in both(sources, lambda s, c: s.decomposition.get(c)).items():
+        if rows and rows[-1][2] == mask and all(unicodedata.category(chr(x)) != "Cn" for x in range(rows[-1][1] + 1, c)):
+            rows[-1][1] = c
+        else:
+            rows.append([c, c, mask])
+    return ["{0x%X, 0x%X, %d}" % tuple(row) for row in rows]
 
 
 def lines(rows, width=108):

@@ -128,10 +128,8 @@ static enum status fill_table(struct normalizer *n)
 		for (size_t i = 0; i < sizeof(ideograph_ranges) / sizeof(ideograph_ranges[0]); i++)
 			if (ideograph_ranges[i].columns & column_bit)
 				fill(n, ideograph_ranges[i].first, ideograph_ranges[i].last, KIND_IDEOGRAPH);
-	for (int i = 0; i < unicode_decomposition_row_count; i++)
-		TRY(set_entry(n, unicode_decomposition_rows[i].code_point));
-	if (n->settings.strip_accents)
-		for (uint32_t c = HANGUL_FIRST; c <= HANGUL_LAST; c++)
+	for (int i = 0; n->settings.strip_accents && i < unicode_decomposition_row_count; i++)
+		for (uint32_t c = unicode_decomposition_rows[i].first; c <= unicode_decomposition_rows[i].last; c++)
 			TRY(set_entry(n, c));
 	for (int i = 0; i < unicode_lowercase_row_count; i++) {
 		const struct unicode_lowercase_row *row = &unicode_lowercase_rows[i];
@@ -148,7 +146,7 @@ static enum status fill_table(struct normalizer *n)
 			fill(n, row->first, row->last, KIND_DROP);
 		else if (flags & UNICODE_SPACE)
 			fill(n, row->first, row->last, KIND_SPACE);
-		else if (flags & (UNICODE_MARK | UNICODE_PUNCTUATION) || row->combining_class[n->column] != 0)
+		else if (flags & (UNICODE_MARK | UNICODE_PUNCTUATION | UNICODE_REORDERED))
 			for (uint32_t c = row->first; c <= row->last; c++)
 				TRY(set_entry(n, c));
 	}

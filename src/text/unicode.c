@@ -1,5 +1,7 @@
 #include "text/unicode.h"
 
+#include <utf8proc.h>
+
 static const struct unicode_property_row *property_row(uint32_t code_point)
 {
 	int low = 0, high = unicode_property_row_count;
@@ -26,9 +28,9 @@ uint8_t unicode_flags(enum unicode_column column, uint32_t code_point)
 
 uint8_t unicode_combining_class(enum unicode_column column, uint32_t code_point)
 {
-	const struct unicode_property_row *row = property_row(code_point);
-
-	return row ? row->combining_class[column] : 0;
+	if (!(unicode_flags(column, code_point) & UNICODE_REORDERED))
+		return 0;
+	return (uint8_t)utf8proc_get_property((utf8proc_int32_t)code_point)->combining_class;
 }
 
 uint32_t unicode_lowercase(enum unicode_column column, uint32_t code_point)
@@ -55,37 +57,19 @@ uint32_t unicode_lowercase(enum unicode_column column, uint32_t code_point)
 
 int unicode_decompose(enum unicode_column column, uint32_t code_point, uint32_t out[4])
 {
-	int low = 0, high = unicode_decomposition_row_count;
+	int low = 0, high = unicode_decomposition_row_count, class = 0;
 
-	if (code_point >= HANGUL_FIRST && code_point <= HANGUL_LAST) {
-		uint32_t index = code_point - HANGUL_FIRST;
-
-		out[0] = 0x1100 + index / (21 * 28); /* leading consonant, vowel, possibly trailing consonant */
-		out[1] = 0x1161 + index % (21 * 28) / 28;
-		out[2] = 0x11A7 + index % 28;
-		return index % 28 ? 3 : 2;
-	}
+	out[0] = code_point;
 	while (low < high) {
 		int middle = (low + high) / 2;
 
-		if (unicode_decomposition_rows[middle].code_point < code_point)
+		if (unicode_decomposition_rows[middle].last < code_point)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low < unicode_decomposition_row_count) {
-		const struct unicode_decomposition_row *row = &unicode_decomposition_rows[low];
-
-		if (row->code_point == code_point && row->columns >> column & 1) {
-			int count = 0;
-
-			while (count < 4 && row->parts[count]) {
-				out[count] = row->parts[count];
-				count++;
-			}
-			return count;
-		}
-	}
-	out[0] = code_point;
-	return 1;
+	if (low == unicode_decomposition_row_count || unicode_decomposition_rows[low].first > code_point ||
+	    !(unicode_decomposition_rows[low].columns >> column & 1))
+		return 1;
+	return (int)utf8proc_decompose_char((utf8proc_int32_t)code_point, (utf8proc_int32_t *)out, 4, UTF8PROC_DECOMPOSE, &class);
 }

@@ -1,9 +1,9 @@
 /* What BERT's tokenizers know about each code point.
  *
- * The data is compiled in (unicode_tables.c, made by dev/unicode_tables.py), so that ids never depend on a
- * library of the machine. There are two columns, because the two tokenizers that we reproduce use different
- * Unicode versions: Hugging Face's Rust crates (mixed, some as old as Unicode 8) and Google's Python
- * (Unicode 14).
+ * Two columns, because the two tokenizers that we reproduce use different Unicode versions: Hugging Face's Rust crates (mixed,
+ * some as old as Unicode 8) and Google's Python (Unicode 14). What changes from version to version is compiled in
+ * (unicode_tables.c, made by dev/unicode_tables.py); decompositions and combining classes, which an assigned code point never
+ * changes, are utf8proc's, for the code points that the tables name. So ids do not depend on the library's version.
  */
 #ifndef TEXT_UNICODE_H
 #define TEXT_UNICODE_H
@@ -25,13 +25,13 @@ enum {
 	UNICODE_PUNCTUATION = 8, /* a word of its own */
 	UNICODE_CASED = 16,
 	UNICODE_IGNORABLE = 32,
+	UNICODE_REORDERED = 64, /* its combining class is not 0 */
 };
 
 /* Rows of the tables, sorted; a code point without a row has no property. */
 struct unicode_property_row {
 	uint32_t first, last;
 	uint8_t flags[UNICODE_COLUMNS];
-	uint8_t combining_class[UNICODE_COLUMNS];
 };
 struct unicode_lowercase_row {
 	uint32_t first, last; /* every `step`-th code point from first to last becomes itself + delta */
@@ -39,18 +39,13 @@ struct unicode_lowercase_row {
 	uint32_t columns; /* bit mask of the columns that have it */
 };
 struct unicode_decomposition_row {
-	uint32_t code_point;
+	uint32_t first, last; /* in this range, code points are decomposed as utf8proc does */
 	uint32_t columns;
-	uint32_t parts[4]; /* full canonical decomposition, 0 after its end */
 };
 extern const struct unicode_property_row unicode_property_rows[];
 extern const struct unicode_lowercase_row unicode_lowercase_rows[];
 extern const struct unicode_decomposition_row unicode_decomposition_rows[];
 extern const int unicode_property_row_count, unicode_lowercase_row_count, unicode_decomposition_row_count;
-
-/* Hangul syllables are decomposed by rule (Unicode 3.12), not by rows. */
-#define HANGUL_FIRST 0xAC00
-#define HANGUL_LAST 0xD7A3
 
 uint8_t unicode_flags(enum unicode_column column, uint32_t code_point);
 /* Canonical combining class; 0 = a starter. */
