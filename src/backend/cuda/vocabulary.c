@@ -2,10 +2,6 @@
  * chunks, where gradients replace the logits (fp32) in place. */
 #include "backend/cuda/gemm.h"
 
-/* The library's fast kernels take only multiples of this; with BERT's 30,522 words in one product, an H200 needs 2.4 times as
- * long. */
-#define WORD_MULTIPLE 8
-
 /* The words of a product: the few at the end that exceed a multiple, or all others. */
 struct words {
 	int64_t first, count;
