@@ -36,7 +36,7 @@ static const struct option bench_options[] = {
 	 .fallback = "base",
 	 .role = ROLE_RUN,
 	 .value_name = "SIZE|PATH",
-	 .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder"},
+	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder"},
 	MODEL_SIZE_OPTIONS(struct bench_settings, sizes, ROLE_RUN),
 	{.name = "vocab_size",
 	 .type = OPTION_INTEGER,

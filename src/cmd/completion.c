@@ -53,7 +53,7 @@ static bool append_values(struct buffer *out, const struct command *command, con
 	if (row->type == OPTION_CHOICE || row->type == OPTION_ENUM)
 		append_choices(out, row->range);
 	else if (!strcmp(row->name, "model") && makes_models)
-		append_choices(out, model_size_names);
+		append_choices(out, MODEL_SIZES("|"));
 	else if (!strcmp(row->name, "task"))
 		append_tasks(out);
 	else

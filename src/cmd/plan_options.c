@@ -16,7 +16,7 @@ const struct option plan_options[] = {
 	 .role = ROLE_RUN,
 	 .value_name = "WHAT",
 	 .alias = "bert_config_file config_file model_name_or_path",
-	 .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder"},
+	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder"},
 	MODEL_SIZE_OPTIONS(struct plan_settings, sizes, ROLE_RUN),
 	{.name = "vocab_size",
 	 .type = OPTION_INTEGER,

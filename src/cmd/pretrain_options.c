@@ -107,7 +107,7 @@ const struct option pretrain_options[] = {
 	 .value_name = "WHAT",
 	 .alias = "bert_config_file config_file model_name_or_path",
 	 .fallback_text = "from the amount of text",
-	 .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder to start from"},
+	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder to start from"},
 	MODEL_SIZE_OPTIONS(struct pretrain_settings, sizes, ROLE_RESULT),
 	{.name = "init_checkpoint",
 	 .type = OPTION_TEXT,

@@ -12,8 +12,6 @@ static const struct {
 	{"tiny", 2, 128}, {"mini", 4, 256}, {"small", 4, 512}, {"medium", 8, 512}, {"base", 12, 768}, {"large", 24, 1024},
 };
 
-const char *const model_size_names = "tiny|mini|small|medium|base|large";
-
 /* Hugging Face's values of `hidden_act`. Google's files only have "gelu", which means the tanh form. */
 static const struct {
 	const char *name;
@@ -49,6 +47,11 @@ double model_config_saved_dropout(const struct model_config *config, bool attent
 	return attention_probs ? config->attention_probs_dropout_prob : config->hidden_dropout_prob;
 }
 
+const char *model_size_name(int index)
+{
+	return index < COUNT(named_sizes) ? named_sizes[index].name : NULL;
+}
+
 enum status model_config_named(struct model_config *out, const char *name)
 {
 	for (int i = 0; i < COUNT(named_sizes); i++) {
@@ -62,8 +65,7 @@ enum status model_config_named(struct model_config *out, const char *name)
 		return OK;
 	}
 	enum status status = error_set(ERR_USAGE, "'%s' is not a model size", name);
-	error_hint("sizes are tiny, mini, small, medium, base and large; a config.json or a model folder "
-		   "will do too");
+	error_hint("sizes are " MODEL_SIZES(", ") "; a config.json or a model folder will do too");
 	return status;
 }
 

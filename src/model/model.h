@@ -35,7 +35,9 @@ double model_config_saved_dropout(const struct model_config *config, bool attent
 /* Sets the sizes by name: tiny mini small medium base large. Any other name is ERR_USAGE, with a list of the names. vocab_size
  * stays 0. */
 MUST_USE enum status model_config_named(struct model_config *out, const char *name);
-extern const char *const model_size_names; /* "tiny|mini|small|medium|base|large" */
+/* The names of Google's published sizes, from the smallest, with a string literal between them. */
+#define MODEL_SIZES(between) "tiny" between "mini" between "small" between "medium" between "base" between "large"
+const char *model_size_name(int index); /* from 0; NULL: there are no more */
 /* Reads config.json or Google's bert_config.json (in which hidden_act "gelu" is the tanh form; it is recognized by the absence
  * of "model_type"). Absent fields have Hugging Face's defaults, except that an absent vocab_size stays 0: the vocabulary
  * decides. Sizes that do not make a BERT model are ERR_DATA; other model types, activations, and variants that bertc does not

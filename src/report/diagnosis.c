@@ -21,9 +21,7 @@
 #define DIVERGED_LOSS 1.0
 #define ABOVE_GUESSING 0.5
 #define NORM_GROWTH 5.0
-#define STUCK_BELOW 0.1    /* a run this far below the prior loss has left it behind */
 #define STUCK_ABOVE 0.5    /* a run this close to the prior loss has learned frequencies */
-#define STUCK_SHARE 0.03   /* or share of right answers above the prior's */
 #define STILL_FALLING 0.05 /* progress during half of the patience */
 #define WORSE_LOSS 0.05    /* rise of an evaluation's loss above its best */
 #define WORSE_SHARE 0.005  /* drop of an accuracy or the like below its best, plus two standard errors */
@@ -358,7 +356,7 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 	if (!full(&diagnosis->loss) || isnan(task->prior_loss) || diagnosis->active[FINDING_DIVERGED])
 		return;
 	double mean = window_mean(&diagnosis->loss), share = window_mean(&diagnosis->share), scale = task->scale;
-	if (mean < task->prior_loss - STUCK_BELOW * scale || share > task->prior_share + STUCK_SHARE) {
+	if (mean < task->prior_loss - BEGUN_LOSS * scale || share > task->prior_share + BEGUN_SHARE) {
 		end(diagnosis, out, FINDING_STUCK, "The loss (%.3f) is now below that of knowing only %s.", mean,
 		    task->words.prior);
 		end(diagnosis, out, FINDING_SLOW, "The loss (%.3f) is now below that of knowing only %s.", mean,

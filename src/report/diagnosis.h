@@ -10,6 +10,11 @@
 #include "report/history.h"
 #include "report/task.h"
 
+/* A run has begun to learn when its loss is this far below the prior loss, in units of the task's scale, or its share of right
+ * answers this far above the prior's. */
+#define BEGUN_LOSS 0.1
+#define BEGUN_SHARE 0.03
+
 enum finding_kind {
 	FINDING_SPIKE,       /* one loss far above those before it */
 	FINDING_DIVERGED,    /* the loss is far above where it was, or above guessing */

@@ -8,9 +8,7 @@
 #define RECENT_STEPS 64
 #define RECENT_ROWS 5
 #define LEARNED_PART (1.0 / 3) /* of the prior loss, or of the way from the prior's share of right answers to 1 */
-#define BEGUN_LOSS 0.1         /* below the prior loss, in units of the task's scale; the same as for stuck runs */
-#define BEGUN_SHARE 0.03
-#define TREND_POINTS 5 /* fewer points say nothing about a slope */
+#define TREND_POINTS 5         /* fewer points say nothing about a slope */
 #define LEVEL_LOSS 0.02
 #define LEVEL_SHARE 0.005
 #define CHANCE_SHARE 0.03 /* minimum by which a side's score exceeds guessing */

@@ -32,17 +32,16 @@ static double encoder_parameters(const struct model_config *config)
 
 const char *budget_model(double flops, bool on_gpu)
 {
-	static const char *const names[] = {"tiny", "mini", "small", "medium", "base", "large"};
 	double least = INFINITY;
-	const char *nearest = names[0];
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	const char *nearest = NULL, *name;
+	for (int i = 0; (name = model_size_name(i)); i++) {
 		struct model_config config;
-		BUG_IF(model_config_named(&config, names[i]) != OK);
+		BUG_IF(model_config_named(&config, name) != OK);
 		double wanted = sqrt(flops * budget_share(config.hidden_size, on_gpu) / 120);
 		double distance = fabs(log(encoder_parameters(&config) / wanted));
 		if (distance < least) {
 			least = distance;
-			nearest = names[i];
+			nearest = name;
 		}
 	}
 	return nearest;

@@ -192,7 +192,7 @@ static enum status config_path(const char *model, char out[PATH_BYTES])
 	if (!file_exists(model) && !prefix) {
 		char advice[160];
 		snprintf(advice, sizeof(advice), "give a model size (%s), a config.json, a model folder, or a file of weights",
-			 model_size_names);
+			 MODEL_SIZES("|"));
 		if (strchr(model, '/'))
 			return checkpoint_missing(model, advice);
 		enum status status = error_set(ERR_USAGE, "'%s' is neither a model size nor a file or folder", model);
@@ -215,7 +215,7 @@ enum status model_folder_config(const char *model, struct model_config *out)
 
 enum status model_size_or_folder_config(const char *model, struct model_config *out)
 {
-	return is_one_of(model, model_size_names) ? model_config_named(out, model) : model_folder_config(model, out);
+	return is_one_of(model, MODEL_SIZES("|")) ? model_config_named(out, model) : model_folder_config(model, out);
 }
 
 enum status model_folder_task(const char *model, struct task_config *out)

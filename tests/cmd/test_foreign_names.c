@@ -6,500 +6,120 @@
 #include "cmd/program.h"
 #include "tasks/task.h"
 
+/* clang-format off */
 /* By program, as their parsers declare the flags. */
-static const char *const google[] = {"bert_config_file",
-				     "input_file",
-				     "output_dir",
-				     "init_checkpoint",
-				     "max_seq_length",
-				     "max_predictions_per_seq",
-				     "do_train",
-				     "do_eval",
-				     "train_batch_size",
-				     "eval_batch_size",
-				     "learning_rate",
-				     "num_train_steps",
-				     "num_warmup_steps",
-				     "save_checkpoints_steps",
-				     "iterations_per_loop",
-				     "max_eval_steps",
-				     "use_tpu",
-				     "tpu_name",
-				     "tpu_zone",
-				     "gcp_project",
-				     "master",
-				     "num_tpu_cores",
-				     NULL};
-static const char *const google_data[] = {"input_file",
-					  "output_file",
-					  "vocab_file",
-					  "do_lower_case",
-					  "do_whole_word_mask",
-					  "max_seq_length",
-					  "max_predictions_per_seq",
-					  "random_seed",
-					  "dupe_factor",
-					  "masked_lm_prob",
-					  "short_seq_prob",
-					  NULL};
-static const char *const nvidia[] = {"input_dir",
-				     "config_file",
-				     "output_dir",
-				     "vocab_file",
-				     "init_checkpoint",
-				     "max_seq_length",
-				     "max_predictions_per_seq",
-				     "train_batch_size",
-				     "learning_rate",
-				     "num_train_epochs",
-				     "max_steps",
-				     "warmup_proportion",
-				     "local_rank",
-				     "seed",
-				     "gradient_accumulation_steps",
-				     "fp16",
-				     "amp",
-				     "loss_scale",
-				     "log_freq",
-				     "checkpoint_activations",
-				     "resume_from_checkpoint",
-				     "resume_step",
-				     "num_steps_per_checkpoint",
-				     "skip_checkpoint",
-				     "phase2",
-				     "resume_phase2",
-				     "allreduce_post_accumulation",
-				     "allreduce_post_accumulation_fp16",
-				     "phase1_end_step",
-				     "init_loss_scale",
-				     "do_train",
-				     "json-summary",
-				     "use_env",
-				     "disable_progress_bar",
-				     "steps_this_run",
-				     "profile",
-				     "profile-start",
-				     "num_workers",
-				     "no_dense_sequence_output",
-				     "disable_jit_fusions",
-				     "cuda_graphs",
-				     "bert_model",
-				     NULL};
-static const char *const nvidia_tensorflow[] = {"input_files_dir",
-						"eval_files_dir",
-						"dllog_path",
-						"optimizer_type",
-						"num_accumulation_steps",
-						"display_loss_steps",
-						"verbose_logging",
-						"horovod",
-						"report_loss",
-						"manual_fp16",
-						"use_xla",
-						NULL};
-static const char *const transformers[] = {"model_name_or_path",
-					   "overwrite_output_dir",
-					   "per_device_train_batch_size",
-					   "per_device_eval_batch_size",
-					   "weight_decay",
-					   "adam_beta1",
-					   "adam_beta2",
-					   "adam_epsilon",
-					   "max_grad_norm",
-					   "lr_scheduler_type",
-					   "warmup_ratio",
-					   "warmup_steps",
-					   "logging_steps",
-					   "save_steps",
-					   "save_total_limit",
-					   "eval_steps",
-					   "bf16",
-					   "mlm_probability",
-					   "train_file",
-					   "validation_file",
-					   "validation_split_percentage",
-					   "dataset_name",
-					   "cache_dir",
-					   "overwrite_cache",
-					   "use_fast_tokenizer",
-					   "model_revision",
-					   "token",
-					   "line_by_line",
-					   "pad_to_max_length",
-					   "max_train_samples",
-					   "do_train",
-					   "do_eval",
-					   "preprocessing_num_workers",
-					   "push_to_hub",
-					   "run_name",
-					   "disable_tqdm",
-					   "optim",
-					   "torch_compile",
-					   "early_stopping_patience",
-					   "early_stopping_threshold",
-					   "dataloader_num_workers",
-					   "report_to",
-					   "no_cuda",
-					   "gradient_checkpointing",
-					   NULL};
-static const char *const megatron[] = {
-	"seq-length", "mask-prob", "train-iters", "global-batch-size", "lr", "min-lr", "lr-decay-style", "lr-warmup-fraction",
-	"clip-grad", "adam-eps", "save-interval", "eval-interval", "log-interval", "micro-batch-size", "bert-no-binary-head",
-	/* train_bert_340m_distributed.sh */
-	"num-layers", "hidden-size", "num-attention-heads", "max-position-embeddings", "micro-batch-size", "lr-decay-iters",
-	"weight-decay", "fp16", "data-path", "vocab-file", "split", "eval-iters", "save", "load", "tensor-model-parallel-size",
-	"pipeline-model-parallel-size", "distributed-backend", "initial-loss-scale", "loss-scale-window", "hysteresis",
-	"min-loss-scale", "use-distributed-optimizer", NULL};
+static const char google[] =
+	"bert_config_file input_file output_dir init_checkpoint max_seq_length max_predictions_per_seq do_train "
+	"do_eval train_batch_size eval_batch_size learning_rate num_train_steps num_warmup_steps "
+	"save_checkpoints_steps iterations_per_loop max_eval_steps use_tpu tpu_name tpu_zone gcp_project master "
+	"num_tpu_cores";
+static const char google_data[] =
+	"input_file output_file vocab_file do_lower_case do_whole_word_mask max_seq_length "
+	"max_predictions_per_seq random_seed dupe_factor masked_lm_prob short_seq_prob";
+static const char nvidia[] =
+	"input_dir config_file output_dir vocab_file init_checkpoint max_seq_length max_predictions_per_seq "
+	"train_batch_size learning_rate num_train_epochs max_steps warmup_proportion local_rank seed "
+	"gradient_accumulation_steps fp16 amp loss_scale log_freq checkpoint_activations resume_from_checkpoint "
+	"resume_step num_steps_per_checkpoint skip_checkpoint phase2 resume_phase2 allreduce_post_accumulation "
+	"allreduce_post_accumulation_fp16 phase1_end_step init_loss_scale do_train json-summary use_env "
+	"disable_progress_bar steps_this_run profile profile-start num_workers no_dense_sequence_output "
+	"disable_jit_fusions cuda_graphs bert_model";
+static const char nvidia_tensorflow[] =
+	"input_files_dir eval_files_dir dllog_path optimizer_type num_accumulation_steps display_loss_steps "
+	"verbose_logging horovod report_loss manual_fp16 use_xla";
+static const char transformers[] =
+	"model_name_or_path overwrite_output_dir per_device_train_batch_size per_device_eval_batch_size "
+	"weight_decay adam_beta1 adam_beta2 adam_epsilon max_grad_norm lr_scheduler_type warmup_ratio "
+	"warmup_steps logging_steps save_steps save_total_limit eval_steps bf16 mlm_probability train_file "
+	"validation_file validation_split_percentage dataset_name cache_dir overwrite_cache use_fast_tokenizer "
+	"model_revision token line_by_line pad_to_max_length max_train_samples do_train do_eval "
+	"preprocessing_num_workers push_to_hub run_name disable_tqdm optim torch_compile early_stopping_patience "
+	"early_stopping_threshold dataloader_num_workers report_to no_cuda gradient_checkpointing";
+static const char megatron[] =
+	"seq-length mask-prob train-iters global-batch-size lr min-lr lr-decay-style lr-warmup-fraction clip-grad "
+	"adam-eps save-interval eval-interval log-interval micro-batch-size bert-no-binary-head num-layers "
+	"hidden-size num-attention-heads max-position-embeddings micro-batch-size lr-decay-iters weight-decay "
+	"fp16 data-path vocab-file split eval-iters save load tensor-model-parallel-size "
+	"pipeline-model-parallel-size distributed-backend initial-loss-scale loss-scale-window hysteresis "
+	"min-loss-scale use-distributed-optimizer";
 /* The fields of transformers' TrainingArguments, of versions 4 and 5, and those of its scripts that are about models; then the
  * rest of run_mlm.py. */
-static const char *const trainer[] = {"output_dir",
-				      "overwrite_output_dir",
-				      "do_train",
-				      "do_eval",
-				      "do_predict",
-				      "eval_strategy",
-				      "evaluation_strategy",
-				      "prediction_loss_only",
-				      "per_device_train_batch_size",
-				      "per_device_eval_batch_size",
-				      "per_gpu_train_batch_size",
-				      "per_gpu_eval_batch_size",
-				      "gradient_accumulation_steps",
-				      "eval_accumulation_steps",
-				      "eval_delay",
-				      "torch_empty_cache_steps",
-				      "learning_rate",
-				      "weight_decay",
-				      "adam_beta1",
-				      "adam_beta2",
-				      "adam_epsilon",
-				      "max_grad_norm",
-				      "num_train_epochs",
-				      "max_steps",
-				      "lr_scheduler_type",
-				      "lr_scheduler_kwargs",
-				      "warmup_ratio",
-				      "warmup_steps",
-				      "log_level",
-				      "log_level_replica",
-				      "log_on_each_node",
-				      "logging_dir",
-				      "logging_strategy",
-				      "logging_first_step",
-				      "logging_steps",
-				      "logging_nan_inf_filter",
-				      "save_strategy",
-				      "save_steps",
-				      "save_total_limit",
-				      "save_safetensors",
-				      "save_on_each_node",
-				      "save_only_model",
-				      "restore_callback_states_from_checkpoint",
-				      "no_cuda",
-				      "use_cpu",
-				      "use_mps_device",
-				      "seed",
-				      "data_seed",
-				      "jit_mode_eval",
-				      "use_ipex",
-				      "bf16",
-				      "fp16",
-				      "fp16_opt_level",
-				      "half_precision_backend",
-				      "bf16_full_eval",
-				      "fp16_full_eval",
-				      "tf32",
-				      "local_rank",
-				      "ddp_backend",
-				      "tpu_metrics_debug",
-				      "debug",
-				      "dataloader_drop_last",
-				      "eval_steps",
-				      "dataloader_num_workers",
-				      "dataloader_prefetch_factor",
-				      "past_index",
-				      "run_name",
-				      "disable_tqdm",
-				      "remove_unused_columns",
-				      "label_names",
-				      "load_best_model_at_end",
-				      "metric_for_best_model",
-				      "greater_is_better",
-				      "ignore_data_skip",
-				      "fsdp",
-				      "fsdp_min_num_params",
-				      "fsdp_config",
-				      "fsdp_transformer_layer_cls_to_wrap",
-				      "accelerator_config",
-				      "parallelism_config",
-				      "deepspeed",
-				      "label_smoothing_factor",
-				      "optim",
-				      "optim_args",
-				      "adafactor",
-				      "group_by_length",
-				      "length_column_name",
-				      "report_to",
-				      "project",
-				      "trackio_space_id",
-				      "ddp_find_unused_parameters",
-				      "ddp_bucket_cap_mb",
-				      "ddp_broadcast_buffers",
-				      "dataloader_pin_memory",
-				      "dataloader_persistent_workers",
-				      "skip_memory_metrics",
-				      "use_legacy_prediction_loop",
-				      "push_to_hub",
-				      "resume_from_checkpoint",
-				      "hub_model_id",
-				      "hub_strategy",
-				      "hub_token",
-				      "hub_private_repo",
-				      "hub_always_push",
-				      "hub_revision",
-				      "gradient_checkpointing",
-				      "gradient_checkpointing_kwargs",
-				      "include_inputs_for_metrics",
-				      "include_for_metrics",
-				      "eval_do_concat_batches",
-				      "fp16_backend",
-				      "push_to_hub_model_id",
-				      "push_to_hub_organization",
-				      "push_to_hub_token",
-				      "mp_parameters",
-				      "auto_find_batch_size",
-				      "full_determinism",
-				      "torchdynamo",
-				      "ray_scope",
-				      "ddp_timeout",
-				      "torch_compile",
-				      "torch_compile_backend",
-				      "torch_compile_mode",
-				      "dispatch_batches",
-				      "split_batches",
-				      "include_tokens_per_second",
-				      "include_num_input_tokens_seen",
-				      "neftune_noise_alpha",
-				      "optim_target_modules",
-				      "batch_eval_metrics",
-				      "eval_on_start",
-				      "use_liger_kernel",
-				      "liger_kernel_config",
-				      "eval_use_gather_object",
-				      "average_tokens_across_devices",
-				      "use_cache",
-				      "train_sampling_strategy",
-				      "enable_jit_checkpoint",
-				      "tpu_num_cores",
-				      "sharded_ddp",
-				      "activation_checkpointing",
-				      "activation_checkpointing_kwargs",
-				      "dataloader_in_order",
-				      "dataloader_multiprocessing_context",
-				      "trackio_bucket_id",
-				      "trackio_static_space_id",
-				      NULL};
-static const char *const of_models[] = {
-	"model_name_or_path", "config_name", "tokenizer_name", "cache_dir",         "use_fast_tokenizer",
-	"model_revision",     "token",       "use_auth_token", "trust_remote_code", "torch_dtype",
-	"low_cpu_mem_usage",  NULL};
-static const char *const run_mlm[] = {"model_type",      "config_overrides", "streaming", "line_by_line",
-				      "mlm_probability", "max_seq_length",   NULL};
-static const char *const *const pretrain_programs[] = {google,   google_data, nvidia,    nvidia_tensorflow, transformers,
+static const char trainer[] =
+	"output_dir overwrite_output_dir do_train do_eval do_predict eval_strategy evaluation_strategy "
+	"prediction_loss_only per_device_train_batch_size per_device_eval_batch_size per_gpu_train_batch_size "
+	"per_gpu_eval_batch_size gradient_accumulation_steps eval_accumulation_steps eval_delay "
+	"torch_empty_cache_steps learning_rate weight_decay adam_beta1 adam_beta2 adam_epsilon max_grad_norm "
+	"num_train_epochs max_steps lr_scheduler_type lr_scheduler_kwargs warmup_ratio warmup_steps log_level "
+	"log_level_replica log_on_each_node logging_dir logging_strategy logging_first_step logging_steps "
+	"logging_nan_inf_filter save_strategy save_steps save_total_limit save_safetensors save_on_each_node "
+	"save_only_model restore_callback_states_from_checkpoint no_cuda use_cpu use_mps_device seed data_seed "
+	"jit_mode_eval use_ipex bf16 fp16 fp16_opt_level half_precision_backend bf16_full_eval fp16_full_eval "
+	"tf32 local_rank ddp_backend tpu_metrics_debug debug dataloader_drop_last eval_steps "
+	"dataloader_num_workers dataloader_prefetch_factor past_index run_name disable_tqdm remove_unused_columns "
+	"label_names load_best_model_at_end metric_for_best_model greater_is_better ignore_data_skip fsdp "
+	"fsdp_min_num_params fsdp_config fsdp_transformer_layer_cls_to_wrap accelerator_config parallelism_config "
+	"deepspeed label_smoothing_factor optim optim_args adafactor group_by_length length_column_name report_to "
+	"project trackio_space_id ddp_find_unused_parameters ddp_bucket_cap_mb ddp_broadcast_buffers "
+	"dataloader_pin_memory dataloader_persistent_workers skip_memory_metrics use_legacy_prediction_loop "
+	"push_to_hub resume_from_checkpoint hub_model_id hub_strategy hub_token hub_private_repo hub_always_push "
+	"hub_revision gradient_checkpointing gradient_checkpointing_kwargs include_inputs_for_metrics "
+	"include_for_metrics eval_do_concat_batches fp16_backend push_to_hub_model_id push_to_hub_organization "
+	"push_to_hub_token mp_parameters auto_find_batch_size full_determinism torchdynamo ray_scope ddp_timeout "
+	"torch_compile torch_compile_backend torch_compile_mode dispatch_batches split_batches "
+	"include_tokens_per_second include_num_input_tokens_seen neftune_noise_alpha optim_target_modules "
+	"batch_eval_metrics eval_on_start use_liger_kernel liger_kernel_config eval_use_gather_object "
+	"average_tokens_across_devices use_cache train_sampling_strategy enable_jit_checkpoint tpu_num_cores "
+	"sharded_ddp activation_checkpointing activation_checkpointing_kwargs dataloader_in_order "
+	"dataloader_multiprocessing_context trackio_bucket_id trackio_static_space_id";
+static const char of_models[] =
+	"model_name_or_path config_name tokenizer_name cache_dir use_fast_tokenizer model_revision token "
+	"use_auth_token trust_remote_code torch_dtype low_cpu_mem_usage";
+static const char run_mlm[] =
+	"model_type config_overrides streaming line_by_line mlm_probability max_seq_length";
+static const char *const pretrain_programs[] = {google,   google_data, nvidia,    nvidia_tensorflow, transformers,
 						       megatron, trainer,     of_models, run_mlm,           NULL};
 
 /* run_classifier.py, run_squad.py */
-static const char *const google_finetune[] = {"data_dir",
-					      "bert_config_file",
-					      "task_name",
-					      "vocab_file",
-					      "output_dir",
-					      "init_checkpoint",
-					      "do_lower_case",
-					      "max_seq_length",
-					      "do_train",
-					      "do_eval",
-					      "do_predict",
-					      "train_batch_size",
-					      "eval_batch_size",
-					      "predict_batch_size",
-					      "learning_rate",
-					      "num_train_epochs",
-					      "warmup_proportion",
-					      "save_checkpoints_steps",
-					      "iterations_per_loop",
-					      "use_tpu",
-					      "tpu_name",
-					      "tpu_zone",
-					      "gcp_project",
-					      "master",
-					      "num_tpu_cores",
-					      "train_file",
-					      "predict_file",
-					      "doc_stride",
-					      "max_query_length",
-					      "n_best_size",
-					      "max_answer_length",
-					      "verbose_logging",
-					      "version_2_with_negative",
-					      "null_score_diff_threshold",
-					      NULL};
+static const char google_finetune[] =
+	"data_dir bert_config_file task_name vocab_file output_dir init_checkpoint do_lower_case max_seq_length "
+	"do_train do_eval do_predict train_batch_size eval_batch_size predict_batch_size learning_rate "
+	"num_train_epochs warmup_proportion save_checkpoints_steps iterations_per_loop use_tpu tpu_name tpu_zone "
+	"gcp_project master num_tpu_cores train_file predict_file doc_stride max_query_length n_best_size "
+	"max_answer_length verbose_logging version_2_with_negative null_score_diff_threshold";
 /* run_glue.py, run_squad.py, run_swag.py */
-static const char *const nvidia_finetune[] = {"data_dir",
-					      "bert_model",
-					      "task_name",
-					      "output_dir",
-					      "init_checkpoint",
-					      "max_seq_length",
-					      "do_train",
-					      "do_eval",
-					      "do_predict",
-					      "do_lower_case",
-					      "train_batch_size",
-					      "eval_batch_size",
-					      "learning_rate",
-					      "num_train_epochs",
-					      "max_steps",
-					      "warmup_proportion",
-					      "no_cuda",
-					      "local_rank",
-					      "seed",
-					      "gradient_accumulation_steps",
-					      "fp16",
-					      "amp",
-					      "loss_scale",
-					      "server_ip",
-					      "server_port",
-					      "vocab_file",
-					      "config_file",
-					      "skip_checkpoint",
-					      "train_file",
-					      "predict_file",
-					      "doc_stride",
-					      "max_query_length",
-					      "predict_batch_size",
-					      "n_best_size",
-					      "max_answer_length",
-					      "verbose_logging",
-					      "version_2_with_negative",
-					      "null_score_diff_threshold",
-					      "log_freq",
-					      "json-summary",
-					      "eval_script",
-					      "use_env",
-					      "disable_progress_bar",
-					      "skip_cache",
-					      "cache_dir",
-					      "profile",
-					      NULL};
+static const char nvidia_finetune[] =
+	"data_dir bert_model task_name output_dir init_checkpoint max_seq_length do_train do_eval do_predict "
+	"do_lower_case train_batch_size eval_batch_size learning_rate num_train_epochs max_steps "
+	"warmup_proportion no_cuda local_rank seed gradient_accumulation_steps fp16 amp loss_scale server_ip "
+	"server_port vocab_file config_file skip_checkpoint train_file predict_file doc_stride max_query_length "
+	"predict_batch_size n_best_size max_answer_length verbose_logging version_2_with_negative "
+	"null_score_diff_threshold log_freq json-summary eval_script use_env disable_progress_bar skip_cache "
+	"cache_dir profile";
 /* run_glue.py, run_qa.py, run_ner.py, run_swag.py */
-static const char *const transformers_finetune[] = {"model_name_or_path",
-						    "config_name",
-						    "tokenizer_name",
-						    "cache_dir",
-						    "use_fast_tokenizer",
-						    "model_revision",
-						    "token",
-						    "trust_remote_code",
-						    "ignore_mismatched_sizes",
-						    "task_name",
-						    "dataset_name",
-						    "dataset_config_name",
-						    "train_file",
-						    "validation_file",
-						    "test_file",
-						    "overwrite_cache",
-						    "preprocessing_num_workers",
-						    "max_seq_length",
-						    "pad_to_max_length",
-						    "max_train_samples",
-						    "max_eval_samples",
-						    "max_predict_samples",
-						    "version_2_with_negative",
-						    "null_score_diff_threshold",
-						    "doc_stride",
-						    "n_best_size",
-						    "max_answer_length",
-						    "text_column_name",
-						    "label_column_name",
-						    "label_all_tokens",
-						    "return_entity_level_metrics",
-						    "output_dir",
-						    "overwrite_output_dir",
-						    "do_train",
-						    "do_eval",
-						    "do_predict",
-						    "evaluation_strategy",
-						    "eval_strategy",
-						    "per_device_train_batch_size",
-						    "per_device_eval_batch_size",
-						    "gradient_accumulation_steps",
-						    "learning_rate",
-						    "weight_decay",
-						    "adam_beta1",
-						    "adam_beta2",
-						    "adam_epsilon",
-						    "max_grad_norm",
-						    "num_train_epochs",
-						    "max_steps",
-						    "lr_scheduler_type",
-						    "warmup_ratio",
-						    "warmup_steps",
-						    "logging_dir",
-						    "logging_strategy",
-						    "logging_first_step",
-						    "logging_steps",
-						    "save_strategy",
-						    "save_steps",
-						    "save_total_limit",
-						    "no_cuda",
-						    "use_cpu",
-						    "seed",
-						    "fp16",
-						    "bf16",
-						    "fp16_opt_level",
-						    "tf32",
-						    "local_rank",
-						    "eval_steps",
-						    "dataloader_num_workers",
-						    "run_name",
-						    "disable_tqdm",
-						    "remove_unused_columns",
-						    "load_best_model_at_end",
-						    "metric_for_best_model",
-						    "greater_is_better",
-						    "label_smoothing_factor",
-						    "optim",
-						    "group_by_length",
-						    "report_to",
-						    "push_to_hub",
-						    "resume_from_checkpoint",
-						    "gradient_checkpointing",
-						    "torch_compile",
-						    NULL};
+static const char transformers_finetune[] =
+	"model_name_or_path config_name tokenizer_name cache_dir use_fast_tokenizer model_revision token "
+	"trust_remote_code ignore_mismatched_sizes task_name dataset_name dataset_config_name train_file "
+	"validation_file test_file overwrite_cache preprocessing_num_workers max_seq_length pad_to_max_length "
+	"max_train_samples max_eval_samples max_predict_samples version_2_with_negative null_score_diff_threshold "
+	"doc_stride n_best_size max_answer_length text_column_name label_column_name label_all_tokens "
+	"return_entity_level_metrics output_dir overwrite_output_dir do_train do_eval do_predict "
+	"evaluation_strategy eval_strategy per_device_train_batch_size per_device_eval_batch_size "
+	"gradient_accumulation_steps learning_rate weight_decay adam_beta1 adam_beta2 adam_epsilon max_grad_norm "
+	"num_train_epochs max_steps lr_scheduler_type warmup_ratio warmup_steps logging_dir logging_strategy "
+	"logging_first_step logging_steps save_strategy save_steps save_total_limit no_cuda use_cpu seed fp16 "
+	"bf16 fp16_opt_level tf32 local_rank eval_steps dataloader_num_workers run_name disable_tqdm "
+	"remove_unused_columns load_best_model_at_end metric_for_best_model greater_is_better "
+	"label_smoothing_factor optim group_by_length report_to push_to_hub resume_from_checkpoint "
+	"gradient_checkpointing torch_compile";
 /* run_classification.py, run_xnli.py, and scripts without the Trainer */
-static const char *const run_classification[] = {"do_regression",
-						 "text_column_names",
-						 "text_column_delimiter",
-						 "train_split_name",
-						 "validation_split_name",
-						 "test_split_name",
-						 "remove_splits",
-						 "remove_columns",
-						 "label_column_name",
-						 "metric_name",
-						 "shuffle_train_dataset",
-						 "shuffle_seed",
-						 "language",
-						 "train_language",
-						 "max_train_steps",
-						 "checkpointing_steps",
-						 "with_tracking",
-						 "use_slow_tokenizer",
-						 "max_length",
-						 NULL};
-static const char *const *const finetune_programs[] = {
+static const char run_classification[] =
+	"do_regression text_column_names text_column_delimiter train_split_name validation_split_name "
+	"test_split_name remove_splits remove_columns label_column_name metric_name shuffle_train_dataset "
+	"shuffle_seed language train_language max_train_steps checkpointing_steps with_tracking "
+	"use_slow_tokenizer max_length";
+static const char *const finetune_programs[] = {
 	google_finetune, nvidia_finetune, transformers_finetune, trainer, of_models, run_classification, NULL};
+/* clang-format on */
 
 static struct {
 	struct pretrain_settings pretrain;
@@ -511,7 +131,7 @@ static const struct {
 	const struct option *options;
 	const struct option_foreign *foreign;
 	void *settings;
-	const char *const *const *programs;
+	const char *const *programs; /* each the names of its flags */
 } all[] = {{pretrain_options, pretrain_foreign, &settings.pretrain, pretrain_programs},
 	   {finetune_options, finetune_foreign, &settings.finetune, finetune_programs}};
 #define COMMANDS (sizeof all / sizeof *all)
@@ -545,11 +165,14 @@ static void every_name_is_known(void **state)
 	for (size_t c = 0; c < COMMANDS; c++) {
 		struct options options;
 		assert_ok(options_init(&options, all[c].options, all[c].settings));
-		for (const char *const *const *program = all[c].programs; *program; program++) {
-			for (const char *const *name = *program; *name; name++) {
-				if (options_find(&options, *name) >= 0 || find_foreign(all[c].foreign, *name) || is_common(*name))
+		for (const char *const *program = all[c].programs; *program; program++) {
+			char names[4096], *save;
+			assert_true(strlen(*program) < sizeof names);
+			snprintf(names, sizeof names, "%s", *program);
+			for (char *name = strtok_r(names, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
+				if (options_find(&options, name) >= 0 || find_foreign(all[c].foreign, name) || is_common(name))
 					continue;
-				print_error("--%s is unknown\n", *name);
+				print_error("--%s is unknown\n", name);
 				unknown++;
 			}
 		}

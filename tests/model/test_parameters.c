@@ -29,7 +29,7 @@ static void sizes_have_names(void **state)
 	assert_int_equal(config.vocab_size, 0);
 	assert_true(config.layer_norm_eps == 1e-12 && config.hidden_dropout_prob == 0.1);
 	char names[64], *rest = names;
-	snprintf(names, sizeof(names), "%s", model_size_names);
+	snprintf(names, sizeof(names), "%s", MODEL_SIZES("|"));
 	int count = 0;
 	for (char *name = strtok_r(names, "|", &rest); name; name = strtok_r(NULL, "|", &rest), count++)
 		assert_int_equal(model_config_named(&config, name), OK);
