@@ -48,6 +48,7 @@ p.add_argument("--new", default=os.environ.get("BUILD", "build"))
 p.add_argument("--model", default="large")
 p.add_argument("--tokens", type=int, default=33792, help="of a step")
 p.add_argument("--length", type=int, default=512, help="of the longest sequences")
+p.add_argument("--precisions", default="bf16,fp8", help="of the part steps")
 p.add_argument("--vocab_size", type=int, default=30522)
 p.add_argument("--rounds", type=int, default=5)
 p.add_argument("--steps", type=int, default=16, help="of a turn")
@@ -213,7 +214,7 @@ STEP_HEAD = ("case", "precision", "ms of a step: median of the turns (least to m
 def steps():
     head(f"Whole steps of {a.tokens} tokens, by turns of {a.steps} steps", *STEP_HEAD)
     sides, model = {side: (folder, side, {}) for side, folder in programs.items()}, config()
-    for precision in ("bf16", "fp8"):
+    for precision in a.precisions.split(","):
         for name, (length, mixed) in LENGTHS.items():
             by_turns(f"{a.model}-{name}", sides, model, precision, length, mixed)
 
@@ -280,7 +281,7 @@ def attention():
                 continue
             for k in kernels:
                 row(f"{name}, dropout {dropout}", k["Kernel Name"][:60], f"{number(k['gpu__time_duration.sum']) / 1e3:.1f}",
-                    greatest(k, r"^sm__(inst_issued)\.avg\.pct_of_peak_sustained_active", 1),
+                    greatest(k, r"^smsp__(issue_active)\.avg\.pct_of_peak_sustained_active", 1),
                     greatest(k, r"_pipe_(\w+)\.\w+\.pct_of_peak_sustained_active", 8),
                     greatest(k, r"average_warps_issue_stalled_(\w+)_per_issue_active", 6))
 
