@@ -40,18 +40,19 @@ static enum status bench_open(struct bench *b, char **argv)
 				      .intermediate = config.intermediate_size,
 				      .vocab = config.vocab_size,
 				      .training = true};
-	struct optimizer_settings settings = {.kind = OPTIMIZER_ADAMW,
-					      .beta1 = 0.9,
-					      .beta2 = 0.999,
-					      .epsilon = 1e-6,
-					      .weight_decay = 0.01,
-					      .max_grad_norm = 1.0,
-					      .bias_correction = true};
+	struct optimizer_options settings = {.optimizer = OPTIMIZER_ADAMW,
+					     .adam_beta1 = 0.9,
+					     .adam_beta2 = 0.999,
+					     .adam_epsilon = 1e-6,
+					     .weight_decay = 0.01,
+					     .max_grad_norm = 1.0,
+					     .bias_correction = true,
+					     .gradient_averaging = true};
 	TRY(model_create(&b->model, b->be, &config, &model_heads_pretraining));
 	TRY(model_allocate(b->model, true));
 	TRY(b->be->functions->replica_create(b->be, &b->replica, &limits));
 	TRY(optimizer_create(&b->adamw, b->model, NULL, &settings));
-	settings.kind = OPTIMIZER_LAMB;
+	settings.optimizer = OPTIMIZER_LAMB;
 	TRY(optimizer_create(&b->lamb, b->model, NULL, &settings));
 	TRY(model_initialize(b->model, &b->replica, 1));
 	float *gradients = b->model->gradients.data; /* in host memory on this back end */

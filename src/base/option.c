@@ -596,9 +596,13 @@ enum status options_init(struct options *options, const struct option *table, vo
 	return bind(options, options->rows, settings);
 }
 
-enum status option_init_as(struct options *options, const struct options *base, void *settings)
+enum status options_init_as(struct options *options, const struct options *base, void *settings)
 {
+	bool own = settings == NULL;
 	*options = (struct options){0};
+	if (own)
+		TRY(memory_new(&settings, 1, base->settings_bytes, "the settings"));
+	*options = (struct options){.settings_bytes = base->settings_bytes, .owns_settings = own, .removed = base->removed};
 	return bind(options, base->table, settings);
 }
 
@@ -622,6 +626,8 @@ void options_release(struct options *options)
 	free(options->problems);
 	free(options->answers);
 	free(options->rows);
+	if (options->owns_settings)
+		free(options->settings);
 	for (struct text_block *block = options->memory, *next; block; block = next) {
 		next = block->next;
 		free(block);

@@ -145,6 +145,8 @@ struct options {
 	void *settings;
 	int count;
 	struct option *rows; /* what `table` points to, if it is this one's own */
+	size_t settings_bytes; /* of the settings struct; set after options_init, for options_derive() */
+	bool owns_settings;
 	enum option_origin *origin; /* [count] */
 	const char **text;          /* [count] value as given; NULL if unset */
 	bool *faulty;               /* [count] given, but with an error: not to be reported as missing */
@@ -179,6 +181,10 @@ MUST_USE enum status options_flatten(const struct option *table, struct option *
 /* Binds a table to a settings struct and sets every default. */
 MUST_USE enum status options_init(struct options *options, const struct option *table, void *settings);
 void options_release(struct options *options);
+
+/* The same with the table of `base`, which must outlive it. `settings` NULL: a struct of base->settings_bytes is made, which
+ * belongs to the options. */
+MUST_USE enum status options_init_as(struct options *options, const struct options *base, void *settings);
 
 /* Parses arguments (argv[0] is the first argument, not the command). Unknown names are ERR_USAGE with the nearest known name as
  * hint. The whole line is parsed, whatever is wrong with it: all errors are collected in `problems`, and the status returned is
@@ -234,7 +240,8 @@ bool options_is_record(const struct json *root);
 const char *options_value(const struct options *options, const char *name, struct buffer *scratch);
 
 /* The options of one section: the general values overridden by the section's own. `section` may be beyond the last one: then it
- * has no values of its own. `settings` is a separate, zeroed struct; `out` must be released before `base`. */
+ * has no values of its own. `settings` is a separate, zeroed struct, or NULL as in
+ * options_init_as(). `out` must be released before `base`. */
 MUST_USE enum status options_derive(struct options *out, const struct options *base, int64_t section, void *settings);
 
 /* A single section is the whole: its values become general ones, and the section is removed. Does nothing if there are several or

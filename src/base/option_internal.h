@@ -20,9 +20,6 @@ MUST_USE enum status option_answer(struct options *options, const char *ignored,
 /* Prints the recorded messages and clears them. */
 void option_say_answers(struct options *options);
 
-/* options_init() with the table of `base`, which must outlive it. */
-MUST_USE enum status option_init_as(struct options *options, const struct options *base, void *settings);
-
 /* By row index: the field in the settings struct; options_set(); emptying a list; options_value(). */
 void *option_field(const struct options *options, int index);
 MUST_USE enum status option_set_at(struct options *options, int index, const char *value, enum option_origin origin);

@@ -121,7 +121,7 @@ static enum status apply_section(struct options *out, const struct option_sectio
 enum status options_derive(struct options *out, const struct options *base, int64_t section, void *settings)
 {
 	enum status status;
-	TRY(option_init_as(out, base, settings));
+	TRY(options_init_as(out, base, settings));
 	for (int i = 0; i < base->count; i++) {
 		TRY_GOTO(copy_row(out, base, i), failed);
 		out->unset[i] = base->unset[i];

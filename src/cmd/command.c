@@ -360,6 +360,7 @@ static enum status run_command(const struct command *command, int argc, char **a
 		options.foreign = command->foreign;
 		options.removed = options_find(&options, "device") >= 0 || aside ? removed : NULL;
 		options.aside = aside;
+		options.settings_bytes = command->settings_bytes;
 		options.silent = command->foreign && is_silent();
 		status = run_parsed(command, &options, argc, argv);
 	}

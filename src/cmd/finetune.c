@@ -2,7 +2,7 @@
 #include "cmd/finetune_inputs.h"
 #include "cmd/finetune_run.h"
 #include "cmd/finetune_sweep.h"
-#include "cmd/training_settings.h"
+#include "cmd/training_notes.h"
 
 static enum status train_one(struct options *options, struct machine *machine)
 {
@@ -18,13 +18,12 @@ static enum status launch(struct options *options, const struct machine *machine
 {
 	struct finetune finetune = {.options = options};
 	finetune_fill(&finetune);
-	return run_folder_launch(&finetune.run_settings.folder, machine);
+	return run_folder_launch(&finetune.folder, machine);
 }
 
 static enum status run_finetune(struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
-	const struct machine_settings asked = training_machine(&settings->training);
 	struct machine machine = {0};
 	bool trains;
 	TRY(finetune_inputs(options, &trains));
@@ -33,8 +32,8 @@ static enum status run_finetune(struct options *options)
 	training_note_shared(options, "train", "dev");
 	training_note_shared(options, "train", "test");
 	run_stop_before_training();
-	enum status status = machine_find(&machine, &asked);
-	if (status == OK && machine_launches(&machine) && !settings->training.plan && settings->training.out)
+	enum status status = machine_find(&machine, &settings->training);
+	if (status == OK && machine_launches(&machine) && !settings->training.folder.plan && settings->training.folder.out)
 		status = launch(options, &machine);
 	else if (status == OK && settings->sweep.count > 0)
 		status = finetune_sweep(options, &machine);

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cmd/finetune_options.h"
-#include "cmd/training_settings.h"
 #include "tasks/data_folder.h"
 
 /* The task that a given option implies, or NULL; *out_option is that option. */
@@ -116,8 +115,8 @@ static bool is_swept(const struct option_list *sweep, const char *name)
 static bool may_be_recorded(const struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
-	const struct training_settings *training = &settings->training;
-	bool begun = (training->out && file_exists(training->out)) || training->resume_from;
+	const struct folder_options *folder = &settings->training.folder;
+	bool begun = (folder->out && file_exists(folder->out)) || folder->resume_from;
 	return begun && trains(options) && settings->sweep.count == 0;
 }
 

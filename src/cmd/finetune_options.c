@@ -1,7 +1,5 @@
 #include "cmd/finetune_options.h"
 
-#include "train/schedule.h"
-
 #define FIELD(name) offsetof(struct finetune_settings, name)
 #define TEXT(option, place, names, value, text)                                                                                  \
 	{                                                                                                                        \
@@ -69,7 +67,7 @@ const struct option finetune_options[] = {
 	TEXT("metric", metric, "metric_for_best_model", "NAME",
 	     "dev set measure that selects the best checkpoint and triggers early stopping, such as accuracy, f1, or loss"),
 	{.name = "on_bad_record",
-	 .type = OPTION_CHOICE,
+	 .type = OPTION_ENUM,
 	 .field = FIELD(on_bad_record),
 	 .fallback = "stop",
 	 .range = "stop|skip",
@@ -106,16 +104,10 @@ const struct option finetune_options[] = {
 	 .role = ROLE_RESULT,
 	 .fallback_text = "as the model's folder says",
 	 .help = "keep upper-case letters and accents"},
-	{.name = "max_seq_length",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(training.max_seq_length),
-	 .range = "8..65536",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
-	 .alias = "max_length",
-	 .fallback_text = "128; 384 for squad",
+	{.group = training_rows, .only = "max_seq_length hidden_dropout_prob attention_probs_dropout_prob", .unsectioned = true,
+	 .field = FIELD(training)},
+	{.reworded = true, .name = "max_seq_length", .alias = "max_length", .fallback_text = "128; 384 for squad",
 	 .help = "maximum number of tokens per example; longer texts are truncated"},
-	DROPOUT_OPTIONS(struct finetune_settings, training),
 	TEXT("init_layers", init_layers, NULL, "N,N,...",
 	     "start with only these layers of the model, counted from 0, such as 0,2,4"),
 
@@ -157,33 +149,35 @@ const struct option finetune_options[] = {
 	 .help = "weight of the layers' mean squared errors, which are added up"},
 
 	{.help = "Run"},
-	RUN_FOLDER_OPTIONS(struct finetune_settings, training),
-	LENGTH_OPTIONS(struct finetune_settings, training, NULL, "3"),
-	BATCH_OPTIONS(struct finetune_settings, training, NULL, "examples", "32"),
-	SAVING_OPTIONS(struct finetune_settings, training, NULL, "an epoch"),
-	{.name = "save_best",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(training.save_best),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
-	 .alias = "load_best_model_at_end",
-	 .help = "make the checkpoint that is best on the dev set the finished model; by default it is the last one, as in "
-		 "published recipes, so that the dev scores are not biased by a choice made on the dev set"},
-	{.name = "best_by",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(training.best_by),
-	 .role = ROLE_RUN,
-	 .value_name = "NAME",
-	 .fallback_text = "the first",
-	 .help = "the dev set that selects the best checkpoint"},
+	{.group = folder_rows, .field = FIELD(training.folder)},
+	{.group = length_rows, .only = "num_train_steps num_train_epochs early_stopping_patience early_stopping_threshold",
+	 .unsectioned = true, .field = FIELD(training.length)},
+	{.reworded = true, .name = "num_train_epochs", .fallback_text = "3"},
+	{.group = batch_rows, .unsectioned = true, .field = FIELD(training.batch)},
+	{.reworded = true, .name = "train_batch_size", .fallback_text = "32",
+	 .help = "examples per update, over all ranks, replicas, and micro-batches"},
+	{.reworded = true, .name = "train_batch_size_per_gpu",
+	 .help = "examples per update for each rank and replica, including micro-batches, instead of for all "
+	 "(BERT-GPU's train_batch_size)"},
+	{.reworded = true, .name = "per_device_train_batch_size",
+	 .help = "the batch in transformers' terms: examples per micro-batch of each rank and replica, of which an "
+	 "update has gradient_accumulation_steps"},
+	{.group = saving_rows, .unsectioned = true, .field = FIELD(training.saving)},
+	{.reworded = true, .name = "save_checkpoints_steps", .fallback_text = "an epoch"},
+	{.reworded = true, .name = "eval_steps", .fallback_text = "an epoch"},
+	{.reworded = true, .name = "save_best", .fallback = "false", .alias = "load_best_model_at_end",
+	 .help = "make the checkpoint that is best on the dev set the finished model; by default it is the last one, "
+	 "as in published recipes, so that the dev scores are not biased by a choice made on the dev set"},
+	{.reworded = true, .name = "best_by", .help = "the dev set that selects the best checkpoint"},
 	{.name = "sweep",
 	 .type = OPTION_LIST,
 	 .field = FIELD(sweep),
 	 .role = ROLE_PLACE,
 	 .value_name = "NAME=A,B...",
 	 .help = "train with each value of each list, and keep the best on the dev set: \"learning_rate=2e-5,3e-5 seed=1,2,3\""},
-	STOPPING_OPTIONS(struct finetune_settings, training),
-	SEED_OPTION(struct finetune_settings, training, "the head's initial weights, example order, and dropout"),
+	{.group = stopping_rows, .field = FIELD(training.stopping)},
+	{.group = training_rows, .only = "seed", .field = FIELD(training)},
+	{.reworded = true, .name = "seed", .help = "seed of the head's initial weights, example order, and dropout"},
 	{.name = "shuffle",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(shuffle),
@@ -192,13 +186,22 @@ const struct option finetune_options[] = {
 	 .help = "shuffle the examples in every epoch; false: keep the order of the files"},
 
 	{.help = "Ranks"},
-	RANK_OPTIONS(struct finetune_settings, training),
+	{.group = ranks_rows, .field = FIELD(training.ranks)},
 
 	{.help = "Numbers"},
-	NUMBER_OPTIONS(struct finetune_settings, training),
+	{.group = number_rows, .field = FIELD(training.numbers)},
 
 	{.help = "Optimizer"},
-	OPTIMIZER_OPTIONS(struct finetune_settings, training, NULL, "3e-5; 1e-4 for small models"),
+	{.group = optimizer_rows, .only = "optimizer", .field = FIELD(training.optimizer)},
+	{.group = rate_rows,
+	 .only = "learning_rate scale_learning_rate learning_rate_batch_size schedule num_warmup_steps warmup_proportion "
+		 "min_warmup_steps num_decay_steps poly_degree min_learning_rate",
+	 .unsectioned = true, .field = FIELD(training.rate)},
+	{.reworded = true, .name = "learning_rate", .fallback_text = "3e-5; 1e-4 for small models"},
+	{.group = optimizer_rows,
+	 .only = "weight_decay exclude_from_weight_decay max_grad_norm adam_beta1 adam_beta2 adam_epsilon bias_correction "
+		 "trust_ratio exclude_from_layer_adaptation max_trust_ratio gradient_normalization gradient_averaging",
+	 .field = FIELD(training.optimizer)},
 
 	{.help = "Device"},
 	{.group = device_rows, .field = FIELD(training.device)},

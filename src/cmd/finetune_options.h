@@ -3,12 +3,15 @@
 #define CMD_FINETUNE_OPTIONS_H
 
 #include "cmd/command.h"
-#include "cmd/training_options.h"
+#include "formats/bad_records.h"
+#include "run/training_options.h"
 #include "tasks/task_options.h"
 
 struct finetune_settings {
+	struct training_options training; /* first, as run/training_options.h asks */
 	/* task */
-	const char *task, *data_dir, *text_column, *pair_column, *label_column, *labels, *class_weights, *metric, *on_bad_record;
+	const char *task, *data_dir, *text_column, *pair_column, *label_column, *labels, *class_weights, *metric;
+	enum on_bad_record on_bad_record;
 	struct option_list train, dev, test, sweep;
 	int64_t max_train_samples, max_eval_samples, max_predict_samples;
 	const char *negative_label, *negative_column;
@@ -23,7 +26,6 @@ struct finetune_settings {
 	double distill_alpha, distill_temperature, distill_hidden_weight;
 	/* examples */
 	bool shuffle;
-	struct training_settings training;
 };
 
 extern const struct option finetune_options[];

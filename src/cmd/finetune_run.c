@@ -1,30 +1,30 @@
-/* One run of `bertc finetune`: fills src/run's structs from the options, shows and records the options, and lets the run do the
- * work (run/run.h, run/labelled_run.h). */
+/* One run of `bertc finetune`: completes the options and lets the run do the work (run/run.h, run/labelled_run.h). */
 #include "cmd/finetune_run.h"
 
 #include <string.h>
 
-#include "cmd/training_settings.h"
+#include "cmd/training_notes.h"
 
 void finetune_fill(struct finetune *finetune)
 {
 	const struct options *options = finetune->options;
 	const struct finetune_settings *settings = options->settings;
-	const struct training_settings *training = &settings->training;
 	finetune->paths[0] = settings->model;
-	finetune->paths[1] = training->resume_from;
+	finetune->paths[1] = settings->training.folder.resume_from;
 	finetune->paths[2] = settings->config_file;
 	finetune->paths[3] = settings->vocab_file;
 	finetune->paths[4] = settings->teacher;
-	finetune->run_settings = training_run(options, training);
-	struct run_folder_settings *folder = &finetune->run_settings.folder;
-	folder->sweep = settings->sweep.count > 0;
-	folder->in_sweep = finetune->in_sweep;
-	folder->command = "finetune";
-	folder->has_task = true;
-	folder->usage = "bertc finetune --task NAME --model FOLDER --train FILE --out FOLDER";
-	folder->paths = finetune->paths;
-	folder->path_count = sizeof(finetune->paths) / sizeof(*finetune->paths);
+	finetune->folder = (struct run_folder_settings){
+		.command = "finetune",
+		.usage = "bertc finetune --task NAME --model FOLDER --train FILE --out FOLDER",
+		.has_task = true,
+		.given = &settings->training.folder,
+		.sweep = settings->sweep.count > 0,
+		.in_sweep = finetune->in_sweep,
+		.paths = finetune->paths,
+		.path_count = sizeof(finetune->paths) / sizeof(*finetune->paths),
+		.options = options,
+	};
 	finetune->settings = (struct labelled_run_settings){
 		.task = settings->task,
 		.model = settings->model,
@@ -48,49 +48,12 @@ void finetune_fill(struct finetune *finetune)
 				 .hidden_weight = settings->distill_hidden_weight,
 				 .layers = settings->distill_layers},
 		.init_layers = settings->init_layers,
-		.skip_bad = settings->on_bad_record[1] == 'k',
+		.skip_bad = settings->on_bad_record == SKIP_BAD_RECORD,
 		.shuffle = settings->shuffle,
-		.save_best = training->save_best,
 		.max_train_samples = settings->max_train_samples,
 		.max_eval_samples = settings->max_eval_samples,
 		.max_predict_samples = settings->max_predict_samples,
-		.hidden_dropout_prob = training_number(options, "hidden_dropout_prob", training->hidden_dropout_prob),
-		.attention_probs_dropout_prob =
-			training_number(options, "attention_probs_dropout_prob", training->attention_probs_dropout_prob),
 	};
-}
-
-/* ---- The settings, shown and recorded ---- */
-
-static enum status settle(struct finetune *finetune, const struct run *run)
-{
-	TRY(settled_options_make(&finetune->settled, finetune->options, sizeof(struct finetune_settings), &run->choices));
-	return settled_options_add(&finetune->settled, &run->phases[0].choices);
-}
-
-static enum status show_settings(void *context, const struct run *run, struct buffer *out)
-{
-	struct finetune *finetune = context;
-	TRY(settle(finetune, run));
-	if (!finetune->brief)
-		settings_show(&finetune->settled.options, SCOPE_ALL, out);
-	return OK;
-}
-
-static enum status write_record(void *context, const struct run *run, struct json_writer *writer)
-{
-	struct finetune *finetune = context;
-	TRY(settle(finetune, run));
-	options_write_json(&finetune->settled.options, writer, NULL, SCOPE_ALL);
-	return OK;
-}
-
-static enum status report_options(void *context, const struct run *run, const struct options **out)
-{
-	struct finetune *finetune = context;
-	TRY(settle(finetune, run));
-	*out = &finetune->settled.options;
-	return OK;
 }
 
 /* ---- The run ---- */
@@ -135,9 +98,10 @@ static enum status check_task(const struct finetune *finetune)
 	const struct finetune_settings *settings = finetune->options->settings;
 	if (settings->task)
 		return check_exclusive(finetune->options, settings->task);
-	const char *folder = settings->training.out ? settings->training.out : settings->training.resume_from;
+	const char *folder = settings->training.folder.out ? settings->training.folder.out
+						       : settings->training.folder.resume_from;
 	enum status status = error_set(ERR_USAGE, "there is nothing to resume in '%s', and --task is missing", folder);
-	error_hint("say what is to be learned from what: %s", finetune->run_settings.folder.usage);
+	error_hint("say what is to be learned from what: %s", finetune->folder.usage);
 	return status;
 }
 
@@ -145,28 +109,25 @@ enum status finetune_prepare(struct finetune *finetune)
 {
 	struct run *run = &finetune->run;
 	const struct finetune_settings *settings = finetune->options->settings;
-	finetune->record =
-		(struct run_record){.context = finetune, .write = write_record, .show = show_settings, .options = report_options};
 	labelled_run_begin(&finetune->labelled, run);
 	TRY(training_settle(finetune->options));
 	finetune_fill(finetune);
-	TRY(run_open(run, &finetune->run_settings, finetune->machine, &finetune->labelled.task, &finetune->record));
+	TRY(run_open(run, &finetune->folder, finetune->machine, &finetune->labelled.task));
 	/* The options are completed by the record of a checkpoint, or by that of a run that has no checkpoint yet. */
 	const struct json *record = phases_record(&run->start);
 	if (record) {
 		const char *name = phases_record_name(&run->start);
-		TRY(training_note_finished(finetune->options, &run->start, settings->training.out, "model"));
+		TRY(training_note_finished(finetune->options, &run->start, settings->training.folder.out, "model"));
 		TRY(options_resume(finetune->options, record, name, SCOPE_ALL));
 		TRY(options_resume_start(finetune->options, record, name, false));
-		TRY(training_note_edits(finetune->options, &run->start, settings->training.out));
+		TRY(training_note_edits(finetune->options, &run->start, settings->training.folder.out));
 	}
 	TRY(check_task(finetune));
 	TRY(check_teacher(finetune->options));
-	const struct machine_settings machine = training_machine(&settings->training);
-	machine_resume(finetune->machine, &machine);
+	machine_resume(finetune->machine, &settings->training);
 	finetune_fill(finetune);
-	TRY(run_set_phases(run, 1));
-	run->phases[0].settings = training_phase(finetune->options, &settings->training);
+	TRY(run_take_options(run, finetune->options, &finetune->options, 1));
+	run->brief = finetune->brief;
 	TRY(run_open_device(run));
 	return labelled_run_prepare(&finetune->labelled, &finetune->settings);
 }
@@ -174,7 +135,7 @@ enum status finetune_prepare(struct finetune *finetune)
 enum status finetune_train(struct finetune *finetune)
 {
 	TRY(run_plan(&finetune->run));
-	if (finetune->run_settings.folder.plan)
+	if (finetune->run.values->folder.plan)
 		return OK;
 	TRY(run_train(&finetune->run));
 	return labelled_run_finish(&finetune->labelled);
@@ -185,6 +146,5 @@ enum status finetune_close(struct finetune *finetune, enum status status)
 	struct error error = *error_last();
 	run_close(&finetune->run, status);
 	labelled_run_release(&finetune->labelled);
-	settled_options_release(&finetune->settled);
 	return status == OK ? OK : error_restore(&error);
 }

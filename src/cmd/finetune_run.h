@@ -3,7 +3,6 @@
 #define CMD_FINETUNE_RUN_H
 
 #include "cmd/finetune_options.h"
-#include "cmd/settled_options.h"
 #include "run/labelled_run.h"
 
 /* Everything a run owns. Zero-initialize except for the borrowed members. */
@@ -13,15 +12,13 @@ struct finetune {
 	bool in_sweep; /* a run of a sweep */
 	bool brief;    /* the table of settings has already been shown */
 	const char *paths[5];
-	struct run_settings run_settings;
+	struct run_folder_settings folder;
 	struct labelled_run_settings settings;
 	struct run run;
-	struct run_record record;
 	struct labelled_run labelled;
-	struct settled_options settled;
 };
 
-/* Fills the structs of the run from the current options. */
+/* Fills in what the run takes besides its options, from the current options. */
 void finetune_fill(struct finetune *finetune);
 /* Opens the folder and the device, reads the model and the files, and settles what was left open. [all] */
 MUST_USE enum status finetune_prepare(struct finetune *finetune);

@@ -128,7 +128,7 @@ static enum status take_task(struct task_session *session, const char *name)
 
 static enum status check_files(const struct finetune_settings *settings)
 {
-	if (!settings->training.out) {
+	if (!settings->training.folder.out) {
 		enum status status = error_set(ERR_USAGE, "--out is missing");
 		error_hint("give a folder for the results");
 		return status;
@@ -153,7 +153,7 @@ enum status finetune_score(struct options *options)
 		.micro_batch_tokens = TOKENS,
 		.options = options,
 		.own = &settings->own,
-		.skip_bad = strcmp(settings->on_bad_record, "skip") == 0,
+		.skip_bad = settings->on_bad_record == SKIP_BAD_RECORD,
 		.device = settings->training.device,
 	};
 	struct task_session session = {0};
@@ -164,12 +164,12 @@ enum status finetune_score(struct options *options)
 	TRY_GOTO(set_list_parse(&test, "test", &settings->test, true), done);
 	TRY_GOTO(task_session_open(&session, &of_session), done);
 	TRY_GOTO(take_task(&session, settings->task), done);
-	TRY_GOTO(folder_make(settings->training.out), done);
+	TRY_GOTO(folder_make(settings->training.folder.out), done);
 	session.state.settings.most = settings->max_eval_samples;
-	TRY_GOTO(score_sets(&session, &dev, settings->training.out), done);
+	TRY_GOTO(score_sets(&session, &dev, settings->training.folder.out), done);
 	session.bad.skip = false; /* predictions have a row for every row of their file, as they do after training */
 	session.state.settings.most = settings->max_predict_samples;
-	status = predict_sets(&session, &test, settings->training.out);
+	status = predict_sets(&session, &test, settings->training.folder.out);
 done:
 	task_session_close(&session);
 	set_list_release(&dev);

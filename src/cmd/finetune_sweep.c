@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "cmd/training_settings.h"
 #include "comm/launcher.h"
 #include "run/sweep.h"
 #include "tasks/set_list.h"
@@ -176,12 +175,12 @@ static enum status make_run_options(struct finetune_sweep *self)
 
 static enum status check_settings(const struct finetune_settings *settings)
 {
-	const struct training_settings *training = &settings->training;
-	if (training->resume_from || training->resume_step >= 0)
+	const struct folder_options *folder = &settings->training.folder;
+	if (folder->resume_from || folder->resume_step >= 0)
 		return error_set(ERR_USAGE,
 				 "--sweep and --%s cannot be combined: each run resumes from its own newest checkpoint",
-				 training->resume_from ? "resume_from" : "resume_step");
-	if (!training->out) {
+				 folder->resume_from ? "resume_from" : "resume_step");
+	if (!folder->out) {
 		enum status status = error_set(ERR_USAGE, "--out is missing");
 		error_hint("name the sweep's folder; its runs get folders in it");
 		return status;
@@ -288,7 +287,7 @@ static enum status take_record(struct finetune_sweep *self)
 	}
 	TRY(hash_files(settings, &data));
 	TRY(sweep_set_data(&self->sweep, data));
-	return sweep_set_judge(&self->sweep, settings->metric, settings->training.best_by);
+	return sweep_set_judge(&self->sweep, settings->metric, settings->training.saving.best_by);
 }
 
 /* Opens the folder and loads the sweep's state. The first rank prepares the folder; then all ranks read it. */
@@ -299,10 +298,10 @@ static enum status open_folder(struct finetune_sweep *self)
 	enum status status = OK;
 	finetune_fill(&finetune);
 	TRY(machine_join(machine));
-	if (is_first_rank(machine->comm) && !finetune.run_settings.folder.plan)
-		status = run_folder_take(&self->folder, &finetune.run_settings.folder, machine);
+	if (is_first_rank(machine->comm) && !finetune.folder.given->plan)
+		status = run_folder_take(&self->folder, &finetune.folder, machine);
 	else if (!is_first_rank(machine->comm))
-		status = launcher_log(&machine->place, finetune.run_settings.folder.out);
+		status = launcher_log(&machine->place, finetune.folder.given->out);
 	TRY(ranks_agree(machine->comm, status));
 	status = sweep_load(&self->sweep);
 	if (status == OK)
@@ -327,15 +326,13 @@ static bool is_over(const struct sweep_run *run)
 static enum status check_runs(struct finetune_sweep *self, const struct finetune *opened)
 {
 	const struct labelled_run *labelled = &opened->labelled;
-	const char *best_by = opened->run_settings.best_by;
+	const char *best_by = opened->run.values->saving.best_by;
 	TRY(sweep_set_judge(&self->sweep, labelled->task.decides, best_by ? best_by : labelled->dev[0].name));
 	for (int64_t i = 0; i < self->sweep.run_count; i++) {
 		const struct run_options *run = &self->runs[i];
-		const struct run_settings settings = training_run(&run->options, &run->settings.training);
-		const struct phase_settings phase = training_phase(&run->options, &run->settings.training);
 		if (is_over(&self->sweep.runs[i]))
 			continue;
-		enum status status = labelled_run_check(labelled, &settings.recipe, &phase);
+		enum status status = labelled_run_check(labelled, &run->options);
 		if (status != OK) {
 			struct error error = *error_last();
 			status = error_set(status, "the run %s: %s", self->sweep.runs[i].name, error.message);
@@ -367,7 +364,7 @@ static enum status train_run(struct finetune_sweep *self, struct finetune *finet
 	self->checked = true;
 	run->state = SWEEP_RUNNING;
 	self->trained = true;
-	if (!finetune->run_settings.folder.plan)
+	if (!finetune->run.values->folder.plan)
 		TRY(save(self));
 	TRY(finetune_train(finetune));
 	run->state = SWEEP_FINISHED;
@@ -412,7 +409,7 @@ static enum status prune(struct finetune_sweep *self, int64_t index)
 static enum status run_all(struct finetune_sweep *self)
 {
 	struct sweep *sweep = &self->sweep;
-	bool plan = ((const struct finetune_settings *)self->options->settings)->training.plan;
+	bool plan = ((const struct finetune_settings *)self->options->settings)->training.folder.plan;
 	for (int64_t i = 0; i < sweep->run_count; i++) {
 		bool over = is_over(&sweep->runs[i]);
 		if (!over && self->checked)
@@ -482,14 +479,14 @@ static enum status sweep_runs(struct finetune_sweep *self)
 	struct json_writer writer = {.out = &self->record};
 	double seconds;
 	TRY(check_settings(settings));
-	self->sweep.folder = settings->training.out;
+	self->sweep.folder = settings->training.folder.out;
 	TRY(sweep_parse(&self->sweep, &settings->sweep));
 	for (int64_t s = 0; s < self->sweep.setting_count; s++)
 		TRY(settle_setting(self, &self->sweep.settings[s]));
 	TRY(sweep_make_runs(&self->sweep));
 	TRY(make_run_options(self));
-	if (settings->training.max_time) {
-		TRY(duration_parse(settings->training.max_time, &seconds));
+	if (settings->training.stopping.max_time) {
+		TRY(duration_parse(settings->training.stopping.max_time, &seconds));
 		stop_deadline(clock_seconds() + seconds);
 	}
 	TRY(open_folder(self));
@@ -498,7 +495,7 @@ static enum status sweep_runs(struct finetune_sweep *self)
 	options_write_json(self->options, &writer, NULL, SCOPE_ALL);
 	TRY(buffer_status(&self->record));
 	TRY(run_all(self));
-	return settings->training.plan ? show_plan(self) : finish(self);
+	return settings->training.folder.plan ? show_plan(self) : finish(self);
 }
 
 enum status finetune_sweep(struct options *options, struct machine *machine)

@@ -2,7 +2,7 @@
 #ifndef CMD_FOREIGN_ROWS_H
 #define CMD_FOREIGN_ROWS_H
 
-#include "base/option.h"
+#include "run/batch_options.h"
 
 #define FLAG_LEFT_OUT(names, reason)                                                                                             \
 	{                                                                                                                        \
@@ -20,10 +20,6 @@
 	{                                                                                                                        \
 		.name = names, .kind = FOREIGN_VALUE, .answer = FOREIGN_REFUSED, .why = reason                                   \
 	}
-
-/* Programs whose train_batch_size is not the batch of all devices together. */
-#define NVIDIA_PYTORCH "NVIDIA's PyTorch scripts"
-#define NVIDIA_TENSORFLOW "NVIDIA's TensorFlow scripts"
 
 #define RANKS_WHY                                                                                                                \
 	"--n_gpus N or --ranks N starts the processes of one machine; across machines, start bertc under torchrun, mpirun, or "  \

@@ -39,7 +39,7 @@ static enum status open_phase(struct plan *plan, int64_t index)
 		TRY(options_derive(&phase->own, plan->options, index, phase->settings));
 		phase->options = &phase->own;
 	}
-	double longest = (double)phase->settings->max_seq_length;
+	double longest = (double)phase->settings->training.max_seq_length;
 	phase->mean_length = phase->settings->mean_seq_length > 0 ? phase->settings->mean_seq_length : longest;
 	if (phase->mean_length > longest)
 		return error_set(ERR_USAGE, "--mean_seq_length %g is above --max_seq_length %g", phase->mean_length, longest);
@@ -66,7 +66,7 @@ static enum status check_phase(const struct plan *plan, const struct plan_phase 
 				 "--gradient_accumulation_steps %" PRId64 ", but a device has %" PRId64 " sequences per step",
 				 settings->gradient_accumulation_steps, local);
 	if (settings->gradient_accumulation_steps > 0 &&
-	    local / settings->gradient_accumulation_steps > INT32_MAX / 2 / settings->max_seq_length)
+	    local / settings->gradient_accumulation_steps > INT32_MAX / 2 / settings->training.max_seq_length)
 		return error_set(ERR_USAGE, "micro-batches of %" PRId64 " sequences are too large",
 				 local / settings->gradient_accumulation_steps);
 	return OK;

@@ -44,7 +44,7 @@ static void put_phase(struct json_writer *writer, const struct plan *plan, const
 	json_open(writer, NULL, '{');
 	json_put_integer(writer, "steps", r->steps);
 	json_put_integer(writer, "train_batch_size", plan_batch_size(plan, phase, r->devices));
-	json_put_integer(writer, "max_seq_length", phase->settings->max_seq_length);
+	json_put_integer(writer, "max_seq_length", phase->settings->training.max_seq_length);
 	json_put_double(writer, "mean_seq_length", phase->mean_length);
 	json_put_integer(writer, "gradient_accumulation_steps", f->accumulation);
 	json_put_integer(writer, "micro_batch_tokens", r->micro_tokens);

@@ -184,7 +184,7 @@ static enum status choose_hosts(struct plan *plan)
 static enum status check_lengths(const struct plan *plan)
 {
 	for (int64_t i = 0; i < plan->phase_count; i++) {
-		int64_t length = plan->phases[i].settings->max_seq_length;
+		int64_t length = plan->phases[i].settings->training.max_seq_length;
 		if (length > plan->config.max_position_embeddings)
 			return error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %d positions", (long long)length,
 					 plan->config.max_position_embeddings);

@@ -5,14 +5,16 @@
 #include "base/option.h"
 #include "cmd/command.h"
 #include "cmd/model_size_options.h"
+#include "run/training_options.h"
 
 struct plan_settings {
 	/* as in pretrain */
+	struct training_options training; /* of which only a few are options */
 	struct model_sizes sizes;
-	const char *recipe, *model, *optimizer, *precision;
+	const char *recipe, *model, *precision;
 	int64_t vocab_size, threads;
-	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens, max_seq_length, max_predictions_per_seq;
-	int64_t num_train_steps, num_train_tokens, save_checkpoints_steps, eval_steps, eval_instances;
+	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens, max_predictions_per_seq;
+	int64_t num_train_steps, num_train_tokens, eval_instances;
 	double masked_lm_prob;
 	int64_t batch_size_per_gpu, replicas;
 	bool post_accumulation, gradients_fp16, gradients_bf16;

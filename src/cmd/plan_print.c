@@ -289,9 +289,9 @@ enum status plan_show(const struct plan *plan, const struct plan_result *results
 		if (r->steps > 0)
 			printf("%s of ", format_counted(count, r->steps, "step", "steps"));
 		printf("%s sequences", format_count(size, plan_batch_size(plan, phase, r->devices)));
-		printf(" of %s%" PRId64 " tokens", phase->mean_length < (double)phase->settings->max_seq_length ? "up to " : "",
-		       phase->settings->max_seq_length);
-		if (phase->mean_length < (double)phase->settings->max_seq_length)
+		printf(" of %s%" PRId64 " tokens", phase->mean_length < (double)phase->settings->training.max_seq_length ? "up to " : "",
+		       phase->settings->training.max_seq_length);
+		if (phase->mean_length < (double)phase->settings->training.max_seq_length)
 			printf(" (%g on average)", phase->mean_length);
 		printf("; each %s %" PRId64 " micro-batch%s of %.4g sequences\n", device_word(plan, 1), f->accumulation,
 		       f->accumulation == 1 ? "" : "es", f->work.sequences);

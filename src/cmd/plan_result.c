@@ -17,7 +17,7 @@ int64_t plan_batch_size(const struct plan *plan, const struct plan_phase *phase,
 static struct example_bounds instances_of(const struct plan_phase *phase)
 {
 	return instance_bounds(&(struct instance_settings){
-		.max_seq_length = (int32_t)phase->settings->max_seq_length,
+		.max_seq_length = (int32_t)phase->settings->training.max_seq_length,
 		.masked_lm_prob = phase->settings->masked_lm_prob,
 		.max_predictions_per_seq = (int32_t)phase->settings->max_predictions_per_seq,
 	});
@@ -54,7 +54,7 @@ static void choose_micro_batch(const struct plan *plan, const struct plan_phase 
 {
 	const struct plan_settings *settings = phase->settings;
 	int64_t accumulation = settings->gradient_accumulation_steps;
-	int64_t longest = settings->max_seq_length, tokens = settings->micro_batch_tokens;
+	int64_t longest = settings->training.max_seq_length, tokens = settings->micro_batch_tokens;
 	if (accumulation > 0) {
 		fit_memory(plan, phase, local, (int32_t)accumulation, 0, out);
 		out->micro_sequences = (local + accumulation - 1) / accumulation;
@@ -106,7 +106,7 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.bucket_bytes = settings->bucket_size * 1e6,
 		.gradient_bytes = plan_gradient_bytes(settings),
 		.weight_bytes = 4, /* master weights */
-		.update_bytes = strstr(settings->optimizer, "lamb") ? UPDATE_BYTES_LAMB : UPDATE_BYTES_ADAMW,
+		.update_bytes = optimizer_is_lamb(&settings->training.optimizer) ? UPDATE_BYTES_LAMB : UPDATE_BYTES_ADAMW,
 		.replicas = settings->replicas,
 		.reduce_every_batch = !settings->post_accumulation,
 		.predictions = mean * phase->settings->masked_lm_prob,
@@ -159,8 +159,8 @@ static void add_duration(const struct plan *plan, const struct plan_phase *phase
 		return;
 	bool saves_given = options_given(phase->options, "save_checkpoints_steps");
 	bool evaluations_given = options_given(phase->options, "eval_steps");
-	out->saves = times_due(saves_given ? settings->save_checkpoints_steps : usual, steps);
-	out->evaluations = times_due(evaluations_given ? settings->eval_steps : usual, steps);
+	out->saves = times_due(saves_given ? settings->training.saving.save_checkpoints_steps : usual, steps);
+	out->evaluations = times_due(evaluations_given ? settings->training.saving.eval_steps : usual, steps);
 	out->training_seconds = f->step * (double)steps;
 	double one = (f->forward + f->heads / 3) / f->work.sequences;
 	double scored = ceil((double)settings->eval_instances / (double)out->devices);

@@ -1,5 +1,5 @@
-/* bertc pretrain: from raw text to a trained model folder. The command fills src/run's structs from its options, shows and
- * records the options, and lets the run do the work (run/run.h). */
+/* bertc pretrain: from raw text to a trained model folder. The command completes its options and lets the run do the
+ * work (run/run.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,103 +10,34 @@
 #include "cmd/pretrain_phases.h"
 #include "cmd/pretrain_settings.h"
 #include "cmd/recipes.h"
-#include "cmd/settled_options.h"
-#include "cmd/training_settings.h"
+#include "cmd/training_notes.h"
 #include "run/initial_weights.h"
 
 /* Everything the command owns, so that one function can release it. */
 struct pretrain {
 	struct options *options;
 	struct machine machine;
-	struct run_settings run_settings;
+	struct run_folder_settings folder;
 	struct pretrain_inputs inputs;
 	struct pretraining_run_settings settings;
 	struct pretrain_phases phases;
 	struct pretraining_phase *instances; /* [phases.count] */
 	struct run run;
-	struct run_record record;
 	struct pretraining_run pretraining;
-	struct settled_options settled;
-	struct settled_options *settled_phases; /* [phases.count] if there are several */
 };
-
-/* ---- The settings, shown and recorded ---- */
-
-/* Makes the options that include what the run has chosen so far. */
-static enum status settle(struct pretrain *pretrain, const struct run *run)
-{
-	size_t bytes = sizeof(struct pretrain_settings);
-	TRY(settled_options_make(&pretrain->settled, pretrain->options, bytes, &run->choices));
-	if (run->phase_count == 1)
-		return settled_options_add(&pretrain->settled, &run->phases[0].choices);
-	if (!pretrain->settled_phases)
-		TRY(memory_new(&pretrain->settled_phases, run->phase_count, sizeof(*pretrain->settled_phases), "phases"));
-	for (int64_t i = 0; i < run->phase_count; i++)
-		TRY(settled_options_make(&pretrain->settled_phases[i], pretrain->phases.items[i].options, bytes,
-					 &run->phases[i].choices));
-	return OK;
-}
-
-static enum status show_settings(void *context, const struct run *run, struct buffer *out)
-{
-	struct pretrain *pretrain = context;
-	const struct options **phases = NULL;
-	TRY(settle(pretrain, run));
-	if (run->phase_count == 1) {
-		settings_show(&pretrain->settled.options, SCOPE_ALL, out);
-		return OK;
-	}
-	TRY(memory_new(&phases, run->phase_count, sizeof(*phases), "phases"));
-	for (int64_t i = 0; i < run->phase_count; i++)
-		phases[i] = &pretrain->settled_phases[i].options;
-	settings_show(&pretrain->settled.options, SCOPE_GENERAL, out);
-	options_section_table(phases, run->phase_count, log_level == LOG_VERBOSE, log_has_colour(), out);
-	free(phases);
-	return OK;
-}
-
-static enum status write_record(void *context, const struct run *run, struct json_writer *writer)
-{
-	struct pretrain *pretrain = context;
-	TRY(settle(pretrain, run));
-	if (run->phase_count == 1) {
-		options_write_json(&pretrain->settled.options, writer, NULL, SCOPE_ALL);
-		return OK;
-	}
-	json_open(writer, NULL, '{');
-	options_write_members(&pretrain->settled.options, writer, SCOPE_GENERAL);
-	json_open(writer, "phases", '[');
-	for (int64_t i = 0; i < run->phase_count; i++)
-		options_write_json(&pretrain->settled_phases[i].options, writer, NULL, SCOPE_SECTION);
-	json_close(writer);
-	json_close(writer);
-	return OK;
-}
-
-static enum status report_options(void *context, const struct run *run, const struct options **out)
-{
-	struct pretrain *pretrain = context;
-	TRY(settle(pretrain, run));
-	*out = &pretrain->settled.options;
-	return OK;
-}
-
-/* ---- The run ---- */
 
 static enum status pretrain_phases(struct pretrain *pretrain)
 {
 	struct run *run = &pretrain->run;
 	const struct pretrain_settings *settings = pretrain->options->settings;
 	TRY(pretrain_phases_open(&pretrain->phases, pretrain->options, &run->start));
-	TRY(run_set_phases(run, pretrain->phases.count));
+	machine_resume(&pretrain->machine, &settings->training);
+	TRY(run_take_options(run, pretrain->options, pretrain->phases.options, pretrain->phases.count));
+	if (settings->time && run->phase_count == 1)
+		TRY(duration_parse(settings->time, &run->phases[0].seconds));
 	TRY(memory_new(&pretrain->instances, run->phase_count, sizeof(*pretrain->instances), "phases"));
-	for (int64_t i = 0; i < run->phase_count; i++) {
-		const struct options *phase = pretrain->phases.items[i].options;
-		run->phases[i].settings = pretrain_phase(phase);
-		if (settings->time && run->phase_count == 1)
-			TRY(duration_parse(settings->time, &run->phases[i].settings.seconds));
-		pretrain->instances[i] = pretrain_instances(pretrain->options, phase);
-	}
+	for (int64_t i = 0; i < run->phase_count; i++)
+		pretrain->instances[i] = pretrain_instances(pretrain->options, pretrain->phases.options[i]);
 	return OK;
 }
 
@@ -143,10 +74,11 @@ static void note_recipe(const struct pretrain *pretrain)
 	if (!is_first_rank(pretrain->machine.comm) || run->start.resumed || initial_weights_named(settings->model))
 		return;
 	for (int64_t i = 0; i < run->phase_count; i++) {
-		const struct phase_settings *phase = &run->phases[i].settings;
-		if (has_chosen_recipe(pretrain->phases.items[i].options))
+		const struct training_options *phase = run->phases[i].values;
+		if (has_chosen_recipe(pretrain->phases.options[i]))
 			return;
-		tokens += (double)phase->num_train_steps * (double)phase->train_batch_size * (double)phase->max_seq_length;
+		tokens += (double)phase->length.num_train_steps * (double)phase->batch.train_batch_size *
+			  (double)phase->max_seq_length;
 	}
 	if (tokens <= SHORT_RUN_TOKENS)
 		log_note("BERT's original recipe is used, which learns little from as few as %s tokens: --recipe fast learns far "
@@ -157,27 +89,16 @@ static void note_recipe(const struct pretrain *pretrain)
 static enum status pretrain_run_folder(struct pretrain *pretrain)
 {
 	struct run *run = &pretrain->run;
-	const struct pretrain_settings *settings = pretrain->options->settings;
-	pretrain->record = (struct run_record){
-		.context = pretrain,
-		.write = write_record,
-		.show = show_settings,
-		.options = report_options,
-	};
 	pretraining_run_begin(&pretrain->pretraining, run);
-	pretrain->run_settings = pretrain_run(pretrain->options, &pretrain->inputs);
-	TRY(run_open(run, &pretrain->run_settings, &pretrain->machine, &pretrain->pretraining.task, &pretrain->record));
+	pretrain->folder = pretrain_folder(pretrain->options, &pretrain->inputs);
+	TRY(run_open(run, &pretrain->folder, &pretrain->machine, &pretrain->pretraining.task));
 	TRY(pretrain_phases(pretrain));
-	/* A checkpoint's record may have completed the options. */
-	const struct machine_settings machine = training_machine(&settings->training);
-	machine_resume(&pretrain->machine, &machine);
-	pretrain->run_settings = pretrain_run(pretrain->options, &pretrain->inputs);
 	pretrain->settings = pretrain_pretraining(pretrain->options);
 	TRY(run_open_device(run));
 	TRY(pretraining_run_prepare(&pretrain->pretraining, &pretrain->settings, pretrain->instances));
 	TRY(run_plan(run));
 	note_recipe(pretrain);
-	if (!pretrain->run_settings.folder.plan)
+	if (!run->values->folder.plan)
 		return run_train(run);
 	note_leftovers(run);
 	return OK;
@@ -188,10 +109,6 @@ static void release(struct pretrain *pretrain, enum status status)
 	pretraining_run_leave_device(&pretrain->pretraining);
 	run_close(&pretrain->run, status);
 	pretraining_run_release(&pretrain->pretraining);
-	settled_options_release(&pretrain->settled);
-	for (int64_t i = 0; pretrain->settled_phases && i < pretrain->phases.count; i++)
-		settled_options_release(&pretrain->settled_phases[i]);
-	free(pretrain->settled_phases);
 	free(pretrain->instances);
 	pretrain_phases_close(&pretrain->phases);
 	machine_close(&pretrain->machine);
@@ -201,13 +118,13 @@ static enum status run_pretrain(struct options *options)
 {
 	struct pretrain pretrain = {.options = options};
 	const struct pretrain_settings *settings = options->settings;
-	const struct machine_settings machine = training_machine(&settings->training);
 	run_stop_before_training();
 	training_note_shared(options, "corpus", "eval_corpus");
-	enum status status = machine_find(&pretrain.machine, &machine);
-	if (status == OK && machine_launches(&pretrain.machine) && !settings->training.plan && settings->training.out) {
-		pretrain.run_settings = pretrain_run(options, &pretrain.inputs);
-		status = run_folder_launch(&pretrain.run_settings.folder, &pretrain.machine);
+	enum status status = machine_find(&pretrain.machine, &settings->training);
+	if (status == OK && machine_launches(&pretrain.machine) && !settings->training.folder.plan &&
+	    settings->training.folder.out) {
+		pretrain.folder = pretrain_folder(options, &pretrain.inputs);
+		status = run_folder_launch(&pretrain.folder, &pretrain.machine);
 	} else if (status == OK) {
 		status = pretrain_run_folder(&pretrain);
 	}
@@ -265,10 +182,10 @@ static enum status check_time(const struct options *options)
 static enum status check_pretrain(struct options *options)
 {
 	const struct pretrain_settings *settings = options->settings;
-	const struct training_settings *training = &settings->training;
+	const struct folder_options *folder = &settings->training.folder;
 	TRY(training_check(options));
 	TRY(options_blame(options, check_time(options)));
-	bool recorded = (training->out && file_exists(training->out)) || training->resume_from;
+	bool recorded = (folder->out && file_exists(folder->out)) || folder->resume_from;
 	bool given = options_given(options, "data") || options_given(options, "input_file") || options->section_count > 0;
 	if (recorded || given || options_given(options, "corpus"))
 		return OK;

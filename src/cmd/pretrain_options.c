@@ -2,7 +2,6 @@
 
 #include "cmd/recipes.h"
 #include "cmd/text_options.h"
-#include "train/schedule.h"
 
 #define FIELD(name) offsetof(struct pretrain_settings, name)
 
@@ -62,13 +61,7 @@ const struct option pretrain_options[] = {
 	 .value_name = "[NAME=]PATH...",
 	 .alias = "eval_files_dir",
 	 .help = "static instances to evaluate on"},
-	{.name = "best_by",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(training.best_by),
-	 .role = ROLE_RUN,
-	 .value_name = "NAME",
-	 .fallback_text = "the first",
-	 .help = "evaluation set whose loss selects the best checkpoint and triggers early stopping"},
+	{.group = saving_rows, .only = "best_by", .field = FIELD(training.saving)},
 	{.name = "vocab_file",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(vocab_file),
@@ -157,21 +150,12 @@ const struct option pretrain_options[] = {
 	 .value_name = "HOW",
 	 .help = "how attention begins in a new model: random weights, which look everywhere alike (random), or half "
 		 "of the heads looking at a neighboring token (neighbors), which shortens the plateau at the start of training"},
-	DROPOUT_OPTIONS(struct pretrain_settings, training),
+	{.group = training_rows, .only = "hidden_dropout_prob attention_probs_dropout_prob", .field = FIELD(training)},
 
 	{.help = "Run"},
-	RUN_FOLDER_OPTIONS(struct pretrain_settings, training),
+	{.group = folder_rows, .field = FIELD(training.folder)},
 	RECIPE_OPTION(FIELD(recipe)),
-	LENGTH_OPTIONS(struct pretrain_settings, training, "phase", "from the amount of text"),
-	{.name = "num_train_tokens",
-	 .section = "phase",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(num_train_tokens),
-	 .range = "1..",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
-	 .fallback_text = "not used",
-	 .help = "stop at the step that reaches this many training tokens"},
+	{.group = length_rows, .field = FIELD(training.length)},
 	{.name = "time",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(time),
@@ -182,15 +166,9 @@ const struct option pretrain_options[] = {
 	 .help = "make the best model in this time (3h, 45m, ...): the recipe is fast unless another is named; model, batch, and "
 		 "length, unless given, follow from the speed of this machine; the schedule ends when the time does; "
 		 "interruptions do not count"},
-	BATCH_OPTIONS(struct pretrain_settings, training, "phase", "instances", "from the model"),
-	SAVING_OPTIONS(struct pretrain_settings, training, "phase", "a twentieth of the run, at most 5000"),
-	{.name = "save_best",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(training.save_best),
-	 .fallback = "true",
-	 .role = ROLE_RUN,
-	 .help = "also keep the checkpoint of the best evaluation, as best in the run folder; final is the model of the last "
-		 "step in any case (in `bertc finetune` the option makes the best one final)"},
+	{.group = batch_rows, .field = FIELD(training.batch)},
+	{.group = saving_rows, .only = "save_checkpoints_steps keep_checkpoints eval_steps log_steps save_best",
+	 .field = FIELD(training.saving)},
 	{.name = "eval_instances",
 	 .section = "phase",
 	 .type = OPTION_INTEGER,
@@ -200,11 +178,11 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_RUN,
 	 .value_name = "N",
 	 .help = "number of held-out instances to score, always the same ones; 0 = all; with eval_file the default is all"},
-	STOPPING_OPTIONS(struct pretrain_settings, training),
-	SEED_OPTION(struct pretrain_settings, training, "initial weights, sample order, masks, and dropout"),
+	{.group = stopping_rows, .field = FIELD(training.stopping)},
+	{.group = training_rows, .only = "seed", .field = FIELD(training)},
 
 	{.help = "Ranks"},
-	RANK_OPTIONS(struct pretrain_settings, training),
+	{.group = ranks_rows, .field = FIELD(training.ranks)},
 
 	{.help = "Phases"},
 	{.name = "phase2",
@@ -230,10 +208,11 @@ const struct option pretrain_options[] = {
 	 .help = "resume within the second phase; an error if the run has not reached it"},
 
 	{.help = "Numbers"},
-	NUMBER_OPTIONS(struct pretrain_settings, training),
+	{.group = number_rows, .field = FIELD(training.numbers)},
 
 	{.help = "Instances"},
-	MAX_SEQ_LENGTH_OPTION(FIELD(training.max_seq_length)),
+	{.group = training_rows, .only = "max_seq_length", .field = FIELD(training)},
+	{.reworded = true, .name = "max_seq_length", .fallback = "128"},
 	{.name = "min_seq_length",
 	 .section = "phase",
 	 .type = OPTION_INTEGER,
@@ -290,17 +269,16 @@ const struct option pretrain_options[] = {
 	 .help = "shuffle the instances of each epoch"},
 
 	{.help = "Optimizer"},
-	OPTIMIZER_OPTIONS(struct pretrain_settings, training, "phase", "from the model, or LAMB's batch"),
-	{.name = "average_weights",
-	 .section = "phase",
-	 .type = OPTION_NUMBER,
-	 .field = FIELD(average_weights),
-	 .range = "0..1",
-	 .fallback = "0",
-	 .role = ROLE_RESULT,
-	 .value_name = "SHARE",
-	 .help = "end with the mean of the weights over this last share of the updates (0.1: the last tenth), which is what the "
-		 "last evaluation scores and final holds; 0 = the weights of the last update"},
+	{.group = optimizer_rows, .only = "optimizer", .field = FIELD(training.optimizer)},
+	{.group = rate_rows,
+	 .only = "learning_rate scale_learning_rate learning_rate_batch_size schedule num_warmup_steps warmup_proportion "
+		 "min_warmup_steps num_decay_steps poly_degree min_learning_rate",
+	 .field = FIELD(training.rate)},
+	{.group = optimizer_rows,
+	 .only = "weight_decay exclude_from_weight_decay max_grad_norm adam_beta1 adam_beta2 adam_epsilon bias_correction "
+		 "trust_ratio exclude_from_layer_adaptation max_trust_ratio gradient_normalization gradient_averaging",
+	 .field = FIELD(training.optimizer)},
+	{.group = rate_rows, .only = "average_weights", .field = FIELD(training.rate)},
 
 	{.help = "Device"},
 	{.group = device_rows, .field = FIELD(training.device)},

@@ -5,10 +5,11 @@
 #include "base/option.h"
 #include "cmd/command.h"
 #include "cmd/model_size_options.h"
-#include "cmd/training_options.h"
+#include "run/training_options.h"
 #include "text/input_options.h"
 
 struct pretrain_settings {
+	struct training_options training; /* first, as run/training_options.h asks */
 	const char *recipe;
 	/* text */
 	struct option_list corpus, data, input_file, eval_corpus, eval_data, eval_file;
@@ -23,25 +24,18 @@ struct pretrain_settings {
 	const char *model, *init_checkpoint, *init_vocab, *init_tokens, *init_positions, *init_attention;
 	bool remap_vocab;
 	/* phases */
-	int64_t num_train_tokens, eval_instances;
+	int64_t eval_instances;
 	const char *time;
 	bool phase2, resume_phase2;
 	int64_t phase1_end_step;
 	/* instances */
 	int64_t min_seq_length, max_predictions_per_seq, max_ngram;
-	double masked_lm_prob, short_seq_prob, average_weights;
+	double masked_lm_prob, short_seq_prob;
 	bool whole_word_mask, shuffle;
 	const char *next_sentence;
-	struct training_settings training;
 };
 
 /* Rows that `bertc plan` has as well. `place`: the offset of the value in the command's settings. */
-#define MAX_SEQ_LENGTH_OPTION(place)                                                                                             \
-	{                                                                                                                        \
-		.name = "max_seq_length", .section = "phase", .type = OPTION_INTEGER, .field = place, .range = "8..65536",       \
-		.fallback = "128", .role = ROLE_RESULT, .value_name = "N", .alias = "seq_length",                                \
-		.help = "maximum number of tokens per instance"                                                                  \
-	}
 #define MASKED_LM_PROB_OPTION(place)                                                                                             \
 	{                                                                                                                        \
 		.name = "masked_lm_prob", .section = "phase", .type = OPTION_NUMBER, .field = place, .range = "0.01..0.9",       \

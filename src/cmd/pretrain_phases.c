@@ -4,40 +4,31 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "cmd/pretrain_settings.h"
+#include "cmd/training_notes.h"
+#include "run/phases.h"
 
 /* What the phases are opened from. */
 struct opening {
 	struct options *options;
 	const struct run_start *start;
-	int64_t count;
 };
 
-/* A phase that is over: its record is all that counts. */
-static enum status open_past_phase(struct pretrain_phase_options *phase, const struct opening *from, const struct json *record)
-{
-	TRY(options_init(&phase->own, from->options->table, phase->settings));
-	phase->options = &phase->own;
-	return options_resume(&phase->own, record, phases_record_name(from->start), SCOPE_SECTION);
-}
-
-static enum status open_phase(struct pretrain_phase_options *phase, int64_t index, const struct opening *from,
+static enum status open_phase(struct pretrain_phases *phases, int64_t index, const struct opening *from,
 			      const struct json *record)
 {
 	const struct run_start *start = from->start;
-	if (from->count == 1) {
-		phase->options = from->options;
-		phase->settings = from->options->settings;
-	} else {
-		TRY(memory_new(&phase->settings, 1, sizeof(*phase->settings), "settings"));
-		bool over = record && (index < start->state.phase.index || start->begins_phase);
-		if (over)
-			return open_past_phase(phase, from, record);
-		TRY(options_derive(&phase->own, from->options, index, phase->settings));
-		phase->options = &phase->own;
+	struct options *own = &phases->own[index];
+	phases->options[index] = phases->count == 1 ? from->options : own;
+	if (phases->count > 1) {
+		/* A phase that is over: its record is all that counts. */
+		if (record && (index < start->state.phase.index || start->begins_phase)) {
+			TRY(options_init_as(own, from->options, NULL));
+			return options_resume(own, record, phases_record_name(start), SCOPE_SECTION);
+		}
+		TRY(options_derive(own, from->options, index, NULL));
 	}
-	TRY(training_settle(phase->options));
-	return record ? options_resume(phase->options, record, phases_record_name(start), SCOPE_SECTION) : OK;
+	TRY(training_settle(phases->options[index]));
+	return record ? options_resume(phases->options[index], record, phases_record_name(start), SCOPE_SECTION) : OK;
 }
 
 static enum status check_listed(const struct options *options, const struct run_start *start, int64_t recorded)
@@ -78,43 +69,40 @@ enum status pretrain_phases_open(struct pretrain_phases *out, struct options *op
 		.begins = settings->phase2,
 		.resumes = settings->resume_phase2,
 		.first_end_step = settings->phase1_end_step,
-		.out = settings->training.out,
+		.out = settings->training.folder.out,
 		.first = settings->init_checkpoint,
 		.listed = options->section_count > 0,
 	};
 	TRY(phases_begin_second(start, &second));
-	TRY(training_note_finished(options, start, settings->training.out, "init_checkpoint"));
+	TRY(training_note_finished(options, start, settings->training.folder.out, "init_checkpoint"));
 	const struct json *record = phases_record(start);
 	int64_t recorded = record ? phases_recorded(record) : 0, listed = options->section_count;
 	if (record)
 		TRY(options_resume(options, record, phases_record_name(start), SCOPE_GENERAL));
-	TRY(training_note_edits(options, start, settings->training.out));
+	TRY(training_note_edits(options, start, settings->training.folder.out));
 	if (start->resumed && !start->begins_phase)
 		TRY(options_resume_start(options, record, start->checkpoint, true));
 	TRY(check_listed(options, start, recorded));
 	TRY(options_join_section(options));
 	int64_t count = listed > 0 ? listed : recorded + start->begins_phase;
-	struct opening from = {.options = options, .start = start, .count = count > 0 ? count : 1};
-	TRY(memory_new(&out->items, from.count, sizeof(*out->items), "phases"));
-	out->count = from.count;
+	struct opening from = {.options = options, .start = start};
+	count = count > 0 ? count : 1;
+	TRY(memory_new(&out->options, count, sizeof(*out->options), "phases"));
+	TRY(memory_new(&out->own, count, sizeof(*out->own), "phases"));
+	out->count = count;
 	for (int64_t i = 0; i < out->count; i++)
-		TRY(open_phase(&out->items[i], i, &from, i < recorded ? phases_recorded_at(record, i) : NULL));
+		TRY(open_phase(out, i, &from, i < recorded ? phases_recorded_at(record, i) : NULL));
 	if (!start->begins_phase)
 		return OK;
-	struct phase_settings first = pretrain_phase(out->items[recorded - 1].options);
-	return phases_leave_first(start, &first, &second);
+	const struct training_options *first = out->options[recorded - 1]->settings;
+	return phases_leave_first(start, &first->length, &second);
 }
 
 void pretrain_phases_close(struct pretrain_phases *phases)
 {
-	for (int64_t i = 0; i < phases->count; i++) {
-		struct pretrain_phase_options *phase = &phases->items[i];
-		bool of_run = phase->options && phase->options != &phase->own;
-		if (phase->options == &phase->own)
-			options_release(&phase->own);
-		if (!of_run)
-			free(phase->settings);
-	}
-	free(phases->items);
+	for (int64_t i = 0; i < phases->count; i++)
+		options_release(&phases->own[i]);
+	free(phases->own);
+	free(phases->options);
 	*phases = (struct pretrain_phases){0};
 }

@@ -7,15 +7,10 @@
 #include "cmd/pretrain_options.h"
 #include "run/run_folder.h"
 
-struct pretrain_phase_options {
-	struct options *options; /* the run's if there is only one phase, else `own` */
-	struct options own;
-	struct pretrain_settings *settings; /* its values */
-};
-
 /* Zero-initialize; close even after a failure. */
 struct pretrain_phases {
-	struct pretrain_phase_options *items; /* [count] */
+	struct options **options; /* [count]: of a single phase the run's, else `own` */
+	struct options *own;      /* [count] */
 	int64_t count;
 };
 

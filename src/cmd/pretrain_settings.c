@@ -15,28 +15,21 @@ static bool is_recorded(const struct options *options, const char *name)
 
 /* ---- The run ---- */
 
-struct run_settings pretrain_run(const struct options *options, struct pretrain_inputs *inputs)
+struct run_folder_settings pretrain_folder(const struct options *options, struct pretrain_inputs *inputs)
 {
 	const struct pretrain_settings *settings = options->settings;
-	struct run_settings run = training_run(options, &settings->training);
 	*inputs = (struct pretrain_inputs){
 		.paths = {settings->vocab_file, settings->model, settings->init_checkpoint, settings->init_vocab,
-			  settings->training.resume_from},
+			  settings->training.folder.resume_from},
 	};
-	run.folder.command = "pretrain";
-	run.folder.usage = "bertc pretrain --corpus PATH --out FOLDER";
-	run.folder.paths = inputs->paths;
-	run.folder.path_count = sizeof(inputs->paths) / sizeof(*inputs->paths);
-	return run;
-}
-
-struct phase_settings pretrain_phase(const struct options *phase)
-{
-	const struct pretrain_settings *settings = phase->settings;
-	struct phase_settings out = training_phase(phase, &settings->training);
-	out.num_train_tokens = settings->num_train_tokens;
-	out.averaged = settings->average_weights;
-	return out;
+	return (struct run_folder_settings){
+		.command = "pretrain",
+		.usage = "bertc pretrain --corpus PATH --out FOLDER",
+		.given = &settings->training.folder,
+		.paths = inputs->paths,
+		.path_count = sizeof(inputs->paths) / sizeof(*inputs->paths),
+		.options = options,
+	};
 }
 
 /* ---- Training data ---- */
@@ -96,9 +89,6 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 				.cased = options_said(options, "cased") || is_recorded(options, "cased") ? s->cased : -1,
 				.shuffle = s->shuffle,
 			},
-		.hidden_dropout_prob = training_number(options, "hidden_dropout_prob", s->training.hidden_dropout_prob),
-		.attention_probs_dropout_prob =
-			training_number(options, "attention_probs_dropout_prob", s->training.attention_probs_dropout_prob),
 		.recipe_hidden_dropout = is_of_recipe(options, "hidden_dropout_prob", s->training.hidden_dropout_prob),
 		.recipe_attention_dropout =
 			is_of_recipe(options, "attention_probs_dropout_prob", s->training.attention_probs_dropout_prob),

@@ -4,16 +4,13 @@
 #define CMD_PRETRAIN_SETTINGS_H
 
 #include "cmd/pretrain_options.h"
-#include "cmd/training_settings.h"
 #include "run/pretraining_run.h"
 
-struct phase_settings pretrain_phase(const struct options *phase);
-
-/* Inputs that --fresh must not remove; run_settings borrows them. */
+/* Inputs that --fresh must not remove; run_folder_settings borrows them. */
 struct pretrain_inputs {
 	const char *paths[5];
 };
-struct run_settings pretrain_run(const struct options *options, struct pretrain_inputs *inputs);
+struct run_folder_settings pretrain_folder(const struct options *options, struct pretrain_inputs *inputs);
 
 struct pretraining_run_settings pretrain_pretraining(const struct options *options);
 /* `phase` are the options of a phase, `options` those of the run. */

@@ -47,13 +47,13 @@ enum status benchmark_open(struct benchmark *out, struct backend *be, const stru
 			   struct batch_capacity capacity, int32_t longest, bool training)
 {
 	struct shape_limits limits = model_shape_limits(config, capacity, longest, training);
-	struct optimizer_settings settings = {.kind = OPTIMIZER_ADAMW,
-					      .beta1 = 0.9,
-					      .beta2 = 0.999,
-					      .epsilon = 1e-6,
-					      .weight_decay = 0.01,
-					      .max_grad_norm = 1.0,
-					      .bias_correction = true};
+	struct optimizer_options options = {.optimizer = OPTIMIZER_ADAMW,
+					    .adam_beta1 = 0.9,
+					    .adam_beta2 = 0.999,
+					    .adam_epsilon = 1e-6,
+					    .weight_decay = 0.01,
+					    .max_grad_norm = 1.0,
+					    .bias_correction = true};
 	enum status status;
 	*out = (struct benchmark){.backend = be, .training = training};
 	TRY_GOTO(model_create(&out->model, be, config, &model_heads_pretraining), fail);
@@ -61,7 +61,7 @@ enum status benchmark_open(struct benchmark *out, struct backend *be, const stru
 	TRY_GOTO(be->functions->replica_create(be, &out->replica, &limits), fail);
 	TRY_GOTO(activations_create(&out->activations, out->model, capacity, longest, training), fail);
 	if (training) {
-		TRY_GOTO(optimizer_create(&out->optimizer, out->model, NULL, &settings), fail);
+		TRY_GOTO(optimizer_create(&out->optimizer, out->model, NULL, &options), fail);
 		TRY_GOTO(loop_open(out), fail);
 	}
 	TRY_GOTO(model_initialize(out->model, &out->replica, 1), fail);

@@ -168,7 +168,7 @@ static enum status check_head(struct distillation_run *d, const char *teacher, c
 static enum status check_sizes(const char *teacher, const struct model_config *own, const struct run *run)
 {
 	char what[128];
-	int64_t longest = run->phases[0].settings.max_seq_length;
+	int64_t longest = run->values->max_seq_length;
 	if (own->max_position_embeddings < longest) {
 		snprintf(what, sizeof(what), "it has %d positions, fewer than --max_seq_length %" PRId64,
 			 own->max_position_embeddings, longest);

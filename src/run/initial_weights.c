@@ -89,7 +89,7 @@ enum status initial_weights_check_vocab(const struct initial_weights *initial, c
 	return status;
 }
 
-enum status initial_weights_text(const struct initial_weights *initial, struct choices *choices, const char **out_vocab_file,
+enum status initial_weights_text(const struct initial_weights *initial, struct options *options, const char **out_vocab_file,
 				 int *cased)
 {
 	const struct initial_settings *settings = initial->settings;
@@ -114,7 +114,8 @@ enum status initial_weights_text(const struct initial_weights *initial, struct c
 		log_note("casing: %s of the entries of '%s' are in upper case, so text is %s",
 			 tokenizer.lowercase ? "few or none" : "many", initial->vocab_path,
 			 tokenizer.lowercase ? "made lower case" : "left as it is");
-	return choose_flag(choices, "cased", !tokenizer.lowercase, cased);
+	*cased = !tokenizer.lowercase;
+	return options_set(options, "cased", *cased ? "true" : "false", ORIGIN_CHOSEN);
 }
 
 void initial_weights_fit(const struct initial_weights *initial, int32_t vocab_count, int64_t longest, struct model_config *config)

@@ -3,7 +3,7 @@
 #ifndef RUN_INITIAL_WEIGHTS_H
 #define RUN_INITIAL_WEIGHTS_H
 
-#include "run/choices.h"
+#include "base/option.h"
 #include "text/vocab.h"
 #include "weights/model_files.h"
 #include "weights/model_folder.h"
@@ -37,7 +37,7 @@ bool initial_weights_named(const char *model);
 MUST_USE enum status initial_weights_find(struct initial_weights *out, const struct initial_settings *settings, bool resumed);
 /* The vocabulary file for the run (NULL: it is to learn one). If `*cased` is -1 and their vocabulary is known, chooses their
  * casing. */
-MUST_USE enum status initial_weights_text(const struct initial_weights *initial, struct choices *choices,
+MUST_USE enum status initial_weights_text(const struct initial_weights *initial, struct options *options,
 					  const char **out_vocab_file, int *cased);
 /* ERR_STATE if the run's vocabulary should equal theirs but does not; the message says where they differ. */
 MUST_USE enum status initial_weights_check_vocab(const struct initial_weights *initial, const struct vocab *vocab);

@@ -168,9 +168,9 @@ done:
 static enum status do_without_dev(const struct labelled_run *labelled)
 {
 	const struct run *run = labelled->run;
-	const char *option = labelled->settings->save_best          ? "save_best"
-			     : run->settings->best_by               ? "best_by"
-			     : run->phases[0].settings.patience > 0 ? "early_stopping_patience"
+	const char *option = labelled->run->values->saving.save_best          ? "save_best"
+			     : run->values->saving.best_by               ? "best_by"
+			     : run->values->length.early_stopping_patience > 0 ? "early_stopping_patience"
 								    : NULL;
 	if (!option || run->start.resumed || run->start.begun) {
 		log_warning("no dev set: the model is not evaluated (give --dev)");
@@ -203,10 +203,11 @@ static enum status read_files(struct labelled_run *labelled)
 /* Tokens of an example: as given, else the task's default. */
 static enum status choose_length(const struct run *run, struct run_phase *phase, const struct task *task)
 {
-	int64_t *length = &phase->settings.max_seq_length, most = run->config.max_position_embeddings;
-	if (*length == 0) {
+	const int64_t *length = &phase->values->max_seq_length;
+	int64_t most = run->config.max_position_embeddings;
+	if (options_is_open(phase->options, length)) {
 		int64_t usual = task->max_seq_length > 0 ? task->max_seq_length : 128;
-		return choose_integer(&phase->choices, "max_seq_length", usual < most ? usual : most, length);
+		return options_choose_integer(phase->options, length, usual < most ? usual : most);
 	}
 	if (*length <= most)
 		return OK;
@@ -219,7 +220,7 @@ static enum status choose_length(const struct run *run, struct run_phase *phase,
 static enum status note_choice(void *context, const char *option, const char *value)
 {
 	struct labelled_run *labelled = context;
-	return choose_text(&labelled->run->choices, option, value);
+	return options_set(&labelled->run->options, option, value, ORIGIN_CHOSEN);
 }
 
 /* The task's own settings. */
@@ -260,7 +261,7 @@ static enum status find_task(struct labelled_run *labelled)
 	labelled->names = names;
 	state->settings.tokenizer = labelled->encoder;
 	TRY(choose_length(labelled->run, &labelled->run->phases[0], state->task));
-	state->settings.max_seq_length = (int32_t)labelled->run->phases[0].settings.max_seq_length;
+	state->settings.max_seq_length = (int32_t)labelled->run->values->max_seq_length;
 	state->settings.columns = settings->columns;
 	state->settings.needs_pairs = task_needs_pairs(settings->task, state->settings.layout);
 	state->settings.given = (struct label_list){names, count};
@@ -355,11 +356,12 @@ static enum status find_teacher(struct labelled_run *labelled)
 
 /* ---- Its training ---- */
 
-static enum status choose_dropout(struct run *run, const char *name, double given, double *probability)
+/* Dropout in place of the model's own. */
+static enum status choose_dropout(struct run *run, const double *option, double *probability)
 {
-	if (given < 0)
-		return choose_number(&run->choices, name, *probability, 6, probability);
-	*probability = given;
+	if (options_is_open(&run->options, option))
+		TRY(options_choose_number(&run->options, option, *probability, 6));
+	*probability = *option;
 	return OK;
 }
 
@@ -370,29 +372,30 @@ static bool is_small(const struct model_config *config)
 }
 
 /* Defaults: three epochs of 32 examples at a time, with the rates of Devlin et al. 2019 and one evaluation per epoch. */
-static enum status choose_phase(const struct labelled_run *labelled, struct run_phase *phase, const struct recipe *recipe)
+static enum status choose_phase(const struct labelled_run *labelled, struct run_phase *phase)
 {
 	const struct run *run = labelled->run;
-	struct phase_settings *settings = &phase->settings;
+	struct options *options = phase->options;
+	const struct length_options *length = &phase->values->length;
+	const int64_t *const every[] = {&phase->values->saving.eval_steps, &phase->values->saving.save_checkpoints_steps};
 	TRY(phase_choose_batch(phase, run->machine, 32));
-	double batches = ceil((double)labelled->train.encoded.example_count / (double)settings->train_batch_size);
-	if (settings->num_train_steps == 0) {
-		if (settings->num_train_epochs <= 0)
-			TRY(choose_number(&phase->choices, "num_train_epochs", 3, 6, &settings->num_train_epochs));
-		double steps = ceil(settings->num_train_epochs * batches);
+	double batches = ceil((double)labelled->train.encoded.example_count / (double)phase->values->batch.train_batch_size);
+	if (options_is_open(options, &length->num_train_steps)) {
+		if (options_is_open(options, &length->num_train_epochs))
+			TRY(options_choose_number(options, &length->num_train_epochs, 3, 6));
+		double steps = ceil(length->num_train_epochs * batches);
 		if (!(steps < 1e15))
 			return error_set(ERR_USAGE, "the run would take %.3g steps", steps);
-		TRY(choose_integer(&phase->choices, "num_train_steps", steps < 1 ? 1 : (int64_t)steps,
-				   &settings->num_train_steps));
+		TRY(options_choose_integer(options, &length->num_train_steps, steps < 1 ? 1 : (int64_t)steps));
 	}
-	if (settings->eval_steps < 0)
-		TRY(choose_integer(&phase->choices, "eval_steps", (int64_t)batches, &settings->eval_steps));
-	if (settings->save_steps < 0)
-		TRY(choose_integer(&phase->choices, "save_checkpoints_steps", (int64_t)batches, &settings->save_steps));
+	for (size_t i = 0; i < sizeof(every) / sizeof(*every); i++)
+		if (options_is_open(options, every[i]))
+			TRY(options_choose_integer(options, every[i], (int64_t)batches));
 	if (labelled->state.task->check_batch)
-		TRY(labelled->state.task->check_batch(&labelled->state, &labelled->train, settings->train_batch_size));
-	settings->rate.usual_learning_rate = is_small(&run->config) ? 1e-4 : 3e-5;
-	return phase_choose(phase, recipe);
+		TRY(labelled->state.task->check_batch(&labelled->state, &labelled->train,
+						      phase->values->batch.train_batch_size));
+	phase->usual_learning_rate = is_small(&run->config) ? 1e-4 : 3e-5;
+	return phase_choose(phase, &phase->values->optimizer);
 }
 
 /* With fewer examples, a single answer changes the score by more than a point. */
@@ -409,19 +412,17 @@ static void warn_of_small_sets(const struct labelled_run *labelled)
 	}
 }
 
-enum status labelled_run_check(const struct labelled_run *labelled, const struct recipe *recipe,
-			       const struct phase_settings *settings)
+enum status labelled_run_check(const struct labelled_run *labelled, const struct options *options)
 {
-	struct run_phase phase = {.settings = *settings};
-	struct recipe own = *recipe;
-	struct choices choices = {0};
+	struct run_phase phase = {.options = &phase.own};
+	TRY(options_derive(&phase.own, options, options->section_count, NULL));
+	phase.values = phase.own.settings;
 	enum status status = choose_length(labelled->run, &phase, labelled->state.task);
 	if (status == OK)
-		status = recipe_choose(&own, &choices);
+		status = recipe_choose(&phase.own, &phase.values->optimizer);
 	if (status == OK)
-		status = choose_phase(labelled, &phase, &own);
-	choices_release(&phase.choices);
-	choices_release(&choices);
+		status = choose_phase(labelled, &phase);
+	options_release(&phase.own);
 	return status;
 }
 
@@ -440,9 +441,8 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 		log_note("%s", labelled->continues_head
 				       ? "the model has a head for this task: training continues with it"
 				       : "the model has no head for this task; starting with a randomly initialized one");
-	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &run->config.hidden_dropout_prob));
-	TRY(choose_dropout(run, "attention_probs_dropout_prob", settings->attention_probs_dropout_prob,
-			   &run->config.attention_probs_dropout_prob));
+	TRY(choose_dropout(run, &run->values->hidden_dropout_prob, &run->config.hidden_dropout_prob));
+	TRY(choose_dropout(run, &run->values->attention_probs_dropout_prob, &run->config.attention_probs_dropout_prob));
 	run->data_hash = hash64_combine(run->vocab->hash, labelled_hash(&labelled->train.encoded));
 	run->phases[0].data_hash = run->data_hash;
 	for (int64_t i = 0; i < labelled->dev_count; i++) {
@@ -456,8 +456,8 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 		error_hint("give --fresh to start over with the new ones, or choose another --out");
 		return status;
 	}
-	TRY(recipe_choose(&run->recipe, &run->choices));
-	return choose_phase(labelled, &run->phases[0], &run->recipe);
+	TRY(recipe_choose(&run->options, &run->values->optimizer));
+	return choose_phase(labelled, &run->phases[0]);
 }
 
 /* ---- Callbacks of the run ---- */
@@ -607,7 +607,7 @@ static struct labelled_settings objective_settings(struct labelled_run *labelled
 static enum status open_phase(void *context, const struct train_state *state, struct objective **out)
 {
 	struct labelled_run *labelled = context;
-	struct labelled_source source = {.seed = labelled->run->settings->seed,
+	struct labelled_source source = {.seed = (uint64_t)labelled->run->values->seed,
 					 .shuffle = labelled->settings->shuffle,
 					 .vocab_size = labelled->run->config.vocab_size};
 	TRY(instances_open_labelled(&labelled->instances, &labelled->train.encoded, &source));
@@ -723,7 +723,7 @@ static enum status take_best(struct labelled_run *labelled, int64_t *out_step)
 	const struct train_state *state = &run->training.state;
 	char path[PATH_BYTES], name[64];
 	*out_step = state->step;
-	if (!labelled->settings->save_best || state->best_step == 0 || state->best_step == state->step)
+	if (!labelled->run->values->saving.save_best || state->best_step == 0 || state->best_step == state->step)
 		return OK;
 	/* Some file systems have no links, so there may be no `best`. */
 	checkpoint_name(name, state->best_step);
@@ -827,7 +827,7 @@ enum status labelled_run_finish(struct labelled_run *labelled)
 		.kind = "eval",
 		.global_step = step,
 		.loss = state->loss_count > 0 ? state->loss_sum / (double)state->loss_count : NAN,
-		.selected_on = labelled->settings->save_best && selected ? (*selected ? selected : "dev") : NULL,
+		.selected_on = labelled->run->values->saving.save_best && selected ? (*selected ? selected : "dev") : NULL,
 	};
 	if (labelled->dev_count > 0)
 		labelled->result = (struct labelled_result){

@@ -25,9 +25,8 @@ struct labelled_run_settings {
 	const struct task_options *own; /* of each task */
 	struct distillation_options distillation;
 	const char *init_layers; /* "0,2,4": the layers, counted from 0, of which a smaller model is made; NULL: all */
-	bool skip_bad, shuffle, save_best;
+	bool skip_bad, shuffle;
 	int64_t max_train_samples, max_eval_samples, max_predict_samples; /* 0: all */
-	double hidden_dropout_prob, attention_probs_dropout_prob;         /* negative: the model's */
 };
 
 /* What the finished model scored on the dev set that decides which checkpoint is best. */
@@ -73,10 +72,9 @@ void labelled_run_begin(struct labelled_run *out, struct run *run);
 /* Call it after run_open_device(). Reads the model's tokenizer and the task's files, and chooses whatever must be settled before
  * run_plan(). [all] */
 MUST_USE enum status labelled_run_prepare(struct labelled_run *labelled, const struct labelled_run_settings *settings);
-/* Would these settings also work for a run on the same files? Call it once the run is prepared. Whatever is open in them is
- * chosen as for the run itself, but the result is discarded. */
-MUST_USE enum status labelled_run_check(const struct labelled_run *labelled, const struct recipe *recipe,
-					const struct phase_settings *phase);
+/* Would these options also work for a run on the same files? Call it once the run is prepared. Whatever is open in them is chosen
+ * as for the run itself, but the result is discarded. */
+MUST_USE enum status labelled_run_check(const struct labelled_run *labelled, const struct options *options);
 /* Call it after run_train(). Scores the sets with the finished model (with save_best, the best one, which becomes final/), and
  * writes the result files. [all] */
 MUST_USE enum status labelled_run_finish(struct labelled_run *labelled);

@@ -38,19 +38,18 @@ static int64_t count_devices(void)
 /* Will this run compute on GPUs? A rank must know before it may ask the driver, which then sees only the rank's GPU. */
 static bool is_on_gpus(const struct machine *machine)
 {
-	const struct machine_settings *settings = &machine->settings;
-	if (settings->device.device != DEVICE_FASTEST)
-		return settings->device.device == DEVICE_CUDA;
-	if (settings->n_gpus > 0 || machine->place.ranks.size > 1)
+	if (machine->given.device != DEVICE_FASTEST)
+		return machine->given.device == DEVICE_CUDA;
+	if (machine->asked.n_gpus > 0 || machine->place.ranks.size > 1)
 		return backend_has_cuda() && count_devices() > 0;
 	return strcmp(backend_best_device(), "cuda") == 0;
 }
 
 /* The error for --n_gpus when no GPU can be used: says why, and how to get the same without GPUs. */
-static enum status no_gpus(const struct machine_settings *settings)
+static enum status no_gpus(const struct machine *machine)
 {
-	long long wanted = (long long)settings->n_gpus;
-	enum device_name device = settings->device.device;
+	long long wanted = (long long)machine->asked.n_gpus;
+	enum device_name device = machine->given.device;
 	bool elsewhere = device != DEVICE_FASTEST && device != DEVICE_CUDA;
 	enum status status;
 	if (elsewhere)
@@ -69,12 +68,12 @@ static enum status no_gpus(const struct machine_settings *settings)
 /* How many ranks the settings ask for. */
 static enum status count_ranks(struct machine *machine, int32_t *out)
 {
-	const struct machine_settings *settings = &machine->settings;
-	int64_t visible = is_on_gpus(machine) ? count_devices() : 0, gpus = settings->n_gpus;
+	const struct ranks_options *asked = &machine->asked;
+	int64_t visible = is_on_gpus(machine) ? count_devices() : 0, gpus = asked->n_gpus;
 	if (gpus > 0 && visible == 0)
-		return no_gpus(settings);
+		return no_gpus(machine);
 	/* As in bert-ad, asking for a multiple of the existing GPUs makes replicas on each. */
-	if (visible > 0 && gpus > visible && gpus % visible == 0 && settings->replicas == 1) {
+	if (visible > 0 && gpus > visible && gpus % visible == 0 && asked->replicas_per_gpu == 1) {
 		machine->replicas = gpus / visible;
 		gpus = visible;
 	}
@@ -84,10 +83,10 @@ static enum status count_ranks(struct machine *machine, int32_t *out)
 		error_hint("CUDA_VISIBLE_DEVICES selects the visible ones; a multiple of their number runs replicas on them");
 		return status;
 	}
-	if (gpus > 0 && settings->ranks > 0 && gpus != settings->ranks)
+	if (gpus > 0 && asked->ranks > 0 && gpus != asked->ranks)
 		return error_set(ERR_USAGE, "--n_gpus %lld and --ranks %lld: each rank needs its own GPU", (long long)gpus,
-				 (long long)settings->ranks);
-	int64_t ranks = settings->ranks > 0 ? settings->ranks : gpus > 0 ? gpus : visible;
+				 (long long)asked->ranks);
+	int64_t ranks = asked->ranks > 0 ? asked->ranks : gpus > 0 ? gpus : visible;
 	*out = ranks < 1 ? 1 : (int32_t)ranks;
 	return OK;
 }
@@ -118,24 +117,28 @@ static enum status choose_device(const struct machine *machine)
  * not differ from it: asking for more GPUs would mean replicas on each rank. */
 static enum status check_started(const struct machine *machine)
 {
-	const struct machine_settings *settings = &machine->settings;
+	const struct ranks_options *asked = &machine->asked;
 	const struct comm_place *ranks = &machine->place.ranks;
-	bool other_ranks = settings->ranks > 0 && settings->ranks != ranks->size;
-	bool other_gpus = settings->n_gpus > 0 && settings->n_gpus != ranks->size && settings->n_gpus != ranks->local_size;
+	bool other_ranks = asked->ranks > 0 && asked->ranks != ranks->size;
+	bool other_gpus = asked->n_gpus > 0 && asked->n_gpus != ranks->size && asked->n_gpus != ranks->local_size;
 	const char *name = other_ranks ? "ranks" : "n_gpus";
-	if (settings->n_gpus > 0 && !(is_on_gpus(machine) && count_devices() > 0))
-		return no_gpus(settings);
+	if (asked->n_gpus > 0 && !(is_on_gpus(machine) && count_devices() > 0))
+		return no_gpus(machine);
 	if (!other_ranks && !other_gpus)
 		return OK;
 	enum status status = error_set(ERR_USAGE, "--%s %lld, but this process was started as one of %d", name,
-				       (long long)(other_ranks ? settings->ranks : settings->n_gpus), ranks->size);
+				       (long long)(other_ranks ? asked->ranks : asked->n_gpus), ranks->size);
 	error_hint("leave --%s out under mpirun, srun, or torchrun: they set the number of ranks", name);
 	return status;
 }
 
-enum status machine_find(struct machine *out, const struct machine_settings *settings)
+enum status machine_find(struct machine *out, const struct training_options *training)
 {
-	*out = (struct machine){.settings = *settings, .device = settings->device, .replicas = settings->replicas, .ranks = 1};
+	*out = (struct machine){.asked = training->ranks,
+				.given = training->device,
+				.device = training->device,
+				.replicas = training->ranks.replicas_per_gpu,
+				.ranks = 1};
 	TRY(place_find(&out->place));
 	if (out->place.ranks.size == 1)
 		return count_ranks(out, &out->ranks);
@@ -162,39 +165,39 @@ enum status machine_join(struct machine *machine)
 		return OK;
 	int threads;
 	TRY(comm_open(&machine->comm,
-		      &(struct comm_settings){.place = &machine->place, .watchdog_seconds = machine->settings.watchdog_seconds}));
+		      &(struct comm_settings){.place = &machine->place, .watchdog_seconds = machine->asked.watchdog_seconds}));
 	TRY(affinity_threads(machine->comm, &threads));
 	if (machine->device.threads == 0)
 		machine->device.threads = threads;
 	return OK;
 }
 
-void machine_resume(struct machine *machine, const struct machine_settings *settings)
+void machine_resume(struct machine *machine, const struct training_options *training)
 {
 	int64_t threads = machine->device.threads;
-	machine->device = settings->device;
-	if (settings->device.threads == 0)
+	machine->given = machine->device = training->device;
+	if (training->device.threads == 0)
 		machine->device.threads = threads;
-	if (settings->replicas != machine->settings.replicas)
-		machine->replicas = settings->replicas;
-	machine->settings = *settings;
+	if (training->ranks.replicas_per_gpu != machine->asked.replicas_per_gpu)
+		machine->replicas = training->ranks.replicas_per_gpu;
+	machine->asked = training->ranks;
 }
 
-enum status machine_open_device(struct machine *machine, struct choices *choices)
+enum status machine_open_device(struct machine *machine, struct options *options, const struct device_options *of_run)
 {
-	struct device_options *device = &machine->device;
-	const struct device_options *given = &machine->settings.device;
-	if (given->device == DEVICE_FASTEST)
-		TRY(choose_text(choices, "device", device_name(device->device)));
+	if (machine->given.device == DEVICE_FASTEST) {
+		TRY(options_choose(options, &of_run->device, device_name(machine->device.device)));
+		machine->device.device = of_run->device;
+	}
 	if (!machine->backend) {
-		TRY(device_open(device, false, &machine->pool, &machine->backend));
+		TRY(device_open(&machine->device, false, &machine->pool, &machine->backend));
 		TRY(ranks_use_device(machine->comm, machine->backend));
 	}
-	if (given->precision != PRECISION_FASTEST || machine->backend->dtype == DTYPE_F64)
+	if (machine->given.precision != PRECISION_FASTEST || machine->backend->dtype == DTYPE_F64)
 		return OK;
-	const char *precision = dtype_names[machine->backend->dtype];
-	device->precision = (unsigned)option_word(PRECISION_WORDS, precision);
-	return choose_text(choices, "precision", precision);
+	TRY(options_choose(options, &of_run->precision, dtype_names[machine->backend->dtype]));
+	machine->device.precision = of_run->precision;
+	return OK;
 }
 
 bool machine_on_gpu(const struct machine *machine)

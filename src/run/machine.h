@@ -5,19 +5,12 @@
 
 #include "comm/place.h"
 #include "infer/device.h"
-#include "run/choices.h"
-
-struct machine_settings {
-	int64_t ranks, n_gpus; /* 0 = not given */
-	int64_t replicas;      /* parts of the batch that a rank computes one after the other; at least 1 */
-	int64_t max_restarts;
-	double watchdog_seconds;
-	struct device_options device;
-};
+#include "run/training_options.h"
 
 struct machine {
-	struct machine_settings settings; /* as given */
-	struct device_options device;    /* including what was chosen */
+	struct ranks_options asked;
+	struct device_options given;
+	struct device_options device; /* including what was chosen */
 	struct place place;
 	int32_t ranks;     /* of the run; a plan counts ranks without starting them */
 	int64_t replicas;  /* of each */
@@ -29,18 +22,18 @@ struct machine {
 
 /* Finds out which rank this process is and how many there are. Call it before any thread is started and before anything queries
  * the GPU driver, which from then on sees only this rank's GPU. */
-MUST_USE enum status machine_find(struct machine *out, const struct machine_settings *settings);
+MUST_USE enum status machine_find(struct machine *out, const struct training_options *training);
 /* How many of the run's ranks are on this process's machine, including this one. */
 int32_t machine_local_ranks(const struct machine *machine);
 /* Should this process start the ranks rather than be one? */
 bool machine_launches(const struct machine *machine);
 /* Connects to the other ranks; does nothing if that was done before. [all] */
 MUST_USE enum status machine_join(struct machine *machine);
-/* Takes the settings as completed from a checkpoint's record. Call it before the device is opened. */
-void machine_resume(struct machine *machine, const struct machine_settings *settings);
-/* Opens this rank's device if it is not open yet. A device or precision that was left open becomes a choice, for each run on this
- * machine. [all] */
-MUST_USE enum status machine_open_device(struct machine *machine, struct choices *choices);
+/* Takes the options as completed from a checkpoint's record. Call it before the device is opened. */
+void machine_resume(struct machine *machine, const struct training_options *training);
+/* Opens this rank's device if it is not open yet. A device or precision that was left open becomes a choice in the options of each
+ * run on this machine. [all] */
+MUST_USE enum status machine_open_device(struct machine *machine, struct options *options, const struct device_options *of_run);
 /* Is the device a GPU? False until it is open. */
 bool machine_on_gpu(const struct machine *machine);
 /* Measures the rate of the machine's matrix products, on all ranks at once since they share caches and memory. Call it before any

@@ -22,7 +22,7 @@ static enum status allocate_model(struct run_memory *memory, struct comm *comm)
 
 /* Allocates what each rank has to itself. */
 static enum status allocate_own(struct run_memory *memory, const struct machine *machine, const struct shape_limits *limits,
-				const struct optimizer_settings *optimizer, bool averages)
+				const struct optimizer_options *optimizer, bool averages)
 {
 	struct backend *be = machine->backend;
 	TRY(be->functions->replica_create(be, &memory->replica, limits));
@@ -33,7 +33,7 @@ static enum status allocate_own(struct run_memory *memory, const struct machine 
 }
 
 enum status run_memory_allocate(struct run_memory *memory, const struct machine *machine, const struct shape_limits *limits,
-				const struct optimizer_settings *optimizer, bool averages)
+				const struct optimizer_options *optimizer, bool averages)
 {
 	TRY(ranks_agree(machine->comm, allocate_model(memory, machine->comm)));
 	return ranks_agree(machine->comm, allocate_own(memory, machine, limits, optimizer, averages));

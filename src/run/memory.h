@@ -23,7 +23,7 @@ MUST_USE enum status run_memory_describe(struct run_memory *memory, const struct
 /* Allocates everything else, on all ranks or on none: if one of them runs out of memory, all return the error. `averages`: also
  * the mean of the weights. [all] */
 MUST_USE enum status run_memory_allocate(struct run_memory *memory, const struct machine *machine,
-					 const struct shape_limits *limits, const struct optimizer_settings *optimizer,
+					 const struct shape_limits *limits, const struct optimizer_options *optimizer,
 					 bool averages);
 /* Call it after a failure, too; the model must then be described again. */
 void run_memory_release(struct run_memory *memory, const struct machine *machine);

@@ -9,46 +9,43 @@
 
 enum status phase_choose_batch(struct run_phase *phase, const struct machine *machine, int64_t usual)
 {
-	struct phase_settings *settings = &phase->settings;
-	int64_t parts = machine->ranks * machine->replicas, all = settings->train_batch_size_per_gpu * parts;
-	if (all > 0 && settings->train_batch_size == 0)
-		return choose_integer(&phase->choices, "train_batch_size", all, &settings->train_batch_size);
-	if (all > 0 && settings->train_batch_size != all)
-		log_note("batch: %" PRId64 " instances an update, as this run began, not %" PRId64
-			 " (--train_batch_size_per_gpu %" PRId64 " times %" PRId64 ")",
-			 settings->train_batch_size, all, settings->train_batch_size_per_gpu, parts);
-	if (settings->train_batch_size == 0)
-		return choose_integer(&phase->choices, "train_batch_size", usual, &settings->train_batch_size);
-	return OK;
+	return batch_choose(phase->options, &phase->values->batch, machine->ranks * machine->replicas, usual);
 }
 
-enum status phase_choose(struct run_phase *phase, const struct recipe *recipe)
+enum status phase_choose(struct run_phase *phase, const struct optimizer_options *optimizer)
 {
-	struct phase_settings *settings = &phase->settings;
-	struct choices *choices = &phase->choices;
-	int64_t steps = settings->num_train_steps, twentieth = steps / 20 > 0 ? steps / 20 : 1;
-	int64_t usual = twentieth < 5000 ? twentieth : 5000;
-	struct rate_batch batch = {settings->train_batch_size, settings->train_batch_size_per_gpu};
-	if (settings->save_steps < 0)
-		TRY(choose_integer(choices, "save_checkpoints_steps", usual, &settings->save_steps));
-	if (settings->eval_steps < 0)
-		TRY(choose_integer(choices, "eval_steps", usual, &settings->eval_steps));
-	return rate_choose(&settings->rate, recipe, steps, batch, choices);
+	const struct training_options *training = phase->values;
+	const int64_t *const every[] = {&training->saving.save_checkpoints_steps, &training->saving.eval_steps};
+	int64_t steps = training->length.num_train_steps, twentieth = steps / 20 > 0 ? steps / 20 : 1;
+	const struct rate_facts facts = {
+		.steps = steps,
+		.batch_size = training->batch.train_batch_size,
+		.batch_size_per_gpu = training->batch.train_batch_size_per_gpu,
+		.usual_learning_rate = phase->usual_learning_rate,
+		.new_layers = phase->new_layers,
+	};
+	for (size_t i = 0; i < sizeof(every) / sizeof(*every); i++)
+		if (options_is_open(phase->options, every[i]))
+			TRY(options_choose_integer(phase->options, every[i], twentieth < 5000 ? twentieth : 5000));
+	return rate_choose(phase->options, &training->rate, optimizer, &facts);
 }
 
-struct phase phase_of(const struct phase_settings *settings)
+struct phase phase_of(const struct run_phase *phase)
 {
+	const struct length_options *length = &phase->values->length;
+	const struct saving_options *saving = &phase->values->saving;
+	const struct rate_options *rate = &phase->values->rate;
 	return (struct phase){
-		.schedule = rate_schedule(&settings->rate, settings->num_train_steps, settings->train_batch_size),
-		.steps = settings->num_train_steps,
-		.seconds = settings->seconds,
-		.tokens = settings->num_train_tokens,
-		.patience = settings->patience,
-		.patience_margin = settings->patience_margin,
-		.save_steps = settings->save_steps,
-		.eval_steps = settings->eval_steps,
-		.log_steps = settings->log_steps,
-		.averaged = settings->averaged,
+		.schedule = rate_schedule(rate, length->num_train_steps, phase->values->batch.train_batch_size),
+		.steps = length->num_train_steps,
+		.seconds = phase->seconds,
+		.tokens = length->num_train_tokens,
+		.patience = length->early_stopping_patience,
+		.patience_margin = length->early_stopping_threshold,
+		.save_steps = saving->save_checkpoints_steps,
+		.eval_steps = saving->eval_steps,
+		.log_steps = saving->log_steps,
+		.averaged = rate->average_weights,
 	};
 }
 
@@ -150,7 +147,7 @@ enum status phases_begin_second(struct run_start *start, const struct second_pha
 	return OK;
 }
 
-enum status phases_leave_first(struct run_start *start, const struct phase_settings *first,
+enum status phases_leave_first(struct run_start *start, const struct length_options *first,
 			       const struct second_phase_settings *settings)
 {
 	struct train_state *state = &start->state;
@@ -158,7 +155,7 @@ enum status phases_leave_first(struct run_start *start, const struct phase_setti
 	const struct phase phase = {
 		.steps = first->num_train_steps,
 		.tokens = first->num_train_tokens,
-		.patience = first->patience,
+		.patience = first->early_stopping_patience,
 	};
 	enum status status;
 	if (asked > 0 && asked != end) {

@@ -1,4 +1,4 @@
-/* The phases of a run: what is given for each, what is chosen, and how a checkpoint's place among them determines where a run
+/* The phases of a run: what is chosen for each, and how a checkpoint's place among them determines where a run
  * resumes. Most runs have one phase. */
 #ifndef RUN_PHASES_H
 #define RUN_PHASES_H
@@ -7,30 +7,18 @@
 #include "run/recipe.h"
 #include "run/run_folder.h"
 #include "model/waves.h"
+#include "run/training_options.h"
 #include "train/phase.h"
 
-/* Settings left open are 0, or -1 where 0 has a meaning of its own. */
-struct phase_settings {
-	int64_t num_train_steps;
-	int64_t num_train_tokens; /* ends with the step by which this many were seen; 0 = no such limit */
-	double num_train_epochs;
-	double seconds;   /* ends at this time of the run instead; num_train_steps is then an estimate. 0 = no such limit */
-	int64_t patience; /* ends after this many evaluations in a row without improvement; 0 = no such limit */
-	double patience_margin;
-	int64_t train_batch_size, train_batch_size_per_gpu;
-	int64_t gradient_accumulation_steps; /* 0 = as few as micro_batch_tokens allows */
-	int64_t micro_batch_tokens;
-	int64_t save_steps, eval_steps; /* -1 = open; 0 = only at the end */
-	int64_t log_steps;
-	double averaged; /* the last share of its steps over which weights are averaged; 0 = none */
-	int64_t max_seq_length;
-	struct rate_settings rate;
-};
-
-/* A phase of the run. Zero-initialize; `choices` must be released. */
+/* A phase of the run. Zero-initialize. */
 struct run_phase {
-	struct phase_settings settings; /* including what was chosen */
-	struct choices choices;
+	struct options *options; /* the run's own if it has one phase, else `own`: as given, and with what was chosen */
+	const struct training_options *values;
+	struct options own;
+	double seconds; /* ends at this time of the run; num_train_steps is then an estimate. 0 = no such limit */
+	/* What is chosen if the learning rate is open, and what the warm-up of a new model depends on (run/recipe.h): */
+	double usual_learning_rate;
+	int64_t new_layers;
 	uint64_t data_hash; /* of its training data; recorded by the checkpoints made in it */
 	/* How much is computed at a time (run/shapes.h): */
 	struct step_settings steps;
@@ -40,13 +28,12 @@ struct run_phase {
 	struct wave_work work;
 };
 
-/* Computes the batch size if the phase says how much each rank and replica gets. A resumed run keeps its batch size on any number
- * of devices. `usual`: the batch size if nothing is given. */
+/* Chooses the batch size if it is open: for each rank and replica as said, or `usual`. */
 MUST_USE enum status phase_choose_batch(struct run_phase *phase, const struct machine *machine, int64_t usual);
 /* Once batch size and number of steps are known: chooses when the phase saves and evaluates, and its learning rate. */
-MUST_USE enum status phase_choose(struct run_phase *phase, const struct recipe *recipe);
+MUST_USE enum status phase_choose(struct run_phase *phase, const struct optimizer_options *optimizer);
 /* The phase in the form that the loop takes. */
-struct phase phase_of(const struct phase_settings *settings);
+struct phase phase_of(const struct run_phase *phase);
 
 /* ---- What a checkpoint records about phases ---- */
 
@@ -72,7 +59,7 @@ struct second_phase_settings {
 MUST_USE enum status phases_begin_second(struct run_start *start, const struct second_phase_settings *settings);
 /* Verifies that the first phase, as recorded, is at its end, which its settings or --phase1_end_step say, and moves the state on
  * to the phase after it. */
-MUST_USE enum status phases_leave_first(struct run_start *start, const struct phase_settings *first,
+MUST_USE enum status phases_leave_first(struct run_start *start, const struct length_options *first,
 					const struct second_phase_settings *settings);
 
 #endif

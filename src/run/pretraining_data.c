@@ -1,5 +1,6 @@
 #include "run/pretraining_data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ static bool same_list(const struct option_list *a, const struct option_list *b)
 static void set_pairs(const struct pretraining_data *data, int64_t index, struct run_data_settings *out)
 {
 	const struct pretraining_phase *phase = &data->phases[index];
-	out->pair_length = phase->length_open ? PAIR_LENGTH : (int32_t)data->run->phases[index].settings.max_seq_length;
+	out->pair_length = phase->length_open ? PAIR_LENGTH : (int32_t)data->run->phases[index].values->max_seq_length;
 	out->pair_predictions = phase->instances.max_predictions_per_seq;
 }
 
@@ -158,7 +159,7 @@ static enum status open_data(struct pretraining_data *data)
 	char vocab_beside[PATH_BYTES];
 	const char *vocab_file;
 	data->cased = settings->cased;
-	TRY(initial_weights_text(data->initial, &run->choices, &vocab_file, &data->cased));
+	TRY(initial_weights_text(data->initial, &run->options, &vocab_file, &data->cased));
 	if (!vocab_file && start->resumed)
 		TRY(resumed_vocab(run, vocab_beside, &vocab_file));
 	struct run_data_settings given = {
@@ -208,10 +209,9 @@ enum status pretraining_data_open(struct pretraining_data *data)
 	run->data_hash = data->data.hash;
 	run->evaluation_hash = evaluation_hash(&data->data, &data->phases[0]);
 	run->longest_evaluated = longest_evaluated(&data->data);
-	if (data->settings->vocab_size > 0)
-		return OK;
-	int64_t size;
-	return choose_integer(&run->choices, "vocab_size", run->vocab->count, &size);
+	char size[32];
+	snprintf(size, sizeof(size), "%d", run->vocab->count);
+	return data->settings->vocab_size > 0 ? OK : options_set(&run->options, "vocab_size", size, ORIGIN_CHOSEN);
 }
 
 int64_t pretraining_data_tokens(const struct pretraining_data *data)
@@ -243,9 +243,9 @@ void pretraining_set_instances(struct pretraining_data *data, int64_t index)
 	struct pretraining_phase *phase = &data->phases[index];
 	const struct vocab *vocab = &data->data.vocab;
 	phase->training = phase->instances;
-	phase->training.seed = data->run->settings->seed;
+	phase->training.seed = (uint64_t)data->run->values->seed;
 	phase->training.shuffle = data->settings->shuffle;
-	phase->training.max_seq_length = (int32_t)data->run->phases[index].settings.max_seq_length;
+	phase->training.max_seq_length = (int32_t)data->run->phases[index].values->max_seq_length;
 	phase->training.vocab_size = vocab->count;
 	phase->training.cls = vocab->cls;
 	phase->training.sep = vocab->sep;

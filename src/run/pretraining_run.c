@@ -23,14 +23,14 @@ static enum status fit_static_length(struct pretraining_run *pretraining, int64_
 	struct run *run = pretraining->run;
 	const struct pretraining_phase *phase = &pretraining->data.phases[index];
 	struct run_phase *of_run = &run->phases[index];
-	int64_t *length = &of_run->settings.max_seq_length;
+	const int64_t *length = &of_run->values->max_seq_length;
 	int32_t longest = 0;
 	for (int64_t i = 0; i < phase->file_count; i++)
 		longest = larger(longest, phase->files[i].summary.max_length);
 	if (run->phase_count == 1)
 		longest = larger(longest, run->longest_evaluated);
 	if (phase->file_count > 0 && phase->length_open)
-		return choose_integer(&of_run->choices, "max_seq_length", longest < 8 ? 8 : longest, length);
+		return options_choose_integer(of_run->options, length, longest < 8 ? 8 : longest);
 	if (longest <= *length)
 		return OK;
 	enum status status =
@@ -117,28 +117,24 @@ static enum status check_model(const struct pretraining_run *pretraining)
 	bool fixed = strcmp(settings->initial.positions, "same") == 0;
 	for (int64_t i = 0; fixed && i < run->phase_count; i++)
 		if (pretraining->data.phases[i].input_file->count == 0) /* static instances determine the length themselves */
-			TRY(check_length(pretraining, run->phases[i].settings.max_seq_length, &config));
+			TRY(check_length(pretraining, run->phases[i].values->max_seq_length, &config));
 	return OK;
 }
 
-static enum status choose_dropout(struct run *run, const char *name, double given, double *probability)
+/* Dropout in place of the configuration's. */
+static enum status choose_dropout(struct run *run, const double *option, double *probability)
 {
-	if (given < 0)
-		return choose_number(&run->choices, name, *probability, 6, probability);
-	*probability = given;
+	if (options_is_open(&run->options, option))
+		TRY(options_choose_number(&run->options, option, *probability, 6));
+	*probability = *option;
 	return OK;
-}
-
-static const struct phase_settings *only_phase(const struct run *run)
-{
-	return &run->phases[0].settings;
 }
 
 /* If the run has a time limit: how much the machine can compute in it. */
 static enum status choose_budget(struct pretraining_run *pretraining)
 {
 	struct run *run = pretraining->run;
-	double seconds = only_phase(run)->seconds;
+	double seconds = run->phases[0].seconds;
 	return seconds > 0 && !run->start.resumed ? budget_flops(run->machine, seconds, &pretraining->budget) : OK;
 }
 
@@ -176,7 +172,7 @@ static enum status choose_model(struct pretraining_run *pretraining)
 		model = pretraining->initial.path ? pretraining->initial.path
 						  : usual_model_in_time(pretraining_data_tokens(&pretraining->data),
 									pretraining->budget, machine_on_gpu(run->machine));
-		enum status status = choose_text(&run->choices, "model", initial ? initial : model);
+		enum status status = options_set(&run->options, "model", initial ? initial : model, ORIGIN_CHOSEN);
 		free(initial);
 		TRY(status);
 	}
@@ -197,9 +193,8 @@ static enum status choose_model(struct pretraining_run *pretraining)
 		return status;
 	}
 	const struct model_config own = *config;
-	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &config->hidden_dropout_prob));
-	TRY(choose_dropout(run, "attention_probs_dropout_prob", settings->attention_probs_dropout_prob,
-			   &config->attention_probs_dropout_prob));
+	TRY(choose_dropout(run, &run->values->hidden_dropout_prob, &config->hidden_dropout_prob));
+	TRY(choose_dropout(run, &run->values->attention_probs_dropout_prob, &config->attention_probs_dropout_prob));
 	/* A recipe's dropout is that of the run, and the model keeps its own for fine-tuning; a checkpoint's configuration
 	 * already says what it is. */
 	config->saved_dropout.set = true;
@@ -210,7 +205,7 @@ static enum status choose_model(struct pretraining_run *pretraining)
 							: config->attention_probs_dropout_prob;
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		TRY(fit_static_length(pretraining, i));
-		int32_t length = (int32_t)run->phases[i].settings.max_seq_length;
+		int32_t length = (int32_t)run->phases[i].values->max_seq_length;
 		TRY(check_length(pretraining, larger(length, run->longest_evaluated), config));
 	}
 	return OK;
@@ -271,7 +266,8 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 {
 	const struct pretraining_phase *phase = &pretraining->data.phases[index];
 	struct run_phase *of_run = &pretraining->run->phases[index];
-	struct phase_settings *settings = &of_run->settings;
+	const struct length_options *length = &of_run->values->length;
+	int64_t longest = of_run->values->max_seq_length, batch_size = of_run->values->batch.train_batch_size;
 	int64_t tokens = pretraining_data_tokens(&pretraining->data);
 	double steps, mean;
 	TRY(pretraining_open_instances(&pretraining->data, index));
@@ -281,32 +277,33 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 		error_hint("its documents are too short; give more text");
 		return status;
 	}
-	if (settings->num_train_steps > 0)
+	if (!options_is_open(of_run->options, &length->num_train_steps))
 		return OK;
 	/* Probably the wrong file (a list of names, just a header), unless a number of steps was asked for. */
-	if (phase->file_count == 0 && tokens < settings->max_seq_length)
-		return too_little_text(tokens, settings->max_seq_length);
-	if (settings->seconds > 0) {
+	if (phase->file_count == 0 && tokens < longest)
+		return too_little_text(tokens, longest);
+	if (of_run->seconds > 0) {
 		TRY(tokens_in_time(pretraining, index, &mean, &steps));
-		steps = floor(steps / (mean * (double)settings->train_batch_size));
-	} else if (settings->num_train_tokens > 0) {
+		steps = floor(steps / (mean * (double)batch_size));
+	} else if (length->num_train_tokens > 0) {
 		/* A little more, since the phase ends once the tokens have been seen. */
 		TRY(mean_length(pretraining, index, &mean));
-		steps = ceil(1.01 * (double)settings->num_train_tokens / (mean * (double)settings->train_batch_size));
+		steps = ceil(1.01 * (double)length->num_train_tokens / (mean * (double)batch_size));
 	} else {
-		if (settings->num_train_epochs <= 0 && pretraining->initial.path)
+		bool open = options_is_open(of_run->options, &length->num_train_epochs);
+		if (open && pretraining->initial.path)
 			log_note(
 				"length: %g passes over the text, a quarter of those of a new model, because this one is already "
 				"trained",
 				usual_epochs(pretraining, tokens));
-		if (settings->num_train_epochs <= 0)
-			TRY(choose_number(&of_run->choices, "num_train_epochs", usual_epochs(pretraining, tokens), 6,
-					  &settings->num_train_epochs));
-		steps = ceil(settings->num_train_epochs * (double)an_epoch / (double)settings->train_batch_size);
+		if (open)
+			TRY(options_choose_number(of_run->options, &length->num_train_epochs, usual_epochs(pretraining, tokens),
+						  6));
+		steps = ceil(length->num_train_epochs * (double)an_epoch / (double)batch_size);
 	}
 	if (!(steps < 1e15))
 		return error_set(ERR_USAGE, "the run would take %.3g steps", steps);
-	return choose_integer(&of_run->choices, "num_train_steps", steps < 1 ? 1 : (int64_t)steps, &settings->num_train_steps);
+	return options_choose_integer(of_run->options, &length->num_train_steps, steps < 1 ? 1 : (int64_t)steps);
 }
 
 /* The usual learning rate for a model of this size and, with LAMB, this batch size. */
@@ -315,7 +312,7 @@ static double usual_rate(const struct pretraining_run *pretraining, int64_t batc
 	const struct run *run = pretraining->run;
 	int64_t hidden = run->config.hidden_size;
 	/* You et al. 2020, table 4: 5e-3 at a batch size of 32,768, scaled by the square root for others. */
-	double rate = recipe_is_lamb(&run->recipe) ? 5e-3 * sqrt((double)batch_size / 32768)
+	double rate = optimizer_is_lamb(&run->values->optimizer) ? 5e-3 * sqrt((double)batch_size / 32768)
 		      : hidden < 512               ? 1e-3
 		      : hidden < 768               ? 5e-4
 		      : hidden < 1024              ? 2e-4
@@ -330,19 +327,19 @@ static enum status choose_phase(struct pretraining_run *pretraining, int64_t ind
 {
 	struct run *run = pretraining->run;
 	struct run_phase *phase = &run->phases[index];
-	struct rate_settings *rate = &phase->settings.rate;
+	const struct training_options *training = phase->values;
 	int64_t batch;
 	TRY(usual_batch(pretraining, index, &batch));
 	TRY(phase_choose_batch(phase, run->machine, batch));
 	/* A resumed run knows its length, so its instances need not be opened yet. */
-	if (!run->start.resumed || phase->settings.num_train_steps == 0)
+	if (!run->start.resumed || options_is_open(phase->options, &training->length.num_train_steps))
 		TRY(choose_steps(pretraining, index));
-	rate->usual_learning_rate = usual_rate(pretraining, phase->settings.train_batch_size);
-	rate->new_layers = pretraining->initial.path ? 0 : run->config.num_hidden_layers;
-	if (rate->learning_rate < 0 && pretraining->initial.path)
+	phase->usual_learning_rate = usual_rate(pretraining, training->batch.train_batch_size);
+	phase->new_layers = pretraining->initial.path ? 0 : run->config.num_hidden_layers;
+	if (options_is_open(phase->options, &training->rate.learning_rate) && pretraining->initial.path)
 		log_note("learning rate: %.2g, a quarter of that for a new model, because this one is already trained",
-			 rate->usual_learning_rate);
-	return phase_choose(phase, &run->recipe);
+			 phase->usual_learning_rate);
+	return phase_choose(phase, &run->values->optimizer);
 }
 
 static enum status open_text(struct pretraining_run *pretraining)
@@ -388,7 +385,7 @@ enum status pretraining_run_prepare(struct pretraining_run *pretraining, const s
 	TRY(check_best_set(pretraining));
 	TRY(choose_budget(pretraining));
 	TRY(choose_model(pretraining));
-	TRY(recipe_choose(&run->recipe, &run->choices));
+	TRY(recipe_choose(&run->options, &run->values->optimizer));
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		pretraining_set_instances(&pretraining->data, i);
 		TRY(choose_phase(pretraining, i));

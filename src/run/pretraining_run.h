@@ -13,8 +13,7 @@ struct pretraining_run_settings {
 	struct model_sizes sizes; /* of a new model: override those of `model` */
 	struct initial_settings initial;
 	struct pretraining_data_settings data;
-	double hidden_dropout_prob, attention_probs_dropout_prob; /* negative: the configuration's */
-	bool recipe_hidden_dropout, recipe_attention_dropout;     /* they come from a recipe */
+	bool recipe_hidden_dropout, recipe_attention_dropout; /* the dropout comes from a recipe */
 };
 
 /* Zero-initialize; released also after a failure. */

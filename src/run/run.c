@@ -34,61 +34,71 @@ void run_stop_before_training(void)
 	signal(SIGUSR1, stop_before_training);
 }
 
-enum status run_open(struct run *run, const struct run_settings *settings, struct machine *machine, const struct run_task *task,
-		     const struct run_record *record)
+enum status run_open(struct run *run, const struct run_folder_settings *settings, struct machine *machine,
+		     const struct run_task *task)
 {
+	const struct training_options *given = settings->options->settings;
+	const struct ranks_options *ranks = &given->ranks;
 	*run = (struct run){
 		.settings = settings,
 		.machine = machine,
 		.task = task,
-		.record = record,
 		.folder = {.lock = -1},
 		.open_phase = -1,
 		.opened = clock_seconds(),
 	};
-	if (settings->max_time) {
+	if (given->stopping.max_time) {
 		double seconds;
-		TRY(duration_parse(settings->max_time, &seconds));
+		TRY(duration_parse(given->stopping.max_time, &seconds));
 		stop_deadline(clock_seconds() + seconds);
 	}
-	if (settings->wire_fp16 && settings->wire_bf16)
+	if (ranks->allreduce_post_accumulation_fp16 && ranks->allreduce_post_accumulation_bf16)
 		return error_set(ERR_USAGE,
 				 "--allreduce_post_accumulation_fp16 and --allreduce_post_accumulation_bf16 cannot be combined");
 	TRY(machine_join(machine));
-	TRY(run_folder_open(&run->folder, &run->start, &settings->folder, machine));
+	TRY(run_folder_open(&run->folder, &run->start, settings, machine));
 	return run->start.resumed || run->start.begun ? phases_check_record(&run->start) : OK;
 }
 
-enum status run_set_phases(struct run *run, int64_t count)
+enum status run_take_options(struct run *run, const struct options *options, struct options *const *phases, int64_t count)
 {
+	TRY(options_derive(&run->options, options, options->section_count, NULL));
+	run->values = run->options.settings;
 	TRY(memory_new(&run->phases, count, sizeof(*run->phases), "phases"));
 	run->phase_count = count;
+	for (int64_t i = 0; i < count; i++) {
+		struct run_phase *phase = &run->phases[i];
+		if (count > 1)
+			TRY(options_derive(&phase->own, phases[i], phases[i]->section_count, NULL));
+		phase->options = count > 1 ? &phase->own : &run->options;
+		phase->values = phase->options->settings;
+	}
 	return OK;
 }
 
 /* The type in which gradients are sent; COMM_F32: their own. */
-static enum comm_type wire_of(const struct run_settings *settings)
+static enum comm_type wire_of(const struct ranks_options *ranks)
 {
-	return settings->wire_fp16 ? COMM_F16 : settings->wire_bf16 ? COMM_BF16 : COMM_F32;
+	return ranks->allreduce_post_accumulation_fp16	 ? COMM_F16
+	       : ranks->allreduce_post_accumulation_bf16 ? COMM_BF16
+							 : COMM_F32;
 }
 
 /* Gradients that are computed or sent in fp16 underflow without a dynamic loss scale. */
 static enum status choose_loss_scale(struct run *run)
 {
-	const struct run_settings *settings = run->settings;
-	run->loss_scale = settings->loss_scale;
-	if (settings->loss_scale >= 0)
-		return OK;
-	run->loss_scale = settings->wire_fp16 && run->machine->ranks > 1 ? 0 : 1;
-	if (run->machine->backend->dtype == DTYPE_F16)
-		return choose_number(&run->choices, "loss_scale", 0, 6, &run->loss_scale);
+	const double *loss_scale = &run->values->numbers.loss_scale;
+	bool narrow = run->values->ranks.allreduce_post_accumulation_fp16 && run->machine->ranks > 1;
+	bool given = options_origin_of(&run->options, loss_scale) != ORIGIN_DEFAULT;
+	if (!given && run->machine->backend->dtype == DTYPE_F16)
+		TRY(options_choose_number(&run->options, loss_scale, 0, 6));
+	run->loss_scale = !given && narrow ? 0 : *loss_scale;
 	return OK;
 }
 
 enum status run_open_device(struct run *run)
 {
-	run->recipe = run->settings->recipe;
-	TRY(machine_open_device(run->machine, &run->choices));
+	TRY(machine_open_device(run->machine, &run->options, &run->values->device));
 	return choose_loss_scale(run);
 }
 
@@ -96,7 +106,7 @@ int64_t run_longest(const struct run *run)
 {
 	int64_t longest = 0;
 	for (int64_t i = 0; i < run->phase_count; i++) {
-		int64_t length = run->phases[i].settings.max_seq_length;
+		int64_t length = run->phases[i].values->max_seq_length;
 		longest = length > longest ? length : longest;
 	}
 	return longest;
@@ -106,9 +116,43 @@ int64_t run_longest(const struct run *run)
 static bool averages(const struct run *run)
 {
 	for (int64_t i = run->start.state.phase.index; i < run->phase_count; i++)
-		if (run->phases[i].settings.averaged > 0)
+		if (run->phases[i].values->rate.average_weights > 0)
 			return true;
 	return false;
+}
+
+/* ---- The options, shown and recorded ---- */
+
+/* The table shown at the start of a run: values that are not defaults, or with --verbose all. */
+static enum status show_options(const struct run *run, struct buffer *out)
+{
+	const struct options **phases = NULL;
+	bool all = log_level == LOG_VERBOSE;
+	if (!all)
+		buffer_text(out, "settings (-v also shows those left at their defaults)\n");
+	options_settings_table(&run->options, run->phase_count > 1 ? SCOPE_GENERAL : SCOPE_ALL, all, log_has_colour(), out);
+	if (run->phase_count == 1)
+		return OK;
+	TRY(memory_new(&phases, run->phase_count, sizeof(*phases), "phases"));
+	for (int64_t i = 0; i < run->phase_count; i++)
+		phases[i] = run->phases[i].options;
+	options_section_table(phases, run->phase_count, all, log_has_colour(), out);
+	free(phases);
+	return OK;
+}
+
+/* Writes them as an object; several phases are a list in it. */
+static void record_options(const struct run *run, struct json_writer *writer)
+{
+	json_open(writer, NULL, '{');
+	options_write_members(&run->options, writer, run->phase_count > 1 ? SCOPE_GENERAL : SCOPE_ALL);
+	if (run->phase_count > 1) {
+		json_open(writer, "phases", '[');
+		for (int64_t i = 0; i < run->phase_count; i++)
+			options_write_json(run->phases[i].options, writer, NULL, SCOPE_SECTION);
+		json_close(writer);
+	}
+	json_close(writer);
 }
 
 /* ---- The plan ---- */
@@ -117,14 +161,14 @@ static bool averages(const struct run *run)
 static void show_phases(const struct run *run, struct buffer *out)
 {
 	for (int64_t i = 0; i < run->phase_count; i++) {
-		const struct phase_settings *settings = &run->phases[i].settings;
-		double flops = plan_step_flops(&run->config, run->task->heads, settings->train_batch_size,
-					       (int32_t)settings->max_seq_length);
+		const struct training_options *training = run->phases[i].values;
+		int64_t batch_size = training->batch.train_batch_size, steps = training->length.num_train_steps;
+		double flops =
+			plan_step_flops(&run->config, run->task->heads, batch_size, (int32_t)training->max_seq_length);
 		char count[FORMAT_BYTES];
 		buffer_format(out, "  phase %-6" PRId64 " %10s  %s of %" PRId64 " x %" PRId64 " tokens, %.3g TFLOP each%s\n",
-			      i + 1, format_count(count, settings->num_train_steps),
-			      settings->num_train_steps == 1 ? "step" : "steps", settings->train_batch_size,
-			      settings->max_seq_length, flops * 1e-12, i < run->start.state.phase.index ? " (over)" : "");
+			      i + 1, format_count(count, steps), steps == 1 ? "step" : "steps", batch_size,
+			      training->max_seq_length, flops * 1e-12, i < run->start.state.phase.index ? " (over)" : "");
 	}
 }
 
@@ -132,9 +176,9 @@ static enum status show_plan(const struct run *run, const struct memory_plan *pl
 {
 	struct buffer text = {0};
 	enum status status;
-	TRY_GOTO(run->record->show(run->record->context, run, &text), done);
-	if (text.size == 0) /* a later run of a sweep, already shown */
+	if (run->brief)
 		return OK;
+	TRY_GOTO(show_options(run, &text), done);
 	buffer_char(&text, '\n');
 	shapes_print(&run->shapes, &text);
 	plan_print(plan, run->memory.model, &run->shapes.limits, &text);
@@ -151,16 +195,17 @@ done:
 /* The steps that a phase has left, and the FLOPs of each. */
 static double phase_work(const struct run *run, int64_t index, int64_t *out_steps)
 {
-	const struct phase_settings *settings = &run->phases[index].settings;
+	const struct training_options *training = run->phases[index].values;
 	const struct train_state *state = &run->start.state;
-	double mean = (double)settings->max_seq_length;
-	*out_steps = settings->num_train_steps;
+	int64_t batch_size = training->batch.train_batch_size;
+	double mean = (double)training->max_seq_length;
+	*out_steps = training->length.num_train_steps;
 	if (index == state->phase.index)
 		*out_steps -= state->step - state->phase.first_step;
 	if (run->task->shapes.mean_length(run->task->shapes.context, index, &mean) != OK)
-		mean = (double)settings->max_seq_length;
-	return plan_step_flops(&run->config, run->task->heads, settings->train_batch_size, (int32_t)ceil(mean)) +
-	       shapes_teacher_flops(&run->task->shapes, settings->train_batch_size, (int32_t)ceil(mean));
+		mean = (double)training->max_seq_length;
+	return plan_step_flops(&run->config, run->task->heads, batch_size, (int32_t)ceil(mean)) +
+	       shapes_teacher_flops(&run->task->shapes, batch_size, (int32_t)ceil(mean));
 }
 
 /* Estimates the duration before the first step can be timed. */
@@ -178,7 +223,7 @@ static void note_time(const struct run *run)
 	}
 	if (steps == 0)
 		return;
-	double seconds = flops / rate, limit = run->phases[0].settings.seconds;
+	double seconds = flops / rate, limit = run->phases[0].seconds;
 	double left_of_time = limit - run->start.state.elapsed;
 	if (limit > 0 && left_of_time <= 0)
 		return;
@@ -209,7 +254,7 @@ static bool is_over(const struct run *run)
 	const struct train_state *state = &run->start.state;
 	if (!run->start.resumed || run->start.begins_phase || state->phase.index < run->phase_count - 1)
 		return false;
-	return state->step - state->phase.first_step >= run->phases[state->phase.index].settings.num_train_steps;
+	return state->step - state->phase.first_step >= run->phases[state->phase.index].values->length.num_train_steps;
 }
 
 enum status run_plan(struct run *run)
@@ -221,14 +266,14 @@ enum status run_plan(struct run *run)
 		.phase_count = run->phase_count,
 		.first_phase = run->start.state.phase.index,
 		.longest_evaluated = run->longest_evaluated,
-		.narrow = wire_of(run->settings) != COMM_F32,
+		.narrow = wire_of(&run->values->ranks) != COMM_F32,
 		.averages = averages(run),
 		.source = run->task->shapes,
 	};
 	TRY(describe_model(run));
 	TRY(shapes_choose(&run->shapes));
 	struct memory_plan plan = shapes_memory(&run->shapes);
-	if (!is_over(run) || run->settings->folder.plan)
+	if (!is_over(run) || run->values->folder.plan)
 		TRY(show_plan(run, &plan));
 	TRY(machine_measure_rate(run->machine));
 	note_time(run);
@@ -243,17 +288,17 @@ enum status run_plan(struct run *run)
 static enum status agree(struct run *run)
 {
 	const struct machine *machine = run->machine;
-	const struct run_settings *settings = run->settings;
+	const struct ranks_options *ranks = &run->values->ranks;
+	const char *precision = options_text_of(&run->options, &run->values->device.precision);
 	struct buffer text = {0};
 	if (!machine->comm)
 		return OK;
 	buffer_format(&text, "vocabulary %016" PRIx64 "\ndata %016" PRIx64 "\nevaluation %016" PRIx64 "\nstep %" PRId64 "\n",
 		      run->vocab->hash, run->data_hash, run->evaluation_hash, run->start.state.step);
-	buffer_format(&text, "replicas_per_gpu %" PRId64 "\nprecision %d\n", machine->replicas,
-		      (int)machine->device.precision);
-	buffer_format(&text, "allreduce_post_accumulation %d %d %d\n", !settings->reduce_every_batch, settings->wire_fp16,
-		      settings->wire_bf16);
-	buffer_format(&text, "check_weights_steps %" PRId64 "\n", settings->check_weights_steps);
+	buffer_format(&text, "replicas_per_gpu %" PRId64 "\nprecision %s\n", machine->replicas, precision ? precision : "fp64");
+	buffer_format(&text, "allreduce_post_accumulation %d %d %d\n", ranks->allreduce_post_accumulation,
+		      ranks->allreduce_post_accumulation_fp16, ranks->allreduce_post_accumulation_bf16);
+	buffer_format(&text, "check_weights_steps %" PRId64 "\n", ranks->check_weights_steps);
 	buffer_format(&text, "settings %s\n", buffer_string(&run->record_text));
 	enum status status = ranks_agree(machine->comm, buffer_status(&text));
 	if (status == OK)
@@ -269,10 +314,8 @@ static enum status write_settings(struct run *run)
 	struct comm *comm = run->machine->comm;
 	struct json_writer writer = {.out = &run->record_text, .indent = 2};
 	buffer_clear(&run->record_text);
-	enum status status = run->record->write(run->record->context, run, &writer);
-	if (status == OK)
-		status = buffer_status(&run->record_text);
-	TRY(ranks_agree(comm, status));
+	record_options(run, &writer);
+	TRY(ranks_agree(comm, buffer_status(&run->record_text)));
 	TRY(agree(run));
 	if (!is_first_rank(comm))
 		return OK;
@@ -312,10 +355,10 @@ static enum status note_resumption(struct run *run)
  * micro-batches, on all ranks. */
 static enum status find_room(struct run *run)
 {
-	struct optimizer_settings optimizer = recipe_optimizer(&run->recipe);
 	for (int attempt = 1;; attempt++) {
 		enum status status =
-			run_memory_allocate(&run->memory, run->machine, &run->shapes.limits, &optimizer, averages(run));
+			run_memory_allocate(&run->memory, run->machine, &run->shapes.limits, &run->values->optimizer,
+					    averages(run));
 		if (status == OK && run->task->allocate)
 			status = run->task->allocate(run->task->context, &run->shapes.limits);
 		if (status != ERR_RESOURCE || attempt == ATTEMPTS)
@@ -347,7 +390,7 @@ static enum status load_weights(struct run *run)
 		return run->start.state.phase.averaged > 0 ? checkpoint_load_average(run->start.checkpoint, &memory->average)
 							   : OK;
 	}
-	TRY(model_initialize(memory->model, &memory->replica, run->settings->seed));
+	TRY(model_initialize(memory->model, &memory->replica, (uint64_t)run->values->seed));
 	return task->load_weights ? task->load_weights(task->context, memory->model, &memory->replica) : OK;
 }
 
@@ -366,7 +409,7 @@ static void close_phase(struct run *run)
 
 enum status run_find_best_set(const struct run *run, const char *const *names, int64_t count, int64_t *out)
 {
-	const char *wanted = run->settings->best_by;
+	const char *wanted = run->values->saving.best_by;
 	struct buffer known = {0};
 	*out = 0;
 	for (int64_t i = 0; wanted && i < count; i++) {
@@ -398,7 +441,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	run->open_phase = state->phase.index;
 	run->training.checkpoints.data_hash = phase->data_hash;
 	phase->steps.first_step = state->step + 1;
-	phase->steps.last_step = phase->settings.seconds > 0 ? 0 : state->phase.first_step + phase->settings.num_train_steps;
+	phase->steps.last_step = phase->seconds > 0 ? 0 : state->phase.first_step + phase->values->length.num_train_steps;
 	phase->steps.steps_before = state->phase.first_step;
 	phase->steps.samples_before = state->phase.first_sample;
 	TRY(run->task->open_phase(run->task->context, state, &run->objective));
@@ -425,7 +468,6 @@ static enum status may_save(void *context)
 static enum status open_report(struct run *run)
 {
 	struct report *report = &run->training.report;
-	const struct run_record *record = run->record;
 	*report = (struct report){.silent = true};
 	if (!is_first_rank(run->machine->comm))
 		return OK;
@@ -442,8 +484,7 @@ static enum status open_report(struct run *run)
 				.vocab_size = run->config.vocab_size,
 			},
 	};
-	if (record->options)
-		TRY(record->options(record->context, run, &report->options));
+	report->options = &run->options;
 	return run->task->describe ? run->task->describe(run->task->context, report) : OK;
 }
 
@@ -452,14 +493,14 @@ static enum status make_schedules(struct run *run)
 {
 	TRY(memory_new(&run->schedules, run->phase_count, sizeof(*run->schedules), "phases"));
 	for (int64_t i = 0; i < run->phase_count; i++)
-		run->schedules[i] = phase_of(&run->phases[i].settings);
+		run->schedules[i] = phase_of(&run->phases[i]);
 	return OK;
 }
 
 /* Identifies what determines the best checkpoint and early stopping: the sets, which of them decides, and by what measure. */
 static void find_evaluation(struct run *run)
 {
-	const char *by = run->settings->best_by, *decides = run->task->decides;
+	const char *by = run->values->saving.best_by, *decides = run->task->decides;
 	if (by)
 		run->evaluation_hash = hash64_combine(run->evaluation_hash, hash64(by, strlen(by)));
 	if (decides)
@@ -477,7 +518,7 @@ static enum status compare_evaluation(struct run *run)
 	if (!before || strtoull(before, NULL, 16) == run->evaluation_hash)
 		return OK;
 	const struct train_state *state = &start->state;
-	const struct phase last = phase_of(&run->phases[run->phase_count - 1].settings);
+	const struct phase last = phase_of(&run->phases[run->phase_count - 1]);
 	if (state->phase.index == run->phase_count - 1 && phase_has_ended(&last, state)) {
 		/* Without the earlier scores, the last checkpoint would take the place of a better one. */
 		if (state->best_step > 0)
@@ -496,25 +537,25 @@ static enum status compare_evaluation(struct run *run)
 
 static enum status start_training(struct run *run)
 {
-	const struct run_settings *settings = run->settings;
+	const struct training_options *training = run->values;
 	const struct run_start *start = &run->start;
+	int64_t steps = training->stopping.steps_this_run;
 	TRY(make_schedules(run));
 	run->training = (struct training){
 		.settings =
 			{
-				.seed = settings->seed,
-				.stop_at_step = settings->steps_this_run > 0 ? start->state.step + settings->steps_this_run
-									     : settings->stop_at_step,
-				.save_best = settings->save_best,
-				.reduce_every_batch = settings->reduce_every_batch,
-				.wire = wire_of(settings),
-				.compare_weights_steps = settings->check_weights_steps,
+				.seed = (uint64_t)training->seed,
+				.stop_at_step = steps > 0 ? start->state.step + steps : training->stopping.stop_at_step,
+				.save_best = training->saving.save_best,
+				.reduce_every_batch = !training->ranks.allreduce_post_accumulation,
+				.wire = wire_of(&training->ranks),
+				.compare_weights_steps = training->ranks.check_weights_steps,
 			},
 		.guard =
 			{
-				.skip_spikes = settings->skip_spikes,
+				.skip_spikes = training->numbers.skip_spikes,
 				.dynamic = run->loss_scale == 0,
-				.loss_scale = run->loss_scale == 0 ? settings->init_loss_scale : run->loss_scale,
+				.loss_scale = run->loss_scale == 0 ? training->numbers.init_loss_scale : run->loss_scale,
 			},
 		.state = start->state,
 		.started = run->opened - start->state.elapsed,
@@ -541,7 +582,7 @@ static enum status start_training(struct run *run)
 				.computed_on = run->computed_on,
 				.resumed_from = start->resumed_from[0] ? start->resumed_from : NULL,
 				.average = averages(run) ? &run->memory.average : NULL,
-				.keep = settings->keep_checkpoints,
+				.keep = training->saving.keep_checkpoints,
 				.decides = run->task->decides,
 				.may_save = may_save,
 				.may_save_context = run,
@@ -579,8 +620,8 @@ static void note_early_end(const struct run *run)
 {
 	const struct train_state *state = &run->training.state;
 	const struct phase *phase = &run->training.phases[run->phase_count - 1];
-	bool has_task = run->settings->folder.has_task; /* then there is --save_best */
-	if (!phase_ended_early(phase, state) || (has_task && run->settings->save_best))
+	bool has_task = run->settings->has_task; /* then there is --save_best */
+	if (!phase_ended_early(phase, state) || (has_task && run->values->saving.save_best))
 		return;
 	if (state->best_step > 0 && state->best_step < state->step)
 		log_note("it is that of step %" PRId64 ", the last one; the best checkpoint, of step %" PRId64
@@ -637,15 +678,16 @@ void run_close(struct run *run, enum status status)
 		return;
 	if (status != OK && status != STOPPED)
 		forget_settings(run);
-	if (status != OK || run->settings->folder.plan)
+	const struct training_options *given = run->settings->options->settings;
+	if (status != OK || given->folder.plan)
 		run_folder_leave(&run->folder);
 	close_phase(run);
 	run_memory_release(&run->memory, run->machine);
 	for (int64_t i = 0; i < run->phase_count; i++)
-		choices_release(&run->phases[i].choices);
+		options_release(&run->phases[i].own);
 	free(run->phases);
 	free(run->schedules);
-	choices_release(&run->choices);
+	options_release(&run->options);
 	buffer_release(&run->record_text);
 	run_start_release(&run->start);
 	run_folder_close(&run->folder);

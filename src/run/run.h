@@ -1,11 +1,10 @@
-/* A run, whatever it trains: one folder, one model, and its phases, from locking the folder to the finished model. A command
- * fills struct run_settings from its options, and defines by struct run_task what is trained and by struct run_record how its
- * settings are shown and recorded. In order:
+/* A run, whatever it trains: one folder, one model, and its phases, from locking the folder to the finished model. A command says
+ * by its options (run/training_options.h) how, and defines by struct run_task what is trained. In order:
  *
  *     machine_find()                      which rank this is; machine_launches(): run_folder_launch() starts them all instead
  *     run_open()                          meets the other ranks; folder, lock, the checkpoint to resume from
- *     run_set_phases(), and fill in run->phases[i].settings; the record of the checkpoint (phases_record()) may complete
- *                                         struct run_settings and, with machine_resume(), the machine's, for the last time
+ *     ... the record of the checkpoint (phases_record()) may complete the options, for the last time; then machine_resume()
+ *     run_take_options()                  of the run and of each phase: copies, in which what is open becomes a choice
  *     run_open_device()
  *     ... the task opens its data, sets run->config, vocab, tokenizer, data_hash and its part of the phases
  *     phase_choose_batch(), the phase's steps, phase_choose() for each phase
@@ -21,26 +20,6 @@
 #include "run/phases.h"
 #include "run/shapes.h"
 #include "train/loop.h"
-
-/* As given; nothing here is changed later. Strings and lists are borrowed. */
-struct run_settings {
-	struct run_folder_settings folder;
-	const char *max_time; /* NULL: no limit */
-	uint64_t seed;
-	struct recipe recipe;   /* what is left open is chosen in run->recipe */
-	int64_t stop_at_step;   /* 0 = at the end */
-	int64_t steps_this_run; /* number of steps after which to stop; 0 or less: at the end */
-	int64_t keep_checkpoints;
-	bool save_best;
-	const char *best_by; /* the evaluation set that decides which checkpoint is best; NULL: the first */
-	/* Between ranks: */
-	bool reduce_every_batch, wire_fp16, wire_bf16;
-	int64_t check_weights_steps;
-	/* Numbers: */
-	double skip_spikes;
-	double loss_scale; /* 0 = dynamic; negative: open */
-	double init_loss_scale;
-};
 
 struct run;
 
@@ -69,25 +48,17 @@ struct run_task {
 	enum status (*check_data)(void *context, bool wait);
 };
 
-/* How the command shows and records its settings, including those chosen: run->choices, and those of each phase. */
-struct run_record {
-	void *context;
-	enum status (*write)(void *context, const struct run *run, struct json_writer *writer); /* an object */
-	enum status (*show)(void *context, const struct run *run, struct buffer *out);
-	/* Options for the report's table, which must remain valid until the run is closed. NULL: the report has no table. */
-	enum status (*options)(void *context, const struct run *run, const struct options **out);
-};
-
 /* Zero-initialize. Released by run_close(), also after a failure. */
 struct run {
-	const struct run_settings *settings; /* borrowed, like the next three */
+	const struct run_folder_settings *settings; /* borrowed, like the next two */
 	const struct run_task *task;
-	const struct run_record *record;
 	struct machine *machine;
+	bool brief; /* its options have been shown already: it is a later run of a sweep */
+	/* As given, completed by the record, and with what was chosen: what is shown and recorded. */
+	struct options options;
+	const struct training_options *values;
 	struct run_folder folder;
 	struct run_start start;
-	struct recipe recipe;
-	struct choices choices;
 	struct run_phase *phases; /* [phase_count] */
 	int64_t phase_count;
 	/* Set by the task: */
@@ -117,10 +88,11 @@ struct run {
  * ends the process with the status that says so. */
 void run_stop_before_training(void);
 
-MUST_USE enum status run_open(struct run *run, const struct run_settings *settings, struct machine *machine,
-			      const struct run_task *task, const struct run_record *record);
-/* Makes zero-initialized phases, to be filled in. */
-MUST_USE enum status run_set_phases(struct run *run, int64_t count);
+MUST_USE enum status run_open(struct run *run, const struct run_folder_settings *settings, struct machine *machine,
+			      const struct run_task *task);
+/* Copies the options of the run and of its phases [count]; with one phase they are the same. */
+MUST_USE enum status run_take_options(struct run *run, const struct options *options, struct options *const *phases,
+				      int64_t count);
 MUST_USE enum status run_open_device(struct run *run);
 /* Finds the evaluation set that --best_by names, among names[count], which may be NULL or empty; without the option it is the
  * first. ERR_USAGE if there is none. For tasks to call once their sets are known, so that a mistyped name costs no training. */

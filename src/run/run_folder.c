@@ -46,16 +46,16 @@ static enum status expand_source(const char *source, struct name_list *out)
 static enum status check_fresh(const struct run_folder_settings *settings)
 {
 	struct name_list sources = {0}, files = {0};
-	if (settings->plan)
+	if (settings->given->plan)
 		return error_set(ERR_USAGE, "--fresh and --plan cannot be combined: a plan removes nothing");
 	for (int64_t i = 0; i < settings->path_count; i++)
 		if (settings->paths[i])
-			TRY(check_outside(settings->out, settings->paths[i]));
+			TRY(check_outside(settings->given->out, settings->paths[i]));
 	enum status status = options_sources(settings->options, &sources);
 	for (int64_t i = 0; status == OK && i < sources.count; i++)
 		status = expand_source(sources.names[i], &files);
 	for (int64_t i = 0; status == OK && i < files.count; i++)
-		status = check_outside(settings->out, files.names[i]);
+		status = check_outside(settings->given->out, files.names[i]);
 	name_list_release(&sources);
 	name_list_release(&files);
 	return status;
@@ -282,18 +282,18 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
 	if (start->resumed && strcmp(start->resumed_from, name) == 0)
 		return OK;
 	TRY(find_named(settings, name, checkpoint));
-	bool own = is_parent(settings->out, checkpoint);
+	bool own = is_parent(settings->given->out, checkpoint);
 	start->begun = false;
 	if (start->resumed && !own) {
 		enum status status =
-			error_set(ERR_STATE, "'%s' contains another run, to which '%s' does not belong", settings->out, wanted);
+			error_set(ERR_STATE, "'%s' contains another run, to which '%s' does not belong", settings->given->out, wanted);
 		error_hint("choose another --out, or give --fresh to clear this one");
 		return status;
 	}
 	json_release(&start->record);
 	TRY(checkpoint_read_state(checkpoint, &start->record, &start->state, &start->data_hash));
-	if (own && !settings->plan)
-		TRY(checkpoint_supersede(settings->out, start->state.step));
+	if (own && !settings->given->plan)
+		TRY(checkpoint_supersede(settings->given->out, start->state.step));
 	snprintf(start->checkpoint, sizeof(start->checkpoint), "%s", checkpoint);
 	snprintf(start->resumed_from, sizeof(start->resumed_from), "%s", name);
 	start->own = own;
@@ -305,7 +305,7 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
  * started. */
 static enum status find_begun(struct run_start *start, const struct run_folder_settings *settings, const char **resume_from)
 {
-	TRY(path_join(start->settings, settings->out, "settings.json"));
+	TRY(path_join(start->settings, settings->given->out, "settings.json"));
 	if (start->resumed || !file_exists(start->settings)) {
 		start->settings[0] = '\0';
 		return OK;
@@ -322,15 +322,15 @@ static enum status find_begun(struct run_start *start, const struct run_folder_s
 /* Finds the checkpoint to resume from, if there is one, and reads its record. */
 static enum status find_checkpoint(struct run_start *start, const struct run_folder_settings *settings)
 {
-	const char *before = NULL, *wanted = settings->resume_from;
+	const char *before = NULL, *wanted = settings->given->resume_from;
 	char numbered[PATH_BYTES], named[PATH_BYTES];
-	if (settings->resume_step >= 0 && settings->resume_from)
+	if (settings->given->resume_step >= 0 && settings->given->resume_from)
 		return error_set(ERR_USAGE, "--resume_step and --resume_from cannot be combined");
-	if (settings->resume_step >= 0) {
-		snprintf(numbered, sizeof(numbered), "%.4000s/checkpoint-%" PRId64, settings->out, settings->resume_step);
+	if (settings->given->resume_step >= 0) {
+		snprintf(numbered, sizeof(numbered), "%.4000s/checkpoint-%" PRId64, settings->given->out, settings->given->resume_step);
 		wanted = numbered;
 	}
-	TRY(checkpoint_latest(settings->out, start->checkpoint, &start->resumed));
+	TRY(checkpoint_latest(settings->given->out, start->checkpoint, &start->resumed));
 	if (start->resumed) {
 		TRY(checkpoint_read_state(start->checkpoint, &start->record, &start->state, &start->data_hash));
 		TRY(json_get_string(start->record.root, start->checkpoint, "resumed_from", &before));
@@ -368,14 +368,14 @@ static enum status share_start(struct run_start *start, const struct run_folder_
 	free(found);
 	if (status != OK || is_first_rank(machine->comm))
 		return status;
-	if (!file_is_folder(settings->out)) {
-		status = error_set(ERR_USAGE, "'%s': rank %d on %s cannot see the run folder", settings->out,
+	if (!file_is_folder(settings->given->out)) {
+		status = error_set(ERR_USAGE, "'%s': rank %d on %s cannot see the run folder", settings->given->out,
 				   comm_place(machine->comm)->rank, comm_place(machine->comm)->host);
 		error_hint("--out must be a folder shared by all machines");
 		return status;
 	}
 	if (!settings->in_sweep)
-		TRY(launcher_log(&machine->place, settings->out));
+		TRY(launcher_log(&machine->place, settings->given->out));
 	if (start->begun)
 		return json_read(&start->record, start->settings, SETTINGS_LIMIT);
 	if (!start->resumed)
@@ -393,14 +393,14 @@ void run_start_release(struct run_start *start)
 
 static enum status name_folder(struct run_folder *folder, const struct run_folder_settings *settings)
 {
-	*folder = (struct run_folder){.path = settings->out, .lock = -1};
-	if (!settings->out) {
+	*folder = (struct run_folder){.path = settings->given->out, .lock = -1};
+	if (!settings->given->out) {
 		enum status status = error_set(ERR_USAGE, "--out is missing");
 		error_hint("give the run folder: %s", settings->usage);
 		return status;
 	}
-	TRY(path_join(folder->data, settings->out, "data"));
-	return path_join(folder->metrics, settings->out, "metrics.jsonl");
+	TRY(path_join(folder->data, settings->given->out, "data"));
+	return path_join(folder->metrics, settings->given->out, "metrics.jsonl");
 }
 
 static enum status take_folder(struct run_folder *folder)
@@ -416,7 +416,7 @@ static enum status check_kind(const struct run_folder_settings *settings)
 	char path[PATH_BYTES], checkpoint[PATH_BYTES];
 	bool has_checkpoint = false, holds;
 	enum status status;
-	TRY(path_join(path, settings->out, SWEEP_RECORD));
+	TRY(path_join(path, settings->given->out, SWEEP_RECORD));
 	bool has_sweep = is_sweep(path);
 	if (settings->sweep && !has_sweep && file_exists(path)) {
 		status = error_set(ERR_STATE, "'%s' is not the record of a sweep, or is damaged", path);
@@ -426,15 +426,15 @@ static enum status check_kind(const struct run_folder_settings *settings)
 	if (has_sweep == settings->sweep)
 		return OK;
 	if (has_sweep) {
-		status = error_set(ERR_STATE, "'%s' holds a sweep", settings->out);
+		status = error_set(ERR_STATE, "'%s' holds a sweep", settings->given->out);
 		error_hint("give its --sweep to resume it, --fresh to clear the folder, or another --out");
 		return status;
 	}
-	TRY(holds_run(settings->out, &holds));
-	TRY(checkpoint_latest(settings->out, checkpoint, &has_checkpoint));
+	TRY(holds_run(settings->given->out, &holds));
+	TRY(checkpoint_latest(settings->given->out, checkpoint, &has_checkpoint));
 	if (!holds && !has_checkpoint)
 		return OK;
-	status = error_set(ERR_STATE, "'%s' holds another run, which is not a sweep", settings->out);
+	status = error_set(ERR_STATE, "'%s' holds another run, which is not a sweep", settings->given->out);
 	error_hint("give --fresh to clear the folder, or choose another --out");
 	return status;
 }
@@ -495,9 +495,9 @@ static enum status warn_of_names(const struct run_folder_settings *settings)
 	static const char *const names[] = {"report.html", "metrics.jsonl", "samples.jsonl"};
 	char path[PATH_BYTES];
 	bool holds;
-	TRY(holds_run(settings->out, &holds));
-	for (size_t i = 0; !holds && !settings->plan && i < sizeof(names) / sizeof(*names); i++) {
-		TRY(path_join(path, settings->out, names[i]));
+	TRY(holds_run(settings->given->out, &holds));
+	for (size_t i = 0; !holds && !settings->given->plan && i < sizeof(names) / sizeof(*names); i++) {
+		TRY(path_join(path, settings->given->out, names[i]));
 		if (file_exists(path))
 			log_warning("'%s' is not of a run in this folder, and will be replaced", path);
 	}
@@ -507,18 +507,18 @@ static enum status warn_of_names(const struct run_folder_settings *settings)
 enum status run_folder_take(struct run_folder *folder, const struct run_folder_settings *settings, const struct machine *machine)
 {
 	TRY(name_folder(folder, settings));
-	TRY(check_no_model(settings->out));
-	TRY(check_names(settings->out));
+	TRY(check_no_model(settings->given->out));
+	TRY(check_names(settings->given->out));
 	if (machine->place.launched && !settings->in_sweep)
-		TRY(folder_make(settings->out));
+		TRY(folder_make(settings->given->out));
 	else
 		TRY(take_folder(folder));
-	folder->lock_taken = folder_lock_stamp(settings->out, folder->lock);
+	folder->lock_taken = folder_lock_stamp(settings->given->out, folder->lock);
 	if (!settings->in_sweep)
-		TRY(launcher_log(&machine->place, settings->out));
-	if (settings->fresh && machine->place.restarts == 0) {
+		TRY(launcher_log(&machine->place, settings->given->out));
+	if (settings->given->fresh && machine->place.restarts == 0) {
 		TRY(check_fresh(settings));
-		TRY(remove_earlier_run(settings->out));
+		TRY(remove_earlier_run(settings->given->out));
 	}
 	TRY(warn_of_names(settings));
 	return check_kind(settings);
@@ -535,7 +535,7 @@ static enum status check_command(const struct run_start *start, const struct run
 		return OK;
 	enum status status =
 		error_set(ERR_STATE, "'%s' is a run of `bertc %s`",
-			  start->own || start->begun ? settings->out : start->checkpoint, has_task ? "finetune" : "pretrain");
+			  start->own || start->begun ? settings->given->out : start->checkpoint, has_task ? "finetune" : "pretrain");
 	error_hint("choose another --out, or give --fresh to clear the folder%s",
 		   settings->has_task ? "; to fine-tune the run's model, name it as --model" : "");
 	return status;
@@ -545,8 +545,8 @@ static enum status prepare_folder(struct run_folder *folder, struct run_start *s
 				  const struct machine *machine)
 {
 	TRY(run_folder_take(folder, settings, machine));
-	TRY(checkpoint_clean(settings->out));
-	TRY(folder_clean(settings->out));
+	TRY(checkpoint_clean(settings->given->out));
+	TRY(folder_clean(settings->given->out));
 	if (file_is_folder(folder->data))
 		TRY(folder_clean(folder->data));
 	TRY(find_checkpoint(start, settings));
@@ -615,9 +615,9 @@ enum status run_folder_launch(const struct run_folder_settings *settings, const 
 	if (status == OK)
 		status = launcher_run(&(struct launcher_settings){
 			.ranks = machine->ranks,
-			.folder = settings->out,
-			.watchdog_seconds = machine->settings.watchdog_seconds,
-			.max_restarts = machine->settings.max_restarts,
+			.folder = settings->given->out,
+			.watchdog_seconds = machine->asked.watchdog_seconds,
+			.max_restarts = machine->asked.max_restarts,
 		});
 	struct error error = *error_last();
 	if (status != OK) {

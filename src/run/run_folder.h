@@ -16,13 +16,9 @@ struct run_folder_settings {
 	const char *command; /* "pretrain", and how to call it: for hints */
 	const char *usage;   /* "bertc pretrain --corpus PATH --out FOLDER" */
 	bool has_task;       /* it trains a labeled task, which its record names */
-	const char *out;     /* the folder; NULL: not given, which is an error */
-	bool fresh;          /* remove what an earlier run left */
-	bool plan;           /* nothing will be trained */
-	bool sweep;          /* the folder of a sweep, whose runs have their own folders in it */
-	bool in_sweep;       /* of one of a sweep's runs: whoever started the ranks holds the sweep's lock, not this folder's */
-	const char *resume_from;
-	int64_t resume_step; /* -1: not given */
+	const struct folder_options *given;
+	bool sweep;    /* the folder of a sweep, whose runs have their own folders in it */
+	bool in_sweep; /* of one of a sweep's runs: whoever started the ranks holds the sweep's lock, not this folder's */
 	/* What the run will read, which --fresh must not remove: paths, any of which may be NULL, and the sources that the
 	 * command's options name. */
 	const char *const *paths;

@@ -32,17 +32,17 @@ double shapes_teacher_flops(const struct shape_source *source, int64_t batch_siz
 
 /* Includes the teacher and the mean of the weights. */
 static struct memory_plan plan_of(const struct shapes *shapes, const struct shape_limits *limits,
-				  const struct phase_settings *settings, size_t batches)
+				  const struct training_options *training, size_t batches)
 {
 	struct memory_plan plan =
-		plan_training(shapes->model, limits, settings->train_batch_size, (int32_t)settings->max_seq_length, batches,
+		plan_training(shapes->model, limits, training->batch.train_batch_size, (int32_t)training->max_seq_length, batches,
 			      shapes->machine->ranks, shapes->narrow);
 	if (shapes->averages)
 		plan_add_average(&plan, average_bytes(shapes->model));
 	if (shapes->source.teacher_bytes)
 		plan_add_teacher(
 			&plan, shapes->source.teacher_bytes(shapes->source.context, limits),
-			shapes_teacher_flops(&shapes->source, settings->train_batch_size, (int32_t)settings->max_seq_length));
+			shapes_teacher_flops(&shapes->source, training->batch.train_batch_size, (int32_t)training->max_seq_length));
 	return plan;
 }
 
@@ -50,14 +50,14 @@ static struct memory_plan plan_of(const struct shapes *shapes, const struct shap
 static struct memory_plan plan_of_phase(struct shapes *shapes, int64_t index, int64_t tokens)
 {
 	struct run_phase *phase = &shapes->phases[index];
-	int32_t length = (int32_t)phase->settings.max_seq_length;
+	int32_t length = (int32_t)phase->values->max_seq_length;
 	shape(shapes, index, tokens);
 	struct batch_capacity capacity = phase->steps.capacity;
 	batch_capacity_grow(&capacity, &phase->evaluation_capacity);
 	struct shape_limits limits =
 		model_shape_limits(&shapes->model->config, capacity, larger(shapes->longest_evaluated, length), true);
 	size_t batches = shapes->source.reader_bytes(shapes->source.context, index, phase);
-	return plan_of(shapes, &limits, &phase->settings, batches);
+	return plan_of(shapes, &limits, phase->values, batches);
 }
 
 /* Does the phase fit into `bytes` of device memory? */
@@ -102,7 +102,7 @@ static enum status ask_devices(const struct machine *machine, double *out_left, 
 /* The largest number of full-length sequences, up to `high`, that fits into `bytes`; at least one. */
 static int64_t most_that_fit(struct shapes *shapes, int64_t index, int64_t high, double bytes)
 {
-	int64_t low = 1, length = shapes->phases[index].settings.max_seq_length;
+	int64_t low = 1, length = shapes->phases[index].values->max_seq_length;
 	while (low < high) {
 		int64_t middle = (low + high + 1) / 2;
 		if (fits(shapes, index, middle * length, bytes))
@@ -119,15 +119,15 @@ static enum status choose_micro_batch(struct shapes *shapes, int64_t index, int6
 {
 	struct run_phase *phase = &shapes->phases[index];
 	const struct backend *be = shapes->machine->backend;
-	int64_t *chosen = &phase->settings.micro_batch_tokens;
-	int64_t length = phase->settings.max_seq_length, part = step_part_examples(&phase->steps), high = GPU_TOKENS;
+	const int64_t *chosen = &phase->values->batch.micro_batch_tokens;
+	int64_t length = phase->values->max_seq_length, part = step_part_examples(&phase->steps), high = GPU_TOKENS;
 	double left;
 	if (phase->steps.accumulation_steps > 0)
-		return choose_integer(&phase->choices, "micro_batch_tokens", USUAL_TOKENS, chosen);
+		return options_choose_integer(phase->options, chosen, USUAL_TOKENS);
 	if (!be->functions->memory_left) {
 		int64_t tokens;
 		TRY(choose_host_tokens(shapes, index, &tokens));
-		return choose_integer(&phase->choices, "micro_batch_tokens", tokens, chosen);
+		return options_choose_integer(phase->options, chosen, tokens);
 	}
 	TRY(ask_devices(shapes->machine, &left, &phase->waves.processors));
 	high = (below > 0 && below - 1 < high ? below - 1 : high) / length;
@@ -147,7 +147,7 @@ static enum status choose_micro_batch(struct shapes *shapes, int64_t index, int6
 				shapes->source.mean_length(shapes->source.context, index, &phase->work.mean)));
 		tokens = waves_choose(&phase->waves, &phase->work);
 	}
-	return choose_integer(&phase->choices, "micro_batch_tokens", tokens < 128 ? 128 : tokens, chosen);
+	return options_choose_integer(phase->options, chosen, tokens < 128 ? 128 : tokens);
 }
 
 /* Chooses the shapes of each phase and limits that hold all of them. `smaller`: smaller than now, where they were chosen here. */
@@ -159,26 +159,27 @@ static enum status choose(struct shapes *shapes, bool smaller)
 	int32_t longest = shapes->longest_evaluated;
 	for (int64_t i = 0; i < shapes->phase_count; i++) {
 		struct run_phase *phase = &shapes->phases[i];
-		const struct phase_settings *settings = &phase->settings;
+		const struct training_options *training = phase->values;
+		const int64_t *tokens = &training->batch.micro_batch_tokens;
 		phase->steps = (struct step_settings){
-			.batch_size = settings->train_batch_size,
+			.batch_size = training->batch.train_batch_size,
 			.rank = machine->place.ranks.rank,
 			.ranks = machine->ranks,
 			.replicas = (int32_t)machine->replicas,
 			.linear_work = model_linear_work(config, &shapes->model->heads),
-			.accumulation_steps = (int32_t)settings->gradient_accumulation_steps,
+			.accumulation_steps = (int32_t)training->batch.gradient_accumulation_steps,
 			.first_step = 1,
 		};
-		if (settings->micro_batch_tokens == 0)
+		if (options_is_open(phase->options, tokens))
 			TRY(choose_micro_batch(shapes, i, 0));
 		else if (smaller && phase->work.most > 0)
-			TRY(choose_micro_batch(shapes, i, settings->micro_batch_tokens));
-		shape(shapes, i, settings->micro_batch_tokens);
+			TRY(choose_micro_batch(shapes, i, *tokens));
+		shape(shapes, i, *tokens);
 		if (i < shapes->first_phase)
 			continue;
 		batch_capacity_grow(&all, &phase->steps.capacity);
 		batch_capacity_grow(&all, &phase->evaluation_capacity);
-		longest = larger(longest, (int32_t)settings->max_seq_length);
+		longest = larger(longest, (int32_t)training->max_seq_length);
 	}
 	shapes->limits = model_shape_limits(config, all, longest, true);
 	return OK;
@@ -205,7 +206,7 @@ enum status shapes_choose_smaller(struct shapes *shapes, bool *out_smaller)
 /* The plan for the largest of the remaining phases. */
 struct memory_plan shapes_memory(const struct shapes *shapes)
 {
-	const struct phase_settings *last = &shapes->phases[shapes->phase_count - 1].settings;
+	const struct training_options *last = shapes->phases[shapes->phase_count - 1].values;
 	size_t batches = 0;
 	for (int64_t i = shapes->first_phase; i < shapes->phase_count; i++) {
 		size_t bytes = shapes->source.reader_bytes(shapes->source.context, i, &shapes->phases[i]);
@@ -225,7 +226,7 @@ static void print_split(const struct shapes *shapes, struct buffer *out)
 		return;
 	for (int64_t i = shapes->first_phase; i < shapes->phase_count; i++) {
 		const struct run_phase *phase = &shapes->phases[i];
-		int64_t part = step_part_examples(&phase->steps), all = phase->settings.train_batch_size;
+		int64_t part = step_part_examples(&phase->steps), all = phase->values->batch.train_batch_size;
 		char tokens[FORMAT_BYTES], about[8] = "";
 		if (part * shapes->machine->ranks * replicas != all)
 			snprintf(about, sizeof(about), "up to ");
@@ -249,7 +250,7 @@ static void print_micro_batches(const struct shapes *shapes, struct buffer *out)
 	for (int64_t i = shapes->first_phase; i < shapes->phase_count; i++) {
 		const struct run_phase *phase = &shapes->phases[i];
 		const struct wave_work *work = &phase->work;
-		int64_t tokens = phase->settings.micro_batch_tokens;
+		int64_t tokens = phase->values->batch.micro_batch_tokens;
 		char count[3][FORMAT_BYTES];
 		if (work->most == 0)
 			continue;

@@ -15,23 +15,27 @@ size_t optimizer_bytes(const struct model *model, int32_t ranks)
 	       (size_t)(round_up(table, ARENA_ALIGNMENT) + round_up(norms, ARENA_ALIGNMENT));
 }
 
-static bool matches(const struct name_patterns *patterns, const char *name)
+/* Does the name contain one of these? A list that contains only "none" is empty. */
+static bool matches(const struct option_list *parts, const char *name)
 {
-	for (int64_t i = 0; i < patterns->count; i++)
-		if (strstr(name, patterns->patterns[i]))
+	bool none = parts->count == 1 && strcmp(parts->values[0], "none") == 0;
+	for (int64_t i = 0; i < parts->count && !none; i++)
+		if (strstr(name, parts->values[i]))
 			return true;
 	return false;
 }
 
-static struct lamb_tensor describe(const struct optimizer_settings *settings, const struct parameter *parameter)
+static struct lamb_tensor describe(const struct optimizer_options *options, const struct parameter *parameter)
 {
-	bool decays = settings->has_undecayed ? !matches(&settings->undecayed, parameter->name) : parameter->decays;
-	double weight_decay = decays ? settings->weight_decay : 0.0;
+	const struct option_list *undecayed = &options->exclude_from_weight_decay;
+	bool decays = undecayed->count > 0 ? !matches(undecayed, parameter->name) : parameter->decays;
+	bool all = options->trust_ratio == TRUST_RATIO_ALL;
+	double weight_decay = decays ? options->weight_decay : 0.0;
 	return (struct lamb_tensor){
 		.offset = parameter->offset,
 		.count = parameter->count,
 		.weight_decay = weight_decay,
-		.adapts = (settings->adapts_all || weight_decay > 0) && !matches(&settings->unadapted, parameter->name),
+		.adapts = (all || weight_decay > 0) && !matches(&options->exclude_from_layer_adaptation, parameter->name),
 	};
 }
 
@@ -63,7 +67,7 @@ static void groups_of_buckets(struct optimizer *optimizer, struct lamb_tensor *t
 			.weight_count = bucket->weight_count,
 		};
 		for (int64_t t = bucket->first_tensor; t < bucket->first_tensor + bucket->tensor_count; t++) {
-			struct lamb_tensor tensor = describe(&optimizer->settings, &model->parameters[t]);
+			struct lamb_tensor tensor = describe(&optimizer->options, &model->parameters[t]);
 			int64_t first = larger(tensor.offset, begin), last = smaller(tensor.offset + tensor.count, end);
 			optimizer->weight_decay[t] = tensor.weight_decay;
 			tensor.offset = first < last ? first - begin : 0;
@@ -92,7 +96,7 @@ static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensor
 		group->weight_count++;
 		for (; elements > 0; parameter++) {
 			struct lamb_tensor *tensor = &tensors[parameter];
-			*tensor = describe(&optimizer->settings, &model->parameters[parameter]);
+			*tensor = describe(&optimizer->options, &model->parameters[parameter]);
 			optimizer->weight_decay[parameter] = tensor->weight_decay;
 			elements -= tensor->count;
 			tensor->offset -= group->offset;
@@ -115,12 +119,12 @@ static void await_bucket(void *context, int32_t layer)
 }
 
 enum status optimizer_create(struct optimizer **out, struct model *model, struct comm *comm,
-			     const struct optimizer_settings *settings)
+			     const struct optimizer_options *options)
 {
 	*out = NULL;
 	struct optimizer *optimizer;
 	TRY(memory_new(&optimizer, 1, sizeof(*optimizer), "optimizer"));
-	optimizer->settings = *settings;
+	optimizer->options = *options;
 	optimizer->model = model;
 	struct backend *be = model->backend;
 	int64_t count = model->parameter_count;
@@ -154,7 +158,8 @@ enum status optimizer_create(struct optimizer **out, struct model *model, struct
 	}
 	be->functions->to_device(be, optimizer->tensors, tensors, table_bytes);
 	free(tensors);
-	optimizer->settings.undecayed = optimizer->settings.unadapted = (struct name_patterns){NULL, 0};
+	optimizer->options.exclude_from_weight_decay = (struct option_list){0};
+	optimizer->options.exclude_from_layer_adaptation = (struct option_list){0};
 	*out = optimizer;
 	return OK;
 failed:
@@ -190,12 +195,12 @@ void optimizer_restart(struct optimizer *optimizer)
 
 void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalars)
 {
-	const struct optimizer_settings *settings = &optimizer->settings;
+	const struct optimizer_options *options = &optimizer->options;
 	double t = (double)(optimizer->update_count + 1);
-	bool corrected = settings->bias_correction;
-	scalars->bias_correction1 = corrected ? 1.0 - pow(settings->beta1, t) : 1.0;
-	scalars->bias_correction2 = corrected ? 1.0 - pow(settings->beta2, t) : 1.0;
-	scalars->max_grad_norm = settings->max_grad_norm;
+	bool corrected = options->bias_correction;
+	scalars->bias_correction1 = corrected ? 1.0 - pow(options->adam_beta1, t) : 1.0;
+	scalars->bias_correction2 = corrected ? 1.0 - pow(options->adam_beta2, t) : 1.0;
+	scalars->max_grad_norm = options->max_grad_norm;
 }
 
 /* A part of a slab; absent if the slab is. */
@@ -212,7 +217,7 @@ static struct tensor slice(struct tensor slab, int64_t offset, int64_t count)
  * moments, and stay zero. */
 static void adamw_update(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_group *group)
 {
-	const struct optimizer_settings *settings = &optimizer->settings;
+	const struct optimizer_options *options = &optimizer->options;
 	const struct model *model = optimizer->model;
 	const double *decay = optimizer->weight_decay;
 	int64_t end = group->first_tensor + group->tensor_count, ranges = 0;
@@ -227,9 +232,9 @@ static void adamw_update(const struct optimizer *optimizer, struct replica *repl
 			optimizer->ranges[ranges++] = (struct decay_range){offset - group->offset, count, decay[first]};
 	}
 	adamw(replica, &(struct adamw){
-			       .beta1 = settings->beta1,
-			       .beta2 = settings->beta2,
-			       .epsilon = settings->epsilon,
+			       .beta1 = options->adam_beta1,
+			       .beta2 = options->adam_beta2,
+			       .epsilon = options->adam_epsilon,
 			       .ranges = optimizer->ranges,
 			       .range_count = ranges,
 			       .w = slice(model->slab, group->offset, group->count),
@@ -242,13 +247,13 @@ static void adamw_update(const struct optimizer *optimizer, struct replica *repl
 
 static void lamb_measure(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_group *group)
 {
-	const struct optimizer_settings *settings = &optimizer->settings;
+	const struct optimizer_options *options = &optimizer->options;
 	lamb_norms(replica, &(struct lamb_norms){
-				    .beta1 = settings->beta1,
-				    .beta2 = settings->beta2,
-				    .beta3 = settings->no_gradient_averaging ? 1.0 : 1.0 - settings->beta1,
-				    .epsilon = settings->epsilon,
-				    .normalize = settings->normalize_gradients,
+				    .beta1 = options->adam_beta1,
+				    .beta2 = options->adam_beta2,
+				    .beta3 = options->gradient_averaging ? 1.0 - options->adam_beta1 : 1.0,
+				    .epsilon = options->adam_epsilon,
+				    .normalize = options->gradient_normalization == NORMALIZE_ALWAYS,
 				    .tensors = optimizer->tensors + group->first_tensor,
 				    .tensor_count = group->tensor_count,
 				    .w = slice(optimizer->model->slab, group->offset, group->count),
@@ -262,8 +267,8 @@ static void lamb_measure(const struct optimizer *optimizer, struct replica *repl
 static void lamb_update(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_group *group)
 {
 	lamb_apply(replica, &(struct lamb_apply){
-				    .epsilon = optimizer->settings.epsilon,
-				    .max_trust_ratio = optimizer->settings.max_trust_ratio,
+				    .epsilon = optimizer->options.adam_epsilon,
+				    .max_trust_ratio = optimizer->options.max_trust_ratio,
 				    .tensors = optimizer->tensors + group->first_tensor,
 				    .tensor_count = group->tensor_count,
 				    .w = slice(optimizer->model->slab, group->offset, group->count),
@@ -300,7 +305,7 @@ static void update_alone(void *context)
 	const struct model *model = optimizer->model;
 	for (int64_t i = 0; i < optimizer->group_count; i++) {
 		const struct optimizer_group *group = &optimizer->groups[i];
-		if (optimizer->settings.kind == OPTIMIZER_LAMB) {
+		if (optimizer_is_lamb(&optimizer->options)) {
 			lamb_measure(optimizer, replica, group);
 			lamb_update(optimizer, replica, group);
 		} else {
@@ -337,7 +342,7 @@ static enum status update_shares(struct optimizer *optimizer, struct replica *re
 {
 	const struct model *model = optimizer->model;
 	const struct buckets *buckets = &optimizer->buckets;
-	bool lamb = optimizer->settings.kind == OPTIMIZER_LAMB;
+	bool lamb = optimizer_is_lamb(&optimizer->options);
 	TRY(optimizer_settle(optimizer)); /* a rank without a micro-batch has not waited for the weights */
 	if (lamb)
 		TRY(lamb_measure_all(optimizer, replica));

@@ -14,29 +14,7 @@
 #include "base/error.h"
 #include "model/model.h"
 #include "train/buckets.h"
-
-enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_LAMB };
-
-/* Substrings of parameter names. */
-struct name_patterns {
-	const char *const *patterns;
-	int64_t count;
-};
-
-struct optimizer_settings {
-	enum optimizer_kind kind;
-	double beta1, beta2, epsilon, weight_decay;
-	double max_grad_norm; /* 0 = no clipping */
-	bool bias_correction;
-	bool has_undecayed; /* `undecayed` replaces the model's own rule (biases and layer norms) */
-	struct name_patterns undecayed;
-	/* LAMB */
-	bool adapts_all;                /* trust ratio also for tensors without decay (NVLAMB) */
-	struct name_patterns unadapted; /* tensors without a trust ratio */
-	double max_trust_ratio;         /* 0 = no limit */
-	bool normalize_gradients;       /* always to norm 1, instead of clipping to max_grad_norm */
-	bool no_gradient_averaging;     /* m = b1 m + g */
-};
+#include "train/optimizer_options.h"
 
 /* Adjacent weights that are updated and refreshed together; with several ranks, those of a bucket. */
 struct optimizer_group {
@@ -47,7 +25,7 @@ struct optimizer_group {
 };
 
 struct optimizer {
-	struct optimizer_settings settings;
+	struct optimizer_options options; /* without its lists */
 	struct model *model;
 	struct buckets buckets; /* what this rank owns */
 	struct tensor m, v;     /* its moments (1, own_elements), master dtype, device memory */
@@ -70,9 +48,9 @@ struct optimizer {
 
 /* Bytes of device memory for moments, tensor table, and norms of a rank, one of `ranks`. */
 size_t optimizer_bytes(const struct model *model, int32_t ranks);
-/* Collective with several ranks; comm is borrowed, NULL: a single rank. The pattern lists are used only during this call. */
+/* Collective with several ranks; comm is borrowed, NULL: a single rank. The lists of `options` are used only during this call. */
 MUST_USE enum status optimizer_create(struct optimizer **out, struct model *model, struct comm *comm,
-				      const struct optimizer_settings *settings);
+				      const struct optimizer_options *options);
 void optimizer_free(struct optimizer *optimizer);
 
 /* For a new phase: t starts again at 1 while the moments stay as they are, as in NVIDIA's phase 2. */

@@ -5,18 +5,6 @@
 
 #include "base/error.h"
 
-enum schedule_shape schedule_shape_named(const char *name)
-{
-	static const char *const names[SCHEDULE_SHAPE_COUNT] = {
-		"linear",        "poly",        "cosine", "constant", "inverse_sqrt", "slanted_triangular",
-		"google_linear", "nvidia_poly", "wsd",
-	};
-	for (int i = 0; i < SCHEDULE_SHAPE_COUNT; i++)
-		if (strcmp(names[i], name) == 0)
-			return (enum schedule_shape)i;
-	bug_abort("there is no such schedule", __FILE__, __LINE__);
-}
-
 /* The scale of inverse_sqrt if there is no warm-up; fairseq's and transformers' number. */
 #define INVERSE_SQRT_STEPS 10000.0
 /* Ratio of slanted_triangular's peak to its first and last rate, in its paper. */

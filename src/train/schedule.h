@@ -24,6 +24,7 @@
 
 #include <stdint.h>
 
+/* The words of --schedule, in the order of the shapes. */
 #define SCHEDULE_NAMES "linear|poly|cosine|constant|inverse_sqrt|slanted_triangular|google_linear|nvidia_poly|wsd"
 
 enum schedule_shape {
@@ -47,9 +48,6 @@ struct schedule {
 	double degree;       /* of the poly shapes; 0 means 1 */
 	int64_t decay_steps; /* D of wsd */
 };
-
-/* The shape with this name in SCHEDULE_NAMES; aborts on any other name. */
-enum schedule_shape schedule_shape_named(const char *name);
 
 /* The rate of update t (from 1; not an integer if the clock determines the place in the schedule). */
 double schedule_rate(const struct schedule *schedule, double t);

@@ -257,8 +257,8 @@ static void expect_copies(struct benchmark *run)
 static void updates_write_copies(void **state)
 {
 	(void)state;
-	struct optimizer_settings settings = {
-		.kind = OPTIMIZER_LAMB, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1};
+	struct optimizer_options settings = {
+		.optimizer = OPTIMIZER_LAMB, .adam_beta1 = 0.9, .adam_beta2 = 0.99, .adam_epsilon = 1e-6, .weight_decay = 0.1, .gradient_averaging = true};
 	for (int half = 0; half < 2; half++) {
 		struct benchmark run;
 		struct optimizer *lamb;

@@ -25,6 +25,12 @@ static void batch_bytes_of(struct backend *be, const struct shape_limits *limits
 	*out_device = *out_host = (size_t)limits->batch.tokens * 16;
 }
 
+static const struct option table[] = {
+	{.group = batch_rows, .field = offsetof(struct training_options, batch)},
+	{.group = training_rows},
+	{0},
+};
+
 /* A run of one phase, whose sequences all have full length. */
 struct world {
 	struct backend backend;
@@ -32,9 +38,26 @@ struct world {
 	struct machine machine;
 	struct model_config config;
 	struct model *model;
+	struct training_options values;
 	struct run_phase phase;
 	struct shapes shapes;
 };
+
+static void say(struct run_phase *phase, const char *name, int64_t value)
+{
+	char text[32];
+	snprintf(text, sizeof text, "%lld", (long long)value);
+	assert_ok(options_set(phase->options, name, text, ORIGIN_COMMAND));
+}
+
+static void open_phase(struct run_phase *phase, struct training_options *values)
+{
+	phase->options = &phase->own;
+	phase->values = values;
+	assert_ok(options_init(&phase->own, table, values));
+	say(phase, "train_batch_size", 256);
+	say(phase, "max_seq_length", LENGTH);
+}
 
 static void shape(void *context, int64_t index, struct run_phase *phase, int64_t tokens)
 {
@@ -76,7 +99,7 @@ static void open_world(struct world *world, bool gpu)
 	assert_ok(model_config_named(&world->config, "base"));
 	world->config.vocab_size = 30522;
 	assert_ok(model_create(&world->model, &world->backend, &world->config, &model_heads_pretraining));
-	world->phase.settings = (struct phase_settings){.train_batch_size = 256, .max_seq_length = LENGTH};
+	open_phase(&world->phase, &world->values);
 	world->shapes = (struct shapes){
 		.machine = &world->machine,
 		.model = world->model,
@@ -88,7 +111,7 @@ static void open_world(struct world *world, bool gpu)
 
 static void close_world(struct world *world)
 {
-	choices_release(&world->phase.choices);
+	options_release(&world->phase.own);
 	model_free(world->model);
 }
 
@@ -100,11 +123,11 @@ static void a_share_of_the_batch_that_fits_is_one(void **state)
 	open_world(&world, true);
 	memory = (size_t)500 << 30;
 	assert_ok(shapes_choose(&world.shapes));
-	assert_int_equal(world.phase.settings.micro_batch_tokens, 256 * LENGTH);
+	assert_int_equal(world.values.batch.micro_batch_tokens, 256 * LENGTH);
 	assert_int_equal(world.shapes.limits.batch.tokens, 256 * LENGTH);
 	assert_int_equal(world.shapes.limits.longest, LENGTH);
 	/* With two ranks, each has half. */
-	world.phase.settings.micro_batch_tokens = 0;
+	options_forget(world.phase.options, "micro_batch_tokens");
 	world.machine.ranks = 2;
 	assert_ok(shapes_choose(&world.shapes));
 	assert_int_equal(world.shapes.limits.batch.tokens, 128 * LENGTH);
@@ -121,9 +144,9 @@ static void micro_batches_fit_into_what_is_left(void **state)
 	open_world(&world, true);
 	for (size_t gigabytes = 6; gigabytes <= 24; gigabytes += 6) {
 		memory = gigabytes << 30;
-		world.phase.settings.micro_batch_tokens = 0;
+		options_forget(world.phase.options, "micro_batch_tokens");
 		assert_ok(shapes_choose(&world.shapes));
-		int64_t tokens = world.phase.settings.micro_batch_tokens;
+		int64_t tokens = world.values.batch.micro_batch_tokens;
 		struct memory_plan plan = shapes_memory(&world.shapes);
 		assert_true(plan.device <= memory);
 		assert_true(plan.batches == (size_t)world.phase.steps.capacity.tokens);
@@ -132,7 +155,7 @@ static void micro_batches_fit_into_what_is_left(void **state)
 	}
 	/* A failed allocation: less each time, and the planned amount falls with it. */
 	memory = (size_t)6 << 30;
-	world.phase.settings.micro_batch_tokens = 0;
+	options_forget(world.phase.options, "micro_batch_tokens");
 	assert_ok(shapes_choose(&world.shapes));
 	double share = 0.92;
 	for (int attempt = 0; attempt < 3; attempt++) {
@@ -156,19 +179,19 @@ static void given_sizes_stay(void **state)
 	bool smaller;
 	open_world(&world, true);
 	memory = (size_t)2 << 30;
-	world.phase.settings.micro_batch_tokens = 1024;
+	say(&world.phase, "micro_batch_tokens", 1024);
 	assert_ok(shapes_choose(&world.shapes));
 	assert_ok(shapes_choose_smaller(&world.shapes, &smaller));
 	assert_false(smaller);
-	assert_int_equal(world.phase.settings.micro_batch_tokens, 1024);
-	assert_int_equal(world.phase.choices.count, 0);
+	assert_int_equal(world.values.batch.micro_batch_tokens, 1024);
+	assert_int_equal(options_origin(world.phase.options, "micro_batch_tokens"), ORIGIN_COMMAND);
 	close_world(&world);
 
 	/* On the host there is a default size. */
 	open_world(&world, false);
 	assert_ok(shapes_choose(&world.shapes));
-	assert_int_equal(world.phase.settings.micro_batch_tokens, 8192);
-	assert_string_equal(world.phase.choices.items[0].text, "8192");
+	assert_int_equal(world.values.batch.micro_batch_tokens, 8192);
+	assert_int_equal(options_origin(world.phase.options, "micro_batch_tokens"), ORIGIN_CHOSEN);
 	assert_ok(shapes_choose_smaller(&world.shapes, &smaller));
 	assert_false(smaller);
 	close_world(&world);
@@ -177,7 +200,9 @@ static void given_sizes_stay(void **state)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadow memory exceeds any limit */
 static size_t host_bytes(struct world *world, int64_t tokens)
 {
-	world->phase.settings.micro_batch_tokens = tokens;
+	options_forget(world->phase.options, "micro_batch_tokens");
+	if (tokens > 0)
+		say(&world->phase, "micro_batch_tokens", tokens);
 	assert_ok(shapes_choose(&world->shapes));
 	struct memory_plan plan = shapes_memory(&world->shapes);
 	return plan_host_bytes(&plan, 1);
@@ -207,7 +232,7 @@ static void the_host_has_room_for_them(void **state)
 	limit.rlim_cur = address_space_used() + (half + usual) / 2;
 	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
 	assert_int_equal(host_bytes(&world, 0), half);
-	assert_int_equal(world.phase.settings.micro_batch_tokens, 4096);
+	assert_int_equal(world.values.batch.micro_batch_tokens, 4096);
 	assert_int_equal(host_bytes(&world, 8192), usual); /* as requested */
 	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
 	close_world(&world);
@@ -220,10 +245,13 @@ static void phases_that_are_over_need_no_room(void **state)
 	(void)state;
 	struct world world;
 	open_world(&world, false);
-	struct run_phase phases[2] = {world.phase, world.phase};
-	phases[0].settings.micro_batch_tokens = 16 * LENGTH;
-	phases[0].settings.max_seq_length = 4 * LENGTH;
-	phases[1].settings.micro_batch_tokens = 2 * LENGTH;
+	struct training_options values[2] = {{.seed = 0}};
+	struct run_phase phases[2] = {{.options = NULL}};
+	for (int i = 0; i < 2; i++)
+		open_phase(&phases[i], &values[i]);
+	say(&phases[0], "micro_batch_tokens", 16 * LENGTH);
+	say(&phases[0], "max_seq_length", 4 * LENGTH);
+	say(&phases[1], "micro_batch_tokens", 2 * LENGTH);
 	world.shapes.phases = phases;
 	world.shapes.phase_count = 2;
 	assert_ok(shapes_choose(&world.shapes));
@@ -236,6 +264,8 @@ static void phases_that_are_over_need_no_room(void **state)
 	world.shapes.longest_evaluated = 3 * LENGTH;
 	assert_ok(shapes_choose(&world.shapes));
 	assert_int_equal(world.shapes.limits.longest, 3 * LENGTH);
+	for (int i = 0; i < 2; i++)
+		options_release(&phases[i].own);
 	close_world(&world);
 }
 

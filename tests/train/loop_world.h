@@ -176,8 +176,8 @@ static inline void world_open(struct world *w, const char *name, int64_t steps, 
 	assert_ok(w->be->functions->replica_create(w->be, &w->replica, &limits));
 	assert_ok(optimizer_create(
 		&w->optimizer, w->model, NULL,
-		&(struct optimizer_settings){
-			.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .bias_correction = true}));
+		&(struct optimizer_options){
+			.optimizer = OPTIMIZER_ADAMW, .adam_beta1 = 0.9, .adam_beta2 = 0.999, .adam_epsilon = 1e-6, .bias_correction = true}));
 	assert_ok(model_initialize(w->model, &w->replica, 7));
 	assert_ok(average_open(&w->average, w->model, NULL));
 	w->gradients = calloc((size_t)w->model->slab_count, sizeof(double));

@@ -234,14 +234,15 @@ static inline enum status rank_open(struct rank_state *s, const struct rank_run 
 	TRY(s->be->functions->replica_create(s->be, &s->replica, &limits));
 	TRY(activations_create(&s->activations, s->model, s->steps.capacity, limits.longest, true));
 	TRY(optimizer_create(&s->optimizer, s->model, comm,
-			     &(struct optimizer_settings){.kind = run->optimizer,
-							  .beta1 = 0.9,
-							  .beta2 = 0.999,
-							  .epsilon = 1e-6,
+			     &(struct optimizer_options){.optimizer = run->optimizer,
+							  .adam_beta1 = 0.9,
+							  .adam_beta2 = 0.999,
+							  .adam_epsilon = 1e-6,
 							  .weight_decay = 0.01,
 							  .max_grad_norm = 1,
 							  .bias_correction = true,
-							  .adapts_all = run->adapts_all}));
+							  .trust_ratio = run->adapts_all ? TRUST_RATIO_ALL : TRUST_RATIO_DECAYED,
+							 .gradient_averaging = true}));
 	TRY(model_initialize(s->model, &s->replica, 7));
 	s->phase = (struct phase){.schedule = {.shape = SCHEDULE_CONSTANT, .peak = 1e-3, .total_steps = run->steps},
 				  .steps = run->steps,

@@ -31,7 +31,7 @@ struct world {
 	struct optimizer *optimizer;
 };
 
-static void world_open(struct world *w, const char *device, int threads, const struct optimizer_settings *settings)
+static void world_open(struct world *w, const char *device, int threads, const struct optimizer_options *settings)
 {
 	assert_ok(pool_create(&w->pool, threads));
 	assert_ok(backend_open(&w->be, &(struct backend_settings){.device = device, .dtype = DTYPE_F32, .pool = w->pool}));
@@ -121,41 +121,42 @@ struct expected {
 	double *w, *m, *v;
 };
 
-static bool contains(const char *name, const struct name_patterns *patterns)
+static bool contains(const char *name, const struct option_list *parts)
 {
-	for (int64_t i = 0; i < patterns->count; i++)
-		if (strstr(name, patterns->patterns[i]))
+	for (int64_t i = 0; i < parts->count; i++)
+		if (strcmp(parts->values[i], "none") != 0 && strstr(name, parts->values[i]))
 			return true;
 	return false;
 }
 
-static void expect_update(struct expected *x, const struct world *w, const struct optimizer_settings *s, const double *gradients,
+static void expect_update(struct expected *x, const struct world *w, const struct optimizer_options *s, const double *gradients,
 			  double rate, int64_t t)
 {
 	const struct model *model = w->model;
 	double square = 0;
 	for (int64_t i = 0; i < model->slab_count; i++)
 		square += gradients[i] * gradients[i];
-	double norm = sqrt(square), safe = s->kind == OPTIMIZER_ADAMW ? norm + 1e-6 : norm; /* clipped like PyTorch does */
+	double norm = sqrt(square), safe = optimizer_is_lamb(s) ? norm : norm + 1e-6; /* clipped like PyTorch does */
 	double c = s->max_grad_norm > 0 && safe > s->max_grad_norm ? s->max_grad_norm / safe : 1;
-	if (s->normalize_gradients)
+	if (s->gradient_normalization == NORMALIZE_ALWAYS)
 		c = 1 / norm;
-	double c1 = s->bias_correction ? 1 - pow(s->beta1, (double)t) : 1;
-	double c2 = s->bias_correction ? 1 - pow(s->beta2, (double)t) : 1;
+	double c1 = s->bias_correction ? 1 - pow(s->adam_beta1, (double)t) : 1;
+	double c2 = s->bias_correction ? 1 - pow(s->adam_beta2, (double)t) : 1;
 	for (int64_t p = 0; p < model->parameter_count; p++) {
 		const struct parameter *parameter = &model->parameters[p];
 		bool vector = strstr(parameter->name, "bias") || strstr(parameter->name, "LayerNorm");
-		bool decays = s->has_undecayed ? !contains(parameter->name, &s->undecayed) : !vector;
+		bool listed = s->exclude_from_weight_decay.count > 0;
+		bool decays = listed ? !contains(parameter->name, &s->exclude_from_weight_decay) : !vector;
 		double decay = decays ? s->weight_decay : 0;
-		bool adapts =
-			s->kind == OPTIMIZER_LAMB && (decay > 0 || s->adapts_all) && !contains(parameter->name, &s->unadapted);
+		bool adapts = optimizer_is_lamb(s) && (decay > 0 || s->trust_ratio == TRUST_RATIO_ALL) &&
+			      !contains(parameter->name, &s->exclude_from_layer_adaptation);
 		double *u = doubles(parameter->count), w_square = 0, u_square = 0;
 		double *weight = x->w + parameter->offset, *m = x->m + parameter->offset, *v = x->v + parameter->offset;
 		for (int64_t i = 0; i < parameter->count; i++) {
 			double g = c * gradients[parameter->offset + i];
-			m[i] = s->beta1 * m[i] + (s->no_gradient_averaging ? 1 : 1 - s->beta1) * g;
-			v[i] = s->beta2 * v[i] + (1 - s->beta2) * g * g;
-			u[i] = m[i] / c1 / (sqrt(v[i] / c2) + s->epsilon) + decay * weight[i];
+			m[i] = s->adam_beta1 * m[i] + (s->gradient_averaging ? 1 - s->adam_beta1 : 1) * g;
+			v[i] = s->adam_beta2 * v[i] + (1 - s->adam_beta2) * g * g;
+			u[i] = m[i] / c1 / (sqrt(v[i] / c2) + s->adam_epsilon) + decay * weight[i];
 			w_square += weight[i] * weight[i];
 			u_square += u[i] * u[i];
 		}
@@ -208,7 +209,7 @@ static void check_copies(struct world *w)
 
 #define UPDATES 3
 
-static void check_settings(const char *device, const struct optimizer_settings *settings, double limit)
+static void check_settings(const char *device, const struct optimizer_options *settings, double limit)
 {
 	struct world w;
 	world_open(&w, device, 2, settings);
@@ -242,21 +243,22 @@ static void check_settings(const char *device, const struct optimizer_settings *
 	world_close(&w);
 }
 
-#define BASE .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.01, .max_grad_norm = 1
-static const char *const no_table[] = {"embeddings", "bias", "LayerNorm"}, *const no_heads[] = {"cls.", "pooler"};
+#define SUMS .adam_beta1 = 0.9, .adam_beta2 = 0.999, .adam_epsilon = 1e-6, .weight_decay = 0.01, .max_grad_norm = 1
+#define BASE SUMS, .gradient_averaging = true
+static const char *no_table[] = {"embeddings", "bias", "LayerNorm"}, *no_heads[] = {"cls.", "pooler"}, *none[] = {"none"};
 
-static const struct optimizer_settings all_settings[] = {
-	{BASE, .kind = OPTIMIZER_ADAMW, .bias_correction = true},
-	{BASE, .kind = OPTIMIZER_ADAMW},
-	{BASE, .kind = OPTIMIZER_ADAMW, .has_undecayed = true, .undecayed = {no_table, 3}},
-	{BASE, .kind = OPTIMIZER_ADAMW, .has_undecayed = true},
-	{BASE, .kind = OPTIMIZER_LAMB, .bias_correction = true},
-	{BASE, .kind = OPTIMIZER_LAMB},
-	{BASE, .kind = OPTIMIZER_LAMB, .bias_correction = true, .adapts_all = true},
-	{BASE, .kind = OPTIMIZER_LAMB, .adapts_all = true, .normalize_gradients = true},
-	{BASE, .kind = OPTIMIZER_LAMB, .no_gradient_averaging = true, .unadapted = {no_heads, 2}},
-	{BASE, .kind = OPTIMIZER_LAMB, .has_undecayed = true, .undecayed = {no_table, 3}, .max_trust_ratio = 0.1},
-	{.kind = OPTIMIZER_LAMB, .beta1 = 0.6, .beta2 = 0.85, .epsilon = 1e-6, .bias_correction = true},
+static const struct optimizer_options all_settings[] = {
+	{BASE, .optimizer = OPTIMIZER_ADAMW, .bias_correction = true},
+	{BASE, .optimizer = OPTIMIZER_ADAMW},
+	{BASE, .optimizer = OPTIMIZER_ADAMW, .exclude_from_weight_decay = {no_table, 3, 3}},
+	{BASE, .optimizer = OPTIMIZER_ADAMW, .exclude_from_weight_decay = {none, 1, 1}},
+	{BASE, .optimizer = OPTIMIZER_LAMB, .bias_correction = true},
+	{BASE, .optimizer = OPTIMIZER_LAMB},
+	{BASE, .optimizer = OPTIMIZER_LAMB, .bias_correction = true, .trust_ratio = TRUST_RATIO_ALL},
+	{BASE, .optimizer = OPTIMIZER_LAMB, .trust_ratio = TRUST_RATIO_ALL, .gradient_normalization = NORMALIZE_ALWAYS},
+	{SUMS, .optimizer = OPTIMIZER_LAMB, .exclude_from_layer_adaptation = {no_heads, 2, 2}},
+	{BASE, .optimizer = OPTIMIZER_LAMB, .exclude_from_weight_decay = {no_table, 3, 3}, .max_trust_ratio = 0.1},
+	{.gradient_averaging = true, .optimizer = OPTIMIZER_LAMB, .adam_beta1 = 0.6, .adam_beta2 = 0.85, .adam_epsilon = 1e-6, .bias_correction = true},
 };
 
 static void test_settings(void **state)
@@ -275,7 +277,7 @@ static void test_settings(void **state)
 static void test_threads(void **state)
 {
 	(void)state;
-	struct optimizer_settings settings = {BASE, .kind = OPTIMIZER_LAMB, .adapts_all = true};
+	struct optimizer_options settings = {BASE, .optimizer = OPTIMIZER_LAMB, .trust_ratio = TRUST_RATIO_ALL};
 	struct world one, three;
 	config.vocab_size = LARGE_VOCABULARY;
 	world_open(&one, "cpu", 1, &settings);
@@ -300,7 +302,7 @@ static void test_not_finite(void **state)
 {
 	(void)state;
 	for (int kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_LAMB; kind++) {
-		struct optimizer_settings settings = {BASE, .kind = (enum optimizer_kind)kind, .bias_correction = true};
+		struct optimizer_options settings = {BASE, .optimizer = (enum optimizer_kind)kind, .bias_correction = true};
 		struct world w;
 		world_open(&w, "cpu", 1, &settings);
 		free(make_gradients(&w, 1, 1e-2));
@@ -327,7 +329,7 @@ static void test_not_finite(void **state)
 static void test_restart(void **state)
 {
 	(void)state;
-	struct optimizer_settings settings = {BASE, .kind = OPTIMIZER_LAMB, .bias_correction = true};
+	struct optimizer_options settings = {BASE, .optimizer = OPTIMIZER_LAMB, .bias_correction = true};
 	struct world w;
 	world_open(&w, "ref", 1, &settings);
 	int64_t count = w.model->slab_count;

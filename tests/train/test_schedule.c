@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/option.h"
 #include "test.h"
 #include "train/schedule.h"
 
@@ -21,7 +22,7 @@ static void test_tables(void **state)
 	for (const struct json *row = document.root->first_child; row; row = row->next) {
 		const char *shape = NULL;
 		assert_ok(json_get_string(row, golden_path, "shape", &shape));
-		struct schedule schedule = {.shape = schedule_shape_named(shape),
+		struct schedule schedule = {.shape = (unsigned)option_word(SCHEDULE_NAMES, shape),
 					    .peak = number_of(row, "peak"),
 					    .end = number_of(row, "end"),
 					    .warmup_steps = number_of(row, "warmup_steps"),
