@@ -64,6 +64,7 @@ static const char *const case_lines[] = {
 	"linear_norm_fwd M=260 H=96 I=32 residual=0 p=0.5",
 	"linear_norm_fwd M=9 H=768 I=3072 p=0.1",
 	"linear_norm_fwd M=9 H=768 I=768",
+	"linear_norm_fwd M=513 H=64 w=0 residual=1 p=0.1",
 	"linear_norm_fwd M=20 H=64 w=0 residual=1 scale=1e-6",
 	"linear_norm_fwd M=20 H=64 I=64 scale=1e-3 eps=1e-5",
 

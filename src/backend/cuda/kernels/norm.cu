@@ -7,8 +7,12 @@ namespace
 
 constexpr int WARPS = 4; /* per block, each with its own row */
 
+/* With up to FEW_ROWS rows, a multiprocessor has nothing else to do while a warp waits for memory, so a warp loads bias, gamma,
+ * and beta along with its row instead of block by block; with more, the registers are worth more. */
+constexpr int FEW_ROWS = 512, FEW_BLOCKS = 4;
+
 /* A warp's row; y stays in v. */
-template <typename T, int BLOCKS, bool ALIGNED>
+template <typename T, int BLOCKS, bool ALIGNED, bool FEW>
 DEVICE void norm_row(const struct kernel_norm_fwd &a, int64_t row, float (&v)[BLOCKS][BLOCK])
 {
 	int columns = (int)a.columns;
@@ -29,6 +33,18 @@ DEVICE void norm_row(const struct kernel_norm_fwd &a, int64_t row, float (&v)[BL
 			if (norm_first(b) < columns)
 				other[b] = load_raw<ALIGNED>(residual, norm_first(b), columns);
 	}
+	constexpr int EARLY = FEW ? BLOCKS : 1;
+	float bias[EARLY][BLOCK] = {}, gamma[EARLY][BLOCK] = {}, beta[EARLY][BLOCK] = {};
+#pragma unroll
+	for (int b = 0; FEW && b < BLOCKS; b++) {
+		int first = norm_first(b);
+		if (first >= columns)
+			continue;
+		if (a.bias != nullptr)
+			load_block<ALIGNED>(a.bias, first, columns, bias[b]);
+		load_block<ALIGNED>(a.gamma, first, columns, gamma[b]);
+		load_block<ALIGNED>(a.beta, first, columns, beta[b]);
+	}
 	int position = 0;
 	uint32_t sample = 0;
 	if (a.dropout.threshold > 0) {
@@ -37,16 +53,17 @@ DEVICE void norm_row(const struct kernel_norm_fwd &a, int64_t row, float (&v)[BL
 	}
 #pragma unroll
 	for (int b = 0; b < BLOCKS; b++) {
-		int first = norm_first(b);
+		int first = norm_first(b), early = FEW ? b : 0;
 		float term[BLOCK];
 		unpack_block(own[b], v[b]);
 		if (first >= columns)
 			continue;
 		if (a.bias != nullptr) {
-			load_block<ALIGNED>(a.bias, first, columns, term);
+			if (!FEW)
+				load_block<ALIGNED>(a.bias, first, columns, bias[0]);
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
-				v[b][i] += term[i];
+				v[b][i] += bias[early][i];
 		}
 		if (a.dropout.threshold > 0)
 			drop_block(a.dropout, seed, first, position, sample, v[b]);
@@ -65,7 +82,10 @@ DEVICE void norm_row(const struct kernel_norm_fwd &a, int64_t row, float (&v)[BL
 		int first = norm_first(b);
 		if (first >= columns)
 			continue;
-		norm_scale<ALIGNED>(v[b], first, columns, mean, rstd, a.gamma, a.beta);
+		if (FEW)
+			norm_scale(v[b], mean, rstd, gamma[FEW ? b : 0], beta[FEW ? b : 0]);
+		else
+			norm_scale<ALIGNED>(v[b], first, columns, mean, rstd, a.gamma, a.beta);
 		store_block<ALIGNED>(y, first, columns, v[b]);
 	}
 	if (lane_index() == 0 && a.mean != nullptr) {
@@ -74,12 +94,13 @@ DEVICE void norm_row(const struct kernel_norm_fwd &a, int64_t row, float (&v)[BL
 	}
 }
 
-template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a)
+template <typename T, int BLOCKS, bool ALIGNED, bool FEW>
+__global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a)
 {
 	int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
 	float v[BLOCKS][BLOCK];
 	if (row < a.rows)
-		norm_row<T, BLOCKS, ALIGNED>(a, row, v);
+		norm_row<T, BLOCKS, ALIGNED, FEW>(a, row, v);
 }
 
 /* y in FP8 as well: a block has a tile of whole rows. */
@@ -95,7 +116,7 @@ template <int BLOCKS> __global__ void __launch_bounds__(FP8_WARPS *WARP) norm_fw
 	for (int i = (int)threadIdx.x / WARP; i < FP8_ROWS && first_row + i < padded; i += FP8_WARPS) {
 		bool here = first_row + i < a.rows;
 		if (here)
-			norm_row<bf16, BLOCKS, true>(a, first_row + i, v);
+			norm_row<bf16, BLOCKS, true, false>(a, first_row + i, v);
 #pragma unroll
 		for (int b = 0; b < BLOCKS; b++) {
 			float own[BLOCK] = {};
@@ -305,8 +326,11 @@ extern "C" cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_
 		});
 	return for_dtype(a->dtype, [&](auto type) {
 		return for_width(a->columns, [&](auto blocks, auto aligned) {
-			return launch(norm_fwd<decltype(type), blocks.value, aligned.value != 0>, blocks_of(a->rows, WARPS),
-				      WARPS * WARP, 0, stream, *a);
+			constexpr int count = decltype(blocks)::value;
+			constexpr bool whole = decltype(aligned)::value != 0;
+			auto kernel = a->rows <= FEW_ROWS ? norm_fwd<decltype(type), count, whole, count <= FEW_BLOCKS>
+							  : norm_fwd<decltype(type), count, whole, false>;
+			return launch(kernel, blocks_of(a->rows, WARPS), WARPS * WARP, 0, stream, *a);
 		});
 	});
 }

@@ -31,15 +31,20 @@ DEVICE void norm_statistics(const float v[BLOCKS][BLOCK], int columns, float eps
 }
 
 /* v = gamma (v - mean) rstd + beta, for one block of the row. */
+DEVICE void norm_scale(float v[BLOCK], float mean, float rstd, const float gamma[BLOCK], const float beta[BLOCK])
+{
+#pragma unroll
+	for (int i = 0; i < BLOCK; i++)
+		v[i] = gamma[i] * ((v[i] - mean) * rstd) + beta[i];
+}
+
 template <bool ALIGNED>
 DEVICE void norm_scale(float v[BLOCK], int first, int columns, float mean, float rstd, const float *gamma, const float *beta)
 {
 	float g[BLOCK], b[BLOCK];
 	load_block<ALIGNED>(gamma, first, columns, g);
 	load_block<ALIGNED>(beta, first, columns, b);
-#pragma unroll
-	for (int i = 0; i < BLOCK; i++)
-		v[i] = g[i] * ((v[i] - mean) * rstd) + b[i];
+	norm_scale(v, mean, rstd, g, b);
 }
 
 /* Calls body(BLOCKS, ALIGNED), two integral constants, for rows with this many columns, and returns its result. Unaligned
