@@ -1,4 +1,4 @@
-"""Features, answers and result files of Google's run_squad.py, for tests/tasks/test_squad_answers.c.
+"""Features, answers and result files of Google's run_squad.py, for tests/tasks/squad/test_squad_answers.c.
 
     squad_golden.py FOLDER tests/golden/squad.json                    texts made up here
     squad_golden.py FOLDER /tmp/many.json VOCAB.txt QUESTIONS DATASET.json...   the first QUESTIONS questions of real files;

@@ -1,4 +1,4 @@
-"""Answers of the question-answering pipeline of transformers 4, for tests/tasks/test_squad_pipeline.c.
+"""Answers of the question-answering pipeline of transformers 4, for tests/tasks/squad/test_squad_pipeline.c.
 
     squad_pipeline_golden.py tests/golden/squad_pipeline.json
 

@@ -1,4 +1,4 @@
-"""Scores of made-up answers by the official scripts, for tests/tasks/test_squad_score.c.
+"""Scores of made-up answers by the official scripts, for tests/tasks/squad/test_squad_score.c.
 
     squad_score_golden.py FOLDER tests/golden/squad_scores.json       a few answers made up here
     squad_score_golden.py FOLDER /tmp/many.json 2000 DATASET.json...  this many lines for words, and every question of real files;

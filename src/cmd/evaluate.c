@@ -26,7 +26,7 @@ struct evaluate_settings {
 	const char *model;
 	struct option_list corpus, data, input_file, test;
 	const char *text_column, *pair_column, *label_column;
-	struct prediction_settings predictions;
+	struct squad_prediction_settings predictions;
 	struct task_options own; /* of each task */
 	const char *next_sentence;
 	struct input_options input;

@@ -7,14 +7,7 @@
 #include "base/option.h"
 #include "tasks/squad.h"
 
-struct prediction_settings {
-	const char *predictions; /* NULL: another mode of evaluate */
-	bool find_threshold;
-	const char *na_prob_file;
-	double na_prob_thresh;
-};
-
-/* Rows of evaluate's table; `at` is the struct prediction_settings within the command's settings. */
+/* Rows of evaluate's table; `at` is the struct squad_prediction_settings within the command's settings. */
 #define PREDICTION_OPTIONS(type_, at)                                                                                            \
 	{.help = "Scores of a file of answers"},                                                                                 \
 		{.name = "predictions",                                                                                          \
@@ -43,7 +36,7 @@ struct prediction_settings {
 	}
 
 /* Reads the predictions and `test`, compares them, and prints the measures. ERR_USAGE: options that cannot be combined. */
-MUST_USE enum status evaluate_predictions(const struct prediction_settings *settings, const struct squad_settings *squad,
+MUST_USE enum status evaluate_predictions(const struct squad_prediction_settings *settings, const struct squad_settings *squad,
 					  const struct option_list *test, bool json);
 
 #endif

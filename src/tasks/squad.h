@@ -1,7 +1,8 @@
-/* The settings of the task of questions about paragraphs. */
+/* What others know of the task of questions about paragraphs; the rest is in tasks/squad/. */
 #ifndef TASKS_SQUAD_H
 #define TASKS_SQUAD_H
 
+#include "base/measures.h"
 #include "base/option.h"
 
 enum squad_scorer {
@@ -24,5 +25,16 @@ struct squad_settings {
 
 /* Of training; and those that also apply to a finished model, where they override what was recorded. */
 extern const struct option squad_rows[], squad_answer_rows[];
+
+/* Scores of answers that are in a file. */
+struct squad_prediction_settings {
+	const char *predictions;  /* the file: an object with an answer for each id; NULL: none */
+	bool find_threshold;      /* adds the best thresholds for na_prob_file */
+	const char *na_prob_file; /* SQuAD 2.0: how probable no answer is; NULL: not known */
+	double na_prob_thresh;
+};
+/* Adds the official measures of the answers to the questions of the file `test`. */
+MUST_USE enum status squad_score_predictions(const struct squad_prediction_settings *settings, const struct squad_settings *squad,
+					     const char *test, struct measures *out);
 
 #endif

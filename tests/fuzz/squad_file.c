@@ -1,5 +1,5 @@
 /* SQuAD's JSON files. Answers that were found are at their stated positions, and indices are valid. */
-#include "tasks/squad_file.h"
+#include "tasks/squad/squad_file.h"
 #include "fuzz.h"
 
 FUZZ_SEEDS(

@@ -1,6 +1,6 @@
 /* Files of answers, n-best lists and null scores: accepted files can be scored, and fractions stay between 0 and 1. The
  * first byte tells which of these the rest is. */
-#include "tasks/squad_score.h"
+#include "tasks/squad/squad_score.h"
 #include "fuzz.h"
 
 FUZZ_SEEDS(FUZZ_SEED("\0{\"a\": \"An\\u00e9 cat's\", \"b\": \"\", \"c\": \"x\"}"),

@@ -1,6 +1,6 @@
 /* Tagged words in JSON, and texts with spans. The first byte chooses what is asked of the file. Texts keep their words in
  * order, and the tags made of spans fit their scheme. */
-#include "tasks/tag_json.h"
+#include "tasks/tagging/tag_json.h"
 #include "fuzz.h"
 
 FUZZ_SEEDS(

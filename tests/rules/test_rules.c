@@ -10,6 +10,9 @@ static const char *const folders[] = {"base",  "formats", "text",    "data",  "b
 				      "tasks", "infer",   "library", "serve", "report",  "train", "run",     "cmd"};
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
+/* Rooms whose inside is closed: what others need of them is declared beside the room. */
+static const char *const rooms[] = {"tasks/squad/", "tasks/tagging/"};
+
 /* The beginning of a vendor header's name, and the only place where it may be used. */
 static const struct {
 	const char *header, *place;
@@ -114,6 +117,10 @@ static void check_includes(const char *path, char *text)
 			continue;
 		if (sscanf(at, " # include \"%255[^\"]\"", name) == 1) {
 			int other = folder_rank(name);
+			for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
+				if (!strncmp(name, rooms[i], strlen(rooms[i])) &&
+				    strncmp(path + strlen("src/"), rooms[i], strlen(rooms[i])) != 0)
+					problem(path, line, name, "the inside of a closed room");
 			if (other < 0)
 				problem(path, line, name, "not named from src/: \"folder/file.h\"");
 			else if (other > rank)
