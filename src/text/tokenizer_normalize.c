@@ -61,10 +61,11 @@ static int normalize_alone(const struct normalizer *n, uint32_t code_point, uint
 		parts += decomposed_count;
 		for (int j = 0; j < decomposed_count; j++) {
 			uint32_t part = decomposed[j];
+			uint8_t flags = settings->strip_accents ? unicode_flags(n->column, part) : 0;
 
-			if (settings->strip_accents && unicode_flags(n->column, part) & UNICODE_MARK)
+			if (flags & UNICODE_MARK)
 				continue;
-			if (settings->strip_accents && unicode_combining_class(n->column, part) != 0)
+			if (flags & UNICODE_REORDERED)
 				return -1; /* a mark that is kept may have to be reordered */
 			if (settings->lowercase && !is_google)
 				count += lowercase(n->column, part, out + count);
