@@ -215,6 +215,25 @@ static enum status write_description(const struct saved_model *saved, const char
 	return saved->sentences.pooling ? sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, files) : OK;
 }
 
+/* Writes the manifest of a folder with a graph; `files` are those that have been measured already. */
+static enum status write_graph_manifest(const char *folder, struct folder_files *files)
+{
+	static const char *const names[] = {"onnx/model.onnx",
+					    "onnx/model.onnx_data",
+					    "1/model.onnx",
+					    "1/model.onnx/model.onnx",
+					    "1/model.onnx/model.onnx_data",
+					    "config.pbtxt",
+					    "labels.txt"};
+	char path[PATH_BYTES];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		TRY(path_join(path, folder, names[i]));
+		if (file_exists(path) && !file_is_folder(path))
+			TRY(folder_files_measure(files, folder, names[i]));
+	}
+	return manifest_write(folder, 0, files);
+}
+
 static enum status write_onnx_folder(const struct export_settings *settings, const struct saved_model *saved, const char *folder,
 				     const char *name)
 {
@@ -228,7 +247,8 @@ static enum status write_onnx_folder(const struct export_settings *settings, con
 	TRY_GOTO(folder_make(inner), done);
 	TRY_GOTO(path_join(path, inner, "model.onnx"), done);
 	TRY_GOTO(onnx_model_write(path, &graph, ONNX_FILE_LIMIT), done);
-	status = write_description(saved, folder, &files);
+	TRY_GOTO(write_description(saved, folder, &files), done);
+	status = write_graph_manifest(folder, &files);
 done:
 	free(files.files);
 	return status;
@@ -295,7 +315,12 @@ static enum status write_triton_folder(const struct export_settings *settings, c
 {
 	(void)settings;
 	struct onnx_model_content graph = onnx_content(saved);
-	return triton_folder_save(folder, name, &graph, &saved->task, ONNX_FILE_LIMIT);
+	struct folder_files files = {0};
+	enum status status = triton_folder_save(folder, name, &graph, &saved->task, ONNX_FILE_LIMIT);
+	if (status == OK)
+		status = write_graph_manifest(folder, &files);
+	free(files.files);
+	return status;
 }
 
 /* ---- int8 ---- */

@@ -64,7 +64,7 @@ static const struct command_text inspect_help = {
 		"PATH is anything that bertc writes: a run or sweep (finished or not), a checkpoint, a model folder, an export "
 		"(ONNX, Triton, TensorFlow, sentence-transformers, int8), token shards (PREFIX or any of its files), static "
 		"instances, vectors and answers (unfinished ones too: PATH.part), a vocabulary, metrics.jsonl. Also weights of "
-		"other programs (.safetensors, PyTorch's .bin or .pt, the prefix or index of a TensorFlow checkpoint, .onnx), "
+		"other programs (.safetensors, PyTorch's .bin or .pt, the prefix or index of a TensorFlow checkpoint), "
 		"instances as TFRecord or NVIDIA's HDF5, and a text, of which it shows how a corpus would be read. A masked "
 		"token is shown as the model sees it, with the answer behind it: [MASK]{cat}.",
 	.examples = "bertc inspect runs/mine\tthe state of a run\nbertc inspect task-onnx\tinputs and outputs of an exported "
@@ -152,7 +152,6 @@ static inspect_function *const functions[PATH_KINDS] = {
 	[PATH_STATIC_INSTANCES] = inspect_instances,
 	[PATH_TFRECORD] = inspect_instances,
 	[PATH_HDF5] = inspect_instances,
-	[PATH_EVENTS] = inspect_events,
 	[PATH_WEIGHTS] = inspect_weights_at,
 	[PATH_VECTORS_NPY] = inspect_vectors,
 	[PATH_VECTORS_JSON] = inspect_vectors,
@@ -174,7 +173,11 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 			json_put_string(writer, "kind", path_kind_names[kind]);
 		if (path_is_unfinished(path))
 			json_put_string(writer, "unfinished", "a command is writing it, or was killed while it did");
-		return functions[kind](settings, path, writer);
+		if (functions[kind])
+			return functions[kind](settings, path, writer);
+		enum status status = error_set(ERR_USAGE, "'%s': %s are not shown", path, path_kind_names[kind]);
+		error_hint("metrics.jsonl beside it has the same figures; `bertc verify` verifies it");
+		return status;
 	}
 	if (!file_exists(path))
 		return checkpoint_missing(path, "");

@@ -40,7 +40,6 @@ MUST_USE enum status inspect_folder(const char *path, struct json_writer *writer
 MUST_USE enum status inspect_vectors(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
 MUST_USE enum status inspect_answers(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
 MUST_USE enum status inspect_part(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
-MUST_USE enum status inspect_events(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
 MUST_USE enum status inspect_text(const struct inspect_settings *settings, const char *path, struct json_writer *writer);
 
 /* inspect_data.c: training data. */

@@ -213,8 +213,8 @@ static void put_ports(struct json_writer *writer, const char *key, const struct 
 {
 	json_open(writer, key, '{');
 	for (int64_t i = 0; i < count; i++) {
-		char type[ONNX_TYPE_BYTES], text[512];
-		snprintf(text, sizeof(text), "%s %.400s", onnx_type_name(type, ports[i].type), ports[i].shape);
+		char text[512];
+		snprintf(text, sizeof(text), "%s %.400s", onnx_type_name(ports[i].type), ports[i].shape);
 		json_put_string(writer, ports[i].name, text);
 	}
 	json_close(writer);
@@ -224,8 +224,7 @@ enum status inspect_onnx(const struct inspect_settings *settings, const char *pa
 {
 	struct onnx_file file;
 	TRY(onnx_file_open(&file, path));
-	if (*file.producer)
-		json_put_string(writer, "producer", file.producer);
+	json_put_string(writer, "producer", file.producer);
 	json_put_integer(writer, "ir_version", file.ir_version);
 	json_put_integer(writer, "opset", file.opset);
 	json_put_integer(writer, "nodes", file.node_count);

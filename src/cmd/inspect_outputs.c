@@ -81,16 +81,6 @@ enum status inspect_part(const struct inspect_settings *settings, const char *pa
 	return OK;
 }
 
-enum status inspect_events(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
-{
-	int64_t records;
-	(void)settings;
-	TRY(event_file_count(path, &records));
-	json_put_integer(writer, "records", records);
-	json_put_integer(writer, "bytes", file_size(path));
-	return OK;
-}
-
 /* ---- Texts ---- */
 
 /* Writes the beginning of a document's first sentence. */

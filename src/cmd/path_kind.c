@@ -151,9 +151,10 @@ static enum path_kind folder_kind(const char *path)
 	if (folder_has(path, "config.pbtxt"))
 		return PATH_TRITON_MODEL;
 	if (folder_has(path, MANIFEST_NAME))
-		return folder_has(path, INT8_WEIGHTS_FILE) ? PATH_INT8_MODEL
-		       : folder_has(path, "modules.json")  ? PATH_SENTENCE_MODEL
-							   : PATH_FINISHED_MODEL;
+		return folder_has(path, INT8_WEIGHTS_FILE)   ? PATH_INT8_MODEL
+		       : folder_has(path, "onnx/model.onnx") ? PATH_ONNX_FOLDER
+		       : folder_has(path, "modules.json")    ? PATH_SENTENCE_MODEL
+							     : PATH_FINISHED_MODEL;
 	if (configured)
 		return model_kind(path);
 	if (folder_has(path, "bert_config.json"))

@@ -206,73 +206,46 @@ static enum status verify_instances(const char *path, struct finding *out)
 
 /* ---- Exports ---- */
 
+/* The manifest of a folder; those that bertc 0.1.0 exported as ONNX or for Triton have none. */
+static enum status verify_listed(const char *path, struct finding *out)
+{
+	if (!folder_has(path, MANIFEST_NAME))
+		return OK;
+	out->proof = "all bytes are covered by checksums, and every weight is finite";
+	return manifest_verify(path, NULL);
+}
+
 static enum status verify_onnx(const char *path, struct finding *out)
 {
 	struct onnx_file file;
 	enum status status = OK;
-	out->proof = "its nodes fit together, and every weight is whole and finite; ONNX has no checksums";
 	TRY(onnx_file_open(&file, path));
+	out->proof =
+		file.recorded
+			? "all bytes are covered by checksums, and every weight is finite"
+			: "every weight is whole and finite; there is no record of its bytes, which bertc 0.1.0 did not make";
+	status = onnx_file_verify(&file, path);
 	for (int64_t i = 0; status == OK && i < file.count; i++)
-		if (file.tensors[i].data)
-			status = verify_tensor(&file.tensors[i]);
+		status = verify_tensor(&file.tensors[i]);
 	out->bytes += file.bytes;
 	onnx_file_close(&file);
 	return status;
 }
 
-/* Checks that the configuration can be read and that the vocabulary fits it. */
-static enum status verify_description(const char *path)
-{
-	struct model_config config;
-	struct task_config task = {0};
-	char file[PATH_BYTES];
-	TRY(path_join(file, path, "config.json"));
-	TRY(model_folder_config(file, &config));
-	TRY(model_folder_task(file, &task));
-	task_config_release(&task);
-	TRY(path_join(file, path, "vocab.txt"));
-	return file_exists(file) ? verify_vocab_size(file, &config) : OK;
-}
-
 static enum status verify_onnx_folder(const char *path, struct finding *out)
 {
-	char file[PATH_BYTES];
-	TRY(path_join(file, path, "onnx/model.onnx"));
-	TRY(verify_onnx(file, out));
-	return verify_description(path);
-}
-
-/* config.pbtxt must name the inputs and outputs of the graph. */
-static enum status verify_ports(const char *config, const char *path, const struct onnx_port *ports, int64_t count)
-{
-	for (int64_t i = 0; i < count; i++) {
-		char quoted[512];
-		snprintf(quoted, sizeof(quoted), "name: \"%.400s\"", ports[i].name);
-		if (!strstr(config, quoted))
-			return error_set(ERR_DATA, "'%s': '%s' is not in it, which the graph has", path, ports[i].name);
-	}
-	return OK;
+	char graph[PATH_BYTES];
+	TRY(path_join(graph, path, "onnx/model.onnx"));
+	TRY(verify_onnx(graph, out));
+	return verify_listed(path, out);
 }
 
 static enum status verify_triton(const char *path, struct finding *out)
 {
-	char config[PATH_BYTES], graph[PATH_BYTES];
-	struct buffer text = {0};
-	struct onnx_file file;
-	enum status status;
+	char graph[PATH_BYTES];
 	TRY(triton_graph(path, graph));
 	TRY(verify_onnx(graph, out));
-	TRY(path_join(config, path, "config.pbtxt"));
-	TRY_GOTO(file_read(config, 1 << 20, &text), done);
-	TRY_GOTO(onnx_file_open(&file, graph), done);
-	status = verify_ports(buffer_string(&text), config, file.inputs, file.input_count);
-	if (status == OK)
-		status = verify_ports(buffer_string(&text), config, file.outputs, file.output_count);
-	onnx_file_close(&file);
-	out->proof = "config.pbtxt names the graph's inputs and outputs; every weight is whole and finite; ONNX has no checksums";
-done:
-	buffer_release(&text);
-	return status;
+	return verify_listed(path, out);
 }
 
 /* Verifies the model and the modules beside it. */

@@ -308,7 +308,7 @@ static void put_model(struct buffer *out, const struct onnx_graph *graph, uint64
 {
 	struct buffer opset = {0};
 	protobuf_integer(out, MODEL_IR_VERSION, IR_VERSION);
-	protobuf_text(out, MODEL_PRODUCER, "bertc");
+	protobuf_text(out, MODEL_PRODUCER, ONNX_PRODUCER);
 	protobuf_text(out, MODEL_PRODUCER_VERSION, VERSION);
 	protobuf_integer(&opset, OPSET_VERSION, OPSET);
 	protobuf_message(out, MODEL_OPSET, &opset);
@@ -316,6 +316,27 @@ static void put_model(struct buffer *out, const struct onnx_graph *graph, uint64
 	out->failed |= graph->metadata.failed;
 	protobuf_key(out, MODEL_GRAPH, PROTOBUF_BYTES);
 	protobuf_varint(out, graph_bytes);
+}
+
+/* Must be the last that is written. */
+static enum status write_checksums(struct onnx_writer *writer)
+{
+	const char *const keys[] = {ONNX_DATA_CHECKSUM, ONNX_CHECKSUM};
+	const struct file_writer *const of[] = {writer->data, writer->model};
+	for (int i = 0; i < 2; i++) {
+		struct buffer entry = {0};
+		char value[16];
+		if (!of[i])
+			continue;
+		snprintf(value, sizeof(value), "%08" PRIx32, file_writer_crc32c(of[i]));
+		put_entry(&entry, MODEL_METADATA, keys[i], value);
+		enum status status = buffer_status(&entry);
+		if (status == OK)
+			status = file_writer_write(writer->model, entry.data, entry.size);
+		buffer_release(&entry);
+		TRY(status);
+	}
+	return OK;
 }
 
 static enum status write_model(struct onnx_writer *writer, const char *path, const char *data_path, int64_t limit)
@@ -339,6 +360,7 @@ static enum status write_model(struct onnx_writer *writer, const char *path, con
 	for (int64_t i = 0; i < writer->graph->tensor_count; i++)
 		TRY_GOTO(write_tensor(writer, &writer->graph->tensors[i]), done);
 	BUG_IF(file_writer_offset(writer->model) - begin != (int64_t)tensors);
+	TRY_GOTO(write_checksums(writer), done);
 	/* The model refers to the data file, so that must be in place first. */
 	if (writer->data)
 		TRY_GOTO(file_writer_commit(writer->data), data_gone);

@@ -10,6 +10,12 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
+/* What the file says of its origin; its last two entries of metadata, in hexadecimal: CRC-32Cs of the file of weights, if there
+ * is one, and of all bytes of the model before the entry. */
+#define ONNX_PRODUCER "bertc"
+#define ONNX_DATA_CHECKSUM "data_crc32c"
+#define ONNX_CHECKSUM "crc32c"
+
 enum onnx_type { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_BOOL = 9 };
 
 /* The name of a value that a node takes or produces: an input of the graph, a weight, a constant, or a node's output. */

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/string_index.h"
 #include "base/text.h"
 #include "formats/onnx_fields.h"
+#include "formats/onnx_file.h"
 #include "formats/protobuf.h"
 
 #define NAME_LIMIT 4096
@@ -23,19 +24,13 @@ struct onnx_data_file {
 struct reader {
 	struct onnx_file *file;
 	const char *path;
-	struct string_index made; /* names of values, numbered as produced: weights, inputs, outputs of nodes so far */
 };
 
 static const struct {
 	int64_t number;
 	const char *name;
 	enum safetensors_dtype dtype;
-} types[] = {
-	{1, "float32", ST_F32},    {2, "uint8", ST_U8},     {3, "int8", ST_I8},     {4, "uint16", ST_U16},
-	{5, "int16", ST_I16},      {6, "int32", ST_I32},    {7, "int64", ST_I64},   {9, "bool", ST_BOOL},
-	{10, "float16", ST_F16},   {11, "float64", ST_F64}, {12, "uint32", ST_U32}, {13, "uint64", ST_U64},
-	{16, "bfloat16", ST_BF16},
-};
+} types[] = {{ONNX_FLOAT, "float32", ST_F32}, {ONNX_INT64, "int64", ST_I64}, {ONNX_BOOL, "bool", ST_BOOL}};
 #define TYPES (sizeof(types) / sizeof(types[0]))
 
 static size_t find_type(int64_t number)
@@ -46,14 +41,10 @@ static size_t find_type(int64_t number)
 	return i;
 }
 
-const char *onnx_type_name(char out[ONNX_TYPE_BYTES], int64_t type)
+const char *onnx_type_name(int64_t type)
 {
 	size_t found = find_type(type);
-	if (found < TYPES)
-		snprintf(out, ONNX_TYPE_BYTES, "%s", types[found].name);
-	else
-		snprintf(out, ONNX_TYPE_BYTES, "type %" PRId64, type % 1000000);
-	return out;
+	return found < TYPES ? types[found].name : "unknown";
 }
 
 /* --- Messages --- */
@@ -85,18 +76,19 @@ static enum status copy_text(struct reader *reader, struct byte_range bytes, con
 	return string_store_copy(&reader->file->strings, (const char *)bytes.at, size, out);
 }
 
-/* Registers the name of a value; *out_new = false if another value has it. */
-static enum status make_value(struct reader *reader, const char *name, bool *out_new)
+/* A key and its value. */
+static enum status read_entry(struct reader *reader, struct byte_range message, const char **key, const char **value)
 {
-	int64_t number = reader->made.count, found;
-	TRY(string_index_add(&reader->made, name, number, &found));
-	*out_new = found == number;
+	struct protobuf_field field;
+	*key = *value = "";
+	while (message.at < message.end) {
+		TRY(next(reader, &message, &field));
+		if (field.number == ENTRY_KEY && is_bytes(&field))
+			TRY(copy_text(reader, field.content, key));
+		else if (field.number == ENTRY_VALUE && is_bytes(&field))
+			TRY(copy_text(reader, field.content, value));
+	}
 	return OK;
-}
-
-static enum status made_twice(const struct reader *reader, const char *name)
-{
-	return error_set(ERR_DATA, "'%s': '%.200s' is made twice", reader->path, name);
 }
 
 /* --- Weights --- */
@@ -108,7 +100,7 @@ struct tensor {
 	int rank;
 	int64_t shape[STORED_RANK_LIMIT];
 	struct byte_range raw;
-	bool has_raw, is_external, has_length;
+	bool is_external;
 	uint64_t offset, length; /* in the file of weights */
 };
 
@@ -127,23 +119,6 @@ static enum status add_dimension(const struct reader *reader, struct tensor *ten
 	return OK;
 }
 
-/* Reads dimensions, which may be single or packed. */
-static enum status read_dimensions(const struct reader *reader, const struct protobuf_field *field, struct tensor *out)
-{
-	struct byte_range packed = field->content;
-	uint64_t size;
-	if (field->kind == PROTOBUF_VARINT)
-		return add_dimension(reader, out, field->value);
-	if (!is_bytes(field))
-		return malformed(reader, packed.at);
-	while (packed.at < packed.end) {
-		if (!range_varint(&packed, &size))
-			return malformed(reader, packed.at);
-		TRY(add_dimension(reader, out, size));
-	}
-	return OK;
-}
-
 static enum status read_decimal(const struct reader *reader, const struct tensor *tensor, const char *text, uint64_t *out)
 {
 	char *end;
@@ -155,23 +130,14 @@ static enum status read_decimal(const struct reader *reader, const struct tensor
 /* An entry of external_data: location, offset or length. */
 static enum status read_external(struct reader *reader, struct byte_range message, struct tensor *out)
 {
-	struct protobuf_field field;
-	const char *key = "", *value = "";
-	while (message.at < message.end) {
-		TRY(next(reader, &message, &field));
-		if (field.number == ENTRY_KEY && is_bytes(&field))
-			TRY(copy_text(reader, field.content, &key));
-		else if (field.number == ENTRY_VALUE && is_bytes(&field))
-			TRY(copy_text(reader, field.content, &value));
-	}
+	const char *key, *value;
+	TRY(read_entry(reader, message, &key, &value));
 	if (strcmp(key, "location") == 0)
 		out->location = value;
 	else if (strcmp(key, "offset") == 0)
 		return read_decimal(reader, out, value, &out->offset);
-	else if (strcmp(key, "length") == 0) {
-		out->has_length = true;
+	else if (strcmp(key, "length") == 0)
 		return read_decimal(reader, out, value, &out->length);
-	}
 	return OK;
 }
 
@@ -182,14 +148,13 @@ static enum status read_tensor(struct reader *reader, struct byte_range message,
 	while (message.at < message.end) {
 		TRY(next(reader, &message, &field));
 		if (field.number == TENSOR_DIMENSIONS) {
-			TRY(read_dimensions(reader, &field, out));
+			TRY(add_dimension(reader, out, field.value));
 		} else if (field.number == TENSOR_TYPE) {
 			out->type = field.value;
 		} else if (field.number == TENSOR_NAME && is_bytes(&field)) {
 			TRY(copy_text(reader, field.content, &out->name));
 		} else if (field.number == TENSOR_RAW && is_bytes(&field)) {
 			out->raw = field.content;
-			out->has_raw = true;
 		} else if (field.number == TENSOR_EXTERNAL && is_bytes(&field)) {
 			TRY(read_external(reader, field.content, out));
 		} else if (field.number == TENSOR_LOCATION) {
@@ -237,7 +202,6 @@ static enum status add_tensor(struct reader *reader, struct byte_range message)
 	struct tensor tensor;
 	const struct onnx_data_file *data;
 	int64_t bytes = 0;
-	bool is_new;
 	TRY(read_tensor(reader, message, &tensor));
 	if (file->count == TENSOR_LIMIT)
 		return error_set(ERR_DATA, "'%s': more than %d weights", reader->path, TENSOR_LIMIT);
@@ -246,32 +210,27 @@ static enum status add_tensor(struct reader *reader, struct byte_range message)
 	memcpy(stored.shape, tensor.shape, sizeof(stored.shape));
 	if (!stored_tensor_pack(&stored))
 		return bad_tensor(reader, &tensor, "its shape is too large");
-	if (type < TYPES) {
-		stored.dtype = types[type].dtype;
-		if (__builtin_mul_overflow(stored.count, dtype_element_bytes(stored.dtype), &bytes))
-			return bad_tensor(reader, &tensor, "its shape is too large");
-	}
+	if (type == TYPES)
+		return bad_tensor(reader, &tensor, "a type of number that bertc does not write");
+	stored.dtype = types[type].dtype;
+	if (__builtin_mul_overflow(stored.count, dtype_element_bytes(stored.dtype), &bytes))
+		return bad_tensor(reader, &tensor, "its shape is too large");
 	struct byte_range numbers = tensor.raw;
 	if (tensor.is_external) {
 		TRY(open_data(reader, &tensor, &data));
 		uint64_t left = tensor.offset <= data->map.size ? data->map.size - tensor.offset : 0;
-		uint64_t length = tensor.has_length ? tensor.length : left;
-		if (tensor.offset > data->map.size || length > left)
+		if (tensor.offset > data->map.size || tensor.length > left)
 			return bad_tensor(reader, &tensor, "its data extends beyond the end of the file");
-		numbers = (struct byte_range){data->map.data + tensor.offset, data->map.data + tensor.offset + length};
+		numbers = (struct byte_range){data->map.data + tensor.offset, data->map.data + tensor.offset + tensor.length};
 		stored.path = data->path;
 	}
-	bool here = tensor.is_external || tensor.has_raw;
-	if (type < TYPES && here && range_left(&numbers) != (uint64_t)bytes)
+	if (!numbers.at || range_left(&numbers) != (uint64_t)bytes)
 		return bad_tensor(reader, &tensor, "its bytes do not fit its shape");
-	if (type < TYPES && here) {
-		stored.data = numbers.at;
-		stored.offset = (uint64_t)(numbers.at - (tensor.is_external ? data->map.data : file->model.data));
-	}
+	stored.data = numbers.at;
+	stored.offset = (uint64_t)(numbers.at - (tensor.is_external ? data->map.data : file->model.data));
 	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof(*file->tensors), "weights of a model"));
 	file->tensors[file->count++] = stored;
-	TRY(make_value(reader, tensor.name, &is_new));
-	return is_new ? OK : made_twice(reader, tensor.name);
+	return OK;
 }
 
 /* --- Inputs and outputs --- */
@@ -346,93 +305,66 @@ static enum status read_port(struct reader *reader, struct byte_range message, s
 static enum status add_input(struct reader *reader, struct byte_range message)
 {
 	struct onnx_file *file = reader->file;
-	struct onnx_port port;
-	bool is_new;
-	TRY(read_port(reader, message, &port));
-	TRY(make_value(reader, port.name, &is_new));
-	if (!is_new) /* older files list their weights as inputs, too */
-		return string_index_find(&reader->made, port.name) < file->count ? OK : made_twice(reader, port.name);
-	TRY(memory_grow(&file->inputs, &file->input_capacity, file->input_count + 1, sizeof(port), "inputs of a model"));
-	file->inputs[file->input_count++] = port;
-	return OK;
+	TRY(memory_grow(&file->inputs, &file->input_capacity, file->input_count + 1, sizeof(*file->inputs), "inputs of a model"));
+	return read_port(reader, message, &file->inputs[file->input_count++]);
 }
 
 static enum status add_output(struct reader *reader, struct byte_range message)
 {
 	struct onnx_file *file = reader->file;
-	struct onnx_port port;
-	TRY(read_port(reader, message, &port));
-	if (string_index_find(&reader->made, port.name) < 0)
-		return error_set(ERR_DATA, "'%s': nothing makes its output '%.200s'", reader->path, port.name);
-	TRY(memory_grow(&file->outputs, &file->output_capacity, file->output_count + 1, sizeof(port), "outputs of a model"));
-	file->outputs[file->output_count++] = port;
-	return OK;
+	TRY(memory_grow(&file->outputs, &file->output_capacity, file->output_count + 1, sizeof(*file->outputs),
+			"outputs of a model"));
+	return read_port(reader, message, &file->outputs[file->output_count++]);
 }
 
-/* Checks that the values a node takes are produced before it, and registers those it produces. */
 static enum status add_node(struct reader *reader, struct byte_range message)
 {
-	struct protobuf_field field;
-	struct byte_range again = message;
-	const char *name;
-	bool is_new;
-	while (message.at < message.end) {
-		TRY(next(reader, &message, &field));
-		if (field.number != NODE_INPUT || !is_bytes(&field))
-			continue;
-		TRY(copy_text(reader, field.content, &name));
-		if (*name && string_index_find(&reader->made, name) < 0)
-			return error_set(ERR_DATA, "'%s': node %" PRId64 " takes '%.200s', which nothing before it makes",
-					 reader->path, reader->file->node_count, name);
-	}
-	while (again.at < again.end) {
-		TRY(next(reader, &again, &field));
-		if (field.number != NODE_OUTPUT || !is_bytes(&field))
-			continue;
-		TRY(copy_text(reader, field.content, &name));
-		if (!*name)
-			continue;
-		TRY(make_value(reader, name, &is_new));
-		if (!is_new)
-			return made_twice(reader, name);
-	}
+	(void)message;
 	reader->file->node_count++;
 	return OK;
 }
 
-/* Weights come first: nodes and inputs are checked by the names they use, and the fields of a file may be in any order. */
 static enum status read_graph(struct reader *reader, struct byte_range graph)
 {
-	static enum status (*const parts[])(struct reader *, struct byte_range) = {add_tensor, add_input, add_node, add_output};
-	static const unsigned numbers[] = {GRAPH_TENSOR, GRAPH_INPUT, GRAPH_NODE, GRAPH_OUTPUT};
+	static enum status (*const parts[])(struct reader *, struct byte_range) = {
+		[GRAPH_TENSOR] = add_tensor, [GRAPH_INPUT] = add_input, [GRAPH_NODE] = add_node, [GRAPH_OUTPUT] = add_output};
 	struct protobuf_field field;
-	for (int i = 0; i < 4; i++) {
-		struct byte_range message = graph;
-		while (message.at < message.end) {
-			TRY(next(reader, &message, &field));
-			if (field.number == numbers[i] && is_bytes(&field))
-				TRY(parts[i](reader, field.content));
-		}
+	while (graph.at < graph.end) {
+		TRY(next(reader, &graph, &field));
+		if (field.number < sizeof(parts) / sizeof(parts[0]) && parts[field.number] && is_bytes(&field))
+			TRY(parts[field.number](reader, field.content));
 	}
 	return OK;
 }
 
-/* The version of the standard operators, whose domain is empty or "ai.onnx". */
 static enum status read_opset(struct reader *reader, struct byte_range message)
 {
 	struct protobuf_field field;
-	const char *domain = "";
-	uint64_t version = 0;
 	while (message.at < message.end) {
 		TRY(next(reader, &message, &field));
-		if (field.number == OPSET_DOMAIN && is_bytes(&field))
-			TRY(copy_text(reader, field.content, &domain));
 		if (field.number == OPSET_VERSION)
-			version = field.value;
+			reader->file->opset = (int64_t)field.value;
 	}
-	if (!*domain || strcmp(domain, "ai.onnx") == 0)
-		reader->file->opset = (int64_t)version;
 	return OK;
+}
+
+/* The entry at `at` may be a checksum; that of the model is the last one, and covers everything before itself. */
+static enum status read_metadata(struct reader *reader, struct byte_range message, const unsigned char *at)
+{
+	struct onnx_file *file = reader->file;
+	const char *key, *value;
+	char again[16];
+	TRY(read_entry(reader, message, &key, &value));
+	bool is_own = strcmp(key, ONNX_CHECKSUM) == 0;
+	uint32_t *crc = is_own ? &file->crc32c : &file->data_crc32c;
+	if (!is_own && strcmp(key, ONNX_DATA_CHECKSUM) != 0)
+		return OK;
+	*crc = (uint32_t)strtoul(value, NULL, 16);
+	if (is_own)
+		file->recorded = (size_t)(at - file->model.data);
+	snprintf(again, sizeof(again), "%08" PRIx32, *crc);
+	bool sound = strcmp(value, again) == 0 && (!is_own || message.end == file->model.data + file->model.size);
+	return sound ? OK : malformed(reader, at);
 }
 
 static enum status read_model(struct reader *reader)
@@ -445,6 +377,7 @@ static enum status read_model(struct reader *reader)
 	if (file->model.size > 0) /* an empty file has NULL data */
 		message.end += file->model.size;
 	while (message.at < message.end) {
+		const unsigned char *at = message.at;
 		TRY(next(reader, &message, &field));
 		if (field.number == MODEL_IR_VERSION && field.kind == PROTOBUF_VARINT)
 			file->ir_version = (int64_t)field.value;
@@ -454,11 +387,16 @@ static enum status read_model(struct reader *reader)
 			TRY(copy_text(reader, field.content, &version));
 		else if (field.number == MODEL_OPSET && is_bytes(&field))
 			TRY(read_opset(reader, field.content));
+		else if (field.number == MODEL_METADATA && is_bytes(&field))
+			TRY(read_metadata(reader, field.content, at));
 		else if (field.number == MODEL_GRAPH && is_bytes(&field))
 			graph = field.content;
 	}
 	if (!graph.at)
 		return error_set(ERR_DATA, "'%s': not an ONNX model: there is no graph in it", reader->path);
+	if (strcmp(producer, ONNX_PRODUCER) != 0)
+		return error_set(ERR_USAGE, "'%s': an ONNX model that bertc did not write (its producer is '%.40s')",
+				 reader->path, producer);
 	snprintf(both, sizeof(both), "%s%s%s", producer, *producer && *version ? " " : "", version);
 	TRY(string_store_copy(&file->strings, both, strlen(both), &file->producer));
 	return read_graph(reader, graph);
@@ -473,10 +411,17 @@ enum status onnx_file_open(struct onnx_file *out, const char *path)
 	enum status status = string_store_copy(&out->strings, path, strlen(path), &reader.path);
 	if (status == OK)
 		status = read_model(&reader);
-	string_index_release(&reader.made);
 	if (status != OK)
 		onnx_file_close(out);
 	return status;
+}
+
+enum status onnx_file_verify(const struct onnx_file *file, const char *path)
+{
+	bool same = crc32c(0, file->model.data, file->recorded) == file->crc32c;
+	for (int64_t i = 0; same && i < file->data_count; i++)
+		same = crc32c(0, file->data[i].map.data, file->data[i].map.size) == file->data_crc32c;
+	return same || file->recorded == 0 ? OK : error_set(ERR_DATA, "'%s': damaged: its bytes are not those that were written", path);
 }
 
 void onnx_file_close(struct onnx_file *file)

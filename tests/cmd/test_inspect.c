@@ -43,10 +43,10 @@ static void each_kind_is_known(void **state)
 		{"run/metrics.jsonl", "metrics", "last_evaluation", "every complete line is a JSON object"},
 		{"run/settings.json", "json", "num_train_steps", NULL},
 		{"int8", "int8 model folder", "hidden_size", "all bytes are covered by checksums"},
-		{"onnx", "ONNX folder", "int64 batch x sequence", "every weight is whole and finite"},
-		{"onnx/onnx/model.onnx", "ONNX model", "int64 batch x sequence", "every weight is whole and finite"},
-		{"triton", "Triton model", "max_batch_size", "config.pbtxt names the graph's inputs and outputs"},
-		{"repository", "Triton model repository", "max_batch_size", "config.pbtxt names"},
+		{"onnx", "ONNX folder", "int64 batch x sequence", "all bytes are covered by checksums"},
+		{"onnx/onnx/model.onnx", "ONNX model", "int64 batch x sequence", "all bytes are covered by checksums"},
+		{"triton", "Triton model", "max_batch_size", "all bytes are covered by checksums"},
+		{"repository", "Triton model repository", "max_batch_size", "all bytes are covered by checksums"},
 		{"tensorflow", "TensorFlow folder", "TensorFlow checkpoint", "every tensor has a checksum"},
 		{"sentence_transformers", "sentence-transformers folder", "pooling_mode_mean_tokens",
 		 "all bytes are covered by checksums"},
@@ -200,39 +200,74 @@ static void sweeps_as_they_stand(void **state)
 	assert_int_equal(rename(test_path("sweep/seed=1/final"), from), 0);
 }
 
-/* Damage in exports, which have no checksums: found from the formats themselves. */
+/* Flips a bit of a file, expects `verify` of `path` to find it, and flips it back. */
+static void assert_flip_found(const char *name, size_t byte, const char *path, const char *said)
+{
+	struct buffer bytes = {0};
+	char place[PATH_BYTES];
+	snprintf(place, sizeof(place), "%s", test_path(name));
+	assert_ok(file_read(place, 1 << 24, &bytes));
+	bytes.data[byte < bytes.size ? byte : bytes.size - 1] ^= 1;
+	assert_ok(file_write(place, bytes.data, bytes.size));
+	assert_program(ERR_DATA, said, "verify %s/%s", test_folder, path);
+	bytes.data[byte < bytes.size ? byte : bytes.size - 1] ^= 1;
+	assert_ok(file_write(place, bytes.data, bytes.size));
+	buffer_release(&bytes);
+}
+
+/* Every byte is covered: the graph's by a checksum in it, all files by the folder's manifest. */
 static void damaged_exports(void **state)
 {
 	(void)state;
+	static const char graph[] = "onnx/onnx/model.onnx";
 	struct onnx_file file;
 	struct buffer bytes = {0};
-	const char *path = test_path("onnx/onnx/model.onnx");
+	char path[PATH_BYTES];
+	snprintf(path, sizeof(path), "%s", test_path(graph));
 	assert_ok(onnx_file_open(&file, path));
-	uint64_t offset = 0;
-	for (int64_t i = 0; i < file.count && offset == 0; i++)
-		if (file.tensors[i].dtype == ST_F32 && file.tensors[i].count > 100)
-			offset = file.tensors[i].offset;
+	uint64_t offset = file.tensors[file.count - 1].offset;
+	assert_int_equal(file.recorded + 20, file_size(path));
 	onnx_file_close(&file);
+	const size_t bytes_of_graph[] = {9, 100, 5000, offset, SIZE_MAX};
+	for (size_t i = 0; i < sizeof(bytes_of_graph) / sizeof(*bytes_of_graph); i++)
+		assert_flip_found(graph, bytes_of_graph[i], graph, "onnx");
+	assert_flip_found("onnx/config.json", 30, "onnx", "damaged");
+	assert_flip_found("triton/1/model.onnx", offset, "triton", "damaged");
+	assert_flip_found("triton/config.pbtxt", 8, "triton", "damaged");
+	/* Version 0.1.0 wrote neither. */
 	assert_ok(file_read(path, 1 << 24, &bytes));
+	assert_int_equal(remove(test_path("onnx/MANIFEST.json")), 0);
+	assert_ok(file_write(path, bytes.data, bytes.size - 20));
+	assert_program(OK, "", "verify %s/onnx", test_folder);
+	assert_printed("onnx", "there is no record of its bytes");
 	memcpy(bytes.data + offset, "\0\0\xc0\x7f", 4); /* not a number */
-	assert_ok(file_write(path, bytes.data, bytes.size));
+	assert_ok(file_write(path, bytes.data, bytes.size - 20));
 	assert_program(ERR_DATA, "holds values that are not finite", "verify %s/onnx", test_folder);
 	assert_ok(file_write(path, bytes.data, bytes.size / 2));
 	assert_program(ERR_DATA, "not a well-formed ONNX model", "verify %s/onnx", test_folder);
 	assert_program(ERR_DATA, "not a well-formed ONNX model", "inspect %s/onnx", test_folder);
 	buffer_release(&bytes);
-	/* A description of another graph. */
-	assert_ok(file_write(test_path("triton/config.pbtxt"), "name: \"triton\"\n", 15));
-	assert_program(ERR_DATA, "'input_ids' is not in it", "verify %s/triton", test_folder);
+}
+
+/* TensorBoard shows them. */
+static void events_are_verified_only(void **state)
+{
+	(void)state;
+	char command[512];
+	snprintf(command, sizeof(command), "mv %s/run/events.out.tfevents.* %s/tfevents", test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(OK, "", "verify %s/tfevents", test_folder);
+	assert_program(ERR_USAGE, "are not shown\nhint: metrics.jsonl", "inspect %s/tfevents", test_folder);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_configurations),   cmocka_unit_test(deep_json),
-		cmocka_unit_test(each_kind_is_known),   cmocka_unit_test(what_embed_leaves),
-		cmocka_unit_test(unfinished_outputs),   cmocka_unit_test(runs_as_they_stand),
-		cmocka_unit_test(sweeps_as_they_stand), cmocka_unit_test(damaged_exports),
+		cmocka_unit_test(two_configurations),       cmocka_unit_test(deep_json),
+		cmocka_unit_test(each_kind_is_known),       cmocka_unit_test(what_embed_leaves),
+		cmocka_unit_test(unfinished_outputs),       cmocka_unit_test(runs_as_they_stand),
+		cmocka_unit_test(sweeps_as_they_stand),     cmocka_unit_test(damaged_exports),
+		cmocka_unit_test(events_are_verified_only),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
