@@ -421,7 +421,9 @@ enum status onnx_file_verify(const struct onnx_file *file, const char *path)
 	bool same = crc32c(0, file->model.data, file->recorded) == file->crc32c;
 	for (int64_t i = 0; same && i < file->data_count; i++)
 		same = crc32c(0, file->data[i].map.data, file->data[i].map.size) == file->data_crc32c;
-	return same || file->recorded == 0 ? OK : error_set(ERR_DATA, "'%s': damaged: its bytes are not those that were written", path);
+	if (same || file->recorded == 0)
+		return OK;
+	return error_set(ERR_DATA, "'%s': damaged: its bytes are not those that were written", path);
 }
 
 void onnx_file_close(struct onnx_file *file)
