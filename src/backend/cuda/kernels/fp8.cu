@@ -126,12 +126,12 @@ template <bool ERF, bool BACKWARD> __global__ void __launch_bounds__(THREADS) ge
 			unpack_block(pre[i], v);
 			unpack_block(x[i], other);
 #pragma unroll
-			for (int j = 0; j < BLOCK; j++) {
-				/* Zeros, which stand for rows beyond the matrix, stay zeros. */
-				v[j] = rounded<bf16>(BACKWARD ? other[j] * gelu_derivative<bf16>(FORM, v[j])
-							      : gelu<bf16>(FORM, v[j]));
+			for (int j = 0; j < BLOCK; j++) /* zeros, which stand for rows beyond the matrix, stay zeros */
+				v[j] = BACKWARD ? other[j] * gelu_derivative<bf16>(FORM, v[j]) : gelu<bf16>(FORM, v[j]);
+			unpack_block(pack_block<bf16>(v), v);
+#pragma unroll
+			for (int j = 0; j < BLOCK; j++)
 				sum[j] += v[j];
-			}
 			if (at < padded && column < a.columns)
 				fp8_put_row(a.y.format, scale, v, tile + (own + i * ROW_STEP) * PITCH + block,
 					    a.y.rows + at * a.columns + column);
