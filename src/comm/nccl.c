@@ -3,7 +3,9 @@
  * the ranks, stay with the transport through which the ranks met.
  *
  * If a rank dies, the other ranks' devices wait for it forever. So the host waits for the device in nccl_settle(), watches the
- * other ranks meanwhile, and aborts NCCL's operations if one of them has failed. */
+ * other ranks meanwhile, and aborts NCCL's operations if one of them has failed. The communicator is a blocking one: a
+ * nonblocking one starts a thread for every group and must be polled, which takes ten times as long. Its calls wait for other
+ * ranks only while ranks connect (in the first operations); if one of them dies then, the watchdog ends this process. */
 #include "comm/device.h"
 
 #include <stdatomic.h>
@@ -17,7 +19,6 @@
 #include "comm/watchdog.h"
 #include "comm/wire.h"
 
-#define PATIENCE_SECONDS 600
 #define TIMES 256           /* number of operations whose times are kept until they are read */
 #define EAGER_SECONDS 0.002 /* the host polls without pausing for this long, then at intervals of ... */
 #define PAUSE_SECONDS 0.00005
@@ -61,31 +62,27 @@ static enum status check_others(struct comm *comm)
 	return comm->segment ? segment_check(comm->segment) : OK;
 }
 
-/* The communicator is nonblocking: operations under way are awaited here, while the other ranks are there, and not forever. */
-static enum status check_nccl(struct comm *comm, ncclResult_t code, const char *what)
+static enum status check_nccl(const struct comm *comm, ncclResult_t code, const char *what)
 {
 	struct nccl *nccl = comm->device_own;
-	double end = clock_seconds() + PATIENCE_SECONDS;
-	while (code == ncclInProgress && clock_seconds() < end) {
-		ncclResult_t now;
-		TRY(check_others(comm));
-		code = nccl->library.async_error(nccl->ranks, &now);
-		code = code == ncclSuccess ? now : code;
-		if (code == ncclInProgress)
-			clock_pause(PAUSE_SECONDS);
-	}
 	if (code == ncclSuccess)
 		return OK;
 	/* If this rank's own device has failed, NCCL only says that something has. */
 	cudaError_t own = cudaStreamQuery(nccl->stream);
 	if (own != cudaSuccess && own != cudaErrorNotReady)
 		return check_cuda(nccl, own, "an operation between ranks");
-	if (code == ncclInProgress)
-		return error_set(ERR_PEER, "NCCL: %s: the other ranks did not arrive within %d s", what, PATIENCE_SECONDS);
 	enum status status = error_set(ERR_PEER, "NCCL: %s: %s: %s", what, nccl->library.error_string(code),
 				       nccl->library.last_error(nccl->ranks));
 	error_hint("set NCCL_DEBUG=INFO to get more detail from NCCL");
 	return status;
+}
+
+/* Whether an operation under way has failed. */
+static enum status check_running(const struct comm *comm)
+{
+	struct nccl *nccl = comm->device_own;
+	ncclResult_t now = ncclSuccess, code = nccl->library.async_error(nccl->ranks, &now);
+	return check_nccl(comm, code == ncclSuccess ? now : code, "an operation failed");
 }
 
 static ncclDataType_t type_of(enum comm_type type)
@@ -114,40 +111,38 @@ static struct shares shares_of(const struct comm *comm, void *data, int64_t coun
 	};
 }
 
-/* Sums each share in its rank. */
+/* Sums each share in its rank. A group that was begun is ended even after an error: an open one would swallow all later calls,
+ * and ncclCommAbort, too. */
 static enum status sum(struct comm *comm, void *data, int64_t count, enum comm_type type)
 {
 	struct nccl *nccl = comm->device_own;
+	const struct nccl_library *library = &nccl->library;
 	struct shares shares = shares_of(comm, data, count, type);
-	TRY(check_nccl(comm, nccl->library.group_start(), "cannot sum"));
+	ncclResult_t code = ncclSuccess;
+	TRY(check_nccl(comm, library->group_start(), "cannot sum"));
 	if (shares.count > 0)
-		TRY(check_nccl(comm,
-			       nccl->library.reduce_scatter(data, shares.own, shares.count, type_of(type), ncclSum, nccl->ranks,
-							    nccl->stream),
-			       "cannot sum"));
-	if (shares.rest_count > 0)
-		TRY(check_nccl(comm,
-			       nccl->library.reduce(shares.rest, shares.rest, shares.rest_count, type_of(type), ncclSum,
-						    shares.last, nccl->ranks, nccl->stream),
-			       "cannot sum"));
-	return check_nccl(comm, nccl->library.group_end(), "cannot sum");
+		code = library->reduce_scatter(data, shares.own, shares.count, type_of(type), ncclSum, nccl->ranks, nccl->stream);
+	if (code == ncclSuccess && shares.rest_count > 0)
+		code = library->reduce(shares.rest, shares.rest, shares.rest_count, type_of(type), ncclSum, shares.last,
+				       nccl->ranks, nccl->stream);
+	ncclResult_t ended = library->group_end();
+	return check_nccl(comm, code == ncclSuccess ? ended : code, "cannot sum");
 }
 
 static enum status gather(struct comm *comm, void *data, int64_t count, enum comm_type type)
 {
 	struct nccl *nccl = comm->device_own;
+	const struct nccl_library *library = &nccl->library;
 	struct shares shares = shares_of(comm, data, count, type);
-	TRY(check_nccl(comm, nccl->library.group_start(), "cannot gather"));
+	ncclResult_t code = ncclSuccess;
+	TRY(check_nccl(comm, library->group_start(), "cannot gather"));
 	if (shares.count > 0)
-		TRY(check_nccl(comm,
-			       nccl->library.all_gather(shares.own, data, shares.count, type_of(type), nccl->ranks, nccl->stream),
-			       "cannot gather"));
-	if (shares.rest_count > 0)
-		TRY(check_nccl(comm,
-			       nccl->library.broadcast(shares.rest, shares.rest, shares.rest_count, type_of(type), shares.last,
-						       nccl->ranks, nccl->stream),
-			       "cannot gather"));
-	return check_nccl(comm, nccl->library.group_end(), "cannot gather");
+		code = library->all_gather(shares.own, data, shares.count, type_of(type), nccl->ranks, nccl->stream);
+	if (code == ncclSuccess && shares.rest_count > 0)
+		code = library->broadcast(shares.rest, shares.rest, shares.rest_count, type_of(type), shares.last, nccl->ranks,
+					  nccl->stream);
+	ncclResult_t ended = library->group_end();
+	return check_nccl(comm, code == ncclSuccess ? ended : code, "cannot gather");
 }
 
 /* Sums 16-bit numbers: they are rounded, summed by NCCL, which rounds again as the sum passes from rank to rank, and widened
@@ -216,11 +211,9 @@ static enum status nccl_wait(struct comm *comm, comm_ticket ticket)
 {
 	struct nccl *nccl = comm->device_own;
 	struct times *times = &nccl->times[ticket % TIMES];
-	ncclResult_t now = ncclSuccess;
 	if (nccl->error.status != OK)
 		return error_restore(&nccl->error);
-	TRY(check_nccl(comm, nccl->library.async_error(nccl->ranks, &now), "an operation failed"));
-	TRY(check_nccl(comm, now, "an operation failed"));
+	TRY(check_running(comm));
 	/* Slots are reused in order: an older operation ended before the one that took its slot began. */
 	bool is_timed = times->ran && !times->waited && nccl->begun - ticket < TIMES;
 	cudaStream_t stream = nccl->device.stream;
@@ -248,11 +241,8 @@ static enum status nccl_settle(struct comm *comm)
 	if (waiting)
 		atomic_fetch_add(waiting, 1);
 	while (status == OK && cudaEventQuery(last) == cudaErrorNotReady) {
-		ncclResult_t now = ncclSuccess;
 		cudaGetLastError(); /* not ready is not an error */
-		status = check_nccl(comm, nccl->library.async_error(nccl->ranks, &now), "an operation failed");
-		if (status == OK)
-			status = check_nccl(comm, now, "an operation failed");
+		status = check_running(comm);
 		if (status == OK)
 			status = check_others(comm);
 		if (clock_seconds() - started > EAGER_SECONDS)
@@ -265,7 +255,7 @@ static enum status nccl_settle(struct comm *comm)
 	return status;
 }
 
-/* Work that waits for it on the device continues, with numbers that nobody will use. */
+/* Returns when NCCL's kernels have ended. Work that waits for them on the device continues, with numbers that nobody will use. */
 static void nccl_abandon(struct comm *comm)
 {
 	struct nccl *nccl = comm->device_own;
@@ -361,12 +351,14 @@ static void nccl_close(struct comm *comm)
 	/* Some operations under way may never end. */
 	bool idle = nccl->error.status == OK &&
 		    (nccl->begun == 0 || cudaEventQuery(nccl->times[nccl->begun % TIMES].marks[ENDED]) == cudaSuccess);
-	if (nccl->ranks && idle)
+	if (nccl->ranks && !idle) {
+		nccl->library.abort(nccl->ranks); /* and forgets the memory registered with it */
+		nccl->ranks = NULL;
+	}
+	while (nccl->count > 0)
+		nccl_release(comm, nccl->allocations[0].memory);
+	if (nccl->ranks)
 		nccl->library.destroy(nccl->ranks);
-	else if (nccl->ranks)
-		nccl->library.abort(nccl->ranks);
-	for (int64_t i = 0; i < nccl->count; i++)
-		nccl->library.free(nccl->allocations[i].memory);
 	cudaFree(nccl->room);
 	for (int i = 0; i < TIMES; i++)
 		for (int mark = 0; mark < MARKS; mark++)
@@ -393,7 +385,6 @@ static enum status connect_ranks(struct comm *comm)
 		status = check_nccl(comm, nccl->library.unique_id(&id), "cannot begin");
 	TRY(comm_agree_status(comm, status));
 	TRY(comm_broadcast(comm, &id, sizeof(id), 0));
-	config.blocking = 0;
 	return check_nccl(comm, nccl->library.connect(&nccl->ranks, comm->place.size, id, comm->place.rank, &config),
 			  "cannot begin");
 }

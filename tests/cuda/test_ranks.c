@@ -140,6 +140,25 @@ static void a_rank_that_hangs_in_a_reduction_is_named(void **state)
 	assert_said("hangs in 'forward and backward' of step 5");
 }
 
+/* NCCL refuses the second call of a group, the remainder of a sum or of a gather: the group is ended nevertheless, and so is
+ * the run. */
+static void an_operation_that_nccl_refuses_ends_all(void **state)
+{
+	(void)state;
+	static const char *const refused[] = {"1:8", "1:2"};
+	struct buffer log = {0};
+	for (int i = 0; i < 2; i++) {
+		setenv("EMULATED_NCCL_REFUSES", refused[i], 1);
+		assert_program(ERR_PEER, "an error of the emulation", RUN, corpus, config, test_folder, "refused",
+			       "--precision fp32 --n_gpus 2");
+		assert_said("rank 1 on ");
+		assert_ok(file_read(test_path("refused/logs/rank-1.log"), 1 << 16, &log));
+		assert_null(strstr(buffer_string(&log), "emulated device: ")); /* NCCL was called as it may be */
+		buffer_release(&log);
+	}
+	unsetenv("EMULATED_NCCL_REFUSES");
+}
+
 /* A device that fails in one rank: all ranks end with its exit code, and its rank, host and reason are named; saved
  * checkpoints are kept, and the same command resumes and gives the same bits. */
 static void devices_that_fail_in_one_rank(void **state)
@@ -205,6 +224,7 @@ int main(void)
 		cmocka_unit_test(goes_on_with_other_ranks),
 		cmocka_unit_test(a_rank_that_dies_in_a_reduction_ends_all),
 		cmocka_unit_test(a_rank_that_hangs_in_a_reduction_is_named),
+		cmocka_unit_test(an_operation_that_nccl_refuses_ends_all),
 		cmocka_unit_test(devices_that_fail_in_one_rank),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);

@@ -1,7 +1,8 @@
 /* Collectives between processes of one machine. Every rank has an area of memory that all map; in each operation it copies
  * its contribution there, waits until all have done so, and takes what it needs. An operation does nothing before its
  * stream reaches it, and a dead rank is waited for indefinitely, as on GPUs. Sums go around the ring, rounded at each
- * rank. */
+ * rank. With EMULATED_NCCL_REFUSES=rank:number in the environment, that call of a collective fails in that rank (1: its
+ * first). */
 #include "nccl.h"
 
 #include <atomic>
@@ -95,6 +96,7 @@ double rounded(double x, ncclDataType_t type)
 struct ncclComm {
 	int rank = 0, size = 1, file = -1;
 	bool blocking = true, aborted = false;
+	int registered = 0;
 	unsigned char *base = nullptr;
 	uint64_t posted = 0; /* operations begun by this rank's stream */
 	size_t mapped = 0;
@@ -147,6 +149,7 @@ struct operation {
 std::vector<std::shared_ptr<ncclComm>> communicators;
 std::vector<operation *> grouped;
 int group_depth;
+int64_t calls; /* of collectives */
 
 std::shared_ptr<ncclComm> find(ncclComm_t comm)
 {
@@ -263,8 +266,13 @@ ncclResult_t begin(ncclComm_t handle, kind kind, const void *from, void *to, siz
 	std::shared_ptr<ncclComm> comm = find(handle);
 	if (!comm->all_joined())
 		emulation_fault("NCCL: an operation of a communicator that is still being made");
+	const char *refused = getenv("EMULATED_NCCL_REFUSES");
+	long long refusing, number;
 	if (root < 0 || root >= comm->size)
 		return ncclInvalidArgument;
+	if (refused != nullptr && sscanf(refused, "%lld:%lld", &refusing, &number) == 2 && refusing == comm->rank &&
+	    ++calls == number)
+		return ncclInternalError;
 	operation *o = new operation{comm, {kind, type, root, count}, type, from, to, 0, stream};
 	if (brought(o) * bytes_of(type) > AREA_BYTES)
 		emulation_fault("NCCL: %zu numbers are more than the emulation takes", brought(o));
@@ -314,15 +322,18 @@ ncclResult_t ncclMemFree(void *memory)
 
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes, void **handle)
 {
-	find(comm);
 	*handle = memory;
-	return emulation_is_device(memory, bytes) ? ncclSuccess : ncclInvalidArgument;
+	if (!emulation_is_device(memory, bytes))
+		return ncclInvalidArgument;
+	find(comm)->registered++;
+	return ncclSuccess;
 }
 
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
-	find(comm);
-	return handle != nullptr ? ncclSuccess : ncclInvalidArgument;
+	if (handle == nullptr || find(comm)->registered-- == 0)
+		return ncclInvalidArgument;
+	return ncclSuccess;
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
@@ -378,6 +389,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 ncclResult_t ncclCommAbort(ncclComm_t handle)
 {
 	std::shared_ptr<ncclComm> comm = find(handle);
+	if (group_depth > 0)
+		emulation_fault("NCCL: a communicator is ended within a group: nothing would be");
 	comm->aborted = true;
 	for (size_t i = 0; i < communicators.size(); i++)
 		if (communicators[i] == comm)
@@ -388,7 +401,8 @@ ncclResult_t ncclCommAbort(ncclComm_t handle)
 /* Waits for pending operations. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-	find(comm);
+	if (find(comm)->registered > 0)
+		emulation_fault("NCCL: memory is still registered with a communicator that is destroyed");
 	cudaDeviceSynchronize();
 	return ncclCommAbort(comm);
 }
