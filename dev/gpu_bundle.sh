@@ -6,7 +6,8 @@
 #   dev/gpu_bundle.sh FOLDER      builds with CUDA=1 and fills FOLDER with programs.tar.xz and run.sh. EMULATED=1 packs those of
 #                                 the emulated device (make build/emulated/bertc), to try this script without a GPU's toolkit.
 #                                 ARCHITECTURES=90 compiles the kernels for these only. OLD=FOLDER adds bertc and bench/step of
-#                                 another build, as old/bertc and old/bench/step: bench/gpu_visit.py compares the two
+#                                 another build, as old/bertc and old/bench/step: bench/gpu_visit.py compares the two.
+#                                 NCCL=libnccl.so.2 packs that one, too, for tests that need a newer one than the other machine has
 #   sh FOLDER/run.sh COMMAND...   on the other machine, in the repository's root: unpacks, finds NVIDIA's libraries, and runs
 #                                 COMMAND with BUILD set: sh FOLDER/run.sh sh tests/gpu/run.sh
 #
@@ -37,6 +38,7 @@ strip -o "$programs/demo/world" "$BUILD/demo/world"
 find "$programs" -type f -exec ldd {} + | awk '$3 ~ /^\// {print $3}' | sort -u |
 	grep -Ev '/(libc|libm|libpthread|libdl|librt|libresolv|libgcc_s|libstdc\+\+|ld-linux[^/]*)\.so' |
 	xargs -I{} cp -L {} "$work/lib/"
+[ -z "${NCCL:-}" ] || cp -L "$NCCL" "$work/lib/libnccl.so.2"
 # A compression window that spans several programs, which have the kernels in common.
 tar -C "$work" -c . | xz -9 -T1 >"$folder/programs.tar.xz"
 bytes=$(wc -c <"$folder/programs.tar.xz")

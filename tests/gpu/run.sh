@@ -6,17 +6,20 @@
 # the environment, results are added to $OUT/tests.log as they come.
 #   BUILD       folder of the programs (default build): bertc, tests/gpu/test_operations, demo/world
 #   STEPS       of the training curves (default 100)
-#   ONLY        a selection, in this order: steps operations curves repeat answers finetuning ranks sanitizer (default all)
+#   ONLY        a selection, in this order: steps operations curves repeat answers finetuning ranks sharing sanitizer (default
+#               all). ranks needs several GPUs for most of it, sharing NCCL 2.30 (dev/gpu_bundle.sh)
 #   SECONDS_IN_ALL   (default 570)
-#   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH, LINES   programs other than BUILD's, fewer precisions than all, a model
-#               other than mini, a batch other than 32, fewer texts to answer than 200. To try the script itself without a GPU:
+#   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH, LINES, TIMED_MODEL   programs other than BUILD's, fewer precisions than
+#               all, a model other than mini, a batch other than 32, fewer texts to answer than 200, ranks timed on a model
+#               other than base. To try the script itself without a GPU:
 #                 BERTC=build/emulated/bertc OPERATIONS=build/tests/cuda/test_operations BERTC_TEST_CASES=norm_bwd \
 #                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 MODEL=tiny BATCH=4 LINES=8 sh tests/gpu/run.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-steps operations curves repeat answers finetuning ranks sanitizer}
+BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-steps operations curves repeat answers finetuning ranks sharing sanitizer}
 BERTC=${BERTC:-$BUILD/bertc} OPERATIONS=${OPERATIONS:-$BUILD/tests/gpu/test_operations} WORLD=${WORLD:-$BUILD/demo/world}
 PRECISIONS=${PRECISIONS:-bf16 fp8 fp32 tf32 fp16} MODEL=${MODEL:-mini} BATCH=${BATCH:-32} LINES=${LINES:-200}
+TIMED_MODEL=${TIMED_MODEL:-base}
 until=$(($(date +%s) + ${SECONDS_IN_ALL:-570}))
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -111,6 +114,54 @@ ranked() {
 	name_of_run=$1 most_off=$2
 	shift 2
 	train "$name_of_run" cuda fp32 "$@" && beside "$name_of_run" cpu "$most_off"
+}
+
+# Ranks that share the first GPU, which NCCL can do from 2.30 on, experimentally. Each waits for the others on the device, where
+# they take turns, so their steps take much longer than those of as many GPUs.
+sharing() {
+	(
+		export CUDA_VISIBLE_DEVICES=0 NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=4
+		[ "$STEPS" -le 20 ] || STEPS=20
+		"$@"
+	)
+}
+
+# shared NAME OTHER LIMIT OPTION...: short training, compared with that of OTHER
+shared() {
+	name_of_run=$1 other_run=$2 most_off=$3
+	shift 3
+	train "$name_of_run" cuda fp32 "$@" && beside "$name_of_run" "$other_run" "$most_off"
+}
+
+shared_again() {
+	train shared-again cuda fp32 --ranks 2 && cmp "$work/shared-again/final/model.safetensors" "$work/shared-2/final/model.safetensors"
+}
+
+# A rank dies in the middle of a reduction: the other's device waits for it until NCCL's operations are aborted. The same
+# command then gives what a run without faults does.
+killed() {
+	started_at=$(date +%s)
+	BERTC_RANK_FAULT=1:reduction:$((STEPS / 2)):SIGKILL train killed cuda fp32 --ranks 2 2>"$work/errors"
+	status=$? took=$(($(date +%s) - started_at))
+	cat "$work/errors"
+	[ $status -eq 6 ] && grep -q 'rank 1 on .* was killed by SIGKILL' "$work/errors" || { echo "exit status $status"; return 1; }
+	echo "= exit status 6 after $took s, start included"
+	train killed cuda fp32 --ranks 2 && cmp "$work/killed/final/model.safetensors" "$work/shared-2/final/model.safetensors"
+}
+
+# A rank that hangs is named once the watchdog's time is over.
+hung() {
+	BERTC_RANK_FAULT=0:reduction:$((STEPS / 2)):hang train hung cuda fp32 --ranks 2 --watchdog_seconds 2 2>"$work/errors"
+	status=$?
+	cat "$work/errors"
+	[ $status -eq 6 ] && grep -q "rank 0 on .* hangs in 'forward and backward' of step $((STEPS / 2))" "$work/errors" ||
+		{ echo "exit status $status"; return 1; }
+}
+
+# timed NAME OPTION...: milliseconds of a step of a larger model, the last half of the steps on average
+timed() {
+	MODEL=$TIMED_MODEL train "$@" && awk -F'"seconds":' '/"loss":/ {t[n++] = $2 + 0} END {
+		h = int(n / 2); printf "= %.1f ms a step\n", 1000 * (t[n - 1] - t[h - 1]) / (n - h)}' "$work/$1/metrics.jsonl"
 }
 
 same() {
@@ -263,6 +314,23 @@ if wanted ranks; then
 		result "two GPUs, gradients in bf16" ranked narrow 1e-2 --n_gpus 2 --allreduce_post_accumulation_bf16
 	else
 		echo "     not two GPUs: two ranks are left out"
+	fi
+fi
+if wanted sharing; then
+	[ -d "$work/world" ] || "$WORLD" write "$work/world" >/dev/null
+	nccl=$("$BERTC" version | sed -n 's/^ *NCCL \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+	if [ -n "$nccl" ] && [ $((${nccl% *} * 100 + ${nccl#* })) -ge 230 ]; then
+		result "a few steps of one rank" sharing train alone cuda fp32 --ranks 1
+		result "the same, two ranks on one GPU" sharing shared shared-2 alone 1e-4 --ranks 2
+		result "the same bits again" sharing shared_again
+		result "four ranks on one GPU" sharing shared shared-4 alone 1e-4 --ranks 4
+		result "one of two ranks is killed" sharing killed
+		result "one of two ranks hangs" sharing hung
+		for ranks in 1 2; do
+			result "$TIMED_MODEL in bf16, ranks on one GPU: $ranks" sharing timed timed-$ranks cuda bf16 --ranks $ranks
+		done
+	else
+		echo "     NCCL 2.30 or later is not here: ranks that share a GPU are left out"
 	fi
 fi
 if wanted sanitizer; then

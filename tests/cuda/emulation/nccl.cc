@@ -292,7 +292,7 @@ extern "C" {
 
 ncclResult_t ncclGetVersion(int *version)
 {
-	*version = 22809;
+	*version = 23007;
 	return ncclSuccess;
 }
 
