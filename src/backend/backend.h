@@ -97,6 +97,7 @@ struct work_key {
 	const void *owner; /* whose memory they use: activations, an objective, an optimizer */
 	enum work_part part;
 	int32_t tokens, sequences, examples, longest, labels[BATCH_HEADS];
+	int32_t hooks; /* 0: none; work that calls hooks (`hook` below) has another number for each set of them */
 };
 
 struct backend_settings {
@@ -163,6 +164,9 @@ struct backend_functions {
 	/* Queues the operations that `work` calls; `work` must do nothing else. Repeated work may be recorded once and from
 	 * then on queued without calling `work`. NULL: nothing is recorded. Call it through work_queue() (ops.h). */
 	void (*queue_work)(struct replica *replica, const struct work_key *key, void (*work)(void *context), void *context);
+	/* For a function that such work must call every time, between its operations, although it is not an operation itself:
+	 * a recording whose key has hooks is made in pieces, between which it is called. Call it through work_hook() (ops.h). */
+	void (*hook)(struct backend *be, void (*call)(void *context, int32_t layer), void *context, int32_t layer);
 	/* Waits for all queued work; reports the first asynchronous error. */
 	enum status (*synchronize)(struct replica *replica);
 	/* The queue that operations run on, for callers that queue work of their own alongside them; NULL where operations are

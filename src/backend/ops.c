@@ -368,6 +368,14 @@ void work_queue(struct replica *r, const struct work_key *key, void (*work)(void
 		work(context);
 }
 
+void work_hook(struct backend *be, void (*call)(void *context, int32_t layer), void *context, int32_t layer)
+{
+	if (be->functions->hook)
+		be->functions->hook(be, call, context, layer);
+	else
+		call(context, layer);
+}
+
 void weights_refresh(struct replica *r, struct weight *const *weights, int64_t count)
 {
 	const struct operation_observer *by = observed();

@@ -480,6 +480,8 @@ struct work_key work_key(const void *owner, enum work_part part, const struct ba
 /* Queues the operations that `work` calls, or the back end's recording of them: backend_functions.queue_work. While there is
  * an observer, every operation is called. */
 void work_queue(struct replica *r, const struct work_key *key, void (*work)(void *context), void *context);
+/* Calls a function in the midst of such work, whenever the work is queued: backend_functions.hook. Elsewhere, calls it. */
+void work_hook(struct backend *be, void (*call)(void *context, int32_t layer), void *context, int32_t layer);
 /* backend_functions.weights_refresh, observed like an operation. */
 void weights_refresh(struct replica *r, struct weight *const *weights, int64_t count);
 

@@ -105,8 +105,7 @@ static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensor
 	}
 }
 
-/* Waits for the weights of a layer when they are needed. */
-static void await_bucket(void *context, int32_t layer)
+static void await_now(void *context, int32_t layer)
 {
 	struct optimizer *optimizer = context;
 	const struct bucket *bucket = bucket_of(&optimizer->buckets, layer);
@@ -116,6 +115,13 @@ static void await_bucket(void *context, int32_t layer)
 	if (comm_wait(optimizer->buckets.comm, optimizer->gathers[layer + 1].ticket) != OK)
 		optimizer->error = *error_last();
 	weights_refresh(optimizer->replica, optimizer->model->weights + bucket->first_weight, bucket->weight_count);
+}
+
+/* Waits for the weights of a layer when they are needed. */
+static void await_bucket(void *context, int32_t layer)
+{
+	struct optimizer *optimizer = context;
+	work_hook(optimizer->model->backend, await_now, optimizer, layer);
 }
 
 enum status optimizer_create(struct optimizer **out, struct model *model, struct comm *comm,

@@ -1,6 +1,6 @@
 #include "train/reduction.h"
 
-static void begin_bucket(void *context, int32_t layer)
+static void begin_now(void *context, int32_t layer)
 {
 	struct reduction *reduction = context;
 	const struct bucket *bucket = bucket_of(reduction->buckets, layer);
@@ -8,6 +8,12 @@ static void begin_bucket(void *context, int32_t layer)
 	char *data = (char *)gradients->data + (size_t)bucket->offset * dtype_bytes(gradients->dtype);
 	reduction->newest = comm_reduce_scatter(reduction->buckets->comm, data, bucket->count, buckets_type(reduction->model),
 						reduction->wire);
+}
+
+static void begin_bucket(void *context, int32_t layer)
+{
+	struct reduction *reduction = context;
+	work_hook(reduction->model->backend, begin_now, reduction, layer);
 }
 
 enum status reduction_open(struct reduction *out, const struct buckets *buckets, struct model *model, enum comm_type wire)

@@ -84,13 +84,16 @@ static void forward_and_backward(void *context)
 	m->objective->gradients(m->objective, m->replica, &m->batch, m->first, m->hook);
 }
 
-/* With `called`, operations are called one by one, because the hook must be told of each layer, or the caller examines the
- * results. */
-static enum status micro_batch_gradients(struct training *training, const struct step *step, int32_t number, bool called,
-					 struct layer_hook hook, double *flops)
+/* What a micro-batch has to do with other ranks (it waits for the weights that they have updated; its gradients are reduced).
+ * EXAMINED: the caller examines the results, so operations are called one by one. */
+enum { AWAITS = 1, REDUCES = 2, EXAMINED = 4 };
+
+static enum status micro_batch_gradients(struct training *training, const struct step *step, int32_t number, int32_t hooks,
+					 double *flops)
 {
-	struct micro_batch m = {
-		.objective = training->objective, .replica = training->replica, .first = number == 0, .hook = hook};
+	struct micro_batch m = {.objective = training->objective, .replica = training->replica, .first = number == 0};
+	if (hooks & REDUCES)
+		m.hook = reduction_hook(&training->reduction);
 	const struct batch *host;
 	TRY(step_batch(step, number, &host));
 	m.replica->backend->functions->upload(m.replica, host, &m.batch);
@@ -98,7 +101,8 @@ static enum status micro_batch_gradients(struct training *training, const struct
 		TRY(m.objective->begin_batch(m.objective, m.replica, number, &m.batch));
 	enum work_part part = m.objective->forwarded ? WORK_BACKWARD : m.first ? WORK_TRAINING_FIRST : WORK_TRAINING_NEXT;
 	struct work_key key = work_key(m.objective, part, &m.batch);
-	if (called)
+	key.hooks = hooks;
+	if (hooks & EXAMINED)
 		forward_and_backward(&m);
 	else
 		work_queue(m.replica, &key, forward_and_backward, &m);
@@ -151,7 +155,6 @@ enum status step_gradients(struct training *training, const struct step *step, s
 {
 	struct reduction *reduction = &training->reduction;
 	bool alone = ranks_count(training->comm) == 1, each = training->settings.reduce_every_batch;
-	const struct layer_hook nobody = {0};
 	result->flops = 0;
 	training->window = now_in(training);
 	ranks_section(training->comm, "forward and backward", step->number);
@@ -166,8 +169,8 @@ enum status step_gradients(struct training *training, const struct step *step, s
 		}
 		TRY(asked_to_stop(training, step, i));
 		if (i < step->batch_count)
-			TRY(micro_batch_gradients(training, step, i, awaits || reduces,
-						  reduces ? reduction_hook(reduction) : nobody, &result->flops));
+			TRY(micro_batch_gradients(training, step, i, (awaits ? AWAITS : 0) | (reduces ? REDUCES : 0),
+						  &result->flops));
 		else if (!alone && (each || (i == 0 && step->batch_count == 0)))
 			reduction_begin_all(reduction);
 	}
@@ -314,7 +317,7 @@ static enum status repeat_batches(struct training *training, const struct step *
 	double flops = 0;
 	TRY(begin_step(training, step));
 	for (int32_t i = 0; i < step->batch_count; i++) {
-		TRY(micro_batch_gradients(training, step, i, true, (struct layer_hook){0}, &flops));
+		TRY(micro_batch_gradients(training, step, i, EXAMINED, &flops));
 		measure_own(training);
 		TRY(read_sums(training, scalars, sums));
 		if (out->batch >= 0 || (scalars->finite && isfinite(scalars->gradient_square_sum) && sums_finite(sums)))

@@ -368,6 +368,72 @@ static void recordings_are_kept_and_forgotten(void **state)
 	assert_int_equal(emulated_blocks(), 0);
 }
 
+/* ---- Hooks ---- */
+
+struct hooked {
+	struct numbers first, second;
+	float *kept; /* what the hook has found */
+	int hooks;
+};
+
+static void keep(void *context, int32_t layer)
+{
+	struct hooked *h = context;
+	cudaStream_t stream = cuda_stream(h->first.replica);
+	assert_int_equal(layer, 7);
+	h->hooks++;
+	assert_int_equal(cudaMemcpyAsync(h->kept, h->first.out, NUMBERS * sizeof(float), cudaMemcpyDeviceToDevice, stream), 0);
+}
+
+static void draw_twice(void *context)
+{
+	struct hooked *h = context;
+	draw(&h->first);
+	work_hook(h->first.replica->backend, keep, h, 7);
+	draw(&h->second);
+}
+
+/* A hook is called each time, between the operations before and after it, also if there is no memory for a recording's second
+ * piece, so that nothing is recorded. */
+static void hooks_are_called_between_pieces(void **state)
+{
+	(void)state;
+	setenv("BERTC_GRAPHS", "1", 1);
+	struct shape_limits limits = {
+		.batch = {64, 2, 8}, .longest = 32, .hidden = 64, .heads = 2, .intermediate = 64, .vocab = 10};
+	struct backend *be = open_device("cuda", DTYPE_F32);
+	struct replica replica;
+	void *memory;
+	assert_ok(be->functions->replica_create(be, &replica, &limits));
+	assert_ok(be->functions->allocate(be, &memory, 2 * NUMBERS * sizeof(float), "a test"));
+	struct hooked h = {.first = {.replica = &replica, .out = memory, .seed = 1}, .kept = (float *)memory + NUMBERS};
+	h.second = h.first;
+	h.second.seed = 2;
+	struct numbers kept = h.first;
+	kept.out = h.kept;
+	for (int refused = 0; refused < 2; refused++) {
+		static const int calls[2][4] = {{1, 1, 0, 0}, {1, 2, 1, 1}};
+		struct work_key key = {.owner = &h, .hooks = 1, .tokens = refused};
+		emulated_graphs_left = refused ? 1 : INT64_MAX;
+		for (int again = 0; again < 4; again++) {
+			kept.seed = 3;
+			draw(&kept);
+			kept.seed = 1;
+			h.first.calls = h.hooks = 0;
+			work_queue(&replica, &key, draw_twice, &h);
+			assert_int_equal(h.first.calls, calls[refused][again]);
+			assert_int_equal(h.hooks, 1);
+			expect_numbers(be, &h.second);
+			expect_numbers(be, &kept);
+		}
+	}
+	emulated_graphs_left = INT64_MAX;
+	be->functions->release(be, memory);
+	be->functions->replica_release(&replica);
+	backend_close(be);
+	assert_int_equal(emulated_blocks(), 0);
+}
+
 int main(void)
 {
 	setenv("BERTC_CACHE", "", 1); /* no cache file */
@@ -381,6 +447,7 @@ int main(void)
 		cmocka_unit_test(graphs_that_find_no_memory_are_not_missed),
 		cmocka_unit_test(updates_write_copies),
 		cmocka_unit_test(recordings_are_kept_and_forgotten),
+		cmocka_unit_test(hooks_are_called_between_pieces),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	for (int i = 0; i < SHAPES; i++)

@@ -85,6 +85,14 @@ static void the_same_ranks_give_the_same_bits(void **state)
 	assert_same_end("two", "again");
 	train("narrow-again", "--precision fp32 --n_gpus 2 --allreduce_post_accumulation_fp16");
 	assert_same_end("narrow", "narrow-again");
+	/* The others were recorded in pieces, with collectives between them. */
+	setenv("BERTC_GRAPHS", "0", 1);
+	train("ungraphed", "--precision fp32 --n_gpus 2");
+	assert_same_end("two", "ungraphed");
+	train("each-ungraphed",
+	      "--precision fp32 --n_gpus 2 --gradient_accumulation_steps 2 --allreduce_post_accumulation false");
+	assert_same_end("each", "each-ungraphed");
+	unsetenv("BERTC_GRAPHS");
 }
 
 /* In two parts, the second one with another number of ranks. */

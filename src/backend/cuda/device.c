@@ -197,6 +197,11 @@ static void cuda_queue_work(struct replica *r, const struct work_key *key, void 
 	cuda_batches_clear_next(r);
 }
 
+static void cuda_hook(struct backend *be, void (*call)(void *context, int32_t layer), void *context, int32_t layer)
+{
+	graphs_hook(be->state, call, context, layer);
+}
+
 static const struct backend_functions functions = {
 	.allocate = cuda_allocate,
 	.release = cuda_release,
@@ -215,6 +220,7 @@ static const struct backend_functions functions = {
 	.filled = fill_count,
 	.upload = cuda_upload,
 	.queue_work = cuda_queue_work,
+	.hook = cuda_hook,
 	.synchronize = cuda_synchronize,
 	.queue = cuda_queue,
 	.convert = cuda_convert,

@@ -7,15 +7,27 @@
 /* Shapes that are remembered; the least recently used one makes room. A graph of BERT-large takes a few MB. */
 #define GRAPH_LIMIT 64
 
+/* Operations, and what is to be called after them (NULL: nothing follows). */
+struct piece {
+	cudaGraphExec_t graph;
+	void (*hook)(void *context, int32_t layer);
+	void *context;
+	int32_t layer;
+};
+
 struct entry {
 	struct work_key key;
-	int64_t last;          /* time of its last use; 0: entry is free */
-	bool refused;          /* recording failed */
-	cudaGraphExec_t graph; /* NULL: not recorded yet */
+	int64_t last; /* time of its last use; 0: entry is free */
+	bool refused; /* recording failed */
+	struct piece *pieces;
+	int64_t count, capacity; /* count 0: not recorded yet */
 };
 
 struct graphs {
 	struct entry entries[GRAPH_LIMIT];
+	struct entry *recording; /* NULL: nothing is being recorded */
+	cudaError_t error;       /* the recording's first */
+	cudaError_t lost;        /* the error because of which a part of the work was carried out instead of being recorded */
 	int64_t now, recorded, launched;
 	bool off;
 };
@@ -31,11 +43,13 @@ enum status graphs_open(struct cuda_state *state)
 /* Waits first, because the graph may still be running. */
 static void drop(struct cuda_state *state, struct entry *entry)
 {
-	if (entry->graph) {
+	if (entry->count > 0)
 		cuda_check(state, cudaStreamSynchronize(state->stream), "cudaStreamSynchronize");
-		cuda_check(state, cudaGraphExecDestroy(entry->graph), "cudaGraphExecDestroy");
-	}
-	*entry = (struct entry){.graph = NULL};
+	for (int64_t i = 0; i < entry->count; i++)
+		if (entry->pieces[i].graph)
+			cuda_check(state, cudaGraphExecDestroy(entry->pieces[i].graph), "cudaGraphExecDestroy");
+	free(entry->pieces);
+	*entry = (struct entry){.pieces = NULL};
 }
 
 void graphs_forget(struct cuda_state *state)
@@ -60,7 +74,7 @@ void graphs_counts(const struct cuda_state *state, int64_t *out_recorded, int64_
 static bool same_key(const struct work_key *a, const struct work_key *b)
 {
 	return a->owner == b->owner && a->part == b->part && a->tokens == b->tokens && a->sequences == b->sequences &&
-	       a->examples == b->examples && a->longest == b->longest && memcmp(a->labels, b->labels, sizeof(a->labels)) == 0;
+	       a->examples == b->examples && a->longest == b->longest && a->hooks == b->hooks && memcmp(a->labels, b->labels, sizeof(a->labels)) == 0;
 }
 
 /* Returns the key's entry, or the least recently used one, reset for this key. */
@@ -80,37 +94,81 @@ static struct entry *find(struct cuda_state *state, const struct work_key *key, 
 	return oldest;
 }
 
-/* Returns false if nothing was recorded, because memory ran out or something cannot be recorded; an error of the device itself
- * will recur at the next call. */
-static bool record(struct cuda_state *state, struct entry *entry, void (*work)(void *context), void *context)
+/* Other threads may make CUDA calls of their own meanwhile. */
+static cudaError_t begin_piece(struct cuda_state *state)
 {
+	return cudaStreamBeginCapture(state->stream, cudaStreamCaptureModeThreadLocal);
+}
+
+/* Ends the capture under way, and appends what it has captured, followed by a call of `hook`. */
+static void end_piece(struct cuda_state *state, void (*hook)(void *context, int32_t layer), void *context, int32_t layer)
+{
+	struct graphs *graphs = state->graphs;
+	struct entry *entry = graphs->recording;
+	struct piece piece = {.hook = hook, .context = context, .layer = layer};
 	cudaGraph_t graph = NULL;
-	cudaError_t failed_before = state->failed;
-	enum status refused_before = state->refused;
-	/* Other threads may make CUDA calls of their own meanwhile. */
-	cudaError_t error = cudaStreamBeginCapture(state->stream, cudaStreamCaptureModeThreadLocal);
-	if (error == cudaSuccess) {
-		work(context);
-		error = cudaStreamEndCapture(state->stream, &graph);
+	cudaError_t error = cudaStreamEndCapture(state->stream, &graph);
+	if (error == cudaSuccess && memory_grow(&entry->pieces, &entry->capacity, entry->count + 1, sizeof(*entry->pieces),
+						"recorded graphs") != OK)
+		error = cudaErrorMemoryAllocation;
+	if (error == cudaSuccess && graphs->error == cudaSuccess) {
+		error = cudaGraphInstantiate(&piece.graph, graph, 0);
+		if (error == cudaSuccess)
+			entry->pieces[entry->count++] = piece;
 	}
-	/* Part of the work failed. */
-	if (error == cudaSuccess && state->failed != failed_before)
-		error = state->failed;
-	if (error == cudaSuccess && state->refused != refused_before)
-		error = cudaErrorStreamCaptureUnsupported;
-	if (error == cudaSuccess)
-		error = cudaGraphInstantiate(&entry->graph, graph, 0);
 	if (graph)
 		cuda_check(state, cudaGraphDestroy(graph), "cudaGraphDestroy");
-	if (error == cudaSuccess) {
-		state->graphs->recorded++;
+	if (graphs->error == cudaSuccess)
+		graphs->error = error;
+}
+
+void graphs_hook(struct cuda_state *state, void (*call)(void *context, int32_t layer), void *context, int32_t layer)
+{
+	struct graphs *graphs = state->graphs;
+	if (!graphs->recording || graphs->recording->key.hooks == 0) {
+		call(context, layer);
+		return;
+	}
+	end_piece(state, call, context, layer);
+	/* After an error, too: what follows must not be carried out now, since all of it will be again. */
+	cudaError_t error = begin_piece(state);
+	if (error != cudaSuccess)
+		graphs->lost = error;
+}
+
+/* Returns false if nothing was recorded, because memory ran out or something cannot be recorded; an error of the device itself
+ * will recur at the next call. Nothing is carried out. */
+static bool record(struct cuda_state *state, struct entry *entry, void (*work)(void *context), void *context)
+{
+	struct graphs *graphs = state->graphs;
+	cudaError_t failed_before = state->failed;
+	enum status refused_before = state->refused;
+	graphs->error = begin_piece(state);
+	if (graphs->error == cudaSuccess) {
+		graphs->recording = entry;
+		work(context);
+		end_piece(state, NULL, NULL, 0);
+		graphs->recording = NULL;
+	}
+	/* Part of the work failed. */
+	if (graphs->error == cudaSuccess && state->failed != failed_before)
+		graphs->error = state->failed;
+	if (graphs->error == cudaSuccess && state->refused != refused_before)
+		graphs->error = cudaErrorStreamCaptureUnsupported;
+	if (graphs->error == cudaSuccess) {
+		graphs->recorded++;
 		return true;
 	}
-	log_detail("work is not recorded as a graph: %s", cudaGetErrorString(error));
+	log_detail("work is not recorded as a graph: %s", cudaGetErrorString(graphs->error));
 	cudaGetLastError();
 	state->failed = failed_before;
 	state->refused = refused_before;
-	entry->graph = NULL;
+	cuda_check(state, graphs->lost, "cudaStreamBeginCapture");
+	struct work_key key = entry->key;
+	int64_t last = entry->last;
+	drop(state, entry);
+	entry->key = key;
+	entry->last = last;
 	return false;
 }
 
@@ -124,12 +182,17 @@ void graphs_queue(struct cuda_state *state, const struct work_key *key, void (*w
 	bool is_new;
 	struct entry *entry = find(state, key, &is_new);
 	entry->last = ++graphs->now;
-	if (!is_new && !entry->graph && !entry->refused)
+	if (!is_new && entry->count == 0 && !entry->refused)
 		entry->refused = !record(state, entry, work, context);
-	if (entry->graph) {
-		cuda_check(state, cudaGraphLaunch(entry->graph, state->stream), "cudaGraphLaunch");
-		graphs->launched++;
-	} else {
+	if (entry->count == 0) {
 		work(context);
+		return;
 	}
+	for (int64_t i = 0; i < entry->count; i++) {
+		const struct piece *piece = &entry->pieces[i];
+		cuda_check(state, cudaGraphLaunch(piece->graph, state->stream), "cudaGraphLaunch");
+		if (piece->hook)
+			piece->hook(piece->context, piece->layer);
+	}
+	graphs->launched++;
 }

@@ -14,5 +14,7 @@ void graphs_counts(const struct cuda_state *state, int64_t *out_recorded, int64_
 
 /* The first time, work is queued directly, which measures the products of its shapes; the second time it is recorded. */
 void graphs_queue(struct cuda_state *state, const struct work_key *key, void (*work)(void *context), void *context);
+/* backend_functions.hook */
+void graphs_hook(struct cuda_state *state, void (*call)(void *context, int32_t layer), void *context, int32_t layer);
 
 #endif
