@@ -238,7 +238,6 @@ static enum status convert(const struct option *row, const char *text, union opt
 			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name, range_words(row->range, words), text);
 		break;
 	case OPTION_CHOICE:
-	case OPTION_ENUM:
 		if (option_word(row->range, text) < 0)
 			return error_set(ERR_USAGE, "--%s must be one of %s, not '%s'", row->name, option_words(row), text);
 		out->choice = (unsigned)option_word(row->range, text);
@@ -312,8 +311,7 @@ static enum status store(struct options *options, int index, const char *text)
 		break;
 	case OPTION_INTEGER: *(int64_t *)field = value.integer; return store_digits(options, index, value.integer);
 	case OPTION_NUMBER: *(double *)field = value.number; break;
-	case OPTION_ENUM: *(unsigned *)field = value.choice; break;
-	case OPTION_CHOICE:
+	case OPTION_CHOICE: *(unsigned *)field = value.choice; break;
 	case OPTION_TEXT: *(const char **)field = text; break;
 	case OPTION_LIST: return option_list_add(field, text);
 	}
@@ -389,9 +387,8 @@ void options_forget(struct options *options, const char *name)
 	case OPTION_FLAG: *(bool *)field = false; break;
 	case OPTION_INTEGER: *(int64_t *)field = 0; break;
 	case OPTION_NUMBER: *(double *)field = 0; break;
-	case OPTION_ENUM: *(unsigned *)field = 0; break;
-	case OPTION_TEXT:
-	case OPTION_CHOICE: *(const char **)field = NULL; break;
+	case OPTION_CHOICE: *(unsigned *)field = 0; break;
+	case OPTION_TEXT: *(const char **)field = NULL; break;
 	case OPTION_LIST: option_list_clear(options, index); break;
 	}
 	BUG_IF(row->fallback && option_set_at(options, index, row->fallback, ORIGIN_DEFAULT) == ERR_USAGE);
@@ -461,8 +458,7 @@ void options_copy_given(const struct options *options, const void *from, size_t 
 				       [OPTION_INTEGER] = sizeof(int64_t),
 				       [OPTION_NUMBER] = sizeof(double),
 				       [OPTION_TEXT] = sizeof(const char *),
-				       [OPTION_CHOICE] = sizeof(const char *),
-				       [OPTION_ENUM] = sizeof(unsigned),
+				       [OPTION_CHOICE] = sizeof(unsigned),
 				       [OPTION_LIST] = 0};
 	for (int i = 0; i < options->count; i++) {
 		size_t place = (size_t)((const char *)option_field(options, i) - (const char *)from);

@@ -30,9 +30,9 @@ enum option_type {
 	OPTION_INTEGER, /* int64_t * */
 	OPTION_NUMBER,  /* double * */
 	OPTION_TEXT,    /* const char ** */
-	OPTION_CHOICE,  /* const char **: one of `range`, words separated by '|' */
-	/* enum *: the place of the word in `range`, from 0; an empty first word stands for "nobody chose" and cannot be given */
-	OPTION_ENUM,
+	/* enum *: the place of a word in `range`, from 0, where words are separated by '|'; an empty first word stands for "nobody
+	 * chose" and cannot be given */
+	OPTION_CHOICE,
 	OPTION_LIST,    /* struct option_list *: one or more values, "--corpus a b --corpus c" */
 };
 
@@ -97,7 +97,7 @@ struct option {
 	.name = #member, .type = OPTION_TYPE(struct_, member), .field = offsetof(struct_, member), .role = role_, .value_name = value_
 #define OPTION_TYPE(struct_, member)                                                                                             \
 	_Generic(((struct_ *)0)->member, bool: OPTION_FLAG, int64_t: OPTION_INTEGER, double: OPTION_NUMBER,                      \
-		 const char *: OPTION_TEXT, struct option_list: OPTION_LIST, unsigned: OPTION_ENUM)
+		 const char *: OPTION_TEXT, struct option_list: OPTION_LIST, unsigned: OPTION_CHOICE)
 
 /* A name that users know from other programs and that bertc does not have: it is ignored with a line that says why, or rejected,
  * or stands for another option with a given value. A row with name NULL ends the table. */

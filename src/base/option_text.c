@@ -54,7 +54,7 @@ static void facts_of(const struct option *row, bool words, struct buffer *out)
 	const char *separator = " (";
 	if (row->range && words) {
 		buffer_text(out, separator);
-		if (row->type == OPTION_CHOICE || row->type == OPTION_ENUM)
+		if (row->type == OPTION_CHOICE)
 			buffer_text(out, "one of ");
 		for (const char *p = option_words(row); *p; p++) {
 			if (*p == '|')

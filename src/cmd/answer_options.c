@@ -5,15 +5,44 @@
 #include "base/log.h"
 #include "weights/model_folder.h"
 
-bool answer_is_plain(const struct answer_settings *settings)
-{
-	return strcmp(settings->input, "text") == 0;
-}
+#define ROW(member, role, value) OPTION_ROW(struct answer_settings, member, role, value)
 
-static enum long_texts long_texts_named(const char *name)
-{
-	return strcmp(name, "cut") == 0 ? LONG_CUT : strcmp(name, "windows") == 0 ? LONG_WINDOWS : LONG_STOP;
-}
+/* clang-format off */
+const struct option answer_input_rows[] = {
+	{ROW(model, ROLE_PLACE, "FOLDER"), .alias = "model_name_or_path",
+	 .help = "run folder, checkpoint, or any BERT folder or weights file with its configuration and vocabulary "
+	 "beside it"},
+	{ROW(input, ROLE_RESULT, "FORM"), .range = "auto|text", .fallback = "auto",
+	 .help = "what a line is: auto reads a file as JSON lines if its first line that is not blank begins a JSON "
+	 "object, as a table (TSV, CSV) if --text_column or --pair_column is given, and as texts otherwise"},
+	{ROW(text_column, ROLE_RESULT, "NAME"), .fallback_text = "text",
+	 .help = "member of a JSON object, or column of a table by name or by number from 1, that holds the text"},
+	{ROW(pair_column, ROLE_RESULT, "NAME"), .fallback_text = "text_pair or pair of a JSON object, if there is one",
+	 .help = "member of a JSON object, or column of a table, that holds the second text of a pair"},
+	{ROW(pair_separator, ROLE_RESULT, "TEXT"), .fallback_text = "none: a line is one text",
+	 .help = "what separates the two texts of a pair in one line, as in 'a ||| b'; its last occurrence counts"},
+	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536",
+	 .fallback_text = "as the folder says, but at most the model's number of positions",
+	 .help = "maximum number of tokens per text, including [CLS] and [SEP]"},
+	{ROW(long_texts, ROLE_RESULT, "WHAT"), .range = "cut|windows|stop", .fallback = "cut",
+	 .help = "what to do with texts that are too long: cut and count them, split them into windows, or stop with "
+	 "an error"},
+	{ROW(doc_stride, ROLE_RESULT, "N"), .range = "1..65536",
+	 .fallback_text = "the length of a window, or half of it if windows must overlap",
+	 .help = "distance in tokens between the beginnings of two windows"},
+	{0},
+};
+
+const struct option answer_output_rows[] = {
+	{ROW(out, ROLE_PLACE, "FILE"), .fallback_text = "standard output",
+	 .help = "a file for the answers; an interrupted command resumes there when it is run again"},
+	{ROW(fresh, ROLE_RUN, NULL), .fallback = "false",
+	 .help = "start over even if an interrupted command left part of --out"},
+	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "64..",
+	 .fallback_text = "4096; on a GPU 8192 or more, in whole waves", .help = "tokens computed at a time"},
+	{0},
+};
+/* clang-format on */
 
 /* Maximum tokens per sequence: as requested, else as the folder says, else the model's number of positions. */
 static enum status choose_length(const struct answer_settings *settings, int32_t said, int32_t positions, int32_t *out)
@@ -65,11 +94,11 @@ enum status answer_model_open(struct answer_model *out, const struct answer_sett
 	*texts = (struct text_settings){
 		.tokenizer = out->tokenizer,
 		.max_seq_length = longest,
-		.long_texts = long_texts_named(settings->long_texts),
+		.long_texts = settings->long_texts,
 		.text_key = settings->text_column,
 		.pair_key = settings->pair_column,
 		.pair_separator = settings->pair_separator,
-		.plain = answer_is_plain(settings),
+		.plain = settings->input == LINES_TEXT,
 	};
 	if (texts->pair_separator && !texts->pair_separator[0])
 		return error_set(ERR_USAGE, "--pair_separator is empty");

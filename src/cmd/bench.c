@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/command.h"
-#include "cmd/model_size_options.h"
+#include "model/model_size_options.h"
 #include "infer/device.h"
 #include "data/pretraining/instances.h"
 #include "model/flops.h"
@@ -18,7 +18,10 @@
 #include "backend/open.h"
 
 struct bench_settings {
-	const char *model, *mode, *heads, *clock;
+	const char *model;
+	enum { MODE_TRAINING, MODE_INFERENCE, MODE_BOTH } mode;
+	enum { HEADS_NONE, HEADS_POOLER, HEADS_PRETRAINING } heads;
+	enum { CLOCK_WALL, CLOCK_CPU } clock;
 	struct model_sizes sizes;
 	int64_t vocab_size, max_seq_length, train_batch_size, steps;
 	bool mixed_lengths, sentence_lengths, library, json;
@@ -26,103 +29,40 @@ struct bench_settings {
 };
 
 #define FIELD(name) offsetof(struct bench_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct bench_settings, member, role, value)
 enum { STEP_LIMIT = 1000, ROW_LIMIT = 64, PRODUCT_LIMIT = 5 };
 
+/* clang-format off */
 static const struct option bench_options[] = {
 	{.help = "What is run"},
-	{.name = "model",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(model),
-	 .fallback = "base",
-	 .role = ROLE_RUN,
-	 .value_name = "SIZE|PATH",
+	{ROW(model, ROLE_RUN, "SIZE|PATH"), .fallback = "base",
 	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder"},
-	MODEL_SIZE_OPTIONS(struct bench_settings, sizes, ROLE_RUN),
-	{.name = "vocab_size",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(vocab_size),
-	 .fallback = "30522",
-	 .range = "8..10000000",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
+	{.group = model_size_rows, .field = FIELD(sizes)},
+	{ROW(vocab_size, ROLE_RUN, "N"), .range = "8..10000000", .fallback = "30522",
 	 .help = "entries of the vocabulary where the model does not say"},
-	{.name = "max_seq_length",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(max_seq_length),
-	 .fallback = "128",
-	 .range = "8..65536",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
-	 .help = "tokens of a sequence"},
-	{.name = "mixed_lengths",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(mixed_lengths),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
+	{ROW(max_seq_length, ROLE_RUN, "N"), .range = "8..65536", .fallback = "128", .help = "tokens of a sequence"},
+	{ROW(mixed_lengths, ROLE_RUN, NULL), .fallback = "false",
 	 .help = "the lengths that MLPerf's BERT-large meets in Wikipedia: a quarter whole, the mean half of that"},
-	{.name = "sentence_lengths",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(sentence_lengths),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
+	{ROW(sentence_lengths, ROLE_RUN, NULL), .fallback = "false",
 	 .help = "the lengths of English sentences, 29 tokens on average, with a maximum of --max_seq_length"},
-	{.name = "train_batch_size",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(train_batch_size),
-	 .fallback = "32",
-	 .range = "1..100000",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
-	 .help = "sequences of a step"},
-	{.name = "mode",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(mode),
-	 .fallback = "both",
-	 .range = "training|inference|both",
-	 .role = ROLE_RUN,
-	 .value_name = "WHAT",
+	{ROW(train_batch_size, ROLE_RUN, "N"), .range = "1..100000", .fallback = "32", .help = "sequences of a step"},
+	{ROW(mode, ROLE_RUN, "WHAT"), .range = "training|inference|both", .fallback = "both",
 	 .help = "whole training steps, the model's answers alone (forward, with inference's kernels), or both"},
-	{.name = "heads",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(heads),
-	 .fallback = "pretraining",
-	 .range = "none|pooler|pretraining",
-	 .role = ROLE_RUN,
-	 .value_name = "WHICH",
+	{ROW(heads, ROLE_RUN, "WHICH"), .range = "none|pooler|pretraining", .fallback = "pretraining",
 	 .help = "of inference: the encoder alone, with the pooler, or with the heads of pre-training as well"},
 	{.help = "How it is measured"},
-	{.name = "steps",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(steps),
-	 .fallback = "5",
-	 .range = "1..1000",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
+	{ROW(steps, ROLE_RUN, "N"), .range = "1..1000", .fallback = "5",
 	 .help = "rounds after one to warm up; figures are medians"},
-	{.name = "clock",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(clock),
-	 .fallback = "wall",
-	 .range = "wall|cpu",
-	 .role = ROLE_RUN,
-	 .value_name = "WHICH",
+	{ROW(clock, ROLE_RUN, "WHICH"), .range = "wall|cpu", .fallback = "wall",
 	 .help = "cpu: processor time over threads, the time if no other program wanted the processors"},
-	{.name = "library",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(library),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
+	{ROW(library, ROLE_RUN, NULL), .fallback = "false",
 	 .help = "also measure, in alternation, the same matrix products alone with the library's own calls"},
-	{.name = "json",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(json),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
-	 .help = "print one JSON object"},
+	{ROW(json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},
 	{.help = "Device"},
 	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text bench_text = {
 	.name = "bench",
@@ -344,7 +284,7 @@ static enum status run_open(struct bench *bench, bool training)
 {
 	struct run *run;
 	struct batch batch = bench->batch;
-	if (!training && strcmp(bench->settings->heads, "pretraining") != 0)
+	if (!training && bench->settings->heads != HEADS_PRETRAINING)
 		batch.labels[HEAD_MASKED_WORDS].count = 0;
 	struct batch_capacity capacity = batch_capacity_of(&batch);
 	TRY(memory_new(&run, 1, sizeof(*run), "measurements"));
@@ -361,7 +301,7 @@ static enum status run_open(struct bench *bench, bool training)
 	}
 	TRY(benchmark_open(&run->benchmark, run->backend, &bench->config, capacity, batch.longest, training));
 	run->flops = model_training_flops(run->benchmark.model, &batch) / (training ? 1 : 3);
-	run->benchmark.encoder_only = !training && strcmp(bench->settings->heads, "none") == 0;
+	run->benchmark.encoder_only = !training && bench->settings->heads == HEADS_NONE;
 	return OK;
 }
 
@@ -447,7 +387,7 @@ static struct comparison compare_products(const struct bench *bench, const struc
 	double seconds[STEP_LIMIT], parts[STEP_LIMIT];
 	int64_t rounds = bench->settings->steps;
 	/* The last product is that of the vocabulary, which only the heads of pre-training compute. */
-	bool without_words = !run->benchmark.training && strcmp(bench->settings->heads, "pretraining") != 0;
+	bool without_words = !run->benchmark.training && bench->settings->heads != HEADS_PRETRAINING;
 	int products = bench->product_count - without_words;
 	for (int64_t round = 0; round < rounds; round++) {
 		seconds[round] = c.flops = 0;
@@ -585,7 +525,7 @@ static void print_table(const struct bench *bench, const struct rates *rates)
 	printf("a step     %d sequences of up to %d tokens, %d tokens, %d predictions\n", b->sequence_count, b->longest,
 	       b->token_count, b->labels[HEAD_MASKED_WORDS].count);
 	printf("clock      %s, medians of %" PRId64 " rounds\n",
-	       strcmp(bench->settings->clock, "cpu") == 0 ? "processor time over threads" : "wall", bench->settings->steps);
+	       bench->settings->clock == CLOCK_CPU ? "processor time over threads" : "wall", bench->settings->steps);
 	printf("memory     %s at most\n", format_size(size, (double)memory_peak()));
 	if (bench->backend->functions->memory_used)
 		printf("           %s of the device in use\n",
@@ -693,7 +633,7 @@ static void print_json(const struct bench *bench, const struct rates *rates)
 			bench->backend->fp8    ? "fp8"
 			: bench->backend->int8 ? "int8"
 					       : dtype_names[bench->backend->dtype]);
-	json_put_string(&writer, "clock", bench->settings->clock);
+	json_put_string(&writer, "clock", bench->settings->clock == CLOCK_CPU ? "cpu" : "wall");
 	json_put_integer(&writer, "rounds", bench->settings->steps);
 	json_put_integer(&writer, "sequences", bench->batch.sequence_count);
 	json_put_integer(&writer, "tokens", bench->batch.token_count);
@@ -733,9 +673,9 @@ static enum status measure(struct bench *bench)
 			    settings->sentence_lengths ? LENGTHS_SENTENCES
 			    : settings->mixed_lengths  ? LENGTHS_WIKIPEDIA
 						       : LENGTHS_FULL));
-	if (strcmp(settings->mode, "inference") != 0)
+	if (settings->mode != MODE_INFERENCE)
 		TRY(run_open(bench, true));
-	if (strcmp(settings->mode, "training") != 0)
+	if (settings->mode != MODE_TRAINING)
 		TRY(run_open(bench, false));
 	if (settings->library)
 		TRY(products_open(bench));
@@ -778,13 +718,13 @@ static enum status run_bench(struct options *options)
 		return error_set(ERR_USAGE, "%" PRId64 " sequences of %" PRId64 " tokens are too many for one step",
 				 settings->train_batch_size, settings->max_seq_length);
 	const struct device_options *device = &settings->device;
-	TRY(device_open(device, strcmp(settings->mode, "inference") == 0, &pool, &bench.backend));
+	TRY(device_open(device, settings->mode == MODE_INFERENCE, &pool, &bench.backend));
 	enum status status = OK;
-	if (strcmp(settings->mode, "both") == 0)
+	if (settings->mode == MODE_BOTH)
 		status = device_open_on(device, true, pool, &bench.inference);
-	if (settings->library && strcmp(settings->clock, "cpu") == 0 && !getenv("OMP_WAIT_POLICY"))
+	if (settings->library && settings->clock == CLOCK_CPU && !getenv("OMP_WAIT_POLICY"))
 		log_warning("the library's threads count while they wait: set OMP_WAIT_POLICY=passive");
-	if (strcmp(settings->clock, "cpu") == 0) {
+	if (settings->clock == CLOCK_CPU) {
 		clock_threads = pool_threads(pool);
 		bench.clock = processor_seconds;
 	}

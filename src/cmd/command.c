@@ -88,17 +88,19 @@ static enum status print(struct buffer *text)
 	return status;
 }
 
-void command_list_help(struct buffer *out)
+void command_list_help(bool all, struct buffer *out)
 {
 	buffer_text(out, "bertc: from raw text to a BERT model you can ship\n\nUsage: bertc COMMAND [options]\n\n"
 			 "The main job, from text to a trained model:\n"
 			 "    bertc pretrain --corpus 'text/*' --time 3h --out runs/mine\n\nCommands\n");
 	for (int i = 0; commands[i]; i++)
-		buffer_format(out, "  %-12s %s\n", commands[i]->text->name, commands[i]->text->summary);
+		if (all || !commands[i]->rare)
+			buffer_format(out, "  %-12s %s\n", commands[i]->text->name, commands[i]->text->summary);
 	buffer_text(out, "\nAbout bertc\n");
 	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
 		buffer_format(out, "  %-12s %s\n", built_in[i].name, built_in[i].summary);
-	buffer_text(out, "\nRun `bertc help COMMAND` or `bertc COMMAND --help` for details.\n");
+	buffer_text(out, "\nRun `bertc help COMMAND` or `bertc COMMAND --help` for details, and `bertc help all` for commands "
+			 "that other programs need.\n");
 }
 
 void command_list_man(struct buffer *out)
@@ -121,8 +123,8 @@ void command_list_man(struct buffer *out)
 static enum status run_help(int argc, char **argv)
 {
 	struct buffer text = {0};
-	if (argc == 0) {
-		command_list_help(&text);
+	if (argc == 0 || !strcmp(argv[0], "all")) {
+		command_list_help(argc > 0, &text);
 		return print(&text);
 	}
 	const struct command *command = command_find(argv[0]);

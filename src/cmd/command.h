@@ -24,6 +24,7 @@ struct command {
 	 * any file; may be NULL. Runs before `run`, even if the command line already has problems. */
 	enum status (*check)(struct options *options);
 	enum status (*run)(struct options *options);
+	bool rare;            /* left out of the short list of commands */
 	bool takes_arguments; /* reads options->positional; otherwise a positional argument is an error before `run` */
 };
 
@@ -38,7 +39,7 @@ int command_main(int argc, char **argv);
 MUST_USE enum status command_output_failed(void);
 
 /* Texts about all commands, appended to `out`. */
-void command_list_help(struct buffer *out);
+void command_list_help(bool all, struct buffer *out); /* unless `all`, without rare ones */
 void command_list_man(struct buffer *out); /* bertc(1) */
 MUST_USE enum status completion_bash(struct buffer *out);
 MUST_USE enum status completion_zsh(struct buffer *out);

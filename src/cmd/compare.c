@@ -8,46 +8,21 @@
 #include "cmd/compare_runs.h"
 #include "weights/checkpoint_folder.h"
 
-#define FIELD(name) offsetof(struct compare_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct compare_settings, member, role, value)
 
+/* clang-format off */
 static const struct option compare_options[] = {
-	{.name = "by",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(by),
-	 .fallback = "steps",
-	 .range = "steps|tokens|time",
-	 .role = ROLE_RUN,
-	 .value_name = "WHAT",
+	{ROW(by, ROLE_RUN, "WHAT"), .range = "steps|tokens|time", .fallback = "steps",
 	 .help = "runs: compare where they have had equal steps, tokens or time of training"},
-	{.name = "points",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(points),
-	 .fallback = "10",
-	 .range = "1..1000",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
-	 .help = "runs: lines of the table"},
-	{.name = "out",
-	 .letter = 'o',
-	 .type = OPTION_TEXT,
-	 .field = FIELD(out),
-	 .role = ROLE_PLACE,
-	 .value_name = "FILE",
+	{ROW(points, ROLE_RUN, "N"), .range = "1..1000", .fallback = "10", .help = "runs: lines of the table"},
+	{ROW(out, ROLE_PLACE, "FILE"), .letter = 'o',
 	 .help = "runs: also write a page with the curves of both (HTML, opens without a network)"},
-	{.name = "weights",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(weights),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
+	{ROW(weights, ROLE_RUN, NULL), .fallback = "false",
 	 .help = "of two run folders compare the models, not the curves"},
-	{.name = "json",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(json),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
-	 .help = "print one JSON object"},
+	{ROW(json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text compare_text = {
 	.name = "compare",

@@ -7,7 +7,8 @@
 
 struct compare_settings {
 	bool json, weights;
-	const char *by, *out;
+	enum { BY_STEPS, BY_TOKENS, BY_TIME } by;
+	const char *out;
 	int64_t points;
 };
 

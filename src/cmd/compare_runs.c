@@ -590,10 +590,10 @@ enum status compare_runs(const struct compare_settings *settings, const char *a,
 {
 	struct comparison comparison = {.points = settings->points, .by = HISTORY_STEP, .axis = {.label = "steps"}};
 	enum status status;
-	if (strcmp(settings->by, "tokens") == 0) {
+	if (settings->by == BY_TOKENS) {
 		comparison.by = HISTORY_TOKENS;
 		comparison.axis = (struct chart_axis){.label = "tokens", .number = CHART_COUNT};
-	} else if (strcmp(settings->by, "time") == 0) {
+	} else if (settings->by == BY_TIME) {
 		comparison.by = HISTORY_SECONDS;
 		comparison.axis = (struct chart_axis){.label = "time", .number = CHART_DURATION};
 	}

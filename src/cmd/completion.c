@@ -50,7 +50,7 @@ static bool append_values(struct buffer *out, const struct command *command, con
 {
 	const char *name = command->text->name;
 	bool makes_models = !strcmp(name, "pretrain") || !strcmp(name, "plan") || !strcmp(name, "bench");
-	if (row->type == OPTION_CHOICE || row->type == OPTION_ENUM)
+	if (row->type == OPTION_CHOICE)
 		append_choices(out, row->range);
 	else if (!strcmp(row->name, "model") && makes_models)
 		append_choices(out, MODEL_SIZES("|"));
@@ -156,7 +156,7 @@ static void zsh_command(struct buffer *out, const struct command *command, const
 		struct buffer values = {0};
 		if (append_values(&values, command, row)) {
 			/* A model may be a size or a folder. */
-			bool closed = row->type == OPTION_CHOICE || row->type == OPTION_ENUM;
+			bool closed = row->type == OPTION_CHOICE;
 			buffer_format(out, closed ? ":choice:(%s)" : ":value:{compadd -- %s; _files}", buffer_string(&values));
 		} else if (row->type != OPTION_FLAG) {
 			buffer_char(out, ':');

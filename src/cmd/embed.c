@@ -14,79 +14,62 @@
 #include "model/pooling.h"
 #include "weights/sentence_folder.h"
 
+/* The words of --pooling and of --format, in their order. */
+enum pooling_name {
+	NAMED_OPEN,
+	NAMED_MEAN,
+	NAMED_CLS,
+	NAMED_POOLER,
+	NAMED_MAX,
+	NAMED_MEAN_SQRT,
+	NAMED_WEIGHTED_MEAN,
+	NAMED_LAST,
+};
+enum vector_file { VECTORS_AUTO, VECTORS_JSON, VECTORS_NPY, VECTORS_TSV, VECTORS_GOOGLE };
+
 struct embed_settings {
 	struct answer_settings answer;
-	const char *pooling, *layers, *prompt, *prompt_name, *format;
+	enum pooling_name pooling;
+	enum vector_file format;
+	const char *layers, *prompt, *prompt_name;
 	bool normalize;
 	int64_t truncate_dim;
 };
 
 #define FIELD(name) offsetof(struct embed_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct embed_settings, member, role, value)
 
+/* clang-format off */
 static const struct option embed_options[] = {
 	{.help = "Input"},
-	ANSWER_INPUT_OPTIONS(struct embed_settings, answer, "cut"),
-	{.name = "prompt_name",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(prompt_name),
-	 .role = ROLE_RESULT,
-	 .value_name = "NAME",
-	 .fallback_text = "the folder's default",
+	{.group = answer_input_rows, .field = FIELD(answer)},
+	{ROW(prompt_name, ROLE_RESULT, "NAME"), .fallback_text = "the folder's default",
 	 .help = "prompt of the sentence-transformers folder to put before each text"},
-	{.name = "prompt",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(prompt),
-	 .role = ROLE_RESULT,
-	 .value_name = "TEXT",
+	{ROW(prompt, ROLE_RESULT, "TEXT"),
 	 .help = "put this before each text; an empty one turns off the folder's default"},
 	{.help = "Vectors"},
-	{.name = "pooling",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(pooling),
-	 .range = "mean|cls|pooler|max|mean_sqrt_len|weightedmean|lasttoken",
-	 .role = ROLE_RESULT,
-	 .value_name = "HOW",
+	{ROW(pooling, ROLE_RESULT, "HOW"), .range = "|mean|cls|pooler|max|mean_sqrt_len|weightedmean|lasttoken",
 	 .fallback_text = "as the folder's modules.json says, else mean",
-	 .help = "how the rows of a text become its vector: their mean, the row of [CLS], that row through the pooler, or the "
-		 "maximum of each column; the others as in sentence-transformers"},
-	{.name = "normalize",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(normalize),
-	 .role = ROLE_RESULT,
-	 .fallback_text = "as the folder's modules.json says, else no",
+	 .help = "how the rows of a text become its vector: their mean, the row of [CLS], that row through the "
+	 "pooler, or the maximum of each column; the others as in sentence-transformers"},
+	{ROW(normalize, ROLE_RESULT, NULL), .fallback_text = "as the folder's modules.json says, else no",
 	 .help = "divide vectors by their length"},
-	{.name = "layers",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(layers),
-	 .role = ROLE_RESULT,
-	 .value_name = "LIST",
-	 .fallback_text = "-1, with --format google -1,-2,-3,-4",
+	{ROW(layers, ROLE_RESULT, "LIST"), .fallback_text = "-1, with --format google -1,-2,-3,-4",
 	 .help = "layers whose vectors are concatenated: -1 is the last layer, 1 the first, 0 the embeddings"},
-	{.name = "truncate_dim",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(truncate_dim),
-	 .range = "1..",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
-	 .fallback_text = "as the folder says, else all",
+	{ROW(truncate_dim, ROLE_RESULT, "N"), .range = "1..", .fallback_text = "as the folder says, else all",
 	 .help = "keep only this many numbers of each vector, after normalization"},
 	{.help = "Output"},
-	{.name = "format",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(format),
-	 .fallback = "auto",
-	 .range = "auto|jsonl|npy|tsv|google",
-	 .role = ROLE_RESULT,
-	 .value_name = "NAME",
-	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers separated by "
-		 "tabs; google: the rows of all tokens, as extract_features.py prints them; auto goes by the name of --out: npy "
-		 "for .npy, tsv for .tsv, otherwise jsonl"},
-	ANSWER_OUTPUT_OPTIONS(struct embed_settings, answer),
+	{ROW(format, ROLE_RESULT, "NAME"), .range = "auto|jsonl|npy|tsv|google", .fallback = "auto",
+	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers "
+	 "separated by tabs; google: the rows of all tokens, as extract_features.py prints them; auto goes by the "
+	 "name of --out: npy for .npy, tsv for .tsv, otherwise jsonl"},
+	{.group = answer_output_rows, .only = "out fresh", .field = FIELD(answer)},
 	{.help = "Machine"},
-	MICRO_BATCH_OPTION(struct embed_settings, answer.micro_batch_tokens),
+	{.group = answer_output_rows, .only = "micro_batch_tokens", .field = FIELD(answer)},
 	{.group = device_rows, .field = FIELD(answer.device)},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text embed_text = {
 	.name = "embed",
@@ -102,8 +85,6 @@ static const struct command_text embed_text = {
 };
 
 #define LAYERS_MOST 64
-
-enum vector_file { VECTORS_JSON, VECTORS_NPY, VECTORS_TSV, VECTORS_GOOGLE };
 
 struct embed {
 	const struct embed_settings *settings;
@@ -147,58 +128,36 @@ static enum status parse_layers(struct embed *embed, const char *text, int32_t m
 	}
 }
 
-static unsigned pooling_named(const char *name)
-{
-	static const struct {
-		const char *name;
-		enum pooling_mode mode;
-	} modes[] = {{"mean", POOLING_MEAN},
-		     {"cls", POOLING_CLS},
-		     {"max", POOLING_MAX},
-		     {"mean_sqrt_len", POOLING_MEAN_SQRT},
-		     {"weightedmean", POOLING_WEIGHTED_MEAN},
-		     {"lasttoken", POOLING_LAST}};
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
-		if (strcmp(modes[i].name, name) == 0)
-			return modes[i].mode;
-	return 0; /* the pooler */
-}
-
-static enum vector_file format_named(const char *name)
-{
-	return strcmp(name, "jsonl") == 0 ? VECTORS_JSON
-	       : strcmp(name, "npy") == 0 ? VECTORS_NPY
-	       : strcmp(name, "tsv") == 0 ? VECTORS_TSV
-					  : VECTORS_GOOGLE;
-}
-
 /* The format that a file name asks for. */
-static const char *format_by_name(const char *path)
+static enum vector_file format_by_name(const char *path)
 {
-	const char *end = path ? strrchr(path, '.') : NULL;
-	return !end ? "jsonl" : strcasecmp(end, ".npy") == 0 ? "npy" : strcasecmp(end, ".tsv") == 0 ? "tsv" : "jsonl";
+	const char *end = path ? strrchr(path, '.') : "";
+	return !end                              ? VECTORS_JSON
+	       : strcasecmp(end, ".npy") == 0    ? VECTORS_NPY
+	       : strcasecmp(end, ".tsv") == 0    ? VECTORS_TSV
+						 : VECTORS_JSON;
 }
 
 static enum status check_embed(struct options *options)
 {
 	struct embed_settings *settings = options->settings;
 	enum status status = OK;
-	if (strcmp(settings->format, "auto") == 0)
+	if (settings->format == VECTORS_AUTO)
 		settings->format = format_by_name(answer_target(settings->answer.out));
-	bool google = strcmp(settings->format, "google") == 0;
+	bool google = settings->format == VECTORS_GOOGLE;
 	TRY(options_require(options, "model", "for instance: bertc embed --model FOLDER sentences.txt"));
 	TRY(saved_model_check(options, settings->answer.model));
 	TRY(text_arguments_check(options, "bertc embed --model FOLDER"));
-	if (strcmp(settings->format, "npy") == 0 && !answer_target(settings->answer.out)) {
+	if (settings->format == VECTORS_NPY && !answer_target(settings->answer.out)) {
 		status = error_set(ERR_USAGE,
 				   "--format npy needs --out FILE, since the number of rows is at the beginning of the file");
 		error_hint("name a file, or print --format tsv");
 	} else if (google && (settings->pooling || options_given(options, "normalize") || settings->truncate_dim > 0)) {
 		status = error_set(ERR_USAGE,
 				   "--format google prints the rows of all tokens: nothing is pooled, normalized, or truncated");
-	} else if (google && strcmp(settings->answer.long_texts, "windows") == 0) {
+	} else if (google && settings->answer.long_texts == LONG_WINDOWS) {
 		status = error_set(ERR_USAGE, "--format google takes no text in windows");
-	} else if (settings->pooling && strcmp(settings->pooling, "pooler") == 0 && settings->layers) {
+	} else if (settings->pooling == NAMED_POOLER && settings->layers) {
 		status = error_set(ERR_USAGE, "--pooling pooler reads the last layer: --layers cannot be chosen");
 	} else if (settings->prompt && settings->prompt_name) {
 		status = error_set(ERR_USAGE, "--prompt and --prompt_name name two prompts");
@@ -245,10 +204,15 @@ static enum status choose_pooling(struct embed *embed, const struct options *opt
 		return status;
 	}
 	embed->wish.answer = embed->format == VECTORS_GOOGLE ? ENCODER_ROWS : ENCODER_VECTORS;
-	embed->wish.pooling = settings->pooling ? pooling_named(settings->pooling)
+	static const unsigned modes[] = {
+		[NAMED_MEAN] = POOLING_MEAN,	      [NAMED_CLS] = POOLING_CLS,
+		[NAMED_MAX] = POOLING_MAX,	      [NAMED_MEAN_SQRT] = POOLING_MEAN_SQRT,
+		[NAMED_WEIGHTED_MEAN] = POOLING_WEIGHTED_MEAN, [NAMED_LAST] = POOLING_LAST,
+	};
+	embed->wish.pooling = settings->pooling ? modes[settings->pooling]
 			      : folder->found   ? folder->pooling
 						: POOLING_MEAN;
-	if (settings->pooling && strcmp(settings->pooling, "pooler") == 0)
+	if (settings->pooling == NAMED_POOLER)
 		embed->wish.answer = ENCODER_HEAD;
 	embed->normalize = options_given(options, "normalize") ? settings->normalize : folder->normalize;
 	return OK;
@@ -259,11 +223,11 @@ static enum status prepare(struct embed *embed, const struct options *options)
 	struct answer_settings *answer = &((struct embed_settings *)options->settings)->answer;
 	const struct embed_settings *settings = embed->settings;
 	const char *model = answer->model;
-	bool google = strcmp(settings->format, "google") == 0;
+	bool google = settings->format == VECTORS_GOOGLE;
 	TRY(sentence_folder_read(&embed->folder, model));
 	if (embed->folder.found)
 		model = embed->folder.transformer;
-	embed->format = format_named(settings->format);
+	embed->format = settings->format;
 	TRY(choose_pooling(embed, options));
 	/* As in extract_features.py. */
 	int32_t length = google ? 128 : embed->folder.max_seq_length;
@@ -410,7 +374,7 @@ static enum status run_embed(struct options *options)
 	struct model_files files = {0};
 	struct buffer identity = {0};
 	const char *text = settings->answer.text_column, *pair = settings->answer.pair_column;
-	const bool plain = answer_is_plain(&settings->answer);
+	const bool plain = settings->answer.input == LINES_TEXT;
 	const char *const columns[] = {text ? text : "id", pair ? pair : "id", "id", NULL};
 	struct answer_job job = {.out = answer_target(settings->answer.out),
 				 .fresh = settings->answer.fresh,

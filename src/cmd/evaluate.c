@@ -28,7 +28,7 @@ struct evaluate_settings {
 	const char *text_column, *pair_column, *label_column;
 	struct squad_prediction_settings predictions;
 	struct task_options own; /* of each task */
-	const char *next_sentence;
+	enum next_sentence next_sentence;
 	struct input_options input;
 	int64_t max_seq_length, instances, micro_batch_tokens;
 	bool whole_word_mask, json;
@@ -36,61 +36,31 @@ struct evaluate_settings {
 };
 
 #define FIELD(name) offsetof(struct evaluate_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct evaluate_settings, member, role, value)
 
+/* clang-format off */
 static const struct option evaluate_options[] = {
 	{.help = "What is scored"},
-	{.name = "model",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(model),
-	 .role = ROLE_PLACE,
-	 .value_name = "FOLDER",
-	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary beside it"},
+	{ROW(model, ROLE_PLACE, "FOLDER"),
+	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary "
+	 "beside it"},
 	CORPUS_OPTION(FIELD(corpus), "text to score the model on", NULL),
-	{.name = "data",
-	 .type = OPTION_LIST,
-	 .field = FIELD(data),
-	 .role = ROLE_PLACE,
-	 .value_name = "PREFIX...",
-	 .help = "token shards instead of text"},
-	{.name = "input_file",
-	 .type = OPTION_LIST,
-	 .field = FIELD(input_file),
-	 .role = ROLE_PLACE,
-	 .value_name = "PATH...",
+	{ROW(data, ROLE_PLACE, "PREFIX..."), .help = "token shards instead of text"},
+	{ROW(input_file, ROLE_PLACE, "PATH..."),
 	 .help = "static instances instead of text (TFRecord, HDF5, bertc's own): each of them once, unchanged"},
 	{.group = input_rows, .field = FIELD(input)},
-	{.name = "test",
-	 .type = OPTION_LIST,
-	 .field = FIELD(test),
-	 .role = ROLE_PLACE,
-	 .value_name = "[NAME=]FILE...",
+	{ROW(test, ROLE_PLACE, "[NAME=]FILE..."),
 	 .help = "labeled examples of a task; with --predictions: questions in SQuAD's JSON"},
 	TEXT_COLUMN_OPTIONS(struct evaluate_settings),
 	LABEL_COLUMN_OPTION(struct evaluate_settings),
 	PREDICTION_OPTIONS(struct evaluate_settings, predictions),
 	{.group = task_answer_rows, .field = FIELD(own)},
 	{.help = "How it is scored"},
-	{.name = "max_seq_length",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(max_seq_length),
-	 .range = "8..65536",
-	 .fallback = "128",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
+	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback = "128",
 	 .help = "maximum number of tokens per instance"},
-	{.name = "next_sentence",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(next_sentence),
-	 .fallback = "pairs",
-	 .range = "pairs|order|none|single",
-	 .role = ROLE_RESULT,
-	 .value_name = "HOW",
+	{ROW(next_sentence, ROLE_RESULT, "HOW"), .range = "pairs|order|none|single", .fallback = "pairs",
 	 .help = "as in bertc pretrain"},
-	{.name = "whole_word_mask",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(whole_word_mask),
-	 .fallback = "false",
-	 .role = ROLE_RESULT,
+	{ROW(whole_word_mask, ROLE_RESULT, NULL), .fallback = "false",
 	 .help = "mask all pieces of a word together (whole-word masking)"},
 	{.name = "eval_instances",
 	 .type = OPTION_INTEGER,
@@ -100,24 +70,15 @@ static const struct option evaluate_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
 	 .help = "number of instances to score, always the same ones; 0 = all"},
-	{.name = "micro_batch_tokens",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(micro_batch_tokens),
-	 .range = "128..1048576",
-	 .fallback = "8192",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
+	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "128..1048576", .fallback = "8192",
 	 .help = "maximum number of tokens computed at a time"},
-	{.name = "json",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(json),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
+	{ROW(json, ROLE_RUN, NULL), .fallback = "false",
 	 .help = "print one JSON object, which has an object for each set if --test names several"},
 	{.help = "Device"},
 	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text evaluate_text = {
 	.name = "evaluate",
@@ -288,7 +249,7 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 		.masked_lm_prob = EVALUATION_MASKED,
 		.short_seq_prob = 0.1,
 		.whole_word_mask = settings->whole_word_mask,
-		.next_sentence = next_sentence_named(settings->next_sentence),
+		.next_sentence = settings->next_sentence,
 		.shuffle = true,
 	};
 	struct model_config config;

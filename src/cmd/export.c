@@ -21,67 +21,40 @@
 #include "weights/triton_folder.h"
 
 struct export_settings {
-	const char *model, *to, *out, *pooling, *calibrate;
+	const char *model, *out, *calibrate;
+	enum export_form { TO_OPEN, TO_ONNX, TO_TENSORFLOW, TO_SENTENCE_TRANSFORMERS, TO_TRITON, TO_INT8 } to;
+	enum { POOL_OPEN, POOL_CLS, POOL_MEAN, POOL_MAX } pooling;
 	bool head, normalize;
 	struct device_options device; /* of which only the threads are an option */
 };
 
 #define FIELD(name) offsetof(struct export_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct export_settings, member, role, value)
 
+/* clang-format off */
 static const struct option export_options[] = {
-	{.name = "model",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(model),
-	 .role = ROLE_PLACE,
-	 .value_name = "FOLDER",
-	 .alias = "model_name_or_path",
+	{ROW(model, ROLE_PLACE, "FOLDER"), .alias = "model_name_or_path",
 	 .help = "a run, one of its checkpoints, or any BERT folder with its vocabulary; nothing is written into it"},
-	{.name = "to",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(to),
-	 .range = "onnx|tensorflow|sentence_transformers|triton|int8",
-	 .role = ROLE_PLACE,
-	 .value_name = "FORM",
-	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others; tensorflow: a checkpoint with Google's names; "
-		 "sentence_transformers: a folder that makes vectors of "
-		 "texts; int8: a folder for bertc with linear layers in int8, a "
-		 "third of the size, fast to load and to compute with on CPUs"},
-	{.name = "out",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(out),
-	 .role = ROLE_PLACE,
-	 .value_name = "PATH",
+	{ROW(to, ROLE_PLACE, "FORM"), .range = "|onnx|tensorflow|sentence_transformers|triton|int8",
+	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others; tensorflow: a checkpoint with Google's "
+	 "names; sentence_transformers: a folder that makes vectors of texts; int8: a folder for bertc with linear "
+	 "layers in int8, a third of the size, fast to load and to compute with on CPUs"},
+	{ROW(out, ROLE_PLACE, "PATH"),
 	 .help = "folder to make; with onnx also a file, PATH.onnx, which gets the graph alone"},
-	{.name = "head",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(head),
-	 .fallback = "true",
-	 .role = ROLE_PLACE,
+	{ROW(head, ROLE_PLACE, NULL), .fallback = "true",
 	 .help = "export the model's head; otherwise the encoder alone"},
-	{.name = "pooling",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(pooling),
-	 .range = "cls|mean|max",
-	 .role = ROLE_PLACE,
-	 .value_name = "HOW",
+	{ROW(pooling, ROLE_PLACE, "HOW"), .range = "|cls|mean|max",
 	 .fallback_text = "the folder's own; mean for sentence_transformers",
 	 .help = "how the rows of a text become one vector; the encoder is then exported without any other head"},
-	{.name = "normalize",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(normalize),
-	 .fallback = "false",
-	 .role = ROLE_PLACE,
+	{ROW(normalize, ROLE_PLACE, NULL), .fallback = "false",
 	 .help = "scale the vectors of texts to length 1; always done if the folder says so"},
-	{.name = "calibrate",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(calibrate),
-	 .role = ROLE_PLACE,
-	 .value_name = "FILE",
-	 .fallback_text = "entries drawn from the vocabulary",
-	 .help = "int8: texts, one per line, on which the layers are tried; a layer that changes too much in int8 stays in bf16"},
+	{ROW(calibrate, ROLE_PLACE, "FILE"), .fallback_text = "entries drawn from the vocabulary",
+	 .help = "int8: texts, one per line, on which the layers are tried; a layer that changes too much in int8 "
+	 "stays in bf16"},
 	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text export_text = {
 	.name = "export",
@@ -292,15 +265,11 @@ static enum status write_sentence_folder(const struct export_settings *settings,
 /* Applies --pooling, --normalize, and what the form requires, on top of what the folder says. */
 static void settle_pooling(const struct export_settings *settings, struct saved_model *saved)
 {
-	static const struct {
-		const char *name;
-		unsigned mode;
-	} modes[] = {{"cls", POOLING_CLS}, {"mean", POOLING_MEAN}, {"max", POOLING_MAX}};
+	static const unsigned modes[] = {[POOL_CLS] = POOLING_CLS, [POOL_MEAN] = POOLING_MEAN, [POOL_MAX] = POOLING_MAX};
 	struct sentence_folder *sentences = &saved->sentences;
-	for (size_t i = 0; settings->pooling && i < sizeof(modes) / sizeof(modes[0]); i++)
-		if (strcmp(settings->pooling, modes[i].name) == 0)
-			sentences->pooling = modes[i].mode;
-	if (!sentences->pooling && strcmp(settings->to, "sentence_transformers") == 0)
+	if (settings->pooling != POOL_OPEN)
+		sentences->pooling = modes[settings->pooling];
+	if (!sentences->pooling && settings->to == TO_SENTENCE_TRANSFORMERS)
 		sentences->pooling = POOLING_MEAN;
 	sentences->normalize |= settings->normalize;
 	if (sentences->max_seq_length == 0)
@@ -385,15 +354,12 @@ static enum status write_folder(const struct export_settings *settings, const st
 	return status == OK ? OK : checkpoint_folder_abandon(temporary);
 }
 
-static const struct {
-	const char *name;
-	write_form *write;
-} forms[] = {
-	{"onnx", write_onnx_folder},
-	{"tensorflow", write_tensorflow_folder},
-	{"sentence_transformers", write_sentence_folder},
-	{"triton", write_triton_folder},
-	{"int8", write_int8_folder},
+static write_form *const forms[] = {
+	[TO_ONNX] = write_onnx_folder,
+	[TO_TENSORFLOW] = write_tensorflow_folder,
+	[TO_SENTENCE_TRANSFORMERS] = write_sentence_folder,
+	[TO_TRITON] = write_triton_folder,
+	[TO_INT8] = write_int8_folder,
 };
 
 static enum status write_export(const struct export_settings *settings, const struct saved_model *saved)
@@ -401,15 +367,11 @@ static enum status write_export(const struct export_settings *settings, const st
 	char parent[PATH_BYTES], name[PATH_BYTES];
 	TRY(split_path(settings->out, parent, name));
 	TRY(check_outside(parent, settings, saved));
-	if (strcmp(settings->to, "onnx") == 0 && text_ends_with(name, ".onnx")) {
+	if (settings->to == TO_ONNX && text_ends_with(name, ".onnx")) {
 		struct onnx_model_content graph = onnx_content(saved);
 		return onnx_model_write(settings->out, &graph, ONNX_FILE_LIMIT);
 	}
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-		if (strcmp(settings->to, forms[i].name) == 0)
-			return write_folder(settings, saved, parent, name, forms[i].write);
-	BUG_IF(true);
-	return ERR_INTERNAL;
+	return write_folder(settings, saved, parent, name, forms[settings->to]);
 }
 
 /* Refuses options that would have no effect. */
@@ -421,13 +383,13 @@ static enum status check_export(struct options *options)
 	TRY(saved_model_check(options, settings->model));
 	TRY(options_require(options, "to", "choose one of onnx, tensorflow, sentence_transformers, triton, int8"));
 	TRY(options_require(options, "out", "give a new file or folder: --out PATH"));
-	if (!settings->to)
+	if (settings->to == TO_OPEN)
 		return OK;
-	if (settings->calibrate && strcmp(settings->to, "int8") != 0) {
+	if (settings->calibrate && settings->to != TO_INT8) {
 		status = error_set(ERR_USAGE, "--calibrate has no effect with --to %s: only int8 tries layers on texts",
-				   settings->to);
+				   options_text_of(options, &settings->to));
 		error_hint("leave --calibrate out, or export --to int8");
-	} else if (settings->normalize && strcmp(settings->to, "tensorflow") == 0) {
+	} else if (settings->normalize && settings->to == TO_TENSORFLOW) {
 		status = error_set(ERR_USAGE, "--normalize has no effect with --to tensorflow: the form has no vectors of texts");
 		error_hint("leave --normalize out, or export --to sentence_transformers");
 	}
@@ -450,7 +412,7 @@ static enum status run_export(struct options *options)
 	const struct export_settings *settings = options->settings;
 	struct saved_model saved = {0};
 	TRY(check_new(settings->out));
-	bool vectors = settings->pooling || strcmp(settings->to, "sentence_transformers") == 0;
+	bool vectors = settings->pooling != POOL_OPEN || settings->to == TO_SENTENCE_TRANSFORMERS;
 	enum status status = saved_model_read(&saved, settings->model, settings->head && !vectors);
 	settle_pooling(settings, &saved);
 	if (status == OK)

@@ -15,22 +15,19 @@ struct extract_options {
 };
 
 #define FIELD(name) offsetof(struct extract_options, name)
+#define ROW(member, role, value) OPTION_ROW(struct extract_options, member, role, value)
 
+/* clang-format off */
 static const struct option option_table[] = {
 	{.help = "Output"},
-	{.name = "out",
-	 .letter = 'o',
-	 .type = OPTION_TEXT,
-	 .field = FIELD(out),
-	 .role = ROLE_PLACE,
-	 .value_name = "FILE",
-	 .help = "output file, - for standard output"},
+	{ROW(out, ROLE_PLACE, "FILE"), .letter = 'o', .help = "output file, - for standard output"},
 	{.help = "How the files are read"},
 	{.group = input_rows, .field = FIELD(input)},
 	{.help = "Running"},
 	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{0},
 };
+/* clang-format on */
 
 static const struct command_text text = {
 	.name = "extract",

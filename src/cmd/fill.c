@@ -20,33 +20,21 @@ struct fill_settings {
 };
 
 #define FIELD(name) offsetof(struct fill_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct fill_settings, member, role, value)
 
+/* clang-format off */
 static const struct option fill_options[] = {
-	{.name = "model",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(model),
-	 .role = ROLE_PLACE,
-	 .value_name = "FOLDER",
-	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary beside it"},
-	{.name = "top_k",
-	 .letter = 'k',
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(top_k),
-	 .fallback = "5",
-	 .range = "1..100",
-	 .role = ROLE_RUN,
-	 .value_name = "K",
+	{ROW(model, ROLE_PLACE, "FOLDER"),
+	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary "
+	 "beside it"},
+	{ROW(top_k, ROLE_RUN, "K"), .letter = 'k', .range = "1..100", .fallback = "5",
 	 .help = "number of words to show for each blank"},
-	{.name = "json",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(json),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
-	 .help = "print one JSON object"},
+	{ROW(json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},
 	{.help = "Device"},
 	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text fill_text = {
 	.name = "fill",

@@ -15,46 +15,21 @@
 #include "weights/checkpoint_folder.h"
 #include "weights/tokenizer_file.h"
 
-#define FIELD(name) offsetof(struct inspect_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct inspect_settings, member, role, value)
 
+/* clang-format off */
 static const struct option inspect_options[] = {
-	{.name = "json",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(json),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
-	 .help = "print one JSON object"},
-	{.name = "tensors",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(tensors),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
+	{ROW(json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},
+	{ROW(tensors, ROLE_RUN, NULL), .fallback = "false",
 	 .help = "list every tensor with its range of values, and verify its checksum"},
-	{.name = "vocab_file",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(vocab_file),
-	 .role = ROLE_RUN,
-	 .value_name = "FILE",
-	 .fallback_text = "vocab.txt beside the data, if any",
+	{ROW(vocab_file, ROLE_RUN, "FILE"), .fallback_text = "vocab.txt beside the data, if any",
 	 .help = "vocabulary for showing the tokens of shards and instances as text"},
-	{.name = "records",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(records),
-	 .fallback = "3",
-	 .range = "0..",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
+	{ROW(records, ROLE_RUN, "N"), .range = "0..", .fallback = "3",
 	 .help = "number of instances, sentences, or records to show"},
-	{.name = "first",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(first),
-	 .fallback = "0",
-	 .range = "0..",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
-	 .help = "index of the first one to show"},
+	{ROW(first, ROLE_RUN, "N"), .range = "0..", .fallback = "0", .help = "index of the first one to show"},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text inspect_help = {
 	.name = "inspect",

@@ -25,7 +25,10 @@
 
 struct instances_settings {
 	struct option_list corpus, data, pairs, convert, out;
-	const char *vocab_file, *format, *next_sentence, *compat;
+	const char *vocab_file;
+	enum { FORMAT_AUTO, FORMAT_TFRECORD, FORMAT_TFRECORD_GZIP, FORMAT_HDF5, FORMAT_INSTANCES } format;
+	enum next_sentence next_sentence;
+	enum { COMPAT_NONE, COMPAT_GOOGLE_SCRIPT } compat;
 	struct input_options input;
 	bool cased, whole_word_mask, segmented_words;
 	int64_t max_seq_length, min_seq_length, max_predictions_per_seq, dupe_factor, max_ngram, seed;
@@ -34,166 +37,61 @@ struct instances_settings {
 };
 
 #define FIELD(name) offsetof(struct instances_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct instances_settings, member, role, value)
 
+/* clang-format off */
 static const struct option option_table[] = {
 	{.help = "Input: one of these"},
-	{.name = "corpus",
-	 .type = OPTION_LIST,
-	 .field = FIELD(corpus),
-	 .role = ROLE_PLACE,
-	 .value_name = "PATH...",
-	 .alias = "input_file",
+	{ROW(corpus, ROLE_PLACE, "PATH..."), .alias = "input_file",
 	 .help = "text: files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"},
-	{.name = "data",
-	 .type = OPTION_LIST,
-	 .field = FIELD(data),
-	 .role = ROLE_PLACE,
-	 .value_name = "PREFIX...",
-	 .help = "token shards instead of text"},
-	{.name = "pairs",
-	 .type = OPTION_LIST,
-	 .field = FIELD(pairs),
-	 .role = ROLE_PLACE,
-	 .value_name = "PATH...",
+	{ROW(data, ROLE_PLACE, "PREFIX..."), .help = "token shards instead of text"},
+	{ROW(pairs, ROLE_PLACE, "PATH..."),
 	 .help = "lines of label, id, text_a, text_b, separated by tabs: a span of B as long as A is masked"},
-	{.name = "convert",
-	 .type = OPTION_LIST,
-	 .field = FIELD(convert),
-	 .role = ROLE_PLACE,
-	 .value_name = "PATH...",
-	 .help = "files of instances, to be written in another format"},
+	{ROW(convert, ROLE_PLACE, "PATH..."), .help = "files of instances, to be written in another format"},
 	{.help = "Output"},
-	{.name = "out",
-	 .letter = 'o',
-	 .type = OPTION_LIST,
-	 .field = FIELD(out),
-	 .role = ROLE_PLACE,
-	 .value_name = "FILE...",
-	 .alias = "output_file",
+	{ROW(out, ROLE_PLACE, "FILE..."), .letter = 'o', .alias = "output_file",
 	 .help = "one or more output files, to which instances are written in turn; commas also separate them"},
-	{.name = "format",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(format),
-	 .fallback = "auto",
-	 .range = "auto|tfrecord|tfrecord.gz|hdf5|instances",
-	 .role = ROLE_RESULT,
-	 .value_name = "FORMAT",
+	{ROW(format, ROLE_RESULT, "FORMAT"), .range = "auto|tfrecord|tfrecord.gz|hdf5|instances", .fallback = "auto",
 	 .help = "Google's TFRecord, NVIDIA's HDF5 or bertc's own; auto goes by the name: .tfrecord, .tfrecord.gz, "
-		 ".hdf5, .h5, .instances"},
+	 ".hdf5, .h5, .instances"},
 	{.help = "Tokens"},
-	{.name = "vocab_file",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(vocab_file),
-	 .role = ROLE_PLACE,
-	 .value_name = "FILE",
+	{ROW(vocab_file, ROLE_PLACE, "FILE"),
 	 .help = "the vocabulary: vocab.txt or tokenizer.json, or a folder with one"},
-	{.name = "cased",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(cased),
-	 .role = ROLE_RESULT,
-	 .help = "keep case and accents",
-	 .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false"},
+	{ROW(cased, ROLE_RESULT, NULL),
+	 .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false",
+	 .help = "keep case and accents"},
 	{.help = "How input is read"},
 	{.group = input_rows, .field = FIELD(input)},
 	{.help = "Instances"},
-	{.name = "max_seq_length",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(max_seq_length),
-	 .fallback = "128",
-	 .range = "8..65536",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
+	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback = "128",
 	 .help = "tokens per instance, including padding"},
-	{.name = "max_predictions_per_seq",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(max_predictions_per_seq),
-	 .fallback = "20",
-	 .range = "1..65536",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
+	{ROW(max_predictions_per_seq, ROLE_RESULT, "N"), .range = "1..65536", .fallback = "20",
 	 .help = "maximum number of masked tokens per instance"},
-	{.name = "masked_lm_prob",
-	 .type = OPTION_NUMBER,
-	 .field = FIELD(masked_lm_prob),
-	 .fallback = "0.15",
-	 .range = "0..1",
-	 .role = ROLE_RESULT,
-	 .value_name = "X",
-	 .help = "share of tokens to mask"},
-	{.name = "short_seq_prob",
-	 .type = OPTION_NUMBER,
-	 .field = FIELD(short_seq_prob),
-	 .fallback = "0.1",
-	 .range = "0..1",
-	 .role = ROLE_RESULT,
-	 .value_name = "X",
+	{ROW(masked_lm_prob, ROLE_RESULT, "X"), .range = "0..1", .fallback = "0.15", .help = "share of tokens to mask"},
+	{ROW(short_seq_prob, ROLE_RESULT, "X"), .range = "0..1", .fallback = "0.1",
 	 .help = "share of the documents that are cut into shorter instances of random length"},
-	{.name = "min_seq_length",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(min_seq_length),
-	 .fallback = "0",
-	 .range = "0..65536",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
+	{ROW(min_seq_length, ROLE_RESULT, "N"), .range = "0..65536", .fallback = "0",
 	 .help = "drop instances with fewer tokens than this"},
-	{.name = "dupe_factor",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(dupe_factor),
-	 .fallback = "10",
-	 .range = "1..10000",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
+	{ROW(dupe_factor, ROLE_RESULT, "N"), .range = "1..10000", .fallback = "10",
 	 .help = "number of passes over the text, each with new masks"},
-	{.name = "whole_word_mask",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(whole_word_mask),
-	 .fallback = "false",
-	 .role = ROLE_RESULT,
-	 .alias = "do_whole_word_mask",
+	{ROW(whole_word_mask, ROLE_RESULT, NULL), .fallback = "false", .alias = "do_whole_word_mask",
 	 .help = "mask all pieces of a word together (whole-word masking)"},
-	{.name = "segmented_words",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(segmented_words),
-	 .fallback = "false",
-	 .role = ROLE_RESULT,
-	 .help = "words in the text are separated by spaces (it was processed by a segmenter): whole-word masking masks all of "
-		 "such a word, as for Chinese"},
-	{.name = "max_ngram",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(max_ngram),
-	 .fallback = "1",
-	 .range = "1..16",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
+	{ROW(segmented_words, ROLE_RESULT, NULL), .fallback = "false",
+	 .help = "words in the text are separated by spaces (it was processed by a segmenter): whole-word masking "
+	 "masks all of such a word, as for Chinese"},
+	{ROW(max_ngram, ROLE_RESULT, "N"), .range = "1..16", .fallback = "1",
 	 .help = "mask up to N words in a row together, n of them with a weight of 1/n"},
-	{.name = "next_sentence",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(next_sentence),
-	 .fallback = "pairs",
-	 .range = "pairs|order|none|single",
-	 .role = ROLE_RESULT,
-	 .value_name = "HOW",
-	 .help = "pairs: does B follow A; order: are they swapped; none: running text; single: one sentence per instance"},
-	{.name = "seed",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(seed),
-	 .fallback = "12345",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
-	 .alias = "random_seed",
-	 .help = "random seed"},
-	{.name = "compat",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(compat),
-	 .fallback = "none",
-	 .range = "none|google",
-	 .role = ROLE_RESULT,
-	 .value_name = "WHOSE",
+	{ROW(next_sentence, ROLE_RESULT, "HOW"), .range = "pairs|order|none|single", .fallback = "pairs",
+	 .help = "pairs: does B follow A; order: are they swapped; none: running text; single: one sentence per "
+	 "instance"},
+	{ROW(seed, ROLE_RESULT, "N"), .fallback = "12345", .alias = "random_seed", .help = "random seed"},
+	{ROW(compat, ROLE_RESULT, "WHOSE"), .range = "none|google", .fallback = "none",
 	 .help = "google: exactly the instances that create_pretraining_data.py makes from this text and seed"},
 	{.help = "Running"},
 	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{0},
 };
+/* clang-format on */
 
 static const struct command_text text = {
 	.name = "instances",
@@ -241,7 +139,7 @@ static enum status require(struct options *options, bool given, const char *mess
 
 static bool is_google(const struct instances_settings *settings)
 {
-	return strcmp(settings->compat, "google") == 0;
+	return settings->compat == COMPAT_GOOGLE_SCRIPT;
 }
 
 static enum status check(struct options *options)
@@ -256,7 +154,7 @@ static enum status check(struct options *options)
 	if (is_google(settings)) {
 		TRY(require(options, settings->corpus.count > 0, "--compat google makes instances of --corpus alone"));
 		TRY(require(options,
-			    strcmp(settings->next_sentence, "pairs") == 0 && settings->max_ngram == 1 &&
+			    settings->next_sentence == NEXT_SENTENCE_PAIRS && settings->max_ngram == 1 &&
 				    settings->min_seq_length == 0 && !settings->segmented_words,
 			    "--compat google knows neither --next_sentence, --max_ngram, --min_seq_length nor "
 			    "--segmented_words"));
@@ -278,23 +176,18 @@ static enum status choose_format(const struct instances_settings *settings, cons
 				 enum instance_format *out)
 {
 	static const struct {
-		const char *name, *ends[3];
+		const char *ends[3];
 		enum instance_format format;
-	} table[] = {
-		{"tfrecord", {".tfrecord", ".tfrecords", ".tf_record"}, INSTANCE_TFRECORD},
-		{"tfrecord.gz", {".tfrecord.gz", ".tfrecords.gz", ".tf_record.gz"}, INSTANCE_TFRECORD_GZIP},
-		{"hdf5", {".hdf5", ".h5", ".hdf"}, INSTANCE_HDF5},
-		{"instances", {".instances", ".instances", ".instances"}, INSTANCE_STATIC},
+	} table[] = { /* in the order of the words of --format */
+		{{".tfrecord", ".tfrecords", ".tf_record"}, INSTANCE_TFRECORD},
+		{{".tfrecord.gz", ".tfrecords.gz", ".tf_record.gz"}, INSTANCE_TFRECORD_GZIP},
+		{{".hdf5", ".h5", ".hdf"}, INSTANCE_HDF5},
+		{{".instances", ".instances", ".instances"}, INSTANCE_STATIC},
 	};
-	int found = -1;
-	for (int i = 0; i < 4; i++) {
-		if (strcmp(settings->format, table[i].name) == 0) {
-			*out = table[i].format;
-			return OK;
-		}
+	int found = (int)settings->format - FORMAT_TFRECORD;
+	for (int i = 0; i < 4 && settings->format == FORMAT_AUTO; i++)
 		for (int k = 0; k < 3; k++)
 			found = ends_with(outputs->names[0], table[i].ends[k]) ? i : found;
-	}
 	if (found < 0) {
 		enum status status =
 			error_set(ERR_USAGE, "the name '%s' does not say in which format to write", outputs->names[0]);
@@ -482,7 +375,7 @@ static enum status run_shards(struct run *run, const struct shard *shards, int64
 		.short_seq_prob = settings->short_seq_prob,
 		.whole_word_mask = settings->whole_word_mask,
 		.max_ngram = (int32_t)settings->max_ngram,
-		.next_sentence = next_sentence_named(settings->next_sentence),
+		.next_sentence = settings->next_sentence,
 		.shuffle = true,
 		.vocab_size = vocab->count,
 		.cls = vocab->cls,
@@ -496,7 +389,8 @@ static enum status run_shards(struct run *run, const struct shard *shards, int64
 	enum status status = OK;
 	if (instances_per_epoch(instances) == 0) {
 		status = error_set(ERR_DATA, "the text yields no instances");
-		error_hint("its documents are too short for --next_sentence %s or --min_seq_length %lld", settings->next_sentence,
+		error_hint("its documents are too short for --next_sentence %s or --min_seq_length %lld",
+			   next_sentence_names[settings->next_sentence],
 			   (long long)settings->min_seq_length);
 	}
 	if (status == OK)
@@ -723,7 +617,7 @@ static enum status run_with(struct run *run, const struct options *options)
 		TRY(hdf5_require());
 	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
 	run->writer.max_predictions = (int32_t)settings->max_predictions_per_seq;
-	enum next_sentence kind = next_sentence_named(settings->next_sentence);
+	enum next_sentence kind = settings->next_sentence;
 	run->writer.labelled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
 	if (settings->vocab_file != NULL)
 		TRY(open_tokenizer(run, options));
@@ -779,6 +673,7 @@ const struct command command_instances = {
 	.options = option_table,
 	.foreign = foreign,
 	.settings_bytes = sizeof(struct instances_settings),
+	.rare = true,
 	.check = check,
 	.run = run,
 };

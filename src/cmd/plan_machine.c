@@ -24,14 +24,13 @@ static void assume_rate(struct plan *plan, enum provenance provenance, const cha
 
 static enum status choose_precision(struct plan *plan)
 {
-	const char *name = plan->settings->precision;
 	plan->precision = plan->kind->products[DEVICE_BF16] > 0 ? DEVICE_BF16 : DEVICE_FP16;
-	for (int i = 0; name && device_precision_names[i]; i++)
-		if (strcmp(name, device_precision_names[i]) == 0)
-			plan->precision = (enum device_precision)i;
+	if (!options_is_open(plan->options, &plan->settings->precision))
+		plan->precision = plan->settings->precision;
 	if (plan->kind->products[plan->precision] > 0)
 		return OK;
-	return error_set(ERR_USAGE, "a %s has no matrix products in %s", plan->kind->name, name);
+	return error_set(ERR_USAGE, "a %s has no matrix products in %s", plan->kind->name,
+				 device_precision_names[plan->precision]);
 }
 
 static void assume_kind(struct plan *plan)
@@ -84,11 +83,12 @@ static enum status open_cpus(struct plan *plan)
 	}
 	TRY(pool_create(&plan->pool, (int)threads));
 	struct backend_settings backend = {.device = "cpu", .pool = plan->pool, .dtype = backend_best_dtype("cpu")};
-	const char *precision = settings->precision;
-	if (precision && strcmp(precision, "bf16") != 0 && strcmp(precision, "fp32") != 0)
-		return error_set(ERR_USAGE, "--precision %s: CPUs compute in fp32 or bf16", precision);
-	if (precision)
-		backend.dtype = strcmp(precision, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
+	enum device_precision precision = settings->precision;
+	bool given = !options_is_open(plan->options, &settings->precision);
+	if (given && precision != DEVICE_BF16 && precision != DEVICE_FP32)
+		return error_set(ERR_USAGE, "--precision %s: CPUs compute in fp32 or bf16", device_precision_names[precision]);
+	if (given)
+		backend.dtype = precision == DEVICE_BF16 ? DTYPE_BF16 : DTYPE_F32;
 	TRY(backend_open(&plan->backend, &backend));
 	plan->precision = plan->backend->dtype == DTYPE_BF16 ? DEVICE_BF16 : DEVICE_FP32;
 	plan->device_memory = (double)memory_available();

@@ -4,18 +4,23 @@
 
 #include "base/option.h"
 #include "cmd/command.h"
-#include "cmd/model_size_options.h"
+#include "model/model_size_options.h"
+#include "cmd/recipes.h"
+#include "data/pretraining/instance_options.h"
+#include "run/device_kinds.h"
 #include "run/training_options.h"
 
 struct plan_settings {
 	/* as in pretrain */
 	struct training_options training; /* of which only a few are options */
 	struct model_sizes sizes;
-	const char *recipe, *model, *precision;
+	enum recipe_name recipe;
+	const char *model;
+	enum device_precision precision;
 	int64_t vocab_size, threads;
-	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens, max_predictions_per_seq;
+	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens;
 	int64_t num_train_steps, num_train_tokens, eval_instances;
-	double masked_lm_prob;
+	struct instance_options instances; /* of which two are options */
 	int64_t batch_size_per_gpu, replicas;
 	bool post_accumulation, gradients_fp16, gradients_bf16;
 	/* only in plan */

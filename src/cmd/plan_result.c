@@ -18,8 +18,8 @@ static struct example_bounds instances_of(const struct plan_phase *phase)
 {
 	return instance_bounds(&(struct instance_settings){
 		.max_seq_length = (int32_t)phase->settings->training.max_seq_length,
-		.masked_lm_prob = phase->settings->masked_lm_prob,
-		.max_predictions_per_seq = (int32_t)phase->settings->max_predictions_per_seq,
+		.masked_lm_prob = phase->settings->instances.masked_lm_prob,
+		.max_predictions_per_seq = (int32_t)phase->settings->instances.max_predictions_per_seq,
 	});
 }
 
@@ -109,9 +109,9 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.update_bytes = optimizer_is_lamb(&settings->training.optimizer) ? UPDATE_BYTES_LAMB : UPDATE_BYTES_ADAMW,
 		.replicas = settings->replicas,
 		.reduce_every_batch = !settings->post_accumulation,
-		.predictions = mean * phase->settings->masked_lm_prob,
+		.predictions = mean * phase->settings->instances.masked_lm_prob,
 	};
-	double cap = (double)phase->settings->max_predictions_per_seq;
+	double cap = (double)phase->settings->instances.max_predictions_per_seq;
 	if (cap > 0 && setup.predictions > cap)
 		setup.predictions = cap;
 	setup.topology.ranks = result->devices;

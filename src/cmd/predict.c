@@ -18,7 +18,9 @@
 #include "infer/task_stream.h"
 
 struct predict_settings {
-	const char *model, *out, *watch, *format, *text_column, *pair_column, *on_bad_record;
+	const char *model, *out, *watch, *text_column, *pair_column;
+	enum on_bad_record on_bad_record;
+	enum answer_form format;
 	int64_t max_seq_length, micro_batch_tokens;
 	bool fresh;
 	struct task_options own; /* of each task */
@@ -26,66 +28,39 @@ struct predict_settings {
 };
 
 #define FIELD(name) offsetof(struct predict_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct predict_settings, member, role, value)
 
+/* clang-format off */
 static const struct option predict_options[] = {
 	{.help = "Input"},
-	{.name = "model",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(model),
-	 .role = ROLE_PLACE,
-	 .value_name = "FOLDER",
-	 .alias = "model_name_or_path",
+	{ROW(model, ROLE_PLACE, "FOLDER"), .alias = "model_name_or_path",
 	 .help = "a run of bertc finetune, its final/, or a task folder of transformers"},
 	TEXT_COLUMN_OPTIONS(struct predict_settings),
-	{.name = "max_seq_length",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(max_seq_length),
-	 .range = "8..65536",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
-	 .fallback_text = "as in training",
+	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback_text = "as in training",
 	 .help = "maximum number of tokens per example; longer texts are truncated"},
-	{.name = "on_bad_record",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(on_bad_record),
-	 .fallback = "stop",
-	 .range = "stop|skip",
-	 .role = ROLE_RESULT,
-	 .value_name = "WHAT",
+	{ROW(on_bad_record, ROLE_RESULT, "WHAT"), .range = "stop|skip", .fallback = "stop",
 	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
 	{.group = task_answer_rows, .field = FIELD(own)},
-	{.name = "watch",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(watch),
-	 .role = ROLE_PLACE,
-	 .value_name = "FOLDER",
-	 .help = "answer each file that appears in this folder, writing its name with .jsonl or .tsv appended into the folder "
-		 "--out, which must exist, until SIGTERM; not for tags and questions about passages"},
+	{ROW(watch, ROLE_PLACE, "FOLDER"),
+	 .help = "answer each file that appears in this folder, writing its name with .jsonl or .tsv appended into "
+	 "the folder --out, which must exist, until SIGTERM; not for tags and questions about passages"},
 	{.help = "Output"},
-	{.name = "out",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(out),
-	 .role = ROLE_PLACE,
-	 .value_name = "PATH",
-	 .fallback_text = "standard output",
-	 .help = "a file for the predictions, where an interrupted command resumes when it is run again (if the input is read "
-		 "line by line: not for tags, questions about passages, or a JSON list); into a folder, which exists or "
-		 "is written with a slash at the end, go the task's result files"},
-	FRESH_OPTION(FIELD(fresh)),
-	{.name = "format",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(format),
-	 .fallback = "jsonl",
-	 .range = "jsonl|tsv|pipeline",
-	 .role = ROLE_RESULT,
-	 .value_name = "NAME",
+	{ROW(out, ROLE_PLACE, "PATH"), .fallback_text = "standard output",
+	 .help = "a file for the predictions, where an interrupted command resumes when it is run again (if the "
+	 "input is read line by line: not for tags, questions about passages, or a JSON list); into a folder, which "
+	 "exists or is written with a slash at the end, go the task's result files"},
+	{OPTION_ROW(struct predict_settings, fresh, ROLE_RUN, NULL), .fallback = "false",
+	 .help = "start over even if an interrupted command left part of --out"},
+	{ROW(format, ROLE_RESULT, "NAME"), .range = "jsonl|tsv|pipeline", .fallback = "jsonl",
 	 .help = "jsonl: a JSON object for each text; tsv: columns, the probabilities of classes as in Google's "
-		 "test_results.tsv; pipeline: what transformers' pipeline of the task returns"},
+	 "test_results.tsv; pipeline: what transformers' pipeline of the task returns"},
 	{.help = "Machine"},
-	MICRO_BATCH_OPTION(struct predict_settings, micro_batch_tokens),
+	{OPTION_ROW(struct predict_settings, micro_batch_tokens, ROLE_RUN, "N"), .range = "64..",
+	 .fallback_text = "4096; on a GPU 8192 or more, in whole waves", .help = "tokens computed at a time"},
 	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text predict_text = {
 	.name = "predict",
@@ -292,7 +267,7 @@ static enum status run_predict(struct options *options)
 		.micro_batch_tokens = settings->micro_batch_tokens,
 		.options = options,
 		.own = &settings->own,
-		.skip_bad = strcmp(settings->on_bad_record, "skip") == 0,
+		.skip_bad = settings->on_bad_record == SKIP_BAD_RECORD,
 		.device = settings->device,
 	};
 	struct task_session session = {0};
@@ -304,9 +279,7 @@ static enum status run_predict(struct options *options)
 		error_hint("bertc embed prints them");
 		goto done;
 	}
-	const enum answer_form form = settings->format[0] == 'j'   ? ANSWER_JSONL
-				      : settings->format[0] == 't' ? ANSWER_TSV
-								   : ANSWER_PIPELINE;
+	const enum answer_form form = settings->format;
 	if (form == ANSWER_PIPELINE && !session.state.task->put_pipeline) {
 		status = error_set(ERR_USAGE, "--format pipeline: transformers has no pipeline for %s", session.state.task->name);
 		error_hint("--format jsonl prints a JSON object for each text");

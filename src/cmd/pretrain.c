@@ -142,7 +142,7 @@ static enum status complete_pretrain(struct options *options)
 	if (options_given(options, "time") && !options_given(options, "recipe"))
 		TRY(options_set(options, "recipe", "fast", ORIGIN_CHOSEN));
 	TRY(recipes_read(options));
-	bool trained = settings->init_checkpoint || initial_weights_named(settings->model);
+	bool trained = settings->initial.init_checkpoint || initial_weights_named(settings->model);
 	if (trained && options_origin(options, "init_attention") == ORIGIN_RECIPE)
 		options_forget(options, "init_attention");
 	return OK;

@@ -70,7 +70,7 @@ enum status pretrain_phases_open(struct pretrain_phases *out, struct options *op
 		.resumes = settings->resume_phase2,
 		.first_end_step = settings->phase1_end_step,
 		.out = settings->training.folder.out,
-		.first = settings->init_checkpoint,
+		.first = settings->initial.init_checkpoint,
 		.listed = options->section_count > 0,
 	};
 	TRY(phases_begin_second(start, &second));

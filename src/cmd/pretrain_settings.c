@@ -19,7 +19,7 @@ struct run_folder_settings pretrain_folder(const struct options *options, struct
 {
 	const struct pretrain_settings *settings = options->settings;
 	*inputs = (struct pretrain_inputs){
-		.paths = {settings->vocab_file, settings->model, settings->init_checkpoint, settings->init_vocab,
+		.paths = {settings->vocab_file, settings->model, settings->initial.init_checkpoint, settings->initial.init_vocab,
 			  settings->training.folder.resume_from},
 	};
 	return (struct run_folder_settings){
@@ -50,7 +50,7 @@ static bool is_of_recipe(const struct options *options, const char *name, double
 	const struct pretrain_settings *settings = options->settings;
 	bool recorded = is_recorded(options, name) || (options->from_record && options_origin(options, name) == ORIGIN_FILE);
 	return options_origin(options, name) == ORIGIN_RECIPE ||
-	       (recorded && strcmp(settings->recipe, "fast") == 0 && value == 0);
+	       (recorded && settings->recipe == RECIPE_FAST && value == 0);
 }
 
 struct pretraining_run_settings pretrain_pretraining(const struct options *options)
@@ -61,14 +61,9 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 		.sizes = s->sizes,
 		.initial =
 			{
-				.checkpoint = s->init_checkpoint,
+				.options = &s->initial,
 				.model = s->model,
-				.vocab = s->init_vocab,
 				.vocab_file = s->vocab_file,
-				.remap_vocab = s->remap_vocab,
-				.tokens = s->init_tokens,
-				.positions = s->init_positions,
-				.neighbor_attention = strcmp(s->init_attention, "neighbors") == 0,
 				.attention_given = options_given(options, "init_attention"),
 			},
 		.data =
@@ -80,11 +75,7 @@ struct pretraining_run_settings pretrain_pretraining(const struct options *optio
 				.eval_file = source(options, options, "eval_file", &s->eval_file, "eval_corpus", "eval_data"),
 				.corpus_recorded = is_recorded(options, "corpus"),
 				.eval_recorded = is_recorded(options, "eval_corpus"),
-				.input = {.input = s->input},
-				.drop_copies = s->drop_copied_documents,
-				.held_out_fraction = s->held_out_fraction,
-				.vocab_size = s->vocab_size,
-				.min_frequency = s->min_frequency,
+				.text = &s->text,
 				.cased_given = options_said(options, "cased"),
 				.cased = options_said(options, "cased") || is_recorded(options, "cased") ? s->cased : -1,
 				.shuffle = s->shuffle,
@@ -100,16 +91,7 @@ struct pretraining_phase pretrain_instances(const struct options *options, const
 	const struct pretrain_settings *settings = phase->settings;
 	return (struct pretraining_phase){
 		.input_file = source(options, phase, "input_file", &settings->input_file, "corpus", "data"),
-		.instances =
-			{
-				.min_seq_length = (int32_t)settings->min_seq_length,
-				.masked_lm_prob = settings->masked_lm_prob,
-				.max_predictions_per_seq = (int32_t)settings->max_predictions_per_seq,
-				.short_seq_prob = settings->short_seq_prob,
-				.whole_word_mask = settings->whole_word_mask,
-				.max_ngram = (int32_t)settings->max_ngram,
-				.next_sentence = next_sentence_named(settings->next_sentence),
-			},
+		.instances = instance_options_settings(&settings->instances),
 		.length_open = is_default(phase, "max_seq_length"),
 		.eval_instances = settings->eval_instances,
 		.eval_whole = is_default(phase, "eval_instances"),

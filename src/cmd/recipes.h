@@ -5,6 +5,8 @@
 
 #include "base/option.h"
 
+/* The words of --recipe, in their order. */
+enum recipe_name { RECIPE_ORIGINAL, RECIPE_FAST };
 #define RECIPE_NAMES "original|fast"
 
 /* The row of the option. `place`: the offset of the name in the command's settings. */

@@ -16,24 +16,24 @@ struct score_settings {
 };
 
 #define FIELD(name) offsetof(struct score_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct score_settings, member, role, value)
 
+/* clang-format off */
 static const struct option score_options[] = {
 	{.help = "Input"},
-	ANSWER_INPUT_OPTIONS(struct score_settings, answer, "windows"),
+	{.group = answer_input_rows, .field = FIELD(answer)},
+	{.reworded = true, .name = "long_texts", .fallback = "windows"},
 	{.help = "Scores"},
-	{.name = "whole_word",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(whole_word),
-	 .fallback = "false",
-	 .role = ROLE_RESULT,
+	{ROW(whole_word, ROLE_RESULT, NULL), .fallback = "false",
 	 .help = "mask all pieces of a word together, and compute the perplexity per word"},
 	{.help = "Output"},
-	ANSWER_OUTPUT_OPTIONS(struct score_settings, answer),
+	{.group = answer_output_rows, .only = "out fresh", .field = FIELD(answer)},
 	{.help = "Machine"},
-	MICRO_BATCH_OPTION(struct score_settings, answer.micro_batch_tokens),
+	{.group = answer_output_rows, .only = "micro_batch_tokens", .field = FIELD(answer)},
 	{.group = device_rows, .field = FIELD(answer.device)},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text score_text = {
 	.name = "score",
@@ -136,7 +136,7 @@ static enum status run_score(struct options *options)
 	struct model_files files = {0};
 	struct buffer identity = {0};
 	const char *text = settings->answer.text_column, *pair = settings->answer.pair_column;
-	const bool plain = answer_is_plain(&settings->answer);
+	const bool plain = settings->answer.input == LINES_TEXT;
 	const char *const columns[] = {text ? text : "id", pair ? pair : "id", "id", NULL};
 	struct answer_job job = {.out = answer_target(settings->answer.out),
 				 .fresh = settings->answer.fresh,

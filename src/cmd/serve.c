@@ -18,12 +18,14 @@ struct serve_settings {
 };
 
 #define FIELD(name) offsetof(struct serve_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct serve_settings, member, role, value)
 #define NUMBER(option, default_value, allowed, text, other)                                                                      \
 	{                                                                                                                        \
 		.name = #option, .type = OPTION_INTEGER, .field = FIELD(option), .fallback = default_value, .range = allowed,    \
 		.role = ROLE_RUN, .value_name = "N", .help = text, .alias = other                                                \
 	}
 
+/* clang-format off */
 static const struct option serve_options[] = {
 	{.help = "What is served"},
 	{.name = "model",
@@ -34,47 +36,21 @@ static const struct option serve_options[] = {
 	 .alias = "model_id",
 	 .help = "one or more models: fine-tuned models, embedding models (including sentence-transformers folders), models with "
 		 "a masked-word head; without NAME= a model is named after its folder"},
-	{.name = "listen",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(listen),
-	 .fallback = "127.0.0.1:8080",
-	 .role = ROLE_RUN,
-	 .value_name = "ADDRESS:PORT",
-	 .help = "address to listen on; 0.0.0.0 or [::] accepts connections from other machines, port 0 chooses a free port and "
-		 "reports it"},
-	{.name = "api_key_file",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(api_key_file),
-	 .role = ROLE_RUN,
-	 .value_name = "FILE",
-	 .fallback_text = "no key is needed",
+	{ROW(listen, ROLE_RUN, "ADDRESS:PORT"), .fallback = "127.0.0.1:8080",
+	 .help = "address to listen on; 0.0.0.0 or [::] accepts connections from other machines, port 0 chooses a "
+	 "free port and reports it"},
+	{ROW(api_key_file, ROLE_RUN, "FILE"), .fallback_text = "no key is needed",
 	 .help = "file of API keys, one per line; requests without one of them are refused"},
-	{.name = "auto_truncate",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(auto_truncate),
-	 .fallback = "true",
-	 .role = ROLE_RUN,
+	{ROW(auto_truncate, ROLE_RUN, NULL), .fallback = "true",
 	 .help = "truncate texts that are too long, unless a request says otherwise; false: refuse them"},
-	{.name = "max_seq_length",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(max_seq_length),
-	 .range = "8..65536",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
-	 .fallback_text = "as each folder says",
+	{ROW(max_seq_length, ROLE_RUN, "N"), .range = "8..65536", .fallback_text = "as each folder says",
 	 .help = "longest text in tokens"},
 	{.help = "Batches"},
 	NUMBER(max_batch_tokens, "4096", "64..1048576", "tokens computed at a time, from all clients together",
 	       "micro_batch_tokens"),
-	{.name = "max_wait_ms",
-	 .type = OPTION_NUMBER,
-	 .field = FIELD(max_wait_ms),
-	 .fallback = "0",
-	 .range = "0..10000",
-	 .role = ROLE_RUN,
-	 .value_name = "MS",
-	 .help = "how long a batch that is not full waits for more texts; while one batch is computed, texts for the next one "
-		 "gather in any case"},
+	{ROW(max_wait_ms, ROLE_RUN, "MS"), .range = "0..10000", .fallback = "0",
+	 .help = "how long a batch that is not full waits for more texts; while one batch is computed, texts for "
+	 "the next one gather in any case"},
 	{.help = "Limits"},
 	NUMBER(max_concurrent_requests, "512", "1..1000000", "requests waiting or being computed; further ones get status 429",
 	       NULL),
@@ -83,19 +59,14 @@ static const struct option serve_options[] = {
 	NUMBER(max_client_batch_size, "2048", "1..1000000", "texts in one request; more get status 422", NULL),
 	NUMBER(max_body_bytes, "2000000", "1024..1073741824", "size of one request; larger ones get status 413", "payload_limit"),
 	NUMBER(max_connections, "1024", "1..100000", "connections at a time; further ones wait until one is closed", NULL),
-	{.name = "request_timeout",
-	 .type = OPTION_NUMBER,
-	 .field = FIELD(request_timeout),
-	 .fallback = "60",
-	 .range = "0.1..86400",
-	 .role = ROLE_RUN,
-	 .value_name = "SECONDS",
-	 .help = "time a client has to send a complete request, and to receive an answer, before its connection is closed; idle "
-		 "connections are closed after the same time"},
+	{ROW(request_timeout, ROLE_RUN, "SECONDS"), .range = "0.1..86400", .fallback = "60",
+	 .help = "time a client has to send a complete request, and to receive an answer, before its connection is "
+	 "closed; idle connections are closed after the same time"},
 	{.help = "Machine"},
 	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text serve_text = {
 	.name = "serve",

@@ -20,53 +20,31 @@
 struct tokenize_settings {
 	const char *vocab_file;
 	bool cased;
-	const char *compat;
-	const char *format;
+	enum { COMPAT_TRANSFORMERS, COMPAT_GOOGLES } compat;
+	enum output_format format;
 	bool decode;
 	struct device_options device; /* of which only the threads are an option */
 };
 
 #define FIELD(name) offsetof(struct tokenize_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct tokenize_settings, member, role, value)
 
+/* clang-format off */
 static const struct option tokenize_options[] = {
-	{.name = "vocab_file",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(vocab_file),
-	 .role = ROLE_PLACE,
-	 .help = "vocab.txt or tokenizer.json of a model, or its folder; a tokenizer_config.json beside it is used",
-	 .value_name = "FILE"},
-	{.name = "cased",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(cased),
-	 .fallback = "false",
-	 .role = ROLE_RESULT,
-	 .help = "keep case and accents",
-	 .fallback_text = "from tokenizer_config.json, else false"},
-	{.name = "compat",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(compat),
-	 .fallback = "huggingface",
-	 .range = "huggingface|google",
-	 .role = ROLE_RESULT,
-	 .help = "whose ids to match where they differ: Hugging Face's fast tokenizer or google-research/bert",
-	 .value_name = "NAME"},
-	{.name = "format",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(format),
-	 .fallback = "ids",
-	 .range = "ids|tokens|offsets",
-	 .role = ROLE_RESULT,
-	 .help = "what to print: ids, vocabulary entries, or BEGIN:END in bytes of the line",
-	 .value_name = "NAME"},
-	{.name = "decode",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(decode),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
+	{ROW(vocab_file, ROLE_PLACE, "FILE"),
+	 .help = "vocab.txt or tokenizer.json of a model, or its folder; a tokenizer_config.json beside it is used"},
+	{ROW(cased, ROLE_RESULT, NULL), .fallback = "false", .fallback_text = "from tokenizer_config.json, else false",
+	 .help = "keep case and accents"},
+	{ROW(compat, ROLE_RESULT, "NAME"), .range = "huggingface|google", .fallback = "huggingface",
+	 .help = "whose ids to match where they differ: Hugging Face's fast tokenizer or google-research/bert"},
+	{ROW(format, ROLE_RESULT, "NAME"), .range = "ids|tokens|offsets", .fallback = "ids",
+	 .help = "what to print: ids, vocabulary entries, or BEGIN:END in bytes of the line"},
+	{ROW(decode, ROLE_RUN, NULL), .fallback = "false",
 	 .help = "the reverse: read lines of ids, print lines of text"},
 	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{.name = NULL},
 };
+/* clang-format on */
 
 static const struct command_text help_text = {
 	.name = "tokenize",
@@ -98,7 +76,7 @@ static enum status choose_settings(const struct options *options, const struct v
 
 	TRY(vocab_tokenizer_settings(options, vocab, given->vocab_file, given->cased, out));
 	out->special_tokens = true;
-	if (strcmp(given->compat, "google") == 0) {
+	if (given->compat == COMPAT_GOOGLES) {
 		out->compat = COMPAT_GOOGLE;
 		out->max_word_characters = 200;
 		out->special_tokens = false;
@@ -176,11 +154,6 @@ static enum status decode_paths(const struct vocab *vocab, const struct option_l
 	return OK;
 }
 
-static enum output_format format_of(const char *name)
-{
-	return strcmp(name, "tokens") == 0 ? FORMAT_TOKENS : strcmp(name, "offsets") == 0 ? FORMAT_OFFSETS : FORMAT_IDS;
-}
-
 static enum status check_tokenize(struct options *options)
 {
 	return options_require(options, "vocab_file", "`bertc vocab` makes a vocabulary from text");
@@ -203,7 +176,7 @@ static enum status run_tokenize(struct options *options)
 	}
 	TRY_GOTO(choose_settings(options, &vocab, &settings), out);
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), out);
-	TRY_GOTO(tokenize_text(tokenizer, format_of(given->format), (int)given->device.threads, &options->positional, &counts), out);
+	TRY_GOTO(tokenize_text(tokenizer, given->format, (int)given->device.threads, &options->positional, &counts), out);
 	report_counts(&counts);
 out:
 	tokenizer_close(tokenizer);

@@ -23,6 +23,7 @@ const struct option batch_rows[] = {
 	 "update has gradient_accumulation_steps"},
 	{ROW(gradient_accumulation_steps, ROLE_RESULT, "N"), .section = "phase", .range = "0..65536",
 	 .fallback = "0", .alias = "num_accumulation_steps",
+	 .rare = true,
 	 .help = "micro-batches per update for each rank and replica; 0 = as few as micro_batch_tokens allows"},
 	{ROW(micro_batch_tokens, ROLE_RESULT, "N|auto"), .section = "phase", .range = "128..1048576",
 	 .alias = "micro_batch", .automatic = "auto",

@@ -39,7 +39,7 @@ const char *budget_model(double flops, bool on_gpu)
 		BUG_IF(model_config_named(&config, name) != OK);
 		double wanted = sqrt(flops * budget_share(config.hidden_size, on_gpu) / 120);
 		double distance = fabs(log(encoder_parameters(&config) / wanted));
-		if (distance < least) {
+		if (!nearest || distance < least) {
 			least = distance;
 			nearest = name;
 		}

@@ -10,6 +10,31 @@
 #include "model/neighbor_attention.h"
 #include "weights/tokenizer_file.h"
 
+#define ROW(member, role, value) OPTION_ROW(struct initial_options, member, role, value)
+/* clang-format off */
+const struct option initial_rows[] = {
+	{ROW(init_checkpoint, ROLE_START, "PATH"),
+	 .help = "initial weights: a Hugging Face folder, .safetensors, PyTorch .bin or .pt, or a TensorFlow BERT "
+	 "checkpoint; its configuration, vocabulary and casing are used"},
+	{ROW(init_vocab, ROLE_START, "PATH"), .fallback_text = "beside the initial weights", .rare = true,
+	 .help = "vocabulary of the initial weights"},
+	{ROW(remap_vocab, ROLE_START, NULL), .fallback = "false",
+	 .help = "allow a vocabulary other than that of the initial weights (--vocab_file, or learned): embeddings "
+	 "of shared tokens are copied, those of the others are as init_tokens says"},
+	{ROW(init_tokens, ROLE_START, "HOW"), .range = "mean|draw", .fallback = "mean", .rare = true,
+	 .help = "with remap_vocab, embeddings of new tokens: the mean of the pieces that the initial vocabulary "
+	 "cuts them into (mean), or drawn at random (draw)"},
+	{ROW(init_positions, ROLE_START, "HOW"), .range = "same|tile|draw", .fallback = "same", .rare = true,
+	 .help = "if the model has more positions than the initial weights: fail (same), repeat theirs (tile), or "
+	 "draw new ones (draw)"},
+	{ROW(init_attention, ROLE_START, "HOW"), .range = "random|neighbors", .fallback = "random", .rare = true,
+	 .help = "how attention begins in a new model: random weights, which look everywhere alike (random), or half "
+	 "of the heads looking at a neighboring token (neighbors), which shortens the plateau at the start of "
+	 "training"},
+	{0},
+};
+/* clang-format on */
+
 bool initial_weights_named(const char *model)
 {
 	struct model_config config;
@@ -33,18 +58,19 @@ static enum status try_weights(const char *path)
 
 enum status initial_weights_find(struct initial_weights *initial, const struct initial_settings *settings, bool resumed)
 {
+	const struct initial_options *options = settings->options;
 	*initial = (struct initial_weights){.settings = settings};
 	if (resumed)
 		return OK;
-	initial->path = settings->checkpoint;
+	initial->path = options->init_checkpoint;
 	if (!initial->path && initial_weights_named(settings->model))
 		initial->path = settings->model;
 	if (!initial->path) {
-		if (settings->remap_vocab || settings->vocab || strcmp(settings->positions, "same") != 0)
+		if (options->remap_vocab || options->init_vocab || options->init_positions != POSITIONS_SAME)
 			return error_set(ERR_USAGE, "--remap_vocab, --init_vocab, and --init_positions need --init_checkpoint");
 		return OK;
 	}
-	if (settings->neighbor_attention && settings->attention_given) {
+	if (options->init_attention == INIT_ATTENTION_NEIGHBORS && settings->attention_given) {
 		enum status status =
 			error_set(ERR_USAGE, "--init_attention neighbors is for new models, and '%s' has weights", initial->path);
 		error_hint("leave it out to train these weights further");
@@ -53,8 +79,8 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 	TRY(model_source_find(initial->path, &initial->source));
 	TRY(model_files_look(&initial->files, initial->source.weights));
 	TRY(try_weights(initial->source.weights));
-	const char *vocab = settings->vocab ? settings->vocab : initial->source.vocab;
-	if (!vocab[0] && (settings->remap_vocab || !settings->vocab_file)) {
+	const char *vocab = options->init_vocab ? options->init_vocab : initial->source.vocab;
+	if (!vocab[0] && (options->remap_vocab || !settings->vocab_file)) {
 		enum status status =
 			error_set(ERR_USAGE, "'%s': no vocab.txt or tokenizer.json beside the initial weights", initial->path);
 		error_hint("name the vocabulary they were trained with: --init_vocab PATH");
@@ -72,7 +98,7 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 enum status initial_weights_check_vocab(const struct initial_weights *initial, const struct vocab *vocab)
 {
 	const struct vocab *source = &initial->vocab;
-	if (!initial->path || !initial->vocab_path || vocab->hash == source->hash || initial->settings->remap_vocab)
+	if (!initial->path || !initial->vocab_path || vocab->hash == source->hash || initial->settings->options->remap_vocab)
 		return OK;
 	int32_t same = 0, common = vocab->count < source->count ? vocab->count : source->count;
 	while (same < common && strcmp(vocab->text[same], source->text[same]) == 0)
@@ -103,7 +129,7 @@ enum status initial_weights_text(const struct initial_weights *initial, struct o
 		vocab_release(&vocab);
 		TRY(status);
 	}
-	if (!settings->vocab_file && !settings->remap_vocab)
+	if (!settings->vocab_file && !settings->options->remap_vocab)
 		*out_vocab_file = initial->vocab_path;
 	if (*cased >= 0)
 		return OK;
@@ -122,9 +148,9 @@ void initial_weights_fit(const struct initial_weights *initial, int32_t vocab_co
 {
 	if (!initial->path)
 		return;
-	if (initial->settings->remap_vocab)
+	if (initial->settings->options->remap_vocab)
 		config->vocab_size = vocab_count;
-	if (strcmp(initial->settings->positions, "same") != 0 && longest > config->max_position_embeddings)
+	if (initial->settings->options->init_positions != POSITIONS_SAME && longest > config->max_position_embeddings)
 		config->max_position_embeddings = (int32_t)longest;
 }
 
@@ -161,14 +187,14 @@ static void log_report(const struct initial_weights *initial, const struct model
 	log_names("counters and constants, ignored", &report->others);
 	if (report->padding_rows)
 		log_note("  %" PRId64 " rows of padding after the vocabulary are ignored", report->padding_rows);
-	if (initial->settings->remap_vocab)
+	if (initial->settings->options->remap_vocab)
 		log_note("  vocabulary: the embeddings of %" PRId64 " tokens are copied; %" PRId64
 			 " new ones begin as the mean of their pieces, %" PRId64
 			 " are drawn at random (normal, %g) with the mean output bias",
 			 report->carried_tokens, report->composed_tokens, report->drawn_tokens, config->initializer_range);
 	if (report->positions_source)
 		log_note("  positions: %" PRId64 " there, %d here (%s)", report->positions_source,
-			 config->max_position_embeddings, initial->settings->positions);
+			 config->max_position_embeddings, initial->settings->options->init_positions == POSITIONS_TILE ? "tile" : "draw");
 }
 
 /* On a GPU, the library computes the tanh form of GELU as part of its products, which saves two passes. But that makes a
@@ -196,28 +222,24 @@ done:
 	return status;
 }
 
-static enum position_policy positions_named(const char *name)
-{
-	return strcmp(name, "tile") == 0 ? POSITIONS_TILE : strcmp(name, "draw") == 0 ? POSITIONS_DRAW : POSITIONS_SAME;
-}
-
 enum status initial_weights_load(const struct initial_weights *initial, const struct vocab *vocab, struct model *model,
 				 struct replica *replica)
 {
-	const struct initial_settings *settings = initial->settings;
+	const struct initial_options *options = initial->settings->options;
+	bool neighbors = options->init_attention == INIT_ATTENTION_NEIGHBORS;
 	struct model_folder_report report = {0};
 	float *slab = NULL;
 	enum status status;
 	if (!initial->path) {
 		offer_faster_activation(model);
-		return settings->neighbor_attention ? begin_with_neighbors(model, replica) : OK;
+		return neighbors ? begin_with_neighbors(model, replica) : OK;
 	}
 	struct weight_adaptation adaptation = {
 		.missing = MISSING_HEADS,
-		.positions = positions_named(settings->positions),
-		.tokens = strcmp(settings->tokens, "mean") == 0 ? TOKENS_MEAN : TOKENS_DRAW,
-		.source_vocab = settings->remap_vocab ? &initial->vocab : NULL,
-		.vocab = settings->remap_vocab ? vocab : NULL,
+		.positions = options->init_positions,
+		.tokens = options->init_tokens == INIT_TOKENS_MEAN ? TOKENS_MEAN : TOKENS_DRAW,
+		.source_vocab = options->remap_vocab ? &initial->vocab : NULL,
+		.vocab = options->remap_vocab ? vocab : NULL,
 	};
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
 	TRY_GOTO(model_get_weights(model, slab), done);

@@ -7,17 +7,28 @@
 #include "text/vocab.h"
 #include "weights/model_files.h"
 #include "weights/model_folder.h"
+#include "weights/model_weights.h"
+
+/* The words of --init_tokens and --init_attention, in their order. */
+enum init_tokens { INIT_TOKENS_MEAN, INIT_TOKENS_DRAW };
+enum init_attention { INIT_ATTENTION_RANDOM, INIT_ATTENTION_NEIGHBORS };
+
+struct initial_options {
+	const char *init_checkpoint; /* NULL: --model, if it names weights */
+	const char *init_vocab;      /* of the weights; NULL: the one beside them */
+	bool remap_vocab;            /* the run's vocabulary differs from theirs */
+	enum init_tokens init_tokens; /* rows of tokens that their vocabulary lacks */
+	enum position_policy init_positions; /* what to do where the model has more positions */
+	enum init_attention init_attention; /* of a new model: NEIGHBORS: heads begin by attending to neighbors
+					       (model/neighbor_attention.h) */
+};
+extern const struct option initial_rows[];
 
 struct initial_settings {
-	const char *checkpoint;  /* --init_checkpoint; NULL: `model`, if it names weights */
-	const char *model;       /* --model; NULL: open */
-	const char *vocab;       /* of the weights; NULL: the one beside them */
-	const char *vocab_file;  /* of the run; NULL: that of the weights, or a learned one */
-	bool remap_vocab;        /* the run's vocabulary differs from theirs */
-	const char *tokens;      /* "mean", "draw": rows of tokens that their vocabulary lacks */
-	const char *positions;   /* "same", "tile", "draw": what to do where the model has more positions */
-	bool neighbor_attention; /* of a new model: heads start out attending to neighbors (model/neighbor_attention.h) */
-	bool attention_given;    /* ... and the user asked for it; it is not just part of a recipe */
+	const struct initial_options *options;
+	const char *model;      /* --model; NULL: open */
+	const char *vocab_file; /* of the run; NULL: that of the weights, or a learned one */
+	bool attention_given;   /* init_attention was asked for by the user; it is not just part of a recipe */
 };
 
 /* Zero-initialize; released also after a failure. */

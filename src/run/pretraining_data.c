@@ -172,19 +172,15 @@ static enum status open_data(struct pretraining_data *data)
 		.eval_file = settings->eval_file,
 		.corpus_recorded = settings->corpus_recorded,
 		.eval_recorded = settings->eval_recorded,
-		.input = settings->input,
-		.drop_copies = settings->drop_copies,
-		.held_out_fraction = settings->held_out_fraction,
+		.text = settings->text,
+		.input = {.input = settings->text->input, .threads = (int)run->machine->device.threads},
 		.vocab_file = vocab_file,
-		.vocab_size = settings->vocab_size,
-		.min_frequency = settings->min_frequency,
 		.cased = data->cased == 1,
 		.cased_given = settings->cased_given,
 		.first_rank = is_first_rank(data->run->machine->comm),
 		.pool = run->machine->pool,
 		.resumed = (start->resumed && start->own) || start->begun,
 	};
-	given.input.threads = (int)run->machine->device.threads;
 	set_pairs(data, start->state.phase.index, &given);
 	TRY(check_sources(&given));
 	TRY(run_data_open(&data->data, &given));
@@ -211,7 +207,7 @@ enum status pretraining_data_open(struct pretraining_data *data)
 	run->longest_evaluated = longest_evaluated(&data->data);
 	char size[32];
 	snprintf(size, sizeof(size), "%d", run->vocab->count);
-	return data->settings->vocab_size > 0 ? OK : options_set(&run->options, "vocab_size", size, ORIGIN_CHOSEN);
+	return data->settings->text->vocab_size > 0 ? OK : options_set(&run->options, "vocab_size", size, ORIGIN_CHOSEN);
 }
 
 int64_t pretraining_data_tokens(const struct pretraining_data *data)

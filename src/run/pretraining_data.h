@@ -11,10 +11,7 @@
 struct pretraining_data_settings {
 	const struct option_list *corpus, *data, *eval_corpus, *eval_data, *eval_file;
 	bool corpus_recorded, eval_recorded; /* the lists come from a resumed run's record */
-	struct corpus_settings input;        /* `threads` is the machine's */
-	bool drop_copies;
-	double held_out_fraction;
-	int64_t vocab_size, min_frequency; /* for learning a vocabulary; size 0 = open */
+	const struct text_options *text;
 	int cased;                         /* -1 = open */
 	bool cased_given;                  /* by the user: whatever contradicts it is refused */
 	bool shuffle;

@@ -114,7 +114,7 @@ static enum status check_model(const struct pretraining_run *pretraining)
 	if (!run->start.resumed)
 		TRY(resize_model(pretraining, &config));
 	TRY(check_shape(pretraining, &config));
-	bool fixed = strcmp(settings->initial.positions, "same") == 0;
+	bool fixed = settings->initial.options->init_positions == POSITIONS_SAME;
 	for (int64_t i = 0; fixed && i < run->phase_count; i++)
 		if (pretraining->data.phases[i].input_file->count == 0) /* static instances determine the length themselves */
 			TRY(check_length(pretraining, run->phases[i].values->max_seq_length, &config));

@@ -17,6 +17,21 @@
 #include "run/evaluation_groups.h"
 #include "weights/tokenizer_file.h"
 
+#define ROW(member, role, value) OPTION_ROW(struct text_options, member, role, value)
+/* clang-format off */
+const struct option text_rows[] = {
+	{ROW(drop_copied_documents, ROLE_RESULT, NULL), .fallback = "false",
+	 .help = "leave out documents of the corpus that are exact copies of earlier ones"},
+	{ROW(held_out_fraction, ROLE_RESULT, "X"), .range = "0..0.5", .fallback = "0.01",
+	 .help = "share of the documents to hold out for evaluation, chosen by a hash of their content"},
+	{ROW(vocab_size, ROLE_START, "N"), .range = "0..1000000", .fallback_text = "from the amount of text",
+	 .help = "size of the vocabulary to learn"},
+	{ROW(min_frequency, ROLE_START, "N"), .range = "1..", .fallback = "2", .rare = true,
+	 .help = "do not learn merges seen fewer times than this"},
+	{0},
+};
+/* clang-format on */
+
 #define VOCAB_NAME "vocab.txt"
 /* Holds the fingerprint of the text from which the vocabulary was learned, as that text is read a second time to be tokenized. */
 #define VOCAB_SOURCE_NAME ".vocab_source"
@@ -104,9 +119,9 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);
 	TRY_GOTO(vocab_learner_create(&learner, tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
-	int32_t size = settings->vocab_size > 0 ? (int32_t)settings->vocab_size : vocab_default_size(learner);
+	int32_t size = settings->text->vocab_size > 0 ? (int32_t)settings->text->vocab_size : vocab_default_size(learner);
 	TRY_GOTO(vocab_learner_finish(learner,
-				      &(struct vocab_learn_settings){.size = size, .min_frequency = settings->min_frequency}, out,
+				      &(struct vocab_learn_settings){.size = size, .min_frequency = settings->text->min_frequency}, out,
 				      &report),
 		 done);
 	log_note("vocabulary: %s entries learned from %s words, %.2f tokens per word", format_count(count, out->count),
@@ -488,11 +503,11 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		      "vocab_file %s\nvocab_size %" PRId64 "\nmin_frequency %" PRId64
 		      "\ncased %d\ninput_form %s\ntext_form %s\ntext_key %s\nskip bad records %d\n"
 		      "held_out_fraction %g\nown evaluation set %d\n",
-		      settings->vocab_file ? settings->vocab_file : "-", settings->vocab_size, settings->min_frequency,
+		      settings->vocab_file ? settings->vocab_file : "-", settings->text->vocab_size, settings->text->min_frequency,
 		      settings->cased, input_form_names[settings->input.input.input_form], text_form_names[settings->input.input.text_form],
 		      settings->input.input.text_key ? settings->input.input.text_key : "-", settings->input.input.on_bad_record == SKIP_BAD_RECORD,
-		      settings->held_out_fraction, has_evaluation(settings));
-	if (settings->drop_copies)
+		      settings->text->held_out_fraction, has_evaluation(settings));
+	if (settings->text->drop_copied_documents)
 		buffer_text(out, "without copied documents\n");
 	/* Static instances do not record their vocabulary, so one that was left here by other text must not be used for them. */
 	if (settings->input_file->count > 0)
@@ -677,7 +692,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 			TRY_GOTO(vocab_source_check(settings), failed);
 		if (settings->corpus->count > 0 && !made)
 			TRY_GOTO(run_data_shards(settings->corpus, &input, tokenizer, settings->pool, prefix,
-						 own_evaluation ? 0 : settings->held_out_fraction, settings->drop_copies),
+						 own_evaluation ? 0 : settings->text->held_out_fraction, settings->text->drop_copied_documents),
 				 failed);
 		else if (!shard_exists(prefix)) {
 			status = no_text();

@@ -11,7 +11,18 @@
 #include "text/tokenizer.h"
 #include "run/run_static.h"
 
+/* What text becomes a vocabulary and shards, and how. */
+struct text_options {
+	struct input_options input; /* whose rows are input_rows */
+	bool drop_copied_documents; /* leave out documents of the corpus that are copies of earlier ones */
+	double held_out_fraction;   /* share of the corpus's documents, unless an evaluation set is given */
+	int64_t vocab_size;         /* of a vocabulary to learn; 0 = chosen from the amount of text */
+	int64_t min_frequency;
+};
+extern const struct option text_rows[];
+
 struct run_data_settings {
+	const struct text_options *text;
 	const char *folder;                   /* made if missing */
 	const struct option_list *corpus;     /* patterns of text files; empty: shards are given, or are already in `folder` */
 	const struct option_list *data;       /* shard prefixes instead of text; "PREFIX:WEIGHT" mixes them by weight */
@@ -21,11 +32,8 @@ struct run_data_settings {
 	const struct option_list *eval_corpus, *eval_data, *eval_file;
 	bool corpus_recorded,
 		eval_recorded; /* the lists come from a resumed run's record: needed only if the shards are missing */
-	struct corpus_settings input;
-	bool drop_copies;                      /* leave out documents of the corpus that are copies of earlier ones */
-	double held_out_fraction;              /* share of the corpus's documents, unless an evaluation set is given */
+	struct corpus_settings input;         /* text->input, and by how many threads */
 	const char *vocab_file;                /* NULL: the folder's, or one learned from the corpus */
-	int64_t vocab_size, min_frequency;     /* for learning one; size 0 = chosen from the amount of text */
 	bool cased;                            /* used when nothing else says: see cased_given */
 	bool cased_given;                      /* `cased` is what the user asked for: whatever contradicts it is refused */
 	int32_t pair_length, pair_predictions; /* for pairs to be rewritten, as in struct instance_demands */

@@ -70,6 +70,7 @@ const struct option saving_rows[] = {
 	 .help = "also keep the checkpoint of the best evaluation, as best in the run folder; final is the model of "
 	 "the last step in any case (in `bertc finetune` the option makes the best one final)"},
 	{ROW(best_by, ROLE_RUN, "NAME"), .fallback_text = "the first",
+	 .rare = true,
 	 .help = "evaluation set whose loss selects the best checkpoint and triggers early stopping"},
 	{0},
 };
@@ -88,6 +89,7 @@ const struct option ranks_rows[] = {
 	 "and more than five times its usual time in one part of a step; a part that is new is allowed ten times as "
 	 "long"},
 	{ROW(max_restarts, ROLE_RUN, "N"), .range = "0..1000", .fallback = "0",
+	 .rare = true,
 	 .help = "if a rank dies or hangs, restart all ranks from the last checkpoint, at most N times"},
 	{ROW(replicas_per_gpu, ROLE_RUN, "R"), .range = "1..1024", .fallback = "1", .alias = "replicas_per_rank",
 	 .rare = true,

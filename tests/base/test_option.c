@@ -7,7 +7,8 @@ struct settings {
 	bool cased, shuffle;
 	int64_t batch, steps, seed;
 	double rate, decay;
-	const char *out, *optimizer, *model;
+	const char *out, *model;
+	enum { ADAMW, GOOGLE_ADAMW, LAMB } optimizer;
 	struct option_list corpus;
 };
 
@@ -155,7 +156,7 @@ static void defaults(void **state)
 	assert_int_equal(settings.batch, 256);
 	assert_int_equal(settings.steps, 0);
 	assert_true(settings.rate == 1e-4);
-	assert_string_equal(settings.optimizer, "adamw");
+	assert_int_equal(settings.optimizer, ADAMW);
 	assert_null(settings.out);
 	assert_int_equal(settings.corpus.count, 0);
 	assert_string_equal(options_value(&options, "learning_rate", &scratch), "1e-4"); /* as written, not 0.0001 */

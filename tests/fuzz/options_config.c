@@ -16,7 +16,8 @@ struct settings {
 	int64_t integer;
 	double number;
 	bool flag;
-	const char *text, *choice;
+	const char *text;
+	unsigned choice;
 	struct option_list list;
 };
 

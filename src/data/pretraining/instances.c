@@ -433,12 +433,3 @@ struct batch_capacity instance_capacity(int32_t tokens, int32_t sequences, int32
 
 const char *const next_sentence_names[] = {"pairs", "order", "none", "single", NULL};
 
-enum next_sentence next_sentence_named(const char *name)
-{
-	int kind = 0;
-	while (strcmp(next_sentence_names[kind], name) != 0) {
-		kind++;
-		BUG_IF(!next_sentence_names[kind]);
-	}
-	return (enum next_sentence)kind;
-}

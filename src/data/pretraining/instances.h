@@ -15,8 +15,7 @@ enum pretraining_head {
 /* What an instance consists of, and its label: pairs (BERT: does B follow A, or is it random?), order (ALBERT and
  * Megatron: are two neighboring segments swapped?), none (as much running text as fits), single (a sentence by itself). */
 enum next_sentence { NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_ORDER, NEXT_SENTENCE_NONE, NEXT_SENTENCE_SINGLE };
-extern const char *const next_sentence_names[];           /* "pairs", "order", ...; ends with NULL */
-enum next_sentence next_sentence_named(const char *name); /* `name` must be one of them */
+extern const char *const next_sentence_names[]; /* "pairs", "order", ...; ends with NULL */
 
 /* Share of tokens masked in every evaluation, whatever a model was trained with: only scores at the same share are comparable. */
 #define EVALUATION_MASKED 0.15
