@@ -17,7 +17,7 @@
 #include "infer/session.h"
 #include "infer/task_session.h"
 #include "tasks/results.h"
-#include "tasks/set_list.h"
+#include "base/set_list.h"
 #include "train/pretraining.h"
 #include "run/run_data.h"
 #include "weights/model_folder.h"
@@ -311,7 +311,7 @@ static enum status score_task(const struct options *options, const struct evalua
 	struct set_list files = {0};
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text}, *json = open_json(&writer, settings);
-	enum status status = set_list_parse(&files, "test", &settings->test, false);
+	enum status status = set_list_parse(&files, &settings->test);
 	if (status == OK)
 		status = task_session_open(&session, &of_session);
 	for (int64_t i = 0; i < files.count && status == OK; i++) {

@@ -11,7 +11,7 @@
 #include "cmd/finetune_options.h"
 #include "infer/task_session.h"
 #include "tasks/results.h"
-#include "tasks/set_list.h"
+#include "base/set_list.h"
 
 /* Tokens computed at a time. */
 #define TOKENS 8192
@@ -160,8 +160,9 @@ enum status finetune_score(struct options *options)
 	struct set_list dev = {0}, test = {0};
 	enum status status;
 	TRY_GOTO(check_files(settings), done);
-	TRY_GOTO(set_list_parse(&dev, "dev", &settings->dev, false), done);
-	TRY_GOTO(set_list_parse(&test, "test", &settings->test, true), done);
+	TRY_GOTO(set_list_parse(&dev, &settings->dev), done);
+	TRY_GOTO(set_list_parse(&test, &settings->test), done);
+	TRY_GOTO(set_list_check_folders(&test, "test"), done);
 	TRY_GOTO(task_session_open(&session, &of_session), done);
 	TRY_GOTO(take_task(&session, settings->task), done);
 	TRY_GOTO(folder_make(settings->training.folder.out), done);

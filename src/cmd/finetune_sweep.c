@@ -15,7 +15,7 @@
 #include "base/stop.h"
 #include "comm/launcher.h"
 #include "run/sweep.h"
-#include "tasks/set_list.h"
+#include "base/set_list.h"
 #include "train/ranks.h"
 #include "weights/model_files.h"
 

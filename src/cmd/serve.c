@@ -5,7 +5,7 @@
 #include "cmd/foreign_rows.h"
 #include "cmd/saved_models.h"
 #include "serve/service.h"
-#include "tasks/set_list.h"
+#include "base/set_list.h"
 
 struct serve_settings {
 	struct option_list models;

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "run/phases.h"
-#include "tasks/set_list.h"
+#include "base/set_list.h"
 
 enum status training_note_finished(struct options *options, const struct run_start *start, const char *folder,
 				   const char *model_option)

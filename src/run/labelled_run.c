@@ -14,7 +14,7 @@
 #include "infer/outputs.h"
 #include "tasks/record.h"
 #include "tasks/results.h"
-#include "tasks/set_list.h"
+#include "base/set_list.h"
 #include "train/checkpoint.h"
 #include "train/labelled_report.h"
 #include "train/ranks.h"
@@ -150,7 +150,9 @@ static enum status open_sets(struct labelled_run *labelled, const char *option, 
 	struct set_list files = {0};
 	enum status status;
 	*out_count = 0;
-	TRY_GOTO(set_list_parse(&files, option, list, use == TASK_PREDICT), done);
+	TRY_GOTO(set_list_parse(&files, list), done);
+	if (use == TASK_PREDICT)
+		TRY_GOTO(set_list_check_folders(&files, option), done);
 	TRY_GOTO(memory_new(out, files.count, sizeof(**out), "sets of examples"), done);
 	for (int64_t i = 0; i < files.count && status == OK; i++) {
 		struct task_set *set = &(*out)[(*out_count)++];

@@ -10,11 +10,11 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/set_list.h"
 #include "data/prepare.h"
 #include "data/unknown.h"
 #include "text/vocab_learn.h"
 #include "run/data_folder.h"
-#include "run/evaluation_groups.h"
 #include "weights/tokenizer_file.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct text_options, member, role, value)
@@ -397,13 +397,19 @@ enum status run_data_static(const struct run_data *data, const struct run_data_s
 	return open_static(data, settings, files->values, files->count, out, out_count);
 }
 
+static enum status parse_sets(struct set_list *out, const struct option_list *list)
+{
+	TRY(set_list_parse(out, list));
+	return set_list_check_names(out);
+}
+
 /* Adds an evaluation set of static instances. */
-static enum status static_set_open(const struct run_data_settings *settings, const struct evaluation_group *group,
+static enum status static_set_open(const struct run_data_settings *settings, const struct file_set *group,
 				   struct run_data *out)
 {
 	struct run_data_set *set = &out->evaluation[out->evaluation_count++];
 	snprintf(set->name, sizeof(set->name), "%s", group->name);
-	return open_static(out, settings, group->values, group->count, &set->files, &set->file_count);
+	return open_static(out, settings, group->paths, group->count, &set->files, &set->file_count);
 }
 
 /* Were the shards made from the text of the evaluation set? Assumed if a resumed run takes the text from its record and the text
@@ -422,11 +428,11 @@ static enum status evaluation_is_of(const struct run_data_settings *settings, co
 
 /* Turns the text of an evaluation set into shards, again if the text has changed: training does not depend on it. */
 static enum status evaluation_text(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
-				   const struct evaluation_group *group, struct run_data *out)
+				   const struct file_set *group, struct run_data *out)
 {
 	char prefix[PATH_BYTES], name[96];
 	const char *prefixes[] = {prefix};
-	const struct option_list list = {.values = group->values, .count = group->count};
+	const struct option_list list = {.values = group->paths, .count = group->count};
 	snprintf(name, sizeof(name), "evaluation%s%s", group->name[0] ? "." : "", group->name);
 	TRY(path_join(prefix, settings->folder, name));
 	bool there = shard_exists(prefix), same = true;
@@ -462,31 +468,31 @@ static enum status held_out_open(struct run_data *out)
 static enum status evaluation_open(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
 				   struct run_data *out)
 {
-	struct evaluation_groups texts = {0}, shards = {0}, files = {0};
+	struct set_list texts = {0}, shards = {0}, files = {0};
 	enum status status;
-	TRY_GOTO(evaluation_groups_parse(&texts, settings->eval_corpus), done);
-	TRY_GOTO(evaluation_groups_parse(&shards, settings->eval_data), done);
-	TRY_GOTO(evaluation_groups_parse(&files, settings->eval_file), done);
-	TRY_GOTO(evaluation_groups_check(&texts, &shards), done);
-	TRY_GOTO(evaluation_groups_check(&texts, &files), done);
-	TRY_GOTO(evaluation_groups_check(&shards, &files), done);
+	TRY_GOTO(parse_sets(&texts, settings->eval_corpus), done);
+	TRY_GOTO(parse_sets(&shards, settings->eval_data), done);
+	TRY_GOTO(parse_sets(&files, settings->eval_file), done);
+	TRY_GOTO(set_list_check_apart(&texts, &shards), done);
+	TRY_GOTO(set_list_check_apart(&texts, &files), done);
+	TRY_GOTO(set_list_check_apart(&shards, &files), done);
 	TRY_GOTO(memory_new(&out->evaluation, texts.count + shards.count + files.count + out->train_count + 1,
 			    sizeof(*out->evaluation), "evaluation sets"),
 		 done);
 	for (int64_t i = 0; i < texts.count; i++)
-		TRY_GOTO(evaluation_text(settings, tokenizer, &texts.groups[i], out), done);
+		TRY_GOTO(evaluation_text(settings, tokenizer, &texts.sets[i], out), done);
 	for (int64_t i = 0; i < shards.count; i++)
-		TRY_GOTO(set_open(out, shards.groups[i].name, shards.groups[i].values, shards.groups[i].count), done);
+		TRY_GOTO(set_open(out, shards.sets[i].name, shards.sets[i].paths, shards.sets[i].count), done);
 	for (int64_t i = 0; i < files.count; i++)
-		TRY_GOTO(static_set_open(settings, &files.groups[i], out), done);
+		TRY_GOTO(static_set_open(settings, &files.sets[i], out), done);
 	if (out->evaluation_count == 0)
 		TRY_GOTO(held_out_open(out), done);
 	if (out->evaluation_count == 0)
 		log_warning("no held-out documents: the run is not evaluated (give --eval_corpus, --eval_data, or --eval_file)");
 done:
-	evaluation_groups_release(&files);
-	evaluation_groups_release(&texts);
-	evaluation_groups_release(&shards);
+	set_list_release(&files);
+	set_list_release(&texts);
+	set_list_release(&shards);
 	return status;
 }
 
@@ -518,12 +524,12 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
  * first step. A run that has started refuses other text instead, and names the file. */
 static enum status mark_corpora(const struct run_data_settings *settings, struct buffer *out)
 {
-	struct evaluation_groups texts = {0};
+	struct set_list texts = {0};
 	struct corpus *corpus;
-	enum status status = evaluation_groups_parse(&texts, settings->eval_corpus);
+	enum status status = parse_sets(&texts, settings->eval_corpus);
 	for (int64_t i = -1; i < texts.count && status == OK; i++) {
-		const char **values = i < 0 ? settings->corpus->values : texts.groups[i].values;
-		int64_t count = i < 0 ? settings->corpus->count : texts.groups[i].count;
+		const char **values = i < 0 ? settings->corpus->values : texts.sets[i].paths;
+		int64_t count = i < 0 ? settings->corpus->count : texts.sets[i].count;
 		if (count == 0)
 			continue;
 		status = corpus_open(&corpus, values, count, &settings->input);
@@ -535,7 +541,7 @@ static enum status mark_corpora(const struct run_data_settings *settings, struct
 			buffer_format(out, "read once, by process %ld at %lld\n", (long)getpid(), (long long)time(NULL));
 		corpus_close(corpus);
 	}
-	evaluation_groups_release(&texts);
+	set_list_release(&texts);
 	return status;
 }
 
@@ -582,12 +588,12 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 static enum status add_sets(const struct option_list *list, enum status (*find)(const char *value, struct name_list *out),
 			    struct name_list *out)
 {
-	struct evaluation_groups sets = {0};
-	enum status status = evaluation_groups_parse(&sets, list);
+	struct set_list sets = {0};
+	enum status status = parse_sets(&sets, list);
 	for (int64_t i = 0; i < sets.count && status == OK; i++)
-		for (int64_t k = 0; k < sets.groups[i].count && status == OK; k++)
-			status = find(sets.groups[i].values[k], out);
-	evaluation_groups_release(&sets);
+		for (int64_t k = 0; k < sets.sets[i].count && status == OK; k++)
+			status = find(sets.sets[i].paths[k], out);
+	set_list_release(&sets);
 	return status;
 }
 

@@ -13,7 +13,7 @@
 #include "formats/event_file.h"
 #include "run/data_folder.h"
 #include "tasks/results.h"
-#include "tasks/set_list.h"
+#include "base/set_list.h"
 #include "train/ranks.h"
 #include "weights/manifest.h"
 

@@ -1,7 +1,5 @@
-/* The files of a task in a folder, and lists of named sets. */
-#include <unistd.h>
+/* The files of a task in a folder. */
 #include "tasks/data_folder.h"
-#include "tasks/set_list.h"
 #include "tasks/squad.h"
 #include "test.h"
 
@@ -66,75 +64,10 @@ static void published_files(void **state)
 	data_folder_release(&found);
 }
 
-static void parse(const char *const *values, int64_t count, struct set_list *out)
-{
-	const struct option_list list = {.values = (const char **)values, .count = count};
-	assert_ok(set_list_parse(out, "dev", &list, true));
-}
-
-static void named_sets(void **state)
-{
-	(void)state;
-	struct set_list sets = {0};
-	static const char *const values[] = {"a.tsv", "b.tsv", "two=c/x=y.tsv", "d.tsv", "three=e.tsv"};
-	parse(values, 5, &sets);
-	assert_int_equal(sets.count, 3);
-	assert_string_equal(sets.sets[0].name, "");
-	assert_int_equal(sets.sets[0].count, 2);
-	assert_string_equal(sets.sets[0].paths[1], "b.tsv");
-	assert_string_equal(sets.sets[1].name, "two");
-	assert_string_equal(sets.sets[1].paths[0], "c/x=y.tsv");
-	assert_string_equal(sets.sets[1].paths[1], "d.tsv");
-	assert_string_equal(sets.sets[2].paths[0], "e.tsv");
-	set_list_release(&sets);
-	static const char *const named[] = {"one=a.tsv"};
-	parse(named, 1, &sets);
-	assert_int_equal(sets.count, 1);
-	assert_string_equal(sets.sets[0].name, "one");
-	set_list_release(&sets);
-	parse(NULL, 0, &sets);
-	assert_int_equal(sets.count, 0);
-	/* A file whose own name contains an equals sign. */
-	char odd[PATH_BYTES];
-	snprintf(odd, sizeof(odd), "%s", "odd=name.tsv");
-	assert_int_equal(chdir(test_folder), 0);
-	put("odd=name.tsv");
-	const char *const files[] = {odd};
-	parse(files, 1, &sets);
-	assert_string_equal(sets.sets[0].paths[0], "odd=name.tsv");
-	set_list_release(&sets);
-}
-
-static void names_that_cannot_be(void **state)
-{
-	(void)state;
-	static const struct {
-		const char *values[2], *message;
-	} cases[] = {
-		{{"one=a.tsv", "one=b.tsv"}, "--test: two sets are called 'one'"},
-		{{"final=a.tsv", "b.tsv"}, "a run has a folder of that name"},
-		{{"a.tsv", "checkpoint-3=b.tsv"}, "--test checkpoint-3=...: a run has a folder"},
-		{{"a.tsv", "..=b.tsv"}, "a run has a folder"},
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct set_list sets = {0};
-		const struct option_list list = {.values = (const char **)cases[i].values, .count = 2};
-		assert_error(ERR_USAGE, cases[i].message, set_list_parse(&sets, "test", &list, true));
-		set_list_release(&sets);
-	}
-	struct set_list sets = {0};
-	static const char *const values[] = {"final=a.tsv"};
-	const struct option_list list = {.values = (const char **)values, .count = 1};
-	assert_ok(set_list_parse(&sets, "dev", &list, false));
-	set_list_release(&sets);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_files),
-		cmocka_unit_test(names_that_cannot_be),
-		cmocka_unit_test(named_sets),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
