@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes src/text/unicode_tables.c: what Hugging Face's and Google's BERT tokenizers know about each code point, except for
+"""Makes src/text/tokenizer/unicode_tables.c: what Hugging Face's and Google's BERT tokenizers know about each code point, except for
 decompositions and combining classes, which utf8proc has: there, the tables only say for which code points they apply.
 
 Hugging Face's facts are found by asking the tokenizers library about every code point, since its Rust crates
 carry tables of several Unicode versions; Google's are those of Python's unicodedata, fixed here to Unicode 14.
 Needs Python 3.11 and tokenizers; the versions are written into the file.
 
-    unicode_tables.py --out src/text/unicode_tables.c    writes the file
-    unicode_tables.py --check src/text/unicode_tables.c  compares and fails if it differs
+    unicode_tables.py --out src/text/tokenizer/unicode_tables.c    writes the file
+    unicode_tables.py --check src/text/tokenizer/unicode_tables.c  compares and fails if it differs
 """
 import argparse
 import itertools

@@ -1,7 +1,7 @@
 #include "formats/example.h"
 #include <stdbool.h>
 #include <string.h>
-#include "formats/protobuf.h"
+#include "formats/onnx/protobuf.h"
 
 static enum status malformed(const unsigned char *message, const unsigned char *at)
 {

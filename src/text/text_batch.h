@@ -10,7 +10,7 @@
 
 #include "text/document_builder.h"
 #include "text/input_form.h"
-#include "text/wiki_markup.h"
+#include "text/wiki/wiki_markup.h"
 
 #ifndef TEXT_BATCH_BYTES /* fuzzing makes this small, as well as the limits of lines and records */
 #define TEXT_BATCH_BYTES ((size_t)1 << 20)

@@ -10,7 +10,7 @@
 #include "text/corpus.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
-#include "text/word_counts.h"
+#include "text/vocabulary/word_counts.h"
 
 /* Memory: some 150 bytes per distinct word, or what `spill` (NULL: no limit) allows; the rest goes to temporary files. No word
  * is pruned. */

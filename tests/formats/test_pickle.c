@@ -1,6 +1,6 @@
 /* Pickles as data: values are read, code never runs, and malicious input can only fail. */
 #include "test.h"
-#include "formats/pickle.h"
+#include "formats/weights/pickle.h"
 
 #define BYTES(literal) literal, sizeof(literal) - 1
 

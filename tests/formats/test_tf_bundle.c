@@ -3,7 +3,7 @@
 #include "test.h"
 #include "base/buffer.h"
 #include "base/hash.h"
-#include "formats/sorted_table.h"
+#include "formats/weights/sorted_table.h"
 #include "formats/tf_bundle.h"
 #include "formats/tf_bundle_writer.h"
 

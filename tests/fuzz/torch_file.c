@@ -2,7 +2,7 @@
  * as a pickle alone; in archives, checksums are corrected first, so that the code behind them is reached. */
 #include <zlib.h>
 #include "fuzz.h"
-#include "formats/torch_file.h"
+#include "formats/weights/torch_file.h"
 
 static const struct fuzz_seed seeds[] = {
 	FUZZ_SEED("P\x80\2}q\0(X\1\0\0\0actorch._utils\n_rebuild_tensor_v2\nq\1(("

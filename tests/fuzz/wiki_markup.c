@@ -1,6 +1,6 @@
 /* Wiki markup to text. */
 #include "fuzz.h"
-#include "text/wiki_markup.h"
+#include "text/wiki/wiki_markup.h"
 
 FUZZ_SEEDS(FUZZ_SEED("'''Cats''' ({{lang-la|felis}}; {{IPA|x}}) are [[animal|animals]].<ref "
 		     "name=\"a\">{{cite|b=[[c]]}}</ref>\n"

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "text/tokenizer.h"
-#include "text/tokenizer_normalize.h"
+#include "text/tokenizer/tokenizer_normalize.h"
 
 /* In the order of MODES in dev/tokenizer_golden.py. */
 #define HUGGINGFACE .compat = COMPAT_HUGGINGFACE, .special_tokens = true, .max_word_characters = 100

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "text/vocab_learn.h"
-#include "text/word_counts.h"
-#include "text/word_merge.h"
+#include "text/vocabulary/word_counts.h"
+#include "text/vocabulary/word_merge.h"
 #include "test.h"
 
 static int set_up(void **state)

@@ -1,8 +1,8 @@
 /* Wiki markup to text: each case is markup and what a reader sees of it, with one paragraph per line. */
 #include <time.h>
 #include "base/buffer.h"
-#include "text/html_entities.h"
-#include "text/wiki_markup.h"
+#include "text/wiki/html_entities.h"
+#include "text/wiki/wiki_markup.h"
 #include "test.h"
 
 static const struct {

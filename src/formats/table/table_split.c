@@ -1,0 +1,112 @@
+/* Splits delimited text into records and fields, either only at delimiters and line ends or with quotes as in RFC 4180. Lines end
+ * with LF or CR LF. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "formats/table/table_internal.h"
+
+static enum status add_field(struct splitter *splitter, struct field_range field)
+{
+	TRY(memory_grow(&splitter->fields, &splitter->field_capacity, splitter->field_count + 1, sizeof *splitter->fields,
+			"fields of a row"));
+	splitter->fields[splitter->field_count++] = field;
+	return OK;
+}
+
+static bool ends_field(const struct splitter *splitter, size_t at)
+{
+	return at == splitter->size || splitter->text[at] == '\n' ||
+	       (splitter->delimiter && splitter->text[at] == splitter->delimiter) ||
+	       (splitter->text[at] == '\r' && (at + 1 == splitter->size || splitter->text[at + 1] == '\n'));
+}
+
+/* Moves *at past the closing quote of the field whose text begins there; false if there is none. */
+static bool pass_quoted(struct splitter *splitter, size_t *at, struct field_range *field)
+{
+	for (;;) {
+		const char *quote = memchr(splitter->text + *at, '"', splitter->size - *at);
+		size_t end = quote ? (size_t)(quote - splitter->text) : splitter->size;
+		for (const char *p = splitter->text + *at; (p = memchr(p, '\n', (size_t)(splitter->text + end - p))); p++) {
+			splitter->line++;
+			if (!splitter->second_line)
+				splitter->second_line = (size_t)(p - splitter->text) + 1;
+		}
+		*at = end;
+		if (!quote)
+			return false;
+		*at += 1;
+		if (*at == splitter->size || splitter->text[*at] != '"') {
+			field->end = end;
+			return true;
+		}
+		field->doubled = true;
+		*at += 1;
+	}
+}
+
+/* Takes one field, from *at to the delimiter or line end that follows it. */
+static enum status take_field(struct splitter *splitter, size_t *at)
+{
+	struct field_range field = {.begin = *at};
+	if (splitter->quoted && *at < splitter->size && splitter->text[*at] == '"') {
+		field.quoted = true;
+		field.begin = ++*at;
+		if (!pass_quoted(splitter, at, &field)) {
+			splitter->problem = RECORD_UNTERMINATED;
+			splitter->problem_field = splitter->field_count + 1;
+			field.end = *at;
+			return add_field(splitter, field);
+		}
+		if (!ends_field(splitter, *at) && splitter->problem == RECORD_FINE) {
+			splitter->problem = RECORD_TRAILING_TEXT;
+			splitter->problem_field = splitter->field_count + 1;
+		}
+	}
+	while (!ends_field(splitter, *at))
+		++*at;
+	if (!field.quoted)
+		field.end = *at;
+	return add_field(splitter, field);
+}
+
+enum status splitter_next(struct splitter *splitter, bool *out_end)
+{
+	size_t at = splitter->at;
+
+	*out_end = at >= splitter->size;
+	if (*out_end)
+		return OK;
+	splitter->field_count = 0;
+	splitter->record_line = splitter->line;
+	splitter->problem = RECORD_FINE;
+	splitter->second_line = 0;
+	splitter->blank = ends_field(splitter, at) && splitter->text[at] != splitter->delimiter;
+	for (;;) {
+		TRY(take_field(splitter, &at));
+		if (at == splitter->size || splitter->text[at] != splitter->delimiter || !splitter->delimiter)
+			break;
+		at++;
+	}
+	if (at < splitter->size && splitter->text[at] == '\r')
+		at++;
+	if (at < splitter->size) {
+		at++;
+		splitter->line++;
+	}
+	if (!splitter->second_line)
+		splitter->second_line = at;
+	splitter->at = at;
+	return OK;
+}
+
+void splitter_resume(struct splitter *splitter)
+{
+	splitter->at = splitter->second_line;
+	splitter->line = splitter->record_line + 1;
+}
+
+void splitter_release(struct splitter *splitter)
+{
+	free(splitter->fields);
+	splitter->fields = NULL;
+}

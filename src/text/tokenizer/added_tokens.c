@@ -1,0 +1,200 @@
+#include "text/tokenizer/added_tokens.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+#include "base/memory.h"
+#include "text/python_text.h"
+#include "text/utf8.h"
+
+/* ---- Patterns ---- */
+
+static int compare_patterns(const void *left, const void *right)
+{
+	const struct added_pattern *a = left, *b = right;
+	int order = memcmp(a->text, b->text, a->size < b->size ? a->size : b->size);
+	if (order == 0)
+		order = (a->size > b->size) - (a->size < b->size);
+	return order != 0 ? order : (a->token.id > b->token.id) - (a->token.id < b->token.id);
+}
+
+static void index_patterns(struct added_patterns *patterns)
+{
+	int32_t i = 0;
+	if (patterns->count > 0)
+		qsort(patterns->items, (size_t)patterns->count, sizeof *patterns->items, compare_patterns);
+	for (int byte = 0; byte <= 256; byte++) {
+		while (i < patterns->count && (uint8_t)patterns->items[i].text[0] < byte)
+			i++;
+		patterns->first[byte] = i;
+	}
+}
+
+enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct normalizer *normalizer)
+{
+	enum { SPECIAL_TOKENS = 5 };
+	const int32_t special[SPECIAL_TOKENS] = {vocab->pad, vocab->unk, vocab->cls, vocab->sep, vocab->mask};
+	struct normalized_text normalized = {.size = 0};
+	enum status status = OK;
+	*out = (struct added_tokens){.plain = {.count = 0}};
+	if (vocab->added_count == 0)
+		return OK;
+	TRY_GOTO(memory_new(&out->plain.items, vocab->added_count + SPECIAL_TOKENS, sizeof *out->plain.items, "added tokens"),
+		 done);
+	TRY_GOTO(memory_new(&out->normalized.items, vocab->added_count, sizeof *out->normalized.items, "added tokens"), done);
+	for (int32_t i = 0; i < vocab->added_count; i++) {
+		const struct added_token *token = &vocab->added[i];
+		const char *text = vocab->text[token->id];
+		size_t size = vocab->size[token->id];
+		if (token->normalized) {
+			TRY_GOTO(normalized_text_make(&normalized, normalizer, text, 0, size), done);
+			size = (size_t)normalized.size;
+			buffer_append(&out->texts, normalized.text, size);
+		}
+		struct added_patterns *patterns = token->normalized ? &out->normalized : &out->plain;
+		if (size > 0)
+			patterns->items[patterns->count++] = (struct added_pattern){text, size, *token};
+	}
+	for (int i = 0; i < SPECIAL_TOKENS && normalizer->settings.special_tokens; i++)
+		out->plain.items[out->plain.count++] = (struct added_pattern){
+			vocab->text[special[i]], vocab->size[special[i]], {.id = special[i], .special = true}};
+	TRY_GOTO(buffer_status(&out->texts), done);
+	const char *text = out->texts.data;
+	for (int32_t i = 0; i < out->normalized.count; i++) {
+		out->normalized.items[i].text = text;
+		text += out->normalized.items[i].size;
+	}
+	index_patterns(&out->plain);
+	index_patterns(&out->normalized);
+done:
+	normalized_text_release(&normalized);
+	if (status != OK)
+		added_tokens_release(out);
+	return status;
+}
+
+void added_tokens_release(struct added_tokens *added)
+{
+	free(added->plain.items);
+	free(added->normalized.items);
+	buffer_release(&added->texts);
+	*added = (struct added_tokens){.plain = {.count = 0}};
+}
+
+/* ---- Matches ---- */
+
+/* Index of the first item of [low, high), all with the same `depth` first bytes, whose next byte is at least `byte`. */
+static int32_t lower_bound(const struct added_pattern *items, int32_t low, int32_t high, size_t depth, int byte)
+{
+	while (low < high) {
+		int32_t middle = low + (high - low) / 2;
+		if ((uint8_t)items[middle].text[depth] < byte)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The longest pattern that the text begins with, or NULL. */
+static const struct added_pattern *longest_at(const struct added_patterns *patterns, const char *text, size_t size)
+{
+	uint8_t byte = (uint8_t)text[0];
+	int32_t low = patterns->first[byte], high = patterns->first[byte + 1];
+	const struct added_pattern *found = NULL;
+	for (size_t depth = 1; low < high; depth++) {
+		for (; low < high && patterns->items[low].size == depth; low++)
+			found = &patterns->items[low];
+		if (depth == size)
+			break;
+		byte = (uint8_t)text[depth];
+		low = lower_bound(patterns->items, low, high, depth, byte);
+		high = lower_bound(patterns->items, low, high, depth, byte + 1);
+	}
+	return found;
+}
+
+/* What \w matches in Hugging Face's tokenizers: letters, marks, digits, and underscores of all kinds. */
+static bool is_word(uint32_t c)
+{
+	switch (c == UTF8_INVALID ? UTF8PROC_CATEGORY_CN : utf8proc_category((utf8proc_int32_t)c)) {
+	case UTF8PROC_CATEGORY_LU:
+	case UTF8PROC_CATEGORY_LL:
+	case UTF8PROC_CATEGORY_LT:
+	case UTF8PROC_CATEGORY_LM:
+	case UTF8PROC_CATEGORY_LO:
+	case UTF8PROC_CATEGORY_MN:
+	case UTF8PROC_CATEGORY_MC:
+	case UTF8PROC_CATEGORY_ME:
+	case UTF8PROC_CATEGORY_ND:
+	case UTF8PROC_CATEGORY_NL:
+	case UTF8PROC_CATEGORY_PC: return true;
+	default: return c >= 0x24B6 && c <= 0x24E9; /* letters in circles */
+	}
+}
+
+/* What \s matches there. */
+static bool is_space(uint32_t c)
+{
+	return c != UTF8_INVALID && python_is_space(c) && !(c >= 0x1C && c <= 0x1F);
+}
+
+static bool word_before(const char *text, size_t at)
+{
+	uint32_t c;
+	return at > 0 && utf8_decode_last(text, at, &c) > 0 && is_word(c);
+}
+
+static bool word_after(const char *text, size_t size, size_t at)
+{
+	uint32_t c;
+	return at < size && utf8_decode(text + at, size - at, &c) > 0 && is_word(c);
+}
+
+static size_t skip_space_before(const char *text, size_t at, size_t from)
+{
+	uint32_t c;
+	for (size_t length; at > from; at -= length) {
+		length = utf8_decode_last(text + from, at - from, &c);
+		if (!is_space(c))
+			break;
+	}
+	return at;
+}
+
+static size_t skip_space_after(const char *text, size_t size, size_t at)
+{
+	uint32_t c;
+	for (size_t length; at < size; at += length) {
+		length = utf8_decode(text + at, size - at, &c);
+		if (!is_space(c))
+			break;
+	}
+	return at;
+}
+
+bool added_tokens_next(const struct added_patterns *patterns, const char *text, size_t size, size_t *at, size_t from,
+		       struct added_match *out)
+{
+	while (*at < size) {
+		const struct added_pattern *pattern = longest_at(patterns, text + *at, size - *at);
+		size_t begin = *at, end = begin + (pattern ? pattern->size : 1);
+		*at = end;
+		if (!pattern)
+			continue;
+		const struct added_token *token = &pattern->token;
+		if (token->single_word && (word_before(text, begin) || word_after(text, size, end)))
+			continue;
+		if (end <= from) /* white space that the token before has taken */
+			continue;
+		if (begin < from) /* the token before has taken the white space that this one begins with */
+			begin = from;
+		*out = (struct added_match){
+			.id = token->id,
+			.begin = token->lstrip ? skip_space_before(text, begin, from) : begin,
+			.end = token->rstrip ? skip_space_after(text, size, end) : end,
+		};
+		return true;
+	}
+	return false;
+}
