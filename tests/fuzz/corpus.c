@@ -76,9 +76,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	const char *path = fuzz_file("corpus", bytes + 2, count - 2);
 	const struct document *document;
 	struct corpus *corpus;
-	bool lines = settings.input_form == INPUT_TEXT && settings.text_form != TEXT_FORM_AUTO;
+	bool lines = settings.input.input_form == INPUT_TEXT && settings.input.text_form != TEXT_FORM_AUTO;
 	if (lines)
-		build_whole(settings.text_form, (const char *)bytes + 2, count - 2);
+		build_whole(settings.input.text_form, (const char *)bytes + 2, count - 2);
 	BUG_IF(corpus_open(&corpus, &path, 1, &settings) != OK);
 	enum status status;
 	int64_t documents = 0, sentences = 0;
