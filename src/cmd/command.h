@@ -1,4 +1,5 @@
-/* Commands: one row each in the table of command.c. To add one, write cmd/<name>.c with its option table, its command_text, and
+/* Commands: one row each in the table of command.c. To add one, write cmd/<name>.c (or a folder
+ * cmd/<name>, if it takes several files) with its option table, its command_text, and
  * its function, declare it here, and add the row. Help, man page, completion, and the tests that loop over the table follow. Only
  * src/cmd prints results and exits.
  *

@@ -1,6 +1,6 @@
 /* A sweep: the same training with several settings, one run for each, in its own folder below --out. This module defines a sweep
  * and what it remembers: its runs, their folders and scores (sweep.json), which of them is best, the table and the page, and the
- * finished model. Which options there are and how a run is carried out is up to the command (cmd/finetune_sweep.c).
+ * finished model. Which options there are and how a run is carried out is up to the command (cmd/finetune/finetune_sweep.c).
  *
  * With several ranks, each keeps the same struct; only the first writes files. */
 #ifndef RUN_SWEEP_H

@@ -1,8 +1,8 @@
 /* Every flag of the programs that people migrate from is known to `bertc pretrain` and `bertc finetune`: as an option, or
  * with a line that says what becomes of it. */
 #include "base/option.h"
-#include "cmd/finetune_options.h"
-#include "cmd/pretrain_options.h"
+#include "cmd/finetune/finetune_options.h"
+#include "cmd/pretrain/pretrain_options.h"
 #include "cmd/program.h"
 #include "tasks/task.h"
 

@@ -1,0 +1,150 @@
+/* One run of `bertc finetune`: completes the options and lets the run do the work (run/run.h, run/labelled_run.h). */
+#include "cmd/finetune/finetune_run.h"
+
+#include <string.h>
+
+#include "cmd/training_notes.h"
+
+void finetune_fill(struct finetune *finetune)
+{
+	const struct options *options = finetune->options;
+	const struct finetune_settings *settings = options->settings;
+	finetune->paths[0] = settings->model;
+	finetune->paths[1] = settings->training.folder.resume_from;
+	finetune->paths[2] = settings->config_file;
+	finetune->paths[3] = settings->vocab_file;
+	finetune->paths[4] = settings->teacher;
+	finetune->folder = (struct run_folder_settings){
+		.command = "finetune",
+		.usage = "bertc finetune --task NAME --model FOLDER --train FILE --out FOLDER",
+		.has_task = true,
+		.given = &settings->training.folder,
+		.sweep = settings->sweep.count > 0,
+		.in_sweep = finetune->in_sweep,
+		.paths = finetune->paths,
+		.path_count = sizeof(finetune->paths) / sizeof(*finetune->paths),
+		.options = options,
+	};
+	finetune->settings = (struct labelled_run_settings){
+		.task = settings->task,
+		.model = settings->model,
+		.config_file = settings->config_file,
+		.vocab_file = settings->vocab_file,
+		.cased = settings->cased,
+		.cased_is_given = options_given(options, "cased"),
+		.train = &settings->train,
+		.dev = &settings->dev,
+		.test = &settings->test,
+		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
+		.labels = settings->labels,
+		.class_weights = settings->class_weights,
+		.metric = settings->metric,
+		.negative_label = settings->negative_label,
+		.negative_columns = settings->negative_column,
+		.own = &settings->own,
+		.distillation = {.teacher = settings->teacher,
+				 .alpha = settings->distill_alpha,
+				 .temperature = settings->distill_temperature,
+				 .hidden_weight = settings->distill_hidden_weight,
+				 .layers = settings->distill_layers},
+		.init_layers = settings->init_layers,
+		.skip_bad = settings->on_bad_record == SKIP_BAD_RECORD,
+		.shuffle = settings->shuffle,
+		.max_train_samples = settings->max_train_samples,
+		.max_eval_samples = settings->max_eval_samples,
+		.max_predict_samples = settings->max_predict_samples,
+	};
+}
+
+/* ---- The run ---- */
+
+/* Options for learning from a teacher require one. */
+static enum status check_teacher(const struct options *options)
+{
+	static const char *const names[] = {"distill_alpha", "distill_temperature", "distill_layers", "distill_hidden_weight"};
+	const struct finetune_settings *settings = options->settings;
+	for (size_t i = 0; !settings->teacher && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!options_said(options, names[i]))
+			continue;
+		enum status status = error_set(ERR_USAGE, "--%s means nothing without --teacher", names[i]);
+		error_hint("name the folder of a model that was fine-tuned for this task");
+		return status;
+	}
+	return OK;
+}
+
+/* Some options of a task are refused for others. */
+static enum status check_exclusive(const struct options *options, const char *name)
+{
+	int count;
+	const struct task *const *tasks = tasks_all(&count), *task;
+	const struct layout *layout;
+	TRY(task_find(name, &task, &layout));
+	for (int t = 0; t < count; t++)
+		for (const char *const *option = tasks[t]->exclusive; tasks[t] != task && option && *option; option++) {
+			if (!options_said(options, *option))
+				continue;
+			enum status status =
+				error_set(ERR_USAGE, "--%s is for --task %s, not %s", *option, tasks[t]->name, task->name);
+			error_hint("leave it out");
+			return status;
+		}
+	return OK;
+}
+
+/* --out alone resumes a run, if there is one; otherwise the task must be given. */
+static enum status check_task(const struct finetune *finetune)
+{
+	const struct finetune_settings *settings = finetune->options->settings;
+	if (settings->task)
+		return check_exclusive(finetune->options, settings->task);
+	const char *folder = settings->training.folder.out ? settings->training.folder.out
+						       : settings->training.folder.resume_from;
+	enum status status = error_set(ERR_USAGE, "there is nothing to resume in '%s', and --task is missing", folder);
+	error_hint("say what is to be learned from what: %s", finetune->folder.usage);
+	return status;
+}
+
+enum status finetune_prepare(struct finetune *finetune)
+{
+	struct run *run = &finetune->run;
+	const struct finetune_settings *settings = finetune->options->settings;
+	labelled_run_begin(&finetune->labelled, run);
+	TRY(training_settle(finetune->options));
+	finetune_fill(finetune);
+	TRY(run_open(run, &finetune->folder, finetune->machine, &finetune->labelled.task));
+	/* The options are completed by the record of a checkpoint, or by that of a run that has no checkpoint yet. */
+	const struct json *record = phases_record(&run->start);
+	if (record) {
+		const char *name = phases_record_name(&run->start);
+		TRY(training_note_finished(finetune->options, &run->start, settings->training.folder.out, "model"));
+		TRY(options_resume(finetune->options, record, name, SCOPE_ALL));
+		TRY(options_resume_start(finetune->options, record, name, false));
+		TRY(training_note_edits(finetune->options, &run->start, settings->training.folder.out));
+	}
+	TRY(check_task(finetune));
+	TRY(check_teacher(finetune->options));
+	machine_resume(finetune->machine, &settings->training);
+	finetune_fill(finetune);
+	TRY(run_take_options(run, finetune->options, &finetune->options, 1));
+	run->brief = finetune->brief;
+	TRY(run_open_device(run));
+	return labelled_run_prepare(&finetune->labelled, &finetune->settings);
+}
+
+enum status finetune_train(struct finetune *finetune)
+{
+	TRY(run_plan(&finetune->run));
+	if (finetune->run.values->folder.plan)
+		return OK;
+	TRY(run_train(&finetune->run));
+	return labelled_run_finish(&finetune->labelled);
+}
+
+enum status finetune_close(struct finetune *finetune, enum status status)
+{
+	struct error error = *error_last();
+	run_close(&finetune->run, status);
+	labelled_run_release(&finetune->labelled);
+	return status == OK ? OK : error_restore(&error);
+}

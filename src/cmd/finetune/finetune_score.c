@@ -1,0 +1,179 @@
+/* `bertc finetune` without training: writes a fine-tuned model's results to the files that a training run would have written. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "cmd/finetune/finetune_inputs.h"
+#include "cmd/finetune/finetune_options.h"
+#include "infer/task_session.h"
+#include "tasks/results.h"
+#include "base/set_list.h"
+
+/* Tokens computed at a time. */
+#define TOKENS 8192
+
+/* Reads a set and answers it. With a folder, writes the predictions there; if the set is labeled, scores it. */
+static enum status run_set(struct task_session *session, const struct file_set *files, const char *folder, bool *out_scored,
+			   struct set_scores *scores)
+{
+	const struct task *task = session->state.task;
+	struct task_set set = {0};
+	struct task_outputs outputs = {0};
+	double loss = NAN;
+	enum status status =
+		task_session_run(session, files->paths, files->count, folder ? TASK_PREDICT : TASK_SCORE, &set, &outputs, &loss);
+	set.name = files->name;
+	if (status == OK && folder)
+		status = folder_make(folder);
+	if (status == OK && folder)
+		status = task->write(&session->state, &set, &outputs, folder);
+	*out_scored = status == OK && (!folder || task_is_labelled(&set));
+	if (*out_scored) {
+		measures_add(&scores->measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
+		status = task->score(&session->state, &set, &outputs, &scores->measures);
+		measures_add(&scores->measures,
+			     &(struct measure){"examples", NULL, UNIT_COUNT, DIRECTION_NONE, (double)task_answers(&set)});
+	}
+	if (*out_scored && status == OK && task->score_classes)
+		status = task->score_classes(&session->state, &set, &outputs, &scores->classes);
+	if (status == OK)
+		status = class_scores_keep_names(&scores->classes);
+	task_outputs_release(&outputs);
+	task_set_release(&session->state, &set);
+	return status;
+}
+
+static enum status score_sets(struct task_session *session, const struct set_list *dev, const char *out)
+{
+	struct set_scores *scores;
+	struct result_set *sets = NULL;
+	bool scored;
+	enum status status;
+	if (dev->count == 0)
+		return OK;
+	TRY(memory_new(&scores, dev->count, sizeof(*scores), "measures"));
+	TRY_GOTO(memory_new(&sets, dev->count, sizeof(*sets), "measures"), done);
+	for (int64_t i = 0; i < dev->count; i++) {
+		TRY_GOTO(run_set(session, &dev->sets[i], NULL, &scored, &scores[i]), done);
+		sets[i] = (struct result_set){dev->sets[i].name, &scores[i].measures, &scores[i].classes};
+		results_log(sets[i].name, sets[i].measures);
+	}
+	status = results_write_evaluation(
+		out,
+		&(struct result_facts){.sets = sets, .count = (int)dev->count, .kind = "eval", .global_step = -1, .loss = NAN});
+done:
+	for (int64_t i = 0; i < dev->count; i++)
+		class_scores_release(&scores[i].classes);
+	free(scores);
+	free(sets);
+	return status;
+}
+
+/* Writes the predictions for a test set and, if it is labeled, its scores. */
+static enum status predict_set(struct task_session *session, const struct file_set *files, const char *folder)
+{
+	struct set_scores scores = {0};
+	char label[80];
+	bool scored;
+	enum status status = run_set(session, files, folder, &scored, &scores);
+	if (status == OK)
+		log_note("predictions for the test set%s%s: in '%s'", *files->name ? " " : "", files->name, folder);
+	if (status == OK && !scored)
+		status = results_remove_evaluation(folder, "test");
+	if (status == OK && scored) {
+		const struct result_set result = {"", &scores.measures, &scores.classes};
+		status = results_write_evaluation(
+			folder,
+			&(struct result_facts){.sets = &result, .count = 1, .kind = "test", .global_step = -1, .loss = NAN});
+		snprintf(label, sizeof(label), "test%s%.60s", *files->name ? " " : "", files->name);
+		results_log(label, &scores.measures);
+	}
+	class_scores_release(&scores.classes);
+	return status;
+}
+
+static enum status predict_sets(struct task_session *session, const struct set_list *test, const char *out)
+{
+	for (int64_t i = 0; i < test->count; i++) {
+		char folder[PATH_BYTES];
+		TRY(path_join(folder, out, test->sets[i].name));
+		TRY(predict_set(session, &test->sets[i], *test->sets[i].name ? folder : out));
+	}
+	return OK;
+}
+
+/* Is the model made for the task that was named? If so, the files are those of this task, whatever the model was trained on. */
+static enum status take_task(struct task_session *session, const char *name)
+{
+	struct task_settings *settings = &session->state.settings;
+	const struct task *task;
+	const struct layout *layout;
+	TRY(task_find(name, &task, &layout));
+	if (task == session->state.task) {
+		if (layout && layout != settings->layout)
+			settings->trained = (struct column_choice){.text = NULL}; /* of another kind of file */
+		settings->layout = layout ? layout : settings->layout;
+		settings->needs_pairs = task_needs_pairs(name, settings->layout);
+		return OK;
+	}
+	enum status status = error_set(ERR_USAGE, "--task %s: '%s' is a model for %s", name, session->settings->model,
+				       session->state.task->name);
+	error_hint("--do_train trains it for the task");
+	return status;
+}
+
+static enum status check_files(const struct finetune_settings *settings)
+{
+	if (!settings->training.folder.out) {
+		enum status status = error_set(ERR_USAGE, "--out is missing");
+		error_hint("give a folder for the results");
+		return status;
+	}
+	if (settings->vocab_file || settings->config_file) {
+		enum status status =
+			error_set(ERR_USAGE, "without training, %s is not used: the model's own is beside its weights",
+				  settings->vocab_file ? "--vocab_file" : "--config_file");
+		error_hint("leave it out");
+		return status;
+	}
+	return OK;
+}
+
+enum status finetune_score(struct options *options)
+{
+	const struct finetune_settings *settings = options->settings;
+	const struct task_session_settings of_session = {
+		.model = settings->model,
+		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
+		.max_seq_length = (int32_t)settings->training.max_seq_length,
+		.micro_batch_tokens = TOKENS,
+		.options = options,
+		.own = &settings->own,
+		.skip_bad = settings->on_bad_record == SKIP_BAD_RECORD,
+		.device = settings->training.device,
+	};
+	struct task_session session = {0};
+	struct set_list dev = {0}, test = {0};
+	enum status status;
+	TRY_GOTO(check_files(settings), done);
+	TRY_GOTO(set_list_parse(&dev, &settings->dev), done);
+	TRY_GOTO(set_list_parse(&test, &settings->test), done);
+	TRY_GOTO(set_list_check_folders(&test, "test"), done);
+	TRY_GOTO(task_session_open(&session, &of_session), done);
+	TRY_GOTO(take_task(&session, settings->task), done);
+	TRY_GOTO(folder_make(settings->training.folder.out), done);
+	session.state.settings.most = settings->max_eval_samples;
+	TRY_GOTO(score_sets(&session, &dev, settings->training.folder.out), done);
+	session.bad.skip = false; /* predictions have a row for every row of their file, as they do after training */
+	session.state.settings.most = settings->max_predict_samples;
+	status = predict_sets(&session, &test, settings->training.folder.out);
+done:
+	task_session_close(&session);
+	set_list_release(&dev);
+	set_list_release(&test);
+	return status;
+}

@@ -1,0 +1,156 @@
+#include "cmd/plan/plan_options.h"
+
+#include "cmd/foreign_rows.h"
+#include "cmd/pretrain/pretrain_options.h"
+#include "cmd/recipes.h"
+
+#define FIELD(name) offsetof(struct plan_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct plan_settings, member, role, value)
+
+/* clang-format off */
+const struct option plan_options[] = {
+	{.help = "What is trained"},
+	RECIPE_OPTION(FIELD(recipe)),
+	{ROW(model, ROLE_RUN, "WHAT"), .fallback = "base", .alias = "bert_config_file config_file model_name_or_path",
+	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder"},
+	{.group = model_size_rows, .field = FIELD(sizes)},
+	{ROW(vocab_size, ROLE_RUN, "N"), .range = "8..10000000", .fallback = "30522",
+	 .help = "entries of the vocabulary where the model does not say"},
+	{.group = optimizer_rows, .only = "optimizer", .field = FIELD(training.optimizer)},
+	{.reworded = true, .name = "optimizer", .help = "what updates the weights"},
+	{ROW(precision, ROLE_RUN, "TYPE"), .range = "fp32|tf32|fp16|bf16|fp8",
+	 .fallback_text = "the fastest 16 bits of the device",
+	 .help = "type of activations and matrix products; masters are always fp32"},
+	{.group = training_rows, .only = "max_seq_length", .field = FIELD(training)},
+	{.reworded = true, .name = "max_seq_length", .fallback = "128"},
+	{ROW(mean_seq_length, ROLE_RUN, "X"), .section = "phase", .range = "1..65536",
+	 .fallback_text = "max_seq_length",
+	 .help = "mean number of tokens per instance: nothing is padded, so shorter text is less work"},
+	{.group = instance_rows, .only = "masked_lm_prob max_predictions_per_seq", .field = FIELD(instances)},
+
+	{.help = "Length and batches"},
+	{ROW(num_train_steps, ROLE_RUN, "N"), .section = "phase", .range = "1..", .alias = "max_steps train_iters",
+	 .fallback_text = "from tokens or samples", .help = "number of optimizer updates"},
+	{ROW(num_train_tokens, ROLE_RUN, "N"), .section = "phase", .range = "1..", .fallback_text = "not used",
+	 .help = "tokens to train on, instead of steps"},
+	{ROW(num_train_samples, ROLE_RUN, "N"), .section = "phase", .range = "1..", .fallback_text = "not used",
+	 .help = "instances to train on, instead of steps"},
+	{ROW(train_batch_size, ROLE_RUN, "N"), .section = "phase", .range = "1..1048576", .fallback = "256",
+	 .alias = "global_batch_size", .help = "instances per update, over all devices and micro-batches"},
+	{.name = "train_batch_size_per_gpu",
+	 .section = "phase",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(batch_size_per_gpu),
+	 .range = "1..1048576",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .alias = "train_batch_size_per_rank",
+	 .fallback_text = "not used",
+	 .help = "instances per update of each device and replica, instead of for all"},
+	{.name = "replicas_per_gpu",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(replicas),
+	 .range = "1..1024",
+	 .fallback = "1",
+	 .role = ROLE_RUN,
+	 .value_name = "R",
+	 .alias = "replicas_per_rank",
+	 .help = "shares of this many devices that each device computes, one after the other"},
+	{ROW(gradient_accumulation_steps, ROLE_RUN, "N"), .section = "phase", .range = "0..65536", .fallback = "0",
+	 .alias = "num_accumulation_steps",
+	 .help = "micro-batches per update of each device and replica; 0 = as few as memory allows"},
+	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .section = "phase", .range = "128..1048576",
+	 .fallback_text = "8192; on GPUs what fits the memory",
+	 .help = "maximum number of tokens that a device computes at a time, without gradient_accumulation_steps"},
+	{.group = saving_rows, .only = "save_checkpoints_steps eval_steps", .field = FIELD(training.saving)},
+	{ROW(eval_instances, ROLE_RUN, "N"), .section = "phase", .range = "0..", .fallback = "1000",
+	 .help = "held-out instances scored"},
+	{ROW(within, ROLE_RUN, "TIME"), .fallback_text = "not asked",
+	 .help = "say how many devices finish in this time: 3d, 12h, 1-12:00:00"},
+
+	{.help = "Devices"},
+	{ROW(gpus, ROLE_RUN, "N"), .range = "1..1000000", .alias = "n_gpus", .fallback_text = "none: CPUs",
+	 .help = "GPUs in all"},
+	{ROW(ranks, ROLE_RUN, "N"), .range = "1..1000000", .fallback_text = "1",
+	 .help = "processes on CPUs in all, each with --threads cores of one like this"},
+	{.name = "gpus_per_node",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(per_host),
+	 .range = "1..1024",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .alias = "ranks_per_node n_gpus_per_node",
+	 .fallback_text = "as such GPUs are usually sold; CPUs: all in one",
+	 .help = "devices of a host"},
+	{ROW(device_kind, ROLE_RUN, "NAME"), .alias = "gpu", .fallback_text = "h200 where there are GPUs",
+	 .help = "b200, h200, h100, a100, a100_40, a30, rtx4090 or t4"},
+	{ROW(threads, ROLE_RUN, "N"), .letter = 'j', .range = "0..4096", .fallback = "0",
+	 .help = "cores of a CPU rank; 0 = those of this machine, shared by its ranks"},
+	{ROW(device_rate, ROLE_RUN, "X"), .section = "phase", .range = "0.000001..", .fallback_text = "from the rates",
+	 .help = "known training throughput of one device in sequences/s, to which the plan's times are scaled"},
+	{ROW(device_rate_batch, ROLE_RUN, "N"), .section = "phase", .range = "1..1048576",
+	 .fallback_text = "those of the plan", .help = "sequences per micro-batch at which device_rate was measured"},
+	{ROW(device_memory, ROLE_RUN, "GB"), .range = "0.1..", .fallback_text = "the kind's; CPUs: this machine's",
+	 .help = "memory of a GPU, or of a host of CPUs"},
+
+	{.help = "Links"},
+	{ROW(link, ROLE_RUN, "NAME|GB/s"), .fallback_text = "what hosts of such devices have",
+	 .help = "each network card between hosts: ndr, hdr, 100gbe, 10gbe, or its GB/s"},
+	{ROW(cards, ROLE_RUN, "N"), .range = "1..64", .alias = "rails nics",
+	 .fallback_text = "what hosts of such devices have", .help = "network cards of a host"},
+	{ROW(local_link, ROLE_RUN, "NAME|GB/s"), .fallback_text = "what such devices have; CPUs: shared, measured",
+	 .help = "between devices of a host: nvlink5, nvlink4, nvlink3, pcie4, pcie3, shared, or GB/s of bus "
+	 "bandwidth"},
+	{ROW(bucket_size, ROLE_RUN, "MB"), .range = "0..", .fallback = "0",
+	 .help = "reduce gradients in groups of whole layers of at least this many MB; 0 = layer by layer"},
+	{.name = "allreduce_post_accumulation",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(post_accumulation),
+	 .fallback = "true",
+	 .role = ROLE_RUN,
+	 .help = "gradients are summed over ranks once per update; false: after every micro-batch"},
+	{.name = "allreduce_post_accumulation_fp16",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(gradients_fp16),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
+	 .alias = "allreduce_fp16",
+	 .help = "gradients are sent in fp16, half the bytes"},
+	{.name = "allreduce_post_accumulation_bf16",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(gradients_bf16),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
+	 .alias = "allreduce_bf16",
+	 .help = "the same in bf16"},
+	{.help = "Output"},
+	{ROW(json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},
+	{0},
+};
+/* clang-format on */
+
+const struct option_foreign plan_removed[] = {
+	VALUE_LEFT_OUT("scheme", "it was removed; a plan is of what bertc does: each device updates its share of the weights"),
+	VALUE_LEFT_OUT("profile", "it was removed; --device_rate gives a known throughput of a device"),
+	FLAG_LEFT_OUT("measure no_measure", "it was removed; CPUs are always measured, GPUs never"),
+	VALUE_LEFT_OUT("disk_rate", "it was removed; checkpoints are written while training continues"),
+	{0},
+};
+
+const struct command_text plan_text = {
+	.name = "plan",
+	.synopsis = "[--model SIZE] [--gpus N|--ranks N] [--config RECIPE] [options]",
+	.summary = "estimate memory, time, and scaling of a training run without the machines",
+	.description = "Adds up the memory of each device with the same code that allocates it; computes the time of a step "
+		       "from the speed of the device and of the links between devices, and from that the throughput, "
+		       "efficiency, and length of the run; and says what limits the run and what to change. For every figure "
+		       "it shows the source: given, measured, published, or estimated.\n\n"
+		       "The speed of CPUs is measured on this machine, that of GPUs comes from a table; --device_rate scales "
+		       "it to a known throughput.\n\n"
+		       "Options of pretrain are accepted under the same names, and so are config files with phases "
+		       "(recipes/nvidia_lamb.conf); those that make no difference here are ignored. docs/parallel.md has the "
+		       "formulas, docs/results.md compares them with published runs.",
+	.examples = "bertc plan --config recipes/nvidia_lamb.conf --gpus 256 --device_kind a100\tNVIDIA's recipe on 32 hosts\n"
+		    "bertc plan --model large --gpus 8 --num_train_tokens 137000000000 --within 3d\twhat fits in three days\n"
+		    "bertc plan --model base --ranks 4 --threads 1\tfour processes on this machine",
+};

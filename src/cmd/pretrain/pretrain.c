@@ -1,0 +1,204 @@
+/* bertc pretrain: from raw text to a trained model folder. The command completes its options and lets the run do the
+ * work (run/run.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/duration.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "cmd/pretrain/pretrain_phases.h"
+#include "cmd/pretrain/pretrain_settings.h"
+#include "cmd/recipes.h"
+#include "cmd/training_notes.h"
+#include "run/initial_weights.h"
+
+/* Everything the command owns, so that one function can release it. */
+struct pretrain {
+	struct options *options;
+	struct machine machine;
+	struct run_folder_settings folder;
+	struct pretrain_inputs inputs;
+	struct pretraining_run_settings settings;
+	struct pretrain_phases phases;
+	struct pretraining_phase *instances; /* [phases.count] */
+	struct run run;
+	struct pretraining_run pretraining;
+};
+
+static enum status pretrain_phases(struct pretrain *pretrain)
+{
+	struct run *run = &pretrain->run;
+	const struct pretrain_settings *settings = pretrain->options->settings;
+	TRY(pretrain_phases_open(&pretrain->phases, pretrain->options, &run->start));
+	machine_resume(&pretrain->machine, &settings->training);
+	TRY(run_take_options(run, pretrain->options, pretrain->phases.options, pretrain->phases.count));
+	if (settings->time && run->phase_count == 1)
+		TRY(duration_parse(settings->time, &run->phases[0].seconds));
+	TRY(memory_new(&pretrain->instances, run->phase_count, sizeof(*pretrain->instances), "phases"));
+	for (int64_t i = 0; i < run->phase_count; i++)
+		pretrain->instances[i] = pretrain_instances(pretrain->options, pretrain->phases.options[i]);
+	return OK;
+}
+
+/* A plan needs the vocabulary and the tokens. Making them again could take hours, so they are kept. */
+static void note_leftovers(const struct run *run)
+{
+	char mark[PATH_BYTES];
+	if (path_join(mark, run->folder.path, RUN_FOLDER_MARK) == OK && file_exists(mark))
+		log_note("nothing was trained; the prepared text stays in '%s/data', so the same command without --plan starts "
+			 "at once",
+			 run->folder.path);
+}
+
+/* The longest run, in tokens, for which docs/quality.md shows what the recipe `fast` gains. */
+#define SHORT_RUN_TOKENS 1e8
+
+/* Has anybody, or --time, chosen a recipe, a part of one, or data that leave no choice? */
+static bool has_chosen_recipe(const struct options *options)
+{
+	static const char *const choosing[] = {"recipe", "init_attention", "next_sentence", "init_checkpoint", "input_file"};
+	for (size_t i = 0; i < sizeof(choosing) / sizeof(*choosing); i++)
+		if (options_origin(options, choosing[i]) != ORIGIN_DEFAULT)
+			return true;
+	return false;
+}
+
+/* In a short run BERT's own recipe does not get far. */
+static void note_recipe(const struct pretrain *pretrain)
+{
+	const struct pretrain_settings *settings = pretrain->options->settings;
+	const struct run *run = &pretrain->run;
+	char count[FORMAT_BYTES];
+	double tokens = 0;
+	if (!is_first_rank(pretrain->machine.comm) || run->start.resumed || initial_weights_named(settings->model))
+		return;
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		const struct training_options *phase = run->phases[i].values;
+		if (has_chosen_recipe(pretrain->phases.options[i]))
+			return;
+		tokens += (double)phase->length.num_train_steps * (double)phase->batch.train_batch_size *
+			  (double)phase->max_seq_length;
+	}
+	if (tokens <= SHORT_RUN_TOKENS)
+		log_note("BERT's original recipe is used, which learns little from as few as %s tokens: --recipe fast learns far "
+			 "more (docs/quality.md)",
+			 format_count(count, (int64_t)tokens));
+}
+
+static enum status pretrain_run_folder(struct pretrain *pretrain)
+{
+	struct run *run = &pretrain->run;
+	pretraining_run_begin(&pretrain->pretraining, run);
+	pretrain->folder = pretrain_folder(pretrain->options, &pretrain->inputs);
+	TRY(run_open(run, &pretrain->folder, &pretrain->machine, &pretrain->pretraining.task));
+	TRY(pretrain_phases(pretrain));
+	pretrain->settings = pretrain_pretraining(pretrain->options);
+	TRY(run_open_device(run));
+	TRY(pretraining_run_prepare(&pretrain->pretraining, &pretrain->settings, pretrain->instances));
+	TRY(run_plan(run));
+	note_recipe(pretrain);
+	if (!run->values->folder.plan)
+		return run_train(run);
+	note_leftovers(run);
+	return OK;
+}
+
+static void release(struct pretrain *pretrain, enum status status)
+{
+	pretraining_run_leave_device(&pretrain->pretraining);
+	run_close(&pretrain->run, status);
+	pretraining_run_release(&pretrain->pretraining);
+	free(pretrain->instances);
+	pretrain_phases_close(&pretrain->phases);
+	machine_close(&pretrain->machine);
+}
+
+static enum status run_pretrain(struct options *options)
+{
+	struct pretrain pretrain = {.options = options};
+	const struct pretrain_settings *settings = options->settings;
+	run_stop_before_training();
+	training_note_shared(options, "corpus", "eval_corpus");
+	enum status status = machine_find(&pretrain.machine, &settings->training);
+	if (status == OK && machine_launches(&pretrain.machine) && !settings->training.folder.plan &&
+	    settings->training.folder.out) {
+		pretrain.folder = pretrain_folder(options, &pretrain.inputs);
+		status = run_folder_launch(&pretrain.folder, &pretrain.machine);
+	} else if (status == OK) {
+		status = pretrain_run_folder(&pretrain);
+	}
+	comm_fail(pretrain.machine.comm, status);
+	struct error error = *error_last();
+	release(&pretrain, status);
+	return status == OK ? OK : error_restore(&error);
+}
+
+/* --time asks for the best model, not for the original BERT. Weights that are already trained keep their attention, whatever the
+ * recipe says about new models. */
+static enum status complete_pretrain(struct options *options)
+{
+	const struct pretrain_settings *settings = options->settings;
+	if (options_given(options, "time") && !options_given(options, "recipe"))
+		TRY(options_set(options, "recipe", "fast", ORIGIN_CHOSEN));
+	TRY(recipes_read(options));
+	bool trained = settings->initial.init_checkpoint || initial_weights_named(settings->model);
+	if (trained && options_origin(options, "init_attention") == ORIGIN_RECIPE)
+		options_forget(options, "init_attention");
+	return OK;
+}
+
+/* By the rules for times, "--time 3" means three seconds, which is hardly what was intended. */
+static enum status check_unit(const char *time, double seconds)
+{
+	if (seconds >= 60 || time[strspn(time, "0123456789.")] != '\0')
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--time %s means seconds, too few to train a model", time);
+	error_hint("give a unit: %sh, %sm, or %ss if seconds are meant", time, time, time);
+	return status;
+}
+
+/* --time determines the length of the run, so nothing else may. */
+static enum status check_time(const struct options *options)
+{
+	static const char *const others[] = {"num_train_steps", "num_train_epochs", "num_train_tokens"};
+	const struct pretrain_settings *settings = options->settings;
+	double seconds;
+	if (!options_given(options, "time"))
+		return OK;
+	TRY(duration_parse(settings->time, &seconds));
+	TRY(check_unit(settings->time, seconds));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (options_given(options, others[i]))
+			return error_set(ERR_USAGE, "give either --time or --%s, not both", others[i]);
+	if (options->section_count == 0 && !settings->phase2)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--time is for runs without a list of phases");
+	error_hint("give each phase its num_train_steps instead");
+	return status;
+}
+
+/* Text is required unless the folder may contain a run to resume, or the phases bring their own. */
+static enum status check_pretrain(struct options *options)
+{
+	const struct pretrain_settings *settings = options->settings;
+	const struct folder_options *folder = &settings->training.folder;
+	TRY(training_check(options));
+	TRY(options_blame(options, check_time(options)));
+	bool recorded = (folder->out && file_exists(folder->out)) || folder->resume_from;
+	bool given = options_given(options, "data") || options_given(options, "input_file") || options->section_count > 0;
+	if (recorded || given || options_given(options, "corpus"))
+		return OK;
+	return options_require(options, "corpus",
+			       "give the text to train on, or --data with prepared shards, or --input_file with instances");
+}
+
+const struct command command_pretrain = {
+	.text = &pretrain_text,
+	.options = pretrain_options,
+	.foreign = pretrain_foreign,
+	.settings_bytes = sizeof(struct pretrain_settings),
+	.check = check_pretrain,
+	.complete = complete_pretrain,
+	.run = run_pretrain,
+};

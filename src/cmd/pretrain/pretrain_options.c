@@ -1,0 +1,128 @@
+#include "cmd/pretrain/pretrain_options.h"
+
+#include "cmd/recipes.h"
+#include "cmd/text_options.h"
+
+#define FIELD(name) offsetof(struct pretrain_settings, name)
+#define ROW(member, role, value) OPTION_ROW(struct pretrain_settings, member, role, value)
+
+/* clang-format off */
+const struct option pretrain_options[] = {
+	{.help = "Text"},
+	CORPUS_OPTION(FIELD(corpus), "text to train on", "train_file"),
+	{ROW(data, ROLE_SOURCE, "PREFIX..."),
+	 .help = "token shards from `bertc prepare` instead of text; PREFIX:WEIGHT mixes several sets by weight"},
+	{ROW(input_file, ROLE_SOURCE, "PATH..."), .rare = true,
+	 .section = "phase", .alias = "input_dir input_files input_files_dir",
+	 .commas = true,
+	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5, or the output of `bertc "
+	 "instances`; or bert-ad's pairs for rewriting, as lines of label, id, text_a, text_b; files, folders, globs"},
+	{.group = input_rows, .field = FIELD(text.input), .rare = true},
+	{.group = text_rows, .only = "drop_copied_documents held_out_fraction", .field = FIELD(text)},
+	{ROW(eval_corpus, ROLE_SOURCE, "[NAME=]PATH..."), .alias = "validation_file",
+	 .help = "text to evaluate on instead of held-out documents; each NAME= starts a separate set with its own "
+	 "curve: old=a.txt new=b.txt c.txt"},
+	{ROW(eval_data, ROLE_SOURCE, "[NAME=]PREFIX..."), .help = "token shards to evaluate on"},
+	{ROW(eval_file, ROLE_SOURCE, "[NAME=]PATH..."), .rare = true, .alias = "eval_files_dir", .commas = true,
+	 .help = "static instances to evaluate on"},
+	{.group = saving_rows, .only = "best_by", .field = FIELD(training.saving)},
+	{ROW(vocab_file, ROLE_ENTRY, "PATH"), .fallback_text = "the model folder's, or learned from the corpus",
+	 .help = "vocabulary file, one WordPiece per line, or tokenizer.json, or a folder with one"},
+	{.group = text_rows, .only = "vocab_size min_frequency", .field = FIELD(text)},
+	{ROW(cased, ROLE_RESULT, NULL), .fallback = "false",
+	 .help = "keep case and accents; not needed if there is a tokenizer_config.json beside the vocabulary"},
+
+	{.help = "Model"},
+	{ROW(model, ROLE_RESULT, "WHAT"), .alias = "bert_config_file config_file model_name_or_path",
+	 .fallback_text = "from the amount of text",
+	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder to start from"},
+	{.group = model_size_rows, .field = FIELD(sizes), .rare = true},
+	{.group = initial_rows, .field = FIELD(initial)},
+	{.group = training_rows, .only = "hidden_dropout_prob attention_probs_dropout_prob", .field = FIELD(training)},
+
+	{.help = "Run"},
+	{.group = folder_rows, .field = FIELD(training.folder)},
+	RECIPE_OPTION(FIELD(recipe)),
+	{.group = length_rows, .field = FIELD(training.length)},
+	{ROW(time, ROLE_RESULT, "TIME"), .alias = "total_training_time", .fallback_text = "not used",
+	 .help = "make the best model in this time (3h, 45m, ...): the recipe is fast unless another is named; "
+	 "model, batch, and length, unless given, follow from the speed of this machine; the schedule ends when the "
+	 "time does; interruptions do not count"},
+	{.group = batch_rows, .field = FIELD(training.batch)},
+	{.group = saving_rows, .only = "save_checkpoints_steps keep_checkpoints eval_steps log_steps save_best",
+	 .field = FIELD(training.saving)},
+	{ROW(eval_instances, ROLE_RUN, "N"), .rare = true, .section = "phase", .range = "0..", .fallback = "1000",
+	 .help = "number of held-out instances to score, always the same ones; 0 = all; with eval_file the default "
+	 "is all"},
+	{.group = stopping_rows, .field = FIELD(training.stopping)},
+	{.group = training_rows, .only = "seed", .field = FIELD(training)},
+
+	{.help = "Ranks"},
+	{.group = ranks_rows, .field = FIELD(training.ranks)},
+
+	{.help = "Phases"},
+	{ROW(phase2, ROLE_ENTRY, NULL), .rare = true, .fallback = "false",
+	 .help = "start a second phase from the end of the first, taken from --out or from the checkpoint that "
+	 "--init_checkpoint names: weights and moments are kept, schedule and bias correction start over"},
+	{ROW(phase1_end_step, ROLE_ENTRY, "N"), .rare = true, .range = "0..", .fallback = "0",
+	 .help = "with phase2: the step at which the first phase must have ended; 0 = any"},
+	{ROW(resume_phase2, ROLE_PLACE, NULL), .rare = true, .fallback = "false",
+	 .help = "resume within the second phase; an error if the run has not reached it"},
+
+	{.help = "Numbers"},
+	{.group = number_rows, .field = FIELD(training.numbers)},
+
+	{.help = "Instances"},
+	{.group = training_rows, .only = "max_seq_length", .field = FIELD(training)},
+	{.reworded = true, .name = "max_seq_length", .fallback = "128"},
+	{.group = instance_rows, .field = FIELD(instances)},
+	{ROW(shuffle, ROLE_RESULT, NULL), .rare = true,
+	 .fallback = "true", .help = "shuffle the instances of each epoch"},
+
+	{.help = "Optimizer"},
+	{.group = optimizer_rows, .only = "optimizer", .field = FIELD(training.optimizer)},
+	{.group = rate_rows,
+	 .only = "learning_rate scale_learning_rate learning_rate_batch_size schedule num_warmup_steps warmup_proportion "
+		 "min_warmup_steps num_decay_steps poly_degree min_learning_rate",
+	 .field = FIELD(training.rate)},
+	{.group = optimizer_rows,
+	 .only = "weight_decay exclude_from_weight_decay max_grad_norm adam_beta1 adam_beta2 adam_epsilon bias_correction "
+		 "trust_ratio exclude_from_layer_adaptation max_trust_ratio gradient_normalization gradient_averaging",
+	 .field = FIELD(training.optimizer)},
+	{.group = rate_rows, .only = "average_weights", .field = FIELD(training.rate)},
+
+	{.help = "Device"},
+	{.group = device_rows, .field = FIELD(training.device)},
+	{.name = NULL},
+};
+/* clang-format on */
+
+const struct command_text pretrain_text = {
+	.name = "pretrain",
+	.synopsis = "--corpus PATH... --out FOLDER [options]",
+	.summary = "train a BERT on text",
+	.description =
+		"Learns a vocabulary unless one is given, tokenizes the text, trains on masked words (and on next sentences, as "
+		"the recipe says), evaluates on held-out documents, saves checkpoints, and writes FOLDER/final, a Hugging Face "
+		"model folder. Everything but --corpus and --out has a default; --time 3h makes the best model that three hours "
+		"allow. The settings table at the start shows what was given and what bertc chose, and -v shows the defaults as "
+		"well.\n\nTo resume an interrupted run, run the same command again: it "
+		"continues from the newest "
+		"checkpoint. Ctrl-C finishes the current step, saves, and exits with status 75.\n\nA run may have several "
+		"phases, such as 128 tokens and then 512. List them in a config file as [phase] sections (in JSON, \"phases\": "
+		"[{...}, {...}]), each with its own values for the options marked `per phase` below. On the command line, "
+		"--phase2.learning_rate applies to the second phase and --learning_rate to all. Weights, moments, and the counts "
+		"of steps and tokens carry over from phase to phase; schedule and bias correction start over. Config files of "
+		"published runs (bert_base, bert_large, scibert, nvidia_lamb) are installed in share/bertc/recipes; in the "
+		"source tree they are in recipes/.\n\nFlags of google-research/bert, NVIDIA's BERT, transformers, and "
+		"Megatron-LM are accepted under their own names, or answered with what to use instead.",
+	.common = "corpus data model init_checkpoint vocab_file vocab_size cased out time num_train_steps "
+		  "train_batch_size max_seq_length learning_rate eval_corpus recipe seed max_time n_gpus plan fresh",
+	.examples = "bertc pretrain --corpus 'text/*.txt.zst' --time 3h --out runs/mine\ttrain the best model that three hours "
+		    "allow\n"
+		    "bertc pretrain --config recipes/scibert.conf --corpus papers/ --out runs/sci\trepeat a published run of two "
+		    "phases\n"
+		    "bertc pretrain --corpus text/ --model base --out runs/base --plan\tshow settings and memory without "
+		    "training\n"
+		    "bertc pretrain --out runs/mine\tresume an interrupted run",
+};
