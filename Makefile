@@ -28,12 +28,12 @@
 #   WERROR=1              warnings are errors
 #
 # Optional parts are built if what they need is installed. A single program contains them all, and loads the libraries
-# of its machine when it needs them (docs/dependencies.md). =0 leaves a part out; with =1 it is an error if something is
+# of its machine when it needs them (docs/developers/dependencies.md). =0 leaves a part out; with =1 it is an error if something is
 # missing.
 #
 #   HDF5=0|1              NVIDIA's HDF5 files of instances
 #   MPI=0|1               MPI between ranks of many machines
-#   CUDA=0|1              the back end for NVIDIA's GPUs (docs/cuda.md). Its kernels take minutes: make, make demo and
+#   CUDA=0|1              the back end for NVIDIA's GPUs (docs/developers/cuda.md). Its kernels take minutes: make, make demo and
 #                         make install build them; make test and single files do without unless CUDA=1 is given
 #   CUDA_HOME=folder      where the toolkit is (default /usr/local/cuda)
 #   V=1                   shows the commands
@@ -138,7 +138,7 @@ LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev
 PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc \
 	libhdf5-dev libopenmpi-dev openmpi-bin iproute2
 
-# Kernels of the CPU back end are compiled once for each instruction set (docs/backends.md): a file in
+# Kernels of the CPU back end are compiled once for each instruction set (docs/developers/backends.md): a file in
 # src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_vnni, _avx512_bf16 or _amx.
 ISAS = avx2 avx512 avx512_vnni avx512_bf16 amx
 ISA_FLAGS_avx2 = -mavx2 -mfma -mf16c -mbmi2
@@ -188,7 +188,7 @@ GPU_LIBRARY = $(BUILD)/libbertc_$(if $(HAS_CUDA),cuda,nocuda).a
 group = -Wl,--start-group $(1) -Wl,--end-group
 WITH_GPUS = $(call group,$(BERTC) $(GPU_LIBRARY)) $(if $(HAS_CUDA),$(CUDA_LIBS))
 WITHOUT_GPUS = $(call group,$(BERTC) $(BUILD)/libbertc_nocuda.a)
-# The CUDA back end on an emulated device, for the tests (docs/cuda.md).
+# The CUDA back end on an emulated device, for the tests (docs/developers/cuda.md).
 EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(filter src/backend/%,$(CUDA_SOURCES))) \
 	$(patsubst src/%.c,$(BUILD)/emulated/%.o,$(filter src/comm/%,$(CUDA_SOURCES))) \
 	$(patsubst src/backend/%.cu,$(BUILD)/emulated/%.o,$(CUDA_KERNELS)) \
@@ -483,13 +483,14 @@ install: install-program install-library
 
 install-program: $(PROGRAM) $(MPI_MODULES)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
-		$(SHARE)/zsh/site-functions $(SHARE)/bertc/recipes $(SHARE)/doc/bertc/docs
+		$(SHARE)/zsh/site-functions $(SHARE)/bertc/recipes $(SHARE)/doc/bertc/docs/developers
 	install $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/bertc
 	$(if $(MPI_MODULES),install -d $(DESTDIR)$(PREFIX)/lib/bertc && \
 		install -m 644 $(MPI_MODULES) $(DESTDIR)$(PREFIX)/lib/bertc)
 	install -m 644 recipes/*.conf recipes/slurm.sbatch $(SHARE)/bertc/recipes
 	install -m 644 README.md CHANGELOG.md LICENSE $(SHARE)/doc/bertc
-	install -m 644 docs/* $(SHARE)/doc/bertc/docs
+	install -m 644 docs/*.* $(SHARE)/doc/bertc/docs
+	install -m 644 docs/developers/* $(SHARE)/doc/bertc/docs/developers
 	$(PROGRAM) man >$(SHARE)/man/man1/bertc.1
 	for command in $$($(PROGRAM) completion commands); do \
 		$(PROGRAM) man $$command >$(SHARE)/man/man1/bertc-$$command.1 || exit 1; \

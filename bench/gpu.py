@@ -139,7 +139,7 @@ def lengths_of(length, sequences, mixed):
 
 
 def flops_of(size, lengths, training):
-    """The FLOPs of the model: docs/math.md."""
+    """The FLOPs of the model: docs/developers/math.md."""
     layers, hidden = SIZES[size]
     total = 0
     for l in lengths:

@@ -1,5 +1,5 @@
 """Instances as google-research/bert's create_pretraining_data.py defines them, written from the algorithm's description
-(docs/math.md, "Instances") on top of CPython's own random module and dev/google_tokenizer.py: an oracle for `bertc instances
+(docs/developers/math.md, "Instances") on top of CPython's own random module and dev/google_tokenizer.py: an oracle for `bertc instances
 --compat google` with any text, vocabulary and seed.
 
     google_instances.py TEXT VOCAB OURS.tfrecord [--cased] [--whole_words] [--seed N] [--dupe N] [--length N]

@@ -1,6 +1,6 @@
 """Compares instances with BERT's algorithm, by statistics.
 
-The algorithm of create_pretraining_data.py is implemented here once more, written from its description (docs/math.md,
+The algorithm of create_pretraining_data.py is implemented here once more, written from its description (docs/developers/math.md,
 "Instances"; Devlin et al. 2019, appendix A), with Python's random numbers instead of ours.
 
     python dev/instance_statistics.py golden tests/golden/instance_statistics.json

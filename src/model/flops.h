@@ -1,5 +1,5 @@
 /* The work of training a model: the floating-point operations of its matrix products and attention, forward and backward, for
- * real tokens only. The formula is in docs/math.md, and in the code only here. */
+ * real tokens only. The formula is in docs/developers/math.md, and in the code only here. */
 #ifndef MODEL_FLOPS_H
 #define MODEL_FLOPS_H
 

@@ -1,6 +1,6 @@
 /* A task: how its files become examples, which head answers them, how answers are scored and written, and what other folders must
  * know of it. Each task is a row of the table in task.c and a file or room of its own; it knows nothing of objectives and
- * trainers. The section on tasks of docs/tour.md says how to add one. */
+ * trainers. The section on tasks of docs/developers/tour.md says how to add one. */
 #ifndef TASKS_TASK_H
 #define TASKS_TASK_H
 

@@ -4,7 +4,7 @@
  *   LAMB     You et al. 2020: AdamW's update of each tensor, scaled to the norm of the tensor. NVIDIA's code adapts only
  *            tensors with weight decay; NVLAMB adapts all tensors.
  *
- * The formulas are in docs/math.md, the operations in backend/ops.h. */
+ * The formulas are in docs/developers/math.md, the operations in backend/ops.h. */
 #ifndef TRAIN_OPTIMIZER_H
 #define TRAIN_OPTIMIZER_H
 

@@ -113,7 +113,7 @@ static void more_buys_a_larger_model(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		assert_string_equal(budget_model(rows[i].flops, false), rows[i].model);
 
-	/* 128 tokens of BERT-base with 20 words masked take 69.9 GFLOP (docs/math.md). */
+	/* 128 tokens of BERT-base with 20 words masked take 69.9 GFLOP (docs/developers/math.md). */
 	struct model_config base;
 	assert_ok(model_config_named(&base, "base"));
 	base.vocab_size = 30522;

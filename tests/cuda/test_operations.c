@@ -1,5 +1,5 @@
 /* Every operation of the CUDA back end on the emulated device against the reference, in every type; the emulation stops at
- * any access that would fail on a GPU (docs/cuda.md). */
+ * any access that would fail on a GPU (docs/developers/cuda.md). */
 #include "each_operation.h"
 #include "emulation.h"
 

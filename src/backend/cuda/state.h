@@ -198,7 +198,7 @@ void cuda_lamb_norms(struct replica *r, const struct lamb_norms *a);
 void cuda_lamb_apply(struct replica *r, const struct lamb_apply *a);
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
 /* Whether there are kernels for heads of this size on this GPU. */
-/* Reads BERTC_ATTENTION (docs/cuda.md). */
+/* Reads BERTC_ATTENTION (docs/developers/cuda.md). */
 MUST_USE enum status cuda_attention_open(struct cuda_state *state);
 MUST_USE enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits);
 void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a);

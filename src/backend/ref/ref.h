@@ -1,4 +1,4 @@
-/* The reference back end: every operation of backend/ops.h in float64 and simple loops that follow its formula (docs/math.md).
+/* The reference back end: every operation of backend/ops.h in float64 and simple loops that follow its formula (docs/developers/math.md).
  * It is the definition that the other back ends are tested against, so it is written to be verified by reading; it is tested
  * against finite differences and PyTorch's float64 (tests/backend).
  *

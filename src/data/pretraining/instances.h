@@ -55,7 +55,7 @@ struct example_bounds instance_bounds(const struct instance_settings *settings);
 struct batch_capacity instance_capacity(int32_t tokens, int32_t sequences, int32_t predictions);
 
 /* Instances of a set of shards, masked on the fly. Epoch e walks every document once (BERT's algorithm:
- * docs/math.md, "Instances"), each walk drawn from (seed, epoch, document), and the epoch's instances are permuted
+ * docs/developers/math.md, "Instances"), each walk drawn from (seed, epoch, document), and the epoch's instances are permuted
  * by (seed, epoch). An epoch is walked when it begins, in parallel; only the place of every 32nd instance is kept:
  * 0.75 bytes per instance (27 MB for four billion tokens in sequences of 128).
  * `shards` are borrowed. A sequence length that leaves no room for text is ERR_USAGE, shards without any tokens

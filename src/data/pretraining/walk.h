@@ -1,5 +1,5 @@
 /* The walk over documents that determines the text of each instance; the algorithm is described in
- * docs/math.md, "Instances" (Devlin et al., "BERT", 2019, appendix A.2). Internal to src/data. */
+ * docs/developers/math.md, "Instances" (Devlin et al., "BERT", 2019, appendix A.2). Internal to src/data. */
 #ifndef DATA_PRETRAINING_WALK_H
 #define DATA_PRETRAINING_WALK_H
 

@@ -1,6 +1,6 @@
 /* The part of CUDA's runtime API that the CUDA back end uses, on the host: tests compile src/backend/cuda against this
  * header instead of the real one, so that every kernel runs on machines without a GPU. Names and meanings are CUDA's;
- * docs/cuda.md says what the emulation checks along the way. */
+ * docs/developers/cuda.md says what the emulation checks along the way. */
 #ifndef EMULATION_CUDA_RUNTIME_API_H
 #define EMULATION_CUDA_RUNTIME_API_H
 
