@@ -509,6 +509,32 @@ static void choices_are_kept_without_a_home(void **state)
 	setenv("BERTC_CACHE", "", 1);
 }
 
+/* Ranks of one machine measure at the same time, each for itself: all take the choice that was stored first. */
+static void ranks_take_the_choice_that_was_stored_first(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/bertc-cache-XXXXXX";
+	assert_non_null(mkdtemp(folder));
+	setenv("BERTC_CACHE", folder, 1);
+	struct gemm_cache first, second;
+	uint64_t one[8] = {1, 2, 3}, two[8] = {4, 5, 6}, other[8] = {7};
+	gemm_cache_open(&first, "a test");
+	gemm_cache_open(&second, "a test");
+	gemm_cache_add(&first, "a product", one);
+	gemm_cache_add(&second, "a product", two);
+	gemm_cache_add(&second, "another product", other);
+	assert_int_equal(one[0], 1);
+	assert_memory_equal(two, one, sizeof one);
+	assert_int_equal(other[0], 7);
+	gemm_cache_close(&first);
+	gemm_cache_close(&second);
+	char path[128];
+	snprintf(path, sizeof path, "%s/products-a-test", folder);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+	setenv("BERTC_CACHE", "", 1);
+}
+
 static void errors_say_what_to_do(void **state)
 {
 	(void)state;
@@ -609,6 +635,7 @@ int main(void)
 		cmocka_unit_test(whole_products_are_repeated),
 		cmocka_unit_test(sums_are_cut_as_tensor_cores_cut_them),
 		cmocka_unit_test(choices_are_kept_without_a_home),
+		cmocka_unit_test(ranks_take_the_choice_that_was_stored_first),
 		cmocka_unit_test(errors_say_what_to_do),
 		cmocka_unit_test(products_in_fp8_are_the_librarys),
 		cmocka_unit_test(epilogues_are_a_choice),

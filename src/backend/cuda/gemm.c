@@ -547,8 +547,12 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 	bool measured = gemm->measured > before;
 	if (fuses && !(measured && epilogue_pays(r, d, p, &plan->algorithm)))
 		memset(&plan->algorithm, 0, sizeof(plan->algorithm));
-	if (measured)
+	if (measured) {
+		cublasLtMatmulAlgo_t own = plan->algorithm;
 		gemm_cache_add(&gemm->cache, key, plan->algorithm.data);
+		if (!(fuses && is_declined(&plan->algorithm)) && !takes_algorithm(gemm, scratch, d, &plan->algorithm))
+			plan->algorithm = own;
+	}
 	return true;
 }
 

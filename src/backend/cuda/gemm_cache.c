@@ -121,7 +121,18 @@ void gemm_lines_merge(struct buffer *lines, const char *more)
 	}
 }
 
-void gemm_cache_add(struct gemm_cache *cache, const char *key, const uint64_t algorithm[8])
+/* Reads the file again: other ranks of this machine measure at the same time, and all take what the first of them appended. */
+static void take_first_choice(struct gemm_cache *cache, const char *key, uint64_t algorithm[8])
+{
+	struct buffer now = {0};
+	if (file_read(cache->path, FILE_LIMIT, &now) == OK) {
+		buffer_release(&cache->text);
+		cache->text = now;
+		gemm_line_find(&cache->text, key, algorithm);
+	}
+}
+
+void gemm_cache_add(struct gemm_cache *cache, const char *key, uint64_t algorithm[8])
 {
 	if (find_line(&cache->text, key))
 		return;
@@ -136,7 +147,9 @@ void gemm_cache_add(struct gemm_cache *cache, const char *key, const uint64_t al
 	if (folder_make(folder) != OK || file_append_line(cache->path, line) != OK) {
 		log_detail("%s: the choice of algorithms is not saved", error_last()->message);
 		cache->path[0] = '\0';
+		return;
 	}
+	take_first_choice(cache, key, algorithm);
 }
 
 void gemm_cache_close(struct gemm_cache *cache)

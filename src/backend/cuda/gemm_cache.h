@@ -25,8 +25,9 @@ bool gemm_line_find(const struct buffer *lines, const char *key, uint64_t out_al
 void gemm_line_add(struct buffer *lines, const char *key, const uint64_t algorithm[8]);
 /* Appends the lines whose keys are not in `lines` yet. */
 void gemm_lines_merge(struct buffer *lines, const char *more);
-/* Stores a choice of this run, unless the file already has one for the key. */
-void gemm_cache_add(struct gemm_cache *cache, const char *key, const uint64_t algorithm[8]);
+/* Stores a choice of this run, unless the file already has one for the key. If another process has stored one since the file
+ * was opened, `algorithm` becomes that one: ranks that share the file compute alike, and a later run as this one. */
+void gemm_cache_add(struct gemm_cache *cache, const char *key, uint64_t algorithm[8]);
 void gemm_cache_close(struct gemm_cache *cache);
 
 #endif
