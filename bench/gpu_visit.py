@@ -14,7 +14,7 @@ there is none, only the new ones are measured. Parts:
     gelu       steps of a model with hidden_act gelu_new
     update     steps of twice as many tokens
     attention  ncu of the attention kernels at 128 and 512 tokens and mixed lengths, with dropout and without
-    wgmma      attention with wgmma (Hopper): tests, then steps by turns with mma, bf16
+    wgmma      attention with wgmma (Hopper): tests, bits beside those of mma, then steps by turns, bf16
     text       the kernels of one text of 128 tokens (BERT-base), and the rates of 1, 64 and 88 texts
     pretrain   BERT-base by --recipe fast for three minutes on --corpus (bench/gpu_pretrain.py)
 
@@ -38,7 +38,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PARTS = {"products": 100, "steps": 300, "choices": 60, "gelu": 60, "update": 40, "attention": 100, "wgmma": 80, "text": 60,
+PARTS = {"products": 100, "steps": 300, "choices": 60, "gelu": 60, "update": 40, "attention": 100, "wgmma": 100, "text": 60,
          "pretrain": 230}
 p = argparse.ArgumentParser()
 p.add_argument("--parts", default=",".join(PARTS))
@@ -294,7 +294,19 @@ def wgmma():
             say(f"attention with wgmma, {precision}: every test passes")
         except Lost as e:
             say(f"attention with wgmma, {precision}: {e}")
-    head("Steps with both kernels of forward attention", *STEP_HEAD)
+    folder = tempfile.mkdtemp()
+    command([os.path.join(a.new, "demo", "world"), "write", os.path.join(folder, "world")])
+    weights = []
+    for kernel in ("mma", "wgmma"):
+        run = os.path.join(folder, kernel)
+        command([os.path.join(a.new, "bertc"), "pretrain", "-q", "--corpus", os.path.join(folder, "world", "text"), "--out", run,
+                 "--device", a.device, "--precision", "bf16", "--model", "mini", "--vocab_size", "1000", "--max_seq_length", "256",
+                 "--train_batch_size", "32", "--num_train_steps", "10", "--eval_steps", "0", "--save_checkpoints_steps", "0"],
+                env=environment("new", BERTC_ATTENTION=kernel))
+        with open(os.path.join(run, "final", "model.safetensors"), "rb") as f:
+            weights.append(f.read())
+    say(f"weights after ten steps of a small model: {'the same bits' if weights[0] == weights[1] else 'other bits'}")
+    head("Steps with both kinds of attention", *STEP_HEAD)
     for name, (length, mixed) in LENGTHS.items():
         by_turns(f"{a.model}-{name}", {side: (a.new, "new", {"BERTC_ATTENTION": side}) for side in ("mma", "wgmma")}, config(), "bf16",
                  length, mixed)

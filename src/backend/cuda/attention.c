@@ -1,10 +1,10 @@
 /* Attention: which kernels handle a call.
  *
- *   forward    the matrix kernel for bf16 and f16 with heads of 32, 64 or 128 columns, else the general one. On Hopper, that
- *   with wgmma for heads of 64 columns if BERTC_ATTENTION=wgmma requests it
+ *   forward    the matrix kernel for bf16 and f16 with heads of 32, 64 or 128 columns, else the general one
  *   backward   if a block can hold the gradients of all queries of a head: one block for each head of each sequence; for
  *   longer sequences two kernels, the second of which recomputes scores; else the general ones
  *
+ * On Hopper, BERTC_ATTENTION=wgmma replaces the matrix kernels, except those for longer sequences, for heads of 64 columns.
  * The choice depends only on type, head size, longest sequence and the GPU's shared memory. With dropout, the matrix kernels'
  * forward saves its mask in lse's twin for backward. Bias gradients are column sums of each sequence, added in sequence order. */
 #include <math.h>
@@ -95,7 +95,8 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	BUG_IF(matrix && k.threshold > 0 && !k.kept);
 	k.largest = cuda_largest(&a->dqkv);
 	if (matrix && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
-		cuda_run(r, kernel_attention_bwd(stream, dtype, &k), "attention_bwd");
+		bool wgmma = cuda_state(r)->wgmma && head_size == 64;
+		cuda_run(r, (wgmma ? kernel_attention_bwd_wgmma : kernel_attention_bwd)(stream, dtype, &k), "attention_bwd");
 		summed = true;
 	} else if (matrix && kernel_attention_bwd_long_shared(head_size, k.longest) <= limit) {
 		cuda_run(r, kernel_attention_bwd_long(stream, dtype, &k), "attention_bwd");

@@ -466,6 +466,8 @@ cudaError_t kernel_attention_fwd_wgmma(cudaStream_t stream, enum dtype dtype, co
 /* attention_bwd.cu: one block handles one head of a whole sequence. */
 size_t kernel_attention_bwd_shared(int32_t head_size, int32_t longest);
 cudaError_t kernel_attention_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
+/* attention_bwd_wgmma.cu: the same for heads of 64 columns, on GPUs of compute capability 9.0 only. */
+cudaError_t kernel_attention_bwd_wgmma(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
 /* attention_bwd_long.cu: for sequences too long for that; leaves `sums` to kernel_attention_sums. */
 size_t kernel_attention_bwd_long_shared(int32_t head_size, int32_t longest);
 cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);

@@ -26,7 +26,7 @@ struct cuda_state {
 	int next_stage;
 	struct gemm *gemm;
 	struct graphs *graphs;
-	bool wgmma; /* forward attention of heads of 64 columns with wgmma */
+	bool wgmma; /* attention of heads of 64 columns with wgmma */
 	bool tf32;
 	size_t shared_limit; /* maximum bytes of shared memory per block */
 	/* The first call that failed: operations cannot return an error, so cuda_synchronize does. */

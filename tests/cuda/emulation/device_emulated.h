@@ -322,15 +322,16 @@ template <int COUNT, bool TRANSPOSED> inline void ldmatrix(uint32_t *out, const 
 
 } // namespace emulation
 
-/* ---- wgmma: c (64,64) += a (64,16) b (16,64) by four warps ----
+/* ---- wgmma: c (64,columns) += a (64,16) b (16,columns) by four warps ----
  *
  * A product is computed when its warpgroup waits for it; until then its sums hold NaN, and its shared memory must stay as it
  * was. Descriptors are taken at their word, except that only the swizzle of 128 bytes exists. */
 struct emulated_product {
-	float *c;          /* of the thread: 8 tiles of 4 */
+	float *c;          /* of the thread: tiles of 4 */
+	int columns;       /* 32 or 64 */
 	const uint32_t *a; /* the thread's fragment; NULL: a is in shared memory */
 	uint64_t a_rows, b_rows;
-	bool b_transposed, add, is_bf16;
+	bool a_transposed, b_transposed, add, is_bf16;
 };
 void emulation_group_multiply(const emulated_product &product);
 void emulation_group_fence(void);

@@ -79,15 +79,15 @@ __global__ void faulty_product(int fault, const float *data, float *out)
 		fence_shared();
 	if (fault != FAULT_PRODUCT_NO_BARRIER)
 		__syncthreads();
-	uint64_t tile = tile_descriptor(shared + (fault == FAULT_PRODUCT_MISPLACED ? 64 : 0));
+	uint32_t tile = group_tile(shared + (fault == FAULT_PRODUCT_MISPLACED ? 64 : 0));
 	if (fault != FAULT_PRODUCT_REGISTERS)
 		group_fence();
 	if (fault != FAULT_PRODUCT_WARP_MISSING || thread >= 32) {
 		int first = fault == FAULT_PRODUCT_DIFFERENT && thread < 32 ? 2 : 0;
 		for (int i = 0; i < 4; i++)
-			group_multiply<f16, ROWS_ARE_COLUMNS>(sums, tile_at(tile, 0, 2 * i), tile_at(tile, 0, 2 * i ^ first), i > 0);
+			group_multiply<f16, ROWS_ARE_KEPT, ROWS_ARE_KEPT>(sums, tile_at(tile, 0, 2 * i), tile_at(tile, 0, 2 * i ^ first), i > 0);
 		group_commit();
-		group_multiply<f16, ROWS_ARE_SUMMED>(other, tile, tile, false);
+		group_multiply<f16, ROWS_ARE_KEPT, ROWS_ARE_SUMMED>(other, tile, tile, false);
 		group_commit();
 	}
 	if (fault == FAULT_PRODUCT_SUMS)

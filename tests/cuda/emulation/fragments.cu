@@ -47,48 +47,62 @@ __global__ void one_load(int count, int transposed, const uint16_t *matrices, ui
 		out[count * lane + i] = registers[i];
 }
 
-template <typename E, enum tile_rows B>
-DEVICE void multiply_last(float (&c)[8][4], const uint16_t *a, const uint32_t *a_registers, uint64_t b)
+template <typename E, enum tile_rows A, enum tile_rows B>
+DEVICE void multiply_last(float (&c)[8][4], const fragment_product &p, uint32_t a, uint32_t b)
 {
-	b = B == ROWS_ARE_SUMMED ? tile_at(b, 48, 0) : tile_at(b, 0, 6);
-	if (a_registers) {
+	float half[4][4] = {};
+	int skipped = 64 - p.columns;
+	a = A == ROWS_ARE_SUMMED ? tile_at(a, 48, 0) : tile_at(a, 0, 6);
+	b = B == ROWS_ARE_SUMMED ? tile_at(b, 48, skipped / 8) : tile_at(b, skipped, 6);
+	group_fence();
+	if (p.a_registers) {
 		uint32_t fa[4];
 		for (int i = 0; i < 4; i++)
-			fa[i] = a_registers[4 * threadIdx.x + i];
-		group_multiply<E, B>(c, fa, b, false);
+			fa[i] = p.a_registers[4 * threadIdx.x + i];
+		group_multiply<E, B>(c, fa, b);
+	} else if (p.columns == 64) {
+		group_multiply<E, A, B>(c, a, b, false);
 	} else {
-		group_multiply<E, B>(c, tile_at(tile_descriptor(a), 0, 6), b, false);
+		group_multiply<E, A, B>(half, a, b, false);
 	}
+	group_commit();
+	group_wait<0>();
+	for (int i = 0; i < 16 && p.columns == 32; i++)
+		c[i / 4][i % 4] = half[i / 4][i % 4];
 }
 
-__global__ void one_group_multiply(int type, int summed, const uint16_t *a, const uint32_t *a_registers, const uint16_t *b, float *c,
-				   uint64_t *out_descriptor)
+template <typename E> DEVICE void multiply_tiles(float (&c)[8][4], const fragment_product &p, uint32_t a, uint32_t b)
+{
+	if (p.a_summed && p.b_summed)
+		multiply_last<E, ROWS_ARE_SUMMED, ROWS_ARE_SUMMED>(c, p, a, b);
+	else if (p.a_summed)
+		multiply_last<E, ROWS_ARE_SUMMED, ROWS_ARE_KEPT>(c, p, a, b);
+	else if (p.b_summed)
+		multiply_last<E, ROWS_ARE_KEPT, ROWS_ARE_SUMMED>(c, p, a, b);
+	else
+		multiply_last<E, ROWS_ARE_KEPT, ROWS_ARE_KEPT>(c, p, a, b);
+}
+
+__global__ void one_group_multiply(fragment_product p)
 {
 	constexpr int TILE = 64 * 64;
 	uint16_t *shared = reinterpret_cast<uint16_t *>(shared_start());
-	float fc[8][4] = {};
+	float c[8][4] = {};
 	for (int i = (int)threadIdx.x; i < TILE; i += WARPGROUP) {
-		shared[i] = b[i];
-		shared[TILE + i] = a[i];
+		shared[i] = p.b[i];
+		shared[TILE + i] = p.a[i];
 	}
 	fence_shared();
 	__syncthreads();
-	uint64_t rows = tile_descriptor(shared);
+	uint32_t a = group_tile(shared + TILE), b = group_tile(shared);
 	if (threadIdx.x == 0)
-		*out_descriptor = rows;
-	group_fence();
-	if (type == FRAGMENT_BF16 && summed)
-		multiply_last<bf16, ROWS_ARE_SUMMED>(fc, shared + TILE, a_registers, rows);
-	else if (type == FRAGMENT_BF16)
-		multiply_last<bf16, ROWS_ARE_COLUMNS>(fc, shared + TILE, a_registers, rows);
-	else if (summed)
-		multiply_last<f16, ROWS_ARE_SUMMED>(fc, shared + TILE, a_registers, rows);
+		*p.out_descriptor = tile_descriptor(b);
+	if (p.type == FRAGMENT_BF16)
+		multiply_tiles<bf16>(c, p, a, b);
 	else
-		multiply_last<f16, ROWS_ARE_COLUMNS>(fc, shared + TILE, a_registers, rows);
-	group_commit();
-	group_wait<0>();
-	for (int i = 0; i < 32; i++)
-		c[32 * threadIdx.x + i] = fc[i / 4][i % 4];
+		multiply_tiles<f16>(c, p, a, b);
+	for (int i = 0; i < p.columns / 2; i++)
+		p.c[p.columns / 2 * threadIdx.x + i] = c[i / 4][i % 4];
 }
 
 } // namespace
@@ -103,9 +117,7 @@ extern "C" cudaError_t fragment_load(cudaStream_t stream, int count, int transpo
 	return launch(one_load, 1, WARP, (size_t)count * 64 * sizeof(uint16_t), stream, count, transposed, matrices, out);
 }
 
-extern "C" cudaError_t fragment_group_multiply(cudaStream_t stream, enum fragment_type type, int summed, const uint16_t *a,
-					       const uint32_t *a_registers, const uint16_t *b, float *c, uint64_t *out_descriptor)
+extern "C" cudaError_t fragment_group_multiply(cudaStream_t stream, const struct fragment_product *product)
 {
-	return launch(one_group_multiply, 1, WARPGROUP, 2 * 64 * 64 * sizeof(uint16_t), stream, (int)type, summed, a, a_registers, b,
-		      c, out_descriptor);
+	return launch(one_group_multiply, 1, WARPGROUP, 2 * 64 * 64 * sizeof(uint16_t), stream, *product);
 }

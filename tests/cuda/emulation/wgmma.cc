@@ -11,7 +11,7 @@
 namespace
 {
 
-constexpr int GROUP = 128, SIZE = 64, DEPTH = 16, SUMS = SIZE * SIZE / GROUP;
+constexpr int GROUP = 128, SIZE = 64, DEPTH = 16;
 constexpr uint32_t POISON = 0xffffffff;
 
 struct chunk {
@@ -52,15 +52,17 @@ const unsigned char *place(uint64_t descriptor, bool transposed, int outer, int 
 	return static_cast<const unsigned char *>(emulation_shared(nullptr)) + (address ^ (address >> 7 & 7) << 4);
 }
 
-/* The 16 bytes of an operand that this thread looks after. */
-chunk own_chunk(uint64_t descriptor, bool transposed)
+/* The 16 bytes that this thread looks after of an operand with so many outer indices, if there are enough. */
+void look_after(std::vector<chunk> &chunks, uint64_t descriptor, bool transposed, int outer)
 {
 	chunk c;
-	int i = (int)threadIdx.x % GROUP;
-	c.at = transposed ? place(descriptor, true, i % 8 * 8, i / 8) : place(descriptor, false, i / 2, i % 2 * 8);
+	int i = (int)threadIdx.x % GROUP, row = outer / 8; /* chunks of 8 in a row of a transposed operand; others have two */
+	if (i >= outer * 2)
+		return;
+	c.at = transposed ? place(descriptor, true, i % row * 8, i / row) : place(descriptor, false, i / 2, i % 2 * 8);
 	emulation_access_by_product(c.at, sizeof(c.bytes));
 	memcpy(c.bytes, c.at, sizeof(c.bytes));
-	return c;
+	chunks.push_back(c);
 }
 
 float element(bool is_bf16, const unsigned char *at)
@@ -85,9 +87,10 @@ void compute(thread_products *const *threads, size_t number)
 	const emulated_product *p = &threads[0]->groups.front()[number].product;
 	for (int i = 0; i < SIZE * DEPTH; i++) {
 		int outer = i / DEPTH, k = i % DEPTH;
-		b[outer][k] = element(p->is_bf16, place(p->b_rows, p->b_transposed, outer, k));
+		if (outer < p->columns)
+			b[outer][k] = element(p->is_bf16, place(p->b_rows, p->b_transposed, outer, k));
 		if (p->a == nullptr)
-			a[outer][k] = element(p->is_bf16, place(p->a_rows, false, outer, k));
+			a[outer][k] = element(p->is_bf16, place(p->a_rows, p->a_transposed, outer, k));
 	}
 	for (int thread = 0; thread < GROUP; thread++) {
 		const started *s = &threads[thread]->groups.front()[number];
@@ -101,7 +104,7 @@ void compute(thread_products *const *threads, size_t number)
 	}
 	for (int thread = 0; thread < GROUP; thread++) {
 		std::vector<float> &sums = threads[thread]->sums[threads[thread]->groups.front()[number].product.c];
-		for (int i = 0; i < SUMS; i++) {
+		for (int i = 0; i < p->columns / 2; i++) {
 			int row = thread / 32 * 16 + thread % 32 / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + thread % 4 * 2 + i % 2;
 			sums[i] = sum_of_products(p->add ? sums[i] : 0, a[row], b[column]);
 		}
@@ -132,9 +135,9 @@ bool is_pending(const thread_products *m, const float *c)
 	return any;
 }
 
-void check_poison(const float *c)
+void check_poison(const float *c, size_t count)
 {
-	for (int i = 0; i < SUMS; i++)
+	for (size_t i = 0; i < count; i++)
 		if (__float_as_uint(c[i]) != POISON)
 			emulation_fault("the sums of a product were written before it was waited for");
 }
@@ -148,15 +151,16 @@ void emulation_group_multiply(const emulated_product &product)
 	if (!m->fenced)
 		emulation_fault("a product without a fence before it");
 	if (product.a == nullptr)
-		s.chunks.push_back(own_chunk(product.a_rows, false));
+		look_after(s.chunks, product.a_rows, product.a_transposed, SIZE);
 	else
 		memcpy(s.a, product.a, sizeof(s.a));
-	s.chunks.push_back(own_chunk(product.b_rows, product.b_transposed));
+	look_after(s.chunks, product.b_rows, product.b_transposed, product.columns);
+	size_t count = (size_t)product.columns / 2;
 	if (m->sums.count(product.c) > 0)
-		check_poison(product.c);
+		check_poison(product.c, count);
 	else
-		m->sums[product.c].assign(product.c, product.c + SUMS);
-	memset(product.c, 0xff, SUMS * sizeof(float));
+		m->sums[product.c].assign(product.c, product.c + count);
+	memset(product.c, 0xff, count * sizeof(float));
 	m->open.push_back(s);
 }
 
@@ -189,7 +193,7 @@ void emulation_group_wait(int groups_left)
 			++s;
 			continue;
 		}
-		check_poison(s->first);
+		check_poison(s->first, s->second.size());
 		std::copy(s->second.begin(), s->second.end(), s->first);
 		s = m->sums.erase(s);
 	}

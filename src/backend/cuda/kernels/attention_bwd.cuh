@@ -157,22 +157,29 @@ template <typename E, int D, int PART> struct warp_keys {
 		}
 	}
 
-	/* dv += p' dy, dk += ds' q; ds' is stored in shared memory. */
+	/* The fragments of p' and ds' that 16 queries need; ds' is also stored in shared memory. */
+	DEVICE void pack(uint32_t (&left)[4], uint32_t (&gradient)[4], const float (&p)[PARTS][4], const float (&ds)[PARTS][4],
+			 const tiles &at, int row, int i)
+	{
+#pragma unroll
+		for (int part = 0; part < 4; part++) {
+			int n = 2 * i + part / 2, e = part % 2 * 2;
+			left[part] = pack2<E>(p[n][e], p[n][e + 1]);
+			gradient[part] = pack2<E>(ds[n][e], ds[n][e + 1]);
+			if (at.ds)
+				*reinterpret_cast<uint32_t *>(at.ds + (ds_place ^ (row * 2 + n * 16)) +
+							      part % 2 * 8 * tile_row<64>::bytes) = gradient[part];
+		}
+	}
+
+	/* dv += p' dy, dk += ds' q */
 	DEVICE void add(const float (&p)[PARTS][4], const float (&ds)[PARTS][4], const tiles &at, int row)
 	{
 		int first = row * tile_row<D>::bytes;
 #pragma unroll
 		for (int i = 0; i < PART / 16; i++) {
 			uint32_t left[4], gradient[4], right[4];
-#pragma unroll
-			for (int part = 0; part < 4; part++) {
-				int n = 2 * i + part / 2, e = part % 2 * 2;
-				left[part] = pack2<E>(p[n][e], p[n][e + 1]);
-				gradient[part] = pack2<E>(ds[n][e], ds[n][e + 1]);
-				if (at.ds)
-					*reinterpret_cast<uint32_t *>(at.ds + (ds_place ^ (row * 2 + n * 16)) +
-								      part % 2 * 8 * tile_row<64>::bytes) = gradient[part];
-			}
+			pack(left, gradient, p, ds, at, row, i);
 #pragma unroll
 			for (int n = 0; n < TILES; n += 2) {
 				load_matrices4_transposed(right, at.dy + first + rows.at(16 * i, n));

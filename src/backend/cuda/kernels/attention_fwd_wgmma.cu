@@ -11,19 +11,19 @@ constexpr int KEY_BYTES = KEYS * tile_row<D>::bytes, SHARED_BYTES = QUERIES * ti
 								      2 * KEY_PARTS * (int)sizeof(uint4);
 
 /* s = q k' for 64 queries and 64 keys */
-template <typename E> DEVICE void multiply_keys(float (&s)[KEY_TILES][4], uint64_t q_rows, uint64_t k_rows)
+template <typename E> DEVICE void multiply_keys(float (&s)[KEY_TILES][4], uint32_t q_rows, uint32_t k_rows)
 {
 #pragma unroll
 	for (int i = 0; i < D / 16; i++)
-		group_multiply<E, ROWS_ARE_COLUMNS>(s, tile_at(q_rows, 0, 2 * i), tile_at(k_rows, 0, 2 * i), i > 0);
+		group_multiply<E, ROWS_ARE_KEPT, ROWS_ARE_KEPT>(s, tile_at(q_rows, 0, 2 * i), tile_at(k_rows, 0, 2 * i), i > 0);
 }
 
 /* o += p v */
-template <typename E> DEVICE void multiply_values(float (&o)[TILES][4], const uint32_t (&p)[KEYS / 16][4], uint64_t v_rows)
+template <typename E> DEVICE void multiply_values(float (&o)[TILES][4], const uint32_t (&p)[KEYS / 16][4], uint32_t v_rows)
 {
 #pragma unroll
 	for (int i = 0; i < KEYS / 16; i++)
-		group_multiply<E, ROWS_ARE_SUMMED>(o, p[i], tile_at(v_rows, 16 * i, 0), true);
+		group_multiply<E, ROWS_ARE_SUMMED>(o, p[i], tile_at(v_rows, 16 * i, 0));
 }
 
 template <typename E> __global__ void __launch_bounds__(THREADS, 2) attention_fwd_wgmma_kernel(struct kernel_attention a)
@@ -57,8 +57,8 @@ template <typename E> __global__ void __launch_bounds__(THREADS, 2) attention_fw
 	uint4 *key_parts = reinterpret_cast<uint4 *>(v_tile + 2 * KEY_BYTES);
 	find_keys(key_parts, dropout, 0, h.length);
 	float scale = a.scale * 1.44269504f;
-	uint64_t q_rows = tile_at(tile_descriptor(q_tile), group * GROUP_QUERIES, 0), k_rows = tile_descriptor(k_tile),
-		 v_rows = tile_descriptor(v_tile);
+	uint32_t q_rows = tile_at(group_tile(q_tile), group * GROUP_QUERIES, 0), k_rows = group_tile(k_tile),
+		 v_rows = group_tile(v_tile);
 	float s[KEY_TILES][4], o[TILES][4] = {}, largest[2] = {-INFINITY, -INFINITY}, sum[2] = {};
 	uint32_t p[KEYS / 16][4] = {};
 
