@@ -4,7 +4,8 @@
  *   backward   if a block can hold the gradients of all queries of a head: one block for each head of each sequence; for
  *   longer sequences two kernels, the second of which recomputes scores; else the general ones
  *
- * On Hopper, BERTC_ATTENTION=wgmma replaces the matrix kernels, except those for longer sequences, for heads of 64 columns.
+ * On Hopper, kernels with wgmma replace the matrix kernels for heads of 64 columns, except those for longer sequences, unless
+ * BERTC_ATTENTION=mma.
  * The choice depends only on type, head size, longest sequence and the GPU's shared memory. With dropout, the matrix kernels'
  * forward saves its mask in lse's twin for backward. Bias gradients are column sums of each sequence, added in sequence order. */
 #include <math.h>
@@ -16,15 +17,13 @@
 enum status cuda_attention_open(struct cuda_state *state)
 {
 	const char *wanted = getenv("BERTC_ATTENTION");
-	if (!wanted || strcmp(wanted, "mma") == 0)
+	bool hopper = state->major == 9 && state->minor == 0, mma = wanted && strcmp(wanted, "mma") == 0;
+	state->wgmma = hopper && !mma;
+	if (!wanted || mma || (hopper && strcmp(wanted, "wgmma") == 0))
 		return OK;
 	if (strcmp(wanted, "wgmma") != 0)
 		return error_set(ERR_USAGE, "BERTC_ATTENTION is '%s': mma and wgmma are possible", wanted);
-	if (state->major != 9 || state->minor != 0)
-		return error_set(ERR_USAGE, "BERTC_ATTENTION is 'wgmma', which only GPUs of compute capability 9.0 have: not '%s'",
-				 state->name);
-	state->wgmma = true;
-	return OK;
+	return error_set(ERR_USAGE, "BERTC_ATTENTION is 'wgmma', which only GPUs of compute capability 9.0 have: not '%s'", state->name);
 }
 
 static struct kernel_attention arguments(const struct replica *r, const struct batch *batch, const struct dropout *dropout,
