@@ -1,7 +1,6 @@
-/* Commands: one row each in the table of command.c. To add one, write cmd/<name>.c (or a folder
- * cmd/<name>, if it takes several files) with its option table, its command_text, and
- * its function, declare it here, and add the row. Help, man page, completion, and the tests that loop over the table follow. Only
- * src/cmd prints results and exits.
+/* Commands: one row each in the table of command.c. To add one, write cmd/<name>.c (or a folder cmd/<name>, if it takes several
+ * files) with its option table, its command_text, and its function, declare it here, and add the row. Help, man page, completion,
+ * and the tests that loop over the table follow. Only src/cmd prints results and ends the program.
  *
  * A command returns a status and prints no errors: command_main() prints the error and returns the exit code. A command may print
  * results with stdio; failed writes to standard output are noticed at the end. */

@@ -28,6 +28,23 @@
 #define METRICS_WHY "metrics.jsonl in the run folder, --out, records every logged step as a JSON object"
 #define LABEL_WHY "only a label; --model sets the architecture"
 
+/* Checkpoints, casing, the loop. */
+#define FOREIGN_RUN_ROWS                                                                                                         \
+	{.name = "resume_from_checkpoint resume",                                                                                \
+	 .kind = FOREIGN_EITHER,                                                                                                 \
+	 .answer = FOREIGN_IGNORED,                                                                                              \
+	 .option = "resume_from",                                                                                                \
+	 .why = "a run automatically resumes from its newest checkpoint; --resume_from names another one"},                      \
+		{.name = "skip_checkpoint",                                                                                      \
+		 .kind = FOREIGN_FLAG,                                                                                           \
+		 .answer = FOREIGN_MEANS,                                                                                        \
+		 .option = "save_checkpoints_steps",                                                                             \
+		 .value = "0",                                                                                                   \
+		 .why = "the finished model is always saved"},                                                                   \
+		{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},                     \
+		VALUE_LEFT_OUT("iterations_per_loop steps_per_loop",                                                             \
+			       "there is no device loop; --log_steps sets how often bertc logs")
+
 /* Precision, device, ranks, reports. */
 #define FOREIGN_MACHINE_ROWS                                                                                                     \
 	FLAG_LEFT_OUT(                                                                                                           \

@@ -535,6 +535,21 @@ static void ranks_take_the_choice_that_was_stored_first(void **state)
 	setenv("BERTC_CACHE", "", 1);
 }
 
+/* What a resumed run compares in order to say whether it continues bit for bit. */
+static void numerics_name_the_kernels(void **state)
+{
+	(void)state;
+	struct backend *be = open_device(DTYPE_BF16);
+	assert_non_null(strstr(be->numerics, ", kernels "));
+	assert_non_null(strstr(be->numerics, " wgmma bf16"));
+	backend_close(be);
+	setenv("BERTC_ATTENTION", "mma", 1);
+	be = open_device(DTYPE_BF16);
+	assert_null(strstr(be->numerics, "wgmma"));
+	backend_close(be);
+	unsetenv("BERTC_ATTENTION");
+}
+
 static void errors_say_what_to_do(void **state)
 {
 	(void)state;
@@ -636,6 +651,7 @@ int main(void)
 		cmocka_unit_test(sums_are_cut_as_tensor_cores_cut_them),
 		cmocka_unit_test(choices_are_kept_without_a_home),
 		cmocka_unit_test(ranks_take_the_choice_that_was_stored_first),
+		cmocka_unit_test(numerics_name_the_kernels),
 		cmocka_unit_test(errors_say_what_to_do),
 		cmocka_unit_test(products_in_fp8_are_the_librarys),
 		cmocka_unit_test(epilogues_are_a_choice),

@@ -14,6 +14,9 @@
 #define OLDEST_MINOR 5
 /* Oldest compute capability with FP8 products, times ten. */
 #define OLDEST_FP8 89
+/* To be raised whenever a kernel gives other bits than before. Checkpoints record it as a part of `numerics`, so that a run of
+ * an earlier version that is resumed is said to continue up to rounding. 2: since 0.1.0, bounds for FP8, narrow products. */
+#define KERNELS_VERSION 2
 
 static enum status cuda_synchronize(struct replica *replica)
 {
@@ -349,8 +352,8 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	TRY_GOTO(gemm_open(&state->gemm, state), fail);
 	TRY_GOTO(cuda_attention_open(state), fail);
 	TRY_GOTO(graphs_open(state), fail);
-	snprintf(state->numerics, sizeof(state->numerics), "%s, sm_%d%d %s", gemm_version(state->gemm), state->major,
-		 state->minor,
+	snprintf(state->numerics, sizeof(state->numerics), "%s, kernels %d, sm_%d%d%s %s", gemm_version(state->gemm),
+		 KERNELS_VERSION, state->major, state->minor, state->wgmma ? " wgmma" : "",
 		 settings->fp8                  ? "fp8"
 		 : state->tf32                  ? "tf32"
 		 : settings->dtype == DTYPE_F32 ? "fp32"

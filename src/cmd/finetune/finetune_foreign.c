@@ -8,24 +8,12 @@
 const struct option_foreign finetune_foreign[] = {
 	/* Folders */
 	{.name = "overwrite_output_dir", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "fresh", .value = "true"},
-	{.name = "resume_from_checkpoint resume",
-	 .kind = FOREIGN_EITHER,
-	 .answer = FOREIGN_IGNORED,
-	 .option = "resume_from",
-	 .why = "a run automatically resumes from its newest checkpoint; --resume_from names another one"},
-	{.name = "skip_checkpoint",
-	 .kind = FOREIGN_FLAG,
-	 .answer = FOREIGN_MEANS,
-	 .option = "save_checkpoints_steps",
-	 .value = "0",
-	 .why = "the finished model is always saved"},
 	FLAG_LEFT_OUT("skip_cache", "the examples are read again in every run"),
 
 	/* Model */
 	VALUE_REFUSED("config_name", "--config_file names a config.json"),
 	VALUE_REFUSED("tokenizer_name", "--vocab_file names a vocabulary"),
 	FLAG_LEFT_OUT("ignore_mismatched_sizes", "a head with other classes is replaced by a new one, with a message"),
-	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
 
 	/* Data */
 	VALUE_REFUSED("text_column_names",
@@ -50,7 +38,6 @@ const struct option_foreign finetune_foreign[] = {
 	VALUE_LEFT_OUT("eval_batch_size predict_batch_size per_device_eval_batch_size per_gpu_eval_batch_size",
 		       "the result does not depend on how much is computed at a time"),
 	FLAG_LEFT_OUT("evaluate_during_training eval_all_checkpoints", "the dev sets are evaluated every --eval_steps"),
-	VALUE_LEFT_OUT("iterations_per_loop steps_per_loop", "there is no device loop; --log_steps sets how often bertc logs"),
 	VALUE_LEFT_OUT("save_strategy logging_strategy evaluation_strategy eval_strategy",
 		       "use --save_checkpoints_steps, --log_steps and --eval_steps; by default bertc saves and evaluates after "
 		       "every epoch"),
@@ -61,6 +48,7 @@ const struct option_foreign finetune_foreign[] = {
 	 .why = "the loss is plain cross entropy; --class_weights sets weights of the classes"},
 
 	/* Machine and reports */
+	FOREIGN_RUN_ROWS,
 	FOREIGN_MACHINE_ROWS,
 	FOREIGN_TRANSFORMERS_ROWS,
 	VALUE_REFUSED(

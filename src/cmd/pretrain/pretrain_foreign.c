@@ -13,21 +13,10 @@ const struct option_foreign pretrain_foreign[] = {
 	FLAG_LEFT_OUT("do_eval", "held-out text is scored every --eval_steps; `bertc evaluate` only scores a model"),
 	FLAG_LEFT_OUT("do_predict", "held-out text is scored every --eval_steps; `bertc fill` and `bertc score` use the model"),
 	{.name = "mlm", .kind = FOREIGN_FLAG, .answer = FOREIGN_ALWAYS, .why = "a BERT is trained on masked words"},
-	{.name = "skip_checkpoint",
-	 .kind = FOREIGN_FLAG,
-	 .answer = FOREIGN_MEANS,
-	 .option = "save_checkpoints_steps",
-	 .value = "0",
-	 .why = "the finished model is always saved"},
 	{.name = "overwrite_output_dir",
 	 .kind = FOREIGN_FLAG,
 	 .answer = FOREIGN_REFUSED,
 	 .why = "--fresh removes what an earlier run left; without it, an interrupted run resumes"},
-	{.name = "resume_from_checkpoint resume",
-	 .kind = FOREIGN_EITHER,
-	 .answer = FOREIGN_IGNORED,
-	 .option = "resume_from",
-	 .why = "a run automatically resumes from its newest checkpoint; --resume_from names another one"},
 	{.name = "metric_for_best_model",
 	 .kind = FOREIGN_VALUE,
 	 .answer = FOREIGN_REFUSED,
@@ -47,7 +36,6 @@ const struct option_foreign pretrain_foreign[] = {
 	{.name = "train_data_file", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "corpus"},
 	{.name = "eval_data_file", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "eval_corpus"},
 	{.name = "block_size", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "max_seq_length"},
-	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
 	VALUE_REFUSED(
 		"dataset_name dataset_config_name",
 		"training downloads nothing: --corpus names files of text, and `bertc download` fetches some corpora by name"),
@@ -78,7 +66,6 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_LEFT_OUT("max_eval_steps eval_iters",
 		       "it counts batches, and bertc counts instances: --eval_instances sets how many "
 		       "held-out instances are scored"),
-	VALUE_LEFT_OUT("iterations_per_loop steps_per_loop", "there is no device loop; --log_steps sets how often bertc logs"),
 	FLAG_LEFT_OUT("no_dense_sequence_output", "the masked-word head computes masked positions only"),
 
 	/* Megatron-LM */
@@ -98,6 +85,7 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_LEFT_OUT("transformer_impl attention_backend spec ckpt_format dataloader_type eod_mask_loss",
 		       "there is one implementation, in this program"),
 
+	FOREIGN_RUN_ROWS,
 	FOREIGN_MACHINE_ROWS,
 	FOREIGN_TRANSFORMERS_ROWS,
 
