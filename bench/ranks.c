@@ -37,7 +37,7 @@ static enum status once(struct comm *comm, enum kind kind, float *data, float *o
 	case REDUCE: return comm_wait(comm, comm_reduce_scatter(comm, data, count, COMM_F32, COMM_F32));
 	case REDUCE_BF16: return comm_wait(comm, comm_reduce_scatter(comm, data, count, COMM_F32, COMM_BF16));
 	case GATHER: return comm_wait(comm, comm_all_gather(comm, data, count, COMM_F32));
-	default: memcpy(other, data, (size_t)count * sizeof(*data)); return OK;
+	default: memcpy(other, data, (size_t)count * sizeof *data); return OK;
 	}
 }
 
@@ -53,7 +53,7 @@ static enum status measure(struct comm *comm, enum kind kind, float *data, float
 		times[round] = (clock_seconds() - started) / repeats;
 		TRY(comm_max(comm, &times[round], 1));
 	}
-	qsort(times, ROUNDS, sizeof(*times), compare);
+	qsort(times, ROUNDS, sizeof *times, compare);
 	double median = times[ROUNDS / 2];
 	if (comm_place(comm)->rank != 0)
 		return OK;
@@ -72,8 +72,8 @@ static enum status run(struct comm *comm)
 	float *data, *other;
 	if (comm_place(comm)->rank == 0)
 		printf("%d ranks, %s\n", comm_place(comm)->size, comm_description(comm));
-	TRY(comm_allocate(comm, (void **)&data, (size_t)most * sizeof(*data), "numbers"));
-	TRY(memory_new(&other, most, sizeof(*other), "numbers"));
+	TRY(comm_allocate(comm, (void **)&data, (size_t)most * sizeof *data, "numbers"));
+	TRY(memory_new(&other, most, sizeof *other, "numbers"));
 	for (int64_t i = 0; i < most; i++)
 		data[i] = other[i] = (float)(i % 1000) * 0.001f;
 	TRY(measure(comm, BARRIER, NULL, NULL, 0));

@@ -25,7 +25,7 @@
 static enum status field(const struct safetensors *file, int64_t step, const char *name, const int32_t **out, int32_t *count)
 {
 	char full[64];
-	snprintf(full, sizeof(full), "step%lld.%s", (long long)step, name);
+	snprintf(full, sizeof full, "step%lld.%s", (long long)step, name);
 	const struct safetensors_entry *entry = safetensors_find(file, full);
 	if (!entry || entry->dtype != ST_I32)
 		return error_set(ERR_DATA, "the batches have no '%s' of int32", full);
@@ -51,13 +51,13 @@ static enum status batch_read(const struct safetensors *file, int64_t step, stru
 	out->token_count = tokens;
 	out->sequence_count = out->example_count = following->count = sequences;
 	words->count = predictions;
-	memcpy(out->ids, ids, (size_t)tokens * sizeof(*ids));
-	memcpy(out->types, types, (size_t)tokens * sizeof(*ids));
-	memcpy(out->positions, positions, (size_t)tokens * sizeof(*ids));
-	memcpy(out->starts, starts, (size_t)(sequences + 1) * sizeof(*ids));
-	memcpy(words->rows, rows, (size_t)predictions * sizeof(*ids));
-	memcpy(words->classes, labels, (size_t)predictions * sizeof(*ids));
-	memcpy(following->classes, next, (size_t)sequences * sizeof(*ids));
+	memcpy(out->ids, ids, (size_t)tokens * sizeof *ids);
+	memcpy(out->types, types, (size_t)tokens * sizeof *ids);
+	memcpy(out->positions, positions, (size_t)tokens * sizeof *ids);
+	memcpy(out->starts, starts, (size_t)(sequences + 1) * sizeof *ids);
+	memcpy(words->rows, rows, (size_t)predictions * sizeof *ids);
+	memcpy(words->classes, labels, (size_t)predictions * sizeof *ids);
+	memcpy(following->classes, next, (size_t)sequences * sizeof *ids);
 	for (int32_t p = 0; p < predictions; p++)
 		words->weights[p] = 1;
 	out->example_starts[sequences] = sequences;
@@ -87,7 +87,7 @@ static enum status batches_read(const char *path, struct batch **out, int64_t *o
 		count++;
 	}
 	enum status status;
-	TRY_GOTO(memory_new(out, count, sizeof(**out), "batches"), done);
+	TRY_GOTO(memory_new(out, count, sizeof **out, "batches"), done);
 	for (int64_t i = 0; i < count; i++)
 		TRY_GOTO(batch_read(&file, first + i, &(*out)[i]), done);
 	*out_count = count;
@@ -139,7 +139,7 @@ static enum status bench(int argc, char **argv)
 	TRY(benchmark_open(&benchmark, be, &config, capacity, longest, true));
 	fprintf(stderr, "%s, %s, %lld batches, %lld tokens\n", be->description, argv[2], (long long)count, (long long)tokens);
 	char line[64];
-	while (fgets(line, sizeof(line), stdin)) {
+	while (fgets(line, sizeof line, stdin)) {
 		for (int steps = atoi(line); steps > 0; steps--) {
 			double started = clock_seconds();
 			TRY(benchmark_step(&benchmark, &batches[next++ % count], 1, NULL));

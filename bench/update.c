@@ -65,7 +65,7 @@ static void update(struct bench *b, struct optimizer *optimizer)
 {
 	struct scalars scalars = {.learning_rate = 1e-6, .loss_scale = 1, .finite = 1};
 	optimizer_prepare(optimizer, &scalars);
-	b->be->functions->to_device(b->be, b->replica.scalars, &scalars, sizeof(scalars));
+	b->be->functions->to_device(b->be, b->replica.scalars, &scalars, sizeof scalars);
 	optimizer_measure(optimizer, &b->replica);
 	BUG_IF(optimizer_update(optimizer, &b->replica) != OK); /* single process: no other ranks */
 }
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 	enum status status = bench_open(&b, argv);
 	if (status == OK)
 		fprintf(stderr, "%s, %lld parameters\n", b.be->description, (long long)b.model->element_count);
-	while (status == OK && fgets(line, sizeof(line), stdin) && sscanf(line, "%15s %d", what, &times) == 2) {
+	while (status == OK && fgets(line, sizeof line, stdin) && sscanf(line, "%15s %d", what, &times) == 2) {
 		for (int i = 0; i < times && status == OK; i++) {
 			double started = now(cpu_threads);
 			status = run(&b, what);

@@ -125,10 +125,10 @@ static enum status measure(struct run *run)
 	TRY(step_reader_next(run->reader, &step));
 	struct scalars scalars = {.seed = 1,
 				  .inverse_weight[HEAD_MASKED_WORDS] = 1.0 / step->weights[HEAD_MASKED_WORDS],
-				  .inverse_weight[HEAD_NEXT_SENTENCE] = 1.0 / (double)step->labelled[HEAD_NEXT_SENTENCE],
+				  .inverse_weight[HEAD_NEXT_SENTENCE] = 1.0 / (double)step->labeled[HEAD_NEXT_SENTENCE],
 				  .loss_scale = 1};
 	const struct backend_functions *f = run->be->functions;
-	f->to_device(run->be, run->replica.scalars, &scalars, sizeof(scalars));
+	f->to_device(run->be, run->replica.scalars, &scalars, sizeof scalars);
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		gradients(run, &step->batches[i], i == 0); /* as training does */
 		f->to_host(run->be, run->total, run->model->gradients.data, bytes);

@@ -20,16 +20,16 @@ static enum status add(struct safetensors_entry *entry, int64_t step, const char
 {
 	char name[64];
 	int32_t *copy;
-	snprintf(name, sizeof(name), "step%lld.%s", (long long)step, field);
-	TRY(memory_new(&copy, count, sizeof(*copy), "batch"));
-	memcpy(copy, values, (size_t)count * sizeof(*copy));
+	snprintf(name, sizeof name, "step%lld.%s", (long long)step, field);
+	TRY(memory_new(&copy, count, sizeof *copy, "batch"));
+	memcpy(copy, values, (size_t)count * sizeof *copy);
 	*entry = (struct safetensors_entry){.name = strdup(name),
 					    .dtype = ST_I32,
 					    .rank = 1,
 					    .shape = {count},
 					    .count = count,
 					    .data = copy,
-					    .bytes = (uint64_t)count * sizeof(*copy)};
+					    .bytes = (uint64_t)count * sizeof *copy};
 	return OK;
 }
 
@@ -64,7 +64,7 @@ static enum status dump(char **argv)
 	};
 	TRY(step_reader_open(&reader, instances, &step_settings));
 	struct safetensors_entry *entries;
-	TRY(memory_new(&entries, steps * FIELDS, sizeof(*entries), "entries"));
+	TRY(memory_new(&entries, steps * FIELDS, sizeof *entries, "entries"));
 	for (;;) {
 		const struct step *step;
 		TRY(step_reader_next(reader, &step));

@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 					     .mask = vocab.mask,
 					     .is_continuation = vocab.is_continuation};
 	must(instances_open(&instances, &shard, 1, &settings));
-	int32_t *room = malloc(4 * (size_t)settings.max_seq_length * sizeof(*room));
+	int32_t *room = malloc(4 * (size_t)settings.max_seq_length * sizeof *room);
 	for (int64_t sample = 0;; sample++) {
 		int64_t epoch, first;
 		struct instance instance = {.ids = room,

@@ -16,7 +16,7 @@ static void print_totals(const struct golden *golden, const char *act, const str
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
 		char name[160];
-		snprintf(name, sizeof(name), "%s.gradient.%s", act, parameter->name);
+		snprintf(name, sizeof name, "%s.gradient.%s", act, parameter->name);
 		double *wanted = golden_doubles(golden, name, parameter->count), part = norm_of(wanted, parameter->count);
 		for (int64_t k = 0; k < parameter->count; k++)
 			wanted[k] -= gradients[parameter->offset + k];
@@ -36,14 +36,14 @@ static void print_totals(const struct golden *golden, const char *act, const str
 static void save(struct run *run, const char *folder)
 {
 	int32_t count = run->model->config.vocab_size;
-	float *slab = calloc((size_t)run->model->slab_count, sizeof(*slab));
-	char(*text)[16] = calloc((size_t)count, sizeof(*text));
-	const char **entries = calloc((size_t)count, sizeof(*entries));
+	float *slab = calloc((size_t)run->model->slab_count, sizeof *slab);
+	char(*text)[16] = calloc((size_t)count, sizeof *text);
+	const char **entries = calloc((size_t)count, sizeof *entries);
 	if (!slab || !text || !entries)
 		exit(1);
 	static const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 	for (int32_t i = 0; i < count; i++) {
-		snprintf(text[i], sizeof(text[i]), "w%d", i);
+		snprintf(text[i], sizeof text[i], "w%d", i);
 		entries[i] = i < 5 ? special[i] : text[i];
 	}
 	struct vocab vocab;
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	run_batch(&run, &golden.batch, false, true, true);
 
 	char name[160];
-	snprintf(name, sizeof(name), "%s.loss", act);
+	snprintf(name, sizeof name, "%s.loss", act);
 	double *wanted = golden_doubles(&golden, name, 4), loss = run_loss(&run);
 	struct accumulators sums = run_sums(&run);
 	printf("%s %s %s, %s: loss %.9f, float64 %.9f, relative error %.2e\n", argv[1], argv[3], argv[4], act, loss,

@@ -93,9 +93,9 @@ def run(model, inputs):
         whole = model(input_ids=ids, token_type_ids=types, attention_mask=mask, labels=labels,
                       next_sentence_label=following).loss
         assert abs(whole.item() - (mlm + nsp).item()) < 1e-5
-    labelled = following != -100
+    labeled = following != -100
     loss = [mlm.item(), nsp.item(), int((logits.argmax(1) == wanted).sum()),
-            int((out.seq_relationship_logits.argmax(1) == following)[labelled].sum())]
+            int((out.seq_relationship_logits.argmax(1) == following)[labeled].sum())]
     return loss, {name: p.grad.detach().double().numpy().copy() for name, p in model.named_parameters()}
 
 

@@ -16,9 +16,9 @@
 static enum status put_outputs(const struct task_outputs *outputs, const char *path)
 {
 	struct buffer bytes = {0};
-	buffer_append(&bytes, &outputs->count, sizeof(outputs->count));
-	buffer_append(&bytes, outputs->starts, (size_t)(outputs->count + 1) * sizeof(*outputs->starts));
-	buffer_append(&bytes, outputs->values, (size_t)outputs->starts[outputs->count] * sizeof(*outputs->values));
+	buffer_append(&bytes, &outputs->count, sizeof outputs->count);
+	buffer_append(&bytes, outputs->starts, (size_t)(outputs->count + 1) * sizeof *outputs->starts);
+	buffer_append(&bytes, outputs->values, (size_t)outputs->starts[outputs->count] * sizeof *outputs->values);
 	enum status status = buffer_status(&bytes);
 	if (status == OK)
 		status = file_write(path, bytes.data, bytes.size);

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 	REQUIRE(model_source_find(argv[1], &source));
 	REQUIRE(model_size_or_folder_config(argv[1], &golden.config));
 	run_open(&run, "cpu", DTYPE_F32, 1, &golden.config, &golden.batch, true);
-	float *slab = calloc((size_t)run.model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)run.model->slab_count, sizeof *slab);
 	REQUIRE(model_folder_load(source.weights, run.model, MISSING_HEADS, slab, &report));
 	REQUIRE(model_set_weights(run.model, &run.replica, slab));
 	run_begin(&run, &golden.batch);
@@ -35,8 +35,8 @@ int main(int argc, char **argv)
 
 	struct tensor hidden = activations_output(run.activations);
 	int64_t count = golden.batch.token_count * hidden.columns;
-	float *values = calloc((size_t)count, sizeof(*values));
-	run.backend->functions->to_host(run.backend, values, hidden.data, (size_t)count * sizeof(*values));
+	float *values = calloc((size_t)count, sizeof *values);
+	run.backend->functions->to_host(run.backend, values, hidden.data, (size_t)count * sizeof *values);
 	struct safetensors_entry entry = {
 		.name = "hidden",
 		.dtype = ST_F32,
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 		.shape = {golden.batch.token_count, hidden.columns},
 		.count = count,
 		.data = values,
-		.bytes = (uint64_t)count * sizeof(*values),
+		.bytes = (uint64_t)count * sizeof *values,
 	};
 	REQUIRE(safetensors_write(argv[3], &entry, 1, NULL, NULL, NULL));
 	model_folder_report_release(&report);

@@ -15,7 +15,7 @@
  *
  * Options are structs that begin with their own size. Fill one with zeros, set `size`, and set what you need:
  *
- *     bertc_model_options options = {.size = sizeof(options), .threads = 4};
+ *     bertc_model_options options = {.size = sizeof options, .threads = 4};
  *
  * NULL in place of options means the defaults, and so does every member that is zero. Later versions of the library add members
  * at the end and stay compatible with programs compiled against earlier versions of the same BERTC_ABI. */

@@ -26,7 +26,7 @@ static const struct device {
 
 static const struct device *find_device(const char *name)
 {
-	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+	for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++)
 		if (strcmp(devices[i].name, name) == 0)
 			return &devices[i];
 	return NULL;
@@ -62,7 +62,7 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 		return status;
 	}
 	struct backend *be;
-	TRY(memory_new(&be, 1, sizeof(*be), "the back end"));
+	TRY(memory_new(&be, 1, sizeof *be, "the back end"));
 	enum status status = device->open(be, settings);
 	if (status != OK) {
 		free(be);

@@ -102,7 +102,7 @@ void operation_begin(struct operation_call *c, struct replica *r, const struct o
 /* Tells the observer. */
 void operation_end(struct operation_call *c);
 
-/* --- For rules --- */
+/* ---- For rules ---- */
 
 __attribute__((noreturn)) PRINTF_LIKE(2, 3) void operation_mismatch(const struct operation_call *c, const char *format, ...);
 int64_t operation_size(const struct operation_call *c, char letter);

@@ -6,7 +6,7 @@
 static const char *const activation_names[] = {"none", "tanh", "gelu_erf", "gelu_tanh", NULL};
 static const char *const soft_names[] = {"classes", "rows", "sigmoids", "numbers", NULL};
 
-/* --- Rules: checks of several fields, and what an operation costs --- */
+/* ---- Rules: checks of several fields, and what an operation costs ---- */
 
 /* Floating-point operations of a product (m,k) (k,n). */
 static double product_flops(const struct operation_call *c, char m, char n, char k)
@@ -252,7 +252,7 @@ static void lamb_apply_rule(struct operation_call *c, const void *arguments)
 	c->bytes = 4 * operation_bytes(c, "w") + operation_bytes(c, "copy"); /* w is read and written */
 }
 
-/* --- The functions of ops.h --- */
+/* ---- The functions of ops.h ---- */
 
 /* name() as declared in ops.h, and run_name() for the table. */
 #define OPERATION(name)                                                                                                          \
@@ -297,7 +297,7 @@ OPERATION(adamw)
 OPERATION(lamb_norms)
 OPERATION(lamb_apply)
 
-/* --- The table --- */
+/* ---- The table ---- */
 
 #define ROW(name) #name, sizeof(struct name), run_##name
 #define AT(operation, member) .name = #member, .offset = offsetof(struct operation, member)

@@ -20,10 +20,10 @@
 __attribute__((noreturn)) PRINTF_LIKE(2, 3) void operation_mismatch(const struct operation_call *c, const char *format, ...)
 {
 	char text[256];
-	int used = snprintf(text, sizeof(text), "%s: ", c->operation->name);
+	int used = snprintf(text, sizeof text, "%s: ", c->operation->name);
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(text + used, sizeof(text) - (size_t)used, format, arguments);
+	vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
 	va_end(arguments);
 	bug_abort(text, __FILE__, __LINE__);
 }
@@ -77,7 +77,7 @@ static void check_extent(struct operation_call *c, const char *of, const char *n
 
 static void add_span(struct operation_call *c, struct operation_span span)
 {
-	BUG_IF(c->span_count == (int)(sizeof(c->spans) / sizeof(c->spans[0])));
+	BUG_IF(c->span_count == (int)(sizeof c->spans / sizeof c->spans[0]));
 	c->spans[c->span_count++] = span;
 }
 
@@ -234,7 +234,7 @@ double operation_bytes(const struct operation_call *c, const char *field)
 
 void operation_derive(struct operation_call *c, const char *key, int64_t value)
 {
-	BUG_IF(c->derived_count == (int)(sizeof(c->derived) / sizeof(c->derived[0])));
+	BUG_IF(c->derived_count == (int)(sizeof c->derived / sizeof c->derived[0]));
 	c->derived[c->derived_count].key = key;
 	c->derived[c->derived_count++].value = value;
 }
@@ -339,9 +339,9 @@ void operation_end(struct operation_call *c)
 	int length;
 	for (const char *at = c->operation->keys; sscanf(at, "%23s %n", key, &length) == 1; at += length) {
 		char value[32] = "";
-		print_value(c, key, value, sizeof(value));
-		used += (size_t)snprintf(letters + used, sizeof(letters) - used, "%s%s=%s", used > 0 ? " " : "", key, value);
-		BUG_IF(used >= sizeof(letters));
+		print_value(c, key, value, sizeof value);
+		used += (size_t)snprintf(letters + used, sizeof letters - used, "%s%s=%s", used > 0 ? " " : "", key, value);
+		BUG_IF(used >= sizeof letters);
 	}
 	report(c, c->operation->name, letters);
 }
@@ -389,6 +389,6 @@ void weights_refresh(struct replica *r, struct weight *const *weights, int64_t c
 									    (double)weights[i]->master.columns *
 									    (double)dtype_bytes(master_type(&c));
 	char letters[32];
-	snprintf(letters, sizeof(letters), "weights=%" PRId64, count);
+	snprintf(letters, sizeof letters, "weights=%" PRId64, count);
 	report(&c, "weights_refresh", letters);
 }

@@ -43,7 +43,7 @@ static enum status write_all(int fd, const char *path, const void *bytes, size_t
 	return OK;
 }
 
-/* --- Reading --- */
+/* ---- Reading ---- */
 
 #define CHECKSUM_PIECE ((size_t)1 << 20)
 
@@ -125,7 +125,7 @@ enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_cr
 	return file_checksum_until(path, NULL, NULL, out_bytes, out_crc32c);
 }
 
-/* --- Atomic writing --- */
+/* ---- Atomic writing ---- */
 
 #ifndef FILE_BUFFER_BYTES /* made small for fuzzing */
 #define FILE_BUFFER_BYTES ((size_t)256 << 10)

@@ -307,7 +307,7 @@ enum status path_expand(const char *pattern, struct name_list *out)
 	return OK;
 }
 
-/* --- Locks --- */
+/* ---- Locks ---- */
 
 /* Reports who holds the lock: the file contains "host pid start". */
 static enum status locked(const char *path, int fd)

@@ -24,7 +24,7 @@ void *option_field(const struct options *options, int index)
 	return (char *)options->settings + options->table[index].field;
 }
 
-/* --- Names --- */
+/* ---- Names ---- */
 
 const struct option *option_aside_find(const struct options *options, const char *word, size_t length)
 {
@@ -37,7 +37,7 @@ int options_find(const struct options *options, const char *name)
 	return option_find_row(options->table, name, strlen(name));
 }
 
-/* --- Values --- */
+/* ---- Values ---- */
 
 enum status option_copy_text(struct options *options, const char *text, const char **out)
 {
@@ -454,12 +454,9 @@ const char *options_text_of(const struct options *options, const void *field)
 
 void options_copy_given(const struct options *options, const void *from, size_t bytes, void *to)
 {
-	static const size_t sizes[] = {[OPTION_FLAG] = sizeof(bool),
-				       [OPTION_INTEGER] = sizeof(int64_t),
-				       [OPTION_NUMBER] = sizeof(double),
-				       [OPTION_TEXT] = sizeof(const char *),
-				       [OPTION_CHOICE] = sizeof(unsigned),
-				       [OPTION_LIST] = 0};
+	static const size_t sizes[] = {
+		[OPTION_FLAG] = sizeof(bool),         [OPTION_INTEGER] = sizeof(int64_t), [OPTION_NUMBER] = sizeof(double),
+		[OPTION_TEXT] = sizeof(const char *), [OPTION_CHOICE] = sizeof(unsigned), [OPTION_LIST] = 0};
 	for (int i = 0; i < options->count; i++) {
 		size_t place = (size_t)((const char *)option_field(options, i) - (const char *)from);
 		if (options->table[i].name && place < bytes && options->text[i])
@@ -486,7 +483,7 @@ enum status options_choose_number(struct options *options, const double *field, 
 	return options_choose(options, field, text);
 }
 
-/* --- Tables --- */
+/* ---- Tables ---- */
 
 static int count_names(const char *list)
 {

@@ -30,10 +30,10 @@ enum option_type {
 	OPTION_INTEGER, /* int64_t * */
 	OPTION_NUMBER,  /* double * */
 	OPTION_TEXT,    /* const char ** */
-	/* enum *: the place of a word in `range`, from 0, where words are separated by '|'; an empty first word stands for "nobody
-	 * chose" and cannot be given */
+	/* enum *: the place of a word in `range`, from 0, where words are separated by '|'; an empty first word stands for
+	 * "nobody chose" and cannot be given */
 	OPTION_CHOICE,
-	OPTION_LIST,    /* struct option_list *: one or more values, "--corpus a b --corpus c" */
+	OPTION_LIST, /* struct option_list *: one or more values, "--corpus a b --corpus c" */
 };
 
 /* How a resumed run treats a recorded value. */
@@ -67,8 +67,8 @@ struct option {
 	const char *fallback;
 	const char *range;
 	enum option_role role;
-	const char *help;       /* one sentence, lower case, no final period */
-	const char *brief;      /* instead of `help` and of the words in the short help, where some words are rare; NULL: the same */
+	const char *help;  /* one sentence, lower case, no final period */
+	const char *brief; /* instead of `help` and of the words in the short help, where some words are rare; NULL: the same */
 	const char *value_name; /* "N", "PATH", "FILE…"; NULL for flags */
 	const char *alias;      /* other names that users know, separated by ' ' */
 	const char *fallback_text;
@@ -94,7 +94,8 @@ struct option {
 /* The first fields of a row for member `member` of `struct_`: name, type, place, role, and the value's name in the help (NULL for
  * flags): {OPTION_ROW(struct batch_options, train_batch_size, ROLE_RESULT, "N"), .range = "1..", .help = "..."} */
 #define OPTION_ROW(struct_, member, role_, value_)                                                                               \
-	.name = #member, .type = OPTION_TYPE(struct_, member), .field = offsetof(struct_, member), .role = role_, .value_name = value_
+	.name = #member, .type = OPTION_TYPE(struct_, member), .field = offsetof(struct_, member), .role = role_,                \
+	.value_name = value_
 #define OPTION_TYPE(struct_, member)                                                                                             \
 	_Generic(((struct_ *)0)->member, bool: OPTION_FLAG, int64_t: OPTION_INTEGER, double: OPTION_NUMBER,                      \
 		 const char *: OPTION_TEXT, struct option_list: OPTION_LIST, unsigned: OPTION_CHOICE)
@@ -144,7 +145,7 @@ struct options {
 	const struct option *table; /* [count] with the rows of groups in their places */
 	void *settings;
 	int count;
-	struct option *rows; /* what `table` points to, if it is this one's own */
+	struct option *rows;   /* what `table` points to, if it is this one's own */
 	size_t settings_bytes; /* of the settings struct; set after options_init, for options_derive() */
 	bool owns_settings;
 	enum option_origin *origin; /* [count] */

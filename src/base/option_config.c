@@ -44,7 +44,7 @@ static enum status begin_section(struct config *config)
 	if (config->sections == 0)
 		option_sections_forget_file(config->options);
 	config->section = config->sections++;
-	memset(config->seen, 0, (size_t)config->options->count * sizeof(*config->seen));
+	memset(config->seen, 0, (size_t)config->options->count * sizeof *config->seen);
 	return OK;
 }
 

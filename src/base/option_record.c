@@ -37,7 +37,7 @@ static bool is_path(const struct option *row)
 	static const char *const names[] = {"PATH", "FILE", "FOLDER"};
 	if (row->role == ROLE_SOURCE)
 		return true;
-	for (size_t i = 0; is_start(row) && row->value_name && i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; is_start(row) && row->value_name && i < sizeof names / sizeof *names; i++)
 		if (strcmp(row->value_name, names[i]) == 0)
 			return true;
 	return false;

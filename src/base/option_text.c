@@ -105,7 +105,7 @@ static const struct {
 	{STOPPED, "stopped on request after saving; run the same command again to resume"},
 };
 
-/* --- Help --- */
+/* ---- Help ---- */
 
 enum { HELP_COLUMN = 32 };
 
@@ -239,7 +239,7 @@ void options_help(const struct option *table, const struct command_text *text, b
 	buffer_release(&purpose);
 }
 
-/* --- Man page (mdoc) --- */
+/* ---- Man page (mdoc) ---- */
 
 /* Writes one character of running text, returning the bytes it took; minus, quotes, and backslash are escaped so that they can be
  * copied. */
@@ -412,7 +412,7 @@ void options_man(const struct option *table, const struct command_text *text, st
 	buffer_release(&purpose);
 }
 
-/* --- Settings --- */
+/* ---- Settings ---- */
 
 const char *const option_origins[] = {
 	[ORIGIN_DEFAULT] = "default",     [ORIGIN_CHOSEN] = "chosen",    [ORIGIN_RECIPE] = "recipe",

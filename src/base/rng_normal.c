@@ -20,14 +20,14 @@
 INLINE double logarithm(double x)
 {
 	uint64_t bits;
-	memcpy(&bits, &x, sizeof(bits));
+	memcpy(&bits, &x, sizeof bits);
 	/* 2^52 + exponent, assembled from bits, since not every processor can convert vectors of 64-bit integers. */
 	uint64_t shifted = bits + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
 	uint64_t exponent = (shifted >> 52) | 0x4330000000000000u;
 	uint64_t mantissa = (shifted & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu;
 	double n, m;
-	memcpy(&n, &exponent, sizeof(n));
-	memcpy(&m, &mantissa, sizeof(m));
+	memcpy(&n, &exponent, sizeof n);
+	memcpy(&m, &mantissa, sizeof m);
 	n -= 0x1p52 + 1023;
 	double s = (m - 1) / (m + 1), z = s * s;
 	double p = 1.0 / 21;

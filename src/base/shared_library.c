@@ -16,7 +16,7 @@ static void *load(const struct shared_library *library, const char *folder, char
 		if (folder && (!file || strchr(file, '/')))
 			continue;
 		if (folder)
-			snprintf(path, sizeof(path), "%s/%s", folder, file);
+			snprintf(path, sizeof path, "%s/%s", folder, file);
 		handle = dlopen(folder ? path : file, flags);
 		const char *said = handle ? NULL : dlerror();
 		if (said && !reason[0])
@@ -29,9 +29,9 @@ enum status shared_library_open(void **out_handle, const struct shared_library *
 				const struct shared_library_function *functions, size_t count)
 {
 	char reason[512] = "";
-	void *handle = load(library, NULL, reason, sizeof(reason));
+	void *handle = load(library, NULL, reason, sizeof reason);
 	if (!handle && library->folder)
-		handle = load(library, library->folder, reason, sizeof(reason));
+		handle = load(library, library->folder, reason, sizeof reason);
 	*out_handle = handle;
 	if (!handle) {
 		enum status status = error_set(ERR_RESOURCE, "%s is not installed on this machine: %s", library->name, reason);
@@ -49,7 +49,7 @@ enum status shared_library_open(void **out_handle, const struct shared_library *
 			*out_handle = NULL;
 			return status;
 		}
-		memcpy(functions[i].to, &function, sizeof(function)); /* ISO C has no cast from an object to a function pointer */
+		memcpy(functions[i].to, &function, sizeof function); /* ISO C has no cast from an object to a function pointer */
 	}
 	return OK;
 }

@@ -69,7 +69,7 @@ static enum status make_identity(struct run *run)
 	for (int64_t i = 0; i < job->path_count; i++) {
 		char name[32];
 		struct file_stamp stamp = file_stamp_at(job->paths[i]);
-		snprintf(name, sizeof(name), "input %" PRId64, i + 1);
+		snprintf(name, sizeof name, "input %" PRId64, i + 1);
 		answer_identity_file(&run->identity, name, job->paths[i], &stamp);
 	}
 	return escape_invalid(&run->identity);
@@ -142,7 +142,7 @@ static enum status find_note(struct run *run)
 {
 	struct json_document document;
 	char part[PATH_BYTES + 8];
-	snprintf(part, sizeof(part), "%s.part", run->job->out);
+	snprintf(part, sizeof part, "%s.part", run->job->out);
 	if (run->job->fresh || !file_exists(run->note) || !file_exists(part))
 		return OK;
 	TRY(json_read(&document, run->note, NOTE_LIMIT));
@@ -169,7 +169,7 @@ static enum status open_output(struct run *run)
 	const struct answer_job *job = run->job;
 	if (!job->out)
 		return OK;
-	if (strlen(job->out) + sizeof(".progress") > sizeof(run->note))
+	if (strlen(job->out) + sizeof(".progress") > sizeof run->note)
 		return error_set(ERR_USAGE, "--out: the path is too long");
 	if (file_is_folder(job->out))
 		return error_set(ERR_USAGE, "'%s' is a folder, cannot write a file there", job->out);
@@ -177,7 +177,7 @@ static enum status open_output(struct run *run)
 	if (!run->resumable)
 		return file_writer_open(&run->writer, job->out);
 	stop_install();
-	snprintf(run->note, sizeof(run->note), "%s.progress", job->out);
+	snprintf(run->note, sizeof run->note, "%s.progress", job->out);
 	TRY(find_note(run));
 	TRY(file_writer_resume(&run->writer, job->out, run->written));
 	if (run->texts > 0)

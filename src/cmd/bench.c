@@ -110,8 +110,8 @@ static int compare_doubles(const void *a, const void *b)
 static double median(const double *values, int64_t count)
 {
 	double sorted[STEP_LIMIT];
-	memcpy(sorted, values, (size_t)count * sizeof(*values));
-	qsort(sorted, (size_t)count, sizeof(*sorted), compare_doubles);
+	memcpy(sorted, values, (size_t)count * sizeof *values);
+	qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
 	return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
@@ -189,7 +189,7 @@ static void record(void *context, const struct operation_done *done)
 		i++;
 	if (i == run->row_count) {
 		BUG_IF(run->row_count == ROW_LIMIT);
-		snprintf(run->rows[run->row_count++].name, sizeof(name), "%s", name);
+		snprintf(run->rows[run->row_count++].name, sizeof name, "%s", name);
 	}
 	struct row *row = &run->rows[i];
 	if (run->round < 0) {
@@ -287,7 +287,7 @@ static enum status run_open(struct bench *bench, bool training)
 	if (!training && bench->settings->heads != HEADS_PRETRAINING)
 		batch.labels[HEAD_MASKED_WORDS].count = 0;
 	struct batch_capacity capacity = batch_capacity_of(&batch);
-	TRY(memory_new(&run, 1, sizeof(*run), "measurements"));
+	TRY(memory_new(&run, 1, sizeof *run, "measurements"));
 	bench->runs[bench->run_count++] = run;
 	run->backend = backend_of(bench, training);
 	run->batch = batch;
@@ -313,7 +313,7 @@ static enum status products_open(struct bench *bench)
 	int64_t layers = bench->config.num_hidden_layers;
 	if (!bench->backend->functions->whole_product)
 		return error_set(ERR_USAGE, "the device '%s' uses no library for its products", bench->backend->name);
-	TRY(memory_new(&bench->products, PRODUCT_LIMIT, sizeof(*bench->products), "measurements"));
+	TRY(memory_new(&bench->products, PRODUCT_LIMIT, sizeof *bench->products, "measurements"));
 	bench->products[bench->product_count++] = (struct product){tokens, 3 * hidden, hidden, layers, {{0}}};
 	bench->products[bench->product_count++] = (struct product){tokens, hidden, hidden, layers, {{0}}};
 	bench->products[bench->product_count++] = (struct product){tokens, wide, hidden, layers, {{0}}};
@@ -433,8 +433,8 @@ static double percentile(const double *values, int64_t count, int percent)
 {
 	double sorted[STEP_LIMIT];
 	int64_t place = (count * percent + 99) / 100;
-	memcpy(sorted, values, (size_t)count * sizeof(*sorted));
-	qsort(sorted, (size_t)count, sizeof(*sorted), compare_doubles);
+	memcpy(sorted, values, (size_t)count * sizeof *sorted);
+	qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
 	return sorted[place > 0 ? place - 1 : 0];
 }
 
@@ -506,7 +506,7 @@ static void print_products(const struct bench *bench)
 		for (int kind = 0; kind < 3; kind++) {
 			char name[96];
 			double seconds = median(p->seconds[kind], bench->settings->steps);
-			snprintf(name, sizeof(name), "%s M=%" PRId64 " O=%" PRId64 " I=%" PRId64, product_names[kind], p->rows,
+			snprintf(name, sizeof name, "%s M=%" PRId64 " O=%" PRId64 " I=%" PRId64, product_names[kind], p->rows,
 				 p->outputs, p->inputs);
 			printf("%-38s %6" PRId64 " %9.3f %9.2f %6s %8.0f\n", name, p->count, 1e3 * seconds / (double)p->count,
 			       1e3 * seconds, "", product_flops(p) / seconds * 1e-9);

@@ -290,7 +290,7 @@ static enum status check_one_output(const struct options *options, int index, co
 		TRY(check_input(options->positional.values[i], "", out, &written));
 	for (int i = 0; i < options->count; i++) {
 		const struct option_list *list = (const void *)(fields + table[i].field);
-		snprintf(name, sizeof(name), "--%.70s ", table[i].name ? table[i].name : "");
+		snprintf(name, sizeof name, "--%.70s ", table[i].name ? table[i].name : "");
 		if (!table[i].name || i == index)
 			continue;
 		if (table[i].type == OPTION_TEXT)

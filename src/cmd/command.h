@@ -40,7 +40,7 @@ MUST_USE enum status command_output_failed(void);
 
 /* Texts about all commands, appended to `out`. */
 void command_list_help(bool all, struct buffer *out); /* unless `all`, without rare ones */
-void command_list_man(struct buffer *out); /* bertc(1) */
+void command_list_man(struct buffer *out);            /* bertc(1) */
 MUST_USE enum status completion_bash(struct buffer *out);
 MUST_USE enum status completion_zsh(struct buffer *out);
 void completion_commands(struct buffer *out); /* names, one per line */

@@ -98,7 +98,8 @@ void completion_commands(struct buffer *out)
 }
 
 /* Appends the part of each command. */
-static enum status append_commands(struct buffer *out, void append(struct buffer *, const struct command *, const struct option *))
+static enum status append_commands(struct buffer *out,
+				   void append(struct buffer *, const struct command *, const struct option *))
 {
 	for (int i = 0; commands[i]; i++) {
 		struct option *rows;

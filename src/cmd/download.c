@@ -252,7 +252,7 @@ static enum status job_add(struct job_list *list, const struct download_settings
 	struct buffer text = {0};
 	struct job job = {.pause_seconds = pause};
 	enum status status = OK;
-	TRY(memory_grow(&list->jobs, &list->capacity, list->count + 1, sizeof(*list->jobs), "a list of downloads"));
+	TRY(memory_grow(&list->jobs, &list->capacity, list->count + 1, sizeof *list->jobs, "a list of downloads"));
 	TRY_GOTO(expand(url, values, &text), done);
 	TRY_GOTO(copy_text(buffer_string(&text), &job.origin), done);
 	TRY_GOTO(mirrored(settings, &text), done);

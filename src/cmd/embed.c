@@ -132,10 +132,10 @@ static enum status parse_layers(struct embed *embed, const char *text, int32_t m
 static enum vector_file format_by_name(const char *path)
 {
 	const char *end = path ? strrchr(path, '.') : "";
-	return !end                              ? VECTORS_JSON
-	       : strcasecmp(end, ".npy") == 0    ? VECTORS_NPY
-	       : strcasecmp(end, ".tsv") == 0    ? VECTORS_TSV
-						 : VECTORS_JSON;
+	return !end                           ? VECTORS_JSON
+	       : strcasecmp(end, ".npy") == 0 ? VECTORS_NPY
+	       : strcasecmp(end, ".tsv") == 0 ? VECTORS_TSV
+					      : VECTORS_JSON;
 }
 
 static enum status check_embed(struct options *options)
@@ -205,13 +205,14 @@ static enum status choose_pooling(struct embed *embed, const struct options *opt
 	}
 	embed->wish.answer = embed->format == VECTORS_GOOGLE ? ENCODER_ROWS : ENCODER_VECTORS;
 	static const unsigned modes[] = {
-		[NAMED_MEAN] = POOLING_MEAN,	      [NAMED_CLS] = POOLING_CLS,
-		[NAMED_MAX] = POOLING_MAX,	      [NAMED_MEAN_SQRT] = POOLING_MEAN_SQRT,
-		[NAMED_WEIGHTED_MEAN] = POOLING_WEIGHTED_MEAN, [NAMED_LAST] = POOLING_LAST,
+		[NAMED_MEAN] = POOLING_MEAN,
+		[NAMED_CLS] = POOLING_CLS,
+		[NAMED_MAX] = POOLING_MAX,
+		[NAMED_MEAN_SQRT] = POOLING_MEAN_SQRT,
+		[NAMED_WEIGHTED_MEAN] = POOLING_WEIGHTED_MEAN,
+		[NAMED_LAST] = POOLING_LAST,
 	};
-	embed->wish.pooling = settings->pooling ? modes[settings->pooling]
-			      : folder->found   ? folder->pooling
-						: POOLING_MEAN;
+	embed->wish.pooling = settings->pooling ? modes[settings->pooling] : folder->found ? folder->pooling : POOLING_MEAN;
 	if (settings->pooling == NAMED_POOLER)
 		embed->wish.answer = ENCODER_HEAD;
 	embed->normalize = options_given(options, "normalize") ? settings->normalize : folder->normalize;
@@ -247,7 +248,7 @@ static enum status prepare(struct embed *embed, const struct options *options)
 	if (embed->dimensions > embed->width)
 		return error_set(ERR_USAGE, "--truncate_dim %lld: a vector has %lld numbers", (long long)embed->dimensions,
 				 (long long)embed->width);
-	TRY(memory_new(&embed->vector, embed->width, sizeof(*embed->vector), "vector"));
+	TRY(memory_new(&embed->vector, embed->width, sizeof *embed->vector, "vector"));
 	struct text_settings *texts = &embed->model.texts;
 	texts->strip = google;
 	texts->leaves_out_prompt = embed->folder.leaves_out_prompt && !settings->pooling;

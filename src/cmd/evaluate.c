@@ -177,7 +177,7 @@ static enum status open_shards(const struct evaluate_settings *settings, struct 
 		count = settings->data.count;
 	} else
 		TRY(temporary_shards(settings, session, folder, prefix));
-	TRY(memory_new(&out->shards, count, sizeof(*out->shards), "shards"));
+	TRY(memory_new(&out->shards, count, sizeof *out->shards, "shards"));
 	for (int64_t i = 0; i < count; i++) {
 		TRY(shard_open(&out->shards[i], prefixes[i]));
 		out->shard_count++;
@@ -269,9 +269,9 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	instance_settings.mask = session.tokenizer.vocab.mask;
 	instance_settings.is_continuation = session.tokenizer.vocab.is_continuation;
 	enum status status;
-	bool labelled =
+	bool labeled =
 		instance_settings.next_sentence == NEXT_SENTENCE_PAIRS || instance_settings.next_sentence == NEXT_SENTENCE_ORDER;
-	if (!session.has_next_sentence && labelled) {
+	if (!session.has_next_sentence && labeled) {
 		status = error_set(ERR_STATE, "'%s' has no next-sentence head to evaluate", settings->model);
 		error_hint("--next_sentence none scores masked words alone");
 	} else

@@ -109,7 +109,7 @@ static bool is_within(const char *path, const char *folder)
 static char *real_ancestor(const char *path)
 {
 	char above[PATH_BYTES];
-	snprintf(above, sizeof(above), "%s", path);
+	snprintf(above, sizeof above, "%s", path);
 	char *real = realpath(above, NULL);
 	while (!real) {
 		char *slash = strrchr(above, '/');
@@ -125,7 +125,7 @@ static char *real_ancestor(const char *path)
 static enum status check_outside(const char *parent, const struct export_settings *settings, const struct saved_model *saved)
 {
 	char folder[PATH_BYTES];
-	snprintf(folder, sizeof(folder), "%s", saved->source.weights);
+	snprintf(folder, sizeof folder, "%s", saved->source.weights);
 	char *slash = strrchr(folder, '/');
 	if (slash)
 		*slash = '\0';
@@ -199,7 +199,7 @@ static enum status write_graph_manifest(const char *folder, struct folder_files 
 					    "config.pbtxt",
 					    "labels.txt"};
 	char path[PATH_BYTES];
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		TRY(path_join(path, folder, names[i]));
 		if (file_exists(path) && !file_is_folder(path))
 			TRY(folder_files_measure(files, folder, names[i]));
@@ -299,7 +299,7 @@ static enum status tell_layers(const struct saved_model *saved, const struct int
 {
 	const struct model *model = saved->model;
 	struct parameter_place *places = NULL;
-	TRY(memory_new(&places, model->parameter_count, sizeof(*places), "layers"));
+	TRY(memory_new(&places, model->parameter_count, sizeof *places, "layers"));
 	parameter_places(model, places);
 	for (int64_t p = 0; p < model->parameter_count; p++)
 		if (layers->kept[places[p].weight] && places[p].row == 0)
@@ -341,7 +341,7 @@ static enum status write_folder(const struct export_settings *settings, const st
 				const char *name, write_form *write)
 {
 	char temporary_name[PATH_BYTES], temporary[PATH_BYTES];
-	if (snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s-%ld", name, (long)getpid()) >= PATH_BYTES)
+	if (snprintf(temporary_name, sizeof temporary_name, TEMPORARY_PREFIX "%s-%ld", name, (long)getpid()) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "--out '%.200s…': too long", settings->out);
 	TRY(folder_make(parent));
 	TRY(path_join(temporary, parent, temporary_name));

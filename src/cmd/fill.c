@@ -157,7 +157,7 @@ static enum status blame_line(const struct text_input *inputs, const int64_t *nu
 	char message[sizeof(error_last()->message)];
 	const char *what;
 	int64_t wrong = wrong_text(&what);
-	snprintf(message, sizeof(message), "%s", what);
+	snprintf(message, sizeof message, "%s", what);
 	if (wrong < 1 || wrong > count)
 		return ERR_DATA;
 	enum status status = error_set(ERR_DATA, "line %lld of standard input, '%.60s', %.300s", (long long)numbers[wrong - 1],
@@ -173,9 +173,9 @@ static enum status fill_chunk(struct fill *fill, const struct line_chunk *chunk)
 	char **copies = NULL;
 	int64_t *numbers = NULL, count = 0;
 	enum status status = OK;
-	TRY_GOTO(memory_new(&inputs, chunk->count, sizeof(*inputs), "lines"), done);
-	TRY_GOTO(memory_new(&copies, chunk->count, sizeof(*copies), "lines"), done);
-	TRY_GOTO(memory_new(&numbers, chunk->count, sizeof(*numbers), "lines"), done);
+	TRY_GOTO(memory_new(&inputs, chunk->count, sizeof *inputs, "lines"), done);
+	TRY_GOTO(memory_new(&copies, chunk->count, sizeof *copies, "lines"), done);
+	TRY_GOTO(memory_new(&numbers, chunk->count, sizeof *numbers, "lines"), done);
 	for (int64_t i = 0; i < chunk->count; i++) {
 		const struct line *line = &chunk->lines[i];
 		if (line->size == 0)
@@ -238,7 +238,7 @@ static enum status fill_arguments(struct fill *fill, const struct option_list *a
 			char message[sizeof(error_last()->message)];
 			const char *what;
 			wrong_text(&what);
-			snprintf(message, sizeof(message), "%s", what);
+			snprintf(message, sizeof message, "%s", what);
 			status = error_set(ERR_USAGE, "'%.60s' %.300s", text, message);
 			error_hint(HOW_TO_ASK);
 		}

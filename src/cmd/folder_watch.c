@@ -33,7 +33,7 @@ struct watch {
 static bool is_being_written(const char *name)
 {
 	static const char *const ends[] = {".tmp", ".part"};
-	return name[0] == '.' || text_has_ending(name, ends, sizeof(ends) / sizeof(ends[0]));
+	return name[0] == '.' || text_has_ending(name, ends, sizeof ends / sizeof ends[0]);
 }
 
 /* "answers/NAME" with the ending of answers or with ".error". */
@@ -84,7 +84,7 @@ static enum status see(struct watch *watch, const char *name, const struct file_
 {
 	struct seen *file = find(watch, name);
 	if (!file) {
-		TRY(memory_grow(&watch->files, &watch->capacity, watch->count + 1, sizeof(*watch->files), "files of a folder"));
+		TRY(memory_grow(&watch->files, &watch->capacity, watch->count + 1, sizeof *watch->files, "files of a folder"));
 		file = &watch->files[watch->count];
 		*file = (struct seen){.since = clock_seconds(), .stamp = *stamp};
 		TRY(memory_new(&file->name, (int64_t)strlen(name) + 1, 1, "name of a file"));

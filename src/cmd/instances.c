@@ -178,7 +178,8 @@ static enum status choose_format(const struct instances_settings *settings, cons
 	static const struct {
 		const char *ends[3];
 		enum instance_format format;
-	} table[] = { /* in the order of the words of --format */
+	} table[] = {
+		/* in the order of the words of --format */
 		{{".tfrecord", ".tfrecords", ".tf_record"}, INSTANCE_TFRECORD},
 		{{".tfrecord.gz", ".tfrecords.gz", ".tf_record.gz"}, INSTANCE_TFRECORD_GZIP},
 		{{".hdf5", ".h5", ".hdf"}, INSTANCE_HDF5},
@@ -390,8 +391,7 @@ static enum status run_shards(struct run *run, const struct shard *shards, int64
 	if (instances_per_epoch(instances) == 0) {
 		status = error_set(ERR_DATA, "the text yields no instances");
 		error_hint("its documents are too short for --next_sentence %s or --min_seq_length %lld",
-			   next_sentence_names[settings->next_sentence],
-			   (long long)settings->min_seq_length);
+			   next_sentence_names[settings->next_sentence], (long long)settings->min_seq_length);
 	}
 	if (status == OK)
 		status = open_output(run);
@@ -407,7 +407,7 @@ static enum status run_data(struct run *run)
 	struct shard *shards;
 	int64_t opened = 0;
 	enum status status = OK;
-	TRY(memory_new(&shards, list->count, sizeof(*shards), "shards"));
+	TRY(memory_new(&shards, list->count, sizeof *shards, "shards"));
 	for (; opened < list->count && status == OK; opened++) {
 		status = shard_open(&shards[opened], list->values[opened]);
 		if (status == OK)
@@ -511,7 +511,7 @@ static enum status open_converted(struct run *run, const char *path, int64_t num
 		error_hint("`bertc instances --pairs` makes masked instances from the original lines");
 		return status;
 	}
-	snprintf(name, sizeof(name), "%lld.instances", (long long)number);
+	snprintf(name, sizeof name, "%lld.instances", (long long)number);
 	TRY(path_join(own, run->folder, name));
 	TRY(instance_file_convert(path, &demands, own, &counts));
 	if (counts.bad > 0)
@@ -523,15 +523,15 @@ static enum status open_converted(struct run *run, const char *path, int64_t num
 static enum status choose_shape(struct run *run, const struct options *options, const struct converted *converted)
 {
 	int32_t length = 1, predictions = 1;
-	int64_t labelled = 0;
+	int64_t labeled = 0;
 	for (int64_t i = 0; i < converted->count; i++) {
 		const struct static_summary *summary = &converted->files[i].summary;
 		length = summary->max_length > length ? summary->max_length : length;
 		predictions = summary->max_predictions > predictions ? summary->max_predictions : predictions;
-		labelled += summary->labelled_count;
+		labeled += summary->labeled_count;
 	}
-	run->writer.labelled = labelled > 0;
-	if (labelled > 0 && labelled != converted->first[converted->count])
+	run->writer.labeled = labeled > 0;
+	if (labeled > 0 && labeled != converted->first[converted->count])
 		return error_set(ERR_DATA, "some of the instances have a next-sentence label, others have none");
 	bool given = options_given(options, "max_seq_length");
 	if (given && length > run->writer.max_seq_length)
@@ -553,7 +553,7 @@ static enum status run_convert(struct run *run, const struct options *options)
 	const struct option_list *list = &run->settings->convert;
 	struct converted converted = {.vocab_size = run->vocab.count > 0 ? run->vocab.count : INT32_MAX};
 	enum status status;
-	TRY_GOTO(memory_new(&converted.files, list->count, sizeof(*converted.files), "files"), done);
+	TRY_GOTO(memory_new(&converted.files, list->count, sizeof *converted.files, "files"), done);
 	TRY_GOTO(memory_new(&converted.first, list->count + 1, sizeof(int64_t), "files"), done);
 	for (; converted.count < list->count; converted.count++) {
 		int64_t i = converted.count;
@@ -583,8 +583,8 @@ static void report(const struct run *run, const struct instance_totals *totals)
 		 run->text_bytes > 0 ? "/s of text" : "");
 	log_note("an instance has %.1f tokens and %.1f predictions on average", (double)totals->tokens / instances,
 		 (double)totals->predictions / instances);
-	if (totals->labelled > 0)
-		log_note("next-sentence label 1: %.1f %%", 100 * (double)totals->random / (double)totals->labelled);
+	if (totals->labeled > 0)
+		log_note("next-sentence label 1: %.1f %%", 100 * (double)totals->random / (double)totals->labeled);
 }
 
 /* Would a file that is read be overwritten? Lists divided by commas are taken apart only here. */
@@ -618,7 +618,7 @@ static enum status run_with(struct run *run, const struct options *options)
 	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
 	run->writer.max_predictions = (int32_t)settings->max_predictions_per_seq;
 	enum next_sentence kind = settings->next_sentence;
-	run->writer.labelled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
+	run->writer.labeled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
 	if (settings->vocab_file != NULL)
 		TRY(open_tokenizer(run, options));
 	TRY(pool_create(&run->pool, (int)settings->device.threads));

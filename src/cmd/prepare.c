@@ -130,17 +130,17 @@ static enum status prepare_with(const struct prepare_options *options, const str
 						    .drop_copied_documents = options->drop_copied_documents,
 						    .drop_copied_sentences = options->drop_copied_sentences,
 					    }};
-	if (snprintf(held_out, sizeof(held_out), "%s.held_out", options->out) >= PATH_BYTES)
+	if (snprintf(held_out, sizeof held_out, "%s.held_out", options->out) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "--out is too long");
 	if (options->held_out_fraction > 0)
 		settings.held_out_prefix = held_out;
 	/* The files of both prefixes, as data/shard.h names them. */
 	static const char *const ends[] = {"bin", "idx", "json", "held_out.bin", "held_out.idx", "held_out.json"};
-	enum { OUTPUTS = sizeof(ends) / sizeof(*ends) };
+	enum { OUTPUTS = sizeof ends / sizeof *ends };
 	char names[OUTPUTS][PATH_BYTES + 16];
 	const char *outputs[OUTPUTS];
 	for (int i = 0; i < OUTPUTS; i++) {
-		snprintf(names[i], sizeof(names[i]), "%s.%s", options->out, ends[i]);
+		snprintf(names[i], sizeof names[i], "%s.%s", options->out, ends[i]);
 		outputs[i] = names[i];
 	}
 	struct corpus_settings input = {.input = options->input, .threads = (int)options->device.threads};

@@ -26,8 +26,8 @@ static enum status find(const char *name, char out[PATH_BYTES])
 {
 	char folder[PATH_BYTES], below[64];
 	TRY(program_folder(folder));
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(below, sizeof(below), "%s/%s.conf", places[i], name);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		snprintf(below, sizeof below, "%s/%s.conf", places[i], name);
 		TRY(path_join(out, folder, below));
 		if (file_exists(out))
 			return OK;

@@ -106,7 +106,7 @@ static enum status read_ids(const struct vocab *vocab, const char *path, int64_t
 			error_hint("--decode reads what `bertc tokenize --format ids` prints with the same vocabulary");
 			return status;
 		}
-		TRY(memory_grow(ids, capacity, *out_count + 1, sizeof(**ids), "ids"));
+		TRY(memory_grow(ids, capacity, *out_count + 1, sizeof **ids, "ids"));
 		(*ids)[(*out_count)++] = (int32_t)id;
 	}
 	return OK;

@@ -308,7 +308,7 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 		while (text->size < wanted && !*out_end && !*out_waits) {
 			char bytes[64 << 10];
 			size_t count;
-			TRY(stream_read(stream, bytes, sizeof(bytes), &count));
+			TRY(stream_read(stream, bytes, sizeof bytes, &count));
 			if (text->size == 0)
 				TRY(input_refuse_utf16(path, bytes, count));
 			buffer_append(text, bytes, count);
@@ -351,16 +351,16 @@ static enum status tokenize_stream(struct run *run, struct stream *stream, const
 static enum status open_run(struct run *run, int threads)
 {
 	pthread_mutex_init(&run->lock, NULL);
-	TRY(memory_new(&run->tokens, threads, sizeof(*run->tokens), "tokenizer"));
+	TRY(memory_new(&run->tokens, threads, sizeof *run->tokens, "tokenizer"));
 	TRY(memory_new(&run->idle, threads, sizeof(struct tokens *), "tokenizer"));
 	run->token_count = threads;
 	for (int i = 0; i < threads; i++)
 		run->idle[run->idle_count++] = &run->tokens[i];
-	TRY(memory_new(&run->pieces, PIECES_A_THREAD * threads, sizeof(*run->pieces), "text"));
+	TRY(memory_new(&run->pieces, PIECES_A_THREAD * threads, sizeof *run->pieces, "text"));
 	run->piece_count = PIECES_A_THREAD * threads;
 	for (int i = 0; i < run->piece_count; i++)
 		run->pieces[i].run = run;
-	return work_line_open(&run->line, threads - 1, run->pieces, run->piece_count, sizeof(*run->pieces), work_on_piece);
+	return work_line_open(&run->line, threads - 1, run->pieces, run->piece_count, sizeof *run->pieces, work_on_piece);
 }
 
 static void close_run(struct run *run)

@@ -163,7 +163,7 @@ static enum status verify_model(const char *path, struct finding *out)
 	TRY(model_source_find(path, &source));
 	TRY(verify_weights(path, out));
 	TRY_GOTO(model_create(&model, &names_only, &config, &model_heads_pretraining), done);
-	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
+	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof *slab, "weights"), done);
 	TRY_GOTO(model_folder_load(path, model, MISSING_HEADS, slab, NULL), done);
 	if (text_ends_with(source.vocab, ".txt"))
 		status = verify_vocab_size(source.vocab, &config);
@@ -323,7 +323,7 @@ static enum status verify_json_lines(const char *path, struct finding *out)
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		if (!newline)
 			break;
-		snprintf(name, sizeof(name), "%s:%" PRId64, path, number);
+		snprintf(name, sizeof name, "%s:%" PRId64, path, number);
 		status = json_parse(&document, name, line, (size_t)(newline - line));
 		if (status == OK) {
 			if (document.root->kind != JSON_OBJECT)

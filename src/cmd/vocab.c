@@ -154,10 +154,10 @@ static enum status refuse_repeated(const char *path, const struct name_list *wor
 {
 	char **sorted;
 	enum status status = OK;
-	TRY(memory_new(&sorted, words->count, sizeof(*sorted), "the user's words"));
+	TRY(memory_new(&sorted, words->count, sizeof *sorted, "the user's words"));
 	for (int64_t i = 0; i < words->count; i++)
 		sorted[i] = words->names[i];
-	qsort(sorted, (size_t)words->count, sizeof(*sorted), compare_words);
+	qsort(sorted, (size_t)words->count, sizeof *sorted, compare_words);
 	for (int64_t i = 1; i < words->count && status == OK; i++)
 		if (strcmp(sorted[i - 1], sorted[i]) == 0)
 			status = error_set(ERR_USAGE, "--user_words '%s': '%.100s' occurs twice", path, sorted[i]);

@@ -40,7 +40,7 @@ static int read_number(const char *root, int cpu, const char *name)
 {
 	char path[PATH_BYTES];
 	struct buffer text = {0};
-	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%d/topology/%s", root, cpu, name);
+	snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology/%s", root, cpu, name);
 	int number = file_read(path, 4096, &text) == OK ? (int)strtol(buffer_string(&text), NULL, 10) : 0;
 	buffer_release(&text);
 	return number;
@@ -50,14 +50,14 @@ static void read_nodes(const char *root, struct cpu_place *places)
 {
 	char folder[PATH_BYTES], path[PATH_BYTES];
 	struct name_list names = {0};
-	snprintf(folder, sizeof(folder), "%s/devices/system/node", root);
+	snprintf(folder, sizeof folder, "%s/devices/system/node", root);
 	enum status status = folder_list(folder, &names);
 	for (int64_t i = 0; status == OK && i < names.count; i++) {
 		struct buffer text = {0};
 		int node;
 		if (sscanf(names.names[i], "node%d", &node) != 1)
 			continue;
-		snprintf(path, sizeof(path), "%.3000s/node%d/cpulist", folder, node);
+		snprintf(path, sizeof path, "%.3000s/node%d/cpulist", folder, node);
 		if (file_read(path, 1 << 16, &text) == OK)
 			for_each_cpu(buffer_string(&text), set_node, places, node);
 		buffer_release(&text);
@@ -86,8 +86,8 @@ enum status affinity_read(struct affinity *out, const char *root)
 	cpu_set_t *set = CPU_ALLOC(AFFINITY_CPUS);
 	if (!set || sched_getaffinity(0, AFFINITY_BYTES, set) != 0)
 		CPU_FREE(set), set = NULL; /* unknown: no rank is bound */
-	TRY_GOTO(memory_new(&places, AFFINITY_CPUS, sizeof(*places), "a list of cores"), done);
-	TRY_GOTO(memory_new(&out->cpus, AFFINITY_CPUS, sizeof(*out->cpus), "a list of cores"), done);
+	TRY_GOTO(memory_new(&places, AFFINITY_CPUS, sizeof *places, "a list of cores"), done);
+	TRY_GOTO(memory_new(&out->cpus, AFFINITY_CPUS, sizeof *out->cpus, "a list of cores"), done);
 	read_nodes(root, places);
 	for (int cpu = 0; set && cpu < AFFINITY_CPUS; cpu++) {
 		if (!CPU_ISSET_S(cpu, AFFINITY_BYTES, set))
@@ -98,7 +98,7 @@ enum status affinity_read(struct affinity *out, const char *root)
 						   .cpu = cpu};
 		count++;
 	}
-	qsort(places, (size_t)count, sizeof(*places), compare);
+	qsort(places, (size_t)count, sizeof *places, compare);
 	for (int i = 0; i < count; i++)
 		out->cpus[i] = places[i].cpu;
 	out->count = count;
@@ -137,9 +137,9 @@ enum status affinity_threads(struct comm *comm, int *out)
 	if (set && sched_getaffinity(0, AFFINITY_BYTES, set) == 0)
 		own.cpus = hash64(set, AFFINITY_BYTES);
 	CPU_FREE(set);
-	snprintf(own.host, sizeof(own.host), "%s", comm_place(comm)->host);
-	TRY(memory_new(&all, comm_place(comm)->size, sizeof(*all), "a list of ranks"));
-	enum status status = comm_gather(comm, &own, sizeof(own), all);
+	snprintf(own.host, sizeof own.host, "%s", comm_place(comm)->host);
+	TRY(memory_new(&all, comm_place(comm)->size, sizeof *all, "a list of ranks"));
+	enum status status = comm_gather(comm, &own, sizeof own, all);
 	for (int32_t rank = 0; status == OK && rank < comm_place(comm)->size; rank++)
 		sharers += all[rank].cpus == own.cpus && strcmp(all[rank].host, own.host) == 0;
 	free(all);

@@ -83,9 +83,9 @@ enum status comm_agree(struct comm *comm, const char *what, const char *text)
 	int32_t size = comm->place.size;
 	if (size == 1)
 		return OK;
-	snprintf(own.host, sizeof(own.host), "%s", comm->place.host);
-	TRY(memory_new(&all, size, sizeof(*all), what));
-	enum status status = comm_gather(comm, &own, sizeof(own), all);
+	snprintf(own.host, sizeof own.host, "%s", comm->place.host);
+	TRY(memory_new(&all, size, sizeof *all, what));
+	enum status status = comm_gather(comm, &own, sizeof own, all);
 	int32_t reference = status == OK ? find_reference(all, size) : 0, odd = 0;
 	while (status == OK && odd < size && same(&all[odd], &all[reference]))
 		odd++;

@@ -27,7 +27,7 @@ enum status alone_allocate(struct comm *comm, void **out, size_t bytes, const ch
 	(void)comm;
 	struct arena arena, *kept;
 	TRY(arena_create(&arena, bytes + ARENA_ALIGNMENT, what));
-	kept = arena_take(&arena, sizeof(*kept));
+	kept = arena_take(&arena, sizeof *kept);
 	*out = arena_take(&arena, bytes);
 	*kept = arena;
 	return OK;
@@ -68,5 +68,5 @@ void alone_open(struct comm *comm)
 		.close = alone_close,
 	};
 	comm->transport = &transport;
-	snprintf(comm->description, sizeof(comm->description), "one rank");
+	snprintf(comm->description, sizeof comm->description, "one rank");
 }

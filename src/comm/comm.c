@@ -124,10 +124,10 @@ static enum status combine(struct comm *comm, double *values, int64_t count, boo
 	double *all;
 	if (size == 1)
 		return OK;
-	TRY(memory_new(&all, size * (count < most ? count : most), sizeof(*all), "messages of ranks"));
+	TRY(memory_new(&all, size * (count < most ? count : most), sizeof *all, "messages of ranks"));
 	for (int64_t done = 0; done < count; done += most) {
 		int64_t now = count - done < most ? count - done : most;
-		enum status status = gather(comm, values + done, (size_t)now * sizeof(*all), all);
+		enum status status = gather(comm, values + done, (size_t)now * sizeof *all, all);
 		if (status != OK) {
 			free(all);
 			return status;
@@ -218,9 +218,9 @@ void comm_fail(struct comm *comm, enum status status)
 	/* Names the machine that lacks room or whose device is broken. */
 	if (status != ERR_RESOURCE || comm->place.size == 1 || strcmp(own.message, comm->agreed.message) == 0)
 		return;
-	char message[sizeof(own.message)];
-	snprintf(message, sizeof(message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host, own.message);
-	memcpy(own.message, message, sizeof(message));
+	char message[sizeof own.message];
+	snprintf(message, sizeof message, "rank %d on %s: %.1400s", comm->place.rank, comm->place.host, own.message);
+	memcpy(own.message, message, sizeof message);
 	status = error_restore(&own);
 }
 
@@ -255,9 +255,9 @@ enum status comm_agree_status(struct comm *comm, enum status own_status)
 	if (own_status != OK)
 		own.error = *error_last();
 	own.error.status = own_status;
-	snprintf(own.host, sizeof(own.host), "%s", comm->place.host);
-	TRY(memory_new(&all, size, sizeof(*all), "messages of ranks"));
-	enum status status = comm_gather(comm, &own, sizeof(own), all);
+	snprintf(own.host, sizeof own.host, "%s", comm->place.host);
+	TRY(memory_new(&all, size, sizeof *all, "messages of ranks"));
+	enum status status = comm_gather(comm, &own, sizeof own, all);
 	for (int32_t rank = 0; status == OK && rank < size; rank++) {
 		enum status other = all[rank].error.status;
 		bool fails = other != OK && other != STOPPED;
@@ -267,7 +267,7 @@ enum status comm_agree_status(struct comm *comm, enum status own_status)
 	if (first >= 0) {
 		struct error error = all[first].error;
 		if (first != comm->place.rank && error.status != STOPPED)
-			snprintf(error.message, sizeof(error.message), "rank %d on %s: %.1400s", first, all[first].host,
+			snprintf(error.message, sizeof error.message, "rank %d on %s: %.1400s", first, all[first].host,
 				 all[first].error.message);
 		comm->agreed = error;
 		status = error_restore(&error);

@@ -47,7 +47,7 @@ static enum status read_arguments(struct launcher *launcher)
 	TRY(file_read("/proc/self/cmdline", 1 << 24, &launcher->arguments));
 	for (size_t i = 0; i < launcher->arguments.size; i++)
 		count += launcher->arguments.data[i] == '\0';
-	TRY(memory_new(&launcher->argv, count + 1, sizeof(*launcher->argv), "arguments"));
+	TRY(memory_new(&launcher->argv, count + 1, sizeof *launcher->argv, "arguments"));
 	char *at = launcher->arguments.data;
 	for (int64_t i = 0; i < count; i++, at += strlen(at) + 1)
 		launcher->argv[i] = at;
@@ -62,7 +62,7 @@ static void log_path(char out[PATH_BYTES], const char *folder, int32_t rank)
 static void set_variable(const char *name, int64_t value)
 {
 	char text[32];
-	snprintf(text, sizeof(text), "%lld", (long long)value);
+	snprintf(text, sizeof text, "%lld", (long long)value);
 	setenv(name, text, 1);
 }
 
@@ -109,7 +109,7 @@ static enum status start(struct launcher *launcher)
 	TRY(segment_create(&launcher->segment, launcher->settings->ranks, true));
 	launcher->segment.header->reported = true;
 	for (int32_t rank = 0; rank < launcher->settings->ranks; rank++)
-		gethostname(launcher->segment.header->ranks[rank].host, sizeof(launcher->segment.header->ranks[rank].host) - 1);
+		gethostname(launcher->segment.header->ranks[rank].host, sizeof launcher->segment.header->ranks[rank].host - 1);
 	launcher->group = 0;
 	launcher->running = 0;
 	launcher->failed = launcher->killed = 0;
@@ -164,19 +164,19 @@ static void judge_end(struct launcher *launcher, int32_t rank)
 		int number = WTERMSIG(status);
 		const char *name = sigabbrev_np(number);
 		launcher->left_by_signal |= launcher->stop_signal == number; /* as requested */
-		snprintf(error.message, sizeof(error.message),
+		snprintf(error.message, sizeof error.message,
 			 "rank %d on %s (process %d) was killed by SIG%s in '%s' of step %lld", rank, facts->host,
 			 launcher->children[rank].pid, name ? name : "?", SECTION_OF(facts),
 			 (long long)atomic_load(&facts->step));
-		snprintf(error.hint, sizeof(error.hint),
+		snprintf(error.hint, sizeof error.hint,
 			 "%sthe last checkpoint is intact: run the same command again to resume%s%.600s",
 			 number == SIGKILL ? "if nobody sent it, the system ran out of memory (see dmesg); " : "",
 			 rank > 0 ? "; its log is " : "", rank > 0 ? log : "");
 	} else {
 		error.status = (enum status)code;
-		snprintf(error.message, sizeof(error.message), "rank %d on %s ended with exit status %d in '%s' of step %lld",
+		snprintf(error.message, sizeof error.message, "rank %d on %s ended with exit status %d in '%s' of step %lld",
 			 rank, facts->host, code, SECTION_OF(facts), (long long)atomic_load(&facts->step));
-		snprintf(error.hint, sizeof(error.hint), "see its log for the reason: %.700s", log);
+		snprintf(error.hint, sizeof error.hint, "see its log for the reason: %.700s", log);
 	}
 	fail(launcher, rank, &error);
 }
@@ -281,7 +281,7 @@ static void block_signals(struct launcher *launcher)
 {
 	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP};
 	sigemptyset(&launcher->signals);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		struct sigaction old;
 		/* Signals that the parent process ignores (nohup, background jobs) stay ignored. */
 		if (numbers[i] != SIGCHLD && sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
@@ -297,7 +297,7 @@ static enum status prepare(struct launcher *launcher)
 	char folder[PATH_BYTES];
 	TRY(path_join(folder, launcher->settings->folder, "logs"));
 	TRY(folder_make(folder));
-	TRY(memory_new(&launcher->children, launcher->settings->ranks, sizeof(*launcher->children), "a list of ranks"));
+	TRY(memory_new(&launcher->children, launcher->settings->ranks, sizeof *launcher->children, "a list of ranks"));
 	TRY(affinity_read(&launcher->affinity, "/sys"));
 	return read_arguments(launcher);
 }

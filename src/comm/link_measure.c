@@ -17,17 +17,17 @@ static void sum_two(float *out, const float *a, const float *b)
 	for (int64_t done = 0; done < NUMBERS; done += PIECE) {
 		wire_add(sum, a + done, PIECE, COMM_F32, COMM_F32, true);
 		wire_add(sum, b + done, PIECE, COMM_F32, COMM_F32, false);
-		memcpy(out + done, sum, PIECE * sizeof(*out));
+		memcpy(out + done, sum, PIECE * sizeof *out);
 	}
 }
 
 enum status link_measure_memory(struct link_kind *out)
 {
 	float *a = NULL, *b = NULL;
-	double bytes = (double)NUMBERS * sizeof(*a), sums = 1e9, copies = 1e9;
+	double bytes = (double)NUMBERS * sizeof *a, sums = 1e9, copies = 1e9;
 	enum status status;
-	TRY_GOTO(memory_new(&a, NUMBERS, sizeof(*a), "a measurement"), done);
-	TRY_GOTO(memory_new(&b, NUMBERS, sizeof(*b), "a measurement"), done);
+	TRY_GOTO(memory_new(&a, NUMBERS, sizeof *a, "a measurement"), done);
+	TRY_GOTO(memory_new(&b, NUMBERS, sizeof *b, "a measurement"), done);
 	memset(a, 0, (size_t)bytes);
 	memset(b, 0, (size_t)bytes);
 	for (int round = 0; round < ROUNDS; round++) {

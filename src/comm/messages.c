@@ -49,8 +49,8 @@ static void tell_beat(struct messages *messages, int64_t now)
 			    .step = atomic_load(&own->step),
 			    .age = now - atomic_load(&own->since),
 			    .limit = atomic_load(&own->limit)};
-	snprintf(note.section, sizeof(note.section), "%s", SECTION_OF(own));
-	snprintf(note.host, sizeof(note.host), "%s", messages->comm->place.host);
+	snprintf(note.section, sizeof note.section, "%s", SECTION_OF(own));
+	snprintf(note.host, sizeof note.host, "%s", messages->comm->place.host);
 	messages->messenger->tell(messages, (messages->comm->place.rank + 1) % messages->comm->place.size, &note);
 	messages->reported = now;
 }
@@ -60,10 +60,10 @@ static void tell_beat(struct messages *messages, int64_t now)
 static bool note_is_sound(struct note *note, int32_t size, int64_t now)
 {
 	const int64_t longest = INT64_MAX / 4;
-	note->section[sizeof(note->section) - 1] = '\0';
-	note->host[sizeof(note->host) - 1] = '\0';
-	note->error.message[sizeof(note->error.message) - 1] = '\0';
-	note->error.hint[sizeof(note->error.hint) - 1] = '\0';
+	note->section[sizeof note->section - 1] = '\0';
+	note->host[sizeof note->host - 1] = '\0';
+	note->error.message[sizeof note->error.message - 1] = '\0';
+	note->error.hint[sizeof note->error.hint - 1] = '\0';
 	bool news = note->kind == NOTE_FAILURE;
 	if (note->kind < NOTE_BEAT || note->kind > NOTE_LEAVE || note->age < 0 || note->age > longest || note->limit < 0 ||
 	    note->limit > longest || note->step < 0 || note->pid < 0 || note->rank < (news ? -1 : 0) || note->rank >= size)
@@ -79,7 +79,7 @@ static bool note_is_sound(struct note *note, int32_t size, int64_t now)
 static void escape(char *text, size_t size)
 {
 	char copy[sizeof(((struct error *)0)->message)];
-	BUG_IF(size > sizeof(copy));
+	BUG_IF(size > sizeof copy);
 	memcpy(copy, text, size);
 	text_escape(text, size, copy, true);
 }
@@ -93,10 +93,10 @@ static void take_note(struct messages *messages, int32_t from, struct note *note
 		messages->unsound_said = true;
 		return;
 	}
-	escape(note->section, sizeof(note->section));
-	escape(note->host, sizeof(note->host));
-	escape(note->error.message, sizeof(note->error.message));
-	escape(note->error.hint, sizeof(note->error.hint));
+	escape(note->section, sizeof note->section);
+	escape(note->host, sizeof note->host);
+	escape(note->error.message, sizeof note->error.message);
+	escape(note->error.hint, sizeof note->error.hint);
 	switch (note->kind) {
 	case NOTE_BEAT:
 		atomic_store(&other->beat, now);
@@ -105,7 +105,7 @@ static void take_note(struct messages *messages, int32_t from, struct note *note
 		atomic_store(&other->step, note->step);
 		atomic_store(&other->waiting, note->waiting);
 		segment_set_section(other, note->section);
-		memcpy(other->host, note->host, sizeof(other->host));
+		memcpy(other->host, note->host, sizeof other->host);
 		atomic_store(&other->pid, note->pid);
 		break;
 	case NOTE_FAILURE:
@@ -148,7 +148,7 @@ static enum status check_left(struct messages *messages, int64_t started)
 		if (messages->left[rank] == 0 || now - messages->left[rank] < GONE_SECONDS * SECOND ||
 		    now - started < GONE_SECONDS * SECOND)
 			continue;
-		snprintf(error.message, sizeof(error.message), "rank %d on %s left while rank %d was in '%s' of step %lld", rank,
+		snprintf(error.message, sizeof error.message, "rank %d on %s left while rank %d was in '%s' of step %lld", rank,
 			 entry(messages, rank)->host, messages->comm->place.rank, SECTION_OF(own),
 			 (long long)atomic_load(&own->step));
 		segment_fail(&messages->table, rank, &error);
@@ -157,7 +157,7 @@ static enum status check_left(struct messages *messages, int64_t started)
 	/* Before the first step, other ranks may read texts for hours. */
 	if (atomic_load(&own->step) == 0 || now - started < 20 * messages->limit)
 		return OK;
-	snprintf(error.message, sizeof(error.message), "ranks wait for each other: rank %d on %s in '%s' of step %lld",
+	snprintf(error.message, sizeof error.message, "ranks wait for each other: rank %d on %s in '%s' of step %lld",
 		 messages->comm->place.rank, messages->comm->place.host, SECTION_OF(own), (long long)atomic_load(&own->step));
 	segment_fail(&messages->table, messages->comm->place.rank, &error);
 	tell_failure(messages);
@@ -218,8 +218,8 @@ static enum status exchange(struct messages *messages)
 
 static void clear_lists(struct messages *messages)
 {
-	memset(messages->sends, 0, (size_t)messages->comm->place.size * sizeof(*messages->sends));
-	memset(messages->receives, 0, (size_t)messages->comm->place.size * sizeof(*messages->receives));
+	memset(messages->sends, 0, (size_t)messages->comm->place.size * sizeof *messages->sends);
+	memset(messages->receives, 0, (size_t)messages->comm->place.size * sizeof *messages->receives);
 }
 
 struct call {
@@ -404,7 +404,7 @@ static void messages_fail(struct comm *comm, const struct error *error)
 {
 	struct messages *messages = comm->own;
 	struct error reported = *error;
-	snprintf(reported.message, sizeof(reported.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
+	snprintf(reported.message, sizeof reported.message, "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
 		 error->message);
 	/* First of all, so that an operation under way ends. */
 	if (!segment_fail(&messages->table, comm->place.rank, &reported))
@@ -456,11 +456,11 @@ static enum status do_open(struct comm *comm, void *context)
 	(void)context;
 	TRY(messages->messenger->open(messages));
 	tell_beat(messages, segment_now());
-	TRY(memory_new(&hosts, comm->place.size, sizeof(*hosts), "hosts of ranks"));
+	TRY(memory_new(&hosts, comm->place.size, sizeof *hosts, "hosts of ranks"));
 	enum status status =
-		do_gather(comm, &(struct call){.data = comm->place.host, .out = hosts, .bytes = sizeof(comm->place.host)});
+		do_gather(comm, &(struct call){.data = comm->place.host, .out = hosts, .bytes = sizeof comm->place.host});
 	for (int32_t rank = 0; status == OK && rank < comm->place.size; rank++)
-		snprintf(entry(messages, rank)->host, sizeof(entry(messages, rank)->host), "%.*s", (int)sizeof(hosts[rank]) - 1,
+		snprintf(entry(messages, rank)->host, sizeof(entry(messages, rank)->host), "%.*s", (int)sizeof hosts[rank] - 1,
 			 hosts[rank]);
 	free(hosts);
 	return status;
@@ -469,9 +469,9 @@ static enum status do_open(struct comm *comm, void *context)
 static enum status allocate(struct messages *messages)
 {
 	int32_t size = messages->comm->place.size;
-	TRY(memory_new(&messages->left, size, sizeof(*messages->left), "messages between ranks"));
-	TRY(memory_new(&messages->sends, size, sizeof(*messages->sends), "messages between ranks"));
-	TRY(memory_new(&messages->receives, size, sizeof(*messages->receives), "messages between ranks"));
+	TRY(memory_new(&messages->left, size, sizeof *messages->left, "messages between ranks"));
+	TRY(memory_new(&messages->sends, size, sizeof *messages->sends, "messages between ranks"));
+	TRY(memory_new(&messages->receives, size, sizeof *messages->receives, "messages between ranks"));
 	TRY(memory_new(&messages->room, ROOM_BYTES, 1, "messages between ranks"));
 	return memory_new(&messages->incoming, ROOM_BYTES, 1, "messages between ranks");
 }
@@ -506,7 +506,7 @@ enum status messages_open(struct comm *comm, const struct place *place, double w
 		.close = messages_close,
 	};
 	struct messages *messages;
-	TRY(memory_new(&messages, 1, sizeof(*messages), "messages between ranks"));
+	TRY(memory_new(&messages, 1, sizeof *messages, "messages between ranks"));
 	*messages = (struct messages){.comm = comm,
 				      .messenger = messenger,
 				      .place = place,

@@ -51,7 +51,7 @@ static const struct mpi_kind {
 		 .instead = "set MASTER_ADDR and MASTER_PORT to rank 0's machine and a free port"},
 	},
 };
-#define KINDS (sizeof(kinds) / sizeof(*kinds))
+#define KINDS (sizeof kinds / sizeof *kinds)
 
 struct mpi {
 	const struct mpi_module *module;
@@ -101,7 +101,7 @@ enum status mpi_describe(char *out, size_t size)
 	char text[256];
 	out[0] = '\0';
 	TRY(load_module(&module));
-	module->describe(text, sizeof(text));
+	module->describe(text, sizeof text);
 	/* Open MPI's is "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..."; MPICH's has lines and tabs. */
 	text[strcspn(text, ",\n")] = '\0';
 	for (char *at = text; *at; at++)
@@ -121,7 +121,7 @@ static enum status check(const struct mpi *mpi, int code, const char *what)
 	char text[512];
 	if (code == 0)
 		return OK;
-	mpi->module->explain(code, text, sizeof(text));
+	mpi->module->explain(code, text, sizeof text);
 	return error_set(ERR_PEER, "MPI: %s: %s", what, text);
 }
 
@@ -131,11 +131,11 @@ static enum status mpi_begin(struct messages *messages)
 	struct comm *comm = messages->comm;
 	int32_t rank = 0, size = 0;
 	char name[96];
-	TRY(memory_new(&mpi, 1, sizeof(*mpi), "messages through MPI"));
+	TRY(memory_new(&mpi, 1, sizeof *mpi, "messages through MPI"));
 	messages->own = mpi;
 	TRY(load_module(&mpi->module));
-	TRY(mpi_describe(name, sizeof(name)));
-	snprintf(comm->description, sizeof(comm->description), "MPI (%.80s)", name);
+	TRY(mpi_describe(name, sizeof name));
+	snprintf(comm->description, sizeof comm->description, "MPI (%.80s)", name);
 	TRY(check(mpi, mpi->module->begin(&mpi->world, &rank, &size), "cannot begin"));
 	if (rank == comm->place.rank && size == comm->place.size)
 		return OK;
@@ -176,13 +176,13 @@ static void mpi_tell(struct messages *messages, int32_t rank, const struct note 
 {
 	struct mpi *mpi = messages->own;
 	if (is_open(mpi))
-		mpi->module->tell(mpi->world, rank, note, sizeof(*note));
+		mpi->module->tell(mpi->world, rank, note, sizeof *note);
 }
 
 static bool mpi_hear(struct messages *messages, int32_t *from, struct note *note)
 {
 	struct mpi *mpi = messages->own;
-	return is_open(mpi) && mpi->module->hear(mpi->world, from, note, sizeof(*note));
+	return is_open(mpi) && mpi->module->hear(mpi->world, from, note, sizeof *note);
 }
 
 /* Waits until all ranks leave, receiving the notes under way. */

@@ -283,7 +283,7 @@ static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, co
 {
 	struct nccl *nccl = comm->device_own;
 	void *memory = NULL;
-	TRY(memory_grow(&nccl->allocations, &nccl->capacity, nccl->count + 1, sizeof(*nccl->allocations),
+	TRY(memory_grow(&nccl->allocations, &nccl->capacity, nccl->count + 1, sizeof *nccl->allocations,
 			"a list of allocations"));
 	enum status status = OK;
 	if (nccl->library.allocate(&memory, bytes ? bytes : 1) != ncclSuccess)
@@ -380,11 +380,11 @@ static enum status connect_ranks(struct comm *comm)
 	ncclUniqueId id;
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 	enum status status = OK;
-	memset(&id, 0, sizeof(id));
+	memset(&id, 0, sizeof id);
 	if (comm->place.rank == 0)
 		status = check_nccl(comm, nccl->library.unique_id(&id), "cannot begin");
 	TRY(comm_agree_status(comm, status));
-	TRY(comm_broadcast(comm, &id, sizeof(id), 0));
+	TRY(comm_broadcast(comm, &id, sizeof id, 0));
 	return check_nccl(comm, nccl->library.connect(&nccl->ranks, comm->place.size, id, comm->place.rank, &config),
 			  "cannot begin");
 }
@@ -411,7 +411,7 @@ void nccl_libraries(struct library_list *list)
 	enum status status = nccl_load(&library);
 	if (status == OK) {
 		library.version(&number);
-		snprintf(version, sizeof(version), "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
+		snprintf(version, sizeof version, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
 	}
 	library_list_add_loaded(list, "NCCL", status, version);
 }
@@ -431,7 +431,7 @@ enum status nccl_use(struct comm *comm, const struct comm_device *device)
 	};
 	struct nccl *nccl;
 	int version = 0;
-	TRY(memory_new(&nccl, 1, sizeof(*nccl), "NCCL"));
+	TRY(memory_new(&nccl, 1, sizeof *nccl, "NCCL"));
 	nccl->device = *device;
 	comm->device_own = nccl;
 	enum status status = comm_agree_status(comm, prepare(nccl));
@@ -445,7 +445,7 @@ enum status nccl_use(struct comm *comm, const struct comm_device *device)
 	comm->device = &transport;
 	nccl->library.version(&version);
 	size_t used = strlen(comm->description);
-	snprintf(comm->description + used, sizeof(comm->description) - used, ", NCCL %d.%d.%d", version / 10000,
+	snprintf(comm->description + used, sizeof comm->description - used, ", NCCL %d.%d.%d", version / 10000,
 		 version / 100 % 100, version % 100);
 	return OK;
 }

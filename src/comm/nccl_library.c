@@ -34,5 +34,5 @@ enum status nccl_load(struct nccl_library *out)
 		{"ncclAllGather", &out->all_gather},
 		{"ncclBroadcast", &out->broadcast},
 	};
-	return shared_library_open(&handle, &library, functions, sizeof(functions) / sizeof(functions[0]));
+	return shared_library_open(&handle, &library, functions, sizeof functions / sizeof functions[0]);
 }

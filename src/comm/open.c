@@ -28,7 +28,7 @@ enum status comm_open(struct comm **out, const struct comm_settings *settings)
 	char program[64];
 	struct comm *comm;
 	enum status status = OK;
-	TRY(memory_new(&comm, 1, sizeof(*comm), "the ranks' communication"));
+	TRY(memory_new(&comm, 1, sizeof *comm, "the ranks' communication"));
 	comm->place = place->ranks;
 	double limit = settings->watchdog_seconds;
 	if (comm->place.size == 1)
@@ -46,7 +46,7 @@ enum status comm_open(struct comm **out, const struct comm_settings *settings)
 		return OK;
 	if (!comm->queue.started)
 		TRY_GOTO(queue_open(comm), fail);
-	describe_program(program, sizeof(program));
+	describe_program(program, sizeof program);
 	TRY_GOTO(comm_agree(comm, "the program", program), fail);
 	if (place->meeting == MEETING_NAME)
 		rendezvous_end(place);
@@ -63,7 +63,7 @@ fail:;
 void comm_libraries(struct library_list *list)
 {
 	char name[96];
-	enum status status = mpi_describe(name, sizeof(name));
+	enum status status = mpi_describe(name, sizeof name);
 	library_list_add_loaded(list, status == OK ? "MPI:" : "MPI", status, name);
 	nccl_libraries(list);
 }

@@ -122,7 +122,7 @@ static enum status choose_transport(struct place *out)
 	const char *wish = getenv("BERTC_TRANSPORT"), *address = getenv("MASTER_ADDR");
 	bool has_port, is_local = out->ranks.local_size == out->ranks.size;
 	TRY(read_number("MASTER_PORT", 1, 65534, &has_port, &out->port));
-	snprintf(out->address, sizeof(out->address), "%s", address ? address : "");
+	snprintf(out->address, sizeof out->address, "%s", address ? address : "");
 	/* torchrun itself listens at MASTER_PORT. */
 	const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
 	out->port += store && strcmp(store, "True") == 0;
@@ -154,8 +154,8 @@ static enum status choose_meeting(const struct starter *starter, struct place *o
 		job = starter->job[i] ? getenv(starter->job[i]) : NULL;
 	TRY(read_number("TORCHELASTIC_RESTART_COUNT", 0, INT32_MAX, &found, &out->restarts));
 	char parent[32];
-	snprintf(parent, sizeof(parent), "parent-%d", (int)getppid());
-	snprintf(out->name, sizeof(out->name), "%.56s-%.12s-%.8s", job && *job ? job : parent, step ? step : "",
+	snprintf(parent, sizeof parent, "parent-%d", (int)getppid());
+	snprintf(out->name, sizeof out->name, "%.56s-%.12s-%.8s", job && *job ? job : parent, step ? step : "",
 		 restart ? restart : "");
 	for (char *at = out->name; *at; at++)
 		*at = *at == '/' ? '_' : *at;
@@ -165,10 +165,10 @@ static enum status choose_meeting(const struct starter *starter, struct place *o
 enum status place_find(struct place *out)
 {
 	*out = (struct place){.ranks = {.size = 1, .local_size = 1}, .meeting = MEETING_ALONE, .segment = -1};
-	gethostname(out->ranks.host, sizeof(out->ranks.host) - 1);
+	gethostname(out->ranks.host, sizeof out->ranks.host - 1);
 	if (getenv(PLACE_SEGMENT))
 		return find_launched(out);
-	for (size_t i = 0; i < sizeof(starters) / sizeof(*starters); i++) {
+	for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
 		bool found;
 		TRY(find_started(&starters[i], out, &found));
 		if (found)

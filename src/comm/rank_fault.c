@@ -29,14 +29,14 @@ void rank_fault(int32_t rank, const char *section, int64_t step)
 	char number[32], step_number[32];
 	if (!text || (restarts && strcmp(restarts, "0") != 0))
 		return;
-	snprintf(number, sizeof(number), "%d", rank);
-	snprintf(step_number, sizeof(step_number), "%lld", (long long)step);
+	snprintf(number, sizeof number, "%d", rank);
+	snprintf(step_number, sizeof step_number, "%lld", (long long)step);
 	bool now = next_is(&text, number);
 	now &= next_is(&text, section);
 	now &= next_is(&text, step_number);
 	if (!now)
 		return;
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
 		if (strcmp(text, signals[i].name) == 0) {
 			signal(signals[i].number, SIG_DFL); /* sanitizers install handlers */
 			kill(getpid(), signals[i].number);

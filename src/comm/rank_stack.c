@@ -15,7 +15,7 @@ static void write_stack(int number)
 	static const char head[] = "stack of a rank that hangs (addr2line -e bertc names the places):\n";
 	void *frames[DEPTH];
 	(void)number;
-	if (write(STDERR_FILENO, head, sizeof(head) - 1) < 0)
+	if (write(STDERR_FILENO, head, sizeof head - 1) < 0)
 		return;
 	backtrace_symbols_fd(frames, backtrace(frames, DEPTH), STDERR_FILENO);
 }

@@ -29,7 +29,7 @@ static uint64_t process_start(int pid)
 	char path[64];
 	struct buffer text = {0};
 	uint64_t start = 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
 	if (file_read(path, 1 << 16, &text) == OK) {
 		/* Field 22. Field 2, the name, may contain anything, but ends with the last parenthesis. */
 		const char *at = strrchr(buffer_string(&text), ')');
@@ -66,7 +66,7 @@ static void remove_dead_names(void)
 	struct name_list names = {0};
 	struct note note;
 	char path[PATH_BYTES], start[32];
-	snprintf(start, sizeof(start), START "%u-", (unsigned)getuid());
+	snprintf(start, sizeof start, START "%u-", (unsigned)getuid());
 	if (folder_list(FOLDER, &names) == OK)
 		for (int64_t i = 0; i < names.count; i++)
 			if (strncmp(names.names[i], start, strlen(start)) == 0 && path_join(path, FOLDER, names.names[i]) == OK &&
@@ -86,7 +86,7 @@ static enum status make(const struct place *place, int *out_file)
 	if (file < 0)
 		return error_set_errno(ERR_RESOURCE, "no file descriptor for the memory that ranks share");
 	name_path(path, place);
-	int length = snprintf(text, sizeof(text), "%d %" PRIu64 " %d\n", getpid(), process_start(getpid()), file);
+	int length = snprintf(text, sizeof text, "%d %" PRIu64 " %d\n", getpid(), process_start(getpid()), file);
 	enum status status = file_write(path, text, (size_t)length);
 	if (status != OK)
 		close(file);
@@ -106,7 +106,7 @@ static bool find(const struct place *place, int *out_file, bool *dead, bool *sib
 	*sibling = note.start + SIBLING_SECONDS * (uint64_t)sysconf(_SC_CLK_TCK) >= process_start(getpid());
 	if (!note.alive)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", note.pid, note.descriptor);
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", note.pid, note.descriptor);
 	*out_file = open(path, O_RDWR | O_CLOEXEC);
 	return *out_file >= 0;
 }

@@ -77,13 +77,13 @@ enum status segment_join(struct segment *out, int file, int32_t rank, int32_t si
 	struct segment_header start;
 	struct stat facts;
 	*out = (struct segment){.file = file, .rank = rank};
-	if (pread(file, &start, sizeof(start), 0) != sizeof(start) || start.magic != MAGIC || fstat(file, &facts) != 0 ||
+	if (pread(file, &start, sizeof start, 0) != sizeof start || start.magic != MAGIC || fstat(file, &facts) != 0 ||
 	    start.size != size || rank < 0 || rank >= size || (size_t)facts.st_size < total_bytes(size))
 		return error_set(ERR_STATE, "descriptor %d is not what a launcher of this program gives to rank %d of %d", file,
 				 rank, size);
 	TRY(map(out, start.size));
 	struct segment_rank *own = &out->header->ranks[rank];
-	gethostname(own->host, sizeof(own->host) - 1);
+	gethostname(own->host, sizeof own->host - 1);
 	atomic_store(&own->beat, segment_now());
 	atomic_store(&own->since, segment_now());
 	segment_set_section(own, "start");
@@ -95,7 +95,7 @@ const char *segment_section(const struct segment_rank *rank, char out[SECTION_BY
 {
 	for (int i = 0; i < SECTION_BYTES / 8; i++) {
 		uint64_t part = atomic_load_explicit(&rank->section[i], memory_order_relaxed);
-		memcpy(out + 8 * i, &part, sizeof(part));
+		memcpy(out + 8 * i, &part, sizeof part);
 	}
 	out[SECTION_BYTES - 1] = '\0';
 	return out[0] ? out : "start";
@@ -104,10 +104,10 @@ const char *segment_section(const struct segment_rank *rank, char out[SECTION_BY
 void segment_set_section(struct segment_rank *rank, const char *name)
 {
 	char text[SECTION_BYTES] = "";
-	snprintf(text, sizeof(text), "%s", name);
+	snprintf(text, sizeof text, "%s", name);
 	for (int i = 0; i < SECTION_BYTES / 8; i++) {
 		uint64_t part;
-		memcpy(&part, text + 8 * i, sizeof(part));
+		memcpy(&part, text + 8 * i, sizeof part);
 		atomic_store_explicit(&rank->section[i], part, memory_order_relaxed);
 	}
 }
@@ -177,7 +177,7 @@ static enum status check_left(struct segment *segment, int meeting)
 		if (!atomic_load(&other->left) || atomic_load(&other->arrived[meeting]) == mine)
 			continue;
 		struct error error = {.status = ERR_PEER};
-		snprintf(error.message, sizeof(error.message),
+		snprintf(error.message, sizeof error.message,
 			 "rank %d on %s left in '%s' of step %lld while others waited for it", rank, other->host,
 			 SECTION_OF(other), (long long)atomic_load(&other->step));
 		segment_fail(segment, rank, &error);

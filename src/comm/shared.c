@@ -71,7 +71,7 @@ static enum status map_allocation(struct shared *shared, struct comm *comm, size
 				 comm->place.size, format_size(needed, (double)bytes * (double)size),
 				 format_size(left, (double)available));
 	int64_t stride = ((int64_t)bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-	TRY(memory_grow(&shared->allocations, &shared->capacity, shared->count + 1, sizeof(*shared->allocations),
+	TRY(memory_grow(&shared->allocations, &shared->capacity, shared->count + 1, sizeof *shared->allocations,
 			"a list of allocations"));
 	if (comm->place.rank == 0 && ftruncate(segment->file, segment->end + stride * size) != 0)
 		return error_set_errno(ERR_RESOURCE, "cannot make room for %s of %d ranks", what, comm->place.size);
@@ -140,10 +140,10 @@ static enum status meet_for(struct comm *comm, const struct operation *operation
 	rank_fault(comm->place.rank, "reduction", atomic_load(&segment->header->ranks[comm->place.rank].step));
 	for (int32_t rank = 0; rank < comm->place.size; rank++) {
 		const struct segment_operation *other = &segment->header->ranks[rank].operation;
-		if (memcmp(other, &own, sizeof(own)) == 0)
+		if (memcmp(other, &own, sizeof own) == 0)
 			continue;
 		struct error error = {.status = ERR_STATE};
-		snprintf(error.message, sizeof(error.message),
+		snprintf(error.message, sizeof error.message,
 			 "ranks %d and %d are not at the same operation: kind %d of %lld numbers, kind %d of %lld numbers",
 			 comm->place.rank, rank, own.kind, (long long)own.count, other->kind, (long long)other->count);
 		segment_fail(segment, comm->place.rank, &error);
@@ -234,7 +234,7 @@ static void shared_fail(struct comm *comm, const struct error *error)
 {
 	struct shared *shared = comm->own;
 	struct error reported = *error;
-	snprintf(reported.message, sizeof(reported.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
+	snprintf(reported.message, sizeof reported.message, "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
 		 error->message);
 	segment_fail(&shared->segment, comm->place.rank, &reported);
 }
@@ -276,7 +276,7 @@ enum status shared_open(struct comm *comm, const struct place *place, double wat
 		.close = shared_close,
 	};
 	struct shared *shared;
-	TRY(memory_new(&shared, 1, sizeof(*shared), "the memory that ranks share"));
+	TRY(memory_new(&shared, 1, sizeof *shared, "the memory that ranks share"));
 	int file = place->segment;
 	enum status status = OK;
 	shared->segment.file = -1;
@@ -294,6 +294,6 @@ enum status shared_open(struct comm *comm, const struct place *place, double wat
 		return status;
 	}
 	comm->segment = &shared->segment;
-	snprintf(comm->description, sizeof(comm->description), "shared memory");
+	snprintf(comm->description, sizeof comm->description, "shared memory");
 	return OK;
 }

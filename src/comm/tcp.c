@@ -39,18 +39,18 @@ static enum status tcp_begin(struct messages *messages)
 {
 	struct tcp *tcp;
 	int32_t size = messages->comm->place.size;
-	TRY(memory_new(&tcp, 1, sizeof(*tcp), "connections"));
+	TRY(memory_new(&tcp, 1, sizeof *tcp, "connections"));
 	messages->own = tcp;
 	for (int kind = 0; kind < TCP_KINDS; kind++)
 		TRY(memory_new(&tcp->sockets[kind], size, sizeof(int), "connections"));
-	TRY(memory_new(&tcp->sends, size, sizeof(*tcp->sends), "connections"));
-	TRY(memory_new(&tcp->receives, size, sizeof(*tcp->receives), "connections"));
-	TRY(memory_new(&tcp->news, size, sizeof(*tcp->news), "connections"));
-	TRY(memory_new(&tcp->polls, size, sizeof(*tcp->polls), "connections"));
-	TRY(memory_new(&tcp->gone, size, sizeof(*tcp->gone), "connections"));
+	TRY(memory_new(&tcp->sends, size, sizeof *tcp->sends, "connections"));
+	TRY(memory_new(&tcp->receives, size, sizeof *tcp->receives, "connections"));
+	TRY(memory_new(&tcp->news, size, sizeof *tcp->news, "connections"));
+	TRY(memory_new(&tcp->polls, size, sizeof *tcp->polls, "connections"));
+	TRY(memory_new(&tcp->gone, size, sizeof *tcp->gone, "connections"));
 	for (int32_t rank = 0; rank < size; rank++)
 		tcp->news[rank].out_done = sizeof(struct note);
-	snprintf(messages->comm->description, sizeof(messages->comm->description), "TCP, rank 0 at %.40s port %d",
+	snprintf(messages->comm->description, sizeof messages->comm->description, "TCP, rank 0 at %.40s port %d",
 		 messages->place->address, messages->place->port);
 	return tcp_connect(messages->place, tcp->sockets);
 }
@@ -147,9 +147,9 @@ static enum status tcp_progress(struct messages *messages, bool *done)
 static void push_news(struct tcp *tcp, int32_t rank)
 {
 	struct news *news = &tcp->news[rank];
-	while (news->out_done < sizeof(news->out)) {
+	while (news->out_done < sizeof news->out) {
 		ssize_t sent = send(tcp->sockets[TCP_NEWS][rank], (const char *)&news->out + news->out_done,
-				    sizeof(news->out) - news->out_done, MSG_NOSIGNAL);
+				    sizeof news->out - news->out_done, MSG_NOSIGNAL);
 		if (sent <= 0)
 			return; /* retried later; if the connection has ended, tcp_hear() notices */
 		news->out_done += (size_t)sent;
@@ -163,7 +163,7 @@ static void tcp_tell(struct messages *messages, int32_t rank, const struct note 
 	push_news(tcp, rank);
 	/* A note that has not begun to leave is replaced: the new one says what is true now. One that has left in part keeps
 	 * its place, and the new one is lost. */
-	if (news->out_done > 0 && news->out_done < sizeof(*note))
+	if (news->out_done > 0 && news->out_done < sizeof *note)
 		return;
 	news->out = *note;
 	news->out_done = 0;
@@ -178,8 +178,8 @@ static bool tcp_hear(struct messages *messages, int32_t *from, struct note *note
 		if (rank == messages->comm->place.rank || tcp->gone[rank])
 			continue;
 		push_news(tcp, rank);
-		ssize_t got = recv(tcp->sockets[TCP_NEWS][rank], (char *)&news->in + news->in_done,
-				   sizeof(news->in) - news->in_done, 0);
+		ssize_t got =
+			recv(tcp->sockets[TCP_NEWS][rank], (char *)&news->in + news->in_done, sizeof news->in - news->in_done, 0);
 		*from = rank;
 		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
 			tcp->gone[rank] = true;
@@ -188,7 +188,7 @@ static bool tcp_hear(struct messages *messages, int32_t *from, struct note *note
 			continue;
 		}
 		news->in_done += got > 0 ? (size_t)got : 0;
-		if (news->in_done == sizeof(news->in)) {
+		if (news->in_done == sizeof news->in) {
 			*note = news->in;
 			news->in_done = 0;
 			return true;

@@ -57,12 +57,12 @@ static void prove(const struct greeting *greeting, const struct hello *hello, co
 {
 	const char *secret = getenv(TCP_SECRET);
 	struct proof_text text;
-	memset(&text, 0, sizeof(text));
+	memset(&text, 0, sizeof text);
 	text.greeting = *greeting;
 	text.hello = *hello;
-	memset(text.hello.proof, 0, sizeof(text.hello.proof));
-	snprintf(text.side, sizeof(text.side), "%s", side);
-	checksum_hmac(secret ? secret : "", &text, sizeof(text), out);
+	memset(text.hello.proof, 0, sizeof text.hello.proof);
+	snprintf(text.side, sizeof text.side, "%s", side);
+	checksum_hmac(secret ? secret : "", &text, sizeof text, out);
 }
 
 static enum status make_nonce(unsigned char nonce[NONCE_BYTES])
@@ -185,9 +185,9 @@ static enum status listen_at(const struct sockaddr_storage *where, int32_t *port
 			close(number);
 		number = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		if (number >= 0 && address.ss_family == AF_INET6)
-			setsockopt(number, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+			setsockopt(number, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
 		if (number >= 0)
-			setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+			setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 		socklen_t length = address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 		listens = number >= 0 && bind(number, (struct sockaddr *)&address, length) == 0 && listen(number, 4096) == 0;
 	}
@@ -198,7 +198,7 @@ static enum status listen_at(const struct sockaddr_storage *where, int32_t *port
 			close(number);
 		return status;
 	}
-	socklen_t length = sizeof(address);
+	socklen_t length = sizeof address;
 	getsockname(number, (struct sockaddr *)&address, &length);
 	*port = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&address)->sin6_port
 						    : ((struct sockaddr_in *)(void *)&address)->sin_port);
@@ -212,13 +212,13 @@ static enum status introduce(int socket, struct hello *hello, double deadline)
 	struct greeting greeting;
 	struct welcome welcome;
 	unsigned char expected[CHECKSUM_HMAC_BYTES];
-	TRY(receive_all(socket, &greeting, sizeof(greeting), deadline));
+	TRY(receive_all(socket, &greeting, sizeof greeting, deadline));
 	if (greeting.magic != MAGIC)
 		return error_set(ERR_PEER, "the program listening there is not a rank of this version of bertc");
 	TRY(make_nonce(hello->nonce));
 	prove(&greeting, hello, "hello", hello->proof);
-	TRY(send_all(socket, hello, sizeof(*hello)));
-	if (receive_all(socket, &welcome, sizeof(welcome), deadline) != OK) {
+	TRY(send_all(socket, hello, sizeof *hello));
+	if (receive_all(socket, &welcome, sizeof welcome, deadline) != OK) {
 		enum status status =
 			error_set(ERR_PEER, "rank %d of %d was rejected by the rank it connected to", hello->rank, hello->size);
 		error_hint("all ranks need the same " TCP_SECRET
@@ -238,7 +238,7 @@ static enum status connect_once(const struct addrinfo *one, int *out)
 	int number = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (number < 0)
 		return ERR_PEER;
-	setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* also limits connect() */
+	setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* also limits connect() */
 	if (connect(number, one->ai_addr, one->ai_addrlen) == 0) {
 		*out = number;
 		return OK;
@@ -255,7 +255,7 @@ static enum status connect_to(const struct address *to, int32_t rank, double dea
 	char service[16];
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
 	bool noted = false;
-	snprintf(service, sizeof(service), "%d", to->port);
+	snprintf(service, sizeof service, "%d", to->port);
 	for (;;) {
 		int code = getaddrinfo(to->name, service, &hints, &found), why = 0;
 		for (struct addrinfo *one = code == 0 ? found : NULL; one; one = one->ai_next) {
@@ -310,7 +310,7 @@ static void let_in(struct door *door)
 {
 	struct pending *place = &door->pending[0];
 	struct sockaddr_storage address;
-	socklen_t length = sizeof(address);
+	socklen_t length = sizeof address;
 	int number = accept4(door->listener, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (number < 0)
 		return;
@@ -322,7 +322,7 @@ static void let_in(struct door *door)
 		shut_out(place);
 	*place = (struct pending){.socket = number, .since = clock_seconds(), .greeting = {.magic = MAGIC}, .address = address};
 	if (make_nonce(place->greeting.nonce) != OK ||
-	    send(number, &place->greeting, sizeof(place->greeting), MSG_NOSIGNAL) != sizeof(place->greeting))
+	    send(number, &place->greeting, sizeof place->greeting, MSG_NOSIGNAL) != sizeof place->greeting)
 		shut_out(place);
 }
 
@@ -334,10 +334,10 @@ static void note_address(const struct door *door, const struct pending *pending)
 	other->port = pending->hello.port;
 	/* It is on this machine: other ranks know it by the name by which they know rank 0. */
 	if (is_loopback(&pending->address)) {
-		snprintf(other->name, sizeof(other->name), "%.255s", door->place->address);
+		snprintf(other->name, sizeof other->name, "%.255s", door->place->address);
 		return;
 	}
-	if (getnameinfo((const struct sockaddr *)&pending->address, length, other->name, sizeof(other->name), NULL, 0,
+	if (getnameinfo((const struct sockaddr *)&pending->address, length, other->name, sizeof other->name, NULL, 0,
 			NI_NUMERICHOST) != 0)
 		other->name[0] = '\0';
 	if (strncmp(other->name, "::ffff:", 7) == 0)
@@ -361,14 +361,14 @@ static void judge(struct door *door, struct pending *pending)
 		    (hello->kind == TCP_DATA || hello->kind == TCP_NEWS) && hello->port >= 0 && hello->port <= 65535;
 	bool taken = fits && door->sockets[hello->kind][hello->rank] >= 0;
 	if (!fits || taken) {
-		snprintf(door->refused, sizeof(door->refused), "someone connected as rank %d of %d to rank %d of %d%s",
+		snprintf(door->refused, sizeof door->refused, "someone connected as rank %d of %d to rank %d of %d%s",
 			 hello->rank, hello->size, own->rank, own->size, taken ? ", which there is already" : "");
 		log_warning("%s: rejected", door->refused);
 		shut_out(pending);
 		return;
 	}
 	prove(&pending->greeting, hello, "welcome", welcome.proof);
-	if (send(pending->socket, &welcome, sizeof(welcome), MSG_NOSIGNAL) != sizeof(welcome)) {
+	if (send(pending->socket, &welcome, sizeof welcome, MSG_NOSIGNAL) != sizeof welcome) {
 		shut_out(pending);
 		return;
 	}
@@ -380,7 +380,7 @@ static void judge(struct door *door, struct pending *pending)
 
 static void hear(struct door *door, struct pending *pending)
 {
-	ssize_t got = recv(pending->socket, (char *)&pending->hello + pending->done, sizeof(pending->hello) - pending->done, 0);
+	ssize_t got = recv(pending->socket, (char *)&pending->hello + pending->done, sizeof pending->hello - pending->done, 0);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0) {
@@ -388,7 +388,7 @@ static void hear(struct door *door, struct pending *pending)
 		return;
 	}
 	pending->done += (size_t)got;
-	if (pending->done == sizeof(pending->hello))
+	if (pending->done == sizeof pending->hello)
 		judge(door, pending);
 }
 
@@ -426,7 +426,7 @@ static enum status accept_all(const struct place *place, int *const sockets[TCP_
 {
 	struct door *door;
 	enum status status = OK;
-	TRY(memory_new(&door, 1, sizeof(*door), "connections of ranks"));
+	TRY(memory_new(&door, 1, sizeof *door, "connections of ranks"));
 	*door = (struct door){.listener = listener, .place = place, .sockets = sockets, .addresses = addresses};
 	for (int i = 0; i < PENDING; i++)
 		door->pending[i].socket = -1;
@@ -454,7 +454,7 @@ static enum status accept_all(const struct place *place, int *const sockets[TCP_
 static struct sockaddr_storage own_address(const struct place *place, int to_first)
 {
 	struct sockaddr_storage address = {0};
-	socklen_t length = sizeof(address);
+	socklen_t length = sizeof address;
 	if (getsockname(to_first, (struct sockaddr *)&address, &length) != 0 ||
 	    (is_loopback(&address) && !is_local_name(place->address)))
 		address = any_address();
@@ -468,7 +468,7 @@ static enum status connect_all(const struct place *place, int *const sockets[TCP
 	struct hello hello = {.magic = MAGIC, .rank = rank, .size = size, .port = rank == 0 ? place->port : 0};
 	struct address *first = &addresses[0];
 	struct sockaddr_storage where;
-	snprintf(first->name, sizeof(first->name), "%.255s", place->address);
+	snprintf(first->name, sizeof first->name, "%.255s", place->address);
 	first->port = place->port;
 	if (rank == 0) {
 		where = master_address(place);
@@ -491,13 +491,13 @@ static enum status connect_all(const struct place *place, int *const sockets[TCP
 		}
 		/* Rank 0 says where the other ranks listen, once all have connected. */
 		if (other == 0)
-			TRY(receive_all(sockets[TCP_DATA][0], addresses, (size_t)size * sizeof(*addresses), deadline));
+			TRY(receive_all(sockets[TCP_DATA][0], addresses, (size_t)size * sizeof *addresses, deadline));
 		for (int32_t i = 0; other == 0 && i < size; i++)
-			addresses[i].name[sizeof(addresses[i].name) - 1] = '\0';
+			addresses[i].name[sizeof addresses[i].name - 1] = '\0';
 	}
 	TRY(accept_all(place, sockets, rank == 0 ? addresses : NULL, *listener, deadline));
 	for (int32_t other = 1; rank == 0 && other < size; other++)
-		TRY(send_all(sockets[TCP_DATA][other], addresses, (size_t)size * sizeof(*addresses)));
+		TRY(send_all(sockets[TCP_DATA][other], addresses, (size_t)size * sizeof *addresses));
 	return OK;
 }
 
@@ -505,7 +505,7 @@ enum status tcp_connect(const struct place *place, int *const sockets[TCP_KINDS]
 {
 	struct address *addresses;
 	int listener = -1, yes = 1;
-	TRY(memory_new(&addresses, place->ranks.size, sizeof(*addresses), "addresses of ranks"));
+	TRY(memory_new(&addresses, place->ranks.size, sizeof *addresses, "addresses of ranks"));
 	for (int kind = 0; kind < TCP_KINDS; kind++)
 		for (int32_t rank = 0; rank < place->ranks.size; rank++)
 			sockets[kind][rank] = -1;
@@ -517,7 +517,7 @@ enum status tcp_connect(const struct place *place, int *const sockets[TCP_KINDS]
 		for (int32_t rank = 0; rank < place->ranks.size; rank++) {
 			if (sockets[kind][rank] < 0)
 				continue;
-			setsockopt(sockets[kind][rank], IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+			setsockopt(sockets[kind][rank], IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 			fcntl(sockets[kind][rank], F_SETFL, O_NONBLOCK);
 		}
 	return status;

@@ -42,7 +42,7 @@ static struct known_section *find_section(struct watchdog *watchdog, const char 
 	if (watchdog->known_count == KNOWN_SECTIONS)
 		return &watchdog->known[KNOWN_SECTIONS - 1];
 	struct known_section *section = &watchdog->known[watchdog->known_count++];
-	snprintf(section->name, sizeof(section->name), "%s", name);
+	snprintf(section->name, sizeof section->name, "%s", name);
 	return section;
 }
 
@@ -82,11 +82,11 @@ void watchdog_section(struct watchdog *watchdog, const char *name, int64_t step)
 static char process_state(int32_t pid)
 {
 	char path[64], line[512] = "";
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
 	FILE *file = fopen(path, "re");
 	if (!file)
 		return '?';
-	size_t got = fread(line, 1, sizeof(line) - 1, file);
+	size_t got = fread(line, 1, sizeof line - 1, file);
 	fclose(file);
 	line[got] = '\0';
 	const char *end = strrchr(line, ')');
@@ -104,8 +104,8 @@ static const char *state_words(char state)
 /* Is the rank on this machine, where processes can be inspected? */
 static bool is_here(const struct segment_rank *rank)
 {
-	char host[sizeof(rank->host)] = "";
-	gethostname(host, sizeof(host) - 1);
+	char host[sizeof rank->host] = "";
+	gethostname(host, sizeof host - 1);
 	return strcmp(host, rank->host) == 0;
 }
 
@@ -118,7 +118,7 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 	beat = beat > watcher->forgiven ? beat : watcher->forgiven;
 	since = since > watcher->forgiven ? since : watcher->forgiven;
 	if (pid == 0 && now - watcher->forgiven > 10 * watcher->limit) {
-		snprintf(out->message, sizeof(out->message), "rank %d did not arrive within %s", rank,
+		snprintf(out->message, sizeof out->message, "rank %d did not arrive within %s", rank,
 			 format_duration(duration, 10e-9 * (double)watcher->limit));
 		out->status = ERR_PEER;
 		return true;
@@ -128,17 +128,17 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 	bool is_late = limit > 0 && now - since > limit && atomic_load(&other->waiting) == 0;
 	/* If the rank is silent as well, report the silence: it is all that is known. */
 	if (now - beat > watcher->limit || (is_late && now - beat > watcher->limit / 2))
-		snprintf(out->message, sizeof(out->message),
+		snprintf(out->message, sizeof out->message,
 			 "rank %d on %s (process %d) has given no sign of life for %s, in '%s' of step %lld%s", rank, other->host,
 			 pid, format_duration(duration, 1e-9 * (double)(now - beat)), SECTION_OF(other),
 			 (long long)atomic_load(&other->step), is_here(other) ? state_words(process_state(pid)) : "");
 	else if (is_late)
-		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) hangs in '%s' of step %lld for %s", rank,
+		snprintf(out->message, sizeof out->message, "rank %d on %s (process %d) hangs in '%s' of step %lld for %s", rank,
 			 other->host, pid, SECTION_OF(other), (long long)atomic_load(&other->step),
 			 format_duration(duration, 1e-9 * (double)(now - since)));
 	else
 		return false;
-	snprintf(out->hint, sizeof(out->hint),
+	snprintf(out->hint, sizeof out->hint,
 		 "the last checkpoint is intact: run the same command again to resume; --watchdog_seconds allows more time");
 	out->status = ERR_PEER;
 	return true;
@@ -155,13 +155,13 @@ static bool all_wait(const struct watcher *watcher, const struct segment *segmen
 		if (limit == 0 || now - since <= limit || atomic_load(&other->waiting) == 0)
 			return false;
 	}
-	used += (size_t)snprintf(out->message, sizeof(out->message), "all ranks wait for each other:");
-	for (int32_t rank = 0; rank < segment->header->size && used < sizeof(out->message) - 120; rank++) {
+	used += (size_t)snprintf(out->message, sizeof out->message, "all ranks wait for each other:");
+	for (int32_t rank = 0; rank < segment->header->size && used < sizeof out->message - 120; rank++) {
 		const struct segment_rank *other = &segment->header->ranks[rank];
-		used += (size_t)snprintf(out->message + used, sizeof(out->message) - used, "%s rank %d in '%s' of step %lld",
+		used += (size_t)snprintf(out->message + used, sizeof out->message - used, "%s rank %d in '%s' of step %lld",
 					 rank ? "," : "", rank, SECTION_OF(other), (long long)atomic_load(&other->step));
 	}
-	snprintf(out->hint, sizeof(out->hint), "the last checkpoint is intact: run the same command again to resume");
+	snprintf(out->hint, sizeof out->hint, "the last checkpoint is intact: run the same command again to resume");
 	out->status = ERR_PEER;
 	return true;
 }
@@ -209,9 +209,9 @@ static bool find_dead(struct watchdog *watchdog, int32_t *out_rank, struct error
 		if (!gone || atomic_load(&other->left))
 			continue;
 		*out = (struct error){.status = ERR_PEER};
-		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) died in '%s' of step %lld", rank,
+		snprintf(out->message, sizeof out->message, "rank %d on %s (process %d) died in '%s' of step %lld", rank,
 			 other->host, pid, SECTION_OF(other), (long long)atomic_load(&other->step));
-		snprintf(out->hint, sizeof(out->hint), "the last checkpoint is intact: run the same command again to resume");
+		snprintf(out->hint, sizeof out->hint, "the last checkpoint is intact: run the same command again to resume");
 		*out_rank = rank;
 		return true;
 	}
@@ -223,7 +223,7 @@ static void leave_now(struct watchdog *watchdog)
 {
 	char text[sizeof(struct error) + 64];
 	enum status status = segment_check(watchdog->segment);
-	int length = snprintf(text, sizeof(text), "bertc: %s\nhint: %s\n", error_last()->message, error_last()->hint);
+	int length = snprintf(text, sizeof text, "bertc: %s\nhint: %s\n", error_last()->message, error_last()->hint);
 	if (!watchdog->segment->header->reported && write(STDERR_FILENO, text, (size_t)length) < 0)
 		_exit((int)status); /* nobody can be told */
 	_exit((int)status);
@@ -269,13 +269,13 @@ enum status watchdog_open(struct watchdog **out, struct segment *segment, double
 {
 	struct watchdog *watchdog;
 	int32_t size = segment->header->size;
-	TRY(memory_new(&watchdog, 1, sizeof(*watchdog), "the watchdog"));
+	TRY(memory_new(&watchdog, 1, sizeof *watchdog, "the watchdog"));
 	watchdog->segment = segment;
 	watchdog->least = watchdog_nanoseconds(seconds);
 	pthread_mutex_init(&watchdog->lock, NULL);
 	pthread_cond_init(&watchdog->changed, NULL);
 	*out = watchdog;
-	enum status status = memory_new(&watchdog->peers, size, sizeof(*watchdog->peers), "the watchdog");
+	enum status status = memory_new(&watchdog->peers, size, sizeof *watchdog->peers, "the watchdog");
 	for (int32_t rank = 0; status == OK && rank < size; rank++)
 		watchdog->peers[rank] = -1;
 	if (status == OK && pthread_create(&watchdog->thread, NULL, watchdog_main, watchdog) != 0)

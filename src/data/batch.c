@@ -63,7 +63,7 @@ size_t batch_bytes(const struct batch_capacity *capacity)
 enum status batch_create(struct batch *out, const struct batch_capacity *capacity)
 {
 	struct arrays arrays = {0};
-	memset(out, 0, sizeof(*out));
+	memset(out, 0, sizeof *out);
 	TRY(memory_new(&arrays.base, (int64_t)(batch_bytes(capacity) / sizeof(int32_t)), sizeof(int32_t), "micro-batch"));
 	lay_out(out, capacity, &arrays);
 	return OK;
@@ -72,7 +72,7 @@ enum status batch_create(struct batch *out, const struct batch_capacity *capacit
 void batch_release(struct batch *batch)
 {
 	free(batch->ids);
-	memset(batch, 0, sizeof(*batch));
+	memset(batch, 0, sizeof *batch);
 }
 
 bool batch_fits(const struct batch *batch, const struct batch_capacity *capacity)

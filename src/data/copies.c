@@ -28,13 +28,13 @@ static enum status collect(FILE *file, const char *path, int64_t count, int64_t 
 	rewind(file);
 	for (int64_t done = 0; done < count;) {
 		size_t take = (size_t)(count - done < READ_COUNT ? count - done : READ_COUNT);
-		if (fread(hashes, sizeof(*hashes), take, file) != take)
+		if (fread(hashes, sizeof *hashes, take, file) != take)
 			return error_set(ERR_RESOURCE, "'%s': cannot read it back", path);
 		for (size_t i = 0; i < take; i++) {
 			if ((int64_t)((hashes[i] >> 32) * (uint64_t)ranges >> 32) != range)
 				continue;
 			if (*out_count == *capacity)
-				TRY(memory_grow(places, capacity, *out_count + 1, sizeof(**places), "search for copies"));
+				TRY(memory_grow(places, capacity, *out_count + 1, sizeof **places, "search for copies"));
 			(*places)[(*out_count)++] = (struct place){.hash = hashes[i], .index = done + (int64_t)i};
 		}
 		done += (int64_t)take;
@@ -57,13 +57,13 @@ static int64_t mark(const struct place *places, int64_t count, uint8_t *map)
 static enum status search(FILE *file, const char *path, int64_t count, int64_t memory, uint8_t *map, int64_t *out_found)
 {
 	struct place *places = NULL;
-	int64_t capacity = 0, held, ranges = count * (int64_t)sizeof(*places) / memory + 1;
+	int64_t capacity = 0, held, ranges = count * (int64_t)sizeof *places / memory + 1;
 	enum status status = OK;
 	for (int64_t range = 0; status == OK && range < ranges; range++) {
 		status = collect(file, path, count, range, ranges, &places, &capacity, &held);
 		if (status != OK || held == 0)
 			continue;
-		qsort(places, (size_t)held, sizeof(*places), by_hash_then_index);
+		qsort(places, (size_t)held, sizeof *places, by_hash_then_index);
 		*out_found += mark(places, held, map);
 	}
 	free(places);

@@ -287,7 +287,7 @@ enum status document_sink_open(struct document_sink **out, const struct prepare_
 	struct document_sink *sink;
 	*out_documents = 0;
 	TRY(state_path(path, settings->prefix));
-	TRY(memory_new(&sink, 1, sizeof(*sink), "preparing"));
+	TRY(memory_new(&sink, 1, sizeof *sink, "preparing"));
 	*sink = (struct document_sink){
 		.settings = settings, .vocab = vocab, .report = report, .identity = identity, .output_count = 1};
 	sink->outputs[0] = (struct output){.prefix = settings->prefix, .description = &report->train};
@@ -362,13 +362,13 @@ enum status document_sink_sentence(struct document_sink *sink, const int32_t *id
 	}
 	if (count > SENTENCE_TOKENS_MAX)
 		return error_set(ERR_DATA, "a sentence of %lld tokens; the limit is %d", (long long)count, SENTENCE_TOKENS_MAX);
-	TRY(memory_grow(&current->ids, &current->id_capacity, current->id_count + count, sizeof(*ids), "document"));
-	TRY(memory_grow(&current->lengths, &current->capacity, current->count + 1, sizeof(*current->lengths), "document"));
-	TRY(memory_grow(&current->sentence_hashes, &current->hash_capacity, current->count + 1, sizeof(*current->sentence_hashes),
+	TRY(memory_grow(&current->ids, &current->id_capacity, current->id_count + count, sizeof *ids, "document"));
+	TRY(memory_grow(&current->lengths, &current->capacity, current->count + 1, sizeof *current->lengths, "document"));
+	TRY(memory_grow(&current->sentence_hashes, &current->hash_capacity, current->count + 1, sizeof *current->sentence_hashes,
 			"document"));
 	if (current->count == 0)
 		set_sample(current->sample, text, size);
-	memcpy(current->ids + current->id_count, ids, (size_t)count * sizeof(*ids));
+	memcpy(current->ids + current->id_count, ids, (size_t)count * sizeof *ids);
 	current->id_count += count;
 	current->sentence_hashes[current->count] = hash64(text, size);
 	current->lengths[current->count++] = (int32_t)count;
@@ -392,8 +392,8 @@ static enum status write_document(struct document_sink *sink, struct output *out
 	}
 	output->description->unknown_tokens += count_unknown(sink, document);
 	TRY(file_writer_write(output->sentence_hashes, document->sentence_hashes,
-			      (size_t)document->count * sizeof(*document->sentence_hashes)));
-	TRY(file_writer_write(output->document_hashes, &document->hash, sizeof(document->hash)));
+			      (size_t)document->count * sizeof *document->sentence_hashes));
+	TRY(file_writer_write(output->document_hashes, &document->hash, sizeof document->hash));
 	return shard_writer_end_document(output->writer);
 }
 

@@ -188,13 +188,13 @@ enum status instances_open_mixture(struct instances **out, struct instances *con
 	struct mixture *mixture = NULL;
 	enum status status;
 	*out = NULL;
-	TRY(memory_new(&mixture, 1, sizeof(*mixture), "mixture"));
+	TRY(memory_new(&mixture, 1, sizeof *mixture, "mixture"));
 	pthread_mutex_init(&mixture->lock, NULL);
 	mixture->base = (struct instances){.functions = &mixture_functions, .bounds = sources[0]->bounds};
 	mixture->seed = seed;
 	mixture->block = -1;
 	TRY_GOTO(memory_new(&mixture->sources, count, sizeof(struct instances *), "mixture"), fail);
-	TRY_GOTO(memory_new(&mixture->share, count, sizeof(*mixture->share), "mixture"), fail);
+	TRY_GOTO(memory_new(&mixture->share, count, sizeof *mixture->share, "mixture"), fail);
 	mixture->count = count;
 	TRY_GOTO(choose_shares(mixture, weights), fail);
 	for (int64_t i = 0; i < count; i++) {
@@ -207,7 +207,7 @@ enum status instances_open_mixture(struct instances **out, struct instances *con
 		mixture->epoch_count += instances_per_epoch(sources[i]);
 		widen(&mixture->base.bounds, &sources[i]->bounds);
 	}
-	memcpy(mixture->sources, sources, (size_t)count * sizeof(*sources)); /* owned from here on */
+	memcpy(mixture->sources, sources, (size_t)count * sizeof *sources); /* owned from here on */
 	for (int64_t i = 0; i < count; i++)
 		if (sources[i]->functions->even_epochs != NULL)
 			sources[i]->functions->even_epochs(sources[i]);

@@ -76,10 +76,10 @@ static enum status cut_pieces(struct text_batch *batch)
 			end++;
 		if (end == first)
 			end++;
-		TRY(memory_grow(&batch->pieces, &batch->piece_capacity, batch->piece_count + 1, sizeof(*batch->pieces), "text"));
+		TRY(memory_grow(&batch->pieces, &batch->piece_capacity, batch->piece_count + 1, sizeof *batch->pieces, "text"));
 		struct piece *piece = &batch->pieces[batch->piece_count++];
 		if (batch->piece_ready < batch->piece_count) {
-			memset(piece, 0, sizeof(*piece));
+			memset(piece, 0, sizeof *piece);
 			batch->piece_ready = batch->piece_count;
 		}
 		piece->first = first;
@@ -94,15 +94,15 @@ static void note_form(struct pipeline *pipeline)
 	const char *reason = "";
 	enum text_form form = corpus_form(pipeline->corpus, &reason);
 	if (pipeline->form_documents[form]++ == 0)
-		snprintf(pipeline->form_reasons[form], sizeof(pipeline->form_reasons[form]), "%s", reason);
+		snprintf(pipeline->form_reasons[form], sizeof pipeline->form_reasons[form], "%s", reason);
 }
 
 static enum status add_document(struct text_batch *batch, const struct document *document)
 {
-	TRY(memory_grow(&batch->documents, &batch->document_capacity, batch->document_count + 1, sizeof(*batch->documents),
+	TRY(memory_grow(&batch->documents, &batch->document_capacity, batch->document_count + 1, sizeof *batch->documents,
 			"text"));
 	TRY(memory_grow(&batch->sentences, &batch->sentence_capacity, batch->sentence_count + document->sentence_count,
-			sizeof(*batch->sentences), "text"));
+			sizeof *batch->sentences, "text"));
 	for (int64_t i = 0; i < document->sentence_count; i++) {
 		size_t begin = document->sentences[i].begin, end = document->sentences[i].end;
 		struct sentence *sentence = &batch->sentences[batch->sentence_count++];
@@ -148,9 +148,9 @@ static enum status encode_piece(const struct pipeline *pipeline, struct text_bat
 		sentence->token_count = tokens->count - before;
 	}
 	piece->invalid_bytes = tokens->invalid_bytes - invalid_before;
-	TRY(memory_grow(&piece->ids, &piece->id_capacity, tokens->count, sizeof(*piece->ids), "text"));
+	TRY(memory_grow(&piece->ids, &piece->id_capacity, tokens->count, sizeof *piece->ids, "text"));
 	if (tokens->count > 0)
-		memcpy(piece->ids, tokens->ids, (size_t)tokens->count * sizeof(*piece->ids));
+		memcpy(piece->ids, tokens->ids, (size_t)tokens->count * sizeof *piece->ids);
 	return OK;
 }
 
@@ -302,7 +302,7 @@ static void describe_form(const struct pipeline *pipeline, struct prepare_report
 			report->form = (enum text_form)form;
 	}
 	report->mixed_forms = kinds > 1;
-	memcpy(report->form_reason, pipeline->form_reasons[report->form], sizeof(report->form_reason));
+	memcpy(report->form_reason, pipeline->form_reasons[report->form], sizeof report->form_reason);
 }
 
 static void describe_shards(const struct pipeline *pipeline, struct prepare_report *report)
@@ -316,7 +316,7 @@ static void describe_shards(const struct pipeline *pipeline, struct prepare_repo
 		d->strip_accents = settings->strip_accents;
 		d->split_chinese = settings->split_chinese;
 		d->source_fingerprint = corpus_fingerprint(pipeline->corpus);
-		snprintf(d->text_form, sizeof(d->text_form), "%s", report->mixed_forms ? "mixed" : text_form_names[report->form]);
+		snprintf(d->text_form, sizeof d->text_form, "%s", report->mixed_forms ? "mixed" : text_form_names[report->form]);
 	}
 }
 
@@ -344,14 +344,14 @@ static uint64_t identity_of(const struct pipeline *pipeline, const struct prepar
 	if (corpus_total_bytes(pipeline->corpus) < 0)
 		return 0;
 	uint64_t vocab = tokenizer_vocab(pipeline->tokenizer)->hash ^ added_hash(tokenizer_vocab(pipeline->tokenizer));
-	int size = snprintf(text, sizeof(text), "%llx %llx %d%d%d%d %.17g %lld %lld %.17g %d%d",
+	int size = snprintf(text, sizeof text, "%llx %llx %d%d%d%d %.17g %lld %lld %.17g %d%d",
 			    (unsigned long long)corpus_fingerprint(pipeline->corpus), (unsigned long long)vocab,
 			    tokenizer->lowercase, tokenizer->strip_accents, tokenizer->split_chinese, tokenizer->special_tokens,
 			    settings->held_out_prefix ? settings->held_out_fraction : 0.0,
 			    (long long)filters->min_document_tokens, (long long)filters->max_document_tokens,
 			    filters->max_unknown_share, filters->drop_copied_documents, filters->drop_copied_sentences);
 	if (input)
-		snprintf(text + size, sizeof(text) - (size_t)size, " %d %d %d %.64s", (int)input->input.input_form,
+		snprintf(text + size, sizeof text - (size_t)size, " %d %d %d %.64s", (int)input->input.input_form,
 			 (int)input->input.text_form, input->input.on_bad_record == SKIP_BAD_RECORD,
 			 input->input.text_key ? input->input.text_key : "");
 	return hash64(text, strlen(text)) | 1;
@@ -415,13 +415,13 @@ enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokeni
 {
 	double start = clock_seconds();
 	struct pipeline *pipeline = NULL;
-	memset(report, 0, sizeof(*report));
-	TRY(memory_new(&pipeline, 1, sizeof(*pipeline), "preparing"));
+	memset(report, 0, sizeof *report);
+	TRY(memory_new(&pipeline, 1, sizeof *pipeline, "preparing"));
 	pipeline->corpus = corpus;
 	pipeline->tokenizer = tokenizer;
 	pipeline->batch_bytes = (size_t)pool_threads(pool) * BATCH_BYTES_PER_THREAD;
 	pipeline->report = report;
-	enum status status = memory_new(&pipeline->encoders, pool_threads(pool), sizeof(*pipeline->encoders), "encoders");
+	enum status status = memory_new(&pipeline->encoders, pool_threads(pool), sizeof *pipeline->encoders, "encoders");
 	if (status == OK) {
 		pipeline->encoder_count = pool_threads(pool);
 		status = run_pipeline(pipeline, pool, settings);

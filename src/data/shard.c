@@ -160,7 +160,7 @@ static enum status read_description(struct shard *shard, const struct json *root
 	TRY(get_hex(root, name, "vocab_hash", &d->vocab_hash));
 	TRY(read_splitting(root, name, d));
 	TRY(json_get_string(root, name, "text_form", &form));
-	snprintf(d->text_form, sizeof(d->text_form), "%s", form);
+	snprintf(d->text_form, sizeof d->text_form, "%s", form);
 	d->vocab_size = (int32_t)vocab_size;
 	d->documents = shard->document_count;
 	d->sentences = shard->sentence_count;
@@ -218,7 +218,7 @@ enum status shard_read_splitting(const char *prefix, struct shard_description *o
 
 enum status shard_open(struct shard *out, const char *prefix)
 {
-	memset(out, 0, sizeof(*out));
+	memset(out, 0, sizeof *out);
 	TRY(shard_path(out->prefix, prefix, ""));
 	enum status status = open_files(out);
 	if (status != OK)
@@ -230,7 +230,7 @@ void shard_close(struct shard *shard)
 {
 	file_map_close(&shard->bin);
 	file_map_close(&shard->idx);
-	memset(shard, 0, sizeof(*shard));
+	memset(shard, 0, sizeof *shard);
 }
 
 bool shard_exists(const char *prefix)
@@ -341,7 +341,7 @@ enum status shard_tokens(const struct shard *shard, int64_t sentence, int64_t be
 {
 	int64_t first = byte_offset(shard, sentence) / id_bytes(shard) + begin;
 	if (shard->wide) {
-		memcpy(out, (const int32_t *)shard->ids + first, (size_t)count * sizeof(*out));
+		memcpy(out, (const int32_t *)shard->ids + first, (size_t)count * sizeof *out);
 	} else {
 		const uint16_t *ids = (const uint16_t *)shard->ids + first;
 		for (int64_t i = 0; i < count; i++)

@@ -57,8 +57,8 @@ enum status shard_check_start(struct shard_check **out, const struct shard_conte
 			TRY(items[i].verify(items[i].file, NULL, NULL));
 		return OK;
 	}
-	TRY(memory_new(&check, 1, sizeof(*check), "a check of shards"));
-	enum status status = memory_new(&check->items, count, sizeof(*check->items), "a check of shards");
+	TRY(memory_new(&check, 1, sizeof *check, "a check of shards"));
+	enum status status = memory_new(&check->items, count, sizeof *check->items, "a check of shards");
 	for (int64_t i = 0; status == OK && i < count; i++)
 		check->items[i] = items[i];
 	check->count = count;

@@ -27,7 +27,7 @@ static enum status make_parent(const char *prefix)
 	const char *slash = strrchr(prefix, '/');
 	if (slash == NULL || slash == prefix)
 		return OK;
-	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - prefix), prefix);
+	snprintf(folder, sizeof folder, "%.*s", (int)(slash - prefix), prefix);
 	return folder_make(folder);
 }
 
@@ -40,7 +40,7 @@ enum status shard_writer_resume(struct shard_writer **out, const char *prefix, i
 	*out = NULL;
 	TRY(shard_path(path, prefix, ".bin"));
 	TRY(make_parent(prefix));
-	TRY(memory_new(&writer, 1, sizeof(*writer), "shard writer"));
+	TRY(memory_new(&writer, 1, sizeof *writer, "shard writer"));
 	writer->vocab_size = vocab_size;
 	writer->wide = vocab_size >= SHARD_NARROW_VOCAB;
 	writer->sentence_count = state->sentences;
@@ -100,19 +100,19 @@ enum status shard_writer_sentence(struct shard_writer *writer, const int32_t *id
 			return error_set(ERR_DATA, "'%s.bin': sentence %lld: id %d, but the vocabulary has %d entries",
 					 writer->prefix, (long long)writer->sentence_count, ids[i], writer->vocab_size);
 	if (writer->wide) {
-		TRY(file_writer_write(writer->bin, ids, (size_t)count * sizeof(*ids)));
+		TRY(file_writer_write(writer->bin, ids, (size_t)count * sizeof *ids));
 	} else {
 		uint16_t narrow[1024];
 		for (int64_t done = 0; done < count;) {
 			int64_t part = count - done < 1024 ? count - done : 1024;
 			for (int64_t i = 0; i < part; i++)
 				narrow[i] = (uint16_t)ids[done + i];
-			TRY(file_writer_write(writer->bin, narrow, (size_t)part * sizeof(*narrow)));
+			TRY(file_writer_write(writer->bin, narrow, (size_t)part * sizeof *narrow));
 			done += part;
 		}
 	}
 	int32_t length = (int32_t)count;
-	TRY(file_writer_write(writer->lengths, &length, sizeof(length)));
+	TRY(file_writer_write(writer->lengths, &length, sizeof length));
 	writer->sentence_count++;
 	writer->token_count += count;
 	return OK;
@@ -122,7 +122,7 @@ enum status shard_writer_end_document(struct shard_writer *writer)
 {
 	writer->document_count++;
 	writer->last_end = writer->sentence_count;
-	return file_writer_write(writer->ends, &writer->last_end, sizeof(writer->last_end));
+	return file_writer_write(writer->ends, &writer->last_end, sizeof writer->last_end);
 }
 
 /* Opens what a part holds so far, for reading from its beginning. */
@@ -163,7 +163,7 @@ static enum status append_part(struct shard_writer *writer, struct file_writer *
 			offset += values.lengths[i] * unit;
 		}
 		if (status == OK)
-			status = unit > 0 ? file_writer_write(writer->idx, offsets, (size_t)take * sizeof(*offsets))
+			status = unit > 0 ? file_writer_write(writer->idx, offsets, (size_t)take * sizeof *offsets)
 					  : file_writer_write(writer->idx, &values, (size_t)take * size);
 		done += take;
 	}
@@ -182,10 +182,10 @@ static enum status write_index(struct shard_writer *writer)
 	header[17] = writer->wide ? DTYPE_INT32 : DTYPE_UINT16;
 	memcpy(header + 18, &sentences, 8);
 	memcpy(header + 26, &ends, 8);
-	TRY(file_writer_write(writer->idx, header, sizeof(header)));
+	TRY(file_writer_write(writer->idx, header, sizeof header));
 	TRY(append_part(writer, writer->lengths, writer->sentence_count, sizeof(int32_t), 0));
 	TRY(append_part(writer, writer->lengths, writer->sentence_count, sizeof(int32_t), writer->wide ? 4 : 2));
-	TRY(file_writer_write(writer->idx, &zero, sizeof(zero)));
+	TRY(file_writer_write(writer->idx, &zero, sizeof zero));
 	return append_part(writer, writer->ends, writer->document_count, sizeof(int64_t), 0);
 }
 
@@ -215,14 +215,14 @@ static enum status part_reader_open(struct part_reader *reader, struct shard_wri
 
 static enum status next_sentence(struct part_reader *reader, struct shard_writer *writer, int32_t *length)
 {
-	TRY(read_part(reader->lengths, writer->lengths, length, sizeof(*length)));
-	TRY(memory_grow(&reader->ids, &reader->capacity, *length, sizeof(*reader->ids), "sentence"));
+	TRY(read_part(reader->lengths, writer->lengths, length, sizeof *length));
+	TRY(memory_grow(&reader->ids, &reader->capacity, *length, sizeof *reader->ids, "sentence"));
 	if (writer->wide)
 		return read_part(reader->bin, writer->bin, reader->ids, (size_t)*length * 4);
 	uint16_t narrow[1024];
 	for (int32_t done = 0; done < *length;) {
 		int32_t take = *length - done < 1024 ? *length - done : 1024;
-		TRY(read_part(reader->bin, writer->bin, narrow, (size_t)take * sizeof(*narrow)));
+		TRY(read_part(reader->bin, writer->bin, narrow, (size_t)take * sizeof *narrow));
 		for (int32_t i = 0; i < take; i++)
 			reader->ids[done + i] = narrow[i];
 		done += take;
@@ -238,7 +238,7 @@ static enum status visit_sentences(struct part_reader *reader, struct shard_writ
 	int64_t sentence = 0;
 	for (int64_t document = 0; document < writer->document_count; document++) {
 		int64_t end;
-		TRY(read_part(reader->ends, writer->ends, &end, sizeof(end)));
+		TRY(read_part(reader->ends, writer->ends, &end, sizeof end));
 		for (; sentence < end; sentence++) {
 			int32_t length;
 			TRY(next_sentence(reader, writer, &length));
@@ -307,7 +307,7 @@ enum status shard_writer_drop(struct shard_writer **writer, const uint8_t *sente
 		shard_writer_abandon(drop.kept);
 		return status;
 	}
-	memcpy(drop.kept->prefix, (*writer)->prefix, sizeof(drop.kept->prefix));
+	memcpy(drop.kept->prefix, (*writer)->prefix, sizeof drop.kept->prefix);
 	file_writer_retarget(drop.kept->bin, path);
 	shard_writer_abandon(*writer);
 	*writer = drop.kept;
@@ -318,7 +318,7 @@ enum status shard_writer_drop(struct shard_writer **writer, const uint8_t *sente
 static void put_hex(struct json_writer *json, const char *key, uint64_t value, int digits)
 {
 	char text[20];
-	snprintf(text, sizeof(text), "%0*llx", digits, (unsigned long long)value);
+	snprintf(text, sizeof text, "%0*llx", digits, (unsigned long long)value);
 	json_put_string(json, key, text);
 }
 

@@ -34,10 +34,10 @@ enum status step_cut_open(struct step_cut *cut, const struct step_settings *sett
 	};
 	if (cut->parts == 1)
 		return OK;
-	TRY(memory_new(&cut->by_length, settings->batch_size, sizeof(*cut->by_length), "step"));
-	TRY(memory_new(&cut->part_of, settings->batch_size, sizeof(*cut->part_of), "step"));
-	TRY(memory_new(&cut->counts, (int64_t)longest + 2, sizeof(*cut->counts), "step"));
-	return memory_new(&cut->heap, cut->parts, sizeof(*cut->heap), "step");
+	TRY(memory_new(&cut->by_length, settings->batch_size, sizeof *cut->by_length, "step"));
+	TRY(memory_new(&cut->part_of, settings->batch_size, sizeof *cut->part_of, "step"));
+	TRY(memory_new(&cut->counts, (int64_t)longest + 2, sizeof *cut->counts, "step"));
+	return memory_new(&cut->heap, cut->parts, sizeof *cut->heap, "step");
 }
 
 void step_cut_release(struct step_cut *cut)
@@ -53,7 +53,7 @@ void step_cut_release(struct step_cut *cut)
 static void sort_by_length(struct step_cut *cut, const struct example_plan *plans, int64_t count)
 {
 	int32_t *starts = cut->counts, sum = 0;
-	memset(starts, 0, ((size_t)cut->longest + 2) * sizeof(*starts));
+	memset(starts, 0, ((size_t)cut->longest + 2) * sizeof *starts);
 	for (int64_t i = 0; i < count; i++) {
 		BUG_IF(plans[i].tokens < 0 || plans[i].tokens > cut->longest);
 		starts[plans[i].tokens]++;
@@ -118,7 +118,7 @@ void step_cut_parts(struct step_cut *cut, const struct example_plan *plans, int6
 	}
 	sort_by_length(cut, plans, count);
 	share_out(cut, plans, count);
-	memset(ends, 0, (size_t)cut->parts * sizeof(*ends));
+	memset(ends, 0, (size_t)cut->parts * sizeof *ends);
 	for (int64_t i = 0; i < count; i++)
 		ends[cut->part_of[i]]++;
 	int64_t sum = 0;

@@ -69,7 +69,7 @@ static void sort_by_id(struct batch_maker *maker, struct batch *batch)
 	for (int32_t i = 0; i < count; i++)
 		from[i] = i;
 	for (int shift = 0; shift == 0 || (shift < 32 && largest >> shift > 0); shift += DIGIT_BITS) {
-		memset(counts, 0, sizeof(maker->counts));
+		memset(counts, 0, sizeof maker->counts);
 		for (int32_t i = 0; i < count; i++)
 			counts[(uint32_t)batch->ids[i] >> shift & (DIGITS - 1)]++;
 		int32_t sum = 0;
@@ -85,14 +85,14 @@ static void sort_by_id(struct batch_maker *maker, struct batch *batch)
 		to = swap;
 	}
 	if (from != batch->id_order)
-		memcpy(batch->id_order, from, (size_t)count * sizeof(*from));
+		memcpy(batch->id_order, from, (size_t)count * sizeof *from);
 }
 
 /* Zeroes what an earlier, larger batch left after the used part of an array. */
 #define CLEAR_TAIL(array, used, before)                                                                                          \
 	do {                                                                                                                     \
 		if ((used) < (before))                                                                                           \
-			memset((array) + (used), 0, (size_t)((before) - (used)) * sizeof(*(array)));                             \
+			memset((array) + (used), 0, (size_t)((before) - (used)) * sizeof *(array));                              \
 	} while (0)
 
 static void clear_labels(const struct batch_labels *labels, int32_t before)
@@ -198,7 +198,7 @@ static void add_counts(struct step *step, const struct batch *batch)
 		const struct batch_labels *labels = &batch->labels[h];
 		for (int32_t i = 0; i < labels->count; i++) {
 			step->weights[h] += labels->weights[i];
-			step->labelled[h] += labels->weights[i] != 0;
+			step->labeled[h] += labels->weights[i] != 0;
 		}
 	}
 }
@@ -269,8 +269,8 @@ static enum status make_step(struct step_reader *reader, int64_t index)
 	for (int64_t i = 1; i < step->example_count; i++)
 		TRY(instances_plan(reader->instances, step->first_sample + i, &outline->plans[i], NULL, NULL));
 	step->token_count = 0;
-	memset(step->weights, 0, sizeof(step->weights));
-	memset(step->labelled, 0, sizeof(step->labelled));
+	memset(step->weights, 0, sizeof step->weights);
+	memset(step->labeled, 0, sizeof step->labeled);
 	for (int64_t i = 0; i < step->example_count; i++) {
 		step->lengths[i] = outline->plans[i].tokens;
 		step->token_count += outline->plans[i].tokens;
@@ -370,15 +370,15 @@ static bool batches_are_ready(const struct step_reader *reader)
 static enum status take_outline(struct step_reader *reader, struct outline *outline)
 {
 	outline->reader = reader;
-	TRY(memory_new(&outline->plans, reader->settings.batch_size, sizeof(*outline->plans), "step"));
-	TRY(memory_new(&outline->order, reader->settings.batch_size, sizeof(*outline->order), "step"));
-	return memory_new(&outline->ends, reader->batch_limit, sizeof(*outline->ends), "step");
+	TRY(memory_new(&outline->plans, reader->settings.batch_size, sizeof *outline->plans, "step"));
+	TRY(memory_new(&outline->order, reader->settings.batch_size, sizeof *outline->order, "step"));
+	return memory_new(&outline->ends, reader->batch_limit, sizeof *outline->ends, "step");
 }
 
 static enum status take_maker(struct step_reader *reader, struct batch_maker *maker)
 {
 	maker->instances = reader->instances;
-	return memory_new(&maker->sorted, reader->settings.capacity.tokens, sizeof(*maker->sorted), "step");
+	return memory_new(&maker->sorted, reader->settings.capacity.tokens, sizeof *maker->sorted, "step");
 }
 
 static enum status take_memory(struct step_reader *reader)
@@ -387,15 +387,15 @@ static enum status take_memory(struct step_reader *reader)
 	reader->ready = batches_are_ready(reader);
 	TRY(take_maker(reader, &reader->ahead));
 	TRY(step_cut_open(&reader->cut, settings, (int32_t)example_tokens(reader->bounds)));
-	TRY(memory_new(&reader->part_ends, reader->cut.parts, sizeof(*reader->part_ends), "step"));
+	TRY(memory_new(&reader->part_ends, reader->cut.parts, sizeof *reader->part_ends, "step"));
 	for (int s = 0; s < SLOTS; s++) {
 		struct step *step = &reader->slots[s];
-		TRY(memory_new(&step->lengths, settings->batch_size, sizeof(*step->lengths), "step"));
+		TRY(memory_new(&step->lengths, settings->batch_size, sizeof *step->lengths, "step"));
 		if (s == 0 || !reader->ready)
 			TRY(take_outline(reader, &reader->outlines[s]));
 		if (!reader->ready)
 			continue;
-		TRY(memory_new(&step->batches, reader->batch_limit, sizeof(*step->batches), "step"));
+		TRY(memory_new(&step->batches, reader->batch_limit, sizeof *step->batches, "step"));
 		for (int32_t b = 0; b < reader->batch_limit; b++)
 			TRY(batch_create(&step->batches[b], &settings->capacity));
 	}
@@ -432,7 +432,7 @@ enum status step_reader_open(struct step_reader **out, struct instances *instanc
 	BUG_IF(settings->rank < 0 || settings->rank >= (settings->ranks > 0 ? settings->ranks : 1));
 	if (settings->batch_size > INT32_MAX)
 		return error_set(ERR_USAGE, "%lld examples per step; the limit is 2^31", (long long)settings->batch_size);
-	TRY(memory_new(&reader, 1, sizeof(*reader), "step reader"));
+	TRY(memory_new(&reader, 1, sizeof *reader, "step reader"));
 	pthread_mutex_init(&reader->lock, NULL);
 	pthread_cond_init(&reader->changed, NULL);
 	reader->instances = instances;

@@ -16,9 +16,9 @@ struct step {
 	int64_t epoch_first;                /* that epoch's first sample; for resuming, pass both to instances_hint() */
 	int64_t example_count, token_count; /* of all ranks */
 	/* Of the micro-batches below only, since they are known only once an example is made: ranks must add theirs up. */
-	double weights[BATCH_HEADS];   /* sum of the weights of each head's labels */
-	int64_t labelled[BATCH_HEADS]; /* items of each head with nonzero weight */
-	int32_t *lengths;              /* [example_count] tokens of each, of all ranks */
+	double weights[BATCH_HEADS];  /* sum of the weights of each head's labels */
+	int64_t labeled[BATCH_HEADS]; /* items of each head with nonzero weight */
+	int32_t *lengths;             /* [example_count] tokens of each, of all ranks */
 	int32_t batch_count;
 	int32_t most_batches, fewest_batches; /* over all ranks */
 	struct batch *batches;                /* [batch_count], or NULL for a large step; step_batch() works either way */

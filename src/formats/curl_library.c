@@ -17,5 +17,5 @@ enum status curl_load(struct curl_library *out)
 		{"curl_easy_strerror", &out->explain},    {"curl_slist_append", &out->list_append},
 		{"curl_slist_free_all", &out->list_free},
 	};
-	return shared_library_open(&handle, &library, functions, sizeof(functions) / sizeof(functions[0]));
+	return shared_library_open(&handle, &library, functions, sizeof functions / sizeof functions[0]);
 }

@@ -57,7 +57,7 @@ enum status hdf5_load(struct hdf5_library *out)
 		{"H5T_STD_I32LE_g", &out->stored_int32},
 		{"H5P_CLS_DATASET_CREATE_ID_g", &out->creating_datasets},
 	};
-	TRY(shared_library_open(&handle, &library, functions, sizeof(functions) / sizeof(functions[0])));
+	TRY(shared_library_open(&handle, &library, functions, sizeof functions / sizeof functions[0]));
 	unsigned major = 0, minor = 0, patch = 0;
 	if (out->open() < 0 || out->version(&major, &minor, &patch) < 0)
 		return error_set(ERR_RESOURCE, "HDF5's library does not start");

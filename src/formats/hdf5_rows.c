@@ -75,9 +75,9 @@ enum status hdf5_open(struct hdf5_file **out, const char *path)
 	*out = NULL;
 	TRY(hdf5_load(&hdf5));
 	hdf5.errors_print(H5E_DEFAULT, NULL, NULL);
-	TRY(memory_new(&file, 1, sizeof(*file), "HDF5 file"));
+	TRY(memory_new(&file, 1, sizeof *file, "HDF5 file"));
 	file->library = hdf5;
-	snprintf(file->path, sizeof(file->path), "%s", path);
+	snprintf(file->path, sizeof file->path, "%s", path);
 	file->id = hdf5.file_open(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	if (file->id < 0) {
 		free(file);
@@ -155,7 +155,7 @@ enum status hdf5_dataset_open(struct hdf5_dataset **out, struct hdf5_file *file,
 	BUG_IF(file->dataset_count == DATASETS_MAX);
 	struct hdf5_dataset *dataset = &file->datasets[file->dataset_count];
 	*dataset = (struct hdf5_dataset){.file = file, .id = hdf5->dataset_open(file->id, name, H5P_DEFAULT)};
-	snprintf(dataset->name, sizeof(dataset->name), "%s", name);
+	snprintf(dataset->name, sizeof dataset->name, "%s", name);
 	if (dataset->id < 0)
 		return failed(hdf5, ERR_DATA, file->path, "a dataset cannot be opened");
 	file->dataset_count++;
@@ -177,7 +177,7 @@ enum status hdf5_read(struct hdf5_dataset *dataset, int64_t first, int64_t count
 	enum status status = OK;
 	if (!good) {
 		char what[160];
-		snprintf(what, sizeof(what), "dataset '%s' cannot be read at row %lld", dataset->name, (long long)first);
+		snprintf(what, sizeof what, "dataset '%s' cannot be read at row %lld", dataset->name, (long long)first);
 		status = failed(hdf5, ERR_DATA, dataset->file->path, what);
 		error_hint("the file is truncated or damaged: get it again");
 	}
@@ -218,9 +218,9 @@ enum status hdf5_writer_open(struct hdf5_writer **out, const char *path)
 	*out = NULL;
 	TRY(hdf5_load(&hdf5));
 	hdf5.errors_print(H5E_DEFAULT, NULL, NULL);
-	TRY(memory_new(&writer, 1, sizeof(*writer), "HDF5 writer"));
+	TRY(memory_new(&writer, 1, sizeof *writer, "HDF5 writer"));
 	writer->library = hdf5;
-	snprintf(writer->path, sizeof(writer->path), "%s", path);
+	snprintf(writer->path, sizeof writer->path, "%s", path);
 	if (snprintf(writer->temporary, PATH_BYTES, "%s.tmp-%ld", path, (long)getpid()) >= PATH_BYTES) {
 		free(writer);
 		return error_set(ERR_USAGE, "'%.200s...': the path is too long", path);
@@ -305,7 +305,7 @@ static enum status make_durable(struct hdf5_writer *writer)
 	if (!synced || file_operations.rename(writer->temporary, writer->path) != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot be written", writer->path);
 	const char *slash = strrchr(writer->path, '/');
-	snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - writer->path + 1) : 1,
+	snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - writer->path + 1) : 1,
 		 slash != NULL ? writer->path : ".");
 	return folder_sync(folder);
 }

@@ -483,7 +483,7 @@ static void json_close_records(struct records *records)
 
 const struct record_kind json_records = {json_open_records, json_feed, json_finish, json_close_records};
 
-/* --- Finding the key of the text --- */
+/* ---- Finding the key of the text ---- */
 
 static enum status ignore_begin(void *context)
 {

@@ -106,7 +106,7 @@ enum status tfrecord_open(struct tfrecord_reader **out, const char *path)
 	enum status status;
 	struct tfrecord_reader *reader = NULL;
 	*out = NULL;
-	TRY(memory_new(&reader, 1, sizeof(*reader), "TFRecord reader"));
+	TRY(memory_new(&reader, 1, sizeof *reader, "TFRecord reader"));
 	reader->record = -1;
 	TRY_GOTO(memory_grow(&reader->bytes, &reader->capacity, STREAM_BLOCK_BYTES, 1, "TFRecord"), fail);
 	TRY_GOTO(stream_open(&reader->stream, path), fail);
@@ -138,7 +138,7 @@ static void consume(struct tfrecord_reader *reader, size_t count)
 static uint32_t read_u32(const unsigned char *bytes)
 {
 	uint32_t value;
-	memcpy(&value, bytes, sizeof(value));
+	memcpy(&value, bytes, sizeof value);
 	return value;
 }
 
@@ -220,7 +220,7 @@ enum status tfrecord_writer_open(struct tfrecord_writer **out, const char *path,
 	enum status status;
 	struct tfrecord_writer *writer = NULL;
 	*out = NULL;
-	TRY(memory_new(&writer, 1, sizeof(*writer), "TFRecord writer"));
+	TRY(memory_new(&writer, 1, sizeof *writer, "TFRecord writer"));
 	if (gzip) {
 		TRY_GOTO(memory_new(&writer->packed, STREAM_BLOCK_BYTES, 1, "gzip data"), fail);
 		if (deflateInit2(&writer->deflater, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=

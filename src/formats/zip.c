@@ -198,14 +198,14 @@ static int compare_names(const void *a, const void *b)
 /* Checks that no two entries share bytes or a name. */
 static enum status check_entries(struct zip *zip, const char *path)
 {
-	qsort(zip->entries, (size_t)zip->count, sizeof(*zip->entries), compare_offsets);
+	qsort(zip->entries, (size_t)zip->count, sizeof *zip->entries, compare_offsets);
 	for (int64_t i = 1; i < zip->count; i++) {
 		const struct zip_entry *before = &zip->entries[i - 1], *entry = &zip->entries[i];
 		if (before->offset + before->size > entry->offset)
 			return error_set(ERR_DATA, "'%s': byte %llu: entries '%.200s' and '%.200s' overlap", path,
 					 (unsigned long long)entry->offset, before->name, entry->name);
 	}
-	qsort(zip->entries, (size_t)zip->count, sizeof(*zip->entries), compare_names);
+	qsort(zip->entries, (size_t)zip->count, sizeof *zip->entries, compare_names);
 	for (int64_t i = 1; i < zip->count; i++)
 		if (strcmp(zip->entries[i - 1].name, zip->entries[i].name) == 0)
 			return error_set(ERR_DATA, "'%s': two entries are called '%.200s'", path, zip->entries[i].name);
@@ -220,7 +220,7 @@ enum status zip_open(struct zip *out, const char *path, const unsigned char *byt
 	*out = (struct zip){0};
 	TRY(find_directory(&archive, &directory));
 	/* A name is shorter than its directory entry, so all names with their NULs fit in the size of the directory. */
-	TRY_GOTO(memory_new(&out->entries, (int64_t)directory.count, sizeof(*out->entries), "entries of a zip archive"), fail);
+	TRY_GOTO(memory_new(&out->entries, (int64_t)directory.count, sizeof *out->entries, "entries of a zip archive"), fail);
 	TRY_GOTO(memory_new(&out->names, (int64_t)directory.size, 1, "names in a zip archive"), fail);
 	char *name = out->names;
 	uint64_t at = directory.offset;
@@ -250,7 +250,7 @@ void zip_close(struct zip *zip)
 const struct zip_entry *zip_find(const struct zip *zip, const char *name)
 {
 	struct zip_entry key = {.name = name};
-	return bsearch(&key, zip->entries, (size_t)zip->count, sizeof(key), compare_names);
+	return bsearch(&key, zip->entries, (size_t)zip->count, sizeof key, compare_names);
 }
 
 enum status zip_entry_check(const struct zip_entry *entry, const char *path)

@@ -54,9 +54,9 @@ struct batch_capacity encoder_capacity(const struct model_heads *heads, int64_t 
 	return capacity;
 }
 
-void encoder_texts_of(const struct labelled_set *set, struct encoder_text *out)
+void encoder_texts_of(const struct labeled_set *set, struct encoder_text *out)
 {
-	const struct labelled_items *items = &set->items[0];
+	const struct labeled_items *items = &set->items[0];
 	for (int64_t s = 0; s < set->sequence_count; s++) {
 		struct encoder_text *text = &out[s];
 		*text = (struct encoder_text){.ids = set->ids + set->sequences[s],
@@ -75,7 +75,7 @@ enum status encoder_open(struct encoder **out, struct session *session)
 	const struct model_config *config = &session->model->config;
 	enum status status;
 	*out = NULL;
-	TRY(memory_new(&encoder, 1, sizeof(*encoder), "encoder"));
+	TRY(memory_new(&encoder, 1, sizeof *encoder, "encoder"));
 	*encoder = (struct encoder){.session = session, .model = session->model, .capacity = session->capacity};
 	encoder->longest = config->max_position_embeddings < session->capacity.tokens ? config->max_position_embeddings
 										      : session->capacity.tokens;
@@ -230,7 +230,7 @@ static void clear_batch(struct batch *batch)
 		batch->labels[h].count = 0;
 }
 
-/* --- Computing --- */
+/* ---- Computing ---- */
 
 static void queue_forward(void *context)
 {
@@ -386,9 +386,9 @@ static enum status make_room(struct pass *pass)
 	encoder->device_words = NULL;
 	encoder->device_count = 0;
 	void *numbers, *words;
-	TRY(be->functions->allocate(be, &numbers, (size_t)count * sizeof(*encoder->device_numbers), "predictions"));
+	TRY(be->functions->allocate(be, &numbers, (size_t)count * sizeof *encoder->device_numbers, "predictions"));
 	encoder->device_numbers = numbers;
-	TRY(be->functions->allocate(be, &words, (size_t)count * sizeof(*encoder->device_words), "predictions"));
+	TRY(be->functions->allocate(be, &words, (size_t)count * sizeof *encoder->device_words, "predictions"));
 	encoder->device_words = words;
 	encoder->device_count = count;
 	return OK;
@@ -410,7 +410,7 @@ static enum status compute_words(struct pass *pass)
 		pass->out->values[from + i] = number_as_float(encoder->numbers.data, DTYPE_F64, i);
 	if (pass->wish->answer == ENCODER_WORDS)
 		be->functions->to_host(be, pass->out->words + from, encoder->device_words,
-				       (size_t)count * sizeof(*encoder->device_words));
+				       (size_t)count * sizeof *encoder->device_words);
 	return OK;
 }
 
@@ -431,14 +431,14 @@ static enum status compute_batch(struct pass *pass)
 static enum status lay_out_answers(struct pass *pass, int64_t count)
 {
 	struct encoder_answers *out = pass->out;
-	TRY(memory_grow(&out->starts, &out->starts_capacity, count + 1, sizeof(*out->starts), "answers"));
+	TRY(memory_grow(&out->starts, &out->starts_capacity, count + 1, sizeof *out->starts, "answers"));
 	out->count = count;
 	out->starts[0] = 0;
 	for (int64_t i = 0; i < count; i++)
 		out->starts[i + 1] = out->starts[i] + answer_size(pass, &pass->texts[i]);
-	TRY(memory_grow(&out->values, &out->values_capacity, out->starts[count], sizeof(*out->values), "answers"));
+	TRY(memory_grow(&out->values, &out->values_capacity, out->starts[count], sizeof *out->values, "answers"));
 	if (pass->wish->answer == ENCODER_WORDS)
-		TRY(memory_grow(&out->words, &out->words_capacity, out->starts[count], sizeof(*out->words), "answers"));
+		TRY(memory_grow(&out->words, &out->words_capacity, out->starts[count], sizeof *out->words, "answers"));
 	return OK;
 }
 
@@ -467,8 +467,8 @@ enum status encoder_check(const struct encoder *encoder, const struct encoder_te
 	bad += starts[first];
 	while (starts[first + 1] <= bad)
 		first++;
-	describe_text(&encoder->session->tokenizer.vocab, &texts[first], words, sizeof(words));
-	snprintf(what, sizeof(what), "the model's answer to %s", words);
+	describe_text(&encoder->session->tokenizer.vocab, &texts[first], words, sizeof words);
+	snprintf(what, sizeof what, "the model's answer to %s", words);
 	return answer_not_finite(what);
 }
 

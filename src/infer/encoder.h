@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "data/labelled.h"
+#include "data/labeled.h"
 #include "infer/session.h"
 
 /* A text as the model reads it: [CLS] a [SEP], or [CLS] a [SEP] b [SEP]. All pointers are borrowed for the call. */
@@ -63,7 +63,7 @@ void encoder_answers_release(struct encoder_answers *answers);
 struct batch_capacity encoder_capacity(const struct model_heads *heads, int64_t tokens, int32_t longest);
 
 /* Fills `out`, which has room for set->sequence_count texts, with the set's sequences in order; the texts point into the set. */
-void encoder_texts_of(const struct labelled_set *set, struct encoder_text *out);
+void encoder_texts_of(const struct labeled_set *set, struct encoder_text *out);
 
 struct encoder;
 /* `session` is borrowed and must have been opened with encoder_capacity(). */

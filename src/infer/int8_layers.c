@@ -31,7 +31,7 @@ struct trial {
 	struct encoder_answers reference, answers;
 };
 
-/* --- Texts --- */
+/* ---- Texts ---- */
 
 static int32_t longest_text(const struct trial *trial)
 {
@@ -98,7 +98,7 @@ done:
 	return status;
 }
 
-/* --- The model --- */
+/* ---- The model ---- */
 
 /* Opens the encoder with fp32 activations and with room for every weight in either fp32 or int8. */
 static enum status open_session(struct trial *trial, int64_t threads)
@@ -122,7 +122,7 @@ static enum status open_session(struct trial *trial, int64_t threads)
 	TRY(model_folder_load(saved->source.weights, session->model, MISSING_HEADS, NULL, NULL));
 	TRY(activations_create(&session->activations, session->model, session->capacity,
 			       session->model->config.max_position_embeddings, false));
-	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof(scalars));
+	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof scalars);
 	return encoder_open(&trial->encoder, session);
 }
 
@@ -231,18 +231,18 @@ enum status int8_layers_choose(struct int8_layers *out, const struct saved_model
 	enum status status;
 	/* The encoder's weights come first in both models, so their numbers agree. */
 	*out = (struct int8_layers){.count = saved->model->weight_count};
-	TRY(memory_new(&trial, 1, sizeof(*trial), "texts"));
+	TRY(memory_new(&trial, 1, sizeof *trial, "texts"));
 	trial->saved = saved;
-	TRY_GOTO(memory_new(&out->kept, out->count, sizeof(*out->kept), "layers"), done);
-	TRY_GOTO(memory_new(&out->fits, out->count, sizeof(*out->fits), "layers"), done);
-	TRY_GOTO(memory_new(&out->errors, out->count, sizeof(*out->errors), "layers"), done);
-	TRY_GOTO(memory_new(&trial->ids, TOKENS_MOST, sizeof(*trial->ids), "texts"), done);
+	TRY_GOTO(memory_new(&out->kept, out->count, sizeof *out->kept, "layers"), done);
+	TRY_GOTO(memory_new(&out->fits, out->count, sizeof *out->fits, "layers"), done);
+	TRY_GOTO(memory_new(&out->errors, out->count, sizeof *out->errors, "layers"), done);
+	TRY_GOTO(memory_new(&trial->ids, TOKENS_MOST, sizeof *trial->ids, "texts"), done);
 	if (calibrate)
 		TRY_GOTO(read_texts(trial, calibrate), done);
 	else
 		draw_texts(trial);
 	TRY_GOTO(open_session(trial, threads), done);
-	TRY_GOTO(memory_new(&trial->places, trial->session.model->parameter_count, sizeof(*trial->places), "layers"), done);
+	TRY_GOTO(memory_new(&trial->places, trial->session.model->parameter_count, sizeof *trial->places, "layers"), done);
 	parameter_places(trial->session.model, trial->places);
 	status = try_layers(trial, out);
 done:

@@ -47,16 +47,16 @@ enum status line_stream_open(struct line_stream **out, const struct line_stream_
 	enum status status;
 	*out = NULL;
 	TRY(stream_check_paths(settings->paths, settings->path_count));
-	TRY(memory_new(&stream, 1, sizeof(*stream), "stream of lines"));
+	TRY(memory_new(&stream, 1, sizeof *stream, "stream of lines"));
 	stream->settings = *settings;
 	stream->place.file = 0;
 	stream->slot_count = SLOTS_A_HELPER * settings->helpers + 1;
-	TRY_GOTO(memory_new(&stream->slots, stream->slot_count, sizeof(*stream->slots), "chunks of lines"), fail);
+	TRY_GOTO(memory_new(&stream->slots, stream->slot_count, sizeof *stream->slots, "chunks of lines"), fail);
 	for (int i = 0; i < stream->slot_count; i++) {
 		stream->slots[i].settings = &stream->settings;
 		TRY_GOTO(memory_new(&stream->slots[i].own, 1, settings->own_bytes, "chunk of lines"), fail);
 	}
-	TRY_GOTO(work_line_open(&stream->line, settings->helpers, stream->slots, stream->slot_count, sizeof(*stream->slots),
+	TRY_GOTO(work_line_open(&stream->line, settings->helpers, stream->slots, stream->slot_count, sizeof *stream->slots,
 				work_on_chunk),
 		 fail);
 	*out = stream;
@@ -163,7 +163,7 @@ static enum status add_line(struct line_stream *stream, struct line_chunk *chunk
 	}
 	if (!continues && size > 0 && text[size - 1] == '\r')
 		size--;
-	TRY(memory_grow(&chunk->lines, &chunk->capacity, chunk->count + 1, sizeof(*chunk->lines), "lines"));
+	TRY(memory_grow(&chunk->lines, &chunk->capacity, chunk->count + 1, sizeof *chunk->lines, "lines"));
 	chunk->lines[chunk->count++] = (struct line){.begin = chunk->text.size, .size = size, .cut = continues};
 	buffer_append(&chunk->text, text, size);
 	buffer_char(&chunk->text, '\n');

@@ -123,7 +123,7 @@ static enum status gather(struct work *work)
 	enum status status = OK;
 	if (ranks_of(work->pass) == 1)
 		return OK;
-	TRY(memory_new(&piece, PIECE, sizeof(*piece), "outputs of the ranks"));
+	TRY(memory_new(&piece, PIECE, sizeof *piece, "outputs of the ranks"));
 	for (int64_t first = 0; first < count && status == OK; first += PIECE) {
 		int64_t part = count - first < PIECE ? count - first : PIECE;
 		for (int64_t i = 0; i < part; i++)
@@ -141,7 +141,7 @@ static enum status read_loss(struct work *work, double *out_loss)
 	const struct output_pass *pass = work->pass;
 	struct backend *be = pass->replica->backend;
 	struct accumulators sums;
-	be->functions->to_host(be, &sums, pass->replica->accumulators, sizeof(sums));
+	be->functions->to_host(be, &sums, pass->replica->accumulators, sizeof sums);
 	double totals[2] = {sums.value[sum_of_loss(0)], work->weight};
 	if (ranks_of(pass) > 1)
 		TRY(comm_sum(pass->comm, totals, 2));
@@ -159,7 +159,7 @@ static enum status check_outputs(const struct task_outputs *out)
 		return OK;
 	while (out->starts[example + 1] <= bad)
 		example++;
-	snprintf(what, sizeof(what), "the model's answer to example %lld", (long long)example + 1);
+	snprintf(what, sizeof what, "the model's answer to example %lld", (long long)example + 1);
 	return answer_not_finite(what);
 }
 
@@ -186,7 +186,7 @@ enum status outputs_compute(const struct output_pass *pass, struct instances *in
 	if (status == OK)
 		status = step_reader_open(&reader, instances, &steps);
 	TRY_GOTO(agree(pass, status), done);
-	be->functions->to_device(be, pass->replica->accumulators, &zero, sizeof(zero));
+	be->functions->to_device(be, pass->replica->accumulators, &zero, sizeof zero);
 	TRY_GOTO(compute_steps(&work, reader), done);
 	TRY_GOTO(gather(&work), done);
 	TRY_GOTO(check_outputs(out), done);

@@ -23,10 +23,10 @@ enum status predictor_open(struct predictor *predictor, const struct model *mode
 	struct batch_capacity own = instance_capacity(capacity, 1, capacity);
 	int64_t count = (int64_t)backend_room(be, own).labels[HEAD_MASKED_WORDS].count * k;
 	TRY(batch_create(&predictor->host, &own));
-	TRY(memory_new(&predictor->ids, count, sizeof(*predictor->ids), "predictions"));
-	TRY(memory_new(&predictor->probabilities, count, sizeof(*predictor->probabilities), "predictions"));
-	TRY(be->functions->allocate(be, &predictor->device_ids, (size_t)count * sizeof(*predictor->ids), "predictions"));
-	return be->functions->allocate(be, &predictor->device_probabilities, (size_t)count * sizeof(*predictor->probabilities),
+	TRY(memory_new(&predictor->ids, count, sizeof *predictor->ids, "predictions"));
+	TRY(memory_new(&predictor->probabilities, count, sizeof *predictor->probabilities, "predictions"));
+	TRY(be->functions->allocate(be, &predictor->device_ids, (size_t)count * sizeof *predictor->ids, "predictions"));
+	return be->functions->allocate(be, &predictor->device_probabilities, (size_t)count * sizeof *predictor->probabilities,
 				       "predictions");
 }
 
@@ -102,8 +102,8 @@ enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int6
 	work_queue(predictor->replica, &key, queue_predictions, predictor);
 	TRY(be->functions->synchronize(predictor->replica));
 	size_t size = (size_t)predictor->blanks * (size_t)predictor->k;
-	be->functions->to_host(be, predictor->ids, predictor->device_ids, size * sizeof(*predictor->ids));
+	be->functions->to_host(be, predictor->ids, predictor->device_ids, size * sizeof *predictor->ids);
 	be->functions->to_host(be, predictor->probabilities, predictor->device_probabilities,
-			       size * sizeof(*predictor->probabilities));
+			       size * sizeof *predictor->probabilities);
 	return OK;
 }

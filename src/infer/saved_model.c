@@ -96,7 +96,7 @@ static enum status read_weights(struct saved_model *saved, bool *out_whole)
 	saved->model = NULL;
 	saved->slab = NULL;
 	TRY(model_create(&saved->model, &saved->names, &saved->config, &saved->heads));
-	TRY(memory_new(&saved->slab, saved->model->slab_count, sizeof(*saved->slab), "weights"));
+	TRY(memory_new(&saved->slab, saved->model->slab_count, sizeof *saved->slab, "weights"));
 	struct model_folder_report report = {0};
 	enum missing_weights missing = model_heads_tied(&saved->heads) ? MISSING_NEXT_SENTENCE
 				       : saved->heads.count == 0       ? MISSING_HEADS

@@ -32,7 +32,7 @@ static enum status read_weights(struct session *session, const struct model_sour
 	float *slab = NULL;
 	enum status status;
 	if (!packs)
-		TRY_GOTO(memory_new(&slab, session->model->slab_count, sizeof(*slab), "weights"), done);
+		TRY_GOTO(memory_new(&slab, session->model->slab_count, sizeof *slab, "weights"), done);
 	TRY_GOTO(model_folder_load(source->weights, session->model, missing, slab, &report), done);
 	session->has_next_sentence = report.missing.count == 0;
 	if (!session->has_next_sentence)
@@ -65,7 +65,7 @@ static enum status session_prepare(struct session *session, const char *model, c
 	TRY(read_weights(session, &source, heads->missing));
 	TRY(activations_create(&session->activations, session->model, session->capacity, longest, false));
 	struct scalars scalars = {.loss_scale = 1.0, .finite = 1};
-	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof(scalars));
+	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof scalars);
 	return OK;
 }
 

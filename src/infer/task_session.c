@@ -142,7 +142,7 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 			     struct task_set *out, struct task_outputs *outputs, double *out_loss)
 {
 	struct task_state *state = &session->state;
-	struct labelled_source source = {.vocab_size = session->folder_tokenizer.vocab.count};
+	struct labeled_source source = {.vocab_size = session->folder_tokenizer.vocab.count};
 	struct instances *instances = NULL;
 	struct batch_capacity capacity;
 	int64_t unknown = 0, tokens = 0;
@@ -156,14 +156,14 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 	task_keep_first(state, out, paths, count);
 	TRY(state->task->encode(state, out));
 	bad_records_log(&session->bad, count > 0 ? paths[0] : "");
-	labelled_count_unknown(&out->encoded, &session->folder_tokenizer.vocab, &unknown, &tokens);
+	labeled_count_unknown(&out->encoded, &session->folder_tokenizer.vocab, &unknown, &tokens);
 	unknown_warn(count > 0 ? paths[0] : "the examples", unknown, tokens);
 	TRY(task_outputs_create(outputs, &out->encoded, &session->heads.head[0]));
 	if (out->encoded.example_count == 0)
 		return OK;
-	TRY_GOTO(instances_open_labelled(&instances, &out->encoded, &source), done);
+	TRY_GOTO(instances_open_labeled(&instances, &out->encoded, &source), done);
 	TRY_GOTO(open_model(session, instances, &capacity), done);
-	if (labelled_has_pairs(&out->encoded))
+	if (labeled_has_pairs(&out->encoded))
 		TRY_GOTO(model_config_check_pairs(&session->session.model->config, count > 0 ? paths[0] : "the examples"), done);
 	state->pool = session->session.pool;
 	struct output_pass pass = {.model = session->session.model,

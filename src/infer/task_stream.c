@@ -103,21 +103,20 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 {
 	const struct task_piece *piece = chunk->own;
 	const struct task_state *state = &stream->session->state;
-	const struct labelled_set *set = &piece->set.encoded;
+	const struct labeled_set *set = &piece->set.encoded;
 	const struct encoder_wish wish = {.answer = ENCODER_HEAD};
 	struct task_outputs outputs = {0};
 	enum status status = OK;
 	*out_texts = 0;
 	if (chunk->done || set->example_count == 0)
 		return OK;
-	TRY(memory_grow(&stream->sequences, &stream->sequence_capacity, set->sequence_count, sizeof(*stream->sequences),
-			"texts"));
+	TRY(memory_grow(&stream->sequences, &stream->sequence_capacity, set->sequence_count, sizeof *stream->sequences, "texts"));
 	encoder_texts_of(set, stream->sequences);
 	TRY(encoder_run(stream->encoder, &wish, stream->sequences, set->sequence_count, &stream->answers));
 	TRY(task_outputs_create(&outputs, set, &stream->session->heads.head[0]));
 	/* The answers are in sequence order, which is also example order. */
 	BUG_IF(outputs.starts[outputs.count] != stream->answers.starts[set->sequence_count]);
-	memcpy(outputs.values, stream->answers.values, (size_t)outputs.starts[outputs.count] * sizeof(*outputs.values));
+	memcpy(outputs.values, stream->answers.values, (size_t)outputs.starts[outputs.count] * sizeof *outputs.values);
 	*out_texts = task_answers(&piece->set);
 	for (int64_t i = 0; i < *out_texts && status == OK; i++)
 		status = task_put(state, stream->form, &piece->set, &outputs, i, out);
@@ -125,7 +124,7 @@ enum status task_stream_answer(struct task_stream *stream, const struct line_chu
 	stream->answered += *out_texts;
 	for (int64_t i = 0; i < set->sequence_count; i++) /* [CLS] [SEP], or [CLS] [SEP] [SEP] for a pair */
 		stream->empty += stream->sequences[i].count <= (stream->sequences[i].second > 0 ? 3 : 2);
-	labelled_count_unknown(set, &stream->session->folder_tokenizer.vocab, &stream->unknown, &stream->tokens);
+	labeled_count_unknown(set, &stream->session->folder_tokenizer.vocab, &stream->unknown, &stream->tokens);
 	stream->cut_count += piece->set.cut_count;
 	stream->cut_tokens += piece->set.cut_tokens;
 	if (stream->unread.count == 0)

@@ -119,12 +119,12 @@ static void keep_id(struct text_chunk *texts, const struct json *object, struct 
 /* Room for a sequence of up to `most` ids. */
 static enum status add_sequence(struct text_chunk *texts, int64_t most)
 {
-	TRY(memory_grow(&texts->ids, &texts->ids_capacity, texts->id_count + most, sizeof(*texts->ids), "tokens"));
-	TRY(memory_grow(&texts->sequences, &texts->sequence_capacity, texts->sequence_count + 1, sizeof(*texts->sequences),
+	TRY(memory_grow(&texts->ids, &texts->ids_capacity, texts->id_count + most, sizeof *texts->ids, "tokens"));
+	TRY(memory_grow(&texts->sequences, &texts->sequence_capacity, texts->sequence_count + 1, sizeof *texts->sequences,
 			"texts"));
-	TRY(memory_grow(&texts->window_starts, &texts->window_capacity, texts->sequence_count + 1, sizeof(*texts->window_starts),
+	TRY(memory_grow(&texts->window_starts, &texts->window_capacity, texts->sequence_count + 1, sizeof *texts->window_starts,
 			"texts"));
-	return memory_grow(&texts->id_starts, &texts->id_starts_capacity, texts->sequence_count + 1, sizeof(*texts->id_starts),
+	return memory_grow(&texts->id_starts, &texts->id_starts_capacity, texts->sequence_count + 1, sizeof *texts->id_starts,
 			   "texts");
 }
 
@@ -160,7 +160,7 @@ static enum status add_windows(struct text_chunk *texts, const struct text_setti
 		TRY(add_sequence(texts, count + 2));
 		int32_t *ids = texts->ids + texts->id_count;
 		ids[0] = vocab->cls;
-		memcpy(ids + 1, tokens->ids + begin, (size_t)count * sizeof(*ids));
+		memcpy(ids + 1, tokens->ids + begin, (size_t)count * sizeof *ids);
 		ids[count + 1] = vocab->sep;
 		finish_sequence(texts,
 				(struct encoder_text){.count = (int32_t)count + 2,
@@ -231,7 +231,7 @@ static enum status encode(struct text_chunk *texts, const struct line_chunk *chu
 static enum status add_text(struct text_chunk *texts, const struct line_chunk *chunk, const struct text_settings *settings,
 			    const struct line_text *text, int32_t prompt_tokens, struct ready_text *ready)
 {
-	TRY(memory_grow(&texts->texts, &texts->text_capacity, texts->text_count + 1, sizeof(*texts->texts), "texts"));
+	TRY(memory_grow(&texts->texts, &texts->text_capacity, texts->text_count + 1, sizeof *texts->texts, "texts"));
 	TRY(encode(texts, chunk, settings, text, prompt_tokens, ready));
 	texts->texts[texts->text_count++] = *ready;
 	texts->counts.texts++;

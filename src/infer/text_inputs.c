@@ -13,9 +13,9 @@ struct id_block {
 
 static enum status append_ids(struct id_block *block, const int32_t *ids, int64_t count)
 {
-	TRY(memory_grow(&block->ids, &block->capacity, block->count + count, sizeof(*block->ids), "the tokens of texts"));
+	TRY(memory_grow(&block->ids, &block->capacity, block->count + count, sizeof *block->ids, "the tokens of texts"));
 	if (count > 0)
-		memcpy(block->ids + block->count, ids, (size_t)count * sizeof(*ids));
+		memcpy(block->ids + block->count, ids, (size_t)count * sizeof *ids);
 	block->count += count;
 	return OK;
 }
@@ -161,7 +161,7 @@ static enum status encode_texts(const struct text_model *model, const struct tex
 	struct id_block block = {0}, rows = {0};
 	struct tokens tokens = {0};
 	enum status status = OK;
-	TRY(memory_new(&out->texts, count, sizeof(*out->texts), "texts"));
+	TRY(memory_new(&out->texts, count, sizeof *out->texts, "texts"));
 	out->count = count;
 	for (int64_t i = 0; i < count && status == OK; i++)
 		status = rules ? encode_vector(model, &inputs[i], i, rules, &tokens, &block, &out->texts[i])
@@ -210,7 +210,7 @@ enum status text_model_encode_task(struct text_model *model, const struct text_i
 	struct task_state *state = &model->task.state;
 	struct task_text *texts;
 	TRY(check_pairs(model, inputs, count));
-	TRY(memory_new(&texts, count, sizeof(*texts), "texts"));
+	TRY(memory_new(&texts, count, sizeof *texts, "texts"));
 	for (int64_t i = 0; i < count; i++)
 		texts[i] = (struct task_text){inputs[i].text, inputs[i].pair};
 	enum status status = state->task->take(state, &out->set, texts, count);
@@ -224,11 +224,11 @@ enum status text_model_encode_task(struct text_model *model, const struct text_i
 	if (out->set.cut_count > 0 && !rules->truncates)
 		return error_set(ERR_DATA, "%lld of the texts have more tokens than the %d that the model takes",
 				 (long long)out->set.cut_count, model->longest);
-	if (model->session.model->config.type_vocab_size < 2 && labelled_has_pairs(&out->set.encoded))
+	if (model->session.model->config.type_vocab_size < 2 && labeled_has_pairs(&out->set.encoded))
 		return error_set(ERR_DATA,
 				 "the model has one segment type (\"type_vocab_size\") and takes single texts, not pairs");
 	out->count = out->set.encoded.sequence_count;
-	TRY(memory_new(&out->texts, out->count, sizeof(*out->texts), "texts"));
+	TRY(memory_new(&out->texts, out->count, sizeof *out->texts, "texts"));
 	encoder_texts_of(&out->set.encoded, out->texts);
 	return OK;
 }

@@ -64,7 +64,7 @@ static enum status open_table(struct text_table **list, const struct line_chunk 
 	struct text_table *table;
 	struct table rows;
 	TRY(text_table_read(&rows, chunk, settings));
-	enum status status = memory_new(&table, 1, sizeof(*table), "table");
+	enum status status = memory_new(&table, 1, sizeof *table, "table");
 	if (status == OK) {
 		table->next = *list;
 		*list = table;

@@ -50,7 +50,7 @@ void vector_put_binary(struct buffer *out, const float *vector, int64_t count)
 	unsigned char *at = (unsigned char *)buffer_room(out, (size_t)count * 4);
 	for (int64_t i = 0; at && i < count; i++) {
 		uint32_t bits;
-		memcpy(&bits, &vector[i], sizeof(bits));
+		memcpy(&bits, &vector[i], sizeof bits);
 		for (int b = 0; b < 4; b++)
 			*at++ = (unsigned char)(bits >> 8 * b);
 	}
@@ -65,7 +65,7 @@ void vector_put_npy_header(struct buffer *out, int64_t rows, int64_t columns)
 	memcpy(text, "\x93NUMPY\x01\x00", 8);
 	text[8] = (char)(NPY_HEADER_BYTES - before);
 	text[9] = 0;
-	int length = snprintf(text + before, sizeof(text) - (size_t)before,
+	int length = snprintf(text + before, sizeof text - (size_t)before,
 			      "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }", rows, columns);
 	BUG_IF(length < 0 || before + length >= NPY_HEADER_BYTES);
 	memset(text + before + length, ' ', (size_t)(NPY_HEADER_BYTES - before - length));
@@ -82,7 +82,7 @@ static void put_rounded(struct buffer *out, float x)
 		buffer_text(out, "null");
 		return;
 	}
-	int length = snprintf(text, sizeof(text), "%.6f", (double)x);
+	int length = snprintf(text, sizeof text, "%.6f", (double)x);
 	sscanf(text, "%lf", &value);
 	if (value != 0 && fabs(value) < 1e-4) { /* Python prints these with an exponent */
 		buffer_double(out, value);

@@ -41,11 +41,11 @@ static enum status add_copy(struct pass *pass, const struct encoder_text *sequen
 				 sequence->count, (int)(COPY_TOKENS / 4));
 	if (pass->used + size > COPY_TOKENS)
 		TRY(compute_copies(pass));
-	TRY(memory_grow(&out->copies, &out->copy_capacity, pass->copy_count + 1, sizeof(*out->copies), "copies of a text"));
-	TRY(memory_grow(&out->targets, &out->target_capacity, pass->copy_count + 1, sizeof(*out->targets), "copies of a text"));
+	TRY(memory_grow(&out->copies, &out->copy_capacity, pass->copy_count + 1, sizeof *out->copies, "copies of a text"));
+	TRY(memory_grow(&out->targets, &out->target_capacity, pass->copy_count + 1, sizeof *out->targets, "copies of a text"));
 	int32_t *ids = (int32_t *)(void *)out->room.data + pass->used, *rows = ids + sequence->count,
 		*words = rows + (end - begin);
-	memcpy(ids, sequence->ids, (size_t)sequence->count * sizeof(*ids));
+	memcpy(ids, sequence->ids, (size_t)sequence->count * sizeof *ids);
 	for (int32_t i = begin; i < end; i++) {
 		ids[i] = pass->vocab->mask;
 		rows[i - begin] = i;
@@ -143,7 +143,7 @@ static enum status add_sequence(struct pass *pass, const struct encoder_text *se
 		if (is_separator(sequence, begin))
 			continue;
 		end = unit_end(pass, sequence, begin);
-		memcpy(out->tokens + out->token_count, sequence->ids + begin, (size_t)(end - begin) * sizeof(*out->tokens));
+		memcpy(out->tokens + out->token_count, sequence->ids + begin, (size_t)(end - begin) * sizeof *out->tokens);
 		TRY(add_copy(pass, sequence, begin, end, out->token_count));
 		out->token_count += end - begin;
 		own->units++;
@@ -156,9 +156,9 @@ static enum status begin_text(struct word_losses *out, const struct text_chunk *
 {
 	const struct encoder_text *last = &texts->sequences[text->first + text->count - 1];
 	int64_t most = texts->window_starts[text->first + text->count - 1] + last->count;
-	TRY(memory_grow(&out->texts, &out->text_capacity, out->text_count + 1, sizeof(*out->texts), "losses"));
-	TRY(memory_grow(&out->tokens, &out->token_capacity, out->token_count + most, sizeof(*out->tokens), "losses"));
-	TRY(memory_grow(&out->losses, &out->loss_capacity, out->token_count + most, sizeof(*out->losses), "losses"));
+	TRY(memory_grow(&out->texts, &out->text_capacity, out->text_count + 1, sizeof *out->texts, "losses"));
+	TRY(memory_grow(&out->tokens, &out->token_capacity, out->token_count + most, sizeof *out->tokens, "losses"));
+	TRY(memory_grow(&out->losses, &out->loss_capacity, out->token_count + most, sizeof *out->losses, "losses"));
 	out->texts[out->text_count++] = (struct text_losses){.first = out->token_count};
 	return OK;
 }

@@ -47,8 +47,8 @@ bertc_status library_leave(enum status status, bertc_error *out)
 	if (!out)
 		return (bertc_status)status;
 	const struct error *error = error_last();
-	_Static_assert(sizeof(out->message) >= sizeof(error->message), "a message fits");
-	_Static_assert(sizeof(out->hint) >= sizeof(error->hint), "a hint fits");
+	_Static_assert(sizeof out->message >= sizeof error->message, "a message fits");
+	_Static_assert(sizeof out->hint >= sizeof error->hint, "a hint fits");
 	out->status = (bertc_status)status;
 	out->message[0] = out->hint[0] = '\0';
 	if (status != OK) {
@@ -66,8 +66,8 @@ enum status library_options(void *out, size_t size, const void *given, const cha
 	if (!given)
 		return OK;
 	size_t said;
-	memcpy(&said, given, sizeof(said));
-	if (said < sizeof(said) || said > 65536) {
+	memcpy(&said, given, sizeof said);
+	if (said < sizeof said || said > 65536) {
 		enum status status = error_set(ERR_USAGE, "the size of %s is %zu", name, said);
 		error_hint("set its member `size` to sizeof(%s)", name);
 		return status;

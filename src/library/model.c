@@ -83,9 +83,9 @@ static enum status open_at(const char *path, const bertc_model_options *given, b
 	TRY(library_given(out, "out"));
 	*out = NULL;
 	TRY(library_given(path, "path"));
-	TRY(library_options(&options, sizeof(options), given, "bertc_model_options"));
+	TRY(library_options(&options, sizeof options, given, "bertc_model_options"));
 	TRY(check_model_options(&options));
-	TRY(memory_new(&model, 1, sizeof(*model), "model"));
+	TRY(memory_new(&model, 1, sizeof *model, "model"));
 	pthread_mutex_init(&model->lock, NULL);
 	enum status status = open_model(model, path, &options);
 	if (status != OK) {
@@ -207,7 +207,7 @@ static enum status name_text(enum status status, int64_t first)
 	if (status != ERR_DATA || sscanf(message, "text %lld%n", &number, &size) != 1)
 		return status;
 	struct error error = *error_last();
-	snprintf(error.message, sizeof(error.message), "texts[%lld]%s", number - 1 + first, message + size);
+	snprintf(error.message, sizeof error.message, "texts[%lld]%s", number - 1 + first, message + size);
 	return error_restore(&error);
 }
 
@@ -281,7 +281,7 @@ static enum status embed_slice(bertc_model *model, const struct embedding *embed
 	status = run(model, &embedding->wish, &slice->encoded);
 	for (int64_t i = 0; i < slice->count && status == OK; i++)
 		memcpy(out + i * embedding->dimensions, model->answers.values + model->answers.starts[i],
-		       (size_t)embedding->dimensions * sizeof(*out));
+		       (size_t)embedding->dimensions * sizeof *out);
 	pthread_mutex_unlock(&model->lock);
 	for (int64_t i = 0; i < slice->count && status == OK && embedding->normalizes; i++)
 		pooling_normalize(out + i * embedding->dimensions, embedding->dimensions);
@@ -296,12 +296,12 @@ static enum status embed(bertc_model *model, const char *const *texts, int64_t c
 	struct slice *slice;
 	enum status status = OK;
 	TRY(check_call(model, texts, NULL, count));
-	TRY(library_options(&options, sizeof(options), given, "bertc_embed_options"));
+	TRY(library_options(&options, sizeof options, given, "bertc_embed_options"));
 	TRY(settle_embedding(model, &options, &embedding));
 	TRY(check_room(out_size, count, embedding.dimensions));
 	if (count > 0)
 		TRY(library_given(out, "out"));
-	TRY(memory_new(&slice, 1, sizeof(*slice), "texts"));
+	TRY(memory_new(&slice, 1, sizeof *slice, "texts"));
 	for (int64_t first = 0; first < count && status == OK; first += slice->count) {
 		fill_slice(slice, texts, NULL, first, count);
 		status = name_text(embed_slice(model, &embedding, slice, out + first * embedding.dimensions), first);
@@ -339,7 +339,7 @@ static enum status predict_slice(bertc_model *model, const bertc_predict_options
 {
 	const struct encoder_wish wish = {.answer = ENCODER_HEAD};
 	const struct encoding_rules rules = {.truncates = !options->refuse_long};
-	struct labelled_set *set = &slice->encoded.set.encoded;
+	struct labeled_set *set = &slice->encoded.set.encoded;
 	enum status status = OK;
 	TRY(text_model_encode_task(&model->text, slice->inputs, slice->count, &rules, &slice->encoded));
 	TRY(task_outputs_create(outputs, set, &model->text.task.heads.head[0]));
@@ -350,8 +350,7 @@ static enum status predict_slice(bertc_model *model, const bertc_predict_options
 	/* The order of the sequences is that of the examples. */
 	BUG_IF(status == OK && outputs->starts[outputs->count] != model->answers.starts[slice->encoded.count]);
 	if (status == OK)
-		memcpy(outputs->values, model->answers.values,
-		       (size_t)outputs->starts[outputs->count] * sizeof(*outputs->values));
+		memcpy(outputs->values, model->answers.values, (size_t)outputs->starts[outputs->count] * sizeof *outputs->values);
 	pthread_mutex_unlock(&model->lock);
 	return status;
 }
@@ -361,7 +360,7 @@ static enum status predict_all(bertc_model *model, const char *const *texts, con
 {
 	struct slice *slice;
 	enum status status = OK;
-	TRY(memory_new(&slice, 1, sizeof(*slice), "texts"));
+	TRY(memory_new(&slice, 1, sizeof *slice, "texts"));
 	for (int64_t first = 0; first < count && status == OK; first += slice->count) {
 		struct task_outputs outputs = {0};
 		fill_slice(slice, texts, pairs, first, count);
@@ -400,7 +399,7 @@ static enum status score(bertc_model *model, const char *const *texts, const cha
 	bertc_predict_options options;
 	struct score_room room = {.model = model, .out = out};
 	TRY(check_call(model, texts, pairs, count));
-	TRY(library_options(&options, sizeof(options), given, "bertc_predict_options"));
+	TRY(library_options(&options, sizeof options, given, "bertc_predict_options"));
 	TRY(needs_task(model));
 	room.width = bertc_model_score_count(model);
 	if (room.width == 0) {
@@ -413,7 +412,7 @@ static enum status score(bertc_model *model, const char *const *texts, const cha
 	TRY(check_room(out_size, count, room.width));
 	if (count > 0)
 		TRY(library_given(out, "out"));
-	TRY(memory_new(&room.row, room.width, sizeof(*room.row), "scores"));
+	TRY(memory_new(&room.row, room.width, sizeof *room.row, "scores"));
 	enum status status = predict_all(model, texts, pairs, count, &options, &(struct prediction_taker){take_scores, &room});
 	free(room.row);
 	return status;
@@ -438,7 +437,7 @@ static enum status take_answers(void *context, const struct slice *slice, const 
 	(void)first;
 	BUG_IF(task_answers(set) != slice->count);
 	for (int64_t i = 0; i < slice->count; i++) {
-		TRY(memory_grow(&room->out->starts, &room->out->capacity, room->out->count + 1, sizeof(*room->out->starts),
+		TRY(memory_grow(&room->out->starts, &room->out->capacity, room->out->count + 1, sizeof *room->out->starts,
 				"answers"));
 		room->out->starts[room->out->count++] = room->out->text.size;
 		TRY(state->task->put(state, set, outputs, i, &room->out->text));
@@ -455,11 +454,11 @@ static enum status predict(bertc_model *model, const char *const *texts, const c
 	TRY(library_given(out, "out"));
 	*out = NULL;
 	TRY(check_call(model, texts, pairs, count));
-	TRY(library_options(&options, sizeof(options), given, "bertc_predict_options"));
+	TRY(library_options(&options, sizeof options, given, "bertc_predict_options"));
 	TRY(needs_task(model));
 	if (options.raw)
 		return error_set(ERR_USAGE, "raw scores are not answers: use bertc_model_scores");
-	TRY(memory_new(&room.out, 1, sizeof(*room.out), "answers"));
+	TRY(memory_new(&room.out, 1, sizeof *room.out, "answers"));
 	enum status status = predict_all(model, texts, pairs, count, &options, &(struct prediction_taker){take_answers, &room});
 	if (status != OK)
 		bertc_answers_free(room.out);
@@ -503,16 +502,16 @@ static enum status encode_slice(bertc_model *model, const struct encoder_wish *w
 	TRY(text_model_encode_vectors(&model->text, slice->inputs, slice->count, rules, &slice->encoded));
 	for (int64_t i = 0; i < slice->count; i++)
 		count += slice->encoded.texts[i].count;
-	TRY(memory_grow(&out->ids, &out->id_capacity, count, sizeof(*out->ids), "hidden states"));
-	TRY(memory_grow(&out->values, &out->value_capacity, count * hidden, sizeof(*out->values), "hidden states"));
+	TRY(memory_grow(&out->ids, &out->id_capacity, count, sizeof *out->ids, "hidden states"));
+	TRY(memory_grow(&out->values, &out->value_capacity, count * hidden, sizeof *out->values, "hidden states"));
 	pthread_mutex_lock(&model->lock);
 	status = run(model, wish, &slice->encoded);
 	if (status == OK)
-		memcpy(out->values + at * hidden, model->answers.values, (size_t)((count - at) * hidden) * sizeof(*out->values));
+		memcpy(out->values + at * hidden, model->answers.values, (size_t)((count - at) * hidden) * sizeof *out->values);
 	pthread_mutex_unlock(&model->lock);
 	for (int64_t i = 0; i < slice->count; i++) {
 		const struct encoder_text *text = &slice->encoded.texts[i];
-		memcpy(out->ids + at, text->ids, (size_t)text->count * sizeof(*out->ids));
+		memcpy(out->ids + at, text->ids, (size_t)text->count * sizeof *out->ids);
 		at += text->count;
 		out->starts[first + i + 1] = at;
 	}
@@ -524,7 +523,7 @@ static enum status encode_all(bertc_model *model, const struct encoder_wish *wis
 {
 	struct slice *slice;
 	enum status status = OK;
-	TRY(memory_new(&slice, 1, sizeof(*slice), "texts"));
+	TRY(memory_new(&slice, 1, sizeof *slice, "texts"));
 	for (int64_t first = 0; first < count && status == OK; first += slice->count) {
 		fill_slice(slice, texts, NULL, first, count);
 		status = name_text(encode_slice(model, wish, rules, slice, first, out), first);
@@ -543,7 +542,7 @@ static enum status encode(bertc_model *model, const char *const *texts, int64_t 
 	TRY(library_given(out, "out"));
 	*out = NULL;
 	TRY(check_call(model, texts, NULL, count));
-	TRY(library_options(&options, sizeof(options), given, "bertc_encode_states_options"));
+	TRY(library_options(&options, sizeof options, given, "bertc_encode_states_options"));
 	if (!model->text.makes_vectors)
 		return error_set(ERR_USAGE, "'%s' is a model for %s; hidden states are those of a model without a task",
 				 model->path, bertc_model_task(model));
@@ -553,9 +552,9 @@ static enum status encode(bertc_model *model, const char *const *texts, int64_t 
 		return error_set(ERR_USAGE, "layer is %d, and the model has %d layers", options.layer, layers);
 	const struct encoder_wish wish = {.answer = ENCODER_ROWS, .layers = &layer, .layer_count = 1};
 	const struct encoding_rules rules = {.truncates = !options.refuse_long};
-	TRY(memory_new(&states, 1, sizeof(*states), "hidden states"));
+	TRY(memory_new(&states, 1, sizeof *states, "hidden states"));
 	states->count = count;
-	TRY_GOTO(memory_new(&states->starts, count + 1, sizeof(*states->starts), "hidden states"), done);
+	TRY_GOTO(memory_new(&states->starts, count + 1, sizeof *states->starts, "hidden states"), done);
 	status = encode_all(model, &wish, &rules, texts, count, states);
 done:
 	if (status != OK)

@@ -81,7 +81,7 @@ static enum status find_vocabulary(const char *path, char out[PATH_BYTES], bool 
 	*out_lowercase = status == OK && sentences.lowercase;
 	sentence_folder_release(&sentences);
 	TRY(status);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		TRY(path_join(out, folder, names[i]));
 		if (file_exists(out))
 			return OK;
@@ -150,8 +150,8 @@ static enum status open_at(const char *path, const bertc_tokenizer_options *give
 	TRY(library_given(out, "out"));
 	*out = NULL;
 	TRY(library_given(path, "path"));
-	TRY(library_options(&options, sizeof(options), given, "bertc_tokenizer_options"));
-	TRY(memory_new(&t, 1, sizeof(*t), "tokenizer"));
+	TRY(library_options(&options, sizeof options, given, "bertc_tokenizer_options"));
+	TRY(memory_new(&t, 1, sizeof *t, "tokenizer"));
 	pthread_mutex_init(&t->pool_lock, NULL);
 	pthread_mutex_init(&t->scratch_lock, NULL);
 	enum status status = open_tokenizer(t, path, &options);
@@ -242,7 +242,7 @@ static enum status scratch_take(bertc_tokenizer *tokenizer, struct scratch **out
 		}
 		pthread_mutex_unlock(&tokenizer->scratch_lock);
 	}
-	return *out ? OK : memory_new(out, 1, sizeof(**out), "tokenizer");
+	return *out ? OK : memory_new(out, 1, sizeof **out, "tokenizer");
 }
 
 static void scratch_keep(bertc_tokenizer *tokenizer, struct scratch *scratch)
@@ -323,7 +323,7 @@ static void put_piece(const struct call *call, const char *text, const struct pi
 	bertc_tokens *out = call->out;
 	int64_t first = *at, ids = count;
 	if (count > 0)
-		memcpy(out->ids + first, piece->tokens->ids + piece->first, (size_t)count * sizeof(*out->ids));
+		memcpy(out->ids + first, piece->tokens->ids + piece->first, (size_t)count * sizeof *out->ids);
 	if (out->offsets)
 		put_offsets(call, text, piece, count, out->offsets + 2 * first);
 	if (!call->options->no_special_tokens) {
@@ -364,11 +364,11 @@ static enum status collect_slice(const struct call *call)
 	int64_t most = out->starts[call->first];
 	for (int64_t i = 0; i < 2 * (call->end - call->first); i++)
 		most += call->pieces[i].count + 2;
-	TRY(memory_grow(&out->ids, &out->id_capacity, most, sizeof(*out->ids), "tokens"));
+	TRY(memory_grow(&out->ids, &out->id_capacity, most, sizeof *out->ids, "tokens"));
 	if (call->pairs)
-		TRY(memory_grow(&out->types, &out->type_capacity, most, sizeof(*out->types), "tokens"));
+		TRY(memory_grow(&out->types, &out->type_capacity, most, sizeof *out->types, "tokens"));
 	if (options->offsets != BERTC_OFFSETS_NONE)
-		TRY(memory_grow(&out->offsets, &out->offset_capacity, 2 * most, sizeof(*out->offsets), "tokens"));
+		TRY(memory_grow(&out->offsets, &out->offset_capacity, 2 * most, sizeof *out->offsets, "tokens"));
 	for (int64_t i = call->first; i < call->end; i++) {
 		const struct piece *pieces = &call->pieces[2 * (i - call->first)];
 		int64_t a = pieces[0].count, b = pieces[1].count;
@@ -401,7 +401,7 @@ static enum status encode_slices(struct call *call, int64_t count, struct pool *
 	while (call->first < count) {
 		call->end = slice_end(call, count, threads);
 		int64_t texts = call->end - call->first, parts = pool ? (int64_t)threads * PARTS_PER_THREAD : 1;
-		TRY_GOTO(memory_grow(&call->pieces, &capacity, 2 * texts, sizeof(*call->pieces), "tokens"), done);
+		TRY_GOTO(memory_grow(&call->pieces, &capacity, 2 * texts, sizeof *call->pieces, "tokens"), done);
 		for (int w = 0; w < threads; w++)
 			tokens_clear(&call->workers[w]->tokens);
 		call->part_texts = (texts + parts - 1) / parts;
@@ -423,7 +423,7 @@ static enum status start_pool(bertc_tokenizer *t)
 {
 	for (int i = 0; i < t->threads; i++)
 		if (!t->workers[i])
-			TRY(memory_new(&t->workers[i], 1, sizeof(**t->workers), "tokenizer"));
+			TRY(memory_new(&t->workers[i], 1, sizeof **t->workers, "tokenizer"));
 	return t->pool ? OK : pool_create_unpinned(&t->pool, t->threads);
 }
 
@@ -475,7 +475,7 @@ static enum status encode(const bertc_tokenizer *tokenizer, const char *const *t
 	TRY(library_given(tokenizer, "tokenizer"));
 	TRY(library_texts(texts, count, "texts", false));
 	TRY(library_texts(pairs, count, "pairs", true));
-	TRY(library_options(&options, sizeof(options), given, "bertc_encode_options"));
+	TRY(library_options(&options, sizeof options, given, "bertc_encode_options"));
 	TRY(check_encode_options(&options, pairs != NULL));
 	/* Whatever changes in a tokenizer is guarded by a lock, so dropping the const is safe. */
 	struct call call = {.tokenizer = (bertc_tokenizer *)(uintptr_t)tokenizer,
@@ -483,10 +483,10 @@ static enum status encode(const bertc_tokenizer *tokenizer, const char *const *t
 			    .pairs = pairs,
 			    .options = &options,
 			    .lock = PTHREAD_MUTEX_INITIALIZER};
-	TRY(memory_new(&call.out, 1, sizeof(*call.out), "tokens"));
+	TRY(memory_new(&call.out, 1, sizeof *call.out, "tokens"));
 	call.out->count = count;
-	TRY_GOTO(memory_new(&call.out->starts, count + 1, sizeof(*call.out->starts), "tokens"), done);
-	TRY_GOTO(memory_grow(&call.out->ids, &call.out->id_capacity, 1, sizeof(*call.out->ids), "tokens"), done);
+	TRY_GOTO(memory_new(&call.out->starts, count + 1, sizeof *call.out->starts, "tokens"), done);
+	TRY_GOTO(memory_grow(&call.out->ids, &call.out->id_capacity, 1, sizeof *call.out->ids, "tokens"), done);
 	status = encode_texts(&call, count);
 done:
 	if (status != OK)
@@ -553,7 +553,7 @@ static enum status decode(const bertc_tokenizer *tokenizer, const int32_t *ids, 
 	TRY(library_not_negative(count, "count"));
 	if (count > 0)
 		TRY(library_given(ids, "ids"));
-	TRY(memory_new(&kept, count, sizeof(*kept), "text"));
+	TRY(memory_new(&kept, count, sizeof *kept, "text"));
 	for (int64_t i = 0; i < count; i++) {
 		if (ids[i] < 0 || ids[i] >= tokenizer->vocab.count)
 			TRY_GOTO(error_set(ERR_USAGE, "ids[%lld] is %d, and the vocabulary has %d entries", (long long)i, ids[i],

@@ -238,11 +238,11 @@ enum status activations_create(struct activations **out, const struct model *mod
 {
 	struct backend *be = model->backend;
 	struct activations *a = NULL;
-	TRY(memory_new(&a, 1, sizeof(*a), "activations"));
+	TRY(memory_new(&a, 1, sizeof *a, "activations"));
 	*a = (struct activations){
 		.model = model, .capacity = backend_room(be, capacity), .longest = longest, .training = training};
 	enum status status;
-	TRY_GOTO(memory_new(&a->layers, model->config.num_hidden_layers, sizeof(*a->layers), "activations"), fail);
+	TRY_GOTO(memory_new(&a->layers, model->config.num_hidden_layers, sizeof *a->layers, "activations"), fail);
 	TRY_GOTO(be->functions->allocate(be, &a->memory, activations_bytes(model, capacity, longest, training), "activations"),
 		 fail);
 	int64_t labels[BATCH_HEADS];

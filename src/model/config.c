@@ -22,7 +22,7 @@ static const struct {
 	{"gelu_fast", ACTIVATION_GELU_TANH},
 };
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define COUNT(array) ((int)(sizeof array / sizeof((array)[0])))
 
 /* BertConfig's defaults: the values of fields absent from a config.json. */
 static const struct model_config defaults = {

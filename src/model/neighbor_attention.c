@@ -74,8 +74,8 @@ void neighbor_attention_set(const struct model *model, float *slab)
 	char query[128], key[128];
 	set_positions(config, parameter_values(model, slab, "bert.embeddings.position_embeddings.weight"));
 	for (int32_t layer = 0; layer < config->num_hidden_layers; layer++) {
-		snprintf(query, sizeof(query), "bert.encoder.layer.%d.attention.self.query.weight", layer);
-		snprintf(key, sizeof(key), "bert.encoder.layer.%d.attention.self.key.weight", layer);
+		snprintf(query, sizeof query, "bert.encoder.layer.%d.attention.self.query.weight", layer);
+		snprintf(key, sizeof key, "bert.encoder.layer.%d.attention.self.key.weight", layer);
 		set_layer(config, layer, parameter_values(model, slab, query), parameter_values(model, slab, key));
 	}
 }

@@ -79,7 +79,7 @@ static const struct parameter_row word_rows[] = {
 };
 /* clang-format on */
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define COUNT(array) ((int)(sizeof array / sizeof((array)[0])))
 
 /* Each tensor begins at a multiple of 256 bytes in fp32 (512 in float64, since offsets in elements are the same on every back
  * end). */
@@ -120,8 +120,8 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 					      .columns = size_of(&model->config, row->columns),
 					      .init = row->init,
 					      .layer = layer};
-		int length = snprintf(parameter.name, sizeof(parameter.name), "%s%s", prefix, row->name);
-		BUG_IF(length < 0 || length >= (int)sizeof(parameter.name));
+		int length = snprintf(parameter.name, sizeof parameter.name, "%s%s", prefix, row->name);
+		BUG_IF(length < 0 || length >= (int)sizeof parameter.name);
 		bool joins = i > 0 && rows[i - 1].weight == row->weight;
 		enum weight_use use = row->use == WEIGHT_TIED && !model_heads_tied(&model->heads) ? WEIGHT_TABLE : row->use;
 		add_parameter(model, &parameter, (struct weight *)((char *)owner + row->weight), use, joins);
@@ -135,8 +135,8 @@ static void add_head(struct model *model, const struct head *head, struct head_w
 	struct parameter w = {
 		.rows = head->outputs, .columns = inputs, .init = INIT_NORMAL, .layer = model->config.num_hidden_layers};
 	struct parameter b = {.rows = 1, .columns = head->outputs, .init = INIT_ZERO, .layer = w.layer};
-	snprintf(w.name, sizeof(w.name), "%s.weight", head->name);
-	snprintf(b.name, sizeof(b.name), "%s.bias", head->name);
+	snprintf(w.name, sizeof w.name, "%s.weight", head->name);
+	snprintf(b.name, sizeof b.name, "%s.bias", head->name);
 	add_parameter(model, &w, &weights->w, WEIGHT_HEAD, false);
 	add_parameter(model, &b, &weights->b, WEIGHT_VECTOR, false);
 }
@@ -174,19 +174,19 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	int64_t most =
 		COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) + COUNT(word_rows) + 2 * BATCH_HEADS + 2;
 	struct model *model = NULL;
-	TRY(memory_new(&model, 1, sizeof(*model), "model"));
+	TRY(memory_new(&model, 1, sizeof *model, "model"));
 	model->config = *config;
 	model->heads = *heads;
 	model->backend = be;
 	enum status status;
-	TRY_GOTO(memory_new(&model->parameters, most, sizeof(*model->parameters), "model parameters"), fail);
-	TRY_GOTO(memory_new(&model->weights, most, sizeof(*model->weights), "model weights"), fail);
-	TRY_GOTO(memory_new(&model->layers, layers, sizeof(*model->layers), "model layers"), fail);
+	TRY_GOTO(memory_new(&model->parameters, most, sizeof *model->parameters, "model parameters"), fail);
+	TRY_GOTO(memory_new(&model->weights, most, sizeof *model->weights, "model weights"), fail);
+	TRY_GOTO(memory_new(&model->layers, layers, sizeof *model->layers, "model layers"), fail);
 
 	add_rows(model, embedding_rows, COUNT(embedding_rows), "", -1, model);
 	for (int32_t layer = 0; layer < layers; layer++) {
 		char prefix[40];
-		snprintf(prefix, sizeof(prefix), "bert.encoder.layer.%d.", layer);
+		snprintf(prefix, sizeof prefix, "bert.encoder.layer.%d.", layer);
 		add_rows(model, layer_rows, COUNT(layer_rows), prefix, layer, &model->layers[layer]);
 	}
 	if (heads->pooler)
@@ -276,8 +276,8 @@ size_t model_bytes(const struct model *model, bool training)
 static void zero(struct backend *be, void *device, size_t bytes)
 {
 	static const unsigned char zeros[1 << 16];
-	for (size_t done = 0; done < bytes; done += sizeof(zeros)) {
-		size_t part = bytes - done < sizeof(zeros) ? bytes - done : sizeof(zeros);
+	for (size_t done = 0; done < bytes; done += sizeof zeros) {
+		size_t part = bytes - done < sizeof zeros ? bytes - done : sizeof zeros;
 		be->functions->to_device(be, (char *)device + done, zeros, part);
 	}
 }
@@ -471,7 +471,7 @@ static void init_block(void *context, int64_t block, int worker)
 enum status model_initialize(struct model *model, struct replica *replica, uint64_t seed)
 {
 	float *slab = NULL;
-	TRY(memory_new(&slab, model->slab_count, sizeof(*slab), "initial weights"));
+	TRY(memory_new(&slab, model->slab_count, sizeof *slab, "initial weights"));
 	for (int64_t p = 0; p < model->parameter_count; p++) {
 		const struct parameter *parameter = &model->parameters[p];
 		struct init_task task = {model, parameter, seed, slab};

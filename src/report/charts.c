@@ -163,12 +163,12 @@ static void draw(const struct report *report, const struct chart *base, int colu
 		 const struct name_list *checkpoints, struct buffer *out)
 {
 	const struct history *history = &report->history;
-	struct drawing *drawing = malloc(sizeof(*drawing));
+	struct drawing *drawing = malloc(sizeof *drawing);
 	if (!drawing) {
 		out->failed = true;
 		return;
 	}
-	for (size_t axis = 0; axis < sizeof(x_axes) / sizeof(*x_axes); axis++) {
+	for (size_t axis = 0; axis < sizeof x_axes / sizeof *x_axes; axis++) {
 		struct chart *chart = &drawing->chart;
 		int x = x_axes[axis].column;
 		*chart = *base;
@@ -200,7 +200,7 @@ static void draw(const struct report *report, const struct chart *base, int colu
 		add_events(chart, report, x);
 		if (checkpoints)
 			add_checkpoints(chart, report, x, checkpoints);
-		describe(drawing->description, sizeof(drawing->description), chart);
+		describe(drawing->description, sizeof drawing->description, chart);
 		chart->description = drawing->description;
 		buffer_format(out, "<div class=\"%s\">\n", x_axes[axis].name);
 		chart_svg(chart, out);
@@ -249,7 +249,7 @@ static void draw_column(const struct report *report, const struct report_column 
 	bool is_part = column->unit == UNIT_SHARE || column->unit == UNIT_POINTS;
 	chart.y.from_zero = is_part && is_near_zero(history, index);
 	if (chart.y.logarithmic) {
-		snprintf(label, sizeof(label), "%.60s, logarithmic", column->axis);
+		snprintf(label, sizeof label, "%.60s, logarithmic", column->axis);
 		chart.y.label = label;
 	}
 	for (int l = 0; l < REPORT_LEVELS; l++)
@@ -271,9 +271,9 @@ static void draw_lengths(const struct report *report, struct buffer *out)
 	double mean = lengths->sequences > 0 ? (double)lengths->tokens / (double)lengths->sequences : 0;
 	char number[FORMAT_BYTES], since[64] = "";
 	if (report->start.step > 0) /* lengths are not recorded, so each process counts only its own */
-		snprintf(since, sizeof(since), " since the run was resumed after step %lld", (long long)report->start.step);
+		snprintf(since, sizeof since, " since the run was resumed after step %lld", (long long)report->start.step);
 	snprintf(description, sizeof(description), "Mean %.1f tokens, longest %lld.", mean, (long long)lengths->longest);
-	snprintf(note, sizeof(note),
+	snprintf(note, sizeof note,
 		 "%s sequences%s: %.1f tokens on average, with a maximum of %lld. Padded to that length, %.0f %% of the work "
 		 "would be padding; bertc computes no padding.",
 		 format_count(number, lengths->sequences), since, mean, (long long)lengths->longest,

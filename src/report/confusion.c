@@ -169,13 +169,13 @@ void report_classes_html(const struct report_class *classes, int64_t count, stru
 		put_classes(classes, count, false, out);
 		return;
 	}
-	if (memory_new(&sorted, count, sizeof(*sorted), "labels of a report") != OK) {
+	if (memory_new(&sorted, count, sizeof *sorted, "labels of a report") != OK) {
 		out->failed = true;
 		return;
 	}
 	for (int64_t i = 0; i < count; i++)
 		sorted[i] = classes[i];
-	qsort(sorted, (size_t)count, sizeof(*sorted), by_f1);
+	qsort(sorted, (size_t)count, sizeof *sorted, by_f1);
 	put_classes(sorted, count, true, out);
 	free(sorted);
 }
@@ -183,7 +183,7 @@ void report_classes_html(const struct report_class *classes, int64_t count, stru
 void report_confusion_classes_html(const struct report_confusion *confusion, struct buffer *out)
 {
 	struct report_class *classes = NULL;
-	if (memory_new(&classes, confusion->classes, sizeof(*classes), "labels of a report") != OK) {
+	if (memory_new(&classes, confusion->classes, sizeof *classes, "labels of a report") != OK) {
 		out->failed = true;
 		return;
 	}

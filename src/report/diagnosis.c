@@ -335,7 +335,7 @@ static void say_stuck(const struct diagnosis *diagnosis, const struct diagnosis_
 	char count[CHART_NUMBER_BYTES], shares[160] = "";
 	double share = window_mean(&diagnosis->share);
 	if (isfinite(share) && isfinite(task->prior_share))
-		snprintf(shares, sizeof(shares), " The accuracy, %.1f %%, is close to that of always answering %s, %.1f %%.",
+		snprintf(shares, sizeof shares, " The accuracy, %.1f %%, is close to that of always answering %s, %.1f %%.",
 			 100 * share, task->words.frequent, 100 * task->prior_share);
 	SAY(finding, text, "The run is stuck: the loss stays at %.3f after %s tokens; knowing only %s gives %.3f.%s",
 	    window_mean(&diagnosis->loss), chart_number(count, (double)step->tokens, CHART_COUNT, 0), task->words.prior,

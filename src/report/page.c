@@ -16,8 +16,8 @@ static void put_advice(struct buffer *out, const char *text)
 	while ((option = strstr(text, "--"))) {
 		size_t size = 2 + strspn(option + 2, "abcdefghijklmnopqrstuvwxyz_0123456789");
 		char before[512], name[64];
-		snprintf(before, sizeof(before), "%.*s", (int)(option - text), text);
-		snprintf(name, sizeof(name), "%.*s", (int)size, option);
+		snprintf(before, sizeof before, "%.*s", (int)(option - text), text);
+		snprintf(name, sizeof name, "%.*s", (int)size, option);
 		html_text(out, before);
 		html_element(out, "<code class=\"w\">", name, "</code>");
 		text = option + size;
@@ -56,7 +56,7 @@ static void put_verdict(const struct report_page *page, struct buffer *out)
 	bool failed = !page->running && page->status != OK && page->status != STOPPED;
 	if (failed && verdict.colour != VERDICT_BAD) {
 		verdict.colour = VERDICT_BAD;
-		snprintf(verdict.headline, sizeof(verdict.headline), "This run ended with an error");
+		snprintf(verdict.headline, sizeof verdict.headline, "This run ended with an error");
 	}
 	buffer_format(out, "<section class=\"verdict %s\">\n<h2><span class=\"sign\" aria-hidden=\"true\">%s</span>",
 		      classes[verdict.colour], signs[verdict.colour]);
@@ -105,7 +105,7 @@ static void put_measures(const struct report *report, struct buffer *out)
 		if (!column->tile || !isfinite(value))
 			continue;
 		const char *set = history->sets[history_main_set(history)];
-		snprintf(what, sizeof(what), "%s, %s", column->tile,
+		snprintf(what, sizeof what, "%s, %s", column->tile,
 			 !isfinite(held_out) ? "training"
 			 : *set              ? set
 					     : task->words.held_out);
@@ -122,13 +122,13 @@ static void put_tiles(const struct report_page *page, struct buffer *out)
 	buffer_text(out, "<div class=\"tiles\">\n");
 	put_measures(report, out);
 	char step[FORMAT_BYTES], total[FORMAT_BYTES];
-	snprintf(text, sizeof(text), "tokens in %s of %s steps", format_count(step, state->step),
+	snprintf(text, sizeof text, "tokens in %s of %s steps", format_count(step, state->step),
 		 format_count(total, report->total_steps));
 	tile(out, chart_number(number, (double)state->tokens, CHART_COUNT, 0), text);
 	if (report->facts.epoch_tokens > 0) {
 		double times = (double)state->tokens / report->facts.epoch_tokens;
-		snprintf(number, sizeof(number), "%.*f", times < 10 ? 1 : 0, times);
-		snprintf(text, sizeof(text), "passes over the %s", report->task.words.data);
+		snprintf(number, sizeof number, "%.*f", times < 10 ? 1 : 0, times);
+		snprintf(text, sizeof text, "passes over the %s", report->task.words.data);
 		tile(out, number, text);
 	}
 	double rate = steps->count ? history_value(steps, steps->count - 1, HISTORY_TOKENS_PER_SECOND) : NAN;
@@ -137,13 +137,13 @@ static void put_tiles(const struct report_page *page, struct buffer *out)
 	bool unfinished = state->step < report->total_steps && state->step > 0;
 	if (page->running && unfinished) {
 		double left = state->seconds / (double)state->step * (double)(report->total_steps - state->step);
-		snprintf(text, sizeof(text), "left, after %s", chart_number(number, state->seconds, CHART_DURATION, 0));
+		snprintf(text, sizeof text, "left, after %s", chart_number(number, state->seconds, CHART_DURATION, 0));
 		tile(out, chart_number(number, left, CHART_DURATION, 0), text);
 	} else {
 		tile(out, chart_number(number, state->seconds, CHART_DURATION, 0), "of training");
 	}
 	if (state->skipped_steps > 0) {
-		snprintf(number, sizeof(number), "%" PRId64, state->skipped_steps);
+		snprintf(number, sizeof number, "%" PRId64, state->skipped_steps);
 		tile(out, number, "updates skipped, gradient not finite");
 	}
 	buffer_text(out, "</div>\n");
@@ -308,7 +308,7 @@ void report_page_html(const struct report_page *page, struct buffer *out)
 	const char *name = report->folder ? report->folder : "run", *slash = strrchr(name, '/');
 	char title[256];
 	name = slash && slash[1] ? slash + 1 : name;
-	snprintf(title, sizeof(title), "%.200s \xE2\x80\x93 bertc", name);
+	snprintf(title, sizeof title, "%.200s \xE2\x80\x93 bertc", name);
 	html_begin(out, title);
 	put_head(page, name, out);
 	put_verdict(page, out);

@@ -44,10 +44,10 @@ enum status task_preview_confusion(struct task_preview *preview, const int64_t *
 	BUG_IF(!preview->labels);
 	if (!preview->confusion.counts) {
 		int64_t *own = NULL;
-		TRY(memory_new(&own, (int64_t)cells, sizeof(*own), "confusion matrix"));
+		TRY(memory_new(&own, (int64_t)cells, sizeof *own, "confusion matrix"));
 		preview->confusion.counts = own;
 	}
-	memcpy((int64_t *)preview->confusion.counts, counts, cells * sizeof(*counts));
+	memcpy((int64_t *)preview->confusion.counts, counts, cells * sizeof *counts);
 	preview->confusion.classes = preview->classes;
 	preview->confusion.labels = preview->labels;
 	return OK;
@@ -56,7 +56,7 @@ enum status task_preview_confusion(struct task_preview *preview, const int64_t *
 enum status task_preview_classes(struct task_preview *preview, const struct report_class *classes, int64_t count)
 {
 	struct report_class *own = NULL;
-	TRY(memory_new(&own, count, sizeof(*own), "labels of a report"));
+	TRY(memory_new(&own, count, sizeof *own, "labels of a report"));
 	for (int64_t i = 0; i < count; i++)
 		own[i] = classes[i];
 	free(preview->per_class);
@@ -116,7 +116,7 @@ enum status task_preview_example(struct task_preview *preview, const struct repo
 enum status task_preview_point(struct task_preview *preview, struct report_point point)
 {
 	if (!preview->points)
-		TRY(memory_new(&preview->points, PREVIEW_POINTS, sizeof(*preview->points), "points of a chart"));
+		TRY(memory_new(&preview->points, PREVIEW_POINTS, sizeof *preview->points, "points of a chart"));
 	if (preview->point_number++ % preview->point_stride != 0)
 		return OK;
 	if (preview->point_count == PREVIEW_POINTS) { /* keep every second point */

@@ -387,7 +387,7 @@ static void log_events(struct report *report, const struct step_report *step, do
 		return;
 	for (int i = 0; i < step->metrics->count; i++) {
 		char tag[128];
-		snprintf(tag, sizeof(tag), "train/%s", step->metrics->item[i].name);
+		snprintf(tag, sizeof tag, "train/%s", step->metrics->item[i].name);
 		event_file_scalar(events, number, tag, step->metrics->item[i].value);
 	}
 	event_file_scalar(events, number, "train/learning_rate", step->learning_rate);
@@ -405,7 +405,7 @@ static enum status log_resume(struct report *report)
 {
 	char text[96];
 	report->resume_logged = true;
-	snprintf(text, sizeof(text), "Resumed after step %lld.", (long long)report->start.step);
+	snprintf(text, sizeof text, "Resumed after step %lld.", (long long)report->start.step);
 	return report_append_event(report, &report->start, REPORT_RESUMED, false, text, "");
 }
 
@@ -424,11 +424,11 @@ enum status report_step(struct report *report, const struct step_report *step)
 	double share = report->gemm_rate > 0 ? report->interval_flops / report->interval_seconds / report->gemm_rate : 0.0;
 
 	char phase_text[32] = "", metrics_text[96], share_text[32] = "", rate_text[FORMAT_BYTES];
-	smoothed_text(report, step->metrics, metrics_text, sizeof(metrics_text));
+	smoothed_text(report, step->metrics, metrics_text, sizeof metrics_text);
 	if (share > 0)
-		snprintf(share_text, sizeof(share_text), "  %.0f %% of peak", 100.0 * share);
+		snprintf(share_text, sizeof share_text, "  %.0f %% of peak", 100.0 * share);
 	if (report->phase_count > 1)
-		snprintf(phase_text, sizeof(phase_text), "  phase %d/%d", (int)state->phase, (int)report->phase_count);
+		snprintf(phase_text, sizeof phase_text, "  phase %d/%d", (int)state->phase, (int)report->phase_count);
 	/* Loss and speed come first: a narrow terminal has no room for more. */
 	const char *rest = strstr(metrics_text, "  ");
 	int loss = rest ? (int)(rest - metrics_text) : (int)strlen(metrics_text);
@@ -477,10 +477,10 @@ static enum status log_evaluation(struct report *report, const struct report_pro
 	for (int i = 0; i < metrics->count; i++) {
 		char name[128];
 		const struct measure *measure = &metrics->item[i];
-		snprintf(name, sizeof(name), "eval_%s%s%s", set ? set : "", set ? "_" : "", measure->name);
+		snprintf(name, sizeof name, "eval_%s%s%s", set ? set : "", set ? "_" : "", measure->name);
 		json_put_double(&writer, name, measure->value);
 		if (report->events) {
-			snprintf(name, sizeof(name), "eval%s%s/%s", set ? "_" : "", set ? set : "", measure->name);
+			snprintf(name, sizeof name, "eval%s%s/%s", set ? "_" : "", set ? set : "", measure->name);
 			event_file_scalar(report->events, state->step, name, measure->value);
 		}
 	}
@@ -497,7 +497,7 @@ static void say_evaluation(const struct report *report, const struct report_prog
 {
 	char text[256] = "";
 	size_t used = 0;
-	for (int i = 0; i < metrics->count && used < sizeof(text); i++) {
+	for (int i = 0; i < metrics->count && used < sizeof text; i++) {
 		const struct measure *measure = &metrics->item[i];
 		const struct report_column *found = report_task_column(&report->task, measure->name);
 		struct report_column column = found ? *found : report_column(measure->name);
@@ -505,7 +505,7 @@ static void say_evaluation(const struct report *report, const struct report_prog
 		char number[REPORT_NUMBER_BYTES];
 		if (!measure->label && !decides && !strstr(measure->name, "perplexity"))
 			continue;
-		int wrote = snprintf(text + used, sizeof(text) - used, "%s %s %s", used ? "," : ":", column.heading,
+		int wrote = snprintf(text + used, sizeof text - used, "%s %s %s", used ? "," : ":", column.heading,
 				     report_number(number, measure->value, measure->unit));
 		used += wrote > 0 ? (size_t)wrote : 0;
 	}

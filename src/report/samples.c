@@ -121,7 +121,7 @@ static bool parse_evaluation(const struct samples *samples, const struct json *l
 
 static enum status keep(struct samples *samples, const struct sample_evaluation *evaluation)
 {
-	TRY(memory_grow(&samples->evaluations, &samples->evaluation_capacity, samples->evaluation_count + 1, sizeof(*evaluation),
+	TRY(memory_grow(&samples->evaluations, &samples->evaluation_capacity, samples->evaluation_count + 1, sizeof *evaluation,
 			"sample predictions"));
 	samples->evaluations[samples->evaluation_count++] = *evaluation;
 	return OK;

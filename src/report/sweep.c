@@ -91,7 +91,7 @@ enum status report_sweep_groups(const struct report_sweep *sweep, struct report_
 	struct report_sweep_group *groups = NULL;
 	int64_t count = 0;
 	*out = NULL;
-	TRY(memory_new(&groups, sweep->run_count, sizeof(*groups), "settings of a sweep"));
+	TRY(memory_new(&groups, sweep->run_count, sizeof *groups, "settings of a sweep"));
 	for (int64_t i = 0; i < sweep->run_count; i++) {
 		if (!is_first(sweep, i, seed))
 			continue;
@@ -185,8 +185,8 @@ static enum status put_picture(const struct report_sweep *sweep, int setting, st
 		if (find_category(names, count, sweep->runs[i].values[setting]) < 0)
 			names[count++] = sweep->runs[i].values[setting];
 	sort_categories(names, count);
-	TRY_GOTO(memory_new(&category, sweep->run_count, sizeof(*category), "points of a chart"), done);
-	TRY_GOTO(memory_new(&scores, sweep->run_count, sizeof(*scores), "points of a chart"), done);
+	TRY_GOTO(memory_new(&category, sweep->run_count, sizeof *category, "points of a chart"), done);
+	TRY_GOTO(memory_new(&scores, sweep->run_count, sizeof *scores, "points of a chart"), done);
 	for (int64_t i = 0; i < sweep->run_count; i++) {
 		int found = find_category(names, count, sweep->runs[i].values[setting]);
 		if (found < 0 || !isfinite(sweep->runs[i].score))
@@ -195,7 +195,7 @@ static enum status put_picture(const struct report_sweep *sweep, int setting, st
 		category[points] = found;
 		scores[points++] = sweep->runs[i].score;
 	}
-	snprintf(title, sizeof(title), "%.60s by %.60s", sweep->measure.heading, sweep->settings[setting]);
+	snprintf(title, sizeof title, "%.60s by %.60s", sweep->measure.heading, sweep->settings[setting]);
 	buffer_text(out, "<div>");
 	chart_categories_svg(
 		&(struct chart_categories){
@@ -243,7 +243,7 @@ static enum status put_runs(const struct report_sweep *sweep, struct buffer *out
 {
 	int64_t *order = NULL, best = report_sweep_best(sweep);
 	char number[REPORT_NUMBER_BYTES];
-	TRY(memory_new(&order, sweep->run_count, sizeof(*order), "runs of a sweep"));
+	TRY(memory_new(&order, sweep->run_count, sizeof *order, "runs of a sweep"));
 	for (int64_t i = 0; i < sweep->run_count; i++) {
 		int64_t k = i;
 		for (; k > 0 && better(sweep, sweep->runs[i].score, sweep->runs[order[k - 1]].score); k--)

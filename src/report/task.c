@@ -22,7 +22,7 @@ const struct report_column *report_task_column(const struct report_task *task, c
 }
 
 /* Defaults for labeled tasks. */
-static const struct report_words labelled_words = {
+static const struct report_words labeled_words = {
 	.subject = "",
 	.data = "training data",
 	.held_out = "dev set",
@@ -41,7 +41,7 @@ static const struct report_words labelled_words = {
 static void start(struct report_task *task)
 {
 	*task = (struct report_task){
-		.words = labelled_words,
+		.words = labeled_words,
 		.loss = "loss",
 		.chance_loss = NAN,
 		.prior_loss = NAN,

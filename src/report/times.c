@@ -87,9 +87,9 @@ enum status report_times(struct report *report, const struct report_progress *st
 	if (rank == before)
 		return OK;
 	if (rank < 0)
-		snprintf(text, sizeof(text), "rank %d (%s) is no longer slower than the others", before, all[before].host);
+		snprintf(text, sizeof text, "rank %d (%s) is no longer slower than the others", before, all[before].host);
 	else
-		snprintf(text, sizeof(text),
+		snprintf(text, sizeof text,
 			 "rank %d (%s) computes %.2f times as long as the median of the ranks, which wait for it", rank,
 			 all[rank].host, ratio);
 	return put_straggler(report, state, rank, text);

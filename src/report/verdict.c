@@ -205,15 +205,15 @@ static void say_level(const struct standing *standing, struct verdict *out)
 		double prior = column->levels[0].value;
 		bool is_share = task->share && strcmp(column->name, task->share) == 0;
 		if (isfinite(prior) && prior != 0 && !is_share)
-			snprintf(compare, sizeof(compare), "; %s gives %s", column->levels[0].label,
+			snprintf(compare, sizeof compare, "; %s gives %s", column->levels[0].label,
 				 report_number(number, prior, column->unit));
 		else if (isfinite(prior) && prior != 0)
-			snprintf(compare, sizeof(compare), "; always answering %s%s%.60s%s would give %s on the %s",
+			snprintf(compare, sizeof compare, "; always answering %s%s%.60s%s would give %s on the %s",
 				 task->words.frequent, task->prior_answer ? " (\xE2\x80\x9C" : "",
 				 task->prior_answer ? task->prior_answer : "", task->prior_answer ? "\xE2\x80\x9D)" : "",
 				 report_number(number, prior, column->unit), task->words.data);
 		else if (isfinite(task->prior_loss))
-			snprintf(compare, sizeof(compare), "; knowing only %s gives a loss of %.3f", task->words.prior,
+			snprintf(compare, sizeof compare, "; knowing only %s gives a loss of %.3f", task->words.prior,
 				 task->prior_loss);
 		char score[REPORT_NUMBER_BYTES];
 		SAY(out, text, "On the %s: %s %s, loss %.3f%s.", task->words.held_out, column->heading,
@@ -221,16 +221,16 @@ static void say_level(const struct standing *standing, struct verdict *out)
 		return;
 	}
 	if (*task->words.subject)
-		snprintf(perplexity, sizeof(perplexity), " (perplexity %.4g)", exp(standing->level));
+		snprintf(perplexity, sizeof perplexity, " (perplexity %.4g)", exp(standing->level));
 	if (isnan(task->prior_loss))
-		snprintf(compare, sizeof(compare), ".");
+		snprintf(compare, sizeof compare, ".");
 	else if (below > 0 && task->judges_repeats)
-		snprintf(compare, sizeof(compare),
+		snprintf(compare, sizeof compare,
 			 ", %.2f below what %s alone give (%.3f): the right answer is %.1f times as probable as its frequency "
 			 "alone makes it.",
 			 below, task->words.prior, task->prior_loss, exp(below));
 	else
-		snprintf(compare, sizeof(compare), "; knowing only %s gives %.3f.", task->words.prior, task->prior_loss);
+		snprintf(compare, sizeof compare, "; knowing only %s gives %.3f.", task->words.prior, task->prior_loss);
 	SAY(out, text, "The loss%s on the %s is %.3f%s%s", subject, held_out ? task->words.held_out : "batches it trains on",
 	    standing->level, perplexity, compare);
 }
@@ -248,7 +248,7 @@ static void say_few(const struct standing *standing, struct verdict *out)
 		double count = history_value(&history->evaluations, standing->row, history_column(history, counts[i].name));
 		if (!(count < counts[i].enough))
 			continue;
-		snprintf(out->text + used, sizeof(out->text) - used, " The %s has only %.0f %s, so its figures are rough.",
+		snprintf(out->text + used, sizeof out->text - used, " The %s has only %.0f %s, so its figures are rough.",
 			 standing->facts->task->words.held_out, count, counts[i].what);
 		return;
 	}
@@ -272,13 +272,13 @@ static void say_side(const struct standing *standing, struct verdict *out)
 	double pairs = held_out ? history_value(&history->evaluations, standing->row, history_column(history, "instances")) : NAN;
 	double doubt = pairs > 0 ? 2 * sqrt(side->chance * (1 - side->chance) / pairs) : 0;
 	char few[96];
-	snprintf(few, sizeof(few), "With only %.0f held-out pairs, that may be chance.", pairs);
+	snprintf(few, sizeof few, "With only %.0f held-out pairs, that may be chance.", pairs);
 	const char *judged = score < side->chance + CHANCE_SHARE ? side->not_yet
 			     : score < side->chance + doubt      ? few
 			     : score >= 0.98                     ? side->nearly_perfect
 								 : "It is learning to tell them apart.";
 	char subject[64];
-	snprintf(subject, sizeof(subject), "%.60s", side->subject);
+	snprintf(subject, sizeof subject, "%.60s", side->subject);
 	if (subject[0] >= 'a' && subject[0] <= 'z')
 		subject[0] = (char)(subject[0] - 'a' + 'A');
 	SAY(out, side, "%s: %.1f %% right on the %s, where guessing gives %.0f %%. %s", subject, 100 * score,
@@ -333,7 +333,7 @@ static void say_more_data(const struct standing *standing, struct verdict *out)
 	const struct report_task *task = standing->facts->task;
 	double tokens = (double)standing->facts->diagnosis->tokens, epoch = standing->facts->epoch_tokens;
 	double epochs = epoch > 0 ? tokens / epoch : NAN, gap = standing->held_out - standing->train;
-	size_t used = strlen(out->more), room = sizeof(out->more) - used;
+	size_t used = strlen(out->more), room = sizeof out->more - used;
 	char *end = out->more + used;
 	if (gap > 0.5 * task->scale) {
 		snprintf(end, room,

@@ -38,7 +38,7 @@ const struct option batch_rows[] = {
 static enum status say_per_gpu(struct options *phase, const char *name, int64_t size, enum option_origin origin)
 {
 	char text[32];
-	snprintf(text, sizeof(text), "%" PRId64, size);
+	snprintf(text, sizeof text, "%" PRId64, size);
 	options_forget(phase, name);
 	return options_set(phase, "train_batch_size_per_gpu", text, origin);
 }

@@ -85,7 +85,7 @@ static struct step step_of(const struct benchmark *benchmark, const struct batch
 		step.example_count += batches[i].example_count;
 		step.token_count += batches[i].token_count;
 		for (int h = 0; h < BATCH_HEADS; h++) {
-			step.labelled[h] += batches[i].labels[h].count;
+			step.labeled[h] += batches[i].labels[h].count;
 			step.weights[h] += batches[i].labels[h].count; /* a weight of 1 each */
 		}
 	}
@@ -122,15 +122,15 @@ static enum status score_step(struct benchmark *benchmark, const struct step *st
 	struct replica *replica = &benchmark->replica;
 	struct accumulators sums = {0};
 	const struct scalars scalars = {.loss_scale = 1.0, .inverse_weight = {1, 1, 1, 1}, .finite = 1};
-	be->functions->to_device(be, replica->scalars, &scalars, sizeof(scalars));
-	be->functions->to_device(be, replica->accumulators, &sums, sizeof(sums));
+	be->functions->to_device(be, replica->scalars, &scalars, sizeof scalars);
+	be->functions->to_device(be, replica->accumulators, &sums, sizeof sums);
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		be->functions->upload(replica, &step->batches[i], &benchmark->batch);
 		struct work_key key = work_key(benchmark->activations, WORK_LOSS, &benchmark->batch);
 		work_queue(replica, &key, queue_losses, benchmark);
 	}
 	TRY(be->functions->synchronize(replica));
-	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
+	be->functions->to_host(be, &sums, replica->accumulators, sizeof sums);
 	double weight = step->weights[HEAD_MASKED_WORDS];
 	*out_loss = weight > 0 ? sums.value[sum_of_loss(HEAD_MASKED_WORDS)] / weight : 0;
 	return OK;
@@ -157,10 +157,10 @@ static int compare_ids(const void *a, const void *b)
 enum status benchmark_order(struct batch *batch)
 {
 	uint64_t *order;
-	TRY(memory_new(&order, batch->token_count, sizeof(*order), "the order of a batch"));
+	TRY(memory_new(&order, batch->token_count, sizeof *order, "the order of a batch"));
 	for (int32_t i = 0; i < batch->token_count; i++)
 		order[i] = (uint64_t)batch->ids[i] << 32 | (uint32_t)i;
-	qsort(order, (size_t)batch->token_count, sizeof(*order), compare_ids);
+	qsort(order, (size_t)batch->token_count, sizeof *order, compare_ids);
 	for (int32_t i = 0; i < batch->token_count; i++)
 		batch->id_order[i] = (int32_t)order[i];
 	free(order);

@@ -17,7 +17,7 @@ static int last_evaluation(const struct run *run, struct card_metric out[HISTORY
 	for (int column = 0; row >= 0 && column < history->column_count; column++) {
 		double value = history_value(&history->evaluations, row, column);
 		bool is_place = false;
-		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
 			is_place |= strcmp(history->names[column], own[i]) == 0;
 		if (!is_place && isfinite(value))
 			out[count++] = (struct card_metric){"held out", history->names[column], value};

@@ -39,12 +39,12 @@ static bool read_layer(const char **at, int32_t most, int32_t *out)
 static enum status parse_layers(struct distillation_run *d, const char *layers, int32_t student, int32_t teacher)
 {
 	char reason[128];
-	TRY(memory_new(&d->pairs, student + 1, sizeof(*d->pairs), "layers to learn from"));
+	TRY(memory_new(&d->pairs, student + 1, sizeof *d->pairs, "layers to learn from"));
 	struct layer_pair before = {-2, -2};
 	for (const char *at = layers;; at++) {
 		struct layer_pair pair;
 		bool right = read_layer(&at, student, &pair.student) && *at++ == ':' && read_layer(&at, teacher, &pair.teacher);
-		snprintf(reason, sizeof(reason), "not pairs of the student's %d layers and the teacher's %d", student, teacher);
+		snprintf(reason, sizeof reason, "not pairs of the student's %d layers and the teacher's %d", student, teacher);
 		if (!right || (*at && *at != ','))
 			return bad_layers(layers, reason);
 		if (pair.student <= before.student || pair.teacher < before.teacher)
@@ -62,7 +62,7 @@ static enum status choose_layers(struct distillation_run *d, const char *layers,
 	if (strcmp(layers, "uniform") != 0) {
 		TRY(parse_layers(d, layers, student, teacher));
 	} else {
-		TRY(memory_new(&d->pairs, student + 1, sizeof(*d->pairs), "layers to learn from"));
+		TRY(memory_new(&d->pairs, student + 1, sizeof *d->pairs, "layers to learn from"));
 		for (int32_t i = 0; i <= student; i++)
 			d->pairs[i] = (struct layer_pair){i - 1, (int32_t)lround((double)i * teacher / student) - 1};
 		d->settings.layer_count = student + 1;
@@ -86,13 +86,13 @@ static enum status check_vocabulary(const char *teacher, const struct folder_tok
 	char what[256];
 	const struct vocab *vocab = run->vocab;
 	if (own->vocab.count != vocab->count) {
-		snprintf(what, sizeof(what), "its vocabulary has %d entries, the student's %d", own->vocab.count, vocab->count);
+		snprintf(what, sizeof what, "its vocabulary has %d entries, the student's %d", own->vocab.count, vocab->count);
 		return differs(teacher, what);
 	}
 	for (int32_t i = 0; i < vocab->count; i++) {
 		if (own->vocab.size[i] == vocab->size[i] && memcmp(own->vocab.text[i], vocab->text[i], vocab->size[i]) == 0)
 			continue;
-		snprintf(what, sizeof(what), "entry %d of its vocabulary is '%.*s', the student's is '%.*s'", i,
+		snprintf(what, sizeof what, "entry %d of its vocabulary is '%.*s', the student's is '%.*s'", i,
 			 (int)(own->vocab.size[i] < 60 ? own->vocab.size[i] : 60), own->vocab.text[i],
 			 (int)(vocab->size[i] < 60 ? vocab->size[i] : 60), vocab->text[i]);
 		return differs(teacher, what);
@@ -113,8 +113,8 @@ static enum status match_labels(struct distillation_run *d, const char *teacher,
 	const char **names = NULL;
 	const char *missing = NULL;
 	char what[256];
-	TRY(memory_new(&names, labels->count, sizeof(*names), "labels"));
-	enum status status = memory_new(&d->class_rows, labels->count, sizeof(*d->class_rows), "labels");
+	TRY(memory_new(&names, labels->count, sizeof *names, "labels"));
+	enum status status = memory_new(&d->class_rows, labels->count, sizeof *d->class_rows, "labels");
 	for (int64_t i = 0; i < labels->count; i++)
 		names[i] = labels->labels[i].name;
 	d->class_count = (int32_t)labels->count;
@@ -123,11 +123,11 @@ static enum status match_labels(struct distillation_run *d, const char *teacher,
 		missing = task_config_find_label(&d->folder, names[i]) < 0 ? names[i] : NULL;
 	if (status == OK && !same) {
 		if (missing)
-			snprintf(what, sizeof(what), "it does not know the student's label '%.100s'", missing);
+			snprintf(what, sizeof what, "it does not know the student's label '%.100s'", missing);
 		else if (d->folder.labels)
-			snprintf(what, sizeof(what), "it has %d labels, the student %d", d->folder.label_count, d->class_count);
+			snprintf(what, sizeof what, "it has %d labels, the student %d", d->folder.label_count, d->class_count);
 		else
-			snprintf(what, sizeof(what), "its config.json does not name its labels (id2label)");
+			snprintf(what, sizeof what, "its config.json does not name its labels (id2label)");
 		status = differs(teacher, what);
 	}
 	free(names);
@@ -146,20 +146,20 @@ static enum status check_head(struct distillation_run *d, const char *teacher, c
 			return status;
 		}
 	if (!d->folder.architecture || strcmp(d->folder.architecture, heads->architecture) != 0) {
-		snprintf(what, sizeof(what), "it is a %.60s, the student a %s",
+		snprintf(what, sizeof what, "it is a %.60s, the student a %s",
 			 d->folder.architecture ? d->folder.architecture : "model without a head", heads->architecture);
 		return differs(teacher, what);
 	}
 	const char *own = d->folder.problem_type, *theirs = task->task->problem_type;
 	if (own && theirs && strcmp(own, theirs) != 0) {
-		snprintf(what, sizeof(what), "its problem_type is %.60s, the student's %s", own, theirs);
+		snprintf(what, sizeof what, "its problem_type is %.60s, the student's %s", own, theirs);
 		return differs(teacher, what);
 	}
 	if (task->labels.count > 0)
 		return match_labels(d, teacher, &task->labels);
 	int32_t outputs = task_config_outputs(&d->folder);
 	if (outputs != heads->head[0].outputs) {
-		snprintf(what, sizeof(what), "it has %d outputs, the student %d", outputs, heads->head[0].outputs);
+		snprintf(what, sizeof what, "it has %d outputs, the student %d", outputs, heads->head[0].outputs);
 		return differs(teacher, what);
 	}
 	return OK;
@@ -170,7 +170,7 @@ static enum status check_sizes(const char *teacher, const struct model_config *o
 	char what[128];
 	int64_t longest = run->values->max_seq_length;
 	if (own->max_position_embeddings < longest) {
-		snprintf(what, sizeof(what), "it has %d positions, fewer than --max_seq_length %" PRId64,
+		snprintf(what, sizeof what, "it has %d positions, fewer than --max_seq_length %" PRId64,
 			 own->max_position_embeddings, longest);
 		return differs(teacher, what);
 	}
@@ -257,7 +257,7 @@ static enum status hash_teacher(const struct model *model, const float *slab, ui
 	config_file_put(&writer, &model->config, NULL);
 	enum status status = buffer_status(&text);
 	if (status == OK)
-		*out = hash64_combine(hash64(slab, (size_t)model->slab_count * sizeof(*slab)), hash64(text.data, text.size));
+		*out = hash64_combine(hash64(slab, (size_t)model->slab_count * sizeof *slab), hash64(text.data, text.size));
 	buffer_release(&text);
 	return status;
 }
@@ -269,7 +269,7 @@ static enum status load(struct distillation_run *distillation, struct run *run)
 	struct model_folder_report report = {0};
 	float *slab = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights of the teacher"), done);
+	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof *slab, "weights of the teacher"), done);
 	TRY_GOTO(model_weights_load(distillation->source.weights, model, &adaptation, slab, &report), done);
 	TRY_GOTO(model_files_check(&distillation->files, distillation->source.weights), done);
 	TRY_GOTO(hash_teacher(model, slab, &distillation->hash), done);
@@ -289,7 +289,7 @@ enum status distillation_run_allocate(struct distillation_run *distillation, str
 		return OK;
 	TRY(ranks_agree(run->machine->comm, teacher_allocate(distillation->teacher, limits, &distillation->settings)));
 	TRY(ranks_agree(run->machine->comm, load(distillation, run)));
-	snprintf(hash, sizeof(hash), "model %016" PRIx64, distillation->hash);
+	snprintf(hash, sizeof hash, "model %016" PRIx64, distillation->hash);
 	return ranks_count(run->machine->comm) > 1 ? comm_agree(run->machine->comm, "the teacher", hash) : OK;
 }
 
@@ -317,12 +317,12 @@ void distillation_run_report(const struct distillation_run *distillation, struct
 	struct report_column *labels = report_task_add(report, "label_loss");
 	for (int i = 0; i < report->column_count; i++) {
 		struct report_column *column = &report->columns[i];
-		struct report_level levels[sizeof(column->levels) / sizeof(*column->levels)];
+		struct report_level levels[sizeof column->levels / sizeof *column->levels];
 		if (strcmp(column->name, "loss") != 0)
 			continue;
-		memcpy(levels, column->levels, sizeof(levels));
-		memcpy(column->levels, labels->levels, sizeof(levels)); /* there are none */
-		memcpy(labels->levels, levels, sizeof(levels));
+		memcpy(levels, column->levels, sizeof levels);
+		memcpy(column->levels, labels->levels, sizeof levels); /* there are none */
+		memcpy(labels->levels, levels, sizeof levels);
 	}
 	if (distillation->settings.alpha > 0)
 		report_task_add(report, "soft_loss");

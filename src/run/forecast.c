@@ -257,9 +257,9 @@ static enum status run_steps(const struct forecast_setup *setup, const struct sc
 	struct timeline_transfer *transfers = NULL;
 	double *done = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&work, STEPS * at.count, sizeof(*work), "a forecast"), end);
-	TRY_GOTO(memory_new(&transfers, STEPS * per_step, sizeof(*transfers), "a forecast"), end);
-	TRY_GOTO(memory_new(&done, STEPS * at.count, sizeof(*done), "a forecast"), end);
+	TRY_GOTO(memory_new(&work, STEPS * at.count, sizeof *work, "a forecast"), end);
+	TRY_GOTO(memory_new(&transfers, STEPS * per_step, sizeof *transfers, "a forecast"), end);
+	TRY_GOTO(memory_new(&done, STEPS * at.count, sizeof *done, "a forecast"), end);
 	/* Starts with the last step, so that the needs which a step sets in the next one are not overwritten. */
 	for (int64_t step = STEPS - 1; step >= 0; step--)
 		lay_out_step(setup, f, times, step, work, transfers);

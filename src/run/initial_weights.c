@@ -194,7 +194,8 @@ static void log_report(const struct initial_weights *initial, const struct model
 			 report->carried_tokens, report->composed_tokens, report->drawn_tokens, config->initializer_range);
 	if (report->positions_source)
 		log_note("  positions: %" PRId64 " there, %d here (%s)", report->positions_source,
-			 config->max_position_embeddings, initial->settings->options->init_positions == POSITIONS_TILE ? "tile" : "draw");
+			 config->max_position_embeddings,
+			 initial->settings->options->init_positions == POSITIONS_TILE ? "tile" : "draw");
 }
 
 /* On a GPU, the library computes the tanh form of GELU as part of its products, which saves two passes. But that makes a
@@ -212,7 +213,7 @@ static enum status begin_with_neighbors(struct model *model, struct replica *rep
 {
 	float *slab = NULL;
 	enum status status;
-	TRY(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"));
+	TRY(memory_new(&slab, model->slab_count, sizeof *slab, "weights"));
 	TRY_GOTO(model_get_weights(model, slab), done);
 	neighbor_attention_set(model, slab);
 	TRY_GOTO(model_set_weights(model, replica, slab), done);
@@ -241,7 +242,7 @@ enum status initial_weights_load(const struct initial_weights *initial, const st
 		.source_vocab = options->remap_vocab ? &initial->vocab : NULL,
 		.vocab = options->remap_vocab ? vocab : NULL,
 	};
-	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
+	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof *slab, "weights"), done);
 	TRY_GOTO(model_get_weights(model, slab), done);
 	TRY_GOTO(model_weights_load(initial->source.weights, model, &adaptation, slab, &report), done);
 	TRY_GOTO(model_files_check(&initial->files, initial->source.weights), done);

@@ -14,13 +14,13 @@ enum init_tokens { INIT_TOKENS_MEAN, INIT_TOKENS_DRAW };
 enum init_attention { INIT_ATTENTION_RANDOM, INIT_ATTENTION_NEIGHBORS };
 
 struct initial_options {
-	const char *init_checkpoint; /* NULL: --model, if it names weights */
-	const char *init_vocab;      /* of the weights; NULL: the one beside them */
-	bool remap_vocab;            /* the run's vocabulary differs from theirs */
-	enum init_tokens init_tokens; /* rows of tokens that their vocabulary lacks */
+	const char *init_checkpoint;         /* NULL: --model, if it names weights */
+	const char *init_vocab;              /* of the weights; NULL: the one beside them */
+	bool remap_vocab;                    /* the run's vocabulary differs from theirs */
+	enum init_tokens init_tokens;        /* rows of tokens that their vocabulary lacks */
 	enum position_policy init_positions; /* what to do where the model has more positions */
-	enum init_attention init_attention; /* of a new model: NEIGHBORS: heads begin by attending to neighbors
-					       (model/neighbor_attention.h) */
+	enum init_attention init_attention;  /* of a new model: NEIGHBORS: heads begin by attending to neighbors
+						(model/neighbor_attention.h) */
 };
 extern const struct option initial_rows[];
 

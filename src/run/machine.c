@@ -104,11 +104,11 @@ static enum status choose_device(const struct machine *machine)
 	if (rank >= visible)
 		return error_set(ERR_USAGE, "rank %d of this machine has no GPU: only %lld are visible", rank,
 				 (long long)visible);
-	snprintf(own, sizeof(own), "%d", rank);
+	snprintf(own, sizeof own, "%d", rank);
 	for (int32_t i = 0; names && i < rank; i++)
 		names += strcspn(names, ",") + 1;
 	if (names)
-		snprintf(own, sizeof(own), "%.*s", (int)strcspn(names, ","), names);
+		snprintf(own, sizeof own, "%.*s", (int)strcspn(names, ","), names);
 	setenv("CUDA_VISIBLE_DEVICES", own, 1);
 	return OK;
 }

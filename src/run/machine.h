@@ -31,8 +31,8 @@ bool machine_launches(const struct machine *machine);
 MUST_USE enum status machine_join(struct machine *machine);
 /* Takes the options as completed from a checkpoint's record. Call it before the device is opened. */
 void machine_resume(struct machine *machine, const struct training_options *training);
-/* Opens this rank's device if it is not open yet. A device or precision that was left open becomes a choice in the options of each
- * run on this machine. [all] */
+/* Opens this rank's device if it is not open yet. A device or precision that was left open becomes a choice in the options of
+ * each run on this machine. [all] */
 MUST_USE enum status machine_open_device(struct machine *machine, struct options *options, const struct device_options *of_run);
 /* Is the device a GPU? False until it is open. */
 bool machine_on_gpu(const struct machine *machine);

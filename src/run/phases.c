@@ -24,7 +24,7 @@ enum status phase_choose(struct run_phase *phase, const struct optimizer_options
 		.usual_learning_rate = phase->usual_learning_rate,
 		.new_layers = phase->new_layers,
 	};
-	for (size_t i = 0; i < sizeof(every) / sizeof(*every); i++)
+	for (size_t i = 0; i < sizeof every / sizeof *every; i++)
 		if (options_is_open(phase->options, every[i]))
 			TRY(options_choose_integer(phase->options, every[i], twentieth < 5000 ? twentieth : 5000));
 	return rate_choose(phase->options, &training->rate, optimizer, &facts);
@@ -99,7 +99,7 @@ static enum status open_first(struct run_start *start, const struct second_phase
 	TRY(path_join(state, settings->first, "training_state.json"));
 	bool found = file_exists(state);
 	if (found)
-		snprintf(start->checkpoint, sizeof(start->checkpoint), "%.4000s", settings->first);
+		snprintf(start->checkpoint, sizeof start->checkpoint, "%.4000s", settings->first);
 	else if (file_is_folder(settings->first))
 		TRY(checkpoint_latest(settings->first, start->checkpoint, &found));
 	if (!found) {

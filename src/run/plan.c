@@ -78,7 +78,7 @@ static void device_row(struct buffer *out, const struct memory_plan *plan, struc
 	size_t left, all;
 	char has[2][FORMAT_BYTES], note[96] = "";
 	if (be->functions->memory_left(be, &left, &all) == OK)
-		snprintf(note, sizeof(note), "of %s left of %s", format_size(has[0], (double)left),
+		snprintf(note, sizeof note, "of %s left of %s", format_size(has[0], (double)left),
 			 format_size(has[1], (double)all));
 	row(out, "on the GPU", plan->device, note);
 }
@@ -90,7 +90,7 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 		      plan->ranks > 1 ? ", of each rank" : "");
 	row(out, "weights", plan->weights, "master weights, gradients, compute copies");
 	row(out, "moments", plan->moments, plan->ranks > 1 ? "optimizer state, this rank's share" : "of the optimizer");
-	snprintf(note, sizeof(note), "of %d tokens, %d sequences, %d predictions", limits->batch.tokens, limits->batch.sequences,
+	snprintf(note, sizeof note, "of %d tokens, %d sequences, %d predictions", limits->batch.tokens, limits->batch.sequences,
 		 limits->batch.labels[0].count);
 	row(out, "activations", plan->activations, note);
 	if (plan->teacher > 0)
@@ -110,7 +110,7 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 		    plan->ranks > 1 ? "mean of the weights, in the first rank alone" : "mean of the weights");
 	int64_t left = memory_available();
 	char have[FORMAT_BYTES];
-	snprintf(note, sizeof(note), "%s available", format_size(have, (double)left));
+	snprintf(note, sizeof note, "%s available", format_size(have, (double)left));
 	row(out, plan->device > 0 ? "on the host" : "total", plan->total - plan->device, left > 0 ? note : "");
 	buffer_format(out, "  %-13s %10.3g  TFLOP a step of full-length sequences\n", "work", plan->flops_per_step * 1e-12);
 }
@@ -147,7 +147,7 @@ enum status plan_check(const struct memory_plan *plan, struct backend *be, int32
 		return OK;
 	char need[FORMAT_BYTES], have[FORMAT_BYTES], ranks[48] = "";
 	if (local_ranks > 1)
-		snprintf(ranks, sizeof(ranks), " for %d ranks", local_ranks);
+		snprintf(ranks, sizeof ranks, " for %d ranks", local_ranks);
 	enum status status = error_set(ERR_RESOURCE, "this run needs %s of memory%s, but the machine has %s left",
 				       format_size(need, (double)total), ranks, format_size(have, (double)left));
 	error_hint("use a smaller --micro_batch_tokens, --max_seq_length, or model");

@@ -206,7 +206,7 @@ enum status pretraining_data_open(struct pretraining_data *data)
 	run->evaluation_hash = evaluation_hash(&data->data, &data->phases[0]);
 	run->longest_evaluated = longest_evaluated(&data->data);
 	char size[32];
-	snprintf(size, sizeof(size), "%d", run->vocab->count);
+	snprintf(size, sizeof size, "%d", run->vocab->count);
 	return data->settings->text->vocab_size > 0 ? OK : options_set(&run->options, "vocab_size", size, ORIGIN_CHOSEN);
 }
 
@@ -261,7 +261,7 @@ static enum status open_mixture(const struct run_data *data, const struct instan
 {
 	struct instances **sources;
 	enum status status = OK;
-	TRY(memory_new(&sources, data->train_count, sizeof(*sources), "mixture"));
+	TRY(memory_new(&sources, data->train_count, sizeof *sources, "mixture"));
 	for (int64_t i = 0; i < data->train_count && status == OK; i++) {
 		struct instance_settings own = *settings;
 		own.seed = hash64_combine(settings->seed, (uint64_t)i);
@@ -294,7 +294,7 @@ enum status pretraining_open_evaluation(struct pretraining_data *data, int64_t i
 {
 	const struct pretraining_phase *phase = &data->phases[index];
 	const struct run_data *text = &data->data;
-	TRY(memory_new(&data->evaluation_sets, text->evaluation_count, sizeof(*data->evaluation_sets), "evaluation sets"));
+	TRY(memory_new(&data->evaluation_sets, text->evaluation_count, sizeof *data->evaluation_sets, "evaluation sets"));
 	for (int64_t i = 0; i < text->evaluation_count; i++) {
 		const struct run_data_set *set = &text->evaluation[i];
 		const char *name = set->name[0] ? set->name : NULL;

@@ -12,8 +12,8 @@ struct pretraining_data_settings {
 	const struct option_list *corpus, *data, *eval_corpus, *eval_data, *eval_file;
 	bool corpus_recorded, eval_recorded; /* the lists come from a resumed run's record */
 	const struct text_options *text;
-	int cased;                         /* -1 = open */
-	bool cased_given;                  /* by the user: whatever contradicts it is refused */
+	int cased;        /* -1 = open */
+	bool cased_given; /* by the user: whatever contradicts it is refused */
 	bool shuffle;
 };
 

@@ -57,7 +57,7 @@ static enum status resize_model(const struct pretraining_run *pretraining, struc
 	const struct model_sizes *sizes = &pretraining->settings->sizes;
 	struct model_config before = *config;
 	TRY(model_config_resize(config, sizes));
-	if (!model_sizes_any(sizes) || !pretraining->initial.path || memcmp(&before, config, sizeof(before)) == 0)
+	if (!model_sizes_any(sizes) || !pretraining->initial.path || memcmp(&before, config, sizeof before) == 0)
 		return OK;
 	enum status status =
 		error_set(ERR_USAGE,
@@ -89,7 +89,7 @@ static enum status check_shape(const struct pretraining_run *pretraining, const 
 		{"num_attention_heads", config->num_attention_heads, own.num_attention_heads},
 		{"intermediate_size", config->intermediate_size, own.intermediate_size},
 	};
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		if (sizes[i].given == sizes[i].own)
 			continue;
 		enum status status = error_set(ERR_STATE, "--model %s has %s %d, but the weights in '%s' have %d", model,
@@ -313,10 +313,10 @@ static double usual_rate(const struct pretraining_run *pretraining, int64_t batc
 	int64_t hidden = run->config.hidden_size;
 	/* You et al. 2020, table 4: 5e-3 at a batch size of 32,768, scaled by the square root for others. */
 	double rate = optimizer_is_lamb(&run->values->optimizer) ? 5e-3 * sqrt((double)batch_size / 32768)
-		      : hidden < 512               ? 1e-3
-		      : hidden < 768               ? 5e-4
-		      : hidden < 1024              ? 2e-4
-						   : 1e-4;
+		      : hidden < 512                             ? 1e-3
+		      : hidden < 768                             ? 5e-4
+		      : hidden < 1024                            ? 2e-4
+								 : 1e-4;
 	/* Published models that continued from a trained one used 2e-5 (Google's advice) to 5e-5 (BioBERT) at such batch sizes
 	 * for BERT-base; too high a rate destroys what was learned. */
 	return pretraining->initial.path ? rate / 4 : rate;
@@ -358,7 +358,7 @@ static enum status check_best_set(const struct pretraining_run *pretraining)
 	int64_t deciding;
 	if (data->evaluation_count == 0)
 		return OK;
-	TRY(memory_new(&names, data->evaluation_count, sizeof(*names), "names of sets"));
+	TRY(memory_new(&names, data->evaluation_count, sizeof *names, "names of sets"));
 	for (int64_t i = 0; i < data->evaluation_count; i++)
 		names[i] = data->evaluation[i].name;
 	enum status status = run_find_best_set(pretraining->run, names, data->evaluation_count, &deciding);

@@ -15,7 +15,7 @@ static enum status refuse_lamb_options(const struct options *options, const stru
 	const void *const fields[] = {&optimizer->trust_ratio, &optimizer->exclude_from_layer_adaptation,
 				      &optimizer->max_trust_ratio, &optimizer->gradient_normalization,
 				      &optimizer->gradient_averaging};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		if (options_is_open(options, fields[i]))
 			continue;
 		enum status status = error_set(ERR_USAGE, "--%s has no effect with --optimizer %s", names[i],

@@ -14,11 +14,11 @@ struct rate_facts {
 	int64_t steps, batch_size;
 	int64_t batch_size_per_gpu; /* 0: not given */
 	double usual_learning_rate; /* what is chosen if learning_rate is open */
-	int64_t new_layers; /* of a new model: min_warmup_steps is for four, for others in proportion, and if a third of all steps is
-			       fewer, a rate chosen here is lower in proportion. 0: the model's weights are trained */
+	int64_t new_layers; /* of a new model: min_warmup_steps is for four, for others in proportion, and if a third of all steps
+			       is fewer, a rate chosen here is lower in proportion. 0: the model's weights are trained */
 };
-MUST_USE enum status rate_choose(struct options *phase, const struct rate_options *rate, const struct optimizer_options *optimizer,
-				 const struct rate_facts *facts);
+MUST_USE enum status rate_choose(struct options *phase, const struct rate_options *rate,
+				 const struct optimizer_options *optimizer, const struct rate_facts *facts);
 struct schedule rate_schedule(const struct rate_options *rate, int64_t steps, int64_t batch_size);
 
 #endif

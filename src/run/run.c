@@ -24,7 +24,7 @@ static void stop_before_training(int number)
 {
 	static const char text[] = "\nbertc: stopped before the first step\nhint: run the same command again to resume\n";
 	(void)number;
-	ssize_t written = write(2, text, sizeof(text) - 1);
+	ssize_t written = write(2, text, sizeof text - 1);
 	(void)written; /* stderr may be closed */
 	_exit(STOPPED);
 }
@@ -64,7 +64,7 @@ enum status run_take_options(struct run *run, const struct options *options, str
 {
 	TRY(options_derive(&run->options, options, options->section_count, NULL));
 	run->values = run->options.settings;
-	TRY(memory_new(&run->phases, count, sizeof(*run->phases), "phases"));
+	TRY(memory_new(&run->phases, count, sizeof *run->phases, "phases"));
 	run->phase_count = count;
 	for (int64_t i = 0; i < count; i++) {
 		struct run_phase *phase = &run->phases[i];
@@ -79,7 +79,7 @@ enum status run_take_options(struct run *run, const struct options *options, str
 /* The type in which gradients are sent; COMM_F32: their own. */
 static enum comm_type wire_of(const struct ranks_options *ranks)
 {
-	return ranks->allreduce_post_accumulation_fp16	 ? COMM_F16
+	return ranks->allreduce_post_accumulation_fp16   ? COMM_F16
 	       : ranks->allreduce_post_accumulation_bf16 ? COMM_BF16
 							 : COMM_F32;
 }
@@ -133,7 +133,7 @@ static enum status show_options(const struct run *run, struct buffer *out)
 	options_settings_table(&run->options, run->phase_count > 1 ? SCOPE_GENERAL : SCOPE_ALL, all, log_has_colour(), out);
 	if (run->phase_count == 1)
 		return OK;
-	TRY(memory_new(&phases, run->phase_count, sizeof(*phases), "phases"));
+	TRY(memory_new(&phases, run->phase_count, sizeof *phases, "phases"));
 	for (int64_t i = 0; i < run->phase_count; i++)
 		phases[i] = run->phases[i].options;
 	options_section_table(phases, run->phase_count, all, log_has_colour(), out);
@@ -163,8 +163,7 @@ static void show_phases(const struct run *run, struct buffer *out)
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		const struct training_options *training = run->phases[i].values;
 		int64_t batch_size = training->batch.train_batch_size, steps = training->length.num_train_steps;
-		double flops =
-			plan_step_flops(&run->config, run->task->heads, batch_size, (int32_t)training->max_seq_length);
+		double flops = plan_step_flops(&run->config, run->task->heads, batch_size, (int32_t)training->max_seq_length);
 		char count[FORMAT_BYTES];
 		buffer_format(out, "  phase %-6" PRId64 " %10s  %s of %" PRId64 " x %" PRId64 " tokens, %.3g TFLOP each%s\n",
 			      i + 1, format_count(count, steps), steps == 1 ? "step" : "steps", batch_size,
@@ -332,8 +331,8 @@ static enum status note_resumption(struct run *run)
 	const char *before = NULL;
 	char split[64] = "";
 	if (machine->ranks * machine->replicas > 1)
-		snprintf(split, sizeof(split), ", %d ranks x %d replicas", machine->ranks, (int)machine->replicas);
-	snprintf(run->computed_on, sizeof(run->computed_on), "bertc " VERSION ", %s%s", machine->backend->numerics, split);
+		snprintf(split, sizeof split, ", %d ranks x %d replicas", machine->ranks, (int)machine->replicas);
+	snprintf(run->computed_on, sizeof run->computed_on, "bertc " VERSION ", %s%s", machine->backend->numerics, split);
 	if (start->begun)
 		log_note("no checkpoint yet: starting over with the settings in %s", start->settings);
 	if (!start->resumed)
@@ -356,9 +355,8 @@ static enum status note_resumption(struct run *run)
 static enum status find_room(struct run *run)
 {
 	for (int attempt = 1;; attempt++) {
-		enum status status =
-			run_memory_allocate(&run->memory, run->machine, &run->shapes.limits, &run->values->optimizer,
-					    averages(run));
+		enum status status = run_memory_allocate(&run->memory, run->machine, &run->shapes.limits, &run->values->optimizer,
+							 averages(run));
 		if (status == OK && run->task->allocate)
 			status = run->task->allocate(run->task->context, &run->shapes.limits);
 		if (status != ERR_RESOURCE || attempt == ATTEMPTS)
@@ -491,7 +489,7 @@ static enum status open_report(struct run *run)
 /* The phases in the form that the loop takes. */
 static enum status make_schedules(struct run *run)
 {
-	TRY(memory_new(&run->schedules, run->phase_count, sizeof(*run->schedules), "phases"));
+	TRY(memory_new(&run->schedules, run->phase_count, sizeof *run->schedules, "phases"));
 	for (int64_t i = 0; i < run->phase_count; i++)
 		run->schedules[i] = phase_of(&run->phases[i]);
 	return OK;

@@ -77,7 +77,7 @@ static enum status vocab_source_write(const char *folder, uint64_t fingerprint)
 {
 	char path[PATH_BYTES], text[32];
 	TRY(path_join(path, folder, VOCAB_SOURCE_NAME));
-	snprintf(text, sizeof(text), "%016" PRIx64 "\n", fingerprint);
+	snprintf(text, sizeof text, "%016" PRIx64 "\n", fingerprint);
 	return file_write(path, text, strlen(text));
 }
 
@@ -120,9 +120,9 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	TRY_GOTO(vocab_learner_create(&learner, tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
 	int32_t size = settings->text->vocab_size > 0 ? (int32_t)settings->text->vocab_size : vocab_default_size(learner);
-	TRY_GOTO(vocab_learner_finish(learner,
-				      &(struct vocab_learn_settings){.size = size, .min_frequency = settings->text->min_frequency}, out,
-				      &report),
+	TRY_GOTO(vocab_learner_finish(
+			 learner, &(struct vocab_learn_settings){.size = size, .min_frequency = settings->text->min_frequency},
+			 out, &report),
 		 done);
 	log_note("vocabulary: %s entries learned from %s words, %.2f tokens per word", format_count(count, out->count),
 		 format_count(words, report.words), report.tokens_per_word);
@@ -216,7 +216,7 @@ static enum status choose_splitting(const struct run_data_settings *settings, co
 	if (!settings->cased_given || settings->cased != out->lowercase)
 		return OK;
 	char beside[PATH_BYTES + 64];
-	snprintf(beside, sizeof(beside), "the tokenizer_config.json or tokenizer.json beside '%s'", vocab_path);
+	snprintf(beside, sizeof beside, "the tokenizer_config.json or tokenizer.json beside '%s'", vocab_path);
 	enum status status = error_set(ERR_STATE, "--cased %s: %s%s%s takes text %s", settings->cased ? "true" : "false",
 				       found ? beside : "'", found ? "" : prefix, found ? "" : "'", casing(out->lowercase));
 	error_hint("leave --cased out, or %s", found ? "give another --vocab_file" : "prepare the shards again");
@@ -286,7 +286,7 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 {
 	struct corpus *corpus;
 	char held_out[PATH_BYTES];
-	snprintf(held_out, sizeof(held_out), "%.4000s.held_out", prefix);
+	snprintf(held_out, sizeof held_out, "%.4000s.held_out", prefix);
 	TRY(corpus_open_list(&corpus, patterns, input));
 	enum status status;
 	struct prepare_report report;
@@ -347,7 +347,7 @@ static enum status check_shard(const struct shard *shard, const struct run_data 
 	TRY(shard_check_vocab(shard, data->vocab.hash, data->vocab.count));
 	if (shard->described) {
 		char what[PATH_BYTES + 2];
-		snprintf(what, sizeof(what), "'%s'", shard->prefix);
+		snprintf(what, sizeof what, "'%s'", shard->prefix);
 		TRY(unknown_check(what, shard->description.unknown_tokens, shard->description.tokens));
 	}
 	return shard->described ? check_splitting(shard->prefix, &shard->description, &data->tokenizer) : OK;
@@ -357,7 +357,7 @@ static enum status check_shard(const struct shard *shard, const struct run_data 
 static enum status shards_open(const char *const *prefixes, int64_t count, const struct run_data *data, struct shard **out,
 			       int64_t *out_count)
 {
-	TRY(memory_new(out, count, sizeof(**out), "shards"));
+	TRY(memory_new(out, count, sizeof **out, "shards"));
 	for (int64_t i = 0; i < count; i++) {
 		TRY(shard_open(&(*out)[i], prefixes[i]));
 		++*out_count;
@@ -370,7 +370,7 @@ static enum status shards_open(const char *const *prefixes, int64_t count, const
 static enum status set_open(struct run_data *out, const char *name, const char *const *prefixes, int64_t count)
 {
 	struct run_data_set *set = &out->evaluation[out->evaluation_count++];
-	snprintf(set->name, sizeof(set->name), "%s", name);
+	snprintf(set->name, sizeof set->name, "%s", name);
 	return shards_open(prefixes, count, out, &set->shards, &set->shard_count);
 }
 
@@ -404,11 +404,10 @@ static enum status parse_sets(struct set_list *out, const struct option_list *li
 }
 
 /* Adds an evaluation set of static instances. */
-static enum status static_set_open(const struct run_data_settings *settings, const struct file_set *group,
-				   struct run_data *out)
+static enum status static_set_open(const struct run_data_settings *settings, const struct file_set *group, struct run_data *out)
 {
 	struct run_data_set *set = &out->evaluation[out->evaluation_count++];
-	snprintf(set->name, sizeof(set->name), "%s", group->name);
+	snprintf(set->name, sizeof set->name, "%s", group->name);
 	return open_static(out, settings, group->paths, group->count, &set->files, &set->file_count);
 }
 
@@ -433,7 +432,7 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	char prefix[PATH_BYTES], name[96];
 	const char *prefixes[] = {prefix};
 	const struct option_list list = {.values = group->paths, .count = group->count};
-	snprintf(name, sizeof(name), "evaluation%s%s", group->name[0] ? "." : "", group->name);
+	snprintf(name, sizeof name, "evaluation%s%s", group->name[0] ? "." : "", group->name);
 	TRY(path_join(prefix, settings->folder, name));
 	bool there = shard_exists(prefix), same = true;
 	if (there)
@@ -454,7 +453,7 @@ static enum status held_out_open(struct run_data *out)
 	char prefix[PATH_BYTES];
 	enum status status = OK;
 	for (int64_t i = 0; i < out->train_count && status == OK; i++) {
-		snprintf(prefix, sizeof(prefix), "%.4000s.held_out", out->train[i].prefix);
+		snprintf(prefix, sizeof prefix, "%.4000s.held_out", out->train[i].prefix);
 		if (shard_exists(prefix))
 			status = name_list_add(&prefixes, prefix);
 	}
@@ -477,7 +476,7 @@ static enum status evaluation_open(const struct run_data_settings *settings, con
 	TRY_GOTO(set_list_check_apart(&texts, &files), done);
 	TRY_GOTO(set_list_check_apart(&shards, &files), done);
 	TRY_GOTO(memory_new(&out->evaluation, texts.count + shards.count + files.count + out->train_count + 1,
-			    sizeof(*out->evaluation), "evaluation sets"),
+			    sizeof *out->evaluation, "evaluation sets"),
 		 done);
 	for (int64_t i = 0; i < texts.count; i++)
 		TRY_GOTO(evaluation_text(settings, tokenizer, &texts.sets[i], out), done);
@@ -509,10 +508,12 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		      "vocab_file %s\nvocab_size %" PRId64 "\nmin_frequency %" PRId64
 		      "\ncased %d\ninput_form %s\ntext_form %s\ntext_key %s\nskip bad records %d\n"
 		      "held_out_fraction %g\nown evaluation set %d\n",
-		      settings->vocab_file ? settings->vocab_file : "-", settings->text->vocab_size, settings->text->min_frequency,
-		      settings->cased, input_form_names[settings->input.input.input_form], text_form_names[settings->input.input.text_form],
-		      settings->input.input.text_key ? settings->input.input.text_key : "-", settings->input.input.on_bad_record == SKIP_BAD_RECORD,
-		      settings->text->held_out_fraction, has_evaluation(settings));
+		      settings->vocab_file ? settings->vocab_file : "-", settings->text->vocab_size,
+		      settings->text->min_frequency, settings->cased, input_form_names[settings->input.input.input_form],
+		      text_form_names[settings->input.input.text_form],
+		      settings->input.input.text_key ? settings->input.input.text_key : "-",
+		      settings->input.input.on_bad_record == SKIP_BAD_RECORD, settings->text->held_out_fraction,
+		      has_evaluation(settings));
 	if (settings->text->drop_copied_documents)
 		buffer_text(out, "without copied documents\n");
 	/* Static instances do not record their vocabulary, so one that was left here by other text must not be used for them. */
@@ -562,8 +563,8 @@ static enum status claim_folder(const struct run_data_settings *settings, const 
 static enum status weighted_open(const struct option_list *list, struct run_data *out)
 {
 	int64_t weighted = 0;
-	TRY(memory_new(&out->weights, list->count, sizeof(*out->weights), "weights"));
-	TRY(memory_new(&out->train, list->count, sizeof(*out->train), "shards"));
+	TRY(memory_new(&out->weights, list->count, sizeof *out->weights, "weights"));
+	TRY(memory_new(&out->train, list->count, sizeof *out->train, "shards"));
 	for (int64_t i = 0; i < list->count; i++) {
 		char prefix[PATH_BYTES];
 		TRY(split_weight(list->values[i], prefix, &out->weights[i]));
@@ -601,7 +602,7 @@ static enum status add_sets(const struct option_list *list, enum status (*find)(
 static enum status find_shards(const char *prefix, struct name_list *out)
 {
 	char index[PATH_BYTES + 8];
-	snprintf(index, sizeof(index), "%.4096s.idx", prefix);
+	snprintf(index, sizeof index, "%.4096s.idx", prefix);
 	if (file_exists(index))
 		return name_list_add(out, index);
 	enum status status = error_set(ERR_USAGE, "'%s': there are no token shards with this prefix (no '%s')", prefix, index);
@@ -637,7 +638,7 @@ static enum status verify_contents(struct run_data *data)
 	struct shard_contents *items;
 	for (int64_t i = 0; i < data->evaluation_count; i++)
 		count += data->evaluation[i].shard_count + data->evaluation[i].file_count;
-	TRY(memory_new(&items, count, sizeof(*items), "shards"));
+	TRY(memory_new(&items, count, sizeof *items, "shards"));
 	count = 0;
 	for (int64_t i = 0; i < data->train_count; i++)
 		items[count++] = shard_contents(&data->train[i]);
@@ -661,7 +662,7 @@ static uint64_t data_hash(const struct run_data *data)
 	for (int64_t i = 0; i < data->train_count; i++)
 		hash = hash64_combine(hash, data->train[i].content_hash);
 	for (int64_t i = 0; data->weights && i < data->train_count; i++)
-		hash = hash64_combine(hash, hash64(&data->weights[i], sizeof(*data->weights)));
+		hash = hash64_combine(hash, hash64(&data->weights[i], sizeof *data->weights));
 	for (int64_t i = 0; i < data->train_file_count; i++)
 		hash = hash64_combine(hash, data->train_files[i].content_hash);
 	return hash;
@@ -698,7 +699,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 			TRY_GOTO(vocab_source_check(settings), failed);
 		if (settings->corpus->count > 0 && !made)
 			TRY_GOTO(run_data_shards(settings->corpus, &input, tokenizer, settings->pool, prefix,
-						 own_evaluation ? 0 : settings->text->held_out_fraction, settings->text->drop_copied_documents),
+						 own_evaluation ? 0 : settings->text->held_out_fraction,
+						 settings->text->drop_copied_documents),
 				 failed);
 		else if (!shard_exists(prefix)) {
 			status = no_text();

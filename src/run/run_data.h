@@ -31,11 +31,11 @@ struct run_data_settings {
 	 * belong, too; values before the first name belong to a set without a name. */
 	const struct option_list *eval_corpus, *eval_data, *eval_file;
 	bool corpus_recorded,
-		eval_recorded; /* the lists come from a resumed run's record: needed only if the shards are missing */
-	struct corpus_settings input;         /* text->input, and by how many threads */
-	const char *vocab_file;                /* NULL: the folder's, or one learned from the corpus */
-	bool cased;                            /* used when nothing else says: see cased_given */
-	bool cased_given;                      /* `cased` is what the user asked for: whatever contradicts it is refused */
+		eval_recorded;        /* the lists come from a resumed run's record: needed only if the shards are missing */
+	struct corpus_settings input; /* text->input, and by how many threads */
+	const char *vocab_file;       /* NULL: the folder's, or one learned from the corpus */
+	bool cased;                   /* used when nothing else says: see cased_given */
+	bool cased_given;             /* `cased` is what the user asked for: whatever contradicts it is refused */
 	int32_t pair_length, pair_predictions; /* for pairs to be rewritten, as in struct instance_demands */
 	bool first_rank; /* makes the folder, and compares the tokens of shards with their checksums; the others find it made */
 	struct pool *pool;

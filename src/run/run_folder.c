@@ -35,7 +35,7 @@ static enum status expand_source(const char *source, struct name_list *out)
 	const char *colon = strrchr(source, ':');
 	const int whole = (int)strlen(source), sizes[] = {whole, colon ? (int)(colon - source) : whole};
 	for (int i = 0; i < 2; i++) {
-		snprintf(index, sizeof(index), "%.*s.idx", sizes[i] < PATH_BYTES ? sizes[i] : PATH_BYTES, source);
+		snprintf(index, sizeof index, "%.*s.idx", sizes[i] < PATH_BYTES ? sizes[i] : PATH_BYTES, source);
 		if (file_exists(index))
 			return name_list_add(out, index);
 	}
@@ -94,7 +94,7 @@ static enum status has_checkpoint(const char *out, bool *has)
 	enum status status = OK;
 	for (int64_t i = 0; i < count && status == OK && !*has; i++) {
 		checkpoint_name(name, steps[i]);
-		snprintf(state, sizeof(state), "%s/training_state.json", name);
+		snprintf(state, sizeof state, "%s/training_state.json", name);
 		status = path_join(path, out, state);
 		*has = status == OK && file_exists(path);
 	}
@@ -197,7 +197,7 @@ static enum status remove_earlier_run(const char *out)
 		bool ours =
 			strncmp(name, "checkpoint-", 11) == 0 && name[11] && strspn(name + 11, "0123456789") == strlen(name + 11);
 		ours |= strncmp(name, EVENT_FILE_START, strlen(EVENT_FILE_START)) == 0;
-		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 			ours |= strcmp(name, names[k]) == 0;
 		char path[PATH_BYTES];
 		TRY_GOTO(path_join(path, out, name), done);
@@ -233,7 +233,7 @@ static enum status canonical(const char *path, char out[PATH_BYTES])
 	}
 	const char *slash = strrchr(path, '/');
 	char parent[PATH_BYTES];
-	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+	snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
 	whole = realpath(parent, NULL);
 	status = path_join(out, whole ? whole : parent, slash ? slash + 1 : path);
 	free(whole);
@@ -285,8 +285,8 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
 	bool own = is_parent(settings->given->out, checkpoint);
 	start->begun = false;
 	if (start->resumed && !own) {
-		enum status status =
-			error_set(ERR_STATE, "'%s' contains another run, to which '%s' does not belong", settings->given->out, wanted);
+		enum status status = error_set(ERR_STATE, "'%s' contains another run, to which '%s' does not belong",
+					       settings->given->out, wanted);
 		error_hint("choose another --out, or give --fresh to clear this one");
 		return status;
 	}
@@ -294,8 +294,8 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
 	TRY(checkpoint_read_state(checkpoint, &start->record, &start->state, &start->data_hash));
 	if (own && !settings->given->plan)
 		TRY(checkpoint_supersede(settings->given->out, start->state.step));
-	snprintf(start->checkpoint, sizeof(start->checkpoint), "%s", checkpoint);
-	snprintf(start->resumed_from, sizeof(start->resumed_from), "%s", name);
+	snprintf(start->checkpoint, sizeof start->checkpoint, "%s", checkpoint);
+	snprintf(start->resumed_from, sizeof start->resumed_from, "%s", name);
 	start->own = own;
 	start->resumed = true;
 	return OK;
@@ -327,20 +327,21 @@ static enum status find_checkpoint(struct run_start *start, const struct run_fol
 	if (settings->given->resume_step >= 0 && settings->given->resume_from)
 		return error_set(ERR_USAGE, "--resume_step and --resume_from cannot be combined");
 	if (settings->given->resume_step >= 0) {
-		snprintf(numbered, sizeof(numbered), "%.4000s/checkpoint-%" PRId64, settings->given->out, settings->given->resume_step);
+		snprintf(numbered, sizeof numbered, "%.4000s/checkpoint-%" PRId64, settings->given->out,
+			 settings->given->resume_step);
 		wanted = numbered;
 	}
 	TRY(checkpoint_latest(settings->given->out, start->checkpoint, &start->resumed));
 	if (start->resumed) {
 		TRY(checkpoint_read_state(start->checkpoint, &start->record, &start->state, &start->data_hash));
 		TRY(json_get_string(start->record.root, start->checkpoint, "resumed_from", &before));
-		snprintf(start->resumed_from, sizeof(start->resumed_from), "%s", before ? before : "");
+		snprintf(start->resumed_from, sizeof start->resumed_from, "%s", before ? before : "");
 		start->own = true;
 	}
 	TRY(find_begun(start, settings, &wanted));
 	if (!wanted)
 		return OK;
-	snprintf(named, sizeof(named), "%s", wanted); /* the record that may contain it will be released */
+	snprintf(named, sizeof named, "%s", wanted); /* the record that may contain it will be released */
 	return resume_from(start, settings, named);
 }
 
@@ -351,17 +352,17 @@ static enum status share_start(struct run_start *start, const struct run_folder_
 		char checkpoint[PATH_BYTES], resumed_from[PATH_BYTES], settings[PATH_BYTES];
 		bool resumed, begun, own;
 	} * found;
-	TRY(memory_new(&found, 1, sizeof(*found), "the checkpoint found"));
-	memcpy(found->checkpoint, start->checkpoint, sizeof(found->checkpoint));
-	memcpy(found->resumed_from, start->resumed_from, sizeof(found->resumed_from));
-	memcpy(found->settings, start->settings, sizeof(found->settings));
+	TRY(memory_new(&found, 1, sizeof *found, "the checkpoint found"));
+	memcpy(found->checkpoint, start->checkpoint, sizeof found->checkpoint);
+	memcpy(found->resumed_from, start->resumed_from, sizeof found->resumed_from);
+	memcpy(found->settings, start->settings, sizeof found->settings);
 	found->resumed = start->resumed;
 	found->begun = start->begun;
 	found->own = start->own;
-	enum status status = comm_broadcast(machine->comm, found, sizeof(*found), 0);
-	memcpy(start->checkpoint, found->checkpoint, sizeof(found->checkpoint));
-	memcpy(start->resumed_from, found->resumed_from, sizeof(found->resumed_from));
-	memcpy(start->settings, found->settings, sizeof(start->settings));
+	enum status status = comm_broadcast(machine->comm, found, sizeof *found, 0);
+	memcpy(start->checkpoint, found->checkpoint, sizeof found->checkpoint);
+	memcpy(start->resumed_from, found->resumed_from, sizeof found->resumed_from);
+	memcpy(start->settings, found->settings, sizeof start->settings);
 	start->resumed = found->resumed;
 	start->begun = found->begun;
 	start->own = found->own;
@@ -460,7 +461,7 @@ static bool is_own(const char *path)
 	struct name_list names = {0};
 	if (lstat(path, &facts) != 0)
 		return true;
-	ssize_t length = S_ISLNK(facts.st_mode) ? readlink(path, target, sizeof(target) - 1) : -1;
+	ssize_t length = S_ISLNK(facts.st_mode) ? readlink(path, target, sizeof target - 1) : -1;
 	if (length >= 0) {
 		target[length] = '\0';
 		if (checkpoint_path_step(target) >= 0)
@@ -478,7 +479,7 @@ static enum status check_names(const char *out)
 {
 	static const char *const names[][2] = {{"final", "the finished model"}, {"best", "a link to the best checkpoint"}};
 	char path[PATH_BYTES];
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		TRY(path_join(path, out, names[i][0]));
 		if (is_own(path))
 			continue;
@@ -496,7 +497,7 @@ static enum status warn_of_names(const struct run_folder_settings *settings)
 	char path[PATH_BYTES];
 	bool holds;
 	TRY(holds_run(settings->given->out, &holds));
-	for (size_t i = 0; !holds && !settings->given->plan && i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; !holds && !settings->given->plan && i < sizeof names / sizeof *names; i++) {
 		TRY(path_join(path, settings->given->out, names[i]));
 		if (file_exists(path))
 			log_warning("'%s' is not of a run in this folder, and will be replaced", path);
@@ -533,9 +534,9 @@ static enum status check_command(const struct run_start *start, const struct run
 	bool has_task = record && json_member(record, "task");
 	if (!record || has_task == settings->has_task)
 		return OK;
-	enum status status =
-		error_set(ERR_STATE, "'%s' is a run of `bertc %s`",
-			  start->own || start->begun ? settings->given->out : start->checkpoint, has_task ? "finetune" : "pretrain");
+	enum status status = error_set(ERR_STATE, "'%s' is a run of `bertc %s`",
+				       start->own || start->begun ? settings->given->out : start->checkpoint,
+				       has_task ? "finetune" : "pretrain");
 	error_hint("choose another --out, or give --fresh to clear the folder%s",
 		   settings->has_task ? "; to fine-tune the run's model, name it as --model" : "");
 	return status;

@@ -36,10 +36,10 @@ static enum status open_source(const struct conversion *conversion, int64_t inde
 		const struct tokenizer_settings *settings = tokenizer_settings_of(conversion->demands->tokenizer);
 		const int32_t made_with[] = {conversion->demands->pair_length, conversion->demands->pair_predictions,
 					     settings->lowercase, settings->strip_accents, settings->split_chinese};
-		fingerprint = hash64_combine(fingerprint,
-					     hash64_combine(conversion->vocab->hash, hash64(made_with, sizeof(made_with))));
+		fingerprint =
+			hash64_combine(fingerprint, hash64_combine(conversion->vocab->hash, hash64(made_with, sizeof made_with)));
 	}
-	snprintf(name, sizeof(name), "input-%016" PRIx64 ".instances", fingerprint);
+	snprintf(name, sizeof name, "input-%016" PRIx64 ".instances", fingerprint);
 	TRY(path_join(path, conversion->folder, name));
 	if (static_file_is(path) && static_file_open(file, path) == OK)
 		return OK;
@@ -72,7 +72,7 @@ static enum status check_unknown(const struct static_file *file, const char *sou
 	char what[PATH_BYTES + 2];
 	int64_t unknown, tokens;
 	TRY(static_file_unknown(file, vocab, &unknown, &tokens));
-	snprintf(what, sizeof(what), "'%s'", source);
+	snprintf(what, sizeof what, "'%s'", source);
 	return unknown_check(what, unknown, tokens);
 }
 
@@ -99,8 +99,8 @@ enum status run_static_open(const char *const *values, int64_t count, const char
 	*out_count = 0;
 	for (int64_t i = 0; i < count; i++)
 		TRY_GOTO(path_expand(values[i], &sources), done);
-	TRY_GOTO(memory_new(&conversion.files, sources.count, sizeof(*conversion.files), "files of instances"), done);
-	TRY_GOTO(memory_new(&conversion.errors, sources.count, sizeof(*conversion.errors), "files of instances"), done);
+	TRY_GOTO(memory_new(&conversion.files, sources.count, sizeof *conversion.files, "files of instances"), done);
+	TRY_GOTO(memory_new(&conversion.errors, sources.count, sizeof *conversion.errors, "files of instances"), done);
 	pool_run(pool, sources.count, open_task, &conversion);
 	for (int64_t i = 0; i < sources.count && status == OK; i++)
 		if (conversion.errors[i].status != OK)

@@ -40,9 +40,9 @@ static struct memory_plan plan_of(const struct shapes *shapes, const struct shap
 	if (shapes->averages)
 		plan_add_average(&plan, average_bytes(shapes->model));
 	if (shapes->source.teacher_bytes)
-		plan_add_teacher(
-			&plan, shapes->source.teacher_bytes(shapes->source.context, limits),
-			shapes_teacher_flops(&shapes->source, training->batch.train_batch_size, (int32_t)training->max_seq_length));
+		plan_add_teacher(&plan, shapes->source.teacher_bytes(shapes->source.context, limits),
+				 shapes_teacher_flops(&shapes->source, training->batch.train_batch_size,
+						      (int32_t)training->max_seq_length));
 	return plan;
 }
 
@@ -229,7 +229,7 @@ static void print_split(const struct shapes *shapes, struct buffer *out)
 		int64_t part = step_part_examples(&phase->steps), all = phase->values->batch.train_batch_size;
 		char tokens[FORMAT_BYTES], about[8] = "";
 		if (part * shapes->machine->ranks * replicas != all)
-			snprintf(about, sizeof(about), "up to ");
+			snprintf(about, sizeof about, "up to ");
 		buffer_format(out, "batch%s: %" PRId64 " instances an update = %d rank%s x %s%" PRId64,
 			      shapes->phase_count > 1 ? " of a phase" : "", all, shapes->machine->ranks,
 			      shapes->machine->ranks > 1 ? "s" : "", about, part * replicas);

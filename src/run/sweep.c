@@ -34,7 +34,7 @@ static enum status parse_word(struct sweep *sweep, const char *word, size_t leng
 		return bad_word(word, length, "is not NAME=VALUE,VALUE");
 	if (equals + 1 == end)
 		return bad_word(word, length, "has no values");
-	TRY(memory_grow(&sweep->settings, &sweep->setting_capacity, sweep->setting_count + 1, sizeof(*setting), "a sweep"));
+	TRY(memory_grow(&sweep->settings, &sweep->setting_capacity, sweep->setting_count + 1, sizeof *setting, "a sweep"));
 	setting = &sweep->settings[sweep->setting_count++];
 	*setting = (struct sweep_setting){0};
 	TRY(string_store_copy(&sweep->strings, word, (size_t)(equals - word), &setting->name));
@@ -43,7 +43,7 @@ static enum status parse_word(struct sweep *sweep, const char *word, size_t leng
 		const char *stop = comma ? comma : end;
 		if (stop == at)
 			return bad_word(word, length, "has an empty value");
-		TRY(memory_grow(&setting->values, &setting->capacity, setting->count + 1, sizeof(*setting->values), "a sweep"));
+		TRY(memory_grow(&setting->values, &setting->capacity, setting->count + 1, sizeof *setting->values, "a sweep"));
 		TRY(string_store_copy(&sweep->strings, at, (size_t)(stop - at), &setting->values[setting->count++]));
 		at = stop + 1;
 	}
@@ -127,20 +127,20 @@ static enum status name_run(struct sweep *sweep, struct sweep_run *run)
 
 enum status sweep_make_runs(struct sweep *sweep)
 {
-	qsort(sweep->settings, (size_t)sweep->setting_count, sizeof(*sweep->settings), by_name);
+	qsort(sweep->settings, (size_t)sweep->setting_count, sizeof *sweep->settings, by_name);
 	TRY(check_settings(sweep));
 	int64_t count = 1;
 	for (int64_t s = 0; s < sweep->setting_count; s++)
 		count *= sweep->settings[s].count;
-	TRY(memory_new(&sweep->setting_names, sweep->setting_count, sizeof(*sweep->setting_names), "a sweep"));
+	TRY(memory_new(&sweep->setting_names, sweep->setting_count, sizeof *sweep->setting_names, "a sweep"));
 	for (int64_t s = 0; s < sweep->setting_count; s++)
 		sweep->setting_names[s] = sweep->settings[s].name;
-	TRY(memory_new(&sweep->runs, count, sizeof(*sweep->runs), "runs of a sweep"));
+	TRY(memory_new(&sweep->runs, count, sizeof *sweep->runs, "runs of a sweep"));
 	for (int64_t i = 0; i < count; i++) {
 		struct sweep_run *run = &sweep->runs[sweep->run_count++];
 		int64_t rest = i;
 		run->score = NAN;
-		TRY(memory_new(&run->values, sweep->setting_count, sizeof(*run->values), "runs of a sweep"));
+		TRY(memory_new(&run->values, sweep->setting_count, sizeof *run->values, "runs of a sweep"));
 		for (int64_t s = sweep->setting_count - 1; s >= 0; s--) {
 			run->values[s] = sweep->settings[s].values[rest % sweep->settings[s].count];
 			rest /= sweep->settings[s].count;
@@ -213,7 +213,7 @@ enum status sweep_load(struct sweep *sweep)
 	int64_t count = 0;
 	for (int i = 0; i < 2; i++)
 		count += runs[i] ? runs[i]->child_count : 0;
-	TRY(memory_new(&sweep->others, count, sizeof(*sweep->others), "runs of a sweep"));
+	TRY(memory_new(&sweep->others, count, sizeof *sweep->others, "runs of a sweep"));
 	for (int i = 0; i < 2; i++)
 		for (const struct json *run = runs[i] ? runs[i]->first_child : NULL; run; run = run->next)
 			TRY(read_run(sweep, path, run));
@@ -256,7 +256,7 @@ enum status sweep_set_model(struct sweep *sweep, int64_t run, const char *path, 
 	sweep->runs[run].model = model;
 	if (recorded == 0 || recorded == model)
 		return OK;
-	snprintf(what, sizeof(what), "the model '%s' has changed", path);
+	snprintf(what, sizeof what, "the model '%s' has changed", path);
 	return sweep_has_changed(sweep, what);
 }
 
@@ -267,7 +267,7 @@ static enum status set_name_of(struct sweep *sweep, const char *key, const char 
 	char what[200];
 	TRY(json_get_string(sweep->record.root, SWEEP_RECORD, key, &recorded));
 	if (recorded && now && strcmp(recorded, now) != 0) {
-		snprintf(what, sizeof(what), "the %s by which runs are judged has changed from %.60s to %.60s", key, recorded,
+		snprintf(what, sizeof what, "the %s by which runs are judged has changed from %.60s to %.60s", key, recorded,
 			 now);
 		return sweep_has_changed(sweep, what);
 	}
@@ -328,12 +328,12 @@ static const char *set_name(const struct sweep *sweep)
 static enum status view_make(struct view *out, const struct sweep *sweep)
 {
 	*out = (struct view){0};
-	TRY(memory_new(&out->runs, sweep->run_count, sizeof(*out->runs), "runs of a sweep"));
+	TRY(memory_new(&out->runs, sweep->run_count, sizeof *out->runs, "runs of a sweep"));
 	for (int64_t i = 0; i < sweep->run_count; i++) {
 		const struct sweep_run *run = &sweep->runs[i];
 		char status[300];
 		bool failed = run->state == SWEEP_FAILED;
-		snprintf(status, sizeof(status), "%s%s%s", state_names[run->state], failed ? ": " : "",
+		snprintf(status, sizeof status, "%s%s%s", state_names[run->state], failed ? ": " : "",
 			 failed && run->message ? run->message : "");
 		out->runs[i] = (struct report_sweep_run){.name = run->name,
 							 .values = run->values,
@@ -423,7 +423,7 @@ enum status sweep_save(const struct sweep *sweep, const char *options)
 	TRY_GOTO(path_join(path, sweep->folder, SWEEP_RECORD), done);
 	TRY_GOTO(file_write(path, text.data, text.size), done);
 	buffer_clear(&text);
-	snprintf(title, sizeof(title), "Sweep in %.200s", sweep->folder);
+	snprintf(title, sizeof title, "Sweep in %.200s", sweep->folder);
 	report_sweep_page(&view.sweep, title, &text);
 	TRY_GOTO(buffer_status(&text), done);
 	TRY_GOTO(path_join(path, sweep->folder, "report.html"), done);
@@ -453,7 +453,7 @@ static enum status print_text_table(const struct text_table *table, struct buffe
 {
 	int *widths = NULL;
 	TRY(buffer_status(&table->cells));
-	TRY(memory_new(&widths, table->columns, sizeof(*widths), "a table"));
+	TRY(memory_new(&widths, table->columns, sizeof *widths, "a table"));
 	for (int pass = 0; pass < 2; pass++) {
 		const char *cell = table->cells.data;
 		for (int64_t i = 0; i < table->count; i++, cell += strlen(cell) + 1) {
@@ -481,7 +481,7 @@ static void put_number(struct text_table *table, double value)
 {
 	char text[40] = "-";
 	if (isfinite(value))
-		snprintf(text, sizeof(text), "%.4f", value);
+		snprintf(text, sizeof text, "%.4f", value);
 	put_cell(table, text);
 }
 
@@ -519,7 +519,7 @@ static enum status put_means(const struct sweep *sweep, const struct view *view,
 	put_cell(&table, "seeds");
 	for (int64_t i = 0; i < count; i++) {
 		char runs[24];
-		snprintf(runs, sizeof(runs), "%" PRId64, groups[i].runs);
+		snprintf(runs, sizeof runs, "%" PRId64, groups[i].runs);
 		put_cell(&table, i == 0 && isfinite(groups[i].mean) ? "*" : "");
 		put_settings(&table, sweep, &sweep->runs[groups[i].first], false);
 		put_number(&table, groups[i].mean);

@@ -21,8 +21,8 @@ extern const struct option folder_rows[];
 
 /* When to stop before the end, in this invocation. */
 struct stopping_options {
-	int64_t stop_at_step; /* 0 = at the end */
-	const char *max_time; /* NULL: no limit */
+	int64_t stop_at_step;   /* 0 = at the end */
+	const char *max_time;   /* NULL: no limit */
 	int64_t steps_this_run; /* 0 or less: at the end */
 };
 extern const struct option stopping_rows[];

@@ -46,12 +46,12 @@ bool api_fail(struct api_error *out, enum api_fault fault, const char *field, co
 	char text[512];
 	va_list list;
 	va_start(list, format);
-	vsnprintf(text, sizeof(text), format, list);
+	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
 	*out = (struct api_error){.fault = fault};
 	/* The message may quote what a client sent. */
-	text_escape(out->message, sizeof(out->message), text, false);
-	text_escape(out->field, sizeof(out->field), field ? field : "", false);
+	text_escape(out->message, sizeof out->message, text, false);
+	text_escape(out->field, sizeof out->field, field ? field : "", false);
 	return false;
 }
 
@@ -186,7 +186,7 @@ bool api_copy_text(struct api_request *request, const struct json *value, const 
 
 struct text_input *api_add_input(struct api_request *request, struct api_error *error)
 {
-	if (memory_grow(&request->inputs, &request->room, request->count + 1, sizeof(*request->inputs), "a request") != OK) {
+	if (memory_grow(&request->inputs, &request->room, request->count + 1, sizeof *request->inputs, "a request") != OK) {
 		api_fail_internal(error);
 		return NULL;
 	}
@@ -224,7 +224,7 @@ static bool add_ids(struct api_request *request, const struct json *list, const 
 	struct text_input *input = api_add_input(request, error);
 	if (!input)
 		return false;
-	if (memory_grow(&request->ids, &request->id_room, request->id_count + list->child_count, sizeof(*request->ids),
+	if (memory_grow(&request->ids, &request->id_room, request->id_count + list->child_count, sizeof *request->ids,
 			"token ids") != OK)
 		return api_fail_internal(error);
 	for (const struct json *id = list->first_child; id; id = id->next) {

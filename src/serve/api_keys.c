@@ -36,7 +36,7 @@ static enum status read_lines(struct api_keys *out, const char *path, const char
 		if (end == 0 || *key == '#')
 			continue;
 		TRY(check_key(path, line, key, end));
-		TRY(memory_grow(&out->keys, &capacity, out->count + 1, sizeof(*out->keys), "API keys"));
+		TRY(memory_grow(&out->keys, &capacity, out->count + 1, sizeof *out->keys, "API keys"));
 		memset(out->keys[out->count], 0, API_KEY_BYTES);
 		memcpy(out->keys[out->count++], key, end);
 	}
@@ -82,12 +82,12 @@ bool api_keys_allow(const struct api_keys *keys, const char *authorization)
 	const char *key = authorization + strlen(scheme);
 	key += strspn(key, " ");
 	size_t size = strlen(key);
-	if (size == 0 || size >= sizeof(given))
+	if (size == 0 || size >= sizeof given)
 		return false;
 	memcpy(given, key, size);
 	for (int64_t i = 0; i < keys->count; i++) {
 		unsigned difference = 0;
-		for (size_t b = 0; b < sizeof(given); b++)
+		for (size_t b = 0; b < sizeof given; b++)
 			difference |= (unsigned char)(given[b] ^ keys->keys[i][b]);
 		found |= difference == 0;
 	}

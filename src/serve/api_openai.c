@@ -48,7 +48,7 @@ void openai_write_embeddings(struct buffer *out, const char *model, const struct
 		if (base64) {
 			/* Little-endian float32, which is how the numbers are stored in memory. */
 			buffer_clear(&text);
-			api_base64(&text, values, (size_t)vectors->width * sizeof(*values));
+			api_base64(&text, values, (size_t)vectors->width * sizeof *values);
 			json_put_text(&writer, "embedding", buffer_string(&text), text.size);
 		} else {
 			json_open(&writer, "embedding", '[');

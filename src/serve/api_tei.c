@@ -169,7 +169,7 @@ void tei_write_predictions(struct json_writer *writer, struct api_score *scores,
 {
 	for (int64_t i = 0; i < count; i++)
 		scores[i].index = i;
-	qsort(scores, (size_t)count, sizeof(*scores), first_index_first);
+	qsort(scores, (size_t)count, sizeof *scores, first_index_first);
 	json_open(writer, NULL, '[');
 	for (int64_t i = 0; i < count; i++) {
 		json_open(writer, NULL, '{');
@@ -185,7 +185,7 @@ void tei_write_ranks(struct buffer *out, struct api_score *scores, int64_t count
 	struct json_writer writer = {.out = out};
 	for (int64_t i = 0; i < count; i++)
 		scores[i].index = i;
-	qsort(scores, (size_t)count, sizeof(*scores), last_index_first);
+	qsort(scores, (size_t)count, sizeof *scores, last_index_first);
 	json_open(&writer, NULL, '[');
 	for (int64_t i = 0; i < count; i++) {
 		json_open(&writer, NULL, '{');

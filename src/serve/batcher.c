@@ -56,7 +56,7 @@ static enum status fill_batch(struct batcher *batcher, struct queue *queue)
 	int64_t room = batcher->settings.max_batch_tokens, items = batcher->settings.max_batch_items;
 	int64_t share = room / queue->jobs;
 	batcher->part_count = 0;
-	TRY(memory_grow(&batcher->parts, &batcher->part_capacity, queue->jobs, sizeof(*batcher->parts), "a batch"));
+	TRY(memory_grow(&batcher->parts, &batcher->part_capacity, queue->jobs, sizeof *batcher->parts, "a batch"));
 	for (struct batch_job *job = queue->first; job; job = job->next)
 		take_items(batcher, job, share, &room, &items);
 	for (struct batch_job *job = queue->first; job; job = job->next)
@@ -230,9 +230,9 @@ enum status batcher_open(struct batcher **out, const struct batcher_settings *se
 	struct batcher *batcher;
 	enum status status = OK;
 	*out = NULL;
-	TRY(memory_new(&batcher, 1, sizeof(*batcher), "the queue"));
+	TRY(memory_new(&batcher, 1, sizeof *batcher, "the queue"));
 	batcher->settings = *settings;
-	TRY_GOTO(memory_new(&batcher->queues, settings->models, sizeof(*batcher->queues), "the queue"), failed);
+	TRY_GOTO(memory_new(&batcher->queues, settings->models, sizeof *batcher->queues, "the queue"), failed);
 	BUG_IF(pthread_mutex_init(&batcher->lock, NULL) != 0);
 	make_condition(&batcher->changed);
 	if (pthread_create(&batcher->thread, NULL, run, batcher) != 0) {

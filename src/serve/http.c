@@ -96,10 +96,10 @@ static void open_connection(struct http_server *server, struct MHD_Connection *c
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct http_connection *added;
-	if (!info || memory_new(&added, 1, sizeof(*added), "a connection") != OK)
+	if (!info || memory_new(&added, 1, sizeof *added, "a connection") != OK)
 		return; /* its first request will be refused */
 	added->descriptor = info->connect_fd;
-	name_client(connection, added->client, sizeof(added->client));
+	name_client(connection, added->client, sizeof added->client);
 	set_deadline(server, added, true);
 	pthread_mutex_lock(&server->lock);
 	added->next = server->connections;
@@ -203,7 +203,7 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
 	if (ok && answer->allow)
 		ok = MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow) == MHD_YES;
 	if (ok && answer->retry_after > 0) {
-		snprintf(seconds, sizeof(seconds), "%d", answer->retry_after);
+		snprintf(seconds, sizeof seconds, "%d", answer->retry_after);
 		ok = MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds) == MHD_YES;
 	}
 	if (ok && answer->status == MHD_HTTP_UNAUTHORIZED)
@@ -228,7 +228,7 @@ static enum MHD_Result begin_exchange(struct http_server *server, struct MHD_Con
 	} * made;
 	struct http_connection *place = place_of(connection);
 	bool at_once = false;
-	if (!place || memory_new(&made, 1, sizeof(*made), "a request") != OK)
+	if (!place || memory_new(&made, 1, sizeof *made, "a request") != OK)
 		return MHD_NO;
 	made->internal =
 		(struct http_internal){.server = server, .connection = connection, .place = place, .started = clock_seconds()};
@@ -315,8 +315,8 @@ static void log_access(const struct http_exchange *exchange, bool delivered)
 	if (log_level < LOG_VERBOSE)
 		return;
 	log_detail("%s %s %s %d %lld bytes %.1f ms%s", internal->place->client,
-		   text_escape(method, sizeof(method), exchange->method, false),
-		   text_escape(path, sizeof(path), exchange->path, false), exchange->answer.status,
+		   text_escape(method, sizeof method, exchange->method, false),
+		   text_escape(path, sizeof path, exchange->path, false), exchange->answer.status,
 		   (long long)internal->answer_bytes, 1e3 * (clock_seconds() - internal->started),
 		   delivered ? "" : ", the client was gone");
 }
@@ -356,9 +356,9 @@ static void on_message(void *context, const char *format, va_list list)
 	(void)context;
 	if (log_level < LOG_VERBOSE)
 		return;
-	vsnprintf(text, sizeof(text), format, list);
+	vsnprintf(text, sizeof text, format, list);
 	text[strcspn(text, "\n")] = '\0';
-	log_detail("%s", text_escape(shown, sizeof(shown), text, false));
+	log_detail("%s", text_escape(shown, sizeof shown, text, false));
 }
 
 /* ---- Listening ---- */
@@ -378,14 +378,14 @@ static enum status find_address(const char *listen, struct addrinfo **out)
 	const char *colon = strrchr(listen, ':');
 	size_t size = colon ? (size_t)(colon - listen) : 0;
 	const struct addrinfo wanted = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-	if (!colon || size == 0 || size >= sizeof(host) || !colon[1])
+	if (!colon || size == 0 || size >= sizeof host || !colon[1])
 		return bad_address(listen);
 	if (listen[0] == '[' && listen[size - 1] == ']')
-		snprintf(host, sizeof(host), "%.*s", (int)size - 2, listen + 1);
+		snprintf(host, sizeof host, "%.*s", (int)size - 2, listen + 1);
 	else if (memchr(listen, ':', size))
 		return bad_address(listen);
 	else
-		snprintf(host, sizeof(host), "%.*s", (int)size, listen);
+		snprintf(host, sizeof host, "%.*s", (int)size, listen);
 	unsigned long port = strtoul(colon + 1, NULL, 10);
 	if (strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 5 || port > 65535)
 		return bad_address(listen);
@@ -415,7 +415,7 @@ static enum status listen_on(struct http_server *server, const struct addrinfo *
 	if (server->listener < 0)
 		return cannot_listen(listening);
 	/* Allows reusing a port at once while its last connections are still closing. */
-	setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 	if (bind(server->listener, address->ai_addr, address->ai_addrlen) != 0 || listen(server->listener, SOMAXCONN) != 0)
 		return cannot_listen(listening);
 	return OK;
@@ -424,13 +424,13 @@ static enum status listen_on(struct http_server *server, const struct addrinfo *
 static enum status read_address(struct http_server *server)
 {
 	struct sockaddr_storage own = {0};
-	socklen_t size = sizeof(own);
+	socklen_t size = sizeof own;
 	char host[INET6_ADDRSTRLEN], port[8];
 	if (getsockname(server->listener, (struct sockaddr *)&own, &size) != 0 ||
-	    getnameinfo((struct sockaddr *)&own, size, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) !=
+	    getnameinfo((struct sockaddr *)&own, size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) !=
 		    0)
 		return error_set_errno(ERR_RESOURCE, "cannot tell the address of the server");
-	snprintf(server->address, sizeof(server->address), own.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	snprintf(server->address, sizeof server->address, own.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 	return OK;
 }
 
@@ -476,7 +476,7 @@ enum status http_open(struct http_server **out, const struct http_settings *sett
 	struct http_server *server;
 	enum status status;
 	*out = NULL;
-	TRY(memory_new(&server, 1, sizeof(*server), "the server"));
+	TRY(memory_new(&server, 1, sizeof *server, "the server"));
 	server->settings = *settings;
 	server->listener = -1;
 	BUG_IF(!(pthread_mutex_init(&server->lock, NULL) == 0 && pthread_cond_init(&server->changed, NULL) == 0));

@@ -63,7 +63,7 @@ struct metrics {
 
 enum status metrics_open(struct metrics **out)
 {
-	TRY(memory_new(out, 1, sizeof(**out), "metrics"));
+	TRY(memory_new(out, 1, sizeof **out, "metrics"));
 	BUG_IF(pthread_mutex_init(&(*out)->lock, NULL) != 0);
 	return OK;
 }

@@ -36,9 +36,9 @@ static bool write_scores(struct model_work *work, struct buffer *out, struct api
 	double *values = NULL;
 	char(*names)[24] = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&scores, count, sizeof(*scores), "scores"), done);
-	TRY_GOTO(memory_new(&values, count, sizeof(*values), "scores"), done);
-	TRY_GOTO(memory_new(&names, count, sizeof(*names), "scores"), done);
+	TRY_GOTO(memory_new(&scores, count, sizeof *scores, "scores"), done);
+	TRY_GOTO(memory_new(&values, count, sizeof *values, "scores"), done);
+	TRY_GOTO(memory_new(&names, count, sizeof *names, "scores"), done);
 	if (work->request->is_list)
 		json_open(&writer, NULL, '[');
 	for (int64_t t = 0; t < work->request->count; t++) {
@@ -60,7 +60,7 @@ done:
 static bool write_ranks(struct model_work *work, struct buffer *out, struct api_error *error)
 {
 	struct api_score *scores;
-	if (memory_new(&scores, work->request->count, sizeof(*scores), "scores") != OK)
+	if (memory_new(&scores, work->request->count, sizeof *scores, "scores") != OK)
 		return api_fail_internal(error);
 	for (int64_t t = 0; t < work->request->count; t++) {
 		double logit = task_output(&work->outputs, t)[0];

@@ -197,7 +197,7 @@ bool model_work_make(struct model_work *out, const struct models *models, const 
 	if (!check_blanks(out, error))
 		return false;
 	out->job.count = out->inputs.count;
-	if (memory_new(&out->tokens, out->job.count, sizeof(*out->tokens), "a request") != OK)
+	if (memory_new(&out->tokens, out->job.count, sizeof *out->tokens, "a request") != OK)
 		return api_fail_internal(error);
 	for (int64_t i = 0; i < out->job.count; i++) {
 		out->tokens[i] = out->inputs.texts[i].count;
@@ -265,14 +265,14 @@ static enum status make_outputs(struct model_work *work)
 	int64_t vocab = model->text.session.tokenizer.vocab.count, k = request->top_k < vocab ? request->top_k : vocab;
 	if (outputs->starts)
 		return OK;
-	TRY(memory_new(&outputs->starts, work->job.count + 1, sizeof(*outputs->starts), "answers"));
+	TRY(memory_new(&outputs->starts, work->job.count + 1, sizeof *outputs->starts, "answers"));
 	for (int64_t i = 0; i < work->job.count; i++)
 		outputs->starts[i + 1] = outputs->starts[i] + (request->task == API_FILL ? work->inputs.texts[i].row_count * k
 											 : text_model_width(&model->text));
 	outputs->count = work->job.count;
 	if (request->task == API_FILL)
-		TRY(memory_new(&work->words, outputs->starts[outputs->count], sizeof(*work->words), "answers"));
-	return memory_new(&outputs->values, outputs->starts[outputs->count], sizeof(*outputs->values), "answers");
+		TRY(memory_new(&work->words, outputs->starts[outputs->count], sizeof *work->words, "answers"));
+	return memory_new(&outputs->values, outputs->starts[outputs->count], sizeof *outputs->values, "answers");
 }
 
 static void place_part(const struct batch_part *part, const struct encoder_answers *answers, int64_t first, int32_t k)
@@ -296,12 +296,12 @@ enum status models_compute(void *context, int lane, const struct batch_part *par
 	int64_t count = 0, first = 0;
 	for (int64_t p = 0; p < part_count; p++)
 		count += parts[p].count;
-	TRY(memory_grow(&models->texts, &models->text_capacity, count, sizeof(*models->texts), "a batch"));
+	TRY(memory_grow(&models->texts, &models->text_capacity, count, sizeof *models->texts, "a batch"));
 	for (int64_t p = 0; p < part_count; p++) {
 		struct model_work *work = (struct model_work *)parts[p].job;
 		TRY(make_outputs(work));
 		memcpy(models->texts + first, work->inputs.texts + parts[p].first,
-		       (size_t)parts[p].count * sizeof(*models->texts));
+		       (size_t)parts[p].count * sizeof *models->texts);
 		first += parts[p].count;
 	}
 	struct encoder_wish wish = wish_of(model, parts, part_count);

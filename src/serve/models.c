@@ -27,7 +27,7 @@ static enum status split_name(struct served_model *model, const char *given)
 	model->folder = given;
 	if (equals && !file_exists(given)) {
 		size_t size = (size_t)(equals - given);
-		if (size == 0 || size >= sizeof(model->name) || !equals[1])
+		if (size == 0 || size >= sizeof model->name || !equals[1])
 			return error_set(ERR_USAGE, "--model %.200s: expected NAME=FOLDER", given);
 		memcpy(model->name, given, size);
 		model->folder = equals + 1;
@@ -41,7 +41,7 @@ static enum status split_name(struct served_model *model, const char *given)
 		size_t begin = end;
 		while (begin > 0 && given[begin - 1] != '/')
 			begin--;
-		snprintf(model->name, sizeof(model->name), "%.*s", (int)(end - begin), given + begin);
+		snprintf(model->name, sizeof model->name, "%.*s", (int)(end - begin), given + begin);
 		if (strcmp(model->name, "final") != 0 || begin == 0)
 			break;
 		end = begin;
@@ -124,7 +124,7 @@ static void say_what_is_served(const struct served_model *model)
 enum status models_open(struct models *out, const char *const *folders, int64_t count, const struct models_settings *settings)
 {
 	*out = (struct models){0};
-	TRY(memory_new(&out->models, count, sizeof(*out->models), "models"));
+	TRY(memory_new(&out->models, count, sizeof *out->models, "models"));
 	for (out->count = 0; out->count < count; out->count++)
 		TRY(split_name(&out->models[out->count], folders[out->count]));
 	TRY(check_names(out));
@@ -156,7 +156,7 @@ static void put_labels(const struct served_model *model, struct json_writer *wri
 	int32_t count = model->text.task.heads.head[0].outputs;
 	json_open(writer, "id2label", '{');
 	for (int32_t i = 0; i < count; i++) {
-		snprintf(number, sizeof(number), "%d", i);
+		snprintf(number, sizeof number, "%d", i);
 		json_put_string(writer, number, text_model_label(&model->text, i, room));
 	}
 	json_close(writer);
@@ -199,7 +199,7 @@ void model_put_info(const struct served_model *model, struct json_writer *writer
 		[DTYPE_F32] = "float32", [DTYPE_F64] = "float64", [DTYPE_F16] = "float16", [DTYPE_BF16] = "bfloat16"};
 	const struct backend *be = model->text.session.backend;
 	char checksum[16];
-	snprintf(checksum, sizeof(checksum), "%08x", model->checksum);
+	snprintf(checksum, sizeof checksum, "%08x", model->checksum);
 	json_put_string(writer, "model_id", model->name);
 	if (model->has_checksum)
 		json_put_string(writer, "model_sha", checksum);

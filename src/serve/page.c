@@ -236,6 +236,6 @@ static const char *const lines[] = {
 
 void page_write(struct buffer *out)
 {
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
 		buffer_text(out, lines[i]);
 }

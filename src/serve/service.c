@@ -68,7 +68,7 @@ static const struct endpoint endpoints[] = {
 	{"/fill", POST_TASK, API_TEI, API_FILL, false},
 	{"/answer", POST_TASK, API_TEI, API_ANSWER, false},
 };
-#define ENDPOINTS (sizeof(endpoints) / sizeof(*endpoints))
+#define ENDPOINTS (sizeof endpoints / sizeof *endpoints)
 
 static bool fits_method(const struct endpoint *endpoint, const char *method)
 {
@@ -299,7 +299,7 @@ static bool begin_task(struct service *service, struct http_exchange *exchange, 
 	struct api_error error;
 	struct pending *pending = NULL;
 	bool fine = check_body(service, exchange, &error);
-	if (fine && memory_new(&pending, 1, sizeof(*pending), "a request") != OK)
+	if (fine && memory_new(&pending, 1, sizeof *pending, "a request") != OK)
 		fine = api_fail(&error, FAULT_FAILED, NULL, "%s", error_last()->message);
 	if (fine) {
 		pending->service = service;
@@ -426,7 +426,7 @@ static void write_info(struct service *service)
 static enum status write_answers(struct service *service)
 {
 	const char **names;
-	TRY(memory_new(&names, service->models.count, sizeof(*names), "names of models"));
+	TRY(memory_new(&names, service->models.count, sizeof *names, "names of models"));
 	for (int i = 0; i < service->models.count; i++)
 		names[i] = service->models.models[i].name;
 	openai_write_models(&service->openai_models, names, service->models.count, (int64_t)time(NULL));
@@ -473,7 +473,7 @@ enum status service_open(struct service **out, const struct service_settings *se
 	struct service *service;
 	enum status status;
 	*out = NULL;
-	TRY(memory_new(&service, 1, sizeof(*service), "the service"));
+	TRY(memory_new(&service, 1, sizeof *service, "the service"));
 	service->settings = *settings;
 	if (settings->api_key_file)
 		TRY_GOTO(api_keys_read(&service->keys, settings->api_key_file), failed);

@@ -17,12 +17,12 @@ static enum status encode_choices(struct task_state *state, struct task_set *set
 {
 	const struct task_settings *settings = &state->settings;
 	int32_t cut = 0;
-	TRY(labelled_begin(&set->encoded));
+	TRY(labeled_begin(&set->encoded));
 	for (int32_t c = 0; c < example->choice_count; c++) {
 		struct encoded_text text;
 		const char *choice = set->examples.choices[example->first_choice + c];
 		TRY(task_encode_text(settings->tokenizer, scratch, example->text, choice, settings->max_seq_length, ids, &text));
-		TRY(labelled_sequence(&set->encoded, ids, text.count, text.second));
+		TRY(labeled_sequence(&set->encoded, ids, text.count, text.second));
 		cut = text.cut > cut ? text.cut : cut;
 	}
 	set->cut_count += cut > 0;
@@ -45,14 +45,14 @@ static enum status add_example(void *context, int64_t number)
 	if (e->set->has_labels && example->label)
 		TRY(task_label_read(e->set, number, example_right_choice(&e->set->examples, number, &right)));
 	TRY(encode_choices(e->state, e->set, example, e->scratch, e->ids));
-	return labelled_item(&e->set->encoded, 0, NULL, &right, NULL, right < 0 ? 0 : 1);
+	return labeled_item(&e->set->encoded, 0, NULL, &right, NULL, right < 0 ? 0 : 1);
 }
 
 static enum status choice_encode(struct task_state *state, struct task_set *set)
 {
 	struct encoding e = {.state = state, .set = set};
-	TRY(memory_new(&e.ids, state->settings.max_seq_length, sizeof(*e.ids), "a text's tokens"));
-	labelled_form(&set->encoded, 0, 1, 0, false);
+	TRY(memory_new(&e.ids, state->settings.max_seq_length, sizeof *e.ids, "a text's tokens"));
+	labeled_form(&set->encoded, 0, 1, 0, false);
 	enum status status = task_add_examples(state, set, add_example, &e);
 	tokens_release(&e.scratch[0]);
 	tokens_release(&e.scratch[1]);
@@ -105,7 +105,7 @@ static enum status choice_write(const struct task_state *state, const struct tas
 	enum status status;
 	(void)state;
 	(void)set;
-	TRY(memory_new(&choices, outputs->count, sizeof(*choices), "results"));
+	TRY(memory_new(&choices, outputs->count, sizeof *choices, "results"));
 	for (int64_t i = 0; i < outputs->count; i++)
 		choices[i] = chosen(outputs, i);
 	TRY_GOTO(path_join(path, folder, "predict.txt"), done);
@@ -123,7 +123,7 @@ static enum status choice_put_tsv(const struct task_state *state, const struct t
 	double *shares;
 	(void)state;
 	(void)set;
-	TRY(memory_new(&shares, count, sizeof(*shares), "probabilities"));
+	TRY(memory_new(&shares, count, sizeof *shares, "probabilities"));
 	task_probabilities(task_output(outputs, example), count, shares);
 	for (int64_t i = 0; i < count; i++) {
 		if (i > 0)
@@ -141,7 +141,7 @@ static enum status choice_put(const struct task_state *state, const struct task_
 	int64_t count = outputs->starts[example + 1] - outputs->starts[example];
 	double *shares;
 	(void)state;
-	TRY(memory_new(&shares, count, sizeof(*shares), "probabilities"));
+	TRY(memory_new(&shares, count, sizeof *shares, "probabilities"));
 	task_probabilities(task_output(outputs, example), count, shares);
 	json_open(&writer, NULL, '{');
 	example_put_id(&set->examples, example, &writer);
@@ -149,7 +149,7 @@ static enum status choice_put(const struct task_state *state, const struct task_
 	json_open(&writer, "probabilities", '{');
 	for (int64_t i = 0; i < count; i++) {
 		char name[24];
-		snprintf(name, sizeof(name), "%lld", (long long)i);
+		snprintf(name, sizeof name, "%lld", (long long)i);
 		json_put_double(&writer, name, shares[i]);
 	}
 	json_close(&writer);
@@ -173,7 +173,7 @@ static enum status choice_examine(const struct task_state *state, const struct t
 		int32_t best = chosen(outputs, i);
 		if (right[i] < 0)
 			continue;
-		TRY_GOTO(memory_grow(&shares, &room, count, sizeof(*shares), "probabilities"), done);
+		TRY_GOTO(memory_grow(&shares, &room, count, sizeof *shares, "probabilities"), done);
 		task_probabilities(task_output(outputs, i), count, shares);
 		status = reader.take(reader.context, &(struct task_answer){.number = i + 1,
 									   .text = example->text,

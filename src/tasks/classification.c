@@ -63,7 +63,7 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 		warn_of_headers(state, examples);
 		return task_order_labels(state);
 	}
-	TRY(memory_new(&cells, examples->count, sizeof(*cells), "labels"));
+	TRY(memory_new(&cells, examples->count, sizeof *cells, "labels"));
 	for (int64_t i = 0; i < examples->count; i++)
 		cells[i] = examples->examples[i].label;
 	own_of(state)->cells = label_cells_detect(cells, examples->count);
@@ -142,7 +142,7 @@ static enum status read_label(const struct task_state *state, const struct examp
 	const char **names = NULL;
 	int64_t count = 0;
 	enum status status = OK;
-	memset(values, 0, (size_t)state->labels.count * sizeof(*values));
+	memset(values, 0, (size_t)state->labels.count * sizeof *values);
 	if (known)
 		status = label_cell_split(example->label, cells_of(state, example), example->file, example->line, &store, &names,
 					  &count);
@@ -161,9 +161,9 @@ static enum status add_label(const struct task_state *state, struct task_set *se
 			     int32_t class_id, const float *values)
 {
 	if (state->task->target != TARGET_CLASS)
-		return labelled_item(&set->encoded, 0, rows, NULL, values, known ? 1 : 0);
+		return labeled_item(&set->encoded, 0, rows, NULL, values, known ? 1 : 0);
 	float weight = class_id < 0 ? 0 : state->label_weights && set->use == TASK_TRAIN ? state->label_weights[class_id] : 1;
-	return labelled_item(&set->encoded, 0, rows, &class_id, NULL, weight);
+	return labeled_item(&set->encoded, 0, rows, &class_id, NULL, weight);
 }
 
 struct encoding {
@@ -189,8 +189,8 @@ static enum status add_example(void *context, int64_t number)
 	TRY(task_label_read(set, number, status));
 	known = known && example->label;
 	TRY(e->encode(e->context, e->state, &set->examples, number, &encoded));
-	TRY(labelled_begin(&set->encoded));
-	TRY(labelled_sequence(&set->encoded, encoded.ids, encoded.count, encoded.second));
+	TRY(labeled_begin(&set->encoded));
+	TRY(labeled_sequence(&set->encoded, encoded.ids, encoded.count, encoded.second));
 	set->cut_count += encoded.cut > 0;
 	set->cut_tokens += encoded.cut;
 	return add_label(e->state, set, known, e->row_width > 0 ? encoded.rows : NULL, class_id, e->values);
@@ -201,8 +201,8 @@ enum status classification_encode(struct task_state *state, struct task_set *set
 {
 	int32_t width = state->task->target == TARGET_CLASSES ? (int32_t)state->labels.count : 1;
 	struct encoding e = {.state = state, .set = set, .row_width = row_width, .encode = encode, .context = context};
-	TRY(memory_new(&e.values, width, sizeof(*e.values), "labels"));
-	labelled_form(&set->encoded, 0, width, row_width, state->task->target != TARGET_CLASS);
+	TRY(memory_new(&e.values, width, sizeof *e.values, "labels"));
+	labeled_form(&set->encoded, 0, width, row_width, state->task->target != TARGET_CLASS);
 	enum status status = task_add_examples(state, set, add_example, &e);
 	free(e.values);
 	return status;
@@ -229,7 +229,7 @@ static enum status encode_text(void *context, const struct task_state *state, co
 static enum status encode_texts(struct task_state *state, struct task_set *set)
 {
 	struct text_encoder encoder = {0};
-	TRY(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof(*encoder.ids), "a text's tokens"));
+	TRY(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof *encoder.ids, "a text's tokens"));
 	enum status status = classification_encode(state, set, 0, encode_text, &encoder);
 	tokens_release(&encoder.scratch[0]);
 	tokens_release(&encoder.scratch[1]);
@@ -263,7 +263,7 @@ static enum status count_classes(const struct task_state *state, const struct ta
 				 struct confusion *out)
 {
 	int32_t *predicted;
-	TRY(memory_new(&predicted, outputs->count, sizeof(*predicted), "predictions"));
+	TRY(memory_new(&predicted, outputs->count, sizeof *predicted, "predictions"));
 	for (int64_t i = 0; i < outputs->count; i++)
 		predicted[i] = task_best(task_output(outputs, i), state->labels.count);
 	enum status status =
@@ -281,9 +281,9 @@ enum status classification_score(const struct task_state *state, const struct ta
 	struct confusion confusion = {0};
 	const int32_t *gold = set->encoded.items[0].classes;
 	enum status status;
-	TRY_GOTO(memory_new(&positive, count, sizeof(*positive), "predictions"), done);
-	TRY_GOTO(memory_new(&scores, count, sizeof(*scores), "predictions"), done);
-	TRY_GOTO(memory_new(&shares, classes, sizeof(*shares), "predictions"), done);
+	TRY_GOTO(memory_new(&positive, count, sizeof *positive, "predictions"), done);
+	TRY_GOTO(memory_new(&scores, count, sizeof *scores, "predictions"), done);
+	TRY_GOTO(memory_new(&shares, classes, sizeof *shares, "predictions"), done);
 	for (int64_t i = 0; i < count; i++) {
 		const float *logits = task_output(outputs, i);
 		task_probabilities(logits, classes, shares);
@@ -308,8 +308,8 @@ static enum status score_numbers(const struct task_state *state, const struct ta
 	double *gold = NULL, *predicted = NULL;
 	enum status status;
 	(void)state;
-	TRY_GOTO(memory_new(&gold, outputs->count, sizeof(*gold), "predictions"), done);
-	TRY_GOTO(memory_new(&predicted, outputs->count, sizeof(*predicted), "predictions"), done);
+	TRY_GOTO(memory_new(&gold, outputs->count, sizeof *gold, "predictions"), done);
+	TRY_GOTO(memory_new(&predicted, outputs->count, sizeof *predicted, "predictions"), done);
 	for (int64_t i = 0; i < outputs->count; i++) {
 		gold[i] = set->encoded.items[0].numbers[i];
 		predicted[i] = task_output(outputs, i)[0];
@@ -350,8 +350,8 @@ static enum status score_labels(const struct task_state *state, const struct tas
 static enum status label_scores_make(const struct task_state *state, struct class_scores *out)
 {
 	*out = (struct class_scores){.count = 0};
-	TRY(memory_new(&out->names, state->labels.count, sizeof(*out->names), "scores of labels"));
-	TRY(memory_new(&out->scores, state->labels.count, sizeof(*out->scores), "scores of labels"));
+	TRY(memory_new(&out->names, state->labels.count, sizeof *out->names, "scores of labels"));
+	TRY(memory_new(&out->scores, state->labels.count, sizeof *out->scores, "scores of labels"));
 	for (; out->count < state->labels.count; out->count++)
 		out->names[out->count] = state->labels.labels[out->count].name;
 	return OK;
@@ -408,8 +408,8 @@ static enum status write_submission(const struct task_state *state, const struct
 	if (!name || state->task->target == TARGET_CLASSES)
 		return OK;
 	TRY_GOTO(path_join(path, folder, name), done);
-	TRY_GOTO(memory_new(&ids, outputs->count, sizeof(*ids), "results"), done);
-	TRY_GOTO(memory_new(&labels, outputs->count, sizeof(*labels), "results"), done);
+	TRY_GOTO(memory_new(&ids, outputs->count, sizeof *ids, "results"), done);
+	TRY_GOTO(memory_new(&labels, outputs->count, sizeof *labels, "results"), done);
 	for (int64_t i = 0; i < outputs->count; i++) {
 		ids[i] = set->examples.examples[i].id;
 		has_ids = has_ids && ids[i];
@@ -450,8 +450,8 @@ enum status classification_put_tsv(const struct task_state *state, const struct 
 	float *values = NULL;
 	enum status status;
 	(void)set;
-	TRY_GOTO(memory_new(&shares, value_count(state), sizeof(*shares), "probabilities"), done);
-	TRY_GOTO(memory_new(&values, value_count(state), sizeof(*values), "probabilities"), done);
+	TRY_GOTO(memory_new(&shares, value_count(state), sizeof *shares, "probabilities"), done);
+	TRY_GOTO(memory_new(&values, value_count(state), sizeof *values, "probabilities"), done);
 	find_values(state, task_output(outputs, example), shares, values);
 	results_put_values(out, values, value_count(state));
 	status = buffer_status(out);
@@ -470,9 +470,9 @@ enum status classification_write(const struct task_state *state, const struct ta
 	int32_t *classes = NULL;
 	double *shares = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&values, outputs->count * width, sizeof(*values), "results"), done);
-	TRY_GOTO(memory_new(&classes, outputs->count, sizeof(*classes), "results"), done);
-	TRY_GOTO(memory_new(&shares, width, sizeof(*shares), "results"), done);
+	TRY_GOTO(memory_new(&values, outputs->count * width, sizeof *values, "results"), done);
+	TRY_GOTO(memory_new(&classes, outputs->count, sizeof *classes, "results"), done);
+	TRY_GOTO(memory_new(&shares, width, sizeof *shares, "results"), done);
 	for (int64_t i = 0; i < outputs->count; i++) {
 		const float *own = task_output(outputs, i);
 		classes[i] = task_best(own, width);
@@ -506,7 +506,7 @@ enum status classification_put(const struct task_state *state, const struct task
 		json_close(&writer);
 		return buffer_status(out);
 	}
-	TRY(memory_new(&shares, labels->count, sizeof(*shares), "probabilities"));
+	TRY(memory_new(&shares, labels->count, sizeof *shares, "probabilities"));
 	if (state->task->target == TARGET_CLASS) {
 		task_probabilities(own, labels->count, shares);
 		json_put_string(&writer, "label", labels->labels[task_best(own, labels->count)].name);
@@ -538,7 +538,7 @@ enum status classification_put_pipeline(const struct task_state *state, const st
 	int32_t best = labels->count > 0 ? task_best(own, labels->count) : 0;
 	(void)set;
 	if (state->task->target == TARGET_CLASS) {
-		TRY(memory_new(&shares, labels->count, sizeof(*shares), "probabilities"));
+		TRY(memory_new(&shares, labels->count, sizeof *shares, "probabilities"));
 		task_probabilities(own, labels->count, shares);
 		score = shares[best];
 		free(shares);

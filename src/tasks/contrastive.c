@@ -14,7 +14,7 @@
 
 uint64_t contrastive_text(const int32_t *ids, int64_t count)
 {
-	return hash64(ids, (size_t)count * sizeof(*ids));
+	return hash64(ids, (size_t)count * sizeof *ids);
 }
 
 double vectors_dot(const float *a, const float *b, int64_t count)
@@ -168,7 +168,7 @@ static void anchor_loss(void *context, int64_t example, int worker)
 		return;
 	float *gradient = work->gradients + anchor * step->width;
 	double factor = work->scale / (double)step->example_count;
-	memset(gradient, 0, (size_t)step->width * sizeof(*gradient));
+	memset(gradient, 0, (size_t)step->width * sizeof *gradient);
 	for (int64_t t = 0; t < step->count; t++)
 		if (row[t] != -INFINITY)
 			add_scaled(gradient, factor * (exp(row[t] - lse) - (t == positive)), unit_of(work, t), step->width);
@@ -185,7 +185,7 @@ static void candidate_gradient(void *context, int64_t text, int worker)
 		return;
 	float *gradient = work->gradients + text * step->width;
 	double factor = work->scale / (double)step->example_count;
-	memset(gradient, 0, (size_t)step->width * sizeof(*gradient));
+	memset(gradient, 0, (size_t)step->width * sizeof *gradient);
 	for (int64_t e = 0; e < step->example_count; e++) {
 		if (!is_counted(work, e, text))
 			continue;
@@ -229,10 +229,10 @@ static enum status sort_by_score(const struct work *work, int64_t *order)
 {
 	int64_t count = work->step->example_count;
 	struct by_score *sorted;
-	TRY(memory_new(&sorted, count, sizeof(*sorted), "scores of a step"));
+	TRY(memory_new(&sorted, count, sizeof *sorted, "scores of a step"));
 	for (int64_t e = 0; e < count; e++)
 		sorted[e] = (struct by_score){work->step->scores[e], e};
-	qsort(sorted, (size_t)count, sizeof(*sorted), compare_scores);
+	qsort(sorted, (size_t)count, sizeof *sorted, compare_scores);
 	for (int64_t e = 0; e < count; e++)
 		order[e] = sorted[e].example;
 	free(sorted);
@@ -322,13 +322,13 @@ static enum status make_room(struct contrastive_scratch *s, const struct contras
 {
 	static const char what[] = "vectors of a step";
 	int64_t numbers = step->count * step->width;
-	TRY(memory_grow(&s->units, &s->units_capacity, numbers, sizeof(*s->units), what));
-	TRY(memory_grow(&s->rows, &s->rows_capacity, workers * step->count, sizeof(*s->rows), what));
-	TRY(memory_grow(&s->inverses, &s->inverses_capacity, step->count, sizeof(*s->inverses), what));
-	TRY(memory_grow(&s->numbers, &s->numbers_capacity, step->count, sizeof(*s->numbers), what));
-	TRY(memory_grow(&s->losses, &s->losses_capacity, step->example_count, sizeof(*s->losses), what));
-	TRY(memory_grow(&s->examples, &s->examples_capacity, step->count, sizeof(*s->examples), what));
-	return memory_grow(&s->order, &s->order_capacity, step->example_count, sizeof(*s->order), what);
+	TRY(memory_grow(&s->units, &s->units_capacity, numbers, sizeof *s->units, what));
+	TRY(memory_grow(&s->rows, &s->rows_capacity, workers * step->count, sizeof *s->rows, what));
+	TRY(memory_grow(&s->inverses, &s->inverses_capacity, step->count, sizeof *s->inverses, what));
+	TRY(memory_grow(&s->numbers, &s->numbers_capacity, step->count, sizeof *s->numbers, what));
+	TRY(memory_grow(&s->losses, &s->losses_capacity, step->example_count, sizeof *s->losses, what));
+	TRY(memory_grow(&s->examples, &s->examples_capacity, step->count, sizeof *s->examples, what));
+	return memory_grow(&s->order, &s->order_capacity, step->example_count, sizeof *s->order, what);
 }
 
 void contrastive_scratch_release(struct contrastive_scratch *scratch)

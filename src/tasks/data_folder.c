@@ -21,7 +21,7 @@ static enum status find_file(struct data_folder *out, const char *folder, const 
 	TRY(layout_find_file(folder, names, path, &is_there));
 	if (!is_there)
 		return OK;
-	snprintf(named, sizeof(named), "%s%s%s", name, *name ? "=" : "", path);
+	snprintf(named, sizeof named, "%s%s%s", name, *name ? "=" : "", path);
 	return string_store_copy(&out->strings, named, strlen(named), found);
 }
 
@@ -31,7 +31,7 @@ static enum status find_stems(struct data_folder *out, const char *folder, const
 		for (int i = 0; endings[i] && !*found; i++) {
 			char name[64];
 			const char *const names[LAYOUT_NAMES] = {name, NULL};
-			snprintf(name, sizeof(name), "%s%s", *stems, endings[i]);
+			snprintf(name, sizeof name, "%s%s", *stems, endings[i]);
 			TRY(find_file(out, folder, "", names, found));
 		}
 	return OK;
@@ -52,7 +52,7 @@ static enum status nothing_there(const struct layout *layout, const char *folder
 {
 	char names[256] = "train.tsv, dev.tsv, test.tsv and the like";
 	if (layout)
-		snprintf(names, sizeof(names), "%s, %s", layout->train[0], layout->dev[0].files[0]);
+		snprintf(names, sizeof names, "%s, %s", layout->train[0], layout->dev[0].files[0]);
 	enum status status =
 		error_set(ERR_USAGE, "--data_dir %s: %s", folder,
 			  file_is_folder(folder) ? "there are no files of the task in the folder" : "there is no such folder");

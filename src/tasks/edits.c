@@ -129,9 +129,9 @@ enum status edits_find(const struct edit_texts *texts, struct edit *out, int64_t
 	struct search search = {.texts = texts};
 	int64_t width = texts->target_count + 1;
 	enum status status;
-	TRY_GOTO(memory_new(&search.costs, (texts->source_count + 1) * width, 2 * sizeof(*search.costs), "edits"), done);
-	TRY_GOTO(memory_new(&search.matches, (texts->copied_count + 1) * width, sizeof(*search.matches), "edits"), done);
-	TRY_GOTO(memory_new(&search.longest, width, sizeof(*search.longest), "edits"), done);
+	TRY_GOTO(memory_new(&search.costs, (texts->source_count + 1) * width, 2 * sizeof *search.costs, "edits"), done);
+	TRY_GOTO(memory_new(&search.matches, (texts->copied_count + 1) * width, sizeof *search.matches, "edits"), done);
+	TRY_GOTO(memory_new(&search.longest, width, sizeof *search.longest, "edits"), done);
 	find_matches(&search);
 	/* Each cost depends on those of the same (i, j) with `inserted` set and of larger i and j, which are computed first. */
 	for (int64_t i = texts->source_count; i >= 0; i--)
@@ -159,7 +159,7 @@ static bool is_spaced(uint32_t c)
 			{0xF900, 0xFAFF}, {0xFE30, 0xFE4F}, {0xFF00, 0xFFEF}, {0x20000, 0x3FFFF}};
 	if (c == UTF8_INVALID)
 		return false;
-	for (size_t i = 0; i < sizeof(unspaced) / sizeof(*unspaced); i++)
+	for (size_t i = 0; i < sizeof unspaced / sizeof *unspaced; i++)
 		if (c >= unspaced[i].first && c <= unspaced[i].last)
 			return false;
 	return !(unicode_flags(UNICODE_GOOGLE, c) & (UNICODE_DROPPED | UNICODE_SPACE | UNICODE_PUNCTUATION));

@@ -157,7 +157,7 @@ static enum ranking_form form_of(const struct task_set *set)
 enum status embedding_set_form(struct task_set *set, enum ranking_form form)
 {
 	struct embedding_set *own;
-	TRY(memory_new(&own, 1, sizeof(*own), "a set of texts"));
+	TRY(memory_new(&own, 1, sizeof *own, "a set of texts"));
 	own->form = form;
 	set->own = own;
 	return OK;
@@ -268,7 +268,7 @@ static enum status add_text(struct encoding *e, const char *text, bool is_first)
 		text = buffer_string(&e->joined);
 	}
 	TRY(task_encode_text(settings->tokenizer, e->scratch, text, NULL, settings->max_seq_length, e->ids, &encoded));
-	TRY(labelled_sequence(&e->set->encoded, e->ids, encoded.count, encoded.second));
+	TRY(labeled_sequence(&e->set->encoded, e->ids, encoded.count, encoded.second));
 	e->cut += encoded.cut;
 	return OK;
 }
@@ -296,7 +296,7 @@ static enum status add_example(void *context, int64_t number)
 	float score = 0;
 	if (form == RANKING_SCORED && example->label)
 		TRY(read_score(e, example, &score));
-	TRY(labelled_begin(&e->set->encoded));
+	TRY(labeled_begin(&e->set->encoded));
 	e->cut = 0;
 	TRY(add_text(e, example->text, true));
 	TRY(add_text(e, form == RANKING_TEXTS ? example->text : example->pair, false));
@@ -304,7 +304,7 @@ static enum status add_example(void *context, int64_t number)
 		TRY(add_text(e, e->set->examples.choices[example->first_choice + k], false));
 	e->set->cut_count += e->cut > 0;
 	e->set->cut_tokens += e->cut;
-	return labelled_item(&e->set->encoded, 0, NULL, NULL, &score, 1);
+	return labeled_item(&e->set->encoded, 0, NULL, NULL, &score, 1);
 }
 
 /* A row with a bad score adds nothing, since the score is read first. */
@@ -312,8 +312,8 @@ static enum status encode(struct task_state *state, struct task_set *set)
 {
 	struct encoding e = {.state = state, .set = set};
 	enum status status;
-	TRY_GOTO(memory_new(&e.ids, state->settings.max_seq_length, sizeof(*e.ids), "a text's tokens"), done);
-	labelled_form(&set->encoded, 0, 1, 0, true);
+	TRY_GOTO(memory_new(&e.ids, state->settings.max_seq_length, sizeof *e.ids, "a text's tokens"), done);
+	labeled_form(&set->encoded, 0, 1, 0, true);
 	status = task_add_examples(state, set, add_example, &e);
 done:
 	tokens_release(&e.scratch[0]);
@@ -352,14 +352,14 @@ static enum status loss(const struct task_state *state, const struct task_set *s
 
 enum status vector_set_make(struct vector_set *out, const struct task_set *set, const struct task_outputs *outputs)
 {
-	const struct labelled_set *encoded = &set->encoded;
+	const struct labeled_set *encoded = &set->encoded;
 	int64_t texts = encoded->sequence_count, examples = encoded->example_count;
 	enum status status;
 	*out = (struct vector_set){.all = {.example_count = examples, .count = texts}};
-	TRY_GOTO(memory_new(&out->starts, examples + 1, sizeof(*out->starts), "vectors"), failed);
-	TRY_GOTO(memory_new(&out->part, examples + 1, sizeof(*out->part), "vectors"), failed);
-	TRY_GOTO(memory_new(&out->texts, texts, sizeof(*out->texts), "vectors"), failed);
-	memcpy(out->starts, encoded->examples, (size_t)(examples + 1) * sizeof(*out->starts));
+	TRY_GOTO(memory_new(&out->starts, examples + 1, sizeof *out->starts, "vectors"), failed);
+	TRY_GOTO(memory_new(&out->part, examples + 1, sizeof *out->part, "vectors"), failed);
+	TRY_GOTO(memory_new(&out->texts, texts, sizeof *out->texts, "vectors"), failed);
+	memcpy(out->starts, encoded->examples, (size_t)(examples + 1) * sizeof *out->starts);
 	for (int64_t s = 0; s < texts; s++)
 		out->texts[s] =
 			contrastive_text(encoded->ids + encoded->sequences[s], encoded->sequences[s + 1] - encoded->sequences[s]);
@@ -408,8 +408,8 @@ static enum status score_pairs(const struct contrastive_step *all, struct measur
 {
 	double *gold = NULL, *cosines = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&gold, all->example_count, sizeof(*gold), "scores"), done);
-	TRY_GOTO(memory_new(&cosines, all->example_count, sizeof(*cosines), "scores"), done);
+	TRY_GOTO(memory_new(&gold, all->example_count, sizeof *gold, "scores"), done);
+	TRY_GOTO(memory_new(&cosines, all->example_count, sizeof *cosines, "scores"), done);
 	for (int64_t e = 0; e < all->example_count; e++) {
 		gold[e] = all->scores[e];
 		cosines[e] = pair_cosine(all, all->starts[e], all->starts[e] + 1);
@@ -466,7 +466,7 @@ static int compare_texts(const void *left, const void *right)
 static int64_t unique(struct known_text *texts, int64_t count)
 {
 	int64_t kept = 0;
-	qsort(texts, (size_t)count, sizeof(*texts), compare_texts);
+	qsort(texts, (size_t)count, sizeof *texts, compare_texts);
 	for (int64_t i = 0; i < count; i++)
 		if (i == 0 || texts[i].text != texts[i - 1].text)
 			texts[kept++] = texts[i];
@@ -485,13 +485,13 @@ static void rank_query(void *context, int64_t number, int worker)
 	const struct contrastive_step *all = r->all;
 	double *relevance = r->relevance + worker * r->candidate_count, *cosines = r->cosines + worker * r->candidate_count;
 	const struct known_text *query = &r->queries[number];
-	memset(relevance, 0, (size_t)r->candidate_count * sizeof(*relevance));
+	memset(relevance, 0, (size_t)r->candidate_count * sizeof *relevance);
 	for (int64_t e = 0; e < all->example_count; e++) {
 		if (all->texts[all->starts[e]] != query->text)
 			continue;
 		struct known_text positive = {.text = all->texts[all->starts[e] + 1]};
 		struct known_text *found =
-			bsearch(&positive, r->candidates, (size_t)r->candidate_count, sizeof(positive), by_text);
+			bsearch(&positive, r->candidates, (size_t)r->candidate_count, sizeof positive, by_text);
 		relevance[found - r->candidates] = 1;
 	}
 	for (int64_t c = 0; c < r->candidate_count; c++)
@@ -519,14 +519,14 @@ static enum status score_retrieval(const struct contrastive_step *all, struct po
 	int64_t workers = pool ? pool_threads(pool) : 1;
 	double ndcg = 0, mrr = 0;
 	enum status status;
-	TRY_GOTO(memory_new(&r.queries, all->example_count, sizeof(*r.queries), what), done);
-	TRY_GOTO(memory_new(&r.candidates, all->count, sizeof(*r.candidates), what), done);
+	TRY_GOTO(memory_new(&r.queries, all->example_count, sizeof *r.queries, what), done);
+	TRY_GOTO(memory_new(&r.candidates, all->count, sizeof *r.candidates, what), done);
 	collect_texts(&r);
-	TRY_GOTO(memory_new(&r.relevance, workers * r.candidate_count, sizeof(*r.relevance), what), done);
-	TRY_GOTO(memory_new(&r.cosines, workers * r.candidate_count, sizeof(*r.cosines), what), done);
-	TRY_GOTO(memory_new(&r.ndcg, r.query_count, sizeof(*r.ndcg), what), done);
-	TRY_GOTO(memory_new(&r.mrr, r.query_count, sizeof(*r.mrr), what), done);
-	TRY_GOTO(memory_new(&r.statuses, r.query_count, sizeof(*r.statuses), what), done);
+	TRY_GOTO(memory_new(&r.relevance, workers * r.candidate_count, sizeof *r.relevance, what), done);
+	TRY_GOTO(memory_new(&r.cosines, workers * r.candidate_count, sizeof *r.cosines, what), done);
+	TRY_GOTO(memory_new(&r.ndcg, r.query_count, sizeof *r.ndcg, what), done);
+	TRY_GOTO(memory_new(&r.mrr, r.query_count, sizeof *r.mrr, what), done);
+	TRY_GOTO(memory_new(&r.statuses, r.query_count, sizeof *r.statuses, what), done);
 	if (pool)
 		pool_run(pool, r.query_count, rank_query, &r);
 	for (int64_t q = 0; !pool && q < r.query_count; q++)
@@ -583,7 +583,7 @@ static enum status write_results(const struct task_state *state, const struct ta
 	enum status status;
 	(void)state;
 	TRY(vector_set_make(&vectors, set, outputs));
-	TRY_GOTO(memory_new(&cosines, outputs->count, sizeof(*cosines), "results"), done);
+	TRY_GOTO(memory_new(&cosines, outputs->count, sizeof *cosines, "results"), done);
 	for (int64_t e = 0; e < outputs->count; e++)
 		cosines[e] = cosine_of(&vectors.all, e);
 	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);

@@ -156,9 +156,9 @@ enum status measure_entities(const struct tagged *tagged, struct class_scores *p
 	struct tag *tags = NULL;
 	int64_t words = tagged->sentences ? tagged->starts[tagged->sentences] - tagged->starts[0] : 0, right = 0;
 	enum status status;
-	TRY_GOTO(memory_new(&tags, tagged->tags, sizeof(*tags), "tags"), out);
-	TRY_GOTO(memory_new(&types.names, (int64_t)tagged->tags + 1, sizeof(*types.names), "entity types"), out);
-	TRY_GOTO(memory_new(&types.scores, (int64_t)tagged->tags + 1, sizeof(*types.scores), "entity types"), out);
+	TRY_GOTO(memory_new(&tags, tagged->tags, sizeof *tags, "tags"), out);
+	TRY_GOTO(memory_new(&types.names, (int64_t)tagged->tags + 1, sizeof *types.names, "entity types"), out);
+	TRY_GOTO(memory_new(&types.scores, (int64_t)tagged->tags + 1, sizeof *types.scores, "entity types"), out);
 	for (int32_t i = 0; i < tagged->tags; i++) {
 		char first = tagged->names[i][0];
 		tags[i] = (struct tag){(unsigned char)first < 0x80 ? first : 0, find_or_add(&types, type_of(tagged->names[i]))};

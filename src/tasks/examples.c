@@ -308,7 +308,7 @@ static enum status settle_columns(struct example_set *set, const struct table *t
 		return OK;
 	example_columns_free(set->found);
 	set->found = NULL;
-	TRY(memory_new(&set->found, 1, sizeof(*set->found), "columns"));
+	TRY(memory_new(&set->found, 1, sizeof *set->found, "columns"));
 	*out = set->found;
 	return example_columns_find(set->found, table, options, set->columns.text ? &set->columns : NULL);
 }

@@ -22,7 +22,7 @@ static enum status add(struct header_hints *hints, const char *name, size_t size
 {
 	if (size == 0 || is_number(name, size) || is_unnamed(name, size))
 		return OK;
-	TRY(memory_grow(&hints->given, &hints->capacity, hints->count + 2, sizeof(*hints->given), "names of columns"));
+	TRY(memory_grow(&hints->given, &hints->capacity, hints->count + 2, sizeof *hints->given, "names of columns"));
 	TRY(string_store_copy(&hints->strings, name, size, &hints->given[hints->count]));
 	hints->given[++hints->count] = NULL;
 	return OK;
@@ -48,7 +48,7 @@ enum status header_hints_find(struct header_hints *hints, const struct column_ch
 {
 	const char *const names[] = {given->text,   given->pair,    given->label, given->id, trained->text,
 				     trained->pair, trained->label, trained->id,  more};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		TRY(add_all(hints, names[i]));
 	out->known_names = usual;
 	out->given_names = hints->given;

@@ -38,7 +38,7 @@ enum status confusion_make(struct confusion *out, int32_t classes, const int32_t
 {
 	BUG_IF(classes < 1);
 	out->classes = classes;
-	TRY(memory_new(&out->counts, (int64_t)classes * classes, sizeof(*out->counts), "confusion counts"));
+	TRY(memory_new(&out->counts, (int64_t)classes * classes, sizeof *out->counts, "confusion counts"));
 	for (int64_t i = 0; i < count; i++) {
 		if (gold[i] < 0)
 			continue;
@@ -127,8 +127,8 @@ enum status measure_multilabel(const uint8_t *gold, const uint8_t *predicted, in
 	struct class_score *own = per_label, sum = {0};
 	int64_t all_right = 0;
 	if (!own)
-		TRY(memory_new(&own, labels, sizeof(*own), "scores of labels"));
-	memset(own, 0, (size_t)labels * sizeof(*own));
+		TRY(memory_new(&own, labels, sizeof *own, "scores of labels"));
+	memset(own, 0, (size_t)labels * sizeof *own);
 	for (int64_t i = 0; i < count; i++) {
 		const uint8_t *g = gold + i * labels, *p = predicted + i * labels;
 		all_right += memcmp(g, p, (size_t)labels) == 0;
@@ -179,13 +179,13 @@ static int ascending(const void *left, const void *right)
 static enum status sort_values(const double *values, int64_t count, struct ranked **out, bool *out_nan)
 {
 	*out_nan = false;
-	TRY(memory_new(out, count, sizeof(**out), "ranks"));
+	TRY(memory_new(out, count, sizeof **out, "ranks"));
 	for (int64_t i = 0; i < count; i++) {
 		(*out)[i] = (struct ranked){values[i], i};
 		*out_nan |= isnan(values[i]);
 	}
 	if (!*out_nan)
-		qsort(*out, (size_t)count, sizeof(**out), ascending);
+		qsort(*out, (size_t)count, sizeof **out, ascending);
 	return OK;
 }
 
@@ -277,7 +277,7 @@ enum status spearman_correlation(const double *x, const double *y, int64_t count
 {
 	enum status status;
 	double *ranks;
-	TRY(memory_new(&ranks, 2 * count, sizeof(*ranks), "ranks"));
+	TRY(memory_new(&ranks, 2 * count, sizeof *ranks, "ranks"));
 	TRY_GOTO(average_ranks(x, count, ranks), out);
 	TRY_GOTO(average_ranks(y, count, ranks + count), out);
 	*out = pearson_correlation(ranks, ranks + count, count);
@@ -371,14 +371,14 @@ enum status ranking_of_query(const double *scores, const double *relevance, int6
 	TRY(sort_values(scores, count, &sorted, &has_nan));
 	struct candidates candidates = {sorted, count, relevance};
 	if (!has_nan) {
-		qsort(sorted, (size_t)count, sizeof(*sorted), descending);
+		qsort(sorted, (size_t)count, sizeof *sorted, descending);
 		double gain = cumulative_gain(&candidates);
 		*out_mrr = reciprocal_rank(&candidates);
 		for (int64_t i = 0; i < count; i++) {
 			BUG_IF(!(relevance[i] >= 0));
 			sorted[i] = (struct ranked){relevance[i], i};
 		}
-		qsort(sorted, (size_t)count, sizeof(*sorted), descending);
+		qsort(sorted, (size_t)count, sizeof *sorted, descending);
 		*out_ndcg = quotient(gain, cumulative_gain(&candidates));
 	}
 	free(sorted);

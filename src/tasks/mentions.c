@@ -25,7 +25,7 @@ const struct mention_form *mention_form_usual(void)
 
 const struct mention_form *mention_form_detect(const char *text)
 {
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+	for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
 		if (strstr(text, forms[i].marks[FIRST_BEGINS]) && strstr(text, forms[i].marks[SECOND_BEGINS]))
 			return &forms[i];
 	return NULL;
@@ -149,7 +149,7 @@ enum status mentions_find(const struct example_text *example, const struct menti
 /* Names of the first and the second mention. */
 static const char *const names[][2] = {{"h", "t"},      {"head", "tail"},      {"e1", "e2"},
 				       {"subj", "obj"}, {"subject", "object"}, {"entity1", "entity2"}};
-#define NAME_COUNT ((int)(sizeof(names) / sizeof(names[0])))
+#define NAME_COUNT ((int)(sizeof names / sizeof names[0]))
 
 /* Begin and end as in the file. */
 struct place {
@@ -159,7 +159,7 @@ struct place {
 static const char *field_of(const struct example_set *set, int64_t example, const char *name, const char *member)
 {
 	char column[64];
-	snprintf(column, sizeof(column), "%s%s", name, member);
+	snprintf(column, sizeof column, "%s%s", name, member);
 	return example_field(set, example, column);
 }
 
@@ -281,8 +281,8 @@ static enum status join_words(const struct example_text *example, const char *li
 	if (status != OK)
 		return status;
 	const struct json *root = document.root;
-	TRY_GOTO(memory_new(&out->begins, root->child_count, sizeof(*out->begins), "words"), done);
-	TRY_GOTO(memory_new(&out->ends, root->child_count, sizeof(*out->ends), "words"), done);
+	TRY_GOTO(memory_new(&out->begins, root->child_count, sizeof *out->begins, "words"), done);
+	TRY_GOTO(memory_new(&out->ends, root->child_count, sizeof *out->ends, "words"), done);
 	for (const struct json *word = root->first_child; word; word = word->next, out->count++) {
 		if (word->kind != JSON_STRING) {
 			status = error_set(ERR_DATA,

@@ -31,7 +31,7 @@ static const char *const lists[] = {"documents", "docs", "passages", "candidates
 /* Additional names by which a header is recognized. */
 static const char *const others[] = {"negative1", "negative_1", "id", NULL};
 
-#define NAME_COUNT(names) (sizeof(names) / sizeof(*(names)) - 1)
+#define NAME_COUNT(names) (sizeof names / sizeof *(names)-1)
 #define HEADER_NAMES                                                                                                             \
 	(NAME_COUNT(anchors) + NAME_COUNT(positives) + NAME_COUNT(negatives) + NAME_COUNT(scores) + NAME_COUNT(lists) +          \
 	 NAME_COUNT(others))
@@ -41,7 +41,7 @@ static void list_header_names(const char *out[HEADER_NAMES + 1])
 {
 	const char *const *const parts[] = {anchors, positives, negatives, scores, lists, others};
 	size_t count = 0;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
 		for (const char *const *name = parts[i]; *name; name++)
 			out[count++] = *name;
 	out[count] = NULL;
@@ -75,8 +75,8 @@ static enum status add_negative(struct columns *columns, int64_t column)
 	for (int64_t i = 0; i < columns->negative_count; i++)
 		if (columns->negatives[i] == column)
 			return OK;
-	TRY(memory_grow(&columns->negatives, &columns->negative_capacity, columns->negative_count + 1,
-			sizeof(*columns->negatives), "columns"));
+	TRY(memory_grow(&columns->negatives, &columns->negative_capacity, columns->negative_count + 1, sizeof *columns->negatives,
+			"columns"));
 	columns->negatives[columns->negative_count++] = column;
 	return OK;
 }
@@ -90,9 +90,9 @@ static enum status find_negatives(const struct table *table, struct columns *col
 			TRY(add_negative(columns, column));
 		for (int number = 0; number < 1000; number++) {
 			char numbered[64];
-			snprintf(numbered, sizeof(numbered), "%s_%d", *name, number);
+			snprintf(numbered, sizeof numbered, "%s_%d", *name, number);
 			column = table_find_column(table, numbered);
-			snprintf(numbered, sizeof(numbered), "%s%d", *name, number);
+			snprintf(numbered, sizeof numbered, "%s%d", *name, number);
 			if (column < 0)
 				column = table_find_column(table, numbered);
 			if (column < 0 && number > 0)
@@ -110,7 +110,7 @@ static enum status take_given_negatives(const struct table *table, const char *g
 		size_t length = strcspn(at, ",");
 		char name[256];
 		int64_t column;
-		snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1), at);
+		snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), at);
 		TRY(table_choose_column(table, name, &column));
 		TRY(add_negative(columns, column));
 		at += length + (at[length] == ',');
@@ -223,14 +223,14 @@ static enum status keep_columns(struct example_set *set, const struct columns *c
 {
 	example_columns_free(set->found);
 	set->found = NULL;
-	TRY(memory_new(&set->found, 1, sizeof(*set->found), "columns"));
+	TRY(memory_new(&set->found, 1, sizeof *set->found, "columns"));
 	*set->found = (struct example_columns){.text = columns->anchor,
 					       .pair = columns->positive,
 					       .label = columns->score,
 					       .id = columns->id,
 					       .filter = -1,
 					       .choice_list = columns->lists ? columns->positive : -1};
-	TRY(memory_new(&set->found->choices, columns->negative_count, sizeof(*set->found->choices), "columns"));
+	TRY(memory_new(&set->found->choices, columns->negative_count, sizeof *set->found->choices, "columns"));
 	for (int64_t i = 0; i < columns->negative_count; i++)
 		set->found->choices[i] = columns->negatives[i];
 	set->found->choice_count = columns->negative_count;
@@ -255,7 +255,7 @@ static enum status settle_columns(struct example_set *set, const struct table *t
 	if (out->anchor == first->text && out->positive == first->pair && out->lists == holds_lists(first))
 		return OK;
 	char what[128];
-	snprintf(what, sizeof(what), "from line %lld on there are keys that change which texts are meant",
+	snprintf(what, sizeof what, "from line %lld on there are keys that change which texts are meant",
 		 (long long)table->rows[0].line);
 	return which(table, what, NAME_THEM);
 }
@@ -291,7 +291,7 @@ struct cell {
 
 static enum status add_text(struct cell *cell, const char *text)
 {
-	TRY(memory_grow(&cell->texts, &cell->capacity, cell->count + 1, sizeof(*cell->texts), "texts of a row"));
+	TRY(memory_grow(&cell->texts, &cell->capacity, cell->count + 1, sizeof *cell->texts, "texts of a row"));
 	cell->texts[cell->count++] = text;
 	return OK;
 }
@@ -330,7 +330,7 @@ static enum status check_texts(const struct cell *cell, const char *what, const 
 	for (int64_t i = 0; i < cell->count; i++) {
 		if (!is_blank(cell->texts[i]))
 			continue;
-		snprintf(text, sizeof(text), "%s is empty", what);
+		snprintf(text, sizeof text, "%s is empty", what);
 		return row_error(table, row, text);
 	}
 	return OK;
@@ -406,7 +406,7 @@ static enum status take_row(struct example_set *set, const struct columns *colum
 static enum status add_example(struct example_set *set, const struct table *table, int64_t number, const struct row *row,
 			       const char *pair, const char *score, const struct cell * not )
 {
-	TRY(memory_grow(&set->examples, &set->capacity, set->count + 1, sizeof(*set->examples), "examples"));
+	TRY(memory_grow(&set->examples, &set->capacity, set->count + 1, sizeof *set->examples, "examples"));
 	struct example_text *example = &set->examples[set->count];
 	*example = (struct example_text){.text = row->anchor,
 					 .pair = pair,
@@ -417,7 +417,7 @@ static enum status add_example(struct example_set *set, const struct table *tabl
 					 .line = table->rows[number].line,
 					 .first_choice = set->choice_count};
 	for (int64_t i = 0; not &&i < not ->count; i++) {
-		TRY(memory_grow(&set->choices, &set->choice_capacity, set->choice_count + 1, sizeof(*set->choices), "negatives"));
+		TRY(memory_grow(&set->choices, &set->choice_capacity, set->choice_count + 1, sizeof *set->choices, "negatives"));
 		set->choices[set->choice_count++] = not ->texts[i];
 		example->choice_count++;
 	}
@@ -581,6 +581,6 @@ static enum status read_table(struct example_set *set, struct table *table, cons
 enum status ranking_file_read(struct example_set *set, const char *path, const struct ranking_options *options,
 			      enum ranking_form *form)
 {
-	TRY(memory_grow(&set->tables, &set->table_capacity, set->table_count + 1, sizeof(*set->tables), "tables"));
+	TRY(memory_grow(&set->tables, &set->table_capacity, set->table_count + 1, sizeof *set->tables, "tables"));
 	return read_table(set, &set->tables[set->table_count], path, options, form);
 }

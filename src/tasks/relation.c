@@ -138,10 +138,10 @@ struct relation_encoder {
 
 static enum status add_tokens(struct relation_encoder *encoder, const int32_t *ids, int64_t count)
 {
-	TRY(memory_grow(&encoder->tokens, &encoder->capacity, encoder->count + count, sizeof(*encoder->tokens),
+	TRY(memory_grow(&encoder->tokens, &encoder->capacity, encoder->count + count, sizeof *encoder->tokens,
 			"a text's tokens"));
 	if (count > 0)
-		memcpy(encoder->tokens + encoder->count, ids, (size_t)count * sizeof(*ids));
+		memcpy(encoder->tokens + encoder->count, ids, (size_t)count * sizeof *ids);
 	encoder->count += count;
 	return OK;
 }
@@ -264,7 +264,7 @@ static enum status encode_relation(void *context, const struct task_state *state
 static enum status relation_encode(struct task_state *state, struct task_set *set)
 {
 	struct relation_encoder encoder = {.count = 0};
-	TRY(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof(*encoder.ids), "a text's tokens"));
+	TRY(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof *encoder.ids, "a text's tokens"));
 	enum status status = classification_encode(state, set, own_of(state)->relation_head == RELATION_MARKERS ? 2 : 0,
 						   encode_relation, &encoder);
 	marked_text_release(&encoder.marked);

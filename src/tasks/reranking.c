@@ -93,19 +93,19 @@ static enum status add_example(void *context, int64_t number)
 	known = known && example->label;
 	TRY(task_encode_text(settings->tokenizer, e->scratch, example->text, example->pair, settings->max_seq_length, e->ids,
 			     &text));
-	TRY(labelled_begin(&e->set->encoded));
-	TRY(labelled_sequence(&e->set->encoded, e->ids, text.count, text.second));
+	TRY(labeled_begin(&e->set->encoded));
+	TRY(labeled_sequence(&e->set->encoded, e->ids, text.count, text.second));
 	e->set->cut_count += text.cut > 0;
 	e->set->cut_tokens += text.cut;
-	return labelled_item(&e->set->encoded, 0, NULL, NULL, &score, known ? 1 : 0);
+	return labeled_item(&e->set->encoded, 0, NULL, NULL, &score, known ? 1 : 0);
 }
 
 static enum status encode(struct task_state *state, struct task_set *set)
 {
 	struct encoding e = {.state = state, .set = set};
 	enum status status;
-	TRY_GOTO(memory_new(&e.ids, state->settings.max_seq_length, sizeof(*e.ids), "a text's tokens"), done);
-	labelled_form(&set->encoded, 0, 1, 0, true);
+	TRY_GOTO(memory_new(&e.ids, state->settings.max_seq_length, sizeof *e.ids, "a text's tokens"), done);
+	labeled_form(&set->encoded, 0, 1, 0, true);
 	status = task_add_examples(state, set, add_example, &e);
 done:
 	tokens_release(&e.scratch[0]);
@@ -153,11 +153,11 @@ static enum status measure(const struct task_set *set, const struct task_outputs
 	int64_t *queries = NULL, *starts = NULL, *order = NULL;
 	double *gold = NULL, *predicted = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&queries, count, sizeof(*queries), "a ranking"), done);
-	TRY_GOTO(memory_new(&order, count, sizeof(*order), "a ranking"), done);
-	TRY_GOTO(memory_new(&starts, count + 2, sizeof(*starts), "a ranking"), done);
-	TRY_GOTO(memory_new(&gold, count, sizeof(*gold), "a ranking"), done);
-	TRY_GOTO(memory_new(&predicted, count, sizeof(*predicted), "a ranking"), done);
+	TRY_GOTO(memory_new(&queries, count, sizeof *queries, "a ranking"), done);
+	TRY_GOTO(memory_new(&order, count, sizeof *order, "a ranking"), done);
+	TRY_GOTO(memory_new(&starts, count + 2, sizeof *starts, "a ranking"), done);
+	TRY_GOTO(memory_new(&gold, count, sizeof *gold, "a ranking"), done);
+	TRY_GOTO(memory_new(&predicted, count, sizeof *predicted, "a ranking"), done);
 	TRY_GOTO(find_queries(&set->examples, queries, &query_count), done);
 	group(queries, count, query_count, starts, order);
 	for (int64_t i = 0; i < count; i++) {
@@ -198,7 +198,7 @@ static enum status write_results(const struct task_state *state, const struct ta
 	enum status status;
 	(void)state;
 	(void)set;
-	TRY(memory_new(&scores, outputs->count, sizeof(*scores), "results"));
+	TRY(memory_new(&scores, outputs->count, sizeof *scores, "results"));
 	for (int64_t i = 0; i < outputs->count; i++)
 		scores[i] = (float)task_sigmoid(task_output(outputs, i)[0]);
 	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);

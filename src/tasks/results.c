@@ -38,7 +38,7 @@ static bool is_submission(const char *name)
 
 bool results_is_file(const char *name)
 {
-	for (size_t i = 0; i < sizeof(result_files) / sizeof(*result_files); i++) {
+	for (size_t i = 0; i < sizeof result_files / sizeof *result_files; i++) {
 		size_t begin = strlen(result_files[i][0]);
 		if (strncmp(name, result_files[i][0], begin) != 0)
 			continue;

@@ -102,7 +102,7 @@ static enum status tokenize_contexts(struct rewriting_encoder *encoder, const st
 	int32_t count = context_count(example);
 	if (count > encoder->context_room) {
 		int64_t room = encoder->context_room;
-		TRY(memory_grow(&encoder->contexts, &room, count, sizeof(*encoder->contexts), "contexts"));
+		TRY(memory_grow(&encoder->contexts, &room, count, sizeof *encoder->contexts, "contexts"));
 		for (int32_t i = encoder->context_room; i < room; i++)
 			encoder->contexts[i] = (struct tokens){0};
 		encoder->context_room = (int32_t)room;
@@ -153,7 +153,7 @@ static enum status join_rows(struct rewriting_encoder *encoder, struct task_set 
 	set->cut_count += cut > 0;
 	set->cut_tokens += cut;
 	TRY(memory_grow(&encoder->rows->tokens, &encoder->rows->capacity,
-			encoder->rows->count + encoder->settings->max_seq_length, sizeof(*encoder->rows->tokens), "tokens"));
+			encoder->rows->count + encoder->settings->max_seq_length, sizeof *encoder->rows->tokens, "tokens"));
 	*out = (struct sequence){0};
 	add_row(encoder, out, vocab->cls, none);
 	for (int32_t i = part > 0 ? first - 1 : first; i < count; i++) {
@@ -190,9 +190,9 @@ static enum status find_edits(struct rewriting_encoder *encoder, const char *tar
 	*out_known = source == encoder->source.count && wanted <= TARGET_MOST;
 	if (!*out_known)
 		return OK;
-	TRY(memory_grow(&encoder->row_keys, &encoder->row_room, sequence->count, sizeof(*encoder->row_keys), "edits"));
-	TRY(memory_grow(&encoder->target_keys, &encoder->target_room, wanted, sizeof(*encoder->target_keys), "edits"));
-	TRY(memory_grow(&encoder->edits, &encoder->edit_room, source + 1, sizeof(*encoder->edits), "edits"));
+	TRY(memory_grow(&encoder->row_keys, &encoder->row_room, sequence->count, sizeof *encoder->row_keys, "edits"));
+	TRY(memory_grow(&encoder->target_keys, &encoder->target_room, wanted, sizeof *encoder->target_keys, "edits"));
+	TRY(memory_grow(&encoder->edits, &encoder->edit_room, source + 1, sizeof *encoder->edits, "edits"));
 	for (int32_t i = 0; i < sequence->count; i++)
 		encoder->row_keys[i] = tokens[i].text ? key_of(vocab, encoder->ids[i], tokens[i]) : -1;
 	for (int64_t i = 0; i < wanted; i++)
@@ -230,7 +230,7 @@ static enum status add_labels(const struct rewriting_encoder *encoder, struct ta
 			for (int k = 0; k < POINTERS && !edit->unknown; k++)
 				labels[1 + k] = edit->first < 0 ? 0 : k == POINTER_FIRST ? edit->first : edit->last;
 		}
-		TRY(labelled_item(&set->encoded, 0, &row, labels, NULL, known ? 1 : 0));
+		TRY(labeled_item(&set->encoded, 0, &row, labels, NULL, known ? 1 : 0));
 	}
 	return OK;
 }
@@ -245,10 +245,10 @@ static enum status encode_example(struct rewriting_encoder *encoder, struct task
 	TRY(tokenize(encoder, example->text, &encoder->source));
 	TRY(join_rows(encoder, set, number, &sequence));
 	encoder->rows->sources[number] = first + sequence.second;
-	TRY(labelled_begin(&set->encoded));
+	TRY(labeled_begin(&set->encoded));
 	/* Without a context there is just one segment. */
-	TRY(labelled_sequence(&set->encoded, encoder->ids, sequence.count,
-			      sequence.second > 1 ? sequence.second : sequence.count));
+	TRY(labeled_sequence(&set->encoded, encoder->ids, sequence.count,
+			     sequence.second > 1 ? sequence.second : sequence.count));
 	if (set->has_labels && example->label) {
 		const struct edit_token *tokens = encoder->rows->tokens + first;
 		encoder->rows->known++;
@@ -298,12 +298,12 @@ static enum status rewriting_encode(struct task_state *state, struct task_set *s
 {
 	struct rewriting_encoder encoder = {.settings = &state->settings};
 	enum status status;
-	TRY(memory_new(&encoder.rows, 1, sizeof(*encoder.rows), "tokens"));
+	TRY(memory_new(&encoder.rows, 1, sizeof *encoder.rows, "tokens"));
 	set->own = encoder.rows;
 	encoder.rows->units = units_of(set);
-	TRY_GOTO(memory_new(&encoder.rows->sources, set->examples.count, sizeof(*encoder.rows->sources), "tokens"), done);
-	TRY_GOTO(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof(*encoder.ids), "a text's tokens"), done);
-	labelled_form(&set->encoded, 0, LABELS, 1, false);
+	TRY_GOTO(memory_new(&encoder.rows->sources, set->examples.count, sizeof *encoder.rows->sources, "tokens"), done);
+	TRY_GOTO(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof *encoder.ids, "a text's tokens"), done);
+	labeled_form(&set->encoded, 0, LABELS, 1, false);
 	for (int64_t i = 0; i < set->examples.count; i++)
 		TRY_GOTO(encode_example(&encoder, set, i), done);
 	if (!state->settings.quiet) {
@@ -347,7 +347,7 @@ static struct rewriting_outputs outputs_of(const struct task_set *set, const str
 	int64_t first = set->encoded.sequences[example];
 	return (struct rewriting_outputs){.logits = task_output(outputs, example),
 					  .tokens = rows->tokens + first,
-					  .rows = (int32_t)labelled_tokens(&set->encoded, example),
+					  .rows = (int32_t)labeled_tokens(&set->encoded, example),
 					  .source = (int32_t)(rows->sources[example] - first)};
 }
 
@@ -371,9 +371,9 @@ static enum status pointing_open(struct pointing *out, const struct rewriting_ou
 {
 	int64_t rows = o->rows;
 	*out = (struct pointing){.outputs = o};
-	TRY(memory_new(&out->keys, POINTERS * POINTER_SIZE * rows, sizeof(*out->keys), "pointers"));
-	TRY(memory_new(&out->logits, rows, sizeof(*out->logits), "pointers"));
-	TRY(memory_new(&out->others, rows, sizeof(*out->others), "pointers"));
+	TRY(memory_new(&out->keys, POINTERS * POINTER_SIZE * rows, sizeof *out->keys, "pointers"));
+	TRY(memory_new(&out->logits, rows, sizeof *out->logits, "pointers"));
+	TRY(memory_new(&out->others, rows, sizeof *out->others, "pointers"));
 	for (int64_t row = 0; row < rows; row++)
 		for (int i = 0; i < POINTERS * POINTER_SIZE; i++)
 			out->keys[i * rows + row] = o->logits[row * OUTPUTS + CLASSES +
@@ -389,7 +389,7 @@ static void point(const struct pointing *pointing, int32_t row, int pointer, flo
 	const float *key = pointing->keys + (int64_t)pointer * POINTER_SIZE * o->rows;
 	const float scale = 1 / sqrtf(POINTER_SIZE);
 	int64_t rows = o->rows;
-	memset(out, 0, (size_t)rows * sizeof(*out));
+	memset(out, 0, (size_t)rows * sizeof *out);
 	for (int i = 0; i < POINTER_SIZE; i += 4, key += 4 * rows) {
 		float a = scale * query[i], b = scale * query[i + 1], c = scale * query[i + 2], d = scale * query[i + 3];
 		for (int64_t at = 0; at < rows; at++)
@@ -431,7 +431,7 @@ static enum status decode(const struct rewriting_outputs *o, struct edit **out)
 	struct pointing pointing;
 	enum status status;
 	TRY_GOTO(pointing_open(&pointing, o), done);
-	TRY_GOTO(memory_new(out, count, sizeof(**out), "edits"), done);
+	TRY_GOTO(memory_new(out, count, sizeof **out, "edits"), done);
 	for (int32_t i = 0; i < count; i++) {
 		const float *classes = o->logits + (int64_t)(o->source + i) * OUTPUTS;
 		(*out)[i].deleted = i + 1 < count && classes[CLASS_DELETE] > classes[CLASS_KEEP];
@@ -471,7 +471,7 @@ static enum status rewrite_all(const struct task_set *set, const struct task_out
 	struct buffer text = {0};
 	enum status status;
 	*out = (struct rewritten){0};
-	TRY_GOTO(memory_new(&out->texts, outputs->count, sizeof(*out->texts), "rewritten texts"), done);
+	TRY_GOTO(memory_new(&out->texts, outputs->count, sizeof *out->texts, "rewritten texts"), done);
 	for (int64_t i = 0; i < outputs->count && status == OK; i++) {
 		buffer_clear(&text);
 		status = rewrite(set, outputs, i, &text);
@@ -493,8 +493,8 @@ static enum status measure_set(const struct task_set *set, const char *const *te
 	const char **own = NULL, **targets = NULL;
 	int64_t count = 0;
 	enum status status;
-	TRY_GOTO(memory_new(&own, set->examples.count, sizeof(*own), "texts"), done);
-	TRY_GOTO(memory_new(&targets, set->examples.count, sizeof(*targets), "texts"), done);
+	TRY_GOTO(memory_new(&own, set->examples.count, sizeof *own, "texts"), done);
+	TRY_GOTO(memory_new(&targets, set->examples.count, sizeof *targets, "texts"), done);
 	for (int64_t i = 0; i < set->examples.count; i++) {
 		if (!examples[i].label)
 			continue;
@@ -644,13 +644,13 @@ static enum status rewriting_put_tsv(const struct task_state *state, const struc
 static enum status edits_loss(const struct task_set *set, const struct task_outputs *outputs, int64_t example, double *out)
 {
 	struct rewriting_outputs o = outputs_of(set, outputs, example);
-	const struct labelled_items *items = &set->encoded.items[0];
+	const struct labeled_items *items = &set->encoded.items[0];
 	struct pointing pointing;
 	double *shares = NULL;
 	enum status status;
 	*out = 0;
 	TRY_GOTO(pointing_open(&pointing, &o), done);
-	TRY_GOTO(memory_new(&shares, o.rows > CLASSES ? o.rows : CLASSES, sizeof(*shares), "probabilities"), done);
+	TRY_GOTO(memory_new(&shares, o.rows > CLASSES ? o.rows : CLASSES, sizeof *shares, "probabilities"), done);
 	for (int64_t i = items->starts[example]; i < items->starts[example + 1]; i++) {
 		int32_t row = items->rows[i];
 		for (int k = 0; k < LABELS; k++) {

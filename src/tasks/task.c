@@ -11,7 +11,7 @@
 static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice,
 					   &task_tagging,        &task_squad,      &task_relation,   &task_embedding,
 					   &task_reranking,      &task_rewriting};
-#define TASK_COUNT ((int)(sizeof(tasks) / sizeof(tasks[0])))
+#define TASK_COUNT ((int)(sizeof tasks / sizeof tasks[0]))
 
 const struct task *const *tasks_all(int *count)
 {
@@ -45,7 +45,7 @@ static const struct {
 	{"masked-lm", "`bertc pretrain` trains on masked words"},
 	{"mlm", "`bertc pretrain` trains on masked words"},
 };
-#define UNCLEAR_COUNT ((int)(sizeof(unclear_names) / sizeof(unclear_names[0])))
+#define UNCLEAR_COUNT ((int)(sizeof unclear_names / sizeof unclear_names[0]))
 
 /* The error that suggests the task with the nearest name or, if none is near, lists all. */
 static enum status no_such_task(const char *name)
@@ -99,9 +99,9 @@ void task_keep_first(const struct task_state *state, struct task_set *set, const
 		log_note("'%s'%s: only the first %s of %s are used", paths[0], others, format_count(kept, most), number);
 }
 
-bool task_is_labelled(const struct task_set *set)
+bool task_is_labeled(const struct task_set *set)
 {
-	const struct labelled_items *items = &set->encoded.items[0];
+	const struct labeled_items *items = &set->encoded.items[0];
 	bool differ = false;
 	for (int64_t i = 0; i < set->examples.count; i++)
 		if (!set->examples.examples[i].label)
@@ -174,7 +174,7 @@ void task_set_release(const struct task_state *state, struct task_set *set)
 {
 	if (set->own && state->task->close_set)
 		state->task->close_set(set);
-	labelled_release(&set->encoded);
+	labeled_release(&set->encoded);
 	example_set_release(&set->examples);
 	*set = (struct task_set){0};
 }
@@ -207,24 +207,24 @@ enum status task_state_labels(struct task_state *state, const char *const *names
 }
 
 /* The number of values that a head outputs for an example. */
-static int64_t output_count(const struct labelled_set *set, const struct head *head, int64_t example)
+static int64_t output_count(const struct labeled_set *set, const struct head *head, int64_t example)
 {
 	int64_t items = set->examples[example + 1] - set->examples[example]; /* for first rows and pooled rows */
 	if (head->input == INPUT_ALL_ROWS)
-		items = labelled_tokens(set, example);
+		items = labeled_tokens(set, example);
 	else if (head->input == INPUT_CHOSEN_ROWS)
 		items = set->items[0].starts[example + 1] - set->items[0].starts[example];
 	return items * head->outputs;
 }
 
-enum status task_outputs_create(struct task_outputs *out, const struct labelled_set *set, const struct head *head)
+enum status task_outputs_create(struct task_outputs *out, const struct labeled_set *set, const struct head *head)
 {
 	enum status status;
 	*out = (struct task_outputs){.count = set->example_count};
-	TRY(memory_new(&out->starts, set->example_count + 1, sizeof(*out->starts), "outputs"));
+	TRY(memory_new(&out->starts, set->example_count + 1, sizeof *out->starts, "outputs"));
 	for (int64_t e = 0; e < set->example_count; e++)
 		out->starts[e + 1] = out->starts[e] + output_count(set, head, e);
-	status = memory_new(&out->values, out->starts[set->example_count], sizeof(*out->values), "outputs");
+	status = memory_new(&out->values, out->starts[set->example_count], sizeof *out->values, "outputs");
 	if (status != OK)
 		task_outputs_release(out);
 	return status;
@@ -398,7 +398,7 @@ static enum status read_label_weights(struct task_state *state)
 	int64_t count = state->labels.count, all = 0;
 	if (!text)
 		return OK;
-	TRY(memory_new(&state->label_weights, count, sizeof(*state->label_weights), "weights of labels"));
+	TRY(memory_new(&state->label_weights, count, sizeof *state->label_weights, "weights of labels"));
 	for (int64_t i = 0; i < count; i++) {
 		state->label_weights[i] = 1;
 		all += state->labels.labels[i].count;
@@ -415,7 +415,7 @@ static enum status read_label_weights(struct task_state *state)
 		const char *colon = memrchr(at, ':', length);
 		char name[256] = "", *end = NULL;
 		double weight = colon ? strtod(colon + 1, &end) : NAN;
-		if (colon && (size_t)(colon - at) < sizeof(name))
+		if (colon && (size_t)(colon - at) < sizeof name)
 			memcpy(name, at, (size_t)(colon - at));
 		int64_t id = colon ? label_set_find(&state->labels, name) : -1;
 		if (id < 0 || end != at + length || !(weight >= 0 && weight < 1e6)) {

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/measures.h"
 #include "base/option.h"
-#include "data/labelled.h"
+#include "data/labeled.h"
 #include "formats/bad_records.h"
 #include "model/heads.h"
 #include "tasks/contrastive.h"
@@ -62,7 +62,7 @@ struct task_outputs {
 struct task_set {
 	const char *name; /* "" for the first of its kind */
 	enum task_use use;
-	struct labelled_set encoded;
+	struct labeled_set encoded;
 	struct example_set examples; /* for tasks whose files are tables */
 	void *own;                   /* data of other tasks */
 	bool has_labels;
@@ -99,7 +99,7 @@ struct task_answer_reader {
 	void *context;
 };
 
-/* What others show of a task's answers: train/labelled_report.c has a row for each. */
+/* What others show of a task's answers: train/labeled_report.c has a row for each. */
 enum task_view {
 	VIEW_CLASSES,   /* a class for each example */
 	VIEW_NUMBERS,   /* a number for each example */
@@ -212,7 +212,7 @@ struct task {
 void task_keep_first(const struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
 
 /* Has every example of the set a label, and do the labels differ? Sets to predict may have placeholders for labels. */
-bool task_is_labelled(const struct task_set *set);
+bool task_is_labeled(const struct task_set *set);
 
 /* How predictions are written: struct task's put, put_tsv, and put_pipeline. */
 enum answer_form { ANSWER_JSONL, ANSWER_TSV, ANSWER_PIPELINE };
@@ -249,7 +249,7 @@ void task_state_release(struct task_state *state);
 /* Sets the labels from a model's folder, in the order of its outputs, in place of those of training. */
 MUST_USE enum status task_state_labels(struct task_state *state, const char *const *names, int64_t count);
 /* Allocates the outputs of a head for all examples of a set; values are zero. */
-MUST_USE enum status task_outputs_create(struct task_outputs *out, const struct labelled_set *set, const struct head *head);
+MUST_USE enum status task_outputs_create(struct task_outputs *out, const struct labeled_set *set, const struct head *head);
 void task_outputs_release(struct task_outputs *outputs);
 /* Outputs of one example. */
 static inline const float *task_output(const struct task_outputs *outputs, int64_t example)

@@ -18,7 +18,7 @@ struct unit_list {
 
 static enum status add_unit(struct unit_list *list, uint64_t unit)
 {
-	TRY(memory_grow(&list->units, &list->capacity, list->count + 1, sizeof(*list->units), "words of a text"));
+	TRY(memory_grow(&list->units, &list->capacity, list->count + 1, sizeof *list->units, "words of a text"));
 	list->units[list->count++] = unit;
 	return OK;
 }
@@ -67,7 +67,7 @@ static int64_t sorted_ngrams(const struct unit_list *list, int n, struct ngram *
 		return 0;
 	for (int64_t i = 0; i < count; i++)
 		out[i] = (struct ngram){list->units + i, n};
-	qsort(out, (size_t)count, sizeof(*out), compare_ngrams);
+	qsort(out, (size_t)count, sizeof *out, compare_ngrams);
 	return count;
 }
 
@@ -100,7 +100,7 @@ static int64_t count_matches(const struct ngram *a, int64_t a_count, const struc
 static enum status count_ngrams(struct comparison *c, struct bleu_counts *out)
 {
 	int64_t room = c->text.count + c->reference.count;
-	TRY(memory_grow(&c->grams, &c->grams_capacity, room + 1, sizeof(*c->grams), "n-grams"));
+	TRY(memory_grow(&c->grams, &c->grams_capacity, room + 1, sizeof *c->grams, "n-grams"));
 	*out = (struct bleu_counts){.text_length = (double)c->text.count, .reference_length = (double)c->reference.count};
 	for (int n = 1; n <= ORDERS; n++) {
 		struct ngram *others = c->grams + c->text.count;
@@ -151,8 +151,8 @@ static enum status rouge_l(struct comparison *c, double *out)
 	*out = 0;
 	if (a->count == 0 || b->count == 0)
 		return OK;
-	TRY(memory_grow(&c->row, &c->row_capacity, b->count + 1, sizeof(*c->row), "common subsequence"));
-	memset(c->row, 0, (size_t)(b->count + 1) * sizeof(*c->row));
+	TRY(memory_grow(&c->row, &c->row_capacity, b->count + 1, sizeof *c->row, "common subsequence"));
+	memset(c->row, 0, (size_t)(b->count + 1) * sizeof *c->row);
 	for (int64_t i = 0; i < a->count; i++) {
 		int32_t diagonal = 0; /* of the row above */
 		for (int64_t j = 1; j <= b->count; j++) {

@@ -17,7 +17,7 @@ enum input_form {
 	INPUT_JSON,          /* objects, one per line or in an array, with text under a key */
 	INPUT_WARC,          /* plain text from a web crawl (WET) */
 };
-extern const char *const input_form_names[];        /* "auto", "text", …; index = enum; ends with NULL */
+extern const char *const input_form_names[]; /* "auto", "text", …; index = enum; ends with NULL */
 
 #define INPUT_BEGINNING_BYTES ((size_t)1 << 20) /* of a file are examined */
 /* Refuses (ERR_DATA) anything that is not UTF-8 text: binary files, UTF-16, other encodings, which are known by many invalid

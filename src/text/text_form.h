@@ -25,7 +25,7 @@ enum text_form {
 	TEXT_FORM_WARC,
 	TEXT_FORM_COUNT
 };
-extern const char *const text_form_names[];       /* "auto", "sentences", …; index = enum; ends with NULL */
+extern const char *const text_form_names[]; /* "auto", "sentences", …; index = enum; ends with NULL */
 
 /* *out: whether the lines of this text are wrapped at a column. */
 MUST_USE enum status text_is_wrapped(const char *text, size_t size, bool *out);

@@ -55,7 +55,7 @@ static void notice_headings(const char *path, const char *beginning, size_t size
 		size_t length = end - begin;
 		bool heading = length > 4 && memcmp(beginning + begin, "= ", 2) == 0 && memcmp(beginning + end - 2, " =", 2) == 0;
 		if (heading && count++ == 0)
-			snprintf(first, sizeof(first), "%.*s", (int)(length < 79 ? length : 79), beginning + begin);
+			snprintf(first, sizeof first, "%.*s", (int)(length < 79 ? length : 79), beginning + begin);
 	}
 	if (count == HEADINGS)
 		snprintf(out, TEXT_NOTICE_BYTES,

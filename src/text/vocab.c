@@ -87,15 +87,15 @@ static enum status vocab_allocate(struct vocab *vocab, int64_t count, int64_t by
 	*vocab = (struct vocab){.count = 0};
 	while (slots < 2 * count)
 		slots *= 2;
-	TRY(memory_new(&vocab->memory, 1, sizeof(*memory), "vocabulary"));
+	TRY(memory_new(&vocab->memory, 1, sizeof *memory, "vocabulary"));
 	memory = vocab->memory;
 	memory->slot_mask = (uint64_t)slots - 1;
 	TRY(memory_new(&memory->bytes, bytes, 1, "vocabulary"));
-	TRY(memory_new(&memory->slots, slots, sizeof(*memory->slots), "vocabulary"));
-	memset(memory->slots, 0xFF, (size_t)slots * sizeof(*memory->slots));
-	TRY(memory_new(&vocab->text, count, sizeof(*vocab->text), "vocabulary"));
-	TRY(memory_new(&vocab->size, count, sizeof(*vocab->size), "vocabulary"));
-	TRY(memory_new(&vocab->is_continuation, count, sizeof(*vocab->is_continuation), "vocabulary"));
+	TRY(memory_new(&memory->slots, slots, sizeof *memory->slots, "vocabulary"));
+	memset(memory->slots, 0xFF, (size_t)slots * sizeof *memory->slots);
+	TRY(memory_new(&vocab->text, count, sizeof *vocab->text, "vocabulary"));
+	TRY(memory_new(&vocab->size, count, sizeof *vocab->size, "vocabulary"));
+	TRY(memory_new(&vocab->is_continuation, count, sizeof *vocab->is_continuation, "vocabulary"));
 	return OK;
 }
 
@@ -280,7 +280,7 @@ static int32_t find_unused(const struct vocab *vocab, size_t size)
 {
 	static const char name[] = "[unused";
 	for (int32_t id = 0; id < vocab->count; id++)
-		if (vocab->size[id] >= size && strncmp(vocab->text[id], name, sizeof(name) - 1) == 0 && !is_added(vocab, id))
+		if (vocab->size[id] >= size && strncmp(vocab->text[id], name, sizeof name - 1) == 0 && !is_added(vocab, id))
 			return id;
 	return -1;
 }
@@ -294,7 +294,7 @@ static enum status rename_entry(struct vocab *vocab, int32_t id, const char *tex
 	BUG_IF(size > vocab->size[id]);
 	memcpy(own, text, size + 1);
 	vocab->size[id] = (uint32_t)size;
-	memset(memory->slots, 0xFF, (size_t)(memory->slot_mask + 1) * sizeof(*memory->slots));
+	memset(memory->slots, 0xFF, (size_t)(memory->slot_mask + 1) * sizeof *memory->slots);
 	for (int32_t i = 0; i < vocab->count; i++)
 		memory->slots[find_slot(vocab, vocab->text[i], vocab->size[i])] = i;
 	return vocab_complete(vocab, NULL);

@@ -39,7 +39,7 @@ enum status buckets_create(struct buckets *out, const struct model *model, struc
 		out->rank = comm_place(comm)->rank;
 		out->ranks = comm_place(comm)->size;
 	}
-	TRY(memory_new(&out->items, out->count, sizeof(*out->items), "buckets"));
+	TRY(memory_new(&out->items, out->count, sizeof *out->items, "buckets"));
 	lay_out(out->items, model);
 	for (int64_t i = 0; i < out->count; i++) {
 		struct bucket *bucket = &out->items[i];

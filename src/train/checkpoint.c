@@ -17,7 +17,7 @@
 static void put_hash(struct json_writer *writer, const char *key, uint64_t hash)
 {
 	char hex[17];
-	snprintf(hex, sizeof(hex), "%016" PRIx64, hash);
+	snprintf(hex, sizeof hex, "%016" PRIx64, hash);
 	json_put_string(writer, key, hex);
 }
 
@@ -174,7 +174,7 @@ static enum status check_hashes(const struct json *root, const char *file)
 {
 	static const char *const keys[] = {"evaluation_hash", "vocab_hash", "teacher_hash"};
 	uint64_t hash;
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		TRY(hash_read(root, file, keys[i], false, &hash));
 	return OK;
 }

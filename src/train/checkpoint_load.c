@@ -100,7 +100,7 @@ static enum status check_means(const char *path, const struct safetensors *file,
 	char squares_name[160], what[160];
 	if (strncmp(name, MEANS_PREFIX, strlen(MEANS_PREFIX)) != 0)
 		return OK;
-	snprintf(squares_name, sizeof(squares_name), SQUARES_PREFIX "%s", name + strlen(MEANS_PREFIX));
+	snprintf(squares_name, sizeof squares_name, SQUARES_PREFIX "%s", name + strlen(MEANS_PREFIX));
 	const struct safetensors_entry *squares = safetensors_find(file, squares_name);
 	for (int64_t i = 0; i < count && squares && squares->count == count; i++) {
 		double mean = value_at(host, dtype, i), square;
@@ -109,8 +109,8 @@ static enum status check_means(const char *path, const struct safetensors *file,
 		TRY(number_at(squares, path, i, &square));
 		if (fabs(mean) < MEAN_MOST * sqrt(square))
 			continue;
-		snprintf(what, sizeof(what), "%.3g, which cannot be the mean of gradients whose squares have a mean of %.3g",
-			 mean, square);
+		snprintf(what, sizeof what, "%.3g, which cannot be the mean of gradients whose squares have a mean of %.3g", mean,
+			 square);
 		return bad_value(path, name, i, what);
 	}
 	return OK;
@@ -146,7 +146,7 @@ static enum status slab_read(const char *path, const struct safetensors *file, s
 		if (slab == &model->slab)
 			to = (struct destination){slab, 0, model->slab_count, 0};
 		char name[128];
-		snprintf(name, sizeof(name), "%s.%s", kind, parameter->name);
+		snprintf(name, sizeof name, "%s.%s", kind, parameter->name);
 		TRY_GOTO(entry_read(path, file, check, name, slab->dtype, parameter->count, host), done);
 		put_values(model->backend, &to, parameter, host);
 	}
@@ -165,7 +165,7 @@ static enum status average_read(const char *path, const struct safetensors *file
 		const struct parameter *parameter = &model->parameters[i];
 		void *host = (char *)average->mean + (size_t)parameter->offset * dtype_bytes(dtype);
 		char name[128];
-		snprintf(name, sizeof(name), AVERAGE_KIND ".%s", parameter->name);
+		snprintf(name, sizeof name, AVERAGE_KIND ".%s", parameter->name);
 		TRY(entry_read(path, file, check, name, dtype, parameter->count, host));
 	}
 	return OK;
@@ -203,7 +203,7 @@ static enum status moments_read(const char *path, const struct model *model, con
 	for (int i = 0; i < source_count && status == OK; i++) {
 		bool optional = sources[i].slab == &model->slab;
 		char first[128];
-		snprintf(first, sizeof(first), "%s.%s", sources[i].kind, model->parameters[0].name);
+		snprintf(first, sizeof first, "%s.%s", sources[i].kind, model->parameters[0].name);
 		if (optional && !safetensors_find(&file, first))
 			continue;
 		status = slab_read(path, &file, &check, sources[i].kind, model, &optimizer->buckets, sources[i].slab);
@@ -230,7 +230,7 @@ enum status checkpoint_load(const char *path, struct model *model, struct replic
 	char file_path[PATH_BYTES], state_path[PATH_BYTES];
 	float *slab = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "copy of the weights"), done);
+	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof *slab, "copy of the weights"), done);
 	TRY_GOTO(model_folder_load(path, model, MISSING_NOTHING, slab, NULL), done);
 	TRY_GOTO(model_set_weights(model, replica, slab), done);
 	TRY_GOTO(path_join(file_path, path, OPTIMIZER_NAME), done);
@@ -257,7 +257,7 @@ static enum status verify_optimizer(const char *path)
 		return file_check_end(&check, NULL, status);
 	for (int64_t i = 0; i < file.count; i++)
 		longest = larger(longest, file.entries[i].count);
-	status = memory_new(&host, longest, sizeof(*host), "copy of the moments");
+	status = memory_new(&host, longest, sizeof *host, "copy of the moments");
 	for (int64_t i = 0; i < file.count && status == OK; i++) {
 		const struct safetensors_entry *entry = &file.entries[i];
 		enum dtype dtype = entry->dtype == ST_F64 ? DTYPE_F64 : DTYPE_F32;

@@ -107,7 +107,7 @@ enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct 
 	struct checkpoint_writer *writer;
 	int64_t *steps = NULL, existing;
 	enum status status;
-	TRY(memory_new(&writer, 1, sizeof(*writer), "checkpoint writer"));
+	TRY(memory_new(&writer, 1, sizeof *writer, "checkpoint writer"));
 	writer->context = context;
 	writer->model = model;
 	writer->optimizer = optimizer;
@@ -182,12 +182,12 @@ static enum status optimizer_write(const struct checkpoint_writer *writer, const
 	uint32_t crc;
 	int64_t bytes;
 	enum status status;
-	TRY_GOTO(memory_new(&entries, source_count * count, sizeof(*entries), "checkpoint"), done);
-	TRY_GOTO(memory_new(&names, source_count * count, sizeof(*names), "checkpoint"), done);
+	TRY_GOTO(memory_new(&entries, source_count * count, sizeof *entries, "checkpoint"), done);
+	TRY_GOTO(memory_new(&names, source_count * count, sizeof *names, "checkpoint"), done);
 	for (int64_t i = 0; i < source_count * count; i++) {
 		const struct parameter *parameter = &model->parameters[i % count];
-		int length = snprintf(names[i], sizeof(names[i]), "%s.%s", kinds[i / count], parameter->name);
-		BUG_IF(length < 0 || (size_t)length >= sizeof(names[i]));
+		int length = snprintf(names[i], sizeof names[i], "%s.%s", kinds[i / count], parameter->name);
+		BUG_IF(length < 0 || (size_t)length >= sizeof names[i]);
 		entries[i] = (struct safetensors_entry){
 			.name = names[i],
 			.dtype = dtype == DTYPE_F64 ? ST_F64 : ST_F32,
@@ -249,7 +249,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	const struct train_state *state = &writer->state;
 	char name[64], temporary_name[96], temporary[PATH_BYTES];
 	checkpoint_name(name, state->step);
-	snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s-%ld", name, (long)getpid());
+	snprintf(temporary_name, sizeof temporary_name, TEMPORARY_PREFIX "%s-%ld", name, (long)getpid());
 	TRY(path_join(temporary, context->folder, temporary_name));
 	TRY(verify_finite(writer));
 	TRY(checkpoint_folder_check(context->folder));
@@ -460,7 +460,7 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 	TRY_GOTO(checkpoint_folder_check(context->folder), done);
 	if (context->may_save)
 		TRY_GOTO(context->may_save(context->may_save_context), done);
-	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "copy of the weights"), done);
+	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof *slab, "copy of the weights"), done);
 	TRY_GOTO(model_get_weights(model, slab), done);
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];

@@ -23,7 +23,7 @@ enum status teacher_create(struct teacher **out, struct backend *be, const struc
 	struct model_heads own = *heads;
 	own.projection = 0;
 	*out = NULL;
-	TRY(memory_new(&teacher, 1, sizeof(*teacher), "teacher"));
+	TRY(memory_new(&teacher, 1, sizeof *teacher, "teacher"));
 	enum status status = model_create(&teacher->model, be, config, &own);
 	if (status != OK)
 		teacher_free(teacher);
@@ -126,7 +126,7 @@ enum status teacher_allocate(struct teacher *teacher, const struct shape_limits 
 	TRY(activations_create(&teacher->activations, teacher->model, limits.batch, limits.longest, false));
 	if (settings->layer_count == 0)
 		return OK;
-	TRY(memory_new(&teacher->gradients, settings->layer_count, sizeof(*teacher->gradients), "hidden states"));
+	TRY(memory_new(&teacher->gradients, settings->layer_count, sizeof *teacher->gradients, "hidden states"));
 	size_t bytes = lay_out(teacher, NULL, student, settings, NULL, &teacher->projected);
 	TRY(be->functions->allocate(be, &teacher->memory, bytes, "gradients of hidden states"));
 	lay_out(teacher, teacher->memory, student, settings, teacher->gradients, &teacher->projected);
@@ -348,7 +348,7 @@ enum status distillation_objective_create(struct objective **out, struct objecti
 {
 	struct distillation *d;
 	*out = NULL;
-	enum status status = memory_new(&d, 1, sizeof(*d), "objective");
+	enum status status = memory_new(&d, 1, sizeof *d, "objective");
 	if (status != OK) {
 		inner->close(inner);
 		return status;

@@ -75,7 +75,7 @@ static enum status say_overflow(const struct guard_reading *reading)
 static void count_not_finite(struct guard_state *state, int64_t step)
 {
 	state->skipped_in_row++;
-	memmove(state->recent, state->recent + 1, sizeof(state->recent) - sizeof(*state->recent));
+	memmove(state->recent, state->recent + 1, sizeof state->recent - sizeof *state->recent);
 	state->recent[GUARD_RECENT - 1] = step;
 }
 

@@ -121,7 +121,7 @@ static enum status take_time(struct training *training)
 	if (training->phases[state->phase.index].seconds <= 0)
 		return OK;
 	state->elapsed = clock_seconds() - training->started;
-	return ranks_count(training->comm) > 1 ? comm_broadcast(training->comm, &state->elapsed, sizeof(state->elapsed), 0) : OK;
+	return ranks_count(training->comm) > 1 ? comm_broadcast(training->comm, &state->elapsed, sizeof state->elapsed, 0) : OK;
 }
 
 /* Seconds needed after the step about to begin: another step like it, an evaluation, and two saves. */
@@ -142,7 +142,7 @@ static enum status look_at_clock(struct training *training)
 	double to_end = seconds_to_end(training);
 	TRY(take_time(training));
 	if (ranks_count(training->comm) > 1)
-		TRY(comm_broadcast(training->comm, &to_end, sizeof(to_end), 0));
+		TRY(comm_broadcast(training->comm, &to_end, sizeof to_end, 0));
 	double steps = (double)(state->step - state->phase.first_step), usable = phase->seconds - to_end;
 	if (state->step == 0)
 		state->begun = state->elapsed;
@@ -197,7 +197,7 @@ static enum status check_best(struct training *training)
 	if (is_first_rank(training->comm))
 		status = checkpoint_best_check(&training->checkpoints, state);
 	TRY(ranks_agree(training->comm, status));
-	return ranks_count(training->comm) > 1 ? comm_broadcast(training->comm, state, sizeof(*state), 0) : OK;
+	return ranks_count(training->comm) > 1 ? comm_broadcast(training->comm, state, sizeof *state, 0) : OK;
 }
 
 /* Makes one update and reports it. STOPPED: it was not made. */
@@ -407,9 +407,9 @@ static enum status say_early_end(struct training *training)
 	if (!phase_ended_early(phase, state))
 		return OK;
 	if (state->phase.best_step > 0)
-		snprintf(since, sizeof(since), " since step %lld", (long long)state->phase.best_step);
+		snprintf(since, sizeof since, " since step %lld", (long long)state->phase.best_step);
 	format_counted(count, phase->patience, "evaluation", "evaluations");
-	snprintf(text, sizeof(text),
+	snprintf(text, sizeof text,
 		 "Stopped early after step %lld of %lld: %s has not improved%s, in %s (--early_stopping_patience).",
 		 (long long)state->step, (long long)(state->phase.first_step + phase->steps),
 		 checkpoint_decides(&training->checkpoints), since, count);

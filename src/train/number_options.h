@@ -5,8 +5,8 @@
 #include "base/option.h"
 
 struct number_options {
-	double skip_spikes; /* skips updates this many standard deviations above the window; 0 = none */
-	double loss_scale;  /* factor of the loss before backward; 0 = dynamic */
+	double skip_spikes;     /* skips updates this many standard deviations above the window; 0 = none */
+	double loss_scale;      /* factor of the loss before backward; 0 = dynamic */
 	double init_loss_scale; /* of a dynamic one */
 };
 extern const struct option number_rows[];

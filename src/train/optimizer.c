@@ -129,7 +129,7 @@ enum status optimizer_create(struct optimizer **out, struct model *model, struct
 {
 	*out = NULL;
 	struct optimizer *optimizer;
-	TRY(memory_new(&optimizer, 1, sizeof(*optimizer), "optimizer"));
+	TRY(memory_new(&optimizer, 1, sizeof *optimizer, "optimizer"));
 	optimizer->options = *options;
 	optimizer->model = model;
 	struct backend *be = model->backend;
@@ -143,12 +143,12 @@ enum status optimizer_create(struct optimizer **out, struct model *model, struct
 	struct tensor moment = {.dtype = be->master_dtype, .rows = 1, .columns = optimizer->buckets.own_elements};
 	size_t bytes = (size_t)moment.columns * dtype_bytes(moment.dtype);
 	optimizer->m = optimizer->v = moment;
-	TRY_GOTO(memory_new(&optimizer->gathers, optimizer->buckets.count, sizeof(*optimizer->gathers), "optimizer"), failed);
-	TRY_GOTO(memory_new(&optimizer->norm_sums, 2 * count, sizeof(*optimizer->norm_sums), "optimizer"), failed);
-	TRY_GOTO(memory_new(&optimizer->groups, count, sizeof(*optimizer->groups), "optimizer"), failed);
-	TRY_GOTO(memory_new(&optimizer->weight_decay, count, sizeof(*optimizer->weight_decay), "optimizer"), failed);
-	TRY_GOTO(memory_new(&optimizer->ranges, count, sizeof(*optimizer->ranges), "optimizer"), failed);
-	TRY_GOTO(memory_new(&tensors, count, sizeof(*tensors), "optimizer"), failed);
+	TRY_GOTO(memory_new(&optimizer->gathers, optimizer->buckets.count, sizeof *optimizer->gathers, "optimizer"), failed);
+	TRY_GOTO(memory_new(&optimizer->norm_sums, 2 * count, sizeof *optimizer->norm_sums, "optimizer"), failed);
+	TRY_GOTO(memory_new(&optimizer->groups, count, sizeof *optimizer->groups, "optimizer"), failed);
+	TRY_GOTO(memory_new(&optimizer->weight_decay, count, sizeof *optimizer->weight_decay, "optimizer"), failed);
+	TRY_GOTO(memory_new(&optimizer->ranges, count, sizeof *optimizer->ranges, "optimizer"), failed);
+	TRY_GOTO(memory_new(&tensors, count, sizeof *tensors, "optimizer"), failed);
 	TRY_GOTO(be->functions->allocate(be, &optimizer->m.data, bytes, "first moments"), failed);
 	TRY_GOTO(be->functions->allocate(be, &optimizer->v.data, bytes, "second moments"), failed);
 	TRY_GOTO(be->functions->allocate(be, &memory, table_bytes, "table of tensors"), failed);

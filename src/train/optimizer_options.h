@@ -17,11 +17,11 @@ struct optimizer_options {
 	double adam_beta1, adam_beta2, adam_epsilon;
 	bool bias_correction;
 	/* Only LAMB has these: */
-	enum trust_ratio trust_ratio;                     /* of tensors with weight decay, or also of those without (NVLAMB) */
-	struct option_list exclude_from_layer_adaptation; /* tensors without a trust ratio */
-	double max_trust_ratio;                           /* 0 = no limit */
+	enum trust_ratio trust_ratio;                       /* of tensors with weight decay, or also of those without (NVLAMB) */
+	struct option_list exclude_from_layer_adaptation;   /* tensors without a trust ratio */
+	double max_trust_ratio;                             /* 0 = no limit */
 	enum gradient_normalization gradient_normalization; /* ALWAYS: to norm 1, instead of clipping to max_grad_norm */
-	bool gradient_averaging;                          /* m = b1 m + (1 - b1) g, not b1 m + g */
+	bool gradient_averaging;                            /* m = b1 m + (1 - b1) g, not b1 m + g */
 };
 extern const struct option optimizer_rows[];
 

@@ -45,11 +45,11 @@ static double ratio(double sum, double count)
 
 /* The losses and accuracies that follow from the sums over a set with these counts, in the order in which they are shown. In
  * an evaluation, each loss is shown separately, since the perplexity is that of the masked words alone. */
-static void losses(const struct accumulators *sums, double prediction_weight, double labelled, bool evaluation,
+static void losses(const struct accumulators *sums, double prediction_weight, double labeled, bool evaluation,
 		   struct measures *out)
 {
 	double mlm = ratio(sums->value[sum_of_loss(HEAD_MASKED_WORDS)], prediction_weight);
-	double nsp = ratio(sums->value[sum_of_loss(HEAD_NEXT_SENTENCE)], labelled);
+	double nsp = ratio(sums->value[sum_of_loss(HEAD_NEXT_SENTENCE)], labeled);
 	out->count = 0;
 	measures_add(out, &LOSS("loss", evaluation ? NULL : "loss", mlm + nsp));
 	measures_add(out, &LOSS("mlm_loss", evaluation ? "MLM loss" : NULL, mlm));
@@ -57,9 +57,9 @@ static void losses(const struct accumulators *sums, double prediction_weight, do
 		measures_add(out, &(struct measure){"mlm_perplexity", NULL, UNIT_NUMBER, DIRECTION_LOWER, exp(mlm)});
 	measures_add(out,
 		     &ACCURACY("mlm_accuracy", "MLM", ratio(sums->value[sum_of_correct(HEAD_MASKED_WORDS)], prediction_weight)));
-	measures_add(out, &LOSS("nsp_loss", evaluation && labelled > 0 ? "NSP loss" : NULL, nsp));
-	measures_add(out, &ACCURACY("nsp_accuracy", labelled > 0 ? "NSP" : NULL,
-				    ratio(sums->value[sum_of_correct(HEAD_NEXT_SENTENCE)], labelled)));
+	measures_add(out, &LOSS("nsp_loss", evaluation && labeled > 0 ? "NSP loss" : NULL, nsp));
+	measures_add(out, &ACCURACY("nsp_accuracy", labeled > 0 ? "NSP" : NULL,
+				    ratio(sums->value[sum_of_correct(HEAD_NEXT_SENTENCE)], labeled)));
 }
 
 static void step_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
@@ -77,7 +77,7 @@ struct score {
 	struct comm *comm;
 	struct step_reader *reader;
 	struct batch batch; /* on the device */
-	double weight, labelled, predictions;
+	double weight, labeled, predictions;
 };
 
 /* Has this rank or another one failed, or been asked to stop? */
@@ -112,8 +112,8 @@ static enum status score_step(struct score *score, const struct step *step)
 		work_queue(replica, &key, queue_losses, score);
 	}
 	score->weight += step->weights[HEAD_MASKED_WORDS];
-	score->labelled += step->weights[HEAD_NEXT_SENTENCE];
-	score->predictions += (double)step->labelled[HEAD_MASKED_WORDS];
+	score->labeled += step->weights[HEAD_NEXT_SENTENCE];
+	score->predictions += (double)step->labeled[HEAD_MASKED_WORDS];
 	return OK;
 }
 
@@ -137,12 +137,12 @@ static enum status read_score(const struct score *score, struct accumulators *su
 	struct backend *be = score->replica->backend;
 	double all[ACCUMULATOR_COUNT + 3];
 	TRY(be->functions->synchronize(score->replica));
-	be->functions->to_host(be, sums, score->replica->accumulators, sizeof(*sums));
-	memcpy(all, sums->value, sizeof(sums->value));
-	memcpy(all + ACCUMULATOR_COUNT, (double[3]){score->weight, score->labelled, score->predictions}, 3 * sizeof(double));
+	be->functions->to_host(be, sums, score->replica->accumulators, sizeof *sums);
+	memcpy(all, sums->value, sizeof sums->value);
+	memcpy(all + ACCUMULATOR_COUNT, (double[3]){score->weight, score->labeled, score->predictions}, 3 * sizeof(double));
 	if (ranks_count(score->comm) > 1)
 		TRY(comm_sum(score->comm, all, ACCUMULATOR_COUNT + 3));
-	memcpy(sums->value, all, sizeof(sums->value));
+	memcpy(sums->value, all, sizeof sums->value);
 	memcpy(counts, all + ACCUMULATOR_COUNT, 3 * sizeof(double));
 	return OK;
 }
@@ -173,7 +173,7 @@ enum status pretraining_score(const struct model *model, struct activations *act
 	double counts[3];
 	enum status status;
 	TRY(ranks_agree(comm, step_reader_open(&score.reader, instances, &steps)));
-	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
+	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof sums);
 	TRY_GOTO(score_steps(&score), done);
 	TRY_GOTO(read_score(&score, &sums, counts), done);
 	losses(&sums, counts[0], counts[1], true, out);
@@ -215,7 +215,7 @@ enum status pretraining_create(struct objective **out, const struct pretraining_
 {
 	*out = NULL;
 	struct pretraining *pretraining;
-	TRY(memory_new(&pretraining, 1, sizeof(*pretraining), "pre-training objective"));
+	TRY(memory_new(&pretraining, 1, sizeof *pretraining, "pre-training objective"));
 	pretraining->settings = *settings;
 	pretraining->objective = (struct objective){
 		.name = "pretraining",
@@ -230,7 +230,7 @@ enum status pretraining_create(struct objective **out, const struct pretraining_
 		.close = close_objective,
 	};
 	enum status status;
-	TRY_GOTO(memory_new(&pretraining->evaluation_names, settings->evaluation_count, sizeof(*pretraining->evaluation_names),
+	TRY_GOTO(memory_new(&pretraining->evaluation_names, settings->evaluation_count, sizeof *pretraining->evaluation_names,
 			    "evaluation sets"),
 		 failed);
 	for (int64_t i = 0; i < settings->evaluation_count; i++)

@@ -82,7 +82,7 @@ static enum status judge_hashes(const uint64_t *hashes, const char (*hosts)[64],
 	for (int32_t rank = 0; rank < ranks; rank++) {
 		if (hashes[rank] == common)
 			continue;
-		int left = (int)sizeof(named) - used;
+		int left = (int)sizeof named - used;
 		int wrote = snprintf(named + used, (size_t)left, "%srank %d (%s)", listed++ ? ", " : "", rank, hosts[rank]);
 		used += wrote < left ? wrote : 0;
 	}
@@ -102,11 +102,11 @@ enum status ranks_compare_weights(struct comm *comm, const struct model *model, 
 	uint64_t own = 0, *hashes = NULL;
 	char(*hosts)[64] = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&hashes, ranks, sizeof(*hashes), "hashes of the weights"), done);
-	TRY_GOTO(memory_new(&hosts, ranks, sizeof(*hosts), "hashes of the weights"), done);
+	TRY_GOTO(memory_new(&hashes, ranks, sizeof *hashes, "hashes of the weights"), done);
+	TRY_GOTO(memory_new(&hosts, ranks, sizeof *hosts, "hashes of the weights"), done);
 	TRY_GOTO(hash_weights(model, &own), done);
-	TRY_GOTO(comm_gather(comm, &own, sizeof(own), hashes), done);
-	TRY_GOTO(comm_gather(comm, comm_place(comm)->host, sizeof(*hosts), hosts), done);
+	TRY_GOTO(comm_gather(comm, &own, sizeof own, hashes), done);
+	TRY_GOTO(comm_gather(comm, comm_place(comm)->host, sizeof *hosts, hosts), done);
 	status = judge_hashes(hashes, (const char(*)[64])hosts, ranks, step);
 done:
 	free(hashes);

@@ -19,7 +19,7 @@ void step_start(struct training *training)
 		.dynamic_scale = training->guard.dynamic,
 	};
 	struct replica *replica = training->replica;
-	replica->backend->functions->to_device(replica->backend, replica->scalars, &scalars, sizeof(scalars));
+	replica->backend->functions->to_device(replica->backend, replica->scalars, &scalars, sizeof scalars);
 }
 
 void step_begin(struct training *training, const struct step *step, double learning_rate)
@@ -37,7 +37,7 @@ void step_begin(struct training *training, const struct step *step, double learn
 	struct replica *replica = training->replica;
 	struct backend *be = replica->backend;
 	be->functions->to_device(be, replica->scalars, &scalars, SCALARS_OF_STEP);
-	be->functions->to_device(be, replica->accumulators, &zero, sizeof(zero));
+	be->functions->to_device(be, replica->accumulators, &zero, sizeof zero);
 }
 
 enum status step_next(struct training *training, const struct step **out)
@@ -51,11 +51,11 @@ enum status step_next(struct training *training, const struct step **out)
 	*out = step;
 	if (ranks_count(training->comm) == 1)
 		return status;
-	enum { FAILED, WEIGHTS, LABELLED = WEIGHTS + BATCH_HEADS, SHARED = LABELLED + BATCH_HEADS };
+	enum { FAILED, WEIGHTS, LABELED = WEIGHTS + BATCH_HEADS, SHARED = LABELED + BATCH_HEADS };
 	double shared[SHARED] = {[FAILED] = status != OK};
 	for (int h = 0; step && h < BATCH_HEADS; h++) {
 		shared[WEIGHTS + h] = step->weights[h];
-		shared[LABELLED + h] = (double)step->labelled[h];
+		shared[LABELED + h] = (double)step->labeled[h];
 	}
 	TRY(comm_sum(training->comm, shared, SHARED));
 	if (shared[FAILED] > 0)
@@ -63,7 +63,7 @@ enum status step_next(struct training *training, const struct step **out)
 	training->whole = *step;
 	for (int h = 0; h < BATCH_HEADS; h++) {
 		training->whole.weights[h] = shared[WEIGHTS + h];
-		training->whole.labelled[h] = (int64_t)shared[LABELLED + h];
+		training->whole.labeled[h] = (int64_t)shared[LABELED + h];
 	}
 	*out = &training->whole;
 	return OK;
@@ -184,8 +184,8 @@ static enum status read_sums(struct training *training, struct scalars *scalars,
 	struct backend *be = replica->backend;
 	TRY(ranks_settle(training->comm));
 	TRY(be->functions->synchronize(replica));
-	be->functions->to_host(be, scalars, replica->scalars, sizeof(*scalars));
-	be->functions->to_host(be, sums, replica->accumulators, sizeof(*sums));
+	be->functions->to_host(be, scalars, replica->scalars, sizeof *scalars);
+	be->functions->to_host(be, sums, replica->accumulators, sizeof *sums);
 	return OK;
 }
 
@@ -204,20 +204,20 @@ static enum status add_ranks(struct training *training, struct scalars *scalars,
 	enum { SQUARES = ACCUMULATOR_COUNT, NOT_FINITE, FLOPS, STOP, COUNT };
 	double shared[COUNT];
 	struct backend *be = training->replica->backend;
-	memcpy(shared, sums->value, sizeof(sums->value));
+	memcpy(shared, sums->value, sizeof sums->value);
 	shared[SQUARES] = scalars->gradient_square_sum;
 	shared[NOT_FINITE] = scalars->finite ? 0 : 1;
 	shared[FLOPS] = *flops;
 	shared[STOP] = stop_requested();
 	TRY(comm_sum(training->comm, shared, COUNT));
-	memcpy(sums->value, shared, sizeof(sums->value));
+	memcpy(sums->value, shared, sizeof sums->value);
 	scalars->gradient_square_sum = shared[SQUARES];
 	scalars->losses_finite = sums_finite(sums);
 	scalars->finite = shared[NOT_FINITE] == 0;
 	loss_scale_next(scalars);
 	*flops = shared[FLOPS];
 	training->stop = shared[STOP] > 0;
-	be->functions->to_device(be, training->replica->scalars, scalars, sizeof(*scalars));
+	be->functions->to_device(be, training->replica->scalars, scalars, sizeof *scalars);
 	return OK;
 }
 
@@ -267,10 +267,10 @@ enum status step_report_times(struct training *training)
 	times->exposed = exposed - training->exposed;
 	training->communicated = communicated;
 	training->exposed = exposed;
-	snprintf(times->host, sizeof(times->host), "%s", comm_place(training->comm)->host);
+	snprintf(times->host, sizeof times->host, "%s", comm_place(training->comm)->host);
 	enum status status;
-	TRY_GOTO(memory_new(&all, ranks, sizeof(*all), "times of the ranks"), done);
-	TRY_GOTO(comm_gather(training->comm, times, sizeof(*times), all), done);
+	TRY_GOTO(memory_new(&all, ranks, sizeof *all, "times of the ranks"), done);
+	TRY_GOTO(comm_gather(training->comm, times, sizeof *times, all), done);
 	struct report_progress progress = train_progress(&training->state);
 	status = report_times(&training->report, &progress, all, ranks);
 	*times = (struct rank_times){0};
@@ -330,7 +330,7 @@ static enum status repeat_batches(struct training *training, const struct step *
 			out->last_sample = batch->samples[batch->sequence_count - 1];
 		}
 		if (objective->locate_not_finite)
-			objective->locate_not_finite(objective, sums_finite(sums), out->where, sizeof(out->where));
+			objective->locate_not_finite(objective, sums_finite(sums), out->where, sizeof out->where);
 	}
 	return OK;
 }
@@ -343,7 +343,7 @@ static enum status repeat_step(struct training *training, const struct step *ste
 	struct scalars scalars = {0};
 	bool alone = ranks_count(training->comm) == 1;
 	*out = (struct bad_place){.batch = -1, .batches = step->batch_count, .where = "an unknown place"};
-	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
+	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof sums);
 	if (step->batch_count == 0)
 		no_gradients(training);
 	enum status status = repeat_batches(training, step, out, &scalars, &sums);
@@ -371,10 +371,10 @@ static enum status find_bad_rank(struct comm *comm, struct bad_place *place)
 	struct bad_place *all, found = *place;
 	if (ranks == 1)
 		return OK;
-	snprintf(found.host, sizeof(found.host), "%s", comm_place(comm)->host);
+	snprintf(found.host, sizeof found.host, "%s", comm_place(comm)->host);
 	found.rank = comm_place(comm)->rank;
-	TRY(memory_new(&all, ranks, sizeof(*all), "what ranks found"));
-	enum status status = comm_gather(comm, &found, sizeof(found), all);
+	TRY(memory_new(&all, ranks, sizeof *all, "what ranks found"));
+	enum status status = comm_gather(comm, &found, sizeof found, all);
 	bool same = true;
 	for (int32_t i = ranks - 1; status == OK && i >= 0; i--) {
 		same = same && all[i].same;
@@ -394,14 +394,14 @@ static void describe(const struct training *training, const struct step *step, c
 	const char *again = place->same ? "repeating it gave the same: the data or the recipe, not the machine"
 					: "repeating it gave other numbers: faulty hardware (memory, overclocking) or a race";
 	if (ranks_count(training->comm) > 1)
-		snprintf(rank, sizeof(rank), " of rank %d (%s)", place->rank, place->host);
+		snprintf(rank, sizeof rank, " of rank %d (%s)", place->rank, place->host);
 	if (place->batch >= 0)
-		snprintf(where, sizeof(where), "in micro-batch %d of %d%s (samples %u to %u), first in %s; %s", place->batch + 1,
+		snprintf(where, sizeof where, "in micro-batch %d of %d%s (samples %u to %u), first in %s; %s", place->batch + 1,
 			 place->batches, rank, place->first_sample, place->last_sample, place->where, again);
 	else if (!place->sum_is_finite)
-		snprintf(where, sizeof(where), "in the sum over ranks alone; %s", again);
+		snprintf(where, sizeof where, "in the sum over ranks alone; %s", again);
 	else
-		snprintf(where, sizeof(where), "but not when repeated: faulty hardware (memory, overclocking) or a race");
+		snprintf(where, sizeof where, "but not when repeated: faulty hardware (memory, overclocking) or a race");
 	snprintf(out, size, "step %lld: loss %g, gradients %sfinite, %s", (long long)step->number, result->reading.loss,
 		 result->reading.finite ? "" : "not ", where);
 }
@@ -414,7 +414,7 @@ enum status step_explain(struct training *training, const struct step *step, con
 	ranks_section(training->comm, "repeating a step", step->number);
 	TRY(repeat_step(training, step, result, &place));
 	TRY(find_bad_rank(training->comm, &place));
-	describe(training, step, result, &place, text, sizeof(text));
+	describe(training, step, result, &place, text, sizeof text);
 	if (!guard_is_exhausted(guard, step->number)) {
 		log_warning("%s; the weights stay as they were", text);
 		return OK;

@@ -63,22 +63,22 @@ enum status step_vectors_create(struct step_vectors **out, const struct step_vec
 	int64_t ranks = ranks_of(settings->comm), all = settings->steps->batch_size * settings->sequences;
 	int64_t rows = device_rows(settings->model, settings->steps);
 	enum status status;
-	TRY(memory_new(&v, 1, sizeof(*v), what));
+	TRY(memory_new(&v, 1, sizeof *v, what));
 	v->settings = *settings;
 	v->width = settings->model->config.hidden_size;
 	v->most = most_texts(settings->steps, settings->sequences);
-	TRY_GOTO(memory_new(&v->own_facts, v->most, sizeof(*v->own_facts), what), failed);
-	TRY_GOTO(memory_new(&v->own, v->most * v->width, sizeof(*v->own), what), failed);
+	TRY_GOTO(memory_new(&v->own_facts, v->most, sizeof *v->own_facts, what), failed);
+	TRY_GOTO(memory_new(&v->own, v->most * v->width, sizeof *v->own, what), failed);
 	if (ranks > 1)
-		TRY_GOTO(memory_new(&v->facts, ranks * v->most, sizeof(*v->facts), what), failed);
+		TRY_GOTO(memory_new(&v->facts, ranks * v->most, sizeof *v->facts, what), failed);
 	if (ranks > 1)
-		TRY_GOTO(memory_new(&v->gathered, ranks * v->most * v->width, sizeof(*v->gathered), what), failed);
-	TRY_GOTO(memory_new(&v->starts, settings->steps->batch_size + 1, sizeof(*v->starts), what), failed);
-	TRY_GOTO(memory_new(&v->places, v->most, sizeof(*v->places), what), failed);
-	TRY_GOTO(memory_new(&v->vectors, all * v->width, sizeof(*v->vectors), what), failed);
-	TRY_GOTO(memory_new(&v->gradients, all * v->width, sizeof(*v->gradients), what), failed);
-	TRY_GOTO(memory_new(&v->scores, settings->steps->batch_size, sizeof(*v->scores), what), failed);
-	TRY_GOTO(memory_new(&v->texts, all, sizeof(*v->texts), what), failed);
+		TRY_GOTO(memory_new(&v->gathered, ranks * v->most * v->width, sizeof *v->gathered, what), failed);
+	TRY_GOTO(memory_new(&v->starts, settings->steps->batch_size + 1, sizeof *v->starts, what), failed);
+	TRY_GOTO(memory_new(&v->places, v->most, sizeof *v->places, what), failed);
+	TRY_GOTO(memory_new(&v->vectors, all * v->width, sizeof *v->vectors, what), failed);
+	TRY_GOTO(memory_new(&v->gradients, all * v->width, sizeof *v->gradients, what), failed);
+	TRY_GOTO(memory_new(&v->scores, settings->steps->batch_size, sizeof *v->scores, what), failed);
+	TRY_GOTO(memory_new(&v->texts, all, sizeof *v->texts, what), failed);
 	TRY_GOTO(memory_new(&v->raw, rows * v->width, dtype_bytes(settings->model->backend->master_dtype), what), failed);
 	*out = v;
 	return OK;
@@ -159,8 +159,8 @@ static enum status forward_batch(struct step_vectors *v, struct replica *replica
 static enum status forward_all(struct step_vectors *v, struct replica *replica, const struct step *step, const void *owner)
 {
 	v->count = 0;
-	memset(v->own_facts, 0, (size_t)v->most * sizeof(*v->own_facts));
-	TRY(memory_grow(&v->firsts, &v->firsts_capacity, step->batch_count + 1, sizeof(*v->firsts), "micro-batches of a step"));
+	memset(v->own_facts, 0, (size_t)v->most * sizeof *v->own_facts);
+	TRY(memory_grow(&v->firsts, &v->firsts_capacity, step->batch_count + 1, sizeof *v->firsts, "micro-batches of a step"));
 	model_await(v->settings.model);
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		const struct batch *host;
@@ -177,9 +177,9 @@ static enum status forward_all(struct step_vectors *v, struct replica *replica, 
 static enum status gather(struct step_vectors *v, int64_t counts[])
 {
 	struct comm *comm = v->settings.comm;
-	TRY(comm_gather(comm, &v->count, sizeof(v->count), counts));
-	TRY(comm_gather(comm, v->own_facts, (size_t)v->most * sizeof(*v->own_facts), v->facts));
-	return comm_gather(comm, v->own, (size_t)(v->most * v->width) * sizeof(*v->own), v->gathered);
+	TRY(comm_gather(comm, &v->count, sizeof v->count, counts));
+	TRY(comm_gather(comm, v->own_facts, (size_t)v->most * sizeof *v->own_facts, v->facts));
+	return comm_gather(comm, v->own, (size_t)(v->most * v->width) * sizeof *v->own, v->gathered);
 }
 
 /* Where a text is in the step: its example, and its number among the example's texts. Samples are numbered consecutively from
@@ -200,7 +200,7 @@ static void arrange(struct step_vectors *v, const struct step *step, const int64
 {
 	int32_t ranks = ranks_of(v->settings.comm), rank = v->settings.comm ? comm_place(v->settings.comm)->rank : 0;
 	int64_t number;
-	memset(v->starts, 0, (size_t)(step->example_count + 1) * sizeof(*v->starts));
+	memset(v->starts, 0, (size_t)(step->example_count + 1) * sizeof *v->starts);
 	for (int32_t r = 0; r < ranks; r++)
 		for (int64_t i = 0; i < counts[r]; i++)
 			v->starts[example_of(v, step, &facts[r * v->most + i], &number) + 1]++;
@@ -211,7 +211,7 @@ static void arrange(struct step_vectors *v, const struct step *step, const int64
 			const struct text_facts *text = &facts[r * v->most + i];
 			int64_t example = example_of(v, step, text, &number), place = v->starts[example] + number;
 			memcpy(v->vectors + place * v->width, vectors + (r * v->most + i) * v->width,
-			       (size_t)v->width * sizeof(*vectors));
+			       (size_t)v->width * sizeof *vectors);
 			v->texts[place] = text->hash;
 			v->scores[example] = text->score;
 			if (r == rank)
@@ -238,7 +238,7 @@ enum status step_vectors_compute(struct step_vectors *v, struct replica *replica
 		status = comm_agree_status(settings->comm, status);
 	TRY(status);
 	if (ranks > 1)
-		TRY(memory_new(&counts, ranks, sizeof(*counts), "vectors of the ranks"));
+		TRY(memory_new(&counts, ranks, sizeof *counts, "vectors of the ranks"));
 	alone = v->count;
 	if (ranks > 1)
 		TRY_GOTO(gather(v, counts), done);

@@ -53,13 +53,13 @@ enum status checkpoint_list(const char *folder, int64_t **out, int64_t *out_coun
 	*out_count = 0;
 	enum status status;
 	TRY_GOTO(folder_list(folder, &names), done);
-	TRY_GOTO(memory_new(out, names.count, sizeof(**out), "list of checkpoints"), done);
+	TRY_GOTO(memory_new(out, names.count, sizeof **out, "list of checkpoints"), done);
 	for (int64_t i = 0; i < names.count; i++) {
 		int64_t step = step_of(names.names[i]);
 		if (step >= 0)
 			(*out)[(*out_count)++] = step;
 	}
-	qsort(*out, (size_t)*out_count, sizeof(**out), compare_steps);
+	qsort(*out, (size_t)*out_count, sizeof **out, compare_steps);
 done:
 	name_list_release(&names);
 	return status;
@@ -70,7 +70,7 @@ static bool is_leftover(const char *name)
 {
 	static const char *const prefixes[] = {TEMPORARY_PREFIX CHECKPOINT_PREFIX, TEMPORARY_PREFIX "final",
 					       TRASH_PREFIX CHECKPOINT_PREFIX, TRASH_PREFIX "final"};
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
 		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
 			return true;
 	return false;
@@ -102,9 +102,9 @@ int64_t checkpoint_path_step(const char *path)
 		end--;
 	for (begin = end; begin > 0 && path[begin - 1] != '/';)
 		begin--;
-	if (end - begin >= sizeof(name))
+	if (end - begin >= sizeof name)
 		return -1;
-	snprintf(name, sizeof(name), "%.*s", (int)(end - begin), path + begin);
+	snprintf(name, sizeof name, "%.*s", (int)(end - begin), path + begin);
 	return step_of(name);
 }
 
@@ -229,7 +229,7 @@ enum status checkpoint_folder_check(const char *folder)
 static enum status discard(const char *parent, const char *name)
 {
 	char from[PATH_BYTES], to[PATH_BYTES], trash[320];
-	snprintf(trash, sizeof(trash), TRASH_PREFIX "%.256s", name);
+	snprintf(trash, sizeof trash, TRASH_PREFIX "%.256s", name);
 	TRY(path_join(from, parent, name));
 	TRY(path_join(to, parent, trash));
 	if (file_exists(to))
@@ -302,7 +302,7 @@ enum status checkpoint_supersede(const char *folder, int64_t step)
 	for (int64_t i = 0; status == OK && i < count && steps[i] > step; i++) {
 		char name[64], aside[96], from[PATH_BYTES], to[PATH_BYTES];
 		checkpoint_name(name, steps[i]);
-		snprintf(aside, sizeof(aside), SUPERSEDED_PREFIX "%s", name);
+		snprintf(aside, sizeof aside, SUPERSEDED_PREFIX "%s", name);
 		TRY_GOTO(path_join(from, folder, name), done);
 		TRY_GOTO(path_join(to, folder, aside), done);
 		if (file_exists(to))

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define COUNT(array) (sizeof array / sizeof((array)[0]))
 
 /* The number of classes that transformers assumes if config.json does not mention them. */
 #define DEFAULT_LABELS 2
@@ -56,7 +56,7 @@ static int64_t class_number(const char *text)
 {
 	char again[24], *end;
 	int64_t number = strtoll(text, &end, 10);
-	snprintf(again, sizeof(again), "%" PRId64, number);
+	snprintf(again, sizeof again, "%" PRId64, number);
 	return number >= 0 && strcmp(again, text) == 0 ? number : -1;
 }
 
@@ -109,7 +109,7 @@ static enum status read_labels(const struct json *object, const char *name, stru
 	if (names->kind != JSON_OBJECT || names->child_count == 0 || names->child_count > LABEL_LIMIT)
 		return error_set(ERR_DATA, "'%s': \"%s\" is not an object with a member for each class", name, names->key);
 	out->label_count = (int32_t)names->child_count;
-	TRY(memory_new(&out->labels, out->label_count, sizeof(*out->labels), "labels"));
+	TRY(memory_new(&out->labels, out->label_count, sizeof *out->labels, "labels"));
 	return names == forward ? read_id2label(names, name, out) : read_label2id(names, name, out);
 }
 
@@ -152,7 +152,7 @@ enum status task_config_make(struct task_config *out, const char *architecture, 
 	if (problem_type)
 		TRY_GOTO(copy_text(&out->problem_type, problem_type), failed);
 	if (labels)
-		TRY_GOTO(memory_new(&out->labels, label_count, sizeof(*out->labels), "labels"), failed);
+		TRY_GOTO(memory_new(&out->labels, label_count, sizeof *out->labels, "labels"), failed);
 	for (int32_t i = 0; labels && i < label_count; i++)
 		TRY_GOTO(copy_text(&out->labels[i], labels[i]), failed);
 	return OK;
@@ -172,9 +172,9 @@ enum status task_config_name_labels(struct task_config *task)
 	enum status status;
 	if (task->labels)
 		return OK;
-	TRY(memory_new(&task->labels, task->label_count, sizeof(*task->labels), "labels"));
+	TRY(memory_new(&task->labels, task->label_count, sizeof *task->labels, "labels"));
 	for (int32_t i = 0; i < task->label_count; i++) {
-		snprintf(name, sizeof(name), "LABEL_%" PRId32, i);
+		snprintf(name, sizeof name, "LABEL_%" PRId32, i);
 		TRY_GOTO(copy_text(&task->labels[i], name), failed);
 	}
 	return OK;
@@ -233,7 +233,7 @@ static void put_id2label(struct json_writer *writer, const struct task_config *t
 	char number[32], label[32];
 	json_open(writer, "id2label", '{');
 	for (int32_t i = 0; i < task->label_count; i++) {
-		snprintf(number, sizeof(number), "%" PRId32, i);
+		snprintf(number, sizeof number, "%" PRId32, i);
 		json_put_string(writer, number, label_of(task, i, label));
 	}
 	json_close(writer);

@@ -17,7 +17,7 @@ static bool has_bad_float(const float *values, int64_t count)
 	uint32_t bad = 0;
 	for (int64_t i = 0; i < count; i++) {
 		uint32_t bits;
-		memcpy(&bits, values + i, sizeof(bits));
+		memcpy(&bits, values + i, sizeof bits);
 		bad |= (bits & exponent) == exponent;
 	}
 	return bad != 0;
@@ -29,7 +29,7 @@ static bool has_bad_double(const double *values, int64_t count)
 	uint64_t bad = 0;
 	for (int64_t i = 0; i < count; i++) {
 		uint64_t bits;
-		memcpy(&bits, values + i, sizeof(bits));
+		memcpy(&bits, values + i, sizeof bits);
 		bad |= (bits & exponent) == exponent;
 	}
 	return bad != 0;
@@ -72,7 +72,7 @@ enum status tensor_not_finite(const struct stored_tensor *tensor, double value, 
 {
 	char of[256] = "";
 	if (parameter)
-		snprintf(of, sizeof(of), " of '%.200s'", parameter);
+		snprintf(of, sizeof of, " of '%.200s'", parameter);
 	enum status status = error_set(ERR_DATA,
 				       "'%s': tensor '%.200s' holds values that are not finite: the first is %g, in row %" PRId64
 				       ", column %" PRId64 "%s",

@@ -8,11 +8,11 @@
 
 enum status folder_files_add(struct folder_files *list, const char *name, int64_t bytes, uint32_t crc)
 {
-	TRY(memory_grow(&list->files, &list->capacity, list->count + 1, sizeof(*list->files), "list of files"));
+	TRY(memory_grow(&list->files, &list->capacity, list->count + 1, sizeof *list->files, "list of files"));
 	struct folder_file *file = &list->files[list->count++];
 	*file = (struct folder_file){.bytes = bytes, .crc32c = crc};
-	int length = snprintf(file->name, sizeof(file->name), "%s", name);
-	BUG_IF(length >= (int)sizeof(file->name));
+	int length = snprintf(file->name, sizeof file->name, "%s", name);
+	BUG_IF(length >= (int)sizeof file->name);
 	return OK;
 }
 

@@ -17,7 +17,7 @@ bool int8_weight_fits(const struct weight *weight)
 	return weight->use == WEIGHT_LINEAR && weight->master.columns <= INT8_INPUTS_MOST;
 }
 
-/* --- Writing --- */
+/* ---- Writing ---- */
 
 struct int8_writer {
 	const struct model_folder_content *content;
@@ -73,7 +73,7 @@ static void add_parameter(struct int8_writer *writer, int64_t number)
 		.bytes = (uint64_t)(p->count * dtype_element_bytes(stored_type(writer, number))),
 	};
 	if (entry->dtype == ST_BF16) {
-		uint16_t *rounded = take(writer, p->count, sizeof(*rounded));
+		uint16_t *rounded = take(writer, p->count, sizeof *rounded);
 		for (int64_t i = 0; i < p->count; i++)
 			rounded[i] = float_to_bf16(values[i]);
 		entry->data = rounded;
@@ -81,10 +81,10 @@ static void add_parameter(struct int8_writer *writer, int64_t number)
 	if (entry->dtype != ST_I8)
 		return;
 	int8_t *bytes = take(writer, p->count, 1);
-	float *scales = take(writer, p->rows, sizeof(*scales));
+	float *scales = take(writer, p->rows, sizeof *scales);
 	round_rows(values, p->rows, p->columns, bytes, scales);
 	entry->data = bytes;
-	snprintf(writer->names[number], sizeof(writer->names[0]), "%s" SCALE_SUFFIX, entry->name);
+	snprintf(writer->names[number], sizeof writer->names[0], "%s" SCALE_SUFFIX, entry->name);
 	writer->entries[writer->count++] = (struct safetensors_entry){
 		.name = writer->names[number],
 		.dtype = ST_F32,
@@ -106,9 +106,9 @@ enum status int8_weights_save(const char *folder, const struct model_folder_cont
 	int64_t bytes = 0, count = model->parameter_count;
 	enum status status;
 	TRY_GOTO(path_join(path, folder, INT8_WEIGHTS_FILE), done);
-	TRY_GOTO(memory_new(&writer.places, count, sizeof(*writer.places), "weights of a file"), done);
-	TRY_GOTO(memory_new(&writer.entries, 2 * count, sizeof(*writer.entries), "weights of a file"), done);
-	TRY_GOTO(memory_new(&writer.names, count, sizeof(*writer.names), "weights of a file"), done);
+	TRY_GOTO(memory_new(&writer.places, count, sizeof *writer.places, "weights of a file"), done);
+	TRY_GOTO(memory_new(&writer.entries, 2 * count, sizeof *writer.entries, "weights of a file"), done);
+	TRY_GOTO(memory_new(&writer.names, count, sizeof *writer.names, "weights of a file"), done);
 	/* 5 bytes per number are enough: BF16 takes 2, and int8 with its row's scale at most 5 (in a row of one number). */
 	TRY_GOTO(memory_new(&writer.memory, model->element_count + 128 * count, 5, "rounded weights"), done);
 	parameter_places(model, writer.places);
@@ -124,12 +124,12 @@ done:
 	return status;
 }
 
-/* --- Reading --- */
+/* ---- Reading ---- */
 
 static enum status mark(const struct weights_file *file, struct model *model)
 {
 	struct parameter_place *places = NULL;
-	TRY(memory_new(&places, model->parameter_count, sizeof(*places), "places of weights"));
+	TRY(memory_new(&places, model->parameter_count, sizeof *places, "places of weights"));
 	parameter_places(model, places);
 	for (int64_t i = 0; i < file->count; i++) {
 		int64_t p = model_find_parameter(model, tensor_name_from(file->tensors[i].name).name);

@@ -51,7 +51,7 @@ enum status folder_damaged(const char *folder, const char *format, ...)
 	char reason[768];
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(reason, sizeof(reason), format, arguments);
+	vsnprintf(reason, sizeof reason, format, arguments);
 	va_end(arguments);
 	return error_set(ERR_DATA, "'%s': damaged: %s", folder, reason);
 }
@@ -65,7 +65,7 @@ static enum status verify_own_checksum(const char *folder, const struct buffer *
 	size_t at = text->size;
 	while (at > 0 && (text->size - at < strlen(key) || memcmp(text->data + at, key, strlen(key)) != 0))
 		at--;
-	snprintf(tail, sizeof(tail), "%s%" PRIu32 "\n}\n", key, crc32c(0, text->data, at));
+	snprintf(tail, sizeof tail, "%s%" PRIu32 "\n}\n", key, crc32c(0, text->data, at));
 	if (text->size - at != strlen(tail) || memcmp(text->data + at, tail, strlen(tail)) != 0)
 		return folder_damaged(folder, "its " MANIFEST_NAME " has the wrong checksum");
 	return OK;
@@ -286,7 +286,7 @@ enum status file_check_begin(struct file_check *check, const char *path)
 		check->active = true;
 		check->bytes = row.bytes;
 		check->expected = row.crc32c;
-		snprintf(check->path, sizeof(check->path), "%s", path);
+		snprintf(check->path, sizeof check->path, "%s", path);
 		status = with_hint(check_size(folder, path, &row));
 	}
 done:

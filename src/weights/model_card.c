@@ -33,7 +33,7 @@ static const char *architecture_of(const struct model_card *card)
 /* Index in `uses`, or -1. */
 static int use_of(const struct model_card *card)
 {
-	for (int i = 0; i < (int)(sizeof(uses) / sizeof(uses[0])); i++)
+	for (int i = 0; i < (int)(sizeof uses / sizeof uses[0]); i++)
 		if (strcmp(uses[i].architecture, architecture_of(card)) == 0)
 			return i;
 	return -1;
@@ -50,13 +50,13 @@ static void put_yaml(struct buffer *out, const char *text)
 static void put_cell(struct buffer *out, const char *text)
 {
 	char shown[VALUE_BYTES];
-	text_escape(shown, sizeof(shown), text, false);
+	text_escape(shown, sizeof shown, text, false);
 	for (const char *p = shown; *p; p++) {
 		if (strchr("|\\`*_<>[]", *p))
 			buffer_char(out, '\\');
 		buffer_char(out, *p);
 	}
-	if (strlen(text) >= sizeof(shown))
+	if (strlen(text) >= sizeof shown)
 		buffer_text(out, "…");
 }
 

@@ -22,7 +22,7 @@ static const char *const names[] = {"config.json",
  * TensorFlow checkpoints do. */
 static bool belongs(const char *name, const char *weights)
 {
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
 	size_t stem = strcspn(weights, ".-");
@@ -69,7 +69,7 @@ enum status model_files_look(struct model_files *out, const char *model)
 {
 	*out = (struct model_files){0};
 	TRY(find(&out->paths, model));
-	TRY(memory_new(&out->stamps, out->paths.count, sizeof(*out->stamps), "files of a model"));
+	TRY(memory_new(&out->stamps, out->paths.count, sizeof *out->stamps, "files of a model"));
 	for (int64_t i = 0; i < out->paths.count; i++)
 		out->stamps[i] = file_stamp_at(out->paths.names[i]);
 	return OK;

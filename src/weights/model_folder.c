@@ -21,7 +21,7 @@
 #define TOKENIZER_LIMIT ((size_t)16 << 20)
 #define MAX_LENGTH_LIMIT 1e9 /* longer means unlimited */
 
-/* --- Finding a model --- */
+/* ---- Finding a model ---- */
 
 static const char *const config_names[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE};
 static const char *const vocab_names[] = {"vocab.txt", "tokenizer.json"};
@@ -76,7 +76,7 @@ enum status model_source_find(const char *path, struct model_source *out)
 	*out = (struct model_source){.weights = ""};
 	if (file_is_folder(path))
 		TRY(enter_run(path, place));
-	else if (snprintf(place, sizeof(place), "%s", path) >= (int)sizeof(place))
+	else if (snprintf(place, sizeof place, "%s", path) >= (int)sizeof place)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
 	enum status status = weights_file_find(place, out->weights);
 	if (status == ERR_USAGE && !file_exists(path)) {
@@ -107,7 +107,7 @@ enum status model_source_beside(const struct model_source *source, const char *n
 	return OK;
 }
 
-/* --- Configuration --- */
+/* ---- Configuration ---- */
 
 /* In Google's code, "gelu" means the tanh form; in Hugging Face's before config.json, and in NVIDIA's, the erf form. */
 static enum status settle_gelu(const struct json *object, const char *path, struct model_config *out)
@@ -188,10 +188,10 @@ static bool is_json(const char *path)
 static enum status config_path(const char *model, char out[PATH_BYTES])
 {
 	char index[PATH_BYTES];
-	bool prefix = snprintf(index, sizeof(index), "%s.index", model) < (int)sizeof(index) && file_exists(index);
+	bool prefix = snprintf(index, sizeof index, "%s.index", model) < (int)sizeof index && file_exists(index);
 	if (!file_exists(model) && !prefix) {
 		char advice[160];
-		snprintf(advice, sizeof(advice), "give a model size (%s), a config.json, a model folder, or a file of weights",
+		snprintf(advice, sizeof advice, "give a model size (%s), a config.json, a model folder, or a file of weights",
 			 MODEL_SIZES("|"));
 		if (strchr(model, '/'))
 			return checkpoint_missing(model, advice);
@@ -225,7 +225,7 @@ enum status model_folder_task(const char *model, struct task_config *out)
 	return read_config(path, NULL, out);
 }
 
-/* --- Loading --- */
+/* ---- Loading ---- */
 
 enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing, float *slab,
 			      struct model_folder_report *report)
@@ -233,7 +233,7 @@ enum status model_folder_load(const char *path, const struct model *model, enum 
 	return model_weights_load(path, model, &(struct weight_adaptation){.missing = missing}, slab, report);
 }
 
-/* --- The tokenizer --- */
+/* ---- The tokenizer ---- */
 
 /* Reads "model_max_length" from a tokenizer_config.json beside the vocabulary. Unlimited tokenizers have 1e30; limits that leave
  * no room for a text are ignored. */
@@ -307,7 +307,7 @@ void folder_tokenizer_release(struct folder_tokenizer *tokenizer)
 	*tokenizer = (struct folder_tokenizer){.max_length = 0};
 }
 
-/* --- Saving --- */
+/* ---- Saving ---- */
 
 static enum status save_text(const char *folder, const char *name, const char *text, size_t size, struct folder_files *files)
 {
@@ -345,7 +345,7 @@ static enum status save_weights(const char *folder, const struct model_folder_co
 	TRY(path_join(path, folder, WEIGHTS_FILE));
 	struct safetensors_entry *entries = NULL;
 	int64_t count = 0;
-	TRY(memory_new(&entries, model->parameter_count, sizeof(*entries), "weights of a file"));
+	TRY(memory_new(&entries, model->parameter_count, sizeof *entries, "weights of a file"));
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
 		int rank = parameter_rank(parameter);
@@ -380,7 +380,7 @@ enum status model_folder_save_description(const char *folder, const struct model
 	if (content->task && content->task->sentence)
 		TRY(sentence_folder_write(folder, content->task->sentence, content->model->config.hidden_size, files));
 	TRY(tokenizer_write_folder(content->vocab, content->tokenizer, content->max_length, folder));
-	for (size_t i = 0; i < sizeof(tokenizer_files) / sizeof(tokenizer_files[0]); i++)
+	for (size_t i = 0; i < sizeof tokenizer_files / sizeof tokenizer_files[0]; i++)
 		TRY(folder_files_measure(files, folder, tokenizer_files[i]));
 	return OK;
 }

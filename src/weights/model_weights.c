@@ -63,7 +63,7 @@ static struct wanted wanted_of(const struct parameter *parameter, bool transpose
 	};
 }
 
-/* --- Shapes --- */
+/* ---- Shapes ---- */
 
 static enum status wrong_shape(const struct stored_tensor *tensor, const struct wanted *wanted)
 {
@@ -122,7 +122,7 @@ static enum status check_shape(const struct loader *loader, const struct stored_
 	return OK;
 }
 
-/* --- Values --- */
+/* ---- Values ---- */
 
 static void transpose(const float *from, int64_t rows, int64_t columns, float *to)
 {
@@ -159,7 +159,7 @@ static void carry_tokens(struct loader *loader, const struct wanted *wanted, con
 		}
 		if (row < 0)
 			continue;
-		memcpy(to + i * wanted->columns, from + row * wanted->columns, (size_t)wanted->columns * sizeof(*to));
+		memcpy(to + i * wanted->columns, from + row * wanted->columns, (size_t)wanted->columns * sizeof *to);
 		sum += from[row * wanted->columns];
 		carried++;
 	}
@@ -177,18 +177,17 @@ static void place_classes(const struct weight_adaptation *adaptation, const stru
 	BUG_IF(adaptation->class_count != wanted->rows);
 	for (int64_t i = 0; i < wanted->rows; i++)
 		memcpy(to + i * wanted->columns, from + adaptation->class_rows[i] * wanted->columns,
-		       (size_t)wanted->columns * sizeof(*to));
+		       (size_t)wanted->columns * sizeof *to);
 }
 
 /* Copies the rows that both have, and repeats the file's positions if requested. */
 static void place_rows(struct loader *loader, const struct wanted *wanted, int64_t rows, const float *from, float *to)
 {
 	int64_t common = rows < wanted->rows ? rows : wanted->rows;
-	memcpy(to, from, (size_t)(common * wanted->columns) * sizeof(*to));
+	memcpy(to, from, (size_t)(common * wanted->columns) * sizeof *to);
 	if (wanted->is_positions && loader->adaptation->positions == POSITIONS_TILE)
 		for (int64_t i = rows; i < wanted->rows; i++)
-			memcpy(to + i * wanted->columns, from + i % rows * wanted->columns,
-			       (size_t)wanted->columns * sizeof(*to));
+			memcpy(to + i * wanted->columns, from + i % rows * wanted->columns, (size_t)wanted->columns * sizeof *to);
 	if (wanted->is_vocabulary)
 		loader->report->padding_rows = rows - common;
 	if (wanted->is_positions && rows != wanted->rows)
@@ -204,7 +203,7 @@ static enum status adapt(struct loader *loader, const struct stored_tensor *tens
 	float *from = NULL;
 	if (!wanted->transposed && !remapped && !classes && rows == wanted->rows)
 		return stored_tensor_read(tensor, 0, tensor->count, to);
-	TRY(memory_new(&from, tensor->count, sizeof(*from), "values of a tensor"));
+	TRY(memory_new(&from, tensor->count, sizeof *from, "values of a tensor"));
 	enum status status = stored_tensor_read(tensor, 0, tensor->count, from);
 	if (status != OK)
 		; /* nothing to place */
@@ -260,17 +259,17 @@ static enum status compare_parameter(struct loader *loader, const struct stored_
 	int64_t count = wanted->parameter->count, first_rows = 0;
 	float *values = NULL, *again = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&again, count, sizeof(*again), "values of a tensor"), done);
-	TRY_GOTO(memory_new(&values, count, sizeof(*values), "values of a tensor"), done);
+	TRY_GOTO(memory_new(&again, count, sizeof *again, "values of a tensor"), done);
+	TRY_GOTO(memory_new(&values, count, sizeof *values, "values of a tensor"), done);
 	if (loader->target.slab)
-		memcpy(values, loader->target.slab + wanted->parameter->offset, (size_t)count * sizeof(*values));
-	memcpy(again, values, (size_t)count * sizeof(*again));
+		memcpy(values, loader->target.slab + wanted->parameter->offset, (size_t)count * sizeof *values);
+	memcpy(again, values, (size_t)count * sizeof *again);
 	if (!loader->target.slab) {
 		TRY_GOTO(check_shape(loader, first, &before, &first_rows), done);
 		TRY_GOTO(adapt(loader, first, &before, first_rows, values), done);
 	}
 	TRY_GOTO(adapt(loader, tensor, wanted, rows, again), done);
-	if (memcmp(again, values, (size_t)count * sizeof(*again)) != 0)
+	if (memcmp(again, values, (size_t)count * sizeof *again) != 0)
 		status = error_set(ERR_STATE, "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
 				   loader->path, first->name, tensor->name);
 done:
@@ -300,12 +299,12 @@ static enum status load_parameter(struct loader *loader, const struct stored_ten
 	return OK;
 }
 
-/* --- Names --- */
+/* ---- Names ---- */
 
 static enum status note_name(struct loader *loader, const char *ours, const char *theirs)
 {
 	char line[512];
-	snprintf(line, sizeof(line), "%.200s = %.300s", ours, theirs);
+	snprintf(line, sizeof line, "%.200s = %.300s", ours, theirs);
 	return name_list_add(&loader->report->names, line);
 }
 
@@ -405,7 +404,7 @@ static enum status check_missing(const struct loader *loader, const struct weigh
 	return status;
 }
 
-/* --- Another vocabulary --- */
+/* ---- Another vocabulary ---- */
 
 /* Entries in brackets, such as "[unused7]", are not words and must not be split into pieces. */
 static bool has_pieces(const char *text)
@@ -417,8 +416,8 @@ static enum status cut_tokens(struct loader *loader)
 {
 	const struct vocab *vocab = loader->adaptation->vocab;
 	struct wordpiece wordpiece;
-	TRY(memory_new(&loader->pieces, vocab->count, sizeof(*loader->pieces), "pieces of tokens"));
-	TRY(memory_new(&loader->piece_count, vocab->count, sizeof(*loader->piece_count), "pieces of tokens"));
+	TRY(memory_new(&loader->pieces, vocab->count, sizeof *loader->pieces, "pieces of tokens"));
+	TRY(memory_new(&loader->piece_count, vocab->count, sizeof *loader->piece_count, "pieces of tokens"));
 	TRY(wordpiece_init(&wordpiece, loader->adaptation->source_vocab));
 	for (int32_t i = 0; i < vocab->count; i++)
 		if (loader->source_rows[i] < 0 && has_pieces(vocab->text[i]))
@@ -433,7 +432,7 @@ static enum status map_tokens(struct loader *loader)
 	const struct vocab *vocab = loader->adaptation->vocab, *source = loader->adaptation->source_vocab;
 	if (!vocab)
 		return OK;
-	TRY(memory_new(&loader->source_rows, vocab->count, sizeof(*loader->source_rows), "rows of tokens"));
+	TRY(memory_new(&loader->source_rows, vocab->count, sizeof *loader->source_rows, "rows of tokens"));
 	for (int32_t i = 0; i < vocab->count; i++)
 		loader->source_rows[i] = vocab_find(source, vocab->text[i], vocab->size[i]);
 	return loader->adaptation->tokens == TOKENS_MEAN ? cut_tokens(loader) : OK;
@@ -453,7 +452,7 @@ static void tell_rounded(const struct loader *loader, const struct weights_file 
 /* Loads every tensor of the open file. */
 static enum status load_all(struct loader *loader, const struct weights_file *file)
 {
-	TRY(memory_new(&loader->found, loader->model->parameter_count, sizeof(*loader->found), "weights of a file"));
+	TRY(memory_new(&loader->found, loader->model->parameter_count, sizeof *loader->found, "weights of a file"));
 	TRY(map_tokens(loader));
 	for (int64_t i = 0; i < file->count; i++)
 		TRY(load_tensor(loader, &file->tensors[i]));

@@ -23,13 +23,13 @@ struct builder {
 	(const struct onnx_value[]){__VA_ARGS__},                                                                                \
 		(int)(sizeof((const struct onnx_value[]){__VA_ARGS__}) / sizeof(struct onnx_value))
 
-/* --- Inputs and outputs --- */
+/* ---- Inputs and outputs ---- */
 
 static void add_facts(struct onnx_tensor_facts *facts, const char *name, bool is_integer, int rank, const int64_t *shape)
 {
 	*facts = (struct onnx_tensor_facts){.is_integer = is_integer, .rank = rank};
-	snprintf(facts->name, sizeof(facts->name), "%s", name);
-	memcpy(facts->shape, shape, (size_t)rank * sizeof(*shape));
+	snprintf(facts->name, sizeof facts->name, "%s", name);
+	memcpy(facts->shape, shape, (size_t)rank * sizeof *shape);
 }
 
 /* The head that determines what the graph is for; NULL: just an encoder. */
@@ -106,7 +106,7 @@ static void name_dimensions(const struct builder *b, const struct onnx_tensor_fa
 	}
 }
 
-/* --- Building blocks --- */
+/* ---- Building blocks ---- */
 
 /* A name for a value, valid until the next call. */
 static const char *name_of(struct builder *b, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -114,9 +114,9 @@ static const char *name_of(struct builder *b, const char *format, ...)
 {
 	va_list list;
 	va_start(list, format);
-	int size = vsnprintf(b->value_name, sizeof(b->value_name), format, list);
+	int size = vsnprintf(b->value_name, sizeof b->value_name, format, list);
 	va_end(list);
-	BUG_IF(size >= (int)sizeof(b->value_name));
+	BUG_IF(size >= (int)sizeof b->value_name);
 	return b->value_name;
 }
 
@@ -139,7 +139,7 @@ static struct onnx_value apply_with(struct builder *b, const char *operation, co
 static struct onnx_value transpose(struct builder *b, const char *name, struct onnx_value x, const int64_t *order, int rank)
 {
 	struct onnx_attribute attribute = {.name = "perm", .kind = ONNX_ATTRIBUTE_INTS, .count = rank};
-	memcpy(attribute.integers, order, (size_t)rank * sizeof(*order));
+	memcpy(attribute.integers, order, (size_t)rank * sizeof *order);
 	return onnx_node(&b->graph, "Transpose", name, &x, 1, &attribute, 1);
 }
 
@@ -147,7 +147,7 @@ static struct onnx_value transpose(struct builder *b, const char *name, struct o
 static struct onnx_value parameter(struct builder *b, const char *prefix, const char *suffix, bool turned)
 {
 	char name[128];
-	snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", suffix);
+	snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "." : "", suffix);
 	int64_t number = model_find_parameter(b->model, name);
 	BUG_IF(number < 0);
 	const struct parameter *p = &b->model->parameters[number];
@@ -199,7 +199,7 @@ static struct onnx_value gelu(struct builder *b, const char *place, struct onnx_
 	return apply(b, "Mul", name_of(b, "/%s/gelu", place), VALUES(inner, b->half));
 }
 
-/* --- The encoder --- */
+/* ---- The encoder ---- */
 
 /* Adds input_ids, attention_mask, and token_type_ids; choices are flattened into a batch of sequences. */
 static void add_inputs(struct builder *b, const struct onnx_model_facts *facts)
@@ -273,7 +273,7 @@ static struct onnx_value projection(struct builder *b, const char *layer, const 
 				    const int64_t order[4])
 {
 	char place[112];
-	snprintf(place, sizeof(place), "%s.attention.self.%s", layer, which);
+	snprintf(place, sizeof place, "%s.attention.self.%s", layer, which);
 	x = linear(b, place, x);
 	x = apply(b, "Reshape", name_of(b, "/%s/heads", place), VALUES(x, b->heads_shape));
 	return transpose(b, name_of(b, "/%s/by_head", place), x, order, 4);
@@ -298,9 +298,9 @@ static struct onnx_value residual(struct builder *b, const char *layer, const ch
 				  struct onnx_value x)
 {
 	char place[112];
-	snprintf(place, sizeof(place), "%s.%s", layer, part);
+	snprintf(place, sizeof place, "%s.%s", layer, part);
 	struct onnx_value sum = apply(b, "Add", name_of(b, "/%s/residual", place), VALUES(branch, x));
-	snprintf(place, sizeof(place), "%s.%s.LayerNorm", layer, part);
+	snprintf(place, sizeof place, "%s.%s.LayerNorm", layer, part);
 	return normalized(b, place, name_of(b, "/%s", place), sum);
 }
 
@@ -308,13 +308,13 @@ static struct onnx_value layer_output(struct builder *b, int32_t number, struct 
 				      struct onnx_value scale)
 {
 	char layer[64], place[112];
-	snprintf(layer, sizeof(layer), "bert.encoder.layer.%d", number);
+	snprintf(layer, sizeof layer, "bert.encoder.layer.%d", number);
 	struct onnx_value y = attention(b, layer, x, mask, scale);
-	snprintf(place, sizeof(place), "%s.attention.output.dense", layer);
+	snprintf(place, sizeof place, "%s.attention.output.dense", layer);
 	x = residual(b, layer, "attention.output", linear(b, place, y), x);
-	snprintf(place, sizeof(place), "%s.intermediate.dense", layer);
+	snprintf(place, sizeof place, "%s.intermediate.dense", layer);
 	y = gelu(b, place, linear(b, place, x));
-	snprintf(place, sizeof(place), "%s.output.dense", layer);
+	snprintf(place, sizeof place, "%s.output.dense", layer);
 	return residual(b, layer, "output", linear(b, place, y), x);
 }
 
@@ -329,7 +329,7 @@ static struct onnx_value encoder(struct builder *b)
 	return x;
 }
 
-/* --- Heads --- */
+/* ---- Heads ---- */
 
 /* Gives a value the name of an output. */
 static struct onnx_value named(struct builder *b, const char *name, struct onnx_value x)
@@ -425,7 +425,7 @@ static void add_heads(struct builder *b, const struct onnx_model_facts *facts, s
 	}
 }
 
-/* --- Pooling into one vector per text --- */
+/* ---- Pooling into one vector per text ---- */
 
 struct pooling {
 	struct onnx_value hidden, mask; /* mask (batch, sequence, 1) */
@@ -537,7 +537,7 @@ enum status onnx_model_write(const char *path, const struct onnx_model_content *
 		add_sentence_embedding(&b, hidden);
 	for (int i = 0; i < facts.output_count; i++) {
 		struct onnx_value output;
-		snprintf(output.name, sizeof(output.name), "%s", facts.outputs[i].name);
+		snprintf(output.name, sizeof output.name, "%s", facts.outputs[i].name);
 		name_dimensions(&b, &facts.outputs[i], dimensions);
 		onnx_output(&b.graph, &output, ONNX_FLOAT, dimensions, facts.outputs[i].rank);
 	}

@@ -32,7 +32,7 @@ const char *published_source(const char *name)
 	static const char owner[] = "google-bert/";
 	if (strncmp(name, owner, strlen(owner)) == 0)
 		name += strlen(owner);
-	for (size_t i = 0; i < sizeof(published) / sizeof(*published); i++)
+	for (size_t i = 0; i < sizeof published / sizeof *published; i++)
 		if (strcmp(published[i].name, name) == 0 || strcmp(published[i].source, name) == 0)
 			return published[i].source;
 	return NULL;
@@ -47,14 +47,14 @@ static bool looks_like_hub_name(const char *path)
 	size_t owner = strspn(path, letters);
 	const char *name = path[owner] == '/' ? path + owner + 1 : path;
 	char folder[128];
-	if (name[0] == '\0' || name[strspn(name, letters)] != '\0' || path[0] == '.' || owner == 0 || owner >= sizeof(folder))
+	if (name[0] == '\0' || name[strspn(name, letters)] != '\0' || path[0] == '.' || owner == 0 || owner >= sizeof folder)
 		return false;
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++)
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
 		if (text_ends_with(name, suffixes[i]))
 			return false;
 	if (name == path) /* a mistyped name of a file is more likely, unless it is made of several words */
 		return strchr(name, '-') != strrchr(name, '-');
-	snprintf(folder, sizeof(folder), "%.*s", (int)owner, path);
+	snprintf(folder, sizeof folder, "%.*s", (int)owner, path);
 	return !file_exists(folder);
 }
 

@@ -119,7 +119,7 @@ static enum status read_module(struct sentence_folder *out, const struct json *m
 	if (place[0])
 		TRY(path_join(folder, model, place));
 	else
-		snprintf(folder, sizeof(folder), "%s", model);
+		snprintf(folder, sizeof folder, "%s", model);
 	bool is_transformer = is_class(type, "Transformer") || is_class(type, "BERT");
 	if (is_transformer != (number == 0))
 		return error_set(ERR_USAGE,
@@ -127,7 +127,7 @@ static enum status read_module(struct sentence_folder *out, const struct json *m
 				 "a Transformer",
 				 path, (long long)number, type);
 	if (is_transformer) {
-		snprintf(out->transformer, sizeof(out->transformer), "%s", folder);
+		snprintf(out->transformer, sizeof out->transformer, "%s", folder);
 		return OK;
 	}
 	if (is_class(type, "Pooling") && out->pooling == 0 && !out->normalize)
@@ -159,7 +159,7 @@ static enum status read_length(struct sentence_folder *out)
 	struct json_document document = {0};
 	int64_t length = 0;
 	enum status status = OK;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !document.root; i++)
+	for (size_t i = 0; i < sizeof names / sizeof names[0] && !document.root; i++)
 		TRY(read_optional(&document, path, out->transformer, names[i]));
 	const struct json *said = document.root ? json_member(document.root, "max_seq_length") : NULL;
 	if (said && said->kind != JSON_NULL)
@@ -187,7 +187,7 @@ static enum status read_prompts(struct sentence_folder *out, const struct json *
 	if (prompts && prompts->kind != JSON_NULL && prompts->kind != JSON_OBJECT)
 		return error_set(ERR_DATA, "'%s': \"prompts\" is not an object", path);
 	if (prompts && prompts->kind == JSON_OBJECT) {
-		TRY(memory_new(&out->prompts, prompts->child_count, sizeof(*out->prompts), "prompts"));
+		TRY(memory_new(&out->prompts, prompts->child_count, sizeof *out->prompts, "prompts"));
 		for (const struct json *prompt = prompts->first_child; prompt; prompt = prompt->next) {
 			struct sentence_prompt *own = &out->prompts[out->prompt_count];
 			if (prompt->kind == JSON_NULL)
@@ -226,7 +226,7 @@ static enum status read_about(struct sentence_folder *out, const char *model)
 	if (measure && measure->kind != JSON_NULL)
 		TRY_GOTO(json_get_string(document.root, path, "similarity_fn_name", &similarity), done);
 	out->truncate_dim = (int32_t)dimensions;
-	snprintf(out->similarity, sizeof(out->similarity), "%s", similarity);
+	snprintf(out->similarity, sizeof out->similarity, "%s", similarity);
 done:
 	json_release(&document);
 	return status;
@@ -288,7 +288,7 @@ int32_t sentence_folder_prompt(const struct sentence_folder *folder, const char 
 	return -1;
 }
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define COUNT(array) (sizeof array / sizeof((array)[0]))
 
 static const char *const query_names[] = {"query"};
 static const char *const document_names[] = {"document", "passage", "corpus"};
@@ -326,7 +326,7 @@ static enum status set_prompt(struct sentence_folder *folder, const char *const 
 		return OK;
 	TRY(copy_text(&own, text));
 	if (prompt < 0) {
-		struct sentence_prompt *more = realloc(folder->prompts, (size_t)(folder->prompt_count + 1) * sizeof(*more));
+		struct sentence_prompt *more = realloc(folder->prompts, (size_t)(folder->prompt_count + 1) * sizeof *more);
 		if (!more) {
 			free(own);
 			return error_set(ERR_RESOURCE, "no memory for prompts");
@@ -352,14 +352,14 @@ enum status sentence_folder_set_prompts(struct sentence_folder *folder, const ch
 	return set_prompt(folder, document_names, COUNT(document_names), document);
 }
 
-/* --- Writing --- */
+/* ---- Writing ---- */
 
 static void put_module(struct json_writer *writer, int64_t number, const char *path, const char *class)
 {
 	char type[64];
-	snprintf(type, sizeof(type), "sentence_transformers.models.%s", class);
+	snprintf(type, sizeof type, "sentence_transformers.models.%s", class);
 	char name[8];
-	snprintf(name, sizeof(name), "%lld", (long long)number);
+	snprintf(name, sizeof name, "%lld", (long long)number);
 	json_open(writer, NULL, '{');
 	json_put_integer(writer, "idx", number);
 	json_put_string(writer, "name", name);

@@ -19,8 +19,8 @@ static enum status save_checkpoint(const char *folder, const struct model_folder
 	enum status status;
 	int64_t count = model->parameter_count;
 	TRY_GOTO(path_join(path, folder, PREFIX), done);
-	TRY_GOTO(memory_new(&entries, count + 1, sizeof(*entries), "weights of a checkpoint"), done);
-	TRY_GOTO(memory_new(&names, count, sizeof(*names), "weights of a checkpoint"), done);
+	TRY_GOTO(memory_new(&entries, count + 1, sizeof *entries, "weights of a checkpoint"), done);
+	TRY_GOTO(memory_new(&names, count, sizeof *names, "weights of a checkpoint"), done);
 	for (int64_t i = 0; i < count; i++) {
 		const struct parameter *p = &model->parameters[i];
 		int rank = parameter_rank(p);

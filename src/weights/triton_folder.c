@@ -101,7 +101,7 @@ enum status triton_folder_save(const char *folder, const char *name, const struc
 	/* The graph without its weights takes a few hundred kilobytes. */
 	if (content->model->element_count * (int64_t)sizeof(float) + (1 << 22) > limit) {
 		TRY(folder_make(graph));
-		memcpy(version, graph, sizeof(version));
+		memcpy(version, graph, sizeof version);
 		TRY(path_join(graph, version, "model.onnx"));
 	}
 	TRY(onnx_model_write(graph, content, limit));

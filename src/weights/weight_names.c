@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "weights/weight_names.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define COUNT(array) (sizeof array / sizeof((array)[0]))
 
 struct google_row {
 	const char *google, *ours;
@@ -146,7 +146,7 @@ static bool find_row(const struct google_row *rows, size_t count, const char *go
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(rows[i].google, google) != 0)
 			continue;
-		snprintf(out->name, sizeof(out->name), "%s%s", prefix, rows[i].ours);
+		snprintf(out->name, sizeof out->name, "%s%s", prefix, rows[i].ours);
 		out->transposed = rows[i].transposed;
 		return true;
 	}
@@ -157,8 +157,8 @@ static bool find_row(const struct google_row *rows, size_t count, const char *go
 static void from_google(const char *stored, struct tensor_name *out)
 {
 	static const char layer_prefix[] = "bert/encoder/layer_";
-	char name[sizeof(out->name)], prefix[64];
-	with_bert(name, sizeof(name), stored, '/');
+	char name[sizeof out->name], prefix[64];
+	with_bert(name, sizeof name, stored, '/');
 	if (text_ends_with(name, ":0"))
 		name[strlen(name) - 2] = 0;
 	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
@@ -172,7 +172,7 @@ static void from_google(const char *stored, struct tensor_name *out)
 		const char *number = name + strlen(layer_prefix);
 		size_t digits = strspn(number, "0123456789");
 		if (digits > 0 && digits < 9 && number[digits] == '/') {
-			snprintf(prefix, sizeof(prefix), "bert.encoder.layer.%.*s.", (int)digits, number);
+			snprintf(prefix, sizeof prefix, "bert.encoder.layer.%.*s.", (int)digits, number);
 			find_row(google_layer_rows, COUNT(google_layer_rows), number + digits + 1, prefix, out);
 		}
 	} else {
@@ -180,7 +180,7 @@ static void from_google(const char *stored, struct tensor_name *out)
 	}
 	/* Not a weight that we know: the name is kept, and must not match any of ours. */
 	if (!out->name[0])
-		snprintf(out->name, sizeof(out->name), "%s", name);
+		snprintf(out->name, sizeof out->name, "%s", name);
 }
 
 /* Replaces the first occurrence of `other` in `name` by `ours`. */
@@ -189,7 +189,7 @@ static void respell(char *name, size_t size, const char *other, const char *ours
 	char *at = strstr(name, other), rest[256];
 	if (!at)
 		return;
-	snprintf(rest, sizeof(rest), "%s", at + strlen(other));
+	snprintf(rest, sizeof rest, "%s", at + strlen(other));
 	snprintf(at, size - (size_t)(at - name), "%s%s", ours, rest);
 }
 
@@ -197,16 +197,16 @@ struct tensor_name tensor_name_from(const char *stored)
 {
 	struct tensor_name out = {.meaning = MEANS_PARAMETER};
 	const char *name = unwrapped(stored);
-	if (strlen(name) > sizeof(out.name) - 64) { /* too long for any weight: kept unchanged */
-		snprintf(out.name, sizeof(out.name), "%.*s", (int)sizeof(out.name) - 1, stored);
+	if (strlen(name) > sizeof out.name - 64) { /* too long for any weight: kept unchanged */
+		snprintf(out.name, sizeof out.name, "%.*s", (int)sizeof out.name - 1, stored);
 		return out;
 	}
 	if (!strchr(name, '.') || strchr(name, '/'))
 		from_google(name, &out);
 	else
-		with_bert(out.name, sizeof(out.name), name, '.');
+		with_bert(out.name, sizeof out.name, name, '.');
 	for (size_t i = 0; i < COUNT(spellings); i++)
-		respell(out.name, sizeof(out.name), spellings[i].other, spellings[i].ours);
+		respell(out.name, sizeof out.name, spellings[i].other, spellings[i].ours);
 	for (size_t i = 0; i < COUNT(buffers); i++)
 		if (text_ends_with(out.name, buffers[i]))
 			out.meaning = MEANS_BUFFER;
@@ -228,13 +228,13 @@ bool tensor_name_to_google(const char *ours, struct tensor_name *out)
 	const struct google_row *row = row_of(google_rows, COUNT(google_rows), ours);
 	*out = (struct tensor_name){.meaning = MEANS_PARAMETER};
 	if (row) {
-		snprintf(out->name, sizeof(out->name), "%s", row->google);
+		snprintf(out->name, sizeof out->name, "%s", row->google);
 	} else if (starts_with(ours, layer_prefix)) {
 		const char *number = ours + strlen(layer_prefix);
 		size_t digits = strspn(number, "0123456789");
 		row = number[digits] == '.' ? row_of(google_layer_rows, COUNT(google_layer_rows), number + digits + 1) : NULL;
 		if (row)
-			snprintf(out->name, sizeof(out->name), "bert/encoder/layer_%.*s/%s", (int)digits, number, row->google);
+			snprintf(out->name, sizeof out->name, "bert/encoder/layer_%.*s/%s", (int)digits, number, row->google);
 	}
 	out->transposed = row && row->transposed;
 	return row != NULL;

@@ -12,16 +12,16 @@ enum status weight_target_open(struct weight_target *out, const struct model *mo
 	*out = (struct weight_target){.model = model, .slab = slab};
 	if (slab)
 		return OK;
-	TRY_GOTO(memory_new(&out->places, model->parameter_count, sizeof(*out->places), "places of weights"), failed);
-	TRY_GOTO(memory_new(&out->packed, model->parameter_count, sizeof(*out->packed), "places of weights"), failed);
-	TRY_GOTO(memory_new(&out->vector_starts, model->parameter_count, sizeof(*out->vector_starts), "places of weights"),
+	TRY_GOTO(memory_new(&out->places, model->parameter_count, sizeof *out->places, "places of weights"), failed);
+	TRY_GOTO(memory_new(&out->packed, model->parameter_count, sizeof *out->packed, "places of weights"), failed);
+	TRY_GOTO(memory_new(&out->vector_starts, model->parameter_count, sizeof *out->vector_starts, "places of weights"),
 		 failed);
 	parameter_places(model, out->places);
 	for (int64_t p = 0; p < model->parameter_count; p++) {
 		out->vector_starts[p] = vectors;
 		vectors += parameter_rank(&model->parameters[p]) == 1 ? model->parameters[p].count : 0;
 	}
-	TRY_GOTO(memory_new(&out->vectors, vectors, sizeof(*out->vectors), "biases and norms"), failed);
+	TRY_GOTO(memory_new(&out->vectors, vectors, sizeof *out->vectors, "biases and norms"), failed);
 	return OK;
 failed:
 	weight_target_close(out);
@@ -51,8 +51,8 @@ enum status weight_target_values(struct weight_target *target, int64_t parameter
 	} else if (!is_matrix(target, parameter)) {
 		*out = target->vectors + target->vector_starts[parameter];
 	} else {
-		TRY(memory_grow(&target->matrix, &target->matrix_capacity, p->count, sizeof(*target->matrix), "a weight"));
-		memset(target->matrix, 0, (size_t)p->count * sizeof(*target->matrix));
+		TRY(memory_grow(&target->matrix, &target->matrix_capacity, p->count, sizeof *target->matrix, "a weight"));
+		memset(target->matrix, 0, (size_t)p->count * sizeof *target->matrix);
 		*out = target->matrix;
 	}
 	return OK;
@@ -100,8 +100,8 @@ enum status weight_target_take(struct weight_target *target, int64_t parameter, 
 	float *scales = NULL;
 	BUG_IF(!dtype_of(tensor, &dtype));
 	if (tensor->row_scales) { /* they may be unaligned */
-		TRY(memory_new(&scales, tensor->shape[0], sizeof(*scales), "scales of a weight"));
-		memcpy(scales, tensor->row_scales, (size_t)tensor->shape[0] * sizeof(*scales));
+		TRY(memory_new(&scales, tensor->shape[0], sizeof *scales, "scales of a weight"));
+		memcpy(scales, tensor->row_scales, (size_t)tensor->shape[0] * sizeof *scales);
 	}
 	pack(target, parameter, dtype, tensor->data, scales);
 	free(scales);

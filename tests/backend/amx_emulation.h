@@ -41,7 +41,7 @@ static inline void emulated_loadconfig(const void *memory)
 {
 	const uint8_t *c = memory;
 	emulated_check(c[0] == 1 && c[1] == 0, "unknown palette");
-	memset(&emulated, 0, sizeof(emulated));
+	memset(&emulated, 0, sizeof emulated);
 	emulated.configured = true;
 	for (int t = 0; t < 8; t++) {
 		memcpy(&emulated.bytes[t], c + 16 + 2 * t, 2);
@@ -64,13 +64,13 @@ static inline void emulated_use(int t)
 static inline void emulated_zero(int t)
 {
 	emulated_use(t);
-	memset(emulated.data[t], 0, sizeof(emulated.data[t]));
+	memset(emulated.data[t], 0, sizeof emulated.data[t]);
 }
 
 static inline void emulated_loadd(int t, const void *base, int64_t stride)
 {
 	emulated_use(t);
-	memset(emulated.data[t], 0, sizeof(emulated.data[t]));
+	memset(emulated.data[t], 0, sizeof emulated.data[t]);
 	for (int r = 0; r < emulated.rows[t]; r++) {
 		emulated_touch((const char *)base + r * stride, emulated.bytes[t]);
 		memcpy(emulated.data[t][r], (const char *)base + r * stride, emulated.bytes[t]);

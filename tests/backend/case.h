@@ -91,7 +91,7 @@ struct operation_test {
 static const struct operation_test *find_operation(const char *name, size_t length);
 static void bound_call(struct bound *b);
 
-/* --- The line --- */
+/* ---- The line ---- */
 
 /* The text after "key=" up to a blank, or NULL. */
 static inline const char *case_value(const struct test_case *c, const char *key)
@@ -133,9 +133,9 @@ static inline enum activation case_activation(const struct test_case *c, const c
 static inline bool is_small(const char *line)
 {
 	struct test_case c = {0};
-	snprintf(c.line, sizeof(c.line), "%s", line);
+	snprintf(c.line, sizeof c.line, "%s", line);
 	static const char *const keys[] = {"O", "I", "H", "T", "V", "M", "P"};
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
 		if (case_integer(&c, keys[i], 0) > 300)
 			return false;
 	return true;
@@ -149,9 +149,9 @@ static inline void check_keys(const struct test_case *c)
 		if (equals == NULL) /* the time at the end of a trace line */
 			break;
 		char word[32];
-		snprintf(word, sizeof(word), " %.*s ", (int)(equals - at - 1), at + 1);
+		snprintf(word, sizeof word, " %.*s ", (int)(equals - at - 1), at + 1);
 		char known[256];
-		snprintf(known, sizeof(known), " %s %s scale ", c->operation->row->keys, c->operation->keys);
+		snprintf(known, sizeof known, " %s %s scale ", c->operation->row->keys, c->operation->keys);
 		if (strstr(known, word) == NULL) {
 			fprintf(stderr, "unknown key%sin '%s'\n", word, c->line);
 			abort();
@@ -159,7 +159,7 @@ static inline void check_keys(const struct test_case *c)
 	}
 }
 
-/* --- Arrays --- */
+/* ---- Arrays ---- */
 
 static inline int64_t array_size(const struct array *a)
 {
@@ -168,7 +168,7 @@ static inline int64_t array_size(const struct array *a)
 
 static inline double *new_doubles(int64_t count)
 {
-	double *out = calloc((size_t)count + 1, sizeof(*out));
+	double *out = calloc((size_t)count + 1, sizeof *out);
 	if (out == NULL)
 		abort();
 	return out;
@@ -199,7 +199,7 @@ static inline struct array *add_array(struct test_case *c, const char *name, enu
 		abort();
 	struct array *a = &c->arrays[c->count++];
 	*a = (struct array){.role = role, .kind = kind, .rows = rows, .columns = columns};
-	snprintf(a->name, sizeof(a->name), "%s", name);
+	snprintf(a->name, sizeof a->name, "%s", name);
 	a->value = new_doubles(array_size(a));
 	return a;
 }
@@ -263,7 +263,7 @@ static inline void add_gradient(struct test_case *c, const char *name, bool over
 {
 	struct array *w = get_array(c, name);
 	char full[24];
-	snprintf(full, sizeof(full), "%.14s.gradient", name);
+	snprintf(full, sizeof full, "%.14s.gradient", name);
 	struct array *a = add_array(c, full, ACCUMULATED, MASTER, w->rows, w->columns);
 	a->class = class;
 	if (overwrite)
@@ -273,11 +273,11 @@ static inline void add_gradient(struct test_case *c, const char *name, bool over
 		fill_normal(c, a, 0, deviation);
 }
 
-/* --- Batches --- */
+/* ---- Batches ---- */
 
 static inline int32_t *new_integers(int64_t count)
 {
-	int32_t *out = calloc((size_t)round_up(count + 1, ROW_MULTIPLE), sizeof(*out));
+	int32_t *out = calloc((size_t)round_up(count + 1, ROW_MULTIPLE), sizeof *out);
 	if (out == NULL)
 		abort();
 	return out;
@@ -335,12 +335,12 @@ static inline void make_batch(struct test_case *c, int64_t tokens, int64_t vocab
 	}
 	b->starts[sequences] = next;
 	sort_ids = b->ids;
-	qsort(b->id_order, (size_t)tokens, sizeof(*b->id_order), compare_ids);
+	qsort(b->id_order, (size_t)tokens, sizeof *b->id_order, compare_ids);
 	c->has_batch = true;
 	c->dropout = (struct dropout){.p = case_number(c, "p", 0), .site = 7};
 }
 
-/* --- Rounding --- */
+/* ---- Rounding ---- */
 
 static inline double round_to(enum dtype dtype, double x)
 {
@@ -367,14 +367,14 @@ static inline void round_array(const struct test_case *c, struct array *a)
 		a->value[i] = round_to(dtype, a->value[i]);
 }
 
-/* --- Creating and freeing --- */
+/* ---- Creating and freeing ---- */
 
 /* Reads the line and draws all inputs for a back end with activations of `dtype`; `ref` is a replica of the reference that
  * is large enough for any case. */
 static inline void case_create(struct test_case *c, const char *line, enum dtype dtype, struct replica *ref)
 {
 	*c = (struct test_case){.dtype = dtype};
-	snprintf(c->line, sizeof(c->line), "%s", line);
+	snprintf(c->line, sizeof c->line, "%s", line);
 	c->operation = find_operation(line, strcspn(line, " "));
 	if (c->operation == NULL) {
 		fprintf(stderr, "'%s': no such operation\n", line);
@@ -438,7 +438,7 @@ static inline void case_release(struct test_case *c)
 	*c = (struct test_case){0};
 }
 
-/* --- On a back end --- */
+/* ---- On a back end ---- */
 
 #define GUARD_BYTES 256
 #define GUARD_FILL 0xA5
@@ -579,7 +579,7 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 {
 	*b = (struct bound){.backend = be, .replica = replica, .c = c};
 	unsigned char guard[GUARD_BYTES];
-	memset(guard, GUARD_FILL, sizeof(guard));
+	memset(guard, GUARD_FILL, sizeof guard);
 	for (int i = 0; i < c->count; i++) {
 		b->bytes[i] = array_bytes(be->dtype, &c->arrays[i]);
 		void *block;
@@ -601,7 +601,7 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 		struct weight *w = &b->weight[i];
 		*w = (struct weight){.use = c->arrays[i].use, .master = b->tensor[i]};
 		char gradient[24];
-		snprintf(gradient, sizeof(gradient), "%.14s.gradient", c->arrays[i].name);
+		snprintf(gradient, sizeof gradient, "%.14s.gradient", c->arrays[i].name);
 		int g = find_array(c, gradient);
 		w->gradient = g >= 0 ? b->tensor[g] : w->master;
 		w->gradient.data = g >= 0 ? b->tensor[g].data : NULL;
@@ -651,7 +651,7 @@ static inline unsigned char *bound_bytes(struct bound *b, int i)
 
 static inline void bound_scalars(struct bound *b, struct scalars *out)
 {
-	b->backend->functions->to_host(b->backend, out, b->replica->scalars, sizeof(*out));
+	b->backend->functions->to_host(b->backend, out, b->replica->scalars, sizeof *out);
 }
 
 /* Runs the case on the reference and keeps the results. */

@@ -174,12 +174,12 @@ static const char *const case_lines[] = {
 	"vocab_topk P=1100 V=67 H=8 k=3",
 	"vocab_topk P=20 V=64 H=32 k=8 ties=1",
 
-	"xent N=1 C=2 unlabelled=0",
+	"xent N=1 C=2 unlabeled=0",
 	"xent N=33 C=2",
 	"xent N=130 C=2 train=0",
 	"xent N=129 C=3",
 	"xent N=8 C=17 scale=10",
-	"xent N=3 C=2 unlabelled=1",
+	"xent N=3 C=2 unlabeled=1",
 	"squared_error N=1 C=1",
 	"squared_error N=130 C=1",
 	"squared_error N=33 C=5 train=0",
@@ -267,6 +267,6 @@ static const char *const case_lines[] = {
 	"lamb_apply n=333 tensors=4 zero=1 all=1",
 	"lamb_apply n=65 tensors=3 finite=0",
 };
-#define CASE_COUNT (int)(sizeof(case_lines) / sizeof(case_lines[0]))
+#define CASE_COUNT (int)(sizeof case_lines / sizeof case_lines[0])
 
 #endif

@@ -89,11 +89,11 @@ static inline void check_values(struct checker *k, const struct test_case *c, co
 	struct margin *margin = &k->margins[a->class];
 	if (worst > margin->seen.largest) {
 		margin->seen.largest = worst;
-		snprintf(margin->largest_line, sizeof(margin->largest_line), "%s: %s", a->name, c->line);
+		snprintf(margin->largest_line, sizeof margin->largest_line, "%s: %s", a->name, c->line);
 	}
 	if (rms > margin->seen.rms) {
 		margin->seen.rms = rms;
-		snprintf(margin->rms_line, sizeof(margin->rms_line), "%s: %s", a->name, c->line);
+		snprintf(margin->rms_line, sizeof margin->rms_line, "%s: %s", a->name, c->line);
 	}
 	if (worst > limit.largest)
 		complain(k, c, "'%s'[%lld][%lld] is %.9g, expected %.9g: error %.3g, limit %.3g", a->name,
@@ -158,7 +158,7 @@ static inline void check_scalars(struct checker *k, struct bound *b)
 			 expected.gradient_square_sum);
 	actual.finite = expected.finite;
 	actual.gradient_square_sum = expected.gradient_square_sum;
-	if (memcmp(&actual, &expected, sizeof(actual)) != 0)
+	if (memcmp(&actual, &expected, sizeof actual) != 0)
 		complain(k, c, "a scalar of the step was changed");
 }
 

@@ -9,7 +9,7 @@
 #include "backend/ref/ref.h"
 #include "case.h"
 
-/* --- Calling the reference on a case's own arrays --- */
+/* ---- Calling the reference on a case's own arrays ---- */
 
 static double *temporaries[64];
 static int temporary_count;
@@ -63,7 +63,7 @@ static inline struct tensor displaced(struct test_case *c, const char *name, con
 static inline struct weight displaced_weight(struct test_case *c, const char *name)
 {
 	char gradient[24];
-	snprintf(gradient, sizeof(gradient), "%.14s.gradient", name);
+	snprintf(gradient, sizeof gradient, "%.14s.gradient", name);
 	return (struct weight){.master = displaced(c, name, gradient)};
 }
 
@@ -75,7 +75,7 @@ static inline double inner_product(const struct tensor *a, const struct tensor *
 	return sum;
 }
 
-/* --- embed --- */
+/* ---- embed ---- */
 
 static inline void declare_embedding(struct test_case *c, int64_t *tokens, int64_t *width)
 {
@@ -163,7 +163,7 @@ static double objective_embed_bwd(struct test_case *c, struct replica *ref)
 	return inner_product(&dy, &y);
 }
 
-/* --- linear --- */
+/* ---- linear ---- */
 
 static inline void declare_product(struct test_case *c)
 {
@@ -269,7 +269,7 @@ static double objective_linear_bwd(struct test_case *c, struct replica *ref)
 	return sum;
 }
 
-/* --- norm --- */
+/* ---- norm ---- */
 
 /* The batch, where rows are tokens: always with dropout, otherwise on request, since it may be absent. */
 static inline void declare_norm(struct test_case *c, int64_t rows, int64_t width)
@@ -379,7 +379,7 @@ static double objective_norm_bwd(struct test_case *c, struct replica *ref)
 	return inner_product(&dy, &y);
 }
 
-/* --- attention --- */
+/* ---- attention ---- */
 
 static void declare_attention_fwd(struct test_case *c)
 {
@@ -431,7 +431,7 @@ static double objective_attention_bwd(struct test_case *c, struct replica *ref)
 	return inner_product(&dy, &y);
 }
 
-/* --- gather --- */
+/* ---- gather ---- */
 
 /* `count` of the rows, ascending and distinct. */
 static inline void declare_rows(struct test_case *c, int64_t count, int64_t from)
@@ -485,7 +485,7 @@ static double objective_gather_bwd(struct test_case *c, struct replica *ref)
 	return inner_product(&dy, &y);
 }
 
-/* --- pooling --- */
+/* ---- pooling ---- */
 
 static void declare_pooling_fwd(struct test_case *c)
 {
@@ -512,7 +512,7 @@ static double objective_pooling_bwd(struct test_case *c, struct replica *ref)
 	return inner_product(&dy, &y) * c->scalars.loss_scale;
 }
 
-/* --- vocabulary --- */
+/* ---- vocabulary ---- */
 
 /* ties=1: every second word is a copy of the preceding word. */
 static inline void declare_vocabulary(struct test_case *c)
@@ -534,14 +534,14 @@ static inline void declare_vocabulary(struct test_case *c)
 	}
 }
 
-/* Every `unlabelled`-th row has no label (0: all rows have one). */
-static inline struct array *declare_labels(struct test_case *c, int64_t rows, int64_t classes, int64_t unlabelled)
+/* Every `unlabeled`-th row has no label (0: all rows have one). */
+static inline struct array *declare_labels(struct test_case *c, int64_t rows, int64_t classes, int64_t unlabeled)
 {
 	struct array *labels = add_array(c, "labels", INPUT, INTEGER, 1, rows);
 	struct rng rng = array_rng(c, "labels");
 	for (int64_t i = 0; i < rows; i++)
 		labels->value[i] =
-			unlabelled > 0 && i % unlabelled == unlabelled - 1 ? -1.0 : (double)rng_below(&rng, (uint32_t)classes);
+			unlabeled > 0 && i % unlabeled == unlabeled - 1 ? -1.0 : (double)rng_below(&rng, (uint32_t)classes);
 	return labels;
 }
 
@@ -587,7 +587,7 @@ static void declare_vocab_topk(struct test_case *c)
 	add_output(c, "probabilities", DOUBLE, rows, k, LOSS);
 }
 
-/* --- classes --- */
+/* ---- classes ---- */
 
 /* Every fifth item has weight 0, others a half. */
 static void declare_weights(struct test_case *c, int64_t items)
@@ -610,7 +610,7 @@ static void declare_xent(struct test_case *c)
 {
 	int64_t rows = case_integer(c, "N", 8), classes = case_integer(c, "C", 2);
 	add_input(c, "logits", rows, classes, 2);
-	declare_labels(c, rows, classes, case_integer(c, "unlabelled", 3));
+	declare_labels(c, rows, classes, case_integer(c, "unlabeled", 3));
 	declare_weights(c, rows);
 	declare_loss(c, true, rows, classes);
 }
@@ -639,10 +639,10 @@ static void declare_binary_xent(struct test_case *c)
 	declare_loss(c, true, case_integer(c, "N", 8), case_integer(c, "C", 2));
 }
 
-/* E groups with B rows in total; the first takes the rows that the others leave. Every `unlabelled`-th has no label. */
+/* E groups with B rows in total; the first takes the rows that the others leave. Every `unlabeled`-th has no label. */
 static void declare_group_xent(struct test_case *c)
 {
-	int64_t groups = case_integer(c, "E", 3), rows = case_integer(c, "B", 10), unlabelled = case_integer(c, "unlabelled", 4);
+	int64_t groups = case_integer(c, "E", 3), rows = case_integer(c, "B", 10), unlabeled = case_integer(c, "unlabeled", 4);
 	add_input(c, "logits", rows, 1, 2);
 	struct array *starts = add_array(c, "starts", INPUT, INTEGER, 1, groups + 1);
 	struct array *labels = add_array(c, "labels", INPUT, INTEGER, 1, groups);
@@ -651,7 +651,7 @@ static void declare_group_xent(struct test_case *c)
 	for (int64_t i = 0; i < groups; i++) {
 		starts->value[i + 1] = (double)(rows - (groups - i - 1) * each);
 		int64_t count = (int64_t)(starts->value[i + 1] - starts->value[i]);
-		labels->value[i] = i % unlabelled == unlabelled - 1 ? -1.0 : (double)rng_below(&rng, (uint32_t)count);
+		labels->value[i] = i % unlabeled == unlabeled - 1 ? -1.0 : (double)rng_below(&rng, (uint32_t)count);
 	}
 	declare_weights(c, groups);
 	declare_loss(c, true, rows, 1);
@@ -760,7 +760,7 @@ static void declare_row_dropout(struct test_case *c)
 	add_output(c, "y", ACTIVATION, rows, width, PRODUCT);
 }
 
-/* --- optimizer --- */
+/* ---- optimizer ---- */
 
 /* bad=1: one element is infinite; bad=2: NaN. sums=1: the losses are checked as well; 2: one of them is infinite; 3: NaN.
  * decides=1: the loss scale is updated, if it is dynamic. */
@@ -835,13 +835,13 @@ static void declare_lamb_apply(struct test_case *c)
 		norms->value[0] = 0;
 }
 
-/* --- The call: the operation's struct, filled in by the table's rows --- */
+/* ---- The call: the operation's struct, filled in by the table's rows ---- */
 
 /* The array of a field, or -1. Some have other names in the lines and goldens. */
 static inline int field_array(const struct test_case *c, const char *field)
 {
 	static const char *const names[][2] = {{"producer_bias", "producer"}, {"outputs", "logits"}, {"doutputs", "dlogits"}};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(names[i][0], field) == 0)
 			field = names[i][1];
 	return find_array(c, field);
@@ -918,7 +918,7 @@ static void bound_call(struct bound *b)
 {
 	const struct test_case *c = b->c;
 	union arguments arguments = {0};
-	if (c->operation->row->bytes > sizeof(arguments))
+	if (c->operation->row->bytes > sizeof arguments)
 		abort();
 	fill_values(c, &arguments);
 	for (const struct operation_field *f = c->operation->row->fields; f->name != NULL; f++) {
@@ -950,7 +950,7 @@ static inline double reference_loss(struct test_case *c, struct replica *ref)
 		void *member = arguments.bytes + f->offset;
 		int i = field_array(c, f->name);
 		char gradient[24];
-		snprintf(gradient, sizeof(gradient), "d%.14s", i >= 0 ? c->arrays[i].name : "");
+		snprintf(gradient, sizeof gradient, "d%.14s", i >= 0 ? c->arrays[i].name : "");
 		if (f->kind == FIELD_BATCH) {
 			*(const struct batch **)member = &c->batch;
 		} else if (strcmp(f->name, "training") == 0) {
@@ -990,7 +990,7 @@ static double objective_hidden_error(struct test_case *c, struct replica *ref)
 	return reference_loss(c, ref) * case_number(c, "factor", 1) * c->scalars.inverse_tokens * c->scalars.loss_scale;
 }
 
-/* --- What a row cannot say --- */
+/* ---- What a row cannot say ---- */
 
 static void adjust_norm_bwd(struct bound *b, void *arguments)
 {
@@ -1026,7 +1026,7 @@ static void adjust_sumsq_finite(struct bound *b, void *arguments)
 	int64_t kind = case_integer(b->c, "sums", 0);
 	struct accumulators sums = {{1, 2, 3}};
 	sums.value[ACCUMULATOR_COUNT - 1] = kind == 2 ? INFINITY : kind == 3 ? NAN : 0;
-	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
+	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof sums);
 	((struct sumsq_finite *)arguments)->sums = kind > 0 ? replica->accumulators : NULL;
 }
 
@@ -1036,7 +1036,7 @@ static void adjust_adamw(struct bound *b, void *arguments)
 	static struct decay_range ranges[256];
 	struct adamw *a = arguments;
 	int64_t n = case_integer(b->c, "n", 8);
-	assert_true(a->range_count <= (int64_t)(sizeof(ranges) / sizeof(ranges[0])));
+	assert_true(a->range_count <= (int64_t)(sizeof ranges / sizeof ranges[0]));
 	for (int64_t i = 0; i < a->range_count; i++) {
 		int64_t begin = n * i / a->range_count, end = n * (i + 1) / a->range_count;
 		ranges[i] = (struct decay_range){begin, end - begin - (i % 3 == 2), i % 2 ? 0 : case_number(b->c, "decay", 0.01)};
@@ -1050,7 +1050,7 @@ static void adjust_adamw(struct bound *b, void *arguments)
 static const struct lamb_tensor *bound_lamb_tensors(struct bound *b)
 {
 	int64_t count = case_integer(b->c, "tensors", 1), n = case_integer(b->c, "n", 8);
-	struct lamb_tensor *host = calloc((size_t)count, sizeof(*host));
+	struct lamb_tensor *host = calloc((size_t)count, sizeof *host);
 	if (host == NULL)
 		abort();
 	for (int64_t i = 0; i < count; i++) {
@@ -1063,8 +1063,8 @@ static const struct lamb_tensor *bound_lamb_tensors(struct bound *b)
 			host[i].adapts = false;
 	}
 	if (b->table == NULL)
-		or_abort(b->backend->functions->allocate(b->backend, &b->table, (size_t)count * sizeof(*host), "tensors"));
-	b->backend->functions->to_device(b->backend, b->table, host, (size_t)count * sizeof(*host));
+		or_abort(b->backend->functions->allocate(b->backend, &b->table, (size_t)count * sizeof *host, "tensors"));
+	b->backend->functions->to_device(b->backend, b->table, host, (size_t)count * sizeof *host);
 	free(host);
 	return b->table;
 }
@@ -1103,10 +1103,10 @@ static struct operation_test operation_tests[] = {
 	{"", .declare = declare_pooling_bwd, .objective = objective_pooling_bwd},
 	{"ties", .declare = declare_vocab_xent, .objective = objective_loss},
 	{"ties", .declare = declare_vocab_topk},
-	{"unlabelled", .declare = declare_xent, .objective = objective_loss},
+	{"unlabeled", .declare = declare_xent, .objective = objective_loss},
 	{"", .declare = declare_squared_error, .objective = objective_loss},
 	{"", .declare = declare_binary_xent, .objective = objective_loss},
-	{"unlabelled", .declare = declare_group_xent, .objective = objective_loss},
+	{"unlabeled", .declare = declare_group_xent, .objective = objective_loss},
 	{"", .declare = declare_segment_xent, .objective = objective_loss},
 	{"", .declare = declare_pointer_xent, .adjust = adjust_pointer_xent, .objective = objective_loss},
 	{"", .declare = declare_soft_loss, .objective = objective_loss},
@@ -1119,7 +1119,7 @@ static struct operation_test operation_tests[] = {
 	 .adjust = adjust_lamb_norms},
 	{"decay google finite all plain zero", .declare = declare_lamb_apply, .adjust = adjust_lamb_apply},
 };
-_Static_assert(OPERATION_COUNT == sizeof(operation_tests) / sizeof(operation_tests[0]), "a row for every operation");
+_Static_assert(OPERATION_COUNT == sizeof operation_tests / sizeof operation_tests[0], "a row for every operation");
 
 static const struct operation_test *find_operation(const char *name, size_t length)
 {

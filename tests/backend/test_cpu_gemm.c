@@ -13,7 +13,7 @@ struct shape {
 static const struct shape shapes[] = {{1, 1, 1},     {32, 32, 32},    {33, 31, 65},   {128, 96, 160},
 				      {7, 129, 64},  {40, 513, 33},   {64, 1100, 31}, {128, 768, 2},
 				      {512, 64, 80}, {256, 2100, 66}, {384, 1024, 97}};
-enum { SHAPE_COUNT = sizeof(shapes) / sizeof(shapes[0]) };
+enum { SHAPE_COUNT = sizeof shapes / sizeof shapes[0] };
 
 /* Elements beyond a row, which must be neither read nor written. */
 enum { GAP = 5 };

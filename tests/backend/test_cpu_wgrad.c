@@ -47,7 +47,7 @@ struct shape {
  */
 static const struct shape shapes[] = {{0, 40, 33},   {1, 1, 1},      {2, 32, 32},     {31, 7, 65},     {129, 96, 128},
 				      {513, 33, 31}, {1050, 64, 40}, {128, 800, 520}, {2100, 4000, 8}, {3000, 8, 4000}};
-enum { SHAPE_COUNT = sizeof(shapes) / sizeof(shapes[0]) };
+enum { SHAPE_COUNT = sizeof shapes / sizeof shapes[0] };
 
 static void *allocate(size_t bytes)
 {

@@ -28,7 +28,7 @@ static int close_golden(void **state)
 static const struct safetensors_entry *find(const char *format, const char *what)
 {
 	char name[32];
-	snprintf(name, sizeof(name), "%s.%s", format, what);
+	snprintf(name, sizeof name, "%s.%s", format, what);
 	const struct safetensors_entry *entry = safetensors_find(&golden, name);
 	assert_non_null(entry);
 	return entry;
@@ -37,7 +37,7 @@ static const struct safetensors_entry *find(const char *format, const char *what
 static float float_at(const struct safetensors_entry *entry, int64_t i)
 {
 	float x;
-	memcpy(&x, (const char *)entry->data + (size_t)i * sizeof(x), sizeof(x));
+	memcpy(&x, (const char *)entry->data + (size_t)i * sizeof x, sizeof x);
 	return x;
 }
 

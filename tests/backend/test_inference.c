@@ -29,7 +29,7 @@ static const char *const more_lines[] = {
 	"linear_fwd M=3 O=40 I=64 act=none scale=1e-20",
 };
 
-enum { MORE = sizeof(more_lines) / sizeof(more_lines[0]) };
+enum { MORE = sizeof more_lines / sizeof more_lines[0] };
 
 static struct test_case cases[CASE_COUNT + MORE];
 static int case_count;
@@ -43,14 +43,14 @@ static bool inference_line(const char *line, char out[256])
 	} operations[] = {{"embed_fwd", false},      {"linear_fwd", false},   {"linear_gelu_fwd", true},
 			  {"linear_norm_fwd", true}, {"attention_fwd", true}, {"gather_fwd", false},
 			  {"vocab_xent", true},      {"vocab_topk", false},   {"xent", true}};
-	size_t i = 0, count = sizeof(operations) / sizeof(operations[0]), length = strcspn(line, " ");
+	size_t i = 0, count = sizeof operations / sizeof operations[0], length = strcspn(line, " ");
 	while (i < count && (strlen(operations[i].name) != length || strncmp(line, operations[i].name, length) != 0))
 		i++;
 	if (i == count)
 		return false;
 	out[0] = '\0';
 	char copy[256];
-	snprintf(copy, sizeof(copy), "%s", line);
+	snprintf(copy, sizeof copy, "%s", line);
 	for (char *state, *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state))
 		if (strncmp(word, "p=", 2) != 0 && strncmp(word, "train=", 6) != 0 && strncmp(word, "overwrite=", 10) != 0)
 			snprintf(out + strlen(out), 256 - strlen(out), "%s%s", out[0] ? " " : "", word);
@@ -154,7 +154,7 @@ static void int8_as_the_reference(void **state)
 	check_against_reference(DTYPE_BF16, true);
 }
 
-/* --- alone and among others --------------------------------------------------------------------------------------- */
+/* ---- alone and among others ---- */
 
 enum { WIDE = 96, INPUTS = 160, MOST_ROWS = 700 };
 
@@ -310,7 +310,7 @@ static void compare(struct bench *t, const struct tensor *company, int32_t row, 
 static int alone_and_in_company(void)
 {
 	static const int32_t lengths[] = {1, 20, 7, 300, 13, 1, 40, 33, 64, 9, 10, 11, 12, 120};
-	enum { COUNT = sizeof(lengths) / sizeof(lengths[0]) };
+	enum { COUNT = sizeof lengths / sizeof lengths[0] };
 	struct bench one, three;
 	if (!bench_open(&one, 1) || !bench_open(&three, 3)) {
 		bench_close(&one);
@@ -397,7 +397,7 @@ static void a_row_that_is_not_finite_spoils_no_other(void **state)
 	check_each_isa(not_finite);
 }
 
-/* --- packing ------------------------------------------------------------------------------------------------------ */
+/* ---- packing ---- */
 
 /* Packs `w` again, in pieces of other types and without its master: must give the same bits as the refreshed weight. */
 static void check_pieces(struct bench *t, struct weight *w, enum dtype dtype)
@@ -480,8 +480,8 @@ static int packs(void)
 	make_weight(&t, &tied, WEIGHT_TIED, 75, 70, &rng);
 	struct weight *all[] = {&t.w, &t.narrow, &t.gamma, &table, &tied};
 	static const enum dtype sources[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		for (size_t j = 0; j < sizeof(sources) / sizeof(sources[0]); j++)
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		for (size_t j = 0; j < sizeof sources / sizeof sources[0]; j++)
 			check_pieces(&t, all[i], sources[j]);
 	if (t.be->int8)
 		check_int8_source(&t, &t.w);
@@ -502,7 +502,7 @@ static void weights_are_packed_piece_by_piece(void **state)
 	check_each_isa(packs);
 }
 
-/* --- the arithmetic of int8 -------------------------------------------------------------------------------------- */
+/* ---- the arithmetic of int8 ---- */
 
 static void int8_rows_are_rounded_as_defined(void **state)
 {

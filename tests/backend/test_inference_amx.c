@@ -55,7 +55,7 @@ static void check_shape(enum dtype type, int64_t rows, int64_t inputs, struct rn
 		numbers[i] = float_to_bf16((float)rng_truncated_normal(rng));
 	char *packed = calloc(1, (size_t)panel + 64), *x = malloc((size_t)(rows * row_bytes));
 	assert_true(packed && x);
-	memset(y, 0xff, sizeof(y));
+	memset(y, 0xff, sizeof y);
 	plain->pack(&(struct panel_pack){.count = PANEL_MOST,
 					 .inputs = inputs,
 					 .from = DTYPE_F32,
@@ -75,7 +75,7 @@ static void check_shape(enum dtype type, int64_t rows, int64_t inputs, struct rn
 				      .y_row = PANEL_MOST + 8};
 	allow(0, type == DTYPE_S8 ? (void *)x : (void *)numbers, (size_t)(rows * (type == DTYPE_S8 ? row_bytes : 2 * inputs)));
 	allow(1, packed, (size_t)panel);
-	allow(2, y[1], (size_t)rows * sizeof(y[1][0]) - 8 * sizeof(float));
+	allow(2, y[1], (size_t)rows * sizeof y[1][0] - 8 * sizeof(float));
 	for (int i = 0; i < 2; i++) {
 		a.y = y[i][0];
 		const struct inference_kernels *kernels = i ? tiles : plain;
@@ -104,8 +104,8 @@ static void tiles_multiply_as_vectors_do(void **state)
 	static const int64_t heights[] = {1, 2, 15, 16, 17, 20, 31, 32, 33, 48, 49, 64, 70},
 			     inputs[] = {1, 31, 32, 64, 96, 130, 320};
 	struct rng rng = rng_start(5, RNG_TEST, 0);
-	for (size_t i = 0; i < sizeof(heights) / sizeof(heights[0]); i++)
-		for (size_t j = 0; j < sizeof(inputs) / sizeof(inputs[0]); j++) {
+	for (size_t i = 0; i < sizeof heights / sizeof heights[0]; i++)
+		for (size_t j = 0; j < sizeof inputs / sizeof inputs[0]; j++) {
 			check_shape(DTYPE_S8, heights[i], inputs[j], &rng);
 			check_shape(DTYPE_BF16, heights[i], inputs[j], &rng);
 		}

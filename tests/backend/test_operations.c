@@ -11,8 +11,7 @@
 #include "backend/open.h"
 
 #ifdef __SANITIZE_THREAD__
-#define SMALL_ONLY                                                                                                               \
-	true /* the thread sanitizer is 20 times slower, and races do not need large sizes to show up */
+#define SMALL_ONLY true /* the thread sanitizer is 20 times slower, and races do not need large sizes to show up */
 #else
 #define SMALL_ONLY false
 #endif
@@ -63,7 +62,7 @@ static enum outcome run_cases(const char *isa, enum dtype dtype, bool fp8)
 	for (int i = 0; i < case_count; i++)
 		check_case(&k, &cases[i]);
 	char title[64];
-	snprintf(title, sizeof(title), "%s %s", isa, fp8 ? "fp8" : dtype_names[dtype]);
+	snprintf(title, sizeof title, "%s %s", isa, fp8 ? "fp8" : dtype_names[dtype]);
 	print_margins(&k, title);
 	if (k.failures > 0)
 		fprintf(stderr, "%s: %d failures\n", title, k.failures);

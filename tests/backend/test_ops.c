@@ -71,8 +71,7 @@ static const struct bad_call bad_calls[] = {
 	{"linear_bwd M=4 O=2 I=3", "w.gradient", MISSING, NULL, "linear_bwd: gradient of 'w' is missing"},
 	{"linear_bwd M=4 O=2 I=3 producer=1", "dx", MISSING, NULL, "linear_bwd: 'dx' is missing"},
 	{"attention_fwd T=6 H=5 heads=2", NULL, NONE, NULL, "attention_fwd: 5 columns of 'y' cannot be shared by 2 heads"},
-	{"attention_bwd T=6 H=4 heads=2", "qkv", COLUMNS, NULL,
-	 "attention_bwd: 'qkv' has 13 columns where 3 times 'dy' has 12"},
+	{"attention_bwd T=6 H=4 heads=2", "qkv", COLUMNS, NULL, "attention_bwd: 'qkv' has 13 columns where 3 times 'dy' has 12"},
 	{"attention_bwd T=6 H=4 heads=2", "lse", ROWS, NULL, "attention_bwd: 'lse' has 3 rows where 'heads' has 2"},
 	{"gather_fwd T=9 P=2 H=3", "y", ROWS, NULL, "gather_fwd: 'y' has 3 rows where 'count' has 2"},
 	{"gather_bwd T=9 P=2 H=3", "dy", COLUMNS, NULL, "gather_bwd: 'dy' has 4 columns where 'dx' has 3"},
@@ -125,7 +124,7 @@ static void call_badly(const void *argument)
 	b.weight[i].master = *t;
 	char gradient[24];
 	for (int w = 0; w < c.count; w++) { /* is it a gradient? */
-		snprintf(gradient, sizeof(gradient), "%.14s.gradient", c.arrays[w].name);
+		snprintf(gradient, sizeof gradient, "%.14s.gradient", c.arrays[w].name);
 		if (strcmp(gradient, bad->field) == 0)
 			b.weight[w].gradient = *t;
 	}
@@ -135,7 +134,7 @@ static void call_badly(const void *argument)
 static void test_what_does_not_fit(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(bad_calls) / sizeof(bad_calls[0]); i++) {
+	for (size_t i = 0; i < sizeof bad_calls / sizeof bad_calls[0]; i++) {
 		int status;
 		char *text = stderr_of(call_badly, &bad_calls[i], &status);
 		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || strstr(text, bad_calls[i].message) == NULL)
@@ -225,8 +224,8 @@ static void test_trace_letters(void **state)
 	char *text = stderr_of(trace_one, NULL, &status);
 	assert_int_equal(status, 0);
 	static const char start[] = "linear_fwd M=3 O=4 I=2 act=tanh b=0 ";
-	assert_memory_equal(text, start, sizeof(start) - 1);
-	assert_true(strtod(text + sizeof(start) - 1, NULL) < 1e6);
+	assert_memory_equal(text, start, sizeof start - 1);
+	assert_true(strtod(text + sizeof start - 1, NULL) < 1e6);
 	free(text);
 }
 
@@ -237,7 +236,7 @@ static void test_unknown_device(void **state)
 	assert_int_equal(pool_create(&pool, 1), OK);
 	struct backend *be = (struct backend *)&pool;
 	static const char *const names[] = {"tpu", "", "cuda"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		assert_int_equal(backend_open(&be, &(struct backend_settings){.device = names[i], .pool = pool}), ERR_USAGE);
 		assert_null(be);
 		assert_non_null(strstr(error_last()->message, names[i]));

@@ -28,7 +28,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* --- Finite differences --- */
+/* ---- Finite differences ---- */
 
 /* Every backward operation with every option that changes the formula. */
 static const char *const gradient_lines[] = {
@@ -102,7 +102,7 @@ static void check_gradient_array(struct test_case *c, struct array *a)
 static void test_finite_differences(void **state)
 {
 	(void)state;
-	for (size_t l = 0; l < sizeof(gradient_lines) / sizeof(gradient_lines[0]); l++) {
+	for (size_t l = 0; l < sizeof gradient_lines / sizeof gradient_lines[0]; l++) {
 		struct test_case c;
 		case_create(&c, gradient_lines[l], DTYPE_F64, &replica);
 		case_expect(&c, ref);
@@ -125,7 +125,7 @@ static void test_finite_differences(void **state)
 		fprintf(stderr, "finite differences: largest error %.2e of the rms\n", worst_difference);
 }
 
-/* --- PyTorch --- */
+/* ---- PyTorch ---- */
 
 static const char golden_path[] = "tests/golden/operations.safetensors";
 static struct safetensors golden;
@@ -134,7 +134,7 @@ static struct safetensors golden;
 static double *golden_values(const char *k, const char *way, const char *name, int64_t count)
 {
 	char full[64];
-	snprintf(full, sizeof(full), "%s/%s/%s", k, way, name);
+	snprintf(full, sizeof full, "%s/%s/%s", k, way, name);
 	const struct safetensors_entry *entry = safetensors_find(&golden, full);
 	if (entry == NULL)
 		return NULL;
@@ -148,7 +148,7 @@ static double *golden_values(const char *k, const char *way, const char *name, i
 static void golden_integers(const char *k, const char *name, int64_t count, int32_t *out)
 {
 	char full[64];
-	snprintf(full, sizeof(full), "batch.%s", name);
+	snprintf(full, sizeof full, "batch.%s", name);
 	double *values = golden_values(k, "in", full, count);
 	assert_non_null(values);
 	for (int64_t i = 0; i < count; i++)
@@ -165,7 +165,7 @@ static void golden_batch(const char *k, struct batch *b)
 	golden_integers(k, "starts", b->sequence_count + 1, b->starts);
 	golden_integers(k, "samples", b->sequence_count, (int32_t *)b->samples);
 	sort_ids = b->ids;
-	qsort(b->id_order, (size_t)b->token_count, sizeof(*b->id_order), compare_ids);
+	qsort(b->id_order, (size_t)b->token_count, sizeof *b->id_order, compare_ids);
 }
 
 /* Puts the golden inputs into the case, runs it, and replaces its expected values by the golden outputs. */
@@ -218,7 +218,7 @@ static void test_pytorch(void **state)
 	assert_memory_equal(lines, "cases=", 6);
 	for (char *line = strtok(lines + 6, "\n"); line != NULL; line = strtok(NULL, "\n"), cases++) {
 		char number[24];
-		snprintf(number, sizeof(number), "%lld", (long long)cases);
+		snprintf(number, sizeof number, "%lld", (long long)cases);
 		golden_case(&k, number, line);
 		seen[find_operation(line, strcspn(line, " ")) - operation_tests] = true;
 	}
@@ -231,7 +231,7 @@ static void test_pytorch(void **state)
 	safetensors_close(&golden);
 }
 
-/* --- All cases on the reference itself --- */
+/* ---- All cases on the reference itself ---- */
 
 static void test_same_bits(void **state)
 {
@@ -286,7 +286,7 @@ static void test_loss_scale(void **state)
 	double gradient[] = {1, 2}, overflow[] = {1, INFINITY};
 	*replica.scalars = (struct scalars){.loss_scale = 65536, .dynamic_scale = 1};
 	struct accumulators fine = {{3}}, bad = {{NAN}};
-	for (size_t i = 0; i < sizeof(course) / sizeof(*course); i++) {
+	for (size_t i = 0; i < sizeof course / sizeof *course; i++) {
 		for (int step = 0; step < course[i].steps; step++) {
 			double before = replica.scalars->loss_scale;
 			sumsq_finite(&replica, &(struct sumsq_finite){
@@ -327,7 +327,7 @@ static void test_ties(void **state)
 						  .probabilities = probabilities,
 						  .x = f64_tensor(one, 1, 1)});
 	const int32_t best[] = {1, 2, 4, 0};
-	assert_memory_equal(ids, best, sizeof(best));
+	assert_memory_equal(ids, best, sizeof best);
 	double logits[] = {3, 3, 3, 3};
 	const int32_t classes[] = {0, 1};
 	const float class_weights[] = {1, 1};
@@ -340,7 +340,7 @@ static void test_ties(void **state)
 	assert_true(correct == 1);
 }
 
-/* --- Dropout --- */
+/* ---- Dropout ---- */
 
 /* philox4x32-7 from Random123's kat_vectors (Salmon et al.), and how we use its words. */
 static void test_philox_known_answers(void **state)
@@ -357,11 +357,11 @@ static void test_philox_known_answers(void **state)
 		 {0xa4093822, 0x299f31d0},
 		 {0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a}},
 	};
-	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+	for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
 		const uint32_t *c = answers[i].counter, *word = answers[i].word;
 		uint64_t key = (uint64_t)answers[i].key[1] << 32 | answers[i].key[0];
 		struct philox block = philox4x32(key, c[0], c[1], c[2], c[3], 7);
-		assert_memory_equal(block.word, word, sizeof(block.word));
+		assert_memory_equal(block.word, word, sizeof block.word);
 		uint16_t u[8];
 		dropout_block(key, c[0], c[1], c[2], c[3], u);
 		for (int j = 0; j < 8; j++) /* low half first */
@@ -386,7 +386,7 @@ static void test_dropout_rate(void **state)
 	case_create(&c, "attention_fwd T=1000 H=8 heads=1 B=3 longest=400", DTYPE_F64, &replica);
 	double *first = new_doubles(TOKENS * WIDTH), *second = new_doubles(TOKENS * WIDTH);
 	static const double rates[] = {0.1, 0.25, 0.5, 0.9};
-	for (size_t r = 0; r < sizeof(rates) / sizeof(rates[0]); r++) {
+	for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
 		double p = rates[r];
 		replica.scalars->seed = 77;
 		ones_through_dropout(&c, (struct dropout){.p = p, .site = 5}, first, TOKENS, WIDTH);
@@ -440,7 +440,7 @@ static void test_dropout_packing(void **state)
 	second.batch.positions += 30;
 	second.batch.token_samples += 30;
 	ones_through_dropout(&second, dropout, alone, 20, WIDTH);
-	assert_memory_equal(alone, together + 30 * WIDTH, sizeof(alone));
+	assert_memory_equal(alone, together + 30 * WIDTH, sizeof alone);
 	case_release(&c);
 }
 

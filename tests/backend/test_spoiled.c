@@ -7,7 +7,7 @@
 #include "operations.h"
 #include "backend/open.h"
 
-/* --- Changes of the request --- */
+/* ---- Changes of the request ---- */
 
 /* All of these return false where the change would have no effect. */
 static bool operation_is(const struct test_case *c, const char *name)
@@ -17,14 +17,14 @@ static bool operation_is(const struct test_case *c, const char *name)
 
 static void set_value(struct test_case *c, const char *key, const char *value)
 {
-	char before[sizeof(c->line)];
-	memcpy(before, c->line, sizeof(before));
+	char before[sizeof c->line];
+	memcpy(before, c->line, sizeof before);
 	const char *old = case_value(c, key);
 	int kept = old != NULL ? (int)(old - c->line) : (int)strlen(before);
 	const char *behind = old != NULL ? before + kept + strcspn(before + kept, " ") : "";
-	int length = old != NULL ? snprintf(c->line, sizeof(c->line), "%.*s%s%s", kept, before, value, behind)
-				 : snprintf(c->line, sizeof(c->line), "%s %s=%s", before, key, value);
-	if (length >= (int)sizeof(c->line))
+	int length = old != NULL ? snprintf(c->line, sizeof c->line, "%.*s%s%s", kept, before, value, behind)
+				 : snprintf(c->line, sizeof c->line, "%s %s=%s", before, key, value);
+	if (length >= (int)sizeof c->line)
 		abort();
 }
 
@@ -184,7 +184,7 @@ static bool forgets_a_repeated_id(struct test_case *c)
 			continue;
 		c->batch.ids[b] = c->batch.ids[b] > 0 ? c->batch.ids[b] - 1 : 1;
 		sort_ids = c->batch.ids;
-		qsort(c->batch.id_order, (size_t)c->batch.token_count, sizeof(*c->batch.id_order), compare_ids);
+		qsort(c->batch.id_order, (size_t)c->batch.token_count, sizeof *c->batch.id_order, compare_ids);
 		return true;
 	}
 	return false;
@@ -254,17 +254,17 @@ static bool ignores_weights(struct test_case *c)
 	return fill_array(c, "weights", 1) && applies;
 }
 
-static bool labelled(const struct test_case *c)
+static bool labeled(const struct test_case *c)
 {
 	bool one_choice = choices_of_first(c) == 1;
-	return has_rows(c) && case_integer(c, "train", 1) && case_integer(c, "unlabelled", 0) != 1 && !one_choice &&
+	return has_rows(c) && case_integer(c, "train", 1) && case_integer(c, "unlabeled", 0) != 1 && !one_choice &&
 	       (choices_of_first(c) > 1 || operation_is(c, "squared_error") || operation_is(c, "binary_xent"));
 }
 
 static bool forgets_loss_scale(struct test_case *c)
 {
 	c->scalars.loss_scale = 1;
-	return labelled(c) || operation_is(c, "pooling_bwd") || operation_is(c, "hidden_error");
+	return labeled(c) || operation_is(c, "pooling_bwd") || operation_is(c, "hidden_error");
 }
 
 static bool divides_by_other_count(struct test_case *c)
@@ -272,7 +272,7 @@ static bool divides_by_other_count(struct test_case *c)
 	double predictions = c->scalars.inverse_weight[HEAD_MASKED_WORDS];
 	c->scalars.inverse_weight[HEAD_MASKED_WORDS] = c->scalars.inverse_weight[HEAD_NEXT_SENTENCE];
 	c->scalars.inverse_weight[HEAD_NEXT_SENTENCE] = predictions;
-	return labelled(c);
+	return labeled(c);
 }
 
 static bool counts_half_the_tokens(struct test_case *c)
@@ -475,9 +475,9 @@ static const struct change {
 	{"misses what is not finite", misses_what_is_not_finite, false},
 	{"keeps the loss scale", keeps_the_loss_scale, false},
 };
-#define CHANGE_COUNT (sizeof(changes) / sizeof(changes[0]))
+#define CHANGE_COUNT (sizeof changes / sizeof changes[0])
 
-/* --- Changes of the results --- */
+/* ---- Changes of the results ---- */
 
 static bool last_element_off(const struct array *a, double *actual)
 {
@@ -548,9 +548,9 @@ static const struct output_change {
 	{"the first element is NaN", first_is_nan, false},
 	{"all is rounded to bf16", rounded_to_bf16, true},
 };
-#define OUTPUT_CHANGE_COUNT (sizeof(output_changes) / sizeof(output_changes[0]))
+#define OUTPUT_CHANGE_COUNT (sizeof output_changes / sizeof output_changes[0])
 
-/* --- The test --- */
+/* ---- The test ---- */
 
 static struct pool *pool;
 static struct backend *ref;
@@ -643,7 +643,7 @@ static void spoil_array(struct checker *k, struct tally *tally, struct bound *b,
 		for (int64_t j = 0; j < array_size(a); j++)
 			actual[j] = load(bytes + GUARD_BYTES, a->kind, array_dtype(b->backend->dtype, a), j);
 		for (size_t o = 0; o < OUTPUT_CHANGE_COUNT; o++) {
-			memcpy(spoiled, actual, (size_t)array_size(a) * sizeof(*actual));
+			memcpy(spoiled, actual, (size_t)array_size(a) * sizeof *actual);
 			if (!output_changes[o].apply(a, spoiled) ||
 			    (output_changes[o].f32_only && k->backend->dtype != DTYPE_F32))
 				continue;

@@ -128,7 +128,7 @@ static void truncated_normals_in_bulk(void **state)
 		}
 		double few[5];
 		rng_truncated_normals(&start, few, 5);
-		assert_memory_equal(few, bulk, sizeof(few));
+		assert_memory_equal(few, bulk, sizeof few);
 	}
 }
 

@@ -16,9 +16,9 @@ static void names_are_told_from_paths(void **state)
 	assert_int_equal(set_name_size("runs/seed=1/dev.tsv"), 0);
 	assert_string_equal(set_path("runs/seed=1/dev.tsv"), "runs/seed=1/dev.tsv");
 	assert_ok(file_write(test_path("a=b.tsv"), "x", 1));
-	assert_non_null(getcwd(here, sizeof(here)));
+	assert_non_null(getcwd(here, sizeof here));
 	assert_int_equal(chdir(test_folder), 0);
-	snprintf(own, sizeof(own), "%s", set_path("a=b.tsv"));
+	snprintf(own, sizeof own, "%s", set_path("a=b.tsv"));
 	assert_int_equal(set_name_size("a=b.tsv"), 0);
 	assert_int_equal(chdir(here), 0);
 	assert_string_equal(own, "a=b.tsv");

@@ -1,9 +1,9 @@
-/* Students and teachers for the tasks of labelled_files.h: the teachers are wider and deeper than the model in the folder
+/* Students and teachers for the tasks of labeled_files.h: the teachers are wider and deeper than the model in the folder
  * base. */
 #ifndef TESTS_CMD_DISTILLED_RUN_H
 #define TESTS_CMD_DISTILLED_RUN_H
 
-#include "cmd/labelled_files.h"
+#include "cmd/labeled_files.h"
 
 /* Tasks that can be distilled: all except rewriting, whose pointers have no soft loss. */
 static const char *const distilled_tasks[] = {"classification", "tagging", "squad", "multiple_choice", "multilabel"};
@@ -16,7 +16,7 @@ static inline int distilled_run_make(const char *device)
 	static const char large[] = "{\"model_type\": \"bert\", \"hidden_size\": 48, \"num_hidden_layers\": 3, "
 				    "\"num_attention_heads\": 3, \"intermediate_size\": 96, \"hidden_act\": \"gelu\", "
 				    "\"max_position_embeddings\": 64, \"type_vocab_size\": 2}";
-	if (labelled_files_make(device) != 0)
+	if (labeled_files_make(device) != 0)
 		return -1;
 	assert_ok(file_write(test_path("large.json"), large, strlen(large)));
 	if (program("pretrain -q --corpus %s --model %s/large.json --vocab_file %s/base/final/vocab.txt --out %s/large "
@@ -40,7 +40,7 @@ static inline int distilled_run_make(const char *device)
 static inline int distil(const char *task, const char *name, const char *options)
 {
 	char all[512];
-	snprintf(all, sizeof(all), "--teacher %s/%s-teacher --distill_layers uniform %s", test_folder, task, options);
+	snprintf(all, sizeof all, "--teacher %s/%s-teacher --distill_layers uniform %s", test_folder, task, options);
 	return finetune(task, name, all);
 }
 

@@ -90,7 +90,7 @@ static void assert_members(const struct json *object, const char *expected)
 	char names[200] = "";
 	assert_int_equal(object->kind, JSON_OBJECT);
 	for (const struct json *item = object->first_child; item; item = item->next)
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", *names ? " " : "", item->key);
+		snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? " " : "", item->key);
 	assert_string_equal(names, expected);
 }
 
@@ -275,7 +275,7 @@ static void first_examples(void **state)
 			"finetune --task %s --model %s/base --train %s/%s --dev %s/%s --max_eval_samples 1 --num_train_steps 1 "
 			"--max_seq_length 32 --threads 1 --precision fp32 --out %s/first_%s",
 			files[i][0], test_folder, test_folder, files[i][1], test_folder, files[i][1], test_folder, files[i][0]);
-		snprintf(results, sizeof(results), "first_%s/eval_results.json", files[i][0]);
+		snprintf(results, sizeof results, "first_%s/eval_results.json", files[i][0]);
 		assert_true(number_in(results, "eval_examples") == 1);
 	}
 	assert_program(4, "--max_eval_samples is '2', but", "finetune --out %s/first_tagging --max_eval_samples 2", test_folder);

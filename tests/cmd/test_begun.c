@@ -333,10 +333,10 @@ static void unknown_words(void **state)
 		       folder);
 	assert_int_equal(strncmp(buffer_string(&program_output), "{\"a\":{", 6), 0);
 	assert_non_null(strstr(buffer_string(&program_output), "},\"b\":{"));
-	static const char unlabelled[] = "sentence\tlabel\nthe cat\ta\na river\tnowhere\n";
-	assert_ok(file_write(test_path("unlabelled.tsv"), unlabelled, sizeof unlabelled - 1));
-	assert_program(3, "nowhere", "evaluate --model %s/asked --test %s/unlabelled.tsv", folder, folder);
-	assert_program(0, "1 bad record left out", "evaluate --model %s/asked --test %s/unlabelled.tsv --on_bad_record skip",
+	static const char unlabeled[] = "sentence\tlabel\nthe cat\ta\na river\tnowhere\n";
+	assert_ok(file_write(test_path("unlabeled.tsv"), unlabeled, sizeof unlabeled - 1));
+	assert_program(3, "nowhere", "evaluate --model %s/asked --test %s/unlabeled.tsv", folder, folder);
+	assert_program(0, "1 bad record left out", "evaluate --model %s/asked --test %s/unlabeled.tsv --on_bad_record skip",
 		       folder, folder);
 	assert_program(0, "of the tokens of the texts are [UNK]", "embed --model %s/asked %s/chinese.tsv", folder, folder);
 }

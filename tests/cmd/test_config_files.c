@@ -1,7 +1,7 @@
 /* What bertc writes as a config file (settings.json of a run, --print_config) is read by --config, and gives the same settings.
  */
 #include <unistd.h>
-#include "cmd/labelled_files.h"
+#include "cmd/labeled_files.h"
 
 static char folder[128]; /* the test folder, short for command lines */
 
@@ -10,7 +10,7 @@ static int setup(void **state)
 	if (small_run_make(state, 31) != 0)
 		return -1;
 	snprintf(folder, sizeof folder, "%.120s", test_folder);
-	if (labelled_files_make("cpu") != 0)
+	if (labeled_files_make("cpu") != 0)
 		return -1;
 	/* A vocabulary that keeps upper case, as the file beside it says, not as an option does. */
 	struct buffer vocabulary = {0};

@@ -76,7 +76,7 @@ static void flipped_weights_are_refused(void **state)
 	static const char *const folders[] = {"run/final", "run/checkpoint-4"};
 	for (int i = 0; i < 2; i++) {
 		char weights[64];
-		snprintf(weights, sizeof(weights), "%s/model.safetensors", folders[i]);
+		snprintf(weights, sizeof weights, "%s/model.safetensors", folders[i]);
 		assert_program(0, "", "fill --model %s 'the [MASK] sees'", test_path(weights));
 		flip(weights, -5000);
 		assert_all_refuse(weights, "model.safetensors");
@@ -113,8 +113,8 @@ static void folders_without_a_manifest_are_read(void **state)
 	assert_ok(folder_make(test_path("theirs")));
 	for (int i = 0; i < 4; i++) {
 		char from[64], to[64];
-		snprintf(from, sizeof(from), "run/final/%s", names[i]);
-		snprintf(to, sizeof(to), "theirs/%s", names[i]);
+		snprintf(from, sizeof from, "run/final/%s", names[i]);
+		snprintf(to, sizeof to, "theirs/%s", names[i]);
 		copy(from, to);
 	}
 	replace("theirs/vocab.txt", "\na\nb\n", "\nb\na\n");
@@ -133,7 +133,7 @@ static void flipped_modules_are_refused(void **state)
 	assert_program(0, "", "embed --model %s/vectors %s/texts", test_folder, test_folder);
 	for (int i = 0; i < 5; i++) {
 		char name[96];
-		snprintf(name, sizeof(name), "vectors/%s", files[i]);
+		snprintf(name, sizeof name, "vectors/%s", files[i]);
 		copy(name, "kept");
 		replace(name, "\"", " \"");
 		assert_program(3, "damaged", "embed --model %s/vectors %s/texts", test_folder, test_folder);
@@ -153,7 +153,7 @@ static void make_run(const char *run, const char *checkpoint)
 {
 	char command[1024];
 	assert_ok(folder_make(test_path(run)));
-	snprintf(command, sizeof(command), "cp -r %s/run/checkpoint-2 %s/%s/%s && cp -r %s/run/data %s/run/settings.json %s/%s/",
+	snprintf(command, sizeof command, "cp -r %s/run/checkpoint-2 %s/%s/%s && cp -r %s/run/data %s/run/settings.json %s/%s/",
 		 test_folder, test_folder, run, checkpoint, test_folder, test_folder, test_folder, run);
 	assert_int_equal(system(command), 0);
 }
@@ -184,7 +184,7 @@ static void put_number(const char *name, const char *tensor, float number)
 	FILE *stream = fopen(test_path(name), "r+b");
 	assert_non_null(stream);
 	assert_int_equal(fseek(stream, offset, SEEK_SET), 0);
-	assert_int_equal(fwrite(&number, sizeof(number), 1, stream), 1);
+	assert_int_equal(fwrite(&number, sizeof number, 1, stream), 1);
 	assert_int_equal(fclose(stream), 0);
 }
 
@@ -202,10 +202,10 @@ static void numbers_that_no_training_makes_are_refused(void **state)
 		{"optimizer.safetensors", "exp_avg_sq.bert.embeddings.LayerNorm.weight", -1, "negative"},
 		{"optimizer.safetensors", "exp_avg.bert.embeddings.LayerNorm.weight", 1e38F, "cannot be the mean of gradients"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char file[64];
 		make_run("numbers", "checkpoint-2");
-		snprintf(file, sizeof(file), "numbers/checkpoint-2/%s", cases[i].file);
+		snprintf(file, sizeof file, "numbers/checkpoint-2/%s", cases[i].file);
 		put_number(file, cases[i].tensor, cases[i].number);
 		seal("numbers/checkpoint-2", 2);
 		assert_program(3, cases[i].said, RUN("numbers", ""));
@@ -235,13 +235,13 @@ static void answers_that_are_no_numbers_are_errors(void **state)
 		       "finetune --task classification --model %s/run --train %s/table.tsv --out %s/tuned --num_train_steps 1 "
 		       "--quiet " SMALL,
 		       test_folder, test_folder, test_folder);
-	snprintf(command, sizeof(command), "cp -rL %s/run/final %s/huge && cp -rL %s/tuned/final %s/huge-tuned", test_folder,
+	snprintf(command, sizeof command, "cp -rL %s/run/final %s/huge && cp -rL %s/tuned/final %s/huge-tuned", test_folder,
 		 test_folder, test_folder, test_folder);
 	assert_int_equal(system(command), 0);
 	static const char *const folders[] = {"huge", "huge-tuned"};
 	for (int i = 0; i < 2; i++) {
 		char file[64];
-		snprintf(file, sizeof(file), "%s/model.safetensors", folders[i]);
+		snprintf(file, sizeof file, "%s/model.safetensors", folders[i]);
 		put_number(file, norm, 1e38F);
 		seal(folders[i], 4);
 		assert_program(0, norm, "verify %s/%s", test_folder, folders[i]);
@@ -293,7 +293,7 @@ static void records_that_cannot_be_true_are_refused(void **state)
 		{"\"seconds\": ", "\"seconds\": 1e308, \"before\": ", "is not a time", 3},
 		{"\"loss_sum\": ", "\"loss_sum\": 1e308, \"before\": ", "\"loss_sum\" is 1e+308", 3},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		make_run("record", "checkpoint-2");
 		replace("record/checkpoint-2/training_state.json", cases[i].from, cases[i].to);
 		seal("record/checkpoint-2", 2);

@@ -1,19 +1,19 @@
 /* What decides which checkpoint is best and when a run ends: it must exist before anything is trained, and what it decided is
  * said. */
 #include <unistd.h>
-#include "cmd/labelled_files.h"
+#include "cmd/labeled_files.h"
 
 static int setup(void **state)
 {
-	return small_run_make(state, 21) == 0 ? labelled_files_make("cpu") : -1;
+	return small_run_make(state, 21) == 0 ? labeled_files_make("cpu") : -1;
 }
 
 /* A mistyped measure would otherwise cost the training before the first evaluation. */
 static void measures_are_known_before_training(void **state)
 {
 	(void)state;
-	for (int i = 0; i < ALL_LABELLED_TASKS; i++) {
-		const char *task = labelled_tasks[i];
+	for (int i = 0; i < ALL_LABELED_TASKS; i++) {
+		const char *task = labeled_tasks[i];
 		char path[128];
 		assert_int_equal(finetune(task, "acc", "--metric acc"), 2);
 		assert_said("--metric acc: the evaluation has no such measure to choose a checkpoint by");
@@ -46,7 +46,7 @@ static void measures_of_vectors_and_rankings(void **state)
 			 "nobody likes\tsome bread\t1\n");
 	static const char *const runs[][2] = {
 		{"embedding", "pairs"}, {"embedding", "scores"}, {"regression", "scores"}, {"reranking", "ranks"}};
-	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
 		const char *task = runs[i][0], *file = runs[i][1];
 		assert_program(
 			2, "its measures are: loss, ",
@@ -95,7 +95,7 @@ static void a_finished_run_keeps_its_best(void **state)
 	json_release(&record);
 	assert_in_range(step, 1, 7);
 	assert_int_equal(program("help >/dev/null && cp -r %s/best/final %s/kept", test_folder, test_folder), 0);
-	put_labelled("classification", "other.dev", 12, 7);
+	put_labeled("classification", "other.dev", 12, 7);
 	assert_program(0, "but nothing is left to train: the best checkpoint is still that of step", BEST("other.dev", ""));
 	assert_said("the best checkpoint is that of step");
 	assert_same_file(test_path("kept/model.safetensors"), test_path("best/final/model.safetensors"));

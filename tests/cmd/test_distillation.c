@@ -39,9 +39,9 @@ static void an_interruption_changes_nothing(void **state)
 	(void)state;
 	assert_int_equal(distil(task, "halves", CPU "--stop_at_step 2"), STOPPED);
 	assert_int_equal(distil(task, "halves", CPU), 0);
-	for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++) {
-		snprintf(a, sizeof(a), "%s/%s-one/%s", test_folder, task, files[f]);
-		snprintf(b, sizeof(b), "%s/%s-halves/%s", test_folder, task, files[f]);
+	for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
+		snprintf(a, sizeof a, "%s/%s-one/%s", test_folder, task, files[f]);
+		snprintf(b, sizeof b, "%s/%s-halves/%s", test_folder, task, files[f]);
 		assert_same_file(a, b);
 	}
 	for (int m = 0; m < DISTILLED_MEASURES; m++)
@@ -74,7 +74,7 @@ static void another_configuration_is_noticed(void **state)
 	(void)state;
 	char command[1024];
 	struct buffer text = {0};
-	snprintf(command, sizeof(command), "cp -r %s/tagging-teacher/final %s/copied && rm %s/copied/MANIFEST.json", test_folder,
+	snprintf(command, sizeof command, "cp -r %s/tagging-teacher/final %s/copied && rm %s/copied/MANIFEST.json", test_folder,
 		 test_folder, test_folder);
 	assert_int_equal(system(command), 0);
 #define COPIED(more)                                                                                                             \
@@ -155,8 +155,8 @@ static void a_smaller_model_has_some_of_the_layers(void **state)
 	assert_ok(safetensors_open(&large, test_path("classification-teacher/final/model.safetensors")));
 	assert_ok(safetensors_open(&small, test_path("small/final/model.safetensors")));
 	for (int layer = 0; layer < 2; layer++) {
-		snprintf(from, sizeof(from), "bert.encoder.layer.%d.%s", 2 * layer, name);
-		snprintf(to, sizeof(to), "bert.encoder.layer.%d.%s", layer, name);
+		snprintf(from, sizeof from, "bert.encoder.layer.%d.%s", 2 * layer, name);
+		snprintf(to, sizeof to, "bert.encoder.layer.%d.%s", layer, name);
 		const struct safetensors_entry *a = safetensors_find(&large, from), *b = safetensors_find(&small, to);
 		assert_non_null(a);
 		assert_non_null(b);

@@ -51,7 +51,7 @@ static double *read_vectors(const char *path, int64_t *out_rows, int64_t *out_co
 		assert_true(*out_rows == 0 || *out_columns == vector->child_count);
 		*out_columns = vector->child_count;
 		for (const struct json *x = vector->first_child; x; x = x->next) {
-			assert_ok(memory_grow(&values, &capacity, count + 1, sizeof(*values), "test"));
+			assert_ok(memory_grow(&values, &capacity, count + 1, sizeof *values, "test"));
 			values[count++] = x->number;
 		}
 		json_release(&document);
@@ -183,7 +183,7 @@ static void json_lines_and_pairs_are_read(void **state)
 	assert_int_equal(rows, 3);
 	assert_program(0, "", EMBED "%s/pairs.txt --layers 2,-3 --pair_separator ' ||| '", test_folder, test_folder);
 	double *plain = printed_vectors(&rows, &columns);
-	assert_memory_equal(json, plain, (size_t)(rows * columns) * sizeof(*json));
+	assert_memory_equal(json, plain, (size_t)(rows * columns) * sizeof *json);
 	free(json);
 	free(plain);
 	put_file("wrong.jsonl", "{\"text\": \"wai\"}\n{\"sentence\": \"wai\", \"x\": 1}\n");
@@ -303,7 +303,7 @@ static void sentence_folders_decide(void **state)
 		       "embed --model %s/model --precision fp32 --pooling cls --normalize --max_seq_length 10 %s/prompted.txt",
 		       test_folder, test_folder);
 	double *options = printed_vectors(&rows, &columns);
-	assert_memory_equal(folder, options, (size_t)(rows * columns) * sizeof(*folder));
+	assert_memory_equal(folder, options, (size_t)(rows * columns) * sizeof *folder);
 	free(folder);
 	assert_program(0, "",
 		       "embed --model %s/sentences --precision fp32 --pooling max --no_normalize --prompt '' --truncate_dim 5 "
@@ -368,7 +368,7 @@ static void google_features_have_their_form(void **state)
 		"{\"linex_index\": 0, \"features\": [{\"token\": \"[CLS]\", \"layers\": [{\"index\": -1, \"values\": [",
 		"]}, {\"index\": -2, \"values\": [", "}]}, {\"token\": \"wai\", \"layers\": [", "{\"token\": \"[UNK]\", ",
 		"\n{\"linex_index\": 1, \"features\": [{\"token\": \"[CLS]\", "};
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
 		if (!strstr(out, parts[i]))
 			fail_msg("'%s' is not in:\n%.3000s", parts[i], out);
 	/* [CLS] wai [UNK] [SEP] [UNK] [SEP], then [CLS] [SEP] */
@@ -461,7 +461,7 @@ static void a_failure_at_the_end_can_be_gone_on_with(void **state)
 	int ended = 0;
 	for (int i = 1; i <= 8; i++) {
 		char fault[32];
-		snprintf(fault, sizeof(fault), "fsync:%d:EIO", i);
+		snprintf(fault, sizeof fault, "fsync:%d:EIO", i);
 		setenv("BERTC_FAULT", fault, 1);
 		int status = program(INTERRUPTED, test_folder, test_folder, "npy", test_folder);
 		unsetenv("BERTC_FAULT");

@@ -170,7 +170,7 @@ static void prompts_stand_before_texts(void **state)
 	assert_said("'a river: ' is put before its other texts");
 	assert_program(0, "", RUN("embedding", "written", "prompted.tsv", "%s--dev %s/prompted.tsv"), shared, test_folder);
 	static const char *const measures[] = {"loss", "eval_loss", "eval_ndcg@10", "eval_accuracy"};
-	for (size_t i = 0; i < sizeof(measures) / sizeof(measures[0]); i++)
+	for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++)
 		assert_true(result(test_path("with/eval_results.json"), measures[i]) ==
 			    result(test_path("written/eval_results.json"), measures[i]));
 	assert_holds(test_path("with/final/config_sentence_transformers.json"), "\"query\": \"the moon: \"");
@@ -209,8 +209,8 @@ static void prompts_are_refused(void **state)
 static void same_curve(const char *out, const char *other)
 {
 	char a[64], b[64];
-	snprintf(a, sizeof(a), "%s/metrics.jsonl", out);
-	snprintf(b, sizeof(b), "%s/metrics.jsonl", other);
+	snprintf(a, sizeof a, "%s/metrics.jsonl", out);
+	snprintf(b, sizeof b, "%s/metrics.jsonl", other);
 	for (int64_t step = 1; step <= 6; step++) {
 		double one = metric_at(test_path(a), step, "loss"), two;
 		two = metric_at(test_path(b), step, "loss");
@@ -309,15 +309,15 @@ static void rerankers_score_pairs(void **state)
 		 "{\"query\": \"a\", \"passage\": [\"b\", \"c\"]}\n{\"query\": \"a\", \"passage\": \"[1, 2, 3]\"}\n");
 	assert_program(0, "", "predict --model %s/rank %s/looks.jsonl --out %s/looks.answers", test_folder, test_folder,
 		       test_folder);
-	snprintf(command, sizeof(command), "[ $(wc -l <%s/looks.answers) -eq 3 ]", test_folder);
+	snprintf(command, sizeof command, "[ $(wc -l <%s/looks.answers) -eq 3 ]", test_folder);
 	assert_int_equal(system(command), 0);
 	/* In a file with more lines than a chunk holds, each line is answered once. */
-	snprintf(command, sizeof(command), "for i in $(seq 1100); do cat %s/asked.jsonl; done >%s/long.jsonl", test_folder,
+	snprintf(command, sizeof command, "for i in $(seq 1100); do cat %s/asked.jsonl; done >%s/long.jsonl", test_folder,
 		 test_folder);
 	assert_int_equal(system(command), 0);
 	assert_program(0, "", "predict --model %s/rank %s/long.jsonl --out %s/long.answers", test_folder, test_folder,
 		       test_folder);
-	snprintf(command, sizeof(command), "[ $(wc -l <%s/long.answers) -eq 1100 ]", test_folder);
+	snprintf(command, sizeof command, "[ $(wc -l <%s/long.answers) -eq 1100 ]", test_folder);
 	assert_int_equal(system(command), 0);
 }
 
@@ -349,12 +349,12 @@ static void rerankers_read_piece_by_piece(void **state)
 	assert_program(0, "", "predict --model %s/rank %s/many.jsonl --out %s/many.pieces", test_folder, test_folder,
 		       test_folder);
 	assert_program(0, "", "predict --model %s/rank %s/many.json --out %s/many.whole", test_folder, test_folder, test_folder);
-	snprintf(command, sizeof(command), "cmp %s/many.pieces %s/many.whole && [ $(wc -l <%s/many.whole) -eq 3100 ]",
-		 test_folder, test_folder, test_folder);
+	snprintf(command, sizeof command, "cmp %s/many.pieces %s/many.whole && [ $(wc -l <%s/many.whole) -eq 3100 ]", test_folder,
+		 test_folder, test_folder);
 	assert_int_equal(system(command), 0);
 	/* Columns without names mean in every piece what they mean in the first one: triplets stay triplets even if only
 	 * numbers follow. */
-	snprintf(command, sizeof(command),
+	snprintf(command, sizeof command,
 		 "for i in $(seq 1100); do printf 'the cat\\ta dog\\tbread\\n'; done >%s/names.tsv; for i in $(seq 1100); do "
 		 "printf "
 		 "'the cat\\ta dog\\t7\\n'; done >>%s/names.tsv",
@@ -362,10 +362,10 @@ static void rerankers_read_piece_by_piece(void **state)
 	assert_int_equal(system(command), 0);
 	assert_program(0, "what does not: column 3", "predict --model %s/rank %s/names.tsv --out %s/names.answers", test_folder,
 		       test_folder, test_folder);
-	snprintf(command, sizeof(command), "[ $(wc -l <%s/names.answers) -eq 4400 ]", test_folder);
+	snprintf(command, sizeof command, "[ $(wc -l <%s/names.answers) -eq 4400 ]", test_folder);
 	assert_int_equal(system(command), 0);
 	/* The choice of the text column does not change in the middle of a file. */
-	snprintf(command, sizeof(command),
+	snprintf(command, sizeof command,
 		 "for i in $(seq 1100); do echo '{\"text\": \"a\", \"passage\": \"b\"}'; done >%s/late.jsonl; echo '{\"query\": "
 		 "\"c\", "
 		 "\"passage\": \"d\"}' >>%s/late.jsonl",

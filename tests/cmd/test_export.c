@@ -79,7 +79,7 @@ static void int8_folder(void **state)
 	/* The reference back end accepts it, too. */
 	assert_near(first_probability("--device ref", test_path("int8")), expected, 0.01 * expected);
 	char command[PATH_BYTES];
-	snprintf(command, sizeof(command),
+	snprintf(command, sizeof command,
 		 "printf x | dd of=%s/int8/model_int8.safetensors bs=1 seek=9000 conv=notrunc 2>/dev/null", test_folder);
 	assert_int_equal(system(command), 0);
 	assert_program(ERR_DATA, "damaged", "fill --model %s/int8 'the [MASK]'", test_folder);
@@ -110,9 +110,9 @@ static void sentence_folders(void **state)
 		char pooling[64];
 		assert_program(OK, "written: ", "export --model %s/vectors --to %s --out %s/vectors-%s", test_folder, forms[i],
 			       test_folder, forms[i]);
-		snprintf(pooling, sizeof(pooling), "vectors-%s/1_Pooling/config.json", forms[i]);
+		snprintf(pooling, sizeof pooling, "vectors-%s/1_Pooling/config.json", forms[i]);
 		assert_same_file(test_path(pooling), test_path("vectors/1_Pooling/config.json"));
-		snprintf(pooling, sizeof(pooling), "vectors-%s/modules.json", forms[i]);
+		snprintf(pooling, sizeof pooling, "vectors-%s/modules.json", forms[i]);
 		assert_same_file(test_path(pooling), test_path("vectors/modules.json"));
 	}
 	assert_same_file(test_path("vectors-sentence_transformers/model.safetensors"), test_path("vectors/model.safetensors"));
@@ -166,7 +166,7 @@ static void failures_leave_nothing(void **state)
 {
 	(void)state;
 	char command[PATH_BYTES];
-	snprintf(command, sizeof(command),
+	snprintf(command, sizeof command,
 		 "cp -r %s/base/final %s/damaged && printf x | dd of=%s/damaged/model.safetensors bs=1 "
 		 "seek=3000 conv=notrunc 2>/dev/null",
 		 test_folder, test_folder, test_folder);
@@ -186,7 +186,7 @@ static void only_one_of_two_gets_the_place(void **state)
 	(void)state;
 	char command[2 * PATH_BYTES];
 	const char *bertc = getenv("BERTC");
-	snprintf(command, sizeof(command),
+	snprintf(command, sizeof command,
 		 "for i in 1 2; do (BERTC_FAULT=fsync:1:slow %s export --model %s/base --to onnx --out %s/both 2>%s/both-$i.log; "
 		 "echo $? >>%s/both.codes) & done; wait",
 		 bertc ? bertc : "build/bertc", test_folder, test_folder, test_folder, test_folder);
@@ -197,7 +197,7 @@ static void only_one_of_two_gets_the_place(void **state)
 	int refusals = 0;
 	for (int i = 1; i <= 2; i++) {
 		char name[16];
-		snprintf(name, sizeof(name), "both-%d.log", i);
+		snprintf(name, sizeof name, "both-%d.log", i);
 		assert_ok(file_read(test_path(name), 1 << 16, &said));
 		refusals += strstr(buffer_string(&said), "was made by another program in the meantime") ||
 			    strstr(buffer_string(&said), "exists already");
@@ -238,9 +238,9 @@ static void heads_are_not_invented(void **state)
 	for (int i = 0; i < 3; i++) {
 		char google[64], int8[64], about[64];
 		bool has_both = i == 2;
-		snprintf(google, sizeof(google), "%s-google/bert_model.ckpt.index", sources[i]);
-		snprintf(int8, sizeof(int8), "%s-int8/model_int8.safetensors", sources[i]);
-		snprintf(about, sizeof(about), "%s-int8/config.json", sources[i]);
+		snprintf(google, sizeof google, "%s-google/bert_model.ckpt.index", sources[i]);
+		snprintf(int8, sizeof int8, "%s-int8/model_int8.safetensors", sources[i]);
+		snprintf(about, sizeof about, "%s-int8/config.json", sources[i]);
 		assert_program(OK, "written: ", "export --model %s/%s --to tensorflow --out %s/%s-google", test_folder,
 			       sources[i], test_folder, sources[i]);
 		assert_program(OK, "written: ", "export --model %s/%s --to int8 --out %s/%s-int8", test_folder, sources[i],
@@ -257,7 +257,7 @@ static void heads_are_not_invented(void **state)
 				       corpus);
 	}
 	char arguments[PATH_BYTES];
-	snprintf(arguments, sizeof(arguments), "export --model %s/masked --to onnx --out %s/masked.onnx", test_folder,
+	snprintf(arguments, sizeof arguments, "export --model %s/masked --to onnx --out %s/masked.onnx", test_folder,
 		 test_folder);
 	assert_program(OK, "written: ", "%s", arguments);
 	assert_false(file_mentions("masked.onnx", "pooler"));

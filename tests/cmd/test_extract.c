@@ -195,7 +195,7 @@ static void test_files_are_listed(void **state)
 	char name[32];
 	assert_ok(folder_make(test_path("listed")));
 	for (int i = 0; i < 25; i++) {
-		snprintf(name, sizeof(name), "listed/%02d.txt", i);
+		snprintf(name, sizeof name, "listed/%02d.txt", i);
 		put(name, "One sentence.\nAnother one.\n");
 	}
 	put("listed/99.jsonl", "{\"text\": \"One more.\"}\n");

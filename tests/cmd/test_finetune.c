@@ -132,7 +132,7 @@ static void a_class_is_learned(void **state)
 					    "\"2\": \"paint\"",
 					    "\"3\": \"see\"",
 					    "\"see\": 3"};
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
 		assert_holds(test_path("whole/final/config.json"), parts[i]);
 	assert_rows(test_path("whole/test_results.tsv"), TEST, 4);
 	assert_rows(test_path("whole/predict.txt"), TEST, 1);
@@ -472,11 +472,11 @@ static void bad_commands_are_explained(void **state)
 /* A folder in the working directory with the name of a size: the folder's configuration counts. */
 static void a_folder_may_be_called_as_a_size(void **state)
 {
-	char folder[PATH_BYTES], *before = getcwd(folder, sizeof(folder)), program_path[PATH_BYTES + 32];
+	char folder[PATH_BYTES], *before = getcwd(folder, sizeof folder), program_path[PATH_BYTES + 32];
 	const char *bertc = getenv("BERTC");
 	(void)state;
 	assert_non_null(before);
-	snprintf(program_path, sizeof(program_path), "%s/%s", folder, bertc ? bertc : "build/bertc");
+	snprintf(program_path, sizeof program_path, "%s/%s", folder, bertc ? bertc : "build/bertc");
 	if (!bertc || bertc[0] != '/')
 		setenv("BERTC", program_path, 1);
 	assert_int_equal(chdir(test_folder), 0);
@@ -502,8 +502,8 @@ static void heads_drop(void **state)
 	char from[64], to[64];
 	assert_ok(folder_make(test_path("dropping")));
 	for (int i = 0; i < 2; i++) {
-		snprintf(from, sizeof(from), "base/final/%s", files[i]);
-		snprintf(to, sizeof(to), "dropping/%s", files[i]);
+		snprintf(from, sizeof from, "base/final/%s", files[i]);
+		snprintf(to, sizeof to, "dropping/%s", files[i]);
 		assert_ok(file_copy(test_path(from), test_path(to)));
 	}
 	assert_ok(file_read(test_path("base/final/config.json"), 1 << 16, &text));
@@ -522,7 +522,7 @@ static void heads_drop(void **state)
 			       test_folder, test_folder, test_folder);
 		losses[i] = metric_at(test_path("short/metrics.jsonl"), 1, "loss");
 		char kept[64];
-		snprintf(kept, sizeof(kept), "\"classifier_dropout\": %s", values[i]);
+		snprintf(kept, sizeof kept, "\"classifier_dropout\": %s", values[i]);
 		assert_holds(test_path("short/final/config.json"), kept);
 		forget("short");
 	}

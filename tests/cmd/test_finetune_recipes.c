@@ -43,7 +43,7 @@ static const struct {
 	 "\"metadata\": {}}\n",
 	 {"task = scicite", "num_train_epochs = 4"}},
 };
-#define COUNT (sizeof(recipes) / sizeof(recipes[0]))
+#define COUNT (sizeof recipes / sizeof recipes[0])
 
 static int setup(void **state)
 {
@@ -64,7 +64,7 @@ static void settings_are_the_published_ones(void **state)
 		assert_program(0, "", "finetune --config recipes/finetune_%s.conf --print_config", recipes[i].recipe);
 		for (int k = 0; k < 6 && recipes[i].published[k]; k++) {
 			char line[128];
-			snprintf(line, sizeof(line), "%s  #", recipes[i].published[k]);
+			snprintf(line, sizeof line, "%s  #", recipes[i].published[k]);
 			if (!strstr(buffer_string(&program_output), line))
 				fail_msg("%s: no '%s'", recipes[i].recipe, recipes[i].published[k]);
 		}

@@ -35,7 +35,7 @@ static int make_model(void)
 	assert_ok(vocab_read(&vocab, test_path("pre/final/vocab.txt")));
 	static const char *const rows[] = {"[unused0]", "[unused1]", "[unused2]", "[unused3]"};
 	const char **entries;
-	assert_ok(memory_new(&entries, vocab.count, sizeof(*entries), "entries"));
+	assert_ok(memory_new(&entries, vocab.count, sizeof *entries, "entries"));
 	for (int32_t i = 0; i < vocab.count; i++)
 		entries[i] = i >= vocab.count - 4 ? rows[i - (vocab.count - 4)] : vocab.text[i];
 	struct vocab own;

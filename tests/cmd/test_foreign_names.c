@@ -391,7 +391,8 @@ static void many_ignored_names_share_a_warning(void **state)
 	assert_program(2, "7 names of other programs' options are ignored", "finetune --output_dir %s/x %s", test_folder, names);
 	assert_said("fp16, bf16_full_eval, tf32, use_liger_kernel, disable_tqdm, log_level, project");
 	assert_null(strstr(buffer_string(&program_errors), "is ignored"));
-	assert_program(2, "--bf16_full_eval is ignored: evaluation computes", "finetune --output_dir %s/x %s -v", test_folder, names);
+	assert_program(2, "--bf16_full_eval is ignored: evaluation computes", "finetune --output_dir %s/x %s -v", test_folder,
+		       names);
 }
 
 /* With a name that only NVIDIA's scripts use, the batch is that of one GPU; without it, the same number is the batch of

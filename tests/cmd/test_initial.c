@@ -194,7 +194,7 @@ static void trained_models_read_less(void **state)
 		{"--init_checkpoint", "", "--num_train_epochs 3", 3},
 		{"--model", "/bert_config.json", "", 40},
 	};
-	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
 		int got = program(command, test_folder, runs[i].option, test_folder, runs[i].file, test_folder, runs[i].more);
 		const char *row = strstr(buffer_string(&program_errors), "num_train_epochs ");
 		assert_int_equal(got, 0);

@@ -52,9 +52,9 @@ static void each_kind_is_known(void **state)
 		 "all bytes are covered by checksums"},
 		{"corpus.txt", "text", "sentences per line", NULL},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char kind[96];
-		snprintf(kind, sizeof(kind), "\"kind\":\"%s\"", cases[i].kind);
+		snprintf(kind, sizeof kind, "\"kind\":\"%s\"", cases[i].kind);
 		assert_program(OK, "", "inspect --json %s/%s", test_folder, cases[i].path);
 		assert_printed(cases[i].path, kind);
 		assert_printed(cases[i].path, cases[i].also);
@@ -86,14 +86,14 @@ static void what_embed_leaves(void **state)
 		assert_program(OK, "", "verify %s/vectors.%s", test_folder, ending);
 		/* Cut off. */
 		char path[64];
-		snprintf(path, sizeof(path), "vectors.%s", ending);
+		snprintf(path, sizeof path, "vectors.%s", ending);
 		assert_int_equal(truncate(test_path(path), file_size(test_path(path)) - 5), 0);
 		assert_program(ERR_DATA, "", "verify %s/vectors.%s", test_folder, ending);
 		assert_printed(ending, "DAMAGED");
 	}
 	static const char broken[] =
 		"{\"linex_index\":0,\"features\":[{\"token\":\"a\",\"layers\":[{\"index\":-1,\"values\":[null]}]}]}\n";
-	assert_ok(file_write(test_path("broken.jsonl"), broken, sizeof(broken) - 1));
+	assert_ok(file_write(test_path("broken.jsonl"), broken, sizeof broken - 1));
 	assert_program(ERR_DATA, "", "verify %s/broken.jsonl", test_folder);
 	assert_printed("broken.jsonl", "a list of numbers");
 }
@@ -129,7 +129,7 @@ static void unfinished_outputs(void **state)
 	struct file_writer *writer;
 	assert_ok(file_writer_open(&writer, test_path("sum")));
 	assert_ok(file_writer_write(writer, part, 40));
-	snprintf(note, sizeof(note),
+	snprintf(note, sizeof note,
 		 "{\"format\": 1, \"made_from\": \"model: x\\n\", \"file\": 0, \"line\": 2, \"texts\": 2, \"bytes\": 40, "
 		 "\"crc32c\": %u}",
 		 file_writer_crc32c(writer));
@@ -170,7 +170,7 @@ static void runs_as_they_stand(void **state)
 	assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
 	assert_program(OK, "", "inspect %s/stopped", test_folder);
 	char running[64];
-	snprintf(running, sizeof(running), "running (process %ld): step 3 of 50", (long)getpid());
+	snprintf(running, sizeof running, "running (process %ld): step 3 of 50", (long)getpid());
 	assert_printed("running", running);
 	close(lock);
 	/* Killed before its first step. */
@@ -192,7 +192,7 @@ static void sweeps_as_they_stand(void **state)
 	assert_printed("sweep", "unfinished: 2 of 3 runs are done, 1 failed; run the same command again");
 	/* The runs of a sweep are verified with it. */
 	char from[PATH_BYTES];
-	snprintf(from, sizeof(from), "%s", test_path("run/final"));
+	snprintf(from, sizeof from, "%s", test_path("run/final"));
 	assert_int_equal(rename(from, test_path("sweep/seed=1/final")), 0);
 	assert_ok(file_write(test_path("sweep/seed=1/settings.json"), "{}", 2));
 	assert_program(OK, "", "verify %s/sweep", test_folder);
@@ -205,7 +205,7 @@ static void assert_flip_found(const char *name, size_t byte, const char *path, c
 {
 	struct buffer bytes = {0};
 	char place[PATH_BYTES];
-	snprintf(place, sizeof(place), "%s", test_path(name));
+	snprintf(place, sizeof place, "%s", test_path(name));
 	assert_ok(file_read(place, 1 << 24, &bytes));
 	bytes.data[byte < bytes.size ? byte : bytes.size - 1] ^= 1;
 	assert_ok(file_write(place, bytes.data, bytes.size));
@@ -223,13 +223,13 @@ static void damaged_exports(void **state)
 	struct onnx_file file;
 	struct buffer bytes = {0};
 	char path[PATH_BYTES];
-	snprintf(path, sizeof(path), "%s", test_path(graph));
+	snprintf(path, sizeof path, "%s", test_path(graph));
 	assert_ok(onnx_file_open(&file, path));
 	uint64_t offset = file.tensors[file.count - 1].offset;
 	assert_int_equal(file.recorded + 20, file_size(path));
 	onnx_file_close(&file);
 	const size_t bytes_of_graph[] = {9, 100, 5000, offset, SIZE_MAX};
-	for (size_t i = 0; i < sizeof(bytes_of_graph) / sizeof(*bytes_of_graph); i++)
+	for (size_t i = 0; i < sizeof bytes_of_graph / sizeof *bytes_of_graph; i++)
 		assert_flip_found(graph, bytes_of_graph[i], graph, "onnx");
 	assert_flip_found("onnx/config.json", 30, "onnx", "damaged");
 	assert_flip_found("triton/1/model.onnx", offset, "triton", "damaged");
@@ -254,7 +254,7 @@ static void events_are_verified_only(void **state)
 {
 	(void)state;
 	char command[512];
-	snprintf(command, sizeof(command), "mv %s/run/events.out.tfevents.* %s/tfevents", test_folder, test_folder);
+	snprintf(command, sizeof command, "mv %s/run/events.out.tfevents.* %s/tfevents", test_folder, test_folder);
 	assert_int_equal(system(command), 0);
 	assert_program(OK, "", "verify %s/tfevents", test_folder);
 	assert_program(ERR_USAGE, "are not shown\nhint: metrics.jsonl", "inspect %s/tfevents", test_folder);

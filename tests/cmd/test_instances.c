@@ -49,8 +49,8 @@ static void test_deterministic(void **state)
 			       names[i]);
 		assert_program(0, "", "instances --corpus %s/text " SMALL " --threads 3 --out %s/three.%s", f, f, f, names[i]);
 		char one[PATH_BYTES], three[PATH_BYTES];
-		snprintf(one, sizeof(one), "%s/one.%s", f, names[i]);
-		snprintf(three, sizeof(three), "%s/three.%s", f, names[i]);
+		snprintf(one, sizeof one, "%s/one.%s", f, names[i]);
+		snprintf(three, sizeof three, "%s/three.%s", f, names[i]);
 		assert_same_file(one, three);
 	}
 	/* With Google's flag names and order; another seed gives another file. */

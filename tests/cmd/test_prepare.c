@@ -14,7 +14,7 @@ static int set_up(void **state)
 	if (test_folder_make(state) != 0)
 		return -1;
 	assert_ok(folder_make(test_path("text")));
-	assert_ok(file_write(test_path("vocab.txt"), vocab, sizeof(vocab) - 1));
+	assert_ok(file_write(test_path("vocab.txt"), vocab, sizeof vocab - 1));
 	assert_ok(file_write(test_path("text/1.txt"), "A b.\na ab.\n\nb b.\nb.\n", 20));
 	assert_ok(file_write(test_path("other.txt"), "x y z x y z\nq r s x y z\n", 24));
 	assert_ok(file_write(test_path("text/2.txt"), "a a a a.\na.\n\nb a.\nb.\n", 21));
@@ -28,11 +28,11 @@ static int run(const char *arguments)
 	char command[1024], absolute[PATH_BYTES];
 	struct buffer text = {0};
 	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
-	snprintf(command, sizeof(command), "cd %s; %.500s prepare %s >results 2>log", test_folder, absolute, arguments);
+	snprintf(command, sizeof command, "cd %s; %.500s prepare %s >results 2>log", test_folder, absolute, arguments);
 	int status = system(command);
 	assert_int_equal(file_size(test_path("results")), 0);
-	assert_ok(file_read(test_path("log"), sizeof(log_text) - 1, &text));
-	snprintf(log_text, sizeof(log_text), "%s", buffer_string(&text));
+	assert_ok(file_read(test_path("log"), sizeof log_text - 1, &text));
+	snprintf(log_text, sizeof log_text, "%s", buffer_string(&text));
 	buffer_release(&text);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -73,7 +73,7 @@ static void test_case(void **state)
 	static const char cased[] = "{\"do_lower_case\": false}";
 	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y --cased"), 0);
 	assert_int_equal(first_id(test_path("y")), 6);
-	assert_ok(file_write(test_path("tokenizer_config.json"), cased, sizeof(cased) - 1));
+	assert_ok(file_write(test_path("tokenizer_config.json"), cased, sizeof cased - 1));
 	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y"), 0);
 	assert_int_equal(first_id(test_path("y")), 6);
 	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y --cased"), 0);
@@ -107,7 +107,7 @@ static const struct {
 static void test_refusals(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
 		int exit = run(refusals[i].arguments);
 		if (exit != refusals[i].exit || strstr(log_text, refusals[i].reason) == NULL)
 			fail_msg("%s: exit %d (not %d), %s", refusals[i].arguments, exit, refusals[i].exit, log_text);
@@ -133,15 +133,15 @@ static void test_changed_while_read(void **state)
 	const char *bertc = getenv("BERTC");
 	char absolute[PATH_BYTES], command[2 * PATH_BYTES];
 	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
 		struct buffer text = {0};
 		/* Opening the pipe for writing waits until the command reads it. */
-		snprintf(command, sizeof(command),
+		snprintf(command, sizeof command,
 			 "cd %s; rm -rf moved pipe; cp text/1.txt moving; mkfifo pipe; %s %s >results 2>log & "
 			 "timeout 30 sh -c 'exec 3>pipe; %s; echo b. >&3'; wait $!",
 			 test_folder, absolute, commands[i], changes[i % 3]);
 		int status = system(command);
-		assert_ok(file_read(test_path("log"), sizeof(log_text) - 1, &text));
+		assert_ok(file_read(test_path("log"), sizeof log_text - 1, &text));
 		if (WEXITSTATUS(status) != ERR_STATE || !strstr(buffer_string(&text), "while the corpus was read"))
 			fail_msg("%s: exit %d, %s", commands[i], WEXITSTATUS(status), buffer_string(&text));
 		assert_false(shard_exists(test_path("moved")));

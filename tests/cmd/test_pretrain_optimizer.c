@@ -52,7 +52,7 @@ static void test_choices(void **state)
 						{"  trust_ratio ", " all "},
 						{"  bias_correction ", " true "}};
 	assert_program(0, "memory plan", RUN("plan", "--plan --optimizer nvlamb --train_batch_size 32768"));
-	for (size_t i = 0; i < sizeof(chosen) / sizeof(*chosen); i++) {
+	for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
 		const char *row = strstr(buffer_string(&program_errors), chosen[i][0]);
 		assert_non_null(row);
 		const char *value = strstr(row, chosen[i][1]);

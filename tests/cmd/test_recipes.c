@@ -34,7 +34,7 @@ static void original_is_the_default(void **state)
 		char setting[128];
 		if (!mark)
 			continue;
-		snprintf(setting, sizeof(setting), "%.*s  # default\n", (int)(mark - line), line);
+		snprintf(setting, sizeof setting, "%.*s  # default\n", (int)(mark - line), line);
 		if (!strstr(buffer_string(&plain), setting))
 			fail_msg("'%s' is not the default", setting);
 		compared++;
@@ -91,7 +91,7 @@ static void short_runs_are_told(void **state)
 		{"--next_sentence pairs", false},
 		{"--phase1.next_sentence none --phase1.num_train_steps 2", false},
 	};
-	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
 		assert_program(0, "", "pretrain --corpus %s --model %s --out %s/told --plan %s %s", corpus, config, test_folder,
 			       SMALL, runs[i].options);
 		bool told = strstr(buffer_string(&program_errors), "--recipe fast learns far more");
@@ -140,7 +140,7 @@ static void deep_models_warm_up_slowly(void **state)
 		{"--num_hidden_layers 12 --num_train_steps 900 --learning_rate 1e-3", 300, 1e-3},
 		{"--num_hidden_layers 12 --num_train_steps 900 --num_warmup_steps 100", 100, 1e-3},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		assert_program(0, "", "pretrain --corpus %s --model %s --out %s/deep --recipe fast --plan %s %s", corpus, config,
 			       test_folder, SMALL, rows[i].options);
 		assert_row("num_warmup_steps", rows[i].steps);
@@ -170,9 +170,9 @@ static void resumed(void **state)
 		assert_program(4, "--recipe is 'original', but", "pretrain --out %s/part%d --recipe original", test_folder, i);
 		assert_program(0, "", "pretrain --out %s/part%d %s", test_folder, i, again[i]);
 		char part[64];
-		snprintf(part, sizeof(part), "part%d/final/model.safetensors", i);
+		snprintf(part, sizeof part, "part%d/final/model.safetensors", i);
 		assert_same_file(test_path("whole/final/model.safetensors"), test_path(part));
-		snprintf(part, sizeof(part), "part%d/final/config.json", i);
+		snprintf(part, sizeof part, "part%d/final/config.json", i);
 		assert_same_file(test_path("whole/final/config.json"), test_path(part));
 	}
 	struct buffer text = {0};
@@ -197,7 +197,7 @@ static void dropout_stays_with_the_model(void **state)
 		struct buffer text = {0};
 		assert_program(0, "", "pretrain --corpus %s --model %s --out %s/dropout%d --recipe fast %s", corpus, models[i],
 			       test_folder, i, SMALL);
-		snprintf(name, sizeof(name), "dropout%d/final/config.json", i);
+		snprintf(name, sizeof name, "dropout%d/final/config.json", i);
 		assert_ok(file_read(test_path(name), 1 << 16, &text));
 		if (!strstr(buffer_string(&text), said[i]) ||
 		    !strstr(buffer_string(&text), "\"attention_probs_dropout_prob\": 0.1"))
@@ -257,7 +257,7 @@ static void evaluations_compare(void **state)
 		assert_program(0, "", "pretrain --corpus %s --model %s --out %s/share%d --masked_lm_prob %s --eval_corpus %s %s",
 			       corpus, config, test_folder, i, shares[i], corpus, SMALL);
 		char metrics[64];
-		snprintf(metrics, sizeof(metrics), "share%d/metrics.jsonl", i);
+		snprintf(metrics, sizeof metrics, "share%d/metrics.jsonl", i);
 		predictions[i] = metric_at(test_path(metrics), 4, "eval_predictions");
 	}
 	assert_true(predictions[0] > 0 && predictions[0] == predictions[1]);
@@ -269,7 +269,7 @@ static void copies_are_left_out(void **state)
 	(void)state;
 	struct buffer text = {0};
 	char twice[128];
-	snprintf(twice, sizeof(twice), "%s/twice.txt", test_folder);
+	snprintf(twice, sizeof twice, "%s/twice.txt", test_folder);
 	assert_ok(file_read(corpus, 1 << 20, &text));
 	size_t size = text.size;
 	buffer_char(&text, '\n');

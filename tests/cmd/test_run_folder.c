@@ -1,6 +1,6 @@
 /* What belongs to a run in its folder and what belongs to the user, and what --fresh makes of a run that has hardly begun. */
 #include <unistd.h>
-#include "cmd/labelled_files.h"
+#include "cmd/labeled_files.h"
 
 static char folder[128]; /* the test folder, short for command lines */
 

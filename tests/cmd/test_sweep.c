@@ -75,7 +75,7 @@ static double score_of(const char *sweep, const char *run, const char *measure)
 	struct json_document document;
 	double score = NAN;
 	char path[PATH_BYTES];
-	snprintf(path, sizeof(path), "%s/%s/eval_results.json", test_path(sweep), run);
+	snprintf(path, sizeof path, "%s/%s/eval_results.json", test_path(sweep), run);
 	assert_ok(json_read(&document, path, 1 << 20));
 	assert_ok(json_get_number(document.root, path, measure, &score));
 	json_release(&document);
@@ -85,7 +85,7 @@ static double score_of(const char *sweep, const char *run, const char *measure)
 static bool holds(const char *sweep, const char *run, const char *name)
 {
 	char path[PATH_BYTES];
-	snprintf(path, sizeof(path), "%s/%s/%s", test_path(sweep), run, name);
+	snprintf(path, sizeof path, "%s/%s/%s", test_path(sweep), run, name);
 	return file_exists(path);
 }
 
@@ -107,11 +107,11 @@ static void every_setting_is_tried_and_the_best_kept(void **state)
 		assert_false(holds("whole", names[i], "checkpoint-4"));
 		assert_true(holds("whole", names[i], "final/config.json"));
 	}
-	snprintf(path, sizeof(path), "whole/%s/final/model.safetensors", best);
+	snprintf(path, sizeof path, "whole/%s/final/model.safetensors", best);
 	assert_same_files("whole/final/model.safetensors", path);
-	snprintf(path, sizeof(path), "whole/%s/test_results.tsv", best);
+	snprintf(path, sizeof path, "whole/%s/test_results.tsv", best);
 	assert_same_files("whole/test_results.tsv", path);
-	snprintf(path, sizeof(path), "whole/%s/eval_results.json", best);
+	snprintf(path, sizeof path, "whole/%s/eval_results.json", best);
 	assert_same_files("whole/eval_results.json", path);
 	assert_int_equal(program("verify %s/whole/final", test_folder), 0);
 	struct buffer page = {0};
@@ -124,7 +124,7 @@ static void every_setting_is_tried_and_the_best_kept(void **state)
 	/* A run of a sweep equals the same run alone. */
 	assert_program(0, "", BASE "--dev %s/dev.tsv --out %s/alone --learning_rate 1e-5 --seed 2", test_folder, test_folder,
 		       test_folder, test_folder);
-	snprintf(other, sizeof(other), "whole/%s/final/model.safetensors", names[3]);
+	snprintf(other, sizeof other, "whole/%s/final/model.safetensors", names[3]);
 	assert_same_files("alone/final/model.safetensors", other);
 }
 
@@ -134,7 +134,7 @@ static void a_failed_end_leaves_nothing(void **state)
 	char best[200], link[PATH_BYTES];
 	(void)state;
 	recorded("whole", "best", best);
-	snprintf(link, sizeof(link), "%s/%s/final/dangling", test_path("whole"), best);
+	snprintf(link, sizeof link, "%s/%s/final/dangling", test_path("whole"), best);
 	assert_int_equal(symlink("nowhere", link), 0);
 	assert_ok(folder_remove(test_path("whole/final")));
 	assert_program(2, "dangling': cannot open", SWEEP("whole", LISTS, "--metric loss"));
@@ -157,8 +157,8 @@ static void an_interrupted_sweep_goes_on(void **state)
 	assert_program(0, "3 of 4 runs are done", SWEEP("parts", LISTS, "--metric loss"));
 	for (int i = 0; i < 4; i++) {
 		char whole[PATH_BYTES];
-		snprintf(path, sizeof(path), "parts/%s/final/model.safetensors", names[i]);
-		snprintf(whole, sizeof(whole), "whole/%s/final/model.safetensors", names[i]);
+		snprintf(path, sizeof path, "parts/%s/final/model.safetensors", names[i]);
+		snprintf(whole, sizeof whole, "whole/%s/final/model.safetensors", names[i]);
 		assert_same_files(path, whole);
 	}
 	assert_same_files("parts/final/model.safetensors", "whole/final/model.safetensors");
@@ -269,8 +269,8 @@ static void file_names_may_have_equals_signs(void **state)
 	char here[512], bertc[600];
 	const char *own = getenv("BERTC");
 	put_table("a=b.tsv", 16, 3);
-	assert_non_null(getcwd(here, sizeof(here)));
-	snprintf(bertc, sizeof(bertc), "%s/%s", here, own ? own : "build/bertc");
+	assert_non_null(getcwd(here, sizeof here));
+	snprintf(bertc, sizeof bertc, "%s/%s", here, own ? own : "build/bertc");
 	if (!own || own[0] != '/')
 		setenv("BERTC", bertc, 1);
 	assert_int_equal(chdir(test_folder), 0);

@@ -30,7 +30,7 @@ static double recorded(const char *run, const char *key)
 static double last_rate(const char *run)
 {
 	char metrics[64];
-	snprintf(metrics, sizeof(metrics), "%s/metrics.jsonl", run);
+	snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", run);
 	return metric_at(test_path(metrics), (int64_t)recorded(run, "step"), "learning_rate");
 }
 
@@ -42,7 +42,7 @@ static void assert_ended_by_time(const char *run, double seconds)
 		fail_msg("%s: %g of %g seconds", run, elapsed, seconds);
 	assert_true(last_rate(run) < 2e-5);
 	char final[64];
-	snprintf(final, sizeof(final), "%s/final/model.safetensors", run);
+	snprintf(final, sizeof final, "%s/final/model.safetensors", run);
 	assert_true(file_exists(test_path(final)));
 }
 
@@ -110,7 +110,7 @@ static void more_buys_a_larger_model(void **state)
 		const char *model;
 	} rows[] = {{0, "tiny"},      {2e13, "tiny"}, {1e15, "mini"}, {2e16, "small"},
 		    {1e17, "medium"}, {1e18, "base"}, {1e20, "large"}};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		assert_string_equal(budget_model(rows[i].flops, false), rows[i].model);
 
 	/* 128 tokens of BERT-base with 20 words masked take 69.9 GFLOP (docs/developers/math.md). */

@@ -1,7 +1,7 @@
 /* Which element of a matrix a lane of a warp holds, for each matrix instruction of kernels/device.cuh, taken from NVIDIA's
- * CUTLASS 4.2 (include/cute/atom: mma_traits_sm75.hpp, mma_traits_sm80.hpp, mma_traits_sm90_gmma.hpp, copy_traits_sm75.hpp), whose kernels run on
- * GPUs, rather than from our reading of the PTX manual. dev/fragment_layouts.cu compares these numbers with CUTLASS's
- * headers. */
+ * CUTLASS 4.2 (include/cute/atom: mma_traits_sm75.hpp, mma_traits_sm80.hpp, mma_traits_sm90_gmma.hpp, copy_traits_sm75.hpp),
+ * whose kernels run on GPUs, rather than from our reading of the PTX manual. dev/fragment_layouts.cu compares these numbers with
+ * CUTLASS's headers. */
 #ifndef FRAGMENT_LAYOUTS_H
 #define FRAGMENT_LAYOUTS_H
 

@@ -52,7 +52,7 @@ static void test_device(int major, int minor, enum dtype dtype, size_t step)
 	struct checker k = {.backend = open_backend("cuda", dtype, 1, &pool)};
 	struct replica replica;
 	open_reference_replica(ref, &replica);
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i += step) {
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i += step) {
 		emulated_order = i;
 		emulated_race_check = strtol(strstr(lines[i], "T=") + 2, NULL, 10) < 350; /* longer ones add no barriers */
 		run_line(&k, ref, &replica, lines[i]);
@@ -60,7 +60,7 @@ static void test_device(int major, int minor, enum dtype dtype, size_t step)
 	emulated_order = 0;
 	emulated_race_check = true;
 	char title[64];
-	snprintf(title, sizeof(title), "sm_%d%d %s", major, minor, dtype_names[dtype]);
+	snprintf(title, sizeof title, "sm_%d%d %s", major, minor, dtype_names[dtype]);
 	print_margins(&k, title);
 	ref->functions->replica_release(&replica);
 	backend_close(k.backend);
@@ -90,7 +90,7 @@ static void test_wgmma(void **state)
 		struct replica replica;
 		open_reference_replica(ref, &replica);
 		changing = k.backend->state;
-		for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
 			if (f16 && i % 2)
 				continue;
 			changing->wgmma = true;
@@ -198,9 +198,13 @@ static void a_shorter_batch_leaves_recorded_graphs_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wgmma),       cmocka_unit_test(test_f32),         cmocka_unit_test(test_bf16),
-		cmocka_unit_test(test_f16),         cmocka_unit_test(test_f16_of_little_shared_memory),
-		cmocka_unit_test(test_large_heads), cmocka_unit_test(a_shorter_batch_leaves_recorded_graphs_alone),
+		cmocka_unit_test(test_wgmma),
+		cmocka_unit_test(test_f32),
+		cmocka_unit_test(test_bf16),
+		cmocka_unit_test(test_f16),
+		cmocka_unit_test(test_f16_of_little_shared_memory),
+		cmocka_unit_test(test_large_heads),
+		cmocka_unit_test(a_shorter_batch_leaves_recorded_graphs_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static void copies_arrive(void **state)
 	(void)state;
 	static const size_t sizes[] = {1, 1000, STAGE_BYTES - 1, STAGE_BYTES, STAGE_BYTES + 1, 6 * STAGE_BYTES + 12345};
 	struct backend *be = open_device(DTYPE_F32);
-	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
 		unsigned char *host = malloc(sizes[s]), *back = calloc(1, sizes[s]);
 		struct rng rng = rng_start(1, RNG_TEST, s);
 		for (size_t i = 0; i < sizes[s]; i++)
@@ -174,7 +174,7 @@ static void batches_arrive_in_order(void **state)
 	struct batch host[BATCHES], device;
 	for (int n = 0; n < BATCHES; n++) {
 		void *memory;
-		assert_ok(be->functions->allocate(be, &memory, sizeof(got), "a test"));
+		assert_ok(be->functions->allocate(be, &memory, sizeof got, "a test"));
 		copy[n] = memory;
 		make_batch(&host[n], n);
 		be->functions->upload(&replica, &host[n], &device);
@@ -201,7 +201,7 @@ static void batches_arrive_in_order(void **state)
 			assert_true(got[i] == (float)n + (float)(2 * i) / 64);
 	}
 	int32_t ids[300];
-	be->functions->to_host(be, ids, device.ids, sizeof(ids));
+	be->functions->to_host(be, ids, device.ids, sizeof ids);
 	assert_int_equal(ids[0], (BATCHES - 1) * 1000);
 	assert_int_equal(ids[299], 0); /* beyond T */
 	for (int n = 0; n < BATCHES; n++) {
@@ -374,9 +374,9 @@ static void sums_are_cut_as_tensor_cores_cut_them(void **state)
 				x[i / 2] |= bits >> 16 << (i % 2 * 16);
 		}
 		assert_ok(be->functions->replica_create(be, &replica, &small));
-		assert_ok(be->functions->allocate(be, &memory[0], sizeof(x), "a test"));
-		assert_ok(be->functions->allocate(be, &memory[1], sizeof(y), "a test"));
-		be->functions->to_device(be, memory[0], x, sizeof(x));
+		assert_ok(be->functions->allocate(be, &memory[0], sizeof x, "a test"));
+		assert_ok(be->functions->allocate(be, &memory[1], sizeof y, "a test"));
+		be->functions->to_device(be, memory[0], x, sizeof x);
 		cuda_product(&replica, &(struct product){.operation = "a test",
 							 .inputs = be->dtype,
 							 .output = DTYPE_F32,
@@ -390,7 +390,7 @@ static void sums_are_cut_as_tensor_cores_cut_them(void **state)
 							 .b_transposed = true,
 							 .y = memory[1],
 							 .y_stride = ROWS});
-		be->functions->to_host(be, y, memory[1], sizeof(y));
+		be->functions->to_host(be, y, memory[1], sizeof y);
 		assert_ok(be->functions->synchronize(&replica));
 		assert_true(wide ? y[0] > 1.000002f : y[0] == 1);
 		be->functions->release(be, memory[0]);

@@ -22,10 +22,10 @@ static void curves_are_those_of_the_cpu(void **state)
 		    {"fp16", SHORT "--device cuda --precision fp16", 1e-2},
 		    {"fp8", SHORT "--device cuda --precision fp8", 2e-1}};
 	(void)state;
-	for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++) {
+	for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
 		assert_int_equal(distil(tasks[i], "cpu", SHORT "--device cpu --precision fp32"), 0);
 		/* For the second task, only the two most important runs. */
-		for (size_t r = 0; r < (i == 0 ? sizeof(runs) / sizeof(runs[0]) : 2); r++) {
+		for (size_t r = 0; r < (i == 0 ? sizeof runs / sizeof runs[0] : 2); r++) {
 			assert_int_equal(distil(tasks[i], runs[r].name, runs[r].options), 0);
 			for (int m = 0; m < DISTILLED_MEASURES; m++) {
 				double off = curve_distance(tasks[i], "cpu", runs[r].name, distilled_measures[m], 3);

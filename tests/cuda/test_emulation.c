@@ -25,7 +25,7 @@ static void begin(void)
 	for (int i = 0; i < COUNT; i++)
 		values[i] = (float)i;
 	assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-	data = on_device(values, sizeof(values));
+	data = on_device(values, sizeof values);
 	out = on_device(NULL, COUNT * BLOCKS * sizeof(float));
 }
 
@@ -48,7 +48,7 @@ static int outcome(enum fault fault)
 		float *to = fault == FAULT_HOST_MEMORY ? host_place : out;
 		fault_launch(stream, fault, data, COUNT, to, BLOCKS);
 		cudaStreamSynchronize(stream);
-		cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost);
+		cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost);
 		for (int i = 0; i < COUNT * BLOCKS; i++)
 			if (got[i] != 2 * (float)(i % COUNT))
 				_exit(1);
@@ -87,7 +87,7 @@ static void streams_and_graphs(void **state)
 	pinned[0] = 2; /* too early: this is what arrives */
 	cudaStreamSynchronize(stream);
 	float got;
-	cudaMemcpy(&got, data, sizeof(got), cudaMemcpyDeviceToHost);
+	cudaMemcpy(&got, data, sizeof got, cudaMemcpyDeviceToHost);
 	assert_true(got == 2);
 
 	cudaGraph_t graph;
@@ -150,7 +150,7 @@ static cudaError_t do_forbidden(enum forbidden what, cudaEvent_t event, cudaGrap
 	case CAPTURE_ASKS_ITS_EVENT: cudaEventRecord(event, stream); return cudaEventQuery(event);
 	case CAPTURE_WAITS_FOR_EARLIER_WORK: return cudaStreamWaitEvent(stream, event, 0);
 	case CAPTURE_RELEASES: return cudaFree(data);
-	case CAPTURE_COPIES_AT_ONCE: return cudaMemcpy(&value, data, sizeof(value), cudaMemcpyDeviceToHost);
+	case CAPTURE_COPIES_AT_ONCE: return cudaMemcpy(&value, data, sizeof value, cudaMemcpyDeviceToHost);
 	case CAPTURE_SETS_AT_ONCE: return cudaMemset(data, 0, sizeof(float));
 	default: return cudaGraphLaunch(graph, stream);
 	}

@@ -1,10 +1,10 @@
 /* Fine-tuning on the emulated device compared with the CPU, for tasks of every shape. */
 #include "emulated_run.h"
-#include "../cmd/labelled_files.h"
+#include "../cmd/labeled_files.h"
 
 static int setup(void **state)
 {
-	return emulated_run_setup(state) == 0 ? labelled_files_make("cpu") : -1;
+	return emulated_run_setup(state) == 0 ? labeled_files_make("cpu") : -1;
 }
 
 #define SHORT "--num_train_steps 3 --train_batch_size 4 --eval_steps 0 "
@@ -20,10 +20,10 @@ static void curves_are_those_of_the_cpu(void **state)
 		{"bf16", SHORT "--device cuda --precision bf16", 2e-3, 5e-2},
 	};
 	(void)state;
-	for (int i = 0; i < LABELLED_TASKS; i++) {
-		const char *task = labelled_tasks[i];
+	for (int i = 0; i < LABELED_TASKS; i++) {
+		const char *task = labeled_tasks[i];
 		assert_int_equal(finetune(task, "cpu", SHORT "--device cpu --precision fp32"), 0);
-		for (size_t r = 0; r < sizeof(runs) / sizeof(runs[0]); r++) {
+		for (size_t r = 0; r < sizeof runs / sizeof runs[0]; r++) {
 			assert_int_equal(finetune(task, runs[r].name, runs[r].options), 0);
 			double loss = curve_distance(task, "cpu", runs[r].name, "loss", 3),
 			       gradients = curve_distance(task, "cpu", runs[r].name, "grad_norm", 3);

@@ -47,10 +47,10 @@ static struct tensor *give_twin(struct place *p, const char *name, bool gradient
 static uint32_t largest_in(const struct tensor *tensor)
 {
 	size_t count = (size_t)(tensor->rows * tensor->columns);
-	uint16_t *values = malloc(count * sizeof(*values) + 1);
+	uint16_t *values = malloc(count * sizeof *values + 1);
 	uint32_t most = 0;
 	assert_non_null(values);
-	be->functions->to_host(be, values, tensor->data, count * sizeof(*values));
+	be->functions->to_host(be, values, tensor->data, count * sizeof *values);
 	for (size_t i = 0; i < count; i++)
 		most = (values[i] & 0x7fffu) << 16 > most ? (values[i] & 0x7fffu) << 16 : most;
 	free(values);
@@ -61,7 +61,7 @@ static uint32_t largest_noted(const struct tensor *tensor)
 {
 	struct fp8_head head;
 	uint32_t most = 0;
-	be->functions->to_host(be, &head, tensor->twin, sizeof(head));
+	be->functions->to_host(be, &head, tensor->twin, sizeof head);
 	for (int i = 0; i < LARGEST_WORDS; i++)
 		most = head.largest[i] > most ? head.largest[i] : most;
 	return most;
@@ -71,7 +71,7 @@ static uint32_t largest_noted(const struct tensor *tensor)
 static void note(const struct tensor *tensor)
 {
 	uint32_t most = largest_in(tensor);
-	be->functions->to_device(be, tensor->twin, &most, sizeof(most));
+	be->functions->to_device(be, tensor->twin, &most, sizeof most);
 }
 
 static void expect_note(const char *line, const char *name)
@@ -115,7 +115,7 @@ static void producers_note_what_they_write(void **state)
 {
 	(void)state;
 	open_device(9, 0);
-	for (size_t i = 0; i < sizeof(producers) / sizeof(*producers); i++)
+	for (size_t i = 0; i < sizeof producers / sizeof *producers; i++)
 		expect_note(producers[i].line, producers[i].name);
 	close_both();
 }

@@ -43,7 +43,7 @@ static int tear_down(void **state)
 static void put(uint32_t *at, enum fragment_type type, int value, float number)
 {
 	uint32_t bits;
-	memcpy(&bits, &number, sizeof(bits));
+	memcpy(&bits, &number, sizeof bits);
 	if (type == FRAGMENT_TF32)
 		at[value] = bits | 0x1abc;
 	else
@@ -69,7 +69,7 @@ static void mma_multiplies_where_cutlass_says(void **state)
 		{FRAGMENT_F16, 16, &FRAGMENT_A_16X8X16, &FRAGMENT_B_16X8X16},
 		{FRAGMENT_TF32, 8, &FRAGMENT_A_16X8X8_TF32, &FRAGMENT_B_16X8X8_TF32},
 	};
-	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+	for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
 		int depth = cases[n].depth;
 		uint32_t a[LANES * 4] = {0}, b[LANES * 2] = {0};
 		float c[LANES * 4];
@@ -85,12 +85,12 @@ static void mma_multiplies_where_cutlass_says(void **state)
 			for (int i = 0; i < 4; i++)
 				c[4 * lane + i] = (float)(1000 * fragment_place(&FRAGMENT_C_16X8, lane, i));
 		}
-		uint32_t *on_a = on_device(a, sizeof(a)), *on_b = on_device(b, sizeof(b));
-		float *on_c = on_device(c, sizeof(c));
+		uint32_t *on_a = on_device(a, sizeof a), *on_b = on_device(b, sizeof b);
+		float *on_c = on_device(c, sizeof c);
 		assert_int_equal(fragment_mma(stream, cases[n].type, on_a, on_b, on_c), cudaSuccess);
-		from_device(c, on_c, sizeof(c));
-		from_device(a, on_a, sizeof(a));
-		from_device(b, on_b, sizeof(b));
+		from_device(c, on_c, sizeof c);
+		from_device(a, on_a, sizeof a);
+		from_device(b, on_b, sizeof b);
 		for (int lane = 0; lane < LANES; lane++) {
 			for (int i = 0; i < 4; i++) {
 				int place = fragment_place(&FRAGMENT_C_16X8, lane, i);
@@ -126,11 +126,11 @@ static void ldmatrix_loads_what_cutlass_says(void **state)
 		uint32_t out[LANES * 4] = {0};
 		for (int i = 0; i < 4 * 64; i++)
 			matrices[i] = (uint16_t)(0x4100 + i);
-		uint16_t *from = on_device(matrices, sizeof(matrices));
-		uint32_t *to = on_device(out, sizeof(out));
+		uint16_t *from = on_device(matrices, sizeof matrices);
+		uint32_t *to = on_device(out, sizeof out);
 		assert_int_equal(fragment_load(stream, count, transposed, from, to), cudaSuccess);
-		from_device(out, to, sizeof(out));
-		from_device(matrices, from, sizeof(matrices));
+		from_device(out, to, sizeof out);
+		from_device(matrices, from, sizeof matrices);
 		const struct fragment_layout *layout = transposed ? &FRAGMENT_LOAD_TRANSPOSED : &FRAGMENT_LOAD;
 		for (int lane = 0; lane < LANES; lane++)
 			for (int i = 0; i < 2 * count; i++)
@@ -149,7 +149,8 @@ static uint16_t *operand_tile(enum fragment_type type, int summed, int offset)
 	memset(tile, 0xff, TILE_BYTES);
 	for (int outer = 0; outer < SIZE; outer++)
 		for (int k = 0; k < DEPTH; k++) {
-			int at = summed ? fragment_tile_place(SIZE - DEPTH + k, outer) : fragment_tile_place(outer, SIZE - DEPTH + k);
+			int at = summed ? fragment_tile_place(SIZE - DEPTH + k, outer)
+					: fragment_tile_place(outer, SIZE - DEPTH + k);
 			float value = number(outer + offset, k);
 			tile[at / 2] = type == FRAGMENT_BF16 ? float_to_bf16(value) : float_to_f16(value);
 		}
@@ -166,8 +167,8 @@ static void group_multiply(enum fragment_type type, int columns, int a_summed, i
 		int place = fragment_place(&FRAGMENT_A_64X16, i / 8 % LANES, i % 8) + i / 8 / LANES * FRAGMENT_WARP_ROWS;
 		put(registers + i / 8 * 4, type, i % 8, number(place % SIZE, place / SIZE));
 	}
-	void *on_a = on_device(a, TILE_BYTES), *on_b = on_device(b, TILE_BYTES), *on_c = on_device(c, sizeof(c));
-	void *on_registers = on_device(registers, sizeof(registers)), *on_descriptor = on_device(&descriptor, sizeof(descriptor));
+	void *on_a = on_device(a, TILE_BYTES), *on_b = on_device(b, TILE_BYTES), *on_c = on_device(c, sizeof c);
+	void *on_registers = on_device(registers, sizeof registers), *on_descriptor = on_device(&descriptor, sizeof descriptor);
 	struct fragment_product product = {.type = type,
 					   .columns = columns,
 					   .a_summed = a_summed,
@@ -178,11 +179,11 @@ static void group_multiply(enum fragment_type type, int columns, int a_summed, i
 					   .c = on_c,
 					   .out_descriptor = on_descriptor};
 	assert_int_equal(fragment_group_multiply(stream, &product), cudaSuccess);
-	from_device(c, on_c, sizeof(c));
-	from_device(&descriptor, on_descriptor, sizeof(descriptor));
+	from_device(c, on_c, sizeof c);
+	from_device(&descriptor, on_descriptor, sizeof descriptor);
 	from_device(a, on_a, TILE_BYTES);
 	from_device(b, on_b, TILE_BYTES);
-	from_device(registers, on_registers, sizeof(registers));
+	from_device(registers, on_registers, sizeof registers);
 	assert_true(descriptor == FRAGMENT_TILE_DESCRIPTOR);
 	for (int i = 0; i < GROUP * columns / 2; i++) {
 		int thread = i / (columns / 2), value = i % (columns / 2);

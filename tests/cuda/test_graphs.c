@@ -187,7 +187,7 @@ static void recorded_steps_have_the_same_bits(void **state)
 	size_t bytes = (size_t)slab_count() * sizeof(float);
 	for (int i = 0; i < 3; i++) {
 		struct outcome with = train_steps("cuda", types[i], 7, true), without = train_steps("cuda", types[i], 7, false);
-		assert_memory_equal(with.losses, without.losses, sizeof(with.losses));
+		assert_memory_equal(with.losses, without.losses, sizeof with.losses);
 		assert_memory_equal(with.weights, without.weights, bytes);
 		assert_memory_equal(with.gradients, without.gradients, bytes);
 		/* Two first micro-batches, three others, the update; each was queued once before. */
@@ -257,8 +257,12 @@ static void expect_copies(struct benchmark *run)
 static void updates_write_copies(void **state)
 {
 	(void)state;
-	struct optimizer_options settings = {
-		.optimizer = OPTIMIZER_LAMB, .adam_beta1 = 0.9, .adam_beta2 = 0.99, .adam_epsilon = 1e-6, .weight_decay = 0.1, .gradient_averaging = true};
+	struct optimizer_options settings = {.optimizer = OPTIMIZER_LAMB,
+					     .adam_beta1 = 0.9,
+					     .adam_beta2 = 0.99,
+					     .adam_epsilon = 1e-6,
+					     .weight_decay = 0.1,
+					     .gradient_averaging = true};
 	for (int half = 0; half < 2; half++) {
 		struct benchmark run;
 		struct optimizer *lamb;
@@ -301,10 +305,10 @@ static void draw(void *context)
 static void expect_numbers(struct backend *be, const struct numbers *n)
 {
 	float got[NUMBERS], expected[NUMBERS];
-	be->functions->to_host(be, got, n->out, sizeof(got));
+	be->functions->to_host(be, got, n->out, sizeof got);
 	cuda_run(n->replica, kernel_random(cuda_stream(n->replica), DTYPE_F32, NUMBERS, n->seed, 1, n->out), "random");
-	be->functions->to_host(be, expected, n->out, sizeof(expected));
-	assert_memory_equal(got, expected, sizeof(got));
+	be->functions->to_host(be, expected, n->out, sizeof expected);
+	assert_memory_equal(got, expected, sizeof got);
 	assert_ok(be->functions->synchronize(n->replica));
 }
 

@@ -2,7 +2,7 @@
 #include "emulated_run.h"
 #include "../serve/server.h"
 
-static char texts[128], labelled[128], words[128], classes[128]; /* files; and models with and without a task */
+static char texts[128], labeled[128], words[128], classes[128]; /* files; and models with and without a task */
 
 /* Two models with heads of 32 columns, for which there are matrix kernels. */
 static int setup(void **state)
@@ -14,11 +14,11 @@ static int setup(void **state)
 	if (emulated_run_setup(state) != 0)
 		return -1;
 	snprintf(texts, sizeof texts, "%s/texts.txt", test_folder);
-	snprintf(labelled, sizeof labelled, "%s/labelled.tsv", test_folder);
+	snprintf(labeled, sizeof labeled, "%s/labeled.tsv", test_folder);
 	snprintf(words, sizeof words, "%s/words/final", test_folder);
 	snprintf(classes, sizeof classes, "%s/classes/final", test_folder);
 	assert_ok(file_write(texts, lines, strlen(lines)));
-	assert_ok(file_write(labelled, examples, strlen(examples)));
+	assert_ok(file_write(labeled, examples, strlen(examples)));
 	assert_program(
 		0, "",
 		"pretrain -q --corpus %s --model %s --num_attention_heads 1 --vocab_size 100 --num_train_steps 20 "
@@ -29,7 +29,7 @@ static int setup(void **state)
 		0, "",
 		"finetune -q --task classification --model %s --train %s --dev %s --num_train_steps 4 --train_batch_size 2 "
 		"--max_seq_length 32 --device cpu --precision fp32 --out %s/classes",
-		words, labelled, labelled, test_folder);
+		words, labeled, labeled, test_folder);
 	return 0;
 }
 
@@ -94,7 +94,7 @@ static void commands_answer_as_on_the_cpu(void **state)
 	snprintf(commands[1], sizeof commands[1], "score -q --model %s %s", words, texts);
 	snprintf(commands[2], sizeof commands[2], "evaluate -q --json --model %s --corpus %s --max_seq_length 32", words, corpus);
 	snprintf(commands[3], sizeof commands[3], "predict -q --model %s %s", classes, texts);
-	snprintf(commands[4], sizeof commands[4], "evaluate -q --json --model %s --test %s", classes, labelled);
+	snprintf(commands[4], sizeof commands[4], "evaluate -q --json --model %s --test %s", classes, labeled);
 	for (int i = 0; i < COMMANDS; i++) {
 		assert_program(0, "", "%s --device cpu --precision fp32", commands[i]);
 		assert_true(program_output.size < sizeof expected);

@@ -197,8 +197,7 @@ static void micro_batches_fit_the_memory(void **state)
 	assert_int_equal(run("tight", "--train_batch_size 128 --plan"), 0);
 	int64_t tokens = chosen_tokens();
 	assert_true(tokens >= 128 && tokens < 128 * 32);
-	assert_said(
-		"with padding: a layer's products fill 100 % of their waves on 4 multiprocessors; memory has room for ");
+	assert_said("with padding: a layer's products fill 100 % of their waves on 4 multiprocessors; memory has room for ");
 	assert_int_equal(run("tight", "--train_batch_size 128 --steps_this_run 1"), STOPPED);
 	/* Its checkpoint records it, whatever the memory when it resumes. */
 	setenv("EMULATED_DEVICE", "1,13000,90,4000000000", 1);

@@ -55,7 +55,7 @@ static double loss_with(const char *line, const char *name, int element, double 
 	assert_ok(be->functions->replica_create(be, &replica, &c.limits));
 	bound_create(&b, &c, be, &replica);
 	bound_run(&b);
-	be->functions->to_host(be, &loss, b.tensor[find_array(&c, "loss")].data, sizeof(loss));
+	be->functions->to_host(be, &loss, b.tensor[find_array(&c, "loss")].data, sizeof loss);
 	bound_release(&b);
 	be->functions->replica_release(&replica);
 	case_release(&c);

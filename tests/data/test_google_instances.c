@@ -23,7 +23,7 @@ static void test_python_random(void **state)
 	int64_t list[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 	const int64_t shuffled[10] = {9, 6, 0, 2, 1, 8, 7, 4, 3, 5};
 	python_random_shuffle(&random, list, 10);
-	assert_memory_equal(list, shuffled, sizeof(list));
+	assert_memory_equal(list, shuffled, sizeof list);
 	python_random_seed(&random, -7);
 	assert_true(python_random_double(&random) == 0.32383276483316237);
 	python_random_seed(&random, 0);
@@ -37,12 +37,12 @@ static void test_python_random(void **state)
 static void make_vocab(const struct json *root, struct vocab *out)
 {
 	int64_t size = json_member(root, "vocab_size")->integer;
-	char(*filler)[32] = calloc((size_t)size, sizeof(*filler));
-	const char **entries = calloc((size_t)size, sizeof(*entries));
+	char(*filler)[32] = calloc((size_t)size, sizeof *filler);
+	const char **entries = calloc((size_t)size, sizeof *entries);
 	assert_non_null(filler);
 	assert_non_null(entries);
 	for (int64_t i = 0; i < size; i++) {
-		snprintf(filler[i], sizeof(filler[i]), "[no text %lld]", (long long)i);
+		snprintf(filler[i], sizeof filler[i], "[no text %lld]", (long long)i);
 		entries[i] = filler[i];
 	}
 	const struct json *id = json_member(root, "ids")->first_child, *text = json_member(root, "entries")->first_child;
@@ -180,7 +180,7 @@ static void test_documents(void **state)
 	const int32_t expected[5] = {5, 6 + 9, 7, 8 + 9, 5};
 	assert_int_equal(shard_length(&shard, 0), 5);
 	assert_ok(shard_tokens(&shard, 0, 0, 5, 18, ids));
-	assert_memory_equal(ids, expected, sizeof(ids));
+	assert_memory_equal(ids, expected, sizeof ids);
 	shard_close(&shard);
 	tokenizer_close(tokenizer);
 	vocab_release(&vocab);

@@ -58,7 +58,7 @@ static void expect_equal(const struct instance *a, const struct instance *b)
 static void write_file(const char *path, enum instance_format format, bool weighted)
 {
 	struct instance_writer_settings settings = {
-		.format = format, .max_seq_length = LENGTH, .max_predictions = PREDICTIONS, .labelled = true};
+		.format = format, .max_seq_length = LENGTH, .max_predictions = PREDICTIONS, .labeled = true};
 	struct instance_writer *writer;
 	struct instance_encoder encoder;
 	struct instance instance;
@@ -150,7 +150,7 @@ static void test_wide(void **state)
 	assert_ok(static_writer_commit(writer, 77));
 	assert_ok(static_file_open(&file, test_path("wide")));
 	assert_int_equal(file.summary.source_fingerprint, 77);
-	assert_int_equal(file.summary.labelled_count, 2);
+	assert_int_equal(file.summary.labeled_count, 2);
 	for (int k = 0; k < 3; k++) {
 		assert_ok(static_file_read(&file, k, INT32_MAX, &found));
 		assert_int_equal(found.length, lengths[k]);
@@ -265,7 +265,7 @@ static void test_rows(void **state)
 	REFUSED("input_ids[2] is 1000", row.ids[2] = VOCAB);
 	REFUSED("input_ids[2] is -1", row.ids[2] = -1);
 	REFUSED("ones followed by zeros", row.mask[8] = 1);
-	REFUSED("nothing but padding", memset(row.mask, 0, sizeof(row.mask)));
+	REFUSED("nothing but padding", memset(row.mask, 0, sizeof row.mask));
 	REFUSED("segment_ids[1] is 2", row.segments[1] = 2);
 	REFUSED("masked_lm_positions[1] is 5", row.positions[1] = 5);
 	REFUSED("masked twice", row.positions[1] = 1);
@@ -278,7 +278,7 @@ static void test_rows(void **state)
 
 /* ---- Impossible records ---- */
 
-static void add_record(struct tfrecord_writer *writer, const struct row *row, int64_t length, const char *renamed, bool labelled)
+static void add_record(struct tfrecord_writer *writer, const struct row *row, int64_t length, const char *renamed, bool labeled)
 {
 	struct example_value values[] = {{renamed, row->ids, NULL, length},
 					 {"input_mask", row->mask, NULL, LENGTH},
@@ -288,7 +288,7 @@ static void add_record(struct tfrecord_writer *writer, const struct row *row, in
 					 {"masked_lm_weights", NULL, row->weights, PREDICTIONS},
 					 {"next_sentence_labels", &row->next, NULL, 1}};
 	unsigned char message[1024];
-	assert_ok(tfrecord_writer_add(writer, message, example_encode(values, labelled ? 7 : 6, message)));
+	assert_ok(tfrecord_writer_add(writer, message, example_encode(values, labeled ? 7 : 6, message)));
 }
 
 static void test_records(void **state)
@@ -319,7 +319,7 @@ static void test_records(void **state)
 	assert_int_equal(counts.instances, 3);
 	assert_int_equal(counts.bad, 4);
 	assert_ok(static_file_open(&file, test_path("own")));
-	assert_int_equal(file.summary.labelled_count, 2); /* one record has no label */
+	assert_int_equal(file.summary.labeled_count, 2); /* one record has no label */
 	static_file_close(&file);
 	/* For a file that is not training data, the message says what it is. */
 	assert_ok(tfrecord_writer_open(&writer, test_path("other"), false));
@@ -426,7 +426,7 @@ static void test_changed_while_read(void **state)
 		struct instance_counts counts;
 		char path[PATH_BYTES];
 		pthread_t thread;
-		snprintf(path, sizeof(path), "%s", test_path(i == 0 ? "busy.tfrecord" : "busy.hdf5"));
+		snprintf(path, sizeof path, "%s", test_path(i == 0 ? "busy.tfrecord" : "busy.hdf5"));
 		write_file(path, i == 0 ? INSTANCE_TFRECORD : INSTANCE_HDF5, false);
 		struct instance_demands demands = {.vocab_size = VOCAB};
 		assert_ok(instance_file_convert(path, &demands, test_path("quiet"), &counts));

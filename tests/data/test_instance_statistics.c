@@ -52,7 +52,7 @@ static void add_instance(struct sums *sums, const struct instance *instance, int
 {
 	int32_t original[512], length = instance->length, middle = 1;
 	double *value = sums->value;
-	memcpy(original, instance->ids, (size_t)length * sizeof(*original));
+	memcpy(original, instance->ids, (size_t)length * sizeof *original);
 	for (int32_t i = 0; i < instance->prediction_count; i++) {
 		int32_t at = instance->prediction_positions[i], label = instance->prediction_labels[i];
 		value[MASKED] += instance->ids[at] == MASK;
@@ -92,7 +92,7 @@ static void finish_epoch(struct sums *sums)
 	value[A_OF_RANDOM] /= value[RANDOM] > 0 ? value[RANDOM] : 1;
 	static const int shares[] = {RANDOM,         A_TOKENS, B_TOKENS, PREDICTIONS, SHORT,  TINY,         HALF,
 				     THREE_QUARTERS, A_BEGINS, A_ENDS,   B_BEGINS,    B_ENDS, SAME_DOCUMENT};
-	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+	for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
 		value[shares[i]] /= count;
 }
 
@@ -111,7 +111,7 @@ static int32_t write_documents(const struct json *documents)
 	struct shard_description description = {0};
 	int32_t next = FIRST_ID, ids[512];
 	int index = 0;
-	memset(&map, 0, sizeof(map));
+	memset(&map, 0, sizeof map);
 	assert_ok(shard_writer_open(&writer, test_path("golden"), TRACED_VOCAB));
 	for (const struct json *document = documents->first_child; document; document = document->next, index++) {
 		for (const struct json *length = document->first_child; length; length = length->next) {

@@ -9,7 +9,7 @@ static bool continuation[TRACED_VOCAB];
 /* Puts the labels back and returns the original ids of an instance. */
 static void restore(const struct instance *instance, int32_t *ids)
 {
-	memcpy(ids, instance->ids, (size_t)instance->length * sizeof(*ids));
+	memcpy(ids, instance->ids, (size_t)instance->length * sizeof *ids);
 	for (int32_t i = 0; i < instance->prediction_count; i++)
 		ids[instance->prediction_positions[i]] = instance->prediction_labels[i];
 }
@@ -176,10 +176,10 @@ static void test_epochs_are_complete(void **state)
 			assert_int_equal(instances_per_epoch(shuffled), count);
 		for (size_t i = 1; i < count; i++)
 			assert_true(b[i].a_first > b[i - 1].a_first);
-		assert_memory_not_equal(a, b, count * sizeof(a[0]));
-		qsort(a, count, sizeof(a[0]), compare_plans);
-		qsort(b, count, sizeof(b[0]), compare_plans);
-		assert_memory_equal(a, b, count * sizeof(a[0]));
+		assert_memory_not_equal(a, b, count * sizeof a[0]);
+		qsort(a, count, sizeof a[0], compare_plans);
+		qsort(b, count, sizeof b[0], compare_plans);
+		assert_memory_equal(a, b, count * sizeof a[0]);
 		first = next;
 	}
 	instances_close(plain);

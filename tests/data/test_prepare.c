@@ -18,7 +18,7 @@ static int open_tokenizer(void **state)
 		return -1;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	settings.special_tokens = false;
-	assert_ok(vocab_from_entries(&vocab, entries, sizeof(entries) / sizeof(entries[0])));
+	assert_ok(vocab_from_entries(&vocab, entries, sizeof entries / sizeof entries[0]));
 	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
 	return 0;
 }
@@ -38,8 +38,8 @@ static enum status prepare_files(const char *const *paths, int64_t count, int th
 	char prefix[128], held_out[128];
 	struct corpus *corpus;
 	struct pool *pool;
-	snprintf(prefix, sizeof(prefix), "%s/out", test_folder);
-	snprintf(held_out, sizeof(held_out), "%s/out.held_out", test_folder);
+	snprintf(prefix, sizeof prefix, "%s/out", test_folder);
+	snprintf(held_out, sizeof held_out, "%s/out.held_out", test_folder);
 	struct prepare_settings settings = {.prefix = prefix, .held_out_fraction = fraction, .filters = filters};
 	if (fraction > 0)
 		settings.held_out_prefix = held_out;
@@ -113,7 +113,7 @@ static void check_against_tokenizer(const char *path, const struct prepare_repor
 			assert_true(sentence < shard.sentence_count && tokens.count <= 4096);
 			assert_int_equal(shard_length(&shard, sentence), tokens.count);
 			assert_ok(shard_tokens(&shard, sentence, 0, tokens.count, vocab.count, ids));
-			assert_memory_equal(ids, tokens.ids, (size_t)tokens.count * sizeof(*ids));
+			assert_memory_equal(ids, tokens.ids, (size_t)tokens.count * sizeof *ids);
 			for (int64_t t = 0; t < tokens.count; t++)
 				unknown += ids[t] == vocab.unk;
 			sentence++;
@@ -149,7 +149,7 @@ static void test_ids_and_threads(void **state)
 	struct buffer text = {0}, first = {0}, other = {0};
 	struct prepare_report report;
 	char path[128];
-	snprintf(path, sizeof(path), "%s/large", test_folder);
+	snprintf(path, sizeof path, "%s/large", test_folder);
 	random_text(&text, &rng, 600, 200);
 	random_text(&text, &rng, 1, 70000);
 	random_text(&text, &rng, 3000, 1);
@@ -184,7 +184,7 @@ static void test_ids_and_threads(void **state)
 static int64_t count_documents(const char *prefix, int *seen, int limit)
 {
 	struct shard shard;
-	memset(seen, 0, (size_t)limit * sizeof(*seen));
+	memset(seen, 0, (size_t)limit * sizeof *seen);
 	if (!shard_exists(prefix))
 		return 0;
 	assert_ok(shard_open(&shard, prefix));
@@ -310,7 +310,7 @@ static void test_unusable(void **state)
 	assert_error(ERR_DATA, "no usable document", prepare_text("\u200d\n\n\u200d\n", 0, &report));
 	assert_int_equal(report.empty_documents, 2);
 	static const char binary[4096] = "\177ELF";
-	assert_ok(file_write(test_path("binary"), binary, sizeof(binary)));
+	assert_ok(file_write(test_path("binary"), binary, sizeof binary));
 	assert_ok(file_write(test_path("good"), "a b\n", 4));
 	const char *paths[] = {test_path("good"), test_path("binary")};
 	assert_error(ERR_DATA, "binary", prepare_files(paths, 2, 2, 0.1, &report));
@@ -396,7 +396,7 @@ static void test_counts(void **state)
 	int32_t ids[6];
 	assert_ok(shard_open(&shard, test_path("out")));
 	assert_ok(shard_tokens(&shard, 2, 0, 6, vocab.count, ids));
-	assert_memory_equal(ids, ((int32_t[]){12, 12, 13, 1, 1, 1}), sizeof(ids));
+	assert_memory_equal(ids, ((int32_t[]){12, 12, 13, 1, 1, 1}), sizeof ids);
 	shard_close(&shard);
 }
 

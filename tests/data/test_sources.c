@@ -49,7 +49,7 @@ static void test_walk(void **state)
 		assert_ok(epoch_map_open(&cut, &set));
 		free(cut.ranges);
 		cut.range_count = 6;
-		cut.ranges = calloc(6, sizeof(*cut.ranges));
+		cut.ranges = calloc(6, sizeof *cut.ranges);
 		assert_non_null(cut.ranges);
 		for (int i = 0; i < 6; i++)
 			cut.ranges[i] = (struct epoch_range){.document = 10 * i, .end = 10 * i + 10};
@@ -64,8 +64,8 @@ static void test_walk(void **state)
 				assert_true(walk_next(&walker, &walked));
 				epoch_map_find(&whole, &set, i, &a);
 				epoch_map_find(&cut, &set, i, &b);
-				assert_memory_equal(&a, &walked, sizeof(a));
-				assert_memory_equal(&b, &walked, sizeof(b));
+				assert_memory_equal(&a, &walked, sizeof a);
+				assert_memory_equal(&b, &walked, sizeof b);
 			}
 			assert_false(walk_next(&walker, &a));
 		}
@@ -341,7 +341,7 @@ static void test_static(void **state)
 		if (step == NULL)
 			break;
 		assert_true(step->weights[HEAD_MASKED_WORDS] == 0.5 * (double)step->example_count);
-		assert_int_equal(step->labelled[HEAD_NEXT_SENTENCE], step->example_count);
+		assert_int_equal(step->labeled[HEAD_NEXT_SENTENCE], step->example_count);
 		for (int32_t b = 0; b < step->batch_count; b++)
 			for (int32_t k = 0; k < step->batches[b].sequence_count; k++)
 				assert_int_equal(step->batches[b].ids[step->batches[b].starts[k]], 100 + next++);
@@ -481,7 +481,7 @@ static void pairs_are_masked_as_they_are_used(const char *path, const struct tok
 	struct instance_room room, again;
 	char own[PATH_BYTES];
 	enum instance_format format;
-	snprintf(own, sizeof(own), "%s", test_path("pairs.instances"));
+	snprintf(own, sizeof own, "%s", test_path("pairs.instances"));
 	assert_ok(instance_file_format(path, &format));
 	assert_int_equal(format, INSTANCE_PAIRS);
 	assert_error(ERR_DATA, "line 4 has not the form label, id, text_a, text_b",
@@ -501,7 +501,7 @@ static void pairs_are_masked_as_they_are_used(const char *path, const struct tok
 		struct instance *one = room_for(&room), *two = room_for(&again);
 		assert_ok(instances_get(source, sample, one));
 		assert_ok(instances_get(source, sample, two));
-		assert_memory_equal(one->ids, two->ids, (size_t)one->length * sizeof(*one->ids));
+		assert_memory_equal(one->ids, two->ids, (size_t)one->length * sizeof *one->ids);
 		assert_int_equal(one->prediction_positions[0], two->prediction_positions[0]);
 		assert_int_equal(one->prediction_count, 2);
 		int32_t start = one->prediction_positions[0];
@@ -548,7 +548,7 @@ static void test_rewriting(void **state)
 	const char *path = test_path("pairs.tsv");
 	assert_ok(vocab_from_entries(&vocab, entries, 12));
 	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
-	assert_ok(file_write(path, lines, sizeof(lines) - 1));
+	assert_ok(file_write(path, lines, sizeof lines - 1));
 	struct rewriting_settings of_pairs = {.paths = &path,
 					      .path_count = 1,
 					      .tokenizer = tokenizer,

@@ -131,7 +131,7 @@ static void ranks_read_one_step(void **state)
 			for (int i = 0; i < 3; i++)
 				assert_ok(step_reader_next(reader, &step));
 			assert_int_equal(step->example_count, batch);
-			int64_t predictions = 0, labelled = 0;
+			int64_t predictions = 0, labeled = 0;
 			for (int32_t m = 0; m < step->batch_count; m++) {
 				const struct batch *one;
 				assert_ok(step_batch(step, m, &one));
@@ -145,10 +145,10 @@ static void ranks_read_one_step(void **state)
 				tokens += one->token_count;
 				instances_seen += one->sequence_count;
 				predictions += one->labels[HEAD_MASKED_WORDS].count;
-				labelled += one->sequence_count;
+				labeled += one->sequence_count;
 			}
-			assert_int_equal(step->labelled[HEAD_MASKED_WORDS], predictions);
-			assert_int_equal(step->labelled[HEAD_NEXT_SENTENCE], labelled);
+			assert_int_equal(step->labeled[HEAD_MASKED_WORDS], predictions);
+			assert_int_equal(step->labeled[HEAD_NEXT_SENTENCE], labeled);
 			assert_true(all_tokens < 0 || step->token_count == all_tokens);
 			assert_true(most < 0 || step->most_batches == most);
 			all_tokens = step->token_count;
@@ -183,8 +183,8 @@ static void replicas_are_ranks(void **state)
 				const struct batch *a = &steps[0]->batches[at], *b = &steps[1 + replica]->batches[m];
 				assert_true(at < steps[0]->batch_count);
 				assert_int_equal(a->token_count, b->token_count);
-				assert_memory_equal(a->ids, b->ids, (size_t)a->token_count * sizeof(*a->ids));
-				assert_memory_equal(a->samples, b->samples, (size_t)a->sequence_count * sizeof(*a->samples));
+				assert_memory_equal(a->ids, b->ids, (size_t)a->token_count * sizeof *a->ids);
+				assert_memory_equal(a->samples, b->samples, (size_t)a->sequence_count * sizeof *a->samples);
 			}
 		}
 		assert_int_equal(at, steps[0]->batch_count);

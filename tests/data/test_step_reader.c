@@ -70,7 +70,7 @@ static int32_t check_sequence(const struct batch *batch, int32_t b, int64_t samp
 static void check_id_order(const struct batch *batch)
 {
 	static bool seen[1 << 16];
-	memset(seen, 0, sizeof(seen));
+	memset(seen, 0, sizeof seen);
 	for (int32_t i = 0; i < batch->token_count; i++) {
 		int32_t at = batch->id_order[i], before = i > 0 ? batch->id_order[i - 1] : 0;
 		assert_true(at >= 0 && at < batch->token_count && !seen[at]);
@@ -105,9 +105,9 @@ static void check_step(const struct step *step, const struct step_settings *sett
 		predictions += batch->labels[HEAD_MASKED_WORDS].count;
 	}
 	assert_int_equal(sample - step->first_sample, step->example_count);
-	assert_int_equal(step->labelled[HEAD_NEXT_SENTENCE], step->example_count);
+	assert_int_equal(step->labeled[HEAD_NEXT_SENTENCE], step->example_count);
 	assert_int_equal(step->token_count, tokens);
-	assert_int_equal(step->labelled[HEAD_MASKED_WORDS], predictions);
+	assert_int_equal(step->labeled[HEAD_MASKED_WORDS], predictions);
 	assert_true(step->weights[HEAD_MASKED_WORDS] == (double)predictions);
 	int64_t epoch, first;
 	assert_ok(instances_locate(instances, step->first_sample, &epoch, &first));
@@ -363,7 +363,7 @@ static void test_error(void **state)
 	int delivered = 0;
 	while ((status = step_reader_next(reader, &step)) == OK && delivered < 100) {
 		assert_non_null(step);
-		assert_int_equal(step->labelled[HEAD_NEXT_SENTENCE], 0);
+		assert_int_equal(step->labeled[HEAD_NEXT_SENTENCE], 0);
 		assert_int_equal(step->batches[0].labels[HEAD_NEXT_SENTENCE].classes[0], -1);
 		delivered++;
 	}
@@ -466,8 +466,8 @@ static void test_large_steps(void **state)
 		assert_null(steps[1]->batches);
 		assert_int_equal(steps[0]->first_sample, steps[1]->first_sample);
 		assert_int_equal(steps[0]->token_count, steps[1]->token_count);
-		assert_int_equal(steps[0]->labelled[HEAD_MASKED_WORDS], steps[1]->labelled[HEAD_MASKED_WORDS]);
-		assert_int_equal(steps[0]->labelled[HEAD_NEXT_SENTENCE], steps[1]->labelled[HEAD_NEXT_SENTENCE]);
+		assert_int_equal(steps[0]->labeled[HEAD_MASKED_WORDS], steps[1]->labeled[HEAD_MASKED_WORDS]);
+		assert_int_equal(steps[0]->labeled[HEAD_NEXT_SENTENCE], steps[1]->labeled[HEAD_NEXT_SENTENCE]);
 		assert_true(steps[0]->weights[HEAD_MASKED_WORDS] == steps[1]->weights[HEAD_MASKED_WORDS]);
 		assert_int_equal(steps[0]->batch_count, 16);
 		assert_int_equal(steps[1]->batch_count, 16);

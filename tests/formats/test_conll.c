@@ -33,7 +33,7 @@ static void expect_with(const char *text, size_t size, struct conll_options opti
 	buffer_release(&got);
 	conll_release(&conll);
 }
-#define EXPECT(text, expected) expect_with(text, sizeof(text) - 1, (struct conll_options){0}, expected)
+#define EXPECT(text, expected) expect_with(text, sizeof text - 1, (struct conll_options){0}, expected)
 
 static void columns_are_words_and_tags(void **state)
 {
@@ -87,7 +87,7 @@ static void damage_is_named_by_its_line(void **state)
 		const char *message;
 		int64_t sentences_left;
 	} cases[] = {
-#define CASE(text, message, sentences_left) {text, sizeof(text) - 1, message, sentences_left}
+#define CASE(text, message, sentences_left) {text, sizeof text - 1, message, sentences_left}
 		CASE("a O\nb O\n\nc x O\nd O\n\ne O\nf O\n", "line 4: 3 columns where most lines have 2", 2),
 		CASE("a O\nb\n\ne O\nf O\n", "line 2: 1 column where most lines have 2", 1),
 		CASE("a\tO\n\tO\n\nb\tO\n", "line 2: the word is empty", 1),

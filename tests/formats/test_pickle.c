@@ -2,7 +2,7 @@
 #include "test.h"
 #include "formats/weights/pickle.h"
 
-#define BYTES(literal) literal, sizeof(literal) - 1
+#define BYTES(literal) literal, sizeof literal - 1
 
 static enum status read(struct pickle *out, const char *bytes, size_t size)
 {
@@ -123,7 +123,7 @@ static void broken_pickles(void **state)
 {
 	(void)state;
 	static const char whole[] = TENSOR("K\6", "K\0", "K\2K\3\x86", "K\3K\1\x86");
-	for (size_t size = 0; size < sizeof(whole) - 1; size++)
+	for (size_t size = 0; size < sizeof whole - 1; size++)
 		refused(whole, size, "truncated");
 	refused(BYTES("\x80\1N."), "protocol 1");
 	refused(BYTES("\x80\2."), "0 values");

@@ -16,10 +16,10 @@ static int set_up(void **state)
 {
 	(void)state;
 	const char *base = getenv("TMPDIR");
-	snprintf(folder, sizeof(folder), "%.40s/safetensors-XXXXXX", base && *base ? base : "/tmp");
+	snprintf(folder, sizeof folder, "%.40s/safetensors-XXXXXX", base && *base ? base : "/tmp");
 	if (!mkdtemp(folder))
 		return -1;
-	snprintf(path, sizeof(path), "%s/x.safetensors", folder);
+	snprintf(path, sizeof path, "%s/x.safetensors", folder);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static const struct {
 static void attacks_are_refused(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++) {
+	for (size_t i = 0; i < sizeof attacks / sizeof attacks[0]; i++) {
 		put(strlen(attacks[i].header), attacks[i].header, strlen(attacks[i].header), attacks[i].data);
 		refuses(attacks[i].what, attacks[i].reason);
 	}
@@ -168,10 +168,10 @@ static void bombs_are_refused(void **state)
 	free(text);
 
 	char name[5000];
-	memset(name, 'n', sizeof(name));
+	memset(name, 'n', sizeof name);
 	char header[6000];
-	int length = snprintf(header, sizeof(header), "{\"%.*s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 4097,
-			      name);
+	int length =
+		snprintf(header, sizeof header, "{\"%.*s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 4097, name);
 	put((uint64_t)length, header, (size_t)length, 1);
 	refuses("long name", "longer than");
 }
@@ -254,7 +254,7 @@ static void written_is_read(void **state)
 	assert_non_null(a);
 	assert_int_equal(a->rank, 2);
 	assert_int_equal(a->shape[1], 3);
-	assert_memory_equal(a->data, f32, sizeof(f32));
+	assert_memory_equal(a->data, f32, sizeof f32);
 	double value[6];
 	assert_int_equal(safetensors_to_double(safetensors_find(&file, "half"), path, value), OK);
 	assert_true(value[0] == 1 && value[1] == -2 && value[2] == 0x1p-24 && value[3] == 65504);
@@ -262,10 +262,10 @@ static void written_is_read(void **state)
 	assert_int_equal(safetensors_to_double(safetensors_find(&file, "b.bf16"), path, value), OK);
 	assert_true(value[0] == 1 && value[1] == -3);
 	assert_int_equal(safetensors_to_double(safetensors_find(&file, "d"), path, value), OK);
-	assert_memory_equal(value, f64, sizeof(f64));
+	assert_memory_equal(value, f64, sizeof f64);
 	float narrow[6];
 	assert_int_equal(safetensors_to_float(a, path, narrow), OK);
-	assert_memory_equal(narrow, f32, sizeof(f32));
+	assert_memory_equal(narrow, f32, sizeof f32);
 	assert_int_equal(safetensors_to_float(safetensors_find(&file, "i"), path, narrow), ERR_DATA);
 	safetensors_close(&file);
 }

@@ -37,9 +37,9 @@ static void expect_as(const char *name, const char *text, size_t size, struct ta
 	buffer_release(&got);
 	table_release(&table);
 }
-#define EXPECT(name, text, expected) expect_as(name, text, sizeof(text) - 1, (struct table_options){0}, expected)
+#define EXPECT(name, text, expected) expect_as(name, text, sizeof text - 1, (struct table_options){0}, expected)
 /* The same with one option given. */
-#define EXPECT_WITH(option, text, expected) expect_as("a.tsv", text, sizeof(text) - 1, (struct table_options){option}, expected)
+#define EXPECT_WITH(option, text, expected) expect_as("a.tsv", text, sizeof text - 1, (struct table_options){option}, expected)
 
 static void quotes_are_characters_where_nothing_shows_quoting(void **state)
 {
@@ -270,7 +270,7 @@ static void damage_is_named_by_its_line(void **state)
 		const char *message;
 		int64_t rows_left, bad;
 	} cases[] = {
-#define CASE(name, text, message, rows_left, bad) {name, text, sizeof(text) - 1, message, rows_left, bad}
+#define CASE(name, text, message, rows_left, bad) {name, text, sizeof text - 1, message, rows_left, bad}
 		CASE("a.tsv", "label\ttext\n1\ta\n0\n1\tb\n", "line 3: 1 field where the other rows have 2", 2, 1),
 		CASE("a.tsv", "label\ttext\n1\ta\n0\tb\tc\td\n1\tb\n", "line 3: 4 fields where the other rows have 2", 2, 1),
 		CASE("a.tsv", "label\ttext\tx\n1\ta\n0\tb\n1\tb\n", "line 1: 3 fields where the other rows have 2", 3, 1),

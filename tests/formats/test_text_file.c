@@ -17,7 +17,7 @@ static void expect(const char *bytes, size_t size, const char *expected)
 	assert_int_equal(file.text.size, strlen(expected));
 	text_file_release(&file);
 }
-#define EXPECT(bytes, expected) expect(bytes, sizeof(bytes) - 1, expected)
+#define EXPECT(bytes, expected) expect(bytes, sizeof bytes - 1, expected)
 
 static void marks_and_line_ends_are_mended(void **state)
 {

@@ -152,7 +152,7 @@ static void malice_is_refused(void **state)
 	};
 	struct buffer entries = {0}, table = {0};
 	struct tf_bundle bundle;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		make_entries(&entries, cases[i].header, cases[i].header_size, cases[i].key, cases[i].key_size, cases[i].entry,
 			     cases[i].size);
 		make_table(&table, &entries, 0);
@@ -194,7 +194,7 @@ static void overlaps_are_refused(void **state)
 	buffer_release(&table);
 }
 
-/* --- Writing --- */
+/* ---- Writing ---- */
 
 enum { MANY = 12000 };
 
@@ -202,7 +202,7 @@ static enum status check_key(void *context, const char *key, size_t key_size, st
 {
 	int *count = context;
 	char expected[64];
-	snprintf(expected, sizeof(expected), "bert/encoder/layer/%05d", *count);
+	snprintf(expected, sizeof expected, "bert/encoder/layer/%05d", *count);
 	assert_int_equal(key_size, strlen(expected));
 	assert_memory_equal(key, expected, key_size);
 	assert_int_equal(range_left(&value), 4 + *count % 50);
@@ -221,8 +221,8 @@ static void tables_of_many_blocks(void **state)
 	for (int i = 0; i < MANY; i++) {
 		char key[64];
 		unsigned char value[64];
-		snprintf(key, sizeof(key), "bert/encoder/layer/%05d", i);
-		memset(value, i % 251, sizeof(value));
+		snprintf(key, sizeof key, "bert/encoder/layer/%05d", i);
+		memset(value, i % 251, sizeof value);
 		sorted_table_add(&writer, key, value, (size_t)(4 + i % 50));
 	}
 	assert_ok(sorted_table_finish(&writer));
@@ -250,7 +250,7 @@ static void tables_of_many_blocks(void **state)
 		const unsigned char *at = end - 4 - 4 * (restarts - i);
 		uint32_t restart = (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 		char expected[64];
-		snprintf(expected, sizeof(expected), "bert/encoder/layer/%05d", (int)i * 16);
+		snprintf(expected, sizeof expected, "bert/encoder/layer/%05d", (int)i * 16);
 		assert_int_equal(bytes[restart], 0);
 		assert_memory_equal(bytes + restart + 3, expected, strlen(expected));
 	}

@@ -59,7 +59,7 @@ static void test_round_trip(void **state)
 	write_file(test_path("gzip"), true);
 	expect_payloads(test_path("gzip"));
 	unsigned char packed[512];
-	uLongf packed_size = sizeof(packed);
+	uLongf packed_size = sizeof packed;
 	assert_int_equal(compress(packed, &packed_size, (unsigned char *)bytes.data, bytes.size), Z_OK);
 	assert_ok(file_write(test_path("zlib"), packed, packed_size));
 	expect_payloads(test_path("zlib"));
@@ -138,7 +138,7 @@ static void test_lying_length(void **state)
 	memcpy(record, &length, 8);
 	uint32_t crc = crc32c_masked(crc32c(0, record, 8));
 	memcpy(record + 8, &crc, 4);
-	assert_ok(file_write(test_path("long"), record, sizeof(record)));
+	assert_ok(file_write(test_path("long"), record, sizeof record));
 	assert_ok(tfrecord_open(&reader, test_path("long")));
 	assert_error(ERR_DATA, "record 0 at byte 0: longer than 64 MiB", tfrecord_next(reader, &payload, &size));
 	tfrecord_close(reader);
@@ -158,12 +158,12 @@ static void test_example(void **state)
 	assert_int_equal(example.count, 3);
 	assert_ok(feature_integers(example_find(&example, "ids"), out, 8, &count));
 	assert_int_equal(count, 6);
-	assert_memory_equal(out, ids, sizeof(ids));
+	assert_memory_equal(out, ids, sizeof ids);
 	assert_ok(feature_count(example_find(&example, "ids"), &count));
 	assert_int_equal(count, 6);
 	assert_ok(feature_floats(example_find(&example, "weights"), floats, 8, &count));
 	assert_int_equal(count, 3);
-	assert_memory_equal(floats, weights, sizeof(weights));
+	assert_memory_equal(floats, weights, sizeof weights);
 	assert_ok(feature_integers(example_find(&example, "none"), out, 8, &count));
 	assert_int_equal(count, 0);
 	assert_null(example_find(&example, "idss"));
@@ -187,7 +187,7 @@ static void test_foreign_message(void **state)
 	struct tf_example example;
 	int32_t out[4];
 	int64_t count;
-	assert_ok(example_parse(&example, message, sizeof(message)));
+	assert_ok(example_parse(&example, message, sizeof message));
 	assert_ok(feature_integers(example_find(&example, "a"), out, 4, &count));
 	assert_int_equal(count, 2);
 	assert_int_equal(out[0], 3);

@@ -216,7 +216,7 @@ static void malice_is_refused(void **state)
 	};
 	struct buffer bytes = {0};
 	struct zip zip;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct entry entries[2] = {good[0], cases[i].second};
 		make(&bytes, entries, 2);
 		assert_error(ERR_DATA, cases[i].part, open_bytes(&zip, &bytes));

@@ -23,7 +23,7 @@ struct fuzz_seed {
 /* A seed from a string literal, which may hold NULs. */
 #define FUZZ_SEED(literal)                                                                                                       \
 	{                                                                                                                        \
-		literal, sizeof(literal) - 1                                                                                     \
+		literal, sizeof literal - 1                                                                                      \
 	}
 
 /* Writes one more seed into the first folder among the program's arguments, which libFuzzer then reads. */

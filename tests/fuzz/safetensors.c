@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		BUG_IF(safetensors_find(&file, entry->name) == NULL);
 		if (entry->count > 4096)
 			continue;
-		float *values = malloc((size_t)entry->count * sizeof(*values) + 1);
+		float *values = malloc((size_t)entry->count * sizeof *values + 1);
 		BUG_IF(!values || safetensors_to_float(entry, "fuzz", values) != OK);
 		free(values);
 	}

@@ -12,9 +12,9 @@ static const struct fuzz_seed seeds[] = {
 };
 
 /* Two instances as we write them: a whole file, and their payloads. */
-static void add_file(char **arguments, enum instance_format format, bool labelled)
+static void add_file(char **arguments, enum instance_format format, bool labeled)
 {
-	struct instance_writer_settings settings = {format, 8, 2, labelled};
+	struct instance_writer_settings settings = {format, 8, 2, labeled};
 	struct instance_encoder encoder;
 	struct instance_writer *writer;
 	struct instance instance;
@@ -35,7 +35,7 @@ static void add_file(char **arguments, enum instance_format format, bool labelle
 		instance.prediction_positions[1] = 4;
 		instance.prediction_labels[0] = 20;
 		instance.prediction_weights[0] = instance.prediction_weights[1] = 1;
-		instance.next_label = labelled ? k : -1;
+		instance.next_label = labeled ? k : -1;
 		instance_encode(&encoder, &settings, &instance);
 		BUG_IF(instance_writer_add(writer, &instance, &encoder) != OK);
 		memcpy(payloads + used, encoder.record + TFRECORD_HEAD_BYTES, encoder.size - TFRECORD_FRAME_BYTES);

@@ -63,18 +63,18 @@ static void numbers_come_back(void **state)
 		enum comm_type wire;
 		double limit;
 	} wires[] = {{COMM_F32, 0}, {COMM_BF16, 1.0 / 256}, {COMM_F16, 1.0 / 2048}};
-	float *host = malloc(COUNT * sizeof(*host)), *back = malloc(COUNT * sizeof(*back));
+	float *host = malloc(COUNT * sizeof *host), *back = malloc(COUNT * sizeof *back);
 	void *data;
-	assert_ok(comm->device->allocate(comm, &data, COUNT * sizeof(*host), "a test"));
+	assert_ok(comm->device->allocate(comm, &data, COUNT * sizeof *host, "a test"));
 	assert_ok(comm->device->reserve(comm, COUNT * 2));
 	for (int64_t i = 0; i < COUNT; i++)
 		host[i] = (float)sin((double)i) + 2;
 	for (size_t w = 0; w < sizeof wires / sizeof *wires; w++) {
-		be->functions->to_device(be, data, host, COUNT * sizeof(*host)); /* queued: the sum comes after it */
+		be->functions->to_device(be, data, host, COUNT * sizeof *host); /* queued: the sum comes after it */
 		run(OPERATION_REDUCE_SCATTER, data, wires[w].wire);
 		run(OPERATION_ALL_GATHER, data, COMM_F32);
 		assert_ok(comm->device->settle(comm));
-		be->functions->to_host(be, back, data, COUNT * sizeof(*host));
+		be->functions->to_host(be, back, data, COUNT * sizeof *host);
 		for (int64_t i = 0; i < COUNT; i++)
 			assert_true(fabs((double)back[i] - (double)host[i]) <= wires[w].limit * (double)host[i]);
 	}

@@ -22,7 +22,7 @@ static void test_operations(void **state)
 	run_operations(&(struct operation_run){.in = in, .lines = case_lines, .count = CASE_COUNT});
 	if (!getenv("BERTC_TEST_CASES"))
 		run_operations(&(struct operation_run){
-			.in = in, .lines = large_lines, .count = sizeof(large_lines) / sizeof(large_lines[0])});
+			.in = in, .lines = large_lines, .count = sizeof large_lines / sizeof large_lines[0]});
 }
 
 int main(void)

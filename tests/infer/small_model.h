@@ -55,7 +55,7 @@ static inline void small_model_write(const char *path, const struct model_heads 
 	}
 	assert_ok(vocab_from_entries(&vocab, entries, SMALL_VOCAB));
 	assert_ok(model_create(&model, &be, &sizes, heads));
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	assert_non_null(slab);
 	small_weights(model, slab);
 	assert_ok(folder_make(path));

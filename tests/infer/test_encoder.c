@@ -20,7 +20,7 @@ static int setup(void **state)
 	for (int t = 0; t < TEXTS; t++) {
 		struct rng rng = rng_start(7, RNG_TEST, (uint64_t)t);
 		int32_t count = t == 5 ? SMALL_POSITIONS : t == 6 ? 2 : 3 + (int32_t)rng_below(&rng, 20);
-		int32_t *ids = calloc((size_t)count + 2 * ROWS, sizeof(*ids)), *rows = ids + count, *words = rows + ROWS;
+		int32_t *ids = calloc((size_t)count + 2 * ROWS, sizeof *ids), *rows = ids + count, *words = rows + ROWS;
 		assert_non_null(ids);
 		for (int32_t i = 0; i < count; i++)
 			ids[i] = 4 + (int32_t)rng_below(&rng, SMALL_VOCAB - 4);
@@ -108,7 +108,7 @@ static void check_alone(const char *precision)
 	open_session(&session, &model_heads_pretraining, "cpu", precision, 100);
 	assert_ok(encoder_open(&encoder, &session));
 	assert_int_equal(encoder_longest(encoder), SMALL_POSITIONS);
-	for (size_t w = 0; w < sizeof(wishes) / sizeof(wishes[0]); w++) {
+	for (size_t w = 0; w < sizeof wishes / sizeof wishes[0]; w++) {
 		assert_ok(encoder_run(encoder, &wishes[w], texts, TEXTS, &all));
 		assert_int_equal(all.count, TEXTS);
 		for (int t = TEXTS - 1; t >= 0; t--) {
@@ -209,7 +209,7 @@ static void answers_agree_with_each_other(void **state)
 		}
 	}
 	struct encoder_answers *const lists[] = {&rows, &first, &vectors, &losses, &words, &pooled};
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
 		encoder_answers_release(lists[i]);
 	encoder_close(encoder);
 	encoder_close(of_pooler);
@@ -228,7 +228,7 @@ static void answers_are_those_of_the_reference(void **state)
 		open_session(&session[d], &model_heads_pretraining, devices[d], "fp32", 100);
 		assert_ok(encoder_open(&encoder[d], &session[d]));
 	}
-	for (size_t w = 0; w < sizeof(wishes) / sizeof(wishes[0]); w++) {
+	for (size_t w = 0; w < sizeof wishes / sizeof wishes[0]; w++) {
 		for (int d = 0; d < 2; d++)
 			assert_ok(encoder_run(encoder[d], &wishes[w], texts, TEXTS, &answers[d]));
 		for (int64_t i = 0; i < answers[0].starts[TEXTS]; i++)
@@ -311,14 +311,14 @@ static void rows_are_pooled_as_defined(void **state)
 		{POOLING_LAST, 1, {7, -2}},
 	};
 	float out[12];
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		pooling_apply(cases[i].mode, rows, DTYPE_F32, 4, 2, cases[i].left_out, out);
 		for (int c = 0; c < 2; c++)
 			assert_near((double)out[c], cases[i].expected[c], 1e-6);
 	}
 	pooling_apply(POOLING_MEAN | POOLING_CLS | POOLING_LAST, rows, DTYPE_F32, 4, 2, 0, out);
 	static const float together[] = {1, -4, 4, -3.75f, 7, -2};
-	assert_memory_equal(out, together, sizeof(together));
+	assert_memory_equal(out, together, sizeof together);
 	float vector[] = {3, -4}, zero[] = {0, 0};
 	pooling_normalize(vector, 2);
 	pooling_normalize(zero, 2);

@@ -34,7 +34,7 @@ static void make_chunk(struct text_chunk *texts, const char *lines, const struct
 	struct line_chunk chunk = {.path = "test", .first_line = 1};
 	buffer_text(&chunk.text, lines);
 	for (const char *at = lines; *at; at += strcspn(at, "\n") + 1) {
-		assert_ok(memory_grow(&chunk.lines, &chunk.capacity, chunk.count + 1, sizeof(*chunk.lines), "test"));
+		assert_ok(memory_grow(&chunk.lines, &chunk.capacity, chunk.count + 1, sizeof *chunk.lines, "test"));
 		chunk.lines[chunk.count++] = (struct line){.begin = (size_t)(at - lines), .size = strcspn(at, "\n")};
 	}
 	assert_ok(text_chunk_make(texts, &chunk, settings));
@@ -47,7 +47,7 @@ static double expected(const struct encoder_text *sequence, int32_t begin, int32
 {
 	struct encoder_answers answers = {0};
 	int32_t ids[SMALL_POSITIONS];
-	memcpy(ids, sequence->ids, (size_t)sequence->count * sizeof(*ids));
+	memcpy(ids, sequence->ids, (size_t)sequence->count * sizeof *ids);
 	for (int32_t i = begin; i < end; i++)
 		ids[i] = session.tokenizer.vocab.mask;
 	struct encoder_text hidden = *sequence;

@@ -94,7 +94,7 @@ static int teardown(void **state)
 static bertc_tokenizer *open_tokenizer(int threads)
 {
 	bertc_tokenizer *tokenizer;
-	const bertc_tokenizer_options options = {.size = sizeof(options), .threads = threads};
+	const bertc_tokenizer_options options = {.size = sizeof options, .threads = threads};
 	assert_bertc(bertc_tokenizer_open(test_path("words"), &options, &tokenizer, error));
 	return tokenizer;
 }
@@ -104,7 +104,7 @@ static bertc_model *open_model(const char *name)
 {
 	bertc_model *model;
 	const bertc_model_options options = {
-		.size = sizeof(options), .device = "cpu", .precision = "fp32", .threads = 2, .batch_tokens = 300};
+		.size = sizeof options, .device = "cpu", .precision = "fp32", .threads = 2, .batch_tokens = 300};
 	assert_bertc(bertc_model_open(test_path(name), &options, &model, error));
 	return model;
 }
@@ -115,7 +115,7 @@ static void assert_ids(const bertc_tokens *tokens, int64_t text, const int32_t *
 {
 	const int64_t *starts = bertc_tokens_starts(tokens);
 	assert_int_equal(starts[text + 1] - starts[text], count);
-	assert_memory_equal(bertc_tokens_ids(tokens) + starts[text], ids, (size_t)count * sizeof(*ids));
+	assert_memory_equal(bertc_tokens_ids(tokens) + starts[text], ids, (size_t)count * sizeof *ids);
 }
 
 static void texts_become_ids(void **state)
@@ -139,13 +139,13 @@ static void texts_become_ids(void **state)
 	assert_bertc(bertc_tokenizer_encode(tokenizer, texts, pairs, 3, NULL, &tokens, error));
 	assert_ids(tokens, 0, pair, 10);
 	assert_ids(tokens, 1, second, 2);
-	assert_memory_equal(bertc_tokens_types(tokens), types, sizeof(types));
+	assert_memory_equal(bertc_tokens_types(tokens), types, sizeof types);
 	bertc_tokens_free(tokens);
-	bertc_encode_options options = {.size = sizeof(options), .max_length = 7};
+	bertc_encode_options options = {.size = sizeof options, .max_length = 7};
 	assert_bertc(bertc_tokenizer_encode(tokenizer, texts, pairs, 1, &options, &tokens, error));
 	assert_ids(tokens, 0, cut, 7);
 	bertc_tokens_free(tokens);
-	options = (bertc_encode_options){.size = sizeof(options), .max_length = 2, .no_special_tokens = 1};
+	options = (bertc_encode_options){.size = sizeof options, .max_length = 2, .no_special_tokens = 1};
 	assert_bertc(bertc_tokenizer_encode(tokenizer, texts, NULL, 2, &options, &tokens, error));
 	assert_ids(tokens, 0, first + 1, 2);
 	assert_ids(tokens, 1, NULL, 0);
@@ -170,14 +170,14 @@ static void offsets_count_bytes_or_characters(void **state)
 	const char *const text = "é wai 日\xF0\x9F\x98\x80 waj";
 	const uint32_t bytes[] = {0, 0, 0, 2, 3, 6, 7, 10, 10, 14, 15, 18, 0, 0};
 	const uint32_t characters[] = {0, 0, 0, 1, 2, 5, 6, 7, 7, 8, 9, 12, 0, 0};
-	bertc_encode_options options = {.size = sizeof(options), .offsets = BERTC_OFFSETS_BYTES};
+	bertc_encode_options options = {.size = sizeof options, .offsets = BERTC_OFFSETS_BYTES};
 	assert_bertc(bertc_tokenizer_encode(tokenizer, &text, NULL, 1, &options, &tokens, error));
 	assert_int_equal(bertc_tokens_starts(tokens)[1], 7);
-	assert_memory_equal(bertc_tokens_offsets(tokens), bytes, sizeof(bytes));
+	assert_memory_equal(bertc_tokens_offsets(tokens), bytes, sizeof bytes);
 	bertc_tokens_free(tokens);
 	options.offsets = BERTC_OFFSETS_CHARACTERS;
 	assert_bertc(bertc_tokenizer_encode(tokenizer, &text, NULL, 1, &options, &tokens, error));
-	assert_memory_equal(bertc_tokens_offsets(tokens), characters, sizeof(characters));
+	assert_memory_equal(bertc_tokens_offsets(tokens), characters, sizeof characters);
 	bertc_tokens_free(tokens);
 	bertc_tokenizer_close(tokenizer);
 }
@@ -186,7 +186,7 @@ static void offsets_count_bytes_or_characters(void **state)
 static bertc_tokens *encode_many(const bertc_tokenizer *tokenizer, const char *const *pairs)
 {
 	bertc_tokens *tokens;
-	const bertc_encode_options options = {.size = sizeof(options), .max_length = 40, .offsets = BERTC_OFFSETS_CHARACTERS};
+	const bertc_encode_options options = {.size = sizeof options, .max_length = 40, .offsets = BERTC_OFFSETS_CHARACTERS};
 	assert_bertc(bertc_tokenizer_encode(tokenizer, (const char *const *)many, pairs, TEXTS, &options, &tokens, error));
 	return tokens;
 }
@@ -265,7 +265,7 @@ static void a_model_says_what_it_is(void **state)
 
 static float *embed_many(bertc_model *model, const bertc_embed_options *options, int64_t count, int64_t width)
 {
-	float *out = calloc((size_t)(count * width), sizeof(*out));
+	float *out = calloc((size_t)(count * width), sizeof *out);
 	assert_non_null(out);
 	assert_bertc(bertc_model_embed(model, (const char *const *)many, count, options, out, (size_t)(count * width), error));
 	return out;
@@ -297,7 +297,7 @@ static void embeddings_are_pooled_states(void **state)
 		if (t % 100)
 			continue;
 		assert_bertc(bertc_model_embed(model, (const char *const *)&many[t], 1, NULL, alone, SMALL_HIDDEN, error));
-		assert_memory_equal(alone, vectors + t * SMALL_HIDDEN, sizeof(alone));
+		assert_memory_equal(alone, vectors + t * SMALL_HIDDEN, sizeof alone);
 	}
 	bertc_states_free(states);
 	free(vectors);
@@ -308,8 +308,8 @@ static void embed_options_are_obeyed(void **state)
 {
 	(void)state;
 	bertc_model *model = open_model("words");
-	bertc_embed_options options = {.size = sizeof(options), .normalize = BERTC_NORMALIZE, .dimensions = 5, .pooling = "cls"};
-	bertc_embed_options plain = {.size = sizeof(plain), .pooling = "cls"};
+	bertc_embed_options options = {.size = sizeof options, .normalize = BERTC_NORMALIZE, .dimensions = 5, .pooling = "cls"};
+	bertc_embed_options plain = {.size = sizeof plain, .pooling = "cls"};
 	float *cut = embed_many(model, &options, 20, 5), *whole = embed_many(model, &plain, 20, SMALL_HIDDEN);
 	for (int t = 0; t < 20; t++) {
 		double length = 0;
@@ -323,10 +323,10 @@ static void embed_options_are_obeyed(void **state)
 	/* A prompt and a text together form one text. */
 	const char *const text = "waj wak", *const both = "wai, waj wak";
 	float with[SMALL_HIDDEN], wanted[SMALL_HIDDEN];
-	options = (bertc_embed_options){.size = sizeof(options), .prompt = "wai, "};
+	options = (bertc_embed_options){.size = sizeof options, .prompt = "wai, "};
 	assert_bertc(bertc_model_embed(model, &text, 1, &options, with, SMALL_HIDDEN, error));
 	assert_bertc(bertc_model_embed(model, &both, 1, NULL, wanted, SMALL_HIDDEN, error));
-	assert_memory_equal(with, wanted, sizeof(with));
+	assert_memory_equal(with, wanted, sizeof with);
 	bertc_model_close(model);
 }
 
@@ -336,8 +336,8 @@ static void scores_are_those_of_answers(void **state)
 	enum { COUNT = 1100 };
 	bertc_model *model = open_model("mood");
 	bertc_answers *answers;
-	float *scores = calloc(3 * COUNT, sizeof(*scores)), *logits = calloc(3 * COUNT, sizeof(*logits));
-	const bertc_predict_options raw = {.size = sizeof(raw), .raw = 1};
+	float *scores = calloc(3 * COUNT, sizeof *scores), *logits = calloc(3 * COUNT, sizeof *logits);
+	const bertc_predict_options raw = {.size = sizeof raw, .raw = 1};
 	assert_bertc(bertc_model_scores(model, (const char *const *)many, NULL, COUNT, NULL, scores, 3 * COUNT, error));
 	assert_bertc(bertc_model_scores(model, (const char *const *)many, NULL, COUNT, &raw, logits, 3 * COUNT, error));
 	assert_bertc(bertc_model_predict(model, (const char *const *)many, NULL, COUNT, NULL, &answers, error));
@@ -406,7 +406,7 @@ static void the_tokenizer_refuses_what_is_wrong(void **state)
 	bertc_tokenizer *tokenizer = open_tokenizer(1), *none = tokenizer;
 	bertc_tokens *tokens;
 	const char *const texts[] = {"wai", NULL};
-	const bertc_tokenizer_options cased = {.size = sizeof(cased), .letter_case = BERTC_CASED};
+	const bertc_tokenizer_options cased = {.size = sizeof cased, .letter_case = BERTC_CASED};
 	bertc_encode_options options = {0};
 	assert_refused(BERTC_ERROR_USAGE, "path is NULL", bertc_tokenizer_open(NULL, NULL, &none, error));
 	assert_null(none);
@@ -424,10 +424,10 @@ static void the_tokenizer_refuses_what_is_wrong(void **state)
 	assert_refused(BERTC_ERROR_USAGE, "out is NULL", bertc_tokenizer_encode(tokenizer, texts, NULL, 1, NULL, NULL, error));
 	assert_refused(BERTC_ERROR_USAGE, "the size of bertc_encode_options is 0",
 		       bertc_tokenizer_encode(tokenizer, texts, NULL, 1, &options, &tokens, error));
-	options = (bertc_encode_options){.size = sizeof(options), .max_length = 1};
+	options = (bertc_encode_options){.size = sizeof options, .max_length = 1};
 	assert_refused(BERTC_ERROR_USAGE, "max_length is 1",
 		       bertc_tokenizer_encode(tokenizer, texts, NULL, 1, &options, &tokens, error));
-	options = (bertc_encode_options){.size = sizeof(options), .offsets = 3};
+	options = (bertc_encode_options){.size = sizeof options, .offsets = 3};
 	assert_refused(BERTC_ERROR_USAGE, "offsets is 3",
 		       bertc_tokenizer_encode(tokenizer, texts, NULL, 1, &options, &tokens, error));
 	assert_int_equal(bertc_tokenizer_encode(tokenizer, NULL, NULL, 2, NULL, &tokens, NULL), BERTC_ERROR_USAGE);
@@ -435,7 +435,7 @@ static void the_tokenizer_refuses_what_is_wrong(void **state)
 	struct {
 		bertc_encode_options known;
 		int64_t unknown;
-	} later = {.known = {.size = sizeof(later)}};
+	} later = {.known = {.size = sizeof later}};
 	options = (bertc_encode_options){.size = offsetof(bertc_encode_options, no_special_tokens), .no_special_tokens = 1};
 	assert_bertc(bertc_tokenizer_encode(tokenizer, texts, NULL, 1, &options, &tokens, error));
 	assert_int_equal(bertc_tokens_starts(tokens)[1], 3);
@@ -456,11 +456,11 @@ static void a_model_refuses_what_is_wrong(void **state)
 	const char *const text = "wai waj";
 	float room[SMALL_HIDDEN];
 	struct buffer large = {0};
-	bertc_model_options options = {.size = sizeof(options), .precision = "fp64"};
+	bertc_model_options options = {.size = sizeof options, .precision = "fp64"};
 	assert_refused(BERTC_ERROR_USAGE, "there is no precision 'fp64'",
 		       bertc_model_open(test_path("words"), &options, &none, error));
 	assert_null(none);
-	options = (bertc_model_options){.size = sizeof(options), .max_length = 1000};
+	options = (bertc_model_options){.size = sizeof options, .max_length = 1000};
 	assert_refused(BERTC_ERROR_USAGE, "beyond the 48 positions",
 		       bertc_model_open(test_path("words"), &options, &none, error));
 	assert_refused(BERTC_ERROR_USAGE, "nowhere", bertc_model_open(test_path("nowhere"), NULL, &none, error));
@@ -474,20 +474,20 @@ static void a_model_refuses_what_is_wrong(void **state)
 		       bertc_model_scores(tags, &text, NULL, 1, NULL, room, 3, error));
 	assert_refused(BERTC_ERROR_USAGE, "not a model for a task",
 		       bertc_model_predict(words, &text, NULL, 1, NULL, &answers, error));
-	bertc_embed_options embed = {.size = sizeof(embed), .pooling = "median"};
+	bertc_embed_options embed = {.size = sizeof embed, .pooling = "median"};
 	assert_refused(BERTC_ERROR_USAGE, "there is no pooling 'median'",
 		       bertc_model_embed(words, &text, 1, &embed, room, SMALL_HIDDEN, error));
-	embed = (bertc_embed_options){.size = sizeof(embed), .prompt_name = "query"};
+	embed = (bertc_embed_options){.size = sizeof embed, .prompt_name = "query"};
 	assert_refused(BERTC_ERROR_USAGE, "no prompt 'query'",
 		       bertc_model_embed(words, &text, 1, &embed, room, SMALL_HIDDEN, error));
-	embed = (bertc_embed_options){.size = sizeof(embed), .dimensions = 33};
+	embed = (bertc_embed_options){.size = sizeof embed, .dimensions = 33};
 	assert_refused(BERTC_ERROR_USAGE, "dimensions is 33", bertc_model_embed(words, &text, 1, &embed, room, 33, error));
 	/* A text that is too long is truncated, unless truncation is disabled. */
 	for (int i = 0; i < 100; i++)
 		buffer_text(&large, "wai ");
 	const char *const texts[] = {text, buffer_string(&large)};
 	float two[2 * SMALL_HIDDEN];
-	embed = (bertc_embed_options){.size = sizeof(embed), .refuse_long = 1};
+	embed = (bertc_embed_options){.size = sizeof embed, .refuse_long = 1};
 	assert_bertc(bertc_model_embed(words, texts, 2, NULL, two, 2 * SMALL_HIDDEN, error));
 	assert_refused(BERTC_ERROR_DATA, "texts[1] has 102 tokens",
 		       bertc_model_embed(words, texts, 2, &embed, two, 2 * SMALL_HIDDEN, error));
@@ -542,10 +542,10 @@ static void *use_all(void *context)
 		bertc_tokens_free(tokens);
 		assert_bertc(bertc_model_embed(shared->words, (const char *const *)many, SHARED_TEXTS, NULL, vectors,
 					       SHARED_TEXTS * SMALL_HIDDEN, error));
-		assert_memory_equal(vectors, shared->vectors, sizeof(vectors));
+		assert_memory_equal(vectors, shared->vectors, sizeof vectors);
 		assert_bertc(bertc_model_scores(shared->mood, (const char *const *)many, NULL, SHARED_TEXTS, NULL, scores,
 						SHARED_TEXTS * 3, error));
-		assert_memory_equal(scores, shared->scores, sizeof(scores));
+		assert_memory_equal(scores, shared->scores, sizeof scores);
 		assert_refused(BERTC_ERROR_USAGE, "makes no embeddings",
 			       bertc_model_embed(shared->mood, (const char *const *)many, 1, NULL, vectors, 3, error));
 	}
@@ -582,7 +582,7 @@ static int child(bertc_tokenizer *tokenizer, bertc_model *model, const bertc_tok
 {
 	bertc_tokens *tokens;
 	bertc_error error;
-	const bertc_encode_options options = {.size = sizeof(options), .max_length = 40, .offsets = BERTC_OFFSETS_CHARACTERS};
+	const bertc_encode_options options = {.size = sizeof options, .max_length = 40, .offsets = BERTC_OFFSETS_CHARACTERS};
 	const char *const text = "wai";
 	float vector[SMALL_HIDDEN];
 	if (bertc_tokenizer_encode(tokenizer, (const char *const *)many, NULL, TEXTS, &options, &tokens, NULL) != BERTC_OK)
@@ -626,7 +626,7 @@ static int run_shell(const char *format, ...)
 	char command[2048];
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(command, sizeof(command), format, arguments);
+	vsnprintf(command, sizeof command, format, arguments);
 	va_end(arguments);
 	return system(command);
 }

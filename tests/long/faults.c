@@ -60,7 +60,7 @@ __attribute__((destructor)) static void say_count(void)
 	if (!number || strncmp(number, ":0:", 3) != 0 || !path)
 		return;
 	fd = NEXT(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-	int size = snprintf(line, sizeof(line), "%ld\n", atomic_load(&calls));
+	int size = snprintf(line, sizeof line, "%ld\n", atomic_load(&calls));
 	if (fd >= 0 && NEXT(write)(fd, line, (size_t)size) == size)
 		NEXT(close)(fd);
 }
@@ -86,7 +86,7 @@ static enum fault fault_at(const char *operation)
 		return SHORT;
 	if (strcmp(mode, "kill") == 0)
 		return KILL;
-	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
 		if (strcmp(mode, errors[i].name) == 0) {
 			errno = errors[i].number;
 			return ERRNO;

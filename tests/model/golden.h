@@ -47,7 +47,7 @@ static inline void *golden_array(const struct golden *golden, const char *name, 
 static inline double *golden_doubles(const struct golden *golden, const char *name, int64_t count)
 {
 	const struct safetensors_entry *entry = safetensors_find(&golden->file, name);
-	double *values = malloc((size_t)count * sizeof(*values));
+	double *values = malloc((size_t)count * sizeof *values);
 	if (!entry || entry->count != count || !values) {
 		fprintf(stderr, "'%s' has no '%s' of %lld numbers\n", golden->path, name, (long long)count);
 		exit(1);
@@ -59,7 +59,7 @@ static inline double *golden_doubles(const struct golden *golden, const char *na
 /* Token indices sorted by (id, index), with an insertion sort: the batches of tests are short. */
 static inline int32_t *sorted_by_id(const int32_t *ids, int64_t count)
 {
-	int32_t *order = calloc((size_t)round_up(count + 1, 128), sizeof(*order));
+	int32_t *order = calloc((size_t)round_up(count + 1, 128), sizeof *order);
 	if (!order)
 		exit(1);
 	for (int32_t i = 0; i < count; i++) {
@@ -76,13 +76,13 @@ static inline void complete_batch(struct batch *batch)
 {
 	size_t tokens = (size_t)round_up(batch->token_count, 128),
 	       rows = (size_t)round_up(batch->labels[HEAD_MASKED_WORDS].count + 1, 128);
-	batch->token_samples = calloc(tokens, sizeof(*batch->token_samples));
-	batch->samples = calloc((size_t)round_up(batch->sequence_count, 128), sizeof(*batch->samples));
+	batch->token_samples = calloc(tokens, sizeof *batch->token_samples);
+	batch->samples = calloc((size_t)round_up(batch->sequence_count, 128), sizeof *batch->samples);
 	struct batch_labels *words = &batch->labels[HEAD_MASKED_WORDS], *next = &batch->labels[HEAD_NEXT_SENTENCE];
 	words->width = words->row_width = next->width = 1;
-	words->weights = calloc(rows, sizeof(*words->weights));
-	next->weights = calloc((size_t)round_up(batch->sequence_count, 128), sizeof(*next->weights));
-	batch->example_starts = calloc((size_t)round_up(batch->sequence_count + 1, 128), sizeof(*batch->example_starts));
+	words->weights = calloc(rows, sizeof *words->weights);
+	next->weights = calloc((size_t)round_up(batch->sequence_count, 128), sizeof *next->weights);
+	batch->example_starts = calloc((size_t)round_up(batch->sequence_count + 1, 128), sizeof *batch->example_starts);
 	batch->id_order = sorted_by_id(batch->ids, batch->token_count);
 	if (!batch->token_samples || !batch->samples || !words->weights || !next->weights || !batch->example_starts)
 		exit(1);
@@ -118,7 +118,7 @@ static inline void free_batch(struct batch *batch)
 			  batch->id_order,
 			  batch->labels[HEAD_MASKED_WORDS].classes,
 			  batch->labels[HEAD_MASKED_WORDS].weights};
-	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+	for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
 		free(arrays[i]);
 }
 
@@ -207,11 +207,11 @@ static inline void run_close(struct run *run)
 /* Copies the weights of a golden file, and small values for tensors that it lacks, unless `all` must be there. */
 static inline void run_load_what_is_there(struct run *run, const struct golden *golden, bool all)
 {
-	float *slab = calloc((size_t)run->model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)run->model->slab_count, sizeof *slab);
 	for (int64_t i = 0; slab && i < run->model->parameter_count; i++) {
 		const struct parameter *parameter = &run->model->parameters[i];
 		char name[160];
-		snprintf(name, sizeof(name), "weights.%s", parameter->name);
+		snprintf(name, sizeof name, "weights.%s", parameter->name);
 		const struct safetensors_entry *entry = safetensors_find(&golden->file, name);
 		for (int64_t k = 0; !all && !entry && k < parameter->count; k++)
 			slab[parameter->offset + k] = 0.01F * (float)(k % 7 - 3);
@@ -247,9 +247,9 @@ static inline void run_begin(struct run *run, const struct batch *step)
 			weight += (double)step->labels[h].weights[i];
 		run->scalars.inverse_weight[h] = weight > 0 ? 1 / weight : 0;
 	}
-	functions->to_device(run->backend, run->replica.scalars, &run->scalars, sizeof(run->scalars));
+	functions->to_device(run->backend, run->replica.scalars, &run->scalars, sizeof run->scalars);
 	struct accumulators none = {{0}};
-	functions->to_device(run->backend, run->replica.accumulators, &none, sizeof(none));
+	functions->to_device(run->backend, run->replica.accumulators, &none, sizeof none);
 }
 
 static inline void run_batch(struct run *run, const struct batch *host, bool dropout, bool training, bool overwrite)
@@ -266,7 +266,7 @@ static inline void run_batch(struct run *run, const struct batch *host, bool dro
 static inline struct accumulators run_sums(struct run *run)
 {
 	struct accumulators sums;
-	run->backend->functions->to_host(run->backend, &sums, run->replica.accumulators, sizeof(sums));
+	run->backend->functions->to_host(run->backend, &sums, run->replica.accumulators, sizeof sums);
 	return sums;
 }
 
@@ -282,7 +282,7 @@ static inline double run_loss(struct run *run)
 static inline double *run_gradients(struct run *run)
 {
 	int64_t count = run->model->slab_count;
-	double *out = malloc((size_t)count * sizeof(*out));
+	double *out = malloc((size_t)count * sizeof *out);
 	if (!out)
 		exit(1);
 	run->backend->functions->to_host(run->backend, out, run->model->gradients.data,
@@ -290,7 +290,7 @@ static inline double *run_gradients(struct run *run)
 	if (run->backend->master_dtype == DTYPE_F32)
 		for (int64_t i = count - 1; i >= 0; i--) {
 			float value;
-			memcpy(&value, (char *)out + (size_t)i * sizeof(value), sizeof(value));
+			memcpy(&value, (char *)out + (size_t)i * sizeof value, sizeof value);
 			out[i] = (double)value;
 		}
 	return out;
@@ -321,19 +321,19 @@ static inline double golden_compare(const struct golden *golden, const char *act
 				    const double *gradients, struct limit limit, FILE *table)
 {
 	int64_t count = model->parameter_count;
-	const struct parameter **sorted = malloc((size_t)count * sizeof(*sorted));
-	double **wanted = malloc((size_t)count * sizeof(*wanted));
+	const struct parameter **sorted = malloc((size_t)count * sizeof *sorted);
+	double **wanted = malloc((size_t)count * sizeof *wanted);
 	if (!sorted || !wanted)
 		exit(1);
 	char name[160];
-	snprintf(name, sizeof(name), "%s.error32", act);
+	snprintf(name, sizeof name, "%s.error32", act);
 	double *error32 = golden_doubles(golden, name, count);
 	for (int64_t i = 0; i < count; i++)
 		sorted[i] = &model->parameters[i];
-	qsort(sorted, (size_t)count, sizeof(*sorted), compare_parameter_names);
+	qsort(sorted, (size_t)count, sizeof *sorted, compare_parameter_names);
 	double all = 0;
 	for (int64_t i = 0; i < count; i++) {
-		snprintf(name, sizeof(name), "%s.gradient.%s", act, sorted[i]->name);
+		snprintf(name, sizeof name, "%s.gradient.%s", act, sorted[i]->name);
 		wanted[i] = golden_doubles(golden, name, sorted[i]->count);
 		all = hypot(all, norm_of(wanted[i], sorted[i]->count));
 	}

@@ -49,7 +49,7 @@ static void check_golden(const char *device, enum dtype dtype, double loss_limit
 		run_begin(&run, &tiny.batch);
 		run_batch(&run, &tiny.batch, true, true, true);
 		char name[32];
-		snprintf(name, sizeof(name), "%s.loss", acts[i].name);
+		snprintf(name, sizeof name, "%s.loss", acts[i].name);
 		double *wanted = golden_doubles(&tiny, name, 4);
 		struct accumulators sums = run_sums(&run);
 		double mlm = sums.value[sum_of_loss(HEAD_MASKED_WORDS)] * run.scalars.inverse_weight[HEAD_MASKED_WORDS];
@@ -112,7 +112,7 @@ static void gradients_are_slopes(void **state)
 		const struct parameter *parameter = &run.model->parameters[i];
 		struct rng rng = rng_start(3, RNG_TEST, (uint64_t)i);
 		double *values = master + parameter->offset, slope = 0, loss[2], h = 1e-4;
-		double *direction = calloc((size_t)parameter->count, sizeof(*direction));
+		double *direction = calloc((size_t)parameter->count, sizeof *direction);
 		assert_non_null(direction);
 		for (int64_t k = 0; k < parameter->count; k++) {
 			direction[k] = rng_truncated_normal(&rng);
@@ -293,7 +293,7 @@ static void headless_steps_are_equal(const char *device, enum dtype dtype)
 		{.input = INPUT_ALL_ROWS, .loss = LOSS_SEGMENT},
 		{.input = INPUT_ALL_ROWS, .loss = LOSS_POINTERS, .classes = 2, .pointers = 1},
 	};
-	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+	for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
 		struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
 		struct model_heads heads = {.architecture = "test", .pooler = inputs[i].pooled, .count = 1, .head = {inputs[i]}};
 		struct batch batch = tiny.batch;
@@ -302,8 +302,8 @@ static void headless_steps_are_equal(const char *device, enum dtype dtype)
 		bool points = inputs[i].loss == LOSS_POINTERS, has_rows = points || inputs[i].input == INPUT_CHOSEN_ROWS;
 		heads.head[0].outputs = points ? 2 + 2 * 3 : 2;
 		heads.head[0].coefficient = 1;
-		snprintf(heads.head[0].name, sizeof(heads.head[0].name), "classifier");
-		memset(batch.labels, 0, sizeof(batch.labels));
+		snprintf(heads.head[0].name, sizeof heads.head[0].name, "classifier");
+		memset(batch.labels, 0, sizeof batch.labels);
 		batch.labels[0] = (struct batch_labels){.count = batch.sequence_count,
 							.width = points || inputs[i].loss == LOSS_SEGMENT ? 2 : 1,
 							.row_width = has_rows,
@@ -507,7 +507,7 @@ static void forward_needs_few_masters(void **state)
 	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0);
 	config.intermediate_size = 48; /* for FP8 */
 	struct shape_limits limits = model_shape_limits(&config, batch_capacity_of(&tiny.batch), tiny.batch.longest, false);
-	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+	for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
 		if (backends[i].dtype == DTYPE_BF16 && !cpu_computes_bf16())
 			continue;
 		bool copies = strcmp(backends[i].device, "ref") != 0;
@@ -532,7 +532,7 @@ static void forward_needs_few_masters(void **state)
 			REQUIRE(be->functions->replica_create(be, &replica, &limits));
 			REQUIRE(activations_create(&activations, model, limits.batch, limits.longest, false));
 			if (!few) {
-				slab = calloc((size_t)model->slab_count, sizeof(*slab));
+				slab = calloc((size_t)model->slab_count, sizeof *slab);
 				REQUIRE(model_initialize(model, &replica, 5));
 				REQUIRE(model_get_weights(model, slab));
 			} else {

@@ -30,7 +30,7 @@ static struct model *new_model(int32_t hidden, int32_t heads, int32_t positions)
 /* Like model_initialize(), but a truncated normal of 0.02 everywhere is enough here. */
 static float *drawn_slab(const struct model *model)
 {
-	float *slab = malloc((size_t)model->slab_count * sizeof(*slab));
+	float *slab = malloc((size_t)model->slab_count * sizeof *slab);
 	assert_non_null(slab);
 	struct rng rng = rng_start(3, RNG_TEST, 0);
 	for (int64_t i = 0; i < model->slab_count; i++)
@@ -52,7 +52,7 @@ static double *embedded_text(const struct model *model, const float *slab, int32
 	const float *words = values(model, slab, "bert.embeddings.word_embeddings.weight");
 	const float *positions = values(model, slab, "bert.embeddings.position_embeddings.weight");
 	const float *types = values(model, slab, "bert.embeddings.token_type_embeddings.weight");
-	double *text = malloc((size_t)(length * hidden) * sizeof(*text));
+	double *text = malloc((size_t)(length * hidden) * sizeof *text);
 	assert_non_null(text);
 	struct rng rng = rng_start(4, RNG_TEST, 0);
 	for (int32_t i = 0; i < length; i++) {
@@ -86,7 +86,7 @@ static double attention_to_neighbor(const struct model *model, const float *slab
 	const float *query =
 		values(model, slab, "bert.encoder.layer.0.attention.self.query.weight") + (int64_t)head * width * hidden;
 	const float *key = values(model, slab, "bert.encoder.layer.0.attention.self.key.weight") + (int64_t)head * width * hidden;
-	double *text = embedded_text(model, slab, length), *keys = malloc((size_t)(length * width) * sizeof(*keys)), mean = 0;
+	double *text = embedded_text(model, slab, length), *keys = malloc((size_t)(length * width) * sizeof *keys), mean = 0;
 	double q[64];
 	assert_non_null(keys);
 	assert_true(width <= 64);
@@ -121,7 +121,7 @@ static void heads_look_at_their_neighbors(void **state)
 		int32_t hidden, heads, length;
 		double least;
 	} cases[] = {{128, 2, 128, 0.85}, {256, 4, 128, 0.85}, {256, 4, 512, 0.65}, {128, 4, 128, 0.7}};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct model *model = new_model(cases[i].hidden, cases[i].heads, 512);
 		float *slab = drawn_slab(model);
 		assert_true(attention_to_neighbor(model, slab, 0, cases[i].length) < 0.05);
@@ -149,13 +149,13 @@ static void other_weights_stay(void **state)
 {
 	(void)state;
 	static const int32_t shapes[][2] = {{128, 2}, {15, 3}, {12, 2}};
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
 		struct model *model = new_model(shapes[i][0], shapes[i][1], 40);
 		float *slab = drawn_slab(model), *before = drawn_slab(model);
 		neighbor_attention_set(model, slab);
 		for (int64_t p = 0; p < model->parameter_count; p++) {
 			const struct parameter *parameter = &model->parameters[p];
-			size_t bytes = (size_t)parameter->count * sizeof(*slab);
+			size_t bytes = (size_t)parameter->count * sizeof *slab;
 			bool kept = memcmp(slab + parameter->offset, before + parameter->offset, bytes) == 0;
 			bool changes = strstr(parameter->name, "position_embeddings") ||
 				       strstr(parameter->name, "query.weight") || strstr(parameter->name, "key.weight");

@@ -29,7 +29,7 @@ static void sizes_have_names(void **state)
 	assert_int_equal(config.vocab_size, 0);
 	assert_true(config.layer_norm_eps == 1e-12 && config.hidden_dropout_prob == 0.1);
 	char names[64], *rest = names;
-	snprintf(names, sizeof(names), "%s", MODEL_SIZES("|"));
+	snprintf(names, sizeof names, "%s", MODEL_SIZES("|"));
 	int count = 0;
 	for (char *name = strtok_r(names, "|", &rest); name; name = strtok_r(NULL, "|", &rest), count++)
 		assert_int_equal(model_config_named(&config, name), OK);
@@ -72,7 +72,7 @@ static void odd_configurations_are_refused(void **state)
 		{"{\"layer_norm_eps\": \"tiny\"}", ERR_DATA, "layer_norm_eps"},
 		{"[1]", ERR_DATA, "object"},
 	};
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct model_config config;
 		if (parse(bad[i].text, &config) != bad[i].status || !strstr(error_last()->message, bad[i].field) ||
 		    !strstr(error_last()->message, "x.json"))
@@ -202,7 +202,7 @@ static float *initial_weights(const char *device, enum dtype dtype, int threads,
 	struct run run;
 	run_open(&run, device, dtype, threads, config, &one, false);
 	REQUIRE(model_initialize(run.model, &run.replica, seed));
-	float *slab = calloc((size_t)run.model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)run.model->slab_count, sizeof *slab);
 	assert_non_null(slab);
 	REQUIRE(model_get_weights(run.model, slab));
 	run_close(&run);

@@ -154,7 +154,7 @@ static void test_grades(void **state)
 	assert_non_null(strstr(verdict.more, "more text would help more than more steps"));
 }
 
-static void test_labelled_tasks(void **state)
+static void test_labeled_tasks(void **state)
 {
 	(void)state;
 	static const char *const labels[] = {"negative", "positive"};
@@ -406,7 +406,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grades),
-		cmocka_unit_test(test_labelled_tasks),
+		cmocka_unit_test(test_labeled_tasks),
 		cmocka_unit_test(test_baselines),
 		cmocka_unit_test(what_is_normal),
 		cmocka_unit_test(test_trend),

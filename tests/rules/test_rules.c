@@ -233,7 +233,7 @@ static void headers_compile_alone(void **state)
 			 0);
 }
 
-/* --- The documents --- */
+/* ---- The documents ---- */
 
 /* The files of the source tree, by path; a name without a folder is compared with the last part of each path. */
 static struct name_list tree;
@@ -374,7 +374,8 @@ static void documents_name_what_is_there(void **state)
 	glob_t pages;
 	int found = 0;
 	list_tree();
-	assert_int_equal(glob("{README.md,CONTRIBUTING.md,dev/README.md,docs/*.md,docs/developers/*.md}", GLOB_BRACE, NULL, &pages), 0);
+	assert_int_equal(
+		glob("{README.md,CONTRIBUTING.md,dev/README.md,docs/*.md,docs/developers/*.md}", GLOB_BRACE, NULL, &pages), 0);
 	problems = 0;
 	for (size_t i = 0; i < pages.gl_pathc; i++)
 		found += check_page(pages.gl_pathv[i]);

@@ -74,7 +74,7 @@ static void test_one_device(void **state)
 		{"large", DEVICE_FP8, 264, 128, 19, 2646},  {"large", DEVICE_FP8, 66, 512, 77, 540},
 		{"base", DEVICE_FP8, 352, 128, 19, 7745},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct model *model = model_of(cases[i].size);
 		struct forecast_setup setup =
 			setup_of(model, "h200", cases[i].precision, 1, cases[i].sequences, cases[i].length, cases[i].predictions);

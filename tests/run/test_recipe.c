@@ -102,7 +102,8 @@ static void adamw_refuses_what_is_lambs(void **state)
 					    "gradient_normalization=clip", "gradient_averaging=true"};
 	for (size_t i = 0; i < sizeof lambs / sizeof *lambs; i++) {
 		char named[64];
-		snprintf(named, sizeof named, "--%.*s has no effect with --optimizer adamw", (int)strcspn(lambs[i], "="), lambs[i]);
+		snprintf(named, sizeof named, "--%.*s has no effect with --optimizer adamw", (int)strcspn(lambs[i], "="),
+			 lambs[i]);
 		give(lambs[i]);
 		assert_error(ERR_USAGE, named, recipe_choose(&options, &recipe.optimizer));
 	}

@@ -287,7 +287,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 	static const char *const origins[] = {"Origin: http://elsewhere.example\r\n", ""};
 	for (int i = 0; i < 2; i++) {
 		char untyped[256];
-		snprintf(untyped, sizeof(untyped),
+		snprintf(untyped, sizeof untyped,
 			 "POST /embed HTTP/1.1\r\nHost: x\r\n%sContent-Length: 15\r\n\r\n{\"inputs\": \"a\"}", origins[i]);
 		client = client_open(&server);
 		assert_true(client_send(client, untyped, strlen(untyped)));

@@ -19,7 +19,7 @@ static void outputs_of(const struct task_state *task, const struct task_set *set
 	task_choice.heads(task, &heads);
 	assert_int_equal(heads.head[0].loss, LOSS_GROUP);
 	assert_ok(task_outputs_create(out, &set->encoded, &heads.head[0]));
-	memcpy(out->values, logits, (size_t)out->starts[out->count] * sizeof(*logits));
+	memcpy(out->values, logits, (size_t)out->starts[out->count] * sizeof *logits);
 }
 
 static void choices_become_sequences(void **state)
@@ -33,11 +33,11 @@ static void choices_become_sequences(void **state)
 	static const int32_t seconds[] = {4, 4, 4, 3, 3}, right[] = {2, 1};
 	assert_true(task.pairs);
 	assert_int_equal(set.encoded.example_count, 2);
-	assert_memory_equal(set.encoded.examples, examples, sizeof(examples));
-	assert_memory_equal(set.encoded.sequences, sequences, sizeof(sequences));
-	assert_memory_equal(set.encoded.seconds, seconds, sizeof(seconds));
-	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
-	assert_memory_equal(set.encoded.items[0].classes, right, sizeof(right));
+	assert_memory_equal(set.encoded.examples, examples, sizeof examples);
+	assert_memory_equal(set.encoded.sequences, sequences, sizeof sequences);
+	assert_memory_equal(set.encoded.seconds, seconds, sizeof seconds);
+	assert_memory_equal(set.encoded.ids, ids, sizeof ids);
+	assert_memory_equal(set.encoded.items[0].classes, right, sizeof right);
 	assert_int_equal(set.encoded.items[0].count, 2);
 	task_set_release(&task, &set);
 	task_state_release(&task);
@@ -83,7 +83,7 @@ static void questions_may_stand_alone(void **state)
 	assert_string_equal(task.settings.trained.text, "question");
 	assert_ok(open_set(&task, &dev, TASK_SCORE, file));
 	assert_int_equal(dev.encoded.token_count, train.encoded.token_count);
-	assert_memory_equal(dev.encoded.ids, train.encoded.ids, (size_t)dev.encoded.token_count * sizeof(*dev.encoded.ids));
+	assert_memory_equal(dev.encoded.ids, train.encoded.ids, (size_t)dev.encoded.token_count * sizeof *dev.encoded.ids);
 	task_set_release(&task, &train);
 	task_set_release(&task, &dev);
 	task_state_release(&task);
@@ -96,7 +96,7 @@ static void long_texts_are_cut_and_labels_may_be_absent(void **state)
 	struct task_set set = {0};
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"context\": \"we eat\", \"choices\": [\"bread\", \"stone bread\"]}\n"));
 	static const int32_t ids[] = {2, 5, 3, 7, 3, 2, 5, 3, 8, 3};
-	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_memory_equal(set.encoded.ids, ids, sizeof ids);
 	assert_int_equal(set.cut_count, 1);
 	assert_int_equal(set.cut_tokens, 2);
 	assert_int_equal(set.encoded.items[0].classes[0], -1);

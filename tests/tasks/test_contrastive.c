@@ -36,7 +36,7 @@ static double *list(const struct json *object, const char *key)
 	double *out;
 	int64_t i = 0;
 	assert_non_null(member);
-	assert_ok(memory_new(&out, member->child_count, sizeof(*out), key));
+	assert_ok(memory_new(&out, member->child_count, sizeof *out, key));
 	for (const struct json *item = member->first_child; item; item = item->next)
 		out[i++] = item->number;
 	return out;
@@ -56,10 +56,10 @@ static struct golden_step open_step(const struct json *row)
 	double *starts = list(row, "starts"), *vectors = list(row, "vectors"), *scores = list(row, "scores"),
 	       *texts = list(row, "texts");
 	int64_t count = (int64_t)starts[examples];
-	assert_ok(memory_new(&s.starts, examples + 1, sizeof(*s.starts), "starts"));
-	assert_ok(memory_new(&s.vectors, count * width, sizeof(*s.vectors), "vectors"));
-	assert_ok(memory_new(&s.scores, examples, sizeof(*s.scores), "scores"));
-	assert_ok(memory_new(&s.texts, count, sizeof(*s.texts), "texts"));
+	assert_ok(memory_new(&s.starts, examples + 1, sizeof *s.starts, "starts"));
+	assert_ok(memory_new(&s.vectors, count * width, sizeof *s.vectors, "vectors"));
+	assert_ok(memory_new(&s.scores, examples, sizeof *s.scores, "scores"));
+	assert_ok(memory_new(&s.texts, count, sizeof *s.texts, "texts"));
 	for (int64_t i = 0; i <= examples; i++)
 		s.starts[i] = (int64_t)starts[i];
 	for (int64_t i = 0; i < count * width; i++)
@@ -109,7 +109,7 @@ static void losses_are_those_of_sentence_transformers(void **state)
 		double squares = 0, off = 0;
 		int64_t count = s.step.count * s.step.width;
 		float *gradients;
-		assert_ok(memory_new(&gradients, count, sizeof(*gradients), "gradients"));
+		assert_ok(memory_new(&gradients, count, sizeof *gradients, "gradients"));
 		assert_ok(contrastive_loss(kind_of(row), temperature, &s.step, NULL, &scratch, &loss, gradients));
 		assert_near(loss, number(row, "loss"), 1e-5);
 		for (int64_t i = 0; i < count; i++) {
@@ -210,12 +210,12 @@ static void measure(const struct golden_step *s, bool scored, int32_t texts_each
 	struct task_state state = {.task = &task_embedding, .own = &own, .settings = {.hidden_size = (int32_t)s->step.width}};
 	struct model_heads heads;
 	*m = (struct measured){.out = {.count = 0}};
-	labelled_form(&m->set.encoded, 0, 1, 0, true);
+	labeled_form(&m->set.encoded, 0, 1, 0, true);
 	for (int64_t e = 0; e < s->step.example_count; e++) {
-		assert_ok(labelled_begin(&m->set.encoded));
+		assert_ok(labeled_begin(&m->set.encoded));
 		for (int64_t t = s->starts[e]; t < s->starts[e + 1]; t++)
-			assert_ok(labelled_sequence(&m->set.encoded, &(int32_t){(int32_t)s->texts[t]}, 1, 1));
-		assert_ok(labelled_item(&m->set.encoded, 0, NULL, NULL, &s->scores[e], 1));
+			assert_ok(labeled_sequence(&m->set.encoded, &(int32_t){(int32_t)s->texts[t]}, 1, 1));
+		assert_ok(labeled_item(&m->set.encoded, 0, NULL, NULL, &s->scores[e], 1));
 	}
 	assert_ok(embedding_set_form(&m->set, scored ? RANKING_SCORED : texts_each > 2 ? RANKING_TRIPLETS : RANKING_PAIRS));
 	state.task->heads(&state, &heads);

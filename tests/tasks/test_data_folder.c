@@ -21,7 +21,7 @@ static enum status find(struct data_folder *out, const char *name, bool version_
 static void expect(const char *value, const char *name, const char *file)
 {
 	char path[PATH_BYTES];
-	snprintf(path, sizeof(path), "%s%s", name, test_path(file));
+	snprintf(path, sizeof path, "%s%s", name, test_path(file));
 	assert_non_null(value);
 	assert_string_equal(value, path);
 }
@@ -35,9 +35,9 @@ static void published_files(void **state)
 		"n/train.txt",    "n/devel.txt",       "n/test.conll"};
 	static const char *const folders[] = {"m", "r", "s", "n", "empty"};
 	struct data_folder found = {.train = NULL};
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
 		assert_ok(folder_make(test_path(folders[i])));
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
 		put(files[i]);
 	assert_ok(find(&found, "MNLI", false, "m"));
 	expect(found.train, "", "m/train.tsv.gz");

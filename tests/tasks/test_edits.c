@@ -33,7 +33,7 @@ static int64_t fewest(const struct edit_texts *texts, struct edit *edits, int64_
 	int64_t best = -1, made[MADE_MOST];
 	if (i > texts->source_count) {
 		bool same = make(texts, edits, made) == texts->target_count &&
-			    memcmp(made, texts->target, (size_t)texts->target_count * sizeof(*made)) == 0;
+			    memcmp(made, texts->target, (size_t)texts->target_count * sizeof *made) == 0;
 		return same ? cost_of(texts, edits) : -1;
 	}
 	for (int deleted = 0; deleted < (i < texts->source_count ? 2 : 1); deleted++) {
@@ -86,7 +86,7 @@ static void the_cheapest_edits_are_found(void **state)
 		expressible++;
 		assert_int_equal(cost_of(&texts, found), best);
 		assert_int_equal(make(&texts, found, made), texts.target_count);
-		assert_memory_equal(made, target, (size_t)texts.target_count * sizeof(*made));
+		assert_memory_equal(made, target, (size_t)texts.target_count * sizeof *made);
 	}
 	assert_true(expressible > 40 && others > 40);
 }
@@ -169,7 +169,7 @@ static void texts_are_put_together(void **state)
 		{"", "the moon", {{0, 1, 1, 0}}, "moon"},
 		{" a  b ", "x", {{0, -1, -1, 0}, {0, -1, -1, 0}, {0, -1, -1, 0}}, " a  b "},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct edit_token source[32], context[32];
 		struct buffer out = {0};
 		int64_t count = cut(cases[i].source, source);

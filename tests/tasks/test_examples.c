@@ -62,7 +62,7 @@ static void published_files_are_read(void **state)
 	(void)state;
 	static const struct {
 		const char *task, *file, *text, *expected;
-		bool labelled;
+		bool labeled;
 	} cases[] = {
 		{"cola", "train.tsv", "gj04\t1\t\tOur friends.\ncj99\t0\t*\tThe \"more\n", "Our friends.|-|1|-/The \"more|-|0|-",
 		 true},
@@ -117,7 +117,7 @@ static void published_files_are_read(void **state)
 		{"scicite", "train.jsonl", "{\"text\": \"a\", \"label\": \"method\", \"metadata\": {}}\n", "a|-|method|-", true},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		expect(cases[i].file, cases[i].text, task(cases[i].task, cases[i].labelled), cases[i].expected);
+		expect(cases[i].file, cases[i].text, task(cases[i].task, cases[i].labeled), cases[i].expected);
 	assert_null(layout_find("sst"));
 	assert_null(layout_find(""));
 	refuse(ERR_DATA, "has no column of the labels as the files of mnli have; its columns are 1 sentence1, 2 sentence2",
@@ -474,7 +474,7 @@ static void layouts_are_whole(void **state)
 	}
 	/* So do the names by which columns are found. */
 	const char *const *const lists[] = {generic_texts, generic_ids};
-	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		for (const char *const *wanted = lists[i]; *wanted; wanted++) {
 			bool known = false;
 			for (const char *const *name = header_names; *name && !known; name++)

@@ -17,7 +17,7 @@ static double *numbers_of(const struct json *row, const char *key, int64_t *out_
 	const struct json *array = json_member(row, key);
 	double *out;
 	assert_non_null(array);
-	assert_ok(memory_new(&out, array->child_count, sizeof(*out), key));
+	assert_ok(memory_new(&out, array->child_count, sizeof *out, key));
 	*out_count = 0;
 	for (const struct json *child = array->first_child; child; child = child->next)
 		out[(*out_count)++] = child->number;
@@ -28,7 +28,7 @@ static int32_t *integers_of(const struct json *row, const char *key, int64_t *ou
 {
 	double *numbers = numbers_of(row, key, out_count);
 	int32_t *out;
-	assert_ok(memory_new(&out, *out_count, sizeof(*out), key));
+	assert_ok(memory_new(&out, *out_count, sizeof *out, key));
 	for (int64_t i = 0; i < *out_count; i++)
 		out[i] = (int32_t)numbers[i];
 	free(numbers);
@@ -39,7 +39,7 @@ static uint8_t *bits_of(const struct json *row, const char *key, int64_t *out_co
 {
 	double *numbers = numbers_of(row, key, out_count);
 	uint8_t *out;
-	assert_ok(memory_new(&out, *out_count, sizeof(*out), key));
+	assert_ok(memory_new(&out, *out_count, sizeof *out, key));
 	for (int64_t i = 0; i < *out_count; i++)
 		out[i] = (uint8_t)numbers[i];
 	free(numbers);
@@ -51,7 +51,7 @@ static const char **strings_of(const struct json *row, const char *key, int64_t 
 	const struct json *array = json_member(row, key);
 	const char **out;
 	assert_non_null(array);
-	assert_ok(memory_new(&out, array->child_count, sizeof(*out), key));
+	assert_ok(memory_new(&out, array->child_count, sizeof *out, key));
 	*out_count = 0;
 	for (const struct json *child = array->first_child; child; child = child->next)
 		out[(*out_count)++] = child->text;
@@ -70,7 +70,7 @@ static int64_t *starts_of(const struct json *row, const char *key, int64_t *out_
 {
 	double *lengths = numbers_of(row, key, out_groups);
 	int64_t *starts;
-	assert_ok(memory_new(&starts, *out_groups + 1, sizeof(*starts), key));
+	assert_ok(memory_new(&starts, *out_groups + 1, sizeof *starts, key));
 	for (int64_t i = 0; i < *out_groups; i++)
 		starts[i + 1] = starts[i] + (int64_t)lengths[i];
 	free(lengths);

@@ -76,7 +76,7 @@ static void what_is_missing_is_named(void **state)
 	struct mention_form form;
 	struct marked_text marked = {0};
 	assert_ok(mention_form_parse("<<,>>,[[,]]", &form));
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct example_text example = text_of(cases[i].text);
 		assert_error(ERR_DATA, cases[i].message, mentions_find(&example, &form, &marked));
 	}
@@ -96,7 +96,7 @@ static void markers_of_a_person(void **state)
 		{"$ b$, # c #", "{ b}, ( c )"},
 	};
 	assert_ok(mention_form_parse("$,$,#,#", &form));
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		struct example_text example = text_of(texts[i][0]);
 		assert_ok(mentions_find(&example, &form, &marked));
 		expect_marks(&marked, &form, texts[i][1]);
@@ -105,7 +105,7 @@ static void markers_of_a_person(void **state)
 	assert_error(ERR_DATA, "line 7: the text has no marker '$'", mentions_find(&none, &form, &marked));
 	marked_text_release(&marked);
 	static const char *const wrong[] = {"", "a", "a,b,c", "a,b,c,d,e", "a,b,a,b", "a,,c,d", "a,b b,c,d", "a,b,c,"};
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		assert_error(ERR_USAGE, "not the markers of two mentions", mention_form_parse(wrong[i], &form));
 }
 
@@ -145,7 +145,7 @@ static void places_in_json(void **state)
 		 "\"obj_end\": 1}",
 		 "(anna bell) likes {bo}"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct task_state task;
 		struct task_set set;
 		struct marked_text marked = {0};
@@ -172,7 +172,7 @@ static void places_beyond_the_text(void **state)
 		 "from 0 to 2 is not part of the text, which has 1 words"},
 		{"{\"token\": [\"ab\", 3], \"e1\": [0, 1], \"e2\": [0, 2]}", "holds something other than a string"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct task_state task;
 		struct task_set set;
 		struct marked_text marked = {0};

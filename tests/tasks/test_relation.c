@@ -32,7 +32,7 @@ static struct task_state open_relations(int32_t most, enum relation_head head)
 static void expect_ids(const struct task_set *set, const int32_t *ids, int64_t count)
 {
 	assert_int_equal(set->encoded.token_count, count);
-	assert_memory_equal(set->encoded.ids, ids, (size_t)count * sizeof(*ids));
+	assert_memory_equal(set->encoded.ids, ids, (size_t)count * sizeof *ids);
 }
 
 static void markers_are_text(void **state)
@@ -46,7 +46,7 @@ static void markers_are_text(void **state)
 				      5, 4,  18, 18, 11, 19, 19, 12, 16, 16, 10, 17, 17, 5};
 	static const int32_t rows[] = {2, 8, 7, 1}; /* the rows of << and [[, whichever comes first */
 	expect_ids(&set, ids, 28);
-	assert_memory_equal(set.encoded.items[0].rows, rows, sizeof(rows));
+	assert_memory_equal(set.encoded.items[0].rows, rows, sizeof rows);
 	assert_int_equal(set.encoded.items[0].classes[1], 1);
 	task_relation.heads(&task, &heads);
 	assert_int_equal(heads.head[0].joined, 2);
@@ -158,7 +158,7 @@ static void scores_leave_the_negative_class_out(void **state)
 	assert_ok(task_outputs_create(&outputs, &set.encoded, &heads.head[0]));
 	/* columns: hates, likes, none; gold: likes, none, none, likes, hates */
 	static const float logits[] = {0, 2, 1, 0, 1, 2, 0, 2, 1, 0, 1, 2, 2, 1, 0};
-	memcpy(outputs.values, logits, sizeof(logits));
+	memcpy(outputs.values, logits, sizeof logits);
 	assert_ok(task_relation.score(&task, &set, &outputs, &measures));
 	/* likes: 1 right, 2 predicted, 2 in the gold labels; hates: 1, 1, 1. */
 	assert_near(measures_get(&measures, "f1_micro"), 2.0 * 2 / (3 + 3), 1e-12);

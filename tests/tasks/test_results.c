@@ -131,9 +131,9 @@ static void files_of_results_are_known(void **state)
 					     "eval_results",
 					     ""};
 	(void)state;
-	for (size_t i = 0; i < sizeof(results) / sizeof(*results); i++)
+	for (size_t i = 0; i < sizeof results / sizeof *results; i++)
 		assert_true(results_is_file(results[i]));
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		assert_false(results_is_file(others[i]));
 }
 

@@ -28,16 +28,16 @@ static void targets_become_edits(void **state)
 	assert_ok(open_set(&task, &set, TASK_TRAIN, DIALOGUE));
 	/* [CLS] who wrote emma ? [SEP] jane austen [SEP] and who is(unknown) it [SEP] */
 	static const int32_t ids[] = {2, 5, 6, 7, 11, 3, 8, 9, 3, 12, 5, 1, 13, 3};
-	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_memory_equal(set.encoded.ids, ids, sizeof ids);
 	assert_int_equal(set.encoded.seconds[0], 9);
-	const struct labelled_items *items = &set.encoded.items[0];
+	const struct labeled_items *items = &set.encoded.items[0];
 	static const int32_t rows[] = {9, 10, 11, 12, 13, 9, 10, 11, 12};
 	/* kept, kept, kept, deleted with rows 6 and 7 before it, the end; then: kept, "it" deleted, and what must be
 	 * inserted before it occurs nowhere, ... */
 	static const int32_t labels[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 6, 7, 0, 0, 0};
 	assert_int_equal(items->count, 9);
-	assert_memory_equal(items->rows, rows, sizeof(rows));
-	assert_memory_equal(items->classes, labels, sizeof(labels));
+	assert_memory_equal(items->rows, rows, sizeof rows);
+	assert_memory_equal(items->classes, labels, sizeof labels);
 	int unknown = 0;
 	for (int i = 5; i < 9; i++)
 		unknown += items->classes[3 * i + 1] < 0 && items->classes[3 * i] >= 0;
@@ -231,7 +231,7 @@ static void long_texts_lose_context_first(void **state)
 	/* [CLS] ? [SEP] jane austen [SEP] and it [SEP], then [CLS] and seven tokens of the source */
 	static const int32_t ids[] = {2, 11, 3, 8, 9, 3, 12, 13, 3, 2, 5, 6, 7, 11, 10, 13, 11, 3};
 	assert_int_equal(set.encoded.token_count, 18);
-	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_memory_equal(set.encoded.ids, ids, sizeof ids);
 	assert_int_equal(set.cut_count, 2);
 	assert_int_equal(set.cut_tokens, 3 + 4);
 	open_outputs(&task, &set, &outputs);
@@ -257,7 +257,7 @@ static void columns_are_found(void **state)
 		 "context1,context2"},
 		{"{\"history\": [\"emma\"], \"query\": \"who\", \"rewrite\": \"who emma\"}\n", "query", "rewrite", "history"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct task_state task = open_state(16);
 		struct task_set set;
 		assert_ok(open_set(&task, &set, TASK_TRAIN, cases[i].text));
@@ -305,7 +305,7 @@ static void mistakes_are_told(void **state)
 		{"a\tb\tc\nd\t \tf\n", "line 2: the text is empty"},
 		{"{\"context\": [1, {}], \"source\": \"a\", \"target\": \"b\"}\n", "line 1: a context is not a string"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct task_state task = open_state(16);
 		struct task_set set;
 		assert_error(ERR_DATA, cases[i].message, open_set(&task, &set, TASK_TRAIN, cases[i].text));

@@ -42,7 +42,8 @@ static enum status read_corpus(const char *pattern, enum text_form form, int thr
 	const struct document *document = NULL;
 
 	buffer_clear(out);
-	enum status status = corpus_open(&corpus, &pattern, 1, &(struct corpus_settings){.input.text_form = form, .threads = threads});
+	enum status status =
+		corpus_open(&corpus, &pattern, 1, &(struct corpus_settings){.input.text_form = form, .threads = threads});
 	if (status != OK)
 		return status;
 	while ((status = corpus_next(corpus, &document)) == OK && document) {

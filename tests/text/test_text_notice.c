@@ -25,7 +25,7 @@ static void tables_and_headings(void **state)
 		{"a.txt", "x = 1\ny = 2\n= =\na == b\n", ""},
 		{"a.txt", "", ""},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char notice[TEXT_NOTICE_BYTES];
 		assert_ok(text_notice(cases[i].name, cases[i].text, strlen(cases[i].text), notice));
 		if (cases[i].said[0] ? !strstr(notice, cases[i].said) : notice[0] != 0)

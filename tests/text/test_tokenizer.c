@@ -250,7 +250,7 @@ static void check_encoding(const struct tokenizer *tokenizer, const char *text, 
 	tokens_release(&tokens);
 }
 
-#define CHECK(text, expected, invalid, unknown) check_encoding(tokenizer, text, sizeof(text) - 1, expected, invalid, unknown)
+#define CHECK(text, expected, invalid, unknown) check_encoding(tokenizer, text, sizeof text - 1, expected, invalid, unknown)
 
 static void test_invalid_utf8(void **state)
 {
@@ -556,12 +556,12 @@ static void test_other_tokenizers(void **state)
 	char text[256];
 	bool found;
 	(void)state;
-	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
-		snprintf(text, sizeof(text), "{\"do_lower_case\": true, \"tokenizer_class\": %s}", same[i]);
+	for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+		snprintf(text, sizeof text, "{\"do_lower_case\": true, \"tokenizer_class\": %s}", same[i]);
 		assert_ok(settings_from(text, &s, &found));
 	}
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
-		snprintf(text, sizeof(text), "{\"do_lower_case\": true, \"tokenizer_class\": %s}", others[i][0]);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		snprintf(text, sizeof text, "{\"do_lower_case\": true, \"tokenizer_class\": %s}", others[i][0]);
 		assert_error(ERR_USAGE, others[i][1], settings_from(text, &s, &found));
 		assert_non_null(strstr(error_last()->hint, "split into other tokens"));
 	}

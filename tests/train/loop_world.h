@@ -77,10 +77,10 @@ static inline void world_forward(struct world *w, struct replica *replica, bool 
 	struct accumulators sums;
 	w->run += first;
 	w->batch = first ? 0 : w->batch + 1;
-	w->be->functions->to_host(w->be, &sums, replica->accumulators, sizeof(sums));
+	w->be->functions->to_host(w->be, &sums, replica->accumulators, sizeof sums);
 	double loss = w->loss ? w->loss(w->step.number, w->run) : 5.0;
 	sums.value[0] += loss / MICRO_BATCHES;
-	w->be->functions->to_device(w->be, replica->accumulators, &sums, sizeof(sums));
+	w->be->functions->to_device(w->be, replica->accumulators, &sums, sizeof sums);
 }
 
 static inline void world_gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
@@ -90,7 +90,7 @@ static inline void world_gradients(struct objective *objective, struct replica *
 	struct scalars scalars;
 	(void)batch;
 	world_forward(w, replica, first);
-	w->be->functions->to_host(w->be, &scalars, replica->scalars, sizeof(scalars));
+	w->be->functions->to_host(w->be, &scalars, replica->scalars, sizeof scalars);
 	double factor = w->gradient ? w->gradient(w->step.number, w->batch, w->run, scalars.loss_scale) : 1;
 	for (int64_t p = 0; p < w->model->parameter_count; p++) {
 		const struct parameter *parameter = &w->model->parameters[p];
@@ -174,10 +174,12 @@ static inline void world_open(struct world *w, const char *name, int64_t steps, 
 				      .vocab = 8,
 				      .training = true};
 	assert_ok(w->be->functions->replica_create(w->be, &w->replica, &limits));
-	assert_ok(optimizer_create(
-		&w->optimizer, w->model, NULL,
-		&(struct optimizer_options){
-			.optimizer = OPTIMIZER_ADAMW, .adam_beta1 = 0.9, .adam_beta2 = 0.999, .adam_epsilon = 1e-6, .bias_correction = true}));
+	assert_ok(optimizer_create(&w->optimizer, w->model, NULL,
+				   &(struct optimizer_options){.optimizer = OPTIMIZER_ADAMW,
+							       .adam_beta1 = 0.9,
+							       .adam_beta2 = 0.999,
+							       .adam_epsilon = 1e-6,
+							       .bias_correction = true}));
 	assert_ok(model_initialize(w->model, &w->replica, 7));
 	assert_ok(average_open(&w->average, w->model, NULL));
 	w->gradients = calloc((size_t)w->model->slab_count, sizeof(double));

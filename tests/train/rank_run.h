@@ -235,13 +235,13 @@ static inline enum status rank_open(struct rank_state *s, const struct rank_run 
 	TRY(activations_create(&s->activations, s->model, s->steps.capacity, limits.longest, true));
 	TRY(optimizer_create(&s->optimizer, s->model, comm,
 			     &(struct optimizer_options){.optimizer = run->optimizer,
-							  .adam_beta1 = 0.9,
-							  .adam_beta2 = 0.999,
-							  .adam_epsilon = 1e-6,
-							  .weight_decay = 0.01,
-							  .max_grad_norm = 1,
-							  .bias_correction = true,
-							  .trust_ratio = run->adapts_all ? TRUST_RATIO_ALL : TRUST_RATIO_DECAYED,
+							 .adam_beta1 = 0.9,
+							 .adam_beta2 = 0.999,
+							 .adam_epsilon = 1e-6,
+							 .weight_decay = 0.01,
+							 .max_grad_norm = 1,
+							 .bias_correction = true,
+							 .trust_ratio = run->adapts_all ? TRUST_RATIO_ALL : TRUST_RATIO_DECAYED,
 							 .gradient_averaging = true}));
 	TRY(model_initialize(s->model, &s->replica, 7));
 	s->phase = (struct phase){.schedule = {.shape = SCHEDULE_CONSTANT, .peak = 1e-3, .total_steps = run->steps},
@@ -302,10 +302,10 @@ static inline enum status rank_leave(const struct rank_state *s, const char *fol
 {
 	char path[PATH_BYTES];
 	float *weights;
-	TRY(memory_new(&weights, s->model->slab_count, sizeof(*weights), "weights"));
+	TRY(memory_new(&weights, s->model->slab_count, sizeof *weights, "weights"));
 	TRY(model_get_weights(s->model, weights));
 	TRY(path_join(path, folder, "weights"));
-	enum status status = file_write(path, weights, (size_t)s->model->slab_count * sizeof(*weights));
+	enum status status = file_write(path, weights, (size_t)s->model->slab_count * sizeof *weights);
 	free(weights);
 	return status;
 }
@@ -371,7 +371,7 @@ static inline float *rank_weights(const char *run, int64_t *count)
 	float *weights = malloc(bytes.size);
 	assert_non_null(weights);
 	memcpy(weights, bytes.data, bytes.size);
-	*count = (int64_t)(bytes.size / sizeof(*weights));
+	*count = (int64_t)(bytes.size / sizeof *weights);
 	buffer_release(&bytes);
 	return weights;
 }

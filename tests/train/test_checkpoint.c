@@ -454,7 +454,7 @@ static void put_changed(struct json_writer *writer, const struct json *value, in
 static bool is_one_of(const char *key, const char *list)
 {
 	char word[64];
-	snprintf(word, sizeof(word), " %s ", key);
+	snprintf(word, sizeof word, " %s ", key);
 	return strstr(list, word) != NULL;
 }
 
@@ -500,7 +500,7 @@ static void every_field_of_a_record_counts(void **state)
 	assert_ok(checkpoint_state_read(document.root, "record", &read, &hash));
 	assert_true(read.best_step == 3 && read.guard.recent[9] == 3 && hash == 0xff);
 	for (int64_t target = 1, left = -1; left < 0; target++) {
-		for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
 			struct buffer text = {0};
 			struct json_writer writer = {.out = &text};
 			struct json_document changed;
@@ -539,7 +539,7 @@ static void an_unfinished_model_goes(void **state)
 	assert_ok(train(&w.training));
 	for (int i = 1; i <= 3; i++) {
 		char fault[32];
-		snprintf(fault, sizeof(fault), "write:%d:ENOSPC", i);
+		snprintf(fault, sizeof fault, "write:%d:ENOSPC", i);
 		assert_ok(file_fault_set(fault));
 		enum status status = checkpoint_save_final(&w.training.checkpoints, w.model, w.training.state.step);
 		assert_ok(file_fault_set(NULL));

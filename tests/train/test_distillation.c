@@ -150,7 +150,7 @@ static void pupil_make(struct pupil *p, enum head_loss loss, int32_t width, cons
 	assert_ok(be->functions->replica_create(be, &p->replica, &limits));
 	assert_ok(activations_create(&p->activations, p->model, capacity, p->batch.longest, true));
 	assert_ok(model_initialize(p->model, &p->replica, 1));
-	p->slab = malloc((size_t)p->model->slab_count * sizeof(*p->slab));
+	p->slab = malloc((size_t)p->model->slab_count * sizeof *p->slab);
 	assert_ok(model_get_weights(p->model, p->slab));
 
 	config.hidden_size = width;
@@ -160,7 +160,7 @@ static void pupil_make(struct pupil *p, enum head_loss loss, int32_t width, cons
 	assert_true(planned > 0);
 	assert_ok(teacher_allocate(p->teacher, &limits, settings));
 	struct model *model = teacher_model(p->teacher);
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct rng rng = rng_start(9, RNG_TEST, 0);
 	for (int64_t i = 0; i < model->parameter_count; i++)
 		for (int64_t j = 0; j < model->parameters[i].count; j++)
@@ -210,9 +210,9 @@ static void check_gradients(struct pupil *p, const char *what)
 {
 	struct measures measures = {0};
 	const double scale = p->replica.scalars->loss_scale, h = 1e-3;
-	double *gradients = malloc((size_t)p->model->slab_count * sizeof(*gradients)), largest = 0;
+	double *gradients = malloc((size_t)p->model->slab_count * sizeof *gradients), largest = 0;
 	compute(p, &measures);
-	memcpy(gradients, p->model->gradients.data, (size_t)p->model->slab_count * sizeof(*gradients));
+	memcpy(gradients, p->model->gradients.data, (size_t)p->model->slab_count * sizeof *gradients);
 	for (int64_t i = 0; i < p->model->slab_count; i++)
 		largest = fmax(largest, fabs(gradients[i]) / scale);
 	for (int64_t i = 0; i < p->model->parameter_count; i++) {
@@ -236,12 +236,12 @@ static void gradients_are_those_of_the_loss(void **state)
 {
 	static const enum head_loss losses[] = {LOSS_CLASSES, LOSS_SQUARED, LOSS_BINARY, LOSS_GROUP, LOSS_SEGMENT};
 	(void)state;
-	for (size_t i = 0; i < sizeof(losses) / sizeof(*losses); i++) {
+	for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
 		const struct distillation_settings settings = {
 			.alpha = 0.3, .temperature = 1.7, .hidden_weight = 0.6, .layers = pairs, .layer_count = i < 2 ? 3 : 0};
 		struct pupil p;
 		char what[32];
-		snprintf(what, sizeof(what), "loss %d", (int)losses[i]);
+		snprintf(what, sizeof what, "loss %d", (int)losses[i]);
 		pupil_make(&p, losses[i], i == 0 ? 12 : 8, &settings);
 		check_gradients(&p, what);
 		pupil_free(&p);

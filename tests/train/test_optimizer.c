@@ -60,7 +60,7 @@ static void world_close(struct world *w)
 
 static double *doubles(int64_t count)
 {
-	double *out = calloc((size_t)count, sizeof(*out));
+	double *out = calloc((size_t)count, sizeof *out);
 	assert_non_null(out);
 	return out;
 }
@@ -72,7 +72,7 @@ static double *fetch(struct world *w, const struct tensor *t)
 		w->be->functions->to_host(w->be, out, t->data, (size_t)t->columns * sizeof(double));
 		return out;
 	}
-	float *narrow = calloc((size_t)t->columns, sizeof(*narrow));
+	float *narrow = calloc((size_t)t->columns, sizeof *narrow);
 	w->be->functions->to_host(w->be, narrow, t->data, (size_t)t->columns * sizeof(float));
 	for (int64_t i = 0; i < t->columns; i++)
 		out[i] = narrow[i];
@@ -95,7 +95,7 @@ static double *make_gradients(struct world *w, int64_t t, double scale)
 		w->be->functions->to_device(w->be, to->data, g, (size_t)to->columns * sizeof(double));
 		return g;
 	}
-	float *narrow = calloc((size_t)to->columns, sizeof(*narrow));
+	float *narrow = calloc((size_t)to->columns, sizeof *narrow);
 	for (int64_t i = 0; i < to->columns; i++)
 		narrow[i] = (float)g[i];
 	w->be->functions->to_device(w->be, to->data, narrow, (size_t)to->columns * sizeof(float));
@@ -107,11 +107,11 @@ static void update(struct world *w, double rate)
 {
 	struct scalars scalars = {.learning_rate = rate, .loss_scale = 1, .gradient_scale = 1, .finite = 1};
 	optimizer_prepare(w->optimizer, &scalars);
-	w->be->functions->to_device(w->be, w->replica.scalars, &scalars, sizeof(scalars));
+	w->be->functions->to_device(w->be, w->replica.scalars, &scalars, sizeof scalars);
 	optimizer_measure(w->optimizer, &w->replica);
 	assert_ok(optimizer_update(w->optimizer, &w->replica));
 	assert_ok(w->be->functions->synchronize(&w->replica));
-	w->be->functions->to_host(w->be, &scalars, w->replica.scalars, sizeof(scalars));
+	w->be->functions->to_host(w->be, &scalars, w->replica.scalars, sizeof scalars);
 	if (scalars.finite)
 		w->optimizer->update_count++;
 }
@@ -184,7 +184,7 @@ static double difference(const double *a, const double *b, int64_t count)
 static void check_copies(struct world *w)
 {
 	int64_t count = w->model->weight_count;
-	unsigned char **before = calloc((size_t)count, sizeof(*before));
+	unsigned char **before = calloc((size_t)count, sizeof *before);
 	assert_non_null(before);
 	for (int pass = 0; pass < 2; pass++) {
 		for (int64_t i = 0; i < count; i++) {
@@ -258,13 +258,18 @@ static const struct optimizer_options all_settings[] = {
 	{BASE, .optimizer = OPTIMIZER_LAMB, .trust_ratio = TRUST_RATIO_ALL, .gradient_normalization = NORMALIZE_ALWAYS},
 	{SUMS, .optimizer = OPTIMIZER_LAMB, .exclude_from_layer_adaptation = {no_heads, 2, 2}},
 	{BASE, .optimizer = OPTIMIZER_LAMB, .exclude_from_weight_decay = {no_table, 3, 3}, .max_trust_ratio = 0.1},
-	{.gradient_averaging = true, .optimizer = OPTIMIZER_LAMB, .adam_beta1 = 0.6, .adam_beta2 = 0.85, .adam_epsilon = 1e-6, .bias_correction = true},
+	{.gradient_averaging = true,
+	 .optimizer = OPTIMIZER_LAMB,
+	 .adam_beta1 = 0.6,
+	 .adam_beta2 = 0.85,
+	 .adam_epsilon = 1e-6,
+	 .bias_correction = true},
 };
 
 static void test_settings(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(all_settings) / sizeof(*all_settings); i++) {
+	for (size_t i = 0; i < sizeof all_settings / sizeof *all_settings; i++) {
 		check_settings("ref", &all_settings[i], 1e-12);
 		check_settings("cpu", &all_settings[i], 1e-6);
 	}
@@ -289,7 +294,7 @@ static void test_threads(void **state)
 		update(&three, 1e-2);
 	}
 	double *a = fetch(&one, &one.model->slab), *b = fetch(&three, &three.model->slab);
-	assert_memory_equal(a, b, (size_t)one.model->slab_count * sizeof(*a));
+	assert_memory_equal(a, b, (size_t)one.model->slab_count * sizeof *a);
 	free(a);
 	free(b);
 	world_close(&one);
@@ -312,7 +317,7 @@ static void test_not_finite(void **state)
 		for (int i = 0; i < 3; i++)
 			before[i] = fetch(&w, slabs[i]);
 		float bad = INFINITY;
-		w.be->functions->to_device(w.be, (float *)w.model->gradients.data + 5, &bad, sizeof(bad));
+		w.be->functions->to_device(w.be, (float *)w.model->gradients.data + 5, &bad, sizeof bad);
 		update(&w, 1e-2);
 		assert_int_equal(w.optimizer->update_count, 1);
 		for (int i = 0; i < 3; i++) {

@@ -13,7 +13,7 @@ static void make(const char *run, int64_t step, int64_t listed)
 	char name[64], folder[160];
 	struct folder_files files = {0};
 	checkpoint_name(name, step);
-	snprintf(folder, sizeof(folder), "%s/%s", run, name);
+	snprintf(folder, sizeof folder, "%s/%s", run, name);
 	assert_ok(folder_make(test_path(folder)));
 	snprintf(folder + strlen(folder), 16, "/a.txt");
 	assert_ok(file_write(test_path(folder), "text", 4));
@@ -53,7 +53,7 @@ static void names_say_steps(void **state)
 		{"", -1},
 		{"/", -1},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		if (checkpoint_path_step(cases[i].path) != cases[i].step)
 			fail_msg("'%s' is %lld", cases[i].path, (long long)checkpoint_path_step(cases[i].path));
 	char name[64];
@@ -112,7 +112,7 @@ static void the_best_is_marked(void **state)
 	assert_ok(json_get_number(document.root, "best.json", "loss", &loss));
 	assert_true(loss == 1.25);
 	json_release(&document);
-	assert_int_equal(readlink(test_path("marked/best"), link, sizeof(link) - 1), 12);
+	assert_int_equal(readlink(test_path("marked/best"), link, sizeof link - 1), 12);
 	assert_string_equal(link, "checkpoint-3");
 	/* If the link cannot be renamed into place, nothing of it is left; the record counts. */
 	assert_ok(file_fault_set("rename:2:EIO"));
@@ -196,7 +196,7 @@ static void a_missing_checkpoint_names_the_others(void **state)
 	assert_ok(checkpoint_mark_best(test_path("missing"), 100, "loss", 2.5));
 	assert_ok(folder_make(test_path("begun/data")));
 	assert_ok(file_write(test_path("begun/" RUN_FOLDER_MARK), "x", 1));
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		assert_int_equal(checkpoint_missing(test_path(cases[i].path), "advice"), ERR_USAGE);
 		assert_non_null(strstr(error_last()->message, cases[i].message));
 		if (!strstr(error_last()->hint, cases[i].hint))

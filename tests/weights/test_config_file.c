@@ -35,7 +35,7 @@ static void sizes_come_back(void **state)
 	config.layer_norm_eps = 1e-7;
 	config.pad_token_id = 3;
 	put(&text, &config, NULL);
-	memset(&again, 0xff, sizeof(again));
+	memset(&again, 0xff, sizeof again);
 	assert_ok(json_parse(&document, "x.json", buffer_string(&text), text.size));
 	assert_ok(model_config_from_json(&again, document.root, "x.json"));
 	assert_int_equal(again.vocab_size, 1234);
@@ -126,7 +126,7 @@ static void odd_tasks_are_refused(void **state)
 		{"{\"num_labels\": -1}", "num_labels"},
 		{"[1]", "object"},
 	};
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct task_config task;
 		if (parse(bad[i][0], &task) != ERR_DATA || !strstr(error_last()->message, bad[i][1]) ||
 		    !strstr(error_last()->message, "x.json"))
@@ -196,9 +196,9 @@ static void heads_are_matched_by_their_classes(void **state)
 	int32_t rows[3];
 	assert_ok(task_config_make(&task, NULL, NULL, theirs, 3));
 	assert_true(task_config_rows(&task, theirs, 3, rows));
-	assert_memory_equal(rows, ((int32_t[]){0, 1, 2}), sizeof(rows));
+	assert_memory_equal(rows, ((int32_t[]){0, 1, 2}), sizeof rows);
 	assert_true(task_config_rows(&task, turned, 3, rows));
-	assert_memory_equal(rows, ((int32_t[]){2, 0, 1}), sizeof(rows));
+	assert_memory_equal(rows, ((int32_t[]){2, 0, 1}), sizeof rows);
 	assert_false(task_config_rows(&task, other, 3, rows));
 	assert_false(task_config_rows(&task, twice, 3, rows));
 	assert_false(task_config_rows(&task, theirs, 2, rows));

@@ -71,7 +71,7 @@ static int setup(void **state)
 	assert_ok(model_create(&model, &be, &config, &model_heads_pretraining));
 	assert_ok(vocab_from_entries(&vocab, words, 12));
 	settings = tokenizer_defaults(false);
-	weights = calloc((size_t)model->slab_count, sizeof(*weights));
+	weights = calloc((size_t)model->slab_count, sizeof *weights);
 	assert_non_null(weights);
 	for (int64_t i = 0; i < model->parameter_count; i++)
 		for (int64_t k = 0; k < model->parameters[i].count; k++)
@@ -124,7 +124,7 @@ static void form_of_the_file(void **state)
 			continue;
 		}
 		char name[160];
-		snprintf(name, sizeof(name), "%s_scale", p->name);
+		snprintf(name, sizeof name, "%s_scale", p->name);
 		const struct safetensors_entry *scale = safetensors_find(&file, name);
 		linear++;
 		assert_int_equal(entry->dtype, ST_I8);
@@ -167,9 +167,9 @@ static float expected_value(const struct parameter *p, int64_t k, bool kept)
 static void read_back(void **state)
 {
 	(void)state;
-	struct parameter_place *places = calloc((size_t)model->parameter_count, sizeof(*places));
-	bool *kept = calloc((size_t)model->weight_count, sizeof(*kept)), any = false;
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	struct parameter_place *places = calloc((size_t)model->parameter_count, sizeof *places);
+	bool *kept = calloc((size_t)model->weight_count, sizeof *kept), any = false;
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct model_folder_report report = {0};
 	assert_non_null(places);
 	assert_non_null(kept);

@@ -27,8 +27,8 @@ static int set_up(void **state)
 	tokenizer = tokenizer_defaults(false);
 	if (model_create(&model, &be, &config, &model_heads_pretraining) != OK || vocab_from_entries(&vocab, words, 12) != OK)
 		return -1;
-	slab = calloc((size_t)model->slab_count, sizeof(*slab));
-	loaded = calloc((size_t)model->slab_count, sizeof(*loaded));
+	slab = calloc((size_t)model->slab_count, sizeof *slab);
+	loaded = calloc((size_t)model->slab_count, sizeof *loaded);
 	for (int64_t i = 0; slab && i < model->slab_count; i++)
 		slab[i] = (float)(i % 997) / 512 - 1;
 	return slab && loaded ? 0 : -1;
@@ -109,7 +109,7 @@ static const struct {
 	{"ours/tokenizer_config.json", "ours/vocab.txt", read_settings},
 	{"ours/tokenizer.json", "ours/vocab.txt", read_settings},
 };
-#define READERS ((int)(sizeof(readers) / sizeof(*readers)))
+#define READERS ((int)(sizeof readers / sizeof *readers))
 
 /* About every sixth bit of every file, including the header of the weights. */
 static void flipped_bits_are_found(void **state)
@@ -118,7 +118,7 @@ static void flipped_bits_are_found(void **state)
 	make_folder("ours", true);
 	for (int r = 0; r < READERS; r++) {
 		char path[PATH_BYTES];
-		snprintf(path, sizeof(path), "%s", test_path(readers[r].file));
+		snprintf(path, sizeof path, "%s", test_path(readers[r].file));
 		int64_t bytes = file_size(path), step = bytes / 150 + 1;
 		assert_ok(readers[r].reader(test_path(readers[r].read)));
 		for (int64_t byte = 0; byte < bytes; byte += step) {
@@ -195,7 +195,7 @@ static void other_errors_stay(void **state)
 	struct model_config config = model->config;
 	config.max_position_embeddings = 20;
 	assert_ok(model_create(&larger, &be, &config, &model_heads_pretraining));
-	float *room = calloc((size_t)larger->slab_count, sizeof(*room));
+	float *room = calloc((size_t)larger->slab_count, sizeof *room);
 	assert_non_null(room);
 	make_folder("misfit", true);
 	assert_error(ERR_STATE, "position_embeddings",
@@ -241,7 +241,7 @@ static void names_stay_in_the_folder(void **state)
 	static const char *const names[] = {"..", "../x", "/x", "a/../../x", "a//x", "a/", ""};
 	assert_ok(folder_make(test_path("outward")));
 	assert_ok(file_write(test_path("x"), "x", 1));
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		struct folder_files files = {0};
 		assert_ok(folder_files_add(&files, names[i], 1, crc32c(0, "x", 1)));
 		assert_ok(manifest_write(test_path("outward"), 0, &files));
@@ -273,7 +273,7 @@ static void files_are_put(void **state)
 	for (int write = 1; write <= 3; write++) {
 		char fault[32];
 		assert_ok(manifest_put_file(folder, "README.md", "two words", 9));
-		snprintf(fault, sizeof(fault), "write:%d:ENOSPC", write);
+		snprintf(fault, sizeof fault, "write:%d:ENOSPC", write);
 		assert_ok(file_fault_set(fault));
 		failures += manifest_put_file(folder, "README.md", "three", 5) == ERR_RESOURCE;
 		assert_ok(file_fault_set(NULL));

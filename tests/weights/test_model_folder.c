@@ -24,7 +24,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	const char *base = getenv("TMPDIR");
-	snprintf(folder, sizeof(folder), "%.40s/model-folder-XXXXXX", base && *base ? base : "/tmp");
+	snprintf(folder, sizeof folder, "%.40s/model-folder-XXXXXX", base && *base ? base : "/tmp");
 	if (!mkdtemp(folder))
 		return -1;
 	struct model_config config;
@@ -37,7 +37,7 @@ static int set_up(void **state)
 	config.max_position_embeddings = 10;
 	if (model_create(&model, &be, &config, &model_heads_pretraining) != OK)
 		return -1;
-	weights = calloc((size_t)model->slab_count, sizeof(*weights));
+	weights = calloc((size_t)model->slab_count, sizeof *weights);
 	for (int64_t i = 0; weights && i < model->parameter_count; i++)
 		for (int64_t k = 0; k < model->parameters[i].count; k++)
 			weights[model->parameters[i].offset + k] = (float)(i + 1) + (float)k / 1024;
@@ -71,7 +71,7 @@ static struct safetensors_entry *add_entry(struct draft *draft, const char *name
 					   const float *data)
 {
 	struct safetensors_entry *entry = &draft->entries[draft->count];
-	snprintf(draft->names[draft->count], sizeof(draft->names[0]), "%s", name);
+	snprintf(draft->names[draft->count], sizeof draft->names[0], "%s", name);
 	*entry = (struct safetensors_entry){.name = draft->names[draft->count],
 					    .dtype = ST_F32,
 					    .rank = rank,
@@ -84,7 +84,7 @@ static struct safetensors_entry *add_entry(struct draft *draft, const char *name
 
 static struct draft *new_draft(void)
 {
-	struct draft *draft = calloc(1, sizeof(*draft));
+	struct draft *draft = calloc(1, sizeof *draft);
 	assert_non_null(draft);
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *p = &model->parameters[i];
@@ -111,8 +111,8 @@ static void replace_in_names(struct draft *draft, const char *from, const char *
 		char *name = draft->names[i], *at = strstr(name, from), rest[128];
 		if (!at)
 			continue;
-		snprintf(rest, sizeof(rest), "%s", at + strlen(from));
-		snprintf(at, sizeof(draft->names[0]) - (size_t)(at - name), "%s%s", to, rest);
+		snprintf(rest, sizeof rest, "%s", at + strlen(from));
+		snprintf(at, sizeof draft->names[0] - (size_t)(at - name), "%s%s", to, rest);
 	}
 }
 
@@ -143,7 +143,7 @@ static void check_all_loaded(const float *slab, const struct model_folder_report
 static void spellings_are_understood(void **state)
 {
 	(void)state;
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	static const char *const changes[][2] = {
 		{"LayerNorm.weight", "LayerNorm.gamma"},
 		{"LayerNorm.bias", "LayerNorm.beta"},
@@ -152,12 +152,12 @@ static void spellings_are_understood(void **state)
 		{"embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"},
 	};
 	struct draft *draft = new_draft();
-	for (size_t i = 0; i <= sizeof(changes) / sizeof(changes[0]); i++) {
+	for (size_t i = 0; i <= sizeof changes / sizeof changes[0]; i++) {
 		struct model_folder_report report = {0};
 		REQUIRE(load_draft(draft, MISSING_NOTHING, slab, &report));
 		check_all_loaded(slab, &report);
 		model_folder_report_release(&report);
-		if (i < sizeof(changes) / sizeof(changes[0]))
+		if (i < sizeof changes / sizeof changes[0])
 			replace_in_names(draft, changes[i][0], changes[i][1]);
 	}
 	assert_non_null(strstr(draft->names[0], "decoder.weight"));
@@ -168,18 +168,18 @@ static void spellings_are_understood(void **state)
 static void tied_weights_must_agree(void **state)
 {
 	(void)state;
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct draft *draft = new_draft();
 	const struct parameter *word = &model->parameters[0];
-	float *copy = malloc((size_t)word->count * sizeof(*copy));
+	float *copy = malloc((size_t)word->count * sizeof *copy);
 	assert_non_null(copy);
-	memcpy(copy, weights + word->offset, (size_t)word->count * sizeof(*copy));
+	memcpy(copy, weights + word->offset, (size_t)word->count * sizeof *copy);
 	add_entry(draft, "cls.predictions.decoder.weight", 2, word->rows, word->columns, copy);
 	int64_t ids[10] = {0};
 	struct safetensors_entry *buffer = add_entry(draft, "bert.embeddings.position_ids", 2, 1, 10, NULL);
 	buffer->dtype = ST_I64;
 	buffer->data = ids;
-	buffer->bytes = sizeof(ids);
+	buffer->bytes = sizeof ids;
 	struct model_folder_report report = {0};
 	REQUIRE(load_draft(draft, MISSING_NOTHING, slab, &report));
 	check_all_loaded(slab, &report);
@@ -200,7 +200,7 @@ static void tied_weights_must_agree(void **state)
 static void missing_weights_are_named(void **state)
 {
 	(void)state;
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct draft *draft = new_draft();
 	float classifier[24] = {0};
 	add_entry(draft, "classifier.weight", 2, 3, 8, classifier);
@@ -235,7 +235,7 @@ static void missing_weights_are_named(void **state)
 static void misfits_are_named(void **state)
 {
 	(void)state;
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct draft *draft = new_draft();
 	struct model_folder_report report = {0};
 	add_entry(draft, "bert.encoder.layer.2.output.dense.bias", 1, 1, 8, weights);
@@ -284,7 +284,7 @@ static void other_files_are_refused(void **state)
 	char path[PATH_BYTES];
 	REQUIRE(path_join(path, folder, "old"));
 	REQUIRE(folder_make(path));
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	assert_int_equal(model_folder_load(path, model, MISSING_NOTHING, slab, NULL), ERR_USAGE);
 	assert_non_null(strstr(error_last()->hint, "save_pretrained"));
 	REQUIRE(file_write(in_folder("old/pytorch_model.bin"), "PK", 2));
@@ -331,7 +331,7 @@ static void saved_comes_back(void **state)
 	REQUIRE(model_folder_config(path, &config));
 	assert_int_equal(config.vocab_size, 12);
 	assert_int_equal(config.intermediate_size, 24);
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct model_folder_report report = {0};
 	REQUIRE(model_folder_load(path, model, MISSING_NOTHING, slab, &report));
 	check_all_loaded(slab, &report);
@@ -368,7 +368,7 @@ static void tensorflow_folder_comes_back(void **state)
 		assert_int_equal(config.hidden_act, model->config.hidden_act);
 		assert_int_equal(config.vocab_size, 12);
 		assert_int_equal(config.intermediate_size, 24);
-		float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+		float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 		REQUIRE(model_folder_load(path, model, MISSING_NOTHING, slab, &report));
 		assert_int_equal(report.format, WEIGHTS_TENSORFLOW);
 		check_all_loaded(slab, &report);
@@ -410,7 +410,7 @@ static void an_encoder_is_saved_under_bare_names(void **state)
 	assert_non_null(safetensors_find(&file, "pooler.dense.bias"));
 	assert_int_equal(file.count, encoder->parameter_count);
 	safetensors_close(&file);
-	float *slab = calloc((size_t)encoder->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)encoder->slab_count, sizeof *slab);
 	REQUIRE(model_folder_load(path, encoder, MISSING_NOTHING, slab, &report));
 	assert_int_equal(report.loaded, encoder->parameter_count);
 	model_folder_report_release(&report);

@@ -36,7 +36,7 @@ static struct loaded load(const char *path, const struct model_config *config, c
 {
 	struct loaded out = {0};
 	assert_ok(model_create(&out.model, &be, config, &model_heads_pretraining));
-	out.slab = malloc((size_t)out.model->slab_count * sizeof(*out.slab));
+	out.slab = malloc((size_t)out.model->slab_count * sizeof *out.slab);
 	assert_non_null(out.slab);
 	for (int64_t i = 0; i < out.model->slab_count; i++)
 		out.slab[i] = -7;
@@ -84,7 +84,7 @@ static void files_of_other_programs(void **state)
 	};
 	struct model_config config = golden_config();
 	struct loaded reference = load_reference();
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		struct loaded loaded = load(files[i].path, &config, &as_it_is);
 		assert_ok(loaded.status);
 		assert_int_equal(loaded.report.format, files[i].format);
@@ -103,7 +103,7 @@ static void files_of_other_programs(void **state)
 static void make_vocab(struct vocab *out, const char *const *words, int count)
 {
 	const char *entries[32] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-	memcpy(entries + 5, words, (size_t)count * sizeof(*words));
+	memcpy(entries + 5, words, (size_t)count * sizeof *words);
 	assert_ok(vocab_from_entries(out, entries, count + 5));
 }
 
@@ -265,11 +265,11 @@ static void damage_is_found(void **state)
 	struct model_config config = golden_config();
 	struct loaded reference = load_reference();
 	struct buffer good = {0};
-	for (size_t k = 0; k < sizeof(files) / sizeof(*files); k++) {
+	for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
 		assert_ok(file_read(files[k].golden, 1 << 20, &good));
 		put_file(test_path(files[k].name), good.data, good.size);
 	}
-	for (size_t k = 0; k < sizeof(files) / sizeof(*files); k++) {
+	for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
 		assert_ok(file_read(files[k].golden, 1 << 20, &good));
 		int64_t refused = 0, harmless = 0;
 		for (size_t at = 0; at < good.size; at += 1 + good.size / 150) {
@@ -320,7 +320,7 @@ static void missing_files_are_named(void **state)
 		{"{\"weight_map\": {}}", "weight_map"},
 		{"[]", "weight_map"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		assert_ok(file_write(test_path("s.safetensors.index.json"), cases[i].json, strlen(cases[i].json)));
 		loaded = load(test_path("s.safetensors.index.json"), &config, &as_it_is);
 		assert_error(i ? ERR_DATA : ERR_USAGE, cases[i].part, loaded.status);

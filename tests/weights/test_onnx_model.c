@@ -9,7 +9,7 @@
 #include "formats/varint.h"
 #include "weights/onnx_model.h"
 
-/* --- A reader of protocol buffers --- */
+/* ---- A reader of protocol buffers ---- */
 
 struct field {
 	uint64_t number, value;
@@ -43,13 +43,13 @@ static const char *text_of(struct byte_range bytes)
 	static char texts[8][256];
 	static int turn;
 	char *text = texts[turn++ % 8];
-	assert_true(range_left(&bytes) < sizeof(texts[0]));
+	assert_true(range_left(&bytes) < sizeof texts[0]);
 	memcpy(text, bytes.at, range_left(&bytes));
 	text[range_left(&bytes)] = '\0';
 	return text;
 }
 
-/* --- The contents of a file --- */
+/* ---- The contents of a file ---- */
 
 struct stored {
 	char name[128], location[64];
@@ -95,7 +95,7 @@ static void read_entry(struct byte_range message, struct stored *out)
 	while (next_field(&message, &field))
 		*(field.number == 1 ? &key : &value) = text_of(field.bytes);
 	if (strcmp(key, "location") == 0)
-		snprintf(out->location, sizeof(out->location), "%.63s", value);
+		snprintf(out->location, sizeof out->location, "%.63s", value);
 	else if (strcmp(key, "offset") == 0)
 		out->offset = strtoll(value, NULL, 10);
 	else if (strcmp(key, "length") == 0)
@@ -112,7 +112,7 @@ static void read_tensor(struct facts *facts, struct byte_range message)
 		switch (field.number) {
 		case 1: out->count *= out->shape[out->rank++] = (int64_t)field.value; break;
 		case 2: out->type = (int)field.value; break;
-		case 8: snprintf(out->name, sizeof(out->name), "%.127s", text_of(field.bytes)); break;
+		case 8: snprintf(out->name, sizeof out->name, "%.127s", text_of(field.bytes)); break;
 		case 9: out->raw = field.bytes; break;
 		case 13: read_entry(field.bytes, out); break;
 		case 14: assert_int_equal(field.value, 1); break;
@@ -139,7 +139,7 @@ static void read_value(struct value *out, struct byte_range message)
 	struct field field, kind, part;
 	while (next_field(&message, &field)) {
 		if (field.number == 1) {
-			snprintf(out->name, sizeof(out->name), "%.63s", text_of(field.bytes));
+			snprintf(out->name, sizeof out->name, "%.63s", text_of(field.bytes));
 			continue;
 		}
 		assert_true(next_field(&field.bytes, &kind));
@@ -198,7 +198,7 @@ static void read_graph(struct facts *facts, struct byte_range message)
 
 static struct facts *read_model(const char *path)
 {
-	struct facts *facts = calloc(1, sizeof(*facts));
+	struct facts *facts = calloc(1, sizeof *facts);
 	struct field field, part;
 	assert_non_null(facts);
 	assert_ok(file_read(path, 1 << 26, &facts->file));
@@ -223,7 +223,7 @@ static void release(struct facts *facts)
 	free(facts);
 }
 
-/* --- Models --- */
+/* ---- Models ---- */
 
 static struct backend names = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
 
@@ -240,7 +240,7 @@ static struct onnx_model_content make_content(const struct model_heads *heads, e
 	config.max_position_embeddings = 10;
 	config.hidden_act = activation;
 	assert_ok(model_create(&model, &names, &config, heads));
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	assert_non_null(slab);
 	for (int64_t i = 0; i < model->slab_count; i++)
 		slab[i] = (float)i / 64;

@@ -134,7 +134,7 @@ static void bad_folders_are_refused(void **state)
 		{ERR_DATA, "default_prompt_name", "config_sentence_transformers.json", "{\"default_prompt_name\": \"query\"}"},
 	};
 	struct sentence_folder folder;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char name[32], file[64];
 		snprintf(name, sizeof name, "bad%zu", i);
 		const char *path = fresh(name);

@@ -24,7 +24,7 @@ static struct model *make_model(const char *weight, const char *bias, int32_t ro
 	config.intermediate_size = 16;
 	config.max_position_embeddings = 6;
 	assert_ok(model_create(&model, &be, &config, &model_heads_none));
-	model->parameters = realloc(model->parameters, (size_t)(model->parameter_count + 2) * sizeof(*model->parameters));
+	model->parameters = realloc(model->parameters, (size_t)(model->parameter_count + 2) * sizeof *model->parameters);
 	assert_non_null(model->parameters);
 	if (!pooler) {
 		model->parameter_count -= 2;
@@ -38,7 +38,7 @@ static struct model *make_model(const char *weight, const char *bias, int32_t ro
 					   .decays = !i,
 					   .layer = config.num_hidden_layers};
 		head->count = head->rows * head->columns;
-		snprintf(head->name, sizeof(head->name), "%s", i ? bias : weight);
+		snprintf(head->name, sizeof head->name, "%s", i ? bias : weight);
 		model->slab_count += head->count;
 	}
 	return model;
@@ -63,9 +63,9 @@ static void write_file(const char *path, const struct model *model, void (*renam
 		assert_non_null(values[i]);
 		for (int64_t k = 0; k < p->count; k++)
 			values[i][k] = value(i, k);
-		snprintf(names[i], sizeof(names[i]), "%s", p->name);
+		snprintf(names[i], sizeof names[i], "%s", p->name);
 		if (rename)
-			rename(names[i], sizeof(names[i]));
+			rename(names[i], sizeof names[i]);
 		entries[i] = (struct safetensors_entry){.name = names[i],
 							.dtype = ST_F32,
 							.rank = rank,
@@ -124,14 +124,14 @@ static void google_span(char *name, size_t size)
 static void bare(char *name, size_t size)
 {
 	char rest[128];
-	snprintf(rest, sizeof(rest), "%s", strncmp(name, "bert.", 5) == 0 ? name + 5 : name);
+	snprintf(rest, sizeof rest, "%s", strncmp(name, "bert.", 5) == 0 ? name + 5 : name);
 	snprintf(name, size, "%s", rest);
 }
 
 static void parallel(char *name, size_t size)
 {
 	char rest[128];
-	snprintf(rest, sizeof(rest), "%s", name);
+	snprintf(rest, sizeof rest, "%s", name);
 	snprintf(name, size, "module.%s", rest);
 }
 
@@ -152,7 +152,7 @@ static void heads_are_found(void **state)
 		{SPAN_WEIGHT, SPAN_BIAS, 2, false, google_span},
 		{SPAN_WEIGHT, SPAN_BIAS, 2, false, parallel},
 	};
-	for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct model *model = make_model(cases[c].weight, cases[c].bias, cases[c].rows, cases[c].pooler);
 		struct weight_adaptation how = {.missing = MISSING_NOTHING};
 		write_file(test_path("head.safetensors"), model, cases[c].rename);
@@ -264,7 +264,7 @@ static void put_value(const char *path, const char *name, int64_t i, float numbe
 	FILE *stream = fopen(path, "r+b");
 	assert_non_null(stream);
 	assert_int_equal(fseek(stream, offset, SEEK_SET), 0);
-	assert_int_equal(fwrite(&number, sizeof(number), 1, stream), 1);
+	assert_int_equal(fwrite(&number, sizeof number, 1, stream), 1);
 	assert_int_equal(fclose(stream), 0);
 }
 

@@ -52,7 +52,7 @@ static void files_and_labels(void **state)
 	config.max_position_embeddings = 10;
 	assert_ok(model_create(&model, &names, &config, &classes));
 	assert_ok(task_config_make(&task, "BertForSequenceClassification", NULL, labels, 3));
-	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct onnx_model_content content = {.model = model, .slab = slab};
 
 	assert_ok(folder_make(test_path("small")));

@@ -37,7 +37,7 @@ static void names_are_understood(void **state)
 		{"classifier.weight", "classifier.weight", false},
 		{"bert/encoder/layer_x/output/dense/bias", "bert/encoder/layer_x/output/dense/bias", false},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct tensor_name name = tensor_name_from(cases[i].stored);
 		assert_int_equal(name.meaning, MEANS_PARAMETER);
 		assert_string_equal(name.name, cases[i].ours);
@@ -62,11 +62,11 @@ static void what_is_no_weight(void **state)
 		{"loss_scale/good_steps", MEANS_BOOKKEEPING},
 		{"beta1_power", MEANS_BOOKKEEPING},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_int_equal(tensor_name_from(cases[i].stored).meaning, cases[i].meaning);
 	char longest[5000];
-	memset(longest, 'a', sizeof(longest) - 1);
-	longest[sizeof(longest) - 1] = 0;
+	memset(longest, 'a', sizeof longest - 1);
+	longest[sizeof longest - 1] = 0;
 	assert_int_equal(tensor_name_from(longest).meaning, MEANS_PARAMETER);
 	memcpy(longest, "bert/encoder/layer_", 19);
 	tensor_name_from(longest);

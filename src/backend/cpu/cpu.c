@@ -23,7 +23,7 @@
 static enum status cpu_allocate(struct backend *be, void **out, size_t bytes, const char *what)
 {
 	struct cpu_state *state = be->state;
-	TRY(memory_grow(&state->blocks, &state->block_capacity, state->block_count + 1, sizeof(*state->blocks), what));
+	TRY(memory_grow(&state->blocks, &state->block_capacity, state->block_count + 1, sizeof *state->blocks, what));
 	struct arena block;
 	TRY(arena_create(&block, bytes, what));
 	state->blocks[state->block_count++] = block;
@@ -151,7 +151,7 @@ static enum status cpu_replica_create(struct backend *be, struct replica *replic
 	*replica = (struct replica){.backend = be, .operations = be->operations};
 	struct cpu_scratch *scratch;
 	enum status status;
-	TRY_GOTO(memory_new(&scratch, 1, sizeof(*scratch), "a replica"), fail);
+	TRY_GOTO(memory_new(&scratch, 1, sizeof *scratch, "a replica"), fail);
 	replica->state = scratch;
 	void *memory;
 	TRY_GOTO(cpu_allocate(be, &memory, sizeof(struct scalars), "the scalars of a step"), fail);
@@ -272,14 +272,14 @@ enum status cpu_describe(struct cpu_description *out)
 	*out = (struct cpu_description){0};
 	for (int i = 0; i < CPU_ISA_COUNT; i++) {
 		size_t length = strlen(out->built);
-		snprintf(out->built + length, sizeof(out->built) - length, "%s%s", i ? " " : "", cpu_isa_names[i]);
+		snprintf(out->built + length, sizeof out->built - length, "%s%s", i ? " " : "", cpu_isa_names[i]);
 	}
 	TRY(cpu_isa_detect(&isa));
 	out->kernels = cpu_isa_names[isa];
 	if (pool_create(&pool, 1) != OK)
 		return OK;
 	if (onednn_open(&onednn, pool, isa) == OK) {
-		snprintf(out->products, sizeof(out->products), "%s", onednn_version(onednn));
+		snprintf(out->products, sizeof out->products, "%s", onednn_version(onednn));
 		onednn_close(onednn);
 	}
 	pool_free(pool);
@@ -302,7 +302,7 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 	enum dtype dtype = (settings->fp8 || settings->int8) && isa < CPU_ISA_AVX512 ? DTYPE_F32 : settings->dtype;
 	TRY(check_dtype(dtype, isa));
 	struct cpu_state *state;
-	TRY(memory_new(&state, 1, sizeof(*state), "the back end"));
+	TRY(memory_new(&state, 1, sizeof *state, "the back end"));
 	*be = (struct backend){.name = "cpu",
 			       .description = state->description,
 			       .numerics = state->numerics,
@@ -329,12 +329,12 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 	TRY_GOTO(status, fail);
 	state->kernels = cpu_kernels();
 	int threads = pool_threads(settings->pool);
-	snprintf(state->numerics, sizeof(state->numerics), "%s, %s %s%s", onednn_version(state->dnnl), units[isa],
+	snprintf(state->numerics, sizeof state->numerics, "%s, %s %s%s", onednn_version(state->dnnl), units[isa],
 		 dtype == DTYPE_BF16 ? "bf16" : "fp32",
 		 settings->fp8    ? ", FP8 simulated"
 		 : settings->int8 ? int8_unit(isa)
 				  : "");
-	snprintf(state->description, sizeof(state->description), "%s, %d thread%s", state->numerics, threads,
+	snprintf(state->description, sizeof state->description, "%s, %d thread%s", state->numerics, threads,
 		 threads == 1 ? "" : "s");
 	return OK;
 fail:

@@ -92,7 +92,7 @@ static void word_part(void *context, int64_t part, int worker)
 		i++;
 	while (i < end) {
 		int32_t id = ids[order[i]];
-		memset(sum, 0, (size_t)width * sizeof(*sum));
+		memset(sum, 0, (size_t)width * sizeof *sum);
 		for (; i < tokens && ids[order[i]] == id; i++)
 			kernels->add_row(sum, tensor_at(&a->dy, order[i], 0), width, a->dy.dtype);
 		kernels->add_row((float *)a->word->gradient.data + id * width, sum, width, DTYPE_F32);
@@ -108,7 +108,7 @@ static void position_row(void *context, int64_t position, int worker)
 	int64_t width = a->dy.columns;
 	float *sum = (float *)a->position->gradient.data + position * width;
 	if (a->overwrite)
-		memset(sum, 0, (size_t)width * sizeof(*sum));
+		memset(sum, 0, (size_t)width * sizeof *sum);
 	for (int32_t s = 0; position < batch->longest && s < batch->sequence_count; s++)
 		if (batch->starts[s] + position < batch->starts[s + 1])
 			cpu_state(call->r)->kernels->add_row(sum, tensor_at(&a->dy, batch->starts[s] + position, 0), width,
@@ -129,7 +129,7 @@ static void type_columns(void *context, int64_t block, int worker)
 	for (int64_t type = 0; type < a->type->master.rows; type++) {
 		float *out = (float *)a->type->gradient.data + type * a->dy.columns + first;
 		if (a->overwrite)
-			memset(out, 0, (size_t)columns * sizeof(*out));
+			memset(out, 0, (size_t)columns * sizeof *out);
 		for (int64_t row = 0; row < a->dy.rows; row += ROW_MULTIPLE) {
 			float sum[TYPE_COLUMNS] = {0};
 			for (int64_t t = row; t < a->dy.rows && t < row + ROW_MULTIPLE; t++)

@@ -124,7 +124,7 @@ void cpu_fp8_column_sums(struct replica *r, const struct tensor *x, float *gradi
 	BUG_IF(x->columns > scratch->part_floats || slices > scratch->slices);
 	for (int64_t slice = 0; slice < slices; slice++) {
 		float *sums = scratch->parts + slice * x->columns;
-		memset(sums, 0, (size_t)x->columns * sizeof(*sums));
+		memset(sums, 0, (size_t)x->columns * sizeof *sums);
 		for (int64_t row = 0; row < slice_rows(x->rows, slice); row++)
 			cpu_state(r)->kernels->add_row(sums, tensor_at(x, slice * ROW_MULTIPLE + row, 0), x->columns, x->dtype);
 	}

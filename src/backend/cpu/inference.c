@@ -39,7 +39,7 @@ static const float *vector_of(const struct weight *weight)
 	return weight ? packed(weight)->rows : NULL;
 }
 
-/* --- int8 rows -------------------------------------------------------------------------------------------------- */
+/* ---- int8 rows ---- */
 
 /* Quantizes rows [first, first + rows) of x to int8 rows at `out`, which is where row 0 belongs. */
 static void quantise_rows(const struct tensor *x, void *out, int64_t first, int64_t rows)
@@ -98,7 +98,7 @@ struct product_rows inference_rows(struct replica *r, const struct packed_weight
 	return rows;
 }
 
-/* --- products --------------------------------------------------------------------------------------------------- */
+/* ---- products ---- */
 
 void inference_multiply(const struct packed_weight *w, const struct product_rows *x, int64_t first_row, int64_t rows,
 			int64_t panel, float *y, int64_t y_row)
@@ -233,7 +233,7 @@ static void inference_linear_gelu_fwd(struct replica *r, const struct linear_gel
 	linear_run(r, &call, a->w, a->b, &a->x);
 }
 
-/* --- norms ------------------------------------------------------------------------------------------------------ */
+/* ---- norms ---- */
 
 struct norm_call {
 	struct replica *r;
@@ -326,7 +326,7 @@ static void inference_linear_norm_fwd(struct replica *r, const struct linear_nor
 	pool_run(pool, (rows + step - 1) / step, norms_task, &call);
 }
 
-/* --- embeddings and attention ----------------------------------------------------------------------------------- */
+/* ---- embeddings and attention ---- */
 
 struct embed_call {
 	struct replica *r;
@@ -434,7 +434,7 @@ static void inference_attention_fwd(struct replica *r, const struct attention_fw
 		quantise_all(r, &a->y, a->y.twin);
 }
 
-/* --- the back end ----------------------------------------------------------------------------------------------- */
+/* ---- the back end ---- */
 
 void inference_lay_out(struct backend *be, const struct shape_limits *l, struct inference_scratch *s, struct arena *arena)
 {

@@ -36,7 +36,7 @@ static size_t describe(struct packed_weight *out, struct backend *be, const stru
 {
 	const struct inference_kernels *kernels = inference_kernels();
 	struct arena arena = {.base = base, .capacity = SIZE_MAX / 4};
-	arena_take(&arena, sizeof(*out));
+	arena_take(&arena, sizeof *out);
 	*out = (struct packed_weight){.dtype = weight_in_int8(be, weight) ? DTYPE_S8 : be->dtype,
 				      .outputs = weight->master.rows,
 				      .inputs = weight->master.columns};

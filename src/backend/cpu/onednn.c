@@ -170,11 +170,11 @@ static void product_free(struct product *product)
 static enum status product_new(struct onednn *dnnl, const struct product_shape *shape, struct product **out)
 {
 	struct product *product;
-	TRY(memory_new(&product, 1, sizeof(*product), "a matrix product"));
+	TRY(memory_new(&product, 1, sizeof *product, "a matrix product"));
 	product->shape = *shape;
 	product->dnnl = dnnl;
 	enum status status;
-	TRY_GOTO(memory_new(&product->calls, dnnl->workers, sizeof(*product->calls), "a matrix product"), fail);
+	TRY_GOTO(memory_new(&product->calls, dnnl->workers, sizeof *product->calls, "a matrix product"), fail);
 	dnnl_status_t made = product_make(product);
 	if (made != dnnl_success) {
 		status = error_set(ERR_RESOURCE, "%s cannot make a matrix product (status %d)", dnnl->version, (int)made);
@@ -221,13 +221,13 @@ enum status onednn_open(struct onednn **out, struct pool *pool, enum cpu_isa isa
 		return error_set(ERR_RESOURCE, "not enough memory for oneDNN: %s needed, %s available",
 				 format_size(need, (double)ROOM), format_size(have, (double)memory_available()));
 	}
-	TRY(memory_new(&dnnl, 1, sizeof(*dnnl), "oneDNN"));
+	TRY(memory_new(&dnnl, 1, sizeof *dnnl, "oneDNN"));
 	dnnl->workers = pool_threads(pool);
 	const dnnl_version_t *version = dnnl_version();
-	snprintf(dnnl->version, sizeof(dnnl->version), "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
+	snprintf(dnnl->version, sizeof dnnl->version, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
 	/* Fails harmlessly if oneDNN has already been used in this process: the limit is then already set. */
 	dnnl_set_max_cpu_isa(isa_limit(isa));
-	TRY_GOTO(memory_new(&dnnl->streams, dnnl->workers, sizeof(*dnnl->streams), "oneDNN"), fail);
+	TRY_GOTO(memory_new(&dnnl->streams, dnnl->workers, sizeof *dnnl->streams, "oneDNN"), fail);
 	pool_run_each(pool, single_thread, NULL);
 	dnnl_status_t made = dnnl_engine_create(&dnnl->engine, dnnl_cpu, 0);
 	for (int i = 0; made == dnnl_success && i < dnnl->workers; i++)

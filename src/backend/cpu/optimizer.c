@@ -147,7 +147,7 @@ static void lamb_norms_part(void *context, int64_t index, int worker)
 void cpu_lamb_norms(struct replica *r, const struct lamb_norms *a)
 {
 	const struct scalars *s = r->scalars;
-	memset(a->norms, 0, (size_t)a->tensor_count * 2 * sizeof(*a->norms));
+	memset(a->norms, 0, (size_t)a->tensor_count * 2 * sizeof *a->norms);
 	if (!s->finite)
 		return;
 	double norm = sqrt(s->gradient_square_sum) / s->gradient_scale, factor = 1;

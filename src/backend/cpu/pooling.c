@@ -22,7 +22,7 @@ static void pool_sequence(void *context, int64_t s, int worker)
 	int32_t begin = call->batch->starts[s], pooled = pooled_rows(call, call->batch->starts[s + 1] - begin);
 	int64_t columns = call->vectors->columns;
 	float *sum = tensor_at(call->vectors, s, 0);
-	memset(sum, 0, (size_t)columns * sizeof(*sum));
+	memset(sum, 0, (size_t)columns * sizeof *sum);
 	for (int32_t t = 0; t < pooled; t++)
 		cpu_state(call->r)->kernels->add_row(sum, tensor_at(call->rows, begin + t, 0), columns, call->rows->dtype);
 	for (int64_t j = 0; j < columns && pooled > 1; j++)

@@ -39,7 +39,7 @@ double measured_rate(struct pool *pool, int64_t count, pool_task *task, void *co
 {
 	struct measured measured = {.count = count, .task = task, .context = context};
 	double rate = 0;
-	if (memory_new(&measured.seconds, pool_threads(pool), sizeof(*measured.seconds), "measuring") != OK)
+	if (memory_new(&measured.seconds, pool_threads(pool), sizeof *measured.seconds, "measuring") != OK)
 		return 0;
 	pool_run_each(pool, measure_worker, &measured);
 	for (int i = 0; i < pool_threads(pool); i++)

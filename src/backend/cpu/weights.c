@@ -75,7 +75,7 @@ static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, e
 	};
 	packing_describe(&copy->forward, state, dtype);
 	packing_describe(&copy->dgrad, state, dtype);
-	size_t head = (size_t)round_up(sizeof(*copy), ARENA_ALIGNMENT);
+	size_t head = (size_t)round_up(sizeof *copy, ARENA_ALIGNMENT);
 	size_t forward = packing_bytes(&copy->forward), dgrad = packing_bytes(&copy->dgrad);
 	if (weight->copy) {
 		copy->forward.data = (unsigned char *)weight->copy + head;

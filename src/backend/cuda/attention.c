@@ -23,7 +23,8 @@ enum status cuda_attention_open(struct cuda_state *state)
 		return OK;
 	if (strcmp(wanted, "wgmma") != 0)
 		return error_set(ERR_USAGE, "BERTC_ATTENTION is '%s': mma and wgmma are possible", wanted);
-	return error_set(ERR_USAGE, "BERTC_ATTENTION is 'wgmma', which only GPUs of compute capability 9.0 have: not '%s'", state->name);
+	return error_set(ERR_USAGE, "BERTC_ATTENTION is 'wgmma', which only GPUs of compute capability 9.0 have: not '%s'",
+			 state->name);
 }
 
 static struct kernel_attention arguments(const struct replica *r, const struct batch *batch, const struct dropout *dropout,
@@ -71,7 +72,8 @@ void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 	if (has_matrix_kernels(cuda_state(r), dtype, head_size)) {
 		k.kept = k.threshold > 0 ? a->lse.twin : NULL;
 		bool wgmma = cuda_state(r)->wgmma && head_size == 64;
-		cuda_run(r, (wgmma ? kernel_attention_fwd_wgmma : kernel_attention_fwd)(cuda_stream(r), dtype, &k), "attention_fwd");
+		cuda_run(r, (wgmma ? kernel_attention_fwd_wgmma : kernel_attention_fwd)(cuda_stream(r), dtype, &k),
+			 "attention_fwd");
 	} else {
 		cuda_run(r, kernel_attention_any_fwd(cuda_stream(r), dtype, &k), "attention_fwd");
 		cuda_largest_pass(r, "attention_fwd", &a->y);

@@ -34,7 +34,7 @@ static size_t batch_lay_out(struct batch *batch, void *base, const struct batch_
 	batch->samples = arena_take(&arena, sequences);
 	batch->example_starts = arena_take(&arena, examples);
 	batch->length_order = arena_take(&arena, sequences);
-	batch->own_tokens = arena_take(&arena, sizeof(*batch->own_tokens));
+	batch->own_tokens = arena_take(&arena, sizeof *batch->own_tokens);
 	for (int h = 0; h < BATCH_HEADS; h++)
 		labels_lay_out(&batch->labels[h], &arena, &capacity->labels[h]);
 	return arena.used;
@@ -131,7 +131,7 @@ static void copy_batch(const struct batch *to, const struct batch *from)
 		{to->samples, from->samples, b},
 		{to->example_starts, from->example_starts, e + 1},
 	};
-	copy_arrays(arrays, sizeof(arrays) / sizeof(arrays[0]));
+	copy_arrays(arrays, sizeof arrays / sizeof arrays[0]);
 	for (int h = 0; h < BATCH_HEADS; h++) {
 		const struct batch_labels *own = &from->labels[h], *theirs = &to->labels[h];
 		size_t items = (size_t)own->count, numbers = items * (size_t)own->width;
@@ -141,7 +141,7 @@ static void copy_batch(const struct batch *to, const struct batch *from)
 			{theirs->classes, own->classes, numbers},
 			{theirs->values, own->values, numbers},
 		};
-		copy_arrays(labels, sizeof(labels) / sizeof(labels[0]));
+		copy_arrays(labels, sizeof labels / sizeof labels[0]);
 	}
 }
 

@@ -33,5 +33,5 @@ enum status cublaslt_load(struct cublaslt *out)
 		{"cublasLtMatmulAlgoCheck", &out->check},
 		{"cublasLtMatmul", &out->multiply},
 	};
-	return shared_library_open(&handle, &library, functions, sizeof(functions) / sizeof(functions[0]));
+	return shared_library_open(&handle, &library, functions, sizeof functions / sizeof functions[0]);
 }

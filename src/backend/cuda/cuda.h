@@ -1,5 +1,5 @@
-/* The CUDA back end: cuBLASLt for products, our own kernels for everything else; FP8, bf16, fp16, fp32 and TF32. docs/developers/cuda.md
- * describes how it is built, its rules and how it is tested without a GPU. */
+/* The CUDA back end: cuBLASLt for products, our own kernels for everything else; FP8, bf16, fp16, fp32 and TF32.
+ * docs/developers/cuda.md describes how it is built, its rules and how it is tested without a GPU. */
 #ifndef BACKEND_CUDA_CUDA_H
 #define BACKEND_CUDA_CUDA_H
 

@@ -94,8 +94,8 @@ static size_t scratch_lay_out(const struct backend *be, const struct shape_limit
 		s->fp8.operand_bytes = rows * larger(3 * (int64_t)limits->hidden, limits->intermediate);
 		s->fp8.rows = arena_take(&arena, (size_t)s->fp8.operand_bytes);
 		s->fp8.dy_columns = arena_take(&arena, limits->training ? (size_t)s->fp8.operand_bytes : 0);
-		s->fp8.x = arena_take(&arena, sizeof(*s->fp8.x));
-		s->fp8.dy = arena_take(&arena, sizeof(*s->fp8.dy));
+		s->fp8.x = arena_take(&arena, sizeof *s->fp8.x);
+		s->fp8.dy = arena_take(&arena, sizeof *s->fp8.dy);
 	}
 	if (limits->training) {
 		s->embedding = arena_take(&arena, (size_t)embedding_floats(limits) * sizeof(float));
@@ -135,7 +135,7 @@ static enum status cuda_replica_create(struct backend *be, struct replica *repli
 	struct shape_limits filled = *limits;
 	filled.batch = room_of(limits);
 	TRY(cuda_attention_check(be->state, &filled));
-	TRY_GOTO(memory_new(&state, 1, sizeof(*state), "a replica"), fail);
+	TRY_GOTO(memory_new(&state, 1, sizeof *state, "a replica"), fail);
 	replica->state = state;
 	state->room = filled.batch;
 	state->exact = limits->exact;
@@ -285,7 +285,7 @@ static enum status find_device(struct cuda_state *state, struct cudaDeviceProp *
 	state->minor = properties->minor;
 	state->shared_limit = properties->sharedMemPerBlockOptin;
 	state->processors = properties->multiProcessorCount;
-	snprintf(state->name, sizeof(state->name), "%.63s", properties->name);
+	snprintf(state->name, sizeof state->name, "%.63s", properties->name);
 	if (state->major > OLDEST_MAJOR || (state->major == OLDEST_MAJOR && state->minor >= OLDEST_MINOR))
 		return OK;
 	enum status status = error_set(ERR_RESOURCE, "'%s' is too old: it has compute capability %d.%d, %d.%d is needed",
@@ -325,7 +325,7 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	struct cuda_state *state;
 	struct cudaDeviceProp properties;
 	enum status status;
-	TRY(memory_new(&state, 1, sizeof(*state), "the back end"));
+	TRY(memory_new(&state, 1, sizeof *state, "the back end"));
 	*be = (struct backend){.name = "cuda",
 			       .description = state->description,
 			       .numerics = state->numerics,
@@ -352,14 +352,14 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	TRY_GOTO(gemm_open(&state->gemm, state), fail);
 	TRY_GOTO(cuda_attention_open(state), fail);
 	TRY_GOTO(graphs_open(state), fail);
-	snprintf(state->numerics, sizeof(state->numerics), "%s, kernels %d, sm_%d%d%s %s", gemm_version(state->gemm),
+	snprintf(state->numerics, sizeof state->numerics, "%s, kernels %d, sm_%d%d%s %s", gemm_version(state->gemm),
 		 KERNELS_VERSION, state->major, state->minor, state->wgmma ? " wgmma" : "",
 		 settings->fp8                  ? "fp8"
 		 : state->tf32                  ? "tf32"
 		 : settings->dtype == DTYPE_F32 ? "fp32"
 		 : settings->dtype == DTYPE_F16 ? "fp16"
 						: "bf16");
-	snprintf(state->description, sizeof(state->description), "%s, %s", state->name, state->numerics);
+	snprintf(state->description, sizeof state->description, "%s, %s", state->name, state->numerics);
 	return OK;
 fail:
 	cuda_close(be);

@@ -88,7 +88,7 @@ static enum status setting(int *out, const char *name, int fallback, int least, 
 enum status gemm_open(struct gemm **out, struct cuda_state *state)
 {
 	struct gemm *gemm;
-	TRY(memory_new(out, 1, sizeof(**out), "products"));
+	TRY(memory_new(out, 1, sizeof **out, "products"));
 	gemm = *out;
 	gemm->state = state;
 	TRY(cublaslt_load(&gemm->library));
@@ -103,9 +103,9 @@ enum status gemm_open(struct gemm **out, struct cuda_state *state)
 	TRY(setting(&gemm->turn, "BERTC_PRODUCT_MS", -1, 0, MOST_TURN_MILLISECONDS));
 	TRY(setting(&gemm->fast_dgrad, "BERTC_FAST_DGRAD", 1, 0, 1));
 	size_t version = gemm->library.version();
-	snprintf(gemm->version, sizeof(gemm->version), "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100,
+	snprintf(gemm->version, sizeof gemm->version, "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100,
 		 version % 100);
-	snprintf(gemm->place, sizeof(gemm->place), "%s, %s", state->name, gemm->version);
+	snprintf(gemm->place, sizeof gemm->place, "%s, %s", state->name, gemm->version);
 	gemm_cache_open(&gemm->cache, gemm->place);
 	return OK;
 }
@@ -175,7 +175,7 @@ static int32_t alignment_of(const void *pointer)
 static struct plan_key key_of(const struct product *p)
 {
 	struct plan_key key;
-	memset(&key, 0, sizeof(key)); /* compared and hashed as bytes */
+	memset(&key, 0, sizeof key); /* compared and hashed as bytes */
 	key.rows = p->a_transposed ? p->rows : size_class(p->rows);
 	key.columns = p->columns;
 	key.depth = p->a_transposed ? size_class(p->depth) : p->depth;
@@ -202,7 +202,7 @@ static struct plan **bucket_of(struct gemm *gemm, const struct plan_key *key)
 {
 	const unsigned char *bytes = (const unsigned char *)key;
 	uint64_t hash = 14695981039346656037u; /* FNV-1a */
-	for (size_t i = 0; i < sizeof(*key); i++)
+	for (size_t i = 0; i < sizeof *key; i++)
 		hash = (hash ^ bytes[i]) * 1099511628211u;
 	return &gemm->buckets[hash % BUCKETS];
 }
@@ -220,7 +220,7 @@ static void key_text(const struct gemm *gemm, const struct plan_key *k, char *ou
 		least = aligned[i] < least ? aligned[i] : least;
 	char alignments[48] = "";
 	if (least < BEST_ALIGNMENT)
-		snprintf(alignments, sizeof(alignments), " aligned %d %d %d %d", aligned[0], aligned[1], aligned[2], aligned[3]);
+		snprintf(alignments, sizeof alignments, " aligned %d %d %d %d", aligned[0], aligned[1], aligned[2], aligned[3]);
 	snprintf(out, size,
 		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s%s %s %c%c%s%s%s",
 		 k->rows, k->columns, k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs],
@@ -232,7 +232,7 @@ static void key_text(const struct gemm *gemm, const struct plan_key *k, char *ou
 /* ---- Descriptions ---- */
 
 #define SET(descriptor, attribute, value)                                                                                        \
-	(library->operation_set((descriptor), (attribute), &(value), sizeof(value)) == CUBLAS_STATUS_SUCCESS)
+	(library->operation_set((descriptor), (attribute), &(value), sizeof value) == CUBLAS_STATUS_SUCCESS)
 
 static void undescribe(const struct cublaslt *library, struct description *d)
 {
@@ -329,15 +329,15 @@ static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch
 		const void *value;
 		size_t bytes;
 	} settings[] = {
-		{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace)},
-		{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof(reductions)},
-		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignments[0], sizeof(alignments[0])},
-		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignments[1], sizeof(alignments[1])},
-		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignments[2], sizeof(alignments[2])},
-		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignments[3], sizeof(alignments[3])},
+		{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+		{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignments[0], sizeof alignments[0]},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignments[1], sizeof alignments[1]},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignments[2], sizeof alignments[2]},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignments[3], sizeof alignments[3]},
 	};
 	bool set = true;
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+	for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
 		set &= library->preference_set(preference, settings[i].attribute, settings[i].value, settings[i].bytes) ==
 		       CUBLAS_STATUS_SUCCESS;
 	if (set && library->propose(gemm->handle, d->operation, d->a, d->b, d->d, d->d, preference, wanted, out, &count) !=
@@ -376,7 +376,7 @@ static bool takes_algorithm(const struct gemm *gemm, const struct cuda_scratch *
 static bool is_declined(const cublasLtMatmulAlgo_t *algorithm)
 {
 	static const cublasLtMatmulAlgo_t zeros;
-	return memcmp(algorithm, &zeros, sizeof(zeros)) == 0;
+	return memcmp(algorithm, &zeros, sizeof zeros) == 0;
 }
 
 /* Queues the work that an epilogue saves, or what remains to be done after it: column sums of dx. */
@@ -454,8 +454,8 @@ static void measure_finalists(const struct trial *trials, float *times, int coun
 	if (turn < 0)
 		turn = 2.0 * (double)p->rows * (double)p->columns * (double)p->depth < LARGE_FLOPS ? 0 : TURN_MILLISECONDS;
 	float first[FINALISTS];
-	memcpy(first, times, (size_t)count * sizeof(*times));
-	memset(times, 0, (size_t)count * sizeof(*times));
+	memcpy(first, times, (size_t)count * sizeof *times);
+	memset(times, 0, (size_t)count * sizeof *times);
 	for (int round = turn > 0 ? 0 : TURNS - 1; round < TURNS; round++) {
 		for (int i = 0; i < count; i++) {
 			float runs = turn > 0 ? (float)turn / fmaxf(first[i], 1e-3F) : MEASURED_RUNS;
@@ -546,7 +546,7 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 	plan->algorithm = candidates[choose(r, d, p, candidates, count)].algo;
 	bool measured = gemm->measured > before;
 	if (fuses && !(measured && epilogue_pays(r, d, p, &plan->algorithm)))
-		memset(&plan->algorithm, 0, sizeof(plan->algorithm));
+		memset(&plan->algorithm, 0, sizeof plan->algorithm);
 	if (measured) {
 		cublasLtMatmulAlgo_t own = plan->algorithm;
 		gemm_cache_add(&gemm->cache, key, plan->algorithm.data);
@@ -565,13 +565,13 @@ static struct plan *find_plan(const struct replica *r, const struct description 
 	struct plan_key key = key_of(p);
 	struct plan **bucket = bucket_of(gemm, &key);
 	for (struct plan *plan = *bucket; plan; plan = plan->next)
-		if (memcmp(&plan->key, &key, sizeof(key)) == 0)
+		if (memcmp(&plan->key, &key, sizeof key) == 0)
 			return plan;
 	struct plan *plan;
-	if (memory_new(&plan, 1, sizeof(*plan), "a product") != OK)
+	if (memory_new(&plan, 1, sizeof *plan, "a product") != OK)
 		return NULL;
 	plan->key = key;
-	key_text(gemm, &key, text, sizeof(text));
+	key_text(gemm, &key, text, sizeof text);
 	bool chosen = choose_algorithm(r, plan, text, d, p);
 	plan->usable = chosen && !is_declined(&plan->algorithm);
 	plan->next = *bucket;
@@ -621,7 +621,7 @@ static bool library_product(const struct replica *r, const struct product *p)
 	if (!done && p->epilogue == PRODUCT_PLAIN && !gemm->refused) {
 		char text[KEY_BYTES];
 		struct plan_key key = key_of(p);
-		key_text(gemm, &key, text, sizeof(text));
+		key_text(gemm, &key, text, sizeof text);
 		log_warning(
 			"cuBLASLt has no algorithm for a product of %s (%s): a plain kernel computes it, which takes far longer",
 			p->operation, text);

@@ -33,7 +33,7 @@ static void find_home(char *out, size_t size)
 	out[0] = '\0';
 	if (home && home[0] != '\0')
 		snprintf(out, size, "%s", home);
-	else if (getpwuid_r(geteuid(), &entry, text, sizeof(text), &found) == 0 && found && access(found->pw_dir, W_OK) == 0)
+	else if (getpwuid_r(geteuid(), &entry, text, sizeof text, &found) == 0 && found && access(found->pw_dir, W_OK) == 0)
 		snprintf(out, size, "%s", found->pw_dir);
 }
 
@@ -41,7 +41,7 @@ static void find_folder(char *out, size_t size)
 {
 	const char *own = getenv("BERTC_CACHE"), *cache = getenv("XDG_CACHE_HOME");
 	char home[512];
-	find_home(home, sizeof(home));
+	find_home(home, sizeof home);
 	if (own) {
 		snprintf(out, size, "%s", own);
 	} else if (cache && cache[0] != '\0') {
@@ -59,11 +59,11 @@ void gemm_cache_open(struct gemm_cache *cache, const char *name)
 {
 	char folder[768];
 	*cache = (struct gemm_cache){0};
-	find_folder(folder, sizeof(folder));
+	find_folder(folder, sizeof folder);
 	if (folder[0] == '\0')
 		return;
-	int length = snprintf(cache->path, sizeof(cache->path), "%s/products-", folder);
-	for (; *name && length < (int)sizeof(cache->path) - 1; name++)
+	int length = snprintf(cache->path, sizeof cache->path, "%s/products-", folder);
+	for (; *name && length < (int)sizeof cache->path - 1; name++)
 		cache->path[length++] = (char)(isalnum((unsigned char)*name) || *name == '.' ? *name : '-');
 	cache->path[length] = '\0';
 	if (file_exists(cache->path) && file_read(cache->path, FILE_LIMIT, &cache->text) != OK) {
@@ -113,9 +113,9 @@ void gemm_lines_merge(struct buffer *lines, const char *more)
 	for (const char *line = more, *next; *line; line = next) {
 		const char *end = strchr(line, '\n'), *equals = strstr(line, " = ");
 		next = end ? end + 1 : line + strlen(line);
-		if (!end || !equals || equals > end || (size_t)(equals - line) >= sizeof(key))
+		if (!end || !equals || equals > end || (size_t)(equals - line) >= sizeof key)
 			continue;
-		snprintf(key, sizeof(key), "%.*s", (int)(equals - line), line);
+		snprintf(key, sizeof key, "%.*s", (int)(equals - line), line);
 		if (!find_line(lines, key))
 			buffer_append(lines, line, (size_t)(next - line));
 	}
@@ -141,9 +141,9 @@ void gemm_cache_add(struct gemm_cache *cache, const char *key, uint64_t algorith
 	if (cache->path[0] == '\0')
 		return;
 	char folder[1024], line[512];
-	snprintf(folder, sizeof(folder), "%s", cache->path);
+	snprintf(folder, sizeof folder, "%s", cache->path);
 	*strrchr(folder, '/') = '\0';
-	snprintf(line, sizeof(line), "%.*s", (int)(cache->text.size - before - 1), buffer_string(&cache->text) + before);
+	snprintf(line, sizeof line, "%.*s", (int)(cache->text.size - before - 1), buffer_string(&cache->text) + before);
 	if (folder_make(folder) != OK || file_append_line(cache->path, line) != OK) {
 		log_detail("%s: the choice of algorithms is not saved", error_last()->message);
 		cache->path[0] = '\0';

@@ -35,7 +35,7 @@ struct graphs {
 enum status graphs_open(struct cuda_state *state)
 {
 	const char *wanted = getenv("BERTC_GRAPHS");
-	TRY(memory_new(&state->graphs, 1, sizeof(*state->graphs), "recorded graphs"));
+	TRY(memory_new(&state->graphs, 1, sizeof *state->graphs, "recorded graphs"));
 	state->graphs->off = wanted && strcmp(wanted, "0") == 0;
 	return OK;
 }
@@ -74,7 +74,8 @@ void graphs_counts(const struct cuda_state *state, int64_t *out_recorded, int64_
 static bool same_key(const struct work_key *a, const struct work_key *b)
 {
 	return a->owner == b->owner && a->part == b->part && a->tokens == b->tokens && a->sequences == b->sequences &&
-	       a->examples == b->examples && a->longest == b->longest && a->hooks == b->hooks && memcmp(a->labels, b->labels, sizeof(a->labels)) == 0;
+	       a->examples == b->examples && a->longest == b->longest && a->hooks == b->hooks &&
+	       memcmp(a->labels, b->labels, sizeof a->labels) == 0;
 }
 
 /* Returns the key's entry, or the least recently used one, reset for this key. */
@@ -108,8 +109,8 @@ static void end_piece(struct cuda_state *state, void (*hook)(void *context, int3
 	struct piece piece = {.hook = hook, .context = context, .layer = layer};
 	cudaGraph_t graph = NULL;
 	cudaError_t error = cudaStreamEndCapture(state->stream, &graph);
-	if (error == cudaSuccess && memory_grow(&entry->pieces, &entry->capacity, entry->count + 1, sizeof(*entry->pieces),
-						"recorded graphs") != OK)
+	if (error == cudaSuccess &&
+	    memory_grow(&entry->pieces, &entry->capacity, entry->count + 1, sizeof *entry->pieces, "recorded graphs") != OK)
 		error = cudaErrorMemoryAllocation;
 	if (error == cudaSuccess && graphs->error == cudaSuccess) {
 		error = cudaGraphInstantiate(&piece.graph, graph, 0);

@@ -40,7 +40,8 @@ __host__ __device__
 #define LARGEST_STRIDE 8
 #define LARGEST_WORDS (LARGEST_SLOTS * LARGEST_STRIDE)
 
-/* What a kernel rounds to FP8 itself, with a scale from a bound known in advance (docs/developers/math.md): factor a [b] [+ add]. */
+/* What a kernel rounds to FP8 itself, with a scale from a bound known in advance (docs/developers/math.md): factor a [b] [+ add].
+ */
 struct kernel_fp8_output {
 	enum dtype format;             /* E4M3 or E5M2 */
 	unsigned char *rows, *columns; /* out (rows rounded up to 16, columns), and transposed; rows NULL: not wanted */

@@ -13,7 +13,7 @@ enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const ch
 {
 	struct cuda_state *state = be->state;
 	*out = NULL;
-	TRY(memory_grow(&state->blocks, &state->block_capacity, state->block_count + 1, sizeof(*state->blocks), what));
+	TRY(memory_grow(&state->blocks, &state->block_capacity, state->block_count + 1, sizeof *state->blocks, what));
 	cudaError_t error = cudaMalloc(out, bytes > 0 ? bytes : 1);
 	if (error == cudaErrorMemoryAllocation) {
 		size_t available = 0, total = 0;

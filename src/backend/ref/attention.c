@@ -72,7 +72,7 @@ static void attention_head(void *context, int64_t index, int worker)
 
 		dropout_keys(call->replica, &a->dropout, a->batch, &h, query, p);
 		double *y = output(&a->y, &h, query);
-		memset(y, 0, (size_t)h.width * sizeof(*y));
+		memset(y, 0, (size_t)h.width * sizeof *y);
 		for (int64_t key = 0; key < h.length; key++)
 			for (int64_t j = 0; j < h.width; j++)
 				y[j] += p[key] * part(&a->qkv, &h, key, 2)[j];

@@ -112,7 +112,7 @@ static void norm_bwd_row(void *context, int64_t i, int worker)
 	if (a->dx.data == NULL || a->dx.data == a->dresidual.data)
 		return;
 	double *dx = ref_row(&a->dx, i);
-	memcpy(dx, dresidual, (size_t)width * sizeof(*dx));
+	memcpy(dx, dresidual, (size_t)width * sizeof *dx);
 	ref_dropout_row(call->replica, &a->dropout, a->batch, i, dx, width);
 	for (int64_t j = 0; a->pre.data != NULL && j < width; j++)
 		dx[j] *= ref_gelu_derivative(a->pre_activation, ref_row(&a->pre, i)[j]);

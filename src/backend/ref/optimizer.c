@@ -96,7 +96,7 @@ void ref_lamb_norms(struct replica *r, const struct lamb_norms *a)
 	if (r->scalars->finite)
 		ref_run(r, a->tensor_count, lamb_norms_tensor, a);
 	else
-		memset(a->norms, 0, (size_t)a->tensor_count * 2 * sizeof(*a->norms));
+		memset(a->norms, 0, (size_t)a->tensor_count * 2 * sizeof *a->norms);
 }
 
 static void lamb_apply_tensor(void *context, int64_t index, int worker)

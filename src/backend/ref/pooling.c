@@ -10,7 +10,7 @@ void ref_pooling_fwd(struct replica *r, const struct pooling_fwd *a)
 		int32_t begin = a->batch->starts[s], count = a->batch->starts[s + 1] - begin;
 		int32_t pooled = a->first && count > 1 ? 1 : count;
 		double *y = ref_row(&a->y, s);
-		memset(y, 0, (size_t)a->y.columns * sizeof(*y));
+		memset(y, 0, (size_t)a->y.columns * sizeof *y);
 		for (int32_t t = 0; t < pooled; t++)
 			for (int64_t j = 0; j < a->y.columns; j++)
 				y[j] += ref_row(&a->x, begin + t)[j] / pooled;

@@ -14,7 +14,7 @@ struct ref_state {
 static enum status ref_allocate(struct backend *be, void **out, size_t bytes, const char *what)
 {
 	struct ref_state *state = be->state;
-	TRY(memory_grow(&state->blocks, &state->capacity, state->count + 1, sizeof(*state->blocks), what));
+	TRY(memory_grow(&state->blocks, &state->capacity, state->count + 1, sizeof *state->blocks, what));
 	struct arena block;
 	TRY(arena_create(&block, bytes, what));
 	state->blocks[state->count++] = block;
@@ -86,7 +86,7 @@ static enum status ref_replica_create(struct backend *be, struct replica *replic
 	replica->workspace_bytes = ref_workspace_bytes(be, limits);
 	struct ref_replica *state = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&state, 1, sizeof(*state), "a replica of the reference back end"), failed);
+	TRY_GOTO(memory_new(&state, 1, sizeof *state, "a replica of the reference back end"), failed);
 	replica->state = state;
 	*state = (struct ref_replica){.per_worker = worker_scratch(limits),
 				      .shared = shared_scratch(limits),
@@ -290,7 +290,7 @@ void ref_row_dropout(struct replica *r, const struct row_dropout *a)
 {
 	for (int64_t i = 0; i < a->x.rows; i++) {
 		double *y = ref_row(&a->y, i);
-		memmove(y, ref_row(&a->x, i), (size_t)a->x.columns * sizeof(*y));
+		memmove(y, ref_row(&a->x, i), (size_t)a->x.columns * sizeof *y);
 		ref_dropout_row(r, &a->dropout, a->batch, a->rows ? a->rows[i] : i, y, a->x.columns);
 	}
 }

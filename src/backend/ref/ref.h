@@ -1,6 +1,6 @@
-/* The reference back end: every operation of backend/ops.h in float64 and simple loops that follow its formula (docs/developers/math.md).
- * It is the definition that the other back ends are tested against, so it is written to be verified by reading; it is tested
- * against finite differences and PyTorch's float64 (tests/backend).
+/* The reference back end: every operation of backend/ops.h in float64 and simple loops that follow its formula
+ * (docs/developers/math.md). It is the definition that the other back ends are tested against, so it is written to be verified by
+ * reading; it is tested against finite differences and PyTorch's float64 (tests/backend).
  *
  * Activations, masters, gradients and moments are all F64. Weights have no compute copies, except for FP8 and int8. Outer
  * loops run on the pool, only over rows or elements of the output, so that no sum depends on the number of threads.

@@ -35,7 +35,7 @@ static void vocab_xent_row(void *context, int64_t i, int worker)
 	*result = (struct row_results){0};
 	double *dx = a->training ? ref_row(&a->dx, i) : NULL;
 	if (a->training)
-		memset(dx, 0, (size_t)a->dx.columns * sizeof(*dx));
+		memset(dx, 0, (size_t)a->dx.columns * sizeof *dx);
 	if (a->weights[i] == 0)
 		return;
 	BUG_IF(a->labels[i] < 0 || a->labels[i] >= vocab);
@@ -62,7 +62,7 @@ static void vocab_xent_word(void *context, int64_t v, int worker)
 	const struct row_results *results = row_results(call->replica, a->x.rows);
 	double *dtable = ref_row(&a->table->gradient, v), *dbias = ref_row(&a->bias->gradient, 0) + v;
 	if (a->overwrite) {
-		memset(dtable, 0, (size_t)a->x.columns * sizeof(*dtable));
+		memset(dtable, 0, (size_t)a->x.columns * sizeof *dtable);
 		*dbias = 0;
 	}
 	for (int64_t i = 0; i < a->x.rows; i++) {

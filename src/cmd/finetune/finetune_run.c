@@ -1,4 +1,4 @@
-/* One run of `bertc finetune`: completes the options and lets the run do the work (run/run.h, run/labelled_run.h). */
+/* One run of `bertc finetune`: completes the options and lets the run do the work (run/run.h, run/labeled_run.h). */
 #include "cmd/finetune/finetune_run.h"
 
 #include <string.h>
@@ -22,10 +22,10 @@ void finetune_fill(struct finetune *finetune)
 		.sweep = settings->sweep.count > 0,
 		.in_sweep = finetune->in_sweep,
 		.paths = finetune->paths,
-		.path_count = sizeof(finetune->paths) / sizeof(*finetune->paths),
+		.path_count = sizeof finetune->paths / sizeof *finetune->paths,
 		.options = options,
 	};
-	finetune->settings = (struct labelled_run_settings){
+	finetune->settings = (struct labeled_run_settings){
 		.task = settings->task,
 		.model = settings->model,
 		.config_file = settings->config_file,
@@ -63,7 +63,7 @@ static enum status check_teacher(const struct options *options)
 {
 	static const char *const names[] = {"distill_alpha", "distill_temperature", "distill_layers", "distill_hidden_weight"};
 	const struct finetune_settings *settings = options->settings;
-	for (size_t i = 0; !settings->teacher && i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; !settings->teacher && i < sizeof names / sizeof names[0]; i++) {
 		if (!options_said(options, names[i]))
 			continue;
 		enum status status = error_set(ERR_USAGE, "--%s means nothing without --teacher", names[i]);
@@ -98,8 +98,8 @@ static enum status check_task(const struct finetune *finetune)
 	const struct finetune_settings *settings = finetune->options->settings;
 	if (settings->task)
 		return check_exclusive(finetune->options, settings->task);
-	const char *folder = settings->training.folder.out ? settings->training.folder.out
-						       : settings->training.folder.resume_from;
+	const char *folder =
+		settings->training.folder.out ? settings->training.folder.out : settings->training.folder.resume_from;
 	enum status status = error_set(ERR_USAGE, "there is nothing to resume in '%s', and --task is missing", folder);
 	error_hint("say what is to be learned from what: %s", finetune->folder.usage);
 	return status;
@@ -109,10 +109,10 @@ enum status finetune_prepare(struct finetune *finetune)
 {
 	struct run *run = &finetune->run;
 	const struct finetune_settings *settings = finetune->options->settings;
-	labelled_run_begin(&finetune->labelled, run);
+	labeled_run_begin(&finetune->labeled, run);
 	TRY(training_settle(finetune->options));
 	finetune_fill(finetune);
-	TRY(run_open(run, &finetune->folder, finetune->machine, &finetune->labelled.task));
+	TRY(run_open(run, &finetune->folder, finetune->machine, &finetune->labeled.task));
 	/* The options are completed by the record of a checkpoint, or by that of a run that has no checkpoint yet. */
 	const struct json *record = phases_record(&run->start);
 	if (record) {
@@ -129,7 +129,7 @@ enum status finetune_prepare(struct finetune *finetune)
 	TRY(run_take_options(run, finetune->options, &finetune->options, 1));
 	run->brief = finetune->brief;
 	TRY(run_open_device(run));
-	return labelled_run_prepare(&finetune->labelled, &finetune->settings);
+	return labeled_run_prepare(&finetune->labeled, &finetune->settings);
 }
 
 enum status finetune_train(struct finetune *finetune)
@@ -138,13 +138,13 @@ enum status finetune_train(struct finetune *finetune)
 	if (finetune->run.values->folder.plan)
 		return OK;
 	TRY(run_train(&finetune->run));
-	return labelled_run_finish(&finetune->labelled);
+	return labeled_run_finish(&finetune->labeled);
 }
 
 enum status finetune_close(struct finetune *finetune, enum status status)
 {
 	struct error error = *error_last();
 	run_close(&finetune->run, status);
-	labelled_run_release(&finetune->labelled);
+	labeled_run_release(&finetune->labeled);
 	return status == OK ? OK : error_restore(&error);
 }

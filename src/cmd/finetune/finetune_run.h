@@ -3,7 +3,7 @@
 #define CMD_FINETUNE_FINETUNE_RUN_H
 
 #include "cmd/finetune/finetune_options.h"
-#include "run/labelled_run.h"
+#include "run/labeled_run.h"
 
 /* Everything a run owns. Zero-initialize except for the borrowed members. */
 struct finetune {
@@ -13,9 +13,9 @@ struct finetune {
 	bool brief;    /* the table of settings has already been shown */
 	const char *paths[5];
 	struct run_folder_settings folder;
-	struct labelled_run_settings settings;
+	struct labeled_run_settings settings;
 	struct run run;
-	struct labelled_run labelled;
+	struct labeled_run labeled;
 };
 
 /* Fills in what the run takes besides its options, from the current options. */

@@ -31,7 +31,7 @@ static enum status run_set(struct task_session *session, const struct file_set *
 		status = folder_make(folder);
 	if (status == OK && folder)
 		status = task->write(&session->state, &set, &outputs, folder);
-	*out_scored = status == OK && (!folder || task_is_labelled(&set));
+	*out_scored = status == OK && (!folder || task_is_labeled(&set));
 	if (*out_scored) {
 		measures_add(&scores->measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
 		status = task->score(&session->state, &set, &outputs, &scores->measures);
@@ -55,8 +55,8 @@ static enum status score_sets(struct task_session *session, const struct set_lis
 	enum status status;
 	if (dev->count == 0)
 		return OK;
-	TRY(memory_new(&scores, dev->count, sizeof(*scores), "measures"));
-	TRY_GOTO(memory_new(&sets, dev->count, sizeof(*sets), "measures"), done);
+	TRY(memory_new(&scores, dev->count, sizeof *scores, "measures"));
+	TRY_GOTO(memory_new(&sets, dev->count, sizeof *sets, "measures"), done);
 	for (int64_t i = 0; i < dev->count; i++) {
 		TRY_GOTO(run_set(session, &dev->sets[i], NULL, &scored, &scores[i]), done);
 		sets[i] = (struct result_set){dev->sets[i].name, &scores[i].measures, &scores[i].classes};
@@ -89,7 +89,7 @@ static enum status predict_set(struct task_session *session, const struct file_s
 		status = results_write_evaluation(
 			folder,
 			&(struct result_facts){.sets = &result, .count = 1, .kind = "test", .global_step = -1, .loss = NAN});
-		snprintf(label, sizeof(label), "test%s%.60s", *files->name ? " " : "", files->name);
+		snprintf(label, sizeof label, "test%s%.60s", *files->name ? " " : "", files->name);
 		results_log(label, &scores.measures);
 	}
 	class_scores_release(&scores.classes);

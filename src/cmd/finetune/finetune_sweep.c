@@ -47,7 +47,7 @@ static const char *const fixed[] = {
 
 static bool may_sweep(const struct option *row)
 {
-	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
+	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
 		if (strcmp(row->name, fixed[i]) == 0)
 			return false;
 	return row->type != OPTION_LIST && (row->role == ROLE_RESULT || strcmp(row->name, "model") == 0);
@@ -75,7 +75,7 @@ static enum status find_option(struct sweep_setting *setting, const struct optio
 	const char **names = NULL;
 	int64_t count = 0;
 	status = error_set(ERR_USAGE, "--sweep: there is no option '%s'", setting->name);
-	if (memory_new(&names, options->count, sizeof(*names), "names") != OK)
+	if (memory_new(&names, options->count, sizeof *names, "names") != OK)
 		return status;
 	for (int i = 0; i < options->count; i++)
 		if (options->table[i].name && may_sweep(&options->table[i]))
@@ -113,11 +113,11 @@ static enum status settle_value(struct sweep *sweep, const struct options *scrat
 	const char *field = (const char *)scratch->settings + row->field;
 	char text[64];
 	if (row->type == OPTION_INTEGER)
-		snprintf(text, sizeof(text), "%" PRId64, *(const int64_t *)field);
+		snprintf(text, sizeof text, "%" PRId64, *(const int64_t *)field);
 	else if (row->type == OPTION_NUMBER)
 		write_number(*(const double *)field, text);
 	else if (row->type == OPTION_FLAG)
-		snprintf(text, sizeof(text), "%s", *(const bool *)field ? "true" : "false");
+		snprintf(text, sizeof text, "%s", *(const bool *)field ? "true" : "false");
 	else
 		return OK;
 	return string_store_copy(&sweep->strings, text, strlen(text), value);
@@ -155,12 +155,12 @@ static enum status make_run_options(struct finetune_sweep *self)
 	static const char *const of_the_sweep[] = {"sweep", "fresh", "max_time"};
 	const struct sweep *sweep = &self->sweep;
 	release_run_options(self);
-	TRY(memory_new(&self->runs, sweep->run_count, sizeof(*self->runs), "runs of a sweep"));
+	TRY(memory_new(&self->runs, sweep->run_count, sizeof *self->runs, "runs of a sweep"));
 	for (int64_t i = 0; i < sweep->run_count; i++) {
 		struct run_options *run = &self->runs[i];
 		TRY(options_derive(&run->options, self->options, self->options->section_count, &run->settings));
 		run->made = true;
-		for (size_t k = 0; k < sizeof(of_the_sweep) / sizeof(*of_the_sweep); k++)
+		for (size_t k = 0; k < sizeof of_the_sweep / sizeof *of_the_sweep; k++)
 			options_forget(&run->options, of_the_sweep[k]);
 		TRY(sweep_run_folder(sweep, i, run->out));
 		TRY(options_set(&run->options, "out", run->out, ORIGIN_COMMAND));
@@ -325,14 +325,14 @@ static bool is_over(const struct sweep_run *run)
 /* Checks, with the files that the first run has read, whether the other runs would work. */
 static enum status check_runs(struct finetune_sweep *self, const struct finetune *opened)
 {
-	const struct labelled_run *labelled = &opened->labelled;
+	const struct labeled_run *labeled = &opened->labeled;
 	const char *best_by = opened->run.values->saving.best_by;
-	TRY(sweep_set_judge(&self->sweep, labelled->task.decides, best_by ? best_by : labelled->dev[0].name));
+	TRY(sweep_set_judge(&self->sweep, labeled->task.decides, best_by ? best_by : labeled->dev[0].name));
 	for (int64_t i = 0; i < self->sweep.run_count; i++) {
 		const struct run_options *run = &self->runs[i];
 		if (is_over(&self->sweep.runs[i]))
 			continue;
-		enum status status = labelled_run_check(labelled, &run->options);
+		enum status status = labeled_run_check(labeled, &run->options);
 		if (status != OK) {
 			struct error error = *error_last();
 			status = error_set(status, "the run %s: %s", self->sweep.runs[i].name, error.message);
@@ -368,8 +368,8 @@ static enum status train_run(struct finetune_sweep *self, struct finetune *finet
 		TRY(save(self));
 	TRY(finetune_train(finetune));
 	run->state = SWEEP_FINISHED;
-	run->score = finetune->labelled.result.score;
-	run->step = finetune->labelled.result.step;
+	run->score = finetune->labeled.result.score;
+	run->step = finetune->labeled.result.step;
 	return OK;
 }
 

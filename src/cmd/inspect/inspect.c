@@ -56,7 +56,7 @@ static enum status inspect_vocab(const char *path, struct json_writer *writer)
 	int64_t continuations = 0;
 	for (int32_t i = 0; i < vocab.count; i++)
 		continuations += vocab.is_continuation[i];
-	snprintf(hex, sizeof(hex), "%016" PRIx64, vocab.hash);
+	snprintf(hex, sizeof hex, "%016" PRIx64, vocab.hash);
 	json_put_integer(writer, "entries", vocab.count);
 	json_put_integer(writer, "continuations", continuations);
 	json_put_string(writer, "hash", hex);
@@ -170,7 +170,7 @@ static void print_shown(const char *text)
 		char one[8] = "";
 		(void)text_is_control(p, left, &size);
 		memcpy(one, p, size);
-		fputs(text_escape(out, sizeof(out), one, false), stdout);
+		fputs(text_escape(out, sizeof out, one, false), stdout);
 	}
 }
 

@@ -29,7 +29,7 @@ static enum status find_vocab(const struct inspect_settings *settings, const cha
 	if (settings->vocab_file != NULL)
 		return vocab_file_read(out, settings->vocab_file);
 	int size = slash != NULL ? (int)(slash - path + 1) : 0;
-	if (snprintf(beside, sizeof(beside), "%.*svocab.txt", size, path) >= PATH_BYTES || !file_exists(beside))
+	if (snprintf(beside, sizeof beside, "%.*svocab.txt", size, path) >= PATH_BYTES || !file_exists(beside))
 		return OK;
 	*out_found = true;
 	return vocab_file_read(out, beside);
@@ -140,7 +140,7 @@ static enum status put_sentences(const struct inspect_settings *settings, const 
 	enum status status = OK;
 	int32_t *ids = NULL;
 	struct buffer text = {0};
-	TRY(memory_new(&ids, shard->longest_sentence, sizeof(*ids), "sentence"));
+	TRY(memory_new(&ids, shard->longest_sentence, sizeof *ids, "sentence"));
 	json_open(writer, "text", '[');
 	for (int64_t i = settings->first; i < shard->sentence_count && i - settings->first < settings->records; i++) {
 		int32_t length = shard_length(shard, i);
@@ -175,7 +175,7 @@ enum status inspect_shard(const struct inspect_settings *settings, const char *p
 	json_put_integer(writer, "longest_sentence", shard.longest_sentence);
 	put_buckets(writer, "sentences_by_tokens", counts);
 	if (shard.described) {
-		snprintf(hex, sizeof(hex), "%016" PRIx64, shard.description.vocab_hash);
+		snprintf(hex, sizeof hex, "%016" PRIx64, shard.description.vocab_hash);
 		json_put_integer(writer, "unknown_tokens", shard.description.unknown_tokens);
 		json_put_integer(writer, "vocab_size", shard.description.vocab_size);
 		json_put_string(writer, "vocab_hash", hex);
@@ -206,7 +206,7 @@ static enum status put_static(const struct inspect_settings *settings, const str
 	json_put_integer(writer, "instances", summary->count);
 	json_put_integer(writer, "tokens", summary->token_count);
 	json_put_integer(writer, "predictions", summary->prediction_count);
-	json_put_integer(writer, "with_next_sentence_label", summary->labelled_count);
+	json_put_integer(writer, "with_next_sentence_label", summary->labeled_count);
 	json_put_integer(writer, "longest", summary->max_length);
 	json_put_integer(writer, "most_predictions", summary->max_predictions);
 	json_put_integer(writer, "largest_id", summary->largest_id);
@@ -316,7 +316,7 @@ static enum status put_records(const struct inspect_settings *settings, const ch
 {
 	struct record_reader *reader;
 	const struct instance *instance;
-	int64_t counts[LENGTH_BUCKETS] = {0}, tokens = 0, predictions = 0, labelled = 0, number = 0;
+	int64_t counts[LENGTH_BUCKETS] = {0}, tokens = 0, predictions = 0, labeled = 0, number = 0;
 	int32_t length, most;
 	enum status status;
 	TRY(record_reader_open(&reader, path, &(struct instance_demands){0}));
@@ -330,14 +330,14 @@ static enum status put_records(const struct inspect_settings *settings, const ch
 		counts[bucket(instance->length)]++;
 		tokens += instance->length;
 		predictions += instance->prediction_count;
-		labelled += instance->next_label >= 0;
+		labeled += instance->next_label >= 0;
 	}
 	json_close(writer);
 	record_reader_shape(reader, &length, &most);
 	json_put_integer(writer, "instances", number);
 	json_put_integer(writer, "tokens", tokens);
 	json_put_integer(writer, "predictions", predictions);
-	json_put_integer(writer, "with_next_sentence_label", labelled);
+	json_put_integer(writer, "with_next_sentence_label", labeled);
 	json_put_integer(writer, "max_seq_length", length);
 	json_put_integer(writer, "max_predictions_per_seq", most);
 	put_buckets(writer, "instances_by_tokens", counts);

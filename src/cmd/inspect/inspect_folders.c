@@ -65,22 +65,22 @@ static enum status put_state(const char *folder, struct json_writer *writer)
 	TRY(checkpoint_list(folder, &steps, &count));
 	enum status status = last_step(folder, count > 0 ? steps[0] : 0, &step, early);
 	if (count > 0)
-		snprintf(saved, sizeof(saved), "; the newest checkpoint is checkpoint-%" PRId64, steps[0]);
+		snprintf(saved, sizeof saved, "; the newest checkpoint is checkpoint-%" PRId64, steps[0]);
 	free(steps);
 	TRY(status);
 	if (total > 0)
-		snprintf(of, sizeof(of), " of %" PRId64, total);
+		snprintf(of, sizeof of, " of %" PRId64, total);
 	long process = folder_lock_holder(folder);
 	bool finished = folder_has(folder, "final");
 	if (process > 0)
-		snprintf(text, sizeof(text), "running (process %ld): step %" PRId64 "%s%s", process, step, of, saved);
+		snprintf(text, sizeof text, "running (process %ld): step %" PRId64 "%s%s", process, step, of, saved);
 	else if (finished)
-		snprintf(text, sizeof(text), "finished after %" PRId64 " steps", step);
+		snprintf(text, sizeof text, "finished after %" PRId64 " steps", step);
 	else if (step > 0)
-		snprintf(text, sizeof(text), "stopped at step %" PRId64 "%s%s: run the same command again to resume", step, of,
+		snprintf(text, sizeof text, "stopped at step %" PRId64 "%s%s: run the same command again to resume", step, of,
 			 saved);
 	else
-		snprintf(text, sizeof(text), "started, but no step taken yet: run the same command again to resume");
+		snprintf(text, sizeof text, "started, but no step taken yet: run the same command again to resume");
 	json_put_string(writer, "state", text);
 	if (finished && *early)
 		json_put_string(writer, "stopped_early", early);
@@ -173,7 +173,7 @@ enum status inspect_sweep(const struct inspect_settings *settings, const char *p
 	}
 	char text[160];
 	long process = folder_lock_holder(path);
-	snprintf(text, sizeof(text), "%s: %" PRId64 " of %" PRId64 " runs are done, %" PRId64 " failed%s",
+	snprintf(text, sizeof text, "%s: %" PRId64 " of %" PRId64 " runs are done, %" PRId64 " failed%s",
 		 process > 0                      ? "running"
 		 : counts[0] + counts[2] == total ? "finished"
 						  : "unfinished",
@@ -214,7 +214,7 @@ static void put_ports(struct json_writer *writer, const char *key, const struct 
 	json_open(writer, key, '{');
 	for (int64_t i = 0; i < count; i++) {
 		char text[512];
-		snprintf(text, sizeof(text), "%s %.400s", onnx_type_name(ports[i].type), ports[i].shape);
+		snprintf(text, sizeof text, "%s %.400s", onnx_type_name(ports[i].type), ports[i].shape);
 		json_put_string(writer, ports[i].name, text);
 	}
 	json_close(writer);

@@ -94,7 +94,7 @@ static void put_document(const struct document *document, struct json_writer *wr
 	size_t size = sentence->end - sentence->begin, shown = size < SENTENCE_SHOWN ? size : SENTENCE_SHOWN;
 	while (shown > 0 && shown < size && ((unsigned char)document->text[sentence->begin + shown] & 0xC0) == 0x80)
 		shown--;
-	snprintf(text, sizeof(text), "%.*s%s", (int)shown, document->text + sentence->begin, shown < size ? "..." : "");
+	snprintf(text, sizeof text, "%.*s%s", (int)shown, document->text + sentence->begin, shown < size ? "..." : "");
 	json_put_string(writer, "begins", text);
 	json_close(writer);
 }

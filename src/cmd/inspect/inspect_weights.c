@@ -22,7 +22,7 @@ bool is_weights(const char *path)
 	char found[PATH_BYTES];
 	if (weights_file_find(path, found) != OK)
 		return false;
-	return text_has_ending(found, ends, sizeof(ends) / sizeof(*ends));
+	return text_has_ending(found, ends, sizeof ends / sizeof *ends);
 }
 
 /* Writes the smallest, largest, mean, and root-mean-square value of a floating-point tensor. */
@@ -55,7 +55,7 @@ static enum status put_tensor(const struct stored_tensor *tensor, struct json_wr
 {
 	char shape[SHAPE_TEXT_BYTES] = "";
 	for (int k = 0, used = 0; k < tensor->rank && used < 200; k++)
-		used += snprintf(shape + used, sizeof(shape) - (size_t)used, "%s%" PRId64, k ? "x" : "", tensor->shape[k]);
+		used += snprintf(shape + used, sizeof shape - (size_t)used, "%s%" PRId64, k ? "x" : "", tensor->shape[k]);
 	struct tensor_name name = tensor_name_from(tensor->name);
 	json_open(writer, tensor->name, '{');
 	json_put_string(writer, "type", safetensors_dtype_name(tensor->dtype));
@@ -101,9 +101,9 @@ static void put_notes(const struct name_list *notes, struct json_writer *writer)
 		bool again = false;
 		for (int64_t k = 0; k < i; k++)
 			again |= strncmp(notes->names[k], note, size) == 0;
-		if (again || !equals || size >= sizeof(key))
+		if (again || !equals || size >= sizeof key)
 			continue;
-		snprintf(key, sizeof(key), "%.*s", (int)size - 1, note);
+		snprintf(key, sizeof key, "%.*s", (int)size - 1, note);
 		json_put_string(writer, key, equals + 1);
 	}
 	json_close(writer);

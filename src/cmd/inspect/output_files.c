@@ -44,8 +44,7 @@ static enum status read_npy(const struct file_map *map, const char *path, struct
 		return error_set(ERR_DATA, "'%s': not a NumPy array file", path);
 	size_t begin = 10 + (size_t)(map->data[8] | map->data[9] << 8);
 	if (map->data[6] == 1 && begin <= map->size)
-		snprintf(header, sizeof(header), "%.*s", (int)(begin - 10 < 255 ? begin - 10 : 255),
-			 (const char *)map->data + 10);
+		snprintf(header, sizeof header, "%.*s", (int)(begin - 10 < 255 ? begin - 10 : 255), (const char *)map->data + 10);
 	const char *shape = strstr(header, "'shape': (");
 	if (!strstr(header, "'<f4'") || !strstr(header, "'fortran_order': False") || !shape ||
 	    sscanf(shape, "'shape': (%lld, %lld", &rows, &columns) != 2 || rows < 0 || columns < 1)
@@ -57,7 +56,7 @@ static enum status read_npy(const struct file_map *map, const char *path, struct
 	out->columns = columns;
 	for (int64_t i = 0; i < rows * columns; i++) {
 		float value;
-		memcpy(&value, map->data + begin + i * 4, sizeof(value));
+		memcpy(&value, map->data + begin + i * 4, sizeof value);
 		if (!isfinite(value))
 			return bad_row(path, i / columns + 1, "a number that is not finite");
 	}
@@ -117,7 +116,7 @@ static enum status read_tsv_line(const char *line, size_t size, const char *path
 		size_t length = (size_t)(end - at);
 		const char *tab = memchr(at, '\t', length);
 		length = tab ? (size_t)(tab - at) : length;
-		snprintf(number, sizeof(number), "%.*s", (int)(length < 63 ? length : 63), at);
+		snprintf(number, sizeof number, "%.*s", (int)(length < 63 ? length : 63), at);
 		double value = strtod(number, &stop);
 		if (length == 0 || length > 63 || *stop || !isfinite(value))
 			return bad_row(path, out->rows + 1, "not a finite number");
@@ -164,7 +163,7 @@ enum status part_file_read(const char *path, struct part_facts *out)
 	size_t size = strlen(path);
 	*out = (struct part_facts){.bytes = file_size(path)};
 	BUG_IF(!text_ends_with(path, ".part"));
-	snprintf(note, sizeof(note), "%.*s.progress", (int)(size - 5), path);
+	snprintf(note, sizeof note, "%.*s.progress", (int)(size - 5), path);
 	if (!file_exists(note))
 		return OK;
 	TRY(json_read(&document, note, NOTE_LIMIT));
@@ -193,7 +192,7 @@ static bool is_cut_off(const char *path, int64_t offset)
 		return false;
 	uint64_t left = map.size - (uint64_t)offset;
 	if (left >= TFRECORD_HEAD_BYTES)
-		memcpy(&length, map.data + offset, sizeof(length));
+		memcpy(&length, map.data + offset, sizeof length);
 	bool cut = left < TFRECORD_FRAME_BYTES || length > left - TFRECORD_FRAME_BYTES;
 	file_map_close(&map);
 	return cut;

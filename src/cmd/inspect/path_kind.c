@@ -76,12 +76,12 @@ bool path_shard_prefix(const char *path, char out[PATH_BYTES])
 {
 	static const char *const ends[] = {"", ".bin", ".idx", ".json"};
 	char index[PATH_BYTES + 8];
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
 		size_t size = strlen(path), end = strlen(ends[i]);
 		if (size <= end || size >= PATH_BYTES || !text_ends_with(path, ends[i]))
 			continue;
 		snprintf(out, PATH_BYTES, "%.*s", (int)(size - end), path);
-		snprintf(index, sizeof(index), "%s.idx", out);
+		snprintf(index, sizeof index, "%s.idx", out);
 		if (file_exists(index))
 			return true;
 	}
@@ -109,9 +109,9 @@ enum status triton_graph(const char *path, char out[PATH_BYTES])
 	enum status status = folder_list(path, &names);
 	for (int64_t i = 0; status == OK && i < names.count; i++) {
 		const char *name = names.names[i];
-		bool number = *name && strspn(name, "0123456789") == strlen(name) && strlen(name) < sizeof(version);
+		bool number = *name && strspn(name, "0123456789") == strlen(name) && strlen(name) < sizeof version;
 		if (number && atoll(name) >= atoll(version))
-			snprintf(version, sizeof(version), "%s", name);
+			snprintf(version, sizeof version, "%s", name);
 	}
 	name_list_release(&names);
 	TRY(status);
@@ -121,7 +121,7 @@ enum status triton_graph(const char *path, char out[PATH_BYTES])
 	TRY(path_join(out, folder, "model.onnx"));
 	if (!file_is_folder(out))
 		return OK;
-	memcpy(folder, out, sizeof(folder));
+	memcpy(folder, out, sizeof folder);
 	return path_join(out, folder, "model.onnx");
 }
 
@@ -185,7 +185,7 @@ static enum path_kind line_kind(const struct json *line)
 {
 	if (line->kind != JSON_OBJECT || json_member(line, "text"))
 		return PATH_UNKNOWN;
-	for (size_t i = 0; i < sizeof(line_keys) / sizeof(*line_keys); i++)
+	for (size_t i = 0; i < sizeof line_keys / sizeof *line_keys; i++)
 		if (json_member(line, line_keys[i].key))
 			return line_keys[i].kind;
 	return PATH_UNKNOWN;
@@ -259,7 +259,7 @@ static bool has_special_tokens(const char *path)
 static bool is_weights_file(const char *path)
 {
 	static const char *const ends[] = {".safetensors", ".bin", ".pt", ".pth", ".index", ".index.json"};
-	return file_exists(path) && text_has_ending(path, ends, sizeof(ends) / sizeof(*ends));
+	return file_exists(path) && text_has_ending(path, ends, sizeof ends / sizeof *ends);
 }
 
 /* Does the file begin with a record in TFRecord framing? */

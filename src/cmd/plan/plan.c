@@ -35,7 +35,7 @@ static enum status open_phase(struct plan *plan, int64_t index)
 	phase->settings = plan->options->settings;
 	phase->scale = 1;
 	if (plan->options->section_count > 0) {
-		TRY(memory_new(&phase->settings, 1, sizeof(*phase->settings), "settings"));
+		TRY(memory_new(&phase->settings, 1, sizeof *phase->settings, "settings"));
 		TRY(options_derive(&phase->own, plan->options, index, phase->settings));
 		phase->options = &phase->own;
 	}
@@ -84,10 +84,10 @@ static enum status scale_phase(struct plan *plan, struct plan_phase *phase, int6
 	phase->scale = (double)plan_batch_size(plan, phase, plan->topology.ranks) / rate / alone;
 	char name[40], value[64];
 	if (plan->phase_count > 1)
-		snprintf(name, sizeof(name), "one device, phase %" PRId64, number);
+		snprintf(name, sizeof name, "one device, phase %" PRId64, number);
 	else
-		snprintf(name, sizeof(name), "one device alone");
-	snprintf(value, sizeof(value), "%g sequences/s", rate);
+		snprintf(name, sizeof name, "one device alone");
+	snprintf(value, sizeof value, "%g sequences/s", rate);
 	plan_assume(&plan->assumptions, FIGURE_GIVEN, name, value, "--device_rate; %.2f of what the rates above give",
 		    1 / phase->scale);
 	return OK;
@@ -99,7 +99,7 @@ static enum status make_plan(struct plan *plan)
 	int64_t count = plan->options->section_count > 0 ? plan->options->section_count : 1, wanted_devices = 0;
 	double wanted_seconds = 0, best = 0;
 	struct plan_result *results = NULL;
-	TRY(memory_new(&plan->phases, count, sizeof(*plan->phases), "phases"));
+	TRY(memory_new(&plan->phases, count, sizeof *plan->phases, "phases"));
 	plan->phase_count = count;
 	for (int64_t i = 0; i < count; i++)
 		TRY(open_phase(plan, i));
@@ -120,7 +120,7 @@ static enum status make_plan(struct plan *plan)
 			plan->topology.ranks = wanted_devices;
 	}
 	enum status status;
-	TRY(memory_new(&results, count, sizeof(*results), "results"));
+	TRY(memory_new(&results, count, sizeof *results, "results"));
 	for (int64_t i = 0; i < count; i++)
 		TRY_GOTO(plan_compute(plan, &plan->phases[i], plan->topology.ranks, &results[i]), done);
 	status = settings->json ? plan_show_json(plan, results, wanted_devices, wanted_seconds)

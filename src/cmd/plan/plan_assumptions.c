@@ -10,9 +10,9 @@ void plan_assume(struct assumptions *assumptions, enum provenance provenance, co
 	BUG_IF(assumptions->count == ASSUMPTIONS);
 	struct assumption *row = &assumptions->items[assumptions->count++];
 	row->provenance = provenance;
-	snprintf(row->name, sizeof(row->name), "%s", name);
-	snprintf(row->value, sizeof(row->value), "%s", value);
+	snprintf(row->name, sizeof row->name, "%s", name);
+	snprintf(row->value, sizeof row->value, "%s", value);
 	va_start(arguments, format);
-	vsnprintf(row->source, sizeof(row->source), format, arguments);
+	vsnprintf(row->source, sizeof row->source, format, arguments);
 	va_end(arguments);
 }

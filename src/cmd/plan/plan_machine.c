@@ -16,7 +16,7 @@ static void assume_rate(struct plan *plan, enum provenance provenance, const cha
 {
 	char value[64];
 	double scale = strcmp(unit, "FLOP/s") == 0 && rate >= 1e12 ? 1e-12 : 1e-9;
-	snprintf(value, sizeof(value), "%.4g %c%s", rate * scale, scale == 1e-12 ? 'T' : 'G', unit);
+	snprintf(value, sizeof value, "%.4g %c%s", rate * scale, scale == 1e-12 ? 'T' : 'G', unit);
 	plan_assume(&plan->assumptions, provenance, name, value, "%s", source);
 }
 
@@ -30,14 +30,14 @@ static enum status choose_precision(struct plan *plan)
 	if (plan->kind->products[plan->precision] > 0)
 		return OK;
 	return error_set(ERR_USAGE, "a %s has no matrix products in %s", plan->kind->name,
-				 device_precision_names[plan->precision]);
+			 device_precision_names[plan->precision]);
 }
 
 static void assume_kind(struct plan *plan)
 {
 	const struct device_kind *kind = plan->kind;
 	char name[40];
-	snprintf(name, sizeof(name), "products in %s", device_precision_names[plan->precision]);
+	snprintf(name, sizeof name, "products in %s", device_precision_names[plan->precision]);
 	assume_rate(plan, kind->products_provenance, name, kind->products[plan->precision], "FLOP/s", kind->what);
 	assume_rate(plan, kind->bandwidth_provenance, "memory", kind->bandwidth, "B/s", kind->what);
 	assume_rate(plan, FIGURE_ESTIMATE, "attention", kind->attention_forward, "FLOP/s",
@@ -132,7 +132,7 @@ static enum status find_link(struct plan *plan, const char *option, const char *
 		return status;
 	}
 	char title[40];
-	snprintf(title, sizeof(title), "%s %s", between ? "between hosts:" : "within a host:", out->name);
+	snprintf(title, sizeof title, "%s %s", between ? "between hosts:" : "within a host:", out->name);
 	assume_rate(plan, out->provenance, title, out->bandwidth, "B/s", out->source);
 	return OK;
 }
@@ -156,7 +156,7 @@ static enum status open_links(struct plan *plan)
 	if (t->ranks > t->per_host || settings->within || settings->link || plan->kind) {
 		TRY(find_link(plan, "link", settings->link, plan->kind ? plan->kind->network : "10gbe", true, &t->network));
 		char value[64];
-		snprintf(value, sizeof(value), "%lld", (long long)t->cards);
+		snprintf(value, sizeof value, "%lld", (long long)t->cards);
 		plan_assume(&plan->assumptions, settings->cards ? FIGURE_GIVEN : FIGURE_ESTIMATE, "network cards of a host",
 			    value, "%s", settings->cards ? "--cards" : "what such hosts usually have");
 	}

@@ -59,7 +59,7 @@ static enum kind kind_of(const char *operation, double tokens)
 	size_t length = strcspn(operation, " ");
 	const char *rows = strstr(operation, " M=");
 	enum kind kind = HEADS;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strlen(names[i].name) == length && strncmp(names[i].name, operation, length) == 0)
 			kind = names[i].kind;
 	if (kind != PRODUCTS_FORWARD && kind != PRODUCTS_BACKWARD)
@@ -113,16 +113,16 @@ static void assume_rates(struct plan *plan, const struct tally *tally)
 {
 	const struct device_rates *rates = &plan->rates;
 	char value[64];
-	snprintf(value, sizeof(value), "%.4g, %.4g GFLOP/s", rates->products_forward * 1e-9, rates->products_backward * 1e-9);
+	snprintf(value, sizeof value, "%.4g, %.4g GFLOP/s", rates->products_forward * 1e-9, rates->products_backward * 1e-9);
 	plan_assume(&plan->assumptions, FIGURE_MEASURED, "encoder products", value, "forward, backward; on this machine, now");
-	snprintf(value, sizeof(value), "%.4g, %.4g GFLOP/s", rates->attention_forward * 1e-9, rates->attention_backward * 1e-9);
+	snprintf(value, sizeof value, "%.4g, %.4g GFLOP/s", rates->attention_forward * 1e-9, rates->attention_backward * 1e-9);
 	plan_assume(&plan->assumptions, FIGURE_MEASURED, "attention", value, "forward, backward; at %.0f tokens a sequence",
 		    tally->work.tokens / tally->work.sequences);
-	snprintf(value, sizeof(value), "%.4g GFLOP/s", rates->head * 1e-9);
+	snprintf(value, sizeof value, "%.4g GFLOP/s", rates->head * 1e-9);
 	plan_assume(&plan->assumptions, FIGURE_MEASURED, "heads and loss", value, "forward and backward");
-	snprintf(value, sizeof(value), "%.4g GB/s", rates->update * 1e-9);
+	snprintf(value, sizeof value, "%.4g GB/s", rates->update * 1e-9);
 	plan_assume(&plan->assumptions, FIGURE_MEASURED, "update", value, "with the norm of the gradients and refreshed copies");
-	snprintf(value, sizeof(value), "%.3g s", tally->step);
+	snprintf(value, sizeof value, "%.3g s", tally->step);
 	plan_assume(&plan->assumptions, FIGURE_MEASURED, "the step measured", value,
 		    "%.0f tokens in %.0f sequences, update included", tally->work.tokens, tally->work.sequences);
 }
@@ -134,7 +134,7 @@ static void record(void *context, const struct operation_done *done)
 {
 	struct tally *tally = context;
 	char name[128];
-	snprintf(name, sizeof(name), "%s %s", done->name, done->letters);
+	snprintf(name, sizeof name, "%s %s", done->name, done->letters);
 	tally->seconds[kind_of(name, tally->work.tokens)] += done->seconds;
 }
 
@@ -190,7 +190,7 @@ enum status plan_measure(struct plan *plan)
 	}
 	batch_release(&batch);
 	TRY(status);
-	qsort(tallies, ROUNDS, sizeof(tallies[0]), compare_tallies);
+	qsort(tallies, ROUNDS, sizeof tallies[0], compare_tallies);
 	const struct tally *middle = &tallies[ROUNDS / 2];
 	set_rates(plan, middle);
 	assume_rates(plan, middle);

@@ -62,14 +62,14 @@ static void print_memory(const struct plan *plan, const struct plan_result *r)
 	memory_row("weights", (double)r->memory.weights, "master weights, gradients, compute copies");
 	memory_row("moments", (double)r->memory.moments,
 		   r->devices > 1 ? "the rank's share of the optimizer's" : "of the optimizer");
-	snprintf(note, sizeof(note), "of %d tokens, %d predictions", r->capacity.tokens,
+	snprintf(note, sizeof note, "of %d tokens, %d predictions", r->capacity.tokens,
 		 r->capacity.labels[HEAD_MASKED_WORDS].count);
 	memory_row("activations", (double)r->memory.activations, note);
 	memory_row("workspace", (double)r->memory.workspace, plan->on_gpus ? "of the back end (estimate)" : "of the back end");
 	if (plan->on_gpus) {
 		if (r->memory.communication > 0)
 			memory_row("communication", (double)r->memory.communication, "NCCL's own (an allowance)");
-		snprintf(note, sizeof(note), "of %s%s", format_size(have, plan->device_memory), r->fits ? "" : ": DOES NOT FIT");
+		snprintf(note, sizeof note, "of %s%s", format_size(have, plan->device_memory), r->fits ? "" : ": DOES NOT FIT");
 		memory_row("a GPU", r->device_bytes, note);
 		memory_row("its host", r->host_bytes, "batches read ahead; copies while saving, for the first GPU alone");
 	} else {
@@ -77,7 +77,7 @@ static void print_memory(const struct plan *plan, const struct plan_result *r)
 		memory_row("checkpoint", (double)r->memory.checkpoint,
 			   r->devices > 1 ? "copies while saving, in the first rank alone" : "copies while saving");
 		int64_t together = r->devices < plan->topology.per_host ? r->devices : plan->topology.per_host;
-		snprintf(note, sizeof(note), "%" PRId64 " on a host of %s%s", together, format_size(have, plan->device_memory),
+		snprintf(note, sizeof note, "%" PRId64 " on a host of %s%s", together, format_size(have, plan->device_memory),
 			 r->fits ? "" : ": DOES NOT FIT");
 		memory_row("a rank", (double)r->memory.total, note);
 	}
@@ -110,16 +110,16 @@ static void print_time(const struct plan *plan, const struct plan_result *r)
 	const struct forecast *f = &r->forecast;
 	char a[FORMAT_BYTES], b[FORMAT_BYTES], note[160];
 	printf("  time\n");
-	snprintf(note, sizeof(note), "forward %s, backward %s", seconds_text(a, f->forward + f->heads / 3),
+	snprintf(note, sizeof note, "forward %s, backward %s", seconds_text(a, f->forward + f->heads / 3),
 		 seconds_text(b, f->backward + f->heads * 2 / 3));
 	time_row("micro-batch", f->forward + f->heads + f->backward, note);
 	print_parts(f);
 	time_row("update", f->update, r->devices > 1 ? "of its share of the weights" : "");
 	if (r->devices > 1) {
-		snprintf(note, sizeof(note), "%d pieces, the largest %s: %s", f->bucket_count,
-			 seconds_text(a, f->largest.seconds), f->largest.algorithm);
+		snprintf(note, sizeof note, "%d pieces, the largest %s: %s", f->bucket_count, seconds_text(a, f->largest.seconds),
+			 f->largest.algorithm);
 		time_row("communication", f->communication, note);
-		snprintf(note, sizeof(note), "%.3g GB/s, %s until the first byte", f->largest.bus_bandwidth * 1e-9,
+		snprintf(note, sizeof note, "%.3g GB/s, %s until the first byte", f->largest.bus_bandwidth * 1e-9,
 			 seconds_text(a, f->largest.latency));
 		printf("    %-14s %10s  %s\n", "", "", note);
 		time_row("exposed", f->exposed, "the part that computation does not hide");
@@ -155,9 +155,9 @@ static void print_buckets(const struct forecast *f)
 		const struct forecast_bucket *k = &f->buckets[i];
 		char layers[32];
 		if (k->first_layer == k->last_layer)
-			snprintf(layers, sizeof(layers), k->last_layer < 0 ? "embeddings" : "%d", k->last_layer);
+			snprintf(layers, sizeof layers, k->last_layer < 0 ? "embeddings" : "%d", k->last_layer);
 		else
-			snprintf(layers, sizeof(layers), k->last_layer < 0 ? "%d to emb." : "%d to %d", k->first_layer,
+			snprintf(layers, sizeof layers, k->last_layer < 0 ? "%d to emb." : "%d to %d", k->first_layer,
 				 k->last_layer);
 		printf("    %-12s %10s %10s %10s %10s %10s\n", layers, format_size(size, k->bytes), seconds_text(a, k->reduce),
 		       seconds_text(b, k->ready), seconds_text(c, k->end), seconds_text(d, k->gather));
@@ -255,8 +255,8 @@ static void print_assumptions(const struct plan *plan)
 	for (int i = 0; i < plan->assumptions.count; i++) {
 		const struct assumption *row = &plan->assumptions.items[i];
 		int column = printf("  %-25s %-23s %-10s", row->name, row->value, provenance_names[row->provenance]);
-		char words[sizeof(row->source)], *rest = words, *word;
-		snprintf(words, sizeof(words), "%s", row->source);
+		char words[sizeof row->source], *rest = words, *word;
+		snprintf(words, sizeof words, "%s", row->source);
 		while ((word = strtok_r(rest, " ", &rest))) {
 			if (column + 1 + (int)strlen(word) > LAST_COLUMN)
 				column = printf("\n%*s", SOURCE_COLUMN, "") - 1;
@@ -289,7 +289,8 @@ enum status plan_show(const struct plan *plan, const struct plan_result *results
 		if (r->steps > 0)
 			printf("%s of ", format_counted(count, r->steps, "step", "steps"));
 		printf("%s sequences", format_count(size, plan_batch_size(plan, phase, r->devices)));
-		printf(" of %s%" PRId64 " tokens", phase->mean_length < (double)phase->settings->training.max_seq_length ? "up to " : "",
+		printf(" of %s%" PRId64 " tokens",
+		       phase->mean_length < (double)phase->settings->training.max_seq_length ? "up to " : "",
 		       phase->settings->training.max_seq_length);
 		if (phase->mean_length < (double)phase->settings->training.max_seq_length)
 			printf(" (%g on average)", phase->mean_length);

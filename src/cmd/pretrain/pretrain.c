@@ -35,7 +35,7 @@ static enum status pretrain_phases(struct pretrain *pretrain)
 	TRY(run_take_options(run, pretrain->options, pretrain->phases.options, pretrain->phases.count));
 	if (settings->time && run->phase_count == 1)
 		TRY(duration_parse(settings->time, &run->phases[0].seconds));
-	TRY(memory_new(&pretrain->instances, run->phase_count, sizeof(*pretrain->instances), "phases"));
+	TRY(memory_new(&pretrain->instances, run->phase_count, sizeof *pretrain->instances, "phases"));
 	for (int64_t i = 0; i < run->phase_count; i++)
 		pretrain->instances[i] = pretrain_instances(pretrain->options, pretrain->phases.options[i]);
 	return OK;
@@ -58,7 +58,7 @@ static void note_leftovers(const struct run *run)
 static bool has_chosen_recipe(const struct options *options)
 {
 	static const char *const choosing[] = {"recipe", "init_attention", "next_sentence", "init_checkpoint", "input_file"};
-	for (size_t i = 0; i < sizeof(choosing) / sizeof(*choosing); i++)
+	for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++)
 		if (options_origin(options, choosing[i]) != ORIGIN_DEFAULT)
 			return true;
 	return false;
@@ -168,7 +168,7 @@ static enum status check_time(const struct options *options)
 		return OK;
 	TRY(duration_parse(settings->time, &seconds));
 	TRY(check_unit(settings->time, seconds));
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (options_given(options, others[i]))
 			return error_set(ERR_USAGE, "give either --time or --%s, not both", others[i]);
 	if (options->section_count == 0 && !settings->phase2)

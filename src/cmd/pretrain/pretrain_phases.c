@@ -87,8 +87,8 @@ enum status pretrain_phases_open(struct pretrain_phases *out, struct options *op
 	int64_t count = listed > 0 ? listed : recorded + start->begins_phase;
 	struct opening from = {.options = options, .start = start};
 	count = count > 0 ? count : 1;
-	TRY(memory_new(&out->options, count, sizeof(*out->options), "phases"));
-	TRY(memory_new(&out->own, count, sizeof(*out->own), "phases"));
+	TRY(memory_new(&out->options, count, sizeof *out->options, "phases"));
+	TRY(memory_new(&out->own, count, sizeof *out->own, "phases"));
 	out->count = count;
 	for (int64_t i = 0; i < out->count; i++)
 		TRY(open_phase(out, i, &from, i < recorded ? phases_recorded_at(record, i) : NULL));

@@ -27,7 +27,7 @@ struct run_folder_settings pretrain_folder(const struct options *options, struct
 		.usage = "bertc pretrain --corpus PATH --out FOLDER",
 		.given = &settings->training.folder,
 		.paths = inputs->paths,
-		.path_count = sizeof(inputs->paths) / sizeof(*inputs->paths),
+		.path_count = sizeof inputs->paths / sizeof *inputs->paths,
 		.options = options,
 	};
 }
@@ -49,8 +49,7 @@ static bool is_of_recipe(const struct options *options, const char *name, double
 {
 	const struct pretrain_settings *settings = options->settings;
 	bool recorded = is_recorded(options, name) || (options->from_record && options_origin(options, name) == ORIGIN_FILE);
-	return options_origin(options, name) == ORIGIN_RECIPE ||
-	       (recorded && settings->recipe == RECIPE_FAST && value == 0);
+	return options_origin(options, name) == ORIGIN_RECIPE || (recorded && settings->recipe == RECIPE_FAST && value == 0);
 }
 
 struct pretraining_run_settings pretrain_pretraining(const struct options *options)

@@ -53,7 +53,7 @@ static int open_worlds(struct mpi_world *world)
 static int begin(struct mpi_world **out, int32_t *out_rank, int32_t *out_size)
 {
 	int level, rank;
-	struct mpi_world *world = *out = calloc(1, sizeof(*world));
+	struct mpi_world *world = *out = calloc(1, sizeof *world);
 	if (!world)
 		return MPI_ERR_NO_MEM;
 	for (int i = 0; i < NOTES; i++)
@@ -69,7 +69,7 @@ static int begin(struct mpi_world **out, int32_t *out_rank, int32_t *out_size)
 		return code;
 	*out_rank = rank;
 	*out_size = world->size;
-	world->requests = calloc(2 * (size_t)world->size, sizeof(*world->requests));
+	world->requests = calloc(2 * (size_t)world->size, sizeof *world->requests);
 	return world->requests ? open_worlds(world) : MPI_ERR_NO_MEM;
 }
 

@@ -39,7 +39,7 @@ enum status epoch_map_open(struct epoch_map *out, const struct text_set *set)
 	int64_t sentences = set->sentence_base[set->shard_count], documents = text_set_documents(set);
 	int64_t wanted = sentences / RANGE_SENTENCES + 1;
 	*out = (struct epoch_map){.epoch = -1, .threads = pool_available_cores()};
-	TRY(memory_new(&out->ranges, wanted, sizeof(*out->ranges), "ranges of documents"));
+	TRY(memory_new(&out->ranges, wanted, sizeof *out->ranges, "ranges of documents"));
 	for (int64_t i = 1, from = 0; i <= wanted; i++) {
 		int64_t end = i < wanted ? document_at(set, sentences / wanted * i) : documents;
 		if (end == from)
@@ -78,7 +78,7 @@ static enum status walk_range(const struct walking *walking, struct epoch_range 
 			return OK;
 		if (range->count % MARK_INSTANCES == 0) {
 			int64_t index = range->count / MARK_INSTANCES;
-			TRY(memory_grow(&range->marks, &range->mark_capacity, index + 1, sizeof(*range->marks),
+			TRY(memory_grow(&range->marks, &range->mark_capacity, index + 1, sizeof *range->marks,
 					"instances of an epoch"));
 			range->marks[index] = mark;
 		}
@@ -144,7 +144,7 @@ enum status epoch_map_reserve(struct epoch_map *map)
 	for (int64_t i = 0; i < map->range_count; i++) {
 		struct epoch_range *range = &map->ranges[i];
 		int64_t marks = range->count / MARK_INSTANCES + 1;
-		TRY(memory_grow(&range->marks, &range->mark_capacity, marks + marks / 4 + 32, sizeof(*range->marks),
+		TRY(memory_grow(&range->marks, &range->mark_capacity, marks + marks / 4 + 32, sizeof *range->marks,
 				"instances of an epoch"));
 	}
 	return OK;

@@ -67,7 +67,7 @@ static enum status list_documents(struct maker *maker)
 static enum status extend(struct maker *maker, int32_t **tokens, int64_t *count, int64_t *capacity, int64_t sentence)
 {
 	int32_t length = shard_length(maker->shard, sentence);
-	TRY(memory_grow(tokens, capacity, *count + length, sizeof(**tokens), "segment"));
+	TRY(memory_grow(tokens, capacity, *count + length, sizeof **tokens, "segment"));
 	TRY(shard_tokens(maker->shard, sentence, 0, length, maker->settings->vocab->count, *tokens + *count));
 	*count += length;
 	return OK;
@@ -158,11 +158,11 @@ static enum status put_instance(struct maker *maker, int64_t a_count, int64_t b_
 	int32_t *a = maker->a, *b = maker->b, n = 0;
 	truncate_pair(maker, &a, &a_count, &b, &b_count, maker->settings->max_seq_length - 3);
 	instance->ids[n++] = vocab->cls;
-	memcpy(instance->ids + n, a, (size_t)a_count * sizeof(*a));
+	memcpy(instance->ids + n, a, (size_t)a_count * sizeof *a);
 	n += (int32_t)a_count;
 	instance->ids[n++] = vocab->sep;
 	int32_t first_b = n;
-	memcpy(instance->ids + n, b, (size_t)b_count * sizeof(*b));
+	memcpy(instance->ids + n, b, (size_t)b_count * sizeof *b);
 	n += (int32_t)b_count;
 	instance->ids[n++] = vocab->sep;
 	for (int32_t i = 0; i < n; i++)
@@ -245,7 +245,7 @@ static enum status walk_all(struct maker *maker)
 static enum status shuffled_order(struct maker *maker, int64_t **out_order)
 {
 	int64_t count = static_writer_summary(maker->writer)->count;
-	TRY(memory_new(out_order, count, sizeof(**out_order), "order of instances"));
+	TRY(memory_new(out_order, count, sizeof **out_order, "order of instances"));
 	for (int64_t i = 0; i < count; i++)
 		(*out_order)[i] = i;
 	python_random_shuffle(&maker->random, *out_order, count);
@@ -256,8 +256,8 @@ static enum status take_memory(struct maker *maker)
 {
 	int32_t length = maker->settings->max_seq_length;
 	struct instance *instance = &maker->instance;
-	TRY(memory_new(&maker->words, length, sizeof(*maker->words), "instance"));
-	TRY(memory_new(&maker->order, length, sizeof(*maker->order), "instance"));
+	TRY(memory_new(&maker->words, length, sizeof *maker->words, "instance"));
+	TRY(memory_new(&maker->order, length, sizeof *maker->order, "instance"));
 	TRY(memory_new(&maker->labels, length, sizeof(int32_t), "instance"));
 	TRY(memory_new(&instance->ids, length, sizeof(int32_t), "instance"));
 	TRY(memory_new(&instance->types, length, sizeof(int32_t), "instance"));

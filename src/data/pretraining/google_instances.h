@@ -1,6 +1,6 @@
 /* Instances exactly as Google's create_pretraining_data.py makes them (google-research/bert; the algorithm is in
- * docs/developers/math.md, "Instances"): a single random number generator, CPython's, drives the order of documents, the walk, the
- * masks and the final shuffle, so every draw must be made in the same order as in the script. */
+ * docs/developers/math.md, "Instances"): a single random number generator, CPython's, drives the order of documents, the walk,
+ * the masks and the final shuffle, so every draw must be made in the same order as in the script. */
 #ifndef DATA_PRETRAINING_GOOGLE_INSTANCES_H
 #define DATA_PRETRAINING_GOOGLE_INSTANCES_H
 

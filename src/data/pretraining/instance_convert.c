@@ -34,11 +34,11 @@ enum status instance_file_format(const char *path, enum instance_format *out)
 	FILE *file = fopen(path, "rb");
 	if (file == NULL)
 		return error_set_errno(errno == ENOENT || errno == ENOTDIR ? ERR_USAGE : ERR_RESOURCE, "'%s'", path);
-	size_t count = fread(head, 1, sizeof(head), file);
+	size_t count = fread(head, 1, sizeof head, file);
 	enum status status = ferror(file) ? error_set_errno(ERR_RESOURCE, "'%s': cannot read", path) : OK;
 	fclose(file);
 	TRY(status);
-	bool hdf5 = count == sizeof(head) && memcmp(head, HDF5_MAGIC, sizeof(head)) == 0;
+	bool hdf5 = count == sizeof head && memcmp(head, HDF5_MAGIC, sizeof head) == 0;
 	*out = hdf5 ? INSTANCE_HDF5 : rewriting_is_file(path) ? INSTANCE_PAIRS : INSTANCE_TFRECORD;
 	return OK;
 }
@@ -51,7 +51,7 @@ enum status instance_file_fingerprint(const char *path, uint64_t *out)
 	int64_t numbers[] = {facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec};
 	char *whole = realpath(path, NULL); /* the same for every name of the file */
 	const char *name = whole ? whole : path;
-	*out = hash64_combine(hash64(name, strlen(name)), hash64(numbers, sizeof(numbers)));
+	*out = hash64_combine(hash64(name, strlen(name)), hash64(numbers, sizeof numbers));
 	free(whole);
 	return OK;
 }
@@ -297,7 +297,7 @@ _Noreturn static void run_child(int output, const char *path, const struct insta
 	if (convert_hdf5(path, demands, static_path, fingerprint, &result) != OK)
 		result.error = *error_last();
 	const char *next = (const char *)&result;
-	for (size_t left = sizeof(result); left > 0;) {
+	for (size_t left = sizeof result; left > 0;) {
 		ssize_t written = write(output, next, left);
 		if (written < 0 && errno != EINTR)
 			_exit(1);
@@ -311,7 +311,7 @@ _Noreturn static void run_child(int output, const char *path, const struct insta
 static bool receive(int input, pid_t child, struct child_result *result)
 {
 	char *next = (char *)result;
-	size_t left = sizeof(*result);
+	size_t left = sizeof *result;
 	while (left > 0) {
 		struct pollfd ready = {.fd = input, .events = POLLIN};
 		if (poll(&ready, 1, 200) <= 0) {
@@ -334,9 +334,9 @@ static void remove_leftovers(const char *static_path, pid_t child)
 	char folder[PATH_BYTES], name[PATH_BYTES], mark[32];
 	struct name_list names = {0};
 	const char *slash = strrchr(static_path, '/');
-	snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - static_path + 1) : 1,
+	snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - static_path + 1) : 1,
 		 slash != NULL ? static_path : ".");
-	snprintf(mark, sizeof(mark), ".tmp-%ld-", (long)child);
+	snprintf(mark, sizeof mark, ".tmp-%ld-", (long)child);
 	if (folder_list(folder, &names) == OK)
 		for (int64_t i = 0; i < names.count; i++)
 			if (strstr(names.names[i], mark) != NULL && path_join(name, folder, names.names[i]) == OK)
@@ -350,7 +350,7 @@ static enum status convert_in_child(const char *path, const struct instance_dema
 	int ends[2], wait_status = 0;
 	struct child_result *result;
 	TRY(hdf5_require());
-	TRY(memory_new(&result, 1, sizeof(*result), "result of a conversion"));
+	TRY(memory_new(&result, 1, sizeof *result, "result of a conversion"));
 	if (pipe(ends) != 0) {
 		free(result);
 		return error_set_errno(ERR_RESOURCE, "cannot make a pipe");

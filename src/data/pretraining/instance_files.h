@@ -64,12 +64,12 @@ MUST_USE enum status instance_file_convert(const char *path, const struct instan
 MUST_USE enum status instance_file_verify(const char *path, struct instance_counts *out);
 
 /* Writes one file in any of the formats except pairs, completely or not at all. Rows are padded to the given length and number
- * of predictions; if `labelled` is false (no instance has a label), next_sentence_labels is left out. */
+ * of predictions; if `labeled` is false (no instance has a label), next_sentence_labels is left out. */
 struct instance_writer;
 struct instance_writer_settings {
 	enum instance_format format;
 	int32_t max_seq_length, max_predictions;
-	bool labelled;
+	bool labeled;
 };
 MUST_USE enum status instance_writer_open(struct instance_writer **out, const char *path,
 					  const struct instance_writer_settings *settings);

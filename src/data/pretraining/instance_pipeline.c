@@ -33,7 +33,7 @@ enum status instance_pipeline_open(struct instance_pipeline **out, struct pool *
 	enum status status;
 	struct instance_pipeline *pipeline = NULL;
 	*out = NULL;
-	TRY(memory_new(&pipeline, 1, sizeof(*pipeline), "writing of instances"));
+	TRY(memory_new(&pipeline, 1, sizeof *pipeline, "writing of instances"));
 	pipeline->pool = pool;
 	pipeline->settings = *settings;
 	TRY_GOTO(memory_new(&pipeline->writers, path_count, sizeof(struct instance_writer *), "files of instances"), fail);
@@ -41,7 +41,7 @@ enum status instance_pipeline_open(struct instance_pipeline **out, struct pool *
 		TRY_GOTO(
 			instance_writer_open(&pipeline->writers[pipeline->writer_count], paths[pipeline->writer_count], settings),
 			fail);
-	TRY_GOTO(memory_new(&pipeline->slots, SLOTS, sizeof(*pipeline->slots), "instances"), fail);
+	TRY_GOTO(memory_new(&pipeline->slots, SLOTS, sizeof *pipeline->slots, "instances"), fail);
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *slot = &pipeline->slots[i];
 		TRY_GOTO(instance_create(&slot->instance, settings->max_seq_length, settings->max_seq_length), fail);
@@ -80,7 +80,7 @@ static enum status write_slots(struct instance_pipeline *pipeline)
 		totals->instances++;
 		totals->tokens += slot->instance.length;
 		totals->predictions += slot->instance.prediction_count;
-		totals->labelled += slot->instance.next_label >= 0;
+		totals->labeled += slot->instance.next_label >= 0;
 		totals->random += slot->instance.next_label > 0;
 	}
 	return OK;

@@ -9,7 +9,7 @@
 typedef enum status instance_maker(void *context, int64_t index, struct instance *out);
 
 struct instance_totals {
-	int64_t instances, tokens, predictions, labelled, random; /* random: with label 1 */
+	int64_t instances, tokens, predictions, labeled, random; /* random: with label 1 */
 };
 
 /* Several files, which receive instances in turn, as in Google's script. */

@@ -107,8 +107,8 @@ enum status instance_from_row(const struct padded_row *row, const struct instanc
 		return error_set(ERR_DATA, "next_sentence_labels is %d, neither 0 nor 1", row->next_label);
 	out->length = (int32_t)length;
 	out->next_label = row->next_label;
-	memcpy(out->ids, row->ids, (size_t)length * sizeof(*out->ids));
-	memcpy(out->types, row->segments, (size_t)length * sizeof(*out->types));
+	memcpy(out->ids, row->ids, (size_t)length * sizeof *out->ids);
+	memcpy(out->types, row->segments, (size_t)length * sizeof *out->types);
 	TRY(take_predictions(row, out));
 	return check_ids("masked_lm_ids", out->prediction_labels, out->prediction_count, demands->vocab_size);
 }

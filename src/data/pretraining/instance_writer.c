@@ -41,7 +41,7 @@ static enum status open_hdf5(struct instance_writer *writer, const char *path)
 	const struct instance_writer_settings *settings = &writer->settings;
 	TRY(hdf5_writer_open(&writer->hdf5, path));
 	for (int i = 0; i < HDF5_DATASETS; i++) {
-		if (i == HDF5_NEXT && !settings->labelled)
+		if (i == HDF5_NEXT && !settings->labeled)
 			continue;
 		int64_t columns = columns_of(settings, i);
 		TRY(hdf5_writer_dataset(writer->hdf5, table[i].name, i == HDF5_NEXT ? 0 : columns, table[i].bytes,
@@ -56,7 +56,7 @@ enum status instance_writer_open(struct instance_writer **out, const char *path,
 	enum status status = OK;
 	struct instance_writer *writer = NULL;
 	*out = NULL;
-	TRY(memory_new(&writer, 1, sizeof(*writer), "writer of instances"));
+	TRY(memory_new(&writer, 1, sizeof *writer, "writer of instances"));
 	writer->settings = *settings;
 	switch (settings->format) {
 	case INSTANCE_TFRECORD:
@@ -100,8 +100,8 @@ void instance_encoder_release(struct instance_encoder *encoder)
 /* Copies a list of the instance to `row` and fills it up with zeros. */
 static const int32_t *pad(int32_t *row, const int32_t *values, int64_t count, int64_t length)
 {
-	memcpy(row, values, (size_t)count * sizeof(*row));
-	memset(row + count, 0, (size_t)(length - count) * sizeof(*row));
+	memcpy(row, values, (size_t)count * sizeof *row);
+	memset(row + count, 0, (size_t)(length - count) * sizeof *row);
 	return row;
 }
 
@@ -129,7 +129,7 @@ void instance_encode(struct instance_encoder *encoder, const struct instance_wri
 		{"masked_lm_weights", NULL, weights, predictions},
 		{"next_sentence_labels", &next, NULL, 1},
 	};
-	size_t size = example_encode(values, settings->labelled ? 7 : 6, encoder->record + TFRECORD_HEAD_BYTES);
+	size_t size = example_encode(values, settings->labeled ? 7 : 6, encoder->record + TFRECORD_HEAD_BYTES);
 	tfrecord_frame(encoder->record, size);
 	encoder->size = size + TFRECORD_FRAME_BYTES;
 }
@@ -154,7 +154,7 @@ static enum status add_row(struct instance_writer *writer, const struct instance
 	pad(writer->slab[HDF5_LABELS] + row * predictions, instance->prediction_labels, count, predictions);
 	for (int64_t i = 0; i < length; i++)
 		writer->slab[HDF5_MASK][row * length + i] = i < instance->length;
-	if (writer->settings.labelled)
+	if (writer->settings.labeled)
 		writer->slab[HDF5_NEXT][row] = instance->next_label > 0;
 	return ++writer->rows == SLAB_ROWS ? flush_slab(writer) : OK;
 }

@@ -99,7 +99,7 @@ static enum status find_epoch(struct shard_instances *instances, int64_t sample,
 					 (long long)(instances->known_base + last));
 		TRY(check_epoch(instances, last, sample));
 		TRY(memory_grow(&instances->known, &instances->known_capacity, instances->known_count + 1,
-				sizeof(*instances->known), "epochs"));
+				sizeof *instances->known, "epochs"));
 		instances->known[instances->known_count++] = instances->known[last] + instances->map.count;
 	}
 	return check_epoch(instances, *out_index, sample);
@@ -250,7 +250,7 @@ static enum status spell_out(const struct shard_instances *instances, const stru
 		TRY(copy_text(set, plan->a_first, skip, a, out->ids + n));
 		n += (int32_t)a;
 		out->ids[n++] = settings->sep;
-		memset(out->types, 0, (size_t)n * sizeof(*out->types));
+		memset(out->types, 0, (size_t)n * sizeof *out->types);
 		out->length = n;
 		out->next_label = -1;
 		return OK;
@@ -270,7 +270,7 @@ static enum status spell_out(const struct shard_instances *instances, const stru
 	TRY(copy_text(set, plan->a_first, front_a, a, out->ids + n));
 	n += (int32_t)a;
 	out->ids[n++] = settings->sep;
-	memset(out->types, 0, (size_t)n * sizeof(*out->types));
+	memset(out->types, 0, (size_t)n * sizeof *out->types);
 	TRY(copy_text(set, plan->b_first, front_b, b, out->ids + n));
 	for (int64_t i = 0; i <= b; i++)
 		out->types[n + i] = 1;
@@ -362,7 +362,7 @@ enum status instances_open(struct instances **out, const struct shard *shards, i
 	if (settings->one_segment &&
 	    (settings->next_sentence == NEXT_SENTENCE_PAIRS || settings->next_sentence == NEXT_SENTENCE_ORDER))
 		return instances_one_segment("next sentences");
-	TRY(memory_new(&instances, 1, sizeof(*instances), "instances"));
+	TRY(memory_new(&instances, 1, sizeof *instances, "instances"));
 	instances->base = (struct instances){.functions = &shard_functions, .bounds = instance_bounds(settings)};
 	pthread_rwlock_init(&instances->lock, NULL);
 	pthread_mutex_init(&instances->scratch_lock, NULL);
@@ -432,4 +432,3 @@ struct batch_capacity instance_capacity(int32_t tokens, int32_t sequences, int32
 }
 
 const char *const next_sentence_names[] = {"pairs", "order", "none", "single", NULL};
-

@@ -22,10 +22,10 @@ enum status masking_create(struct masking **out, const struct instance_settings 
 	struct masking *masking = NULL;
 	int32_t length = settings->max_seq_length;
 	*out = NULL;
-	TRY(memory_new(&masking, 1, sizeof(*masking), "masking"));
-	TRY_GOTO(memory_new(&masking->words, length, sizeof(*masking->words), "masking"), fail);
-	TRY_GOTO(memory_new(&masking->order, length, sizeof(*masking->order), "masking"), fail);
-	TRY_GOTO(memory_new(&masking->labels, length, sizeof(*masking->labels), "masking"), fail);
+	TRY(memory_new(&masking, 1, sizeof *masking, "masking"));
+	TRY_GOTO(memory_new(&masking->words, length, sizeof *masking->words, "masking"), fail);
+	TRY_GOTO(memory_new(&masking->order, length, sizeof *masking->order, "masking"), fail);
+	TRY_GOTO(memory_new(&masking->labels, length, sizeof *masking->labels, "masking"), fail);
 	for (int32_t i = 0; i < length; i++)
 		masking->labels[i] = -1;
 	*out = masking;

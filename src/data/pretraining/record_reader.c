@@ -28,7 +28,7 @@ enum status record_reader_open(struct record_reader **out, const char *path, con
 	enum status status;
 	struct record_reader *reader = NULL;
 	*out = NULL;
-	TRY(memory_new(&reader, 1, sizeof(*reader), "reader of instances"));
+	TRY(memory_new(&reader, 1, sizeof *reader, "reader of instances"));
 	reader->demands = *demands;
 	size_t size = strlen(path) + 1;
 	TRY_GOTO(memory_new(&reader->path, (int64_t)size, 1, "path"), fail);
@@ -62,9 +62,8 @@ static enum status lacks(const struct tf_example *example, const char *name)
 	char found[512] = "";
 	size_t used = 0;
 	bool packed = false;
-	for (int i = 0; i < example->count && used < sizeof(found) - EXAMPLE_NAME_BYTES - 4; i++) {
-		used += (size_t)snprintf(found + used, sizeof(found) - used, "%s%s", i > 0 ? ", " : "",
-					 example->features[i].name);
+	for (int i = 0; i < example->count && used < sizeof found - EXAMPLE_NAME_BYTES - 4; i++) {
+		used += (size_t)snprintf(found + used, sizeof found - used, "%s%s", i > 0 ? ", " : "", example->features[i].name);
 		packed |= strncmp(example->features[i].name, "packed_", 7) == 0;
 	}
 	enum status status = error_set(ERR_DATA, "no feature '%s'; it has: %s", name, found[0] != 0 ? found : "nothing");

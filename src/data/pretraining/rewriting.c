@@ -43,7 +43,7 @@ static bool split(const char *line, size_t size, struct field fields[FIELDS])
 static bool read_label(struct field field, bool *out)
 {
 	char text[32], *end;
-	if (field.size == 0 || field.size >= sizeof(text))
+	if (field.size == 0 || field.size >= sizeof text)
 		return false;
 	memcpy(text, field.text, field.size);
 	text[field.size] = 0;
@@ -164,10 +164,10 @@ void rewriting_join(const struct rewriting_pair *pair, const struct vocab *vocab
 {
 	int32_t n = 0;
 	out->ids[n++] = vocab->cls;
-	memcpy(out->ids + n, pair->a, (size_t)pair->a_count * sizeof(*out->ids));
+	memcpy(out->ids + n, pair->a, (size_t)pair->a_count * sizeof *out->ids);
 	n += pair->a_count;
 	out->ids[n++] = vocab->sep;
-	memcpy(out->ids + n, pair->b, (size_t)pair->b_count * sizeof(*out->ids));
+	memcpy(out->ids + n, pair->b, (size_t)pair->b_count * sizeof *out->ids);
 	n += pair->b_count;
 	out->ids[n++] = vocab->sep;
 	for (int32_t i = 0; i < n; i++)
@@ -240,7 +240,7 @@ enum status rewriting_open(struct rewriting **out, const struct rewriting_settin
 	*counts = (struct rewriting_counts){0};
 	if (settings->max_seq_length < 8)
 		return error_set(ERR_USAGE, "max_seq_length %d leaves no room for a pair", settings->max_seq_length);
-	TRY(memory_new(&rewriting, 1, sizeof(*rewriting), "pairs"));
+	TRY(memory_new(&rewriting, 1, sizeof *rewriting, "pairs"));
 	rewriting->settings = *settings;
 	enum status status = read_pairs(rewriting, counts);
 	if (status != OK)

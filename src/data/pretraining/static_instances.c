@@ -24,7 +24,7 @@ enum { WIDE = 1, TYPES = 2, WEIGHTS = 4, SPAN = 8 }; /* SPAN: a pair whose maske
 
 /* At the end of the file, after u64 places [count + 1]: the offset of each instance, and the end of the last one. */
 struct tail {
-	int64_t count, token_count, prediction_count, labelled_count;
+	int64_t count, token_count, prediction_count, labeled_count;
 	int32_t max_length, max_predictions, largest_id, zero;
 	uint64_t source_fingerprint;
 	uint32_t crc; /* CRC-32C of all bytes before the tail */
@@ -47,11 +47,11 @@ enum status static_writer_open(struct static_writer **out, const char *path)
 	struct static_writer *writer = NULL;
 	uint32_t version[2] = {1, 0}; /* the tail has the actual version */
 	*out = NULL;
-	TRY(memory_new(&writer, 1, sizeof(*writer), "writer of instances"));
+	TRY(memory_new(&writer, 1, sizeof *writer, "writer of instances"));
 	writer->summary.largest_id = -1;
 	TRY_GOTO(file_writer_open(&writer->file, path), fail);
 	TRY_GOTO(file_writer_write(writer->file, MAGIC, 8), fail);
-	TRY_GOTO(file_writer_write(writer->file, version, sizeof(version)), fail);
+	TRY_GOTO(file_writer_write(writer->file, version, sizeof version), fail);
 	*out = writer;
 	return OK;
 fail:
@@ -62,7 +62,7 @@ fail:
 static void put_numbers(struct buffer *out, const int32_t *numbers, int64_t count, bool wide)
 {
 	if (wide) {
-		buffer_append(out, numbers, (size_t)count * sizeof(*numbers));
+		buffer_append(out, numbers, (size_t)count * sizeof *numbers);
 		return;
 	}
 	uint16_t narrow[512];
@@ -70,7 +70,7 @@ static void put_numbers(struct buffer *out, const int32_t *numbers, int64_t coun
 		int64_t part = count - done < 512 ? count - done : 512;
 		for (int64_t i = 0; i < part; i++)
 			narrow[i] = (uint16_t)numbers[done + i];
-		buffer_append(out, narrow, (size_t)part * sizeof(*narrow));
+		buffer_append(out, narrow, (size_t)part * sizeof *narrow);
 		done += part;
 	}
 }
@@ -111,12 +111,12 @@ static enum status add(struct static_writer *writer, const struct instance *inst
 		record.flags |= TYPES;
 		record.first_b = 0;
 	}
-	TRY(memory_grow(&writer->places, &writer->capacity, summary->count + 1, sizeof(*writer->places), "places of instances"));
+	TRY(memory_grow(&writer->places, &writer->capacity, summary->count + 1, sizeof *writer->places, "places of instances"));
 	writer->places[summary->count] = (uint64_t)file_writer_offset(writer->file);
 
 	struct buffer *out = &writer->scratch;
 	buffer_clear(out);
-	buffer_append(out, &record, sizeof(record));
+	buffer_append(out, &record, sizeof record);
 	put_numbers(out, instance->ids, length, wide);
 	put_numbers(out, instance->prediction_positions, predictions, wide);
 	put_numbers(out, instance->prediction_labels, predictions, wide);
@@ -132,7 +132,7 @@ static enum status add(struct static_writer *writer, const struct instance *inst
 	summary->count++;
 	summary->token_count += length;
 	summary->prediction_count += predictions;
-	summary->labelled_count += instance->next_label >= 0;
+	summary->labeled_count += instance->next_label >= 0;
 	summary->max_length = length > summary->max_length ? length : summary->max_length;
 	summary->max_predictions = predictions > summary->max_predictions ? predictions : summary->max_predictions;
 	summary->largest_id = most > summary->largest_id ? most : summary->largest_id;
@@ -166,13 +166,13 @@ enum status static_writer_commit(struct static_writer *writer, uint64_t source_f
 	struct static_summary *summary = &writer->summary;
 	summary->source_fingerprint = source_fingerprint;
 	uint64_t end = (uint64_t)file_writer_offset(writer->file);
-	TRY_GOTO(file_writer_write(writer->file, writer->places, (size_t)summary->count * sizeof(*writer->places)), done);
-	TRY_GOTO(file_writer_write(writer->file, &end, sizeof(end)), done);
+	TRY_GOTO(file_writer_write(writer->file, writer->places, (size_t)summary->count * sizeof *writer->places), done);
+	TRY_GOTO(file_writer_write(writer->file, &end, sizeof end), done);
 	struct tail tail = {
 		.count = summary->count,
 		.token_count = summary->token_count,
 		.prediction_count = summary->prediction_count,
-		.labelled_count = summary->labelled_count,
+		.labeled_count = summary->labeled_count,
 		.max_length = summary->max_length,
 		.max_predictions = summary->max_predictions,
 		.largest_id = summary->largest_id,
@@ -181,7 +181,7 @@ enum status static_writer_commit(struct static_writer *writer, uint64_t source_f
 		.version = summary->has_pairs ? FORMAT_VERSION : 1,
 	};
 	memcpy(tail.magic, MAGIC, 8);
-	TRY_GOTO(file_writer_write(writer->file, &tail, sizeof(tail)), done);
+	TRY_GOTO(file_writer_write(writer->file, &tail, sizeof tail), done);
 	struct file_writer *file = writer->file;
 	writer->file = NULL;
 	status = file_writer_commit(file);
@@ -231,15 +231,15 @@ static enum status read_tail(struct static_file *file)
 	const unsigned char *data = file->map.data;
 	size_t size = file->map.size;
 	struct tail tail;
-	if (size < HEAD_BYTES + 8 + sizeof(tail) || memcmp(data, MAGIC, 8) != 0)
+	if (size < HEAD_BYTES + 8 + sizeof tail || memcmp(data, MAGIC, 8) != 0)
 		return damaged(file, "no file of instances");
-	memcpy(&tail, data + size - sizeof(tail), sizeof(tail));
+	memcpy(&tail, data + size - sizeof tail, sizeof tail);
 	if (memcmp(tail.magic, MAGIC, 8) != 0)
 		return damaged(file, "it does not end as a file of instances does");
 	if (tail.version < 1 || tail.version > FORMAT_VERSION)
 		return error_set(ERR_DATA, "'%s': version %u of the format; this program reads up to %d", file->path,
 				 tail.version, FORMAT_VERSION);
-	uint64_t room = size - HEAD_BYTES - 8 - sizeof(tail);
+	uint64_t room = size - HEAD_BYTES - 8 - sizeof tail;
 	if (tail.count < 0 || (uint64_t)tail.count > room / (sizeof(struct record) + 8))
 		return damaged(file, "its size is not what its end says");
 	if (tail.max_length < 0 || tail.max_length > STATIC_LENGTH_MAX || tail.max_predictions < 0 ||
@@ -249,15 +249,15 @@ static enum status read_tail(struct static_file *file)
 		.count = tail.count,
 		.token_count = tail.token_count,
 		.prediction_count = tail.prediction_count,
-		.labelled_count = tail.labelled_count,
+		.labeled_count = tail.labeled_count,
 		.max_length = tail.max_length,
 		.max_predictions = tail.max_predictions,
 		.largest_id = tail.largest_id,
 		.has_pairs = tail.version == FORMAT_VERSION,
 		.source_fingerprint = tail.source_fingerprint,
 	};
-	file->content_hash = hash64(data + size - sizeof(tail), sizeof(tail));
-	file->places = data + size - sizeof(tail) - (size_t)(tail.count + 1) * 8;
+	file->content_hash = hash64(data + size - sizeof tail, sizeof tail);
+	file->places = data + size - sizeof tail - (size_t)(tail.count + 1) * 8;
 	uint64_t last = HEAD_BYTES, end = (uint64_t)(file->places - data);
 	for (int64_t i = 0; i <= tail.count; i++) {
 		uint64_t at = place(file, i), least = i > 0 ? sizeof(struct record) : 0;
@@ -270,8 +270,8 @@ static enum status read_tail(struct static_file *file)
 
 enum status static_file_open(struct static_file *out, const char *path)
 {
-	memset(out, 0, sizeof(*out));
-	snprintf(out->path, sizeof(out->path), "%s", path);
+	memset(out, 0, sizeof *out);
+	snprintf(out->path, sizeof out->path, "%s", path);
 	TRY(file_map_open(&out->map, path));
 	enum status status = read_tail(out);
 	if (status != OK)
@@ -282,7 +282,7 @@ enum status static_file_open(struct static_file *out, const char *path)
 void static_file_close(struct static_file *file)
 {
 	file_map_close(&file->map);
-	memset(file, 0, sizeof(*file));
+	memset(file, 0, sizeof *file);
 }
 
 /* The parts of one instance; find_parts() returns false if they do not fill its bytes exactly. */
@@ -296,7 +296,7 @@ static bool find_parts(const struct static_file *file, int64_t index, struct par
 	uint64_t begin = place(file, index), size = place(file, index + 1) - begin;
 	const unsigned char *bytes = file->map.data + begin;
 	struct record *record = &out->record;
-	memcpy(record, bytes, sizeof(*record));
+	memcpy(record, bytes, sizeof *record);
 	if (record->length > (uint32_t)file->summary.max_length || record->first_b > record->length ||
 	    record->predictions > (uint32_t)file->summary.max_predictions || record->flags >= 16)
 		return false;
@@ -305,7 +305,7 @@ static bool find_parts(const struct static_file *file, int64_t index, struct par
 				     (uint64_t)record->first_b + record->predictions + 1 > record->length))
 		return false;
 	uint64_t unit = record->flags & WIDE ? 4 : 2;
-	uint64_t at = sizeof(*record);
+	uint64_t at = sizeof *record;
 	out->ids = bytes + at;
 	out->positions = bytes + (at += unit * record->length);
 	out->labels = bytes + (at += unit * record->predictions);
@@ -399,9 +399,9 @@ static enum status verify(const void *opened, bool (*cancelled)(const void *cont
 {
 	const struct static_file *file = opened;
 	struct tail tail;
-	size_t before = file->map.size - sizeof(tail);
+	size_t before = file->map.size - sizeof tail;
 	uint32_t found = 0;
-	memcpy(&tail, file->map.data + before, sizeof(tail));
+	memcpy(&tail, file->map.data + before, sizeof tail);
 	for (size_t at = 0; at < before && !(cancelled && cancelled(context)); at += PROVED_AT_ONCE)
 		found = crc32c(found, file->map.data + at, before - at < PROVED_AT_ONCE ? before - at : PROVED_AT_ONCE);
 	return found == tail.crc ? OK : damaged(file, "its checksum is wrong: its instances are not those that were written");

@@ -16,8 +16,8 @@
 
 /* What the end of a file records about all its instances. */
 struct static_summary {
-	int64_t count, token_count, prediction_count, labelled_count; /* labelled: those with a next-sentence label */
-	int32_t max_length, max_predictions;                          /* of any one instance */
+	int64_t count, token_count, prediction_count, labeled_count; /* labeled: those with a next-sentence label */
+	int32_t max_length, max_predictions;                         /* of any one instance */
 	int32_t largest_id;
 	bool has_pairs;              /* pairs, whose masked run is drawn when they are used */
 	uint64_t source_fingerprint; /* of the file it was converted from; 0 = not converted */

@@ -113,17 +113,17 @@ static const struct source_functions static_functions = {
 void instances_static_bounds(const struct static_file *files, int64_t file_count, struct instance_settings *out)
 {
 	int32_t longest = 1, predictions = 1;
-	bool labelled = false;
+	bool labeled = false;
 	for (int64_t i = 0; i < file_count; i++) {
 		const struct static_summary *summary = &files[i].summary;
 		longest = summary->max_length > longest ? summary->max_length : longest;
 		predictions = summary->max_predictions > predictions ? summary->max_predictions : predictions;
-		labelled |= summary->labelled_count > 0;
+		labeled |= summary->labeled_count > 0;
 	}
 	out->max_seq_length = longest;
 	out->max_predictions_per_seq = predictions;
 	out->masked_lm_prob = (double)predictions / longest;
-	out->next_sentence = labelled ? NEXT_SENTENCE_PAIRS : NEXT_SENTENCE_NONE;
+	out->next_sentence = labeled ? NEXT_SENTENCE_PAIRS : NEXT_SENTENCE_NONE;
 }
 
 enum status instances_open_static(struct instances **out, const struct static_file *files, int64_t file_count,
@@ -132,7 +132,7 @@ enum status instances_open_static(struct instances **out, const struct static_fi
 	enum status status;
 	struct static_source *source = NULL;
 	*out = NULL;
-	TRY(memory_new(&source, 1, sizeof(*source), "instances"));
+	TRY(memory_new(&source, 1, sizeof *source, "instances"));
 	source->base = (struct instances){.functions = &static_functions};
 	source->files = files;
 	source->file_count = file_count;

@@ -41,12 +41,12 @@ void onnx_graph_release(struct onnx_graph *graph)
 static struct onnx_value value_named(const char *name)
 {
 	struct onnx_value value;
-	BUG_IF(strlen(name) >= sizeof(value.name));
-	snprintf(value.name, sizeof(value.name), "%s", name);
+	BUG_IF(strlen(name) >= sizeof value.name);
+	snprintf(value.name, sizeof value.name, "%s", name);
 	return value;
 }
 
-/* --- The graph --- */
+/* ---- The graph ---- */
 
 static void put_value(struct buffer *out, int field, const char *name, enum onnx_type type,
 		      const struct onnx_dimension *dimensions, int rank)
@@ -85,14 +85,14 @@ void onnx_output(struct onnx_graph *graph, const struct onnx_value *value, enum 
 static struct onnx_tensor *add_tensor(struct onnx_graph *graph, const char *name)
 {
 	enum status status = memory_grow(&graph->tensors, &graph->tensor_capacity, graph->tensor_count + 1,
-					 sizeof(*graph->tensors), "weights of a graph");
+					 sizeof *graph->tensors, "weights of a graph");
 	if (status != OK) {
 		graph->status = status;
 		return NULL;
 	}
 	struct onnx_tensor *tensor = &graph->tensors[graph->tensor_count++];
 	*tensor = (struct onnx_tensor){.type = ONNX_FLOAT};
-	memcpy(tensor->name, value_named(name).name, sizeof(tensor->name));
+	memcpy(tensor->name, value_named(name).name, sizeof tensor->name);
 	return tensor;
 }
 
@@ -119,8 +119,8 @@ struct onnx_value onnx_integers(struct onnx_graph *graph, const char *name, cons
 		tensor->type = ONNX_INT64;
 		tensor->rank = rank;
 		tensor->shape[0] = count;
-		memcpy(tensor->small, numbers, (size_t)count * sizeof(*numbers));
-		tensor->bytes = (uint64_t)count * sizeof(*numbers);
+		memcpy(tensor->small, numbers, (size_t)count * sizeof *numbers);
+		tensor->bytes = (uint64_t)count * sizeof *numbers;
 	}
 	return value_named(name);
 }
@@ -129,8 +129,8 @@ struct onnx_value onnx_number(struct onnx_graph *graph, const char *name, float 
 {
 	struct onnx_tensor *tensor = add_tensor(graph, name);
 	if (tensor) {
-		memcpy(tensor->small, &number, sizeof(number));
-		tensor->bytes = sizeof(number);
+		memcpy(tensor->small, &number, sizeof number);
+		tensor->bytes = sizeof number;
 	}
 	return value_named(name);
 }
@@ -180,7 +180,7 @@ void onnx_metadata(struct onnx_graph *graph, const char *key, const char *value)
 	put_entry(&graph->metadata, MODEL_METADATA, key, value);
 }
 
-/* --- The file --- */
+/* ---- The file ---- */
 
 struct onnx_writer {
 	const struct onnx_graph *graph;
@@ -203,9 +203,9 @@ static void put_head(struct buffer *out, const struct onnx_tensor *tensor, const
 		return;
 	}
 	put_entry(out, TENSOR_EXTERNAL, "location", location);
-	snprintf(number, sizeof(number), "%" PRId64, offset);
+	snprintf(number, sizeof number, "%" PRId64, offset);
 	put_entry(out, TENSOR_EXTERNAL, "offset", number);
-	snprintf(number, sizeof(number), "%" PRIu64, tensor->bytes);
+	snprintf(number, sizeof number, "%" PRIu64, tensor->bytes);
 	put_entry(out, TENSOR_EXTERNAL, "length", number);
 	protobuf_integer(out, TENSOR_LOCATION, LOCATION_EXTERNAL);
 }
@@ -328,7 +328,7 @@ static enum status write_checksums(struct onnx_writer *writer)
 		char value[16];
 		if (!of[i])
 			continue;
-		snprintf(value, sizeof(value), "%08" PRIx32, file_writer_crc32c(of[i]));
+		snprintf(value, sizeof value, "%08" PRIx32, file_writer_crc32c(of[i]));
 		put_entry(&entry, MODEL_METADATA, keys[i], value);
 		enum status status = buffer_status(&entry);
 		if (status == OK)
@@ -382,7 +382,7 @@ enum status onnx_graph_write(const struct onnx_graph *graph, const char *path, i
 	char data_path[PATH_BYTES];
 	int64_t widest = 1;
 	TRY(graph->status);
-	if (snprintf(data_path, sizeof(data_path), "%s_data", path) >= (int)sizeof(data_path))
+	if (snprintf(data_path, sizeof data_path, "%s_data", path) >= (int)sizeof data_path)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
 	const char *slash = strrchr(data_path, '/');
 	writer.location = slash ? slash + 1 : data_path;

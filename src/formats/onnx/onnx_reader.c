@@ -31,7 +31,7 @@ static const struct {
 	const char *name;
 	enum safetensors_dtype dtype;
 } types[] = {{ONNX_FLOAT, "float32", ST_F32}, {ONNX_INT64, "int64", ST_I64}, {ONNX_BOOL, "bool", ST_BOOL}};
-#define TYPES (sizeof(types) / sizeof(types[0]))
+#define TYPES (sizeof types / sizeof types[0])
 
 static size_t find_type(int64_t number)
 {
@@ -47,7 +47,7 @@ const char *onnx_type_name(int64_t type)
 	return found < TYPES ? types[found].name : "unknown";
 }
 
-/* --- Messages --- */
+/* ---- Messages ---- */
 
 static enum status malformed(const struct reader *reader, const unsigned char *at)
 {
@@ -91,7 +91,7 @@ static enum status read_entry(struct reader *reader, struct byte_range message, 
 	return OK;
 }
 
-/* --- Weights --- */
+/* ---- Weights ---- */
 
 /* The contents of a TensorProto. */
 struct tensor {
@@ -178,14 +178,14 @@ static enum status open_data(struct reader *reader, const struct tensor *tensor,
 	if (!*location || *location == '/' || strstr(location, ".."))
 		return bad_tensor(reader, tensor, "its data is in a file outside the model's folder");
 	int folder = slash ? (int)(slash - reader->path + 1) : 0;
-	if (snprintf(path, sizeof(path), "%.*s%s", folder, reader->path, location) >= (int)sizeof(path))
+	if (snprintf(path, sizeof path, "%.*s%s", folder, reader->path, location) >= (int)sizeof path)
 		return bad_tensor(reader, tensor, "the path of its file is too long");
 	if (!file_exists(path) || file_is_folder(path)) {
 		enum status status = error_set(ERR_DATA, "'%s': its file of weights, '%s', is missing", reader->path, path);
 		error_hint("a model of more than 2 GB consists of both files: copy them together");
 		return status;
 	}
-	TRY(memory_grow(&file->data, &file->data_capacity, file->data_count + 1, sizeof(*file->data), "files of a model"));
+	TRY(memory_grow(&file->data, &file->data_capacity, file->data_count + 1, sizeof *file->data, "files of a model"));
 	struct onnx_data_file *data = &file->data[file->data_count];
 	*data = (struct onnx_data_file){.location = location};
 	TRY(string_store_copy(&file->strings, path, strlen(path), &data->path));
@@ -207,7 +207,7 @@ static enum status add_tensor(struct reader *reader, struct byte_range message)
 		return error_set(ERR_DATA, "'%s': more than %d weights", reader->path, TENSOR_LIMIT);
 	struct stored_tensor stored = {.name = tensor.name, .rank = tensor.rank, .path = reader->path, .dtype = ST_U8};
 	size_t type = find_type((int64_t)tensor.type);
-	memcpy(stored.shape, tensor.shape, sizeof(stored.shape));
+	memcpy(stored.shape, tensor.shape, sizeof stored.shape);
 	if (!stored_tensor_pack(&stored))
 		return bad_tensor(reader, &tensor, "its shape is too large");
 	if (type == TYPES)
@@ -228,12 +228,12 @@ static enum status add_tensor(struct reader *reader, struct byte_range message)
 		return bad_tensor(reader, &tensor, "its bytes do not fit its shape");
 	stored.data = numbers.at;
 	stored.offset = (uint64_t)(numbers.at - (tensor.is_external ? data->map.data : file->model.data));
-	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof(*file->tensors), "weights of a model"));
+	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof *file->tensors, "weights of a model"));
 	file->tensors[file->count++] = stored;
 	return OK;
 }
 
-/* --- Inputs and outputs --- */
+/* ---- Inputs and outputs ---- */
 
 /* "batch x 768" of a TensorShapeProto. */
 static enum status read_shape(struct reader *reader, struct byte_range message, struct buffer *out)
@@ -251,7 +251,7 @@ static enum status read_shape(struct reader *reader, struct byte_range message, 
 			if (field.number == DIMENSION_NAME && is_bytes(&field))
 				TRY(copy_text(reader, field.content, &name));
 			if (field.number == DIMENSION_SIZE && field.kind == PROTOBUF_VARINT) {
-				snprintf(number, sizeof(number), "%" PRId64, (int64_t)field.value);
+				snprintf(number, sizeof number, "%" PRId64, (int64_t)field.value);
 				name = number;
 			}
 		}
@@ -300,19 +300,19 @@ static enum status read_port(struct reader *reader, struct byte_range message, s
 	return status;
 }
 
-/* --- The graph --- */
+/* ---- The graph ---- */
 
 static enum status add_input(struct reader *reader, struct byte_range message)
 {
 	struct onnx_file *file = reader->file;
-	TRY(memory_grow(&file->inputs, &file->input_capacity, file->input_count + 1, sizeof(*file->inputs), "inputs of a model"));
+	TRY(memory_grow(&file->inputs, &file->input_capacity, file->input_count + 1, sizeof *file->inputs, "inputs of a model"));
 	return read_port(reader, message, &file->inputs[file->input_count++]);
 }
 
 static enum status add_output(struct reader *reader, struct byte_range message)
 {
 	struct onnx_file *file = reader->file;
-	TRY(memory_grow(&file->outputs, &file->output_capacity, file->output_count + 1, sizeof(*file->outputs),
+	TRY(memory_grow(&file->outputs, &file->output_capacity, file->output_count + 1, sizeof *file->outputs,
 			"outputs of a model"));
 	return read_port(reader, message, &file->outputs[file->output_count++]);
 }
@@ -331,7 +331,7 @@ static enum status read_graph(struct reader *reader, struct byte_range graph)
 	struct protobuf_field field;
 	while (graph.at < graph.end) {
 		TRY(next(reader, &graph, &field));
-		if (field.number < sizeof(parts) / sizeof(parts[0]) && parts[field.number] && is_bytes(&field))
+		if (field.number < sizeof parts / sizeof parts[0] && parts[field.number] && is_bytes(&field))
 			TRY(parts[field.number](reader, field.content));
 	}
 	return OK;
@@ -362,7 +362,7 @@ static enum status read_metadata(struct reader *reader, struct byte_range messag
 	*crc = (uint32_t)strtoul(value, NULL, 16);
 	if (is_own)
 		file->recorded = (size_t)(at - file->model.data);
-	snprintf(again, sizeof(again), "%08" PRIx32, *crc);
+	snprintf(again, sizeof again, "%08" PRIx32, *crc);
 	bool sound = strcmp(value, again) == 0 && (!is_own || message.end == file->model.data + file->model.size);
 	return sound ? OK : malformed(reader, at);
 }
@@ -397,7 +397,7 @@ static enum status read_model(struct reader *reader)
 	if (strcmp(producer, ONNX_PRODUCER) != 0)
 		return error_set(ERR_USAGE, "'%s': an ONNX model that bertc did not write (its producer is '%.40s')",
 				 reader->path, producer);
-	snprintf(both, sizeof(both), "%s%s%s", producer, *producer && *version ? " " : "", version);
+	snprintf(both, sizeof both, "%s%s%s", producer, *producer && *version ? " " : "", version);
 	TRY(string_store_copy(&file->strings, both, strlen(both), &file->producer));
 	return read_graph(reader, graph);
 }

@@ -32,19 +32,19 @@ static inline void protobuf_integer(struct buffer *out, int field, int64_t value
 static inline void protobuf_float(struct buffer *out, int field, float value)
 {
 	protobuf_key(out, field, PROTOBUF_32);
-	buffer_append(out, &value, sizeof(value));
+	buffer_append(out, &value, sizeof value);
 }
 
 static inline void protobuf_fixed32(struct buffer *out, int field, uint32_t value)
 {
 	protobuf_key(out, field, PROTOBUF_32);
-	buffer_append(out, &value, sizeof(value));
+	buffer_append(out, &value, sizeof value);
 }
 
 static inline void protobuf_double(struct buffer *out, int field, double value)
 {
 	protobuf_key(out, field, PROTOBUF_64);
-	buffer_append(out, &value, sizeof(value));
+	buffer_append(out, &value, sizeof value);
 }
 
 static inline void protobuf_bytes(struct buffer *out, int field, const void *bytes, size_t count)

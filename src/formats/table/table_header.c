@@ -58,7 +58,7 @@ static int64_t count_letters(const char *text)
 
 /* Full stops, question and exclamation marks, and commas of Chinese and Japanese. */
 static const char *const wide_marks[] = {"。", "！", "？", "，"};
-#define WIDE_MARKS (sizeof(wide_marks) / sizeof(*wide_marks))
+#define WIDE_MARKS (sizeof wide_marks / sizeof *wide_marks)
 
 /* Whether the field looks like a column name: short, begins with a letter, and has no sentence punctuation. */
 static bool is_like_a_name(const char *field)

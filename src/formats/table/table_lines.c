@@ -25,7 +25,7 @@ void table_look_at_first_line(struct table_start *out, const char *line, size_t 
 	static const char delimiters[] = {'\t', ',', ';', '|'};
 	const struct table_options options = {.known_names = known_names, .given_names = given_names};
 	*out = (struct table_start){.delimiter = 0};
-	for (size_t i = 0; i < sizeof(delimiters) && !out->delimiter; i++) {
+	for (size_t i = 0; i < sizeof delimiters && !out->delimiter; i++) {
 		if (!memchr(line, delimiters[i], size))
 			continue;
 		bool names = table_names_of_line(line, size, delimiters[i], &options).may_be_header;

@@ -14,7 +14,7 @@ enum status pickle_fail(const struct pickle_machine *machine, const char *format
 	char what[1024];
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(what, sizeof(what), format, arguments);
+	vsnprintf(what, sizeof what, format, arguments);
 	va_end(arguments);
 	return error_set(ERR_DATA, "'%s': pickle, byte %llu: %s", machine->path,
 			 (unsigned long long)(machine->base + machine->opcode), what);
@@ -26,7 +26,7 @@ enum status pickle_take(struct pickle_machine *machine, size_t size, void *out)
 	struct pickle_block *block = machine->blocks;
 	if (!block || block->capacity - block->used < size) {
 		size_t capacity = size > BLOCK_BYTES ? size : BLOCK_BYTES;
-		TRY(memory_new(&block, (int64_t)(sizeof(*block) + capacity), 1, "values of a pickle"));
+		TRY(memory_new(&block, (int64_t)(sizeof *block + capacity), 1, "values of a pickle"));
 		block->capacity = capacity;
 		block->next = machine->blocks;
 		machine->blocks = block;
@@ -38,12 +38,12 @@ enum status pickle_take(struct pickle_machine *machine, size_t size, void *out)
 
 enum status pickle_new_value(struct pickle_machine *machine, enum pickle_kind kind, struct pickle_value **out)
 {
-	TRY(pickle_take(machine, sizeof(**out), out));
+	TRY(pickle_take(machine, sizeof **out, out));
 	(*out)->kind = kind;
 	return OK;
 }
 
-/* --- Input --- */
+/* ---- Input ---- */
 
 static enum status need(struct pickle_machine *machine, size_t count, const unsigned char **out)
 {
@@ -77,11 +77,11 @@ enum status pickle_need_line(struct pickle_machine *machine, const unsigned char
 	return OK;
 }
 
-/* --- Stack and memo --- */
+/* ---- Stack and memo ---- */
 
 enum status pickle_push(struct pickle_machine *machine, struct pickle_value *value)
 {
-	TRY(memory_grow(&machine->stack, &machine->capacity, machine->count + 1, sizeof(*machine->stack), "stack of a pickle"));
+	TRY(memory_grow(&machine->stack, &machine->capacity, machine->count + 1, sizeof *machine->stack, "stack of a pickle"));
 	machine->stack[machine->count++] = value;
 	return OK;
 }
@@ -123,7 +123,7 @@ static enum status top(struct pickle_machine *machine, enum pickle_kind kind, co
 
 static enum status mark(struct pickle_machine *machine)
 {
-	TRY(memory_grow(&machine->marks, &machine->mark_capacity, machine->mark_count + 1, sizeof(*machine->marks),
+	TRY(memory_grow(&machine->marks, &machine->mark_capacity, machine->mark_count + 1, sizeof *machine->marks,
 			"marks of a pickle"));
 	machine->marks[machine->mark_count++] = machine->count;
 	return OK;
@@ -137,8 +137,7 @@ static enum status memo_put(struct pickle_machine *machine, uint64_t number)
 	if (number > (uint64_t)machine->memo_count)
 		return pickle_fail(machine, "remembers value %llu where %lld is due", (unsigned long long)number,
 				   (long long)machine->memo_count);
-	TRY(memory_grow(&machine->memo, &machine->memo_capacity, (int64_t)number + 1, sizeof(*machine->memo),
-			"memo of a pickle"));
+	TRY(memory_grow(&machine->memo, &machine->memo_capacity, (int64_t)number + 1, sizeof *machine->memo, "memo of a pickle"));
 	machine->memo[number] = machine->stack[machine->count - 1];
 	if (number == (uint64_t)machine->memo_count)
 		machine->memo_count++;
@@ -153,7 +152,7 @@ static enum status memo_get(struct pickle_machine *machine, uint64_t number)
 	return pickle_push(machine, machine->memo[number]);
 }
 
-/* --- Values --- */
+/* ---- Values ---- */
 
 enum status pickle_push_integer(struct pickle_machine *machine, enum pickle_kind kind, int64_t integer)
 {
@@ -211,7 +210,7 @@ static enum status push_float(struct pickle_machine *machine)
 	for (int i = 0; i < 8; i++) /* the only number that is big-endian */
 		bits = bits << 8 | bytes[i];
 	TRY(pickle_new_value(machine, PICKLE_FLOAT, &value));
-	memcpy(&value->number, &bits, sizeof(bits));
+	memcpy(&value->number, &bits, sizeof bits);
 	return pickle_push(machine, value);
 }
 
@@ -230,14 +229,14 @@ static enum status add_items(struct pickle_machine *machine, struct pickle_value
 	if (needed > container->items.capacity) {
 		int64_t capacity = 2 * container->items.capacity > needed ? 2 * container->items.capacity : needed;
 		struct pickle_value **items = NULL;
-		TRY(pickle_take(machine, (size_t)capacity * sizeof(*items), &items));
+		TRY(pickle_take(machine, (size_t)capacity * sizeof *items, &items));
 		if (container->items.count)
-			memcpy(items, container->items.values, (size_t)container->items.count * sizeof(*items));
+			memcpy(items, container->items.values, (size_t)container->items.count * sizeof *items);
 		container->items.values = items;
 		container->items.capacity = capacity;
 	}
 	if (count)
-		memcpy(container->items.values + container->items.count, values, (size_t)count * sizeof(*values));
+		memcpy(container->items.values + container->items.count, values, (size_t)count * sizeof *values);
 	container->items.count = needed;
 	return OK;
 }
@@ -400,7 +399,7 @@ enum status pickle_read(struct pickle *out, const char *path, uint64_t base, con
 		.size = size < PICKLE_BYTES_LIMIT ? size : PICKLE_BYTES_LIMIT,
 	};
 	*out = (struct pickle){0};
-	enum status status = memory_grow(&machine.stack, &machine.capacity, 64, sizeof(*machine.stack), "stack of a pickle");
+	enum status status = memory_grow(&machine.stack, &machine.capacity, 64, sizeof *machine.stack, "stack of a pickle");
 	while (status == OK && !machine.root) {
 		const unsigned char *opcode = NULL;
 		machine.opcode = machine.at;

@@ -18,7 +18,7 @@ static const struct {
 	{"torch", "ShortStorage", NAME_STORAGE_FIRST, ST_I16},     {"torch", "CharStorage", NAME_STORAGE_FIRST, ST_I8},
 	{"torch", "ByteStorage", NAME_STORAGE_FIRST, ST_U8},       {"torch", "BoolStorage", NAME_STORAGE_FIRST, ST_BOOL},
 };
-#define KNOWN_NAMES ((int)(sizeof(known_names) / sizeof(known_names[0])))
+#define KNOWN_NAMES ((int)(sizeof known_names / sizeof known_names[0]))
 
 /* Makes text from a pickle printable in a message: anything but plain ASCII becomes '?'. */
 static void printable(char out[100], const char *bytes, size_t size)
@@ -161,7 +161,7 @@ static enum status rebuild_tensor(struct pickle_machine *machine, const struct p
 	if (arguments->items.count > 6)
 		TRY(check_view_facts(machine, fields[6]));
 	TRY(pickle_new_value(machine, PICKLE_TENSOR, &value));
-	TRY(pickle_take(machine, sizeof(*value->tensor), &value->tensor));
+	TRY(pickle_take(machine, sizeof *value->tensor, &value->tensor));
 	struct pickle_tensor *tensor = value->tensor;
 	*tensor = (struct pickle_tensor){.storage = fields[0], .offset = fields[1]->integer};
 	TRY(read_sizes(machine, fields[2], tensor->shape, &tensor->rank));

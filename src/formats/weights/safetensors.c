@@ -14,7 +14,7 @@ static const struct {
 	[ST_F64] = {"F64", 8},         [ST_I64] = {"I64", 8}, [ST_U64] = {"U64", 8},
 };
 
-#define DTYPE_NAMES ((int)(sizeof(dtypes) / sizeof(dtypes[0])))
+#define DTYPE_NAMES ((int)(sizeof dtypes / sizeof dtypes[0]))
 #define RANK_LIMIT 8
 #define NAME_LIMIT 4096
 #define TENSOR_LIMIT 100000
@@ -172,7 +172,7 @@ static enum status check_size(struct safetensors_entry *entry, const struct plac
 /* Checks 6 to 8: tensors are contiguous and fill the file exactly. */
 static enum status check_places(struct safetensors *file, struct place *places, uint64_t header, const char *path)
 {
-	qsort(places, (size_t)file->count, sizeof(*places), compare_places);
+	qsort(places, (size_t)file->count, sizeof *places, compare_places);
 	int64_t end = 0;
 	for (int64_t i = 0; i < file->count; i++) {
 		const char *name = file->entries[places[i].entry].name;
@@ -198,9 +198,9 @@ static enum status check_places(struct safetensors *file, struct place *places, 
 static enum status read_header(struct safetensors *file, uint64_t size, const char *path)
 {
 	const struct json *root = file->header.root;
-	TRY(memory_new(&file->entries, root->child_count, sizeof(*file->entries), "tensors of a safetensors file"));
+	TRY(memory_new(&file->entries, root->child_count, sizeof *file->entries, "tensors of a safetensors file"));
 	struct place *places = NULL;
-	TRY(memory_new(&places, root->child_count, sizeof(*places), "tensors of a safetensors file"));
+	TRY(memory_new(&places, root->child_count, sizeof *places, "tensors of a safetensors file"));
 	enum status status = OK;
 	for (const struct json *item = root->first_child; item; item = item->next) {
 		if (strcmp(item->key, "__metadata__") == 0) {
@@ -217,7 +217,7 @@ static enum status read_header(struct safetensors *file, uint64_t size, const ch
 		goto done;
 	}
 	TRY_GOTO(check_places(file, places, size, path), done);
-	qsort(file->entries, (size_t)file->count, sizeof(*file->entries), compare_names);
+	qsort(file->entries, (size_t)file->count, sizeof *file->entries, compare_names);
 done:
 	free(places);
 	return status;
@@ -253,7 +253,7 @@ void safetensors_close(struct safetensors *file)
 const struct safetensors_entry *safetensors_find(const struct safetensors *file, const char *name)
 {
 	struct safetensors_entry key = {.name = name};
-	return bsearch(&key, file->entries, (size_t)file->count, sizeof(key), compare_names);
+	return bsearch(&key, file->entries, (size_t)file->count, sizeof key, compare_names);
 }
 
 static double half_to_double(uint16_t bits)
@@ -328,8 +328,8 @@ static void write_metadata(struct json_writer *writer, const struct name_list *m
 		const char *equals = strchr(metadata->names[i], '=');
 		BUG_IF(!equals);
 		char key[128];
-		int length = snprintf(key, sizeof(key), "%.*s", (int)(equals - metadata->names[i]), metadata->names[i]);
-		BUG_IF(length >= (int)sizeof(key));
+		int length = snprintf(key, sizeof key, "%.*s", (int)(equals - metadata->names[i]), metadata->names[i]);
+		BUG_IF(length >= (int)sizeof key);
 		if (strcmp(key, "format") != 0)
 			json_put_string(writer, key, equals + 1);
 	}
@@ -341,7 +341,7 @@ static enum status make_header(struct buffer *header, const struct safetensors_e
 			       const struct name_list *metadata)
 {
 	unsigned char length[8] = {0};
-	buffer_append(header, length, sizeof(length));
+	buffer_append(header, length, sizeof length);
 	struct json_writer writer = {.out = header};
 	json_open(&writer, NULL, '{');
 	write_metadata(&writer, metadata);
@@ -381,10 +381,10 @@ enum status safetensors_write(const char *path, const struct safetensors_entry *
 	struct buffer header = {0};
 	struct file_writer *writer = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&sorted, count, sizeof(*sorted), "tensors of a safetensors file"), done);
+	TRY_GOTO(memory_new(&sorted, count, sizeof *sorted, "tensors of a safetensors file"), done);
 	for (int64_t i = 0; i < count; i++)
 		sorted[i] = &entries[i];
-	qsort(sorted, (size_t)count, sizeof(*sorted), compare_for_writing);
+	qsort(sorted, (size_t)count, sizeof *sorted, compare_for_writing);
 	TRY_GOTO(make_header(&header, sorted, count, metadata), done);
 
 	TRY_GOTO(file_writer_open(&writer, path), done);

@@ -160,7 +160,7 @@ enum status sorted_table_read(const char *path, const unsigned char *bytes, size
 	return status;
 }
 
-/* --- Writing --- */
+/* ---- Writing ---- */
 
 #define BLOCK_TARGET ((size_t)256 << 10)
 #define RESTART_INTERVAL 16
@@ -175,7 +175,7 @@ static void put_le32(struct buffer *out, uint32_t value)
 {
 	unsigned char bytes[4] = {(unsigned char)value, (unsigned char)(value >> 8), (unsigned char)(value >> 16),
 				  (unsigned char)(value >> 24)};
-	buffer_append(out, bytes, sizeof(bytes));
+	buffer_append(out, bytes, sizeof bytes);
 }
 
 /* Writes an entry whose key shares its beginning with the previous one, unless `restart`. */

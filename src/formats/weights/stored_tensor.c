@@ -99,7 +99,7 @@ static void read_scaled(const struct stored_tensor *tensor, int64_t first, int64
 	for (int64_t i = 0; i < count; i++) {
 		int64_t row = (first + i) / tensor->shape[1];
 		float scale;
-		memcpy(&scale, tensor->row_scales + row * (int64_t)sizeof(scale), sizeof(scale));
+		memcpy(&scale, tensor->row_scales + row * (int64_t)sizeof scale, sizeof scale);
 		out[i] = (float)bytes[first + i] * scale;
 	}
 }

@@ -43,9 +43,9 @@ static const struct {
 	{1, ST_F32},   {2, ST_F64},   {3, ST_I32},  {4, ST_U8},   {5, ST_I16},  {6, ST_I8},   {9, ST_I64},
 	{10, ST_BOOL}, {14, ST_BF16}, {17, ST_U16}, {19, ST_F16}, {22, ST_U32}, {23, ST_U64},
 };
-#define DTYPES (sizeof(dtypes) / sizeof(dtypes[0]))
+#define DTYPES (sizeof dtypes / sizeof dtypes[0])
 
-/* --- Protocol buffers --- */
+/* ---- Protocol buffers ---- */
 
 /* TensorShapeProto: dimensions {size 1} in field 2, unknown_rank in field 3. */
 static bool read_shape(struct byte_range message, struct entry *out)
@@ -84,7 +84,7 @@ static bool read_entry(struct byte_range message, struct entry *out)
 		static const unsigned kinds[] = {
 			0,           PROTOBUF_VARINT, PROTOBUF_BYTES, PROTOBUF_VARINT, PROTOBUF_VARINT, PROTOBUF_VARINT,
 			PROTOBUF_32, PROTOBUF_BYTES};
-		if (field.number == 0 || field.number >= sizeof(kinds) / sizeof(*kinds))
+		if (field.number == 0 || field.number >= sizeof kinds / sizeof *kinds)
 			continue;
 		if (field.kind != kinds[field.number])
 			return false;
@@ -106,7 +106,7 @@ static bool read_entry(struct byte_range message, struct entry *out)
 	return true;
 }
 
-/* --- The index --- */
+/* ---- The index ---- */
 
 static enum status bad_entry(const struct reader *reader, uint64_t offset, const char *name, const char *what)
 {
@@ -134,8 +134,7 @@ static enum status read_header(struct reader *reader, struct byte_range message,
 				 reader->path, offset, shards);
 	reader->has_header = true;
 	reader->bundle->shard_count = (int64_t)shards;
-	return memory_new(&reader->bundle->shards, (int64_t)shards, sizeof(*reader->bundle->shards),
-			  "data files of a checkpoint");
+	return memory_new(&reader->bundle->shards, (int64_t)shards, sizeof *reader->bundle->shards, "data files of a checkpoint");
 }
 
 static enum status add_tensor(struct reader *reader, const char *name, const struct entry *entry, size_t type, uint64_t offset)
@@ -160,13 +159,13 @@ static enum status add_tensor(struct reader *reader, const char *name, const str
 		.checked_bytes = entry->size,
 		.expected = entry->crc,
 	};
-	memcpy(tensor.shape, entry->shape, sizeof(tensor.shape));
+	memcpy(tensor.shape, entry->shape, sizeof tensor.shape);
 	uint64_t bytes;
 	if (!stored_tensor_pack(&tensor) ||
 	    __builtin_mul_overflow((uint64_t)tensor.count, (uint64_t)dtype_element_bytes(tensor.dtype), &bytes) ||
 	    bytes != entry->size)
 		return bad_entry(reader, offset, name, "its size is not that of its shape and type");
-	TRY(memory_grow(&bundle->tensors, &bundle->capacity, bundle->count + 1, sizeof(*bundle->tensors),
+	TRY(memory_grow(&bundle->tensors, &bundle->capacity, bundle->count + 1, sizeof *bundle->tensors,
 			"tensors of a checkpoint"));
 	char *copy = strdup(name);
 	if (!copy)
@@ -220,16 +219,16 @@ enum status tf_bundle_parse(struct tf_bundle *out, const char *index_path, const
 	return status;
 }
 
-/* --- Data files --- */
+/* ---- Data files ---- */
 
 static enum status open_shard(struct tf_bundle *bundle, int64_t number, const char *index_path)
 {
 	struct tf_shard *shard = &bundle->shards[number];
 	char path[PATH_BYTES];
 	int stem = (int)(strlen(index_path) - strlen(SUFFIX));
-	int length = snprintf(path, sizeof(path), "%.*s.data-%05" PRId64 "-of-%05" PRId64, stem, index_path, number,
+	int length = snprintf(path, sizeof path, "%.*s.data-%05" PRId64 "-of-%05" PRId64, stem, index_path, number,
 			      bundle->shard_count);
-	if (length >= (int)sizeof(path))
+	if (length >= (int)sizeof path)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", index_path);
 	if (!file_exists(path)) {
 		enum status status = error_set(ERR_USAGE, "'%s': this data file of the checkpoint is missing", path);
@@ -271,10 +270,10 @@ static int compare_places(const void *a, const void *b)
 static enum status check_overlaps(const struct tf_bundle *bundle)
 {
 	const struct stored_tensor **sorted;
-	TRY(memory_new(&sorted, bundle->count, sizeof(*sorted), "tensors of a checkpoint"));
+	TRY(memory_new(&sorted, bundle->count, sizeof *sorted, "tensors of a checkpoint"));
 	for (int64_t i = 0; i < bundle->count; i++)
 		sorted[i] = &bundle->tensors[i];
-	qsort(sorted, (size_t)bundle->count, sizeof(*sorted), compare_places);
+	qsort(sorted, (size_t)bundle->count, sizeof *sorted, compare_places);
 	enum status status = OK;
 	const struct stored_tensor *before = NULL;
 	for (int64_t i = 0; i < bundle->count && status == OK; i++) {

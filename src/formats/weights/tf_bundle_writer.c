@@ -43,7 +43,7 @@ static enum status write_numbers(struct file_writer *file, const struct tf_bundl
 	if (entry->transposed) {
 		const float *stored = entry->data;
 		int64_t rows = entry->shape[0], columns = entry->shape[1];
-		TRY(memory_new(&turned, count, sizeof(*turned), "a transposed weight"));
+		TRY(memory_new(&turned, count, sizeof *turned, "a transposed weight"));
 		for (int64_t i = 0; i < rows; i++)
 			for (int64_t j = 0; j < columns; j++)
 				turned[i * columns + j] = stored[j * rows + i];
@@ -91,8 +91,8 @@ enum status tf_bundle_write(const char *prefix, struct tf_bundle_entry *entries,
 	struct file_writer *data = NULL;
 	char path[PATH_BYTES];
 	enum status status;
-	qsort(entries, (size_t)count, sizeof(*entries), by_name);
-	if (snprintf(path, sizeof(path), "%s.data-00000-of-00001", prefix) >= (int)sizeof(path))
+	qsort(entries, (size_t)count, sizeof *entries, by_name);
+	if (snprintf(path, sizeof path, "%s.data-00000-of-00001", prefix) >= (int)sizeof path)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", prefix);
 	TRY(file_writer_open(&data, path));
 	add_header(&table);
@@ -106,7 +106,7 @@ enum status tf_bundle_write(const char *prefix, struct tf_bundle_entry *entries,
 	if (status != OK)
 		goto failed;
 	TRY_GOTO(sorted_table_finish(&table), failed);
-	snprintf(path, sizeof(path), "%s.index", prefix);
+	snprintf(path, sizeof path, "%s.index", prefix);
 	status = file_write(path, table.out.data, table.out.size);
 	buffer_release(&table.out);
 	return status;

@@ -25,10 +25,10 @@ struct torch_storage {
 
 bool torch_file_is(const unsigned char *bytes, size_t size)
 {
-	return zip_is(bytes, size) || (size >= sizeof(old_magic) && memcmp(bytes, old_magic, sizeof(old_magic)) == 0);
+	return zip_is(bytes, size) || (size >= sizeof old_magic && memcmp(bytes, old_magic, sizeof old_magic) == 0);
 }
 
-/* --- Storages --- */
+/* ---- Storages ---- */
 
 static int compare_storages(const void *a, const void *b)
 {
@@ -41,7 +41,7 @@ static enum status list_storages(struct torch_file *file)
 	int64_t count = 0;
 	for (const struct pickle_value *value = file->pickle.storages; value; value = value->storage.next)
 		count++;
-	TRY(memory_new(&file->storages, count, sizeof(*file->storages), "storages of a PyTorch file"));
+	TRY(memory_new(&file->storages, count, sizeof *file->storages, "storages of a PyTorch file"));
 	count = 0;
 	for (const struct pickle_value *value = file->pickle.storages; value; value = value->storage.next)
 		file->storages[count++] = (struct torch_storage){
@@ -49,7 +49,7 @@ static enum status list_storages(struct torch_file *file)
 			.dtype = value->storage.dtype,
 			.elements = value->storage.elements,
 		};
-	qsort(file->storages, (size_t)count, sizeof(*file->storages), compare_storages);
+	qsort(file->storages, (size_t)count, sizeof *file->storages, compare_storages);
 	for (int64_t i = 0; i < count; i++) {
 		struct torch_storage *last = file->storage_count ? &file->storages[file->storage_count - 1] : NULL;
 		const struct torch_storage *storage = &file->storages[i];
@@ -65,16 +65,16 @@ static enum status list_storages(struct torch_file *file)
 static struct torch_storage *find_storage(const struct torch_file *file, const char *key)
 {
 	struct torch_storage wanted = {.key = key};
-	return bsearch(&wanted, file->storages, (size_t)file->storage_count, sizeof(wanted), compare_storages);
+	return bsearch(&wanted, file->storages, (size_t)file->storage_count, sizeof wanted, compare_storages);
 }
 
-/* --- Archives: <folder>/data.pkl, <folder>/data/<key>, … --- */
+/* ---- Archives: <folder>/data.pkl, <folder>/data/<key>, … ---- */
 
 static const struct zip_entry *archive_entry(const struct torch_file *file, const char *folder, const char *name)
 {
 	char path[PATH_BYTES];
-	int length = snprintf(path, sizeof(path), "%s%s", folder, name);
-	return length < (int)sizeof(path) ? zip_find(&file->zip, path) : NULL;
+	int length = snprintf(path, sizeof path, "%s%s", folder, name);
+	return length < (int)sizeof path ? zip_find(&file->zip, path) : NULL;
 }
 
 /* The folder that contains all entries, including its '/': the one with data.pkl. */
@@ -97,8 +97,8 @@ static enum status archive_storages(struct torch_file *file, const char *folder)
 	for (int64_t i = 0; i < file->storage_count; i++) {
 		struct torch_storage *storage = &file->storages[i];
 		char name[256];
-		int length = snprintf(name, sizeof(name), "data/%s", storage->key);
-		const struct zip_entry *entry = length < (int)sizeof(name) ? archive_entry(file, folder, name) : NULL;
+		int length = snprintf(name, sizeof name, "data/%s", storage->key);
+		const struct zip_entry *entry = length < (int)sizeof name ? archive_entry(file, folder, name) : NULL;
 		if (!entry)
 			return error_set(ERR_DATA, "'%s': the archive has no storage '%.100s'", file->path, storage->key);
 		uint64_t bytes = (uint64_t)(storage->elements * dtype_element_bytes(storage->dtype));
@@ -135,7 +135,7 @@ static enum status archive_read(struct torch_file *file)
 	return archive_storages(file, folder);
 }
 
-/* --- Files that are not archives: magic, protocol, system, the dictionary, the keys, then each key's numbers --- */
+/* ---- Files that are not archives: magic, protocol, system, the dictionary, the keys, then each key's numbers ---- */
 
 /* Reads the pickle at *at and moves past it. */
 static enum status old_pickle(const struct torch_file *file, size_t *at, struct pickle *out)
@@ -198,7 +198,7 @@ static enum status old_storages(struct torch_file *file, const struct pickle_val
 
 static enum status old_read(struct torch_file *file)
 {
-	size_t at = sizeof(old_magic);
+	size_t at = sizeof old_magic;
 	struct pickle keys;
 	TRY(old_read_head(file, &at));
 	TRY(old_pickle(file, &at, &file->pickle));
@@ -209,7 +209,7 @@ static enum status old_read(struct torch_file *file)
 	return status;
 }
 
-/* --- The state dict --- */
+/* ---- The state dict ---- */
 
 static bool has_tensors(const struct pickle_value *dict)
 {
@@ -228,7 +228,7 @@ static enum status find_state_dict(struct torch_file *file, const struct pickle_
 	*out = root;
 	if (has_tensors(root))
 		return OK;
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		*out = pickle_member(root, keys[i]);
 		file->state_key = keys[i];
 		if (has_tensors(*out))
@@ -256,17 +256,17 @@ static enum status add_note(struct torch_file *file, const char *key, const stru
 	};
 	char line[400];
 	if (value->kind == PICKLE_INTEGER)
-		snprintf(line, sizeof(line), "%.100s=%" PRId64, key, value->integer);
+		snprintf(line, sizeof line, "%.100s=%" PRId64, key, value->integer);
 	else if (value->kind == PICKLE_FLOAT)
-		snprintf(line, sizeof(line), "%.100s=%g", key, value->number);
+		snprintf(line, sizeof line, "%.100s=%g", key, value->number);
 	else if (value->kind == PICKLE_BOOL)
-		snprintf(line, sizeof(line), "%.100s=%s", key, value->integer ? "true" : "false");
+		snprintf(line, sizeof line, "%.100s=%s", key, value->integer ? "true" : "false");
 	else if (value->kind == PICKLE_TEXT)
-		snprintf(line, sizeof(line), "%.100s=%.200s", key, value->text.bytes);
+		snprintf(line, sizeof line, "%.100s=%.200s", key, value->text.bytes);
 	else if (value->kind == PICKLE_NONE)
-		snprintf(line, sizeof(line), "%.100s=None", key);
+		snprintf(line, sizeof line, "%.100s=None", key);
 	else
-		snprintf(line, sizeof(line), "%.100s=%s", key, kinds[value->kind]);
+		snprintf(line, sizeof line, "%.100s=%s", key, kinds[value->kind]);
 	for (char *p = line; *p; p++)
 		*p = is_plain((unsigned char)*p) ? *p : '?';
 	return name_list_add(&file->notes, line);
@@ -291,7 +291,7 @@ static enum status add_tensor(struct torch_file *file, const struct pickle_value
 		return error_set(ERR_DATA, "'%s': more than %d tensors", file->path, TENSOR_LIMIT);
 	const struct torch_storage *storage = find_storage(file, tensor->storage->storage.key);
 	BUG_IF(!storage || !storage->data);
-	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof(*file->tensors), "tensors of a file"));
+	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof *file->tensors, "tensors of a file"));
 	struct stored_tensor *out = &file->tensors[file->count++];
 	uint64_t element = (uint64_t)dtype_element_bytes(storage->dtype);
 	*out = (struct stored_tensor){
@@ -311,8 +311,8 @@ static enum status add_tensor(struct torch_file *file, const struct pickle_value
 		out->data += (uint64_t)tensor->offset * element;
 		out->offset += (uint64_t)tensor->offset * element;
 	}
-	memcpy(out->shape, tensor->shape, sizeof(out->shape));
-	memcpy(out->strides, tensor->strides, sizeof(out->strides));
+	memcpy(out->shape, tensor->shape, sizeof out->shape);
+	memcpy(out->strides, tensor->strides, sizeof out->strides);
 	return OK;
 }
 

@@ -31,11 +31,11 @@ const char *weights_format_name(enum weights_format format)
 	return names[format];
 }
 
-/* --- One file --- */
+/* ---- One file ---- */
 
 static enum status add_tensor(struct weights_file *file, const struct stored_tensor *tensor, int64_t part)
 {
-	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof(*file->tensors), "tensors of a model"));
+	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof *file->tensors, "tensors of a model"));
 	file->tensors[file->count] = *tensor;
 	file->tensors[file->count++].part = part;
 	return OK;
@@ -61,7 +61,7 @@ static enum status add_safetensors(struct weights_file *file, struct weights_par
 			.path = part->path,
 			.offset = (uint64_t)((const unsigned char *)entry->data - part->safetensors.map.data),
 		};
-		memcpy(tensor.shape, entry->shape, sizeof(tensor.shape));
+		memcpy(tensor.shape, entry->shape, sizeof tensor.shape);
 		BUG_IF(!stored_tensor_pack(&tensor));
 		TRY(add_tensor(file, &tensor, number));
 	}
@@ -83,7 +83,7 @@ static enum status add_bundle(struct weights_file *file, struct weights_part *pa
 		TRY(add_tensor(file, &part->bundle.tensors[i], number));
 	for (int64_t i = 0; i < part->bundle.others.count; i++) {
 		char line[400];
-		snprintf(line, sizeof(line), "%.300s=no numbers", part->bundle.others.names[i]);
+		snprintf(line, sizeof line, "%.300s=no numbers", part->bundle.others.names[i]);
 		TRY(name_list_add(&file->notes, line));
 	}
 	return OK;
@@ -114,8 +114,8 @@ static enum status add_part(struct weights_file *file, const char *path)
 	enum weights_format format;
 	int64_t number = file->part_count;
 	TRY(file_format(path, &format));
-	TRY(memory_grow(&file->parts, &file->part_capacity, number + 1, sizeof(*file->parts), "files of weights"));
-	TRY(memory_new(&part, 1, sizeof(*part), "files of weights"));
+	TRY(memory_grow(&file->parts, &file->part_capacity, number + 1, sizeof *file->parts, "files of weights"));
+	TRY(memory_new(&part, 1, sizeof *part, "files of weights"));
 	file->parts[file->part_count++] = part;
 	part->format = file->format = format;
 	part->path = strdup(path);
@@ -129,7 +129,7 @@ static enum status add_part(struct weights_file *file, const char *path)
 	return add_bundle(file, part, number);
 }
 
-/* --- Several files: {"weight_map": {tensor: file, …}} --- */
+/* ---- Several files: {"weight_map": {tensor: file, …}} ---- */
 
 /* The folder that contains `path`, or ".". */
 static enum status folder_of(const char *path, char out[PATH_BYTES])
@@ -185,7 +185,7 @@ static enum status sort_tensors(struct weights_file *file)
 {
 	if (file->count == 0)
 		return OK;
-	qsort(file->tensors, (size_t)file->count, sizeof(*file->tensors), compare_tensors);
+	qsort(file->tensors, (size_t)file->count, sizeof *file->tensors, compare_tensors);
 	for (int64_t i = 1; i < file->count; i++)
 		if (strcmp(file->tensors[i - 1].name, file->tensors[i].name) == 0)
 			return error_set(ERR_DATA, "tensor '%.200s' is in '%s' and again in '%s'", file->tensors[i].name,
@@ -193,7 +193,7 @@ static enum status sort_tensors(struct weights_file *file)
 	return OK;
 }
 
-/* --- Weights in int8 --- */
+/* ---- Weights in int8 ---- */
 
 #define SCALE_SUFFIX "_scale"
 
@@ -206,7 +206,7 @@ static enum status bad_scale(const struct stored_tensor *tensor, const char *wha
 static enum status take_scales(struct weights_file *file, struct stored_tensor *tensor)
 {
 	char name[512];
-	if (snprintf(name, sizeof(name), "%s" SCALE_SUFFIX, tensor->name) >= (int)sizeof(name))
+	if (snprintf(name, sizeof name, "%s" SCALE_SUFFIX, tensor->name) >= (int)sizeof name)
 		return OK;
 	const struct stored_tensor *scales = weights_file_tensor(file, name);
 	if (!scales)
@@ -217,7 +217,7 @@ static enum status take_scales(struct weights_file *file, struct stored_tensor *
 		return bad_scale(tensor, "its scales are not one F32 per row");
 	for (int64_t i = 0; i < scales->count; i++) {
 		float scale;
-		memcpy(&scale, scales->data + i * (int64_t)sizeof(scale), sizeof(scale));
+		memcpy(&scale, scales->data + i * (int64_t)sizeof scale, sizeof scale);
 		if (!(scale >= 0 && scale <= FLT_MAX))
 			return bad_scale(tensor, "a scale of it is negative or not finite");
 	}
@@ -314,7 +314,7 @@ void weights_file_close(struct weights_file *file)
 const struct stored_tensor *weights_file_tensor(const struct weights_file *file, const char *name)
 {
 	struct stored_tensor key = {.name = name};
-	return file->count ? bsearch(&key, file->tensors, (size_t)file->count, sizeof(key), compare_tensors) : NULL;
+	return file->count ? bsearch(&key, file->tensors, (size_t)file->count, sizeof key, compare_tensors) : NULL;
 }
 
 const struct file_map *weights_file_map(const struct weights_file *file)

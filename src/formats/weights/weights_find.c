@@ -16,7 +16,7 @@ static const char *const no_weights[] = {"optimizer.pt",         "scheduler.pt",
 					 "training_args.bin",    "optimizer.bin", "scheduler.bin",
 					 "optimizer.safetensors"};
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define COUNT(array) (sizeof array / sizeof((array)[0]))
 #define CHECKPOINT_FILE_LIMIT ((size_t)1 << 20)
 
 static bool may_be_weights(const char *name, const char *suffix)
@@ -44,10 +44,10 @@ static enum status read_checkpoint_file(const char *folder, char out[PATH_BYTES]
 	const char *at = strncmp(buffer_string(&text), key, strlen(key)) == 0 ? buffer_string(&text) + strlen(key) : NULL;
 	size_t size = at ? strcspn(at, "\"\n") : 0;
 	enum status status = OK;
-	if (size > 0 && size < sizeof(name) - 8) {
-		snprintf(name, sizeof(name), "%.*s", (int)size, at);
+	if (size > 0 && size < sizeof name - 8) {
+		snprintf(name, sizeof name, "%.*s", (int)size, at);
 		const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
-		snprintf(path, sizeof(path), "%s.index", last);
+		snprintf(path, sizeof path, "%s.index", last);
 		if (strcmp(last, "..") != 0)
 			status = path_join(out, folder, path);
 		if (status == OK && !file_exists(out))

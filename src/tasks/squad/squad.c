@@ -158,7 +158,7 @@ static enum status squad_read_files(struct task_state *state, struct task_set *s
 		error_hint("run the command once for each file");
 		return status;
 	}
-	TRY(memory_new(&parts, 1, sizeof(*parts) + (size_t)count * sizeof(parts->part[0]), "files of questions"));
+	TRY(memory_new(&parts, 1, sizeof *parts + (size_t)count * sizeof parts->part[0], "files of questions"));
 	set->own = parts;
 	for (int64_t i = 0; i < count; i++) {
 		parts->part[i].path = paths[i];
@@ -175,7 +175,7 @@ static enum status squad_take_texts(struct task_state *state, struct task_set *s
 {
 	struct squad_parts *parts;
 	(void)state;
-	TRY(memory_new(&parts, 1, sizeof(*parts) + sizeof(parts->part[0]), "questions"));
+	TRY(memory_new(&parts, 1, sizeof *parts + sizeof parts->part[0], "questions"));
 	set->use = TASK_PREDICT;
 	set->own = parts;
 	parts->part[0].path = "";
@@ -208,9 +208,9 @@ static enum status encode_part(struct task_set *set, const struct squad_part *pa
 			rows[1] = window->end_row;
 		}
 		squad_window_fill(features, w, ids, segments);
-		TRY(labelled_begin(&set->encoded));
-		TRY(labelled_sequence(&set->encoded, ids, size, size - window->length - 1));
-		TRY(labelled_item(&set->encoded, 0, NULL, rows, NULL, known ? 1 : 0));
+		TRY(labeled_begin(&set->encoded));
+		TRY(labeled_sequence(&set->encoded, ids, size, size - window->length - 1));
+		TRY(labeled_item(&set->encoded, 0, NULL, rows, NULL, known ? 1 : 0));
 	}
 	return OK;
 }
@@ -221,9 +221,9 @@ static enum status squad_encode(struct task_state *state, struct task_set *set)
 	struct squad_feature_settings settings = window_settings(state, set->has_labels);
 	int32_t *ids = NULL, *segments = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&ids, settings.max_seq_length, sizeof(*ids), "a window's tokens"), done);
-	TRY_GOTO(memory_new(&segments, settings.max_seq_length, sizeof(*segments), "a window's tokens"), done);
-	labelled_form(&set->encoded, 0, 2, 0, false);
+	TRY_GOTO(memory_new(&ids, settings.max_seq_length, sizeof *ids, "a window's tokens"), done);
+	TRY_GOTO(memory_new(&segments, settings.max_seq_length, sizeof *segments, "a window's tokens"), done);
+	labeled_form(&set->encoded, 0, 2, 0, false);
 	for (int64_t i = 0; i < parts->count; i++) {
 		struct squad_part *part = &parts->part[i];
 		TRY_GOTO(squad_features_make(&part->features, &part->set, state->settings.tokenizer, &settings), done);
@@ -276,8 +276,8 @@ static enum status answering_open(struct answering *out, const struct task_state
 	enum status status;
 	*out = (struct answering){.part = only_part(set), .outputs = outputs};
 	TRY_GOTO(squad_decoder_open(&out->decoder, &out->part->features, &settings), failed);
-	TRY_GOTO(memory_new(&out->starts, set->encoded.longest, sizeof(*out->starts), "answers"), failed);
-	TRY_GOTO(memory_new(&out->ends, set->encoded.longest, sizeof(*out->ends), "answers"), failed);
+	TRY_GOTO(memory_new(&out->starts, set->encoded.longest, sizeof *out->starts, "answers"), failed);
+	TRY_GOTO(memory_new(&out->ends, set->encoded.longest, sizeof *out->ends, "answers"), failed);
 	return OK;
 failed:
 	answering_close(out);
@@ -346,9 +346,9 @@ static enum status answer_all(const struct task_state *state, const struct task_
 	int64_t count = only_part(set)->set.question_count;
 	enum status status;
 	TRY(answering_open(&answering, state, set, outputs));
-	TRY_GOTO(memory_new(&out->predicted, count, sizeof(*out->predicted), "answers"), done);
-	TRY_GOTO(memory_new(&out->best, count, sizeof(*out->best), "answers"), done);
-	TRY_GOTO(memory_new(&out->null_odds, count, sizeof(*out->null_odds), "answers"), done);
+	TRY_GOTO(memory_new(&out->predicted, count, sizeof *out->predicted, "answers"), done);
+	TRY_GOTO(memory_new(&out->best, count, sizeof *out->best, "answers"), done);
+	TRY_GOTO(memory_new(&out->null_odds, count, sizeof *out->null_odds, "answers"), done);
 	for (int64_t q = 0; q < count; q++) {
 		struct squad_result result;
 		TRY_GOTO(answer(&answering, q, &result), done);

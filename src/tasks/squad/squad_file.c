@@ -371,7 +371,7 @@ static enum status take_question(struct reader *reader, const struct json *value
 	}
 	TRY(string_index_add(&reader->ids, question->id, set->question_count, &known));
 	set->impossible_count += question->is_impossible;
-	set->unlabelled_count += !question->is_impossible && question->answer_count == 0;
+	set->unlabeled_count += !question->is_impossible && question->answer_count == 0;
 	set->paragraphs[question->paragraph].question_count++;
 	set->question_count++;
 	return OK;
@@ -626,11 +626,11 @@ void squad_keep(struct squad_set *set, int64_t most)
 	if (set->question_count <= most)
 		return;
 	set->question_count = most;
-	set->impossible_count = set->unlabelled_count = set->answer_count = set->paragraph_count = 0;
+	set->impossible_count = set->unlabeled_count = set->answer_count = set->paragraph_count = 0;
 	for (int64_t q = 0; q < most; q++) {
 		const struct squad_question *question = &set->questions[q];
 		set->impossible_count += question->is_impossible;
-		set->unlabelled_count += !question->is_impossible && question->answer_count == 0;
+		set->unlabeled_count += !question->is_impossible && question->answer_count == 0;
 		if (question->answer_count > 0)
 			set->answer_count = question->first_answer + question->answer_count;
 		if (question->paragraph >= set->paragraph_count)

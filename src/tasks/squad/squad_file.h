@@ -54,7 +54,7 @@ struct squad_set {
 	struct squad_answer *answers;
 	int64_t article_count, paragraph_count, question_count, answer_count;
 	int64_t impossible_count; /* number of impossible questions */
-	int64_t unlabelled_count; /* number of questions without an answer that are not marked as impossible */
+	int64_t unlabeled_count;  /* number of questions without an answer that are not marked as impossible */
 	int64_t near_count, shifted_count, elsewhere_count, absent_count; /* numbers of answers by `place` */
 	int64_t byte_count,
 		utf16_count;         /* answers elsewhere that would be right if answer_start counted bytes, or UTF-16 units */

@@ -106,9 +106,8 @@ static enum status add_word(struct tag_reader *reader, const char *word, size_t 
 {
 	struct conll *out = reader->out;
 	const char **fields;
-	TRY(memory_grow(&out->lines, &reader->lines, out->token_count + 1, sizeof(*out->lines), "words"));
-	TRY(memory_grow(&out->fields, &reader->fields, (out->token_count + 1) * out->column_count, sizeof(*out->fields),
-			"words"));
+	TRY(memory_grow(&out->lines, &reader->lines, out->token_count + 1, sizeof *out->lines, "words"));
+	TRY(memory_grow(&out->fields, &reader->fields, (out->token_count + 1) * out->column_count, sizeof *out->fields, "words"));
 	fields = out->fields + out->token_count * out->column_count;
 	TRY(string_store_copy(&out->strings, word, size, &fields[0]));
 	if (tag)
@@ -172,7 +171,7 @@ static enum status cut_text(struct tag_reader *reader, const char *text, size_t 
 	for (size_t at = 0, begin; tag_next_word(reader->settings->words, text, size, &at, &begin); count++) {
 		bool first;
 		const struct tag_span *span = reader->tagged ? tag_spans_next(&reader->spans, begin, at, &first) : NULL;
-		TRY(memory_grow(&reader->tags, &reader->tags_room, count + 1, sizeof(*reader->tags), "tags"));
+		TRY(memory_grow(&reader->tags, &reader->tags_room, count + 1, sizeof *reader->tags, "tags"));
 		reader->tags[count] = span ? (struct tag){first ? 'B' : 'I', span->label} : (struct tag){'O', ""};
 		TRY(add_word(reader, text + begin, at - begin, NULL));
 	}
@@ -204,13 +203,13 @@ static enum status add_text(struct tag_reader *reader, const struct json *object
 	enum status status = tag_spans_read(&reader->spans, list, text->text, text->text_size);
 	if (status == ERR_DATA) {
 		char message[sizeof(error_last()->message)];
-		snprintf(message, sizeof(message), "%s", error_last()->message);
+		snprintf(message, sizeof message, "%s", error_last()->message);
 		return object_error(reader, message);
 	}
 	TRY(status);
 	TRY(cut_text(reader, text->text, text->text_size));
 	tag_spans_finish(&reader->spans);
-	TRY(memory_grow(&reader->texts, &reader->texts_room, out->sentence_count + 1, sizeof(*reader->texts), "sentences"));
+	TRY(memory_grow(&reader->texts, &reader->texts_room, out->sentence_count + 1, sizeof *reader->texts, "sentences"));
 	return string_store_copy(&out->strings, text->text, text->text_size, &reader->texts[out->sentence_count]);
 }
 
@@ -220,7 +219,7 @@ static enum status keep_id(struct tag_reader *reader, const struct json *object)
 	struct conll *out = reader->out;
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text};
-	TRY(memory_grow(&reader->ids, &reader->ids_room, out->sentence_count + 1, sizeof(*reader->ids), "sentences"));
+	TRY(memory_grow(&reader->ids, &reader->ids_room, out->sentence_count + 1, sizeof *reader->ids, "sentences"));
 	reader->ids[out->sentence_count] = NULL;
 	json_put_again(&writer, NULL, json_member(object, "id"));
 	enum status status = buffer_status(&text);
@@ -239,7 +238,7 @@ static enum status add_sentence(struct tag_reader *reader, const struct json *ob
 		reader->rejected++;
 		return OK;
 	}
-	TRY(memory_grow(&out->sentence_starts, &reader->starts, out->sentence_count + 2, sizeof(*out->sentence_starts),
+	TRY(memory_grow(&out->sentence_starts, &reader->starts, out->sentence_count + 2, sizeof *out->sentence_starts,
 			"sentences"));
 	enum status status = (reader->of_texts ? add_text : add_words)(reader, object);
 	if (status != OK) {
@@ -275,7 +274,7 @@ static enum status read_line(struct tag_reader *reader, const char *text, size_t
 {
 	struct json_document document;
 	char name[512];
-	snprintf(name, sizeof(name), "%.400s, line %" PRId64, reader->out->name, reader->line);
+	snprintf(name, sizeof name, "%.400s, line %" PRId64, reader->out->name, reader->line);
 	enum status status = json_parse(&document, name, text, size);
 	if (status != OK)
 		return bad_record(reader->settings->bad, status);

@@ -10,7 +10,7 @@
 const struct json *tag_spans_find(const struct json *object)
 {
 	static const char *const names[] = {"entities", "spans", "label", "labels"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const struct json *list = json_member(object, names[i]);
 		if (list && list->kind == JSON_ARRAY)
 			return list;
@@ -63,11 +63,11 @@ enum status tag_spans_read(struct tag_spans *out, const struct json *list, const
 	out->taken = 0;
 	if (!list)
 		return OK;
-	TRY(memory_grow(&out->spans, &out->capacity, list->child_count, sizeof(*out->spans), "spans"));
+	TRY(memory_grow(&out->spans, &out->capacity, list->child_count, sizeof *out->spans, "spans"));
 	for (const struct json *value = list->first_child; value; value = value->next)
 		TRY(read_span(value, text, size, &out->spans[out->count++]));
 	if (out->count > 0)
-		qsort(out->spans, (size_t)out->count, sizeof(*out->spans), compare_spans);
+		qsort(out->spans, (size_t)out->count, sizeof *out->spans, compare_spans);
 	for (int64_t i = 1; i < out->count; i++) {
 		const struct tag_span *before = &out->spans[i - 1], *span = &out->spans[i];
 		if (before->end > span->begin)

@@ -19,7 +19,7 @@ void tag_text_free(struct tag_text *text)
 		conll_release(&text->files[i]);
 	void *const blocks[] = {text->files,  text->first_words, text->first_sentences, text->starts, text->texts, text->words,
 				text->begins, text->tags,        text->items,           text->gold,   text->names, text->ids};
-	for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++)
+	for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
 		free(blocks[i]);
 	string_store_release(&text->strings);
 	free(text);
@@ -65,7 +65,7 @@ enum status tags_of_labels(const struct task_state *state, struct tag_form *out)
 		*out = (struct tag_form){recorded.scheme == TAGS_PLAIN ? TAGS_PLAIN : TAGS_IOB2, recorded.separator};
 		return OK;
 	}
-	TRY(memory_new(&names, state->labels.count, sizeof(*names), "labels"));
+	TRY(memory_new(&names, state->labels.count, sizeof *names, "labels"));
 	for (int64_t i = 0; i < state->labels.count; i++)
 		names[i] = state->labels.labels[i].name;
 	enum status status = tags_detect(names, starts, 1, &facts, &bad);
@@ -93,10 +93,10 @@ static enum status split_line(struct tag_text *text, struct conll *out, enum tag
 	for (size_t at = 0, begin; tag_next_word(words, line, size, &at, &begin);) {
 		const char *word;
 		TRY(string_store_copy(&text->strings, line + begin, at - begin, &word));
-		TRY(memory_grow(&out->fields, &capacities[0], out->token_count + 1, sizeof(*out->fields), "words"));
-		TRY(memory_grow(&out->lines, &capacities[1], out->token_count + 1, sizeof(*out->lines), "words"));
+		TRY(memory_grow(&out->fields, &capacities[0], out->token_count + 1, sizeof *out->fields, "words"));
+		TRY(memory_grow(&out->lines, &capacities[1], out->token_count + 1, sizeof *out->lines, "words"));
 		TRY(memory_grow(&text->begins, &text->begin_capacity, text->word_count + out->token_count + 1,
-				sizeof(*text->begins), "words"));
+				sizeof *text->begins, "words"));
 		text->begins[text->word_count + out->token_count] = (int64_t)begin;
 		out->fields[out->token_count] = word;
 		out->lines[out->token_count++] = number;
@@ -106,7 +106,7 @@ static enum status split_line(struct tag_text *text, struct conll *out, enum tag
 
 static enum status add_text(struct tag_text *text, int64_t sentence, const char *bytes, size_t size)
 {
-	TRY(memory_grow(&text->texts, &text->text_capacity, sentence + 1, sizeof(*text->texts), "sentences"));
+	TRY(memory_grow(&text->texts, &text->text_capacity, sentence + 1, sizeof *text->texts, "sentences"));
 	return string_store_copy(&text->strings, bytes, size, &text->texts[sentence]);
 }
 
@@ -129,7 +129,7 @@ static enum status split_sentence(struct split *split, const char *line, size_t 
 {
 	struct conll *out = split->out;
 	int64_t sentence = out->sentence_count++;
-	TRY(memory_grow(&out->sentence_starts, &split->starts, sentence + 2, sizeof(*out->sentence_starts), "sentences"));
+	TRY(memory_grow(&out->sentence_starts, &split->starts, sentence + 2, sizeof *out->sentence_starts, "sentences"));
 	out->sentence_starts[sentence] = out->token_count;
 	TRY(split_line(split->text, out, split->words, line, size, number, split->capacities));
 	out->sentence_starts[sentence + 1] = out->token_count;
@@ -182,7 +182,7 @@ static enum status place_words(struct tag_text *text, const struct conll *file, 
 {
 	struct buffer joined = {0};
 	enum status status = memory_grow(&text->begins, &text->begin_capacity, text->word_count + file->token_count,
-					 sizeof(*text->begins), "words");
+					 sizeof *text->begins, "words");
 	for (int64_t s = 0; s < file->sentence_count && status == OK; s++) {
 		buffer_clear(&joined);
 		if (texts) {
@@ -259,7 +259,7 @@ static bool is_known_tag(void *context, const char *text, size_t size)
 	struct known_tags *known = context;
 	char name[256];
 	bool lettered = false;
-	snprintf(name, sizeof(name), "%.*s", (int)(size < sizeof(name) ? size : 0), text);
+	snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : 0), text);
 	if (strcmp(name, "O") != 0 && label_set_find(known->labels, name) < 0)
 		return false;
 	for (const char *at = name; *at && !lettered; at++)
@@ -284,7 +284,7 @@ static enum status has_tag_column(const struct task_state *state, const char *by
 /* Appends the ids of a file's sentences; those of earlier files without ids have none. */
 static enum status take_ids(struct tag_text *text, const char *const *ids, int64_t count)
 {
-	TRY(memory_grow(&text->ids, &text->id_capacity, text->sentence_count + count, sizeof(*text->ids), "sentences"));
+	TRY(memory_grow(&text->ids, &text->id_capacity, text->sentence_count + count, sizeof *text->ids, "sentences"));
 	for (; text->id_count < text->sentence_count; text->id_count++)
 		text->ids[text->id_count] = NULL;
 	for (int64_t s = 0; s < count; s++)
@@ -406,11 +406,11 @@ static enum status take_words(struct tag_text *text, bool tagged)
 {
 	const struct conll *file = &text->files[text->file_count - 1];
 	int64_t words = text->word_count + file->token_count, sentences = text->sentence_count + file->sentence_count;
-	TRY(memory_grow(&text->words, &text->word_capacity, words, sizeof(*text->words), "words"));
-	TRY(memory_grow(&text->starts, &text->start_capacity, sentences + 1, sizeof(*text->starts), "sentences"));
+	TRY(memory_grow(&text->words, &text->word_capacity, words, sizeof *text->words, "words"));
+	TRY(memory_grow(&text->starts, &text->start_capacity, sentences + 1, sizeof *text->starts, "sentences"));
 	if (tagged) {
 		int64_t capacity = text->word_count;
-		TRY(memory_grow(&text->tags, &capacity, words, sizeof(*text->tags), "tags"));
+		TRY(memory_grow(&text->tags, &capacity, words, sizeof *text->tags, "tags"));
 	}
 	for (int64_t w = 0; w < file->token_count; w++) {
 		text->words[text->word_count + w] = conll_word(file, w);
@@ -451,7 +451,7 @@ static enum status find_scheme(struct task_state *state, const struct tag_text *
 	enum status status = tags_detect(text->tags, text->starts, text->sentence_count, &facts, &bad);
 	if (status != OK) {
 		char message[sizeof(error_last()->message)];
-		snprintf(message, sizeof(message), "%s", error_last()->message);
+		snprintf(message, sizeof message, "%s", error_last()->message);
 		if (bad < 0)
 			return error_set(status, "'%s': %s", text->files[0].name, message);
 		tag_text_place(text, bad, &file, &line);
@@ -487,7 +487,7 @@ static enum status rewrite_tags(const struct task_state *state, struct tag_text 
 	TRY(tags_of_labels(state, &to));
 	if (from.scheme == TAGS_PLAIN)
 		return OK;
-	TRY(memory_new(&tags, text->word_count, sizeof(*tags), "tags"));
+	TRY(memory_new(&tags, text->word_count, sizeof *tags, "tags"));
 	for (int64_t w = 0; w < text->word_count; w++) {
 		const char *file;
 		int64_t line;
@@ -518,10 +518,10 @@ static enum status tag_text_new(struct tag_text **out, int64_t files)
 	struct tag_text *text;
 	enum status status;
 	*out = NULL;
-	TRY(memory_new(&text, 1, sizeof(*text), "words"));
-	TRY_GOTO(memory_new(&text->files, files, sizeof(*text->files), "files of words"), failed);
-	TRY_GOTO(memory_new(&text->first_words, files + 1, sizeof(*text->first_words), "files of words"), failed);
-	TRY_GOTO(memory_new(&text->first_sentences, files + 1, sizeof(*text->first_sentences), "files of words"), failed);
+	TRY(memory_new(&text, 1, sizeof *text, "words"));
+	TRY_GOTO(memory_new(&text->files, files, sizeof *text->files, "files of words"), failed);
+	TRY_GOTO(memory_new(&text->first_words, files + 1, sizeof *text->first_words, "files of words"), failed);
+	TRY_GOTO(memory_new(&text->first_sentences, files + 1, sizeof *text->first_sentences, "files of words"), failed);
 	*out = text;
 	return OK;
 failed:

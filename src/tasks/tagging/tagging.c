@@ -1,5 +1,5 @@
-/* A tag for each word: entities in any scheme, or parts of speech (tasks/tagging/tag_text.h). A word's tag is predicted from its first
- * piece: BertForTokenClassification.
+/* A tag for each word: entities in any scheme, or parts of speech (tasks/tagging/tag_text.h). A word's tag is predicted from its
+ * first piece: BertForTokenClassification.
  *
  * Entities are learned and predicted as IOB2, and written in the scheme of the training files. A sentence too long for one
  * sequence becomes several windows that overlap by half; each word counts once, in the window where it is farthest from both
@@ -82,7 +82,7 @@ static enum status make_names(const struct task_state *state, struct tag_text *t
 	enum status status = OK;
 	int64_t frequent = 0;
 	TRY(tags_of_labels(state, &form));
-	TRY(memory_grow(&text->names, &text->name_room, labels->count + 1, sizeof(*text->names), "labels"));
+	TRY(memory_grow(&text->names, &text->name_room, labels->count + 1, sizeof *text->names, "labels"));
 	text->name_count = (int32_t)labels->count;
 	for (int64_t i = 0; i < labels->count && status == OK; i++) {
 		struct tag tag;
@@ -135,7 +135,7 @@ static enum status add_name(struct tag_text *text, const char *name, struct tag_
 		if (strcmp(text->names[*out], buffer_string(&written)) == 0)
 			goto done;
 	if (status == OK)
-		status = memory_grow(&text->names, &text->name_room, text->name_count + 1, sizeof(*text->names), "labels");
+		status = memory_grow(&text->names, &text->name_room, text->name_count + 1, sizeof *text->names, "labels");
 	if (status == OK)
 		status = string_store_copy(&text->strings, buffer_string(&written), written.size, &text->names[text->name_count]);
 	if (status == OK)
@@ -154,7 +154,7 @@ static enum status find_gold(const struct task_state *state, struct tag_text *te
 	char number[FORMAT_BYTES];
 	int64_t line = 0, unknown = 0;
 	TRY(tags_of_labels(state, &form));
-	TRY(memory_new(&text->gold, text->word_count, sizeof(*text->gold), "tags"));
+	TRY(memory_new(&text->gold, text->word_count, sizeof *text->gold, "tags"));
 	for (int64_t w = 0; w < text->word_count; w++) {
 		int64_t id = label_set_find(&state->labels, text->tags[w]);
 		text->gold[w] = (int32_t)id;
@@ -193,11 +193,11 @@ static void pieces_release(struct pieces *pieces)
 static enum status cut_words(const struct tokenizer *tokenizer, const char *const *words, int64_t count, struct pieces *out)
 {
 	out->count = 0;
-	TRY(memory_grow(&out->firsts, &out->first_capacity, count, sizeof(*out->firsts), "words"));
+	TRY(memory_grow(&out->firsts, &out->first_capacity, count, sizeof *out->firsts, "words"));
 	for (int64_t w = 0; w < count; w++) {
 		tokens_clear(&out->tokens);
 		TRY(tokenizer_encode(tokenizer, words[w], strlen(words[w]), &out->tokens));
-		TRY(memory_grow(&out->ids, &out->capacity, out->count + out->tokens.count, sizeof(*out->ids), "pieces of words"));
+		TRY(memory_grow(&out->ids, &out->capacity, out->count + out->tokens.count, sizeof *out->ids, "pieces of words"));
 		out->firsts[w] = out->tokens.count > 0 ? out->count : -1;
 		for (int64_t i = 0; i < out->tokens.count; i++)
 			out->ids[out->count++] = out->tokens.ids[i];
@@ -241,7 +241,7 @@ static enum status encode_window(struct task_state *state, struct task_set *set,
 	int64_t count = left < windows->room ? left : windows->room;
 	bool begun = false;
 	pieces->window[0] = vocab->cls;
-	memcpy(pieces->window + 1, pieces->ids + start, (size_t)count * sizeof(*pieces->window));
+	memcpy(pieces->window + 1, pieces->ids + start, (size_t)count * sizeof *pieces->window);
 	pieces->window[count + 1] = vocab->sep;
 	for (; *word < words; ++*word) {
 		int64_t w = first_word + *word, piece = pieces->firsts[*word];
@@ -250,8 +250,8 @@ static enum status encode_window(struct task_state *state, struct task_set *set,
 		if (number + 1 < windows->count && context(windows, number + 1, piece) > context(windows, number, piece))
 			return OK;
 		if (!begun) {
-			TRY(labelled_begin(&set->encoded));
-			TRY(labelled_sequence(&set->encoded, pieces->window, (int32_t)count + 2, (int32_t)count + 2));
+			TRY(labeled_begin(&set->encoded));
+			TRY(labeled_sequence(&set->encoded, pieces->window, (int32_t)count + 2, (int32_t)count + 2));
 			begun = true;
 		}
 		int32_t row = (int32_t)(piece - start) + 1, id = text->gold ? text->gold[w] : -1;
@@ -259,7 +259,7 @@ static enum status encode_window(struct task_state *state, struct task_set *set,
 			id = -1;
 		float weight = id < 0 ? 0 : state->label_weights && set->use == TASK_TRAIN ? state->label_weights[id] : 1;
 		text->items[w] = set->encoded.items[0].count;
-		TRY(labelled_item(&set->encoded, 0, &row, &id, NULL, weight));
+		TRY(labeled_item(&set->encoded, 0, &row, &id, NULL, weight));
 	}
 	return OK;
 }
@@ -292,11 +292,11 @@ static enum status tagging_encode(struct task_state *state, struct task_set *set
 	TRY(make_names(state, text));
 	if (set->has_labels)
 		TRY(find_gold(state, text));
-	TRY(memory_new(&text->items, text->word_count, sizeof(*text->items), "words"));
+	TRY(memory_new(&text->items, text->word_count, sizeof *text->items, "words"));
 	for (int64_t w = 0; w < text->word_count; w++)
 		text->items[w] = -1;
-	TRY(memory_new(&pieces.window, state->settings.max_seq_length, sizeof(*pieces.window), "a window's tokens"));
-	labelled_form(&set->encoded, 0, 1, 1, false);
+	TRY(memory_new(&pieces.window, state->settings.max_seq_length, sizeof *pieces.window, "a window's tokens"));
+	labeled_form(&set->encoded, 0, 1, 1, false);
 	enum status status = encode_sentences(state, set, &pieces);
 	pieces_release(&pieces);
 	set->answer_count = text->sentence_count;
@@ -335,7 +335,7 @@ static int32_t predicted_tag(const struct task_state *state, const struct tag_te
 static enum status predict_all(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
 			       int32_t **out)
 {
-	TRY(memory_new(out, text->word_count, sizeof(**out), "predictions"));
+	TRY(memory_new(out, text->word_count, sizeof **out, "predictions"));
 	for (int64_t w = 0; w < text->word_count; w++)
 		(*out)[w] = predicted_tag(state, text, outputs, w);
 	return OK;
@@ -346,8 +346,8 @@ static enum status score_plain_tags(const struct tag_text *text, const int32_t *
 {
 	struct confusion confusion = {0};
 	enum status status;
-	TRY_GOTO(memory_new(&out->names, text->name_count, sizeof(*out->names), "scores of tags"), done);
-	TRY_GOTO(memory_new(&out->scores, text->name_count, sizeof(*out->scores), "scores of tags"), done);
+	TRY_GOTO(memory_new(&out->names, text->name_count, sizeof *out->names, "scores of tags"), done);
+	TRY_GOTO(memory_new(&out->scores, text->name_count, sizeof *out->scores, "scores of tags"), done);
 	TRY_GOTO(confusion_make(&confusion, text->name_count, text->gold, predicted, text->word_count), done);
 	for (int32_t i = 0; i < text->name_count; i++) {
 		const struct class_score score = confusion_class(&confusion, i);
@@ -438,7 +438,7 @@ static enum status write_tags(const struct task_state *state, const struct tag_t
 			out[i] = text->names[predicted_tag(state, text, outputs, first + i)];
 		return OK;
 	}
-	TRY(memory_new(&tags, count, sizeof(*tags), "tags"));
+	TRY(memory_new(&tags, count, sizeof *tags, "tags"));
 	read_tags(state, text, outputs, sentence, tags);
 	tags_convert(tags, count, form.scheme, tags);
 	for (int64_t i = 0; i < count && status == OK; i++) {
@@ -460,13 +460,13 @@ static enum status tagging_write(const struct task_state *state, const struct ta
 	struct string_store store = {0};
 	const char **tags;
 	enum status status = OK;
-	TRY(memory_new(&tags, text->word_count, sizeof(*tags), "results"));
+	TRY(memory_new(&tags, text->word_count, sizeof *tags, "results"));
 	for (int64_t s = 0; s < text->sentence_count; s++)
 		TRY_GOTO(write_tags(state, text, outputs, s, &store, tags + text->starts[s]), done);
 	for (int64_t f = 0; f < text->file_count; f++) {
 		char path[PATH_BYTES], name[48] = "predictions.txt";
 		if (f > 0)
-			snprintf(name, sizeof(name), "predictions_%lld.txt", (long long)f + 1);
+			snprintf(name, sizeof name, "predictions_%lld.txt", (long long)f + 1);
 		TRY_GOTO(path_join(path, folder, name), done);
 		TRY_GOTO(results_write_tags(path, &text->files[f], tags + text->first_words[f]), done);
 	}
@@ -482,7 +482,7 @@ static enum status entity_score(const struct task_state *state, const struct tag
 {
 	double *shares, sum = 0;
 	int64_t count = 0;
-	TRY(memory_new(&shares, state->labels.count, sizeof(*shares), "probabilities"));
+	TRY(memory_new(&shares, state->labels.count, sizeof *shares, "probabilities"));
 	for (int64_t w = first; w < end; w++) {
 		const float *logits = logits_of(state, text, outputs, w);
 		if (!logits)
@@ -531,8 +531,8 @@ static enum status put_entities(const struct task_state *state, const struct tag
 	struct tag_entity *entities = NULL;
 	struct utf8_place place = {.text = text->texts[sentence]};
 	enum status status;
-	TRY_GOTO(memory_new(&tags, count, sizeof(*tags), "tags"), done);
-	TRY_GOTO(memory_new(&entities, count, sizeof(*entities), "entities"), done);
+	TRY_GOTO(memory_new(&tags, count, sizeof *tags, "tags"), done);
+	TRY_GOTO(memory_new(&entities, count, sizeof *entities, "entities"), done);
 	read_tags(state, text, outputs, sentence, tags);
 	int64_t found = tags_entities(tags, count, entities);
 	for (int64_t i = 0; i < found; i++)
@@ -555,7 +555,7 @@ static enum status tagging_put(const struct task_state *state, const struct task
 	struct tag_form form;
 	enum status status;
 	TRY(tags_of_labels(state, &form));
-	TRY(memory_new(&tags, count, sizeof(*tags), "tags"));
+	TRY(memory_new(&tags, count, sizeof *tags, "tags"));
 	TRY_GOTO(write_tags(state, text, outputs, sentence, &store, tags), done);
 	json_open(&writer, NULL, '{');
 	if (sentence < text->id_count && text->ids[sentence])
@@ -586,7 +586,7 @@ static enum status tagging_put_tsv(const struct task_state *state, const struct 
 	struct string_store store = {0};
 	const char **tags = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&tags, count, sizeof(*tags), "results"), done);
+	TRY_GOTO(memory_new(&tags, count, sizeof *tags, "results"), done);
 	TRY_GOTO(write_tags(state, text, outputs, sentence, &store, tags), done);
 	for (int64_t i = 0; i < count; i++) {
 		results_put_cell(out, text->words[first + i]);
@@ -655,7 +655,7 @@ static enum status tagging_examine(const struct task_state *state, const struct 
 	double *shares = NULL;
 	enum status status = OK;
 	TRY(predict_all(state, text, outputs, &predicted));
-	TRY_GOTO(memory_new(&shares, state->labels.count, sizeof(*shares), "probabilities"), done);
+	TRY_GOTO(memory_new(&shares, state->labels.count, sizeof *shares, "probabilities"), done);
 	for (int64_t s = 0; s < text->sentence_count && status == OK; s++) {
 		put_differing(text, s, text->gold, predicted, &right);
 		put_differing(text, s, predicted, predicted, &answer);

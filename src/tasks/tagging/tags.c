@@ -53,7 +53,7 @@ const char *tag_scheme_name(enum tag_scheme scheme)
 
 bool tag_scheme_find(const char *name, enum tag_scheme *out)
 {
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
+	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
 		*out = (enum tag_scheme)i;
 		if (strcmp(schemes[i].name, name) == 0)
 			return true;

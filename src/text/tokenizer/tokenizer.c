@@ -60,7 +60,7 @@ enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab, co
 	enum status status;
 
 	*out = NULL;
-	TRY_GOTO(memory_new(&t, 1, sizeof(*t), "tokenizer"), fail);
+	TRY_GOTO(memory_new(&t, 1, sizeof *t, "tokenizer"), fail);
 	t->vocab = vocab;
 	t->settings = *settings;
 	t->serial = atomic_fetch_add(&last_serial, 1) + 1;
@@ -68,7 +68,7 @@ enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab, co
 	TRY_GOTO(wordpiece_init(&t->wordpiece, vocab), fail);
 	if (settings->compat == COMPAT_HUGGINGFACE) /* Google's tokenizer has none */
 		TRY_GOTO(added_tokens_init(&t->added, vocab, &t->normalizer), fail);
-	TRY_GOTO(memory_new(&t->character_ids, UNICODE_LIMIT, sizeof(*t->character_ids), "tokenizer"), fail);
+	TRY_GOTO(memory_new(&t->character_ids, UNICODE_LIMIT, sizeof *t->character_ids, "tokenizer"), fail);
 	for (int32_t id = 0; id < vocab->wordpiece_count; id++) {
 		uint32_t code_point;
 
@@ -144,9 +144,9 @@ static enum status tokens_grow(struct tokens *tokens)
 	int64_t ids = tokens->capacity, begins = tokens->capacity, ends = tokens->capacity;
 	int64_t needed = tokens->capacity + 1;
 
-	TRY(memory_grow(&tokens->ids, &ids, needed, sizeof(*tokens->ids), "tokens"));
-	TRY(memory_grow(&tokens->begin, &begins, needed, sizeof(*tokens->begin), "tokens"));
-	TRY(memory_grow(&tokens->end, &ends, needed, sizeof(*tokens->end), "tokens"));
+	TRY(memory_grow(&tokens->ids, &ids, needed, sizeof *tokens->ids, "tokens"));
+	TRY(memory_grow(&tokens->begin, &begins, needed, sizeof *tokens->begin, "tokens"));
+	TRY(memory_grow(&tokens->end, &ends, needed, sizeof *tokens->end, "tokens"));
 	tokens->capacity = ids;
 	return OK;
 }
@@ -283,7 +283,7 @@ static enum status take_cache(struct scratch *scratch, const struct tokenizer *t
 	free(scratch->cache);
 	scratch->cache = NULL;
 	scratch->cache_owner = 0;
-	TRY(memory_new(&scratch->cache, 1 << TOKENIZER_CACHE_BITS, sizeof(*scratch->cache), "tokenizer cache"));
+	TRY(memory_new(&scratch->cache, 1 << TOKENIZER_CACHE_BITS, sizeof *scratch->cache, "tokenizer cache"));
 	scratch->cache_owner = tokenizer->serial;
 	return OK;
 }

@@ -60,7 +60,7 @@ static bool is_same_class(const char *name)
 	size_t size = strlen(name);
 	if (size > 4 && strcmp(name + size - 4, "Fast") == 0)
 		size -= 4;
-	for (size_t i = 0; i < sizeof(same_classes) / sizeof(*same_classes); i++)
+	for (size_t i = 0; i < sizeof same_classes / sizeof *same_classes; i++)
 		if (strlen(same_classes[i]) == size && memcmp(same_classes[i], name, size) == 0)
 			return true;
 	return false;
@@ -73,7 +73,7 @@ static enum status refuse_other_tokenizers(const struct json *object, const char
 	static const struct {
 		const char *name, *usual;
 	} members[] = {{"tokenizer_class", NULL}, {"word_tokenizer_type", "basic"}, {"subword_tokenizer_type", "wordpiece"}};
-	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
 		const struct json *member = json_member(object, members[i].name);
 		if (!member || member->kind != JSON_STRING)
 			continue;

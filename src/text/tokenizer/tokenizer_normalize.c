@@ -126,7 +126,7 @@ static enum status fill_table(struct normalizer *n)
 	const uint32_t column_bit = 1u << n->column;
 
 	if (n->settings.split_chinese)
-		for (size_t i = 0; i < sizeof(ideograph_ranges) / sizeof(ideograph_ranges[0]); i++)
+		for (size_t i = 0; i < sizeof ideograph_ranges / sizeof ideograph_ranges[0]; i++)
 			if (ideograph_ranges[i].columns & column_bit)
 				fill(n, ideograph_ranges[i].first, ideograph_ranges[i].last, KIND_IDEOGRAPH);
 	for (int i = 0; n->settings.strip_accents && i < unicode_decomposition_row_count; i++)
@@ -160,7 +160,7 @@ enum status normalizer_init(struct normalizer *normalizer, const struct tokenize
 
 	*normalizer = (struct normalizer){.settings = *settings};
 	normalizer->column = settings->compat == COMPAT_GOOGLE ? UNICODE_GOOGLE : UNICODE_HUGGINGFACE;
-	TRY(memory_new(&normalizer->entries, UNICODE_LIMIT, sizeof(*normalizer->entries), "normalization table"));
+	TRY(memory_new(&normalizer->entries, UNICODE_LIMIT, sizeof *normalizer->entries, "normalization table"));
 	status = fill_table(normalizer);
 	if (status != OK)
 		normalizer_release(normalizer);
@@ -176,7 +176,7 @@ void normalizer_release(struct normalizer *normalizer)
 
 static enum status append(struct stretch *out, struct character character)
 {
-	TRY(memory_grow(&out->characters, &out->capacity, out->count + 1, sizeof(*out->characters), "text to normalize"));
+	TRY(memory_grow(&out->characters, &out->capacity, out->count + 1, sizeof *out->characters, "text to normalize"));
 	out->characters[out->count++] = character;
 	return OK;
 }
@@ -272,7 +272,7 @@ static void sort_marks(struct character *characters, int64_t count)
 			end++;
 		}
 		if (!is_sorted)
-			qsort(characters + begin, (size_t)(end - begin), sizeof(*characters), compare_marks);
+			qsort(characters + begin, (size_t)(end - begin), sizeof *characters, compare_marks);
 		begin = end > begin ? end : begin + 1;
 	}
 }

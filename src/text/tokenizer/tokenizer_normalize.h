@@ -95,8 +95,8 @@ static inline enum status normalized_text_append(struct normalized_text *out, co
 
 	if (needed > out->text_capacity || needed > out->begins_capacity || needed > out->ends_capacity) {
 		TRY(memory_grow(&out->text, &out->text_capacity, needed, 1, "normalized text"));
-		TRY(memory_grow(&out->begins, &out->begins_capacity, needed, sizeof(*out->begins), "normalized text"));
-		TRY(memory_grow(&out->ends, &out->ends_capacity, needed, sizeof(*out->ends), "normalized text"));
+		TRY(memory_grow(&out->begins, &out->begins_capacity, needed, sizeof *out->begins, "normalized text"));
+		TRY(memory_grow(&out->ends, &out->ends_capacity, needed, sizeof *out->ends, "normalized text"));
 	}
 	for (size_t i = 0; i < count; i++) {
 		out->text[out->size] = text[i];

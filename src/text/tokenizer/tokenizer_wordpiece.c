@@ -83,14 +83,14 @@ enum status wordpiece_init(struct wordpiece *wordpiece, const struct vocab *voca
 		nodes += vocab->size[i];
 	if (nodes > UINT32_MAX)
 		return error_set(ERR_RESOURCE, "a vocabulary of %lld bytes is too large", (long long)nodes);
-	TRY_GOTO(memory_new(&sorted, vocab->wordpiece_count, sizeof(*sorted), "vocabulary"), out);
-	TRY_GOTO(memory_new(&ranges, nodes, sizeof(*ranges), "vocabulary"), out);
-	TRY_GOTO(memory_new(&w->first_child, nodes, sizeof(*w->first_child), "vocabulary"), out);
-	TRY_GOTO(memory_new(&w->byte, nodes, sizeof(*w->byte), "vocabulary"), out);
-	TRY_GOTO(memory_new(&w->id, nodes, sizeof(*w->id), "vocabulary"), out);
+	TRY_GOTO(memory_new(&sorted, vocab->wordpiece_count, sizeof *sorted, "vocabulary"), out);
+	TRY_GOTO(memory_new(&ranges, nodes, sizeof *ranges, "vocabulary"), out);
+	TRY_GOTO(memory_new(&w->first_child, nodes, sizeof *w->first_child, "vocabulary"), out);
+	TRY_GOTO(memory_new(&w->byte, nodes, sizeof *w->byte, "vocabulary"), out);
+	TRY_GOTO(memory_new(&w->id, nodes, sizeof *w->id, "vocabulary"), out);
 	for (int32_t i = 0; i < vocab->wordpiece_count; i++)
 		sorted[i] = (struct sorted_entry){vocab->text[i], vocab->size[i], i};
-	qsort(sorted, (size_t)vocab->wordpiece_count, sizeof(*sorted), compare_entries);
+	qsort(sorted, (size_t)vocab->wordpiece_count, sizeof *sorted, compare_entries);
 	ranges[0] = (struct node_range){0, vocab->wordpiece_count, 0};
 	build_nodes(w, ranges, sorted);
 	continuation = find_child(w, 0, '#');

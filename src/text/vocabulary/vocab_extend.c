@@ -100,7 +100,7 @@ static int compare(const void *a, const void *b)
 static enum status join(const struct vocab *vocab, const struct extension *extension, struct vocab *out)
 {
 	const char **entries;
-	TRY(memory_new(&entries, vocab->count + extension->count, sizeof(*entries), "vocabulary"));
+	TRY(memory_new(&entries, vocab->count + extension->count, sizeof *entries, "vocabulary"));
 	for (int32_t i = 0; i < vocab->count; i++)
 		entries[i] = vocab->text[i];
 	for (int64_t i = 0; i < extension->count; i++)
@@ -144,16 +144,16 @@ enum status vocab_extend(struct vocab_learner *learner, const struct vocab *voca
 	enum status status;
 	BUG_IF(most < 1);
 	*out = (struct vocab){0};
-	TRY_GOTO(memory_new(&before, 1, sizeof(*before), "new words"), done);
-	TRY_GOTO(memory_new(&after, 1, sizeof(*after), "new words"), done);
+	TRY_GOTO(memory_new(&before, 1, sizeof *before, "new words"), done);
+	TRY_GOTO(memory_new(&after, 1, sizeof *after, "new words"), done);
 	before->most = most;
 	before->min_frequency = min_frequency;
-	TRY_GOTO(memory_new(&before->heap, most, sizeof(*before->heap), "new words"), done);
+	TRY_GOTO(memory_new(&before->heap, most, sizeof *before->heap, "new words"), done);
 	TRY_GOTO(measure(learner, vocab, before), done);
 	status = before->count == 0 ? nothing_new(before) : OK;
 	if (status != OK)
 		goto done;
-	qsort(before->heap, (size_t)before->count, sizeof(*before->heap), compare);
+	qsort(before->heap, (size_t)before->count, sizeof *before->heap, compare);
 	TRY_GOTO(join(vocab, before, out), done);
 	TRY_GOTO(measure(learner, out, after), done);
 	*report = (struct vocab_extend_report){

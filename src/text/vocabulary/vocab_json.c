@@ -75,7 +75,7 @@ static enum status find_model(const struct json *root, const char *path, const s
 static enum status check_words(const struct json *root, const char *path)
 {
 	static const char *const parts[][2] = {{"normalizer", "BertNormalizer"}, {"pre_tokenizer", "BertPreTokenizer"}};
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		const struct json *type = json_member(json_member(root, parts[i][0]), "type");
 		if (!type || type->kind != JSON_STRING || strcmp(type->text, parts[i][1]) == 0)
 			continue;
@@ -93,7 +93,7 @@ static enum status collect(struct entries *entries, const struct json *root)
 	TRY(find_model(root, entries->path, &vocab));
 	TRY(check_words(root, entries->path));
 	entries->capacity = vocab->child_count + (added ? added->child_count : 0);
-	TRY(memory_new(&entries->text, entries->capacity, sizeof(*entries->text), "entries of a vocabulary"));
+	TRY(memory_new(&entries->text, entries->capacity, sizeof *entries->text, "entries of a vocabulary"));
 	TRY(put_model(entries, vocab));
 	entries->model_count = entries->count;
 	TRY(put_added(entries, added));
@@ -214,7 +214,7 @@ static enum status compare(struct comparison *c, const struct json *root)
 		c->model_count = entry->integer >= c->model_count ? entry->integer + 1 : c->model_count;
 	}
 	c->more_capacity = added ? added->child_count : 0;
-	TRY(memory_new(&c->more, c->more_capacity, sizeof(*c->more), "added tokens"));
+	TRY(memory_new(&c->more, c->more_capacity, sizeof *c->more, "added tokens"));
 	TRY(compare_added(c, added));
 	/* Of equal entries the file has only the last one. */
 	for (int32_t id = 0; id < c->vocab->count; id++)
@@ -230,7 +230,7 @@ static enum status join(const struct comparison *c, struct vocab *out)
 	int64_t count = c->vocab->count + c->more_count;
 	if (count > INT32_MAX)
 		return error_set(ERR_DATA, "'%s': too many entries", c->path);
-	TRY(memory_new(&entries, count, sizeof(*entries), "entries of a vocabulary"));
+	TRY(memory_new(&entries, count, sizeof *entries, "entries of a vocabulary"));
 	for (int64_t id = 0; id < count; id++)
 		entries[id] = id < c->vocab->count ? c->vocab->text[id] : c->more[id - c->vocab->count];
 	enum status status = vocab_from_entries(out, entries, (int32_t)count);
@@ -244,7 +244,7 @@ enum status vocab_add_json(struct vocab *vocab, const char *path)
 	struct comparison c = {.vocab = vocab, .path = path};
 	struct vocab joined = {.count = 0};
 	TRY(json_read(&document, path, FILE_LIMIT));
-	enum status status = memory_new(&c.found, vocab->count, sizeof(*c.found), "added tokens");
+	enum status status = memory_new(&c.found, vocab->count, sizeof *c.found, "added tokens");
 	if (status == OK)
 		status = compare(&c, document.root);
 	if (status == OK)

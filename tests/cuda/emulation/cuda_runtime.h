@@ -86,7 +86,7 @@ inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*k
 				  call::invoke,
 				  call::drop,
 				  c,
-				  sizeof(*c)};
+				  sizeof *c};
 	return emulation_launch(&launch);
 }
 

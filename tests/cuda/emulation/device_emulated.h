@@ -84,13 +84,13 @@ inline unsigned ballot(unsigned mask, bool bit, const char *site)
 inline float __uint_as_float(unsigned bits)
 {
 	float x;
-	memcpy(&x, &bits, sizeof(x));
+	memcpy(&x, &bits, sizeof x);
 	return x;
 }
 inline unsigned __float_as_uint(float x)
 {
 	unsigned bits;
-	memcpy(&bits, &x, sizeof(bits));
+	memcpy(&bits, &x, sizeof bits);
 	return bits;
 }
 
@@ -100,11 +100,11 @@ inline unsigned __float_as_uint(float x)
 inline float inexact(float x, float y)
 {
 	uint32_t bits;
-	memcpy(&bits, &y, sizeof(bits));
+	memcpy(&bits, &y, sizeof bits);
 	if (x == 0 || fabsf(y) < 1.17549435e-38f || !(fabsf(y) < INFINITY))
 		return y;
 	bits += __builtin_parity(__float_as_uint(x)) ? 2 : -2;
-	memcpy(&y, &bits, sizeof(bits));
+	memcpy(&y, &bits, sizeof bits);
 	return y;
 }
 inline float inexact_expf(float x)

@@ -85,7 +85,8 @@ __global__ void faulty_product(int fault, const float *data, float *out)
 	if (fault != FAULT_PRODUCT_WARP_MISSING || thread >= 32) {
 		int first = fault == FAULT_PRODUCT_DIFFERENT && thread < 32 ? 2 : 0;
 		for (int i = 0; i < 4; i++)
-			group_multiply<f16, ROWS_ARE_KEPT, ROWS_ARE_KEPT>(sums, tile_at(tile, 0, 2 * i), tile_at(tile, 0, 2 * i ^ first), i > 0);
+			group_multiply<f16, ROWS_ARE_KEPT, ROWS_ARE_KEPT>(sums, tile_at(tile, 0, 2 * i),
+									  tile_at(tile, 0, 2 * i ^ first), i > 0);
 		group_commit();
 		group_multiply<f16, ROWS_ARE_KEPT, ROWS_ARE_SUMMED>(other, tile, tile, false);
 		group_commit();
@@ -113,7 +114,7 @@ __global__ void faulty_product(int fault, const float *data, float *out)
 extern "C" cudaError_t fault_launch(cudaStream_t stream, enum fault fault, const float *data, int count, float *out, int blocks)
 {
 	if (fault >= FAULT_PRODUCT_NOT_WAITED && fault != FAULT_COUNT)
-		return launch(faulty_product, (unsigned)blocks, WARPGROUP, 2 * 64 * 64 * sizeof(uint16_t), stream, (int)fault, data,
-			      out);
+		return launch(faulty_product, (unsigned)blocks, WARPGROUP, 2 * 64 * 64 * sizeof(uint16_t), stream, (int)fault,
+			      data, out);
 	return launch(faulty, (unsigned)blocks, THREADS, THREADS * sizeof(float), stream, (int)fault, data, count, out);
 }

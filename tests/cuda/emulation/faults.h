@@ -39,8 +39,8 @@ enum fault {
 	FAULT_PRODUCT_READ_EARLY /* gives NaN */
 };
 
-/* One launch of `blocks` blocks of 64 threads (of 128 for the products, of which 64 write); data: `count` floats of device memory;
- * out: a float for each of 64 threads. */
+/* One launch of `blocks` blocks of 64 threads (of 128 for the products, of which 64 write); data: `count` floats of device
+ * memory; out: a float for each of 64 threads. */
 cudaError_t fault_launch(cudaStream_t stream, enum fault fault, const float *data, int count, float *out, int blocks);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ static inline float tensor_core_sum(float c, const float *products, int count, i
 	int top = 1;
 	for (int i = -1; i < count; i++) {
 		uint32_t x;
-		memcpy(&x, i < 0 ? &c : &products[i], sizeof(x));
+		memcpy(&x, i < 0 ? &c : &products[i], sizeof x);
 		int exponent = (int)(x >> 23 & 0xff);
 		if (exponent == 0xff) { /* infinite or not a number */
 			for (int j = 0; j < count; j++)
@@ -27,7 +27,7 @@ static inline float tensor_core_sum(float c, const float *products, int count, i
 	}
 	for (int i = -1; i < count; i++) {
 		uint32_t x;
-		memcpy(&x, i < 0 ? &c : &products[i], sizeof(x));
+		memcpy(&x, i < 0 ? &c : &products[i], sizeof x);
 		int exponent = (int)(x >> 23 & 0xff), shift = 23 - bits + top - (exponent > 0 ? exponent : 1);
 		int64_t significand = (x & 0x7fffff) | (exponent > 0 ? 0x800000 : 0);
 		significand = shift < 24 ? significand >> shift : 0;

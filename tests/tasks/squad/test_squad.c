@@ -45,9 +45,9 @@ static void windows_have_targets(void **state)
 	static const int32_t rows[] = {0, 0, 4, 5, 0, 0, 0, 0}, seconds[] = {3, 3, 3, 3};
 	assert_int_equal(set.encoded.example_count, 4);
 	assert_int_equal(task_answers(&set), 2);
-	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
-	assert_memory_equal(set.encoded.seconds, seconds, sizeof(seconds));
-	assert_memory_equal(set.encoded.items[0].classes, rows, sizeof(rows));
+	assert_memory_equal(set.encoded.ids, ids, sizeof ids);
+	assert_memory_equal(set.encoded.seconds, seconds, sizeof seconds);
+	assert_memory_equal(set.encoded.items[0].classes, rows, sizeof rows);
 	for (int i = 0; i < 4; i++)
 		assert_near(set.encoded.items[0].weights[i], 1, 0);
 	task_set_release(&task, &set);
@@ -95,7 +95,7 @@ static void windows_of_a_question_answer_together(void **state)
 	assert_false(file_exists(test_path("null_odds.json")));
 	assert_ok(task_squad.put(&task, &set, &outputs, 0, &text));
 	static const char expected[] = "{\"id\":\"a\",\"answer\":\"red tea\",\"start\":11,\"end\":18,\"score\":0.";
-	assert_memory_equal(buffer_string(&text), expected, sizeof(expected) - 1);
+	assert_memory_equal(buffer_string(&text), expected, sizeof expected - 1);
 	buffer_release(&text);
 	task_outputs_release(&outputs);
 	task_set_release(&task, &set);
@@ -124,7 +124,7 @@ static void no_answer_is_an_answer(void **state)
 	expect_file("null_odds.json", "{\n    \"a\": -2.0,\n    \"b\": 2.0\n}\n");
 	assert_ok(task_squad.put(&task, &set, &outputs, 1, &text));
 	static const char expected[] = "{\"id\":\"b\",\"answer\":\"\",\"start\":0,\"end\":0,\"score\":0.";
-	assert_memory_equal(buffer_string(&text), expected, sizeof(expected) - 1);
+	assert_memory_equal(buffer_string(&text), expected, sizeof expected - 1);
 	own_of(&task)->null_score_diff_threshold = -3; /* now the lead of 2 is not enough */
 	assert_ok(task_squad.write(&task, &set, &outputs, test_folder));
 	expect_file("predictions.json", "{\n    \"a\": \"\",\n    \"b\": \"\"\n}\n");
@@ -222,7 +222,7 @@ static void what_is_not_known_has_no_weight(void **state)
 	assert_ok(open_set(&task, &set, TASK_SCORE,
 			   FILE_OF(ANSWER("a", "what", "coffee", "3") "," ANSWER("b", "tea", "anna", "0"))));
 	static const float weights[] = {0, 0, 1, 1};
-	assert_memory_equal(set.encoded.items[0].weights, weights, sizeof(weights));
+	assert_memory_equal(set.encoded.items[0].weights, weights, sizeof weights);
 	assert_int_equal(set.encoded.items[0].classes[0], -1);
 	task_set_release(&task, &set);
 	assert_ok(open_set(&task, &set, TASK_PREDICT, FILE_OF(ANSWER("a", "what", "tea", "15"))));
@@ -252,7 +252,7 @@ static void several_files_train(void **state)
 	assert_ok(task_squad.encode(&task, &set));
 	static const int32_t rows[] = {0, 0, 5, 5, 3, 3, 0, 0};
 	assert_int_equal(set.encoded.example_count, 4);
-	assert_memory_equal(set.encoded.items[0].classes, rows, sizeof(rows));
+	assert_memory_equal(set.encoded.items[0].classes, rows, sizeof rows);
 	assert_ptr_equal(task_of_architecture("BertForQuestionAnswering", NULL, 2), &task_squad);
 	task_set_release(&task, &set);
 	task_state_release(&task);

@@ -196,7 +196,7 @@ static void what_a_use_needs_is_asked_for(void **state)
 	const char *bare = FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\"}");
 	const char *impossible = FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\", \"answers\": [], \"is_impossible\": true}");
 	assert_ok(read_text(&set, bare, SQUAD_PREDICT, false, false));
-	assert_int_equal(set.unlabelled_count, 1);
+	assert_int_equal(set.unlabeled_count, 1);
 	squad_release(&set);
 	assert_error(ERR_DATA, "question 'a' has no answer", read_text(&set, bare, SQUAD_SCORE, false, false));
 	assert_error(ERR_DATA, "no question in it that can be used", read_text(&set, bare, SQUAD_SCORE, false, true));

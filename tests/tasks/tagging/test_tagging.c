@@ -38,11 +38,11 @@ static void expect_put(const struct task_state *task, const struct task_set *set
 	char text[1024], *end;
 	assert_ok(task_tagging.put(task, set, outputs, sentence, &got));
 	const char *score = strstr(buffer_string(&got), key);
-	snprintf(text, sizeof(text), "%s", buffer_string(&got));
+	snprintf(text, sizeof text, "%s", buffer_string(&got));
 	if (score) {
 		score += strlen(key);
 		assert_near(strtod(score, &end), exp(2) / (exp(2) + 3), 1e-12);
-		snprintf(text, sizeof(text), "%.*s?%s", (int)(score - got.data), got.data, end);
+		snprintf(text, sizeof text, "%.*s?%s", (int)(score - got.data), got.data, end);
 	}
 	assert_string_equal(text, expected);
 	buffer_release(&got);
@@ -66,11 +66,11 @@ static void words_are_read_off_their_first_pieces(void **state)
 		assert_string_equal(task.labels.labels[i].name, labels[i]);
 	assert_int_equal(set.encoded.example_count, 2);
 	assert_int_equal(task_answers(&set), 2);
-	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_memory_equal(set.encoded.ids, ids, sizeof ids);
 	assert_int_equal(set.encoded.seconds[0], 8);
 	assert_int_equal(set.encoded.items[0].count, 6);
-	assert_memory_equal(set.encoded.items[0].rows, rows, sizeof(rows));
-	assert_memory_equal(set.encoded.items[0].classes, classes, sizeof(classes));
+	assert_memory_equal(set.encoded.items[0].rows, rows, sizeof rows);
+	assert_memory_equal(set.encoded.items[0].classes, classes, sizeof classes);
 	assert_string_equal(task_decides(&task), "f1");
 	task_set_release(&task, &set);
 	task_state_release(&task);
@@ -126,10 +126,10 @@ static void long_sentences_are_windows(void **state)
 	static const int64_t starts[] = {0, 3, 5, 7, 9, 10};
 	assert_int_equal(set.encoded.example_count, 5);
 	assert_int_equal(task_answers(&set), 2);
-	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
-	assert_memory_equal(set.encoded.items[0].rows, rows, sizeof(rows));
-	assert_memory_equal(set.encoded.items[0].classes, classes, sizeof(classes));
-	assert_memory_equal(set.encoded.items[0].starts, starts, sizeof(starts));
+	assert_memory_equal(set.encoded.ids, ids, sizeof ids);
+	assert_memory_equal(set.encoded.items[0].rows, rows, sizeof rows);
+	assert_memory_equal(set.encoded.items[0].classes, classes, sizeof classes);
+	assert_memory_equal(set.encoded.items[0].starts, starts, sizeof starts);
 	static const char *const predicted[] = {"N", "V", "P", "N", "N", "V", "V", "P", "P", "V"};
 	outputs_of(&task, &set, predicted, &outputs);
 	expect_put(&task, &set, &outputs, 0, "{\"tags\":[\"N\",\"V\",\"P\",\"N\",\"N\",\"V\",\"V\",\"P\",\"P\"]}");
@@ -229,8 +229,8 @@ static void tags_that_training_never_had(void **state)
 	assert_ok(open_set(&task, &set, TASK_SCORE, "Anna B-PER\nYork I-PER\nlives O\n"));
 	static const int32_t classes[] = {1, -1, 3};
 	static const float weights[] = {1, 0, 1};
-	assert_memory_equal(set.encoded.items[0].classes, classes, sizeof(classes));
-	assert_memory_equal(set.encoded.items[0].weights, weights, sizeof(weights));
+	assert_memory_equal(set.encoded.items[0].classes, classes, sizeof classes);
+	assert_memory_equal(set.encoded.items[0].weights, weights, sizeof weights);
 	static const char *const predicted[] = {"B-PER", "O", "O"};
 	outputs_of(&task, &set, predicted, &outputs);
 	assert_ok(task_tagging.score(&task, &set, &outputs, &measures));
@@ -275,7 +275,7 @@ static void settings_decide(void **state)
 	task.settings.class_weights = "N:3";
 	assert_ok(open_set(&task, &set, TASK_TRAIN, "1 anna N x\n2 lives V x\n"));
 	static const float weights[] = {3, 1};
-	assert_memory_equal(set.encoded.items[0].weights, weights, sizeof(weights));
+	assert_memory_equal(set.encoded.items[0].weights, weights, sizeof weights);
 	assert_int_equal(set.encoded.ids[1], 5);
 	task_set_release(&task, &set);
 	task_state_release(&task);
@@ -320,7 +320,7 @@ static void json_lines_have_words_and_tags(void **state)
 			task.settings.given = (struct label_list){names, 4};
 		assert_ok(open_set(&task, &set, TASK_TRAIN, files[i]));
 		assert_int_equal(set.answer_count, 2);
-		assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+		assert_memory_equal(set.encoded.ids, ids, sizeof ids);
 		assert_int_equal(set.encoded.items[0].classes[0], label_set_find(&task.labels, "B-PER"));
 		assert_int_equal(set.encoded.items[0].classes[3], label_set_find(&task.labels, "I-LOC"));
 		assert_int_equal(tagging_settings(&task)->tags.scheme, TAGS_IOB2);
@@ -353,7 +353,7 @@ static void json_lines_have_words_and_tags(void **state)
 		{SENTENCES "\n{\"tokens\": [\"a\"], \"tags\": [1]}\n", "line 2: tags are numbers, whose names are not known"},
 		{SENTENCES "\n{\"tokens\": \n", "line 2"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		task = open_state(16);
 		assert_error(ERR_DATA, cases[i].message, open_set(&task, &set, TASK_TRAIN, cases[i].text));
 		task_set_release(&task, &set);
@@ -378,7 +378,7 @@ static void many_entities_are_soon_placed(void **state)
 	assert_ok(task_tagging.put(&task, &set, &outputs, 0, &got));
 	assert_true(clock() - began < 1 * CLOCKS_PER_SEC);
 	char last[64];
-	snprintf(last, sizeof(last), "{\"start\":%d,\"end\":%d,", 5 * (ENTITIES - 1), 5 * ENTITIES - 1);
+	snprintf(last, sizeof last, "{\"start\":%d,\"end\":%d,", 5 * (ENTITIES - 1), 5 * ENTITIES - 1);
 	assert_non_null(strstr(buffer_string(&got), last));
 	buffer_release(&lines);
 	buffer_release(&got);
@@ -415,7 +415,7 @@ static void texts_have_spans(void **state)
 		"\"I-LOC\"]}\n{\"tokens\": [\"\\u00fcs\", \"anna\"], \"tags\": [\"O\", \"B-PER\"]}\n"};
 	static const char *const tags[] = {"B-PER", "O", "O", "B-LOC", "I-LOC", "O", "B-PER"};
 	struct task_set set;
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		struct task_state task = open_state(16);
 		assert_ok(open_set(&task, &set, TASK_TRAIN, files[i]));
 		const struct tag_text *text = set.own;
@@ -441,10 +441,10 @@ static void texts_have_spans(void **state)
 		{"[[0, 4, 1]]", "line 2: the span from 0 to 4 has no label"},
 		{"3", "line 2: there is no list of entities"},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct task_state task = open_state(16);
 		char lines[512];
-		snprintf(lines, sizeof(lines), "{\"text\": \"anna\", \"label\": []}\n{\"text\": \"anna lives\", \"label\": %s}\n",
+		snprintf(lines, sizeof lines, "{\"text\": \"anna\", \"label\": []}\n{\"text\": \"anna lives\", \"label\": %s}\n",
 			 cases[i].spans);
 		assert_error(ERR_DATA, cases[i].message, open_set(&task, &set, TASK_TRAIN, lines));
 		task_set_release(&task, &set);
@@ -468,7 +468,7 @@ static void spans_are_scored_in_every_scheme(void **state)
 		{"anna S-PER\nlives O\nnew B-LOC\nin M-LOC\nyork E-LOC\n", TAGS_BMES, {"S-PER", "O", "O", "B-LOC", "E-LOC"}},
 	};
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct task_state task = open_state(16);
 		struct task_set set;
 		const struct tag_text *text;
@@ -574,7 +574,7 @@ static void plain_text_is_cut_as_training_was(void **state)
 		 4},
 		{"\xE4\xB8\xAD\xE6\x96\x87\tB-X\n\xE4\xB8\xAD\tO\n\nab\tO\n", "\xE4\xB8\xAD\xE6\x96\x87 ab\xE6\x96\x87\n", 2},
 	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct task_state task = open_state(16), later = open_state(16);
 		struct task_set set;
 		struct buffer text = {0};
@@ -610,11 +610,11 @@ static void columns_are_recorded(void **state)
 	task_set_release(&task, &set);
 	assert_ok(open_set(&task, &set, TASK_SCORE, rows));
 	static const int32_t ids[] = {2, 5, 6, 3};
-	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_memory_equal(set.encoded.ids, ids, sizeof ids);
 	task_set_release(&task, &set);
 	/* A file of words alone is another kind of file. */
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "anna lives\n"));
-	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_memory_equal(set.encoded.ids, ids, sizeof ids);
 	task_set_release(&task, &set);
 	task_state_release(&task);
 }

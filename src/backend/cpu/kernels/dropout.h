@@ -42,7 +42,7 @@ INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, ui
 			    _mm512_cmpge_epu16_mask(_mm512_unpackhi_epi64(t0, t2), limit),
 			    _mm512_cmpge_epu16_mask(_mm512_unpacklo_epi64(t1, t3), limit),
 			    _mm512_cmpge_epu16_mask(_mm512_unpackhi_epi64(t1, t3), limit)};
-	memcpy(bits, keep, sizeof(keep));
+	memcpy(bits, keep, sizeof keep);
 }
 #else
 INLINE void multiply_wide(__m256i x, __m256i constant, __m256i *high, __m256i *low)
@@ -82,7 +82,7 @@ INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, ui
 			__m256i kept = _mm256_cmpeq_epi16(_mm256_max_epu16(u[i], limit), u[i]);
 			__m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(kept), _mm256_extracti128_si256(kept, 1));
 			uint16_t mask = (uint16_t)_mm_movemask_epi8(bytes);
-			memcpy(bits + 2 * i, &mask, sizeof(mask));
+			memcpy(bits + 2 * i, &mask, sizeof mask);
 		}
 	}
 }

@@ -70,7 +70,7 @@ INLINE vector round_to_bf16(vector x)
 INLINE vector keep_bits(vector x, const uint8_t *bits, int64_t i)
 {
 	uint16_t mask;
-	memcpy(&mask, bits + i / 8, sizeof(mask));
+	memcpy(&mask, bits + i / 8, sizeof mask);
 	return _mm512_maskz_mov_ps(mask, x);
 }
 
@@ -152,7 +152,7 @@ INLINE void store_floats(float *row, int64_t i, int64_t left, vector x)
 INLINE vector load_bf16(const uint16_t *row, int64_t i, int64_t left)
 {
 	uint16_t part[LANES] = {0};
-	memcpy(part, row + i, (size_t)(left >= LANES ? LANES : left) * sizeof(*part));
+	memcpy(part, row + i, (size_t)(left >= LANES ? LANES : left) * sizeof *part);
 	return vector_load_bf16(part);
 }
 

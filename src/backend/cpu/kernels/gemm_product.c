@@ -20,7 +20,7 @@ INLINE vector multiply_add(enum dtype type, const float *left, vector b, vector 
 #ifdef __AVX512BF16__
 	if (type == DTYPE_BF16) {
 		uint32_t pair;
-		memcpy(&pair, left, sizeof(pair));
+		memcpy(&pair, left, sizeof pair);
 		return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_set1_epi32((int)pair), (__m512bh)_mm512_castps_si512(b));
 	}
 #endif

@@ -57,7 +57,7 @@ INLINE void pack_values(const struct inference_attention *a, uint32_t *out, int6
 INLINE __m512i broadcast(const uint16_t *pair)
 {
 	int32_t word;
-	memcpy(&word, pair, sizeof(word));
+	memcpy(&word, pair, sizeof word);
 	return _mm512_set1_epi32(word);
 }
 

@@ -54,7 +54,7 @@ static struct int8_scale row_scale(const struct panel_pack *a, int64_t row)
 		float piece[PIECE];
 		uint32_t bits[PIECE];
 		row_piece(a, row, k, piece);
-		memcpy(bits, piece, sizeof(bits));
+		memcpy(bits, piece, sizeof bits);
 		for (int i = 0; i < PIECE; i++) {
 			bits[i] &= 0x7fffffffu;
 			largest = bits[i] > largest ? bits[i] : largest;
@@ -91,7 +91,7 @@ static void pack_bf16(const struct panel_pack *a)
 		uint16_t *out = (uint16_t *)a->panel + k * PANEL + a->first * 2;
 		for (int64_t i = 0; i < pairs; i++)
 			for (int64_t n = 0; n < a->count; n++)
-				memcpy(out + (i * PANEL + n) * 2, &piece[n][2 * i], 2 * sizeof(*out));
+				memcpy(out + (i * PANEL + n) * 2, &piece[n][2 * i], 2 * sizeof *out);
 	}
 }
 
@@ -155,7 +155,7 @@ INLINE uint32_t largest_bits(vector largest)
 {
 	float x = vector_largest(largest);
 	uint32_t bits;
-	memcpy(&bits, &x, sizeof(bits));
+	memcpy(&bits, &x, sizeof bits);
 	return bits;
 }
 
@@ -172,7 +172,7 @@ INLINE void quantise(const void *x, enum dtype dtype, int64_t rows, int64_t colu
 		float sum = vector_sum(finite);
 		struct int8_scale scale = int8_scale_of(sum == 0 ? largest_bits(largest) : 0x7fc00000u);
 		memset(out, 0, INT8_ROW_HEADER);
-		memcpy(out, &scale.scale, sizeof(scale.scale));
+		memcpy(out, &scale.scale, sizeof scale.scale);
 		const vector factor = vector_set(scale.factor);
 		for (int64_t c = 0; c < columns; c += LANES)
 			store_int8(out + INT8_ROW_HEADER, c, load(row, c, columns - c, dtype) * factor);

@@ -84,7 +84,7 @@ INLINE integers load_weights(const char *w, enum kind kind)
 INLINE integers broadcast(const char *x)
 {
 	int32_t word;
-	memcpy(&word, x, sizeof(word));
+	memcpy(&word, x, sizeof word);
 	return SET_INTEGERS(word);
 }
 
@@ -186,7 +186,7 @@ INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ah
 		UNROLL_ROWS
 		for (int r = 0; r < rows; r++) {
 			uint16_t number;
-			memcpy(&number, base[r / 3] + r % 3 * stride, sizeof(number));
+			memcpy(&number, base[r / 3] + r % 3 * stride, sizeof number);
 			integers x = SET_INTEGERS(number);
 			sum[r][0] = multiply_add(sum[r][0], x, w0, kind);
 			sum[r][1] = multiply_add(sum[r][1], x, w1, kind);

@@ -108,7 +108,7 @@ INLINE void backward_rows(const struct linear_rows *a, bool has_pre, bool tanh_f
 {
 	const struct gelu g = gelu_start(tanh_form, true, dtype);
 	if (a->sums)
-		memset(a->sums, 0, (size_t)a->columns * sizeof(*a->sums));
+		memset(a->sums, 0, (size_t)a->columns * sizeof *a->sums);
 	for (int64_t i = 0; i < a->rows; i++) {
 		void *y = out_row(a->y, i, a->stride, dtype);
 		int64_t c = 0;

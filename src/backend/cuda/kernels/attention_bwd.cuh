@@ -59,16 +59,16 @@ DEVICE void load_statistics(const struct kernel_attention &a, const attention_he
 	}
 }
 
-/* One thread's part of copying forward's dropout bits for 64 queries and the keys of WARPS warps, asynchronously like tile_source;
- * without dropout there are zeros. */
+/* One thread's part of copying forward's dropout bits for 64 queries and the keys of WARPS warps, asynchronously like
+ * tile_source; without dropout there are zeros. */
 template <int WARPS> struct kept_source {
 	const uint16_t *from;
 	int stride, row, chunk; /* of 16 keys; of 8 queries, 16 bytes */
 	bool any;
 
 	DEVICE kept_source(const struct kernel_attention &a, const attention_head &h)
-		: stride(kept_stride(a)), row((int)threadIdx.x / (QUERIES / 8)), chunk((int)threadIdx.x % (QUERIES / 8)),
-		  any(a.threshold > 0)
+	    : stride(kept_stride(a)), row((int)threadIdx.x / (QUERIES / 8)), chunk((int)threadIdx.x % (QUERIES / 8)),
+	      any(a.threshold > 0)
 	{
 		from = kept_words(a, h, KEPT_KEYS * row) + 8 * chunk;
 	}

@@ -87,10 +87,10 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 				copy_commit();
 			}
 			if (block_key + first < h.length)
-				mine.meet(a, {shared + layout::k + own, shared + layout::v + own, shared + layout::q + now,
-					      shared + layout::dy + now, shared + layout::ds,
-					      layout::kept_of(shared, warp, buffer), lse + i * QUERIES, delta + i * QUERIES,
-					      i * QUERIES, key, h.length});
+				mine.meet(a,
+					  {shared + layout::k + own, shared + layout::v + own, shared + layout::q + now,
+					   shared + layout::dy + now, shared + layout::ds, layout::kept_of(shared, warp, buffer),
+					   lse + i * QUERIES, delta + i * QUERIES, i * QUERIES, key, h.length});
 			KEYS::fence();
 			__syncthreads();
 			int query = i * QUERIES + warp % 4 * 16;
@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 					before[n * 32] = {dq[n][0], dq[n][1], dq[n][2], dq[n][3]};
 			}
 			if (j + 1 == key_blocks) {
-				uint32_t most = store_tile(dq_out + query * (int64_t)stride + warp / 4 * (D / 2), stride, h.length - query,
-							   dq, a.scale, a.scale);
+				uint32_t most = store_tile(dq_out + query * (int64_t)stride + warp / 4 * (D / 2), stride,
+							   h.length - query, dq, a.scale, a.scale);
 				if (a.sums)
 					add_column_sums(sums + warp * 3 * D + warp / 4 * (D / 2), dq, a.scale);
 				if (LARGEST)
@@ -122,9 +122,10 @@ __global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kern
 			}
 		}
 		if (key < h.length) {
-			uint32_t most_dk = store_tile(dk_out + key * (int64_t)stride, stride, h.length - key, mine.dk, a.scale, a.scale);
-			uint32_t most_dv = store_tile(dv_out + key * (int64_t)stride, stride, h.length - key, mine.dv, a.dropout_scale,
-						      a.dropout_scale);
+			uint32_t most_dk =
+				store_tile(dk_out + key * (int64_t)stride, stride, h.length - key, mine.dk, a.scale, a.scale);
+			uint32_t most_dv = store_tile(dv_out + key * (int64_t)stride, stride, h.length - key, mine.dv,
+						      a.dropout_scale, a.dropout_scale);
 			if (LARGEST)
 				note_pairs(a.largest, blockIdx.x, larger_pair(most_dk, most_dv));
 			if (a.sums) {
@@ -149,10 +150,12 @@ template <typename E, int D, typename ONE_KEYS, typename MORE_KEYS>
 cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
 {
 	bool one = a.longest <= ONE_BLOCK;
-	auto kernel = one ? attention_bwd_kernel<E, D, ONE_KEYS, true, false> : attention_bwd_kernel<E, D, MORE_KEYS, false, false>;
+	auto kernel =
+		one ? attention_bwd_kernel<E, D, ONE_KEYS, true, false> : attention_bwd_kernel<E, D, MORE_KEYS, false, false>;
 	if constexpr (has_largest<E>)
 		if (a.largest != nullptr)
-			kernel = one ? attention_bwd_kernel<E, D, ONE_KEYS, true, true> : attention_bwd_kernel<E, D, MORE_KEYS, false, true>;
+			kernel = one ? attention_bwd_kernel<E, D, ONE_KEYS, true, true>
+				     : attention_bwd_kernel<E, D, MORE_KEYS, false, true>;
 	size_t shared = shared_bytes<D>(a.longest);
 	cudaError_t error = allow_shared(kernel, shared);
 	unsigned blocks = (unsigned)a.heads * (unsigned)a.sequences;

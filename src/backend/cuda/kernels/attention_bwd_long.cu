@@ -46,9 +46,9 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 			copy_commit();
 		}
 		if (key < h.length)
-			mine.meet(a, {shared + layout::k + own, shared + layout::v + own, shared + layout::q + now, shared + layout::dy + now,
-				      nullptr, layout::kept_of(shared, warp, i % 2), lse + query, delta + query, query, key,
-				      h.length});
+			mine.meet(a, {shared + layout::k + own, shared + layout::v + own, shared + layout::q + now,
+				      shared + layout::dy + now, nullptr, layout::kept_of(shared, warp, i % 2), lse + query,
+				      delta + query, query, key, h.length});
 	}
 	if (key < h.length) {
 		E *dk = static_cast<E *>(a.dqkv) + (h.start + key) * (int64_t)stride + h.head * D + a.hidden;
@@ -151,8 +151,8 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 	}
 	if (query >= h.length)
 		return;
-	uint32_t most = store_tile(static_cast<E *>(a.dqkv) + (h.start + query) * (int64_t)stride + h.head * D, stride, h.length - query,
-				   dq, a.scale, a.scale);
+	uint32_t most = store_tile(static_cast<E *>(a.dqkv) + (h.start + query) * (int64_t)stride + h.head * D, stride,
+				   h.length - query, dq, a.scale, a.scale);
 	if (has_largest<E> && a.largest != nullptr)
 		note_pairs(a.largest, blockIdx.x * WARPS + (unsigned)warp, most);
 }

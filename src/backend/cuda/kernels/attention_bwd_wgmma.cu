@@ -11,8 +11,8 @@ template <typename E> struct wgmma_keys : warp_keys<E, D, PART> {
 	static constexpr int TOGETHER = 64;
 	using base = warp_keys<E, D, PART>;
 
-	/* The shuffle tells the compiler that a warp does not diverge where this decides, or it would let one product wait for the
-	 * other. */
+	/* The shuffle tells the compiler that a warp does not diverge where this decides, or it would let one product wait for
+	 * the other. */
 	static DEVICE int warp()
 	{
 		return __shfl_sync(ALL_LANES, (int)threadIdx.x / WARP, 0);
@@ -32,10 +32,12 @@ template <typename E> struct wgmma_keys : warp_keys<E, D, PART> {
 			group_fence();
 #pragma unroll
 			for (int i = 0; i < D / 16; i++)
-				group_multiply<E, ROWS_ARE_KEPT, ROWS_ARE_KEPT>(s, tile_at(k, 0, 2 * i), tile_at(q, row, 2 * i), i > 0);
+				group_multiply<E, ROWS_ARE_KEPT, ROWS_ARE_KEPT>(s, tile_at(k, 0, 2 * i), tile_at(q, row, 2 * i),
+										i > 0);
 #pragma unroll
 			for (int i = 0; i < D / 16; i++)
-				group_multiply<E, ROWS_ARE_KEPT, ROWS_ARE_KEPT>(dp, tile_at(v, 0, 2 * i), tile_at(dy, row, 2 * i), i > 0);
+				group_multiply<E, ROWS_ARE_KEPT, ROWS_ARE_KEPT>(dp, tile_at(v, 0, 2 * i), tile_at(dy, row, 2 * i),
+										i > 0);
 			group_commit();
 			group_wait<0>();
 			base::gradients(s, dp, a, at, row);
@@ -55,7 +57,8 @@ template <typename E> struct wgmma_keys : warp_keys<E, D, PART> {
 		}
 	}
 
-	/* Each group multiplies all 64 queries by half of the columns; keys beyond the last 64 with queries to add are left out. */
+	/* Each group multiplies all 64 queries by half of the columns; keys beyond the last 64 with queries to add are left out.
+	 */
 	static DEVICE void multiply_queries(float (&dq)[D / 16][4], const char *ds, const char *k, int keys)
 	{
 		if (keys > TOGETHER)
@@ -68,7 +71,8 @@ template <typename E> struct wgmma_keys : warp_keys<E, D, PART> {
 		group_fence();
 #pragma unroll
 		for (int i = 0; i < STEPS; i++)
-			group_multiply<E, ROWS_ARE_SUMMED, ROWS_ARE_SUMMED>(dq, tile_at(ds, 16 * i, 0), tile_at(k, 16 * i, 0), i > 0);
+			group_multiply<E, ROWS_ARE_SUMMED, ROWS_ARE_SUMMED>(dq, tile_at(ds, 16 * i, 0), tile_at(k, 16 * i, 0),
+									    i > 0);
 		group_commit();
 		group_wait<0>();
 	}

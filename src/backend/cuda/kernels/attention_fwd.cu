@@ -75,7 +75,8 @@ __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel
 			softmax(s, o, largest, sum, scale);
 			pack_scores<E>(p, s);
 			if (dropout.threshold)
-				drop_pairs(p, a, h, make_drops(dropout, limit, key_parts + j % 8 * (KEYS / BLOCK), dropout_own), query, key);
+				drop_pairs(p, a, h, make_drops(dropout, limit, key_parts + j % 8 * (KEYS / BLOCK), dropout_own),
+					   query, key);
 		}
 
 		copy_wait<1>(); /* the values have arrived, the next keys may still be in flight */

@@ -7,8 +7,8 @@
 namespace
 {
 constexpr int D = 64, TILES = D / 8, GROUP_QUERIES = 64, THREADS = 2 * WARPGROUP, QUERIES = 2 * GROUP_QUERIES;
-constexpr int KEY_BYTES = KEYS * tile_row<D>::bytes, SHARED_BYTES = QUERIES * tile_row<D>::bytes + 4 * KEY_BYTES +
-								      2 * KEY_PARTS * (int)sizeof(uint4);
+constexpr int KEY_BYTES = KEYS * tile_row<D>::bytes,
+	      SHARED_BYTES = QUERIES * tile_row<D>::bytes + 4 * KEY_BYTES + 2 * KEY_PARTS * (int)sizeof(uint4);
 
 /* s = q k' for 64 queries and 64 keys */
 template <typename E> DEVICE void multiply_keys(float (&s)[KEY_TILES][4], uint32_t q_rows, uint32_t k_rows)
@@ -80,8 +80,8 @@ template <typename E> __global__ void __launch_bounds__(THREADS, 2) attention_fw
 			softmax(s, o, largest, sum, scale);
 			pack_scores<E>(p, s);
 			if (dropout.threshold)
-				drop_pairs(p, a, h, make_drops(dropout, limit, key_parts + j % 8 * (KEYS / BLOCK), dropout_own), query,
-					   key);
+				drop_pairs(p, a, h, make_drops(dropout, limit, key_parts + j % 8 * (KEYS / BLOCK), dropout_own),
+					   query, key);
 		}
 		copy_wait<0>(); /* these values and the next keys have arrived */
 		fence_shared();

@@ -221,7 +221,8 @@ template <typename T> DEVICE float rounded(float x)
 	return to_float(from_float<T>(x));
 }
 
-/* x, of which the compiler knows nothing, so that it neither computes it anew where it is needed nor merges it with other sums. */
+/* x, of which the compiler knows nothing, so that it neither computes it anew where it is needed nor merges it with other sums.
+ */
 DEVICE int settled(int x)
 {
 #ifdef __CUDACC__
@@ -522,8 +523,8 @@ DEVICE void multiply_wide(uint32_t a, uint32_t b, uint32_t *low, uint32_t *high)
 struct pair_limit {
 	uint32_t threshold, minus, most, less;
 	explicit DEVICE pair_limit(uint32_t t)
-		: threshold(t << 16), minus((0x10000 - t) % 0x10000 * 0x10001), most((0xffff - t) * 0x10001),
-		  less((t + 1) % 0x10000 * 0x10001)
+	    : threshold(t << 16), minus((0x10000 - t) % 0x10000 * 0x10001), most((0xffff - t) * 0x10001),
+	      less((t + 1) % 0x10000 * 0x10001)
 	{
 	}
 	/* Bits 0 and 16 are set if the lower and the upper number are below the threshold. */

@@ -158,8 +158,7 @@ template <typename T> DEVICE void mix_gradient(const struct kernel_soft_loss &a,
 }
 
 /* T^2 KL(teacher, student) of `count` logits from `at` on; mixes in its gradients times `factor`. */
-template <typename T>
-DEVICE double divergence(const struct kernel_soft_loss &a, int64_t at, int count, int stride, double factor)
+template <typename T> DEVICE double divergence(const struct kernel_soft_loss &a, int64_t at, int count, int stride, double factor)
 {
 	const T *teacher = static_cast<const T *>(a.teacher) + at, *student = static_cast<const T *>(a.outputs) + at;
 	double t = a.temperature, sum = 0;
@@ -227,7 +226,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) hidden_rows(str
 	double factor = 2 * a.factor * a.scalars->inverse_tokens * a.scalars->loss_scale / (double)a.columns;
 	int own = a.own_tokens[0];
 	for (int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP; i < a.tokens; i += (int64_t)gridDim.x * WARPS) {
-		const T *x = static_cast<const T *>(a.x) + i * a.columns, *target = static_cast<const T *>(a.target) + i * a.columns;
+		const T *x = static_cast<const T *>(a.x) + i * a.columns,
+			*target = static_cast<const T *>(a.target) + i * a.columns;
 		T *dx = static_cast<T *>(a.dx) + i * a.columns;
 		double sum = 0;
 		for (int64_t c = lane_index(); c < a.columns; c += WARP) {

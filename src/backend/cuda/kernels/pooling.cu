@@ -9,7 +9,7 @@ constexpr int THREADS = 128;
 /* A thread handles eight columns of a sequence, and loops over its rows. */
 struct place {
 	int64_t sequence;
-	int column; /* first column */
+	int column;               /* first column */
 	int first, count, pooled; /* in rows */
 };
 

@@ -1,9 +1,9 @@
 /* Products of a warpgroup, four warps that begin at a multiple of four: wgmma of sm_90a, on tiles of rows of 64 16-bit
  * elements as load_tile<64> arranges them, which is the layout that NVIDIA calls 128-byte swizzle.
  *
- * c (64,N) += a (64,16) b (16,N), N = 32 or 64, where each warp holds 16 rows of c, and of a, in the fragments of mma16 (device.cuh).
- * Products run while the warpgroup continues: until group_wait(), neither their registers nor their shared memory may be
- * touched. */
+ * c (64,N) += a (64,16) b (16,N), N = 32 or 64, where each warp holds 16 rows of c, and of a, in the fragments of mma16
+ * (device.cuh). Products run while the warpgroup continues: until group_wait(), neither their registers nor their shared memory
+ * may be touched. */
 #ifndef BACKEND_CUDA_KERNELS_WGMMA_CUH
 #define BACKEND_CUDA_KERNELS_WGMMA_CUH
 
@@ -12,8 +12,8 @@
 
 constexpr int WARPGROUP = 4 * WARP;
 
-/* The lower half of wgmma's descriptor of a tile at a multiple of 1024 bytes: its address in units of 16 bytes. tile_at() moves it
- * by rows, a multiple of 8, and by chunks of eight elements. */
+/* The lower half of wgmma's descriptor of a tile at a multiple of 1024 bytes: its address in units of 16 bytes. tile_at() moves
+ * it by rows, a multiple of 8, and by chunks of eight elements. */
 DEVICE uint32_t group_tile(const void *tile)
 {
 	return (shared_address(tile) >> 4 & 0x3fff) | 1 << 16;
@@ -59,35 +59,41 @@ template <int LEFT> DEVICE void group_wait()
 #define WGMMA_LIST_32 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define WGMMA_LIST_64 WGMMA_LIST_32 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define WGMMA(columns, type, add, operands, ...)                                                                                 \
-	asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns               \
+	asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns              \
 		     "k16.f32." type "." type " {" WGMMA_LIST_##columns "}, " operands ";\n}\n"                                  \
 		     : WGMMA_SUMS_##columns                                                                                      \
 		     : __VA_ARGS__)
 
 /* c += a b, or c = a b; a and b in shared memory. */
-template <typename E, enum tile_rows A, enum tile_rows B> DEVICE void group_multiply(float (&c)[8][4], uint32_t a, uint32_t b, bool add)
+template <typename E, enum tile_rows A, enum tile_rows B>
+DEVICE void group_multiply(float (&c)[8][4], uint32_t a, uint32_t b, bool add)
 {
 	if constexpr (std::is_same_v<E, bf16>)
-		WGMMA(64, "bf16", "%32", "%33, %34, add, 1, 1, %35, %36", "r"((int)add), "l"(tile_descriptor(a)), "l"(tile_descriptor(b)), "n"((int)A), "n"((int)B));
+		WGMMA(64, "bf16", "%32", "%33, %34, add, 1, 1, %35, %36", "r"((int)add), "l"(tile_descriptor(a)),
+		      "l"(tile_descriptor(b)), "n"((int)A), "n"((int)B));
 	else
-		WGMMA(64, "f16", "%32", "%33, %34, add, 1, 1, %35, %36", "r"((int)add), "l"(tile_descriptor(a)), "l"(tile_descriptor(b)), "n"((int)A), "n"((int)B));
+		WGMMA(64, "f16", "%32", "%33, %34, add, 1, 1, %35, %36", "r"((int)add), "l"(tile_descriptor(a)),
+		      "l"(tile_descriptor(b)), "n"((int)A), "n"((int)B));
 }
-template <typename E, enum tile_rows A, enum tile_rows B> DEVICE void group_multiply(float (&c)[4][4], uint32_t a, uint32_t b, bool add)
+template <typename E, enum tile_rows A, enum tile_rows B>
+DEVICE void group_multiply(float (&c)[4][4], uint32_t a, uint32_t b, bool add)
 {
 	if constexpr (std::is_same_v<E, bf16>)
-		WGMMA(32, "bf16", "%16", "%17, %18, add, 1, 1, %19, %20", "r"((int)add), "l"(tile_descriptor(a)), "l"(tile_descriptor(b)), "n"((int)A), "n"((int)B));
+		WGMMA(32, "bf16", "%16", "%17, %18, add, 1, 1, %19, %20", "r"((int)add), "l"(tile_descriptor(a)),
+		      "l"(tile_descriptor(b)), "n"((int)A), "n"((int)B));
 	else
-		WGMMA(32, "f16", "%16", "%17, %18, add, 1, 1, %19, %20", "r"((int)add), "l"(tile_descriptor(a)), "l"(tile_descriptor(b)), "n"((int)A), "n"((int)B));
+		WGMMA(32, "f16", "%16", "%17, %18, add, 1, 1, %19, %20", "r"((int)add), "l"(tile_descriptor(a)),
+		      "l"(tile_descriptor(b)), "n"((int)A), "n"((int)B));
 }
 /* c += a b with a in registers. */
 template <typename E, enum tile_rows B> DEVICE void group_multiply(float (&c)[8][4], const uint32_t (&a)[4], uint32_t b)
 {
 	if constexpr (std::is_same_v<E, bf16>)
-		WGMMA(64, "bf16", "%32", "{%33,%34,%35,%36}, %37, add, 1, 1, %38", "r"(1), "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
-		      "l"(tile_descriptor(b)), "n"((int)B));
+		WGMMA(64, "bf16", "%32", "{%33,%34,%35,%36}, %37, add, 1, 1, %38", "r"(1), "r"(a[0]), "r"(a[1]), "r"(a[2]),
+		      "r"(a[3]), "l"(tile_descriptor(b)), "n"((int)B));
 	else
-		WGMMA(64, "f16", "%32", "{%33,%34,%35,%36}, %37, add, 1, 1, %38", "r"(1), "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
-		      "l"(tile_descriptor(b)), "n"((int)B));
+		WGMMA(64, "f16", "%32", "{%33,%34,%35,%36}, %37, add, 1, 1, %38", "r"(1), "r"(a[0]), "r"(a[1]), "r"(a[2]),
+		      "r"(a[3]), "l"(tile_descriptor(b)), "n"((int)B));
 }
 
 #else
@@ -111,12 +117,13 @@ template <int LEFT> DEVICE void group_wait()
 template <typename E, enum tile_rows A, enum tile_rows B, int TILES>
 DEVICE void group_multiply(float (&c)[TILES][4], uint32_t a, uint32_t b, bool add)
 {
-	emulation_group_multiply({c[0], 8 * TILES, nullptr, tile_descriptor(a), tile_descriptor(b), A == ROWS_ARE_SUMMED, B == ROWS_ARE_SUMMED, add,
-				  std::is_same_v<E, bf16>});
+	emulation_group_multiply({c[0], 8 * TILES, nullptr, tile_descriptor(a), tile_descriptor(b), A == ROWS_ARE_SUMMED,
+				  B == ROWS_ARE_SUMMED, add, std::is_same_v<E, bf16>});
 }
 template <typename E, enum tile_rows B> DEVICE void group_multiply(float (&c)[8][4], const uint32_t (&a)[4], uint32_t b)
 {
-	emulation_group_multiply({c[0], 64, a, 0, tile_descriptor(b), false, B == ROWS_ARE_SUMMED, true, std::is_same_v<E, bf16>});
+	emulation_group_multiply(
+		{c[0], 64, a, 0, tile_descriptor(b), false, B == ROWS_ARE_SUMMED, true, std::is_same_v<E, bf16>});
 }
 #endif
 

@@ -214,8 +214,7 @@ template <typename T> __global__ void __launch_bounds__(CLASS_WARPS *WARP) class
 		softmax_add(&s, to_float(logits[c]), c);
 	s = warp_softmax(s);
 	if (lane_index() == 0) {
-		a.losses[row] =
-			weight == 0 ? 0 : weight * ((double)(s.largest - to_float(logits[label])) + log((double)s.sum));
+		a.losses[row] = weight == 0 ? 0 : weight * ((double)(s.largest - to_float(logits[label])) + log((double)s.sum));
 		a.corrects[row] = s.best == label ? weight : 0;
 	}
 	if (a.dlogits == nullptr)
@@ -255,15 +254,15 @@ cudaError_t queue_add_rows(cudaStream_t stream, const double *losses, const doub
 extern "C" cudaError_t kernel_vocab_xent(cudaStream_t stream, const struct kernel_vocab_xent *a)
 {
 	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
-		return launch(vocab_xent<decltype(type)>, (unsigned)a->rows, VOCAB_THREADS,
-			      VOCAB_THREADS / WARP * sizeof(softmax), stream, *a);
+		return launch(vocab_xent<decltype(type)>, (unsigned)a->rows, VOCAB_THREADS, VOCAB_THREADS / WARP * sizeof(struct softmax),
+			      stream, *a);
 	});
 	return error != cudaSuccess ? error : queue_add_rows(stream, a->losses, a->corrects, a->rows, a->loss, a->correct);
 }
 
 extern "C" cudaError_t kernel_vocab_topk(cudaStream_t stream, const struct kernel_vocab_topk *a)
 {
-	return launch(topk_row, (unsigned)a->rows, THREADS, WARPS * sizeof(softmax), stream, *a);
+	return launch(topk_row, (unsigned)a->rows, THREADS, WARPS * sizeof(struct softmax), stream, *a);
 }
 
 extern "C" cudaError_t kernel_xent(cudaStream_t stream, const struct kernel_xent *a)

@@ -1,4 +1,4 @@
-#include "train/labelled.h"
+#include "train/labeled.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,20 +7,20 @@
 #include "base/memory.h"
 #include "infer/outputs.h"
 #include "tasks/embedding.h"
-#include "train/labelled_report.h"
+#include "train/labeled_report.h"
 #include "train/ranks.h"
 #include "train/step_vectors.h"
 
-struct labelled {
+struct labeled {
 	struct objective objective;
-	struct labelled_settings settings;
+	struct labeled_settings settings;
 	struct step_reader *reader;
 	const char **evaluation_names;
 	int64_t step;                 /* the newest step that was asked for; evaluations are of the weights after it */
 	struct step_vectors *vectors; /* for a task whose loss covers the vectors of a whole step; otherwise NULL */
 };
 
-static struct labelled *self(const struct objective *objective)
+static struct labeled *self(const struct objective *objective)
 {
 	return objective->state;
 }
@@ -37,16 +37,16 @@ static enum status next_step(struct objective *objective, const struct step **ou
  * up. */
 static enum status begin_step(struct objective *objective, struct replica *replica, const struct step *step)
 {
-	const struct labelled *labelled = self(objective);
-	const struct labelled_settings *settings = &labelled->settings;
+	const struct labeled *labeled = self(objective);
+	const struct labeled_settings *settings = &labeled->settings;
 	struct backend *be = replica->backend;
 	struct accumulators sums = {0};
 	double loss;
 	model_clear_unused_gradients(settings->model);
-	TRY(step_vectors_compute(labelled->vectors, replica, step, objective, &loss));
+	TRY(step_vectors_compute(labeled->vectors, replica, step, objective, &loss));
 	if (is_first_rank(settings->comm))
 		sums.value[sum_of_loss(0)] = loss * step->weights[0];
-	be->functions->to_device(be, replica->accumulators, &sums, sizeof(sums));
+	be->functions->to_device(be, replica->accumulators, &sums, sizeof sums);
 	/* Recorded work, when it is queued again, does not give the activations the shapes of this batch. */
 	objective->forwarded = step->batch_count == 1 && !be->queues;
 	return OK;
@@ -63,7 +63,7 @@ static enum status begin_batch(struct objective *objective, struct replica *repl
 static void vector_gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
 			     struct layer_hook hook)
 {
-	const struct labelled_settings *settings = &self(objective)->settings;
+	const struct labeled_settings *settings = &self(objective)->settings;
 	if (!objective->forwarded)
 		model_forward(settings->model, settings->activations, replica, batch, true);
 	model_vectors_backward(settings->model, settings->activations, replica, batch, 0);
@@ -73,7 +73,7 @@ static void vector_gradients(struct objective *objective, struct replica *replic
 static void gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
 		      struct layer_hook hook)
 {
-	const struct labelled_settings *settings = &self(objective)->settings;
+	const struct labeled_settings *settings = &self(objective)->settings;
 	model_gradients(settings->model, settings->activations, replica, batch, first, hook.done, hook.context);
 }
 
@@ -97,7 +97,7 @@ static void step_metrics(struct objective *objective, const struct step *step, c
 }
 
 /* The loss of a set as if its examples were trained on in order: the mean over its steps. NaN without labels. */
-static enum status loss_of_vectors(const struct labelled_settings *settings, struct replica *replica, const struct task_set *set,
+static enum status loss_of_vectors(const struct labeled_settings *settings, struct replica *replica, const struct task_set *set,
 				   const struct task_outputs *outputs, double *out)
 {
 	struct contrastive_scratch scratch = {0};
@@ -122,8 +122,8 @@ static enum status loss_of_vectors(const struct labelled_settings *settings, str
 	return status;
 }
 
-enum status labelled_measures(const struct task_state *task, const struct head *head, const struct task_set *set,
-			      struct measures *out)
+enum status labeled_measures(const struct task_state *task, const struct head *head, const struct task_set *set,
+			     struct measures *out)
 {
 	struct task_outputs outputs = {0};
 	struct measure measure = loss_measure(NAN);
@@ -135,11 +135,11 @@ enum status labelled_measures(const struct task_state *task, const struct head *
 	return status;
 }
 
-enum status labelled_score(const struct labelled_settings *settings, struct replica *replica, struct task_set *set,
-			   struct task_outputs *outputs, struct measures *out)
+enum status labeled_score(const struct labeled_settings *settings, struct replica *replica, struct task_set *set,
+			  struct task_outputs *outputs, struct measures *out)
 {
 	struct instances *instances = NULL;
-	struct labelled_source source = {.vocab_size = settings->vocab_size};
+	struct labeled_source source = {.vocab_size = settings->vocab_size};
 	struct output_pass pass = {.model = settings->model,
 				   .activations = settings->activations,
 				   .replica = replica,
@@ -149,7 +149,7 @@ enum status labelled_score(const struct labelled_settings *settings, struct repl
 	bool has_vectors = settings->task->task->loss != NULL;
 	enum status status;
 	TRY(task_outputs_create(outputs, &set->encoded, &settings->model->heads.head[0]));
-	TRY_GOTO(instances_open_labelled(&instances, &set->encoded, &source), done);
+	TRY_GOTO(instances_open_labeled(&instances, &set->encoded, &source), done);
 	TRY_GOTO(outputs_compute(&pass, instances, outputs, &loss), done);
 	if (has_vectors)
 		TRY_GOTO(loss_of_vectors(settings, replica, set, outputs, &loss), done);
@@ -169,20 +169,20 @@ done:
 
 static enum status evaluate(struct objective *objective, struct replica *replica, int64_t number, struct measures *out)
 {
-	const struct labelled_settings *settings = &self(objective)->settings;
+	const struct labeled_settings *settings = &self(objective)->settings;
 	struct task_outputs outputs = {0};
-	TRY(labelled_score(settings, replica, &settings->evaluation[number], &outputs, out));
+	TRY(labeled_score(settings, replica, &settings->evaluation[number], &outputs, out));
 	const struct task_set *set = &settings->evaluation[number];
 	enum status status = OK;
 	if (settings->preview && number == 0 && set->has_labels)
-		status = labelled_show(settings, self(objective)->step, set, &outputs);
+		status = labeled_show(settings, self(objective)->step, set, &outputs);
 	task_outputs_release(&outputs);
 	return status;
 }
 
 static bool locate_not_finite(struct objective *objective, bool loss_is_finite, char *out, size_t size)
 {
-	const struct labelled_settings *settings = &self(objective)->settings;
+	const struct labeled_settings *settings = &self(objective)->settings;
 	return model_locate_not_finite(settings->model, settings->activations, loss_is_finite, out, size);
 }
 
@@ -193,24 +193,24 @@ static double waited(const struct objective *objective)
 
 static void close_objective(struct objective *objective)
 {
-	struct labelled *labelled = self(objective);
-	step_reader_close(labelled->reader);
-	step_vectors_free(labelled->vectors);
-	free(labelled->evaluation_names);
-	free(labelled);
+	struct labeled *labeled = self(objective);
+	step_reader_close(labeled->reader);
+	step_vectors_free(labeled->vectors);
+	free(labeled->evaluation_names);
+	free(labeled);
 }
 
-enum status labelled_objective_create(struct objective **out, const struct labelled_settings *settings)
+enum status labeled_objective_create(struct objective **out, const struct labeled_settings *settings)
 {
-	struct labelled *labelled;
+	struct labeled *labeled;
 	enum status status;
 	*out = NULL;
-	TRY(memory_new(&labelled, 1, sizeof(*labelled), "objective"));
-	labelled->settings = *settings;
-	labelled->step = settings->steps.first_step - 1;
-	labelled->objective = (struct objective){
+	TRY(memory_new(&labeled, 1, sizeof *labeled, "objective"));
+	labeled->settings = *settings;
+	labeled->step = settings->steps.first_step - 1;
+	labeled->objective = (struct objective){
 		.name = settings->task->task->name,
-		.state = labelled,
+		.state = labeled,
 		.next_step = next_step,
 		.gradients = gradients,
 		.metrics = step_metrics,
@@ -220,29 +220,29 @@ enum status labelled_objective_create(struct objective **out, const struct label
 		.waited = waited,
 		.close = close_objective,
 	};
-	TRY_GOTO(memory_new(&labelled->evaluation_names, settings->evaluation_count, sizeof(*labelled->evaluation_names),
+	TRY_GOTO(memory_new(&labeled->evaluation_names, settings->evaluation_count, sizeof *labeled->evaluation_names,
 			    "evaluation sets"),
 		 failed);
 	for (int64_t i = 0; i < settings->evaluation_count; i++)
-		labelled->evaluation_names[i] = settings->evaluation[i].name[0] ? settings->evaluation[i].name : NULL;
-	labelled->objective.evaluation_names = labelled->evaluation_names;
+		labeled->evaluation_names[i] = settings->evaluation[i].name[0] ? settings->evaluation[i].name : NULL;
+	labeled->objective.evaluation_names = labeled->evaluation_names;
 	if (settings->task->task->loss) {
 		struct step_vectors_settings of_vectors = {.task = settings->task,
 							   .train = settings->train_set,
 							   .model = settings->model,
 							   .activations = settings->activations,
 							   .comm = settings->comm,
-							   .steps = &labelled->settings.steps,
+							   .steps = &labeled->settings.steps,
 							   .sequences = instances_bounds(settings->train)->sequences};
-		TRY_GOTO(step_vectors_create(&labelled->vectors, &of_vectors), failed);
-		labelled->objective.begin_step = begin_step;
-		labelled->objective.begin_batch = begin_batch;
-		labelled->objective.gradients = vector_gradients;
+		TRY_GOTO(step_vectors_create(&labeled->vectors, &of_vectors), failed);
+		labeled->objective.begin_step = begin_step;
+		labeled->objective.begin_batch = begin_batch;
+		labeled->objective.gradients = vector_gradients;
 	}
-	TRY_GOTO(step_reader_open(&labelled->reader, settings->train, &settings->steps), failed);
-	*out = &labelled->objective;
+	TRY_GOTO(step_reader_open(&labeled->reader, settings->train, &settings->steps), failed);
+	*out = &labeled->objective;
 	return OK;
 failed:
-	close_objective(&labelled->objective);
+	close_objective(&labeled->objective);
 	return status;
 }

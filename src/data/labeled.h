@@ -1,13 +1,13 @@
 /* Labeled examples as rows of token ids: the form in which every task passes its data to the step reader. Independent of any
  * task. */
-#ifndef DATA_LABELLED_H
-#define DATA_LABELLED_H
+#ifndef DATA_LABELED_H
+#define DATA_LABELED_H
 
 #include "data/source.h"
 #include "text/vocab.h"
 
 /* The labels of one head: example e has the items [starts[e], starts[e + 1]). */
-struct labelled_items {
+struct labeled_items {
 	int32_t width, row_width; /* as in struct batch_labels; width 0: there is no such head */
 	bool values;              /* labels are values instead of classes */
 	int64_t *starts;          /* [examples + 1] */
@@ -20,45 +20,45 @@ struct labelled_items {
 	int64_t capacity[4]; /* private */
 };
 
-/* Zero-initialize, call labelled_form() for each head, then add example by example. */
-struct labelled_set {
+/* Zero-initialize, call labeled_form() for each head, then add example by example. */
+struct labeled_set {
 	int64_t example_count, sequence_count, token_count;
 	int64_t *examples;  /* [examples + 1] first sequence of each example */
 	int64_t *sequences; /* [sequences + 1] first token of each sequence */
 	int32_t *seconds;   /* [sequences] number of tokens in the sequence's first segment */
 	int32_t *ids;       /* [tokens] */
-	struct labelled_items items[BATCH_HEADS];
+	struct labeled_items items[BATCH_HEADS];
 	int32_t longest, most_sequences; /* tokens of a sequence; sequences of an example */
 	int64_t example_capacity, sequence_capacity, second_capacity, capacity; /* private */
 };
 
 /* Sets the form of a head's labels. */
-void labelled_form(struct labelled_set *set, int head, int32_t width, int32_t row_width, bool values);
+void labeled_form(struct labeled_set *set, int head, int32_t width, int32_t row_width, bool values);
 /* Starts the next example. */
-MUST_USE enum status labelled_begin(struct labelled_set *set);
+MUST_USE enum status labeled_begin(struct labeled_set *set);
 /* Adds a sequence to the example: `count` ids, the first `second` of which belong to segment 0. */
-MUST_USE enum status labelled_sequence(struct labelled_set *set, const int32_t *ids, int32_t count, int32_t second);
+MUST_USE enum status labeled_sequence(struct labeled_set *set, const int32_t *ids, int32_t count, int32_t second);
 /* Adds a head's label for the example or for a part of it. `rows` [row_width], `classes` or `values` [width]. A weight of 0
  * means that the label is unknown or does not count. */
-MUST_USE enum status labelled_item(struct labelled_set *set, int head, const int32_t *rows, const int32_t *classes,
-				   const float *values, float weight);
-void labelled_release(struct labelled_set *set);
+MUST_USE enum status labeled_item(struct labeled_set *set, int head, const int32_t *rows, const int32_t *classes,
+				  const float *values, float weight);
+void labeled_release(struct labeled_set *set);
 /* Number of tokens in an example. */
-int64_t labelled_tokens(const struct labelled_set *set, int64_t example);
+int64_t labeled_tokens(const struct labeled_set *set, int64_t example);
 /* Adds to *tokens the number of tokens other than [CLS] and [SEP], and to *unknown how many are [UNK]. */
-void labelled_count_unknown(const struct labelled_set *set, const struct vocab *vocab, int64_t *unknown, int64_t *tokens);
+void labeled_count_unknown(const struct labeled_set *set, const struct vocab *vocab, int64_t *unknown, int64_t *tokens);
 /* Does a sequence have two segments? */
-bool labelled_has_pairs(const struct labelled_set *set);
+bool labeled_has_pairs(const struct labeled_set *set);
 /* Hash of all data that training uses. */
-uint64_t labelled_hash(const struct labelled_set *set);
+uint64_t labeled_hash(const struct labeled_set *set);
 
-struct labelled_source {
+struct labeled_source {
 	uint64_t seed;
 	bool shuffle; /* each epoch in its own order, drawn from (seed, epoch); otherwise in the set's order */
 	int32_t vocab_size;
 };
 /* `set` is borrowed. An empty set is ERR_DATA. */
-MUST_USE enum status instances_open_labelled(struct instances **out, const struct labelled_set *set,
-					     const struct labelled_source *source);
+MUST_USE enum status instances_open_labeled(struct instances **out, const struct labeled_set *set,
+					    const struct labeled_source *source);
 
 #endif

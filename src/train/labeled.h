@@ -1,6 +1,6 @@
 /* The objective of any labeled task: it connects an entry of the task table (tasks/task.h) to the training loop. */
-#ifndef TRAIN_LABELLED_H
-#define TRAIN_LABELLED_H
+#ifndef TRAIN_LABELED_H
+#define TRAIN_LABELED_H
 
 #include "comm/comm.h"
 #include "data/step_reader.h"
@@ -8,7 +8,7 @@
 #include "tasks/task.h"
 #include "train/objective.h"
 
-struct labelled_settings {
+struct labeled_settings {
 	const struct task_state *task; /* borrowed, like all pointers below */
 	const struct model *model;
 	struct activations *activations;
@@ -23,15 +23,15 @@ struct labelled_settings {
 	struct task_preview *preview; /* of the first evaluation set; NULL: not wanted */
 };
 
-MUST_USE enum status labelled_objective_create(struct objective **out, const struct labelled_settings *settings);
+MUST_USE enum status labeled_objective_create(struct objective **out, const struct labeled_settings *settings);
 
 /* Scores a set: computes its outputs (which the caller releases) and measures, the first of which is "loss". [all] */
-MUST_USE enum status labelled_score(const struct labelled_settings *settings, struct replica *replica, struct task_set *set,
-				    struct task_outputs *outputs, struct measures *out);
+MUST_USE enum status labeled_score(const struct labeled_settings *settings, struct replica *replica, struct task_set *set,
+				   struct task_outputs *outputs, struct measures *out);
 
-/* The measures that labelled_score() will have, with the values that outputs of zeros give them: known before there is a model.
+/* The measures that labeled_score() will have, with the values that outputs of zeros give them: known before there is a model.
  */
-MUST_USE enum status labelled_measures(const struct task_state *task, const struct head *head, const struct task_set *set,
-				       struct measures *out);
+MUST_USE enum status labeled_measures(const struct task_state *task, const struct head *head, const struct task_set *set,
+				      struct measures *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "data/labelled.h"
+#include "data/labeled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 
-void labelled_form(struct labelled_set *set, int head, int32_t width, int32_t row_width, bool values)
+void labeled_form(struct labeled_set *set, int head, int32_t width, int32_t row_width, bool values)
 {
 	set->items[head].width = width;
 	set->items[head].row_width = row_width;
@@ -15,10 +15,9 @@ void labelled_form(struct labelled_set *set, int head, int32_t width, int32_t ro
 }
 
 /* Makes room in an array for `more` elements after the first `used`. */
-#define GROW(array, capacity, used, more)                                                                                        \
-	memory_grow(&(array), &(capacity), (used) + (more), sizeof(*(array)), "labeled examples")
+#define GROW(array, capacity, used, more) memory_grow(&(array), &(capacity), (used) + (more), sizeof *(array), "labeled examples")
 
-enum status labelled_begin(struct labelled_set *set)
+enum status labeled_begin(struct labeled_set *set)
 {
 	if (!set->examples) {
 		TRY(GROW(set->examples, set->example_capacity, 0, 2));
@@ -29,7 +28,7 @@ enum status labelled_begin(struct labelled_set *set)
 	set->example_count++;
 	set->examples[set->example_count] = set->sequence_count;
 	for (int h = 0; h < BATCH_HEADS; h++) {
-		struct labelled_items *items = &set->items[h];
+		struct labeled_items *items = &set->items[h];
 		if (items->width == 0)
 			continue;
 		TRY(GROW(items->starts, items->capacity[0], set->example_count, 1));
@@ -38,13 +37,13 @@ enum status labelled_begin(struct labelled_set *set)
 	return OK;
 }
 
-enum status labelled_sequence(struct labelled_set *set, const int32_t *ids, int32_t count, int32_t second)
+enum status labeled_sequence(struct labeled_set *set, const int32_t *ids, int32_t count, int32_t second)
 {
 	BUG_IF(count < 1 || second < 0 || second > count || set->example_count == 0);
 	TRY(GROW(set->sequences, set->sequence_capacity, set->sequence_count, 2));
 	TRY(GROW(set->seconds, set->second_capacity, set->sequence_count, 1));
 	TRY(GROW(set->ids, set->capacity, set->token_count, count));
-	memcpy(set->ids + set->token_count, ids, (size_t)count * sizeof(*ids));
+	memcpy(set->ids + set->token_count, ids, (size_t)count * sizeof *ids);
 	set->seconds[set->sequence_count] = second;
 	set->token_count += count;
 	set->sequences[++set->sequence_count] = set->token_count;
@@ -55,23 +54,23 @@ enum status labelled_sequence(struct labelled_set *set, const int32_t *ids, int3
 	return OK;
 }
 
-enum status labelled_item(struct labelled_set *set, int head, const int32_t *rows, const int32_t *classes, const float *values,
-			  float weight)
+enum status labeled_item(struct labeled_set *set, int head, const int32_t *rows, const int32_t *classes, const float *values,
+			 float weight)
 {
-	struct labelled_items *items = &set->items[head];
+	struct labeled_items *items = &set->items[head];
 	int64_t at = items->count;
 	BUG_IF(items->width == 0 || (items->row_width > 0) != (rows != NULL) || items->values != (values != NULL));
 	TRY(GROW(items->weights, items->capacity[1], at, 1));
 	if (rows) {
 		TRY(GROW(items->rows, items->capacity[2], at * items->row_width, items->row_width));
-		memcpy(items->rows + at * items->row_width, rows, (size_t)items->row_width * sizeof(*rows));
+		memcpy(items->rows + at * items->row_width, rows, (size_t)items->row_width * sizeof *rows);
 	}
 	if (values) {
 		TRY(GROW(items->numbers, items->capacity[3], at * items->width, items->width));
-		memcpy(items->numbers + at * items->width, values, (size_t)items->width * sizeof(*values));
+		memcpy(items->numbers + at * items->width, values, (size_t)items->width * sizeof *values);
 	} else {
 		TRY(GROW(items->classes, items->capacity[3], at * items->width, items->width));
-		memcpy(items->classes + at * items->width, classes, (size_t)items->width * sizeof(*classes));
+		memcpy(items->classes + at * items->width, classes, (size_t)items->width * sizeof *classes);
 	}
 	items->weights[at] = weight;
 	items->starts[set->example_count] = ++items->count;
@@ -80,7 +79,7 @@ enum status labelled_item(struct labelled_set *set, int head, const int32_t *row
 	return OK;
 }
 
-void labelled_release(struct labelled_set *set)
+void labeled_release(struct labeled_set *set)
 {
 	free(set->examples);
 	free(set->sequences);
@@ -93,10 +92,10 @@ void labelled_release(struct labelled_set *set)
 		free(set->items[h].numbers);
 		free(set->items[h].weights);
 	}
-	*set = (struct labelled_set){0};
+	*set = (struct labeled_set){0};
 }
 
-int64_t labelled_tokens(const struct labelled_set *set, int64_t example)
+int64_t labeled_tokens(const struct labeled_set *set, int64_t example)
 {
 	return set->sequences[set->examples[example + 1]] - set->sequences[set->examples[example]];
 }
@@ -106,7 +105,7 @@ static uint64_t add_array(uint64_t hash, const void *array, int64_t count, size_
 	return array ? hash64_combine(hash, hash64(array, (size_t)count * size)) : hash;
 }
 
-void labelled_count_unknown(const struct labelled_set *set, const struct vocab *vocab, int64_t *unknown, int64_t *tokens)
+void labeled_count_unknown(const struct labeled_set *set, const struct vocab *vocab, int64_t *unknown, int64_t *tokens)
 {
 	for (int64_t i = 0; i < set->token_count; i++) {
 		*unknown += set->ids[i] == vocab->unk;
@@ -114,63 +113,63 @@ void labelled_count_unknown(const struct labelled_set *set, const struct vocab *
 	}
 }
 
-uint64_t labelled_hash(const struct labelled_set *set)
+uint64_t labeled_hash(const struct labeled_set *set)
 {
 	uint64_t hash = 0;
-	hash = add_array(hash, set->examples, set->example_count + 1, sizeof(*set->examples));
-	hash = add_array(hash, set->sequences, set->sequence_count + 1, sizeof(*set->sequences));
-	hash = add_array(hash, set->seconds, set->sequence_count, sizeof(*set->seconds));
-	hash = add_array(hash, set->ids, set->token_count, sizeof(*set->ids));
+	hash = add_array(hash, set->examples, set->example_count + 1, sizeof *set->examples);
+	hash = add_array(hash, set->sequences, set->sequence_count + 1, sizeof *set->sequences);
+	hash = add_array(hash, set->seconds, set->sequence_count, sizeof *set->seconds);
+	hash = add_array(hash, set->ids, set->token_count, sizeof *set->ids);
 	for (int h = 0; h < BATCH_HEADS; h++) {
-		const struct labelled_items *items = &set->items[h];
+		const struct labeled_items *items = &set->items[h];
 		/* The head's index and the form of its labels matter as much as the numbers. */
 		const int32_t form[] = {h, items->width, items->row_width, items->values};
 		if (items->width > 0)
-			hash = add_array(hash, form, 4, sizeof(*form));
-		hash = add_array(hash, items->starts, items->starts ? set->example_count + 1 : 0, sizeof(*items->starts));
-		hash = add_array(hash, items->rows, items->count * items->row_width, sizeof(*items->rows));
-		hash = add_array(hash, items->classes, items->count * items->width, sizeof(*items->classes));
-		hash = add_array(hash, items->numbers, items->count * items->width, sizeof(*items->numbers));
-		hash = add_array(hash, items->weights, items->count, sizeof(*items->weights));
+			hash = add_array(hash, form, 4, sizeof *form);
+		hash = add_array(hash, items->starts, items->starts ? set->example_count + 1 : 0, sizeof *items->starts);
+		hash = add_array(hash, items->rows, items->count * items->row_width, sizeof *items->rows);
+		hash = add_array(hash, items->classes, items->count * items->width, sizeof *items->classes);
+		hash = add_array(hash, items->numbers, items->count * items->width, sizeof *items->numbers);
+		hash = add_array(hash, items->weights, items->count, sizeof *items->weights);
 	}
 	return hash;
 }
 
 /* ---- As a source ---- */
 
-struct labelled_instances {
+struct labeled_instances {
 	struct instances base;
-	const struct labelled_set *set;
-	struct labelled_source source;
+	const struct labeled_set *set;
+	struct labeled_source source;
 	struct epoch_start known; /* the start of some epoch */
 };
 
-static struct labelled_instances *self(struct instances *base)
+static struct labeled_instances *self(struct instances *base)
 {
-	return (struct labelled_instances *)(void *)base;
+	return (struct labeled_instances *)(void *)base;
 }
 
-static int64_t labelled_per_epoch(const struct instances *base)
+static int64_t labeled_per_epoch(const struct instances *base)
 {
-	return ((const struct labelled_instances *)(const void *)base)->set->example_count;
+	return ((const struct labeled_instances *)(const void *)base)->set->example_count;
 }
 
-static enum status labelled_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
+static enum status labeled_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
 {
-	epoch_start_locate(&self(base)->known, labelled_per_epoch(base), sample, out_epoch, out_first);
+	epoch_start_locate(&self(base)->known, labeled_per_epoch(base), sample, out_epoch, out_first);
 	return OK;
 }
 
-static enum status labelled_hint(struct instances *base, int64_t epoch, int64_t first)
+static enum status labeled_hint(struct instances *base, int64_t epoch, int64_t first)
 {
 	return epoch_start_set(&self(base)->known, epoch, first);
 }
 
-static enum status labelled_plan(struct instances *base, int64_t sample, struct example_plan *out, int64_t *epoch, int64_t *first)
+static enum status labeled_plan(struct instances *base, int64_t sample, struct example_plan *out, int64_t *epoch, int64_t *first)
 {
-	const struct labelled_instances *own = self(base);
-	const struct labelled_set *set = own->set;
-	TRY(labelled_locate(base, sample, epoch, first));
+	const struct labeled_instances *own = self(base);
+	const struct labeled_set *set = own->set;
+	TRY(labeled_locate(base, sample, epoch, first));
 	uint64_t index = (uint64_t)(sample - *first);
 	if (own->source.shuffle)
 		index = rng_permute(own->source.seed, RNG_SHUFFLE, (uint32_t)*epoch, (uint64_t)set->example_count, index);
@@ -188,22 +187,21 @@ static enum status labelled_plan(struct instances *base, int64_t sample, struct 
 	return OK;
 }
 
-static void copy_items(const struct labelled_items *items, int64_t example, struct batch_labels *out)
+static void copy_items(const struct labeled_items *items, int64_t example, struct batch_labels *out)
 {
 	int64_t first = items->starts[example], count = items->starts[example + 1] - first;
 	out->count = (int32_t)count;
-	memcpy(out->weights, items->weights + first, (size_t)count * sizeof(*out->weights));
+	memcpy(out->weights, items->weights + first, (size_t)count * sizeof *out->weights);
 	if (items->row_width > 0)
-		memcpy(out->rows, items->rows + first * items->row_width,
-		       (size_t)(count * items->row_width) * sizeof(*out->rows));
+		memcpy(out->rows, items->rows + first * items->row_width, (size_t)(count * items->row_width) * sizeof *out->rows);
 	if (items->values)
-		memcpy(out->values, items->numbers + first * items->width, (size_t)(count * items->width) * sizeof(*out->values));
+		memcpy(out->values, items->numbers + first * items->width, (size_t)(count * items->width) * sizeof *out->values);
 	else
 		memcpy(out->classes, items->classes + first * items->width,
-		       (size_t)(count * items->width) * sizeof(*out->classes));
+		       (size_t)(count * items->width) * sizeof *out->classes);
 }
 
-bool labelled_has_pairs(const struct labelled_set *set)
+bool labeled_has_pairs(const struct labeled_set *set)
 {
 	for (int64_t s = 0; s < set->sequence_count; s++)
 		if (set->seconds[s] < set->sequences[s + 1] - set->sequences[s])
@@ -211,16 +209,16 @@ bool labelled_has_pairs(const struct labelled_set *set)
 	return false;
 }
 
-static enum status labelled_make(struct instances *base, const struct example_plan *plan, struct example *out)
+static enum status labeled_make(struct instances *base, const struct example_plan *plan, struct example *out)
 {
-	const struct labelled_set *set = self(base)->set;
+	const struct labeled_set *set = self(base)->set;
 	int64_t first = set->examples[plan->index], end = set->examples[plan->index + 1];
 	out->sequence_count = (int32_t)(end - first);
 	out->token_count = 0;
 	for (int64_t s = first; s < end; s++) {
 		int32_t length = (int32_t)(set->sequences[s + 1] - set->sequences[s]);
 		out->lengths[s - first] = length;
-		memcpy(out->ids + out->token_count, set->ids + set->sequences[s], (size_t)length * sizeof(*out->ids));
+		memcpy(out->ids + out->token_count, set->ids + set->sequences[s], (size_t)length * sizeof *out->ids);
 		for (int32_t i = 0; i < length; i++)
 			out->types[out->token_count + i] = i >= set->seconds[s];
 		out->token_count += length;
@@ -231,35 +229,35 @@ static enum status labelled_make(struct instances *base, const struct example_pl
 	return OK;
 }
 
-static void labelled_close(struct instances *base)
+static void labeled_close(struct instances *base)
 {
 	free(base);
 }
 
-static const struct source_functions labelled_functions = {
-	.close = labelled_close,
-	.per_epoch = labelled_per_epoch,
-	.locate = labelled_locate,
-	.hint = labelled_hint,
-	.plan = labelled_plan,
-	.make = labelled_make,
+static const struct source_functions labeled_functions = {
+	.close = labeled_close,
+	.per_epoch = labeled_per_epoch,
+	.locate = labeled_locate,
+	.hint = labeled_hint,
+	.plan = labeled_plan,
+	.make = labeled_make,
 };
 
-enum status instances_open_labelled(struct instances **out, const struct labelled_set *set, const struct labelled_source *source)
+enum status instances_open_labeled(struct instances **out, const struct labeled_set *set, const struct labeled_source *source)
 {
-	struct labelled_instances *own = NULL;
+	struct labeled_instances *own = NULL;
 	*out = NULL;
 	if (set->example_count == 0)
 		return error_set(ERR_DATA, "there are no examples");
-	TRY(memory_new(&own, 1, sizeof(*own), "labeled examples"));
+	TRY(memory_new(&own, 1, sizeof *own, "labeled examples"));
 	own->set = set;
 	own->source = *source;
 	own->base = (struct instances){
-		.functions = &labelled_functions,
+		.functions = &labeled_functions,
 		.bounds = {.max_seq_length = set->longest, .sequences = set->most_sequences, .vocab_size = source->vocab_size},
 	};
 	for (int h = 0; h < BATCH_HEADS; h++) {
-		const struct labelled_items *items = &set->items[h];
+		const struct labeled_items *items = &set->items[h];
 		own->base.bounds.labels[h] = (struct label_bounds){.most = items->width > 0 ? items->most : 0,
 								   .width = items->width,
 								   .row_width = items->row_width,

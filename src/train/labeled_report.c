@@ -1,5 +1,5 @@
 /* What a report shows of each kind of answer: a row of a table for each view that a task may have (tasks/task.h). */
-#include "train/labelled_report.h"
+#include "train/labeled_report.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 /* ---- What is shown of the newest evaluation ---- */
 
 /* Which classes are mistaken for each other, and the worst errors. */
-static enum status show_classes(const struct labelled_settings *settings, const struct task_set *set,
+static enum status show_classes(const struct labeled_settings *settings, const struct task_set *set,
 				const struct task_outputs *outputs)
 {
 	const struct label_set *labels = &settings->task->labels;
@@ -19,7 +19,7 @@ static enum status show_classes(const struct labelled_settings *settings, const 
 	enum status status = OK;
 	if (set->examples.count != outputs->count)
 		return OK;
-	TRY(memory_new(&counts, classes * classes, sizeof(*counts), "confusion matrix"));
+	TRY(memory_new(&counts, classes * classes, sizeof *counts, "confusion matrix"));
 	for (int64_t i = 0; i < outputs->count && status == OK; i++) {
 		const float *logits = task_output(outputs, i);
 		const struct example_text *example = &set->examples.examples[i];
@@ -47,7 +47,7 @@ static enum status show_classes(const struct labelled_settings *settings, const 
 }
 
 /* Each label separately, and the examples in which any label is wrong. */
-static enum status show_labels(const struct labelled_settings *settings, const struct task_set *set,
+static enum status show_labels(const struct labeled_settings *settings, const struct task_set *set,
 			       const struct task_outputs *outputs)
 {
 	const struct label_set *labels = &settings->task->labels;
@@ -55,7 +55,7 @@ static enum status show_labels(const struct labelled_settings *settings, const s
 	struct report_class *classes = NULL;
 	struct buffer right = {0}, predicted = {0};
 	enum status status;
-	TRY_GOTO(memory_new(&classes, labels->count, sizeof(*classes), "labels of a report"), done);
+	TRY_GOTO(memory_new(&classes, labels->count, sizeof *classes, "labels of a report"), done);
 	for (int64_t c = 0; c < labels->count; c++)
 		classes[c].label = labels->labels[c].name;
 	for (int64_t i = 0; i < outputs->count; i++) {
@@ -95,7 +95,7 @@ done:
 	return status;
 }
 
-static enum status show_numbers(const struct labelled_settings *settings, const struct task_set *set,
+static enum status show_numbers(const struct labeled_settings *settings, const struct task_set *set,
 				const struct task_outputs *outputs)
 {
 	const float *gold = set->encoded.items[0].numbers;
@@ -121,7 +121,7 @@ static enum status take_answer(void *context, const struct task_answer *answer)
 	return task_preview_example(context, answer->wrong ? &error : NULL);
 }
 
-static enum status show_answers(const struct labelled_settings *settings, const struct task_set *set,
+static enum status show_answers(const struct labeled_settings *settings, const struct task_set *set,
 				const struct task_outputs *outputs)
 {
 	return settings->task->task->examine(settings->task, set, outputs,
@@ -129,14 +129,14 @@ static enum status show_answers(const struct labelled_settings *settings, const 
 }
 
 /* Each entity type separately, and the sentences with errors. */
-static enum status show_entities(const struct labelled_settings *settings, const struct task_set *set,
+static enum status show_entities(const struct labeled_settings *settings, const struct task_set *set,
 				 const struct task_outputs *outputs)
 {
 	struct class_scores types;
 	struct report_class *classes = NULL;
 	enum status status;
 	TRY(settings->task->task->score_classes(settings->task, set, outputs, &types));
-	TRY_GOTO(memory_new(&classes, types.count, sizeof(*classes), "entity types"), done);
+	TRY_GOTO(memory_new(&classes, types.count, sizeof *classes, "entity types"), done);
 	for (int32_t i = 0; i < types.count; i++)
 		classes[i] = (struct report_class){.label = types.names[i],
 						   .right = types.scores[i].support,
@@ -218,7 +218,7 @@ static enum status report_entities(const struct subject *subject, struct report_
 	return OK;
 }
 
-static double mean_of(const struct labelled_items *items)
+static double mean_of(const struct labeled_items *items)
 {
 	double mean = 0;
 	for (int64_t i = 0; i < items->count; i++)
@@ -228,7 +228,7 @@ static double mean_of(const struct labelled_items *items)
 
 static enum status report_numbers(const struct subject *subject, struct report_task *out)
 {
-	const struct labelled_items *items = &subject->train->encoded.items[0];
+	const struct labeled_items *items = &subject->train->encoded.items[0];
 	double mean = mean_of(items), sum = 0;
 	for (int64_t i = 0; i < items->count; i++)
 		sum += ((double)items->numbers[i] - mean) * ((double)items->numbers[i] - mean);
@@ -239,7 +239,7 @@ static enum status report_numbers(const struct subject *subject, struct report_t
 /* Each question has any number of choices. */
 static enum status report_choices(const struct subject *subject, struct report_task *out)
 {
-	const struct labelled_set *train = &subject->train->encoded;
+	const struct labeled_set *train = &subject->train->encoded;
 	double loss = 0, share = 0, count = (double)train->example_count;
 	for (int64_t i = 0; i < train->example_count; i++) {
 		double choices = (double)(train->examples[i + 1] - train->examples[i]);
@@ -311,7 +311,7 @@ static enum status report_texts(const struct subject *subject, struct report_tas
 static const struct {
 	enum status (*report)(const struct subject *subject, struct report_task *out);
 	/* NULL: nothing is shown. */
-	enum status (*show)(const struct labelled_settings *settings, const struct task_set *set,
+	enum status (*show)(const struct labeled_settings *settings, const struct task_set *set,
 			    const struct task_outputs *outputs);
 } views[] = {
 	[VIEW_CLASSES] = {report_classes, show_classes}, [VIEW_NUMBERS] = {report_numbers, show_numbers},
@@ -321,16 +321,16 @@ static const struct {
 	[VIEW_TEXTS] = {report_texts, show_answers},
 };
 
-enum status labelled_show(const struct labelled_settings *settings, int64_t step, const struct task_set *set,
-			  const struct task_outputs *outputs)
+enum status labeled_show(const struct labeled_settings *settings, int64_t step, const struct task_set *set,
+			 const struct task_outputs *outputs)
 {
 	enum task_view view = settings->task->task->view;
 	task_preview_begin(settings->preview, step);
 	return views[view].show ? views[view].show(settings, set, outputs) : OK;
 }
 
-enum status labelled_report(const struct task_state *task, const struct task_set *train, const struct task_set *dev,
-			    struct task_preview *preview, struct report_task *out)
+enum status labeled_report(const struct task_state *task, const struct task_set *train, const struct task_set *dev,
+			   struct task_preview *preview, struct report_task *out)
 {
 	TRY(views[task->task->view].report(&(struct subject){task, train, dev}, out));
 	out->decides = task_decides(task);

@@ -1,12 +1,12 @@
 /* Small files of examples for tasks of different shapes, made from the sentences of small_run.h, and runs on them. */
-#ifndef TESTS_CMD_LABELLED_FILES_H
-#define TESTS_CMD_LABELLED_FILES_H
+#ifndef TESTS_CMD_LABELED_FILES_H
+#define TESTS_CMD_LABELED_FILES_H
 
 #include "cmd/small_run.h"
 
 /* The last one is only for loops over all shapes: to a run, it is a classification. */
-static const char *const labelled_tasks[] = {"classification", "tagging", "squad", "multiple_choice", "rewriting", "multilabel"};
-enum { LABELLED_TASKS = 5, ALL_LABELLED_TASKS };
+static const char *const labeled_tasks[] = {"classification", "tagging", "squad", "multiple_choice", "rewriting", "multilabel"};
+enum { LABELED_TASKS = 5, ALL_LABELED_TASKS };
 
 struct said {
 	const char *who, *does, *what;
@@ -87,7 +87,7 @@ static inline void put_dialogue(struct buffer *out, struct rng *rng)
 }
 
 /* A file of `count` examples of a task. */
-static inline void put_labelled(const char *task, const char *name, int count, uint64_t seed)
+static inline void put_labeled(const char *task, const char *name, int count, uint64_t seed)
 {
 	struct buffer text = {0};
 	struct rng rng = rng_start(seed, RNG_TEST, 2);
@@ -124,18 +124,18 @@ static inline void put_labelled(const char *task, const char *name, int count, u
 }
 
 /* Makes the files TASK.train and TASK.dev of every task, and a small pre-trained model in the folder base. */
-static inline int labelled_files_make(const char *device)
+static inline int labeled_files_make(const char *device)
 {
 	if (program("pretrain -q --corpus %s --model %s --out %s/base --vocab_size 80 --train_batch_size 16 --max_seq_length 32 "
 		    "--num_train_steps 20 --learning_rate 1e-2 --num_warmup_steps 2 --precision fp32 --threads 1 --device %s",
 		    corpus, config, test_folder, device) != 0)
 		return -1;
-	for (int i = 0; i < ALL_LABELLED_TASKS; i++) {
+	for (int i = 0; i < ALL_LABELED_TASKS; i++) {
 		char name[64];
-		snprintf(name, sizeof(name), "%s.train", labelled_tasks[i]);
-		put_labelled(labelled_tasks[i], name, 96, 1);
-		snprintf(name, sizeof(name), "%s.dev", labelled_tasks[i]);
-		put_labelled(labelled_tasks[i], name, 12, 2);
+		snprintf(name, sizeof name, "%s.train", labeled_tasks[i]);
+		put_labeled(labeled_tasks[i], name, 96, 1);
+		snprintf(name, sizeof name, "%s.dev", labeled_tasks[i]);
+		put_labeled(labeled_tasks[i], name, 12, 2);
 	}
 	return 0;
 }
@@ -155,8 +155,8 @@ static inline double curve_distance(const char *task, const char *a, const char 
 {
 	char left[PATH_BYTES], right[PATH_BYTES];
 	double most = 0;
-	snprintf(left, sizeof(left), "%s/%s-%s/metrics.jsonl", test_folder, task, a);
-	snprintf(right, sizeof(right), "%s/%s-%s/metrics.jsonl", test_folder, task, b);
+	snprintf(left, sizeof left, "%s/%s-%s/metrics.jsonl", test_folder, task, a);
+	snprintf(right, sizeof right, "%s/%s-%s/metrics.jsonl", test_folder, task, b);
 	for (int64_t step = 1; step <= steps; step++) {
 		double x = metric_at(left, step, measure), y = metric_at(right, step, measure);
 		assert_true(isfinite(x) && isfinite(y));

@@ -1,19 +1,19 @@
 /* A fine-tuning run: a pre-trained model, the files of a labeled task, and the objective made from them. */
-#ifndef RUN_LABELLED_RUN_H
-#define RUN_LABELLED_RUN_H
+#ifndef RUN_LABELED_RUN_H
+#define RUN_LABELED_RUN_H
 
 #include "base/option.h"
 #include "run/distillation_run.h"
 #include "run/run.h"
 #include "tasks/task.h"
 #include "tasks/task_options.h"
-#include "train/labelled.h"
+#include "train/labeled.h"
 #include "weights/model_files.h"
 #include "weights/model_folder.h"
 #include "weights/sentence_folder.h"
 
 /* Everything is borrowed; NULL or empty: not given. */
-struct labelled_run_settings {
+struct labeled_run_settings {
 	const char *task;                             /* --task */
 	const char *model;                            /* where the encoder comes from */
 	const char *config_file, *vocab_file;         /* in place of those beside the model's weights */
@@ -30,16 +30,16 @@ struct labelled_run_settings {
 };
 
 /* What the finished model scored on the dev set that decides which checkpoint is best. */
-struct labelled_result {
+struct labeled_result {
 	int64_t step;
 	const char *set; /* its name; "": the only one; NULL: there is no dev set */
 	double score;    /* by the measure task.decides */
 };
 
 /* Zero-initialize; released also after a failure. */
-struct labelled_run {
-	const struct labelled_run_settings *settings; /* borrowed */
-	struct run *run;                              /* borrowed, including its one phase */
+struct labeled_run {
+	const struct labeled_run_settings *settings; /* borrowed */
+	struct run *run;                             /* borrowed, including its one phase */
 	struct run_task task;
 	struct task_state state;
 	struct bad_records bad;
@@ -62,22 +62,22 @@ struct labelled_run {
 	struct distillation_run distillation;
 	int32_t *init_layers; /* [config.num_hidden_layers] the layer of the source model that each layer's weights are read from;
 				 NULL: the same one */
-	int32_t source_layers;         /* number of layers of that model */
-	bool continues_head;           /* the folder's head has the task's labels */
-	struct labelled_result result; /* set by labelled_run_finish() */
+	int32_t source_layers;        /* number of layers of that model */
+	bool continues_head;          /* the folder's head has the task's labels */
+	struct labeled_result result; /* set by labeled_run_finish() */
 };
 
 /* Fills in out->task, with which `run` is then opened. */
-void labelled_run_begin(struct labelled_run *out, struct run *run);
+void labeled_run_begin(struct labeled_run *out, struct run *run);
 /* Call it after run_open_device(). Reads the model's tokenizer and the task's files, and chooses whatever must be settled before
  * run_plan(). [all] */
-MUST_USE enum status labelled_run_prepare(struct labelled_run *labelled, const struct labelled_run_settings *settings);
+MUST_USE enum status labeled_run_prepare(struct labeled_run *labeled, const struct labeled_run_settings *settings);
 /* Would these options also work for a run on the same files? Call it once the run is prepared. Whatever is open in them is chosen
  * as for the run itself, but the result is discarded. */
-MUST_USE enum status labelled_run_check(const struct labelled_run *labelled, const struct options *options);
+MUST_USE enum status labeled_run_check(const struct labeled_run *labeled, const struct options *options);
 /* Call it after run_train(). Scores the sets with the finished model (with save_best, the best one, which becomes final/), and
  * writes the result files. [all] */
-MUST_USE enum status labelled_run_finish(struct labelled_run *labelled);
-void labelled_run_release(struct labelled_run *labelled);
+MUST_USE enum status labeled_run_finish(struct labeled_run *labeled);
+void labeled_run_release(struct labeled_run *labeled);
 
 #endif

@@ -2,7 +2,7 @@
  * example of several sequences stays whole however a step is cut; labels arrive with their own example; the hash changes
  * with any change. */
 #include "base/rng.h"
-#include "data/labelled.h"
+#include "data/labeled.h"
 #include "data/step_reader.h"
 #include "test.h"
 
@@ -19,7 +19,7 @@ struct truth {
 };
 static struct truth truths[EXAMPLES];
 static int example_of[VOCAB];
-static struct labelled_set set;
+static struct labeled_set set;
 
 static void add_items(struct rng *rng, struct truth *truth)
 {
@@ -29,7 +29,7 @@ static void add_items(struct rng *rng, struct truth *truth)
 			truth->rows[i][k] = (int32_t)(rng_below(rng, (uint32_t)truth->tokens));
 		for (int k = 0; k < WIDTH; k++)
 			truth->values[i][k] = (float)rng_double(rng);
-		assert_ok(labelled_item(&set, 1, truth->rows[i], NULL, truth->values[i], 2.0f));
+		assert_ok(labeled_item(&set, 1, truth->rows[i], NULL, truth->values[i], 2.0f));
 	}
 }
 
@@ -38,14 +38,14 @@ static int setup(void **state)
 	struct rng rng = rng_start(5, RNG_TEST, 0);
 	int32_t next = 1, ids[16];
 	(void)state;
-	labelled_form(&set, 0, 1, 0, false);
-	labelled_form(&set, 1, WIDTH, ROW_WIDTH, true);
+	labeled_form(&set, 0, 1, 0, false);
+	labeled_form(&set, 1, WIDTH, ROW_WIDTH, true);
 	for (int e = 0; e < EXAMPLES; e++) {
 		struct truth *truth = &truths[e];
 		*truth = (struct truth){.sequences = 1 + (int)rng_below(&rng, 4), .first_id = next};
 		truth->class_id = (int)rng_below(&rng, 5);
 		truth->weight = e % 7 == 3 ? 0.0f : 0.5f;
-		assert_ok(labelled_begin(&set));
+		assert_ok(labeled_begin(&set));
 		for (int s = 0; s < truth->sequences; s++) {
 			int length = 1 + (int)rng_below(&rng, 16);
 			truth->lengths[s] = length;
@@ -55,9 +55,9 @@ static int setup(void **state)
 				example_of[next] = e;
 				ids[i] = next++;
 			}
-			assert_ok(labelled_sequence(&set, ids, length, truth->seconds[s]));
+			assert_ok(labeled_sequence(&set, ids, length, truth->seconds[s]));
 		}
-		assert_ok(labelled_item(&set, 0, NULL, &truth->class_id, NULL, truth->weight));
+		assert_ok(labeled_item(&set, 0, NULL, &truth->class_id, NULL, truth->weight));
 		add_items(&rng, truth);
 	}
 	return 0;
@@ -66,15 +66,15 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	labelled_release(&set);
+	labeled_release(&set);
 	return 0;
 }
 
 static struct instances *open_source(uint64_t seed, bool shuffle)
 {
-	struct labelled_source source = {.seed = seed, .shuffle = shuffle, .vocab_size = VOCAB};
+	struct labeled_source source = {.seed = seed, .shuffle = shuffle, .vocab_size = VOCAB};
 	struct instances *instances;
-	assert_ok(instances_open_labelled(&instances, &set, &source));
+	assert_ok(instances_open_labeled(&instances, &set, &source));
 	return instances;
 }
 
@@ -108,12 +108,12 @@ static void an_epoch_has_each_once(void **state)
 			seen[orders[epoch][i]] = true;
 		}
 		read_epoch(same, epoch, orders[3]);
-		assert_memory_equal(orders[epoch], orders[3], sizeof(orders[3]));
+		assert_memory_equal(orders[epoch], orders[3], sizeof orders[3]);
 		read_epoch(other, epoch, orders[3]);
-		assert_memory_not_equal(orders[epoch], orders[3], sizeof(orders[3]));
+		assert_memory_not_equal(orders[epoch], orders[3], sizeof orders[3]);
 	}
-	assert_memory_not_equal(orders[0], orders[1], sizeof(orders[0]));
-	assert_memory_not_equal(orders[1], orders[2], sizeof(orders[0]));
+	assert_memory_not_equal(orders[0], orders[1], sizeof orders[0]);
+	assert_memory_not_equal(orders[1], orders[2], sizeof orders[0]);
 	instances_close(instances);
 	instances_close(same);
 	instances_close(other);
@@ -261,16 +261,16 @@ static void check_bits(void *array, int64_t bytes, uint64_t hash)
 	unsigned char *at = array;
 	for (int64_t i = 0; i < bytes; i += 1 + i % 3) {
 		at[i] ^= (unsigned char)(1u << (i % 8));
-		assert_true(labelled_hash(&set) != hash);
+		assert_true(labeled_hash(&set) != hash);
 		at[i] ^= (unsigned char)(1u << (i % 8));
 	}
-	assert_true(labelled_hash(&set) == hash);
+	assert_true(labeled_hash(&set) == hash);
 }
 
 static void the_hash_notices_any_change(void **state)
 {
-	uint64_t hash = labelled_hash(&set);
-	const struct labelled_items *items = set.items;
+	uint64_t hash = labeled_hash(&set);
+	const struct labeled_items *items = set.items;
 	(void)state;
 	check_bits(set.examples, (EXAMPLES + 1) * 8, hash);
 	check_bits(set.sequences, (set.sequence_count + 1) * 8, hash);
@@ -290,15 +290,15 @@ static void the_hash_knows_heads_and_kinds(void **state)
 	uint64_t hashes[3];
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		struct labelled_set one = {0};
+		struct labeled_set one = {0};
 		int32_t id = 4, class_id = 0;
 		float value = 0;
-		labelled_form(&one, i == 1, 1, 0, i == 2);
-		assert_ok(labelled_begin(&one));
-		assert_ok(labelled_sequence(&one, &id, 1, 1));
-		assert_ok(labelled_item(&one, i == 1, NULL, i == 2 ? NULL : &class_id, i == 2 ? &value : NULL, 1));
-		hashes[i] = labelled_hash(&one);
-		labelled_release(&one);
+		labeled_form(&one, i == 1, 1, 0, i == 2);
+		assert_ok(labeled_begin(&one));
+		assert_ok(labeled_sequence(&one, &id, 1, 1));
+		assert_ok(labeled_item(&one, i == 1, NULL, i == 2 ? NULL : &class_id, i == 2 ? &value : NULL, 1));
+		hashes[i] = labeled_hash(&one);
+		labeled_release(&one);
 	}
 	assert_true(hashes[0] != hashes[1]);
 	assert_true(hashes[0] != hashes[2]);
@@ -306,11 +306,11 @@ static void the_hash_knows_heads_and_kinds(void **state)
 
 static void nothing_is_no_source(void **state)
 {
-	struct labelled_set none = {0};
-	struct labelled_source source = {.vocab_size = VOCAB};
+	struct labeled_set none = {0};
+	struct labeled_source source = {.vocab_size = VOCAB};
 	struct instances *instances;
 	(void)state;
-	assert_error(ERR_DATA, "no examples", instances_open_labelled(&instances, &none, &source));
+	assert_error(ERR_DATA, "no examples", instances_open_labeled(&instances, &none, &source));
 	assert_null(instances);
 }
 

@@ -1,0 +1,877 @@
+#include "run/card.h"
+#include "run/labeled_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/unknown.h"
+#include "infer/outputs.h"
+#include "tasks/record.h"
+#include "tasks/results.h"
+#include "base/set_list.h"
+#include "train/checkpoint.h"
+#include "train/labeled_report.h"
+#include "train/ranks.h"
+#include "train/step_vectors.h"
+#include "weights/checkpoint_folder.h"
+
+/* ---- The model's folder ---- */
+
+static enum status take_file(const char *given, const char *option, char place[PATH_BYTES])
+{
+	if (!given)
+		return OK;
+	if (!file_exists(given))
+		return error_set(ERR_USAGE, "--%s: '%s' is not there", option, given);
+	if (strlen(given) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "--%s: the path is too long", option);
+	memcpy(place, given, strlen(given) + 1);
+	return OK;
+}
+
+/* Files that need not be beside the weights. */
+static enum status take_files(struct labeled_run *labeled)
+{
+	TRY(take_file(labeled->settings->config_file, "config_file", labeled->source.config));
+	return take_file(labeled->settings->vocab_file, "vocab_file", labeled->source.vocab);
+}
+
+static void take_case(struct labeled_run *labeled)
+{
+	struct tokenizer_settings *own = &labeled->tokenizer.settings;
+	bool lowercase = !labeled->settings->cased;
+	if (own->lowercase == lowercase)
+		return;
+	log_warning("texts %s their upper-case letters, as --cased %s says; '%s' says otherwise", lowercase ? "lose" : "keep",
+		    lowercase ? "false" : "true", labeled->source.vocab);
+	own->lowercase = own->strip_accents = lowercase;
+}
+
+/* Parses --init_layers: a smaller model made of some of the layers. */
+static enum status take_layers(struct labeled_run *labeled)
+{
+	struct model_config *config = &labeled->run->config;
+	const char *given = labeled->settings->init_layers;
+	int32_t count = 0, before = -1;
+	labeled->source_layers = config->num_hidden_layers;
+	if (!given || !*given || labeled->run->start.resumed)
+		return OK;
+	TRY(memory_new(&labeled->init_layers, config->num_hidden_layers, sizeof *labeled->init_layers, "layers"));
+	for (const char *at = given;; at++) {
+		char *end;
+		long layer = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
+		if (layer <= before || layer >= config->num_hidden_layers || (*end && *end != ',')) {
+			enum status status = error_set(ERR_USAGE, "--init_layers %s: not ascending layers from 0 to %d", given,
+						       config->num_hidden_layers - 1);
+			error_hint("numbers as in the names of weights, commas between: 0,2,4");
+			return status;
+		}
+		labeled->init_layers[count++] = before = (int32_t)layer;
+		at = end;
+		if (!*at)
+			break;
+	}
+	config->num_hidden_layers = count;
+	return OK;
+}
+
+static enum status read_model(struct labeled_run *labeled)
+{
+	struct run *run = labeled->run;
+	const char *model = run->start.resumed ? run->start.checkpoint : labeled->settings->model;
+	if (!model) {
+		enum status status = error_set(ERR_USAGE, "--model is missing");
+		error_hint("give a pre-trained model: a run of bertc pretrain, or any BERT folder");
+		return status;
+	}
+	TRY(model_source_find(model, &labeled->source));
+	TRY(model_files_look(&labeled->files, labeled->source.weights));
+	if (!run->start.resumed)
+		TRY(take_files(labeled));
+	/* The configuration beside the weights that were found: a folder called "base" is that folder, not the size. */
+	const char *config = labeled->source.config[0] ? labeled->source.config : model;
+	TRY(model_folder_config(config, &run->config));
+	TRY(model_folder_task(config, &labeled->folder));
+	TRY(take_layers(labeled));
+	TRY(folder_tokenizer_read(&labeled->tokenizer, &labeled->source));
+	TRY(folder_tokenizer_fit(&labeled->tokenizer, model, &run->config.vocab_size));
+	if (!run->start.resumed && labeled->settings->cased_is_given)
+		take_case(labeled);
+	labeled->tokenizer.settings.special_tokens = false; /* "[MASK]" in a labeled text is text */
+	run->vocab = &labeled->tokenizer.vocab;
+	run->tokenizer = &labeled->tokenizer.settings;
+	return tokenizer_open(&labeled->encoder, &labeled->tokenizer.vocab, &labeled->tokenizer.settings);
+}
+
+/* ---- The task's files ---- */
+
+/* Does the vocabulary contain the words of the examples? */
+static enum status check_unknown(const struct labeled_run *labeled, const struct task_set *set, const char *path)
+{
+	char what[PATH_BYTES + 2];
+	int64_t unknown = 0, words = 0;
+	labeled_count_unknown(&set->encoded, labeled->run->vocab, &unknown, &words);
+	snprintf(what, sizeof what, "'%s'", path);
+	return unknown_check(what, unknown, words);
+}
+
+/* Reads and encodes a set, and logs what was left out. Nothing is left out of sets to predict: results have a row for every row
+ * of their file. */
+static enum status read_set(struct labeled_run *labeled, struct task_set *set, const char *const *paths, int64_t count)
+{
+	struct task_state *state = &labeled->state;
+	labeled->bad.count = 0;
+	labeled->bad.skip = labeled->settings->skip_bad && set->use != TASK_PREDICT;
+	int32_t added = labeled->tokenizer.vocab.added_count;
+	TRY(state->task->read(state, set, paths, count));
+	task_keep_first(state, set, paths, count);
+	if (labeled->tokenizer.vocab.added_count != added) { /* so that texts are read as they will be with the finished model */
+		tokenizer_close(labeled->encoder);
+		labeled->encoder = NULL;
+		TRY(tokenizer_open(&labeled->encoder, &labeled->tokenizer.vocab, &labeled->tokenizer.settings));
+		state->settings.tokenizer = labeled->encoder;
+	}
+	TRY(state->task->encode(state, set));
+	bad_records_log(&labeled->bad, paths[0]);
+	if (labeled_has_pairs(&set->encoded))
+		TRY(model_config_check_pairs(&labeled->run->config, paths[0]));
+	return set->use == TASK_PREDICT ? OK : check_unknown(labeled, set, paths[0]);
+}
+
+static enum status open_sets(struct labeled_run *labeled, const char *option, const struct option_list *list, enum task_use use,
+			     struct task_set **out, int64_t *out_count)
+{
+	struct set_list files = {0};
+	enum status status;
+	*out_count = 0;
+	TRY_GOTO(set_list_parse(&files, list), done);
+	if (use == TASK_PREDICT)
+		TRY_GOTO(set_list_check_folders(&files, option), done);
+	TRY_GOTO(memory_new(out, files.count, sizeof **out, "sets of examples"), done);
+	for (int64_t i = 0; i < files.count && status == OK; i++) {
+		struct task_set *set = &(*out)[(*out_count)++];
+		*set = (struct task_set){.name = "", .use = use};
+		status = string_store_copy(&labeled->strings, files.sets[i].name, strlen(files.sets[i].name), &set->name);
+		if (status == OK)
+			status = read_set(labeled, set, files.sets[i].paths, files.sets[i].count);
+	}
+done:
+	set_list_release(&files);
+	return status;
+}
+
+/* Without a dev set, a new run with options that need one is an error. */
+static enum status do_without_dev(const struct labeled_run *labeled)
+{
+	const struct run *run = labeled->run;
+	const char *option = labeled->run->values->saving.save_best            ? "save_best"
+			     : run->values->saving.best_by                     ? "best_by"
+			     : run->values->length.early_stopping_patience > 0 ? "early_stopping_patience"
+									       : NULL;
+	if (!option || run->start.resumed || run->start.begun) {
+		log_warning("no dev set: the model is not evaluated (give --dev)");
+		return OK;
+	}
+	enum status status = error_set(ERR_USAGE, "--%s: there is no dev set", option);
+	error_hint("give --dev FILE: its scores decide");
+	return status;
+}
+
+static enum status read_files(struct labeled_run *labeled)
+{
+	const struct labeled_run_settings *settings = labeled->settings;
+	if (settings->train->count == 0) {
+		enum status status = error_set(ERR_USAGE, "--train is missing");
+		error_hint("bertc finetune --task classification --model FOLDER --train FILE --dev FILE --out FOLDER");
+		return status;
+	}
+	labeled->train = (struct task_set){.name = "", .use = TASK_TRAIN};
+	labeled->state.settings.most = settings->max_train_samples;
+	TRY(read_set(labeled, &labeled->train, settings->train->values, settings->train->count));
+	labeled->state.settings.most = settings->max_eval_samples;
+	TRY(open_sets(labeled, "dev", settings->dev, TASK_SCORE, &labeled->dev, &labeled->dev_count));
+	if (labeled->dev_count == 0)
+		TRY(do_without_dev(labeled));
+	labeled->state.settings.most = settings->max_predict_samples;
+	return open_sets(labeled, "test", settings->test, TASK_PREDICT, &labeled->test, &labeled->test_count);
+}
+
+/* Tokens of an example: as given, else the task's default. */
+static enum status choose_length(const struct run *run, struct run_phase *phase, const struct task *task)
+{
+	const int64_t *length = &phase->values->max_seq_length;
+	int64_t most = run->config.max_position_embeddings;
+	if (options_is_open(phase->options, length)) {
+		int64_t usual = task->max_seq_length > 0 ? task->max_seq_length : 128;
+		return options_choose_integer(phase->options, length, usual < most ? usual : most);
+	}
+	if (*length <= most)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %lld positions",
+				       (long long)*length, (long long)most);
+	error_hint("lower it");
+	return status;
+}
+
+static enum status note_choice(void *context, const char *option, const char *value)
+{
+	struct labeled_run *labeled = context;
+	return options_set(&labeled->run->options, option, value, ORIGIN_CHOSEN);
+}
+
+/* The task's own settings. */
+static enum status settle_task(struct labeled_run *labeled)
+{
+	const struct labeled_run_settings *settings = labeled->settings;
+	const struct run_start *start = &labeled->run->start;
+	const struct task *task = labeled->state.task;
+	const struct task_beginning beginning = {.model = settings->model,
+						 .has_dev = settings->dev && settings->dev->count > 0,
+						 .folder = &labeled->sentence,
+						 .chose = note_choice,
+						 .context = labeled};
+	if (task->makes_vectors)
+		TRY(sentence_folder_read(&labeled->sentence, start->resumed ? start->checkpoint : settings->model));
+	return task->settle ? task->settle(&labeled->state, &beginning) : OK;
+}
+
+static enum status find_task(struct labeled_run *labeled)
+{
+	const struct labeled_run_settings *settings = labeled->settings;
+	struct task_state *state = &labeled->state;
+	const char **names = NULL;
+	int64_t count = 0;
+	if (!settings->task) {
+		enum status status = error_set(ERR_USAGE, "--task is missing");
+		error_hint("name the task, such as --task classification");
+		return status;
+	}
+	const struct task *task;
+	TRY(task_find(settings->task, &task, &state->settings.layout));
+	TRY(task_state_open(state, task, task_options_of(settings->own, task)));
+	if (settings->class_weights && !state->task->weighs_classes)
+		return error_set(ERR_USAGE, "--class_weights is for tasks that choose one of several classes, not for %s",
+				 state->task->name);
+	if (settings->labels)
+		TRY(labels_parse_option(settings->labels, &labeled->strings, &names, &count));
+	labeled->names = names;
+	state->settings.tokenizer = labeled->encoder;
+	TRY(choose_length(labeled->run, &labeled->run->phases[0], state->task));
+	state->settings.max_seq_length = (int32_t)labeled->run->values->max_seq_length;
+	state->settings.columns = settings->columns;
+	state->settings.needs_pairs = task_needs_pairs(settings->task, state->settings.layout);
+	state->settings.given = (struct label_list){names, count};
+	state->settings.folder = (struct label_list){(const char *const *)labeled->folder.labels,
+						     labeled->folder.labels ? labeled->folder.label_count : 0};
+	state->settings.class_weights = settings->class_weights;
+	state->settings.negative_label = settings->negative_label;
+	state->settings.negative_columns = settings->negative_columns;
+	state->settings.hidden_size = labeled->run->config.hidden_size;
+	state->pool = labeled->run->machine->pool;
+	state->settings.vocab = &labeled->tokenizer.vocab;
+	state->settings.bad = &labeled->bad;
+	return settle_task(labeled);
+}
+
+/* Is the folder's head for this very task? Then training continues with it. */
+static bool has_same_head(const struct labeled_run *labeled)
+{
+	const struct task_config *folder = &labeled->folder;
+	const struct label_set *labels = &labeled->state.labels;
+	if (!folder->architecture || strcmp(folder->architecture, labeled->heads.architecture) != 0)
+		return false;
+	if (labels->count == 0)
+		return task_config_outputs(folder) == labeled->heads.head[0].outputs;
+	bool same = folder->labels && folder->label_count == labels->count;
+	for (int64_t i = 0; same && i < labels->count; i++)
+		same = strcmp(folder->labels[i], labels->labels[i].name) == 0;
+	return same;
+}
+
+/* Makes what the folders of checkpoints and of the finished model say about the task. */
+static enum status record_task(struct labeled_run *labeled)
+{
+	struct buffer text = {0};
+	labeled->state.settings.trained = labeled->train.examples.columns;
+	enum status status = task_record_write(&labeled->state, &text);
+	if (status != OK)
+		buffer_release(&text);
+	free(labeled->config.record);
+	labeled->config.record = text.data;
+	return status;
+}
+
+static enum status make_head(struct labeled_run *labeled)
+{
+	const struct task_state *state = &labeled->state;
+	const char **names = NULL;
+	state->task->heads(state, &labeled->heads);
+	labeled->task.heads = &labeled->heads;
+	labeled->task.decides = labeled->settings->metric ? labeled->settings->metric : task_decides(state);
+	labeled->continues_head = has_same_head(labeled);
+	TRY(memory_new(&names, state->labels.count, sizeof *names, "labels"));
+	for (int64_t i = 0; i < state->labels.count; i++)
+		names[i] = state->labels.labels[i].name;
+	labeled->preview_labels = names;
+	labeled->preview = (struct task_preview){.labels = state->task->target == TARGET_CLASS ? names : NULL,
+						 .classes = (int32_t)state->labels.count};
+	TRY(task_config_make(&labeled->config, labeled->heads.architecture, state->task->problem_type,
+			     state->labels.count > 0 ? names : NULL, labeled->heads.head[0].outputs));
+	if (state->task->makes_vectors)
+		labeled->config.sentence = &labeled->sentence;
+	return record_task(labeled);
+}
+
+/* What is to decide must exist, which the first evaluation would say only after an epoch of training. */
+static enum status check_decision(const struct labeled_run *labeled)
+{
+	const char **names = NULL;
+	int64_t deciding;
+	struct measures measures = {0};
+	struct measure decides;
+	if (labeled->dev_count == 0)
+		return OK;
+	TRY(memory_new(&names, labeled->dev_count, sizeof *names, "names of sets"));
+	for (int64_t i = 0; i < labeled->dev_count; i++)
+		names[i] = labeled->dev[i].name;
+	enum status status = run_find_best_set(labeled->run, names, labeled->dev_count, &deciding);
+	free(names);
+	if (status != OK || !labeled->settings->metric)
+		return status;
+	TRY(labeled_measures(&labeled->state, &labeled->heads.head[0], &labeled->dev[deciding], &measures));
+	return loop_deciding_measure(labeled->settings->metric, &measures, &decides);
+}
+
+static enum status find_teacher(struct labeled_run *labeled)
+{
+	const struct distillation_options *options = &labeled->settings->distillation;
+	if (!options->teacher)
+		return OK;
+	return distillation_run_prepare(&labeled->distillation, options, labeled->run, &labeled->state, &labeled->heads);
+}
+
+/* ---- Its training ---- */
+
+/* Dropout in place of the model's own. */
+static enum status choose_dropout(struct run *run, const double *option, double *probability)
+{
+	if (options_is_open(&run->options, option))
+		TRY(options_choose_number(&run->options, option, *probability, 6));
+	*probability = *option;
+	return OK;
+}
+
+/* Small models learn with higher rates than base and large ones. */
+static bool is_small(const struct model_config *config)
+{
+	return config->hidden_size < 512;
+}
+
+/* Defaults: three epochs of 32 examples at a time, with the rates of Devlin et al. 2019 and one evaluation per epoch. */
+static enum status choose_phase(const struct labeled_run *labeled, struct run_phase *phase)
+{
+	const struct run *run = labeled->run;
+	struct options *options = phase->options;
+	const struct length_options *length = &phase->values->length;
+	const int64_t *const every[] = {&phase->values->saving.eval_steps, &phase->values->saving.save_checkpoints_steps};
+	TRY(phase_choose_batch(phase, run->machine, 32));
+	double batches = ceil((double)labeled->train.encoded.example_count / (double)phase->values->batch.train_batch_size);
+	if (options_is_open(options, &length->num_train_steps)) {
+		if (options_is_open(options, &length->num_train_epochs))
+			TRY(options_choose_number(options, &length->num_train_epochs, 3, 6));
+		double steps = ceil(length->num_train_epochs * batches);
+		if (!(steps < 1e15))
+			return error_set(ERR_USAGE, "the run would take %.3g steps", steps);
+		TRY(options_choose_integer(options, &length->num_train_steps, steps < 1 ? 1 : (int64_t)steps));
+	}
+	for (size_t i = 0; i < sizeof every / sizeof *every; i++)
+		if (options_is_open(options, every[i]))
+			TRY(options_choose_integer(options, every[i], (int64_t)batches));
+	if (labeled->state.task->check_batch)
+		TRY(labeled->state.task->check_batch(&labeled->state, &labeled->train, phase->values->batch.train_batch_size));
+	phase->usual_learning_rate = is_small(&run->config) ? 1e-4 : 3e-5;
+	return phase_choose(phase, &phase->values->optimizer);
+}
+
+/* With fewer examples, a single answer changes the score by more than a point. */
+#define DEV_LEAST 100
+
+static void warn_of_small_sets(const struct labeled_run *labeled)
+{
+	for (int64_t i = 0; i < labeled->dev_count; i++) {
+		const struct task_set *set = &labeled->dev[i];
+		long long count = set->encoded.example_count;
+		if (count < DEV_LEAST)
+			log_warning("the dev set%s%s has only %lld example%s: small differences between its scores mean nothing",
+				    set->name[0] ? " " : "", set->name, count, count == 1 ? "" : "s");
+	}
+}
+
+enum status labeled_run_check(const struct labeled_run *labeled, const struct options *options)
+{
+	struct run_phase phase = {.options = &phase.own};
+	TRY(options_derive(&phase.own, options, options->section_count, NULL));
+	phase.values = phase.own.settings;
+	enum status status = choose_length(labeled->run, &phase, labeled->state.task);
+	if (status == OK)
+		status = recipe_choose(&phase.own, &phase.values->optimizer);
+	if (status == OK)
+		status = choose_phase(labeled, &phase);
+	options_release(&phase.own);
+	return status;
+}
+
+enum status labeled_run_prepare(struct labeled_run *labeled, const struct labeled_run_settings *settings)
+{
+	struct run *run = labeled->run;
+	labeled->settings = settings;
+	TRY(ranks_agree(run->machine->comm, read_model(labeled)));
+	TRY(ranks_agree(run->machine->comm, find_task(labeled)));
+	TRY(ranks_agree(run->machine->comm, read_files(labeled)));
+	warn_of_small_sets(labeled);
+	TRY(make_head(labeled));
+	TRY(check_decision(labeled));
+	TRY(ranks_agree(run->machine->comm, find_teacher(labeled)));
+	if (!run->start.resumed && labeled->heads.head[0].loss != LOSS_VECTORS)
+		log_note("%s", labeled->continues_head
+				       ? "the model has a head for this task: training continues with it"
+				       : "the model has no head for this task; starting with a randomly initialized one");
+	TRY(choose_dropout(run, &run->values->hidden_dropout_prob, &run->config.hidden_dropout_prob));
+	TRY(choose_dropout(run, &run->values->attention_probs_dropout_prob, &run->config.attention_probs_dropout_prob));
+	run->data_hash = hash64_combine(run->vocab->hash, labeled_hash(&labeled->train.encoded));
+	run->phases[0].data_hash = run->data_hash;
+	for (int64_t i = 0; i < labeled->dev_count; i++) {
+		const char *name = labeled->dev[i].name ? labeled->dev[i].name : "";
+		run->evaluation_hash = hash64_combine(run->evaluation_hash, hash64(name, strlen(name)));
+		run->evaluation_hash = hash64_combine(run->evaluation_hash, labeled_hash(&labeled->dev[i].encoded));
+	}
+	run->task_config = &labeled->config;
+	if (run->start.resumed && run->start.data_hash != run->data_hash) {
+		enum status status = error_set(ERR_STATE, "the training examples have changed since '%s'", run->start.checkpoint);
+		error_hint("give --fresh to start over with the new ones, or choose another --out");
+		return status;
+	}
+	TRY(recipe_choose(&run->options, &run->values->optimizer));
+	return choose_phase(labeled, &run->phases[0]);
+}
+
+/* ---- Callbacks of the run ---- */
+
+#define EVALUATION_EXAMPLES 64
+
+static struct example_bounds bounds_of(const struct labeled_run *labeled, const struct labeled_set *set)
+{
+	struct example_bounds bounds = {
+		.max_seq_length = set->longest, .sequences = set->most_sequences, .vocab_size = labeled->run->config.vocab_size};
+	for (int h = 0; h < BATCH_HEADS; h++)
+		if (set->items[h].width > 0)
+			bounds.labels[h] = (struct label_bounds){.most = set->items[h].most,
+								 .width = set->items[h].width,
+								 .row_width = set->items[h].row_width,
+								 .values = set->items[h].values};
+	return bounds;
+}
+
+static void grow_for(const struct labeled_run *labeled, const struct labeled_set *set, int64_t tokens,
+		     struct batch_capacity *capacity)
+{
+	struct example_bounds bounds = bounds_of(labeled, set);
+	if (set->example_count == 0)
+		return;
+	struct batch_capacity one = batch_capacity_for(&bounds, EVALUATION_EXAMPLES, 0, tokens);
+	batch_capacity_grow(capacity, &one);
+}
+
+static void shape(void *context, int64_t index, struct run_phase *phase, int64_t tokens)
+{
+	const struct labeled_run *labeled = context;
+	struct example_bounds bounds = bounds_of(labeled, &labeled->train.encoded);
+	int32_t accumulation = phase->steps.accumulation_steps;
+	(void)index;
+	phase->steps.capacity =
+		batch_capacity_for(&bounds, step_part_examples(&phase->steps), accumulation, accumulation > 0 ? 0 : tokens);
+	phase->evaluation_capacity = batch_capacity_for(&bounds, EVALUATION_EXAMPLES, 0, tokens);
+	for (int64_t i = 0; i < labeled->dev_count; i++)
+		grow_for(labeled, &labeled->dev[i].encoded, tokens, &phase->evaluation_capacity);
+	for (int64_t i = 0; i < labeled->test_count; i++)
+		grow_for(labeled, &labeled->test[i].encoded, tokens, &phase->evaluation_capacity);
+}
+
+static enum status mean_length(void *context, int64_t index, double *out)
+{
+	const struct labeled_run *labeled = context;
+	(void)index;
+	*out = (double)labeled->train.encoded.token_count / (double)labeled->train.encoded.example_count;
+	return OK;
+}
+
+static size_t reader_bytes(void *context, int64_t index, const struct run_phase *phase)
+{
+	const struct labeled_run *labeled = context;
+	struct example_bounds bounds = bounds_of(labeled, &labeled->train.encoded);
+	(void)index;
+	size_t bytes = step_reader_bytes(&bounds, &phase->steps);
+	if (labeled->state.task->loss)
+		bytes += step_vectors_bytes(&phase->steps, bounds.sequences, labeled->run->config.hidden_size, sizeof(float));
+	return bytes;
+}
+
+/* Copies the parameters that both models have. */
+static void copy_parameters(const struct model *from, const float *from_slab, const struct model *to, float *to_slab)
+{
+	for (int64_t i = 0; i < from->parameter_count; i++) {
+		const struct parameter *parameter = &from->parameters[i];
+		int64_t other = model_find_parameter(to, parameter->name);
+		if (other >= 0)
+			memcpy(to_slab + to->parameters[other].offset, from_slab + parameter->offset,
+			       (size_t)parameter->count * sizeof *to_slab);
+	}
+}
+
+/* Copies the layers that make up a smaller model. */
+static void copy_layers(const struct labeled_run *labeled, const struct model *from, const float *from_slab,
+			const struct model *to, float *to_slab)
+{
+	char name[sizeof from->parameters->name];
+	for (int64_t i = 0; labeled->init_layers && i < to->parameter_count; i++) {
+		const struct parameter *parameter = &to->parameters[i];
+		int own = 0;
+		if (parameter->layer < 0 || parameter->layer >= to->config.num_hidden_layers)
+			continue;
+		sscanf(parameter->name, "bert.encoder.layer.%*d.%n", &own);
+		snprintf(name, sizeof name, "bert.encoder.layer.%d.%s", labeled->init_layers[parameter->layer],
+			 parameter->name + own);
+		int64_t other = model_find_parameter(from, name);
+		BUG_IF(own == 0 || other < 0);
+		memcpy(to_slab + parameter->offset, from_slab + from->parameters[other].offset,
+		       (size_t)parameter->count * sizeof *to_slab);
+	}
+}
+
+/* Loads the encoder over the randomly initialized weights, and the head if it is the same. */
+static enum status load_weights(void *context, struct model *model, struct replica *replica)
+{
+	struct labeled_run *labeled = context;
+	struct model_heads heads = model->heads;
+	struct model_config config = model->config;
+	struct model_folder_report report = {0};
+	struct model *source = NULL;
+	float *slab = NULL, *loaded = NULL;
+	enum status status;
+	if (!labeled->continues_head)
+		heads.count = 0;
+	heads.projection = 0;
+	config.num_hidden_layers = labeled->source_layers;
+	TRY_GOTO(model_create(&source, model->backend, &config, &heads), done);
+	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof *slab, "weights"), done);
+	TRY_GOTO(memory_new(&loaded, source->slab_count, sizeof *loaded, "weights"), done);
+	TRY_GOTO(model_get_weights(model, slab), done);
+	copy_parameters(model, slab, source, loaded);
+	TRY_GOTO(model_folder_load(labeled->source.weights, source, MISSING_HEADS, loaded, &report), done);
+	TRY_GOTO(model_files_check(&labeled->files, labeled->source.weights), done);
+	copy_parameters(source, loaded, model, slab);
+	copy_layers(labeled, source, loaded, model, slab);
+	status = model_set_weights(model, replica, slab);
+done:
+	model_folder_report_release(&report);
+	model_free(source);
+	free(slab);
+	free(loaded);
+	return status;
+}
+
+static struct labeled_settings objective_settings(struct labeled_run *labeled)
+{
+	struct run *run = labeled->run;
+	return (struct labeled_settings){
+		.task = &labeled->state,
+		.model = run->memory.model,
+		.activations = run->memory.activations,
+		.comm = run->machine->comm,
+		.train = labeled->instances,
+		.train_set = &labeled->train,
+		.steps = run->phases[0].steps,
+		.evaluation = labeled->dev,
+		.evaluation_count = labeled->dev_count,
+		.evaluation_capacity = run->phases[0].evaluation_capacity,
+		.vocab_size = run->config.vocab_size,
+		.preview = &labeled->preview,
+	};
+}
+
+static enum status open_phase(void *context, const struct train_state *state, struct objective **out)
+{
+	struct labeled_run *labeled = context;
+	struct labeled_source source = {.seed = (uint64_t)labeled->run->values->seed,
+					.shuffle = labeled->settings->shuffle,
+					.vocab_size = labeled->run->config.vocab_size};
+	TRY(instances_open_labeled(&labeled->instances, &labeled->train.encoded, &source));
+	if (state->samples > 0)
+		TRY(instances_hint(labeled->instances, state->epoch, state->epoch_first_sample));
+	struct labeled_settings settings = objective_settings(labeled);
+	TRY(labeled_objective_create(out, &settings));
+	TRY(distillation_run_wrap(&labeled->distillation, labeled->run, out));
+	/* Checkpoints do not contain what the report shows of the latest evaluation, so it is repeated. */
+	struct measures known = {0};
+	bool shown = state->evaluated_step == 0 || labeled->dev_count == 0;
+	return shown ? OK : (*out)->evaluate(*out, &labeled->run->memory.replica, 0, &known);
+}
+
+static void close_phase(void *context, int64_t index)
+{
+	struct labeled_run *labeled = context;
+	(void)index;
+	instances_close(labeled->instances);
+	labeled->instances = NULL;
+}
+
+static enum status locate(void *context, struct train_state *state)
+{
+	struct labeled_run *labeled = context;
+	return instances_locate(labeled->instances, state->samples, &state->epoch, &state->epoch_first_sample);
+}
+
+static enum status describe(void *context, struct report *report)
+{
+	struct labeled_run *labeled = context;
+	report->facts.epoch_tokens = (double)labeled->train.encoded.token_count;
+	TRY(labeled_report(&labeled->state, &labeled->train, labeled->dev_count > 0 ? &labeled->dev[0] : NULL, &labeled->preview,
+			   &report->task));
+	if (is_small(&labeled->run->config))
+		report->task.words.usual_rates = "5e-5 to 5e-4";
+	report->task.decides = labeled->task.decides;
+	distillation_run_report(&labeled->distillation, &report->task);
+	return OK;
+}
+
+static size_t teacher_bytes_of(void *context, const struct shape_limits *limits)
+{
+	const struct labeled_run *labeled = context;
+	return distillation_run_bytes(&labeled->distillation, limits);
+}
+
+static double teacher_flops_of(void *context, const struct model_work *work)
+{
+	const struct labeled_run *labeled = context;
+	return distillation_run_flops(&labeled->distillation, labeled->run, work);
+}
+
+static enum status allocate(void *context, const struct shape_limits *limits)
+{
+	struct labeled_run *labeled = context;
+	return distillation_run_allocate(&labeled->distillation, labeled->run, limits);
+}
+
+static enum status give_back(void *context)
+{
+	struct labeled_run *labeled = context;
+	return distillation_run_give_back(&labeled->distillation);
+}
+
+void labeled_run_begin(struct labeled_run *out, struct run *run)
+{
+	*out = (struct labeled_run){
+		.run = run,
+		.task = {.context = out,
+			 .shapes = {.context = out,
+				    .shape = shape,
+				    .mean_length = mean_length,
+				    .reader_bytes = reader_bytes,
+				    .teacher_bytes = teacher_bytes_of,
+				    .teacher_flops = teacher_flops_of},
+			 .allocate = allocate,
+			 .give_back = give_back,
+			 .heads = &model_heads_none, /* until the labels are known */
+			 .load_weights = load_weights,
+			 .describe = describe,
+			 .open_phase = open_phase,
+			 .close_phase = close_phase,
+			 .locate = locate},
+	};
+}
+
+/* ---- Results ---- */
+
+/* Scores a set and, on the first rank, writes its results into `folder`. */
+static enum status finish_set(struct labeled_run *labeled, const struct labeled_settings *settings, struct task_set *set,
+			      const char *folder, struct set_scores *scores)
+{
+	struct task_outputs outputs = {0};
+	const struct task *task = labeled->state.task;
+	bool first = is_first_rank(settings->comm);
+	TRY(labeled_score(settings, &labeled->run->memory.replica, set, &outputs, &scores->measures));
+	enum status status = OK;
+	if (first && set->has_labels && task->score_classes)
+		status = task->score_classes(&labeled->state, set, &outputs, &scores->classes);
+	if (first && folder && status == OK)
+		status = folder_make(folder);
+	if (first && folder && status == OK)
+		status = task->write(&labeled->state, set, &outputs, folder);
+	task_outputs_release(&outputs);
+	return ranks_agree(settings->comm, status);
+}
+
+/* With save_best, the best checkpoint's weights become the finished model's. */
+static enum status take_best(struct labeled_run *labeled, int64_t *out_step)
+{
+	struct run *run = labeled->run;
+	const struct train_state *state = &run->training.state;
+	char path[PATH_BYTES], name[64];
+	*out_step = state->step;
+	if (!labeled->run->values->saving.save_best || state->best_step == 0 || state->best_step == state->step)
+		return OK;
+	/* Some file systems have no links, so there may be no `best`. */
+	checkpoint_name(name, state->best_step);
+	TRY(path_join(path, run->folder.path, name));
+	TRY(checkpoint_load(path, run->memory.model, &run->memory.replica, run->memory.optimizer));
+	*out_step = state->best_step;
+	log_note("the best checkpoint is that of step %lld", (long long)state->best_step);
+	return is_first_rank(run->machine->comm) ? checkpoint_save_final(&run->training.checkpoints, run->memory.model, *out_step)
+						 : OK;
+}
+
+/* Tunes, on the first dev set, how the finished model's answers are chosen, and records it with the model. */
+static enum status tune(struct labeled_run *labeled, const struct labeled_settings *settings, int64_t step)
+{
+	struct run *run = labeled->run;
+	struct task_outputs outputs = {0};
+	struct measures measures = {0};
+	if (!labeled->state.task->tunes || !labeled->state.task->tunes(&labeled->state))
+		return OK;
+	TRY(labeled_score(settings, &run->memory.replica, &labeled->dev[0], &outputs, &measures));
+	enum status status = labeled->state.task->tune(&labeled->state, &labeled->dev[0], &outputs);
+	task_outputs_release(&outputs);
+	if (status == OK)
+		status = record_task(labeled);
+	if (status == OK && is_first_rank(settings->comm))
+		status = checkpoint_save_final(&run->training.checkpoints, run->memory.model, step);
+	return ranks_agree(settings->comm, status);
+}
+
+/* Writes the model card, with the measures on the dev sets. */
+static enum status write_card(const struct labeled_run *labeled, const struct result_set *sets, int64_t step)
+{
+	struct card_metric *metrics = NULL;
+	int count = 0;
+	enum status status;
+	TRY(memory_new(&metrics, labeled->dev_count * MEASURES_MOST, sizeof *metrics, "measures"));
+	for (int64_t i = 0; i < labeled->dev_count; i++)
+		for (int k = 0; k < sets[i].measures->count; k++)
+			metrics[count++] = (struct card_metric){sets[i].name[0] ? sets[i].name : "dev",
+								sets[i].measures->item[k].name, sets[i].measures->item[k].value};
+	status = run_write_card(labeled->run, step, metrics, count);
+	free(metrics);
+	return status;
+}
+
+/* Writes the predictions for a test set and, if it is labeled, its scores. */
+static enum status finish_test(struct labeled_run *labeled, const struct labeled_settings *settings, struct task_set *set,
+			       struct result_facts facts)
+{
+	char named[PATH_BYTES], label[80];
+	const struct run *run = labeled->run;
+	const char *folder = set->name[0] ? named : run->folder.path;
+	struct set_scores scores = {0};
+	enum status status;
+	TRY(path_join(named, run->folder.path, set->name));
+	TRY_GOTO(finish_set(labeled, settings, set, folder, &scores), done);
+	if (!is_first_rank(run->machine->comm))
+		goto done;
+	log_note("predictions for the test set%s%s: in '%s'", set->name[0] ? " " : "", set->name, folder);
+	if (!task_is_labeled(set)) {
+		status = results_remove_evaluation(folder, "test");
+		goto done;
+	}
+	const struct result_set result = {"", &scores.measures, &scores.classes};
+	facts.sets = &result;
+	facts.count = 1;
+	facts.kind = "test";
+	status = results_write_evaluation(folder, &facts);
+	snprintf(label, sizeof label, "test%s%.60s", set->name[0] ? " " : "", set->name);
+	if (status == OK)
+		results_log(label, &scores.measures);
+done:
+	class_scores_release(&scores.classes);
+	return ranks_agree(run->machine->comm, status);
+}
+
+enum status labeled_run_finish(struct labeled_run *labeled)
+{
+	struct run *run = labeled->run;
+	struct labeled_settings settings = objective_settings(labeled);
+	struct set_scores *scores = NULL;
+	struct result_set *sets = NULL;
+	int64_t step;
+	bool first = is_first_rank(run->machine->comm);
+	enum status status;
+	settings.preview = NULL;
+	TRY(ranks_agree(run->machine->comm, take_best(labeled, &step)));
+	TRY(tune(labeled, &settings, step));
+	TRY_GOTO(memory_new(&scores, labeled->dev_count + 1, sizeof *scores, "measures"), done);
+	TRY_GOTO(memory_new(&sets, labeled->dev_count + 1, sizeof *sets, "measures"), done);
+	for (int64_t i = 0; i < labeled->dev_count; i++) {
+		TRY_GOTO(finish_set(labeled, &settings, &labeled->dev[i], NULL, &scores[i]), done);
+		sets[i] = (struct result_set){labeled->dev[i].name, &scores[i].measures, &scores[i].classes};
+	}
+	const struct train_state *state = &run->training.state;
+	int64_t deciding = run->training.settings.best_set;
+	const char *selected = labeled->dev_count > 0 ? labeled->dev[deciding].name : NULL;
+	struct result_facts facts = {
+		.sets = sets,
+		.count = (int)labeled->dev_count,
+		.kind = "eval",
+		.global_step = step,
+		.loss = state->loss_count > 0 ? state->loss_sum / (double)state->loss_count : NAN,
+		.selected_on = labeled->run->values->saving.save_best && selected ? (*selected ? selected : "dev") : NULL,
+	};
+	if (labeled->dev_count > 0)
+		labeled->result = (struct labeled_result){
+			.step = step, .set = selected, .score = measures_get(&scores[deciding].measures, labeled->task.decides)};
+	status = OK;
+	if (first && labeled->dev_count > 0)
+		status = results_write_evaluation(run->folder.path, &facts);
+	if (first && status == OK)
+		status = write_card(labeled, sets, step);
+	TRY_GOTO(ranks_agree(run->machine->comm, status), done);
+	for (int64_t i = 0; first && i < labeled->dev_count; i++)
+		results_log(labeled->dev[i].name, &scores[i].measures);
+	for (int64_t i = 0; i < labeled->test_count; i++)
+		TRY_GOTO(finish_test(labeled, &settings, &labeled->test[i], facts), done);
+done:
+	for (int64_t i = 0; scores && i < labeled->dev_count; i++)
+		class_scores_release(&scores[i].classes);
+	free(scores);
+	free(sets);
+	return status;
+}
+
+void labeled_run_release(struct labeled_run *labeled)
+{
+	task_preview_release(&labeled->preview);
+	model_files_release(&labeled->files);
+	distillation_run_release(&labeled->distillation);
+	free(labeled->init_layers);
+	for (int64_t i = 0; i < labeled->dev_count; i++)
+		task_set_release(&labeled->state, &labeled->dev[i]);
+	for (int64_t i = 0; i < labeled->test_count; i++)
+		task_set_release(&labeled->state, &labeled->test[i]);
+	if (labeled->state.task)
+		task_set_release(&labeled->state, &labeled->train);
+	free(labeled->dev);
+	free(labeled->test);
+	free(labeled->preview_labels);
+	free(labeled->names);
+	sentence_folder_release(&labeled->sentence);
+	task_config_release(&labeled->config);
+	task_config_release(&labeled->folder);
+	task_state_release(&labeled->state);
+	tokenizer_close(labeled->encoder);
+	folder_tokenizer_release(&labeled->tokenizer);
+	string_store_release(&labeled->strings);
+}
