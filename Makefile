@@ -20,6 +20,7 @@
 #                         FUZZ_SECONDS=60 each, or FUZZ_RUNS=executions each; TESTS=pattern for some of them;
 #                         FUZZ_COMPARISONS=1 looks for new branches (slower, learns from comparisons in the code)
 #   make fuzz-coverage    shows which lines of each parser fuzzing has reached
+#   make format-check     says which files are not in the format of .clang-format (release 14 of clang-format)
 #   make clean
 #
 #   BUILD=folder          where objects and programs go (default build)
@@ -225,7 +226,7 @@ FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
 RUN_FUZZ = $(call selected,$(call programs,$(wildcard tests/fuzz/*.c)))
 
 .PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage \
-	run-fuzz-coverage demo install install-program install-library wheel wheel-file test-python deb tarball \
+	run-fuzz-coverage format-check demo install install-program install-library wheel wheel-file test-python deb tarball \
 	release clean
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -408,6 +409,10 @@ test: $(if $(TESTS),,deps)
 
 run-tests: $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) STRICT=$(STRICT) sh tests/run.sh $(RUN_PROGRAMS)
+
+format-check:
+	@find src tests bench dev demo include -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' | \
+		xargs -n 100 -P 4 clang-format-14 --dry-run -Werror
 
 test-long: deps
 	@$(MAKE) --no-print-directory HDF5=1 MPI=1 WERROR=1 run-long

@@ -76,14 +76,16 @@ template <cute::SM90::GMMA::Major MAJOR, typename Atom> static void compare_tile
 	int wrong = 0;
 	for (int outer = 0; outer < 64; outer++)
 		for (int k = 0; k < 64; k++)
-			wrong += places(outer, k) * 2 != (transposed ? fragment_tile_place(k, outer) : fragment_tile_place(outer, k));
+			wrong += places(outer, k) * 2 !=
+				 (transposed ? fragment_tile_place(k, outer) : fragment_tile_place(outer, k));
 	auto tensor = make_tensor(make_smem_ptr(static_cast<bfloat16_t *>(nullptr)), layout);
 	auto steps = make_tensor<SM90::GMMA::smem_desc<MAJOR>>(zipped_divide(tensor, Shape<_64, _16>{}));
 	uint64_t ours = FRAGMENT_TILE_DESCRIPTOR, theirs = steps(0, 0).desc_;
 	if (transposed) /* the distance from 64 columns to the next 64, of which there are none */
 		theirs = (theirs & ~0x3fff0000ull) | (ours & 0x3fff0000ull);
 	for (int i = 0; i < 4; i++)
-		wrong += steps(0, i).desc_ - steps(0, 0).desc_ != (uint64_t)i * (transposed ? FRAGMENT_TILE_ROWS_16 : FRAGMENT_TILE_COLUMNS_16);
+		wrong += steps(0, i).desc_ - steps(0, 0).desc_ !=
+			 (uint64_t)i * (transposed ? FRAGMENT_TILE_ROWS_16 : FRAGMENT_TILE_COLUMNS_16);
 	report(name, wrong + (ours != theirs));
 }
 

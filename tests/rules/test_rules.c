@@ -1,6 +1,6 @@
 /* The rules that keep the source in order, checked against the source itself: which folder may include which, where vendor
  * headers may be used, which functions must not be used, whether each header compiles alone, whether documents name files
- * that exist. Runs from the repository's root. */
+ * that exist, how long files, functions and lines may be. Runs from the repository's root. */
 #include "test.h"
 #include <ctype.h>
 #include <glob.h>
@@ -66,14 +66,11 @@ static const struct {
 
 static int problems;
 
-/* All source files except tests. */
-static void for_each_source(void (*check)(const char *path, char *text))
+/* The files of a pattern with braces. */
+static void for_each_file(const char *pattern, void (*check)(const char *path, char *text))
 {
 	glob_t files;
-	assert_int_equal(glob("src/*.[ch]", 0, NULL, &files), GLOB_NOMATCH); /* every file is in a folder */
-	assert_int_equal(
-		glob("{src/*/*.[ch],src/*/*/*.[ch],src/*/*/*/*.[ch],src/*/*/*/*.cu,src/*/*/*/*.cuh}", GLOB_BRACE, NULL, &files),
-		0);
+	assert_int_equal(glob(pattern, GLOB_BRACE, NULL, &files), 0);
 	assert_true(files.gl_pathc > 30);
 	problems = 0;
 	for (size_t i = 0; i < files.gl_pathc; i++) {
@@ -85,6 +82,17 @@ static void for_each_source(void (*check)(const char *path, char *text))
 	}
 	globfree(&files);
 	assert_int_equal(problems, 0);
+}
+
+/* In a folder, or up to three further down. */
+#define DEEP "{/*.,/*/*.,/*/*/*.,/*/*/*/*.}"
+
+/* All source files except tests. */
+static void for_each_source(void (*check)(const char *path, char *text))
+{
+	glob_t files;
+	assert_int_equal(glob("src/*.[ch]", 0, NULL, &files), GLOB_NOMATCH); /* every file is in a folder */
+	for_each_file("src" DEEP "{c,h,cu,cuh}", check);
 }
 
 static void problem(const char *path, int line, const char *what, const char *why)
@@ -233,6 +241,65 @@ static void headers_compile_alone(void **state)
 			 0);
 }
 
+/* ---- The form of all code, tests included ---- */
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t size = strlen(name), length = strlen(end);
+	return size > length && !strcmp(name + size - length, end);
+}
+
+static bool is_source_name(const char *name)
+{
+	return ends_with(name, ".c") || ends_with(name, ".h") || ends_with(name, ".cu") || ends_with(name, ".cuh");
+}
+
+/* What no file exceeds today: a longer one is divided, or says here why it cannot be. Tests hold tables, kernels unroll. */
+enum { COLUMNS = 130, FILE_LINES = 900, FUNCTION_LINES = 80, TEST_FILE_LINES = 1150, KERNEL_LINES = 110 };
+
+static void check_lengths(const char *path, char *text)
+{
+	bool ours = !strncmp(path, "src/", 4), kernel = !ends_with(path, ".c") && !ends_with(path, ".h");
+	int line = 0, body = 0;
+	for (char *at = text, *end; *at; at = end + 1) {
+		int column = 0;
+		line++;
+		end = strchr(at, '\n');
+		if (!end) {
+			problem(path, line, at, "no newline at the end of the file");
+			break;
+		}
+		for (const char *p = at; p < end; p++)
+			column = *p == '\t' ? (column / 8 + 1) * 8 : column + ((*p & 0xc0) != 0x80);
+		if (column > COLUMNS)
+			problem(path, line, "a line", "longer than 130 columns");
+		if (!strncmp(at, "{\n", 2))
+			body = line;
+		if (!strncmp(at, "}\n", 2) && body && line - body >= (ours && !kernel ? FUNCTION_LINES : KERNEL_LINES))
+			problem(path, body, "a function", "too long");
+		body = *at == '}' ? 0 : body;
+	}
+	if (line > (ours ? FILE_LINES : TEST_FILE_LINES))
+		problem(path, line, "a file", "too long");
+}
+
+static void lengths_are_bounded(void **state)
+{
+	(void)state;
+	for_each_file("{src,tests,bench,dev,demo,include}" DEEP "{c,h,cu,cuh,cc}", check_lengths);
+}
+
+/* Other releases of clang-format see some lines differently, so that only the one of `make format-check` counts. */
+static void code_has_the_format(void **state)
+{
+	(void)state;
+	if (system("command -v clang-format-14 >/dev/null") != 0) {
+		print_message("no clang-format-14\n");
+		skip();
+	}
+	assert_int_equal(system("MAKEFLAGS= ${MAKE:-make} --no-print-directory format-check"), 0);
+}
+
 /* ---- The documents ---- */
 
 /* The files of the source tree, by path; a name without a folder is compared with the last part of each path. */
@@ -263,16 +330,6 @@ static void list_tree(void)
 	}
 	pclose(files);
 	assert_true(tree.count > 500);
-}
-
-static bool is_source_name(const char *name)
-{
-	static const char *const ends[] = {".c", ".h", ".cu", ".cuh"};
-	size_t size = strlen(name);
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (size > strlen(ends[i]) && !strcmp(name + size - strlen(ends[i]), ends[i]))
-			return true;
-	return false;
 }
 
 /* A name in back quotes: a path of ours must exist, and so must a source file, however much of its path is given
@@ -388,9 +445,13 @@ static void documents_name_what_is_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(folders_depend_on_those_above),     cmocka_unit_test(some_functions_are_not_used),
-		cmocka_unit_test(headers_are_guarded_by_their_name), cmocka_unit_test(headers_compile_alone),
+		cmocka_unit_test(folders_depend_on_those_above),
+		cmocka_unit_test(some_functions_are_not_used),
+		cmocka_unit_test(headers_are_guarded_by_their_name),
+		cmocka_unit_test(headers_compile_alone),
 		cmocka_unit_test(documents_name_what_is_there),
+		cmocka_unit_test(lengths_are_bounded),
+		cmocka_unit_test(code_has_the_format),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

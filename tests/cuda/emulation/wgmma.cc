@@ -46,7 +46,8 @@ const unsigned char *place(uint64_t descriptor, bool transposed, int outer, int 
 {
 	unsigned start = (unsigned)(descriptor & 0x3fff) << 4, stride = (unsigned)(descriptor >> 32 & 0x3fff) << 4;
 	if (descriptor >> 62 != 1 || (descriptor >> 49 & 7) != 0 || (start & 0x380) != 0)
-		emulation_fault("the descriptor %016llx is not of a tile with a swizzle of 128 bytes", (unsigned long long)descriptor);
+		emulation_fault("the descriptor %016llx is not of a tile with a swizzle of 128 bytes",
+				(unsigned long long)descriptor);
 	int row = transposed ? k : outer, column = transposed ? outer : k;
 	unsigned address = start + (unsigned)(row / 8) * stride + (unsigned)(row % 8 * 128 + column * 2);
 	return static_cast<const unsigned char *>(emulation_shared(nullptr)) + (address ^ (address >> 7 & 7) << 4);
@@ -99,13 +100,15 @@ void compute(thread_products *const *threads, size_t number)
 			emulation_fault("threads of a warpgroup have started different products");
 		for (int i = 0, row, k; p->a != nullptr && i < 8; i++) {
 			emulation::place_of_a(emulation::F16, thread % 32, i, &row, &k);
-			a[thread / 32 * 16 + row][k] = emulation::element_value(p->is_bf16 ? emulation::BF16 : emulation::F16, s->a, i);
+			a[thread / 32 * 16 + row][k] =
+				emulation::element_value(p->is_bf16 ? emulation::BF16 : emulation::F16, s->a, i);
 		}
 	}
 	for (int thread = 0; thread < GROUP; thread++) {
 		std::vector<float> &sums = threads[thread]->sums[threads[thread]->groups.front()[number].product.c];
 		for (int i = 0; i < p->columns / 2; i++) {
-			int row = thread / 32 * 16 + thread % 32 / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + thread % 4 * 2 + i % 2;
+			int row = thread / 32 * 16 + thread % 32 / 4 + 8 * (i / 2 % 2),
+			    column = i / 4 * 8 + thread % 4 * 2 + i % 2;
 			sums[i] = sum_of_products(p->add ? sums[i] : 0, a[row], b[column]);
 		}
 	}
@@ -183,7 +186,8 @@ void emulation_group_wait(int groups_left)
 		for (const started &s : m->groups[(size_t)i])
 			for (const chunk &c : s.chunks) {
 				if (memcmp(c.bytes, c.at, sizeof(c.bytes)) != 0)
-					emulation_fault("shared memory was written before the product that reads it was waited for");
+					emulation_fault(
+						"shared memory was written before the product that reads it was waited for");
 				emulation_access(c.at, sizeof(c.bytes), false);
 			}
 	emulation_warpgroup(m, compute_groups, "group_wait");

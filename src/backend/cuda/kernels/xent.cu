@@ -254,8 +254,8 @@ cudaError_t queue_add_rows(cudaStream_t stream, const double *losses, const doub
 extern "C" cudaError_t kernel_vocab_xent(cudaStream_t stream, const struct kernel_vocab_xent *a)
 {
 	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
-		return launch(vocab_xent<decltype(type)>, (unsigned)a->rows, VOCAB_THREADS, VOCAB_THREADS / WARP * sizeof(struct softmax),
-			      stream, *a);
+		return launch(vocab_xent<decltype(type)>, (unsigned)a->rows, VOCAB_THREADS,
+			      VOCAB_THREADS / WARP * sizeof(struct softmax), stream, *a);
 	});
 	return error != cudaSuccess ? error : queue_add_rows(stream, a->losses, a->corrects, a->rows, a->loss, a->correct);
 }
