@@ -32,11 +32,6 @@ const struct option *option_aside_find(const struct options *options, const char
 	return index < 0 ? NULL : &options->aside[index];
 }
 
-int options_find(const struct options *options, const char *name)
-{
-	return option_find_row(options->table, name, strlen(name));
-}
-
 /* ---- Values ---- */
 
 enum status option_copy_text(struct options *options, const char *text, const char **out)

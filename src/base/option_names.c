@@ -68,6 +68,11 @@ int option_find_row(const struct option *table, const char *word, size_t length)
 	return -1;
 }
 
+int options_find(const struct options *options, const char *name)
+{
+	return option_find_row(options->table, name, strlen(name));
+}
+
 static char plain_character(char c)
 {
 	return c == '-' ? '_' : (char)tolower((unsigned char)c);

@@ -273,21 +273,6 @@ void samples_release(struct samples *samples)
 	*samples = (struct samples){0};
 }
 
-static enum status update_preview(void *context, const struct report_progress *progress)
-{
-	return samples_evaluate(context, progress);
-}
-
-static void write_preview(const void *context, struct buffer *html)
-{
-	samples_html(context, html);
-}
-
-struct report_preview samples_preview(struct samples *samples)
-{
-	return (struct report_preview){.update = update_preview, .write = write_preview, .context = samples};
-}
-
 /* Chinese and Japanese are written without spaces, so none are put between two such characters. */
 static bool is_cjk(const char *text)
 {

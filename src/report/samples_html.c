@@ -102,3 +102,18 @@ void samples_html(const struct samples *samples, struct buffer *out)
 		buffer_text(out, "</table></div></div>\n");
 	}
 }
+
+static enum status update_preview(void *context, const struct report_progress *progress)
+{
+	return samples_evaluate(context, progress);
+}
+
+static void write_preview(const void *context, struct buffer *html)
+{
+	samples_html(context, html);
+}
+
+struct report_preview samples_preview(struct samples *samples)
+{
+	return (struct report_preview){.update = update_preview, .write = write_preview, .context = samples};
+}

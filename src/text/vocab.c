@@ -1,5 +1,4 @@
 #include "text/vocab.h"
-#include "text/vocab_json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -199,14 +198,12 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 	return vocab_complete(out, path);
 }
 
-enum status vocab_read(struct vocab *out, const char *path)
+enum status vocab_read_lines(struct vocab *out, const char *path)
 {
 	struct buffer text = {0};
 	enum status status;
 
 	*out = (struct vocab){.count = 0};
-	if (strlen(path) > 5 && strcmp(path + strlen(path) - 5, ".json") == 0)
-		return vocab_read_json(out, path);
 	TRY_GOTO(file_read(path, VOCAB_FILE_LIMIT, &text), out);
 	status = vocab_parse(out, path, buffer_string(&text), text.size);
 	if (status != OK)

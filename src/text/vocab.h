@@ -32,9 +32,12 @@ struct vocab {
 
 /* Reads vocab.txt. Trailing white space of a line is cut. Missing special tokens, an empty file and invalid UTF-8 are ERR_DATA. A
  * byte order mark, CR line ends, trailing white space, blank entries and duplicates cause a warning naming the lines (published
- * vocabularies have some; the later duplicate wins, as in Hugging Face). A path that ends in ".json" is a tokenizer.json, which
- * in many folders is the only file with the vocabulary: reads the entries of its WordPiece model and its added tokens, whose ids
- * must together be consecutive from 0. (vocab_file_read in weights/tokenizer_file.h reads both files of a folder.) */
+ * vocabularies have some; the later duplicate wins, as in Hugging Face). */
+MUST_USE enum status vocab_read_lines(struct vocab *out, const char *path);
+/* The same, or, of a path that ends in ".json", a tokenizer.json, which in many folders is the only file with the vocabulary:
+ * reads the entries of its WordPiece model and its added tokens, whose ids must together be consecutive from 0. A model other
+ * than WordPiece, words that are not made like BERT's, a duplicate id or a gap between ids are ERR_DATA. (vocab_file_read in
+ * weights/tokenizer_file.h reads both files of a folder.) */
 MUST_USE enum status vocab_read(struct vocab *out, const char *path);
 /* Makes a vocabulary from entries in order; they are copied. */
 MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count);

@@ -1,12 +1,8 @@
-/* Reads the vocabulary in a tokenizer.json of Hugging Face's tokenizers library. */
+/* What a tokenizer.json of Hugging Face's tokenizers library adds to the vocabulary in a vocab.txt. */
 #ifndef TEXT_VOCAB_JSON_H
 #define TEXT_VOCAB_JSON_H
 
 #include "text/vocab.h"
-
-/* Called by vocab_read for a path that ends in ".json". A model other than WordPiece, words that are not made
- * like BERT's, a duplicate id or a gap between ids are ERR_DATA. */
-MUST_USE enum status vocab_read_json(struct vocab *out, const char *path);
 
 /* Adds the added tokens of the tokenizer.json that belongs to a vocab.txt: lists those that are entries of it, and appends the
  * others. ERR_STATE: its WordPiece model has other entries than the vocabulary (the message names the first one). ERR_DATA: it

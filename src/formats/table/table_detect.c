@@ -140,6 +140,23 @@ bool table_begins_with_names(const char *text, size_t size, char delimiter)
 	return end > 0;
 }
 
+struct table_names table_names_of_line(const char *line, size_t size, char delimiter, const struct table_options *options)
+{
+	struct splitter splitter = {.text = line, .size = size, .delimiter = delimiter, .quoted = true};
+	struct table_names names = {0};
+	bool end;
+	if (splitter_next(&splitter, &end) == OK && !end)
+		for (; names.fields < splitter.field_count; names.fields++) {
+			const struct field_range *field = &splitter.fields[names.fields];
+			names.known += table_is_listed(line + field->begin, field->end - field->begin, options->known_names);
+			names.given += table_is_listed(line + field->begin, field->end - field->begin, options->given_names);
+		}
+	splitter_release(&splitter);
+	names.may_be_header = names.given > 0 || (names.fields > 0 && names.known == names.fields) ||
+			      table_begins_with_names(line, size, delimiter);
+	return names;
+}
+
 /* Whether each comma is between two digits, as in "0,96". */
 static bool commas_are_decimal(const char *text, size_t size)
 {

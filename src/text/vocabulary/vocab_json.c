@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "text/vocab_json.h"
 
 #define FILE_LIMIT ((size_t)256 << 20)
@@ -128,7 +129,7 @@ static enum status list_added(struct vocab *vocab, const struct json *added)
 	return OK;
 }
 
-enum status vocab_read_json(struct vocab *out, const char *path)
+static enum status read_json(struct vocab *out, const char *path)
 {
 	struct json_document document;
 	struct entries entries = {.path = path};
@@ -148,6 +149,11 @@ enum status vocab_read_json(struct vocab *out, const char *path)
 	free(entries.text);
 	json_release(&document);
 	return status;
+}
+
+enum status vocab_read(struct vocab *out, const char *path)
+{
+	return text_ends_with(path, ".json") ? read_json(out, path) : vocab_read_lines(out, path);
 }
 
 /* ---- Beside a vocab.txt ---- */
