@@ -1,6 +1,6 @@
 #include <math.h>
 #include <string.h>
-#include "model/model.h"
+#include "model/forms.h"
 
 #define HEAD_COLUMNS 64
 
@@ -24,22 +24,6 @@ static const struct {
 
 #define COUNT(array) ((int)(sizeof array / sizeof((array)[0])))
 
-/* BertConfig's defaults: the values of fields absent from a config.json. */
-static const struct model_config defaults = {
-	.hidden_size = 768,
-	.num_hidden_layers = 12,
-	.num_attention_heads = 12,
-	.intermediate_size = 3072,
-	.max_position_embeddings = 512,
-	.type_vocab_size = 2,
-	.hidden_act = ACTIVATION_GELU_ERF,
-	.hidden_dropout_prob = 0.1,
-	.attention_probs_dropout_prob = 0.1,
-	.initializer_range = 0.02,
-	.layer_norm_eps = 1e-12,
-	.classifier_dropout = NAN,
-};
-
 double model_config_saved_dropout(const struct model_config *config, bool attention_probs)
 {
 	if (config->saved_dropout.set)
@@ -57,7 +41,7 @@ enum status model_config_named(struct model_config *out, const char *name)
 	for (int i = 0; i < COUNT(named_sizes); i++) {
 		if (strcmp(named_sizes[i].name, name) != 0)
 			continue;
-		*out = defaults;
+		*out = *model_form_at(0)->defaults;
 		out->num_hidden_layers = named_sizes[i].layers;
 		out->hidden_size = named_sizes[i].hidden;
 		out->num_attention_heads = named_sizes[i].hidden / HEAD_COLUMNS;
@@ -69,9 +53,19 @@ enum status model_config_named(struct model_config *out, const char *name)
 	return status;
 }
 
+/* The key of a field that may also be null, which means its default. */
+static const char *unless_null(const struct json *object, const char *key)
+{
+	const struct json *member = key ? json_member(object, key) : NULL;
+	return member && member->kind != JSON_NULL ? key : NULL;
+}
+
+/* A form may lack a field: then `key` is NULL. */
 static enum status get_int32(const struct json *object, const char *name, const char *key, int64_t min, int64_t max, int32_t *out)
 {
 	int64_t value = *out;
+	if (!key)
+		return OK;
 	TRY(json_get_integer(object, name, key, min, max, &value));
 	*out = (int32_t)value;
 	return OK;
@@ -79,23 +73,25 @@ static enum status get_int32(const struct json *object, const char *name, const 
 
 static enum status get_number(const struct json *object, const char *name, const char *key, double min, double end, double *out)
 {
+	if (!key)
+		return OK;
 	TRY(json_get_number(object, name, key, out));
 	if (!(*out >= min && *out < end))
 		return error_set(ERR_DATA, "'%s': \"%s\" is %g; it must be at least %g and below %g", name, key, *out, min, end);
 	return OK;
 }
 
-static enum status get_activation(const struct json *object, const char *name, bool google, enum activation *out)
+static enum status get_activation(const struct json *object, const char *name, const char *key, bool google, enum activation *out)
 {
 	const char *text = "gelu";
-	TRY(json_get_string(object, name, "hidden_act", &text));
+	TRY(json_get_string(object, name, key, &text));
 	for (int i = 0; i < COUNT(activations); i++) {
 		if (strcmp(activations[i].name, text) != 0)
 			continue;
 		*out = google ? ACTIVATION_GELU_TANH : activations[i].activation;
 		return OK;
 	}
-	enum status status = error_set(ERR_USAGE, "'%s': \"hidden_act\" is \"%s\", which bertc does not have", name, text);
+	enum status status = error_set(ERR_USAGE, "'%s': \"%s\" is \"%s\", which bertc does not have", name, key, text);
 	error_hint("\"gelu\" (erf) and \"gelu_new\" (tanh) are known");
 	return status;
 }
@@ -103,16 +99,8 @@ static enum status get_activation(const struct json *object, const char *name, b
 /* Refuses variants of BERT whose files look alike but which compute something else. */
 static enum status refuse_variants(const struct json *object, const char *name)
 {
-	const char *model_type = "bert", *positions = "absolute";
+	const char *positions = "absolute";
 	bool decoder = false, cross = false;
-	TRY(json_get_string(object, name, "model_type", &model_type));
-	if (strcmp(model_type, "bert") != 0) {
-		enum status status =
-			error_set(ERR_USAGE, "'%s': \"model_type\" is \"%s\"; bertc trains \"bert\"", name, model_type);
-		error_hint("bertc reads BERT models with a WordPiece vocabulary only; docs/inference.md lists well-known ones, "
-			   "such as bert-base-*, all-MiniLM-L6-v2, bge-base-en-v1.5, and e5-base-v2");
-		return status;
-	}
 	TRY(json_get_string(object, name, "position_embedding_type", &positions));
 	if (strcmp(positions, "absolute") != 0)
 		return error_set(ERR_USAGE, "'%s': \"position_embedding_type\" is \"%s\"; bertc has \"absolute\"", name,
@@ -125,35 +113,60 @@ static enum status refuse_variants(const struct json *object, const char *name)
 	return OK;
 }
 
+/* Sizes that do not go together. */
+static enum status check_sizes(const struct model_config *config, const char *name)
+{
+	const struct config_keys *keys = model_form_of(config)->keys;
+	if (config->hidden_size % config->num_attention_heads != 0)
+		return error_set(ERR_DATA, "'%s': \"%s\" %d is not a multiple of \"%s\" %d", name, keys->hidden_size,
+				 config->hidden_size, keys->heads, config->num_attention_heads);
+	if (config->vocab_size > 0 && config->pad_token_id >= config->vocab_size)
+		return error_set(ERR_DATA, "'%s': \"pad_token_id\" is %d, beyond the %d entries of \"vocab_size\"", name,
+				 config->pad_token_id, config->vocab_size);
+	if (model_positions(config) < 1)
+		return error_set(ERR_DATA,
+				 "'%s': \"max_position_embeddings\" is %d, but positions begin after \"pad_token_id\" %d", name,
+				 config->max_position_embeddings, config->pad_token_id);
+	return OK;
+}
+
 enum status model_config_from_json(struct model_config *out, const struct json *object, const char *name)
 {
+	const char *model_type = "bert";
+	int32_t form;
 	if (object->kind != JSON_OBJECT)
 		return error_set(ERR_DATA, "'%s': not a JSON object, so not a model configuration", name);
+	TRY(json_get_string(object, name, "model_type", &model_type));
+	TRY(model_form_find(model_type, name, &form));
 	TRY(refuse_variants(object, name));
 
 	/* The bounds keep every product of two sizes within 64 bits; those of heads and positions come from dropout's counter. */
-	struct model_config config = defaults;
+	struct model_config config = *model_form_at(form)->defaults;
+	const struct config_keys *keys = model_form_at(form)->keys;
+	config.form = form;
 	TRY(get_int32(object, name, "vocab_size", 1, 1 << 24, &config.vocab_size));
-	TRY(get_int32(object, name, "hidden_size", 1, 1 << 16, &config.hidden_size));
-	TRY(get_int32(object, name, "num_hidden_layers", 1, 1024, &config.num_hidden_layers));
-	TRY(get_int32(object, name, "num_attention_heads", 1, 65535, &config.num_attention_heads));
-	TRY(get_int32(object, name, "intermediate_size", 1, 1 << 18, &config.intermediate_size));
+	TRY(get_int32(object, name, keys->hidden_size, 1, 1 << 16, &config.hidden_size));
+	TRY(get_int32(object, name, keys->layers, 1, 1024, &config.num_hidden_layers));
+	TRY(get_int32(object, name, keys->heads, 1, 65535, &config.num_attention_heads));
+	TRY(get_int32(object, name, keys->intermediate_size, 1, 1 << 18, &config.intermediate_size));
 	TRY(get_int32(object, name, "max_position_embeddings", 1, 1 << 19, &config.max_position_embeddings));
-	TRY(get_int32(object, name, "type_vocab_size", 1, 1 << 16, &config.type_vocab_size));
-	TRY(get_number(object, name, "hidden_dropout_prob", 0, 0.999, &config.hidden_dropout_prob));
-	TRY(get_number(object, name, "attention_probs_dropout_prob", 0, 0.999, &config.attention_probs_dropout_prob));
-	const struct json *dropout = json_member(object, "classifier_dropout");
-	if (dropout && dropout->kind != JSON_NULL)
-		TRY(get_number(object, name, "classifier_dropout", 0, 0.999, &config.classifier_dropout));
+	TRY(get_int32(object, name, keys->types, 1, 1 << 16, &config.type_vocab_size));
+	TRY(get_int32(object, name, keys->embedding_size, 1, 1 << 16, &config.embedding_size));
+	TRY(get_number(object, name, keys->hidden_dropout, 0, 0.999, &config.hidden_dropout_prob));
+	TRY(get_number(object, name, keys->attention_dropout, 0, 0.999, &config.attention_probs_dropout_prob));
+	TRY(get_number(object, name, unless_null(object, keys->classifier_dropout), 0, 0.999, &config.classifier_dropout));
+	TRY(get_number(object, name, keys->embedding_dropout, 0, 0.999, &config.embedding_dropout));
+	TRY(get_number(object, name, keys->span_dropout, 0, 0.999, &config.span_dropout));
+	TRY(get_number(object, name, keys->choice_dropout, 0, 0.999, &config.choice_dropout));
 	TRY(get_number(object, name, "initializer_range", 0, 1e3, &config.initializer_range));
-	TRY(get_number(object, name, "layer_norm_eps", 0, 1, &config.layer_norm_eps));
-	const struct json *pad = json_member(object, "pad_token_id");
-	if (pad && pad->kind != JSON_NULL)
-		TRY(get_int32(object, name, "pad_token_id", 0, (1 << 24) - 1, &config.pad_token_id));
-	TRY(get_activation(object, name, !json_member(object, "model_type"), &config.hidden_act));
-	if (config.hidden_size % config.num_attention_heads != 0)
-		return error_set(ERR_DATA, "'%s': \"hidden_size\" %d is not a multiple of \"num_attention_heads\" %d", name,
-				 config.hidden_size, config.num_attention_heads);
+	TRY(get_number(object, name, keys->layer_norm_eps, 0, 1, &config.layer_norm_eps));
+	TRY(get_int32(object, name, unless_null(object, "pad_token_id"), 0, (1 << 24) - 1, &config.pad_token_id));
+	TRY(get_int32(object, name, unless_null(object, keys->begin_id), 0, (1 << 24) - 1, &config.bos_token_id));
+	TRY(get_int32(object, name, unless_null(object, keys->end_id), 0, (1 << 24) - 1, &config.eos_token_id));
+	TRY(get_activation(object, name, keys->activation, !json_member(object, "model_type"), &config.hidden_act));
+	if (model_form_at(form)->read)
+		TRY(model_form_at(form)->read(&config, object, name));
+	TRY(check_sizes(&config, name));
 	*out = config;
 	return OK;
 }

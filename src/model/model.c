@@ -1,15 +1,32 @@
 /* BERT's encoder, forward and backward side by side (Devlin et al. 2019; post-LN as in Vaswani et al. 2017). The heads are in
  * heads.c, the places of weights in parameters.c, and what forward saves in activations.c. */
 #include "model/activations.h"
+#include "model/forms.h"
 
 /* The places with dropout, each with masks of its own. Layer -1 is the embeddings. */
 enum dropout_place { DROPOUT_EMBEDDINGS = 0, DROPOUT_PROBABILITIES = 0, DROPOUT_ATTENTION = 1, DROPOUT_OUTPUT = 2 };
 
+static enum dropout_kind kind_at(const struct model_form *form, int32_t layer, enum dropout_place place)
+{
+	if (layer < 0)
+		return form->embedding_dropout;
+	switch (place) {
+	case DROPOUT_ATTENTION: return form->attention_output_dropout;
+	case DROPOUT_OUTPUT: return form->output_dropout;
+	default: return DROPS_ATTENTION;
+	}
+}
+
 static struct dropout dropout_at(const struct activations *a, int32_t layer, enum dropout_place place)
 {
 	const struct model_config *config = &a->model->config;
-	bool attention = layer >= 0 && place == DROPOUT_PROBABILITIES;
-	double p = attention ? config->attention_probs_dropout_prob : config->hidden_dropout_prob;
+	const double probabilities[] = {
+		[DROPS_HIDDEN] = config->hidden_dropout_prob,
+		[DROPS_ATTENTION] = config->attention_probs_dropout_prob,
+		[DROPS_EMBEDDINGS] = config->embedding_dropout,
+		[DROPS_NOTHING] = 0,
+	};
+	double p = probabilities[kind_at(model_form_of(config), layer, place)];
 	return (struct dropout){.p = a->dropout ? p : 0, .site = (uint32_t)(layer + 1) * 4 + (uint32_t)place};
 }
 

@@ -12,8 +12,9 @@
 #include "data/batch.h"
 #include "model/heads.h"
 
-/* Sizes and constants of a BERT model, with Hugging Face's field names (config.json). */
+/* Sizes and constants of a model, with the names that config.json has for BERT. */
 struct model_config {
+	int32_t form; /* row of model/forms.c; 0: BERT */
 	int32_t vocab_size, hidden_size, num_hidden_layers, num_attention_heads, intermediate_size;
 	int32_t max_position_embeddings, type_vocab_size;
 	enum activation hidden_act; /* "gelu" = erf, "gelu_new" = tanh */
@@ -26,7 +27,21 @@ struct model_config {
 	} saved_dropout;
 	double initializer_range, layer_norm_eps;
 	double classifier_dropout; /* dropout on the heads' inputs; NaN: hidden_dropout_prob */
-	int32_t pad_token_id;
+	int32_t pad_token_id, bos_token_id, eos_token_id;
+	/* What not all forms have (model/forms.h). */
+	int32_t embedding_size;   /* 0: hidden_size */
+	double embedding_dropout; /* DROPS_EMBEDDINGS */
+	double span_dropout;      /* dropout on the input of a head for answers in a text */
+	double choice_dropout;    /* of a multiple-choice head, if the form has one of its own */
+	struct {
+		double global_base, local_base; /* of rotary positions, for layers that see everything, and for others */
+		int32_t window; /* tokens that a layer sees to each side; 0: everything, as every `period`th layer always does,
+				   beginning with the first */
+		int32_t period;
+	} attention;
+	struct {
+		bool attention, feed_forward, norm, decoder, classifier;
+	} no_bias;
 };
 
 /* What config.json says about dropout. */

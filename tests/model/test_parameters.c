@@ -61,7 +61,8 @@ static void odd_configurations_are_refused(void **state)
 		const char *field;
 	} bad[] = {
 		{"{\"model_type\": \"bert\", \"hidden_act\": \"relu\"}", ERR_USAGE, "hidden_act"},
-		{"{\"model_type\": \"roberta\"}", ERR_USAGE, "model_type"},
+		{"{\"model_type\": \"gpt2\"}", ERR_USAGE, "\"gpt2\"; bertc has \"bert\""},
+		{"{\"vocab_size\": 100, \"pad_token_id\": 100}", ERR_DATA, "pad_token_id"},
 		{"{\"position_embedding_type\": \"relative_key\"}", ERR_USAGE, "position_embedding_type"},
 		{"{\"is_decoder\": true}", ERR_USAGE, "is_decoder"},
 		{"{\"hidden_size\": 100, \"num_attention_heads\": 12}", ERR_DATA, "num_attention_heads"},

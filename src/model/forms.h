@@ -1,0 +1,75 @@
+/* The forms of the encoder: what distinguishes the models that people call BERT. forms.c has a row for each "model_type" of
+ * config.json. Whoever needs to know a property asks the row's fields, never which form it is: a form that is added is a row. */
+#ifndef MODEL_FORMS_H
+#define MODEL_FORMS_H
+
+#include "model/model.h"
+
+enum position_kind {
+	POSITIONS_LEARNED, /* a table of embeddings */
+	POSITIONS_ROTARY,  /* query and key are rotated (Su et al. 2021); no table */
+};
+
+/* Whose probability applies at a place with dropout. */
+enum dropout_kind {
+	DROPS_HIDDEN,     /* hidden_dropout_prob */
+	DROPS_ATTENTION,  /* attention_probs_dropout_prob */
+	DROPS_EMBEDDINGS, /* embedding_dropout */
+	DROPS_NOTHING,
+};
+
+/* What precedes the last linear layer of a task's head: dropout, a square linear layer, an activation, a norm, dropout. */
+struct head_form {
+	bool shared;                /* the linear layer is the encoder's pooler, otherwise the head's own */
+	bool drops;                 /* dropout on the linear layer's input, too */
+	bool has_norm;              /* a layer norm follows the activation */
+	bool own_dropout;           /* the dropout after it is choice_dropout, not classifier_dropout */
+	enum activation activation; /* ACTIVATION_NONE: the linear layer is missing, too */
+};
+
+/* The names of fields in config.json; NULL: the form has no such field, and the value is always that of its defaults. */
+struct config_keys {
+	const char *hidden_size, *layers, *heads, *intermediate_size, *activation;
+	const char *hidden_dropout, *attention_dropout, *classifier_dropout, *embedding_dropout, *span_dropout, *choice_dropout;
+	const char *layer_norm_eps, *types, *embedding_size;
+	const char *begin_id, *end_id;
+};
+
+struct model_form {
+	const char *model_type;
+	const char *classes; /* how the names of transformers' classes begin where BERT's begin with "Bert" */
+	/* The encoder. */
+	bool pre_norm;         /* norms precede the sub-layers, and a final one the heads; the first layer's attention has none */
+	bool gated;            /* feed-forward: act(first half) * second half */
+	bool has_types;        /* a table of segment types */
+	bool pairs_need_types; /* the segments of a pair must have different types */
+	enum position_kind positions;
+	bool positions_after_pad; /* position 0 is row pad_token_id + 1 of the table */
+	enum dropout_kind embedding_dropout, attention_output_dropout, inner_dropout, output_dropout;
+	/* The heads. */
+	bool has_pooler;                          /* of the encoder */
+	bool has_next_sentence;                   /* pre-trained models have a next-sentence head */
+	bool has_words;                           /* pre-trained models have a masked-word head */
+	struct head_form first_row, choice, rows; /* of a head for texts, for multiple choice, for each token */
+	/* config.json. */
+	const struct config_keys *keys;
+	const struct model_config *defaults; /* of absent fields */
+	/* Fields that only this form has; NULL: none. */
+	enum status (*read)(struct model_config *config, const struct json *object, const char *name);
+	void (*write)(const struct model_config *config, struct json_writer *writer);
+};
+
+const struct model_form *model_form_of(const struct model_config *config);
+/* The rows, from 0; NULL: there are no more. The first is BERT. */
+const struct model_form *model_form_at(int32_t index);
+/* The number of the row with this model_type, or ERR_USAGE with a list of those that there are. `name` is the file's. */
+MUST_USE enum status model_form_find(const char *model_type, const char *name, int32_t *out);
+
+/* The row of the table of positions that belongs to a text's first token. */
+int32_t model_first_position(const struct model_config *config);
+/* How many tokens a sequence may have. */
+int32_t model_positions(const struct model_config *config);
+/* Columns of the embeddings, from which a linear layer leads to hidden_size if that is different. */
+int32_t model_embedding_size(const struct model_config *config);
+
+#endif
