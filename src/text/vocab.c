@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "text/tokenizer/chain.h"
 #include "text/unicode.h"
 
 #define VOCAB_FILE_LIMIT ((size_t)1 << 28) /* the largest published vocabulary takes 5 MB */
@@ -83,7 +84,7 @@ static enum status vocab_allocate(struct vocab *vocab, int64_t count, int64_t by
 	struct vocab_memory *memory;
 	int64_t slots = 16;
 
-	*vocab = (struct vocab){.count = 0};
+	*vocab = (struct vocab){.prefix = "##"};
 	while (slots < 2 * count)
 		slots *= 2;
 	TRY(memory_new(&vocab->memory, 1, sizeof *memory, "vocabulary"));
@@ -354,5 +355,8 @@ void vocab_release(struct vocab *vocab)
 	free(vocab->size);
 	free(vocab->is_continuation);
 	free(vocab->added);
+	if (vocab->chain)
+		chain_release(vocab->chain);
+	free(vocab->chain);
 	*vocab = (struct vocab){.count = 0};
 }

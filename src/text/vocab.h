@@ -17,12 +17,17 @@ struct added_token {
 	bool special;        /* decoding may leave it out, like [CLS] */
 };
 
+struct chain;
+
+#define VOCAB_PREFIX_BYTES 16
 struct vocab {
 	int32_t count;
-	const char **text;                /* [count] NUL-terminated entries, "##" included */
+	const char **text;                /* [count] NUL-terminated entries, with the prefix */
 	uint32_t *size;                   /* [count] bytes */
-	bool *is_continuation;            /* [count] starts with "##" */
-	int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
+	bool *is_continuation;            /* [count] continues a word: in WordPiece, starts with the prefix */
+	char prefix[VOCAB_PREFIX_BYTES];  /* of WordPieces that continue a word: "##" */
+	int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK], whatever they are called */
+	struct chain *chain;              /* how texts become entries; NULL: BERT's way, with tokenizer_settings */
 	int32_t wordpiece_count;          /* entries from this id on are added tokens, not pieces of words */
 	struct added_token *added;        /* [added_count] besides the five special tokens */
 	int32_t added_count;

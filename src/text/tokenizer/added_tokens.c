@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 #include "base/memory.h"
 #include "text/python_text.h"
+#include "text/tokenizer/chain.h"
 #include "text/utf8.h"
 
 /* ---- Patterns ---- */
@@ -30,14 +31,28 @@ static void index_patterns(struct added_patterns *patterns)
 	}
 }
 
-enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct normalizer *normalizer)
+/* Appends the normalized text of a token. */
+static enum status normalize(const struct chain *chain, const struct normalizer *normalizer, const char *text, size_t size,
+			     struct buffer *out)
+{
+	struct normalized_text normalized = {.size = 0};
+	if (chain)
+		return chain_normalize(chain, text, size, out);
+	enum status status = normalized_text_make(&normalized, normalizer, text, 0, size);
+	if (status == OK)
+		buffer_append(out, normalized.text, (size_t)normalized.size);
+	normalized_text_release(&normalized);
+	return status;
+}
+
+enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct chain *chain,
+			      const struct normalizer *normalizer, bool special_tokens)
 {
 	enum { SPECIAL_TOKENS = 5 };
 	const int32_t special[SPECIAL_TOKENS] = {vocab->pad, vocab->unk, vocab->cls, vocab->sep, vocab->mask};
-	struct normalized_text normalized = {.size = 0};
 	enum status status = OK;
 	*out = (struct added_tokens){.plain = {.count = 0}};
-	if (vocab->added_count == 0)
+	if (vocab->added_count == 0 && !chain)
 		return OK;
 	TRY_GOTO(memory_new(&out->plain.items, vocab->added_count + SPECIAL_TOKENS, sizeof *out->plain.items, "added tokens"),
 		 done);
@@ -46,16 +61,19 @@ enum status added_tokens_init(struct added_tokens *out, const struct vocab *voca
 		const struct added_token *token = &vocab->added[i];
 		const char *text = vocab->text[token->id];
 		size_t size = vocab->size[token->id];
+		if (vocab_is_special(vocab, token->id) && !special_tokens)
+			continue;
 		if (token->normalized) {
-			TRY_GOTO(normalized_text_make(&normalized, normalizer, text, 0, size), done);
-			size = (size_t)normalized.size;
-			buffer_append(&out->texts, normalized.text, size);
+			size_t before = out->texts.size;
+			TRY_GOTO(normalize(chain, normalizer, text, size, &out->texts), done);
+			size = out->texts.size - before;
 		}
 		struct added_patterns *patterns = token->normalized ? &out->normalized : &out->plain;
 		if (size > 0)
 			patterns->items[patterns->count++] = (struct added_pattern){text, size, *token};
 	}
-	for (int i = 0; i < SPECIAL_TOKENS && normalizer->settings.special_tokens; i++)
+	/* In a tokenizer.json they are listed with their attributes; vocab.txt has no list. */
+	for (int i = 0; i < SPECIAL_TOKENS && special_tokens && !chain; i++)
 		out->plain.items[out->plain.count++] = (struct added_pattern){
 			vocab->text[special[i]], vocab->size[special[i]], {.id = special[i], .special = true}};
 	TRY_GOTO(buffer_status(&out->texts), done);
@@ -67,7 +85,6 @@ enum status added_tokens_init(struct added_tokens *out, const struct vocab *voca
 	index_patterns(&out->plain);
 	index_patterns(&out->normalized);
 done:
-	normalized_text_release(&normalized);
 	if (status != OK)
 		added_tokens_release(out);
 	return status;

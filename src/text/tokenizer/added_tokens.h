@@ -27,9 +27,12 @@ struct added_tokens {
 	struct added_patterns plain, normalized;
 	struct buffer texts; /* those of `normalized` */
 };
-/* Among the patterns are [PAD] and the like if the settings recognize them in texts. If the vocabulary has no added tokens, there
- * are no patterns. The texts of `vocab` are borrowed. */
-MUST_USE enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct normalizer *normalizer);
+struct chain;
+/* Among the patterns are [PAD] and the like if `special_tokens`. If there is no chain and the vocabulary has no added tokens,
+ * there are no patterns. Texts are normalized by the chain or, if it is NULL, by `normalizer`. The texts of `vocab` are borrowed.
+ */
+MUST_USE enum status added_tokens_init(struct added_tokens *out, const struct vocab *vocab, const struct chain *chain,
+				       const struct normalizer *normalizer, bool special_tokens);
 void added_tokens_release(struct added_tokens *added);
 
 struct added_match {

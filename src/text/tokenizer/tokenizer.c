@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "text/tokenizer/added_tokens.h"
+#include "text/tokenizer/chain.h"
 #include "text/tokenizer/tokenizer_normalize.h"
 #include "text/tokenizer/tokenizer_walk.h"
 #include "text/tokenizer_wordpiece.h"
@@ -24,8 +25,11 @@ struct cached_word {
 struct tokenizer {
 	const struct vocab *vocab;
 	struct tokenizer_settings settings;
-	struct normalizer normalizer;
-	struct wordpiece wordpiece;
+	const struct chain *chain;    /* the vocabulary's; NULL: BERT's words, as in tokenizer_walk.h, */
+	struct normalizer normalizer; /* with these two */
+	struct wordpiece_model *wordpiece;
+	const struct token_model *model; /* cuts words */
+	const void *model_own;
 	struct added_tokens added;
 	int32_t *character_ids; /* [UNICODE_LIMIT] id + 1 of the entry that is this one character, 0 = none */
 	uint64_t serial;        /* unique in the process: tells which tokenizer's words a cache holds */
@@ -34,6 +38,8 @@ struct tokenizer {
 /* Working memory of one caller, in tokens->scratch. */
 struct scratch {
 	struct normalized_text word;
+	struct pieces pieces;
+	struct chain_run run;
 	struct cached_word *cache;    /* [1 << TOKENIZER_CACHE_BITS] */
 	uint64_t cache_owner;         /* serial of the tokenizer that filled it */
 	struct normalizer normalizer; /* for tokenizer_words */
@@ -53,6 +59,33 @@ struct tokenizer_settings tokenizer_defaults(bool cased)
 	};
 }
 
+static enum status use_chain(struct tokenizer *t)
+{
+	t->model = t->chain->model;
+	t->model_own = t->chain->model_own;
+	return added_tokens_init(&t->added, t->vocab, t->chain, NULL, t->settings.special_tokens);
+}
+
+static enum status use_wordpiece(struct tokenizer *t)
+{
+	const struct vocab *vocab = t->vocab;
+
+	TRY(normalizer_init(&t->normalizer, &t->settings));
+	TRY(wordpiece_model_new(&t->wordpiece, vocab, vocab->unk, t->settings.max_word_characters));
+	t->model = &wordpiece_model;
+	t->model_own = t->wordpiece;
+	if (t->settings.compat == COMPAT_HUGGINGFACE) /* Google's tokenizer has none */
+		TRY(added_tokens_init(&t->added, vocab, NULL, &t->normalizer, t->settings.special_tokens));
+	TRY(memory_new(&t->character_ids, UNICODE_LIMIT, sizeof *t->character_ids, "tokenizer"));
+	for (int32_t id = 0; id < vocab->wordpiece_count; id++) {
+		uint32_t code_point;
+
+		if (vocab->size[id] > 0 && utf8_decode(vocab->text[id], vocab->size[id], &code_point) == vocab->size[id])
+			t->character_ids[code_point] = id + 1;
+	}
+	return OK;
+}
+
 enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab, const struct tokenizer_settings *settings)
 {
 	static atomic_uint_least64_t last_serial;
@@ -64,17 +97,8 @@ enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab, co
 	t->vocab = vocab;
 	t->settings = *settings;
 	t->serial = atomic_fetch_add(&last_serial, 1) + 1;
-	TRY_GOTO(normalizer_init(&t->normalizer, settings), fail);
-	TRY_GOTO(wordpiece_init(&t->wordpiece, vocab), fail);
-	if (settings->compat == COMPAT_HUGGINGFACE) /* Google's tokenizer has none */
-		TRY_GOTO(added_tokens_init(&t->added, vocab, &t->normalizer), fail);
-	TRY_GOTO(memory_new(&t->character_ids, UNICODE_LIMIT, sizeof *t->character_ids, "tokenizer"), fail);
-	for (int32_t id = 0; id < vocab->wordpiece_count; id++) {
-		uint32_t code_point;
-
-		if (vocab->size[id] > 0 && utf8_decode(vocab->text[id], vocab->size[id], &code_point) == vocab->size[id])
-			t->character_ids[code_point] = id + 1;
-	}
+	t->chain = vocab->chain;
+	TRY_GOTO(t->chain ? use_chain(t) : use_wordpiece(t), fail);
 	*out = t;
 	return OK;
 fail:
@@ -87,7 +111,7 @@ void tokenizer_close(struct tokenizer *tokenizer)
 	if (!tokenizer)
 		return;
 	normalizer_release(&tokenizer->normalizer);
-	wordpiece_release(&tokenizer->wordpiece);
+	wordpiece_model.close(tokenizer->wordpiece);
 	added_tokens_release(&tokenizer->added);
 	free(tokenizer->character_ids);
 	free(tokenizer);
@@ -114,6 +138,8 @@ void tokens_release(struct tokens *tokens)
 
 	if (scratch) {
 		normalized_text_release(&scratch->word);
+		pieces_release(&scratch->pieces);
+		chain_run_release(&scratch->run);
 		free(scratch->cache);
 		normalizer_release(&scratch->normalizer);
 		normalized_text_release(&scratch->normalized);
@@ -170,43 +196,43 @@ static inline enum status push_piece(struct tokens *tokens, const struct word *w
 	return push(tokens, id, word->begin + (uint32_t)begin, word->begin + (uint32_t)end);
 }
 
-/* Greedy longest match; the whole word becomes [UNK] if some part matches nothing, or if it is too long. If the
- * result fits, it is also stored in `cached`. */
+/* Stores the pieces of a word if they fit and if one begins where the other ends. */
+static void store(const struct pieces *pieces, size_t size, struct cached_word *cached)
+{
+	size_t end = 0;
+
+	cached->count = 0;
+	if (pieces->count > CACHE_PIECES)
+		return;
+	for (int64_t i = 0; i < pieces->count; i++) {
+		const struct piece *piece = &pieces->items[i];
+
+		if (piece->begin != end)
+			return;
+		end = piece->end;
+		cached->ids[i] = piece->id;
+		cached->ends[i] = (uint8_t)end;
+	}
+	if (end == size)
+		cached->count = (uint8_t)pieces->count;
+}
+
+/* Has the model cut a word. If the result fits, it is also stored in `cached`. */
 static enum status split_word(struct encoding *e, const struct word *word, struct cached_word *cached)
 {
 	const struct tokenizer *t = e->tokenizer;
-	size_t limit = (size_t)t->settings.max_word_characters, done = 0;
-	int64_t first = e->tokens->count;
-	int pieces = 0;
+	struct pieces *pieces = &e->scratch->pieces;
 
-	if (word->size <= limit || utf8_length(word->text, word->size) <= limit) {
-		while (done < word->size) {
-			size_t length;
-			int32_t id = wordpiece_match(&t->wordpiece, done > 0, word->text + done, word->size - done, &length);
+	pieces->count = 0;
+	TRY(t->model->cut(t->model_own, word->text, word->size, pieces));
+	for (int64_t i = 0; i < pieces->count; i++) {
+		const struct piece *piece = &pieces->items[i];
 
-			if (id < 0)
-				break;
-			TRY(push_piece(e->tokens, word, id, done, done + length));
-			done += length;
-			if (cached && pieces < CACHE_PIECES) {
-				cached->ids[pieces] = id;
-				cached->ends[pieces] = (uint8_t)done;
-			}
-			pieces++;
-		}
-	}
-	if (done < word->size) {
-		e->tokens->count = first;
-		e->tokens->unknown++;
-		TRY(push(e->tokens, t->vocab->unk, word->begin, word->end));
-		if (cached) {
-			cached->ids[0] = t->vocab->unk;
-			cached->ends[0] = (uint8_t)word->size;
-		}
-		pieces = 1;
+		TRY(push_piece(e->tokens, word, piece->id, piece->begin, piece->end));
+		e->tokens->unknown += piece->id == t->vocab->unk;
 	}
 	if (cached)
-		cached->count = pieces <= CACHE_PIECES ? (uint8_t)pieces : 0;
+		store(pieces, word->size, cached);
 	return OK;
 }
 
@@ -216,7 +242,9 @@ static inline enum status encode_cached(struct encoding *e, const struct word *w
 	uint64_t hash = (low ^ (high * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
 	struct cached_word *cached = &e->scratch->cache[hash >> (64 - TOKENIZER_CACHE_BITS)];
 
-	if (cached->key[0] != low || cached->key[1] != high) {
+	/* Words from a chain may contain NULs, so the last piece must end where the word does. */
+	if (cached->key[0] != low || cached->key[1] != high || cached->count == 0 ||
+	    cached->ends[cached->count - 1] != word->size) {
 		cached->key[0] = cached->key[1] = 0;
 		TRY(split_word(e, word, cached));
 		if (cached->count > 0) {
@@ -225,10 +253,9 @@ static inline enum status encode_cached(struct encoding *e, const struct word *w
 		}
 		return OK;
 	}
-	if (cached->ids[0] == e->tokenizer->vocab->unk)
-		e->tokens->unknown++;
 	for (size_t i = 0, begin = 0; i < cached->count; i++) {
 		TRY(push_piece(e->tokens, word, cached->ids[i], begin, cached->ends[i]));
+		e->tokens->unknown += cached->ids[i] == e->tokenizer->vocab->unk;
 		begin = cached->ends[i];
 	}
 	return OK;
@@ -307,6 +334,30 @@ static enum status encode_words(struct encoding *e, const char *text, size_t beg
 	return status;
 }
 
+static enum status encode_chain_token(void *context, int32_t id, const struct word *word)
+{
+	struct encoding *e = context;
+
+	return push(e->tokens, id, word->begin, word->end);
+}
+
+/* Encodes text[begin, end) in a chain; the same tokens are looked for. */
+static enum status encode_chain(struct encoding *e, const char *text, size_t begin, size_t end)
+{
+	const struct added_patterns *patterns = &e->tokenizer->added.normalized;
+	struct chain_run *run = &e->scratch->run;
+
+	run->chain = e->tokenizer->chain;
+	run->word = encode_word;
+	run->token = encode_chain_token;
+	run->added = patterns->count > 0 ? patterns : NULL;
+	run->context = e;
+	run->invalid_bytes = 0;
+	TRY(chain_run_text(run, text, begin, end));
+	e->tokens->invalid_bytes += run->invalid_bytes;
+	return OK;
+}
+
 /* Whether a match consists of whole characters of the source: parts of a decomposed one may match by themselves. */
 static bool is_whole(const struct normalized_text *normalized, const struct added_match *match)
 {
@@ -323,6 +374,8 @@ static enum status encode_normalized(struct encoding *e, const char *text, size_
 	struct normalized_text *normalized = &e->scratch->normalized;
 	struct added_match match;
 
+	if (e->tokenizer->chain)
+		return encode_chain(e, text, begin, end);
 	if (patterns->count == 0 || begin == end)
 		return encode_words(e, text, begin, end);
 	TRY(normalized_text_make(normalized, &e->tokenizer->normalizer, text, begin, end));
@@ -360,7 +413,7 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text
 
 	TRY(scratch_of(out, &encoding.scratch));
 	TRY(take_cache(encoding.scratch, tokenizer));
-	if (tokenizer->added.plain.count + tokenizer->added.normalized.count > 0)
+	if (tokenizer->chain || tokenizer->added.plain.count + tokenizer->added.normalized.count > 0)
 		return encode_with_added(&encoding, text, size);
 	return encode_words(&encoding, text, 0, size);
 }

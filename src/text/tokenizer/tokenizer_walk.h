@@ -12,17 +12,10 @@
 #include <endian.h>
 #include <string.h>
 #include "base/memory.h"
+#include "text/tokenizer/chain.h"
 #include "text/tokenizer/tokenizer_normalize.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-
-/* A normalized word, and where its bytes come from. */
-struct word {
-	const char *text;
-	size_t size;
-	uint32_t begin, end;           /* in the source */
-	const uint32_t *begins, *ends; /* of each byte; NULL if byte i is source byte begin + i */
-};
 
 /* Called for everything that a walk encounters, in order. */
 struct visitor {

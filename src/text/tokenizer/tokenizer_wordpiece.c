@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "text/tokenizer/chain.h"
+#include "text/utf8.h"
 
 /* Used to build the trie: entries with a common beginning, sorted[first, last). */
 struct node_range {
@@ -75,7 +77,7 @@ enum status wordpiece_init(struct wordpiece *wordpiece, const struct vocab *voca
 	struct sorted_entry *sorted = NULL;
 	struct node_range *ranges = NULL;
 	enum status status;
-	uint32_t continuation;
+	uint32_t continuation = 0;
 	int64_t nodes = 2; /* upper bound: the root, the end of first_child, and one for each byte */
 
 	*w = (struct wordpiece){.node_count = 0};
@@ -93,12 +95,11 @@ enum status wordpiece_init(struct wordpiece *wordpiece, const struct vocab *voca
 	qsort(sorted, (size_t)vocab->wordpiece_count, sizeof *sorted, compare_entries);
 	ranges[0] = (struct node_range){0, vocab->wordpiece_count, 0};
 	build_nodes(w, ranges, sorted);
-	continuation = find_child(w, 0, '#');
-	if (continuation)
-		continuation = find_child(w, continuation, '#');
+	for (size_t i = 0; vocab->prefix[i] && (i == 0 || continuation); i++)
+		continuation = find_child(w, continuation, (uint8_t)vocab->prefix[i]);
 	for (int byte = 0; byte < 256; byte++) {
 		w->branches[0][byte] = find_child(w, 0, (uint8_t)byte);
-		w->branches[1][byte] = continuation ? find_child(w, continuation, (uint8_t)byte) : 0;
+		w->branches[1][byte] = continuation || !vocab->prefix[0] ? find_child(w, continuation, (uint8_t)byte) : 0;
 	}
 out:
 	free(sorted);
@@ -146,3 +147,82 @@ int32_t wordpiece_cut(const struct wordpiece *wordpiece, const char *text, size_
 	}
 	return count;
 }
+
+/* ---- As the model of a chain ---- */
+
+struct wordpiece_model {
+	struct wordpiece trie;
+	int32_t unknown;
+	size_t max_characters;
+};
+
+enum status wordpiece_model_new(struct wordpiece_model **out, const struct vocab *vocab, int32_t unknown, int64_t max_characters)
+{
+	TRY(memory_new(out, 1, sizeof **out, "vocabulary"));
+	(*out)->unknown = unknown;
+	(*out)->max_characters = (size_t)max_characters;
+	enum status status = wordpiece_init(&(*out)->trie, vocab);
+	if (status != OK) {
+		free(*out);
+		*out = NULL;
+	}
+	return status;
+}
+
+/* Greedy longest match; the whole word becomes unknown if some part matches nothing, or if it is too long. */
+static enum status cut(const void *model, const char *text, size_t size, struct pieces *out)
+{
+	const struct wordpiece_model *m = model;
+	int64_t first = out->count;
+	size_t done = 0;
+
+	if (size <= m->max_characters || utf8_length(text, size) <= m->max_characters) {
+		while (done < size) {
+			size_t length;
+			int32_t id = wordpiece_match(&m->trie, done > 0, text + done, size - done, &length);
+
+			if (id < 0)
+				break;
+			TRY(pieces_put(out, id, done, done + length));
+			done += length;
+		}
+	}
+	if (done == size)
+		return OK;
+	out->count = first;
+	return pieces_put(out, m->unknown, 0, size);
+}
+
+static void close_model(void *model)
+{
+	struct wordpiece_model *m = model;
+
+	if (m)
+		wordpiece_release(&m->trie);
+	free(m);
+}
+
+static enum status open_model(void **out, const struct model_source *source)
+{
+	const struct vocab *vocab = source->vocab;
+	const char *unknown = "[UNK]";
+	int64_t max_characters = 100;
+
+	TRY(json_get_string(source->part.object, source->part.path, "unk_token", &unknown));
+	TRY(json_get_integer(source->part.object, source->part.path, "max_input_chars_per_word", 0, INT32_MAX, &max_characters));
+	int32_t id = vocab_find(vocab, unknown, strlen(unknown));
+	if (id < 0)
+		return error_set(ERR_DATA, "'%s': \"unk_token\", '%.100s', is not an entry of the vocabulary", source->part.path,
+				 unknown);
+	return wordpiece_model_new((struct wordpiece_model **)out, vocab, id, max_characters);
+}
+
+static const char *const members[] = {"unk_token", "continuing_subword_prefix", "max_input_chars_per_word", NULL};
+
+const struct token_model wordpiece_model = {
+	.type = "WordPiece",
+	.members = members,
+	.open = open_model,
+	.cut = cut,
+	.close = close_model,
+};
