@@ -31,7 +31,8 @@ struct http_server {
 	pthread_t thread;
 	const char *body; /* the content of every file */
 	size_t size;
-	const char *extra_path, *extra_body; /* one additional file */
+	const char *extra_path, *extra_body;                               /* one additional file */
+	bool (*answer)(int client, const char *path, const char *request); /* asked first: true if it has answered; may be NULL */
 	atomic_int requests, ranges;
 	atomic_bool closing;
 };
@@ -77,6 +78,8 @@ static inline void http_answer(struct http_server *server, int client)
 	}
 	int number = atomic_fetch_add(&server->requests, 1);
 	(void)sscanf(request, "GET %500s", path);
+	if (server->answer && server->answer(client, path, request))
+		return;
 	const char *range = strcasestr(request, "\r\nRange: bytes="), *condition = strcasestr(request, "\r\nIf-Range: ");
 	const char *body = server->body, *tag = "\"one\"";
 	size_t size = server->size;

@@ -15,6 +15,7 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "cmd/foreign_rows.h"
+#include "cmd/hub_models.h"
 #include "comm/comm.h"
 #include "comm/place.h"
 #include "formats/libraries.h"
@@ -322,6 +323,10 @@ static enum status run_parsed(const struct command *command, struct options *opt
 	if (status == OK && options->help)
 		return run_help(1 + options->help_all, (char *[]){(char *)(uintptr_t)command->text->name, (char[]){"all"}});
 	TRY(check_stray(command, options));
+	if (hub_models_are_named(options)) {
+		TRY(report_problems(options)); /* before anything is downloaded */
+		TRY(hub_models_enter(options));
+	}
 	if (command->complete)
 		TRY(options_blame(options, command->complete(options)));
 	TRY(enter_vocab_folders(options));

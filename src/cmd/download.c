@@ -12,8 +12,8 @@
 #include "cmd/download_sources.h"
 #include "formats/checksum.h"
 #include "formats/fetch.h"
+#include "formats/hub.h"
 #include "formats/unpack.h"
-#include "weights/published.h"
 
 struct download_settings {
 	const char *out, *language, *date, *checksum, *mirror;
@@ -133,20 +133,26 @@ static const struct option download_options[] = {
 
 static const struct command_text download_text = {
 	.name = "download",
-	.synopsis = "[options] NAME|URL...",
+	.synopsis = "[options] NAME|OWNER/NAME|URL...",
 	.summary = "fetch corpora, tasks, vocabularies and checkpoints",
 	.description = "Downloads data sets, vocabularies, and checkpoints by name (`bertc download --list` shows all names; "
-		       "the part before a slash stands for the whole group), or files from any http or https address. "
+		       "the part before a slash stands for the whole group), models from the Hugging Face Hub by their names "
+		       "there (OWNER/NAME, or OWNER/NAME@REVISION), or files from any http or https address. "
 		       "Interrupted downloads are resumed, failed ones are retried after increasing pauses, and published "
 		       "checksums are verified. The paths of the files are printed. An existing file is never overwritten, "
 		       "unless it came from the same address and its checksum is now wrong. X.zip is unpacked into the new "
 		       "folder X.\n\n"
+		       "A model from the Hub is kept in huggingface_hub's cache, where each program finds what the other has "
+		       "fetched; the path of its folder is printed. Options that take a model also take hf:OWNER/NAME, which "
+		       "downloads it if it is not there. HF_HUB_CACHE, HF_HOME, HF_TOKEN, HF_ENDPOINT (a mirror) and "
+		       "HF_HUB_OFFLINE mean what they mean to huggingface_hub.\n\n"
 		       "Files that the servers no longer have are skipped and listed at the end, with exit code 5; all "
 		       "others are downloaded. Run the same command again to fetch only what is missing.",
 	.examples = "bertc download wikipedia --language simple --out data\ta Wikipedia, for bertc extract\n"
 		    "bertc download gutenberg --books 1342 2701 --out data\ttwo books\n"
 		    "bertc download squad glue/MRPC vocab/bert-base-uncased\ttasks and a vocabulary\n"
 		    "bertc download google/uncased_L-12_H-768_A-12\tGoogle's BERT-base, for --init_checkpoint\n"
+		    "bertc download sentence-transformers/all-MiniLM-L6-v2\ta model from the Hugging Face Hub\n"
 		    "bertc download https://example.org/text.txt.gz --checksum sha256:...\tany address\n",
 };
 
@@ -333,10 +339,12 @@ static enum status check_word(const char *option, const char *value, const char 
 	return error_set(ERR_USAGE, "--%s '%.40s' is not of the form that dumps are named by", option, value);
 }
 
-/* Adds what one argument stands for. */
-static enum status add_argument(struct job_list *list, const struct download_settings *settings, const char *argument,
-				struct values *values)
+/* Adds what one argument stands for to the list, or to `hub`, the models from the Hugging Face Hub. */
+static enum status add_argument(struct job_list *list, struct name_list *hub, const struct download_settings *settings,
+				const char *argument, struct values *values)
 {
+	if (strncmp(argument, HUB_PREFIX, strlen(HUB_PREFIX)) == 0)
+		return name_list_add(hub, argument + strlen(HUB_PREFIX));
 	if (strstr(argument, "://")) {
 		if (strncmp(argument, "http://", 7) != 0 && strncmp(argument, "https://", 8) != 0)
 			return error_set(ERR_USAGE, "'%.200s': only http and https addresses", argument);
@@ -365,16 +373,17 @@ static enum status add_argument(struct job_list *list, const struct download_set
 	int64_t count = 0;
 	for (const struct download_source *source = download_sources; source->name && count < 128; source++)
 		names[count++] = source->name;
-	const char *nearest = nearest_name(argument, names, count), *model = published_source(argument);
+	const char *nearest = nearest_name(argument, names, count);
+	if (!nearest && strchr(argument, '/') && hub_is_name(argument))
+		return name_list_add(hub, argument);
 	enum status status = error_set(ERR_USAGE, "no source is called '%.100s'", argument);
-	if (model)
-		error_hint("did you mean %s, the model%s%s? `bertc download --list` shows all", model,
-			   nearest && strncmp(nearest, "vocab/", 6) == 0 ? ", or its vocabulary alone, " : "",
-			   nearest && strncmp(nearest, "vocab/", 6) == 0 ? nearest : "");
-	else if (nearest)
-		error_hint("did you mean %s? `bertc download --list` shows all", nearest);
+	if (nearest)
+		error_hint("did you mean %s? `bertc download --list` shows all; hf:%.100s is a model on the Hugging Face Hub",
+			   nearest, argument);
 	else
-		error_hint("`bertc download --list` shows all; an address begins with http:// or https://");
+		error_hint("`bertc download --list` shows all; an address begins with http:// or https://, the name of a model "
+			   "on the "
+			   "Hugging Face Hub with hf:");
 	return status;
 }
 
@@ -491,13 +500,18 @@ static enum status unpack_job(const struct download_settings *settings, const st
 	return OK;
 }
 
-static enum status run_job(const struct download_settings *settings, struct job *job, const char *wiki, bool *missing)
+static struct fetch_settings fetch_settings_of(const struct download_settings *settings)
 {
-	struct fetch_settings fetching = {
+	return (struct fetch_settings){
 		.stall_seconds = settings->stall_seconds,
 		.pause_seconds = settings->pause_seconds,
 		.retries = (int)settings->retries,
 	};
+}
+
+static enum status run_job(const struct download_settings *settings, struct job *job, const char *wiki, bool *missing)
+{
+	struct fetch_settings fetching = fetch_settings_of(settings);
 	char folder[PATH_BYTES], size[FORMAT_BYTES], before[FORMAT_BYTES], had[64] = "";
 	struct progress progress;
 	struct fetch_result result;
@@ -531,6 +545,17 @@ static enum status run_job(const struct download_settings *settings, struct job 
 	return OK;
 }
 
+static enum status fetch_models(const struct download_settings *settings, const struct name_list *names)
+{
+	struct fetch_settings fetching = fetch_settings_of(settings);
+	char path[PATH_BYTES];
+	for (int64_t i = 0; i < names->count; i++) {
+		TRY(hub_fetch(names->names[i], true, &fetching, path));
+		printf("%s\n", path);
+	}
+	return OK;
+}
+
 static enum status check(struct options *options)
 {
 	const struct download_settings *settings = options->settings;
@@ -555,7 +580,7 @@ static enum status run(struct options *options)
 	const struct download_settings *settings = options->settings;
 	struct values values = {.date = settings->date, .book = ""};
 	struct job_list list = {0};
-	struct name_list missing = {0};
+	struct name_list missing = {0}, hub = {0};
 	enum status status;
 	int lock = -1;
 
@@ -567,12 +592,15 @@ static enum status run(struct options *options)
 	for (char *c = values.wiki; *c; c++)
 		*c = *c == '-' ? '_' : *c;
 	for (int64_t i = 0; i < options->positional.count; i++)
-		TRY_GOTO(add_argument(&list, settings, options->positional.values[i], &values), done);
+		TRY_GOTO(add_argument(&list, &hub, settings, options->positional.values[i], &values), done);
+	stop_install();
+	TRY_GOTO(fetch_models(settings, &hub), done);
+	if (list.count == 0)
+		goto done;
 	TRY_GOTO(folder_make(settings->out), done);
 	TRY_GOTO(folder_lock(settings->out, &lock), done);
 	for (int64_t i = 0; i < list.count; i++)
 		TRY_GOTO(check_job(settings, &list.jobs[i]), done);
-	stop_install();
 	for (int64_t i = 0; i < list.count; i++) {
 		bool left_out = false;
 		TRY_GOTO(run_job(settings, &list.jobs[i], values.wiki, &left_out), done);
@@ -591,6 +619,7 @@ done:
 	if (lock >= 0)
 		folder_unlock(lock);
 	name_list_release(&missing);
+	name_list_release(&hub);
 	job_list_release(&list);
 	return status;
 }

@@ -1,6 +1,7 @@
 #include "formats/checksum.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <nettle/hmac.h>
 #include <nettle/md5.h>
 #include <nettle/nettle-meta.h>
@@ -9,10 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/path.h"
+
 static const struct algorithm {
-	const char *name;
+	const char *name, *hash; /* hash: its name in Nettle */
 	size_t digits;
-} algorithms[] = {{"md5", 32}, {"sha1", 40}, {"sha256", 64}};
+} algorithms[] = {{"md5", "md5", 32}, {"sha1", "sha1", 40}, {"sha256", "sha256", 64}, {"git", "sha1", 40}};
 #define ALGORITHM_COUNT (sizeof algorithms / sizeof *algorithms)
 
 /* The algorithm that `text` names, or the one whose digests have as many digits; *digits points to the digits. */
@@ -53,7 +56,7 @@ enum status checksum_file(const char *path, const char *like, char out[CHECKSUM_
 	const char *digits;
 	const struct algorithm *algorithm = algorithm_of(like, &digits);
 	BUG_IF(!algorithm);
-	const struct nettle_hash *hash = nettle_lookup_hash(algorithm->name);
+	const struct nettle_hash *hash = nettle_lookup_hash(algorithm->hash);
 	union {
 		struct md5_ctx md5;
 		struct sha1_ctx sha1;
@@ -67,6 +70,10 @@ enum status checksum_file(const char *path, const char *like, char out[CHECKSUM_
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot read", path);
 	hash->init(&context);
 	size_t count;
+	if (strcmp(algorithm->name, "git") == 0) {
+		int used = snprintf((char *)bytes, sizeof bytes, "blob %" PRId64, file_size(path));
+		hash->update(&context, (size_t)used + 1, bytes);
+	}
 	while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
 		hash->update(&context, count, bytes);
 	bool failed = ferror(file) != 0;

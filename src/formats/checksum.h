@@ -1,4 +1,5 @@
-/* Checksums that publishers provide with their files: MD5, SHA-1, SHA-256 (by Nettle). They detect damaged or outdated files;
+/* Checksums that publishers provide with their files: MD5, SHA-1, SHA-256 (by Nettle), and the name that Git gives a file, which
+ * is the SHA-1 of "blob SIZE", a NUL, and its bytes. They detect damaged or outdated files;
  * only SHA-256 protects against an attacker. */
 #ifndef FORMATS_CHECKSUM_H
 #define FORMATS_CHECKSUM_H
@@ -9,7 +10,8 @@
 
 #define CHECKSUM_BYTES 80 /* room for "sha256:" and 64 lowercase hexadecimal digits */
 
-/* Parses "md5:HEX", "sha1:HEX", "sha256:HEX", or just the digits (their number determines the algorithm) into `out`. */
+/* Parses "md5:HEX", "sha1:HEX", "sha256:HEX", "git:HEX", or just the digits (their number determines the algorithm) into `out`.
+ */
 MUST_USE enum status checksum_parse(const char *text, char out[CHECKSUM_BYTES]);
 
 /* Computes the checksum of a file with the algorithm of `like` (as written by checksum_parse). */

@@ -385,6 +385,7 @@ static enum verdict judge(struct transfer *t, CURLcode code, const char *detail,
 	char *reason = result->reason;
 	long answer = 0;
 	t->library->get(t->curl, CURLINFO_RESPONSE_CODE, &answer);
+	result->answer = answer;
 	if (t->mismatch) {
 		snprintf(reason, sizeof result->reason, "the file has changed on the server");
 		return AFRESH;
@@ -470,15 +471,18 @@ static enum status attempt(const struct curl_library *library, const struct fetc
 	library->set(t.curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	library->set(t.curl, CURLOPT_XFERINFODATA, &t);
 	library->set(t.curl, CURLOPT_NOPROGRESS, 0L);
+	if (request->header)
+		headers = library->list_append(headers, request->header);
 	if (part->size > 0) {
 		snprintf(range, sizeof range, "%" PRId64 "-", part->size);
 		library->set(t.curl, CURLOPT_RANGE, range);
 		if (part->validator[0]) {
 			snprintf(condition, sizeof condition, "If-Range: %s", part->validator);
 			headers = library->list_append(headers, condition);
-			library->set(t.curl, CURLOPT_HTTPHEADER, headers);
 		}
 	}
+	if (headers)
+		library->set(t.curl, CURLOPT_HTTPHEADER, headers);
 	t.heard = clock_seconds();
 	t.range_first = t.range_total = -1;
 	CURLcode code = library->perform(t.curl);
@@ -528,7 +532,8 @@ static enum status finish(const struct fetch_request *request, struct part *part
 	if (file_operations.close(descriptor) != 0 || file_operations.rename(part->path, request->path) != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot name the finished file", request->path);
 	unlink(part->note_path);
-	TRY(source_write(request));
+	if (!request->unrecorded)
+		TRY(source_write(request));
 	snprintf(folder, sizeof folder, "%.4000s", request->path);
 	char *slash = strrchr(folder, '/');
 	if (slash)

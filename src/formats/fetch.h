@@ -10,6 +10,7 @@
 #ifndef FORMATS_FETCH_H
 #define FORMATS_FETCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 
@@ -24,6 +25,8 @@ struct fetch_request {
 	const char *origin;   /* the URL to record (for a mirror, that of the original); NULL: url */
 	const char *path;     /* its folder must exist */
 	const char *checksum; /* as written by checksum_parse, or NULL */
+	const char *header;   /* another header to send, "Name: value"; not sent on to another host by a redirect. May be NULL */
+	bool unrecorded;      /* leaves no ".NAME.source.json": the file's own name says what it is */
 	/* Called about ten times a second; total is -1 while unknown. May be NULL. */
 	void (*progress)(void *context, int64_t done, int64_t total);
 	void *context;
@@ -41,6 +44,7 @@ struct fetch_result {
 	int64_t bytes;        /* of the file */
 	int64_t resumed_from; /* bytes left by an earlier process */
 	int attempts;
+	long answer;      /* the HTTP status of the last attempt; 0: there was none */
 	char reason[320]; /* for FETCH_GONE and FETCH_FAILED: "the server answers 404" */
 };
 

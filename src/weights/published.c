@@ -9,37 +9,8 @@
 #include "base/path.h"
 #include "base/text.h"
 
-/* Google's BERTs, by their names on the Hub. */
-static const struct {
-	const char *name, *source;
-} published[] = {
-	{"bert-base-uncased", "google/uncased_L-12_H-768_A-12"},
-	{"bert-large-uncased", "google/uncased_L-24_H-1024_A-16"},
-	{"bert-base-cased", "google/cased_L-12_H-768_A-12"},
-	{"bert-large-cased", "google/cased_L-24_H-1024_A-16"},
-	{"bert-base-multilingual-cased", "google/multi_cased_L-12_H-768_A-12"},
-	{"bert-base-chinese", "google/chinese_L-12_H-768_A-12"},
-	{"bert-large-uncased-whole-word-masking", "google/wwm_uncased_L-24_H-1024_A-16"},
-	{"bert-large-cased-whole-word-masking", "google/wwm_cased_L-24_H-1024_A-16"},
-	{"google/bert_uncased_L-2_H-128_A-2", "google/uncased_L-2_H-128_A-2"},
-	{"google/bert_uncased_L-4_H-256_A-4", "google/uncased_L-4_H-256_A-4"},
-	{"google/bert_uncased_L-4_H-512_A-8", "google/uncased_L-4_H-512_A-8"},
-	{"google/bert_uncased_L-8_H-512_A-8", "google/uncased_L-8_H-512_A-8"},
-};
-
-const char *published_source(const char *name)
-{
-	static const char owner[] = "google-bert/";
-	if (strncmp(name, owner, strlen(owner)) == 0)
-		name += strlen(owner);
-	for (size_t i = 0; i < sizeof published / sizeof *published; i++)
-		if (strcmp(published[i].name, name) == 0 || strcmp(published[i].source, name) == 0)
-			return published[i].source;
-	return NULL;
-}
-
-/* ORG/NAME, or NAME alone, such as all-MiniLM-L6-v2. If there is a folder ORG, a path in it is meant; and a name that ends like a
- * file's is not a model's. */
+/* OWNER/NAME, or NAME alone, such as all-MiniLM-L6-v2. If there is a folder OWNER, a path in it is meant; and a name that ends
+ * like a file's is not a model's. */
 static bool looks_like_hub_name(const char *path)
 {
 	static const char *const suffixes[] = {".json", ".txt", ".bin", ".pt", ".safetensors", ".ckpt", ".index"};
@@ -58,16 +29,21 @@ static bool looks_like_hub_name(const char *path)
 	return !file_exists(folder);
 }
 
+/* The models that the Hub has under a name without an owner. */
+static bool has_no_owner(const char *name)
+{
+	static const char *const stems[] = {"bert-", "distilbert-", "roberta-", "xlm-roberta-", "camembert-"};
+	for (size_t i = 0; i < sizeof stems / sizeof *stems; i++)
+		if (strncmp(name, stems[i], strlen(stems[i])) == 0)
+			return true;
+	return false;
+}
+
 void published_hint(const char *path, const char *advice)
 {
-	const char *source = published_source(path), *slash = strchr(path, '/'), *name = slash ? slash + 1 : path;
-	if (source)
-		error_hint("models are folders on this machine: `bertc download %s` fetches this one into download/%s", source,
-			   source);
-	else if (looks_like_hub_name(path))
-		error_hint("%s%sif this is a model on the Hugging Face Hub: hf download %s%s --local-dir %s, then give the "
-			   "folder %s",
-			   advice, advice[0] ? "; " : "", slash ? "" : "OWNER/", path, name, name);
+	if (looks_like_hub_name(path))
+		error_hint("%s%sif this is a model on the Hugging Face Hub, hf:%s%s downloads it", advice, advice[0] ? "; " : "",
+			   strchr(path, '/') || has_no_owner(path) ? "" : "OWNER/", path);
 	else
 		error_hint("%s", advice);
 }

@@ -10,8 +10,8 @@
 
 static char corpus[128], config[128]; /* their paths */
 
-/* Makes the test folder with both files in it. */
-static inline int small_run_make(void **state, uint64_t seed)
+/* Makes both files in the test folder. */
+static inline int small_run_files(uint64_t seed)
 {
 	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "nobody", "the sailor"};
 	static const char *const does[] = {"sees", "likes", "finds", "follows", "paints"};
@@ -19,8 +19,6 @@ static inline int small_run_make(void **state, uint64_t seed)
 	static const char model[] = "{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
 				    "\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_act\": \"gelu\", "
 				    "\"max_position_embeddings\": 64, \"type_vocab_size\": 2}";
-	if (test_folder_make(state) != 0)
-		return -1;
 	struct buffer text = {0};
 	struct rng rng = rng_start(seed, RNG_TEST, 0);
 	for (int document = 0; document < 60; document++) {
@@ -35,6 +33,12 @@ static inline int small_run_make(void **state, uint64_t seed)
 	assert_ok(file_write(config, model, strlen(model)));
 	buffer_release(&text);
 	return 0;
+}
+
+/* Makes the test folder with both files in it. */
+static inline int small_run_make(void **state, uint64_t seed)
+{
+	return test_folder_make(state) == 0 ? small_run_files(seed) : -1;
 }
 
 /* The number `name` of a step in a metrics.jsonl; the last line for the step counts. */

@@ -1,11 +1,9 @@
 /* bertc download against a server of our own (--mirror). */
 #include <curl/curlver.h>
-#include "program.h"
+#include "cmd/small_run.h"
 
-#include "cmd/download_sources.h"
 #include "formats/checksum.h"
 #include "http_server.h"
-#include "weights/published.h"
 
 static const char text[] = "a dump, or a book, as far as this server knows\n";
 static char sums[256];
@@ -117,45 +115,15 @@ static void test_wrong_commands(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "glue/MRPC"));
 	assert_program(2, "nothing to download", "download");
 	assert_program(2, "did you mean wikipedia", DOWNLOAD("wikpedia"));
-	assert_program(
-		2, "did you mean google/uncased_L-12_H-768_A-12, the model, or its vocabulary alone, vocab/bert-base-uncased?",
-		DOWNLOAD("bert-base-uncased"));
-	assert_program(2, "did you mean google/cased_L-24_H-1024_A-16, the model? ", DOWNLOAD("google-bert/bert-large-cased"));
+	assert_program(2, "did you mean vocab/bert-base-uncased?", DOWNLOAD("bert-base-uncased"));
+	assert_non_null(strstr(buffer_string(&program_errors), "hf:bert-base-uncased is a model on the Hugging Face Hub"));
+	assert_program(2, "is not the name of a model", DOWNLOAD("hf:a/../b"));
 	assert_program(2, "needs --books", DOWNLOAD("gutenberg"));
 	assert_program(2, "is not the number of a book", DOWNLOAD("gutenberg --books %s"), test_path("text"));
 	assert_program(2, "only http", DOWNLOAD("ftp://example.org/x"));
 	assert_program(2, "names no file", DOWNLOAD("http://example.org/"));
 	assert_program(2, "is not a checksum", DOWNLOAD("http://example.org/x --checksum 12"));
 	assert_program(2, "belongs to one address", DOWNLOAD("squad --checksum 12"));
-}
-
-/* Every source that a name on the Hub stands for exists. */
-static void test_published_names(void **state)
-{
-	static const char *const names[] = {
-		"bert-base-uncased",
-		"google-bert/bert-large-uncased",
-		"bert-base-cased",
-		"bert-large-cased",
-		"bert-base-multilingual-cased",
-		"bert-base-chinese",
-		"bert-large-uncased-whole-word-masking",
-		"bert-large-cased-whole-word-masking",
-		"google/bert_uncased_L-2_H-128_A-2",
-		"google/bert_uncased_L-4_H-256_A-4",
-		"google/bert_uncased_L-4_H-512_A-8",
-		"google/bert_uncased_L-8_H-512_A-8",
-	};
-	(void)state;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		const char *name = published_source(names[i]);
-		const struct download_source *source = download_sources;
-		while (name && source->name && strcmp(source->name, name) != 0)
-			source++;
-		if (!name || !source->name)
-			fail_msg("%s: no source", names[i]);
-	}
-	assert_null(published_source("roberta-base"));
 }
 
 /* libcurl is loaded with the first download; without it, the message says what to install. */
@@ -175,6 +143,44 @@ static void test_without_libcurl(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "  libcurl " LIBCURL_VERSION "\n"));
 }
 
+/* hf:OWNER/NAME stands for the folder in huggingface_hub's cache wherever a model is named, and a run records the folder, whose
+ * name is the commit. */
+static void test_models_of_the_hub(void **state)
+{
+	(void)state;
+	static const char commit[] = "0123456789abcdef0123456789abcdef01234567";
+	char cache[1000], snapshot[400];
+	struct buffer record = {0};
+	assert_int_equal(small_run_files(3), 0);
+	snprintf(snapshot, sizeof snapshot, "%s/home/hub/models--some--tiny/snapshots/%s", test_folder, commit);
+	assert_program(0, "",
+		       "pretrain --corpus %s --model %s --vocab_size 200 --max_seq_length 32 --max_steps 2 --out %s/run "
+		       "--train_batch_size 4 --precision fp32 --no_progress",
+		       corpus, config, test_folder);
+	assert_program(0, "", "embed --model %s/run --max_seq_length 32 %s --out %s", test_folder, corpus, test_path("a.npy"));
+	setenv("HF_HOME", test_path("home"), 1);
+	setenv("HF_HUB_OFFLINE", "1", 1);
+	assert_program(5, "hf:some/tiny is not in the cache", "embed --model hf:some/tiny %s --out %s", corpus,
+		       test_path("b.npy"));
+	assert_ok(folder_make(snapshot));
+	snprintf(cache, sizeof cache, "%s/home/hub/models--some--tiny/refs", test_folder);
+	assert_ok(folder_make(cache));
+	assert_ok(file_write(test_path("home/hub/models--some--tiny/refs/main"), commit, 40));
+	snprintf(cache, sizeof cache, "cp %s/run/final/* %s", test_folder, snapshot);
+	assert_int_equal(system(cache), 0);
+	assert_program(0, commit, "embed --model hf:some/tiny --max_seq_length 32 %s --out %s", corpus, test_path("b.npy"));
+	assert_same_file(test_path("a.npy"), test_path("b.npy"));
+	assert_program(0, commit,
+		       "pretrain --corpus %s --init_checkpoint hf:some/tiny --max_seq_length 32 --max_steps 1 --out %s/next "
+		       "--train_batch_size 4 --precision fp32 --no_progress",
+		       corpus, test_folder);
+	assert_ok(file_read(test_path("next/settings.json"), 1 << 20, &record));
+	assert_non_null(strstr(buffer_string(&record), commit));
+	buffer_release(&record);
+	assert_program(2, "unknown option", "embed --model hf:some/other --wrong");
+	assert_null(strstr(buffer_string(&program_errors), "cache")); /* nothing is fetched for a wrong command */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,7 +189,7 @@ int main(void)
 		cmocka_unit_test(test_archives_keep_to_themselves),
 		cmocka_unit_test(test_names_that_collide),
 		cmocka_unit_test(test_wrong_commands),
-		cmocka_unit_test(test_published_names),
+		cmocka_unit_test(test_models_of_the_hub),
 		cmocka_unit_test(test_without_libcurl),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -44,23 +44,22 @@ static void models_that_are_not_there(void **state)
 	assert_program(2, "'none/final': no such file", "serve --model mail=none/final");
 	/* Names of the Hub are no folders here; paths into folders that exist are no names of the Hub. */
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		assert_program(2, "hf download intfloat/e5-base --local-dir e5-base, then give the folder e5-base",
-			       "%s --model intfloat/e5-base", commands[i]);
-		assert_program(2, "hint: give a run folder", "%s --model intfloat/e5-base", commands[i]); /* a mistyped path? */
-		assert_program(2, "hf download OWNER/all-MiniLM-L6-v2", "%s --model all-MiniLM-L6-v2", commands[i]);
-		assert_program(2, "`bertc download google/chinese_L-12_H-768_A-12` fetches", "%s --model bert-base-chinese",
+		assert_program(2, "Hugging Face Hub, hf:intfloat/e5-base downloads it", "%s --model intfloat/e5-base",
 			       commands[i]);
+		assert_program(2, "hint: give a run folder", "%s --model intfloat/e5-base", commands[i]); /* a mistyped path? */
+		assert_program(2, "hf:OWNER/all-MiniLM-L6-v2 downloads it", "%s --model all-MiniLM-L6-v2", commands[i]);
+		assert_program(2, "hf:bert-base-chinese downloads it", "%s --model bert-base-chinese", commands[i]);
 		assert_program(2, "give a run folder", "%s --model tests/e5-base", commands[i]);
 		assert_program(2, "give a run folder", "%s --model run-3", commands[i]);
 	}
-	assert_program(2, "`bertc download google/uncased_L-12_H-768_A-12` fetches",
-		       "pretrain --corpus %s --out %s/x --model bert-base-uncased", corpus, test_folder);
-	assert_program(2, "`bertc download google/uncased_L-12_H-768_A-12` fetches",
+	assert_program(2, "hf:bert-base-uncased downloads it", "pretrain --corpus %s --out %s/x --model bert-base-uncased",
+		       corpus, test_folder);
+	assert_program(2, "hf:google-bert/bert-base-uncased downloads it",
 		       "pretrain --corpus %s --out %s/x --init_checkpoint google-bert/bert-base-uncased", corpus, test_folder);
 	static const char *const mistyped[] = {"basse", "bert-base-uncase", "nobody/mine"};
 	for (size_t i = 0; i < sizeof mistyped / sizeof *mistyped; i++)
 		assert_program(2, "tiny|mini", "pretrain --corpus %s --out %s/x --model %s", corpus, test_folder, mistyped[i]);
-	assert_said("hf download nobody/mine");
+	assert_said("hf:nobody/mine downloads it");
 	assert_program(2, "hint: give a model folder, ", "pretrain --corpus %s --out %s/x --init_checkpoint nobody/mine", corpus,
 		       test_folder);
 }
