@@ -1,3 +1,4 @@
+/* The sizes of the cuda back end, computed without a device. */
 #include "backend/described.h"
 
 #include "backend/dropout.h"

@@ -1,3 +1,4 @@
+/* The table of back ends, by which they are opened and chosen. */
 #include "backend/open.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Appending to growing byte strings, with a single allocation function that remembers failures. */
 #include "base/buffer.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Reads the limits of this process's control group and of all groups above it. */
 #include "base/cgroup.h"
 
 #include <inttypes.h>

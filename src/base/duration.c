@@ -1,3 +1,4 @@
+/* Parses durations such as 1h30m, 2-12:00:00, or 90. */
 #include "base/duration.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Keeps the last error of each thread, and ends the program at our own mistakes. */
 #include "base/error.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reads whole files within a limit, and writes files under a temporary name until they are complete. */
 #include "base/file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* CRC-32C by table or by the processor's instruction, and 64-bit content hashes. */
 #include "base/hash.h"
 
 #include <pthread.h>

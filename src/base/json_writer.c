@@ -1,3 +1,4 @@
+/* Writes JSON into a buffer, with numbers in the fewest digits that read back as the same value. */
 #include "base/json.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* Adds entries to the list of libraries that `bertc version` shows. */
 #include "base/library_list.h"
 
 void library_list_add(struct library_list *list, const char *name, const char *version)

@@ -1,3 +1,4 @@
+/* Adds named metrics to a list, finds them, compares them, and formats them for people. */
 #include "base/measures.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Checked allocation, arenas, and how much memory the machine has left. */
 #include "base/memory.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Looks at paths and joins them, without reading what they name. */
 #include "base/path.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Permutations of any size as functions of (seed, purpose, round, index). */
 #include "base/rng.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+/* Parses lists of named sets of files, and checks that their names are usable and different. */
 #include "base/set_list.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Finds a library where the loader or the program's own folder has it, and resolves its functions. */
 #include "base/shared_library.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* Temporary files without names, written and read sequentially in large pieces. */
 #include "base/spill.h"
 
 #include <errno.h>

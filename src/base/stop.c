@@ -1,3 +1,4 @@
+/* Signal handlers that ask a run to stop, and the deadline that asks the same. */
 #include "base/stop.h"
 
 #include <signal.h>

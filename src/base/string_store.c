@@ -1,3 +1,4 @@
+/* Copies strings into large blocks. */
 #include "base/string_store.h"
 
 #include <stdint.h>

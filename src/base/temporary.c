@@ -1,3 +1,4 @@
+/* Makes temporary folders, and removes those that killed processes of this user have left behind. */
 #include "base/temporary.h"
 
 #include <stdio.h>

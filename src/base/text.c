@@ -1,3 +1,4 @@
+/* Examines characters and escapes those that could control a terminal. */
 #include "base/text.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* The ring of slots and the helper threads behind work that is done in parallel and taken in order. */
 #include "base/work_line.h"
 
 #include <pthread.h>

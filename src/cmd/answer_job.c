@@ -1,3 +1,4 @@
+/* Runs an answer job: reads chunks of lines, writes their answers, and saves the note from which it can resume. */
 #include "cmd/answer_job.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Opens the model for the commands that answer texts, with the length and stride that the options ask for. */
 #include "cmd/answer_options.h"
 
 #include <string.h>

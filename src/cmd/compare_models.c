@@ -1,3 +1,4 @@
+/* `bertc compare` for two models: tensor by tensor in the order of the data flow, and the settings that differ. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

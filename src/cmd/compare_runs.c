@@ -1,3 +1,4 @@
+/* `bertc compare` for two runs: settings, curves at the same place, speed, and the first step at which they differ. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

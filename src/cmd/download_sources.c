@@ -1,3 +1,4 @@
+/* The table of sources that `bertc download` knows by name. */
 #include "cmd/download_sources.h"
 
 #include <stddef.h>

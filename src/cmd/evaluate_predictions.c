@@ -1,3 +1,4 @@
+/* `bertc evaluate --predictions`: scores a file of answers to the questions of a SQuAD file. */
 #include "cmd/evaluate_predictions.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Watches a folder and answers each file that appears in it, with an answer or an error file of the same name. */
 #include "cmd/folder_watch.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The program's entry: installs signal handlers, including the one for mapped files that shrink, and runs the command. */
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* Finds a recipe's file near the program and reads it into the options. */
 #include "cmd/recipes.h"
 
 #include <stdio.h>

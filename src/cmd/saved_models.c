@@ -1,3 +1,4 @@
+/* Catches models that do not exist, and texts given where a command takes files. */
 #include "cmd/saved_models.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Compares JSON objects of settings member by member, and shows what differs. */
 #include "cmd/setting_differences.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Warnings and notes of the training commands: a finished run, edited options, files used for two purposes. */
 #include "cmd/training_notes.h"
 
 #include <string.h>

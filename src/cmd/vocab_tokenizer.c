@@ -1,3 +1,4 @@
+/* Settles how a command splits text: by its own option, by the files beside the vocabulary, or by the default. */
 #include "cmd/vocab_tokenizer.h"
 
 #include "weights/tokenizer_file.h"

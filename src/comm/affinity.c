@@ -1,3 +1,4 @@
+/* Reads the machine's cores and memory nodes from /sys, and gives each rank a share of them. */
 #include "comm/affinity.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* The operations that ranks carry out together: small ones here, large ones handed to the queue. */
 #include "comm/comm.h"
 
 #include <stdio.h>

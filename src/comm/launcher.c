@@ -1,3 +1,4 @@
+/* Starts the ranks of this machine as child processes, passes signals on, and turns one rank's failure into everyone's. */
 #include "comm/launcher.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Builds sums, gathers, signs of life, and failures from messages between ranks. */
 #include "comm/messages.h"
 
 #include <fcntl.h>

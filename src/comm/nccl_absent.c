@@ -1,3 +1,4 @@
+/* Stands in for NCCL in a build without CUDA: ranks on GPUs cannot meet. */
 #include "comm/device.h"
 
 void nccl_libraries(struct library_list *list)

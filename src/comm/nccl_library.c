@@ -1,3 +1,4 @@
+/* Loads NCCL and finds its functions. */
 #include "comm/nccl_library.h"
 
 #include "base/shared_library.h"

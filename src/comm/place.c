@@ -1,3 +1,4 @@
+/* Reads a rank's place from the environment that its launcher has set. */
 #include "comm/place.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* The thread that carries out large operations in the order in which they were queued. */
 #include <time.h>
 
 #include "base/log.h"

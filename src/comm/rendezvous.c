@@ -1,3 +1,4 @@
+/* Publishes and finds shared memory by a name in /dev/shm, and removes the names of dead processes. */
 #include "comm/rendezvous.h"
 
 #include <fcntl.h>

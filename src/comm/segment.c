@@ -1,3 +1,4 @@
+/* The layout of the ranks' shared memory, meetings by futex, and failures that wake everyone. */
 #include "comm/segment.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* Connects every rank with every other over TCP: they meet at rank 0 and prove that they know the run's secret. */
 #include "comm/tcp.h"
 
 #include <arpa/inet.h>

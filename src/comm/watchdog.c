@@ -1,3 +1,5 @@
+/* Judges how long each rank has been in its section by how long such sections have taken, and reports the one that hangs.
+ * */
 #include "comm/watchdog.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Finds repeated hashes in a file by sorting one range of hash values after another. */
 #include "data/copies.h"
 
 #include <stdio.h>

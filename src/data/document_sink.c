@@ -1,3 +1,4 @@
+/* Receives encoded documents for `bertc prepare`: filters them, writes the shards, saves progress, and removes copies. */
 #include "data/document_sink.h"
 
 #include <stdio.h>

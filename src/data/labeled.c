@@ -1,3 +1,4 @@
+/* Builds sets of labeled examples, and presents a set as a source of instances. */
 #include "data/labeled.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads lines as Google's data script does, and writes them as a token shard. */
 #include "data/line_shard.h"
 #include "base/file.h"
 #include "base/log.h"

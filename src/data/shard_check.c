@@ -1,3 +1,4 @@
+/* Verifies checksums of shards and instance files, in a thread of its own if they are large. */
 #include "data/shard_check.h"
 
 #include <pthread.h>

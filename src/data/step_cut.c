@@ -1,3 +1,4 @@
+/* Divides the examples of a step among parts by weight, and each part into micro-batches. */
 #include "data/step_cut.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Warns of or refuses text of which too many tokens are unknown. */
 #include "data/unknown.h"
 
 #include "base/log.h"

@@ -1,3 +1,4 @@
+/* Decides whether a bad record ends the reading, and counts those that were skipped. */
 #include "formats/bad_records.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Finds the blocks of a bzip2 stream, has helper threads decode them, and checks the whole. */
 #include "formats/bzip2_blocks.h"
 
 #include <bzlib.h>

@@ -1,3 +1,4 @@
+/* Draws axes, series, levels, and marks as SVG, and chooses ticks that people find round. */
 #include "formats/chart.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Recognizes published checksums and computes them, and HMACs, with Nettle. */
 #include "formats/checksum.h"
 
 #include <ctype.h>

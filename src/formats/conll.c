@@ -1,3 +1,4 @@
+/* Reads files of tagged words, detecting how their columns are separated. */
 #include "formats/conll.h"
 
 #include <stdlib.h>

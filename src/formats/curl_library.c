@@ -1,3 +1,4 @@
+/* Loads libcurl and finds its functions. */
 #include "formats/curl_library.h"
 
 #include "base/shared_library.h"

@@ -1,3 +1,4 @@
+/* Encodes TensorBoard's events and appends them to a new file, whose name sorts after those already in the folder. */
 #include "formats/event_file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Parses and writes tf.Example messages. */
 #include "formats/example.h"
 #include <stdbool.h>
 #include <string.h>

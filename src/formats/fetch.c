@@ -1,3 +1,4 @@
+/* Downloads files with libcurl: resumes partial ones, verifies checksums, and records where each came from. */
 #include "formats/fetch.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Loads HDF5 and finds its functions. */
 #include "formats/hdf5_library.h"
 
 #include "base/shared_library.h"

@@ -1,3 +1,4 @@
+/* Lists the libraries behind the formats, for `bertc version`. */
 #include "formats/libraries.h"
 
 #include <archive.h>

@@ -1,3 +1,4 @@
+/* Reads a text file whole, and rejects encodings other than UTF-8. */
 #include "formats/text_file.h"
 
 #include <string.h>

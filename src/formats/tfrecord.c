@@ -1,3 +1,4 @@
+/* Reads and writes TFRecord files, plain or compressed. */
 #include "formats/tfrecord.h"
 #include <stdlib.h>
 #include <string.h>

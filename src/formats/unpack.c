@@ -1,3 +1,4 @@
+/* Unpacks archives within limits, refusing entries that would leave the folder. */
 #include "formats/unpack.h"
 
 #include <archive.h>

@@ -1,3 +1,4 @@
+/* Writes the words for a text's blanks as JSON. */
 #include "infer/blanks.h"
 
 const char *blank_word(const struct vocab *vocab, int32_t id)

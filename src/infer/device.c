@@ -1,3 +1,4 @@
+/* Opens the back end that the options name, on the caller's pool of threads or a new one. */
 #include "infer/device.h"
 #include "backend/open.h"
 

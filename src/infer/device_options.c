@@ -1,3 +1,4 @@
+/* The option rows for the device and its precision. */
 #include "infer/device_options.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct device_options, member, role, value)

@@ -1,3 +1,4 @@
+/* Packs texts into batches, runs the model, and puts each text's answer where its caller expects it. */
 #include "infer/encoder.h"
 
 #include <stdio.h>

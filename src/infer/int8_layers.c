@@ -1,3 +1,4 @@
+/* Tries each linear layer in int8 and measures what that changes in the encoder's output. */
 #include "infer/int8_layers.h"
 
 #include <math.h>

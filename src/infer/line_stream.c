@@ -1,3 +1,4 @@
+/* Cuts files into chunks of lines and has helper threads prepare them ahead of the caller. */
 #include "infer/line_stream.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Runs a model over a set of examples, divided among the ranks, and gathers the outputs. */
 #include "infer/outputs.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Runs a model in training on one sequence, and ranks the words for each of its blanks. */
 #include "infer/predictor.h"
 
 #include <stdlib.h>

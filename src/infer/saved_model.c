@@ -1,3 +1,4 @@
+/* Reads a model folder for export: configuration, task, heads, and whatever weights there are. */
 #include "infer/saved_model.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Opens a device and a saved model on it, packed for inference. */
 #include "infer/encoder.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Finds a fine-tuned model's task, reads files as in training, and computes the outputs. */
 #include "infer/task_session.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Makes examples of a task from chunks of lines, and computes their answers. */
 #include "infer/task_stream.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Finds the texts in a chunk of lines, and tokenizes them into sequences or windows. */
 #include "infer/text_chunk.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Opens a model folder with the tokenizer and head it needs, and encodes texts for it. */
 #include "infer/text_model.h"
 
 #include <stdio.h>

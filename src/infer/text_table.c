@@ -1,3 +1,4 @@
+/* Recognizes files that are tables, and finds their column of texts. */
 #include "infer/text_table.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Writes vectors in each of the formats that `bertc embed` offers. */
 #include "infer/vector_format.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Masks the words of texts in turn, and collects the losses in batches. */
 #include "infer/word_losses.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* What all functions of libbertc share: checking arguments, handing errors to the caller, and silence on standard error. */
 #include "library/internal.h"
 
 #include <stdlib.h>

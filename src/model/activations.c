@@ -1,3 +1,4 @@
+/* Lays out in one block what forward leaves for backward: per layer for training, shared by all layers for evaluation. */
 #include <stdlib.h>
 #include "model/activations.h"
 #include "backend/open.h"

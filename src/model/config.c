@@ -1,3 +1,5 @@
+/* Reads a model's sizes from config.json or by a published name, and refuses variants of BERT that compute something else.
+ * */
 #include <math.h>
 #include <string.h>
 #include "model/forms.h"

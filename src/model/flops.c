@@ -1,3 +1,4 @@
+/* Counts the floating-point operations of a model's passes. */
 #include "model/flops.h"
 
 /* The usual share of masked tokens (Devlin et al. 2019). */

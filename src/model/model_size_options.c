@@ -1,3 +1,4 @@
+/* The option rows for a model's sizes. */
 #include "model/model_size_options.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct model_sizes, member, role, value)

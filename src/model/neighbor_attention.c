@@ -1,3 +1,4 @@
+/* Sets position embeddings and the query and key weights of some heads, so that they look at a neighbor. */
 #include "model/neighbor_attention.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Pools rows in every mode at once, a few columns at a time. */
 #include "model/pooling.h"
 
 #include <math.h>

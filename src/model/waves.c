@@ -1,3 +1,4 @@
+/* Computes what a micro-batch of a given size costs in waves of tiles, and chooses the best size. */
 #include "model/waves.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The charts of report.html: what is drawn for each column, with phases, findings, and checkpoints marked. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The table of known columns, and how their values are written. */
 #include "report/columns.h"
 
 #include <math.h>

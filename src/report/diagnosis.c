@@ -1,3 +1,4 @@
+/* The rules that recognize unhealthy runs, applied to each step and evaluation as it arrives. */
 #include "report/diagnosis.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Stores what a run has logged in columns, thins it when it grows, and reads it back from metrics.jsonl. */
 #include "report/history.h"
 
 #include <math.h>

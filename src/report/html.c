@@ -1,3 +1,4 @@
+/* Writes elements and excerpts of untrusted text as HTML. */
 #include "report/html.h"
 
 #include <string.h>

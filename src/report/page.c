@@ -1,3 +1,4 @@
+/* Puts report.html together from charts, verdict, tables, and preview. */
 #include "report/page.h"
 
 #include <inttypes.h>

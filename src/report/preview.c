@@ -1,3 +1,4 @@
+/* Keeps copies of an evaluation's answers, and turns them into sections of the page. */
 #include "report/preview.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Receives each step and evaluation, and writes them to the terminal, to metrics.jsonl, to event files, and to the page. */
 #include "report/report.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Chooses held-out sentences with blanks, has the model fill them at each evaluation, and keeps the answers. */
 #include "report/samples.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Fills in what a report knows of each kind of task: columns, baselines, and words. */
 #include "report/task.h"
 
 #include <math.h>

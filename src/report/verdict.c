@@ -1,3 +1,4 @@
+/* Judges a run as a whole and says so in sentences. */
 #include "report/verdict.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* The option rows for the size of an update, and the one place where all ways to state it are reconciled. */
 #include "run/batch_options.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Runs training and scoring steps on random batches, with the lengths that real text has. */
 #include "run/benchmark.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The fitted rule that says which model, batch, and number of tokens suit a given time. */
 #include "run/budget.h"
 
 #include <math.h>

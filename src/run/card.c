@@ -1,3 +1,4 @@
+/* Writes the model card from what the run has recorded. */
 #include "run/card.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Claims a run's data folder, or refuses one that belongs to something else. */
 #include "run/data_folder.h"
 
 #include <string.h>

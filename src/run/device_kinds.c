@@ -1,3 +1,4 @@
+/* The table of devices that `bertc plan` knows, with their published rates. */
 #include "run/device_kinds.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Opens a teacher, checks that it fits the student, and loads it. */
 #include "run/distillation_run.h"
 
 #include <errno.h>

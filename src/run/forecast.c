@@ -1,3 +1,4 @@
+/* Adds up the time of a training step from the work of its layers and the links between devices. */
 #include "run/forecast.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Finds the weights that a run starts from, checks that they fit, and loads or draws them. */
 #include "run/initial_weights.h"
 
 #include <inttypes.h>

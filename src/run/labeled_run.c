@@ -1,3 +1,4 @@
+/* Takes a fine-tuning run from the model's folder and the task's files to its objective and its final scores. */
 #include "run/card.h"
 #include "run/labeled_run.h"
 

@@ -1,3 +1,4 @@
+/* Determines this process's rank and the number of ranks, and opens its device. */
 #include "run/machine.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Allocates what a run keeps on its device. */
 #include "run/memory.h"
 
 #include "train/ranks.h"

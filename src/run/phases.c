@@ -1,3 +1,4 @@
+/* Chooses what a phase leaves open, and reads a checkpoint's record to find the phase in which to resume. */
 #include "run/phases.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Adds up the memory that a run will need, prints it, and checks that the device and the machine have it. */
 #include "run/plan.h"
 
 #include <stdio.h>

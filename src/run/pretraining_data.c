@@ -1,3 +1,4 @@
+/* Opens the vocabulary, the text, and the instances of every phase of a pre-training run. */
 #include "run/pretraining_data.h"
 
 #include <stdio.h>

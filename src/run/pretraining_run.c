@@ -1,3 +1,4 @@
+/* Chooses a pre-training run's model and length where they were left open, and makes the objective of each phase. */
 #include "run/pretraining_run.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Chooses the optimizer settings, learning rate, and schedule that were left open. */
 #include "run/recipe.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Opens a run, shows its plan, trains its phases, and writes the finished model. */
 #include "run/card.h"
 #include "run/run.h"
 

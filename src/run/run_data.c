@@ -1,3 +1,4 @@
+/* Makes or reuses the vocabulary and the shards in a run's data folder. */
 #include "run/run_data.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Locks a run's folder, removes an earlier run on request, and finds the checkpoint to resume from. */
 #include "run/run_folder.h"
 
 #include <inttypes.h>

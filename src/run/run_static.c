@@ -1,3 +1,4 @@
+/* Opens static instances, converting those of other programs first. */
 #include "run/run_static.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Chooses the micro-batches of each phase by the memory that is free. */
 #include "run/shapes.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Parses a sweep, keeps its record, compares its runs, and writes its table and page. */
 #include "run/sweep.h"
 
 #include <inttypes.h>

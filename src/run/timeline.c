@@ -1,3 +1,4 @@
+/* Simulates one device's queue of work and one of transfers. */
 #include "run/timeline.h"
 
 #include <stdbool.h>

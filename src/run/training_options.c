@@ -1,3 +1,4 @@
+/* The option rows that all training commands share, and checks of options that exclude each other. */
 #include "run/training_options.h"
 
 /* clang-format off */

@@ -1,3 +1,4 @@
+/* What all request formats share: errors and their status codes, checked reading of JSON members, and inputs. */
 #include "serve/api.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Reads the file of API keys, and checks a request's key in constant time. */
 #include "serve/api_keys.h"
 
 #include <stdlib.h>

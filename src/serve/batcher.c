@@ -1,3 +1,4 @@
+/* Queues jobs, fills batches fairly from all of them, and computes the batches in one thread. */
 #include "serve/batcher.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Wraps libmicrohttpd: connections with deadlines, requests within limits, and answers that may come later. */
 #include "serve/http.h"
 
 #include <errno.h>

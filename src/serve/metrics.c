@@ -1,3 +1,4 @@
+/* Counts requests and observes times, and writes both in Prometheus' format. */
 #include "serve/metrics.h"
 
 #include <math.h>

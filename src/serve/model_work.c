@@ -1,3 +1,4 @@
+/* Finds a request's model, encodes the inputs within limits, and decodes the outputs. */
 #include "serve/model_work.h"
 
 #include <stdlib.h>

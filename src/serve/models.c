@@ -1,3 +1,4 @@
+/* Opens the models of a service, and describes them to clients. */
 #include "serve/models.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* The text of the page for browsers. */
 #include "serve/page.h"
 
 /* The page inserts everything the server sends as text, never as HTML. */

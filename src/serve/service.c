@@ -1,3 +1,4 @@
+/* Routes requests to endpoints, and connects HTTP, requests, batches, and metrics. */
 #include "serve/service.h"
 
 #include <math.h>

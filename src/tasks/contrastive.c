@@ -1,3 +1,4 @@
+/* Losses over all vectors of a step and their gradients, in parallel over texts. */
 #include "tasks/contrastive.h"
 
 #include <math.h>

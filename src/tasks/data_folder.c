@@ -1,3 +1,4 @@
+/* Searches a folder for the files of a task. */
 #include "tasks/data_folder.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Finds the cheapest edits from one text to another by dynamic programming, and applies them. */
 #include "tasks/edits.h"
 
 #include <stdlib.h>

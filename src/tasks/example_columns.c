@@ -1,3 +1,4 @@
+/* Decides which columns of a table hold texts, labels, and choices: as given, as recorded, by name, or by content. */
 #include "tasks/example_columns.h"
 
 #include <ctype.h>

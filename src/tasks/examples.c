@@ -1,3 +1,4 @@
+/* Turns the rows of a table into examples. */
 #include "tasks/examples.h"
 
 #include <ctype.h>

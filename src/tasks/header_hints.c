@@ -1,3 +1,4 @@
+/* Collects the names by which a header is recognized. */
 #include "tasks/header_hints.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Collects the labels of a task, orders them, and parses cells of files as labels. */
 #include "tasks/labels.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* The table of published tasks. */
 #include "tasks/layouts.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Computes the scores of tasks. */
 #include "tasks/measures.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Finds the two marked mentions of a text, and marks mentions that are given by positions. */
 #include "tasks/mentions.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Reads files of pairs, triplets, and ranked lists, detecting their form by their columns. */
 #include "tasks/ranking_file.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Writes and reads bertc_task.json. */
 #include "tasks/record.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Writes evaluation results, predictions, and submissions, and knows their names. */
 #include "tasks/results.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* The table of tasks, and what all tasks share: finding one by name, its state, its sets, and its windows. */
 #include "tasks/task.h"
 
 #include <math.h>

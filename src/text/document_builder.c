@@ -1,3 +1,4 @@
+/* Collects lines into paragraphs, and splits them into sentences and documents. */
 #include "text/document_builder.h"
 
 #include <stdlib.h>

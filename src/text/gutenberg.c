@@ -1,3 +1,4 @@
+/* Recognizes Project Gutenberg's books and drops their license text. */
 #include "text/gutenberg.h"
 
 #include <ctype.h>

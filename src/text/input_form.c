@@ -1,3 +1,4 @@
+/* Recognizes the format and encoding of a file by its first bytes. */
 #include "text/input_form.h"
 
 #include <ctype.h>

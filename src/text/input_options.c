@@ -1,3 +1,4 @@
+/* The option rows for reading text. */
 #include "text/input_options.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct input_options, member, role, value)

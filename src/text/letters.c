@@ -1,3 +1,4 @@
+/* Counts ideographs and other letters. */
 #include "text/letters.h"
 
 #include "text/python_text.h"

@@ -1,3 +1,4 @@
+/* Lists utf8proc, for `bertc version`. */
 #include "text/libraries.h"
 
 #include <utf8proc.h>

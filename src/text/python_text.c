@@ -1,3 +1,4 @@
+/* Python's \w, \d, and str.lower(), by utf8proc. */
 #include "text/python_text.h"
 
 #include <utf8proc.h>

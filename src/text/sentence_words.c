@@ -1,3 +1,4 @@
+/* The words that decide about a period: abbreviations by kind, words that start sentences, and words that follow numbers. */
 #include "text/sentence_words.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Converts a batch of lines or records to documents. */
 #include "text/text_batch.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Notices tables and headings in files that are read as running text. */
 #include "text/text_notice.h"
 
 #include <stdio.h>

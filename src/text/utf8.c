@@ -1,3 +1,4 @@
+/* Decodes, encodes, and counts UTF-8. */
 #include "text/utf8.h"
 
 #include <string.h>

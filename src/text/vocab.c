@@ -1,3 +1,4 @@
+/* Reads, writes, and searches vocabularies. */
 #include "text/vocab.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Keeps the running mean of the weights on the first rank, and puts it in their place at the end of a phase. */
 #include "train/average.h"
 
 #include <math.h>

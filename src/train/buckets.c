@@ -1,3 +1,4 @@
+/* Lays out the buckets of the parameter slab and each rank's share of them. */
 #include "train/buckets.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Runs the teacher beside the student on each micro-batch, and adds the losses between them. */
 #include "train/distillation.h"
 
 #include <stdlib.h>

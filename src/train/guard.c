@@ -1,3 +1,4 @@
+/* Judges the numbers of a step, and keeps what it remembers in checkpoints. */
 #include "train/guard.h"
 
 #include <math.h>

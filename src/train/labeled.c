@@ -1,3 +1,4 @@
+/* The methods of a labeled task's objective: gradients, metrics, and evaluation. */
 #include "train/labeled.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The option rows for spikes and the loss scale. */
 #include "train/number_options.h"
 
 /* clang-format off */

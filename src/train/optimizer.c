@@ -1,3 +1,4 @@
+/* Groups the parameters and updates them, each rank its share, then gathers the weights. */
 #include "train/optimizer.h"
 
 #include <math.h>

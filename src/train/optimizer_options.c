@@ -1,3 +1,4 @@
+/* The option rows of the optimizers. */
 #include "train/optimizer_options.h"
 
 /* clang-format off */

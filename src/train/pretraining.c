@@ -1,3 +1,4 @@
+/* The methods of the pre-training objective: gradients, metrics, and evaluation. */
 #include "train/pretraining.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Describes pre-training to the report: columns, baselines, and what its losses mean. */
 #include "train/pretraining_report.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Compares the ranks' weights by hashes, and lets the communication use the device. */
 #include "train/ranks.h"
 
 #include <stdio.h>

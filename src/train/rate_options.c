@@ -1,3 +1,4 @@
+/* The option rows for the learning rate. */
 #include "train/rate_options.h"
 
 /* clang-format off */

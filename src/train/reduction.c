@@ -1,3 +1,4 @@
+/* Queues the reduction of each bucket from hooks in the backward pass, and waits for all of them. */
 #include "train/reduction.h"
 
 static void begin_now(void *context, int32_t layer)

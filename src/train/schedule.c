@@ -1,3 +1,4 @@
+/* The formulas of the schedules. */
 #include "train/schedule.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Queues the gradients of a step's micro-batches, adds up what the ranks report, and explains non-finite results. */
 #include "train/step.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Computes and gathers the vectors of all texts of a step, and hands each micro-batch its gradients. */
 #include "train/step_vectors.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Lists, verifies, publishes, marks, and removes the checkpoints of a run. */
 #include "weights/checkpoint_folder.h"
 
 #include <errno.h>

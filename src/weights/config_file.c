@@ -1,3 +1,4 @@
+/* Reads the task from config.json, and writes sizes and task as transformers does. */
 #include "weights/config_file.h"
 
 #include <math.h>

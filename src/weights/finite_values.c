@@ -1,3 +1,4 @@
+/* Searches numbers of any type for NaN and infinity. */
 #include "weights/finite_values.h"
 
 #include <inttypes.h>

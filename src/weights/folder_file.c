@@ -1,3 +1,4 @@
+/* Adds files to the list that becomes a manifest. */
 #include "weights/folder_file.h"
 
 #include <stdio.h>

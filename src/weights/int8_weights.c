@@ -1,3 +1,4 @@
+/* Writes model folders in int8, and recognizes them when reading. */
 #include "weights/int8_weights.h"
 
 #include <stdio.h>

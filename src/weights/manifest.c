@@ -1,3 +1,4 @@
+/* Writes manifests, and verifies a folder or a single file by one. */
 #include "weights/manifest.h"
 
 #include <inttypes.h>

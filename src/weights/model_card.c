@@ -1,3 +1,4 @@
+/* Writes the sections of a model card. */
 #include "weights/model_card.h"
 
 #include <inttypes.h>

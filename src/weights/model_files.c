@@ -1,3 +1,4 @@
+/* Remembers size and time of a model's files, and compares them later. */
 #include "weights/model_files.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Finds the folder and files that a user means by a model, reads the configuration, and writes model folders. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Matches stored tensors with parameters, adapts their rows, and loads them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

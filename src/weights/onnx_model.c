@@ -1,3 +1,4 @@
+/* Builds the ONNX graph of a model, layer by layer. */
 #include "weights/onnx_model.h"
 
 #include <float.h>

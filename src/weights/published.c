@@ -1,3 +1,4 @@
+/* The table of published models, for hints where to get one. */
 #include "weights/published.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* Reads and writes the files that make a BERT a sentence-transformers model. */
 #include "weights/sentence_folder.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Writes checkpoint, configuration, and vocabulary for Google's code. */
 #include "weights/tensorflow_folder.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads a model's vocabulary and tokenizer settings, verifying the files by their manifest. */
 #include "weights/tokenizer_file.h"
 
 #include <stdio.h>

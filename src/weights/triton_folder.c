@@ -1,3 +1,4 @@
+/* Writes config.pbtxt and the files around a graph for Triton. */
 #include "weights/triton_folder.h"
 
 #include <stdio.h>

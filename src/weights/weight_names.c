@@ -1,3 +1,4 @@
+/* The tables of tensor names, and the translation to and from ours. */
 #include <stdio.h>
 #include <string.h>
 #include "base/text.h"

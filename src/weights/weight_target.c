@@ -1,3 +1,4 @@
+/* Passes weights on to a slab or straight to the back end, a parameter at a time. */
 #include "weights/weight_target.h"
 
 #include <stdlib.h>

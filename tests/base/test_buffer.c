@@ -1,3 +1,4 @@
+/* Growing byte strings: contents, room, formats, and lack of memory. */
 #include "test.h"
 #include "base/buffer.h"
 

@@ -1,3 +1,4 @@
+/* Forms of durations that are understood, and those that are refused. */
 #include "test.h"
 #include "base/duration.h"
 

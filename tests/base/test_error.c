@@ -1,3 +1,4 @@
+/* Messages and hints, one set per thread, and the abort at our own mistakes. */
 #include "test.h"
 #include <errno.h>
 #include <pthread.h>

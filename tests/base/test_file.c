@@ -1,3 +1,4 @@
+/* Reading within limits, mapping, and atomic writing, with every system call made to fail once. */
 #include "test.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* Folders, paths, patterns, and the lock of a run's folder. */
 #include "test.h"
 #include <signal.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+/* Checksums by known answers, and hashes that must never change. */
 #include "test.h"
 #include "base/hash.h"
 #include "base/rng.h"

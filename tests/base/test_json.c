@@ -1,3 +1,4 @@
+/* The JSON reader against valid, damaged, and hostile text, and the writer against the reader. */
 #include "test.h"
 #include <float.h>
 #include <locale.h>

@@ -1,3 +1,4 @@
+/* Log lines and the progress bar, on terminals of several widths and elsewhere. */
 #include "test.h"
 #include <poll.h>
 #include <pthread.h>

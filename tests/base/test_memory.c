@@ -1,3 +1,4 @@
+/* Allocation and arenas. */
 #include "test.h"
 #include "base/memory.h"
 

@@ -1,3 +1,4 @@
+/* Options by command line, config file, and record: values, origins, help, and messages. */
 #include "test.h"
 #include <locale.h>
 #include "base/log.h"

@@ -1,3 +1,4 @@
+/* The thread pool: every task once, the same bits for any number of threads, and where its threads run. */
 #include "test.h"
 #include <math.h>
 #include <pthread.h>

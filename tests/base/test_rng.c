@@ -1,3 +1,4 @@
+/* Random numbers by known answers, and the distributions made from them. */
 #include "test.h"
 #include <math.h>
 #include "base/rng.h"

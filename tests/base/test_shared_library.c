@@ -1,3 +1,4 @@
+/* Libraries that are loaded at run time, and the messages when they are missing or too old. */
 #include "test.h"
 #include <dlfcn.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* Requests to stop by signal, in child processes. */
 #include "test.h"
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 /* The rules that keep the source in order, checked against the source itself: which folder may include which, where vendor
  * headers may be used, which functions must not be used, whether each header compiles alone, whether documents name files
- * that exist, how long files, functions and lines may be. Runs from the repository's root. */
+ * that exist, how files begin, how long they, functions and lines may be. Runs from the repository's root. */
 #include "test.h"
 #include <ctype.h>
 #include <glob.h>
@@ -283,10 +283,26 @@ static void check_lengths(const char *path, char *text)
 		problem(path, line, "a file", "too long");
 }
 
+#define ALL_CODE "{src,tests,bench,dev,demo,include}" DEEP "{c,h,cu,cuh,cc}"
+
 static void lengths_are_bounded(void **state)
 {
 	(void)state;
-	for_each_file("{src,tests,bench,dev,demo,include}" DEEP "{c,h,cu,cuh,cc}", check_lengths);
+	for_each_file(ALL_CODE, check_lengths);
+}
+
+/* A comment that opens the file and has a sentence in it. */
+static void check_opening(const char *path, char *text)
+{
+	const char *end = strncmp(text, "/* ", 3) ? NULL : strstr(text, "*/"), *stop = end ? strpbrk(text, ".:") : NULL;
+	if (!stop || stop > end)
+		problem(path, 1, "the first line", "does not begin a sentence that says what the file is for");
+}
+
+static void files_say_what_they_are_for(void **state)
+{
+	(void)state;
+	for_each_file(ALL_CODE, check_opening);
 }
 
 /* Other releases of clang-format see some lines differently, so that only the one of `make format-check` counts. */
@@ -445,13 +461,10 @@ static void documents_name_what_is_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(folders_depend_on_those_above),
-		cmocka_unit_test(some_functions_are_not_used),
-		cmocka_unit_test(headers_are_guarded_by_their_name),
-		cmocka_unit_test(headers_compile_alone),
-		cmocka_unit_test(documents_name_what_is_there),
-		cmocka_unit_test(lengths_are_bounded),
-		cmocka_unit_test(code_has_the_format),
+		cmocka_unit_test(folders_depend_on_those_above),     cmocka_unit_test(some_functions_are_not_used),
+		cmocka_unit_test(headers_are_guarded_by_their_name), cmocka_unit_test(headers_compile_alone),
+		cmocka_unit_test(documents_name_what_is_there),      cmocka_unit_test(lengths_are_bounded),
+		cmocka_unit_test(files_say_what_they_are_for),       cmocka_unit_test(code_has_the_format),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

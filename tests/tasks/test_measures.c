@@ -1,3 +1,4 @@
+/* Scores against those of scikit-learn, seqeval, and other programs (tests/golden/measures.json). */
 #include "base/json.h"
 #include "base/memory.h"
 #include "tasks/measures.h"

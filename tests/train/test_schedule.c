@@ -1,3 +1,4 @@
+/* Learning rates against those of other programs' code (tests/golden/schedules.json), and the shapes of our own. */
 #include "base/json.h"
 #include "base/option.h"
 #include "test.h"

@@ -1,3 +1,4 @@
+/* Rounds operands to simulated FP8 on all cores, and sums the columns of rounded gradients. */
 #include "backend/cpu/fp8.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Fits the cubic pieces of the GELU tables, once per process. */
 #include "backend/cpu/gelu_table.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Divides a blocked matrix product into parts that stay in the caches, and calls the kernels for each. */
 #include "backend/cpu/gemm.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* The forward operations of inference on the CPU: how rows and panels are divided among threads, and what follows a product.
+ * */
 #include "backend/cpu/inference.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Asks the processor and the operating system which instruction set can be used, and honors BERTC_ISA. */
 #include "backend/cpu/isa.h"
 
 #include <cpuid.h>

@@ -1,3 +1,4 @@
+/* Chooses the table of kernels for this machine's instruction set. */
 #include "backend/cpu/kernels.h"
 
 #include "backend/cpu/gelu_table.h"

@@ -1,3 +1,4 @@
+/* The only calls into oneDNN for packed products; its primitives are made once per shape, with scratch memory of ours. */
 #include "backend/cpu/onednn.h"
 
 #include <omp.h>

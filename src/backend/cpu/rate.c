@@ -1,3 +1,4 @@
+/* Adds up the rates of all threads, each by the processor time of its fastest round. */
 #include "backend/cpu/rate.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Packs weights into blocks for the forward product and dgrad, and refreshes them after an update. */
 #include "backend/cpu/weights.h"
 #include "backend/cpu/fp8.h"
 

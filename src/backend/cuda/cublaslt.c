@@ -1,3 +1,4 @@
+/* Loads cuBLASLt and finds its functions. */
 #include "backend/cuda/cublaslt.h"
 
 #include "base/shared_library.h"

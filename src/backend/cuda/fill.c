@@ -1,3 +1,4 @@
+/* Rounds the sizes of a batch up to shape classes and appends the inert tokens, sequences, and items that fill them. */
 #include "backend/cuda/fill.h"
 
 #include "backend/tensor.h"

@@ -1,3 +1,4 @@
+/* Finds, reads, and extends the file of chosen algorithms, which several ranks may write at the same time. */
 #include "backend/cuda/gemm_cache.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Records work as CUDA graphs by shape, keeps the most recently used ones, and replays them. */
 #include "backend/cuda/graphs.h"
 
 #include <stdlib.h>

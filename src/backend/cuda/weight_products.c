@@ -1,3 +1,5 @@
+/* Describes the forward, dgrad, and wgrad products of a linear layer, and passes them to the library or to kernels of ours.
+ * */
 #include "backend/cuda/weight_products.h"
 
 static struct product forward_product(const struct replica *r, const char *operation, const struct tensor *x,

@@ -1,3 +1,4 @@
+/* Turns other programs' options into the files and actions of `bertc finetune`, and checks that they are complete. */
 #include "cmd/finetune/finetune_inputs.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The option table of `bertc finetune`, and its help. */
 #include "cmd/finetune/finetune_options.h"
 
 #define FIELD(name) offsetof(struct finetune_settings, name)

@@ -1,3 +1,4 @@
+/* `bertc inspect` for files of weights: the tensors with their shapes and statistics, and the file's own notes. */
 #include "cmd/inspect/inspect_weights.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Reads back vectors, unfinished outputs, and event files, in order to count and check them. */
 #include "cmd/inspect/output_files.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Decides from names and first bytes what kind of thing a path is. */
 #include "cmd/inspect/path_kind.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Adds a line to the list of figures on which a plan is based. */
 #include "cmd/plan/plan_assumptions.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* The JSON form of a plan. */
 #include "cmd/plan/plan_json.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Settles which devices and links a plan is for, and their rates. */
 #include "cmd/plan/plan_machine.h"
 
 #include <stdio.h>

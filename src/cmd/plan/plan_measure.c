@@ -1,3 +1,4 @@
+/* Runs a few training steps on this machine's CPU and derives the rates of a plan from them. */
 #include "cmd/plan/plan_measure.h"
 
 #include <stdio.h>

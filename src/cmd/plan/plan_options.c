@@ -1,3 +1,4 @@
+/* The option table of `bertc plan`, and its help. */
 #include "cmd/plan/plan_options.h"
 
 #include "cmd/foreign_rows.h"

@@ -1,3 +1,4 @@
+/* The form of a plan for people: memory, time of a step, duration, what limits it, and every assumption. */
 #include "cmd/plan/plan_print.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Computes a plan's memory, step time, and duration, and finds how many devices a given duration takes. */
 #include "cmd/plan/plan_result.h"
 
 #include <math.h>

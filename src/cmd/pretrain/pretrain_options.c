@@ -1,3 +1,4 @@
+/* The option table of `bertc pretrain`, and its help. */
 #include "cmd/pretrain/pretrain_options.h"
 
 #include "cmd/recipes.h"

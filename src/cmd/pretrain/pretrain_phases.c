@@ -1,3 +1,4 @@
+/* Assembles the options of every phase from config file, command line, and checkpoint. */
 #include "cmd/pretrain/pretrain_phases.h"
 
 #include <inttypes.h>

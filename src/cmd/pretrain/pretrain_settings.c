@@ -1,3 +1,4 @@
+/* Fills the structs of src/run from the options of `bertc pretrain`. */
 #include "cmd/pretrain/pretrain_settings.h"
 
 #include <string.h>

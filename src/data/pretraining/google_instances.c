@@ -1,3 +1,4 @@
+/* Reproduces Google's create_pretraining_data.py draw by draw. */
 #include "data/pretraining/google_instances.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The option rows for making instances from text. */
 #include "data/pretraining/instance_options.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct instance_options, member, role, value)

@@ -1,3 +1,4 @@
+/* Rounds of instances: all cores encode a round, and then one thread writes it in order. */
 #include "data/pretraining/instance_pipeline.h"
 #include <stdlib.h>
 #include "base/log.h"

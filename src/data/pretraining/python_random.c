@@ -1,3 +1,4 @@
+/* CPython's Mersenne Twister and the methods of random.Random that Google's script calls. */
 #include "data/pretraining/python_random.h"
 
 #define MIDDLE 397

@@ -1,3 +1,4 @@
+/* Reads pairs for learning to rewrite, stores them as a shard, and makes masked instances from them. */
 #include "data/pretraining/rewriting.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Writes, checks, and reads files of static instances. */
 #include "data/pretraining/static_instances.h"
 #include <stddef.h>
 #include <stdio.h>

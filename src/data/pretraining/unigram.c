@@ -1,3 +1,4 @@
+/* Counts tokens of the training text and derives the loss and accuracy of guessing by frequency. */
 #include "data/pretraining/unigram.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Builds an ONNX graph node by node and writes it, with the weights inside the file or beside it. */
 #include "formats/onnx_file.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Reads the ONNX files that bertc writes, and checks that every tensor lies where the file says. */
 #include "formats/onnx_reader.h"
 
 #include <inttypes.h>

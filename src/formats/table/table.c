@@ -1,3 +1,4 @@
+/* Reads tables of any form into one block of fields, and answers questions about rows and columns. */
 #include "formats/table.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reads tables whose fields are separated by tabs or commas. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Reads and writes safetensors files; the numbered checks are those of docs/formats.md. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Reads the elements of a tensor in a mapped file, whatever their type, order, and scale. */
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>

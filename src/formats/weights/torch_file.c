@@ -1,3 +1,4 @@
+/* Finds the state dict and the storages of PyTorch's files, new and old. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Opens the weights of a model, in one file or several and in any format, as one sorted list of tensors. */
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Ranks the spans of a question's windows, and recovers their text from the paragraph. */
 #include "tasks/squad/squad_answers.h"
 
 #include <math.h>

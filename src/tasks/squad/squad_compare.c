@@ -1,3 +1,4 @@
+/* Normalizes answers as each official script does, and counts the words that two of them share. */
 #include "tasks/squad/squad_compare.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Cuts questions and paragraphs into windows, and finds the tokens of each answer. */
 #include "tasks/squad/squad_features.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads files of questions, and finds each answer in its paragraph even where the file miscounts. */
 #include "tasks/squad/squad_file.h"
 
 #include <stdio.h>

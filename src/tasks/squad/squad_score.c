@@ -1,3 +1,4 @@
+/* Scores answers to all questions, including the thresholds of SQuAD 2.0. */
 #include "tasks/squad/squad_score.h"
 
 #include <math.h>

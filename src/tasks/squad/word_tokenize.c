@@ -1,3 +1,4 @@
+/* NLTK's regular expressions as passes over a line, in NLTK's order. */
 #include "tasks/squad/word_tokenize.h"
 
 #include <stdbool.h>

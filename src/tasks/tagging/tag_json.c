@@ -1,3 +1,4 @@
+/* Reads tagged words and marked spans from JSON objects. */
 #include "tasks/tagging/tag_json.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Reads the spans of a text in the forms of several annotation tools, and assigns them to words. */
 #include "tasks/tagging/tag_spans.h"
 
 #include <inttypes.h>

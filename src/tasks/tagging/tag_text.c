@@ -1,3 +1,4 @@
+/* Reads files of tagged words in any format into one text with places, and settles their scheme. */
 #include "tasks/tagging/tag_text.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Parses tags, detects their scheme, and converts between schemes. */
 #include "tasks/tagging/tags.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Finds added tokens with a sorted list of patterns. */
 #include "text/tokenizer/added_tokens.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Turns token ids back into text, joining pieces and contractions as Hugging Face's tokenizers do. */
 #include "text/decode.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Encodes texts: normalizes them, splits them into words, and cuts words into pieces, with a cache of recent words. */
 #include "text/tokenizer.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* Makes the table of what each code point becomes, and handles the stretches where neighbors matter. */
 #include "text/tokenizer/tokenizer_normalize.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* A trie over the vocabulary that finds the longest piece at a place in a word. */
 #include "text/tokenizer_wordpiece.h"
 
 #include <stdlib.h>

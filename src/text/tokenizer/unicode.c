@@ -1,3 +1,4 @@
+/* Looks up properties of code points in the generated tables of unicode_tables.c. */
 #include "text/unicode.h"
 
 #include <utf8proc.h>

@@ -1,3 +1,4 @@
+/* An open-addressing hash table of strings and counts. */
 #include "text/vocabulary/count_table.h"
 
 #include <stdlib.h>

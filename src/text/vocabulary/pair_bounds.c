@@ -1,3 +1,4 @@
+/* The memory of the count-min sketch, and its highest bound. */
 #include "text/vocabulary/pair_bounds.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Finds the words that save most pieces when they become entries, and adds them to a vocabulary. */
 #include "text/vocab_extend.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads the vocabulary in a tokenizer.json, and compares one with the vocab.txt beside it. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/json.h"

@@ -1,3 +1,4 @@
+/* Counts words in tables that are spilled to sorted runs when memory is short, and merges the runs. */
 #include "text/vocabulary/word_counts.h"
 
 #include <pthread.h>

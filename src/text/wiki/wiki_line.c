@@ -1,3 +1,4 @@
+/* Turns a line of wiki markup into plain text: links, quotes, lists, headings, and the spacing around what was dropped. */
 #include "text/wiki/wiki_line.h"
 
 #include <stdbool.h>

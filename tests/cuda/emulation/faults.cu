@@ -1,3 +1,4 @@
+/* Kernels with one error each, which the emulation must notice. */
 #include "faults.h"
 
 #include "backend/cuda/kernels/wgmma.cuh"

@@ -1,3 +1,4 @@
+/* Runs single matrix instructions on registers that a test has filled. */
 #include "fragments.h"
 
 #include "backend/cuda/kernels/wgmma.cuh"

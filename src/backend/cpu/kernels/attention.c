@@ -1,3 +1,4 @@
+/* Attention's own steps on one tile of scores: softmax, its gradient, and rows stored in the layouts that products read. */
 #include "backend/cpu/kernels/attention_kernels.h"
 
 #include "backend/cpu/kernels/elements.h"

@@ -1,3 +1,4 @@
+/* Collects the kernels of one instruction set in a table; this file and the kernels are compiled once for each. */
 #include "backend/cpu/kernels/table.h"
 
 const struct cpu_kernels KERNEL(cpu_kernels) = {
