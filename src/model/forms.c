@@ -1,3 +1,4 @@
+/* The table of forms, a row for each "model_type", and what follows from a row for a given configuration. */
 #include "model/forms.h"
 
 #include <math.h>
