@@ -13,6 +13,9 @@
 #include "base/error.h"
 #include "base/file.h"
 
+/* Tests are given a state and callbacks a context, whether they use it or not. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 /* The call must succeed; otherwise the test fails with the message. */
 #define assert_ok(call)                                                                                                          \
 	do {                                                                                                                     \
@@ -42,7 +45,6 @@ static char test_folder[64];
 
 static inline int test_folder_make(void **state)
 {
-	(void)state;
 	const char *base = getenv("TMPDIR");
 	snprintf(test_folder, sizeof test_folder, "%.40s/bertc-XXXXXX", base && *base ? base : "/tmp");
 	return mkdtemp(test_folder) ? 0 : -1;
@@ -50,7 +52,6 @@ static inline int test_folder_make(void **state)
 
 static inline int test_folder_drop(void **state)
 {
-	(void)state;
 	return folder_remove(test_folder) == OK ? 0 : -1;
 }
 

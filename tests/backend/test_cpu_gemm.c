@@ -156,7 +156,6 @@ static int check_all_shapes(void)
 
 static void amx_equals_loops(void **state)
 {
-	(void)state;
 	check_level(CPU_ISA_AMX, check_all_shapes);
 }
 

@@ -23,7 +23,6 @@ static int detect_unknown(void)
 /* Levels are ordered: if one is available, so are those below it. */
 static void names_lower_the_level(void **state)
 {
-	(void)state;
 	bool lacking = false;
 	for (int i = 0; i < CPU_ISA_COUNT; i++) {
 		int result = in_child(cpu_isa_names[i], detect_named);
@@ -35,7 +34,6 @@ static void names_lower_the_level(void **state)
 
 static void unknown_name_is_a_usage_error(void **state)
 {
-	(void)state;
 	assert_int_equal(in_child("sse9", detect_unknown), 0);
 }
 
@@ -221,25 +219,21 @@ static int check_all_shapes(void)
 
 static void avx2_equals_loops(void **state)
 {
-	(void)state;
 	check_level(CPU_ISA_AVX2, check_all_shapes);
 }
 
 static void avx512_equals_loops(void **state)
 {
-	(void)state;
 	check_level(CPU_ISA_AVX512, check_all_shapes);
 }
 
 static void avx512_bf16_equals_loops(void **state)
 {
-	(void)state;
 	check_level(CPU_ISA_AVX512_BF16, check_all_shapes);
 }
 
 static void amx_equals_loops(void **state)
 {
-	(void)state;
 	check_level(CPU_ISA_AMX, check_all_shapes);
 }
 

@@ -14,13 +14,11 @@ static struct safetensors golden;
 
 static int open_golden(void **state)
 {
-	(void)state;
 	return safetensors_open(&golden, golden_path) == OK ? 0 : -1;
 }
 
 static int close_golden(void **state)
 {
-	(void)state;
 	safetensors_close(&golden);
 	return 0;
 }
@@ -59,7 +57,6 @@ static void check(int f, float x, uint8_t byte)
 
 static void every_bf16_number(void **state)
 {
-	(void)state;
 	for (int f = 0; f < 2; f++) {
 		const struct safetensors_entry *bytes = find(format_names[f], "bf16");
 		assert_int_equal(bytes->count, 65536);
@@ -70,7 +67,6 @@ static void every_bf16_number(void **state)
 
 static void numbers_of_fp32(void **state)
 {
-	(void)state;
 	const struct safetensors_entry *sample = safetensors_find(&golden, "sample");
 	assert_non_null(sample);
 	assert_true(sample->count > 40000);
@@ -83,7 +79,6 @@ static void numbers_of_fp32(void **state)
 
 static void every_byte(void **state)
 {
-	(void)state;
 	for (int f = 0; f < 2; f++) {
 		const struct safetensors_entry *values = find(format_names[f], "value");
 		for (int i = 0; i < 256; i++) {
@@ -99,7 +94,6 @@ static void every_byte(void **state)
 /* The largest power of two that leaves the largest magnitude in range. */
 static void scales(void **state)
 {
-	(void)state;
 	for (int f = 0; f < 2; f++) {
 		float most = fp8_largest(formats[f]);
 		for (uint32_t bits = 0x00800000u; bits < 0x7f800000u; bits += 0x1357) {
@@ -123,7 +117,6 @@ static void scales(void **state)
 /* On the back ends that simulate FP8. */
 static void operands_of_products(void **state)
 {
-	(void)state;
 	static const char *const devices[] = {"ref", "cpu"};
 	for (int i = 0; i < 2; i++) {
 		struct pool *pool;

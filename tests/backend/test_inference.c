@@ -137,19 +137,16 @@ static void check_against_reference(enum dtype dtype, bool int8)
 
 static void f32_as_the_reference(void **state)
 {
-	(void)state;
 	check_against_reference(DTYPE_F32, false);
 }
 
 static void bf16_as_the_reference(void **state)
 {
-	(void)state;
 	check_against_reference(DTYPE_BF16, false);
 }
 
 static void int8_as_the_reference(void **state)
 {
-	(void)state;
 	check_against_reference(DTYPE_F32, true);
 	check_against_reference(DTYPE_BF16, true);
 }
@@ -337,7 +334,6 @@ static int alone_and_in_company(void)
 
 static void an_answer_does_not_depend_on_its_batch(void **state)
 {
-	(void)state;
 	tested_int8 = false;
 	tested_dtype = DTYPE_F32;
 	check_each_isa(alone_and_in_company);
@@ -389,7 +385,6 @@ static int not_finite(void)
 
 static void a_row_that_is_not_finite_spoils_no_other(void **state)
 {
-	(void)state;
 	tested_int8 = true;
 	tested_dtype = DTYPE_F32;
 	check_each_isa(not_finite);
@@ -492,7 +487,6 @@ static int packs(void)
 
 static void weights_are_packed_piece_by_piece(void **state)
 {
-	(void)state;
 	tested_int8 = false;
 	tested_dtype = DTYPE_F32;
 	check_each_isa(packs);
@@ -506,7 +500,6 @@ static void weights_are_packed_piece_by_piece(void **state)
 
 static void int8_rows_are_rounded_as_defined(void **state)
 {
-	(void)state;
 	static const float row[] = {127, -127, 0.5f, 1.5f, -2.5f, 63.49f, 0};
 	struct int8_scale scale = int8_scale_of_row(row, 7);
 	static const int8_t expected[] = {127, -127, 0, 2, -2, 63, 0};
@@ -527,7 +520,6 @@ static void int8_rows_are_rounded_as_defined(void **state)
 
 static void int8_is_for_inference_alone(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	struct backend *be;
 	or_abort(pool_create(&pool, 1));
@@ -541,7 +533,6 @@ static void int8_is_for_inference_alone(void **state)
  * than fp32. */
 static void weights_have_room_for_both_forms(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	struct backend *be;
 	or_abort(pool_create(&pool, 1));

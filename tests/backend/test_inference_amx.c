@@ -97,7 +97,6 @@ static void check_shape(enum dtype type, int64_t rows, int64_t inputs, struct rn
 
 static void tiles_multiply_as_vectors_do(void **state)
 {
-	(void)state;
 	enum cpu_isa isa;
 	if (cpu_isa_detect(&isa) != OK || isa < CPU_ISA_AVX512_BF16)
 		skip();

@@ -133,7 +133,6 @@ static void call_badly(const void *argument)
 
 static void test_what_does_not_fit(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof bad_calls / sizeof bad_calls[0]; i++) {
 		int status;
 		char *text = stderr_of(call_badly, &bad_calls[i], &status);
@@ -171,7 +170,6 @@ static void trace_all(const void *argument)
 
 static void test_trace(void **state)
 {
-	(void)state;
 	int status;
 	char *text = stderr_of(trace_all, NULL, &status);
 	assert_int_equal(status, 0);
@@ -219,7 +217,6 @@ static void trace_one(const void *argument)
 
 static void test_trace_letters(void **state)
 {
-	(void)state;
 	int status;
 	char *text = stderr_of(trace_one, NULL, &status);
 	assert_int_equal(status, 0);
@@ -231,7 +228,6 @@ static void test_trace_letters(void **state)
 
 static void test_unknown_device(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	assert_int_equal(pool_create(&pool, 1), OK);
 	struct backend *be = (struct backend *)&pool;

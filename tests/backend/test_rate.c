@@ -1,14 +1,7 @@
 /* The measured speed of an operation is based on processor time: other load on the machine does not lower it. */
+#include "test.h"
 #include "backend/cpu/rate.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
-
-#include <cmocka.h>
-
 #include "base/log.h"
 
 #define THREADS 2
@@ -37,7 +30,6 @@ static void busy_and_away(void *context, int64_t index, int worker)
 
 static void test_waiting_is_not_counted(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	assert_int_equal(pool_create(&pool, THREADS), OK);
 	double rate = measured_rate(pool, 2, busy_and_away, NULL, FLOPS);

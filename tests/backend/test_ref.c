@@ -13,7 +13,6 @@ static struct replica replica; /* for forward operations on a case's own arrays 
 
 static int set_up(void **state)
 {
-	(void)state;
 	ref = open_backend("ref", DTYPE_F64, 1, &pool);
 	open_reference_replica(ref, &replica);
 	return 0;
@@ -21,7 +20,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	ref->functions->replica_release(&replica);
 	backend_close(ref);
 	pool_free(pool);
@@ -101,7 +99,6 @@ static void check_gradient_array(struct test_case *c, struct array *a)
 
 static void test_finite_differences(void **state)
 {
-	(void)state;
 	for (size_t l = 0; l < sizeof gradient_lines / sizeof gradient_lines[0]; l++) {
 		struct test_case c;
 		case_create(&c, gradient_lines[l], DTYPE_F64, &replica);
@@ -208,7 +205,6 @@ static void golden_case(struct checker *k, const char *number, const char *line)
 
 static void test_pytorch(void **state)
 {
-	(void)state;
 	assert_int_equal(safetensors_open(&golden, golden_path), OK);
 	struct checker k = {.backend = ref};
 	int64_t cases = 0;
@@ -235,7 +231,6 @@ static void test_pytorch(void **state)
 
 static void test_same_bits(void **state)
 {
-	(void)state;
 	struct pool *two_threads;
 	struct backend *two = open_backend("ref", DTYPE_F64, 2, &two_threads);
 	struct checker k = {.backend = ref, .other = two};
@@ -256,7 +251,6 @@ static void test_same_bits(void **state)
 /* The sum of squares of random values: not covered by the golden files. */
 static void test_square_sum(void **state)
 {
-	(void)state;
 	double first[] = {3, 4}, second[] = {1, 2, 2}, bad[] = {1, INFINITY};
 	*replica.scalars = (struct scalars){.gradient_square_sum = 99, .finite = 0};
 	sumsq_finite(&replica, &(struct sumsq_finite){.range = f64_tensor(first, 1, 2)});
@@ -272,7 +266,6 @@ static void test_square_sum(void **state)
 /* The loss scale, step after step: how many steps of one kind, and the scale after them. */
 static void test_loss_scale(void **state)
 {
-	(void)state;
 	enum { GOOD, OVERFLOWS, BAD_LOSS };
 	static const struct {
 		int kind, steps;
@@ -305,7 +298,6 @@ static void test_loss_scale(void **state)
 /* Ties: the lowest index wins. */
 static void test_ties(void **state)
 {
-	(void)state;
 	double words[] = {1, 2, 2, 0, 2}, no_bias[5] = {0}, one[] = {1}, twice[] = {1, 1}, loss = 0, correct = 0;
 	struct weight table = {.master = f64_tensor(words, 5, 1)}, bias = {.master = f64_tensor(no_bias, 1, 5)};
 	const float weights[] = {1, 1};
@@ -345,7 +337,6 @@ static void test_ties(void **state)
 /* philox4x32-7 from Random123's kat_vectors (Salmon et al.), and how we use its words. */
 static void test_philox_known_answers(void **state)
 {
-	(void)state;
 	static const struct {
 		uint32_t counter[4], key[2], word[4];
 	} answers[] = {
@@ -380,7 +371,6 @@ static void ones_through_dropout(struct test_case *c, struct dropout dropout, do
 
 static void test_dropout_rate(void **state)
 {
-	(void)state;
 	enum { TOKENS = 1000, WIDTH = 200 };
 	struct test_case c;
 	case_create(&c, "attention_fwd T=1000 H=8 heads=1 B=3 longest=400", DTYPE_F64, &replica);
@@ -429,7 +419,6 @@ static void test_dropout_rate(void **state)
 /* The masks of a sequence do not depend on what it is packed with. */
 static void test_dropout_packing(void **state)
 {
-	(void)state;
 	enum { WIDTH = 24 };
 	struct test_case c;
 	case_create(&c, "attention_fwd T=50 H=8 heads=1 B=2 longest=30", DTYPE_F64, &replica);

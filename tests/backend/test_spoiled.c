@@ -558,7 +558,6 @@ static struct replica reference;
 
 static int set_up(void **state)
 {
-	(void)state;
 	ref = open_backend("ref", DTYPE_F64, 1, &pool);
 	open_reference_replica(ref, &reference);
 	return 0;
@@ -566,7 +565,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	ref->functions->replica_release(&reference);
 	backend_close(ref);
 	pool_free(pool);
@@ -732,13 +730,11 @@ static void test_dtype(enum dtype dtype)
 
 static void test_f32(void **state)
 {
-	(void)state;
 	test_dtype(DTYPE_F32);
 }
 
 static void test_bf16(void **state)
 {
-	(void)state;
 	test_dtype(DTYPE_BF16);
 }
 

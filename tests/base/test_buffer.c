@@ -4,7 +4,6 @@
 
 static void empty_is_a_string(void **state)
 {
-	(void)state;
 	struct buffer buffer = {0};
 	assert_string_equal(buffer_string(&buffer), "");
 	assert_ok(buffer_status(&buffer));
@@ -17,7 +16,6 @@ static void empty_is_a_string(void **state)
 
 static void appends_grow(void **state)
 {
-	(void)state;
 	struct buffer buffer = {0};
 	for (int i = 0; i < 10000; i++) {
 		buffer_char(&buffer, (char)('a' + i % 26));
@@ -38,7 +36,6 @@ static void appends_grow(void **state)
 /* Room that has not been written to yet, in memory that held something else before. */
 static void test_unused_room(void **state)
 {
-	(void)state;
 	for (size_t size = 128; size < 4000; size *= 2) {
 		volatile char *before = malloc(size); /* without volatile, the compiler would drop these stores */
 		assert_non_null(before);
@@ -54,7 +51,6 @@ static void test_unused_room(void **state)
 
 static void room_is_written_in_place(void **state)
 {
-	(void)state;
 	struct buffer buffer = {0};
 	buffer_text(&buffer, "ab");
 	memcpy(buffer_room(&buffer, 300), "cde", 3);
@@ -71,7 +67,6 @@ static void room_is_written_in_place(void **state)
 
 static void formats_of_any_length(void **state)
 {
-	(void)state;
 	struct buffer buffer = {0};
 	buffer_format(&buffer, "%d-%s", 5, "x");
 	assert_string_equal(buffer_string(&buffer), "5-x");
@@ -86,7 +81,6 @@ static void formats_of_any_length(void **state)
 /* Like repr() of CPython 3.11. */
 static void numbers_as_python_writes_them(void **state)
 {
-	(void)state;
 	static const struct {
 		double value;
 		const char *text;
@@ -114,7 +108,6 @@ static void numbers_as_python_writes_them(void **state)
 
 static void lack_of_memory_is_remembered(void **state)
 {
-	(void)state;
 	struct buffer buffer = {0};
 	buffer_text(&buffer, "kept");
 	buffer_append(&buffer, "x", SIZE_MAX - 10);

@@ -4,7 +4,6 @@
 
 static void test_forms(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		double seconds;
@@ -22,7 +21,6 @@ static void test_forms(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	static const char *const cases[] = {"",      "0",       "-5",  "h",     "5x",    "30m1h",    "1h1h",   "1h30",
 					    "1:60",  "1:2:3:4", ":30", "1-12",  "1-2:3", "1e3",      "0x10",   "nan",
 					    "1.2.3", " 5",      "5 ",  "1:30:", "inf",   "00:00:00", "1-:1:1", "."};

@@ -8,7 +8,6 @@
 
 static void message_and_hint(void **state)
 {
-	(void)state;
 	assert_int_equal(error_set(ERR_DATA, "'%s': bad byte %d", "x", 7), ERR_DATA);
 	error_hint("give %s", "another");
 	assert_string_equal(error_last()->message, "'x': bad byte 7");
@@ -24,7 +23,6 @@ static void message_and_hint(void **state)
 
 static void long_messages_are_cut(void **state)
 {
-	(void)state;
 	char text[4000];
 	memset(text, 'a', sizeof text - 1);
 	text[sizeof text - 1] = '\0';
@@ -44,7 +42,6 @@ static void *other_thread(void *copy)
 
 static void each_thread_has_its_own(void **state)
 {
-	(void)state;
 	pthread_t thread;
 	int seen = -1;
 	void *result;
@@ -70,7 +67,6 @@ static enum status tries(enum status inner, int *reached)
 
 static void try_passes_failures_up(void **state)
 {
-	(void)state;
 	int reached = 0;
 	assert_int_equal(tries(ERR_DATA, &reached), ERR_DATA);
 	assert_int_equal(reached, 0);
@@ -80,7 +76,6 @@ static void try_passes_failures_up(void **state)
 
 static void our_mistakes_abort(void **state)
 {
-	(void)state;
 	BUG_IF(1 + 1 != 2);
 	pid_t child = fork();
 	if (child == 0) {

@@ -29,7 +29,6 @@ static int64_t entries_of(const char *path)
 
 static void reads_are_bounded(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	const char *path = test_path("read");
 	assert_ok(file_write(path, "hello", 5));
@@ -54,7 +53,6 @@ static void reads_are_bounded(void **state)
 /* A pipe in place of a file: without a writer, nothing waits for it; with a writer, reading waits for the data. */
 static void pipes_do_not_hang(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	struct file_map map;
 	const char *path = test_path("pipe");
@@ -79,7 +77,6 @@ static void pipes_do_not_hang(void **state)
 
 static void maps(void **state)
 {
-	(void)state;
 	struct file_map map;
 	assert_ok(file_write(test_path("map"), "mapped", 6));
 	assert_ok(file_map_open(&map, test_path("map")));
@@ -115,7 +112,6 @@ static int64_t sum_of(const struct file_map *map)
 
 static void dropped_pages_of_a_map_are_read_again(void **state)
 {
-	(void)state;
 	enum { PAGES = 2000 };
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = PAGES * page + 100;
 	struct file_map map;
@@ -139,7 +135,6 @@ static void dropped_pages_of_a_map_are_read_again(void **state)
 
 static void writer_buffers_and_counts(void **state)
 {
-	(void)state;
 	enum { SIZE = 3000000 };
 	unsigned char *bytes = malloc(SIZE);
 	for (int i = 0; i < SIZE; i++)
@@ -170,7 +165,6 @@ static void writer_buffers_and_counts(void **state)
 
 static void targets_of_all_kinds(void **state)
 {
-	(void)state;
 	struct file_writer *writer;
 	struct stat facts;
 	/* A link keeps pointing at its file; a device stays a device. */
@@ -197,7 +191,6 @@ static void targets_of_all_kinds(void **state)
 
 static void full_disk_says_how_much(void **state)
 {
-	(void)state;
 	assert_error(ERR_RESOURCE, "'/dev/full': cannot write 5 bytes (", file_write("/dev/full", "12345", 5));
 	assert_non_null(strstr(error_last()->message, "No space left"));
 	assert_non_null(strstr(error_last()->hint, "free some space"));
@@ -242,7 +235,6 @@ static int record_rename(const char *from, const char *to)
 /* What a power failure leaves depends on this order: data before the name, the name before "done". */
 static void bytes_are_durable_before_the_name(void **state)
 {
-	(void)state;
 	real = file_operations;
 	file_operations.open = record_open;
 	file_operations.write = record_write;
@@ -272,7 +264,6 @@ static int fail_rename(const char *from, const char *to)
 
 static void a_failed_commit_leaves_what_can_be_resumed(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct file_writer *writer;
 		struct file_writer_state written = {0};
@@ -299,7 +290,6 @@ static void a_failed_commit_leaves_what_can_be_resumed(void **state)
 /* A saved part whose bytes are not what was written. */
 static void a_changed_part_is_not_gone_on_with(void **state)
 {
-	(void)state;
 	struct file_writer *writer;
 	struct file_writer_state written;
 	assert_ok(file_writer_resume(&writer, test_path("changed"), (struct file_writer_state){0}));
@@ -322,7 +312,6 @@ static void a_changed_part_is_not_gone_on_with(void **state)
 /* Temporary names that already exist, such as links that lead elsewhere, are left alone. */
 static void temporary_names_are_new(void **state)
 {
-	(void)state;
 	assert_ok(file_write(test_path("victim"), "safe", 4));
 	for (int i = 0; i < 2000; i++) {
 		char name[64];
@@ -338,7 +327,6 @@ static void temporary_names_are_new(void **state)
  * new one is complete, the failure is reported, and nothing else is left behind. */
 static void faults_never_damage(void **state)
 {
-	(void)state;
 	static const char *const operations[] = {"open", "write", "fsync", "close", "rename", "unlink"};
 	static const char *const modes[] = {"ENOSPC", "EIO", "EINTR", "short"};
 	enum { SIZE = 700000 };
@@ -399,7 +387,6 @@ static void faults_never_damage(void **state)
 /* A process killed at any call: either the old file or the new one is complete, and the next write works. */
 static void kills_never_damage(void **state)
 {
-	(void)state;
 	static const char *const operations[] = {"open", "write", "fsync", "close", "rename"};
 	enum { SIZE = 600000 };
 	char *old = malloc(SIZE), *new = malloc(SIZE);
@@ -437,7 +424,6 @@ static void kills_never_damage(void **state)
 
 static void fault_specifications(void **state)
 {
-	(void)state;
 	static const char *const wrong[] = {"",          "write",         "write:1",      "write:0:EIO", "write:x:EIO",
 					    "eat:1:EIO", "write:1:never", "write:1-:EIO", "write:1+EIO", "write:-1:EIO"};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -448,7 +434,6 @@ static void fault_specifications(void **state)
 
 static void file_size_limits_are_errors(void **state)
 {
-	(void)state;
 	const char *path = test_path("limited");
 	assert_ok(file_write(path, "old", 3));
 	pid_t child = fork();
@@ -471,7 +456,6 @@ static void file_size_limits_are_errors(void **state)
 
 static void log_lines_survive_a_torn_one(void **state)
 {
-	(void)state;
 	const char *path = test_path("lines");
 	assert_ok(file_append_line(path, "{\"step\":1}\n"));
 	assert_ok(file_append_line(path, "{\"step\":2}\n"));

@@ -12,7 +12,6 @@ static void touch(const char *name)
 
 static void paths_join(void **state)
 {
-	(void)state;
 	char out[PATH_BYTES], longest[PATH_BYTES];
 	assert_ok(path_join(out, "a/b", "c"));
 	assert_string_equal(out, "a/b/c");
@@ -32,7 +31,6 @@ static void paths_join(void **state)
 
 static void folders_are_made_and_removed(void **state)
 {
-	(void)state;
 	assert_ok(folder_make(test_path("made/a/b//c/")));
 	assert_true(file_is_folder(test_path("made/a/b/c")));
 	assert_ok(folder_make(test_path("made/a")));
@@ -59,7 +57,6 @@ static void folders_are_made_and_removed(void **state)
 
 static void faults_are_reported(void **state)
 {
-	(void)state;
 	assert_ok(file_fault_set("mkdir:2:ENOSPC"));
 	assert_error(ERR_RESOURCE, "x/y': cannot create this folder: No space", folder_make(test_path("x/y/z")));
 	assert_ok(file_fault_set("mkdir:1:EINTR"));
@@ -76,7 +73,6 @@ static void faults_are_reported(void **state)
 
 static void free_space(void **state)
 {
-	(void)state;
 	assert_true(folder_free_bytes(test_folder) > 0);
 	assert_true(folder_free_bytes(test_path("not/there/yet")) > 0);
 	assert_true(folder_free_bytes("not-there-either") > 0);
@@ -99,7 +95,6 @@ static void check_expansion(const char *pattern, const char *const *expected)
 
 static void patterns_expand(void **state)
 {
-	(void)state;
 	assert_ok(folder_make(test_path("t/sub/deep")));
 	assert_ok(folder_make(test_path("t/.hidden")));
 	static const char *const names[] = {"t/b.txt",          "t/a.txt", "t/B.txt",         "t/a.gz",       "t/sub/c.txt",
@@ -144,7 +139,6 @@ static void patterns_expand(void **state)
 
 static void lists_are_sorted(void **state)
 {
-	(void)state;
 	struct name_list names;
 	assert_ok(folder_make(test_path("list")));
 	touch("list/b");
@@ -161,7 +155,6 @@ static void lists_are_sorted(void **state)
 
 static void one_run_in_a_folder(void **state)
 {
-	(void)state;
 	int first, second;
 	char pid[32];
 	assert_ok(folder_lock(test_folder, &first));
@@ -196,7 +189,6 @@ static void one_run_in_a_folder(void **state)
 
 static void lists_are_divided_at_commas(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *value;
 		const char *parts[4];
@@ -218,7 +210,6 @@ static void lists_are_divided_at_commas(void **state)
 
 static void paths_in_folders(void **state)
 {
-	(void)state;
 	char folder[PATH_BYTES];
 	assert_ok(folder_make(test_path("within/inner")));
 	assert_ok(folder_make(test_path("within2")));

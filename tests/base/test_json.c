@@ -13,7 +13,6 @@ static enum status parse(struct json_document *out, const char *text)
 
 static void values_of_all_kinds(void **state)
 {
-	(void)state;
 	struct json_document document;
 	assert_ok(parse(&document, " {\"a\": [1, -2.5, true, false, null, \"x\"], \"b\" : {}, \"c\":[]}\r\n\t"));
 	const struct json *root = document.root, *a = json_member(root, "a");
@@ -44,7 +43,6 @@ static void values_of_all_kinds(void **state)
 
 static void strings_and_escapes(void **state)
 {
-	(void)state;
 	struct json_document document;
 	assert_ok(parse(&document, "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\", \"\\u0041\\u00e9\\u20ac\\ud83d\\uDE00\", "
 				   "\"a\\u0000b\", \"\xC3\xA9\xF0\x9F\x98\x80\"]"));
@@ -135,7 +133,6 @@ static const struct {
 
 static void attacks_are_refused(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof attacks / sizeof *attacks; i++) {
 		struct json_document document;
 		char where[64];
@@ -156,7 +153,6 @@ static void attacks_are_refused(void **state)
 
 static void depth_is_bounded(void **state)
 {
-	(void)state;
 	struct json_document document;
 	char text[1000];
 	for (int depth = 60; depth < 70; depth++) {
@@ -179,7 +175,6 @@ static void depth_is_bounded(void **state)
 
 static void integers_are_exact_or_none(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		bool is_integer;
@@ -208,7 +203,6 @@ static void integers_are_exact_or_none(void **state)
 
 static void typed_members(void **state)
 {
-	(void)state;
 	struct json_document document;
 	assert_ok(parse(&document, "{\"i\": 5, \"f\": 0.5, \"b\": true, \"s\": \"x\", \"n\": null, \"z\": \"a\\u0000\"}"));
 	const struct json *root = document.root;
@@ -241,7 +235,6 @@ static void typed_members(void **state)
 
 static void large_objects_stay_fast(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	buffer_char(&text, '{');
 	for (int i = 0; i < 200000; i++)
@@ -260,7 +253,6 @@ static void large_objects_stay_fast(void **state)
 
 static void files_have_a_limit(void **state)
 {
-	(void)state;
 	struct json_document document;
 	assert_ok(file_write(test_path("a.json"), "{\"a\":1}", 7));
 	assert_ok(json_read(&document, test_path("a.json"), 7));
@@ -271,7 +263,6 @@ static void files_have_a_limit(void **state)
 
 static void writer_makes_what_reader_reads(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	struct json_writer writer = {.out = &out};
 	json_open(&writer, NULL, '{');
@@ -319,7 +310,6 @@ static void writer_makes_what_reader_reads(void **state)
 /* Every finite number is read back as the same bits, from the fewest digits, even in a locale with a decimal comma. */
 static void numbers_come_back(void **state)
 {
-	(void)state;
 	static const double special[] = {0, -0.0, 1, 1e22, 1e23, 5e-324, DBL_MIN, DBL_MAX, 0.1, 1.0 / 3, 123456789.123, 3e-4};
 	struct rng rng = rng_start(5, RNG_TEST, 0);
 	struct buffer out = {0};
@@ -388,7 +378,6 @@ static void floats_have_the_fewest_digits(void **state)
 				      67108868.0f, FLT_MIN,     FLT_MAX,     1e-45f,      100.0f,     -0.3f};
 	struct buffer out = {0};
 	uint64_t random = 1;
-	(void)state;
 	for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
 		assert_fewest_digits(edges[i], &out);
 	for (int i = 0; i < 40000; i++) {

@@ -81,7 +81,6 @@ static void show_lines(void)
 
 static void levels(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	use_terminal("xterm", NULL, NULL);
 	capture(show_lines, 0, &out);
@@ -112,7 +111,6 @@ static void show_hostile(void)
 static void names_cannot_steer_the_terminal(void **state)
 {
 	struct buffer out = {0};
-	(void)state;
 	use_terminal("xterm", "1", "C.UTF-8");
 	for (int columns = 0; columns <= 120; columns += 120) {
 		capture(show_hostile, columns, &out);
@@ -163,7 +161,6 @@ static int widest_line(const char *text)
 
 static void bar_on_a_terminal(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	use_terminal("xterm-256color", NULL, "en_GB.UTF-8");
 	static const int widths[] = {5, 12, 20, 30, 40, 60, 80, 100, 120, 200};
@@ -208,7 +205,6 @@ static void show_training(void)
 
 static void loss_and_speed_stay(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	use_terminal("xterm", "1", "en_GB.UTF-8");
 	static const struct {
@@ -249,7 +245,6 @@ static void show_slow_progress(void)
 
 static void lines_elsewhere(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	use_terminal("xterm", NULL, "en_GB.UTF-8");
 	capture(show_slow_progress, 0, &out);
@@ -287,7 +282,6 @@ static void show_nested(void)
 
 static void progress_within_progress(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	use_terminal("xterm", NULL, "en_GB.UTF-8");
 	capture(show_nested, 100, &out);
@@ -325,7 +319,6 @@ static void show_threads(void)
 /* Lines from several threads are not interleaved. */
 static void threads_do_not_mix(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	use_terminal("xterm", NULL, "en_GB.UTF-8");
 	capture(show_threads, 0, &out);
@@ -351,7 +344,6 @@ static void show_to_file(void)
 
 static void lines_go_to_a_file_without_colours(void **state)
 {
-	(void)state;
 	struct buffer out = {0}, text = {0};
 	capture(show_to_file, 80, &out);
 	assert_ok(file_read(test_path("log"), 1 << 20, &text));
@@ -371,7 +363,6 @@ static void show_closed(void)
 
 static void closed_standard_error_is_survived(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	capture(show_closed, 80, &out);
 	assert_int_equal(out.size, 0);
@@ -380,7 +371,6 @@ static void closed_standard_error_is_survived(void **state)
 
 static void numbers_for_people(void **state)
 {
-	(void)state;
 	char out[FORMAT_BYTES];
 	static const struct {
 		double seconds;

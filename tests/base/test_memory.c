@@ -4,7 +4,6 @@
 
 static void new_memory_is_zero(void **state)
 {
-	(void)state;
 	int64_t *block;
 	assert_ok(memory_new(&block, 1000, sizeof *block, "a test"));
 	for (int i = 0; i < 1000; i++)
@@ -17,7 +16,6 @@ static void new_memory_is_zero(void **state)
 
 static void too_much_is_refused(void **state)
 {
-	(void)state;
 	void *block = NULL;
 	assert_error(ERR_RESOURCE, "the moon", memory_new(&block, INT64_MAX, 16, "the moon"));
 	assert_error(ERR_RESOURCE, "the moon", memory_new(&block, INT64_MAX / 2, 1, "the moon"));
@@ -32,7 +30,6 @@ static void too_much_is_refused(void **state)
 
 static void arrays_grow_by_doubling(void **state)
 {
-	(void)state;
 	int32_t *array = NULL;
 	int64_t capacity = 0, moves = 0;
 	for (int32_t i = 0; i < 100000; i++) {
@@ -50,7 +47,6 @@ static void arrays_grow_by_doubling(void **state)
 /* Small and large arenas, planned with the same takes that fill them. */
 static void arena_is_planned_then_filled(void **state)
 {
-	(void)state;
 	static const size_t sizes[] = {1, 256, 257, 0, 100000, 3 << 20, 7};
 	for (int count = 1; count <= 7; count++) {
 		struct arena plan = {0}, arena;
@@ -73,7 +69,6 @@ static void arena_is_planned_then_filled(void **state)
 
 static void available_memory_is_plausible(void **state)
 {
-	(void)state;
 	int64_t available = memory_available();
 	assert_true(available > 16 << 20);
 	assert_true(available < (int64_t)1 << 50);

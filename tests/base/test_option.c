@@ -105,7 +105,6 @@ static struct options options;
 
 static int setup(void **state)
 {
-	(void)state;
 	settings = (struct settings){0};
 	log_level = LOG_NORMAL;
 	return options_init(&options, table, &settings) == OK ? 0 : -1;
@@ -113,7 +112,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	options_release(&options);
 	return 0;
 }
@@ -150,7 +148,6 @@ static enum status parse_with_config(const char *text, const char *line)
 
 static void defaults(void **state)
 {
-	(void)state;
 	struct buffer scratch = {0};
 	assert_false(settings.cased);
 	assert_true(settings.shuffle);
@@ -169,7 +166,6 @@ static void defaults(void **state)
 
 static void every_way_to_write_an_option(void **state)
 {
-	(void)state;
 	static const char *const ways[] = {"--train_batch_size 8",
 					   "--train-batch-size 8",
 					   "--train_batch_size=8",
@@ -212,7 +208,6 @@ static void every_way_to_write_an_option(void **state)
 
 static void lists_and_arguments(void **state)
 {
-	(void)state;
 	struct buffer scratch = {0};
 	assert_error(ERR_USAGE, "--seed must lie in 0..", parse("--seed -5")); /* -5 is a value, though an invalid one */
 	again();
@@ -230,7 +225,6 @@ static void lists_and_arguments(void **state)
 
 static void wrong_words_are_explained(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *words, *message, *hint;
 	} rows[] = {
@@ -285,7 +279,6 @@ static void wrong_words_are_explained(void **state)
 /* Whatever is wrong with one word, the others are still read. */
 static void all_problems_are_found(void **state)
 {
-	(void)state;
 	assert_error(ERR_USAGE, "unknown option '--modl'", parse("--modl base large --seed x --out --train_batch_size 8"));
 	assert_int_equal(options.problem_count, 3);
 	assert_string_equal(options.problems[1].message, "--seed must be a whole number, not 'x'");
@@ -305,7 +298,6 @@ static void all_problems_are_found(void **state)
 /* Whole numbers may be abbreviated; the record has all digits. */
 static void short_numbers(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		int64_t value;
@@ -326,7 +318,6 @@ static void short_numbers(void **state)
 
 static void common_options(void **state)
 {
-	(void)state;
 	assert_ok(parse("--help"));
 	assert_true(options.help);
 	again();
@@ -340,7 +331,6 @@ static void common_options(void **state)
 
 static void config_files(void **state)
 {
-	(void)state;
 	static const char *const lines = "# a comment\n\n"
 					 "train-batch-size = 32   # after a value\r\n"
 					 "learning_rate=3e-4\n"
@@ -399,7 +389,6 @@ static void config_files(void **state)
 
 static void wrong_config_files_are_explained(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *message;
 	} rows[] = {
@@ -436,7 +425,6 @@ static void wrong_config_files_are_explained(void **state)
 /* The output of --print-config gives the same settings when it is read back. */
 static void printed_config_is_read_back(void **state)
 {
-	(void)state;
 	struct buffer first = {0}, second = {0};
 	char words[9][32] = {"--corpus", "a b",     "c#d", "e #f", "--out", " odd \"name\"\n", "--learning_rate=3e-4",
 			     "--cased",  "--model="};
@@ -470,7 +458,6 @@ static void printed_config_is_read_back(void **state)
 
 static void stronger_origins_win(void **state)
 {
-	(void)state;
 	static const enum option_origin order[] = {ORIGIN_CHOSEN, ORIGIN_RECIPE, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND};
 	for (int i = 0; i < 5; i++) {
 		for (int j = 0; j < 5; j++) {
@@ -497,7 +484,6 @@ static enum status resume(const char *record)
  * recipe at the time. */
 static void recipes(void **state)
 {
-	(void)state;
 	static const char text[] = "learning_rate = 3e-4\nseed = 9  # why\nweight_decay = 0.02\n";
 	assert_ok(file_write(test_path("recipe"), text, strlen(text)));
 	again();
@@ -549,7 +535,6 @@ static enum status start_again(const char *record, bool trained, const char *nam
 /* Options for the beginning of a run are taken by a run that begins again, and are compared in any case. */
 static void beginnings(void **state)
 {
-	(void)state;
 	static const char record[] = "{\"vocab_size\":\"500\",\"initial\":\"/a/b\"}", old[] = "{\"seed\":\"1\"}";
 	assert_ok(start_again(record, false, NULL, NULL));
 	assert_true(settings.batch == 500 && strcmp(settings.out, "/a/b") == 0);
@@ -574,7 +559,6 @@ static void beginnings(void **state)
 
 static void resumed_runs(void **state)
 {
-	(void)state;
 	struct buffer record = {0};
 	struct json_writer writer = {.out = &record};
 	assert_ok(parse("--learning_rate 3e-4 --weight_decay 0.02 --out here --corpus x --batch 32"));
@@ -628,7 +612,6 @@ static void resumed_runs(void **state)
 
 static void near_names(void **state)
 {
-	(void)state;
 	static const char *const names[] = {"pretrain", "prepare", "evaluate", "train_batch_size"};
 	assert_string_equal(nearest_name("pretrian", names, 4), "pretrain");
 	assert_string_equal(nearest_name("prepar", names, 4), "prepare");
@@ -655,7 +638,6 @@ static const struct command_text text = {
 
 static void help_has_every_option_and_fits(void **state)
 {
-	(void)state;
 	for (int columns = 40; columns < 140; columns += 7) {
 		struct buffer out = {0};
 		options_help(table, &text, true, columns, &out);
@@ -682,7 +664,6 @@ static void help_has_every_option_and_fits(void **state)
  * heading. */
 static void common_options_come_first(void **state)
 {
-	(void)state;
 	struct command_text own = text;
 	struct buffer help = {0}, page = {0};
 	own.description = "First words.\n\nMore words.";
@@ -707,7 +688,6 @@ static void common_options_come_first(void **state)
 
 static void help_without_a_heading_stands_apart(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	options_help(table + 1, &text, true, 80, &out);
 	assert_non_null(strstr(out.data, "front.\n\n  --corpus"));
@@ -719,7 +699,6 @@ static void help_without_a_heading_stands_apart(void **state)
 
 static void man_page_passes_lint(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	options_man(table, &text, &out);
 	assert_ok(file_write(test_path("train.1"), out.data, out.size));
@@ -733,7 +712,6 @@ static void man_page_passes_lint(void **state)
 
 static void settings_table(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	assert_ok(parse("--learning_rate 3e-4 --corpus a b"));
 	options_settings_table(&options, SCOPE_ALL, false, false, &out);

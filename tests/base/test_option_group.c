@@ -51,7 +51,6 @@ static enum status parse(int count, const char *one, const char *other)
 
 static int setup(void **state)
 {
-	(void)state;
 	party = (struct party){0};
 	log_level = LOG_NORMAL;
 	return options_init(&options, table, &party) == OK ? 0 : -1;
@@ -59,14 +58,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	options_release(&options);
 	return 0;
 }
 
 static void a_group_fills_its_struct(void **state)
 {
-	(void)state;
 	assert_int_equal(party.cake.layers, 3); /* this table's own default */
 	assert_int_equal(party.cake.filling, 1);
 	assert_int_equal(party.cake.shape, SHAPE_OPEN);
@@ -80,14 +77,12 @@ static void a_group_fills_its_struct(void **state)
 
 static void a_word_must_be_one_of_the_list(void **state)
 {
-	(void)state;
 	assert_error(ERR_USAGE, "--shape must be one of round|square, not ''", parse(1, "--shape=", NULL));
 	assert_error(ERR_USAGE, "--filling must be one of jam|cream, not 'x'", parse(1, "--filling=x", NULL));
 }
 
 static void where_a_value_comes_from_is_known(void **state)
 {
-	(void)state;
 	struct cake_options *cake = &party.cake;
 	assert_true(options_is_open(&options, &cake->shape) && options_is_open(&options, &cake->guests));
 	assert_false(options_is_open(&options, &cake->layers));
@@ -99,7 +94,6 @@ static void where_a_value_comes_from_is_known(void **state)
 
 static void a_choice_replaces_a_default_and_nothing_given(void **state)
 {
-	(void)state;
 	struct cake_options *cake = &party.cake;
 	assert_ok(options_choose_integer(&options, &cake->layers, 5));
 	assert_ok(options_choose_integer(&options, &cake->layers, 4));
@@ -116,7 +110,6 @@ static void a_choice_replaces_a_default_and_nothing_given(void **state)
 
 static void what_is_given_overrides_what_is_known(void **state)
 {
-	(void)state;
 	struct cake_options known = {.layers = 9, .sugar = 0.5, .filling = 1, .shape = SHAPE_SQUARE, .name = "known"};
 	assert_ok(parse(2, "--sugar", "0"));
 	assert_ok(parse(2, "--filling", "jam"));
@@ -131,7 +124,6 @@ static void what_is_given_overrides_what_is_known(void **state)
 /* A second struct of the same kind may take some of the rows, in an order of its own and without sections. */
 static void part_of_a_group(void **state)
 {
-	(void)state;
 	static const struct option part[] = {
 		{.group = cake_rows, .only = "candles layers", .field = offsetof(struct party, small), .unsectioned = true},
 		{0},
@@ -148,7 +140,6 @@ static void part_of_a_group(void **state)
 
 static void short_help_leaves_out_what_is_rare(void **state)
 {
-	(void)state;
 	static const struct command_text text = {.name = "bake", .synopsis = "", .summary = "bake"};
 	struct buffer out = {0};
 	options_help(options.table, &text, false, 80, &out);

@@ -73,7 +73,6 @@ static struct options options, phase;
 
 static int setup(void **state)
 {
-	(void)state;
 	settings = (struct settings){0};
 	if (options_init(&options, table, &settings) != OK)
 		return -1;
@@ -83,7 +82,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	options_release(&options);
 	return 0;
 }
@@ -133,7 +131,6 @@ static const char *const two[] = {
 
 static void both_forms_of_a_file(void **state)
 {
-	(void)state;
 	for (int form = 0; form < 2; form++) {
 		again();
 		assert_ok(parse_with_config(two[form], ""));
@@ -161,7 +158,6 @@ static void both_forms_of_a_file(void **state)
 
 static void the_stronger_wins(void **state)
 {
-	(void)state;
 	/* A general value on the command line overrides the file's own general value; the command line's value for a
 	 * section overrides both. */
 	assert_ok(parse_with_config(two[0], "--num_train_steps 5 --phase2.max_steps=3 --phase1.learning_rate 0.5 --cased"));
@@ -203,7 +199,6 @@ static void the_stronger_wins(void **state)
 
 static void what_is_wrong_is_said(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *part;
 	} wrong[] = {
@@ -237,7 +232,6 @@ static void what_is_wrong_is_said(void **state)
 /* What is printed reads back the same. */
 static void printed_config_reads_back(void **state)
 {
-	(void)state;
 	struct buffer first = {0}, second = {0};
 	assert_ok(parse_with_config(two[1], "--phase2.max_steps 11 --phase1.files x --phase1.files y"));
 	options_print_config(&options, &first);
@@ -259,7 +253,6 @@ static void printed_config_reads_back(void **state)
 
 static void records_by_scope(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text};
 	struct json_document document;
@@ -305,7 +298,6 @@ static void records_by_scope(void **state)
 
 static void tables_and_help(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	static struct settings both[2];
 	static struct options sections[2];
@@ -331,7 +323,6 @@ static void tables_and_help(void **state)
 
 static void names_from_other_programs(void **state)
 {
-	(void)state;
 	assert_ok(parse("--do_lower_case --iterations_per_loop 100 --loops=5"));
 	assert_false(settings.cased);
 	assert_ok(parse("--do_lower_case=False"));

@@ -25,7 +25,6 @@ static void visit(void *context, int64_t index, int worker)
 
 static void every_index_once(void **state)
 {
-	(void)state;
 	static struct visits visits;
 	for (int threads = 1; threads <= 5; threads++) {
 		struct pool *pool;
@@ -48,7 +47,6 @@ static void every_index_once(void **state)
 /* Many short jobs one after another, with pauses in which the workers fall asleep. */
 static void many_jobs(void **state)
 {
-	(void)state;
 	static struct visits visits = {.workers = 4};
 	struct pool *pool;
 	memset(visits.seen, 0, sizeof visits.seen);
@@ -73,7 +71,6 @@ static void work_slowly(void *context, int64_t index, int worker)
 /* A run ends when the slowest worker does, asleep or not. */
 static void the_last_is_waited_for(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	assert_ok(pool_create(&pool, 3));
 	for (int repeat = 0; repeat < 5; repeat++) {
@@ -99,7 +96,6 @@ static void mark(void *context, int64_t index, int worker)
 
 static void each_worker_once(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	assert_ok(pool_create(&pool, 4));
 	struct each each = {0};
@@ -133,7 +129,6 @@ static void add_part(void *context, int64_t index, int worker)
 /* Fixed parts added in a fixed order: the same bits for any number of threads. */
 static void results_do_not_depend_on_threads(void **state)
 {
-	(void)state;
 	static float values[64000];
 	for (int i = 0; i < 64000; i++)
 		values[i] = (float)(i * 2654435761u) / 1e5f;
@@ -163,7 +158,6 @@ static void divide_smallest(void *context, int64_t index, int worker)
 /* Denormals are flushed to zero in every worker; the caller's own arithmetic is unchanged. */
 static void denormals_are_flushed_inside_only(void **state)
 {
-	(void)state;
 #ifdef __x86_64__
 	struct pool *pool;
 	float results[8];
@@ -191,7 +185,6 @@ static void pool_in_pool(void *context, int64_t index, int worker)
 
 static void nesting_is_a_bug(void **state)
 {
-	(void)state;
 	pid_t child = fork();
 	if (child == 0) {
 		struct pool *pool;
@@ -207,7 +200,6 @@ static void nesting_is_a_bug(void **state)
 
 static void cores_follow_affinity(void **state)
 {
-	(void)state;
 	cpu_set_t all, one;
 	assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
 	int cores = pool_available_cores();

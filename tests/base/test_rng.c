@@ -6,7 +6,6 @@
 /* Known-answer vectors of the authors' Random123 distribution (kat_vectors). */
 static void philox_known_answers(void **state)
 {
-	(void)state;
 	static const struct {
 		int rounds;
 		uint32_t counter[4], key[2], expected[4];
@@ -42,7 +41,6 @@ static void philox_known_answers(void **state)
 /* A stream is the blocks (n, purpose, index) in order, and shares nothing with neighboring streams. */
 static void streams_are_functions_of_their_index(void **state)
 {
-	(void)state;
 	struct rng rng = rng_start(42, RNG_MASK, 0x123456789);
 	for (uint32_t block = 0; block < 5; block++) {
 		struct philox expected = philox4x32(42, block, RNG_MASK, 0x23456789, 1, 10);
@@ -57,7 +55,6 @@ static void streams_are_functions_of_their_index(void **state)
 
 static void uniform_draws(void **state)
 {
-	(void)state;
 	struct rng rng = rng_start(1, RNG_TEST, 0);
 	double sum = 0, squares = 0;
 	enum { N = 200000 };
@@ -89,7 +86,6 @@ static void uniform_draws(void **state)
 /* A normal distribution truncated at +-2 has the variance 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.774. */
 static void truncated_normal_draws(void **state)
 {
-	(void)state;
 	struct rng rng = rng_start(2, RNG_TEST, 0);
 	double sum = 0, squares = 0, inner = 0;
 	enum { N = 200000 };
@@ -108,7 +104,6 @@ static void truncated_normal_draws(void **state)
 /* Bulk draws are the same as single draws, and both are what the C library's functions give. */
 static void truncated_normals_in_bulk(void **state)
 {
-	(void)state;
 	enum { N = 20000 };
 	static double bulk[N];
 	for (uint64_t index = 0; index < 3; index++) {
@@ -135,7 +130,6 @@ static void truncated_normals_in_bulk(void **state)
 
 static void permutations_hit_each_once(void **state)
 {
-	(void)state;
 	static const uint64_t counts[] = {1, 2, 3, 4, 5, 16, 17, 255, 1000, 4096, 4097, 70000};
 	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
 		uint64_t count = counts[c];
@@ -160,7 +154,6 @@ static void permutations_hit_each_once(void **state)
  * are separated. */
 static void permutations_are_even(void **state)
 {
-	(void)state;
 	enum { N = 5, ROUNDS = 20000 };
 	int counts[N][N] = {{0}}, ascents = 0;
 	for (uint32_t round = 0; round < ROUNDS; round++) {

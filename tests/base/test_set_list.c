@@ -5,7 +5,6 @@
 
 static void names_are_told_from_paths(void **state)
 {
-	(void)state;
 	char own[PATH_BYTES], here[PATH_BYTES];
 	assert_int_equal(set_name_size("dev.tsv"), 0);
 	assert_string_equal(set_path("dev.tsv"), "dev.tsv");
@@ -33,7 +32,6 @@ static enum status parse(struct set_list *out, int64_t count, const char **value
 
 static void values_belong_to_the_name_before(void **state)
 {
-	(void)state;
 	struct set_list list = {0};
 	const char *values[] = {"plain.txt", "old=a.txt", "b.txt", "new=c.txt", "old=d.txt", "e=mc2/f.txt"};
 	assert_ok(parse(&list, 6, values));
@@ -56,7 +54,6 @@ static void values_belong_to_the_name_before(void **state)
 
 static void a_file_that_exists_is_no_name(void **state)
 {
-	(void)state;
 	struct set_list list = {0};
 	assert_ok(file_write(test_path("x=y.txt"), "a", 1));
 	assert_int_equal(chdir(test_folder), 0);
@@ -69,7 +66,6 @@ static void a_file_that_exists_is_no_name(void **state)
 
 static void what_is_wrong_is_said(void **state)
 {
-	(void)state;
 	struct set_list a = {0}, b = {0};
 	const char *empty[] = {"name="};
 	const char *long_name[] = {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa=x"};
@@ -100,7 +96,6 @@ static void what_is_wrong_is_said(void **state)
 
 static void results_need_folders_of_their_own(void **state)
 {
-	(void)state;
 	const char *values[] = {"final=a.tsv", "checkpoint-3=b.tsv", "..=b.tsv", "one=c.tsv"};
 	for (int i = 0; i < 4; i++) {
 		struct set_list list = {0};

@@ -12,7 +12,6 @@ static const struct shared_library maths = {
 
 static void functions_of_a_library_can_be_called(void **state)
 {
-	(void)state;
 	void *handle;
 	const struct shared_library_function functions[] = {{"cos", &cosine}};
 	assert_ok(shared_library_open(&handle, &maths, functions, 1));
@@ -22,7 +21,6 @@ static void functions_of_a_library_can_be_called(void **state)
 
 static void a_missing_library_is_named_with_its_package(void **state)
 {
-	(void)state;
 	void *handle = &cosine;
 	struct shared_library missing = maths;
 	missing.files[0] = "libnowhere.so.1";
@@ -36,7 +34,6 @@ static void a_missing_library_is_named_with_its_package(void **state)
 
 static void a_library_without_a_function_is_too_old(void **state)
 {
-	(void)state;
 	void *handle = &cosine;
 	const struct shared_library_function functions[] = {{"cos", &cosine}, {"cos_of_tomorrow", &absent}};
 	assert_error(ERR_RESOURCE, "Maths on this machine is too old: it has no cos_of_tomorrow",
@@ -47,7 +44,6 @@ static void a_library_without_a_function_is_too_old(void **state)
 
 static void the_first_file_that_is_here_is_loaded(void **state)
 {
-	(void)state;
 	void *handle;
 	struct shared_library library = maths;
 	library.files[0] = "libnowhere.so.1";
@@ -58,7 +54,6 @@ static void the_first_file_that_is_here_is_loaded(void **state)
 
 static void a_folder_is_looked_into_that_the_loader_does_not_know(void **state)
 {
-	(void)state;
 	void *handle;
 	Dl_info maths_file;
 	struct shared_library library = maths;

@@ -24,7 +24,6 @@ static int child_result(const int *signals, int count, const char *reason)
 
 static void signals_ask_to_stop(void **state)
 {
-	(void)state;
 	assert_int_equal(child_result((int[]){SIGINT}, 1, "SIGINT"), 0);
 	assert_int_equal(child_result((int[]){SIGTERM}, 1, "SIGTERM"), 0);
 	assert_int_equal(child_result((int[]){SIGUSR1}, 1, "SIGUSR1"), 0);
@@ -37,7 +36,6 @@ static void signals_ask_to_stop(void **state)
 
 static void a_second_order_leaves_at_once(void **state)
 {
-	(void)state;
 	int result = child_result((int[]){SIGINT, SIGINT}, 2, "SIGINT");
 	assert_true(WIFSIGNALED(result) && WTERMSIG(result) == SIGINT);
 	result = child_result((int[]){SIGINT, SIGTERM}, 2, "SIGINT");
@@ -72,7 +70,6 @@ static void said_at(const int *signals, int count, char *out, size_t size)
 static void requests_are_acknowledged_at_once(void **state)
 {
 	char said[1024];
-	(void)state;
 	said_at((int[]){SIGINT}, 1, said, sizeof said);
 	assert_string_equal(said, "finishing this step, then saving; press Ctrl-C again to quit now\n");
 	said_at((int[]){SIGTERM}, 1, said, sizeof said);
@@ -84,7 +81,6 @@ static void requests_are_acknowledged_at_once(void **state)
 
 static void ignored_signals_stay_ignored(void **state)
 {
-	(void)state;
 	pid_t child = fork();
 	if (child == 0) {
 		signal(SIGINT, SIG_IGN);
@@ -100,7 +96,6 @@ static void ignored_signals_stay_ignored(void **state)
 
 static void closed_pipes_do_not_kill(void **state)
 {
-	(void)state;
 	pid_t child = fork();
 	if (child == 0) {
 		int pipes[2];

@@ -5,7 +5,6 @@
 
 static void copies_stay_where_they_are(void **state)
 {
-	(void)state;
 	struct string_store store = {0};
 	const char *first, *huge, *copies[3000];
 	static char long_text[100000];
@@ -24,7 +23,6 @@ static void copies_stay_where_they_are(void **state)
 
 static void an_index_finds_what_was_added(void **state)
 {
-	(void)state;
 	struct string_index index = {0};
 	static char keys[5000][8];
 	int64_t value;

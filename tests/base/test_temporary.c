@@ -12,7 +12,6 @@ static int setup(void **state)
 
 static void made_and_removed(void **state)
 {
-	(void)state;
 	struct temporary_folder folder;
 	char inner[PATH_BYTES];
 	assert_ok(temporary_folder_make(&folder, "test"));
@@ -31,7 +30,6 @@ static void made_and_removed(void **state)
 /* Of the folders left behind by others, only those for this purpose that are old and not in use are removed. */
 static void left_behind(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *name;
 		bool old, locked, goes;

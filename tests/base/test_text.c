@@ -4,7 +4,6 @@
 
 static void test_ends(void **state)
 {
-	(void)state;
 	static const char *const ends[] = {".bin", ".index.json"};
 	assert_true(text_ends_with("a.bin", ".bin"));
 	assert_true(text_ends_with(".bin", ".bin"));
@@ -19,7 +18,6 @@ static void test_ends(void **state)
 /* Characters that would control a terminal are escaped; other text, in any script, stays. */
 static void test_escapes(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *expected;
 	} cases[] = {

@@ -50,7 +50,6 @@ static void run(int helpers, int slot_count, int64_t total)
 
 static void test_in_order(void **state)
 {
-	(void)state;
 	static const int helpers[] = {0, 1, 3}, counts[] = {1, 2, 7, 16};
 	for (size_t h = 0; h < 3; h++)
 		for (size_t c = 0; c < 4; c++)
@@ -60,7 +59,6 @@ static void test_in_order(void **state)
 /* Closing does not wait for work that nobody took. */
 static void test_closed_early(void **state)
 {
-	(void)state;
 	for (int helpers = 0; helpers < 4; helpers++) {
 		struct work_line *line;
 		struct slot slots[4] = {{0}};

@@ -47,7 +47,6 @@ static void assert_holds(const char *name, const char *part)
 
 static void reports_list_wrong_answers(void **state)
 {
-	(void)state;
 	/* Untrained, and therefore wrong somewhere. */
 	assert_int_equal(TRAIN("tagging", "tags.txt", "--num_train_steps 1 --learning_rate 0"), 0);
 	assert_holds("tagging/report.html", "Answers at step 1<");
@@ -62,7 +61,6 @@ static void reports_list_wrong_answers(void **state)
 
 static void a_report_keeps_its_answers_over_a_resume(void **state)
 {
-	(void)state;
 	assert_int_equal(TRAIN("classification", "classes.tsv", "--num_train_steps 3 --eval_steps 2 --save_checkpoints_steps 1"),
 			 0);
 	assert_holds("classification/report.html", "Answers at step 3<");
@@ -111,7 +109,6 @@ static struct json_document answer_to(const char *task, const char *file)
 
 static void pipelines_are_imitated(void **state)
 {
-	(void)state;
 	struct json_document answer = answer_to("classification", "classes.tsv");
 	assert_int_equal(answer.root->kind, JSON_ARRAY);
 	assert_members(answer.root->first_child, "label score");
@@ -151,7 +148,6 @@ static int64_t columns_for(const char *task, const char *file, struct buffer *te
 /* The same values as in the JSON objects. */
 static void columns_have_the_values_of_objects(void **state)
 {
-	(void)state;
 	struct buffer text = {0}, objects = {0};
 	char *lines[8];
 	static const char *const tasks[][2] = {{"classification", "classes.tsv"}, {"multiple_choice", "choices.jsonl"}};
@@ -214,7 +210,6 @@ static double support_in(const char *file, const char *key, const char *label)
 /* A labeled test set is scored like a dev set; placeholders are no labels. */
 static void labeled_test_sets_are_scored(void **state)
 {
-	(void)state;
 	put_file("more.tsv", "sentence\tlabel\nthe cat sees bread\tsee\na dog sees the moon\tsee\nnobody likes a river\tlike\n");
 	put_file("placeholders.tsv", "sentence\tlabel\nthe cat sees bread\tsee\na dog likes the moon\tsee\n");
 	put_file("five.tsv", "sentence\tlabel\nthe cat\tsee\na dog\tlike\nnobody\tsee\nbread\tlike\na river\tsee\n");
@@ -263,7 +258,6 @@ static void labeled_test_sets_are_scored(void **state)
 /* For a quick try, only the first examples of each set. */
 static void first_examples(void **state)
 {
-	(void)state;
 	static const char *const files[][2] = {{"classification", "classes.tsv"},
 					       {"tagging", "tags.txt"},
 					       {"squad", "questions.json"},
@@ -294,7 +288,6 @@ static void first_examples(void **state)
 /* Tags without prefixes have scores, too. */
 static void plain_tags(void **state)
 {
-	(void)state;
 	put_file("plain.txt", "the DET\ncat NOUN\nsees VERB\nthe DET\nmoon NOUN\n\na DET\ndog NOUN\n");
 	assert_program(0, "",
 		       "finetune --task pos --model %s/base --train %s/plain.txt --dev %s/plain.txt --num_train_steps 1 "
@@ -307,7 +300,6 @@ static void plain_tags(void **state)
 /* Nothing is evaluated without a dev set, and options that need one say so. */
 static void without_a_dev_set(void **state)
 {
-	(void)state;
 #define NO_DEV(out, more)                                                                                                        \
 	"finetune --task classification --model %s/base --train %s/classes.tsv --num_train_steps 1 --max_seq_length 32 "         \
 	"--threads 1 "                                                                                                           \

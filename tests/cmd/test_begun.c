@@ -40,7 +40,6 @@ static void assert_same_weights(const char *a, const char *b)
 
 static void killed_before_the_first_checkpoint(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("whole", ""));
 	assert_killed(RUN("killed", ""));
 	assert_true(file_exists(test_path("killed/settings.json")));
@@ -61,7 +60,6 @@ static void killed_before_the_first_checkpoint(void **state)
 /* Evaluating on training texts says nothing about other texts, and a warning says so. */
 static void evaluated_on_what_is_trained_on(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	buffer_text(&text, "sentence\tlabel\n");
 	for (int i = 0; i < 12; i++)
@@ -95,7 +93,6 @@ static void rewrite(const char *name, const char *from, const char *to)
 /* settings.json of a run with checkpoints is a copy for people: changes there have no effect, and a message says so. */
 static void edited_settings(void **state)
 {
-	(void)state;
 	assert_program(STOPPED, "", RUN("edited", "--stop_at_step 3"));
 	rewrite("edited/settings.json", "\"learning_rate\": \"3e-3\"", "\"learning_rate\": 0.5");
 	rewrite("edited/settings.json", "\"seed\": \"7\"", "\"seed\": \"007\""); /* the same number */
@@ -112,7 +109,6 @@ static void edited_settings(void **state)
 /* What only the beginning of a run needs: initial weights, given from another folder. */
 static void killed_with_initial_weights(void **state)
 {
-	(void)state;
 #define FURTHER(out)                                                                                                             \
 	"pretrain --corpus %s --out %s/" out " --init_checkpoint whole/final " COMMON                                            \
 	"--num_train_steps 4 --save_checkpoints_steps 100 --eval_steps 100",                                                     \
@@ -137,7 +133,6 @@ static void killed_with_initial_weights(void **state)
 
 static void killed_fine_tuning(void **state)
 {
-	(void)state;
 	struct buffer table = {0};
 	buffer_text(&table, "sentence\tlabel\n");
 	for (int i = 0; i < 24; i++)
@@ -161,7 +156,6 @@ static void killed_fine_tuning(void **state)
  * given separately from the model's folder are used again. */
 static void fine_tuning_keeps_to_its_model(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	assert_ok(file_read(test_path("whole/final/config.json"), 1 << 16, &text));
 	char *heads = strstr(buffer_string(&text), "\"num_attention_heads\": 2");
@@ -191,7 +185,6 @@ static void fine_tuning_keeps_to_its_model(void **state)
  * history. */
 static void changed_examples(void **state)
 {
-	(void)state;
 	struct buffer table = {0};
 	assert_ok(file_read(test_path("table.tsv"), 1 << 16, &table));
 	assert_ok(file_write(test_path("trained.tsv"), table.data, table.size));
@@ -219,7 +212,6 @@ static void changed_examples(void **state)
 /* The settings of a run that failed before it began are not binding. */
 static void failed_before_the_first_step(void **state)
 {
-	(void)state;
 	/* Weights of another width are noticed before the text is prepared. */
 	static char wider[160];
 	static const char model[] = "{\"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
@@ -236,7 +228,6 @@ static void failed_before_the_first_step(void **state)
 /* Nothing is removed before it is certain that it can be made again. */
 static void prepared_data_stay(void **state)
 {
-	(void)state;
 	assert_program(0, "memory plan", RUN("planned", "--plan"));
 	assert_program(2, "no text to train on", "pretrain --out %s/planned --vocab_size 60 --model %s " COMMON, folder, config);
 	assert_program(2, "nowhere.txt", "pretrain --corpus %s/nowhere.txt --out %s/planned --vocab_size 60 --model %s " COMMON,
@@ -249,7 +240,6 @@ static void prepared_data_stay(void **state)
  * nothing leaves nothing. */
 static void plans_bind_nobody(void **state)
 {
-	(void)state;
 	static const char one[] = "the cat sees a river.\nnobody likes the moon.\n\n", two[] = "a river.\na moon.\n\n";
 	struct buffer text = {0};
 	for (int i = 0; i < 30; i++)
@@ -281,7 +271,6 @@ static void plans_bind_nobody(void **state)
 /* The held-out text is a different one after the interruption. */
 static void another_evaluation_text(void **state)
 {
-	(void)state;
 	struct buffer text = {0}, best = {0};
 	for (int i = 0; i < 30; i++)
 		buffer_text(&text, "the cat sees a river.\nnobody likes the moon.\n\n");
@@ -307,7 +296,6 @@ static void another_evaluation_text(void **state)
 /* Text in which the vocabulary knows no word looks as if it were learned at once. */
 static void unknown_words(void **state)
 {
-	(void)state;
 	struct buffer table = {0};
 	buffer_text(&table, "sentence\tlabel\n");
 	for (int i = 0; i < 24; i++)
@@ -344,7 +332,6 @@ static void unknown_words(void **state)
 /* Wherever a corpus is read, oddities in it are reported. */
 static void bytes_that_are_no_text(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	for (int i = 0; i < 400; i++)
 		buffer_text(&text, "the cat sees a river.\nnobody likes the moon.\n\n");
@@ -386,7 +373,6 @@ static void bytes_that_are_no_text(void **state)
 /* Standard input cannot be compared with what was read before. */
 static void standard_input_is_not_read_again(void **state)
 {
-	(void)state;
 #define PIPED(input, more)                                                                                                       \
 	"pretrain --corpus - --vocab_file %s/whole/final/vocab.txt --model %s --out %s/piped " OPTIONS more " <%s", folder,      \
 		config, folder, input

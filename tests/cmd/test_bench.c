@@ -37,7 +37,6 @@ static void check_run(const struct json *run, int64_t tokens, const char *presen
 
 static void test_json(void **state)
 {
-	(void)state;
 	struct json_document document;
 	assert_int_equal(program(SMALL "--precision fp32 --library --json"), 0);
 	assert_ok(json_parse(&document, "bench", buffer_string(&program_output), program_output.size));
@@ -63,7 +62,6 @@ static void test_json(void **state)
 /* Inference alone, in int8, on texts of the length of sentences. */
 static void test_int8(void **state)
 {
-	(void)state;
 	struct json_document document;
 	assert_int_equal(program("bench --model tiny --vocab_size 300 --max_seq_length 100 --train_batch_size 64 --steps 2 "
 				 "--mode inference --heads none --precision int8 --sentence_lengths --json"),
@@ -86,7 +84,6 @@ static void test_int8(void **state)
 
 static void test_table(void **state)
 {
-	(void)state;
 	assert_int_equal(program(SMALL "--device ref --mode training --mixed_lengths --clock cpu"), 0);
 	const char *text = buffer_string(&program_output);
 	assert_non_null(strstr(text, "training: "));
@@ -98,7 +95,6 @@ static void test_table(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	assert_int_equal(program("bench --model tiny --max_seq_length 4096"), 2);
 	assert_int_equal(program(SMALL "--device ref --library"), 2);
 	assert_int_equal(program("bench --model huge"), 2);

@@ -50,7 +50,6 @@ static const struct option *rows_of(const struct command *command)
 
 static void tables_are_in_order(void **state)
 {
-	(void)state;
 	for (int c = 0; commands[c]; c++) {
 		const struct command *command = commands[c];
 		const struct command_text *text = command->text;
@@ -97,7 +96,6 @@ static void tables_are_in_order(void **state)
 
 static void every_command_helps(void **state)
 {
-	(void)state;
 	for (int c = 0; commands[c]; c++) {
 		assert_int_equal(run_for("$B help $N all", commands[c]), 0);
 		assert_int_equal(err.size, 0);
@@ -115,7 +113,6 @@ static void every_command_helps(void **state)
 
 static void every_man_page_passes_lint(void **state)
 {
-	(void)state;
 	if (run("mandoc -T lint </dev/null >/dev/null 2>&1; test $? -ne 127") != 0)
 		fail_msg("mandoc is missing: run 'make deps'");
 	assert_int_equal(run("$B man >$T/page && mandoc -T lint $T/page"), 0);
@@ -128,7 +125,6 @@ static void every_man_page_passes_lint(void **state)
 
 static void every_command_refuses_what_it_does_not_know(void **state)
 {
-	(void)state;
 	for (int c = 0; commands[c]; c++) {
 		assert_int_equal(run_for("$B $N --xyzzy", commands[c]), ERR_USAGE);
 		assert_int_equal(out.size, 0);
@@ -145,7 +141,6 @@ static void every_command_refuses_what_it_does_not_know(void **state)
 /* The output of --print-config is a config file with the same meaning. */
 static void every_config_is_read_back(void **state)
 {
-	(void)state;
 	for (int c = 0; commands[c]; c++) {
 		assert_int_equal(run_for("$B $N --print-config | sed 's/  # .*//' >$T/a && $B $N --config "
 					 "$T/a --print-config | "
@@ -157,7 +152,6 @@ static void every_config_is_read_back(void **state)
 
 static void completions_work_in_bash(void **state)
 {
-	(void)state;
 	assert_int_equal(run("$B completion bash >$T/completion && bash -n $T/completion"), 0);
 	/* What bash does when TAB is pressed: the words, then the suggestions. */
 	static const char *const complete = "bash -c '. $0/completion; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); "
@@ -214,7 +208,6 @@ static void completions_work_in_bash(void **state)
 
 static void the_program_itself(void **state)
 {
-	(void)state;
 	assert_int_equal(run("$B"), ERR_USAGE);
 	assert_int_equal(out.size, 0);
 	assert_non_null(strstr(err.data, "bertc: no command given\nhint: "));
@@ -243,7 +236,6 @@ static void the_program_itself(void **state)
 /* Libraries that only some people need are loaded when they are needed: the program starts without them. */
 static void libraries_that_a_machine_may_lack_are_not_linked(void **state)
 {
-	(void)state;
 	assert_int_equal(run("ldd $B"), 0);
 	static const char *const absent[] = {"libmpi", "libhdf5", "libcurl", "libcublas", "libnccl", "libcudart", "libcuda."};
 	for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
@@ -254,7 +246,6 @@ static void libraries_that_a_machine_may_lack_are_not_linked(void **state)
 /* Standard streams that are closed, full, or gone. */
 static void streams_may_be_missing(void **state)
 {
-	(void)state;
 	assert_int_equal(run("$B help >/dev/full"), ERR_RESOURCE);
 	assert_string_equal(err.data, "bertc: cannot write to standard output: No space left on device\n");
 	assert_int_equal(run("$B help >&-"), 0);

@@ -50,7 +50,6 @@ static void write_model(const char *name, int spoiled, const char *config, bool 
 
 static void test_models(void **state)
 {
-	(void)state;
 	write_model("a", 0, CONFIG, true);
 	write_model("same", 0, "{\"layer_norm_eps\": 0.000000000001, \"hidden_size\": 3}", true);
 	write_model("other", 2, CONFIG, true);
@@ -106,7 +105,6 @@ static void write_run(const char *name, int steps, double slope, double speed)
 
 static void test_runs(void **state)
 {
-	(void)state;
 	write_run("run", 40, 0.05, 2);
 	write_run("slower", 40, 0.05, 1);
 	write_run("better", 40, 0.1, 2);
@@ -154,7 +152,6 @@ static void write_vocab(const char *run, const char *word)
 /* Losses over different tokens, and numbers that measure different things, are not compared without a warning. */
 static void test_runs_of_different_things(void **state)
 {
-	(void)state;
 	write_run("first", 20, 0.05, 2);
 	write_run("second", 20, 0.05, 2);
 	write_vocab("first", "cat");
@@ -193,7 +190,6 @@ static void test_runs_of_different_things(void **state)
 
 static void test_what_cannot_be_compared(void **state)
 {
-	(void)state;
 	assert_program(2, "two paths", "compare %s/a", test_folder);
 	assert_program(2, "no such file", "compare %s/a %s/nowhere", test_folder, test_folder);
 	assert_program(2, "no weights in the folder", "compare %s/a %s/run", test_folder, test_folder);

@@ -90,7 +90,6 @@ static void assert_read_back(const char *command, const char *out, const char *o
 
 static void fine_tuning(void **state)
 {
-	(void)state;
 	char command[512];
 	snprintf(command, sizeof command,
 		 "finetune --task classification --model %s/base --train %s/classification.train --dev %s/classification.dev "
@@ -117,7 +116,6 @@ static void fine_tuning(void **state)
 
 static void pre_training(void **state)
 {
-	(void)state;
 	char command[512], options[512];
 	snprintf(command, sizeof command,
 		 "pretrain --corpus %s --model %s --vocab_size 80 --train_batch_size 8 --max_seq_length 16", corpus, config);
@@ -135,7 +133,6 @@ static void pre_training(void **state)
 /* Its steps follow from the clock, so only the settings that somebody gave are the same. */
 static void a_run_for_a_given_time(void **state)
 {
-	(void)state;
 	assert_program(0, "finished",
 		       "pretrain --corpus %s --model %s --vocab_size 80 --max_seq_length 16 --time 5s --out %s/timed " COMMON,
 		       corpus, config, folder);

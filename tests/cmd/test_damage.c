@@ -72,7 +72,6 @@ static void assert_all_refuse(const char *model, const char *file)
 
 static void flipped_weights_are_refused(void **state)
 {
-	(void)state;
 	static const char *const folders[] = {"run/final", "run/checkpoint-4"};
 	for (int i = 0; i < 2; i++) {
 		char weights[64];
@@ -89,7 +88,6 @@ static void flipped_weights_are_refused(void **state)
 
 static void swapped_vocabularies_are_refused(void **state)
 {
-	(void)state;
 	copy("run/final/vocab.txt", "vocab.txt");
 	replace("run/final/vocab.txt", "\na\nb\n", "\nb\na\n");
 	assert_program(3, "damaged", "fill --model %s/run/final 'the [MASK] sees'", test_folder);
@@ -108,7 +106,6 @@ static void swapped_vocabularies_are_refused(void **state)
 /* A folder from somebody else, or one that was changed on purpose: without a manifest there is nothing to compare with. */
 static void folders_without_a_manifest_are_read(void **state)
 {
-	(void)state;
 	static const char *const names[] = {"config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"};
 	assert_ok(folder_make(test_path("theirs")));
 	for (int i = 0; i < 4; i++) {
@@ -125,7 +122,6 @@ static void folders_without_a_manifest_are_read(void **state)
  * it. */
 static void flipped_modules_are_refused(void **state)
 {
-	(void)state;
 	static const char *const files[] = {"modules.json", "1_Pooling/config.json", "sentence_bert_config.json",
 					    "config_sentence_transformers.json", "tokenizer_config.json"};
 	assert_ok(file_write(test_path("texts"), "the cat sees\n", 13));
@@ -190,7 +186,6 @@ static void put_number(const char *name, const char *tensor, float number)
 
 static void numbers_that_no_training_makes_are_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *file, *tensor;
 		float number;
@@ -226,7 +221,6 @@ static void numbers_that_no_training_makes_are_refused(void **state)
 /* Weights that are numbers, with correct checksums, but for which every computed result is NaN or infinite. */
 static void answers_that_are_no_numbers_are_errors(void **state)
 {
-	(void)state;
 	char command[1024];
 	static const char norm[] = "bert.embeddings.LayerNorm.weight", table[] = "sentence\tlabel\nthe cat\ta\na dog\tb\n";
 #define SMALL "--train_batch_size 8 --max_seq_length 32 --threads 1 --precision fp32"
@@ -275,7 +269,6 @@ static void answers_that_are_no_numbers_are_errors(void **state)
 
 static void records_that_cannot_be_true_are_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *from, *to, *said;
 		int status;
@@ -305,7 +298,6 @@ static void records_that_cannot_be_true_are_refused(void **state)
 /* The name, the manifest and the record must refer to the same step. */
 static void steps_agree(void **state)
 {
-	(void)state;
 	make_run("named", "checkpoint-3");
 	assert_program(3, "none of its 1 checkpoints is whole", RUN("named", ""));
 	assert_said("is of step 2");
@@ -317,7 +309,6 @@ static void steps_agree(void **state)
 
 static void options_that_were_removed_are_named(void **state)
 {
-	(void)state;
 	static const char removed[] = "--attention is ignored: it was removed",
 			  *small = "-q --model tiny --max_seq_length 16 "
 				   "--train_batch_size 1 --steps 1 --device cpu";

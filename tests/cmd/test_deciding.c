@@ -11,7 +11,6 @@ static int setup(void **state)
 /* A mistyped measure would otherwise cost the training before the first evaluation. */
 static void measures_are_known_before_training(void **state)
 {
-	(void)state;
 	for (int i = 0; i < ALL_LABELED_TASKS; i++) {
 		const char *task = labeled_tasks[i];
 		char path[128];
@@ -38,7 +37,6 @@ static void put(const char *name, const char *text)
 /* Vectors and rankings of nothing must be harmless. */
 static void measures_of_vectors_and_rankings(void **state)
 {
-	(void)state;
 	put("pairs.tsv", "query\tdocument\nthe cat sees\tthe house\na dog finds\ta river\nnobody likes\tsome bread\n");
 	put("scores.tsv", "sentence1\tsentence2\tscore\nthe cat sees\tthe house\t1.5\na dog finds\ta river\t4\n"
 			  "nobody likes\tsome bread\t2\n");
@@ -61,7 +59,6 @@ static void measures_of_vectors_and_rankings(void **state)
 
 static void sets_are_known_before_training(void **state)
 {
-	(void)state;
 	assert_program(2, "--best_by hard: there is no evaluation set of this name",
 		       MODEL SETS "--out %s/sets --best_by hard --plan", test_folder, test_folder, test_folder, test_folder);
 	assert_said("the sets with names are: easy");
@@ -79,7 +76,6 @@ static void sets_are_known_before_training(void **state)
 /* With other evaluation data a finished run has nothing to choose anew, and must not publish its last model as the best. */
 static void a_finished_run_keeps_its_best(void **state)
 {
-	(void)state;
 #define BEST(dev, more)                                                                                                          \
 	"finetune --task classification --model %s/base --train %s/classification.train --dev %s/" dev " --out %s/best "         \
 	"--max_seq_length 24 --train_batch_size 16 --learning_rate 0.7 --num_warmup_steps 7 --metric loss --num_train_steps 8 "  \
@@ -114,7 +110,6 @@ static void assert_file_says(const char *path, const char *text)
 /* A run that ends early would otherwise look like one that was cut short. */
 static void an_early_end_is_explained(void **state)
 {
-	(void)state;
 #define PATIENT(out, more)                                                                                                       \
 	"finetune --task classification --model %s/base --train %s/classification.train --dev %s/classification.dev --out "      \
 	"%s/" out                                                                                                                \

@@ -3,7 +3,6 @@
 
 static void the_program_needs_no_library_of_nvidias(void **state)
 {
-	(void)state;
 	const char *bertc = getenv("BERTC");
 	char command[512];
 	snprintf(command, sizeof command, "readelf -d %s >%s/needed", bertc ? bertc : "build/bertc", test_folder);
@@ -19,7 +18,6 @@ static void the_program_needs_no_library_of_nvidias(void **state)
 
 static void a_device_that_is_not_here_is_named(void **state)
 {
-	(void)state;
 	assert_program(0, "", "version");
 	bool has_cuda = strstr(buffer_string(&program_output), "devices: cpu, cuda");
 	assert_program(has_cuda ? 5 : 2, "--device cpu",

@@ -12,7 +12,6 @@ static int setup(void **state)
 
 static void ranks_and_micro_batches_learn_the_same(void **state)
 {
-	(void)state;
 	for (int i = 0; i < DISTILLED_TASKS; i++) {
 		const char *task = distilled_tasks[i];
 		assert_int_equal(distil(task, "one", CPU), 0);
@@ -36,7 +35,6 @@ static void an_interruption_changes_nothing(void **state)
 	const char *task = "tagging";
 	char a[PATH_BYTES], b[PATH_BYTES];
 	struct safetensors weights;
-	(void)state;
 	assert_int_equal(distil(task, "halves", CPU "--stop_at_step 2"), STOPPED);
 	assert_int_equal(distil(task, "halves", CPU), 0);
 	for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
@@ -58,7 +56,6 @@ static void an_interruption_changes_nothing(void **state)
 /* Any other weights: here, those of the same task from another run. */
 static void another_teacher_is_noticed(void **state)
 {
-	(void)state;
 	assert_int_equal(distil("squad", "resumed", CPU "--stop_at_step 2"), STOPPED);
 	assert_program(
 		ERR_STATE, "the teacher has changed since",
@@ -71,7 +68,6 @@ static void another_teacher_is_noticed(void **state)
 /* The same weights with another number of heads give other answers. */
 static void another_configuration_is_noticed(void **state)
 {
-	(void)state;
 	char command[1024];
 	struct buffer text = {0};
 	snprintf(command, sizeof command, "cp -r %s/tagging-teacher/final %s/copied && rm %s/copied/MANIFEST.json", test_folder,
@@ -103,7 +99,6 @@ static void replace_teacher(void)
  * meaning. */
 static void files_of_a_teacher_are_of_one_moment(void **state)
 {
-	(void)state;
 	assert_int_equal(
 		program_changed_at("teacher: '", replace_teacher,
 				   "finetune --task tagging --model %s/base --train %s/tagging.train --out %s/moment "
@@ -119,7 +114,6 @@ static void classes_are_matched_by_name(void **state)
 {
 	struct json_document document;
 	double accuracy = 0;
-	(void)state;
 	assert_int_equal(
 		program("finetune -q --task classification --model %s/large --train %s/classification.train --out %s/knows "
 			"--max_seq_length 24 --train_batch_size 16 --learning_rate 3e-3 --num_train_epochs 20 "
@@ -145,7 +139,6 @@ static void a_smaller_model_has_some_of_the_layers(void **state)
 	static const char name[] = "attention.output.dense.weight";
 	struct safetensors large, small;
 	char from[96], to[96];
-	(void)state;
 	assert_int_equal(
 		program("finetune -q --task classification --teacher %s/classification-teacher --init_layers 0,2 --train "
 			"%s/classification.train --out %s/small --num_train_steps 1 --learning_rate 0 --max_seq_length 24 "
@@ -182,7 +175,6 @@ static void a_smaller_model_has_some_of_the_layers(void **state)
 
 static void teachers_must_fit(void **state)
 {
-	(void)state;
 	TRY_TEACHER(ERR_USAGE, "it is a BertForTokenClassification, the student a BertForSequenceClassification",
 		    "tagging-teacher", "");
 	TRY_TEACHER(ERR_USAGE, "it is a BertForPreTraining", "large", "");

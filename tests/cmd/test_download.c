@@ -30,7 +30,6 @@ static int teardown(void **state)
 
 static void test_wikipedia(void **state)
 {
-	(void)state;
 	http_server.extra_path = "/plain/xxwiki/latest/xxwiki-latest-sha1sums.txt";
 	http_server.extra_body = sums;
 	assert_program(0, "checksum right", DOWNLOAD("wikipedia --language xx"));
@@ -46,7 +45,6 @@ static void test_wikipedia(void **state)
 
 static void test_what_is_gone_is_listed(void **state)
 {
-	(void)state;
 	assert_ok(file_write(test_path("list"), "1342\n2701,\n", 11));
 	assert_program(0, "no checksum", DOWNLOAD("gutenberg --books %s 84"), test_path("list"));
 	assert_same_file(test_path("text"), test_path("got/gutenberg/2701.txt"));
@@ -62,7 +60,6 @@ static void test_what_is_gone_is_listed(void **state)
 /* As a stranger might make it: an archive with a single file, which has the same name as a user's file. */
 static void test_archives_keep_to_themselves(void **state)
 {
-	(void)state;
 	char tar[600];
 	http_server.extra_path = NULL;
 	snprintf(tar, sizeof tar,
@@ -97,7 +94,6 @@ static void test_archives_keep_to_themselves(void **state)
 
 static void test_names_that_collide(void **state)
 {
-	(void)state;
 	assert_program(2, "would both become", DOWNLOAD("http://a.org/x/corpus.txt http://b.org/y/corpus.txt"));
 	assert_false(file_exists(test_path("got/corpus.txt")));
 	assert_program(0, "", DOWNLOAD("http://a.org/x/corpus.txt http://a.org/x/corpus.txt"));
@@ -110,7 +106,6 @@ static void test_names_that_collide(void **state)
 
 static void test_wrong_commands(void **state)
 {
-	(void)state;
 	assert_program(0, "", "download --list");
 	assert_non_null(strstr(buffer_string(&program_output), "glue/MRPC"));
 	assert_program(2, "nothing to download", "download");
@@ -129,7 +124,6 @@ static void test_wrong_commands(void **state)
 /* libcurl is loaded with the first download; without it, the message says what to install. */
 static void test_without_libcurl(void **state)
 {
-	(void)state;
 	libraries_hidden((const char *const[]){"libcurl.so.4", "libcurl-gnutls.so.4", NULL});
 	assert_program(5, "libcurl is not installed on this machine", "download --out %s http://127.0.0.1:%d/plain/new.txt",
 		       test_path("got"), http_server.port);
@@ -147,7 +141,6 @@ static void test_without_libcurl(void **state)
  * name is the commit. */
 static void test_models_of_the_hub(void **state)
 {
-	(void)state;
 	static const char commit[] = "0123456789abcdef0123456789abcdef01234567";
 	char cache[1000], snapshot[400];
 	struct buffer record = {0};

@@ -68,7 +68,6 @@ static double *printed_vectors(int64_t *out_rows, int64_t *out_columns)
 
 static void formats_agree(void **state)
 {
-	(void)state;
 	int64_t rows, columns;
 	struct buffer npy = {0};
 	assert_program(0, "", EMBED "%s/texts.txt --out %s/v.jsonl", test_folder, test_folder, test_folder);
@@ -101,7 +100,6 @@ static void formats_agree(void **state)
 
 static void answers_do_not_depend_on_how_they_are_computed(void **state)
 {
-	(void)state;
 	assert_program(0, "", EMBED "%s/texts.txt --format npy --out %s/a.npy", test_folder, test_folder, test_folder);
 	assert_program(0, "",
 		       "embed --model %s/model --precision fp32 --threads 1 --micro_batch_tokens 64 -q %s/texts.txt "
@@ -112,7 +110,6 @@ static void answers_do_not_depend_on_how_they_are_computed(void **state)
 
 static void odd_texts_are_defined_and_said(void **state)
 {
-	(void)state;
 	int64_t rows, columns;
 	struct buffer text = {0};
 	/* Empty; a NUL and an invalid byte, which are dropped; 100 words; 9 MB; a Windows line end; no line end at the
@@ -146,7 +143,6 @@ static void odd_texts_are_defined_and_said(void **state)
 /* 100 words in windows of 46: two full ones and one of 8; the mean weights them by their number of tokens. */
 static void windows_are_averaged(void **state)
 {
-	(void)state;
 	int64_t rows, columns;
 	struct buffer text = {0};
 	for (int part = 0; part < 4; part++) {
@@ -169,7 +165,6 @@ static void windows_are_averaged(void **state)
 
 static void json_lines_and_pairs_are_read(void **state)
 {
-	(void)state;
 	int64_t rows, columns;
 	put_file("texts.jsonl",
 		 "{\"text\": \"wai waj\", \"id\": \"a\\\"b\"}\n\n{\"id\": 7, \"text\": \"wai\", \"text_pair\": \"wak\"}\n"
@@ -195,7 +190,6 @@ static void json_lines_and_pairs_are_read(void **state)
 /* A column of a table gives the same vectors as its texts in JSON lines, with fields over several lines and many chunks. */
 static void columns_of_tables_are_read(void **state)
 {
-	(void)state;
 	char command[1024];
 	int64_t rows, columns;
 	struct buffer csv = {0}, json = {0};
@@ -242,7 +236,6 @@ static void columns_of_tables_are_read(void **state)
 /* Files whose lines are not texts are not read without a word. */
 static void lines_that_are_no_texts_are_noticed(void **state)
 {
-	(void)state;
 	static const char looks[] = "looks like a table";
 	int64_t rows, columns;
 	put_file("d.csv", "id,text\n1,wai\n2,waj\n3,wak\n");
@@ -277,7 +270,6 @@ static void lines_that_are_no_texts_are_noticed(void **state)
 /* The folder decides pooling, normalization, prompt and length; options override it. */
 static void sentence_folders_decide(void **state)
 {
-	(void)state;
 	int64_t rows, columns;
 	struct sentence_prompt prompts[] = {{(char *)(uintptr_t) "query", (char *)(uintptr_t) "waz "}};
 	struct sentence_folder about = {.pooling = POOLING_CLS,
@@ -327,7 +319,6 @@ static void sentence_folders_decide(void **state)
 /* A prompt that is excluded from pooling is in the first window only, and is not pooled there, either. */
 static void prompts_are_left_out_of_windows(void **state)
 {
-	(void)state;
 	int64_t rows, columns;
 	struct sentence_prompt prompts[] = {{(char *)(uintptr_t) "query", (char *)(uintptr_t) "waz way "}};
 	struct sentence_folder about = {.pooling = POOLING_MEAN,
@@ -360,7 +351,6 @@ static void prompts_are_left_out_of_windows(void **state)
 /* The same form as the output of extract_features.py; the numbers are those of --format jsonl before pooling. */
 static void google_features_have_their_form(void **state)
 {
-	(void)state;
 	put_file("google.txt", "  wai wbz ||| w\xc3\xa4 \n\n");
 	assert_program(0, "", EMBED "%s/google.txt --format google --layers -1,-2", test_folder, test_folder);
 	const char *out = buffer_string(&program_output);
@@ -429,7 +419,6 @@ static void refuse_changed_part(const char *format)
 
 static void an_interrupted_command_goes_on(void **state)
 {
-	(void)state;
 	static const char *const formats[] = {"npy", "jsonl"}, *const faults[] = {"write:3:ENOSPC", "write:3:kill"};
 	for (int f = 0; f < 2; f++) {
 		assert_program(0, "", EMBED "%s/texts.txt --format %s --out %s/whole", test_folder, test_folder, formats[f],
@@ -457,7 +446,6 @@ static void an_interrupted_command_goes_on(void **state)
  * be resumed. */
 static void a_failure_at_the_end_can_be_gone_on_with(void **state)
 {
-	(void)state;
 	int ended = 0;
 	for (int i = 1; i <= 8; i++) {
 		char fault[32];
@@ -478,7 +466,6 @@ static void a_failure_at_the_end_can_be_gone_on_with(void **state)
 /* The note is JSON, and so UTF-8; a path need not be. */
 static void a_path_in_another_encoding(void **state)
 {
-	(void)state;
 	assert_ok(file_copy(test_path("texts.txt"), test_path("caf\xe9.txt")));
 	setenv("BERTC_FAULT", "write:3:kill", 1);
 	assert_int_equal(program(EMBED "%s/caf\xe9.txt --format npy --out %s/cut", test_folder, test_folder, test_folder),
@@ -491,7 +478,6 @@ static void a_path_in_another_encoding(void **state)
 
 static void an_interrupted_command_can_begin_anew(void **state)
 {
-	(void)state;
 	setenv("BERTC_FAULT", "write:3:kill", 1);
 	assert_int_equal(program(INTERRUPTED, test_folder, test_folder, "npy", test_folder), 128 + 9);
 	unsetenv("BERTC_FAULT");
@@ -503,7 +489,6 @@ static void an_interrupted_command_can_begin_anew(void **state)
 
 static void bad_commands_are_refused(void **state)
 {
-	(void)state;
 	assert_program(2, "--model is missing", "embed %s/texts.txt", test_folder);
 	assert_ok(file_write(test_path("utf16"), "\0w\0a\0i\0 \0w\0a\0j\0 \0w\0a\0i\0\n", 24));
 	assert_program(3, "utf16': not UTF-8 text", EMBED "%s/utf16", test_folder, test_folder);

@@ -116,7 +116,6 @@ static double first_length(void)
 
 static void pairs_are_learned(void **state)
 {
-	(void)state;
 	assert_program(0, "taken as pairs: anchor; what belongs to it: positive",
 		       RUN("embedding", "pairs", "pairs.tsv",
 			   "--precision fp32 --num_train_steps 60 --dev %s/dev.tsv --test %s/dev.tsv"),
@@ -151,7 +150,6 @@ static void prompts_stand_before_texts(void **state)
 {
 	static const char shared[] = "--precision fp32 --num_train_steps 4 ";
 	struct buffer table = {0}, prompted = {0};
-	(void)state;
 	assert_ok(file_read(test_path("triplets.tsv"), 1 << 20, &table));
 	char *rest = (char *)buffer_string(&table), *line = strsep(&rest, "\n");
 	buffer_format(&prompted, "%s\n", line);
@@ -200,7 +198,6 @@ static void prompts_stand_before_texts(void **state)
 /* Where prompts do not apply. */
 static void prompts_are_refused(void **state)
 {
-	(void)state;
 	assert_program(ERR_USAGE, "--query_prompt is for --task embedding, not reranking",
 		       RUN("reranking", "none", "scored.tsv", "--query_prompt 'query: '"));
 }
@@ -222,7 +219,6 @@ static void same_curve(const char *out, const char *other)
 /* Every text is compared with all texts of the step, and dropout has the same masks in both forward passes. */
 static void a_step_is_the_same_however_it_is_cut(void **state)
 {
-	(void)state;
 #define SHORT(out, train, more) RUN("embedding", out, train, "--precision fp32 --num_train_steps 6 " more)
 	assert_program(0, "", SHORT("whole", "triplets.tsv", ""));
 	assert_program(0, "", SHORT("two", "triplets.tsv", "--gradient_accumulation_steps 2"));
@@ -239,7 +235,6 @@ static void a_step_is_the_same_however_it_is_cut(void **state)
 static void an_interruption_changes_nothing(void **state)
 {
 	struct buffer one = {0}, two = {0};
-	(void)state;
 	assert_program(0, "", SHORT("straight", "pairs.tsv", ""));
 	assert_program(STOPPED, "", SHORT("halves", "pairs.tsv", "--stop_at_step 3"));
 	assert_program(0, "", SHORT("halves", "pairs.tsv", ""));
@@ -253,7 +248,6 @@ static void an_interruption_changes_nothing(void **state)
 
 static void every_form_is_told_by_its_columns(void **state)
 {
-	(void)state;
 	forget("form");
 	assert_program(0, "taken as triplets: anchor; what belongs to it: positive; what does not: negative",
 		       SHORT("form", "triplets.tsv", "--dev t=%s/triplets.tsv s=%s/scored.tsv --pooling cls"), test_folder,
@@ -286,7 +280,6 @@ static void every_form_is_told_by_its_columns(void **state)
 
 static void rerankers_score_pairs(void **state)
 {
-	(void)state;
 	assert_program(0, "taken as scored pairs: query; second text: documents; score: labels",
 		       RUN("reranking", "rank", "lists.jsonl",
 			   "--precision fp32 --num_train_steps 120 --learning_rate 5e-3 --hidden_dropout_prob 0 --dev "
@@ -343,7 +336,6 @@ static void put_many(const char *name, bool list)
 static void rerankers_read_piece_by_piece(void **state)
 {
 	char command[512];
-	(void)state;
 	put_many("many.jsonl", false);
 	put_many("many.json", true);
 	assert_program(0, "", "predict --model %s/rank %s/many.jsonl --out %s/many.pieces", test_folder, test_folder,
@@ -377,7 +369,6 @@ static void rerankers_read_piece_by_piece(void **state)
 
 static void bad_input_is_explained(void **state)
 {
-	(void)state;
 	forget("bad");
 	assert_program(ERR_USAGE, "--train_batch_size is 1", SHORT("bad", "pairs.tsv", "--train_batch_size 1"));
 	put_file("one.tsv", "anchor\tpositive\nthe cat\ta dog\n");
@@ -428,7 +419,6 @@ static void bad_input_is_explained(void **state)
  * found. */
 static void a_sweep_publishes_the_whole_folder(void **state)
 {
-	(void)state;
 	assert_program(OK, "the best run is seed=1",
 		       "finetune --task embedding --model %s/base --train %s/pairs.tsv --dev %s/dev.tsv --out %s/swept "
 		       "--sweep seed=1 --max_seq_length 32 --precision fp32 --threads 1 --train_batch_size 16 "

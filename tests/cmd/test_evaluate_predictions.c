@@ -39,7 +39,6 @@ static void expect_output(const char *expected)
 
 static void measures_are_printed(void **state)
 {
-	(void)state;
 	const char *f = test_folder;
 	assert_program(0, "1 answers are to questions that are not in", "evaluate --predictions %s/p.json --test %s/dev.json", f,
 		       f);
@@ -57,7 +56,6 @@ static void measures_are_printed(void **state)
 
 static void thresholds_are_found(void **state)
 {
-	(void)state;
 	const char *f = test_folder;
 	assert_program(0, "lists of answers: the first that is not empty is taken",
 		       "evaluate --predictions %s/nbest.json --test %s/dev2.json --version_2_with_negative --na_prob_file "
@@ -72,7 +70,6 @@ static void thresholds_are_found(void **state)
 
 static void what_does_not_fit_is_refused(void **state)
 {
-	(void)state;
 	const char *f = test_folder;
 	assert_program(2, "--test is missing", "evaluate --predictions %s/p.json", f);
 	assert_program(2, "one --test file", "evaluate --predictions %s/p.json --test a b", f);
@@ -91,7 +88,6 @@ static void what_does_not_fit_is_refused(void **state)
 
 static int write_more(void **state)
 {
-	(void)state;
 	write_text("odds2.json", "{\"z\": \"x\"}");
 	return 0;
 }

@@ -31,7 +31,6 @@ static void assert_nothing_half_made(void)
 
 static void onnx_folder_and_file(void **state)
 {
-	(void)state;
 	assert_program(OK, "written: ", "export --model %s/base --to onnx --out %s/onnx", test_folder, test_folder);
 	assert_there("onnx/onnx/model.onnx");
 	assert_there("onnx/tokenizer.json");
@@ -64,7 +63,6 @@ static double first_probability(const char *arguments, const char *folder)
  * that the embeddings are rounded differently where activations are fp32. */
 static void int8_folder(void **state)
 {
-	(void)state;
 	assert_program(OK, "written: ", "export --model %s/base --to int8 --out %s/int8", test_folder, test_folder);
 	assert_there("int8/model_int8.safetensors");
 	assert_false(file_exists(test_path("int8/model.safetensors")));
@@ -87,7 +85,6 @@ static void int8_folder(void **state)
 
 static void tensorflow_folder(void **state)
 {
-	(void)state;
 	assert_program(OK, "erf", "export --model %s/base --to tensorflow --out %s/google", test_folder, test_folder);
 	assert_there("google/bert_model.ckpt.data-00000-of-00001");
 	assert_there("google/checkpoint");
@@ -99,7 +96,6 @@ static void tensorflow_folder(void **state)
 /* A folder with pooling: its settings are kept in every form that can express them. */
 static void sentence_folders(void **state)
 {
-	(void)state;
 	assert_program(
 		OK, "written: ", "export --model %s/base --to sentence_transformers --pooling cls --normalize --out %s/vectors",
 		test_folder, test_folder);
@@ -122,7 +118,6 @@ static void sentence_folders(void **state)
 
 static void triton_folder(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	assert_program(OK, "written: ", "export --model %s/base --to triton --out %s/bert", test_folder, test_folder);
 	assert_ok(file_read(test_path("bert/config.pbtxt"), 1 << 16, &text));
@@ -133,7 +128,6 @@ static void triton_folder(void **state)
 
 static void refused(void **state)
 {
-	(void)state;
 	assert_program(ERR_USAGE, "--to is missing", "export --model %s/base --out %s/x", test_folder, test_folder);
 	assert_program(ERR_USAGE, "no such file or folder", "export --model %s/nothing --to onnx --out %s/x", test_folder,
 		       test_folder);
@@ -164,7 +158,6 @@ static void refused(void **state)
 /* Damage and a full disk leave nothing under the requested name. */
 static void failures_leave_nothing(void **state)
 {
-	(void)state;
 	char command[PATH_BYTES];
 	snprintf(command, sizeof command,
 		 "cp -r %s/base/final %s/damaged && printf x | dd of=%s/damaged/model.safetensors bs=1 "
@@ -183,7 +176,6 @@ static void failures_leave_nothing(void **state)
 /* Two exports to the same place at the same time: one is there, whole, and the other says so. */
 static void only_one_of_two_gets_the_place(void **state)
 {
-	(void)state;
 	char command[2 * PATH_BYTES];
 	const char *bertc = getenv("BERTC");
 	snprintf(command, sizeof command,
@@ -230,7 +222,6 @@ static void make_words(const char *name, const struct model_heads *heads, const 
 /* A model without pooler and next-sentence head gets neither from an export, and keeps its architecture. */
 static void heads_are_not_invented(void **state)
 {
-	(void)state;
 	make_words("masked", &model_heads_words, "BertForMaskedLM");
 	make_words("both_heads", &model_heads_pretraining, "BertForMaskedLM");
 	make_words("promised", &model_heads_words, "BertForPreTraining");

@@ -32,7 +32,6 @@ static void gives(const char *path, const char *options, const char *text)
 
 static void test_each_kind(void **state)
 {
-	(void)state;
 	gives(put("dump.xml", DUMP(PAGE("A", "'''A''' is [[b]]. It is {{c}}.\n\n* x\n") PAGE("C", "#REDIRECT [[A]]")
 					   PAGE("D", "D is here."))),
 	      "", "A is b.\nIt is.\n\nD is here.\n");
@@ -84,7 +83,6 @@ static const char book[] = "\xef\xbb\xbfThe Project Gutenberg eBook of A Book\r\
 
 static void test_gutenberg(void **state)
 {
-	(void)state;
 	static const char text[] = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the "
 				   "age "
 				   "of foolishness, it was the epoch of belief, it was the epoch of incredulity.\nIt was the "
@@ -105,7 +103,6 @@ static void test_gutenberg(void **state)
 /* Many pages, many bzip2 streams: the same text in order on any number of threads. */
 static void test_large_dump(void **state)
 {
-	(void)state;
 	struct buffer text = {0}, expected = {0};
 	FILE *file = fopen(test_path("dump.xml.bz2"), "wb");
 	for (int i = 0; i < 3000; i++) {
@@ -137,7 +134,6 @@ static void test_large_dump(void **state)
 
 static void test_standard_streams_and_folders(void **state)
 {
-	(void)state;
 	assert_ok(folder_make(test_path("mixed")));
 	put("mixed/1.jsonl", "{\"text\": \"One.\"}\n");
 	put("mixed/2.txt", "Two is. And more.\n\nThree is. And more.\n");
@@ -153,7 +149,6 @@ static void test_standard_streams_and_folders(void **state)
 
 static void test_damage(void **state)
 {
-	(void)state;
 	char out[PATH_BYTES];
 	snprintf(out, sizeof out, "%s", test_path("damaged.txt"));
 	put("bad.jsonl", "{\"text\": \"One.\"}\n{\"text\": \"Two.\n{\"text\": \"Three.\"}\n");
@@ -191,7 +186,6 @@ static void test_damage(void **state)
 /* The log says how each file was read: for the first of many files and for each new form; the rest are counted. */
 static void test_files_are_listed(void **state)
 {
-	(void)state;
 	char name[32];
 	assert_ok(folder_make(test_path("listed")));
 	for (int i = 0; i < 25; i++) {
@@ -216,7 +210,6 @@ static void test_files_are_listed(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	put("keys.jsonl", "{\"paragraph\": \"One.\"}\n");
 	assert_program(ERR_DATA, "\"paragraph\"", "extract %s --out -", test_path("keys.jsonl"));
 	assert_program(ERR_DATA, "has a text under \"x\"", "extract %s --out - --text_key x", test_path("keys.jsonl"));
@@ -236,7 +229,6 @@ static void test_refused(void **state)
 /* The commands that train read the same files. */
 static void test_other_commands(void **state)
 {
-	(void)state;
 	put("small.xml", DUMP(PAGE("A", "The cat is here. The cat is there.") PAGE("B", "A cat is a [[cat]].")));
 	assert_program(0, "", "vocab --corpus %s --vocab_size 60 --min_frequency 1 --out %s", test_path("small.xml"),
 		       test_path("vocab.txt"));
@@ -251,7 +243,6 @@ static void test_other_commands(void **state)
 /* `bertc extract ... | head` gets what it wants: that is not a failure to report. */
 static void test_a_reader_that_leaves(void **state)
 {
-	(void)state;
 	struct buffer text = {0}, said = {0};
 	for (int i = 0; i < 100000; i++)
 		buffer_text(&text, "One more sentence is here.\n");
@@ -268,7 +259,6 @@ static void test_a_reader_that_leaves(void **state)
 /* Output that would replace the input, or would be read by the next call. */
 static void test_input_is_not_overwritten(void **state)
 {
-	(void)state;
 	static const char sentence[] = "The cat is here. The cat is there.\n";
 	struct buffer text = {0};
 	assert_ok(folder_make(test_path("texts")));

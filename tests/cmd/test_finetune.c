@@ -113,7 +113,6 @@ static void assert_rows(const char *path, int64_t rows, int columns)
 
 static void a_class_is_learned(void **state)
 {
-	(void)state;
 	assert_program(0, "4 labels: act ", RUN("whole", ""));
 	assert_said("see ");
 	/* The most frequent class has about two fifths of the rows. */
@@ -143,7 +142,6 @@ static void a_class_is_learned(void **state)
 
 static void an_interruption_changes_nothing(void **state)
 {
-	(void)state;
 	assert_program(75, "run the same command again", RUN("parts", "--stop_at_step 13"));
 	assert_true(file_exists(test_path("parts/checkpoint-13/MANIFEST.json")));
 	assert_program(0, "finished", RUN("parts", ""));
@@ -156,7 +154,6 @@ static void an_interruption_changes_nothing(void **state)
 
 static void ranks_train_as_one(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("ranks", "--ranks 2"));
 	for (int step = 1; step <= 10; step++)
 		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
@@ -172,7 +169,6 @@ static void ranks_train_as_one(void **state)
  * same answers. */
 static void predictions_stream(void **state)
 {
-	(void)state;
 	struct buffer files[4] = {{0}}; /* list, TSV, JSON lines, CSV */
 	static const char *const names[] = {"rows.json", "rows.tsv", "rows.jsonl", "rows.csv"};
 	struct rng rng = rng_start(4, RNG_TEST, 2);
@@ -235,7 +231,6 @@ static void run_script(const char *script)
 /* A file that is there, one that appears, a bad one, one that is still being written; then SIGTERM. */
 static void a_folder_is_watched(void **state)
 {
-	(void)state;
 	run_script(
 		"mkdir in out && cp rows.tsv in/a.tsv && cp rows.tsv in/d.part && "
 		"{ $BERTC predict --model whole --precision fp32 --watch in --out out --threads 1 2>watch.log & } && pid=$! && "
@@ -263,7 +258,6 @@ static void predictions_come_from_any_folder(void **state)
 {
 	static const char words[] = "\"max_seq_length\": 32";
 	struct buffer text = {0};
-	(void)state;
 	assert_int_equal(
 		program("predict --model %s/whole %s/test.tsv --out %s/final.jsonl", test_folder, test_folder, test_folder), 0);
 	assert_int_equal(program("predict --model %s/whole/checkpoint-200 %s/test.tsv --out %s/checkpoint.jsonl", test_folder,
@@ -290,7 +284,6 @@ static void predictions_come_from_any_folder(void **state)
 
 static void other_data_are_not_resumed_on(void **state)
 {
-	(void)state;
 	assert_program(75, "", RUN("changed", "--stop_at_step 5"));
 	put_table("train.tsv", 'c', TRAIN, 7);
 	assert_program(ERR_STATE, "the training examples have changed", RUN("changed", ""));
@@ -306,7 +299,6 @@ static void other_data_are_not_resumed_on(void **state)
 /* Everything else is in the record of the run, or of its checkpoint. */
 static void a_run_is_resumed_by_its_folder_alone(void **state)
 {
-	(void)state;
 	assert_program(75, "", RUN("alone", "--vocab_file %s/base/data/vocab.txt --save_best --stop_at_step 5"), test_folder);
 	assert_program(ERR_STATE, "--learning_rate is '1e-3'", "finetune --out %s/alone --learning_rate 1e-3", test_folder);
 	assert_program(75, "resuming from", "finetune --out %s/alone --stop_at_step 8", test_folder);
@@ -326,7 +318,6 @@ static void a_run_is_resumed_by_its_folder_alone(void **state)
 
 static void numbers_are_learned(void **state)
 {
-	(void)state;
 	put_table("numbers.tsv", 'r', TRAIN, 4);
 	put_table("numbers-dev.tsv", 'r', DEV, 5);
 	forget("short");
@@ -344,7 +335,6 @@ static void numbers_are_learned(void **state)
 
 static void pairs_run(void **state)
 {
-	(void)state;
 	put_table("pairs.tsv", 'p', 64, 4);
 	forget("short");
 	assert_program(0, "second text: sentence2", SHORT("pair", "pairs.tsv", "--dev %s/pairs.tsv"), test_folder);
@@ -365,7 +355,6 @@ static void pairs_run(void **state)
 
 static void bad_files_are_named(void **state)
 {
-	(void)state;
 	put_file("strange.tsv", "sentence\tlabel\nthe cat sees it.\tsee\na dog likes it.\tlike\n");
 	forget("short");
 	assert_program(ERR_DATA, "strange.tsv', line 3: the label 'like' does not occur in training",
@@ -397,7 +386,6 @@ static void bad_files_are_named(void **state)
 
 static void bad_rows_are_counted(void **state)
 {
-	(void)state;
 	put_file("few.tsv", "sentence\tlabel\na\tx\nb\ty\nc\nd\n");
 	assert_program(0, "few.tsv': 2 bad records left out; the first because: ",
 		       SHORT("classification", "few.tsv", "--on_bad_record skip"));
@@ -427,7 +415,6 @@ static void bad_rows_are_counted(void **state)
 
 static void bad_commands_are_explained(void **state)
 {
-	(void)state;
 	assert_program(ERR_USAGE, "--model is missing",
 		       "finetune --task classification --max_seq_length 32 --train %s/train.tsv --out %s/none", test_folder,
 		       test_folder);
@@ -474,7 +461,6 @@ static void a_folder_may_be_called_as_a_size(void **state)
 {
 	char folder[PATH_BYTES], *before = getcwd(folder, sizeof folder), program_path[PATH_BYTES + 32];
 	const char *bertc = getenv("BERTC");
-	(void)state;
 	assert_non_null(before);
 	snprintf(program_path, sizeof program_path, "%s/%s", folder, bertc ? bertc : "build/bertc");
 	if (!bertc || bertc[0] != '/')
@@ -494,7 +480,6 @@ static void a_folder_may_be_called_as_a_size(void **state)
 /* The head's input is dropped out by classifier_dropout of config.json, or without it, like the hidden layers. */
 static void heads_drop(void **state)
 {
-	(void)state;
 	static const char key[] = "\"classifier_dropout\": null", *const values[] = {"null", "0.5", "0"};
 	static const char *const files[] = {"model.safetensors", "vocab.txt"};
 	struct buffer text = {0};

@@ -108,7 +108,6 @@ static void assert_holds(const char *path, const char *part)
 
 static void run_classifier_py(void **state)
 {
-	(void)state;
 	forget("mrpc");
 	assert_program(
 		0, "finished",
@@ -138,7 +137,6 @@ static void run_classifier_py(void **state)
 /* Microsoft's corpus as it is downloaded: other names, and a test set instead of a dev set. */
 static void the_paraphrase_corpus_itself(void **state)
 {
-	(void)state;
 	char command[3 * PATH_BYTES];
 	snprintf(command, sizeof command,
 		 "cd %s && mkdir -p MSR && cp MRPC/train.tsv MSR/msr_paraphrase_train.txt && "
@@ -156,7 +154,6 @@ static void the_paraphrase_corpus_itself(void **state)
 
 static void mnli_has_two_dev_sets_and_google_s_labels(void **state)
 {
-	(void)state;
 	forget("mnli");
 	assert_program(0, "finished",
 		       "finetune " QUICK "--task_name=mnli --do_train --do_eval --data_dir=%s/MNLI " GOOGLE_MODEL
@@ -171,7 +168,6 @@ static void mnli_has_two_dev_sets_and_google_s_labels(void **state)
 /* False is obeyed, too. */
 static void what_is_not_wanted_is_not_done(void **state)
 {
-	(void)state;
 	forget("cola");
 	assert_program(
 		0, "finished",
@@ -199,7 +195,6 @@ static void what_is_not_wanted_is_not_done(void **state)
 
 static void run_squad_py(void **state)
 {
-	(void)state;
 	forget("squad");
 	assert_program(0, "finished",
 		       "finetune " QUICK GOOGLE_MODEL "--do_train=True --train_file=%s/squad2.json --do_predict=True "
@@ -253,7 +248,6 @@ static void run_squad_py(void **state)
 
 static void transformers_examples(void **state)
 {
-	(void)state;
 	forget("hf");
 	assert_program(0, "finished",
 		       "finetune " QUICK HUGGING_FACE "--task_name mrpc --do_train --do_eval --train_file %s/MRPC/train.tsv "

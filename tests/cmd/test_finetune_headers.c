@@ -53,7 +53,6 @@ static void assert_not_said(const char *text)
 /* Training without a header, whose second column has a usual name among its labels. */
 static void rows_of_files_without_a_header_are_kept(void **state)
 {
-	(void)state;
 	put_file("rows.tsv", "wai waj wak\tquestion\nwal\tanswer\nwam\tquestion\nwan wal\tanswer\n");
 	assert_program(0, "the first line, with 'question', is taken as a row, not as a header",
 		       TRAIN("rows", "classification", "rows.tsv", ""));
@@ -72,7 +71,6 @@ static void rows_of_files_without_a_header_are_kept(void **state)
 
 static void names_that_were_given_show_a_header(void **state)
 {
-	(void)state;
 	put_file("own.csv", "Kommentar,Bewertung\nwai waj,gut\nwak,schlecht\nwal,gut\nwam,schlecht\nwan,gut\nwao,schlecht\n");
 	assert_program(0, "CSV with a header, 2 columns (Kommentar, Bewertung), 6 rows",
 		       TRAIN("own", "classification", "own.csv", "--text_column Kommentar --label_column Bewertung"));
@@ -97,7 +95,6 @@ static void names_that_were_given_show_a_header(void **state)
 /* The same for texts that belong together. */
 static void pairs_of_texts_have_headers(void **state)
 {
-	(void)state;
 	put_file("pairs.csv", "Frage,Antwort\nwai waj,wak\nwal,wam wan\n");
 	assert_program(
 		0, "CSV with a header, 2 columns (Frage, Antwort), 2 rows; taken as pairs: Frage; what belongs to it: Antwort",
@@ -111,7 +108,6 @@ static void pairs_of_texts_have_headers(void **state)
 
 static void words_have_no_header(void **state)
 {
-	(void)state;
 	put_file("words.tsv", "Word\tPOS\nwai\tNN\nwaj\tVB\nwak\tNN\n\nwal\tNN\nwam\tVB\nwan\tNN\n");
 	assert_program(0, "words.tsv', line 1: no other word has the tag 'POS', which becomes a class; if the line is a header",
 		       TRAIN("words", "tagging", "words.tsv", ""));
@@ -123,7 +119,6 @@ static void words_have_no_header(void **state)
 /* Semicolons between fields and decimal commas, as spreadsheets of many countries write them. */
 static void decimal_commas_are_named(void **state)
 {
-	(void)state;
 	put_file("comma.csv", "wai waj;0,96\nwak;1,5\n");
 	assert_program(3, "comma.csv', line 1: the label '0,96' is not a number", TRAIN("comma", "regression", "comma.csv", ""));
 	assert_said("decimals are written with a point");

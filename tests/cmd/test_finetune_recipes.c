@@ -59,7 +59,6 @@ static int setup(void **state)
 
 static void settings_are_the_published_ones(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT; i++) {
 		assert_program(0, "", "finetune --config recipes/finetune_%s.conf --print_config", recipes[i].recipe);
 		for (int k = 0; k < 6 && recipes[i].published[k]; k++) {
@@ -73,7 +72,6 @@ static void settings_are_the_published_ones(void **state)
 
 static void each_plans_a_run(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT; i++) {
 		assert_ok(file_write(test_path("train"), recipes[i].text, strlen(recipes[i].text)));
 		assert_program(0, "memory plan",
@@ -86,7 +84,6 @@ static void each_plans_a_run(void **state)
 /* Each file of the folder is tested here, and names its source, its score and a command. */
 static void none_is_forgotten(void **state)
 {
-	(void)state;
 	glob_t files;
 	assert_int_equal(glob("recipes/finetune_*.conf", 0, NULL, &files), 0);
 	assert_int_equal(files.gl_pathc, COUNT);

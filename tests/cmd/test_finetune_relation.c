@@ -80,7 +80,6 @@ static double result(const char *name)
 
 static void relations_are_learned(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	assert_program(0, "which take rows of the vocabulary that were free", RUN("whole", ""));
 	if (!(result("eval_f1_micro") > 0.8))
@@ -98,7 +97,6 @@ static void relations_are_learned(void **state)
 /* transformers has no class for the head, but the folder says whose task it is. */
 static void relations_are_served(void **state)
 {
-	(void)state;
 	struct server server;
 	char arguments[PATH_BYTES];
 	snprintf(arguments, sizeof arguments, "--model %s/whole --threads 1 --precision fp32", test_folder);
@@ -111,7 +109,6 @@ static void relations_are_served(void **state)
 
 static void an_interruption_changes_nothing(void **state)
 {
-	(void)state;
 	assert_program(75, "run the same command again", RUN("parts", "--stop_at_step 23"));
 	assert_program(0, "which are entries of the vocabulary", RUN("parts", ""));
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("parts/final/model.safetensors"));
@@ -121,7 +118,6 @@ static void an_interruption_changes_nothing(void **state)
 
 static void ranks_train_as_one(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("ranks", "--ranks 2"));
 	for (int step = 1; step <= 10; step++)
 		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
@@ -130,7 +126,6 @@ static void ranks_train_as_one(void **state)
 
 static void the_folder_answers(void **state)
 {
-	(void)state;
 	assert_program(0, "", "predict --model %s/whole %s/dev.jsonl --out %s/base --precision fp32", test_folder, test_folder,
 		       test_folder);
 	assert_same_file(test_path("whole/predict.txt"), test_path("base/predict.txt"));

@@ -11,7 +11,6 @@ static int setup(void **state)
 
 static void ranks_train_as_one(void **state)
 {
-	(void)state;
 	for (int i = 0; i < LABELED_TASKS; i++) {
 		const char *task = labeled_tasks[i];
 		static const char *const measures[] = {"loss", "grad_norm", "learning_rate"};
@@ -36,7 +35,6 @@ static void an_interruption_changes_nothing(void **state)
 	static const char *const files[] = {"final/model.safetensors", "checkpoint-6/model.safetensors",
 					    "checkpoint-6/optimizer.safetensors", "eval_results.json"};
 	static const char *const measures[] = {"loss", "grad_norm", "learning_rate", "tokens"};
-	(void)state;
 	for (int i = 0; i < LABELED_TASKS; i++) {
 		for (int r = 0; r < (i == 2 || i == 3 ? 2 : 1); r++) {
 			const char *task = labeled_tasks[i];
@@ -85,7 +83,6 @@ static void assert_reported(int task)
 /* What the folder records about the task is enough to read the dev set as training did. */
 static void a_finished_model_scores_as_its_run_did(void **state)
 {
-	(void)state;
 	for (int i = 0; i < ALL_LABELED_TASKS; i++) {
 		const char *task = labeled_tasks[i];
 		char path[PATH_BYTES];
@@ -121,7 +118,6 @@ static void a_finished_model_scores_as_its_run_did(void **state)
 /* Counts are worded for one as well. */
 static void counts_of_one(void **state)
 {
-	(void)state;
 	static const char table[] =
 		"sentence\tlabel\nthe cat sees the house.\tsees\nnobody likes some bread.\tlikes\nnobody likes the cat "
 		"and the cat likes nobody and nobody likes the cat.\tlikes\n";

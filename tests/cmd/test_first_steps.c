@@ -22,7 +22,6 @@ static int setup(void **state)
 
 static void texts_are_no_files(void **state)
 {
-	(void)state;
 	assert_program(2, "bertc: 'I love it' is not a file\nhint: ", "predict --model %s/base \"I love it\"", test_folder);
 	assert_said("echo \"TEXT\" | bertc predict --model FOLDER");
 	assert_program(2, "'I love it' is not a file", "embed --model %s/base \"I love it\"", test_folder);
@@ -33,7 +32,6 @@ static void texts_are_no_files(void **state)
 /* Only commands that train accept the names of sizes. */
 static void models_that_are_not_there(void **state)
 {
-	(void)state;
 	static const char *const commands[] = {
 		"predict", "embed", "score", "evaluate --corpus x", "fill", "serve", "export --to onnx --out x"};
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -66,7 +64,6 @@ static void models_that_are_not_there(void **state)
 
 static void other_servers_options(void **state)
 {
-	(void)state;
 	assert_program(2, "bertc has no option --port\nhint: --listen 127.0.0.1:8080", "serve --model %s/base --port 8000",
 		       test_folder);
 	assert_program(2, "--listen", "serve --model %s/base --host 0.0.0.0", test_folder);
@@ -74,7 +71,6 @@ static void other_servers_options(void **state)
 
 static void small_sets_slips_and_ties(void **state)
 {
-	(void)state;
 	assert_program(
 		0, "the label 'postive' has a single example: is it a mistyped 'positive'?",
 		"finetune --task classification --model %s/base --train %s/train.tsv --dev %s/dev.tsv --out %s/sweep --sweep "
@@ -97,7 +93,6 @@ static void small_sets_slips_and_ties(void **state)
 /* One term for one thing in all commands; older command lines and runs use another. */
 static void bad_records(void **state)
 {
-	(void)state;
 	assert_ok(file_write(test_path("bad.jsonl"), "{\"text\": \"the cat\"}\n{\"text\": 5 7}\n", 34));
 	assert_program(3, "line 2", "vocab --corpus %s --out %s/v.txt --on_bad_record fail", test_path("bad.jsonl"), test_folder);
 	assert_program(3, "line 2", "vocab --corpus %s --out %s/v.txt --on_bad_record stop", test_path("bad.jsonl"), test_folder);
@@ -111,7 +106,6 @@ static void files_without_an_option(void **state)
 {
 	static const char *const commands[] = {"vocab", "prepare", "pretrain", "instances"};
 	static const char arguments[] = "{\"task_name\": \"cola\", \"num_train_epochs\": 2, \"do_train\": true, \"fp16\": false}";
-	(void)state;
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		assert_program(2, "unexpected argument", "%s %s", commands[i], corpus);
 		assert_said("did you mean --corpus ");
@@ -137,7 +131,6 @@ static void files_without_an_option(void **state)
 static void vocabularies_of_folders(void **state)
 {
 	struct buffer expected = {0};
-	(void)state;
 	assert_int_equal(program("tokenize --vocab_file %s/base/final/vocab.txt %s", test_folder, corpus), 0);
 	buffer_text(&expected, buffer_string(&program_output));
 	static const char *const folders[] = {"base/final", "base/final/", "base"};
@@ -162,7 +155,6 @@ static void vocabularies_of_folders(void **state)
 /* A run that has finished does not train on; its model does, in another run. */
 static void more_steps_than_the_run_had(void **state)
 {
-	(void)state;
 	assert_program(4, "hint: that run has finished: to train its model further, give --init_checkpoint ",
 		       "pretrain --corpus %s --out %s/base --num_train_steps 5", corpus, test_folder);
 	assert_program(0, "finished",
@@ -181,7 +173,6 @@ static void models_of_other_kinds(void **state)
 {
 	static const char roberta[] = "{\"model_type\": \"roberta\"}", japanese[] = "{\"word_tokenizer_type\": \"mecab\"}";
 	char command[512];
-	(void)state;
 	snprintf(command, sizeof command, "cp -r %s/base/final %s/roberta && cp -r %s/base/final %s/japanese", test_folder,
 		 test_folder, test_folder, test_folder);
 	assert_int_equal(system(command), 0);

@@ -160,7 +160,6 @@ static const struct option_foreign *find_foreign(const struct option_foreign *ta
 
 static void every_name_is_known(void **state)
 {
-	(void)state;
 	int unknown = 0;
 	for (size_t c = 0; c < COMMANDS; c++) {
 		struct options options;
@@ -206,7 +205,6 @@ static void check_row(const struct options *options, const struct option_foreign
 
 static void no_row_is_dead_and_each_says_why(void **state)
 {
-	(void)state;
 	for (size_t c = 0; c < COMMANDS; c++) {
 		struct options options;
 		assert_ok(options_init(&options, all[c].options, all[c].settings));
@@ -219,7 +217,6 @@ static void no_row_is_dead_and_each_says_why(void **state)
 /* Whole command lines of the other programs, given to bertc itself. */
 static void command_lines_of_others(void **state)
 {
-	(void)state;
 	assert_program(2, "--held_out_fraction", "pretrain --output_dir %s/x --validation_split_percentage 5", test_folder);
 	assert_program(2, "--do_train false: this command does nothing else", "pretrain --output_dir %s/x --do_train=False",
 		       test_folder);
@@ -268,7 +265,6 @@ static void answers_name_what_was_asked_for(void **state)
 		{"use_tpu", "--device", FOREIGN_REFUSED},
 		{"deepspeed", "ZeRO", FOREIGN_IGNORED},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct option_foreign *row = find_foreign(pretrain_foreign, rows[i].name);
 		assert_non_null(row);
@@ -300,7 +296,6 @@ static void values_that_change_the_result_are_refused(void **state)
 		{"--label_smoothing_factor 0.1", "cross entropy"},
 	};
 	static const char *const commands_[] = {"pretrain", "finetune"};
-	(void)state;
 	for (size_t c = 0; c < 2; c++) {
 		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 			assert_program(2, "bertc has no option --", "%s --out %s/x %s", commands_[c], test_folder, rows[i].given);
@@ -330,7 +325,6 @@ static void values_that_change_the_result_are_refused(void **state)
 /* Names that take several values or, in newer versions, a word; and lists in a file of arguments. */
 static void values_of_others(void **state)
 {
-	(void)state;
 	static const char file[] = "{\"train_data_file\": [\"one.txt\", \"two.txt\"], \"output_dir\": \"x\", "
 				   "\"hub_strategy\": \"every_save\", \"accelerator_config\": {\"split_batches\": false}, "
 				   "\"label_names\": null, \"include_for_metrics\": []}",
@@ -358,7 +352,6 @@ static void names_of_tasks(void **state)
 		{"text-classification", "classification"}, {"sequence_classification", "classification"},
 		{"sentence-similarity", "embedding"},      {"text-ranking", "reranking"},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct task *task;
 		const struct layout *layout;
@@ -374,7 +367,6 @@ static void names_of_tasks(void **state)
  * another name here are not. */
 static void answers_are_warnings(void **state)
 {
-	(void)state;
 	assert_program(2, "warning: --fp16 is ignored", "pretrain --output_dir %s/x --do_lower_case --fp16 --max_eval_steps 5 -q",
 		       test_folder);
 	assert_said("warning: --max_eval_steps is ignored: it counts batches");
@@ -387,7 +379,6 @@ static void answers_are_warnings(void **state)
 static void many_ignored_names_share_a_warning(void **state)
 {
 	const char *names = "--fp16 --bf16_full_eval --tf32 --use_liger_kernel --disable_tqdm --log_level info --project x";
-	(void)state;
 	assert_program(2, "7 names of other programs' options are ignored", "finetune --output_dir %s/x %s", test_folder, names);
 	assert_said("fp16, bf16_full_eval, tf32, use_liger_kernel, disable_tqdm, log_level, project");
 	assert_null(strstr(buffer_string(&program_errors), "is ignored"));
@@ -412,7 +403,6 @@ static void a_batch_means_what_it_does_there(void **state)
 		{"--optim adafactor", "bertc has no option --optim"},
 	};
 	struct buffer text = {0};
-	(void)state;
 	for (int i = 0; i < 40; i++)
 		buffer_text(&text, "The cat sat on a mat.\nIt was grey.\nA dog came.\n\n");
 	assert_ok(file_write(test_path("cats.txt"), text.data, text.size));
@@ -432,7 +422,6 @@ static void a_batch_means_what_it_does_there(void **state)
 
 static void all_problems_at_once(void **state)
 {
-	(void)state;
 	assert_program(2, "bertc: 7 problems:\n",
 		       "pretrain --modle tiny extra --seed many --bert_no_binary_head --num_train_steps 5 --num_train_epochs 2 "
 		       "--eval_steps --train_batch_size 16");

@@ -48,7 +48,6 @@ static void assert_contains(const char *name, const char *part)
 /* Bits that flip in the run's own tokens. */
 static void own_tokens_are_verified(void **state)
 {
-	(void)state;
 	const char *f = folder;
 	assert_program(75, "", "pretrain --corpus %s --model %s --out %s/own --vocab_size 80 " SMALL " --stop_at_step 2", corpus,
 		       config, f);
@@ -67,7 +66,6 @@ static void own_tokens_are_verified(void **state)
  * of [UNK] in the other. */
 static void instances_have_words(void **state)
 {
-	(void)state;
 	const char *f = folder;
 	static const char other[] = "[PAD]\na\n[CLS]\n[SEP]\n[MASK]\n[UNK]\ncat\ndog\nsees\nthe\nThe\nA\n";
 	static const char alike[] = "the the\nthe the the\n\nthe the\nthe\n\nthe the\nthe the\n\n";
@@ -90,7 +88,6 @@ static void instances_have_words(void **state)
 /* Static instances: made by bertc, and converted from another form into the run's folder. */
 static void instances_are_verified(void **state)
 {
-	(void)state;
 	const char *f = folder;
 #define INSTANCES(file, out, more)                                                                                               \
 	"pretrain --input_file %s/" file " " WORDS " --model %s --out %s/" out " " SMALL more, f, f, config, f
@@ -123,7 +120,6 @@ static void instances_are_verified(void **state)
 /* Other tokens of the same lengths, properly prepared under the same name; and damaged ones. */
 static void given_tokens_are_verified(void **state)
 {
-	(void)state;
 	const char *f = folder;
 	assert_program(0, "", "prepare --corpus %s/first.txt " WORDS " --out %s/x", f, f, f);
 	assert_program(75, "", DATA_RUN " --stop_at_step 2", f, f, f, config, f);
@@ -148,7 +144,6 @@ static void given_tokens_are_verified(void **state)
 /* The shards' casing must be the model's, or the run is refused. */
 static void casing_of_shards_decides(void **state)
 {
-	(void)state;
 	const char *f = folder;
 	assert_program(0, "", "prepare --corpus %s/first.txt " WORDS " --cased --out %s/cased", f, f, f);
 	assert_program(0, "", "prepare --corpus %s/first.txt " WORDS " --out %s/uncased", f, f, f);
@@ -180,7 +175,6 @@ static void casing_of_shards_decides(void **state)
 /* A vocabulary learned from text other than the one that it tokenizes. */
 static void text_of_the_vocabulary(void **state)
 {
-	(void)state;
 	const char *f = folder;
 	assert_int_equal(program("pretrain --corpus %s/first.txt --model %s --out %s/v --vocab_size 60 " SMALL
 				 " --held_out_fraction 0",
@@ -200,7 +194,6 @@ static void text_of_the_vocabulary(void **state)
  * may have been removed again before anyone looks, so any checkpoint will do. */
 static void lost_lock_ends_the_run(void **state)
 {
-	(void)state;
 	for (int ranks = 1; ranks <= 2; ranks++) {
 		char command[4096];
 		const char *bertc = getenv("BERTC") ? getenv("BERTC") : "build/bertc";

@@ -66,7 +66,6 @@ static void evaluate(const char *model, struct buffer *out)
 
 static void a_checkpoint_alone_is_enough(void **state)
 {
-	(void)state;
 	struct buffer before = {0}, after = {0};
 	/* With a learning rate of 0 the run ends with the weights it began with. */
 	assert_program(0, "30 of the model's 30 tensors", RUN("google", "still", "--learning_rate 0 --max_seq_length 10"));
@@ -91,7 +90,6 @@ static void a_checkpoint_alone_is_enough(void **state)
 
 static void what_is_missing_is_asked_for(void **state)
 {
-	(void)state;
 	assert_program(2, "--init_vocab", RUN("nvidia", "n1", "--max_seq_length 10"));
 	assert_program(2, "bert_config.json", RUN("nvidia", "n1", "--max_seq_length 10 --vocab_file %s/other.txt"), test_folder);
 	put("nvidia/bert_config.json", CONFIG);
@@ -105,7 +103,6 @@ static void what_is_missing_is_asked_for(void **state)
 /* Four heads instead of two would load, but compute something else. */
 static void another_shape_is_refused_at_once(void **state)
 {
-	(void)state;
 	const char *heads = strstr(CONFIG, "\"num_attention_heads\": 2");
 	size_t at = (size_t)(heads - CONFIG) + strlen("\"num_attention_heads\": ");
 	char config[] = CONFIG;
@@ -121,7 +118,6 @@ static void another_shape_is_refused_at_once(void **state)
 
 static void another_vocabulary_on_request(void **state)
 {
-	(void)state;
 	assert_program(4, "entry 5 is 'g', there 'a'", RUN("google", "v1", "--max_seq_length 10 --vocab_file %s/other.txt"),
 		       test_folder);
 	assert_false(file_exists(test_path("v1/data"))); /* before the text was prepared with it */
@@ -132,14 +128,12 @@ static void another_vocabulary_on_request(void **state)
 
 static void more_positions_on_request(void **state)
 {
-	(void)state;
 	assert_program(2, "beyond the model's 10 positions", RUN("google", "p1", "--max_seq_length 16"));
 	assert_program(0, "10 there, 16 here (tile)", RUN("google", "p1", "--max_seq_length 16 --init_positions tile"));
 }
 
 static void others_are_looked_into(void **state)
 {
-	(void)state;
 	assert_int_equal(program("inspect %s/google --tensors", test_folder), 0);
 	assert_non_null(strstr(buffer_string(&program_output), "TensorFlow checkpoint"));
 	assert_non_null(strstr(buffer_string(&program_output), "bert.encoder.layer.0.output.dense.weight"));
@@ -155,7 +149,6 @@ static void others_are_looked_into(void **state)
 
 static void new_models_may_begin_with_neighbors(void **state)
 {
-	(void)state;
 	struct buffer random = {0}, neighbors = {0}, after = {0};
 #define NEW(out, more)                                                                                                           \
 	"pretrain --corpus %s/corpus.txt --model %s/google/bert_config.json --vocab_file %s/google/vocab.txt --out %s/" out      \
@@ -182,7 +175,6 @@ static void new_models_may_begin_with_neighbors(void **state)
 /* A trained model needs fewer passes over its text than a new one. */
 static void trained_models_read_less(void **state)
 {
-	(void)state;
 	const char *command =
 		"pretrain --corpus %s/corpus.txt %s %s/google%s --out %s/passes --max_seq_length 10 --threads 1 --precision fp32 "
 		"--plan %s";

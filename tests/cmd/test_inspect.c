@@ -30,7 +30,6 @@ static void assert_printed(const char *what, const char *part)
 
 static void each_kind_is_known(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *path, *kind, *also, *proof; /* proof: what verify reports; NULL: nothing to verify */
 	} cases[] = {
@@ -67,7 +66,6 @@ static void each_kind_is_known(void **state)
 
 static void what_embed_leaves(void **state)
 {
-	(void)state;
 	static const char *const forms[] = {"jsonl", "npy", "tsv", "google"};
 	for (int i = 0; i < 4; i++) {
 		const char *ending = i == 3 ? "google.jsonl" : forms[i];
@@ -100,7 +98,6 @@ static void what_embed_leaves(void **state)
 
 static void two_configurations(void **state)
 {
-	(void)state;
 	assert_ok(folder_make(test_path("both")));
 	assert_ok(file_copy(test_path("run/final/model.safetensors"), test_path("both/model.safetensors")));
 	assert_ok(file_copy(test_path("run/final/config.json"), test_path("both/config.json")));
@@ -112,7 +109,6 @@ static void two_configurations(void **state)
 /* As deep as the reader allows: shown within an object, it is one level deeper. */
 static void deep_json(void **state)
 {
-	(void)state;
 	char text[129];
 	memset(text, '[', 64);
 	memset(text + 64, ']', 64);
@@ -123,7 +119,6 @@ static void deep_json(void **state)
 /* What an interrupted command leaves can be inspected, and verified as far as it was saved. */
 static void unfinished_outputs(void **state)
 {
-	(void)state;
 	const char *part = "{\"embedding\":[1.0]}\n{\"embedding\":[2.0]}\n{\"embed";
 	char note[256];
 	struct file_writer *writer;
@@ -156,7 +151,6 @@ static void unfinished_outputs(void **state)
 /* The report of a run says how far it has come. */
 static void runs_as_they_stand(void **state)
 {
-	(void)state;
 	assert_int_equal(
 		program("pretrain --corpus %s --model %s --out %s/stopped --vocab_size 80 --train_batch_size 8 "
 			"--max_seq_length 32 --num_train_steps 50 --stop_at_step 3 --eval_steps 0 --precision fp32 --threads 1",
@@ -182,7 +176,6 @@ static void runs_as_they_stand(void **state)
 
 static void sweeps_as_they_stand(void **state)
 {
-	(void)state;
 	static const char text[] =
 		"{\"best\": \"seed=1\", \"runs\": [{\"name\": \"seed=1\", \"status\": \"finished\"}, "
 		"{\"name\": \"seed=2\", \"status\": \"failed\"}, {\"name\": \"seed=3\", \"status\": \"waiting\"}]}";
@@ -218,7 +211,6 @@ static void assert_flip_found(const char *name, size_t byte, const char *path, c
 /* Every byte is covered: the graph's by a checksum in it, all files by the folder's manifest. */
 static void damaged_exports(void **state)
 {
-	(void)state;
 	static const char graph[] = "onnx/onnx/model.onnx";
 	struct onnx_file file;
 	struct buffer bytes = {0};
@@ -252,7 +244,6 @@ static void damaged_exports(void **state)
 /* TensorBoard shows them. */
 static void events_are_verified_only(void **state)
 {
-	(void)state;
 	char command[512];
 	snprintf(command, sizeof command, "mv %s/run/events.out.tfevents.* %s/tfevents", test_folder, test_folder);
 	assert_int_equal(system(command), 0);

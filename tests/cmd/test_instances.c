@@ -41,7 +41,6 @@ static double number(const char *key)
 
 static void test_deterministic(void **state)
 {
-	(void)state;
 	static const char *const names[] = {"tfrecord", "tfrecord.gz", "instances"};
 	const char *f = test_folder;
 	for (int i = 0; i < 3; i++) {
@@ -73,7 +72,6 @@ static void test_deterministic(void **state)
 /* Several output files are filled in turns; together they hold what a single one holds. */
 static void test_outputs(void **state)
 {
-	(void)state;
 	const char *f = test_folder;
 	assert_int_equal(program("instances --corpus %s/text " SMALL " --out %s/all.tfrecord", f, f, f), 0);
 	assert_int_equal(program("instances --corpus %s/text " SMALL " --out %s/x.tfrecord,%s/y.tfrecord", f, f, f, f), 0);
@@ -113,7 +111,6 @@ static void test_outputs(void **state)
 
 static void test_usage(void **state)
 {
-	(void)state;
 	const char *f = test_folder;
 	assert_program(2, "give one of --corpus, --data", "instances --out %s/q.tfrecord", f);
 	assert_program(2, "--out is missing", "instances --corpus %s/text", f);
@@ -134,7 +131,6 @@ static void test_usage(void **state)
  * under its names), everything else works, and the missing library is reported before any work is done. */
 static void test_without_hdf5(void **state)
 {
-	(void)state;
 	const char *f = test_folder;
 	if (hdf5_require() != OK)
 		skip();
@@ -153,7 +149,6 @@ static void test_without_hdf5(void **state)
 /* A truncated file is an error; when damage is skipped, its complete part is used. */
 static void test_bad_input(void **state)
 {
-	(void)state;
 	const char *f = test_folder;
 	struct buffer bytes = {0};
 	assert_int_equal(program("instances --corpus %s/text " SMALL " --out %s/whole.tfrecord", f, f, f), 0);
@@ -180,7 +175,6 @@ static void test_bad_input(void **state)
  * once. */
 static void test_training(void **state)
 {
-	(void)state;
 	const char *f = test_folder;
 	static const char config[] = "{\"vocab_size\": 0, \"hidden_size\": 16, \"num_hidden_layers\": 1, "
 				     "\"num_attention_heads\": 2, \"intermediate_size\": 32, \"max_position_embeddings\": 32, "
@@ -247,7 +241,6 @@ static double last_evaluated(const char *name)
  * them. */
 static void test_pairs(void **state)
 {
-	(void)state;
 	const char *f = test_folder;
 	struct buffer lines = {0};
 	struct rng rng = rng_start(3, RNG_TEST, 4);

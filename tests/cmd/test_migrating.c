@@ -181,7 +181,6 @@ static void check_refusals(const char *command, const char *paragraph)
 
 static void every_command_of_the_page(void **state)
 {
-	(void)state;
 	const char *at = page.data;
 	struct buffer line = {0}, whole = {0};
 	char after[2048], command[4096];

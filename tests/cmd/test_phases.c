@@ -91,7 +91,6 @@ static void assert_same_checkpoint(const char *a, const char *b)
 
 static void one_command(void **state)
 {
-	(void)state;
 	assert_program(0, "phase 1 ended at step 6: all its steps are done", LISTED("whole", ""));
 	assert_non_null(strstr(buffer_string(&program_errors), "phase 1  phase 2")); /* the settings of both */
 	assert_non_null(strstr(buffer_string(&program_errors), "steps of 4 x 48 tokens"));
@@ -117,7 +116,6 @@ static void one_command(void **state)
 
 static void interrupted_anywhere_the_same_bits(void **state)
 {
-	(void)state;
 	/* In both phases, at evaluations, at the boundary, and just after it. */
 	static const int steps[] = {3, 6, 7, 9};
 	for (int k = 0; k < 4; k++) {
@@ -142,7 +140,6 @@ static void interrupted_anywhere_the_same_bits(void **state)
 
 static void two_invocations_are_the_list(void **state)
 {
-	(void)state;
 	/* In the same folder. */
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/same " FIRST, corpus, config, test_folder);
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/first " FIRST, corpus, config, test_folder);
@@ -165,7 +162,6 @@ static void two_invocations_are_the_list(void **state)
 
 static void a_list_grows_at_its_end(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/grown " FIRST, corpus, config, test_folder);
 	assert_program(0, "finished", LISTED("grown", ""));
 	assert_same_checkpoint("whole/checkpoint-11", "grown/checkpoint-11");
@@ -178,7 +174,6 @@ static void a_list_grows_at_its_end(void **state)
 
 static void what_does_not_fit(void **state)
 {
-	(void)state;
 	assert_program(2, "no checkpoint of a first phase", "pretrain --corpus %s --model %s --out %s/new --phase2", corpus,
 		       config, test_folder);
 	assert_program(75, "saved", "pretrain --corpus %s --model %s --out %s/early " FIRST " --stop_at_step 4", corpus, config,
@@ -208,7 +203,6 @@ static void what_does_not_fit(void **state)
 /* A list of one phase is a run with that phase's settings. */
 static void a_list_of_one(void **state)
 {
-	(void)state;
 	size_t size = (size_t)(strstr(two_phases, "[phase]\nmax_seq_length = 48") - two_phases);
 	char file[160];
 	snprintf(file, sizeof file, "%s/one.conf", test_folder);
@@ -234,7 +228,6 @@ static void positions(const char *path, float out[64 * 32])
 /* Positions that only the second phase uses are drawn, decay during the first, and are trained in the second. */
 static void later_positions_are_trained(void **state)
 {
-	(void)state;
 	static float after_first[64 * 32], after_second[64 * 32], start[64 * 32];
 	positions("first/checkpoint-6/model.safetensors", after_first);
 	positions("whole/checkpoint-11/model.safetensors", after_second);
@@ -254,7 +247,6 @@ static void later_positions_are_trained(void **state)
 
 static void ends_by_tokens(void **state)
 {
-	(void)state;
 	assert_program(0, "all its tokens are done",
 		       LISTED("tokens", "--phase1.num_train_tokens 300 --phase2.num_train_tokens 250"));
 	int last = 0;
@@ -282,7 +274,6 @@ static void ends_by_tokens(void **state)
 
 static void ends_when_it_no_longer_gains(void **state)
 {
-	(void)state;
 	/* The loss cannot fall by 100 nats: the first evaluation is the best one, and two more end the phase. */
 	assert_program(75, "saved",
 		       LISTED("stalled",
@@ -305,7 +296,6 @@ static void ends_when_it_no_longer_gains(void **state)
 
 static void named_evaluation_sets(void **state)
 {
-	(void)state;
 	assert_ok(file_write(test_path("easy.txt"), "the cat sees the house.\nthe cat sees the house.\n", 48));
 	assert_ok(file_write(test_path("hard.txt"), "xylem qua zebra.\nmoon house boat dog.\n", 38));
 	assert_program(
@@ -338,7 +328,6 @@ static void named_evaluation_sets(void **state)
 /* --out alone resumes a run on shards, from another working directory. */
 static void the_folder_knows_its_text(void **state)
 {
-	(void)state;
 	static char line[8192];
 	const char *bertc = getenv("BERTC");
 	snprintf(line, sizeof line,
@@ -369,7 +358,6 @@ static void the_folder_knows_its_text(void **state)
 /* Static instances have a length: each phase has files of its own, in a list or as two commands. */
 static void static_instances_of_each_phase(void **state)
 {
-	(void)state;
 	static const int lengths[] = {16, 48};
 	for (int i = 0; i < 2; i++)
 		assert_program(0, "",
@@ -403,7 +391,6 @@ static void static_instances_of_each_phase(void **state)
 /* Adds a vocabulary that covers every word of the small corpus, letter by letter. */
 static int add_vocabulary(void **state)
 {
-	(void)state;
 	char vocab[1024];
 	int size = snprintf(vocab, sizeof vocab, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\n,\n");
 	for (int c = 'a'; c <= 'z'; c++)

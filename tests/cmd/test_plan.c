@@ -26,7 +26,6 @@ static double number(const struct json *object, const char *name)
 
 static void test_recipe(void **state)
 {
-	(void)state;
 	const struct json *first = plan("--config recipes/nvidia_lamb.conf --gpus 256 --gpu a100", 0);
 	assert_true(number(first, "steps") == 7038 && number(first, "train_batch_size") == 65536);
 	assert_true(number(first, "gradient_accumulation_steps") * number(first, "micro_batch_tokens") >= 256 * 128);
@@ -64,7 +63,6 @@ static void test_recipe(void **state)
 /* A known rate of one device is then the rate of that device, and the base of the efficiency. */
 static void test_device_rate(void **state)
 {
-	(void)state;
 	const char *arguments = "--model large --gpu a100 --optimizer lamb --train_batch_size 65536 --device_rate 580";
 	char all[256];
 	assert_near(number(plan(arguments, 0), "sequences_per_second"), 580, 0.01);
@@ -81,7 +79,6 @@ static void test_device_rate(void **state)
 /* Batch sizes per device, and per replica. */
 static void test_batch_of_each(void **state)
 {
-	(void)state;
 	const struct json *phase = plan("--gpus 8 --train_batch_size_per_gpu 32 --num_train_samples 512000", 0);
 	assert_true(number(phase, "train_batch_size") == 256 && number(phase, "steps") == 2000);
 	phase = plan("--gpus 8 --train_batch_size_per_gpu 32 --replicas_per_gpu 4 --num_train_samples 512000", 0);
@@ -91,7 +88,6 @@ static void test_batch_of_each(void **state)
 
 static void test_within(void **state)
 {
-	(void)state;
 	const char *run = "--model large --gpu h200 --num_train_tokens 137000000000 --train_batch_size 8192 ";
 	char all[256];
 	snprintf(all, sizeof all, "%s --within 1d", run);
@@ -128,7 +124,6 @@ static void size_of_row(const char *text, const char *name, char out[32])
 /* Both commands use the same code to add up memory. */
 static void test_memory_of_pretrain(void **state)
 {
-	(void)state;
 	static const char *const rows[] = {"weights ", "moments ", "activations ", "workspace ", "checkpoint "};
 	char before[5][32], size[32];
 	const char *run = test_path("run");
@@ -158,7 +153,6 @@ static void test_memory_of_pretrain(void **state)
 /* Rates of CPUs are measured. */
 static void test_measured(void **state)
 {
-	(void)state;
 	plan("--model tiny --vocab_size 300 --max_seq_length 16 --train_batch_size 8 --threads 1", 0);
 	bool measured = false;
 	for (const struct json *row = json_member(document.root, "assumptions")->first_child; row; row = row->next)
@@ -170,7 +164,6 @@ static void test_measured(void **state)
 /* What earlier versions had is ignored, with a line. */
 static void test_removed(void **state)
 {
-	(void)state;
 	static const char *const removed[] = {"--scheme all_reduce", "--profile bench.json", "--measure", "--disk_rate 0.5"};
 	for (size_t i = 0; i < sizeof removed / sizeof *removed; i++) {
 		assert_program(0, "is ignored: it was removed", "plan --gpus 8 %s", removed[i]);
@@ -183,7 +176,6 @@ static void test_removed(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	assert_program(2, "no such kind", "plan --gpus 8 --device_kind abacus");
 	assert_program(2, "no link", "plan --gpus 16 --link token_ring");
 	assert_program(2, "no link within", "plan --gpus 8 --local_link ndr");

@@ -79,7 +79,6 @@ static void assert_holds(const char *path, const char *part)
 /* In sets to be predicted, as Hugging Face exports GLUE's test sets. */
 static void labels_may_be_placeholders(void **state)
 {
-	(void)state;
 	put_file("test.tsv", "sentence\tlabel\nwai waj\t-1\nwak\t1\nwal\t-1\n");
 	assert_program(0, "2 labels are taken as absent", PREDICT "classes %s/test.tsv", test_folder, test_folder);
 	assert_said("the first because: '");
@@ -103,7 +102,6 @@ static void labels_may_be_placeholders(void **state)
 
 static void flags_are_lists_of_labels(void **state)
 {
-	(void)state;
 	put_file("flags.tsv", "text\ttoxic\tinsult\nwai waj\t1\t0\nwak\t0\t1\nwal\t0\t0\n");
 	put_file("lists.jsonl",
 		 "{\"text\": \"wai\", \"labels\": [\"insult\", \"toxic\"]}\n{\"text\": \"waj\", \"labels\": []}\n");
@@ -118,7 +116,6 @@ static void flags_are_lists_of_labels(void **state)
 /* A set that lacks one of the columns of labels would count it as absent everywhere. */
 static void a_column_of_labels_may_be_missing(void **state)
 {
-	(void)state;
 	const char *train = "text\ttoxic\tinsult\tthreat\nwai waj\t1\t0\t1\nwak\t0\t1\t0\nwal\t0\t0\t0\n";
 	put_file("flags3.tsv", train);
 	put_file("flags2.tsv", "text\ttoxic\tinsult\nwai waj\t1\t0\nwak\t0\t1\nwal\t0\t0\n");
@@ -143,7 +140,6 @@ static void a_column_of_labels_may_be_missing(void **state)
 /* A file that calls its columns something else than training's. */
 static void columns_may_be_named(void **state)
 {
-	(void)state;
 	put_file("other.csv", "satz,urteil,text\nwai waj,1,a\nwak,0,b\nwal,0,c\n");
 	put_file("same.tsv", "sentence\tlabel\nwai waj\t1\nwak\t0\nwal\t0\n");
 	assert_program(0, "", EVALUATE "classes --test %s/same.tsv", test_folder, test_folder);
@@ -160,7 +156,6 @@ static void columns_may_be_named(void **state)
 /* What an annotator rejected or skipped in Prodigy is no label; to be predicted, it is a text like any other. */
 static void rejected_labels_are_left_out(void **state)
 {
-	(void)state;
 	put_file("answers.jsonl", "{\"text\": \"wai\", \"label\": \"1\", \"answer\": \"accept\"}\n"
 				  "{\"text\": \"waj\", \"label\": \"1\", \"answer\": \"reject\"}\n"
 				  "{\"text\": \"wak\", \"label\": \"0\", \"answer\": \"ignore\"}\n");
@@ -173,7 +168,6 @@ static void rejected_labels_are_left_out(void **state)
 
 static void ids_are_repeated_as_they_are(void **state)
 {
-	(void)state;
 	put_file("ids.jsonl", "{\"text\": \"wai\", \"id\": 0}\n{\"text\": \"waj\", \"id\": \"0\"}\n"
 			      "{\"text\": \"wak\", \"id\": 1.50}\n{\"text\": \"wak\"}\n");
 	assert_program(0, "", PREDICT "classes %s/ids.jsonl", test_folder, test_folder);
@@ -190,7 +184,6 @@ static void ids_are_repeated_as_they_are(void **state)
 /* The layout of the task that is named, though the model has no record of it. */
 static void files_of_a_named_task(void **state)
 {
-	(void)state;
 	put_file("xnli.tsv", "language\tgold_label\tsentence1\tsentence2\tpairID\n"
 			     "en\tneutral\twai\twaj\t1\nzh\tcontradictory\twai\twaj\t2\nzh\tentailment\twai\twak\t3\n"
 			     "de\tneutral\twai\twaj\t4\n");
@@ -214,7 +207,6 @@ static void files_of_a_named_task(void **state)
 /* Numbers of tags are those of the model's labels. */
 static void tags_may_be_numbers(void **state)
 {
-	(void)state;
 	put_file("tags.jsonl", "{\"tokens\": [\"wai\", \"waj\", \"wak\"], \"ner_tags\": [1, 0, 2]}\n");
 	assert_program(0, "tags are numbers, taken as those of the model's labels: 0 is O, 2 is B-LOC; if",
 		       EVALUATE "tags --test %s/tags.jsonl", test_folder, test_folder);
@@ -231,7 +223,6 @@ static void tags_may_be_numbers(void **state)
 /* transformers writes no number of outputs for it, or that of the labels, which its class ignores. */
 static void the_head_for_choices_is_kept(void **state)
 {
-	(void)state;
 	put_file("choices.jsonl", "{\"context\": \"wai\", \"choices\": [\"waj\", \"wak\"], \"label\": 1}\n"
 				  "{\"context\": \"waj\", \"choices\": [\"wak\", \"wal\"], \"label\": 0}\n");
 	assert_program(0, "the model has a head for this task: training continues with it",
@@ -247,7 +238,6 @@ static void a_later_set_may_be_longer(void **state)
 {
 	struct json_document both, alone;
 	double one = NAN, two = NAN;
-	(void)state;
 	/* Batches of both have the same capacity. */
 	put_file("short.tsv", "sentence\tlabel\n" WORDS WORDS "\t1\nwak\t0\n");
 	put_file("long.tsv", "sentence\tlabel\n" WORDS WORDS WORDS WORDS WORDS "\t1\nwak\t0\n");
@@ -296,7 +286,6 @@ static void pauses_change_no_answer(void **state)
 		{"\\n", "wai waj\\n", 2},
 	};
 	char script[1024];
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct buffer whole = {0};
 		snprintf(script, sizeof script, "printf '%s%s'" ANSWER, cases[i].before, cases[i].after);
@@ -317,7 +306,6 @@ static void pauses_change_no_answer(void **state)
  * so it exists when the first text is sent. */
 static void texts_are_answered_one_by_one(void **state)
 {
-	(void)state;
 	run_script("rm -f in answers && mkfifo in && { $BERTC predict " CPU
 		   "--model classes -q >answers <in & } && pid=$! && exec 3>in && "
 		   "i=0; for text in 'wai waj' 'Well, wak' '\"wal wam' '5\" wan' 'a,b c'; do i=$((i+1)); "

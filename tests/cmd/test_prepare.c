@@ -49,7 +49,6 @@ static int32_t first_id(const char *prefix)
 
 static void test_report(void **state)
 {
-	(void)state;
 	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out data/x --held_out_fraction 1e-9"), 0);
 	assert_true(shard_exists(test_path("data/x")));
 	assert_true(shard_exists(test_path("data/x.held_out")));
@@ -69,7 +68,6 @@ static void test_report(void **state)
 /* --cased, the configuration beside the vocabulary, and both. */
 static void test_case(void **state)
 {
-	(void)state;
 	static const char cased[] = "{\"do_lower_case\": false}";
 	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y --cased"), 0);
 	assert_int_equal(first_id(test_path("y")), 6);
@@ -106,7 +104,6 @@ static const struct {
 
 static void test_refusals(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
 		int exit = run(refusals[i].arguments);
 		if (exit != refusals[i].exit || strstr(log_text, refusals[i].reason) == NULL)
@@ -120,7 +117,6 @@ static void test_refusals(void **state)
  * whichever command reads the text. */
 static void test_changed_while_read(void **state)
 {
-	(void)state;
 	static const char *const commands[] = {
 		"prepare --corpus moving pipe --vocab_file vocab.txt --out moved",
 		"vocab --corpus moving pipe --vocab_size 12 --out moved",
@@ -166,7 +162,6 @@ static void same_files(const char *a, const char *b)
 /* Killed again and again, a run still ends with the same bytes, and continues instead of starting over. */
 static void test_goes_on_after_kills(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	uint64_t random = 1;
 	for (int i = 0; i < 900000; i++) {

@@ -20,7 +20,6 @@ static int setup(void **state)
 
 static void test_run_leaves_a_model(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("whole", ""));
 	assert_true(file_exists(test_path("whole/checkpoint-4/MANIFEST.json")));
 	static const char *const names[] = {"config.json", "model.safetensors", "vocab.txt", "tokenizer.json",
@@ -61,7 +60,6 @@ static void test_run_leaves_a_model(void **state)
 
 static void test_resume_is_exact(void **state)
 {
-	(void)state;
 	assert_program(75, "run the same command again", RUN("parts", "--stop_at_step 3"));
 	assert_true(file_exists(test_path("parts/checkpoint-3/MANIFEST.json")));
 	assert_program(0, "resuming from", RUN("parts", "--threads 1"));
@@ -74,14 +72,12 @@ static void test_resume_is_exact(void **state)
 
 static void test_threads_do_not_matter(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("threads", "--threads 3"));
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("threads/final/model.safetensors"));
 }
 
 static void test_accumulation_is_a_large_batch(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("accumulated", "--gradient_accumulation_steps 4"));
 	for (int step = 1; step <= 8; step++)
 		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
@@ -90,7 +86,6 @@ static void test_accumulation_is_a_large_batch(void **state)
 
 static void test_reference_agrees(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("reference", "--device ref"));
 	for (int step = 1; step <= 8; step++)
 		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
@@ -104,7 +99,6 @@ static void test_reference_agrees(void **state)
 
 static void test_signal_saves(void **state)
 {
-	(void)state;
 	static char command[4096];
 	/* The program replaces the shell's child, so that only the program receives the signal. */
 	snprintf(command, sizeof command, RUN("signal", "--num_train_steps 100000 --log_steps 1 --eval_steps 0"));
@@ -122,7 +116,6 @@ static void test_signal_saves(void **state)
 
 static void test_failed_save_keeps_the_older(void **state)
 {
-	(void)state;
 	assert_program(75, "", RUN("full", "--stop_at_step 4"));
 	/* Every write in turn meets a full disk, until a run needs fewer writes than that. */
 	int failures = 0;
@@ -161,7 +154,6 @@ static void damage(const char *path)
 
 static void test_damaged_checkpoint(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("damaged", ""));
 	damage(test_path("damaged/checkpoint-8/model.safetensors"));
 	/* The checkpoint before it is used, and the run ends where it did. */
@@ -175,7 +167,6 @@ static void test_damaged_checkpoint(void **state)
 
 static void test_what_does_not_fit(void **state)
 {
-	(void)state;
 	assert_program(4, "seed", RUN("whole", "--seed 1"));
 	assert_program(2, "learning_rat", RUN("new1", "--learning_rat 1"));
 	assert_program(2, "0..1", RUN("new2", "--learning_rate 7"));
@@ -215,7 +206,6 @@ static void test_what_does_not_fit(void **state)
 /* Files that are not the run's own are never removed, whatever their names. */
 static void test_files_of_the_user_stay(void **state)
 {
-	(void)state;
 	assert_ok(folder_make(test_path("mine/data")));
 	assert_ok(folder_make(test_path("mine/.tmp-notes")));
 	assert_ok(file_write(test_path("mine/data/notes.txt"), "x", 1));
@@ -232,7 +222,6 @@ static void test_files_of_the_user_stay(void **state)
 /* A damaged checkpoint of a later step does not displace the one that was just saved. */
 static void test_pruning_keeps_a_whole_one(void **state)
 {
-	(void)state;
 	assert_program(75, "", RUN("pruned", "--save_checkpoints_steps 2 --stop_at_step 4"));
 	damage(test_path("pruned/checkpoint-4/model.safetensors"));
 	assert_program(75, "", RUN("pruned", "--keep_checkpoints 1 --stop_at_step 3"));
@@ -243,7 +232,6 @@ static void test_pruning_keeps_a_whole_one(void **state)
 
 static void test_bad_text(void **state)
 {
-	(void)state;
 	assert_ok(file_write(test_path("empty.txt"), "", 0));
 	assert_program(3, "", "pretrain --corpus %s/empty.txt --out %s/bad1", test_folder, test_folder);
 	assert_program(2, "nowhere", "pretrain --corpus %s/nowhere.txt --out %s/bad2", test_folder, test_folder);
@@ -307,7 +295,6 @@ static void test_bad_text(void **state)
 
 static void test_two_runs_one_folder(void **state)
 {
-	(void)state;
 	int lock;
 	assert_ok(folder_make(test_path("locked")));
 	assert_ok(folder_lock(test_path("locked"), &lock));
@@ -343,7 +330,6 @@ static void fill_answers_lines_as_they_come(void)
 
 static void test_evaluate_fill_inspect(void **state)
 {
-	(void)state;
 	struct json_document document;
 	assert_int_equal(program("evaluate --model %s/whole --data %s/whole/data/train.held_out --max_seq_length 32 --json",
 				 test_folder, test_folder),
@@ -395,7 +381,6 @@ static void test_evaluate_fill_inspect(void **state)
 /* Instances of two segments would read a row that the table of segment types does not have. */
 static void test_one_segment_type(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	assert_ok(file_read(config, 4096, &text));
 	buffer_char(&text, '\0');

@@ -31,7 +31,6 @@ static int setup(void **state)
 /* A stopped and resumed LAMB run ends with the bits of an uninterrupted one; the defaults are NVIDIA's. */
 static void test_lamb(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("whole", "--optimizer lamb --learning_rate 1e-2 --num_warmup_steps 2"));
 	assert_program(75, "", RUN("parts", "--optimizer lamb --learning_rate 1e-2 --num_warmup_steps 2 --stop_at_step 4"));
 	assert_program(0, "resuming from", RUN("parts", "--threads 1"));
@@ -45,7 +44,6 @@ static void test_lamb(void **state)
 /* NVLAMB with the batch size of You et al. uses their rate. */
 static void test_choices(void **state)
 {
-	(void)state;
 	static const char *const chosen[][2] = {{"  learning_rate ", " 0.005 "},
 						{"  schedule ", " poly "},
 						{"  poly_degree ", " 0.5 "},
@@ -62,7 +60,6 @@ static void test_choices(void **state)
 
 static void test_schedules(void **state)
 {
-	(void)state;
 	assert_program(0, "finished",
 		       RUN("slanted", "--schedule slanted_triangular --warmup_proportion 0.2 --learning_rate 3.2e-3"));
 	assert_near(metric_at(test_path("slanted/metrics.jsonl"), 2, "learning_rate"), 3.2e-3, 1e-12);
@@ -80,7 +77,6 @@ static void test_schedules(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	assert_program(2, "--trust_ratio has no effect with --optimizer adamw", RUN("bad", "--trust_ratio all"));
 	assert_program(2, "--gradient_averaging has no effect", RUN("bad", "--no_gradient_averaging"));
 	assert_program(2, "--exclude_from_layer_adaptation has no effect", RUN("bad", "--exclude_from_layer_adaptation bias"));

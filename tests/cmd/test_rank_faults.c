@@ -6,7 +6,6 @@
 static void goes_on_after_a_death(void **state)
 {
 	double seconds;
-	(void)state;
 	assert_int_equal(fault_run("straight", 2, NULL, "", NULL), 0);
 	assert_int_equal(fault_run("killed", 2, "1:reduction:5:SIGKILL", "", &seconds), ERR_PEER);
 	assert_true(seconds < 15);
@@ -30,7 +29,6 @@ static void goes_on_after_a_death(void **state)
 static void a_stopped_rank_is_found(void **state)
 {
 	double seconds;
-	(void)state;
 	assert_int_equal(fault_run("stopped", 2, "1:reduce:3:SIGSTOP", "--watchdog_seconds 2", &seconds), ERR_PEER);
 	assert_said("rank 1 on ");
 	assert_said("has given no sign of life for ");
@@ -76,7 +74,6 @@ static int run_apart(const char *name, const char *environment, const char *firs
 
 static void ranks_that_differ(void **state)
 {
-	(void)state;
 	assert_int_equal(run_apart("apart", "", "", ""), 0);
 	assert_int_equal(run_apart("apart-2", "", "--seed 1", "--seed 2"), ERR_STATE);
 	assert_said("ranks disagree about the settings of the run: rank 0 on ");
@@ -90,7 +87,6 @@ static void ranks_with_other_data(void **state)
 {
 	struct buffer words = {0}, text = {0};
 	char own[160], other[160];
-	(void)state;
 	assert_int_equal(program("vocab --corpus %s --vocab_size 80 --out %s/words", corpus, test_folder), 0);
 	assert_ok(file_read(test_path("words"), 1 << 20, &words));
 	buffer_format(&words, "zebra\n");
@@ -116,7 +112,6 @@ static void ranks_with_other_data(void **state)
 static void the_way_does_not_matter(void **state)
 {
 	char command[8192];
-	(void)state;
 	assert_int_equal(fault_run("shared", 2, NULL, "", NULL), 0);
 	assert_int_equal(run_apart("named", "", "", ""), 0);
 	assert_same_end("shared", "named");
@@ -154,7 +149,6 @@ static int meanwhile(const char *name, const char *then)
 /* A save that waits for the previous one for longer than a section may take is not a hang. */
 static void a_slow_disk_is_no_hang(void **state)
 {
-	(void)state;
 	setenv("BERTC_FAULT", "mkdir:1+:slow", 1);
 	int status = fault_run("slow", 2, NULL,
 			       "--watchdog_seconds 1 --save_checkpoints_steps 4 --eval_steps 0 --save_best false", NULL);
@@ -166,7 +160,6 @@ static void a_slow_disk_is_no_hang(void **state)
 
 static void signals_stop_all(void **state)
 {
-	(void)state;
 	assert_int_equal(meanwhile("signalled", "kill -USR1 $run; wait $run"), STOPPED);
 	assert_said("stopped at step ");
 	assert_said("by SIGUSR1, saved");
@@ -176,7 +169,6 @@ static void signals_stop_all(void **state)
 
 static void two_launchers(void **state)
 {
-	(void)state;
 	assert_int_equal(meanwhile("owned", "again; status=$?; kill -KILL $run; wait $run; exit $status"), ERR_LOCKED);
 	/* The lock and the ranks are gone with the launcher. */
 	assert_int_equal(meanwhile("owned", "kill -USR1 $run; wait $run"), STOPPED);

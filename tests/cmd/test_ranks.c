@@ -36,7 +36,6 @@ static void same_curve(const char *a, const char *b)
 
 static void ranks_train_as_one(void **state)
 {
-	(void)state;
 	assert_program(0, "", RUN("one", "--train_batch_size 12"));
 	assert_program(0, "batch: 12 instances an update = 3 ranks x 4", RUN("three", "--train_batch_size 12 --ranks 3"));
 	assert_non_null(strstr(buffer_string(&program_errors), "of each rank"));
@@ -55,14 +54,12 @@ static void ranks_train_as_one(void **state)
 /* A timeout with more seconds than 64 bits of nanoseconds hold means that the watchdog never triggers. */
 static void a_watchdog_may_wait_for_ever(void **state)
 {
-	(void)state;
 	assert_program(75, "", RUN("patient", "--ranks 2 --watchdog_seconds 1e10 --stop_at_step 2"));
 	assert_program(75, "", RUN("patient", "--ranks 2 --watchdog_seconds 1e300 --stop_at_step 4"));
 }
 
 static void batches_of_devices(void **state)
 {
-	(void)state;
 	assert_program(0, "batch: 12 instances an update = 2 ranks x 6 = 2 replicas x 3, one after the other",
 		       RUN("replicas", "--train_batch_size_per_gpu 3 --ranks 2 --replicas_per_gpu 2"));
 	same_curve("one", "replicas");
@@ -79,7 +76,6 @@ static void batches_of_devices(void **state)
 /* Whether or not the program has CUDA, the message says what to do instead. */
 static void gpus_where_there_are_none(void **state)
 {
-	(void)state;
 	assert_program(0, "", "version");
 	bool has_cuda = strstr(buffer_string(&program_output), "devices: cpu, cuda");
 	assert_program(
@@ -99,7 +95,6 @@ static void gpus_where_there_are_none(void **state)
 /* A rank of a run on two machines without an address, where the loader finds only damaged MPI libraries. */
 static void mpi_that_is_not_here_is_named(void **state)
 {
-	(void)state;
 	static const char *const variables[][2] = {
 		{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}};
 	libraries_hidden((const char *const[]){"libmpi.so.40", "libmpi.so.12", "libmpich.so.12", NULL});
@@ -124,7 +119,6 @@ static void mpi_that_is_not_here_is_named(void **state)
 
 static void rates_follow_the_batch(void **state)
 {
-	(void)state;
 	assert_program(0, "learning rate: 0.005 for a batch of 3, linear: 0.02 for 12",
 		       RUN("linear", "--train_batch_size_per_gpu 3 --ranks 2 --replicas_per_gpu 2 --scale_learning_rate linear "
 				     "--num_warmup_steps 0 --schedule constant"));
@@ -138,7 +132,6 @@ static void rates_follow_the_batch(void **state)
 
 static void gradients_travel_narrow(void **state)
 {
-	(void)state;
 	assert_program(0, "", RUN("narrow", "--train_batch_size 12 --ranks 2 --allreduce_post_accumulation_bf16"));
 	assert_program(0, "", RUN("half", "--train_batch_size 12 --ranks 2 --allreduce_post_accumulation_fp16"));
 	assert_true(at("one", 1, "grad_norm") != at("narrow", 1, "grad_norm"));
@@ -154,7 +147,6 @@ static void gradients_travel_narrow(void **state)
 
 static void goes_on_on_other_ranks(void **state)
 {
-	(void)state;
 	static const char *const commands[] = {"--ranks 4 --stop_at_step 2", "--ranks 2 --stop_at_step 4", "--stop_at_step 6",
 					       "--ranks 8"};
 	for (int i = 0; i < 4; i++)
@@ -176,7 +168,6 @@ static void goes_on_on_other_ranks(void **state)
 /* Ranks that a scheduler starts, one of them with another command. */
 static void ranks_that_differ_do_not_begin(void **state)
 {
-	(void)state;
 	const char *bertc = getenv("BERTC");
 	static char command[4096];
 	snprintf(command, sizeof command,
@@ -201,7 +192,6 @@ static void ranks_that_differ_do_not_begin(void **state)
 
 static void a_plan_counts_ranks(void **state)
 {
-	(void)state;
 	assert_program(0, "batch: 12 instances an update = 4 ranks x 3",
 		       RUN("planned", "--train_batch_size 12 --ranks 4 --plan"));
 	assert_non_null(strstr(buffer_string(&program_errors), "optimizer state, this rank's share"));

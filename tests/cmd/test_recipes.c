@@ -22,7 +22,6 @@ static void assert_printed(const char *line)
 /* Without --recipe, a run uses the published recipe. */
 static void original_is_the_default(void **state)
 {
-	(void)state;
 	struct buffer plain = {0};
 	const char *line;
 	assert_program(0, "", "pretrain --print_config");
@@ -50,7 +49,6 @@ static void original_is_the_default(void **state)
 
 static void origins(void **state)
 {
-	(void)state;
 	assert_program(0, "", "pretrain --recipe fast --print_config --adam_beta2 0.95");
 	assert_printed("recipe = fast  # command line\n");
 	assert_printed("next_sentence = none  # recipe\n");
@@ -65,7 +63,6 @@ static void origins(void **state)
 /* Asking for the best model within a given time is not asking for BERT's recipe. */
 static void a_given_time_takes_the_better_one(void **state)
 {
-	(void)state;
 	assert_program(0, "", "pretrain --time 1h --print_config");
 	assert_printed("recipe = fast  # chosen\n");
 	assert_printed("next_sentence = none  # recipe\n");
@@ -79,7 +76,6 @@ static void a_given_time_takes_the_better_one(void **state)
 /* A short run by BERT's own recipe is told of the better one, unless that recipe was chosen. */
 static void short_runs_are_told(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *options;
 		bool told;
@@ -108,7 +104,6 @@ static void short_runs_are_told(void **state)
 /* A warm-up in steps replaces the recipe's fraction of the run. */
 static void other_words_for_the_same(void **state)
 {
-	(void)state;
 	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/warm --recipe fast --num_warmup_steps 3 --plan %s",
 		       corpus, config, test_folder, SMALL);
 	const char *row = strstr(buffer_string(&program_errors), "num_warmup_steps");
@@ -127,7 +122,6 @@ static void assert_row(const char *name, double value)
 /* Deep models warm up for longer; where the run has no room for that, the rate rises no faster. */
 static void deep_models_warm_up_slowly(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *options;
 		double steps, rate;
@@ -160,7 +154,6 @@ static void deep_models_warm_up_slowly(void **state)
 /* An interrupted and resumed run is one run, whether or not the recipe is named again; another recipe is refused. */
 static void resumed(void **state)
 {
-	(void)state;
 	static const char *const again[] = {"", "--recipe fast"};
 	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/whole --recipe fast %s", corpus, config, test_folder,
 		       SMALL);
@@ -185,7 +178,6 @@ static void resumed(void **state)
 /* A model that was pre-trained without dropout is fine-tuned with it. */
 static void dropout_stays_with_the_model(void **state)
 {
-	(void)state;
 	static const char own[] = "{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
 				  "\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_dropout_prob\": 0.25}";
 	static const char *const said[] = {"\"hidden_dropout_prob\": 0.1", "\"hidden_dropout_prob\": 0.25",
@@ -217,7 +209,6 @@ static void dropout_stays_with_the_model(void **state)
 /* --time chooses a recipe, but not for a run that began with another one, as its record says. */
 static void a_recipe_chosen_later(void **state)
 {
-	(void)state;
 	const char *options =
 		"--time 1h --vocab_size 80 --train_batch_size 4 --max_seq_length 32 --eval_steps 2 --precision fp32 "
 		"--threads 1";
@@ -235,7 +226,6 @@ static void a_recipe_chosen_later(void **state)
 /* Trained weights keep their attention, and the settings say so. */
 static void not_for_trained_weights(void **state)
 {
-	(void)state;
 	static const char *const from[] = {"init_checkpoint", "model"};
 	assert_program(0, "", "pretrain --corpus %s --model %s --out %s/first %s", corpus, config, test_folder, SMALL);
 	for (int i = 0; i < 2; i++) {
@@ -250,7 +240,6 @@ static void not_for_trained_weights(void **state)
 /* Whatever fraction is masked in training, evaluations mask the same words. */
 static void evaluations_compare(void **state)
 {
-	(void)state;
 	double predictions[2];
 	static const char *const shares[] = {"0.15", "0.4"};
 	for (int i = 0; i < 2; i++) {
@@ -266,7 +255,6 @@ static void evaluations_compare(void **state)
 /* A text in which every document occurs twice is trained on once; its folder is not accepted for a run without the recipe. */
 static void copies_are_left_out(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	char twice[128];
 	snprintf(twice, sizeof twice, "%s/twice.txt", test_folder);
@@ -290,7 +278,6 @@ static void copies_are_left_out(void **state)
 
 static void planned(void **state)
 {
-	(void)state;
 	struct buffer plain = {0};
 	assert_program(0, "", "plan --model mini --device_kind a100 --json");
 	buffer_append(&plain, program_output.data, program_output.size);

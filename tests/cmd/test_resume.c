@@ -53,7 +53,6 @@ static const char *narrow_config(void)
 
 static void test_other_threads_are_exact(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("straight", "--precision fp32 --threads 2"));
 	assert_program(75, "", RUN("threads", "--precision fp32 --threads 2 --stop_at_step 5"));
 	assert_program(0, "resuming from", RUN("threads", "--precision fp32 --threads 1"));
@@ -67,7 +66,6 @@ static void test_other_threads_are_exact(void **state)
 
 static void test_other_devices_go_on(void **state)
 {
-	(void)state;
 	assert_program(75, "", RUN("device", "--precision fp32 --stop_at_step 4"));
 	assert_program(75, "to rounding, not bit for bit", RUN("device", "--device ref --stop_at_step 8"));
 	assert_program(0, "to rounding, not bit for bit", RUN("device", "--device cpu --precision fp32"));
@@ -76,7 +74,6 @@ static void test_other_devices_go_on(void **state)
 
 static void test_other_precisions_go_on(void **state)
 {
-	(void)state;
 	assert_program(75, "", RUN("precision", "--precision fp32 --stop_at_step 4"));
 	int status = program(RUN("precision", "--precision bf16 --stop_at_step 8"));
 	if (status == 2) {
@@ -97,7 +94,6 @@ static void test_other_precisions_go_on(void **state)
 /* Scales are computed from the values that they scale: a resumed run needs nothing but the weights. */
 static void test_fp8_is_exact(void **state)
 {
-	(void)state;
 	assert_program(0, "FP8 simulated", RUN("fp8", "--device cpu --precision fp8 --threads 2"));
 	assert_program(75, "", RUN("fp8-halves", "--device cpu --precision fp8 --threads 2 --stop_at_step 5"));
 	assert_program(0, "resuming from", RUN("fp8-halves", "--device cpu --precision fp8 --threads 1"));
@@ -114,7 +110,6 @@ static void test_fp8_is_exact(void **state)
 
 static void test_from_an_older_checkpoint(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("older", "--precision fp32"));
 	assert_program(75, "superseded-checkpoint-12", RUN("older", "--resume_from %s/older/checkpoint-8 --stop_at_step 10"),
 		       test_folder);
@@ -131,7 +126,6 @@ static void test_from_an_older_checkpoint(void **state)
 
 static void test_from_another_folder(void **state)
 {
-	(void)state;
 	assert_program(0, "straight/checkpoint-8", RUN("branch", "--resume_from %s/straight/checkpoint-8"), test_folder);
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
 			 test_path("branch/checkpoint-12/model.safetensors"));
@@ -152,7 +146,6 @@ static void test_from_another_folder(void **state)
 
 static void test_a_killed_run_leaves_no_lock(void **state)
 {
-	(void)state;
 	static char arguments[4096], line[9000];
 	snprintf(arguments, sizeof arguments, RUN("killed", "--precision fp32 --num_train_steps 100000 --eval_steps 0"));
 	const char *bertc = getenv("BERTC");
@@ -187,7 +180,6 @@ static int count_lines(const char *path, const char *beginning)
  * from the abandoned course. */
 static void test_lines_beyond_the_checkpoint_go(void **state)
 {
-	(void)state;
 	char path[160];
 	assert_program(75, "saved", RUN("logged", "--stop_at_step 4"));
 	snprintf(path, sizeof path, "%s", test_path("logged/metrics.jsonl"));
@@ -207,7 +199,6 @@ static void test_lines_beyond_the_checkpoint_go(void **state)
 /* Files left by kills, wherever they strike, are removed at the next start. Files that only look similar stay. */
 static void test_leftovers_go(void **state)
 {
-	(void)state;
 	static const char *const names[] = {"straight/data/.train.bin.tmp-99-0", "straight/.settings.json.tmp-12345-7",
 					    "straight/.tmp-checkpoint-77-99/model.safetensors",
 					    "straight/.trash-checkpoint-3/model.safetensors", "straight/.tmp-final/config.json"};
@@ -250,7 +241,6 @@ static void test_leftovers_go(void **state)
 /* Data truncated during a run: a message with the file's name and exit code 3, not a bare signal. */
 static void test_mapped_file_cut_short(void **state)
 {
-	(void)state;
 	static char line[8192];
 	const char *bertc = getenv("BERTC");
 	assert_int_equal(program("prepare --corpus %s --vocab_file %s/straight/data/vocab.txt --out %s/cut", corpus, test_folder,
@@ -277,7 +267,6 @@ static void test_mapped_file_cut_short(void **state)
  * to be run again. */
 static void test_signal_before_training(void **state)
 {
-	(void)state;
 	static char line[2048];
 	const char *bertc = getenv("BERTC");
 	snprintf(line, sizeof line,
@@ -293,14 +282,12 @@ static void test_signal_before_training(void **state)
 
 static void test_time_limit(void **state)
 {
-	(void)state;
 	assert_program(75, "by the time limit", RUN("limited", "--num_train_steps 1000000 --max_time 2s --eval_steps 0"));
 	assert_program(2, "not a length of time", RUN("limited", "--max_time soon"));
 }
 
 static void test_loss_scale_changes_nothing_else(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", RUN("scaled", "--precision fp32 --loss_scale 0"));
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
 			 test_path("scaled/checkpoint-12/model.safetensors"));

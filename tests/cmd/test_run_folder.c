@@ -53,7 +53,6 @@ static void assert_refused(const char *name)
 /* `final` and `best` are replaced in the end, which must not cost the user anything. */
 static void what_the_user_keeps_under_our_names(void **state)
 {
-	(void)state;
 	assert_ok(folder_make(test_path("mine/final/sub")));
 	put("mine/final/mine.txt", "mine");
 	assert_refused("/mine/final'");
@@ -81,7 +80,6 @@ static void what_the_user_keeps_under_our_names(void **state)
 /* A run that ends before it has logged anything leaves settings, and nothing of them may count after --fresh. */
 static void a_run_that_hardly_began(void **state)
 {
-	(void)state;
 	assert_program(75, "", TUNE("dead", "--num_train_steps 2 --seed 5 --stop_at_step 1"));
 	assert_ok(folder_remove(test_path("dead/checkpoint-1")));
 	assert_int_equal(unlink(test_path("dead/metrics.jsonl")), 0);

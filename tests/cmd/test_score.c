@@ -26,7 +26,6 @@ static void printed_line(int number, struct json_document *out)
 
 static void objects_are_printed(void **state)
 {
-	(void)state;
 	static const char text[] = "{\"text\": \"wai wajs\", \"id\": 3}\n{\"text\": \"\", \"id\": \"x\"}\n";
 	for (int whole = 0; whole < 2; whole++) {
 		struct json_document document;
@@ -54,7 +53,6 @@ static void objects_are_printed(void **state)
 
 static void a_column_of_a_table_is_scored(void **state)
 {
-	(void)state;
 	struct json_document document;
 	static const char table[] = "id\ttext\na\twai wajs\nb\twak\nc\twal\n";
 	assert_ok(file_write(test_path("t.tsv"), table, strlen(table)));
@@ -68,7 +66,6 @@ static void a_column_of_a_table_is_scored(void **state)
 
 static void what_cannot_be_scored_is_refused(void **state)
 {
-	(void)state;
 	char pair[1024] = "wai ||| ";
 	for (int i = 0; i < 60; i++)
 		strcat(pair, "waj ");

@@ -9,7 +9,6 @@ static int setup(void **state)
 
 static void sizes_that_follow(void **state)
 {
-	(void)state;
 	struct model_config model;
 	assert_ok(model_config_named(&model, "base"));
 	assert_ok(model_config_resize(&model, &(struct model_sizes){.num_hidden_layers = 6}));
@@ -39,7 +38,6 @@ static int32_t size_in(const char *path, const char *name)
 
 static void a_run_of_chosen_sizes(void **state)
 {
-	(void)state;
 	const char *common = "--vocab_size 80 --train_batch_size 8 --max_seq_length 32 --num_train_steps 1 --eval_steps 0 "
 			     "--precision fp32 --threads 1";
 	assert_program(OK, "",

@@ -25,7 +25,6 @@ static int setup(void **state)
 /* A run prepared as instances and as shards, to have files of both kinds. */
 static void prepared(void **state)
 {
-	(void)state;
 	assert_program(0, "", RUN("first", "--eval_corpus %s"), eval);
 	for (int i = 1; i <= 2; i++)
 		assert_program(0, "",
@@ -38,7 +37,6 @@ static void prepared(void **state)
 /* --fresh does not remove what it is to read, whatever names it. */
 static void fresh_keeps_sources(void **state)
 {
-	(void)state;
 	static const char *const named[] = {"--data %s/first/data/train",
 					    "--data %s/first/data/train:0.5",
 					    "--eval_data x=%s/first/data/evaluation",
@@ -69,7 +67,6 @@ static void fresh_keeps_sources(void **state)
 /* Nor does a run that makes its data folder again. */
 static void remaking_keeps_sources(void **state)
 {
-	(void)state;
 	assert_program(0, "nothing was trained", RUN("planned", "--plan"));
 	assert_program(2, "would be made again", RUN("planned", "--vocab_file %s/planned/data/vocab.txt"), folder);
 	assert_program(
@@ -100,7 +97,6 @@ static void assert_program_there(int expected, const char *command)
 
 static void lists_with_commas(void **state)
 {
-	(void)state;
 	char command[1200], more[900];
 	snprintf(more, sizeof more, "--vocab_file %s/first/data/vocab.txt --model %s " OPTIONS, folder, config);
 	assert_program(0, "finished", "pretrain --input_file %s/1.tfrecord,%s/2.tfrecord --out %s/whole %s", folder, folder,
@@ -123,7 +119,6 @@ static void lists_with_commas(void **state)
 /* A folder called lang=en is no evaluation set called lang. */
 static void equals_signs_in_folders(void **state)
 {
-	(void)state;
 	char command[1200];
 	assert_ok(folder_make(test_path("lang=en")));
 	assert_int_equal(symlink("../corpus.txt", test_path("lang=en/text.txt")), 0);
@@ -137,7 +132,6 @@ static void equals_signs_in_folders(void **state)
  * not read again. */
 static void other_spellings(void **state)
 {
-	(void)state;
 	assert_program(75, "", RUN("spelled", "--stop_at_step 1"));
 	assert_program(75, "", "pretrain --corpus %s/./corpus.txt --out %s/spelled --stop_at_step 2 --threads 1", folder, folder);
 	assert_program(75, "", "pretrain --corpus %s/first/../corpus.txt --out %s/spelled --stop_at_step 3 --threads 1", folder,
@@ -157,7 +151,6 @@ static void other_spellings(void **state)
 /* A plan has read other text from its pipe than the run that follows it; its ranks all train on that of the first. */
 static void plans_of_pipes(void **state)
 {
-	(void)state;
 	assert_program(0, "", PIPED "--plan <%s", folder, config, folder, "piped_plan", corpus);
 	assert_program(0, "making it again", PIPED "--ranks 2 <%s", folder, config, folder, "piped_plan", eval);
 	assert_null(strstr(buffer_string(&program_errors), "not reading standard input"));
@@ -170,7 +163,6 @@ static void plans_of_pipes(void **state)
 /* What was prepared for another evaluation text, by a plan, is not taken for the run's own. */
 static void evaluated_on_the_recorded_text(void **state)
 {
-	(void)state;
 	assert_program(75, "", RUN("recorded", "--eval_corpus %s --stop_at_step 2"), eval);
 	assert_program(0, "its text has changed", "pretrain --out %s/recorded --eval_corpus %s --plan --threads 1", folder,
 		       other);
@@ -190,7 +182,6 @@ static void evaluated_on_the_recorded_text(void **state)
 /* A run that continues another one takes its vocabulary, however often and on however many ranks it is started. */
 static void the_vocabulary_of_another_run(void **state)
 {
-	(void)state;
 	/* Not the vocabulary that would be learned from the corpus. */
 	assert_ok(folder_make(test_path("small")));
 	assert_program(0, "", "vocab --corpus %s --vocab_size 60 --out %s/small/vocab.txt", corpus, folder);

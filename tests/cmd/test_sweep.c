@@ -92,7 +92,6 @@ static bool holds(const char *sweep, const char *run, const char *name)
 static void every_setting_is_tried_and_the_best_kept(void **state)
 {
 	char best[200], path[PATH_BYTES], other[PATH_BYTES];
-	(void)state;
 	assert_program(0, "run 4 of 4: learning_rate=1e-5,seed=2", SWEEP("whole", LISTS, "--metric loss"));
 	assert_said(": its model is in ");
 	/* By the mean dev loss over the seeds, then the better seed; computed from the runs' own results. */
@@ -132,7 +131,6 @@ static void every_setting_is_tried_and_the_best_kept(void **state)
 static void a_failed_end_leaves_nothing(void **state)
 {
 	char best[200], link[PATH_BYTES];
-	(void)state;
 	recorded("whole", "best", best);
 	snprintf(link, sizeof link, "%s/%s/final/dangling", test_path("whole"), best);
 	assert_int_equal(symlink("nowhere", link), 0);
@@ -148,7 +146,6 @@ static void a_failed_end_leaves_nothing(void **state)
 static void an_interrupted_sweep_goes_on(void **state)
 {
 	char path[PATH_BYTES];
-	(void)state;
 	/* Three steps at a time: stops within a run, and in the next one. */
 	for (int i = 0; i < 4; i++) {
 		assert_program(75, "saved", SWEEP("parts", LISTS, "--metric loss --steps_this_run 3"));
@@ -166,7 +163,6 @@ static void an_interrupted_sweep_goes_on(void **state)
 
 static void a_changed_sweep_keeps_what_it_can(void **state)
 {
-	(void)state;
 	assert_program(0, "run 2 of 2: learning_rate=1e-5,seed=3", SWEEP("whole", "learning_rate=0.00001 seed=2,3", ""));
 	assert_said("1 of 2 runs are done");
 	assert_said("3 earlier runs are no longer part of it");
@@ -193,7 +189,6 @@ static void a_changed_sweep_keeps_what_it_can(void **state)
 /* A model that is replaced between the runs: their results could not be compared. */
 static void a_sweep_keeps_to_its_model(void **state)
 {
-	(void)state;
 	assert_program(75, "saved", SWEEP("model", LISTS, "--steps_this_run 3"));
 	assert_int_equal(program("pretrain --corpus %s --model %s --out %s/other --vocab_size 80 --train_batch_size 16 "
 				 "--max_seq_length 32 --num_train_steps 2 --seed 9 --precision fp32 --threads 1",
@@ -215,7 +210,6 @@ static void a_sweep_keeps_to_its_model(void **state)
 /* A teacher that is replaced between the runs. */
 static void a_sweep_keeps_to_its_teacher(void **state)
 {
-	(void)state;
 #define TAUGHT(more)                                                                                                             \
 	BASE "--dev %s/dev.tsv --out %s/taught --teacher %s/teacher/final --sweep seed=1,2 " more, test_folder, test_folder,     \
 		test_folder, test_folder, test_folder
@@ -228,7 +222,6 @@ static void a_sweep_keeps_to_its_teacher(void **state)
 /* Models to be compared are named in --sweep only. */
 static void models_are_compared(void **state)
 {
-	(void)state;
 	assert_program(
 		0, ": its model is in ",
 		"finetune --task classification --train %s/train.tsv --dev %s/dev.tsv --max_seq_length 32 --precision fp32 "
@@ -242,7 +235,6 @@ static void models_are_compared(void **state)
 
 static void ranks_sweep_together(void **state)
 {
-	(void)state;
 	assert_program(75, "", SWEEP("ranks", "seed=1,2", "--ranks 2 --steps_this_run 3"));
 	assert_program(0, "run 2 of 2: seed=2", SWEEP("ranks", "seed=1,2", "--ranks 2"));
 	assert_said(": its model is in ");
@@ -253,7 +245,6 @@ static void ranks_sweep_together(void **state)
 /* Gradients that are not finite end a run; the others are still tried, and the failed run is not repeated. */
 static void failed_runs_are_remembered(void **state)
 {
-	(void)state;
 	assert_program(ERR_NUMERIC, "the run seed=1 failed: step 3: loss ", SWEEP("failed", "seed=1,2", "--loss_scale 1e300"));
 	assert_said("the run seed=2 failed");
 	assert_said("no run of the sweep has a score");
@@ -265,7 +256,6 @@ static void failed_runs_are_remembered(void **state)
 /* A file whose own name contains an equals sign is that file, as it is without --sweep. */
 static void file_names_may_have_equals_signs(void **state)
 {
-	(void)state;
 	char here[512], bertc[600];
 	const char *own = getenv("BERTC");
 	put_table("a=b.tsv", 16, 3);
@@ -285,7 +275,6 @@ static void file_names_may_have_equals_signs(void **state)
 
 static void mistakes_are_found_before_the_first_run(void **state)
 {
-	(void)state;
 #define WRONG(lists, message) assert_program(ERR_USAGE, message, SWEEP("none", lists, ""))
 	WRONG("learning_rat=1", "there is no option 'learning_rat'");
 	assert_said("did you mean learning_rate?");

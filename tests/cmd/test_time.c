@@ -48,7 +48,6 @@ static void assert_ended_by_time(const char *run, double seconds)
 
 static void ends_with_the_time(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/whole --time 3s " SMALL, corpus, config,
 		       test_folder);
 	assert_ended_by_time("whole", 3);
@@ -59,7 +58,6 @@ static void ends_with_the_time(void **state)
 /* The time used by an earlier process counts, the time between two processes does not. */
 static void goes_on_with_the_rest(void **state)
 {
-	(void)state;
 	assert_program(75, "", "pretrain --corpus %s --model %s --out %s/parts --time 6s --max_time 4s " SMALL, corpus, config,
 		       test_folder);
 	double before = recorded("parts", "elapsed"), rate = last_rate("parts");
@@ -73,7 +71,6 @@ static void goes_on_with_the_rest(void **state)
 /* Warm-up has at least its number of updates, however long the text took to prepare and however slow the first ones were. */
 static void warms_up_by_updates(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/warm --time 3s --num_warmup_steps 100 " SMALL,
 		       corpus, config, test_folder);
 	assert_ended_by_time("warm", 3);
@@ -84,7 +81,6 @@ static void warms_up_by_updates(void **state)
 
 static void ranks_go_by_one_clock(void **state)
 {
-	(void)state;
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/ranks --time 4s --ranks 2 " SMALL, corpus, config,
 		       test_folder);
 	assert_ended_by_time("ranks", 4);
@@ -92,7 +88,6 @@ static void ranks_go_by_one_clock(void **state)
 
 static void does_not_go_with_a_length(void **state)
 {
-	(void)state;
 	assert_program(2, "either --time or --num_train_steps", "pretrain --corpus %s --out %s/no --time 1h --num_train_steps 5",
 		       corpus, test_folder);
 	assert_program(2, "without a list of phases", "pretrain --corpus %s --out %s/no --time 1h --phase2.max_seq_length 64",
@@ -104,7 +99,6 @@ static void does_not_go_with_a_length(void **state)
 /* About 20 tokens per parameter: a minute and a day on two cores, and days on GPUs. */
 static void more_buys_a_larger_model(void **state)
 {
-	(void)state;
 	static const struct {
 		double flops;
 		const char *model;

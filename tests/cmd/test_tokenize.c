@@ -78,7 +78,6 @@ static void assert_out(const char *expected)
 
 static void test_formats(void **state)
 {
-	(void)state;
 	put("text", "Unaffable.\n\n  [MASK]\xC3\x89 zz\n", 26);
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), 0);
 	assert_out("5 6 7 10\n\n4 1 1\n");
@@ -95,7 +94,6 @@ static void test_formats(void **state)
 /* Its NULs would be dropped as control characters are, and the rest could look like text. */
 static void test_utf16(void **state)
 {
-	(void)state;
 	put("text", "u\0n\0a\0f\0f\0a\0b\0l\0e\0.\0\n\0", 22);
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), ERR_DATA);
 	assert_log_has("looks like UTF-16");
@@ -107,7 +105,6 @@ static void test_utf16(void **state)
 /* A line ends at \n only, the last one needs none, and empty input gives empty output. */
 static void test_lines(void **state)
 {
-	(void)state;
 	assert_int_equal(run("printf 'a\\r a\\014a\\342\\200\\250a\\n\\na'", "--vocab_file vocab.txt"), 0);
 	assert_out("9 1 9\n\n9\n");
 	assert_int_equal(run("printf ''", "--vocab_file vocab.txt -"), 0);
@@ -133,7 +130,6 @@ static void test_lines(void **state)
 /* A line of any length takes little memory: it is cut where no token is split. */
 static void test_endless_lines(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *part, *ids;
 	} cases[] = {{"a\tun\t", "9 5 "}, {"\xE4\xBB\x8A\xE5\xA4\xA9", "1 1 "}, {"un,a.", "5 1 9 10 "}};
@@ -175,7 +171,6 @@ static void test_endless_lines(void **state)
 /* Long lines are not cut within added tokens. */
 static void test_endless_lines_with_added_tokens(void **state)
 {
-	(void)state;
 	static const char json[] =
 		"{\"added_tokens\": [{\"id\": 5, \"content\": \"%s\", \"normalized\": true}], \"model\": {\"vocab\": "
 		"{\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4}}}";
@@ -209,7 +204,6 @@ static void test_endless_lines_with_added_tokens(void **state)
 /* Text of more than one block, with lines longer than a part and longer than a block; also compressed. */
 static void test_long_text(void **state)
 {
-	(void)state;
 	struct buffer text = {0}, ids = {0};
 
 	for (int line = 0; line < 2; line++) {
@@ -253,7 +247,6 @@ static void test_long_text(void **state)
 
 static void test_settings_file(void **state)
 {
-	(void)state;
 	put("text", "A\n", 2);
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), 0);
 	assert_log_has("has many entries in upper case, but text is made lower case");
@@ -276,7 +269,6 @@ static void test_settings_file(void **state)
 
 static void test_decode(void **state)
 {
-	(void)state;
 	put("ids", "5 6 7 10\n\n4 9\t12\r\n6 5\n", 22);
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt --decode ids"), 0);
 	assert_out("unaffable.\n\n[MASK] a [\n##aff un\n");
@@ -292,7 +284,6 @@ static void test_decode(void **state)
 /* A writer that waits for the ids of a short line gets them: the second line is written after the first answer. */
 static void test_waiting_writer(void **state)
 {
-	(void)state;
 	assert_int_equal(
 		run("mkfifo q; (printf 'un\\n'; timeout 20 cat q || echo too late)",
 		    "--vocab_file vocab.txt --threads 2 | (read ids; echo $ids; (echo a | timeout 30 tee q >/dev/null) & cat)"),
@@ -302,7 +293,6 @@ static void test_waiting_writer(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	assert_int_equal(run(NULL, "text"), ERR_USAGE);
 	assert_log_has("--vocab_file");
 	assert_int_equal(run(NULL, "--vocab_file nowhere.txt text"), ERR_USAGE);

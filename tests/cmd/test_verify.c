@@ -45,7 +45,6 @@ static void assert_printed(const char *part)
 
 static void a_run_is_sound(void **state)
 {
-	(void)state;
 	/* Missing paths are reported before anything is read. */
 	assert_program(2, "no such file or folder", "verify %s/run %s/none", test_folder, test_folder);
 	assert_int_equal(program_output.size, 0);
@@ -72,7 +71,6 @@ static void a_run_is_sound(void **state)
 
 static void damage_is_named(void **state)
 {
-	(void)state;
 	/* Each file of a shard. */
 	static const char *const files[] = {"train.bin", "train.idx", "train.json"};
 	for (int i = 0; i < 3; i++) {
@@ -98,7 +96,6 @@ static void damage_is_named(void **state)
 
 static void folders_without_checksums(void **state)
 {
-	(void)state;
 	assert_int_equal(program("verify %s/run/final", test_folder), 0);
 	assert_int_equal(unlink(test_path("run/final/MANIFEST.json")), 0);
 	assert_program(0, "", "verify %s/run/final", test_folder);
@@ -129,7 +126,6 @@ static void folders_without_checksums(void **state)
 
 static void what_cannot_be_verified(void **state)
 {
-	(void)state;
 	assert_program(2, "no PATH given", "verify");
 	assert_program(2, "nowhere", "verify %s/nowhere", test_folder);
 	assert_program(2, "nothing that bertc can verify", "verify %s/corpus.txt", test_folder);
@@ -138,7 +134,6 @@ static void what_cannot_be_verified(void **state)
 /* Control characters in names are escaped, both for people and in JSON. */
 static void names_are_shown(void **state)
 {
-	(void)state;
 	assert_int_equal(symlink("run/final", test_path("odd\033[31m\xE2\x80\xAE")), 0);
 	static const char *const commands[] = {"verify", "inspect", "verify --json", "inspect --json"};
 	for (int i = 0; i < 4; i++) {
@@ -153,7 +148,6 @@ static void names_are_shown(void **state)
 /* SIGTERM while a file is being converted in the temporary folder: nothing stays there, and no problem is reported. */
 static void a_stopped_verification(void **state)
 {
-	(void)state;
 	char line[2048];
 	struct name_list left = {0};
 	struct buffer said = {0};

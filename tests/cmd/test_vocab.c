@@ -64,7 +64,6 @@ static void fails(int code, const char *words, const char *format, ...)
 
 static void test_good_run(void **state)
 {
-	(void)state;
 	struct buffer vocab = {0};
 	char line[512];
 
@@ -92,7 +91,6 @@ static void test_good_run(void **state)
 
 static void test_bad_commands(void **state)
 {
-	(void)state;
 	unlink(out_path);
 	put(text_path, "Some text here.\n", 16);
 	fails(ERR_USAGE, "--corpus is missing", "vocab --out %s", out_path);
@@ -110,7 +108,6 @@ static void test_bad_commands(void **state)
 
 static void test_bad_text(void **state)
 {
-	(void)state;
 	char path[128];
 
 	unlink(out_path);
@@ -135,7 +132,6 @@ static void test_bad_text(void **state)
  * the others two; two words save the same amount and are ordered by their bytes; \xce\xb2 (beta) was unknown. */
 static void test_extend(void **state)
 {
-	(void)state;
 	struct buffer vocab = {0};
 	char base[128], line[512];
 	static const char text[] = "Kinase kinase kinase kinase kinase kinases kinases kinases\n"

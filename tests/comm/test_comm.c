@@ -10,7 +10,6 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static void test_small_things(void **state)
 {
-	(void)state;
 	for (int i = 0; i < SIZES; i++)
 		run_ranks(sizes[i], small_things, NULL, NULL);
 }
@@ -21,7 +20,6 @@ static void test_large_sums(void **state)
 	static const enum comm_type types[][2] = {
 		{COMM_F32, COMM_F32}, {COMM_F64, COMM_F64}, {COMM_F32, COMM_BF16}, {COMM_F32, COMM_F16}, {COMM_F64, COMM_BF16}};
 	int trial = 0;
-	(void)state;
 	for (int i = 0; i < SIZES; i++)
 		for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
 			const enum comm_type *pair = types[trial % 5];
@@ -36,14 +34,12 @@ static void test_large_sums(void **state)
 
 static void test_many_at_once(void **state)
 {
-	(void)state;
 	for (int i = 0; i < SIZES; i++)
 		run_ranks(sizes[i], many_at_once, NULL, NULL);
 }
 
 static void test_allocations(void **state)
 {
-	(void)state;
 	run_ranks(1, allocations, NULL, NULL);
 	run_ranks(4, allocations, NULL, NULL);
 	run_ranks(2, threads, NULL, NULL);
@@ -81,13 +77,11 @@ static enum status one_has_no_room(struct comm *comm, void *context)
 
 static void test_one_has_no_room(void **state)
 {
-	(void)state;
 	run_ranks(3, one_has_no_room, NULL, NULL);
 }
 
 static void test_shares(void **state)
 {
-	(void)state;
 	struct comm *comm;
 	assert_ok(comm_open(&comm, &(struct comm_settings){0}));
 	assert_int_equal(comm_share(comm, 100, 0), 0);
@@ -98,27 +92,23 @@ static void test_shares(void **state)
 
 static void test_shares_cover(void **state)
 {
-	(void)state;
 	run_ranks(3, shares_cover, NULL, NULL);
 	run_ranks(8, shares_cover, NULL, NULL);
 }
 
 static void test_disagree(void **state)
 {
-	(void)state;
 	for (int32_t odd = 0; odd < 4; odd++)
 		run_ranks(4, disagree, &odd, NULL);
 }
 
 static void test_agree_status(void **state)
 {
-	(void)state;
 	run_ranks(3, failing, NULL, NULL);
 }
 
 static void test_leave_early(void **state)
 {
-	(void)state;
 	for (int large = 0; large < 2; large++) {
 		bool is_large = large;
 		run_ranks(3, leave_early, &is_large, NULL);
@@ -127,14 +117,12 @@ static void test_leave_early(void **state)
 
 static void test_different_operations(void **state)
 {
-	(void)state;
 	run_ranks(3, different_operations, NULL, NULL);
 }
 
 /* Rank 0 is killed between creating its name and meeting the others: rank 1 does not wait for it, and the name is removed. */
 static void test_dead_rendezvous(void **state)
 {
-	(void)state;
 	struct place place = {.ranks = {0, 2, 0, 2, "here"}, .meeting = MEETING_NAME};
 	char name[128];
 	int file;

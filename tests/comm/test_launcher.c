@@ -175,7 +175,6 @@ static int launch(const char *part, int32_t ranks, double watchdog, int64_t rest
 
 static void test_all_well(void **state)
 {
-	(void)state;
 	for (int32_t ranks = 2; ranks <= 4; ranks *= 2)
 		if (launch("train", ranks, 0, 0, NULL, 0, NULL) != OK)
 			fail_msg("%s", buffer_string(&said));
@@ -194,7 +193,6 @@ static void test_death(void **state)
 		{"0:save:5:SIGABRT", "was killed by SIGABRT in 'save' of step 5"},
 		{"2:forward:4:exit", "ended with exit status 1 in 'forward' of step 4"},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		double seconds;
 		int status = launch("train", 3, 0, 0, cases[i].fault, 0, &seconds);
@@ -209,7 +207,6 @@ static void test_death(void **state)
 static void test_hang(void **state)
 {
 	double seconds;
-	(void)state;
 	assert_int_equal(launch("train", 3, 1, 0, "1:reduce:4:SIGSTOP", 0, &seconds), ERR_PEER);
 	assert_said("rank 1 on ");
 	assert_said("has given no sign of life for ");
@@ -231,7 +228,6 @@ static void test_hang(void **state)
 
 static void test_deadlock(void **state)
 {
-	(void)state;
 	assert_int_equal(launch("deadlock", 2, 0.5, 0, NULL, 0, NULL), ERR_PEER);
 	assert_said("all ranks wait for each other: rank 0 in 'forward' of step 2, rank 1 in 'forward' of step 2");
 }
@@ -239,14 +235,12 @@ static void test_deadlock(void **state)
 /* A slow rank is not a hanging rank. */
 static void test_slow(void **state)
 {
-	(void)state;
 	if (launch("slowly", 2, 0.5, 0, NULL, 0, NULL) != OK)
 		fail_msg("%s", buffer_string(&said));
 }
 
 static void test_own_error(void **state)
 {
-	(void)state;
 	assert_int_equal(launch("own_error", 3, 0, 0, NULL, 0, NULL), ERR_DATA);
 	assert_said("said by rank 0: rank 1 on ");
 	assert_said(": 'shard' is broken");
@@ -258,7 +252,6 @@ static void test_own_error(void **state)
 
 static void test_restarts(void **state)
 {
-	(void)state;
 	assert_int_equal(launch("first_run_dies", 2, 0, 1, NULL, 0, NULL), ERR_PEER);
 	assert_said("restarting all ranks (1 of 1)");
 	assert_int_equal(launch("first_run_dies", 2, 0, 3, NULL, 0, NULL), OK);
@@ -269,7 +262,6 @@ static void test_restarts(void **state)
 
 static void test_signals(void **state)
 {
-	(void)state;
 	assert_int_equal(launch("until_asked", 3, 0, 0, NULL, SIGUSR1, NULL), STOPPED);
 	assert_said("said by rank 0: stopped at step ");
 	assert_int_equal(launch("until_asked", 3, 0, 0, NULL, SIGTERM, NULL), STOPPED);
@@ -281,7 +273,6 @@ static void test_signals(void **state)
 /* If the launcher is killed, its ranks end, too. Each holds a lock of the test, which is free once they are gone. */
 static void test_launcher_killed(void **state)
 {
-	(void)state;
 	int ends[2];
 	char byte;
 	assert_int_equal(pipe(ends), 0); /* inherited by all ranks: reaches its end when the last of them is gone */
@@ -361,7 +352,6 @@ static void run_placed(const char *part, int size, const char *fault, int *statu
 static void test_placed(void **state)
 {
 	int statuses[8];
-	(void)state;
 	run_placed("train", 4, NULL, statuses);
 	for (int rank = 0; rank < 4; rank++)
 		if (statuses[rank] != OK)
@@ -424,7 +414,6 @@ static void test_places(void **state)
 		 "LOCAL_WORLD_SIZE=2",
 		 1, 2, 1, 2, MEETING_NAME, OK},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char variables[400], names[16][64];
 		int count = 0;
@@ -456,7 +445,6 @@ static void test_affinity(void **state)
 	struct affinity affinity;
 	int order[] = {0, 4, 1, 5, 2, 6, 3, 7};
 	cpu_set_t *set = CPU_ALLOC(AFFINITY_CPUS), *all = CPU_ALLOC(AFFINITY_CPUS);
-	(void)state;
 	affinity = (struct affinity){.cpus = order, .count = 8, .cores = 8};
 	assert_int_equal(affinity_share(&affinity, 1, 4, set), 2);
 	assert_true(CPU_COUNT_S(AFFINITY_BYTES, set) == 2 && CPU_ISSET_S(1, AFFINITY_BYTES, set) &&

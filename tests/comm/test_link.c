@@ -21,7 +21,6 @@ static void assert_time(const struct topology *topology, enum collective collect
 /* 8.4 + 7 x 3.4 us and 672 MB x 7/8 over 369 GB/s; twice the steps for an all-reduce. */
 static void test_one_host(void **state)
 {
-	(void)state;
 	struct topology eight = hosts_of(8, 8, "nvlink4", "ndr", 8);
 	assert_time(&eight, COLLECTIVE_REDUCE_SCATTER, 672e6, 32.2 * US + 588e6 / 369e9, "ring, Simple");
 	assert_time(&eight, COLLECTIVE_ALL_GATHER, 672e6, 32.2 * US + 588e6 / 369e9, "ring, Simple");
@@ -37,7 +36,6 @@ static void test_one_host(void **state)
 
 static void test_many_hosts(void **state)
 {
-	(void)state;
 	/* Eight rails of 46.9 GB/s are 375.2 GB/s; the ring within hosts has 369. 63 steps, 7 of them between hosts. */
 	struct topology t = hosts_of(64, 8, "nvlink4", "ndr", 8);
 	assert_int_equal(topology_hosts(&t), 8);
@@ -54,7 +52,6 @@ static void test_many_hosts(void **state)
 
 static void test_without_nccl(void **state)
 {
-	(void)state;
 	/* Shared memory: a rank reads a quarter of each of four blocks; for a gather, three quarters. */
 	struct topology four = hosts_of(4, 4, "shared", "10gbe", 1);
 	double rate = link_find("shared")->bandwidth;
@@ -73,7 +70,6 @@ static void test_without_nccl(void **state)
 /* Measured memory speed lies between that of a slow bus and that of a cache. */
 static void test_measured(void **state)
 {
-	(void)state;
 	struct link_kind memory;
 	assert_ok(link_measure_memory(&memory));
 	assert_true(memory.wire == WIRE_MEMORY && memory.provenance == FIGURE_MEASURED);
@@ -83,7 +79,6 @@ static void test_measured(void **state)
 
 static void test_table(void **state)
 {
-	(void)state;
 	assert_null(link_find("token ring"));
 	for (const struct link_kind *kind = link_kinds; kind->name; kind++) {
 		assert_ptr_equal(link_find(kind->name), kind);

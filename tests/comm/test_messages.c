@@ -50,7 +50,6 @@ static inline enum status everything(struct comm *comm, void *context)
 
 static void test_tcp(void **state)
 {
-	(void)state;
 	for (int32_t size = 2; size <= 8; size += size < 4 ? 1 : 4) {
 		ranks_port = free_port();
 		run_ranks(size, everything, NULL, NULL);
@@ -126,7 +125,6 @@ static int pretender(int32_t rank, int32_t size, const char *secret)
 /* Ranks meet within seconds whoever else connects, and no stranger ends the run. */
 static void test_tcp_strangers(void **state)
 {
-	(void)state;
 	setenv(TCP_SECRET, "open sesame", 1);
 	for (int round = 0; round < 2; round++) {
 		ranks_port = free_port();
@@ -162,7 +160,6 @@ static void test_tcp_strangers(void **state)
 /* A stranger that listens in place of rank 0 is not believed, either. */
 static void test_tcp_false_master(void **state)
 {
-	(void)state;
 	int yes_ = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
 	ranks_port = free_port();
 	struct sockaddr_in address = {
@@ -265,7 +262,6 @@ static enum status escape(struct comm *comm, void *context)
 /* Status messages that make no sense are ignored; text that will be shown is escaped. */
 static void test_tcp_nonsense(void **state)
 {
-	(void)state;
 	ranks_port = free_port();
 	run_ranks(2, nonsense, NULL, NULL);
 	ranks_port = free_port();
@@ -305,7 +301,6 @@ static void test_tcp_faults(void **state)
 {
 	int statuses[64];
 	char closed[] = "rank 1 on here has closed its connection (it died";
-	(void)state;
 	setenv("BERTC_RANK_FAULT", "1:forward:7:SIGKILL", 1);
 	ranks_port = free_port();
 	run_ranks(3, steps, closed, statuses);
@@ -367,7 +362,6 @@ static int run_mpi(int32_t size, bool is_everything, const char *environment)
 
 static void test_mpi(void **state)
 {
-	(void)state;
 	if (!MPI_CAN_BE_TESTED)
 		skip();
 	for (int32_t size = 2; size <= 4; size++)
@@ -376,7 +370,6 @@ static void test_mpi(void **state)
 
 static void test_mpi_faults(void **state)
 {
-	(void)state;
 	if (!MPI_CAN_BE_TESTED)
 		skip();
 	unsetenv("BERTC_RANK_FAULT");

@@ -47,7 +47,6 @@ static void test_unpack(void **state)
 {
 	static uint16_t all[65536];
 	static float values[65536];
-	(void)state;
 	for (int i = 0; i < 65536; i++)
 		all[i] = (uint16_t)i;
 	for (enum comm_type wire = COMM_BF16; wire <= COMM_F16; wire++) {
@@ -83,7 +82,6 @@ static void test_round(void **state)
 {
 	static float x[70000];
 	int64_t count = 0;
-	(void)state;
 	/* Around every point where rounding changes: all exponents, and the bits next to the last one kept. */
 	for (uint32_t exponent = 0; exponent < 256; exponent++)
 		for (uint32_t low = 0; low < 16; low++)
@@ -103,7 +101,6 @@ static void test_sums(void **state)
 {
 	float values[3] = {1, 2, 3}, sum[3] = {10, 20, NAN};
 	double wide[3] = {1, 2, 3}, wide_sum[3];
-	(void)state;
 	wire_add(sum, values, 2, COMM_F32, COMM_F32, false);
 	assert_true(sum[0] == 11 && sum[1] == 22 && isnan(sum[2]));
 	wire_add(wide_sum, wide, 3, COMM_F64, COMM_F64, true);

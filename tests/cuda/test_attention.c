@@ -81,7 +81,6 @@ static void change_kernel(void)
 /* Heads of 64 columns: wgmma gives the right results, which are those of mma, bit for bit. */
 static void test_wgmma(void **state)
 {
-	(void)state;
 	for (int f16 = 0; f16 < 2; f16++) {
 		struct pool *pool, *ref_pool;
 		struct backend *ref = open_backend("ref", DTYPE_F64, 2, &ref_pool);
@@ -112,33 +111,28 @@ static void test_wgmma(void **state)
 
 static void test_f32(void **state)
 {
-	(void)state;
 	test_device(9, 0, DTYPE_F32, 4);
 }
 
 static void test_bf16(void **state)
 {
-	(void)state;
 	test_device(9, 0, DTYPE_BF16, 1);
 }
 
 static void test_f16(void **state)
 {
-	(void)state;
 	test_device(9, 0, DTYPE_F16, 3);
 }
 
 /* 64 KiB of shared memory: no block can hold a head, so every backward pass takes two kernels. */
 static void test_f16_of_little_shared_memory(void **state)
 {
-	(void)state;
 	test_device(7, 5, DTYPE_F16, 2);
 }
 
 /* Heads that no kernel can hold are refused before anything runs. */
 static void test_large_heads(void **state)
 {
-	(void)state;
 	struct emulated_device before = emulated_device;
 	struct shape_limits limits = {
 		.batch = {128, 4, 8}, .longest = 32, .hidden = 512, .heads = 2, .vocab = 8, .intermediate = 8};
@@ -173,7 +167,6 @@ static void queue_backward(const struct cuda_state *state, int32_t *zeros, int32
 /* A kernel's limit of shared memory applies to recorded launches, too: a shorter batch must not lower it. */
 static void a_shorter_batch_leaves_recorded_graphs_alone(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	struct backend *be = open_backend("cuda", DTYPE_BF16, 1, &pool);
 	const struct cuda_state *device = be->state;

@@ -65,7 +65,6 @@ static void expect_refusal(struct emulated_device device, enum dtype dtype, enum
 
 static void what_is_not_there_is_said(void **state)
 {
-	(void)state;
 	struct emulated_device device = emulated_device;
 	device.driver_version = 0;
 	expect_refusal(device, DTYPE_F32, ERR_RESOURCE, "no NVIDIA driver", "--device cpu");
@@ -97,7 +96,6 @@ static void what_is_not_there_is_said(void **state)
 
 static void a_failing_device_is_reported_once_it_is_waited_for(void **state)
 {
-	(void)state;
 	struct backend *be = open_device(DTYPE_F32);
 	struct replica replica;
 	assert_ok(be->functions->replica_create(be, &replica, &small));
@@ -117,7 +115,6 @@ static void a_failing_device_is_reported_once_it_is_waited_for(void **state)
 /* Sizes on both sides of the size of the pinned blocks. */
 static void copies_arrive(void **state)
 {
-	(void)state;
 	static const size_t sizes[] = {1, 1000, STAGE_BYTES - 1, STAGE_BYTES, STAGE_BYTES + 1, 6 * STAGE_BYTES + 12345};
 	struct backend *be = open_device(DTYPE_F32);
 	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -165,7 +162,6 @@ static void make_batch(struct batch *batch, int number)
 /* Batches are uploaded without waiting; each is complete for everything queued after its upload. */
 static void batches_arrive_in_order(void **state)
 {
-	(void)state;
 	enum { BATCHES = 5 };
 	struct backend *be = open_device(DTYPE_F32);
 	struct replica replica;
@@ -228,7 +224,6 @@ static enum status whole_product(struct backend *be, enum whole_product product,
 /* The first run measures, the next one reads the results. */
 static void products_are_chosen_once(void **state)
 {
-	(void)state;
 	char folder[] = "/tmp/bertc-test-XXXXXX";
 	assert_non_null(mkdtemp(folder));
 	setenv("BERTC_CACHE", folder, 1);
@@ -272,7 +267,6 @@ static void run_products(struct backend *be, int64_t *out_measured)
 /* Choices made by one run are adopted and passed on by another, once each; unusable ones are made again. */
 static void choices_are_handed_on(void **state)
 {
-	(void)state;
 	struct buffer first = {0}, second = {0}, third = {0};
 	int64_t measured;
 	struct backend *be = open_device(DTYPE_BF16);
@@ -315,7 +309,6 @@ static void choices_are_handed_on(void **state)
 /* An algorithm for operands aligned to 256 bytes is not used for other operands, for which a separate choice is made. */
 static void products_know_how_their_operands_are_aligned(void **state)
 {
-	(void)state;
 	struct backend *be = open_device(DTYPE_BF16);
 	struct replica replica;
 	int64_t plans, measured;
@@ -358,7 +351,6 @@ static void products_know_how_their_operands_are_aligned(void **state)
  * fp32 do not. */
 static void sums_are_cut_as_tensor_cores_cut_them(void **state)
 {
-	(void)state;
 	enum { ROWS = 16, DEPTH = 64 };
 	for (int wide = 0; wide < 2; wide++) {
 		struct backend *be = open_device(wide ? DTYPE_F32 : DTYPE_BF16);
@@ -403,7 +395,6 @@ static void sums_are_cut_as_tensor_cores_cut_them(void **state)
 /* BERTC_PRODUCT_CANDIDATES=1: nothing is measured. */
 static void products_can_be_taken_unmeasured(void **state)
 {
-	(void)state;
 	int64_t measured;
 	struct backend *be;
 	setenv("BERTC_PRODUCT_CANDIDATES", "1", 1);
@@ -419,7 +410,6 @@ static void products_can_be_taken_unmeasured(void **state)
 /* The finalists are compared while the device is hot: an algorithm that is fast only at first is not chosen. */
 static void products_are_chosen_under_load(void **state)
 {
-	(void)state;
 	for (int hot = 0; hot < 2; hot++) {
 		struct buffer choices = {0};
 		double seconds;
@@ -454,7 +444,6 @@ static int64_t calls_for(struct backend *be, enum whole_product product, const c
 /* Whole products are measured in the device's precision, FP8 included, once their algorithms are chosen. */
 static void whole_products_are_repeated(void **state)
 {
-	(void)state;
 	for (int fp8 = 0; fp8 < 2; fp8++) {
 		struct buffer choices = {0};
 		struct backend *be;
@@ -481,7 +470,6 @@ static void whole_products_are_repeated(void **state)
 /* Where HOME is unset or not writable, as in many containers, choices are still cached. */
 static void choices_are_kept_without_a_home(void **state)
 {
-	(void)state;
 	struct gemm_cache cache;
 	char folder[64];
 	char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
@@ -512,7 +500,6 @@ static void choices_are_kept_without_a_home(void **state)
 /* Ranks of one machine measure at the same time, each for itself: all take the choice that was stored first. */
 static void ranks_take_the_choice_that_was_stored_first(void **state)
 {
-	(void)state;
 	char folder[] = "/tmp/bertc-cache-XXXXXX";
 	assert_non_null(mkdtemp(folder));
 	setenv("BERTC_CACHE", folder, 1);
@@ -538,7 +525,6 @@ static void ranks_take_the_choice_that_was_stored_first(void **state)
 /* What a resumed run compares in order to say whether it continues bit for bit. */
 static void numerics_name_the_kernels(void **state)
 {
-	(void)state;
 	struct backend *be = open_device(DTYPE_BF16);
 	assert_non_null(strstr(be->numerics, ", kernels "));
 	assert_non_null(strstr(be->numerics, " wgmma bf16"));
@@ -552,7 +538,6 @@ static void numerics_name_the_kernels(void **state)
 
 static void errors_say_what_to_do(void **state)
 {
-	(void)state;
 	assert_error(ERR_RESOURCE, "the GPU failed", cuda_error(cudaErrorSystemNotReady, "cudaGetDeviceCount"));
 	assert_non_null(strstr(error_last()->hint, "nvidia-fabricmanager"));
 }
@@ -601,7 +586,6 @@ static int64_t kernels_of_gelu(enum activation activation, const char *lines, st
  * is kept; the erf form never uses it. */
 static void epilogues_are_a_choice(void **state)
 {
-	(void)state;
 	struct buffer lines = {0}, again = {0}, erf = {0};
 	assert_int_equal(kernels_of_gelu(ACTIVATION_GELU_TANH, "", &lines), 0);
 	char *text = lines.data, *at = strstr(text, " gelu pre = ");
@@ -621,7 +605,6 @@ static void epilogues_are_a_choice(void **state)
 /* All three products of a linear layer: none uses our own plain kernel, and every number is rounded as fp8.h says. */
 static void products_in_fp8_are_the_librarys(void **state)
 {
-	(void)state;
 	struct backend *be;
 	int64_t plans, measured;
 	assert_ok(try_fp8(&be, DTYPE_BF16));

@@ -21,7 +21,6 @@ static void curves_are_those_of_the_cpu(void **state)
 		    {"tf32", SHORT "--device cuda --precision tf32", 5e-3},
 		    {"fp16", SHORT "--device cuda --precision fp16", 1e-2},
 		    {"fp8", SHORT "--device cuda --precision fp8", 2e-1}};
-	(void)state;
 	for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
 		assert_int_equal(distil(tasks[i], "cpu", SHORT "--device cpu --precision fp32"), 0);
 		/* For the second task, only the two most important runs. */

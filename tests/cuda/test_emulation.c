@@ -61,7 +61,6 @@ static int outcome(enum fault fault)
 
 static void faults_are_noticed(void **state)
 {
-	(void)state;
 	begin();
 	assert_int_equal(outcome(FAULT_NONE), 0);
 	assert_int_equal(outcome(FAULT_PRODUCT_NONE), 0);
@@ -78,7 +77,6 @@ static void faults_are_noticed(void **state)
 /* Work waits in its stream; a graph runs what was recorded, each time it is launched. */
 static void streams_and_graphs(void **state)
 {
-	(void)state;
 	begin();
 	float *pinned;
 	assert_int_equal(cudaHostAlloc((void **)&pinned, COUNT * sizeof(float), cudaHostAllocDefault), cudaSuccess);
@@ -159,7 +157,6 @@ static cudaError_t do_forbidden(enum forbidden what, cudaEvent_t event, cudaGrap
 /* Calls that CUDA forbids while a stream is captured invalidate the capture; other threads may make most of them. */
 static void captures_are_spoiled(void **state)
 {
-	(void)state;
 	cudaEvent_t event;
 	cudaGraph_t graph;
 	cudaGraphExec_t run;
@@ -193,7 +190,6 @@ static void captures_are_spoiled(void **state)
 /* A graph that refers to memory freed in the meantime, in a kernel or in a memset. */
 static void graphs_know_what_is_gone(void **state)
 {
-	(void)state;
 	for (int fills = 0; fills < 2; fills++) {
 		begin();
 		fflush(NULL);
@@ -224,7 +220,6 @@ static void graphs_know_what_is_gone(void **state)
 
 static void launches_have_limits(void **state)
 {
-	(void)state;
 	begin();
 	assert_int_equal(fault_launch(stream, FAULT_NONE, data, COUNT, out, 0), cudaSuccess); /* no blocks: nothing happens */
 	assert_int_equal(cudaFuncSetAttribute((const void *)data, cudaFuncAttributeMaxDynamicSharedMemorySize, 300 << 10),

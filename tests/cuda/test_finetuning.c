@@ -19,7 +19,6 @@ static void curves_are_those_of_the_cpu(void **state)
 		{"tf32", SHORT "--device cuda --precision tf32", 1e-4, 1e-2},
 		{"bf16", SHORT "--device cuda --precision bf16", 2e-3, 5e-2},
 	};
-	(void)state;
 	for (int i = 0; i < LABELED_TASKS; i++) {
 		const char *task = labeled_tasks[i];
 		assert_int_equal(finetune(task, "cpu", SHORT "--device cpu --precision fp32"), 0);

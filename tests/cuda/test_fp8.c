@@ -113,7 +113,6 @@ static const struct {
 
 static void producers_note_what_they_write(void **state)
 {
-	(void)state;
 	open_device(9, 0);
 	for (size_t i = 0; i < sizeof producers / sizeof *producers; i++)
 		expect_note(producers[i].line, producers[i].name);
@@ -123,7 +122,6 @@ static void producers_note_what_they_write(void **state)
 /* Backward of long sequences in two kernels: there is shared memory for 256 tokens. */
 static void two_kernels_note_together(void **state)
 {
-	(void)state;
 	open_device(8, 9);
 	expect_note("attention_bwd T=360 H=64 heads=1 B=2 longest=320 p=0.1 bias=1", "dqkv");
 	expect_note("attention_bwd T=360 H=64 heads=1 B=2 longest=320 scale=4", "dqkv"); /* dq has the largest */
@@ -218,7 +216,6 @@ static void expect_near(struct place *a, struct place *b, const char *name)
 
 static void writers_round_what_they_compute(void **state)
 {
-	(void)state;
 	open_device(9, 0);
 	for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
 		struct place with, without;
@@ -260,7 +257,6 @@ static void set_to_nan(const struct tensor *tensor)
 
 static void products_have_the_bits_of_those_without(void **state)
 {
-	(void)state;
 	static const char *const forward[] = {
 		"linear_fwd M=37 O=48 I=32",
 		"linear_gelu_fwd M=64 O=64 I=32 act=gelu_erf scale=4",
@@ -316,7 +312,6 @@ static void products_have_the_bits_of_those_without(void **state)
 /* The norms and GELUs of all layers share their places, which hold the last layer's numbers at the end. */
 static void what_layers_share_is_not_searched(void **state)
 {
-	(void)state;
 	static const struct model_config config = {.vocab_size = 20,
 						   .hidden_size = 32,
 						   .num_hidden_layers = 3,

@@ -29,13 +29,11 @@ static void from_device(void *host, void *memory, size_t bytes)
 
 static int set_up(void **state)
 {
-	(void)state;
 	return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	return cudaStreamDestroy(stream) != cudaSuccess;
 }
 
@@ -59,7 +57,6 @@ static float number(int i, int j)
 
 static void mma_multiplies_where_cutlass_says(void **state)
 {
-	(void)state;
 	const struct {
 		enum fragment_type type;
 		int depth;
@@ -106,7 +103,6 @@ static void mma_multiplies_where_cutlass_says(void **state)
 /* For f16 before sm_80, mma16 consists of two instructions of half the depth, on halves of the same registers. */
 static void two_halves_are_one(void **state)
 {
-	(void)state;
 	for (int lane = 0; lane < LANES; lane++) {
 		for (int i = 0; i < 8; i++)
 			assert_int_equal(fragment_place(&FRAGMENT_A_16X8X16, lane, i),
@@ -119,7 +115,6 @@ static void two_halves_are_one(void **state)
 
 static void ldmatrix_loads_what_cutlass_says(void **state)
 {
-	(void)state;
 	for (int n = 0; n < 4; n++) {
 		int count = n % 2 ? 4 : 2, transposed = n / 2;
 		uint16_t matrices[4 * 64];
@@ -200,7 +195,6 @@ static void group_multiply(enum fragment_type type, int columns, int a_summed, i
 
 static void wgmma_multiplies_where_cutlass_says(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 16; i++)
 		group_multiply(i % 2 ? FRAGMENT_BF16 : FRAGMENT_F16, i / 8 ? 64 : 32, i / 2 % 2, i / 4 % 2, 0);
 	for (int i = 0; i < 4; i++)
@@ -211,7 +205,6 @@ static void wgmma_multiplies_where_cutlass_says(void **state)
  * places of a sum. */
 static void additions_are_cut(void **state)
 {
-	(void)state;
 	const float small[4] = {0x1.8p-24f, 0x1.8p-24f, 0x1.8p-24f, 0x1.8p-24f}, none[2] = {0, -0.0f};
 	assert_float_equal(tensor_core_sum(1, small, 4, 23), 1, 0);
 	assert_float_equal(tensor_core_sum(0, small, 4, 23), 0x1.8p-22f, 0);

@@ -34,7 +34,6 @@ static int32_t even_rows[1]; /* not empty, but not read here */
  * nothing. */
 static void shapes_are_filled_up(void **state)
 {
-	(void)state;
 	struct rng rng = rng_start(1, RNG_TEST, 0);
 	for (int i = 0; i < 200000; i++) {
 		int32_t limit = 1 + (int32_t)rng_below(&rng, i % 3 ? 600 : 40);
@@ -86,7 +85,6 @@ static void shapes_are_filled_up(void **state)
 /* A capacity chosen for the waves of its padded shape: no micro-batch below the limit is padded beyond it. */
 static void filling_pushes_nothing_over_a_wave(void **state)
 {
-	(void)state;
 	static const struct wave_model models[] = {{132, 1024, 4096}, {132, 768, 3072}, {108, 1024, 4096}, {114, 768, 3072}};
 	for (int i = 0; i < 4; i++) {
 		for (int32_t most = 8192; most <= 65536; most += 8192) {
@@ -182,7 +180,6 @@ static int64_t slab_count(void)
 
 static void recorded_steps_have_the_same_bits(void **state)
 {
-	(void)state;
 	static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
 	size_t bytes = (size_t)slab_count() * sizeof(float);
 	for (int i = 0; i < 3; i++) {
@@ -203,7 +200,6 @@ static void recorded_steps_have_the_same_bits(void **state)
 /* Padding changes no gradient: the CPU uses none. */
 static void inert_rows_change_nothing(void **state)
 {
-	(void)state;
 	struct outcome gpu = train_steps("cuda", DTYPE_F32, 1, true), cpu = train_steps("cpu", DTYPE_F32, 1, true);
 	double off = 0, all = 0;
 	for (int64_t i = 0; i < slab_count(); i++) {
@@ -219,7 +215,6 @@ static void inert_rows_change_nothing(void **state)
 /* If there is no memory for graphs, everything still works. */
 static void graphs_that_find_no_memory_are_not_missed(void **state)
 {
-	(void)state;
 	emulated_graphs_left = 1;
 	struct outcome with = train_steps("cuda", DTYPE_BF16, 7, true);
 	assert_int_equal(with.recorded, 1);
@@ -256,7 +251,6 @@ static void expect_copies(struct benchmark *run)
 
 static void updates_write_copies(void **state)
 {
-	(void)state;
 	struct optimizer_options settings = {.optimizer = OPTIMIZER_LAMB,
 					     .adam_beta1 = 0.9,
 					     .adam_beta2 = 0.99,
@@ -314,7 +308,6 @@ static void expect_numbers(struct backend *be, const struct numbers *n)
 
 static void recordings_are_kept_and_forgotten(void **state)
 {
-	(void)state;
 	setenv("BERTC_GRAPHS", "1", 1);
 	struct shape_limits limits = {
 		.batch = {64, 2, 8}, .longest = 32, .hidden = 64, .heads = 2, .intermediate = 64, .vocab = 10};
@@ -401,7 +394,6 @@ static void draw_twice(void *context)
  * piece, so that nothing is recorded. */
 static void hooks_are_called_between_pieces(void **state)
 {
-	(void)state;
 	setenv("BERTC_GRAPHS", "1", 1);
 	struct shape_limits limits = {
 		.batch = {64, 2, 8}, .longest = 32, .hidden = 64, .heads = 2, .intermediate = 64, .vocab = 10};

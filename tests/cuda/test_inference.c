@@ -87,7 +87,6 @@ static void keep_loss(char *text)
 
 static void commands_answer_as_on_the_cpu(void **state)
 {
-	(void)state;
 	enum { COMMANDS = 5 };
 	char commands[COMMANDS][512], expected[1 << 14], answers[1 << 14], what[64];
 	snprintf(commands[0], sizeof commands[0], "embed -q --model %s %s", words, texts);
@@ -113,7 +112,6 @@ static void commands_answer_as_on_the_cpu(void **state)
 
 static void words_are_filled_in_as_on_the_cpu(void **state)
 {
-	(void)state;
 	char expected[64];
 	assert_program(0, "", "fill -q --model %s --device cpu --precision fp32 \"the cat [MASK] a river.\"", words);
 	snprintf(expected, sizeof expected, "%.*s", (int)strcspn(buffer_string(&program_output), "\n"),
@@ -127,7 +125,6 @@ static void words_are_filled_in_as_on_the_cpu(void **state)
 
 static void a_server_answers_as_on_the_cpu(void **state)
 {
-	(void)state;
 	static const char body[] = "{\"inputs\": \"the cat sees a river.\"}";
 	struct server server;
 	char arguments[512], expected[1 << 14];
@@ -146,7 +143,6 @@ static void a_server_answers_as_on_the_cpu(void **state)
 
 static void a_bench_has_a_speed(void **state)
 {
-	(void)state;
 	for (int p = 0; p < PRECISIONS; p++) {
 		assert_program(
 			0, "",

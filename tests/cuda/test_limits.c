@@ -23,7 +23,6 @@ static void expect(int status, const char *message, const char *hint, const char
 
 static void devices_that_cannot_be_used(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *device, *message, *hint;
 	} cases[] = {
@@ -44,7 +43,6 @@ static void devices_that_cannot_be_used(void **state)
 /* The program starts without NVIDIA's libraries, and names those that it needs when it needs them. */
 static void libraries_that_are_not_here(void **state)
 {
-	(void)state;
 	setenv("EMULATED_LACKS", "libcublasLt.so.13", 1);
 	expect(ERR_RESOURCE, "cuBLASLt is not installed on this machine: /nowhere/libcublasLt.so.13: cannot open",
 	       "install NVIDIA's package libcublas-13-0", "none");
@@ -63,7 +61,6 @@ static void libraries_that_are_not_here(void **state)
 /* In the middle of the run: saved checkpoints are kept, and the same command resumes and gives the same bits. */
 static void devices_that_fail(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *name;
 		int error;
@@ -94,7 +91,6 @@ static void devices_that_fail(void **state)
 /* A device that fails while it is measured has no speed. */
 static void a_bench_on_a_device_that_fails(void **state)
 {
-	(void)state;
 	static const char bench[] =
 		"bench --json --model tiny --vocab_size 100 --max_seq_length 16 --train_batch_size 1 --steps 1 "
 		"--mode training --device cuda --precision bf16";
@@ -118,7 +114,6 @@ static void a_bench_on_a_device_that_fails(void **state)
 /* Products are still computed, and a single message says so. */
 static void a_library_that_refuses(void **state)
 {
-	(void)state;
 	setenv("EMULATED_REFUSAL", "1", 1);
 	assert_int_equal(run("refused", "--train_batch_size 8"), 0);
 	unsetenv("EMULATED_REFUSAL");
@@ -151,7 +146,6 @@ static void expect_near(const char *what, double plan, double used)
 
 static void the_plan_is_what_is_asked_for(void **state)
 {
-	(void)state;
 	report_begin();
 	assert_int_equal(run("alone", "--train_batch_size 128 --steps_this_run 1 --optimizer lamb"), STOPPED);
 	struct device_report used = report_read();
@@ -189,7 +183,6 @@ static int64_t chosen_tokens(void)
 /* --micro_batch auto: the whole batch if there is room for it, otherwise what fits; and the run then succeeds. */
 static void micro_batches_fit_the_memory(void **state)
 {
-	(void)state;
 	assert_int_equal(run("wide", "--train_batch_size 128 --micro_batch auto --plan"), 0);
 	assert_int_equal(chosen_tokens(), 128 * 32);
 	assert_said("micro-batches of up to 4,096 tokens: a rank's whole share of a batch");
@@ -234,7 +227,6 @@ static int run_taken(int after, int64_t bytes, const char *name, const char *opt
 /* Memory that is gone when it is to be allocated: tries again with less, as if that had been chosen. */
 static void memory_that_is_taken_is_done_without(void **state)
 {
-	(void)state;
 	static const char a_step[] = "--train_batch_size 64 --steps_this_run 1";
 	char name[32], options[96];
 	setenv("EMULATED_DEVICE", "1,13000,90,90000000", 1);
@@ -267,7 +259,6 @@ static void memory_that_is_taken_is_done_without(void **state)
 /* In one of two ranks: both reduce alike, and both end when nothing can be reduced. */
 static void memory_is_taken_from_one_rank(void **state)
 {
-	(void)state;
 	static const char a_step[] = "--train_batch_size 128 --steps_this_run 1 --n_gpus 2";
 	char name[32];
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);

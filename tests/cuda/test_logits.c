@@ -4,14 +4,12 @@
 
 static int open_device(void **state)
 {
-	(void)state;
 	open_both(9, 0, &(struct backend_settings){.device = "cuda", .dtype = DTYPE_F32});
 	return 0;
 }
 
 static int close_device(void **state)
 {
-	(void)state;
 	close_both();
 	return 0;
 }
@@ -28,7 +26,6 @@ static void forbid_word(struct test_case *c, int word)
 
 static void words_that_cannot_be_have_no_share(void **state)
 {
-	(void)state;
 	/* The first thread has words 0 to 3, 4,096 to 4,099 and 4,200. */
 	static const int first[] = {0, 2, 4096, 4200}, count[] = {8, 2, 105, 1};
 	struct checker k = {.backend = be};
@@ -64,7 +61,6 @@ static double loss_with(const char *line, const char *name, int element, double 
 
 static void one_nan_makes_the_loss_nan(void **state)
 {
-	(void)state;
 	for (int word = 0; word < 53; word++)
 		assert_true(isnan(loss_with("vocab_xent P=7 V=53 H=16", "bias", word, NAN)));
 	for (int class = 0; class < 3; class ++)

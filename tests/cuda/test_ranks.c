@@ -26,7 +26,6 @@ static void train(const char *name, const char *options)
  * from them on any number of ranks. */
 static void ranks_have_the_curve_of_one(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *name, *options, *beside;
 		double limit;
@@ -57,7 +56,6 @@ static void ranks_have_the_curve_of_one(void **state)
 /* More GPUs than there are: replicas on the existing ones. */
 static void more_gpus_than_there_are(void **state)
 {
-	(void)state;
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
 	train("shared", "--precision fp32 --n_gpus 4");
 	assert_same_end("replicas", "shared");
@@ -80,7 +78,6 @@ static void more_gpus_than_there_are(void **state)
 
 static void the_same_ranks_give_the_same_bits(void **state)
 {
-	(void)state;
 	train("again", "--precision fp32 --n_gpus 2");
 	assert_same_end("two", "again");
 	train("narrow-again", "--precision fp32 --n_gpus 2 --allreduce_post_accumulation_fp16");
@@ -98,7 +95,6 @@ static void the_same_ranks_give_the_same_bits(void **state)
 /* In two parts, the second one with another number of ranks. */
 static void goes_on_with_other_ranks(void **state)
 {
-	(void)state;
 	assert_program(STOPPED, "saved", RUN, corpus, config, test_folder, "parts",
 		       "--precision fp32 --n_gpus 4 --steps_this_run 3");
 	train("parts", "--precision fp32 --n_gpus 2");
@@ -120,7 +116,6 @@ static int faulty_run(const char *fault, const char *name, const char *options, 
 /* The others' devices wait for its contribution, which never comes; the wait is aborted. */
 static void a_rank_that_dies_in_a_reduction_ends_all(void **state)
 {
-	(void)state;
 	char host[64] = "", who[96];
 	double seconds;
 	gethostname(host, sizeof host - 1);
@@ -140,7 +135,6 @@ static void a_rank_that_dies_in_a_reduction_ends_all(void **state)
 
 static void a_rank_that_hangs_in_a_reduction_is_named(void **state)
 {
-	(void)state;
 	double seconds;
 	assert_int_equal(faulty_run("0:reduction:5:hang", "hung", "--precision fp32 --n_gpus 2 --watchdog_seconds 3", &seconds),
 			 ERR_PEER);
@@ -152,7 +146,6 @@ static void a_rank_that_hangs_in_a_reduction_is_named(void **state)
  * the run. */
 static void an_operation_that_nccl_refuses_ends_all(void **state)
 {
-	(void)state;
 	static const char *const refused[] = {"1:8", "1:2"};
 	struct buffer log = {0};
 	for (int i = 0; i < 2; i++) {
@@ -171,7 +164,6 @@ static void an_operation_that_nccl_refuses_ends_all(void **state)
  * checkpoints are kept, and the same command resumes and gives the same bits. */
 static void devices_that_fail_in_one_rank(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *name;
 		int ranks, faulty, error;

@@ -19,7 +19,6 @@ static void train_until_stopped(const char *name, const char *options)
 
 static void curves_are_those_of_the_cpu(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *name, *options;
 		double limit;
@@ -48,7 +47,6 @@ static void curves_are_those_of_the_cpu(void **state)
 /* The run of curves_are_those_of_the_cpu, in two parts, gives the same weights. */
 static void a_resumed_run_has_the_same_bits(void **state)
 {
-	(void)state;
 	static const char *const precisions[] = {"bf16", "fp8"};
 	for (int i = 0; i < 2; i++) {
 		char options[64], first[96], name[16], a[PATH_BYTES], b[PATH_BYTES];
@@ -89,7 +87,6 @@ static void make_other_choices(const char *folder)
  * gone; on another kind of device it reports that it cannot. Step 7 has no sizes that steps 1 to 6 did not have. */
 static void a_resumed_run_keeps_its_products(void **state)
 {
-	(void)state;
 	char folder[PATH_BYTES], measured[PATH_BYTES], other[PATH_BYTES], moved[PATH_BYTES];
 	snprintf(folder, sizeof folder, "%s/choices", test_folder);
 	snprintf(measured, sizeof measured, "%s/measured/checkpoint-7/model.safetensors", test_folder);
@@ -141,7 +138,6 @@ static double guard_number(const char *name, const char *key)
  * scale is a denormal number, which the CPU's threads flush to 0.) */
 static void the_loss_scale_follows(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *name, *options, *later; /* NULL: not stopped */
 		int beside;
@@ -189,7 +185,6 @@ static void the_loss_scale_follows(void **state)
 /* Its small gradients vanish: the loss scale is dynamic unless it is given. */
 static void fp16_scales_its_loss(void **state)
 {
-	(void)state;
 	train("unscaled", "--device cuda --precision fp16 --loss_scale 1");
 	assert_near(guard_number("fp16", "loss_scale"), 65536, 0);
 	assert_near(guard_number("fp16", "clean_steps"), STEPS, 0);
@@ -200,7 +195,6 @@ static void fp16_scales_its_loss(void **state)
 /* Recorded graphs compute the same as the work they were recorded from. */
 static void graphs_change_no_bit(void **state)
 {
-	(void)state;
 	char a[PATH_BYTES], b[PATH_BYTES];
 	setenv("BERTC_GRAPHS", "0", 1);
 	train("launched", "--device cuda --precision fp16");
@@ -212,7 +206,6 @@ static void graphs_change_no_bit(void **state)
 
 static void a_model_of_one_device_works_on_the_other(void **state)
 {
-	(void)state;
 	assert_program(0, "", "evaluate -q --json --device cuda --precision fp32 --model %s/cpu --corpus %s --max_seq_length 32",
 		       test_folder, corpus);
 	char on_gpu[512];
@@ -230,7 +223,6 @@ static void a_model_of_one_device_works_on_the_other(void **state)
 /* The sentences that a report predicts are far shorter than the model's texts, and upload rounds their length up. */
 static void reports_predict_short_sentences(void **state)
 {
-	(void)state;
 	struct buffer samples = {0};
 	assert_program(0, "",
 		       "pretrain -q --corpus %s --model %s --vocab_size 100 --num_train_steps 2 --train_batch_size 4 "

@@ -10,7 +10,6 @@
 
 static void test_find(void **state)
 {
-	(void)state;
 	static uint64_t hashes[COUNT];
 	for (uint64_t i = 0; i < COUNT; i++) {
 		uint64_t value = i * i % 9001; /* many occur more than once */

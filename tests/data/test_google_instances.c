@@ -11,7 +11,6 @@
 /* Values computed with CPython 3.11. */
 static void test_python_random(void **state)
 {
-	(void)state;
 	struct python_random random;
 	python_random_seed(&random, 12345);
 	assert_int_equal(python_random_u32(&random), 1789368711u);
@@ -114,7 +113,6 @@ static void run_case(const struct json *golden, const struct vocab *vocab, const
 
 static void test_official(void **state)
 {
-	(void)state;
 	struct json_document document;
 	struct vocab vocab;
 	struct tokenizer *tokenizer;
@@ -137,7 +135,6 @@ static void test_official(void **state)
 /* A document ends at a line that Python's strip() makes empty, not at the end of its file. */
 static void test_documents(void **state)
 {
-	(void)state;
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"};
 	struct vocab vocab;
 	struct tokenizer *tokenizer;

@@ -100,7 +100,6 @@ static void expect_static(const char *path, bool weighted)
 
 static void test_formats(void **state)
 {
-	(void)state;
 	static const enum instance_format formats[] = {INSTANCE_TFRECORD, INSTANCE_TFRECORD_GZIP, INSTANCE_STATIC, INSTANCE_HDF5};
 	for (int i = 0; i < (hdf5_require() == OK ? 4 : 3); i++) {
 		const char *path = test_path("file"), *own = test_path("own");
@@ -124,7 +123,6 @@ static void test_formats(void **state)
 /* Long instances, large ids and segments in any order. */
 static void test_wide(void **state)
 {
-	(void)state;
 	static const int32_t lengths[] = {70000, 5, 1};
 	struct static_writer *writer;
 	struct static_file file;
@@ -169,7 +167,6 @@ static void test_wide(void **state)
 /* Whichever byte of our own format is changed, or wherever it is cut: verify reports it, and reading does no harm. */
 static void test_damaged_static(void **state)
 {
-	(void)state;
 	struct buffer bytes = {0};
 	struct instance instance;
 	write_file(test_path("good"), INSTANCE_STATIC, true);
@@ -232,7 +229,6 @@ static enum status take(const struct row *row, bool weights, struct instance *ou
 
 static void test_rows(void **state)
 {
-	(void)state;
 	struct instance out;
 	struct row row = good_row();
 	assert_ok(instance_create(&out, LENGTH, PREDICTIONS));
@@ -293,7 +289,6 @@ static void add_record(struct tfrecord_writer *writer, const struct row *row, in
 
 static void test_records(void **state)
 {
-	(void)state;
 	struct tfrecord_writer *writer;
 	struct instance_counts counts;
 	struct static_file file;
@@ -336,7 +331,6 @@ static void test_records(void **state)
 /* A damaged HDF5 file either is an error or gives some data; it does no harm. */
 static void test_damaged_hdf5(void **state)
 {
-	(void)state;
 	struct buffer bytes = {0};
 	struct instance_counts counts;
 	if (hdf5_require() != OK)
@@ -380,7 +374,6 @@ static void test_damaged_hdf5(void **state)
 /* A header that claims more rows than were ever written: the library would invent them until the disk is full. */
 static void test_hdf5_of_nothing(void **state)
 {
-	(void)state;
 	struct buffer bytes = {0};
 	struct instance_counts counts;
 	if (hdf5_require() != OK)
@@ -421,7 +414,6 @@ static void *keep_touching(void *file)
 /* Nothing is left of a file that is written to while it is being converted. */
 static void test_changed_while_read(void **state)
 {
-	(void)state;
 	for (int i = 0; i < (hdf5_require() == OK ? 2 : 1); i++) {
 		struct instance_counts counts;
 		char path[PATH_BYTES];

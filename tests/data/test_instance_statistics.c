@@ -186,7 +186,6 @@ static void compare_case(const struct json *golden)
 
 static void test_against_golden(void **state)
 {
-	(void)state;
 	struct json_document document;
 	int cases = 0;
 	assert_ok(json_read(&document, GOLDEN, 1 << 20));

@@ -98,7 +98,6 @@ static void check_instance(const struct instance_settings *settings, const struc
 
 static void test_any_settings(void **state)
 {
-	(void)state;
 	struct rng rng = rng_start(5, RNG_TEST, 2);
 	struct instance_room room;
 	for (int round = 0; round < 60; round++) {
@@ -148,7 +147,6 @@ static int compare_plans(const void *a, const void *b)
  * walk. */
 static void test_epochs_are_complete(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings();
 	struct shard shard;
 	struct instances *shuffled, *plain;
@@ -190,7 +188,6 @@ static void test_epochs_are_complete(void **state)
 /* Without pairs every token of the text is in exactly one instance of an epoch. */
 static void test_text_is_complete(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings();
 	settings.next_sentence = NEXT_SENTENCE_NONE;
 	settings.max_seq_length = 17; /* shorter than many sentences */
@@ -234,7 +231,6 @@ static void check_same(const struct instance *a, const struct instance *b)
 /* A sample is the same when read forward, backward, after a hint, and from shards split differently. */
 static void test_same_sample(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings();
 	struct shard shard, parts[4];
 	struct instances *instances, *others[3];
@@ -282,7 +278,6 @@ static void test_same_sample(void **state)
 /* Another seed, epoch or sample gives other masks. */
 static void test_draws_differ(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings();
 	settings.short_seq_prob = 0;
 	settings.next_sentence = NEXT_SENTENCE_NONE;
@@ -318,7 +313,6 @@ static void test_draws_differ(void **state)
 /* As in BERT: a single document, and even a single sentence, gives pairs with itself. */
 static void test_one_document(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings();
 	struct shard shard;
 	struct instances *instances;
@@ -340,7 +334,6 @@ static void test_one_document(void **state)
 /* Sentences of any length are cut to fit. */
 static void test_long_sentence(void **state)
 {
-	(void)state;
 	enum { LONG = 300000 };
 	static int32_t ids[LONG];
 	struct shard_writer *writer;
@@ -379,7 +372,6 @@ static void test_long_sentence(void **state)
 
 static void test_refusals(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings(), wrong;
 	struct shard shard;
 	struct instances *instances;
@@ -418,7 +410,6 @@ static void test_refusals(void **state)
 /* Empty documents in other programs' files are never chosen. */
 static void test_empty_documents(void **state)
 {
-	(void)state;
 	struct shard_writer *writer;
 	struct shard_description description = {0};
 	struct shard shard;

@@ -37,7 +37,6 @@ static int setup(void **state)
 {
 	struct rng rng = rng_start(5, RNG_TEST, 0);
 	int32_t next = 1, ids[16];
-	(void)state;
 	labeled_form(&set, 0, 1, 0, false);
 	labeled_form(&set, 1, WIDTH, ROW_WIDTH, true);
 	for (int e = 0; e < EXAMPLES; e++) {
@@ -65,7 +64,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	labeled_release(&set);
 	return 0;
 }
@@ -97,7 +95,6 @@ static void an_epoch_has_each_once(void **state)
 {
 	int64_t orders[4][EXAMPLES];
 	struct instances *instances = open_source(9, true), *same = open_source(9, true), *other = open_source(10, true);
-	(void)state;
 	assert_int_equal(instances_per_epoch(instances), EXAMPLES);
 	for (int epoch = 0; epoch < 3; epoch++) {
 		bool seen[EXAMPLES] = {false};
@@ -122,7 +119,6 @@ static void an_epoch_has_each_once(void **state)
 static void without_shuffling_the_order_is_the_files(void **state)
 {
 	struct instances *instances = open_source(9, false);
-	(void)state;
 	for (int64_t epoch = 0; epoch < 2; epoch++) {
 		int64_t order[EXAMPLES];
 		read_epoch(instances, epoch, order);
@@ -136,7 +132,6 @@ static void a_hint_says_where_an_epoch_begins(void **state)
 {
 	struct instances *instances = open_source(9, true), *hinted = open_source(9, true);
 	int64_t epoch, first;
-	(void)state;
 	/* As after a resume: the hint is right, so nothing changes, before or after it. */
 	assert_ok(instances_hint(hinted, 2, 2 * EXAMPLES));
 	for (int64_t sample = 4 * EXAMPLES - 1; sample >= 0; sample -= 5) {
@@ -245,7 +240,6 @@ static void check_cut(int32_t ranks, int32_t replicas, int32_t accumulation_step
 
 static void examples_stay_whole_in_every_cut(void **state)
 {
-	(void)state;
 	for (int32_t ranks = 1; ranks <= 4; ranks++) {
 		check_cut(ranks, 1, 0, 0);
 		check_cut(ranks, 1, 0, 64); /* one full example at a time */
@@ -271,7 +265,6 @@ static void the_hash_notices_any_change(void **state)
 {
 	uint64_t hash = labeled_hash(&set);
 	const struct labeled_items *items = set.items;
-	(void)state;
 	check_bits(set.examples, (EXAMPLES + 1) * 8, hash);
 	check_bits(set.sequences, (set.sequence_count + 1) * 8, hash);
 	check_bits(set.seconds, set.sequence_count * 4, hash);
@@ -288,7 +281,6 @@ static void the_hash_notices_any_change(void **state)
 static void the_hash_knows_heads_and_kinds(void **state)
 {
 	uint64_t hashes[3];
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct labeled_set one = {0};
 		int32_t id = 4, class_id = 0;
@@ -309,7 +301,6 @@ static void nothing_is_no_source(void **state)
 	struct labeled_set none = {0};
 	struct labeled_source source = {.vocab_size = VOCAB};
 	struct instances *instances;
-	(void)state;
 	assert_error(ERR_DATA, "no examples", instances_open_labeled(&instances, &none, &source));
 	assert_null(instances);
 }

@@ -144,7 +144,6 @@ static void check_against_tokenizer(const char *path, const struct prepare_repor
 /* Several rounds of the pipeline, including one large document, and the same bytes on any number of threads. */
 static void test_ids_and_threads(void **state)
 {
-	(void)state;
 	struct rng rng = rng_start(3, RNG_TEST, 0);
 	struct buffer text = {0}, first = {0}, other = {0};
 	struct prepare_report report;
@@ -229,7 +228,6 @@ static int smallest_document(const char *path)
 
 static void test_held_out(void **state)
 {
-	(void)state;
 	enum { COUNT = 300 };
 	struct buffer forward = {0}, backward = {0};
 	struct prepare_report report;
@@ -278,7 +276,6 @@ static void test_held_out(void **state)
 
 static void test_held_out_of_few(void **state)
 {
-	(void)state;
 	struct prepare_report report;
 	/* A single document stays in the training set; an older held-out shard must not survive beside it. */
 	assert_true(shard_exists(test_path("out.held_out")));
@@ -301,7 +298,6 @@ static void test_held_out_of_few(void **state)
 
 static void test_unusable(void **state)
 {
-	(void)state;
 	struct prepare_report report;
 	remove_outputs();
 	assert_error(ERR_DATA, "no usable document: 1 file", prepare_text("", 0, &report));
@@ -339,7 +335,6 @@ static void assert_lengths(const int *expected, int count)
 
 static void test_filters(void **state)
 {
-	(void)state;
 	struct prepare_report report;
 	static const char text[] = "a b c\nb\n\na\n\nx y z b\n\na b c\nb\n\nc c c c c c c\n\nb\nc b a\nb\n";
 	remove_outputs();
@@ -383,7 +378,6 @@ static void test_filters(void **state)
 
 static void test_counts(void **state)
 {
-	(void)state;
 	struct prepare_report report;
 	assert_ok(prepare_text("a b c\n\377a x b\n\nab abcc [MASK]\n", 0, &report));
 	assert_int_equal(report.train.documents, 2);

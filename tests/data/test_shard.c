@@ -89,7 +89,6 @@ static void check_sample(const char *prefix, bool wide, bool described)
 
 static void test_bytes(void **state)
 {
-	(void)state;
 	assert_false(shard_exists(test_path("new/folder/a")));
 	write_sample(test_path("new/folder/a"), 65499);
 	assert_true(shard_exists(test_path("new/folder/a")));
@@ -113,7 +112,6 @@ static void test_bytes(void **state)
 /* From 65,500 entries on, ids have four bytes. */
 static void test_wide(void **state)
 {
-	(void)state;
 	write_sample(test_path("wide"), 65500);
 	assert_int_equal(file_size(test_path("wide.bin")), 24);
 	check_sample(test_path("wide"), true, true);
@@ -122,7 +120,6 @@ static void test_wide(void **state)
 /* Files of other programs have no description. */
 static void test_foreign(void **state)
 {
-	(void)state;
 	put_file(test_path("f.idx"), index_bytes, sizeof index_bytes);
 	put_file(test_path("f.bin"), id_bytes, sizeof id_bytes);
 	assert_false(shard_exists(test_path("f")));
@@ -137,7 +134,6 @@ static void test_foreign(void **state)
 
 static void test_negative_id(void **state)
 {
-	(void)state;
 	unsigned char wide[sizeof index_bytes];
 	static const int32_t ids[] = {7, 8, 9, -10, 300, 2};
 	memcpy(wide, index_bytes, sizeof wide);
@@ -156,7 +152,6 @@ static void test_negative_id(void **state)
 
 static void test_wrong_vocabulary(void **state)
 {
-	(void)state;
 	struct shard shard;
 	write_sample(test_path("v"), 400);
 	assert_ok(shard_open(&shard, test_path("v")));
@@ -197,7 +192,6 @@ static const struct {
 
 static void test_damage(void **state)
 {
-	(void)state;
 	struct shard shard;
 	put_file(test_path("d.bin"), id_bytes, sizeof id_bytes);
 	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
@@ -227,7 +221,6 @@ static void test_damage(void **state)
 /* With a description, every flipped bit of the index is noticed, and files from different runs cannot be mixed. */
 static void test_description_guards(void **state)
 {
-	(void)state;
 	struct shard shard;
 	write_sample(test_path("g"), 400);
 	for (size_t bit = 0; bit < 8 * sizeof index_bytes; bit++) {
@@ -253,7 +246,6 @@ static void test_description_guards(void **state)
 
 static void test_writer_refuses(void **state)
 {
-	(void)state;
 	struct shard_writer *writer;
 	assert_ok(shard_writer_open(&writer, test_path("w"), 100));
 	assert_error(ERR_DATA, "id 100", shard_writer_sentence(writer, (int32_t[]){5, 100}, 2));
@@ -315,7 +307,6 @@ static enum status try_sample(const char *prefix, int32_t id)
  * mixture; no temporary file is left. */
 static void test_faults(void **state)
 {
-	(void)state;
 	int failures = 0;
 	real = file_operations;
 	for (int call = 1;; call++) {
@@ -384,7 +375,6 @@ static void same_shards(const char *a, const char *b)
 /* Saved, written further, killed, resumed: as if nothing had happened. */
 static void test_resume(void **state)
 {
-	(void)state;
 	struct shard_description d = {0};
 	struct shard_writer *writer, *second;
 	struct shard_writer_state saved;
@@ -414,7 +404,6 @@ static void test_resume(void **state)
 
 static void test_drop(void **state)
 {
-	(void)state;
 	struct shard_description d = {0};
 	struct shard_writer *writer;
 	struct shard shard;
@@ -446,7 +435,6 @@ static void test_drop(void **state)
 /* Ids belong to a shard's identity and are compared with their checksum, immediately or in the background. */
 static void test_contents(void **state)
 {
-	(void)state;
 	struct shard good, bad;
 	struct shard_check *check;
 	unsigned char changed[sizeof id_bytes];

@@ -33,7 +33,6 @@ static void unmask(struct instance *instance)
 /* Any number of threads finds the same instances, and a position in the middle is found as the walk passes it. */
 static void test_walk(void **state)
 {
-	(void)state;
 	static const enum next_sentence kinds[] = {NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_ORDER, NEXT_SENTENCE_NONE,
 						   NEXT_SENTENCE_SINGLE};
 	for (int kind = 0; kind < 4; kind++) {
@@ -78,7 +77,6 @@ static void test_walk(void **state)
 /* Both parts are adjacent in one document, and swapped half of the time; the label says so. */
 static void test_order(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings();
 	struct instances *instances;
 	struct instance_room room;
@@ -117,7 +115,6 @@ static void test_order(void **state)
 /* Each sentence once per epoch, cut to fit, without a label. */
 static void test_single(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings();
 	struct instances *instances;
 	struct instance_room room;
@@ -144,7 +141,6 @@ static void test_single(void **state)
 
 static void test_length_band(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings();
 	struct instances *all, *band;
 	struct instance_room room;
@@ -175,7 +171,6 @@ static void test_length_band(void **state)
 /* Runs of masked words: as many of each length as the weights 1, 1/2, 1/3 and the room allow; never more than wanted. */
 static void test_ngrams(void **state)
 {
-	(void)state;
 	struct instance_settings settings = usual_settings();
 	struct instances *instances;
 	struct instance_room room;
@@ -216,7 +211,6 @@ static void test_ngrams(void **state)
 /* Marked tokens continue the word before them: they are masked with it, and the marks are removed afterwards. */
 static void test_segmented(void **state)
 {
-	(void)state;
 	enum { SIZE = 500 };
 	static bool never[SIZE];
 	struct shard_writer *writer;
@@ -285,7 +279,6 @@ static void write_static(const char *name, int32_t first, int32_t count)
 
 static void test_static(void **state)
 {
-	(void)state;
 	struct static_file files[2];
 	struct instances *instances;
 	struct instance_settings settings = usual_settings();
@@ -370,7 +363,6 @@ static struct instances *mixture_of_shards(struct shard shards[2], struct instan
  * millions of epochs. An epoch still yields nearly everything it contains. */
 static void test_mixture_of_shards(void **state)
 {
-	(void)state;
 	struct shard shards[2];
 	struct instances *sources[2], *mixture;
 	struct instance_room room, late_room;
@@ -412,7 +404,6 @@ static void test_mixture_of_shards(void **state)
 /* Shares by weight, with each source's samples in order and without gaps, whatever was read before. */
 static void test_mixture(void **state)
 {
-	(void)state;
 	struct static_file files[2];
 	struct instances *sources[2], *mixture;
 	struct instance_settings settings = usual_settings();
@@ -530,7 +521,6 @@ static void pairs_are_masked_as_they_are_used(const char *path, const struct tok
 
 static void test_rewriting(void **state)
 {
-	(void)state;
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g"};
 	static const char lines[] = "1\t17\ta b\tc d e f g\n"
 				    "0\t18\ta b c\td e\n" /* B is not longer */

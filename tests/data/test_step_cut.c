@@ -36,7 +36,6 @@ static void measure(const struct step_settings *settings, const struct example_p
 
 static void every_instance_has_one_part(void **state)
 {
-	(void)state;
 	static struct example_plan plans[MOST];
 	int32_t order[MOST];
 	int64_t ends[64];
@@ -75,7 +74,6 @@ static void every_instance_has_one_part(void **state)
 /* With realistic lengths, shares are nearly equal. */
 static void shares_are_balanced(void **state)
 {
-	(void)state;
 	static struct example_plan plans[MOST];
 	int32_t order[MOST];
 	int64_t ends[8];
@@ -114,7 +112,6 @@ static struct step_settings settings_of(int64_t batch, int32_t rank, int32_t ran
  * on the step. */
 static void ranks_read_one_step(void **state)
 {
-	(void)state;
 	struct rng rng = rng_start(7, RNG_TEST, 0);
 	for (int trial = 0; trial < 60; trial++) {
 		int32_t ranks = 1 + (int32_t)rng_below(&rng, 9), replicas = 1 + (int32_t)rng_below(&rng, 3);
@@ -167,7 +164,6 @@ static void ranks_read_one_step(void **state)
 /* Two replicas on each of two ranks compute the same as four ranks. */
 static void replicas_are_ranks(void **state)
 {
-	(void)state;
 	for (int32_t rank = 0; rank < 2; rank++) {
 		struct step_settings together = settings_of(30, rank, 2, 2, 0, 128);
 		struct step_reader *readers[3];

@@ -134,7 +134,6 @@ static void check_steps(const struct step_settings *settings, int64_t steps, int
 /* The same 32 instances as 1 x 32, 4 x 8, 5 parts, and as the capacity allows; for several epochs. */
 static void test_cuts(void **state)
 {
-	(void)state;
 	int32_t batches[40];
 	struct step_settings settings = usual_step(32, 1, 0);
 	check_steps(&settings, 40, batches);
@@ -169,7 +168,6 @@ static void test_cuts(void **state)
 /* As few micro-batches as the capacity allows: none but the last could also hold the first sequence of the next one. */
 static void test_greedy(void **state)
 {
-	(void)state;
 	struct step_settings settings = usual_step(64, 0, 300);
 	struct instance_settings of_instances = usual_settings();
 	struct step_reader *reader;
@@ -208,7 +206,6 @@ static uint64_t step_hash(const struct step *step)
 /* Steps from k on, read from the start, by a reader that begins at k, and by one that was given the epoch as a hint. */
 static void test_resume(void **state)
 {
-	(void)state;
 	enum { STEPS = 60 };
 	uint64_t hashes[STEPS + 1];
 	int64_t epochs[STEPS + 1], firsts[STEPS + 1];
@@ -252,7 +249,6 @@ static void test_resume(void **state)
 /* An evaluation set ends after its samples, with a short last step, and is the same each time. */
 static void test_evaluation_set(void **state)
 {
-	(void)state;
 	int64_t count = instances_per_epoch(instances);
 	uint64_t sums[2] = {0};
 	struct step_settings settings = usual_step(50, 0, 0);
@@ -287,7 +283,6 @@ static void test_evaluation_set(void **state)
 /* A step stays unchanged until the call after the next, while others are being made. */
 static void test_lifetime(void **state)
 {
-	(void)state;
 	struct step_settings settings = usual_step(32, 0, 0);
 	struct step_reader *reader;
 	const struct step *step, *before = NULL;
@@ -317,7 +312,6 @@ static void test_lifetime(void **state)
 /* Many epochs take no more memory than the first step. */
 static void test_memory(void **state)
 {
-	(void)state;
 	struct step_settings settings = usual_step(32, 0, 1000);
 	struct step_reader *reader;
 	const struct step *step;
@@ -335,7 +329,6 @@ static void test_memory(void **state)
 /* An id that is not in the vocabulary stops the stream there, not earlier, and the error says why. */
 static void test_error(void **state)
 {
-	(void)state;
 	struct shard_writer *writer;
 	struct shard_description description = {0};
 	struct instance_settings of_instances = usual_settings();
@@ -381,7 +374,6 @@ static void test_error(void **state)
 
 static void test_capacity(void **state)
 {
-	(void)state;
 	struct step_reader *reader;
 	struct step_settings settings = usual_step(32, 0, 0);
 	settings.capacity.tokens = 63;
@@ -447,7 +439,6 @@ static void assert_same_batch(const struct batch *a, const struct batch *b)
 /* A step too large to be kept ready has the same micro-batches, requested in any order, and takes little memory. */
 static void test_large_steps(void **state)
 {
-	(void)state;
 	struct step_settings small = usual_step(64, 16, 0), large = small;
 	large.capacity.tokens = 1 << 20; /* room that is not needed: 16 such batches are 350 MB */
 	struct step_reader *readers[2];

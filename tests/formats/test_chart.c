@@ -19,7 +19,6 @@ static void assert_ticks(double low, double high, const struct chart_axis *axis,
 
 static void test_ticks(void **state)
 {
-	(void)state;
 	struct chart_axis plain = {0}, share = {.number = CHART_SHARE}, count = {.number = CHART_COUNT};
 	struct chart_axis duration = {.number = CHART_DURATION}, power = {.number = CHART_POWER};
 	struct chart_axis logarithmic = {.number = CHART_POWER, .logarithmic = true};
@@ -49,7 +48,6 @@ static void test_ticks(void **state)
 
 static void test_numbers(void **state)
 {
-	(void)state;
 	char out[CHART_NUMBER_BYTES];
 	assert_string_equal(chart_number(out, 0.1234, CHART_SHARE, 0), "12.3 %");
 	assert_string_equal(chart_number(out, 7535746, CHART_COUNT, 0), "7.54 M");
@@ -64,7 +62,6 @@ static void test_numbers(void **state)
 
 static void test_text(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	html_text(&out, "<b a=\"1\">&\x01 caf\xC3\xA9 \xFF\xE4\xBD\xA0\xC0\xAF\xED\xA0\x80\xE4\xBD");
 	assert_string_equal(
@@ -107,7 +104,6 @@ static void assert_sound(struct buffer *html)
 
 static void test_any_numbers(void **state)
 {
-	(void)state;
 	static const double edges[] = {0, 1, -1, 1e-300, 1e300, NAN, INFINITY, -INFINITY, 3.5, 3.5000001, 1e9, -1e-9};
 	enum { EDGES = sizeof edges / sizeof *edges };
 	for (int a = 0; a < EDGES; a++)
@@ -144,7 +140,6 @@ static void test_any_numbers(void **state)
 
 static void test_curve_lies_in_the_frame(void **state)
 {
-	(void)state;
 	double x[5] = {0, 1, 2, 3, 4}, y[5] = {9.7, 7, 6.9, 6.5, 6.1};
 	struct chart chart = {.title = "Loss", .x = {.label = "tokens"}, .y = {.label = "nats"}};
 	chart_add_series(&chart, (struct chart_series){.label = "training", .colour = 1, .x = x, .y = y, .count = 5});
@@ -176,7 +171,6 @@ static void test_curve_lies_in_the_frame(void **state)
 
 static void test_nothing_to_draw(void **state)
 {
-	(void)state;
 	struct chart chart = {.title = "Loss", .x = {.label = "x"}, .y = {.label = "y"}};
 	struct buffer out = {0};
 	chart_svg(&chart, &out);
@@ -196,7 +190,6 @@ static void test_nothing_to_draw(void **state)
 
 static void test_page(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	html_begin(&out, "a <run>");
 	html_end(&out);

@@ -37,7 +37,6 @@ static void expect_with(const char *text, size_t size, struct conll_options opti
 
 static void columns_are_words_and_tags(void **state)
 {
-	(void)state;
 	EXPECT("EU NNP I-NP B-ORG\nrejects  VBZ I-VP\tO\n\n\nHe x y O",
 	       "4 columns between spaces (word 1, tag 4), 2 sentences, 3 words|EU_B-ORG rejects_O/He_O/");
 	EXPECT("\xEF\xBB\xBF\xE5\xBD\x93\tO\r\n \tB-X\r\n\r\nNew York\tB-X\n",
@@ -51,7 +50,6 @@ static void columns_are_words_and_tags(void **state)
 
 static void documents_begin_with_docstart(void **state)
 {
-	(void)state;
 	struct conll conll;
 	static const char text[] = "-DOCSTART- (227508)\n\na\tO\n\nb\tO\n-DOCSTART- (2)\nc\tO\n\n-DOCSTART-\n";
 	assert_ok(read_with(&conll, text, sizeof text - 1, (struct conll_options){.needs_tags = true}));
@@ -67,7 +65,6 @@ static void documents_begin_with_docstart(void **state)
 
 static void a_hash_may_be_a_word(void **state)
 {
-	(void)state;
 	EXPECT("# text = a b\n# sent_id 1\na DT O\n# NN O\n#tag NN B-X\n\n# NN B-X\n\n#\n# newdoc id = 3\nc NN O\n",
 	       "3 columns between spaces (word 1, tag 3), 3 sentences, 5 words, 4 comments passed over|a_O #_O "
 	       "#tag_B-X/#_B-X/c_O/");
@@ -80,7 +77,6 @@ static void a_hash_may_be_a_word(void **state)
 
 static void damage_is_named_by_its_line(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		size_t size;
@@ -127,7 +123,6 @@ static void damage_is_named_by_its_line(void **state)
 
 static void such_files_are_recognised(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		bool is;

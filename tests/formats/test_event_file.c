@@ -17,7 +17,6 @@ static void assert_hex(const char *expected, struct buffer *bytes)
 
 static void test_records(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	event_encode_version(&out, WALL_TIME);
 	assert_hex("1800000000000000a37f4b220900002040fc54d9411a0d627261696e2e4576656e743a322b353110", &out);
@@ -54,7 +53,6 @@ static int count_records(const char *path)
 
 static void test_files_follow_each_other(void **state)
 {
-	(void)state;
 	struct name_list names = {0};
 	/* A file written with a clock that was ahead. */
 	assert_ok(file_write(test_path("events.out.tfevents.5000000000.host.1.0"), "", 0));
@@ -76,7 +74,6 @@ static void test_files_follow_each_other(void **state)
 
 static void test_nothing_behind_a_torn_record(void **state)
 {
-	(void)state;
 	struct event_file *file;
 	char folder[PATH_BYTES];
 	struct name_list names = {0};

@@ -58,7 +58,6 @@ static void assert_none(const char *name)
 
 static void test_plain(void **state)
 {
-	(void)state;
 	struct fetch_result result;
 	http_server_reset();
 	assert_ok(get("plain", body_sum, &result));
@@ -90,7 +89,6 @@ static void assert_refused(const char *part, const char *name, const char *check
 /* An existing file is the requested one only if its checksum or the record beside it says so. */
 static void test_what_is_there(void **state)
 {
-	(void)state;
 	struct fetch_result result;
 	char url[256];
 	assert_ok(get("plain-known", NULL, &result));
@@ -116,7 +114,6 @@ static void test_what_is_there(void **state)
 /* If only the end of the connection marks the end of a file, half a file looks like a whole one. */
 static void test_length_unknown(void **state)
 {
-	(void)state;
 	struct fetch_result result;
 	assert_ok(get("unsaid", NULL, &result));
 	assert_int_equal(result.outcome, FETCH_FAILED);
@@ -133,7 +130,6 @@ static void test_length_unknown(void **state)
 
 static void test_broken_lines(void **state)
 {
-	(void)state;
 	struct fetch_result result;
 	static const char *const names[] = {"cut", "stall", "bare"};
 	for (int i = 0; i < 3; i++) {
@@ -152,7 +148,6 @@ static void test_broken_lines(void **state)
 
 static void test_goes_on_after_a_kill(void **state)
 {
-	(void)state;
 	struct fetch_result result;
 	char note[512];
 	http_server_reset();
@@ -194,7 +189,6 @@ static void test_goes_on_after_a_kill(void **state)
 
 static void test_refusals(void **state)
 {
-	(void)state;
 	struct fetch_result result;
 	static const char *const gone[] = {"403", "404", "410"};
 	for (int i = 0; i < 3; i++) {
@@ -218,7 +212,6 @@ static void test_refusals(void **state)
 
 static void test_redirects(void **state)
 {
-	(void)state;
 	struct fetch_result result;
 	assert_ok(get("away", body_sum, &result));
 	assert_int_equal(result.outcome, FETCH_DONE);
@@ -235,7 +228,6 @@ static void test_redirects(void **state)
 
 static void test_lies(void **state)
 {
-	(void)state;
 	struct fetch_result result;
 	assert_ok(get("short", body_sum, &result));
 	assert_int_equal(result.outcome, FETCH_FAILED);
@@ -245,7 +237,6 @@ static void test_lies(void **state)
 
 static void test_disk(void **state)
 {
-	(void)state;
 	struct fetch_result result;
 	assert_ok(file_fault_set("write:2+:ENOSPC"));
 	assert_error(ERR_RESOURCE, "cannot write", get("plain-disk", NULL, &result));
@@ -259,7 +250,6 @@ static void test_disk(void **state)
 
 static void test_checksums(void **state)
 {
-	(void)state;
 	char sum[CHECKSUM_BYTES];
 	assert_ok(file_write(test_path("abc"), "abc", 3));
 	/* RFC 1321, FIPS 180 */
@@ -312,7 +302,6 @@ static void assert_text(const char *path, const char *expected)
 
 static void test_unpack(void **state)
 {
-	(void)state;
 	write_tar(test_path("good.tar"), "inner/file.txt", '0');
 	assert_ok(unpack(test_path("good.tar"), test_path("good"), &limits));
 	assert_text(test_path("good/file.txt"), "hello"); /* the archive's only folder has become this one */
@@ -340,7 +329,6 @@ static void test_unpack(void **state)
 
 static void test_names_of_archives(void **state)
 {
-	(void)state;
 	char folder[PATH_BYTES];
 	assert_true(unpack_is_archive("x.tar.gz"));
 	assert_false(unpack_is_archive("x.txt.gz"));
@@ -375,7 +363,6 @@ static void write_sparse_tar(const char *path, long offset, long data, long size
 
 static void test_unpack_holes(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	write_sparse_tar(test_path("sparse.tar"), 100000, 512, 300000);
 	assert_ok(unpack(test_path("sparse.tar"), test_path("sparse"), &limits));
@@ -389,7 +376,6 @@ static void test_unpack_holes(void **state)
 /* 2 KiB that claim to hold 8 GiB of zeros, and more files than allowed. */
 static void test_unpack_limits(void **state)
 {
-	(void)state;
 	write_sparse_tar(test_path("bomb.tar"), 0, 512, 077777777777);
 	assert_error(ERR_RESOURCE, "more than 1.1 GB", unpack(test_path("bomb.tar"), test_path("box"), &limits));
 	struct unpack_limits tight = limits;
@@ -406,7 +392,6 @@ static void test_unpack_limits(void **state)
 /* libarchive would pass a file that begins like this to the program lrzip. */
 static void test_unpack_starts_no_program(void **state)
 {
-	(void)state;
 	char script[600], path[600];
 	const char *before = getenv("PATH");
 	assert_ok(folder_make(test_path("programs")));

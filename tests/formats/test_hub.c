@@ -152,7 +152,6 @@ static int teardown(void **state)
 /* An empty cache, and a server that behaves. */
 static int begin(void **state)
 {
-	(void)state;
 	commit = COMMIT;
 	token = status_of_all = NULL;
 	lies = breaks_off = token_leaked = without_tensors = false;
@@ -172,7 +171,6 @@ static void assert_content(const char *path, const char *expected)
 
 static void test_layout(void **state)
 {
-	(void)state;
 	char folder[PATH_BYTES];
 	struct stat facts;
 	assert_ok(hub_fetch("some/tiny", false, &settings, folder));
@@ -211,7 +209,6 @@ static void test_layout(void **state)
 
 static void test_files_left_by_others(void **state)
 {
-	(void)state;
 	char folder[PATH_BYTES];
 	/* Another program fetched the weights and the configuration, but not how texts are pooled. */
 	assert_ok(folder_make(test_path(SNAPSHOTS COMMIT)));
@@ -232,7 +229,6 @@ static void test_files_left_by_others(void **state)
 
 static void test_refusals(void **state)
 {
-	(void)state;
 	char folder[PATH_BYTES];
 	assert_error(ERR_USAGE, "there is no such model or no revision 'main'",
 		     hub_fetch("some/missing", false, &settings, folder));
@@ -256,7 +252,6 @@ static void test_refusals(void **state)
 
 static void test_what_arrives_is_checked(void **state)
 {
-	(void)state;
 	char folder[PATH_BYTES];
 	lies = true;
 	assert_error(ERR_RESOURCE, "its checksum is sha256:", hub_fetch("some/tiny", false, &settings, folder));
@@ -273,7 +268,6 @@ static void test_what_arrives_is_checked(void **state)
 
 static void test_pickles_if_nothing_else(void **state)
 {
-	(void)state;
 	char folder[PATH_BYTES];
 	without_tensors = true;
 	assert_ok(hub_fetch("some/tiny", false, &settings, folder));
@@ -282,7 +276,6 @@ static void test_pickles_if_nothing_else(void **state)
 
 static void test_names(void **state)
 {
-	(void)state;
 	char folder[PATH_BYTES];
 	static const char *const right[] = {"a/b", "bert-base-uncased", "A.b_c/d-e.f@refs/pr/3", "a/b@v1.0"};
 	static const char *const wrong[] = {"",     "/a",     "a/",       "a/../b",   "a/b/c", "../a", "a/.b",     "a--b/c",

@@ -30,7 +30,6 @@ static void write_graph(const char *path, int64_t limit)
 
 static void weights_beside_the_model(void **state)
 {
-	(void)state;
 	const char *path = test_path("large.onnx"), *data = test_path("large.onnx_data");
 	struct onnx_file file;
 	float values[3];
@@ -60,7 +59,6 @@ static void weights_beside_the_model(void **state)
 
 static void what_a_model_holds(void **state)
 {
-	(void)state;
 	struct onnx_file file;
 	const char *path = test_path("small.onnx");
 	struct buffer bytes = {0};
@@ -99,7 +97,6 @@ static void put_bytes(const char *path, const char *bytes, size_t size)
 /* Truncated anywhere, or with any bit flipped, a model is refused, or it has lost the record of its bytes. */
 static void damaged_bytes(void **state)
 {
-	(void)state;
 	struct buffer bytes = {0};
 	struct onnx_file file;
 	const char *path = test_path("damaged.onnx");

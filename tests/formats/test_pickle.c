@@ -18,7 +18,6 @@ static void refused(const char *bytes, size_t size, const char *part)
 
 static void values_come_out(void **state)
 {
-	(void)state;
 	struct pickle pickle;
 	/* {'a': [1, -1, 513, 258, -2, 1.0, None, True, 'b'], 'c': ()} */
 	assert_ok(read(&pickle, BYTES("\x80\2}q\0(X\1\0\0\0aq\1](K\1J\xff\xff\xff\xffM\1\2\x8a\2\2\1\x8a\1\xfe"
@@ -53,7 +52,6 @@ static void values_come_out(void **state)
 
 static void tensors_stay_within_their_storage(void **state)
 {
-	(void)state;
 	struct pickle pickle;
 	assert_ok(read(&pickle, BYTES(TENSOR("K\6", "K\0", "K\2K\3\x86", "K\3K\1\x86"))));
 	assert_int_equal(pickle.root->kind, PICKLE_TENSOR);
@@ -87,7 +85,6 @@ static void tensors_stay_within_their_storage(void **state)
 
 static void views_with_another_sign_are_refused(void **state)
 {
-	(void)state;
 	struct pickle pickle;
 	assert_ok(read(&pickle, BYTES(VIEW("}"))));
 	pickle_release(&pickle);
@@ -104,7 +101,6 @@ static void views_with_another_sign_are_refused(void **state)
 
 static void code_is_named_and_not_run(void **state)
 {
-	(void)state;
 	refused(BYTES("cos\nsystem\n(X\2\0\0\0lstR."), "os.system");
 	assert_non_null(strstr(error_last()->message, "byte 100"));
 	refused(BYTES("\x80\4\x8c\2os\x8c\6system\x93."), "os.system");
@@ -121,7 +117,6 @@ static void code_is_named_and_not_run(void **state)
 
 static void broken_pickles(void **state)
 {
-	(void)state;
 	static const char whole[] = TENSOR("K\6", "K\0", "K\2K\3\x86", "K\3K\1\x86");
 	for (size_t size = 0; size < sizeof whole - 1; size++)
 		refused(whole, size, "truncated");
@@ -144,7 +139,6 @@ static void broken_pickles(void **state)
 /* A million values encoded in a megabyte take a few dozen megabytes, not more; deep nesting causes no recursion. */
 static void many_values(void **state)
 {
-	(void)state;
 	size_t count = 1000000;
 	char *bytes = malloc(2 * count + 8);
 	assert_non_null(bytes);

@@ -88,7 +88,6 @@ static void refuses(enum record_form form, const char *bytes, const char *words)
 
 static void test_json(void **state)
 {
-	(void)state;
 	reads(RECORDS_JSON, "text", "{\"text\": \"a\\nb\", \"title\": \"T\"}\n{\"id\": 1, \"text\":\"c\"}\n", "[T] a\nb|[] c|");
 	reads(RECORDS_JSON, "text", "\xef\xbb\xbf{\"text\": \"\\u00e9\\ud83d\\ude00\\\"\\\\\\/\\b\\f\\r\\t\"}\r\n",
 	      "[] é😀\"\\/\b\f\r\t|");
@@ -126,7 +125,6 @@ static void test_json(void **state)
 
 static void test_text_key(void **state)
 {
-	(void)state;
 	const char *key;
 	static const char *const found[][2] = {{"{\"id\": 1, \"content\": \"a\"}", "content"},
 					       {"{\"body\": \"a\", \"text\": \"b\"}", "text"},
@@ -150,7 +148,6 @@ static void test_text_key(void **state)
 
 static void test_cirrus(void **state)
 {
-	(void)state;
 	reads(RECORDS_CIRRUS, "text",
 	      "{\"index\":{\"_type\":\"page\",\"_id\":\"1\"}}\n{\"namespace\":0,\"title\":\"A\",\"text\":\"a."
 	      "\"}\n"
@@ -162,7 +159,6 @@ static void test_cirrus(void **state)
 
 static void test_wiki_xml(void **state)
 {
-	(void)state;
 	reads(RECORDS_WIKI_XML, NULL,
 	      "<mediawiki><siteinfo><namespaces><namespace key=\"0\"/><namespace "
 	      "key=\"6\">Datei</namespace></namespaces></siteinfo>" PAGE("A", "<ns>0</ns>", "a &lt;b&gt; &amp; &#233;")
@@ -207,7 +203,6 @@ static void test_wiki_xml(void **state)
 
 static void test_wikiextractor(void **state)
 {
-	(void)state;
 	reads(RECORDS_WIKIEXTRACTOR, NULL,
 	      "<doc id=\"1\" url=\"u?a=1\" title=\"A &amp; B\">\nA & B\n\nText &lt;x&gt; &amp; y "
 	      "&z.\n\n</doc>\n\n"
@@ -223,7 +218,6 @@ static void test_wikiextractor(void **state)
 
 static void test_warc(void **state)
 {
-	(void)state;
 	reads(RECORDS_WARC, NULL,
 	      WARC("warcinfo", "", "3", "a=b") WARC("conversion", "Content-Type: text/plain\r\n", "6", "Hello\n")
 		      WARC("response", "", "53", "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nplain...")
@@ -244,7 +238,6 @@ static void test_warc(void **state)
 
 static void test_recognised(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *beginning;
 		int form;

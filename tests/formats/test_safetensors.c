@@ -1,12 +1,6 @@
 /* Reading back what was written; every rule of the format violated once; false sizes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test.h"
 #include <unistd.h>
-#include <cmocka.h>
 #include "base/hash.h"
 #include "formats/safetensors.h"
 
@@ -14,7 +8,6 @@ static char folder[64], path[128];
 
 static int set_up(void **state)
 {
-	(void)state;
 	const char *base = getenv("TMPDIR");
 	snprintf(folder, sizeof folder, "%.40s/safetensors-XXXXXX", base && *base ? base : "/tmp");
 	if (!mkdtemp(folder))
@@ -25,7 +18,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	return folder_remove(folder) == OK ? 0 : -1;
 }
 
@@ -115,7 +107,6 @@ static const struct {
 
 static void attacks_are_refused(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof attacks / sizeof attacks[0]; i++) {
 		put(strlen(attacks[i].header), attacks[i].header, strlen(attacks[i].header), attacks[i].data);
 		refuses(attacks[i].what, attacks[i].reason);
@@ -124,7 +115,6 @@ static void attacks_are_refused(void **state)
 
 static void lengths_are_refused(void **state)
 {
-	(void)state;
 	put((uint64_t)1 << 63, "{}", 2, 0);
 	refuses("length 2^63", "at most");
 	put(UINT64_MAX, "{}", 2, 0);
@@ -147,7 +137,6 @@ static void lengths_are_refused(void **state)
 /* Headers of megabytes that would turn into a tree of gigabytes. */
 static void bombs_are_refused(void **state)
 {
-	(void)state;
 	size_t size = 4 << 20;
 	char *text = malloc(size);
 	assert_non_null(text);
@@ -178,7 +167,6 @@ static void bombs_are_refused(void **state)
 
 static void odd_but_legal(void **state)
 {
-	(void)state;
 	struct safetensors file;
 	put(2, "{}", 2, 0);
 	assert_int_equal(safetensors_open(&file, path), OK);
@@ -209,7 +197,6 @@ static void odd_but_legal(void **state)
 
 static void written_is_read(void **state)
 {
-	(void)state;
 	float f32[6] = {1, -2, 3.5f, 0, 1e-30f, 7};
 	double f64[2] = {3.141592653589793, -1e300};
 	uint16_t f16[5] = {0x3c00, 0xc000, 0x0001, 0x7bff, 0xfc00}; /* 1 -2 2^-24 65504 -inf */

@@ -141,7 +141,6 @@ static void make_text(struct buffer *out, size_t words)
 
 static void test_formats_in_pieces(void **state)
 {
-	(void)state;
 	struct buffer text = {0}, packed = {0}, got = {0};
 	static const size_t pieces[] = {1, 7, 4096};
 
@@ -163,7 +162,6 @@ static void test_formats_in_pieces(void **state)
 
 static void test_members_and_padding(void **state)
 {
-	(void)state;
 	struct buffer packed = {0}, got = {0}, expected = {0};
 
 	for (size_t f = 1; f < FORMATS; f++) {
@@ -203,7 +201,6 @@ static void test_members_and_padding(void **state)
 
 static void test_truncated_anywhere(void **state)
 {
-	(void)state;
 	struct buffer text = {0}, packed = {0}, got = {0};
 
 	make_text(&text, 60);
@@ -230,7 +227,6 @@ static void test_truncated_anywhere(void **state)
 
 static void test_damaged_anywhere(void **state)
 {
-	(void)state;
 	struct buffer text = {0}, packed = {0}, got = {0};
 
 	make_text(&text, 60);
@@ -260,7 +256,6 @@ static void test_damaged_anywhere(void **state)
 
 static void test_plain_look_alikes(void **state)
 {
-	(void)state;
 	static const char *const texts[] = {"", "B", "BZh", "BZh9 is how bzip2 files begin", "\x1f\x8b", "PK", "(\xb5/"};
 	struct buffer got = {0};
 
@@ -279,7 +274,6 @@ static void test_plain_look_alikes(void **state)
 
 static void test_cannot_open(void **state)
 {
-	(void)state;
 	struct stream *stream;
 	char missing[160];
 
@@ -308,7 +302,6 @@ static void test_changed_while_read(void **state)
 		{"cp x y && mv y x", NULL},
 	};
 	struct buffer text = {0}, packed = {0};
-	(void)state;
 	make_text(&text, 300000);
 	for (size_t f = 0; f < FORMATS; f++) {
 		buffer_clear(&packed);
@@ -342,7 +335,6 @@ static void test_changed_while_read(void **state)
 /* A pipe delivers its bytes in small pieces and has no size. */
 static void test_standard_input(void **state)
 {
-	(void)state;
 	struct buffer packed = {0}, got = {0};
 	int ends[2], saved = dup(STDIN_FILENO);
 
@@ -401,7 +393,6 @@ static void read_lines(struct buffer *out, size_t limit)
 
 static void test_lines(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *lines;
 	} cases[] = {
@@ -433,7 +424,6 @@ static void test_lines(void **state)
 
 static void test_peek_consumes_nothing(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	struct line_reader *reader;
 	const char *bytes;
@@ -462,7 +452,6 @@ static void test_peek_consumes_nothing(void **state)
 /* 256 MB of one letter without a newline, compressed to a fraction of that: memory must not grow with it. */
 static void test_huge_line_in_little_memory(void **state)
 {
-	(void)state;
 	struct buffer packed = {0};
 	struct line_reader *reader;
 	const char *line;

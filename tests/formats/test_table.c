@@ -43,7 +43,6 @@ static void expect_as(const char *name, const char *text, size_t size, struct ta
 
 static void quotes_are_characters_where_nothing_shows_quoting(void **state)
 {
-	(void)state;
 	EXPECT("a.tsv", "label\tsentence\n1\t\"Stop\n0\t5\" disk\n1\t\"all\" of it\n",
 	       "TSV with a header, 2 columns (label, sentence), 3 rows|1,\"Stop/0,5\" disk/1,\"all\" of it/");
 	/* A quote that opens on one line and closes on another does not make a quoted field if every line is complete
@@ -73,7 +72,6 @@ static void quotes_are_characters_where_nothing_shows_quoting(void **state)
 
 static void commas_go_with_quotes(void **state)
 {
-	(void)state;
 	EXPECT("a.csv", "\xEF\xBB\xBFtext,label\r\n\"a, \"\"b\"\"\r\nc\",1\r\nd \"e\" f,0\r\n\"\",1",
 	       "CSV with a header, 2 columns (text, label), 3 rows|a, \"b\"\r\nc,1/d \"e\" f,0/,1/");
 	EXPECT("a.csv", "text\n\"a, b\"\nc\n",
@@ -94,7 +92,6 @@ static void commas_go_with_quotes(void **state)
 
 static void lines_end_in_several_ways(void **state)
 {
-	(void)state;
 	EXPECT("a.tsv", "1\ta\r\n\r\n0\tb\r\n\n",
 	       "TSV without a header, 2 columns, 2 rows, 2 empty lines passed "
 	       "over|1,a/0,b/");
@@ -108,7 +105,6 @@ static void lines_end_in_several_ways(void **state)
 
 static void headers_are_told_from_rows(void **state)
 {
-	(void)state;
 	EXPECT("a.tsv", "Label\tx y z\n1\ta\n", "TSV with a header, 2 columns (Label, x y z), 1 row|1,a/");
 	EXPECT("a.tsv", "gold\twords\n1\ta\n2\tb\n", "TSV with a header, 2 columns (gold, words), 2 rows|1,a/2,b/");
 	EXPECT("a.tsv", "good\twell done\nbad\toh no\n", "TSV without a header, 2 columns, 2 rows|good,well done/bad,oh no/");
@@ -121,7 +117,6 @@ static void headers_are_told_from_rows(void **state)
 /* A usual name may also be a label or a text, which the rest of the table tells. */
 static void one_usual_name_is_not_always_a_header(void **state)
 {
-	(void)state;
 	/* The column has the value again, or the row has a text or a number. */
 	EXPECT("a.tsv", "that is fine\ttext\nno\tlabel\nyes\ttext\n",
 	       "TSV without a header, 2 columns, 3 rows|that is fine,text/no,label/yes,text/");
@@ -148,7 +143,6 @@ static void one_usual_name_is_not_always_a_header(void **state)
  */
 static void the_first_of_many_lines(void **state)
 {
-	(void)state;
 	EXPECT("a.txt", "text\na b\nc\n", "one text a line with a header, 1 column (text), 2 rows|a b/c/");
 	EXPECT("a.txt", "text\nword\nc d\n", "one text a line without a header, 1 column, 3 rows|text/word/c d/");
 	EXPECT("a.txt", "text\n很好\n", "one text a line with a header, 1 column (text), 1 row|很好/");
@@ -161,7 +155,6 @@ static void the_first_of_many_lines(void **state)
 
 static void given_names_show_a_header(void **state)
 {
-	(void)state;
 	static const char *const given[] = {"bewertung", "标签", NULL};
 	EXPECT_WITH(.given_names = given, "Kommentar\t Bewertung \na\tb\nc\tBewertung\n",
 		    "TSV with a header, 2 columns (Kommentar, Bewertung), 2 rows|a,b/c,Bewertung/");
@@ -174,7 +167,6 @@ static void given_names_show_a_header(void **state)
 
 static void names_have_letters_of_any_script(void **state)
 {
-	(void)state;
 	EXPECT("a.tsv", "评论\t标签\n好吃\t1\n难吃\t0\n", "TSV with a header, 2 columns (评论, 标签), 2 rows|好吃,1/难吃,0/");
 	EXPECT("a", "Prüfungstext,Güte\na b,1\nc,0\n", "CSV with a header, 2 columns (Prüfungstext, Güte), 2 rows|a b,1/c,0/");
 	EXPECT("a", "text , label\na b,x\nc,y\n", "CSV with a header, 2 columns (text, label), 2 rows|a b,x/c,y/");
@@ -183,7 +175,6 @@ static void names_have_letters_of_any_script(void **state)
 
 static void a_name_may_occur_twice(void **state)
 {
-	(void)state;
 	struct table table;
 	int64_t column;
 	static const char text[] = "text\ttext\tlabel\t\na\tb\tx\tq\nc\td\ty\tr\n";
@@ -200,7 +191,6 @@ static void a_name_may_occur_twice(void **state)
 /* All rows, the first included, are to have as many fields; a comma between two digits is rather a decimal one. */
 static void the_delimiter_that_fits_all_rows(void **state)
 {
-	(void)state;
 	EXPECT("a.csv", "some text ;0,96\nother text;1,5\n",
 	       "fields between ';' without a header, 2 columns, 2 rows|some text ,0,96/other text,1,5/");
 	EXPECT("a.csv", "text;score\nsome text;0,96\nother;1,5\n",
@@ -217,7 +207,6 @@ static void the_delimiter_that_fits_all_rows(void **state)
 
 static void rows_may_have_more_than_the_least(void **state)
 {
-	(void)state;
 	struct table table;
 	EXPECT_WITH(.least_fields = 3, "1\t2\t3\n4\t5\t6\n7\t8\t9\t0\n",
 		    "TSV without a header, 3 columns, 3 rows|1,2,3/4,5,6/7,8,9/");
@@ -230,7 +219,6 @@ static void rows_may_have_more_than_the_least(void **state)
 
 static void json_objects_are_rows(void **state)
 {
-	(void)state;
 	EXPECT("a.jsonl",
 	       "{\"text\": \"a\\n\\u00e9\", \"label\": 1, \"m\": {\"x\": true, \"y\": {\"z\": 1.50}}}\n\n"
 	       " {\"label\": null, \"extra\": [1, \"b\", {\"c\": [0.5]}], \"text\": \"\"} \r\n",
@@ -247,7 +235,6 @@ static void json_objects_are_rows(void **state)
 
 static void lines_are_counted(void **state)
 {
-	(void)state;
 	struct table table;
 	static const char csv[] = "text,label\n\"a\nb\",1\n\n\"c\",2\n", list[] = "[\n{\"a\": 1},\n\n{\"a\":\n2}, {\"a\": 3}]";
 	assert_ok(read_with(&table, "a.csv", csv, sizeof csv - 1, (struct table_options){0}));
@@ -263,7 +250,6 @@ static void lines_are_counted(void **state)
 
 static void damage_is_named_by_its_line(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *name, *text;
 		size_t size;
@@ -319,7 +305,6 @@ static void damage_is_named_by_its_line(void **state)
 /* After a quote that never ends, reading continues with the next line, and the lines keep their numbers. */
 static void rows_behind_a_bad_one_keep_their_lines(void **state)
 {
-	(void)state;
 	struct table table;
 	static const char text[] = "label,text\n1,\"a\nb\"\n0,\"c\n1,d\n0,e\n";
 	bad.skip = true;
@@ -335,7 +320,6 @@ static void rows_behind_a_bad_one_keep_their_lines(void **state)
 
 static void columns_are_chosen_by_name_or_number(void **state)
 {
-	(void)state;
 	struct table table;
 	int64_t column;
 	static const char text[] = "Label\ttext\t2\n1\ta\tb\n";
@@ -356,7 +340,6 @@ static void columns_are_chosen_by_name_or_number(void **state)
 
 static void later_pieces_have_the_separator_of_the_first(void **state)
 {
-	(void)state;
 	static const char *const pieces[][2] = {{"0 ||| a b\n1 ||| c\n", "2 ||| d e\n"}, {"0\t\ta b\n1\t\tc\n", "2\t\td e\n"}};
 	for (int i = 0; i < 2; i++) {
 		const struct table_options options = {.header = TABLE_NO, .bad = &bad};
@@ -379,7 +362,6 @@ static void later_pieces_have_the_separator_of_the_first(void **state)
 /* Four tabs are two separators with an empty field between. */
 static void empty_fields_between_two_tabs(void **state)
 {
-	(void)state;
 	const struct table_options options = {.header = TABLE_NO, .bad = &bad};
 	const char *text = "a\t\tb\t\tc\na\t\t\t\tc\n";
 	const struct table_piece piece = {.name = "a", .text = text, .size = strlen(text), .first_line = 1};
@@ -394,7 +376,6 @@ static void empty_fields_between_two_tabs(void **state)
 /* What is known of a table of which only the first lines have come. */
 static void the_first_line_shows_what_to_wait_for(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *line;
 		char delimiter;

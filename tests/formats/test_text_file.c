@@ -21,7 +21,6 @@ static void expect(const char *bytes, size_t size, const char *expected)
 
 static void marks_and_line_ends_are_mended(void **state)
 {
-	(void)state;
 	EXPECT("", "");
 	EXPECT("\xEF\xBB\xBF", "");
 	EXPECT("\xEF\xBB\xBF"
@@ -33,7 +32,6 @@ static void marks_and_line_ends_are_mended(void **state)
 
 static void packed_files_are_unpacked(void **state)
 {
-	(void)state;
 	struct text_file file;
 	gzFile packed = gzopen(test_path("a.tsv.gz"), "wb");
 	assert_non_null(packed);
@@ -47,7 +45,6 @@ static void packed_files_are_unpacked(void **state)
 
 static void other_encodings_are_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *bytes;
 		size_t size;
@@ -83,7 +80,6 @@ static void *touch(void *path)
 
 static void a_file_that_changes_is_refused(void **state)
 {
-	(void)state;
 	enum { BYTES = 32 << 20 };
 	char *bytes = calloc(BYTES, 1), path[PATH_BYTES];
 	struct text_file file;
@@ -107,7 +103,6 @@ static void a_file_that_changes_is_refused(void **state)
 
 static void bytes_are_checked(void **state)
 {
-	(void)state;
 	assert_ok(text_check("f", 1, "a\xC3\xA9\n\xF0\x9F\x98\x80", 8));
 	assert_error(ERR_DATA, "'f', line 8: invalid UTF-8 at byte 2 of the line", text_check("f", 7, "ab\nc\xC3", 5));
 	assert_non_null(strstr(error_last()->hint, "iconv -f LATIN1"));

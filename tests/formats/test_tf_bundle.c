@@ -86,7 +86,6 @@ static void make_entries(struct buffer *out, const char *header, size_t header_s
 
 static void names_share_beginnings(void **state)
 {
-	(void)state;
 	struct buffer entries = {0}, table = {0};
 	struct tf_bundle bundle;
 	make_entries(&entries, HEADER, 2, "bert/a", 6, ENTRY, sizeof(ENTRY) - 1);
@@ -122,7 +121,6 @@ static void names_share_beginnings(void **state)
 
 static void malice_is_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *header;
 		size_t header_size;
@@ -178,7 +176,6 @@ static void malice_is_refused(void **state)
 /* Two entries with the same place in the data file. */
 static void overlaps_are_refused(void **state)
 {
-	(void)state;
 	struct buffer entries = {0}, table = {0};
 	struct tf_bundle bundle;
 	make_entries(&entries, HEADER, 2, "a", 1, ENTRY, sizeof(ENTRY) - 1);
@@ -215,7 +212,6 @@ static enum status check_key(void *context, const char *key, size_t key_size, st
 /* Several blocks, each with many restart points: the entries at these have complete keys. */
 static void tables_of_many_blocks(void **state)
 {
-	(void)state;
 	struct sorted_table_writer writer = {0};
 	int count = 0;
 	for (int i = 0; i < MANY; i++) {
@@ -259,7 +255,6 @@ static void tables_of_many_blocks(void **state)
 
 static void written_comes_back(void **state)
 {
-	(void)state;
 	static const float kernel[6] = {1, 2, 3, 4, 5, 6}, gamma[3] = {7, 8, 9};
 	static const int64_t step = 77;
 	struct tf_bundle_entry entries[] = {

@@ -46,7 +46,6 @@ static void expect_payloads(const char *path)
 /* Plain, gzip and zlib; the plain file has the bytes that the format prescribes. */
 static void test_round_trip(void **state)
 {
-	(void)state;
 	struct buffer bytes = {0};
 	write_file(test_path("plain"), false);
 	expect_payloads(test_path("plain"));
@@ -79,7 +78,6 @@ static void test_round_trip(void **state)
 /* Every truncation and every changed byte is noticed; after a wrong payload the next record is read. */
 static void test_damage(void **state)
 {
-	(void)state;
 	struct buffer bytes = {0};
 	write_file(test_path("whole"), false);
 	assert_ok(file_read(test_path("whole"), 1 << 20, &bytes));
@@ -129,7 +127,6 @@ static void test_damage(void **state)
 
 static void test_lying_length(void **state)
 {
-	(void)state;
 	unsigned char record[12];
 	uint64_t length = (uint64_t)1 << 40;
 	struct tfrecord_reader *reader;
@@ -146,7 +143,6 @@ static void test_lying_length(void **state)
 
 static void test_example(void **state)
 {
-	(void)state;
 	int32_t ids[] = {0, 1, 127, 128, 30521, INT32_MAX}, out[8];
 	float weights[] = {1, 0.5f, 0}, floats[8];
 	struct example_value values[] = {{"ids", ids, NULL, 6}, {"weights", NULL, weights, 3}, {"none", ids, NULL, 0}};
@@ -176,7 +172,6 @@ static void test_example(void **state)
 /* Unpacked integers, a negative one, and an unknown field. The bytes follow the definition of protocol buffers. */
 static void test_foreign_message(void **state)
 {
-	(void)state;
 	static const unsigned char message[] = {
 		0x0a, 0x1f, 0x78, 0x05,                         /* features; unknown field 15 = 5 */
 		0x0a, 0x0b, 0x0a, 0x01, 'a',  0x12, 0x06,       /* entry "a" */

@@ -85,7 +85,6 @@ static const struct entry good[] = {
 
 static void entries_are_found(void **state)
 {
-	(void)state;
 	struct buffer bytes = {0};
 	struct zip zip;
 	make(&bytes, good, 3);
@@ -129,7 +128,6 @@ static void put_central64(struct buffer *out, const char *name, uint32_t crc, ui
 /* An archive of more than 4 GiB, as torch.save writes for large models: 64-bit sizes and positions. Most of it is a hole. */
 static void large_archives(void **state)
 {
-	(void)state;
 	const uint64_t hole = ((uint64_t)4 << 30) + 3, total = hole + 4096;
 	struct buffer part = {0};
 	struct zip zip;
@@ -178,7 +176,6 @@ static void large_archives(void **state)
 /* 64-bit positions and sizes that no file can have: nothing may access them, not even to check. */
 static void forged_places_are_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		uint64_t size, offset;
 		const char *part;
@@ -199,7 +196,6 @@ static void forged_places_are_refused(void **state)
 
 static void malice_is_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		struct entry second;
 		const char *part;

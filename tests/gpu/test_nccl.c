@@ -29,7 +29,6 @@ static enum status convert(void *context, void *stream, void *out, enum comm_typ
 /* comm_use_device() does nothing for one rank, since such a run does not need NCCL. */
 static int setup(void **state)
 {
-	(void)state;
 	struct backend_settings settings = {.device = "cuda", .dtype = DTYPE_F32};
 	assert_ok(pool_create(&pool, 1));
 	settings.pool = pool;
@@ -42,7 +41,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	comm_close(comm);
 	backend_close(be);
 	pool_free(pool);
@@ -58,7 +56,6 @@ static void run(int32_t kind, void *data, enum comm_type wire)
 
 static void numbers_come_back(void **state)
 {
-	(void)state;
 	static const struct {
 		enum comm_type wire;
 		double limit;
@@ -89,7 +86,6 @@ static void numbers_come_back(void **state)
 /* Work that waits for NCCL's operations continues when they are aborted, and all later operations fail. */
 static void abandoned_operations_fail(void **state)
 {
-	(void)state;
 	void *data;
 	assert_ok(comm->device->allocate(comm, &data, COUNT * sizeof(float), "a test"));
 	struct operation operation = {

@@ -70,7 +70,6 @@ static bool has_int8(void)
 /* Precisions that a device cannot compute in are refused, not replaced by something else. */
 static void unknown_precisions_are_refused(void **state)
 {
-	(void)state;
 	struct session session;
 	const struct session_heads with = {&model_heads_encoder, MISSING_HEADS};
 	struct device_options settings = {.device = DEVICE_CPU, .precision = PRECISION_FP8, .threads = 1};
@@ -128,7 +127,6 @@ static void check_alone(const char *precision)
 
 static void an_answer_does_not_depend_on_its_batch(void **state)
 {
-	(void)state;
 	check_alone("fp32");
 	if (has_int8())
 		check_alone("int8");
@@ -136,7 +134,6 @@ static void an_answer_does_not_depend_on_its_batch(void **state)
 
 static void nor_does_one_in_bf16(void **state)
 {
-	(void)state;
 	if (!cpu_computes_bf16())
 		skip();
 	check_alone("bf16");
@@ -161,7 +158,6 @@ static double pooled_number(const float *row, int column)
 
 static void answers_agree_with_each_other(void **state)
 {
-	(void)state;
 	struct session session, pooler;
 	struct encoder *encoder, *of_pooler;
 	struct encoder_answers rows = {0}, first = {0}, vectors = {0}, losses = {0}, words = {0}, pooled = {0};
@@ -219,7 +215,6 @@ static void answers_agree_with_each_other(void **state)
 
 static void answers_are_those_of_the_reference(void **state)
 {
-	(void)state;
 	static const char *const devices[] = {"cpu", "ref"};
 	struct session session[2];
 	struct encoder *encoder[2];
@@ -243,7 +238,6 @@ static void answers_are_those_of_the_reference(void **state)
 
 static void sessions_share_a_pool(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	struct session sessions[2];
 	struct encoder *encoders[2];
@@ -269,7 +263,6 @@ static void sessions_share_a_pool(void **state)
 
 static void texts_that_do_not_fit_are_refused(void **state)
 {
-	(void)state;
 	struct session session;
 	struct encoder *encoder;
 	struct encoder_answers answers = {0};
@@ -292,7 +285,6 @@ static void texts_that_do_not_fit_are_refused(void **state)
 /* Four rows of two numbers; expected values by the definitions. */
 static void rows_are_pooled_as_defined(void **state)
 {
-	(void)state;
 	static const float rows[] = {1, -4, 3, -8, 5, -1, 7, -2};
 	static const struct {
 		unsigned mode;

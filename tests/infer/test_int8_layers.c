@@ -60,7 +60,6 @@ static void choose(const char *path, const char *calibrate, struct saved_model *
 
 static void an_even_model_is_all_int8(void **state)
 {
-	(void)state;
 	struct saved_model saved = {0};
 	struct int8_layers drawn = {0}, read = {0};
 	struct buffer text = {0};
@@ -95,7 +94,6 @@ static void an_even_model_is_all_int8(void **state)
 
 static void a_spread_layer_stays(void **state)
 {
-	(void)state;
 	struct saved_model saved = {0};
 	struct int8_layers layers = {0};
 	make(test_path("spread"), 1000);
@@ -113,7 +111,6 @@ static void a_spread_layer_stays(void **state)
 
 static void bad_texts(void **state)
 {
-	(void)state;
 	struct saved_model saved = {0};
 	struct int8_layers layers = {0};
 	assert_ok(file_write(test_path("blank"), "\n \n", 3));

@@ -102,20 +102,17 @@ static void check_short(bool whole_words)
 
 static void tokens_are_hidden_one_by_one(void **state)
 {
-	(void)state;
 	check_short(false);
 }
 
 static void words_are_hidden_whole(void **state)
 {
-	(void)state;
 	check_short(true);
 }
 
 /* 26 tokens in windows of 10 that start 5 tokens apart. */
 static void a_token_counts_in_its_best_window(void **state)
 {
-	(void)state;
 	struct word_losses losses = {0};
 	struct text_chunk texts = {0};
 	struct tokenizer *tokenizer;

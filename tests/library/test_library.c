@@ -120,7 +120,6 @@ static void assert_ids(const bertc_tokens *tokens, int64_t text, const int32_t *
 
 static void texts_become_ids(void **state)
 {
-	(void)state;
 	bertc_tokenizer *tokenizer = open_tokenizer(1);
 	bertc_tokens *tokens;
 	/* wai is 8, waj 9: the entries of small_model.h. */
@@ -164,7 +163,6 @@ static void texts_become_ids(void **state)
 
 static void offsets_count_bytes_or_characters(void **state)
 {
-	(void)state;
 	bertc_tokenizer *tokenizer = open_tokenizer(1);
 	bertc_tokens *tokens;
 	const char *const text = "é wai 日\xF0\x9F\x98\x80 waj";
@@ -201,7 +199,6 @@ static void assert_same_tokens(const bertc_tokens *a, const bertc_tokens *b)
 
 static void many_threads_make_the_same_ids(void **state)
 {
-	(void)state;
 	const char *pairs[TEXTS];
 	for (int t = 0; t < TEXTS; t++)
 		pairs[t] = many[TEXTS - 1 - t];
@@ -219,7 +216,6 @@ static void many_threads_make_the_same_ids(void **state)
 
 static void ids_become_text(void **state)
 {
-	(void)state;
 	bertc_tokenizer *tokenizer = open_tokenizer(1);
 	const int32_t ids[] = {2, 8, 7, 9, 5, 3}, wrong[] = {2, SMALL_VOCAB};
 	char *text;
@@ -238,7 +234,6 @@ static void ids_become_text(void **state)
 
 static void a_model_says_what_it_is(void **state)
 {
-	(void)state;
 	bertc_model *words = open_model("words"), *mood = open_model("mood"), *tags = open_model("tags"),
 		    *number = open_model("number");
 	assert_null(bertc_model_task(words));
@@ -275,7 +270,6 @@ static float *embed_many(bertc_model *model, const bertc_embed_options *options,
  * bits. */
 static void embeddings_are_pooled_states(void **state)
 {
-	(void)state;
 	enum { COUNT = 1500 };
 	bertc_model *model = open_model("words");
 	bertc_states *states;
@@ -306,7 +300,6 @@ static void embeddings_are_pooled_states(void **state)
 
 static void embed_options_are_obeyed(void **state)
 {
-	(void)state;
 	bertc_model *model = open_model("words");
 	bertc_embed_options options = {.size = sizeof options, .normalize = BERTC_NORMALIZE, .dimensions = 5, .pooling = "cls"};
 	bertc_embed_options plain = {.size = sizeof plain, .pooling = "cls"};
@@ -332,7 +325,6 @@ static void embed_options_are_obeyed(void **state)
 
 static void scores_are_those_of_answers(void **state)
 {
-	(void)state;
 	enum { COUNT = 1100 };
 	bertc_model *model = open_model("mood");
 	bertc_answers *answers;
@@ -373,7 +365,6 @@ static void scores_are_those_of_answers(void **state)
 
 static void words_and_questions_are_answered(void **state)
 {
-	(void)state;
 	bertc_model *tags = open_model("tags"), *squad = open_model("squad"), *number = open_model("number");
 	bertc_answers *answers;
 	const char *const texts[] = {"wai waj", "", "wak"}, *const passages[] = {"wai. waj wak wal", "wam", "wan wao"};
@@ -402,7 +393,6 @@ static void words_and_questions_are_answered(void **state)
 
 static void the_tokenizer_refuses_what_is_wrong(void **state)
 {
-	(void)state;
 	bertc_tokenizer *tokenizer = open_tokenizer(1), *none = tokenizer;
 	bertc_tokens *tokens;
 	const char *const texts[] = {"wai", NULL};
@@ -450,7 +440,6 @@ static void the_tokenizer_refuses_what_is_wrong(void **state)
 
 static void a_model_refuses_what_is_wrong(void **state)
 {
-	(void)state;
 	bertc_model *words = open_model("words"), *mood = open_model("mood"), *tags = open_model("tags"), *none = words;
 	bertc_answers *answers;
 	const char *const text = "wai waj";
@@ -509,7 +498,6 @@ static void take_warning(void *context, const char *message)
 
 static void warnings_go_to_the_caller(void **state)
 {
-	(void)state;
 	static const char vocabulary[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n\nb\na\n";
 	bertc_tokenizer *tokenizer;
 	int warnings = 0;
@@ -554,7 +542,6 @@ static void *use_all(void *context)
 
 static void threads_share_handles(void **state)
 {
-	(void)state;
 	enum { THREADS = 4 };
 	float scores[SHARED_TEXTS * 3];
 	pthread_t threads[THREADS];
@@ -600,7 +587,6 @@ static int child(bertc_tokenizer *tokenizer, bertc_model *model, const bertc_tok
 
 static void a_forked_child_does_not_hang(void **state)
 {
-	(void)state;
 	bertc_tokenizer *tokenizer = open_tokenizer(3);
 	bertc_model *model = open_model("words");
 	bertc_tokens *tokens = encode_many(tokenizer, NULL);
@@ -633,7 +619,6 @@ static int run_shell(const char *format, ...)
 
 static void it_shows_its_own_functions_alone(void **state)
 {
-	(void)state;
 	const char *build = getenv("BUILD");
 	assert_string_equal(bertc_version(), VERSION);
 	assert_int_equal(bertc_abi(), BERTC_ABI);
@@ -655,7 +640,6 @@ static void it_shows_its_own_functions_alone(void **state)
 
 static void the_header_is_c_and_cpp(void **state)
 {
-	(void)state;
 	assert_int_equal(run_shell("echo '#include \"bertc.h\"' | gcc -std=c99 -Iinclude -Wall -Wextra -Wpedantic -Werror "
 				   "-fsyntax-only -x c -"),
 			 0);
@@ -667,7 +651,6 @@ static void the_header_is_c_and_cpp(void **state)
 /* The program in docs/library.md, unchanged except for its model, compiled and run. */
 static void the_example_of_the_docs_runs(void **state)
 {
-	(void)state;
 	const char *build = getenv("BUILD");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	skip(); /* a program without the sanitizer cannot load a library built with it */

@@ -285,7 +285,6 @@ static void attack(const char *original, enum mend mend, const char *format, ...
 
 static void texts(void **state)
 {
-	(void)state;
 	static const char *const names[] = {"corpus.txt",     "corpus.txt.gz", "corpus.txt.bz2", "corpus.txt.xz",
 					    "corpus.txt.zst", "wiki.xml",      "crawl.wet",      "table.jsonl"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -298,7 +297,6 @@ static void texts(void **state)
 
 static void vocabularies(void **state)
 {
-	(void)state;
 	attack("run/final/vocab.txt", MEND_NOTHING, "tokenize --vocab_file %s/damaged.txt %s/texts", folder, folder);
 	attack("run/final/tokenizer.json", MEND_NOTHING, "tokenize --vocab_file %s/damaged.json %s/texts", folder, folder);
 	attack("run/final/tokenizer_config.json", MEND_NO_MANIFEST, "tokenize --vocab_file %s/victim/vocab.txt %s/texts", folder,
@@ -307,7 +305,6 @@ static void vocabularies(void **state)
 
 static void instances(void **state)
 {
-	(void)state;
 #define CONVERT(ending)                                                                                                          \
 	"instances --quiet --convert %s/damaged" ending " --vocab_file %s/run/final/vocab.txt --out %s/out/x.tfrecord", folder,  \
 		folder, folder
@@ -320,7 +317,6 @@ static void instances(void **state)
 /* Token shards: each of the three files together with the two others. */
 static void shards(void **state)
 {
-	(void)state;
 	static const char *const ends[] = {"idx", "bin", "json"};
 	for (int i = 0; i < 3; i++) {
 		char original[32];
@@ -336,7 +332,6 @@ static void shards(void **state)
 /* A model folder whose manifest is corrected, or missing. */
 static void models(void **state)
 {
-	(void)state;
 	static const char *const names[] = {"config.json", "model.safetensors", "vocab.txt", "tokenizer.json",
 					    "tokenizer_config.json"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -361,7 +356,6 @@ static void models(void **state)
 /* A skillful forgery of a checkpoint: its manifest is right, its contents are not. */
 static void checkpoints(void **state)
 {
-	(void)state;
 	static const char *const names[] = {"training_state.json", "optimizer.safetensors", "model.safetensors", "config.json"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char original[64];
@@ -377,7 +371,6 @@ static void checkpoints(void **state)
 
 static void tasks(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *task, *file;
 	} cases[] = {{"classification", "table.tsv"}, {"classification", "table.jsonl"}, {"tagging", "tags.conll"},

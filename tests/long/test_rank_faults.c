@@ -52,7 +52,6 @@ static void one_case(const char *straight, int ranks, int rank, const char *sect
 static void test_matrix(void **state)
 {
 	double undisturbed;
-	(void)state;
 	for (int ranks = 2; ranks <= 4; ranks *= 2) {
 		char straight[32];
 		snprintf(straight, sizeof straight, "straight-%d", ranks);
@@ -70,7 +69,6 @@ static void test_matrix(void **state)
 /* All faults, one after another, in one run that restarts itself until there are no more. */
 static void test_restarts(void **state)
 {
-	(void)state;
 	assert_int_equal(fault_run("straight", 3, NULL, "", NULL), 0);
 	for (int step = 1; step <= 8; step++) {
 		char fault[64];

@@ -85,7 +85,6 @@ static const struct {
 
 static void settings_are_the_published_ones(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
 		assert_program(0, "", "pretrain --config recipes/%s.conf --print_config", published[i].recipe);
 		char *text = program_output.data, line[128];
@@ -131,7 +130,6 @@ static int steps_of_phase(const char *run, int64_t phase)
 
 static void each_trains_both_phases(void **state)
 {
-	(void)state;
 	glob_t files;
 	/* The recipes of finetune are tested in tests/cmd/test_finetune_recipes.c, those of --recipe in
 	 * tests/cmd/test_recipes.c. */

@@ -28,7 +28,6 @@ static const struct batch_capacity capacity = INSTANCE_CAPACITY(8, 2, 2);
 
 static int setup(void **state)
 {
-	(void)state;
 	struct shape_limits limits = {
 		.batch = capacity, .longest = 8, .hidden = 8, .heads = 2, .intermediate = 16, .vocab = 20, .training = true};
 	assert_ok(pool_create(&pool, 1));
@@ -62,7 +61,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	batch_release(&batch);
 	activations_free(activations);
 	be->functions->replica_release(&replica);
@@ -109,7 +107,6 @@ static void assert_place(const char *expected, bool loss_is_finite)
 
 static void nothing_is_wrong(void **state)
 {
-	(void)state;
 	begin();
 	compute();
 	assert_place(NULL, true);
@@ -118,7 +115,6 @@ static void nothing_is_wrong(void **state)
 
 static void weights_come_first(void **state)
 {
-	(void)state;
 	begin();
 	spoil(&model->slab, "bert.encoder.layer.1.output.dense.weight", NAN);
 	compute();
@@ -128,7 +124,6 @@ static void weights_come_first(void **state)
 /* Weights so large that the place where they are used overflows. */
 static void the_first_place_of_the_forward_pass(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *weight, *place;
 	} cases[] = {
@@ -158,7 +153,6 @@ static void the_first_place_of_the_forward_pass(void **state)
 /* The last layer's gradients are computed first. */
 static void gradients_come_last(void **state)
 {
-	(void)state;
 	begin();
 	compute();
 	spoil(&model->gradients, "bert.encoder.layer.0.output.dense.bias", INFINITY);

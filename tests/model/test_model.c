@@ -1,10 +1,6 @@
 /* The model against transformers (tests/golden/model_tiny.safetensors), against finite differences with dropout, and
  * against itself: packing, accumulation, threads, evaluation. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test.h"
 #include "base/rng.h"
 #include "model/golden.h"
 #include "backend/cpu_bf16.h"
@@ -14,14 +10,12 @@ static struct golden tiny;
 
 static int open_golden(void **state)
 {
-	(void)state;
 	golden_open(&tiny, "tests/golden/model_tiny.safetensors");
 	return 0;
 }
 
 static int close_golden(void **state)
 {
-	(void)state;
 	golden_close(&tiny);
 	return 0;
 }
@@ -74,20 +68,17 @@ static void check_golden(const char *device, enum dtype dtype, double loss_limit
 
 static void ref_equals_transformers(void **state)
 {
-	(void)state;
 	check_golden("ref", DTYPE_F64, 1e-13, (struct limit){1e-12, 1e-13, 0});
 }
 
 static void cpu_equals_transformers(void **state)
 {
-	(void)state;
 	check_golden("cpu", DTYPE_F32, 1e-6, (struct limit){1e-5, 1e-6, 3});
 }
 
 /* Activations have 8 significant bits; the measured errors are 2e-2 over all gradients and 4e-2 for the worst tensor. */
 static void cpu_in_bf16_is_near(void **state)
 {
-	(void)state;
 	if (backend_best_dtype("cpu") != DTYPE_BF16)
 		skip();
 	check_golden("cpu", DTYPE_BF16, 5e-3, (struct limit){0.08, 0.01, 0});
@@ -97,7 +88,6 @@ static void cpu_in_bf16_is_near(void **state)
  * same masks; for each parameter separately. */
 static void gradients_are_slopes(void **state)
 {
-	(void)state;
 	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.2);
 	config.attention_probs_dropout_prob = 0.3;
 	struct run run;
@@ -215,20 +205,17 @@ static void micro_batches_add_up(const char *device, enum dtype dtype, double li
 
 static void micro_batches_add_up_on_ref(void **state)
 {
-	(void)state;
 	micro_batches_add_up("ref", DTYPE_F64, 1e-13);
 }
 
 static void micro_batches_add_up_on_cpu(void **state)
 {
-	(void)state;
 	micro_batches_add_up("cpu", DTYPE_F32, 1e-6);
 }
 
 /* Evaluation shares buffers between layers, takes less memory and gives the same numbers. */
 static void evaluation_is_the_same(void **state)
 {
-	(void)state;
 	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
 	struct run training, evaluation;
 	run_open(&training, "ref", DTYPE_F64, 1, &config, &tiny.batch, true);
@@ -273,13 +260,11 @@ static void nothing_to_learn(const char *device, enum dtype dtype)
 
 static void nothing_to_learn_on_ref(void **state)
 {
-	(void)state;
 	nothing_to_learn("ref", DTYPE_F64);
 }
 
 static void nothing_to_learn_on_cpu(void **state)
 {
-	(void)state;
 	nothing_to_learn("cpu", DTYPE_F32);
 }
 
@@ -333,19 +318,16 @@ static void headless_steps_are_equal(const char *device, enum dtype dtype)
 
 static void headless_steps_are_equal_on_ref(void **state)
 {
-	(void)state;
 	headless_steps_are_equal("ref", DTYPE_F64);
 }
 
 static void headless_steps_are_equal_on_cpu(void **state)
 {
-	(void)state;
 	headless_steps_are_equal("cpu", DTYPE_F32);
 }
 
 static void headless_steps_are_equal_in_bf16(void **state)
 {
-	(void)state;
 	if (!cpu_computes_bf16())
 		skip();
 	headless_steps_are_equal("cpu", DTYPE_BF16);
@@ -354,7 +336,6 @@ static void headless_steps_are_equal_in_bf16(void **state)
 /* The same bits on one thread and on three. */
 static void threads_do_not_matter(void **state)
 {
-	(void)state;
 	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
 	double *gradients[2];
 	int64_t count = 0;
@@ -385,7 +366,6 @@ static void remember_layer(void *context, int32_t layer)
 
 static void layers_are_done_from_the_top(void **state)
 {
-	(void)state;
 	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
 	struct run run;
 	run_open(&run, "ref", DTYPE_F64, 1, &config, &tiny.batch, true);
@@ -455,7 +435,6 @@ static void spy_norm_bwd(struct replica *r, const struct norm_bwd *a)
 /* The embeddings and three sites in each layer all have masks of their own; backward visits them in reverse. */
 static void dropout_has_its_places(void **state)
 {
-	(void)state;
 	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
 	config.attention_probs_dropout_prob = 0.3;
 	struct run run;
@@ -497,7 +476,6 @@ static void forward_needs_few_masters(void **state)
 	} backends[] = {
 		{"ref", DTYPE_F64, false}, {"cpu", DTYPE_F32, false}, {"cpu", DTYPE_BF16, false}, {"cpu", DTYPE_BF16, true}};
 	struct model_heads heads = {.architecture = "Test", .pooler = true, .count = 1};
-	(void)state;
 	heads.head[0] = (struct head){.input = INPUT_FIRST_ROW,
 				      .pooled = true,
 				      .outputs = 3,

@@ -1,13 +1,6 @@
 /* Initial weights that make heads attend to neighbors: attention is computed here as in the BERT paper. */
+#include "test.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include "base/rng.h"
 #include "model/neighbor_attention.h"
 
@@ -116,7 +109,6 @@ static double attention_to_neighbor(const struct model *model, const float *slab
 
 static void heads_look_at_their_neighbors(void **state)
 {
-	(void)state;
 	static const struct {
 		int32_t hidden, heads, length;
 		double least;
@@ -147,7 +139,6 @@ static void heads_look_at_their_neighbors(void **state)
 /* Widths and numbers of heads of any kind; nothing but positions, queries and keys is changed. */
 static void other_weights_stay(void **state)
 {
-	(void)state;
 	static const int32_t shapes[][2] = {{128, 2}, {15, 3}, {12, 2}};
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
 		struct model *model = new_model(shapes[i][0], shapes[i][1], 40);

@@ -1,9 +1,5 @@
 /* Configuration files, the layout of the parameter slab, initial weights, FLOPs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test.h"
 #include "base/rng.h"
 #include "model/flops.h"
 #include "model/golden.h"
@@ -20,7 +16,6 @@ static enum status parse(const char *text, struct model_config *out)
 
 static void sizes_have_names(void **state)
 {
-	(void)state;
 	struct model_config config;
 	assert_int_equal(model_config_named(&config, "base"), OK);
 	assert_int_equal(config.num_hidden_layers, 12);
@@ -39,7 +34,6 @@ static void sizes_have_names(void **state)
 
 static void configurations_are_read(void **state)
 {
-	(void)state;
 	struct model_config config;
 	/* Hugging Face's "gelu" is the erf form, Google's is the tanh form. */
 	assert_int_equal(parse("{\"model_type\": \"bert\", \"hidden_act\": \"gelu\", \"vocab_size\": 100}", &config), OK);
@@ -54,7 +48,6 @@ static void configurations_are_read(void **state)
 
 static void odd_configurations_are_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		enum status status;
@@ -100,7 +93,6 @@ static const struct parameter *parameter_named(const struct model *model, const 
 
 static void base_has_110_million(void **state)
 {
-	(void)state;
 	struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32}; /* a plan needs no device */
 	struct model *model = named_model("base", 30522, &be, &model_heads_pretraining);
 	assert_int_equal(model->parameter_count, 14 + 16 * 12);
@@ -143,7 +135,6 @@ static void base_has_110_million(void **state)
 /* In FP8, the encoder's linear layers must fit FP8 products; heads are not computed in FP8. */
 static void sizes_for_fp8(void **state)
 {
-	(void)state;
 	struct backend be = {.dtype = DTYPE_BF16, .master_dtype = DTYPE_F32, .fp8 = true};
 	struct model *model = named_model("base", 30522, &be, &model_heads_pretraining);
 	assert_true(weight_in_fp8(&be, &model->layers[0].qkv));
@@ -167,7 +158,6 @@ static void sizes_for_fp8(void **state)
 /* A width that is not a multiple of the alignment: weights still lie where their rows say. */
 static void odd_widths_are_aligned(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	struct backend *be;
 	REQUIRE(pool_create(&pool, 1));
@@ -212,7 +202,6 @@ static float *initial_weights(const char *device, enum dtype dtype, int threads,
 
 static void initial_weights_follow_the_seed(void **state)
 {
-	(void)state;
 	struct model_config config;
 	REQUIRE(model_config_named(&config, "tiny"));
 	config.vocab_size = 300;
@@ -263,7 +252,6 @@ static void initial_weights_follow_the_seed(void **state)
 
 static void flops_are_the_published_ones(void **state)
 {
-	(void)state;
 	struct model_config config;
 	REQUIRE(model_config_named(&config, "base"));
 	config.vocab_size = 30522;

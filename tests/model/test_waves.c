@@ -13,7 +13,6 @@ static struct wave_model model_of(int32_t processors, const int64_t widths[2])
  * make each product a multiple of the number of multiprocessors. */
 static void whole_waves_by_hand(void **state)
 {
-	(void)state;
 	static const struct {
 		int32_t processors;
 		const int64_t *widths;
@@ -43,7 +42,6 @@ static void whole_waves_by_hand(void **state)
  * gradients grow evenly. */
 static void the_last_wave_is_a_whole_one(void **state)
 {
-	(void)state;
 	struct wave_model model = model_of(132, large);
 	double h = 1024, f = 4096, weights = 4 * h * h + 2 * h * f, wave = 2.0 * 128 * 256 * 132;
 	/* Terms of the sums: H, 3H; H, H; H, F; F, H. */
@@ -61,7 +59,6 @@ static void the_last_wave_is_a_whole_one(void **state)
 /* 88 rows of tiles are 2 quanta of 44, 66 are 2 of 33; 97 processors, a prime, are never all busy. */
 static void batches_of_answers_fill_whole_waves(void **state)
 {
-	(void)state;
 	struct wave_model on_h100 = model_of(132, base), wide = model_of(132, large), odd = model_of(97, base);
 	assert_int_equal(waves_fullest(&on_h100, 8192), 88 * 128);
 	assert_int_equal(waves_fullest(&wide, 8192), 66 * 128);
@@ -92,7 +89,6 @@ static int64_t chosen(int32_t processors, const int64_t widths[2], int64_t insta
 
 static void capacities_fill_whole_waves(void **state)
 {
-	(void)state;
 	/* All sequences have 128 tokens: nothing is lost to varying lengths, so the most that fit. */
 	assert_int_equal(chosen(132, large, 4096, 128, 16000), 3 * 4224);
 	assert_int_equal(chosen(132, base, 4096, 128, 16000), 2 * 5632);
@@ -109,7 +105,6 @@ static void capacities_fill_whole_waves(void **state)
 /* The gain from whole waves is weighed against its cost. */
 static void whole_waves_are_not_all(void **state)
 {
-	(void)state;
 	/* 2 x 4,096 tokens are 64 rows of the 66 for which the waves have room; 4,224 and the remainder would take one
 	 * more micro-batch to save 12 waves. */
 	struct wave_model model = model_of(132, large);

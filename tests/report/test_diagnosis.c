@@ -173,7 +173,6 @@ static const struct series healthy = {
 
 static void test_healthy(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		struct series series = healthy;
 		series.seed = 1000 * seed;
@@ -199,7 +198,6 @@ static double slow_start_accuracy(int64_t step)
 }
 static void test_long_warmup(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.steps = 40000;
 	series.warmup = 10000;
@@ -221,7 +219,6 @@ static double stuck_accuracy(int64_t step)
 }
 static void test_stuck(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.loss = stuck_loss;
 	series.accuracy = stuck_accuracy;
@@ -240,7 +237,6 @@ static double wandering_loss(int64_t step)
 }
 static void test_stuck_and_wandering(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.loss = wandering_loss;
 	series.accuracy = stuck_accuracy;
@@ -262,7 +258,6 @@ static double late_accuracy(int64_t step)
 }
 static void test_stuck_no_longer(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.loss = late_loss;
 	series.accuracy = late_accuracy;
@@ -284,7 +279,6 @@ static double no_accuracy(int64_t step)
 }
 static void test_learning_rate_too_low(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.loss = frozen_loss;
 	series.accuracy = no_accuracy;
@@ -306,7 +300,6 @@ static double growing_norm(int64_t step)
 }
 static void test_diverged(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.steps = 1300;
 	series.loss = diverging_loss;
@@ -335,7 +328,6 @@ static double settling_norm(int64_t step)
 }
 static void test_gradients_that_grow_while_the_loss_falls(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.steps = 1300;
 	series.loss = settling_loss;
@@ -351,7 +343,6 @@ static double exploding_loss(int64_t step)
 }
 static void test_worse_than_guessing(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.steps = 200;
 	series.loss = exploding_loss;
@@ -368,7 +359,6 @@ static double spiking_loss(int64_t step)
 }
 static void test_spike(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.loss = spiking_loss;
 	struct outcome outcome = run(&series);
@@ -389,7 +379,6 @@ static double overfitted(int64_t step)
 }
 static void test_overfitting(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.loss = memorising_loss;
 	series.held_out = overfitted;
@@ -404,7 +393,6 @@ static void test_overfitting(void **state)
 
 static void test_little_text(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.epoch_tokens = 200000; /* read 164 times */
 	struct outcome outcome = run(&series);
@@ -414,7 +402,6 @@ static void test_little_text(void **state)
 
 static void test_waiting_for_data(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	series.waited = 0.1;
 	struct outcome outcome = run(&series);
@@ -424,7 +411,6 @@ static void test_waiting_for_data(void **state)
 
 static void test_slower(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
@@ -447,7 +433,6 @@ static void test_slower(void **state)
 
 static void test_not_finite(void **state)
 {
-	(void)state;
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
 	struct report_task task = task_of(ENTROPY, NAN);
@@ -472,7 +457,6 @@ static double second_phase_loss(int64_t step)
 }
 static void test_phase(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
@@ -491,7 +475,6 @@ static void test_phase(void **state)
 /* What was reported before a stop is not reported again after it. */
 static void test_resumed(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
@@ -519,7 +502,6 @@ static void test_resumed(void **state)
 /* Without knowledge of the text, the rules about it stay silent. */
 static void test_unknown_text(void **state)
 {
-	(void)state;
 	struct series series = healthy;
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
@@ -537,7 +519,6 @@ static void test_unknown_text(void **state)
  * rate. */
 static void test_collapsed(void **state)
 {
-	(void)state;
 	static const char *const labels[] = {"negative", "positive"};
 	static const int64_t train_counts[] = {50, 50};
 	struct report_task task;
@@ -645,7 +626,6 @@ static struct outcome fine_tune(const double accuracy[5], double noise_of_loss, 
 /* A labeled task that a model knows too little for: its loss stays at that of the labels' frequency. */
 static void test_stuck_fine_tuning(void **state)
 {
-	(void)state;
 	static const int64_t counts[] = {50, 50};
 	struct report_task task;
 	struct diagnosis diagnosis;
@@ -672,7 +652,6 @@ static void test_stuck_fine_tuning(void **state)
 /* A measure that is not in the table of columns is judged by its own direction, or not at all. */
 static void test_unknown_measure(void **state)
 {
-	(void)state;
 	const double rising[] = {0.5, 0.6, 0.7, 0.8, 0.9}, falling[] = {0.9, 0.8, 0.7, 0.6, 0.5};
 	struct outcome outcome = fine_tune_by("f1_of_ours", DIRECTION_NONE, rising, 0.15, 0.1);
 	assert_only(&outcome, FINDING_KINDS, -1);
@@ -690,7 +669,6 @@ static void test_unknown_measure(void **state)
  * changes. */
 static void test_fine_tuning(void **state)
 {
-	(void)state;
 	const double rising[] = {0.80, 0.84, 0.86, 0.87, 0.88}, wavering[] = {0.80, 0.86, 0.85, 0.855, 0.85};
 	const double falling[] = {0.80, 0.88, 0.83, 0.82, 0.81};
 	struct outcome outcome = fine_tune(rising, 0.15, 0.1);

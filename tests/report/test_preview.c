@@ -22,7 +22,6 @@ static int count_of(const char *what)
 
 static int clear(void **state)
 {
-	(void)state;
 	buffer_release(&html);
 	return 0;
 }
@@ -33,7 +32,6 @@ static const struct report_confusion confusion = {3, labels, counts};
 
 static void test_confusion(void **state)
 {
-	(void)state;
 	report_confusion_html(&confusion, &html);
 	assert_int_equal(count_of("class=\"cell\""), 9);
 	assert_non_null(strstr(text_of(), "title=\"no \xE2\x86\x92 maybe: 2 (28.6 %)\""));
@@ -45,7 +43,6 @@ static void test_confusion(void **state)
 
 static void test_per_label(void **state)
 {
-	(void)state;
 	report_confusion_classes_html(&confusion, &html);
 	/* no: precision 5/6, recall 5/7, F1 10/13; maybe: 3/5, 3/5, 6/10; yes: 4/5, 4/4, 8/9. */
 	assert_non_null(strstr(text_of(), "83.3 %</td><td class=\"n\">71.4 %</td><td class=\"n\">76.9 %"));
@@ -56,7 +53,6 @@ static void test_per_label(void **state)
 /* A class that is never predicted has no precision; one that never occurs has no recall. */
 static void test_undefined_shares(void **state)
 {
-	(void)state;
 	const struct report_class classes[] = {{"never predicted", 4, 0, 0}, {"never there", 0, 3, 0}, {"neither", 0, 0, 0}};
 	report_classes_html(classes, 3, &html);
 	assert_null(strstr(text_of(), "nan"));
@@ -67,7 +63,6 @@ static void test_undefined_shares(void **state)
 /* With many classes: the pairs confused most often, most frequent first, and the classes with the lowest F1 first. */
 static void test_many_classes(void **state)
 {
-	(void)state;
 	enum { MANY = 30 };
 	static char names[MANY][16];
 	const char *many[MANY];
@@ -97,7 +92,6 @@ static void test_many_classes(void **state)
 /* A file may hold anything: markup, control characters, invalid UTF-8, right-to-left text, endless lines. */
 static void test_errors_are_escaped(void **state)
 {
-	(void)state;
 	char line[20000];
 	memset(line, 'x', sizeof line - 1);
 	line[sizeof line - 1] = 0;
@@ -125,7 +119,6 @@ static void test_errors_are_escaped(void **state)
 
 static void test_scatter(void **state)
 {
-	(void)state;
 	const struct report_point points[] = {{0, 1}, {1, 1.5}, {2, 2}, {3, NAN}, {4, 3}};
 	report_scatter_html(points, 5, &html);
 	assert_int_equal(count_of("class=\"point f1\""), 4);
@@ -150,7 +143,6 @@ static struct report_sweep_run runs[] = {
 
 static void test_sweep(void **state)
 {
-	(void)state;
 	struct report_sweep sweep = {settings, 3, runs, 6, report_column("accuracy"), "dev set"};
 	/* r2 has the highest score, but 3e-5 the better mean. */
 	assert_int_equal(report_sweep_best(&sweep), 3);
@@ -200,7 +192,6 @@ static void test_sweep(void **state)
 
 static void test_preview_keeps_the_worst(void **state)
 {
-	(void)state;
 	struct task_preview preview = {.labels = labels, .classes = 3};
 	task_preview_begin(&preview, 10);
 	assert_ok(task_preview_confusion(&preview, counts));

@@ -14,7 +14,6 @@ static void write_text(const char *path, const char *text)
 
 static void test_history(void **state)
 {
-	(void)state;
 	const char *path = test_path("metrics.jsonl");
 	struct history history = {0};
 	assert_ok(history_read(&history, test_path("nowhere.jsonl")));
@@ -57,7 +56,6 @@ static void test_history(void **state)
 /* The columns are those found in the lines: of any task, including a set whose name looks like a measure's. */
 static void test_history_of_any_task(void **state)
 {
-	(void)state;
 	const char *path = test_path("task.jsonl");
 	struct history history = {0};
 	write_text(
@@ -97,7 +95,6 @@ static void add_line(struct history *history, const char *format, ...)
 
 static void test_long_history_is_thinned(void **state)
 {
-	(void)state;
 	struct history history = {0};
 	int64_t steps = (1 << 17) + 10;
 	for (int64_t step = 1; step <= steps; step++)
@@ -124,7 +121,6 @@ static void test_long_history_is_thinned(void **state)
 /* An endless number of names does not fill the memory. */
 static void test_columns_are_bounded(void **state)
 {
-	(void)state;
 	struct history history = {0};
 	for (int i = 0; i < 500; i++)
 		add_line(&history, "{\"step\":%d,\"loss\":1,\"column_%d\":%d}", i, i, i);
@@ -137,7 +133,6 @@ static void test_columns_are_bounded(void **state)
 
 static void test_unigram(void **state)
 {
-	(void)state;
 	/* Token 7 half of the time, 8 a quarter, 9 and 10 an eighth each: 1.75 bits. */
 	static const int32_t ids[] = {7, 7, 7, 7, 8, 8, 9, 10};
 	struct shard_writer *writer;
@@ -163,7 +158,6 @@ static void test_unigram(void **state)
 
 static void test_unigram_of_static_instances(void **state)
 {
-	(void)state;
 	int32_t ids[4] = {2, 4, 4, 3}, types[4] = {0}, positions[2] = {1, 2}, labels[2];
 	struct instance instance = {.length = 4,
 				    .ids = ids,
@@ -204,7 +198,6 @@ static void put(void *context, const char *text, int32_t id, bool glued)
 
 static void test_spelling(void **state)
 {
-	(void)state;
 	static const char *const entries[] = {
 		"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play",         "##ing",        ",", "\"",
 		"(",     ")",     "it",    "'",     "s",      "\xE4\xBD\xA0", "\xE5\xA5\xBD", "."};
@@ -221,7 +214,6 @@ static void test_spelling(void **state)
 /* The place of the right word is written as in English: 21st, 22nd, 23rd. */
 static void test_places(void **state)
 {
-	(void)state;
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "<i>"};
 	static const struct {
 		int32_t place;
@@ -262,7 +254,6 @@ static void test_places(void **state)
 /* The page of a complete run, and that of a run that has only begun: no hostile name gets through as markup. */
 static void test_page(void **state)
 {
-	(void)state;
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<the>"};
 	struct vocab vocab;
 	struct samples samples = {0};
@@ -415,7 +406,6 @@ static void check_resumed_findings(int log_steps)
 
 static void test_resumed_findings(void **state)
 {
-	(void)state;
 	check_resumed_findings(1);
 	check_resumed_findings(10);
 	check_resumed_findings(100);
@@ -424,7 +414,6 @@ static void test_resumed_findings(void **state)
 /* The means that evaluations are compared with span as many steps after resuming as before, though few steps are logged. */
 static void test_resumed_means(void **state)
 {
-	(void)state;
 	struct report_task task = {0};
 	struct diagnosis live, replayed;
 	report_task_plain(&task, NAN);

@@ -96,7 +96,6 @@ static void close_samples(struct samples *samples)
 
 static void test_choice(void **state)
 {
-	(void)state;
 	struct samples *a = open_samples(test_path("a"), 0), *b = open_samples(test_path("b"), 0);
 	assert_int_equal(a->count, SAMPLE_SENTENCES);
 	assert_memory_equal(a->sentences, b->sentences, sizeof a->sentences);
@@ -121,7 +120,6 @@ static void test_choice(void **state)
 
 static void test_evaluations_and_resume(void **state)
 {
-	(void)state;
 	struct buffer before = {0}, after = {0};
 	struct samples *samples = open_samples(test_path("run"), 0);
 	for (int64_t step = 10; step <= 30; step += 10)
@@ -155,7 +153,6 @@ static void test_evaluations_and_resume(void **state)
 
 static void test_without_sentences(void **state)
 {
-	(void)state;
 	struct samples samples = {0};
 	struct report_progress progress = {0};
 	assert_ok(samples_open(&samples, test_folder, NULL, 0, model, &replica, &vocab, &progress));

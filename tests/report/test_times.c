@@ -5,7 +5,6 @@
 /* From measured seconds. */
 static void a_straggler_is_named(void **state)
 {
-	(void)state;
 	const struct rank_times even[] = {{.computed = 10}, {.computed = 11}, {.computed = 10.5}, {.computed = 9}};
 	const struct rank_times slow[] = {{.computed = 10}, {.computed = 11}, {.computed = 22}, {.computed = 10}};
 	const struct rank_times pair[] = {{.computed = 15}, {.computed = 10}};

@@ -98,7 +98,6 @@ static struct verdict judge(const struct report_task *task, const struct made *m
 
 static void test_grades(void **state)
 {
-	(void)state;
 	const struct report_task task = masked_words();
 	struct made made = {.steps = 30, .first = 9.6, .doubling = 0.01, .share = 0.1, .nsp = 0.51, .epoch_tokens = 1e6};
 	struct verdict verdict = judge(&task, &made);
@@ -156,7 +155,6 @@ static void test_grades(void **state)
 
 static void test_labeled_tasks(void **state)
 {
-	(void)state;
 	static const char *const labels[] = {"negative", "positive"};
 	static const int64_t counts[] = {300, 100};
 	struct report_task task;
@@ -211,7 +209,6 @@ static void test_labeled_tasks(void **state)
 /* A falling loss is not enough if what counts is no better than doing nothing. */
 static void test_baselines(void **state)
 {
-	(void)state;
 	static const int64_t counts[] = {50, 25};
 	struct report_task task;
 	report_task_labels(&task, counts, 2, 100);
@@ -250,7 +247,6 @@ static void test_baselines(void **state)
 /* Only the second half counts, and only the current phase. */
 static void test_trend(void **state)
 {
-	(void)state;
 	struct history history = {0};
 	for (int step = 1; step <= 400; step++) {
 		double loss = step <= 100 ? 50 + step : step < 250 ? 30 : 8 - 0.25 * log2(1000.0 * step);
@@ -307,7 +303,6 @@ static int count_of(const char *text, const char *what)
 /* Means are over the last steps, or over the last rows where few steps are logged. */
 static void test_recent(void **state)
 {
-	(void)state;
 	struct history dense = {0}, sparse = {0};
 	for (int step = 1; step <= 300; step++)
 		add_line(&dense, "{\"step\":%d,\"loss\":%d}", step, step <= 236 ? 9 : 1);
@@ -322,7 +317,6 @@ static void test_recent(void **state)
 /* Stopped at step 190 and resumed: the verdict is about 200 steps, not about ten, and the break is marked. */
 static void test_a_resumed_run_is_judged_whole(void **state)
 {
-	(void)state;
 	struct buffer page = {0}, metrics = {0};
 	const char *folder = test_path("run");
 	char own[PATH_BYTES];
@@ -350,7 +344,6 @@ static void test_a_resumed_run_is_judged_whole(void **state)
  * have none. */
 static void what_is_normal(void **state)
 {
-	(void)state;
 	static const struct {
 		double loss;
 		const char *part;
@@ -375,7 +368,6 @@ static void what_is_normal(void **state)
 /* A score on few examples proves little, and the page says so. */
 static void test_small_held_out_sets(void **state)
 {
-	(void)state;
 	const struct report_task task = masked_words();
 	struct made made = {
 		.steps = 400, .evaluate_every = 20, .first = 9.6, .doubling = 0.5, .share = 0.2, .nsp = 0.7, .epoch_tokens = 1e6};

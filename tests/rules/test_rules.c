@@ -208,19 +208,16 @@ static void check_guard(const char *path, char *text)
 
 static void folders_depend_on_those_above(void **state)
 {
-	(void)state;
 	for_each_source(check_includes);
 }
 
 static void some_functions_are_not_used(void **state)
 {
-	(void)state;
 	for_each_source(check_words);
 }
 
 static void headers_are_guarded_by_their_name(void **state)
 {
-	(void)state;
 	for_each_source(check_guard);
 }
 
@@ -228,7 +225,6 @@ static void headers_are_guarded_by_their_name(void **state)
  * those of the emulation; HDF5's is the library's own, where it is installed. */
 static void headers_compile_alone(void **state)
 {
-	(void)state;
 	assert_int_equal(system("for header in src/*/*.h src/*/*/*.h; do "
 				"case $header in */kernels/*) continue ;; esac; "
 				"folders='-isystem /usr/include/hdf5/serial'; "
@@ -287,7 +283,6 @@ static void check_lengths(const char *path, char *text)
 
 static void lengths_are_bounded(void **state)
 {
-	(void)state;
 	for_each_file(ALL_CODE, check_lengths);
 }
 
@@ -301,14 +296,12 @@ static void check_opening(const char *path, char *text)
 
 static void files_say_what_they_are_for(void **state)
 {
-	(void)state;
 	for_each_file(ALL_CODE, check_opening);
 }
 
 /* Other releases of clang-format see some lines differently, so that only the one of `make format-check` counts. */
 static void code_has_the_format(void **state)
 {
-	(void)state;
 	if (system("command -v clang-format-14 >/dev/null") != 0) {
 		print_message("no clang-format-14\n");
 		skip();
@@ -443,7 +436,6 @@ static int check_page(const char *page)
 /* Checks files, source files by any part of their path, and links with their headings. */
 static void documents_name_what_is_there(void **state)
 {
-	(void)state;
 	glob_t pages;
 	int found = 0;
 	list_tree();

@@ -11,7 +11,6 @@ static void write_in(const char *name)
 
 static void a_folder_of_the_same_settings_stays(void **state)
 {
-	(void)state;
 	const char *folder = test_path("same/data");
 	assert_ok(folder_make(test_path("same")));
 	assert_ok(data_folder_claim(folder, "vocab_size 100\n", false, &none));
@@ -32,7 +31,6 @@ static void a_folder_of_the_same_settings_stays(void **state)
 /* What the run reads is not removed with what was made for other settings. */
 static void what_the_run_reads_stays(void **state)
 {
-	(void)state;
 	const char *folder = test_path("read/data");
 	struct name_list inputs = {0};
 	assert_ok(folder_make(test_path("read")));
@@ -48,7 +46,6 @@ static void what_the_run_reads_stays(void **state)
 
 static void what_is_the_users_stays(void **state)
 {
-	(void)state;
 	assert_ok(folder_make(test_path("users")));
 	assert_ok(folder_make(test_path("users/data")));
 	write_in("users/data/thesis.txt");

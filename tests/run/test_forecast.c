@@ -7,7 +7,6 @@
 /* A: 2 s. B: 3 s. C: 1 s, after the 4 s transfer that follows A. */
 static void test_timeline(void **state)
 {
-	(void)state;
 	const struct timeline_work work[] = {{2, -1}, {3, -1}, {1, 0}};
 	struct timeline_transfer transfers[] = {{.seconds = 4, .after = 0}};
 	double done[3];
@@ -62,7 +61,6 @@ static struct forecast_setup setup_of(const struct model *model, const char *kin
  * the forecast to them. */
 static void test_one_device(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *size;
 		enum device_precision precision;
@@ -93,7 +91,6 @@ static void test_one_device(void **state)
 /* 240.6 GFLOP per sequence of 128 tokens with 20 predictions; products alone at a given rate. */
 static void test_work(void **state)
 {
-	(void)state;
 	struct model *model = model_of("large");
 	struct forecast_setup setup = setup_of(model, "h200", DEVICE_BF16, 1, 8, 128, 20);
 	struct forecast f;
@@ -122,7 +119,6 @@ static void test_work(void **state)
 
 static void test_ranks(void **state)
 {
-	(void)state;
 	struct model *model = model_of("large");
 	struct forecast one, f, slow;
 	struct forecast_setup setup = setup_of(model, "h200", DEVICE_BF16, 1, 2048, 128, 20);
@@ -176,7 +172,6 @@ static void test_ranks(void **state)
 
 static void test_kinds(void **state)
 {
-	(void)state;
 	assert_null(device_kind_find("abacus"));
 	for (const struct device_kind *kind = device_kinds; kind->name; kind++) {
 		assert_ptr_equal(device_kind_find(kind->name), kind);

@@ -33,7 +33,6 @@ static void give(const char *line)
 
 static int release(void **state)
 {
-	(void)state;
 	options_release(&options);
 	return 0;
 }
@@ -58,7 +57,6 @@ static enum status choose_rate(int64_t steps)
 
 static void optimizers_differ_in_what_is_chosen(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *optimizer, *bias_correction, *trust_ratio, *normalization, *averaging;
 	} cases[] = {
@@ -83,7 +81,6 @@ static void optimizers_differ_in_what_is_chosen(void **state)
 
 static void what_was_given_stays(void **state)
 {
-	(void)state;
 	give("optimizer=lamb bias_correction=false trust_ratio=all gradient_normalization=always gradient_averaging=false "
 	     "max_trust_ratio=10");
 	assert_ok(recipe_choose(&options, &recipe.optimizer));
@@ -97,7 +94,6 @@ static void what_was_given_stays(void **state)
 
 static void adamw_refuses_what_is_lambs(void **state)
 {
-	(void)state;
 	static const char *const lambs[] = {"trust_ratio=all", "exclude_from_layer_adaptation=LayerNorm", "max_trust_ratio=0",
 					    "gradient_normalization=clip", "gradient_averaging=true"};
 	for (size_t i = 0; i < sizeof lambs / sizeof *lambs; i++) {
@@ -112,7 +108,6 @@ static void adamw_refuses_what_is_lambs(void **state)
 /* A resumed run reads its record: the rate is what the record says, not what was computed before. */
 static void a_chosen_rate_is_what_is_recorded(void **state)
 {
-	(void)state;
 	give("optimizer=adamw");
 	assert_ok(choose_rate(200));
 	assert_string_equal(chosen("learning_rate"), "0.00031");
@@ -133,7 +128,6 @@ static void a_chosen_rate_is_what_is_recorded(void **state)
 
 static void warmup_as_a_share(void **state)
 {
-	(void)state;
 	give("warmup_proportion=0.1 schedule=nvidia_poly");
 	assert_ok(choose_rate(95));
 	assert_string_equal(chosen("num_warmup_steps"), "9");
@@ -161,7 +155,6 @@ static void warmup_as_a_share(void **state)
 
 static void rates_follow_the_batch(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *given;
 		int64_t per_gpu;

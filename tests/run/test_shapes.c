@@ -117,7 +117,6 @@ static void close_world(struct world *world)
 
 static void a_share_of_the_batch_that_fits_is_one(void **state)
 {
-	(void)state;
 	struct world world;
 	bool smaller;
 	open_world(&world, true);
@@ -138,7 +137,6 @@ static void a_share_of_the_batch_that_fits_is_one(void **state)
 
 static void micro_batches_fit_into_what_is_left(void **state)
 {
-	(void)state;
 	struct world world;
 	int64_t before = 0;
 	open_world(&world, true);
@@ -174,7 +172,6 @@ static void micro_batches_fit_into_what_is_left(void **state)
 /* What the user requested is used, or is an error later; it is not changed silently. */
 static void given_sizes_stay(void **state)
 {
-	(void)state;
 	struct world world;
 	bool smaller;
 	open_world(&world, true);
@@ -221,7 +218,6 @@ static size_t address_space_used(void)
 /* The default size is halved until the machine has room for it. */
 static void the_host_has_room_for_them(void **state)
 {
-	(void)state;
 	struct world world;
 	struct rlimit before, limit;
 	open_world(&world, false);
@@ -242,7 +238,6 @@ static void the_host_has_room_for_them(void **state)
 /* The room is that of the largest phase that is still to come. */
 static void phases_that_are_over_need_no_room(void **state)
 {
-	(void)state;
 	struct world world;
 	open_world(&world, false);
 	struct training_options values[2] = {{.seed = 0}};

@@ -34,14 +34,12 @@ static void assert_refused(bool accepted, enum api_fault fault, const char *part
 
 static int release(void **state)
 {
-	(void)state;
 	api_request_release(&request);
 	return 0;
 }
 
 static void embeddings_of_openai(void **state)
 {
-	(void)state;
 	assert_true(openai("{\"input\": \"caf\\u00e9\", \"model\": \"m\", \"user\": \"u\"}"));
 	assert_int_equal(request.count, 1);
 	assert_string_equal(request.inputs[0].text, "caf\xC3\xA9");
@@ -55,7 +53,6 @@ static void embeddings_of_openai(void **state)
 
 static void token_ids_are_taken(void **state)
 {
-	(void)state;
 	assert_true(openai("{\"input\": [2, 7, 3]}"));
 	assert_int_equal(request.count, 1);
 	assert_int_equal(request.inputs[0].id_count, 3);
@@ -74,7 +71,6 @@ static void token_ids_are_taken(void **state)
 
 static void what_is_wrong_with_a_request_is_named(void **state)
 {
-	(void)state;
 	assert_refused(openai(""), FAULT_SYNTAX, "empty");
 	assert_refused(openai("{\"input\": \"a\""), FAULT_SYNTAX, "byte");
 	assert_refused(openai("{\"input\": \"a\"} x"), FAULT_SYNTAX, "byte");
@@ -107,7 +103,6 @@ static void what_is_wrong_with_a_request_is_named(void **state)
 
 static void embeddings_of_tei(void **state)
 {
-	(void)state;
 	assert_true(tei(API_EMBED, "{\"inputs\": \"a\"}"));
 	assert_true(request.normalize && request.is_list && request.truncate == AS_SET && !request.cut_left);
 	assert_true(tei(API_EMBED, "{\"inputs\": [\"a\"], \"truncate\": false, \"normalize\": false, \"truncation_direction\": "
@@ -125,7 +120,6 @@ static void embeddings_of_tei(void **state)
 
 static void predictions_of_tei(void **state)
 {
-	(void)state;
 	assert_true(tei(API_PREDICT, "{\"inputs\": \"a\"}"));
 	assert_true(request.count == 1 && !request.is_list && !request.inputs[0].pair);
 	assert_true(tei(API_PREDICT, "{\"inputs\": [\"a\"], \"raw_scores\": true}"));
@@ -149,7 +143,6 @@ static void predictions_of_tei(void **state)
 
 static void rankings_of_tei(void **state)
 {
-	(void)state;
 	assert_true(tei(API_RERANK, "{\"query\": \"q\", \"texts\": [\"a\", \"b\"], \"return_text\": true}"));
 	assert_true(request.count == 2 && request.return_text && !request.raw_scores);
 	assert_string_equal(request.inputs[1].text, "q");
@@ -163,7 +156,6 @@ static void rankings_of_tei(void **state)
 
 static void blanks_and_questions(void **state)
 {
-	(void)state;
 	assert_true(own(API_FILL, "{\"inputs\": \"a [MASK]\"}"));
 	assert_true(request.count == 1 && request.top_k == 5 && !request.is_list);
 	assert_true(own(API_FILL, "{\"inputs\": [\"a [MASK]\", \"b\"], \"top_k\": 2}"));
@@ -189,7 +181,6 @@ static void blanks_and_questions(void **state)
 
 static void parameters_of_huggingface_hub(void **state)
 {
-	(void)state;
 	assert_true(tei(API_PREDICT, "{\"inputs\": \"a\", \"parameters\": {}}"));
 	assert_true(tei(API_EMBED, "{\"inputs\": \"a\", \"parameters\": {\"top_k\": null}}"));
 	assert_true(own(API_FILL, "{\"inputs\": \"a\", \"parameters\": {\"top_k\": 3}}"));
@@ -213,7 +204,6 @@ static void answers_are_written(void **state)
 	const struct api_vectors vectors = {.values = values, .count = 2, .width = 2};
 	const char *const names[] = {"a", "b"};
 	struct buffer out = {0};
-	(void)state;
 	openai_write_embeddings(&out, "m", &vectors, false, 9);
 	assert_text(&out, "{\"object\":\"list\",\"data\":[{\"object\":\"embedding\",\"index\":0,\"embedding\":[0.25,-1.0]},"
 			  "{\"object\":\"embedding\",\"index\":1,\"embedding\":[3e-08,0.1]}],\"model\":\"m\","
@@ -237,7 +227,6 @@ static void scores_are_sorted(void **state)
 	const struct text_input texts[] = {{.pair = "a"}, {.pair = "b"}, {.pair = "c"}};
 	struct buffer out = {0};
 	struct json_writer writer = {.out = &out};
-	(void)state;
 	tei_write_predictions(&writer, scores, 3);
 	assert_text(&out, "[{\"score\":0.5,\"label\":\"y\"},{\"score\":0.25,\"label\":\"x\"},{\"score\":0.25,\"label\":\"z\"}]");
 	struct api_score ranks[] = {{NULL, 0.25, 0}, {NULL, 0.5, 0}, {NULL, 0.25, 0}};
@@ -252,7 +241,6 @@ static void scores_are_sorted(void **state)
 static void errors_have_the_form_of_their_family(void **state)
 {
 	struct buffer out = {0};
-	(void)state;
 	api_fail(&error, FAULT_MODEL, "model", "no model '%s'", "x");
 	api_write_error(&out, API_OPENAI, &error);
 	assert_text(&out, "{\"error\":{\"message\":\"no model 'x'\",\"type\":\"invalid_request_error\",\"param\":\"model\","
@@ -278,7 +266,6 @@ static void base64_is_the_standard_one(void **state)
 					       {"foob", "Zm9vYg=="},
 					       {"fooba", "Zm9vYmE="},
 					       {"foobar", "Zm9vYmFy"}};
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct buffer out = {0};
 		api_base64(&out, cases[i][0], strlen(cases[i][0]));

@@ -13,7 +13,6 @@ static enum status read_keys(struct api_keys *out, const char *text)
 static void keys_are_lines_of_a_file(void **state)
 {
 	struct api_keys keys;
-	(void)state;
 	assert_ok(read_keys(&keys, "# of the team\n\nfirst-key\r\n  \nsecond \n"));
 	assert_int_equal(keys.count, 2);
 	assert_true(api_keys_allow(&keys, "Bearer first-key"));
@@ -33,7 +32,6 @@ static void keys_are_lines_of_a_file(void **state)
 static void without_keys_everybody_may_ask(void **state)
 {
 	const struct api_keys none = {0};
-	(void)state;
 	assert_true(api_keys_allow(&none, ""));
 	assert_true(api_keys_allow(&none, "Bearer x"));
 }
@@ -42,7 +40,6 @@ static void bad_files_are_refused(void **state)
 {
 	struct api_keys keys;
 	char longest[300];
-	(void)state;
 	assert_error(ERR_DATA, "holds no keys", read_keys(&keys, "# nothing\n\n"));
 	assert_error(ERR_DATA, "line 2: a key is made of visible ASCII", read_keys(&keys, "one\ntwo three\n"));
 	assert_error(ERR_DATA, "line 1", read_keys(&keys, "schl\xC3\xBCssel\n"));

@@ -116,7 +116,6 @@ static void requests_share_batches(void **state)
 {
 	struct batcher *batcher = open_batcher(1, 0);
 	struct job first, large, small;
-	(void)state;
 	hold(batcher, &first);
 	make_job(&large, 0, 16, 20); /* 320 tokens */
 	make_job(&small, 0, 2, 20);
@@ -142,7 +141,6 @@ static void one_large_text_is_a_batch(void **state)
 {
 	struct batcher *batcher = open_batcher(1, 0);
 	struct job first, huge, small;
-	(void)state;
 	hold(batcher, &first);
 	make_job(&huge, 0, 2, 300);
 	make_job(&small, 0, 16, 1);
@@ -163,7 +161,6 @@ static void models_take_turns(void **state)
 {
 	struct batcher *batcher = open_batcher(2, 0);
 	struct job first, one, other;
-	(void)state;
 	hold(batcher, &first);
 	make_job(&one, 0, 16, 20);
 	make_job(&other, 1, 8, 20);
@@ -185,7 +182,6 @@ static void a_full_queue_refuses(void **state)
 {
 	struct batcher *batcher = open_batcher(1, 0);
 	struct job first, jobs[3];
-	(void)state;
 	hold(batcher, &first);
 	for (int i = 0; i < 3; i++)
 		make_job(&jobs[i], 0, 16, 60); /* 960 tokens */
@@ -204,7 +200,6 @@ static void a_failed_batch_fails_its_requests_alone(void **state)
 {
 	struct batcher *batcher = open_batcher(1, 0);
 	struct job first, one, later;
-	(void)state;
 	model.fail = 3;
 	hold(batcher, &first);
 	make_job(&one, 0, 16, 20);
@@ -227,7 +222,6 @@ static void a_batch_may_wait_for_more(void **state)
 {
 	struct batcher *batcher = open_batcher(1, 0.3);
 	struct job one, other;
-	(void)state;
 	allow(-1);
 	make_job(&one, 0, 1, 10);
 	make_job(&other, 0, 1, 10);
@@ -255,7 +249,6 @@ static void closing_computes_what_waits(void **state)
 {
 	struct batcher *batcher = open_batcher(2, 0);
 	struct job jobs[4];
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		make_job(&jobs[i], i % 2, 16, 5);
 		assert_true(batcher_add(batcher, &jobs[i].job));
@@ -300,7 +293,6 @@ static void many_clients_are_served(void **state)
 	const struct batcher_settings settings = {
 		.models = 3, .max_batch_tokens = 50, .max_batch_items = 8, .max_queue_tokens = 200, .compute = compute_quickly};
 	pthread_t threads[8];
-	(void)state;
 	assert_ok(batcher_open(&batcher, &settings));
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, ask, batcher), 0);

@@ -66,7 +66,6 @@ static void start_one(struct server *server, const char *model, const char *more
 static void every_model_answers(void **state)
 {
 	struct server server;
-	(void)state;
 	start(&server, "");
 	assert_string_equal(ask(&server, 200, "/health", NULL), "");
 	assert_answer(&server, 200, "/", NULL, "<!DOCTYPE html>");
@@ -131,7 +130,6 @@ static void answers_do_not_depend_on_company(void **state)
 	struct buffer expected[REQUESTS] = {{0}}, request = {0};
 	struct crowd crowd[8];
 	pthread_t threads[8];
-	(void)state;
 	start(&server, "--max_batch_tokens 200 --max_wait_ms 1");
 	for (int i = 0; i < REQUESTS; i++) {
 		const char *path;
@@ -164,7 +162,6 @@ static void answers_are_those_of_predict(void **state)
 {
 	struct server server;
 	char own[40], predicted[40];
-	(void)state;
 	start(&server, "");
 	assert_ok(file_write(test_path("line.txt"), "wac wab waa\n", 12));
 	assert_int_equal(program("predict --precision fp32 --model %s/mood %s/line.txt", test_folder, test_folder), 0);
@@ -242,7 +239,6 @@ static void what_cannot_be_answered_is_refused(void **state)
 	};
 	struct server server;
 	struct buffer large = {0};
-	(void)state;
 	start(&server, "--max_client_batch_size 4 --max_body_bytes 5000 -v");
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_answer(&server, cases[i].status, cases[i].path, cases[i].body, cases[i].part);
@@ -307,7 +303,6 @@ static void keys_let_in(void **state)
 	struct server server;
 	char more[200];
 	int status;
-	(void)state;
 	assert_ok(file_write(test_path("keys"), "one\ntwo\n", 8));
 	assert_int_equal(chmod(test_path("keys"), 0600), 0);
 	snprintf(more, sizeof more, "--api_key_file %s", test_path("keys"));
@@ -338,7 +333,6 @@ static void slow_clients_are_cut_off(void **state)
 {
 	struct server server;
 	struct answer answer = {0};
-	(void)state;
 	start_one(&server, "words", "--request_timeout 0.7");
 	const char *begun =
 		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"inp";
@@ -375,7 +369,6 @@ static void rude_clients_do_no_harm(void **state)
 		"\"waa\"}",
 	};
 	struct server server;
-	(void)state;
 	start_one(&server, "words", "");
 	for (int round = 0; round < 5; round++) {
 		for (size_t i = 0; i < sizeof rude / sizeof *rude; i++) {
@@ -398,7 +391,6 @@ static void who_hangs_up_leaves_room_for_others(void **state)
 {
 	const char *begun = "POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{\"inp";
 	struct server server;
-	(void)state;
 	start_one(&server, "words", "--max_connections 8 --request_timeout 60");
 	for (int round = 0; round < 3; round++) {
 		assert_int_equal(kill(server.process, SIGSTOP), 0);
@@ -419,7 +411,6 @@ static void a_full_service_says_when_to_come_back(void **state)
 {
 	struct server server;
 	struct answer answer = {0};
-	(void)state;
 	start_one(&server, "words", "--max_concurrent_requests 1 --max_wait_ms 1000");
 	int first = client_open(&server), second = client_open(&server);
 	assert_true(client_ask(first, "/embed", "", "{\"inputs\": \"waa\"}"));
@@ -443,7 +434,6 @@ static void no_answer_has_too_many_words(void **state)
 {
 	struct server server;
 	struct buffer body = {0};
-	(void)state;
 	start_one(&server, "words", "");
 	for (int texts = 24; texts <= 26; texts += 2) {
 		buffer_clear(&body);
@@ -471,7 +461,6 @@ static void large_requests_cost_nothing(void **state)
 	struct server server;
 	struct answer answer = {0};
 	struct buffer words = {0}, body = {0};
-	(void)state;
 	start(&server, "--max_queue_tokens 64 --max_body_bytes 1024 --max_wait_ms 1000");
 	buffer_text(&words, "waa");
 	for (int i = 0; i < 99; i++)
@@ -520,7 +509,6 @@ static void what_was_taken_is_answered_before_the_end(void **state)
 {
 	struct server server;
 	struct answer answer = {0};
-	(void)state;
 	start_one(&server, "words", "--max_wait_ms 1000");
 	int first = client_open(&server), second = client_open(&server);
 	assert_true(client_ask(second, "/health", "", NULL));
@@ -546,7 +534,6 @@ static void bad_starts_are_refused(void **state)
 	struct server server;
 	struct buffer weights = {0};
 	char path[PATH_BYTES];
-	(void)state;
 	start_one(&server, "words", "");
 	assert_program(5, "another program uses this port", "serve --model %s --listen 127.0.0.1:%d", test_path("words"),
 		       server.port);
@@ -589,7 +576,6 @@ static void sentence_folders_decide(void **state)
 	struct buffer shorter = {0}, longer = {0};
 	int numbers = 1;
 	char path[PATH_BYTES];
-	(void)state;
 	make_sentences("sentences", &about);
 	start_one(&server, "sentences", "");
 	const char *answer = ask(&server, 200, "/embed", "{\"inputs\": \"waa\"}");
@@ -625,7 +611,6 @@ static void texts_are_rewritten(void **state)
 				   .coefficient = 1,
 				   .name = "edits"};
 	struct server server;
-	(void)state;
 	make_task_model("rewriter", "BertForTextRewriting", &edits, NULL, NULL);
 	start_one(&server, "rewriter", "");
 	assert_answer(&server, 200, "/predict", "{\"inputs\": \"waa wab\"}", "{\"text\":\"");
@@ -641,7 +626,6 @@ static void classes_without_names_are_numbered(void **state)
 	struct server server;
 	struct buffer config = {0};
 	char path[PATH_BYTES];
-	(void)state;
 	make_task_model("nameless", "BertForSequenceClassification", &head, NULL, names);
 	snprintf(path, sizeof path, "%s/nameless/config.json", test_folder);
 	assert_ok(file_read(path, 1 << 20, &config));
@@ -661,7 +645,6 @@ static void a_served_model_stays_as_it_was_loaded(void **state)
 {
 	struct server server;
 	struct buffer before = {0}, about = {0};
-	(void)state;
 	small_model_make(test_path("swapped"), &model_heads_pretraining, NULL, NULL);
 	start_one(&server, "swapped", "");
 	buffer_text(&before, ask(&server, 200, "/embed", "{\"inputs\": \"waa\"}"));
@@ -688,7 +671,6 @@ static void an_answer_that_is_no_number_fails_its_request_alone(void **state)
 	struct answer answer = {0};
 	char path[PATH_BYTES];
 	float row[SMALL_HIDDEN];
-	(void)state;
 	small_model_make(test_path("huge"), &model_heads_pretraining, NULL, NULL);
 	assert_int_equal(unlink(test_path("huge/MANIFEST.json")), 0);
 	snprintf(path, sizeof path, "%s", test_path("huge/model.safetensors"));
@@ -730,7 +712,6 @@ static void a_pair_fails_its_request_alone(void **state)
 	char arguments[1000];
 	struct server server;
 	struct answer answer = {0};
-	(void)state;
 	small_segment_types = 1;
 	make_task_model("one_mood", "BertForSequenceClassification", &classes, "single_label_classification", moods);
 	make_task_model("one_rank", "BertForSequenceClassification", &number, NULL, one);

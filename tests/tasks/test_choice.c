@@ -24,7 +24,6 @@ static void outputs_of(const struct task_state *task, const struct task_set *set
 
 static void choices_become_sequences(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set set = {0};
 	assert_ok(open_set(&task, &set, TASK_TRAIN, FILE_TEXT));
@@ -45,7 +44,6 @@ static void choices_become_sequences(void **state)
 
 static void scores_and_results(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set set = {0};
 	struct task_outputs outputs;
@@ -75,7 +73,6 @@ static void scores_and_results(void **state)
 static void questions_may_stand_alone(void **state)
 {
 	static const char file[] = "{\"question\": \"we eat\", \"choices\": [\"bread\", \"stone\"], \"label\": 0}\n";
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set train = {0}, dev = {0};
 	assert_ok(open_set(&task, &train, TASK_TRAIN, file));
@@ -91,7 +88,6 @@ static void questions_may_stand_alone(void **state)
 
 static void long_texts_are_cut_and_labels_may_be_absent(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(5);
 	struct task_set set = {0};
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"context\": \"we eat\", \"choices\": [\"bread\", \"stone bread\"]}\n"));
@@ -130,7 +126,6 @@ static void long_texts_are_cut_and_labels_may_be_absent(void **state)
 
 static void the_table_has_the_row(void **state)
 {
-	(void)state;
 	const struct task *task;
 	const struct layout *layout;
 	assert_ok(task_find("multiple_choice", &task, &layout));

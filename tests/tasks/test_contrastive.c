@@ -11,13 +11,11 @@ static struct json_document golden;
 
 static int setup(void **state)
 {
-	(void)state;
 	return json_read(&golden, "tests/golden/contrastive.json", 1 << 24) == OK ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	json_release(&golden);
 	return 0;
 }
@@ -101,7 +99,6 @@ static enum contrastive_kind kind_of(const struct json *row)
 /* Vectors are float32, and so are sums of products of unit vectors: an error of about 1e-7, times 1 / temperature. */
 static void losses_are_those_of_sentence_transformers(void **state)
 {
-	(void)state;
 	struct contrastive_scratch scratch = {0};
 	for (const struct json *row = json_member(golden.root, "steps")->first_child; row; row = row->next) {
 		struct golden_step s = open_step(row);
@@ -129,7 +126,6 @@ static void losses_are_those_of_sentence_transformers(void **state)
 /* Any number of threads gives the same bits. */
 static void threads_change_nothing(void **state)
 {
-	(void)state;
 	struct pool *pool;
 	assert_ok(pool_create(&pool, 3));
 	for (const struct json *row = json_member(golden.root, "steps")->first_child; row; row = row->next) {
@@ -155,7 +151,6 @@ static void threads_change_nothing(void **state)
 /* Two anchors with the same positive: neither is pushed away from it. */
 static void equal_texts_are_no_negatives(void **state)
 {
-	(void)state;
 	const float vectors[] = {1, 0, 0.5F, 0.5F, 0, 1, 0.5F, 0.5F};
 	const int64_t starts[] = {0, 2, 4};
 	const uint64_t texts[] = {1, 9, 2, 9}, others[] = {1, 8, 2, 9};
@@ -174,7 +169,6 @@ static void equal_texts_are_no_negatives(void **state)
 /* A NaN stays a NaN, and is not taken for a good loss. */
 static void nan_is_kept(void **state)
 {
-	(void)state;
 	float vectors[8] = {1, 0, 0.5F, 0.5F, 0, 1, 0.5F, NAN}, gradients[8];
 	const int64_t starts[] = {0, 2, 4};
 	const uint64_t texts[] = {1, 2, 3, 4};
@@ -228,7 +222,6 @@ static void measure(const struct golden_step *s, bool scored, int32_t texts_each
 
 static void measures_are_those_of_the_evaluators(void **state)
 {
-	(void)state;
 	for (const struct json *row = json_member(golden.root, "sets")->first_child; row; row = row->next) {
 		struct golden_step s = open_step(row);
 		int32_t texts_each = (int32_t)(s.starts[1] - s.starts[0]);

@@ -28,7 +28,6 @@ static void expect(const char *value, const char *name, const char *file)
 
 static void published_files(void **state)
 {
-	(void)state;
 	static const char *const files[] = {
 		"m/train.tsv.gz", "m/dev_matched.tsv", "m/dev_mismatched.tsv", "m/test_matched.tsv", "m/test_mismatched.tsv",
 		"r/train.tsv",    "r/test.tsv",        "s/train-v2.0.json",    "s/dev-v2.0.json",    "s/dev-v1.1.json",

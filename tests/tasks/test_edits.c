@@ -53,7 +53,6 @@ static int64_t fewest(const struct edit_texts *texts, struct edit *edits, int64_
 
 static void the_cheapest_edits_are_found(void **state)
 {
-	(void)state;
 	int expressible = 0, others = 0;
 	for (uint32_t trial = 0; trial < 150; trial++) {
 		struct rng rng = rng_start(trial, RNG_TEST, 1);
@@ -93,7 +92,6 @@ static void the_cheapest_edits_are_found(void **state)
 
 static void copies_come_from_the_last_preferred_place(void **state)
 {
-	(void)state;
 	/* copied: 5 6 | 5 | 5 6, of which the first three are preferred */
 	static const int64_t source[] = {9}, copied[] = {5, 6, -1, 5, -1, 5, 6}, one[] = {5, 9}, two[] = {5, 6, 9};
 	struct edit_texts texts = {
@@ -140,7 +138,6 @@ static int64_t cut(const char *text, struct edit_token out[32])
 /* Words are separated by spaces, ideographs are not. */
 static void texts_are_put_together(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *source, *context;
 		struct edit edits[8];

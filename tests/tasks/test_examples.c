@@ -59,7 +59,6 @@ static struct example_options task(const char *name, bool needs_labels)
 
 static void published_files_are_read(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *task, *file, *text, *expected;
 		bool labeled;
@@ -134,7 +133,6 @@ static void published_files_are_read(void **state)
 /* Tables of one's own for the same task; the published form is not asked of them. */
 static void tables_of_another_form_than_published(void **state)
 {
-	(void)state;
 	expect("a.tsv", "sentence1\tsentence2\tscore\na\tb\t2.5\n", task("sts-b", true), "a|b|2.5|-");
 	expect("a.tsv", "sentence1\tsentence2\na\tb\n", task("sts-b", false), "a|b|-|-");
 	expect("a.tsv", "a b\tc\nd\te\n", task("sts-b", false), "a b|c|-|-/d|e|-|-");
@@ -145,7 +143,6 @@ static const struct example_options plain = {.needs_labels = true}, pairs = {.in
 
 static void usual_names_are_known(void **state)
 {
-	(void)state;
 	expect("a.tsv", "label\ttext\n1\ta\n", plain, "a|-|1|-");
 	expect("a.tsv", "Text\tx\tLabel\tid\na\tb\t1\t7\n", plain, "a|-|1|7");
 	expect("a.tsv", "label\tsentence1\tsentence2\n1\ta\tb\n", plain, "a|b|1|-"); /* both are used, and a message says so */
@@ -164,7 +161,6 @@ static void usual_names_are_known(void **state)
 
 static void options_come_first(void **state)
 {
-	(void)state;
 	struct example_options options = plain;
 	options.given = (struct column_choice){.text = "title", .label = "1"};
 	expect("a.tsv", "stars\ttext\ttitle\n5\ta\tb\n", options, "b|-|5|-");
@@ -180,7 +176,6 @@ static void options_come_first(void **state)
 
 static void what_training_had_is_looked_for(void **state)
 {
-	(void)state;
 	struct example_options options = {.trained = {.text = "title", .label = "stars"}};
 	expect("a.tsv", "stars\ttext\ttitle\n5\ta\tb\n", options, "b|-|5|-");
 	expect("a.tsv", "text\tlabel\na\t1\n", options, "a|-|1|-");
@@ -193,7 +188,6 @@ static void what_training_had_is_looked_for(void **state)
  * none. */
 static void headers_are_known_by_what_is_sought(void **state)
 {
-	(void)state;
 	static const char text[] = "Kommentar\tBewertung\ngut so\tja\nschlecht\tnein\n";
 	struct example_options options = plain;
 	options.given = (struct column_choice){.text = "Kommentar", .label = "Bewertung"};
@@ -224,7 +218,6 @@ static void headers_are_known_by_what_is_sought(void **state)
 
 static void names_that_occur_twice(void **state)
 {
-	(void)state;
 	struct example_options options = plain;
 	static const char text[] = "text\ttext\tlabel\na\tb\tx\nc\td\ty\n";
 	refuse(ERR_USAGE, "column 'text' occurs twice; give its number", "a.tsv", text, options);
@@ -237,7 +230,6 @@ static void names_that_occur_twice(void **state)
 /* A column of decimal commas is found, and refused for them. */
 static void decimal_commas_are_columns_of_numbers(void **state)
 {
-	(void)state;
 	const struct example_options numbers = {.target = TARGET_NUMBER, .needs_labels = true};
 	expect("a.csv", "a b;0,5\nc;-1,25\n", numbers, "a b|-|0,5|-/c|-|-1,25|-");
 	expect("a.csv", "text;score\na b;0,5\n", numbers, "a b|-|0,5|-");
@@ -246,7 +238,6 @@ static void decimal_commas_are_columns_of_numbers(void **state)
 
 static void columns_without_names_are_guessed_with_care(void **state)
 {
-	(void)state;
 	expect("a.tsv", "good\tA fine day\nbad\tA dull one\ngood\tBright\nbad\tDark\n", plain,
 	       "A fine day|-|good|-/A dull one|-|bad|-/Bright|-|good|-/Dark|-|bad|-");
 	expect("a.tsv", "A\tb\t1\nC\td\t0\nE\tf\t1\nG\th\t0\n", pairs, "A|b|1|-/C|d|0|-/E|f|1|-/G|h|0|-");
@@ -277,7 +268,6 @@ static void columns_without_names_are_guessed_with_care(void **state)
 
 static void bad_rows_are_refused_or_counted(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *message;
 	} cases[] = {
@@ -312,7 +302,6 @@ static void bad_rows_are_refused_or_counted(void **state)
 
 static void choices_are_columns_or_lists(void **state)
 {
-	(void)state;
 	const struct example_options choices = {.input = TASK_INPUT_CHOICES, .target = TARGET_CHOICE, .needs_labels = true};
 	expect("a.jsonl",
 	       "{\"context\": \"c\", \"question\": \"Why?\", \"choices\": [\"x\", \"y\", 3], \"label\": 2}\n"
@@ -402,7 +391,6 @@ static void choices_are_columns_or_lists(void **state)
 /* Several labels, with one column each. */
 static void labels_may_be_columns_of_flags(void **state)
 {
-	(void)state;
 	struct example_options several = {.target = TARGET_CLASSES, .needs_labels = true};
 	static const char text[] = "id\tcomment\ttoxic\tinsult\tyear\n7\ta b\t1\t0\t2019\n8\tc\t1\t1\t2020\n9\td\t0\t0\t1\n";
 	expect("a.tsv", text, several, "a b|-|[\"toxic\"]|7/c|-|[\"toxic\",\"insult\"]|8/d|-|[]|9");
@@ -424,7 +412,6 @@ static void labels_may_be_columns_of_flags(void **state)
 /* CFIMDB's separator, and that of utterance rewriting. */
 static void separators_of_several_characters(void **state)
 {
-	(void)state;
 	expect("a.txt", "0 ||| There 's something | awful\n1 ||| fine , \"really\"\n1 ||| x\n0 ||| y\n", plain,
 	       "There 's something | awful|-|0|-/fine , \"really\"|-|1|-/x|-|1|-/y|-|0|-");
 	refuse(ERR_DATA, "line 11: 1 field where the other rows have 2", "a.txt",
@@ -439,7 +426,6 @@ static void separators_of_several_characters(void **state)
 
 static void files_of_a_task_are_found(void **state)
 {
-	(void)state;
 	char path[PATH_BYTES];
 	bool found;
 	const struct layout *layout = layout_find("xnli");
@@ -455,7 +441,6 @@ static void files_of_a_task_are_found(void **state)
 /* Conditions that every row of the table must meet. */
 static void layouts_are_whole(void **state)
 {
-	(void)state;
 	int count;
 	const struct layout *all = layouts_all(&count);
 	assert_true(count >= 13);

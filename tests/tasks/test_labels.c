@@ -39,7 +39,6 @@ static void expect_order(const struct label_rules *rules, enum label_order order
 
 static void order_follows_the_first_rule_that_fits(void **state)
 {
-	(void)state;
 	const char *const seen[] = {"neutral", "entailment", "neutral", "contradiction", NULL};
 	struct label_rules rules = {
 		.given = LIST("b", "neutral", "entailment", "contradiction"),
@@ -64,7 +63,6 @@ static void order_follows_the_first_rule_that_fits(void **state)
 
 static void uses_are_counted(void **state)
 {
-	(void)state;
 	struct label_set set;
 	struct buffer text = {0};
 	ADD(&set, "b", "a", "b", "b");
@@ -85,7 +83,6 @@ static void uses_are_counted(void **state)
 
 static void bad_sets_are_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *names[5], *message;
 	} cases[] = {
@@ -118,7 +115,6 @@ static void bad_sets_are_refused(void **state)
 
 static void numbers_are_strict(void **state)
 {
-	(void)state;
 	static const char *const wrong[] = {"",      " ",    "x",   "1,5",  "nan", "inf", "-inf",
 					    "1e999", "0x10", "1 2", "1.5x", "--1", "."};
 	double value;
@@ -148,7 +144,6 @@ static void expect_cell(const char *cell, enum label_cells form, const char *exp
 
 static void cells_have_several_labels(void **state)
 {
-	(void)state;
 	struct string_store store = {0};
 	const char **names;
 	int64_t count;

@@ -241,7 +241,6 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 /* Every measure of every case, as computed by other people's code (dev/measures_golden.py). */
 static void test_golden(void **state)
 {
-	(void)state;
 	struct json_document document;
 	int64_t number = 0, seen[KINDS] = {0};
 	assert_ok(json_read(&document, golden_path(), 1 << 28));
@@ -264,7 +263,6 @@ static void test_golden(void **state)
 /* Where other programs stop or warn: nothing to score, unlabeled examples, NaN and infinity. */
 static void test_edges(void **state)
 {
-	(void)state;
 	const int32_t gold[] = {-1, 1, -1, 0}, predicted[] = {0, 1, 1, 1}, ones[] = {1, 1};
 	const double bad[] = {0.5, NAN}, good[] = {0.5, 0.25};
 	const int64_t starts[] = {0, 0, 2};

@@ -46,7 +46,6 @@ static void expect_found(const char *text, const char *expected)
 
 static void markers_of_published_files(void **state)
 {
-	(void)state;
 	expect_found("the << Ang II >>-induced [[ valsartan ]], 51%", "the { Ang II }-induced ( valsartan ), 51%");
 	expect_found("a [[drug]] of <<gene>>", "a (drug) of {gene}");
 	expect_found("[E1]anna[/E1] meets [E2] bo [/E2].", "{anna} meets ( bo ).");
@@ -62,7 +61,6 @@ static void markers_of_published_files(void **state)
 
 static void what_is_missing_is_named(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *message;
 	} cases[] = {
@@ -85,7 +83,6 @@ static void what_is_missing_is_named(void **state)
 
 static void markers_of_a_person(void **state)
 {
-	(void)state;
 	struct mention_form form;
 	struct marked_text marked = {0};
 	static const char *const texts[][2] = {
@@ -122,7 +119,6 @@ static void read_lines(struct task_state *task, struct task_set *set, const char
 
 static void places_in_json(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *line, *expected;
 	} cases[] = {
@@ -160,7 +156,6 @@ static void places_in_json(void **state)
 
 static void places_beyond_the_text(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *line, *message;
 	} cases[] = {

@@ -37,7 +37,6 @@ static void expect_ids(const struct task_set *set, const int32_t *ids, int64_t c
 
 static void markers_are_text(void **state)
 {
-	(void)state;
 	struct task_state task = open_relations(32, RELATION_MARKERS);
 	struct task_set set;
 	struct model_heads heads;
@@ -86,7 +85,6 @@ static void expect_cut(int32_t most, const char *expected, int32_t first, int32_
 
 static void long_texts_keep_their_mentions(void **state)
 {
-	(void)state;
 	expect_cut(32, "aaa<<b>>cccc[[d]]eee", 4, 13);
 	expect_cut(20, "aaa<<b>>cccc[[d]]e", 4, 13);
 	expect_cut(18,
@@ -101,7 +99,6 @@ static void long_texts_keep_their_mentions(void **state)
 
 static void markers_become_entries(void **state)
 {
-	(void)state;
 	struct vocab own;
 	struct tokenizer *encoder;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
@@ -144,7 +141,6 @@ static void markers_become_entries(void **state)
 
 static void scores_leave_the_negative_class_out(void **state)
 {
-	(void)state;
 	struct task_state task = open_relations(32, RELATION_MARKERS);
 	struct task_set set;
 	struct task_outputs outputs;
@@ -181,7 +177,6 @@ static void scores_leave_the_negative_class_out(void **state)
 
 static void bad_rows_and_the_record(void **state)
 {
-	(void)state;
 	struct task_state task = open_relations(32, RELATION_MARKERS), other = open_relations(32, RELATION_CLS);
 	struct task_set set, train; /* its columns have the names that were used in training */
 	struct buffer text = {0};
@@ -229,7 +224,6 @@ static void bad_rows_and_the_record(void **state)
 
 static void the_table_has_the_row(void **state)
 {
-	(void)state;
 	const struct task *task;
 	const struct layout *layout;
 	assert_ok(task_find("relation", &task, &layout));

@@ -16,7 +16,6 @@ static void expect_file(const char *name, const char *expected)
 /* Expected texts: str(numpy.float32(x)) in NumPy 1.26. */
 static void floats_are_printed_as_numpy_prints_them(void **state)
 {
-	(void)state;
 	static const struct {
 		float value;
 		const char *text;
@@ -52,7 +51,6 @@ static void floats_are_printed_as_numpy_prints_them(void **state)
 
 static void evaluations_are_sorted(void **state)
 {
-	(void)state;
 	struct measures first = {0}, second = {0};
 	measures_add(&first, &(struct measure){.name = "loss", .value = 0.5});
 	measures_add(&first, &(struct measure){.name = "accuracy", .value = 0.8401826484018264});
@@ -78,7 +76,6 @@ static void evaluations_are_sorted(void **state)
 
 static void predictions_are_rows(void **state)
 {
-	(void)state;
 	assert_ok(results_write_classes(test_path("predict.txt"), (const int32_t[]){2, 0, 11}, 3));
 	expect_file("predict.txt", "2\n0\n11\n");
 	assert_ok(results_write_values(test_path("test_results.tsv"), (const float[]){0.25f, 0.75f, 1e-5f, 0.99999f}, 2, 2));
@@ -94,7 +91,6 @@ static void predictions_are_rows(void **state)
 
 static void tags_stand_behind_the_columns_of_the_file(void **state)
 {
-	(void)state;
 	struct conll conll;
 	struct bad_records bad = {0};
 	static const char *const tags[] = {"I-X", "O", "B-X"};
@@ -130,7 +126,6 @@ static void files_of_results_are_known(void **state)
 					     "predict.txt.bak",
 					     "eval_results",
 					     ""};
-	(void)state;
 	for (size_t i = 0; i < sizeof results / sizeof *results; i++)
 		assert_true(results_is_file(results[i]));
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)

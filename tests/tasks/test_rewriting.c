@@ -22,7 +22,6 @@ static int setup(void **state)
 
 static void targets_become_edits(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(32);
 	struct task_set set;
 	assert_ok(open_set(&task, &set, TASK_TRAIN, DIALOGUE));
@@ -83,7 +82,6 @@ static enum status note_answer(void *context, const struct task_answer *answer)
 
 static void outputs_become_texts(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(32);
 	struct task_set set;
 	struct task_outputs outputs;
@@ -127,7 +125,6 @@ static void outputs_become_texts(void **state)
 /* A run ends within its text, and does not end before it begins. */
 static void runs_stay_within_a_text(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(32);
 	struct task_set set;
 	struct task_outputs outputs;
@@ -162,7 +159,6 @@ static double pointed(const float *logits, int32_t row, int query, int32_t at, i
 /* Random outputs: what is inserted before each token is the best of all runs, computed in double precision. */
 static void runs_are_the_best_of_all(void **state)
 {
-	(void)state;
 	enum { WORDS = 300, CHECKED = 300 };
 	struct task_state task = open_state(2 * WORDS + 3);
 	struct task_set set;
@@ -220,7 +216,6 @@ static void runs_are_the_best_of_all(void **state)
 /* The oldest context is dropped first; of a text that is too long itself, the end stays unchanged. */
 static void long_texts_lose_context_first(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(9);
 	struct task_set set;
 	struct task_outputs outputs;
@@ -246,7 +241,6 @@ static void long_texts_lose_context_first(void **state)
 
 static void columns_are_found(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *source, *target, *contexts;
 	} cases[] = {
@@ -295,7 +289,6 @@ static void columns_are_found(void **state)
 
 static void mistakes_are_told(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *message;
 	} cases[] = {
@@ -322,7 +315,6 @@ static void mistakes_are_told(void **state)
 
 static void the_table_has_the_row(void **state)
 {
-	(void)state;
 	const struct task *task;
 	const struct layout *layout;
 	assert_ok(task_find("rewriting", &task, &layout));

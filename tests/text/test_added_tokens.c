@@ -138,7 +138,6 @@ static void check_vocab(const struct vocab *vocab)
 /* Whether the folder has a vocab.txt without the added tokens, with them, as bertc writes it, or none. */
 static void test_folders(void **state)
 {
-	(void)state;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	struct vocab vocab;
 	write_folder("theirs", entries[5]);
@@ -177,7 +176,6 @@ static void test_folders(void **state)
  * tokens. A vocabulary of transformers has the first, and bertc writes the second. */
 static void test_odd_entries(void **state)
 {
-	(void)state;
 	static const char lines[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n\xE2\x80\xA8\nb\na\n";
 	static const char json[] = "{\"added_tokens\":[{\"id\":9,\"content\":\"new york\"}],\"model\":{\"vocab\":{\"[PAD]\":0,"
 				   "\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"\\u2028\":6,\"b\":7,\"a\":8}}}";
@@ -202,7 +200,6 @@ static void test_odd_entries(void **state)
 /* White space that is a token, or that a token takes with it. */
 static void test_white_space(void **state)
 {
-	(void)state;
 	static const char *const texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "covid", " \xE2\x80\x8B", "x\x1C"};
 	static const char *const spaced[] = {"covid   a",     "covid \x1C a", "   ",
 					     "covid covid  ", " a   covid",   "x\x1C\x1C x\x1C a"};
@@ -233,7 +230,6 @@ static void test_white_space(void **state)
 /* A syllable that begins with the letters of a token is not that token: a token consists of whole characters of the text. */
 static void test_whole_characters(void **state)
 {
-	(void)state;
 	static const char *const texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\xEA\xB0\x80"};
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	struct tokenizer *tokenizer;
@@ -256,7 +252,6 @@ static void test_whole_characters(void **state)
 /* An open tokenizer does not notice what is added later. */
 static void test_added_later(void **state)
 {
-	(void)state;
 	static const char *const texts[] = {"[PAD]", "[UNK]",     "[CLS]",     "[SEP]",   "[MASK]",
 					    "a",     "[unused0]", "[unused1]", "new york"};
 	struct tokenizer_settings settings = tokenizer_defaults(false);
@@ -283,7 +278,6 @@ static void test_added_later(void **state)
 /* Google's tokenizer has no added tokens; in a corpus, [MASK] is text but an added token is not. */
 static void test_settings(void **state)
 {
-	(void)state;
 	struct vocab vocab;
 	write_folder("settings", entries[5]);
 	assert_ok(vocab_file_read(&vocab, test_path("settings/vocab.txt")));
@@ -340,7 +334,6 @@ static void check_many(bool normalized)
 
 static void test_many(void **state)
 {
-	(void)state;
 	check_many(false);
 	check_many(true);
 }

@@ -78,7 +78,6 @@ static void reads(const char *path, enum text_form form, const char *expected)
 
 static void test_each_form(void **state)
 {
-	(void)state;
 	reads(put_text("s", "One is here.\nTwo e.g. This\n\n\nThree.\n"), TEXT_FORM_SENTENCES,
 	      "One is here.|Two e.g. This|\nThree.|\n");
 	reads(put_text("p", "One is. Two is.\nThree.\n \t\nFour. Five.\n"), TEXT_FORM_PARAGRAPHS,
@@ -94,7 +93,6 @@ static void test_each_form(void **state)
 
 static void test_line_ends_and_odd_bytes(void **state)
 {
-	(void)state;
 	struct buffer got = {0};
 	struct corpus_counts counts;
 
@@ -175,7 +173,6 @@ static const struct {
 
 static void test_detection(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
 		struct buffer text = {0};
 		enum text_form form;
@@ -192,7 +189,6 @@ static void test_detection(void **state)
 
 static void test_files_folders_and_documents(void **state)
 {
-	(void)state;
 	struct buffer got = {0};
 	struct corpus_counts counts;
 	char path[128];
@@ -216,7 +212,6 @@ static void test_files_folders_and_documents(void **state)
 /* A crawl contains pictures among its texts. */
 static void test_binary_records(void **state)
 {
-	(void)state;
 	struct buffer file = {0};
 	buffer_text(&file, "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 40\r\n\r\n");
 	buffer_append(&file, (const char[40]){"HTTP/1.0 200\r\nContent-Type: image\r\n\r\n"}, 40);
@@ -232,7 +227,6 @@ static void test_binary_records(void **state)
 
 static void test_same_document_same_hash(void **state)
 {
-	(void)state;
 	uint64_t hashes[3];
 	const char *paths[3];
 	char names[3][256];
@@ -256,7 +250,6 @@ static void test_same_document_same_hash(void **state)
 
 static void test_fingerprint_follows_files(void **state)
 {
-	(void)state;
 	struct corpus *corpus;
 	const char *path = put_text("f", "Text.");
 	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
@@ -283,7 +276,6 @@ static uint64_t fingerprint_of(const char *path)
 /* A folder may be moved, and a link to it lead elsewhere; shards that earlier versions made are still of their text. */
 static void test_fingerprint_ignores_folders(void **state)
 {
-	(void)state;
 	char path[PATH_BYTES];
 	assert_ok(folder_make(test_path("old")));
 	assert_ok(file_write(test_path("old/t"), "Text.", 5));
@@ -323,7 +315,6 @@ static void test_changed_while_read(void **state)
 		{"touch -d 2001-02-03 a", "/a' was written to while the corpus was read"},
 		{"rm a", "/a' was removed while the corpus was read"},
 	};
-	(void)state;
 	struct buffer text = {0};
 	for (int i = 0; i < 1000000; i++)
 		buffer_format(&text, "%d\n%s", i, i % 100 == 99 ? "\n" : "");
@@ -377,7 +368,6 @@ static void accepts(const char *path, int64_t invalid)
 /* Letters of another encoding are told from damage to UTF-8. */
 static void test_encodings(void **state)
 {
-	(void)state;
 	static const char english[] = "This text has none of them, however long it may be, and that is that.\n";
 	struct buffer text = {0};
 	refuses(put_text("de", "Er tr\xe4gt f\xfcr sie den Koffer \xfc"
@@ -414,7 +404,6 @@ static void test_encodings(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	char path[128];
 	struct buffer bytes = {0};
 
@@ -448,7 +437,6 @@ static void test_refused(void **state)
 /* The superuser may read anything, so a child gives up that privilege first. */
 static void test_unreadable_file(void **state)
 {
-	(void)state;
 	const char *path = put_text("secret", "Text.");
 	assert_int_equal(chmod(path, 0), 0);
 	assert_int_equal(chmod(test_folder, 0755), 0);
@@ -484,7 +472,6 @@ static const char *put_large(const char *name, const char *text, int megabytes)
 
 static void test_huge_lines(void **state)
 {
-	(void)state;
 	struct corpus *corpus;
 	const struct document *document;
 
@@ -547,7 +534,6 @@ static void add_sentence(enum text_form form, int64_t number, bool paragraph, bo
  * then a document longer than several of these parts. */
 static void test_long_text(void **state)
 {
-	(void)state;
 	static const enum text_form three[] = {TEXT_FORM_SENTENCES, TEXT_FORM_PARAGRAPHS, TEXT_FORM_WRAPPED};
 	struct buffer text = {0}, expected = {0}, got = {0};
 	struct corpus_counts counts;

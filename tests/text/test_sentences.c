@@ -104,7 +104,6 @@ static enum status emit(void *context, size_t begin, size_t end)
 
 static void test_cases(void **state)
 {
-	(void)state;
 	int wrong = 0;
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -140,7 +139,6 @@ static enum status count(void *context, size_t begin, size_t end)
 
 static void test_nothing_and_noise(void **state)
 {
-	(void)state;
 	int found = 0;
 	assert_int_equal(sentences_split("", 0, count, &found), OK);
 	assert_int_equal(sentences_split(" \n\t\xe3\x80\x80 ", 7, count, &found), OK);
@@ -171,7 +169,6 @@ static enum status refuse(void *context, size_t begin, size_t end)
 
 static void test_emit_can_stop(void **state)
 {
-	(void)state;
 	assert_int_equal(sentences_split("One. Two.", 9, refuse, NULL), ERR_RESOURCE);
 }
 

@@ -4,7 +4,6 @@
 
 static void tables_and_headings(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *name, *text, *said; /* "": nothing */
 	} cases[] = {
@@ -36,7 +35,6 @@ static void tables_and_headings(void **state)
 /* The sample may end inside a row. */
 static void a_long_table(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	char notice[TEXT_NOTICE_BYTES];
 	buffer_text(&text, "id,title,text\n");

@@ -48,7 +48,6 @@ static void append_words(const struct tokenizer_settings *settings, const char *
 
 static void test_every_code_point(void **state)
 {
-	(void)state;
 	struct tokens scratch[MODES] = {{0}};
 	struct buffer words = {0};
 	FILE *golden = fopen("tests/golden/tokenizer_code_points.txt", "r");
@@ -89,7 +88,6 @@ static void test_every_code_point(void **state)
 /* For every code point, the slow path through all steps gives the same as the table. */
 static void test_long_way_agrees(void **state)
 {
-	(void)state;
 	for (int m = 0; m < MODES; m++) {
 		struct tokens scratch = {0};
 		struct stretch stretch = {0};
@@ -189,7 +187,6 @@ static void encode_exactly(const struct tokenizer *tokenizer, const char *text, 
 
 static void test_hard_cases(void **state)
 {
-	(void)state;
 	struct cases cases;
 	struct tokens tokens[MODES] = {{0}};
 	int64_t compared = 0;
@@ -254,7 +251,6 @@ static void check_encoding(const struct tokenizer *tokenizer, const char *text, 
 
 static void test_invalid_utf8(void **state)
 {
-	(void)state;
 	struct vocab vocab;
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
@@ -293,7 +289,6 @@ static void test_invalid_utf8(void **state)
 
 static void test_special_tokens_are_text_unless_asked(void **state)
 {
-	(void)state;
 	struct vocab vocab;
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
@@ -315,7 +310,6 @@ static void test_special_tokens_are_text_unless_asked(void **state)
 /* Of two identical entries the later one counts, as in Hugging Face: for words, parts and characters. */
 static void test_later_duplicate_wins(void **state)
 {
-	(void)state;
 	const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ab",  "##c",
 				       ".",     "x",     "ab",    "##c",   ".",      "##c", "y"};
 	struct vocab vocab;
@@ -332,7 +326,6 @@ static void test_later_duplicate_wins(void **state)
 /* One struct tokens used with different tokenizers: the cached words of one must not be used for the other. */
 static void test_one_scratch_for_many(void **state)
 {
-	(void)state;
 	const char *const other_entries[] = {"able", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"};
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	struct tokens tokens = {0};
@@ -380,7 +373,6 @@ static void encode_slice(void *context, int64_t index, int worker)
 /* Pseudo-random text over an alphabet, the same for all threads. */
 static void test_threads_share_a_tokenizer(void **state)
 {
-	(void)state;
 	static const char alphabet[] = "abAB ab. \xC3\xA9\xCE\xA3 unaffable ";
 	struct vocab vocab;
 	struct tokenizer *tokenizer;
@@ -419,7 +411,6 @@ static void test_threads_share_a_tokenizer(void **state)
 /* Texts designed to be slow: time must grow only with their length. */
 static void test_huge_words(void **state)
 {
-	(void)state;
 	enum { SIZE = 1 << 20 };
 	static const char *const units[] = {"a", "\xC3\xA9", "\xCE\xA3.", "\xE3\x80\xAE\xCC\xB4", "\xCE\xA3''", "\xED\x95\x9C"};
 	struct vocab vocab;
@@ -463,7 +454,6 @@ static enum status refuse_third(void *context, const char *word, size_t size)
 
 static void test_words_stop_at_an_error(void **state)
 {
-	(void)state;
 	struct tokenizer_settings settings = tokenizer_defaults(true);
 	struct tokens scratch = {0};
 	struct buffer words = {0};
@@ -503,7 +493,6 @@ static enum status settings_from(const char *config, struct tokenizer_settings *
 
 static void test_settings_beside_the_vocabulary(void **state)
 {
-	(void)state;
 	struct tokenizer_settings s = tokenizer_defaults(true);
 	bool found;
 
@@ -555,7 +544,6 @@ static void test_other_tokenizers(void **state)
 	struct tokenizer_settings s = tokenizer_defaults(true);
 	char text[256];
 	bool found;
-	(void)state;
 	for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
 		snprintf(text, sizeof text, "{\"do_lower_case\": true, \"tokenizer_class\": %s}", same[i]);
 		assert_ok(settings_from(text, &s, &found));
@@ -636,7 +624,6 @@ static void check_folder(const struct vocab *vocab, const struct tokenizer_setti
 
 static void test_written_folder(void **state)
 {
-	(void)state;
 	/* A repeated entry, an empty one, and characters that JSON has to escape. */
 	const char *const entries[] = {"[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "a", "\"", "\\", "##\xE4\xB8\xAD", "", "a"};
 	struct vocab vocab;

@@ -44,7 +44,6 @@ static int32_t find(const struct vocab *vocab, const char *text)
 
 static void test_read(void **state)
 {
-	(void)state;
 	struct vocab vocab;
 	struct buffer log = {0};
 	assert_ok(read_text(&vocab, "a\n[UNK]\n##b\n[CLS]\n[SEP]\n[MASK]\n[PAD]\n\xE4\xB8\xAD\n#\nlast", &log));
@@ -72,7 +71,6 @@ static void test_read(void **state)
 
 static void test_oddities_are_said(void **state)
 {
-	(void)state;
 	struct vocab vocab;
 	struct buffer log = {0};
 
@@ -100,7 +98,6 @@ static void test_oddities_are_said(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	struct vocab vocab;
 
 	assert_int_equal(vocab_read(&vocab, "/nonexistent/vocab.txt"), ERR_USAGE);
@@ -121,7 +118,6 @@ static void test_refused(void **state)
 
 static void test_from_entries_and_back(void **state)
 {
-	(void)state;
 	const char *entries[] = {"[PAD]", "x", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "##y", "", "\xE4\xB8\xAD"};
 	const char *const bad[] = {"a\nb", "a ", "a\r", "\xC3", "a\xE3\x80\x80"};
 	const int32_t count = sizeof entries / sizeof *entries;
@@ -157,7 +153,6 @@ static void test_from_entries_and_back(void **state)
 /* Unused rows become entries that stand for themselves, which a tokenizer.json lists. */
 static void test_added(void **state)
 {
-	(void)state;
 	struct vocab vocab, again;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	struct buffer text = {0};
@@ -206,7 +201,6 @@ static void test_words_of_other_tokenizers(void **state)
 	};
 	static const char model[] = "\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, "
 				    "\"[SEP]\": 3, \"[MASK]\": 4, \"a\": 5}}";
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct vocab vocab;
 		char json[1024];
@@ -224,7 +218,6 @@ static void test_words_of_other_tokenizers(void **state)
 /* In a large table, every entry is found and nothing else. */
 static void test_many(void **state)
 {
-	(void)state;
 	enum { COUNT = 50000 };
 	char(*texts)[16] = malloc(COUNT * sizeof *texts);
 	const char **entries = malloc(COUNT * sizeof *entries);
@@ -252,7 +245,6 @@ static void test_many(void **state)
 /* A few upper-case entries do not make a vocabulary cased: SciBERT's uncased one has 37 among 31,090. */
 static void test_casing(void **state)
 {
-	(void)state;
 	static const struct {
 		int upper_case;
 		bool cased;

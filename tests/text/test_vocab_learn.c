@@ -116,7 +116,6 @@ static void test_merging_is_as_defined(void **state)
 	int64_t rounds[LIMITS] = {0};
 	uint32_t random = 7;
 
-	(void)state;
 	for (int round = 0; round < 60; round++) {
 		struct plain plain = {0};
 		struct rows rows;
@@ -218,7 +217,6 @@ static void count_on_threads(const struct spill_settings *spill)
 
 static void test_counting_on_threads(void **state)
 {
-	(void)state;
 	count_on_threads(NULL);
 	count_on_threads(&(struct spill_settings){.folder = test_folder, .memory_limit = 1 << 20});
 	struct name_list left = {0};
@@ -295,7 +293,6 @@ static void assert_entries(const struct learned *learned, const char *expected)
 
 static void test_small_vocabularies(void **state)
 {
-	(void)state;
 	struct learned learned;
 
 	/* The example of the BPE paper, approximately. Every merge is made; entries that are then unused are removed:
@@ -341,7 +338,6 @@ static void test_small_vocabularies(void **state)
 
 static void test_cased(void **state)
 {
-	(void)state;
 	struct learned learned;
 	const char *path = put("cased", "Hello hello Été");
 	assert_int_equal(learn(&learned, &path, 1, 0, 100, 100, true), OK);
@@ -351,7 +347,6 @@ static void test_cased(void **state)
 
 static void test_alphabet_that_does_not_fit(void **state)
 {
-	(void)state;
 	struct learned learned;
 
 	/* Six characters, room for four entries: the most frequent ones, in both forms if both occur. */
@@ -369,7 +364,6 @@ static void test_alphabet_that_does_not_fit(void **state)
 
 static void test_no_words_and_long_words(void **state)
 {
-	(void)state;
 	struct learned learned;
 	struct buffer text = {0};
 	const char *path = put("empty", "");
@@ -408,7 +402,6 @@ static void make_text(struct buffer *out, uint32_t seed, int words)
 
 static void test_same_for_any_threads_and_order(void **state)
 {
-	(void)state;
 	char names[3][64];
 	const char *paths[3], *turned[3];
 	struct learned one, other;
@@ -459,7 +452,6 @@ static void test_same_for_any_threads_and_order(void **state)
  * it. */
 static void test_hardly_an_entry_is_unused(void **state)
 {
-	(void)state;
 	struct buffer text = {0};
 	struct learned learned;
 
@@ -473,7 +465,6 @@ static void test_hardly_an_entry_is_unused(void **state)
 
 static void test_default_size(void **state)
 {
-	(void)state;
 	struct learned learned;
 	struct buffer text = {0};
 
@@ -500,7 +491,6 @@ static void test_default_size(void **state)
 /* Counting and merging in temporary files: the same vocabulary. */
 static void test_same_with_little_memory(void **state)
 {
-	(void)state;
 	struct learned whole, spilled;
 	struct buffer text = {0};
 	struct spill_settings little = {.folder = test_folder, .memory_limit = 100000};
@@ -525,7 +515,6 @@ static void test_same_with_little_memory(void **state)
 
 static void test_given_entries(void **state)
 {
-	(void)state;
 	static const char *const words[] = {"interleukin", "ab", "x", "\u00e9"};
 	struct learned learned;
 	const char *text = "abab ab ab x x aba aba b b\n";

@@ -63,7 +63,6 @@ static void convert(const char *markup, size_t size, struct buffer *out)
 
 static void test_cases(void **state)
 {
-	(void)state;
 	struct buffer out = {0};
 	int wrong = 0;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -81,7 +80,6 @@ static void test_cases(void **state)
 /* Markup that would take forever if anything were searched twice. */
 static void test_time_is_linear(void **state)
 {
-	(void)state;
 	static const char *const pieces[] = {"{{",         "[[",       "{{a|",     "[[a|",    "{|\n", "<ref>", "<!--",
 					     "[http://a ", "-{",       "}}",       "]]",      "{{{",  "'''",   "<table>",
 					     "&",          "{{a|b=[[", "<nowiki>", "\n{|\n|", "(",    "-{a|"};
@@ -102,7 +100,6 @@ static void test_time_is_linear(void **state)
 
 static void test_entities(void **state)
 {
-	(void)state;
 	uint32_t c;
 	assert_int_equal(html_entity("&amp;", 5, &c), 5);
 	assert_int_equal(c, '&');

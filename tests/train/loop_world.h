@@ -130,7 +130,6 @@ static inline bool world_locate_not_finite(struct objective *objective, bool los
 static inline enum status world_open_phase(void *context, const struct train_state *state, struct objective **out)
 {
 	struct world *w = context;
-	(void)state;
 	*out = &w->objective;
 	return OK;
 }

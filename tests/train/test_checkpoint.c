@@ -41,7 +41,6 @@ static void assert_damaged(const char *folder, const char *file, int64_t at)
 
 static void every_bit_counts(void **state)
 {
-	(void)state;
 	const char *folder = test_path("bits/checkpoint-4");
 	char checkpoint[PATH_BYTES], path[PATH_BYTES];
 	struct name_list files;
@@ -72,7 +71,6 @@ static void every_bit_counts(void **state)
 
 static void every_length_counts(void **state)
 {
-	(void)state;
 	char checkpoint[PATH_BYTES], path[PATH_BYTES];
 	struct name_list files;
 	int64_t tried = 0;
@@ -121,7 +119,6 @@ static void every_length_counts(void **state)
 /* Whichever file is damaged: the run resumes from the previous checkpoint, says so, and ends where it did. */
 static void the_older_one_is_taken(void **state)
 {
-	(void)state;
 	char path[PATH_BYTES], log[PATH_BYTES];
 	struct name_list files;
 	make_run("older");
@@ -218,7 +215,6 @@ static const char *const operations[] = {"open", "write", "fsync", "close", "ren
  * step 2 is untouched, and the next start ends with the right weights. */
 static void no_fault_costs_a_checkpoint(void **state)
 {
-	(void)state;
 	static const char *const modes[] = {":ENOSPC", "+:ENOSPC", "+:EROFS", ":EIO", ":short", ":EINTR"};
 	int faults = 0, errors = 0;
 	set_up_faults();
@@ -257,7 +253,6 @@ static void no_fault_costs_a_checkpoint(void **state)
 /* The same with a kill at every call. */
 static void no_kill_costs_a_checkpoint(void **state)
 {
-	(void)state;
 	int kills = 0;
 	set_up_faults();
 	for (size_t o = 0; o < sizeof operations / sizeof *operations; o++) {
@@ -317,7 +312,6 @@ static int moving_open(const char *path, int flags, mode_t mode)
 /* Ten steps pass while a checkpoint is written: it holds the state of its own step. */
 static void saves_what_was(void **state)
 {
-	(void)state;
 	usual = file_operations;
 	world_open(&w, "quick", 30, 10);
 	w.training.checkpoints.keep = 0;
@@ -343,7 +337,6 @@ static void saves_what_was(void **state)
 
 static void the_folder_goes_away(void **state)
 {
-	(void)state;
 	static const char *const moments[] = {"config.json", "model.safetensors", "optimizer", "MANIFEST"};
 	usual = file_operations;
 	for (int i = 0; i < 4; i++) {
@@ -390,7 +383,6 @@ static double nan_in_step_6(int64_t step, int32_t batch, int run, double scale)
 
 static void what_is_not_finite_is_not_saved(void **state)
 {
-	(void)state;
 	void (*const spoilers[])(struct world *, int64_t) = {spoil_weights, spoil_moments};
 	for (int i = 0; i < 2; i++) {
 		world_open(&w, i ? "moments" : "weights", 100, 3);
@@ -476,7 +468,6 @@ static bool may_be(const char *key, const char *with)
 /* Each value of the record made negative, huge, of another type, or left out. */
 static void every_field_of_a_record_counts(void **state)
 {
-	(void)state;
 	static const char *const values[] = {"-1",
 					     "1e308",
 					     "-1e308",
@@ -534,7 +525,6 @@ static void every_field_of_a_record_counts(void **state)
 /* The disk is full while the finished model is written: nothing of it is left. */
 static void an_unfinished_model_goes(void **state)
 {
-	(void)state;
 	world_open(&w, "unfinished", 100, 3);
 	assert_ok(train(&w.training));
 	for (int i = 1; i <= 3; i++) {

@@ -36,7 +36,6 @@ static void use(const char *text, int32_t rank, const char *expected)
 
 static void a_rank_takes_its_own_first(void **state)
 {
-	(void)state;
 	static const char two[] = "{\"choices\": [[\"device A\", \"x = 1\", \"y = 2\"], [\"device A\", \"y = 3\"]]}";
 	use(two, 0, "x = 1\ny = 2\n");
 	use(two, 1, "y = 3\nx = 1\ny = 2\n");
@@ -49,7 +48,6 @@ static void a_rank_takes_its_own_first(void **state)
 
 static void what_was_written_is_read(void **state)
 {
-	(void)state;
 	struct backend be = {.functions = &functions}, other = {.functions = &none};
 	struct buffer list = {0}, record = {0};
 	own_lines = "device A\nx = \"1\"\ny = 2\n";
@@ -65,7 +63,6 @@ static void what_was_written_is_read(void **state)
 
 static void damage_is_said(void **state)
 {
-	(void)state;
 	static const char *const texts[] = {"{\"choices\": [\"x = 1\"]}", "{\"choices\": [[\"device A\"], 3]}"};
 	struct backend be = {.functions = &functions};
 	for (size_t i = 0; i < 2; i++) {
@@ -78,7 +75,6 @@ static void damage_is_said(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	buffer_release(&taken);
 	return 0;
 }

@@ -15,7 +15,6 @@ static struct backend *be;
 
 static int setup(void **state)
 {
-	(void)state;
 	assert_ok(pool_create(&pool, 1));
 	assert_ok(backend_open(&be, &(struct backend_settings){.device = "ref", .dtype = DTYPE_F64, .pool = pool}));
 	return 0;
@@ -23,7 +22,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	backend_close(be);
 	pool_free(pool);
 	return 0;
@@ -235,7 +233,6 @@ static const struct layer_pair pairs[] = {{-1, -1}, {0, 1}, {1, 2}};
 static void gradients_are_those_of_the_loss(void **state)
 {
 	static const enum head_loss losses[] = {LOSS_CLASSES, LOSS_SQUARED, LOSS_BINARY, LOSS_GROUP, LOSS_SEGMENT};
-	(void)state;
 	for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
 		const struct distillation_settings settings = {
 			.alpha = 0.3, .temperature = 1.7, .hidden_weight = 0.6, .layers = pairs, .layer_count = i < 2 ? 3 : 0};
@@ -255,7 +252,6 @@ static void parts_add_up(void **state)
 		.alpha = 0.3, .temperature = 2, .hidden_weight = 0.6, .layers = pairs, .layer_count = 3};
 	struct measures all = {0}, hidden = {0}, soft = {0};
 	struct pupil p;
-	(void)state;
 	pupil_make(&p, LOSS_CLASSES, 12, &settings);
 	compute(&p, &all);
 	assert_int_equal(all.count, 4);
@@ -288,7 +284,6 @@ static void flops_are_counted(void **state)
 	static const struct layer_pair first[] = {{0, 1}};
 	struct distillation_settings settings = {.alpha = 1, .temperature = 1};
 	struct pupil p;
-	(void)state;
 	pupil_make(&p, LOSS_CLASSES, 12, &settings);
 	struct model_work work = model_work_of(&p.batch);
 	const struct model *teacher = teacher_model(p.teacher);

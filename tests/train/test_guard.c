@@ -30,7 +30,6 @@ static struct guard_state gone_on_with(const struct guard_state *state, const ch
 
 static void test_dynamic_scale_goes_on(void **state)
 {
-	(void)state;
 	struct guard_state guard = {0};
 	guard_start(&guard, &dynamic_scale);
 	assert_true(guard.loss_scale == 65536 && guard.dynamic);
@@ -44,7 +43,6 @@ static void test_dynamic_scale_goes_on(void **state)
 /* fp32 or bf16 so far, then fp16: from 1 it would take 32,000 steps to reach 65536, with vanishing gradients. */
 static void test_scale_becomes_dynamic(void **state)
 {
-	(void)state;
 	for (int earlier = 0; earlier < 2; earlier++) {
 		struct guard_state guard = {0};
 		guard_start(&guard, &fixed_scale);
@@ -57,7 +55,6 @@ static void test_scale_becomes_dynamic(void **state)
 
 static void test_scale_becomes_fixed(void **state)
 {
-	(void)state;
 	struct guard_state guard = {0};
 	guard_start(&guard, &dynamic_scale);
 	guard = gone_on_with(&guard, NULL);

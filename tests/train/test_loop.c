@@ -46,7 +46,6 @@ static void remember(struct world *world, int64_t step)
 
 static int drop_seen(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		free(seen[i]);
 		seen[i] = NULL;
@@ -63,7 +62,6 @@ static double nan_in_step_3(int64_t step, int32_t batch, int run, double scale)
 
 static void one_bad_step_is_left_out(void **state)
 {
-	(void)state;
 	log_start();
 	world_open(&w, "bad", 6, 0);
 	w.gradient = nan_in_step_3;
@@ -89,7 +87,6 @@ static double nan_from_step_5(int64_t step, int32_t batch, int run, double scale
 
 static void three_in_a_row_end_the_run(void **state)
 {
-	(void)state;
 	world_open(&w, "row", 100, 2);
 	w.gradient = nan_from_step_5;
 	assert_error(ERR_NUMERIC, "number 3 in a row", train(&w.training));
@@ -118,7 +115,6 @@ static double nan_now_and_then(int64_t step, int32_t batch, int run, double scal
 
 static void ten_in_a_thousand_end_the_run(void **state)
 {
-	(void)state;
 	bad_every = 20;
 	world_open(&w, "ten", 2000, 50);
 	w.gradient = nan_now_and_then;
@@ -154,7 +150,6 @@ static double other_each_time(int64_t step, int run)
 
 static void a_fault_of_the_machine_is_told_apart(void **state)
 {
-	(void)state;
 	log_start();
 	world_open(&w, "machine", 5, 0);
 	w.gradient = nan_the_first_time;
@@ -196,7 +191,6 @@ static double norm_with_a_spike(int64_t step, int32_t batch, int run, double sca
 
 static void spikes_are_left_out_on_request(void **state)
 {
-	(void)state;
 	log_start();
 	world_open(&w, "spikes", 160, 0);
 	w.loss = loss_with_a_spike;
@@ -270,7 +264,6 @@ static double nan_from_then_on(int64_t step, int run)
 
 static void the_loss_scale_follows(void **state)
 {
-	(void)state;
 	/* 65536 overflows six times, down to 1024; 2000 clean steps later 2048 is tried once, and so on. */
 	world_open(&w, "scale", 4020, 0);
 	w.gradient = overflow_above_1024;
@@ -340,7 +333,6 @@ static void assert_link(const char *name, const char *target)
 
 static void the_best_is_kept(void **state)
 {
-	(void)state;
 	world_open(&w, "best", 20, 5);
 	w.phase.eval_steps = 2;
 	w.objective.evaluation_count = 1;
@@ -397,7 +389,6 @@ static double ask_to_stop(int64_t step, int run)
 /* Between two micro-batches: the step is abandoned, and computed after the resume. */
 static void stops_between_micro_batches(void **state)
 {
-	(void)state;
 	pid_t child = fork();
 	if (child == 0) {
 		stop_install();
@@ -433,7 +424,6 @@ static void take_a_while(struct world *world, int64_t step)
 
 static void stops_in_time(void **state)
 {
-	(void)state;
 	double started = clock_seconds();
 	world_open(&w, "time", 100000, 0);
 	w.before_step = take_a_while;
@@ -481,7 +471,6 @@ static float *averaged_run(const char *name, double share, int64_t stop)
  * that does not average. */
 static void weights_end_as_their_mean(void **state)
 {
-	(void)state;
 	first_seen = 17;
 	float *last = averaged_run("single", 0, 0), *mean = averaged_run("mean", 0.25, 0);
 	int64_t elements = 0, moved = 0;
@@ -502,7 +491,6 @@ static void weights_end_as_their_mean(void **state)
 
 static void a_mean_goes_on_from_a_checkpoint(void **state)
 {
-	(void)state;
 	float *whole = averaged_run("whole", 0.5, 0);
 	static const int64_t stops[] = {4, 13, 19};
 	static const char *const names[] = {"stopped-4", "stopped-13", "stopped-19"};
@@ -521,7 +509,6 @@ static void a_mean_goes_on_from_a_checkpoint(void **state)
  * them. */
 static void snapshots_stand_at_equal_distances(void **state)
 {
-	(void)state;
 	int64_t taken = 0;
 	for (int64_t update = 1; update <= 1000; update++) {
 		bool due = average_is_due(0.1, 1000, (double)update, taken);

@@ -268,7 +268,6 @@ static const struct optimizer_options all_settings[] = {
 
 static void test_settings(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof all_settings / sizeof *all_settings; i++) {
 		check_settings("ref", &all_settings[i], 1e-12);
 		check_settings("cpu", &all_settings[i], 1e-6);
@@ -281,7 +280,6 @@ static void test_settings(void **state)
 
 static void test_threads(void **state)
 {
-	(void)state;
 	struct optimizer_options settings = {BASE, .optimizer = OPTIMIZER_LAMB, .trust_ratio = TRUST_RATIO_ALL};
 	struct world one, three;
 	config.vocab_size = LARGE_VOCABULARY;
@@ -305,7 +303,6 @@ static void test_threads(void **state)
 /* A gradient that is not finite leaves everything unchanged and is not counted. */
 static void test_not_finite(void **state)
 {
-	(void)state;
 	for (int kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_LAMB; kind++) {
 		struct optimizer_options settings = {BASE, .optimizer = (enum optimizer_kind)kind, .bias_correction = true};
 		struct world w;
@@ -333,7 +330,6 @@ static void test_not_finite(void **state)
 /* A new phase keeps the moments, and t starts over. */
 static void test_restart(void **state)
 {
-	(void)state;
 	struct optimizer_options settings = {BASE, .optimizer = OPTIMIZER_LAMB, .bias_correction = true};
 	struct world w;
 	world_open(&w, "ref", 1, &settings);
@@ -369,7 +365,6 @@ static enum status counting_allocate(struct backend *be, void **out, size_t byte
 
 static void test_bytes(void **state)
 {
-	(void)state;
 	static const char *const devices[] = {"ref", "cpu"};
 	for (int i = 0; i < 2; i++) {
 		struct world w;

@@ -67,7 +67,6 @@ static bool same_weights(const char *a, const char *b)
 
 static void any_split_gives_the_same_curve(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *name;
 		int32_t ranks, replicas, accumulation;
@@ -101,7 +100,6 @@ static void any_split_gives_the_same_curve(void **state)
 /* More ranks than instances: some ranks have nothing to do, and nobody waits for them. */
 static void ranks_without_data(void **state)
 {
-	(void)state;
 	struct rank_run one = usual, many = usual;
 	one.name = "few";
 	one.batch_size = 3;
@@ -119,7 +117,6 @@ static void ranks_without_data(void **state)
 
 static void reduced_once_or_every_batch(void **state)
 {
-	(void)state;
 	struct rank_run once = usual, each = usual;
 	once.name = "once";
 	once.ranks = each.ranks = 3;
@@ -134,7 +131,6 @@ static void reduced_once_or_every_batch(void **state)
 
 static void gradients_travel_in_16_bits(void **state)
 {
-	(void)state;
 	static const enum comm_type wires[] = {COMM_BF16, COMM_F16};
 	static const double tolerances[] = {2e-2, 4e-3};
 	struct rank_run exact = usual;
@@ -155,7 +151,6 @@ static void gradients_travel_in_16_bits(void **state)
 
 static void the_same_split_gives_the_same_bits(void **state)
 {
-	(void)state;
 	struct rank_run first = usual, second;
 	first.device = "cpu";
 	first.dtype = DTYPE_F32;
@@ -183,7 +178,6 @@ static void the_same_split_gives_the_same_bits(void **state)
 
 static void a_run_goes_on_on_other_ranks(void **state)
 {
-	(void)state;
 	static const int32_t ranks[] = {4, 2, 1, 8};
 	for (int k = 0; k < 2; k++) {
 		struct rank_run whole = usual, parts;
@@ -217,7 +211,6 @@ static void flip_a_bit(struct training *training, int64_t step)
 
 static void a_flipped_bit_is_found(void **state)
 {
-	(void)state;
 	struct rank_run run = usual;
 	int statuses[4];
 	struct buffer text = {0};
@@ -243,7 +236,6 @@ static void poison(struct training *training, int64_t step)
 
 static void a_bad_step_of_one_rank_is_left_out_by_all(void **state)
 {
-	(void)state;
 	struct rank_run run = usual;
 	struct buffer text = {0};
 	run.name = "poisoned";
@@ -275,7 +267,6 @@ static enum status stoppable_body(struct comm *comm, void *context)
 
 static void all_stop_at_the_same_step(void **state)
 {
-	(void)state;
 	struct rank_run run = usual;
 	int statuses[3];
 	run.name = "stopped";
@@ -306,7 +297,6 @@ static enum status measure_moments(struct comm *comm, void *context)
 
 static void moments_are_shared_out(void **state)
 {
-	(void)state;
 	for (int32_t ranks = 1; ranks < 6; ranks++) {
 		struct rank_run run = usual;
 		run.ranks = ranks;

@@ -16,7 +16,6 @@ static double number_of(const struct json *row, const char *key)
 /* Every rate of every schedule, as computed by other people's code (dev/schedule_golden.py). */
 static void test_tables(void **state)
 {
-	(void)state;
 	struct json_document document;
 	assert_ok(json_read(&document, golden_path, 1 << 20));
 	bool seen[SCHEDULE_SHAPE_COUNT] = {false};
@@ -49,7 +48,6 @@ static void test_tables(void **state)
  * the run, the final value. */
 static void test_shapes(void **state)
 {
-	(void)state;
 	for (int shape = SCHEDULE_LINEAR; shape < SCHEDULE_SHAPE_COUNT; shape++) {
 		if (shape == SCHEDULE_GOOGLE_LINEAR || shape == SCHEDULE_NVIDIA_POLY)
 			continue;
@@ -81,7 +79,6 @@ static void test_shapes(void **state)
 /* inverse_sqrt never falls below `end`; degree 0 is 1. */
 static void test_edges(void **state)
 {
-	(void)state;
 	struct schedule root = {.shape = SCHEDULE_INVERSE_SQRT, .peak = 1, .end = 0.25, .warmup_steps = 4, .total_steps = 1000};
 	assert_near(schedule_rate(&root, 16), 0.5, 1e-15);
 	assert_near(schedule_rate(&root, 1000), 0.25, 0);

@@ -35,7 +35,6 @@ static void assert_steps(const char *run, const int64_t *expected, int64_t count
 
 static void names_say_steps(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *path;
 		int64_t step;
@@ -63,7 +62,6 @@ static void names_say_steps(void **state)
 
 static void the_newest_whole_one_is_found(void **state)
 {
-	(void)state;
 	char path[PATH_BYTES];
 	bool found;
 	assert_ok(folder_make(test_path("run/checkpoint-x")));
@@ -87,7 +85,6 @@ static void the_newest_whole_one_is_found(void **state)
 
 static void the_newest_and_the_best_are_kept(void **state)
 {
-	(void)state;
 	for (int64_t step = 1; step <= 6; step++)
 		make("kept", step, step);
 	assert_ok(checkpoint_prune(test_path("kept"), 0, 5, 0));
@@ -102,7 +99,6 @@ static void the_newest_and_the_best_are_kept(void **state)
 
 static void the_best_is_marked(void **state)
 {
-	(void)state;
 	struct json_document document;
 	double loss = 0;
 	char link[64] = "";
@@ -130,7 +126,6 @@ static void the_best_is_marked(void **state)
 /* Files left by a killed save are removed; other people's files stay. */
 static void leftovers_go(void **state)
 {
-	(void)state;
 	static const char *const gone[] = {"clean/.tmp-checkpoint-3-77", "clean/.trash-checkpoint-1", "clean/.tmp-final"};
 	static const char *const stays[] = {"clean/.tmp-mine", "clean/.trash", "clean/tmp-checkpoint-3"};
 	for (int i = 0; i < 3; i++) {
@@ -154,7 +149,6 @@ static void leftovers_go(void **state)
 /* Only an empty folder gives way. */
 static void a_new_folder_replaces_nothing(void **state)
 {
-	(void)state;
 	assert_ok(folder_make(test_path("out/.tmp-new")));
 	assert_ok(file_write(test_path("out/.tmp-new/a.txt"), "new", 3));
 	assert_ok(folder_make(test_path("out/full")));
@@ -180,7 +174,6 @@ static int setup(void **state)
 
 static void a_missing_checkpoint_names_the_others(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *path, *message, *hint;
 	} cases[] = {

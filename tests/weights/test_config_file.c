@@ -24,7 +24,6 @@ static void put(struct buffer *out, const struct model_config *config, const str
 
 static void sizes_come_back(void **state)
 {
-	(void)state;
 	struct model_config config, again;
 	struct json_document document;
 	struct buffer text = {0};
@@ -55,7 +54,6 @@ static void sizes_come_back(void **state)
 /* As transformers 5.x saves a BertForTokenClassification with custom labels, and a regression. */
 static void tasks_are_read(void **state)
 {
-	(void)state;
 	struct task_config task;
 	assert_ok(parse(
 		"{\"architectures\": [\"BertForTokenClassification\"], \"classifier_dropout\": 0.25, \"id2label\": "
@@ -90,7 +88,6 @@ static void tasks_are_read(void **state)
 
 static void what_is_absent_is_null(void **state)
 {
-	(void)state;
 	struct task_config task;
 	assert_ok(parse("{}", &task));
 	assert_null(task.architecture);
@@ -107,7 +104,6 @@ static void what_is_absent_is_null(void **state)
 
 static void odd_tasks_are_refused(void **state)
 {
-	(void)state;
 	static const char *const bad[][2] = {
 		{"{\"architectures\": \"Bert\"}", "architectures"},
 		{"{\"architectures\": [3]}", "architectures"},
@@ -136,7 +132,6 @@ static void odd_tasks_are_refused(void **state)
 
 static void tasks_come_back(void **state)
 {
-	(void)state;
 	static const char *const labels[] = {"contradiction", "entailment", "\"neutral\"", "entailment"};
 	struct model_config config;
 	struct task_config task, again;
@@ -189,7 +184,6 @@ static void tasks_come_back(void **state)
 
 static void heads_are_matched_by_their_classes(void **state)
 {
-	(void)state;
 	static const char *const theirs[] = {"a", "b", "c"}, *const turned[] = {"c", "a", "b"};
 	static const char *const other[] = {"a", "b", "d"}, *const twice[] = {"a", "b", "a"};
 	struct task_config task;
@@ -211,7 +205,6 @@ static void heads_are_matched_by_their_classes(void **state)
 /* A folder states its task. */
 static void folders_say_their_task(void **state)
 {
-	(void)state;
 	struct task_config task;
 	static const char text[] = "{\"model_type\": \"bert\", \"architectures\": [\"BertForQuestionAnswering\"]}";
 	assert_ok(folder_make(test_path("qa")));
@@ -224,7 +217,6 @@ static void folders_say_their_task(void **state)
 
 static void classes_without_names_get_some(void **state)
 {
-	(void)state;
 	static const char *const given[] = {"no", "yes"};
 	struct task_config task;
 	assert_true(task_config_make(&task, "BertForSequenceClassification", NULL, NULL, 3) == OK);

@@ -109,7 +109,6 @@ static bool is_linear(const char *name)
 /* Bytes and scales are those of backend/int8.h; everything else has the type that formats.md states. */
 static void form_of_the_file(void **state)
 {
-	(void)state;
 	char path[PATH_BYTES];
 	struct safetensors file;
 	assert_ok(path_join(path, save("form", NULL), INT8_WEIGHTS_FILE));
@@ -166,7 +165,6 @@ static float expected_value(const struct parameter *p, int64_t k, bool kept)
 /* Read into a slab and packed, with one weight that stays in BF16: the query, key and value of the second layer. */
 static void read_back(void **state)
 {
-	(void)state;
 	struct parameter_place *places = calloc((size_t)model->parameter_count, sizeof *places);
 	bool *kept = calloc((size_t)model->weight_count, sizeof *kept), any = false;
 	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
@@ -215,7 +213,6 @@ static void read_back(void **state)
 /* Tensors missing from the file are zeros in the packed copies, not whatever was in memory. */
 static void missing_becomes_zeros(void **state)
 {
-	(void)state;
 	struct safetensors_entry entries[80];
 	struct model *other;
 	struct model_folder_report report = {0};
@@ -275,7 +272,6 @@ static enum status open_scaled(enum safetensors_dtype type, int64_t rows, float 
 
 static void broken_scales(void **state)
 {
-	(void)state;
 	assert_ok(open_scaled(ST_F32, 2, 0.5f));
 	assert_error(ERR_DATA, "not one F32 per row", open_scaled(ST_F32, 3, 0.5f));
 	assert_error(ERR_DATA, "not one F32 per row", open_scaled(ST_I32, 2, 0.5f));

@@ -114,7 +114,6 @@ static const struct {
 /* About every sixth bit of every file, including the header of the weights. */
 static void flipped_bits_are_found(void **state)
 {
-	(void)state;
 	make_folder("ours", true);
 	for (int r = 0; r < READERS; r++) {
 		char path[PATH_BYTES];
@@ -137,7 +136,6 @@ static void flipped_bits_are_found(void **state)
 /* A bit of the manifest, and files that are longer or missing. */
 static void a_damaged_manifest_is_found(void **state)
 {
-	(void)state;
 	struct manifest_facts facts;
 	int64_t bytes = file_size(test_path("ours/MANIFEST.json"));
 	assert_ok(manifest_verify(test_path("ours"), &facts));
@@ -158,7 +156,6 @@ static void a_damaged_manifest_is_found(void **state)
 /* Two entries of the vocabulary swapped: another tokenizer for the same weights. */
 static void swapped_entries_are_found(void **state)
 {
-	(void)state;
 	static const char swapped[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nb\na\nc\n##a\n##b\nab\n.\n";
 	struct model_source source;
 	struct folder_tokenizer found;
@@ -176,7 +173,6 @@ static void swapped_entries_are_found(void **state)
 /* The folder of another program, and files that were added to one of ours. */
 static void what_has_no_manifest_is_read(void **state)
 {
-	(void)state;
 	make_folder("theirs", false);
 	flip(test_path("theirs/model.safetensors"), file_size(test_path("theirs/model.safetensors")) - 4, 0);
 	assert_ok(load(test_path("theirs/model.safetensors")));
@@ -190,7 +186,6 @@ static void what_has_no_manifest_is_read(void **state)
 /* An error in a file that is unchanged is reported as before. */
 static void other_errors_stay(void **state)
 {
-	(void)state;
 	struct model *larger;
 	struct model_config config = model->config;
 	config.max_position_embeddings = 20;
@@ -222,7 +217,6 @@ static void write_format(const char *format)
 
 static void a_newer_format_is_refused(void **state)
 {
-	(void)state;
 	make_folder("format", true);
 	write_format("3");
 	assert_error(ERR_STATE, "format 3", load(test_path("format")));
@@ -237,7 +231,6 @@ static void a_newer_format_is_refused(void **state)
 /* A name that leads out of the folder is not one of its files. */
 static void names_stay_in_the_folder(void **state)
 {
-	(void)state;
 	static const char *const names[] = {"..", "../x", "/x", "a/../../x", "a//x", "a/", ""};
 	assert_ok(folder_make(test_path("outward")));
 	assert_ok(file_write(test_path("x"), "x", 1));
@@ -254,7 +247,6 @@ static void names_stay_in_the_folder(void **state)
  * folder that verifies. */
 static void files_are_put(void **state)
 {
-	(void)state;
 	struct manifest_facts before, after;
 	make_folder("put", true);
 	const char *folder = test_path("put"), *card = test_path("put/README.md");

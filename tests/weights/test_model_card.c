@@ -18,7 +18,6 @@ static struct model *small_model(const struct model_heads *heads)
 
 static void a_classifier(void **state)
 {
-	(void)state;
 	static const char *const labels[] = {"no", "yes | *really*"};
 	static const char settings[] = "{\"task\": \"mrpc\", \"train\": [\"a.tsv\", \"b.tsv\"], \"phases\": [{\"x\": \"1\"}], "
 				       "\"learning_rate\": \"2e-5\"}";
@@ -80,7 +79,6 @@ static void a_classifier(void **state)
 /* Without metrics and settings; with a name that would end the front matter or start a page of its own. */
 static void little_is_known(void **state)
 {
-	(void)state;
 	struct model *model = small_model(&model_heads_pretraining);
 	struct buffer text = {0};
 	model_card_put(&text, &(struct model_card){.name = "a\n---\n# <b>", .model = model, .cased = true});

@@ -74,7 +74,6 @@ static void add_notes(void)
 
 static void every_change_is_found(void **state)
 {
-	(void)state;
 	small_model_make(test_path("model"), &model_heads_pretraining, NULL, NULL);
 	assert_changed("model", write_vocab, "vocab.txt' grew while the model was read");
 	assert_changed("model/model.safetensors", replace_config, "config.json' was replaced by another file while");
@@ -96,7 +95,6 @@ static void every_change_is_found(void **state)
 
 static void modules_belong_to_the_model(void **state)
 {
-	(void)state;
 	small_model_make(test_path("sentences"), &model_heads_none, NULL, NULL);
 	put("sentences/modules.json", "[]");
 	assert_ok(folder_make(test_path("sentences/1_Pooling")));
@@ -107,7 +105,6 @@ static void modules_belong_to_the_model(void **state)
 /* A task's model is opened for the first set: the words of one model with the weights of another would still give answers. */
 static void a_task_folder_is_read_whole(void **state)
 {
-	(void)state;
 	static const char *const labels[] = {"yes", "no"};
 	struct task_config task = {0};
 	struct task_session session;

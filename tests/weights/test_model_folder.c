@@ -1,12 +1,5 @@
 /* Model folders: what is saved is read back; the spellings of other programs are understood; what does not fit is named. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "formats/safetensors.h"
@@ -22,7 +15,6 @@ static float *weights; /* [model->slab_count] a different number everywhere */
 
 static int set_up(void **state)
 {
-	(void)state;
 	const char *base = getenv("TMPDIR");
 	snprintf(folder, sizeof folder, "%.40s/model-folder-XXXXXX", base && *base ? base : "/tmp");
 	if (!mkdtemp(folder))
@@ -46,7 +38,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	free(weights);
 	model_free(model);
 	return folder_remove(folder) == OK ? 0 : -1;
@@ -142,7 +133,6 @@ static void check_all_loaded(const float *slab, const struct model_folder_report
 
 static void spellings_are_understood(void **state)
 {
-	(void)state;
 	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	static const char *const changes[][2] = {
 		{"LayerNorm.weight", "LayerNorm.gamma"},
@@ -167,7 +157,6 @@ static void spellings_are_understood(void **state)
 
 static void tied_weights_must_agree(void **state)
 {
-	(void)state;
 	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct draft *draft = new_draft();
 	const struct parameter *word = &model->parameters[0];
@@ -199,7 +188,6 @@ static void tied_weights_must_agree(void **state)
 
 static void missing_weights_are_named(void **state)
 {
-	(void)state;
 	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct draft *draft = new_draft();
 	float classifier[24] = {0};
@@ -234,7 +222,6 @@ static void missing_weights_are_named(void **state)
 
 static void misfits_are_named(void **state)
 {
-	(void)state;
 	float *slab = calloc((size_t)model->slab_count, sizeof *slab);
 	struct draft *draft = new_draft();
 	struct model_folder_report report = {0};
@@ -258,7 +245,6 @@ static void misfits_are_named(void **state)
 
 static void configurations_are_found(void **state)
 {
-	(void)state;
 	struct model_config config;
 	REQUIRE(model_size_or_folder_config("small", &config));
 	assert_int_equal(config.hidden_size, 512);
@@ -280,7 +266,6 @@ static void configurations_are_found(void **state)
 
 static void other_files_are_refused(void **state)
 {
-	(void)state;
 	char path[PATH_BYTES];
 	REQUIRE(path_join(path, folder, "old"));
 	REQUIRE(folder_make(path));
@@ -295,7 +280,6 @@ static void other_files_are_refused(void **state)
 
 static void saved_comes_back(void **state)
 {
-	(void)state;
 	static const char *const words[12] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",
 					      "b",     "c",     "##a",   "##b",   "ab",     "."};
 	struct vocab vocab;
@@ -346,7 +330,6 @@ static void saved_comes_back(void **state)
  * bit. */
 static void tensorflow_folder_comes_back(void **state)
 {
-	(void)state;
 	static const char *const words[12] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",
 					      "b",     "c",     "##a",   "##b",   "ab",     "."};
 	struct vocab vocab;
@@ -385,7 +368,6 @@ static void tensorflow_folder_comes_back(void **state)
 /* As transformers saves an encoder alone: without "bert." in front of the names, and it can be read back. */
 static void an_encoder_is_saved_under_bare_names(void **state)
 {
-	(void)state;
 	static const char *const words[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##a", "##b", "ab", "."};
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	struct vocab vocab;
@@ -425,7 +407,6 @@ static void an_encoder_is_saved_under_bare_names(void **state)
  * by. */
 static void tokenizers_are_read(void **state)
 {
-	(void)state;
 	static const char tokenizer[] =
 		"{\"added_tokens\": [], \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
 		"\"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": false}, \"model\": {\"type\": "
@@ -482,7 +463,6 @@ static void take_warning(void *context, const char *message)
 /* Rows beyond the vocabulary are padding, up to a limit; more than that looks like a truncated file. */
 static void vocabularies_and_rows(void **state)
 {
-	(void)state;
 	struct folder_tokenizer tokenizer = {.vocab = {.count = 30000}};
 	char said[512] = "";
 	int32_t rows = 0;

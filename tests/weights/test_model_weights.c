@@ -69,7 +69,6 @@ static struct loaded load_reference(void)
 
 static void files_of_other_programs(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *path;
 		enum weights_format format;
@@ -110,7 +109,6 @@ static void make_vocab(struct vocab *out, const char *const *words, int count)
 /* The embedding and output bias of a new word start as the mean over the pieces that it used to be split into. */
 static void new_words_begin_as_their_pieces(void **state)
 {
-	(void)state;
 	static const char *const theirs[] = {"a", "b", "##b", "##c", "e", "f", "##g", "##h"};
 	static const char *const ours[] = {"f", "abc", "##gh", "axb", "[unused0]"};
 	/* Rows of the file: [PAD] ... [MASK], f unchanged; "abc" = a ##b ##c, "##gh" = ##g ##h; the others are drawn. */
@@ -150,7 +148,6 @@ static void new_words_begin_as_their_pieces(void **state)
 
 static void rows_go_to_another_vocabulary(void **state)
 {
-	(void)state;
 	static const char *const theirs[] = {"a", "b", "c", "d", "e", "f", "g", "##h"};
 	static const char *const ours[] = {"g", "new", "b"};
 	struct vocab source, vocab;
@@ -194,7 +191,6 @@ static void rows_go_to_another_vocabulary(void **state)
 
 static void positions_grow_on_request(void **state)
 {
-	(void)state;
 	struct model_config config = golden_config();
 	config.max_position_embeddings = 25;
 	struct loaded reference = load_reference(), loaded = load(GOLDEN "bert_tiny.bin", &config, &as_it_is);
@@ -217,7 +213,6 @@ static void positions_grow_on_request(void **state)
 
 static void wrong_sizes_are_named(void **state)
 {
-	(void)state;
 	struct model_config config = golden_config();
 	config.vocab_size = 12; /* 13 rows cannot be a padding of 12, 16 can */
 	struct loaded loaded = load(GOLDEN "bert_tiny.ckpt", &config, &as_it_is);
@@ -254,7 +249,6 @@ static void put_file(const char *path, const char *bytes, size_t size)
 /* The golden checkpoints of TensorFlow and PyTorch, changed at one byte and truncated, at one place after another. */
 static void damage_is_found(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *golden, *name, *load;
 	} files[] = {
@@ -301,7 +295,6 @@ static void damage_is_found(void **state)
 
 static void missing_files_are_named(void **state)
 {
-	(void)state;
 	struct model_config config = golden_config();
 	struct buffer index = {0};
 	assert_ok(file_read(GOLDEN "bert_tiny.ckpt.index", 1 << 20, &index));
@@ -330,7 +323,6 @@ static void missing_files_are_named(void **state)
 
 static void folders_are_searched(void **state)
 {
-	(void)state;
 	static const char config[] = "{\"vocab_size\": 13, \"hidden_act\": \"gelu\", \"hidden_size\": 8, "
 				     "\"num_attention_heads\": 2}";
 	char found[PATH_BYTES];

@@ -328,7 +328,6 @@ static struct facts *write_and_read(const struct onnx_model_content *content)
 
 static void masked_words(void **state)
 {
-	(void)state;
 	struct onnx_model_content content = make_content(&model_heads_pretraining, ACTIVATION_GELU_ERF);
 	struct facts *facts = write_and_read(&content);
 	assert_int_equal(facts->input_count, 3);
@@ -344,7 +343,6 @@ static void masked_words(void **state)
 
 static void encoder_with_every_pooling(void **state)
 {
-	(void)state;
 	struct onnx_model_content content = make_content(&model_heads_none, ACTIVATION_GELU_TANH);
 	content.pooling = (1u << POOLING_MODES) - 1;
 	content.normalize = true;
@@ -361,7 +359,6 @@ static void encoder_with_every_pooling(void **state)
 
 static void heads_of_tasks(void **state)
 {
-	(void)state;
 	const struct model_heads classes = {
 		.architecture = "BertForSequenceClassification",
 		.pooler = true,
@@ -417,7 +414,6 @@ static void heads_of_tasks(void **state)
 /* A model too large for one file, simulated with a small limit. */
 static void weights_apart(void **state)
 {
-	(void)state;
 	struct onnx_model_content content = make_content(&model_heads_pretraining, ACTIVATION_GELU_ERF);
 	struct buffer data = {0};
 	assert_ok(onnx_model_write(test_path("whole.onnx"), &content, ONNX_FILE_LIMIT));
@@ -435,7 +431,6 @@ static void weights_apart(void **state)
 
 static void full_disk(void **state)
 {
-	(void)state;
 	struct onnx_model_content content = make_content(&model_heads_none, ACTIVATION_GELU_ERF);
 	assert_ok(file_fault_set("write:1:ENOSPC"));
 	assert_error(ERR_RESOURCE, "full.onnx", onnx_model_write(test_path("full.onnx"), &content, ONNX_FILE_LIMIT));

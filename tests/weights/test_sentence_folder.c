@@ -43,7 +43,6 @@ static const char *fresh(const char *name)
 
 static void the_old_form_is_read(void **state)
 {
-	(void)state;
 	struct sentence_folder folder;
 	const char *path = fresh("old");
 	put("old/modules.json", OLD_MODULES);
@@ -61,7 +60,6 @@ static void the_old_form_is_read(void **state)
 
 static void the_new_form_is_read(void **state)
 {
-	(void)state;
 	struct sentence_folder folder;
 	const char *path = fresh("new");
 	put("new/modules.json", NEW_MODULES);
@@ -85,7 +83,6 @@ static void the_new_form_is_read(void **state)
 /* The BERT model in a folder of its own, as the first versions wrote it; and a cross-encoder, which pools nothing. */
 static void other_layouts_are_read(void **state)
 {
-	(void)state;
 	struct sentence_folder folder;
 	const char *path = fresh("early");
 	assert_ok(folder_make(test_path("early/0_BERT")));
@@ -114,7 +111,6 @@ static void other_layouts_are_read(void **state)
 
 static void bad_folders_are_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		enum status status;
 		const char *part, *file, *text;
@@ -151,7 +147,6 @@ static void bad_folders_are_refused(void **state)
 
 static void what_is_written_comes_back(void **state)
 {
-	(void)state;
 	struct sentence_prompt prompts[] = {{(char *)(uintptr_t) "query", (char *)(uintptr_t) "Query: "},
 					    {(char *)(uintptr_t) "passage", (char *)(uintptr_t) ""}};
 	struct sentence_folder folder, about = {.pooling = POOLING_MAX | POOLING_CLS,

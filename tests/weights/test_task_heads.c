@@ -137,7 +137,6 @@ static void parallel(char *name, size_t size)
 
 static void heads_are_found(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *weight, *bias;
 		int32_t rows;
@@ -172,7 +171,6 @@ static void heads_are_found(void **state)
  * are named and keep the slab's values. */
 static void heads_of_other_tasks_stay_behind(void **state)
 {
-	(void)state;
 	struct model *classifier = make_model(CLASSIFIER_WEIGHT, CLASSIFIER_BIAS, CLASSES, true);
 	struct model *spans = make_model(SPAN_WEIGHT, SPAN_BIAS, 2, false);
 	struct weight_adaptation how = {.missing = MISSING_NOTHING};
@@ -205,7 +203,6 @@ static void heads_of_other_tasks_stay_behind(void **state)
 /* The same names, but from another task: drawn anew although the file has them. */
 static void heads_are_left_out_on_request(void **state)
 {
-	(void)state;
 	static const char *const fresh[] = {"classifier.", NULL};
 	struct model *model = make_model(CLASSIFIER_WEIGHT, CLASSIFIER_BIAS, CLASSES, true);
 	struct model *other = make_model(CLASSIFIER_WEIGHT, CLASSIFIER_BIAS, 5, true);
@@ -233,7 +230,6 @@ static void heads_are_left_out_on_request(void **state)
 /* The same classes in another order. */
 static void classes_are_renumbered(void **state)
 {
-	(void)state;
 	static const int32_t rows[] = {2, 0, 1};
 	struct model *model = make_model(CLASSIFIER_WEIGHT, CLASSIFIER_BIAS, CLASSES, true);
 	struct weight_adaptation how = {.missing = MISSING_NOTHING, .class_rows = rows, .class_count = CLASSES};
@@ -270,7 +266,6 @@ static void put_value(const char *path, const char *name, int64_t i, float numbe
 
 static void numbers_are_finite(void **state)
 {
-	(void)state;
 	static const char *const names[] = {WORD_EMBEDDINGS, "bert.encoder.layer.0.attention.self.query.weight",
 					    "bert.encoder.layer.0.output.LayerNorm.bias", CLASSIFIER_WEIGHT};
 	static const float bad[] = {NAN, INFINITY, -INFINITY};

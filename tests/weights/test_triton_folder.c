@@ -7,7 +7,6 @@ static struct backend names = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
 
 static void the_text(void **state)
 {
-	(void)state;
 	static const char expected[] = "name: \"two \\\"words\\\" \\\\ \\001\"\n"
 				       "platform: \"onnxruntime_onnx\"\n"
 				       "max_batch_size: 64\n"
@@ -35,7 +34,6 @@ static void the_text(void **state)
 
 static void files_and_labels(void **state)
 {
-	(void)state;
 	static const char *const labels[] = {"no", "yes", "may\nbe"};
 	const struct model_heads classes = {
 		.pooler = true,

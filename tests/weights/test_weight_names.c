@@ -5,7 +5,6 @@
 
 static void names_are_understood(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *stored, *ours;
 		bool transposed;
@@ -47,7 +46,6 @@ static void names_are_understood(void **state)
 
 static void what_is_no_weight(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *stored;
 		enum tensor_meaning meaning;
@@ -77,7 +75,6 @@ static void what_is_no_weight(void **state)
 /* Every parameter of a model keeps its own name. */
 static void ours_stay(void **state)
 {
-	(void)state;
 	struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
 	struct model_config config;
 	struct model *model;

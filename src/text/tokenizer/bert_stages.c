@@ -1,3 +1,4 @@
+/* BERT's parts as stages: the settings of a BertNormalizer, what it makes of a piece, and the words of a BertPreTokenizer. */
 #include "text/tokenizer/bert_stages.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Passes pieces of text through the stages of a chain, keeping the place of every byte in the source. */
 #include "text/tokenizer/chain.h"
 
 #include <stdlib.h>

@@ -37,7 +37,6 @@ static struct task_state open_questions(bool version_2)
 
 static void windows_have_targets(void **state)
 {
-	(void)state;
 	struct task_state task = open_questions(true);
 	struct task_set set = {0};
 	assert_ok(open_set(&task, &set, TASK_TRAIN, FILE_OF(ANSWER("a", "what", "red tea", "11") "," IMPOSSIBLE("b", "tea"))));
@@ -73,7 +72,6 @@ static void set_answer(struct task_outputs *outputs, int64_t window, int32_t sta
 
 static void windows_of_a_question_answer_together(void **state)
 {
-	(void)state;
 	struct task_state task = open_questions(false);
 	struct task_set set = {0};
 	struct task_outputs outputs;
@@ -104,7 +102,6 @@ static void windows_of_a_question_answer_together(void **state)
 
 static void no_answer_is_an_answer(void **state)
 {
-	(void)state;
 	struct task_state task = open_questions(true);
 	struct task_set set = {0};
 	struct task_outputs outputs;
@@ -137,7 +134,6 @@ static void no_answer_is_an_answer(void **state)
 /* The threshold between an answer and none is chosen on a set, recorded, and read back; options override the record. */
 static void a_threshold_is_chosen_and_recorded(void **state)
 {
-	(void)state;
 	struct task_state task = open_questions(true), later = open_questions(false);
 	struct task_set set = {0};
 	struct task_outputs outputs;
@@ -196,7 +192,6 @@ static void a_threshold_is_chosen_and_recorded(void **state)
 /* CMRC 2018's measures if the answers are Chinese, or if they are requested. */
 static void the_scorer_follows_the_answers(void **state)
 {
-	(void)state;
 	struct task_state task = open_questions(false);
 	struct task_set set = {0};
 	struct task_outputs outputs;
@@ -215,7 +210,6 @@ static void the_scorer_follows_the_answers(void **state)
 
 static void what_is_not_known_has_no_weight(void **state)
 {
-	(void)state;
 	struct task_state task = open_questions(false);
 	struct task_set set = {0};
 	/* The first answer is not in the paragraph: scores count it, the loss cannot. */
@@ -241,7 +235,6 @@ static void what_is_not_known_has_no_weight(void **state)
 
 static void several_files_train(void **state)
 {
-	(void)state;
 	struct task_state task = open_questions(false);
 	struct task_set set = {.use = TASK_TRAIN};
 	const char *paths[] = {test_path("one.json"), test_path("two.json")};

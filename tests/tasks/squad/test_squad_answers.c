@@ -203,7 +203,6 @@ static void check_case(const struct json *row, const struct vocab *vocab)
 
 static void equal_to_google(void **state)
 {
-	(void)state;
 	struct json_document document;
 	struct vocab vocab;
 	assert_ok(json_read(&document, golden_path(), 1 << 30));
@@ -265,7 +264,6 @@ static struct squad_result decode_one(struct world *world, struct squad_decoder 
 /* A paragraph without tokens: no window, so nothing to choose from. */
 static void nothing_to_choose_from(void **state)
 {
-	(void)state;
 	struct world world;
 	struct squad_decoder *decoder;
 	world_make(&world, ONE_QUESTION(" ", "", "0"), windows_of_16);
@@ -287,7 +285,6 @@ static void nothing_to_choose_from(void **state)
 /* All of the best rows lie in the question: only "no answer" is left, for which version 1 uses Google's word. */
 static void only_the_question_scores(void **state)
 {
-	(void)state;
 	struct world world;
 	struct squad_decoder *decoder;
 	double start[16] = {-5, 9, 9}, end[16] = {-5, 9, 9};
@@ -312,7 +309,6 @@ static void only_the_question_scores(void **state)
  * right position is taken, in training and in answers. */
 static void chinese_answers_stay_in_their_place(void **state)
 {
-	(void)state;
 	struct world world;
 	struct squad_decoder *decoder;
 	/* I love you you love me */
@@ -347,7 +343,6 @@ static void chinese_answers_stay_in_their_place(void **state)
  */
 static void a_paragraph_without_white_space_is_soon_done(void **state)
 {
-	(void)state;
 	enum { CHARACTERS = 12000 };
 	struct world world;
 	struct squad_decoder *decoder;
@@ -375,7 +370,6 @@ static void a_paragraph_without_white_space_is_soon_done(void **state)
 /* The bytes of each choice are its text, up to white space. */
 static void places_are_those_of_the_text(void **state)
 {
-	(void)state;
 	struct world world;
 	struct squad_decoder *decoder;
 	double start[16], end[16];
@@ -404,7 +398,6 @@ static void places_are_those_of_the_text(void **state)
 
 static void overlap_and_cut_questions(void **state)
 {
-	(void)state;
 	struct world world;
 	struct squad_feature_settings settings = {
 		.max_seq_length = 8, .max_query_length = 2, .doc_stride = 1, .stride_is_overlap = true, .find_targets = true};
@@ -440,7 +433,6 @@ static void overlap_and_cut_questions(void **state)
 /* Numbers and text as Python writes them. */
 static void files_as_python_writes_them(void **state)
 {
-	(void)state;
 	struct squad_files files = {0};
 	struct squad_choice choice = {.text = "\"\\\x01\x7F\xC3\xA9\xF0\x9F\x98\x80\t"};
 	struct squad_result result = {.choices = &choice, .count = 1, .prediction = choice.text};

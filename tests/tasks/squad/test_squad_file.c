@@ -21,7 +21,6 @@ static enum status read_text(struct squad_set *set, const char *text, enum squad
 
 static void everything_keeps_its_order(void **state)
 {
-	(void)state;
 	struct squad_set set;
 	assert_ok(read_text(
 		&set,
@@ -62,7 +61,6 @@ static void everything_keeps_its_order(void **state)
 
 static void answers_elsewhere_are_told_from_absent_ones(void **state)
 {
-	(void)state;
 	struct squad_set set;
 	const char *text =
 		FILE_OF("Ann and Bob",
@@ -94,7 +92,6 @@ static void answers_elsewhere_are_told_from_absent_ones(void **state)
 /* By Google's rule: whole words around the characters, ignoring white space. */
 static void answers_may_be_a_little_beside_their_place(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *context, *answer, *start;
 		enum squad_place place;
@@ -129,7 +126,6 @@ static void answers_may_be_a_little_beside_their_place(void **state)
  * distinguished from offsets that count bytes or UTF-16 units. */
 static void shifted_answers_are_mended(void **state)
 {
-	(void)state;
 	struct squad_set set;
 	assert_ok(read_text(&set, FILE_OF("a b a b a", QUESTION("\"a\"", ANSWER("b a b", "1"))), SQUAD_TRAIN, false, false));
 	assert_int_equal(set.shifted_count, 1);
@@ -152,7 +148,6 @@ static void shifted_answers_are_mended(void **state)
 
 static void flat_records(void **state)
 {
-	(void)state;
 	static const char *const files[] = {
 		FLAT("x", "Ann and Bob", "who", "\"Ann\", \"Bob\"", "0, 8") "\n" FLAT(
 			"y", "Ann and Bob", "who", "", "") "\n\n"
@@ -191,7 +186,6 @@ static void flat_records(void **state)
 
 static void what_a_use_needs_is_asked_for(void **state)
 {
-	(void)state;
 	struct squad_set set;
 	const char *bare = FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\"}");
 	const char *impossible = FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\", \"answers\": [], \"is_impossible\": true}");
@@ -221,7 +215,6 @@ static void what_a_use_needs_is_asked_for(void **state)
 
 static void other_files_are_refused(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *message;
 	} cases[] = {

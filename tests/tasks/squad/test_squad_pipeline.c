@@ -95,7 +95,6 @@ static void check_case(const struct json *row, const struct tokenizer *tokenizer
 
 static void equal_to_transformers(void **state)
 {
-	(void)state;
 	struct json_document document;
 	struct vocab vocab;
 	struct tokenizer *tokenizer;

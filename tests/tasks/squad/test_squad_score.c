@@ -124,7 +124,6 @@ static void check_words(const struct json *row)
 
 static void equal_to_the_scripts(void **state)
 {
-	(void)state;
 	struct json_document document;
 	int64_t words = 0, cases = 0;
 	log_level = LOG_QUIET;
@@ -162,7 +161,6 @@ static enum status read_null_scores(struct squad_null_scores *out, const char *t
 /* Where the official scripts fail, or silently answer 0. */
 static void what_is_missing_is_named(void **state)
 {
-	(void)state;
 	struct squad_set set;
 	struct squad_predictions predictions;
 	struct squad_null_scores scores;
@@ -188,7 +186,6 @@ static void what_is_missing_is_named(void **state)
 
 static void best_answers_come_from_n_best_lists(void **state)
 {
-	(void)state;
 	struct squad_set set;
 	struct squad_predictions predictions;
 	read_set(SET(WITH_ANSWER("a", "x") "," WITHOUT("b")), &set);
@@ -203,7 +200,6 @@ static void best_answers_come_from_n_best_lists(void **state)
 /* Odds may be negative, where the official search stays at 0; and "" cannot be turned back into an answer. */
 static void thresholds_of_odds(void **state)
 {
-	(void)state;
 	struct squad_set set;
 	struct squad_thresholds best;
 	const char *texts[] = {"x", "wrong", "y", NULL};
@@ -224,7 +220,6 @@ static void thresholds_of_odds(void **state)
 
 static void single_answers(void **state)
 {
-	(void)state;
 	struct squad_set set;
 	double exact, f1;
 	read_set(SET(WITH_ANSWER("a", "The red cat") "," WITHOUT("b") "," WITH_ANSWER("c", "\xE4\xB8\xAD\xE5\x9B\xBD")), &set);

@@ -53,7 +53,6 @@ static void expect_put(const struct task_state *task, const struct task_set *set
 
 static void words_are_read_off_their_first_pieces(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set set;
 	assert_ok(open_set(&task, &set, TASK_TRAIN, BIOES_TEXT));
@@ -78,7 +77,6 @@ static void words_are_read_off_their_first_pieces(void **state)
 
 static void results_are_in_the_scheme_of_the_file(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set train, set;
 	struct task_outputs outputs;
@@ -115,7 +113,6 @@ static void results_are_in_the_scheme_of_the_file(void **state)
 /* Nine pieces in windows of four, two apart, the last one at the end. */
 static void long_sentences_are_windows(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(6);
 	struct task_set set;
 	struct task_outputs outputs;
@@ -146,7 +143,6 @@ static void long_sentences_are_windows(void **state)
 
 static void lines_of_text_are_tagged(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set train, set;
 	struct task_outputs outputs;
@@ -183,7 +179,6 @@ static void lines_of_text_are_tagged(void **state)
 /* A set to predict in the form of training, whose tags have no prefixes; texts that end in what may be a tag. */
 static void tags_without_prefixes_are_known(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set train, set;
 	static const char rows[] = "Anna\tNNP\nlives\tVBZ\nin\tIN\n.\t.\n\nNew\tNNP\nYork\tNNP\n";
@@ -219,7 +214,6 @@ static void tags_without_prefixes_are_known(void **state)
 
 static void tags_that_training_never_had(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set train, set;
 	struct task_outputs outputs;
@@ -250,7 +244,6 @@ static void tags_that_training_never_had(void **state)
 
 static void mistakes_have_their_line(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set set;
 	assert_error(ERR_DATA, "words.txt', line 4: the tag 'PER' has no prefix of IOB2",
@@ -267,7 +260,6 @@ static void mistakes_have_their_line(void **state)
 /* Columns by number; label weights; a model from elsewhere, of which only its labels are recorded. */
 static void settings_decide(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set set;
 	struct task_outputs outputs;
@@ -305,7 +297,6 @@ static void settings_decide(void **state)
 /* One object per sentence, as run_ner.py reads them. */
 static void json_lines_have_words_and_tags(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set set;
 	static const char *const files[] = {SENTENCES "\n\n{\"words\": [\"new\", \"york\"], \"tags\": [\"B-LOC\", \"I-LOC\"]}\n",
@@ -364,7 +355,6 @@ static void json_lines_have_words_and_tags(void **state)
 /* Places in a long text are counted from one entity to the next. */
 static void many_entities_are_soon_placed(void **state)
 {
-	(void)state;
 	enum { ENTITIES = 100000 };
 	struct task_state task = open_state(4000);
 	struct task_set set;
@@ -390,7 +380,6 @@ static void many_entities_are_soon_placed(void **state)
 /* A text and the entities in it, as bertc predict, doccano, and Prodigy write them, gives the same as its words and tags. */
 static void texts_have_spans(void **state)
 {
-	(void)state;
 	static const char *const files[] = {
 		"{\"text\": \" anna lives\\tin new york\", \"entities\": [{\"start\": 15, \"end\": 23, \"label\": \"LOC\", "
 		"\"score\": 1}, "
@@ -467,7 +456,6 @@ static void spans_are_scored_in_every_scheme(void **state)
 		{"anna U-PER\nlives O\nnew B-LOC\nyork L-LOC\n", TAGS_BILOU, {"U-PER", "O", "O", "B-LOC", "L-LOC"}},
 		{"anna S-PER\nlives O\nnew B-LOC\nin M-LOC\nyork E-LOC\n", TAGS_BMES, {"S-PER", "O", "O", "B-LOC", "E-LOC"}},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct task_state task = open_state(16);
 		struct task_set set;
@@ -496,7 +484,6 @@ static void results_have_a_row_for_each_word(void **state)
 	struct task_outputs outputs;
 	struct buffer text = {0};
 	static const char *const predicted[] = {"B-PER", "O"};
-	(void)state;
 	assert_ok(open_set(&task, &train, TASK_TRAIN, "anna B-PER\nlives O\n"));
 	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"tokens\": [\"anna\\tlives\", \"new\\nyork\"]}\n"));
 	outputs_of(&task, &set, predicted, &outputs);
@@ -514,7 +501,6 @@ static void results_have_a_row_for_each_word(void **state)
 /* Two entities in one word; a word of ideographs; spans are ignored in predictions, which give places in the text. */
 static void words_of_texts(void **state)
 {
-	(void)state;
 	struct task_set set;
 	struct task_state task = open_state(32);
 	assert_ok(open_set(&task, &set, TASK_TRAIN,
@@ -543,7 +529,6 @@ static void texts_are_cut_as_in_training(void **state)
 	static const char *const trains[] = {
 		"{\"text\": \"anna lives in new york anna lives in new york \\u4e2d\", \"entities\": [[0, 4, \"PER\"]]}\n",
 		"{\"text\": \"\\u4e2d\\u56fd\\u5317\\u4eac\", \"entities\": [[0, 2, \"PER\"]]}\n"};
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct task_state task = open_state(32);
 		struct task_set set;
@@ -564,7 +549,6 @@ static void texts_are_cut_as_in_training(void **state)
 /* Plain text is split into words like the words of training: ideographs separately if they were separate there. */
 static void plain_text_is_cut_as_training_was(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *train, *line;
 		int64_t words;
@@ -598,7 +582,6 @@ static void plain_text_is_cut_as_training_was(void **state)
 /* Later files use the columns of training. */
 static void columns_are_recorded(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set set;
 	static const char rows[] = "1\tanna\tB-PER\tNN\n2\tlives\tO\tVB\n\n";
@@ -621,7 +604,6 @@ static void columns_are_recorded(void **state)
 
 static void several_files_are_one_set(void **state)
 {
-	(void)state;
 	struct task_state task = open_state(16);
 	struct task_set set = {.use = TASK_TRAIN};
 	struct task_outputs outputs;

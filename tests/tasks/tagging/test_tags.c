@@ -37,7 +37,6 @@ static enum status detect(const char *text, struct tag_facts *facts, int64_t *ba
 
 static void schemes_are_detected(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *tags;
 		enum tag_scheme scheme;
@@ -78,7 +77,6 @@ static void schemes_are_detected(void **state)
 
 static void schemes_have_names(void **state)
 {
-	(void)state;
 	enum tag_scheme scheme;
 	for (int i = TAGS_PLAIN; i <= TAGS_BMES; i++) {
 		assert_true(tag_scheme_find(tag_scheme_name((enum tag_scheme)i), &scheme));
@@ -89,7 +87,6 @@ static void schemes_have_names(void **state)
 
 static void mixtures_are_refused(void **state)
 {
-	(void)state;
 	struct tag_facts facts;
 	int64_t bad;
 	assert_error(ERR_DATA, "the tag 'PER' has no prefix of IOB2", detect("B-X I-X O B-X PER", &facts, &bad));
@@ -121,7 +118,6 @@ static void expect_converted(const char *from, enum tag_scheme scheme, enum tag_
 
 static void one_scheme_becomes_another(void **state)
 {
-	(void)state;
 	static const struct {
 		enum tag_scheme scheme;
 		const char *tags;
@@ -146,7 +142,6 @@ static void one_scheme_becomes_another(void **state)
 
 static void entities_are_seqevals(void **state)
 {
-	(void)state;
 	static const struct {
 		enum tag_scheme scheme;
 		const char *tags, *entities;
