@@ -23,6 +23,8 @@ mv "$documents/CHANGELOG.md.gz" "$documents/changelog.gz"
 	printf ' /usr/share/common-licenses/Apache-2.0.\n'
 } >"$documents/copyright"
 rm -f "$documents/LICENSE"
+install -Dm 644 "$(dirname "$0")/bertc.service" "$root/lib/systemd/system/bertc.service"
+install -m 644 "$(dirname "$0")/gpu.conf" "$documents"
 
 # Modules are linked with nothing: the MPI they belong to is loaded before them.
 mkdir -p "$work/debian" "$root/DEBIAN"
@@ -46,7 +48,7 @@ cat >"$root/DEBIAN/control" <<-CONTROL
 	 on CPUs and on NVIDIA GPUs, on one machine or many. Model folders are those of Hugging Face's
 	 transformers.
 CONTROL
-(cd "$root" && find usr -type f | LC_ALL=C sort | xargs md5sum) >"$root/DEBIAN/md5sums"
+(cd "$root" && find usr lib -type f | LC_ALL=C sort | xargs md5sum) >"$root/DEBIAN/md5sums"
 chmod -R u=rwX,go=rX "$root"
 find "$root" -exec touch -hd "@${SOURCE_DATE_EPOCH:-$(date +%s)}" {} +
 mkdir -p "$out"

@@ -16,6 +16,7 @@
 #include "serve/metrics.h"
 #include "serve/model_work.h"
 #include "serve/page.h"
+#include "serve/supervisor.h"
 
 #define JSON_TYPE "application/json"
 
@@ -486,6 +487,7 @@ enum status service_open(struct service **out, const struct service_settings *se
 	log_note("serving at http://%s", http_address(service->http));
 	if (!is_local(http_address(service->http)) && service->keys.count == 0)
 		log_warning("anyone who can reach this machine can use the service; restrict it with --api_key_file FILE");
+	supervisor_tell("READY=1");
 	*out = service;
 	return OK;
 failed:
@@ -499,6 +501,7 @@ enum status service_run(struct service *service)
 		clock_pause(0.1);
 	int64_t open_requests = http_open_requests(service->http);
 	char number[FORMAT_BYTES];
+	supervisor_tell("STOPPING=1");
 	atomic_store(&service->stopping, true);
 	http_quiesce(service->http);
 	log_note("%s: %s; no new requests are taken", stop_reason(),

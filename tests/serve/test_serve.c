@@ -2,6 +2,7 @@
  * refusals, keys, deadlines, limits, damage, and its end. */
 #include <pthread.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include "cmd/program.h"
 #include "formats/safetensors.h"
 #include "infer/small_model.h"
@@ -640,6 +641,31 @@ static void classes_without_names_are_numbered(void **state)
 	buffer_release(&config);
 }
 
+/* What systemd waits for: a datagram once requests are answered, and another when the service stops. */
+static void the_supervisor_is_told(void **state)
+{
+	struct server server;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval patience = {.tv_sec = 30};
+	char said[64] = "";
+	(void)state;
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/notify", test_folder);
+	int supervisor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(supervisor, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(setsockopt(supervisor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+	setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	start_one(&server, "mood", "");
+	unsetenv("NOTIFY_SOCKET");
+	assert_true(recv(supervisor, said, sizeof said - 1, 0) > 0);
+	assert_string_equal(said, "READY=1");
+	server_stop(&server);
+	ssize_t size = recv(supervisor, said, sizeof said - 1, 0);
+	assert_true(size > 0);
+	said[size] = 0;
+	assert_string_equal(said, "STOPPING=1");
+	close(supervisor);
+}
+
 /* A folder that is rewritten while it is served. */
 static void a_served_model_stays_as_it_was_loaded(void **state)
 {
@@ -756,6 +782,7 @@ int main(void)
 		cmocka_unit_test(sentence_folders_decide),
 		cmocka_unit_test(classes_without_names_are_numbered),
 		cmocka_unit_test(texts_are_rewritten),
+		cmocka_unit_test(the_supervisor_is_told),
 		cmocka_unit_test(a_served_model_stays_as_it_was_loaded),
 		cmocka_unit_test(an_answer_that_is_no_number_fails_its_request_alone),
 		cmocka_unit_test(a_pair_fails_its_request_alone),
