@@ -19,7 +19,7 @@ from tokenizers import normalizers, pre_tokenizers
 
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]  # UTF-8 has no surrogates
 
-DROPPED, SPACE, MARK, PUNCTUATION, CASED, IGNORABLE, REORDERED = 1, 2, 4, 8, 16, 32, 64
+DROPPED, SPACE, MARK, PUNCTUATION, CASED, IGNORABLE, REORDERED, ACCENT = 1, 2, 4, 8, 16, 32, 64, 128
 
 
 class HuggingFace:
@@ -31,6 +31,7 @@ class HuggingFace:
         strip = normalizers.BertNormalizer(**{**off, "strip_accents": True})
         lower = normalizers.BertNormalizer(**{**off, "lowercase": True})
         nfd = normalizers.NFD()
+        accents = normalizers.StripAccents()
         split = pre_tokenizers.BertPreTokenizer()
         self.flags, self.decomposition, self.lower, self.combining = {}, {}, {}, {}
         for c in CODE_POINTS:
@@ -43,6 +44,8 @@ class HuggingFace:
                 self.decomposition[c] = decomposed
             elif strip.normalize_str(x) == "":
                 flags |= MARK
+            if accents.normalize_str("a" + x) == "a":
+                flags |= ACCENT
             words = [word for word, _ in split.pre_tokenize_str("a" + x + "b")]
             if words == ["a", x, "b"]:
                 flags |= PUNCTUATION

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "formats/onnx/protobuf.h"
+#include "formats/protobuf.h"
 
 /* Event.wall_time and Event.step, which every record has (a step of 0 is omitted, as protocol buffers do with defaults). */
 static struct buffer event_begin(double wall_time, int64_t step)

@@ -2,7 +2,7 @@
 #include "formats/example.h"
 #include <stdbool.h>
 #include <string.h>
-#include "formats/onnx/protobuf.h"
+#include "formats/protobuf.h"
 
 static enum status malformed(const unsigned char *message, const unsigned char *at)
 {

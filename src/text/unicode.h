@@ -8,6 +8,7 @@
 #ifndef TEXT_UNICODE_H
 #define TEXT_UNICODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
 #include "text/utf8.h"
@@ -16,8 +17,8 @@
 
 enum unicode_column { UNICODE_HUGGINGFACE, UNICODE_GOOGLE, UNICODE_COLUMNS };
 
-/* Flags of a code point. The last two are set in Google's column only: Python's str.lower() uses them to
- * recognize a final sigma; a code point that is both is listed as ignorable. */
+/* Flags of a code point. CASED and IGNORABLE are set in Google's column only: Python's str.lower() uses them to
+ * recognize a final sigma; a code point that is both is listed as ignorable. ACCENT is set in Hugging Face's only. */
 enum {
 	UNICODE_DROPPED = 1,     /* cleaning drops it: control, format, U+FFFD; for Hugging Face also private use */
 	UNICODE_SPACE = 2,       /* separates words */
@@ -26,6 +27,7 @@ enum {
 	UNICODE_CASED = 16,
 	UNICODE_IGNORABLE = 32,
 	UNICODE_REORDERED = 64, /* its combining class is not 0 */
+	UNICODE_ACCENT = 128,   /* mark (Mn, Mc, Me): removed by StripAccents */
 };
 
 /* Rows of the tables, sorted; a code point without a row has no property. */
@@ -46,6 +48,12 @@ extern const struct unicode_property_row unicode_property_rows[];
 extern const struct unicode_lowercase_row unicode_lowercase_rows[];
 extern const struct unicode_decomposition_row unicode_decomposition_rows[];
 extern const int unicode_property_row_count, unicode_lowercase_row_count, unicode_decomposition_row_count;
+
+/* White space as Rust's char::is_whitespace() sees it. */
+static inline bool unicode_is_space(uint32_t c)
+{
+	return c != 0x200B && c != 0xFEFF && utf8_is_space(c);
+}
 
 uint8_t unicode_flags(enum unicode_column column, uint32_t code_point);
 /* Canonical combining class; 0 = a starter. */

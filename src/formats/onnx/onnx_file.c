@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "formats/onnx/onnx_fields.h"
-#include "formats/onnx/protobuf.h"
+#include "formats/protobuf.h"
 
 #define IR_VERSION 8
 #define OPSET 17

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "formats/onnx/onnx_fields.h"
 #include "formats/onnx_file.h"
-#include "formats/onnx/protobuf.h"
+#include "formats/protobuf.h"
 
 #define NAME_LIMIT 4096
 #define TENSOR_LIMIT 1000000

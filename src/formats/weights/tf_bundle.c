@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "formats/onnx/protobuf.h"
+#include "formats/protobuf.h"
 #include "formats/weights/sorted_table.h"
 #include "formats/tf_bundle.h"
 

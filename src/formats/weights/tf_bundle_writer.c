@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "formats/onnx/protobuf.h"
+#include "formats/protobuf.h"
 #include "formats/weights/sorted_table.h"
 
 enum { HEADER_SHARDS = 1, HEADER_VERSION = 3, VERSION_PRODUCER = 1, BUNDLE_VERSION = 1 };

@@ -72,7 +72,7 @@ static enum status run_pre_tokenizer(const struct stage *stage, struct chain_run
 		uint32_t c;
 		size_t length = utf8_decode(word->text + at, word->size - at, &c);
 		uint8_t flags = unicode_flags(UNICODE_HUGGINGFACE, c);
-		bool is_word = flags & UNICODE_PUNCTUATION, is_space = utf8_is_space(c) && c != 0x200B && c != 0xFEFF;
+		bool is_word = flags & UNICODE_PUNCTUATION, is_space = unicode_is_space(c);
 		if (is_word || is_space) {
 			struct word before = word_part(word, begin, at), here = word_part(word, at, at + length);
 			TRY(chain_next(run, stage, &before));

@@ -10,8 +10,7 @@
 
 /* ---- Pieces of text ---- */
 
-/* Where the character that contains byte `at` of a piece comes from. */
-static void place_of(const struct word *word, size_t at, uint32_t *begin, uint32_t *end)
+void word_place(const struct word *word, size_t at, uint32_t *begin, uint32_t *end)
 {
 	if (word->begins) {
 		*begin = word->begins[at];
@@ -82,9 +81,9 @@ enum status rewriting_put(struct rewriting *rewriting, uint32_t code_point, int6
 	uint32_t begin = rewriting->from->begin, end = begin;
 	char bytes[4];
 	if (change <= 0)
-		place_of(rewriting->from, at, &begin, &end);
+		word_place(rewriting->from, at, &begin, &end);
 	else if (at > 0)
-		place_of(rewriting->from, at - 1, &begin, &end);
+		word_place(rewriting->from, at - 1, &begin, &end);
 	if (change <= 0)
 		rewriting_skip(rewriting, 1 - change);
 	return normalized_text_append(rewriting->out, bytes, utf8_encode(code_point, bytes), begin, end);
@@ -95,7 +94,7 @@ enum status rewriting_copy(struct rewriting *rewriting, size_t size)
 	const struct word *from = rewriting->from;
 	for (size_t end = rewriting->at + size, length; rewriting->at < end; rewriting->at += length) {
 		uint32_t code_point, first, last;
-		place_of(from, rewriting->at, &first, &last);
+		word_place(from, rewriting->at, &first, &last);
 		length = utf8_decode(from->text + rewriting->at, end - rewriting->at, &code_point);
 		TRY(normalized_text_append(rewriting->out, from->text + rewriting->at, length, first, last));
 	}

@@ -27,6 +27,8 @@ struct word {
 };
 /* The bytes [from, to) of a piece. */
 struct word word_part(const struct word *word, size_t from, size_t to);
+/* Where the character that contains byte `at` of a piece comes from. */
+void word_place(const struct word *word, size_t at, uint32_t *begin, uint32_t *end);
 
 /* ---- Stages ---- */
 

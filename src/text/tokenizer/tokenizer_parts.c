@@ -5,17 +5,26 @@
 #include "base/memory.h"
 #include "text/tokenizer/bert_stages.h"
 #include "text/tokenizer/chain.h"
+#include "text/tokenizer/charsmap.h"
+#include "text/tokenizer/metaspace.h"
+#include "text/tokenizer/text_stages.h"
+#include "text/tokenizer/unicode_forms.h"
+#include "text/tokenizer/unigram.h"
 #include "text/tokenizer_wordpiece.h"
 
 static const struct stage_kind *const normalizers[] = {
-	&stage_bert_normalizer,
+	&stage_bert_normalizer, &stage_lowercase, &stage_nfc,     &stage_nfd,   &stage_nfkc,          &stage_nfkd,
+	&stage_precompiled,     &stage_prepend,   &stage_replace, &stage_strip, &stage_strip_accents,
 };
 
 static const struct stage_kind *const pre_tokenizers[] = {
 	&stage_bert_pre_tokenizer,
+	&stage_metaspace,
+	&stage_whitespace_split,
 };
 
 static const struct token_model *const models[] = {
+	&unigram_model,
 	&wordpiece_model,
 };
 

@@ -1,7 +1,7 @@
 /* Protocol buffers. For writing, a message is a buffer to which fields are appended in any order. Reading proceeds field by
  * field. */
-#ifndef FORMATS_ONNX_PROTOBUF_H
-#define FORMATS_ONNX_PROTOBUF_H
+#ifndef FORMATS_PROTOBUF_H
+#define FORMATS_PROTOBUF_H
 
 #include <stdbool.h>
 #include <stdint.h>
