@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/memory.h"
+#include "formats/line_ends.h"
 #include "formats/text_file.h"
 
 #define DOCSTART "-DOCSTART-"
@@ -12,7 +13,7 @@
 #define COLUMNS_MAX 256
 #define SAMPLE_BYTES ((size_t)1 << 20)
 
-/* The lines of a text, without LF or CR LF. */
+/* The lines of a text, without their ends. */
 struct lines {
 	const char *text;
 	size_t size, at;
@@ -28,8 +29,7 @@ static bool lines_next(struct lines *lines, size_t *out_begin, size_t *out_end)
 	*out_end = newline ? (size_t)(newline - lines->text) : lines->size;
 	lines->at = *out_end + 1;
 	lines->number++;
-	if (*out_end > *out_begin && lines->text[*out_end - 1] == '\r')
-		--*out_end;
+	*out_end = *out_begin + line_ends_trim(lines->text + *out_begin, *out_end - *out_begin);
 	return true;
 }
 

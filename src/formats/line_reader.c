@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/memory.h"
+#include "formats/line_ends.h"
 #include "formats/stream.h"
 
 struct line_reader {
@@ -15,6 +16,9 @@ struct line_reader {
 	size_t searched;   /* no '\n' in [begin, searched) */
 	int64_t offset;    /* of buffer[begin] in the decompressed stream */
 	bool ended;        /* the stream has no more bytes */
+	bool ends_known;   /* where lines end has been found out */
+	bool ends_are_cr;  /* they end at CR, of which LF is made when bytes are read */
+	bool after_cr;     /* the last byte read was one: an LF that follows belongs to it */
 	bool standard_input;
 	enum status failed; /* an error found while looking ahead, returned when its turn comes */
 	struct error error;
@@ -39,6 +43,21 @@ enum status line_reader_open(struct line_reader **out, const char *path, size_t 
 	return status;
 }
 
+/* Makes LF of the CRs that end lines, in the bytes from `at`; an LF that follows a CR, even in the next block, goes with it. */
+static void mend_bytes(struct line_reader *reader, size_t at)
+{
+	char *bytes = reader->buffer + at;
+	if (at == reader->end)
+		return;
+	if (reader->after_cr && *bytes == '\n')
+		memmove(bytes, bytes + 1, --reader->end - at);
+	size_t size = reader->end - at;
+	if (size == 0)
+		return;
+	reader->after_cr = bytes[size - 1] == '\r';
+	line_ends_mend(bytes, size);
+}
+
 /* Reads more bytes after those held; the buffer grows only when it is full. */
 static enum status read_more(struct line_reader *reader)
 {
@@ -55,8 +74,28 @@ static enum status read_more(struct line_reader *reader)
 	TRY(memory_grow(&reader->buffer, &reader->capacity, (int64_t)(reader->end + STREAM_BLOCK_BYTES), 1, "line"));
 	size_t count;
 	TRY(stream_read(reader->stream, reader->buffer + reader->end, STREAM_BLOCK_BYTES, &count));
+	size_t at = reader->end;
 	reader->end += count;
 	reader->ended = count == 0;
+	if (reader->ends_are_cr)
+		mend_bytes(reader, at);
+	return OK;
+}
+
+enum status line_reader_begin_lines(struct line_reader *reader)
+{
+	while (!reader->ends_known) {
+		size_t held = reader->end - reader->begin;
+		const char *bytes = reader->buffer + reader->begin;
+		reader->ends_known = reader->ended || held >= LINE_ENDS_BYTES || memchr(bytes, '\n', held);
+		if (!reader->ends_known) {
+			TRY(read_more(reader));
+			continue;
+		}
+		reader->ends_are_cr = line_ends_are_cr(bytes, held, reader->ended);
+		if (reader->ends_are_cr)
+			mend_bytes(reader, reader->begin);
+	}
 	return OK;
 }
 
@@ -93,6 +132,7 @@ enum status line_reader_next(struct line_reader *reader, const char **out_line, 
 	*out_line = "";
 	*out_size = 0;
 	*out_continues = *out_end = false;
+	TRY(line_reader_begin_lines(reader));
 	for (;;) {
 		char *line = reader->buffer + reader->begin;
 		size_t held = reader->end - reader->begin, size, used;

@@ -1,6 +1,6 @@
 /* Tables in text files: TSV, CSV (RFC 4180), JSON lines, and JSON arrays of objects, compressed or not. The format is detected
  * from the content; the name decides only if the content does not. Fields may also be separated by "|||" or two tabs. A file with
- * one text per line is a table of one column. The whole table is in memory, which takes a constant times the size of the file. */
+ * one text per line is a table of one column, in which an empty line is a row; between rows of several columns it is none. The whole table is in memory, which takes a constant times the size of the file. */
 #ifndef FORMATS_TABLE_H
 #define FORMATS_TABLE_H
 
@@ -27,6 +27,7 @@ struct table_options {
 	/* Names of columns, ignoring case; both lists end with NULL, and may be NULL. */
 	const char *const *known_names; /* usual names, which show a header unless the table shows that they are data */
 	const char *const *given_names; /* by the user or recorded in training: a row that has one is a header */
+	bool skips_empty;               /* pass over empty lines of a single column, too, where each is a row otherwise */
 	bool rather_no_header;          /* similar files have none: then one usual name does not show a header */
 	struct bad_records *bad;
 };

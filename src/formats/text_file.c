@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "formats/line_ends.h"
 #include "formats/stream.h"
 
 #define READ_BYTES ((size_t)256 << 10)
@@ -51,14 +52,16 @@ static enum status refuse_other_encodings(const struct text_file *file)
 	return OK;
 }
 
-/* Files from old Macintoshes end lines with CR alone. */
-static void mend_line_ends(struct buffer *text)
+/* Makes every line end with LF. */
+static void mend_line_ends(struct text_file *file)
 {
-	if (text->size == 0 || memchr(text->data, '\n', text->size))
+	struct buffer *text = &file->text;
+	if (text->size == 0)
 		return;
-	for (size_t i = 0; i < text->size; i++)
-		if (text->data[i] == '\r')
-			text->data[i] = '\n';
+	if (line_ends_are_cr(text->data, text->size, true))
+		line_ends_mend(text->data, text->size);
+	else
+		line_ends_warn(file->name, line_ends_stray(text->data, text->size));
 }
 
 enum status text_file_read(struct text_file *out, const char *path, int64_t limit)
@@ -78,7 +81,7 @@ enum status text_file_read(struct text_file *out, const char *path, int64_t limi
 		out->text.size -= 3;
 		memmove(out->text.data, out->text.data + 3, out->text.size + 1);
 	}
-	mend_line_ends(&out->text);
+	mend_line_ends(out);
 	return OK;
 }
 

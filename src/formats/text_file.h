@@ -1,5 +1,5 @@
-/* A text file read as a whole: decompressed (formats/stream.h), without its byte order mark, and with LF at the end of lines that
- * end with CR alone, as on old Macintoshes. UTF-16 and UTF-32 are rejected. For files of labeled examples, which are kept in
+/* A text file read as a whole: decompressed (formats/stream.h), without its byte order mark, and with LF where
+ * CR alone ends lines (formats/line_ends.h). UTF-16 and UTF-32 are rejected. For files of labeled examples, which are kept in
  * memory anyway. */
 #ifndef FORMATS_TEXT_FILE_H
 #define FORMATS_TEXT_FILE_H

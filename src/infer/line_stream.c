@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/work_line.h"
+#include "formats/line_ends.h"
 #include "formats/stream.h"
 #include "formats/table.h"
 #include "text/input_form.h"
@@ -26,8 +27,9 @@ struct line_stream {
 	bool form_known; /* whether a line that is not blank has decided it */
 	bool awaits_row; /* that line may be a header, and no other has followed */
 	struct table_start table;
-	const void *form;     /* found by begin_file() */
-	int64_t bytes_before; /* sizes of the files before it */
+	int64_t stray_returns; /* CRs within its lines */
+	const void *form;      /* found by begin_file() */
+	int64_t bytes_before;  /* sizes of the files before it */
 	int submitted;
 	int64_t number;     /* number of the next chunk */
 	enum status failed; /* failure met while reading ahead; reported when its turn comes */
@@ -110,7 +112,7 @@ int64_t line_stream_size(const struct line_stream *stream)
 static enum status open_file(struct line_stream *stream)
 {
 	const char *path = stream->settings.paths[stream->place.file];
-	stream->place.line = 0;
+	stream->place.line = stream->stray_returns = 0;
 	stream->json_lines = stream->form_known = stream->awaits_row = false;
 	stream->table = (struct table_start){.delimiter = 0};
 	stream->form = NULL;
@@ -162,8 +164,9 @@ static enum status add_line(struct line_stream *stream, struct line_chunk *chunk
 		text += 3;
 		size -= 3;
 	}
-	if (!continues && size > 0 && text[size - 1] == '\r')
-		size--;
+	if (!continues)
+		size = line_ends_trim(text, size);
+	stream->stray_returns += line_ends_stray(text, size);
 	TRY(memory_grow(&chunk->lines, &chunk->capacity, chunk->count + 1, sizeof *chunk->lines, "lines"));
 	chunk->lines[chunk->count++] = (struct line){.begin = chunk->text.size, .size = size, .cut = continues};
 	buffer_append(&chunk->text, text, size);
@@ -178,6 +181,8 @@ static enum status add_line(struct line_stream *stream, struct line_chunk *chunk
 
 static void close_file(struct line_stream *stream)
 {
+	const char *path = stream->settings.paths[stream->place.file];
+	line_ends_warn(strcmp(path, "-") == 0 ? "standard input" : path, stream->stray_returns);
 	stream->bytes_before += stream_position(line_reader_stream(stream->reader));
 	line_reader_close(stream->reader);
 	stream->reader = NULL;

@@ -319,6 +319,7 @@ static enum status open_table(struct table *table, const char *path, const struc
 	struct table_options form = {.header = options->header,
 				     .delimiter = options->delimiter,
 				     .least_fields = options->layout ? options->layout->least_columns : 0,
+				     .skips_empty = !options->allows_empty,
 				     .bad = options->bad};
 	struct header_hints hints = {0};
 	const struct example_piece *piece = options->piece;

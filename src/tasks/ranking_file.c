@@ -529,7 +529,7 @@ static enum status check_form(const struct table *table, const struct ranking_op
 static enum status open_table(struct table *table, const char *path, const struct ranking_options *options)
 {
 	const char *names[HEADER_NAMES + 1];
-	struct table_options how = {.bad = options->bad};
+	struct table_options how = {.skips_empty = !options->allows_empty, .bad = options->bad};
 	struct header_hints hints = {0};
 	const struct example_piece *piece = options->piece;
 	list_header_names(names);

@@ -503,6 +503,8 @@ static enum status open_next_file(struct corpus *corpus)
 		TRY(input_check_encoding(corpus->path, beginning, size));
 	corpus->gutenberg = (struct gutenberg){0};
 	if (corpus->input <= INPUT_GUTENBERG) {
+		TRY(line_reader_begin_lines(corpus->reader));
+		TRY(line_reader_peek(corpus->reader, INPUT_BEGINNING_BYTES, &beginning, &size));
 		TRY(find_text_form(corpus, beginning, size));
 	} else {
 		TRY(open_records(corpus, beginning, size));

@@ -96,6 +96,7 @@ static void test_line_ends_and_odd_bytes(void **state)
 	struct buffer got = {0};
 	struct corpus_counts counts;
 
+	reads(put_text("m", "One.\rTwo.\r\rThree.\r"), TEXT_FORM_SENTENCES, "One.|Two.|\nThree.|\n");
 	reads(put_text("r", "\xef\xbb\xbfOne.\r\nTwo.\r\n\r\nThree.\r\n"), TEXT_FORM_SENTENCES, "One.|Two.|\nThree.|\n");
 	reads(put_text("c", "O\x01n\x7f"
 			    "e.\n\x0c\nTwo.\n"),

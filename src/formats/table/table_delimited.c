@@ -68,7 +68,7 @@ static enum status add_record(struct table *table, const struct splitter *splitt
 }
 
 static enum status read_records(struct table *table, struct splitter *splitter, int64_t expected, int64_t least,
-				struct bad_records *bad)
+				const struct table_options *options)
 {
 	for (;;) {
 		bool end;
@@ -76,7 +76,7 @@ static enum status read_records(struct table *table, struct splitter *splitter, 
 		TRY(splitter_next(splitter, &end));
 		if (end)
 			return OK;
-		if (splitter->blank && table->delimiter) {
+		if (splitter->blank && (expected > 1 || options->skips_empty)) {
 			table->blank_lines++;
 			continue;
 		}
@@ -84,7 +84,7 @@ static enum status read_records(struct table *table, struct splitter *splitter, 
 		if (status == OK)
 			status = add_record(table, splitter);
 		else
-			status = bad_record(bad, status);
+			status = bad_record(options->bad, status);
 		if (status != OK)
 			return status;
 		if (splitter->problem != RECORD_FINE)
@@ -95,10 +95,32 @@ static enum status read_records(struct table *table, struct splitter *splitter, 
 /* Takes the name of a column from the first row, without the spaces around it. */
 static enum status take_name(struct table *table, int64_t column)
 {
-	const char *name = table->fields[column];
+	const char *name = table->fields[table->rows[0].first_field + column];
 	size_t size = strlen(name);
 	table_trim_name(&name, &size);
 	return string_store_copy(&table->strings, name, size, &table->columns[column]);
+}
+
+/* Moves the first rows away. Empty ones in front of a header are no rows. */
+static void drop_rows(struct table *table, int64_t count)
+{
+	table->row_count -= count;
+	memmove(table->rows, table->rows + count, (size_t)table->row_count * sizeof *table->rows);
+}
+
+/* Whether the first row that is not empty has the names of the columns; it then becomes the first. */
+static bool find_header(struct table *table, const struct table_options *options)
+{
+	struct table below = *table;
+	while (below.row_count > 0 && below.rows[0].field_count == 1 && !*below.fields[below.rows[0].first_field]) {
+		below.rows++;
+		below.row_count--;
+	}
+	if (options->header == TABLE_NO || below.row_count == 0 ||
+	    (options->header == TABLE_DETECT && !table_first_row_is_header(&below, table->hint, options)))
+		return false;
+	drop_rows(table, table->row_count - below.row_count);
+	return true;
 }
 
 /* Takes the column names from the first row, or makes them up. */
@@ -112,9 +134,7 @@ static enum status name_columns(struct table *table, int64_t count, const struct
 		TRY(string_store_copy(&table->strings, name, strlen(name), &copy));
 		TRY(table_add_column(table, copy));
 	}
-	table->has_header = table->row_count > 0 &&
-			    (options->header == TABLE_YES ||
-			     (options->header == TABLE_DETECT && table_first_row_is_header(table, table->hint, options)));
+	table->has_header = find_header(table, options);
 	if (!table->has_header) {
 		if (options->header == TABLE_DETECT)
 			table->odd_name = table_name_in_first_row(table, options->known_names);
@@ -122,8 +142,7 @@ static enum status name_columns(struct table *table, int64_t count, const struct
 	}
 	for (int64_t i = 0; i < count && i < table->rows[0].field_count; i++)
 		TRY(take_name(table, i));
-	table->row_count--;
-	memmove(table->rows, table->rows + 1, (size_t)table->row_count * sizeof *table->rows);
+	drop_rows(table, 1);
 	return OK;
 }
 
@@ -150,7 +169,7 @@ enum status table_read_delimited(struct table *table, const struct table_options
 				    .line = table->first_line,
 				    .delimiter = table->delimiter,
 				    .quoted = table->quoted};
-	enum status status = read_records(table, &splitter, expected, least, options->bad);
+	enum status status = read_records(table, &splitter, expected, least, options);
 	splitter_release(&splitter);
 	if (status == OK && table->like)
 		return take_columns(table);

@@ -1,5 +1,5 @@
 /* Splits delimited text into records and fields, either only at delimiters and line ends or with quotes as in RFC 4180. Lines end
- * with LF or CR LF. */
+ * with LF, and any CRs before it. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
@@ -15,9 +15,11 @@ static enum status add_field(struct splitter *splitter, struct field_range field
 
 static bool ends_field(const struct splitter *splitter, size_t at)
 {
-	return at == splitter->size || splitter->text[at] == '\n' ||
-	       (splitter->delimiter && splitter->text[at] == splitter->delimiter) ||
-	       (splitter->text[at] == '\r' && (at + 1 == splitter->size || splitter->text[at + 1] == '\n'));
+	if (at < splitter->size && splitter->delimiter && splitter->text[at] == splitter->delimiter)
+		return true;
+	while (at < splitter->size && splitter->text[at] == '\r')
+		at++;
+	return at == splitter->size || splitter->text[at] == '\n';
 }
 
 /* Moves *at past the closing quote of the field whose text begins there; false if there is none. */
@@ -87,7 +89,7 @@ enum status splitter_next(struct splitter *splitter, bool *out_end)
 			break;
 		at++;
 	}
-	if (at < splitter->size && splitter->text[at] == '\r')
+	while (at < splitter->size && splitter->text[at] == '\r')
 		at++;
 	if (at < splitter->size) {
 		at++;

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "formats/line_ends.h"
 #include "formats/text_file.h"
 #include "tasks/tagging/tag_json.h"
 #include "text/utf8.h"
@@ -151,7 +152,7 @@ static enum status split_lines(struct tag_text *text, struct conll *out, enum ta
 	TRY(string_store_copy(&out->strings, name, strlen(name), &out->name));
 	for (; line < limit; number++) {
 		const char *newline = memchr(line, '\n', (size_t)(limit - line)), *end = newline ? newline : limit;
-		size_t size = (size_t)(end - line) - (end > line && end[-1] == '\r');
+		size_t size = line_ends_trim(line, (size_t)(end - line));
 		enum status status = text_check(out->name, number + 1, line, size);
 		if (status == OK)
 			TRY(split_sentence(&split, line, size, number + 1));
