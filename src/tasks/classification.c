@@ -27,7 +27,7 @@ static struct multilabel_settings *own_of(const struct task_state *state)
 
 static enum label_cells cells_of(const struct task_state *state, const struct example_text *example)
 {
-	return example->lists_labels ? CELLS_JSON : own_of(state)->cells;
+	return example->lists_labels && own_of(state)->cells != CELLS_FLAGS ? CELLS_LIST : own_of(state)->cells;
 }
 
 /* A header that was not recognized is an example of a class of its own, unless labels are given. */
@@ -66,13 +66,13 @@ static enum status count_labels(struct task_state *state, struct example_set *ex
 	TRY(memory_new(&cells, examples->count, sizeof *cells, "labels"));
 	for (int64_t i = 0; i < examples->count; i++)
 		cells[i] = examples->examples[i].label;
-	own_of(state)->cells = label_cells_detect(cells, examples->count);
+	TRY_GOTO(label_cells_detect(cells, examples->count, &own_of(state)->cells), done);
 	for (int64_t i = 0; i < examples->count; i++) {
 		const struct example_text *example = &examples->examples[i];
 		const char **names;
 		int64_t count;
-		status = label_cell_split(example->label, cells_of(state, example), example->file, example->line, &store, &names,
-					  &count);
+		status = label_cell_split(example->label, cells_of(state, example), &state->settings.given, example->file,
+					  example->line, &store, &names, &count);
 		for (int64_t k = 0; k < count && status == OK; k++)
 			status = label_set_add(&state->labels, names[k], example->file, example->line);
 		free(names);
@@ -118,6 +118,22 @@ enum status classification_read(struct task_state *state, struct task_set *set, 
 
 /* ---- Encoding ---- */
 
+static enum status split_labels(const struct task_state *state, const struct example_text *example, struct string_store *store,
+				const char ***out_names, int64_t *out_count)
+{
+	struct label_list all = {.count = cells_of(state, example) == CELLS_FLAGS ? state->labels.count : 0};
+	const char **names = NULL;
+	if (all.count > 0)
+		TRY(memory_new(&names, all.count, sizeof *names, "names of labels"));
+	for (int64_t i = 0; i < all.count; i++)
+		names[i] = state->labels.labels[i].name;
+	all.names = names;
+	enum status status = label_cell_split(example->label, cells_of(state, example), &all, example->file, example->line, store,
+					      out_names, out_count);
+	free(names);
+	return status;
+}
+
 /* The label of an example in the form that the head learns: for classes its id (-1: unknown), else values. */
 static enum status read_label(const struct task_state *state, const struct example_text *example, bool known, int32_t *class_id,
 			      float *values)
@@ -144,8 +160,7 @@ static enum status read_label(const struct task_state *state, const struct examp
 	enum status status = OK;
 	memset(values, 0, (size_t)state->labels.count * sizeof *values);
 	if (known)
-		status = label_cell_split(example->label, cells_of(state, example), example->file, example->line, &store, &names,
-					  &count);
+		status = split_labels(state, example, &store, &names, &count);
 	for (int64_t k = 0; k < count && status == OK; k++) {
 		int64_t id;
 		status = label_set_id(&state->labels, names[k], example->file, example->line, &id);
@@ -603,7 +618,7 @@ const struct task task_regression = {
 
 /* How cells separate several labels. */
 static const char *const label_cells[] = {
-	[CELLS_COMMA] = "comma", [CELLS_BAR] = "bar", [CELLS_SEMICOLON] = "semicolon", [CELLS_JSON] = "json"};
+	[CELLS_COMMA] = "comma", [CELLS_BAR] = "bar", [CELLS_SEMICOLON] = "semicolon", [CELLS_LIST] = "json", [CELLS_FLAGS] = "flags"};
 
 static void put_label_cells(const void *own, struct json_writer *writer)
 {
@@ -616,7 +631,7 @@ static enum status read_label_cells(const struct json *record, const char *name,
 	struct multilabel_settings *settings = own;
 	const char *form = label_cells[settings->cells];
 	TRY(json_get_string(record, name, "label_cells", &form));
-	for (int i = CELLS_COMMA; i <= CELLS_JSON; i++)
+	for (int i = CELLS_COMMA; i <= CELLS_FLAGS; i++)
 		if (strcmp(form, label_cells[i]) == 0) {
 			settings->cells = (enum label_cells)i;
 			return OK;

@@ -300,18 +300,12 @@ static enum status find_contexts(const struct table *table, const struct example
 	return OK;
 }
 
-bool example_flag(const char *field, bool *out)
-{
-	*out = strcmp(field, "1") == 0 || strcasecmp(field, "true") == 0;
-	return *out || strcmp(field, "0") == 0 || strcasecmp(field, "false") == 0;
-}
-
 static bool has_flags(const struct table *table, int64_t column)
 {
 	bool flag;
 	for (int64_t row = 0; row < table->row_count; row++) {
 		const char *field = table_field(table, row, column);
-		if (!field || !example_flag(field, &flag))
+		if (!field || !label_flag(field, &flag))
 			return false;
 	}
 	return table->row_count > 0;

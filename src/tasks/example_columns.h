@@ -21,7 +21,4 @@ struct example_columns {
 MUST_USE enum status example_columns_find(struct example_columns *out, const struct table *table,
 					  const struct example_options *options, const struct column_choice *before);
 
-/* Parses 0 or 1, false or true; returns false for anything else. */
-bool example_flag(const char *field, bool *out);
-
 #endif

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "tasks/example_columns.h"
 #include "tasks/header_hints.h"
+#include "tasks/labels.h"
 
 static enum status copy(struct example_set *set, const char *text, size_t size, const char **out)
 {
@@ -152,7 +153,7 @@ static enum status take_flags(struct example_set *set, const struct example_colu
 	for (int64_t i = 0; i < columns->flag_count && status == OK; i++) {
 		const char *name = table->columns[columns->flags[i]], *field = table_field(table, row, columns->flags[i]);
 		bool flag;
-		if (!field || !example_flag(field, &flag))
+		if (!field || !label_flag(field, &flag))
 			status = error_set(ERR_DATA, "'%s', line %lld: column '%.100s' has '%.40s', neither 0 nor 1", table->name,
 					   (long long)table->rows[row].line, name, field ? field : "");
 		else if (flag)

@@ -11,6 +11,7 @@
 #include "base/json_internal.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tasks/list_cell.h"
 
 enum status label_set_add(struct label_set *set, const char *name, const char *file, int64_t line)
 {
@@ -341,36 +342,59 @@ static bool is_empty(const char *cell)
 	return cell[strspn(cell, " \t")] == '\0';
 }
 
-static bool is_json_list(const char *cell)
+bool label_flag(const char *text, bool *out)
 {
-	struct json_document document;
-	if (cell[strspn(cell, " \t")] != '[' || json_parse(&document, "", cell, strlen(cell)) != OK)
-		return false;
-	bool is_list = document.root->kind == JSON_ARRAY;
-	for (const struct json *item = document.root->first_child; item; item = item->next)
-		is_list &= item->kind == JSON_STRING || item->kind == JSON_NUMBER;
-	json_release(&document);
-	return is_list;
+	double value;
+	bool number = parse_number(text, &value) && (value == 0 || value == 1);
+	*out = number ? value == 1 : strcasecmp(text, "true") == 0;
+	return number || *out || strcasecmp(text, "false") == 0;
 }
 
-enum label_cells label_cells_detect(const char *const *cells, int64_t count)
+/* Lists of one length that consist of 0 and 1 say for each label whether it applies. */
+static enum status are_flags(const char *const *cells, int64_t count, bool *out)
+{
+	int64_t length = -1;
+	enum status status = OK;
+	*out = true;
+	for (int64_t i = 0; i < count && *out && status == OK; i++) {
+		struct string_store store = {0};
+		struct list_cell list;
+		enum list_cell_kind kind;
+		bool flag;
+		if (is_empty(cells[i]))
+			continue;
+		status = list_cell_read(&list, cells[i], &store, &kind);
+		*out = list.count > 1 && (length < 0 || list.count == length);
+		for (int64_t k = 0; k < list.count && *out; k++)
+			*out = label_flag(list.items[k], &flag);
+		length = list.count;
+		list_cell_release(&list);
+		string_store_release(&store);
+	}
+	return status;
+}
+
+enum status label_cells_detect(const char *const *cells, int64_t count, enum label_cells *out)
 {
 	int64_t bars = 0, semicolons = 0, lists = 0, filled = 0;
+	bool flags = false;
 	for (int64_t i = 0; i < count; i++) {
 		if (is_empty(cells[i]))
 			continue;
+		enum list_cell_kind kind = list_cell_kind(cells[i]);
 		filled++;
-		bars += strchr(cells[i], '|') != NULL;
-		semicolons += strchr(cells[i], ';') != NULL;
-		lists += is_json_list(cells[i]);
+		lists += kind == CELL_LIST || kind == CELL_PLAIN_LIST;
+		bars += kind != CELL_LIST && strchr(cells[i], '|') != NULL;
+		semicolons += kind != CELL_LIST && strchr(cells[i], ';') != NULL;
 	}
-	return filled > 0 && lists == filled ? CELLS_JSON : bars > 0 ? CELLS_BAR : semicolons > 0 ? CELLS_SEMICOLON : CELLS_COMMA;
-}
-
-const char *label_cells_name(enum label_cells form)
-{
-	static const char *const names[] = {"','", "'|'", "';'", "JSON lists"};
-	return names[form];
+	if (filled > 0 && lists == filled)
+		TRY(are_flags(cells, count, &flags));
+	*out = flags                           ? CELLS_FLAGS
+	       : filled > 0 && lists == filled ? CELLS_LIST
+	       : bars > 0                      ? CELLS_BAR
+	       : semicolons > 0                ? CELLS_SEMICOLON
+					       : CELLS_COMMA;
+	return OK;
 }
 
 struct name_array {
@@ -379,43 +403,51 @@ struct name_array {
 	struct string_store *store;
 };
 
-/* Adds a name unless it is there. */
-static enum status add_name(struct name_array *array, const char *text, size_t size, const char *file, int64_t line,
-			    bool *out_twice)
+/* Adds a name, which must be a new one. */
+static enum status add_name(struct name_array *array, const char *text, size_t size, const char *file, int64_t line)
 {
-	*out_twice = false;
 	if (size == 0)
 		return error_set(ERR_DATA, "'%s', line %lld: one of the labels is empty", file, (long long)line);
-	for (int64_t i = 0; i < array->count && !*out_twice; i++)
-		*out_twice = strlen(array->names[i]) == size && memcmp(array->names[i], text, size) == 0;
-	if (*out_twice)
-		return OK;
+	for (int64_t i = 0; i < array->count; i++)
+		if (strlen(array->names[i]) == size && memcmp(array->names[i], text, size) == 0)
+			return error_set(ERR_DATA, "'%s', line %lld: the label '%.*s' is given twice", file, (long long)line,
+					 (int)(size < 100 ? size : 100), text);
 	TRY(memory_grow(&array->names, &array->capacity, array->count + 1, sizeof *array->names, "labels"));
 	TRY(string_store_copy(array->store, text, size, &array->names[array->count]));
 	array->count++;
 	return OK;
 }
 
-static enum status split_json(struct name_array *array, const char *cell, const char *file, int64_t line)
+static enum status refuse_list(const char *cell, const char *file, int64_t line, const char *why)
 {
-	struct json_document document;
-	bool twice;
-	if (!is_json_list(cell))
-		return error_set(ERR_DATA, "'%s', line %lld: '%.100s' is not a JSON list of labels, unlike in other rows", file,
-				 (long long)line, cell);
-	TRY(json_parse(&document, file, cell, strlen(cell)));
-	enum status status = OK;
-	for (const struct json *item = document.root->first_child; item && status == OK; item = item->next)
-		status = add_name(array, item->text, item->text_size, file, line, &twice);
-	json_release(&document);
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: '%.100s' %s", file, (long long)line, cell, why);
+	error_hint("write lists as JSON, [\"a\", \"b\"], or as Python prints them; several labels may also stand between '|'");
 	return status;
 }
 
-static enum status split_text(struct name_array *array, const char *cell, char separator, const char *file, int64_t line,
-			      bool *out_twice)
+/* The labels of a list of 0 and 1: those of the names, in their order, that have a 1. */
+static enum status take_flags(struct name_array *array, const struct list_cell *list, const struct label_list *names,
+			      const char *file, int64_t line)
 {
-	bool twice;
-	*out_twice = false;
+	if (list->count != names->count) {
+		enum status status = error_set(ERR_DATA, "'%s', line %lld: a list of %lld times 0 or 1, but the names of %lld labels",
+					       file, (long long)line, (long long)list->count, (long long)names->count);
+		error_hint("each place stands for a label: name them in this order with --labels a,b,c");
+		return status;
+	}
+	for (int64_t i = 0; i < list->count; i++) {
+		bool flag;
+		if (!label_flag(list->items[i], &flag))
+			return error_set(ERR_DATA, "'%s', line %lld: '%.40s' in the list is neither 0 nor 1", file, (long long)line,
+					 list->items[i]);
+		if (flag)
+			TRY(add_name(array, names->names[i], strlen(names->names[i]), file, line));
+	}
+	return OK;
+}
+
+static enum status split_text(struct name_array *array, const char *cell, char separator, const char *file, int64_t line)
+{
 	for (const char *at = cell, *end; at; at = *end ? end + 1 : NULL) {
 		end = strchrnul(at, separator);
 		const char *last = end;
@@ -423,22 +455,40 @@ static enum status split_text(struct name_array *array, const char *cell, char s
 			at++;
 		while (last > at && isspace((unsigned char)last[-1]))
 			last--;
-		TRY(add_name(array, at, (size_t)(last - at), file, line, &twice));
-		*out_twice |= twice;
+		TRY(add_name(array, at, (size_t)(last - at), file, line));
 	}
 	return OK;
 }
 
-enum status label_cell_split(const char *cell, enum label_cells form, const char *file, int64_t line, struct string_store *store,
-			     const char ***out_names, int64_t *out_count)
+/* A list is one whatever the other cells are; only [a, b] takes its meaning from them. */
+static enum status split_cell(struct name_array *array, const char *cell, enum label_cells form, const struct label_list *names,
+			      const char *file, int64_t line)
 {
-	static const char separators[] = {[CELLS_COMMA] = ',', [CELLS_BAR] = '|', [CELLS_SEMICOLON] = ';', [CELLS_JSON] = 0};
+	static const char separators[] = {[CELLS_COMMA] = ',', [CELLS_BAR] = '|', [CELLS_SEMICOLON] = ';'};
+	struct list_cell list;
+	enum list_cell_kind kind;
+	enum status status = list_cell_read(&list, cell, array->store, &kind);
+	bool in_lists = form == CELLS_LIST || form == CELLS_FLAGS;
+	bool is_list = kind == CELL_LIST || (in_lists && kind == CELL_PLAIN_LIST);
+	if (status == OK && kind == CELL_BROKEN_LIST)
+		status = refuse_list(cell, file, line, "begins as a list of labels, and is none");
+	else if (status == OK && in_lists && !is_list)
+		status = refuse_list(cell, file, line, "is not a list of labels, unlike in other rows");
+	else if (status == OK && form == CELLS_FLAGS)
+		status = take_flags(array, &list, names, file, line);
+	else if (status == OK && !is_list)
+		status = split_text(array, cell, separators[form], file, line);
+	for (int64_t i = 0; i < list.count && is_list && form != CELLS_FLAGS && status == OK; i++)
+		status = add_name(array, list.items[i], strlen(list.items[i]), file, line);
+	list_cell_release(&list);
+	return status;
+}
+
+enum status label_cell_split(const char *cell, enum label_cells form, const struct label_list *names, const char *file,
+			     int64_t line, struct string_store *store, const char ***out_names, int64_t *out_count)
+{
 	struct name_array array = {.store = store};
-	enum status status = OK;
-	bool twice;
-	if (!is_empty(cell))
-		status = form == CELLS_JSON ? split_json(&array, cell, file, line)
-					    : split_text(&array, cell, separators[form], file, line, &twice);
+	enum status status = is_empty(cell) ? OK : split_cell(&array, cell, form, names, file, line);
 	if (status != OK) {
 		free(array.names);
 		array = (struct name_array){0};
@@ -451,12 +501,9 @@ enum status label_cell_split(const char *cell, enum label_cells form, const char
 enum status labels_parse_option(const char *text, struct string_store *store, const char ***out_names, int64_t *out_count)
 {
 	struct name_array array = {.store = store};
-	bool twice = false;
-	enum status status = split_text(&array, text, ',', "--labels", 1, &twice);
+	enum status status = split_text(&array, text, ',', "--labels", 1);
 	if (status == ERR_DATA)
-		status = error_set(ERR_USAGE, "--labels '%.200s': one of the labels is empty", text);
-	else if (status == OK && twice)
-		status = error_set(ERR_USAGE, "--labels '%.200s': a label is given twice", text);
+		status = error_set(ERR_USAGE, "--labels '%.200s': one of the labels is empty, or given twice", text);
 	if (status != OK) {
 		free(array.names);
 		array = (struct name_array){0};

@@ -65,18 +65,21 @@ void label_set_release(struct label_set *set);
 /* Parses the number of a regression example. ERR_DATA with file and line if it is not a number, infinite or NaN. */
 MUST_USE enum status label_number(const char *text, const char *file, int64_t line, double *out);
 
-/* How cells with several labels separate them. */
-enum label_cells { CELLS_COMMA, CELLS_BAR, CELLS_SEMICOLON, CELLS_JSON };
-/* Detects how the cells of a file separate labels: JSON lists if all nonempty cells are JSON lists; else '|' or ';' if any cell
- * contains one, else ','. */
-enum label_cells label_cells_detect(const char *const *cells, int64_t count);
-const char *label_cells_name(enum label_cells form);
-/* Splits a cell into labels, each listed once and stripped of white space: *out_names[*out_count] (to be freed), with strings in
- * `store`. An empty cell has no labels; an empty label between separators is ERR_DATA. */
-MUST_USE enum status label_cell_split(const char *cell, enum label_cells form, const char *file, int64_t line,
-				      struct string_store *store, const char ***out_names, int64_t *out_count);
+/* 0 or 1 in any way of writing the number, false or true; returns false for anything else. */
+bool label_flag(const char *text, bool *out);
 
-/* Splits the value "a,b,c" of --labels as label_cell_split() does; a label given twice is ERR_USAGE. */
+/* How cells with several labels separate them: lists (tasks/list_cell.h) of names, or of 0 and 1 for each label in its order. */
+enum label_cells { CELLS_COMMA, CELLS_BAR, CELLS_SEMICOLON, CELLS_LIST, CELLS_FLAGS };
+/* Detects how the cells of a file separate labels: lists if all nonempty cells are lists; else '|' or ';' if any cell that is no
+ * list contains one, else ','. */
+MUST_USE enum status label_cells_detect(const char *const *cells, int64_t count, enum label_cells *out);
+/* Splits a cell into labels, stripped of white space: *out_names[*out_count] (to be freed), with strings in `store`. An empty cell
+ * has no labels; an empty label between separators, or one that is given twice, is ERR_DATA. `names`: those of all labels, for
+ * CELLS_FLAGS. */
+MUST_USE enum status label_cell_split(const char *cell, enum label_cells form, const struct label_list *names, const char *file,
+				      int64_t line, struct string_store *store, const char ***out_names, int64_t *out_count);
+
+/* Splits the value "a,b,c" of --labels at commas; a label given twice is ERR_USAGE. */
 MUST_USE enum status labels_parse_option(const char *text, struct string_store *store, const char ***out_names,
 					 int64_t *out_count);
 

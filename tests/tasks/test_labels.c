@@ -133,7 +133,8 @@ static void expect_cell(const char *cell, enum label_cells form, const char *exp
 	struct buffer got = {0};
 	const char **names;
 	int64_t count;
-	assert_ok(label_cell_split(cell, form, "f", 3, &store, &names, &count));
+	const struct label_list all = {(const char *const[]){"x", "y", "z"}, 3};
+	assert_ok(label_cell_split(cell, form, &all, "f", 3, &store, &names, &count));
 	for (int64_t i = 0; i < count; i++)
 		buffer_format(&got, "%s%s", i ? "/" : "", names[i]);
 	assert_string_equal(buffer_string(&got), expected);
@@ -142,36 +143,112 @@ static void expect_cell(const char *cell, enum label_cells form, const char *exp
 	string_store_release(&store);
 }
 
+static void refuse_cell(const char *cell, enum label_cells form, const char *message)
+{
+	struct string_store store = {0};
+	const struct label_list none = {.count = 0};
+	const char **names;
+	int64_t count;
+	assert_error(ERR_DATA, message, label_cell_split(cell, form, &none, "f", 3, &store, &names, &count));
+	assert_null(names);
+	string_store_release(&store);
+}
+
+static enum label_cells detected(const char *const *cells, int64_t count)
+{
+	enum label_cells form;
+	assert_ok(label_cells_detect(cells, count, &form));
+	return form;
+}
+
+/* As Python, pandas, NumPy, R, and people write them. */
+static void lists_are_recognized(void **state)
+{
+	static const struct {
+		const char *cell, *labels;
+	} lists[] = {
+		{"[\"a, b\", 3, \"c\"]", "a, b/3/c"},
+		{"[true, 1.5]", "true/1.5"},
+		{"['x', 'y']", "x/y"},
+		{" [ 'x' , \"it's\",'a\\'b' ] ", "x/it's/a'b"},
+		{"[u'x', b'y']", "x/y"},
+		{"('x',)", "x"},
+		{"{'x', 'y, z'}", "x/y, z"},
+		{"['x' 'y z'\n 'a']", "x/y z/a"},
+		{"array(['x', 'y'], dtype=object)", "x/y"},
+		{"np.array(['x'])", "x"},
+		{"[np.str_('x'), np.int64(3)]", "x/3"},
+		{"frozenset({'x'})", "x"},
+		{"c(\"x\", \"y\")", "x/y"},
+		{"[1 20]", "1/20"},
+		{"(1, 2)", "1/2"},
+		{"[]", ""},
+		{"()", ""},
+		{"set()", ""},
+		{"['x|y', 'a;b']", "x|y/a;b"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		expect_cell(lists[i].cell, CELLS_LIST, lists[i].labels);
+		expect_cell(lists[i].cell, CELLS_COMMA, lists[i].labels);
+		assert_int_equal(detected(&lists[i].cell, 1), CELLS_LIST);
+	}
+	/* Brackets may belong to a name, unless all cells have them. */
+	expect_cell("[very bad, good]", CELLS_LIST, "very bad/good");
+	expect_cell("[x, y]", CELLS_COMMA, "[x/y]");
+	expect_cell("(1)", CELLS_COMMA, "(1)");
+	expect_cell("(a), (b)", CELLS_COMMA, "(a)/(b)");
+	expect_cell("f(x), {y}", CELLS_COMMA, "f(x)/{y}");
+	assert_int_equal(detected((const char *const[]){"[a, b]", "", "[]"}, 3), CELLS_LIST);
+	assert_int_equal(detected((const char *const[]){"[a, b]", "c"}, 2), CELLS_COMMA);
+	refuse_cell("['x', 'y'", CELLS_COMMA, "begins as a list of labels, and is none");
+	refuse_cell("['x' ... 'y']", CELLS_LIST, "begins as a list of labels, and is none");
+	refuse_cell("['x', ['y']]", CELLS_COMMA, "begins as a list of labels, and is none");
+	refuse_cell("a", CELLS_LIST, "is not a list of labels, unlike in other rows");
+	refuse_cell("[[1]]", CELLS_LIST, "is not a list of labels");
+}
+
+static void lists_of_0_and_1_name_no_labels(void **state)
+{
+	(void)state;
+	assert_int_equal(detected((const char *const[]){"[1, 0, 1]", "[0, 0, 0]", "[0, 1, 0]"}, 3), CELLS_FLAGS);
+	assert_int_equal(detected((const char *const[]){"[1. 0.]", "[0. 1.]"}, 2), CELLS_FLAGS);
+	assert_int_equal(detected((const char *const[]){"[True, False]", "[False, False]"}, 2), CELLS_FLAGS);
+	/* Names that are numbers. */
+	assert_int_equal(detected((const char *const[]){"[1]", "[0]"}, 2), CELLS_LIST);
+	assert_int_equal(detected((const char *const[]){"[1]", "[0, 1]"}, 2), CELLS_LIST);
+	assert_int_equal(detected((const char *const[]){"[1, 2]", "[0, 1]"}, 2), CELLS_LIST);
+	expect_cell("[1, 0, 1]", CELLS_FLAGS, "x/z");
+	expect_cell("[0.0, 0, 1e0]", CELLS_FLAGS, "z");
+	refuse_cell("[0, 1, 1]", CELLS_FLAGS, "a list of 3 times 0 or 1, but the names of 0 labels");
+	refuse_cell("0, 1, 1", CELLS_FLAGS, "is not a list of labels");
+}
+
 static void cells_have_several_labels(void **state)
 {
 	struct string_store store = {0};
 	const char **names;
 	int64_t count;
-	expect_cell("a, b c ,a", CELLS_COMMA, "a/b c");
+	expect_cell("a, b c ,d", CELLS_COMMA, "a/b c/d");
 	expect_cell("a,b|c", CELLS_BAR, "a,b/c");
 	expect_cell("a;b", CELLS_SEMICOLON, "a/b");
 	expect_cell("", CELLS_COMMA, "");
-	expect_cell("  ", CELLS_JSON, "");
-	expect_cell("[]", CELLS_JSON, "");
-	expect_cell("[\"a, b\", 3, \"c\"]", CELLS_JSON, "a, b/3/c");
-	assert_error(ERR_DATA, "'f', line 3: one of the labels is empty",
-		     label_cell_split("a,,b", CELLS_COMMA, "f", 3, &store, &names, &count));
-	assert_null(names);
-	assert_error(ERR_DATA, "is not a JSON list of labels", label_cell_split("a", CELLS_JSON, "f", 3, &store, &names, &count));
-	assert_error(ERR_DATA, "is not a JSON list of labels",
-		     label_cell_split("[[1]]", CELLS_JSON, "f", 3, &store, &names, &count));
-	assert_int_equal(label_cells_detect((const char *const[]){"a", "b,c", ""}, 3), CELLS_COMMA);
-	assert_int_equal(label_cells_detect((const char *const[]){"a", "b|c,d", ""}, 3), CELLS_BAR);
-	assert_int_equal(label_cells_detect((const char *const[]){"", "b;c"}, 2), CELLS_SEMICOLON);
-	assert_int_equal(label_cells_detect((const char *const[]){"[\"a\"]", "[]", ""}, 3), CELLS_JSON);
-	assert_int_equal(label_cells_detect((const char *const[]){"[\"a\"]", "[x"}, 2), CELLS_COMMA);
-	assert_int_equal(label_cells_detect(NULL, 0), CELLS_COMMA);
+	expect_cell("  ", CELLS_LIST, "");
+	refuse_cell("a,,b", CELLS_COMMA, "'f', line 3: one of the labels is empty");
+	refuse_cell("a, b ,a", CELLS_COMMA, "'f', line 3: the label 'a' is given twice");
+	refuse_cell("[\"a\", \"a\"]", CELLS_LIST, "the label 'a' is given twice");
+	assert_int_equal(detected((const char *const[]){"a", "b,c", ""}, 3), CELLS_COMMA);
+	assert_int_equal(detected((const char *const[]){"a", "b|c,d", ""}, 3), CELLS_BAR);
+	assert_int_equal(detected((const char *const[]){"", "b;c"}, 2), CELLS_SEMICOLON);
+	assert_int_equal(detected((const char *const[]){"[\"a\"]", "[]", ""}, 3), CELLS_LIST);
+	assert_int_equal(detected((const char *const[]){"[\"a\"]", "[x"}, 2), CELLS_COMMA);
+	assert_int_equal(detected(NULL, 0), CELLS_COMMA);
 
 	assert_ok(labels_parse_option("b, a", &store, &names, &count));
 	assert_int_equal(count, 2);
 	assert_string_equal(names[1], "a");
 	free(names);
-	assert_error(ERR_USAGE, "a label is given twice", labels_parse_option("b,b", &store, &names, &count));
+	assert_error(ERR_USAGE, "one of the labels is empty, or given twice", labels_parse_option("b,b", &store, &names, &count));
 	assert_error(ERR_USAGE, "one of the labels is empty", labels_parse_option("b,", &store, &names, &count));
 	string_store_release(&store);
 }
@@ -183,6 +260,8 @@ int main(void)
 		cmocka_unit_test(uses_are_counted),
 		cmocka_unit_test(bad_sets_are_refused),
 		cmocka_unit_test(numbers_are_strict),
+		cmocka_unit_test(lists_are_recognized),
+		cmocka_unit_test(lists_of_0_and_1_name_no_labels),
 		cmocka_unit_test(cells_have_several_labels),
 	};
 	log_level = LOG_QUIET;
