@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "base/log.h"
 #include "base/memory.h"
 #include "formats/line_ends.h"
@@ -11,6 +12,10 @@
 #define DOCSTART "-DOCSTART-"
 /* When the usual number of columns is determined, lines with more columns than this count as having this many. */
 #define COLUMNS_MAX 256
+/* Of CoNLL-U. */
+#define TREEBANK_COLUMNS 10
+#define TREEBANK_FORM 2
+#define TREEBANK_UPOS 4
 #define SAMPLE_BYTES ((size_t)1 << 20)
 
 /* The lines of a text, without their ends. */
@@ -108,6 +113,38 @@ static void find_form(const char *text, size_t size, char *out_separator, int64_
 	for (int64_t i = 1; i <= COLUMNS_MAX; i++)
 		if (counts[i] > counts[*out_columns])
 			*out_columns = i;
+}
+
+/* The number of a word; more: or of the words "1-2" that are written as one, or of one "1.1" that is not written. */
+static bool is_word_number(const char *text, size_t size, bool more)
+{
+	size_t at = 0, digits = 0;
+	for (; at < size; at++) {
+		if (text[at] >= '0' && text[at] <= '9')
+			digits++;
+		else if (more && digits > 0 && at + 1 < size && (text[at] == '-' || text[at] == '.'))
+			more = false;
+		else
+			return false;
+	}
+	return size > 0;
+}
+
+bool conll_is_treebank(const char *text, size_t size)
+{
+	struct lines lines = {.text = text, .size = size};
+	size_t begin, end, last;
+	int64_t words = 0;
+	while (lines_next(&lines, &begin, &end)) {
+		const char *line = text + begin, *tab = memchr(line, '\t', end - begin);
+		if (is_blank(line, end - begin) || *line == '#')
+			continue;
+		if (!tab || !is_word_number(line, (size_t)(tab - line), true) ||
+		    count_columns(line, end - begin, '\t', &last) != TREEBANK_COLUMNS)
+			return false;
+		words++;
+	}
+	return words > 0;
 }
 
 /* Where a column, counted from 1, of a line begins and ends; false: there is none. */
@@ -283,11 +320,52 @@ static enum status take_line(struct reader *reader, size_t begin, size_t size)
 		return OK;
 	}
 	enum status status = check_line(reader, text, size);
+	if (status == OK && conll->treebank && !is_word_number(text, (size_t)((char *)memchr(text, '\t', size) - text), false))
+		return OK; /* not a word */
 	if (status == OK)
 		return add_token(reader, begin, size);
 	reader->sentence_is_bad = true;
 	conll->token_count = reader->first_token;
 	return bad_record(reader->bad, status);
+}
+
+/* Whether a column has one of these names. */
+static bool is_named(const char *text, size_t size, const char *const *names)
+{
+	for (; *names; names++)
+		if (strlen(*names) == size && strncasecmp(*names, text, size) == 0)
+			return true;
+	return false;
+}
+
+/* The first line that is not blank, if it is a header: *word and *tag are the columns of words and tags, from 1. */
+static bool find_header(struct conll *conll, int *word, int *tag)
+{
+	static const char *const words[] = {"word", "words", "token", "tokens", "form", NULL};
+	static const char *const tags[] = {"tag",      "tags",    "label", "labels",  "ner",  "ner_tag",
+					   "ner_tags", "ner-tag", "pos",   "pos_tag", "upos", "xpos",
+					   "chunk",    "entity",  "bio",   "iob",     NULL};
+	static const char *const sentences[] = {"sentence_id", "sentence", "sentence #", "sent_id", "sentence_idx", NULL};
+	struct lines lines = {.text = buffer_string(&conll->text), .size = conll->text.size};
+	size_t begin = 0, end = 0, column_end;
+	bool blank = true;
+	*word = *tag = 0;
+	while (blank && lines_next(&lines, &begin, &end))
+		blank = is_blank(lines.text + begin, end - begin);
+	const char *line = lines.text + begin;
+	int number = 1;
+	for (size_t at = 0; next_column(line, end - begin, conll->separator, &at, &column_end); at = column_end + 1, number++) {
+		const char *name = line + at;
+		size_t size = column_end - at;
+		if (*word == 0 && is_named(name, size, words))
+			*word = number;
+		else if (is_named(name, size, tags))
+			*tag = number;
+		else if (is_named(name, size, sentences))
+			conll->counts_sentences = true;
+	}
+	conll->has_header = number - 1 == conll->column_count && *word > 0 && *tag > 0;
+	return conll->has_header;
 }
 
 /* Converts a column as given in the options to an index. */
@@ -304,7 +382,12 @@ static enum status choose_column(const struct conll *conll, int column, int othe
 static enum status choose_columns(struct conll *conll, const struct conll_options *options)
 {
 	conll->tag_column = -1;
-	TRY(choose_column(conll, options->word_column, 1, "word", &conll->word_column));
+	int word = conll->treebank ? TREEBANK_FORM : 1, tag = conll->treebank ? TREEBANK_UPOS : -1, word_named, tag_named;
+	if (find_header(conll, &word_named, &tag_named)) {
+		word = word_named;
+		tag = tag_named;
+	}
+	TRY(choose_column(conll, options->word_column, word, "word", &conll->word_column));
 	if (conll->column_count == 1 && options->needs_tags) {
 		enum status status =
 			error_set(ERR_DATA, "'%s' has one column, so there are words but no tags in it", conll->name);
@@ -313,7 +396,7 @@ static enum status choose_columns(struct conll *conll, const struct conll_option
 	}
 	if (conll->column_count == 1 && options->tag_column == 0)
 		return OK;
-	return choose_column(conll, options->tag_column, -1, "tag", &conll->tag_column);
+	return choose_column(conll, options->tag_column, tag, "tag", &conll->tag_column);
 }
 
 enum status conll_read(struct conll *out, const char *path, const struct conll_options *options)
@@ -337,11 +420,16 @@ enum status conll_parse(struct conll *out, struct text_file *file, const struct 
 	reader.lines = (struct lines){.text = buffer_string(&out->text), .size = out->text.size};
 	find_form(reader.lines.text, reader.lines.size, &out->separator, &columns);
 	out->column_count = (int32_t)columns;
+	out->treebank = conll_is_treebank(reader.lines.text, reader.lines.size);
 	TRY_GOTO(begin_sentence(&reader), done);
 	if (columns > 0)
 		TRY_GOTO(choose_columns(out, options), done);
-	while (status == OK && lines_next(&reader.lines, &begin, &end))
-		status = take_line(&reader, begin, end - begin);
+	for (bool header = out->has_header; status == OK && lines_next(&reader.lines, &begin, &end);) {
+		if (header && !is_blank(out->text.data + begin, end - begin))
+			header = false;
+		else
+			status = take_line(&reader, begin, end - begin);
+	}
 	if (status == OK)
 		status = end_sentence(&reader);
 	if (status == OK && out->sentence_count == 0)
@@ -367,12 +455,16 @@ void conll_release(struct conll *conll)
 void conll_describe(const struct conll *conll, struct buffer *out)
 {
 	char count[FORMAT_BYTES];
-	buffer_format(out, "%s between %s (word %d", format_counted(count, conll->column_count, "column", "columns"),
+	buffer_format(out, "%s%s between %s (word %d", conll->treebank ? "a treebank in CoNLL-U, " : "",
+		      format_counted(count, conll->column_count, "column", "columns"),
 		      conll->separator == '\t' ? "tabs" : "spaces", (int)conll->word_column + 1);
 	if (conll->tag_column >= 0)
-		buffer_format(out, ", tag %d)", (int)conll->tag_column + 1);
+		buffer_format(out, ", tag %d%s)", (int)conll->tag_column + 1,
+			      conll->treebank && conll->tag_column == TREEBANK_UPOS - 1 ? ", UPOS" : "");
 	else
 		buffer_text(out, ", no tags)");
+	if (conll->has_header)
+		buffer_text(out, ", with a header");
 	buffer_format(out, ", %s", format_counted(count, conll->sentence_count, "sentence", "sentences"));
 	buffer_format(out, ", %s", format_counted(count, conll->token_count, "word", "words"));
 	if (conll->document_count > 0)

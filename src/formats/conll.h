@@ -1,6 +1,8 @@
 /* Files of tagged words: one word per line in columns, a blank line between sentences, as CoNLL's shared tasks introduced them.
  * Columns are separated by tabs or, if not every line has a tab, by runs of spaces and tabs. Lines that begin with -DOCSTART-
- * separate documents. A line before a sentence that begins with '#' is a comment if it cannot be a word. */
+ * separate documents. A line before a sentence that begins with '#' is a comment if it cannot be a word. Treebanks in CoNLL-U
+ * have ten columns between tabs, of which the first counts the words (a line of "1-2" or "1.1" is none): words are in column 2,
+ * and tags in column 4 (UPOS). A first line with usual names of both ("word", "tag", ...) is a header. */
 #ifndef FORMATS_CONLL_H
 #define FORMATS_CONLL_H
 
@@ -14,7 +16,7 @@
 #include "formats/text_file.h"
 
 struct conll_options {
-	int word_column, tag_column; /* from 1; negative: from the end (-1: last). 0: first (word), last (tag) */
+	int word_column, tag_column; /* from 1; negative: from the end (-1: last). 0: first (word), last (tag), or CoNLL-U's */
 	bool needs_tags;             /* a file with only words is ERR_DATA */
 	struct bad_records *bad;     /* a record is a sentence: a bad line makes the whole sentence bad */
 };
@@ -27,7 +29,10 @@ struct conll_document {
 struct conll {
 	const char *name; /* of the file, for messages */
 	char separator;   /* '\t', or ' ' for white space */
-	bool word_lines;  /* each word has a line of its own, as in the files that conll_read() reads */
+	bool treebank;    /* CoNLL-U */
+	bool has_header;
+	bool counts_sentences; /* by its header, a column has the number of the sentence */
+	bool word_lines;       /* each word has a line of its own, as in the files that conll_read() reads */
 	int32_t column_count, word_column;
 	int32_t tag_column; /* -1: there are only words */
 	int64_t sentence_count, token_count, document_count;
@@ -68,6 +73,8 @@ bool conll_recognise(const char *text, size_t size);
 /* The same for given tags, in a column as in conll_options.tag_column. */
 bool conll_recognise_tags(const char *text, size_t size, int tag_column,
 			  bool (*is_tag)(void *context, const char *text, size_t size), void *context);
+/* Whether the text is a treebank in CoNLL-U. */
+bool conll_is_treebank(const char *text, size_t size);
 /* Whether the text looks like a tag. */
 bool conll_is_tag(const char *text, size_t size);
 

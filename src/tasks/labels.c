@@ -430,16 +430,17 @@ static enum status take_flags(struct name_array *array, const struct list_cell *
 			      const char *file, int64_t line)
 {
 	if (list->count != names->count) {
-		enum status status = error_set(ERR_DATA, "'%s', line %lld: a list of %lld times 0 or 1, but the names of %lld labels",
-					       file, (long long)line, (long long)list->count, (long long)names->count);
+		enum status status =
+			error_set(ERR_DATA, "'%s', line %lld: a list of %lld times 0 or 1, but the names of %lld labels", file,
+				  (long long)line, (long long)list->count, (long long)names->count);
 		error_hint("each place stands for a label: name them in this order with --labels a,b,c");
 		return status;
 	}
 	for (int64_t i = 0; i < list->count; i++) {
 		bool flag;
 		if (!label_flag(list->items[i], &flag))
-			return error_set(ERR_DATA, "'%s', line %lld: '%.40s' in the list is neither 0 nor 1", file, (long long)line,
-					 list->items[i]);
+			return error_set(ERR_DATA, "'%s', line %lld: '%.40s' in the list is neither 0 nor 1", file,
+					 (long long)line, list->items[i]);
 		if (flag)
 			TRY(add_name(array, names->names[i], strlen(names->names[i]), file, line));
 	}

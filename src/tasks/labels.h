@@ -73,9 +73,9 @@ enum label_cells { CELLS_COMMA, CELLS_BAR, CELLS_SEMICOLON, CELLS_LIST, CELLS_FL
 /* Detects how the cells of a file separate labels: lists if all nonempty cells are lists; else '|' or ';' if any cell that is no
  * list contains one, else ','. */
 MUST_USE enum status label_cells_detect(const char *const *cells, int64_t count, enum label_cells *out);
-/* Splits a cell into labels, stripped of white space: *out_names[*out_count] (to be freed), with strings in `store`. An empty cell
- * has no labels; an empty label between separators, or one that is given twice, is ERR_DATA. `names`: those of all labels, for
- * CELLS_FLAGS. */
+/* Splits a cell into labels, stripped of white space: *out_names[*out_count] (to be freed), with strings in `store`. An empty
+ * cell has no labels; an empty label between separators, or one that is given twice, is ERR_DATA. `names`: those of all labels,
+ * for CELLS_FLAGS. */
 MUST_USE enum status label_cell_split(const char *cell, enum label_cells form, const struct label_list *names, const char *file,
 				      int64_t line, struct string_store *store, const char ***out_names, int64_t *out_count);
 

@@ -106,14 +106,49 @@ static void pairs_of_texts_have_headers(void **state)
 		       TRAIN("twice", "embedding", "twice.csv", "--text_column 1 --pair_column 2"));
 }
 
-static void words_have_no_header(void **state)
+static void headers_of_words_are_recognized_by_usual_names(void **state)
 {
-	put_file("words.tsv", "Word\tPOS\nwai\tNN\nwaj\tVB\nwak\tNN\n\nwal\tNN\nwam\tVB\nwan\tNN\n");
+	put_file("named.tsv", "Word\tLemma\tPOS\nwai\ta\tNN\nwaj\tb\tVB\nwak\tc\tNN\n\nwal\td\tNN\nwam\te\tVB\nwan\tf\tNN\n");
+	assert_program(0, "3 columns between tabs (word 1, tag 3), with a header, 2 sentences, 6 words",
+		       TRAIN("named", "tagging", "named.tsv", ""));
+	assert_said("2 labels: NN 4, VB 2");
+	put_file("words.tsv", "Wort\tPOS\nwai\tNN\nwaj\tVB\nwak\tNN\n\nwal\tNN\nwam\tVB\nwan\tNN\n");
 	assert_program(0, "words.tsv', line 1: no other word has the tag 'POS', which becomes a class; if the line is a header",
 		       TRAIN("words", "tagging", "words.tsv", ""));
 	put_file("words.tsv", "wai\tNN\nwaj\tVB\nwak\tNN\n\nwal\tNN\nwam\tVB\nwan\tNN\n");
 	assert_program(0, "", TRAIN("fine", "tagging", "words.tsv", ""));
 	assert_not_said("becomes a class");
+}
+
+/* A first column that counts words or sentences, or names the document, must not be learned as words. */
+static void columns_that_count_are_no_words(void **state)
+{
+	static const struct {
+		const char *text, *said;
+	} refused[] = {
+		{"1 wai NN\n2 waj VB\n\n1 wak NN\n", "its first column, which would be taken for the words, has numbers alone"},
+		{"0\twai\tO\tO\n1\twaj\tB-A\tO\n", "say which of its 4 columns have the words and the tags"},
+		{"1:1 wai NN\n1:2 waj VB\n", "has numbers alone"},
+		{"nw/a 0 wai NN\nnw/a 1 waj VB\n\nnw/b 0 wak NN\nnw/b 1 wal VB\n", "the same in all lines of a sentence"},
+		{"B-A wai\nO waj\nB-B wak\nI-B wal\n", "looks like that of the tags"},
+		{"sentence_id\tword\ttag\n0\twai\tO\n1\twaj\tB-A\n", "its sentences are numbered in a column"},
+		{"wai NN _\nwaj VB _\n", "every word has the tag '_', from column 3"},
+	};
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		put_file("counted.txt", refused[i].text);
+		assert_program(3, refused[i].said, TRAIN("counted", "tagging", "counted.txt", ""));
+	}
+	put_file("counted.txt", refused[0].text);
+	assert_program(0, "word 2, tag 3", TRAIN("counted", "tagging", "counted.txt", "--text_column 2 --label_column 3"));
+	put_file("bank.conllu", "# text = wai waj\n1-2\twaiwaj\t_\t_\t_\t_\t_\t_\t_\t_\n1\twai\ta\tNOUN\tNN\t_\t0\troot\t_\t_\n"
+				"2\twaj\tb\tVERB\tVB\t_\t1\tdep\t_\tSpaceAfter=No\n2.1\twal\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+				"1\t.\t.\tPUNCT\t.\t_\t0\troot\t_\t_\n");
+	assert_program(0, "a treebank in CoNLL-U, 10 columns between tabs (word 2, tag 4, UPOS), 2 sentences, 3 words, 1 comment",
+		       TRAIN("bank", "tagging", "bank.conllu", ""));
+	assert_said("3 labels: NOUN 1, PUNCT 1, VERB 1");
+	assert_program(0, "a treebank in CoNLL-U", PREDICT("bank", "bank.conllu"));
+	assert_answers(2);
+	assert_program(0, "(word 2, tag 5)", TRAIN("xpos", "tagging", "bank.conllu", "--label_column 5"));
 }
 
 /* Semicolons between fields and decimal commas, as spreadsheets of many countries write them. */
@@ -132,7 +167,8 @@ int main(void)
 		cmocka_unit_test(rows_of_files_without_a_header_are_kept),
 		cmocka_unit_test(names_that_were_given_show_a_header),
 		cmocka_unit_test(pairs_of_texts_have_headers),
-		cmocka_unit_test(words_have_no_header),
+		cmocka_unit_test(headers_of_words_are_recognized_by_usual_names),
+		cmocka_unit_test(columns_that_count_are_no_words),
 		cmocka_unit_test(decimal_commas_are_named),
 	};
 	return cmocka_run_group_tests(tests, setup, test_folder_drop);

@@ -101,7 +101,6 @@ static void odd_files_have_the_same_rows(void **state)
 	};
 	struct rng rng = rng_start(7, RNG_TEST, 0);
 	struct buffer text = {0};
-	(void)state;
 	for (int round = 0; round < 700; round++) {
 		uint32_t kind = rng_below(&rng, sizeof kinds / sizeof *kinds);
 		const char *end = line_ends[rng_below(&rng, 4)];
@@ -140,7 +139,6 @@ static void assert_rows(const char *name, const char *text, const char *expected
 
 static void lines_end_where_they_seem_to(void **state)
 {
-	(void)state;
 	assert_rows("a.txt", "a\rb\r\rc", "1: a|\n2: b|\n3: |\n4: c|\n");
 	/* A program that only knows LF added one. */
 	assert_rows("a.csv", "text,label\rwai,1\rwaj,0\n", "2: wai|1|\n3: waj|0|\n");
@@ -153,7 +151,6 @@ static void lines_end_where_they_seem_to(void **state)
 /* Each line of a single column is a row, so that answers can be laid beside the file. */
 static void empty_lines_of_a_single_column_are_rows(void **state)
 {
-	(void)state;
 	assert_rows("a.txt", "a\n\nb\n\n", "1: a|\n2: |\n3: b|\n4: |\n");
 	assert_rows("a.tsv", "a\n\nb\n\n", "1: a|\n2: |\n3: b|\n4: |\n");
 	assert_rows("a.csv", "\n\ntext\nthe cat\n\na dog\n", "4: the cat|\n5: |\n6: a dog|\n");

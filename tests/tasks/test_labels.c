@@ -187,7 +187,6 @@ static void lists_are_recognized(void **state)
 		{"set()", ""},
 		{"['x|y', 'a;b']", "x|y/a;b"},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
 		expect_cell(lists[i].cell, CELLS_LIST, lists[i].labels);
 		expect_cell(lists[i].cell, CELLS_COMMA, lists[i].labels);
@@ -210,7 +209,6 @@ static void lists_are_recognized(void **state)
 
 static void lists_of_0_and_1_name_no_labels(void **state)
 {
-	(void)state;
 	assert_int_equal(detected((const char *const[]){"[1, 0, 1]", "[0, 0, 0]", "[0, 1, 0]"}, 3), CELLS_FLAGS);
 	assert_int_equal(detected((const char *const[]){"[1. 0.]", "[0. 1.]"}, 2), CELLS_FLAGS);
 	assert_int_equal(detected((const char *const[]){"[True, False]", "[False, False]"}, 2), CELLS_FLAGS);

@@ -278,7 +278,7 @@ static enum status has_tag_column(const struct task_state *state, const char *by
 	struct conll_options options = {.needs_tags = false};
 	struct known_tags known = {.labels = &state->labels};
 	TRY(choose_columns(&state->settings, true, &options));
-	*out = conll_recognise(bytes, size) ||
+	*out = conll_recognise(bytes, size) || conll_is_treebank(bytes, size) ||
 	       (conll_recognise_tags(bytes, size, options.tag_column, is_known_tag, &known) && known.lettered * 2 > known.found);
 	return OK;
 }
@@ -346,8 +346,54 @@ static int64_t count_phrases(const struct conll *file, int32_t column, const cha
 	return count;
 }
 
+/* Does a word consist of digits, with marks between them? */
+static bool is_number(const char *word)
+{
+	size_t size = strspn(word, "0123456789.-:");
+	return isdigit((unsigned char)*word) && word[size] == '\0';
+}
+
+/* The first column was taken for that of the words, unless others were named. It is another one if it only has numbers, which
+ * count words or sentences, or the same in all lines of each sentence, such as the name of a document; or if it has the tags. */
+static enum status check_word_column(const struct conll *file, const struct task_settings *settings)
+{
+	int64_t numbers = 0, repeated = 0, followers = 0, tags = 0, words_as_tags = 0;
+	const char *what = NULL;
+	if (file->counts_sentences && file->sentence_count == 1) {
+		enum status status = error_set(ERR_DATA, "'%s': its sentences are numbered in a column", file->name);
+		error_hint("write a blank line between sentences instead");
+		return status;
+	}
+	if (file->column_count < 2 || settings->columns.text || settings->trained.text || file->treebank || file->has_header)
+		return OK;
+	for (int64_t s = 0; s < file->sentence_count; s++) {
+		for (int64_t w = file->sentence_starts[s]; w < file->sentence_starts[s + 1]; w++) {
+			const char *word = conll_word(file, w);
+			bool first = w == file->sentence_starts[s];
+			numbers += is_number(word);
+			followers += !first;
+			repeated += !first && strcmp(word, conll_word(file, w - 1)) == 0;
+			words_as_tags += conll_is_tag(word, strlen(word)) && strlen(word) > 1;
+			tags += file->tag_column >= 0 && conll_is_tag(conll_tag(file, w), strlen(conll_tag(file, w)));
+		}
+	}
+	if (file->token_count > 1 && numbers == file->token_count)
+		what = "has numbers alone";
+	else if (file->column_count > 2 && followers > 1 && repeated == followers)
+		what = "has the same in all lines of a sentence";
+	else if (words_as_tags > 0 && words_as_tags * 2 > file->token_count && tags * 2 < file->token_count)
+		what = "looks like that of the tags";
+	if (!what)
+		return OK;
+	enum status status = error_set(ERR_DATA, "'%s': its first column, which would be taken for the words, %s ('%.60s')",
+				       file->name, what, conll_word(file, 0));
+	error_hint("say which of its %d columns have the words and the tags, counted from 1: --text_column 2 --label_column %d",
+		   (int)file->column_count, strstr(what, "tags") ? 1 : (int)file->column_count);
+	return status;
+}
+
 /* Refuses a table of texts with one label each, which also has lines and columns and would pass for one long sentence. */
-static enum status check_words(const struct conll *file, enum task_use use)
+static enum status check_words(const struct conll *file, enum task_use use, const struct task_settings *settings)
 {
 	const char *text = NULL;
 	bool texts = count_phrases(file, file->word_column, &text) > file->token_count / 2;
@@ -360,6 +406,7 @@ static enum status check_words(const struct conll *file, enum task_use use)
 			   "text is learned by --task classification");
 		return status;
 	}
+	TRY(check_word_column(file, settings));
 	if (use == TASK_TRAIN && file->sentence_count == 1 && file->token_count >= MANY_WORDS)
 		log_warning("'%s' is a single sentence of %lld words: are the blank lines between sentences missing?", file->name,
 			    (long long)file->token_count);
@@ -399,7 +446,7 @@ static enum status read_file(const struct task_state *state, enum task_use use, 
 	log_note("'%s': %s", file->name, buffer_string(&description));
 	buffer_release(&description);
 	bad_records_log(settings->bad, file->name);
-	TRY(check_words(file, use));
+	TRY(check_words(file, use, settings));
 	return place_words(text, file, NULL);
 }
 
@@ -441,6 +488,25 @@ static enum tag_words find_words(const struct tag_text *text)
 	if (ideographs * 10 < text->word_count || single_ideographs * 100 < ideographs * 99)
 		return WORDS_SPACED;
 	return single * 1000 >= text->word_count * 999 ? WORDS_CHARACTERS : WORDS_IDEOGRAPHS;
+}
+
+/* One tag for all words shows that another column was meant, if nobody named it and there is a choice. */
+static enum status check_tags_differ(const struct task_state *state, const struct tag_text *text)
+{
+	bool guessed = !state->settings.columns.label;
+	for (int64_t w = 1; w < text->word_count; w++)
+		if (strcmp(text->tags[w], text->tags[0]) != 0)
+			return OK;
+	for (int64_t i = 0; i < text->file_count; i++)
+		guessed = guessed && text->files[i].column_count > 2;
+	if (!guessed) {
+		log_warning("every word of training has the tag '%s'", text->tags[0]);
+		return OK;
+	}
+	enum status status = error_set(ERR_DATA, "every word has the tag '%s', from column %d of '%s'", text->tags[0],
+				       (int)text->files[0].tag_column + 1, text->files[0].name);
+	error_hint("there is nothing to tell apart: say which column has the tags, counted from 1, with --label_column");
+	return status;
 }
 
 /* Finds the scheme of the training tags. */
@@ -546,6 +612,7 @@ enum status tag_text_read(struct tag_text **out, struct task_state *state, enum 
 		TRY_GOTO(take_words(text, tagged), failed);
 	}
 	if (use == TASK_TRAIN) {
+		TRY_GOTO(check_tags_differ(state, text), failed);
 		TRY_GOTO(find_scheme(state, text), failed);
 		/* Texts in training were cut before its words were known: others must be cut in the same way. */
 		tagging_settings(state)->words = text->cuts_texts ? WORDS_IDEOGRAPHS : find_words(text);
