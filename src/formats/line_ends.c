@@ -1,3 +1,4 @@
+/* Where the lines of a text end. */
 #include "formats/line_ends.h"
 
 #include <string.h>

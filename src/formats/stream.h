@@ -33,9 +33,10 @@ const char *stream_path(const struct stream *stream);
 int64_t stream_position(const struct stream *stream);
 void stream_close(struct stream *stream); /* NULL is allowed */
 
-/* The lines of a stream, without their '\n', or their CR where that alone ends lines (formats/line_ends.h); a line is valid until the next call. A line longer than `limit` (>= 16) bytes is cut
- * at character boundaries into pieces of at most `limit` bytes (*out_continues is true for all but the last), so a huge line
- * needs no more memory than any other. The last line needs no '\n'. */
+/* The lines of a stream, without their '\n', or their CR where that alone ends lines (formats/line_ends.h); a line is valid until
+ * the next call. A line longer than `limit` (>= 16) bytes is cut at character boundaries into pieces of at most `limit` bytes
+ * (*out_continues is true for all but the last), so a huge line needs no more memory than any other. The last line needs no '\n'.
+ */
 struct line_reader;
 MUST_USE enum status line_reader_open(struct line_reader **out, const char *path, size_t limit);
 MUST_USE enum status line_reader_next(struct line_reader *reader, const char **out_line, size_t *out_size, bool *out_continues,

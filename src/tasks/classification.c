@@ -617,8 +617,11 @@ const struct task task_regression = {
 };
 
 /* How cells separate several labels. */
-static const char *const label_cells[] = {
-	[CELLS_COMMA] = "comma", [CELLS_BAR] = "bar", [CELLS_SEMICOLON] = "semicolon", [CELLS_LIST] = "json", [CELLS_FLAGS] = "flags"};
+static const char *const label_cells[] = {[CELLS_COMMA] = "comma",
+					  [CELLS_BAR] = "bar",
+					  [CELLS_SEMICOLON] = "semicolon",
+					  [CELLS_LIST] = "json",
+					  [CELLS_FLAGS] = "flags"};
 
 static void put_label_cells(const void *own, struct json_writer *writer)
 {

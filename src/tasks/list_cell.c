@@ -1,3 +1,4 @@
+/* Reads lists as Python, NumPy, R, and people write them; JSON goes to its own parser. */
 #include "tasks/list_cell.h"
 
 #include <ctype.h>
