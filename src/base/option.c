@@ -500,8 +500,8 @@ static int count_rows(const struct option *table)
 
 static void reword(struct option *row, const struct option *words)
 {
+	row->fallback_text = words->fallback_text || words->fallback ? words->fallback_text : row->fallback_text;
 	row->fallback = words->fallback ? words->fallback : row->fallback;
-	row->fallback_text = words->fallback_text ? words->fallback_text : row->fallback_text;
 	row->range = words->range ? words->range : row->range;
 	row->alias = words->alias ? words->alias : row->alias;
 	row->help = words->help ? words->help : row->help;
@@ -536,7 +536,8 @@ static int append_rows(struct option *out, const struct option *table, size_t pl
 		}
 		for (int i = first; i < count && row->group; i++) {
 			out[i].section = row->unsectioned ? NULL : out[i].section;
-			out[i].rare |= row->rare;
+			out[i].rare = (out[i].rare || row->rare) && !row->shown;
+			out[i].fallback_text = row->fallback_text ? row->fallback_text : out[i].fallback_text;
 		}
 	}
 	return count;

@@ -82,26 +82,29 @@ struct option {
 	bool commas; /* a list whose values may also be written as one, with commas, as Google's flags are */
 	bool rare;   /* left out of the short help, since few people of today decide it */
 	/* Instead of a name, the rows of a group, for a struct at `field`: all of them, or those named in `only`, in that order.
-	 * `unsectioned`: they have no values per section here; `rare` holds for all of them. */
+	 * `unsectioned`: they have no values per section here; `rare` holds for all of them; `shown`: none of them is rare here.
+	 */
 	const struct option *group;
 	const char *only;
-	bool unsectioned;
+	bool unsectioned, shown;
 	/* This row stands for no option of its own: what it sets replaces what the option of its name says, where a command words
 	 * something in its own way. The option is of a group further up in the table. */
 	bool reworded;
 };
 
 /* The first fields of a row for member `member` of `struct_`: name, type, place, role, and the value's name in the help (NULL for
- * flags): {OPTION_ROW(struct batch_options, train_batch_size, ROLE_RESULT, "N"), .range = "1..", .help = "..."} */
-#define OPTION_ROW(struct_, member, role_, value_)                                                                               \
-	.name = #member, .type = OPTION_TYPE(struct_, member), .field = offsetof(struct_, member), .role = role_,                \
+ * flags): {OPTION_ROW(struct batch_options, train_batch_size, ROLE_RESULT, "N"), .range = "1..", .help = "..."}. OPTION_AS: of a
+ * member that has another name than the option. */
+#define OPTION_ROW(struct_, member, role_, value_) OPTION_AS(#member, struct_, member, role_, value_)
+#define OPTION_AS(name_, struct_, member, role_, value_)                                                                         \
+	.name = name_, .type = OPTION_TYPE(struct_, member), .field = offsetof(struct_, member), .role = role_,                  \
 	.value_name = value_
 #define OPTION_TYPE(struct_, member)                                                                                             \
 	_Generic(((struct_ *)0)->member, bool: OPTION_FLAG, int64_t: OPTION_INTEGER, double: OPTION_NUMBER,                      \
 		 const char *: OPTION_TEXT, struct option_list: OPTION_LIST, unsigned: OPTION_CHOICE)
 
 /* A name that users know from other programs and that bertc does not have: it is ignored with a line that says why, or rejected,
- * or stands for another option with a given value. A row with name NULL ends the table. */
+ * or stands for another option with a given value. A row with name NULL ends the table, unless it goes on with `rest`. */
 struct option_foreign {
 	const char *name; /* several names are separated by ' ' */
 	/* Whether a value follows. EITHER: `answer` applies to a bare flag; a value is one for `option`, if there is one. VALUES:
@@ -114,6 +117,7 @@ struct option_foreign {
 	 * by ' ', that are accepted because they ask for what is done anyway. */
 	const char *option, *value;
 	const char *program; /* the only program that has this name; NULL: several do, or it does not matter */
+	const struct option_foreign *rest;
 };
 
 /* One section's own value. */

@@ -4,11 +4,12 @@
 
 static const struct option_foreign *find(const struct option_foreign *table, const char *word, size_t length)
 {
-	for (const struct option_foreign *row = table; row && row->name; row++) {
+	const struct option_foreign *row = table;
+	for (; row && row->name; row++) {
 		if (option_same_names(row->name, word, length))
 			return row;
 	}
-	return NULL;
+	return row && row->rest ? find(row->rest, word, length) : NULL;
 }
 
 const struct option_foreign *option_foreign_find(const struct options *options, const char *word, size_t length)

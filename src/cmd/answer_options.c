@@ -11,11 +11,10 @@
 /* clang-format off */
 const struct option answer_input_rows[] = {
 	{ROW(model, ROLE_PLACE, "FOLDER"), .alias = "model_name_or_path",
-	 .help = "run folder, checkpoint, or any BERT folder or weights file with its configuration and vocabulary "
-	 "beside it"},
+	 .help = "run folder, checkpoint, or any BERT folder or weights file with its configuration and vocabulary beside it"},
 	{ROW(input, ROLE_RESULT, "FORM"), .range = "auto|text", .fallback = "auto",
-	 .help = "what a line is: auto reads a file as JSON lines if its first line that is not blank begins a JSON "
-	 "object, as a table (TSV, CSV) if --text_column or --pair_column is given, and as texts otherwise"},
+	 .help = "what a line is: auto reads a file as JSON lines if its first line that is not blank begins a JSON object, as a "
+	 "table (TSV, CSV) if --text_column or --pair_column is given, and as texts otherwise"},
 	{ROW(text_column, ROLE_RESULT, "NAME"), .fallback_text = "text",
 	 .help = "member of a JSON object, or column of a table by name or by number from 1, that holds the text"},
 	{ROW(pair_column, ROLE_RESULT, "NAME"), .fallback_text = "text_pair or pair of a JSON object, if there is one",
@@ -26,8 +25,7 @@ const struct option answer_input_rows[] = {
 	 .fallback_text = "as the folder says, but at most the model's number of positions",
 	 .help = "maximum number of tokens per text, including [CLS] and [SEP]"},
 	{ROW(long_texts, ROLE_RESULT, "WHAT"), .range = "cut|windows|stop", .fallback = "cut",
-	 .help = "what to do with texts that are too long: cut and count them, split them into windows, or stop with "
-	 "an error"},
+	 .help = "what to do with texts that are too long: cut and count them, split them into windows, or stop with an error"},
 	{ROW(doc_stride, ROLE_RESULT, "N"), .range = "1..65536",
 	 .fallback_text = "the length of a window, or half of it if windows must overlap",
 	 .help = "distance in tokens between the beginnings of two windows"},
@@ -37,10 +35,9 @@ const struct option answer_input_rows[] = {
 const struct option answer_output_rows[] = {
 	{ROW(out, ROLE_PLACE, "FILE"), .fallback_text = "standard output",
 	 .help = "a file for the answers; an interrupted command resumes there when it is run again"},
-	{ROW(fresh, ROLE_RUN, NULL), .fallback = "false",
-	 .help = "start over even if an interrupted command left part of --out"},
-	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "64..",
-	 .fallback_text = "4096; on a GPU 8192 or more, in whole waves", .help = "tokens computed at a time"},
+	{ROW(fresh, ROLE_RUN, NULL), .fallback = "false", .help = "start over even if an interrupted command left part of --out"},
+	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "64..", .fallback_text = "4096; on a GPU 8192 or more, in whole waves",
+	 .help = "tokens computed at a time"},
 	{0},
 };
 /* clang-format on */
@@ -79,7 +76,6 @@ enum status answer_model_open(struct answer_model *out, const struct answer_sett
 	struct model_config config;
 	struct text_settings *texts = &out->texts;
 	int32_t longest;
-	*out = (struct answer_model){0};
 	TRY(model_folder_config(model, &config));
 	TRY(choose_length(settings, length, config.max_position_embeddings, &longest));
 	TRY(session_open_heads(&out->session, model, &settings->device, heads,
@@ -103,7 +99,8 @@ enum status answer_model_open(struct answer_model *out, const struct answer_sett
 	};
 	if (texts->pair_separator && !texts->pair_separator[0])
 		return error_set(ERR_USAGE, "--pair_separator is empty");
-	return choose_stride(settings, texts, overlap);
+	TRY(choose_stride(settings, texts, overlap));
+	return model_files_check(&out->files, settings->model);
 }
 
 void answer_model_close(struct answer_model *model)
@@ -113,12 +110,59 @@ void answer_model_close(struct answer_model *model)
 	tokenizer_close(model->tokenizer);
 	if (model->is_open)
 		session_close(&model->session);
+	model_files_release(&model->files);
 	*model = (struct answer_model){0};
 }
 
-enum status answer_model_begin_file(struct answer_model *model, const struct line_chunk *chunk, const void **out_form)
+static enum status work(void *context, struct line_chunk *chunk)
 {
+	const struct answer_model *model = context;
+	return text_chunk_make(chunk->own, chunk, &model->texts);
+}
+
+static enum status begin_file(void *context, const struct line_chunk *chunk, const void **out_form)
+{
+	struct answer_model *model = context;
 	return text_table_find(&model->tables, chunk, &model->texts, out_form);
+}
+
+static void release_own(void *own)
+{
+	text_chunk_release(own);
+}
+
+struct answer_job answer_model_job(struct answer_model *model, const struct answer_settings *settings, const char *title,
+				   enum status (*answer)(void *context, struct line_chunk *chunk, int64_t first,
+							 struct buffer *out, int64_t *out_texts))
+{
+	const char *text = settings->text_column, *pair = settings->pair_column;
+	const bool plain = settings->input == LINES_TEXT;
+	model->columns[0] = text ? text : "id";
+	model->columns[1] = pair ? pair : "id";
+	model->columns[2] = "id";
+	return (struct answer_job){.out = answer_target(settings->out),
+				   .fresh = settings->fresh,
+				   .title = title,
+				   .context = model,
+				   .header_names = !plain && (text || pair) ? model->columns : NULL,
+				   .given_names = model->columns,
+				   .begin_file = plain ? NULL : begin_file,
+				   .work = work,
+				   .answer = answer,
+				   .own_bytes = sizeof(struct text_chunk),
+				   .release_own = release_own};
+}
+
+enum status answer_model_run(struct answer_model *model, struct answer_job *job, const struct options *options)
+{
+	struct buffer identity = {0};
+	enum status status = answer_job_fill(job, options, &model->files, model->session.backend, &identity);
+	if (status == OK) {
+		status = answer_job_run(job);
+		text_counts_log(&model->counts, &model->texts);
+	}
+	buffer_release(&identity);
+	return status;
 }
 
 enum status answer_job_fill(struct answer_job *job, const struct options *options, const struct model_files *model,

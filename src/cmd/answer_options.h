@@ -36,16 +36,23 @@ struct answer_model {
 	struct tokenizer *tokenizer;
 	struct text_settings texts;
 	struct text_table *tables; /* of the files that are read as tables */
+	struct model_files files;  /* those of the model, as they were before they were read */
+	const char *columns[4];
+	struct text_counts counts;
 	bool is_open;
 };
-/* Opens `model` (settings->model, or the folder in it that holds the BERT) with these heads. `length` is the maximum length of a
- * text according to the folder, or 0; `overlap`: windows have to overlap. */
+/* Opens `model` (settings->model, or the folder in it that holds the BERT) with these heads; out->files have been looked at.
+ * `length` is the maximum length of a text according to the folder, or 0; `overlap`: windows have to overlap. */
 MUST_USE enum status answer_model_open(struct answer_model *out, const struct answer_settings *settings, const char *model,
 				       const struct session_heads *heads, int32_t length, bool lowercase, bool overlap);
 void answer_model_close(struct answer_model *model);
 
-/* For answer_job.begin_file. */
-MUST_USE enum status answer_model_begin_file(struct answer_model *model, const struct line_chunk *chunk, const void **out_form);
+/* A job that reads texts, encoded for this model, which begins the job's context. */
+struct answer_job answer_model_job(struct answer_model *model, const struct answer_settings *settings, const char *title,
+				   enum status (*answer)(void *context, struct line_chunk *chunk, int64_t first,
+							 struct buffer *out, int64_t *out_texts));
+/* Runs it, and reports what was odd about the texts. */
+MUST_USE enum status answer_model_run(struct answer_model *model, struct answer_job *job, const struct options *options);
 
 /* Fills in the job's input and identity: the values of the options with ROLE_RESULT, the model's files as they were before they
  * were read, and the device. `identity` must live as long as the job. */

@@ -35,8 +35,7 @@ enum { STEP_LIMIT = 1000, ROW_LIMIT = 64, PRODUCT_LIMIT = 5 };
 /* clang-format off */
 static const struct option bench_options[] = {
 	{.help = "What is run"},
-	{ROW(model, ROLE_RUN, "SIZE|PATH"), .fallback = "base",
-	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder"},
+	{ROW(model, ROLE_RUN, "SIZE|PATH"), .fallback = "base", .help = MODEL_SIZES(", ") ", a config.json, or a model folder"},
 	{.group = model_size_rows, .field = FIELD(sizes)},
 	{ROW(vocab_size, ROLE_RUN, "N"), .range = "8..10000000", .fallback = "30522",
 	 .help = "entries of the vocabulary where the model does not say"},

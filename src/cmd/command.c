@@ -79,8 +79,7 @@ static int output_columns(void)
 	return 80;
 }
 
-/* Prints a text as a result and releases it. */
-static enum status print(struct buffer *text)
+enum status command_print(struct buffer *text)
 {
 	enum status status = buffer_status(text);
 	if (status == OK)
@@ -126,7 +125,7 @@ static enum status run_help(int argc, char **argv)
 	struct buffer text = {0};
 	if (argc == 0 || !strcmp(argv[0], "all")) {
 		command_list_help(argc > 0, &text);
-		return print(&text);
+		return command_print(&text);
 	}
 	const struct command *command = command_find(argv[0]);
 	if (!command)
@@ -135,7 +134,7 @@ static enum status run_help(int argc, char **argv)
 	TRY(options_flatten(command->options, &table));
 	options_help(table, command->text, argc > 1 && !strcmp(argv[1], "all"), output_columns(), &text);
 	free(table);
-	return print(&text);
+	return command_print(&text);
 }
 
 static enum status run_man(int argc, char **argv)
@@ -152,7 +151,7 @@ static enum status run_man(int argc, char **argv)
 	} else {
 		command_list_man(&text);
 	}
-	return print(&text);
+	return command_print(&text);
 }
 
 static enum status run_completion(int argc, char **argv)
@@ -169,7 +168,7 @@ static enum status run_completion(int argc, char **argv)
 		error_hint("add this line to ~/.bashrc: source <(bertc completion bash)");
 		return status;
 	}
-	return print(&text);
+	return command_print(&text);
 }
 
 static void version_libraries(struct buffer *out)
@@ -206,7 +205,7 @@ static enum status run_version(void)
 	buffer_format(&text, "cores: %d\n", pool_available_cores());
 	buffer_format(&text, "memory available: %s\n", format_size(memory, (double)memory_available()));
 	version_libraries(&text);
-	return print(&text);
+	return command_print(&text);
 }
 
 /* What an argument that a command does not take was probably meant to be. transformers' scripts take their options from a single
@@ -335,7 +334,7 @@ static enum status run_parsed(const struct command *command, struct options *opt
 	TRY(report_problems(options));
 	if (options->print_config) {
 		options_print_config(options, &text);
-		return print(&text);
+		return command_print(&text);
 	}
 	TRY(check_output(options));
 	return command->run(options);
@@ -349,10 +348,12 @@ static bool is_silent(void)
 }
 
 /* Options of earlier versions. */
+/* clang-format off */
 static const struct option_foreign removed[] = {
 	VALUE_LEFT_OUT("attention", "it was removed; attention is always computed by bertc's own kernels"),
 	{0},
 };
+/* clang-format on */
 
 static enum status run_command(const struct command *command, int argc, char **argv)
 {

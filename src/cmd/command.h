@@ -34,6 +34,8 @@ const struct command *command_find(const char *name); /* or NULL */
 /* Runs `bertc ARGUMENTS`, except for what concerns the process itself; returns the exit code. */
 int command_main(int argc, char **argv);
 
+/* Prints a text as a result and releases it. */
+MUST_USE enum status command_print(struct buffer *text);
 /* The error for a failed write to standard output, whose cause is in errno. If the reader has gone away, as `head` does when it
  * has enough, the process ends silently, as with SIGPIPE. */
 MUST_USE enum status command_output_failed(void);

@@ -17,8 +17,7 @@ static const struct option compare_options[] = {
 	{ROW(points, ROLE_RUN, "N"), .range = "1..1000", .fallback = "10", .help = "runs: lines of the table"},
 	{ROW(out, ROLE_PLACE, "FILE"), .letter = 'o',
 	 .help = "runs: also write a page with the curves of both (HTML, opens without a network)"},
-	{ROW(weights, ROLE_RUN, NULL), .fallback = "false",
-	 .help = "of two run folders compare the models, not the curves"},
+	{ROW(weights, ROLE_RUN, NULL), .fallback = "false", .help = "of two run folders compare the models, not the curves"},
 	{ROW(json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},
 	{.name = NULL},
 };

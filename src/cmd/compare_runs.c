@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cmd/command.h"
 #include "cmd/compare_runs.h"
 #include "cmd/setting_differences.h"
 #include "report/page.h"
@@ -458,11 +459,8 @@ static enum status print_json(const struct comparison *comparison)
 	json_close(&writer);
 	compare_put_settings(&comparison->settings, &writer);
 	json_close(&writer);
-	enum status status = buffer_status(&text);
-	if (status == OK)
-		printf("%s\n", buffer_string(&text));
-	buffer_release(&text);
-	return status;
+	buffer_char(&text, '\n');
+	return command_print(&text);
 }
 
 struct pair {

@@ -45,13 +45,12 @@ static const struct option embed_options[] = {
 	{.group = answer_input_rows, .field = FIELD(answer)},
 	{ROW(prompt_name, ROLE_RESULT, "NAME"), .fallback_text = "the folder's default",
 	 .help = "prompt of the sentence-transformers folder to put before each text"},
-	{ROW(prompt, ROLE_RESULT, "TEXT"),
-	 .help = "put this before each text; an empty one turns off the folder's default"},
+	{ROW(prompt, ROLE_RESULT, "TEXT"), .help = "put this before each text; an empty one turns off the folder's default"},
 	{.help = "Vectors"},
 	{ROW(pooling, ROLE_RESULT, "HOW"), .range = "|mean|cls|pooler|max|mean_sqrt_len|weightedmean|lasttoken",
 	 .fallback_text = "as the folder's modules.json says, else mean",
-	 .help = "how the rows of a text become its vector: their mean, the row of [CLS], that row through the "
-	 "pooler, or the maximum of each column; the others as in sentence-transformers"},
+	 .help = "how the rows of a text become its vector: their mean, the row of [CLS], that row through the pooler, or the "
+	 "maximum of each column; the others as in sentence-transformers"},
 	{ROW(normalize, ROLE_RESULT, NULL), .fallback_text = "as the folder's modules.json says, else no",
 	 .help = "divide vectors by their length"},
 	{ROW(layers, ROLE_RESULT, "LIST"), .fallback_text = "-1, with --format google -1,-2,-3,-4",
@@ -60,9 +59,9 @@ static const struct option embed_options[] = {
 	 .help = "keep only this many numbers of each vector, after normalization"},
 	{.help = "Output"},
 	{ROW(format, ROLE_RESULT, "NAME"), .range = "auto|jsonl|npy|tsv|google", .fallback = "auto",
-	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers "
-	 "separated by tabs; google: the rows of all tokens, as extract_features.py prints them; auto goes by the "
-	 "name of --out: npy for .npy, tsv for .tsv, otherwise jsonl"},
+	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers separated by "
+	 "tabs; google: the rows of all tokens, as extract_features.py prints them; auto goes by the name of --out: npy for "
+	 ".npy, tsv for .tsv, otherwise jsonl"},
 	{.group = answer_output_rows, .only = "out fresh", .field = FIELD(answer)},
 	{.help = "Machine"},
 	{.group = answer_output_rows, .only = "micro_batch_tokens", .field = FIELD(answer)},
@@ -87,9 +86,9 @@ static const struct command_text embed_text = {
 #define LAYERS_MOST 64
 
 struct embed {
+	struct answer_model model; /* first, as answer_model_job() asks */
 	const struct embed_settings *settings;
 	struct sentence_folder folder;
-	struct answer_model model;
 	struct encoder_wish wish;
 	struct encoder_answers answers;
 	enum vector_file format;
@@ -97,7 +96,6 @@ struct embed {
 	int32_t layers[LAYERS_MOST], said_layers[LAYERS_MOST], layer_count; /* counted from 0; as the user named them */
 	int64_t width, dimensions;                                          /* values of a vector; values that are kept */
 	float *vector;                                                      /* [width]: of a text in several windows */
-	struct text_counts counts;
 };
 
 /* ---- The request ---- */
@@ -257,12 +255,6 @@ static enum status prepare(struct embed *embed, const struct options *options)
 
 /* ---- The work ---- */
 
-static enum status work(void *context, struct line_chunk *chunk)
-{
-	const struct embed *embed = context;
-	return text_chunk_make(chunk->own, chunk, &embed->model.texts);
-}
-
 /* The vector of a text; for several windows their mean, weighted by their numbers of tokens. */
 static const float *vector_of(struct embed *embed, const struct text_chunk *texts, const struct ready_text *text)
 {
@@ -327,7 +319,7 @@ static enum status answer(void *context, struct line_chunk *chunk, int64_t first
 			text->first += from;
 		}
 	}
-	text_counts_add(&embed->counts, &texts->counts);
+	text_counts_add(&embed->model.counts, &texts->counts);
 	*out_texts = texts->text_count;
 	return OK;
 }
@@ -349,17 +341,6 @@ static enum status end(void *context, struct buffer *out, struct file_writer *wr
 	return OK;
 }
 
-static enum status begin_file(void *context, const struct line_chunk *chunk, const void **out_form)
-{
-	struct embed *embed = context;
-	return answer_model_begin_file(&embed->model, chunk, out_form);
-}
-
-static void release_own(void *own)
-{
-	text_chunk_release(own);
-}
-
 static enum status check_npy_target(const struct embed *embed)
 {
 	const char *out = answer_target(embed->settings->answer.out);
@@ -372,39 +353,19 @@ static enum status run_embed(struct options *options)
 {
 	const struct embed_settings *settings = options->settings;
 	struct embed embed = {.settings = settings};
-	struct model_files files = {0};
-	struct buffer identity = {0};
-	const char *text = settings->answer.text_column, *pair = settings->answer.pair_column;
-	const bool plain = settings->answer.input == LINES_TEXT;
-	const char *const columns[] = {text ? text : "id", pair ? pair : "id", "id", NULL};
-	struct answer_job job = {.out = answer_target(settings->answer.out),
-				 .fresh = settings->answer.fresh,
-				 .title = "embedding",
-				 .context = &embed,
-				 .header_names = !plain && (text || pair) ? columns : NULL,
-				 .given_names = columns,
-				 .begin_file = plain ? NULL : begin_file,
-				 .work = work,
-				 .answer = answer,
-				 .own_bytes = sizeof(struct text_chunk),
-				 .release_own = release_own};
+	struct answer_job job = answer_model_job(&embed.model, &settings->answer, "embedding", answer);
 	enum status status;
-	TRY_GOTO(model_files_look(&files, settings->answer.model), done);
+	TRY_GOTO(model_files_look(&embed.model.files, settings->answer.model), done);
 	TRY_GOTO(prepare(&embed, options), done);
-	TRY_GOTO(model_files_check(&files, settings->answer.model), done);
 	TRY_GOTO(check_npy_target(&embed), done);
-	TRY_GOTO(answer_job_fill(&job, options, &files, embed.model.session.backend, &identity), done);
 	if (embed.format == VECTORS_NPY) {
 		job.begin = begin;
 		job.end = end;
 	}
-	status = answer_job_run(&job);
-	text_counts_log(&embed.counts, &embed.model.texts);
+	status = answer_model_run(&embed.model, &job, options);
 done:
-	buffer_release(&identity);
 	encoder_answers_release(&embed.answers);
 	answer_model_close(&embed.model);
-	model_files_release(&files);
 	sentence_folder_release(&embed.folder);
 	free(embed.vector);
 	return status;
@@ -413,17 +374,19 @@ done:
 #define FOLDER_WHY "--model names the folder that holds weights, configuration and vocabulary together"
 
 /* Options of extract_features.py. */
+/* clang-format off */
 static const struct option_foreign foreign[] = {
 	VALUE_REFUSED("input_file", "name the file without an option: bertc embed --model FOLDER sentences.txt"),
-	{.name = "output_file", .kind = FOREIGN_VALUE, .answer = FOREIGN_MEANS, .option = "out"},
+	VALUE_MEANS("output_file", "out"),
 	VALUE_REFUSED("bert_config_file init_checkpoint vocab_file", FOLDER_WHY),
 	FLAG_LEFT_OUT("do_lower_case", "the model's folder says whether upper case is kept"),
 	VALUE_LEFT_OUT("batch_size", "the result does not depend on how many texts are computed at a time"),
 	FLAG_LEFT_OUT("use_one_hot_embeddings", "only a TPU needs it; --device selects cpu or cuda"),
 	FLAG_REFUSED("use_tpu", "bertc has no TPU back end; --device selects cpu or cuda"),
 	VALUE_LEFT_OUT("master num_tpu_cores", "only a TPU needs it; --device selects cpu or cuda"),
-	{.name = NULL},
+	{0},
 };
+/* clang-format on */
 
 const struct command command_embed = {
 	.text = &embed_text,

@@ -8,12 +8,10 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/temporary.h"
-#include "cmd/column_options.h"
 #include "cmd/command.h"
 #include "cmd/saved_models.h"
 #include "infer/device_options.h"
 #include "cmd/evaluate_predictions.h"
-#include "cmd/text_options.h"
 #include "infer/session.h"
 #include "infer/task_session.h"
 #include "tasks/results.h"
@@ -25,12 +23,12 @@
 struct evaluate_settings {
 	const char *model;
 	struct option_list corpus, data, input_file, test;
-	const char *text_column, *pair_column, *label_column;
+	struct column_choice columns;
 	struct squad_prediction_settings predictions;
 	struct task_options own; /* of each task */
 	enum next_sentence next_sentence;
 	struct input_options input;
-	int64_t max_seq_length, instances, micro_batch_tokens;
+	int64_t max_seq_length, eval_instances, micro_batch_tokens;
 	bool whole_word_mask, json;
 	struct device_options device;
 };
@@ -42,18 +40,16 @@ struct evaluate_settings {
 static const struct option evaluate_options[] = {
 	{.help = "What is scored"},
 	{ROW(model, ROLE_PLACE, "FOLDER"),
-	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary "
-	 "beside it"},
-	CORPUS_OPTION(FIELD(corpus), "text to score the model on", NULL),
+	 .help = "run folder, checkpoint, or any BERT folder or weights file with configuration and vocabulary beside it"},
+	{ROW(corpus, ROLE_SOURCE, "PATH..."), .help = "text to score the model on: " CORPUS_FILES},
 	{ROW(data, ROLE_PLACE, "PREFIX..."), .help = "token shards instead of text"},
 	{ROW(input_file, ROLE_PLACE, "PATH..."),
 	 .help = "static instances instead of text (TFRecord, HDF5, bertc's own): each of them once, unchanged"},
 	{.group = input_rows, .field = FIELD(input)},
 	{ROW(test, ROLE_PLACE, "[NAME=]FILE..."),
 	 .help = "labeled examples of a task; with --predictions: questions in SQuAD's JSON"},
-	TEXT_COLUMN_OPTIONS(struct evaluate_settings),
-	LABEL_COLUMN_OPTION(struct evaluate_settings),
-	PREDICTION_OPTIONS(struct evaluate_settings, predictions),
+	{.group = column_rows, .fallback_text = "as in training", .field = FIELD(columns)},
+	{.group = prediction_rows, .field = FIELD(predictions)},
 	{.group = task_answer_rows, .field = FIELD(own)},
 	{.help = "How it is scored"},
 	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback = "128",
@@ -62,13 +58,7 @@ static const struct option evaluate_options[] = {
 	 .help = "as in bertc pretrain"},
 	{ROW(whole_word_mask, ROLE_RESULT, NULL), .fallback = "false",
 	 .help = "mask all pieces of a word together (whole-word masking)"},
-	{.name = "eval_instances",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(instances),
-	 .range = "0..",
-	 .fallback = "0",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
+	{ROW(eval_instances, ROLE_RESULT, "N"), .range = "0..", .fallback = "0",
 	 .help = "number of instances to score, always the same ones; 0 = all"},
 	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "128..1048576", .fallback = "8192",
 	 .help = "maximum number of tokens computed at a time"},
@@ -196,7 +186,7 @@ static enum status score(const struct evaluate_settings *settings, struct sessio
 	else
 		TRY(open_shards(settings, session, folder, instance_settings, scored));
 	TRY(pretraining_score(session->model, session->activations, &session->replica, NULL, scored->instances,
-			      settings->instances, session->capacity, &metrics));
+			      settings->eval_instances, session->capacity, &metrics));
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text}, *json = open_json(&writer, settings);
 	print_metrics(&metrics, json);
@@ -301,7 +291,7 @@ static enum status score_task(const struct options *options, const struct evalua
 		.model = settings->model,
 		.max_seq_length = length_given ? (int32_t)settings->max_seq_length : 0,
 		.micro_batch_tokens = settings->micro_batch_tokens,
-		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
+		.columns = settings->columns,
 		.options = options,
 		.own = &settings->own,
 		.skip_bad = settings->input.on_bad_record == SKIP_BAD_RECORD,
@@ -368,7 +358,7 @@ static enum status check_evaluate(struct options *options)
 	TRY(saved_model_check(options, settings->model));
 	if (settings->test.count > 0 && inputs > 0)
 		status = error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
-	else if (settings->test.count == 0 && (settings->text_column || settings->pair_column || settings->label_column))
+	else if (settings->test.count == 0 && (settings->columns.text || settings->columns.pair || settings->columns.label))
 		status = error_set(ERR_USAGE, "--text_column, --pair_column and --label_column are those of --test");
 	else if (settings->test.count == 0 && inputs != 1)
 		status = error_set(ERR_USAGE, "%s",

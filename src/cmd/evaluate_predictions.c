@@ -4,6 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/path.h"
+#include "cmd/command.h"
+
+#define ROW(member, role, value) OPTION_ROW(struct squad_prediction_settings, member, role, value)
+
+/* clang-format off */
+const struct option prediction_rows[] = {
+	{.help = "Scores of a file of answers"},
+	{ROW(predictions, ROLE_PLACE, "FILE"),
+	 .help = "answers to the questions in --test, from any program: predictions.json, or nbest_predictions.json for the best "
+	 "answer that is not empty"},
+	{ROW(na_prob_file, ROLE_PLACE, "FILE"),
+	 .help = "probability that each question has no answer, such as null_odds.json: adds the best thresholds"},
+	{ROW(na_prob_thresh, ROLE_RESULT, "X"), .fallback = "1.0",
+	 .help = "an answer whose value in --na_prob_file is above this counts as no answer"},
+	{ROW(find_threshold, ROLE_RUN, NULL), .fallback = "false",
+	 .help = "find the best threshold for the best answers in nbest_predictions.json"},
+	{0},
+};
+/* clang-format on */
 
 static enum status check_options(const struct squad_prediction_settings *settings, const struct squad_settings *squad,
 				 const struct option_list *test)
@@ -47,11 +66,7 @@ static enum status print_measures(const struct measures *measures, bool json)
 		json_close(&writer);
 		buffer_char(&text, '\n');
 	}
-	enum status status = buffer_status(&text);
-	if (status == OK)
-		fputs(buffer_string(&text), stdout);
-	buffer_release(&text);
-	return status;
+	return command_print(&text);
 }
 
 enum status evaluate_predictions(const struct squad_prediction_settings *settings, const struct squad_settings *squad,

@@ -6,7 +6,8 @@
 #include "base/pool.h"
 #include "base/stop.h"
 #include "cmd/command.h"
-#include "cmd/text_options.h"
+#include "infer/device_options.h"
+#include "text/corpus.h"
 
 struct extract_options {
 	const char *out;

@@ -10,8 +10,8 @@
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/foreign_rows.h"
-#include "cmd/text_options.h"
 #include "cmd/vocab_tokenizer.h"
+#include "infer/device_options.h"
 #include "data/pretraining/google_instances.h"
 #include "data/pretraining/instance_pipeline.h"
 #include "data/line_shard.h"
@@ -42,8 +42,7 @@ struct instances_settings {
 /* clang-format off */
 static const struct option option_table[] = {
 	{.help = "Input: one of these"},
-	{ROW(corpus, ROLE_PLACE, "PATH..."), .alias = "input_file",
-	 .help = "text: files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"},
+	{ROW(corpus, ROLE_PLACE, "PATH..."), .alias = "input_file", .help = "text: " CORPUS_FILES},
 	{ROW(data, ROLE_PLACE, "PREFIX..."), .help = "token shards instead of text"},
 	{ROW(pairs, ROLE_PLACE, "PATH..."),
 	 .help = "lines of label, id, text_a, text_b, separated by tabs: a span of B as long as A is masked"},
@@ -52,13 +51,11 @@ static const struct option option_table[] = {
 	{ROW(out, ROLE_PLACE, "FILE..."), .letter = 'o', .alias = "output_file",
 	 .help = "one or more output files, to which instances are written in turn; commas also separate them"},
 	{ROW(format, ROLE_RESULT, "FORMAT"), .range = "auto|tfrecord|tfrecord.gz|hdf5|instances", .fallback = "auto",
-	 .help = "Google's TFRecord, NVIDIA's HDF5 or bertc's own; auto goes by the name: .tfrecord, .tfrecord.gz, "
-	 ".hdf5, .h5, .instances"},
+	 .help = "Google's TFRecord, NVIDIA's HDF5 or bertc's own; auto goes by the name: .tfrecord, .tfrecord.gz, .hdf5, .h5, "
+	 ".instances"},
 	{.help = "Tokens"},
-	{ROW(vocab_file, ROLE_PLACE, "FILE"),
-	 .help = "the vocabulary: vocab.txt or tokenizer.json, or a folder with one"},
-	{ROW(cased, ROLE_RESULT, NULL),
-	 .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false",
+	{ROW(vocab_file, ROLE_PLACE, "FILE"), .help = "the vocabulary: vocab.txt or tokenizer.json, or a folder with one"},
+	{ROW(cased, ROLE_RESULT, NULL), .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false",
 	 .help = "keep case and accents"},
 	{.help = "How input is read"},
 	{.group = input_rows, .field = FIELD(input)},
@@ -77,13 +74,12 @@ static const struct option option_table[] = {
 	{ROW(whole_word_mask, ROLE_RESULT, NULL), .fallback = "false", .alias = "do_whole_word_mask",
 	 .help = "mask all pieces of a word together (whole-word masking)"},
 	{ROW(segmented_words, ROLE_RESULT, NULL), .fallback = "false",
-	 .help = "words in the text are separated by spaces (it was processed by a segmenter): whole-word masking "
-	 "masks all of such a word, as for Chinese"},
+	 .help = "words in the text are separated by spaces (it was processed by a segmenter): whole-word masking masks all of "
+	 "such a word, as for Chinese"},
 	{ROW(max_ngram, ROLE_RESULT, "N"), .range = "1..16", .fallback = "1",
 	 .help = "mask up to N words in a row together, n of them with a weight of 1/n"},
 	{ROW(next_sentence, ROLE_RESULT, "HOW"), .range = "pairs|order|none|single", .fallback = "pairs",
-	 .help = "pairs: does B follow A; order: are they swapped; none: running text; single: one sentence per "
-	 "instance"},
+	 .help = "pairs: does B follow A; order: are they swapped; none: running text; single: one sentence per instance"},
 	{ROW(seed, ROLE_RESULT, "N"), .fallback = "12345", .alias = "random_seed", .help = "random seed"},
 	{ROW(compat, ROLE_RESULT, "WHOSE"), .range = "none|google", .fallback = "none",
 	 .help = "google: exactly the instances that create_pretraining_data.py makes from this text and seed"},
@@ -640,12 +636,14 @@ static enum status run_with(struct run *run, const struct options *options)
 }
 
 /* Options of create_pretraining_data.py in the versions of Google, NVIDIA, and bert-ad. */
+/* clang-format off */
 static const struct option_foreign foreign[] = {
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
 	VALUE_LEFT_OUT("bert_model", "only a label; --vocab_file names the vocabulary"),
 	VALUE_REFUSED("root_data_path slice_name", "--corpus takes files, folders and globs with their whole paths"),
-	{.name = NULL},
+	{0},
 };
+/* clang-format on */
 
 static enum status run(struct options *options)
 {

@@ -6,19 +6,18 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cmd/answer_options.h"
-#include "cmd/column_options.h"
 #include "cmd/command.h"
 #include "cmd/saved_models.h"
 #include "cmd/folder_watch.h"
 #include "infer/device_options.h"
-#include "cmd/text_options.h"
 #include "formats/stream.h"
 #include "data/unknown.h"
 #include "infer/task_session.h"
 #include "infer/task_stream.h"
 
 struct predict_settings {
-	const char *model, *out, *watch, *text_column, *pair_column;
+	const char *model, *out, *watch;
+	struct column_choice columns;
 	enum on_bad_record on_bad_record;
 	enum answer_form format;
 	int64_t max_seq_length, micro_batch_tokens;
@@ -35,28 +34,27 @@ static const struct option predict_options[] = {
 	{.help = "Input"},
 	{ROW(model, ROLE_PLACE, "FOLDER"), .alias = "model_name_or_path",
 	 .help = "a run of bertc finetune, its final/, or a task folder of transformers"},
-	TEXT_COLUMN_OPTIONS(struct predict_settings),
+	{.group = column_rows, .only = "text_column pair_column", .fallback_text = "as in training", .field = FIELD(columns)},
 	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback_text = "as in training",
 	 .help = "maximum number of tokens per example; longer texts are truncated"},
 	{ROW(on_bad_record, ROLE_RESULT, "WHAT"), .range = "stop|skip", .fallback = "stop",
 	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
 	{.group = task_answer_rows, .field = FIELD(own)},
 	{ROW(watch, ROLE_PLACE, "FOLDER"),
-	 .help = "answer each file that appears in this folder, writing its name with .jsonl or .tsv appended into "
-	 "the folder --out, which must exist, until SIGTERM; not for tags and questions about passages"},
+	 .help = "answer each file that appears in this folder, writing its name with .jsonl or .tsv appended into the folder "
+	 "--out, which must exist, until SIGTERM; not for tags and questions about passages"},
 	{.help = "Output"},
 	{ROW(out, ROLE_PLACE, "PATH"), .fallback_text = "standard output",
-	 .help = "a file for the predictions, where an interrupted command resumes when it is run again (if the "
-	 "input is read line by line: not for tags, questions about passages, or a JSON list); into a folder, which "
-	 "exists or is written with a slash at the end, go the task's result files"},
-	{OPTION_ROW(struct predict_settings, fresh, ROLE_RUN, NULL), .fallback = "false",
-	 .help = "start over even if an interrupted command left part of --out"},
+	 .help = "a file for the predictions, where an interrupted command resumes when it is run again (if the input is read "
+	 "line by line: not for tags, questions about passages, or a JSON list); into a folder, which exists or is written with "
+	 "a slash at the end, go the task's result files"},
+	{ROW(fresh, ROLE_RUN, NULL), .fallback = "false", .help = "start over even if an interrupted command left part of --out"},
 	{ROW(format, ROLE_RESULT, "NAME"), .range = "jsonl|tsv|pipeline", .fallback = "jsonl",
 	 .help = "jsonl: a JSON object for each text; tsv: columns, the probabilities of classes as in Google's "
 	 "test_results.tsv; pipeline: what transformers' pipeline of the task returns"},
 	{.help = "Machine"},
-	{OPTION_ROW(struct predict_settings, micro_batch_tokens, ROLE_RUN, "N"), .range = "64..",
-	 .fallback_text = "4096; on a GPU 8192 or more, in whole waves", .help = "tokens computed at a time"},
+	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "64..", .fallback_text = "4096; on a GPU 8192 or more, in whole waves",
+	 .help = "tokens computed at a time"},
 	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
 };
@@ -262,7 +260,7 @@ static enum status run_predict(struct options *options)
 	int64_t count = files->count > 0 ? files->count : 1;
 	struct task_session_settings of_session = {
 		.model = settings->model,
-		.columns = {.text = settings->text_column, .pair = settings->pair_column},
+		.columns = settings->columns,
 		.max_seq_length = (int32_t)settings->max_seq_length,
 		.micro_batch_tokens = settings->micro_batch_tokens,
 		.options = options,

@@ -4,8 +4,8 @@
 #include "base/pool.h"
 #include "base/stop.h"
 #include "cmd/command.h"
-#include "cmd/text_options.h"
 #include "cmd/vocab_tokenizer.h"
+#include "infer/device_options.h"
 #include "data/prepare.h"
 #include "weights/tokenizer_file.h"
 
@@ -26,20 +26,18 @@ struct prepare_options {
 /* clang-format off */
 static const struct option option_table[] = {
 	{.help = "Input and output"},
-	CORPUS_OPTION(FIELD(corpus), "text to convert into shards", NULL),
+	{ROW(corpus, ROLE_SOURCE, "PATH..."), .help = "text to convert into shards: " CORPUS_FILES},
 	{ROW(vocab_file, ROLE_PLACE, "FILE"),
 	 .help = "vocabulary: vocab.txt or tokenizer.json, or a folder with one; `bertc vocab` learns one"},
 	{ROW(out, ROLE_PLACE, "PREFIX"), .letter = 'o', .help = "writes PREFIX.bin, PREFIX.idx and PREFIX.json"},
 	{.help = "How the text is read"},
-	{ROW(cased, ROLE_RESULT, NULL),
-	 .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false",
+	{ROW(cased, ROLE_RESULT, NULL), .fallback_text = "from the tokenizer_config.json beside the vocabulary, else false",
 	 .help = "keep case and accents"},
 	{.group = input_rows, .field = FIELD(input)},
 	{ROW(held_out_fraction, ROLE_RESULT, "X"), .range = "0..1", .fallback = "0",
 	 .help = "share of the documents, chosen by a hash of their content, to write to PREFIX.held_out instead"},
 	{.help = "What is left out"},
-	{ROW(min_document_tokens, ROLE_RESULT, "N"), .range = "0..", .fallback = "0",
-	 .help = "skip documents with fewer tokens"},
+	{ROW(min_document_tokens, ROLE_RESULT, "N"), .range = "0..", .fallback = "0", .help = "skip documents with fewer tokens"},
 	{ROW(max_document_tokens, ROLE_RESULT, "N"), .range = "0..", .fallback = "0",
 	 .help = "skip documents with more tokens; 0 = no limit"},
 	{ROW(max_unknown_share, ROLE_RESULT, "X"), .range = "0..1", .fallback = "0",

@@ -49,17 +49,10 @@ static const struct command_text score_text = {
 };
 
 struct score {
-	struct answer_model model;
+	struct answer_model model; /* first, as answer_model_job() asks */
 	struct word_losses losses;
-	struct text_counts counts;
 	bool whole_word;
 };
-
-static enum status work(void *context, struct line_chunk *chunk)
-{
-	const struct score *score = context;
-	return text_chunk_make(chunk->own, chunk, &score->model.texts);
-}
 
 static void put_text(const struct score *score, const struct text_chunk *texts, int64_t number, struct buffer *out)
 {
@@ -101,20 +94,9 @@ static enum status answer(void *context, struct line_chunk *chunk, int64_t first
 				score->whole_word));
 	for (int64_t i = 0; i < texts->text_count; i++)
 		put_text(score, texts, i, out);
-	text_counts_add(&score->counts, &texts->counts);
+	text_counts_add(&score->model.counts, &texts->counts);
 	*out_texts = texts->text_count;
 	return OK;
-}
-
-static enum status begin_file(void *context, const struct line_chunk *chunk, const void **out_form)
-{
-	struct score *score = context;
-	return answer_model_begin_file(&score->model, chunk, out_form);
-}
-
-static void release_own(void *own)
-{
-	text_chunk_release(own);
 }
 
 /* Texts per chunk: each takes as long as hundreds of texts in other commands. */
@@ -133,36 +115,16 @@ static enum status run_score(struct options *options)
 	static const struct session_heads heads = {&model_heads_words, MISSING_NOTHING};
 	const struct score_settings *settings = options->settings;
 	struct score score = {.whole_word = settings->whole_word};
-	struct model_files files = {0};
-	struct buffer identity = {0};
-	const char *text = settings->answer.text_column, *pair = settings->answer.pair_column;
-	const bool plain = settings->answer.input == LINES_TEXT;
-	const char *const columns[] = {text ? text : "id", pair ? pair : "id", "id", NULL};
-	struct answer_job job = {.out = answer_target(settings->answer.out),
-				 .fresh = settings->answer.fresh,
-				 .title = "scoring",
-				 .chunk_lines = CHUNK_LINES,
-				 .context = &score,
-				 .header_names = !plain && (text || pair) ? columns : NULL,
-				 .given_names = columns,
-				 .begin_file = plain ? NULL : begin_file,
-				 .work = work,
-				 .answer = answer,
-				 .own_bytes = sizeof(struct text_chunk),
-				 .release_own = release_own};
+	struct answer_job job = answer_model_job(&score.model, &settings->answer, "scoring", answer);
 	enum status status;
-	TRY_GOTO(model_files_look(&files, settings->answer.model), done);
+	job.chunk_lines = CHUNK_LINES;
+	TRY_GOTO(model_files_look(&score.model.files, settings->answer.model), done);
 	TRY_GOTO(session_needs_words(settings->answer.model), done);
 	TRY_GOTO(answer_model_open(&score.model, &settings->answer, settings->answer.model, &heads, 0, false, true), done);
-	TRY_GOTO(model_files_check(&files, settings->answer.model), done);
-	TRY_GOTO(answer_job_fill(&job, options, &files, score.model.session.backend, &identity), done);
-	status = answer_job_run(&job);
-	text_counts_log(&score.counts, &score.model.texts);
+	status = answer_model_run(&score.model, &job, options);
 done:
-	buffer_release(&identity);
 	word_losses_release(&score.losses);
 	answer_model_close(&score.model);
-	model_files_release(&files);
 	return status;
 }
 

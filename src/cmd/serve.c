@@ -19,26 +19,16 @@ struct serve_settings {
 
 #define FIELD(name) offsetof(struct serve_settings, name)
 #define ROW(member, role, value) OPTION_ROW(struct serve_settings, member, role, value)
-#define NUMBER(option, default_value, allowed, text, other)                                                                      \
-	{                                                                                                                        \
-		.name = #option, .type = OPTION_INTEGER, .field = FIELD(option), .fallback = default_value, .range = allowed,    \
-		.role = ROLE_RUN, .value_name = "N", .help = text, .alias = other                                                \
-	}
 
 /* clang-format off */
 static const struct option serve_options[] = {
 	{.help = "What is served"},
-	{.name = "model",
-	 .type = OPTION_LIST,
-	 .field = FIELD(models),
-	 .role = ROLE_PLACE,
-	 .value_name = "[NAME=]FOLDER...",
-	 .alias = "model_id",
+	{OPTION_AS("model", struct serve_settings, models, ROLE_PLACE, "[NAME=]FOLDER..."), .alias = "model_id",
 	 .help = "one or more models: fine-tuned models, embedding models (including sentence-transformers folders), models with "
-		 "a masked-word head; without NAME= a model is named after its folder"},
+	 "a masked-word head; without NAME= a model is named after its folder"},
 	{ROW(listen, ROLE_RUN, "ADDRESS:PORT"), .fallback = "127.0.0.1:8080",
-	 .help = "address to listen on; 0.0.0.0 or [::] accepts connections from other machines, port 0 chooses a "
-	 "free port and reports it"},
+	 .help = "address to listen on; 0.0.0.0 or [::] accepts connections from other machines, port 0 chooses a free port and "
+	 "reports it"},
 	{ROW(api_key_file, ROLE_RUN, "FILE"), .fallback_text = "no key is needed",
 	 .help = "file of API keys, one per line; requests without one of them are refused"},
 	{ROW(auto_truncate, ROLE_RUN, NULL), .fallback = "true",
@@ -46,22 +36,25 @@ static const struct option serve_options[] = {
 	{ROW(max_seq_length, ROLE_RUN, "N"), .range = "8..65536", .fallback_text = "as each folder says",
 	 .help = "longest text in tokens"},
 	{.help = "Batches"},
-	NUMBER(max_batch_tokens, "4096", "64..1048576", "tokens computed at a time, from all clients together",
-	       "micro_batch_tokens"),
+	{ROW(max_batch_tokens, ROLE_RUN, "N"), .fallback = "4096", .range = "64..1048576", .alias = "micro_batch_tokens",
+	 .help = "tokens computed at a time, from all clients together"},
 	{ROW(max_wait_ms, ROLE_RUN, "MS"), .range = "0..10000", .fallback = "0",
-	 .help = "how long a batch that is not full waits for more texts; while one batch is computed, texts for "
-	 "the next one gather in any case"},
+	 .help = "how long a batch that is not full waits for more texts; while one batch is computed, texts for the next one "
+	 "gather in any case"},
 	{.help = "Limits"},
-	NUMBER(max_concurrent_requests, "512", "1..1000000", "requests waiting or being computed; further ones get status 429",
-	       NULL),
-	NUMBER(max_queue_tokens, "1048576", "64..1073741824",
-	       "tokens waiting; while there are as many, requests get status 429; a request that has more gets 422", NULL),
-	NUMBER(max_client_batch_size, "2048", "1..1000000", "texts in one request; more get status 422", NULL),
-	NUMBER(max_body_bytes, "2000000", "1024..1073741824", "size of one request; larger ones get status 413", "payload_limit"),
-	NUMBER(max_connections, "1024", "1..100000", "connections at a time; further ones wait until one is closed", NULL),
+	{ROW(max_concurrent_requests, ROLE_RUN, "N"), .fallback = "512", .range = "1..1000000",
+	 .help = "requests waiting or being computed; further ones get status 429"},
+	{ROW(max_queue_tokens, ROLE_RUN, "N"), .fallback = "1048576", .range = "64..1073741824",
+	 .help = "tokens waiting; while there are as many, requests get status 429; a request that has more gets 422"},
+	{ROW(max_client_batch_size, ROLE_RUN, "N"), .fallback = "2048", .range = "1..1000000",
+	 .help = "texts in one request; more get status 422"},
+	{ROW(max_body_bytes, ROLE_RUN, "N"), .fallback = "2000000", .range = "1024..1073741824", .alias = "payload_limit",
+	 .help = "size of one request; larger ones get status 413"},
+	{ROW(max_connections, ROLE_RUN, "N"), .fallback = "1024", .range = "1..100000",
+	 .help = "connections at a time; further ones wait until one is closed"},
 	{ROW(request_timeout, ROLE_RUN, "SECONDS"), .range = "0.1..86400", .fallback = "60",
-	 .help = "time a client has to send a complete request, and to receive an answer, before its connection is "
-	 "closed; idle connections are closed after the same time"},
+	 .help = "time a client has to send a complete request, and to receive an answer, before its connection is closed; idle "
+	 "connections are closed after the same time"},
 	{.help = "Machine"},
 	{.group = device_rows, .field = FIELD(device)},
 	{.name = NULL},
@@ -125,12 +118,14 @@ static enum status run_serve(struct options *options)
 }
 
 /* Options of other servers. */
+/* clang-format off */
 static const struct option_foreign foreign[] = {
 	VALUE_REFUSED("port p", "--listen 127.0.0.1:8080 sets address and port; 0.0.0.0:8080 lets other machines in"),
 	VALUE_REFUSED("host hostname bind address", "--listen 127.0.0.1:8080 sets address and port"),
 	VALUE_REFUSED("workers", "one process answers all requests; --threads sets how many threads compute"),
-	{.name = NULL},
+	{0},
 };
+/* clang-format on */
 
 const struct command command_serve = {
 	.text = &serve_text,

@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/command.h"
-#include "cmd/text_options.h"
 #include "cmd/tokenize_text.h"
 #include "cmd/vocab_tokenizer.h"
+#include "infer/device_options.h"
 #include "formats/stream.h"
 #include "text/decode.h"
 #include "text/input_form.h"
@@ -39,8 +39,7 @@ static const struct option tokenize_options[] = {
 	 .help = "whose ids to match where they differ: Hugging Face's fast tokenizer or google-research/bert"},
 	{ROW(format, ROLE_RESULT, "NAME"), .range = "ids|tokens|offsets", .fallback = "ids",
 	 .help = "what to print: ids, vocabulary entries, or BEGIN:END in bytes of the line"},
-	{ROW(decode, ROLE_RUN, NULL), .fallback = "false",
-	 .help = "the reverse: read lines of ids, print lines of text"},
+	{ROW(decode, ROLE_RUN, NULL), .fallback = "false", .help = "the reverse: read lines of ids, print lines of text"},
 	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{.name = NULL},
 };

@@ -34,12 +34,7 @@ struct verify_settings {
 };
 
 static const struct option verify_options[] = {
-	{.name = "json",
-	 .type = OPTION_FLAG,
-	 .field = offsetof(struct verify_settings, json),
-	 .fallback = "false",
-	 .role = ROLE_RUN,
-	 .help = "print one JSON object"},
+	{OPTION_ROW(struct verify_settings, json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},
 	{.name = NULL},
 };
 

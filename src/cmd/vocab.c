@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "cmd/command.h"
-#include "cmd/text_options.h"
+#include "infer/device_options.h"
 #include "text/input_form.h"
 #include "text/vocab_extend.h"
 #include "text/vocab_learn.h"
@@ -30,7 +30,7 @@ struct vocab_options {
 /* clang-format off */
 static const struct option option_table[] = {
 	{.help = "Input and output"},
-	CORPUS_OPTION(FIELD(corpus), "text to learn from", NULL),
+	{ROW(corpus, ROLE_SOURCE, "PATH..."), .help = "text to learn from: " CORPUS_FILES},
 	{ROW(out, ROLE_PLACE, "FILE"), .letter = 'o', .help = "output file, one entry per line (vocab.txt)"},
 	{ROW(extend, ROLE_PLACE, "VOCAB"),
 	 .help = "keep the entries of this vocabulary (vocab.txt or tokenizer.json) and add words of the text to them"},
@@ -45,8 +45,7 @@ static const struct option option_table[] = {
 	{ROW(user_words, ROLE_PLACE, "FILE"), .help = "file with words, one per line, that are always included"},
 	{ROW(unused, ROLE_RESULT, "N"), .range = "0..100000", .fallback = "0",
 	 .help = "number of [unused0], [unused1], ... entries to reserve"},
-	{ROW(overwrite, ROLE_PLACE, NULL), .fallback = "false",
-	 .help = "replace the file that --out names if it exists"},
+	{ROW(overwrite, ROLE_PLACE, NULL), .fallback = "false", .help = "replace the file that --out names if it exists"},
 	{.help = "How the text is read"},
 	{.group = input_rows, .field = FIELD(input)},
 	{.help = "Running"},

@@ -11,23 +11,22 @@
 /* clang-format off */
 #define ROW(member, role, value) OPTION_ROW(struct batch_options, member, role, value)
 const struct option batch_rows[] = {
-	{ROW(train_batch_size, ROLE_RESULT, "N"), .section = "phase", .range = "1..1048576",
-	 .alias = "global_batch_size", .follows = "train_batch_size_per_gpu", .fallback_text = "from the model",
+	{ROW(train_batch_size, ROLE_RESULT, "N"), .section = "phase", .range = "1..1048576", .alias = "global_batch_size",
+	 .follows = "train_batch_size_per_gpu", .fallback_text = "from the model",
 	 .help = "instances per update, over all ranks, replicas, and micro-batches"},
 	{ROW(train_batch_size_per_gpu, ROLE_RUN, "N"), .section = "phase", .range = "1..1048576",
 	 .alias = "train_batch_size_per_rank", .fallback_text = "not used", .rare = true,
-	 .help = "instances per update for each rank and replica, including micro-batches, instead of for all "
-	 "(BERT-GPU's train_batch_size)"},
+	 .help = "instances per update for each rank and replica, including micro-batches, instead of for all (BERT-GPU's "
+	 "train_batch_size)"},
 	{ROW(per_device_train_batch_size, ROLE_PLACE, "N"), .section = "phase", .range = "1..1048576",
 	 .alias = "per_gpu_train_batch_size micro_batch_size", .fallback_text = "not used", .rare = true,
-	 .help = "the batch in transformers' terms: instances per micro-batch of each rank and replica, of which an "
-	 "update has gradient_accumulation_steps"},
-	{ROW(gradient_accumulation_steps, ROLE_RESULT, "N"), .section = "phase", .range = "0..65536",
-	 .fallback = "0", .alias = "num_accumulation_steps",
-	 .rare = true,
+	 .help = "the batch in transformers' terms: instances per micro-batch of each rank and replica, of which an update has "
+	 "gradient_accumulation_steps"},
+	{ROW(gradient_accumulation_steps, ROLE_RESULT, "N"), .section = "phase", .range = "0..65536", .fallback = "0",
+	 .alias = "num_accumulation_steps", .rare = true,
 	 .help = "micro-batches per update for each rank and replica; 0 = as few as micro_batch_tokens allows"},
-	{ROW(micro_batch_tokens, ROLE_RESULT, "N|auto"), .section = "phase", .range = "128..1048576",
-	 .alias = "micro_batch", .automatic = "auto",
+	{ROW(micro_batch_tokens, ROLE_RESULT, "N|auto"), .section = "phase", .range = "128..1048576", .alias = "micro_batch",
+	 .automatic = "auto",
 	 .fallback_text = "8192, less where memory has no room for it; on GPUs what fits into theirs, at most 65536",
 	 .help = "maximum number of tokens computed at a time if gradient_accumulation_steps is not given"},
 	{0},

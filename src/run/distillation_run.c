@@ -14,6 +14,25 @@
 #include "train/ranks.h"
 #include "weights/config_file.h"
 
+#define ROW(member, role, value) OPTION_ROW(struct distillation_options, member, role, value)
+
+/* clang-format off */
+const struct option distillation_rows[] = {
+	{ROW(teacher, ROLE_SOURCE, "FOLDER"), .alias = "teacher_model teacher_name_or_path",
+	 .help = "a model fine-tuned for the same task; training uses its answers in addition to the labels"},
+	{ROW(distill_alpha, ROLE_RESULT, "A"), .range = "0..1", .fallback = "0.5", .alias = "alpha_ce",
+	 .help = "weight of the loss against the teacher's answers; that of the labels has weight 1 - A"},
+	{ROW(distill_temperature, ROLE_RESULT, "T"), .range = "0.01..1000", .fallback = "2",
+	 .help = "divide the logits of both models by this before the softmax; the loss is multiplied by its square"},
+	{ROW(distill_layers, ROLE_RESULT, "S:T,S:T..."),
+	 .help = "pairs of the model's and the teacher's layers whose outputs are matched, 0 being the embeddings: 1:3,2:6; "
+	 "uniform: all, spread evenly over the teacher's"},
+	{ROW(distill_hidden_weight, ROLE_RESULT, "W"), .range = "0..1e6", .fallback = "1",
+	 .help = "weight of the layers' mean squared errors, which are added up"},
+	{0},
+};
+/* clang-format on */
+
 /* ---- Which layers ---- */
 
 static enum status bad_layers(const char *layers, const char *reason)
@@ -197,6 +216,8 @@ enum status distillation_run_prepare(struct distillation_run *out, const struct 
 {
 	struct model_config config;
 	const char *teacher = options->teacher;
+	if (!teacher)
+		return OK;
 	TRY(model_source_find(teacher, &out->source));
 	TRY(model_files_look(&out->files, out->source.weights));
 	const char *where = out->source.config[0] ? out->source.config : teacher;
@@ -206,8 +227,11 @@ enum status distillation_run_prepare(struct distillation_run *out, const struct 
 	TRY(check_tokenizer(out, teacher, run, &config));
 	TRY(check_sizes(teacher, &config, run));
 	out->settings = (struct distillation_settings){
-		.alpha = options->alpha, .temperature = options->temperature, .hidden_weight = options->hidden_weight};
-	TRY(choose_layers(out, options->layers, run->config.num_hidden_layers, config.num_hidden_layers));
+		.alpha = options->distill_alpha,
+		.temperature = options->distill_temperature,
+		.hidden_weight = options->distill_hidden_weight,
+	};
+	TRY(choose_layers(out, options->distill_layers, run->config.num_hidden_layers, config.num_hidden_layers));
 	if (out->settings.alpha == 0 && out->settings.layer_count == 0) {
 		enum status status =
 			error_set(ERR_USAGE, "--teacher: nothing is learned from it with --distill_alpha 0 and without "

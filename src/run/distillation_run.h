@@ -8,13 +8,14 @@
 #include "weights/model_files.h"
 #include "weights/model_folder.h"
 
-/* As given; borrowed. */
 struct distillation_options {
-	const char *teacher;                      /* a folder; NULL: there is no teacher */
-	double alpha, temperature, hidden_weight; /* as in struct distillation_settings */
-	const char *layers; /* "uniform", or pairs of a student's and a teacher's layer, "1:3,2:6", 0 being the embeddings; NULL:
-			       none */
+	const char *teacher;                       /* a folder; NULL: there is no teacher */
+	double distill_alpha, distill_temperature; /* as in struct distillation_settings */
+	const char *distill_layers; /* "uniform", or pairs of a student's and a teacher's layer, "1:3,2:6", 0 being the
+				       embeddings; NULL: none */
+	double distill_hidden_weight;
 };
+extern const struct option distillation_rows[];
 
 /* Zero-initialize; released also after a failure. */
 struct distillation_run {
@@ -30,7 +31,8 @@ struct distillation_run {
 };
 
 /* Reads the teacher's folder, except for its weights, and verifies that the teacher has the same task, vocabulary and labels.
- * Sets heads->projection if the student's hidden states need one. Call it after the student's own files are read. */
+ * Sets heads->projection if the student's hidden states need one. Call it after the student's own files are read. Without
+ * a teacher, does nothing. */
 MUST_USE enum status distillation_run_prepare(struct distillation_run *out, const struct distillation_options *options,
 					      const struct run *run, const struct task_state *task, struct model_heads *heads);
 size_t distillation_run_bytes(const struct distillation_run *distillation, const struct shape_limits *limits);

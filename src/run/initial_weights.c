@@ -14,24 +14,28 @@
 #define ROW(member, role, value) OPTION_ROW(struct initial_options, member, role, value)
 /* clang-format off */
 const struct option initial_rows[] = {
+	{ROW(vocab_file, ROLE_ENTRY, "PATH"), .fallback_text = "the model folder's, or learned from the corpus",
+	 .help = "vocabulary file, one WordPiece per line, or tokenizer.json, or a folder with one"},
+	{ROW(model, ROLE_RESULT, "WHAT"), .alias = "bert_config_file config_file model_name_or_path",
+	 .fallback_text = "from the amount of text",
+	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder to start from"},
 	{ROW(init_checkpoint, ROLE_START, "PATH"),
-	 .help = "initial weights: a Hugging Face folder, .safetensors, PyTorch .bin or .pt, or a TensorFlow BERT "
-	 "checkpoint; its configuration, vocabulary and casing are used"},
+	 .help = "initial weights: a Hugging Face folder, .safetensors, PyTorch .bin or .pt, or a TensorFlow BERT checkpoint; "
+	 "its configuration, vocabulary and casing are used"},
 	{ROW(init_vocab, ROLE_START, "PATH"), .fallback_text = "beside the initial weights", .rare = true,
 	 .help = "vocabulary of the initial weights"},
 	{ROW(remap_vocab, ROLE_START, NULL), .fallback = "false",
-	 .help = "allow a vocabulary other than that of the initial weights (--vocab_file, or learned): embeddings "
-	 "of shared tokens are copied, those of the others are as init_tokens says"},
+	 .help = "allow a vocabulary other than that of the initial weights (--vocab_file, or learned): embeddings of shared "
+	 "tokens are copied, those of the others are as init_tokens says"},
 	{ROW(init_tokens, ROLE_START, "HOW"), .range = "mean|draw", .fallback = "mean", .rare = true,
-	 .help = "with remap_vocab, embeddings of new tokens: the mean of the pieces that the initial vocabulary "
-	 "cuts them into (mean), or drawn at random (draw)"},
+	 .help = "with remap_vocab, embeddings of new tokens: the mean of the pieces that the initial vocabulary cuts them into "
+	 "(mean), or drawn at random (draw)"},
 	{ROW(init_positions, ROLE_START, "HOW"), .range = "same|tile|draw", .fallback = "same", .rare = true,
-	 .help = "if the model has more positions than the initial weights: fail (same), repeat theirs (tile), or "
-	 "draw new ones (draw)"},
+	 .help = "if the model has more positions than the initial weights: fail (same), repeat theirs (tile), or draw new ones "
+	 "(draw)"},
 	{ROW(init_attention, ROLE_START, "HOW"), .range = "random|neighbors", .fallback = "random", .rare = true,
-	 .help = "how attention begins in a new model: random weights, which look everywhere alike (random), or half "
-	 "of the heads looking at a neighboring token (neighbors), which shortens the plateau at the start of "
-	 "training"},
+	 .help = "how attention begins in a new model: random weights, which look everywhere alike (random), or half of the "
+	 "heads looking at a neighboring token (neighbors), which shortens the plateau at the start of training"},
 	{0},
 };
 /* clang-format on */
@@ -57,21 +61,21 @@ static enum status try_weights(const char *path)
 	return OK;
 }
 
-enum status initial_weights_find(struct initial_weights *initial, const struct initial_settings *settings, bool resumed)
+enum status initial_weights_find(struct initial_weights *initial, const struct initial_options *given,
+				 const struct options *options, bool resumed)
 {
-	const struct initial_options *options = settings->options;
-	*initial = (struct initial_weights){.settings = settings};
+	*initial = (struct initial_weights){.given = given};
 	if (resumed)
 		return OK;
-	initial->path = options->init_checkpoint;
-	if (!initial->path && initial_weights_named(settings->model))
-		initial->path = settings->model;
+	initial->path = given->init_checkpoint;
+	if (!initial->path && initial_weights_named(given->model))
+		initial->path = given->model;
 	if (!initial->path) {
-		if (options->remap_vocab || options->init_vocab || options->init_positions != POSITIONS_SAME)
+		if (given->remap_vocab || given->init_vocab || given->init_positions != POSITIONS_SAME)
 			return error_set(ERR_USAGE, "--remap_vocab, --init_vocab, and --init_positions need --init_checkpoint");
 		return OK;
 	}
-	if (options->init_attention == INIT_ATTENTION_NEIGHBORS && settings->attention_given) {
+	if (given->init_attention == INIT_ATTENTION_NEIGHBORS && options_given(options, "init_attention")) {
 		enum status status =
 			error_set(ERR_USAGE, "--init_attention neighbors is for new models, and '%s' has weights", initial->path);
 		error_hint("leave it out to train these weights further");
@@ -80,8 +84,8 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 	TRY(model_source_find(initial->path, &initial->source));
 	TRY(model_files_look(&initial->files, initial->source.weights));
 	TRY(try_weights(initial->source.weights));
-	const char *vocab = options->init_vocab ? options->init_vocab : initial->source.vocab;
-	if (!vocab[0] && (options->remap_vocab || !settings->vocab_file)) {
+	const char *vocab = given->init_vocab ? given->init_vocab : initial->source.vocab;
+	if (!vocab[0] && (given->remap_vocab || !given->vocab_file)) {
 		enum status status =
 			error_set(ERR_USAGE, "'%s': no vocab.txt or tokenizer.json beside the initial weights", initial->path);
 		error_hint("name the vocabulary they were trained with: --init_vocab PATH");
@@ -89,7 +93,7 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 	}
 	if (!vocab[0]) {
 		log_warning("'%s': no vocabulary beside the weights: assuming that row i is entry i of '%s'", initial->path,
-			    settings->vocab_file);
+			    given->vocab_file);
 		return OK;
 	}
 	initial->vocab_path = vocab;
@@ -99,7 +103,7 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 enum status initial_weights_check_vocab(const struct initial_weights *initial, const struct vocab *vocab)
 {
 	const struct vocab *source = &initial->vocab;
-	if (!initial->path || !initial->vocab_path || vocab->hash == source->hash || initial->settings->options->remap_vocab)
+	if (!initial->path || !initial->vocab_path || vocab->hash == source->hash || initial->given->remap_vocab)
 		return OK;
 	int32_t same = 0, common = vocab->count < source->count ? vocab->count : source->count;
 	while (same < common && strcmp(vocab->text[same], source->text[same]) == 0)
@@ -117,22 +121,22 @@ enum status initial_weights_check_vocab(const struct initial_weights *initial, c
 }
 
 enum status initial_weights_text(const struct initial_weights *initial, struct options *options, const char **out_vocab_file,
-				 int *cased)
+				 bool *cased)
 {
-	const struct initial_settings *settings = initial->settings;
-	*out_vocab_file = settings->vocab_file;
+	const struct initial_options *given = initial->given;
+	*out_vocab_file = given->vocab_file;
 	if (!initial->vocab_path)
 		return OK;
-	if (settings->vocab_file) { /* checked before the text is tokenized with it */
+	if (given->vocab_file) { /* checked before the text is tokenized with it */
 		struct vocab vocab;
-		TRY(vocab_file_read(&vocab, settings->vocab_file));
+		TRY(vocab_file_read(&vocab, given->vocab_file));
 		enum status status = initial_weights_check_vocab(initial, &vocab);
 		vocab_release(&vocab);
 		TRY(status);
 	}
-	if (!settings->vocab_file && !settings->options->remap_vocab)
+	if (!given->vocab_file && !given->remap_vocab)
 		*out_vocab_file = initial->vocab_path;
-	if (*cased >= 0)
+	if (options_said(options, "cased") || options_origin(options, "cased") == ORIGIN_RESUMED)
 		return OK;
 	bool found;
 	struct tokenizer_settings tokenizer = tokenizer_defaults(vocab_looks_cased(&initial->vocab));
@@ -149,9 +153,9 @@ void initial_weights_fit(const struct initial_weights *initial, int32_t vocab_co
 {
 	if (!initial->path)
 		return;
-	if (initial->settings->options->remap_vocab)
+	if (initial->given->remap_vocab)
 		config->vocab_size = vocab_count;
-	if (initial->settings->options->init_positions != POSITIONS_SAME && longest > config->max_position_embeddings)
+	if (initial->given->init_positions != POSITIONS_SAME && longest > config->max_position_embeddings)
 		config->max_position_embeddings = (int32_t)longest;
 }
 
@@ -188,15 +192,14 @@ static void log_report(const struct initial_weights *initial, const struct model
 	log_names("counters and constants, ignored", &report->others);
 	if (report->padding_rows)
 		log_note("  %" PRId64 " rows of padding after the vocabulary are ignored", report->padding_rows);
-	if (initial->settings->options->remap_vocab)
+	if (initial->given->remap_vocab)
 		log_note("  vocabulary: the embeddings of %" PRId64 " tokens are copied; %" PRId64
 			 " new ones begin as the mean of their pieces, %" PRId64
 			 " are drawn at random (normal, %g) with the mean output bias",
 			 report->carried_tokens, report->composed_tokens, report->drawn_tokens, config->initializer_range);
 	if (report->positions_source)
 		log_note("  positions: %" PRId64 " there, %d here (%s)", report->positions_source,
-			 config->max_position_embeddings,
-			 initial->settings->options->init_positions == POSITIONS_TILE ? "tile" : "draw");
+			 config->max_position_embeddings, initial->given->init_positions == POSITIONS_TILE ? "tile" : "draw");
 }
 
 /* On a GPU, the library computes the tanh form of GELU as part of its products, which saves two passes. But that makes a
@@ -227,7 +230,7 @@ done:
 enum status initial_weights_load(const struct initial_weights *initial, const struct vocab *vocab, struct model *model,
 				 struct replica *replica)
 {
-	const struct initial_options *options = initial->settings->options;
+	const struct initial_options *options = initial->given;
 	bool neighbors = options->init_attention == INIT_ATTENTION_NEIGHBORS;
 	struct model_folder_report report = {0};
 	float *slab = NULL;

@@ -14,6 +14,8 @@ enum init_tokens { INIT_TOKENS_MEAN, INIT_TOKENS_DRAW };
 enum init_attention { INIT_ATTENTION_RANDOM, INIT_ATTENTION_NEIGHBORS };
 
 struct initial_options {
+	const char *vocab_file; /* of the run; NULL: that of the weights, or a learned one */
+	const char *model;      /* a size, a configuration or weights; NULL: from the initial weights, or the amount of text */
 	const char *init_checkpoint;         /* NULL: --model, if it names weights */
 	const char *init_vocab;              /* of the weights; NULL: the one beside them */
 	bool remap_vocab;                    /* the run's vocabulary differs from theirs */
@@ -24,17 +26,10 @@ struct initial_options {
 };
 extern const struct option initial_rows[];
 
-struct initial_settings {
-	const struct initial_options *options;
-	const char *model;      /* --model; NULL: open */
-	const char *vocab_file; /* of the run; NULL: that of the weights, or a learned one */
-	bool attention_given;   /* init_attention was asked for by the user; it is not just part of a recipe */
-};
-
 /* Zero-initialize; released also after a failure. */
 struct initial_weights {
-	const struct initial_settings *settings; /* borrowed */
-	const char *path;                        /* as given; NULL: there are no initial weights */
+	const struct initial_options *given; /* borrowed */
+	const char *path;                    /* as given; NULL: there are no initial weights */
 	struct model_source source;
 	struct model_files files; /* as they were when found */
 	const char *vocab_path;   /* NULL: unknown */
@@ -44,12 +39,13 @@ struct initial_weights {
 /* Does --model name trained weights, rather than a size or just a configuration? NULL does not. */
 bool initial_weights_named(const char *model);
 /* Finds the weights and reads their vocabulary. What cannot be opened is reported now, before any text is prepared. A resumed run
- * has no initial weights. */
-MUST_USE enum status initial_weights_find(struct initial_weights *out, const struct initial_settings *settings, bool resumed);
-/* The vocabulary file for the run (NULL: it is to learn one). If `*cased` is -1 and their vocabulary is known, chooses their
- * casing. */
+ * has no initial weights. `options` are those that `given` is part of. */
+MUST_USE enum status initial_weights_find(struct initial_weights *out, const struct initial_options *given,
+					  const struct options *options, bool resumed);
+/* The vocabulary file for the run (NULL: it is to learn one). If nobody has said whether it is cased and their vocabulary is
+ * known, sets *cased to their casing. */
 MUST_USE enum status initial_weights_text(const struct initial_weights *initial, struct options *options,
-					  const char **out_vocab_file, int *cased);
+					  const char **out_vocab_file, bool *cased);
 /* ERR_STATE if the run's vocabulary should equal theirs but does not; the message says where they differ. */
 MUST_USE enum status initial_weights_check_vocab(const struct initial_weights *initial, const struct vocab *vocab);
 /* Adapts their configuration to the run's vocabulary and its longest sequence, as far as the settings allow. */

@@ -1,5 +1,4 @@
 /* Takes a fine-tuning run from the model's folder and the task's files to its objective and its final scores. */
-#include "run/card.h"
 #include "run/labeled_run.h"
 
 #include <math.h>
@@ -13,6 +12,7 @@
 #include "base/memory.h"
 #include "data/unknown.h"
 #include "infer/outputs.h"
+#include "run/card.h"
 #include "tasks/record.h"
 #include "tasks/results.h"
 #include "base/set_list.h"
@@ -39,14 +39,14 @@ static enum status take_file(const char *given, const char *option, char place[P
 /* Files that need not be beside the weights. */
 static enum status take_files(struct labeled_run *labeled)
 {
-	TRY(take_file(labeled->settings->config_file, "config_file", labeled->source.config));
-	return take_file(labeled->settings->vocab_file, "vocab_file", labeled->source.vocab);
+	TRY(take_file(labeled->given->config_file, "config_file", labeled->source.config));
+	return take_file(labeled->given->vocab_file, "vocab_file", labeled->source.vocab);
 }
 
 static void take_case(struct labeled_run *labeled)
 {
 	struct tokenizer_settings *own = &labeled->tokenizer.settings;
-	bool lowercase = !labeled->settings->cased;
+	bool lowercase = !labeled->given->cased;
 	if (own->lowercase == lowercase)
 		return;
 	log_warning("texts %s their upper-case letters, as --cased %s says; '%s' says otherwise", lowercase ? "lose" : "keep",
@@ -58,7 +58,7 @@ static void take_case(struct labeled_run *labeled)
 static enum status take_layers(struct labeled_run *labeled)
 {
 	struct model_config *config = &labeled->run->config;
-	const char *given = labeled->settings->init_layers;
+	const char *given = labeled->given->init_layers;
 	int32_t count = 0, before = -1;
 	labeled->source_layers = config->num_hidden_layers;
 	if (!given || !*given || labeled->run->start.resumed)
@@ -85,7 +85,7 @@ static enum status take_layers(struct labeled_run *labeled)
 static enum status read_model(struct labeled_run *labeled)
 {
 	struct run *run = labeled->run;
-	const char *model = run->start.resumed ? run->start.checkpoint : labeled->settings->model;
+	const char *model = run->start.resumed ? run->start.checkpoint : labeled->given->model;
 	if (!model) {
 		enum status status = error_set(ERR_USAGE, "--model is missing");
 		error_hint("give a pre-trained model: a run of bertc pretrain, or any BERT folder");
@@ -102,7 +102,7 @@ static enum status read_model(struct labeled_run *labeled)
 	TRY(take_layers(labeled));
 	TRY(folder_tokenizer_read(&labeled->tokenizer, &labeled->source));
 	TRY(folder_tokenizer_fit(&labeled->tokenizer, model, &run->config.vocab_size));
-	if (!run->start.resumed && labeled->settings->cased_is_given)
+	if (!run->start.resumed && options_given(&run->options, "cased"))
 		take_case(labeled);
 	labeled->tokenizer.settings.special_tokens = false; /* "[MASK]" in a labeled text is text */
 	run->vocab = &labeled->tokenizer.vocab;
@@ -128,7 +128,7 @@ static enum status read_set(struct labeled_run *labeled, struct task_set *set, c
 {
 	struct task_state *state = &labeled->state;
 	labeled->bad.count = 0;
-	labeled->bad.skip = labeled->settings->skip_bad && set->use != TASK_PREDICT;
+	labeled->bad.skip = labeled->given->on_bad_record == SKIP_BAD_RECORD && set->use != TASK_PREDICT;
 	int32_t added = labeled->tokenizer.vocab.added_count;
 	TRY(state->task->read(state, set, paths, count));
 	task_keep_first(state, set, paths, count);
@@ -186,21 +186,21 @@ static enum status do_without_dev(const struct labeled_run *labeled)
 
 static enum status read_files(struct labeled_run *labeled)
 {
-	const struct labeled_run_settings *settings = labeled->settings;
-	if (settings->train->count == 0) {
+	const struct labeled_options *given = labeled->given;
+	if (given->train.count == 0) {
 		enum status status = error_set(ERR_USAGE, "--train is missing");
 		error_hint("bertc finetune --task classification --model FOLDER --train FILE --dev FILE --out FOLDER");
 		return status;
 	}
 	labeled->train = (struct task_set){.name = "", .use = TASK_TRAIN};
-	labeled->state.settings.most = settings->max_train_samples;
-	TRY(read_set(labeled, &labeled->train, settings->train->values, settings->train->count));
-	labeled->state.settings.most = settings->max_eval_samples;
-	TRY(open_sets(labeled, "dev", settings->dev, TASK_SCORE, &labeled->dev, &labeled->dev_count));
+	labeled->state.settings.most = given->max_train_samples;
+	TRY(read_set(labeled, &labeled->train, given->train.values, given->train.count));
+	labeled->state.settings.most = given->max_eval_samples;
+	TRY(open_sets(labeled, "dev", &given->dev, TASK_SCORE, &labeled->dev, &labeled->dev_count));
 	if (labeled->dev_count == 0)
 		TRY(do_without_dev(labeled));
-	labeled->state.settings.most = settings->max_predict_samples;
-	return open_sets(labeled, "test", settings->test, TASK_PREDICT, &labeled->test, &labeled->test_count);
+	labeled->state.settings.most = given->max_predict_samples;
+	return open_sets(labeled, "test", &given->test, TASK_PREDICT, &labeled->test, &labeled->test_count);
 }
 
 /* Tokens of an example: as given, else the task's default. */
@@ -229,50 +229,50 @@ static enum status note_choice(void *context, const char *option, const char *va
 /* The task's own settings. */
 static enum status settle_task(struct labeled_run *labeled)
 {
-	const struct labeled_run_settings *settings = labeled->settings;
+	const struct labeled_options *given = labeled->given;
 	const struct run_start *start = &labeled->run->start;
 	const struct task *task = labeled->state.task;
-	const struct task_beginning beginning = {.model = settings->model,
-						 .has_dev = settings->dev && settings->dev->count > 0,
+	const struct task_beginning beginning = {.model = given->model,
+						 .has_dev = given->dev.count > 0,
 						 .folder = &labeled->sentence,
 						 .chose = note_choice,
 						 .context = labeled};
 	if (task->makes_vectors)
-		TRY(sentence_folder_read(&labeled->sentence, start->resumed ? start->checkpoint : settings->model));
+		TRY(sentence_folder_read(&labeled->sentence, start->resumed ? start->checkpoint : given->model));
 	return task->settle ? task->settle(&labeled->state, &beginning) : OK;
 }
 
 static enum status find_task(struct labeled_run *labeled)
 {
-	const struct labeled_run_settings *settings = labeled->settings;
+	const struct labeled_options *given = labeled->given;
 	struct task_state *state = &labeled->state;
 	const char **names = NULL;
 	int64_t count = 0;
-	if (!settings->task) {
+	if (!given->task) {
 		enum status status = error_set(ERR_USAGE, "--task is missing");
 		error_hint("name the task, such as --task classification");
 		return status;
 	}
 	const struct task *task;
-	TRY(task_find(settings->task, &task, &state->settings.layout));
-	TRY(task_state_open(state, task, task_options_of(settings->own, task)));
-	if (settings->class_weights && !state->task->weighs_classes)
+	TRY(task_find(given->task, &task, &state->settings.layout));
+	TRY(task_state_open(state, task, task_options_of(&given->own, task)));
+	if (given->class_weights && !state->task->weighs_classes)
 		return error_set(ERR_USAGE, "--class_weights is for tasks that choose one of several classes, not for %s",
 				 state->task->name);
-	if (settings->labels)
-		TRY(labels_parse_option(settings->labels, &labeled->strings, &names, &count));
+	if (given->labels)
+		TRY(labels_parse_option(given->labels, &labeled->strings, &names, &count));
 	labeled->names = names;
 	state->settings.tokenizer = labeled->encoder;
 	TRY(choose_length(labeled->run, &labeled->run->phases[0], state->task));
 	state->settings.max_seq_length = (int32_t)labeled->run->values->max_seq_length;
-	state->settings.columns = settings->columns;
-	state->settings.needs_pairs = task_needs_pairs(settings->task, state->settings.layout);
+	state->settings.columns = given->columns;
+	state->settings.needs_pairs = task_needs_pairs(given->task, state->settings.layout);
 	state->settings.given = (struct label_list){names, count};
 	state->settings.folder = (struct label_list){(const char *const *)labeled->folder.labels,
 						     labeled->folder.labels ? labeled->folder.label_count : 0};
-	state->settings.class_weights = settings->class_weights;
-	state->settings.negative_label = settings->negative_label;
-	state->settings.negative_columns = settings->negative_columns;
+	state->settings.class_weights = given->class_weights;
+	state->settings.negative_label = given->negative_label;
+	state->settings.negative_columns = given->negative_column;
 	state->settings.hidden_size = labeled->run->config.hidden_size;
 	state->pool = labeled->run->machine->pool;
 	state->settings.vocab = &labeled->tokenizer.vocab;
@@ -314,7 +314,7 @@ static enum status make_head(struct labeled_run *labeled)
 	const char **names = NULL;
 	state->task->heads(state, &labeled->heads);
 	labeled->task.heads = &labeled->heads;
-	labeled->task.decides = labeled->settings->metric ? labeled->settings->metric : task_decides(state);
+	labeled->task.decides = labeled->given->metric ? labeled->given->metric : task_decides(state);
 	labeled->continues_head = has_same_head(labeled);
 	TRY(memory_new(&names, state->labels.count, sizeof *names, "labels"));
 	for (int64_t i = 0; i < state->labels.count; i++)
@@ -343,30 +343,13 @@ static enum status check_decision(const struct labeled_run *labeled)
 		names[i] = labeled->dev[i].name;
 	enum status status = run_find_best_set(labeled->run, names, labeled->dev_count, &deciding);
 	free(names);
-	if (status != OK || !labeled->settings->metric)
+	if (status != OK || !labeled->given->metric)
 		return status;
 	TRY(labeled_measures(&labeled->state, &labeled->heads.head[0], &labeled->dev[deciding], &measures));
-	return loop_deciding_measure(labeled->settings->metric, &measures, &decides);
-}
-
-static enum status find_teacher(struct labeled_run *labeled)
-{
-	const struct distillation_options *options = &labeled->settings->distillation;
-	if (!options->teacher)
-		return OK;
-	return distillation_run_prepare(&labeled->distillation, options, labeled->run, &labeled->state, &labeled->heads);
+	return loop_deciding_measure(labeled->given->metric, &measures, &decides);
 }
 
 /* ---- Its training ---- */
-
-/* Dropout in place of the model's own. */
-static enum status choose_dropout(struct run *run, const double *option, double *probability)
-{
-	if (options_is_open(&run->options, option))
-		TRY(options_choose_number(&run->options, option, *probability, 6));
-	*probability = *option;
-	return OK;
-}
 
 /* Small models learn with higher rates than base and large ones. */
 static bool is_small(const struct model_config *config)
@@ -428,23 +411,24 @@ enum status labeled_run_check(const struct labeled_run *labeled, const struct op
 	return status;
 }
 
-enum status labeled_run_prepare(struct labeled_run *labeled, const struct labeled_run_settings *settings)
+enum status labeled_run_prepare(struct labeled_run *labeled, const struct labeled_options *given,
+				const struct distillation_options *distillation)
 {
 	struct run *run = labeled->run;
-	labeled->settings = settings;
+	labeled->given = given;
 	TRY(ranks_agree(run->machine->comm, read_model(labeled)));
 	TRY(ranks_agree(run->machine->comm, find_task(labeled)));
 	TRY(ranks_agree(run->machine->comm, read_files(labeled)));
 	warn_of_small_sets(labeled);
 	TRY(make_head(labeled));
 	TRY(check_decision(labeled));
-	TRY(ranks_agree(run->machine->comm, find_teacher(labeled)));
+	TRY(ranks_agree(run->machine->comm,
+			distillation_run_prepare(&labeled->distillation, distillation, run, &labeled->state, &labeled->heads)));
 	if (!run->start.resumed && labeled->heads.head[0].loss != LOSS_VECTORS)
 		log_note("%s", labeled->continues_head
 				       ? "the model has a head for this task: training continues with it"
 				       : "the model has no head for this task; starting with a randomly initialized one");
-	TRY(choose_dropout(run, &run->values->hidden_dropout_prob, &run->config.hidden_dropout_prob));
-	TRY(choose_dropout(run, &run->values->attention_probs_dropout_prob, &run->config.attention_probs_dropout_prob));
+	TRY(run_choose_dropout(run));
 	run->data_hash = hash64_combine(run->vocab->hash, labeled_hash(&labeled->train.encoded));
 	run->phases[0].data_hash = run->data_hash;
 	for (int64_t i = 0; i < labeled->dev_count; i++) {
@@ -610,7 +594,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 {
 	struct labeled_run *labeled = context;
 	struct labeled_source source = {.seed = (uint64_t)labeled->run->values->seed,
-					.shuffle = labeled->settings->shuffle,
+					.shuffle = labeled->given->shuffle,
 					.vocab_size = labeled->run->config.vocab_size};
 	TRY(instances_open_labeled(&labeled->instances, &labeled->train.encoded, &source));
 	if (state->samples > 0)

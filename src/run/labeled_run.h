@@ -2,32 +2,14 @@
 #ifndef RUN_LABELED_RUN_H
 #define RUN_LABELED_RUN_H
 
-#include "base/option.h"
 #include "run/distillation_run.h"
+#include "run/labeled_options.h"
 #include "run/run.h"
 #include "tasks/task.h"
-#include "tasks/task_options.h"
 #include "train/labeled.h"
 #include "weights/model_files.h"
 #include "weights/model_folder.h"
 #include "weights/sentence_folder.h"
-
-/* Everything is borrowed; NULL or empty: not given. */
-struct labeled_run_settings {
-	const char *task;                             /* --task */
-	const char *model;                            /* where the encoder comes from */
-	const char *config_file, *vocab_file;         /* in place of those beside the model's weights */
-	bool cased, cased_is_given;                   /* overrides what its folder says */
-	const struct option_list *train, *dev, *test; /* paths; for dev and test [NAME=]PATH */
-	struct column_choice columns;
-	const char *labels, *class_weights, *metric;
-	const char *negative_label, *negative_columns;
-	const struct task_options *own; /* of each task */
-	struct distillation_options distillation;
-	const char *init_layers; /* "0,2,4": the layers, counted from 0, of which a smaller model is made; NULL: all */
-	bool skip_bad, shuffle;
-	int64_t max_train_samples, max_eval_samples, max_predict_samples; /* 0: all */
-};
 
 /* What the finished model scored on the dev set that decides which checkpoint is best. */
 struct labeled_result {
@@ -38,8 +20,8 @@ struct labeled_result {
 
 /* Zero-initialize; released also after a failure. */
 struct labeled_run {
-	const struct labeled_run_settings *settings; /* borrowed */
-	struct run *run;                             /* borrowed, including its one phase */
+	const struct labeled_options *given; /* of the run's options; borrowed */
+	struct run *run;                     /* borrowed, including its one phase */
 	struct run_task task;
 	struct task_state state;
 	struct bad_records bad;
@@ -70,8 +52,9 @@ struct labeled_run {
 /* Fills in out->task, with which `run` is then opened. */
 void labeled_run_begin(struct labeled_run *out, struct run *run);
 /* Call it after run_open_device(). Reads the model's tokenizer and the task's files, and chooses whatever must be settled before
- * run_plan(). [all] */
-MUST_USE enum status labeled_run_prepare(struct labeled_run *labeled, const struct labeled_run_settings *settings);
+ * run_plan(). `given` is a part of the run's own options. [all] */
+MUST_USE enum status labeled_run_prepare(struct labeled_run *labeled, const struct labeled_options *given,
+					 const struct distillation_options *distillation);
 /* Would these options also work for a run on the same files? Call it once the run is prepared. Whatever is open in them is chosen
  * as for the run itself, but the result is discarded. */
 MUST_USE enum status labeled_run_check(const struct labeled_run *labeled, const struct options *options);

@@ -27,6 +27,32 @@ static enum status check_vocabulary(const struct pretraining_data *data)
 	return status;
 }
 
+bool pretraining_length_is_open(const struct run_phase *phase)
+{
+	return options_origin_of(phase->options, &phase->values->max_seq_length) == ORIGIN_DEFAULT;
+}
+
+/* A recorded list gives way if another kind of data is given. */
+static struct option_list source(const struct run *run, const struct options *of, const struct option_list *list,
+				 const char *other, const char *another)
+{
+	bool given = options_given(&run->options, other) || options_given(&run->options, another);
+	return options_origin_of(of, list) == ORIGIN_RESUMED && given ? (struct option_list){0} : *list;
+}
+
+enum status pretraining_data_begin(struct pretraining_data *data, struct run *run, const struct initial_weights *initial)
+{
+	*data = (struct pretraining_data){.run = run, .initial = initial};
+	TRY(memory_new(&data->phases, run->phase_count, sizeof *data->phases, "phases"));
+	data->phase_count = run->phase_count;
+	for (int64_t i = 0; i < data->phase_count; i++) {
+		const struct options *options = run->phases[i].options;
+		const struct pretraining_options *given = options->settings;
+		data->phases[i].input_file = source(run, options, &given->text.input_file, "corpus", "data");
+	}
+	return OK;
+}
+
 static bool same_list(const struct option_list *a, const struct option_list *b)
 {
 	bool same = a->count == b->count;
@@ -39,9 +65,10 @@ static bool same_list(const struct option_list *a, const struct option_list *b)
 #define PAIR_LENGTH 128
 static void set_pairs(const struct pretraining_data *data, int64_t index, struct run_data_settings *out)
 {
-	const struct pretraining_phase *phase = &data->phases[index];
-	out->pair_length = phase->length_open ? PAIR_LENGTH : (int32_t)data->run->phases[index].values->max_seq_length;
-	out->pair_predictions = phase->instances.max_predictions_per_seq;
+	const struct run_phase *phase = &data->run->phases[index];
+	const struct pretraining_options *given = phase->options->settings;
+	out->pair_length = pretraining_length_is_open(phase) ? PAIR_LENGTH : (int32_t)phase->values->max_seq_length;
+	out->pair_predictions = (int32_t)given->instances.max_predictions_per_seq;
 }
 
 /* Would this phase's instances be the same as those of an earlier phase? Only pairs are converted with settings of the phase. */
@@ -63,7 +90,7 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 	for (int64_t i = current; i < data->phase_count; i++) {
 		struct pretraining_phase *phase = &data->phases[i], *before = phase - 1;
 		struct run_phase *of_run = &data->run->phases[i];
-		const struct option_list *list = phase->input_file;
+		const struct option_list *list = &phase->input_file;
 		of_run->data_hash = data->data.hash;
 		last = own;
 		set_pairs(data, i, &own);
@@ -80,7 +107,7 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 		}
 		if (list->count == 0)
 			continue;
-		if (same_list(list, before->input_file) && made_alike(before, &own, &last)) {
+		if (same_list(list, &before->input_file) && made_alike(before, &own, &last)) {
 			phase->files = before->files;
 			phase->file_count = before->file_count;
 			of_run->data_hash = data->run->phases[i - 1].data_hash;
@@ -100,9 +127,9 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 }
 
 /* There must be at most one kind of training data. */
-static enum status check_sources(const struct run_data_settings *data)
+static enum status check_sources(const struct text_options *text)
 {
-	int kinds = (data->corpus->count > 0) + (data->data->count > 0) + (data->input_file->count > 0);
+	int kinds = (text->corpus.count > 0) + (text->data.count > 0) + (text->input_file.count > 0);
 	if (kinds <= 1)
 		return OK;
 	enum status status = error_set(ERR_USAGE, "only one of --corpus, --data, and --input_file can be given");
@@ -111,11 +138,11 @@ static enum status check_sources(const struct run_data_settings *data)
 }
 
 /* The hash of the sets' names and contents, in order. */
-static uint64_t evaluation_hash(const struct run_data *data, const struct pretraining_phase *first)
+static uint64_t evaluation_hash(const struct run_data *data, double masked_lm_prob)
 {
 	uint64_t hash = 0;
 	/* Evaluations mask this share whatever the run does. Checkpoints have it in the hash only where the two differ. */
-	if (first->instances.masked_lm_prob != EVALUATION_MASKED)
+	if (masked_lm_prob != EVALUATION_MASKED)
 		hash = hash64_combine(hash, (uint64_t)(100 * EVALUATION_MASKED));
 	for (int64_t i = 0; i < data->evaluation_count; i++) {
 		const struct run_data_set *set = &data->evaluation[i];
@@ -154,36 +181,36 @@ static enum status resumed_vocab(const struct run *run, char beside[PATH_BYTES],
 
 static enum status open_data(struct pretraining_data *data)
 {
-	const struct pretraining_data_settings *settings = data->settings;
 	struct run *run = data->run;
 	const struct run_start *start = &run->start;
+	const struct options *options = &run->options;
+	const struct pretraining_options *of_run = options->settings;
 	char vocab_beside[PATH_BYTES];
 	const char *vocab_file;
-	data->cased = settings->cased;
-	TRY(initial_weights_text(data->initial, &run->options, &vocab_file, &data->cased));
+	struct text_options text = of_run->text;
+	text.corpus = source(run, options, &of_run->text.corpus, "data", "input_file");
+	text.data = source(run, options, &of_run->text.data, "corpus", "input_file");
+	text.input_file = data->phases[start->state.phase.index].input_file;
+	text.eval_corpus = source(run, options, &of_run->text.eval_corpus, "eval_data", "eval_file");
+	text.eval_data = source(run, options, &of_run->text.eval_data, "eval_corpus", "eval_file");
+	text.eval_file = source(run, options, &of_run->text.eval_file, "eval_corpus", "eval_data");
+	TRY(initial_weights_text(data->initial, &run->options, &vocab_file, &text.cased));
 	if (!vocab_file && start->resumed)
 		TRY(resumed_vocab(run, vocab_beside, &vocab_file));
 	struct run_data_settings given = {
 		.folder = run->folder.data,
-		.corpus = settings->corpus,
-		.data = settings->data,
-		.input_file = data->phases[start->state.phase.index].input_file,
-		.eval_corpus = settings->eval_corpus,
-		.eval_data = settings->eval_data,
-		.eval_file = settings->eval_file,
-		.corpus_recorded = settings->corpus_recorded,
-		.eval_recorded = settings->eval_recorded,
-		.text = settings->text,
-		.input = {.input = settings->text->input, .threads = (int)run->machine->device.threads},
+		.corpus_recorded = options_origin(options, "corpus") == ORIGIN_RESUMED,
+		.eval_recorded = options_origin(options, "eval_corpus") == ORIGIN_RESUMED,
+		.text = &text,
+		.input = {.input = text.input, .threads = (int)run->machine->device.threads},
 		.vocab_file = vocab_file,
-		.cased = data->cased == 1,
-		.cased_given = settings->cased_given,
+		.cased_given = options_said(options, "cased"),
 		.first_rank = is_first_rank(data->run->machine->comm),
 		.pool = run->machine->pool,
 		.resumed = (start->resumed && start->own) || start->begun,
 	};
 	set_pairs(data, start->state.phase.index, &given);
-	TRY(check_sources(&given));
+	TRY(check_sources(&text));
 	TRY(run_data_open(&data->data, &given));
 	TRY(open_phase_files(data, &given));
 	TRY(initial_weights_check_vocab(data->initial, &data->data.vocab));
@@ -200,15 +227,16 @@ static enum status open_data(struct pretraining_data *data)
 enum status pretraining_data_open(struct pretraining_data *data)
 {
 	struct run *run = data->run;
+	const struct pretraining_options *first = run->phases[0].options->settings;
 	TRY(open_data(data));
 	run->vocab = &data->data.vocab;
 	run->tokenizer = &data->data.tokenizer;
 	run->data_hash = data->data.hash;
-	run->evaluation_hash = evaluation_hash(&data->data, &data->phases[0]);
+	run->evaluation_hash = evaluation_hash(&data->data, first->instances.masked_lm_prob);
 	run->longest_evaluated = longest_evaluated(&data->data);
 	char size[32];
 	snprintf(size, sizeof size, "%d", run->vocab->count);
-	return data->settings->text->vocab_size > 0 ? OK : options_set(&run->options, "vocab_size", size, ORIGIN_CHOSEN);
+	return first->text.vocab_size > 0 ? OK : options_set(&run->options, "vocab_size", size, ORIGIN_CHOSEN);
 }
 
 int64_t pretraining_data_tokens(const struct pretraining_data *data)
@@ -229,6 +257,7 @@ void pretraining_data_close(struct pretraining_data *data)
 		if (phase->owns_files)
 			run_static_close(phase->files, phase->file_count);
 	}
+	free(data->phases);
 	run_data_close(&data->data);
 	*data = (struct pretraining_data){0};
 }
@@ -238,10 +267,12 @@ void pretraining_data_close(struct pretraining_data *data)
 void pretraining_set_instances(struct pretraining_data *data, int64_t index)
 {
 	struct pretraining_phase *phase = &data->phases[index];
+	const struct pretraining_options *of_run = data->run->options.settings;
+	const struct pretraining_options *given = data->run->phases[index].options->settings;
 	const struct vocab *vocab = &data->data.vocab;
-	phase->training = phase->instances;
+	phase->training = instance_options_settings(&given->instances);
 	phase->training.seed = (uint64_t)data->run->values->seed;
-	phase->training.shuffle = data->settings->shuffle;
+	phase->training.shuffle = of_run->shuffle;
 	phase->training.max_seq_length = (int32_t)data->run->phases[index].values->max_seq_length;
 	phase->training.vocab_size = vocab->count;
 	phase->training.cls = vocab->cls;
@@ -295,6 +326,7 @@ enum status pretraining_open_evaluation(struct pretraining_data *data, int64_t i
 {
 	const struct pretraining_phase *phase = &data->phases[index];
 	const struct run_data *text = &data->data;
+	const struct options *options = data->run->phases[index].options;
 	TRY(memory_new(&data->evaluation_sets, text->evaluation_count, sizeof *data->evaluation_sets, "evaluation sets"));
 	for (int64_t i = 0; i < text->evaluation_count; i++) {
 		const struct run_data_set *set = &text->evaluation[i];
@@ -304,7 +336,7 @@ enum status pretraining_open_evaluation(struct pretraining_data *data, int64_t i
 		struct instance_settings settings = phase->evaluation;
 		if (set->file_count > 0) {
 			settings.shuffle = false; /* as they are, and all of them unless options say otherwise */
-			out->whole = phase->eval_whole;
+			out->whole = options_origin(options, "eval_instances") == ORIGIN_DEFAULT;
 			TRY(instances_open_static(&out->instances, set->files, set->file_count, &settings));
 		} else
 			TRY(instances_open(&out->instances, set->shards, set->shard_count, &settings));

@@ -11,6 +11,11 @@
 #include "train/pretraining_report.h"
 #include "train/ranks.h"
 
+static const struct pretraining_options *given_in(const struct pretraining_run *pretraining)
+{
+	return pretraining->run->options.settings;
+}
+
 /* ---- The model ---- */
 
 static int32_t larger(int32_t a, int32_t b)
@@ -30,7 +35,7 @@ static enum status fit_static_length(struct pretraining_run *pretraining, int64_
 		longest = larger(longest, phase->files[i].summary.max_length);
 	if (run->phase_count == 1)
 		longest = larger(longest, run->longest_evaluated);
-	if (phase->file_count > 0 && phase->length_open)
+	if (phase->file_count > 0 && pretraining_length_is_open(of_run))
 		return options_choose_integer(of_run->options, length, longest < 8 ? 8 : longest);
 	if (longest <= *length)
 		return OK;
@@ -55,7 +60,7 @@ static enum status check_length(const struct pretraining_run *pretraining, int64
 /* Applies the options for sizes, which cannot change those of existing weights. */
 static enum status resize_model(const struct pretraining_run *pretraining, struct model_config *config)
 {
-	const struct model_sizes *sizes = &pretraining->settings->sizes;
+	const struct model_sizes *sizes = &given_in(pretraining)->sizes;
 	struct model_config before = *config;
 	TRY(model_config_resize(config, sizes));
 	if (!model_sizes_any(sizes) || !pretraining->initial.path || memcmp(&before, config, sizeof before) == 0)
@@ -76,7 +81,7 @@ static enum status resize_model(const struct pretraining_run *pretraining, struc
 static enum status check_shape(const struct pretraining_run *pretraining, const struct model_config *config)
 {
 	const struct initial_weights *initial = &pretraining->initial;
-	const char *model = pretraining->settings->model;
+	const char *model = given_in(pretraining)->initial.model;
 	struct model_config own;
 	if (!model || !initial->path || !initial->source.config[0])
 		return OK;
@@ -105,30 +110,29 @@ static enum status check_shape(const struct pretraining_run *pretraining, const 
  * size. */
 static enum status check_model(const struct pretraining_run *pretraining)
 {
-	const struct pretraining_run_settings *settings = pretraining->settings;
+	const struct initial_options *given = &given_in(pretraining)->initial;
 	const struct run *run = pretraining->run;
 	struct model_config config;
-	if (!settings->model && pretraining->initial.path)
+	if (!given->model && pretraining->initial.path)
 		TRY(model_folder_config(pretraining->initial.path, &config));
 	else
-		TRY(model_size_or_folder_config(settings->model ? settings->model : "base", &config));
+		TRY(model_size_or_folder_config(given->model ? given->model : "base", &config));
 	if (!run->start.resumed)
 		TRY(resize_model(pretraining, &config));
 	TRY(check_shape(pretraining, &config));
-	bool fixed = settings->initial.options->init_positions == POSITIONS_SAME;
+	bool fixed = given->init_positions == POSITIONS_SAME;
 	for (int64_t i = 0; fixed && i < run->phase_count; i++)
-		if (pretraining->data.phases[i].input_file->count == 0) /* static instances determine the length themselves */
+		if (pretraining->data.phases[i].input_file.count == 0) /* static instances determine the length themselves */
 			TRY(check_length(pretraining, run->phases[i].values->max_seq_length, &config));
 	return OK;
 }
 
-/* Dropout in place of the configuration's. */
-static enum status choose_dropout(struct run *run, const double *option, double *probability)
+/* Has a recipe set this dropout? A record does not say, but only `fast` has settings of its own, and its dropout is 0. */
+static bool is_of_recipe(const struct run *run, const double *dropout)
 {
-	if (options_is_open(&run->options, option))
-		TRY(options_choose_number(&run->options, option, *probability, 6));
-	*probability = *option;
-	return OK;
+	enum option_origin origin = options_origin_of(&run->options, dropout);
+	bool recorded = origin == ORIGIN_RESUMED || (run->options.from_record && origin == ORIGIN_FILE);
+	return origin == ORIGIN_RECIPE || (recorded && run->values->recipe == RECIPE_FAST && *dropout == 0);
 }
 
 /* If the run has a time limit: how much the machine can compute in it. */
@@ -163,10 +167,11 @@ static const char *usual_model_in_time(int64_t tokens, double budget, bool on_gp
 /* The model's shape: given, or chosen from the amount of text. */
 static enum status choose_model(struct pretraining_run *pretraining)
 {
-	const struct pretraining_run_settings *settings = pretraining->settings;
 	struct run *run = pretraining->run;
 	struct model_config *config = &run->config;
-	const char *model = settings->model;
+	const double *hidden_dropout = &run->values->hidden_dropout_prob;
+	const double *attention_dropout = &run->values->attention_probs_dropout_prob;
+	const char *model = given_in(pretraining)->initial.model;
 	if (!model) {
 		/* As an absolute path, since the run may be started again from another folder. */
 		char *initial = pretraining->initial.path ? realpath(pretraining->initial.path, NULL) : NULL;
@@ -194,14 +199,13 @@ static enum status choose_model(struct pretraining_run *pretraining)
 		return status;
 	}
 	const struct model_config own = *config;
-	TRY(choose_dropout(run, &run->values->hidden_dropout_prob, &config->hidden_dropout_prob));
-	TRY(choose_dropout(run, &run->values->attention_probs_dropout_prob, &config->attention_probs_dropout_prob));
+	TRY(run_choose_dropout(run));
 	/* A recipe's dropout is that of the run, and the model keeps its own for fine-tuning; a checkpoint's configuration
 	 * already says what it is. */
 	config->saved_dropout.set = true;
 	config->saved_dropout.hidden =
-		settings->recipe_hidden_dropout || run->start.resumed ? own.hidden_dropout_prob : config->hidden_dropout_prob;
-	config->saved_dropout.attention_probs = settings->recipe_attention_dropout || run->start.resumed
+		is_of_recipe(run, hidden_dropout) || run->start.resumed ? own.hidden_dropout_prob : config->hidden_dropout_prob;
+	config->saved_dropout.attention_probs = is_of_recipe(run, attention_dropout) || run->start.resumed
 							? own.attention_probs_dropout_prob
 							: config->attention_probs_dropout_prob;
 	for (int64_t i = 0; i < run->phase_count; i++) {
@@ -346,7 +350,7 @@ static enum status choose_phase(struct pretraining_run *pretraining, int64_t ind
 static enum status open_text(struct pretraining_run *pretraining)
 {
 	const struct run *run = pretraining->run;
-	TRY(initial_weights_find(&pretraining->initial, &pretraining->settings->initial, run->start.resumed));
+	TRY(initial_weights_find(&pretraining->initial, &given_in(pretraining)->initial, &run->options, run->start.resumed));
 	if (!run->start.resumed)
 		TRY(check_model(pretraining));
 	return pretraining_data_open(&pretraining->data);
@@ -367,20 +371,12 @@ static enum status check_best_set(const struct pretraining_run *pretraining)
 	return status;
 }
 
-enum status pretraining_run_prepare(struct pretraining_run *pretraining, const struct pretraining_run_settings *settings,
-				    struct pretraining_phase *phases)
+enum status pretraining_run_prepare(struct pretraining_run *pretraining)
 {
 	struct run *run = pretraining->run;
 	struct comm *comm = run->machine->comm;
 	bool first = is_first_rank(comm);
-	pretraining->settings = settings;
-	pretraining->data = (struct pretraining_data){
-		.settings = &settings->data,
-		.run = run,
-		.initial = &pretraining->initial,
-		.phases = phases,
-		.phase_count = run->phase_count,
-	};
+	TRY(pretraining_data_begin(&pretraining->data, run, &pretraining->initial));
 	TRY(ranks_agree(comm, first ? open_text(pretraining) : OK));
 	TRY(ranks_agree(comm, first ? OK : open_text(pretraining)));
 	TRY(check_best_set(pretraining));
@@ -442,6 +438,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	struct pretraining_data *data = &pretraining->data;
 	int64_t index = state->phase.index;
 	const struct pretraining_phase *phase = &data->phases[index];
+	const struct pretraining_options *given = run->phases[index].options->settings;
 	bool begins = state->samples == state->phase.first_sample && state->samples > 0;
 	TRY(pretraining_open_instances(data, index));
 	if (begins)
@@ -457,7 +454,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 					       .steps = run->phases[index].steps,
 					       .evaluation_sets = data->evaluation_sets,
 					       .evaluation_count = data->evaluation_count,
-					       .evaluation_instances = phase->eval_instances,
+					       .evaluation_instances = given->eval_instances,
 					       .evaluation_capacity = run->phases[index].evaluation_capacity,
 				       });
 }

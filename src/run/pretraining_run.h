@@ -4,22 +4,12 @@
 #define RUN_PRETRAINING_RUN_H
 
 #include "report/samples.h"
-#include "run/initial_weights.h"
 #include "run/pretraining_data.h"
 #include "run/run.h"
 
-struct pretraining_run_settings {
-	const char *model;        /* a size, a configuration or weights; NULL: from the initial weights, or the amount of text */
-	struct model_sizes sizes; /* of a new model: override those of `model` */
-	struct initial_settings initial;
-	struct pretraining_data_settings data;
-	bool recipe_hidden_dropout, recipe_attention_dropout; /* the dropout comes from a recipe */
-};
-
 /* Zero-initialize; released also after a failure. */
 struct pretraining_run {
-	const struct pretraining_run_settings *settings; /* borrowed */
-	struct run *run;                                 /* borrowed, with its phases */
+	struct run *run; /* borrowed, with its phases */
 	struct run_task task;
 	struct initial_weights initial;
 	struct pretraining_data data;
@@ -29,10 +19,9 @@ struct pretraining_run {
 
 /* Fills in out->task, with which `run` is then opened. */
 void pretraining_run_begin(struct pretraining_run *out, struct run *run);
-/* Call it after run_open_device(). Opens the text and chooses whatever must be settled before run_plan(). `phases`
- * [run->phase_count] are as given, and borrowed. [all] */
-MUST_USE enum status pretraining_run_prepare(struct pretraining_run *run, const struct pretraining_run_settings *settings,
-					     struct pretraining_phase *phases);
+/* Call it after run_open_device(). Opens the text and chooses whatever must be settled before run_plan(). The settings of the
+ * run's options are a struct pretraining_options. [all] */
+MUST_USE enum status pretraining_run_prepare(struct pretraining_run *run);
 /* Releases what is on the device; before run_close(). */
 void pretraining_run_leave_device(struct pretraining_run *run);
 /* Releases the rest; after run_close(). */

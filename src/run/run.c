@@ -103,6 +103,21 @@ enum status run_open_device(struct run *run)
 	return choose_loss_scale(run);
 }
 
+static enum status choose_dropout(struct run *run, const double *option, double *probability)
+{
+	if (options_is_open(&run->options, option))
+		TRY(options_choose_number(&run->options, option, *probability, 6));
+	*probability = *option;
+	return OK;
+}
+
+enum status run_choose_dropout(struct run *run)
+{
+	const struct training_options *values = run->values;
+	TRY(choose_dropout(run, &values->hidden_dropout_prob, &run->config.hidden_dropout_prob));
+	return choose_dropout(run, &values->attention_probs_dropout_prob, &run->config.attention_probs_dropout_prob);
+}
+
 int64_t run_longest(const struct run *run)
 {
 	int64_t longest = 0;

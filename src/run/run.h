@@ -94,6 +94,8 @@ MUST_USE enum status run_open(struct run *run, const struct run_folder_settings 
 MUST_USE enum status run_take_options(struct run *run, const struct options *options, struct options *const *phases,
 				      int64_t count);
 MUST_USE enum status run_open_device(struct run *run);
+/* The dropout that the options say, in place of the configuration's, or else the configuration's. */
+MUST_USE enum status run_choose_dropout(struct run *run);
 /* Finds the evaluation set that --best_by names, among names[count], which may be NULL or empty; without the option it is the
  * first. ERR_USAGE if there is none. For tasks to call once their sets are known, so that a mistyped name costs no training. */
 MUST_USE enum status run_find_best_set(const struct run *run, const char *const *names, int64_t count, int64_t *out);

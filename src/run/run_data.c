@@ -21,14 +21,34 @@
 #define ROW(member, role, value) OPTION_ROW(struct text_options, member, role, value)
 /* clang-format off */
 const struct option text_rows[] = {
+	{ROW(corpus, ROLE_SOURCE, "PATH..."), .alias = "train_file", .help = "text to train on: " CORPUS_FILES},
+	{ROW(data, ROLE_SOURCE, "PREFIX..."),
+	 .help = "token shards from `bertc prepare` instead of text; PREFIX:WEIGHT mixes several sets by weight"},
+	{ROW(input_file, ROLE_SOURCE, "PATH..."), .rare = true, .section = "phase",
+	 .alias = "input_dir input_files input_files_dir", .commas = true,
+	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5, or the output of `bertc instances`; or "
+	 "bert-ad's pairs for rewriting, as lines of label, id, text_a, text_b; files, folders, globs"},
+	{.group = input_rows, .field = offsetof(struct text_options, input), .rare = true},
 	{ROW(drop_copied_documents, ROLE_RESULT, NULL), .fallback = "false",
 	 .help = "leave out documents of the corpus that are exact copies of earlier ones"},
 	{ROW(held_out_fraction, ROLE_RESULT, "X"), .range = "0..0.5", .fallback = "0.01",
 	 .help = "share of the documents to hold out for evaluation, chosen by a hash of their content"},
+	{ROW(eval_corpus, ROLE_SOURCE, "[NAME=]PATH..."), .alias = "validation_file",
+	 .help = "text to evaluate on instead of held-out documents; each NAME= starts a separate set with its own curve: "
+	 "old=a.txt new=b.txt c.txt"},
+	{ROW(eval_data, ROLE_SOURCE, "[NAME=]PREFIX..."), .help = "token shards to evaluate on"},
+	{ROW(eval_file, ROLE_SOURCE, "[NAME=]PATH..."), .rare = true, .alias = "eval_files_dir", .commas = true,
+	 .help = "static instances to evaluate on"},
+	{0},
+};
+
+const struct option vocabulary_rows[] = {
 	{ROW(vocab_size, ROLE_START, "N"), .range = "0..1000000", .fallback_text = "from the amount of text",
 	 .help = "size of the vocabulary to learn"},
 	{ROW(min_frequency, ROLE_START, "N"), .range = "1..", .fallback = "2", .rare = true,
 	 .help = "do not learn merges seen fewer times than this"},
+	{ROW(cased, ROLE_RESULT, NULL), .fallback = "false",
+	 .help = "keep case and accents; not needed if there is a tokenizer_config.json beside the vocabulary"},
 	{0},
 };
 /* clang-format on */
@@ -93,7 +113,7 @@ static enum status vocab_source_check(const struct run_data_settings *settings)
 	if (!file_exists(path))
 		return OK;
 	TRY_GOTO(file_read(path, 32, &found), done);
-	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);
+	TRY_GOTO(corpus_open_list(&corpus, &settings->text->corpus, &settings->input), done);
 	if (corpus_fingerprint(corpus) != strtoull(buffer_string(&found), NULL, 16)) {
 		status = error_set(ERR_STATE, "the corpus has changed since the vocabulary in '%s' was learned from it",
 				   settings->folder);
@@ -114,10 +134,10 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	struct spill_settings spill = {.folder = settings->folder, .memory_limit = memory_available() / 4};
 	char count[FORMAT_BYTES], words[FORMAT_BYTES];
 	enum status status;
-	TRY(refuse_pipes(settings->corpus));
-	*tokenizer = tokenizer_defaults(settings->cased);
+	TRY(refuse_pipes(&settings->text->corpus));
+	*tokenizer = tokenizer_defaults(settings->text->cased);
 	tokenizer->special_tokens = false;
-	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);
+	TRY_GOTO(corpus_open_list(&corpus, &settings->text->corpus, &settings->input), done);
 	TRY_GOTO(vocab_learner_create(&learner, tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
 	int32_t size = settings->text->vocab_size > 0 ? (int32_t)settings->text->vocab_size : vocab_default_size(learner);
@@ -200,11 +220,11 @@ static enum status choose_splitting(const struct run_data_settings *settings, co
 	struct shard_description shard = {0};
 	char prefix[PATH_BYTES] = "";
 	double weight;
-	*out = tokenizer_defaults(settings->cased);
+	*out = tokenizer_defaults(settings->text->cased);
 	TRY(tokenizer_file_settings(vocab_path, out, &found));
 	out->special_tokens = false;
-	if (settings->data->count > 0) {
-		TRY(split_weight(settings->data->values[0], prefix, &weight));
+	if (settings->text->data.count > 0) {
+		TRY(split_weight(settings->text->data.values[0], prefix, &weight));
 		TRY(shard_read_splitting(prefix, &shard, &described));
 	}
 	if (!found && described) {
@@ -214,11 +234,11 @@ static enum status choose_splitting(const struct run_data_settings *settings, co
 	}
 	if (!found && !described && !settings->cased_given && out->lowercase)
 		vocab_warn_of_lower_case(vocab, vocab_path);
-	if (!settings->cased_given || settings->cased != out->lowercase)
+	if (!settings->cased_given || settings->text->cased != out->lowercase)
 		return OK;
 	char beside[PATH_BYTES + 64];
 	snprintf(beside, sizeof beside, "the tokenizer_config.json or tokenizer.json beside '%s'", vocab_path);
-	enum status status = error_set(ERR_STATE, "--cased %s: %s%s%s takes text %s", settings->cased ? "true" : "false",
+	enum status status = error_set(ERR_STATE, "--cased %s: %s%s%s takes text %s", settings->text->cased ? "true" : "false",
 				       found ? beside : "'", found ? "" : prefix, found ? "" : "'", casing(out->lowercase));
 	error_hint("leave --cased out, or %s", found ? "give another --vocab_file" : "prepare the shards again");
 	return status;
@@ -230,13 +250,13 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 	char path[PATH_BYTES];
 	TRY(path_join(path, settings->folder, VOCAB_NAME));
 	if (!settings->vocab_file && !file_exists(path)) {
-		*out_learned = settings->corpus->count > 0;
+		*out_learned = settings->text->corpus.count > 0;
 		if (*out_learned)
 			return vocab_learn(settings, &out->tokenizer, &out->vocab);
-		if (settings->data->count + settings->input_file->count == 0)
+		if (settings->text->data.count + settings->text->input_file.count == 0)
 			return no_text();
 		enum status status = error_set(ERR_USAGE, "the vocabulary of the %s is not known",
-					       settings->input_file->count > 0 ? "instances" : "shards");
+					       settings->text->input_file.count > 0 ? "instances" : "shards");
 		error_hint("give the vocabulary they were made with as --vocab_file");
 		return status;
 	}
@@ -470,9 +490,9 @@ static enum status evaluation_open(const struct run_data_settings *settings, con
 {
 	struct set_list texts = {0}, shards = {0}, files = {0};
 	enum status status;
-	TRY_GOTO(parse_sets(&texts, settings->eval_corpus), done);
-	TRY_GOTO(parse_sets(&shards, settings->eval_data), done);
-	TRY_GOTO(parse_sets(&files, settings->eval_file), done);
+	TRY_GOTO(parse_sets(&texts, &settings->text->eval_corpus), done);
+	TRY_GOTO(parse_sets(&shards, &settings->text->eval_data), done);
+	TRY_GOTO(parse_sets(&files, &settings->text->eval_file), done);
 	TRY_GOTO(set_list_check_apart(&texts, &shards), done);
 	TRY_GOTO(set_list_check_apart(&texts, &files), done);
 	TRY_GOTO(set_list_check_apart(&shards, &files), done);
@@ -498,7 +518,8 @@ done:
 
 static bool has_evaluation(const struct run_data_settings *settings)
 {
-	return settings->eval_corpus->count > 0 || settings->eval_data->count > 0 || settings->eval_file->count > 0;
+	return settings->text->eval_corpus.count > 0 || settings->text->eval_data.count > 0 ||
+	       settings->text->eval_file.count > 0;
 }
 
 /* The text of the mark: the settings that determine the folder's contents. */
@@ -510,7 +531,7 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		      "\ncased %d\ninput_form %s\ntext_form %s\ntext_key %s\nskip bad records %d\n"
 		      "held_out_fraction %g\nown evaluation set %d\n",
 		      settings->vocab_file ? settings->vocab_file : "-", settings->text->vocab_size,
-		      settings->text->min_frequency, settings->cased, input_form_names[settings->input.input.input_form],
+		      settings->text->min_frequency, settings->text->cased, input_form_names[settings->input.input.input_form],
 		      text_form_names[settings->input.input.text_form],
 		      settings->input.input.text_key ? settings->input.input.text_key : "-",
 		      settings->input.input.on_bad_record == SKIP_BAD_RECORD, settings->text->held_out_fraction,
@@ -518,7 +539,7 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 	if (settings->text->drop_copied_documents)
 		buffer_text(out, "without copied documents\n");
 	/* Static instances do not record their vocabulary, so one that was left here by other text must not be used for them. */
-	if (settings->input_file->count > 0)
+	if (settings->text->input_file.count > 0)
 		buffer_text(out, "static instances\n");
 }
 
@@ -528,10 +549,10 @@ static enum status mark_corpora(const struct run_data_settings *settings, struct
 {
 	struct set_list texts = {0};
 	struct corpus *corpus;
-	enum status status = parse_sets(&texts, settings->eval_corpus);
+	enum status status = parse_sets(&texts, &settings->text->eval_corpus);
 	for (int64_t i = -1; i < texts.count && status == OK; i++) {
-		const char **values = i < 0 ? settings->corpus->values : texts.sets[i].paths;
-		int64_t count = i < 0 ? settings->corpus->count : texts.sets[i].count;
+		const char **values = i < 0 ? settings->text->corpus.values : texts.sets[i].paths;
+		int64_t count = i < 0 ? settings->text->corpus.count : texts.sets[i].count;
 		if (count == 0)
 			continue;
 		status = corpus_open(&corpus, values, count, &settings->input);
@@ -615,20 +636,20 @@ static enum status find_shards(const char *prefix, struct name_list *out)
  * settings is removed. */
 static enum status find_inputs(const struct run_data_settings *settings, struct name_list *out)
 {
-	for (int64_t i = 0; i < settings->data->count; i++) {
+	for (int64_t i = 0; i < settings->text->data.count; i++) {
 		char prefix[PATH_BYTES];
 		double weight;
-		TRY(split_weight(settings->data->values[i], prefix, &weight));
+		TRY(split_weight(settings->text->data.values[i], prefix, &weight));
 		TRY(find_shards(prefix, out));
 	}
-	for (int64_t i = 0; i < settings->input_file->count; i++)
-		TRY(path_expand(settings->input_file->values[i], out));
-	for (int64_t i = 0; i < settings->corpus->count && !settings->corpus_recorded; i++)
-		TRY(path_expand(settings->corpus->values[i], out));
+	for (int64_t i = 0; i < settings->text->input_file.count; i++)
+		TRY(path_expand(settings->text->input_file.values[i], out));
+	for (int64_t i = 0; i < settings->text->corpus.count && !settings->corpus_recorded; i++)
+		TRY(path_expand(settings->text->corpus.values[i], out));
 	if (!settings->eval_recorded)
-		TRY(add_sets(settings->eval_corpus, path_expand, out));
-	TRY(add_sets(settings->eval_data, find_shards, out));
-	TRY(add_sets(settings->eval_file, path_expand, out));
+		TRY(add_sets(&settings->text->eval_corpus, path_expand, out));
+	TRY(add_sets(&settings->text->eval_data, find_shards, out));
+	TRY(add_sets(&settings->text->eval_file, path_expand, out));
 	return settings->vocab_file ? name_list_add(out, settings->vocab_file) : OK;
 }
 
@@ -676,7 +697,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	struct name_list inputs = {0};
 	char prefix[PATH_BYTES];
 	enum status status;
-	if (!settings->resumed && settings->corpus->count + settings->data->count + settings->input_file->count == 0)
+	if (!settings->resumed &&
+	    settings->text->corpus.count + settings->text->data.count + settings->text->input_file.count == 0)
 		return no_text();
 	TRY_GOTO(find_inputs(settings, &inputs), failed);
 	if (settings->first_rank)
@@ -686,20 +708,21 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	TRY_GOTO(vocab_find_or_learn(settings, out, &input.quiet), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
 	bool own_evaluation = has_evaluation(settings);
-	if (settings->input_file->count > 0) {
-		TRY_GOTO(run_data_static(out, settings, settings->input_file, &out->train_files, &out->train_file_count), failed);
-	} else if (settings->data->count > 0) {
-		TRY_GOTO(weighted_open(settings->data, out), failed);
+	if (settings->text->input_file.count > 0) {
+		TRY_GOTO(run_data_static(out, settings, &settings->text->input_file, &out->train_files, &out->train_file_count),
+			 failed);
+	} else if (settings->text->data.count > 0) {
+		TRY_GOTO(weighted_open(&settings->text->data, out), failed);
 	} else {
 		const char *names[] = {prefix};
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
 		bool made = settings->corpus_recorded && shard_exists(prefix);
 		if (!made && shard_exists(prefix) && settings->resumed)
-			warn_of_pipes("corpus", settings->corpus);
-		if (settings->corpus->count > 0 && !made && !shard_exists(prefix))
+			warn_of_pipes("corpus", &settings->text->corpus);
+		if (settings->text->corpus.count > 0 && !made && !shard_exists(prefix))
 			TRY_GOTO(vocab_source_check(settings), failed);
-		if (settings->corpus->count > 0 && !made)
-			TRY_GOTO(run_data_shards(settings->corpus, &input, tokenizer, settings->pool, prefix,
+		if (settings->text->corpus.count > 0 && !made)
+			TRY_GOTO(run_data_shards(&settings->text->corpus, &input, tokenizer, settings->pool, prefix,
 						 own_evaluation ? 0 : settings->text->held_out_fraction,
 						 settings->text->drop_copied_documents),
 				 failed);

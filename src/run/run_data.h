@@ -11,31 +11,31 @@
 #include "text/tokenizer.h"
 #include "run/run_static.h"
 
-/* What text becomes a vocabulary and shards, and how. */
+/* The text of a run, and how it becomes a vocabulary and shards. */
 struct text_options {
-	struct input_options input; /* whose rows are input_rows */
+	struct option_list corpus;     /* patterns of text files; empty: shards are given, or were made */
+	struct option_list data;       /* shard prefixes instead of text; "PREFIX:WEIGHT" mixes them by weight */
+	struct option_list input_file; /* files of static instances instead of text */
+	struct input_options input;
 	bool drop_copied_documents; /* leave out documents of the corpus that are copies of earlier ones */
 	double held_out_fraction;   /* share of the corpus's documents, unless an evaluation set is given */
-	int64_t vocab_size;         /* of a vocabulary to learn; 0 = chosen from the amount of text */
+	/* In place of held-out documents. "NAME=PATH" begins a set of that name, to which the following values without a name
+	 * belong, too; values before the first name belong to a set without a name. */
+	struct option_list eval_corpus, eval_data, eval_file;
+	int64_t vocab_size; /* of a vocabulary to learn; 0 = chosen from the amount of text */
 	int64_t min_frequency;
+	bool cased; /* used when nothing else says; if it was given, whatever contradicts it is refused */
 };
-extern const struct option text_rows[];
+extern const struct option text_rows[], vocabulary_rows[]; /* up to the evaluation sets, and the rest */
 
 struct run_data_settings {
 	const struct text_options *text;
-	const char *folder;                   /* made if missing */
-	const struct option_list *corpus;     /* patterns of text files; empty: shards are given, or are already in `folder` */
-	const struct option_list *data;       /* shard prefixes instead of text; "PREFIX:WEIGHT" mixes them by weight */
-	const struct option_list *input_file; /* files of static instances instead of text */
-	/* In place of held-out documents. "NAME=PATH" begins a set of that name, to which the following values without a name
-	 * belong, too; values before the first name belong to a set without a name. */
-	const struct option_list *eval_corpus, *eval_data, *eval_file;
+	const char *folder; /* made if missing */
 	bool corpus_recorded,
 		eval_recorded;        /* the lists come from a resumed run's record: needed only if the shards are missing */
 	struct corpus_settings input; /* text->input, and by how many threads */
 	const char *vocab_file;       /* NULL: the folder's, or one learned from the corpus */
-	bool cased;                   /* used when nothing else says: see cased_given */
-	bool cased_given;             /* `cased` is what the user asked for: whatever contradicts it is refused */
+	bool cased_given;
 	int32_t pair_length, pair_predictions; /* for pairs to be rewritten, as in struct instance_demands */
 	bool first_rank; /* makes the folder, and compares the tokens of shards with their checksums; the others find it made */
 	struct pool *pool;

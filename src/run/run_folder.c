@@ -46,13 +46,18 @@ static enum status expand_source(const char *source, struct name_list *out)
 /* What a run with --fresh needs must exist, and must be neither the folder that is cleared nor inside it. */
 static enum status check_fresh(const struct run_folder_settings *settings)
 {
+	static const char *const inputs[] = {"vocab_file",  "model",       "init_checkpoint", "init_vocab",
+					     "resume_from", "config_file", "teacher"};
+	const struct options *options = settings->options;
 	struct name_list sources = {0}, files = {0};
 	if (settings->given->plan)
 		return error_set(ERR_USAGE, "--fresh and --plan cannot be combined: a plan removes nothing");
-	for (int64_t i = 0; i < settings->path_count; i++)
-		if (settings->paths[i])
-			TRY(check_outside(settings->given->out, settings->paths[i]));
-	enum status status = options_sources(settings->options, &sources);
+	for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+		int index = options_find(options, inputs[i]);
+		if (index >= 0 && options->text[index])
+			TRY(check_outside(settings->given->out, options->text[index]));
+	}
+	enum status status = options_sources(options, &sources);
 	for (int64_t i = 0; status == OK && i < sources.count; i++)
 		status = expand_source(sources.names[i], &files);
 	for (int64_t i = 0; status == OK && i < files.count; i++)

@@ -19,11 +19,7 @@ struct run_folder_settings {
 	const struct folder_options *given;
 	bool sweep;    /* the folder of a sweep, whose runs have their own folders in it */
 	bool in_sweep; /* of one of a sweep's runs: whoever started the ranks holds the sweep's lock, not this folder's */
-	/* What the run will read, which --fresh must not remove: paths, any of which may be NULL, and the sources that the
-	 * command's options name. */
-	const char *const *paths;
-	int64_t path_count;
-	const struct options *options;
+	const struct options *options; /* of which some name what the run will read, and --fresh must not remove */
 };
 
 struct run_folder {

@@ -9,8 +9,7 @@ const struct option folder_rows[] = {
 	{ROW(fresh, ROLE_PLACE, NULL), .fallback = "false",
 	 .help = "remove what an earlier run left in the folder and start over"},
 	{ROW(resume_from, ROLE_ENTRY, "PATH"),
-	 .help = "resume from this checkpoint: an older one in the run folder (newer ones are set aside), or one of "
-	 "another run"},
+	 .help = "resume from this checkpoint: an older one in the run folder (newer ones are set aside), or one of another run"},
 	{ROW(resume_step, ROLE_PLACE, "N"), .range = "-1..", .fallback = "-1", .rare = true,
 	 .help = "resume from checkpoint-N in the run folder; -1 = the newest"},
 	{ROW(plan, ROLE_PLACE, NULL), .fallback = "false", .alias = "dry_run",
@@ -24,30 +23,28 @@ const struct option stopping_rows[] = {
 	{ROW(stop_at_step, ROLE_PLACE, "N"), .range = "0..", .fallback = "0", .rare = true,
 	 .help = "save and stop at this step without changing the schedule; 0 = at the end"},
 	{ROW(max_time, ROLE_PLACE, "TIME"), .fallback_text = "no limit",
-	 .help = "save and stop (status 75) before this much time has passed: seconds, 1h30m, or Slurm's form "
-	 "1-12:00:00"},
+	 .help = "save and stop (status 75) before this much time has passed: seconds, 1h30m, or Slurm's form 1-12:00:00"},
 	{ROW(steps_this_run, ROLE_PLACE, "N"), .range = "-1..", .fallback = "0", .rare = true,
-	 .help = "save and stop after this many steps of this invocation without changing the schedule; 0 or -1 = at "
-	 "the end"},
+	 .help = "save and stop after this many steps of this invocation without changing the schedule; 0 or -1 = at the end"},
 	{0},
 };
 #undef ROW
 
 #define ROW(member, role, value) OPTION_ROW(struct length_options, member, role, value)
 const struct option length_rows[] = {
-	{ROW(num_train_steps, ROLE_RESULT, "N"), .section = "phase", .range = "1..",
-	 .alias = "max_steps train_iters", .automatic = "-1", .follows = "num_train_epochs time",
-	 .fallback_text = "from num_train_epochs", .help = "number of optimizer updates"},
+	{ROW(num_train_steps, ROLE_RESULT, "N"), .section = "phase", .range = "1..", .alias = "max_steps train_iters",
+	 .automatic = "-1", .follows = "num_train_epochs time", .fallback_text = "from num_train_epochs",
+	 .help = "number of optimizer updates"},
 	{ROW(num_train_epochs, ROLE_RESULT, "X"), .section = "phase", .range = "0.001..",
 	 .fallback_text = "from the amount of text",
 	 .help = "number of passes over the training data, instead of steps"},
 	{ROW(early_stopping_patience, ROLE_RESULT, "N"), .section = "phase", .range = "0..", .fallback = "0",
 	 .alias = "stop_when_eval_stalls",
 	 .help = "stop after this many evaluations in a row without an improvement; 0 = never"},
-	{ROW(early_stopping_threshold, ROLE_RESULT, "X"), .section = "phase", .range = "0..", .fallback = "0",
-	 .rare = true, .help = "smallest change that counts as an improvement"},
-	{ROW(num_train_tokens, ROLE_RESULT, "N"), .section = "phase", .range = "1..", .fallback_text = "not used",
-	 .rare = true, .help = "stop at the step that reaches this many training tokens"},
+	{ROW(early_stopping_threshold, ROLE_RESULT, "X"), .section = "phase", .range = "0..", .fallback = "0", .rare = true,
+	 .help = "smallest change that counts as an improvement"},
+	{ROW(num_train_tokens, ROLE_RESULT, "N"), .section = "phase", .range = "1..", .fallback_text = "not used", .rare = true,
+	 .help = "stop at the step that reaches this many training tokens"},
 	{0},
 };
 #undef ROW
@@ -55,11 +52,9 @@ const struct option length_rows[] = {
 #define ROW(member, role, value) OPTION_ROW(struct saving_options, member, role, value)
 const struct option saving_rows[] = {
 	{ROW(save_checkpoints_steps, ROLE_RUN, "N"), .section = "phase", .range = "0..",
-	 .alias = "save_steps num_steps_per_checkpoint save_interval",
-	 .fallback_text = "a twentieth of the run, at most 5000",
+	 .alias = "save_steps num_steps_per_checkpoint save_interval", .fallback_text = "a twentieth of the run, at most 5000",
 	 .help = "steps between checkpoints; 0 = only at the end"},
-	{ROW(keep_checkpoints, ROLE_RUN, "N"), .range = "0..", .fallback = "2",
-	 .alias = "save_total_limit keep_checkpoint_max",
+	{ROW(keep_checkpoints, ROLE_RUN, "N"), .range = "0..", .fallback = "2", .alias = "save_total_limit keep_checkpoint_max",
 	 .help = "number of newest checkpoints to keep, in addition to the best one; 0 = all"},
 	{ROW(eval_steps, ROLE_RUN, "N"), .section = "phase", .range = "0..", .alias = "eval_interval",
 	 .fallback_text = "a twentieth of the run, at most 5000",
@@ -68,10 +63,9 @@ const struct option saving_rows[] = {
 	 .alias = "logging_steps log_freq log_interval display_loss_steps", .rare = true,
 	 .help = "steps between log records in metrics.jsonl"},
 	{ROW(save_best, ROLE_RUN, NULL), .fallback = "true",
-	 .help = "also keep the checkpoint of the best evaluation, as best in the run folder; final is the model of "
-	 "the last step in any case (in `bertc finetune` the option makes the best one final)"},
-	{ROW(best_by, ROLE_RUN, "NAME"), .fallback_text = "the first",
-	 .rare = true,
+	 .help = "also keep the checkpoint of the best evaluation, as best in the run folder; final is the model of the last "
+	 "step in any case (in `bertc finetune` the option makes the best one final)"},
+	{ROW(best_by, ROLE_RUN, "NAME"), .fallback_text = "the first", .rare = true,
 	 .help = "evaluation set whose loss selects the best checkpoint and triggers early stopping"},
 	{0},
 };
@@ -80,34 +74,29 @@ const struct option saving_rows[] = {
 #define ROW(member, role, value) OPTION_ROW(struct ranks_options, member, role, value)
 const struct option ranks_rows[] = {
 	{ROW(ranks, ROLE_RUN, "N"), .range = "0..4096", .fallback = "0", .alias = "nproc_per_node",
-	 .help = "processes that train together on this machine, each with its share of the cores; 0 = one, or one "
-	 "per GPU. Under mpirun, srun, or torchrun the launcher decides"},
+	 .help = "processes that train together on this machine, each with its share of the cores; 0 = one, or one per GPU. "
+	 "Under mpirun, srun, or torchrun the launcher decides"},
 	{ROW(n_gpus, ROLE_RUN, "N"), .range = "0..4096", .fallback = "0", .alias = "gpus num_gpus",
-	 .help = "number of GPUs to train on, one rank per GPU; 0 = all visible ones with --device cuda; a multiple "
-	 "of the visible GPUs emulates that many, see replicas_per_gpu"},
+	 .help = "number of GPUs to train on, one rank per GPU; 0 = all visible ones with --device cuda; a multiple of the "
+	 "visible GPUs emulates that many, see replicas_per_gpu"},
 	{ROW(watchdog_seconds, ROLE_RUN, "X"), .range = "0.5..", .fallback = "60", .rare = true,
-	 .help = "end the run (status 6) if a rank gives no sign of life for this long, or spends longer than this "
-	 "and more than five times its usual time in one part of a step; a part that is new is allowed ten times as "
-	 "long"},
-	{ROW(max_restarts, ROLE_RUN, "N"), .range = "0..1000", .fallback = "0",
-	 .rare = true,
+	 .help = "end the run (status 6) if a rank gives no sign of life for this long, or spends longer than this and more than "
+	 "five times its usual time in one part of a step; a part that is new is allowed ten times as long"},
+	{ROW(max_restarts, ROLE_RUN, "N"), .range = "0..1000", .fallback = "0", .rare = true,
 	 .help = "if a rank dies or hangs, restart all ranks from the last checkpoint, at most N times"},
-	{ROW(replicas_per_gpu, ROLE_RUN, "R"), .range = "1..1024", .fallback = "1", .alias = "replicas_per_rank",
-	 .rare = true,
-	 .help = "let each rank compute the shares of R devices one after the other: the same step as on that many "
-	 "devices, up to rounding, in the memory of one"},
+	{ROW(replicas_per_gpu, ROLE_RUN, "R"), .range = "1..1024", .fallback = "1", .alias = "replicas_per_rank", .rare = true,
+	 .help = "let each rank compute the shares of R devices one after the other: the same step as on that many devices, up "
+	 "to rounding, in the memory of one"},
 	{ROW(allreduce_post_accumulation, ROLE_RUN, NULL), .fallback = "true", .rare = true,
-	 .help = "sum gradients over ranks once per update, during the last micro-batch; false: after every "
-	 "micro-batch"},
-	{ROW(allreduce_post_accumulation_fp16, ROLE_RUN, NULL), .fallback = "false", .alias = "allreduce_fp16",
-	 .rare = true,
-	 .help = "send gradients between ranks in fp16 (half the bytes) and add them in fp32; uses a dynamic loss "
-	 "scale unless loss_scale is given"},
-	{ROW(allreduce_post_accumulation_bf16, ROLE_RUN, NULL), .fallback = "false", .alias = "allreduce_bf16",
-	 .rare = true, .help = "send gradients in bf16, which needs no loss scale"},
+	 .help = "sum gradients over ranks once per update, during the last micro-batch; false: after every micro-batch"},
+	{ROW(allreduce_post_accumulation_fp16, ROLE_RUN, NULL), .fallback = "false", .alias = "allreduce_fp16", .rare = true,
+	 .help = "send gradients between ranks in fp16 (half the bytes) and add them in fp32; uses a dynamic loss scale unless "
+	 "loss_scale is given"},
+	{ROW(allreduce_post_accumulation_bf16, ROLE_RUN, NULL), .fallback = "false", .alias = "allreduce_bf16", .rare = true,
+	 .help = "send gradients in bf16, which needs no loss scale"},
 	{ROW(check_weights_steps, ROLE_RUN, "N"), .range = "0..", .fallback = "100", .rare = true,
-	 .help = "compare the weights of all ranks every N steps and before each save; a difference ends the run "
-	 "(status 6); 0 = only before saves"},
+	 .help = "compare the weights of all ranks every N steps and before each save; a difference ends the run (status 6); 0 = "
+	 "only before saves"},
 	{0},
 };
 #undef ROW
@@ -116,13 +105,16 @@ const struct option ranks_rows[] = {
 const struct option training_rows[] = {
 	{ROW(seed, ROLE_RESULT, "N"), .range = "0..", .fallback = "12345", .alias = "random_seed",
 	 .help = "seed of initial weights, sample order, masks, and dropout"},
-	{ROW(max_seq_length, ROLE_RESULT, "N"), .section = "phase", .range = "8..65536",
-	 .alias = "seq_length", .help = "maximum number of tokens per instance"},
+	{ROW(max_seq_length, ROLE_RESULT, "N"), .section = "phase", .range = "8..65536", .alias = "seq_length",
+	 .help = "maximum number of tokens per instance"},
 	{ROW(hidden_dropout_prob, ROLE_RESULT, "P"), .range = "0..0.9", .fallback_text = "the model's", .rare = true,
-	 .help = "dropout after the embeddings, after both sub-layers, and before a task's head (there only if "
-	 "config.json has no classifier_dropout)"},
-	{ROW(attention_probs_dropout_prob, ROLE_RESULT, "P"), .range = "0..0.9", .fallback_text = "the model's",
-	 .rare = true, .help = "dropout on the attention probabilities"},
+	 .help = "dropout after the embeddings, after both sub-layers, and before a task's head (there only if config.json has "
+	 "no classifier_dropout)"},
+	{ROW(attention_probs_dropout_prob, ROLE_RESULT, "P"), .range = "0..0.9", .fallback_text = "the model's", .rare = true,
+	 .help = "dropout on the attention probabilities"},
+	{ROW(recipe, ROLE_RESULT, "NAME"), .range = "original|fast", .fallback = "original",
+	 .help = "settings to begin with: as BERT was published (original), or what has since been found to give a better model "
+	 "in the same time (fast, which --time chooses); any other option takes precedence"},
 	{0},
 };
 #undef ROW

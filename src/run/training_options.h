@@ -56,6 +56,9 @@ struct ranks_options {
 };
 extern const struct option ranks_rows[];
 
+/* The words of --recipe, in their order. */
+enum recipe_name { RECIPE_ORIGINAL, RECIPE_FAST };
+
 struct training_options {
 	struct folder_options folder;
 	struct stopping_options stopping;
@@ -69,8 +72,9 @@ struct training_options {
 	struct device_options device;
 	int64_t seed, max_seq_length;
 	double hidden_dropout_prob, attention_probs_dropout_prob; /* in place of the model's own */
+	enum recipe_name recipe;
 };
-extern const struct option training_rows[]; /* of the last two lines */
+extern const struct option training_rows[]; /* of the last three lines */
 
 /* Records as problems what is wrong with a command line of any training command. */
 MUST_USE enum status training_check(struct options *options);

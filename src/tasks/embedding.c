@@ -25,17 +25,17 @@ const struct option embedding_rows[] = {
 	{.help = "Embeddings"},
 	{ROW(query_prompt, "TEXT"),
 	 .help = "prefix of the first text of each example for embeddings, such as 'query: '; default: the prompt of the model's "
-		 "folder"},
+	 "folder"},
 	{ROW(document_prompt, "TEXT"), .alias = "passage_prompt",
 	 .help = "prefix of the other texts, such as 'passage: '; default: the prompt of the model's folder"},
 	{ROW(temperature, "T"), .range = "0.001..10", .fallback = "0.05",
 	 .help = "divide cosines by this in the losses for embeddings (a scale of 1/T)"},
 	{ROW(pooling, "HOW"), .range = "auto|mean|cls", .fallback = "auto",
 	 .help = "use the mean of a text's rows as its vector, or the row of [CLS]; auto: as the model's folder says, else the "
-		 "mean"},
+	 "mean"},
 	{ROW(score_loss, "NAME"), .range = "cosent|cosine", .fallback = "cosent",
 	 .help = "loss for embeddings learned from scores: cosent, which uses the order of the scores; cosine, the squared "
-		 "difference of cosine and score"},
+	 "difference of cosine and score"},
 	{0},
 };
 /* clang-format on */

@@ -10,6 +10,15 @@
 #include "base/string_index.h"
 #include "tasks/labels.h"
 
+#define ROW(name, member) OPTION_AS(name, struct column_choice, member, ROLE_RESULT, "COLUMN")
+
+const struct option column_rows[] = {
+	{ROW("text_column", text), .help = "column of the text, by name or by number from 1"},
+	{ROW("pair_column", pair), .help = "column of the second text of a pair"},
+	{ROW("label_column", label), .help = "column of the label"},
+	{0},
+};
+
 /* A column with more distinct values does not hold labels. */
 #define LABELS_MOST 200
 

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/option.h"
 #include "base/string_store.h"
 #include "formats/bad_records.h"
 #include "formats/table.h"
@@ -33,6 +34,7 @@ struct example_text {
 struct column_choice {
 	const char *text, *pair, *label, *id; /* TASK_INPUT_DIALOGUE: pair is a list separated by commas */
 };
+extern const struct option column_rows[]; /* --text_column, --pair_column, --label_column */
 
 struct example_options {
 	enum task_input input; /* TASK_INPUT_TEXT: a second column is taken, too, where generic_pairs finds both */

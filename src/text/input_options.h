@@ -15,4 +15,6 @@ struct input_options {
 };
 extern const struct option input_rows[];
 
+#define CORPUS_FILES "files, folders, globs, - for standard input; plain, gz, bz2, zst, xz" /* for the help of such lists */
+
 #endif

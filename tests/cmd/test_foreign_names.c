@@ -122,7 +122,7 @@ static const char *const finetune_programs[] = {
 /* clang-format on */
 
 static struct {
-	struct pretrain_settings pretrain;
+	struct pretraining_options pretrain;
 	struct finetune_settings finetune;
 } settings;
 
@@ -144,7 +144,8 @@ static bool is_common(const char *name)
 
 static const struct option_foreign *find_foreign(const struct option_foreign *table, const char *name)
 {
-	for (const struct option_foreign *row = table; row->name; row++) {
+	const struct option_foreign *row = table;
+	for (; row->name; row++) {
 		char list[512], *save;
 		snprintf(list, sizeof list, "%s", row->name);
 		for (char *one = strtok_r(list, " ", &save); one; one = strtok_r(NULL, " ", &save)) {
@@ -155,7 +156,7 @@ static const struct option_foreign *find_foreign(const struct option_foreign *ta
 				return row;
 		}
 	}
-	return NULL;
+	return row->rest ? find_foreign(row->rest, name) : NULL;
 }
 
 static void every_name_is_known(void **state)
@@ -208,8 +209,9 @@ static void no_row_is_dead_and_each_says_why(void **state)
 	for (size_t c = 0; c < COMMANDS; c++) {
 		struct options options;
 		assert_ok(options_init(&options, all[c].options, all[c].settings));
-		for (const struct option_foreign *row = all[c].foreign; row->name; row++)
-			check_row(&options, all[c].foreign, row);
+		for (const struct option_foreign *rest = all[c].foreign, *row = rest; rest; rest = row->rest)
+			for (row = rest; row->name; row++)
+				check_row(&options, all[c].foreign, row);
 		options_release(&options);
 	}
 }

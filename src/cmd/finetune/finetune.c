@@ -14,16 +14,10 @@ static enum status train_one(struct options *options, struct machine *machine)
 	return finetune_close(&finetune, status);
 }
 
-static enum status launch(struct options *options, const struct machine *machine)
-{
-	struct finetune finetune = {.options = options};
-	finetune_fill(&finetune);
-	return run_folder_launch(&finetune.folder, machine);
-}
-
 static enum status run_finetune(struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
+	const struct run_folder_settings folder = finetune_folder(options);
 	struct machine machine = {0};
 	bool trains;
 	TRY(finetune_inputs(options, &trains));
@@ -34,7 +28,7 @@ static enum status run_finetune(struct options *options)
 	run_stop_before_training();
 	enum status status = machine_find(&machine, &settings->training);
 	if (status == OK && machine_launches(&machine) && !settings->training.folder.plan && settings->training.folder.out)
-		status = launch(options, &machine);
+		status = run_folder_launch(&folder, &machine);
 	else if (status == OK && settings->sweep.count > 0)
 		status = finetune_sweep(options, &machine);
 	else if (status == OK)

@@ -5,9 +5,10 @@
 #include "cmd/finetune/finetune_options.h"
 #include "cmd/foreign_rows.h"
 
+/* clang-format off */
 const struct option_foreign finetune_foreign[] = {
 	/* Folders */
-	{.name = "overwrite_output_dir", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "fresh", .value = "true"},
+	FLAG_MEANS("overwrite_output_dir", "fresh", "true"),
 	FLAG_LEFT_OUT("skip_cache", "the examples are read again in every run"),
 
 	/* Model */
@@ -17,17 +18,17 @@ const struct option_foreign finetune_foreign[] = {
 
 	/* Data */
 	VALUE_REFUSED("text_column_names",
-		      "--text_column names the column of the text and --pair_column that of a second text; to learn from several "
-		      "columns as one text, join them in the file"),
+		"--text_column names the column of the text and --pair_column that of a second text; to learn from several "
+		"columns as one text, join them in the file"),
 	VALUE_LEFT_OUT("text_column_delimiter", "columns are not joined: --text_column names the column of the text"),
 	VALUE_LEFT_OUT("metric_name",
-		       "all measures of the task are computed; --metric names the one that selects the best checkpoint"),
-	{.name = "do_regression", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "task", .value = "regression"},
-	FLAG_LEFT_OUT("shuffle_train_dataset", "examples are shuffled in every epoch, unless --shuffle is false; "
-					       "--max_train_samples takes the first ones of the file, so shuffle the file "
-					       "itself for that"),
+		"all measures of the task are computed; --metric names the one that selects the best checkpoint"),
+	FLAG_MEANS("do_regression", "task", "regression"),
+	FLAG_LEFT_OUT("shuffle_train_dataset",
+		"examples are shuffled in every epoch, unless --shuffle is false; --max_train_samples takes the first ones of "
+		"the file, so shuffle the file itself for that"),
 	VALUE_REFUSED("train_split_name validation_split_name test_split_name remove_splits",
-		      "--train, --dev and --test name the files to use"),
+		"--train, --dev and --test name the files to use"),
 	VALUE_REFUSED("language train_language", "--train, --dev and --test name the files of each language"),
 	VALUE_LEFT_OUT("remove_columns", "columns that are not used are not read"),
 	VALUE_LEFT_OUT("max_eval_steps", "the dev sets are always evaluated as a whole"),
@@ -36,26 +37,19 @@ const struct option_foreign finetune_foreign[] = {
 
 	/* Steps */
 	VALUE_LEFT_OUT("eval_batch_size predict_batch_size per_device_eval_batch_size per_gpu_eval_batch_size",
-		       "the result does not depend on how much is computed at a time"),
+		"the result does not depend on how much is computed at a time"),
 	FLAG_LEFT_OUT("evaluate_during_training eval_all_checkpoints", "the dev sets are evaluated every --eval_steps"),
 	VALUE_LEFT_OUT("save_strategy logging_strategy evaluation_strategy eval_strategy",
-		       "use --save_checkpoints_steps, --log_steps and --eval_steps; by default bertc saves and evaluates after "
-		       "every epoch"),
-	{.name = "label_smoothing_factor",
-	 .kind = FOREIGN_VALUE,
-	 .answer = FOREIGN_REFUSED,
-	 .value = "0 0.0",
-	 .why = "the loss is plain cross entropy; --class_weights sets weights of the classes"},
+		"use --save_checkpoints_steps, --log_steps and --eval_steps; by default bertc saves and evaluates after every "
+		"epoch"),
+	VALUE_REFUSED_BUT("label_smoothing_factor", "0 0.0",
+		"the loss is plain cross entropy; --class_weights sets weights of the classes"),
 
 	/* Machine and reports */
-	FOREIGN_RUN_ROWS,
-	FOREIGN_MACHINE_ROWS,
-	FOREIGN_TRANSFORMERS_ROWS,
-	VALUE_REFUSED(
-		"dataset_name dataset_config_name",
+	VALUE_REFUSED("dataset_name dataset_config_name",
 		"training downloads nothing: --train and --dev name files, --data_dir a folder; `bertc download` fetches some "
 		"data sets by name"),
 	VALUE_LEFT_OUT("eval_script", "bertc computes the measures of the official scripts itself"),
 	VALUE_LEFT_OUT("server_ip server_port", "it attaches a Python debugger"),
-	{.name = NULL},
+	{.rest = training_foreign},
 };

@@ -22,14 +22,19 @@ static const struct task *implied_task(const struct options *options, const char
 	return NULL;
 }
 
-static bool is_asked(const struct options *options, const char *name, bool value)
+static bool is_asked(const struct options *options, const bool *flag)
 {
-	return options_given(options, name) && value;
+	return *flag && options_origin_of(options, flag) >= ORIGIN_FILE;
 }
 
-static bool is_refused(const struct options *options, const char *name, bool value)
+static bool is_refused(const struct options *options, const bool *flag)
 {
-	return options_given(options, name) && !value;
+	return !*flag && options_origin_of(options, flag) >= ORIGIN_FILE;
+}
+
+static const struct labeled_options *given_in(const struct options *options)
+{
+	return &((const struct finetune_settings *)options->settings)->labeled;
 }
 
 /* Sets a list option unless it is given. */
@@ -46,15 +51,15 @@ static enum status use_files(struct options *options, const char *name, const ch
 
 static enum status use_folder(struct options *options, const struct task *task, const struct layout *layout)
 {
-	const struct finetune_settings *settings = options->settings;
+	const struct labeled_options *given = given_in(options);
 	struct data_folder folder = {.train = NULL};
-	enum status status = data_folder_find(&folder, task, layout, task_options_of(&settings->own, task), settings->data_dir);
+	enum status status = data_folder_find(&folder, task, layout, task_options_of(&given->own, task), given->data_dir);
 	if (status == OK)
 		status = use_files(options, "train", &folder.train, 1);
 	if (status == OK)
 		status = use_files(options, "dev", folder.dev, DATA_SETS);
 	/* Test sets are large and have no labels, so they are predicted only on request, as in run_classifier.py. */
-	if (status == OK && is_asked(options, "do_predict", settings->do_predict))
+	if (status == OK && is_asked(options, &given->do_predict))
 		status = use_files(options, "test", folder.test, DATA_SETS);
 	data_folder_release(&folder);
 	return status;
@@ -72,22 +77,22 @@ static enum status check_there(const char *option, const char *list, int64_t cou
 /* For a task whose test set is scored. */
 static enum status score_predictions(struct options *options)
 {
-	const struct finetune_settings *settings = options->settings;
-	if (settings->dev.count > 0 || settings->test.count == 0)
+	const struct labeled_options *given = given_in(options);
+	if (given->dev.count > 0 || given->test.count == 0)
 		return OK;
 	log_note("--do_eval: the answers to the test set are scored");
-	for (int64_t i = 0; i < settings->test.count; i++)
-		TRY(options_set(options, "dev", settings->test.values[i], ORIGIN_CHOSEN));
+	for (int64_t i = 0; i < given->test.count; i++)
+		TRY(options_set(options, "dev", given->test.values[i], ORIGIN_CHOSEN));
 	return OK;
 }
 
 /* Without do_train, training is meant unless evaluation or prediction is requested. */
 static bool trains(const struct options *options)
 {
-	const struct finetune_settings *settings = options->settings;
+	const struct labeled_options *given = given_in(options);
 	if (options_given(options, "do_train"))
-		return settings->do_train;
-	return !is_asked(options, "do_eval", settings->do_eval) && !is_asked(options, "do_predict", settings->do_predict);
+		return given->do_train;
+	return !is_asked(options, &given->do_eval) && !is_asked(options, &given->do_predict);
 }
 
 static enum status nothing_to_do(void)
@@ -124,74 +129,74 @@ static bool may_be_recorded(const struct options *options)
 enum status finetune_check(struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
+	const struct labeled_options *given = &settings->labeled;
 	const char *implying = NULL;
 	const struct task *task = implied_task(options, &implying);
 	const struct layout *layout;
 	bool training_is_meant = trains(options), recorded = may_be_recorded(options);
 	TRY(training_check(options));
-	if (settings->task)
-		TRY(options_blame(options, task_find(settings->task, &task, &layout)));
-	else if (!task && (!recorded || settings->data_dir))
+	if (given->task)
+		TRY(options_blame(options, task_find(given->task, &task, &layout)));
+	else if (!task && (!recorded || given->data_dir))
 		TRY(options_require(options, "task",
 				    "say what to learn, such as --task classification, --task squad or --task mrpc"));
-	if (!training_is_meant && !is_asked(options, "do_eval", settings->do_eval) &&
-	    !is_asked(options, "do_predict", settings->do_predict))
+	if (!training_is_meant && !is_asked(options, &given->do_eval) && !is_asked(options, &given->do_predict))
 		TRY(options_blame(options, nothing_to_do()));
 	if (!training_is_meant && settings->sweep.count > 0) {
 		enum status status = error_set(ERR_USAGE, "--sweep tries values for training, but nothing is trained");
 		error_hint("give --do_train, or leave --sweep out");
 		TRY(options_blame(options, status));
 	}
-	if (!settings->data_dir) {
+	if (!given->data_dir) {
 		bool scores_test = task && task->scores_test;
-		int64_t scored = settings->dev.count + (scores_test ? settings->test.count : 0);
-		if (is_asked(options, "do_eval", settings->do_eval))
+		int64_t scored = given->dev.count + (scores_test ? given->test.count : 0);
+		if (is_asked(options, &given->do_eval))
 			TRY(options_blame(options, check_there("do_eval", "dev", scored)));
-		if (is_asked(options, "do_predict", settings->do_predict))
-			TRY(options_blame(options, check_there("do_predict", "test", settings->test.count)));
+		if (is_asked(options, &given->do_predict))
+			TRY(options_blame(options, check_there("do_predict", "test", given->test.count)));
 	}
 	/* A student made of some of its teacher's layers starts from the teacher. */
-	if (!settings->model && settings->init_layers && settings->teacher)
-		TRY(options_set(options, "model", settings->teacher, ORIGIN_CHOSEN));
+	if (!given->model && given->init_layers && settings->distillation.teacher)
+		TRY(options_set(options, "model", settings->distillation.teacher, ORIGIN_CHOSEN));
 	if (recorded)
 		return OK;
 	if (!is_swept(&settings->sweep, "model"))
 		TRY(options_require(options, "model", "give a pre-trained model: a run of `bertc pretrain`, or any BERT folder"));
-	if (training_is_meant && !settings->data_dir)
+	if (training_is_meant && !given->data_dir)
 		TRY(options_require(options, "train", "give labeled examples: --train FILE, or --data_dir FOLDER"));
 	return OK;
 }
 
 enum status finetune_inputs(struct options *options, bool *out_train)
 {
-	const struct finetune_settings *settings = options->settings;
+	const struct labeled_options *given = given_in(options);
 	const char *implying = NULL;
 	const struct task *task = implied_task(options, &implying);
 	const struct layout *layout = NULL;
-	bool evaluates = is_asked(options, "do_eval", settings->do_eval);
-	bool predicts = is_asked(options, "do_predict", settings->do_predict);
+	bool evaluates = is_asked(options, &given->do_eval);
+	bool predicts = is_asked(options, &given->do_predict);
 	*out_train = trains(options);
 	if (!*out_train)
 		log_note("nothing is trained%s: the model is evaluated and used as it is",
 			 options_given(options, "do_train") ? ""
 							    : ", since --do_eval or --do_predict is given without --do_train");
-	if (!settings->task && task) {
+	if (!given->task && task) {
 		log_note("--task %s is meant, since --%s is given", task->name, implying);
 		TRY(options_set(options, "task", task->name, ORIGIN_CHOSEN));
 	}
-	if (settings->task)
-		TRY(task_find(settings->task, &task, &layout));
-	if (settings->data_dir)
+	if (given->task)
+		TRY(task_find(given->task, &task, &layout));
+	if (given->data_dir)
 		TRY(use_folder(options, task, layout));
 	if (evaluates && task && task->scores_test)
 		TRY(score_predictions(options));
 	if (evaluates)
-		TRY(check_there("do_eval", "dev", settings->dev.count));
+		TRY(check_there("do_eval", "dev", given->dev.count));
 	if (predicts)
-		TRY(check_there("do_predict", "test", settings->test.count));
-	if (is_refused(options, "do_eval", settings->do_eval) || (!*out_train && !evaluates))
+		TRY(check_there("do_predict", "test", given->test.count));
+	if (is_refused(options, &given->do_eval) || (!*out_train && !evaluates))
 		options_forget(options, "dev");
-	if (is_refused(options, "do_predict", settings->do_predict) || (!*out_train && !predicts))
+	if (is_refused(options, &given->do_predict) || (!*out_train && !predicts))
 		options_forget(options, "test");
 	return OK;
 }

@@ -5,54 +5,16 @@
 
 #include "cmd/training_notes.h"
 
-void finetune_fill(struct finetune *finetune)
+struct run_folder_settings finetune_folder(const struct options *options)
 {
-	const struct options *options = finetune->options;
 	const struct finetune_settings *settings = options->settings;
-	finetune->paths[0] = settings->model;
-	finetune->paths[1] = settings->training.folder.resume_from;
-	finetune->paths[2] = settings->config_file;
-	finetune->paths[3] = settings->vocab_file;
-	finetune->paths[4] = settings->teacher;
-	finetune->folder = (struct run_folder_settings){
+	return (struct run_folder_settings){
 		.command = "finetune",
 		.usage = "bertc finetune --task NAME --model FOLDER --train FILE --out FOLDER",
 		.has_task = true,
 		.given = &settings->training.folder,
 		.sweep = settings->sweep.count > 0,
-		.in_sweep = finetune->in_sweep,
-		.paths = finetune->paths,
-		.path_count = sizeof finetune->paths / sizeof *finetune->paths,
 		.options = options,
-	};
-	finetune->settings = (struct labeled_run_settings){
-		.task = settings->task,
-		.model = settings->model,
-		.config_file = settings->config_file,
-		.vocab_file = settings->vocab_file,
-		.cased = settings->cased,
-		.cased_is_given = options_given(options, "cased"),
-		.train = &settings->train,
-		.dev = &settings->dev,
-		.test = &settings->test,
-		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
-		.labels = settings->labels,
-		.class_weights = settings->class_weights,
-		.metric = settings->metric,
-		.negative_label = settings->negative_label,
-		.negative_columns = settings->negative_column,
-		.own = &settings->own,
-		.distillation = {.teacher = settings->teacher,
-				 .alpha = settings->distill_alpha,
-				 .temperature = settings->distill_temperature,
-				 .hidden_weight = settings->distill_hidden_weight,
-				 .layers = settings->distill_layers},
-		.init_layers = settings->init_layers,
-		.skip_bad = settings->on_bad_record == SKIP_BAD_RECORD,
-		.shuffle = settings->shuffle,
-		.max_train_samples = settings->max_train_samples,
-		.max_eval_samples = settings->max_eval_samples,
-		.max_predict_samples = settings->max_predict_samples,
 	};
 }
 
@@ -63,7 +25,7 @@ static enum status check_teacher(const struct options *options)
 {
 	static const char *const names[] = {"distill_alpha", "distill_temperature", "distill_layers", "distill_hidden_weight"};
 	const struct finetune_settings *settings = options->settings;
-	for (size_t i = 0; !settings->teacher && i < sizeof names / sizeof names[0]; i++) {
+	for (size_t i = 0; !settings->distillation.teacher && i < sizeof names / sizeof names[0]; i++) {
 		if (!options_said(options, names[i]))
 			continue;
 		enum status status = error_set(ERR_USAGE, "--%s means nothing without --teacher", names[i]);
@@ -96,8 +58,8 @@ static enum status check_exclusive(const struct options *options, const char *na
 static enum status check_task(const struct finetune *finetune)
 {
 	const struct finetune_settings *settings = finetune->options->settings;
-	if (settings->task)
-		return check_exclusive(finetune->options, settings->task);
+	if (settings->labeled.task)
+		return check_exclusive(finetune->options, settings->labeled.task);
 	const char *folder =
 		settings->training.folder.out ? settings->training.folder.out : settings->training.folder.resume_from;
 	enum status status = error_set(ERR_USAGE, "there is nothing to resume in '%s', and --task is missing", folder);
@@ -111,7 +73,8 @@ enum status finetune_prepare(struct finetune *finetune)
 	const struct finetune_settings *settings = finetune->options->settings;
 	labeled_run_begin(&finetune->labeled, run);
 	TRY(training_settle(finetune->options));
-	finetune_fill(finetune);
+	finetune->folder = finetune_folder(finetune->options);
+	finetune->folder.in_sweep = finetune->in_sweep;
 	TRY(run_open(run, &finetune->folder, finetune->machine, &finetune->labeled.task));
 	/* The options are completed by the record of a checkpoint, or by that of a run that has no checkpoint yet. */
 	const struct json *record = phases_record(&run->start);
@@ -125,11 +88,11 @@ enum status finetune_prepare(struct finetune *finetune)
 	TRY(check_task(finetune));
 	TRY(check_teacher(finetune->options));
 	machine_resume(finetune->machine, &settings->training);
-	finetune_fill(finetune);
 	TRY(run_take_options(run, finetune->options, &finetune->options, 1));
 	run->brief = finetune->brief;
 	TRY(run_open_device(run));
-	return labeled_run_prepare(&finetune->labeled, &finetune->settings);
+	const struct finetune_settings *of_run = run->options.settings;
+	return labeled_run_prepare(&finetune->labeled, &of_run->labeled, &of_run->distillation);
 }
 
 enum status finetune_train(struct finetune *finetune)

@@ -11,15 +11,13 @@ struct finetune {
 	struct machine *machine;
 	bool in_sweep; /* a run of a sweep */
 	bool brief;    /* the table of settings has already been shown */
-	const char *paths[5];
 	struct run_folder_settings folder;
-	struct labeled_run_settings settings;
 	struct run run;
 	struct labeled_run labeled;
 };
 
-/* Fills in what the run takes besides its options, from the current options. */
-void finetune_fill(struct finetune *finetune);
+/* The folder that the options name. */
+struct run_folder_settings finetune_folder(const struct options *options);
 /* Opens the folder and the device, reads the model and the files, and settles what was left open. [all] */
 MUST_USE enum status finetune_prepare(struct finetune *finetune);
 /* After that: plan, training, and results. [all] */

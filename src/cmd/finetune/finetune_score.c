@@ -133,10 +133,10 @@ static enum status check_files(const struct finetune_settings *settings)
 		error_hint("give a folder for the results");
 		return status;
 	}
-	if (settings->vocab_file || settings->config_file) {
+	if (settings->labeled.vocab_file || settings->labeled.config_file) {
 		enum status status =
 			error_set(ERR_USAGE, "without training, %s is not used: the model's own is beside its weights",
-				  settings->vocab_file ? "--vocab_file" : "--config_file");
+				  settings->labeled.vocab_file ? "--vocab_file" : "--config_file");
 		error_hint("leave it out");
 		return status;
 	}
@@ -146,30 +146,31 @@ static enum status check_files(const struct finetune_settings *settings)
 enum status finetune_score(struct options *options)
 {
 	const struct finetune_settings *settings = options->settings;
+	const struct labeled_options *labeled = &settings->labeled;
 	const struct task_session_settings of_session = {
-		.model = settings->model,
-		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
+		.model = labeled->model,
+		.columns = labeled->columns,
 		.max_seq_length = (int32_t)settings->training.max_seq_length,
 		.micro_batch_tokens = TOKENS,
 		.options = options,
-		.own = &settings->own,
-		.skip_bad = settings->on_bad_record == SKIP_BAD_RECORD,
+		.own = &labeled->own,
+		.skip_bad = labeled->on_bad_record == SKIP_BAD_RECORD,
 		.device = settings->training.device,
 	};
 	struct task_session session = {0};
 	struct set_list dev = {0}, test = {0};
 	enum status status;
 	TRY_GOTO(check_files(settings), done);
-	TRY_GOTO(set_list_parse(&dev, &settings->dev), done);
-	TRY_GOTO(set_list_parse(&test, &settings->test), done);
+	TRY_GOTO(set_list_parse(&dev, &labeled->dev), done);
+	TRY_GOTO(set_list_parse(&test, &labeled->test), done);
 	TRY_GOTO(set_list_check_folders(&test, "test"), done);
 	TRY_GOTO(task_session_open(&session, &of_session), done);
-	TRY_GOTO(take_task(&session, settings->task), done);
+	TRY_GOTO(take_task(&session, labeled->task), done);
 	TRY_GOTO(folder_make(settings->training.folder.out), done);
-	session.state.settings.most = settings->max_eval_samples;
+	session.state.settings.most = labeled->max_eval_samples;
 	TRY_GOTO(score_sets(&session, &dev, settings->training.folder.out), done);
 	session.bad.skip = false; /* predictions have a row for every row of their file, as they do after training */
-	session.state.settings.most = settings->max_predict_samples;
+	session.state.settings.most = labeled->max_predict_samples;
 	status = predict_sets(&session, &test, settings->training.folder.out);
 done:
 	task_session_close(&session);

@@ -222,8 +222,8 @@ static enum status add_file(uint64_t *hash, uint64_t kind, const char *path)
  * --config_file and --vocab_file. */
 static enum status hash_files(const struct finetune_settings *settings, uint64_t *out)
 {
-	const struct option_list *lists[] = {&settings->train, &settings->dev, &settings->test};
-	const char *const files[] = {settings->config_file, settings->vocab_file};
+	const struct option_list *lists[] = {&settings->labeled.train, &settings->labeled.dev, &settings->labeled.test};
+	const char *const files[] = {settings->labeled.config_file, settings->labeled.vocab_file};
 	uint64_t teacher;
 	*out = 0;
 	for (uint64_t k = 0; k < 3; k++)
@@ -237,9 +237,9 @@ static enum status hash_files(const struct finetune_settings *settings, uint64_t
 	for (uint64_t k = 0; k < 2; k++)
 		if (files[k])
 			TRY(add_file(out, 3 + k, files[k]));
-	if (!settings->teacher)
+	if (!settings->distillation.teacher)
 		return OK;
-	TRY(hash_model(settings->teacher, &teacher));
+	TRY(hash_model(settings->distillation.teacher, &teacher));
 	*out = hash64_combine(*out, teacher);
 	return OK;
 }
@@ -248,7 +248,8 @@ static enum status hash_files(const struct finetune_settings *settings, uint64_t
 static enum status take_models(struct finetune_sweep *self)
 {
 	for (int64_t i = 0; i < self->sweep.run_count; i++) {
-		const char *model = self->runs[i].settings.model, *before = i > 0 ? self->runs[i - 1].settings.model : NULL;
+		const char *model = self->runs[i].settings.labeled.model,
+			   *before = i > 0 ? self->runs[i - 1].settings.labeled.model : NULL;
 		uint64_t hash = before ? self->sweep.runs[i - 1].model : 0;
 		if (!before || !model || strcmp(model, before) != 0)
 			TRY(hash_model(model, &hash));
@@ -261,7 +262,7 @@ static enum status take_models(struct finetune_sweep *self)
 static enum status check_inputs(struct finetune_sweep *self, int64_t index)
 {
 	const struct finetune_settings *settings = self->options->settings;
-	const char *model = self->runs[index].settings.model;
+	const char *model = self->runs[index].settings.labeled.model;
 	uint64_t data, hash;
 	TRY(hash_files(settings, &data));
 	if (data != self->sweep.data)
@@ -280,28 +281,27 @@ static enum status take_record(struct finetune_sweep *self)
 		TRY(options_resume(self->options, recorded, SWEEP_RECORD, SCOPE_ALL));
 		TRY(options_resume_start(self->options, recorded, SWEEP_RECORD, false));
 	}
-	if (settings->dev.count == 0) {
+	if (settings->labeled.dev.count == 0) {
 		enum status status = error_set(ERR_USAGE, "--sweep needs a dev set to compare its runs");
 		error_hint("give one with --dev FILE");
 		return status;
 	}
 	TRY(hash_files(settings, &data));
 	TRY(sweep_set_data(&self->sweep, data));
-	return sweep_set_judge(&self->sweep, settings->metric, settings->training.saving.best_by);
+	return sweep_set_judge(&self->sweep, settings->labeled.metric, settings->training.saving.best_by);
 }
 
 /* Opens the folder and loads the sweep's state. The first rank prepares the folder; then all ranks read it. */
 static enum status open_folder(struct finetune_sweep *self)
 {
 	struct machine *machine = self->machine;
-	struct finetune finetune = {.options = self->options};
+	const struct run_folder_settings folder = finetune_folder(self->options);
 	enum status status = OK;
-	finetune_fill(&finetune);
 	TRY(machine_join(machine));
-	if (is_first_rank(machine->comm) && !finetune.folder.given->plan)
-		status = run_folder_take(&self->folder, &finetune.folder, machine);
+	if (is_first_rank(machine->comm) && !folder.given->plan)
+		status = run_folder_take(&self->folder, &folder, machine);
 	else if (!is_first_rank(machine->comm))
-		status = launcher_log(&machine->place, finetune.folder.given->out);
+		status = launcher_log(&machine->place, folder.given->out);
 	TRY(ranks_agree(machine->comm, status));
 	status = sweep_load(&self->sweep);
 	if (status == OK)

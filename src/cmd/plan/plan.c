@@ -7,10 +7,6 @@
 
 #include "base/duration.h"
 #include "base/memory.h"
-#include "cmd/plan/plan.h"
-#include "cmd/plan/plan_json.h"
-#include "cmd/plan/plan_machine.h"
-#include "cmd/plan/plan_print.h"
 #include "cmd/plan/plan_result.h"
 #include "cmd/pretrain/pretrain_options.h"
 #include "cmd/recipes.h"
@@ -20,7 +16,8 @@
 static enum status check_ways(const struct plan_phase *phase)
 {
 	const struct plan_settings *settings = phase->settings;
-	int given = (settings->num_train_steps > 0) + (settings->num_train_tokens > 0) + (settings->num_train_samples > 0);
+	int given = (settings->training.length.num_train_steps > 0) + (settings->training.length.num_train_tokens > 0) +
+		    (settings->num_train_samples > 0);
 	if (given > 1)
 		return error_set(ERR_USAGE, "--num_train_steps, --num_train_tokens, --num_train_samples: give one of them");
 	if (phase->per_device && options_given(phase->options, "train_batch_size"))
@@ -43,15 +40,17 @@ static enum status open_phase(struct plan *plan, int64_t index)
 	phase->mean_length = phase->settings->mean_seq_length > 0 ? phase->settings->mean_seq_length : longest;
 	if (phase->mean_length > longest)
 		return error_set(ERR_USAGE, "--mean_seq_length %g is above --max_seq_length %g", phase->mean_length, longest);
-	phase->per_device = phase->settings->batch_size_per_gpu > 0;
-	phase->batch_size = phase->per_device ? phase->settings->batch_size_per_gpu : phase->settings->train_batch_size;
+	phase->per_device = phase->settings->training.batch.train_batch_size_per_gpu > 0;
+	phase->batch_size = phase->per_device ? phase->settings->training.batch.train_batch_size_per_gpu
+					      : phase->settings->training.batch.train_batch_size;
 	return check_ways(phase);
 }
 
 static enum status check_phase(const struct plan *plan, const struct plan_phase *phase)
 {
 	const struct plan_settings *settings = phase->settings;
-	int64_t parts = plan->topology.ranks * settings->replicas, batch = plan_batch_size(plan, phase, plan->topology.ranks);
+	int64_t parts = plan->topology.ranks * settings->training.ranks.replicas_per_gpu,
+		batch = plan_batch_size(plan, phase, plan->topology.ranks);
 	int64_t local = (batch + parts - 1) / parts;
 	enum status status;
 	if (batch < parts) {
@@ -61,14 +60,14 @@ static enum status check_phase(const struct plan *plan, const struct plan_phase 
 		error_hint("raise --train_batch_size or take fewer devices");
 		return status;
 	}
-	if (settings->gradient_accumulation_steps > local)
+	if (settings->training.batch.gradient_accumulation_steps > local)
 		return error_set(ERR_USAGE,
 				 "--gradient_accumulation_steps %" PRId64 ", but a device has %" PRId64 " sequences per step",
-				 settings->gradient_accumulation_steps, local);
-	if (settings->gradient_accumulation_steps > 0 &&
-	    local / settings->gradient_accumulation_steps > INT32_MAX / 2 / settings->training.max_seq_length)
+				 settings->training.batch.gradient_accumulation_steps, local);
+	if (settings->training.batch.gradient_accumulation_steps > 0 &&
+	    local / settings->training.batch.gradient_accumulation_steps > INT32_MAX / 2 / settings->training.max_seq_length)
 		return error_set(ERR_USAGE, "micro-batches of %" PRId64 " sequences are too large",
-				 local / settings->gradient_accumulation_steps);
+				 local / settings->training.batch.gradient_accumulation_steps);
 	return OK;
 }
 

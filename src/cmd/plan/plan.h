@@ -1,11 +1,23 @@
-/* A plan of `bertc plan`: what a run would need and how long it would take, on machines that need not be present. Its parts are
- * in plan_machine.h (what it computes with), plan_result.h (the result for one phase), and plan_print.h. */
+/* A plan of `bertc plan`: what a run would need and how long it would take, on machines that need not be present. plan_machine.c
+ * has what it computes with; plan_result.h, the result for one phase. */
 #ifndef CMD_PLAN_PLAN_H
 #define CMD_PLAN_PLAN_H
 
-#include "cmd/plan/plan_assumptions.h"
+#include "comm/link.h"
 #include "cmd/plan/plan_options.h"
 #include "run/forecast.h"
+
+/* The figures that a plan is based on, and where each comes from. */
+struct assumption {
+	char name[40], value[64], source[128];
+	enum provenance provenance;
+};
+
+#define ASSUMPTIONS 128 /* --device_rate makes one for each phase, of which there can be 100 */
+struct assumptions {
+	struct assumption items[ASSUMPTIONS];
+	int count;
+};
 
 struct plan_phase {
 	struct options *options, own;
@@ -35,5 +47,15 @@ struct plan {
 	double copy_rate;         /* bytes/s of copies to host memory while saving */
 	struct assumptions assumptions;
 };
+
+/* Notes an assumption; the source is formatted. */
+void plan_assume(struct assumptions *assumptions, enum provenance provenance, const char *name, const char *value,
+		 const char *format, ...) PRINTF_LIKE(5, 6);
+
+/* Sets what the plan computes with: back end, rates of the device, and links, each noted with its source. */
+MUST_USE enum status plan_open_machine(struct plan *plan);
+/* Sets the plan's rates, those of CPUs, from steps measured now on its back end, with micro-batches like those of the first
+ * phase. */
+MUST_USE enum status plan_measure(struct plan *plan);
 
 #endif

@@ -1,9 +1,9 @@
 /* The JSON form of a plan. */
-#include "cmd/plan/plan_json.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/command.h"
+#include "cmd/plan/plan_result.h"
 static void put_memory(struct json_writer *writer, const struct plan_result *r)
 {
 	json_open(writer, "memory", '{');
@@ -109,9 +109,6 @@ enum status plan_show_json(const struct plan *plan, const struct plan_result *re
 	}
 	json_close(&writer);
 	json_close(&writer);
-	enum status status = buffer_status(&text);
-	if (status == OK)
-		printf("%s\n", buffer_string(&text));
-	buffer_release(&text);
-	return status;
+	buffer_char(&text, '\n');
+	return command_print(&text);
 }

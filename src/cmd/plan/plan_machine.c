@@ -1,6 +1,5 @@
 /* Settles which devices and links a plan is for, and their rates. */
-#include "cmd/plan/plan_machine.h"
-
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +7,23 @@
 #include "backend/described.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "cmd/plan/plan_measure.h"
+#include "cmd/plan/plan.h"
 #include "weights/model_folder.h"
 #include "backend/open.h"
+
+void plan_assume(struct assumptions *assumptions, enum provenance provenance, const char *name, const char *value,
+		 const char *format, ...)
+{
+	va_list arguments;
+	BUG_IF(assumptions->count == ASSUMPTIONS);
+	struct assumption *row = &assumptions->items[assumptions->count++];
+	row->provenance = provenance;
+	snprintf(row->name, sizeof row->name, "%s", name);
+	snprintf(row->value, sizeof row->value, "%s", value);
+	va_start(arguments, format);
+	vsnprintf(row->source, sizeof row->source, format, arguments);
+	va_end(arguments);
+}
 
 static void assume_rate(struct plan *plan, enum provenance provenance, const char *name, double rate, const char *unit,
 			const char *source)
@@ -177,7 +190,7 @@ static enum status choose_hosts(struct plan *plan)
 	t->ranks = settings->gpus > 0 ? settings->gpus : settings->ranks > 0 ? settings->ranks : 1;
 	const struct device_kind *kind =
 		plan->on_gpus ? device_kind_find(settings->device_kind ? settings->device_kind : "h200") : NULL;
-	t->per_host = settings->per_host > 0 ? settings->per_host : kind ? kind->per_host : t->ranks;
+	t->per_host = settings->gpus_per_node > 0 ? settings->gpus_per_node : kind ? kind->per_host : t->ranks;
 	return OK;
 }
 

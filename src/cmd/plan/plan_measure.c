@@ -1,6 +1,4 @@
 /* Runs a few training steps on this machine's CPU and derives the rates of a plan from them. */
-#include "cmd/plan/plan_measure.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,11 +168,13 @@ enum status plan_measure(struct plan *plan)
 	struct benchmark benchmark;
 	struct batch batch;
 	int32_t length = (int32_t)(phase->mean_length + 0.5);
-	int64_t local = plan_batch_size(plan, phase, plan->topology.ranks) / plan->topology.ranks / plan->settings->replicas;
-	int64_t most = phase->settings->micro_batch_tokens ? phase->settings->micro_batch_tokens : MEASURED_TOKENS;
+	int64_t local = plan_batch_size(plan, phase, plan->topology.ranks) / plan->topology.ranks /
+			plan->settings->training.ranks.replicas_per_gpu;
+	int64_t most = phase->settings->training.batch.micro_batch_tokens ? phase->settings->training.batch.micro_batch_tokens
+									  : MEASURED_TOKENS;
 	int64_t sequences = (most < MEASURED_TOKENS ? most : MEASURED_TOKENS) / length;
-	if (phase->settings->gradient_accumulation_steps > 0)
-		local /= phase->settings->gradient_accumulation_steps;
+	if (phase->settings->training.batch.gradient_accumulation_steps > 0)
+		local /= phase->settings->training.batch.gradient_accumulation_steps;
 	sequences = sequences > local ? local : sequences;
 	TRY(benchmark_batch(&batch, &plan->config, (int32_t)(sequences > 0 ? sequences : 1), length, false));
 	struct batch_capacity capacity = batch_capacity_of(&batch);

@@ -1,10 +1,9 @@
 /* The form of a plan for people: memory, time of a step, duration, what limits it, and every assumption. */
-#include "cmd/plan/plan_print.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/plan/plan_result.h"
 #include "base/log.h"
 #include "data/pretraining/instances.h"
 
@@ -188,7 +187,9 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 		printf("computing: %.0f %% of the step\n", 100 * f->computing / f->step);
 	if (!r->fits)
 		printf("  advice           lower --micro_batch_tokens%s, --max_seq_length or the size of the model\n",
-		       phase->settings->gradient_accumulation_steps > 0 ? " (or raise --gradient_accumulation_steps)" : "");
+		       phase->settings->training.batch.gradient_accumulation_steps > 0
+			       ? " (or raise --gradient_accumulation_steps)"
+			       : "");
 	if (r->memory_bound && f->accumulation > 1)
 		printf("  note             memory holds micro-batches of %" PRId64 " tokens: %" PRId64 " of them a step\n",
 		       r->micro_tokens, f->accumulation);
@@ -227,7 +228,7 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 
 static enum status print_scaling(const struct plan *plan, const struct plan_phase *phase, int64_t devices)
 {
-	int64_t most = phase->per_device ? INT64_MAX : phase->batch_size / plan->settings->replicas;
+	int64_t most = phase->per_device ? INT64_MAX : phase->batch_size / plan->settings->training.ranks.replicas_per_gpu;
 	bool timed = plan_steps(plan, phase, devices) > 0;
 	char count[FORMAT_BYTES], a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES];
 	printf("  scaling          %10s %12s %12s %10s %12s %14s\n", plan->on_gpus ? "GPUs" : "ranks", "step", "sequences/s",

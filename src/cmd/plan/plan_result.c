@@ -12,7 +12,8 @@
 
 int64_t plan_batch_size(const struct plan *plan, const struct plan_phase *phase, int64_t devices)
 {
-	return phase->per_device ? phase->batch_size * devices * plan->settings->replicas : phase->batch_size;
+	return phase->per_device ? phase->batch_size * devices * plan->settings->training.ranks.replicas_per_gpu
+				 : phase->batch_size;
 }
 
 static struct example_bounds instances_of(const struct plan_phase *phase)
@@ -54,8 +55,8 @@ static void fit_memory(const struct plan *plan, const struct plan_phase *phase, 
 static void choose_micro_batch(const struct plan *plan, const struct plan_phase *phase, int64_t local, struct plan_result *out)
 {
 	const struct plan_settings *settings = phase->settings;
-	int64_t accumulation = settings->gradient_accumulation_steps;
-	int64_t longest = settings->training.max_seq_length, tokens = settings->micro_batch_tokens;
+	int64_t accumulation = settings->training.batch.gradient_accumulation_steps;
+	int64_t longest = settings->training.max_seq_length, tokens = settings->training.batch.micro_batch_tokens;
 	if (accumulation > 0) {
 		fit_memory(plan, phase, local, (int32_t)accumulation, 0, out);
 		out->micro_sequences = (local + accumulation - 1) / accumulation;
@@ -88,7 +89,8 @@ static void choose_micro_batch(const struct plan *plan, const struct plan_phase 
 
 double plan_gradient_bytes(const struct plan_settings *settings)
 {
-	return settings->gradients_fp16 || settings->gradients_bf16 ? 2 : 4;
+	const struct ranks_options *ranks = &settings->training.ranks;
+	return ranks->allreduce_post_accumulation_fp16 || ranks->allreduce_post_accumulation_bf16 ? 2 : 4;
 }
 
 static struct forecast_setup setup_of(const struct plan *plan, const struct plan_phase *phase, const struct plan_result *result)
@@ -108,8 +110,8 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.gradient_bytes = plan_gradient_bytes(settings),
 		.weight_bytes = 4, /* master weights */
 		.update_bytes = optimizer_is_lamb(&settings->training.optimizer) ? UPDATE_BYTES_LAMB : UPDATE_BYTES_ADAMW,
-		.replicas = settings->replicas,
-		.reduce_every_batch = !settings->post_accumulation,
+		.replicas = settings->training.ranks.replicas_per_gpu,
+		.reduce_every_batch = !settings->training.ranks.allreduce_post_accumulation,
 		.predictions = mean * phase->settings->instances.masked_lm_prob,
 	};
 	double cap = (double)phase->settings->instances.max_predictions_per_seq;
@@ -139,11 +141,11 @@ int64_t plan_steps(const struct plan *plan, const struct plan_phase *phase, int6
 {
 	const struct plan_settings *settings = phase->settings;
 	double batch = (double)plan_batch_size(plan, phase, devices);
-	if (settings->num_train_tokens > 0)
-		return (int64_t)ceil((double)settings->num_train_tokens / (batch * phase->mean_length));
+	if (settings->training.length.num_train_tokens > 0)
+		return (int64_t)ceil((double)settings->training.length.num_train_tokens / (batch * phase->mean_length));
 	if (settings->num_train_samples > 0)
 		return (int64_t)ceil((double)settings->num_train_samples / batch);
-	return settings->num_train_steps;
+	return settings->training.length.num_train_steps;
 }
 
 /* Evaluations are forward passes only, divided among the devices; a save waits for its copies. */
@@ -172,7 +174,7 @@ static void add_duration(const struct plan *plan, const struct plan_phase *phase
 enum status plan_compute(const struct plan *plan, const struct plan_phase *phase, int64_t devices, struct plan_result *out)
 {
 	*out = (struct plan_result){.devices = devices};
-	int64_t parts = devices * plan->settings->replicas;
+	int64_t parts = devices * plan->settings->training.ranks.replicas_per_gpu;
 	int64_t local = (plan_batch_size(plan, phase, devices) + parts - 1) / parts;
 	choose_micro_batch(plan, phase, local, out);
 	struct forecast_setup setup = setup_of(plan, phase, out);
@@ -230,8 +232,10 @@ enum status plan_find_devices(const struct plan *plan, double seconds, int64_t *
 	*out_best = HUGE_VAL;
 	for (int64_t i = 0; i < plan->phase_count; i++) {
 		const struct plan_settings *settings = plan->phases[i].settings;
-		int64_t parts = settings->gradient_accumulation_steps > 0 ? settings->gradient_accumulation_steps : 1;
-		int64_t devices = plan->phases[i].batch_size / settings->replicas / parts;
+		int64_t parts = settings->training.batch.gradient_accumulation_steps > 0
+					? settings->training.batch.gradient_accumulation_steps
+					: 1;
+		int64_t devices = plan->phases[i].batch_size / settings->training.ranks.replicas_per_gpu / parts;
 		if (!plan->phases[i].per_device && devices < most)
 			most = devices;
 	}

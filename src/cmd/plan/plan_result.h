@@ -36,4 +36,10 @@ MUST_USE enum status plan_step_with(const struct plan *plan, const struct plan_r
 				    double bucket_bytes, double gradient_bytes, double *out_step);
 double plan_gradient_bytes(const struct plan_settings *settings);
 
+/* Prints a plan: for people, or as JSON for programs. */
+MUST_USE enum status plan_show(const struct plan *plan, const struct plan_result *results, int64_t wanted_devices,
+			       double wanted_seconds);
+MUST_USE enum status plan_show_json(const struct plan *plan, const struct plan_result *results, int64_t wanted_devices,
+				    double wanted_seconds);
+
 #endif

@@ -8,20 +8,16 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/pretrain/pretrain_phases.h"
-#include "cmd/pretrain/pretrain_settings.h"
 #include "cmd/recipes.h"
 #include "cmd/training_notes.h"
-#include "run/initial_weights.h"
+#include "run/pretraining_run.h"
 
 /* Everything the command owns, so that one function can release it. */
 struct pretrain {
 	struct options *options;
 	struct machine machine;
 	struct run_folder_settings folder;
-	struct pretrain_inputs inputs;
-	struct pretraining_run_settings settings;
 	struct pretrain_phases phases;
-	struct pretraining_phase *instances; /* [phases.count] */
 	struct run run;
 	struct pretraining_run pretraining;
 };
@@ -29,15 +25,12 @@ struct pretrain {
 static enum status pretrain_phases(struct pretrain *pretrain)
 {
 	struct run *run = &pretrain->run;
-	const struct pretrain_settings *settings = pretrain->options->settings;
+	const struct pretraining_options *settings = pretrain->options->settings;
 	TRY(pretrain_phases_open(&pretrain->phases, pretrain->options, &run->start));
 	machine_resume(&pretrain->machine, &settings->training);
 	TRY(run_take_options(run, pretrain->options, pretrain->phases.options, pretrain->phases.count));
 	if (settings->time && run->phase_count == 1)
 		TRY(duration_parse(settings->time, &run->phases[0].seconds));
-	TRY(memory_new(&pretrain->instances, run->phase_count, sizeof *pretrain->instances, "phases"));
-	for (int64_t i = 0; i < run->phase_count; i++)
-		pretrain->instances[i] = pretrain_instances(pretrain->options, pretrain->phases.options[i]);
 	return OK;
 }
 
@@ -67,11 +60,11 @@ static bool has_chosen_recipe(const struct options *options)
 /* In a short run BERT's own recipe does not get far. */
 static void note_recipe(const struct pretrain *pretrain)
 {
-	const struct pretrain_settings *settings = pretrain->options->settings;
+	const struct pretraining_options *settings = pretrain->options->settings;
 	const struct run *run = &pretrain->run;
 	char count[FORMAT_BYTES];
 	double tokens = 0;
-	if (!is_first_rank(pretrain->machine.comm) || run->start.resumed || initial_weights_named(settings->model))
+	if (!is_first_rank(pretrain->machine.comm) || run->start.resumed || initial_weights_named(settings->initial.model))
 		return;
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		const struct training_options *phase = run->phases[i].values;
@@ -90,12 +83,10 @@ static enum status pretrain_run_folder(struct pretrain *pretrain)
 {
 	struct run *run = &pretrain->run;
 	pretraining_run_begin(&pretrain->pretraining, run);
-	pretrain->folder = pretrain_folder(pretrain->options, &pretrain->inputs);
 	TRY(run_open(run, &pretrain->folder, &pretrain->machine, &pretrain->pretraining.task));
 	TRY(pretrain_phases(pretrain));
-	pretrain->settings = pretrain_pretraining(pretrain->options);
 	TRY(run_open_device(run));
-	TRY(pretraining_run_prepare(&pretrain->pretraining, &pretrain->settings, pretrain->instances));
+	TRY(pretraining_run_prepare(&pretrain->pretraining));
 	TRY(run_plan(run));
 	note_recipe(pretrain);
 	if (!run->values->folder.plan)
@@ -109,25 +100,26 @@ static void release(struct pretrain *pretrain, enum status status)
 	pretraining_run_leave_device(&pretrain->pretraining);
 	run_close(&pretrain->run, status);
 	pretraining_run_release(&pretrain->pretraining);
-	free(pretrain->instances);
 	pretrain_phases_close(&pretrain->phases);
 	machine_close(&pretrain->machine);
 }
 
 static enum status run_pretrain(struct options *options)
 {
-	struct pretrain pretrain = {.options = options};
-	const struct pretrain_settings *settings = options->settings;
+	const struct pretraining_options *settings = options->settings;
+	struct pretrain pretrain = {.options = options,
+				    .folder = {.command = "pretrain",
+					       .usage = "bertc pretrain --corpus PATH --out FOLDER",
+					       .given = &settings->training.folder,
+					       .options = options}};
 	run_stop_before_training();
 	training_note_shared(options, "corpus", "eval_corpus");
 	enum status status = machine_find(&pretrain.machine, &settings->training);
 	if (status == OK && machine_launches(&pretrain.machine) && !settings->training.folder.plan &&
-	    settings->training.folder.out) {
-		pretrain.folder = pretrain_folder(options, &pretrain.inputs);
+	    settings->training.folder.out)
 		status = run_folder_launch(&pretrain.folder, &pretrain.machine);
-	} else if (status == OK) {
+	else if (status == OK)
 		status = pretrain_run_folder(&pretrain);
-	}
 	comm_fail(pretrain.machine.comm, status);
 	struct error error = *error_last();
 	release(&pretrain, status);
@@ -138,11 +130,11 @@ static enum status run_pretrain(struct options *options)
  * recipe says about new models. */
 static enum status complete_pretrain(struct options *options)
 {
-	const struct pretrain_settings *settings = options->settings;
+	const struct pretraining_options *settings = options->settings;
 	if (options_given(options, "time") && !options_given(options, "recipe"))
 		TRY(options_set(options, "recipe", "fast", ORIGIN_CHOSEN));
 	TRY(recipes_read(options));
-	bool trained = settings->initial.init_checkpoint || initial_weights_named(settings->model);
+	bool trained = settings->initial.init_checkpoint || initial_weights_named(settings->initial.model);
 	if (trained && options_origin(options, "init_attention") == ORIGIN_RECIPE)
 		options_forget(options, "init_attention");
 	return OK;
@@ -162,7 +154,7 @@ static enum status check_unit(const char *time, double seconds)
 static enum status check_time(const struct options *options)
 {
 	static const char *const others[] = {"num_train_steps", "num_train_epochs", "num_train_tokens"};
-	const struct pretrain_settings *settings = options->settings;
+	const struct pretraining_options *settings = options->settings;
 	double seconds;
 	if (!options_given(options, "time"))
 		return OK;
@@ -181,7 +173,7 @@ static enum status check_time(const struct options *options)
 /* Text is required unless the folder may contain a run to resume, or the phases bring their own. */
 static enum status check_pretrain(struct options *options)
 {
-	const struct pretrain_settings *settings = options->settings;
+	const struct pretraining_options *settings = options->settings;
 	const struct folder_options *folder = &settings->training.folder;
 	TRY(training_check(options));
 	TRY(options_blame(options, check_time(options)));
@@ -197,7 +189,7 @@ const struct command command_pretrain = {
 	.text = &pretrain_text,
 	.options = pretrain_options,
 	.foreign = pretrain_foreign,
-	.settings_bytes = sizeof(struct pretrain_settings),
+	.settings_bytes = sizeof(struct pretraining_options),
 	.check = check_pretrain,
 	.complete = complete_pretrain,
 	.run = run_pretrain,

@@ -1,60 +1,37 @@
 /* The option table of `bertc pretrain`, and its help. */
 #include "cmd/pretrain/pretrain_options.h"
 
-#include "cmd/recipes.h"
-#include "cmd/text_options.h"
-
-#define FIELD(name) offsetof(struct pretrain_settings, name)
-#define ROW(member, role, value) OPTION_ROW(struct pretrain_settings, member, role, value)
+#define FIELD(name) offsetof(struct pretraining_options, name)
+#define ROW(member, role, value) OPTION_ROW(struct pretraining_options, member, role, value)
 
 /* clang-format off */
 const struct option pretrain_options[] = {
 	{.help = "Text"},
-	CORPUS_OPTION(FIELD(corpus), "text to train on", "train_file"),
-	{ROW(data, ROLE_SOURCE, "PREFIX..."),
-	 .help = "token shards from `bertc prepare` instead of text; PREFIX:WEIGHT mixes several sets by weight"},
-	{ROW(input_file, ROLE_SOURCE, "PATH..."), .rare = true,
-	 .section = "phase", .alias = "input_dir input_files input_files_dir",
-	 .commas = true,
-	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5, or the output of `bertc "
-	 "instances`; or bert-ad's pairs for rewriting, as lines of label, id, text_a, text_b; files, folders, globs"},
-	{.group = input_rows, .field = FIELD(text.input), .rare = true},
-	{.group = text_rows, .only = "drop_copied_documents held_out_fraction", .field = FIELD(text)},
-	{ROW(eval_corpus, ROLE_SOURCE, "[NAME=]PATH..."), .alias = "validation_file",
-	 .help = "text to evaluate on instead of held-out documents; each NAME= starts a separate set with its own "
-	 "curve: old=a.txt new=b.txt c.txt"},
-	{ROW(eval_data, ROLE_SOURCE, "[NAME=]PREFIX..."), .help = "token shards to evaluate on"},
-	{ROW(eval_file, ROLE_SOURCE, "[NAME=]PATH..."), .rare = true, .alias = "eval_files_dir", .commas = true,
-	 .help = "static instances to evaluate on"},
+	{.group = text_rows, .field = FIELD(text)},
 	{.group = saving_rows, .only = "best_by", .field = FIELD(training.saving)},
-	{ROW(vocab_file, ROLE_ENTRY, "PATH"), .fallback_text = "the model folder's, or learned from the corpus",
-	 .help = "vocabulary file, one WordPiece per line, or tokenizer.json, or a folder with one"},
-	{.group = text_rows, .only = "vocab_size min_frequency", .field = FIELD(text)},
-	{ROW(cased, ROLE_RESULT, NULL), .fallback = "false",
-	 .help = "keep case and accents; not needed if there is a tokenizer_config.json beside the vocabulary"},
+	{.group = initial_rows, .only = "vocab_file", .field = FIELD(initial)},
+	{.group = vocabulary_rows, .field = FIELD(text)},
 
 	{.help = "Model"},
-	{ROW(model, ROLE_RESULT, "WHAT"), .alias = "bert_config_file config_file model_name_or_path",
-	 .fallback_text = "from the amount of text",
-	 .help = MODEL_SIZES(", ") ", a config.json, or a model folder to start from"},
+	{.group = initial_rows, .only = "model", .field = FIELD(initial)},
 	{.group = model_size_rows, .field = FIELD(sizes), .rare = true},
-	{.group = initial_rows, .field = FIELD(initial)},
+	{.group = initial_rows, .only = "init_checkpoint init_vocab remap_vocab init_tokens init_positions init_attention",
+	 .field = FIELD(initial)},
 	{.group = training_rows, .only = "hidden_dropout_prob attention_probs_dropout_prob", .field = FIELD(training)},
 
 	{.help = "Run"},
 	{.group = folder_rows, .field = FIELD(training.folder)},
-	RECIPE_OPTION(FIELD(recipe)),
+	{.group = training_rows, .only = "recipe", .field = FIELD(training)},
 	{.group = length_rows, .field = FIELD(training.length)},
 	{ROW(time, ROLE_RESULT, "TIME"), .alias = "total_training_time", .fallback_text = "not used",
-	 .help = "make the best model in this time (3h, 45m, ...): the recipe is fast unless another is named; "
-	 "model, batch, and length, unless given, follow from the speed of this machine; the schedule ends when the "
-	 "time does; interruptions do not count"},
+	 .help = "make the best model in this time (3h, 45m, ...): the recipe is fast unless another is named; model, batch, and "
+	 "length, unless given, follow from the speed of this machine; the schedule ends when the time does; interruptions do "
+	 "not count"},
 	{.group = batch_rows, .field = FIELD(training.batch)},
 	{.group = saving_rows, .only = "save_checkpoints_steps keep_checkpoints eval_steps log_steps save_best",
 	 .field = FIELD(training.saving)},
 	{ROW(eval_instances, ROLE_RUN, "N"), .rare = true, .section = "phase", .range = "0..", .fallback = "1000",
-	 .help = "number of held-out instances to score, always the same ones; 0 = all; with eval_file the default "
-	 "is all"},
+	 .help = "number of held-out instances to score, always the same ones; 0 = all; with eval_file the default is all"},
 	{.group = stopping_rows, .field = FIELD(training.stopping)},
 	{.group = training_rows, .only = "seed", .field = FIELD(training)},
 
@@ -63,8 +40,8 @@ const struct option pretrain_options[] = {
 
 	{.help = "Phases"},
 	{ROW(phase2, ROLE_ENTRY, NULL), .rare = true, .fallback = "false",
-	 .help = "start a second phase from the end of the first, taken from --out or from the checkpoint that "
-	 "--init_checkpoint names: weights and moments are kept, schedule and bias correction start over"},
+	 .help = "start a second phase from the end of the first, taken from --out or from the checkpoint that --init_checkpoint "
+	 "names: weights and moments are kept, schedule and bias correction start over"},
 	{ROW(phase1_end_step, ROLE_ENTRY, "N"), .rare = true, .range = "0..", .fallback = "0",
 	 .help = "with phase2: the step at which the first phase must have ended; 0 = any"},
 	{ROW(resume_phase2, ROLE_PLACE, NULL), .rare = true, .fallback = "false",
@@ -77,18 +54,16 @@ const struct option pretrain_options[] = {
 	{.group = training_rows, .only = "max_seq_length", .field = FIELD(training)},
 	{.reworded = true, .name = "max_seq_length", .fallback = "128"},
 	{.group = instance_rows, .field = FIELD(instances)},
-	{ROW(shuffle, ROLE_RESULT, NULL), .rare = true,
-	 .fallback = "true", .help = "shuffle the instances of each epoch"},
+	{ROW(shuffle, ROLE_RESULT, NULL), .rare = true, .fallback = "true", .help = "shuffle the instances of each epoch"},
 
 	{.help = "Optimizer"},
 	{.group = optimizer_rows, .only = "optimizer", .field = FIELD(training.optimizer)},
 	{.group = rate_rows,
 	 .only = "learning_rate scale_learning_rate learning_rate_batch_size schedule num_warmup_steps warmup_proportion "
-		 "min_warmup_steps num_decay_steps poly_degree min_learning_rate",
-	 .field = FIELD(training.rate)},
+	 "min_warmup_steps num_decay_steps poly_degree min_learning_rate", .field = FIELD(training.rate)},
 	{.group = optimizer_rows,
 	 .only = "weight_decay exclude_from_weight_decay max_grad_norm adam_beta1 adam_beta2 adam_epsilon bias_correction "
-		 "trust_ratio exclude_from_layer_adaptation max_trust_ratio gradient_normalization gradient_averaging",
+	 "trust_ratio exclude_from_layer_adaptation max_trust_ratio gradient_normalization gradient_averaging",
 	 .field = FIELD(training.optimizer)},
 	{.group = rate_rows, .only = "average_weights", .field = FIELD(training.rate)},
 

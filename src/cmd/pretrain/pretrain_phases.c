@@ -51,7 +51,7 @@ static enum status check_listed(const struct options *options, const struct run_
  * settings.json has that phase's settings, and the first phase is in the checkpoint that --init_checkpoint names. */
 static enum status begin_again(struct options *options, const struct run_start *start)
 {
-	const struct pretrain_settings *settings = options->settings;
+	const struct pretraining_options *settings = options->settings;
 	const struct json *record = phases_record(start);
 	if (!start->begun)
 		return OK;
@@ -64,7 +64,7 @@ static enum status begin_again(struct options *options, const struct run_start *
 
 enum status pretrain_phases_open(struct pretrain_phases *out, struct options *options, struct run_start *start)
 {
-	const struct pretrain_settings *settings = options->settings;
+	const struct pretraining_options *settings = options->settings;
 	TRY(begin_again(options, start));
 	const struct second_phase_settings second = {
 		.begins = settings->phase2,

@@ -5,24 +5,23 @@
 
 /* clang-format off */
 const struct option instance_rows[] = {
-	{ROW(min_seq_length, ROLE_RESULT, "N"), .section = "phase", .range = "0..65536", .fallback = "0",
-	 .rare = true, .help = "drop instances with fewer tokens than this"},
+	{ROW(min_seq_length, ROLE_RESULT, "N"), .section = "phase", .range = "0..65536", .fallback = "0", .rare = true,
+	 .help = "drop instances with fewer tokens than this"},
 	{ROW(masked_lm_prob, ROLE_RESULT, "P"), .section = "phase", .range = "0.01..0.9", .fallback = "0.15",
 	 .alias = "mlm_probability mask_prob",
 	 .help = "share of tokens to mask and predict; evaluations always mask 0.15"},
-	{ROW(max_predictions_per_seq, ROLE_RESULT, "N"), .section = "phase", .range = "0..65536", .fallback = "0",
-	 .rare = true, .help = "maximum number of masked tokens per instance; 0 = no limit"},
+	{ROW(max_predictions_per_seq, ROLE_RESULT, "N"), .section = "phase", .range = "0..65536", .fallback = "0", .rare = true,
+	 .help = "maximum number of masked tokens per instance; 0 = no limit"},
 	{ROW(short_seq_prob, ROLE_RESULT, "P"), .section = "phase", .range = "0..1", .fallback = "0.1", .rare = true,
 	 .help = "share of instances that are made shorter than max_seq_length"},
-	{ROW(whole_word_mask, ROLE_RESULT, NULL), .section = "phase", .fallback = "false",
-	 .alias = "do_whole_word_mask", .help = "mask all pieces of a word together (whole-word masking)"},
-	{ROW(max_ngram, ROLE_RESULT, "N"), .section = "phase", .range = "1..16", .fallback = "1",
-	 .alias = "ngram max_ngrams", .rare = true,
+	{ROW(whole_word_mask, ROLE_RESULT, NULL), .section = "phase", .fallback = "false", .alias = "do_whole_word_mask",
+	 .help = "mask all pieces of a word together (whole-word masking)"},
+	{ROW(max_ngram, ROLE_RESULT, "N"), .section = "phase", .range = "1..16", .fallback = "1", .alias = "ngram max_ngrams",
+	 .rare = true,
 	 .help = "mask spans of up to N words; a span of n words is chosen with weight 1/n (Megatron uses 3)"},
-	{ROW(next_sentence, ROLE_RESULT, "HOW"), .section = "phase", .range = "pairs|order|none|single",
-	 .fallback = "pairs",
-	 .help = "pairs: BERT's next-sentence prediction; order: predict whether two neighboring segments are "
-	 "swapped (ALBERT, Megatron); none: running text without pairs; single: one sentence per instance"},
+	{ROW(next_sentence, ROLE_RESULT, "HOW"), .section = "phase", .range = "pairs|order|none|single", .fallback = "pairs",
+	 .help = "pairs: BERT's next-sentence prediction; order: predict whether two neighboring segments are swapped (ALBERT, "
+	 "Megatron); none: running text without pairs; single: one sentence per instance"},
 	{0},
 };
 /* clang-format on */

@@ -42,18 +42,11 @@ const struct option squad_rows[] = {
 	{0},
 };
 
-#define AS_TRAINED(option) {.reworded = true, .name = option, .fallback_text = "as in training"}
 const struct option squad_answer_rows[] = {
 	{.help = "Questions about paragraphs"},
-	{.group = squad_rows, .only = "version_2_with_negative doc_stride max_query_length n_best_size max_answer_length "
-					 "null_score_diff_threshold scorer"},
-	AS_TRAINED("version_2_with_negative"),
-	AS_TRAINED("doc_stride"),
-	AS_TRAINED("max_query_length"),
-	AS_TRAINED("n_best_size"),
-	AS_TRAINED("max_answer_length"),
-	AS_TRAINED("null_score_diff_threshold"),
-	AS_TRAINED("scorer"),
+	{.group = squad_rows, .fallback_text = "as in training",
+	 .only = "version_2_with_negative doc_stride max_query_length n_best_size max_answer_length null_score_diff_threshold "
+	 "scorer"},
 	{0},
 };
 /* clang-format on */
