@@ -92,12 +92,14 @@ enum status rewriting_put(struct rewriting *rewriting, uint32_t code_point, int6
 enum status rewriting_copy(struct rewriting *rewriting, size_t size)
 {
 	const struct word *from = rewriting->from;
-	for (size_t end = rewriting->at + size, length; rewriting->at < end; rewriting->at += length) {
-		uint32_t code_point, first, last;
-		word_place(from, rewriting->at, &first, &last);
-		length = utf8_decode(from->text + rewriting->at, end - rewriting->at, &code_point);
-		TRY(normalized_text_append(rewriting->out, from->text + rewriting->at, length, first, last));
+	for (size_t end = rewriting->at + size, at = rewriting->at, length; at < end; at += length) {
+		uint32_t code_point;
+		length = utf8_decode(from->text + at, end - at, &code_point);
+		uint32_t first = from->begins ? from->begins[at] : from->begin + (uint32_t)at;
+		uint32_t last = from->begins ? from->ends[at] : first + (uint32_t)length;
+		TRY(normalized_text_append(rewriting->out, from->text + at, length, first, last));
 	}
+	rewriting->at += size;
 	return OK;
 }
 

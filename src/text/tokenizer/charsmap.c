@@ -60,18 +60,37 @@ const char *charsmap_find(const struct charsmap *map, const char *text, size_t s
 	return found;
 }
 
-/* Finds out which characters have anything to do with the map: all others are passed by. */
+/* Whether there are characters of any kind before or behind this one that it makes a grapheme cluster with. Syllables of Hangul,
+ * and pictures, need particular ones, which have this property themselves. */
+static bool joins(uint32_t code_point)
+{
+	switch (utf8proc_get_property((utf8proc_int32_t)code_point)->boundclass) {
+	case UTF8PROC_BOUNDCLASS_OTHER:
+	case UTF8PROC_BOUNDCLASS_CONTROL:
+	case UTF8PROC_BOUNDCLASS_LF:
+	case UTF8PROC_BOUNDCLASS_LV:
+	case UTF8PROC_BOUNDCLASS_LVT:
+	case UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC: return false;
+	default: return true;
+	}
+}
+
 static void note_characters(struct charsmap *map)
 {
 	char bytes[4];
+	for (uint32_t c = 0; c < UNICODE_LIMIT; c++)
+		map->flags[c] = joins(c) ? CHARSMAP_JOINS : 0;
 	for (uint32_t c = 0; c < UNICODE_LIMIT; c++) {
-		size_t length = utf8_encode(c, bytes), node = unit_offset(map->units[0]), i = 0;
+		size_t length = utf8_encode(c, bytes), node = unit_offset(map->units[0]), i = 0, found;
 		bool ends;
 		while (i < length && step(map, (uint8_t)bytes[i], &node, &ends))
 			i++;
-		map->begins[c] = i == length;
-		if (i + 1 < length) /* nor do the others with the same first bytes */
+		if (i == length)
+			map->flags[c] |= CHARSMAP_BEGINS;
+		else if (i + 1 < length) /* nor do the others with the same first bytes begin a sequence */
 			c |= (1u << 6 * (length - 1 - i)) - 1;
+		if (i == length && charsmap_find(map, bytes, length, false, &found))
+			map->flags[c] |= CHARSMAP_ALONE;
 	}
 }
 
@@ -94,7 +113,7 @@ enum status charsmap_init(struct charsmap *out, const char *name, const void *by
 		return error_set(ERR_DATA, "'%s': the replacements of the character map are not UTF-8 text", name);
 	TRY_GOTO(memory_new(&out->units, (int64_t)out->unit_count, sizeof *out->units, "character map"), fail);
 	TRY_GOTO(memory_new(&out->texts, (int64_t)out->texts_size, 1, "character map"), fail);
-	TRY_GOTO(memory_new(&out->begins, UNICODE_LIMIT, 1, "character map"), fail);
+	TRY_GOTO(memory_new(&out->flags, UNICODE_LIMIT, 1, "character map"), fail);
 	memcpy(out->texts, texts, out->texts_size);
 	memcpy(out->units, trie, trie_size);
 	for (size_t i = 0; i < out->unit_count; i++)
@@ -141,7 +160,7 @@ void charsmap_release(struct charsmap *map)
 {
 	free(map->units);
 	free(map->texts);
-	free(map->begins);
+	free(map->flags);
 	*map = (struct charsmap){.unit_count = 0};
 }
 
@@ -209,38 +228,74 @@ static enum status replace_cluster(const struct charsmap *map, const char *text,
 	uint32_t code_point;
 	size_t length = utf8_decode(text, size, &code_point), found;
 	const char *replaced = NULL;
-	if (size < SHORT_CLUSTER && map->begins[code_point])
+	if (size < SHORT_CLUSTER && map->flags[code_point] & CHARSMAP_BEGINS)
 		replaced = charsmap_find(map, text, size, false, &found);
 	if (replaced)
 		return put_replacement(pending, replaced, count);
 	for (size_t at = 0; at < size; at += length) {
 		length = utf8_decode(text + at, size - at, &code_point);
-		replaced = map->begins[code_point] ? charsmap_find(map, text + at, length, false, &found) : NULL;
+		replaced = map->flags[code_point] & CHARSMAP_ALONE ? charsmap_find(map, text + at, length, false, &found) : NULL;
 		TRY(replaced ? put_replacement(pending, replaced, 1) : put(pending, code_point, 0));
 	}
 	return OK;
 }
 
-static size_t unchanged_size(const struct charsmap *map, const struct word *word)
+/* The size of what stays as it is from text[at] on: clusters of one character that has no replacement. The last of them, in
+ * *out_last. */
+static size_t unchanged_size(const struct charsmap *map, const struct word *word, size_t at, uint32_t *out_last)
 {
-	uint32_t code_point;
-	for (size_t at = 0, length; at < word->size; at += length) {
-		length = utf8_decode(word->text + at, word->size - at, &code_point);
-		if (map->begins[code_point])
-			return at;
+	uint32_t code_point, next;
+	size_t end = at, length = utf8_decode(word->text + at, word->size - at, &next);
+	while (length > 0) {
+		code_point = next;
+		if (map->flags[code_point] & (CHARSMAP_ALONE | CHARSMAP_JOINS))
+			break;
+		size_t behind = end + length;
+		length = behind < word->size ? utf8_decode(word->text + behind, word->size - behind, &next) : 0;
+		if (length > 0 && map->flags[next] & CHARSMAP_JOINS)
+			break;
+		*out_last = code_point;
+		end = behind;
 	}
-	return word->size;
+	return end - at;
+}
+
+/* Puts word[at, at + size), which ends with the character `last`. */
+static enum status put_unchanged(struct pending *pending, size_t at, size_t size, uint32_t last)
+{
+	struct rewriting *rewriting = &pending->rewriting;
+	const struct word *word = rewriting->from;
+	if (pending->exists)
+		TRY(rewriting_put(rewriting, pending->code_point, pending->change));
+	pending->exists = false;
+	size_t end = at + size, length;
+	char bytes[4];
+	if (rewriting->at == at) { /* unless places have shifted */
+		TRY(rewriting_copy(rewriting, size - utf8_encode(last, bytes)));
+		return put(pending, last, 0);
+	}
+	for (uint32_t code_point; at < end; at += length) {
+		length = utf8_decode(word->text + at, end - at, &code_point);
+		TRY(put(pending, code_point, 0));
+	}
+	return OK;
 }
 
 static enum status run_precompiled(const struct stage *stage, struct chain_run *run, const struct word *word)
 {
 	const struct charsmap *map = stage->own;
 	struct pending pending = {.exists = false};
-	if (map->unit_count == 0 || unchanged_size(map, word) == word->size)
+	uint32_t last;
+	if (map->unit_count == 0 || unchanged_size(map, word, 0, &last) == word->size)
 		return chain_next(run, stage, word);
 	pending.rewriting = rewriting_begin(run, stage, word);
 	for (size_t at = 0, size; at < word->size; at += size) {
 		int64_t count;
+		size = unchanged_size(map, word, at, &last);
+		if (size > 0) {
+			TRY(put_unchanged(&pending, at, size, last));
+			continue;
+		}
 		size = cluster_size(word->text, word->size, at, &count);
 		TRY(replace_cluster(map, word->text + at, size, count, &pending));
 	}
