@@ -7,8 +7,13 @@
 #include <utf8proc.h>
 #include "base/memory.h"
 #include "text/tokenizer/chain.h"
-#include "text/unicode.h"
 #include "text/utf8.h"
+
+/* Of a character. */
+enum {
+	ALONE = 1, /* it has a replacement */
+	JOINS = 2, /* it may be in one grapheme cluster with its neighbors, whichever they are */
+};
 
 /* ---- The trie ---- */
 
@@ -75,23 +80,16 @@ static bool joins(uint32_t code_point)
 	}
 }
 
-static void note_characters(struct charsmap *map)
+static uint8_t find_flags(const struct charsmap *map, uint32_t code_point, const char *text, size_t size)
 {
-	char bytes[4];
-	for (uint32_t c = 0; c < UNICODE_LIMIT; c++)
-		map->flags[c] = joins(c) ? CHARSMAP_JOINS : 0;
-	for (uint32_t c = 0; c < UNICODE_LIMIT; c++) {
-		size_t length = utf8_encode(c, bytes), node = unit_offset(map->units[0]), i = 0, found;
-		bool ends;
-		while (i < length && step(map, (uint8_t)bytes[i], &node, &ends))
-			i++;
-		if (i == length)
-			map->flags[c] |= CHARSMAP_BEGINS;
-		else if (i + 1 < length) /* nor do the others with the same first bytes begin a sequence */
-			c |= (1u << 6 * (length - 1 - i)) - 1;
-		if (i == length && charsmap_find(map, bytes, length, false, &found))
-			map->flags[c] |= CHARSMAP_ALONE;
-	}
+	size_t found;
+	return (uint8_t)((charsmap_find(map, text, size, false, &found) ? ALONE : 0) | (joins(code_point) ? JOINS : 0));
+}
+
+/* The flags of a character, which is text[0, size). */
+static inline uint8_t flags_of(const struct charsmap *map, uint32_t code_point, const char *text, size_t size)
+{
+	return code_point < 0x80 ? map->ascii[code_point] : find_flags(map, code_point, text, size);
 }
 
 enum status charsmap_init(struct charsmap *out, const char *name, const void *bytes, size_t size)
@@ -113,12 +111,12 @@ enum status charsmap_init(struct charsmap *out, const char *name, const void *by
 		return error_set(ERR_DATA, "'%s': the replacements of the character map are not UTF-8 text", name);
 	TRY_GOTO(memory_new(&out->units, (int64_t)out->unit_count, sizeof *out->units, "character map"), fail);
 	TRY_GOTO(memory_new(&out->texts, (int64_t)out->texts_size, 1, "character map"), fail);
-	TRY_GOTO(memory_new(&out->flags, UNICODE_LIMIT, 1, "character map"), fail);
 	memcpy(out->texts, texts, out->texts_size);
 	memcpy(out->units, trie, trie_size);
 	for (size_t i = 0; i < out->unit_count; i++)
 		out->units[i] = le32toh(out->units[i]);
-	note_characters(out);
+	for (uint32_t c = 0; c < sizeof out->ascii; c++)
+		out->ascii[c] = find_flags(out, c, &(char){(char)c}, 1);
 	return OK;
 fail:
 	charsmap_release(out);
@@ -160,7 +158,6 @@ void charsmap_release(struct charsmap *map)
 {
 	free(map->units);
 	free(map->texts);
-	free(map->flags);
 	*map = (struct charsmap){.unit_count = 0};
 }
 
@@ -228,13 +225,13 @@ static enum status replace_cluster(const struct charsmap *map, const char *text,
 	uint32_t code_point;
 	size_t length = utf8_decode(text, size, &code_point), found;
 	const char *replaced = NULL;
-	if (size < SHORT_CLUSTER && map->flags[code_point] & CHARSMAP_BEGINS)
+	if (size < SHORT_CLUSTER)
 		replaced = charsmap_find(map, text, size, false, &found);
 	if (replaced)
 		return put_replacement(pending, replaced, count);
 	for (size_t at = 0; at < size; at += length) {
 		length = utf8_decode(text + at, size - at, &code_point);
-		replaced = map->flags[code_point] & CHARSMAP_ALONE ? charsmap_find(map, text + at, length, false, &found) : NULL;
+		replaced = charsmap_find(map, text + at, length, false, &found);
 		TRY(replaced ? put_replacement(pending, replaced, 1) : put(pending, code_point, 0));
 	}
 	return OK;
@@ -244,18 +241,19 @@ static enum status replace_cluster(const struct charsmap *map, const char *text,
  * *out_last. */
 static size_t unchanged_size(const struct charsmap *map, const struct word *word, size_t at, uint32_t *out_last)
 {
-	uint32_t code_point, next;
-	size_t end = at, length = utf8_decode(word->text + at, word->size - at, &next);
-	while (length > 0) {
-		code_point = next;
-		if (map->flags[code_point] & (CHARSMAP_ALONE | CHARSMAP_JOINS))
-			break;
+	const char *text = word->text;
+	size_t end = at, length = 0, next_length;
+	uint8_t flags = 0;
+	for (uint32_t code_point = 0, next; end < word->size; code_point = next, length = next_length) {
 		size_t behind = end + length;
-		length = behind < word->size ? utf8_decode(word->text + behind, word->size - behind, &next) : 0;
-		if (length > 0 && map->flags[next] & CHARSMAP_JOINS)
+		next_length = behind < word->size ? utf8_decode(text + behind, word->size - behind, &next) : 0;
+		uint8_t next_flags = next_length > 0 ? flags_of(map, next, text + behind, next_length) : 0;
+		if (length > 0 && (flags & (ALONE | JOINS) || next_flags & JOINS))
 			break;
-		*out_last = code_point;
+		if (length > 0)
+			*out_last = code_point;
 		end = behind;
+		flags = next_flags;
 	}
 	return end - at;
 }

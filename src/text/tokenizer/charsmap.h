@@ -9,18 +9,12 @@
 #include <stdint.h>
 #include "base/error.h"
 
-enum {
-	CHARSMAP_BEGINS = 1, /* a sequence begins with this character, */
-	CHARSMAP_ALONE = 2,  /* or is this character alone */
-	CHARSMAP_JOINS = 4,  /* it may be in one grapheme cluster with its neighbors, whichever they are */
-};
-
 struct charsmap {
 	uint32_t *units; /* [unit_count] of the trie */
 	size_t unit_count;
 	char *texts;
 	size_t texts_size;
-	uint8_t *flags; /* [UNICODE_LIMIT] of each character */
+	uint8_t ascii[128]; /* flags of these characters */
 };
 
 /* Of a map's bytes, which may be empty: it replaces nothing then. ERR_DATA, naming `name`, if they are not such a map. */

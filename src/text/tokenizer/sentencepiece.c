@@ -235,8 +235,6 @@ static struct replaced replace_next(const struct rules *rules, const char *text,
 	if (next.size > 0)
 		return next;
 	next.size = next.length = utf8_decode(text, size, &code_point);
-	if (rules->charsmap.unit_count == 0 || !(rules->charsmap.flags[code_point] & CHARSMAP_BEGINS))
-		return next;
 	const char *replacement = charsmap_find(&rules->charsmap, text, size, true, &next.length);
 	if (replacement) {
 		next.text = replacement;
