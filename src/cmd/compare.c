@@ -4,8 +4,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cmd/command.h"
-#include "cmd/compare_models.h"
-#include "cmd/compare_runs.h"
 #include "weights/checkpoint_folder.h"
 
 #define ROW(member, role, value) OPTION_ROW(struct compare_settings, member, role, value)

@@ -11,7 +11,7 @@
 #include "cmd/command.h"
 #include "cmd/saved_models.h"
 #include "infer/device_options.h"
-#include "cmd/evaluate_predictions.h"
+#include "data/pretraining/instance_options.h"
 #include "infer/session.h"
 #include "infer/task_session.h"
 #include "tasks/results.h"
@@ -25,18 +25,33 @@ struct evaluate_settings {
 	struct option_list corpus, data, input_file, test;
 	struct column_choice columns;
 	struct squad_prediction_settings predictions;
-	struct task_options own; /* of each task */
-	enum next_sentence next_sentence;
+	struct task_options own;           /* of each task */
+	struct instance_options instances; /* of which two are options */
 	struct input_options input;
 	int64_t max_seq_length, eval_instances, micro_batch_tokens;
-	bool whole_word_mask, json;
+	bool json;
 	struct device_options device;
 };
 
+/* clang-format off */
+#define ROW(member, role, value) OPTION_ROW(struct squad_prediction_settings, member, role, value)
+static const struct option prediction_rows[] = {
+	{.help = "Scores of a file of answers"},
+	{ROW(predictions, ROLE_PLACE, "FILE"),
+	 .help = "answers to the questions in --test, from any program: predictions.json, or nbest_predictions.json for the best "
+	 "answer that is not empty"},
+	{ROW(na_prob_file, ROLE_PLACE, "FILE"),
+	 .help = "probability that each question has no answer, such as null_odds.json: adds the best thresholds"},
+	{ROW(na_prob_thresh, ROLE_RESULT, "X"), .fallback = "1.0",
+	 .help = "an answer whose value in --na_prob_file is above this counts as no answer"},
+	{ROW(find_threshold, ROLE_RUN, NULL), .fallback = "false",
+	 .help = "find the best threshold for the best answers in nbest_predictions.json"},
+	{0},
+};
+#undef ROW
+
 #define FIELD(name) offsetof(struct evaluate_settings, name)
 #define ROW(member, role, value) OPTION_ROW(struct evaluate_settings, member, role, value)
-
-/* clang-format off */
 static const struct option evaluate_options[] = {
 	{.help = "What is scored"},
 	{ROW(model, ROLE_PLACE, "FOLDER"),
@@ -54,10 +69,8 @@ static const struct option evaluate_options[] = {
 	{.help = "How it is scored"},
 	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback = "128",
 	 .help = "maximum number of tokens per instance"},
-	{ROW(next_sentence, ROLE_RESULT, "HOW"), .range = "pairs|order|none|single", .fallback = "pairs",
-	 .help = "as in bertc pretrain"},
-	{ROW(whole_word_mask, ROLE_RESULT, NULL), .fallback = "false",
-	 .help = "mask all pieces of a word together (whole-word masking)"},
+	{.group = instance_rows, .only = "next_sentence whole_word_mask", .unsectioned = true, .field = FIELD(instances)},
+	{.reworded = true, .name = "next_sentence", .help = "as in bertc pretrain"},
 	{ROW(eval_instances, ROLE_RESULT, "N"), .range = "0..", .fallback = "0",
 	 .help = "number of instances to score, always the same ones; 0 = all"},
 	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "128..1048576", .fallback = "8192",
@@ -238,8 +251,8 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 		.max_seq_length = (int32_t)settings->max_seq_length,
 		.masked_lm_prob = EVALUATION_MASKED,
 		.short_seq_prob = 0.1,
-		.whole_word_mask = settings->whole_word_mask,
-		.next_sentence = settings->next_sentence,
+		.whole_word_mask = settings->instances.whole_word_mask,
+		.next_sentence = settings->instances.next_sentence,
 		.shuffle = true,
 	};
 	struct model_config config;
@@ -253,11 +266,7 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	struct example_bounds bounds = instance_bounds(&instance_settings);
 	struct batch_capacity capacity = batch_capacity_for(&bounds, 64, 0, settings->micro_batch_tokens);
 	TRY(session_open(&session, settings->model, &settings->device, capacity, instance_settings.max_seq_length));
-	instance_settings.vocab_size = session.tokenizer.vocab.count;
-	instance_settings.cls = session.tokenizer.vocab.cls;
-	instance_settings.sep = session.tokenizer.vocab.sep;
-	instance_settings.mask = session.tokenizer.vocab.mask;
-	instance_settings.is_continuation = session.tokenizer.vocab.is_continuation;
+	instance_settings_take_vocab(&instance_settings, &session.tokenizer.vocab);
 	enum status status;
 	bool labeled =
 		instance_settings.next_sentence == NEXT_SENTENCE_PAIRS || instance_settings.next_sentence == NEXT_SENTENCE_ORDER;
@@ -340,6 +349,64 @@ static int text_inputs(const struct evaluate_settings *settings)
 {
 	return (settings->corpus.count > 0) + (settings->data.count > 0) + (settings->input_file.count > 0);
 }
+
+/* ---- Answers in a file ---- */
+
+static enum status check_predictions(const struct squad_prediction_settings *settings, const struct squad_settings *squad,
+				     const struct option_list *test)
+{
+	enum status status = OK;
+	if (test->count != 1) {
+		status = error_set(ERR_USAGE, test->count == 0 ? "--test is missing: the questions that --predictions answers"
+							       : "--predictions answers the questions of one --test file");
+		error_hint("bertc evaluate --predictions predictions.json --test dev-v1.1.json");
+	} else if (!squad->version_2_with_negative && (settings->na_prob_file || settings->find_threshold)) {
+		status = error_set(ERR_USAGE, "%s needs --version_2_with_negative",
+				   settings->na_prob_file ? "--na_prob_file" : "--find_threshold");
+	} else if (squad->version_2_with_negative && squad->scorer == SQUAD_SCORER_CMRC) {
+		status = error_set(ERR_USAGE, "--scorer cmrc has no measures for --version_2_with_negative");
+	} else if (!settings->na_prob_file && (settings->find_threshold || settings->na_prob_thresh != 1)) {
+		status = error_set(ERR_USAGE, "%s needs --na_prob_file",
+				   settings->find_threshold ? "--find_threshold" : "--na_prob_thresh");
+	}
+	return status;
+}
+
+/* At full precision, as the official scripts print them; with `json`, as one object. */
+static enum status print_measures(const struct measures *measures, bool json)
+{
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text};
+	if (json)
+		json_open(&writer, NULL, '{');
+	for (int i = 0; i < measures->count; i++) {
+		const struct measure *measure = &measures->item[i];
+		if (!json)
+			buffer_format(&text, "%-18s ", measure->name);
+		if (measure->unit == UNIT_COUNT)
+			json_put_integer(&writer, measure->name, (int64_t)measure->value);
+		else
+			json_put_double(&writer, measure->name, measure->value);
+		if (!json)
+			buffer_char(&text, '\n');
+	}
+	if (json) {
+		json_close(&writer);
+		buffer_char(&text, '\n');
+	}
+	return command_print(&text);
+}
+
+static enum status evaluate_predictions(const struct squad_prediction_settings *settings, const struct squad_settings *squad,
+					const struct option_list *test, bool json)
+{
+	struct measures measures = {0};
+	TRY(check_predictions(settings, squad, test));
+	TRY(squad_score_predictions(settings, squad, set_path(test->values[0]), &measures));
+	return print_measures(&measures, json);
+}
+
+/* ---- The command ---- */
 
 static enum status check_evaluate(struct options *options)
 {

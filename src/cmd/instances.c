@@ -13,6 +13,7 @@
 #include "cmd/vocab_tokenizer.h"
 #include "infer/device_options.h"
 #include "data/pretraining/google_instances.h"
+#include "data/pretraining/instance_options.h"
 #include "data/pretraining/instance_pipeline.h"
 #include "data/line_shard.h"
 #include "data/prepare.h"
@@ -27,17 +28,18 @@ struct instances_settings {
 	struct option_list corpus, data, pairs, convert, out;
 	const char *vocab_file;
 	enum { FORMAT_AUTO, FORMAT_TFRECORD, FORMAT_TFRECORD_GZIP, FORMAT_HDF5, FORMAT_INSTANCES } format;
-	enum next_sentence next_sentence;
 	enum { COMPAT_NONE, COMPAT_GOOGLE_SCRIPT } compat;
 	struct input_options input;
-	bool cased, whole_word_mask, segmented_words;
-	int64_t max_seq_length, min_seq_length, max_predictions_per_seq, dupe_factor, max_ngram, seed;
-	double masked_lm_prob, short_seq_prob;
+	struct instance_options instances;
+	bool cased, segmented_words;
+	int64_t max_seq_length, dupe_factor, seed;
 	struct device_options device; /* of which only the threads are an option */
 };
 
 #define FIELD(name) offsetof(struct instances_settings, name)
 #define ROW(member, role, value) OPTION_ROW(struct instances_settings, member, role, value)
+
+#define INSTANCES .unsectioned = true, .shown = true, .field = FIELD(instances)
 
 /* clang-format off */
 static const struct option option_table[] = {
@@ -62,24 +64,19 @@ static const struct option option_table[] = {
 	{.help = "Instances"},
 	{ROW(max_seq_length, ROLE_RESULT, "N"), .range = "8..65536", .fallback = "128",
 	 .help = "tokens per instance, including padding"},
-	{ROW(max_predictions_per_seq, ROLE_RESULT, "N"), .range = "1..65536", .fallback = "20",
+	{.group = instance_rows, .only = "max_predictions_per_seq masked_lm_prob short_seq_prob min_seq_length", INSTANCES},
+	{.reworded = true, .name = "max_predictions_per_seq", .range = "1..65536", .fallback = "20",
 	 .help = "maximum number of masked tokens per instance"},
-	{ROW(masked_lm_prob, ROLE_RESULT, "X"), .range = "0..1", .fallback = "0.15", .help = "share of tokens to mask"},
-	{ROW(short_seq_prob, ROLE_RESULT, "X"), .range = "0..1", .fallback = "0.1",
+	{.reworded = true, .name = "masked_lm_prob", .range = "0..1", .help = "share of tokens to mask"},
+	{.reworded = true, .name = "short_seq_prob",
 	 .help = "share of the documents that are cut into shorter instances of random length"},
-	{ROW(min_seq_length, ROLE_RESULT, "N"), .range = "0..65536", .fallback = "0",
-	 .help = "drop instances with fewer tokens than this"},
 	{ROW(dupe_factor, ROLE_RESULT, "N"), .range = "1..10000", .fallback = "10",
 	 .help = "number of passes over the text, each with new masks"},
-	{ROW(whole_word_mask, ROLE_RESULT, NULL), .fallback = "false", .alias = "do_whole_word_mask",
-	 .help = "mask all pieces of a word together (whole-word masking)"},
+	{.group = instance_rows, .only = "whole_word_mask", INSTANCES},
 	{ROW(segmented_words, ROLE_RESULT, NULL), .fallback = "false",
 	 .help = "words in the text are separated by spaces (it was processed by a segmenter): whole-word masking masks all of "
 	 "such a word, as for Chinese"},
-	{ROW(max_ngram, ROLE_RESULT, "N"), .range = "1..16", .fallback = "1",
-	 .help = "mask up to N words in a row together, n of them with a weight of 1/n"},
-	{ROW(next_sentence, ROLE_RESULT, "HOW"), .range = "pairs|order|none|single", .fallback = "pairs",
-	 .help = "pairs: does B follow A; order: are they swapped; none: running text; single: one sentence per instance"},
+	{.group = instance_rows, .only = "max_ngram next_sentence", INSTANCES},
 	{ROW(seed, ROLE_RESULT, "N"), .fallback = "12345", .alias = "random_seed", .help = "random seed"},
 	{ROW(compat, ROLE_RESULT, "WHOSE"), .range = "none|google", .fallback = "none",
 	 .help = "google: exactly the instances that create_pretraining_data.py makes from this text and seed"},
@@ -150,13 +147,13 @@ static enum status check(struct options *options)
 	if (is_google(settings)) {
 		TRY(require(options, settings->corpus.count > 0, "--compat google makes instances of --corpus alone"));
 		TRY(require(options,
-			    settings->next_sentence == NEXT_SENTENCE_PAIRS && settings->max_ngram == 1 &&
-				    settings->min_seq_length == 0 && !settings->segmented_words,
+			    settings->instances.next_sentence == NEXT_SENTENCE_PAIRS && settings->instances.max_ngram == 1 &&
+				    settings->instances.min_seq_length == 0 && !settings->segmented_words,
 			    "--compat google knows neither --next_sentence, --max_ngram, --min_seq_length nor "
 			    "--segmented_words"));
 	}
 	if (settings->segmented_words) {
-		TRY(require(options, settings->whole_word_mask, "--segmented_words is for --whole_word_mask"));
+		TRY(require(options, settings->instances.whole_word_mask, "--segmented_words is for --whole_word_mask"));
 		TRY(require(options, settings->corpus.count > 0, "--segmented_words is for --corpus"));
 	}
 	return OK;
@@ -309,11 +306,11 @@ static enum status run_google(struct run *run)
 				  &(struct google_settings){
 					  .seed = settings->seed,
 					  .max_seq_length = (int32_t)settings->max_seq_length,
-					  .max_predictions_per_seq = (int32_t)settings->max_predictions_per_seq,
+					  .max_predictions_per_seq = (int32_t)settings->instances.max_predictions_per_seq,
 					  .dupe_factor = (int32_t)settings->dupe_factor,
-					  .masked_lm_prob = settings->masked_lm_prob,
-					  .short_seq_prob = settings->short_seq_prob,
-					  .whole_word_mask = settings->whole_word_mask,
+					  .masked_lm_prob = settings->instances.masked_lm_prob,
+					  .short_seq_prob = settings->instances.short_seq_prob,
+					  .whole_word_mask = settings->instances.whole_word_mask,
 					  .vocab = &run->vocab,
 				  },
 				  writer, &shuffled.order),
@@ -363,31 +360,19 @@ static enum status run_shards(struct run *run, const struct shard *shards, int64
 	const struct instances_settings *settings = run->settings;
 	const struct vocab *vocab = &run->vocab;
 	struct instances *instances;
-	struct instance_settings of_instances = {
-		.seed = (uint64_t)settings->seed,
-		.max_seq_length = (int32_t)settings->max_seq_length,
-		.min_seq_length = (int32_t)settings->min_seq_length,
-		.masked_lm_prob = settings->masked_lm_prob,
-		.max_predictions_per_seq = (int32_t)settings->max_predictions_per_seq,
-		.short_seq_prob = settings->short_seq_prob,
-		.whole_word_mask = settings->whole_word_mask,
-		.max_ngram = (int32_t)settings->max_ngram,
-		.next_sentence = settings->next_sentence,
-		.shuffle = true,
-		.vocab_size = vocab->count,
-		.cls = vocab->cls,
-		.sep = vocab->sep,
-		.mask = vocab->mask,
-		.is_continuation = vocab->is_continuation,
-		.segmented_words = settings->segmented_words,
-	};
+	struct instance_settings of_instances = instance_options_settings(&settings->instances);
+	of_instances.seed = (uint64_t)settings->seed;
+	of_instances.max_seq_length = (int32_t)settings->max_seq_length;
+	of_instances.shuffle = true;
+	of_instances.segmented_words = settings->segmented_words;
+	instance_settings_take_vocab(&of_instances, vocab);
 	TRY(instances_open(&instances, shards, count, &of_instances));
 	instances_warn_of_pairs(shards, count, &of_instances);
 	enum status status = OK;
 	if (instances_per_epoch(instances) == 0) {
 		status = error_set(ERR_DATA, "the text yields no instances");
 		error_hint("its documents are too short for --next_sentence %s or --min_seq_length %lld",
-			   next_sentence_names[settings->next_sentence], (long long)settings->min_seq_length);
+			   next_sentence_names[settings->instances.next_sentence], (long long)settings->instances.min_seq_length);
 	}
 	if (status == OK)
 		status = open_output(run);
@@ -457,7 +442,7 @@ static enum status run_pairs(struct run *run)
 		.prefix = prefix,
 		.seed = (uint64_t)settings->seed,
 		.max_seq_length = (int32_t)settings->max_seq_length,
-		.max_predictions_per_seq = (int32_t)settings->max_predictions_per_seq,
+		.max_predictions_per_seq = (int32_t)settings->instances.max_predictions_per_seq,
 	};
 	TRY(path_join(prefix, run->folder, "text"));
 	TRY(rewriting_open(&rewriting, &of_pairs, &counts));
@@ -612,8 +597,8 @@ static enum status run_with(struct run *run, const struct options *options)
 	if (run->writer.format == INSTANCE_HDF5)
 		TRY(hdf5_require());
 	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
-	run->writer.max_predictions = (int32_t)settings->max_predictions_per_seq;
-	enum next_sentence kind = settings->next_sentence;
+	run->writer.max_predictions = (int32_t)settings->instances.max_predictions_per_seq;
+	enum next_sentence kind = settings->instances.next_sentence;
 	run->writer.labeled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
 	if (settings->vocab_file != NULL)
 		TRY(open_tokenizer(run, options));

@@ -7,23 +7,12 @@
 #include "serve/service.h"
 #include "base/set_list.h"
 
-struct serve_settings {
-	struct option_list models;
-	const char *listen, *api_key_file;
-	bool auto_truncate;
-	int64_t max_seq_length, max_batch_tokens, max_queue_tokens, max_concurrent_requests, max_client_batch_size,
-		max_body_bytes, max_connections;
-	double max_wait_ms, request_timeout;
-	struct device_options device;
-};
-
-#define FIELD(name) offsetof(struct serve_settings, name)
-#define ROW(member, role, value) OPTION_ROW(struct serve_settings, member, role, value)
+#define ROW(member, role, value) OPTION_ROW(struct service_options, member, role, value)
 
 /* clang-format off */
 static const struct option serve_options[] = {
 	{.help = "What is served"},
-	{OPTION_AS("model", struct serve_settings, models, ROLE_PLACE, "[NAME=]FOLDER..."), .alias = "model_id",
+	{ROW(model, ROLE_PLACE, "[NAME=]FOLDER..."), .alias = "model_id",
 	 .help = "one or more models: fine-tuned models, embedding models (including sentence-transformers folders), models with "
 	 "a masked-word head; without NAME= a model is named after its folder"},
 	{ROW(listen, ROLE_RUN, "ADDRESS:PORT"), .fallback = "127.0.0.1:8080",
@@ -56,7 +45,7 @@ static const struct option serve_options[] = {
 	 .help = "time a client has to send a complete request, and to receive an answer, before its connection is closed; idle "
 	 "connections are closed after the same time"},
 	{.help = "Machine"},
-	{.group = device_rows, .field = FIELD(device)},
+	{.group = device_rows, .field = offsetof(struct service_options, device)},
 	{.name = NULL},
 };
 /* clang-format on */
@@ -82,36 +71,19 @@ static const struct command_text serve_text = {
 
 static enum status check_serve(struct options *options)
 {
-	const struct serve_settings *settings = options->settings;
+	const struct service_options *settings = options->settings;
 	TRY(options_require(options, "model", "for instance: bertc serve --model FOLDER"));
-	for (int64_t i = 0; i < settings->models.count; i++)
-		TRY(saved_model_check(options, set_path(settings->models.values[i])));
+	for (int64_t i = 0; i < settings->model.count; i++)
+		TRY(saved_model_check(options, set_path(settings->model.values[i])));
 	return OK;
 }
 
 static enum status run_serve(struct options *options)
 {
-	const struct serve_settings *settings = options->settings;
+	const struct service_options *settings = options->settings;
 	struct service *service;
-	struct service_settings of_service = {
-		.listen = settings->listen,
-		.folders = settings->models.values,
-		.folder_count = settings->models.count,
-		.api_key_file = settings->api_key_file,
-		.models = {.device = settings->device,
-			   .max_batch_tokens = settings->max_batch_tokens,
-			   .max_seq_length = settings->max_seq_length},
-		.auto_truncate = settings->auto_truncate,
-		.max_wait_seconds = settings->max_wait_ms / 1000,
-		.timeout_seconds = settings->request_timeout,
-		.max_queue_tokens = settings->max_queue_tokens,
-		.max_concurrent_requests = settings->max_concurrent_requests,
-		.max_client_batch_size = settings->max_client_batch_size,
-		.max_body_bytes = settings->max_body_bytes,
-		.max_connections = settings->max_connections,
-	};
 	stop_install();
-	TRY(service_open(&service, &of_service));
+	TRY(service_open(&service, settings));
 	enum status status = service_run(service);
 	service_close(service);
 	return status;
@@ -131,7 +103,7 @@ const struct command command_serve = {
 	.text = &serve_text,
 	.options = serve_options,
 	.foreign = foreign,
-	.settings_bytes = sizeof(struct serve_settings),
+	.settings_bytes = sizeof(struct service_options),
 	.check = check_serve,
 	.run = run_serve,
 };

@@ -1,5 +1,5 @@
 /* Compares JSON objects of settings member by member, and shows what differs. */
-#include "cmd/setting_differences.h"
+#include "cmd/compare.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "comm/alone.h"
 #include "comm/transport.h"
 
 static enum status alone_gather(struct comm *comm, const void *data, size_t bytes, void *out)

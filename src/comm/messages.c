@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "comm/alone.h"
+#include "comm/transport.h"
 #include "comm/wire.h"
 
 #define SECOND ((int64_t)1000000000)

@@ -76,4 +76,8 @@ void queue_close(struct comm *comm); /* completes what was started first */
 void alone_open(struct comm *comm);
 MUST_USE enum status shared_open(struct comm *comm, const struct place *place, double watchdog_seconds);
 
+/* alone.c: memory for ranges, not mapped by any other process. */
+MUST_USE enum status alone_allocate(struct comm *comm, void **out, size_t bytes, const char *what);
+void alone_release(struct comm *comm, void *memory);
+
 #endif

@@ -274,11 +274,7 @@ void pretraining_set_instances(struct pretraining_data *data, int64_t index)
 	phase->training.seed = (uint64_t)data->run->values->seed;
 	phase->training.shuffle = of_run->shuffle;
 	phase->training.max_seq_length = (int32_t)data->run->phases[index].values->max_seq_length;
-	phase->training.vocab_size = vocab->count;
-	phase->training.cls = vocab->cls;
-	phase->training.sep = vocab->sep;
-	phase->training.mask = vocab->mask;
-	phase->training.is_continuation = vocab->is_continuation;
+	instance_settings_take_vocab(&phase->training, vocab);
 	phase->training.one_segment = data->run->config.type_vocab_size < 2;
 	phase->evaluation = phase->training;
 	phase->evaluation.seed = EVALUATION_SEED;

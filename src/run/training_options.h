@@ -5,7 +5,6 @@
 #include "base/option.h"
 #include "infer/device_options.h"
 #include "run/batch_options.h"
-#include "train/number_options.h"
 #include "train/optimizer_options.h"
 #include "train/rate_options.h"
 
@@ -56,6 +55,14 @@ struct ranks_options {
 };
 extern const struct option ranks_rows[];
 
+/* Safeguards for the numbers of training: spikes and the loss scale. */
+struct safeguard_options {
+	double skip_spikes;     /* skips updates this many standard deviations above the window; 0 = none */
+	double loss_scale;      /* factor of the loss before backward; 0 = dynamic */
+	double init_loss_scale; /* of a dynamic one */
+};
+extern const struct option safeguard_rows[];
+
 /* The words of --recipe, in their order. */
 enum recipe_name { RECIPE_ORIGINAL, RECIPE_FAST };
 
@@ -66,7 +73,7 @@ struct training_options {
 	struct batch_options batch;
 	struct saving_options saving;
 	struct ranks_options ranks;
-	struct number_options numbers;
+	struct safeguard_options numbers;
 	struct optimizer_options optimizer;
 	struct rate_options rate;
 	struct device_options device;

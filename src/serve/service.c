@@ -21,7 +21,7 @@
 #define JSON_TYPE "application/json"
 
 struct service {
-	struct service_settings settings;
+	struct service_options settings;
 	struct models models;
 	bool has_models;
 	struct api_keys keys;
@@ -403,7 +403,7 @@ static enum status on_batch(void *context, int lane, const struct batch_part *pa
 
 static void write_info(struct service *service)
 {
-	const struct service_settings *settings = &service->settings;
+	const struct service_options *settings = &service->settings;
 	struct json_writer writer = {.out = &service->info};
 	json_open(&writer, NULL, '{');
 	if (service->models.count == 1)
@@ -416,7 +416,7 @@ static void write_info(struct service *service)
 	}
 	json_close(&writer);
 	json_put_integer(&writer, "max_concurrent_requests", settings->max_concurrent_requests);
-	json_put_integer(&writer, "max_batch_tokens", settings->models.max_batch_tokens);
+	json_put_integer(&writer, "max_batch_tokens", settings->max_batch_tokens);
 	json_put_null(&writer, "max_batch_requests");
 	json_put_integer(&writer, "max_client_batch_size", settings->max_client_batch_size);
 	json_put_bool(&writer, "auto_truncate", settings->auto_truncate);
@@ -449,18 +449,18 @@ static bool is_local(const char *address)
 
 static enum status start(struct service *service)
 {
-	const struct service_settings *settings = &service->settings;
+	const struct service_options *settings = &service->settings;
 	const struct batcher_settings batcher = {.models = service->models.count * MODEL_LANES,
-						 .max_batch_tokens = settings->models.max_batch_tokens,
-						 .max_batch_items = settings->models.max_batch_tokens,
+						 .max_batch_tokens = settings->max_batch_tokens,
+						 .max_batch_items = settings->max_batch_tokens,
 						 .max_queue_tokens = settings->max_queue_tokens,
-						 .max_wait_seconds = settings->max_wait_seconds,
+						 .max_wait_seconds = settings->max_wait_ms / 1000,
 						 .compute = on_batch,
 						 .context = service};
 	const struct http_settings http = {.listen = settings->listen,
 					   .max_body_bytes = settings->max_body_bytes,
 					   .max_connections = settings->max_connections,
-					   .timeout_seconds = settings->timeout_seconds,
+					   .timeout_seconds = settings->request_timeout,
 					   .wants_body = wants_body,
 					   .begin = on_begin,
 					   .finish = on_finish,
@@ -470,8 +470,11 @@ static enum status start(struct service *service)
 	return http_open(&service->http, &http);
 }
 
-enum status service_open(struct service **out, const struct service_settings *settings)
+enum status service_open(struct service **out, const struct service_options *settings)
 {
+	const struct models_settings of_models = {.device = settings->device,
+						  .max_batch_tokens = settings->max_batch_tokens,
+						  .max_seq_length = settings->max_seq_length};
 	struct service *service;
 	enum status status;
 	*out = NULL;
@@ -481,7 +484,7 @@ enum status service_open(struct service **out, const struct service_settings *se
 		TRY_GOTO(api_keys_read(&service->keys, settings->api_key_file), failed);
 	TRY_GOTO(metrics_open(&service->metrics), failed);
 	service->has_models = true;
-	TRY_GOTO(models_open(&service->models, settings->folders, settings->folder_count, &settings->models), failed);
+	TRY_GOTO(models_open(&service->models, settings->model.values, settings->model.count, &of_models), failed);
 	TRY_GOTO(write_answers(service), failed);
 	TRY_GOTO(start(service), failed);
 	log_note("serving at http://%s", http_address(service->http));

@@ -5,20 +5,20 @@
 
 #include "serve/models.h"
 
-struct service_settings {
-	const char *listen;         /* address:port */
-	const char *const *folders; /* [folder_count] FOLDER or NAME=FOLDER */
-	int64_t folder_count;
-	const char *api_key_file; /* NULL: everyone may use the service */
-	struct models_settings models;
+/* The options of `bertc serve`. */
+struct service_options {
+	struct option_list model;          /* FOLDER or NAME=FOLDER */
+	const char *listen, *api_key_file; /* address:port; NULL: everyone may use the service */
 	bool auto_truncate;
-	double max_wait_seconds, timeout_seconds;
-	int64_t max_queue_tokens, max_concurrent_requests, max_client_batch_size, max_body_bytes, max_connections;
+	int64_t max_seq_length, max_batch_tokens, max_queue_tokens, max_concurrent_requests, max_client_batch_size,
+		max_body_bytes, max_connections;
+	double max_wait_ms, request_timeout;
+	struct device_options device;
 };
 
 struct service;
 /* Loads the models and starts listening. `settings` is copied; what it points to is borrowed. */
-MUST_USE enum status service_open(struct service **out, const struct service_settings *settings);
+MUST_USE enum status service_open(struct service **out, const struct service_options *settings);
 /* Serves until a stop is requested (base/stop.h); then refuses new requests and answers those already accepted. */
 MUST_USE enum status service_run(struct service *service);
 void service_close(struct service *service); /* NULL is fine */

@@ -55,7 +55,7 @@ static void point(float *logits, int32_t row, int32_t first, int32_t last, bool 
 }
 
 /* Each row's keys have a direction of their own, as far as there are directions. */
-static void number_rows(float *logits, int32_t count)
+static void safeguard_rows(float *logits, int32_t count)
 {
 	for (int32_t row = 0; row < count && row < FIRST_KEY - FIRST_QUERY; row++)
 		logits[(int64_t)row * OUTPUTS + FIRST_KEY + row] = logits[(int64_t)row * OUTPUTS + LAST_KEY + row] = 1;
@@ -69,7 +69,7 @@ static void open_outputs(const struct task_state *task, const struct task_set *s
 	assert_int_equal(heads.head[0].outputs, OUTPUTS);
 	assert_ok(task_outputs_create(out, &set->encoded, &heads.head[0]));
 	for (int64_t e = 0; e < out->count; e++)
-		number_rows(out->values + out->starts[e], (int32_t)((out->starts[e + 1] - out->starts[e]) / OUTPUTS));
+		safeguard_rows(out->values + out->starts[e], (int32_t)((out->starts[e + 1] - out->starts[e]) / OUTPUTS));
 }
 
 static enum status note_answer(void *context, const struct task_answer *answer)

@@ -1,7 +1,5 @@
 /* bertc finetune: from a pre-trained model and the files of a labeled task to a model for that task. */
-#include "cmd/finetune/finetune_inputs.h"
 #include "cmd/finetune/finetune_run.h"
-#include "cmd/finetune/finetune_sweep.h"
 #include "cmd/training_notes.h"
 
 static enum status train_one(struct options *options, struct machine *machine)

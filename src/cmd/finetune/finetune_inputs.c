@@ -1,11 +1,10 @@
 /* Turns other programs' options into the files and actions of `bertc finetune`, and checks that they are complete. */
-#include "cmd/finetune/finetune_inputs.h"
+#include "cmd/finetune/finetune_run.h"
 
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cmd/finetune/finetune_options.h"
 #include "tasks/data_folder.h"
 
 /* The task that a given option implies, or NULL; *out_option is that option. */

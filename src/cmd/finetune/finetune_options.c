@@ -50,7 +50,7 @@ const struct option finetune_options[] = {
 	{.group = ranks_rows, .field = FIELD(training.ranks)},
 
 	{.help = "Numbers"},
-	{.group = number_rows, .field = FIELD(training.numbers)},
+	{.group = safeguard_rows, .field = FIELD(training.numbers)},
 
 	{.help = "Optimizer"},
 	{.group = optimizer_rows, .only = "optimizer", .field = FIELD(training.optimizer)},

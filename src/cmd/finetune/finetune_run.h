@@ -1,4 +1,4 @@
-/* One run of `bertc finetune`, from its options to its results: alone, or as one of a sweep (finetune_sweep.h). */
+/* The parts of `bertc finetune`: what is to be done with which files, one run from its options to its results, and sweeps. */
 #ifndef CMD_FINETUNE_FINETUNE_RUN_H
 #define CMD_FINETUNE_FINETUNE_RUN_H
 
@@ -24,5 +24,19 @@ MUST_USE enum status finetune_prepare(struct finetune *finetune);
 MUST_USE enum status finetune_train(struct finetune *finetune);
 /* Closes a run that ended with `status`, and returns it with the error that was set. */
 MUST_USE enum status finetune_close(struct finetune *finetune, enum status status);
+
+/* finetune_sweep.c: the runs of a sweep, one after another in this process (and its ranks). */
+/* Runs the sweep; `options` are the command's. [all] */
+MUST_USE enum status finetune_sweep(struct options *options, struct machine *machine);
+
+/* finetune_inputs.c and finetune_score.c. */
+/* Records what is missing from the options, or contradictory, as problems (command.h). */
+MUST_USE enum status finetune_check(struct options *options);
+/* Settles --task, --train, --dev, and --test: files that are not named are taken from --data_dir, and sets that are not wanted
+ * are dropped. *out_train false: the model is only used for evaluation and prediction. ERR_USAGE: there is nothing to do, or
+ * something to be used is missing. */
+MUST_USE enum status finetune_inputs(struct options *options, bool *out_train);
+/* Evaluates the dev sets and predicts the test sets with the model as it is, and writes the results into the run folder. */
+MUST_USE enum status finetune_score(struct options *options);
 
 #endif

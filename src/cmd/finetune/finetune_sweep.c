@@ -1,6 +1,6 @@
 /* A sweep in this process: which options may be swept and what their values mean, the options of each run, and the runs
  * themselves, one after another. run/sweep.h keeps the sweep's state. */
-#include "cmd/finetune/finetune_sweep.h"
+#include "cmd/finetune/finetune_run.h"
 
 #include <inttypes.h>
 #include <math.h>

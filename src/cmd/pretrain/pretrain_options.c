@@ -48,7 +48,7 @@ const struct option pretrain_options[] = {
 	 .help = "resume within the second phase; an error if the run has not reached it"},
 
 	{.help = "Numbers"},
-	{.group = number_rows, .field = FIELD(training.numbers)},
+	{.group = safeguard_rows, .field = FIELD(training.numbers)},
 
 	{.help = "Instances"},
 	{.group = training_rows, .only = "max_seq_length", .field = FIELD(training)},

@@ -38,3 +38,12 @@ struct instance_settings instance_options_settings(const struct instance_options
 		.next_sentence = options->next_sentence,
 	};
 }
+
+void instance_settings_take_vocab(struct instance_settings *settings, const struct vocab *vocab)
+{
+	settings->vocab_size = vocab->count;
+	settings->cls = vocab->cls;
+	settings->sep = vocab->sep;
+	settings->mask = vocab->mask;
+	settings->is_continuation = vocab->is_continuation;
+}

@@ -4,6 +4,7 @@
 
 #include "base/option.h"
 #include "data/pretraining/instances.h"
+#include "text/vocab.h"
 
 struct instance_options {
 	int64_t min_seq_length;
@@ -18,5 +19,7 @@ extern const struct option instance_rows[];
 
 /* The same as settings, without seed, length, and vocabulary, which are the run's. */
 struct instance_settings instance_options_settings(const struct instance_options *options);
+/* Fills in what instances know of their vocabulary. */
+void instance_settings_take_vocab(struct instance_settings *settings, const struct vocab *vocab);
 
 #endif
