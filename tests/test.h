@@ -65,4 +65,9 @@ static inline const char *test_path(const char *name)
 	return path;
 }
 
+static inline void put_file(const char *name, const char *text)
+{
+	assert_ok(file_write(test_path(name), text, strlen(text)));
+}
+
 #endif

@@ -233,7 +233,7 @@ class Models(unittest.TestCase):
         model = bertc.Model(plain_path, precision="fp32", threads=1)
         for error, words, wrong in (
             (bertc.Error, "nowhere", lambda: bertc.Model("/nowhere")),
-            (bertc.Error, "no precision 'fp64'", lambda: bertc.Model(plain_path, precision="fp64")),
+            (bertc.Error, "unknown precision 'fp64'", lambda: bertc.Model(plain_path, precision="fp64")),
             (bertc.Error, "threads is -1", lambda: bertc.Model(plain_path, threads=-1)),
             (bertc.Error, "not a model for a task", lambda: model.predict(["a"])),
             (bertc.Error, "no prompt 'query'", lambda: model.embed(["a"], prompt_name="query")),

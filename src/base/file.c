@@ -74,7 +74,7 @@ enum status file_read(const char *path, size_t limit, struct buffer *out)
 	/* A writer may open the pipe later, so finding nothing does not mean that it is empty. */
 	if (out->size == 0 && S_ISFIFO(facts.st_mode)) {
 		status = error_set(ERR_DATA, "'%s': a pipe that nothing was written to", path);
-		error_hint("start what writes to it first, or give a file");
+		error_hint("start the program that writes to it first, or give a file");
 	}
 done:
 	close(fd);

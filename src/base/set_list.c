@@ -84,7 +84,7 @@ enum status set_list_check_folders(const struct set_list *list, const char *opti
 			continue;
 		enum status status =
 			error_set(ERR_USAGE, "--%s %s=...: a run has a folder of that name", option, list->sets[i].name);
-		error_hint("results are written into a folder that is called as the set: choose another name");
+		error_hint("results are written into a folder named after the set: choose another name");
 		return status;
 	}
 	return OK;

@@ -173,7 +173,7 @@ static enum status open_output(struct run *run)
 	if (strlen(job->out) + sizeof(".progress") > sizeof run->note)
 		return error_set(ERR_USAGE, "--out: the path is too long");
 	if (file_is_folder(job->out))
-		return error_set(ERR_USAGE, "'%s' is a folder, cannot write a file there", job->out);
+		return error_set(ERR_USAGE, "'%s' is a folder, so no file can be written there", job->out);
 	run->resumable = is_resumable(job);
 	if (!run->resumable)
 		return file_writer_open(&run->writer, job->out);

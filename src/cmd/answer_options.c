@@ -13,7 +13,7 @@ const struct option answer_input_rows[] = {
 	{ROW(model, ROLE_PLACE, "FOLDER"), .alias = "model_name_or_path",
 	 .help = "run folder, checkpoint, or any BERT folder or weights file with its configuration and vocabulary beside it"},
 	{ROW(input, ROLE_RESULT, "FORM"), .range = "auto|text", .fallback = "auto",
-	 .help = "what a line is: auto reads a file as JSON lines if its first line that is not blank begins a JSON object, as a "
+	 .help = "what a line is: auto reads a file as JSON lines if its first nonblank line begins a JSON object, as a "
 	 "table (TSV, CSV) if --text_column or --pair_column is given, and as texts otherwise"},
 	{ROW(text_column, ROLE_RESULT, "NAME"), .fallback_text = "text",
 	 .help = "member of a JSON object, or column of a table by name or by number from 1, that holds the text"},
@@ -28,13 +28,13 @@ const struct option answer_input_rows[] = {
 	 .help = "what to do with texts that are too long: cut and count them, split them into windows, or stop with an error"},
 	{ROW(doc_stride, ROLE_RESULT, "N"), .range = "1..65536",
 	 .fallback_text = "the length of a window, or half of it if windows must overlap",
-	 .help = "distance in tokens between the beginnings of two windows"},
+	 .help = "distance in tokens between the beginnings of successive windows"},
 	{0},
 };
 
 const struct option answer_output_rows[] = {
 	{ROW(out, ROLE_PLACE, "FILE"), .fallback_text = "standard output",
-	 .help = "a file for the answers; an interrupted command resumes there when it is run again"},
+	 .help = "a file for the answers; run an interrupted command again to resume it"},
 	{ROW(fresh, ROLE_RUN, NULL), .fallback = "false", .help = "start over even if an interrupted command left part of --out"},
 	{ROW(micro_batch_tokens, ROLE_RUN, "N"), .range = "64..", .fallback_text = "4096; on a GPU 8192 or more, in whole waves",
 	 .help = "tokens computed at a time"},

@@ -38,24 +38,26 @@ static const struct option bench_options[] = {
 	{ROW(model, ROLE_RUN, "SIZE|PATH"), .fallback = "base", .help = MODEL_SIZES(", ") ", a config.json, or a model folder"},
 	{.group = model_size_rows, .field = FIELD(sizes)},
 	{ROW(vocab_size, ROLE_RUN, "N"), .range = "8..10000000", .fallback = "30522",
-	 .help = "entries of the vocabulary where the model does not say"},
+	 .help = "entries of the vocabulary, if the model does not say"},
 	{ROW(max_seq_length, ROLE_RUN, "N"), .range = "8..65536", .fallback = "128", .help = "tokens of a sequence"},
 	{ROW(mixed_lengths, ROLE_RUN, NULL), .fallback = "false",
-	 .help = "the lengths that MLPerf's BERT-large meets in Wikipedia: a quarter whole, the mean half of that"},
+	 .help = "sequence lengths as MLPerf's BERT-large finds them in Wikipedia: a quarter of the sequences are full, "
+	 	 "and the mean is half the full length"},
 	{ROW(sentence_lengths, ROLE_RUN, NULL), .fallback = "false",
 	 .help = "the lengths of English sentences, 29 tokens on average, with a maximum of --max_seq_length"},
 	{ROW(train_batch_size, ROLE_RUN, "N"), .range = "1..100000", .fallback = "32", .help = "sequences of a step"},
 	{ROW(mode, ROLE_RUN, "WHAT"), .range = "training|inference|both", .fallback = "both",
 	 .help = "whole training steps, the model's answers alone (forward, with inference's kernels), or both"},
 	{ROW(heads, ROLE_RUN, "WHICH"), .range = "none|pooler|pretraining", .fallback = "pretraining",
-	 .help = "of inference: the encoder alone, with the pooler, or with the heads of pre-training as well"},
+	 .help = "inference: the encoder alone, with the pooler, or with the heads of pre-training as well"},
 	{.help = "How it is measured"},
 	{ROW(steps, ROLE_RUN, "N"), .range = "1..1000", .fallback = "5",
-	 .help = "rounds after one to warm up; figures are medians"},
+	 .help = "number of rounds, after one to warm up; figures are medians"},
 	{ROW(clock, ROLE_RUN, "WHICH"), .range = "wall|cpu", .fallback = "wall",
-	 .help = "cpu: processor time over threads, the time if no other program wanted the processors"},
+	 .help = "cpu: processor time divided by threads, which is how long it would take if no other program used the "
+	 	 "processors"},
 	{ROW(library, ROLE_RUN, NULL), .fallback = "false",
-	 .help = "also measure, in alternation, the same matrix products alone with the library's own calls"},
+	 .help = "also measure the same matrix products alone, made by the library's own calls, in alternation"},
 	{ROW(json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},
 	{.help = "Device"},
 	{.group = device_rows, .field = FIELD(device)},
@@ -722,7 +724,7 @@ static enum status run_bench(struct options *options)
 	if (settings->mode == MODE_BOTH)
 		status = device_open_on(device, true, pool, &bench.inference);
 	if (settings->library && settings->clock == CLOCK_CPU && !getenv("OMP_WAIT_POLICY"))
-		log_warning("the library's threads count while they wait: set OMP_WAIT_POLICY=passive");
+		log_warning("the library's threads use processor time while they wait: set OMP_WAIT_POLICY=passive");
 	if (settings->clock == CLOCK_CPU) {
 		clock_threads = pool_threads(pool);
 		bench.clock = processor_seconds;

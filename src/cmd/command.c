@@ -99,8 +99,8 @@ void command_list_help(bool all, struct buffer *out)
 	buffer_text(out, "\nAbout bertc\n");
 	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
 		buffer_format(out, "  %-12s %s\n", built_in[i].name, built_in[i].summary);
-	buffer_text(out, "\nRun `bertc help COMMAND` or `bertc COMMAND --help` for details, and `bertc help all` for commands "
-			 "that other programs need.\n");
+	buffer_text(out, "\nRun `bertc help COMMAND` or `bertc COMMAND --help` for details, and `bertc help all` for the "
+			 "commands that serve other programs, too.\n");
 }
 
 void command_list_man(struct buffer *out)
@@ -127,6 +127,11 @@ static enum status run_help(int argc, char **argv)
 		command_list_help(argc > 0, &text);
 		return command_print(&text);
 	}
+	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
+		if (!strcmp(argv[0], built_in[i].name)) {
+			buffer_format(&text, "bertc %s: %s\n", built_in[i].name, built_in[i].summary);
+			return command_print(&text);
+		}
 	const struct command *command = command_find(argv[0]);
 	if (!command)
 		return unknown_command(argv[0]);

@@ -11,11 +11,12 @@
 /* clang-format off */
 static const struct option compare_options[] = {
 	{ROW(by, ROLE_RUN, "WHAT"), .range = "steps|tokens|time", .fallback = "steps",
-	 .help = "runs: compare where they have had equal steps, tokens or time of training"},
-	{ROW(points, ROLE_RUN, "N"), .range = "1..1000", .fallback = "10", .help = "runs: lines of the table"},
+	 .help = "runs: compare them after the same number of steps, tokens, or seconds"},
+	{ROW(points, ROLE_RUN, "N"), .range = "1..1000", .fallback = "10", .help = "runs: number of lines of the table"},
 	{ROW(out, ROLE_PLACE, "FILE"), .letter = 'o',
-	 .help = "runs: also write a page with the curves of both (HTML, opens without a network)"},
-	{ROW(weights, ROLE_RUN, NULL), .fallback = "false", .help = "of two run folders compare the models, not the curves"},
+	 .help = "runs: also write a page with the curves of both (HTML that needs no network)"},
+	{ROW(weights, ROLE_RUN, NULL), .fallback = "false", .help = "for two run folders: compare the models, not the "
+		 "curves"},
 	{ROW(json, ROLE_RUN, NULL), .fallback = "false", .help = "print one JSON object"},
 	{.name = NULL},
 };

@@ -308,14 +308,12 @@ static void warn_of_differences(const struct comparison *comparison)
 	if (comparison->other_kind)
 		return;
 	if (a->is_pretraining && have_other_vocabularies(comparison))
-		log_warning(
-			"the runs have different vocabularies (%d and %d entries): a word has another number of tokens in each, "
-			"so losses and accuracies of masked words say nothing about which model is better",
-			a->vocab_count, b->vocab_count);
+		log_warning("the runs have different vocabularies (%d and %d entries): words are cut into different numbers "
+			    "of tokens, so losses and accuracies of masked words say nothing about which model is better",
+			    a->vocab_count, b->vocab_count);
 	else if (have_other_held_out_texts(comparison))
-		log_warning(
-			"the runs were evaluated on different held-out texts, each on a part of its own corpus: their losses say "
-			"nothing about which model is better; `bertc evaluate` measures both on one text");
+		log_warning("the runs were evaluated on different held-out texts, each on part of its own corpus: their "
+			    "losses say nothing about which model is better; `bertc evaluate` measures both on one text");
 	else if (train_other_tasks(comparison))
 		log_warning("the runs train different tasks (%s and %s): their losses and measures are not comparable",
 			    *a->task ? a->task : "not recorded", *b->task ? b->task : "not recorded");

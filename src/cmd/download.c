@@ -260,7 +260,7 @@ static enum status check_word(const char *option, const char *value, const char 
 {
 	if (*value && strlen(value) <= longest && strspn(value, allowed) == strlen(value))
 		return OK;
-	return error_set(ERR_USAGE, "--%s '%.40s' is not of the form that dumps are named by", option, value);
+	return error_set(ERR_USAGE, "--%s '%.40s' does not have the form used in the names of dumps", option, value);
 }
 
 /* Adds what one argument stands for to the list, or to `hub`, the models from the Hugging Face Hub. */
@@ -535,7 +535,7 @@ static enum status run(struct options *options)
 			clock_pause(0.02);
 	}
 	if (missing.count > 0) {
-		status = error_set(ERR_RESOURCE, "%" PRId64 " of %" PRId64 " files could not be had: %s%s", missing.count,
+		status = error_set(ERR_RESOURCE, "%" PRId64 " of %" PRId64 " files could not be downloaded: %s%s", missing.count,
 				   list.count, missing.names[0], missing.count > 1 ? ", ..." : "");
 		error_hint("the lines above say why; run the command again to try only these");
 	}

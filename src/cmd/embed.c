@@ -158,7 +158,7 @@ static enum status check_embed(struct options *options)
 	} else if (settings->pooling == NAMED_POOLER && settings->layers) {
 		status = error_set(ERR_USAGE, "--pooling pooler reads the last layer: --layers cannot be chosen");
 	} else if (settings->prompt && settings->prompt_name) {
-		status = error_set(ERR_USAGE, "--prompt and --prompt_name name two prompts");
+		status = error_set(ERR_USAGE, "--prompt and --prompt_name both set a prompt");
 	}
 	return options_blame(options, status);
 }
@@ -198,7 +198,7 @@ static enum status choose_pooling(struct embed *embed, const struct options *opt
 	if (!settings->pooling && folder->found && folder->pooling == 0 && embed->format != VECTORS_GOOGLE) {
 		enum status status = error_set(ERR_USAGE, "'%s' pools nothing: it is a cross-encoder, which scores pairs",
 					       settings->answer.model);
-		error_hint("score pairs with bertc predict, or say what is to be a text's vector with --pooling");
+		error_hint("score pairs with bertc predict, or choose with --pooling what becomes a text's vector");
 		return status;
 	}
 	embed->wish.answer = embed->format == VECTORS_GOOGLE ? ENCODER_ROWS : ENCODER_VECTORS;

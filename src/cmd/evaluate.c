@@ -426,7 +426,7 @@ static enum status check_evaluate(struct options *options)
 	if (settings->test.count > 0 && inputs > 0)
 		status = error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
 	else if (settings->test.count == 0 && (settings->columns.text || settings->columns.pair || settings->columns.label))
-		status = error_set(ERR_USAGE, "--text_column, --pair_column and --label_column are those of --test");
+		status = error_set(ERR_USAGE, "--text_column, --pair_column, and --label_column only apply to --test");
 	else if (settings->test.count == 0 && inputs != 1)
 		status = error_set(ERR_USAGE, "%s",
 				   inputs == 0 ? "nothing to evaluate on: give --test for a fine-tuned model, or "

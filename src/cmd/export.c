@@ -37,9 +37,9 @@ static const struct option export_options[] = {
 	 .help = "a run, one of its checkpoints, or any BERT folder with its vocabulary; nothing is written into it"},
 	{ROW(to, ROLE_PLACE, "FORM"), .range = "|onnx|tensorflow|sentence_transformers|triton|int8",
 	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others; tensorflow: a checkpoint with Google's names; "
-	 "sentence_transformers: a folder that makes vectors of texts; int8: a folder for bertc with linear layers in int8, a "
-	 "third of the size, fast to load and to compute with on CPUs"},
-	{ROW(out, ROLE_PLACE, "PATH"), .help = "folder to make; with onnx also a file, PATH.onnx, which gets the graph alone"},
+	 "sentence_transformers: a folder that makes vectors of texts; int8: a folder for bertc with linear layers in "
+	 "int8: a third of the size, and fast to load and to run on CPUs"},
+	{ROW(out, ROLE_PLACE, "PATH"), .help = "new folder; with onnx also a file, PATH.onnx, for the graph alone"},
 	{ROW(head, ROLE_PLACE, NULL), .fallback = "true", .help = "export the model's head; otherwise the encoder alone"},
 	{ROW(pooling, ROLE_PLACE, "HOW"), .range = "|cls|mean|max",
 	 .fallback_text = "the folder's own; mean for sentence_transformers",
@@ -47,7 +47,8 @@ static const struct option export_options[] = {
 	{ROW(normalize, ROLE_PLACE, NULL), .fallback = "false",
 	 .help = "scale the vectors of texts to length 1; always done if the folder says so"},
 	{ROW(calibrate, ROLE_PLACE, "FILE"), .fallback_text = "entries drawn from the vocabulary",
-	 .help = "int8: texts, one per line, on which the layers are tried; a layer that changes too much in int8 stays in bf16"},
+	 .help = "int8: texts, one per line, with which each layer is tried; a layer whose results change too much in "
+	 	 "int8 stays in bf16"},
 	{.group = device_rows, .only = "threads", .field = FIELD(device)},
 	{.name = NULL},
 };

@@ -44,7 +44,7 @@ static const struct command_text fill_text = {
 	.examples = "bertc fill --model runs/mine \"Paris is the [MASK] of France.\"\tthe five most probable words",
 };
 
-#define HOW_TO_ASK "write [MASK] where a word is to be filled in, in a text that fits into the model"
+#define HOW_TO_ASK "write [MASK] where a word should be filled in, in a text that fits into the model"
 
 /* The texts, answered one after another. */
 struct fill {

@@ -183,7 +183,7 @@ enum status folder_watch(const char *folder, const char *answers, const char *en
 	enum status status = OK;
 	TRY(check_folders(folder, answers));
 	stop_install();
-	log_note("watching '%s'; SIGTERM ends it after the file in hand", folder);
+	log_note("watching '%s'; SIGTERM stops it after the current file", folder);
 	while (status == OK && !stop_requested()) {
 		status = look(&watch);
 		for (int64_t i = 0; i < watch.count && status == OK && !stop_requested(); i++) {

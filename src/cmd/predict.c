@@ -41,13 +41,13 @@ static const struct option predict_options[] = {
 	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
 	{.group = task_answer_rows, .field = FIELD(own)},
 	{ROW(watch, ROLE_PLACE, "FOLDER"),
-	 .help = "answer each file that appears in this folder, writing its name with .jsonl or .tsv appended into the folder "
-	 "--out, which must exist, until SIGTERM; not for tags and questions about passages"},
+	 .help = "answer each file that appears in this folder until stopped by SIGTERM; the answers go into the existing "
+	 "folder --out, under the file's name with .jsonl or .tsv appended; not for tags and questions about passages"},
 	{.help = "Output"},
 	{ROW(out, ROLE_PLACE, "PATH"), .fallback_text = "standard output",
-	 .help = "a file for the predictions, where an interrupted command resumes when it is run again (if the input is read "
-	 "line by line: not for tags, questions about passages, or a JSON list); into a folder, which exists or is written with "
-	 "a slash at the end, go the task's result files"},
+	 .help = "a file for the predictions; run an interrupted command again to resume it (not for tags, questions "
+	 "about passages, or a JSON list, which are not read line by line). A folder, which either exists or is given "
+	 "with a slash at the end, receives the task's result files"},
 	{ROW(fresh, ROLE_RUN, NULL), .fallback = "false", .help = "start over even if an interrupted command left part of --out"},
 	{ROW(format, ROLE_RESULT, "NAME"), .range = "jsonl|tsv|pipeline", .fallback = "jsonl",
 	 .help = "jsonl: a JSON object for each text; tsv: columns, the probabilities of classes as in Google's "

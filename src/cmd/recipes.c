@@ -15,7 +15,7 @@ static enum status program_folder(char out[PATH_BYTES])
 {
 	ssize_t size = readlink("/proc/self/exe", out, PATH_BYTES - 1);
 	if (size < 0)
-		return error_set_errno(ERR_RESOURCE, "cannot find out where this program lies");
+		return error_set_errno(ERR_RESOURCE, "cannot determine where this program is installed");
 	out[size] = '\0';
 	char *slash = strrchr(out, '/');
 	BUG_IF(!slash);

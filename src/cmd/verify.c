@@ -81,10 +81,9 @@ static enum status verify_tensor(const struct stored_tensor *tensor)
 			largest = fmaxf(largest, fabsf(block[i]));
 	}
 	if (largest > LARGEST_USUAL)
-		log_warning(
-			"'%s': tensor '%.200s' has values up to %.3g, far beyond those of trained models: what is computed with "
-			"them may not be finite",
-			tensor->path, tensor->name, (double)largest);
+		log_warning("'%s': tensor '%.200s' has values up to %.3g, far beyond those of trained models: results "
+			    "computed from them may not be finite",
+			    tensor->path, tensor->name, (double)largest);
 	return OK;
 }
 

@@ -60,21 +60,20 @@ static const struct command_text text = {
 	.name = "vocab",
 	.synopsis = "--corpus PATH... --out FILE [options]",
 	.summary = "learn a WordPiece vocabulary from text",
-	.description =
-		"Counts the words of the text, split as BERT's tokenizer splits them, and merges the most frequent pairs of "
-		"neighboring pieces until the vocabulary is full; pieces that are then rarely used are replaced by others. The "
-		"alphabet is not limited: every character of the text enters the vocabulary as long as there is room, which "
-		"matters for Chinese.\n\n"
-		"Without --vocab_size, the size depends on the amount of text: 4000 entries below 400 thousand words (about 2 MB "
-		"of English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more if the alphabet alone "
-		"would fill half of it.\n\n"
-		"The same text gives the same vocabulary for any order of files and any number of threads. No word is pruned: "
-		"words beyond --memory go to temporary files, which takes a few minutes longer. Use a vocabulary learned with "
-		"--cased with --cased only.\n\n"
-		"With --extend, the entries of an existing vocabulary keep their ids, and the words of the text that it cuts "
-		"into several pieces are added, those first that save most tokens. `bertc pretrain --init_checkpoint MODEL "
-		"--vocab_file FILE --remap_vocab` continues training a model with it: a new word begins as the mean of the "
-		"pieces that it was cut into before.",
+	.description = "Counts the words of the text, split as BERT's tokenizer splits them, and merges the most frequent pairs "
+		       "of neighboring pieces until the vocabulary is full; pieces that are then rarely used are replaced by "
+		       "others. The alphabet is not limited: every character of the text enters the vocabulary as long as there "
+		       "is room, which matters for Chinese.\n\n"
+		       "Without --vocab_size, the size depends on the amount of text: 4000 entries below 400 thousand words "
+		       "(about 2 MB of English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more if the "
+		       "alphabet alone would fill half of it.\n\n"
+		       "The same text gives the same vocabulary for any order of files and any number of threads. No word is "
+		       "pruned: words beyond --memory go to temporary files, which takes a few minutes longer. Use a vocabulary "
+		       "learned with --cased with --cased only.\n\n"
+		       "With --extend, the entries of an existing vocabulary keep their ids, and the words of the text that it "
+		       "cuts into several pieces are added, starting with those that save the most tokens. `bertc pretrain "
+		       "--init_checkpoint MODEL --vocab_file FILE --remap_vocab` continues training a model with it: a new word "
+		       "begins as the mean of the pieces that it was cut into before.",
 	.examples = "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
 		    "BERT's size\n"
 		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n"
@@ -131,7 +130,7 @@ static void report_result(const struct vocab_options *settings, const struct cor
 	log_note("  words      %s, %s different", format_count(a, report->words), format_count(b, report->distinct_words));
 	log_note("  alphabet   %s, %.4g %% of the text", format_counted(a, report->alphabet, "character", "characters"),
 		 100 * report->coverage);
-	log_note("  pieces     %s, %s used less than 10 times", format_counted(a, report->merges, "longer one", "longer ones"),
+	log_note("  pieces     %s, %s used fewer than 10 times", format_counted(a, report->merges, "longer one", "longer ones"),
 		 format_count(b, report->rare_merges));
 	log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word, 100 * report->unknown_words);
 	if (report->long_words > 0)

@@ -193,7 +193,7 @@ static enum status listen_at(const struct sockaddr_storage *where, int32_t *port
 		listens = number >= 0 && bind(number, (struct sockaddr *)&address, length) == 0 && listen(number, 4096) == 0;
 	}
 	if (!listens) {
-		enum status status = error_set_errno(ERR_RESOURCE, "cannot listen at port %d for other ranks", *port);
+		enum status status = error_set_errno(ERR_RESOURCE, "cannot listen on port %d for other ranks", *port);
 		error_hint("set MASTER_PORT to a free port, the same for all ranks");
 		if (number >= 0)
 			close(number);
@@ -229,7 +229,7 @@ static enum status introduce(int socket, struct hello *hello, double deadline)
 	}
 	prove(&greeting, hello, "welcome", expected);
 	if (!checksum_hmac_equal(expected, welcome.proof))
-		return error_set(ERR_PEER, "who listens there does not know the " TCP_SECRET " of this run");
+		return error_set(ERR_PEER, "the program listening there does not know the " TCP_SECRET " of this run");
 	return OK;
 }
 
@@ -442,7 +442,7 @@ static enum status accept_all(const struct place *place, int *const sockets[TCP_
 		if (door->refused[0])
 			error_hint("%s", door->refused);
 		else
-			error_hint("does it run, with the same MASTER_ADDR, MASTER_PORT and " TCP_SECRET "?");
+			error_hint("is it running, with the same MASTER_ADDR, MASTER_PORT and " TCP_SECRET "?");
 	}
 	for (int i = 0; i < PENDING; i++)
 		if (door->pending[i].socket >= 0)
@@ -476,7 +476,7 @@ static enum status connect_all(const struct place *place, int *const sockets[TCP
 		TRY(listen_at(&where, &hello.port, listener));
 		if (!getenv(TCP_SECRET) && !is_local_name(place->address))
 			log_note("ranks: " TCP_SECRET
-				 " is not set, so whoever reaches %s, port %d could pose as a rank; set it to the "
+				 " is not set, so anyone who can reach %s, port %d could pose as a rank; set it to the "
 				 "same text for all ranks",
 				 place->address, place->port);
 	}

@@ -253,7 +253,7 @@ static enum status resume(struct document_sink *sink, const char *path, int64_t 
 	TRY_GOTO(json_get_string(document.root, path, "identity", &identity), done);
 	snprintf(expected, sizeof expected, "%016llx", (unsigned long long)sink->identity);
 	if (strcmp(identity, expected) != 0)
-		TRY_GOTO(error_set(ERR_STATE, "'%s' is of another text, vocabulary or setting", path), done);
+		TRY_GOTO(error_set(ERR_STATE, "'%s' was made with another text, vocabulary, or setting", path), done);
 	TRY_GOTO(json_get_integer(document.root, path, "documents_read", 1, INT64_MAX, out_documents), done);
 	TRY_GOTO(get_fields(document.root, path, fields, report_fields(sink->report, fields)), done);
 	TRY_GOTO(get_dropped(document.root, path, sink->report), done);
@@ -601,10 +601,9 @@ static enum status remove_held_out(const struct document_sink *sink)
 		log_note("'%s' is removed: its documents are not held out any more", held_out);
 		return shard_remove(held_out);
 	}
-	log_warning(
-		"'%s' is left from before, and training on '%s' is evaluated on it unless an evaluation set is named: remove it "
-		"if that is not meant",
-		held_out, sink->settings->prefix);
+	log_warning("'%s' is left over from an earlier run, and training on '%s' will be evaluated on it unless you name an "
+		    "evaluation set: remove it if that is not what you want",
+		    held_out, sink->settings->prefix);
 	return OK;
 }
 

@@ -287,8 +287,8 @@ static enum status refuse_empty(const struct prepare_report *report)
 	status = error_set(ERR_DATA, "no usable document: %lld file%s, %s, %lld line%s hold no text", (long long)counts->files,
 			   counts->files == 1 ? "" : "s", format_size(bytes, (double)counts->bytes), (long long)counts->lines,
 			   counts->lines == 1 ? "" : "s");
-	error_hint("a corpus is plain text: a sentence a line with blank lines between documents, running text, or a "
-		   "document a line (--text_form)");
+	error_hint("a corpus is plain text: one sentence per line with blank lines between documents, running text, or "
+		   "one document per line (--text_form)");
 	return status;
 }
 

@@ -174,10 +174,10 @@ static enum status refuse_present(const struct fetch_request *request, const str
 	else if (record->url[0] && record->same)
 		status = error_set(ERR_STATE, "'%s' has changed since it was downloaded from %s", request->path, record->url);
 	else if (checksum)
-		status = error_set(ERR_STATE, "'%s' is another file than that of %s: its checksum is %s, published is %s",
+		status = error_set(ERR_STATE, "'%s' is not the file at %s: its checksum is %s, the published one is %s",
 				   request->path, origin_of(request), checksum, request->checksum);
 	else
-		status = error_set(ERR_STATE, "'%s' is there, but nothing says that it is the file of %s", request->path,
+		status = error_set(ERR_STATE, "'%s' exists, but nothing shows that it is the file at %s", request->path,
 				   origin_of(request));
 	error_hint("move it away to download it again, or give another --out");
 	return status;

@@ -64,8 +64,8 @@ enum status hdf5_load(struct hdf5_library *out)
 		return error_set(ERR_RESOURCE, "HDF5's library does not start");
 	if (major == 1 && minor >= 10 && minor <= 14)
 		return OK;
-	enum status status =
-		error_set(ERR_RESOURCE, "HDF5 %u.%u.%u is on this machine, and 1.10 to 1.14 are supported", major, minor, patch);
+	enum status status = error_set(ERR_RESOURCE, "this machine has HDF5 %u.%u.%u, but only 1.10 to 1.14 are supported", major,
+				       minor, patch);
 	error_hint("install %s, or " INSTEAD, library.package);
 	return status;
 }

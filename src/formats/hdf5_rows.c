@@ -101,7 +101,8 @@ static enum status check_storage(const struct hdf5_dataset *dataset, size_t type
 		return OK;
 	return error_set(
 		ERR_DATA,
-		"'%s': dataset '%s' claims %llu x %llu numbers, but %.0f bytes of the file are its: most were never written",
+		"'%s': dataset '%s' claims %llu x %llu numbers, but %.0f bytes of the file belong to it: most were never "
+		"written",
 		dataset->file->path, dataset->name, (unsigned long long)dataset->rows, (unsigned long long)dataset->columns,
 		stored);
 }

@@ -533,7 +533,7 @@ static enum status take_model(const struct hub_model *model, const struct json *
 	TRY(note_absent(model));
 	TRY(snapshot_path(model, "snapshots", "config.json", path));
 	if (!file_exists(path))
-		return error_set(ERR_DATA, "%s has no config.json, so it is no model that bertc could read", model->name);
+		return error_set(ERR_DATA, "%s has no config.json, so it is not a model that bertc can read", model->name);
 	TRY(take_files(model, siblings, has_safetensors(siblings, true) ? SAFETENSORS : PICKLE, true, &modules));
 	TRY(take_files(model, siblings, has_safetensors(siblings, false) ? SAFETENSORS : PICKLE, false, &weights));
 	if (weights == 0)

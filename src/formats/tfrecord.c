@@ -45,8 +45,7 @@ static enum status read_zlib(struct tfrecord_reader *reader, unsigned char *out,
 			size_t count;
 			TRY(stream_read(reader->stream, reader->raw, STREAM_BLOCK_BYTES, &count));
 			if (count == 0)
-				return error_set(ERR_DATA, "'%s': the zlib data end before their time",
-						 stream_path(reader->stream));
+				return error_set(ERR_DATA, "'%s': the zlib data end too early", stream_path(reader->stream));
 			z->next_in = reader->raw;
 			z->avail_in = (uInt)count;
 		}

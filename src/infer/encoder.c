@@ -176,8 +176,8 @@ static enum status check_text(const struct pass *pass, int64_t number)
 	const struct model_config *config = &encoder->model->config;
 	BUG_IF(text->left_out < 0 || text->left_out >= text->count || text->row_count < 0);
 	if (text->count > encoder->longest)
-		return error_set(ERR_USAGE, "text %lld has %d tokens, the model takes %d", (long long)number + 1, text->count,
-				 encoder->longest);
+		return error_set(ERR_USAGE, "text %lld has %d tokens, but the model takes at most %d", (long long)number + 1,
+				 text->count, encoder->longest);
 	if (text->second > 0 && config->type_vocab_size < 2)
 		return error_set(ERR_USAGE, "text %lld is a pair, but the model has one type of segments", (long long)number + 1);
 	for (int32_t i = 0; i < text->count; i++)

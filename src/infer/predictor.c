@@ -85,8 +85,8 @@ enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int6
 	struct backend *be = predictor->replica->backend;
 	enum status status;
 	if (count + 2 > predictor->capacity) {
-		status = error_set(ERR_USAGE, "'%.60s...' has %lld tokens, the model takes %d", text, (long long)count,
-				   predictor->capacity - 2);
+		status = error_set(ERR_USAGE, "'%.60s...' has %lld tokens, but the model takes at most %d", text,
+				   (long long)count, predictor->capacity - 2);
 		error_hint("shorten the text");
 		return status;
 	}
@@ -94,7 +94,7 @@ enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int6
 	predictor->blanks = predictor->host.labels[HEAD_MASKED_WORDS].count;
 	if (predictor->blanks == 0) {
 		status = error_set(ERR_USAGE, "'%.60s' has no [MASK]", text);
-		error_hint("write [MASK] where a word is to be filled in");
+		error_hint("write [MASK] where a word should be filled in");
 		return status;
 	}
 	model_await(predictor->model);

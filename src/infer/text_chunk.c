@@ -178,7 +178,7 @@ static enum status too_long(const struct line_chunk *chunk, const struct ready_t
 	enum status status = error_set(ERR_DATA, "'%s', line %lld: %s of %lld tokens, but a sequence can have at most %d",
 				       chunk->path, (long long)ready->line, pair ? "a pair" : "a text", (long long)tokens, most);
 	error_hint(pair ? "shorten it, or let long ones be cut: --long_texts cut"
-			: "shorten it, or say what is to be done: --long_texts cut or --long_texts windows");
+			: "shorten it, or choose what to do: --long_texts cut or --long_texts windows");
 	return status;
 }
 

@@ -22,8 +22,8 @@ static enum status append_ids(struct id_block *block, const int32_t *ids, int64_
 
 static enum status too_long(int64_t number, int64_t tokens, int32_t longest)
 {
-	return error_set(ERR_DATA, "text %lld has %lld tokens, and the model takes %d", (long long)number + 1, (long long)tokens,
-			 longest);
+	return error_set(ERR_DATA, "text %lld has %lld tokens, but the model takes at most %d", (long long)number + 1,
+			 (long long)tokens, longest);
 }
 
 /* Ids must be valid for this model and complete: another tokenizer's ids would stand for a text that nobody wrote. */

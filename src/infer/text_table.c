@@ -84,8 +84,8 @@ static enum status refuse_objects(const struct line_chunk *chunk)
 	enum status status =
 		error_set(ERR_USAGE, "'%s' holds JSON objects in a list or over several lines, which cannot be read line by line",
 			  chunk->path);
-	error_hint("write one object a line, for instance a list with `jq -c '.[]'`; or give --input text if its lines are texts "
-		   "as they stand");
+	error_hint("write one object per line, for instance a list with `jq -c '.[]'`; or give --input text if its lines "
+		   "are texts as they stand");
 	return status;
 }
 
@@ -98,8 +98,9 @@ static enum status warn_of_table(const struct line_chunk *chunk, const struct te
 		return OK;
 	TRY(text_find_table(chunk->path, chunk->text.data, chunk->text.size, table));
 	if (table[0])
-		log_warning("'%.200s' looks like a table (%s), but each of its lines is read as a text, with all columns and "
-			    "separators: name the column of the text with --text_column, or say --input text if this is meant",
+		log_warning("'%.200s' looks like a table (%s), but each of its lines is read as a text, with all columns "
+			    "and separators: name the column of the text with --text_column, or give --input text if that "
+			    "is what you want",
 			    chunk->path, table);
 	return OK;
 }

@@ -46,9 +46,9 @@ static enum status check_model_options(const bertc_model_options *options)
 	TRY(library_not_negative(options->max_length, "max_length"));
 	TRY(library_not_negative(options->batch_tokens, "batch_tokens"));
 	if (options->device && option_word(DEVICE_WORDS, options->device) < 0)
-		return error_set(ERR_USAGE, "there is no device '%.40s': it is cpu or cuda", options->device);
+		return error_set(ERR_USAGE, "unknown device '%.40s': use cpu or cuda", options->device);
 	if (options->precision && option_word(PRECISION_WORDS, options->precision) < 0)
-		return error_set(ERR_USAGE, "there is no precision '%.40s': it is fp32, tf32, bf16, fp16, fp8, or int8",
+		return error_set(ERR_USAGE, "unknown precision '%.40s': use fp32, tf32, bf16, fp16, fp8, or int8",
 				 options->precision);
 	if (options->max_length > 0 && options->max_length < SHORTEST_LENGTH)
 		return error_set(ERR_USAGE, "max_length is %d; it must be at least %d", options->max_length, SHORTEST_LENGTH);
@@ -243,7 +243,7 @@ static enum status choose_pooling(const bertc_model *model, const char *name, un
 	       : strcmp(name, "cls") == 0 ? POOLING_CLS
 	       : strcmp(name, "max") == 0 ? POOLING_MAX
 					  : 0;
-	return *out ? OK : error_set(ERR_USAGE, "there is no pooling '%.40s': it is mean, cls, or max", name);
+	return *out ? OK : error_set(ERR_USAGE, "unknown pooling '%.40s': use mean, cls, or max", name);
 }
 
 static enum status settle_embedding(const bertc_model *model, const bertc_embed_options *options, struct embedding *out)
@@ -255,7 +255,7 @@ static enum status settle_embedding(const bertc_model *model, const bertc_embed_
 	if (options->normalize < BERTC_NORMALIZE_AS_IN_FOLDER || options->normalize > BERTC_DO_NOT_NORMALIZE)
 		return error_set(ERR_USAGE, "normalize is %d", options->normalize);
 	if (options->prompt && options->prompt_name)
-		return error_set(ERR_USAGE, "prompt and prompt_name are two prompts: give one of them");
+		return error_set(ERR_USAGE, "prompt and prompt_name both set a prompt: give one of them");
 	*out = (struct embedding){.wish = {.answer = ENCODER_VECTORS}, .rules = {.truncates = !options->refuse_long}};
 	TRY(choose_pooling(model, options->pooling, &out->wish.pooling));
 	TRY(text_model_prompt(&model->text, options->prompt_name, &out->rules.prompt));
@@ -405,7 +405,7 @@ static enum status score(bertc_model *model, const char *const *texts, const cha
 	if (room.width == 0) {
 		enum status status = error_set(ERR_USAGE, "'%s' is a model for %s, which has no scores of a whole text",
 					       model->path, bertc_model_task(model));
-		error_hint("its answers to each text are to be had from predict");
+		error_hint("call predict for its answer to each text");
 		return status;
 	}
 	room.raw = options.raw != 0;
@@ -544,7 +544,7 @@ static enum status encode(bertc_model *model, const char *const *texts, int64_t 
 	TRY(check_call(model, texts, NULL, count));
 	TRY(library_options(&options, sizeof options, given, "bertc_encode_states_options"));
 	if (!model->text.makes_vectors)
-		return error_set(ERR_USAGE, "'%s' is a model for %s; hidden states are those of a model without a task",
+		return error_set(ERR_USAGE, "'%s' is a model for %s; only a model without a task gives hidden states",
 				 model->path, bertc_model_task(model));
 	int32_t layers = model->text.session.model->config.num_hidden_layers;
 	int32_t layer = options.layer > 0 ? options.layer : options.layer == 0 ? layers : layers + 1 + options.layer;

@@ -51,7 +51,7 @@ enum status model_config_named(struct model_config *out, const char *name)
 		return OK;
 	}
 	enum status status = error_set(ERR_USAGE, "'%s' is not a model size", name);
-	error_hint("sizes are " MODEL_SIZES(", ") "; a config.json or a model folder will do too");
+	error_hint("sizes are " MODEL_SIZES(", ") "; or give a config.json or a model folder");
 	return status;
 }
 
@@ -179,7 +179,7 @@ enum status model_config_check_pairs(const struct model_config *config, const ch
 		return OK;
 	enum status status =
 		error_set(ERR_USAGE, "%s: the model has one segment type (\"type_vocab_size\"), pairs need two", what);
-	error_hint("take a model with \"type_vocab_size\" 2, or single texts");
+	error_hint("use a model with \"type_vocab_size\" 2, or single texts");
 	return status;
 }
 

@@ -16,18 +16,18 @@ const struct option batch_rows[] = {
 	 .help = "instances per update, over all ranks, replicas, and micro-batches"},
 	{ROW(train_batch_size_per_gpu, ROLE_RUN, "N"), .section = "phase", .range = "1..1048576",
 	 .alias = "train_batch_size_per_rank", .fallback_text = "not used", .rare = true,
-	 .help = "instances per update for each rank and replica, including micro-batches, instead of for all (BERT-GPU's "
-	 "train_batch_size)"},
+	 .help = "instances per update for each rank and replica, micro-batches included (BERT-GPU's train_batch_size); "
+	 "replaces train_batch_size"},
 	{ROW(per_device_train_batch_size, ROLE_PLACE, "N"), .section = "phase", .range = "1..1048576",
 	 .alias = "per_gpu_train_batch_size micro_batch_size", .fallback_text = "not used", .rare = true,
-	 .help = "the batch in transformers' terms: instances per micro-batch of each rank and replica, of which an update has "
-	 "gradient_accumulation_steps"},
+	 .help = "the batch as transformers counts it: instances per micro-batch of each rank and replica; an update "
+	 "consists of gradient_accumulation_steps micro-batches"},
 	{ROW(gradient_accumulation_steps, ROLE_RESULT, "N"), .section = "phase", .range = "0..65536", .fallback = "0",
 	 .alias = "num_accumulation_steps", .rare = true,
 	 .help = "micro-batches per update for each rank and replica; 0 = as few as micro_batch_tokens allows"},
 	{ROW(micro_batch_tokens, ROLE_RESULT, "N|auto"), .section = "phase", .range = "128..1048576", .alias = "micro_batch",
 	 .automatic = "auto",
-	 .fallback_text = "8192, less where memory has no room for it; on GPUs what fits into theirs, at most 65536",
+	 .fallback_text = "8192, or fewer if memory is short; on GPUs, as many as fit in their memory, at most 65536",
 	 .help = "maximum number of tokens computed at a time if gradient_accumulation_steps is not given"},
 	{0},
 };
@@ -97,7 +97,7 @@ enum status batch_choose(struct options *phase, const struct batch_options *batc
 	if (options_is_open(phase, &batch->train_batch_size))
 		return options_choose_integer(phase, &batch->train_batch_size, all > 0 ? all : usual);
 	if (all > 0 && batch->train_batch_size != all)
-		log_note("batch: %" PRId64 " instances an update, as this run began, not %" PRId64
+		log_note("batch: %" PRId64 " instances per update, as this run began, not %" PRId64
 			 " (--train_batch_size_per_gpu %" PRId64 " times %" PRId64 ")",
 			 batch->train_batch_size, all, batch->train_batch_size_per_gpu, parts);
 	return OK;

@@ -40,7 +40,7 @@ static enum status check_inputs(const char *folder, const struct name_list *inpu
 		enum status status =
 			error_set(ERR_USAGE,
 				  "'%s' is in '%s', which was made with other settings or from other text and would be "
-				  "made again",
+				  "replaced",
 				  inputs->names[i], folder);
 		error_hint("copy it elsewhere, or choose another --out");
 		return status;

@@ -21,14 +21,14 @@ const struct option distillation_rows[] = {
 	{ROW(teacher, ROLE_SOURCE, "FOLDER"), .alias = "teacher_model teacher_name_or_path",
 	 .help = "a model fine-tuned for the same task; training uses its answers in addition to the labels"},
 	{ROW(distill_alpha, ROLE_RESULT, "A"), .range = "0..1", .fallback = "0.5", .alias = "alpha_ce",
-	 .help = "weight of the loss against the teacher's answers; that of the labels has weight 1 - A"},
+	 .help = "weight of the loss against the teacher's answers; the loss against the labels has weight 1 - A"},
 	{ROW(distill_temperature, ROLE_RESULT, "T"), .range = "0.01..1000", .fallback = "2",
 	 .help = "divide the logits of both models by this before the softmax; the loss is multiplied by its square"},
 	{ROW(distill_layers, ROLE_RESULT, "S:T,S:T..."),
-	 .help = "pairs of the model's and the teacher's layers whose outputs are matched, 0 being the embeddings: 1:3,2:6; "
-	 "uniform: all, spread evenly over the teacher's"},
+	 .help = "pairs of the model's and the teacher's layers whose outputs are matched, such as 1:3,2:6, where 0 is "
+	 "the embeddings; uniform: all of the model's, spread evenly over the teacher's"},
 	{ROW(distill_hidden_weight, ROLE_RESULT, "W"), .range = "0..1e6", .fallback = "1",
-	 .help = "weight of the layers' mean squared errors, which are added up"},
+	 .help = "weight of the sum of the layers' mean squared errors"},
 	{0},
 };
 /* clang-format on */

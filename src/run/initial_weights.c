@@ -25,8 +25,8 @@ const struct option initial_rows[] = {
 	{ROW(init_vocab, ROLE_START, "PATH"), .fallback_text = "beside the initial weights", .rare = true,
 	 .help = "vocabulary of the initial weights"},
 	{ROW(remap_vocab, ROLE_START, NULL), .fallback = "false",
-	 .help = "allow a vocabulary other than that of the initial weights (--vocab_file, or learned): embeddings of shared "
-	 "tokens are copied, those of the others are as init_tokens says"},
+	 .help = "allow a vocabulary other than that of the initial weights (--vocab_file, or learned): embeddings of "
+	 "shared tokens are copied, and init_tokens determines the others"},
 	{ROW(init_tokens, ROLE_START, "HOW"), .range = "mean|draw", .fallback = "mean", .rare = true,
 	 .help = "with remap_vocab, embeddings of new tokens: the mean of the pieces that the initial vocabulary cuts them into "
 	 "(mean), or drawn at random (draw)"},
@@ -34,8 +34,9 @@ const struct option initial_rows[] = {
 	 .help = "if the model has more positions than the initial weights: fail (same), repeat theirs (tile), or draw new ones "
 	 "(draw)"},
 	{ROW(init_attention, ROLE_START, "HOW"), .range = "random|neighbors", .fallback = "random", .rare = true,
-	 .help = "how attention begins in a new model: random weights, which look everywhere alike (random), or half of the "
-	 "heads looking at a neighboring token (neighbors), which shortens the plateau at the start of training"},
+	 .help = "how attention begins in a new model: with random weights, which attend to everything alike (random), or "
+	 "with half of the heads attending to a neighboring token (neighbors), which shortens the plateau at the start of "
+	 "training"},
 	{0},
 };
 /* clang-format on */
@@ -184,7 +185,7 @@ static void log_report(const struct initial_weights *initial, const struct model
 	for (int64_t i = 0; i < report->names.count; i++)
 		log_detail("  loaded: %s", report->names.names[i]);
 	if (strstr(initial->source.config, "bert_config.json"))
-		log_note("  activation: %s, as '%s' means beside such weights",
+		log_note("  activation: %s, which is what '%s' means with such weights",
 			 config->hidden_act == ACTIVATION_GELU_TANH ? "gelu (tanh)" : "gelu (erf)", initial->source.config);
 	log_names("missing, drawn at random", &report->missing);
 	log_names("of other heads, ignored", &report->unused);

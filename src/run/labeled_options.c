@@ -25,8 +25,8 @@ const struct option labeled_rows[] = {
 	MOST(max_eval_samples, "max_val_samples", "each dev set"),
 	MOST(max_predict_samples, "max_test_samples", "each test set"),
 	{ROW(data_dir, ROLE_SOURCE, "FOLDER"),
-	 .help = "a folder with the files of the task under their usual names (train.tsv, dev_matched.tsv, ...), for those of "
-	 "--train, --dev and --test that are not given"},
+	 .help = "a folder with the task's files under their usual names (train.tsv, dev_matched.tsv, ...); replaces "
+	 "whichever of --train, --dev, and --test are not given"},
 	{ROW(do_train, ROLE_PLACE, NULL), .fallback_text = "true without do_eval and do_predict",
 	 .help = "train the model; if false, it is evaluated and used as it is"},
 	{ROW(do_eval, ROLE_PLACE, NULL), .fallback_text = "true where there are dev sets", .help = "evaluate the dev sets"},

@@ -70,7 +70,7 @@ static enum status take_layers(struct labeled_run *labeled)
 		if (layer <= before || layer >= config->num_hidden_layers || (*end && *end != ',')) {
 			enum status status = error_set(ERR_USAGE, "--init_layers %s: not ascending layers from 0 to %d", given,
 						       config->num_hidden_layers - 1);
-			error_hint("numbers as in the names of weights, commas between: 0,2,4");
+			error_hint("write layer numbers as in the names of the weights, separated by commas: 0,2,4");
 			return status;
 		}
 		labeled->init_layers[count++] = before = (int32_t)layer;
@@ -716,7 +716,7 @@ static enum status take_best(struct labeled_run *labeled, int64_t *out_step)
 	TRY(path_join(path, run->folder.path, name));
 	TRY(checkpoint_load(path, run->memory.model, &run->memory.replica, run->memory.optimizer));
 	*out_step = state->best_step;
-	log_note("the best checkpoint is that of step %lld", (long long)state->best_step);
+	log_note("the best checkpoint is the one of step %lld", (long long)state->best_step);
 	return is_first_rank(run->machine->comm) ? checkpoint_save_final(&run->training.checkpoints, run->memory.model, *out_step)
 						 : OK;
 }

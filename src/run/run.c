@@ -536,10 +536,9 @@ static enum status compare_evaluation(struct run *run)
 	if (state->phase.index == run->phase_count - 1 && phase_has_ended(&last, state)) {
 		/* Without the earlier scores, the last checkpoint would take the place of a better one. */
 		if (state->best_step > 0)
-			log_warning(
-				"the evaluation data have changed since '%s', but nothing is left to train: the best checkpoint "
-				"is still that of step %" PRId64 ", which the earlier ones chose",
-				start->checkpoint, state->best_step);
+			log_warning("the evaluation data have changed since '%s', but nothing is left to train: the best "
+				    "checkpoint is still the one of step %" PRId64 ", chosen by the earlier data",
+				    start->checkpoint, state->best_step);
 		return OK;
 	}
 	log_warning("the evaluation data have changed since '%s': the best checkpoint and early stopping start over from "
@@ -638,13 +637,13 @@ static void note_early_end(const struct run *run)
 	if (!phase_ended_early(phase, state) || (has_task && run->values->saving.save_best))
 		return;
 	if (state->best_step > 0 && state->best_step < state->step)
-		log_note("it is that of step %" PRId64 ", the last one; the best checkpoint, of step %" PRId64
+		log_note("it is the model of step %" PRId64 ", the last one; the best checkpoint, of step %" PRId64
 			 ", is in %s/checkpoint-%" PRId64 "%s",
 			 state->step, state->best_step, run->folder.path, state->best_step,
 			 has_task ? " (--save_best makes it the model)" : "");
 	else
-		log_note("it is that of step %" PRId64 ", the last one%s", state->step,
-			 has_task ? "; with --save_best it would be that of the best one" : "");
+		log_note("it is the model of step %" PRId64 ", the last one%s", state->step,
+			 has_task ? "; with --save_best it would be the best one" : "");
 }
 
 enum status run_train(struct run *run)

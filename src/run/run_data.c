@@ -206,8 +206,8 @@ static enum status check_splitting(const char *prefix, const struct shard_descri
 				   shard->strip_accents != tokenizer->strip_accents ? "strip_accents differs"
 										    : "tokenize_chinese_chars differs");
 	if (status != OK)
-		error_hint("prepare the shards again with the --cased that tokenizer_config.json beside the vocabulary says: all "
-			   "data of a run must be prepared alike");
+		error_hint("prepare the shards again with the --cased that tokenizer_config.json beside the vocabulary "
+			   "says: all data of a run must be prepared in the same way");
 	return status;
 }
 

@@ -506,7 +506,7 @@ static enum status warn_of_names(const struct run_folder_settings *settings)
 	for (size_t i = 0; !holds && !settings->given->plan && i < sizeof names / sizeof *names; i++) {
 		TRY(path_join(path, settings->given->out, names[i]));
 		if (file_exists(path))
-			log_warning("'%s' is not of a run in this folder, and will be replaced", path);
+			log_warning("'%s' does not belong to a run in this folder, and will be replaced", path);
 	}
 	return OK;
 }

@@ -231,7 +231,7 @@ static void print_split(const struct shapes *shapes, struct buffer *out)
 		char tokens[FORMAT_BYTES], about[8] = "";
 		if (part * shapes->machine->ranks * replicas != all)
 			snprintf(about, sizeof about, "up to ");
-		buffer_format(out, "batch%s: %" PRId64 " instances an update = %d rank%s x %s%" PRId64,
+		buffer_format(out, "batch%s: %" PRId64 " instances per update = %d rank%s x %s%" PRId64,
 			      shapes->phase_count > 1 ? " of a phase" : "", all, shapes->machine->ranks,
 			      shapes->machine->ranks > 1 ? "s" : "", about, part * replicas);
 		if (replicas > 1)

@@ -77,16 +77,16 @@ const struct option ranks_rows[] = {
 	 .help = "processes that train together on this machine, each with its share of the cores; 0 = one, or one per GPU. "
 	 "Under mpirun, srun, or torchrun the launcher decides"},
 	{ROW(n_gpus, ROLE_RUN, "N"), .range = "0..4096", .fallback = "0", .alias = "gpus num_gpus",
-	 .help = "number of GPUs to train on, one rank per GPU; 0 = all visible ones with --device cuda; a multiple of the "
-	 "visible GPUs emulates that many, see replicas_per_gpu"},
+	 .help = "number of GPUs to train on, one rank per GPU; 0 = all visible ones with --device cuda; a multiple of "
+	 "the visible GPUs trains as on that many, see replicas_per_gpu"},
 	{ROW(watchdog_seconds, ROLE_RUN, "X"), .range = "0.5..", .fallback = "60", .rare = true,
-	 .help = "end the run (status 6) if a rank gives no sign of life for this long, or spends longer than this and more than "
-	 "five times its usual time in one part of a step; a part that is new is allowed ten times as long"},
+	 .help = "end the run (status 6) if a rank gives no sign of life for this long, or spends longer than this and "
+	 "more than five times its usual time in one part of a step; the first time, a part may take ten times as long"},
 	{ROW(max_restarts, ROLE_RUN, "N"), .range = "0..1000", .fallback = "0", .rare = true,
 	 .help = "if a rank dies or hangs, restart all ranks from the last checkpoint, at most N times"},
 	{ROW(replicas_per_gpu, ROLE_RUN, "R"), .range = "1..1024", .fallback = "1", .alias = "replicas_per_rank", .rare = true,
-	 .help = "let each rank compute the shares of R devices one after the other: the same step as on that many devices, up "
-	 "to rounding, in the memory of one"},
+	 .help = "have each rank compute the shares of R devices one after another: up to rounding, the same step as on R "
+	 "devices, in the memory of one"},
 	{ROW(allreduce_post_accumulation, ROLE_RUN, NULL), .fallback = "true", .rare = true,
 	 .help = "sum gradients over ranks once per update, during the last micro-batch; false: after every micro-batch"},
 	{ROW(allreduce_post_accumulation_fp16, ROLE_RUN, NULL), .fallback = "false", .alias = "allreduce_fp16", .rare = true,
@@ -125,8 +125,8 @@ const struct option training_rows[] = {
 	{ROW(attention_probs_dropout_prob, ROLE_RESULT, "P"), .range = "0..0.9", .fallback_text = "the model's", .rare = true,
 	 .help = "dropout on the attention probabilities"},
 	{ROW(recipe, ROLE_RESULT, "NAME"), .range = "original|fast", .fallback = "original",
-	 .help = "settings to begin with: as BERT was published (original), or what has since been found to give a better model "
-	 "in the same time (fast, which --time chooses); any other option takes precedence"},
+	 .help = "initial settings: those with which BERT was published (original), or those since found to give a better "
+	 "model in the same time (fast, which --time chooses); options that are given take precedence"},
 	{0},
 };
 #undef ROW

@@ -402,7 +402,7 @@ static enum status cannot_listen(const char *listen)
 	if (errno == EADDRINUSE)
 		error_hint("another program uses this port: stop it, or choose another with --listen");
 	else if (errno == EACCES)
-		error_hint("ports below 1024 are the system's: choose a higher one with --listen");
+		error_hint("ports below 1024 are reserved for the system: choose a higher one with --listen");
 	else
 		error_hint("--listen takes an address of this machine");
 	return status;
@@ -430,7 +430,7 @@ static enum status read_address(struct http_server *server)
 	if (getsockname(server->listener, (struct sockaddr *)&own, &size) != 0 ||
 	    getnameinfo((struct sockaddr *)&own, size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) !=
 		    0)
-		return error_set_errno(ERR_RESOURCE, "cannot tell the address of the server");
+		return error_set_errno(ERR_RESOURCE, "cannot determine the server's address");
 	snprintf(server->address, sizeof server->address, own.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 	return OK;
 }

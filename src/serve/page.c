@@ -145,7 +145,8 @@ static const char *const lines[] = {
 	"x.score.toFixed(4))); },\n",
 	"  },\n",
 	"  fill: {\n",
-	"    title: \"fill in blanks\", a: \"Text with [MASK]\", hint: \"Write [MASK] where a word is to be filled in.\",\n",
+	"    title: \"fill in blanks\", a: \"Text with [MASK]\", hint: \"Write [MASK] where a word should be filled "
+	"in.\",\n",
 	"    example: [\"Paris is the [MASK] of France.\"],\n",
 	"    body: a => ({inputs: a, top_k: 5}),\n",
 	"    show: answer => answer.results.forEach(r => r.blanks.forEach((words, i) => {\n",

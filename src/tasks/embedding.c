@@ -24,10 +24,11 @@
 const struct option embedding_rows[] = {
 	{.help = "Embeddings"},
 	{ROW(query_prompt, "TEXT"),
-	 .help = "prefix of the first text of each example for embeddings, such as 'query: '; default: the prompt of the model's "
-	 "folder"},
+	 .help = "for embeddings: prefix of the first text of each example, such as 'query: '; default: the prompt of the "
+	 "model's folder"},
 	{ROW(document_prompt, "TEXT"), .alias = "passage_prompt",
-	 .help = "prefix of the other texts, such as 'passage: '; default: the prompt of the model's folder"},
+	 .help = "for embeddings: for embeddings: prefix of the other texts, such as 'passage: '; default: the prompt of "
+	 	 "the model's folder"},
 	{ROW(temperature, "T"), .range = "0.001..10", .fallback = "0.05",
 	 .help = "divide cosines by this in the losses for embeddings (a scale of 1/T)"},
 	{ROW(pooling, "HOW"), .range = "auto|mean|cls", .fallback = "auto",
@@ -99,8 +100,7 @@ static enum status settle(struct task_state *state, const struct task_beginning 
 	struct embedding_settings *own = own_of(state);
 	struct sentence_folder *folder = beginning->folder;
 	if (!own->pooling && folder->found && folder->pooling != POOLING_MEAN && folder->pooling != POOLING_CLS) {
-		enum status status =
-			error_set(ERR_USAGE, "'%s' pools in another way than by the mean or [CLS]", beginning->model);
+		enum status status = error_set(ERR_USAGE, "'%s' pools neither by the mean nor by [CLS]", beginning->model);
 		error_hint("choose one of the two: --pooling mean or --pooling cls");
 		return status;
 	}
@@ -139,7 +139,7 @@ static enum status check_batch(const struct task_state *state, const struct task
 		return OK;
 	enum status status = error_set(ERR_USAGE, "%s: embeddings are learned by comparing the examples of a batch",
 				       examples > 1 ? "--train_batch_size is 1" : "there is one training example");
-	error_hint("a batch needs two examples at least, and large ones teach more: 32, 64 or hundreds");
+	error_hint("a batch needs at least two examples, and larger ones teach more: 32, 64 or hundreds");
 	return status;
 }
 
@@ -203,7 +203,8 @@ static void log_loss(const struct task_state *state, enum ranking_form form)
 	else if (own_of(state)->score_loss == EMBEDDING_COSINE)
 		log_note("loss: squared difference of cosine and score");
 	else
-		log_note("loss: CoSENT at temperature %g, over the whole batch: cosines are to have the order of the scores",
+		log_note("loss: CoSENT at temperature %g, over the whole batch: cosines should have the same order as the "
+			 "scores",
 			 temperature);
 }
 
@@ -284,7 +285,7 @@ static enum status read_score(const struct encoding *e, const struct example_tex
 		return OK;
 	enum status status = error_set(ERR_DATA, "'%s', line %lld: the score %g is not between -1 and 1", example->file,
 				       (long long)example->line, score);
-	error_hint("divide the scores by the largest, or take --score_loss cosent, which goes by their order alone");
+	error_hint("divide the scores by the largest, or use --score_loss cosent, which depends only on their order");
 	return status;
 }
 

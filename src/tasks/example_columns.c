@@ -420,8 +420,8 @@ static enum status check(const struct table *table, const struct example_options
 	for (int64_t i = 0; options->input == TASK_INPUT_DIALOGUE && i < columns->choice_count; i++)
 		if (columns->choices[i] == columns->text || columns->choices[i] == columns->label)
 			return error_set(ERR_USAGE,
-					 "'%s': column '%.200s' is to be a context, and something else (--pair_column, "
-					 "--text_column, --label_column)",
+					 "'%s': column '%.200s' is used both as a context and as something else "
+					 "(--pair_column, --text_column, --label_column)",
 					 table->name, table->columns[columns->choices[i]]);
 	const int64_t used[] = {columns->text, columns->pair, columns->label};
 	const char *const given[] = {options->given.text, options->given.pair, options->given.label};

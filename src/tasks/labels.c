@@ -58,7 +58,8 @@ enum status label_set_id(const struct label_set *set, const char *name, const ch
 	enum status status =
 		error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' does not occur in training, whose labels are %s", file,
 			  (long long)line, name, buffer_string(&names));
-	error_hint("is another column meant (--label_column)? A class without examples in training can be named with --labels");
+	error_hint("did you mean another column (--label_column)? A class without examples in training can be named with "
+		   "--labels");
 	buffer_release(&names);
 	return status;
 }
@@ -255,8 +256,8 @@ static enum status choose_list(const struct label_set *set, const struct label_r
 		snprintf(task, sizeof task, "the labels of %s", rules->task_name);
 		if (!covers(&rules->task, set, &missing))
 			return refuse_foreign(&set->labels[missing], task, &rules->task,
-					      "is another column meant (--label_column)? Labels of your own: --labels, or --task "
-					      "classification or pair");
+					      "did you mean another column (--label_column)? Labels of your own: "
+					      "--labels, or --task classification or pair");
 		*out = LABELS_OF_TASK;
 		*out_list = &rules->task;
 	}
@@ -288,9 +289,9 @@ enum status label_set_order(struct label_set *set, const struct label_rules *rul
 		return error_set(ERR_DATA, "there are no labels in the training data");
 	if (set->count == 1 && !rules->allow_one) {
 		enum status status =
-			error_set(ERR_DATA, "every example of training has the label '%.100s' (from '%s', line %lld on)",
+			error_set(ERR_DATA, "every training example has the label '%.100s' (from '%s', line %lld on)",
 				  set->labels[0].name, set->labels[0].file, (long long)set->labels[0].line);
-		error_hint("there is nothing to tell apart: is another column meant (--label_column)?");
+		error_hint("there is nothing to tell apart: did you mean another column (--label_column)?");
 		return status;
 	}
 	TRY(refuse_doubles(set));
@@ -333,7 +334,8 @@ enum status label_number(const char *text, const char *file, int64_t line, doubl
 	enum status status =
 		error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is not a number", file, (long long)line, text);
 	error_hint(strchr(text, ',') ? "decimals are written with a point: replace the commas of this column"
-				     : "is another column meant (--label_column)? Classes are for --task classification or pair");
+				     : "did you mean another column (--label_column)? Classes are for --task "
+				       "classification or pair");
 	return status;
 }
 

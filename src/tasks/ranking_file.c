@@ -256,7 +256,7 @@ static enum status settle_columns(struct example_set *set, const struct table *t
 	if (out->anchor == first->text && out->positive == first->pair && out->lists == holds_lists(first))
 		return OK;
 	char what[128];
-	snprintf(what, sizeof what, "from line %lld on there are keys that change which texts are meant",
+	snprintf(what, sizeof what, "the keys from line %lld on change which members hold the texts",
 		 (long long)table->rows[0].line);
 	return which(table, what, NAME_THEM);
 }
@@ -560,8 +560,10 @@ static enum status read_table(struct example_set *set, struct table *table, cons
 	if (status == OK)
 		status = check_form(table, options, own);
 	if (status == OK && !first && own != *form)
-		status = error_set(ERR_DATA, "'%s' has %s, the file before it %s: one set is of one form", table->name,
-				   ranking_form_names[own], ranking_form_names[*form]);
+		status = error_set(ERR_DATA,
+				   "'%s' has %s, the file before it %s: all files of a set must have the same "
+				   "form",
+				   table->name, ranking_form_names[own], ranking_form_names[*form]);
 	if (status == OK) {
 		*form = own;
 		set->columns = (struct column_choice){name_of(table, columns.anchor), name_of(table, columns.positive),

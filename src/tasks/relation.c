@@ -17,8 +17,8 @@
 const struct option relation_rows[] = {
 	{.help = "Relations"},
 	{ROW(markers, "A,B,C,D"),
-	 .help = "what comes before and after the first and the second mention; detected by default: << >> [[ ]], [E1] [/E1] "
-	 "[E2] [/E2], <e1> </e1> <e2> </e2>"},
+	 .help = "the markers before and after the first and the second mention; detected by default: << >> [[ ]], [E1] "
+	 "[/E1] [E2] [/E2], <e1> </e1> <e2> </e2>"},
 	{ROW(marker_tokens, "WHAT"), .fallback = "auto", .range = "auto|text|vocabulary",
 	 .help = "read markers as text, or as entries of the vocabulary, using free rows ([unused...]) if necessary; auto: "
 	 "entries if the vocabulary has them"},

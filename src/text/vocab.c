@@ -134,8 +134,8 @@ static enum status vocab_complete(struct vocab *vocab, const char *name)
 	if (missing.size > 0) {
 		status = error_set(ERR_DATA, "'%s': no entry%s among its %d entries", name ? name : "vocabulary",
 				   buffer_string(&missing), vocab->count);
-		error_hint("a BERT vocabulary has an entry a line, among them [PAD] [UNK] [CLS] [SEP] [MASK]; "
-			   "'bertc vocab' makes one from text");
+		error_hint("a BERT vocabulary has one entry per line, among them [PAD] [UNK] [CLS] [SEP] [MASK]; 'bertc "
+			   "vocab' makes one from text");
 		goto out;
 	}
 	for (int32_t id = 0; id < vocab->count; id++) {
@@ -179,7 +179,7 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 		if (memchr(text + i, '\0', length) || utf8_count_invalid(text + i, length) > 0) {
 			enum status status = error_set(ERR_DATA, "'%s': line %lld is not UTF-8 text", path, (long long)line);
 
-			error_hint("give the vocab.txt of a BERT model, an entry a line");
+			error_hint("give the vocab.txt of a BERT model, one entry per line");
 			return status;
 		}
 		if (kept + 1 == length && text[i + kept] == '\r')

@@ -29,8 +29,8 @@ const struct option rate_rows[] = {
 	 .alias = "warmup_ratio lr_warmup_fraction", .fallback_text = "not used", .rare = true,
 	 .help = "warm-up as a share of all steps, instead of num_warmup_steps"},
 	{ROW(min_warmup_steps, ROLE_RESULT, "N"), .section = "phase", .range = "0..", .fallback = "0", .rare = true,
-	 .help = "without num_warmup_steps: at least this many steps, for a new model in proportion to its layers (N is for "
-	 "four), but no more than a third of the run"},
+	 .help = "minimum warm-up if num_warmup_steps is not given; for a new model, scaled by its layers (N is for "
+	 "four); never more than a third of the run"},
 	{ROW(num_decay_steps, ROLE_RESULT, "N"), .section = "phase", .range = "1..", .alias = "lr_wsd_decay_iters",
 	 .fallback_text = "with wsd a fifth of the run", .rare = true,
 	 .help = "with the schedule wsd: number of steps at the end over which the rate falls"},
@@ -41,7 +41,7 @@ const struct option rate_rows[] = {
 	 .alias = "min_lr end_learning_rate lr_end", .fallback_text = "0; slanted_triangular: 1/32 of the peak", .rare = true,
 	 .help = "final learning rate"},
 	{ROW(average_weights, ROLE_RESULT, "SHARE"), .section = "phase", .range = "0..1", .fallback = "0",
-	 .help = "end with the mean of the weights over this last share of the updates (0.1: the last tenth), which is what the "
-	 "last evaluation scores and final holds; 0 = the weights of the last update"},
+	 .help = "end with the mean of the weights over this last share of the updates (0.1: the last tenth); the last "
+	 "evaluation scores this mean, and final contains it; 0 = keep the weights of the last update"},
 	{0},
 };

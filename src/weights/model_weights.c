@@ -368,7 +368,7 @@ static enum status nothing_found(const struct loader *loader, const struct weigh
 				       (long long)file->count, file->count ? "; the first is '" : "",
 				       file->count ? file->tensors[0].name : "", file->count ? "'" : "");
 	if (file->count && strstr(file->tensors[0].name, ".ATTRIBUTES"))
-		error_hint("an object-based checkpoint of TensorFlow 2: bertc reads those with names as "
+		error_hint("an object-based checkpoint of TensorFlow 2: bertc reads those with names such as "
 			   "'bert/encoder/layer_0/attention/self/query/kernel' (google-research/bert)");
 	else
 		error_hint("bertc knows names like 'bert.encoder.layer.0.attention.self.query.weight' and "

@@ -92,6 +92,23 @@ static inline void assert_said(const char *part)
 		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_errors));
 }
 
+/* ... or printed it. */
+static inline void assert_printed(const char *part)
+{
+	if (!strstr(buffer_string(&program_output), part))
+		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_output));
+}
+
+/* Checks that a file of the test folder contains `part`. */
+static inline void assert_holds(const char *name, const char *part)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(test_path(name), 1 << 24, &text));
+	if (!strstr(buffer_string(&text), part))
+		fail_msg("'%s' is not in '%s':\n%.2000s", part, name, buffer_string(&text));
+	buffer_release(&text);
+}
+
 /* From here on programs run as on a machine without these libraries (a list that ends with NULL): the loader finds damaged
  * files under their names. libraries_shown() undoes it. */
 static inline void libraries_hidden(const char *const *files)

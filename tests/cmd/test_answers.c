@@ -2,11 +2,6 @@
  * The answers themselves are compared with those of transformers elsewhere (tests/tasks). */
 #include "cmd/small_run.h"
 
-static void put_file(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 static int setup(void **state)
 {
 	if (small_run_make(state, 5) != 0)
@@ -35,15 +30,6 @@ static int setup(void **state)
 	program("finetune --task " task " --model %s/base --train %s/" file " --dev %s/" file " --out %s/" task                  \
 		" --max_seq_length 32 --precision fp32 --threads 1 --no_progress --train_batch_size 2 " more,                    \
 		test_folder, test_folder, test_folder, test_folder)
-
-static void assert_holds(const char *name, const char *part)
-{
-	struct buffer text = {0};
-	assert_ok(file_read(test_path(name), 1 << 24, &text));
-	if (!strstr(buffer_string(&text), part))
-		fail_msg("'%s' is not in '%s'", part, name);
-	buffer_release(&text);
-}
 
 static void reports_list_wrong_answers(void **state)
 {

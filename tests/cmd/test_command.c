@@ -229,6 +229,7 @@ static void the_program_itself(void **state)
 	assert_int_equal(run("$B hlep"), ERR_USAGE);
 	assert_string_equal(err.data, "bertc: unknown command 'hlep'\nhint: did you mean help?\n");
 	assert_int_equal(run("$B help nothing"), ERR_USAGE);
+	assert_int_equal(run("$B help version"), 0);
 	assert_int_equal(run("$B man nothing"), ERR_USAGE);
 	assert_int_equal(run("LC_ALL=tr_TR.UTF-8 $B help"), 0);
 }

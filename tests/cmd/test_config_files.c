@@ -110,7 +110,7 @@ static void fine_tuning(void **state)
 	assert_ok(file_write(test_path("both.conf"), "num_train_steps = 3\nnum_train_epochs = 2\n", 41));
 	assert_program(2, "give either --num_train_steps or --num_train_epochs, not both", "%s --config %s/both.conf --out %s/x",
 		       command, folder, folder);
-	assert_program(2, "--distill_alpha means nothing without --teacher", "%s --distill_alpha 0.7 --out %s/x", command,
+	assert_program(2, "--distill_alpha has no effect without --teacher", "%s --distill_alpha 0.7 --out %s/x", command,
 		       folder);
 }
 

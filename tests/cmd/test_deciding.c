@@ -29,19 +29,14 @@ static void measures_are_known_before_training(void **state)
 	assert_int_equal(finetune("classification", "acc", "--metric f1"), 0);
 }
 
-static void put(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 /* Vectors and rankings of nothing must be harmless. */
 static void measures_of_vectors_and_rankings(void **state)
 {
-	put("pairs.tsv", "query\tdocument\nthe cat sees\tthe house\na dog finds\ta river\nnobody likes\tsome bread\n");
-	put("scores.tsv", "sentence1\tsentence2\tscore\nthe cat sees\tthe house\t1.5\na dog finds\ta river\t4\n"
-			  "nobody likes\tsome bread\t2\n");
-	put("ranks.tsv", "query\tdocument\tlabel\nthe cat sees\tthe house\t1\nthe cat sees\ta river\t0\n"
-			 "nobody likes\tsome bread\t1\n");
+	put_file("pairs.tsv", "query\tdocument\nthe cat sees\tthe house\na dog finds\ta river\nnobody likes\tsome bread\n");
+	put_file("scores.tsv", "sentence1\tsentence2\tscore\nthe cat sees\tthe house\t1.5\na dog finds\ta river\t4\n"
+			       "nobody likes\tsome bread\t2\n");
+	put_file("ranks.tsv", "query\tdocument\tlabel\nthe cat sees\tthe house\t1\nthe cat sees\ta river\t0\n"
+			      "nobody likes\tsome bread\t1\n");
 	static const char *const runs[][2] = {
 		{"embedding", "pairs"}, {"embedding", "scores"}, {"regression", "scores"}, {"reranking", "ranks"}};
 	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
@@ -66,7 +61,8 @@ static void sets_are_known_before_training(void **state)
 		       test_folder, test_folder, test_folder);
 	assert_false(file_exists(test_path("sets")));
 	assert_program(0, "", MODEL SETS "--out %s/sets --best_by easy", test_folder, test_folder, test_folder, test_folder);
-	put("held.txt", "the cat sees the house.\na dog finds a river.\n\nnobody likes some bread.\nthe cat sees the moon.\n");
+	put_file("held.txt",
+		 "the cat sees the house.\na dog finds a river.\n\nnobody likes some bread.\nthe cat sees the moon.\n");
 	assert_program(2, "--best_by hard: there is no evaluation set of this name",
 		       "pretrain --corpus %s --model %s --out %s/pre --vocab_size 80 --max_seq_length 16 --num_train_steps 2 "
 		       "--eval_corpus easy=%s/held.txt --best_by hard --plan --threads 1",
@@ -92,8 +88,8 @@ static void a_finished_run_keeps_its_best(void **state)
 	assert_in_range(step, 1, 7);
 	assert_int_equal(program("help >/dev/null && cp -r %s/best/final %s/kept", test_folder, test_folder), 0);
 	put_labeled("classification", "other.dev", 12, 7);
-	assert_program(0, "but nothing is left to train: the best checkpoint is still that of step", BEST("other.dev", ""));
-	assert_said("the best checkpoint is that of step");
+	assert_program(0, "but nothing is left to train: the best checkpoint is still the one of step", BEST("other.dev", ""));
+	assert_said("the best checkpoint is the one of step");
 	assert_same_file(test_path("kept/model.safetensors"), test_path("best/final/model.safetensors"));
 	assert_true(file_exists(test_path("best/best/model.safetensors")));
 }
@@ -121,7 +117,7 @@ static void an_early_end_is_explained(void **state)
 	assert_program(0, "Stopped early after step", PATIENT("early", ""));
 	assert_said(text);
 	assert_said("in 2 evaluations (--early_stopping_patience)");
-	assert_said("it is that of step");
+	assert_said("it is the model of step");
 	assert_said("(--save_best makes it the model)");
 	assert_file_says("early/report.html", text);
 	assert_program(0, "", "inspect %s/early", test_folder);
@@ -132,7 +128,7 @@ static void an_early_end_is_explained(void **state)
 	assert_int_equal(program("help >/dev/null && grep -c early_stop\\\" %s/early/metrics.jsonl", test_folder), 0);
 	assert_string_equal(buffer_string(&program_output), "1\n");
 	assert_program(0, "Stopped early after step", PATIENT("chosen", "--save_best"));
-	assert_null(strstr(buffer_string(&program_errors), "it is that of step"));
+	assert_null(strstr(buffer_string(&program_errors), "it is the model of step"));
 	/* A run that goes its whole way says nothing of this. */
 	assert_program(0, "finished", PATIENT("late", "--early_stopping_patience 100"));
 	assert_null(strstr(buffer_string(&program_errors), "Stopped early"));

@@ -188,7 +188,7 @@ static void teachers_must_fit(void **state)
 		    "--labels hears,finds,likes,paints,sees");
 	TRY_TEACHER(ERR_USAGE, "treat upper-case letters differently", "classification-teacher", "--cased true");
 	TRY_TEACHER(ERR_USAGE, "not ascending layers from 0 to 1", "classification-teacher", "--init_layers 1,2");
-	assert_program(ERR_USAGE, "--distill_layers means nothing without --teacher",
+	assert_program(ERR_USAGE, "--distill_layers has no effect without --teacher",
 		       "finetune -q --task classification --model %s/base --train %s/classification.train --out %s/bad "
 		       "--distill_layers 1:1",
 		       test_folder, test_folder, test_folder);

@@ -49,7 +49,7 @@ static void test_what_is_gone_is_listed(void **state)
 	assert_program(0, "no checksum", DOWNLOAD("gutenberg --books %s 84"), test_path("list"));
 	assert_same_file(test_path("text"), test_path("got/gutenberg/2701.txt"));
 	assert_same_file(test_path("text"), test_path("got/gutenberg/84.txt"));
-	assert_program(5, "1 of 2 files could not be had",
+	assert_program(5, "1 of 2 files could not be downloaded",
 		       "download --retries 0 --out %s http://127.0.0.1:%d/404/a.txt http://127.0.0.1:%d/plain/b.txt",
 		       test_path("got"), http_server.port, http_server.port);
 	assert_non_null(strstr(buffer_string(&program_errors), "the server answers 404"));

@@ -11,11 +11,6 @@
 
 enum { TEXTS = 3000, WIDTH = SMALL_HIDDEN };
 
-static void put_file(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 static int setup(void **state)
 {
 	struct buffer text = {0};

@@ -6,11 +6,6 @@ static const char *const who[] = {"the cat", "a dog", "the old man", "my sister"
 static const char *const does[] = {"sees", "likes", "finds", "follows", "paints"};
 static const char *const what[] = {"the house", "a river", "the red boat", "some bread", "the moon"};
 
-static void put_file(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 /* Rows that tell of one event in two ways. `kind`: 'p' pairs, 't' with another event as the negative, 's' pairs with a
  * score, 'u' a single text, 'l' JSON lists of one right and two wrong texts. */
 static void put_table(const char *name, char kind, int rows, uint32_t first)
@@ -85,22 +80,6 @@ static double result(const char *path, const char *name)
 	return value;
 }
 
-static void assert_holds(const char *path, const char *part)
-{
-	struct buffer text = {0};
-	assert_ok(file_read(path, 1 << 24, &text));
-	if (!strstr(buffer_string(&text), part))
-		fail_msg("'%s' is not in '%s':\n%.2000s", part, path, buffer_string(&text));
-	buffer_release(&text);
-}
-
-/* Checks for `part` on standard output. */
-static void assert_printed(const char *part)
-{
-	if (!strstr(buffer_string(&program_output), part))
-		fail_msg("'%s' is not in:\n%.500s", part, buffer_string(&program_output));
-}
-
 /* The length of the first vector on standard output. */
 static double first_length(void)
 {
@@ -131,10 +110,10 @@ static void pairs_are_learned(void **state)
 	assert_true(result(test_path("pairs/eval_results.json"), "eval_loss") <
 		    result(test_path("untrained/eval_results.json"), "eval_loss"));
 	/* What sentence-transformers reads. */
-	assert_holds(test_path("pairs/final/modules.json"), "sentence_transformers.models.Normalize");
-	assert_holds(test_path("pairs/final/1_Pooling/config.json"), "\"pooling_mode_mean_tokens\": true");
-	assert_holds(test_path("pairs/final/sentence_bert_config.json"), "\"max_seq_length\": 32");
-	assert_holds(test_path("pairs/final/config.json"), "\"BertModel\"");
+	assert_holds("pairs/final/modules.json", "sentence_transformers.models.Normalize");
+	assert_holds("pairs/final/1_Pooling/config.json", "\"pooling_mode_mean_tokens\": true");
+	assert_holds("pairs/final/sentence_bert_config.json", "\"max_seq_length\": 32");
+	assert_holds("pairs/final/config.json", "\"BertModel\"");
 	assert_program(0, "", "verify %s/pairs", test_folder);
 	assert_program(0, "", "embed --model %s/pairs --precision fp32 %s/texts.tsv", test_folder, test_folder);
 	assert_near(first_length(), 1, 1e-5);
@@ -171,8 +150,8 @@ static void prompts_stand_before_texts(void **state)
 	for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++)
 		assert_true(result(test_path("with/eval_results.json"), measures[i]) ==
 			    result(test_path("written/eval_results.json"), measures[i]));
-	assert_holds(test_path("with/final/config_sentence_transformers.json"), "\"query\": \"the moon: \"");
-	assert_holds(test_path("with/final/config_sentence_transformers.json"), "\"document\": \"a river: \"");
+	assert_holds("with/final/config_sentence_transformers.json", "\"query\": \"the moon: \"");
+	assert_holds("with/final/config_sentence_transformers.json", "\"document\": \"a river: \"");
 
 	/* They are used later on. */
 	assert_program(0, "", "evaluate --model %s/with --test %s/triplets.tsv --precision fp32 --json", test_folder,
@@ -190,9 +169,9 @@ static void prompts_stand_before_texts(void **state)
 	static const char on[] = "finetune --task embedding --model %s/with --train %s/pairs.tsv --out %s/on --num_train_steps 1 "
 				 "--threads 1 --train_batch_size 8 --max_seq_length 32 --fresh %s";
 	assert_program(0, "has prompts, which are used with pairs and triplets", on, test_folder, test_folder, test_folder, "");
-	assert_holds(test_path("on/final/config_sentence_transformers.json"), "\"document\": \"a river: \"");
+	assert_holds("on/final/config_sentence_transformers.json", "\"document\": \"a river: \"");
 	assert_program(0, "'the moon: ' is put before", on, test_folder, test_folder, test_folder, "--document_prompt ''");
-	assert_holds(test_path("on/final/config_sentence_transformers.json"), "\"document\": \"\"");
+	assert_holds("on/final/config_sentence_transformers.json", "\"document\": \"\"");
 }
 
 /* Where prompts do not apply. */
@@ -254,7 +233,7 @@ static void every_form_is_told_by_its_columns(void **state)
 		       test_folder);
 	assert_true(isfinite(result(test_path("form/eval_results.json"), "eval_t_accuracy")));
 	assert_true(isfinite(result(test_path("form/eval_results.json"), "eval_s_spearmanr")));
-	assert_holds(test_path("form/final/1_Pooling/config.json"), "\"pooling_mode_cls_token\": true");
+	assert_holds("form/final/1_Pooling/config.json", "\"pooling_mode_cls_token\": true");
 	forget("form");
 	assert_program(0, "taken as texts alone: sentence", SHORT("form", "texts.tsv", "--dev %s/scored.tsv --plan"),
 		       test_folder);
@@ -290,9 +269,9 @@ static void rerankers_score_pairs(void **state)
 	/* Answering 1/2 to everything would cost ln 2. */
 	assert_true(result(test_path("rank/eval_results.json"), "eval_loss") < log(2));
 	assert_int_equal(result(test_path("rank/eval_results.json"), "eval_examples"), 3 * 64);
-	assert_holds(test_path("rank/final/config.json"), "BertForSequenceClassification");
-	assert_holds(test_path("rank/report.html"), "a random order gives");
-	assert_holds(test_path("rank/report.html"), "Predicted and right values");
+	assert_holds("rank/final/config.json", "BertForSequenceClassification");
+	assert_holds("rank/report.html", "a random order gives");
+	assert_holds("rank/report.html", "Predicted and right values");
 	put_file("asked.jsonl", "{\"id\": \"q7\", \"query\": \"the cat sees it.\", \"passage\": \"the cat, it sees.\"}\n");
 	assert_program(0, "", "predict --model %s/rank %s/asked.jsonl", test_folder, test_folder);
 	assert_printed("{\"id\":\"q7\",\"score\":0.");
@@ -363,7 +342,7 @@ static void rerankers_read_piece_by_piece(void **state)
 		 "\"passage\": \"d\"}' >>%s/late.jsonl",
 		 test_folder, test_folder);
 	assert_int_equal(system(command), 0);
-	assert_program(ERR_DATA, "late.jsonl': from line 1025 on there are keys that change which texts are meant",
+	assert_program(ERR_DATA, "late.jsonl': the keys from line 1025 on change which members hold the texts",
 		       "predict --model %s/rank %s/late.jsonl --out %s/late.answers", test_folder, test_folder, test_folder);
 }
 

@@ -8,11 +8,6 @@ enum { TRAIN = 160, DEV = 60, TEST = 25 };
 static const char *const does[] = {"sees", "likes", "finds", "follows", "paints"};
 static const char *const classes[] = {"see", "feel", "act", "act", "paint"};
 
-static void put_file(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 /* Rows of sentences. `kind`: 'c' one class, 'r' a number, 'p' pairs that have the same verb or not, 'u' no label. */
 static void put_table(const char *name, char kind, int rows, uint64_t seed)
 {
@@ -77,15 +72,6 @@ static double result(const char *path, const char *name)
 	return value;
 }
 
-static void assert_holds(const char *path, const char *part)
-{
-	struct buffer text = {0};
-	assert_ok(file_read(path, 1 << 24, &text));
-	if (!strstr(buffer_string(&text), part))
-		fail_msg("'%s' is not in '%s':\n%.2000s", part, path, buffer_string(&text));
-	buffer_release(&text);
-}
-
 /* Removes a run's folder to make room for the next. */
 static void forget(const char *name)
 {
@@ -122,8 +108,8 @@ static void a_class_is_learned(void **state)
 	assert_int_equal(result(test_path("whole/eval_results.json"), "eval_examples"), DEV);
 	assert_int_equal(result(test_path("whole/eval_results.json"), "global_step"), 200);
 	assert_near(metric_at(test_path("whole/metrics.jsonl"), 200, "eval_accuracy"), accuracy, 0.0);
-	assert_holds(test_path("whole/eval_results.txt"), "eval_accuracy = ");
-	assert_holds(test_path("whole/eval_results.txt"), "global_step = 200\n");
+	assert_holds("whole/eval_results.txt", "eval_accuracy = ");
+	assert_holds("whole/eval_results.txt", "global_step = 200\n");
 	static const char *const parts[] = {"\"BertForSequenceClassification\"",
 					    "\"problem_type\": \"single_label_classification\"",
 					    "\"0\": \"act\"",
@@ -132,7 +118,7 @@ static void a_class_is_learned(void **state)
 					    "\"3\": \"see\"",
 					    "\"see\": 3"};
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-		assert_holds(test_path("whole/final/config.json"), parts[i]);
+		assert_holds("whole/final/config.json", parts[i]);
 	assert_rows(test_path("whole/test_results.tsv"), TEST, 4);
 	assert_rows(test_path("whole/predict.txt"), TEST, 1);
 	assert_true(file_exists(test_path("whole/report.html")));
@@ -239,10 +225,10 @@ static void a_folder_is_watched(void **state)
 		"kill -TERM $pid; wait $pid");
 	assert_true(files_are_same(test_path("answers0"), test_path("out/a.tsv.jsonl")));
 	assert_true(files_are_same(test_path("answers0"), test_path("out/b.jsonl")));
-	assert_holds(test_path("out/c.error"), "in/c");
+	assert_holds("out/c.error", "in/c");
 	assert_false(file_exists(test_path("out/c.jsonl")));
 	assert_false(file_exists(test_path("out/d.part.jsonl")));
-	assert_holds(test_path("watch.log"), "stopped by SIGTERM");
+	assert_holds("watch.log", "stopped by SIGTERM");
 	assert_program(2, "the same folder", "predict --model %s/whole --watch %s/in --out %s/in", test_folder, test_folder,
 		       test_folder);
 	/* Between two runs a file is replaced by another that is older than the answers. */
@@ -264,9 +250,9 @@ static void predictions_come_from_any_folder(void **state)
 				 test_folder, test_folder),
 			 0);
 	assert_same_file(test_path("final.jsonl"), test_path("checkpoint.jsonl"));
-	assert_holds(test_path("whole/final/README.md"), "pipeline_tag: text-classification");
-	assert_holds(test_path("whole/final/README.md"), "| dev | accuracy | ");
-	assert_holds(test_path("whole/final/MANIFEST.json"), "README.md");
+	assert_holds("whole/final/README.md", "pipeline_tag: text-classification");
+	assert_holds("whole/final/README.md", "| dev | accuracy | ");
+	assert_holds("whole/final/MANIFEST.json", "README.md");
 	assert_ok(file_read(test_path("whole/final/bertc_task.json"), 1 << 16, &text));
 	char *place = strstr(text.data, words);
 	assert_non_null(place);
@@ -289,7 +275,7 @@ static void other_data_are_not_resumed_on(void **state)
 	assert_program(ERR_STATE, "the training examples have changed", RUN("changed", ""));
 	put_file("changed/notes.txt", "mine");
 	assert_program(75, "", RUN("changed", "--fresh --stop_at_step 3"));
-	assert_holds(test_path("changed/notes.txt"), "mine");
+	assert_holds("changed/notes.txt", "mine");
 	put_table("train.tsv", 'c', TRAIN, 1);
 	assert_program(ERR_STATE, "the training examples have changed", RUN("changed", ""));
 	assert_program(0, "finished", RUN("changed", "--fresh"));
@@ -308,7 +294,7 @@ static void a_run_is_resumed_by_its_folder_alone(void **state)
 	assert_program(0, "base/data/vocab.txt", "finetune --out %s/alone", test_folder);
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("alone/final/model.safetensors"));
 	assert_same_file(test_path("whole/predict.txt"), test_path("alone/predict.txt"));
-	assert_holds(test_path("alone/eval_results.json"), "selected_on");
+	assert_holds("alone/eval_results.json", "selected_on");
 	/* There is nothing to resume. */
 	forget("alone");
 	assert_program(ERR_USAGE, "--task is missing", "finetune --out %s/alone", test_folder);
@@ -328,7 +314,7 @@ static void numbers_are_learned(void **state)
 	double error = result(test_path("short/eval_results.json"), "eval_mse");
 	if (!(error < 0.7))
 		fail_msg("mean squared error %g", error);
-	assert_holds(test_path("short/final/config.json"), "\"problem_type\": \"regression\"");
+	assert_holds("short/final/config.json", "\"problem_type\": \"regression\"");
 	assert_rows(test_path("short/test_results.tsv"), TEST, 1);
 	assert_false(file_exists(test_path("short/predict.txt")));
 }
@@ -339,7 +325,7 @@ static void pairs_run(void **state)
 	forget("short");
 	assert_program(0, "second text: sentence2", SHORT("pair", "pairs.tsv", "--dev %s/pairs.tsv"), test_folder);
 	assert_int_equal(result(test_path("short/eval_results.json"), "eval_examples"), 64);
-	assert_holds(test_path("short/final/config.json"), "\"0\": \"other\"");
+	assert_holds("short/final/config.json", "\"0\": \"other\"");
 	/* A single text is not a pair, nor the other way round. */
 	forget("short");
 	assert_program(ERR_DATA, "which column has the first texts", SHORT("pair", "train.tsv", ""));
@@ -447,7 +433,7 @@ static void bad_commands_are_explained(void **state)
 	assert_program(ERR_USAGE, "give either --num_train_steps or --num_train_epochs",
 		       SHORT("classification", "train.tsv", "--num_train_steps 5"));
 	assert_program(
-		0, "batch: 8 instances an update = 1 rank x 8 = 2 replicas x 4",
+		0, "batch: 8 instances per update = 1 rank x 8 = 2 replicas x 4",
 		"finetune --task classification --model %s/base --max_seq_length 32 --precision fp32 --threads 1 --plan "
 		"--out %s/short --train %s/train.tsv --optimizer lamb --per_device_train_batch_size 4 --replicas_per_gpu 2",
 		test_folder, test_folder, test_folder);
@@ -508,7 +494,7 @@ static void heads_drop(void **state)
 		losses[i] = metric_at(test_path("short/metrics.jsonl"), 1, "loss");
 		char kept[64];
 		snprintf(kept, sizeof kept, "\"classifier_dropout\": %s", values[i]);
-		assert_holds(test_path("short/final/config.json"), kept);
+		assert_holds("short/final/config.json", kept);
 		forget("short");
 	}
 	buffer_release(&text);

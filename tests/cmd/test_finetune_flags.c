@@ -4,11 +4,6 @@
 #include <unistd.h>
 #include "cmd/small_run.h"
 
-static void put_file(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 /* GLUE's folders with their real headers and some rows each. */
 static void put_glue(void)
 {
@@ -89,15 +84,6 @@ static void forget(const char *name)
 {
 	if (file_exists(test_path(name)))
 		assert_ok(folder_remove(test_path(name)));
-}
-
-static void assert_holds(const char *path, const char *part)
-{
-	struct buffer text = {0};
-	assert_ok(file_read(test_path(path), 1 << 24, &text));
-	if (!strstr(buffer_string(&text), part))
-		fail_msg("'%s' is not in '%s':\n%.2000s", part, path, buffer_string(&text));
-	buffer_release(&text);
 }
 
 #define QUICK "--threads 1 --precision fp32 --no_progress "

@@ -4,11 +4,6 @@
 #include "infer/small_model.h"
 #include "tasks/task.h"
 
-static void put_file(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 static int setup(void **state)
 {
 	struct task_state task = {.task = &task_classification};

@@ -276,11 +276,6 @@ static void answers_name_what_was_asked_for(void **state)
 	}
 }
 
-static void assert_printed(const char *part)
-{
-	assert_non_null(strstr(buffer_string(&program_output), part));
-}
-
 static void values_that_change_the_result_are_refused(void **state)
 {
 	static const struct {

@@ -18,11 +18,6 @@ static void copy(const char *from, const char *to)
 	buffer_release(&bytes);
 }
 
-static void put(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 static int setup(void **state)
 {
 	if (test_folder_make(state) != 0)
@@ -37,14 +32,14 @@ static int setup(void **state)
 		}
 		buffer_char(&text, '\n');
 	}
-	put("corpus.txt", buffer_string(&text));
+	put_file("corpus.txt", buffer_string(&text));
 	buffer_release(&text);
 	assert_ok(folder_make(test_path("google")));
 	copy("tests/golden/bert_tiny.ckpt.index", "google/bert_model.ckpt.index");
 	copy("tests/golden/bert_tiny.ckpt.data-00000-of-00001", "google/bert_model.ckpt.data-00000-of-00001");
-	put("google/bert_config.json", CONFIG);
-	put("google/vocab.txt", VOCAB);
-	put("other.txt", OTHER_VOCAB);
+	put_file("google/bert_config.json", CONFIG);
+	put_file("google/vocab.txt", VOCAB);
+	put_file("other.txt", OTHER_VOCAB);
 	assert_ok(folder_make(test_path("nvidia")));
 	copy("tests/golden/bert_tiny_nvidia.pt", "nvidia/ckpt_7038.pt");
 	return 0;
@@ -92,8 +87,8 @@ static void what_is_missing_is_asked_for(void **state)
 {
 	assert_program(2, "--init_vocab", RUN("nvidia", "n1", "--max_seq_length 10"));
 	assert_program(2, "bert_config.json", RUN("nvidia", "n1", "--max_seq_length 10 --vocab_file %s/other.txt"), test_folder);
-	put("nvidia/bert_config.json", CONFIG);
-	put("nvidia/vocab.txt", VOCAB);
+	put_file("nvidia/bert_config.json", CONFIG);
+	put_file("nvidia/vocab.txt", VOCAB);
 	assert_program(0, "3 rows of padding", RUN("nvidia", "n2", "--max_seq_length 10"));
 	assert_program(2, "no such file", RUN("nowhere", "n3", ""));
 	assert_program(2, "need --init_checkpoint", "pretrain --corpus %s/corpus.txt --model tiny --out %s/n4 --remap_vocab",
@@ -107,12 +102,12 @@ static void another_shape_is_refused_at_once(void **state)
 	size_t at = (size_t)(heads - CONFIG) + strlen("\"num_attention_heads\": ");
 	char config[] = CONFIG;
 	config[at] = '4';
-	put("heads.json", config);
+	put_file("heads.json", config);
 	assert_program(4, "has num_attention_heads 4, but the weights in", RUN("google", "s1", "--model %s/heads.json"),
 		       test_folder);
 	assert_program(4, "--model tiny has num_hidden_layers 2, but the weights in", RUN("google", "s1", "--model tiny"));
 	assert_false(file_exists(test_path("s1/data"))); /* before the text was prepared */
-	put("heads.json", CONFIG);
+	put_file("heads.json", CONFIG);
 	assert_program(0, "finished", RUN("google", "s1", "--max_seq_length 10 --model %s/heads.json"), test_folder);
 }
 

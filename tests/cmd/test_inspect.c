@@ -22,7 +22,7 @@ static int setup(void **state)
 	return program("export --model %s/run --to triton --out %s/repository/bert", test_folder, test_folder);
 }
 
-static void assert_printed(const char *what, const char *part)
+static void assert_shown(const char *what, const char *part)
 {
 	if (!strstr(buffer_string(&program_output), part))
 		fail_msg("%s: '%s' is not in:\n%s", what, part, buffer_string(&program_output));
@@ -55,12 +55,12 @@ static void each_kind_is_known(void **state)
 		char kind[96];
 		snprintf(kind, sizeof kind, "\"kind\":\"%s\"", cases[i].kind);
 		assert_program(OK, "", "inspect --json %s/%s", test_folder, cases[i].path);
-		assert_printed(cases[i].path, kind);
-		assert_printed(cases[i].path, cases[i].also);
+		assert_shown(cases[i].path, kind);
+		assert_shown(cases[i].path, cases[i].also);
 		int status = program("verify %s/%s", test_folder, cases[i].path);
 		assert_int_equal(status, cases[i].proof ? OK : ERR_USAGE);
 		if (cases[i].proof)
-			assert_printed(cases[i].path, cases[i].proof);
+			assert_shown(cases[i].path, cases[i].proof);
 	}
 }
 
@@ -87,13 +87,13 @@ static void what_embed_leaves(void **state)
 		snprintf(path, sizeof path, "vectors.%s", ending);
 		assert_int_equal(truncate(test_path(path), file_size(test_path(path)) - 5), 0);
 		assert_program(ERR_DATA, "", "verify %s/vectors.%s", test_folder, ending);
-		assert_printed(ending, "DAMAGED");
+		assert_shown(ending, "DAMAGED");
 	}
 	static const char broken[] =
 		"{\"linex_index\":0,\"features\":[{\"token\":\"a\",\"layers\":[{\"index\":-1,\"values\":[null]}]}]}\n";
 	assert_ok(file_write(test_path("broken.jsonl"), broken, sizeof broken - 1));
 	assert_program(ERR_DATA, "", "verify %s/broken.jsonl", test_folder);
-	assert_printed("broken.jsonl", "a list of numbers");
+	assert_shown("broken.jsonl", "a list of numbers");
 }
 
 static void two_configurations(void **state)
@@ -103,7 +103,7 @@ static void two_configurations(void **state)
 	assert_ok(file_copy(test_path("run/final/config.json"), test_path("both/config.json")));
 	assert_ok(file_copy(test_path("run/final/config.json"), test_path("both/bert_config.json")));
 	assert_program(OK, "", "inspect %s/both", test_folder);
-	assert_printed("both", "bert_config");
+	assert_shown("both", "bert_config");
 }
 
 /* As deep as the reader allows: shown within an object, it is one level deeper. */
@@ -131,20 +131,20 @@ static void unfinished_outputs(void **state)
 	file_writer_abandon(writer);
 	assert_ok(file_write(test_path("v.jsonl.part"), part, strlen(part)));
 	assert_program(OK, "", "inspect %s/v.jsonl.part", test_folder);
-	assert_printed("part", "it cannot be resumed");
+	assert_shown("part", "it cannot be resumed");
 	assert_ok(file_write(test_path("v.jsonl.progress"), note, strlen(note)));
 	assert_program(OK, "", "inspect %s/v.jsonl.part", test_folder);
-	assert_printed("part", "unfinished output");
-	assert_printed("part", "model: x");
+	assert_shown("part", "unfinished output");
+	assert_shown("part", "model: x");
 	assert_program(OK, "", "verify %s/v.jsonl.part", test_folder);
-	assert_printed("part", "40 bytes");
+	assert_shown("part", "40 bytes");
 	assert_ok(file_write(test_path("v.jsonl.part"), "{\"embedding\":[3.0]}\n{\"embedding\":[2.0]}\n", 40));
 	assert_program(ERR_DATA, "not those that were saved", "verify %s/v.jsonl.part", test_folder);
 	/* A folder that still has its temporary name. */
 	assert_ok(folder_make(test_path(".tmp-model")));
 	assert_ok(file_copy(config, test_path(".tmp-model/config.json")));
 	assert_program(OK, "", "inspect %s/.tmp-model", test_folder);
-	assert_printed("temporary folder", "unfinished");
+	assert_shown("temporary folder", "unfinished");
 	assert_program(ERR_USAGE, "unfinished", "verify %s/.tmp-model", test_folder);
 }
 
@@ -157,7 +157,7 @@ static void runs_as_they_stand(void **state)
 			corpus, config, test_folder),
 		STOPPED);
 	assert_program(OK, "", "inspect %s/stopped", test_folder);
-	assert_printed("stopped", "stopped at step 3 of 50; the newest checkpoint is checkpoint-3: run the same command again");
+	assert_shown("stopped", "stopped at step 3 of 50; the newest checkpoint is checkpoint-3: run the same command again");
 	/* Another process works in it. */
 	int lock = open(test_path("stopped/.lock"), O_RDWR | O_CLOEXEC);
 	assert_true(lock >= 0);
@@ -165,13 +165,13 @@ static void runs_as_they_stand(void **state)
 	assert_program(OK, "", "inspect %s/stopped", test_folder);
 	char running[64];
 	snprintf(running, sizeof running, "running (process %ld): step 3 of 50", (long)getpid());
-	assert_printed("running", running);
+	assert_shown("running", running);
 	close(lock);
 	/* Killed before its first step. */
 	assert_ok(folder_make(test_path("begun/data")));
 	assert_ok(file_write(test_path("begun/" RUN_FOLDER_MARK), "vocab_size 80\n", 14));
 	assert_program(OK, "", "inspect %s/begun", test_folder);
-	assert_printed("begun", "started, but no step taken yet");
+	assert_shown("begun", "started, but no step taken yet");
 }
 
 static void sweeps_as_they_stand(void **state)
@@ -182,14 +182,14 @@ static void sweeps_as_they_stand(void **state)
 	assert_ok(folder_make(test_path("sweep/seed=1")));
 	assert_ok(file_write(test_path("sweep/sweep.json"), text, strlen(text)));
 	assert_program(OK, "", "inspect %s/sweep", test_folder);
-	assert_printed("sweep", "unfinished: 2 of 3 runs are done, 1 failed; run the same command again");
+	assert_shown("sweep", "unfinished: 2 of 3 runs are done, 1 failed; run the same command again");
 	/* The runs of a sweep are verified with it. */
 	char from[PATH_BYTES];
 	snprintf(from, sizeof from, "%s", test_path("run/final"));
 	assert_int_equal(rename(from, test_path("sweep/seed=1/final")), 0);
 	assert_ok(file_write(test_path("sweep/seed=1/settings.json"), "{}", 2));
 	assert_program(OK, "", "verify %s/sweep", test_folder);
-	assert_printed("sweep", "/sweep/seed=1/final (finished model");
+	assert_shown("sweep", "/sweep/seed=1/final (finished model");
 	assert_int_equal(rename(test_path("sweep/seed=1/final"), from), 0);
 }
 
@@ -231,7 +231,7 @@ static void damaged_exports(void **state)
 	assert_int_equal(remove(test_path("onnx/MANIFEST.json")), 0);
 	assert_ok(file_write(path, bytes.data, bytes.size - 20));
 	assert_program(OK, "", "verify %s/onnx", test_folder);
-	assert_printed("onnx", "there is no record of its bytes");
+	assert_shown("onnx", "there is no record of its bytes");
 	memcpy(bytes.data + offset, "\0\0\xc0\x7f", 4); /* not a number */
 	assert_ok(file_write(path, bytes.data, bytes.size - 20));
 	assert_program(ERR_DATA, "holds values that are not finite", "verify %s/onnx", test_folder);

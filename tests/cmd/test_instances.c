@@ -273,7 +273,8 @@ static void test_pairs(void **state)
 		program("evaluate --model %s/p1 --input_file %s/pairs.tsv --max_seq_length 24 --json --precision fp32", f, f), 0);
 	assert_true(number("instances") == 120);
 	assert_true(fabs(number("loss") - loss) <= 1e-5 * loss);
-	assert_program(3, "line 122 has not the form", RUN "--input_file %s/bad.tsv --num_train_steps 3 --out %s/p3", f, f, f, f);
+	assert_program(3, "line 122 does not have the form", RUN "--input_file %s/bad.tsv --num_train_steps 3 --out %s/p3", f, f,
+		       f, f);
 	assert_program(0, "finished", RUN "--input_file %s/bad.tsv --on_bad_record skip --num_train_steps 3 --out %s/p3", f, f, f,
 		       f);
 	assert_program(2, "a text with tabs, not a file of instances", "instances --convert %s/pairs.tsv --out %s/p.tfrecord", f,

@@ -8,11 +8,6 @@
 static char bertc[PATH_MAX];
 static struct buffer page;
 
-static void put_file(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 static int shell(const char *command)
 {
 	struct buffer line = {0};

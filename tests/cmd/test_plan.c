@@ -176,7 +176,7 @@ static void test_removed(void **state)
 
 static void test_refused(void **state)
 {
-	assert_program(2, "no such kind", "plan --gpus 8 --device_kind abacus");
+	assert_program(2, "unknown kind", "plan --gpus 8 --device_kind abacus");
 	assert_program(2, "no link", "plan --gpus 16 --link token_ring");
 	assert_program(2, "no link within", "plan --gpus 8 --local_link ndr");
 	assert_program(2, "give one of them", "plan --gpus 8 --train_batch_size 5 --train_batch_size_per_gpu 10");
@@ -184,7 +184,7 @@ static void test_refused(void **state)
 	assert_program(2, "nothing to do", "plan --gpus 512 --train_batch_size 256");
 	assert_program(2, "give one of them", "plan --gpus 8 --num_train_steps 5 --num_train_samples 10");
 	assert_program(2, "no matrix products in bf16", "plan --gpus 8 --gpu t4 --precision bf16");
-	assert_program(2, "no such kind", "plan --gpus 8 --gpu v100");
+	assert_program(2, "unknown kind", "plan --gpus 8 --gpu v100");
 	assert_program(2, "give a number of GB/s", "plan --gpus 16 --link edr");
 	assert_program(2, "beyond the model's", "plan --gpus 8 --max_seq_length 1024");
 	assert_program(2, "beyond the model's", "plan --model tiny --max_seq_length 65536");

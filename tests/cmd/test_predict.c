@@ -6,11 +6,6 @@
 #include "infer/small_model.h"
 #include "tasks/task.h"
 
-static void put_file(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 /* Makes the folder `name` with a head for the task, with `count` labels, which are named or not. */
 static void put_model(const char *name, const struct task *task, const char *const *labels, int32_t count, bool named)
 {
@@ -59,21 +54,6 @@ static void assert_lines(const char *text, int expected)
 static void assert_answers(int expected)
 {
 	assert_lines(buffer_string(&program_output), expected);
-}
-
-static void assert_printed(const char *part)
-{
-	if (!strstr(buffer_string(&program_output), part))
-		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_output));
-}
-
-static void assert_holds(const char *path, const char *part)
-{
-	struct buffer text = {0};
-	assert_ok(file_read(test_path(path), 1 << 20, &text));
-	if (!strstr(buffer_string(&text), part))
-		fail_msg("'%s' is not in '%s':\n%.2000s", part, path, buffer_string(&text));
-	buffer_release(&text);
 }
 
 /* In sets to be predicted, as Hugging Face exports GLUE's test sets. */
@@ -149,7 +129,7 @@ static void columns_may_be_named(void **state)
 		       test_folder);
 	assert_string_equal(buffer_string(&program_output), buffer_string(&same));
 	buffer_release(&same);
-	assert_program(2, "are those of --test", EVALUATE "classes --corpus %s/same.tsv --text_column 1", test_folder,
+	assert_program(2, "only apply to --test", EVALUATE "classes --corpus %s/same.tsv --text_column 1", test_folder,
 		       test_folder);
 }
 

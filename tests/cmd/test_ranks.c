@@ -37,7 +37,7 @@ static void same_curve(const char *a, const char *b)
 static void ranks_train_as_one(void **state)
 {
 	assert_program(0, "", RUN("one", "--train_batch_size 12"));
-	assert_program(0, "batch: 12 instances an update = 3 ranks x 4", RUN("three", "--train_batch_size 12 --ranks 3"));
+	assert_program(0, "batch: 12 instances per update = 3 ranks x 4", RUN("three", "--train_batch_size 12 --ranks 3"));
 	assert_non_null(strstr(buffer_string(&program_errors), "of each rank"));
 	same_curve("one", "three");
 	/* Again: the same bits. */
@@ -60,7 +60,7 @@ static void a_watchdog_may_wait_for_ever(void **state)
 
 static void batches_of_devices(void **state)
 {
-	assert_program(0, "batch: 12 instances an update = 2 ranks x 6 = 2 replicas x 3, one after the other",
+	assert_program(0, "batch: 12 instances per update = 2 ranks x 6 = 2 replicas x 3, one after the other",
 		       RUN("replicas", "--train_batch_size_per_gpu 3 --ranks 2 --replicas_per_gpu 2"));
 	same_curve("one", "replicas");
 	assert_program(2, "give either --train_batch_size or --train_batch_size_per_gpu",
@@ -69,7 +69,7 @@ static void batches_of_devices(void **state)
 	assert_program(75, "--fp16 is ignored", RUN("said", "--fp16 --ranks 2 --stop_at_step 1"));
 	assert_null(strstr(strstr(program_errors.data, "--fp16 is ignored") + 1, "--fp16 is ignored"));
 	/* As transformers counts: each of two ranks has two micro-batches of three per update. */
-	assert_program(0, "batch: 12 instances an update = 2 ranks x 6;",
+	assert_program(0, "batch: 12 instances per update = 2 ranks x 6;",
 		       RUN("foreign", "--per_device_train_batch_size 3 --gradient_accumulation_steps 2 --ranks 2"));
 }
 
@@ -156,7 +156,7 @@ static void goes_on_on_other_ranks(void **state)
 	same_curve("one", "parts");
 	/* The batch stays the same, however large a device's share was said to be. */
 	assert_program(75, "", RUN("shares", "--train_batch_size_per_gpu 6 --ranks 2 --stop_at_step 4"));
-	assert_program(0, "12 instances an update, as this run began, not 18",
+	assert_program(0, "12 instances per update, as this run began, not 18",
 		       RUN("shares", "--train_batch_size_per_gpu 6 --ranks 3"));
 	same_curve("one", "shares");
 	/* With the same number of ranks, the bits are those of an uninterrupted run. */
@@ -192,7 +192,7 @@ static void ranks_that_differ_do_not_begin(void **state)
 
 static void a_plan_counts_ranks(void **state)
 {
-	assert_program(0, "batch: 12 instances an update = 4 ranks x 3",
+	assert_program(0, "batch: 12 instances per update = 4 ranks x 3",
 		       RUN("planned", "--train_batch_size 12 --ranks 4 --plan"));
 	assert_non_null(strstr(buffer_string(&program_errors), "optimizer state, this rank's share"));
 	assert_false(file_exists(test_path("planned/metrics.jsonl")));

@@ -12,13 +12,6 @@ static int setup(void **state)
 	return small_run_make(state, 5);
 }
 
-/* A line of --print_config. */
-static void assert_printed(const char *line)
-{
-	if (!strstr(buffer_string(&program_output), line))
-		fail_msg("'%s' is not in:\n%s", line, buffer_string(&program_output));
-}
-
 /* Without --recipe, a run uses the published recipe. */
 static void original_is_the_default(void **state)
 {

@@ -33,11 +33,6 @@ static int setup(void **state)
 	return program(PRETRAIN("base", ""));
 }
 
-static void put(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 static void assert_refused(const char *name)
 {
 	assert_program(2, "exists and was not made by bertc", TUNE("mine", ""));
@@ -54,7 +49,7 @@ static void assert_refused(const char *name)
 static void what_the_user_keeps_under_our_names(void **state)
 {
 	assert_ok(folder_make(test_path("mine/final/sub")));
-	put("mine/final/mine.txt", "mine");
+	put_file("mine/final/mine.txt", "mine");
 	assert_refused("/mine/final'");
 	assert_true(file_exists(test_path("mine/final/mine.txt")));
 	assert_ok(folder_remove(test_path("mine/final")));
@@ -68,13 +63,13 @@ static void what_the_user_keeps_under_our_names(void **state)
 
 	/* Nothing is lost with an empty folder, and a report is replaced with a warning. */
 	assert_ok(folder_make(test_path("mine/final")));
-	put("mine/report.html", "mine");
-	assert_program(0, "mine/report.html' is not of a run in this folder, and will be replaced",
+	put_file("mine/report.html", "mine");
+	assert_program(0, "mine/report.html' does not belong to a run in this folder, and will be replaced",
 		       TUNE("mine", "--num_train_steps 2 --save_best"));
 	assert_true(file_exists(test_path("mine/final/MANIFEST.json")));
 	assert_true(file_exists(test_path("mine/best")));
 	assert_program(0, "finished", TUNE("mine", "--num_train_steps 2 --fresh"));
-	assert_null(strstr(buffer_string(&program_errors), "is not of a run"));
+	assert_null(strstr(buffer_string(&program_errors), "does not belong to a run"));
 }
 
 /* A run that ends before it has logged anything leaves settings, and nothing of them may count after --fresh. */
@@ -102,8 +97,8 @@ static void a_run_that_hardly_began(void **state)
 
 	/* Settings of another program are left alone. */
 	assert_ok(folder_make(test_path("other")));
-	put("other/settings.json", "{\"seed\": 3}");
-	put("other/samples.jsonl", "{}\n");
+	put_file("other/settings.json", "{\"seed\": 3}");
+	put_file("other/samples.jsonl", "{}\n");
 	assert_program(2, "is not the record of a run", TUNE("other", "--fresh"));
 	assert_true(file_exists(test_path("other/samples.jsonl")));
 }

@@ -68,9 +68,9 @@ static void fresh_keeps_sources(void **state)
 static void remaking_keeps_sources(void **state)
 {
 	assert_program(0, "nothing was trained", RUN("planned", "--plan"));
-	assert_program(2, "would be made again", RUN("planned", "--vocab_file %s/planned/data/vocab.txt"), folder);
+	assert_program(2, "would be replaced", RUN("planned", "--vocab_file %s/planned/data/vocab.txt"), folder);
 	assert_program(
-		2, "would be made again",
+		2, "would be replaced",
 		"pretrain --data %s/planned/data/train --vocab_file %s/first/data/vocab.txt --model %s --out %s/planned " OPTIONS,
 		folder, folder, config, folder);
 	assert_program(0, "finished", RUN("planned", ""));

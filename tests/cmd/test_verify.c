@@ -37,12 +37,6 @@ static void flip(const char *path, int64_t at)
 	close(fd);
 }
 
-static void assert_printed(const char *part)
-{
-	if (!strstr(buffer_string(&program_output), part))
-		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_output));
-}
-
 static void a_run_is_sound(void **state)
 {
 	/* Missing paths are reported before anything is read. */

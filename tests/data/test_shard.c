@@ -44,7 +44,7 @@ static void write_sample(const char *prefix, int32_t vocab_size)
 	assert_int_equal(description.tokens, 6);
 }
 
-static void put_file(const char *path, const void *bytes, size_t count)
+static void put_bytes(const char *path, const void *bytes, size_t count)
 {
 	FILE *file = fopen(path, "wb"); /* many small files: avoids the fsync of file_write() */
 	assert_non_null(file);
@@ -120,8 +120,8 @@ static void test_wide(void **state)
 /* Files of other programs have no description. */
 static void test_foreign(void **state)
 {
-	put_file(test_path("f.idx"), index_bytes, sizeof index_bytes);
-	put_file(test_path("f.bin"), id_bytes, sizeof id_bytes);
+	put_bytes(test_path("f.idx"), index_bytes, sizeof index_bytes);
+	put_bytes(test_path("f.bin"), id_bytes, sizeof id_bytes);
 	assert_false(shard_exists(test_path("f")));
 	check_sample(test_path("f"), false, false);
 
@@ -140,8 +140,8 @@ static void test_negative_id(void **state)
 	wide[17] = 4;
 	wide[54] = 12;
 	wide[62] = 16;
-	put_file(test_path("n.idx"), wide, sizeof wide);
-	put_file(test_path("n.bin"), ids, sizeof ids);
+	put_bytes(test_path("n.idx"), wide, sizeof wide);
+	put_bytes(test_path("n.bin"), ids, sizeof ids);
 	struct shard shard;
 	int32_t out[1];
 	assert_ok(shard_open(&shard, test_path("n")));
@@ -193,26 +193,26 @@ static const struct {
 static void test_damage(void **state)
 {
 	struct shard shard;
-	put_file(test_path("d.bin"), id_bytes, sizeof id_bytes);
+	put_bytes(test_path("d.bin"), id_bytes, sizeof id_bytes);
 	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
 		unsigned char bytes[sizeof index_bytes];
 		memcpy(bytes, index_bytes, sizeof bytes);
 		bytes[damages[i].offset] = damages[i].value;
-		put_file(test_path("d.idx"), bytes, sizeof bytes);
+		put_bytes(test_path("d.idx"), bytes, sizeof bytes);
 		assert_error(ERR_DATA, damages[i].reason, shard_open(&shard, test_path("d")));
 		assert_null(shard.idx.data);
 	}
 	for (size_t size = 0; size < sizeof index_bytes; size++) {
-		put_file(test_path("d.idx"), index_bytes, size);
+		put_bytes(test_path("d.idx"), index_bytes, size);
 		assert_error(ERR_DATA, "d.idx", shard_open(&shard, test_path("d")));
 	}
 	unsigned char header[34] = {0}; /* no sentence, and not even the leading 0 of the ends */
 	memcpy(header, index_bytes, 18);
-	put_file(test_path("d.idx"), header, sizeof header);
+	put_bytes(test_path("d.idx"), header, sizeof header);
 	assert_error(ERR_DATA, "header promises", shard_open(&shard, test_path("d")));
-	put_file(test_path("d.idx"), index_bytes, sizeof index_bytes);
+	put_bytes(test_path("d.idx"), index_bytes, sizeof index_bytes);
 	for (size_t size = 0; size < sizeof id_bytes; size++) {
-		put_file(test_path("d.bin"), id_bytes, size);
+		put_bytes(test_path("d.bin"), id_bytes, size);
 		assert_error(ERR_DATA, "is not within", shard_open(&shard, test_path("d")));
 	}
 	assert_error(ERR_USAGE, "no such token shard", shard_open(&shard, test_path("absent")));
@@ -227,20 +227,20 @@ static void test_description_guards(void **state)
 		unsigned char bytes[sizeof index_bytes];
 		memcpy(bytes, index_bytes, sizeof bytes);
 		bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
-		put_file(test_path("g.idx"), bytes, sizeof bytes);
+		put_bytes(test_path("g.idx"), bytes, sizeof bytes);
 		assert_error(ERR_DATA, "g.idx", shard_open(&shard, test_path("g")));
 	}
-	put_file(test_path("g.idx"), index_bytes, sizeof index_bytes);
+	put_bytes(test_path("g.idx"), index_bytes, sizeof index_bytes);
 	assert_ok(shard_open(&shard, test_path("g")));
 	shard_close(&shard);
 	unsigned char longer[sizeof id_bytes + 2] = {0};
 	memcpy(longer, id_bytes, sizeof id_bytes);
-	put_file(test_path("g.bin"), longer, sizeof longer);
+	put_bytes(test_path("g.bin"), longer, sizeof longer);
 	assert_error(ERR_DATA, "\"bin_bytes\" is 12", shard_open(&shard, test_path("g")));
-	put_file(test_path("g.bin"), id_bytes, sizeof id_bytes);
-	put_file(test_path("g.json"), "{\"format\": \"x\"}", 15);
+	put_bytes(test_path("g.bin"), id_bytes, sizeof id_bytes);
+	put_bytes(test_path("g.json"), "{\"format\": \"x\"}", 15);
 	assert_error(ERR_DATA, "format \"x\"", shard_open(&shard, test_path("g")));
-	put_file(test_path("g.json"), "{", 1);
+	put_bytes(test_path("g.json"), "{", 1);
 	assert_error(ERR_DATA, "g.json", shard_open(&shard, test_path("g")));
 }
 
@@ -444,7 +444,7 @@ static void test_contents(void **state)
 	assert_ok(shard_check_contents(&good, NULL, NULL));
 	memcpy(changed, id_bytes, sizeof changed);
 	changed[2] ^= 1;
-	put_file(test_path("other.bin"), changed, sizeof changed);
+	put_bytes(test_path("other.bin"), changed, sizeof changed);
 	assert_ok(shard_open(&bad, test_path("other"))); /* its index is right, and every id is valid */
 	assert_error(ERR_DATA, "other.bin': its checksum is", shard_check_contents(&bad, NULL, NULL));
 	const struct shard_contents both[] = {shard_contents(&good), shard_contents(&bad)};

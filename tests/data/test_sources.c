@@ -475,7 +475,7 @@ static void pairs_are_masked_as_they_are_used(const char *path, const struct tok
 	snprintf(own, sizeof own, "%s", test_path("pairs.instances"));
 	assert_ok(instance_file_format(path, &format));
 	assert_int_equal(format, INSTANCE_PAIRS);
-	assert_error(ERR_DATA, "line 4 has not the form label, id, text_a, text_b",
+	assert_error(ERR_DATA, "line 4 does not have the form label, id, text_a, text_b",
 		     instance_file_convert(path, &demands, own, &counts));
 	demands.skip_bad = true;
 	assert_ok(instance_file_convert(path, &demands, own, &counts));

@@ -103,7 +103,7 @@ static void test_what_is_there(void **state)
 	assert_int_equal(result.outcome, FETCH_PRESENT);
 
 	assert_ok(file_write(test_path("plain-mine"), "mine", 4));
-	assert_refused("nothing says", "plain-mine", NULL);
+	assert_refused("nothing shows", "plain-mine", NULL);
 	assert_refused("another file", "plain-mine", body_sum);
 	assert_ok(get("plain-edited", NULL, &result));
 	assert_ok(file_write(test_path("plain-edited"), "mine", 4));

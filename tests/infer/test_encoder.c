@@ -270,7 +270,8 @@ static void texts_that_do_not_fit_are_refused(void **state)
 	struct encoder_text pair[] = {{.ids = ids, .count = 3}, {.ids = ids, .count = SMALL_POSITIONS + 1}};
 	open_session(&session, &model_heads_pretraining, "cpu", "fp32", 1000);
 	assert_ok(encoder_open(&encoder, &session));
-	assert_error(ERR_USAGE, "text 2 has 49 tokens, the model takes 48", encoder_run(encoder, &wishes[0], pair, 2, &answers));
+	assert_error(ERR_USAGE, "text 2 has 49 tokens, but the model takes at most 48",
+		     encoder_run(encoder, &wishes[0], pair, 2, &answers));
 	pair[1].count = 3;
 	assert_ok(encoder_run(encoder, &wishes[0], pair, 2, &answers));
 	ids[1] = SMALL_VOCAB;

@@ -446,7 +446,7 @@ static void a_model_refuses_what_is_wrong(void **state)
 	float room[SMALL_HIDDEN];
 	struct buffer large = {0};
 	bertc_model_options options = {.size = sizeof options, .precision = "fp64"};
-	assert_refused(BERTC_ERROR_USAGE, "there is no precision 'fp64'",
+	assert_refused(BERTC_ERROR_USAGE, "unknown precision 'fp64'",
 		       bertc_model_open(test_path("words"), &options, &none, error));
 	assert_null(none);
 	options = (bertc_model_options){.size = sizeof options, .max_length = 1000};
@@ -464,7 +464,7 @@ static void a_model_refuses_what_is_wrong(void **state)
 	assert_refused(BERTC_ERROR_USAGE, "not a model for a task",
 		       bertc_model_predict(words, &text, NULL, 1, NULL, &answers, error));
 	bertc_embed_options embed = {.size = sizeof embed, .pooling = "median"};
-	assert_refused(BERTC_ERROR_USAGE, "there is no pooling 'median'",
+	assert_refused(BERTC_ERROR_USAGE, "unknown pooling 'median'",
 		       bertc_model_embed(words, &text, 1, &embed, room, SMALL_HIDDEN, error));
 	embed = (bertc_embed_options){.size = sizeof embed, .prompt_name = "query"};
 	assert_refused(BERTC_ERROR_USAGE, "no prompt 'query'",

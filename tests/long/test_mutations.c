@@ -32,11 +32,6 @@ static bool make(const char *format, ...)
 	return system(line) == 0;
 }
 
-static void put(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 static int setup(void **state)
 {
 	if (small_run_make(state, 5) != 0)
@@ -52,16 +47,16 @@ static int setup(void **state)
 	buffer_text(&text, "sentence\tlabel\n");
 	for (int i = 0; i < 40; i++)
 		buffer_format(&text, "the cat %s number %d.\t%s\n", verbs[i % 2], i, verbs[i % 2]);
-	put("table.tsv", buffer_string(&text));
+	put_file("table.tsv", buffer_string(&text));
 	buffer_clear(&text);
 	for (int i = 0; i < 40; i++)
 		buffer_format(&text, "{\"id\": %d, \"text\": \"the cat sees \\u00e9 %d.\", \"label\": \"%s\"}\n", i, i,
 			      verbs[i % 2]);
-	put("table.jsonl", buffer_string(&text));
+	put_file("table.jsonl", buffer_string(&text));
 	buffer_clear(&text);
 	for (int i = 0; i < 30; i++)
 		buffer_text(&text, "the O\ncat B-PER\nsees O\nthe B-LOC\nmoon I-LOC\n\n");
-	put("tags.conll", buffer_string(&text));
+	put_file("tags.conll", buffer_string(&text));
 	buffer_clear(&text);
 	buffer_text(&text, "<mediawiki><siteinfo/>");
 	for (int i = 0; i < 30; i++)
@@ -72,13 +67,13 @@ static int setup(void **state)
 			"it.</text></revision></page>",
 			i, i);
 	buffer_text(&text, "</mediawiki>\n");
-	put("wiki.xml", buffer_string(&text));
+	put_file("wiki.xml", buffer_string(&text));
 	buffer_clear(&text);
 	for (int i = 0; i < 20; i++)
 		buffer_text(&text,
 			    "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 44\r\n\r\nThe cat sees the moon. It likes "
 			    "the river too.\r\n\r\n");
-	put("crawl.wet", buffer_string(&text));
+	put_file("crawl.wet", buffer_string(&text));
 	buffer_clear(&text);
 	buffer_text(&text, "{\"version\": \"1.1\", \"data\": [{\"title\": \"t\", \"paragraphs\": [");
 	for (int i = 0; i < 10; i++)
@@ -88,13 +83,13 @@ static int setup(void **state)
 			"\"answers\": [{\"text\": \"the cat\", \"answer_start\": 0}]}]}",
 			i ? ", " : "", i);
 	buffer_text(&text, "]}]}\n");
-	put("squad.json", buffer_string(&text));
+	put_file("squad.json", buffer_string(&text));
 	buffer_clear(&text);
 	buffer_text(&text, "{");
 	for (int i = 0; i < 10; i++)
 		buffer_format(&text, "%s\"q%d\": \"the cat\"", i ? ", " : "", i);
 	buffer_text(&text, "}\n");
-	put("answers.json", buffer_string(&text));
+	put_file("answers.json", buffer_string(&text));
 	buffer_release(&text);
 	struct buffer choices = {0}, pairs = {0}, labels = {0};
 	buffer_text(&choices, "video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n");
@@ -104,16 +99,16 @@ static int setup(void **state)
 		buffer_format(&pairs, "{\"anchor\": \"the cat %d\", \"positive\": \"cat number %d\"}\n", i, i);
 		buffer_format(&labels, "{\"text\": \"the cat sees %d\", \"labels\": [\"see\"%s]}\n", i, i % 2 ? ", \"odd\"" : "");
 	}
-	put("swag.csv", buffer_string(&choices));
-	put("pairs.jsonl", buffer_string(&pairs));
-	put("labels.jsonl", buffer_string(&labels));
+	put_file("swag.csv", buffer_string(&choices));
+	put_file("pairs.jsonl", buffer_string(&pairs));
+	put_file("labels.jsonl", buffer_string(&labels));
 	buffer_release(&choices);
 	buffer_release(&pairs);
 	buffer_release(&labels);
-	put("recipe.conf",
-	    "# a recipe\ntrain_batch_size = 8\nlearning_rate = 1e-3\n[phase]\nmax_seq_length = 16\nnum_train_steps = 2\n"
-	    "[phase]\nmax_seq_length = 32\nnum_train_steps = 2\n");
-	put("texts", "the cat sees the moon.\nnobody likes the river.\n");
+	put_file("recipe.conf",
+		 "# a recipe\ntrain_batch_size = 8\nlearning_rate = 1e-3\n[phase]\nmax_seq_length = 16\nnum_train_steps = 2\n"
+		 "[phase]\nmax_seq_length = 32\nnum_train_steps = 2\n");
+	put_file("texts", "the cat sees the moon.\nnobody likes the river.\n");
 	make("gzip -k corpus.txt; bzip2 -k corpus.txt; xz -k corpus.txt; zstd -q corpus.txt");
 #define SMALL "--train_batch_size 8 --max_seq_length 32 --threads 1 --precision fp32"
 	if (program("pretrain --corpus %s --model %s --out %s/run --vocab_size 80 " SMALL

@@ -38,7 +38,7 @@ static void what_the_run_reads_stays(void **state)
 	write_in("read/data/vocab.txt");
 	assert_ok(name_list_add(&inputs, test_path("nowhere/vocab.txt")));
 	assert_ok(name_list_add(&inputs, test_path("read/data/vocab.txt")));
-	assert_error(ERR_USAGE, "would be made again", data_folder_claim(folder, "vocab_size 200\n", false, &inputs));
+	assert_error(ERR_USAGE, "would be replaced", data_folder_claim(folder, "vocab_size 200\n", false, &inputs));
 	assert_true(file_exists(test_path("read/data/vocab.txt")));
 	assert_ok(data_folder_claim(folder, "vocab_size 100\n", false, &inputs));
 	name_list_release(&inputs);

@@ -248,7 +248,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 	for (int i = 0; i < 60; i++)
 		buffer_text(&large, "waa ");
 	buffer_text(&large, "\"}");
-	assert_answer(&server, 422, "/embed", large.data, "has 62 tokens, and the model takes 48");
+	assert_answer(&server, 422, "/embed", large.data, "has 62 tokens, but the model takes at most 48");
 	memcpy(large.data + 13, "true ", 5);
 	assert_answer(&server, 200, "/embed", large.data, "[[");
 	/* A question that leaves no room for the text. */

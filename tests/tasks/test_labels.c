@@ -86,7 +86,7 @@ static void bad_sets_are_refused(void **state)
 	static const struct {
 		const char *names[5], *message;
 	} cases[] = {
-		{{"a", "a"}, "every example of training has the label 'a' (from 'train.tsv', line 2 on)"},
+		{{"a", "a"}, "every training example has the label 'a' (from 'train.tsv', line 2 on)"},
 		{{"1", "2", "1.0"}, "the labels '1' ('train.tsv', line 2) and '1.0' ('train.tsv', line 4) are the same number"},
 		{{"a ", "b", "a"}, "differ in white space alone"},
 		{{"+1", "0", "1"}, "are the same number"},

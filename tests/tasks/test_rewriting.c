@@ -308,7 +308,8 @@ static void mistakes_are_told(void **state)
 	struct task_state task = open_state(16);
 	struct task_set set;
 	task.settings.columns = (struct column_choice){.pair = "2"};
-	assert_error(ERR_USAGE, "is to be a context, and something else", open_set(&task, &set, TASK_TRAIN, "a\tb\tc\n"));
+	assert_error(ERR_USAGE, "is used both as a context and as something else",
+		     open_set(&task, &set, TASK_TRAIN, "a\tb\tc\n"));
 	task_set_release(&task, &set);
 	task_state_release(&task);
 }

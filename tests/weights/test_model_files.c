@@ -4,11 +4,6 @@
 #include "infer/task_session.h"
 #include "weights/model_files.h"
 
-static void put(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 /* Looks at the model, runs `change`, and looks again. */
 static void assert_changed(const char *model, void (*change)(void), const char *said)
 {
@@ -47,7 +42,7 @@ static void remove_settings(void)
 
 static void add_record(void)
 {
-	put("model/" TASK_RECORD_FILE, "{}");
+	put_file("model/" TASK_RECORD_FILE, "{}");
 }
 
 static void replace_folder(void)
@@ -58,18 +53,18 @@ static void replace_folder(void)
 
 static void write_pooling(void)
 {
-	put("sentences/1_Pooling/config.json", "{\"pooling_mode_cls_token\": true}");
+	put_file("sentences/1_Pooling/config.json", "{\"pooling_mode_cls_token\": true}");
 }
 
 static void add_part(void)
 {
-	put("model/model-00002-of-00002.safetensors", "x");
+	put_file("model/model-00002-of-00002.safetensors", "x");
 }
 
 static void add_notes(void)
 {
-	put("model/README.md", "x");
-	put("model/modelling.txt", "x");
+	put_file("model/README.md", "x");
+	put_file("model/modelling.txt", "x");
 }
 
 static void every_change_is_found(void **state)
@@ -96,9 +91,9 @@ static void every_change_is_found(void **state)
 static void modules_belong_to_the_model(void **state)
 {
 	small_model_make(test_path("sentences"), &model_heads_none, NULL, NULL);
-	put("sentences/modules.json", "[]");
+	put_file("sentences/modules.json", "[]");
 	assert_ok(folder_make(test_path("sentences/1_Pooling")));
-	put("sentences/1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": true}");
+	put_file("sentences/1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": true}");
 	assert_changed("sentences", write_pooling, "1_Pooling/config.json' was replaced by another file while");
 }
 
@@ -120,7 +115,7 @@ static void a_task_folder_is_read_whole(void **state)
 						    .pooled = true,
 						    .coefficient = 1,
 						    .name = "classifier"}}};
-	put("texts", "sentence\nwai wak\n");
+	put_file("texts", "sentence\nwai wak\n");
 	assert_ok(task_config_make(&task, heads.architecture, "single_label_classification", labels, 2));
 	small_model_write(test_path("model"), &heads, &task, NULL, NULL);
 	const struct task_session_settings settings = {.model = test_path("model"),

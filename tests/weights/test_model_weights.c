@@ -238,7 +238,7 @@ static void wrong_sizes_are_named(void **state)
 }
 
 /* Without the fsync of file_write(), which would take too long for a thousand files. */
-static void put_file(const char *path, const char *bytes, size_t size)
+static void put_bytes(const char *path, const char *bytes, size_t size)
 {
 	FILE *file = fopen(path, "wb");
 	assert_non_null(file);
@@ -261,21 +261,21 @@ static void damage_is_found(void **state)
 	struct buffer good = {0};
 	for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
 		assert_ok(file_read(files[k].golden, 1 << 20, &good));
-		put_file(test_path(files[k].name), good.data, good.size);
+		put_bytes(test_path(files[k].name), good.data, good.size);
 	}
 	for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
 		assert_ok(file_read(files[k].golden, 1 << 20, &good));
 		int64_t refused = 0, harmless = 0;
 		for (size_t at = 0; at < good.size; at += 1 + good.size / 150) {
 			good.data[at] ^= 0x10;
-			put_file(test_path(files[k].name), good.data, good.size);
+			put_bytes(test_path(files[k].name), good.data, good.size);
 			good.data[at] ^= 0x10;
 			struct loaded loaded = load(test_path(files[k].load), &config, &as_it_is);
 			size_t bytes = (size_t)loaded.model->slab_count * sizeof(float);
 			refused += loaded.status != OK;
 			harmless += loaded.status == OK && memcmp(loaded.slab, reference.slab, bytes) == 0;
 			drop(&loaded);
-			put_file(test_path(files[k].name), good.data, at);
+			put_bytes(test_path(files[k].name), good.data, at);
 			loaded = load(test_path(files[k].load), &config, &as_it_is);
 			assert_int_not_equal(loaded.status, OK);
 			drop(&loaded);
@@ -284,7 +284,7 @@ static void damage_is_found(void **state)
 		int64_t all = (int64_t)((good.size + good.size / 150) / (1 + good.size / 150));
 		assert_int_equal(refused + harmless, all);
 		assert_true(refused > all / 4);
-		put_file(test_path(files[k].name), good.data, good.size);
+		put_bytes(test_path(files[k].name), good.data, good.size);
 	}
 	buffer_release(&good);
 	struct loaded loaded = load(test_path("m"), &config, &as_it_is);

@@ -26,11 +26,6 @@
 	"\"default_prompt_name\": null, \"model_type\": \"SentenceTransformer\", \"prompts\": {\"query\": \"query: \", "         \
 	"\"document\": \"\"}, \"similarity_fn_name\": \"cosine\", \"truncate_dim\": 64}"
 
-static void put(const char *name, const char *text)
-{
-	assert_ok(file_write(test_path(name), text, strlen(text)));
-}
-
 /* A folder of its own for each case. */
 static const char *fresh(const char *name)
 {
@@ -45,9 +40,9 @@ static void the_old_form_is_read(void **state)
 {
 	struct sentence_folder folder;
 	const char *path = fresh("old");
-	put("old/modules.json", OLD_MODULES);
-	put("old/1_Pooling/config.json", OLD_POOLING);
-	put("old/sentence_bert_config.json", "{\"max_seq_length\": 256, \"do_lower_case\": true}");
+	put_file("old/modules.json", OLD_MODULES);
+	put_file("old/1_Pooling/config.json", OLD_POOLING);
+	put_file("old/sentence_bert_config.json", "{\"max_seq_length\": 256, \"do_lower_case\": true}");
 	assert_ok(sentence_folder_read(&folder, path));
 	assert_true(folder.found && folder.normalize && folder.lowercase && !folder.leaves_out_prompt);
 	assert_string_equal(folder.transformer, path);
@@ -62,11 +57,11 @@ static void the_new_form_is_read(void **state)
 {
 	struct sentence_folder folder;
 	const char *path = fresh("new");
-	put("new/modules.json", NEW_MODULES);
-	put("new/1_Pooling/config.json",
-	    "{\"embedding_dimension\": 384, \"pooling_mode\": [\"cls\", \"mean\"], \"include_prompt\": false}");
-	put("new/sentence_bert_config.json", NEW_LENGTH);
-	put("new/config_sentence_transformers.json", NEW_ABOUT);
+	put_file("new/modules.json", NEW_MODULES);
+	put_file("new/1_Pooling/config.json",
+		 "{\"embedding_dimension\": 384, \"pooling_mode\": [\"cls\", \"mean\"], \"include_prompt\": false}");
+	put_file("new/sentence_bert_config.json", NEW_LENGTH);
+	put_file("new/config_sentence_transformers.json", NEW_ABOUT);
 	assert_ok(sentence_folder_read(&folder, path));
 	assert_true(folder.found && folder.normalize && !folder.lowercase && folder.leaves_out_prompt);
 	assert_int_equal(folder.pooling, POOLING_CLS | POOLING_MEAN);
@@ -86,10 +81,11 @@ static void other_layouts_are_read(void **state)
 	struct sentence_folder folder;
 	const char *path = fresh("early");
 	assert_ok(folder_make(test_path("early/0_BERT")));
-	put("early/modules.json", "[{\"idx\": 0, \"name\": \"0\", \"path\": \"0_BERT\", \"type\": \"" OLD "BERT\"}, {\"idx\": 1, "
-				  "\"name\": \"1\", \"path\": \"1_Pooling\", \"type\": \"" OLD "Pooling\"}]");
-	put("early/0_BERT/sentence_bert_config.json", "{\"max_seq_length\": 128}");
-	put("early/1_Pooling/config.json", "{\"pooling_mode\": \"lasttoken\"}");
+	put_file("early/modules.json",
+		 "[{\"idx\": 0, \"name\": \"0\", \"path\": \"0_BERT\", \"type\": \"" OLD "BERT\"}, {\"idx\": 1, "
+		 "\"name\": \"1\", \"path\": \"1_Pooling\", \"type\": \"" OLD "Pooling\"}]");
+	put_file("early/0_BERT/sentence_bert_config.json", "{\"max_seq_length\": 128}");
+	put_file("early/1_Pooling/config.json", "{\"pooling_mode\": \"lasttoken\"}");
 	assert_ok(sentence_folder_read(&folder, path));
 	assert_string_equal(folder.transformer, test_path("early/0_BERT"));
 	assert_int_equal(folder.max_seq_length, 128);
@@ -98,7 +94,7 @@ static void other_layouts_are_read(void **state)
 	sentence_folder_release(&folder);
 
 	path = fresh("cross");
-	put("cross/modules.json", "[{\"idx\": 0, \"name\": \"0\", \"path\": \"\", \"type\": \"" OLD "Transformer\"}]");
+	put_file("cross/modules.json", "[{\"idx\": 0, \"name\": \"0\", \"path\": \"\", \"type\": \"" OLD "Transformer\"}]");
 	assert_ok(sentence_folder_read(&folder, path));
 	assert_true(folder.found && folder.pooling == 0);
 	sentence_folder_release(&folder);
@@ -135,11 +131,11 @@ static void bad_folders_are_refused(void **state)
 		snprintf(name, sizeof name, "bad%zu", i);
 		const char *path = fresh(name);
 		snprintf(file, sizeof file, "%s/modules.json", name);
-		put(file, OLD_MODULES);
+		put_file(file, OLD_MODULES);
 		snprintf(file, sizeof file, "%s/1_Pooling/config.json", name);
-		put(file, OLD_POOLING);
+		put_file(file, OLD_POOLING);
 		snprintf(file, sizeof file, "%s/%s", name, cases[i].file);
-		put(file, cases[i].text);
+		put_file(file, cases[i].text);
 		assert_error(cases[i].status, cases[i].part, sentence_folder_read(&folder, path));
 		sentence_folder_release(&folder);
 	}

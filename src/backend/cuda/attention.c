@@ -22,7 +22,7 @@ enum status cuda_attention_open(struct cuda_state *state)
 	if (!wanted || mma || (hopper && strcmp(wanted, "wgmma") == 0))
 		return OK;
 	if (strcmp(wanted, "wgmma") != 0)
-		return error_set(ERR_USAGE, "BERTC_ATTENTION is '%s': mma and wgmma are possible", wanted);
+		return error_set(ERR_USAGE, "BERTC_ATTENTION is '%s': it can be mma or wgmma", wanted);
 	return error_set(ERR_USAGE, "BERTC_ATTENTION is 'wgmma', which only GPUs of compute capability 9.0 have: not '%s'",
 			 state->name);
 }

@@ -31,7 +31,7 @@ enum status cuda_error(cudaError_t error, const char *call)
 			"on machines with NVLink switches the fabric manager must run: systemctl start nvidia-fabricmanager (its "
 			"version must be the driver's), or give --device cpu");
 		break;
-	case cudaErrorMemoryAllocation: error_hint("end what else runs on the GPU (nvidia-smi shows it)"); break;
+	case cudaErrorMemoryAllocation: error_hint("stop other programs on the GPU (see nvidia-smi)"); break;
 	case cudaErrorNoKernelImageForDevice:
 	case cudaErrorUnsupportedPtxVersion:
 		error_hint("this program was built for other GPUs: update the driver, or build it again with make CUDA=1");

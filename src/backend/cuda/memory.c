@@ -23,8 +23,8 @@ enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const ch
 		enum status status = error_set(ERR_RESOURCE, "not enough GPU memory for %s: %s needed, %s of %s left", what,
 					       format_size(needed, (double)bytes), format_size(left, (double)available),
 					       format_size(all, (double)total));
-		error_hint("give a smaller --micro_batch_tokens or more --gradient_accumulation_steps, or end what else runs on "
-			   "the GPU (nvidia-smi shows it)");
+		error_hint("give a smaller --micro_batch_tokens or more --gradient_accumulation_steps, or stop other "
+			   "programs on the GPU (see nvidia-smi)");
 		return status;
 	}
 	if (error != cudaSuccess)

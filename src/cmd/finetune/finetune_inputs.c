@@ -180,7 +180,7 @@ enum status finetune_inputs(struct options *options, bool *out_train)
 			 options_given(options, "do_train") ? ""
 							    : ", since --do_eval or --do_predict is given without --do_train");
 	if (!given->task && task) {
-		log_note("--task %s is meant, since --%s is given", task->name, implying);
+		log_note("--task %s is assumed, since --%s is given", task->name, implying);
 		TRY(options_set(options, "task", task->name, ORIGIN_CHOSEN));
 	}
 	if (given->task)

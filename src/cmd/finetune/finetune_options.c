@@ -27,8 +27,8 @@ const struct option finetune_options[] = {
 	{.reworded = true, .name = "train_batch_size", .fallback_text = "32",
 	 .help = "examples per update, over all ranks, replicas, and micro-batches"},
 	{.reworded = true, .name = "train_batch_size_per_gpu",
-	 .help = "examples per update for each rank and replica, including micro-batches, instead of for all (BERT-GPU's "
-	 "train_batch_size)"},
+	 .help = "examples per update for each rank and replica, micro-batches included (BERT-GPU's train_batch_size); "
+	 "replaces train_batch_size"},
 	{.reworded = true, .name = "per_device_train_batch_size",
 	 .help = "the batch in transformers' terms: examples per micro-batch of each rank and replica, of which an update has "
 	 "gradient_accumulation_steps"},
@@ -73,17 +73,15 @@ const struct command_text finetune_text = {
 	.name = "finetune",
 	.synopsis = "--task NAME --model FOLDER (--train FILE... | --data_dir FOLDER) --out FOLDER [options]",
 	.summary = "fine-tune a pre-trained model on labeled data",
-	.description =
-		"Reads labeled examples, adds a head for the task to a pre-trained model, and trains both. FOLDER/final is a "
-		"Hugging Face model folder with labels and problem type in its config.json; eval_results.json and "
-		"eval_results.txt hold the measures on the dev sets, test_results.tsv and predict.txt the predictions for "
-		"--test.\n\n"
-		"Command lines of run_classifier.py, run_squad.py, run_glue.py and run_qa.py work as they are, those of "
-		"run_classification.py, run_ner.py and run_swag.py with --task added: their options are understood, or the "
-		"answer says what to use "
-		"instead.\n\n"
-		"Columns are detected by their usual names (sentence1 and sentence2, text, label, ...) and reported; options "
-		"override them. To resume an interrupted run, run the same command again, or give --out alone.",
+	.description = "Reads labeled examples, adds a head for the task to a pre-trained model, and trains both. FOLDER/final "
+		       "is a Hugging Face model folder with labels and problem type in its config.json; eval_results.json and "
+		       "eval_results.txt hold the measures on the dev sets, test_results.tsv and predict.txt the predictions for "
+		       "--test.\n\n"
+		       "Command lines of run_classifier.py, run_squad.py, run_glue.py, and run_qa.py work unchanged; those of "
+		       "run_classification.py, run_ner.py, and run_swag.py need --task in addition. Their options are "
+		       "understood, or an error says what to use instead.\n\n"
+		       "Columns are detected by their usual names (sentence1 and sentence2, text, label, ...) and reported; "
+		       "options override them. To resume an interrupted run, run the same command again, or give --out alone.",
 	.common = "task model train dev test data_dir out text_column pair_column label_column labels num_train_epochs "
 		  "learning_rate train_batch_size max_seq_length save_best metric sweep seed plan",
 	.examples =

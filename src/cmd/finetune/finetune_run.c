@@ -28,7 +28,7 @@ static enum status check_teacher(const struct options *options)
 	for (size_t i = 0; !settings->distillation.teacher && i < sizeof names / sizeof names[0]; i++) {
 		if (!options_said(options, names[i]))
 			continue;
-		enum status status = error_set(ERR_USAGE, "--%s means nothing without --teacher", names[i]);
+		enum status status = error_set(ERR_USAGE, "--%s has no effect without --teacher", names[i]);
 		error_hint("name the folder of a model that was fine-tuned for this task");
 		return status;
 	}
@@ -63,7 +63,7 @@ static enum status check_task(const struct finetune *finetune)
 	const char *folder =
 		settings->training.folder.out ? settings->training.folder.out : settings->training.folder.resume_from;
 	enum status status = error_set(ERR_USAGE, "there is nothing to resume in '%s', and --task is missing", folder);
-	error_hint("say what is to be learned from what: %s", finetune->folder.usage);
+	error_hint("name the task, the model, and the training data: %s", finetune->folder.usage);
 	return status;
 }
 

@@ -68,8 +68,8 @@ static enum status find_option(struct sweep_setting *setting, const struct optio
 	}
 	if (row) {
 		status = error_set(ERR_USAGE, "--sweep: %s cannot be swept", row->name);
-		error_hint(
-			"what can be swept decides how well the model learns: rates, epochs, batch, seeds, dropout, model, ...");
+		error_hint("only options that decide how well the model learns can be swept: rates, epochs, batch, seeds, "
+			   "dropout, model, ...");
 		return status;
 	}
 	const char **names = NULL;

@@ -57,7 +57,7 @@ static enum status check_phase(const struct plan *plan, const struct plan_phase 
 		status = error_set(ERR_USAGE,
 				   "%" PRId64 " devices for %" PRId64 " sequences per step: some would have nothing to do", parts,
 				   batch);
-		error_hint("raise --train_batch_size or take fewer devices");
+		error_hint("raise --train_batch_size or use fewer devices");
 		return status;
 	}
 	if (settings->training.batch.gradient_accumulation_steps > local)

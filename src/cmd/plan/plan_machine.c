@@ -70,8 +70,9 @@ static enum status open_gpus(struct plan *plan)
 	const char *name = plan->settings->device_kind ? plan->settings->device_kind : "h200";
 	plan->kind = device_kind_find(name);
 	if (!plan->kind) {
-		enum status status = error_set(ERR_USAGE, "--device_kind %s: no such kind of GPU is known", name);
-		error_hint("give one of those that --help lists, or the nearest one and the rate of yours, --device_rate");
+		enum status status = error_set(ERR_USAGE, "--device_kind %s: unknown kind of GPU", name);
+		error_hint("give one of those that --help lists, or the nearest one with the rate of yours as "
+			   "--device_rate");
 		return status;
 	}
 	TRY(choose_precision(plan));

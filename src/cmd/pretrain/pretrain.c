@@ -263,7 +263,7 @@ static enum status check_unit(const char *time, double seconds)
 	if (seconds >= 60 || time[strspn(time, "0123456789.")] != '\0')
 		return OK;
 	enum status status = error_set(ERR_USAGE, "--time %s means seconds, too few to train a model", time);
-	error_hint("give a unit: %sh, %sm, or %ss if seconds are meant", time, time, time);
+	error_hint("add a unit: %sh, %sm, or %ss if you do mean seconds", time, time, time);
 	return status;
 }
 

@@ -24,9 +24,9 @@ const struct option pretrain_options[] = {
 	{.group = training_rows, .only = "recipe", .field = FIELD(training)},
 	{.group = length_rows, .field = FIELD(training.length)},
 	{ROW(time, ROLE_RESULT, "TIME"), .alias = "total_training_time", .fallback_text = "not used",
-	 .help = "make the best model in this time (3h, 45m, ...): the recipe is fast unless another is named; model, batch, and "
-	 "length, unless given, follow from the speed of this machine; the schedule ends when the time does; interruptions do "
-	 "not count"},
+	 .help = "train the best model that this much time (3h, 45m, ...) allows: with --recipe fast unless another is "
+	 "named, and with a model, batch, and length chosen by the speed of this machine unless they are given; the "
+	 "schedule ends when the time does; interruptions do not count"},
 	{.group = batch_rows, .field = FIELD(training.batch)},
 	{.group = saving_rows, .only = "save_checkpoints_steps keep_checkpoints eval_steps log_steps save_best",
 	 .field = FIELD(training.saving)},
@@ -77,21 +77,21 @@ const struct command_text pretrain_text = {
 	.name = "pretrain",
 	.synopsis = "--corpus PATH... --out FOLDER [options]",
 	.summary = "train a BERT on text",
-	.description =
-		"Learns a vocabulary unless one is given, tokenizes the text, trains on masked words (and on next sentences, as "
-		"the recipe says), evaluates on held-out documents, saves checkpoints, and writes FOLDER/final, a Hugging Face "
-		"model folder. Everything but --corpus and --out has a default; --time 3h makes the best model that three hours "
-		"allow. The settings table at the start shows what was given and what bertc chose, and -v shows the defaults as "
-		"well.\n\nTo resume an interrupted run, run the same command again: it "
-		"continues from the newest "
-		"checkpoint. Ctrl-C finishes the current step, saves, and exits with status 75.\n\nA run may have several "
-		"phases, such as 128 tokens and then 512. List them in a config file as [phase] sections (in JSON, \"phases\": "
-		"[{...}, {...}]), each with its own values for the options marked `per phase` below. On the command line, "
-		"--phase2.learning_rate applies to the second phase and --learning_rate to all. Weights, moments, and the counts "
-		"of steps and tokens carry over from phase to phase; schedule and bias correction start over. Config files of "
-		"published runs (bert_base, bert_large, scibert, nvidia_lamb) are installed in share/bertc/recipes; in the "
-		"source tree they are in recipes/.\n\nFlags of google-research/bert, NVIDIA's BERT, transformers, and "
-		"Megatron-LM are accepted under their own names, or answered with what to use instead.",
+	.description = "Learns a vocabulary unless one is given, tokenizes the text, trains on masked words (and on next "
+		       "sentences, as the recipe says), evaluates on held-out documents, saves checkpoints, and writes "
+		       "FOLDER/final, a Hugging Face model folder. Everything but --corpus and --out has a default; --time 3h "
+		       "makes the best model that three hours allow. The settings table at the start shows what was given and "
+		       "what bertc chose, and -v shows the defaults as well.\n\n"
+		       "To resume an interrupted run, run the same command again: it continues from the newest checkpoint. "
+		       "Ctrl-C finishes the current step, saves, and exits with status 75.\n\n"
+		       "A run may have several phases, such as 128 tokens and then 512. List them in a config file as [phase] "
+		       "sections (in JSON, \"phases\": [{...}, {...}]), each with its own values for the options marked `per "
+		       "phase` below. On the command line, --phase2.learning_rate applies to the second phase and "
+		       "--learning_rate to all. Weights, moments, and the counts of steps and tokens carry over from phase to "
+		       "phase; schedule and bias correction start over. Config files of published runs (bert_base, bert_large, "
+		       "scibert, nvidia_lamb) are installed in share/bertc/recipes; in the source tree they are in recipes/.\n\n"
+		       "Flags of google-research/bert, NVIDIA's BERT, transformers, and Megatron-LM are accepted under their own "
+		       "names, or an error says what to use instead.",
 	.common = "corpus data model init_checkpoint vocab_file vocab_size cased out time num_train_steps "
 		  "train_batch_size max_seq_length learning_rate eval_corpus recipe seed max_time n_gpus plan fresh",
 	.examples = "bertc pretrain --corpus 'text/*.txt.zst' --time 3h --out runs/mine\ttrain the best model that three hours "

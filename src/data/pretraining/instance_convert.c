@@ -227,7 +227,8 @@ static enum status check_room(const struct hdf5_table *table, int64_t done, cons
 		return OK;
 	enum status status = error_set(ERR_RESOURCE, "'%s': its instances need another %s, the disk has %s left", table->path,
 				       format_size(need, rest), format_size(have, (double)available));
-	error_hint("make room, or name a larger disk: --out, or the variable TMPDIR where nothing is written");
+	error_hint("free some space, or use a larger disk: with --out, or with the variable TMPDIR if the command writes "
+		   "nothing");
 	return status;
 }
 

@@ -348,7 +348,7 @@ enum status instances_one_segment(const char *what)
 {
 	enum status status = error_set(
 		ERR_USAGE, "%s: an instance has two segments, but the model has one segment type (\"type_vocab_size\")", what);
-	error_hint("take a model with \"type_vocab_size\" 2, or --next_sentence none");
+	error_hint("use a model with \"type_vocab_size\" 2, or --next_sentence none");
 	return status;
 }
 

@@ -80,7 +80,7 @@ enum status table_read_piece(struct table *out, const struct table_piece *piece,
 	if (status == OK && out->form == TABLE_JSON_ARRAY) {
 		status =
 			error_set(ERR_USAGE, "'%s' holds a list of JSON objects, which cannot be read line by line", piece->name);
-		error_hint("write one object a line");
+		error_hint("write one object per line");
 	}
 	out->like = NULL;
 	if (status != OK)

@@ -178,7 +178,7 @@ static enum status refuse_one_object(const struct table *table)
 		return OK;
 	json_release(&document);
 	enum status status = error_set(ERR_DATA, "'%s': this is one JSON object over several lines, not a table", table->name);
-	error_hint("write one object a line, or a list of objects: [{...}, {...}]");
+	error_hint("write one object per line, or a list of objects: [{...}, {...}]");
 	return status;
 }
 

@@ -178,7 +178,7 @@ static enum status check_places(struct safetensors *file, struct place *places, 
 	for (int64_t i = 0; i < file->count; i++) {
 		const char *name = file->entries[places[i].entry].name;
 		if (places[i].begin != end)
-			return error_set(ERR_DATA, "'%s': tensor '%.200s' begins at %lld where %lld is due: %s", path, name,
+			return error_set(ERR_DATA, "'%s': tensor '%.200s' begins at %lld where %lld is expected: %s", path, name,
 					 (long long)places[i].begin, (long long)end,
 					 places[i].begin < end ? "it overlaps another" : "there is a hole");
 		if (places[i].end < places[i].begin)

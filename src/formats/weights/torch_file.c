@@ -88,7 +88,7 @@ static enum status archive_folder(const struct torch_file *file, char out[PATH_B
 			return OK;
 		}
 	}
-	enum status status = error_set(ERR_DATA, "'%s': a zip archive without data.pkl: not of torch.save", file->path);
+	enum status status = error_set(ERR_DATA, "'%s': a zip archive without data.pkl: not written by torch.save", file->path);
 	error_hint("give a file of weights: model.safetensors, pytorch_model.bin, a .pt file");
 	return status;
 }
@@ -154,7 +154,7 @@ static enum status old_read_head(const struct torch_file *file, size_t *at)
 	bool known = head.root->kind == PICKLE_INTEGER && head.root->integer == OLD_PROTOCOL;
 	pickle_release(&head);
 	if (!known)
-		return error_set(ERR_DATA, "'%s': of a version of torch.save that is not known", file->path);
+		return error_set(ERR_DATA, "'%s': written by an unknown version of torch.save", file->path);
 	TRY(old_pickle(file, at, &head));
 	const struct pickle_value *little = pickle_member(head.root, "little_endian");
 	known = little && little->kind == PICKLE_BOOL && little->integer;
@@ -183,7 +183,8 @@ static enum status old_storages(struct torch_file *file, const struct pickle_val
 					 file->path, at, storage->key, bytes + 8, left);
 		if (read_le64(file->map.data + at) != (uint64_t)storage->elements)
 			return error_set(ERR_DATA,
-					 "'%s': byte %zu: storage '%.100s' has %" PRIu64 " elements where %" PRId64 " are due",
+					 "'%s': byte %zu: storage '%.100s' has %" PRIu64 " elements where %" PRId64
+					 " are expected",
 					 file->path, at, storage->key, read_le64(file->map.data + at), storage->elements);
 		storage->data = file->map.data + at + 8;
 		storage->offset = at + 8;

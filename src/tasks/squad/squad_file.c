@@ -452,8 +452,8 @@ static enum status take_record(struct reader *reader, const struct json *value)
 static enum status no_squad_file(const struct reader *reader, const char *what)
 {
 	enum status status = error_set(ERR_DATA, "'%s': no SQuAD file: %s", reader->name, what);
-	error_hint("the form is {\"data\": [{\"paragraphs\": [{\"context\": ..., \"qas\": [...]}]}]}, or objects with \"id\", "
-		   "\"context\", \"question\" and \"answers\", in a list or a line each");
+	error_hint("the form is {\"data\": [{\"paragraphs\": [{\"context\": ..., \"qas\": [...]}]}]}, or objects with "
+		   "\"id\", \"context\", \"question\" and \"answers\", in a list or one per line");
 	return status;
 }
 
@@ -463,7 +463,7 @@ static enum status take_root(struct reader *reader, const struct json *root)
 			  *data = root->kind == JSON_ARRAY ? root : json_member(root, "data");
 
 	if (!data || data->kind != JSON_ARRAY)
-		return no_squad_file(reader, "it is JSON, but no object with a list \"data\"");
+		return no_squad_file(reader, "it is JSON, but not an object with a list \"data\"");
 	bool has_version = version && (version->kind == JSON_STRING || version->kind == JSON_NUMBER);
 	TRY(string_store_copy(&reader->set->strings, has_version ? version->text : "", has_version ? version->text_size : 0,
 			      &reader->set->version));

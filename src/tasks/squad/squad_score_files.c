@@ -16,7 +16,7 @@ static enum status read_object(const char *path, const char *form, struct json_d
 	*out_name = file.name; /* borrowed from the path */
 	if (status == OK && out->root->kind != JSON_OBJECT) {
 		json_release(out);
-		status = error_set(ERR_DATA, "'%s': it is JSON, but no object: the form is %s", file.name, form);
+		status = error_set(ERR_DATA, "'%s': it is JSON, but not an object: the form is %s", file.name, form);
 	}
 	text_file_release(&file);
 	return status;

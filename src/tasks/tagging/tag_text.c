@@ -161,7 +161,7 @@ static enum status split_lines(struct tag_text *text, struct conll *out, enum ta
 		line = newline ? newline + 1 : limit;
 	}
 	char count[FORMAT_BYTES];
-	log_note("'%s': text, a sentence a line: %s, %lld %s", out->name,
+	log_note("'%s': text, one sentence per line: %s, %lld %s", out->name,
 		 format_counted(count, out->sentence_count, "sentence", "sentences"), (long long)out->token_count,
 		 word_kinds[words]);
 	return out->sentence_count > 0 ? OK : error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
@@ -402,8 +402,8 @@ static enum status check_words(const struct conll *file, enum task_use use, cons
 	if (texts) {
 		enum status status = error_set(ERR_DATA, "'%s' has texts where a word or its tag is expected, such as '%.60s'",
 					       file->name, text);
-		error_hint("files of tagged words have a word a line, and a blank line between sentences; one label for a whole "
-			   "text is learned by --task classification");
+		error_hint("files of tagged words have one word per line, and a blank line between sentences; one label "
+			   "for a whole text is learned by --task classification");
 		return status;
 	}
 	TRY(check_word_column(file, settings));
@@ -537,7 +537,8 @@ static enum status find_scheme(struct task_state *state, const struct tag_text *
 			 format_counted(number, facts.entities, "entity", "entities"));
 	if (facts.irregular > 0) {
 		tag_text_place(text, facts.first_irregular, &file, &line);
-		log_warning("%s not by the rules of %s, the first in '%s', line %lld; each is taken as part of an entity",
+		log_warning("%s not allowed by the rules of %s, the first in '%s', line %lld; each is taken as part of an "
+			    "entity",
 			    format_counted(number, facts.irregular, "tag is", "tags are"), tag_scheme_name(facts.form.scheme),
 			    file, (long long)line);
 	}

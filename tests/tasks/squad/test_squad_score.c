@@ -175,7 +175,7 @@ static void what_is_missing_is_named(void **state)
 	assert_error(ERR_DATA, "the answer to 'a' must be a string", read_predictions(&predictions, "{\"a\": 1}", &set));
 	assert_error(ERR_DATA, "the answer to 'a' must be a string",
 		     read_predictions(&predictions, "{\"a\": \"\\u0000\"}", &set));
-	assert_error(ERR_DATA, "but no object", read_predictions(&predictions, "[\"a\"]", &set));
+	assert_error(ERR_DATA, "but not an object", read_predictions(&predictions, "[\"a\"]", &set));
 	assert_error(ERR_DATA, "the answer to 'a' must be a string",
 		     read_predictions(&predictions, "{\"a\": [{\"probability\": 1}]}", &set));
 	assert_error(ERR_DATA, "scores for 1 of 3 questions; the first without: 'a'",
