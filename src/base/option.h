@@ -156,7 +156,7 @@ struct options {
 	const char **text;          /* [count] value as given; NULL if unset */
 	bool *faulty;               /* [count] given, but with an error: not to be reported as missing */
 	enum option_origin
-		*unset; /* [count] where it was last said to be automatic: recipes and files of lower rank do not set it */
+		*unset; /* [count] the origin that last asked for "auto": recipes and files of lower rank do not set it */
 	struct option_list positional;
 	const char *section_name;        /* "phase"; NULL: the table has none */
 	struct option_section *sections; /* [section_count] */

@@ -12,7 +12,7 @@ struct line_shard_settings {
 	int64_t path_count;
 	const struct tokenizer *tokenizer;
 	const char *prefix; /* of the shard's files */
-	/* Words are separated by white space, and the tokens of a word are to be masked together (Chinese text processed by a
+	/* Words are separated by white space, and the tokens of a word are masked together (Chinese text processed by a
 	 * word segmenter): tokens that continue a word are written as vocabulary size + id. */
 	bool segmented_words;
 };

@@ -347,7 +347,7 @@ static enum status predict_slice(bertc_model *model, const bertc_predict_options
 		return OK;
 	pthread_mutex_lock(&model->lock);
 	status = run(model, &wish, &slice->encoded);
-	/* The order of the sequences is that of the examples. */
+	/* The sequences are in the order of the examples. */
 	BUG_IF(status == OK && outputs->starts[outputs->count] != model->answers.starts[slice->encoded.count]);
 	if (status == OK)
 		memcpy(outputs->values, model->answers.values, (size_t)outputs->starts[outputs->count] * sizeof *outputs->values);

@@ -21,7 +21,7 @@ struct layer_activations {
 
 /* A head with a linear layer: N items with C outputs each, from rows of width kH. Its rows are rows of the encoder's output,
  * gathered (for INPUT_ALL_ROWS the output itself), then passed through the pooler, then through dropout; if one of these steps
- * does not apply, its tensor is that of the step before. */
+ * does not apply, its tensor is the previous step's. */
 struct head_activations {
 	struct tensor rows, pooled, dropped; /* (N,kH) */
 	struct tensor logits;                /* (N,C); for INPUT_POOLED_ROWS the vectors (B,H), in the masters' type */

@@ -329,7 +329,7 @@ static enum status make_head(struct labeled_run *labeled)
 	return record_task(labeled);
 }
 
-/* What is to decide must exist, which the first evaluation would say only after an epoch of training. */
+/* Checks now that the deciding set and measure exist, not after the first epoch. */
 static enum status check_decision(const struct labeled_run *labeled)
 {
 	const char **names = NULL;

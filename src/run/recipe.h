@@ -14,8 +14,8 @@ struct rate_facts {
 	int64_t steps, batch_size;
 	int64_t batch_size_per_gpu; /* 0: not given */
 	double usual_learning_rate; /* what is chosen if learning_rate is open */
-	int64_t new_layers; /* of a new model: min_warmup_steps is for four, for others in proportion, and if a third of all steps
-			       is fewer, a rate chosen here is lower in proportion. 0: the model's weights are trained */
+	int64_t new_layers; /* layers of a new model: scales min_warmup_steps (given for four layers) and, if the run is too
+			       short for that warm-up, a rate chosen here. 0: the model already has trained weights */
 };
 MUST_USE enum status rate_choose(struct options *phase, const struct rate_options *rate,
 				 const struct optimizer_options *optimizer, const struct rate_facts *facts);

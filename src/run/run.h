@@ -84,7 +84,7 @@ struct run {
 	struct training training;
 };
 
-/* For use from the start of the program until the first step: SIGUSR1, with which schedulers end a job that is to be run again,
+/* For use from the start of the program until the first step: SIGUSR1, with which schedulers end a job that should be run again,
  * ends the process with the status that says so. */
 void run_stop_before_training(void);
 

@@ -7,7 +7,7 @@
 #include "run/phases.h"
 #include "run/plan.h"
 
-/* What only the source of the data knows. `index` is that of a phase. */
+/* What only the source of the data knows. `index` is a phase's number. */
 struct shape_source {
 	void *context;
 	/* Makes micro-batches of up to `tokens`, or, if phase->steps.accumulation_steps is not 0, as it divides the batch: sets

@@ -19,7 +19,7 @@ typedef enum status example_encoder(void *context, const struct task_state *stat
 /* Reads tables; for TASK_TRAIN also counts the labels and puts them in order. */
 MUST_USE enum status classification_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
 /* Makes set->encoded with one item per example, whose head reads `row_width` chosen rows (0: the first row). Bad records are also
- * left out of set->examples, unless they are to be predicted. */
+ * left out of set->examples, unless they are for prediction. */
 MUST_USE enum status classification_encode(struct task_state *state, struct task_set *set, int32_t row_width,
 					   example_encoder *encode, void *context);
 /* For classes: accuracy, F1 and so on; settings.negative_label is left out of f1_micro. */

@@ -60,7 +60,7 @@ static void note_prompt(const char *prompt, const char *texts)
 		log_note("prompt: '%s' is put before %s", prompt, texts);
 }
 
-/* Prompts that are not given are those of the model's folder. */
+/* Prompts that are not given come from the model's folder. */
 static void take_prompts(struct embedding_settings *own, const struct sentence_folder *folder)
 {
 	bool given = own->query_prompt || own->document_prompt;
@@ -117,7 +117,7 @@ static enum status settle(struct task_state *state, const struct task_beginning 
 	return OK;
 }
 
-/* Of a finished model, prompts and pooling are those of training, otherwise those of its folder. */
+/* A finished model has the prompts and the pooling of its training; other models, those of their folder. */
 static void take_folder(struct task_state *state, const struct sentence_folder *folder)
 {
 	struct embedding_settings *own = own_of(state);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What an example in a table consists of, and what is to be predicted. TARGET_PARTS: something about parts of a text, which
+/* What an example in a table consists of, and what to predict. TARGET_PARTS: something about parts of a text, which
  * tables do not have. */
 enum task_input { TASK_INPUT_TEXT, TASK_INPUT_PAIR, TASK_INPUT_CHOICES, TASK_INPUT_DIALOGUE };
 enum task_target { TARGET_CLASS, TARGET_NUMBER, TARGET_CLASSES, TARGET_CHOICE, TARGET_PARTS };

@@ -14,7 +14,7 @@
 
 /* ---- Reading ---- */
 
-/* Numbers the distinct queries and counts them; queries[i] (may be NULL) is that of example i. */
+/* Numbers the distinct queries and counts them; queries[i] (may be NULL) is the query of example i. */
 static enum status find_queries(const struct example_set *set, int64_t *queries, int64_t *out_count)
 {
 	struct string_index index = {0};

@@ -34,11 +34,11 @@ struct task_settings {
 	bool needs_pairs;                    /* a file of texts alone is an error */
 	struct column_choice trained;        /* of the training set: used if a file has them */
 	struct label_list given, folder;     /* labels from --labels; from the model's folder */
-	bool given_by_model;                 /* `given` are the labels of the model instead, as names of tags that are numbers */
-	const char *class_weights;           /* NULL, "balanced" or "a:2,b:1" */
-	const char *negative_columns;        /* of texts that do not match: names or numbers, separated by commas; NULL: found */
-	const char *negative_label;          /* the class left out of micro F1; NULL: none */
-	struct vocab *vocab; /* for training: the tokenizer's, whose unused entries may become markers; else NULL */
+	bool given_by_model;          /* `given` comes from the model instead: names for tags that files write as numbers */
+	const char *class_weights;    /* NULL, "balanced" or "a:2,b:1" */
+	const char *negative_columns; /* of texts that do not match: names or numbers, separated by commas; NULL: found */
+	const char *negative_label;   /* the class left out of micro F1; NULL: none */
+	struct vocab *vocab;          /* for training: the tokenizer's, whose unused entries may become markers; else NULL */
 	struct bad_records *bad;
 	const struct example_piece *piece; /* for predictions: read only this part of the file; NULL: files are read whole */
 	bool quiet;   /* do not log that texts were cut: for a service, which answers one request after the other */

@@ -28,7 +28,7 @@ struct training {
 	struct loop_settings settings;
 	const struct phase *phases; /* [phase_count] */
 	int64_t phase_count;
-	/* Opens the data of state.phase and closes those of the phase before; *out is the objective from then on. */
+	/* Opens the data of state.phase and closes the previous phase's; *out is the objective from then on. */
 	enum status (*open_phase)(void *context, const struct train_state *state, struct objective **out);
 	struct objective *objective; /* of the current phase; set by open_phase */
 	struct comm *comm;           /* NULL: a single rank */

@@ -323,7 +323,7 @@ static void update_alone(void *context)
 	}
 }
 
-/* The norms are those of whole tensors, whichever ranks have their elements. */
+/* Norms are taken over whole tensors, whichever ranks hold their elements. */
 static enum status lamb_measure_all(struct optimizer *optimizer, struct replica *replica)
 {
 	struct backend *be = optimizer->model->backend;

@@ -12,7 +12,7 @@
 
 #define MANIFEST_NAME "MANIFEST.json"
 
-/* Writes the manifest. `step` is that of the checkpoint, or the last one of a finished model. */
+/* Writes the manifest. `step` is the checkpoint's step, or the last step of a finished model. */
 MUST_USE enum status manifest_write(const char *folder, int64_t step, const struct folder_files *files);
 
 /* Adds a file to a finished folder or replaces it, and updates the manifest, which never lists contents that the file does not

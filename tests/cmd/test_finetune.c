@@ -426,7 +426,7 @@ static void bad_commands_are_explained(void **state)
 	assert_program(ERR_USAGE, "/base/final' is the folder of a model",
 		       "finetune --task classification " MODEL "--train %s/train.tsv --out %s/base/final", test_folder,
 		       test_folder, test_folder);
-	assert_program(ERR_USAGE, "`bertc download google/uncased_L-12_H-768_A-12` fetches",
+	assert_program(ERR_USAGE, "hf:bert-base-uncased downloads it",
 		       "finetune --task classification --model bert-base-uncased --train %s/train.tsv --out %s/none", test_folder,
 		       test_folder);
 	/* The same for every command that trains (cmd/training_options.h). */

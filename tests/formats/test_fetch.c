@@ -104,7 +104,7 @@ static void test_what_is_there(void **state)
 
 	assert_ok(file_write(test_path("plain-mine"), "mine", 4));
 	assert_refused("nothing shows", "plain-mine", NULL);
-	assert_refused("another file", "plain-mine", body_sum);
+	assert_refused("is not the file at", "plain-mine", body_sum);
 	assert_ok(get("plain-edited", NULL, &result));
 	assert_ok(file_write(test_path("plain-edited"), "mine", 4));
 	assert_refused("has changed since", "plain-edited", NULL);

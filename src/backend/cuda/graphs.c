@@ -8,7 +8,7 @@
 /* Shapes that are remembered; the least recently used one makes room. A graph of BERT-large takes a few MB. */
 #define GRAPH_LIMIT 64
 
-/* Operations, and what is to be called after them (NULL: nothing follows). */
+/* Operations, and what to call after them (NULL: nothing). */
 struct piece {
 	cudaGraphExec_t graph;
 	void (*hook)(void *context, int32_t layer);

@@ -139,7 +139,7 @@ static enum status shards_hint(struct instances *base, int64_t epoch, int64_t fi
 	return status;
 }
 
-/* The plan of a sample; the map is that of its epoch. */
+/* The plan of a sample; the map is its epoch's. */
 static enum status find_plan(const struct shard_instances *instances, int64_t sample, int64_t index, struct example_plan *out,
 			     int64_t *epoch, int64_t *first)
 {

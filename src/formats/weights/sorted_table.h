@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "formats/varint.h"
 
-/* Called for each entry in the order of the keys; key and value are valid during the call. `offset` is that of the entry's
- * block. */
+/* Called for each entry in the order of the keys; key and value are valid during the call. `offset` is where the entry's
+ * block begins. */
 typedef enum status table_visit(void *context, const char *key, size_t key_size, struct byte_range value, uint64_t offset);
 /* Reads the table `bytes` of file `path`. Any damage is ERR_DATA with the offset; if `visit` returns a status other than OK,
  * reading ends with it. */

@@ -1,4 +1,4 @@
-/* The named character references are those of HTML 4 and &apos;, sorted by name. */
+/* The named character references of HTML 4, and &apos;, sorted by name. */
 #include "text/wiki/html_entities.h"
 
 #include <stdbool.h>

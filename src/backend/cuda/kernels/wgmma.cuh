@@ -22,7 +22,7 @@ DEVICE uint32_t tile_at(uint32_t tile, int row, int chunk)
 {
 	return tile + (uint32_t)(row * 8 + chunk);
 }
-/* The upper half: it is 1024 bytes from one group of eight rows to the next, and the swizzle is that of 128 bytes. */
+/* The upper half: groups of eight rows are 1024 bytes apart, and the swizzle is the one for 128 bytes. */
 DEVICE uint64_t tile_descriptor(uint32_t tile)
 {
 	return (uint64_t)(1 << 30 | 1024 >> 4) << 32 | tile;
